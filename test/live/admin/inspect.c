@@ -102,8 +102,7 @@ TEST_IN(what_others_hold, bed, open_bed("me")) {
   assert_error(view_held(bed, BELAY_HELD_LOCK, "n", NULL), BELAY_EWRONGTYPE);
 }
 
-TEST(an_owner_and_its_holds) {
-  bed_t *bed = open_bed("me");
+TEST_IN(an_owner_and_its_holds, bed, open_bed("me")) {
   belay_lock_options_t brief = with_ttl(TTL), lasting = with_ttl(3 * TTL);
   brief.owner = lasting.owner = "request 7";
   brief.owner_len = lasting.owner_len = 9;
@@ -127,7 +126,6 @@ TEST(an_owner_and_its_holds) {
   assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
   assert_int_equal(view.held.holders_count, 0);
   assert_error(release(c), BELAY_ENOTOWNER);
-  bed_close(bed);
 }
 
 TEST_IN(readers_and_the_writer, bed, open_bed("me")) {
@@ -197,8 +195,7 @@ static void on_all(belay_multilock_t *lock, int status) {
   bed->arg = lock;
 }
 
-TEST(the_names_of_a_multilock_have_one_mark) {
-  bed_t *bed = open_bed("me");
+TEST_IN(the_names_of_a_multilock_have_one_mark, bed, open_bed("me")) {
   belay_lock_options_t options = with_ttl(TTL);
   belay_multilock_t *lock;
   options.data = bed;
@@ -212,7 +209,6 @@ TEST(the_names_of_a_multilock_have_one_mark) {
   bool one_mark = view.held.holders[0].mark == other.held.holders[0].mark;
   assert_true(one_mark == !deployment_is_cluster()); /* there each slot is a deployment */
   assert_error(belay_multilock_close(lock, NULL), 0);
-  bed_close(bed);
 }
 
 /* On each of its servers it is a lock, and is broken there. */
@@ -249,8 +245,7 @@ TEST(what_a_redlock_has_on_each_server) {
 
 /* ---- what is taken away ------------------------------------------------------------------------------------ */
 
-TEST(who_waits_gets_what_was_broken) {
-  bed_t *bed = open_bed("dead");
+TEST_IN(who_waits_gets_what_was_broken, bed, open_bed("dead")) {
   belay_client_options_t o = client_options();
   o.owner = "next";
   belay_client_t *client = bed_connect(bed, server_url(bed->server), &o);
@@ -280,12 +275,10 @@ TEST(who_waits_gets_what_was_broken) {
   assert_true(is_on_server(d));
   assert_error(extend(c, TTL), BELAY_ENOTOWNER);
   bed_until(bed, c->lost == 1);
-  bed_close(bed);
 }
 
 /* The same holder takes it again: that is another hold. */
-TEST(a_later_hold_is_not_touched) {
-  bed_t *bed = open_bed("me");
+TEST_IN(a_later_hold_is_not_touched, bed, open_bed("me")) {
   belay_lock_options_t options = with_ttl(TTL);
   contender_t *c = held_by(contender_new(bed, "n", &options));
   assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
@@ -296,11 +289,9 @@ TEST(a_later_hold_is_not_touched) {
   assert_true(broken.removed == 0 && broken.missed == 1 && broken.others == 1);
   assert_true(is_on_server(c));
   assert_int_equal(c->lost, 0);
-  bed_close(bed);
 }
 
-TEST(some_of_several) {
-  bed_t *bed = open_bed("me");
+TEST_IN(some_of_several, bed, open_bed("me")) {
   belay_broken_t broken;
   held_by(permits(bed, 3, 3 * TTL));
   contender_t *stays = held_by(permits(bed, 2, TTL)), *next = permits(bed, 2, TTL);
@@ -314,11 +305,9 @@ TEST(some_of_several) {
   assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "pool", &view), 0);
   assert_int_equal(view.held.used, 4);
   assert_error(release(stays), 0);
-  bed_close(bed);
 }
 
-TEST(all_readers_and_then_a_writer) {
-  bed_t *bed = open_bed("me");
+TEST_IN(all_readers_and_then_a_writer, bed, open_bed("me")) {
   belay_broken_t broken;
   for (int i = 0; i < 20; i++)
     held_by(rw(bed, BELAY_RWLOCK_READ, TTL));
@@ -333,11 +322,9 @@ TEST(all_readers_and_then_a_writer) {
   assert_error(break_held(bed, &view.held, &broken), 0);
   assert_int_equal(broken.removed, 1);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
-TEST(another_leads) {
-  bed_t *bed = open_bed("me");
+TEST_IN(another_leads, bed, open_bed("me")) {
   belay_broken_t broken;
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_election_t *first = campaign(bed->client, "first");
@@ -353,7 +340,6 @@ TEST(another_leads) {
   assert_true(other.held.fence > view.held.fence);
   assert_error(belay_election_close(first, NULL), 0);
   assert_error(belay_election_close(second, NULL), 0);
-  bed_close(bed);
 }
 
 /* ---- what is refused --------------------------------------------------------------------------------------- */
@@ -377,8 +363,7 @@ static void expect_detail(bed_t *bed, int error, const char *detail) {
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-TEST(arguments_are_checked) {
-  bed_t *bed = open_bed("me");
+TEST_IN(arguments_are_checked, bed, open_bed("me")) {
   belay_request_t request = {0};
   belay_client_t *c = bed->client;
   const belay_holder_t holder = {.mark = 1};
@@ -403,7 +388,6 @@ TEST(arguments_are_checked) {
   expect_detail(bed, belay_held_break(c, &request, &held, NULL), "cb: NULL");
   assert_string_equal(belay_held_kind_name(BELAY_HELD_RWLOCK), "rwlock");
   assert_string_equal(belay_held_kind_name(BELAY_HELD_KINDS), "?");
-  bed_close(bed);
 }
 
 /* Whenever it is cancelled, it ends once, and nothing is left. */
@@ -415,8 +399,7 @@ static void note(belay_request_t *request, int status, const belay_broken_t *bro
   told[1] += status == 0;
 }
 
-TEST(it_may_be_cancelled) {
-  bed_t *bed = open_bed("me");
+TEST_IN(it_may_be_cancelled, bed, open_bed("me")) {
   belay_lock_options_t options = with_ttl(TTL);
   int told[2] = {0};
   for (int turns = 0; turns < 8; turns++) {
@@ -433,5 +416,4 @@ TEST(it_may_be_cancelled) {
     server_do(bed->server, "FLUSHALL", NULL);
     (void)release(c);
   }
-  bed_close(bed);
 }

@@ -153,8 +153,7 @@ static unsigned compare(bed_t *bed, belay_client_t *client, model_t *m, const ch
   return expected;
 }
 
-TEST(namespaces_and_patterns_as_in_the_model) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(namespaces_and_patterns_as_in_the_model) {
   static model_t m;
   uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
   unsigned found = 0, deleted = 0;
@@ -175,7 +174,6 @@ TEST(namespaces_and_patterns_as_in_the_model) {
   }
   print_message("%u found, %u deleted\n", found, deleted);
   assert_true(found > 1000 && deleted > 300);
-  bed_close(bed);
 }
 
 /* ---- while others go on ------------------------------------------------------------------------------------ */
@@ -243,8 +241,7 @@ static void expect_no_sweep(bed_t *bed, const belay_sweep_options_t *options, co
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-TEST(options_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(options_are_checked) {
   static char long_pattern[BELAY_SWEEP_PATTERN_MAX + 2];
   const struct {
     uint32_t keys_per_s, batch;
@@ -293,5 +290,4 @@ TEST(options_are_checked) {
   assert_error(belay_sweep_close(out, NULL), 0);
   assert_error(belay_sweep_start(out, NULL), BELAY_ECLOSING);
   assert_error(belay_sweep_cancel(out), BELAY_ECLOSING);
-  bed_close(bed);
 }

@@ -158,8 +158,7 @@ static void never(belay_request_t *request, int status, const belay_topology_ser
   fail_msg("%zu servers of what was refused", n);
 }
 
-TEST(arguments_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(arguments_are_checked) {
   belay_request_t request = {0};
   assert_error(belay_topology_read(NULL, &request, 1, never), BELAY_EINVAL);
   assert_error(belay_topology_read(bed->client, NULL, 1, never), BELAY_EINVAL);
@@ -172,5 +171,4 @@ TEST(arguments_are_checked) {
   assert_error(begin_tour(bed, &report, 1, 0), 0);
   assert_error(belay_topology_read(bed->client, &report.request, 1, never), BELAY_ESTATE);
   bed_until(bed, report.told == 1);
-  bed_close(bed);
 }

@@ -10,8 +10,7 @@
 
 /* ---- what it is ------------------------------------------------------------------------------------------ */
 
-TEST(what_was_added_is_found) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_was_added_is_found) {
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 1e-6);
   assert_int_equal(server_keys(bed->server), 0); /* nothing was sent */
@@ -29,11 +28,9 @@ TEST(what_was_added_is_found) {
   assert_true(sift.answer);
   assert_int_equal(server_keys(bed->server), 2);
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
-TEST(it_costs_one_command) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_costs_one_command) {
   sieve_t sieve;
   sift_t sift = {0};
   sieve_new(&sieve, bed, 1000, 0.01);
@@ -48,7 +45,6 @@ TEST(it_costs_one_command) {
   assert_int_equal(client_stats(bed).commands - commands, 21);
   assert_int_equal(server_calls(bed->server, "bitfield"), 10);
   assert_int_equal(server_calls(bed->server, "bitfield_ro"), 10);
-  bed_close(bed);
 }
 
 /* In a batch, the first of two that are equal is new. Whatever way it travels. */
@@ -91,8 +87,7 @@ TEST(many_at_once) {
   many_of(10000, 2000000, true); /* over three segments */
 }
 
-TEST(a_million_are_all_found) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_million_are_all_found) {
   enum { BATCH = 50000 };
   static bool answers[BATCH];
   sieve_t sieve;
@@ -113,7 +108,6 @@ TEST(a_million_are_all_found) {
   assert_between(new, n - n / 100, n);
   belay_bloom_info_t info = sift_info(&sieve);
   assert_between(info.items, n - n / 100, n + n / 100);
-  bed_close(bed);
 }
 
 /* ---- bits ------------------------------------------------------------------------------------------------ */
@@ -181,8 +175,7 @@ TEST(bits_are_where_memory_has_them) {
 
 /* ---- configuration --------------------------------------------------------------------------------------- */
 
-TEST(another_configuration_is_an_error) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(another_configuration_is_an_error) {
   static const uint8_t key[BELAY_BLOOM_KEY_LEN] = {1};
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 0.01);
@@ -211,7 +204,6 @@ TEST(another_configuration_is_an_error) {
   assert_int_equal(after.bits_set, before.bits_set);
   assert_true(after.generation == before.generation);
   assert_true(sift_exists(&sieve, "a"));
-  bed_close(bed);
 }
 
 /* Who knows the name alone can use it. */
@@ -262,8 +254,7 @@ TEST(what_one_was_made_with) {
   expect_made(&options);
 }
 
-TEST(what_is_no_filter_was_made_with_nothing) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_no_filter_was_made_with_nothing) {
   sieve_t sieve;
   sift_t sift = {0};
   sieve_new(&sieve, bed, 1000, 0.01);
@@ -275,11 +266,9 @@ TEST(what_is_no_filter_was_made_with_nothing) {
   server_do(bed->server, "RPUSH", CONFIG, "hello", NULL);
   assert_error(begin_sift_made(&sieve, &sift), 0);
   assert_error(end_of_sift(&sift), BELAY_EWRONGTYPE);
-  bed_close(bed);
 }
 
-TEST(what_is_no_filter_is_left_alone) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_no_filter_is_left_alone) {
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 0.01);
   server_do(bed->server, "SET", CONFIG, "hello", NULL);
@@ -304,7 +293,6 @@ TEST(what_is_no_filter_is_left_alone) {
   server_do(bed->server, "RPUSH", SEGMENT, "hello", NULL);
   detail = expect_exists_fails(&sieve, "a", BELAY_EWRONGTYPE);
   assert_non_null(strstr(detail, SEGMENT));
-  bed_close(bed);
 }
 
 BED_TEST(options_are_checked) {
@@ -336,8 +324,7 @@ BED_TEST(options_are_checked) {
   assert_null(belay_bloom_data(NULL));
 }
 
-TEST(arguments_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(arguments_are_checked) {
   sieve_t sieve;
   sift_t sift = {0};
   sieve_new(&sieve, bed, 1000, 0.01);
@@ -359,13 +346,11 @@ TEST(arguments_are_checked) {
   assert_error(belay_bloom_clear(sieve.bloom, &sift.request, NULL), BELAY_EINVAL);
   assert_error(belay_bloom_close(NULL, NULL), BELAY_EINVAL);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 /* ---- ttls ------------------------------------------------------------------------------------------------ */
 
-TEST(all_keys_end_together) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(all_keys_end_together) {
   sieve_t sieve;
   belay_bloom_options_t options = bloom_options(5000000, 0.01);
   options.ttl_ms = 100000;
@@ -381,11 +366,9 @@ TEST(all_keys_end_together) {
     assert_true(server_integer(bed->server, "PEXPIRETIME", keys[i], NULL) == ends);
   }
   assert_between(sift_info(&sieve).ttl_ms, 50000, 100000);
-  bed_close(bed);
 }
 
-TEST(one_for_ever_has_no_ttl) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(one_for_ever_has_no_ttl) {
   sieve_t sieve;
   belay_bloom_options_t options = bloom_options(1000, 0.01);
   options.ttl_ms = 0;
@@ -396,11 +379,9 @@ TEST(one_for_ever_has_no_ttl) {
   assert_int_equal(server_integer(bed->server, "PTTL", SEGMENT, NULL), -1);
   assert_int_equal(server_keys(bed->server), 2);
   assert_int_equal(sift_info(&sieve).ttl_ms, -1);
-  bed_close(bed);
 }
 
-TEST(it_ends_and_begins_anew) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_ends_and_begins_anew) {
   sieve_t sieve;
   belay_bloom_options_t options = bloom_options(1000, 1e-6);
   options.ttl_ms = 1000;
@@ -413,5 +394,4 @@ TEST(it_ends_and_begins_anew) {
   assert_true(sift_add(&sieve, "a"));
   assert_true(sift_info(&sieve).generation != generation);
   expect_ttls(bed->server);
-  bed_close(bed);
 }

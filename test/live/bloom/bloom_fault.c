@@ -12,8 +12,7 @@
 /* ---- what is lost ---------------------------------------------------------------------------------------- */
 
 /* Never "not seen", and never "new". */
-TEST(a_segment_that_is_lost_is_missed) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_segment_that_is_lost_is_missed) {
   sieve_t sieve, other;
   sieve_new(&sieve, bed, 1000, 1e-6);
   sieve_new(&other, bed, 1000, 1e-6);
@@ -38,11 +37,9 @@ TEST(a_segment_that_is_lost_is_missed) {
   assert_true(sift_add(&sieve, "a"));
   assert_true(sift_exists(&other, "a")); /* it goes on with the new one */
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
-TEST(of_several_segments_one_is_lost) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(of_several_segments_one_is_lost) {
   static bool answers[1000];
   sieve_t sieve;
   belay_bloom_options_t options = bloom_options(0, 0);
@@ -66,12 +63,10 @@ TEST(of_several_segments_one_is_lost) {
   assert_error(end_of_sift(&sift), BELAY_ELOST);
   sift_clear(&sieve);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 /* Where the configuration is lost who knows the filter goes on; who does not cannot create one over it. */
-TEST(a_configuration_that_is_lost_erases_nothing) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_configuration_that_is_lost_erases_nothing) {
   sieve_t sieve, other;
   sieve_new(&sieve, bed, 1000, 1e-6);
   sieve_new(&other, bed, 1000, 1e-6);
@@ -88,11 +83,9 @@ TEST(a_configuration_that_is_lost_erases_nothing) {
   (void)expect_exists_fails(&sieve, "a", BELAY_ELOST); /* somebody has cleared it */
   assert_false(sift_exists(&sieve, "a"));
   assert_false(sift_exists(&other, "a"));
-  bed_close(bed);
 }
 
-TEST(everything_is_lost) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(everything_is_lost) {
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 1e-6);
   for (int i = 0; i < 4; i++) {
@@ -112,12 +105,10 @@ TEST(everything_is_lost) {
   server_do(bed->server, "FLUSHALL", NULL);
   assert_error(begin_sift_info(&sieve, &sift), 0);
   assert_error(end_of_sift(&sift), BELAY_ELOST);
-  bed_close(bed);
 }
 
 /* A string that begins like no segment of this filter. */
-TEST(a_segment_of_somebody_else_is_left_alone) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_segment_of_somebody_else_is_left_alone) {
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 1e-6);
   server_do(bed->server, "SET", SEGMENT, "hello world", NULL);
@@ -131,12 +122,10 @@ TEST(a_segment_of_somebody_else_is_left_alone) {
   assert_error(begin_sift_many(&sieve, &sift, true, sift_items(0, 1000), 1000), 0);
   assert_error(end_of_sift(&sift), BELAY_ELOST);
   assert_string_equal(server_string(bed->server, "GET", SEGMENT, NULL), "hello world");
-  bed_close(bed);
 }
 
 /* One that is longer than it can be, since somebody had other options. */
-TEST(a_segment_that_is_too_long) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_segment_that_is_too_long) {
   static bool answers[1000];
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 1e-6);
@@ -149,12 +138,10 @@ TEST(a_segment_that_is_too_long) {
     assert_int_equal(answers[0], i == 0);
     assert_between(sift_info(&sieve).items, 950, 1050);
   }
-  bed_close(bed);
 }
 
 /* A bitmap travels in the slot of its segment: to no other keys. */
-TEST(a_bitmap_needs_no_other_slot) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_bitmap_needs_no_other_slot) {
   sieve_t sieve;
   server_do(bed->server, "ACL", "SETUSER", "default", "resetkeys", "~" CONFIG, "~" SEGMENT,
             "~belay::bloom::{seen::0}::*", NULL);
@@ -164,13 +151,11 @@ TEST(a_bitmap_needs_no_other_slot) {
   assert_int_equal(server_calls(bed->server, "bitop"), calls < 0 ? 1 : calls + 1);
   assert_int_equal(server_keys(bed->server), 2);
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
 /* ---- several users --------------------------------------------------------------------------------------- */
 
-TEST(many_create_it_at_once) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(many_create_it_at_once) {
   enum { USERS = 16 };
   sieve_t sieves[USERS];
   belay_bloom_options_t options = bloom_options(0, 0);
@@ -196,12 +181,10 @@ TEST(many_create_it_at_once) {
     }
     server_do(bed->server, "FLUSHALL", NULL);
   }
-  bed_close(bed);
 }
 
 /* A program that died while it created one: whoever comes next goes on. */
-TEST(one_that_was_never_finished_is_finished) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(one_that_was_never_finished_is_finished) {
   sieve_t sieve;
   belay_bloom_options_t options = bloom_options(0, 0.01);
   options.bits = BELAY_BLOOM_SEGMENT_BITS * 3;
@@ -227,11 +210,9 @@ TEST(one_that_was_never_finished_is_finished) {
   assert_int_equal(info.items, 100);
   assert_int_equal(server_keys(bed->server), 4);
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
-TEST(it_is_cleared_under_another_ones_feet) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_is_cleared_under_another_ones_feet) {
   sieve_t sieve, other;
   sieve_new(&sieve, bed, 1000, 1e-6);
   sieve_new(&other, bed, 1000, 1e-6);
@@ -255,12 +236,10 @@ TEST(it_is_cleared_under_another_ones_feet) {
   sift_clear(&sieve);
   sift_clear(&sieve); /* of what is not there */
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 /* With other options; and what is no configuration. */
-TEST(a_clear_clears_whatever_is_there) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_clear_clears_whatever_is_there) {
   sieve_t sieve, large;
   belay_bloom_options_t options = bloom_options(0, 0);
   options.bits = BELAY_BLOOM_SEGMENT_BITS * 20;
@@ -276,13 +255,11 @@ TEST(a_clear_clears_whatever_is_there) {
   server_do(bed->server, "SET", CONFIG, "hello", NULL);
   sift_clear(&sieve);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 /* ---- scripts --------------------------------------------------------------------------------------------- */
 
-TEST(scripts_are_forgotten) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(scripts_are_forgotten) {
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 0.01);
   for (int i = 0; i < 3; i++) {
@@ -292,7 +269,6 @@ TEST(scripts_are_forgotten) {
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
     sift_clear(&sieve);
   }
-  bed_close(bed);
 }
 
 /* Somebody was away between reading "being created" and creating. */

@@ -91,8 +91,7 @@ TEST(an_opening_goes_on_after_a_cut) {
 
 /* ---- requests -------------------------------------------------------------------------------------------- */
 
-TEST(all_that_wait_for_an_opening_are_told) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(all_that_wait_for_an_opening_are_told) {
   sieve_t sieve;
   sift_t sifts[6] = {0};
   sieve_new(&sieve, bed, 1000, 1e-6);
@@ -115,11 +114,9 @@ TEST(all_that_wait_for_an_opening_are_told) {
   assert_false(sifts[2].answer); /* in their order */
   assert_int_equal(sifts[4].info.items, 1);
   assert_false(sift_exists(&sieve, "a")); /* nothing was sent of it */
-  bed_close(bed);
 }
 
-TEST(nothing_can_be_reached) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nothing_can_be_reached) {
   sieve_t sieve;
   sift_t sifts[3] = {0};
   belay_client_options_t options = client_options();
@@ -138,7 +135,6 @@ TEST(nothing_can_be_reached) {
   assert_error(begin_sift_add(&sieve, &sifts[0], "a", 1), 0);
   assert_error(end_of_sift(&sifts[0]), 0);
   assert_true(sifts[0].answer);
-  bed_close(bed);
 }
 
 static void begin_nth(sieve_t *sieve, sift_t *sift, int n) {
@@ -151,8 +147,7 @@ static void begin_nth(sieve_t *sieve, sift_t *sift, int n) {
   assert_error(error, 0);
 }
 
-TEST(a_close_cancels_what_is_pending) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_close_cancels_what_is_pending) {
   for (int open = 0; open < 2; open++) {
     sieve_t sieve;
     sift_t sifts[6] = {0}, late = {0};
@@ -171,7 +166,6 @@ TEST(a_close_cancels_what_is_pending) {
       assert_error(end_of_sift(&sifts[n]), BELAY_ECANCELED);
     server_resume(bed->server);
   }
-  bed_close(bed);
 }
 
 typedef enum what { FILTER, CLIENT, BELAY, WHATS } what_t;

@@ -66,8 +66,7 @@ static void make_older(server_t *server, int windows) {
 
 /* ---- windows --------------------------------------------------------------------------------------------- */
 
-TEST(it_forgets_after_two_windows) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_forgets_after_two_windows) {
   sieve_t sieve;
   rotating_new(&sieve, bed, 100, 0.001);
   assert_false(sift_exists(&sieve, "a"));
@@ -89,11 +88,9 @@ TEST(it_forgets_after_two_windows) {
   assert_true(sift_exists(&sieve, "b"));
   assert_true(sift_add(&sieve, "a"));
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
-TEST(what_is_seen_again_is_seen_for_longer) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_seen_again_is_seen_for_longer) {
   sieve_t sieve;
   rotating_new(&sieve, bed, 100, 0.001);
   assert_true(sift_add(&sieve, "a"));
@@ -105,7 +102,6 @@ TEST(what_is_seen_again_is_seen_for_longer) {
   assert_true(sift_exists(&sieve, "a")); /* that was no add */
   make_older(bed->server, 1);
   assert_false(sift_exists(&sieve, "a"));
-  bed_close(bed);
 }
 
 static int64_t window_of(bed_t *bed, int64_t window_ms) {
@@ -117,8 +113,7 @@ static void expect_end(bed_t *bed, const char *key, int64_t at) {
                  at - lag(), at + lag());
 }
 
-TEST(all_of_it_ends_by_itself) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(all_of_it_ends_by_itself) {
   char key[96];
   sieve_t sieve;
   rotating_new(&sieve, bed, 100, 0.001);
@@ -132,12 +127,10 @@ TEST(all_of_it_ends_by_itself) {
   assert_true(sift_info(&sieve).ttl_ms > WINDOW);
   sift_clear(&sieve);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 /* In real time, once. */
-TEST(time_passes) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(time_passes) {
   sieve_t sieve;
   const belay_bloom_options_t options = rotating(100, 0.001, 1000);
   sieve_of(&sieve, bed, bed->client, &options);
@@ -159,11 +152,9 @@ TEST(time_passes) {
   assert_false(sift_exists(&sieve, "a"));
   assert_true(sift_add(&sieve, "a"));
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
-TEST(what_is_lost_too_early_is_noticed) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_lost_too_early_is_noticed) {
   sieve_t sieve;
   rotating_new(&sieve, bed, 100, 0.001);
   assert_true(sift_add(&sieve, "a"));
@@ -173,13 +164,11 @@ TEST(what_is_lost_too_early_is_noticed) {
   server_do(bed->server, "FLUSHALL", NULL);
   expect_add_fails(&sieve, "a", BELAY_ELOST);
   assert_true(sift_add(&sieve, "a"));
-  bed_close(bed);
 }
 
 /* ---- clocks ---------------------------------------------------------------------------------------------- */
 
-TEST(clocks_that_are_set_back) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(clocks_that_are_set_back) {
   sieve_t sieve, other;
   rotating_new(&sieve, bed, 100, 0.001);
   rotating_new(&other, bed, 100, 0.001);
@@ -196,7 +185,6 @@ TEST(clocks_that_are_set_back) {
   assert_true(sift_add(&sieve, "a"));
   assert_true(sift_exists(&other, "a"));
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
 /* ---- a model --------------------------------------------------------------------------------------------- */
@@ -244,8 +232,7 @@ static uint64_t below(uint64_t *random, uint64_t n) { /* xorshift64* */
   return (*random * UINT64_C(2685821657736338717) >> 11) % n;
 }
 
-TEST(it_answers_as_the_model_does) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_answers_as_the_model_does) {
   uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
   unsigned found = 0, missed = 0, ages = 0;
   sieve_t sieves[3];
@@ -283,7 +270,6 @@ TEST(it_answers_as_the_model_does) {
   assert_true(found > 3000 && missed > 3000 && ages > 50);
   expect_ttls(bed->server);
   model_age(&m, 2);
-  bed_close(bed);
 }
 
 TEST(it_keeps_to_its_rate) {
@@ -312,8 +298,7 @@ TEST(it_keeps_to_its_rate) {
 
 /* ---- what the server keeps ------------------------------------------------------------------------------- */
 
-TEST(creating_it_again_erases_nothing) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(creating_it_again_erases_nothing) {
   sieve_t sieve, again;
   const belay_bloom_options_t options = rotating(100, 0.001, WINDOW);
   rotating_new(&sieve, bed, 100, 0.001);
@@ -330,11 +315,9 @@ TEST(creating_it_again_erases_nothing) {
   sieve_of(&other, bed, bed->client, &longer);
   assert_string_equal(expect_exists_fails(&other, "a", BELAY_EMISMATCH),
                       CONFIG ": it has another window");
-  bed_close(bed);
 }
 
-TEST(a_layer_that_is_gone_is_not_empty) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_layer_that_is_gone_is_not_empty) {
   char key[2][96];
   sieve_t sieve;
   rotating_new(&sieve, bed, 100, 0.001);
@@ -363,11 +346,9 @@ TEST(a_layer_that_is_gone_is_not_empty) {
   assert_false(
       sift_exists(&sieve, "a")); /* and what was left of the one before is not taken for it */
   assert_true(sift_add(&sieve, "a"));
-  bed_close(bed);
 }
 
-TEST(what_is_wrong_is_left_alone) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_wrong_is_left_alone) {
   static const char *const states[] = {"x", "000000000000000x1", "00000000000000012",
                                        "0000000000000001", "99999999999999991"};
   char key[96];
@@ -395,7 +376,6 @@ TEST(what_is_wrong_is_left_alone) {
   belay_bloom_options_t options = rotating(4000000, 0.01, WINDOW);
   assert_error(belay_bloom_new(bed->client, &options, &out), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "capacity: a layer takes more than 33554432 bits");
-  bed_close(bed);
 }
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */

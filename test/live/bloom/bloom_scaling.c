@@ -39,8 +39,7 @@ static bool answers[SIFT_MAX];
 
 /* ---- growing --------------------------------------------------------------------------------------------- */
 
-TEST(it_keeps_to_its_rate_however_large_it_grows) {
-  bed_t *bed = patient_bed();
+TEST_IN(it_keeps_to_its_rate_however_large_it_grows, bed, patient_bed()) {
   const struct {
     int64_t capacity;
     double rate;
@@ -83,11 +82,9 @@ TEST(it_keeps_to_its_rate_however_large_it_grows) {
     assert_error(begin_close_sieve(&sieve), 0);
     bed_until(bed, sieve.closed == 1);
   }
-  bed_close(bed);
 }
 
-TEST(a_whole_batch_grows_it) {
-  bed_t *bed = patient_bed();
+TEST_IN(a_whole_batch_grows_it, bed, patient_bed()) {
   sieve_t sieve;
   scaling_new(&sieve, bed, 1000, 0.001);
   int64_t begun = clock_now();
@@ -102,11 +99,9 @@ TEST(a_whole_batch_grows_it) {
   assert_int_equal(count(answers, 10000, true), 0);
   assert_int_equal(sift_info(&sieve).items, added);
   assert_between(info.ttl_ms, INT64_C(2591000000), INT64_C(2592000000));
-  bed_close(bed);
 }
 
-TEST(for_ever) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(for_ever) {
   belay_bloom_options_t options = scaling(2, 0.01);
   options.ttl_ms = 0;
   sieve_t sieve;
@@ -116,11 +111,9 @@ TEST(for_ever) {
   assert_int_equal(server_integer(bed->server, "PTTL", LAYER(0), NULL), -1);
   assert_int_equal(server_integer(bed->server, "PTTL", LAYER(1), NULL), -1);
   assert_int_equal(sift_info(&sieve).ttl_ms, -1);
-  bed_close(bed);
 }
 
-TEST(all_of_it_ends_together) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(all_of_it_ends_together) {
   belay_bloom_options_t options = scaling(2, 0.01);
   options.ttl_ms = 50000;
   sieve_t sieve;
@@ -132,7 +125,6 @@ TEST(all_of_it_ends_together) {
   assert_int_equal(server_integer(bed->server, "PEXPIRETIME", LAYER(0), NULL), end);
   assert_int_equal(server_integer(bed->server, "PEXPIRETIME", LAYER(2), NULL), end);
   assert_between(server_integer(bed->server, "PTTL", CONFIG, NULL), 30000, 50000 - 30);
-  bed_close(bed);
 }
 
 /* ---- a model --------------------------------------------------------------------------------------------- */
@@ -206,8 +198,7 @@ static void compare_batch(model_t *m, sieve_t *sieve, uint64_t *random) {
     assert_int_equal(answers[i], add ? model_add(m, &items[i]) : model_has(m, &items[i]));
 }
 
-TEST(it_answers_as_the_model_does) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_answers_as_the_model_does) {
   static const int64_t capacities[] = {1, 7, 60, 1000};
   uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
   unsigned grown = 0, clears = 0;
@@ -252,13 +243,11 @@ TEST(it_answers_as_the_model_does) {
   }
   print_message("%u layers, %u clears\n", grown, clears);
   assert_true(grown >= 8 && clears >= 2);
-  bed_close(bed);
 }
 
 /* ---- many at a time -------------------------------------------------------------------------------------- */
 
-TEST(several_grow_it_at_once) {
-  bed_t *bed = patient_bed();
+TEST_IN(several_grow_it_at_once, bed, patient_bed()) {
   enum { CLIENTS = 4, EACH = 1000, APART = 500 };
   static bool news[CLIENTS][EACH];
   static sift_t sifts[CLIENTS];
@@ -290,5 +279,4 @@ TEST(several_grow_it_at_once) {
   sift_many(&sieves[2], false, sift_items(0, (CLIENTS + 1) * APART), (CLIENTS + 1) * APART,
             answers);
   assert_int_equal(count(answers, (CLIENTS + 1) * APART, false), 0);
-  bed_close(bed);
 }

@@ -30,8 +30,7 @@ static bool answers[SIFT_MAX];
 
 /* ---- what the server keeps ------------------------------------------------------------------------------- */
 
-TEST(creating_it_again_erases_nothing) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(creating_it_again_erases_nothing) {
   sieve_t sieve, again;
   scaling_new(&sieve, bed, 10, 0.001);
   sift_many(&sieve, true, sift_items(0, 100), 100, answers);
@@ -47,11 +46,9 @@ TEST(creating_it_again_erases_nothing) {
   server_restart_keeping(bed->server);
   sift_many(&again, false, sift_items(0, 100), 100, answers);
   assert_int_equal(count(answers, 100, false), 0);
-  bed_close(bed);
 }
 
-TEST(another_one_is_noticed) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(another_one_is_noticed) {
   sieve_t sieve, other;
   scaling_new(&sieve, bed, 10, 0.01);
   sift_many(&sieve, true, sift_items(0, 50), 50, answers);
@@ -67,11 +64,9 @@ TEST(another_one_is_noticed) {
     bed_until(bed, other.closed == 1);
   }
   assert_true(sift_add(&sieve, "x"));
-  bed_close(bed);
 }
 
-TEST(a_damaged_state_is_noticed) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_damaged_state_is_noticed) {
   static const char *const states[] = {"x",
                                        "0000000000000001",
                                        "000000000000000107000000960000000000",
@@ -92,7 +87,6 @@ TEST(a_damaged_state_is_noticed) {
   }
   sift_clear(&sieve);
   assert_true(sift_add(&sieve, "x"));
-  bed_close(bed);
 }
 
 TEST(a_layer_that_is_gone_is_not_empty) {
@@ -123,8 +117,7 @@ TEST(a_layer_that_is_gone_is_not_empty) {
 }
 
 /* The layers are there still: who makes a new configuration does not make new layers over them. */
-TEST(a_configuration_that_is_gone_erases_nothing) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_configuration_that_is_gone_erases_nothing) {
   sieve_t sieve, other;
   scaling_new(&sieve, bed, 10, 0.01);
   scaling_new(&other, bed, 10, 0.01);
@@ -145,11 +138,9 @@ TEST(a_configuration_that_is_gone_erases_nothing) {
   assert_true(sift_add(&sieve, "x"));
   assert_false(sift_add(&other, "x"));
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
-TEST(a_key_of_somebody_elses_is_left_alone) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_key_of_somebody_elses_is_left_alone) {
   sieve_t sieve;
   scaling_new(&sieve, bed, 2, 0.01);
   server_do(bed->server, "RPUSH", LAYER(1), "1", NULL);
@@ -158,12 +149,10 @@ TEST(a_key_of_somebody_elses_is_left_alone) {
   assert_int_equal(server_integer(bed->server, "LLEN", LAYER(1), NULL), 1);
   server_do(bed->server, "DEL", LAYER(1), NULL);
   assert_true(sift_add(&sieve, "x"));
-  bed_close(bed);
 }
 
 /* What was written down counts, also where we would have made it otherwise. */
-TEST(the_end_of_growing) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_end_of_growing) {
   sieve_t sieve;
   scaling_new(&sieve, bed, 10, 0.5);
   assert_true(sift_add(&sieve, "x"));
@@ -189,7 +178,6 @@ TEST(the_end_of_growing) {
   assert_false(sift_exists(&sieve, "z"));
   sift_clear(&sieve);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 TEST(the_largest_first_layers) {
@@ -276,8 +264,7 @@ TEST(an_add_is_not_sent_again) {
   relay_stop(relay);
 }
 
-TEST(a_close_cancels_what_is_pending) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_close_cancels_what_is_pending) {
   sieve_t sieve;
   sift_t add = {0}, exists = {0}, info = {0};
   scaling_new(&sieve, bed, 10, 0.01);
@@ -290,5 +277,4 @@ TEST(a_close_cancels_what_is_pending) {
   assert_error(end_of_sift(&add), BELAY_ECANCELED);
   assert_error(end_of_sift(&exists), BELAY_ECANCELED);
   assert_error(end_of_sift(&info), BELAY_ECANCELED);
-  bed_close(bed);
 }

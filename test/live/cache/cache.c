@@ -8,8 +8,7 @@
 
 #define KEY "belay::cache::pages::{home}"
 
-TEST(what_is_not_there_is_loaded) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_not_there_is_loaded) {
   hoard_t hoard = {0};
   hoard_new(&hoard, bed, NULL);
   expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
@@ -22,12 +21,10 @@ TEST(what_is_not_there_is_loaded) {
   expect_ttls(bed->server);
   expect_invalidate(&hoard, "home");
   expect_cached(&hoard, "home", "home#3", BELAY_CACHE_FROM_LOAD);
-  bed_close(bed);
 }
 
 /* A get keeps short keys elsewhere than long ones. */
-TEST(keys_of_all_lengths) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(keys_of_all_lengths) {
   static const size_t lens[] = {1, 63, 64, 65, BELAY_CACHE_KEY_MAX};
   hoard_t hoard = {0};
   hoard_new(&hoard, bed, NULL);
@@ -43,11 +40,9 @@ TEST(keys_of_all_lengths) {
     expect_cached(&hoard, key, text, BELAY_CACHE_FROM_LOAD);
     expect_cached(&hoard, key, text, BELAY_CACHE_FROM_SERVER);
   }
-  bed_close(bed);
 }
 
-TEST(all_who_wait_get_one_load) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(all_who_wait_get_one_load) {
   enum { N = 1000 };
   hoard_t hoards[2] = {{.loading = LOADING_LATER, .delay_ms = 50},
                        {.loading = LOADING_LATER, .delay_ms = 50}};
@@ -66,11 +61,9 @@ TEST(all_who_wait_get_one_load) {
   free(fetches);
   bed_settle(bed);
   bed_until(bed, hoards[0].timers + hoards[1].timers == 0);
-  bed_close(bed);
 }
 
-TEST(what_does_not_exist_and_what_fails) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_does_not_exist_and_what_fails) {
   hoard_t hoard = {.absent = true};
   belay_cache_options_t options = cache_options(&hoard);
   options.absent_ms = 60000;
@@ -84,11 +77,9 @@ TEST(what_does_not_exist_and_what_fails) {
   expect_no_value(&hoard, "broken", BELAY_ELOAD);
   expect_no_value(&hoard, "broken", BELAY_ELOAD);
   assert_int_equal(hoard.loaded, 2);
-  bed_close(bed);
 }
 
-TEST(stale) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(stale) {
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
   options.ttl_ms = 50;
@@ -99,12 +90,10 @@ TEST(stale) {
   expect_stale(&hoard, "home", "home#1", 0);
   bed_until(bed, hoard_stats(&hoard).fills == 2);
   expect_cached(&hoard, "home", "home#2", BELAY_CACHE_FROM_SERVER);
-  bed_close(bed);
 }
 
 /* Both handles would like to, and one of them does. */
-TEST(who_loads_counts_the_refresh) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_loads_counts_the_refresh) {
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   hoard_t hoards[2] = {{.loading = LOADING_BY_HAND}, {.loading = LOADING_BY_HAND}};
   for (unsigned i = 0; i < 2; i++) {
@@ -128,7 +117,6 @@ TEST(who_loads_counts_the_refresh) {
   assert_int_equal(hoard_stats(&hoards[1 - loader]).refreshes, 0);
   assert_int_equal(hoard_stats(&hoards[loader]).early, 0);
   expect_cached(&hoards[1 - loader], "home", "new", BELAY_CACHE_FROM_SERVER);
-  bed_close(bed);
 }
 
 /* ---- what is refused --------------------------------------------------------------------------------------- */
@@ -193,8 +181,7 @@ TEST(ranges_of_times) {
 #define TRY(field, value)                                                                          \
   (options = cache_options(&hoard), options.field = (value), try_options(bed, &options))
 
-TEST(ranges_of_numbers) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(ranges_of_numbers) {
   hoard_t hoard = {0};
   belay_cache_options_t options;
   assert_error(TRY(jitter_percent, 90), 0);
@@ -228,11 +215,9 @@ TEST(ranges_of_numbers) {
   assert_error(try_options(bed, &options), BELAY_EINVAL);
   options.keep_ms = 1000;
   assert_error(try_options(bed, &options), 0);
-  bed_close(bed);
 }
 
-TEST(nothing_at_all) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nothing_at_all) {
   hoard_t hoard = {0};
   belay_cache_t *cache;
   belay_cache_stats_t stats;
@@ -259,11 +244,9 @@ TEST(nothing_at_all) {
   expect_put(&hoard, "home", "put", true);
   expect_cached(&hoard, "home", "put", BELAY_CACHE_FROM_SERVER);
   assert_int_equal(server_integer(bed->server, "EXISTS", "belay::cache::{home}", NULL), 1);
-  bed_close(bed);
 }
 
-TEST(gets_that_are_refused) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(gets_that_are_refused) {
   static char big[BELAY_CACHE_KEY_MAX + 1];
   hoard_t hoard = {0};
   fetch_t fetch = {.hoard = &hoard, .request.data = &fetch};
@@ -288,13 +271,11 @@ TEST(gets_that_are_refused) {
   fetch_free(&fetch);
   bed_settle(bed);
   assert_int_equal(server_keys(bed->server), 2);
-  bed_close(bed);
 }
 
 /* ---- loads ---------------------------------------------------------------------------------------------------- */
 
-TEST(how_a_load_is_not_ended) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(how_a_load_is_not_ended) {
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   fetch_t fetch = {0};
   hoard_new(&hoard, bed, NULL);
@@ -305,7 +286,6 @@ TEST(how_a_load_is_not_ended) {
   assert_true(belay_cache_load_is_wanted(hoard.loads[0]));
   assert_error(hand_over(&hoard, "v1"), 0);
   expect_fetched(&fetch, "v1", BELAY_CACHE_FROM_LOAD);
-  bed_close(bed);
 }
 
 /* A loader of its own: it remembers what it was given, and may do more. */
@@ -334,8 +314,7 @@ static void keeper_new(keeper_t *keeper, bed_t *bed) {
 }
 
 /* Its key is there until it is ended, and so is its memory, whatever ends before: the get, the cache, belay. */
-TEST(a_load_outlives_everything) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_load_outlives_everything) {
   keeper_t keeper = {0};
   fetch_t fetch = {0};
   keeper_new(&keeper, bed);
@@ -351,11 +330,9 @@ TEST(a_load_outlives_everything) {
   assert_false(belay_cache_load_is_wanted(keeper.load));
   assert_memory_equal(keeper.key, "home", 4);
   assert_error(belay_cache_load_done(keeper.load, "late", 4), 0);
-  bed_close(bed);
 }
 
-TEST(a_loader_that_closes) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_loader_that_closes) {
   keeper_t keeper = {.closes = true};
   fetch_t fetch = {0};
   keeper_new(&keeper, bed);
@@ -366,7 +343,6 @@ TEST(a_loader_that_closes) {
   assert_error(belay_cache_load_failed(keeper.load, 1), 0);
   bed_settle(bed);
   assert_int_equal(server_integer(bed->server, "EXISTS", KEY "::lease", NULL), 0);
-  bed_close(bed);
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------------- */
@@ -376,8 +352,7 @@ static void close_now(fetch_t *fetch) {
 }
 
 /* After so many turns of the loop, whatever is under way by then; and in a callback. */
-TEST(closing_at_any_moment) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(closing_at_any_moment) {
   enum { N = 4 };
   for (int turns = 0; turns < 24; turns++) {
     hoard_t hoard = {0};
@@ -408,12 +383,10 @@ TEST(closing_at_any_moment) {
   bed_until(bed, hoard.closed == 1);
   assert_int_equal(fetch.ended, 1);
   fetch_free(&fetch);
-  bed_close(bed);
 }
 
 /* And canceled. */
-TEST(canceling_at_any_moment) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(canceling_at_any_moment) {
   hoard_t hoard = {0};
   hoard_new(&hoard, bed, NULL);
   for (int turns = 0; turns < 24; turns++) {
@@ -431,13 +404,11 @@ TEST(canceling_at_any_moment) {
     fetch_free(&other);
     expect_invalidate(&hoard, "home");
   }
-  bed_close(bed);
 }
 
 /* ---- statistics ---------------------------------------------------------------------------------------------------- */
 
-TEST(what_is_counted) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_counted) {
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   hoard_new(&hoard, bed, NULL);
   fetch_t a = {0}, b = {0};
@@ -466,5 +437,4 @@ TEST(what_is_counted) {
                                   .bytes_in = 2 * 82,
                                   .bytes_out = 82};
   assert_memory_equal(&stats, &expected, sizeof stats);
-  bed_close(bed);
 }

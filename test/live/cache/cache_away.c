@@ -230,8 +230,7 @@ TEST(load) {
 }
 
 /* The request's time is shorter than the client's: half of it is for the question, and half for the load. */
-TEST(there_is_time_to_load) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(there_is_time_to_load) {
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
   options.away = BELAY_CACHE_AWAY_LOAD;
@@ -245,12 +244,10 @@ TEST(there_is_time_to_load) {
   assert_int_equal(fetch.result.from, BELAY_CACHE_FROM_LOAD);
   fetch_free(&fetch);
   server_resume(bed->server);
-  bed_close(bed);
 }
 
 /* The server has it, but nobody may load it in its name: what it has is better than what is loaded past it. */
-TEST(what_the_server_has_kept) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_the_server_has_kept) {
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
   options.away = BELAY_CACHE_AWAY_LOAD;
@@ -264,7 +261,6 @@ TEST(what_the_server_has_kept) {
   assert_int_equal(hoard.loaded, 0);
   server_do(bed->server, "ACL", "SETUSER", "default", "+set", "+evalsha", "+eval", NULL);
   expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_close(bed);
 }
 
 TEST(so_many_at_a_time) {

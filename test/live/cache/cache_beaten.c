@@ -22,8 +22,7 @@ static void expect_got(fetch_t *fetch, const char *value) {
   fetch_free(fetch);
 }
 
-TEST(scripts_are_forgotten) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(scripts_are_forgotten) {
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   hoard_new(&hoard, bed, NULL);
   for (int i = 0; i < 3; i++) {
@@ -45,7 +44,6 @@ TEST(scripts_are_forgotten) {
     expect_invalidate(&hoard, "home");
   }
   assert_int_equal(hoard_stats(&hoard).refused_fills, 0);
-  bed_close(bed);
 }
 
 static size_t tag_home(const char *key, size_t key_len, belay_bytes_t tags[BELAY_CACHE_TAGS_MAX],
@@ -137,8 +135,7 @@ TEST(what_is_not_good_any_more_is_not_served_later) {
   }
 }
 
-TEST(a_put_beats_a_load) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_put_beats_a_load) {
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   fetch_t early = {0};
   hoard_new(&hoard, bed, NULL);
@@ -150,12 +147,10 @@ TEST(a_put_beats_a_load) {
   bed_settle(bed);
   assert_int_equal(hoard_stats(&hoard).refused_fills, 1);
   expect_cached(&hoard, "home", "put", BELAY_CACHE_FROM_SERVER);
-  bed_close(bed);
 }
 
 /* A load that fails puts an end to nobody else's. */
-TEST(a_failure_after_an_invalidation_is_not_kept) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_failure_after_an_invalidation_is_not_kept) {
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   fetch_t early = {0}, late = {0};
   belay_cache_options_t options = cache_options(&hoard);
@@ -169,13 +164,11 @@ TEST(a_failure_after_an_invalidation_is_not_kept) {
   begin_load(&hoard, &late);
   assert_int_equal(hand_over(&hoard, "new"), 0);
   expect_got(&late, "new");
-  bed_close(bed);
 }
 
 /* ---- the lease goes ------------------------------------------------------------------------------------ */
 
-TEST(the_lease_is_lost_in_the_middle) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_lease_is_lost_in_the_middle) {
   hoard_t one = {.loading = LOADING_BY_HAND}, two = {.loading = LOADING_BY_HAND};
   fetch_t first = {0}, second = {0};
   hoard_new(&one, bed, NULL);
@@ -195,7 +188,6 @@ TEST(the_lease_is_lost_in_the_middle) {
   bed_settle(bed);
   expect_cached(&one, "home", "two", BELAY_CACHE_FROM_SERVER);
   assert_int_equal(one.loaded + two.loaded, 2);
-  bed_close(bed);
 }
 
 /* ---- no memory ----------------------------------------------------------------------------------------- */

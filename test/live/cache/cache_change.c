@@ -15,8 +15,7 @@
 
 /* ---- put ------------------------------------------------------------------------------------------------- */
 
-TEST(what_is_put_is_there) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_put_is_there) {
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
   int64_t before = server_now_ms(bed->server), began = clock_now();
@@ -42,11 +41,9 @@ TEST(what_is_put_is_there) {
   assert_int_equal(stats.refused_fills, 0);
   assert_int_equal(stats.bytes_out, 2 * BELAY__RECORD_HEAD + strlen("first") + strlen("second"));
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
-TEST(for_how_long) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(for_how_long) {
   static const struct {
     int64_t ttl_ms, stale_ms, keep_ms, fresh, kept;
   } rows[] = {
@@ -80,12 +77,10 @@ TEST(for_how_long) {
       bed_until(bed, shelf.closed == 1);
     }
   }
-  bed_close(bed);
 }
 
 /* They do not all go at once. */
-TEST(jitter) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(jitter) {
   enum { PUTS = 60 };
   shelf_t shelf;
   belay_cache_options_t options = shelf_options();
@@ -104,7 +99,6 @@ TEST(jitter) {
     belay__record_drop(bed->belay, record);
   }
   assert_true(least < 80000 && most > 90000); /* once in 10^10 not so */
-  bed_close(bed);
 }
 
 static void expect_bytes(shelf_t *shelf, const char *value, size_t len) {
@@ -118,8 +112,7 @@ static void expect_bytes(shelf_t *shelf, const char *value, size_t len) {
   belay__record_drop(shelf->bed->belay, record);
 }
 
-TEST(any_bytes_are_a_value) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(any_bytes_are_a_value) {
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
   expect_bytes(&shelf, NULL, 0);
@@ -132,7 +125,6 @@ TEST(any_bytes_are_a_value) {
   assert_true(len < sizeof envelope);
   memcpy(envelope, reply->str, len);
   expect_bytes(&shelf, envelope, len); /* an envelope, in an envelope */
-  bed_close(bed);
 }
 
 TEST(the_largest_value) {
@@ -170,8 +162,7 @@ TEST(the_largest_value) {
   bed_close(bed);
 }
 
-TEST(what_is_compressed) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_compressed) {
   static char value[10000];
   shelf_t shelf;
   belay_cache_options_t options = shelf_options();
@@ -186,13 +177,11 @@ TEST(what_is_compressed) {
   belay_cache_stats_t stats;
   belay_cache_stats(shelf.cache, &stats);
   assert_int_equal(stats.bytes_out, (int64_t)BELAY__RECORD_HEAD + 999 + len);
-  bed_close(bed);
 }
 
 /* ---- what is refused ------------------------------------------------------------------------------------- */
 
-TEST(arguments) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(arguments) {
   static char long_key[BELAY_CACHE_KEY_MAX + 2];
   shelf_t shelf;
   edit_t c = {0};
@@ -236,13 +225,11 @@ TEST(arguments) {
   shelf_put(&shelf, long_key, "v", true);
   shelf_invalidate(&shelf, long_key);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 /* ---- touch ----------------------------------------------------------------------------------------------- */
 
-TEST(touch) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(touch) {
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
   shelf_touch(&shelf, "page", 1000, false);
@@ -259,12 +246,10 @@ TEST(touch) {
   expect_stored(&shelf, KEY, "value");
   shelf_touch(&shelf, "page", 1, true);
   bed_until(bed, server_keys(bed->server) == 0);
-  bed_close(bed);
 }
 
 /* That there is nothing, or that a load failed, is not what was asked for. */
-TEST(what_is_no_value_is_not_touched) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_no_value_is_not_touched) {
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
   for (int kind = BELAY__RECORD_ABSENT; kind <= BELAY__RECORD_ERROR; kind++) {
@@ -280,7 +265,6 @@ TEST(what_is_no_value_is_not_touched) {
     belay__free(bed->belay, bytes, size);
     belay__record_drop(bed->belay, record);
   }
-  bed_close(bed);
 }
 
 /* ---- what the keys hold ---------------------------------------------------------------------------------- */
@@ -294,8 +278,7 @@ static void expect_status(shelf_t *shelf, int which, int status, const char *det
     fail_msg("\"%s\" is not in \"%s\"", detail, edit.detail);
 }
 
-TEST(foreign_types) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(foreign_types) {
   static const char *const keys[] = {KEY, GEN};
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
@@ -313,12 +296,10 @@ TEST(foreign_types) {
     shelf_put(&shelf, "page", "value", true); /* it is of use again */
     shelf_invalidate(&shelf, "page");
   }
-  bed_close(bed);
 }
 
 /* What is not a record, or not a whole one, is put over, and not touched. */
-TEST(torn_and_foreign_strings) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(torn_and_foreign_strings) {
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
   shelf_put(&shelf, "page", "value", true);
@@ -343,7 +324,6 @@ TEST(torn_and_foreign_strings) {
   expect_status(&shelf, 1, BELAY_EMISMATCH, KEY);
   shelf_put(&shelf, "page", "value", true);
   expect_stored(&shelf, KEY, "value");
-  bed_close(bed);
 }
 
 /* ---- tags ------------------------------------------------------------------------------------------------ */
@@ -378,8 +358,7 @@ static int good_tags(shelf_t *shelf) {
   return good;
 }
 
-TEST(tags) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(tags) {
   shelf_t shelf;
   shelf_with_tags(&shelf, bed);
   shelf_put(&shelf, "page", "value", true);
@@ -395,12 +374,10 @@ TEST(tags) {
   assert_int_equal(good_tags(&shelf), 3);
   shelf_invalidate_tag(&shelf, "site");
   assert_int_equal(good_tags(&shelf), 2);
-  bed_close(bed);
 }
 
 /* What is fresh for longer needs its tags for longer. */
-TEST(tags_last_as_long_as_what_has_them) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(tags_last_as_long_as_what_has_them) {
   shelf_t shelf;
   shelf_with_tags(&shelf, bed);
   edit_t edit = {0};
@@ -414,11 +391,9 @@ TEST(tags_last_as_long_as_what_has_them) {
   assert_true(server_integer(bed->server, "PTTL", TAG_KEY, NULL) > kept);
   assert_true(server_integer(bed->server, "PTTL", OTHER_TAG_KEY, NULL) > kept);
   assert_int_equal(good_tags(&shelf), 3);
-  bed_close(bed);
 }
 
-TEST(foreign_tags) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(foreign_tags) {
   shelf_t shelf;
   shelf_with_tags(&shelf, bed);
   server_do(bed->server, "RPUSH", OTHER_TAG_KEY, "element", NULL);
@@ -432,13 +407,11 @@ TEST(foreign_tags) {
   assert_null(server_string(bed->server, "GET", KEY, NULL));
   shelf_invalidate_tag(&shelf, "lang");
   shelf_put(&shelf, "page", "value", true);
-  bed_close(bed);
 }
 
 /* ---- names ----------------------------------------------------------------------------------------------- */
 
-TEST(names) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(names) {
   shelf_t shelf;
   belay_cache_options_t options = shelf_options();
   options.name = "pages";
@@ -455,5 +428,4 @@ TEST(names) {
   shelf_invalidate_tag(&shelf, "site");
   shelf_invalidate_tag(&shelf, "lang");
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }

@@ -6,8 +6,7 @@
 
 /* ---- requests -------------------------------------------------------------------------------------------- */
 
-TEST(a_request_does_one_thing_at_a_time) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_request_does_one_thing_at_a_time) {
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
   for (int which = 0; which < CHANGES; which++) {
@@ -17,7 +16,6 @@ TEST(a_request_does_one_thing_at_a_time) {
       assert_error(edit_nth(&shelf, &edit, other, "page"), BELAY_ESTATE);
     assert_error(end_of_edit(&edit), 0);
   }
-  bed_close(bed);
 }
 
 typedef enum ending { CANCEL, CLOSE_SHELF, CLOSE_CLIENT, CLOSE_BELAY, ENDINGS } ending_t;
@@ -76,8 +74,7 @@ TEST(it_ends_in_each_step) {
   wire_close(&wire);
 }
 
-TEST(a_close_cancels_what_is_pending) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_close_cancels_what_is_pending) {
   shelf_t shelf, other;
   edit_t edits[CHANGES] = {0}, its = {0}, late = {0};
   shelf_new(&shelf, bed, NULL);
@@ -93,7 +90,6 @@ TEST(a_close_cancels_what_is_pending) {
   for (int which = 0; which < CHANGES; which++)
     assert_error(end_of_edit(&edits[which]), BELAY_ECANCELED);
   assert_error(end_of_edit(&its), 0);
-  bed_close(bed);
 }
 
 static ending_t to_do;
@@ -132,8 +128,7 @@ static void go_on(shelf_t *shelf) {
     assert_error(edit_nth(shelf, &chained, (int)chained.ended % CHANGES, "page"), 0);
 }
 
-TEST(a_request_is_the_callers_again_in_its_callback) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_request_is_the_callers_again_in_its_callback) {
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
   chained = (edit_t){0};
@@ -142,7 +137,6 @@ TEST(a_request_is_the_callers_again_in_its_callback) {
   bed_until(bed, chained.ended == 12);
   shelf.then = NULL;
   assert_error(chained.status, 0);
-  bed_close(bed);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */

@@ -13,8 +13,7 @@ static void expect_end(edit_t *edit, bool applied) {
 
 /* ---- a server that is gone, or has forgotten, or refuses --------------------------------------------------- */
 
-TEST(nothing_was_sent) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nothing_was_sent) {
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
   shelf_put(&shelf, "page", "value", true);
@@ -25,12 +24,10 @@ TEST(nothing_was_sent) {
     assert_error(edit_nth(&shelf, &edit, which, "page"), 0);
     assert_error(end_of_edit(&edit), BELAY_EUNREACHABLE);
   }
-  bed_close(bed);
 }
 
 /* What was sent, and not answered, is not known; what is executed later does no harm. */
-TEST(no_answer_in_time) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(no_answer_in_time) {
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
   shelf_put(&shelf, "page", "before", true);
@@ -45,7 +42,6 @@ TEST(no_answer_in_time) {
   server_resume(bed->server);
   bed_settle(bed);
   assert_int_equal(server_keys(bed->server), 0); /* it was invalidated all the same */
-  bed_close(bed);
 }
 
 /* It has begun, and what it stores is on its way, which takes a while. */
@@ -103,8 +99,7 @@ TEST(full_memory) {
   wire_close(&wire);
 }
 
-TEST(what_a_user_may_not_do) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_a_user_may_not_do) {
   static const char *const rights[] = {"-set", "-setrange", "-del"};
   static const bool refused[][CHANGES] = {
       {true, false, false, false},
@@ -122,7 +117,6 @@ TEST(what_a_user_may_not_do) {
       if (refused[i][which])
         expect_stored(&shelf, KEY, "before");
     }
-  bed_close(bed);
 }
 
 /* What has begun may find that too much is on its way. */

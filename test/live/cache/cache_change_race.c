@@ -86,15 +86,13 @@ TEST(of_two_puts_none_is_there) {
 }
 
 /* One that has begun and not ended is out of the race when a put begins. */
-TEST(a_put_beats_a_load) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_put_beats_a_load) {
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
   server_do(bed->server, "SET", GEN, "somebody's load.", "PX", "60000", NULL);
   shelf_put(&shelf, "page", "value", true);
   assert_int_equal(server_keys(bed->server), 1);
   expect_stored(&shelf, KEY, "value");
-  bed_close(bed);
 }
 
 /* What began, and was forgotten by the server, is not stored. */
@@ -114,8 +112,7 @@ TEST(a_generation_that_is_lost) {
 /* ---- tables ---------------------------------------------------------------------------------------------- */
 
 /* What a table has of it is out of date when it is begun, and once more when it has ended: a stamp tells. */
-TEST(tables_are_told) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(tables_are_told) {
   shelf_t shelf;
   belay_cache_options_t options = shelf_options();
   options.local_bytes = 1 << 16;
@@ -137,7 +134,6 @@ TEST(tables_are_told) {
     assert_false(belay__local_is_good(&cache->local, &meanwhile));
     assert_true(belay__local_is_good(&cache->local, &other));
   }
-  bed_close(bed);
 }
 
 TEST(others_are_told) {

@@ -309,8 +309,7 @@ TEST_ON(loads_end_after_all_is_gone, server, server_start(NULL)) {
   }
 }
 
-TEST(a_load_takes_too_long) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_load_takes_too_long) {
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = cache_options(&hoard);
   options.load_timeout_ms = 40;
@@ -333,12 +332,10 @@ TEST(a_load_takes_too_long) {
   assert_int_equal(hand_failure(&hoard, 7), 0);
   bed_settle(bed);
   expect_cached(&hoard, "home", "home#3", BELAY_CACHE_FROM_SERVER);
-  bed_close(bed);
 }
 
 /* The lease is renewed meanwhile. */
-TEST(a_load_outlasts_its_lease) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_load_outlasts_its_lease) {
   hoard_t one = {.loading = LOADING_BY_HAND}, two = {.loading = LOADING_BY_HAND};
   fetch_t first = {0}, second = {0};
   belay_cache_options_t options = cache_options(&one);
@@ -359,13 +356,11 @@ TEST(a_load_outlasts_its_lease) {
   fetch_free(&first);
   fetch_free(&second);
   assert_int_equal(two.loaded, 0);
-  bed_close(bed);
 }
 
 /* ---- one of those who wait goes ------------------------------------------------------------------------ */
 
-TEST(one_goes_and_the_others_stay) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(one_goes_and_the_others_stay) {
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   fetch_t canceled = {0}, hasty = {.request.timeout_ms = 30}, patient = {0};
   hoard_new(&hoard, bed, NULL);
@@ -391,12 +386,10 @@ TEST(one_goes_and_the_others_stay) {
   assert_int_equal(hand_over(&hoard, "kept"), 0);
   bed_until(bed, hoard_stats(&hoard).fills == 2);
   expect_cached(&hoard, "other", "kept", BELAY_CACHE_FROM_SERVER);
-  bed_close(bed);
 }
 
 /* What it brings is good; but it begins no other one without a lease. */
-TEST(a_load_loses_its_lease) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_load_loses_its_lease) {
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   fetch_t first = {0}, second = {0};
   belay_cache_options_t options = cache_options(&hoard);
@@ -417,7 +410,6 @@ TEST(a_load_loses_its_lease) {
   bed_until(bed, hoard.held == 1);
   assert_int_equal(hand_over(&hoard, "two"), 0);
   expect_fetched(&second, "two", BELAY_CACHE_FROM_LOAD);
-  bed_close(bed);
 }
 
 static void close_it(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
@@ -430,8 +422,7 @@ static void close_it(belay_cache_load_t *load, const char *key, size_t key_len, 
 }
 
 /* Whose loads were to begin with that one need not be told any more. */
-TEST(a_loader_closes_and_no_other_begins) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_loader_closes_and_no_other_begins) {
   hoard_t hoard = {0};
   fetch_t fetches[8] = {0};
   char key[] = "a";
@@ -444,5 +435,4 @@ TEST(a_loader_closes_and_no_other_begins) {
   for (int i = 0; i < 8; i++)
     expect_nothing_fetched(&fetches[i], BELAY_ECANCELED);
   assert_int_equal(hoard.loaded, 1);
-  bed_close(bed);
 }

@@ -11,8 +11,7 @@
 
 /* ---- absent_ms --------------------------------------------------------------------------------------------- */
 
-TEST(what_does_not_exist_is_kept) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_does_not_exist_is_kept) {
   hoard_t one = {.absent = true}, two = {.absent = true};
   belay_cache_options_t options = cache_options(&one);
   options.absent_ms = 60000;
@@ -44,11 +43,9 @@ TEST(what_does_not_exist_is_kept) {
   expect_invalidate(&two, "home"); /* now it does */
   two.absent = false;
   expect_cached(&two, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_close(bed);
 }
 
-TEST(for_so_long) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(for_so_long) {
   hoard_t hoard = {.absent = true};
   belay_cache_options_t options = cache_options(&hoard);
   options.absent_ms = 50;
@@ -58,11 +55,9 @@ TEST(for_so_long) {
   bed_run_for(bed, 60);
   hoard.absent = false;
   expect_cached(&hoard, "home", "home#2", BELAY_CACHE_FROM_LOAD);
-  bed_close(bed);
 }
 
-TEST(it_is_not_kept_unless_asked_for) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_is_not_kept_unless_asked_for) {
   hoard_t hoard = {.absent = true};
   hoard_new(&hoard, bed, NULL);
   expect_no_value(&hoard, "home", BELAY_EABSENT);
@@ -73,7 +68,6 @@ TEST(it_is_not_kept_unless_asked_for) {
   assert_int_equal(stats.loads, 2);
   assert_int_equal(stats.fills + stats.bytes_out + stats.hits + stats.refused_fills, 0);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 /* ---- the limiter ------------------------------------------------------------------------------------------- */
@@ -84,8 +78,7 @@ static belay_limiter_t *few(bed_t *bed, int64_t tokens) {
   return limiter_new(bed, &limit, 1);
 }
 
-TEST(a_limit_for_the_cache) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_limit_for_the_cache) {
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
   options.limiter = few(bed, 2);
@@ -105,11 +98,9 @@ TEST(a_limit_for_the_cache) {
   assert_int_equal(stats.misses, 3);
   assert_int_equal(stats.load_failures, 0);
   assert_int_equal(take(bed, options.limiter, "loads", 1)->verdict, BELAY_DENIED);
-  bed_close(bed);
 }
 
-TEST(a_limit_for_each_key) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_limit_for_each_key) {
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
   options.limiter = few(bed, 1);
@@ -124,12 +115,10 @@ TEST(a_limit_for_each_key) {
   assert_int_equal(server_integer(bed->server, "EXISTS", "belay::limit::test::{loads}", NULL), 0);
   bed_settle(bed);
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
 /* Stale if there is any. */
-TEST(what_is_old_is_served_if_there_are_no_tokens) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_old_is_served_if_there_are_no_tokens) {
   hoard_t stale = {0}, kept = {0};
   belay_cache_options_t options = cache_options(&stale);
   options.limiter = few(bed, 2);
@@ -153,12 +142,10 @@ TEST(what_is_old_is_served_if_there_are_no_tokens) {
   assert_int_equal(hoard_stats(&stale).refreshes, 0); /* nothing was loaded */
   assert_int_equal(hoard_stats(&kept).limited, 1);
   assert_int_equal(hoard_stats(&kept).stale_served, 1);
-  bed_close(bed);
 }
 
 /* So does a load of who has waited for too long; he who goes on waiting may still be served. */
-TEST(a_late_load_takes_a_token) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_late_load_takes_a_token) {
   hoard_t one = {.loading = LOADING_BY_HAND}, two = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = cache_options(&one);
   options.limiter = few(bed, 2);
@@ -185,7 +172,6 @@ TEST(a_late_load_takes_a_token) {
   expect_fetched(&fetch, "winner", BELAY_CACHE_FROM_LOAD);
   assert_error(end_of_fetch(&patient), 0);
   fetch_free(&patient);
-  bed_close(bed);
 }
 
 /* A server that nobody listens at. */
@@ -195,8 +181,7 @@ static belay_client_t *nowhere(bed_t *bed) {
   return bed_connect(bed, "unix:///nonexistent/belay.sock", &options);
 }
 
-TEST(a_limiter_that_cannot_answer) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_limiter_that_cannot_answer) {
   hoard_t hoard = {0};
   belay_limit_t limit = bucket_limit(1, S, 1);
   belay_limiter_options_t limits = limiter_options(&limit, 1);
@@ -214,13 +199,11 @@ TEST(a_limiter_that_cannot_answer) {
   options.limiter = limiter_with(bed, away, &limits);
   hoard_new(&open, bed, &options);
   expect_cached(&open, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_close(bed);
 }
 
 /* ---- the filter -------------------------------------------------------------------------------------------- */
 
-TEST(what_is_not_in_the_filter) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_not_in_the_filter) {
   hoard_t hoard = {0};
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 0.0001);
@@ -248,11 +231,9 @@ TEST(what_is_not_in_the_filter) {
   assert_int_equal(stats.flights, 0);
   assert_true(sift_add(&sieve, "ghost"));
   expect_cached(&hoard, "ghost", "ghost#2", BELAY_CACHE_FROM_LOAD);
-  bed_close(bed);
 }
 
-TEST(what_is_pinned_is_asked_for_too) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_pinned_is_asked_for_too) {
   hoard_t hoard = {0};
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 0.0001);
@@ -266,11 +247,9 @@ TEST(what_is_pinned_is_asked_for_too) {
   bed_until(bed, hoard.loaded == 2);
   assert_true(hoard_stats(&hoard).filtered >= 1);
   assert_int_equal(server_integer(bed->server, "EXISTS", "belay::cache::pages::{ghost}", NULL), 0);
-  bed_close(bed);
 }
 
-TEST(a_filter_that_cannot_answer) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_filter_that_cannot_answer) {
   hoard_t broken = {0}, away = {0};
   sieve_t sieve, far;
   sieve_new(&sieve, bed, 1000, 0.0001);
@@ -290,7 +269,6 @@ TEST(a_filter_that_cannot_answer) {
   hoard_new(&away, bed, &options);
   expect_cached(&away, "other", "other#1", BELAY_CACHE_FROM_LOAD);
   assert_int_equal(hoard_stats(&broken).filtered + hoard_stats(&away).filtered, 0);
-  bed_close(bed);
 }
 
 TEST(of_another_belay) {
@@ -312,8 +290,7 @@ TEST(of_another_belay) {
 }
 
 /* All end while the limiter, or the filter, is asked. */
-TEST(closing_while_they_are_asked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(closing_while_they_are_asked) {
   hoard_t limited = {0}, filtered = {0};
   belay_client_t *slow_one = bed_connect(bed, "unix:///nonexistent/belay.sock", NULL);
   belay_limit_t limit = bucket_limit(1, S, 1);
@@ -337,5 +314,4 @@ TEST(closing_while_they_are_asked) {
   bed_until(bed, limited.closed + filtered.closed == 2);
   for (int i = 0; i < 2; i++)
     expect_nothing_fetched(&fetches[i], BELAY_ECANCELED);
-  bed_close(bed);
 }

@@ -7,8 +7,7 @@
 
 /* ---- what is served ------------------------------------------------------------------------------------------ */
 
-TEST(the_table_comes_first) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_table_comes_first) {
   hoard_t here = {0}, there = {0};
   belay_cache_options_t options = local_options(&here), other = cache_options(&there);
   hoard_new(&here, bed, &options);
@@ -34,11 +33,9 @@ TEST(the_table_comes_first) {
   assert_true(peeked.age_ms < 60000);
   assert_int_equal(here.loaded, 0);
   assert_int_equal(hoard_stats(&here).local_entries, 1);
-  bed_close(bed);
 }
 
-TEST(what_was_loaded_is_in_it) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_was_loaded_is_in_it) {
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
   options.absent_ms = options.error_ms = 60000;
@@ -69,11 +66,9 @@ TEST(what_was_loaded_is_in_it) {
   assert_int_equal(after.local_hits, before.local_hits + 3);
   assert_int_equal(after.absent_served, before.absent_served + 2);
   assert_int_equal(after.loads, before.loads);
-  bed_close(bed);
 }
 
-TEST(peeks_that_are_refused) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(peeks_that_are_refused) {
   static char longest[BELAY_CACHE_KEY_MAX + 1];
   memset(longest, 'k', sizeof longest);
   hoard_t hoard = {0};
@@ -90,13 +85,12 @@ TEST(peeks_that_are_refused) {
   assert_int_equal(hoard_stats(&hoard).gets, 0);
   assert_int_equal(begin_close_hoard(&hoard), 0);
   assert_int_equal(belay_cache_peek(hoard.cache, "k", 1, &result), BELAY_ECLOSING);
-  bed_close(bed);
+  bed_until(bed, hoard.closed == 1);
 }
 
 /* ---- how much it holds ----------------------------------------------------------------------------------------- */
 
-TEST(the_least_recently_used_goes) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_least_recently_used_goes) {
   enum { N = 200, BYTES = 20000 };
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
@@ -120,11 +114,9 @@ TEST(the_least_recently_used_goes) {
     kept += is_there;
   }
   assert_int_equal(kept + 1, entries);
-  bed_close(bed);
 }
 
-TEST(what_is_larger_than_the_table) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_larger_than_the_table) {
   static char large[10000];
   memset(large, 'x', sizeof large - 1);
   hoard_t hoard = {0};
@@ -136,13 +128,11 @@ TEST(what_is_larger_than_the_table) {
   for (int i = 0; i < 2; i++)
     expect_cached(&hoard, "large", large, BELAY_CACHE_FROM_SERVER);
   assert_int_equal(peek(&hoard, "home"), 0); /* it has not made room for nothing */
-  bed_close(bed);
 }
 
 /* ---- what is invalidated ------------------------------------------------------------------------------------------ */
 
-TEST(its_own_at_once) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(its_own_at_once) {
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
   options.quiet = true;
@@ -162,12 +152,10 @@ TEST(its_own_at_once) {
   expect_peek(&hoard, "home", "put");
   expect_touch(&hoard, "home", 1000, true);
   assert_int_equal(peek(&hoard, "home"), BELAY_EAGAIN); /* it is not so long good any more */
-  bed_close(bed);
 }
 
 /* A get that was answered before it is invalidated, but is told of it later, is not put in. */
-TEST(a_get_that_is_under_way) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_get_that_is_under_way) {
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -182,11 +170,9 @@ TEST(a_get_that_is_under_way) {
   assert_int_equal(end_of_change(&change), 0);
   assert_int_equal(peek(&hoard, "home"), BELAY_EAGAIN);
   fetch_free(&fetch);
-  bed_close(bed);
 }
 
-TEST(others_are_told) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(others_are_told) {
   hoard_t here = {0}, there[2] = {{.value = "new"}, {.value = "new"}};
   belay_cache_options_t options = local_options(&here);
   hoard_new(&here, bed, &options);
@@ -208,12 +194,10 @@ TEST(others_are_told) {
   bed_until(bed, peek(&here, "home") == BELAY_EAGAIN);
   bed_until(bed, peek(&there[1], "home") == BELAY_EAGAIN);
   expect_cached(&here, "home", "put", BELAY_CACHE_FROM_SERVER);
-  bed_close(bed);
 }
 
 /* Messages that are none do no harm. */
-TEST(nonsense_is_not_heard) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nonsense_is_not_heard) {
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -223,12 +207,10 @@ TEST(nonsense_is_not_heard) {
   (void)server_publish(bed->server, DROPPED, "a longer message");
   bed_run_for(bed, 10);
   expect_peek(&hoard, "home", "home#2");
-  bed_close(bed);
 }
 
 /* The reply to a get is so long that the message overtakes it. */
-TEST(a_message_that_is_faster_than_a_reply) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_message_that_is_faster_than_a_reply) {
   enum { LEN = 6000000 };
   hoard_t here = {0}, there = {0};
   belay_cache_options_t options = local_options(&here), other = cache_options(&there);
@@ -262,7 +244,6 @@ TEST(a_message_that_is_faster_than_a_reply) {
     fetch_free(&fetch);
   }
   free(large);
-  bed_close(bed);
 }
 
 /* ---- many at once ---------------------------------------------------------------------------------------------------- */
@@ -302,8 +283,7 @@ static void expect_many(hoard_t *hoard, unsigned local, unsigned server, unsigne
   assert_int_equal(many.from[BELAY_CACHE_FROM_LOAD], loaded);
 }
 
-TEST(many_at_once) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(many_at_once) {
   hoard_t here = {.value = "v"}, there = {.value = "v"};
   belay_cache_options_t options = local_options(&here), other = local_options(&there);
   hoard_new(&here, bed, &options);
@@ -325,5 +305,4 @@ TEST(many_at_once) {
   expect_many(&here, MANY - 3, 0, 3);
   expect_many(&there, MANY - 3, 3, 0);
   expect_many(&there, MANY, 0, 0);
-  bed_close(bed);
 }

@@ -10,8 +10,7 @@
 /* ---- messages that are lost ----------------------------------------------------------------------------------------- */
 
 /* Who writes says nothing: what was there is served for local_ttl_ms. */
-TEST(for_how_long) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(for_how_long) {
   const int64_t bound = 100;
   hoard_t here = {.value = "old"}, there = {.value = "new"};
   belay_cache_options_t options = local_options(&here), other = cache_options(&there);
@@ -31,12 +30,10 @@ TEST(for_how_long) {
   }
   assert_true(served > 0);
   expect_cached(&here, "home", "new", BELAY_CACHE_FROM_SERVER);
-  bed_close(bed);
 }
 
 /* It serves nothing for longer than it is fresh. */
-TEST(it_is_fresh_for_less) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_is_fresh_for_less) {
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
   options.ttl_ms = 50;
@@ -47,7 +44,6 @@ TEST(it_is_fresh_for_less) {
   bed_until(bed, peek(&hoard, "home") == BELAY_EAGAIN);
   assert_true(clock_since_ms(then) <= 60 + lag());
   expect_stale(&hoard, "home", "home#2", 0);
-  bed_close(bed);
 }
 
 /* Invalidates it as another process does, while nobody here runs. */
@@ -65,8 +61,7 @@ static void invalidate_behind_its_back(bed_t *bed, const char *key, const char *
 }
 
 /* Whoever has not heard anything for a while does not know what he has missed. */
-TEST(a_gap) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_gap) {
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -80,7 +75,6 @@ TEST(a_gap) {
   expect_peek(&hoard, "home", "home#2"); /* that nobody knows yet */
   bed_until(bed, peek(&hoard, "home") == BELAY_EAGAIN);
   expect_cached(&hoard, "home", "home#4", BELAY_CACHE_FROM_LOAD);
-  bed_close(bed);
 }
 
 /* Who hears again may have missed something until then. */

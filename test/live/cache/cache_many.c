@@ -8,8 +8,7 @@
 /* ---- what is there, and what is not ---------------------------------------------------------------------- */
 
 /* In their order, the same one twice, one call of load_many for those that are not there, and none if all are. */
-TEST(order_and_duplicates) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(order_and_duplicates) {
   static const char *const some[] = {"b", "a", "b"};
   static const char *const all[] = {"c", "a", "d", "c", "b", "d", "d"};
   hoard_t hoard = {0};
@@ -45,7 +44,6 @@ TEST(order_and_duplicates) {
   assert_int_equal(stats.hits, 2 + 7);
   assert_int_equal(stats.loads, 4);
   haul_free(haul);
-  bed_close(bed);
 }
 
 static const char *key_number(size_t i) {
@@ -75,8 +73,7 @@ static void expect_batch_of(hoard_t *hoard, size_t n, unsigned batches) {
 }
 
 /* All of them in one call, in one round trip when they are there. */
-TEST(as_many_as_can_be) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(as_many_as_can_be) {
   hoard_t hoard = {0}, other = {0};
   belay_cache_options_t options = batch_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -94,12 +91,10 @@ TEST(as_many_as_can_be) {
   assert_int_equal(hoard_stats(&other).hits, HAUL_MAX);
   assert_int_equal(hoard_stats(&other).misses, 0);
   assert_int_equal(hoard_stats(&hoard).fills, HAUL_MAX);
-  bed_close(bed);
 }
 
 /* With load only, each by one call of it; with both, load_many is for many, and load for the others. */
-TEST(with_load) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(with_load) {
   static const char *const keys[] = {"a", "b", "a", "c"};
   hoard_t hoard = {0}, both = {0};
   hoard_new(&hoard, bed, NULL);
@@ -125,23 +120,19 @@ TEST(with_load) {
   assert_int_equal(both.batches, 1);
   assert_int_equal(both.batch, 2);
   haul_free(haul);
-  bed_close(bed);
 }
 
 /* A get of one key, where there is only load_many; many that wait for one turn go together. */
-TEST(a_get_with_load_many) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_get_with_load_many) {
   hoard_t hoard = {0};
   belay_cache_options_t options = batch_options(&hoard);
   hoard_new(&hoard, bed, &options);
   expect_cached(&hoard, "a", "a#1", BELAY_CACHE_FROM_LOAD);
   assert_int_equal(hoard.batches, 1);
   assert_int_equal(hoard.batch, 1);
-  bed_close(bed);
 }
 
-TEST(nobody_loads) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nobody_loads) {
   static const char *const keys[] = {"a", "b"};
   hoard_t hoard = {0};
   belay_cache_options_t options = bare_options(&hoard);
@@ -154,14 +145,12 @@ TEST(nobody_loads) {
   expect_hauled(haul, 1, "put", BELAY_CACHE_FROM_SERVER);
   assert_int_equal(hoard_stats(&hoard).flights, 0);
   haul_free(haul);
-  bed_close(bed);
 }
 
 /* ---- others ------------------------------------------------------------------------------------------------ */
 
 /* Some are being loaded by another process, one by a get of ours: the rest does not wait for them. */
-TEST(some_are_loaded_elsewhere) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(some_are_loaded_elsewhere) {
   static const char *const keys[] = {"a", "b", "c", "d"};
   hoard_t one = {.loading = LOADING_BY_HAND}, two = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = batch_options(&one);
@@ -195,12 +184,10 @@ TEST(some_are_loaded_elsewhere) {
   assert_int_equal(stats.joined, 1);
   assert_int_equal(stats.misses, 5);
   haul_free(haul);
-  bed_close(bed);
 }
 
 /* Two at once of the same keys, here and there: each key is loaded once. */
-TEST(two_at_once) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(two_at_once) {
   enum { N = 100 };
   const char *keys[N];
   hoard_t hoards[2] = {{.loading = LOADING_LATER, .delay_ms = 20},
@@ -225,11 +212,9 @@ TEST(two_at_once) {
   for (int i = 0; i < 4; i++)
     haul_free(hauls[i]);
   bed_until(bed, hoards[0].timers + hoards[1].timers == 0);
-  bed_close(bed);
 }
 
-TEST(with_a_table) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(with_a_table) {
   static const char *const keys[] = {"a", "b", "c"};
   hoard_t hoard = {0};
   belay_cache_options_t options = batch_options(&hoard);
@@ -260,7 +245,6 @@ TEST(with_a_table) {
   expect_hauled(haul, 2, "c#3", BELAY_CACHE_FROM_LOCAL);
   assert_int_equal(hoard_stats(&hoard).local_hits, 2 + 2 + 2);
   haul_free(haul);
-  bed_close(bed);
 }
 
 /* "TAG.KEY" */
@@ -275,8 +259,7 @@ static size_t tags_of(const char *key, size_t key_len, belay_bytes_t tags[BELAY_
   return 2;
 }
 
-TEST(with_tags) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(with_tags) {
   static const char *const keys[] = {"red.1", "none", "blue.1", "red.2", "blue.2"};
   hoard_t hoard = {0};
   belay_cache_options_t options = batch_options(&hoard);
@@ -308,7 +291,6 @@ TEST(with_tags) {
   bed_settle(bed);
   expect_ttls(bed->server);
   haul_free(haul);
-  bed_close(bed);
 }
 
 /* ---- each for itself ---------------------------------------------------------------------------------------- */
@@ -344,8 +326,7 @@ TEST(each_has_its_own_status) {
 }
 
 /* Nobody waits for that. */
-TEST(what_is_stale_is_refreshed) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_stale_is_refreshed) {
   static const char *const keys[] = {"a", "b", "a"};
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = batch_options(&hoard);
@@ -372,5 +353,4 @@ TEST(what_is_stale_is_refreshed) {
   assert_error(hand_over(&hoard, "new"), 0);
   bed_until(bed, hoard_stats(&hoard).fills == 4);
   haul_free(haul);
-  bed_close(bed);
 }

@@ -1,8 +1,7 @@
 /* Many keys at once: how that ends before all are there, and what is refused. */
 #include "support/fixtures/cache/hauls.h"
 
-TEST(its_time_is_over) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(its_time_is_over) {
   static const char *const keys[] = {"there", "slow", "slower"};
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = batch_options(&hoard);
@@ -23,11 +22,9 @@ TEST(its_time_is_over) {
   bed_until(bed, hoard_stats(&hoard).flights == 0);
   expect_cached(&hoard, "slower", "too late", BELAY_CACHE_FROM_SERVER);
   haul_free(haul);
-  bed_close(bed);
 }
 
-TEST(it_is_canceled) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_is_canceled) {
   static const char *const keys[] = {"a", "b"};
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = batch_options(&hoard);
@@ -50,11 +47,9 @@ TEST(it_is_canceled) {
   expect_hauled(other, 1, "b", BELAY_CACHE_FROM_LOAD);
   haul_free(haul);
   haul_free(other);
-  bed_close(bed);
 }
 
-TEST(the_cache_closes) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_cache_closes) {
   static const char *const keys[] = {"there", "a", "b"};
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = batch_options(&hoard);
@@ -74,12 +69,10 @@ TEST(the_cache_closes) {
   assert_error(hand_failure(&hoard, 1), 0);
   haul_free(haul);
   haul_free(looking);
-  bed_close(bed);
 }
 
 /* A server that lets nobody in is not one that has nothing: also where that is known before anything is sent. */
-TEST(the_server_lets_nobody_in) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_server_lets_nobody_in) {
   static const char *const keys[] = {"there", "nowhere"};
   hoard_t hoard = {0};
   belay_cache_options_t options = batch_options(&hoard);
@@ -106,11 +99,9 @@ TEST(the_server_lets_nobody_in) {
   assert_int_equal(hoard_stats(&hoard).misses, 0);
   assert_int_equal(hoard.loaded, 0);
   haul_free(haul);
-  bed_close(bed);
 }
 
-TEST(what_is_refused) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_refused) {
   static char big[BELAY_CACHE_KEY_MAX + 1];
   static belay_bytes_t keys[HAUL_MAX + 1];
   hoard_t hoard = {0};
@@ -139,5 +130,4 @@ TEST(what_is_refused) {
   assert_int_equal(haul->results[2].len, BELAY_CACHE_KEY_MAX + 2);
   assert_int_equal(hoard_stats(&hoard).gets, 3);
   haul_free(haul);
-  bed_close(bed);
 }

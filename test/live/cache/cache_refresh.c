@@ -33,8 +33,7 @@ static void second_of(hoard_t *hoard, bed_t *bed, const belay_cache_options_t *o
 }
 
 /* Nobody asks for it; then somebody does, and it is there, and fresh. One of the two processes loads it each time. */
-TEST(what_is_pinned_stays_fresh) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_pinned_stays_fresh) {
   hoard_t one = {0}, two = {0};
   belay_cache_options_t options = pin_options(&one);
   hoard_new(&one, bed, &options);
@@ -62,12 +61,10 @@ TEST(what_is_pinned_stays_fresh) {
   assert_int_equal(fetch.result.from, BELAY_CACHE_FROM_SERVER);
   assert_false(fetch.result.stale);
   fetch_free(&fetch);
-  bed_close(bed);
 }
 
 /* What is there is still fresh, and is served meanwhile. */
-TEST(what_is_pinned_is_loaded_ahead_of_time) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_pinned_is_loaded_ahead_of_time) {
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
   options.ttl_ms = 2 * prompt_ms();
@@ -82,11 +79,9 @@ TEST(what_is_pinned_is_loaded_ahead_of_time) {
   assert_error(hand_over(&hoard, "new"), 0);
   bed_until(bed, hoard_stats(&hoard).fills == 2);
   expect_cached(&hoard, "home", "new", BELAY_CACHE_FROM_SERVER);
-  bed_close(bed);
 }
 
-TEST(what_is_not_pinned_any_more) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_not_pinned_any_more) {
   hoard_t hoard = {0};
   belay_cache_options_t options = pin_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -101,12 +96,10 @@ TEST(what_is_not_pinned_any_more) {
   bed_until(bed, hoard.loaded == 2);
   unpin(&hoard, "home"); /* while it is being stored */
   bed_until(bed, hoard_stats(&hoard).flights == 0);
-  bed_close(bed);
 }
 
 /* Others' work is taken for what it is. */
-TEST(what_is_fresh_enough_is_not_loaded) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_fresh_enough_is_not_loaded) {
   hoard_t one = {0}, two = {0};
   belay_cache_options_t options = cache_options(&one);
   options.ttl_ms = 60000;
@@ -117,12 +110,10 @@ TEST(what_is_fresh_enough_is_not_loaded) {
   bed_until(bed, hoard_stats(&two).bytes_in > 0);
   bed_until(bed, hoard_stats(&two).flights == 0);
   assert_int_equal(two.loaded, 0);
-  bed_close(bed);
 }
 
 /* Its loads fail: it is tried again, and comes back when they do not. */
-TEST(a_pinned_key_whose_loads_fail) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_pinned_key_whose_loads_fail) {
   hoard_t hoard = {0};
   belay_cache_options_t options = pin_options(&hoard);
   options.refresh_ms = 60;
@@ -135,7 +126,6 @@ TEST(a_pinned_key_whose_loads_fail) {
   bed_until(bed, server_keys(bed->server) == 0 || hoard_stats(&hoard).load_failures >= 20);
   hoard.error = 0;
   bed_until(bed, hoard_stats(&hoard).fills >= 2);
-  bed_close(bed);
 }
 
 /* As long as that is told it is not tried. */
@@ -165,8 +155,7 @@ TEST(a_pinned_key_rests) {
 }
 
 /* That it does not exist is not asked again as long as it is known. */
-TEST(a_pinned_key_that_does_not_exist) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_pinned_key_that_does_not_exist) {
   hoard_t hoard = {.absent = true};
   belay_cache_options_t options = pin_options(&hoard);
   options.ttl_ms = 60000;
@@ -181,12 +170,10 @@ TEST(a_pinned_key_that_does_not_exist) {
   assert_true(clock_since_ms(began) >= options.absent_ms - 20);
   assert_int_equal(hoard.loaded, 2);
   expect_cached(&hoard, "home", "home#2", BELAY_CACHE_FROM_SERVER);
-  bed_close(bed);
 }
 
 /* By the next look at the latest, or with the next get. */
-TEST(a_pinned_key_is_invalidated) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_pinned_key_is_invalidated) {
   hoard_t one = {0}, two = {0};
   belay_cache_options_t options = pin_options(&one);
   hoard_new(&one, bed, &options);
@@ -199,12 +186,10 @@ TEST(a_pinned_key_is_invalidated) {
   expect_invalidate(&one, "home");
   expect_cached(&two, "home", "home#1", BELAY_CACHE_FROM_LOAD);
   bed_until(bed, hoard_stats(&one).fills == 3);
-  bed_close(bed);
 }
 
 /* And while it is being loaded. */
-TEST(a_pinned_key_is_invalidated_while_it_is_loaded) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_pinned_key_is_invalidated_while_it_is_loaded) {
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = pin_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -218,12 +203,10 @@ TEST(a_pinned_key_is_invalidated_while_it_is_loaded) {
   bed_until(bed, hoard_stats(&hoard).fills == 1);
   expect_cached(&hoard, "home", "new", BELAY_CACHE_FROM_SERVER);
   unpin(&hoard, "home");
-  bed_close(bed);
 }
 
 /* uv_run() returns. */
-TEST(a_pin_does_not_keep_the_loop) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_pin_does_not_keep_the_loop) {
   hoard_t hoard = {0};
   belay_cache_options_t options = pin_options(&hoard);
   options.ttl_ms = options.refresh_ms = 60000;
@@ -232,11 +215,9 @@ TEST(a_pin_does_not_keep_the_loop) {
   bed_until(bed, hoard_stats(&hoard).fills == 1);
   uv_run(&bed->loop, UV_RUN_DEFAULT);
   assert_int_equal(hoard_stats(&hoard).flights, 0);
-  bed_close(bed);
 }
 
-TEST(many_pins_and_a_close) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(many_pins_and_a_close) {
   enum { N = 300 };
   hoard_t hoard = {0};
   char key[16];
@@ -251,11 +232,9 @@ TEST(many_pins_and_a_close) {
   assert_error(belay_cache_pin(hoard.cache, "x", 1), BELAY_ECLOSING);
   assert_error(belay_cache_unpin(hoard.cache, "key8", 4), BELAY_ECLOSING);
   bed_until(bed, hoard.closed == 1);
-  bed_close(bed);
 }
 
-TEST(pins_that_are_refused) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(pins_that_are_refused) {
   static char big[BELAY_CACHE_KEY_MAX + 1];
   hoard_t hoard = {0}, bare = {0};
   hoard_new(&hoard, bed, NULL);
@@ -272,7 +251,6 @@ TEST(pins_that_are_refused) {
   assert_error(belay_cache_unpin(hoard.cache, "", 0), BELAY_EINVAL);
   assert_error(belay_cache_unpin(hoard.cache, "home", 4), BELAY_ESTATE);
   assert_int_equal(hoard.loaded, 0);
-  bed_close(bed);
 }
 
 /* ---- beta --------------------------------------------------------------------------------------------------- */
@@ -314,8 +292,7 @@ static void load_slowly(hoard_t *hoard) {
 }
 
 /* With the probability e^(-left / (beta * delta)): it grows as the end draws near. */
-TEST(early_refreshes) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(early_refreshes) {
   enum { N = 200 };
   static const double left[] = {2.5, 1, 0.2}; /* of beta * delta */
   hoard_t hoard = {0};
@@ -332,21 +309,17 @@ TEST(early_refreshes) {
       fail_msg("with %g left: %u of %d, not %g", left[i], n, N, N * p);
   }
   assert_int_equal(hoard_stats(&hoard).stale_served, 0);
-  bed_close(bed);
 }
 
-TEST(none_without_beta) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(none_without_beta) {
   hoard_t hoard = {0};
   hoard_new(&hoard, bed, NULL);
   load_slowly(&hoard);
   assert_int_equal(count_early(&hoard, 100, 1000), 0);
-  bed_close(bed);
 }
 
 /* One that is, is stored; who gets it meanwhile is served what is there. */
-TEST(an_early_refresh_is_stored) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_early_refresh_is_stored) {
   hoard_t hoard = {.loading = LOADING_LATER, .delay_ms = 30};
   belay_cache_options_t options = cache_options(&hoard);
   options.beta = 1000;
@@ -368,12 +341,10 @@ TEST(an_early_refresh_is_stored) {
   hoard.loading = LOADING_AT_ONCE;
   expect_cached(&hoard, "home", "new", BELAY_CACHE_FROM_SERVER);
   bed_until(bed, hoard.timers == 0);
-  bed_close(bed);
 }
 
 /* From the table of this process, too, where nothing is asked. */
-TEST(early_from_the_table) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(early_from_the_table) {
   hoard_t hoard = {.loading = LOADING_LATER, .delay_ms = 30};
   belay_cache_options_t options = cache_options(&hoard);
   options.beta = 1000;
@@ -392,5 +363,4 @@ TEST(early_from_the_table) {
   hoard.loading = LOADING_AT_ONCE;
   expect_cached(&hoard, "home", "new", BELAY_CACHE_FROM_LOCAL);
   bed_until(bed, hoard.timers == 0);
-  bed_close(bed);
 }

@@ -59,8 +59,7 @@ static void expect(hoard_t *hoard, const char *key, int status, unsigned loaded)
   assert_int_equal(hoard->loaded, loaded);
 }
 
-TEST(all_stages_at_once) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(all_stages_at_once) {
   hoard_t hoard = {0};
   sieve_t sieve;
   belay_limit_t limit = bucket_limit(1, INT64_C(100000000000), TOKENS);
@@ -99,7 +98,6 @@ TEST(all_stages_at_once) {
   assert_true(stats.bytes_out < VALUE);
   bed_settle(bed);
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
 /* ---- polls -------------------------------------------------------------------------------------------------- */
@@ -118,8 +116,7 @@ static void on_trace(void *ctx, const belay_trace_t *trace) {
 }
 
 /* After a random time from retry_min_ms to retry_max_ms each. */
-TEST(polls_come_at_random_times) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(polls_come_at_random_times) {
   const int64_t middle = (RETRY_MIN_MS + RETRY_MAX_MS) / 2 * INT64_C(1000000);
   hoard_t one = {.loading = LOADING_BY_HAND}, two = {.loading = LOADING_BY_HAND};
   fetch_t fetch = {0}, other = {0};
@@ -151,5 +148,4 @@ TEST(polls_come_at_random_times) {
   assert_true(late > 0);
   if (slow() == 1 && far < 5) /* else the machine is too slow to tell */
     assert_true(soon > 0);
-  bed_close(bed);
 }

@@ -272,8 +272,7 @@ TEST(what_is_kept_is_served_while_a_failure_is_remembered) {
 
 /* ---- nobody loads --------------------------------------------------------------------------------------- */
 
-TEST(who_cannot_load_is_served_what_is_kept) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_cannot_load_is_served_what_is_kept) {
   hoard_t hoard = {0};
   belay_cache_options_t options = bare_options(&hoard);
   options.ttl_ms = TTL;
@@ -289,12 +288,10 @@ TEST(who_cannot_load_is_served_what_is_kept) {
   assert_int_equal(stats.stale_served, 1);
   assert_int_equal(stats.loads + stats.refreshes + stats.flights, 0);
   assert_int_equal(stats.fills, 1);
-  bed_close(bed);
 }
 
 /* A value is fresh for ttl_ms less up to the jitter; the server keeps it for as long as it is of use. */
-TEST(jitter) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(jitter) {
   enum { N = 60 };
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
@@ -323,5 +320,4 @@ TEST(jitter) {
     fetch_free(&fetch);
   }
   assert_true(least < 625000 && most > 875000); /* each of them fails once in 3e7 */
-  bed_close(bed);
 }

@@ -53,8 +53,7 @@ static int peek(hoard_t *hoard, const char *key) {
 
 /* ---- one thing after the other --------------------------------------------------------------------------- */
 
-TEST(all_that_have_it_go) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(all_that_have_it_go) {
   enum { N = 40 };
   hoard_t hoard = {.value = "v"};
   belay_cache_options_t options = tag_options(&hoard);
@@ -69,11 +68,9 @@ TEST(all_that_have_it_go) {
     assert_int_equal(hoard.loaded, round == 1 ? 2 * N : 3 * N);
     expect_invalidate_tag(&hoard, "shop");
   }
-  bed_close(bed);
 }
 
-TEST(any_of_several) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(any_of_several) {
   static const char *const tags[] = {"shop", "red", "shoes"};
   hoard_t hoard = {0};
   belay_cache_options_t options = tag_options(&hoard);
@@ -92,12 +89,10 @@ TEST(any_of_several) {
   expect_cached(&hoard, "shop red shoes", "put", BELAY_CACHE_FROM_SERVER);
   expect_invalidate_tag(&hoard, "red");
   expect_cached(&hoard, "shop red shoes", "shop red shoes#5", BELAY_CACHE_FROM_LOAD);
-  bed_close(bed);
 }
 
 /* How many there are at the most, and how long they may be. */
-TEST(how_many) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(how_many) {
   static const struct {
     const char *key;
     int64_t tags;
@@ -121,11 +116,9 @@ TEST(how_many) {
     expect_cached(&hoard, "n:9", "v", BELAY_CACHE_FROM_LOAD);
     expect_invalidate_tag(&hoard, (const char[]){*last, '\0'});
   }
-  bed_close(bed);
 }
 
-TEST(what_does_not_exist_and_what_fails) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_does_not_exist_and_what_fails) {
   hoard_t hoard = {.absent = true};
   belay_cache_options_t options = local_options(&hoard);
   options.absent_ms = options.error_ms = 60000;
@@ -146,13 +139,11 @@ TEST(what_does_not_exist_and_what_fails) {
   }
   hoard.error = 0;
   expect_cached(&hoard, "shop ghost", "shop ghost#5", BELAY_CACHE_FROM_LOAD);
-  bed_close(bed);
 }
 
 /* ---- what becomes of a tag's key --------------------------------------------------------------------------- */
 
-TEST(a_tag_that_was_forgotten) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_tag_that_was_forgotten) {
   hoard_t hoard = {0};
   belay_cache_options_t options = tag_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -163,11 +154,9 @@ TEST(a_tag_that_was_forgotten) {
   bed_run_for(bed, 5);
   expect_cached(&hoard, "shop red", "shop red#3", BELAY_CACHE_FROM_LOAD);
   expect_cached(&hoard, "shop red", "shop red#3", BELAY_CACHE_FROM_SERVER);
-  bed_close(bed);
 }
 
-TEST(a_tag_of_somebody_else) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_tag_of_somebody_else) {
   hoard_t hoard = {0};
   belay_cache_options_t options = tag_options(&hoard);
   options.away = BELAY_CACHE_AWAY_LOAD; /* it is not away */
@@ -188,7 +177,6 @@ TEST(a_tag_of_somebody_else) {
   assert_int_equal(hoard.loaded, 2);
   expect_invalidate_tag(&hoard, "shop");
   expect_cached(&hoard, "shop", "shop#3", BELAY_CACHE_FROM_LOAD);
-  bed_close(bed);
 }
 
 static int64_t pttl(bed_t *bed, const char *key) {
@@ -196,8 +184,7 @@ static int64_t pttl(bed_t *bed, const char *key) {
 }
 
 /* Or else what was invalidated could come back: its generation is not known any more. */
-TEST(it_outlives_what_has_it) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_outlives_what_has_it) {
   hoard_t hoard = {.value = "v"};
   belay_cache_options_t options = tag_options(&hoard);
   options.ttl_ms = 50000;
@@ -232,12 +219,10 @@ TEST(it_outlives_what_has_it) {
   hoard.error = 0;
   expect_cached(&hoard, "shop red", "v", BELAY_CACHE_FROM_LOAD);
   assert_true(pttl(bed, TAG_KEY("shop")) > most - 5000); /* never less */
-  bed_close(bed);
 }
 
 /* There is a value, but nobody is served it any more. */
-TEST(a_touch_does_not_find_what_was_invalidated) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_touch_does_not_find_what_was_invalidated) {
   hoard_t hoard = {.value = "v"};
   belay_cache_options_t options = tag_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -248,7 +233,6 @@ TEST(a_touch_does_not_find_what_was_invalidated) {
   expect_cached(&hoard, "shop red", "v", BELAY_CACHE_FROM_LOAD);
   expect_touch(&hoard, "shop red", 60000, true);
   expect_touch(&hoard, "shop", 60000, false); /* there is none */
-  bed_close(bed);
 }
 
 /* ---- invalidated while it is loaded ------------------------------------------------------------------------- */
@@ -311,8 +295,7 @@ TEST(while_it_is_loaded) {
 }
 
 /* The time for which the table may serve it counts from when the tags were captured, however long the load takes. */
-TEST(a_load_that_takes_longer_than_the_table_keeps) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_load_that_takes_longer_than_the_table_keeps) {
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = local_options(&hoard);
   options.local_ttl_ms = 20;
@@ -327,13 +310,11 @@ TEST(a_load_that_takes_longer_than_the_table_keeps) {
   assert_int_equal(peek(&hoard, "shop"), BELAY_EAGAIN);
   expect_cached(&hoard, "shop", "v", BELAY_CACHE_FROM_SERVER);
   fetch_free(&fetch);
-  bed_close(bed);
 }
 
 /* Replies may come out of order where some of a look's calls are refused and sent again: a look that began earlier does not
  * bring back what a later one has found to be gone. */
-TEST(an_earlier_look) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_earlier_look) {
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = tag_options(&hoard);
   options.ttl_ms = 5;
@@ -361,13 +342,11 @@ TEST(an_earlier_look) {
     fetch_free(&first);
     fetch_free(&second);
   }
-  bed_close(bed);
 }
 
 /* ---- tables -------------------------------------------------------------------------------------------------- */
 
-TEST(tables_of_others_drop_it) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(tables_of_others_drop_it) {
   hoard_t here = {.value = "v"}, there = {.value = "v"};
   belay_cache_options_t options = local_options(&here), other = local_options(&there);
   hoard_new(&here, bed, &options);
@@ -385,7 +364,6 @@ TEST(tables_of_others_drop_it) {
   assert_int_equal(peek(&here, "shop blue"), BELAY_EAGAIN); /* its own at once */
   assert_int_equal(end_of_change(&change), 0);
   expect_cached(&here, "shop blue", "v", BELAY_CACHE_FROM_LOAD);
-  bed_close(bed);
 }
 
 /* ---- many at once ---------------------------------------------------------------------------------------------- */
@@ -418,8 +396,7 @@ static void expect_many(hoard_t *hoard, const char *from) {
     assert_int_equal("-tsl"[many.from[i]], from[i]); /* the table, the server, a load */
 }
 
-TEST(many_at_once) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(many_at_once) {
   hoard_t hoard = {.value = "v"};
   belay_cache_options_t options = tag_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -432,5 +409,4 @@ TEST(many_at_once) {
   server_do(bed->server, "DEL", TAG_KEY("blog"), NULL);
   expect_many(&hoard, "sssl");
   expect_many(&hoard, "ssss");
-  bed_close(bed);
 }

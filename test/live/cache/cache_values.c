@@ -205,8 +205,7 @@ static void expect_undecodable(hoard_t *hoard, unsigned n) {
   assert_int_equal(hoard_stats(hoard).undecodable, n + 1);
 }
 
-TEST(a_torn_value) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_torn_value) {
   hoard_t hoard = {0};
   unsigned n = 0;
   hoard_new(&hoard, bed, NULL);
@@ -229,11 +228,9 @@ TEST(a_torn_value) {
   expect_undecodable(&hoard, n);
   bed_settle(bed);
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
-TEST(a_foreign_string) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_foreign_string) {
   static const char *const strings[] = {
       "x", "a foreign string that is longer than the head of an envelope, which has 72 bytes, and "
            "even longer"};
@@ -246,12 +243,10 @@ TEST(a_foreign_string) {
   server_do(bed->server, "SET", KEY, "", NULL);
   expect_undecodable(&hoard, 2);
   expect_invalidate(&hoard, "home");
-  bed_close(bed);
 }
 
 /* Of each byte of the envelope that is checked: another one. */
-TEST(a_damaged_envelope) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_damaged_envelope) {
   hoard_t hoard = {0};
   unsigned n = 0;
   hoard_new(&hoard, bed, NULL);
@@ -268,12 +263,10 @@ TEST(a_damaged_envelope) {
               "1", KEY, text, NULL);
     expect_undecodable(&hoard, n++);
   }
-  bed_close(bed);
 }
 
 /* A version that is not ours, well formed in itself for all that we know. Byte 3. */
-TEST(another_version) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(another_version) {
   hoard_t hoard = {0};
   hoard_new(&hoard, bed, NULL);
   expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
@@ -283,12 +276,10 @@ TEST(another_version) {
   assert_error(begin_cache_touch(&hoard, &change, "home", 1000), 0);
   assert_error(end_of_change(&change), BELAY_EMISMATCH);
   expect_undecodable(&hoard, 0);
-  bed_close(bed);
 }
 
 /* A list, of each kind of key. */
-TEST(a_list) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_list) {
   static const char *const tails[] = {"", "::gen"};
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
@@ -309,7 +300,6 @@ TEST(a_list) {
   assert_int_equal(stats.away, 0);
   assert_int_equal(stats.losers, 0);
   expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_close(bed);
 }
 
 static size_t one_tag(const char *key, size_t key_len, belay_bytes_t tags[BELAY_CACHE_TAGS_MAX],
@@ -320,8 +310,7 @@ static size_t one_tag(const char *key, size_t key_len, belay_bytes_t tags[BELAY_
 }
 
 /* Where a tag's generation should be: a list, and a string that is none. */
-TEST(a_tag_that_is_something_else) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_tag_that_is_something_else) {
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
   options.tags = one_tag;
@@ -339,12 +328,10 @@ TEST(a_tag_that_is_something_else) {
   server_do(bed->server, "SET", "belay::cache::pages::{site}::tag", "foreign", NULL);
   expect_no_value(&hoard, "home", BELAY_EMISMATCH); /* what was stored is not good either */
   assert_int_equal(hoard_stats(&hoard).away, 0);
-  bed_close(bed);
 }
 
 /* Nobody loads it: it is absent, and stays there. */
-TEST(what_cannot_be_read_nor_loaded) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_cannot_be_read_nor_loaded) {
   hoard_t hoard = {0};
   belay_cache_options_t options = bare_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -354,5 +341,4 @@ TEST(what_cannot_be_read_nor_loaded) {
   assert_string_equal(server_string(bed->server, "GET", KEY, NULL), "foreign");
   expect_put(&hoard, "home", "put", true);
   expect_cached(&hoard, "home", "put", BELAY_CACHE_FROM_SERVER);
-  bed_close(bed);
 }

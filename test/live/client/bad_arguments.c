@@ -437,8 +437,7 @@ TEST_IN(options_of_a_client_that_are_out_of_range, bed, bed_open_at(NOWHERE, NUL
 #undef GOOD
 }
 
-TEST(texts_of_a_client_that_are_out_of_range) {
-  bed_t *bed = bed_open_at(NOWHERE, NULL);
+TEST_IN(texts_of_a_client_that_are_out_of_range, bed, bed_open_at(NOWHERE, NULL)) {
   char lengthy[1001];
   memset(lengthy, 'x', sizeof lengthy);
   lengthy[sizeof lengthy - 1] = '\0';
@@ -469,11 +468,9 @@ TEST(texts_of_a_client_that_are_out_of_range) {
     expect_client_options(bed, &o, all[i].field);
     assert_null(strstr(belay_detail(bed->belay), "xxxx"));
   }
-  bed_close(bed);
 }
 
-TEST(namespaces_that_are_none) {
-  bed_t *bed = bed_open_at(NOWHERE, NULL);
+TEST_IN(namespaces_that_are_none, bed, bed_open_at(NOWHERE, NULL)) {
   char lengthy[130];
   memset(lengthy, 'x', sizeof lengthy);
   lengthy[129] = '\0';
@@ -498,7 +495,6 @@ TEST(namespaces_that_are_none) {
     o.namespace_count = all[i].count;
     expect_client_options(bed, &o, all[i].wrong);
   }
-  bed_close(bed);
 }
 
 /* ---- the detail -------------------------------------------------------------------------------------------- */

@@ -377,15 +377,13 @@ static void take_it_again(contender_t *c, event_t event) {
   assert_error(begin_acquire(*next, 0), 0);
 }
 
-TEST(a_new_handle_in_the_close_of_the_old_one) {
-  bed_t *bed = open_bed();
+TEST_IN(a_new_handle_in_the_close_of_the_old_one, bed, open_bed()) {
   contender_t *c = contender_new(bed, "door", NULL), *next = NULL;
   assert_error(try_lock(c), 0);
   c->then = take_it_again;
   c->arg = &next;
   assert_error(close_lock(c), 0);
   assert_error(outcome(next), 0); /* the old one had given it back by then */
-  bed_close(bed);
 }
 
 TEST_IN(callbacks_may_be_null, bed, open_bed()) {

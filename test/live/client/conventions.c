@@ -19,8 +19,7 @@ static void on_message(belay_subscription_t *subscription, belay_topic_event_t e
 
 /* ---- options and closing --------------------------------------------------------------------------------- */
 
-TEST(options_may_be_null) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(options_may_be_null) {
   belay_client_t *client = bed->client;
   void *out = NULL;
   belay_bucket_t *bucket;
@@ -62,7 +61,6 @@ TEST(options_may_be_null) {
       belay_tls_close(out);
   }
   assert_error(belay_bloomset_new(NULL, NULL, (belay_bloomset_t **)(void *)&out), BELAY_EINVAL);
-  bed_close(bed);
 }
 
 static unsigned closed;
@@ -97,8 +95,7 @@ CLOSED(subscription)
   assert_error(belay_##type##_close(handle, on_##type##_closed), 0);                               \
   expected++
 
-TEST(a_close_callback_is_given_the_data) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_close_callback_is_given_the_data) {
   belay_client_t *client = bed->client;
   unsigned expected = closed = 0;
 #define OPEN(type, ...)                                                                            \
@@ -136,5 +133,4 @@ TEST(a_close_callback_is_given_the_data) {
   assert_error(belay_topic_subscribe(client, "n", 0, on_message, &mine, &subscription), 0);
   CLOSE(subscription, subscription);
   bed_until(bed, closed == expected);
-  bed_close(bed);
 }

@@ -239,8 +239,7 @@ static void check_remaining(uv_timer_t *timer) {
   assert_error(begin_release(c), BELAY_ENOTOWNER);
 }
 
-TEST(remaining_is_true_even_where_the_loss_is_not_told_yet) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(remaining_is_true_even_where_the_loss_is_not_told_yet) {
   belay_lock_options_t options = with_ttl(prompt_ms());
   contender_t *c = contender_new(bed, "door", &options);
   uv_timer_t own;
@@ -250,7 +249,6 @@ TEST(remaining_is_true_even_where_the_loss_is_not_told_yet) {
   uv_timer_start(&own, check_remaining, 0, 0);
   bed_until(bed, c->lost == 1);
   uv_close((uv_handle_t *)&own, NULL);
-  bed_close(bed);
 }
 
 /* ---- a server that restarts, connections that are lost --------------------------------------------------- */

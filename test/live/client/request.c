@@ -83,8 +83,7 @@ static int outcome_of(asker_t *asker) {
   return asker->status;
 }
 
-TEST(a_reply_is_read) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_reply_is_read) {
   asker_t asker = {0};
   assert_error(start(bed, &asker, &once, command(bed, "INCR", "n"), NULL), 0);
   assert_int_equal(client_stats(bed).objects, 1);
@@ -100,7 +99,6 @@ TEST(a_reply_is_read) {
   assert_error(start(bed, &asker, &once, command(bed, "GET", "s"), NULL), 0);
   assert_error(outcome_of(&asker), BELAY_EPROTO); /* and the connection is not trusted */
   bed_until(bed, client_stats(bed).drops == 1);
-  bed_close(bed);
 }
 
 /* An answer that was lost is asked for again only where that does no harm. */
@@ -190,8 +188,7 @@ TEST(a_refusal_after_a_lost_answer) {
 }
 
 /* The answer is there when the operation is canceled, and was only not told yet. */
-TEST(what_is_known_is_told) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_known_is_told) {
   for (int how = 0; how < 2; how++) {
     asker_t asker = {0};
     belay__list_t mine;
@@ -206,11 +203,9 @@ TEST(what_is_known_is_told) {
     assert_true(belay__list_empty(&mine));
     assert_int_equal(client_stats(bed).objects, 0);
   }
-  bed_close(bed);
 }
 
-TEST(an_object_ends_its_requests) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_object_ends_its_requests) {
   asker_t askers[3] = {{.bed = bed}, {.bed = bed}, {.bed = bed}};
   belay__list_t mine;
   belay__list_init(&mine);
@@ -230,5 +225,4 @@ TEST(an_object_ends_its_requests) {
   assert_error(begin_client_close(bed), 0);
   assert_error(outcome_of(&askers[0]), BELAY_ECANCELED);
   bed_until(bed, bed->client_closed == 1);
-  bed_close(bed);
 }

@@ -77,8 +77,7 @@ static void end_as_another_program(int status) {
   _exit(127);
 }
 
-TEST(a_fork_that_runs_the_loop_does_not_disturb_its_parent) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_fork_that_runs_the_loop_does_not_disturb_its_parent) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
   contender_t *c = contender_new(bed, "door", &options);
@@ -100,7 +99,6 @@ TEST(a_fork_that_runs_the_loop_does_not_disturb_its_parent) {
   assert_true(WIFEXITED(status));
   assert_int_equal(WEXITSTATUS(status), 0);
   assert_error(release(c), 0);
-  bed_close(bed);
 }
 
 /* ---- known, and not told yet ------------------------------------------------------------------------------ */
@@ -111,8 +109,7 @@ static void stall_when_ended(contender_t *c, event_t event) {
 }
 
 /* The lease runs out while the callback before it keeps the loop. */
-TEST(an_extend_that_is_told_after_the_loss_is_told_as_canceled) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_extend_that_is_told_after_the_loss_is_told_as_canceled) {
   int64_t ttl = kept_ttl(), pause = ttl + 50;
   belay_lock_options_t options = with_ttl(ttl);
   contender_t *c = contender_new(bed, "door", &options);
@@ -132,7 +129,6 @@ TEST(an_extend_that_is_told_after_the_loss_is_told_as_canceled) {
   assert_int_equal(c->reason, BELAY_LOST_EXPIRED);
   assert_true(busy->ended_at < c->lost_at);
   assert_true(c->lost_at < c->extended_at);
-  bed_close(bed);
 }
 
 /* ---- undos ------------------------------------------------------------------------------------------------ */

@@ -106,8 +106,7 @@ static void expect_sums(const asker_t *asker, int n, int64_t sum) {
     assert_int_equal(asker->sum[i], sum);
 }
 
-TEST(each_reply_is_read) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(each_reply_is_read) {
   for (int n = 1; n <= CALLS; n++) {
     asker_t asker = {0};
     start(bed, &asker, &once, "INCR", n);
@@ -117,12 +116,10 @@ TEST(each_reply_is_read) {
       assert_int_equal(asker.sum[i], n - i);
   }
   assert_int_equal(client_stats(bed).objects, 0);
-  bed_close(bed);
 }
 
 /* The others are executed all the same, and what is wrong is named. */
-TEST(one_that_is_refused) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(one_that_is_refused) {
   asker_t asker = {0};
   server_do(bed->server, "LPUSH", "k2", "foreign", NULL);
   start(bed, &asker, &once, "INCR", CALLS);
@@ -134,12 +131,10 @@ TEST(one_that_is_refused) {
   assert_error(outcome_of(&asker), BELAY_EWRONGTYPE);
   assert_int_equal(asker.steps, 1);
   assert_string_equal(server_string(bed->server, "GET", "k4", NULL), "2");
-  bed_close(bed);
 }
 
 /* Whatever else is refused before it is told. */
-TEST(each_names_its_own_key) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(each_names_its_own_key) {
   asker_t asker[CALLS] = {0};
   belay__pending_t *pending;
   for (int i = 0; i < CALLS; i++) {
@@ -163,12 +158,10 @@ TEST(each_names_its_own_key) {
     assert_error(outcome_of(&asker[i]), BELAY_EWRONGTYPE);
     assert_memory_equal(asker[i].detail, begin, sizeof begin - 1);
   }
-  bed_close(bed);
 }
 
 /* Which one of several keys was wrong the server does not say. */
-TEST(of_several_keys_it_may_be_another) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(of_several_keys_it_may_be_another) {
   asker_t asker = {.bed = bed};
   belay__pending_t *pending;
   asker.request.data = &asker;
@@ -188,12 +181,10 @@ TEST(of_several_keys_it_may_be_another) {
   assert_error(outcome_of(&asker), BELAY_EWRONGTYPE);
   assert_memory_equal(asker.detail, "lock: WRONGTYPE", 15);
   assert_non_null(strstr(asker.detail, "or another key of this call"));
-  bed_close(bed);
 }
 
 /* Its time is that of the whole: a step that is not answered does not have it anew. */
-TEST(steps_share_a_time) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(steps_share_a_time) {
   asker_t asker = {.request.timeout_ms = 300, .steps = 1000000};
   uint64_t before = uv_hrtime();
   start(bed, &asker, &steps, "INCR", 1);
@@ -201,7 +192,6 @@ TEST(steps_share_a_time) {
   assert_between((int64_t)(uv_hrtime() - before) / 1000000, 299, 299 + 2000 * slow());
   assert_true(asker.status == BELAY_EUNKNOWN || asker.status == BELAY_ETIMEDOUT);
   assert_true(asker.replies > CALLS);
-  bed_close(bed);
 }
 
 static int failures[CALLS];
@@ -245,8 +235,7 @@ TEST(each_that_failed_is_told) {
   bed_close(bed);
 }
 
-TEST(a_step_after_the_other) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_step_after_the_other) {
   for (int how = 0; how < 2; how++) {
     asker_t asker = {.steps = 3, .error = how == 0 ? 0 : BELAY_ELOST};
     server_do(bed->server, "FLUSHALL", NULL);
@@ -256,7 +245,6 @@ TEST(a_step_after_the_other) {
     assert_int_equal(asker.sum[0], 4);
     assert_int_equal(asker.sum[CALLS - 1], 3);
   }
-  bed_close(bed);
 }
 
 /* Asked for again where that does no harm; else what the whole has done is not known. */
@@ -335,8 +323,7 @@ TEST(a_step_that_recovers) {
   relay_stop(relay);
 }
 
-TEST(it_is_canceled_as_a_whole) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_is_canceled_as_a_whole) {
   asker_t asker = {0};
   for (int n = 1; n <= CALLS; n += CALLS - 1) {
     start(bed, &asker, &once, "INCR", n);
@@ -353,7 +340,6 @@ TEST(it_is_canceled_as_a_whole) {
   assert_error(outcome_of(&asker), BELAY_ECANCELED);
   server_resume(bed->server);
   bed_until(bed, bed->client_closed == 1);
-  bed_close(bed);
 }
 
 /* There is room for all of them, or none is sent. */

@@ -69,8 +69,7 @@ static void spoil(bed_t *bed, contender_t **c) {
   server_do(bed->server, "RPUSH", key_of(c[2]), "x", NULL);
 }
 
-TEST(each_release_has_its_own_result) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(each_release_has_its_own_result) {
   contender_t *c[N];
   int alone[3];
   make_all(bed, c);
@@ -91,11 +90,9 @@ TEST(each_release_has_its_own_result) {
   assert_error(alone[0], BELAY_ENOTOWNER);
   expect_joined(bed, before, N);
   assert_int_equal(server_keys(bed->server), 2);
-  bed_close(bed);
 }
 
-TEST(each_renewal_is_of_its_own_lease) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(each_renewal_is_of_its_own_lease) {
   contender_t *c[N];
   make_all(bed, c);
   acquire_all(c);
@@ -111,7 +108,6 @@ TEST(each_renewal_is_of_its_own_lease) {
       assert_between(pttl_of(c[i]), 40000 + 10000 * i, 100000 + 10000 * i);
   }
   expect_joined(bed, before, N);
-  bed_close(bed);
 }
 
 BED_TEST(as_many_are_admitted_as_one_by_one) {
@@ -467,8 +463,7 @@ TEST(what_was_said_before_the_end_is_heard) {
   bed_close(bed);
 }
 
-TEST(cycles) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(cycles) {
   contender_t *c[N];
   int left[N];
   make_all(bed, c);
@@ -484,5 +479,4 @@ TEST(cycles) {
   for (int i = 0; i < N; i++)
     assert_int_equal(c[i]->ended, 100);
   expect_joined(bed, 0, N);
-  bed_close(bed);
 }

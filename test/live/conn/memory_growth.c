@@ -20,8 +20,7 @@ static int64_t resident(void) {
   return (int64_t)pages * sysconf(_SC_PAGESIZE);
 }
 
-TEST(a_hundred_thousand_cycles_leave_memory_as_it_was) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_hundred_thousand_cycles_leave_memory_as_it_was) {
   lockers_t lockers = lockers_new(bed, 8, false);
   size_t cycles = 100000 / (size_t)slow();
   run_cycles(bed, &lockers, cycles / 10);
@@ -34,7 +33,6 @@ TEST(a_hundred_thousand_cycles_leave_memory_as_it_was) {
   assert_int_equal(server_keys(bed->server), 0);
   if (!memory_is_watched())
     assert_true(growth <= 256 * 1024);
-  bed_close(bed);
 }
 
 /* ---- allocations ----------------------------------------------------------------------------------------- */
@@ -86,19 +84,15 @@ TEST(after_warm_up_a_cycle_allocates_nothing) {
   hiredisResetAllocators();
 }
 
-TEST(nor_do_many_at_once) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nor_do_many_at_once) {
   lockers_t lockers = lockers_new(bed, 64, false);
   /* but what the most answers need that ever came at once */
   assert_true(allocations_after_warm_up(bed, &lockers, 20000 / (size_t)slow()) <= 8);
-  bed_close(bed);
 }
 
-TEST(nor_do_those_who_wait_for_each_other) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nor_do_those_who_wait_for_each_other) {
   lockers_t lockers = lockers_new(bed, 4, true);
   assert_int_equal(allocations_after_warm_up(bed, &lockers, 2000 / (size_t)slow()), 0);
-  bed_close(bed);
 }
 
 BED_TEST(nor_does_a_renewal) {
@@ -177,8 +171,7 @@ static void let_go(bed_t *bed, belay_lock_t **locks, size_t *good) {
 }
 
 /* The cost of a lock is what 5,000 of them add to 5,000 others. */
-TEST(what_is_held_and_watched_costs_little) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_held_and_watched_costs_little) {
   belay_lock_t **locks = calloc(HELD, sizeof(belay_lock_t *));
   size_t good = 0, empty = bytes_at_rest(bed);
   hold(bed, locks, 0, HELD / 2, &good);
@@ -193,7 +186,6 @@ TEST(what_is_held_and_watched_costs_little) {
   let_go(bed, locks, &good);
   assert_int_equal(server_keys(bed->server), 0);
   free(locks);
-  bed_close(bed);
 }
 
 /* ---- what rests costs nothing ----------------------------------------------------------------- */

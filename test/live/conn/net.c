@@ -79,8 +79,7 @@ static void stand_still(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, NULL);
 }
 
-TEST(a_loop_that_stands_still_is_found_out) {
-  bed_t *bed = bed_bare();
+TEST_IN(a_loop_that_stands_still_is_found_out, bed, bed_bare()) {
   uv_timer_t timer;
   pulse_t pulse;
   pulse_begin(&pulse, &bed->loop);
@@ -88,7 +87,6 @@ TEST(a_loop_that_stands_still_is_found_out) {
   uv_timer_start(&timer, stand_still, 5, 0);
   bed_until(bed, pulse.longest_held >= 19 * MS);
   pulse_end(&pulse);
-  bed_close(bed);
 }
 
 /* ---- servers that do not answer -------------------------------------------------------------------------- */

@@ -147,8 +147,7 @@ static int64_t pass_on(chain_t *chain) {
   return took;
 }
 
-TEST(where_all_is_heard_nobody_polls) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(where_all_is_heard_nobody_polls) {
   static chain_t chain;
   for (int i = 0; i < 2; i++)
     bed_connect(bed, server_url(bed->server), NULL);
@@ -173,7 +172,6 @@ TEST(where_all_is_heard_nobody_polls) {
   belay_lock_options_t rarely = watched(60000);
   rarely.retry_min_ms = rarely.retry_max_ms = 20000;
   meet(bed, bed->all[1], bed->all[2], &rarely, 1000 * slow());
-  bed_close(bed);
 }
 
 TEST_ROWS(deaf) {

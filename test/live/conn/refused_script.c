@@ -145,8 +145,7 @@ static bool has_written(server_t *server) {
   return value == NULL || strcmp(value, "old") != 0;
 }
 
-TEST(what_becomes_of_a_call) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_becomes_of_a_call) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     const row_t *row = &rows[i];
     belay__script_t script = script_of(row);
@@ -164,7 +163,6 @@ TEST(what_becomes_of_a_call) {
     if (has_written(bed->server) != row->wrote)
       fail_msg("a script that %s has%s written", row->name, row->wrote ? " not" : "");
   }
-  bed_close(bed);
 }
 
 /* ---- what a request makes of it -------------------------------------------------------------------------- */
@@ -192,8 +190,7 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
 }
 
 /* Also one that would be sent again if its answer were lost: this one was not. */
-TEST(what_a_request_is_told) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_a_request_is_told) {
   static const belay__request_ops_t ops[] = {
       {.read = read_anything, .tell = tell},
       {.read = read_anything, .tell = tell, .idempotent = true},
@@ -215,7 +212,6 @@ TEST(what_a_request_is_told) {
     assert_int_equal(client_stats(bed).calls, calls + 1);
     (void)has_written(bed->server);
   }
-  bed_close(bed);
 }
 
 /* ---- belay's own ----------------------------------------------------------------------------------------- */

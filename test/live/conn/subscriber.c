@@ -19,8 +19,7 @@ static void publish_raw(bed_t *bed, const char *topic, const char *text) {
 
 /* ---- when there is one ------------------------------------------------------------------------------------- */
 
-TEST(it_is_there_while_somebody_listens) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_is_there_while_somebody_listens) {
   subscriber_t one = {0}, two = {0};
   assert_int_equal(client_stats(bed).links_up, 0);
   subscribe(bed, &one, "one");
@@ -36,12 +35,10 @@ TEST(it_is_there_while_somebody_listens) {
   subscribe(bed, &one, "one");
   publish_raw(bed, "one", "hello");
   bed_until(bed, one.messages == 1);
-  bed_close(bed);
 }
 
 /* Who comes back soon finds everything as it was. */
-TEST(a_channel_that_was_left_lingers) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_channel_that_was_left_lingers) {
   subscriber_t s = {0};
   for (int i = 0; i < 20; i++) {
     subscribe(bed, &s, "news");
@@ -53,7 +50,6 @@ TEST(a_channel_that_was_left_lingers) {
   assert_true(server_calls(bed->server, deployment_subscribe()) <=
               2); /* on a slow machine a second passes */
   assert_true(client_stats(bed).connects <= 2);
-  bed_close(bed);
 }
 
 /* No more than 1,024 of them do. */

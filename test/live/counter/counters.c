@@ -11,8 +11,7 @@
 
 /* ---- adding ---------------------------------------------------------------------------------------------- */
 
-TEST(what_is_added_is_there) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_added_is_there) {
   till_t till;
   till_new(&till, bed, NULL);
   expect_got(&till, "hits", false, 0);
@@ -30,7 +29,6 @@ TEST(what_is_added_is_there) {
   expect_set(&till, "hits", MOST, true, LEAST);
   expect_deleted(&till, "hits", true);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 static void expect_overflow(till_t *till, int64_t delta, int64_t value) {
@@ -44,8 +42,7 @@ static void expect_overflow(till_t *till, int64_t delta, int64_t value) {
 }
 
 /* With a ttl and without: by a script, and by INCRBY. */
-TEST(all_numbers_of_64_bits) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(all_numbers_of_64_bits) {
   static const int64_t near[] = {LARGE,     LARGE - 1,  LARGE + 1, -LARGE,    -LARGE - 1,
                                  MOST,      MOST - 1,   LEAST,     LEAST + 1, 1000000000,
                                  999999999, -999999999, -1,        1,         INT64_C(99999999999)};
@@ -74,11 +71,9 @@ TEST(all_numbers_of_64_bits) {
     }
     assert_int_equal(server_keys(bed->server), 0); /* of what overflowed nothing is known */
   }
-  bed_close(bed);
 }
 
-TEST(bounds) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(bounds) {
   till_t till;
   till_new(&till, bed, NULL);
   expect_bounded(&till, "hits", -1, 0, 10, false, 0);
@@ -106,11 +101,9 @@ TEST(bounds) {
   /* nothing would do */
   expect_bounded(&till, "hits", 10, LEAST, LEAST + 5, false, LARGE + 1);
   expect_bounded(&till, "hits", -10, MOST - 5, MOST, false, LARGE + 1);
-  bed_close(bed);
 }
 
-TEST(an_operation_counts_once) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_operation_counts_once) {
   static const char id[] = {'o', '\0', '}', ':', ':', '{', (char)0xff};
   till_t till;
   till_new(&till, bed, NULL);
@@ -135,7 +128,6 @@ TEST(an_operation_counts_once) {
                 BELAY_EMISMATCH);
   assert_between(server_integer(bed->server, "PTTL", HITS "::once::one", NULL), 3500000, 3600000);
   expect_got(&till, "hits", true, 1);
-  bed_close(bed);
 }
 
 /* ---- ttls ------------------------------------------------------------------------------------------------ */
@@ -148,8 +140,7 @@ static void halve(bed_t *bed) {
   server_do(bed->server, "PEXPIRE", HITS, "50000", NULL);
 }
 
-TEST(a_ttl_begins_with_the_counter_or_with_each_add) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_ttl_begins_with_the_counter_or_with_each_add) {
   for (int extend = 0; extend < 2; extend++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = 100000;
@@ -194,12 +185,10 @@ TEST(a_ttl_begins_with_the_counter_or_with_each_add) {
     expect_ttls(bed->server);
     server_do(bed->server, "FLUSHALL", NULL);
   }
-  bed_close(bed);
 }
 
 /* As long as it may be sent again. */
-TEST(an_operation_is_known_for_long_enough) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_operation_is_known_for_long_enough) {
   belay_counter_options_t options = counter_options();
   options.op_ttl_ms = 1000;
   till_t till;
@@ -208,13 +197,11 @@ TEST(an_operation_is_known_for_long_enough) {
   expect_status(&count, BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY("op"), on_counter_told),
                 0);
   assert_between(server_integer(bed->server, "PTTL", HITS "::once::op", NULL), 290000, 303002);
-  bed_close(bed);
 }
 
 /* ---- groups ---------------------------------------------------------------------------------------------- */
 
-TEST(fields) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(fields) {
   for (int lives = 0; lives < 2; lives++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = lives ? 100000 : 0;
@@ -250,11 +237,9 @@ TEST(fields) {
     expect_status(&count, BEGIN(&till, &count, get_all, KEY("hits"), 10, on_all), 0);
     assert_int_equal(count.n, 0);
   }
-  bed_close(bed);
 }
 
-TEST(a_group_lives_as_a_counter_does) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_group_lives_as_a_counter_does) {
   for (int extend = 0; extend < 2; extend++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = 100000;
@@ -268,11 +253,9 @@ TEST(a_group_lives_as_a_counter_does) {
     expect_pttl(bed, HITS, extend ? 100000 : 50000);
     expect_deleted(&till, "hits", true);
   }
-  bed_close(bed);
 }
 
-TEST(many_fields_or_none) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(many_fields_or_none) {
   enum { N = 300 };
   static belay_counter_add_item_t items[N];
   static char names[N][8];
@@ -305,12 +288,10 @@ TEST(many_fields_or_none) {
     assert_int_equal(count.values[i], at == 7 ? 2 * (LARGE + 1) : 2 * at);
   }
   expect_status(&count, BEGIN(&till, &count, get_all, KEY("hits"), N - 1, on_all), BELAY_EOVERFLOW);
-  bed_close(bed);
 }
 
 /* Beyond what Lua takes at a time. */
-TEST(the_most_fields) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_most_fields) {
   enum { N = BELAY_COUNTER_FIELDS_MAX };
   static belay_counter_add_item_t items[N + 1];
   static char names[N + 1][8];
@@ -326,13 +307,11 @@ TEST(the_most_fields) {
   assert_int_equal(count.n, N);
   assert_int_equal(server_integer(bed->server, "HLEN", HITS, NULL), N);
   expect_field(&till, "hits", "f4095", true, 4095);
-  bed_close(bed);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------ */
 
-TEST(the_keys_have_its_name) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_keys_have_its_name) {
   static const char key[] = {'a', '\0', '{', '}', ':', ':', (char)0xff}, name[] = {':', '\0', 'n'};
   belay_counter_options_t options = counter_options();
   till_t plain, named, spread;
@@ -354,11 +333,9 @@ TEST(the_keys_have_its_name) {
   for (int i = 0; i < 4; i++)
     assert_string_equal(server_string(bed->server, "GET", expected[i], NULL), "1");
   assert_int_equal(server_keys(bed->server), 4);
-  bed_close(bed);
 }
 
-TEST(the_longest_names) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_longest_names) {
   static char name[128], key[BELAY_COUNTER_KEY_MAX + 1], id[BELAY_COUNTER_ID_MAX + 1];
   static char field[BELAY_COUNTER_FIELD_MAX + 1];
   memset(name, '{', sizeof name);
@@ -384,5 +361,4 @@ TEST(the_longest_names) {
   key[0] = 'k'; /* the other one is a group */
   assert_error(belay_counter_add_local(till.counter, KEY(key), 1), 0);
   bed_until(bed, server_keys(bed->server) > 4);
-  bed_close(bed);
 }

@@ -11,8 +11,7 @@ static void expect_no_counter(bed_t *bed, const belay_counter_options_t *options
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-TEST(options_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(options_are_checked) {
   const int64_t year = INT64_C(31536000000);
   const belay_counter_options_t good = counter_options();
   const struct {
@@ -61,7 +60,6 @@ TEST(options_are_checked) {
   belay_counter_stats(NULL, NULL);
   assert_error(belay_counter_new(bed->client, NULL, &out), 0);
   assert_error(belay_counter_close(out, NULL), 0);
-  bed_close(bed);
 }
 
 #define EXPECT_REFUSED(words, op, ...)                                                             \
@@ -71,8 +69,7 @@ TEST(options_are_checked) {
     assert_string_equal(belay_detail(bed->belay), words);                                          \
   } while (0)
 
-TEST(arguments_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(arguments_are_checked) {
   static char key[BELAY_COUNTER_KEY_MAX + 2];
   memset(key, 'k', sizeof key - 1);
   till_t till;
@@ -121,14 +118,12 @@ TEST(arguments_are_checked) {
   assert_error(belay_counter_add_local(till.counter, NULL, 1, 1), BELAY_EINVAL);
   assert_error(belay_counter_add_local(till.counter, KEY(key), 1), BELAY_EINVAL);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 /* ---- how much ----------------------------------------------------------------------------------------------- */
 
 /* The most that may be asked for is read, with the client's defaults. */
-TEST(the_largest_replies) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_largest_replies) {
   static belay_bytes_t fields[BELAY_COUNTER_MANY_MAX];
   static count_t count;
   till_t till;
@@ -142,7 +137,6 @@ TEST(the_largest_replies) {
   assert_int_equal(count.n, BELAY_COUNTER_MANY_MAX);
   assert_int_equal(count.many[COUNT_MANY_MAX - 1].value, INT64_MIN);
   assert_int_equal(client_stats(bed).drops, 0);
-  bed_close(bed);
 }
 
 /* Long names are not kept. */

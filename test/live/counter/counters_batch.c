@@ -7,8 +7,7 @@
 
 /* ---- what arrives ---------------------------------------------------------------------------------------- */
 
-TEST(many_adds_are_one_sum) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(many_adds_are_one_sum) {
   enum { KEYS = 50, ADDS = 1000 };
   const belay_counter_options_t options = counter_options_every(50);
   till_t till;
@@ -35,11 +34,9 @@ TEST(many_adds_are_one_sum) {
   assert_int_equal(stats.resends, 0);
   assert_int_equal(client_stats(bed).calls, stats.sums);
   assert_false(uv_loop_alive(&bed->loop));
-  bed_close(bed);
 }
 
-TEST(it_is_sent_when_it_is_time) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_is_sent_when_it_is_time) {
   belay_counter_options_t options = counter_options_every(60000);
   options.batch_max = 10;
   till_t till, quick;
@@ -74,12 +71,10 @@ TEST(it_is_sent_when_it_is_time) {
   expect_idle(&quick);
   assert_int_equal(number_at(bed->server, HITS), 17);
   assert_int_equal(stats_of(&quick).sums, 3);
-  bed_close(bed);
 }
 
 /* So many are sent, though what was there before is not answered yet. */
-TEST(so_many_do_not_wait_for_others) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(so_many_do_not_wait_for_others) {
   belay_counter_options_t options = counter_options_every(60000);
   options.batch_max = 3;
   till_t till;
@@ -99,12 +94,10 @@ TEST(so_many_do_not_wait_for_others) {
   server_resume(bed->server);
   expect_idle(&till);
   assert_int_equal(number_at(bed->server, HITS), 7);
-  bed_close(bed);
 }
 
 /* So many that the loop would stand still, and answers come too late, if all were sent at once. */
-TEST(very_many_are_sent_bit_by_bit) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(very_many_are_sent_bit_by_bit) {
   enum { KEYS = 5000 };
   belay_counter_options_t options = counter_options_every(60000);
   till_t till;
@@ -127,11 +120,9 @@ TEST(very_many_are_sent_bit_by_bit) {
   assert_int_equal(client_stats(bed).calls, KEYS);
   expect_got(&till, "k0", true, 1);
   expect_got(&till, "k4999", true, 1);
-  bed_close(bed);
 }
 
-TEST(nothing_is_not_sent) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nothing_is_not_sent) {
   const belay_counter_options_t options = counter_options_every(1);
   till_t till;
   till_new(&till, bed, &options);
@@ -139,11 +130,9 @@ TEST(nothing_is_not_sent) {
   assert_error(add_local(&till, "hits", -5), 0);
   expect_idle(&till);
   assert_int_equal(client_stats(bed).calls, 0);
-  bed_close(bed);
 }
 
-TEST(its_limits) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(its_limits) {
   belay_counter_options_t options = counter_options_every(60000);
   options.max_keys = 3;
   till_t till;
@@ -166,11 +155,9 @@ TEST(its_limits) {
   expect_got(&till, "b", true, INT64_MIN);
   expect_got(&till, "c", true, 2);
   expect_got(&till, "d", true, 1);
-  bed_close(bed);
 }
 
-TEST(into_shards_and_with_a_ttl) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(into_shards_and_with_a_ttl) {
   belay_counter_options_t options = counter_options_every(1);
   options.shards = 4;
   options.ttl_ms = 100000;
@@ -189,7 +176,6 @@ TEST(into_shards_and_with_a_ttl) {
     shards += number_at(bed->server, key) > 0;
   }
   assert_true(shards > 1);
-  bed_close(bed);
 }
 
 /* ---- how fast -------------------------------------------------------------------------------------------- */
@@ -204,8 +190,7 @@ static double nanoseconds(till_t *till, unsigned keys, int adds) {
   return (double)(clock_now() - begun) / adds;
 }
 
-TEST(it_is_fast) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_is_fast) {
   const belay_counter_options_t options = counter_options_every(60000);
   till_t till;
   till_new(&till, bed, &options);
@@ -218,5 +203,4 @@ TEST(it_is_fast) {
   assert_error(belay_counter_flush(till.counter), 0);
   expect_idle(&till);
   expect_got(&till, "k000", true, adds + adds / 1000);
-  bed_close(bed);
 }

@@ -69,8 +69,8 @@ static void keep_detail(till_t *till) {
 static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
 
 /* A list; a group where a counter is wanted, and the other way round. */
-TEST(a_foreign_key_is_named_and_left_alone) {
-  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
+TEST_IN(a_foreign_key_is_named_and_left_alone, bed,
+        bed_open_with(server_start(&with_digest), NULL)) {
   for (int lives = 0; lives < 2; lives++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = lives ? 100000 : 0;
@@ -99,11 +99,9 @@ TEST(a_foreign_key_is_named_and_left_alone) {
     }
     expect_deleted(&till, "hits", true);
   }
-  bed_close(bed);
 }
 
-TEST(what_is_no_number) {
-  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
+TEST_IN(what_is_no_number, bed, bed_open_with(server_start(&with_digest), NULL)) {
   static const char *const texts[] = {"many",
                                       "",
                                       "01",
@@ -141,7 +139,6 @@ TEST(what_is_no_number) {
           assert_true(server_digest(bed->server) == digest);
       }
   }
-  bed_close(bed);
 }
 
 TEST(a_group_that_is_too_large) {
@@ -340,8 +337,7 @@ TEST(an_operation_is_counted_once) {
   wire_close(&wire);
 }
 
-TEST(nothing_was_sent) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nothing_was_sent) {
   till_t till;
   count_t counts[OPERATIONS] = {0};
   till_new(&till, bed, NULL);
@@ -360,7 +356,6 @@ TEST(nothing_was_sent) {
   expect_once(&till, "hits", 1, "op", 1);
   server_do(bed->server, "SCRIPT", "FLUSH", NULL);
   expect_once(&till, "hits", 1, "op", 1);
-  bed_close(bed);
 }
 
 /* ---- requests and closing -------------------------------------------------------------------------------- */

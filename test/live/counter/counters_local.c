@@ -86,8 +86,7 @@ static void keep_detail(till_t *till) {
   snprintf(detail_of_loss, sizeof detail_of_loss, "%s", belay_detail(till->bed->belay));
 }
 
-TEST(what_is_refused_for_good_is_told) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_refused_for_good_is_told) {
   const belay_counter_options_t options = counter_options_every(1);
   till_t till;
   till_new(&till, bed, &options);
@@ -108,7 +107,6 @@ TEST(what_is_refused_for_good_is_told) {
   assert_int_equal(number_at(bed->server, HITS), INT64_MAX - 1);
   assert_int_equal(stats_of(&till).lost, 2);
   assert_int_equal(number_at(bed->server, "belay::counter::{other}"), 4);
-  bed_close(bed);
 }
 
 /* However rarely sums are sent: one that is not answered is asked for while the server knows it. */
@@ -270,8 +268,7 @@ static void add_again(till_t *till) {
   assert_error(add_local(till, "hits", till->loss[0].amount), 0);
 }
 
-TEST(what_was_lost_may_be_added_again) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_was_lost_may_be_added_again) {
   const belay_counter_options_t options = counter_options_every(1);
   till_t till;
   till_new(&till, bed, &options);
@@ -280,5 +277,4 @@ TEST(what_was_lost_may_be_added_again) {
   assert_error(add_local(&till, "hits", 3), 0);
   expect_idle(&till);
   assert_int_equal(number_at(bed->server, HITS), 3);
-  bed_close(bed);
 }

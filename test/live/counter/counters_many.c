@@ -40,8 +40,7 @@ static void expect_all(till_t *till, int64_t delta, int64_t times) {
 
 /* ---- many keys ------------------------------------------------------------------------------------------- */
 
-TEST(many_in_one_round_trip) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(many_in_one_round_trip) {
   till_t till;
   static count_t count;
   const int64_t large = INT64_C(1) << 60;
@@ -67,7 +66,6 @@ TEST(many_in_one_round_trip) {
   expect_status(&count, BEGIN(&till, &count, get_many, &absent, 1, on_many), 0);
   assert_false(count.many[0].found);
   assert_int_equal(count.many[0].value, 0);
-  bed_close(bed);
 }
 
 /* That of the first that comes: several nodes answer in any order. */
@@ -77,8 +75,7 @@ static void expect_either(count_t *count, int error, int first, int other) {
     assert_error(count->status, first);
 }
 
-TEST(each_has_its_own_status) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(each_has_its_own_status) {
   for (int lives = 0; lives < 2; lives++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = lives ? 100000 : 0;
@@ -108,12 +105,10 @@ TEST(each_has_its_own_status) {
     if (lives)
       expect_no_key_for_ever(bed->server);
   }
-  bed_close(bed);
 }
 
 /* Each is told again what the server has forgotten. */
-TEST(scripts_that_were_forgotten) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(scripts_that_were_forgotten) {
   belay_counter_options_t options = counter_options();
   options.ttl_ms = 100000;
   till_t till;
@@ -126,7 +121,6 @@ TEST(scripts_that_were_forgotten) {
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
   }
   expect_no_key_for_ever(bed->server);
-  bed_close(bed);
 }
 
 /* A script's text goes to the server once, and not with each of them. */
@@ -254,8 +248,7 @@ static const char *shard_at(int i) {
   return key;
 }
 
-TEST(a_counter_in_shards) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_counter_in_shards) {
   enum { SHARDS = 8, ADDS = 80 };
   belay_counter_options_t options = counter_options();
   options.shards = SHARDS;
@@ -286,11 +279,9 @@ TEST(a_counter_in_shards) {
   expect_deleted(&till, "hits", true);
   expect_deleted(&till, "hits", false);
   expect_got(&till, "hits", false, 0);
-  bed_close(bed);
 }
 
-TEST(the_sum_of_shards) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_sum_of_shards) {
   static const struct {
     const char *values[4];
     int status;
@@ -334,11 +325,9 @@ TEST(the_sum_of_shards) {
     assert_error(count.many[1].status, 0);
     assert_false(count.many[1].found);
   }
-  bed_close(bed);
 }
 
-TEST(what_shards_cannot_do) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_shards_cannot_do) {
   belay_counter_options_t options = counter_options();
   options.shards = 2;
   till_t till;
@@ -365,5 +354,4 @@ TEST(what_shards_cannot_do) {
   assert_error(BEGIN(&till, &count, get_many, too_many, BELAY_COUNTER_MANY_MAX / 2 + 1, on_many),
                BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "keys: NULL, or not 1 to 32768 of them");
-  bed_close(bed);
 }

@@ -17,8 +17,7 @@ static void age(bed_t *bed, const char *id, const char *rest) {
   server_do(bed->server, "HSET", OPS, field, text, NULL);
 }
 
-TEST(operations_share_a_key_that_is_bounded) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(operations_share_a_key_that_is_bounded) {
   static const char id[] = {'o', '\0', '}', ':', ':', '{', (char)0xff};
   belay_counter_options_t options = counter_options();
   options.max_ops = 3;
@@ -56,13 +55,11 @@ TEST(operations_share_a_key_that_is_bounded) {
   expect_status(&count,
                 BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY("five"), on_counter_told),
                 BELAY_EBUSY);
-  bed_close(bed);
 }
 
 /* An id that comes again when it need not be known any more counts again, and then its first record
  * is not mistaken for the second one. */
-TEST(an_operation_that_is_forgotten_may_come_again) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_operation_that_is_forgotten_may_come_again) {
   belay_counter_options_t options = counter_options();
   options.max_ops = 100;
   till_t till;
@@ -79,13 +76,11 @@ TEST(an_operation_that_is_forgotten_may_come_again) {
     expect_once(&till, "hits", 1, "again", 3);
   }
   assert_int_equal(server_integer(bed->server, "HLEN", OPS, NULL), 3 + 2 * 61);
-  bed_close(bed);
 }
 
 /* A thousand adds leave two keys; a request that may be sent again for longer is known for longer.
  * */
-TEST(operations_leave_one_key) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(operations_leave_one_key) {
   belay_counter_options_t options = counter_options();
   options.max_ops = 1000;
   options.op_ttl_ms = 1000;
@@ -104,11 +99,9 @@ TEST(operations_leave_one_key) {
   assert_int_equal(server_keys(bed->server), 2);
   assert_int_equal(number_at(bed->server, HITS), 1000);
   assert_between(server_integer(bed->server, "PTTL", OPS, NULL), 250000, 303002);
-  bed_close(bed);
 }
 
-TEST(garbage_where_operations_are_recorded) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(garbage_where_operations_are_recorded) {
   static const char *const fields[][2] = {{"color", "green"},
                                           {"next", "x"},
                                           {"next", "-1"},
@@ -141,12 +134,10 @@ TEST(garbage_where_operations_are_recorded) {
                 BELAY_EWRONGTYPE);
   assert_int_equal(number_at(bed->server, HITS), 0);
   assert_int_equal(client_stats(bed).drops, 0);
-  bed_close(bed);
 }
 
 /* A sum that finds no room waits for it. */
-TEST(local_sums_share_a_key) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(local_sums_share_a_key) {
   belay_counter_options_t options = counter_options_every(5);
   options.max_ops = 1;
   till_t till;
@@ -160,5 +151,4 @@ TEST(local_sums_share_a_key) {
   expect_idle(&till);
   assert_int_equal(number_at(bed->server, HITS), 5);
   assert_int_equal(stats_of(&till).lost, 0);
-  bed_close(bed);
 }

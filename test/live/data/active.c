@@ -108,8 +108,7 @@ BED_TEST(now_is_by_the_servers_clock) {
   assert_int_equal(server_calls(bed->server, "time"), 1 + 1); /* ours, and the test's */
 }
 
-TEST(the_time_is_asked_now_and_then) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_time_is_asked_now_and_then) {
   enum { MANY = 20 };
   belay_active_t *active = series(bed, NULL);
   assert_error(mark(bed, active, "ann", NOON), 0); /* who says when does not ask */
@@ -141,7 +140,6 @@ TEST(the_time_is_asked_now_and_then) {
   for (int i = 0; i < 2 || status != 0; i++)
     status = mark(bed, active, "ann", BELAY_ACTIVE_NOW);
   assert_int_equal(server_calls(bed->server, "time"), 1);
-  bed_close(bed);
 }
 
 /* ---- how long it lives ----------------------------------------------------------------------------------- */
@@ -169,8 +167,7 @@ BED_TEST(a_period_ends_by_itself) {
   expect_ttls(bed->server);
 }
 
-TEST(an_archive_outlives_its_periods) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_archive_outlives_its_periods) {
   static const char label[] = {'a', '}', '{', ':', ':', '\0', '%'};
   belay_active_options_t options = usual();
   options.archive_ttl_ms = 100 * DAY;
@@ -201,13 +198,11 @@ TEST(an_archive_outlives_its_periods) {
   assert_true(seen.n == 1 && seen.counts[0] == 2);
   assert_error(seen_do(bed, &seen, belay_active_clear_archives(mortal, r_, labels, 2, on_seen)), 0);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 /* ---- counts ---------------------------------------------------------------------------------------------- */
 
-TEST(the_last_days_in_one_call) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_last_days_in_one_call) {
   for (int hours = 0; hours < 2; hours++) {
     belay_active_options_t options = usual();
     options.unit = hours ? BELAY_ACTIVE_HOUR : BELAY_ACTIVE_DAY;
@@ -248,11 +243,9 @@ TEST(the_last_days_in_one_call) {
     assert_true(seen.n == 1 && seen.counts[0] == 2);
     server_do(bed->server, "FLUSHALL", NULL);
   }
-  bed_close(bed);
 }
 
-TEST(as_many_as_there_may_be) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(as_many_as_there_may_be) {
   static belay_bytes_t users[BELAY_ACTIVE_USERS_MAX];
   static char names[BELAY_ACTIVE_USERS_MAX][8];
   static char longest[BELAY_ACTIVE_USER_MAX];
@@ -281,7 +274,6 @@ TEST(as_many_as_there_may_be) {
   assert_int_equal(seen.counts[0], 2);
   assert_error(seen_do(bed, &seen, belay_active_clear(active, r_, then, last, on_seen)), 0);
   assert_int_equal(count(bed, active, then, last), 0);
-  bed_close(bed);
 }
 
 /* ---- what is refused ------------------------------------------------------------------------------------- */
@@ -330,8 +322,7 @@ BED_TEST(options_are_checked) {
   assert_ptr_equal(belay_active_data(series(bed, &o)), bed);
 }
 
-TEST(arguments_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(arguments_are_checked) {
   static char big[BELAY_ACTIVE_USER_MAX + 1];
   belay_active_t *a = series(bed, NULL);
   belay_request_t request = {0}, *r = &request;
@@ -392,5 +383,4 @@ TEST(arguments_are_checked) {
       seen_do(bed, &seen, belay_active_count_span(a, r_, 1, BELAY_ACTIVE_NOW, on_seen_counts)),
       BELAY_EINVAL);
   assert_int_equal(seen.ended, 1);
-  bed_close(bed);
 }

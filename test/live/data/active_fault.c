@@ -49,8 +49,7 @@ static int begin(bed_t *bed, belay_active_t *a, seen_t *seen, int n, int64_t tim
 
 /* ---- what the keys hold ---------------------------------------------------------------------------------- */
 
-TEST(foreign_keys_are_left_alone) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(foreign_keys_are_left_alone) {
   belay_active_t *active = series(bed);
   for (int how = 0; how < 3; how++)
     for (int archive = 0; archive < 2; archive++)
@@ -81,11 +80,9 @@ TEST(foreign_keys_are_left_alone) {
           assert_memory_equal(seen.detail, key, strlen(key));
         assert_int_equal(server_keys(bed->server), 1);
       }
-  bed_close(bed);
 }
 
-TEST(a_damaged_one_is_a_mismatch) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_damaged_one_is_a_mismatch) {
   belay_active_t *active = series(bed);
   seen_t seen = {0};
   server_do(bed->server, "PFADD", KEY, "ann", NULL);
@@ -101,13 +98,11 @@ TEST(a_damaged_one_is_a_mismatch) {
   assert_error(begin(bed, active, &seen, COUNT, THEN), 0);
   assert_error(end_of_seen(&seen), BELAY_EMISMATCH);
   assert_memory_equal(seen.detail, KEY ": INVALIDOBJ", sizeof KEY ": INVALIDOBJ" - 1);
-  bed_close(bed);
 }
 
 /* Whatever a user may not do, and where the memory is full: what is refused has done nothing, and leaves nothing that
  * lives for ever. */
-TEST(what_is_refused_has_made_nothing) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_refused_has_made_nothing) {
   static const char *const rights[] = {"-pttl",    "-pexpireat", "-pfadd",   "-pfmerge",
                                        "-pexpire", "-setrange",  "-pfcount", NULL};
   unsigned refusals = 0;
@@ -131,7 +126,6 @@ TEST(what_is_refused_has_made_nothing) {
       expect_ttls(bed->server);
     }
   assert_int_equal(refusals, 5 + 5);
-  bed_close(bed);
 }
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
@@ -182,8 +176,7 @@ TEST(a_mark_keeps_its_day) {
   seen_wire_close(&wire);
 }
 
-TEST(nothing_was_sent) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nothing_was_sent) {
   belay_active_t *active = series(bed);
   server_kill(bed->server);
   bed_run_for(bed, 20);
@@ -192,12 +185,10 @@ TEST(nothing_was_sent) {
     assert_error(begin(bed, active, &seen, n, n % 2 ? THEN : BELAY_ACTIVE_NOW), 0);
     assert_error(end_of_seen(&seen), BELAY_EUNREACHABLE);
   }
-  bed_close(bed);
 }
 
 /* Its time is one, however many steps it takes. */
-TEST(a_deadline_is_of_all_steps) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_deadline_is_of_all_steps) {
   belay_active_t *active = series(bed);
   seen_t seen = {.request.timeout_ms = 200};
   server_pause(bed->server);
@@ -206,7 +197,6 @@ TEST(a_deadline_is_of_all_steps) {
   assert_error(end_of_seen(&seen), BELAY_EUNREACHABLE); /* the connection is not up yet */
   assert_between(clock_since_ms(began), 190, 390 + lag());
   server_resume(bed->server);
-  bed_close(bed);
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
@@ -219,8 +209,7 @@ static void on_closed(belay_active_t *active, void *data) {
   closed++;
 }
 
-TEST(a_close_cancels_what_is_pending) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_close_cancels_what_is_pending) {
   for (int known = 0; known < 2; known++) {
     belay_active_t *active = series(bed);
     seen_t seen[OPERATIONS] = {0}, late = {0};
@@ -241,7 +230,6 @@ TEST(a_close_cancels_what_is_pending) {
     for (int n = 0; n < OPERATIONS; n++)
       assert_true(seen[n].ended == 1 && seen[n].status == BELAY_ECANCELED);
   }
-  bed_close(bed);
 }
 
 static int closing;

@@ -73,8 +73,7 @@ static int open_key(notary_t *notary, const char *key, const char *name, const c
   return end_of(notary);
 }
 
-TEST(the_first_one_decides) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_first_one_decides) {
   notary_t a, b;
   notary_of(&a, bed, BELAY_CONFIG_PERMISSION, 0);
   notary_of(&b, bed, BELAY_CONFIG_PERMISSION, 0);
@@ -98,11 +97,9 @@ TEST(the_first_one_decides) {
   assert_error(read_key(&b, "forum"), 0);
   assert_string_equal(b.fields, "width=3 ");
   assert_error(read_key(&b, "another"), BELAY_EABSENT);
-  bed_close(bed);
 }
 
-TEST(rules) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(rules) {
   notary_t n;
   notary_of(&n, bed, BELAY_CONFIG_RANKING, 0);
   assert_error(open_key(&n, "b", "max", "9", BELAY_CONFIG_LARGEST), 0);
@@ -116,11 +113,9 @@ TEST(rules) {
   assert_string_equal(n.fields, "max=10 ttl=4 ");
   assert_error(read_key(&n, "b"), 0);
   assert_string_equal(n.fields, "max=10 ttl=4 ");
-  bed_close(bed);
 }
 
-TEST(its_life_begins_anew) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(its_life_begins_anew) {
   notary_t brief, endless;
   notary_of(&brief, bed, BELAY_CONFIG_PERMISSION, 100000);
   notary_of(&endless, bed, BELAY_CONFIG_PERMISSION, 0);
@@ -135,7 +130,6 @@ TEST(its_life_begins_anew) {
   assert_int_equal(server_integer(bed->server, "PTTL", RECORD, NULL), -1);
   assert_error(open_key(&brief, "forum", "width", "4", BELAY_CONFIG_SAME), BELAY_EMISMATCH);
   assert_int_equal(server_integer(bed->server, "PTTL", RECORD, NULL), -1);
-  bed_close(bed);
 }
 
 /* ---- with the set ---------------------------------------------------------------------------------------- */
@@ -149,8 +143,7 @@ static void on_site(belay_request_t *request, int status) {
   *(int *)request->data = status;
 }
 
-TEST(it_goes_with_its_set) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_goes_with_its_set) {
   notary_t n[3];
   gate_t gate;
   for (int kind = 0; kind < 3; kind++) {
@@ -184,13 +177,11 @@ TEST(it_goes_with_its_set) {
   bed_until(bed, status != 1);
   assert_error(status, 0);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 /* ---- what is refused --------------------------------------------------------------------------------------- */
 
-TEST(what_is_no_record) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_no_record) {
   notary_t n;
   notary_of(&n, bed, BELAY_CONFIG_PERMISSION, 0);
   server_do(bed->server, "SET", RECORD, "x", NULL);
@@ -209,11 +200,9 @@ TEST(what_is_no_record) {
   assert_error(read_key(&n, "forum"), BELAY_EMISMATCH);
   assert_error(open_key(&n, "forum", "f1", "", BELAY_CONFIG_SAME), BELAY_EMISMATCH);
   assert_int_equal(client_stats(bed).drops, 0);
-  bed_close(bed);
 }
 
-TEST(arguments) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(arguments) {
   notary_t n, site;
   belay_config_t *none;
   notary_of(&n, bed, BELAY_CONFIG_PERMISSION, 0);
@@ -242,7 +231,6 @@ TEST(arguments) {
   assert_error(belay_config_new(bed->client, &options, &none), BELAY_EINVAL);
   options.kind = BELAY_CONFIG_PRESENCE; /* which needs a name */
   assert_error(belay_config_new(bed->client, &options, &none), BELAY_EINVAL);
-  bed_close(bed);
 }
 
 static void on_gone(belay_config_t *config, void *data) {
@@ -252,8 +240,7 @@ static void on_gone(belay_config_t *config, void *data) {
   notary->config = NULL;
 }
 
-TEST(a_close_cancels) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_close_cancels) {
   notary_t n;
   notary_of(&n, bed, BELAY_CONFIG_PERMISSION, 0);
   assert_error(belay_config_read(n.config, &n.request, "k", 1, on_config), 0);
@@ -262,5 +249,4 @@ TEST(a_close_cancels) {
   assert_error(belay_config_close(n.config, NULL), BELAY_ECLOSING);
   bed_until(bed, n.config == NULL);
   assert_error(n.status, BELAY_ECANCELED);
-  bed_close(bed);
 }

@@ -6,8 +6,7 @@
 
 /* ---- what it is ------------------------------------------------------------------------------------------ */
 
-TEST(what_was_never_set_is_0) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_was_never_set_is_0) {
   gate_t gate;
   gate_new(&gate, bed, 4);
   expect_deed(&gate, DEED_GET, 1000, 0, 0, 0, false);
@@ -28,11 +27,9 @@ TEST(what_was_never_set_is_0) {
   assert_int_equal(server_keys(bed->server), 0);
   expect_deed(&gate, DEED_CLEAR, 0, 0, 0, 0, false);
   expect_deed(&gate, DEED_GET, 2, 0, 0, 0, false);
-  bed_close(bed);
 }
 
-TEST(bits_are_granted_and_revoked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(bits_are_granted_and_revoked) {
   gate_t gate;
   gate_new(&gate, bed, 5);
   expect_deed(&gate, DEED_GRANT, 3, 0x0a, 0, 0x0a, true);
@@ -52,21 +49,17 @@ TEST(bits_are_granted_and_revoked) {
     assert_int_equal(server_integer(bed->server, "GETBIT", GATE_KEY "5", at, NULL),
                      b == 16 || b == 19);
   }
-  bed_close(bed);
 }
 
-TEST(one_bit_serves_as_a_first_visit) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(one_bit_serves_as_a_first_visit) {
   gate_t gate;
   gate_new(&gate, bed, 1);
   expect_deed(&gate, DEED_SET, 1048575, 1, 0, 1, true);
   expect_deed(&gate, DEED_SET, 1048575, 1, 1, 1, false);
   assert_int_equal(server_integer(bed->server, "STRLEN", GATE_KEY "1", NULL), 131072);
-  bed_close(bed);
 }
 
-TEST(the_widest_fields) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_widest_fields) {
   const uint64_t all = (UINT64_C(1) << 63) - 1, odd = UINT64_C(0x5555555555555555);
   for (int ttl = 0; ttl < 2; ttl++) {
     belay_permission_options_t options = permission_options(63);
@@ -96,12 +89,10 @@ TEST(the_widest_fields) {
     expect_deed(&gate, DEED_GET, 3, 0, 0, 0, false);
     expect_deed(&gate, DEED_CLEAR, 0, 0, 0, 0, false);
   }
-  bed_close(bed);
 }
 
 /* Fields of another width are another string. */
-TEST(the_keys_have_name_and_width) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_keys_have_name_and_width) {
   static char name[128], key[BELAY_PERMISSION_KEY_MAX];
   gate_t narrow, wide, longest;
   gate_new(&narrow, bed, 3);
@@ -124,13 +115,11 @@ TEST(the_keys_have_name_and_width) {
                0);
   assert_error(end_of_permit(&permit), 0);
   assert_int_equal(server_keys(bed->server), 2);
-  bed_close(bed);
 }
 
 /* ---- how long, and how many ------------------------------------------------------------------------------- */
 
-TEST(a_change_extends_its_life) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_change_extends_its_life) {
   belay_permission_options_t options = permission_options(4);
   options.ttl_ms = 100000;
   gate_t gate;
@@ -155,11 +144,9 @@ TEST(a_change_extends_its_life) {
   server_do(bed->server, "PEXPIRE", GATE_KEY "4", "50000", NULL);
   expect_deed(&gate, DEED_SWAP, 9, 3, 0, 3, true);
   assert_between(server_integer(bed->server, "PTTL", GATE_KEY "4", NULL), 80000, 100000);
-  bed_close(bed);
 }
 
-TEST(the_largest_operations) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_largest_operations) {
   static belay_permission_field_t fields[BELAY_PERMISSION_FIELDS_MAX];
   static uint64_t indices[BELAY_PERMISSION_FIELDS_MAX];
   const uint64_t odd = UINT64_C(0x5555555555555555);
@@ -190,13 +177,11 @@ TEST(the_largest_operations) {
     }
     expect_deed(&gate, DEED_CLEAR, 0, 0, 0, 0, false);
   }
-  bed_close(bed);
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------ */
 
-TEST(values_have_names) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(values_have_names) {
   char reader[] = "reader";
   const char *names[] = {"none", reader, NULL, "owner"};
   belay_permission_options_t options = permission_options(0);
@@ -217,7 +202,6 @@ TEST(values_have_names) {
   expect_deed(&gate, DEED_SET, 0, 3, 0, 3, true); /* they are 2 bits wide */
   permit_t permit = {0};
   assert_error(begin_deed(&gate, &permit, DEED_SET, 0, 4), BELAY_EINVAL);
-  bed_close(bed);
 }
 
 TEST(a_width_holds_so_many_levels) {
@@ -259,8 +243,7 @@ static void expect_options(bed_t *bed, const belay_permission_options_t *options
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-TEST(options_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(options_are_checked) {
   char long_name[130];
   memset(long_name, 'n', sizeof long_name - 1);
   long_name[129] = '\0';
@@ -302,12 +285,10 @@ TEST(options_are_checked) {
   assert_error(belay_permission_close(NULL, NULL), BELAY_EINVAL);
   assert_null(belay_permission_data(NULL));
   belay_permission_options_init(NULL);
-  bed_close(bed);
 }
 
 /* The last bits that a string may have; and no more. */
-TEST(the_last_field) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_last_field) {
   belay_permission_options_t options = permission_options(1);
   options.max_index = (UINT64_C(1) << 32) - 1;
   gate_t gate;
@@ -316,11 +297,9 @@ TEST(the_last_field) {
   permit_t permit = {0};
   assert_error(begin_deed(&gate, &permit, DEED_GET, options.max_index + 1, 0), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "index: not from 0 to 4294967295");
-  bed_close(bed);
 }
 
-TEST(arguments_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(arguments_are_checked) {
   static const struct {
     uint64_t index, value;
     const char *detail;
@@ -370,5 +349,4 @@ TEST(arguments_are_checked) {
   }
   assert_string_equal(belay_detail(bed->belay), "cb: NULL");
   assert_int_equal(client_stats(bed).calls, 0);
-  bed_close(bed);
 }

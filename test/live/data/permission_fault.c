@@ -24,8 +24,7 @@ static void keep_detail(gate_t *gate) {
   snprintf(detail, sizeof detail, "%s", belay_detail(gate->bed->belay));
 }
 
-TEST(another_type_is_left_alone) {
-  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
+TEST_IN(another_type_is_left_alone, bed, bed_open_with(server_start(&with_digest), NULL)) {
   for (int ttl = 0; ttl < 2; ttl++) {
     gate_t gate;
     gate_either(&gate, bed, ttl);
@@ -45,12 +44,10 @@ TEST(another_type_is_left_alone) {
     server_do(bed->server, "FLUSHALL", NULL);
     expect_deed(&gate, DEED_GET, 1, 0, 0, 0, false);
   }
-  bed_close(bed);
 }
 
 /* Whatever a user may not do, and where the memory is full: what is refused has done nothing. */
-TEST(what_is_refused_has_done_nothing) {
-  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
+TEST_IN(what_is_refused_has_done_nothing, bed, bed_open_with(server_start(&with_digest), NULL)) {
   static const char *const rights[] = {"-bitfield", "-pexpire", "-bitfield_ro"};
   enum { RIGHTS = sizeof rights / sizeof *rights };
   unsigned refusals = 0;
@@ -82,7 +79,6 @@ TEST(what_is_refused_has_done_nothing) {
   }
   /* who asks needs BITFIELD_RO, who changes something BITFIELD and memory; with a ttl PEXPIRE too */
   assert_int_equal(refusals, 2 * (2 + 4 * 2) + 2 * (2 + 4 * 3));
-  bed_close(bed);
 }
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
@@ -116,8 +112,7 @@ TEST(lost_answers) {
   }
 }
 
-TEST(nothing_was_sent) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nothing_was_sent) {
   gate_t gate;
   gate_either(&gate, bed, 1);
   expect_deed(&gate, DEED_SET, 1, 1, 0, 1, true);
@@ -130,13 +125,11 @@ TEST(nothing_was_sent) {
   }
   server_restart(bed->server);
   expect_deed(&gate, DEED_SET, 1, 1, 0, 1, true); /* it knows the script no more */
-  bed_close(bed);
 }
 
 /* ---- requests, closing ----------------------------------------------------------------------------------- */
 
-TEST(a_request_does_one_thing_at_a_time) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_request_does_one_thing_at_a_time) {
   gate_t gate;
   gate_either(&gate, bed, 0);
   server_pause(bed->server);
@@ -149,11 +142,9 @@ TEST(a_request_does_one_thing_at_a_time) {
     assert_error(end_of_permit(&permit), BELAY_ECANCELED);
   }
   server_resume(bed->server);
-  bed_close(bed);
 }
 
-TEST(a_close_cancels_what_is_pending) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_close_cancels_what_is_pending) {
   uint64_t objects = client_stats(bed).objects;
   for (int ttl = 0; ttl < 2; ttl++) {
     gate_t gate;
@@ -171,7 +162,6 @@ TEST(a_close_cancels_what_is_pending) {
       assert_error(end_of_permit(&permits[deed]), BELAY_ECANCELED);
   }
   assert_int_equal(client_stats(bed).objects, objects);
-  bed_close(bed);
 }
 
 typedef enum what { GATE, CLIENT, BELAY, WHATS } what_t;

@@ -157,8 +157,7 @@ static void play(bed_t *bed, model_t *m) {
   server_do(bed->server, "FLUSHALL", NULL);
 }
 
-TEST(permissions_do_what_the_model_does) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(permissions_do_what_the_model_does) {
   static const unsigned widths[] = {1, 2, 5, 8, 31, 32, 33, 52, 53, 54, 62, 63};
   model_t m = {.random = UINT64_C(0x9e3779b97f4a7c15)};
   for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
@@ -170,5 +169,4 @@ TEST(permissions_do_what_the_model_does) {
   print_message("%u changed, %u not, %u swapped, %u not\n", m.changed, m.unchanged, m.swapped,
                 m.refused);
   assert_true(m.changed > 8000 && m.unchanged > 8000 && m.swapped > 300 && m.refused > 200);
-  bed_close(bed);
 }

@@ -57,8 +57,7 @@ static void reset(bed_t *bed, belay_presence_t *p) {
 
 /* ---- one bitmap ------------------------------------------------------------------------------------------ */
 
-TEST(who_is_online) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_is_online) {
   belay_presence_t *p = site(bed, 1000, 0, 4);
   assert_false(is(bed, p, 7));
   assert_int_equal(count(bed, p), 0);
@@ -89,7 +88,6 @@ TEST(who_is_online) {
   assert_int_equal(server_calls(bed->server, "time"), 0);
   reset(bed, p);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 BED_TEST(how_long_it_stays) {
@@ -118,8 +116,7 @@ BED_TEST(how_long_it_stays) {
 
 /* ---- segments -------------------------------------------------------------------------------------------- */
 
-TEST(segments) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(segments) {
   static uint32_t ids[BELAY_PRESENCE_IDS_MAX];
   for (int window = 0; window < 2; window++) {
     belay_presence_t *p = site(bed, UINT32_MAX, window ? 60000 : 0, 4);
@@ -153,12 +150,10 @@ TEST(segments) {
     reset(bed, p);
     assert_int_equal(server_keys(bed->server), 0);
   }
-  bed_close(bed);
 }
 
 /* As many as there may be of one segment: several calls. */
-TEST(many_of_one_segment) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(many_of_one_segment) {
   static uint32_t ids[BELAY_PRESENCE_IDS_MAX];
   for (int window = 0; window < 2; window++) {
     belay_presence_t *p = site(bed, SEGMENT - 1, window ? 60000 : 0, 14);
@@ -181,7 +176,6 @@ TEST(many_of_one_segment) {
     assert_int_equal(count(bed, p), 1);
     reset(bed, p);
   }
-  bed_close(bed);
 }
 
 /* ---- slices ---------------------------------------------------------------------------------------------- */
@@ -213,8 +207,7 @@ BED_TEST(seen_in_the_last_minute) {
   }
 }
 
-TEST(each_slice_ends_by_itself) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(each_slice_ends_by_itself) {
   belay_presence_t *p = site(bed, 1000, 60000, 4);
   for (int i = 0; i < 12; i++) {
     set(bed, p, 1);
@@ -235,7 +228,6 @@ TEST(each_slice_ends_by_itself) {
     assert_between(left, ends - 5000 * slow(), ends);
   }
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
 /* Two whose clocks are nearly a slice apart see each other's bits; and a logout reaches all slices. */
@@ -318,8 +310,7 @@ BED_TEST(options_are_checked) {
   assert_error(belay_presence_close(NULL, NULL), BELAY_EINVAL);
 }
 
-TEST(arguments_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(arguments_are_checked) {
   belay_presence_t *p = site(bed, 1000, 0, 4);
   belay_request_t request = {0}, *r = &request;
   const uint32_t ids[] = {1, 1001};
@@ -351,5 +342,4 @@ TEST(arguments_are_checked) {
   assert_error(belay_presence_set(p, r, 1001, on_seen), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "id: not from 0 to 1000");
   assert_int_equal(client_stats(bed).calls, 0);
-  bed_close(bed);
 }

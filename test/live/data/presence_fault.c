@@ -64,8 +64,7 @@ static void learn(bed_t *bed, belay_presence_t *p) {
 
 /* ---- what the keys hold ---------------------------------------------------------------------------------- */
 
-TEST(foreign_keys_are_left_alone) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(foreign_keys_are_left_alone) {
   for (int how = 0; how < 3; how++) {
     belay_presence_t *p = site(bed, how == 2 ? 86400000 : 0, how == 1 ? 0 : 60000);
     char key[64];
@@ -83,11 +82,9 @@ TEST(foreign_keys_are_left_alone) {
     }
     server_do(bed->server, "FLUSHALL", NULL);
   }
-  bed_close(bed);
 }
 
-TEST(what_cannot_be_a_bitmap) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_cannot_be_a_bitmap) {
   seen_t seen = {0};
   char key[64];
   belay_presence_t *plain = site(bed, 0, 0), *window = site(bed, 86400000, 0);
@@ -122,13 +119,11 @@ TEST(what_cannot_be_a_bitmap) {
   assert_error(begin(bed, window, &seen, COUNT), 0);
   assert_error(end_of_seen(&seen), 0);
   assert_int_equal(seen.counts[0], 1);
-  bed_close(bed);
 }
 
 /* Whatever a user may not do, and where the memory is full: what is refused has done nothing, whether there is a segment
  * already or not. */
-TEST(what_is_refused_has_made_nothing) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_refused_has_made_nothing) {
   static const char *const rights[] = {"-pttl", "-pexpire", "-pexpireat", "-bitfield", NULL};
   enum { RIGHTS = sizeof rights / sizeof *rights };
   unsigned refusals = 0;
@@ -162,12 +157,10 @@ TEST(what_is_refused_has_made_nothing) {
     }
   }
   assert_int_equal(refusals, 3 * 4 + 3); /* of a slice that is there the ttl is not set again */
-  bed_close(bed);
 }
 
 /* The data are gone, the scripts are; who was online is not any more. */
-TEST(what_is_forgotten) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_forgotten) {
   belay_presence_t *p = site(bed, 60000, 0);
   seen_t seen = {0};
   for (int i = 0; i < 2; i++) {
@@ -183,7 +176,6 @@ TEST(what_is_forgotten) {
     assert_error(end_of_seen(&seen), 0);
     assert_int_equal(seen.counts[0], 0);
   }
-  bed_close(bed);
 }
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
@@ -247,8 +239,7 @@ TEST(a_late_answer_is_good_for_a_while) {
   seen_wire_close(&wire);
 }
 
-TEST(nothing_was_sent) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nothing_was_sent) {
   belay_presence_t *p = site(bed, 60000, 0), *plain = site(bed, 0, 0);
   server_kill(bed->server);
   bed_run_for(bed, 20);
@@ -257,7 +248,6 @@ TEST(nothing_was_sent) {
     assert_error(begin(bed, n % 2 ? p : plain, &seen, n), 0);
     assert_error(end_of_seen(&seen), BELAY_EUNREACHABLE);
   }
-  bed_close(bed);
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
@@ -270,8 +260,7 @@ static void on_closed(belay_presence_t *presence, void *data) {
   closed++;
 }
 
-TEST(a_close_cancels_what_is_pending) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_close_cancels_what_is_pending) {
   for (int known = 0; known < 3; known++) {
     belay_presence_t *p = site(bed, known == 2 ? 0 : 60000, 60000);
     seen_t seen[OPERATIONS] = {0}, late = {0};
@@ -291,7 +280,6 @@ TEST(a_close_cancels_what_is_pending) {
     for (int n = 0; n < OPERATIONS; n++)
       assert_true(seen[n].ended == 1 && seen[n].status == BELAY_ECANCELED);
   }
-  bed_close(bed);
 }
 
 static int closing;

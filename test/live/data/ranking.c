@@ -6,8 +6,7 @@
 
 /* ---- what it is ------------------------------------------------------------------------------------------ */
 
-TEST(the_best_stands_first) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_best_stands_first) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
   expect_all(&stand, "");
@@ -29,11 +28,9 @@ TEST(the_best_stands_first) {
   assert_string_equal(server_string(bed->server, "ZSCORE", STAND_KEY, "bob", NULL), "9");
   assert_int_equal(server_keys(bed->server), 1);
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
-TEST(the_lowest_may_be_the_best) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_lowest_may_be_the_best) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_LOW_FIRST, BELAY_RANKING_BY_MEMBER);
   expect_submit(&stand, BELAY_RANKING_SET, "eve", 7, "0 eve 7!");
@@ -41,12 +38,10 @@ TEST(the_lowest_may_be_the_best) {
   expect_submit(&stand, BELAY_RANKING_BEST, "eve", 8, "1 eve 7");
   expect_submit(&stand, BELAY_RANKING_BEST, "eve", 6, "0 eve 6!");
   expect_all(&stand, "0 eve 6, 1 ada 7");
-  bed_close(bed);
 }
 
 /* Who has the score of another one stands behind him who had it first, or before; whatever is added on the way. */
-TEST(ties_are_broken_by_time) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(ties_are_broken_by_time) {
   static const char *const texts[2][2] = {
       {"0 zoe 9, 1 bob 7, 2 ada 7, 3 eve 7", "0 zoe 9, 1 eve 7, 2 ada 7, 3 bob 7"},
       {"0 bob 7, 1 ada 7, 2 eve 7, 3 zoe 9", "0 eve 7, 1 ada 7, 2 bob 7, 3 zoe 9"}};
@@ -76,11 +71,9 @@ TEST(ties_are_broken_by_time) {
       assert_between(server_integer(bed->server, "PTTL", STAND_TIMED, NULL), left - 1000, left);
       server_do(bed->server, "FLUSHALL", NULL);
     }
-  bed_close(bed);
 }
 
-TEST(the_largest_scores) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_largest_scores) {
   for (unsigned ties = 0; ties < 2; ties++) {
     stand_t stand;
     stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
@@ -113,7 +106,6 @@ TEST(the_largest_scores) {
                   "1 less 9007199254740991!"); /* by its bytes, and by its time */
     server_do(bed->server, "FLUSHALL", NULL);
   }
-  bed_close(bed);
 }
 
 /* ---- how long, and how many ------------------------------------------------------------------------------- */
@@ -122,8 +114,7 @@ static int64_t pttl(bed_t *bed, const char *key) {
   return server_integer(bed->server, "PTTL", key, NULL);
 }
 
-TEST(a_submit_extends_its_life) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_submit_extends_its_life) {
   for (unsigned ties = 0; ties < 2; ties++) {
     belay_ranking_options_t options =
         ranking_options(BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
@@ -154,7 +145,6 @@ TEST(a_submit_extends_its_life) {
     assert_int_equal(pttl(bed, keys[ties][0]), -1);
     server_do(bed->server, "FLUSHALL", NULL);
   }
-  bed_close(bed);
 }
 
 /* Fills it with members 0 to n - 1, whose scores are their numbers. */
@@ -201,8 +191,7 @@ static int64_t trim(stand_t *stand, int64_t size) {
   return query.count;
 }
 
-TEST(a_large_board_is_trimmed_in_steps) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_large_board_is_trimmed_in_steps) {
   enum { ALL = 20000 };
   for (unsigned ties = 0; ties < 2; ties++) {
     belay_ranking_options_t options =
@@ -229,13 +218,11 @@ TEST(a_large_board_is_trimmed_in_steps) {
     assert_int_equal(trim(&stand, 0), 0);
     assert_int_equal(server_keys(bed->server), 0);
   }
-  bed_close(bed);
 }
 
 /* ---- many at once ----------------------------------------------------------------------------------------- */
 
-TEST(the_largest_operations) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_largest_operations) {
   static belay_bytes_t members[BELAY_RANKING_ITEMS_MAX];
   static char names[BELAY_RANKING_ITEMS_MAX][16];
   for (unsigned ties = 0; ties < 2; ties++) {
@@ -273,11 +260,9 @@ TEST(the_largest_operations) {
     assert_int_equal(query.count, BELAY_RANKING_ITEMS_MAX);
     assert_int_equal(server_keys(bed->server), 0);
   }
-  bed_close(bed);
 }
 
-TEST(the_longest_names) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_longest_names) {
   static char name[128], board[BELAY_RANKING_BOARD_MAX], member[BELAY_RANKING_MEMBER_MAX];
   memset(name, '{', sizeof name);
   memset(board, '}', sizeof board);
@@ -306,12 +291,10 @@ TEST(the_longest_names) {
     }
     assert_int_equal(server_keys(bed->server), 0);
   }
-  bed_close(bed);
 }
 
 /* The scripts are known to the server no more. */
-TEST(scripts_are_sent_again) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(scripts_are_sent_again) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
   for (int i = 0; i < 3; i++) {
@@ -322,7 +305,6 @@ TEST(scripts_are_sent_again) {
     }
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
   }
-  bed_close(bed);
 }
 
 /* ---- what is refused -------------------------------------------------------------------------------------- */
@@ -372,8 +354,7 @@ static void expect_detail(bed_t *bed, int error, const char *detail) {
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-TEST(items_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(items_are_checked) {
   static char long_one[BELAY_RANKING_MEMBER_MAX + 1];
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
@@ -411,11 +392,9 @@ TEST(items_are_checked) {
   expect_detail(
       bed, belay_ranking_remove(r, &q, b, 1, wrong, BELAY_RANKING_ITEMS_MAX + 1, on_count), none);
   assert_int_equal(client_stats(bed).calls, 0);
-  bed_close(bed);
 }
 
-TEST(arguments_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(arguments_are_checked) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
   belay_ranking_t *r = stand.ranking;
@@ -476,5 +455,4 @@ TEST(arguments_are_checked) {
   }
   assert_string_equal(belay_detail(bed->belay), "cb: NULL");
   assert_int_equal(client_stats(bed).calls, 0);
-  bed_close(bed);
 }

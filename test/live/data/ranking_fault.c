@@ -40,8 +40,7 @@ static void expect_all_to_fail(stand_t *stand, int error, const char *why) {
   expect_submit(stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
 }
 
-TEST(another_type_is_left_alone) {
-  bed_t *bed = open_with_digest();
+TEST_IN(another_type_is_left_alone, bed, open_with_digest()) {
   static const char *const keys[] = {STAND_KEY, STAND_TIMED, STAND_TURNS};
   for (int i = 0; i < 3; i++) {
     stand_t stand;
@@ -52,11 +51,9 @@ TEST(another_type_is_left_alone) {
     expect_all_to_fail(&stand, BELAY_EWRONGTYPE,
                        i == 0 ? STAND_KEY ": WRONG" : STAND_TIMED ": WRONG");
   }
-  bed_close(bed);
 }
 
-TEST(a_mismatch_is_explained) {
-  bed_t *bed = open_with_digest();
+TEST_IN(a_mismatch_is_explained, bed, open_with_digest()) {
   stand_t early, late;
   stand_new(&early, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
   stand_new(&late, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_LATER_FIRST);
@@ -67,12 +64,10 @@ TEST(a_mismatch_is_explained) {
     server_do(bed->server, "HSET", STAND_TURNS, "", heads[i], NULL);
     expect_all_to_fail(&early, BELAY_EMISMATCH, STAND_TIMED ": its ::turns are none");
   }
-  bed_close(bed);
 }
 
 /* One of the two keys was evicted, or a part of it is gone. */
-TEST(what_was_lost_is_noticed) {
-  bed_t *bed = open_with_digest();
+TEST_IN(what_was_lost_is_noticed, bed, open_with_digest()) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
   for (int how = 0; how < 4; how++) {
@@ -88,12 +83,10 @@ TEST(what_was_lost_is_noticed) {
       server_do(bed->server, "ZREMRANGEBYRANK", STAND_TIMED, "0", "0", NULL);
     expect_all_to_fail(&stand, BELAY_ELOST, "");
   }
-  bed_close(bed);
 }
 
 /* As many as there should be, and others: whoever asks about a member that is not there is told so. */
-TEST(a_member_that_was_replaced) {
-  bed_t *bed = open_with_digest();
+TEST_IN(a_member_that_was_replaced, bed, open_with_digest()) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
   expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
@@ -104,11 +97,9 @@ TEST(a_member_that_was_replaced) {
     assert_error(begin_operation(&stand, &query, n), 0);
     assert_error(end_of_query(&query), n < 4 || n == 7 ? BELAY_ELOST : BELAY_EMISMATCH);
   }
-  bed_close(bed);
 }
 
-TEST(a_foreign_score_is_left_alone) {
-  bed_t *bed = open_with_digest();
+TEST_IN(a_foreign_score_is_left_alone, bed, open_with_digest()) {
   static const char *const scores[] = {"1.5", "inf", "-inf", "9007199254740992", "1e300"};
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
@@ -127,11 +118,9 @@ TEST(a_foreign_score_is_left_alone) {
       assert_true(server_digest(bed->server) == digest);
     }
   }
-  bed_close(bed);
 }
 
-TEST(a_turn_may_be_the_last) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_turn_may_be_the_last) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
   expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
@@ -142,12 +131,10 @@ TEST(a_turn_may_be_the_last) {
   assert_error(begin_submit(&stand, &query, BELAY_RANKING_SET, "zoe", 7), 0);
   assert_error(end_of_query(&query), BELAY_EOVERFLOW);
   expect_all(&stand, "0 ada 7, 1 bob 7, 2 eve 7");
-  bed_close(bed);
 }
 
 /* The two kinds have keys of their own. */
-TEST(one_kind_does_not_see_the_other) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(one_kind_does_not_see_the_other) {
   stand_t plain, timed;
   stand_new(&plain, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
   stand_new(&timed, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
@@ -159,14 +146,12 @@ TEST(one_kind_does_not_see_the_other) {
   expect_all(&plain, "");
   expect_all(&timed, "");
   expect_submit(&timed, BELAY_RANKING_ADD, "bob", 7, "0 bob 7!");
-  bed_close(bed);
 }
 
 /* ---- what may not be done --------------------------------------------------------------------------------- */
 
 /* Whatever a user may not do, and where the memory is full: what is refused has done nothing. */
-TEST(what_is_refused_has_done_nothing) {
-  bed_t *bed = open_with_digest();
+TEST_IN(what_is_refused_has_done_nothing, bed, open_with_digest()) {
   static const char *const rights[] = {
       "-zadd", "-zrem",  "-zremrangebyrank", "-hset", "-hdel",     "-hget",
       "-hlen", "-zcard", "-pexpireat",       "-time", "-zrevrank", "-zrange"};
@@ -209,7 +194,6 @@ TEST(what_is_refused_has_done_nothing) {
    * trim without ZREMRANGEBYRANK, ZCARD. By time: submit all; remove and trim all but ZADD, HSET, PEXPIREAT, TIME,
    * ZREVRANK, memory, and remove ZRANGE */
   assert_int_equal(refusals, 3 * 8 + 1 + 2 + 3 * 13 + 6 + 7);
-  bed_close(bed);
 }
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
@@ -266,8 +250,7 @@ TEST(lost_answers) {
   }
 }
 
-TEST(nothing_was_sent) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nothing_was_sent) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
   expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
@@ -280,13 +263,11 @@ TEST(nothing_was_sent) {
   }
   server_restart(bed->server);
   expect_all(&stand, "");
-  bed_close(bed);
 }
 
 /* ---- requests, closing ----------------------------------------------------------------------------------- */
 
-TEST(a_request_does_one_thing_at_a_time) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_request_does_one_thing_at_a_time) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
   server_pause(bed->server);
@@ -300,11 +281,9 @@ TEST(a_request_does_one_thing_at_a_time) {
     assert_error(belay_request_cancel(&query.request), BELAY_ESTATE);
   }
   server_resume(bed->server);
-  bed_close(bed);
 }
 
-TEST(a_close_cancels_what_is_pending) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_close_cancels_what_is_pending) {
   stand_t stand, other;
   static query_t queries[STAND_OPERATIONS];
   query_t its = {0}, late = {0};
@@ -326,7 +305,6 @@ TEST(a_close_cancels_what_is_pending) {
   assert_error(begin_close_stand(&other), 0);
   bed_until(bed, other.closed == 1);
   assert_int_equal(client_stats(bed).objects, objects);
-  bed_close(bed);
 }
 
 typedef enum what { STAND, CLIENT, BELAY, WHATS } what_t;

@@ -331,8 +331,7 @@ static void play(bed_t *bed, const belay_ranking_options_t *options, model_t *m)
   server_do(bed->server, "FLUSHALL", NULL);
 }
 
-TEST(rankings_do_what_the_model_does) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(rankings_do_what_the_model_does) {
   model_t m = {.random = UINT64_C(0x9e3779b97f4a7c15)};
   for (unsigned order = 0; order < 2; order++)
     for (unsigned ties = 0; ties < 3; ties++)
@@ -346,5 +345,4 @@ TEST(rankings_do_what_the_model_does) {
                 m.submits, m.unchanged, m.overflows, m.dropped, m.pages, m.absent);
   assert_true(m.submits > 3000 && m.unchanged > 500 && m.overflows > 100 && m.dropped > 300 &&
               m.pages > 1000 && m.absent > 500);
-  bed_close(bed);
 }

@@ -13,8 +13,7 @@ static int64_t pttl(bed_t *bed, const char *key) {
 
 /* ---- what it is ------------------------------------------------------------------------------------------ */
 
-TEST(actions_are_strung_together) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(actions_are_strung_together) {
   place_t place;
   stay_t stay = {0};
   place_new(&place, bed);
@@ -60,11 +59,9 @@ TEST(actions_are_strung_together) {
   assert_true(stay.state.exists);
   assert_int_equal(stay.state.events_len, 0);
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
-TEST(a_new_context_has_none_of_the_old_events) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_new_context_has_none_of_the_old_events) {
   place_t place;
   stay_t stay = {0};
   place_new(&place, bed);
@@ -84,11 +81,9 @@ TEST(a_new_context_has_none_of_the_old_events) {
   look_at(&place, &stay, "ann", 10);
   assert_int_equal(stay.state.events_len, 1);
   assert_string_equal(stay.event[0], "new");
-  bed_close(bed);
 }
 
-TEST(it_ends_by_the_servers_clock) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_ends_by_the_servers_clock) {
   belay_session_options_t options = session_options();
   options.ttl_ms = 1000;
   place_t place;
@@ -102,11 +97,9 @@ TEST(it_ends_by_the_servers_clock) {
   while (stay.state.exists);
   touch_it(&place, &stay, "ann", "b", "second");
   assert_true(stay.state.is_new);
-  bed_close(bed);
 }
 
-TEST(only_the_last_events_are_kept) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(only_the_last_events_are_kept) {
   static const int most[] = {0, 1, 3, 0};
   stay_t stay = {0};
   for (int i = 0; i < 4; i++) { /* of the same context */
@@ -131,11 +124,9 @@ TEST(only_the_last_events_are_kept) {
     assert_int_equal(server_integer(bed->server, "EXISTS", EVENTS, NULL), most[i] > 0);
     expect_ttls(bed->server);
   }
-  bed_close(bed);
 }
 
-TEST(kinds_are_apart) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(kinds_are_apart) {
   belay_session_options_t options = session_options();
   place_t shop, plain;
   stay_t stay = {0};
@@ -147,11 +138,9 @@ TEST(kinds_are_apart) {
   look_at(&shop, &stay, "ann", 1);
   assert_string_equal(stay.id, "of shop");
   assert_int_equal(server_integer(bed->server, "EXISTS", "belay::session::{ann}", KEY, NULL), 2);
-  bed_close(bed);
 }
 
-TEST(end_ends_the_one_that_is_meant) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(end_ends_the_one_that_is_meant) {
   place_t place;
   stay_t stay = {0};
   place_new(&place, bed);
@@ -177,11 +166,9 @@ TEST(end_ends_the_one_that_is_meant) {
     assert_string_equal(stay.id, "mine");
     assert_int_equal(server_keys(bed->server), 0);
   }
-  bed_close(bed);
 }
 
-TEST(an_operation_is_done_once) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_operation_is_done_once) {
   place_t place;
   stay_t first = {0}, again = {0}, other = {0};
   place_new(&place, bed);
@@ -201,13 +188,11 @@ TEST(an_operation_is_done_once) {
   }
   assert_int_equal(server_keys(bed->server), 1);
   assert_between(pttl(bed, KEY "::op::m%7B1%7D"), 40000, 60000);
-  bed_close(bed);
 }
 
 /* ---- the list --------------------------------------------------------------------------------------------- */
 
-TEST(what_was_evicted_is_missed) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_was_evicted_is_missed) {
   belay_session_options_t options = session_options();
   options.max_events = 3;
   options.name = "shop";
@@ -236,11 +221,9 @@ TEST(what_was_evicted_is_missed) {
   touch_it(&place, &stay, "ann", "x", NULL);
   assert_true(stay.state.is_new);
   assert_int_equal(stay.state.count, 1);
-  bed_close(bed);
 }
 
-TEST(as_many_are_read_as_a_reply_takes) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(as_many_are_read_as_a_reply_takes) {
   enum { SIZE = 10000, MANY = 12 };
   belay_client_options_t small = client_options();
   small.max_reply = 65536;
@@ -266,13 +249,11 @@ TEST(as_many_are_read_as_a_reply_takes) {
     server_do(bed->server, "RPUSH", "belay::session::{ann}::events", "small", NULL);
   look_at(&place, &stay, "ann", 130); /* in several pieces */
   assert_int_equal(stay.state.events_len, 130);
-  bed_close(bed);
 }
 
 /* ---- keys, options ---------------------------------------------------------------------------------------- */
 
-TEST(the_longest_names) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_longest_names) {
   static char name[128], user[BELAY_SESSION_USER_MAX + 1];
   char id[BELAY_SESSION_ID_MAX + 1] = "", op[BELAY_SESSION_OP_MAX + 1] = "";
   memset(name, '{', sizeof name);
@@ -292,11 +273,9 @@ TEST(the_longest_names) {
   assert_int_equal(stay.state.events_len, 1);
   assert_int_equal(server_keys(bed->server), 3);
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
-TEST(what_is_out_of_range_is_refused) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_out_of_range_is_refused) {
   belay_session_t *s = (belay_session_t *)bed;
   static const int64_t wrong[3][2] = {{999, 31536000001}, {-1, 10001}, {999, 86400001}};
   static const char *const names[] = {"ttl_ms", "max_events", "op_ttl_ms"};
@@ -344,5 +323,4 @@ TEST(what_is_out_of_range_is_refused) {
   assert_error(belay_session_end(s, &r, "u", 1, large, 65, on_stay), BELAY_EINVAL);
   assert_error(belay_session_end(s, &r, "u", 1, NULL, 1, on_stay), BELAY_EINVAL);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }

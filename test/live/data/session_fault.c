@@ -40,8 +40,7 @@ static void expect_left_alone(place_t *place, unsigned which, int error, const c
   assert_true(server_digest(server) == digest);
 }
 
-TEST(what_is_no_context_is_left_alone) {
-  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
+TEST_IN(what_is_no_context_is_left_alone, bed, bed_open_with(server_start(&with_digest), NULL)) {
   static const char *const wrong[][2] = {
       {"id", ""},      {"id", NULL},     {"touches", NULL}, {"touches", "-1"},
       {"count", "x"},  {"count", "1.5"}, {"kept", "01"},    {"kept", "99"},
@@ -78,12 +77,11 @@ TEST(what_is_no_context_is_left_alone) {
     server_do(bed->server, "SET", OP, answers[i], NULL);
     expect_left_alone(&place, 2, BELAY_EMISMATCH, "its ::op holds no answer of ours");
   }
-  bed_close(bed);
 }
 
 /* Where something may not be done: nothing without a ttl is left. */
-TEST(what_is_refused_leaves_nothing_for_ever) {
-  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
+TEST_IN(what_is_refused_leaves_nothing_for_ever, bed,
+        bed_open_with(server_start(&with_digest), NULL)) {
   static const char *const rights[] = {"-hset",   "-pexpire", "-hmget", "-rpush", "-ltrim",
                                        "-unlink", "-time",    "-set",   "-get"};
   belay_session_options_t options = session_options();
@@ -128,7 +126,6 @@ TEST(what_is_refused_leaves_nothing_for_ever) {
         }
       }
   assert_true(refused > 30);
-  bed_close(bed);
 }
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
@@ -218,8 +215,7 @@ TEST(an_end_is_not_told_of_another) {
   wire_close(&wire);
 }
 
-TEST(nothing_was_sent) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nothing_was_sent) {
   place_t place;
   place_new(&place, bed);
   server_kill(bed->server);
@@ -230,13 +226,11 @@ TEST(nothing_was_sent) {
     assert_error(begin_nth(&place, &stay, n), BELAY_ESTATE);
     assert_error(end_of_stay(&stay), BELAY_EUNREACHABLE);
   }
-  bed_close(bed);
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
 
-TEST(a_close_cancels_what_is_pending) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_close_cancels_what_is_pending) {
   place_t place;
   stay_t stays[OPERATIONS] = {0}, late = {0};
   uint64_t objects = client_stats(bed).objects;
@@ -251,7 +245,6 @@ TEST(a_close_cancels_what_is_pending) {
   for (int n = 0; n < OPERATIONS; n++)
     assert_error(stays[n].status, BELAY_ECANCELED);
   assert_int_equal(client_stats(bed).objects, objects);
-  bed_close(bed);
 }
 
 typedef enum what { SESSION, CLIENT, BELAY, WHATS } what_t;
@@ -291,8 +284,7 @@ TEST(every_callback_may_end_everything) {
 }
 
 /* A cancel may leave the context. */
-TEST(it_is_canceled_at_any_time) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_is_canceled_at_any_time) {
   belay_session_options_t options = session_options();
   place_t place;
   place_of(&place, bed, bed->client, &options);
@@ -311,5 +303,4 @@ TEST(it_is_canceled_at_any_time) {
     expect_ttls(bed->server);
   }
   assert_true(canceled > 0);
-  bed_close(bed);
 }

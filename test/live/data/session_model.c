@@ -143,8 +143,7 @@ static void step_forget_op(model_t *m) {
   m->op[which].done = false;
 }
 
-TEST(it_does_what_the_model_does) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_does_what_the_model_does) {
   static const int64_t most[HANDLES] = {LIST, 3, 0};
   model_t m = {.random = UINT64_C(0x9e3779b97f4a7c15)};
   for (int i = 0; i < HANDLES; i++) {
@@ -172,5 +171,4 @@ TEST(it_does_what_the_model_does) {
       server_do(bed->server, "SCRIPT", "FLUSH", NULL);
   }
   assert_true(m.began > 200 && m.again > 500 && m.ended > 50 && m.spared > 50);
-  bed_close(bed);
 }

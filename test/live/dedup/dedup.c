@@ -53,8 +53,7 @@ BED_TEST(an_item_is_new_once) {
   }
 }
 
-TEST(any_bytes_are_an_item) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(any_bytes_are_an_item) {
   static char longest[BELAY_DEDUP_ITEM_MAX + 1];
   static const char binary[] = {'\0', '\r', '\n', (char)0xff, '\0'};
   memset(longest, 'x', sizeof longest - 1);
@@ -87,13 +86,11 @@ TEST(any_bytes_are_an_item) {
     assert_error(begin_close_book(&book), 0);
     bed_until(bed, book.closed == 1);
   }
-  bed_close(bed);
 }
 
 /* ---- keys and ttls --------------------------------------------------------------------------------------- */
 
-TEST(the_keys_have_its_name) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_keys_have_its_name) {
   static const char name[] = {':', '\0', '{'}, key[] = {':', ':', '}', '{', 'k'};
   static const char expected[] = "belay::dedup::{%3A%00%7B}::%3A:%7D%7Bk";
   static const char answer[] = "belay::dedup::{%3A%00%7B}::%3A:%7D%7Bk::op::%3A:x";
@@ -113,11 +110,9 @@ TEST(the_keys_have_its_name) {
   assert_int_equal(server_integer(bed->server, "EXISTS", answer, NULL), 1);
   assert_int_equal(server_keys(bed->server), 2);
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
-TEST(the_longest_names) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_longest_names) {
   static char name[BELAY_DEDUP_NAME_MAX], key[BELAY_DEDUP_KEY_MAX + 1],
       id[BELAY_DEDUP_OPERATION_MAX + 1];
   memset(name, '{', sizeof name);
@@ -132,7 +127,6 @@ TEST(the_longest_names) {
   expect_mark_once(&book, key, "a,b", id, "NN");
   expect_seen(&book, key, "b", "S");
   expect_clear(&book, key, 1);
-  bed_close(bed);
 }
 
 static int64_t pttl(bed_t *bed) {
@@ -140,8 +134,7 @@ static int64_t pttl(bed_t *bed) {
 }
 
 /* Of a set as a whole: from when it was made, or from the last mark. */
-TEST(a_set_has_a_ttl_from_its_creation) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_set_has_a_ttl_from_its_creation) {
   for (int i = 0; i < KINDS; i++)
     for (int refresh = 0; refresh < 2 && kinds[i] != BELAY_DEDUP_WINDOW; refresh++) {
       belay_dedup_options_t options = dedup_options(kinds[i]);
@@ -171,11 +164,9 @@ TEST(a_set_has_a_ttl_from_its_creation) {
       assert_error(begin_close_book(&book), 0);
       bed_until(bed, book.closed == 1);
     }
-  bed_close(bed);
 }
 
-TEST(a_set_may_stay_for_ever) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_set_may_stay_for_ever) {
   for (int i = 0; i < KINDS; i++) {
     if (kinds[i] == BELAY_DEDUP_WINDOW)
       continue;
@@ -193,13 +184,11 @@ TEST(a_set_may_stay_for_ever) {
     assert_error(begin_close_book(&book), 0);
     bed_until(bed, book.closed == 1);
   }
-  bed_close(bed);
 }
 
 /* ---- operations with an id ------------------------------------------------------------------------------- */
 
-TEST(an_operation_gets_its_first_answer) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_operation_gets_its_first_answer) {
   for (int i = 0; i < KINDS; i++) {
     book_t book;
     book_new(&book, bed, kinds[i]);
@@ -226,11 +215,9 @@ TEST(an_operation_gets_its_first_answer) {
     assert_error(begin_close_book(&book), 0);
     bed_until(bed, book.closed == 1);
   }
-  bed_close(bed);
 }
 
-TEST(an_answer_outlives_its_request) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_answer_outlives_its_request) {
   belay_dedup_options_t options = dedup_options(BELAY_DEDUP_SET);
   options.answer_ms = 1000;
   book_t book;
@@ -239,7 +226,6 @@ TEST(an_answer_outlives_its_request) {
   assert_error(begin_mark_once(&book, &entry, "k", "1", "long"), 0);
   assert_error(end_of_entry(&entry), 0);
   assert_between(server_integer(bed->server, "PTTL", KEY "::op::long", NULL), 290000, 303002);
-  bed_close(bed);
 }
 
 /* ---- many at once ---------------------------------------------------------------------------------------- */
@@ -321,8 +307,7 @@ BED_TEST(batches_of_all_sizes) {
 
 enum { CLIENTS = 4, EACH = 4, ROUNDS = 40 };
 
-TEST(of_many_who_mark_one_is_told) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(of_many_who_mark_one_is_told) {
   static entry_t entries[CLIENTS][EACH];
   for (int k = 0; k < KINDS; k++) {
     book_t books[CLIENTS];
@@ -355,5 +340,4 @@ TEST(of_many_who_mark_one_is_told) {
       bed_until(bed, books[i].closed == 1);
     }
   }
-  bed_close(bed);
 }

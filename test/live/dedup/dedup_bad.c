@@ -15,8 +15,7 @@ static void expect_no_dedup(bed_t *bed, const belay_dedup_options_t *options, co
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-TEST(options_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(options_are_checked) {
   const belay_dedup_options_t well = dedup_options(BELAY_DEDUP_SET);
   belay_dedup_options_t o = well;
   belay_dedup_t *out;
@@ -66,11 +65,9 @@ TEST(options_are_checked) {
     expect_mark_once(&book, "k", "1,2", "id", "NN");
     expect_ttls(bed->server);
   }
-  bed_close(bed);
 }
 
-TEST(a_kind_does_what_it_can) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_kind_does_what_it_can) {
   static const char *const details[] = {"", "kind: a count cannot do that",
                                         "kind: a window cannot do that",
                                         "kind: a bitmap cannot do that"};
@@ -94,11 +91,9 @@ TEST(a_kind_does_what_it_can) {
   assert_error(begin_count_of(&counts, &entry, BELAY_DEDUP_INTERSECTION, "a,b"), BELAY_EINVAL);
   assert_error(begin_store(&counts, &entry, BELAY_DEDUP_DIFFERENCE, "a,b", "c"), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "how: not from 0 to 0");
-  bed_close(bed);
 }
 
-TEST(keys_and_items_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(keys_and_items_are_checked) {
   static char key[BELAY_DEDUP_KEY_MAX + 2], item[BELAY_DEDUP_ITEM_MAX + 2];
   static belay_bytes_t many[BELAY_DEDUP_ITEMS_MAX + 1];
   memset(key, 'k', sizeof key - 1);
@@ -156,11 +151,9 @@ TEST(keys_and_items_are_checked) {
   assert_error(begin_page(&book, &entry, BELAY_DEDUP_DIFFERENCE, "a,b", 3, 10), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "cursor: not of a page of this");
   assert_int_equal(client_stats(bed).calls, 0);
-  bed_close(bed);
 }
 
-TEST(handles_requests_and_callbacks_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(handles_requests_and_callbacks_are_checked) {
   const belay_bytes_t a = {"a", 1};
   book_t book;
   entry_t entry = {0};
@@ -187,7 +180,6 @@ TEST(handles_requests_and_callbacks_are_checked) {
     assert_error(belay_dedup_page(d, r, u, &a, 1, 0, 1, page), BELAY_EINVAL);
   }
   assert_int_equal(client_stats(bed).calls, 0);
-  bed_close(bed);
 }
 
 /* ---- what is there already ------------------------------------------------------------------------------- */
@@ -198,8 +190,7 @@ static void keep_detail(book_t *book) {
   snprintf(detail, sizeof detail, "%s", belay_detail(book->bed->belay));
 }
 
-TEST(foreign_keys_are_left_alone) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(foreign_keys_are_left_alone) {
   for (int i = 0; i < DEDUP_KINDS; i++)
     for (int text = 0; text < 2; text++) {
       belay_dedup_options_t options = dedup_options((belay_dedup_kind_t)i);
@@ -226,11 +217,9 @@ TEST(foreign_keys_are_left_alone) {
       expect_clear(&book, "k", 1);
       expect_mark(&book, "k", "1", "N"); /* it is of use again */
     }
-  bed_close(bed);
 }
 
-TEST(a_foreign_answer_is_no_answer) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_foreign_answer_is_no_answer) {
   for (int i = 0; i < DEDUP_KINDS; i++) {
     book_t book;
     book_new(&book, bed, (belay_dedup_kind_t)i);
@@ -246,11 +235,9 @@ TEST(a_foreign_answer_is_no_answer) {
       assert_int_equal(server_keys(bed->server), 1);
     }
   }
-  bed_close(bed);
 }
 
-TEST(what_is_flushed_is_new) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_flushed_is_new) {
   for (int i = 0; i < DEDUP_KINDS; i++) {
     book_t book;
     book_new(&book, bed, (belay_dedup_kind_t)i);
@@ -262,5 +249,4 @@ TEST(what_is_flushed_is_new) {
       expect_ttls(bed->server);
     }
   }
-  bed_close(bed);
 }

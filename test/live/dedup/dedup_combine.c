@@ -36,8 +36,7 @@ TEST(counts_of_two_sets) {
   count_two_sets(&old); /* as before Redis 7 */
 }
 
-TEST(a_set_is_made_of_two) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_set_is_made_of_two) {
   belay_dedup_options_t options = dedup_options(BELAY_DEDUP_SET);
   options.ttl_ms = 100000;
   book_t book;
@@ -68,7 +67,6 @@ TEST(a_set_is_made_of_two) {
   book_of(&eternal, bed, bed->client, &options);
   expect_store(&eternal, UNION, "a,b", "c", 5);
   assert_int_equal(server_integer(bed->server, "PTTL", KEY "c", NULL), -1);
-  bed_close(bed);
 }
 
 /* ---- pages ----------------------------------------------------------------------------------------------- */
@@ -110,8 +108,7 @@ static void fill(bed_t *bed, const char *key, unsigned from, unsigned to) {
   server_do(bed->server, "EVAL", script, "1", key, NULL);
 }
 
-TEST(members_come_in_pages) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(members_come_in_pages) {
   static const size_t limits[] = {1, 100, 1000, BELAY_DEDUP_PAGE_MAX};
   const unsigned half = MANY / 2;
   book_t book;
@@ -141,15 +138,13 @@ TEST(members_come_in_pages) {
   assert_int_equal(met[10], 1);
   assert_int_equal(walk(&book, UNION, "s,no", 10), 2);
   assert_int_equal(walk(&book, UNION, "no", 10), 1);
-  bed_close(bed);
 }
 
 static void take_empty(entry_t *entry, const belay_bytes_t *member) {
   entry->count += member->len == 0;
 }
 
-TEST(the_empty_item_is_a_member) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_empty_item_is_a_member) {
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_SET);
   expect_mark(&book, "a", "", "N");
@@ -158,7 +153,6 @@ TEST(the_empty_item_is_a_member) {
   assert_error(end_of_entry(&entry), 0);
   assert_int_equal(entry.n, 1);
   assert_int_equal(entry.count, 1);
-  bed_close(bed);
 }
 
 /* ---- counts ---------------------------------------------------------------------------------------------- */
@@ -192,8 +186,7 @@ static void expect_estimate(int64_t estimate, int64_t n) {
   assert_between(estimate, n - n * 5 * 81 / 10000, n + n * 5 * 81 / 10000); /* 5 sigma */
 }
 
-TEST(counts_are_close) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(counts_are_close) {
   const int64_t each = COUNTED / 2;
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_COUNT);
@@ -212,11 +205,9 @@ TEST(counts_are_close) {
   expect_clear(&book, "all", 1);
   assert_true(server_integer(bed->server, "STRLEN", KEY "a", NULL) <= 12400);
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
-TEST(a_merge_has_a_ttl) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_merge_has_a_ttl) {
   for (int refresh = 0; refresh < 2; refresh++) {
     belay_dedup_options_t options = dedup_options(BELAY_DEDUP_COUNT);
     options.ttl_ms = 100000;
@@ -237,11 +228,9 @@ TEST(a_merge_has_a_ttl) {
     expect_store(&eternal, UNION, "a", "ever", 2);
     assert_int_equal(server_integer(bed->server, "PTTL", KEY "ever", NULL), -1);
   }
-  bed_close(bed);
 }
 
-TEST(many_counts_at_once) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(many_counts_at_once) {
   char keys[4 * BELAY_DEDUP_KEYS_MAX] = "";
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_COUNT);
@@ -253,7 +242,6 @@ TEST(many_counts_at_once) {
   }
   expect_estimate(counted(&book, keys), BELAY_DEDUP_KEYS_MAX);
   expect_store(&book, UNION, keys, "all", counted(&book, keys));
-  bed_close(bed);
 }
 
 /* ---- what is there already ------------------------------------------------------------------------------- */
@@ -264,8 +252,7 @@ static void keep_detail(book_t *book) {
   snprintf(detail, sizeof detail, "%s", belay_detail(book->bed->belay));
 }
 
-TEST(a_foreign_key_is_named) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_foreign_key_is_named) {
   static const char *const names[] = {"a", "b", "c"};
   for (int kind = 0; kind < 2; kind++) {
     book_t book;
@@ -292,5 +279,4 @@ TEST(a_foreign_key_is_named) {
       }
     }
   }
-  bed_close(bed);
 }

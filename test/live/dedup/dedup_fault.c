@@ -161,8 +161,7 @@ TEST(what_looks_is_asked_again) {
   wire_close(&wire);
 }
 
-TEST(nothing_was_sent) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nothing_was_sent) {
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_SET);
   expect_mark(&book, "k", "1", "N");
@@ -175,13 +174,11 @@ TEST(nothing_was_sent) {
   }
   for (int n = 0; n < DEDUP_OPERATIONS; n++)
     assert_error(end_of_entry(&entries[n]), BELAY_EUNREACHABLE);
-  bed_close(bed);
 }
 
 /* ---- requests, closing ----------------------------------------------------------------------------------- */
 
-TEST(a_request_does_one_thing_at_a_time) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_request_does_one_thing_at_a_time) {
   book_t book;
   entry_t entry = {0};
   book_new(&book, bed, BELAY_DEDUP_SET);
@@ -194,7 +191,6 @@ TEST(a_request_does_one_thing_at_a_time) {
   server_resume(bed->server);
   assert_error(begin_mark(&book, &entry, "k", "3"), 0);
   assert_error(end_of_entry(&entry), 0);
-  bed_close(bed);
 }
 
 TEST(what_is_too_much_is_refused) {
@@ -216,8 +212,7 @@ TEST(what_is_too_much_is_refused) {
   bed_close(bed);
 }
 
-TEST(a_close_cancels_what_is_pending) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_close_cancels_what_is_pending) {
   book_t book, other;
   entry_t entries[DEDUP_OPERATIONS] = {0}, its = {0}, late = {0};
   uint64_t objects = client_stats(bed).objects;
@@ -237,7 +232,6 @@ TEST(a_close_cancels_what_is_pending) {
   assert_error(begin_close_book(&other), 0);
   bed_until(bed, other.closed == 1);
   assert_int_equal(client_stats(bed).objects, objects);
-  bed_close(bed);
 }
 
 typedef enum what { DEDUP, CLIENT, BELAY, WHATS } what_t;

@@ -30,8 +30,7 @@ static int64_t score(bed_t *bed, const char *item) {
 
 /* ---- time ------------------------------------------------------------------------------------------------ */
 
-TEST(an_item_is_forgotten_in_time) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_item_is_forgotten_in_time) {
   const int64_t ms = 150 * slow();
   belay_dedup_options_t options = window_of(ms, 100);
   book_t book;
@@ -53,11 +52,9 @@ TEST(an_item_is_forgotten_in_time) {
   } while (entry.verdicts[0] == 'S');
   assert_string_equal(entry.verdicts, "N");
   expect_count(&book, "k", 0);
-  bed_close(bed);
 }
 
-TEST(what_is_over_does_not_count) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_over_does_not_count) {
   belay_dedup_options_t options = window_of(60000, 100);
   book_t book;
   book_of(&book, bed, bed->client, &options);
@@ -72,11 +69,9 @@ TEST(what_is_over_does_not_count) {
   expect_mark(&book, "k", "b,d", "NS");
   expect_count(&book, "k", 2);
   assert_int_equal(size(bed), 2);
-  bed_close(bed);
 }
 
-TEST(a_mark_may_begin_it_anew) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_mark_may_begin_it_anew) {
   for (int refresh = 0; refresh < 2; refresh++) {
     belay_dedup_options_t options = window_of(60000, 100);
     options.refresh = refresh;
@@ -93,7 +88,6 @@ TEST(a_mark_may_begin_it_anew) {
     assert_error(begin_close_book(&book), 0);
     bed_until(bed, book.closed == 1);
   }
-  bed_close(bed);
 }
 
 /* Of what is over some goes with each mark, and not all at once. */
@@ -119,8 +113,7 @@ TEST(it_is_tidied_up_bit_by_bit) {
 }
 
 /* The key is never gone before what is in it, also where all of it was thrown out in between. */
-TEST(the_key_outlives_its_items) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_key_outlives_its_items) {
   belay_dedup_options_t options = window_of(60000, 1);
   options.evict = true;
   book_t book, longer;
@@ -142,13 +135,11 @@ TEST(the_key_outlives_its_items) {
   expect_mark(&longer, "k", "f", "N");
   expect_ttls(bed->server);
   assert_between(server_integer(bed->server, "PTTL", KEY, NULL), 600000, 800000);
-  bed_close(bed);
 }
 
 /* ---- room ------------------------------------------------------------------------------------------------ */
 
-TEST(a_full_window_takes_nothing_new) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_full_window_takes_nothing_new) {
   belay_dedup_options_t options = window_of(60000, 3);
   book_t book;
   book_of(&book, bed, bed->client, &options);
@@ -163,11 +154,9 @@ TEST(a_full_window_takes_nothing_new) {
   expect_mark_once(&book, "k", "d,a", "id", "FS"); /* it was so */
   expect_forget(&book, "k", "a", 1);
   expect_mark(&book, "k", "e,f", "NF");
-  bed_close(bed);
 }
 
-TEST(the_oldest_make_room) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_oldest_make_room) {
   belay_dedup_options_t options = window_of(60000, 3);
   options.evict = true;
   book_t book;
@@ -181,12 +170,10 @@ TEST(the_oldest_make_room) {
   expect_mark(&book, "k", "e,a,f", "NSN");
   expect_seen(&book, "k", "a,b,c,d,e,f", "NNNSSS");
   assert_int_equal(size(bed), 3);
-  bed_close(bed);
 }
 
 /* Somebody kept more than that. */
-TEST(a_smaller_window_gets_there_by_and_by) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_smaller_window_gets_there_by_and_by) {
   belay_dedup_options_t options = window_of(60000, 100);
   book_t large, small;
   book_of(&large, bed, bed->client, &options);
@@ -206,11 +193,9 @@ TEST(a_smaller_window_gets_there_by_and_by) {
     int64_t after = size(bed);
     assert_int_equal(after, before > 20 ? before - 15 : 5);
   }
-  bed_close(bed);
 }
 
-TEST(scores_must_be_times) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(scores_must_be_times) {
   static const char *const scores[] = {
       "1", "-1", "inf", "-inf", "1600000000000.5", "99999999999999", "1e300"};
   book_t book;
@@ -233,7 +218,6 @@ TEST(scores_must_be_times) {
     }
   expect_clear(&book, "k", 1);
   expect_mark(&book, "k", "x", "N");
-  bed_close(bed);
 }
 
 /* ---- pages ----------------------------------------------------------------------------------------------- */
@@ -293,8 +277,7 @@ TEST(what_counts_comes_in_pages) {
 
 /* ---- bitmaps --------------------------------------------------------------------------------------------- */
 
-TEST(a_bitmap_has_an_end) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_bitmap_has_an_end) {
   static const char *const wrong[] = {"",
                                       "-1",
                                       "+1",
@@ -328,11 +311,9 @@ TEST(a_bitmap_has_an_end) {
   }
   expect_count(&book, "k", 2);
   assert_int_equal(server_integer(bed->server, "STRLEN", KEY, NULL), 126);
-  bed_close(bed);
 }
 
-TEST(the_largest_offset) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_largest_offset) {
   belay_dedup_options_t options = dedup_options(BELAY_DEDUP_BITMAP);
   options.max_offset = BELAY_DEDUP_OFFSET_MAX;
   book_t book;
@@ -345,12 +326,10 @@ TEST(the_largest_offset) {
   expect_seen(&book, "k", "8000000", "N");
   expect_count(&book, "k", 0);
   assert_int_equal(server_integer(bed->server, "STRLEN", KEY, NULL), 1000001);
-  bed_close(bed);
 }
 
 /* It is laid out as SETBIT does it: others may look. */
-TEST(a_bitmap_is_bits) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_bitmap_is_bits) {
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_BITMAP);
   expect_mark(&book, "k", "7,16777215", "NN");
@@ -358,5 +337,4 @@ TEST(a_bitmap_is_bits) {
   assert_int_equal(server_integer(bed->server, "STRLEN", KEY, NULL), 2 << 20);
   server_do(bed->server, "SETBIT", KEY, "100", "1", NULL);
   expect_mark(&book, "k", "100,101", "SN");
-  bed_close(bed);
 }

@@ -18,8 +18,7 @@ static void pass(bed_t *bed) {
 
 /* ---- what it is ------------------------------------------------------------------------------------------ */
 
-TEST(one_processes_and_the_others_are_told) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(one_processes_and_the_others_are_told) {
   once_t once;
   turn_t one = {0}, other = {0};
   once_new(&once, bed);
@@ -49,11 +48,9 @@ TEST(one_processes_and_the_others_are_told) {
               BELAY_IDEMPOTENCY_STARTED);
   assert_between(other.state.remaining_ms, 10000, 30000); /* the default */
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
-TEST(another_request_is_told_nothing) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(another_request_is_told_nothing) {
   once_t once;
   turn_t one = {0}, other = {0};
   once_new(&once, bed);
@@ -78,11 +75,9 @@ TEST(another_request_is_told_nothing) {
                   BELAY_IDEMPOTENCY_DONE);
     }
   }
-  bed_close(bed);
 }
 
-TEST(a_late_owner_overwrites_nothing) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_late_owner_overwrites_nothing) {
   once_t once;
   turn_t late = {0}, next = {0};
   once_new(&once, bed);
@@ -117,12 +112,10 @@ TEST(a_late_owner_overwrites_nothing) {
   expect_not_owner(&next, once_finish(&once, &next, "pay", &second, "in time", 0),
                    BELAY_IDEMPOTENCY_ABSENT);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 /* A record outlives the last time that its request may be sent; else grace_ms is what it says. */
-TEST(a_record_that_was_not_finished_is_kept) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_record_that_was_not_finished_is_kept) {
   static const int64_t timeouts[] = {500, 60000};
   belay_idempotency_options_t options = once_options();
   options.grace_ms = 10000;
@@ -141,12 +134,10 @@ TEST(a_record_that_was_not_finished_is_kept) {
     expect_turn(&one, once_abandon(&once, &one, "pay", &token), BELAY_IDEMPOTENCY_ABANDONED);
     assert_between(pttl(bed), kept - 9000, kept);
   }
-  bed_close(bed);
 }
 
 /* As long as nobody has taken it over it is still his. */
-TEST(who_is_late_may_still_be_in_time) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_is_late_may_still_be_in_time) {
   once_t once;
   turn_t one = {0}, other = {0};
   once_new(&once, bed);
@@ -164,11 +155,9 @@ TEST(who_is_late_may_still_be_in_time) {
   expect_turn(&other, once_begin(&once, &other, "pay", "", 1), BELAY_IDEMPOTENCY_DONE);
   assert_true(other.has_result); /* an empty one is one */
   assert_int_equal(other.state.result_len, 0);
-  bed_close(bed);
 }
 
-TEST(the_deadline_passes_by_the_servers_clock) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_deadline_passes_by_the_servers_clock) {
   once_t once;
   turn_t one = {0}, other = {0};
   const int64_t ms = 150;
@@ -180,11 +169,9 @@ TEST(the_deadline_passes_by_the_servers_clock) {
   while (end_of_turn(&other) == 0 && other.state.outcome == BELAY_IDEMPOTENCY_IN_PROGRESS);
   assert_int_equal(other.state.outcome, BELAY_IDEMPOTENCY_TAKEN_OVER);
   assert_true(clock_now() - before >= (ms - 2) * 1000000);
-  bed_close(bed);
 }
 
-TEST(the_label_says_who_has_it) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_label_says_who_has_it) {
   belay_client_options_t options = client_options();
   options.owner = "cashier-7";
   once_t one, other;
@@ -199,13 +186,11 @@ TEST(the_label_says_who_has_it) {
   expect_turn(&turn, once_finish(&other, &turn, "pay", &mine.state.token, "by another process", 0),
               BELAY_IDEMPOTENCY_DONE); /* the token is what counts */
   assert_string_equal(turn.owner, "cashier-7");
-  bed_close(bed);
 }
 
 /* ---- keys, sizes, options -------------------------------------------------------------------------------- */
 
-TEST(the_largest_of_all) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_largest_of_all) {
   static char key[BELAY_IDEMPOTENCY_KEY_MAX + 1], result[BELAY_IDEMPOTENCY_RESULT_MAX + 1],
       name[128];
   char fingerprint[BELAY_IDEMPOTENCY_FINGERPRINT_MAX + 1] = "";
@@ -227,11 +212,9 @@ TEST(the_largest_of_all) {
   expect_turn(&turn, once_begin(&once, &turn, key, fingerprint, 86400000), BELAY_IDEMPOTENCY_DONE);
   assert_int_equal(turn.state.result_len, BELAY_IDEMPOTENCY_RESULT_MAX);
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
-TEST(a_small_client_takes_small_results) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_small_client_takes_small_results) {
   belay_client_options_t options = client_options();
   options.max_reply = 65536;
   belay_idempotency_options_t o = once_options();
@@ -248,11 +231,9 @@ TEST(a_small_client_takes_small_results) {
   expect_turn(&turn, once_finish(&once, &turn, "pay", &token, result, 0), BELAY_IDEMPOTENCY_DONE);
   expect_turn(&turn, once_read(&once, &turn, "pay"), BELAY_IDEMPOTENCY_DONE);
   assert_int_equal(turn.state.result_len, 32768);
-  bed_close(bed);
 }
 
-TEST(what_is_out_of_range_is_refused) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_out_of_range_is_refused) {
   belay_idempotency_t *records = (belay_idempotency_t *)bed;
   belay_idempotency_options_t o;
   static const int64_t deadlines[] = {0, -1, 86400001}, ttls[] = {0, 999, 31536000001};
@@ -303,7 +284,6 @@ TEST(what_is_out_of_range_is_refused) {
   assert_error(belay_idempotency_read(records, r, "k", 1025, on_turn), BELAY_EINVAL);
   assert_error(belay_idempotency_forget(records, r, "k", 1, NULL), BELAY_EINVAL);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 static void linger(once_t *once) {
@@ -312,8 +292,7 @@ static void linger(once_t *once) {
 }
 
 /* What was read in time, and is told late, is not counted from when it was read. */
-TEST(what_is_left_is_told_as_it_is_then) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_left_is_told_as_it_is_then) {
   once_t once;
   turn_t turn[2] = {0};
   once_new(&once, bed);
@@ -328,5 +307,4 @@ TEST(what_is_left_is_told_as_it_is_then) {
   assert_error(end_of_turn(&turn[1]), 0);
   assert_int_equal(turn[1].state.outcome, BELAY_IDEMPOTENCY_STARTED);
   assert_int_equal(turn[1].state.remaining_ms, 0);
-  bed_close(bed);
 }

@@ -38,8 +38,7 @@ static void expect_left_alone(once_t *once, int error) {
 
 static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
 
-TEST(what_is_no_record_is_left_alone) {
-  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
+TEST_IN(what_is_no_record_is_left_alone, bed, bed_open_with(server_start(&with_digest), NULL)) {
   static const char *const wrong[][2] = {
       {"state", "busy"},   {"state", ""},
       {"token", "short"},  {"attempt", "0"},
@@ -71,7 +70,6 @@ TEST(what_is_no_record_is_left_alone) {
       server_do(bed->server, "HDEL", KEY, wrong[i][0], NULL);
     expect_left_alone(&once, BELAY_EMISMATCH);
   }
-  bed_close(bed);
 }
 
 /* Whatever a user may not do, and where the memory is full: what is refused has done nothing, and nothing is left
@@ -247,8 +245,7 @@ TEST(what_became_of_the_first_time_is_not_known) {
 /* ---- what is left behind --------------------------------------------------------------------------------- */
 
 /* A begin that was given up is given back: another one starts at once. */
-TEST(a_canceled_begin_is_given_back) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_canceled_begin_is_given_back) {
   once_t once;
   turn_t turn = {0}, next = {0};
   once_new(&once, bed);
@@ -266,7 +263,6 @@ TEST(a_canceled_begin_is_given_back) {
     expect_turn(&next, once_abandon(&once, &next, "pay", &token), BELAY_IDEMPOTENCY_ABANDONED);
   }
   assert_true(next.state.attempt >= 5);
-  bed_close(bed);
 }
 
 TEST(a_close_gives_back_and_waits_for_it) {
@@ -316,8 +312,7 @@ TEST(a_close_does_not_wait_for_ever) {
 }
 
 /* Not answered in time: it is given back as well. */
-TEST(what_is_not_known_is_given_back) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_not_known_is_given_back) {
   once_t once;
   turn_t turn = {0};
   once_new(&once, bed);
@@ -329,12 +324,10 @@ TEST(what_is_not_known_is_given_back) {
   server_resume(bed->server);
   bed_settle(bed);
   assert_string_equal(server_string(bed->server, "HGET", KEY, "state", NULL), "free");
-  bed_close(bed);
 }
 
 /* What was given back does not come to life when it is sent once more, however late; and what is done stays so. */
-TEST(a_ghost_changes_nothing) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_ghost_changes_nothing) {
   static const char *const ends[] = {"free", "done", "taken"};
   once_t once;
   turn_t turn = {0}, next = {0};
@@ -365,7 +358,6 @@ TEST(a_ghost_changes_nothing) {
                           i == 1 ? "r" : "");
     }
   }
-  bed_close(bed);
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
@@ -430,8 +422,7 @@ TEST(a_close_gives_back_what_is_about_to_be_told) {
   bed_close(bed);
 }
 
-TEST(a_close_cancels_what_is_pending) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_close_cancels_what_is_pending) {
   once_t once;
   turn_t turns[OPERATIONS + 1] = {0}, late = {0};
   uint64_t objects = client_stats(bed).objects;
@@ -448,11 +439,9 @@ TEST(a_close_cancels_what_is_pending) {
   for (int n = 0; n <= OPERATIONS; n++)
     assert_error(turns[n].status, BELAY_ECANCELED);
   assert_int_equal(client_stats(bed).objects, objects);
-  bed_close(bed);
 }
 
-TEST(nothing_was_sent) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nothing_was_sent) {
   once_t once;
   once_new(&once, bed);
   server_kill(bed->server);
@@ -463,5 +452,4 @@ TEST(nothing_was_sent) {
     assert_error(begin_nth(&once, &turn, n), BELAY_ESTATE);
     assert_error(end_of_turn(&turn), BELAY_EUNREACHABLE);
   }
-  bed_close(bed);
 }

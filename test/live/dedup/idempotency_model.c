@@ -142,8 +142,7 @@ static void step_time(model_t *m) {
   m->over = true;
 }
 
-TEST(it_does_what_the_model_does) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_does_what_the_model_does) {
   model_t m = {.random = UINT64_C(0x9e3779b97f4a7c15)};
   once_new(&m.once, bed);
   for (int i = 0; i < STEPS; i++) {
@@ -166,5 +165,4 @@ TEST(it_does_what_the_model_does) {
   for (int i = 0; i < 6; i++)
     assert_true(m.outcomes[i] > 100);
   assert_true(m.not_owner > 500 && m.mismatch > 100);
-  bed_close(bed);
 }

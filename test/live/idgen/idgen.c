@@ -20,8 +20,7 @@ static int64_t stored(bed_t *bed) {
 
 /* ---- segments -------------------------------------------------------------------------------------------- */
 
-TEST(ids_begin_at_one_and_are_fetched_ahead) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(ids_begin_at_one_and_are_fetched_ahead) {
   belay_idgen_options_t options = segments(10);
   spring_t spring;
   int64_t id = -7;
@@ -46,11 +45,9 @@ TEST(ids_begin_at_one_and_are_fetched_ahead) {
   bed_run_for(bed, 20);
   assert_int_equal(stored(bed), 21);
   assert_int_equal(server_integer(bed->server, "PTTL", KEY, NULL), -1);
-  bed_close(bed);
 }
 
-TEST(steps_of_every_size) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(steps_of_every_size) {
   static const int64_t steps[] = {1, 2, 3, 5, 7, 1000};
   int64_t before = 0;
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
@@ -68,11 +65,9 @@ TEST(steps_of_every_size) {
     int64_t left = stored(bed) - 1 - before;
     assert_between(left, 0, 2 * steps[i]);
   }
-  bed_close(bed);
 }
 
-TEST(many_at_once_are_served_in_order) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(many_at_once_are_served_in_order) {
   belay_idgen_options_t options = segments(1000);
   spring_t spring;
   draw_t draws[4] = {0};
@@ -96,11 +91,9 @@ TEST(many_at_once_are_served_in_order) {
   assert_int_equal(draws[0].first, before + 1);
   assert_int_equal(draws[0].last, before + (int64_t)BELAY_IDGEN_MANY_MAX);
   assert_int_equal(next_id(&spring), draws[0].last + 1);
-  bed_close(bed);
 }
 
-TEST(handles_share_the_ids) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(handles_share_the_ids) {
   enum { HANDLES = 5, IDS = 2000 };
   belay_idgen_options_t options = segments(10);
   spring_t springs[HANDLES];
@@ -118,11 +111,9 @@ TEST(handles_share_the_ids) {
       seen[id] = true;
       before[i] = id;
     }
-  bed_close(bed);
 }
 
-TEST(the_start_and_the_end) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_start_and_the_end) {
   belay_idgen_options_t options = segments(10);
   spring_t spring;
   int64_t id;
@@ -145,11 +136,9 @@ TEST(the_start_and_the_end) {
   options.start = 0;
   spring_new(&spring, bed, &options);
   assert_int_equal(next_id(&spring), 0);
-  bed_close(bed);
 }
 
-TEST(what_is_there_counts_more_than_the_start) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_there_counts_more_than_the_start) {
   belay_idgen_options_t options = segments(10);
   spring_t spring;
   spring_new(&spring, bed, &options);
@@ -158,7 +147,6 @@ TEST(what_is_there_counts_more_than_the_start) {
   options.start = 1000;
   spring_new(&spring, bed, &options);
   assert_int_equal(next_id(&spring), 11);
-  bed_close(bed);
 }
 
 /* ---- sequences ------------------------------------------------------------------------------------------- */
@@ -181,8 +169,7 @@ static void expect_many(spring_t *spring, size_t n, int64_t first, int64_t last)
   assert_true(draw.growing);
 }
 
-TEST(a_sequence_has_a_field_for_each_kind) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_sequence_has_a_field_for_each_kind) {
   spring_t users, orders, others;
   int64_t id;
   belay_idgen_options_t options = sequence("user", 1);
@@ -204,11 +191,9 @@ TEST(a_sequence_has_a_field_for_each_kind) {
   assert_int_equal(server_integer(bed->server, "HLEN", SEQUENCE_KEY, NULL), 2);
   assert_int_equal(server_integer(bed->server, "PTTL", SEQUENCE_KEY, NULL), -1);
   assert_int_equal(server_keys(bed->server), 1);
-  bed_close(bed);
 }
 
-TEST(a_sequence_ends) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_sequence_ends) {
   spring_t spring;
   draw_t draw = {0};
   belay_idgen_options_t options = sequence("last", INT64_MAX - 2);
@@ -228,7 +213,6 @@ TEST(a_sequence_ends) {
   options = sequence("zero", -1);
   spring_new(&spring, bed, &options);
   expect_many(&spring, 3, -1, 1);
-  bed_close(bed);
 }
 
 /* ---- what keys hold -------------------------------------------------------------------------------------- */
@@ -239,8 +223,7 @@ static void keep_detail(spring_t *spring) {
   snprintf(told, sizeof told, "%s", belay_detail(spring->bed->belay));
 }
 
-TEST(foreign_keys_are_left_alone) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(foreign_keys_are_left_alone) {
   static const char *const texts[] = {"many", "-1", "01", "", "9223372036854775808", "1.5"};
   belay_idgen_options_t options = segments(10);
   for (size_t i = 0; i <= sizeof texts / sizeof *texts; i++) {
@@ -288,7 +271,6 @@ TEST(foreign_keys_are_left_alone) {
     assert_ptr_equal(strstr(told, SEQUENCE_KEY ": "), told);
     assert_string_equal(server_string(bed->server, "HGET", SEQUENCE_KEY, "id", NULL), values[i]);
   }
-  bed_close(bed);
 }
 
 /* ---- what is refused ------------------------------------------------------------------------------------- */
@@ -364,8 +346,7 @@ static void on_many(belay_request_t *request, int status, const int64_t *ids, si
   on_one(request, status, (int64_t)n);
 }
 
-TEST(arguments_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(arguments_are_checked) {
   belay_idgen_options_t options = segments(1);
   belay_request_t request = {0}, never = {.timeout_ms = 600001};
   spring_t spring;
@@ -392,11 +373,9 @@ TEST(arguments_are_checked) {
   assert_int_equal(belay_idgen_worker(spring.idgen), -1);
   assert_null(belay_idgen_data(NULL));
   belay_idgen_options_init(NULL);
-  bed_close(bed);
 }
 
-TEST(the_longest_names) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_longest_names) {
   static char text[BELAY_IDGEN_NAME_MAX];
   for (int i = 0; i < 3; i++) {
     memset(text, i == 0 ? '{' : i == 1 ? '\0' : '\xff', sizeof text);
@@ -411,5 +390,4 @@ TEST(the_longest_names) {
       assert_true(get_id(&spring) > first);
     }
   }
-  bed_close(bed);
 }

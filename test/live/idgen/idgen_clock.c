@@ -14,8 +14,7 @@ static belay_idgen_options_t segments(int64_t step) {
 }
 
 /* The limit that the header states: without a clock the new process gets ids that others have. */
-TEST(without_a_clock_a_server_that_forgot_begins_anew) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(without_a_clock_a_server_that_forgot_begins_anew) {
   belay_idgen_options_t options = segments(10);
   spring_t old, new;
   spring_new(&old, bed, &options);
@@ -27,7 +26,6 @@ TEST(without_a_clock_a_server_that_forgot_begins_anew) {
   for (int i = 0; i < 15; i++) /* when the old one asks, the server jumps */
     (void)next_id(&old);
   assert_true(next_id(&old) > 1000 * options.step);
-  bed_close(bed);
 }
 
 static belay_idgen_options_t clocked(int64_t step, int64_t rate, int64_t skew_ms) {
@@ -37,8 +35,7 @@ static belay_idgen_options_t clocked(int64_t step, int64_t rate, int64_t skew_ms
   return options;
 }
 
-TEST(with_a_clock_a_server_that_forgot_goes_on_above) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(with_a_clock_a_server_that_forgot_goes_on_above) {
   belay_idgen_options_t options = clocked(10, 1000000, 20);
   spring_t old, new;
   int64_t id, last = 0, at = server_now_ms(bed->server) * 1000;
@@ -59,13 +56,11 @@ TEST(with_a_clock_a_server_that_forgot_goes_on_above) {
       (void)next_id(&old);
     close_spring(&new);
   }
-  bed_close(bed);
 }
 
 /* A hundred ids a second, ten at a time: they never get ahead of the clock, and follow each other
  * without a gap. */
-TEST(ids_stay_behind_their_clock) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(ids_stay_behind_their_clock) {
   enum { RATE = 200, SKEW = 100 };
   belay_idgen_options_t options = clocked(10, RATE, SKEW);
   spring_t spring;
@@ -96,12 +91,10 @@ TEST(ids_stay_behind_their_clock) {
   options.clock_rate = 0;
   spring_new(&spring, bed, &options);
   expect_get(&spring, BELAY_EMISMATCH);
-  bed_close(bed);
 }
 
 /* The wait for the clock is no failure: the request's own time decides. */
-TEST(a_clock_that_is_behind_is_waited_for) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_clock_that_is_behind_is_waited_for) {
   belay_idgen_options_t options = clocked(10, 1000, 0);
   spring_t spring;
   char text[24];
@@ -116,5 +109,4 @@ TEST(a_clock_that_is_behind_is_waited_for) {
   assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
   assert_error(end_of_draw(&draw), 0);
   assert_true(draw.first >= at && server_now_ms(bed->server) > at);
-  bed_close(bed);
 }

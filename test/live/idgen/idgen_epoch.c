@@ -16,8 +16,7 @@ static belay_idgen_options_t snowflakes(int worker) {
 }
 
 /* It is kept as long as a worker issues ids: each renewal keeps it, and restores it. */
-TEST(the_epoch_outlives_the_workers) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_epoch_outlives_the_workers) {
   belay_idgen_options_t options = snowflakes(9);
   spring_t spring;
   spring_new(&spring, bed, &options);
@@ -34,11 +33,9 @@ TEST(the_epoch_outlives_the_workers) {
   server_do(bed->server, "HSET", SPACE, "epoch", "5", NULL); /* others came first after a loss */
   bed_until(bed, belay_idgen_worker(spring.idgen) == -1);
   expect_get(&spring, BELAY_EMISMATCH);
-  bed_close(bed);
 }
 
-TEST(an_epoch_is_everybodys) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_epoch_is_everybodys) {
   belay_idgen_options_t options = snowflakes(9);
   spring_t spring;
   int64_t id;
@@ -81,5 +78,4 @@ TEST(an_epoch_is_everybodys) {
   server_do(bed->server, "HSET", RECORD "9", "until", "soon", NULL);
   spring_new(&spring, bed, &options);
   expect_get(&spring, BELAY_EMISMATCH);
-  bed_close(bed);
 }

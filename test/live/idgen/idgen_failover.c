@@ -20,8 +20,7 @@ static int64_t number_at(server_t *server, const char *key, const char *field) {
 }
 
 /* The same server, but everything is gone; or another one in its place, without data. */
-TEST(what_is_gone_does_not_come_again) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_gone_does_not_come_again) {
   belay_idgen_options_t options = segments(100);
   spring_t spring, fresh;
   int64_t last = 0;
@@ -42,11 +41,9 @@ TEST(what_is_gone_does_not_come_again) {
   assert_true(last > 2 * 1000 * options.step); /* it has jumped twice */
   spring_new(&fresh, bed, &options);
   assert_true(get_id(&fresh) > last);
-  bed_close(bed);
 }
 
-TEST(an_old_copy_is_noticed) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_old_copy_is_noticed) {
   belay_idgen_options_t options = segments(10);
   spring_t spring;
   options.gap = INT64_C(1) << 50; /* of which a jump is never more than one */
@@ -69,13 +66,11 @@ TEST(an_old_copy_is_noticed) {
   server_restart_keeping(bed->server);
   spring_new(&spring, bed, &options);
   assert_int_equal(next_id(&spring), id + 20);
-  bed_close(bed);
 }
 
 /* Servers that have forgotten the same, one after the other: none knows where the others went on. They draw how far
  * they jump, so that of six pairs hardly ever two come out at the same. */
-TEST(an_old_copy_may_come_again) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_old_copy_may_come_again) {
   enum { TIMES = 4 };
   belay_idgen_options_t options = segments(10);
   int64_t ids[TIMES];
@@ -97,13 +92,11 @@ TEST(an_old_copy_may_come_again) {
     close_spring(&spring);
   }
   assert_true(same <= 1);
-  bed_close(bed);
 }
 
 /* With a clock none comes out at the same: each goes on at its clock, and above what was given
  * before. */
-TEST(an_old_copy_goes_on_at_its_clock) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_old_copy_goes_on_at_its_clock) {
   enum { TIMES = 4 };
   belay_idgen_options_t options = segments(10);
   spring_t spring;
@@ -123,7 +116,6 @@ TEST(an_old_copy_goes_on_at_its_clock) {
     }
     close_spring(&spring);
   }
-  bed_close(bed);
 }
 
 /* A replica that has not heard of everything takes the place of a primary that is dead. */

@@ -120,8 +120,7 @@ TEST(ids_grow_whatever_is_lost) {
 
 /* ---- no server ------------------------------------------------------------------------------------------- */
 
-TEST(what_is_here_is_served_without_a_server) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_here_is_served_without_a_server) {
   belay_idgen_options_t options = segments(100);
   spring_t spring;
   int64_t id;
@@ -146,11 +145,9 @@ TEST(what_is_here_is_served_without_a_server) {
   server_restart(bed->server);
   assert_error(end_of_draw(&draw), 0);
   assert_true(draw.first > 100);
-  bed_close(bed);
 }
 
-TEST(scripts_may_be_forgotten) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(scripts_may_be_forgotten) {
   for (int mode = BELAY_IDGEN_SEGMENT; mode <= BELAY_IDGEN_SEQUENCE; mode++) {
     belay_idgen_options_t options = idgen_options((belay_idgen_mode_t)mode);
     spring_t spring;
@@ -165,13 +162,11 @@ TEST(scripts_may_be_forgotten) {
       last = id;
     }
   }
-  bed_close(bed);
 }
 
 /* ---- who waits ------------------------------------------------------------------------------------------- */
 
-TEST(the_queue_is_bounded_and_in_order) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_queue_is_bounded_and_in_order) {
   enum { ROOM = 5 };
   belay_idgen_options_t options = segments(10);
   spring_t spring;
@@ -197,7 +192,6 @@ TEST(the_queue_is_bounded_and_in_order) {
     assert_int_equal(draws[i].first, i - 1);
   }
   assert_int_equal(late.first, ROOM - 1);
-  bed_close(bed);
 }
 
 static draw_t chained;
@@ -207,8 +201,7 @@ static void go_on(spring_t *spring) {
     assert_error(begin_get(spring, &chained), 0);
 }
 
-TEST(a_request_is_the_callers_again_in_its_callback) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_request_is_the_callers_again_in_its_callback) {
   belay_idgen_options_t options = segments(7);
   spring_t spring;
   spring_new(&spring, bed, &options);
@@ -217,7 +210,6 @@ TEST(a_request_is_the_callers_again_in_its_callback) {
   go_on(&spring);
   bed_until(bed, chained.ended == 50);
   assert_int_equal(chained.first, 50);
-  bed_close(bed);
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
@@ -297,8 +289,7 @@ TEST(a_close_does_not_wait_for_a_server) {
   }
 }
 
-TEST(a_worker_is_free_after_a_close) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_worker_is_free_after_a_close) {
   belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SNOWFLAKE);
   spring_t spring;
   options.ahead_ms = 100;
@@ -313,11 +304,9 @@ TEST(a_worker_is_free_after_a_close) {
     assert_int_equal(server_integer(bed->server, "EXISTS", "belay::lock::{idgen/5/users/8}", NULL),
                      0);
   }
-  bed_close(bed);
 }
 
-TEST(a_fork_is_given_none) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_fork_is_given_none) {
   belay_idgen_options_t options = segments(100);
   spring_t spring;
   int64_t id;
@@ -330,5 +319,4 @@ TEST(a_fork_is_given_none) {
   assert_int_equal(waitpid(child, &status, 0), child);
   assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
   assert_int_equal(next_id(&spring), 2);
-  bed_close(bed);
 }

@@ -307,8 +307,7 @@ static void give(int64_t id) {
 
 /* Several of different steps take turns, by one and by many; some are closed, and others opened. A model of all ids:
  * whose it is. */
-TEST(handles_are_given_what_is_theirs) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(handles_are_given_what_is_theirs) {
   enum { HANDLES = 4 };
   uint64_t random = UINT64_C(16180339);
   spring_t springs[HANDLES] = {0};
@@ -340,5 +339,4 @@ TEST(handles_are_given_what_is_theirs) {
   }
   const char *next = server_string(bed->server, "HGET", "belay::idgen::{users}", "next", NULL);
   assert_true(total <= atoll(next) - 1);
-  bed_close(bed);
 }

@@ -59,8 +59,7 @@ TEST(an_id_is_taken_apart) {
   assert_int_equal(parts.sequence, 9);
 }
 
-TEST(ids_tell_time_worker_and_sequence) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(ids_tell_time_worker_and_sequence) {
   belay_idgen_options_t options = snowflakes(42);
   spring_t spring;
   int64_t id, before = 0;
@@ -81,12 +80,10 @@ TEST(ids_tell_time_worker_and_sequence) {
   assert_int_equal(id, before + 1 - 4096 + (INT64_C(1) << 22));
   assert_int_equal(belay_idgen_worker(spring.idgen), 42);
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
 /* As many as a real clock allows. */
-TEST(a_stream_of_ids_grows) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_stream_of_ids_grows) {
   belay_idgen_options_t options = snowflakes(-1);
   spring_t spring;
   draw_t draw = {.request.timeout_ms = 60000};
@@ -99,13 +96,11 @@ TEST(a_stream_of_ids_grows) {
     assert_int_equal(parts_of(draw.first).worker, belay_idgen_worker(spring.idgen));
     before = draw.last;
   }
-  bed_close(bed);
 }
 
 /* ---- clocks ---------------------------------------------------------------------------------------------- */
 
-TEST(a_step_back_is_waited_out) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_step_back_is_waited_out) {
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
   draw_t draw = {.request.timeout_ms = 20000}, late = {.request.timeout_ms = 150};
@@ -130,11 +125,9 @@ TEST(a_step_back_is_waited_out) {
   assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
   fake_wall.at = NOON + 1;
   assert_true(next_id(&spring) > draw.first);
-  bed_close(bed);
 }
 
-TEST(a_step_ahead_waits_for_the_record) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_step_ahead_waits_for_the_record) {
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
   int64_t id;
@@ -152,11 +145,9 @@ TEST(a_step_ahead_waits_for_the_record) {
   bed_run_for(bed, options.ahead_ms);
   assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
   assert_int_equal(record(bed, 1, "until"), NOON + DAY + options.ahead_ms); /* never less */
-  bed_close(bed);
 }
 
-TEST(time_begins_and_ends) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(time_begins_and_ends) {
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
   int64_t id, end = BELAY_IDGEN_EPOCH_MS + (INT64_C(1) << 41) - 1;
@@ -175,12 +166,10 @@ TEST(time_begins_and_ends) {
   bed_until(bed, belay_idgen_worker(spring.idgen) >= 0);
   fake_wall.at = BELAY_IDGEN_EPOCH_MS - 1;
   assert_error(end_of_draw(&draw), BELAY_EOVERFLOW);
-  bed_close(bed);
 }
 
 /* What a clock that was far ahead has used is not forgotten before that time has come. */
-TEST(a_record_outlives_its_end) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_record_outlives_its_end) {
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
   bed_fake_wall(bed);
@@ -192,12 +181,10 @@ TEST(a_record_outlives_its_end) {
     if (i == 0)
       close_spring(&spring);
   }
-  bed_close(bed);
 }
 
 /* Who may not say how long it lives makes none. */
-TEST(no_record_is_left_for_ever) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(no_record_is_left_for_ever) {
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
   server_do(bed->server, "ACL", "SETUSER", "default", "-pexpire", NULL);
@@ -205,13 +192,11 @@ TEST(no_record_is_left_for_ever) {
   expect_get(&spring, BELAY_EPERM);
   assert_int_equal(server_integer(bed->server, "EXISTS", RECORD "1", NULL), 0);
   server_do(bed->server, "ACL", "SETUSER", "default", "+pexpire", NULL);
-  bed_close(bed);
 }
 
 /* ---- successors ------------------------------------------------------------------------------------------ */
 
-TEST(a_successor_starts_above_what_was_used) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_successor_starts_above_what_was_used) {
   belay_idgen_options_t options = snowflakes(7);
   spring_t spring;
   int64_t id;
@@ -233,12 +218,10 @@ TEST(a_successor_starts_above_what_was_used) {
   assert_true(draw.first > last);
   assert_int_equal(parts_of(draw.first).unix_ms, NOON + 1);
   assert_error(belay_idgen_next(spring.idgen, &id), 0);
-  bed_close(bed);
 }
 
 /* Nobody gives anything back, and the lock is just gone. */
-TEST(a_successor_starts_above_what_was_allowed) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_successor_starts_above_what_was_allowed) {
   belay_idgen_options_t options = snowflakes(7);
   spring_t first, second;
   int64_t id, old, last = 0;
@@ -266,11 +249,9 @@ TEST(a_successor_starts_above_what_was_allowed) {
   assert_true(draw.first > last);
   bed_until(bed, belay_idgen_worker(first.idgen) == -1); /* its renewal is refused */
   assert_error(belay_idgen_next(first.idgen, &id), BELAY_EAGAIN);
-  bed_close(bed);
 }
 
-TEST(two_never_share_a_worker) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(two_never_share_a_worker) {
   enum { HANDLES = 12 };
   belay_idgen_options_t options = snowflakes(-1);
   spring_t springs[HANDLES];
@@ -286,11 +267,9 @@ TEST(two_never_share_a_worker) {
       assert_int_not_equal(belay_idgen_worker(springs[i].idgen),
                            belay_idgen_worker(springs[j].idgen));
   }
-  bed_close(bed);
 }
 
-TEST(the_first_worker_that_is_tried) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_first_worker_that_is_tried) {
   spring_t springs[3];
   for (int i = 0; i < 3; i++) {
     belay_idgen_options_t options = snowflakes(-1);
@@ -306,11 +285,9 @@ TEST(the_first_worker_that_is_tried) {
   belay_idgen_options_t options = snowflakes(-1);
   options.first_worker = BELAY_IDGEN_WORKERS;
   assert_error(belay_idgen_new(bed->client, &options, &none), BELAY_EINVAL);
-  bed_close(bed);
 }
 
-TEST(a_worker_that_is_held_is_waited_for) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_worker_that_is_held_is_waited_for) {
   belay_idgen_options_t options = snowflakes(3);
   spring_t first, second;
   draw_t draw = {.request.timeout_ms = 60000};
@@ -323,12 +300,10 @@ TEST(a_worker_that_is_held_is_waited_for) {
   close_spring(&first);
   assert_error(end_of_draw(&draw), 0);
   assert_true(draw.first > id);
-  bed_close(bed);
 }
 
 /* Somebody's clock was a year ahead. */
-TEST(a_worker_that_is_far_ahead_is_passed_over) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_worker_that_is_far_ahead_is_passed_over) {
   belay_idgen_options_t options = snowflakes(-1);
   spring_t spring;
   spring_new(&spring, bed, &options);
@@ -349,14 +324,12 @@ TEST(a_worker_that_is_far_ahead_is_passed_over) {
   assert_error(begin_get(&spring, &draw), 0);
   assert_error(end_of_draw(&draw), 0);
   assert_int_equal(parts_of(draw.first).worker, worker);
-  bed_close(bed);
 }
 
 /* ---- what goes wrong ------------------------------------------------------------------------------------- */
 
 /* It stops before the lease could be gone, hears that it is, and finds another one. */
-TEST(issuing_ends_with_the_lease) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(issuing_ends_with_the_lease) {
   belay_idgen_options_t options = snowflakes(-1);
   spring_t spring;
   int64_t id;
@@ -377,11 +350,9 @@ TEST(issuing_ends_with_the_lease) {
   fake_wall.at += 2 * options.ahead_ms;
   assert_error(end_of_draw(&draw), 0);
   assert_true(draw.first > last);
-  bed_close(bed);
 }
 
-TEST(a_record_that_is_gone_is_not_believed_in) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_record_that_is_gone_is_not_believed_in) {
   belay_idgen_options_t options = snowflakes(5);
   spring_t spring;
   bed_fake_wall(bed);
@@ -397,12 +368,10 @@ TEST(a_record_that_is_gone_is_not_believed_in) {
   fake_wall.at = NOON + 3 * options.ahead_ms;
   assert_error(end_of_draw(&draw), 0);
   assert_true(draw.first > last && parts_of(draw.first).unix_ms > until);
-  bed_close(bed);
 }
 
 /* A restart from an old file: it says less than was allowed. */
-TEST(an_old_record_is_not_believed_in) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_old_record_is_not_believed_in) {
   belay_idgen_options_t options = snowflakes(5);
   spring_t spring;
   bed_fake_wall(bed);
@@ -420,5 +389,4 @@ TEST(an_old_record_is_not_believed_in) {
   assert_int_equal(draw.ended, 0);
   fake_wall.at++;
   assert_error(end_of_draw(&draw), 0);
-  bed_close(bed);
 }

@@ -320,8 +320,7 @@ static void ignore_loss(belay_lock_t *lock, belay_lost_t reason) {
   (void)reason;
 }
 
-TEST(what_is_wrong_is_said) {
-  bed_t *bed = bed_open_at("unix:///nowhere/1", NULL);
+TEST_IN(what_is_wrong_is_said, bed, bed_open_at("unix:///nowhere/1", NULL)) {
   char name[1100];
   memset(name, '{', sizeof name); /* of which each is three bytes of a key */
   belay_client_t *twin = bed_connect(bed, "unix:///nowhere/1", NULL);
@@ -358,11 +357,9 @@ TEST(what_is_wrong_is_said) {
   list[1].len = 1025;
   assert_error(make(list, 2, NULL), BELAY_EINVAL);
   bed_close(stranger);
-  bed_close(bed);
 }
 
-TEST(what_it_does_not_go_with) {
-  bed_t *bed = bed_open_at("unix:///nowhere", NULL);
+TEST_IN(what_it_does_not_go_with, bed, bed_open_at("unix:///nowhere", NULL)) {
   const belay_multilock_name_t name = {bed->client, "a", 1};
   belay_lock_options_t o[5];
   for (int i = 0; i < 5; i++)
@@ -384,7 +381,6 @@ TEST(what_it_does_not_go_with) {
   assert_error(belay_multilock_acquire(NULL, 0, NULL), BELAY_EINVAL);
   assert_error(belay_multilock_close(NULL, NULL), BELAY_EINVAL);
   assert_int_equal(belay_multilock_remaining_us(NULL), 0);
-  bed_close(bed);
 }
 
 /* Held and with a reference it keeps the loop alive, and not otherwise. */

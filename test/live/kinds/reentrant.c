@@ -369,8 +369,7 @@ static int live(const char *url, const char *ttl) {
   return 1;
 }
 
-TEST(a_killed_owner_is_in_the_way_for_its_ttl) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_killed_owner_is_in_the_way_for_its_ttl) {
   int64_t ttl = 500 * slow();
   char text[16], line[32];
   contender_t *same = of(bed, "me");
@@ -388,7 +387,6 @@ TEST(a_killed_owner_is_in_the_way_for_its_ttl) {
   assert_error(acquire(same, 60000), 0);
   assert_int_equal(belay_lock_holds(same->lock), 1);
   assert_true(clock_since_ms(killed) < ttl + 1000 * slow());
-  bed_close(bed);
 }
 
 TEST_ROLE(live, "--live") {

@@ -84,8 +84,7 @@ static void on_state(belay_request_t *request, int status, const belay_semaphore
 }
 
 /* Sent again it could answer, and what was sent first be executed long after that. */
-TEST(a_limit_is_not_set_again_blindly) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_limit_is_not_set_again_blindly) {
   answer_t answer = {.request = {.timeout_ms = 20000}};
   answer.request.data = &answer;
   assert_error(begin_ping(bed), 0);
@@ -97,5 +96,4 @@ TEST(a_limit_is_not_set_again_blindly) {
   server_do(bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
   bed_until(bed, answer.told == 1);
   assert_error(answer.status, BELAY_EUNKNOWN);
-  bed_close(bed);
 }

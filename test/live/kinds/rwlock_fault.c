@@ -228,8 +228,7 @@ TEST(a_killed_holder_is_in_the_way_for_its_ttl) {
   }
 }
 
-TEST(a_killed_waiter_is_in_the_way_for_its_place) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_killed_waiter_is_in_the_way_for_its_place) {
   int64_t ttl = 500 * slow();
   contender_t *holder = lone_reader(bed, NULL), *r = lone_reader(bed, NULL),
               *w = lone_writer(bed, NULL);
@@ -253,7 +252,6 @@ TEST(a_killed_waiter_is_in_the_way_for_its_place) {
   assert_error(release(w), 0);
   assert_error(acquire(w, 60000), 0);
   assert_true(clock_since_ms(killed) < ttl + 1000 * slow() + lag());
-  bed_close(bed);
 }
 
 /* ---- what happens to a server --------------------------------------------------------------------------------- */

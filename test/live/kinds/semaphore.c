@@ -445,8 +445,7 @@ TEST_IN(what_it_does_not_go_with, bed, bed_open_at("unix:///nowhere", NULL)) {
   assert_error(make(bed, 1, 1, 1, &options), BELAY_EINVAL);
 }
 
-TEST(what_is_asked_about_it_is_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_asked_about_it_is_checked) {
   answer_t answer = {.told = 0};
   belay_request_t *request = &answer.request;
   request->data = &answer;
@@ -468,7 +467,6 @@ TEST(what_is_asked_about_it_is_checked) {
   assert_error(belay_semaphore_resize(bed->client, request, "pool", 4, 1, on_state), 0);
   bed_until(bed, answer.told == 2);
   assert_error(answer.status, BELAY_EWRONGTYPE);
-  bed_close(bed);
 }
 
 TEST_ROLE(worker, "--worker") {

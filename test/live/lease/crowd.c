@@ -156,8 +156,7 @@ static int be_holder(const char *url, const char *ttl) {
   return 1; /* it was to be killed */
 }
 
-TEST(a_holder_that_is_killed_blocks_nobody_for_longer_than_the_ttl) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_holder_that_is_killed_blocks_nobody_for_longer_than_the_ttl) {
   int64_t ttl = 700 * slow();
   char ttl_text[24], line[64];
   contender_t *heir = contender_new(bed, "door", NULL);
@@ -178,7 +177,6 @@ TEST(a_holder_that_is_killed_blocks_nobody_for_longer_than_the_ttl) {
   assert_between(took, ttl / 3, ttl + lag()); /* renewed at least each third of it */
   assert_true(is_on_server(heir));
   assert_int_equal(process_wait(&holder), -SIGKILL);
-  bed_close(bed);
 }
 
 TEST_ROLE(worker, "--worker") {

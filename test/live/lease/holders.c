@@ -191,8 +191,7 @@ TEST(it_is_canceled_at_any_time) {
   assert_error(answer.status, BELAY_ECANCELED);
 }
 
-TEST(arguments_are_checked) {
-  bed_t *bed = bed_open_at("unix:///nowhere", NULL);
+TEST_IN(arguments_are_checked, bed, bed_open_at("unix:///nowhere", NULL)) {
   belay_request_t request = {.data = NULL};
   belay_client_t *client = bed->client;
   assert_error(belay_semaphore_holders(NULL, &request, "p", 1, on_holders), BELAY_EINVAL);
@@ -217,5 +216,4 @@ TEST(arguments_are_checked) {
   const belay_multilock_name_t names[] = {{.client = client, .name = "p", .len = 1}};
   assert_error(belay_multilock_new(names, 1, &options, NULL, &multi), BELAY_EINVAL);
   assert_non_null(strstr(belay_detail(bed->belay), "label"));
-  bed_close(bed);
 }

@@ -226,8 +226,7 @@ TEST(the_key_is_made_of_namespace_family_and_name) {
   bed_close(bed);
 }
 
-TEST(names_may_be_any_bytes_and_long) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(names_may_be_any_bytes_and_long) {
   static const char odd[] = {'a', '\0', '\n', '{', '}', (char)0xff, ' '};
   char lengthy[1024];
   memset(lengthy, '{', sizeof lengthy);
@@ -249,7 +248,6 @@ TEST(names_may_be_any_bytes_and_long) {
   assert_error(try_lock(c), 0);
   assert_int_equal(server_keys(bed->server), 2);
   c->lock = plain;
-  bed_close(bed);
 }
 
 BED_TEST(an_exact_key_is_taken_as_it_is) {
@@ -327,8 +325,7 @@ BED_TEST(a_held_lock_keeps_the_loop_alive_only_if_asked_to) {
   assert_int_equal(c->ended, 2);
 }
 
-TEST(data_is_the_callers) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(data_is_the_callers) {
   int mine, other;
   belay_lock_options_t options = lock_options();
   options.data = &mine;
@@ -340,7 +337,6 @@ TEST(data_is_the_callers) {
   assert_ptr_equal(belay_client_data(bed->client), bed);
   assert_ptr_equal(belay_data(bed->belay), bed);
   assert_ptr_equal(belay_client_belay(bed->client), bed->belay);
-  bed_close(bed);
 }
 
 BED_TEST(the_name_is_copied) {

@@ -331,44 +331,36 @@ static void expect_patience(bed_t *bed, contender_t *const *c, int64_t n) {
   assert_between(asks_of(bed) - before, 2 * n, 4 * n * VAIN_ASKS);
 }
 
-TEST(one_whose_grants_do_not_count_is_not_woken_by_its_own_undo) {
-  bed_t *bed = bed_without_info();
+TEST_IN(one_whose_grants_do_not_count_is_not_woken_by_its_own_undo, bed, bed_without_info()) {
   belay_lock_options_t options = quarantine_options();
   contender_t *c = contender_of(bed, guest_of(bed), "door", &options);
   assert_error(try_lock(c), BELAY_EQUARANTINED);
   expect_patience(bed, &c, 1);
-  bed_close(bed);
 }
 
-TEST(nor_do_two_of_them_wake_each_other) {
-  bed_t *bed = bed_without_info();
+TEST_IN(nor_do_two_of_them_wake_each_other, bed, bed_without_info()) {
   belay_lock_options_t options = quarantine_options();
   contender_t *c[2];
   for (int i = 0; i < 2; i++)
     c[i] = contender_of(bed, guest_of(bed), "door", &options);
   expect_patience(bed, c, 2);
-  bed_close(bed);
 }
 
-TEST(nor_one_in_a_queue) {
-  bed_t *bed = bed_without_info();
+TEST_IN(nor_one_in_a_queue, bed, bed_without_info()) {
   belay_lock_options_t options = quarantine_options();
   options.fair = true;
   contender_t *c = contender_of(bed, guest_of(bed), "door", &options);
   assert_error(try_lock(c), BELAY_EQUARANTINED);
   expect_patience(bed, &c, 1);
-  bed_close(bed);
 }
 
-TEST(nor_one_that_is_granted_by_too_few_replicas) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nor_one_that_is_granted_by_too_few_replicas) {
   belay_lock_options_t options = with_ttl(TTL);
   options.min_replicas = 1;
   options.replica_timeout_ms = 1;
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), BELAY_ENOREPLICAS);
   expect_patience(bed, &c, 1);
-  bed_close(bed);
 }
 
 TEST_BEGIN {

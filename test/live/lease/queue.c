@@ -54,8 +54,7 @@ static belay_lock_options_t patient(void) {
   return options;
 }
 
-TEST(a_client_serves_in_order_and_hands_over) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_client_serves_in_order_and_hands_over) {
   belay_lock_options_t options = patient();
   options.fencing = true;
   options.max_handovers = 1000;
@@ -74,11 +73,9 @@ TEST(a_client_serves_in_order_and_hands_over) {
   assert_true(turns.least_ttl > 25000); /* a whole one each time */
   assert_int_equal(client_stats(bed).commands - commands, MANY + 1);
   assert_int_equal(server_keys(bed->server), 1); /* the counter */
-  bed_close(bed);
 }
 
-TEST(after_so_many_times_others_have_their_turn) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(after_so_many_times_others_have_their_turn) {
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   belay_lock_options_t options = patient();
   options.max_handovers = 4;
@@ -95,11 +92,9 @@ TEST(after_so_many_times_others_have_their_turn) {
   while (turns.order[at] != MANY)
     at++;
   assert_in_range(at, 0, 9); /* after four of ours, or eight if it was slow for once */
-  bed_close(bed);
 }
 
-TEST(without_hand_over_each_release_gives_it_back) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(without_hand_over_each_release_gives_it_back) {
   belay_lock_options_t options = with_ttl(30000);
   options.max_handovers = 0;
   turns_t turns = {.least_ttl = INT64_MAX};
@@ -108,7 +103,6 @@ TEST(without_hand_over_each_release_gives_it_back) {
     ask(bed, bed->client, &turns, i, &options);
   bed_until(bed, turns.count == 10 && all_at_rest(&turns));
   assert_int_equal((uint64_t)server_publications(bed->server) - before, 10);
-  bed_close(bed);
 }
 
 /* ---- others elsewhere ------------------------------------------------------------------------------------------ */

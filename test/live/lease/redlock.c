@@ -107,8 +107,7 @@ static const struct {
              {15, false, 0, 8},
              {16, false, BELAY_EINVAL, 0}};
 
-TEST(how_many_nodes_there_may_be) {
-  bed_t *bed = bed_open_at("unix:///nowhere", NULL);
+TEST_IN(how_many_nodes_there_may_be, bed, bed_open_at("unix:///nowhere", NULL)) {
   belay_client_t *clients[BELAY_NODES_MAX + 1];
   for (unsigned i = 0; i <= BELAY_NODES_MAX; i++) {
     char url[32];
@@ -125,7 +124,6 @@ TEST(how_many_nodes_there_may_be) {
     assert_int_equal(tally_of(c).nodes, sizes[i].n);
     assert_int_equal(tally_of(c).quorum, sizes[i].quorum);
   }
-  bed_close(bed);
 }
 
 /* A client of that bed's which differs from the others in one thing. */
@@ -165,8 +163,7 @@ TEST(what_no_lock_can_be_made_of) {
   bed_close(bed);
 }
 
-TEST(a_node_may_take_a_tenth_of_the_ttl_to_answer) {
-  bed_t *bed = bed_open_at("unix:///nowhere/0", NULL);
+TEST_IN(a_node_may_take_a_tenth_of_the_ttl_to_answer, bed, bed_open_at("unix:///nowhere/0", NULL)) {
   static const struct {
     int64_t ttl_ms, timeout_ms;
     int expected;
@@ -183,7 +180,6 @@ TEST(a_node_may_take_a_tenth_of_the_ttl_to_answer) {
     options.timeout_ms = cases[i].timeout_ms;
     assert_error(make(bed, clients, 3, &options), cases[i].expected);
   }
-  bed_close(bed);
 }
 
 /* ---- the same server twice --------------------------------------------------------------------------------- */

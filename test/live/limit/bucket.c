@@ -9,8 +9,7 @@
 
 /* ---- what it is ------------------------------------------------------------------------------------------ */
 
-TEST(what_is_not_there_is_empty) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_not_there_is_empty) {
   pail_t pail;
   pail_new(&pail, bed, 10, false);
   expect_read(&pail, "tap", 0, 0);
@@ -31,11 +30,9 @@ TEST(what_is_not_there_is_empty) {
   expect_read(&pail, "tap", 10, 5);
   expect_read(&pail, "sink", 0, 0);
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
-TEST(what_is_not_there_is_full) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_not_there_is_full) {
   pail_t pail;
   pail_new(&pail, bed, 10, true);
   expect_read(&pail, "tap", 10, 0);
@@ -49,11 +46,9 @@ TEST(what_is_not_there_is_full) {
   expect_add(&pail, "tap", 9, 2, true, 10, 3);
   assert_null(server_string(bed->server, "GET", KEY, NULL));
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
-TEST(another_index_adds_nothing) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(another_index_adds_nothing) {
   pail_t pail;
   pail_new(&pail, bed, 10, false);
   expect_add(&pail, "tap", 1, 1, false, 0, 0);
@@ -64,11 +59,9 @@ TEST(another_index_adds_nothing) {
   expect_add(&pail, "tap", 1, 4, false, 3, 3);
   expect_add(&pail, "tap", 1, BELAY_BUCKET_INDEX_MAX - 1, false, 3, 3);
   expect_add(&pail, "tap", 1, 3, true, 4, 4);
-  bed_close(bed);
 }
 
-TEST(the_largest_of_all) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_largest_of_all) {
   pail_t pail;
   const int64_t most = BELAY_BUCKET_TOKENS_MAX, last = BELAY_BUCKET_INDEX_MAX;
   pail_new(&pail, bed, most, false);
@@ -81,12 +74,10 @@ TEST(the_largest_of_all) {
   expect_add(&pail, "tap", 1, last - 1, true, 2, last);
   assert_string_equal(server_string(bed->server, "GET", INDEX_KEY, NULL), "9007199254740991");
   expect_add(&pail, "tap", 1, last - 1, false, 2, last); /* and never again */
-  bed_close(bed);
 }
 
 /* It had a larger capacity, or was filled by somebody who thinks so. */
-TEST(more_than_the_capacity_is_full) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(more_than_the_capacity_is_full) {
   pail_t large, small;
   pail_new(&large, bed, 100, false);
   pail_new(&small, bed, 10, false);
@@ -95,11 +86,9 @@ TEST(more_than_the_capacity_is_full) {
   expect_add(&small, "tap", 5, 1, true, 10, 2);
   expect_fetch(&small, "tap", 4, true, 6, 2);
   expect_read(&large, "tap", 6, 2);
-  bed_close(bed);
 }
 
-TEST(delete_forgets_both) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(delete_forgets_both) {
   for (int full = 0; full < 2; full++) {
     pail_t pail;
     int64_t missing = full ? 10 : 0;
@@ -113,13 +102,11 @@ TEST(delete_forgets_both) {
     expect_delete(&pail, "tap", true, missing);
     assert_int_equal(server_keys(bed->server), 0);
   }
-  bed_close(bed);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------ */
 
-TEST(the_keys_have_its_name) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_keys_have_its_name) {
   static const char key[] = {'a', '\0', '{', '}', ':', ':', (char)0xff}, name[] = {':', '\0', 'n'};
   belay_bucket_options_t options = bucket_options(5, false);
   pail_t plain, named;
@@ -145,11 +132,9 @@ TEST(the_keys_have_its_name) {
     assert_string_equal(server_string(bed->server, "GET", indices[i], NULL), "1");
   }
   assert_int_equal(server_keys(bed->server), 4);
-  bed_close(bed);
 }
 
-TEST(the_longest_names) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_longest_names) {
   static char name[128], key[BELAY_BUCKET_KEY_MAX + 1];
   memset(name, '{', sizeof name);
   memset(key, '}', sizeof key - 1);
@@ -161,7 +146,6 @@ TEST(the_longest_names) {
   expect_add(&pail, key, 2, 0, true, 2, 1);
   expect_read(&pail, key, 2, 1);
   expect_delete(&pail, key, true, 0);
-  bed_close(bed);
 }
 
 /* ---- ttls ------------------------------------------------------------------------------------------------ */
@@ -175,8 +159,7 @@ static void set_ttls(bed_t *bed) {
   server_do(bed->server, "PEXPIRE", INDEX_KEY, "55000", NULL);
 }
 
-TEST(what_is_idle_is_forgotten) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_idle_is_forgotten) {
   for (int full = 0; full < 2; full++) {
     belay_bucket_options_t options = bucket_options(10, full);
     options.idle_ms = 100000;
@@ -212,11 +195,9 @@ TEST(what_is_idle_is_forgotten) {
       expect_pttl(bed, KEY, 50000);
     expect_pttl(bed, INDEX_KEY, 200000);
   }
-  bed_close(bed);
 }
 
-TEST(a_full_bucket_that_nobody_uses_goes) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_full_bucket_that_nobody_uses_goes) {
   belay_bucket_options_t options = bucket_options(3, false);
   options.idle_ms = 1000;
   pail_t pail;
@@ -233,12 +214,10 @@ TEST(a_full_bucket_that_nobody_uses_goes) {
     assert_between(left, 0, 300);
   bed_until(bed, server_integer(bed->server, "EXISTS", KEY, NULL) == 0);
   expect_read(&pail, "tap", 0, index);
-  bed_close(bed);
 }
 
 /* As long as it may be sent again. */
-TEST(an_index_outlives_its_filling) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_index_outlives_its_filling) {
   belay_bucket_options_t options = bucket_options(3, false);
   options.idle_ms = options.index_ms = 1000;
   pail_t pail;
@@ -248,7 +227,6 @@ TEST(an_index_outlives_its_filling) {
   assert_error(end_of_dip(&dip), 0);
   assert_between(server_integer(bed->server, "PTTL", INDEX_KEY, NULL), 290000, 303002);
   assert_between(server_integer(bed->server, "PTTL", KEY, NULL), -2, 1000);
-  bed_close(bed);
 }
 
 /* ---- many at a time -------------------------------------------------------------------------------------- */
@@ -263,8 +241,7 @@ static void open_pails(pail_t pails[CLIENTS], bed_t *bed, int64_t capacity) {
   }
 }
 
-TEST(of_many_with_one_index_one_adds) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(of_many_with_one_index_one_adds) {
   pail_t pails[CLIENTS];
   open_pails(pails, bed, 1000000);
   unsigned winners[CLIENTS] = {0};
@@ -292,7 +269,6 @@ TEST(of_many_with_one_index_one_adds) {
     expect_read(&pails[0], "tap", tokens, round + 1);
   }
   print_message("%u, %u, %u, %u won\n", winners[0], winners[1], winners[2], winners[3]);
-  bed_close(bed);
 }
 
 /* What concerns one key keeps its order, however many connections there are. */
@@ -320,8 +296,7 @@ TEST(operations_of_one_key_keep_their_order) {
   bed_close(bed);
 }
 
-TEST(no_more_is_taken_than_is_there) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(no_more_is_taken_than_is_there) {
   enum { TAKERS = 200 };
   static dip_t dips[TAKERS];
   pail_t pails[CLIENTS];
@@ -339,7 +314,6 @@ TEST(no_more_is_taken_than_is_there) {
   assert_int_equal(taken, 100);
   expect_read(&pails[1], "tap", 0, 1);
   assert_int_equal(server_keys(bed->server), 1);
-  bed_close(bed);
 }
 
 /* ---- what is refused ------------------------------------------------------------------------------------- */
@@ -352,8 +326,7 @@ static void expect_no_bucket(bed_t *bed, const belay_bucket_options_t *options,
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-TEST(options_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(options_are_checked) {
   const struct {
     int64_t capacity, idle_ms, index_ms;
     const char *detail;
@@ -394,11 +367,9 @@ TEST(options_are_checked) {
   pail_t pail;
   pail_of(&pail, bed, bed->client, &options);
   expect_add(&pail, "tap", 1, 0, true, 1, 1);
-  bed_close(bed);
 }
 
-TEST(arguments_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(arguments_are_checked) {
   pail_t pail;
   dip_t dip = {0};
   static char key[BELAY_BUCKET_KEY_MAX + 2];
@@ -446,5 +417,4 @@ TEST(arguments_are_checked) {
   r->timeout_ms = 0;
   assert_int_equal(server_keys(bed->server), 0);
   assert_int_equal(client_stats(bed).calls, 0);
-  bed_close(bed);
 }

@@ -17,8 +17,7 @@ static int begin_nth(pail_t *pail, dip_t *dip, int n) {
                   : begin_read(pail, dip, "tap");
 }
 
-TEST(garbage_is_left_alone) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(garbage_is_left_alone) {
   static const char *const keys[] = {KEY, INDEX_KEY};
   static const char *const texts[] = {"many", "-1", "01", "1.5", "", "9007199254740992"};
   pail_t pail;
@@ -43,7 +42,6 @@ TEST(garbage_is_left_alone) {
       expect_add(&pail, "tap", 1, 0, true, 1, 1); /* it is of use again */
       expect_delete(&pail, "tap", true, 0);
     }
-  bed_close(bed);
 }
 
 static const char *detail_of_mismatch;
@@ -52,8 +50,7 @@ static void keep_detail(pail_t *pail) {
   detail_of_mismatch = belay_detail(pail->bed->belay);
 }
 
-TEST(a_mismatch_is_explained) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_mismatch_is_explained) {
   pail_t pail;
   dip_t dip = {0};
   pail_new(&pail, bed, 10, false);
@@ -67,7 +64,6 @@ TEST(a_mismatch_is_explained) {
   assert_error(begin_read(&pail, &dip, "tap"), 0);
   assert_error(end_of_dip(&dip), BELAY_EMISMATCH);
   assert_string_equal(detail_of_mismatch, "belay::bucket::{tap}: its ::index holds no index");
-  bed_close(bed);
 }
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
@@ -203,8 +199,7 @@ TEST(a_read_is_asked_again) {
   wire_close(&wire);
 }
 
-TEST(nothing_was_sent) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nothing_was_sent) {
   pail_t pail;
   pail_new(&pail, bed, 10, false);
   expect_add(&pail, "tap", 5, 0, true, 5, 1);
@@ -215,13 +210,11 @@ TEST(nothing_was_sent) {
     assert_error(begin_nth(&pail, &dip, n), 0);
     assert_error(end_of_dip(&dip), BELAY_EUNREACHABLE);
   }
-  bed_close(bed);
 }
 
 /* ---- requests -------------------------------------------------------------------------------------------- */
 
-TEST(a_request_does_one_thing_at_a_time) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_request_does_one_thing_at_a_time) {
   pail_t pail;
   dip_t dip = {0};
   pail_new(&pail, bed, 10, false);
@@ -237,7 +230,6 @@ TEST(a_request_does_one_thing_at_a_time) {
   assert_error(begin_add(&pail, &dip, "tap", 1, 0), 0);
   assert_error(end_of_dip(&dip), 0);
   assert_true(dip.state.applied);
-  bed_close(bed);
 }
 
 static dip_t chained;
@@ -247,8 +239,7 @@ static void go_on(pail_t *pail) {
     assert_error(begin_add(pail, &chained, "tap", 1, chained.state.index), 0);
 }
 
-TEST(a_request_is_the_callers_again_in_its_callback) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_request_is_the_callers_again_in_its_callback) {
   pail_t pail;
   pail_new(&pail, bed, 10, false);
   chained = (dip_t){0};
@@ -257,13 +248,11 @@ TEST(a_request_is_the_callers_again_in_its_callback) {
   bed_until(bed, chained.ended == 10);
   pail.then = NULL;
   expect_read(&pail, "tap", 10, 10);
-  bed_close(bed);
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
 
-TEST(a_close_cancels_what_is_pending) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_close_cancels_what_is_pending) {
   pail_t pail, other;
   dip_t dips[4] = {0}, its = {0};
   uint64_t objects = client_stats(bed).objects;
@@ -286,7 +275,6 @@ TEST(a_close_cancels_what_is_pending) {
   assert_error(begin_close_pail(&other), 0);
   bed_until(bed, other.closed == 1);
   assert_int_equal(client_stats(bed).objects, objects);
-  bed_close(bed);
 }
 
 typedef enum what { BUCKET, CLIENT, BELAY, WHATS } what_t;
@@ -333,8 +321,7 @@ TEST(every_callback_may_end_everything) {
       play(n, what);
 }
 
-TEST(a_client_that_closes_closes_its_buckets) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_client_that_closes_closes_its_buckets) {
   pail_t pail, idle;
   dip_t dip = {0};
   pail_new(&pail, bed, 10, false);
@@ -348,7 +335,6 @@ TEST(a_client_that_closes_closes_its_buckets) {
   assert_error(end_of_dip(&dip), BELAY_ECANCELED);
   bed_until(bed, bed->client_closed == 1);
   server_resume(bed->server);
-  bed_close(bed);
 }
 
 /* What belongs to a bucket: it ends some time after it was told to, or at once. */
@@ -366,8 +352,7 @@ static void close_child(belay__child_t *child) {
     belay__handle_detach((belay__handle_t *)p->bucket, child);
 }
 
-TEST(a_bucket_goes_after_its_children) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_bucket_goes_after_its_children) {
   for (int how = 0; how < 2; how++) { /* it is closed; the client is */
     pail_t pail;
     pail_new(&pail, bed, 10, false);
@@ -391,5 +376,4 @@ TEST(a_bucket_goes_after_its_children) {
     assert_int_equal(pail.closed, 0); /* not inside */
     bed_until(bed, how == 0 ? pail.closed == 1 : bed->client_closed == 1);
   }
-  bed_close(bed);
 }

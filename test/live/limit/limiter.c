@@ -6,8 +6,7 @@
 #define T0 INT64_C(1700000000000000)
 
 /* A bucket of 5 that gets one a second; times in tenths of a second. */
-TEST(the_classic_vectors) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_classic_vectors) {
   static const struct {
     int64_t at, cost;
     belay_verdict_t verdict;
@@ -30,7 +29,6 @@ TEST(the_classic_vectors) {
     assert_result(take(bed, limiter, "k", rows[i].cost), rows[i].verdict, rows[i].remaining, retry,
                   rows[i].reset * S / 10);
   }
-  bed_close(bed);
 }
 
 /* Compared as text, 10 is less than 9. */
@@ -297,8 +295,7 @@ static void expect_key(bed_t *bed, const char *name) {
     fail_msg("there is no key %s", name);
 }
 
-TEST(keys_are_what_they_seem) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(keys_are_what_they_seem) {
   static const struct {
     const char *key;
     size_t len;
@@ -332,7 +329,6 @@ TEST(keys_are_what_they_seem) {
                        ->verdict,
                    BELAY_ALLOWED);
   assert_int_equal(server_keys(bed->server), N + 1);
-  bed_close(bed);
 }
 
 static belay_client_t *connect_in(bed_t *bed, const char *wide, const char *narrow) {
@@ -372,8 +368,7 @@ BED_TEST(names_and_namespaces) {
 
 /* ---- waiting --------------------------------------------------------------------------------------------- */
 
-TEST(who_waits_is_called_when_the_token_is_there) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_waits_is_called_when_the_token_is_there) {
   belay_limit_t limit = bucket_limit(10, SECOND, 2);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
   ask_t asks[5] = {0};
@@ -396,11 +391,9 @@ TEST(who_waits_is_called_when_the_token_is_there) {
   assert_result(
       answer(&ask, belay_limiter_wait(limiter, asked(bed, &ask), "rare", 4, 3, SECOND, on_answer)),
       BELAY_NEVER, -1, -1, -1);
-  bed_close(bed);
 }
 
-TEST(a_canceled_wait_gives_back) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_canceled_wait_gives_back) {
   belay_limit_t limit = bucket_limit(1, 10 * SECOND, 2);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
   assert_result(take(bed, limiter, "k", 2), BELAY_ALLOWED, 0, 0, -2);
@@ -425,5 +418,4 @@ TEST(a_canceled_wait_gives_back) {
     reset = peek(bed, limiter, "k")->reset_after_us;
     assert_true(reset > 10 * SECOND && reset <= 20 * SECOND);
   }
-  bed_close(bed);
 }

@@ -126,8 +126,7 @@ BED_TEST(options_out_of_range) {
   belay_limiter_options_init(NULL);
 }
 
-TEST(calls_that_are_refused) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(calls_that_are_refused) {
   static char key[BELAY_LIMITER_KEY_MAX + 1];
   belay_limit_t limits[2] = {bucket_limit(1, S, 5), {.kind = F, .count = 5, .period_us = S}};
   belay_limiter_t *l = limiter_new(bed, limits, 1), *windows = limiter_new(bed, limits, 2);
@@ -183,7 +182,6 @@ TEST(calls_that_are_refused) {
   belay_limiter_stats_t stats;
   belay_limiter_stats(l, &stats);
   assert_int_equal(stats.asked, 1);
-  bed_close(bed);
 }
 
 /* ---- servers that answer nonsense ------------------------------------------------------------------------ */

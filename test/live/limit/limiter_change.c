@@ -147,8 +147,7 @@ BED_TEST(windows_are_matched_by_their_place) {
   assert_int_equal(peek(bed, limiter, "k")->remaining, 86);
 }
 
-TEST(a_log_with_another_count_or_period) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_log_with_another_count_or_period) {
   belay_limit_t limit = {.kind = BELAY_LIMIT_LOG, .count = 10, .period_us = 10 * S};
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
   for (int i = 0; i < 8; i++) {
@@ -176,7 +175,6 @@ TEST(a_log_with_another_count_or_period) {
       answer(&ask, belay_limiter_take(other, asked(bed, &ask), "k", 1, 1, on_answer))->cause,
       BELAY_EWRONGTYPE);
   assert_true(print_of(bed->server, KEY) == print);
-  bed_close(bed);
 }
 
 /* Each converts what the other has written, for ever: nothing is forgotten, and nobody is locked out. */
@@ -194,8 +192,7 @@ BED_TEST(two_processes_that_disagree) {
   assert_between(admitted, 14, 17);
 }
 
-TEST(a_change_while_a_request_is_pending) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_change_while_a_request_is_pending) {
   belay_limit_t limits[4] = {bucket_limit(1, S, 10), bucket_limit(2, S, 20), bucket_limit(3, S, 30),
                              bucket_limit(4, S, 5)};
   belay_limiter_t *limiter = limiter_new(bed, limits, 1);
@@ -213,12 +210,10 @@ TEST(a_change_while_a_request_is_pending) {
   assert_error(belay_limiter_reconfigure(limiter, limits, 1), 0);
   assert_error(belay_limiter_close(limiter, NULL), 0);
   assert_error(answer(&asks[0], 0)->cause, BELAY_ECANCELED);
-  bed_close(bed);
 }
 
 /* While nothing limits, nobody is asked; what was taken before is still there, and can be forgotten. */
-TEST(infinite_for_a_while) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(infinite_for_a_while) {
   belay_limit_t limit = bucket_limit(1, S, 10);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
   limiter_at(limiter, T0);
@@ -234,5 +229,4 @@ TEST(infinite_for_a_while) {
   assert_non_null(strstr(belay_detail(bed->belay), "infinite"));
   assert_int_equal(reset(bed, limiter, "k")->verdict, BELAY_ALLOWED);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }

@@ -10,8 +10,7 @@ static belay_limiter_t *remembering(bed_t *bed, const belay_limit_t *limits, siz
   return limiter_with(bed, bed->client, &options);
 }
 
-TEST(a_denial_is_remembered) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_denial_is_remembered) {
   belay_limit_t limit = bucket_limit(1, 400 * MILLI, 3);
   belay_limiter_t *limiter = remembering(bed, &limit, 1);
   belay_limiter_result_t result;
@@ -41,12 +40,10 @@ TEST(a_denial_is_remembered) {
   assert_int_equal(try_take(bed, limiter, "k", 2, &result), BELAY_EAGAIN);
   assert_int_equal(limiter_stats(limiter).denied_keys, 0);
   assert_said(take(bed, limiter, "k", 2), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
-  bed_close(bed);
 }
 
 /* What it costs to remember: next to nothing is admitted later than it could have been. */
-TEST(nobody_is_denied_for_too_long) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nobody_is_denied_for_too_long) {
   belay_limit_t limit = bucket_limit(100, S, 5);
   belay_limiter_t *limiter = remembering(bed, &limit, 1);
   belay_limiter_result_t result;
@@ -63,7 +60,6 @@ TEST(nobody_is_denied_for_too_long) {
   assert_in_range(admitted, 60, 6 + (clock_since_ms(began) + 9) / 10);
   assert_true(limiter_stats(limiter).asked <= 3 * admitted + 3);
   assert_true(tried > 100 * admitted);
-  bed_close(bed);
 }
 
 /* Full; and then denied once, so that it is remembered. */
@@ -76,8 +72,7 @@ static belay_receipt_t fill(bed_t *bed, belay_limiter_t *limiter, int64_t cost) 
   return receipt;
 }
 
-TEST(what_gives_back_makes_it_forget) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_gives_back_makes_it_forget) {
   static const belay_limit_t limits[] = {
       {.kind = BELAY_LIMIT_BUCKET, .count = 4, .period_us = 3600 * S},
       {.kind = BELAY_LIMIT_LOG, .count = 4, .period_us = 3600 * S},
@@ -108,12 +103,10 @@ TEST(what_gives_back_makes_it_forget) {
     assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
     close_limiter(bed, limiter);
   }
-  bed_close(bed);
 }
 
 /* The denial and what makes it untrue are on their way together. */
-TEST(denials_in_flight_are_forgotten) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(denials_in_flight_are_forgotten) {
   belay_limit_t limit = bucket_limit(4, 3600 * S, 4);
   belay_limiter_t *limiter = remembering(bed, &limit, 1);
   ask_t denied = {0}, reset = {0};
@@ -127,12 +120,10 @@ TEST(denials_in_flight_are_forgotten) {
   assert_error(belay_limiter_reconfigure(limiter, &limit, 1), 0);
   assert_said(answer(&denied, 0), BELAY_DENIED, BELAY_SOURCE_SERVER);
   assert_int_equal(limiter_stats(limiter).denied_keys, 0);
-  bed_close(bed);
 }
 
 /* The window that was in the way is told again; keys are told apart byte by byte, also those that are escaped. */
-TEST(what_is_remembered) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_remembered) {
   belay_limit_t limits[] = {{.kind = BELAY_LIMIT_FIXED, .count = 5, .period_us = 60 * S},
                             {.kind = BELAY_LIMIT_SLIDING, .count = 2, .period_us = 3600 * S}};
   belay_limiter_t *limiter = remembering(bed, limits, 2);
@@ -148,12 +139,10 @@ TEST(what_is_remembered) {
     assert_false(result.banned);
   }
   assert_int_equal(limiter_stats(limiter).denied_keys, 7);
-  bed_close(bed);
 }
 
 /* No more than was said; who would be admitted first is forgotten first. */
-TEST(the_bound_of_what_is_remembered) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_bound_of_what_is_remembered) {
   belay_limit_t limit = bucket_limit(10, 1000 * S, 10);
   belay_limiter_options_t options = limiter_options(&limit, 1);
   options.max_denied = 3;
@@ -169,11 +158,9 @@ TEST(the_bound_of_what_is_remembered) {
   assert_int_equal(try_take(bed, limiter, "b", 7, &result), 0);
   assert_int_equal(try_take(bed, limiter, "c", 6, &result), BELAY_EAGAIN);
   assert_int_equal(try_take(bed, limiter, "h", 1, &result), 0);
-  bed_close(bed);
 }
 
-TEST(what_the_policy_says_alone) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_the_policy_says_alone) {
   belay_limit_t limit = bucket_limit(5, S, 5);
   belay_limit_t infinite = {.kind = BELAY_LIMIT_BUCKET, .count = BELAY_INFINITE};
   belay_limiter_t *limiter = remembering(bed, &limit, 1);
@@ -197,12 +184,10 @@ TEST(what_the_policy_says_alone) {
   assert_string_equal(belay_detail(bed->belay), "result: NULL");
   assert_error(belay_limiter_close(limiter, NULL), 0);
   assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_ECLOSING);
-  bed_close(bed);
 }
 
 /* A million answers from memory, and not one allocation. */
-TEST(a_try_allocates_nothing) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_try_allocates_nothing) {
   belay_limit_t limit = bucket_limit(2000000, 3600 * S, 2000000);
   belay_limiter_options_t options = limiter_options(&limit, 1);
   options.max_denied = 10;
@@ -223,5 +208,4 @@ TEST(a_try_allocates_nothing) {
   assert_int_equal(bed->allocations, before);
   assert_int_equal(limiter_stats(limiter).from_slices, 300001);
   assert_int_equal(limiter_stats(limiter).denials, 300000);
-  bed_close(bed);
 }

@@ -348,8 +348,7 @@ static void set_bytes(bed_t *bed, const char *key, char byte, size_t len) {
   assert_int_equal(server_ask_words(bed->server, &words)->type, RESP_STATUS);
 }
 
-TEST(what_is_not_ours_is_left_alone) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_not_ours_is_left_alone) {
   server_t *server = bed->server;
   belay_limit_t limit = bucket_limit(1, S, 5), exact = {BELAY_LIMIT_LOG, 5, S, 0, false};
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1), *log = limiter_new(bed, &exact, 1);
@@ -385,12 +384,10 @@ TEST(what_is_not_ours_is_left_alone) {
   ask_t ask = {0}; /* but it may be reset */
   answer(&ask, belay_limiter_reset(limiter, asked(bed, &ask), "k", 1, on_answer));
   assert_int_equal(server_keys(server), 0);
-  bed_close(bed);
 }
 
 /* By the server's own clock. */
-TEST(every_key_has_a_ttl) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(every_key_has_a_ttl) {
   belay_limit_t limits[3] = {bucket_limit(1, 3600 * S, 5), bucket_limit(1, 60 * S, 20)};
   limits[2] = (belay_limit_t){.kind = BELAY_LIMIT_LOG, .count = 5, .period_us = 3600 * S};
   for (size_t i = 0; i < 6; i++) {
@@ -420,7 +417,6 @@ TEST(every_key_has_a_ttl) {
                    owed_ms + 2000 * slow());
   }
   expect_ttl_on_every_key(bed->server);
-  bed_close(bed);
 }
 
 TEST_BEGIN {

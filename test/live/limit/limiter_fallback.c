@@ -46,8 +46,7 @@ static bool is_away(int status) {
   return status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE;
 }
 
-TEST(what_is_answered) {
-  bed_t *bed = bed_that_times_out();
+TEST_IN(what_is_answered, bed, bed_that_times_out()) {
   static const struct {
     belay_away_t away;
     belay_verdict_t verdict;
@@ -92,7 +91,6 @@ TEST(what_is_answered) {
     for (int i = 1; i < 4; i++)
       limiters[i]->stats.away = (uint64_t)how + 1;
   }
-  bed_close(bed);
 }
 
 /* Begins n takes, none of which the server is asked for. */
@@ -186,8 +184,7 @@ static unsigned admitted_of(bed_t *bed, belay_limiter_t *limiter, const char *ke
   return admitted;
 }
 
-TEST(the_local_limit_of_each_kind) {
-  bed_t *bed = bed_without_server();
+TEST_IN(the_local_limit_of_each_kind, bed, bed_without_server()) {
   static const struct {
     belay_limit_t limits[2];
     size_t n;
@@ -231,7 +228,6 @@ TEST(the_local_limit_of_each_kind) {
     assert_int_equal(result->retry_after_us, -1);
     close_limiter(bed, limiter);
   }
-  bed_close(bed);
 }
 
 /* retry_after says it to the microsecond; as much as a tenth of the rate is admitted, and no more. */
@@ -293,8 +289,7 @@ TEST_IN(the_bound_of_local_buckets, bed, bed_without_server()) {
 /* ---- with what is known -------------------------------------------------------------------------------- */
 
 /* What is remembered, or was leased, is known also while the server is away. */
-TEST(what_is_known_is_answered) {
-  bed_t *bed = bed_that_times_out();
+TEST_IN(what_is_known_is_answered, bed, bed_that_times_out()) {
   belay_limit_t limit = bucket_limit(20, 3600 * S, 20);
   belay_limiter_options_t options = limiter_options(&limit, 1);
   options.max_denied = 10;
@@ -320,7 +315,6 @@ TEST(what_is_known_is_answered) {
   assert_int_equal(limiter_stats(limiter).asked, before);
   server_resume(bed->server);
   until_said(bed, limiter, BELAY_SOURCE_SLICE);
-  bed_close(bed);
 }
 
 static belay_limiter_t *to_close;

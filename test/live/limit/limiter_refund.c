@@ -43,8 +43,7 @@ static int64_t returned(bed_t *bed, belay_limiter_t *limiter, belay_receipt_t *r
   return (int64_t)exactly_returned(bed, limiter, receipt, tokens);
 }
 
-TEST(at_once_it_is_as_if_it_had_not_been) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(at_once_it_is_as_if_it_had_not_been) {
   for (size_t i = 0; i <= ALL; i++) {
     belay_limiter_t *limiter = make(bed, i);
     belay_receipt_t receipt = taken(bed, limiter, "k", 3);
@@ -58,11 +57,9 @@ TEST(at_once_it_is_as_if_it_had_not_been) {
     assert_true(print_of(bed->server, KEY) == print);
     drop(limiter);
   }
-  bed_close(bed);
 }
 
-TEST(a_receipt_is_good_for_one_refund) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_receipt_is_good_for_one_refund) {
   for (size_t i = 0; i <= ALL; i++) {
     belay_limiter_t *limiter = make(bed, i);
     belay_receipt_t receipt = taken(bed, limiter, "k", 4);
@@ -87,13 +84,11 @@ TEST(a_receipt_is_good_for_one_refund) {
     assert_string_equal(belay_detail(bed->belay), "tokens: not from 1 to 1");
     drop(limiter);
   }
-  bed_close(bed);
 }
 
 /* What is told is what the key owes less: a token that was taken a moment ago comes back but for
  * what has leaked. */
-TEST(what_is_told_is_what_was_returned) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_told_is_what_was_returned) {
   belay_limiter_t *limiter = make(bed, 0);
   for (int64_t ms = 0; ms < 1000; ms += 37) {
     server_do(bed->server, "FLUSHALL", NULL);
@@ -107,11 +102,9 @@ TEST(what_is_told_is_what_was_returned) {
     assert_true(back > 0.999 - (double)ms / 1000 && back < 1.001 - (double)ms / 1000);
   }
   drop(limiter);
-  bed_close(bed);
 }
 
-TEST(what_has_leaked_is_gone) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_has_leaked_is_gone) {
   belay_limiter_t *limiter = make(bed, 0);
   belay_receipt_t first = taken(bed, limiter, "k", 3);
   limiter_at(limiter, T0 + 3 * S + S / 2);
@@ -124,12 +117,10 @@ TEST(what_has_leaked_is_gone) {
   assert_int_equal(returned(bed, limiter, &second, 2), 0);
   assert_int_equal(peek(bed, limiter, "k")->remaining, 0);
   drop(limiter);
-  bed_close(bed);
 }
 
 /* Whatever the order: what is given back was never more than what a key would owe without those takes. */
-TEST(no_order_gives_too_much) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(no_order_gives_too_much) {
   belay_limit_t limit = bucket_limit(1, S, 20);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
   unsigned seed = 7;
@@ -165,11 +156,9 @@ TEST(no_order_gives_too_much) {
       now += rand_r(&seed) % (S / 4);
     }
   }
-  bed_close(bed);
 }
 
-TEST(last_in_first_out_is_exact) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(last_in_first_out_is_exact) {
   belay_limit_t limit = bucket_limit(1, S, 20);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
   belay_receipt_t receipt[5];
@@ -181,11 +170,9 @@ TEST(last_in_first_out_is_exact) {
     assert_int_equal(returned(bed, limiter, &receipt[i], i + 1), i == 0 ? 0 : i + 1);
     assert_int_equal(peek(bed, limiter, "k")->reset_after_us, i * (i + 1) / 2 * S - (i > 0) * S);
   }
-  bed_close(bed);
 }
 
-TEST(a_refund_in_a_window) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_refund_in_a_window) {
   static const int64_t next[] = {0, 0, 0, 3, 0, 0}; /* what it is worth in the one that follows */
   for (size_t i = 1; i < ALL; i++) {
     belay_limiter_t *limiter = make(bed, i);
@@ -208,22 +195,18 @@ TEST(a_refund_in_a_window) {
     assert_int_equal(returned(bed, limiter, &three, 3), next[i]);
     drop(limiter);
   }
-  bed_close(bed);
 }
 
-TEST(several_windows_say_the_least) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(several_windows_say_the_least) {
   belay_limiter_t *limiter = make(bed, ALL);
   belay_receipt_t receipt = taken(bed, limiter, "k", 4);
   limiter_at(limiter, T0 + 4 * S); /* a token has leaked from the bucket, none from the windows */
   assert_int_equal(returned(bed, limiter, &receipt, 4), 3);
   assert_int_equal(peek(bed, limiter, "k")->remaining, 5);
   drop(limiter);
-  bed_close(bed);
 }
 
-TEST(a_reset_voids_what_was_before) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_reset_voids_what_was_before) {
   for (size_t i = 0; i <= ALL; i++) {
     belay_limiter_t *limiter = make(bed, i);
     belay_receipt_t receipt = taken(bed, limiter, "k", 3);
@@ -234,11 +217,9 @@ TEST(a_reset_voids_what_was_before) {
     assert_int_equal(peek(bed, limiter, "k")->remaining, 0);
     drop(limiter);
   }
-  bed_close(bed);
 }
 
-TEST(another_policy_voids_what_was_before) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(another_policy_voids_what_was_before) {
   for (size_t i = 0; i < ALL - 1; i++) {
     belay_limiter_t *limiter = make(bed, i);
     belay_receipt_t first = taken(bed, limiter, "k", 2), second = taken(bed, limiter, "k", 2);
@@ -256,12 +237,10 @@ TEST(another_policy_voids_what_was_before) {
     assert_int_equal(returned(bed, limiter, &third, 1), 1);
     drop(limiter);
   }
-  bed_close(bed);
 }
 
 /* Later penalties were built upon nothing: what is overdrawn stays so. */
-TEST(a_refund_of_who_is_banned_or_overdrawn) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_refund_of_who_is_banned_or_overdrawn) {
   for (size_t i = 0; i <= ALL; i++) {
     belay_limiter_t *limiter = make(bed, i);
     belay_receipt_t receipt = taken(bed, limiter, "k", 3);
@@ -276,12 +255,10 @@ TEST(a_refund_of_who_is_banned_or_overdrawn) {
     assert_true(peek(bed, limiter, "k")->remaining <= 1);
     drop(limiter);
   }
-  bed_close(bed);
 }
 
 /* Each of them leaves its cost in what later refunds are measured by, up to 2^53: then they give nothing. */
-TEST(refunds_out_of_order_for_ever) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(refunds_out_of_order_for_ever) {
   int64_t half = INT64_C(1) << 51;
   belay_limit_t limit = bucket_limit(1, 1, 2 * half);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
@@ -300,13 +277,11 @@ TEST(refunds_out_of_order_for_ever) {
   limiter_at(limiter, T0 + half); /* what is really owed leaks, and no more */
   assert_result(take(bed, limiter, "k", half), BELAY_ALLOWED, 0, 0, 2 * half);
   assert_int_equal(client_stats(bed).drops, 0);
-  bed_close(bed);
 }
 
 /* Requests that overlap and are refunded when they end: each gives back all of it, however many there were, and nothing is
  * kept for longer than something is owed. */
-TEST(refunds_of_requests_that_overlap) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(refunds_of_requests_that_overlap) {
   belay_limit_t limits[2] = {bucket_limit(1, S, 5), bucket_limit(1, 2 * S, 5)};
   for (size_t n = 1; n <= 2; n++) {
     server_do(bed->server, "FLUSHALL", NULL);
@@ -325,5 +300,4 @@ TEST(refunds_of_requests_that_overlap) {
     assert_int_equal(returned(bed, limiter, &receipt, 2), 2);
     drop(limiter);
   }
-  bed_close(bed);
 }

@@ -58,8 +58,7 @@ BED_TEST(of_several_buckets_the_longest_counts) {
   assert_true(print_of(bed->server, KEY) == print);
 }
 
-TEST(it_is_given_back_once) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_is_given_back_once) {
   belay_limiter_t *l = at_start(bed, 2), *other = at_start(bed, 2);
   belay_reservation_t first = reserve(bed, l, "k", 2, 0)->reservation;
   belay_reservation_t last = reserve(bed, l, "k", 2, DAY)->reservation;
@@ -77,11 +76,9 @@ TEST(it_is_given_back_once) {
   assert_int_equal(unreserve(bed, l, "k", &unheard)->returned, 0);
   assert_int_equal(unreserve(bed, l, "j", &last)->returned, 0); /* of another key */
   assert_int_equal(owed(bed, l), S);
-  bed_close(bed);
 }
 
-TEST(what_others_have_built_upon_stays) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_others_have_built_upon_stays) {
   belay_limiter_t *l = at_start(bed, 5);
   (void)taken(bed, l, "k", 5);
   belay_reservation_t three = reserve(bed, l, "k", 3, DAY)->reservation;
@@ -90,11 +87,9 @@ TEST(what_others_have_built_upon_stays) {
   assert_int_equal(owed(bed, l),
                    7 * S); /* who comes now waits for the one that was built upon it */
   assert_int_equal(wait_of(reserve(bed, l, "k", 1, DAY)), 3 * S);
-  bed_close(bed);
 }
 
-TEST(a_reset_or_a_change_voids_it) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_reset_or_a_change_voids_it) {
   belay_limiter_t *l = at_start(bed, 2);
   belay_reservation_t before = reserve(bed, l, "k", 2, DAY)->reservation;
   (void)reset(bed, l, "k");
@@ -105,12 +100,10 @@ TEST(a_reset_or_a_change_voids_it) {
   assert_error(belay_limiter_reconfigure(l, &limit, 1), 0);
   assert_int_equal(unreserve(bed, l, "k", &after)->returned, 0);
   assert_int_equal(owed(bed, l), 4 * S);
-  bed_close(bed);
 }
 
 /* Whatever is reserved, taken and given back: those who act keep the bound of the policy. */
-TEST(who_acts_keeps_the_bound) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_acts_keeps_the_bound) {
   enum { N = 60, BURST = 6 };
   belay_limiter_t *l = at_start(bed, BURST);
   unsigned seed = 5;
@@ -142,7 +135,6 @@ TEST(who_acts_keeps_the_bound) {
           fail_msg("%lld in %lld us", (long long)sum, (long long)(at[j] - at[i]));
       }
   }
-  bed_close(bed);
 }
 
 /* The answer is lost, and it is asked again: the reservation is the same one, and counts once. */
@@ -219,8 +211,7 @@ BED_TEST(waits_are_fair) {
   assert_int_equal(stats.waiting, 0);
 }
 
-TEST(so_many_may_wait_and_no_more) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(so_many_may_wait_and_no_more) {
   belay_limit_t limit = bucket_limit(1, 3600 * SECOND, 1);
   belay_limiter_options_t options = limiter_options(&limit, 1);
   for (uint32_t most = 0; most < 3; most++) {
@@ -248,5 +239,4 @@ TEST(so_many_may_wait_and_no_more) {
     for (size_t i = 0; i < 4; i++)
       bed_until(bed, asks[i].ended == asks[i].begun);
   }
-  bed_close(bed);
 }

@@ -41,8 +41,7 @@ static size_t limits_of(size_t kind) {
   return kind == 5 ? 2 : 1;
 }
 
-TEST(a_slice_serves_and_goes_back) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_slice_serves_and_goes_back) {
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     server_do(bed->server, "FLUSHALL", NULL);
     belay_limiter_t *limiter = leasing_limiter(bed, kinds[k], limits_of(k), 8, 60000);
@@ -65,7 +64,6 @@ TEST(a_slice_serves_and_goes_back) {
     assert_in_range(left(bed, other), 7, 8); /* a bucket's units are finer */
     close_limiter(bed, other);
   }
-  bed_close(bed);
 }
 
 BED_TEST(it_goes_back_when_it_is_idle) {
@@ -84,8 +82,7 @@ BED_TEST(it_goes_back_when_it_is_idle) {
 }
 
 /* What is in flight when it is closed goes back too; what was not sent is not. */
-TEST(a_close_while_it_is_fetched) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_close_while_it_is_fetched) {
   belay_limiter_t *other = limiter_new(bed, kinds[1], 1);
   for (int how = 0; how < 3; how++) {
     belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
@@ -108,7 +105,6 @@ TEST(a_close_while_it_is_fetched) {
     assert_error(answer(&ask, 0)->cause, BELAY_ECANCELED);
     assert_int_equal(left(bed, other), 20);
   }
-  bed_close(bed);
 }
 
 BED_TEST(a_client_that_closes_gives_back) {
@@ -282,8 +278,7 @@ BED_TEST(who_waits_and_is_canceled) {
 }
 
 /* Its own time, not the fetch's. */
-TEST(who_waits_has_a_deadline) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_waits_has_a_deadline) {
   belay_limiter_t *limiter = leasing_limiter(bed, kinds[1], 1, 5, 60000);
   ask_t ask = {0}, patient = {0};
   ask.request.timeout_ms = 50;
@@ -305,7 +300,6 @@ TEST(who_waits_has_a_deadline) {
   assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_EAGAIN);
   server_resume(bed->server);
   assert_said(answer(&patient, 0), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
-  bed_close(bed);
 }
 
 /* ---- time ---------------------------------------------------------------------------------------------- */
@@ -443,8 +437,7 @@ static void hammer(bed_t *bed, worker_t *worker) {
 
 /* Two clients, each with slices of the same bucket, as fast as they can: no interval has more than the policy admits in
  * it and slice_ms; and nearly all that it admits is used. */
-TEST(two_clients_and_the_bound) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(two_clients_and_the_bound) {
   belay_limit_t limit = bucket_limit(1000, S, 50);
   belay_limiter_options_t options = leasing(&limit, 1, 25, 100);
   options.max_denied = 10;
@@ -487,12 +480,10 @@ TEST(two_clients_and_the_bound) {
   assert_true(workers[0].slices > 0 && workers[1].slices > 0);
   bed_until(bed, workers[0].ask.begun == workers[0].ask.ended &&
                      workers[1].ask.begun == workers[1].ask.ended);
-  bed_close(bed);
 }
 
 /* Little by little: it is fetched ahead, so that nobody waits; and never more is away than a slice. */
-TEST(it_is_filled_before_it_is_empty) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_is_filled_before_it_is_empty) {
   belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 10000, .period_us = HOUR};
   belay_limiter_t *limiter = leasing_limiter(bed, &limit, 1, 16, 60000);
   belay_limiter_t *other = limiter_new(bed, &limit, 1);
@@ -512,12 +503,10 @@ TEST(it_is_filled_before_it_is_empty) {
   for (int i = 0; i < 10; i++) /* one at a time */
     (void)try_take(bed, limiter, "k", 16, &result);
   assert_true(limiter_stats(limiter).asked <= before + 1);
-  bed_close(bed);
 }
 
 /* Nothing is fetched ahead from a server that has said that it has no more. */
-TEST(what_there_is_no_more_of) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_there_is_no_more_of) {
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     server_do(bed->server, "FLUSHALL", NULL);
     belay_limiter_t *limiter = leasing_limiter(bed, kinds[k], limits_of(k), 8, 60000);
@@ -533,13 +522,11 @@ TEST(what_there_is_no_more_of) {
     assert_int_equal(limiter_stats(limiter).asked, before);
     close_limiter(bed, limiter);
   }
-  bed_close(bed);
 }
 
 /* ---- what makes it void -------------------------------------------------------------------------------- */
 
-TEST(a_ban_and_a_reset_take_it_away) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_ban_and_a_reset_take_it_away) {
   belay_limiter_t *limiter = leasing_limiter(bed, kinds[1], 1, 8, 60000);
   belay_limiter_t *other = limiter_new(bed, kinds[1], 1);
   belay_limiter_result_t result;
@@ -563,11 +550,9 @@ TEST(a_ban_and_a_reset_take_it_away) {
   bed_settle(bed);
   assert_int_equal(left(bed, other), 20);
   assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_EAGAIN);
-  bed_close(bed);
 }
 
-TEST(another_policy_takes_it_away) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(another_policy_takes_it_away) {
   belay_limiter_t *limiter = leasing_limiter(bed, kinds[1], 1, 8, 60000);
   belay_limiter_result_t result;
   assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
@@ -603,5 +588,4 @@ TEST(another_policy_takes_it_away) {
   bed_until(bed, told == 3);
   for (unsigned i = 0; i < 3; i++)
     assert_said(&crowd[i].result, BELAY_ALLOWED, BELAY_SOURCE_POLICY);
-  bed_close(bed);
 }

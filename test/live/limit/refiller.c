@@ -92,8 +92,7 @@ TEST(a_vacancy_wakes_who_waits) {
 }
 
 /* All five are elected, and each fills when it can. */
-TEST(a_bucket_is_filled_once_in_a_period) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_bucket_is_filled_once_in_a_period) {
   enum { PERIOD = 40, RUN = 500 };
   belay_bucket_options_t bucket = bucket_options(CAPACITY, false);
   pail_t pail[MEMBERS];
@@ -117,7 +116,6 @@ TEST(a_bucket_is_filled_once_in_a_period) {
   bed_settle(bed);
   assert_int_equal(number_at(bed->server, "belay::bucket::{a}"), 2 * filled(bed, "a"));
   assert_int_equal(number_at(bed->server, "belay::bucket::{b}"), 3 * filled(bed, "b"));
-  bed_close(bed);
 }
 
 /* ---- processes ------------------------------------------------------------------------------------------- */
@@ -278,8 +276,7 @@ static void expect_none(pail_t *pail, const belay_refiller_options_t *options, c
   assert_string_equal(belay_detail(pail->bed->belay), detail);
 }
 
-TEST(options_are_checked) {
-  bed_t *bed = bed_open_at("unix:///nowhere", NULL);
+TEST_IN(options_are_checked, bed, bed_open_at("unix:///nowhere", NULL)) {
   pail_t pail;
   pail_new(&pail, bed, 10, false);
   const belay_refiller_options_t good = refiller_options("me", 3, 1000);
@@ -330,12 +327,11 @@ TEST(options_are_checked) {
   assert_error(belay_refiller_new(pail.bucket, &good, NULL), BELAY_EINVAL);
   assert_error(begin_close_pail(&pail), 0);
   assert_error(belay_refiller_new(pail.bucket, &good, &out), BELAY_ECLOSING);
+  bed_until(bed, pail.closed == 1);
   belay_refiller_options_init(NULL);
-  bed_close(bed);
 }
 
-TEST(arguments_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(arguments_are_checked) {
   static char key[BELAY_BUCKET_KEY_MAX + 2];
   memset(key, 'k', sizeof key - 1);
   pail_t pail;
@@ -373,7 +369,6 @@ TEST(arguments_are_checked) {
   belay_refiller_stats_t stats = {.keys = 1};
   belay_refiller_stats(NULL, &stats);
   assert_int_equal(stats.keys, 0);
-  bed_close(bed);
 }
 
 TEST_ROLE(member, "--member") {

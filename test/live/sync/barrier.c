@@ -15,8 +15,7 @@ static void expect_ttls(bed_t *bed) {
 
 /* ---- passing --------------------------------------------------------------------------------------------- */
 
-TEST(all_pass_when_all_have_come) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(all_pass_when_all_have_come) {
   enum { N = 5, GENERATIONS = 20 };
   party_t p[N];
   for (int i = 0; i < N; i++)
@@ -38,22 +37,18 @@ TEST(all_pass_when_all_have_come) {
     assert_int_equal(there(bed), 0);
   }
   expect_ttls(bed);
-  bed_close(bed);
 }
 
-TEST(one_party_is_enough_for_a_barrier_of_one) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(one_party_is_enough_for_a_barrier_of_one) {
   party_t p;
   party_new(&p, bed, 1);
   for (unsigned g = 1; g <= 3; g++) {
     assert_error(barrier_wait_for(&p, 0), 0);
     assert_int_equal(p.generation, g);
   }
-  bed_close(bed);
 }
 
-TEST(more_than_it_opens_for_wait_for_the_next) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(more_than_it_opens_for_wait_for_the_next) {
   enum { N = 7, COUNT = 3 };
   party_t p[N];
   unsigned passed[4] = {0};
@@ -71,11 +66,9 @@ TEST(more_than_it_opens_for_wait_for_the_next) {
   assert_int_equal(passed[2], COUNT);
   assert_int_equal(passed[0], N - 2 * COUNT);
   assert_int_equal(there(bed), 0);
-  bed_close(bed);
 }
 
-TEST(who_waits_is_told) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_waits_is_told) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_latch_options_t options = barrier_options(2);
   options.retry_min_ms = options.retry_max_ms = 60000;
@@ -89,13 +82,11 @@ TEST(who_waits_is_told) {
   assert_error(barrier_wait_for(&other, BELAY_FOREVER), 0);
   assert_error(end_of_barrier_wait(&one), 0);
   assert_between(clock_since_ms(began), 0, 1000 * slow());
-  bed_close(bed);
 }
 
 /* ---- not passing ----------------------------------------------------------------------------------------- */
 
-TEST(who_stops_waiting_has_not_come) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_stops_waiting_has_not_come) {
   party_t one, other;
   party_new(&one, bed, 2);
   party_new(&other, bed, 2);
@@ -115,12 +106,10 @@ TEST(who_stops_waiting_has_not_come) {
   assert_error(barrier_wait_for(&other, 100), BELAY_ETIMEDOUT);
   assert_int_equal(there(bed), 0);
   expect_ttls(bed);
-  bed_close(bed);
 }
 
 /* It opens while one of them gives up: either both pass or none. */
-TEST(giving_up_too_late_is_passing) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(giving_up_too_late_is_passing) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_latch_options_t options = barrier_options(2);
   unsigned passed = 0, withdrawn = 0;
@@ -145,12 +134,10 @@ TEST(giving_up_too_late_is_passing) {
   }
   print_message("%u passed, %u withdrew\n", passed, withdrawn);
   assert_int_equal(there(bed), 0);
-  bed_close(bed);
 }
 
 /* The other one has come, and our cancel waits behind that in the server's socket. */
-TEST(a_withdrawal_behind_the_opening_is_too_late) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_withdrawal_behind_the_opening_is_too_late) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_client_stats_t stats;
   belay_latch_options_t options = barrier_options(2);
@@ -174,7 +161,6 @@ TEST(a_withdrawal_behind_the_opening_is_too_late) {
   assert_error(end_of_barrier_wait(&other), 0);
   assert_int_equal(one.generation, 1);
   assert_int_equal(other.generation, 1);
-  bed_close(bed);
 }
 
 TEST(who_cannot_withdraw_does_not_know) {
@@ -214,8 +200,7 @@ TEST(all_must_have_the_same_count) {
   bed_close(bed);
 }
 
-TEST(a_key_that_holds_something_else) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_key_that_holds_something_else) {
   static const char *const keys[] = {KEY, PARTIES, KEY "::passed", KEY "::opened"};
   party_t p;
   party_new(&p, bed, 2);
@@ -225,11 +210,9 @@ TEST(a_key_that_holds_something_else) {
     assert_error(barrier_wait_for(&p, BELAY_FOREVER), BELAY_EWRONGTYPE);
     assert_int_equal(server_keys(bed->server), 1); /* nothing was done */
   }
-  bed_close(bed);
 }
 
-TEST(it_is_forgotten_so_long_after_its_last_use) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_is_forgotten_so_long_after_its_last_use) {
   belay_latch_options_t options = barrier_options(1);
   options.ttl_ms = 1000;
   options.waiter_ttl_ms = 500;
@@ -244,7 +227,6 @@ TEST(it_is_forgotten_so_long_after_its_last_use) {
   assert_error(barrier_wait_for(&p, BELAY_FOREVER), 0);
   assert_int_equal(p.generation, 1);
   expect_ttls(bed);
-  bed_close(bed);
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
@@ -307,8 +289,7 @@ TEST(closing_in_the_callback) {
     }
 }
 
-TEST(bad_calls) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(bad_calls) {
   party_t p;
   belay_barrier_t *barrier = NULL;
   belay_latch_options_t options = barrier_options(BELAY_BARRIER_COUNT_MAX + 1);
@@ -324,5 +305,4 @@ TEST(bad_calls) {
   assert_null(belay_barrier_data(NULL));
   bed_run_for(bed, 20);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }

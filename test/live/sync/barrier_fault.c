@@ -36,8 +36,7 @@ static unsigned generation_of(process_t *process) {
   return (unsigned)atoi(line);
 }
 
-TEST(processes_pass_together) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(processes_pass_together) {
   enum { N = 4, GENERATIONS = 25 };
   process_t process[N];
   for (int i = 0; i < N; i++)
@@ -48,11 +47,9 @@ TEST(processes_pass_together) {
   for (int i = 0; i < N; i++)
     assert_int_equal(process_wait(&process[i]), 0);
   assert_int_equal(there(bed), 0);
-  bed_close(bed);
 }
 
-TEST(a_party_that_died_counts_no_longer_than_its_place) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_party_that_died_counts_no_longer_than_its_place) {
   party_t one, other;
   belay_latch_options_t options = barrier_options(3);
   options.waiter_ttl_ms = 1000 * slow();
@@ -74,7 +71,6 @@ TEST(a_party_that_died_counts_no_longer_than_its_place) {
   assert_int_equal(process_wait(&process), 0);
   assert_error(end_of_barrier_wait(&one), 0);
   assert_error(end_of_barrier_wait(&other), 0);
-  bed_close(bed);
 }
 
 /* Whoever hears nothing asks again, and learns which generation it was one of. */
@@ -115,8 +111,7 @@ TEST(lost_answers) {
 }
 
 /* What was sent on a connection that is gone may be executed after the withdrawal that came on the next one. */
-TEST(a_coming_that_comes_after_its_withdrawal) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_coming_that_comes_after_its_withdrawal) {
   party_t one, other;
   char id[256];
   party_new(&one, bed, 2);
@@ -134,11 +129,9 @@ TEST(a_coming_that_comes_after_its_withdrawal) {
                      -1);
   assert_int_equal(there(bed), 0);
   assert_error(barrier_wait_for(&other, 0), BELAY_ETIMEDOUT);
-  bed_close(bed);
 }
 
-TEST(who_asks_rarely_keeps_its_place) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_asks_rarely_keeps_its_place) {
   belay_latch_options_t options = barrier_options(2);
   options.retry_min_ms = options.retry_max_ms = 60000;
   options.waiter_ttl_ms = kept_ttl();
@@ -149,11 +142,9 @@ TEST(who_asks_rarely_keeps_its_place) {
   bed_run_for(bed, 2 * options.waiter_ttl_ms);
   assert_error(barrier_wait_for(&other, 0), 0);
   assert_error(end_of_barrier_wait(&one), 0);
-  bed_close(bed);
 }
 
-TEST(lost_messages_cost_a_poll) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(lost_messages_cost_a_poll) {
   enum { N = 3 };
   party_t p[N];
   for (int i = 0; i < N; i++)
@@ -170,7 +161,6 @@ TEST(lost_messages_cost_a_poll) {
     }
     assert_between(clock_since_ms(began), 0, 1000 * slow());
   }
-  bed_close(bed);
 }
 
 TEST(a_server_that_forgets_everything) {

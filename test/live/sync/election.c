@@ -295,8 +295,7 @@ TEST(an_observer_keeps_the_loop_alive_if_it_is_asked_to) {
 
 /* ---- bad input ------------------------------------------------------------------------------------------------ */
 
-TEST(bad_calls) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(bad_calls) {
   belay_client_t *two[] = {bed->client, bed_connect(bed, server_url(bed->server), NULL)},
                  *none = NULL;
   belay_election_options_t o;
@@ -333,7 +332,6 @@ TEST(bad_calls) {
   assert_non_null(strstr(belay_detail(bed->belay), "on_observe"));
   bed_run_for(bed, 20);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 static void expect_nobody(bed_t *bed) {

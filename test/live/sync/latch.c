@@ -6,8 +6,7 @@
 
 /* ---- counting -------------------------------------------------------------------------------------------- */
 
-TEST(it_opens_when_it_was_counted_down_so_often) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_opens_when_it_was_counted_down_so_often) {
   handle_t h;
   handle_new(&h, bed, 3);
   assert_error(latch_wait_for(&h, 0), BELAY_ETIMEDOUT);
@@ -20,11 +19,9 @@ TEST(it_opens_when_it_was_counted_down_so_often) {
   assert_int_equal(count(&h, "c"), 0);
   assert_error(end_of_latch_wait(&h), 0);
   assert_error(latch_wait_for(&h, 0), 0);
-  bed_close(bed);
 }
 
-TEST(one_operation_counts_once) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(one_operation_counts_once) {
   handle_t one, other;
   handle_new(&one, bed, 3);
   handle_new(&other, bed, 3);
@@ -35,11 +32,9 @@ TEST(one_operation_counts_once) {
   assert_int_equal(count(&one, "count"), 1); /* the name of a field of ours is as good as any */
   assert_int_equal(count(&one, "count"), 1);
   assert_int_equal(count(&other, NULL), 0);
-  bed_close(bed);
 }
 
-TEST(it_never_counts_below_zero_nor_remembers_more_than_counts) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_never_counts_below_zero_nor_remembers_more_than_counts) {
   handle_t h;
   handle_new(&h, bed, 5);
   for (unsigned i = 0; i < 5; i++)
@@ -48,11 +43,9 @@ TEST(it_never_counts_below_zero_nor_remembers_more_than_counts) {
     assert_int_equal(count(&h, NULL), 0);
   assert_int_equal(counted(bed), 5);
   assert_int_equal(server_keys(bed->server), 1);
-  bed_close(bed);
 }
 
-TEST(many_counts_at_a_time) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(many_counts_at_a_time) {
   enum { MANY = 300 };
   static tally_t t[MANY];
   bool seen[MANY] = {false};
@@ -69,7 +62,6 @@ TEST(many_counts_at_a_time) {
                 !seen[t[i].left]); /* each number once: exactly one has opened it */
     seen[t[i].left] = true;
   }
-  bed_close(bed);
 }
 
 /* The connection breaks, or falls silent, before the server has read it, or before the answer is back. */
@@ -143,8 +135,7 @@ TEST(a_count_that_is_sent_again_finds_the_same_latch) {
   relay_stop(relay);
 }
 
-TEST(a_count_that_is_not_answered_in_time_is_unknown_and_can_be_repeated) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_count_that_is_not_answered_in_time_is_unknown_and_can_be_repeated) {
   handle_t h;
   handle_new(&h, bed, 2);
   assert_int_equal(count(&h, "a"), 1);
@@ -157,11 +148,9 @@ TEST(a_count_that_is_not_answered_in_time_is_unknown_and_can_be_repeated) {
   assert_int_equal(count(&h, "b"), 0);
   assert_int_equal(count(&h, "a"), 0);
   assert_int_equal(counted(bed), 2);
-  bed_close(bed);
 }
 
-TEST(a_count_can_be_canceled) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_count_can_be_canceled) {
   handle_t h;
   tally_t t = {0};
   handle_new(&h, bed, 2);
@@ -174,11 +163,9 @@ TEST(a_count_can_be_canceled) {
   assert_error(belay_request_cancel(&t.request), BELAY_ESTATE);
   assert_int_equal(count(&h, "b"),
                    0); /* the request is ours again, and the operation counts once */
-  bed_close(bed);
 }
 
-TEST(all_must_have_the_same_count) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(all_must_have_the_same_count) {
   handle_t two, three;
   handle_new(&two, bed, 2);
   handle_new(&three, bed, 3);
@@ -190,11 +177,9 @@ TEST(all_must_have_the_same_count) {
   assert_error(latch_wait_for(&three, BELAY_FOREVER), BELAY_EMISMATCH);
   assert_int_equal(counted(bed), 0);
   assert_int_equal(count(&two, "a"), 1);
-  bed_close(bed);
 }
 
-TEST(it_is_forgotten_so_long_after_its_first_use) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_is_forgotten_so_long_after_its_first_use) {
   belay_latch_options_t options = latch_options(2);
   options.ttl_ms = 1000;
   count_within_ms = 900; /* a longer one has it remembered for that long */
@@ -216,11 +201,9 @@ TEST(it_is_forgotten_so_long_after_its_first_use) {
   assert_int_equal(count(&h, "c"), 0);
   assert_between(server_integer(bed->server, "PTTL", KEY, NULL), 1, 1000);
   count_within_ms = BELAY_DEFAULT;
-  bed_close(bed);
 }
 
-TEST(a_key_that_holds_something_else) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_key_that_holds_something_else) {
   handle_t h;
   handle_new(&h, bed, 2);
   server_do(bed->server, "SET", KEY, "something else", NULL);
@@ -234,7 +217,6 @@ TEST(a_key_that_holds_something_else) {
     server_do(bed->server, "HSET", KEY, "somebody", "else's", NULL);
   }
   assert_int_equal(server_integer(bed->server, "HLEN", KEY, NULL), 1);
-  bed_close(bed);
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
@@ -310,15 +292,13 @@ static void wait_again(handle_t *h) {
     assert_error(begin_latch_wait(h, 0), 0);
 }
 
-TEST(waiting_again_in_the_callback) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(waiting_again_in_the_callback) {
   handle_t h;
   handle_new(&h, bed, 1);
   h.then = wait_again;
   assert_error(begin_latch_wait(&h, 0), 0);
   bed_until(bed, h.ended == 5);
   assert_error(h.status, BELAY_ETIMEDOUT);
-  bed_close(bed);
 }
 
 /* ---- bad input ------------------------------------------------------------------------------------------- */
@@ -363,8 +343,7 @@ BED_TEST(bad_options) {
   assert_error(belay_latch_new(bed->client, "gate", 4, NULL, NULL), BELAY_EINVAL);
 }
 
-TEST(bad_calls) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(bad_calls) {
   handle_t h;
   tally_t t = {0};
   char longest[BELAY_OPERATION_MAX + 2];
@@ -388,5 +367,4 @@ TEST(bad_calls) {
   bed_run_for(bed, 20);
   assert_int_equal(server_keys(bed->server), 0);
   assert_int_equal(count(&h, longest + 1), 0);
-  bed_close(bed);
 }

@@ -8,8 +8,7 @@
 
 /* ---- waiting --------------------------------------------------------------------------------------------- */
 
-TEST(a_wait_ends_in_time_or_when_it_is_canceled) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_wait_ends_in_time_or_when_it_is_canceled) {
   handle_t h;
   handle_new(&h, bed, 1);
   int64_t began = clock_now();
@@ -26,12 +25,10 @@ TEST(a_wait_ends_in_time_or_when_it_is_canceled) {
   assert_error(end_of_latch_wait(&h), BELAY_ECANCELED);
   assert_int_equal(count(&h, "a"), 0);
   assert_error(latch_wait_for(&h, 10000), 0);
-  bed_close(bed);
 }
 
 /* Who would otherwise ask once in a minute hears of it at once. */
-TEST(a_waiter_is_told) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_waiter_is_told) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_latch_options_t options = latch_options(1);
   options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
@@ -44,12 +41,10 @@ TEST(a_waiter_is_told) {
   assert_int_equal(count(&other, NULL), 0);
   assert_error(end_of_latch_wait(&h), 0);
   assert_between(clock_since_ms(began), 0, 1000 * slow());
-  bed_close(bed);
 }
 
 /* It opens between the first question and the subscription. */
-TEST(what_was_said_before_the_subscription_is_not_missed) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_was_said_before_the_subscription_is_not_missed) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_latch_options_t options = latch_options(1);
   options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
@@ -69,12 +64,10 @@ TEST(what_was_said_before_the_subscription_is_not_missed) {
     if (i % 2 == 0) /* the next one has to subscribe again */
       server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
   }
-  bed_close(bed);
 }
 
 /* It opens, and is forgotten before anybody asks; perhaps there is another one by then. */
-TEST(who_waits_for_one_that_is_forgotten_does_not_know) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_waits_for_one_that_is_forgotten_does_not_know) {
   belay_latch_options_t options = latch_options(1);
   options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
   for (int another = 0; another < 2; another++) {
@@ -91,12 +84,10 @@ TEST(who_waits_for_one_that_is_forgotten_does_not_know) {
     assert_int_equal(server_keys(bed->server), another);
     assert_error(latch_wait_for(&h, 0), BELAY_ETIMEDOUT); /* that is another wait */
   }
-  bed_close(bed);
 }
 
 /* Messages that never come cost a poll. */
-TEST(a_waiter_asks_all_the_same) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_waiter_asks_all_the_same) {
   handle_t h;
   handle_new(&h, bed, 1);
   assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
@@ -105,11 +96,9 @@ TEST(a_waiter_asks_all_the_same) {
   server_do(bed->server, "HSET", KEY, ":somebody", "", NULL); /* counts, and tells nobody */
   assert_error(end_of_latch_wait(&h), 0);
   assert_between(clock_since_ms(began), 0, 600 + prompt_ms());
-  bed_close(bed);
 }
 
-TEST(who_may_not_listen_asks) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_may_not_listen_asks) {
   server_do(bed->server, "ACL", "SETUSER", "default", "resetchannels", "-subscribe", "-ssubscribe",
             "-publish", "-spublish", NULL);
   handle_t h;
@@ -120,7 +109,6 @@ TEST(who_may_not_listen_asks) {
   assert_int_equal(count(&h, NULL), 0); /* and may not publish, either */
   assert_error(end_of_latch_wait(&h), 0);
   assert_between(clock_since_ms(began), 0, 300 + prompt_ms());
-  bed_close(bed);
 }
 
 TEST(waiters_do_not_hammer_the_server) {
@@ -244,8 +232,7 @@ static process_t start_process(bed_t *bed, int i) {
 }
 
 /* One of them is killed after it has counted, perhaps; another does it for it: that counts once. */
-TEST(all_who_wait_hear_of_it) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(all_who_wait_hear_of_it) {
   process_t process[PROCESSES];
   handle_t waiter[WAITERS];
   belay_latch_options_t options = latch_options(PROCESSES);
@@ -278,7 +265,6 @@ TEST(all_who_wait_hear_of_it) {
   for (int i = 0; i < WAITERS; i++)
     assert_error(end_of_latch_wait(&waiter[i]), 0);
   assert_int_equal(counted(bed), PROCESSES);
-  bed_close(bed);
 }
 
 TEST_ROLE(process, "--process") {

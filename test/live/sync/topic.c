@@ -5,8 +5,7 @@
 
 /* ---- messages -------------------------------------------------------------------------------------------- */
 
-TEST(a_message_is_heard_by_another_client) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_message_is_heard_by_another_client) {
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   subscriber_t s = {0};
   publication_t p = {0};
@@ -22,15 +21,12 @@ TEST(a_message_is_heard_by_another_client) {
                                       deployment_is_cluster() ? "SHARDCHANNELS" : "CHANNELS", NULL);
   assert_int_equal(channels->count, 1);
   assert_string_equal(channels->items[0]->str, "belay::topic::{news}");
-  bed_close(bed);
 }
 
-TEST(nobody_listens) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nobody_listens) {
   publication_t p = {0};
   assert_error(publish(bed, &p, "news", "hello"), 0);
   assert_int_equal(p.receivers, 0);
-  bed_close(bed);
 }
 
 TEST(messages_keep_their_order) {
@@ -46,8 +42,7 @@ TEST(messages_keep_their_order) {
   bed_close(bed);
 }
 
-TEST(a_message_is_any_bytes) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_message_is_any_bytes) {
   static const char bytes[] = "\0\r\n$1\r\n\xff\xfe\0{}::";
   const size_t len = sizeof bytes - 1;
   subscriber_t s = {0};
@@ -76,7 +71,6 @@ TEST(a_message_is_any_bytes) {
   free(large); /* it was copied */
   bed_until(bed, s.messages == 3 && p.ended == 3);
   assert_int_equal(s.len, BELAY_TOPIC_MESSAGE_MAX);
-  bed_close(bed);
 }
 
 BED_TEST(many_subscriptions_share_one_connection) {
@@ -108,8 +102,7 @@ BED_TEST(many_subscriptions_share_one_connection) {
 }
 
 /* One that comes to a topic that is listened to already is told so too. */
-TEST(a_late_subscriber_is_told_that_it_listens) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_late_subscriber_is_told_that_it_listens) {
   subscriber_t one = {0}, two = {0};
   subscribe(bed, &one, "news");
   subscribe(bed, &two, "news");
@@ -117,7 +110,6 @@ TEST(a_late_subscriber_is_told_that_it_listens) {
   assert_error(publish(bed, &p, "news", "hello"), 0);
   bed_until(bed, one.messages == 1 && two.messages == 1);
   assert_string_equal(two.story, "LM");
-  bed_close(bed);
 }
 
 /* ---- gaps ------------------------------------------------------------------------------------------------ */
@@ -128,8 +120,7 @@ static void kill_listeners(bed_t *bed) {
     assert_int_equal(killed, 1);
 }
 
-TEST(a_lost_connection_is_a_gap) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_lost_connection_is_a_gap) {
   subscriber_t s = {0};
   publication_t p = {0};
   subscribe(bed, &s, "news");
@@ -141,11 +132,9 @@ TEST(a_lost_connection_is_a_gap) {
     bed_until(bed, s.messages == i);
   }
   assert_string_equal(s.story, "LGLMGLMGLMGLMGLM");
-  bed_close(bed);
 }
 
-TEST(a_server_that_restarts_is_a_gap) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_server_that_restarts_is_a_gap) {
   subscriber_t s = {0};
   publication_t p = {0};
   subscribe(bed, &s, "news");
@@ -158,7 +147,6 @@ TEST(a_server_that_restarts_is_a_gap) {
   assert_error(publish(bed, &p, "news", "hello"), 0);
   bed_until(bed, s.messages == 1);
   assert_string_equal(s.story, "LGLM");
-  bed_close(bed);
 }
 
 typedef struct row {
@@ -228,8 +216,7 @@ static void lose_and_find(subscriber_t *s, belay_topic_event_t event) {
   kill_listeners(s->bed);
 }
 
-TEST(a_gap_comes_behind_what_was_heard_before_it) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_gap_comes_behind_what_was_heard_before_it) {
   unsigned told = 0;
   subscriber_t s = {.then = lose_and_find, .arg = &told};
   subscribe(bed, &s, "news");
@@ -237,7 +224,6 @@ TEST(a_gap_comes_behind_what_was_heard_before_it) {
             "belay::topic::{news}", deployment_publish(), NULL);
   bed_until(bed, s.listening == 2);
   assert_string_equal(s.story, "LMMMMMGL");
-  bed_close(bed);
 }
 
 /* ---- callbacks that end things ------------------------------------------------------------------------------ */
@@ -302,15 +288,13 @@ static void close_bed(publication_t *p) {
   assert_error(begin_belay_close(p->bed), 0);
 }
 
-TEST(a_publication_may_end_everything) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_publication_may_end_everything) {
   publication_t p = {.then = close_bed}, other = {0};
   assert_error(begin_publish(bed, bed->client, &p, "news", "x", 1), 0);
   assert_error(begin_publish(bed, bed->client, &other, "news", "x", 1), 0);
   bed_until(bed, bed->belay_closed == 1);
   assert_int_equal(p.ended, 1);
   assert_int_equal(other.ended, 1);
-  bed_close(bed);
 }
 
 static void publish_again(publication_t *p) {
@@ -318,18 +302,15 @@ static void publish_again(publication_t *p) {
     assert_error(begin_publish(p->bed, p->bed->client, p, "news", "x", 1), 0);
 }
 
-TEST(a_request_is_the_callers_again_in_its_callback) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_request_is_the_callers_again_in_its_callback) {
   publication_t p = {.bed = bed, .then = publish_again};
   publish_again(&p);
   bed_until(bed, p.ended == 10);
-  bed_close(bed);
 }
 
 /* ---- how a publication ends --------------------------------------------------------------------------------- */
 
-TEST(a_publication_is_canceled) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_publication_is_canceled) {
   publication_t p = {0};
   assert_error(belay_request_cancel(NULL), BELAY_EINVAL);
   assert_error(belay_request_cancel(&p.request), BELAY_ESTATE);
@@ -349,11 +330,9 @@ TEST(a_publication_is_canceled) {
   bed_until(bed, p.ended == 3);
   assert_error(p.status, BELAY_ECANCELED);
   server_resume(bed->server);
-  bed_close(bed);
 }
 
-TEST(a_publication_tells_the_truth) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_publication_tells_the_truth) {
   publication_t p = {0};
   assert_error(publish(bed, &p, "news", "x"), 0);
   p.request.timeout_ms = 50;
@@ -369,11 +348,9 @@ TEST(a_publication_tells_the_truth) {
   server_restart(bed->server);
   p.request.timeout_ms = 5000 * slow();
   assert_error(publish(bed, &p, "news", "x"), 0);
-  bed_close(bed);
 }
 
-TEST(arguments_are_checked) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(arguments_are_checked) {
   publication_t p = {0};
   subscriber_t s = {0};
   belay_subscription_t *out;
@@ -396,13 +373,11 @@ TEST(arguments_are_checked) {
   assert_error(belay_topic_subscribe(NULL, "n", 1, NULL, NULL, &out), BELAY_EINVAL);
   assert_error(belay_subscription_close(NULL, NULL), BELAY_EINVAL);
   belay_request_init(NULL);
-  bed_close(bed);
 }
 
 /* ---- the loop --------------------------------------------------------------------------------------------- */
 
-TEST(only_a_subscription_that_was_asked_to_keeps_the_loop) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(only_a_subscription_that_was_asked_to_keeps_the_loop) {
   subscriber_t s = {0};
   subscribe(bed, &s, "news");
   assert_false(uv_run(&bed->loop, UV_RUN_NOWAIT));
@@ -415,5 +390,4 @@ TEST(only_a_subscription_that_was_asked_to_keeps_the_loop) {
   assert_error(unsubscribe(&s), 0);
   uv_run(&bed->loop, UV_RUN_DEFAULT);
   assert_int_equal(s.closed, 1);
-  bed_close(bed);
 }

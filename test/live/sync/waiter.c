@@ -122,8 +122,7 @@ TEST(who_was_never_heard_has_nothing_to_know) {
 }
 
 /* However rarely it is to ask. */
-TEST(who_is_answered_all_the_time_knows) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_is_answered_all_the_time_knows) {
   const belay__vigil_terms_t terms = {
       .retry_min = 60000,
       .retry_max = 60000,
@@ -139,12 +138,10 @@ TEST(who_is_answered_all_the_time_knows) {
   assert_true(watch.asked >= 4 && watch.asked < 20);
   server_do(bed->server, "SET", KEY, "1", NULL);
   assert_error(end_of(&watch), 0);
-  bed_close(bed);
 }
 
 /* What is taken back after the server may have forgotten proves nothing; that it had come does. */
-TEST(a_withdrawal_that_is_answered_too_late) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_withdrawal_that_is_answered_too_late) {
   for (int step = 0; step < 4; step++) {
     const belay__vigil_terms_t terms = {
         .retry_min = 10,
@@ -169,11 +166,9 @@ TEST(a_withdrawal_that_is_answered_too_late) {
     assert_error(end_of(&watch), step == 0 ? BELAY_ECANCELED : step == 3 ? 0 : BELAY_EUNKNOWN);
     assert_true(has_left(bed));
   }
-  bed_close(bed);
 }
 
-TEST(what_is_left_is_taken_back_at_every_step) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_left_is_taken_back_at_every_step) {
   watch_t watch;
   for (int step = 0; step < 4; step++) {
     server_do(bed->server, "FLUSHALL", NULL);
@@ -190,11 +185,9 @@ TEST(what_is_left_is_taken_back_at_every_step) {
     assert_error(end_of(&watch), step == 3 ? BELAY_ETIMEDOUT : BELAY_ECANCELED);
     assert_int_equal(has_left(bed), step > 0); /* what was not sent left nothing */
   }
-  bed_close(bed);
 }
 
-TEST(what_came_after_all) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_came_after_all) {
   watch_t watch;
   watch_init(&watch, bed, 0);
   server_do(bed->server, "SET", "left", "1", NULL);
@@ -205,11 +198,9 @@ TEST(what_came_after_all) {
   belay__vigil_look(&watch.vigil); /* means nothing any more */
   belay__vigil_cancel(&watch.vigil, BELAY_ECANCELED);
   assert_error(end_of(&watch), 0);
-  bed_close(bed);
 }
 
-TEST(stopping_at_every_step) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(stopping_at_every_step) {
   static const int expected[] = {BELAY_ECANCELED, BELAY_EUNKNOWN, BELAY_EUNKNOWN, BELAY_EUNKNOWN};
   watch_t watch;
   watch_init(&watch, bed, 0);
@@ -230,5 +221,4 @@ TEST(stopping_at_every_step) {
     bed_run_for(bed, 50);
     assert_int_equal(watch.over, 1);
   }
-  bed_close(bed);
 }
