@@ -26,7 +26,7 @@ belay__lease_state_t belay__attempt(belay__lease_t *lease) {
   lease->ttl = lease->longest_ttl = lease->terms->ttl;
   lease->fence = 0;
   lease->bid->proposals = 0;
-  lease->bid->woken = false;
+  lease->bid->woken = lease->bid->called = false;
   belay__lease_stop_timer(lease);
   belay_t *belay = belay__lease_host(lease);
   int error = belay->host->random(belay, &lease->token, sizeof lease->token);
@@ -53,6 +53,7 @@ static bool cut_short(const belay__lease_t *lease, int status, uint64_t now) {
 
 /* The attempts of an acquire are over. Returns the state to go to. */
 static belay__lease_state_t give_up(belay__lease_t *lease, int status) {
+  belay__pass_over(lease, status);
   belay__lease_stop_timers(lease);
   belay__round_undo(lease, BELAY__UNDO);
   belay__lease_end(lease, status);

@@ -67,9 +67,8 @@ typedef enum belay__lease_state {
 typedef enum belay__lease_event {
   BELAY__EV_ACQUIRE, /* the owner wants it */
   BELAY__EV_RELEASE, /* the owner gives it back */
-  BELAY__EV_TURN,    /* it comes next in its line; arg: a belay__yield_t */
+  BELAY__EV_TURN,    /* it comes next in its queue; arg: a belay__yield_t */
   BELAY__EV_WAKE,    /* it may be free; arg: a belay__woken_t */
-  BELAY__EV_KEPT,    /* it was not passed on, as far as is known; arg: it may have been */
   BELAY__EV_EXTEND,  /* the owner wants it for longer */
   BELAY__EV_CHECK,   /* the server may have lost it; arg: a belay__check_t */
   BELAY__EV_CANCEL,  /* the owner does not want to wait any more */
@@ -160,6 +159,8 @@ typedef struct belay__bid {
   uint8_t proposals;   /* fencing numbers that were proposed for this grant */
   bool woken;          /* something was heard since the attempt was sent */
   bool hastened;       /* WAITING: it is asked sooner because of that */
+  bool called;         /* QUEUED, WAITING: its turn is queued: the task has to run EV_TURN, */
+  uint8_t yield;       /* with this belay__yield_t */
   bool hosted;         /* when its turn came, another was granted what both may have: host */
   belay__token_t host;
 } belay__bid_t;

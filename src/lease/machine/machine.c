@@ -44,7 +44,7 @@ static const unsigned possible[] = {
     [BELAY__LEASE_GRANTED] = ON(CANCEL) | ON(CLOSE) | ON(ANSWER) | ON(EXPIRY) | ON(TOLD),
     [BELAY__LEASE_HELD] =
         ON(CHECK) | ON(RELEASE) | ON(EXTEND) | ON(CLOSE) | ON(ANSWER) | ON(TIMER) | ON(EXPIRY),
-    [BELAY__LEASE_RELEASING] = ON(KEPT) | ON(CLOSE) | ON(ANSWER) | ON(TIMER),
+    [BELAY__LEASE_RELEASING] = ON(CLOSE) | ON(ANSWER) | ON(TIMER),
     [BELAY__LEASE_LOST] = ON(ACQUIRE) | ON(CLOSE),
     [BELAY__LEASE_CLOSING] = ON(CLOSE) | ON(TIMER) | ON(TOLD) | ON(UNDONE),
     [BELAY__LEASE_CLOSED] = ON(CLOSE) | ON(TOLD),
@@ -120,8 +120,6 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
     return belay__hold_answered(lease);
 
   case BELAY__LEASE_RELEASING:
-    if (event == BELAY__EV_KEPT)
-      return belay__release_kept(lease, arg != 0);
     if (event == BELAY__EV_TIMER && lease->partner != NULL)
       return belay__release_overdue(lease);
     status = belay__round_status(lease);

@@ -8,6 +8,7 @@
 #include "lease/machine/notify.h"
 #include "lease/machine/renewal.h"
 #include "lease/quorum/command.h"
+#include "lease/quorum/round.h"
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
@@ -89,9 +90,21 @@ static void on_expiry(belay__timer_t *timer) {
   belay__lease_step(BELAY__CONTAINER(timer, belay__lease_t, expiry), BELAY__EV_EXPIRY, 0);
 }
 
+/* Runs the events that other leases have queued: no lease steps another one inside its own transition. A lease that
+ * was closed, or has ended in another way, since then has no bid, or is not RELEASING any more. */
+static void run_events(belay__lease_t *lease) {
+  if (lease->bid != NULL && lease->bid->called) {
+    lease->bid->called = false;
+    belay__lease_step(lease, BELAY__EV_TURN, lease->bid->yield);
+  }
+  if (lease->state == BELAY__LEASE_RELEASING && belay__round_status(lease) != BELAY__PENDING)
+    belay__lease_step(lease, BELAY__EV_ANSWER, 0);
+}
+
 /* Tells the owner what there is to tell. Each callback may do anything but free the lease. */
 static void run_task(belay__task_t *task) {
   belay__lease_t *lease = BELAY__CONTAINER(task, belay__lease_t, task);
+  run_events(lease);
   if (lease->lost_over) {
     lease->lost_over = false;
     lease->terms->kind->tell(lease, BELAY__NEWS_LOST, lease->lost_reason);

@@ -16,16 +16,6 @@ belay__lease_state_t belay__release_start(belay__lease_t *lease, int64_t timeout
   return BELAY__LEASE_RELEASING;
 }
 
-/* It was not passed on after all, or it is not known. Returns the state to go to. */
-belay__lease_state_t belay__release_kept(belay__lease_t *lease, bool offered) {
-  uint64_t now = belay__now(belay__lease_host(lease));
-  lease->offered = offered;
-  belay__lease_stop_timer(lease);
-  /* A process that stood still may come here after the deadline. */
-  belay__round_start(lease, BELAY__ROUND_RELEASE, lease->answer_by > now ? lease->answer_by : now);
-  return BELAY__LEASE_RELEASING;
-}
-
 /* A release was answered. What is not known to be gone is undone. */
 belay__lease_state_t belay__release_answered(belay__lease_t *lease, int status) {
   if (lease->offered && status != 0) /* what was passed on is not ours, and was not lost */

@@ -7,9 +7,6 @@
 /* The owner gives the lease back: passes it to the next waiter of the client, or releases it. */
 belay__lease_state_t belay__release_start(belay__lease_t *lease, int64_t timeout_ms);
 
-/* The lease was not passed on, or that is not known (offered): releases it. */
-belay__lease_state_t belay__release_kept(belay__lease_t *lease, bool offered);
-
 /* The release was answered. */
 belay__lease_state_t belay__release_answered(belay__lease_t *lease, int status);
 

@@ -1,15 +1,20 @@
-/* Passing it on: a release whose answer is that of the next in the line, whose attempt takes the lease from our
+/* The hand-over: a release whose answer is that of the next waiter's attempt, which takes the lease from the giver's
  * token.
  *
- *   giver: HELD --release--> RELEASING ----------------------------- answered --> IDLE
- *                              | partner                               ^
- *   heir:  QUEUED --its turn--> ACQUIRING --passed: 0; not ours: held--+
- *                                  |
- *                                  +--not known, not sent, canceled--> the giver releases by itself, from either token
+ *   giver: HELD --release--> RELEASING ------------------------------ answered --> IDLE
+ *                              | partner                                ^
+ *   heir:  QUEUED --its turn--> ACQUIRING --granted: 0; held: not ours--+
+ *     |                            |
+ *     +--canceled, wait over       +--not known, not sent, canceled
+ *     +----------------------------+--> the giver releases the lease by itself, from either token
  *
- * A giver that has waited for as long as it was to is told that it is not known; the heir goes on. */
+ * Neither steps the other: the heir's turn and the giver's answer are run by their tasks. Until then either may end; the
+ * one that ends parts them. A giver whose time is over is told that the outcome is not known; the heir goes on. */
 #include "lease/wait/hand_over.h"
 
+#include <assert.h>
+
+#include "lease/quorum/round.h"
 #include "lease/wait/queue.h"
 
 static void part(belay__lease_t *one) {
@@ -17,7 +22,7 @@ static void part(belay__lease_t *one) {
   one->partner = NULL;
 }
 
-/* Whether the attempt that came to that status may have been executed, or may be yet. */
+/* True if the attempt that ended with that status may have been executed, or may be yet. */
 static bool may_have_run(const belay__lease_t *heir, int status) {
   const belay__call_t *call = heir->member[0].call;
   if (call != NULL)
@@ -25,16 +30,25 @@ static bool may_have_run(const belay__lease_t *heir, int status) {
   return status == BELAY_EUNKNOWN || status == BELAY_EPROTO;
 }
 
+/* The giver sends its release now, from either token: the heir's undo, which may follow, must not come before it, or
+ * the giver's own release would find nothing. */
+static void release_by_itself(belay__lease_t *giver, bool offered) {
+  uint64_t now = belay__now(belay__lease_host(giver));
+  giver->offered = offered;
+  belay__lease_stop_timer(giver);
+  /* A process that stood still may come here after the deadline. */
+  belay__round_start(giver, BELAY__ROUND_RELEASE, giver->answer_by > now ? giver->answer_by : now);
+}
+
 void belay__pass_over(belay__lease_t *lease, int status) {
   belay__lease_t *giver = lease->partner;
   if (giver == NULL)
     return;
-  if (giver->state != BELAY__LEASE_RELEASING) {
-    part(lease); /* it is only about to, and will see */
-    return;
-  }
-  if (status != 0 && status != BELAY_EHELD) {
-    giver->report(giver, BELAY__EV_KEPT, may_have_run(lease, status)); /* needs our token */
+  assert(giver->state == BELAY__LEASE_RELEASING);
+  /* An heir that has not asked yet knows nothing of the lease, whatever it ends with. */
+  bool asked = lease->state == BELAY__LEASE_ACQUIRING;
+  if (!asked || (status != 0 && status != BELAY_EHELD)) {
+    release_by_itself(giver, asked && may_have_run(lease, status)); /* needs the heir's token */
     part(lease);
     return;
   }
@@ -42,10 +56,12 @@ void belay__pass_over(belay__lease_t *lease, int status) {
   giver->member[0].status = status == 0 ? 0 : BELAY_ENOTOWNER;
   giver->member[0].maybe = false;
   giver->member[0].until = 0;
-  giver->report(giver, BELAY__EV_ANSWER, 0);
+  giver->had =
+      false; /* the heir has asked since, and needs no turn when the giver leaves the queue */
+  belay__defer(belay__lease_host(giver), &giver->task);
 }
 
-/* Whether a single script can pass it on, and nothing else has to be asked. */
+/* True if a single script can pass it on, and nothing else has to be asked. */
 static bool is_simple(const belay__lease_t *lease) {
   return lease->members == 1 && lease->terms->min_replicas == 0 && !lease->terms->quarantine;
 }
@@ -64,14 +80,13 @@ bool belay__pass(belay__lease_t *lease, uint64_t answer_by) {
     return false;
   lease->round = BELAY__ROUND_RELEASE;
   lease->answer_by = answer_by;
-  lease->asking = true;
   lease->member[0].status = BELAY__PENDING;
   lease->partner = heir;
   heir->partner = lease;
   belay__line_inherit(heir, lease);
-  belay__timer_set(belay__lease_host(lease), BELAY__RANK_OTHER, &lease->timer, answer_by);
-  heir->report(heir, BELAY__EV_TURN, 0);
-  return lease->partner != NULL;
+  belay__lease_set_timer(lease, answer_by);
+  belay__line_call(heir, BELAY__YIELD_NOT);
+  return true;
 }
 
 void belay__pass_forget(belay__lease_t *lease) {

@@ -8,7 +8,7 @@
 bool belay__pass(belay__lease_t *lease, uint64_t answer_by);
 
 /* The attempt of a lease ended with that status; ends the hand-over, if the attempt was part of one. If the lease was
- * not passed on, or that is not known, the giver releases it by itself (BELAY__EV_KEPT). */
+ * not passed on, or that is not known, the giver releases it by itself. */
 void belay__pass_over(belay__lease_t *lease, int status);
 
 /* The giver does not wait for the answer any more. */

@@ -50,6 +50,17 @@ static belay__lease_t *first_of(const belay__lease_t *lease) {
   return of_entry(belay__table_find(table_of(lease), lease->entry.hash, is_same, lease, 0));
 }
 
+void belay__line_call(belay__lease_t *lease, belay__yield_t yield) {
+  lease->bid->called = true;
+  lease->bid->yield = (uint8_t)yield;
+  belay__defer(belay__lease_host(lease), &lease->task);
+}
+
+/* True if the lease waits for its turn, and the turn has not come. */
+static bool waits_for_turn(const belay__lease_t *lease) {
+  return lease->state == BELAY__LEASE_QUEUED && !lease->bid->called;
+}
+
 /* In the place of the one that was first: for that there is room. */
 static void put_first(belay__lease_t *lease, belay__lease_t *was) {
   belay__table_remove(table_of(was), &was->entry);
@@ -136,30 +147,28 @@ static void call_first(belay__lease_t *first, const belay__lease_t *gone, bool g
     first->streak_since = 0;
   if (granted && gone->terms->kind->beside != NULL && gone->terms->kind->beside(gone, first))
     bring(first, gone);
-  first->report(first, BELAY__EV_TURN, yield);
+  belay__line_call(first, yield);
 }
 
 /* What was just granted others may have beside it: those right behind the first ask too. */
 static void call_others(belay__lease_t *first, const belay__lease_t *granted) {
   belay__lease_t *next = after(first);
-  for (unsigned i = 0; i < RUN_MAX && next->in_line && next->state == BELAY__LEASE_QUEUED; i++) {
-    belay__lease_t *behind = after(next);
+  for (unsigned i = 0; i < RUN_MAX && waits_for_turn(next); i++, next = after(next)) {
     if (!granted->terms->kind->beside(granted, next))
       return;
     bring(next, granted);
-    next->report(next, BELAY__EV_TURN, BELAY__YIELD_NOT);
-    next = behind;
+    belay__line_call(next, BELAY__YIELD_NOT);
   }
 }
 
 /* Whose turn is it, now that `gone` has left? The first one's, if it waited for its turn; or for what `gone` had. */
 static void call_next(belay__lease_t *first, const belay__lease_t *gone, bool granted) {
-  bool freed = first->state == BELAY__LEASE_WAITING && gone->had && !granted;
-  if ((first->state != BELAY__LEASE_QUEUED && !freed) || gone->member[0].client->closing)
+  bool freed = first->state == BELAY__LEASE_WAITING && !first->bid->called && gone->had && !granted;
+  if ((!waits_for_turn(first) && !freed) || gone->member[0].client->closing)
     return; /* or all of them end */
   belay__line_inherit(first, gone);
   call_first(first, gone, granted);
-  if (granted && gone->terms->kind->beside != NULL && first->in_line)
+  if (granted && gone->terms->kind->beside != NULL)
     call_others(first, gone);
 }
 

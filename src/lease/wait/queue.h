@@ -8,8 +8,12 @@
  * stands there. */
 bool belay__line_join(belay__lease_t *lease, bool try);
 
-/* Leaves the queue, if the lease is in one. The next lease gets its turn (BELAY__EV_TURN). */
+/* Leaves the queue, if the lease is in one, and calls the next one. */
 void belay__line_leave(belay__lease_t *lease, bool granted);
+
+/* Queues the turn of a lease that is QUEUED or WAITING: its task runs BELAY__EV_TURN, unless the lease has begun an
+ * attempt or has ended by then. */
+void belay__line_call(belay__lease_t *lease, belay__yield_t yield);
 
 /* The lease behind it that waits, for the server or for its turn; NULL if there is none. */
 belay__lease_t *belay__line_next(const belay__lease_t *lease);
