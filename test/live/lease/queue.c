@@ -1,5 +1,6 @@
 /* Who waits for a lock: the line in a client, what is handed over, and what is heard from other clients. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "support/fixtures/bed.h"
 #include "support/deployments/relay.h"
@@ -380,4 +381,27 @@ BED_TEST(polls_back_off) {
   bed_run_for(bed, 1600);
   assert_in_range(client_stats(bed).commands - commands, 1, 12); /* not 160 */
   assert_error(cancel(waiter), 0);
+}
+
+/* A waiter's wait ends after the lock was passed to it, and before it has asked for it. It was refused before, but that
+ * says nothing about the lock that it was to get. */
+BED_TEST(a_lock_that_is_passed_to_a_waiter_at_the_end_of_its_wait_is_released) {
+  belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
+  belay_lock_options_t options = with_ttl(60000);
+  options.wakeup = BELAY_WAKE_POLL;
+  options.retry_min_ms = options.retry_max_ms = LONG;
+  contender_t *holder = contender_of(bed, other, "door", &options);
+  contender_t *waiter = contender_new(bed, "door", &options);
+  contender_t *giver = contender_new(bed, "door", &options);
+  assert_error(try_lock(holder), 0);
+  assert_error(begin_acquire(waiter, 1000), 0);
+  bed_run_for(bed, 100); /* two attempts, which find the lock held */
+  assert_error(release(holder), 0);
+  assert_error(try_lock(giver), 0);
+  assert_error(begin_release(giver), 0);
+  usleep(1000000); /* the loop stands still until the wait is over */
+  assert_error(outcome(giver), 0);
+  assert_error(outcome(waiter), BELAY_ETIMEDOUT);
+  bed_settle(bed);
+  assert_false(is_on_server(giver));
 }
