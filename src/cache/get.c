@@ -230,7 +230,7 @@ int belay_cache_get_late(belay_cache_t *cache, belay_request_t *request, const c
   belay__pending_t *pending;
   if (cache == NULL)
     return BELAY_EINVAL;
-  int error = belay__handle_check_key(&cache->handle, request, key, key_len, cb != NULL);
+  int error = belay__handle_check_key(&cache->handle, request, key, &key_len, cb != NULL);
   if (error == 0)
     error = belay__check_range(cache->handle.client->belay, "late", (int64_t)late,
                                BELAY_CACHE_LATE_STALE, BELAY_CACHE_LATE_LOAD);

@@ -243,7 +243,9 @@ static int check(belay_cache_t *cache, const belay_request_t *request, const bel
   if (error == 0)
     error = belay__check_range(handle->client->belay, "n", n <= INT64_MAX ? (int64_t)n : 0, 1,
                                BELAY_CACHE_MANY_MAX);
-  return error != 0 ? error : belay__handle_check_items(handle, keys, n, 1, BELAY__HANDLE_KEY_MAX);
+  return error != 0 ? error
+                    : belay__handle_check_array(handle, "item", keys, n, BELAY__HANDLE_KEYS_MAX, 1,
+                                                BELAY__HANDLE_KEY_MAX);
 }
 
 static many_t *new_many(belay__pending_t *pending, const belay_bytes_t *keys, size_t n) {

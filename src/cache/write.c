@@ -363,7 +363,7 @@ int belay_cache_put(belay_cache_t *cache, belay_request_t *request, const char *
   key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
   int error =
-      belay__handle_check_key((const belay__handle_t *)cache, request, key, key_len, cb != NULL);
+      belay__handle_check_key((const belay__handle_t *)cache, request, key, &key_len, cb != NULL);
   if (error == 0)
     error = belay__check_bytes(cache->handle.client->belay, "value", value, len, 0,
                                cache->options.max_value_bytes);
@@ -392,7 +392,7 @@ int belay_cache_touch(belay_cache_t *cache, belay_request_t *request, const char
   key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
   int error =
-      belay__handle_check_key((const belay__handle_t *)cache, request, key, key_len, cb != NULL);
+      belay__handle_check_key((const belay__handle_t *)cache, request, key, &key_len, cb != NULL);
   if (error == 0)
     error = check_ttl(cache, ttl_ms);
   if (error == 0)
@@ -408,7 +408,7 @@ int belay_cache_invalidate(belay_cache_t *cache, belay_request_t *request, const
   key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
   int error =
-      belay__handle_check_key((const belay__handle_t *)cache, request, key, key_len, cb != NULL);
+      belay__handle_check_key((const belay__handle_t *)cache, request, key, &key_len, cb != NULL);
   if (error == 0)
     error = begin(cache, request, DROPPING, key, key_len, cb, &pending);
   return error != 0 ? error : go(cache, pending);

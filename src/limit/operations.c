@@ -11,7 +11,7 @@ static const belay__request_ops_t repeated_ops = {
 
 static int check(belay_limiter_t *limiter, const belay_request_t *request, const char *key,
                  size_t key_len, belay_limiter_cb cb) {
-  return belay__handle_check_key((belay__handle_t *)limiter, request, key, key_len, cb != NULL);
+  return belay__handle_check_key((belay__handle_t *)limiter, request, key, &key_len, cb != NULL);
 }
 
 static int refuse(const belay_limiter_t *limiter, const char *why) {

@@ -162,7 +162,7 @@ static int check_policy(const belay_limiter_t *limiter) {
 static int prepare(belay_limiter_t *limiter, const belay_request_t *request, int64_t max_wait_us,
                    bool has_cb, belay__limit_command_t *command, belay_reservation_t *drawn) {
   int error = belay__handle_check_key((belay__handle_t *)limiter, request, command->key,
-                                      command->key_len, has_cb);
+                                      &command->key_len, has_cb);
   if (error != 0)
     return error;
   belay_t *belay = limiter->client->belay;
@@ -218,7 +218,7 @@ int belay_limiter_cancel_reservation(belay_limiter_t *limiter, belay_request_t *
   key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
   int error =
-      belay__handle_check_key((belay__handle_t *)limiter, request, key, key_len, cb != NULL);
+      belay__handle_check_key((belay__handle_t *)limiter, request, key, &key_len, cb != NULL);
   if (error == 0 && reservation == NULL) {
     belay__detail(limiter->client->belay, "reservation: NULL");
     error = BELAY_EINVAL;

@@ -134,7 +134,7 @@ int belay_limiter_take(belay_limiter_t *limiter, belay_request_t *request, const
   if (cost == 0)
     return belay_limiter_peek(limiter, request, key, key_len, cb);
   int error =
-      belay__handle_check_key((belay__handle_t *)limiter, request, key, key_len, cb != NULL);
+      belay__handle_check_key((belay__handle_t *)limiter, request, key, &key_len, cb != NULL);
   if (error == 0)
     error = belay__check_range(limiter->client->belay, "cost", cost, 0, INT64_MAX);
   if (error == 0)

@@ -118,7 +118,7 @@ static inline size_t put_header(char *out, char type, uint64_t value) {
 
 static inline void put_word(belay__call_t *call, const char *a, size_t a_len, const char *b,
                             size_t b_len) {
-  char *out = grow(call, a_len + b_len + 32);
+  char *out = call == NULL ? NULL : grow(call, a_len + b_len + 32);
   if (out == NULL)
     return;
   size_t at = put_header(out, '$', a_len + b_len);
@@ -141,6 +141,10 @@ void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, co
   put_word(call, a, a_len, b, b_len);
 }
 
+void belay__call_arg_text(belay__call_t *call, const char *text) {
+  put_word(call, text, strlen(text), "", 0);
+}
+
 void belay__call_arg_int(belay__call_t *call, int64_t value) {
   char text[1 + DIGITS_MAX] = "-";
   size_t sign = value < 0;
@@ -160,6 +164,8 @@ static void put_count(belay__call_t *call, size_t argc) {
 }
 
 void belay__call_command(belay__call_t *call, const char *name, size_t argc) {
+  if (call == NULL)
+    return;
   call->command = name;
   put_count(call, argc);
   belay__call_arg(call, name, strlen(name));
@@ -171,6 +177,8 @@ void belay__call_needs(belay__call_t *call, belay__capability_t what) {
 
 static void put_script(belay__call_t *call, const belay__script_t *script, size_t keys, size_t args,
                        bool text) {
+  if (call == NULL)
+    return;
   call->script = script;
   call->command = script->name;
   call->as_eval = text;

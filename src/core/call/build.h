@@ -9,6 +9,9 @@
  * is not the client's timeout_ms, before it is sent. */
 belay__call_t *belay__call_new(belay_client_t *client, belay__lane_t lane);
 
+/* The functions that add words do nothing if the call is NULL. So an operation builds its call without a check of each
+ * step, and hands it to a function that starts a request, which returns BELAY_ENOMEM. */
+
 /* Begins a command of argc words (its name included), or a script with that many keys and other arguments: by its
  * hash, unless it is the first on its connection (belay__call_bring_script()). */
 void belay__call_command(belay__call_t *call, const char *name, size_t argc);
@@ -27,6 +30,7 @@ void belay__call_bring_script(belay__call_t *call, belay__scripts_t *brought);
 void belay__call_arg(belay__call_t *call, const char *data, size_t len);
 void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, const char *b,
                             size_t b_len);
+void belay__call_arg_text(belay__call_t *call, const char *text); /* terminated */
 void belay__call_arg_int(belay__call_t *call, int64_t value);
 void belay__call_arg_uint(belay__call_t *call, uint64_t value);
 

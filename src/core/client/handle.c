@@ -236,27 +236,38 @@ int belay__handle_check_request(const belay__handle_t *handle, const belay_reque
 }
 
 int belay__handle_check_key(const belay__handle_t *handle, const belay_request_t *request,
-                            const char *key, size_t key_len, bool has_cb) {
+                            const char *key, size_t *key_len, bool has_cb) {
   int error = belay__handle_check_request(handle, request, has_cb);
+  *key_len = belay__text_len(key, *key_len);
   return error != 0 ? error
-                    : belay__check_bytes(handle->client->belay, "key", key, key_len, 1,
+                    : belay__check_bytes(handle->client->belay, "key", key, *key_len, 1,
                                          BELAY__HANDLE_KEY_MAX);
 }
 
-int belay__handle_check_items(const belay__handle_t *handle, const belay_bytes_t *items, size_t n,
-                              size_t min_len, size_t max_len) {
+int belay__handle_check_array(const belay__handle_t *handle, const char *what,
+                              const belay_bytes_t *items, size_t n, size_t max_n, size_t min_len,
+                              size_t max_len) {
   belay_t *belay = handle->client->belay;
-  if (items == NULL || n < 1 || n > BELAY__HANDLE_KEYS_MAX) {
-    belay__detail(belay, "items: NULL, or not 1 to %d of them", BELAY__HANDLE_KEYS_MAX);
-    return BELAY_EINVAL;
-  }
-  int error = 0;
+  int error = belay__check_count(belay, what, items, n, max_n);
   for (size_t i = 0; i < n && error == 0; i++)
-    error = belay__check_bytes(belay, "item", items[i].data, items[i].len, min_len, max_len);
+    error = belay__check_bytes(belay, what, items[i].data, items[i].len, min_len, max_len);
   return error;
 }
 
 /* ---- calls --------------------------------------------------------------------------------------------- */
+
+belay__call_t *belay__handle_command(const belay__handle_t *handle, const char *name, size_t argc) {
+  belay__call_t *call = belay__call_new(handle->client, BELAY__LANE_DATA);
+  belay__call_command(call, name, argc);
+  return call;
+}
+
+belay__call_t *belay__handle_script(const belay__handle_t *handle, const belay__script_t *script,
+                                    size_t keys, size_t args) {
+  belay__call_t *call = belay__call_new(handle->client, BELAY__LANE_DATA);
+  belay__call_script(call, script, keys, args);
+  return call;
+}
 
 void belay__handle_arg(const belay__handle_t *handle, belay__call_t *call, const char *key,
                        size_t key_len, const char *tail) {
@@ -265,12 +276,22 @@ void belay__handle_arg(const belay__handle_t *handle, belay__call_t *call, const
   assert(tail_len <= 128);
   memcpy(rest + n, tail, tail_len);
   belay__call_arg_joined(call, handle->prefix, handle->prefix_len, rest, n + tail_len);
-  call->affinity = key_len > 0 ? belay__key_affinity(rest, n) : handle->affinity;
+  if (call != NULL)
+    call->affinity = key_len > 0 ? belay__key_affinity(rest, n) : handle->affinity;
 }
 
 int belay__handle_begin(belay__handle_t *handle, belay_request_t *request,
                         const belay__request_ops_t *ops, void (*cb)(void), belay__pending_t **out) {
   return belay__request_begin(handle->client, request, ops, handle, &handle->requests, cb, out);
+}
+
+int belay__handle_begin_room(belay__handle_t *handle, belay_request_t *request,
+                             const belay__request_ops_t *ops, void (*cb)(void), size_t room,
+                             belay__pending_t **out) {
+  int error = belay__handle_begin(handle, request, ops, cb, out);
+  if (error != 0 || belay__request_room(*out, room) != NULL)
+    return error;
+  return belay__request_begun(*out, BELAY_ENOMEM);
 }
 
 int belay__handle_start(belay__handle_t *handle, belay_request_t *request, belay__call_t *call,

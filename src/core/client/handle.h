@@ -141,12 +141,18 @@ int belay__handle_check(const belay__handle_t *handle);
 /* And that the request is one, and that there is a callback. */
 int belay__handle_check_request(const belay__handle_t *handle, const belay_request_t *request,
                                 bool has_cb);
-/* And of one key: 1 to BELAY__HANDLE_KEY_MAX bytes. */
+/* And of one key: 1 to BELAY__HANDLE_KEY_MAX bytes. Sets the length of a terminated key. */
 int belay__handle_check_key(const belay__handle_t *handle, const belay_request_t *request,
-                            const char *key, size_t key_len, bool has_cb);
-/* Of an array of n items, 1 to BELAY__HANDLE_KEYS_MAX of them, each of min_len to max_len bytes. */
-int belay__handle_check_items(const belay__handle_t *handle, const belay_bytes_t *items, size_t n,
-                              size_t min_len, size_t max_len);
+                            const char *key, size_t *key_len, bool has_cb);
+/* And of an array of 1 to max_n items, each of min_len to max_len bytes. what: one of them, such as "key". */
+int belay__handle_check_array(const belay__handle_t *handle, const char *what,
+                              const belay_bytes_t *items, size_t n, size_t max_n, size_t min_len,
+                              size_t max_len);
+
+/* A call of a command of argc words, or of a script, with BELAY__LANE_DATA; NULL if memory is out. Add its words. */
+belay__call_t *belay__handle_command(const belay__handle_t *handle, const char *name, size_t argc);
+belay__call_t *belay__handle_script(const belay__handle_t *handle, const belay__script_t *script,
+                                    size_t keys, size_t args);
 
 /* Adds a key: prefix, the key (escaped; none in a whole handle), and what closes the braces: "}", or "}::part". The
  * call's affinity is that of the key, or of the name: calls of one key share a connection, and so keep their order. */
@@ -160,6 +166,11 @@ int belay__handle_start(belay__handle_t *handle, belay_request_t *request, belay
 /* A request of several steps: PARKED, with the handle as its context. */
 int belay__handle_begin(belay__handle_t *handle, belay_request_t *request,
                         const belay__request_ops_t *ops, void (*cb)(void), belay__pending_t **out);
+
+/* The same with a room of that many bytes (belay__request_room()). Returns BELAY_ENOMEM too. */
+int belay__handle_begin_room(belay__handle_t *handle, belay_request_t *request,
+                             const belay__request_ops_t *ops, void (*cb)(void), size_t room,
+                             belay__pending_t **out);
 
 /* What is kept there is not what this expects: makes text, behind the key of the call, the detail of BELAY_EMISMATCH,
  * which is returned. */

@@ -92,6 +92,12 @@ void belay__request_forget(belay__pending_t *pending) {
   leave(pending);
 }
 
+int belay__request_begun(belay__pending_t *pending, int error) {
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
 static belay__call_t **slots(belay__pending_t *pending) {
   return pending->calls_len > 1 ? pending->calls : &pending->call;
 }
@@ -250,6 +256,13 @@ int64_t belay__request_timeout_ms(const belay_client_t *client, const belay_requ
   return ms == 0 || ms == BELAY_DEFAULT ? client->timeout_ms : ms;
 }
 
+int64_t belay__request_keep_ms(const belay_client_t *client, const belay_request_t *request,
+                               int64_t least_ms) {
+  int64_t ms = belay__request_timeout_ms(client, request);
+  ms += ms / 100 + 2;
+  return ms > least_ms ? ms : least_ms;
+}
+
 int belay__request_begin(belay_client_t *client, belay_request_t *request,
                          const belay__request_ops_t *ops, void *context, belay__list_t *owner_list,
                          void (*cb)(void), belay__pending_t **out) {
@@ -342,6 +355,26 @@ void *belay__request_room(belay__pending_t *pending, size_t size) {
   return room;
 }
 
+int belay__request_keep(belay__pending_t *pending, belay__reply_t *const *items, size_t n) {
+  size_t size = n * sizeof(belay_bytes_t);
+  for (size_t i = 0; i < n; i++) {
+    if (items[i]->type != BELAY__REPLY_STRING)
+      return BELAY_EPROTO;
+    size += items[i]->len;
+  }
+  belay_bytes_t *kept = n == 0 ? NULL : belay__request_room(pending, size);
+  if (kept == NULL)
+    return n == 0 ? 0 : BELAY_ENOMEM;
+  char *at = (char *)(kept + n);
+  for (size_t i = 0; i < n; i++) {
+    kept[i] = (belay_bytes_t){.data = at, .len = items[i]->len};
+    if (items[i]->len > 0)
+      memcpy(at, items[i]->str, items[i]->len);
+    at += items[i]->len;
+  }
+  return 0;
+}
+
 int belay__request_start(belay_request_t *request, belay__call_t *call,
                          const belay__request_ops_t *ops, void *context, belay__list_t *owner_list,
                          void (*cb)(void)) {
@@ -351,10 +384,7 @@ int belay__request_start(belay_request_t *request, belay__call_t *call,
     belay__calls_discard(&call, 1);
     return error;
   }
-  error = belay__request_send(pending, call);
-  if (error != 0)
-    belay__request_forget(pending);
-  return error;
+  return belay__request_begun(pending, belay__request_send(pending, call));
 }
 
 /* ---- canceling ----------------------------------------------------------------------------------------- */

@@ -23,6 +23,9 @@
 #define BELAY__REQUEST_VALUES 24
 #define BELAY__REQUEST_PARK 1 /* what read returns if the request is not over: it is PARKED */
 
+/* A callback of any type, as requests store it; ops->tell casts it back. */
+#define BELAY__CB(cb) ((void (*)(void))(cb))
+
 typedef struct belay__pending belay__pending_t;
 
 /* How it ended. Values are as begin left them, and the handle. */
@@ -106,6 +109,11 @@ int belay__request_check(belay_client_t *client, const belay_request_t *request,
 /* Its time; of one that was checked. */
 int64_t belay__request_timeout_ms(const belay_client_t *client, const belay_request_t *request);
 
+/* For how many milliseconds a server keeps what a resent call must find: past the last time that the request may be
+ * sent, and at least least_ms. */
+int64_t belay__request_keep_ms(const belay_client_t *client, const belay_request_t *request,
+                               int64_t least_ms);
+
 /* Begins: PARKED, *out is set, its values are 0. owner_list: NULL, or a list of an object's that it stands in until it
  * is told, for belay__requests_cancel(). cb is of the type that ops->tell casts it to. Returns 0 or BELAY_ESTATE (it is
  * pending). */
@@ -127,11 +135,19 @@ int belay__request_send_all(belay__pending_t *pending, belay__call_t **calls, si
  * the callback has returned. */
 void *belay__request_room(belay__pending_t *pending, size_t size);
 
+/* Copy the strings of a reply to the room, as n belay_bytes_t, with their bytes behind them. Returns 0, BELAY_EPROTO (one
+ * is no string) or BELAY_ENOMEM. With n 0 there is no room. */
+int belay__request_keep(belay__pending_t *pending, belay__reply_t *const *items, size_t n);
+
 /* PARKED: it ends, with the values that it has. */
 void belay__request_end(belay__pending_t *pending, int status);
 
 /* PARKED: IDLE, and never told. */
 void belay__request_forget(belay__pending_t *pending);
+
+/* End the function of an operation. error: what sending returned; if it is not 0, the request is forgotten. Returns
+ * error. */
+int belay__request_begun(belay__pending_t *pending, int error);
 
 /* All of it, for an operation that is one call: begins and sends; forgotten on an error. */
 int belay__request_start(belay_request_t *request, belay__call_t *call,

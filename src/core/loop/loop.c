@@ -309,6 +309,13 @@ int belay__check_optional(belay_t *belay, const char *what, const void *bytes, s
   return bytes == NULL && len == 0 ? 0 : belay__check_bytes(belay, what, bytes, len, 1, max_len);
 }
 
+int belay__check_count(belay_t *belay, const char *what, const void *items, size_t n, size_t max) {
+  if (items != NULL && n >= 1 && n <= max)
+    return 0;
+  belay__detail(belay, "%ss: NULL, or not 1 to %zu of them", what, max);
+  return BELAY_EINVAL;
+}
+
 void belay__log(belay_t *belay, belay_log_level_t level, const char *format, ...) {
   if (belay->log == NULL)
     return;

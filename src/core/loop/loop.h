@@ -161,6 +161,9 @@ int belay__check_optional(belay_t *belay, const char *what, const void *bytes, s
 int belay__check_bytes(belay_t *belay, const char *what, const void *bytes, size_t len,
                        size_t min_len, size_t max_len);
 
+/* An array of 1 to max items; what: one of them, such as "key". */
+int belay__check_count(belay_t *belay, const char *what, const void *items, size_t n, size_t max);
+
 /* A line for the log hook; likewise. */
 __attribute__((format(printf, 3, 4))) void belay__log(belay_t *belay, belay_log_level_t level,
                                                       const char *format, ...);

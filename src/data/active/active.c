@@ -133,9 +133,7 @@ int belay__active_begin(belay_active_t *active, belay_request_t *request,
     pending->values[BELAY__ACTIVE_LEARNING] = 1;
     error = belay__request_send(pending, belay__servertime_call(&active->time, &active->handle));
   }
-  if (error != 0)
-    belay__request_forget(pending);
-  return error;
+  return belay__request_begun(pending, error);
 }
 
 bool belay__active_learn(belay__pending_t *pending, const belay__call_t *call,
@@ -180,10 +178,8 @@ static const belay__request_ops_t mark_ops = {.read = read_marked,
 static int send_mark(belay_active_t *active, belay__pending_t *pending,
                      const belay__active_ask_t *ask) {
   int64_t period = belay__active_period(active, ask->from_ms);
-  belay__call_t *call = belay__call_new(active->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return BELAY_ENOMEM;
-  belay__call_script(call, &belay__script_active_mark, 1, 1 + ask->n);
+  belay__call_t *call =
+      belay__handle_script(&active->handle, &belay__script_active_mark, 1, 1 + ask->n);
   belay__active_put_period(active, call, period);
   belay__call_arg_int(call, belay__active_begins_ms(active, period + 1) + active->ttl_ms);
   for (size_t i = 0; i < ask->n; i++)
@@ -197,14 +193,15 @@ int belay_active_mark_many(belay_active_t *active, belay_request_t *request,
   const belay__handle_t *handle = (const belay__handle_t *)active;
   int error = belay__handle_check_request(handle, request, cb != NULL);
   if (error == 0)
-    error = belay__handle_check_items(handle, users, n, 1, BELAY_ACTIVE_USER_MAX);
+    error = belay__handle_check_array(handle, "item", users, n, BELAY__HANDLE_KEYS_MAX, 1,
+                                      BELAY_ACTIVE_USER_MAX);
   if (error == 0)
     error = belay__active_check_time(active, "time_ms", time_ms);
   if (error != 0)
     return error;
   const belay__active_ask_t ask = {
       .send = send_mark, .from_ms = time_ms, .to_ms = time_ms, .items = users, .n = n};
-  return belay__active_begin(active, request, &mark_ops, &ask, (void (*)(void))cb);
+  return belay__active_begin(active, request, &mark_ops, &ask, BELAY__CB(cb));
 }
 
 int belay_active_mark(belay_active_t *active, belay_request_t *request, const void *user,

@@ -54,10 +54,7 @@ static void put_periods(const belay_active_t *active, belay__call_t *call, int64
 /* A command on all periods from one to another; NULL if memory is out. */
 static belay__call_t *on_periods(const belay_active_t *active, const char *name, int64_t from,
                                  int64_t to) {
-  belay__call_t *call = belay__call_new(active->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return NULL;
-  belay__call_command(call, name, 1 + (size_t)(to - from + 1));
+  belay__call_t *call = belay__handle_command(&active->handle, name, 1 + (size_t)(to - from + 1));
   put_periods(active, call, from, to);
   return call;
 }
@@ -107,10 +104,8 @@ static int send_archive(belay_active_t *active, belay__pending_t *pending,
   int error = periods_of(active, ask, &from, &to);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(active->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return BELAY_ENOMEM;
-  belay__call_script(call, &belay__script_active_archive, 1 + (size_t)(to - from + 1), 1);
+  belay__call_t *call = belay__handle_script(&active->handle, &belay__script_active_archive,
+                                             1 + (size_t)(to - from + 1), 1);
   belay__active_put_archive(active, call, ask->items[0].data, ask->items[0].len);
   put_periods(active, call, from, to);
   belay__call_arg_int(call, active->archive_ttl_ms);
@@ -120,10 +115,7 @@ static int send_archive(belay_active_t *active, belay__pending_t *pending,
 
 static belay__call_t *on_archives(const belay_active_t *active, const char *name,
                                   const belay__active_ask_t *ask) {
-  belay__call_t *call = belay__call_new(active->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return NULL;
-  belay__call_command(call, name, 1 + ask->n);
+  belay__call_t *call = belay__handle_command(&active->handle, name, 1 + ask->n);
   for (size_t i = 0; i < ask->n; i++)
     belay__active_put_archive(active, call, ask->items[i].data, ask->items[i].len);
   return call;
@@ -156,18 +148,15 @@ int belay_active_count_last(belay_active_t *active, belay_request_t *request, in
   bool usual = spans == NULL && n == 0;
   belay__active_ask_t ask = {.send = send_last, .from_ms = time_ms, .to_ms = time_ms, .n = n};
   error = belay__active_check_time(active, "time_ms", time_ms);
-  if (error == 0 && !usual && (spans == NULL || n < 1 || n > BELAY_ACTIVE_SPANS_MAX)) {
-    belay__detail(belay, "spans: NULL, or not 1 to %d of them", BELAY_ACTIVE_SPANS_MAX);
-    error = BELAY_EINVAL;
-  }
+  if (error == 0 && !usual)
+    error = belay__check_count(belay, "span", spans, n, BELAY_ACTIVE_SPANS_MAX);
   if (usual)
     ask.n = sizeof days / sizeof *days;
   for (size_t i = 0; i < ask.n && error == 0; i++) {
     ask.spans[i] = usual ? days[i] * (uint32_t)(BELAY__DAY_MS / active->unit_ms) : spans[i];
     error = belay__check_range(belay, "span", ask.spans[i], 1, BELAY_ACTIVE_PERIODS_MAX);
   }
-  return error != 0 ? error
-                    : belay__active_begin(active, request, &count_ops, &ask, (void (*)(void))cb);
+  return error != 0 ? error : belay__active_begin(active, request, &count_ops, &ask, BELAY__CB(cb));
 }
 
 int belay_active_count(belay_active_t *active, belay_request_t *request, int64_t time_ms,
@@ -193,8 +182,7 @@ int belay_active_count_span(belay_active_t *active, belay_request_t *request, in
   int error = check(active, request, cb != NULL);
   if (error == 0)
     error = check_span(active, &ask);
-  return error != 0 ? error
-                    : belay__active_begin(active, request, &count_ops, &ask, (void (*)(void))cb);
+  return error != 0 ? error : belay__active_begin(active, request, &count_ops, &ask, BELAY__CB(cb));
 }
 
 int belay_active_clear(belay_active_t *active, belay_request_t *request, int64_t from_ms,
@@ -203,21 +191,12 @@ int belay_active_clear(belay_active_t *active, belay_request_t *request, int64_t
   int error = check(active, request, cb != NULL);
   if (error == 0)
     error = check_span(active, &ask);
-  return error != 0 ? error
-                    : belay__active_begin(active, request, &clear_ops, &ask, (void (*)(void))cb);
+  return error != 0 ? error : belay__active_begin(active, request, &clear_ops, &ask, BELAY__CB(cb));
 }
 
 static int check_labels(const belay_active_t *active, const belay_bytes_t *labels, size_t n) {
-  belay_t *belay = active->handle.client->belay;
-  if (labels == NULL || n < 1 || n > BELAY_ACTIVE_LABELS_MAX) {
-    belay__detail(belay, "labels: NULL, or not 1 to %d of them", BELAY_ACTIVE_LABELS_MAX);
-    return BELAY_EINVAL;
-  }
-  int error = 0;
-  for (size_t i = 0; i < n && error == 0; i++)
-    error = belay__check_bytes(belay, "label", labels[i].data, labels[i].len, 1,
-                               BELAY_ACTIVE_LABEL_MAX);
-  return error;
+  return belay__handle_check_array(&active->handle, "label", labels, n, BELAY_ACTIVE_LABELS_MAX, 1,
+                                   BELAY_ACTIVE_LABEL_MAX);
 }
 
 int belay_active_archive(belay_active_t *active, belay_request_t *request, int64_t from_ms,
@@ -232,8 +211,7 @@ int belay_active_archive(belay_active_t *active, belay_request_t *request, int64
     error = check_labels(active, &labels, 1);
   if (error == 0)
     error = check_span(active, &ask);
-  return error != 0 ? error
-                    : belay__active_begin(active, request, &count_ops, &ask, (void (*)(void))cb);
+  return error != 0 ? error : belay__active_begin(active, request, &count_ops, &ask, BELAY__CB(cb));
 }
 
 /* Of archives, whatever the time. */
@@ -250,12 +228,12 @@ int belay_active_count_archives(belay_active_t *active, belay_request_t *request
                                 const belay_bytes_t *labels, size_t n, belay_active_count_cb cb) {
   const belay__active_ask_t ask = {
       .send = send_count_archives, .from_ms = 1, .to_ms = 1, .items = labels, .n = n};
-  return begin_archives(active, request, &count_ops, &ask, (void (*)(void))cb);
+  return begin_archives(active, request, &count_ops, &ask, BELAY__CB(cb));
 }
 
 int belay_active_clear_archives(belay_active_t *active, belay_request_t *request,
                                 const belay_bytes_t *labels, size_t n, belay_active_cb cb) {
   const belay__active_ask_t ask = {
       .send = send_clear_archives, .from_ms = 1, .to_ms = 1, .items = labels, .n = n};
-  return begin_archives(active, request, &clear_ops, &ask, (void (*)(void))cb);
+  return begin_archives(active, request, &clear_ops, &ask, BELAY__CB(cb));
 }

@@ -72,9 +72,7 @@ int belay__bloom_ask_config(belay_bloom_t *bloom, belay_request_t *request,
     belay__bloom_arg_config(bloom, call);
     error = belay__request_send(pending, call);
   }
-  if (error != 0)
-    belay__request_forget(pending);
-  return error;
+  return belay__request_begun(pending, error);
 }
 
 void belay__bloom_arg_beside(const belay_bloom_t *bloom, belay__call_t *call,
@@ -224,9 +222,7 @@ static int start(belay_bloom_t *bloom, belay_request_t *request, const belay__re
   for (size_t i = 0; op != NULL && i < n; i++)
     op->hashes[i] = belay__bloom_hash(&bloom->form.hasher, items[i].data, items[i].len);
   error = op == NULL ? BELAY_ENOMEM : belay__bloom_submit(bloom, pending);
-  if (error != 0)
-    belay__request_forget(pending);
-  return error;
+  return belay__request_begun(pending, error);
 }
 
 static int start_items(belay_bloom_t *bloom, belay_request_t *request,
@@ -234,45 +230,42 @@ static int start_items(belay_bloom_t *bloom, belay_request_t *request,
                        const belay_bytes_t *items, size_t n, void (*cb)(void)) {
   int error = belay__handle_check_request((const belay__handle_t *)bloom, request, cb != NULL);
   if (error == 0)
-    error = belay__handle_check_items(&bloom->handle, items, n, 0, BELAY_BLOOM_ITEM_MAX);
+    error = belay__handle_check_array(&bloom->handle, "item", items, n, BELAY_BLOOM_ITEMS_MAX, 0,
+                                      BELAY_BLOOM_ITEM_MAX);
   return error != 0 ? error : start(bloom, request, ops, what, items, n, cb);
 }
 
-_Static_assert(BELAY_BLOOM_ITEMS_MAX == BELAY__HANDLE_KEYS_MAX, "what a handle checks");
-
 int belay_bloom_open(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_cb cb) {
   int error = belay__handle_check_request((const belay__handle_t *)bloom, request, cb != NULL);
-  return error != 0
-             ? error
-             : start(bloom, request, &open_ops, BELAY__BLOOM_OPEN, NULL, 0, (void (*)(void))cb);
+  return error != 0 ? error
+                    : start(bloom, request, &open_ops, BELAY__BLOOM_OPEN, NULL, 0, BELAY__CB(cb));
 }
 
 int belay_bloom_add(belay_bloom_t *bloom, belay_request_t *request, const void *item, size_t len,
                     belay_bloom_answer_cb cb) {
   const belay_bytes_t one = {.data = item, .len = len};
-  return start_items(bloom, request, &add_ops, BELAY__BLOOM_ADD, &one, 1, (void (*)(void))cb);
+  return start_items(bloom, request, &add_ops, BELAY__BLOOM_ADD, &one, 1, BELAY__CB(cb));
 }
 
 int belay_bloom_exists(belay_bloom_t *bloom, belay_request_t *request, const void *item, size_t len,
                        belay_bloom_answer_cb cb) {
   const belay_bytes_t one = {.data = item, .len = len};
-  return start_items(bloom, request, &exists_ops, BELAY__BLOOM_EXISTS, &one, 1, (void (*)(void))cb);
+  return start_items(bloom, request, &exists_ops, BELAY__BLOOM_EXISTS, &one, 1, BELAY__CB(cb));
 }
 
 int belay_bloom_add_many(belay_bloom_t *bloom, belay_request_t *request, const belay_bytes_t *items,
                          size_t n, belay_bloom_answers_cb cb) {
-  return start_items(bloom, request, &add_many_ops, BELAY__BLOOM_ADD, items, n, (void (*)(void))cb);
+  return start_items(bloom, request, &add_many_ops, BELAY__BLOOM_ADD, items, n, BELAY__CB(cb));
 }
 
 int belay_bloom_exists_many(belay_bloom_t *bloom, belay_request_t *request,
                             const belay_bytes_t *items, size_t n, belay_bloom_answers_cb cb) {
   return start_items(bloom, request, &exists_many_ops, BELAY__BLOOM_EXISTS, items, n,
-                     (void (*)(void))cb);
+                     BELAY__CB(cb));
 }
 
 int belay_bloom_info(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_info_cb cb) {
   int error = belay__handle_check_request((const belay__handle_t *)bloom, request, cb != NULL);
-  return error != 0
-             ? error
-             : start(bloom, request, &info_ops, BELAY__BLOOM_INFO, NULL, 0, (void (*)(void))cb);
+  return error != 0 ? error
+                    : start(bloom, request, &info_ops, BELAY__BLOOM_INFO, NULL, 0, BELAY__CB(cb));
 }

@@ -121,5 +121,5 @@ static const belay__request_ops_t clear_ops = {
     .read = read_step, .next = next_step, .tell = tell, .idempotent = true};
 
 int belay_bloom_clear(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_cb cb) {
-  return belay__bloom_ask_config(bloom, request, &clear_ops, (void (*)(void))cb, sizeof(plan_t));
+  return belay__bloom_ask_config(bloom, request, &clear_ops, BELAY__CB(cb), sizeof(plan_t));
 }

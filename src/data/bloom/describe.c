@@ -41,6 +41,6 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
 static const belay__request_ops_t made_ops = {.read = read_made, .tell = tell, .idempotent = true};
 
 int belay_bloom_made(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_made_cb cb) {
-  return belay__bloom_ask_config(bloom, request, &made_ops, (void (*)(void))cb,
+  return belay__bloom_ask_config(bloom, request, &made_ops, BELAY__CB(cb),
                                  sizeof(belay_bloom_options_t));
 }

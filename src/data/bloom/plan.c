@@ -117,18 +117,18 @@ static belay__call_t *bitfield(belay_bloom_t *bloom, const belay__bloom_plan_t *
     return NULL;
   belay__call_command(call, name, 5 + (size_t)chunk->n * k * (add ? 4 : 3));
   belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment);
-  belay__call_arg(call, "GET", 3);
-  belay__call_arg(call, "i64", 3);
-  belay__call_arg(call, "0", 1);
+  belay__call_arg_text(call, "GET");
+  belay__call_arg_text(call, "i64");
+  belay__call_arg_text(call, "0");
   for (uint32_t i = 0; i < chunk->n; i++) {
     belay__bloom_positions(op->hashes[plan->order[chunk->first + i]], &plan->layer.shape,
                            positions);
     for (uint32_t j = 0; j < k; j++) {
       belay__call_arg(call, add ? "SET" : "GET", 3);
-      belay__call_arg(call, "u1", 2);
+      belay__call_arg_text(call, "u1");
       belay__call_arg_int(call, INT64_C(8) * BELAY__BLOOM_HEADER + positions[j]);
       if (add)
-        belay__call_arg(call, "1", 1);
+        belay__call_arg_text(call, "1");
     }
   }
   return call;
@@ -200,12 +200,9 @@ uint32_t belay__bloom_plan_strays(belay_bloom_t *bloom, const belay__bloom_plan_
     const belay__bloom_chunk_t *chunk = &plan->chunks[i];
     if (!chunk->answered || chunk->header != 0 || chunk->segment == last)
       continue;
-    belay__call_t *call = belay__call_new(bloom->handle.client, BELAY__LANE_DATA);
-    if (call != NULL) {
-      belay__call_script(call, &belay__script_bloom_discard, 1, 1);
-      belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment);
-      belay__call_arg(call, nothing, sizeof nothing);
-    }
+    belay__call_t *call = belay__handle_script(&bloom->handle, &belay__script_bloom_discard, 1, 1);
+    belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment);
+    belay__call_arg(call, nothing, sizeof nothing);
     out[n++] = call;
     last = chunk->segment;
   }

@@ -143,7 +143,7 @@ static const belay__request_ops_t open_ops = {
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
 static int check(const belay_config_t *config, const belay_request_t *request, const char *key,
-                 size_t key_len, bool has_cb) {
+                 size_t *key_len, bool has_cb) {
   const belay__handle_t *handle = (const belay__handle_t *)config;
   if (config == NULL || !handle->type->whole)
     return belay__handle_check_key(handle, request, key, key_len, has_cb);
@@ -155,11 +155,7 @@ static int check(const belay_config_t *config, const belay_request_t *request, c
 }
 
 static int check_fields(belay_t *belay, const belay_config_field_t *fields, size_t n) {
-  if (fields == NULL || n < 1 || n > BELAY_CONFIG_FIELDS_MAX) {
-    belay__detail(belay, "fields: NULL, or not 1 to %zu of them", BELAY_CONFIG_FIELDS_MAX);
-    return BELAY_EINVAL;
-  }
-  int error = 0;
+  int error = belay__check_count(belay, "field", fields, n, BELAY_CONFIG_FIELDS_MAX);
   for (size_t i = 0; i < n && error == 0; i++) {
     const belay_config_field_t *field = &fields[i];
     error =
@@ -180,38 +176,31 @@ static int check_fields(belay_t *belay, const belay_config_field_t *fields, size
 
 int belay_config_read(belay_config_t *config, belay_request_t *request, const char *key,
                       size_t key_len, belay_config_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(config, request, key, key_len, cb != NULL);
+  int error = check(config, request, key, &key_len, cb != NULL);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(config->handle.client, BELAY__LANE_DATA);
-  if (call != NULL) {
-    belay__call_command(call, "HGETALL", 2);
-    belay__handle_arg(&config->handle, call, key, key_len, TAIL);
-  }
-  return belay__handle_start(&config->handle, request, call, &read_ops, (void (*)(void))cb);
+  belay__call_t *call = belay__handle_command(&config->handle, "HGETALL", 2);
+  belay__handle_arg(&config->handle, call, key, key_len, TAIL);
+  return belay__handle_start(&config->handle, request, call, &read_ops, BELAY__CB(cb));
 }
 
 int belay_config_open(belay_config_t *config, belay_request_t *request, const char *key,
                       size_t key_len, const belay_config_field_t *fields, size_t n,
                       belay_config_cb cb) {
   static const char *const rules[] = {"same", "latest", "largest"};
-  key_len = belay__text_len(key, key_len);
-  int error = check(config, request, key, key_len, cb != NULL);
+  int error = check(config, request, key, &key_len, cb != NULL);
   if (error == 0)
     error = check_fields(config->handle.client->belay, fields, n);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(config->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return BELAY_ENOMEM;
-  belay__call_script(call, &belay__script_config_open, 1, 1 + 3 * n);
+  belay__call_t *call =
+      belay__handle_script(&config->handle, &belay__script_config_open, 1, 1 + 3 * n);
   belay__handle_arg(&config->handle, call, key, key_len, TAIL);
   belay__call_arg_int(call, config->ttl_ms);
   for (size_t i = 0; i < n; i++) {
-    belay__call_arg(call, rules[fields[i].rule], strlen(rules[fields[i].rule]));
-    belay__call_arg(call, fields[i].name, strlen(fields[i].name));
-    belay__call_arg(call, fields[i].value, strlen(fields[i].value));
+    belay__call_arg_text(call, rules[fields[i].rule]);
+    belay__call_arg_text(call, fields[i].name);
+    belay__call_arg_text(call, fields[i].value);
   }
-  return belay__handle_start(&config->handle, request, call, &open_ops, (void (*)(void))cb);
+  return belay__handle_start(&config->handle, request, call, &open_ops, BELAY__CB(cb));
 }

@@ -115,30 +115,16 @@ static void put_record(const belay_counter_t *counter, belay__call_t *call, cons
   belay__call_arg_joined(call, handle->prefix, handle->prefix_len, rest, n);
 }
 
-static belay__call_t *new_call(const belay_counter_t *counter) {
-  return belay__call_new(counter->handle.client, BELAY__LANE_DATA);
-}
-
 static void put_life(const belay_counter_t *counter, belay__call_t *call) {
   belay__call_arg_int(call, counter->ttl_ms);
   belay__call_arg_int(call, counter->extend);
-}
-
-static belay__call_t *new_script(const belay_counter_t *counter, const belay__script_t *script,
-                                 size_t keys, size_t args) {
-  belay__call_t *call = new_call(counter);
-  if (call != NULL)
-    belay__call_script(call, script, keys, args);
-  return call;
 }
 
 /* least, most: of the value before it. bounded: what is beyond them is an answer. */
 static belay__call_t *scripted_add(const belay_counter_t *counter, const char *key, size_t key_len,
                                    unsigned shard, int64_t delta, int64_t least, int64_t most,
                                    bool bounded) {
-  belay__call_t *call = new_script(counter, &belay__script_counter_add, 1, 6);
-  if (call == NULL)
-    return NULL;
+  belay__call_t *call = belay__handle_script(&counter->handle, &belay__script_counter_add, 1, 6);
   belay__counter_arg(counter, call, key, key_len, shard);
   belay__call_arg_int(call, delta);
   belay__call_arg_int(call, least);
@@ -156,10 +142,7 @@ belay__call_t *belay__counter_add_call(belay_counter_t *counter, const char *key
     return scripted_add(counter, key, key_len, shard, delta,
                         delta < 0 ? INT64_MIN - delta : INT64_MIN,
                         delta > 0 ? INT64_MAX - delta : INT64_MAX, false);
-  belay__call_t *call = new_call(counter);
-  if (call == NULL)
-    return NULL;
-  belay__call_command(call, "INCRBY", 3);
+  belay__call_t *call = belay__handle_command(&counter->handle, "INCRBY", 3);
   belay__counter_arg(counter, call, key, key_len, shard);
   belay__call_arg_int(call, delta);
   return call;
@@ -169,9 +152,7 @@ belay__call_t *belay__counter_once_call(const belay_counter_t *counter, const ch
                                         size_t key_len, int64_t delta, const void *id,
                                         size_t id_len, int64_t record_ms) {
   unsigned shard = belay__key_hash(id, id_len) % counter->shards;
-  belay__call_t *call = new_script(counter, &belay__script_counter_once, 2, 6);
-  if (call == NULL)
-    return NULL;
+  belay__call_t *call = belay__handle_script(&counter->handle, &belay__script_counter_once, 2, 6);
   belay__counter_arg(counter, call, key, key_len, shard);
   put_record(counter, call, key, key_len, shard, id, id_len);
   belay__call_arg_int(call, delta);
@@ -182,25 +163,22 @@ belay__call_t *belay__counter_once_call(const belay_counter_t *counter, const ch
   return call;
 }
 
-int64_t belay__counter_record_ms(const belay_counter_t *counter, const belay_request_t *request) {
-  int64_t ms = belay__request_timeout_ms(counter->handle.client, request);
-  ms += ms / 100 + 2;
-  return ms > counter->op_ttl_ms ? ms : counter->op_ttl_ms;
-}
-
 belay__call_t *belay__counter_get_call(const belay_counter_t *counter, const char *key,
                                        size_t key_len, unsigned shard) {
-  belay__call_t *call = new_call(counter);
-  if (call == NULL)
-    return NULL;
-  belay__call_command(call, "GET", 2);
+  belay__call_t *call = belay__handle_command(&counter->handle, "GET", 2);
   belay__counter_arg(counter, call, key, key_len, shard);
   return belay__call_stale(call);
 }
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
-enum { APPLIED, FOUND, VALUE, HIGH, LOW }; /* of a request */
+enum {
+  APPLIED = BELAY__COUNTER_APPLIED,
+  FOUND = BELAY__COUNTER_FOUND,
+  VALUE = BELAY__COUNTER_VALUE,
+  HIGH = BELAY__COUNTER_MORE,
+  LOW
+};
 
 static int read_added(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
@@ -255,41 +233,29 @@ static int read_deleted(belay__pending_t *pending, const belay__call_t *call,
   return 0;
 }
 
-static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
-  const belay_counter_result_t result = {.applied = answer->values[APPLIED] != 0,
-                                         .found = answer->values[FOUND] != 0,
-                                         .value = answer->values[VALUE]};
-  belay__counter_tell(request, (belay_counter_cb)cb, answer->status, &result);
-}
-
-static const belay__request_ops_t add_ops = {.read = read_added, .tell = tell};
-static const belay__request_ops_t once_ops = {.read = read_added, .tell = tell, .idempotent = true};
+static const belay__request_ops_t add_ops = {.read = read_added, .tell = belay__counter_tell};
+static const belay__request_ops_t once_ops = {
+    .read = read_added, .tell = belay__counter_tell, .idempotent = true};
 static const belay__request_ops_t get_ops = {
-    .read = read_shard, .next = sum_up, .tell = tell, .idempotent = true};
-static const belay__request_ops_t set_ops = {.read = read_set, .tell = tell};
-static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = tell};
+    .read = read_shard, .next = sum_up, .tell = belay__counter_tell, .idempotent = true};
+static const belay__request_ops_t set_ops = {.read = read_set, .tell = belay__counter_tell};
+static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = belay__counter_tell};
 
 /* ---- operations ------------------------------------------------------------------------------------------ */
 
 static int check(const belay_counter_t *counter, const belay_request_t *request, const char *key,
-                 size_t key_len, belay_counter_cb cb) {
+                 size_t *key_len, belay_counter_cb cb) {
   return belay__handle_check_key((const belay__handle_t *)counter, request, key, key_len,
                                  cb != NULL);
 }
 
-static int start(belay_counter_t *counter, belay_request_t *request, belay__call_t *call,
-                 const belay__request_ops_t *ops, belay_counter_cb cb) {
-  return belay__handle_start(&counter->handle, request, call, ops, (void (*)(void))cb);
-}
-
 int belay_counter_add(belay_counter_t *counter, belay_request_t *request, const char *key,
                       size_t key_len, int64_t delta, belay_counter_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(counter, request, key, key_len, cb);
+  int error = check(counter, request, key, &key_len, cb);
   if (error != 0)
     return error;
   belay__call_t *call = belay__counter_add_call(counter, key, key_len, delta);
-  return start(counter, request, call, &add_ops, cb);
+  return belay__handle_start(&counter->handle, request, call, &add_ops, BELAY__CB(cb));
 }
 
 /* a - b, or the end of the range that it is beyond. */
@@ -303,8 +269,7 @@ static int64_t difference(int64_t a, int64_t b) {
 int belay_counter_add_bounded(belay_counter_t *counter, belay_request_t *request, const char *key,
                               size_t key_len, int64_t delta, int64_t min, int64_t max,
                               belay_counter_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(counter, request, key, key_len, cb);
+  int error = check(counter, request, key, &key_len, cb);
   if (error == 0)
     error = belay__counter_whole(counter, "a bounded add");
   if (error == 0)
@@ -319,53 +284,48 @@ int belay_counter_add_bounded(belay_counter_t *counter, belay_request_t *request
     most = 0;
   }
   belay__call_t *call = scripted_add(counter, key, key_len, 0, delta, least, most, true);
-  return start(counter, request, call, &add_ops, cb);
+  return belay__handle_start(&counter->handle, request, call, &add_ops, BELAY__CB(cb));
 }
 
 int belay_counter_add_once(belay_counter_t *counter, belay_request_t *request, const char *key,
                            size_t key_len, int64_t delta, const void *id, size_t id_len,
                            belay_counter_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(counter, request, key, key_len, cb);
+  int error = check(counter, request, key, &key_len, cb);
   if (error == 0)
     error = belay__check_bytes(counter->handle.client->belay, "id", id, id_len, 1,
                                BELAY_COUNTER_ID_MAX);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__counter_once_call(counter, key, key_len, delta, id, id_len,
-                                                 belay__counter_record_ms(counter, request));
-  return start(counter, request, call, &once_ops, cb);
+  belay__call_t *call = belay__counter_once_call(
+      counter, key, key_len, delta, id, id_len,
+      belay__request_keep_ms(counter->handle.client, request, counter->op_ttl_ms));
+  return belay__handle_start(&counter->handle, request, call, &once_ops, BELAY__CB(cb));
 }
 
 int belay_counter_set(belay_counter_t *counter, belay_request_t *request, const char *key,
                       size_t key_len, int64_t value, belay_counter_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(counter, request, key, key_len, cb);
+  int error = check(counter, request, key, &key_len, cb);
   if (error == 0)
     error = belay__counter_whole(counter, "a set");
   if (error != 0)
     return error;
-  belay__call_t *call = new_call(counter);
-  if (call == NULL)
-    return BELAY_ENOMEM;
   bool lives = counter->ttl_ms > 0;
-  belay__call_command(call, lives ? "SET" : "GETSET", lives ? 6 : 3);
+  belay__call_t *call =
+      belay__handle_command(&counter->handle, lives ? "SET" : "GETSET", lives ? 6 : 3);
   belay__counter_arg(counter, call, key, key_len, 0);
   belay__call_arg_int(call, value);
   if (lives) {
-    belay__call_arg(call, "PX", 2);
+    belay__call_arg_text(call, "PX");
     belay__call_arg_int(call, counter->ttl_ms);
-    belay__call_arg(call, "GET", 3);
+    belay__call_arg_text(call, "GET");
   }
-  return start(counter, request, call, &set_ops, cb);
+  return belay__handle_start(&counter->handle, request, call, &set_ops, BELAY__CB(cb));
 }
 
 static belay__call_t *delete_call(const belay_counter_t *counter, const char *key, size_t key_len,
                                   unsigned shard) {
-  belay__call_t *call = new_call(counter);
-  if (call == NULL)
-    return NULL;
-  belay__call_command(call, "UNLINK", 2); /* a group may be large */
+  belay__call_t *call =
+      belay__handle_command(&counter->handle, "UNLINK", 2); /* a group may be large */
   belay__counter_arg(counter, call, key, key_len, shard);
   return call;
 }
@@ -378,27 +338,22 @@ static int start_all(belay_counter_t *counter, belay_request_t *request, const c
                      const belay__request_ops_t *ops, belay_counter_cb cb) {
   belay__call_t *calls[BELAY_COUNTER_SHARDS_MAX];
   belay__pending_t *pending;
-  int error = check(counter, request, key, key_len, cb);
+  int error = check(counter, request, key, &key_len, cb);
   if (error == 0)
-    error = belay__handle_begin(&counter->handle, request, ops, (void (*)(void))cb, &pending);
+    error = belay__handle_begin(&counter->handle, request, ops, BELAY__CB(cb), &pending);
   if (error != 0)
     return error;
   for (unsigned i = 0; i < counter->shards; i++)
     calls[i] = make(counter, key, key_len, i);
-  error = belay__request_send_all(pending, calls, counter->shards);
-  if (error != 0)
-    belay__request_forget(pending);
-  return error;
+  return belay__request_begun(pending, belay__request_send_all(pending, calls, counter->shards));
 }
 
 int belay_counter_get(belay_counter_t *counter, belay_request_t *request, const char *key,
                       size_t key_len, belay_counter_cb cb) {
-  key_len = belay__text_len(key, key_len);
   return start_all(counter, request, key, key_len, belay__counter_get_call, &get_ops, cb);
 }
 
 int belay_counter_delete(belay_counter_t *counter, belay_request_t *request, const char *key,
                          size_t key_len, belay_counter_cb cb) {
-  key_len = belay__text_len(key, key_len);
   return start_all(counter, request, key, key_len, delete_call, &delete_ops, cb);
 }

@@ -61,26 +61,25 @@ belay__call_t *belay__counter_once_call(const belay_counter_t *counter, const ch
                                         size_t key_len, int64_t delta, const void *id,
                                         size_t id_len, int64_t record_ms);
 
-/* For how long an operation must be known that this request may send again. */
-int64_t belay__counter_record_ms(const belay_counter_t *counter, const belay_request_t *request);
-
 /* The call that reads a counter, or one of its shards. */
 belay__call_t *belay__counter_get_call(const belay_counter_t *counter, const char *key,
                                        size_t key_len, unsigned shard);
 
 /* ---- replies (reply.c) --------------------------------------------------------------------------- */
 
-/* Calls back with the result, or, if status is not 0, with one of which nothing is known. */
-void belay__counter_tell(belay_request_t *request, belay_counter_cb cb, int status,
-                         const belay_counter_result_t *result);
+/* The values of a request with one result. */
+enum { BELAY__COUNTER_APPLIED, BELAY__COUNTER_FOUND, BELAY__COUNTER_VALUE, BELAY__COUNTER_MORE };
+
+/* Call back with these values. */
+void belay__counter_tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer);
 
 /* Of its key, or its field's name. */
 static inline size_t belay__counter_key_len(const belay_counter_add_item_t *item) {
   return belay__text_len(item->key, item->key_len);
 }
 
-/* A number as the server writes it: true, and *out is set. */
-bool belay__counter_number(const char *text, size_t len, int64_t *out);
+/* A string that is a number as the server writes it: true, and *out is set. */
+bool belay__counter_number(const belay__reply_t *reply, int64_t *out);
 
 /* A number that was read, or nil: then *found is false, and *out is 0. 0, BELAY_EWRONGTYPE (with a detail) or
  * BELAY_EPROTO. */
@@ -103,8 +102,10 @@ int belay__sum_value(const belay__sum_t *sum, int64_t *out);
 
 /* ---- several results (many.c) -------------------------------------------------------------------- */
 
-/* The room of a request about n things: n results, none of which has a status yet. NULL if there is no memory. */
-belay_counter_result_t *belay__counter_room(belay__pending_t *pending, size_t n, size_t more);
+/* Begin a request about n things: its room has n results without a status, and `more` bytes. */
+int belay__counter_begin_many(belay_counter_t *counter, belay_request_t *request,
+                              const belay__request_ops_t *ops, size_t n, size_t more,
+                              belay_counter_many_cb cb, belay__pending_t **out);
 
 /* These, and how many there are. */
 belay_counter_result_t *belay__counter_results(belay__pending_t *pending, size_t *n);

@@ -9,7 +9,7 @@
 #define FIELD_BYTES 256 /* of max_reply, for a number in a reply */
 
 static int check(const belay_counter_t *counter, const belay_request_t *request, const char *key,
-                 size_t key_len, bool has_cb) {
+                 size_t *key_len, bool has_cb) {
   int error =
       belay__handle_check_key((const belay__handle_t *)counter, request, key, key_len, has_cb);
   return error != 0 ? error : belay__counter_whole(counter, "fields");
@@ -23,10 +23,7 @@ static int check_name(const belay_counter_t *counter, const void *name, size_t l
 /* A command of its key and `more` words. */
 static belay__call_t *new_call(const belay_counter_t *counter, const char *name, const char *key,
                                size_t key_len, size_t more) {
-  belay__call_t *call = belay__call_new(counter->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return NULL;
-  belay__call_command(call, name, 2 + more);
+  belay__call_t *call = belay__handle_command(&counter->handle, name, 2 + more);
   belay__counter_arg(counter, call, key, key_len, 0);
   return call;
 }
@@ -39,14 +36,16 @@ static size_t most_numbers(const belay_counter_t *counter, size_t most) {
 
 /* ---- adding ---------------------------------------------------------------------------------------------- */
 
-enum { VALUE, FOUND }; /* of a request about one field */
+enum {
+  APPLIED = BELAY__COUNTER_APPLIED,
+  FOUND = BELAY__COUNTER_FOUND,
+  VALUE = BELAY__COUNTER_VALUE
+};
 
 static belay__call_t *scripted_add(const belay_counter_t *counter, const char *key, size_t key_len,
                                    const belay_counter_add_item_t *items, size_t n) {
-  belay__call_t *call = belay__call_new(counter->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return NULL;
-  belay__call_script(call, &belay__script_counter_fields, 1, 2 + 4 * n);
+  belay__call_t *call =
+      belay__handle_script(&counter->handle, &belay__script_counter_fields, 1, 2 + 4 * n);
   belay__counter_arg(counter, call, key, key_len, 0);
   belay__call_arg_int(call, counter->ttl_ms);
   belay__call_arg_int(call, counter->extend);
@@ -63,28 +62,20 @@ static belay__call_t *scripted_add(const belay_counter_t *counter, const char *k
 static int read_added(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
   int64_t *value = &pending->values[VALUE];
+  pending->values[APPLIED] = 1;
   if (call->script == NULL)
     return belay__reply_integer(reply, INT64_MIN, INT64_MAX, value) ? 0 : BELAY_EPROTO;
-  if (reply->type != BELAY__REPLY_ARRAY || reply->count != 1 ||
-      reply->items[0]->type != BELAY__REPLY_STRING ||
-      !belay__counter_number(reply->items[0]->str, reply->items[0]->len, value))
-    return BELAY_EPROTO;
-  return 0;
+  bool one = reply->type == BELAY__REPLY_ARRAY && reply->count == 1;
+  return one && belay__counter_number(reply->items[0], value) ? 0 : BELAY_EPROTO;
 }
 
-static void tell_added(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
-  const belay_counter_result_t result = {.applied = true, .value = answer->values[VALUE]};
-  belay__counter_tell(request, (belay_counter_cb)cb, answer->status, &result);
-}
-
-static const belay__request_ops_t add_ops = {.read = read_added, .tell = tell_added};
+static const belay__request_ops_t add_ops = {.read = read_added, .tell = belay__counter_tell};
 
 int belay_counter_add_field(belay_counter_t *counter, belay_request_t *request, const char *key,
                             size_t key_len, const char *field, size_t field_len, int64_t delta,
                             belay_counter_cb cb) {
-  key_len = belay__text_len(key, key_len);
   field_len = belay__text_len(field, field_len);
-  int error = check(counter, request, key, key_len, cb != NULL);
+  int error = check(counter, request, key, &key_len, cb != NULL);
   if (error == 0)
     error = check_name(counter, field, field_len);
   if (error != 0)
@@ -92,11 +83,11 @@ int belay_counter_add_field(belay_counter_t *counter, belay_request_t *request, 
   const belay_counter_add_item_t item = {.key = field, .key_len = field_len, .delta = delta};
   belay__call_t *call = counter->ttl_ms > 0 ? scripted_add(counter, key, key_len, &item, 1)
                                             : new_call(counter, "HINCRBY", key, key_len, 2);
-  if (call != NULL && call->script == NULL) {
+  if (counter->ttl_ms == 0) {
     belay__call_arg(call, field, field_len);
     belay__call_arg_int(call, delta);
   }
-  return belay__handle_start(&counter->handle, request, call, &add_ops, (void (*)(void))cb);
+  return belay__handle_start(&counter->handle, request, call, &add_ops, BELAY__CB(cb));
 }
 
 static int by_name(const void *a, const void *b) {
@@ -130,12 +121,8 @@ static int check_distinct(belay_t *belay, const belay_counter_add_item_t *items,
 static int check_items(const belay_counter_t *counter, const belay_counter_add_item_t *items,
                        size_t n) {
   belay_t *belay = counter->handle.client->belay;
-  const size_t max = most_numbers(counter, BELAY_COUNTER_FIELDS_MAX);
-  if (items == NULL || n < 1 || n > max) {
-    belay__detail(belay, "items: NULL, or not 1 to %zu of them", max);
-    return BELAY_EINVAL;
-  }
-  int error = 0;
+  int error =
+      belay__check_count(belay, "item", items, n, most_numbers(counter, BELAY_COUNTER_FIELDS_MAX));
   for (size_t i = 0; i < n && error == 0; i++) {
     error = check_name(counter, items[i].key, belay__counter_key_len(&items[i]));
     if (error == 0 && (items[i].id != NULL || items[i].id_len > 0)) {
@@ -155,9 +142,7 @@ static int read_all_added(belay__pending_t *pending, const belay__call_t *call,
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != n)
     return BELAY_EPROTO;
   for (size_t i = 0; i < n; i++) {
-    const belay__reply_t *item = reply->items[i];
-    if (item->type != BELAY__REPLY_STRING ||
-        !belay__counter_number(item->str, item->len, &results[i].value))
+    if (!belay__counter_number(reply->items[i], &results[i].value))
       return BELAY_EPROTO;
     results[i].applied = true;
   }
@@ -169,33 +154,21 @@ static int read_all_added(belay__pending_t *pending, const belay__call_t *call,
 static const belay__request_ops_t add_all_ops = {.read = read_all_added,
                                                  .tell = belay__counter_tell_many};
 
-/* A request about n fields, with a call that is made already (NULL: memory was out). */
+/* call: what it asks about n fields. */
 static int start_many(belay_counter_t *counter, belay_request_t *request, belay__call_t *call,
                       size_t n, const belay__request_ops_t *ops, belay_counter_many_cb cb) {
   belay__pending_t *pending;
-  if (call == NULL)
-    return BELAY_ENOMEM;
-  int error = belay__handle_begin(&counter->handle, request, ops, (void (*)(void))cb, &pending);
-  if (error != 0) {
-    belay__calls_discard(&call, 1);
-    return error;
-  }
-  if (belay__counter_room(pending, n, 0) == NULL) {
-    belay__calls_discard(&call, 1);
-    error = BELAY_ENOMEM;
-  } else {
-    error = belay__request_send(pending, call);
-  }
-  if (error != 0)
-    belay__request_forget(pending);
+  int error = belay__counter_begin_many(counter, request, ops, n, 0, cb, &pending);
+  if (error == 0)
+    return belay__request_begun(pending, belay__request_send(pending, call));
+  belay__calls_discard(&call, 1);
   return error;
 }
 
 int belay_counter_add_fields(belay_counter_t *counter, belay_request_t *request, const char *key,
                              size_t key_len, const belay_counter_add_item_t *items, size_t n,
                              belay_counter_many_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(counter, request, key, key_len, cb != NULL);
+  int error = check(counter, request, key, &key_len, cb != NULL);
   if (error == 0)
     error = check_items(counter, items, n);
   if (error != 0)
@@ -214,29 +187,21 @@ static int read_field(belay__pending_t *pending, const belay__call_t *call,
   return error;
 }
 
-static void tell_found(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
-  const belay_counter_result_t result = {.found = answer->values[FOUND] != 0,
-                                         .value = answer->values[VALUE]};
-  belay__counter_tell(request, (belay_counter_cb)cb, answer->status, &result);
-}
-
 static const belay__request_ops_t get_ops = {
-    .read = read_field, .tell = tell_found, .idempotent = true};
+    .read = read_field, .tell = belay__counter_tell, .idempotent = true};
 
 int belay_counter_get_field(belay_counter_t *counter, belay_request_t *request, const char *key,
                             size_t key_len, const char *field, size_t field_len,
                             belay_counter_cb cb) {
-  key_len = belay__text_len(key, key_len);
   field_len = belay__text_len(field, field_len);
-  int error = check(counter, request, key, key_len, cb != NULL);
+  int error = check(counter, request, key, &key_len, cb != NULL);
   if (error == 0)
     error = check_name(counter, field, field_len);
   if (error != 0)
     return error;
   belay__call_t *call = belay__call_stale(new_call(counter, "HGET", key, key_len, 1));
-  if (call != NULL)
-    belay__call_arg(call, field, field_len);
-  return belay__handle_start(&counter->handle, request, call, &get_ops, (void (*)(void))cb);
+  belay__call_arg(call, field, field_len);
+  return belay__handle_start(&counter->handle, request, call, &get_ops, BELAY__CB(cb));
 }
 
 /* Each is a number or missing, or it is none: then the others are what they are all the same. */
@@ -261,22 +226,15 @@ static const belay__request_ops_t get_fields_ops = {
 
 static int check_names(const belay_counter_t *counter, const belay_bytes_t *fields, size_t n,
                        size_t max) {
-  belay_t *belay = counter->handle.client->belay;
-  if (fields == NULL || n < 1 || n > max) {
-    belay__detail(belay, "fields: NULL, or not 1 to %zu of them", max);
-    return BELAY_EINVAL;
-  }
-  int error = 0;
-  for (size_t i = 0; i < n && error == 0; i++)
-    error = check_name(counter, fields[i].data, fields[i].len);
-  return error;
+  return belay__handle_check_array(&counter->handle, "field", fields, n, max, 1,
+                                   BELAY_COUNTER_FIELD_MAX);
 }
 
 static belay__call_t *call_of_fields(const belay_counter_t *counter, const char *name,
                                      const char *key, size_t key_len, const belay_bytes_t *fields,
                                      size_t n) {
   belay__call_t *call = new_call(counter, name, key, key_len, n);
-  for (size_t i = 0; i < n && call != NULL; i++)
+  for (size_t i = 0; i < n; i++)
     belay__call_arg(call, fields[i].data, fields[i].len);
   return call;
 }
@@ -284,8 +242,7 @@ static belay__call_t *call_of_fields(const belay_counter_t *counter, const char 
 int belay_counter_get_fields(belay_counter_t *counter, belay_request_t *request, const char *key,
                              size_t key_len, const belay_bytes_t *fields, size_t n,
                              belay_counter_many_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(counter, request, key, key_len, cb != NULL);
+  int error = check(counter, request, key, &key_len, cb != NULL);
   if (error != 0)
     return error;
   error = check_names(counter, fields, n, most_numbers(counter, BELAY_COUNTER_MANY_MAX));
@@ -354,9 +311,8 @@ static const belay__request_ops_t all_ops = {
 
 int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request, const char *key,
                           size_t key_len, size_t max, belay_counter_all_cb cb) {
-  key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
-  int error = check(counter, request, key, key_len, cb != NULL);
+  int error = check(counter, request, key, &key_len, cb != NULL);
   if (error != 0)
     return error;
   belay_client_t *client = counter->handle.client;
@@ -364,24 +320,16 @@ int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request, co
                              BELAY_COUNTER_MANY_MAX);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(client, BELAY__LANE_BULK);
-  if (call == NULL)
-    return BELAY_ENOMEM;
+  error = belay__handle_begin(&counter->handle, request, &all_ops, BELAY__CB(cb), &pending);
+  if (error != 0)
+    return error;
+  pending->values[MAX] = (int64_t)max;
+  belay__call_t *call = belay__call_stale(belay__call_new(client, BELAY__LANE_BULK));
   belay__call_script(call, &belay__script_counter_all, 1, 2);
-  (void)belay__call_stale(call);
   belay__counter_arg(counter, call, key, key_len, 0);
   belay__call_arg_int(call, (int64_t)max);
   belay__call_arg_int(call, (int64_t)client->max_reply);
-  error = belay__handle_begin(&counter->handle, request, &all_ops, (void (*)(void))cb, &pending);
-  if (error != 0) {
-    belay__calls_discard(&call, 1);
-    return error;
-  }
-  pending->values[MAX] = (int64_t)max;
-  error = belay__request_send(pending, call);
-  if (error != 0)
-    belay__request_forget(pending);
-  return error;
+  return belay__request_begun(pending, belay__request_send(pending, call));
 }
 
 /* ---- removing -------------------------------------------------------------------------------------------- */
@@ -391,28 +339,21 @@ static int read_deleted(belay__pending_t *pending, const belay__call_t *call,
   (void)call;
   if (!belay__reply_integer(reply, 0, BELAY_COUNTER_MANY_MAX, &pending->values[VALUE]))
     return BELAY_EPROTO;
+  pending->values[APPLIED] = 1;
   pending->values[FOUND] = pending->values[VALUE] > 0;
   return 0;
 }
 
-static void tell_deleted(belay_request_t *request, void (*cb)(void),
-                         const belay__answer_t *answer) {
-  const belay_counter_result_t result = {
-      .applied = true, .found = answer->values[FOUND] != 0, .value = answer->values[VALUE]};
-  belay__counter_tell(request, (belay_counter_cb)cb, answer->status, &result);
-}
-
-static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = tell_deleted};
+static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = belay__counter_tell};
 
 int belay_counter_delete_fields(belay_counter_t *counter, belay_request_t *request, const char *key,
                                 size_t key_len, const belay_bytes_t *fields, size_t n,
                                 belay_counter_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(counter, request, key, key_len, cb != NULL);
+  int error = check(counter, request, key, &key_len, cb != NULL);
   if (error == 0)
     error = check_names(counter, fields, n, BELAY_COUNTER_MANY_MAX);
   if (error != 0)
     return error;
   belay__call_t *call = call_of_fields(counter, "HDEL", key, key_len, fields, n);
-  return belay__handle_start(&counter->handle, request, call, &delete_ops, (void (*)(void))cb);
+  return belay__handle_start(&counter->handle, request, call, &delete_ops, BELAY__CB(cb));
 }

@@ -11,15 +11,18 @@ typedef struct many {
   belay_counter_result_t results[];
 } many_t;
 
-belay_counter_result_t *belay__counter_room(belay__pending_t *pending, size_t n, size_t more) {
-  many_t *many =
-      belay__request_room(pending, sizeof *many + n * sizeof(belay_counter_result_t) + more);
-  if (many == NULL)
-    return NULL;
+int belay__counter_begin_many(belay_counter_t *counter, belay_request_t *request,
+                              const belay__request_ops_t *ops, size_t n, size_t more,
+                              belay_counter_many_cb cb, belay__pending_t **out) {
+  const size_t size = sizeof(many_t) + n * sizeof(belay_counter_result_t) + more;
+  int error = belay__handle_begin_room(&counter->handle, request, ops, BELAY__CB(cb), size, out);
+  if (error != 0)
+    return error;
+  many_t *many = (*out)->room;
   many->n = n;
   for (size_t i = 0; i < n; i++)
     many->results[i].status = OPEN;
-  return many->results;
+  return 0;
 }
 
 belay_counter_result_t *belay__counter_results(belay__pending_t *pending, size_t *n) {
@@ -84,14 +87,10 @@ static int start(belay_counter_t *counter, belay_request_t *request, const wante
                  size_t n, size_t calls, size_t more, const belay__request_ops_t *ops,
                  belay_counter_many_cb cb) {
   belay__pending_t *pending;
-  int error = belay__handle_begin(&counter->handle, request, ops, (void (*)(void))cb, &pending);
+  int error = belay__counter_begin_many(counter, request, ops, n, more, cb, &pending);
   if (error != 0)
     return error;
-  error = belay__counter_room(pending, n, more) == NULL ? BELAY_ENOMEM
-                                                        : send_all(counter, pending, wanted, calls);
-  if (error != 0)
-    belay__request_forget(pending);
-  return error;
+  return belay__request_begun(pending, send_all(counter, pending, wanted, calls));
 }
 
 /* ---- adding ---------------------------------------------------------------------------------------------- */
@@ -114,13 +113,6 @@ static const belay__request_ops_t add_ops = {
 static const belay__request_ops_t once_ops = {
     .read = read_added, .failed = add_failed, .tell = belay__counter_tell_many, .idempotent = true};
 
-static int check_n(belay_t *belay, const char *what, const void *items, size_t n, size_t max) {
-  if (items != NULL && n >= 1 && n <= max)
-    return 0;
-  belay__detail(belay, "%s: NULL, or not 1 to %zu of them", what, max);
-  return BELAY_EINVAL;
-}
-
 int belay_counter_add_many(belay_counter_t *counter, belay_request_t *request,
                            const belay_counter_add_item_t *items, size_t n,
                            belay_counter_many_cb cb) {
@@ -129,7 +121,7 @@ int belay_counter_add_many(belay_counter_t *counter, belay_request_t *request,
     return error;
   belay_t *belay = counter->handle.client->belay;
   size_t ids = 0;
-  error = check_n(belay, "items", items, n, BELAY_COUNTER_MANY_MAX);
+  error = belay__check_count(belay, "item", items, n, BELAY_COUNTER_MANY_MAX);
   for (size_t i = 0; i < n && error == 0; i++) {
     error = belay__check_bytes(belay, "key", items[i].key, belay__counter_key_len(&items[i]), 1,
                                BELAY_COUNTER_KEY_MAX);
@@ -140,7 +132,9 @@ int belay_counter_add_many(belay_counter_t *counter, belay_request_t *request,
   }
   if (error != 0)
     return error;
-  const wanted_t wanted = {.adds = items, .record_ms = belay__counter_record_ms(counter, request)};
+  const wanted_t wanted = {
+      .adds = items,
+      .record_ms = belay__request_keep_ms(counter->handle.client, request, counter->op_ttl_ms)};
   return start(counter, request, &wanted, n, n, 0, ids == n ? &once_ops : &add_ops, cb);
 }
 
@@ -191,10 +185,9 @@ int belay_counter_get_many(belay_counter_t *counter, belay_request_t *request,
   int error = belay__handle_check_request((const belay__handle_t *)counter, request, cb != NULL);
   if (error != 0)
     return error;
-  belay_t *belay = counter->handle.client->belay;
-  error = check_n(belay, "keys", keys, n, BELAY_COUNTER_MANY_MAX / counter->shards);
-  for (size_t i = 0; i < n && error == 0; i++)
-    error = belay__check_bytes(belay, "key", keys[i].data, keys[i].len, 1, BELAY_COUNTER_KEY_MAX);
+  error =
+      belay__handle_check_array(&counter->handle, "key", keys, n,
+                                BELAY_COUNTER_MANY_MAX / counter->shards, 1, BELAY_COUNTER_KEY_MAX);
   if (error != 0)
     return error;
   const wanted_t wanted = {.keys = keys};

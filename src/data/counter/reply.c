@@ -5,13 +5,20 @@
 #include "data/counter/counter.h"
 #include "scripts.gen.h"
 
-void belay__counter_tell(belay_request_t *request, belay_counter_cb cb, int status,
-                         const belay_counter_result_t *result) {
-  const belay_counter_result_t unknown = {.status = status};
-  cb(request, status, status == 0 ? result : &unknown);
+void belay__counter_tell(belay_request_t *request, void (*cb)(void),
+                         const belay__answer_t *answer) {
+  belay_counter_result_t result = {.status = answer->status};
+  if (answer->status == 0) {
+    result.applied = answer->values[BELAY__COUNTER_APPLIED] != 0;
+    result.found = answer->values[BELAY__COUNTER_FOUND] != 0;
+    result.value = answer->values[BELAY__COUNTER_VALUE];
+  }
+  ((belay_counter_cb)cb)(request, answer->status, &result);
 }
 
-bool belay__counter_number(const char *text, size_t len, int64_t *out) {
+bool belay__counter_number(const belay__reply_t *reply, int64_t *out) {
+  const char *text = reply->str;
+  size_t len = reply->type == BELAY__REPLY_STRING ? reply->len : 0;
   bool minus = len > 0 && text[0] == '-';
   size_t at = minus ? 1 : 0;
   const uint64_t max = (uint64_t)INT64_MAX + (minus ? 1 : 0);
@@ -43,18 +50,14 @@ int belay__counter_look(const belay__call_t *call, const belay__reply_t *reply, 
     return 0;
   if (reply->type != BELAY__REPLY_STRING)
     return BELAY_EPROTO;
-  *found = belay__counter_number(reply->str, reply->len, out);
+  *found = belay__counter_number(reply, out);
   return *found ? 0 : no_number(call);
-}
-
-static bool is_number(const belay__reply_t *reply, int64_t *out) {
-  return reply->type == BELAY__REPLY_STRING && belay__counter_number(reply->str, reply->len, out);
 }
 
 static int once(const belay__call_t *call, const belay__reply_t *reply, int64_t *out) {
   int64_t what;
   if (!belay__reply_integer(reply, -3, -1, &what))
-    return is_number(reply, out) ? 0 : BELAY_EPROTO;
+    return belay__counter_number(reply, out) ? 0 : BELAY_EPROTO;
   if (what == -3)
     return belay__call_blame(call, BELAY_EBUSY, "max_ops operations have a record already");
   return belay__handle_mismatch(call, what == -1 ? "this operation added something else"
@@ -70,7 +73,8 @@ int belay__counter_added(const belay__call_t *call, const belay__reply_t *reply,
   if (call->script == NULL)
     return belay__reply_integer(reply, INT64_MIN, INT64_MAX, out) ? 0 : BELAY_EPROTO;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
-      !belay__reply_integer(reply->items[0], 0, 1, &flag) || !is_number(reply->items[1], out))
+      !belay__reply_integer(reply->items[0], 0, 1, &flag) ||
+      !belay__counter_number(reply->items[1], out))
     return BELAY_EPROTO;
   *applied = flag != 0;
   return 0;

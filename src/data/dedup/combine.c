@@ -68,13 +68,7 @@ static int check(const belay_dedup_t *dedup, const belay_request_t *request, uns
                              count ? BELAY_DEDUP_UNION : BELAY_DEDUP_DIFFERENCE);
   if (error != 0)
     return error;
-  if (keys == NULL || n < 1 || n > max) {
-    belay__detail(belay, "keys: NULL, or not 1 to %zu of them", max);
-    return BELAY_EINVAL;
-  }
-  for (size_t i = 0; i < n && error == 0; i++)
-    error = belay__dedup_check_key(dedup, keys[i].data, keys[i].len);
-  return error;
+  return belay__handle_check_array(&dedup->handle, "key", keys, n, max, 1, BELAY_DEDUP_KEY_MAX);
 }
 
 /* ---- counts -------------------------------------------------------------------------------------------- */
@@ -89,8 +83,6 @@ static belay__call_t *new_count(const belay_dedup_t *dedup, belay_dedup_operator
     call = belay__dedup_script(dedup, &belay__script_dedup_estimate, n, 0);
   else
     call = belay__dedup_script(dedup, &belay__script_dedup_count, n, 1);
-  if (call == NULL)
-    return NULL;
   put_keys(dedup, call, keys, n);
   if (n > 1 && !count)
     belay__call_arg(call, letter_of(how), 1);
@@ -103,7 +95,7 @@ int belay_dedup_count_of(belay_dedup_t *dedup, belay_request_t *request, belay_d
   if (error != 0)
     return error;
   belay__call_t *call = new_count(dedup, how, keys, n);
-  return belay__handle_start(&dedup->handle, request, call, &count_ops, (void (*)(void))cb);
+  return belay__handle_start(&dedup->handle, request, call, &count_ops, BELAY__CB(cb));
 }
 
 /* ---- store --------------------------------------------------------------------------------------------- */
@@ -111,8 +103,6 @@ int belay_dedup_count_of(belay_dedup_t *dedup, belay_request_t *request, belay_d
 static belay__call_t *new_merge(const belay_dedup_t *dedup, const belay_bytes_t *keys, size_t n,
                                 const char *into, size_t into_len) {
   belay__call_t *call = belay__dedup_script(dedup, &belay__script_dedup_merge, n + 1, 2);
-  if (call == NULL)
-    return NULL;
   belay__dedup_arg_key(dedup, call, into, into_len);
   put_keys(dedup, call, keys, n);
   belay__call_arg_int(call, dedup->ttl_ms);
@@ -125,8 +115,6 @@ static belay__call_t *new_store(const belay_dedup_t *dedup, belay_dedup_operator
                                 const belay_bytes_t *keys, size_t n, const char *into,
                                 size_t into_len) {
   belay__call_t *call = belay__dedup_script(dedup, &belay__script_dedup_store, 3, 2);
-  if (call == NULL)
-    return NULL;
   belay__dedup_arg_key(dedup, call, into, into_len);
   put_keys(dedup, call, keys, n);
   if (n == 1)
@@ -158,37 +146,12 @@ int belay_dedup_store(belay_dedup_t *dedup, belay_request_t *request, belay_dedu
                             : new_store(dedup, how, keys, n, into, into_len);
   bool once = is_its_own_end(how, keys, n, into, into_len);
   return belay__handle_start(&dedup->handle, request, call, once ? &once_ops : &count_ops,
-                             (void (*)(void))cb);
+                             BELAY__CB(cb));
 }
 
 /* ---- pages --------------------------------------------------------------------------------------------- */
 
-enum { MEMBERS, NEXT }; /* of a page: values. Its room: the members, then their bytes */
-
-static int keep_members(belay__pending_t *pending, const belay__reply_t *reply) {
-  size_t bytes = 0;
-  for (size_t i = 0; i < reply->count; i++) {
-    if (reply->items[i]->type != BELAY__REPLY_STRING)
-      return BELAY_EPROTO;
-    bytes += reply->items[i]->len;
-  }
-  pending->values[MEMBERS] = (int64_t)reply->count;
-  if (reply->count == 0)
-    return 0;
-  belay_bytes_t *members =
-      belay__request_room(pending, reply->count * sizeof(belay_bytes_t) + bytes);
-  if (members == NULL)
-    return BELAY_ENOMEM;
-  char *at = (char *)(members + reply->count);
-  for (size_t i = 0; i < reply->count; i++) {
-    size_t len = reply->items[i]->len;
-    if (len > 0)
-      memcpy(at, reply->items[i]->str, len);
-    members[i] = (belay_bytes_t){at, len};
-    at += len;
-  }
-  return 0;
-}
+enum { MEMBERS, NEXT }; /* the values of a page */
 
 /* A cursor is the server's, with the set that is being walked in its lowest bit. */
 static int read_page(belay__pending_t *pending, const belay__call_t *call,
@@ -204,7 +167,8 @@ static int read_page(belay__pending_t *pending, const belay__call_t *call,
       reply->items[2]->type != BELAY__REPLY_ARRAY)
     return BELAY_EPROTO;
   pending->values[NEXT] = (int64_t)(where << 1 | (uint64_t)which);
-  return keep_members(pending, reply->items[2]);
+  pending->values[MEMBERS] = (int64_t)reply->items[2]->count;
+  return belay__request_keep(pending, reply->items[2]->items, reply->items[2]->count);
 }
 
 static void tell_page(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
@@ -240,14 +204,12 @@ int belay_dedup_page(belay_dedup_t *dedup, belay_request_t *request, belay_dedup
     return error;
   belay__call_t *call = window ? belay__dedup_script(dedup, &belay__script_dedup_window_page, 1, 2)
                                : belay__dedup_script(dedup, &belay__script_dedup_page, n, 4);
-  if (call != NULL) {
-    put_keys(dedup, call, keys, n);
-    if (!window) {
-      belay__call_arg(call, letter_of(how), 1);
-      belay__call_arg_int(call, (int64_t)(cursor & 1));
-    }
-    belay__call_arg_int(call, (int64_t)(cursor >> 1));
-    belay__call_arg_int(call, (int64_t)limit);
+  put_keys(dedup, call, keys, n);
+  if (!window) {
+    belay__call_arg(call, letter_of(how), 1);
+    belay__call_arg_int(call, (int64_t)(cursor & 1));
   }
-  return belay__handle_start(&dedup->handle, request, call, &page_ops, (void (*)(void))cb);
+  belay__call_arg_int(call, (int64_t)(cursor >> 1));
+  belay__call_arg_int(call, (int64_t)limit);
+  return belay__handle_start(&dedup->handle, request, call, &page_ops, BELAY__CB(cb));
 }

@@ -65,11 +65,6 @@ int belay__dedup_check(const belay_dedup_t *dedup, const belay_request_t *reques
   return error;
 }
 
-int belay__dedup_check_key(const belay_dedup_t *dedup, const char *key, size_t key_len) {
-  return belay__check_bytes(dedup->handle.client->belay, "key", key, key_len, 1,
-                            BELAY_DEDUP_KEY_MAX);
-}
-
 /* A number as it is written, from 0 to max. */
 static bool is_number(const belay_bytes_t *item, uint64_t max) {
   const char *text = item->data;
@@ -84,14 +79,11 @@ static bool is_number(const belay_bytes_t *item, uint64_t max) {
   return n <= max;
 }
 
-int belay__dedup_check_items(const belay_dedup_t *dedup, const belay_bytes_t *items, size_t n,
-                             size_t max) {
+static int check_items(const belay_dedup_t *dedup, const belay_bytes_t *items, size_t n,
+                       size_t max) {
   belay_t *belay = dedup->handle.client->belay;
-  if (items == NULL || n < 1 || n > max) {
-    belay__detail(belay, "items: NULL, or not 1 to %zu of them", max);
-    return BELAY_EINVAL;
-  }
-  int error = belay__handle_check_items(&dedup->handle, items, n, 0, BELAY_DEDUP_ITEM_MAX);
+  int error =
+      belay__handle_check_array(&dedup->handle, "item", items, n, max, 0, BELAY_DEDUP_ITEM_MAX);
   for (size_t i = 0; i < n && error == 0 && dedup->kind == BELAY_DEDUP_BITMAP; i++)
     if (!is_number(&items[i], dedup->max_offset)) {
       belay__detail(belay, "item: not a number from 0 to %llu",
@@ -162,11 +154,11 @@ void belay__dedup_arg_items(const belay__dedup_batch_t *batch, const char *word,
   for (size_t i = 0; i < n; i++) {
     if (words) {
       belay__call_arg(call, word, 3);
-      belay__call_arg(call, "u1", 2);
+      belay__call_arg_text(call, "u1");
     }
     belay__call_arg(call, items[i].len == 0 ? "" : items[i].data, items[i].len);
     if (words && *word == 'S')
-      belay__call_arg(call, "1", 1);
+      belay__call_arg_text(call, "1");
   }
 }
 
@@ -176,28 +168,39 @@ static int send_parts(const belay__dedup_batch_t *batch, belay__pending_t *pendi
   for (size_t at = 0; at < batch->n; parts++) {
     size_t n = batch->n - at < BELAY__DEDUP_PART ? batch->n - at : BELAY__DEDUP_PART;
     calls[parts] = batch->part(batch, batch->items + at, n);
-    if (calls[parts] == NULL) {
-      belay__calls_discard(calls, parts);
-      return BELAY_ENOMEM;
-    }
     at += n;
   }
   return belay__request_send_all(pending, calls, parts);
 }
 
-int belay__dedup_start(const belay__dedup_batch_t *batch, belay_request_t *request,
-                       const belay__request_ops_t *ops, void (*cb)(void)) {
+static int check_batch(belay__dedup_batch_t *batch, const belay_request_t *request, bool has_cb) {
+  const belay_dedup_t *dedup = batch->dedup;
+  int error = belay__dedup_check(dedup, request, batch->kinds, has_cb);
+  if (error == 0)
+    error = belay__handle_check_key(&dedup->handle, request, batch->key, &batch->key_len, has_cb);
+  if (error == 0)
+    error = check_items(dedup, batch->items, batch->n, batch->max);
+  if (error == 0 && batch->once)
+    error = belay__check_bytes(dedup->handle.client->belay, "id", batch->id, batch->id_len, 1,
+                               BELAY_DEDUP_OPERATION_MAX);
+  return error;
+}
+
+int belay__dedup_start(belay__dedup_batch_t *batch, belay_request_t *request, void (*cb)(void)) {
+  belay_dedup_t *dedup = batch->dedup;
   belay__pending_t *pending;
-  int error = belay__handle_begin(&batch->dedup->handle, request, ops, cb, &pending);
+  int error = check_batch(batch, request, cb != NULL);
+  if (error != 0)
+    return error;
+  batch->answer_ms = belay__request_keep_ms(dedup->handle.client, request, dedup->answer_ms);
+  bool count = dedup->kind == BELAY_DEDUP_COUNT && batch->count_ops != NULL;
+  error = belay__handle_begin(&dedup->handle, request, count ? batch->count_ops : batch->ops, cb,
+                              &pending);
   if (error != 0)
     return error;
   if (batch->many && belay__request_room(pending, batch->n * sizeof(belay_dedup_verdict_t)) == NULL)
-    error = BELAY_ENOMEM;
-  if (error == 0)
-    error = send_parts(batch, pending);
-  if (error != 0)
-    belay__request_forget(pending);
-  return error;
+    return belay__request_begun(pending, BELAY_ENOMEM);
+  return belay__request_begun(pending, send_parts(batch, pending));
 }
 
 static int put_verdict(belay__pending_t *pending, size_t at, int64_t answer,

@@ -6,6 +6,7 @@
 #include "core/client/handle.h"
 
 #define BELAY__DEDUP_PART ((size_t)512) /* items that one call has at most */
+#define BELAY__DEDUP_ALL_KINDS 15U
 #define BELAY__DEDUP_PARTS (BELAY_DEDUP_ITEMS_MAX / BELAY__DEDUP_PART)
 
 struct belay_dedup {
@@ -21,9 +22,6 @@ struct belay_dedup {
 /* Of an operation that the kinds can do which have their bits (1 << BELAY_DEDUP_SET and so on) in `kinds`. */
 int belay__dedup_check(const belay_dedup_t *dedup, const belay_request_t *request, unsigned kinds,
                        bool has_cb);
-int belay__dedup_check_key(const belay_dedup_t *dedup, const char *key, size_t key_len);
-int belay__dedup_check_items(const belay_dedup_t *dedup, const belay_bytes_t *items, size_t n,
-                             size_t max);
 
 /* ---- calls ----------------------------------------------------------------------------------------------- */
 
@@ -45,27 +43,31 @@ typedef struct belay__dedup_batch belay__dedup_batch_t;
 /* An operation on items of one set: in one call if they are few, in several at once if not. */
 struct belay__dedup_batch {
   belay_dedup_t *dedup;
+  unsigned kinds; /* that can do it: bits 1 << BELAY_DEDUP_SET and so on */
   const char *key;
   size_t key_len;
   const belay_bytes_t *items;
-  size_t n;
-  const void *id; /* of an operation; NULL: it has none */
+  size_t n, max; /* items, and how many there may be */
+  bool
+      many; /* verdicts are in the request's room, one for each item; else there is one, in values[0] */
+  bool once; /* it has an id, under which the server keeps its reply for answer_ms */
+  const void *id;
   size_t id_len;
-  int64_t answer_ms; /* for how long its answer is kept */
+  int64_t answer_ms; /* belay__dedup_start() sets it */
+  const belay__request_ops_t *ops;
+  const belay__request_ops_t *count_ops; /* of a count; NULL: ops */
 
   /* Makes the call for n of the items; NULL if memory is out. */
   belay__call_t *(*part)(const belay__dedup_batch_t *batch, const belay_bytes_t *items, size_t n);
-  bool
-      many; /* verdicts are in the request's room, one for each item; else there is one, in values[0] */
 };
+
+/* Checks a batch, and sends it. */
+int belay__dedup_start(belay__dedup_batch_t *batch, belay_request_t *request, void (*cb)(void));
 
 /* The number of words of n items in a call, and the items: of a bitmap `word`, u1, the number, and 1 behind SET. */
 size_t belay__dedup_words(const belay__dedup_batch_t *batch, const char *word, size_t n);
 void belay__dedup_arg_items(const belay__dedup_batch_t *batch, const char *word,
                             belay__call_t *call, const belay_bytes_t *items, size_t n);
-
-int belay__dedup_start(const belay__dedup_batch_t *batch, belay_request_t *request,
-                       const belay__request_ops_t *ops, void (*cb)(void));
 
 /* Reads what one call has answered for its items: a digit, a number or an integer of an array for each, which is what
  * verdicts[] has there, or -1: it cannot be that. */

@@ -43,8 +43,6 @@ static belay__call_t *new_command(const belay__dedup_batch_t *batch, const belay
   const belay_dedup_t *dedup = batch->dedup;
   size_t words = belay__dedup_words(batch, "SET", n);
   belay__call_t *call = belay__dedup_command(dedup, names[dedup->kind], 2 + words);
-  if (call == NULL)
-    return NULL;
   belay__dedup_arg_key(dedup, call, batch->key, batch->key_len);
   belay__dedup_arg_items(batch, "SET", call, items, n);
   return call;
@@ -66,15 +64,15 @@ static uint64_t fingerprint(const belay_bytes_t *items, size_t n) {
 static void put_answer(const belay__dedup_batch_t *batch, belay__call_t *call,
                        const belay_bytes_t *items, size_t n) {
   char text[17] = "";
-  if (batch->id != NULL)
+  if (batch->once)
     (void)snprintf(text, sizeof text, "%016llx", (unsigned long long)fingerprint(items, n));
   belay__call_arg_int(call, batch->answer_ms);
-  belay__call_arg(call, text, batch->id != NULL ? 16 : 0);
+  belay__call_arg(call, text, batch->once ? 16 : 0);
 }
 
 static void put_keys(const belay__dedup_batch_t *batch, belay__call_t *call) {
   belay__dedup_arg_key(batch->dedup, call, batch->key, batch->key_len);
-  if (batch->id != NULL)
+  if (batch->once)
     belay__dedup_arg_answer(batch->dedup, call, batch->key, batch->key_len, batch->id,
                             batch->id_len);
 }
@@ -82,10 +80,8 @@ static void put_keys(const belay__dedup_batch_t *batch, belay__call_t *call) {
 static belay__call_t *new_window_script(const belay__dedup_batch_t *batch,
                                         const belay_bytes_t *items, size_t n) {
   const belay_dedup_t *dedup = batch->dedup;
-  belay__call_t *call = belay__dedup_script(dedup, &belay__script_dedup_window_mark,
-                                            batch->id == NULL ? 1 : 2, 6 + n);
-  if (call == NULL)
-    return NULL;
+  belay__call_t *call =
+      belay__dedup_script(dedup, &belay__script_dedup_window_mark, batch->once ? 2 : 1, 6 + n);
   put_keys(batch, call);
   belay__call_arg_int(call, dedup->window_ms);
   belay__call_arg_int(call, dedup->refresh);
@@ -103,9 +99,7 @@ static belay__call_t *new_script(const belay__dedup_batch_t *batch, const belay_
   const belay_dedup_t *dedup = batch->dedup;
   size_t words = belay__dedup_words(batch, "SET", n);
   belay__call_t *call =
-      belay__dedup_script(dedup, &belay__script_dedup_mark, batch->id == NULL ? 1 : 2, 5 + words);
-  if (call == NULL)
-    return NULL;
+      belay__dedup_script(dedup, &belay__script_dedup_mark, batch->once ? 2 : 1, 5 + words);
   put_keys(batch, call);
   belay__call_arg(call, letters[dedup->kind], 1);
   belay__call_arg_int(call, dedup->ttl_ms);
@@ -120,7 +114,7 @@ static belay__call_t *new_part(const belay__dedup_batch_t *batch, const belay_by
   const belay_dedup_t *dedup = batch->dedup;
   if (dedup->kind == BELAY_DEDUP_WINDOW)
     return new_window_script(batch, items, n);
-  bool plain = dedup->ttl_ms == 0 && batch->id == NULL;
+  bool plain = dedup->ttl_ms == 0 && !batch->once;
   if (plain && (batch->n == 1 || dedup->kind == BELAY_DEDUP_BITMAP))
     return new_command(batch, items, n);
   return new_script(batch, items, n);
@@ -128,75 +122,54 @@ static belay__call_t *new_part(const belay__dedup_batch_t *batch, const belay_by
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
-#define ALL_KINDS 15U
-
-static int check(const belay_dedup_t *dedup, const belay_request_t *request, const char *key,
-                 size_t key_len, const belay_bytes_t *items, size_t n, size_t max, bool has_cb) {
-  int error = belay__dedup_check(dedup, request, ALL_KINDS, has_cb);
-  if (error == 0)
-    error = belay__dedup_check_key(dedup, key, key_len);
-  return error != 0 ? error : belay__dedup_check_items(dedup, items, n, max);
-}
-
 int belay_dedup_mark(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                      size_t key_len, const void *item, size_t item_len, belay_dedup_cb cb) {
-  key_len = belay__text_len(key, key_len);
   const belay_bytes_t one = {item, item_len};
-  int error = check(dedup, request, key, key_len, &one, 1, 1, cb != NULL);
-  if (error != 0)
-    return error;
-  const belay__dedup_batch_t batch = {
-      .dedup = dedup, .key = key, .key_len = key_len, .items = &one, .n = 1, .part = new_part};
-  bool again = dedup->kind == BELAY_DEDUP_COUNT;
-  return belay__dedup_start(&batch, request, again ? &mark_again_ops : &mark_ops,
-                            (void (*)(void))cb);
+  belay__dedup_batch_t batch = {.dedup = dedup,
+                                .kinds = BELAY__DEDUP_ALL_KINDS,
+                                .key = key,
+                                .key_len = key_len,
+                                .items = &one,
+                                .n = 1,
+                                .max = 1,
+                                .ops = &mark_ops,
+                                .count_ops = &mark_again_ops,
+                                .part = new_part};
+  return belay__dedup_start(&batch, request, BELAY__CB(cb));
 }
 
 int belay_dedup_mark_many(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                           size_t key_len, const belay_bytes_t *items, size_t n,
                           belay_dedup_many_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(dedup, request, key, key_len, items, n, BELAY_DEDUP_ITEMS_MAX, cb != NULL);
-  if (error != 0)
-    return error;
-  const belay__dedup_batch_t batch = {.dedup = dedup,
-                                      .key = key,
-                                      .key_len = key_len,
-                                      .items = items,
-                                      .n = n,
-                                      .part = new_part,
-                                      .many = true};
-  bool again = dedup->kind == BELAY_DEDUP_COUNT;
-  return belay__dedup_start(&batch, request, again ? &many_again_ops : &many_ops,
-                            (void (*)(void))cb);
-}
-
-/* An answer outlives the last time that the request may be sent. */
-static int64_t answer_ms(const belay_dedup_t *dedup, const belay_request_t *request) {
-  int64_t ms = belay__request_timeout_ms(dedup->handle.client, request);
-  ms += ms / 100 + 2;
-  return ms > dedup->answer_ms ? ms : dedup->answer_ms;
+  belay__dedup_batch_t batch = {.dedup = dedup,
+                                .kinds = BELAY__DEDUP_ALL_KINDS,
+                                .key = key,
+                                .key_len = key_len,
+                                .items = items,
+                                .n = n,
+                                .max = BELAY_DEDUP_ITEMS_MAX,
+                                .many = true,
+                                .ops = &many_ops,
+                                .count_ops = &many_again_ops,
+                                .part = new_part};
+  return belay__dedup_start(&batch, request, BELAY__CB(cb));
 }
 
 int belay_dedup_mark_once(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                           size_t key_len, const belay_bytes_t *items, size_t n, const void *id,
                           size_t id_len, belay_dedup_many_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(dedup, request, key, key_len, items, n, BELAY_DEDUP_ONCE_MAX, cb != NULL);
-  if (error == 0)
-    error = belay__check_bytes(dedup->handle.client->belay, "id", id, id_len, 1,
-                               BELAY_DEDUP_OPERATION_MAX);
-  if (error != 0)
-    return error;
-  const belay__dedup_batch_t batch = {.dedup = dedup,
-                                      .key = key,
-                                      .key_len = key_len,
-                                      .items = items,
-                                      .n = n,
-                                      .id = id,
-                                      .id_len = id_len,
-                                      .answer_ms = answer_ms(dedup, request),
-                                      .part = new_part,
-                                      .many = true};
-  return belay__dedup_start(&batch, request, &many_again_ops, (void (*)(void))cb);
+  belay__dedup_batch_t batch = {.dedup = dedup,
+                                .kinds = BELAY__DEDUP_ALL_KINDS,
+                                .key = key,
+                                .key_len = key_len,
+                                .items = items,
+                                .n = n,
+                                .max = BELAY_DEDUP_ONCE_MAX,
+                                .many = true,
+                                .once = true,
+                                .id = id,
+                                .id_len = id_len,
+                                .ops = &many_again_ops,
+                                .part = new_part};
+  return belay__dedup_start(&batch, request, BELAY__CB(cb));
 }

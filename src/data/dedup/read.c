@@ -2,14 +2,7 @@
 #include "data/dedup/dedup.h"
 #include "scripts.gen.h"
 
-#define ALL_KINDS 15U
 #define WITH_MEMBERS (1U << BELAY_DEDUP_SET | 1U << BELAY_DEDUP_WINDOW | 1U << BELAY_DEDUP_BITMAP)
-
-static int check(const belay_dedup_t *dedup, const belay_request_t *request, unsigned kinds,
-                 const char *key, size_t key_len, bool has_cb) {
-  int error = belay__dedup_check(dedup, request, kinds, has_cb);
-  return error != 0 ? error : belay__dedup_check_key(dedup, key, key_len);
-}
 
 /* ---- seen ---------------------------------------------------------------------------------------------- */
 
@@ -36,8 +29,6 @@ static belay__call_t *new_seen(const belay__dedup_batch_t *batch, const belay_by
     call = belay__dedup_command(dedup, "SISMEMBER", 3);
   else
     call = belay__dedup_script(dedup, &belay__script_dedup_seen, 1, n);
-  if (call == NULL)
-    return NULL;
   belay__dedup_arg_key(dedup, call, batch->key, batch->key_len);
   belay__dedup_arg_items(batch, "GET", call, items, n);
   return belay__call_stale(call);
@@ -45,35 +36,33 @@ static belay__call_t *new_seen(const belay__dedup_batch_t *batch, const belay_by
 
 int belay_dedup_seen(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                      size_t key_len, const void *item, size_t item_len, belay_dedup_cb cb) {
-  key_len = belay__text_len(key, key_len);
   const belay_bytes_t one = {item, item_len};
-  int error = check(dedup, request, WITH_MEMBERS, key, key_len, cb != NULL);
-  if (error == 0)
-    error = belay__dedup_check_items(dedup, &one, 1, 1);
-  if (error != 0)
-    return error;
-  const belay__dedup_batch_t batch = {
-      .dedup = dedup, .key = key, .key_len = key_len, .items = &one, .n = 1, .part = new_seen};
-  return belay__dedup_start(&batch, request, &seen_ops, (void (*)(void))cb);
+  belay__dedup_batch_t batch = {.dedup = dedup,
+                                .kinds = WITH_MEMBERS,
+                                .key = key,
+                                .key_len = key_len,
+                                .items = &one,
+                                .n = 1,
+                                .max = 1,
+                                .ops = &seen_ops,
+                                .part = new_seen};
+  return belay__dedup_start(&batch, request, BELAY__CB(cb));
 }
 
 int belay_dedup_seen_many(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                           size_t key_len, const belay_bytes_t *items, size_t n,
                           belay_dedup_many_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(dedup, request, WITH_MEMBERS, key, key_len, cb != NULL);
-  if (error == 0)
-    error = belay__dedup_check_items(dedup, items, n, BELAY_DEDUP_ITEMS_MAX);
-  if (error != 0)
-    return error;
-  const belay__dedup_batch_t batch = {.dedup = dedup,
-                                      .key = key,
-                                      .key_len = key_len,
-                                      .items = items,
-                                      .n = n,
-                                      .part = new_seen,
-                                      .many = true};
-  return belay__dedup_start(&batch, request, &seen_many_ops, (void (*)(void))cb);
+  belay__dedup_batch_t batch = {.dedup = dedup,
+                                .kinds = WITH_MEMBERS,
+                                .key = key,
+                                .key_len = key_len,
+                                .items = items,
+                                .n = n,
+                                .max = BELAY_DEDUP_ITEMS_MAX,
+                                .many = true,
+                                .ops = &seen_many_ops,
+                                .part = new_seen};
+  return belay__dedup_start(&batch, request, BELAY__CB(cb));
 }
 
 /* ---- forget -------------------------------------------------------------------------------------------- */
@@ -103,8 +92,6 @@ static belay__call_t *new_forget(const belay__dedup_batch_t *batch, const belay_
     call = belay__dedup_script(dedup, &belay__script_dedup_window_forget, 1, n);
   else
     call = belay__dedup_command(dedup, "SREM", 2 + n);
-  if (call == NULL)
-    return NULL;
   belay__dedup_arg_key(dedup, call, batch->key, batch->key_len);
   belay__dedup_arg_items(batch, NULL, call, items, n);
   return call;
@@ -113,15 +100,16 @@ static belay__call_t *new_forget(const belay__dedup_batch_t *batch, const belay_
 int belay_dedup_forget(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                        size_t key_len, const belay_bytes_t *items, size_t n,
                        belay_dedup_count_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(dedup, request, WITH_MEMBERS, key, key_len, cb != NULL);
-  if (error == 0)
-    error = belay__dedup_check_items(dedup, items, n, BELAY_DEDUP_ITEMS_MAX);
-  if (error != 0)
-    return error;
-  const belay__dedup_batch_t batch = {
-      .dedup = dedup, .key = key, .key_len = key_len, .items = items, .n = n, .part = new_forget};
-  return belay__dedup_start(&batch, request, &forget_ops, (void (*)(void))cb);
+  belay__dedup_batch_t batch = {.dedup = dedup,
+                                .kinds = WITH_MEMBERS,
+                                .key = key,
+                                .key_len = key_len,
+                                .items = items,
+                                .n = n,
+                                .max = BELAY_DEDUP_ITEMS_MAX,
+                                .ops = &forget_ops,
+                                .part = new_forget};
+  return belay__dedup_start(&batch, request, BELAY__CB(cb));
 }
 
 /* ---- count, clear -------------------------------------------------------------------------------------- */
@@ -145,35 +133,28 @@ static const belay__request_ops_t count_ops = {
 static const belay__request_ops_t clear_ops = {.read = read_cleared,
                                                .tell = belay__dedup_tell_count};
 
-static int start(belay_dedup_t *dedup, belay_request_t *request, belay__call_t *call,
-                 const char *key, size_t key_len, const belay__request_ops_t *ops,
-                 belay_dedup_count_cb cb) {
-  if (call != NULL)
-    belay__dedup_arg_key(dedup, call, key, key_len);
-  return belay__handle_start(&dedup->handle, request, call, ops, (void (*)(void))cb);
-}
-
 int belay_dedup_count(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                       size_t key_len, belay_dedup_count_cb cb) {
-  key_len = belay__text_len(key, key_len);
   static const char *const names[] = {[BELAY_DEDUP_SET] = "SCARD",
                                       [BELAY_DEDUP_COUNT] = "PFCOUNT",
                                       [BELAY_DEDUP_BITMAP] = "BITCOUNT"};
-  int error = check(dedup, request, ALL_KINDS, key, key_len, cb != NULL);
+  int error = belay__handle_check_key((belay__handle_t *)dedup, request, key, &key_len, cb != NULL);
   if (error != 0)
     return error;
   belay__call_t *call = dedup->kind == BELAY_DEDUP_WINDOW
                             ? belay__dedup_script(dedup, &belay__script_dedup_window_seen, 1, 0)
                             : belay__dedup_command(dedup, names[dedup->kind], 2);
-  return start(dedup, request, belay__call_stale(call), key, key_len, &count_ops, cb);
+  belay__dedup_arg_key(dedup, call, key, key_len);
+  return belay__handle_start(&dedup->handle, request, belay__call_stale(call), &count_ops,
+                             BELAY__CB(cb));
 }
 
 int belay_dedup_clear(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                       size_t key_len, belay_dedup_count_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(dedup, request, ALL_KINDS, key, key_len, cb != NULL);
+  int error = belay__handle_check_key((belay__handle_t *)dedup, request, key, &key_len, cb != NULL);
   if (error != 0)
     return error;
   belay__call_t *call = belay__dedup_command(dedup, "UNLINK", 2);
-  return start(dedup, request, call, key, key_len, &clear_ops, cb);
+  belay__dedup_arg_key(dedup, call, key, key_len);
+  return belay__handle_start(&dedup->handle, request, call, &clear_ops, BELAY__CB(cb));
 }

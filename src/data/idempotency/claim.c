@@ -17,24 +17,21 @@ void belay__idempotency_key(const belay_idempotency_t *records, belay__call_t *c
                             const char *key, size_t key_len) {
   if (!records->exact_keys) {
     belay__handle_arg(&records->handle, call, key, key_len, "}");
-    return;
+  } else if (call != NULL) {
+    belay__call_arg(call, key, key_len);
+    call->affinity = belay__key_affinity(key, key_len);
   }
-  belay__call_arg(call, key, key_len);
-  call->affinity = belay__key_affinity(key, key_len);
 }
 
 belay__call_t *belay__idempotency_call(const belay_idempotency_t *records, const char *key,
                                        size_t key_len, const belay__order_t *order) {
   const belay_client_t *client = records->handle.client;
-  belay__call_t *call = belay__call_new(records->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return NULL;
   char token[BELAY__TOKEN_TEXT_MAX];
   if (order->token != NULL)
     (void)belay__token_text(token, order->token, "", 0);
-  belay__call_script(call, &belay__script_idempotency, 1, 6);
+  belay__call_t *call = belay__handle_script(&records->handle, &belay__script_idempotency, 1, 6);
   belay__idempotency_key(records, call, key, key_len);
-  belay__call_arg(call, order->verb, strlen(order->verb));
+  belay__call_arg_text(call, order->verb);
   belay__call_arg(call, token, order->token != NULL ? TOKEN_TEXT : 0);
   belay__call_arg_int(call, order->ms);
   belay__call_arg_int(call, order->keep_ms);

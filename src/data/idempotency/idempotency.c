@@ -12,14 +12,6 @@
 _Static_assert(sizeof(belay_idempotency_token_t) == BELAY__TOKEN_BYTES, "one is the other");
 _Static_assert(BELAY_IDEMPOTENCY_OWNER_MAX == BELAY__OWNER_MAX, "one is the other");
 
-/* What is kept outlives the last time that this may be sent. */
-static int64_t at_least(const belay_idempotency_t *records, const belay_request_t *request,
-                        int64_t ms) {
-  int64_t timeout = belay__request_timeout_ms(records->handle.client, request);
-  timeout += timeout / 100 + 2;
-  return timeout > ms ? timeout : ms;
-}
-
 /* ---- answers ------------------------------------------------------------------------------------------- */
 
 enum {
@@ -212,13 +204,13 @@ static const belay__request_ops_t forget_ops = {.read = read_forgotten, .tell = 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
 static int check(const belay_idempotency_t *records, const belay_request_t *request,
-                 const char *key, size_t key_len, bool has_cb) {
+                 const char *key, size_t *key_len, bool has_cb) {
   return belay__handle_check_key((const belay__handle_t *)records, request, key, key_len, has_cb);
 }
 
 /* The same of who says a token. */
 static int check_owned(const belay_idempotency_t *records, const belay_request_t *request,
-                       const char *key, size_t key_len, const belay_idempotency_token_t *token,
+                       const char *key, size_t *key_len, const belay_idempotency_token_t *token,
                        bool has_cb) {
   int error = check(records, request, key, key_len, has_cb);
   if (error == 0 && token == NULL) {
@@ -244,16 +236,15 @@ static int start(belay_idempotency_t *records, belay_request_t *request, const c
                  size_t key_len, const belay__order_t *order, const belay__request_ops_t *ops,
                  belay_idempotency_cb cb) {
   belay__call_t *call = belay__idempotency_call(records, key, key_len, order);
-  return belay__handle_start(&records->handle, request, call, ops, (void (*)(void))cb);
+  return belay__handle_start(&records->handle, request, call, ops, BELAY__CB(cb));
 }
 
 int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *request, const char *key,
                             size_t key_len, const void *fingerprint, size_t fingerprint_len,
                             int64_t deadline_ms, belay_idempotency_cb cb) {
-  key_len = belay__text_len(key, key_len);
   belay__claim_t *claim;
   belay__pending_t *pending;
-  int error = check(records, request, key, key_len, cb != NULL);
+  int error = check(records, request, key, &key_len, cb != NULL);
   if (error == 0)
     error = belay__check_optional(records->handle.client->belay, "fingerprint", fingerprint,
                                   fingerprint_len, BELAY_IDEMPOTENCY_FINGERPRINT_MAX);
@@ -263,17 +254,18 @@ int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *reque
     error = belay__claim_new(records, key, key_len, &claim);
   if (error != 0)
     return error;
-  error = belay__handle_begin(&records->handle, request, &begin_ops, (void (*)(void))cb, &pending);
+  error = belay__handle_begin(&records->handle, request, &begin_ops, BELAY__CB(cb), &pending);
   if (error != 0) {
     belay__claim_free(claim);
     return error;
   }
-  const belay__order_t order = {.verb = "begin",
-                                .token = &claim->token,
-                                .ms = deadline_ms,
-                                .keep_ms = at_least(records, request, records->grace_ms),
-                                .text = fingerprint,
-                                .len = fingerprint_len};
+  const belay__order_t order = {
+      .verb = "begin",
+      .token = &claim->token,
+      .ms = deadline_ms,
+      .keep_ms = belay__request_keep_ms(records->handle.client, request, records->grace_ms),
+      .text = fingerprint,
+      .len = fingerprint_len};
   pending->values[CLAIM] = (int64_t)(intptr_t)claim;
   error = belay__request_send(pending, belay__idempotency_call(records, key, key_len, &order));
   if (error != 0) {
@@ -287,18 +279,18 @@ int belay_idempotency_extend(belay_idempotency_t *records, belay_request_t *requ
                              const char *key, size_t key_len,
                              const belay_idempotency_token_t *token, int64_t deadline_ms,
                              belay_idempotency_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check_owned(records, request, key, key_len, token, cb != NULL);
+  int error = check_owned(records, request, key, &key_len, token, cb != NULL);
   if (error == 0)
     error = check_deadline(records, &deadline_ms);
   if (error != 0)
     return error;
   belay__token_t bytes;
   memcpy(&bytes, token, sizeof bytes);
-  const belay__order_t order = {.verb = "extend",
-                                .token = &bytes,
-                                .ms = deadline_ms,
-                                .keep_ms = at_least(records, request, records->grace_ms)};
+  const belay__order_t order = {
+      .verb = "extend",
+      .token = &bytes,
+      .ms = deadline_ms,
+      .keep_ms = belay__request_keep_ms(records->handle.client, request, records->grace_ms)};
   return start(records, request, key, key_len, &order, &extend_ops, cb);
 }
 
@@ -306,8 +298,7 @@ int belay_idempotency_finish(belay_idempotency_t *records, belay_request_t *requ
                              const char *key, size_t key_len,
                              const belay_idempotency_token_t *token, const void *result,
                              size_t result_len, int64_t ttl_ms, belay_idempotency_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check_owned(records, request, key, key_len, token, cb != NULL);
+  int error = check_owned(records, request, key, &key_len, token, cb != NULL);
   if (error == 0)
     error = check_ms(records, "ttl_ms", &ttl_ms, records->ttl_ms, TTL_MIN_MS, TTL_MAX_MS);
   if (error == 0) {
@@ -321,7 +312,8 @@ int belay_idempotency_finish(belay_idempotency_t *records, belay_request_t *requ
   memcpy(&bytes, token, sizeof bytes);
   const belay__order_t order = {.verb = "finish",
                                 .token = &bytes,
-                                .ms = at_least(records, request, ttl_ms),
+                                .ms =
+                                    belay__request_keep_ms(records->handle.client, request, ttl_ms),
                                 .text = result,
                                 .len = result_len};
   return start(records, request, key, key_len, &order, &finish_ops, cb);
@@ -330,21 +322,21 @@ int belay_idempotency_finish(belay_idempotency_t *records, belay_request_t *requ
 int belay_idempotency_abandon(belay_idempotency_t *records, belay_request_t *request,
                               const char *key, size_t key_len,
                               const belay_idempotency_token_t *token, belay_idempotency_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check_owned(records, request, key, key_len, token, cb != NULL);
+  int error = check_owned(records, request, key, &key_len, token, cb != NULL);
   if (error != 0)
     return error;
   belay__token_t bytes;
   memcpy(&bytes, token, sizeof bytes);
   const belay__order_t order = {
-      .verb = "abandon", .token = &bytes, .keep_ms = at_least(records, request, records->grace_ms)};
+      .verb = "abandon",
+      .token = &bytes,
+      .keep_ms = belay__request_keep_ms(records->handle.client, request, records->grace_ms)};
   return start(records, request, key, key_len, &order, &abandon_ops, cb);
 }
 
 int belay_idempotency_read(belay_idempotency_t *records, belay_request_t *request, const char *key,
                            size_t key_len, belay_idempotency_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(records, request, key, key_len, cb != NULL);
+  int error = check(records, request, key, &key_len, cb != NULL);
   if (error != 0)
     return error;
   const belay__order_t order = {.verb = "read"};
@@ -353,16 +345,12 @@ int belay_idempotency_read(belay_idempotency_t *records, belay_request_t *reques
 
 int belay_idempotency_forget(belay_idempotency_t *records, belay_request_t *request,
                              const char *key, size_t key_len, belay_idempotency_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(records, request, key, key_len, cb != NULL);
+  int error = check(records, request, key, &key_len, cb != NULL);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(records->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return BELAY_ENOMEM;
-  belay__call_command(call, "UNLINK", 2);
+  belay__call_t *call = belay__handle_command(&records->handle, "UNLINK", 2);
   belay__idempotency_key(records, call, key, key_len);
-  return belay__handle_start(&records->handle, request, call, &forget_ops, (void (*)(void))cb);
+  return belay__handle_start(&records->handle, request, call, &forget_ops, BELAY__CB(cb));
 }
 
 /* ---- the handle ---------------------------------------------------------------------------------------- */

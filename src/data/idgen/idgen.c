@@ -362,7 +362,7 @@ static int get(belay_idgen_t *idgen, belay_request_t *request, size_t n, bool ma
 
 int belay_idgen_get(belay_idgen_t *idgen, belay_request_t *request, belay_idgen_cb cb) {
   int error = belay__handle_check_request((const belay__handle_t *)idgen, request, cb != NULL);
-  return error != 0 ? error : get(idgen, request, 1, false, (void (*)(void))cb);
+  return error != 0 ? error : get(idgen, request, 1, false, BELAY__CB(cb));
 }
 
 int belay_idgen_get_many(belay_idgen_t *idgen, belay_request_t *request, size_t n,
@@ -372,7 +372,7 @@ int belay_idgen_get_many(belay_idgen_t *idgen, belay_request_t *request, size_t 
     belay__detail(idgen->handle.client->belay, "n: not 1 to %zu", BELAY_IDGEN_MANY_MAX);
     error = BELAY_EINVAL;
   }
-  return error != 0 ? error : get(idgen, request, n, true, (void (*)(void))cb);
+  return error != 0 ? error : get(idgen, request, n, true, BELAY__CB(cb));
 }
 
 int belay_idgen_decode(int64_t id, int64_t epoch_ms, belay_idgen_parts_t *parts) {

@@ -89,10 +89,7 @@ int belay__idgen_sequence_get(belay_idgen_t *idgen, belay_request_t *request, si
     calls[SCRIPT] = new_script(idgen, (int64_t)n);
   if (calls[SCRIPT] != NULL && copied)
     calls[WAIT] = belay__idgen_new_wait(idgen, idgen->min_replicas, idgen->replica_timeout);
-  error = belay__request_send_all(pending, calls, copied ? 2 : 1);
-  if (error != 0)
-    belay__request_forget(pending);
-  return error;
+  return belay__request_begun(pending, belay__request_send_all(pending, calls, copied ? 2 : 1));
 }
 
 const belay__idgen_kind_t belay__idgen_sequence = {.take = NULL};

@@ -180,13 +180,11 @@ static void on_claimed(belay__call_t *call, const belay__result_t *result) {
 static void claim(belay_idgen_t *idgen) {
   belay__worker_t *w = &idgen->worker;
   belay__call_t *call = new_call(idgen, &belay__script_idgen_claim, 6);
-  if (call != NULL) {
-    belay__call_arg_int(call, wall_of(idgen));
-    belay__call_arg_int(call, w->ahead);
-    belay__call_arg_int(call, w->epoch);
-    belay__call_arg(call, w->server.text, w->server.len);
-    belay__call_arg_int(call, RECORD_MS);
-  }
+  belay__call_arg_int(call, wall_of(idgen));
+  belay__call_arg_int(call, w->ahead);
+  belay__call_arg_int(call, w->epoch);
+  belay__call_arg(call, w->server.text, w->server.len);
+  belay__call_arg_int(call, RECORD_MS);
   send(idgen, call, on_claimed);
 }
 

@@ -66,14 +66,12 @@ typedef struct writer {
 
 static void put_word(writer_t *writer, const char *text) {
   writer->words++;
-  if (writer->call != NULL)
-    belay__call_arg(writer->call, text, strlen(text));
+  belay__call_arg_text(writer->call, text);
 }
 
 static void put_number(writer_t *writer, uint64_t n) {
   writer->words++;
-  if (writer->call != NULL)
-    belay__call_arg_int(writer->call, (int64_t)n);
+  belay__call_arg_int(writer->call, (int64_t)n);
 }
 
 static void put_place(writer_t *writer, uint64_t offset, unsigned width) {
@@ -255,14 +253,12 @@ static const belay__request_ops_t clear_ops = {
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
 static int check(const belay_permission_t *permission, const belay_request_t *request,
-                 const char *key, size_t key_len, const void *fields, size_t n, size_t max,
+                 const char *key, size_t *key_len, const void *fields, size_t n, size_t max,
                  bool has_cb) {
   int error =
       belay__handle_check_key((const belay__handle_t *)permission, request, key, key_len, has_cb);
-  if (error != 0 || (fields != NULL && n >= 1 && n <= max))
-    return error;
-  belay__detail(permission->handle.client->belay, "fields: NULL, or not 1 to %zu of them", max);
-  return BELAY_EINVAL;
+  return error != 0 ? error
+                    : belay__check_count(permission->handle.client->belay, "field", fields, n, max);
 }
 
 static int check_field(const belay_permission_t *permission, uint64_t index, uint64_t value) {
@@ -284,13 +280,11 @@ static belay__call_t *new_call(const belay_permission_t *permission, const char 
   writer_t writer = {.piece = script ? SCRIPT_BITS : NATIVE_BITS};
   for (size_t i = 0; i < room->n; i++)
     put_field(&writer, room->what, permission->width, &room->results[i]);
-  belay__call_t *call = belay__call_new(permission->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return NULL;
-  if (script)
-    belay__call_script(call, &belay__script_permission_write, 1, 1 + writer.words);
-  else
-    belay__call_command(call, asks ? "BITFIELD_RO" : "BITFIELD", 2 + writer.words);
+  belay__call_t *call =
+      script ? belay__handle_script(&permission->handle, &belay__script_permission_write, 1,
+                                    1 + writer.words)
+             : belay__handle_command(&permission->handle, asks ? "BITFIELD_RO" : "BITFIELD",
+                                     2 + writer.words);
   belay__handle_arg(&permission->handle, call, key, key_len, permission->tail);
   if (script)
     belay__call_arg_int(call, permission->ttl_ms);
@@ -304,23 +298,10 @@ static belay__call_t *new_call(const belay_permission_t *permission, const char 
 static int begin(belay_permission_t *permission, belay_request_t *request,
                  const belay__request_ops_t *ops, what_t what, size_t n, belay_permission_cb cb,
                  belay__pending_t **out) {
-  int error = belay__handle_begin(&permission->handle, request, ops, (void (*)(void))cb, out);
-  if (error != 0)
-    return error;
-  room_t *room = belay__request_room(*out, sizeof *room + n * sizeof room->results[0]);
-  if (room == NULL) {
-    belay__request_forget(*out);
-    return BELAY_ENOMEM;
-  }
-  room->n = n;
-  room->what = what;
-  return 0;
-}
-
-static int send_call(belay__pending_t *pending, belay__call_t *call) {
-  int error = belay__request_send(pending, call);
-  if (error != 0)
-    belay__request_forget(pending);
+  const size_t size = sizeof(room_t) + n * sizeof(belay_permission_result_t);
+  int error = belay__handle_begin_room(&permission->handle, request, ops, BELAY__CB(cb), size, out);
+  if (error == 0)
+    *(room_t *)(*out)->room = (room_t){.n = n, .what = what};
   return error;
 }
 
@@ -331,7 +312,7 @@ static int start(belay_permission_t *permission, belay_request_t *request, const
   belay__pending_t *pending;
   bool many = what <= SET;
   const void *given = what == GET ? (const void *)indices : (const void *)fields;
-  int error = check(permission, request, key, key_len, given, n,
+  int error = check(permission, request, key, &key_len, given, n,
                     many ? BELAY_PERMISSION_FIELDS_MAX : BELAY_PERMISSION_GRANTS_MAX, cb != NULL);
   for (size_t i = 0; i < n && error == 0; i++)
     error = what == GET ? check_field(permission, indices[i], 0)
@@ -345,41 +326,37 @@ static int start(belay_permission_t *permission, belay_request_t *request, const
     room->results[i].index = what == GET ? indices[i] : fields[i].index;
     room->results[i].value = what == GET ? 0 : fields[i].value;
   }
-  return send_call(pending, new_call(permission, key, key_len, room));
+  return belay__request_begun(
+      pending, belay__request_send(pending, new_call(permission, key, key_len, room)));
 }
 
 int belay_permission_get(belay_permission_t *permission, belay_request_t *request, const char *key,
                          size_t key_len, const uint64_t *indices, size_t n,
                          belay_permission_cb cb) {
-  key_len = belay__text_len(key, key_len);
   return start(permission, request, key, key_len, GET, indices, NULL, n, cb);
 }
 
 int belay_permission_has(belay_permission_t *permission, belay_request_t *request, const char *key,
                          size_t key_len, const belay_permission_field_t *fields, size_t n,
                          belay_permission_cb cb) {
-  key_len = belay__text_len(key, key_len);
   return start(permission, request, key, key_len, HAS, NULL, fields, n, cb);
 }
 
 int belay_permission_set(belay_permission_t *permission, belay_request_t *request, const char *key,
                          size_t key_len, const belay_permission_field_t *fields, size_t n,
                          belay_permission_cb cb) {
-  key_len = belay__text_len(key, key_len);
   return start(permission, request, key, key_len, SET, NULL, fields, n, cb);
 }
 
 int belay_permission_grant(belay_permission_t *permission, belay_request_t *request,
                            const char *key, size_t key_len, const belay_permission_field_t *fields,
                            size_t n, belay_permission_cb cb) {
-  key_len = belay__text_len(key, key_len);
   return start(permission, request, key, key_len, GRANT, NULL, fields, n, cb);
 }
 
 int belay_permission_revoke(belay_permission_t *permission, belay_request_t *request,
                             const char *key, size_t key_len, const belay_permission_field_t *fields,
                             size_t n, belay_permission_cb cb) {
-  key_len = belay__text_len(key, key_len);
   return start(permission, request, key, key_len, REVOKE, NULL, fields, n, cb);
 }
 
@@ -387,11 +364,9 @@ static belay__call_t *new_swap(const belay_permission_t *permission, const char 
                                size_t key_len, uint64_t index, uint64_t expected, uint64_t value) {
   unsigned width = permission->width, rest = rest_of(width, SCRIPT_BITS);
   uint64_t offset = index * width;
-  belay__call_t *call = belay__call_new(permission->handle.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__handle_script(&permission->handle, &belay__script_permission_swap, 1,
+                                             rest > 0 ? 9 : 5);
   writer_t writer = {.call = call};
-  if (call == NULL)
-    return NULL;
-  belay__call_script(call, &belay__script_permission_swap, 1, rest > 0 ? 9 : 5);
   belay__handle_arg(&permission->handle, call, key, key_len, permission->tail);
   belay__call_arg_int(call, permission->ttl_ms);
   put_place(&writer, offset, width - rest);
@@ -408,9 +383,8 @@ static belay__call_t *new_swap(const belay_permission_t *permission, const char 
 int belay_permission_compare_and_set(belay_permission_t *permission, belay_request_t *request,
                                      const char *key, size_t key_len, uint64_t index,
                                      uint64_t expected, uint64_t value, belay_permission_cb cb) {
-  key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
-  int error = check(permission, request, key, key_len, &index, 1, 1, cb != NULL);
+  int error = check(permission, request, key, &key_len, &index, 1, 1, cb != NULL);
   if (error == 0)
     error = check_field(permission, index, value);
   if (error == 0)
@@ -421,21 +395,19 @@ int belay_permission_compare_and_set(belay_permission_t *permission, belay_reque
     return error;
   room_t *room = pending->room;
   room->results[0] = (belay_permission_result_t){.index = index, .value = value};
-  return send_call(pending, new_swap(permission, key, key_len, index, expected, value));
+  return belay__request_begun(
+      pending,
+      belay__request_send(pending, new_swap(permission, key, key_len, index, expected, value)));
 }
 
 int belay_permission_clear(belay_permission_t *permission, belay_request_t *request,
                            const char *key, size_t key_len, belay_permission_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = belay__handle_check_key((const belay__handle_t *)permission, request, key, key_len,
+  int error = belay__handle_check_key((const belay__handle_t *)permission, request, key, &key_len,
                                       cb != NULL);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(permission->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return BELAY_ENOMEM;
-  belay__call_command(call, "UNLINK", 3);
+  belay__call_t *call = belay__handle_command(&permission->handle, "UNLINK", 3);
   belay__handle_arg(&permission->handle, call, key, key_len, permission->tail);
   belay__handle_arg(&permission->handle, call, key, key_len, "}::config");
-  return belay__handle_start(&permission->handle, request, call, &clear_ops, (void (*)(void))cb);
+  return belay__handle_start(&permission->handle, request, call, &clear_ops, BELAY__CB(cb));
 }

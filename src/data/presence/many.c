@@ -72,7 +72,7 @@ static void put_bits(belay__call_t *call, const work_t *work, const run_t *run, 
   for (uint32_t i = run->from; i < run->from + run->len; i++) {
     if (before != NULL) {
       belay__call_arg(call, before, 3);
-      belay__call_arg(call, "u1", 2);
+      belay__call_arg_text(call, "u1");
     }
     belay__call_arg_int(call, work->items[i].id % BELAY__PRESENCE_SEGMENT);
     if (after != NULL)
@@ -93,9 +93,9 @@ static void make_set(const belay_presence_t *presence, belay__call_t *call, int6
   belay__call_script(call, &belay__script_presence_set, 1, 2 + (size_t)run->len);
   belay__presence_put(presence, call, slice, presence->slices, segment);
   if (window)
-    belay__call_arg(call, "PEXPIREAT", 9);
+    belay__call_arg_text(call, "PEXPIREAT");
   else
-    belay__call_arg(call, "PEXPIRE", 7);
+    belay__call_arg_text(call, "PEXPIRE");
   /* It counts for as many slices as there are after its own, and then for somebody whose clock is late. */
   belay__call_arg_int(call, window ? (slice + presence->slices + 2) * presence->slice_ms
                                    : presence->ttl_ms);
@@ -229,11 +229,7 @@ static const belay__request_ops_t is_ops = {
 
 static int check_ids(const belay_presence_t *presence, const uint32_t *ids, size_t n) {
   belay_t *belay = presence->handle.client->belay;
-  if (ids == NULL || n < 1 || n > BELAY_PRESENCE_IDS_MAX) {
-    belay__detail(belay, "ids: NULL, or not 1 to %d of them", BELAY_PRESENCE_IDS_MAX);
-    return BELAY_EINVAL;
-  }
-  int error = 0;
+  int error = belay__check_count(belay, "id", ids, n, BELAY_PRESENCE_IDS_MAX);
   for (size_t i = 0; i < n && error == 0; i++)
     error = belay__check_range(belay, "id", ids[i], 0, presence->max_id);
   return error;
@@ -249,16 +245,14 @@ static int begin(belay_presence_t *presence, belay_request_t *request,
     error = belay__presence_begin(presence, request, ops, cb, &pending);
   if (error != 0)
     return error;
-  if (!make_work(pending, ids, (uint32_t)n)) {
-    belay__request_forget(pending);
-    return BELAY_ENOMEM;
-  }
+  if (!make_work(pending, ids, (uint32_t)n))
+    return belay__request_begun(pending, BELAY_ENOMEM);
   return belay__presence_go(presence, pending);
 }
 
 int belay_presence_set_many(belay_presence_t *presence, belay_request_t *request,
                             const uint32_t *ids, size_t n, belay_presence_cb cb) {
-  return begin(presence, request, &set_ops, ids, n, (void (*)(void))cb);
+  return begin(presence, request, &set_ops, ids, n, BELAY__CB(cb));
 }
 
 int belay_presence_set(belay_presence_t *presence, belay_request_t *request, uint32_t id,
@@ -268,7 +262,7 @@ int belay_presence_set(belay_presence_t *presence, belay_request_t *request, uin
 
 int belay_presence_clear_many(belay_presence_t *presence, belay_request_t *request,
                               const uint32_t *ids, size_t n, belay_presence_cb cb) {
-  return begin(presence, request, &clear_ops, ids, n, (void (*)(void))cb);
+  return begin(presence, request, &clear_ops, ids, n, BELAY__CB(cb));
 }
 
 int belay_presence_clear(belay_presence_t *presence, belay_request_t *request, uint32_t id,
@@ -278,7 +272,7 @@ int belay_presence_clear(belay_presence_t *presence, belay_request_t *request, u
 
 int belay_presence_is_many(belay_presence_t *presence, belay_request_t *request,
                            const uint32_t *ids, size_t n, belay_presence_is_cb cb) {
-  return begin(presence, request, &is_ops, ids, n, (void (*)(void))cb);
+  return begin(presence, request, &is_ops, ids, n, BELAY__CB(cb));
 }
 
 int belay_presence_is(belay_presence_t *presence, belay_request_t *request, uint32_t id,

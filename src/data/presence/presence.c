@@ -107,9 +107,7 @@ int belay__presence_go(belay_presence_t *presence, belay__pending_t *pending) {
   }
   if (error == BELAY__REQUEST_PARK)
     error = 0;
-  if (error != 0)
-    belay__request_forget(pending);
-  return error;
+  return belay__request_begun(pending, error);
 }
 
 bool belay__presence_learn(belay__pending_t *pending, const belay__call_t *call,
@@ -243,10 +241,10 @@ static int begin(belay_presence_t *presence, belay_request_t *request,
 
 int belay_presence_count(belay_presence_t *presence, belay_request_t *request,
                          belay_presence_count_cb cb) {
-  return begin(presence, request, &count_ops, (void (*)(void))cb);
+  return begin(presence, request, &count_ops, BELAY__CB(cb));
 }
 
 int belay_presence_reset(belay_presence_t *presence, belay_request_t *request,
                          belay_presence_cb cb) {
-  return begin(presence, request, &reset_ops, (void (*)(void))cb);
+  return begin(presence, request, &reset_ops, BELAY__CB(cb));
 }

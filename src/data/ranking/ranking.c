@@ -64,12 +64,10 @@ void belay__ranking_put_keys(const belay_ranking_t *ranking, belay__call_t *call
 
 belay__call_t *belay__ranking_script(const belay_ranking_t *ranking, const belay__script_t *script,
                                      const char *board, size_t board_len, size_t args) {
-  belay__call_t *call = belay__call_new(ranking->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return NULL;
-  belay__call_script(call, script, belay__ranking_keys(ranking), 1 + args);
+  belay__call_t *call =
+      belay__handle_script(&ranking->handle, script, belay__ranking_keys(ranking), 1 + args);
   belay__ranking_put_keys(ranking, call, board, board_len);
-  belay__call_arg(call, ranking->kind, strlen(ranking->kind));
+  belay__call_arg_text(call, ranking->kind);
   return call;
 }
 

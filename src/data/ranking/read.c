@@ -32,49 +32,36 @@ static const belay__request_ops_t find_ops = {
 
 int belay__ranking_check_members(const belay_ranking_t *ranking, const belay_bytes_t *members,
                                  size_t n) {
-  belay_t *belay = ranking->handle.client->belay;
-  int error = 0;
-  if (members == NULL || n < 1 || n > BELAY_RANKING_ITEMS_MAX) {
-    belay__detail(belay, "members: NULL, or not 1 to %zu of them", BELAY_RANKING_ITEMS_MAX);
-    return BELAY_EINVAL;
-  }
-  for (size_t i = 0; i < n && error == 0; i++)
-    error = belay__check_bytes(belay, "member", members[i].data, members[i].len, 1,
-                               BELAY_RANKING_MEMBER_MAX);
-  return error;
+  return belay__handle_check_array(&ranking->handle, "member", members, n, BELAY_RANKING_ITEMS_MAX,
+                                   1, BELAY_RANKING_MEMBER_MAX);
 }
 
 int belay_ranking_find(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                        size_t board_len, const belay_bytes_t *members, size_t n,
                        belay_ranking_cb cb) {
-  board_len = belay__text_len(board, board_len);
   belay__pending_t *pending;
   size_t bytes = 0;
-  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len,
+  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, &board_len,
                                       cb != NULL);
   if (error == 0)
     error = belay__ranking_check_members(ranking, members, n);
   if (error == 0)
-    error = belay__handle_begin(&ranking->handle, request, &find_ops, (void (*)(void))cb, &pending);
+    error = belay__handle_begin(&ranking->handle, request, &find_ops, BELAY__CB(cb), &pending);
   if (error != 0)
     return error;
   for (size_t i = 0; i < n; i++)
     bytes += members[i].len;
   belay__ranking_room_t *room = belay__ranking_room(pending, n, bytes);
-  belay__call_t *call = room == NULL ? NULL
-                                     : belay__ranking_script(ranking, &belay__script_ranking_read,
-                                                             board, board_len, 1 + n);
-  if (belay__call_stale(call) != NULL) {
-    belay__call_arg(call, "find", 4);
-    for (size_t i = 0; i < n; i++) {
-      (void)belay__ranking_name(room, members[i].data, members[i].len);
-      belay__call_arg(call, members[i].data, members[i].len);
-    }
+  if (room == NULL)
+    return belay__request_begun(pending, BELAY_ENOMEM);
+  belay__call_t *call = belay__call_stale(
+      belay__ranking_script(ranking, &belay__script_ranking_read, board, board_len, 1 + n));
+  belay__call_arg_text(call, "find");
+  for (size_t i = 0; i < n; i++) {
+    (void)belay__ranking_name(room, members[i].data, members[i].len);
+    belay__call_arg(call, members[i].data, members[i].len);
   }
-  error = belay__request_send(pending, call);
-  if (error != 0)
-    belay__request_forget(pending);
-  return error;
+  return belay__request_begun(pending, belay__request_send(pending, call));
 }
 
 /* ---- pages --------------------------------------------------------------------------------------------- */
@@ -148,9 +135,7 @@ static const belay__request_ops_t page_ops = {
 static int start_page(belay_ranking_t *ranking, belay_request_t *request, belay__call_t *call,
                       int64_t first, belay_ranking_from_t from, size_t n, belay_ranking_cb cb) {
   belay__pending_t *pending;
-  int error = call == NULL ? BELAY_ENOMEM
-                           : belay__handle_begin(&ranking->handle, request, &page_ops,
-                                                 (void (*)(void))cb, &pending);
+  int error = belay__handle_begin(&ranking->handle, request, &page_ops, BELAY__CB(cb), &pending);
   if (error != 0) {
     belay__calls_discard(&call, 1);
     return error;
@@ -158,14 +143,11 @@ static int start_page(belay_ranking_t *ranking, belay_request_t *request, belay_
   pending->values[FIRST] = first;
   pending->values[STEP] = from == BELAY_RANKING_FROM_BEST ? 1 : -1;
   pending->values[MOST] = (int64_t)n;
-  error = belay__request_send(pending, belay__call_stale(call));
-  if (error != 0)
-    belay__request_forget(pending);
-  return error;
+  return belay__request_begun(pending, belay__request_send(pending, belay__call_stale(call)));
 }
 
 static int check_page(const belay_ranking_t *ranking, const belay_request_t *request,
-                      const char *board, size_t board_len, belay_ranking_from_t from, int64_t skip,
+                      const char *board, size_t *board_len, belay_ranking_from_t from, int64_t skip,
                       size_t n, bool has_cb) {
   int error =
       belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len, has_cb);
@@ -182,8 +164,7 @@ static int check_page(const belay_ranking_t *ranking, const belay_request_t *req
 }
 
 static void put_from(belay__call_t *call, belay_ranking_from_t from) {
-  const char *word = from == BELAY_RANKING_FROM_BEST ? "best" : "worst";
-  belay__call_arg(call, word, strlen(word));
+  belay__call_arg_text(call, from == BELAY_RANKING_FROM_BEST ? "best" : "worst");
 }
 
 static belay__call_t *new_range(const belay_ranking_t *ranking, const char *board, size_t board_len,
@@ -191,30 +172,24 @@ static belay__call_t *new_range(const belay_ranking_t *ranking, const char *boar
   belay__call_t *call;
   if (ranking->timed || from == BELAY_RANKING_FROM_WORST) { /* how many there are says the ranks */
     call = belay__ranking_script(ranking, &belay__script_ranking_read, board, board_len, 4);
-    if (call == NULL)
-      return NULL;
-    belay__call_arg(call, "rank", 4);
+    belay__call_arg_text(call, "rank");
     put_from(call, from);
     belay__call_arg_int(call, skip);
     belay__call_arg_int(call, n);
     return call;
   }
-  call = belay__call_new(ranking->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return NULL;
-  belay__call_command(call, ranking->high ? "ZREVRANGE" : "ZRANGE", 5);
+  call = belay__handle_command(&ranking->handle, ranking->high ? "ZREVRANGE" : "ZRANGE", 5);
   belay__ranking_put_keys(ranking, call, board, board_len);
   belay__call_arg_int(call, skip);
   belay__call_arg_int(call, skip + n - 1);
-  belay__call_arg(call, "WITHSCORES", 10);
+  belay__call_arg_text(call, "WITHSCORES");
   return call;
 }
 
 int belay_ranking_range(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                         size_t board_len, belay_ranking_from_t from, int64_t skip, size_t n,
                         belay_ranking_cb cb) {
-  board_len = belay__text_len(board, board_len);
-  int error = check_page(ranking, request, board, board_len, from, skip, n, cb != NULL);
+  int error = check_page(ranking, request, board, &board_len, from, skip, n, cb != NULL);
   if (error != 0)
     return error;
   belay__call_t *call = new_range(ranking, board, board_len, from, skip, (int64_t)n);
@@ -238,31 +213,27 @@ int belay_ranking_range_by_score(belay_ranking_t *ranking, belay_request_t *requ
                                  const char *board, size_t board_len, int64_t min, int64_t max,
                                  belay_ranking_from_t from, int64_t skip, size_t n,
                                  belay_ranking_cb cb) {
-  board_len = belay__text_len(board, board_len);
-  int error = check_page(ranking, request, board, board_len, from, skip, n, cb != NULL);
+  int error = check_page(ranking, request, board, &board_len, from, skip, n, cb != NULL);
   if (error == 0)
     error = check_scores(ranking, min, max);
   if (error != 0)
     return error;
   belay__call_t *call =
       belay__ranking_script(ranking, &belay__script_ranking_read, board, board_len, 6);
-  if (call != NULL) {
-    belay__call_arg(call, "score", 5);
-    belay__call_arg_int(call, min);
-    belay__call_arg_int(call, max);
-    put_from(call, from);
-    belay__call_arg_int(call, skip);
-    belay__call_arg_int(call, (int64_t)n);
-  }
+  belay__call_arg_text(call, "score");
+  belay__call_arg_int(call, min);
+  belay__call_arg_int(call, max);
+  put_from(call, from);
+  belay__call_arg_int(call, skip);
+  belay__call_arg_int(call, (int64_t)n);
   return start_page(ranking, request, call, 0, from, n, cb);
 }
 
 int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                          size_t board_len, const char *member, size_t member_len, size_t before,
                          size_t after, belay_ranking_cb cb) {
-  board_len = belay__text_len(board, board_len);
   member_len = belay__text_len(member, member_len);
-  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len,
+  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, &board_len,
                                       cb != NULL);
   if (error != 0)
     return error;
@@ -277,12 +248,10 @@ int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request, con
   }
   belay__call_t *call =
       belay__ranking_script(ranking, &belay__script_ranking_read, board, board_len, 4);
-  if (call != NULL) {
-    belay__call_arg(call, "around", 6);
-    belay__call_arg(call, member, member_len);
-    belay__call_arg_int(call, (int64_t)before);
-    belay__call_arg_int(call, (int64_t)after);
-  }
+  belay__call_arg_text(call, "around");
+  belay__call_arg(call, member, member_len);
+  belay__call_arg_int(call, (int64_t)before);
+  belay__call_arg_int(call, (int64_t)after);
   return start_page(ranking, request, call, 0, BELAY_RANKING_FROM_BEST, before + 1 + after, cb);
 }
 
@@ -298,25 +267,20 @@ static int start_count(belay_ranking_t *ranking, belay_request_t *request, const
   belay__call_t *call;
   if (ranking->timed) {
     call = belay__ranking_script(ranking, &belay__script_ranking_read, board, board_len, 1 + more);
-    if (call != NULL)
-      belay__call_arg(call, "count", 5);
+    belay__call_arg_text(call, "count");
   } else {
-    call = belay__call_new(ranking->handle.client, BELAY__LANE_DATA);
-    if (call != NULL) {
-      belay__call_command(call, bounds == NULL ? "ZCARD" : "ZCOUNT", 2 + more);
-      belay__ranking_put_keys(ranking, call, board, board_len);
-    }
+    call = belay__handle_command(&ranking->handle, bounds == NULL ? "ZCARD" : "ZCOUNT", 2 + more);
+    belay__ranking_put_keys(ranking, call, board, board_len);
   }
-  for (size_t i = 0; i < more && call != NULL; i++)
+  for (size_t i = 0; i < more; i++)
     belay__call_arg_int(call, bounds[i]);
   return belay__handle_start(&ranking->handle, request, belay__call_stale(call), &count_ops,
-                             (void (*)(void))cb);
+                             BELAY__CB(cb));
 }
 
 int belay_ranking_count(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                         size_t board_len, belay_ranking_count_cb cb) {
-  board_len = belay__text_len(board, board_len);
-  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len,
+  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, &board_len,
                                       cb != NULL);
   return error != 0 ? error : start_count(ranking, request, board, board_len, NULL, cb);
 }
@@ -324,9 +288,8 @@ int belay_ranking_count(belay_ranking_t *ranking, belay_request_t *request, cons
 int belay_ranking_count_by_score(belay_ranking_t *ranking, belay_request_t *request,
                                  const char *board, size_t board_len, int64_t min, int64_t max,
                                  belay_ranking_count_cb cb) {
-  board_len = belay__text_len(board, board_len);
   const int64_t bounds[] = {min, max};
-  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len,
+  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, &board_len,
                                       cb != NULL);
   if (error == 0)
     error = check_scores(ranking, min, max);

@@ -36,12 +36,8 @@ static const belay__request_ops_t submit_ops = {.read = read_submitted,
 
 static int check_items(belay_t *belay, const belay_ranking_score_t *items, size_t n,
                        size_t *bytes) {
-  int error = 0;
+  int error = belay__check_count(belay, "item", items, n, BELAY_RANKING_ITEMS_MAX);
   *bytes = 0;
-  if (items == NULL || n < 1 || n > BELAY_RANKING_ITEMS_MAX) {
-    belay__detail(belay, "items: NULL, or not 1 to %zu of them", BELAY_RANKING_ITEMS_MAX);
-    return BELAY_EINVAL;
-  }
   for (size_t i = 0; i < n && error == 0; i++) {
     const belay_bytes_t *member = &items[i].member;
     error =
@@ -59,9 +55,7 @@ static belay__call_t *new_submit(const belay_ranking_t *ranking, const char *boa
                                  const belay_ranking_score_t *items, size_t n) {
   belay__call_t *call =
       belay__ranking_script(ranking, &belay__script_ranking_submit, board, board_len, 3 + 2 * n);
-  if (call == NULL)
-    return NULL;
-  belay__call_arg(call, mode, strlen(mode));
+  belay__call_arg_text(call, mode);
   belay__call_arg_int(call, ranking->ttl_ms);
   belay__call_arg_int(call, ranking->max_members);
   for (size_t i = 0; i < n; i++) {
@@ -74,11 +68,10 @@ static belay__call_t *new_submit(const belay_ranking_t *ranking, const char *boa
 int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                          size_t board_len, belay_ranking_mode_t mode,
                          const belay_ranking_score_t *items, size_t n, belay_ranking_cb cb) {
-  board_len = belay__text_len(board, board_len);
   static const char *const modes[] = {"set", "add", "best"};
   belay__pending_t *pending;
   size_t bytes;
-  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len,
+  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, &board_len,
                                       cb != NULL);
   if (error != 0)
     return error;
@@ -87,8 +80,7 @@ int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request, con
   if (error == 0)
     error = check_items(belay, items, n, &bytes);
   if (error == 0)
-    error =
-        belay__handle_begin(&ranking->handle, request, &submit_ops, (void (*)(void))cb, &pending);
+    error = belay__handle_begin(&ranking->handle, request, &submit_ops, BELAY__CB(cb), &pending);
   if (error != 0)
     return error;
   belay__ranking_room_t *room = belay__ranking_room(pending, n, bytes);
@@ -96,10 +88,7 @@ int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request, con
     (void)belay__ranking_name(room, items[i].member.data, items[i].member.len);
   belay__call_t *call =
       room == NULL ? NULL : new_submit(ranking, board, board_len, modes[mode], items, n);
-  error = belay__request_send(pending, call);
-  if (error != 0)
-    belay__request_forget(pending);
-  return error;
+  return belay__request_begun(pending, belay__request_send(pending, call));
 }
 
 /* ---- what takes members off ---------------------------------------------------------------------------- */
@@ -110,8 +99,7 @@ static const belay__request_ops_t remove_ops = {.read = belay__ranking_read_coun
 int belay_ranking_remove(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                          size_t board_len, const belay_bytes_t *members, size_t n,
                          belay_ranking_count_cb cb) {
-  board_len = belay__text_len(board, board_len);
-  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len,
+  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, &board_len,
                                       cb != NULL);
   if (error == 0)
     error = belay__ranking_check_members(ranking, members, n);
@@ -120,18 +108,14 @@ int belay_ranking_remove(belay_ranking_t *ranking, belay_request_t *request, con
   belay__call_t *call;
   if (ranking->timed) {
     call = belay__ranking_script(ranking, &belay__script_ranking_drop, board, board_len, 1 + n);
-    if (call != NULL)
-      belay__call_arg(call, "remove", 6);
+    belay__call_arg_text(call, "remove");
   } else {
-    call = belay__call_new(ranking->handle.client, BELAY__LANE_DATA);
-    if (call != NULL) {
-      belay__call_command(call, "ZREM", 2 + n);
-      belay__ranking_put_keys(ranking, call, board, board_len);
-    }
+    call = belay__handle_command(&ranking->handle, "ZREM", 2 + n);
+    belay__ranking_put_keys(ranking, call, board, board_len);
   }
-  for (size_t i = 0; i < n && call != NULL; i++)
+  for (size_t i = 0; i < n; i++)
     belay__call_arg(call, members[i].data, members[i].len);
-  return belay__handle_start(&ranking->handle, request, call, &remove_ops, (void (*)(void))cb);
+  return belay__handle_start(&ranking->handle, request, call, &remove_ops, BELAY__CB(cb));
 }
 
 /* How many there are now. Too many still, and it was a whole step: the next one. */
@@ -151,29 +135,23 @@ static const belay__request_ops_t trim_ops = {
 
 int belay_ranking_trim(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                        size_t board_len, int64_t size, belay_ranking_count_cb cb) {
-  board_len = belay__text_len(board, board_len);
   belay__pending_t *pending;
-  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len,
+  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, &board_len,
                                       cb != NULL);
   if (error == 0)
     error =
         belay__check_range(ranking->handle.client->belay, "size", size, 0, BELAY_RANKING_SIZE_MAX);
   if (error == 0)
-    error = belay__handle_begin(&ranking->handle, request, &trim_ops, (void (*)(void))cb, &pending);
+    error = belay__handle_begin(&ranking->handle, request, &trim_ops, BELAY__CB(cb), &pending);
   if (error != 0)
     return error;
   pending->values[1] = size;
   belay__call_t *call =
       belay__ranking_script(ranking, &belay__script_ranking_drop, board, board_len, 3);
-  if (call != NULL) {
-    belay__call_arg(call, "trim", 4);
-    belay__call_arg_int(call, size);
-    belay__call_arg_int(call, TRIM_STEP);
-  }
-  error = belay__request_send(pending, call);
-  if (error != 0)
-    belay__request_forget(pending);
-  return error;
+  belay__call_arg_text(call, "trim");
+  belay__call_arg_int(call, size);
+  belay__call_arg_int(call, TRIM_STEP);
+  return belay__request_begun(pending, belay__request_send(pending, call));
 }
 
 /* ---- clear --------------------------------------------------------------------------------------------- */
@@ -190,16 +168,13 @@ static const belay__request_ops_t clear_ops = {
 
 int belay_ranking_clear(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                         size_t board_len, belay_ranking_count_cb cb) {
-  board_len = belay__text_len(board, board_len);
-  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len,
+  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, &board_len,
                                       cb != NULL);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(ranking->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return BELAY_ENOMEM;
-  belay__call_command(call, "UNLINK", 2 + belay__ranking_keys(ranking));
+  belay__call_t *call =
+      belay__handle_command(&ranking->handle, "UNLINK", 2 + belay__ranking_keys(ranking));
   belay__ranking_put_keys(ranking, call, board, board_len);
   belay__handle_arg(&ranking->handle, call, board, board_len, "}::config");
-  return belay__handle_start(&ranking->handle, request, call, &clear_ops, (void (*)(void))cb);
+  return belay__handle_start(&ranking->handle, request, call, &clear_ops, BELAY__CB(cb));
 }

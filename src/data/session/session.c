@@ -76,30 +76,6 @@ static int read_ended(belay__pending_t *pending, const belay__call_t *call,
   return pending->maybe && !values[ENDED] ? BELAY_EUNKNOWN : 0;
 }
 
-/* Room: the events, then their bytes. */
-static int keep_events(belay__pending_t *pending, belay__reply_t *const *items, size_t n) {
-  size_t bytes = n * sizeof(belay_bytes_t);
-  if (n == 0)
-    return 0;
-  for (size_t i = 0; i < n; i++) {
-    if (items[i]->type != BELAY__REPLY_STRING)
-      return BELAY_EPROTO;
-    bytes += items[i]->len;
-  }
-  belay_bytes_t *events = belay__request_room(pending, bytes);
-  if (events == NULL)
-    return BELAY_ENOMEM;
-  char *at = (char *)(events + n);
-  for (size_t i = 0; i < n; i++) {
-    if (items[i]->len > 0)
-      memcpy(at, items[i]->str, items[i]->len);
-    events[i] = (belay_bytes_t){.data = at, .len = items[i]->len};
-    at += items[i]->len;
-  }
-  pending->values[EVENTS] = (int64_t)n;
-  return 0;
-}
-
 static int read_read(belay__pending_t *pending, const belay__call_t *call,
                      const belay__reply_t *reply) {
   static const int order[] = {EXISTS, COUNT, KEPT, LOST, SINCE, LEFT};
@@ -117,7 +93,8 @@ static int read_read(belay__pending_t *pending, const belay__call_t *call,
     return reply->count == NUMBERS + 1 ? 0 : BELAY_EPROTO;
   if (!keep_id(pending, reply->items[NUMBERS]))
     return BELAY_EPROTO;
-  return keep_events(pending, reply->items + NUMBERS + 1, reply->count - NUMBERS - 1);
+  pending->values[EVENTS] = (int64_t)(reply->count - NUMBERS - 1);
+  return belay__request_keep(pending, reply->items + NUMBERS + 1, reply->count - NUMBERS - 1);
 }
 
 static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
@@ -150,10 +127,11 @@ static const belay__request_ops_t read_ops = {.read = read_read, .tell = tell, .
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
 static int check(const belay_session_t *session, const belay_request_t *request, const char *user,
-                 size_t user_len, bool has_cb) {
+                 size_t *user_len, bool has_cb) {
   int error = belay__handle_check_request((const belay__handle_t *)session, request, has_cb);
+  *user_len = belay__text_len(user, *user_len);
   return error != 0 ? error
-                    : belay__check_bytes(session->handle.client->belay, "user", user, user_len, 1,
+                    : belay__check_bytes(session->handle.client->belay, "user", user, *user_len, 1,
                                          BELAY_SESSION_USER_MAX);
 }
 
@@ -182,91 +160,71 @@ static void put_op_key(const belay_session_t *session, belay__call_t *call, cons
   belay__handle_arg(&session->handle, call, user, user_len, tail);
 }
 
-/* What is kept of an operation outlives the last time that it may be sent. */
-static int64_t op_ttl(const belay_session_t *session, const belay_request_t *request) {
-  int64_t ms = belay__request_timeout_ms(session->handle.client, request);
-  ms += ms / 100 + 2;
-  return ms > session->op_ttl_ms ? ms : session->op_ttl_ms;
-}
-
 int belay_session_touch(belay_session_t *session, belay_request_t *request, const char *user,
                         size_t user_len, const belay_session_touch_t *touch, belay_session_cb cb) {
-  user_len = belay__text_len(user, user_len);
   static const belay_session_touch_t nothing = {0};
   char uuid[BELAY_UUID_TEXT];
   if (touch == NULL)
     touch = &nothing;
-  int error = check(session, request, user, user_len, cb != NULL);
+  int error = check(session, request, user, &user_len, cb != NULL);
   if (error == 0)
     error = check_touch(session, touch);
   if (error == 0 && touch->id == NULL)
     error = belay_uuid_v7(session->handle.client->belay, uuid);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(session->handle.client, BELAY__LANE_DATA);
-  if (call != NULL) {
-    belay__call_script(call, &belay__script_session_touch, touch->op != NULL ? 3 : 2, 6);
-    put_keys(session, call, user, user_len);
-    if (touch->op != NULL)
-      put_op_key(session, call, user, user_len, touch);
-    belay__call_arg(call, touch->id != NULL ? touch->id : uuid,
-                    touch->id != NULL ? touch->id_len : BELAY__UUID_TEXT);
-    belay__call_arg_int(call, session->ttl_ms);
-    belay__call_arg_int(call, session->max_events);
-    belay__call_arg_int(call, touch->event != NULL);
-    belay__call_arg(call, touch->event_len > 0 ? touch->event : "", touch->event_len);
-    belay__call_arg_int(call, op_ttl(session, request));
-  }
+  belay__call_t *call = belay__handle_script(&session->handle, &belay__script_session_touch,
+                                             touch->op != NULL ? 3 : 2, 6);
+  put_keys(session, call, user, user_len);
+  if (touch->op != NULL)
+    put_op_key(session, call, user, user_len, touch);
+  belay__call_arg(call, touch->id != NULL ? touch->id : uuid,
+                  touch->id != NULL ? touch->id_len : BELAY__UUID_TEXT);
+  belay__call_arg_int(call, session->ttl_ms);
+  belay__call_arg_int(call, session->max_events);
+  belay__call_arg_int(call, touch->event != NULL);
+  belay__call_arg(call, touch->event_len > 0 ? touch->event : "", touch->event_len);
+  belay__call_arg_int(call,
+                      belay__request_keep_ms(session->handle.client, request, session->op_ttl_ms));
   return belay__handle_start(&session->handle, request, call,
-                             touch->op != NULL ? &touch_op_ops : &touch_ops, (void (*)(void))cb);
+                             touch->op != NULL ? &touch_op_ops : &touch_ops, BELAY__CB(cb));
 }
 
 int belay_session_read(belay_session_t *session, belay_request_t *request, const char *user,
                        size_t user_len, size_t n, belay_session_cb cb) {
-  user_len = belay__text_len(user, user_len);
-  int error = check(session, request, user, user_len, cb != NULL);
-  if (error == 0 && n > BELAY_SESSION_EVENTS_MAX) {
-    belay__detail(session->handle.client->belay, "n: not from 0 to %d", BELAY_SESSION_EVENTS_MAX);
-    return BELAY_EINVAL;
-  }
+  int error = check(session, request, user, &user_len, cb != NULL);
+  if (error == 0)
+    error = belay__check_range(session->handle.client->belay, "n", n > INT32_MAX ? -1 : (int64_t)n,
+                               0, BELAY_SESSION_EVENTS_MAX);
   if (error != 0)
     return error;
-  belay_client_t *client = session->handle.client;
-  size_t bytes = client->max_reply / 2;
-  belay__call_t *call = belay__call_new(client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return BELAY_ENOMEM;
-  belay__call_script(call, &belay__script_session_read, 2, 3);
+  size_t bytes = session->handle.client->max_reply / 2;
+  belay__call_t *call = belay__handle_script(&session->handle, &belay__script_session_read, 2, 3);
   put_keys(session, call, user, user_len);
   belay__call_arg_int(call, (int64_t)n);
   belay__call_arg_int(call, bytes > (size_t)NUMBER_MAX ? NUMBER_MAX : (int64_t)bytes);
   belay__call_arg_int(call, EVENT_BYTES);
-  return belay__handle_start(&session->handle, request, call, &read_ops, (void (*)(void))cb);
+  return belay__handle_start(&session->handle, request, call, &read_ops, BELAY__CB(cb));
 }
 
 int belay_session_exists(belay_session_t *session, belay_request_t *request, const char *user,
                          size_t user_len, belay_session_cb cb) {
-  user_len = belay__text_len(user, user_len);
   return belay_session_read(session, request, user, user_len, 0, cb);
 }
 
 int belay_session_end(belay_session_t *session, belay_request_t *request, const char *user,
                       size_t user_len, const void *id, size_t id_len, belay_session_cb cb) {
-  user_len = belay__text_len(user, user_len);
-  int error = check(session, request, user, user_len, cb != NULL);
+  int error = check(session, request, user, &user_len, cb != NULL);
   if (error == 0)
     error = belay__check_optional(session->handle.client->belay, "id", id, id_len,
                                   BELAY_SESSION_ID_MAX);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(session->handle.client, BELAY__LANE_DATA);
-  if (call != NULL) {
-    belay__call_script(call, &belay__script_session_end, 2, 1);
-    put_keys(session, call, user, user_len);
-    belay__call_arg(call, id_len > 0 ? id : "", id_len);
-  }
+  belay__call_t *call = belay__handle_script(&session->handle, &belay__script_session_end, 2, 1);
+  put_keys(session, call, user, user_len);
+  belay__call_arg(call, id_len > 0 ? id : "", id_len);
   return belay__handle_start(&session->handle, request, call, id != NULL ? &end_id_ops : &end_ops,
-                             (void (*)(void))cb);
+                             BELAY__CB(cb));
 }
 
 /* ---- the handle ---------------------------------------------------------------------------------------- */
