@@ -48,6 +48,26 @@ void harness_fail(harness_t *harness, const char *what, int error) {
   harness_done(harness, status_of(error));
 }
 
+bool harness_ok(harness_t *harness, int status) {
+  harness_fail(harness, harness->command->what, status);
+  return status == 0;
+}
+
+void harness_answer(harness_t *harness, bool yes) {
+  (void)out_end();
+  harness_done(harness, yes ? STATUS_YES : STATUS_NO);
+}
+
+void harness_answer_changed(harness_t *harness, const char *name, const char *change) {
+  if (out_form() == OUT_JSON) {
+    out_begin();
+    out_string(name, harness->arguments->item[0]);
+    out_bool(change, true);
+    (void)out_end();
+  }
+  harness_done(harness, STATUS_YES);
+}
+
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
 bool harness_is_done(const harness_t *harness) {
@@ -211,11 +231,16 @@ static int end(const harness_t *harness) {
 }
 
 int harness_run(const command_t *command, const arguments_t *arguments) {
-  harness_t harness = {.command = command, .arguments = arguments};
-  if (uv_loop_init(&harness.loop) != 0) {
+  belay_bytes_t *items = calloc(arguments->n + 1, sizeof *items);
+  harness_t harness = {.command = command, .arguments = arguments, .items = items};
+  harness.request.data = &harness;
+  if (items == NULL || uv_loop_init(&harness.loop) != 0) {
+    free(items);
     complain("no loop: too many files are open, or there is no memory");
     return STATUS_TROUBLE;
   }
+  for (size_t i = 0; i < arguments->n; i++)
+    items[i] = (belay_bytes_t){arguments->item[i], strlen(arguments->item[i])};
   watch_signals(&harness);
   if (open_clients(&harness))
     command->begin(&harness);
@@ -229,5 +254,6 @@ int harness_run(const command_t *command, const arguments_t *arguments) {
   }
   if (uv_loop_close(&harness.loop) != 0)
     complain("something was left open");
+  free(items);
   return end(&harness);
 }

@@ -26,7 +26,9 @@ struct harness {
       *client[URLS_MAX]; /* in the order of --url; of those that ask one the first is there */
   size_t clients;
   const arguments_t *arguments;
-  void *data; /* the command's own */
+  const belay_bytes_t *items; /* arguments->item, with their lengths */
+  belay_request_t
+      request; /* for a command that makes one request at a time; its data is the harness */
 
   const command_t *command;
   uv_signal_t signal[HARNESS_SIGNALS];
@@ -59,6 +61,16 @@ void harness_become(harness_t *harness, char **command);
 /* Is stopped by SIGTSTP as if nobody watched it, until SIGCONT comes; where no shell would continue it the system does not
  * stop it, and it goes on. */
 void harness_suspend(void);
+
+/* As harness_fail(), with the words of the command's table. Returns whether the status is 0. */
+bool harness_ok(harness_t *harness, int status);
+
+/* Writes the line of results that out_begin() has begun, and is done: STATUS_YES or STATUS_NO. */
+void harness_answer(harness_t *harness, bool yes);
+
+/* Reports a change for which there is nothing to say: with --json a line that has argument 0 as member `name`, and `change`
+ * as true. Is done with STATUS_YES. */
+void harness_answer_changed(harness_t *harness, const char *name, const char *change);
 
 /* Says what did not work and why: "cannot add: no server could be reached", with what belay knows of it, and is done
  * with status_of(error). Call it in the callback that was told of the error, before anything else. Does nothing if

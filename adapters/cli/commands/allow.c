@@ -15,25 +15,33 @@ static struct {
   int64_t width, max_id, ttl_ms;
 } asked = {.max_id = -1, .ttl_ms = -1};
 
+/* How a part of the command reads the arguments behind KEY. */
+typedef enum reads { READS_NOTHING, READS_IDS, READS_FIELD } reads_t;
+
+/* What grant, revoke, set and has of the library are. */
+typedef int (*change_t)(belay_permission_t *, belay_request_t *, const char *, size_t,
+                        const belay_permission_field_t *, size_t, belay_permission_cb);
+
+/* One part of the command. */
+typedef struct operation {
+  record_operation_t record;
+  reads_t reads;
+  change_t change;            /* of those that read a field */
+  belay_permission_cb answer; /* its callback */
+} operation_t;
+
 static belay_permission_t *permission;
-static belay_request_t request;
 static struct {
   const char *names[BELAY_PERMISSION_WIDTH_MAX]; /* of bits, from the lowest on */
   size_t named;
-  belay_permission_field_t field;                    /* the one that is asked for, or changed */
-  uint64_t *ids;                                     /* of a list */
-  uint64_t next;                                     /* the first that was not asked for */
-  bool some;                                         /* was told */
-  const char *(*read)(const arguments_t *arguments); /* NULL: KEY is all */
+  belay_permission_field_t field;            /* the one that is asked for, or changed */
+  uint64_t ids[BELAY_PERMISSION_FIELDS_MAX]; /* of a list */
+  uint64_t next;                             /* the first id that was not asked for */
+  bool some;                                 /* an entry was written */
 } work;
 
-static const char *key_of(const harness_t *h) {
-  return h->arguments->item[0];
-}
-
-static size_t key_len(const harness_t *h) {
-  return strlen(key_of(h));
-}
+/* The key of a call. */
+#define KEY(h) (h)->items[0].data, (h)->items[0].len
 
 /* ---- what they have in common -------------------------------------------------------------------------- */
 
@@ -82,12 +90,16 @@ static bool read_id(const char *word, uint64_t *out) {
 
 static const char not_an_id[] = "ID is no whole number from 0 to --max-id";
 
-/* The arguments behind the key: an id, and permissions. NULL, or what is wrong with them. */
-static const char *read_field(const arguments_t *arguments) {
-  work.field.value = 0;
-  if (!read_id(arguments->item[1], &work.field.index))
+/* The arguments behind KEY. NULL, or what is wrong with them. */
+static const char *read_arguments(const arguments_t *arguments, reads_t reads) {
+  if (reads == READS_IDS && arguments->n - 1 > BELAY_PERMISSION_FIELDS_MAX)
+    return "too many ids";
+  for (size_t i = 1; reads == READS_IDS && i < arguments->n; i++)
+    if (!read_id(arguments->item[i], &work.ids[i - 1]))
+      return not_an_id;
+  if (reads == READS_FIELD && !read_id(arguments->item[1], &work.field.index))
     return not_an_id;
-  for (size_t i = 2; i < arguments->n; i++)
+  for (size_t i = 2; reads == READS_FIELD && i < arguments->n; i++)
     if (!read_bit(arguments->item[i], &work.field.value))
       return "PERMISSION is none of --names, and no number below --width";
   return NULL;
@@ -101,26 +113,23 @@ static bool open_permission(harness_t *h) {
   options.width = (unsigned)asked.width;
   options.max_index = (uint64_t)asked.max_id;
   options.ttl_ms = asked.ttl_ms;
-  request.data = h;
-  int error = belay_permission_new(h->client[0], &options, &permission);
-  harness_fail(h, "cannot begin", error);
-  return error == 0;
+  return harness_ok(h, belay_permission_new(h->client[0], &options, &permission));
 }
 
 /* All options are known now. */
 static bool check_arguments(harness_t *h) {
+  const operation_t *operation = h->command->data;
   const char *wrong = read_names(); /* the record's, where none were given */
   if (wrong == NULL && work.named > (size_t)asked.width)
     wrong = "--names: more than --width";
-  if (wrong == NULL && work.read != NULL)
-    wrong = work.read(h->arguments);
+  if (wrong == NULL)
+    wrong = read_arguments(h->arguments, operation->reads);
   if (wrong != NULL)
     harness_refuse(h, wrong);
   return wrong == NULL && open_permission(h);
 }
 
-static void begin_with(harness_t *h, record_use_t use, const char *what,
-                       const char *(*read)(const arguments_t *), void (*go)(harness_t *h)) {
+static void begin(harness_t *h) {
   static record_field_t fields[] = {
       {.name = "width", .option = "--width", .number = &asked.width, .usual = WIDTH_DEFAULT},
       {.name = "names", .option = "--names", .text = &asked.names},
@@ -136,25 +145,19 @@ static void begin_with(harness_t *h, record_use_t use, const char *what,
        .unset = -1,
        .rule = BELAY_CONFIG_LATEST,
        .duration = true}};
-  static record_t record = {.kind = BELAY_CONFIG_PERMISSION,
-                            .fields = fields,
-                            .n = sizeof fields / sizeof *fields,
-                            .life_ms = &asked.ttl_ms,
-                            .check = check_arguments};
+  static const record_t record = {.kind = BELAY_CONFIG_PERMISSION,
+                                  .name = &asked.name,
+                                  .fields = fields,
+                                  .n = sizeof fields / sizeof *fields,
+                                  .life_ms = &asked.ttl_ms,
+                                  .check = check_arguments};
   const char *wrong = read_names();
-  if (wrong != NULL) {
-    harness_refuse(h, wrong);
-    return;
-  }
   if (work.named > 0)
     fields[0].usual = (int64_t)work.named;
-  record.name = asked.name;
-  record.set = key_of(h);
-  record.use = use;
-  record.what = what;
-  record.go = go;
-  work.read = read;
-  record_begin(h, &record);
+  if (wrong == NULL)
+    record_begin(h, &record);
+  else
+    harness_refuse(h, wrong);
 }
 
 /* The names of bits, or their numbers. */
@@ -178,6 +181,99 @@ static bool out_field(const belay_permission_result_t *result) {
   return out_end();
 }
 
+/* ---- the parts ----------------------------------------------------------------------------------------- */
+
+static void go_field(harness_t *h) {
+  const operation_t *operation = h->command->data;
+  harness_ok(h,
+             operation->change(permission, &h->request, KEY(h), &work.field, 1, operation->answer));
+}
+
+static void on_changed(belay_request_t *r, int status, const belay_permission_result_t *results,
+                       size_t n) {
+  harness_t *h = r->data;
+  if (!harness_ok(h, status) || n == 0)
+    return;
+  out_begin();
+  out_wide("id", (int64_t)results->index);
+  out_bits("may", results->value);
+  out_bits("before", results->before);
+  out_bool("changed", results->yes);
+  out_say("%s", results->yes ? "changed" : "it was so");
+  harness_answer(h, true);
+}
+
+static void on_checked(belay_request_t *r, int status, const belay_permission_result_t *results,
+                       size_t n) {
+  harness_t *h = r->data;
+  if (!harness_ok(h, status) || n == 0)
+    return;
+  out_begin();
+  out_wide("id", (int64_t)results->index);
+  out_bool("allowed", results->yes);
+  out_bits("may", results->value);
+  out_say("%s", results->yes ? "allowed" : "not allowed");
+  harness_answer(h, results->yes);
+}
+
+static void on_listed(belay_request_t *r, int status, const belay_permission_result_t *results,
+                      size_t n) {
+  harness_t *h = r->data;
+  for (size_t i = 0; i < n && out_field(&results[i]); i++) {
+  }
+  if (harness_ok(h, status))
+    harness_done(h, STATUS_YES);
+}
+
+static void ask_next(harness_t *h);
+
+/* Of all ids those that may do anything. */
+static void on_some(belay_request_t *r, int status, const belay_permission_result_t *results,
+                    size_t n) {
+  harness_t *h = r->data;
+  for (size_t i = 0; i < n; i++)
+    if (results[i].value != 0 && !out_field(&results[i])) {
+      harness_done(h, STATUS_TROUBLE);
+      return;
+    }
+  if (harness_ok(h, status))
+    ask_next(h);
+}
+
+static void ask(harness_t *h, size_t n, belay_permission_cb cb) {
+  harness_ok(h, belay_permission_get(permission, &h->request, KEY(h), work.ids, n, cb));
+}
+
+static void ask_next(harness_t *h) {
+  size_t n = 0;
+  while (n < BELAY_PERMISSION_FIELDS_MAX && work.next <= (uint64_t)asked.max_id)
+    work.ids[n++] = work.next++;
+  if (n == 0)
+    harness_done(h, work.some ? STATUS_YES : STATUS_NO);
+  else
+    ask(h, n, on_some);
+}
+
+static void go_list(harness_t *h) {
+  if (h->arguments->n > 1)
+    ask(h, h->arguments->n - 1, on_listed);
+  else
+    ask_next(h);
+}
+
+static void on_deleted(belay_request_t *r, int status, const belay_permission_result_t *results,
+                       size_t n) {
+  (void)results, (void)n;
+  if (harness_ok(r->data, status))
+    harness_answer_changed(r->data, "key", "deleted");
+}
+
+static void go_delete(harness_t *h) {
+  harness_ok(h, belay_permission_clear(permission, &h->request, KEY(h), on_deleted));
+}
+
+/* ---- tables -------------------------------------------------------------------------------------------- */
+
 #define KEY_OPTIONS                                                                                \
   TEXT("names", "NAME,...", &asked.names,                                                          \
        "what permissions are called, the first one is number 0; default: the names of KEY"),       \
@@ -196,170 +292,10 @@ static bool out_field(const belay_permission_result_t *result) {
 static const option_t key_options[] = {KEY_OPTIONS, {0}};
 static const option_t change_options[] = {KEY_OPTIONS, TTL_OPTION, {0}};
 
-/* ---- grant, revoke, set -------------------------------------------------------------------------------- */
-
-static void on_changed(belay_request_t *r, int status, const belay_permission_result_t *results,
-                       size_t n) {
-  harness_t *h = r->data;
-  harness_fail(h, "cannot change", status);
-  if (n > 0) {
-    out_begin();
-    out_wide("id", (int64_t)results->index);
-    out_bits("may", results->value);
-    out_bits("before", results->before);
-    out_bool("changed", results->yes);
-    out_say("%s", results->yes ? "changed" : "it was so");
-    (void)out_end();
+#define OPERATION(...)                                                                             \
+  &(const operation_t) {                                                                           \
+    __VA_ARGS__                                                                                    \
   }
-  harness_done(h, STATUS_YES);
-}
-
-/* What grant, revoke, set and has of the library's are. */
-typedef int (*change_t)(belay_permission_t *, belay_request_t *, const char *, size_t,
-                        const belay_permission_field_t *, size_t, belay_permission_cb);
-
-static void change(harness_t *h, const char *what, change_t how, belay_permission_cb cb) {
-  harness_fail(h, what, how(permission, &request, key_of(h), key_len(h), &work.field, 1, cb));
-}
-
-static void go_grant(harness_t *h) {
-  change(h, "cannot change", belay_permission_grant, on_changed);
-}
-
-static void begin_grant(harness_t *h) {
-  begin_with(h, RECORD_ADDS, "cannot change", read_field, go_grant);
-}
-
-static void go_revoke(harness_t *h) {
-  change(h, "cannot change", belay_permission_revoke, on_changed);
-}
-
-static void begin_revoke(harness_t *h) {
-  begin_with(h, RECORD_REMOVES, "cannot change", read_field, go_revoke);
-}
-
-static void go_set(harness_t *h) {
-  change(h, "cannot change", belay_permission_set, on_changed);
-}
-
-static void begin_set(harness_t *h) {
-  begin_with(h, RECORD_ADDS, "cannot change", read_field, go_set);
-}
-
-/* ---- check --------------------------------------------------------------------------------------------- */
-
-static void on_checked(belay_request_t *r, int status, const belay_permission_result_t *results,
-                       size_t n) {
-  harness_t *h = r->data;
-  harness_fail(h, "cannot ask", status);
-  if (n > 0) {
-    out_begin();
-    out_wide("id", (int64_t)results->index);
-    out_bool("allowed", results->yes);
-    out_bits("may", results->value);
-    out_say("%s", results->yes ? "allowed" : "not allowed");
-    (void)out_end();
-    harness_done(h, results->yes ? STATUS_YES : STATUS_NO);
-  }
-}
-
-static void go_check(harness_t *h) {
-  change(h, "cannot ask", belay_permission_has, on_checked);
-}
-
-static void begin_check(harness_t *h) {
-  begin_with(h, RECORD_READS, "cannot ask", read_field, go_check);
-}
-
-/* ---- list ---------------------------------------------------------------------------------------------- */
-
-static void on_listed(belay_request_t *r, int status, const belay_permission_result_t *results,
-                      size_t n) {
-  harness_t *h = r->data;
-  harness_fail(h, "cannot list", status);
-  for (size_t i = 0; i < n; i++)
-    if (!out_field(&results[i]))
-      break;
-  harness_done(h, STATUS_YES);
-}
-
-static void ask_next(harness_t *h);
-
-/* Of all those who may do anything. */
-static void on_some(belay_request_t *r, int status, const belay_permission_result_t *results,
-                    size_t n) {
-  harness_t *h = r->data;
-  harness_fail(h, "cannot list", status);
-  for (size_t i = 0; i < n; i++)
-    if (results[i].value != 0 && !out_field(&results[i])) {
-      harness_done(h, STATUS_TROUBLE);
-      return;
-    }
-  if (status == 0)
-    ask_next(h);
-}
-
-static void ask_next(harness_t *h) {
-  size_t n = 0;
-  while (n < BELAY_PERMISSION_FIELDS_MAX && work.next <= (uint64_t)asked.max_id)
-    work.ids[n++] = work.next++;
-  if (n == 0)
-    harness_done(h, work.some ? STATUS_YES : STATUS_NO);
-  else
-    harness_fail(
-        h, "cannot list",
-        belay_permission_get(permission, &request, key_of(h), key_len(h), work.ids, n, on_some));
-}
-
-static const char *read_list(const arguments_t *arguments) {
-  for (size_t i = 1; i < arguments->n; i++)
-    if (!read_id(arguments->item[i], &work.ids[i - 1]))
-      return not_an_id;
-  return NULL;
-}
-
-static void go_list(harness_t *h) {
-  size_t n = h->arguments->n - 1;
-  if (n == 0)
-    ask_next(h);
-  else
-    harness_fail(
-        h, "cannot list",
-        belay_permission_get(permission, &request, key_of(h), key_len(h), work.ids, n, on_listed));
-}
-
-static void begin_list(harness_t *h) {
-  work.ids = calloc(BELAY_PERMISSION_FIELDS_MAX, sizeof *work.ids);
-  if (work.ids == NULL)
-    harness_fail(h, "cannot begin", BELAY_ENOMEM);
-  else
-    begin_with(h, RECORD_READS, "cannot list", read_list, go_list);
-}
-
-/* ---- delete -------------------------------------------------------------------------------------------- */
-
-static void on_deleted(belay_request_t *r, int status, const belay_permission_result_t *results,
-                       size_t n) {
-  harness_t *h = r->data;
-  (void)results, (void)n;
-  harness_fail(h, "cannot delete", status);
-  if (status == 0 && out_form() == OUT_JSON) {
-    out_begin();
-    out_string("key", key_of(h));
-    out_bool("deleted", true);
-    (void)out_end();
-  }
-  harness_done(h, STATUS_YES);
-}
-
-static void go_delete(harness_t *h) {
-  harness_fail(h, "cannot delete",
-               belay_permission_clear(permission, &request, key_of(h), key_len(h), on_deleted));
-}
-
-static void begin_delete(harness_t *h) {
-  begin_with(h, RECORD_REMOVES, "cannot delete", NULL, go_delete);
-}
 
 static const command_t parts[] = {
     {
@@ -368,7 +304,9 @@ static const command_t parts[] = {
         .summary = "whether somebody may do all of this; the status is 1 if not",
         .examples = EXAMPLES({"In a script", "belay allow check -q forum $ID write || exit 1"}),
         .options = key_options,
-        .begin = begin_check,
+        .what = "cannot ask",
+        .begin = begin,
+        .data = OPERATION({RECORD_READS, go_field}, READS_FIELD, belay_permission_has, on_checked),
     },
     {
         .name = "delete",
@@ -376,7 +314,9 @@ static const command_t parts[] = {
         .summary = "nobody may do anything any more",
         .examples = EXAMPLES({"The forum is closed", "belay allow delete forum"}),
         .options = key_options,
-        .begin = begin_delete,
+        .what = "cannot delete",
+        .begin = begin,
+        .data = OPERATION(.record = {RECORD_REMOVES, go_delete}),
     },
     {
         .name = "grant",
@@ -385,7 +325,9 @@ static const command_t parts[] = {
         .examples = EXAMPLES({"A moderator of the forum",
                               "belay allow grant forum 17 write invite --names read,write,invite"}),
         .options = change_options,
-        .begin = begin_grant,
+        .what = "cannot change",
+        .begin = begin,
+        .data = OPERATION({RECORD_ADDS, go_field}, READS_FIELD, belay_permission_grant, on_changed),
     },
     {
         .name = "list",
@@ -396,7 +338,9 @@ static const command_t parts[] = {
                 "if nobody may do anything.",
         .examples = EXAMPLES({"Two of them, as JSON", "belay allow list forum 17 23 --json"}),
         .options = key_options,
-        .begin = begin_list,
+        .what = "cannot list",
+        .begin = begin,
+        .data = OPERATION(.record = {RECORD_READS, go_list}, .reads = READS_IDS),
     },
     {
         .name = "revoke",
@@ -405,7 +349,10 @@ static const command_t parts[] = {
         .examples =
             EXAMPLES({"Who has left may only read", "belay allow revoke forum 17 write invite"}),
         .options = change_options,
-        .begin = begin_revoke,
+        .what = "cannot change",
+        .begin = begin,
+        .data =
+            OPERATION({RECORD_REMOVES, go_field}, READS_FIELD, belay_permission_revoke, on_changed),
     },
     {
         .name = "set",
@@ -413,7 +360,9 @@ static const command_t parts[] = {
         .summary = "somebody may do this, and nothing else",
         .examples = EXAMPLES({"A guest", "belay allow set forum 23 read"}),
         .options = change_options,
-        .begin = begin_set,
+        .what = "cannot change",
+        .begin = begin,
+        .data = OPERATION({RECORD_ADDS, go_field}, READS_FIELD, belay_permission_set, on_changed),
     },
     {0},
 };

@@ -12,7 +12,6 @@ static struct {
 } asked = {.shards = 1, .min = INT64_MIN, .max = INT64_MAX, .delta = 1};
 
 static belay_counter_t *counter;
-static belay_request_t request;
 
 #define NAME_OPTION                                                                                \
   TEXT("name", "NAME", &asked.name,                                                                \
@@ -30,10 +29,6 @@ static belay_request_t request;
 
 /* ---- what they have in common -------------------------------------------------------------------------- */
 
-static void fail(harness_t *h, int error) {
-  harness_fail(h, "cannot count", error);
-}
-
 static bool open_counter(harness_t *h) {
   belay_counter_options_t options;
   belay_counter_options_init(&options);
@@ -42,74 +37,62 @@ static bool open_counter(harness_t *h) {
   options.ttl_ms = asked.ttl_ms;
   options.extend = asked.extend;
   options.shards = (unsigned)asked.shards;
-  request.data = h;
-  int error = belay_counter_new(h->client[0], &options, &counter);
-  fail(h, error);
-  return error == 0;
+  return harness_ok(h, belay_counter_new(h->client[0], &options, &counter));
 }
 
-static const char *key_of(const harness_t *h) {
-  return h->arguments->item[0];
-}
-
-/* The members that say which counter it is. */
-static void out_which(const harness_t *h) {
-  out_string("key", key_of(h));
-  if (asked.field != NULL)
-    out_string("field", asked.field);
-}
-
-/* A whole number among the arguments. */
-static bool read_argument(harness_t *h, size_t i, int64_t *out) {
-  if (i >= h->arguments->n || units_number(h->arguments->item[i], out))
+/* Argument 1, a whole number. */
+static bool read_delta(harness_t *h) {
+  if (h->arguments->n < 2 || units_number(h->arguments->item[1], &asked.delta))
     return true;
   harness_refuse(h, "N is no whole number of 64 bits");
   return false;
 }
 
-static bool refuse(harness_t *h, bool wrong, const char *what) {
-  if (wrong)
-    harness_refuse(h, what);
-  return wrong;
+/* Begins a line of results with the members that name the counter. */
+static void begin_line(const harness_t *h) {
+  out_begin();
+  out_string("key", h->arguments->item[0]);
+  if (asked.field != NULL)
+    out_string("field", asked.field);
+}
+
+/* One value, and a fact about it. */
+static void answer(harness_t *h, const char *member, int64_t value, const char *fact, bool is,
+                   bool yes) {
+  begin_line(h);
+  out_wide(member, value);
+  out_bool(fact, is);
+  out_say("%" PRId64, value);
+  harness_answer(h, yes);
 }
 
 /* ---- add ----------------------------------------------------------------------------------------------- */
 
 static void on_added(belay_request_t *r, int status, const belay_counter_result_t *result) {
-  harness_t *h = r->data;
-  if (status != 0) {
-    harness_fail(h, "cannot add", status);
-    return;
-  }
-  out_begin();
-  out_which(h);
-  out_wide("value", result->value);
-  out_bool("applied", result->applied);
-  out_say("%" PRId64, result->value);
-  (void)out_end();
-  harness_done(h, result->applied || asked.id != NULL ? STATUS_YES : STATUS_NO);
+  if (harness_ok(r->data, status))
+    answer(r->data, "value", result->value, "applied", result->applied,
+           result->applied || asked.id != NULL);
+}
+
+static int add(belay_request_t *r, const char *key, size_t len) {
+  if (asked.field != NULL)
+    return belay_counter_add_field(counter, r, key, len, asked.field, strlen(asked.field),
+                                   asked.delta, on_added);
+  if (asked.id != NULL)
+    return belay_counter_add_once(counter, r, key, len, asked.delta, asked.id, strlen(asked.id),
+                                  on_added);
+  if (asked.min != INT64_MIN || asked.max != INT64_MAX)
+    return belay_counter_add_bounded(counter, r, key, len, asked.delta, asked.min, asked.max,
+                                     on_added);
+  return belay_counter_add(counter, r, key, len, asked.delta, on_added);
 }
 
 static void begin_add(harness_t *h) {
-  const char *key = key_of(h);
-  size_t len = strlen(key);
   bool bounded = asked.min != INT64_MIN || asked.max != INT64_MAX;
-  if (!read_argument(h, 1, &asked.delta) ||
-      refuse(h, (asked.id != NULL) + bounded + (asked.field != NULL) > 1,
-             "--id, --field, and --min or --max exclude each other") ||
-      !open_counter(h))
-    return;
-  if (asked.field != NULL)
-    fail(h, belay_counter_add_field(counter, &request, key, len, asked.field, strlen(asked.field),
-                                    asked.delta, on_added));
-  else if (asked.id != NULL)
-    fail(h, belay_counter_add_once(counter, &request, key, len, asked.delta, asked.id,
-                                   strlen(asked.id), on_added));
-  else if (bounded)
-    fail(h, belay_counter_add_bounded(counter, &request, key, len, asked.delta, asked.min,
-                                      asked.max, on_added));
-  else
-    fail(h, belay_counter_add(counter, &request, key, len, asked.delta, on_added));
+  if ((asked.id != NULL) + bounded + (asked.field != NULL) > 1)
+    harness_refuse(h, "--id, --field, and --min or --max exclude each other");
+  else if (read_delta(h) && open_counter(h))
+    harness_ok(h, add(&h->request, h->items[0].data, h->items[0].len));
 }
 
 static const option_t add_options[] = {
@@ -131,12 +114,8 @@ static const option_t add_options[] = {
 static void on_got_many(belay_request_t *r, int status, const belay_counter_result_t *results,
                         size_t n) {
   harness_t *h = r->data;
-  bool all = true;
-  if (status != 0) {
-    harness_fail(h, "cannot read", status);
-    return;
-  }
-  for (size_t i = 0; i < n; i++) {
+  bool all = true, written = true;
+  for (size_t i = 0; i < n && written; i++) {
     const char *key = h->arguments->item[i];
     all = all && results[i].found;
     out_begin();
@@ -147,64 +126,49 @@ static void on_got_many(belay_request_t *r, int status, const belay_counter_resu
       out_say("%" PRId64, results[i].value);
     else
       out_say("%s\t%" PRId64, out_shown(key, strlen(key)), results[i].value);
-    if (!out_end())
-      break;
+    written = out_end();
   }
-  harness_done(h, all ? STATUS_YES : STATUS_NO);
+  if (harness_ok(h, status))
+    harness_done(h, all ? STATUS_YES : STATUS_NO);
 }
 
 static void on_got_field(belay_request_t *r, int status, const belay_counter_result_t *result) {
-  harness_t *h = r->data;
-  if (status != 0) {
-    harness_fail(h, "cannot read", status);
-    return;
-  }
-  out_begin();
-  out_which(h);
-  out_wide("value", result->value);
-  out_bool("found", result->found);
-  out_say("%" PRId64, result->value);
-  (void)out_end();
-  harness_done(h, result->found ? STATUS_YES : STATUS_NO);
+  if (harness_ok(r->data, status))
+    answer(r->data, "value", result->value, "found", result->found, result->found);
 }
 
 static void on_got_all(belay_request_t *r, int status, const belay_counter_field_t *fields,
                        size_t n) {
   harness_t *h = r->data;
-  if (status != 0) {
-    harness_fail(h, "cannot read", status);
-    return;
-  }
-  for (size_t i = 0; i < n; i++) {
-    out_begin();
-    out_string("key", key_of(h));
+  bool written = true;
+  for (size_t i = 0; i < n && written; i++) {
+    begin_line(h);
     out_text("field", fields[i].name, fields[i].name_len);
     out_wide("value", fields[i].value);
     out_say("%s\t%" PRId64, out_shown(fields[i].name, fields[i].name_len), fields[i].value);
-    if (!out_end())
-      break;
+    written = out_end();
   }
-  harness_done(h, n > 0 ? STATUS_YES : STATUS_NO);
+  if (harness_ok(h, status))
+    harness_done(h, n > 0 ? STATUS_YES : STATUS_NO);
+}
+
+static int get(harness_t *h, const char *key, size_t len) {
+  belay_request_t *r = &h->request;
+  if (asked.all)
+    return belay_counter_get_all(counter, r, key, len, BELAY_COUNTER_MANY_MAX, on_got_all);
+  if (asked.field != NULL)
+    return belay_counter_get_field(counter, r, key, len, asked.field, strlen(asked.field),
+                                   on_got_field);
+  return belay_counter_get_many(counter, r, h->items, h->arguments->n, on_got_many);
 }
 
 static void begin_get(harness_t *h) {
-  static belay_bytes_t keys[TEXTS_MAX];
-  const arguments_t *arguments = h->arguments;
-  bool group = asked.field != NULL || asked.all;
-  if (refuse(h, group && arguments->n > 1, "--field and --all are of one KEY") ||
-      refuse(h, asked.field != NULL && asked.all, "--field and --all exclude each other") ||
-      !open_counter(h))
-    return;
-  for (size_t i = 0; i < arguments->n; i++)
-    keys[i] = (belay_bytes_t){arguments->item[i], strlen(arguments->item[i])};
-  if (asked.all)
-    fail(h, belay_counter_get_all(counter, &request, keys[0].data, keys[0].len,
-                                  BELAY_COUNTER_MANY_MAX, on_got_all));
-  else if (asked.field != NULL)
-    fail(h, belay_counter_get_field(counter, &request, keys[0].data, keys[0].len, asked.field,
-                                    strlen(asked.field), on_got_field));
-  else
-    fail(h, belay_counter_get_many(counter, &request, keys, arguments->n, on_got_many));
+  if ((asked.field != NULL || asked.all) && h->arguments->n > 1)
+    harness_refuse(h, "--field and --all are of one KEY");
+  else if (asked.field != NULL && asked.all)
+    harness_refuse(h, "--field and --all exclude each other");
+  else if (open_counter(h))
+    harness_ok(h, get(h, h->items[0].data, h->items[0].len));
 }
 
 static const option_t get_options[] = {
@@ -216,51 +180,38 @@ static const option_t get_options[] = {
 /* ---- set, delete --------------------------------------------------------------------------------------- */
 
 static void on_set(belay_request_t *r, int status, const belay_counter_result_t *result) {
-  harness_t *h = r->data;
-  if (status != 0) {
-    harness_fail(h, "cannot set", status);
-    return;
-  }
-  out_begin();
-  out_which(h);
-  out_wide("before", result->value);
-  out_bool("found", result->found);
-  out_say("%" PRId64, result->value);
-  (void)out_end();
-  harness_done(h, STATUS_YES);
+  if (harness_ok(r->data, status))
+    answer(r->data, "before", result->value, "found", result->found, true);
 }
 
 static void begin_set(harness_t *h) {
-  int64_t value = 0;
-  if (read_argument(h, 1, &value) && open_counter(h))
-    fail(h, belay_counter_set(counter, &request, key_of(h), strlen(key_of(h)), value, on_set));
+  if (read_delta(h) && open_counter(h))
+    harness_ok(h, belay_counter_set(counter, &h->request, h->items[0].data, h->items[0].len,
+                                    asked.delta, on_set));
 }
 
 static void on_deleted(belay_request_t *r, int status, const belay_counter_result_t *result) {
   harness_t *h = r->data;
-  if (status != 0) {
-    harness_fail(h, "cannot delete", status);
+  if (!harness_ok(h, status))
     return;
-  }
   bool found = asked.field != NULL ? result->value > 0 : result->found;
-  out_begin();
-  out_which(h);
+  begin_line(h);
   out_bool("found", found);
   out_say("%s", found ? "deleted" : "not there");
-  (void)out_end();
-  harness_done(h, found ? STATUS_YES : STATUS_NO);
+  harness_answer(h, found);
 }
 
 static void begin_delete(harness_t *h) {
-  const char *key = key_of(h);
+  belay_bytes_t key = h->items[0], field = {asked.field, 0};
   if (!open_counter(h))
     return;
   if (asked.field == NULL) {
-    fail(h, belay_counter_delete(counter, &request, key, strlen(key), on_deleted));
+    harness_ok(h, belay_counter_delete(counter, &h->request, key.data, key.len, on_deleted));
     return;
   }
-  belay_bytes_t field = {asked.field, strlen(asked.field)};
-  fail(h, belay_counter_delete_fields(counter, &request, key, strlen(key), &field, 1, on_deleted));
+  field.len = strlen(asked.field);
+  harness_ok(h, belay_counter_delete_fields(counter, &h->request, key.data, key.len, &field, 1,
+                                            on_deleted));
 }
 
 static const command_t parts[] = {
@@ -274,6 +225,7 @@ static const command_t parts[] = {
         .examples = EXAMPLES({"Take one of ten seats, if there is one",
                               "belay count add seats --max 10 && echo welcome"}),
         .options = add_options,
+        .what = "cannot add",
         .begin = begin_add,
     },
     {
@@ -282,6 +234,7 @@ static const command_t parts[] = {
         .summary = "say what counters are at: 0 where there is none, and the status is 1 then",
         .examples = EXAMPLES({"What two of them are at", "belay count get visits orders"}),
         .options = get_options,
+        .what = "cannot read",
         .begin = begin_get,
     },
     {
@@ -292,6 +245,7 @@ static const command_t parts[] = {
         .examples =
             EXAMPLES({"The number of the day, and begin again at 0", "belay count set visits 0"}),
         .options = OPTIONS(TTL_OPTION, NAME_OPTION),
+        .what = "cannot set",
         .begin = begin_set,
     },
     {
@@ -301,6 +255,7 @@ static const command_t parts[] = {
         .examples =
             EXAMPLES({"What was counted of one day", "belay count delete visits::2024-02-29"}),
         .options = OPTIONS(FIELD_OPTION, SHARDS_OPTION, NAME_OPTION),
+        .what = "cannot delete",
         .begin = begin_delete,
     },
     {0},

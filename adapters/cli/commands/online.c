@@ -10,24 +10,25 @@ static struct {
   online_options_t options;
   bool by_name;
   const char *members; /* "ids" or "names" */
+  int64_t life_ms;
 } asked = {.options = {.ttl_ms = -1, .max_id = -1}};
 
-static struct {
-  const online_kind_t *kind;
-  int64_t life_ms;
-} work;
-
-static const char *site_of(const harness_t *h) {
-  return h->arguments->item[0];
-}
+/* One part of the command, for a site of ids and for one of names. */
+typedef struct operation {
+  record_operation_t record;
+  void (*ids)(harness_t *h);
+  void (*names)(harness_t *h);
+} operation_t;
 
 /* ---- what they have in common -------------------------------------------------------------------------- */
 
-void online_changed(harness_t *h, int status) {
-  harness_fail(h, "cannot tell", status);
-  if (status == 0 && out_form() == OUT_JSON && !harness_is_done(h)) {
+void online_changed(belay_request_t *request, int status) {
+  harness_t *h = request->data;
+  if (!harness_ok(h, status))
+    return;
+  if (out_form() == OUT_JSON && !harness_is_done(h)) {
     out_begin();
-    out_string("site", site_of(h));
+    out_string("site", h->arguments->item[0]);
     out_string("event", h->command->name);
     out_number("members", (int64_t)h->arguments->n - 1);
     (void)out_end();
@@ -35,27 +36,36 @@ void online_changed(harness_t *h, int status) {
   harness_done(h, STATUS_YES);
 }
 
-void online_counted(harness_t *h, int status, int64_t count) {
-  if (status != 0) {
-    harness_fail(h, "cannot count", status);
+void online_counted(belay_request_t *request, int status, int64_t count) {
+  harness_t *h = request->data;
+  if (!harness_ok(h, status))
     return;
-  }
   out_begin();
-  out_string("site", site_of(h));
+  out_string("site", h->arguments->item[0]);
   out_number("online", count);
   out_say("%" PRId64, count);
-  (void)out_end();
-  harness_done(h, STATUS_YES);
+  harness_answer(h, true);
+}
+
+static bool is_by_name(void) {
+  return strcmp(asked.members, "names") == 0;
 }
 
 /* All options are known now. */
 static bool open_site(harness_t *h) {
-  work.kind = strcmp(asked.members, "names") == 0 ? &online_names : &online_ids;
-  work.life_ms = asked.options.window_ms > 0 ? asked.options.window_ms : asked.options.ttl_ms;
-  return work.kind->open(h, &asked.options);
+  asked.life_ms = asked.options.window_ms > 0 ? asked.options.window_ms : asked.options.ttl_ms;
+  return is_by_name() ? online_names_open(h, &asked.options) : online_ids_open(h, &asked.options);
 }
 
-static void begin_with(harness_t *h, record_use_t use, const char *what, void (*go)(harness_t *h)) {
+static void go(harness_t *h) {
+  const operation_t *operation = h->command->data;
+  if (is_by_name())
+    operation->names(h);
+  else
+    operation->ids(h);
+}
+
+static void begin(harness_t *h) {
   static const record_field_t fields[] = {
       {.name = "members", .option = "members:", .text = &asked.members, .usual_text = "ids"},
       {.name = "window_ms",
@@ -76,22 +86,19 @@ static void begin_with(harness_t *h, record_use_t use, const char *what, void (*
        .usual = DAY_MS,
        .rule = BELAY_CONFIG_LATEST,
        .duration = true}};
-  static record_t record = {.kind = BELAY_CONFIG_PRESENCE,
-                            .fields = fields,
-                            .n = sizeof fields / sizeof *fields,
-                            .life_ms = &work.life_ms,
-                            .check = open_site};
-  if (h->arguments->n > ONLINE_MEMBERS_MAX + 1) {
-    harness_refuse(h, "more than 16384 members");
-    return;
-  }
+  static const record_t record = {.kind = BELAY_CONFIG_PRESENCE,
+                                  .fields = fields,
+                                  .n = sizeof fields / sizeof *fields,
+                                  .life_ms = &asked.life_ms,
+                                  .check = open_site};
   asked.members = asked.by_name ? "names" : NULL;
-  record.set = site_of(h);
-  record.what = what;
-  record.use = use;
-  record.go = go;
-  record_begin(h, &record);
+  if (h->arguments->n > ONLINE_MEMBERS_MAX + 1)
+    harness_refuse(h, "more than 16384 members");
+  else
+    record_begin(h, &record);
 }
+
+/* ---- tables -------------------------------------------------------------------------------------------- */
 
 #define SITE_OPTIONS                                                                               \
   DURATION("window", 100, YEAR_MS, &asked.options.window_ms,                                       \
@@ -113,61 +120,10 @@ static void begin_with(harness_t *h, record_use_t use, const char *what, void (*
 
 static const option_t site_options[] = {SITE_OPTIONS, {0}};
 
-/* ---- beat, leave, reset -------------------------------------------------------------------------------- */
-
-static void go_beat(harness_t *h) {
-  work.kind->beat(h);
-}
-
-static void begin_beat(harness_t *h) {
-  begin_with(h, RECORD_ADDS, "cannot tell", go_beat);
-}
-
-static void go_leave(harness_t *h) {
-  work.kind->leave(h);
-}
-
-static void begin_leave(harness_t *h) {
-  begin_with(h, RECORD_REMOVES, "cannot tell", go_leave);
-}
-
-static void go_reset(harness_t *h) {
-  work.kind->reset(h);
-}
-
-static void begin_reset(harness_t *h) {
-  begin_with(h, RECORD_REMOVES, "cannot tell", go_reset);
-}
-
-/* ---- is ------------------------------------------------------------------------------------------------ */
-
-static void go_is(harness_t *h) {
-  work.kind->is(h);
-}
-
-static void begin_is(harness_t *h) {
-  begin_with(h, RECORD_READS, "cannot ask", go_is);
-}
-
-/* ---- count --------------------------------------------------------------------------------------------- */
-
-static void go_count(harness_t *h) {
-  work.kind->count(h);
-}
-
-static void begin_count(harness_t *h) {
-  begin_with(h, RECORD_READS, "cannot count", go_count);
-}
-
-/* ---- list ---------------------------------------------------------------------------------------------- */
-
-static void go_list(harness_t *h) {
-  work.kind->list(h);
-}
-
-static void begin_list(harness_t *h) {
-  begin_with(h, RECORD_READS, "cannot list", go_list);
-}
+#define OPERATION(use, name)                                                                       \
+  &(const operation_t) {                                                                           \
+    {use, go}, online_ids_##name, online_names_##name                                              \
+  }
 
 static const command_t parts[] = {
     {
@@ -178,7 +134,9 @@ static const command_t parts[] = {
             EXAMPLES({"A machine that says every minute that it lives",
                       "* * * * * belay online beat machines $(hostname) --names --window 3m"}),
         .options = site_options,
-        .begin = begin_beat,
+        .what = "cannot tell",
+        .begin = begin,
+        .data = OPERATION(RECORD_ADDS, beat),
     },
     {
         .name = "count",
@@ -187,7 +145,9 @@ static const command_t parts[] = {
         .examples = EXAMPLES(
             {"How many were here within the last five minutes", "belay online count shop"}),
         .options = site_options,
-        .begin = begin_count,
+        .what = "cannot count",
+        .begin = begin,
+        .data = OPERATION(RECORD_READS, count),
     },
     {
         .name = "is",
@@ -196,7 +156,9 @@ static const command_t parts[] = {
         .examples =
             EXAMPLES({"In a script", "belay online is -q machines web-17 || echo web-17 is down"}),
         .options = site_options,
-        .begin = begin_is,
+        .what = "cannot ask",
+        .begin = begin,
+        .data = OPERATION(RECORD_READS, is),
     },
     {
         .name = "leave",
@@ -204,7 +166,9 @@ static const command_t parts[] = {
         .summary = "somebody is there no more",
         .examples = EXAMPLES({"Somebody has logged out", "belay online leave shop 17"}),
         .options = site_options,
-        .begin = begin_leave,
+        .what = "cannot tell",
+        .begin = begin,
+        .data = OPERATION(RECORD_REMOVES, leave),
     },
     {
         .name = "list",
@@ -217,7 +181,9 @@ static const command_t parts[] = {
                 "one that comes or goes meanwhile may be listed twice or not at all.",
         .examples = EXAMPLES({"The machines that live", "belay online list machines"}),
         .options = site_options,
-        .begin = begin_list,
+        .what = "cannot list",
+        .begin = begin,
+        .data = OPERATION(RECORD_READS, list),
     },
     {
         .name = "reset",
@@ -225,7 +191,9 @@ static const command_t parts[] = {
         .summary = "nobody is there any more",
         .examples = EXAMPLES({"The shop was moved to another machine", "belay online reset shop"}),
         .options = site_options,
-        .begin = begin_reset,
+        .what = "cannot tell",
+        .begin = begin,
+        .data = OPERATION(RECORD_REMOVES, reset),
     },
     {0},
 };

@@ -11,22 +11,26 @@ typedef struct online_options {
   int64_t slices, ttl_ms, max_id;
 } online_options_t;
 
-/* The operations of one kind. open() makes the handle; false: something was said. The others are called once, after it,
- * and end the command. The site is argument 0, members are those behind it. */
-typedef struct online_kind {
-  bool (*open)(harness_t *h, const online_options_t *options);
-  void (*beat)(harness_t *h);
-  void (*leave)(harness_t *h);
-  void (*reset)(harness_t *h);
-  void (*is)(harness_t *h);
-  void (*count)(harness_t *h);
-  void (*list)(harness_t *h);
-} online_kind_t;
+/* Makes the handle of a site. Returns false if the command has ended instead. */
+bool online_ids_open(harness_t *h, const online_options_t *options);
+bool online_names_open(harness_t *h, const online_options_t *options);
 
-extern const online_kind_t online_ids, online_names;
+/* The parts of the command, for an open site. Argument 0 is the site, the others are members. Each ends the command. */
+void online_ids_beat(harness_t *h);
+void online_ids_count(harness_t *h);
+void online_ids_is(harness_t *h);
+void online_ids_leave(harness_t *h);
+void online_ids_list(harness_t *h);
+void online_ids_reset(harness_t *h);
+void online_names_beat(harness_t *h);
+void online_names_count(harness_t *h);
+void online_names_is(harness_t *h);
+void online_names_leave(harness_t *h);
+void online_names_list(harness_t *h);
+void online_names_reset(harness_t *h);
 
-/* What both write: the end of a change, an answer about member i of n (its members were written before), a count. */
-void online_changed(harness_t *h, int status);
-void online_counted(harness_t *h, int status, int64_t count);
+/* Callbacks that end the command with what both kinds write: a change that is done, a count. */
+void online_changed(belay_request_t *request, int status);
+void online_counted(belay_request_t *request, int status, int64_t count);
 
 #endif /* BELAY_CLI_COMMANDS_ONLINE_H */

@@ -5,7 +5,6 @@
 #include "commands/online.h"
 
 static belay_presence_t *site;
-static belay_request_t request;
 static struct {
   uint32_t *ids; /* that are asked for, or set */
   size_t n;
@@ -28,12 +27,10 @@ static bool read_ids(harness_t *h) {
     }
     work.ids[i] = (uint32_t)id;
   }
-  if (work.ids == NULL)
-    harness_fail(h, "cannot begin", BELAY_ENOMEM);
-  return work.ids != NULL;
+  return harness_ok(h, work.ids != NULL ? 0 : BELAY_ENOMEM);
 }
 
-static bool open_site(harness_t *h, const online_options_t *from) {
+bool online_ids_open(harness_t *h, const online_options_t *from) {
   belay_presence_options_t options;
   belay_presence_options_init(&options);
   options.name = h->arguments->item[0];
@@ -43,32 +40,21 @@ static bool open_site(harness_t *h, const online_options_t *from) {
   options.slices = (uint32_t)from->slices;
   options.ttl_ms = from->ttl_ms;
   work.max_id = from->max_id;
-  request.data = h;
-  if (!read_ids(h))
-    return false;
-  int error = belay_presence_new(h->client[0], &options, &site);
-  harness_fail(h, "cannot begin", error);
-  return error == 0;
+  return read_ids(h) && harness_ok(h, belay_presence_new(h->client[0], &options, &site));
 }
 
 /* ---- beat, leave, reset -------------------------------------------------------------------------------- */
 
-static void on_done(belay_request_t *r, int status) {
-  online_changed(r->data, status);
+void online_ids_beat(harness_t *h) {
+  harness_ok(h, belay_presence_set_many(site, &h->request, work.ids, work.n, online_changed));
 }
 
-static void beat(harness_t *h) {
-  harness_fail(h, "cannot tell",
-               belay_presence_set_many(site, &request, work.ids, work.n, on_done));
+void online_ids_leave(harness_t *h) {
+  harness_ok(h, belay_presence_clear_many(site, &h->request, work.ids, work.n, online_changed));
 }
 
-static void leave(harness_t *h) {
-  harness_fail(h, "cannot tell",
-               belay_presence_clear_many(site, &request, work.ids, work.n, on_done));
-}
-
-static void reset(harness_t *h) {
-  harness_fail(h, "cannot tell", belay_presence_reset(site, &request, on_done));
+void online_ids_reset(harness_t *h) {
+  harness_ok(h, belay_presence_reset(site, &h->request, online_changed));
 }
 
 /* ---- is, count ----------------------------------------------------------------------------------------- */
@@ -76,7 +62,7 @@ static void reset(harness_t *h) {
 static void on_is(belay_request_t *r, int status, const bool *online, size_t n) {
   harness_t *h = r->data;
   bool all = true;
-  harness_fail(h, "cannot ask", status);
+  harness_ok(h, status);
   for (size_t i = 0; i < n; i++) {
     all = all && online[i];
     out_begin();
@@ -90,16 +76,12 @@ static void on_is(belay_request_t *r, int status, const bool *online, size_t n) 
   harness_done(h, all ? STATUS_YES : STATUS_NO);
 }
 
-static void is(harness_t *h) {
-  harness_fail(h, "cannot ask", belay_presence_is_many(site, &request, work.ids, work.n, on_is));
+void online_ids_is(harness_t *h) {
+  harness_ok(h, belay_presence_is_many(site, &h->request, work.ids, work.n, on_is));
 }
 
-static void on_count(belay_request_t *r, int status, int64_t n) {
-  online_counted(r->data, status, n);
-}
-
-static void count(harness_t *h) {
-  harness_fail(h, "cannot count", belay_presence_count(site, &request, on_count));
+void online_ids_count(harness_t *h) {
+  harness_ok(h, belay_presence_count(site, &h->request, online_counted));
 }
 
 /* ---- list ---------------------------------------------------------------------------------------------- */
@@ -108,7 +90,7 @@ static void ask_next(harness_t *h);
 
 static void on_some(belay_request_t *r, int status, const bool *online, size_t n) {
   harness_t *h = r->data;
-  harness_fail(h, "cannot list", status);
+  harness_ok(h, status);
   for (size_t i = 0; i < n; i++) {
     if (!online[i])
       continue;
@@ -131,19 +113,17 @@ static void ask_next(harness_t *h) {
   }
   for (work.n = 0; work.n < ONLINE_MEMBERS_MAX && work.next <= work.max_id; work.n++)
     work.ids[work.n] = (uint32_t)work.next++;
-  harness_fail(h, "cannot list", belay_presence_is_many(site, &request, work.ids, work.n, on_some));
+  harness_ok(h, belay_presence_is_many(site, &h->request, work.ids, work.n, on_some));
 }
 
 static void on_how_many(belay_request_t *r, int status, int64_t online) {
   harness_t *h = r->data;
-  harness_fail(h, "cannot list", status);
+  harness_ok(h, status);
   work.left = online;
   if (status == 0)
     ask_next(h);
 }
 
-static void list(harness_t *h) {
-  harness_fail(h, "cannot list", belay_presence_count(site, &request, on_how_many));
+void online_ids_list(harness_t *h) {
+  harness_ok(h, belay_presence_count(site, &h->request, on_how_many));
 }
-
-const online_kind_t online_ids = {open_site, beat, leave, reset, is, count, list};

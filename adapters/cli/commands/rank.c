@@ -12,85 +12,57 @@ static struct {
   bool low_first, best, worst;
 } asked = {.ttl_ms = -1, .max_members = -1};
 
+/* One part of the command. N is an argument, and may be left out if it is the last one. */
+typedef struct operation {
+  record_operation_t record;
+  size_t at;                  /* which argument N is; 0: there is no N */
+  int64_t least, most, usual; /* of N */
+} operation_t;
+
 static belay_ranking_t *ranking;
-static belay_request_t request;
-static belay_bytes_t members[TEXTS_MAX];
-static size_t members_n;
-static int64_t number;  /* the argument N */
-static record_t record; /* what the board was made with */
-static belay_ranking_mode_t mode;
-
-static void fail(harness_t *h, int error) {
-  harness_fail(h, "cannot rank", error);
-}
-
-static const char *board_of(const harness_t *h) {
-  return h->arguments->item[0];
-}
-
-static size_t board_len(const harness_t *h) {
-  return strlen(board_of(h));
-}
+static int64_t number; /* N */
 
 /* ---- what they have in common -------------------------------------------------------------------------- */
 
-static bool read_ties(belay_ranking_ties_t *out) {
+/* What the handle of that board is called with, after the request. */
+#define BOARD(h) (h)->items[0].data, (h)->items[0].len
+
+/* A record may hold a name that this version does not have: the library refuses it. */
+static belay_ranking_ties_t ties(void) {
   static const char *const names[] = {[BELAY_RANKING_BY_MEMBER] = "member",
                                       [BELAY_RANKING_EARLIER_FIRST] = "earlier",
                                       [BELAY_RANKING_LATER_FIRST] = "later"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (asked.ties != NULL && strcmp(asked.ties, names[i]) == 0) {
-      *out = (belay_ranking_ties_t)i;
-      return true;
-    }
-  return asked.ties == NULL;
+  size_t i = 0;
+  while (i < sizeof names / sizeof *names && strcmp(asked.ties, names[i]) != 0)
+    i++;
+  return (belay_ranking_ties_t)i;
 }
 
 /* All options are known now. */
 static bool open_ranking(harness_t *h) {
   belay_ranking_options_t options;
   belay_ranking_options_init(&options);
-  if (!read_ties(&options.ties)) {
-    harness_refuse(h, "--ties is none of member, earlier, later");
-    return false;
-  }
   options.name = asked.name != NULL ? asked.name : "";
   options.name_len = strlen(options.name);
-  bool low = asked.order != NULL && strcmp(asked.order, "low") == 0;
-  options.order = low ? BELAY_RANKING_LOW_FIRST : BELAY_RANKING_HIGH_FIRST;
+  options.order =
+      strcmp(asked.order, "low") == 0 ? BELAY_RANKING_LOW_FIRST : BELAY_RANKING_HIGH_FIRST;
+  options.ties = ties();
   options.ttl_ms = asked.ttl_ms;
   options.max_members = asked.max_members;
-  request.data = h;
-  int error = belay_ranking_new(h->client[0], &options, &ranking);
-  fail(h, error);
-  return error == 0;
+  return harness_ok(h, belay_ranking_new(h->client[0], &options, &ranking));
 }
 
-/* A whole number among the arguments, if it is there; it goes to `number`. */
-static bool read_number(harness_t *h, size_t i, int64_t least, int64_t most, int64_t usual) {
-  number = usual;
-  if (i >= h->arguments->n ||
-      (units_number(h->arguments->item[i], &number) && number >= least && number <= most))
+static bool read_number(const harness_t *h, const operation_t *operation) {
+  number = operation->usual;
+  if (operation->at == 0 || operation->at >= h->arguments->n)
     return true;
-  harness_refuse(h, "N is no whole number, or is out of range");
-  return false;
+  return units_number(h->arguments->item[operation->at], &number) && number >= operation->least &&
+         number <= operation->most;
 }
 
-/* Those behind the board. */
-static void read_members(const harness_t *h) {
-  const arguments_t *arguments = h->arguments;
-  for (size_t i = 1; i < arguments->n; i++)
-    members[i - 1] = (belay_bytes_t){arguments->item[i], strlen(arguments->item[i])};
-  members_n = arguments->n - 1;
-}
-
-static void begin_with(harness_t *h, record_use_t use, void (*go)(harness_t *h)) {
+static void begin(harness_t *h) {
   static const record_field_t fields[] = {
-      {.name = "order",
-       .option = "the order",
-       .text = &asked.order,
-       .usual_text = "high",
-       .rule = BELAY_CONFIG_SAME},
+      {.name = "order", .option = "the order", .text = &asked.order, .usual_text = "high"},
       {.name = "ties", .option = "--ties", .text = &asked.ties, .usual_text = "member"},
       {.name = "ttl_ms",
        .option = "--ttl",
@@ -104,23 +76,17 @@ static void begin_with(harness_t *h, record_use_t use, void (*go)(harness_t *h))
        .number = &asked.max_members,
        .unset = -1,
        .rule = BELAY_CONFIG_LATEST}};
-  belay_ranking_ties_t ties;
-  if (!read_ties(&ties)) {
-    harness_refuse(h, "--ties is none of member, earlier, later");
-    return;
-  }
+  static const record_t record = {.kind = BELAY_CONFIG_RANKING,
+                                  .name = &asked.name,
+                                  .fields = fields,
+                                  .n = sizeof fields / sizeof *fields,
+                                  .life_ms = &asked.ttl_ms,
+                                  .check = open_ranking};
   asked.order = asked.low_first ? "low" : NULL;
-  record = (record_t){.kind = BELAY_CONFIG_RANKING,
-                      .name = asked.name,
-                      .set = board_of(h),
-                      .what = "cannot rank",
-                      .fields = fields,
-                      .n = sizeof fields / sizeof *fields,
-                      .use = use,
-                      .life_ms = &asked.ttl_ms,
-                      .check = open_ranking,
-                      .go = go};
-  record_begin(h, &record);
+  if (read_number(h, h->command->data))
+    record_begin(h, &record);
+  else
+    harness_refuse(h, "N is no whole number, or is out of range");
 }
 
 /* Ranks are those of people: the best is 1. */
@@ -149,17 +115,96 @@ static void out_headings(void) {
 static void on_entries(belay_request_t *r, int status, const belay_ranking_entry_t *entries,
                        size_t n) {
   harness_t *h = r->data;
-  bool all = n > 0;
-  fail(h, status);
+  bool all = n > 0, written = true;
   if (n > 0)
     out_headings();
-  for (size_t i = 0; i < n; i++) {
+  for (size_t i = 0; i < n && written; i++) {
     all = all && entries[i].rank >= 0;
-    if (!out_entry(&entries[i]))
-      break;
+    written = out_entry(&entries[i]);
   }
-  harness_done(h, all ? STATUS_YES : STATUS_NO);
+  if (harness_ok(h, status))
+    harness_done(h, all ? STATUS_YES : STATUS_NO);
 }
+
+/* ---- the parts ----------------------------------------------------------------------------------------- */
+
+static void on_submitted(belay_request_t *r, int status, const belay_ranking_entry_t *entries,
+                         size_t n) {
+  harness_t *h = r->data;
+  if (!harness_ok(h, status))
+    return;
+  if (n > 0)
+    (void)out_entry(entries);
+  bool there = n > 0 && entries->rank >= 0;
+  harness_done(h, there && (entries->changed || !asked.best) ? STATUS_YES : STATUS_NO);
+}
+
+static void submit(harness_t *h, belay_ranking_mode_t mode) {
+  const belay_ranking_score_t item = {.member = h->items[1], .score = number};
+  harness_ok(h, belay_ranking_submit(ranking, &h->request, BOARD(h), mode, &item, 1, on_submitted));
+}
+
+static void add(harness_t *h) {
+  submit(h, BELAY_RANKING_ADD);
+}
+
+static void set(harness_t *h) {
+  submit(h, asked.best ? BELAY_RANKING_BEST : BELAY_RANKING_SET);
+}
+
+static void top(harness_t *h) {
+  belay_ranking_from_t from = asked.worst ? BELAY_RANKING_FROM_WORST : BELAY_RANKING_FROM_BEST;
+  harness_ok(h, belay_ranking_range(ranking, &h->request, BOARD(h), from, asked.skip,
+                                    (size_t)number, on_entries));
+}
+
+static void around(harness_t *h) {
+  harness_ok(h, belay_ranking_around(ranking, &h->request, BOARD(h), h->items[1].data,
+                                     h->items[1].len, (size_t)number, (size_t)number, on_entries));
+}
+
+static void find(harness_t *h) {
+  harness_ok(h, belay_ranking_find(ranking, &h->request, BOARD(h), h->items + 1,
+                                   h->arguments->n - 1, on_entries));
+}
+
+/* A number, and whether there is any. */
+static void answer(harness_t *h, int status, const char *member, int64_t n) {
+  if (!harness_ok(h, status))
+    return;
+  out_begin();
+  out_string("board", h->arguments->item[0]);
+  out_number(member, n);
+  out_say("%" PRId64, n);
+  harness_answer(h, n > 0);
+}
+
+static void on_count(belay_request_t *r, int status, int64_t count) {
+  answer(r->data, status, "members", count);
+}
+
+static void count(harness_t *h) {
+  harness_ok(h, belay_ranking_count(ranking, &h->request, BOARD(h), on_count));
+}
+
+static void on_removed(belay_request_t *r, int status, int64_t removed) {
+  answer(r->data, status, "removed", removed);
+}
+
+static void on_cleared(belay_request_t *r, int status, int64_t zero) {
+  (void)zero;
+  if (harness_ok(r->data, status))
+    harness_answer_changed(r->data, "board", "deleted");
+}
+
+static void delete (harness_t *h) {
+  size_t n = h->arguments->n - 1;
+  harness_ok(
+      h, n > 0 ? belay_ranking_remove(ranking, &h->request, BOARD(h), h->items + 1, n, on_removed)
+               : belay_ranking_clear(ranking, &h->request, BOARD(h), on_cleared));
+}
+
+/* ---- tables -------------------------------------------------------------------------------------------- */
 
 #define NAME_OPTION                                                                                \
   TEXT("name", "NAME", &asked.name,                                                                \
@@ -183,131 +228,10 @@ static void on_entries(belay_request_t *r, int status, const belay_ranking_entry
 
 static const option_t board_options[] = {BOARD_OPTIONS, {0}};
 
-/* ---- add, set ------------------------------------------------------------------------------------------ */
-
-static void on_submitted(belay_request_t *r, int status, const belay_ranking_entry_t *entries,
-                         size_t n) {
-  harness_t *h = r->data;
-  fail(h, status);
-  if (n > 0)
-    (void)out_entry(entries);
-  harness_done(h, n > 0 && entries->rank >= 0 && (entries->changed || !asked.best) ? STATUS_YES
-                                                                                   : STATUS_NO);
-}
-
-static void go_submit(harness_t *h) {
-  const belay_ranking_score_t item = {.member = members[0], .score = number};
-  fail(h, belay_ranking_submit(ranking, &request, board_of(h), board_len(h), mode, &item, 1,
-                               on_submitted));
-}
-
-static void submit(harness_t *h, belay_ranking_mode_t how) {
-  mode = how;
-  read_members(h);
-  if (read_number(h, 2, BELAY_RANKING_SCORE_MIN, BELAY_RANKING_SCORE_MAX, 1))
-    begin_with(h, RECORD_ADDS, go_submit);
-}
-
-static void begin_add(harness_t *h) {
-  submit(h, BELAY_RANKING_ADD);
-}
-
-static void begin_set(harness_t *h) {
-  submit(h, asked.best ? BELAY_RANKING_BEST : BELAY_RANKING_SET);
-}
-
-/* ---- top, around, of ----------------------------------------------------------------------------------- */
-
-static void go_top(harness_t *h) {
-  fail(h, belay_ranking_range(ranking, &request, board_of(h), board_len(h),
-                              asked.worst ? BELAY_RANKING_FROM_WORST : BELAY_RANKING_FROM_BEST,
-                              asked.skip, (size_t)number, on_entries));
-}
-
-static void begin_top(harness_t *h) {
-  if (read_number(h, 1, 1, (int64_t)BELAY_RANKING_PAGE_MAX, 10))
-    begin_with(h, RECORD_READS, go_top);
-}
-
-static void go_around(harness_t *h) {
-  fail(h, belay_ranking_around(ranking, &request, board_of(h), board_len(h), members[0].data,
-                               members[0].len, (size_t)number, (size_t)number, on_entries));
-}
-
-static void begin_around(harness_t *h) {
-  read_members(h);
-  if (read_number(h, 2, 0, (int64_t)(BELAY_RANKING_PAGE_MAX - 1) / 2, 5))
-    begin_with(h, RECORD_READS, go_around);
-}
-
-static void go_of(harness_t *h) {
-  fail(h, belay_ranking_find(ranking, &request, board_of(h), board_len(h), members, members_n,
-                             on_entries));
-}
-
-static void begin_of(harness_t *h) {
-  read_members(h);
-  begin_with(h, RECORD_READS, go_of);
-}
-
-/* ---- count, delete ------------------------------------------------------------------------------------- */
-
-/* A number, and whether there is any. */
-static void tell(belay_request_t *r, int status, const char *member, int64_t n) {
-  harness_t *h = r->data;
-  if (status != 0) {
-    fail(h, status);
-    return;
+#define OPERATION(...)                                                                             \
+  &(const operation_t) {                                                                           \
+    __VA_ARGS__                                                                                    \
   }
-  out_begin();
-  out_string("board", board_of(h));
-  out_number(member, n);
-  out_say("%" PRId64, n);
-  (void)out_end();
-  harness_done(h, n > 0 ? STATUS_YES : STATUS_NO);
-}
-
-static void on_count(belay_request_t *r, int status, int64_t count) {
-  tell(r, status, "members", count);
-}
-
-static void go_count(harness_t *h) {
-  fail(h, belay_ranking_count(ranking, &request, board_of(h), board_len(h), on_count));
-}
-
-static void begin_count(harness_t *h) {
-  begin_with(h, RECORD_READS, go_count);
-}
-
-static void on_removed(belay_request_t *r, int status, int64_t removed) {
-  tell(r, status, "removed", removed);
-}
-
-static void on_cleared(belay_request_t *r, int status, int64_t zero) {
-  harness_t *h = r->data;
-  (void)zero;
-  fail(h, status);
-  if (status == 0 && out_form() == OUT_JSON) {
-    out_begin();
-    out_string("board", board_of(h));
-    out_bool("deleted", true);
-    (void)out_end();
-  }
-  harness_done(h, STATUS_YES);
-}
-
-static void go_delete(harness_t *h) {
-  if (members_n > 0)
-    fail(h, belay_ranking_remove(ranking, &request, board_of(h), board_len(h), members, members_n,
-                                 on_removed));
-  else
-    fail(h, belay_ranking_clear(ranking, &request, board_of(h), board_len(h), on_cleared));
-}
-
-static void begin_delete(harness_t *h) {
-  read_members(h);
-  begin_with(h, RECORD_REMOVES, go_delete);
-}
 
 static const command_t parts[] = {
     {
@@ -319,7 +243,10 @@ static const command_t parts[] = {
             "123. The status is 1 if --max-members leaves no place for it.",
         .examples = EXAMPLES({"Five points for ada", "belay rank add points ada 5"}),
         .options = OPTIONS(BOARD_OPTIONS, CHANGE_OPTIONS),
-        .begin = begin_add,
+        .what = "cannot rank",
+        .begin = begin,
+        .data =
+            OPERATION({RECORD_ADDS, add}, 2, BELAY_RANKING_SCORE_MIN, BELAY_RANKING_SCORE_MAX, 1),
     },
     {
         .name = "around",
@@ -329,7 +256,10 @@ static const command_t parts[] = {
         .examples =
             EXAMPLES({"Who is just before ada, and just behind", "belay rank around points ada 1"}),
         .options = board_options,
-        .begin = begin_around,
+        .what = "cannot rank",
+        .begin = begin,
+        .data =
+            OPERATION({RECORD_READS, around}, 2, 0, (int64_t)(BELAY_RANKING_PAGE_MAX - 1) / 2, 5),
     },
     {
         .name = "count",
@@ -337,7 +267,9 @@ static const command_t parts[] = {
         .summary = "how many members there are; the status is 1 if there are none",
         .examples = EXAMPLES({"How many take part", "belay rank count points"}),
         .options = board_options,
-        .begin = begin_count,
+        .what = "cannot rank",
+        .begin = begin,
+        .data = OPERATION(.record = {RECORD_READS, count}),
     },
     {
         .name = "delete",
@@ -346,7 +278,9 @@ static const command_t parts[] = {
         .text = "The status is 1 if none of the members was there.",
         .examples = EXAMPLES({"Somebody who has cheated", "belay rank delete points mallory"}),
         .options = board_options,
-        .begin = begin_delete,
+        .what = "cannot rank",
+        .begin = begin,
+        .data = OPERATION(.record = {RECORD_REMOVES, delete}),
     },
     {
         .name = "of",
@@ -354,7 +288,9 @@ static const command_t parts[] = {
         .summary = "where members stand; the status is 1 if one is not there",
         .examples = EXAMPLES({"Where two of them stand", "belay rank of points ada bob"}),
         .options = board_options,
-        .begin = begin_of,
+        .what = "cannot rank",
+        .begin = begin,
+        .data = OPERATION(.record = {RECORD_READS, find}),
     },
     {
         .name = "set",
@@ -367,7 +303,10 @@ static const command_t parts[] = {
                                 "only if that is better than what it has; the status is "
                                 "1 if not"),
                            BOARD_OPTIONS, CHANGE_OPTIONS),
-        .begin = begin_set,
+        .what = "cannot rank",
+        .begin = begin,
+        .data =
+            OPERATION({RECORD_ADDS, set}, 2, BELAY_RANKING_SCORE_MIN, BELAY_RANKING_SCORE_MAX, 0),
     },
     {
         .name = "top",
@@ -377,7 +316,9 @@ static const command_t parts[] = {
         .options = OPTIONS(
             NUMBER("skip", 0, BELAY_RANKING_SIZE_MAX, &asked.skip, "not the first N of them"),
             FLAG("worst", &asked.worst, "from the other end: the worst one first"), BOARD_OPTIONS),
-        .begin = begin_top,
+        .what = "cannot rank",
+        .begin = begin,
+        .data = OPERATION({RECORD_READS, top}, 1, 1, (int64_t)BELAY_RANKING_PAGE_MAX, 10),
     },
     {0},
 };

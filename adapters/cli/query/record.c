@@ -13,10 +13,13 @@ static struct {
   harness_t *h;
   const record_t *record;
   belay_config_t *config;
-  belay_request_t request;
   bool there;   /* there is a record */
   bool changed; /* and it lacks a field, or has another value */
 } work;
+
+static const char *set_name(void) {
+  return out_shown(work.h->items[0].data, work.h->items[0].len);
+}
 
 /* ---- values -------------------------------------------------------------------------------------------- */
 
@@ -43,8 +46,7 @@ static const char *shown(const record_field_t *field, const char *value,
 
 static void say_contradiction(const record_field_t *field, const char *kept, const char *given) {
   char a[UNITS_DURATION_MAX], b[UNITS_DURATION_MAX];
-  complain("%s was made with %s %s, and %s %s was given",
-           out_shown(work.record->set, strlen(work.record->set)), field->option,
+  complain("%s was made with %s %s, and %s %s was given", set_name(), field->option,
            shown(field, kept, a), field->option, shown(field, given, b));
 }
 
@@ -92,8 +94,7 @@ static bool merge(const record_field_t *field, const char *kept) {
     return true;
   }
   if (!adopt(field, kept)) {
-    complain("the configuration of %s has a %s that is none: %s",
-             out_shown(work.record->set, strlen(work.record->set)), field->name,
+    complain("the configuration of %s has a %s that is none: %s", set_name(), field->name,
              out_shown(kept, strlen(kept)));
     return false;
   }
@@ -102,17 +103,21 @@ static bool merge(const record_field_t *field, const char *kept) {
 
 /* ---- steps --------------------------------------------------------------------------------------------- */
 
-static const char *key_of(const record_t *record) {
-  return record->kind == BELAY_CONFIG_PRESENCE ? NULL : record->set;
+static const record_operation_t *operation(void) {
+  return work.h->command->data;
+}
+
+/* A site is a handle of its own, and has no key. */
+static belay_bytes_t key_of(const harness_t *h) {
+  return work.record->name != NULL ? h->items[0] : (belay_bytes_t){NULL, 0};
 }
 
 static int new_config(int64_t ttl_ms) {
   belay_config_options_t options;
   belay_config_options_init(&options);
+  const char *const *name = work.record->name;
   options.kind = work.record->kind;
-  options.name = work.record->kind == BELAY_CONFIG_PRESENCE ? work.record->set
-                 : work.record->name != NULL                ? work.record->name
-                                                            : "";
+  options.name = name == NULL ? work.h->items[0].data : *name != NULL ? *name : "";
   options.name_len = strlen(options.name);
   options.ttl_ms = ttl_ms;
   return belay_config_new(work.h->client[0], &options, &work.config);
@@ -121,9 +126,8 @@ static int new_config(int64_t ttl_ms) {
 static void on_opened(belay_request_t *request, int status, const belay_config_field_t *fields,
                       size_t n) {
   (void)request, (void)fields, (void)n;
-  harness_fail(work.h, work.record->what, status);
-  if (!harness_is_done(work.h))
-    work.record->go(work.h);
+  if (harness_ok(work.h, status))
+    operation()->go(work.h);
 }
 
 /* It outlives the set: by as long as that lives after a change, and a day. */
@@ -138,7 +142,7 @@ static int open_record(void) {
   belay_config_field_t fields[BELAY_CONFIG_FIELDS_MAX];
   char digits[BELAY_CONFIG_FIELDS_MAX][NUMBER_MAX];
   const record_t *record = work.record;
-  const char *key = key_of(record);
+  belay_bytes_t key = key_of(work.h);
   size_t n = 0;
   for (size_t i = 0; i < record->n; i++) {
     const char *value = value_of(&record->fields[i], digits[i]);
@@ -148,8 +152,8 @@ static int open_record(void) {
   }
   int error = new_config(life());
   if (error == 0)
-    error = belay_config_open(work.config, &work.request, key, key != NULL ? strlen(key) : 0,
-                              fields, n, on_opened);
+    error =
+        belay_config_open(work.config, &work.h->request, key.data, key.len, fields, n, on_opened);
   return error;
 }
 
@@ -163,7 +167,7 @@ static void say_unknown(const record_t *record) {
                             record->fields[i].option);
   complain("there is no configuration of %s, so nothing was found: if another program uses it, "
            "say what it was made with: %s",
-           out_shown(record->set, strlen(record->set)), options);
+           set_name(), options);
 }
 
 static void on_read(belay_request_t *request, int status, const belay_config_field_t *fields,
@@ -171,9 +175,7 @@ static void on_read(belay_request_t *request, int status, const belay_config_fie
   const record_t *record = work.record;
   bool located = false; /* the command line says where the set is */
   (void)request;
-  if (status != BELAY_EABSENT)
-    harness_fail(work.h, work.record->what, status);
-  if (harness_is_done(work.h))
+  if (status != BELAY_EABSENT && !harness_ok(work.h, status))
     return;
   work.there = status == 0;
   for (size_t i = 0; i < record->n; i++) {
@@ -188,24 +190,23 @@ static void on_read(belay_request_t *request, int status, const belay_config_fie
       return;
     }
   }
-  if (record->check != NULL && !record->check(work.h))
+  if (!record->check(work.h))
     return;
-  if (record->use == RECORD_REMOVES && !work.there && !located) {
+  if (operation()->use == RECORD_REMOVES && !work.there && !located) {
     say_unknown(record);
     harness_done(work.h, STATUS_NO);
-  } else if (record->use == RECORD_ADDS && (work.changed || life() > 0))
-    harness_fail(work.h, work.record->what, open_record());
+  } else if (operation()->use == RECORD_ADDS && (work.changed || life() > 0))
+    harness_ok(work.h, open_record());
   else
-    record->go(work.h);
+    operation()->go(work.h);
 }
 
 void record_begin(harness_t *h, const record_t *record) {
-  const char *key = key_of(record);
   work.h = h;
   work.record = record;
+  belay_bytes_t key = key_of(h);
   int error = new_config(0);
   if (error == 0)
-    error =
-        belay_config_read(work.config, &work.request, key, key != NULL ? strlen(key) : 0, on_read);
-  harness_fail(h, work.record->what, error);
+    error = belay_config_read(work.config, &h->request, key.data, key.len, on_read);
+  harness_ok(h, error);
 }

@@ -32,21 +32,23 @@ typedef enum record_use {
   RECORD_REMOVES /* without a record, and without an option that says where the set is, it ends with STATUS_NO */
 } record_use_t;
 
+/* What one command of a family does: `data` of its table, or the first member of that. */
+typedef struct record_operation {
+  record_use_t use;
+  void (*go)(harness_t *h);
+} record_operation_t;
+
+/* The options of a family of commands. Argument 0 is what the user calls the set: key, board or site. */
 typedef struct record {
   belay_config_kind_t kind;
-  const char *name; /* of the handle; NULL: none */
-  const char *set;  /* what the user calls it: key, board or site */
-  const char *what; /* what fails if the record cannot be read: "cannot add" */
+  const char **name; /* to the handle's name, or to NULL for ""; NULL: argument 0 is the name */
   const record_field_t *fields;
   size_t n;
-  record_use_t use;
-  const int64_t *life_ms; /* how long the set lives after a change; 0: no end */
-  bool (*check)(
-      harness_t *h); /* looks at the other arguments; false: something was said. NULL: none */
-  void (*go)(harness_t *h);
+  const int64_t *life_ms;      /* how long the set lives after a change; 0: no end */
+  bool (*check)(harness_t *h); /* looks at the other arguments; false: something was said */
 } record_t;
 
-/* Calls record->go() once, or ends the command. The record lives as long as the command. */
+/* Calls go() of the command's operation once, or ends the command. The record lives as long as the command. */
 void record_begin(harness_t *h, const record_t *record);
 
 #endif /* BELAY_CLI_QUERY_RECORD_H */

@@ -158,8 +158,27 @@ static const char *set_rate(const option_t *option, const char *value) {
   return NULL;
 }
 
+static bool is_choice(const char *choices, const char *value) {
+  size_t len = strlen(value);
+  for (const char *word = choices; word != NULL && *word != '\0';) {
+    size_t word_len = strcspn(word, " ");
+    if (word_len == len && memcmp(word, value, len) == 0)
+      return true;
+    word += word_len + strspn(word + word_len, " ");
+  }
+  return choices == NULL;
+}
+
+static const char *wrong_choice(const option_t *option) {
+  static char text[128];
+  (void)snprintf(text, sizeof text, "is none of these: %s", option->choices);
+  return text;
+}
+
 const char *option_set_value(const option_t *option, const char *value) {
   texts_t *texts = option->to.texts;
+  if (value != NULL && !is_choice(option->choices, value))
+    return wrong_choice(option);
   switch (option->kind) {
   case OPTION_FLAG:
     *option->to.flag = true;
