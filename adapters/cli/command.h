@@ -125,6 +125,8 @@ struct command {
   /* Receives SIGINT, SIGTERM and SIGHUP of a command with a begin, each time. It must call harness_done(), at once or
    * soon. NULL: the first signal calls harness_done(), and a second one kills. */
   void (*stop)(harness_t *harness, int signum);
+  /* Closes the handles that the command has opened on the loop itself. harness_done() calls it once. NULL: none. */
+  void (*tidy)(void);
 };
 
 #endif /* BELAY_CLI_COMMAND_H */

@@ -79,6 +79,8 @@ void harness_done(harness_t *harness, int status) {
     return;
   harness->done = true;
   harness->status = status;
+  if (harness->command->tidy != NULL)
+    harness->command->tidy();
   for (unsigned i = 0; i < harness->signals; i++)
     uv_close((uv_handle_t *)&harness->signal[i], NULL);
   if (harness->belay != NULL)

@@ -4,8 +4,7 @@
  *                            ... the loop turns: callbacks, timers ...
  *                            harness_done(), from any of these: everything of belay's is closed, the loop runs
  *                            until nothing is left on it, harness_run() returns the exit status
- *
- * Handles that a command has opened on the loop itself it closes before it calls harness_done(), or right after. */
+ */
 #ifndef BELAY_CLI_HARNESS_H
 #define BELAY_CLI_HARNESS_H
 

@@ -260,7 +260,7 @@ sys.exit(belay.wait())' belay bloom add f
 
 @test "no server: 120" {
   run -120 belay bloom add f a --url redis://127.0.0.1:1 --timeout 100ms
-  has "$output" "belay: bloom add: cannot look: no server could be reached"
+  has "$output" "belay: bloom add: cannot add: no server could be reached"
 }
 
 @test "a server that stops in the middle: how far it came is said" {

@@ -64,7 +64,7 @@ lock queue 1 web-2 - 1"
   is "${#lines[@]}" 2
   run -1 belay ls alpha --kind rwlock
   run -2 belay ls --kind nonsense
-  has "$output" "--kind: lock, rwlock, semaphore or election"
+  has "$output" "--kind is none of these: lock rwlock semaphore election"
 }
 
 @test "only the namespace" {

@@ -11,14 +11,13 @@
 
 static struct {
   const char *error_rate;
-  int64_t capacity, ttl_ms, window_ms, seed;
+  int64_t capacity, ttl_ms, window_ms;
   bool scaling, null, missing;
 } asked = {.ttl_ms = -1};
 
-/* One at a time. */
-static belay_request_t request;
 static belay_bloom_t *any, *bloom; /* of that name: to look what is there; and as it was made */
 static belay_bloom_options_t made;
+static bool there; /* before this command */
 static items_t items;
 static struct {
   bool adds;       /* else it asks */
@@ -26,32 +25,16 @@ static struct {
   text_t text;     /* of one batch */
 } work;
 
-static void done(harness_t *h, int status) {
+static void tidy(void) {
   items_stop(&items);
   text_free(&work.text);
-  harness_done(h, status);
-}
-
-static void fail(harness_t *h, const char *what, int error) {
-  items_stop(&items);
-  text_free(&work.text);
-  harness_fail(h, what, error);
-}
-
-static void stop(harness_t *h, int signum) {
-  done(h, STATUS_SIGNAL + signum);
-}
-
-static const char *name_of(const harness_t *h) {
-  return h->arguments->item[0];
 }
 
 /* ---- what they have in common: the filter, as it was made ------------------------------------------------ */
 
 static int open_bloom(harness_t *h, belay_bloom_options_t *options, belay_bloom_t **out) {
-  options->name = name_of(h);
-  options->name_len = strlen(options->name);
-  request.data = h;
+  options->name = h->items[0].data;
+  options->name_len = h->items[0].len;
   return belay_bloom_new(h->client[0], options, out);
 }
 
@@ -61,27 +44,31 @@ static void look(harness_t *h, belay_bloom_made_cb cb) {
   belay_bloom_options_init(&options);
   options.capacity = 1;
   int error = open_bloom(h, &options, &any);
-  if (error == 0)
-    error = belay_bloom_made(any, &request, cb);
-  if (error != 0)
-    fail(h, "cannot look", error);
+  harness_ok(h, error != 0 ? error : belay_bloom_made(any, &h->request, cb));
 }
 
 /* In the callback of look(): the filter is open then. status: of one that is not there. */
 static bool opened(harness_t *h, int error, const belay_bloom_options_t *options, int status) {
   if (error == BELAY_EABSENT) {
-    complain("there is no filter %s: belay bloom create %s --capacity N makes one",
-             out_shown(name_of(h), strlen(name_of(h))), out_shown(name_of(h), strlen(name_of(h))));
-    done(h, status);
+    const char *name = out_shown(h->items[0].data, h->items[0].len);
+    complain("there is no filter %s: belay bloom create %s --capacity N makes one", name, name);
+    harness_done(h, status);
     return false;
   }
   if (error == 0) {
     made = *options;
     error = open_bloom(h, &made, &bloom);
   }
-  if (error != 0)
-    fail(h, "cannot look", error);
-  return error == 0;
+  return harness_ok(h, error);
+}
+
+/* One fact about the filter, and its line for people. */
+static void answer(harness_t *h, const char *fact, bool is, const char *line, bool yes) {
+  out_begin();
+  out_text("name", h->items[0].data, h->items[0].len);
+  out_bool(fact, is);
+  out_say("%s", line);
+  harness_answer(h, yes);
 }
 
 /* ---- create -------------------------------------------------------------------------------------------- */
@@ -112,7 +99,6 @@ static const char *read_form(belay_bloom_options_t *out) {
   if (asked.error_rate != NULL && !read_rate(asked.error_rate, &out->error_rate))
     return "--error-rate is no number such as 0.01 or 1%";
   out->capacity = asked.capacity;
-  out->seed = (uint64_t)asked.seed;
   out->window_ms = asked.window_ms;
   if (asked.window_ms > 0)
     out->kind = BELAY_BLOOM_ROTATING;
@@ -123,20 +109,9 @@ static const char *read_form(belay_bloom_options_t *out) {
   return NULL;
 }
 
-static bool there; /* before we came */
-
 static void on_created(belay_request_t *r, int status) {
-  harness_t *h = r->data;
-  if (status != 0) {
-    fail(h, "cannot create", status);
-    return;
-  }
-  out_begin();
-  out_string("name", name_of(h));
-  out_bool("created", !there);
-  out_say("%s", there ? "there already, made so" : "created");
-  (void)out_end();
-  done(h, STATUS_YES);
+  if (harness_ok(r->data, status))
+    answer(r->data, "created", !there, there ? "there already, made so" : "created", true);
 }
 
 static void on_looked(belay_request_t *r, int status, const belay_bloom_options_t *options) {
@@ -146,10 +121,7 @@ static void on_looked(belay_request_t *r, int status, const belay_bloom_options_
   int error = status == BELAY_EABSENT ? 0 : status;
   if (error == 0)
     error = open_bloom(h, &made, &bloom);
-  if (error == 0)
-    error = belay_bloom_open(bloom, r, on_created);
-  if (error != 0)
-    fail(h, "cannot create", error);
+  harness_ok(h, error != 0 ? error : belay_bloom_open(bloom, r, on_created));
 }
 
 static void begin_create(harness_t *h) {
@@ -174,8 +146,6 @@ static const option_t create_options[] = {
              "items are forgotten after this time, or up to twice of it"),
     DURATION("ttl", 1000, 10 * YEAR_MS, &asked.ttl_ms,
              "for how long it lives from now on; default 30d", .forever = true),
-    NUMBER("seed", 0, 0, &asked.seed,
-           "of two filters with different seeds, not the same items fail"),
     {0},
 };
 
@@ -221,7 +191,7 @@ static void fail_items(harness_t *h, int error) {
   else
     (void)snprintf(what, sizeof what, "cannot %s more than the first %" PRIu64,
                    work.adds ? "add" : "ask for", work.n);
-  fail(h, what, error);
+  harness_fail(h, what, error);
 }
 
 static void on_answers(belay_request_t *r, int status, const bool *answers, size_t n) {
@@ -231,13 +201,13 @@ static void on_answers(belay_request_t *r, int status, const bool *answers, size
   else if (write_answers(answers, n))
     items_next(&items);
   else
-    done(h, STATUS_TROUBLE);
+    harness_done(h, STATUS_TROUBLE);
 }
 
 static void on_batch(items_t *source, const belay_bytes_t *batch, size_t n) {
   harness_t *h = source->harness;
-  int error = work.adds ? belay_bloom_add_many(bloom, &request, batch, n, on_answers)
-                        : belay_bloom_exists_many(bloom, &request, batch, n, on_answers);
+  int error = work.adds ? belay_bloom_add_many(bloom, &h->request, batch, n, on_answers)
+                        : belay_bloom_exists_many(bloom, &h->request, batch, n, on_answers);
   if (error != 0)
     fail_items(h, error);
 }
@@ -247,7 +217,7 @@ static void on_end(items_t *source, const char *wrong) {
   bool yes = work.adds ? work.yes > 0 || work.n == 0 : work.yes == work.n;
   if (wrong != NULL)
     complain("%s", wrong);
-  done(h, wrong != NULL ? STATUS_TROUBLE : yes ? STATUS_YES : STATUS_NO);
+  harness_done(h, wrong != NULL ? STATUS_TROUBLE : yes ? STATUS_YES : STATUS_NO);
 }
 
 static void on_found(belay_request_t *r, int status, const belay_bloom_options_t *options) {
@@ -283,12 +253,10 @@ static const char *kind_name(belay_bloom_kind_t kind) {
 static void on_info(belay_request_t *r, int status, const belay_bloom_info_t *info) {
   harness_t *h = r->data;
   char ends[UNITS_DURATION_MAX];
-  if (status != 0) {
-    fail(h, "cannot look", status);
+  if (!harness_ok(h, status))
     return;
-  }
   out_begin();
-  out_string("name", name_of(h));
+  out_text("name", h->items[0].data, h->items[0].len);
   out_string("kind", kind_name(info->kind));
   out_number("items", info->items);
   out_number("capacity", info->capacity);
@@ -307,18 +275,14 @@ static void on_info(belay_request_t *r, int status, const belay_bloom_info_t *in
           kind_name(info->kind), info->items, info->capacity, info->saturation * 100, info->bits,
           info->ttl_ms < 0 ? "stays for ever" : "ends in ",
           info->ttl_ms < 0 ? "" : units_show_duration(ends, info->ttl_ms));
-  (void)out_end();
-  done(h, STATUS_YES);
+  harness_answer(h, true);
 }
 
 static void on_found_for_info(belay_request_t *r, int status,
                               const belay_bloom_options_t *options) {
   harness_t *h = r->data;
-  if (!opened(h, status, options, STATUS_NO))
-    return;
-  int error = belay_bloom_info(bloom, &request, on_info);
-  if (error != 0)
-    fail(h, "cannot look", error);
+  if (opened(h, status, options, STATUS_NO))
+    harness_ok(h, belay_bloom_info(bloom, r, on_info));
 }
 
 static void begin_info(harness_t *h) {
@@ -328,29 +292,18 @@ static void begin_info(harness_t *h) {
 /* ---- delete -------------------------------------------------------------------------------------------- */
 
 static void on_deleted(belay_request_t *r, int status) {
-  harness_t *h = r->data;
-  if (status != 0) {
-    fail(h, "cannot delete", status);
-    return;
-  }
-  out_begin();
-  out_string("name", name_of(h));
-  out_bool("found", there);
-  out_say("%s", there ? "deleted" : "not there");
-  (void)out_end();
-  done(h, there ? STATUS_YES : STATUS_NO);
+  if (harness_ok(r->data, status))
+    answer(r->data, "found", there, there ? "deleted" : "not there", there);
 }
 
-/* Whatever there is of it, also if its configuration is lost. */
+/* Deletes all parts, also of a filter whose configuration is lost. */
 static void on_found_for_delete(belay_request_t *r, int status,
                                 const belay_bloom_options_t *options) {
-  harness_t *h = r->data;
   (void)options;
   there = status == 0;
-  int error =
-      status == 0 || status == BELAY_EABSENT ? belay_bloom_clear(any, r, on_deleted) : status;
-  if (error != 0)
-    fail(h, "cannot delete", error);
+  if (status == 0 || status == BELAY_EABSENT)
+    status = belay_bloom_clear(any, r, on_deleted);
+  harness_ok(r->data, status);
 }
 
 static void begin_delete(harness_t *h) {
@@ -369,8 +322,9 @@ static const command_t parts[] = {
                               "belay bloom create addresses --capacity 1000000 "
                               "--error-rate 0.1%"}),
         .options = create_options,
+        .what = "cannot create",
         .begin = begin_create,
-        .stop = stop,
+        .tidy = tidy,
     },
     {
         .name = "add",
@@ -386,8 +340,9 @@ static const command_t parts[] = {
                              {"Once for each order, here or elsewhere",
                               "belay bloom add -q orders \"$ID\" && mail-invoice \"$ID\""}),
         .options = OPTIONS(NULL_OPTION),
+        .what = "cannot add",
         .begin = begin_add,
-        .stop = stop,
+        .tidy = tidy,
     },
     {
         .name = "has",
@@ -399,8 +354,9 @@ static const command_t parts[] = {
         .options = OPTIONS(NULL_OPTION, FLAG("missing", &asked.missing,
                                              "write those that were certainly not added instead",
                                              .letter = 'm')),
+        .what = "cannot ask",
         .begin = begin_has,
-        .stop = stop,
+        .tidy = tidy,
     },
     {
         .name = "info",
@@ -409,8 +365,9 @@ static const command_t parts[] = {
             "say how a filter was made, and how full it is; the status is 1 if there is none",
         .examples = EXAMPLES(
             {"How full it is, in a script", "belay bloom info lines --json | jq .saturation"}),
+        .what = "cannot look",
         .begin = begin_info,
-        .stop = stop,
+        .tidy = tidy,
     },
     {
         .name = "delete",
@@ -419,8 +376,9 @@ static const command_t parts[] = {
         .examples =
             EXAMPLES({"Begin again with a larger one",
                       "belay bloom delete lines; belay bloom create lines --capacity 10000000"}),
+        .what = "cannot delete",
         .begin = begin_delete,
-        .stop = stop,
+        .tidy = tidy,
     },
     {0},
 };

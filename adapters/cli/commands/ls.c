@@ -46,7 +46,7 @@ static void begin(harness_t *h) {
   listing = (listing_t){.h = h, .on_seen = on_seen, .on_listed = on_listed};
   if (h->arguments->n > 0)
     listing.pattern = h->arguments->item[0];
-  if (look_check(h) && listing_open(&listing))
+  if (listing_open(&listing))
     (void)listing_run(&listing);
 }
 

@@ -73,8 +73,7 @@ static void on_read(reading_t *reading) {
 static void begin(harness_t *h) {
   static reading_t reading;
   reading = (reading_t){.h = h, .name = h->arguments->item[0], .on_read = on_read};
-  if (look_check(h))
-    reading_begin(&reading);
+  reading_begin(&reading);
 }
 
 const command_t show_command = {

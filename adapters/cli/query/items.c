@@ -1,5 +1,6 @@
 #include "query/items.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,16 +14,14 @@
 
 void items_stop(items_t *items) {
   if (items->source == ITEMS_STREAM) {
-    uv_close((uv_handle_t *)&items->input.stream, NULL);
-    /* Others may have the same pipe, and expect to wait for it. */
+    uv_close((uv_handle_t *)&items->input, NULL);
+    /* Other processes may have the same pipe, and expect that a read waits. */
     if (items->flags != -1)
       (void)fcntl(STDIN_FILENO, F_SETFL, items->flags);
   }
   items->source = ITEMS_NONE;
-  if (!items->reading) { /* else it may be written to just now */
-    free(items->bytes);
-    items->bytes = NULL;
-  }
+  free(items->bytes);
+  items->bytes = NULL;
 }
 
 static void end(items_t *items, const char *wrong) {
@@ -109,88 +108,50 @@ static void next_lines(items_t *items) {
 
 /* ---- standard input ------------------------------------------------------------------------------------ */
 
-static void on_file(uv_fs_t *file) {
-  items_t *items = file->data;
-  ssize_t n = file->result;
-  uv_fs_req_cleanup(file);
-  items->reading = false;
-  if (items->source == ITEMS_FILE)
-    got(items, n);
-  else
-    items_stop(items);
+/* Returns how many bytes were read, 0 at the end, or an error. */
+static ssize_t read_some(items_t *items) {
+  ssize_t n;
+  do
+    n = read(STDIN_FILENO, items->bytes + items->to, CHUNK);
+  while (n < 0 && errno == EINTR);
+  return n < 0 ? uv_translate_sys_error(errno) : n;
 }
 
-static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *out) {
-  items_t *items = handle->data;
-  (void)suggested;
-  *out = uv_buf_init(items->bytes + items->to, (unsigned)(items->size - items->to));
-}
-
-static void on_stream(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer) {
-  (void)buffer;
-  if (n == 0)
-    return; /* nothing is there yet */
-  (void)uv_read_stop(stream);
-  got(stream->data, n == UV_EOF ? 0 : n);
-}
-
-static int read_file(items_t *items) {
-  uv_buf_t buffer = uv_buf_init(items->bytes + items->to, (unsigned)CHUNK);
-  int error =
-      uv_fs_read(&items->harness->loop, &items->file, STDIN_FILENO, &buffer, 1, -1, on_file);
-  items->reading = error == 0;
-  return error;
+static void on_readable(uv_poll_t *poll, int status, int events) {
+  items_t *items = poll->data;
+  (void)events;
+  ssize_t n = status < 0 ? status : read_some(items);
+  if (n == UV_EAGAIN)
+    return;
+  (void)uv_poll_stop(poll);
+  got(items, n);
 }
 
 static void read_more(items_t *items) {
-  int error = UV_ENOMEM;
-  if (make_room(items))
-    error = items->source == ITEMS_FILE ? read_file(items)
-                                        : uv_read_start(&items->input.stream, on_room, on_stream);
-  if (error != 0)
-    got(items, error);
+  if (!make_room(items))
+    got(items, UV_ENOMEM);
+  else if (items->source == ITEMS_FILE)
+    got(items, read_some(items));
+  else
+    (void)uv_poll_start(&items->input, UV_READABLE, on_readable);
 }
 
-/* 0 or an error. */
+/* 0 or an error. Files, and devices such as /dev/null, cannot be polled: a read of them does not wait. */
 static int open_input(items_t *items) {
-  uv_loop_t *loop = &items->harness->loop;
-  items->flags = -1;
-  int error = 0;
-  switch (uv_guess_handle(STDIN_FILENO)) {
-  case UV_FILE:
-    items->source = ITEMS_FILE;
-    items->file.data = items;
-    return 0;
-  case UV_TTY:
-    error = uv_tty_init(loop, &items->input.terminal, STDIN_FILENO, 1);
-    break;
-  case UV_NAMED_PIPE:
-  case UV_TCP:
-    items->flags = fcntl(STDIN_FILENO, F_GETFL);
-    error = uv_pipe_init(loop, &items->input.pipe, 0);
-    if (error == 0) {
-      items->source = ITEMS_STREAM;
-      error = uv_pipe_open(&items->input.pipe, STDIN_FILENO);
-    }
-    break;
-  default:
-    return UV_EBADF;
-  }
-  if (error == 0)
-    items->source = ITEMS_STREAM;
-  items->input.stream.data = items;
-  return error;
+  items->flags = fcntl(STDIN_FILENO, F_GETFL);
+  int error = uv_poll_init(&items->harness->loop, &items->input, STDIN_FILENO);
+  items->input.data = items;
+  items->source = error == 0 ? ITEMS_STREAM : error == UV_EPERM ? ITEMS_FILE : ITEMS_NONE;
+  return items->source == ITEMS_NONE ? error : 0;
 }
 
 /* ---- batches ------------------------------------------------------------------------------------------- */
 
 static void next_arguments(items_t *items) {
-  const arguments_t *arguments = items->harness->arguments;
-  size_t n = 0;
-  for (; n < ITEMS_BATCH && items->next < arguments->n; n++, items->next++) {
-    const char *item = arguments->item[items->next];
-    items->batch[n] = (belay_bytes_t){item, strlen(item)};
-  }
+  size_t left = items->harness->arguments->n - items->next,
+         n = left < ITEMS_BATCH ? left : ITEMS_BATCH;
+  for (size_t i = 0; i < n; i++)
+    items->batch[i] = items->harness->items[items->next++];
   if (n > 0)
     items->on_batch(items, items->batch, n);
   else

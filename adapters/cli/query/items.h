@@ -20,8 +20,8 @@ typedef void (*items_end_cb)(items_t *items, const char *wrong);
 typedef enum items_source {
   ITEMS_NONE, /* stopped, or not begun */
   ITEMS_ARGUMENTS,
-  ITEMS_FILE,
-  ITEMS_STREAM
+  ITEMS_FILE,  /* standard input, which can be read at any time */
+  ITEMS_STREAM /* standard input, which is readable now and then */
 } items_source_t;
 
 /* Lives until the loop has ended. */
@@ -33,19 +33,14 @@ struct items {
   items_source_t source;
   size_t next; /* of the arguments */
   char separator;
-  bool over;                     /* nothing more will be read */
-  bool reading;                  /* a file, just now */
-  uint64_t lines;                /* that were given */
-  char *bytes;                   /* read: size of them, of which these are not given yet: */
-  size_t size, from, to, looked; /* and up to there is no line end */
+  bool over;      /* nothing more will be read */
+  uint64_t lines; /* lines given */
+  /* What was read: size bytes, of which from..to are not given yet. There is no line end between from and looked. */
+  char *bytes;
+  size_t size, from, to, looked;
   belay_bytes_t batch[ITEMS_BATCH];
-  int flags; /* of standard input, before it was ours; -1: not changed */
-  uv_fs_t file;
-  union {
-    uv_stream_t stream;
-    uv_pipe_t pipe;
-    uv_tty_t terminal;
-  } input;
+  int flags; /* of standard input before; -1: unknown */
+  uv_poll_t input;
 };
 
 /* The arguments from `first` on, or lines; null: they end with a 0 byte. data and the like are the caller's own to keep

@@ -10,22 +10,6 @@ texts_t look_kinds;
 
 /* ---- which --------------------------------------------------------------------------------------------- */
 
-static bool is_kind(const char *text) {
-  for (int kind = 0; kind < BELAY_HELD_KINDS; kind++)
-    if (strcmp(belay_held_kind_name((belay_held_kind_t)kind), text) == 0)
-      return true;
-  return false;
-}
-
-bool look_check(harness_t *h) {
-  for (size_t i = 0; i < look_kinds.n; i++)
-    if (!is_kind(look_kinds.item[i])) {
-      harness_refuse(h, "--kind: " LOOK_KIND_VALUES);
-      return false;
-    }
-  return true;
-}
-
 bool look_wants(belay_held_kind_t kind) {
   for (size_t i = 0; i < look_kinds.n; i++)
     if (strcmp(belay_held_kind_name(kind), look_kinds.item[i]) == 0)

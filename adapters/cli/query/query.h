@@ -16,8 +16,6 @@ extern texts_t look_kinds;
         LOOK_KIND_VALUES "; may be given several times; default: all", .letter = 'k',              \
         .choices = "lock rwlock semaphore election")
 
-/* Whether all of them are kinds; else it was said, and the harness is done. */
-bool look_check(harness_t *h);
 bool look_wants(belay_held_kind_t kind);
 
 /* The i-th server or deployment that is asked, as its URL says it, without user and password. */
