@@ -112,24 +112,6 @@ retry_of() { belay limit k --rate 1/min --json | python3 -c 'import json, sys; p
   is "$(ask DBSIZE)" 0
 }
 
-@test "what was taken is given back, once" {
-  run -0 belay limit k --rate 10/h --cost 4 --json
-  local receipt
-  receipt=$(json 'o["receipt"]')
-  is "$(belay limit k --rate 10/h --cost 0)" "allowed, 6 left"
-  run -0 belay limit k --rate 10/h --refund "$receipt"
-  [[ $output =~ ^(3[.0-9]*|4)\ given\ back$ ]] # some of it may have come back by itself
-  is "$(belay limit k --rate 10/h --cost 0)" "allowed, 10 left"
-  run belay limit k --rate 10/h --refund "$receipt" --json
-  is "$(json 'o["returned"] < 0.5')" True
-  run -0 belay limit k --rate 1/h --cost 0 --json
-  is "$(json 'o["receipt"]')" None
-  for wrong in x 1. .1 "$receipt.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1" 11111111111111111.1; do
-    run -2 belay limit k --rate 10/h --refund "$wrong"
-    has "$output" "that is no receipt"
-  done
-}
-
 @test "a ban, and a reset" {
   belay limit k --rate 3/h --cost 3 -q
   is "$(belay limit k --reset)" reset

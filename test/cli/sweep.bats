@@ -127,12 +127,11 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   lacks "$output" $'\e'
 }
 
-@test "on a terminal a bar" {
+@test "on a terminal a line that is replaced" {
   fill 5000 belay::k
   run -0 on_terminal env TERM=xterm belay sweep 'k1*' --yes --keys-per-s 20000
-  has "$output" "looking: "
-  has "$output" "█"
-  has "$output" "100%"
+  has "$output" $'\r\e[K'
+  has "$output" " keys looked at"
   has "$output" $'\r\e[K1111 deleted of 1111 that matched'
   is "$(ask DBSIZE)" 3889
   run -0 on_terminal env TERM=xterm NO_COLOR=1 belay sweep 'k1*' --yes

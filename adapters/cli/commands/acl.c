@@ -178,22 +178,18 @@ const command_t acl_command = {
     .name = "acl",
     .arguments = "NAME...",
     .summary = "the rules of a least-privilege user",
-    .text =
-        "Prints the rules of a user who may do what the named things do, on keys and channels of "
-        "the "
-        "namespace and those below it. It asks no server, and no password is part of it. Replicas, "
-        "the nodes of a cluster, and sentinels have users of their own each.\n\n"
-        "CLIENT KILL is among the rules, since a client ends a connection that it has lost. No "
-        "server "
-        "can limit it to the user's own connections: it reaches those of other users too.\n\n"
-        "What says how the server is deployed is not in all: cluster, replicas, sentinel.\n\n"
-        "The user has no password yet, and so cannot log in: give it one by `ACL SETUSER app >...` "
-        "at the prompt of redis-cli, or in users.acl by a word more, `>` and the password, or `#` "
-        "and "
-        "its SHA-256.\n\n"
-        "Where there is an AOF, switch the default user off by `user default off ~* &* +@all`: "
-        "with "
-        "nothing that he may do, writes of scripts are lost at the next restart.",
+    .text = "Prints the rules of a user who may do what the named things do, on keys and channels "
+            "of the namespace and those below it. It asks no server, and no password is part of "
+            "it. Replicas, the nodes of a cluster, and sentinels have users of their own each.\n\n"
+            "CLIENT KILL is among the rules, since a client ends a connection that it has lost. No "
+            "server can limit it to the user's own connections: it reaches those of other users "
+            "too.\n\n"
+            "What says how the server is deployed is not in all: cluster, replicas, sentinel.\n\n"
+            "The user has no password yet, and so cannot log in: give it one by `ACL SETUSER app "
+            ">...` at the prompt of redis-cli, or in users.acl by a word more, `>` and the "
+            "password, or `#` and its SHA-256.\n\n"
+            "Where there is an AOF, switch the default user off by `user default off ~* &* +@all`: "
+            "with nothing that he may do, writes of scripts are lost at the next restart.",
     .examples = EXAMPLES({"A user for locks and limiters, made at once",
                           "belay acl --user app --namespace app lock limiter | redis-cli"},
                          {"A line for a file of users",

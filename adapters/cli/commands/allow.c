@@ -334,8 +334,7 @@ static const command_t parts[] = {
         .arguments = "KEY [ID]...",
         .summary = "what these may do; or all who may do anything, and what",
         .text = "Without an ID all of them up to --max-id are asked for, 16384 at a time; the "
-                "status is 1 "
-                "if nobody may do anything.",
+                "status is 1 if nobody may do anything.",
         .examples = EXAMPLES({"Two of them, as JSON", "belay allow list forum 17 23 --json"}),
         .options = key_options,
         .what = "cannot list",
@@ -372,12 +371,11 @@ const command_t allow_command = {
     .summary = "who may do what, a few bits for each",
     .text =
         "KEY is what it is about, ID a user's number, from 0 on, and PERMISSION one of --names or "
-        "a "
-        "number below --width. The first grant decides the names and the width of a KEY. The "
+        "a number below --width. The first grant decides the names and the width of a KEY. The "
         "server keeps them: later commands need not repeat them, and a command that contradicts "
         "them ends with an error. A permission that was never granted is not allowed.",
-    .examples = EXAMPLES({"A moderator, and who may write",
-                          "belay allow grant forum 17 write --names read,write,invite; "
-                          "belay allow list forum"}),
+    .examples = EXAMPLES(
+        {"A moderator, and who may write",
+         "belay allow grant forum 17 write --names read,write,invite; belay allow list forum"}),
     .parts = parts,
 };

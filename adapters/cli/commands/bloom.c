@@ -138,8 +138,8 @@ static const option_t create_options[] = {
            "that time",
            .letter = 'c'),
     TEXT("error-rate", "RATE", &asked.error_rate,
-         "how much of what was never added is found all the same, when it is full: 0.001 or "
-         "0.1%; default 1%",
+         "how much of what was never added is found all the same, when it is full: 0.001 or 0.1%; "
+         "default 1%",
          .letter = 'e'),
     FLAG("scaling", &asked.scaling, "it grows beyond its capacity, and keeps to its error rate"),
     DURATION("window", 1000, YEAR_MS, &asked.window_ms,
@@ -315,12 +315,10 @@ static const command_t parts[] = {
         .name = "create",
         .arguments = "NAME",
         .summary = "make a filter, if there is none of that name",
-        .text =
-            "If there is one that was made so, that is well too; one that was made otherwise is an "
-            "error, and is left as it is.",
+        .text = "If there is one that was made so, that is well too; one that was made otherwise "
+                "is an error, and is left as it is.",
         .examples = EXAMPLES({"A million addresses, of which one in a thousand is mistaken",
-                              "belay bloom create addresses --capacity 1000000 "
-                              "--error-rate 0.1%"}),
+                              "belay bloom create addresses --capacity 1000000 --error-rate 0.1%"}),
         .options = create_options,
         .what = "cannot create",
         .begin = begin_create,
@@ -330,11 +328,10 @@ static const command_t parts[] = {
         .name = "add",
         .arguments = "NAME [ITEM]...",
         .summary = "add items, and write those that are new",
-        .text =
-            ABOUT_ITEMS "\n\n"
-                        "The status is 0 if one of them was new, or there were none; 1 if all had "
-                        "been added before. An add whose answer is lost may have happened, and is "
-                        "not sent again: the status is 123.",
+        .text = ABOUT_ITEMS "\n\n"
+                            "The status is 0 if one of them was new, or there were none; 1 if all "
+                            "had been added before. An add whose answer is lost may have happened, "
+                            "and is not sent again: the status is 123.",
         .examples = EXAMPLES({"Of all addresses in a log those that were never seen",
                               "cut -d' ' -f1 access.log | belay bloom add addresses"},
                              {"Once for each order, here or elsewhere",
@@ -386,10 +383,9 @@ static const command_t parts[] = {
 const command_t bloom_command = {
     .name = "bloom",
     .summary = "whether something has been seen, in a few bits for each thing",
-    .text =
-        "What was added to a Bloom filter is found ever after; what was not is found all the same "
-        "now and then, as --error-rate says. Nothing can be taken out again. The others need its "
-        "name only: how it was made is on the server.",
+    .text = "What was added to a Bloom filter is found ever after; what was not is found all the "
+            "same now and then, as --error-rate says. Nothing can be taken out again. The others "
+            "need its name only: how it was made is on the server.",
     .examples = EXAMPLES(
         {"Lines that no machine has seen before",
          "belay bloom create lines --capacity 1000000; tail -f log | belay bloom add lines"}),

@@ -229,10 +229,9 @@ static void on_read(reading_t *read) {
     n += steps[n].seen.holders_len > 0;
   }
   if (n > 0 && crowd && !are_all_found(n)) {
-    complain(
-        "one of these marks is not among the first %d who hold it, and there are more: nothing "
-        "was done",
-        BELAY_HELD_HOLDERS_MAX);
+    complain("one of these marks is not among the first %d who hold it, and there are more: "
+             "nothing was done",
+             BELAY_HELD_HOLDERS_MAX);
     end(h, STATUS_TROUBLE);
   } else if (n == 0) {
     if (status == STATUS_YES)
@@ -268,18 +267,17 @@ const command_t break_command = {
     .name = "break",
     .arguments = "NAME",
     .summary = "take NAME away from who holds it; the status is 1 if nobody does",
-    .text =
-        "Taken away is what is found to be held, from exactly those who are found: who gets it "
-        "before that is done keeps it. It is done as the holder would give it back, so that who "
-        "waits is woken. With --mark it is taken only if that holder still has it.\n\n"
-        "THE HOLDER IS NOT STOPPED: it takes itself for one until its next renewal, or its "
-        "deadline. As a rule belay exec and belay leader notice a break at once, and then end "
-        "their command. So this is for holders that are known to be dead, or whose work is guarded "
-        "by fencing numbers, which stay.\n\n"
-        "With several --url these are the servers of one Redlock; the status is 120 if less than a "
-        "majority of them have answered. At most 1000 holders are taken it from at once, "
-        "those whose leases last longest; where more hold it, and it is not known whether the one "
-        "who is meant is among them, the status is 123.",
+    .text = "Taken away is what is found to be held, from exactly those who are found: who gets it "
+            "before that is done keeps it. It is done as the holder would give it back, so that "
+            "who waits is woken. With --mark it is taken only if that holder still has it.\n\n"
+            "THE HOLDER IS NOT STOPPED: it takes itself for one until its next renewal, or its "
+            "deadline. As a rule belay exec and belay leader notice a break at once, and then end "
+            "their command. So this is for holders that are known to be dead, or whose work is "
+            "guarded by fencing numbers, which stay.\n\n"
+            "With several --url these are the servers of one Redlock; the status is 120 if less "
+            "than a majority of them have answered. At most 1000 holders are taken it from at "
+            "once, those whose leases last longest; where more hold it, and it is not known "
+            "whether the one who is meant is among them, the status is 123.",
     .examples = EXAMPLES({"What would be done", "belay break deploy"},
                          {"The host that had it is gone", "belay break deploy --yes"},
                          {"One holder of several, whom belay show has told",

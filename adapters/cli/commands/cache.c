@@ -288,12 +288,11 @@ const command_t cache_command = {
     .name = "cache",
     .arguments = "KEY",
     .summary = "write what a command writes, without running it each time",
-    .text =
-        "What the command writes to standard output is kept under KEY if its status is 0, and "
-        "written out, byte for byte, wherever KEY is asked for until it is too old. One machine "
-        "at a time runs the command; the others wait for what it writes.\n\n"
-        "If the command fails, what it has written is written out, with its status, and nothing is "
-        "kept. Its standard error is ours.",
+    .text = "What the command writes to standard output is kept under KEY if its status is 0, and "
+            "written out, byte for byte, wherever KEY is asked for until it is too old. One "
+            "machine at a time runs the command; the others wait for what it writes.\n\n"
+            "If the command fails, what it has written is written out, with its status, and "
+            "nothing is kept. Its standard error is ours.",
     .examples = EXAMPLES({"A slow report, at most five minutes old; at worst an hour",
                           "belay cache report --ttl 5m --stale 1h -- ./report"},
                          {"It has changed", "belay cache report --forget"}),

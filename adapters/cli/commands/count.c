@@ -18,8 +18,8 @@ static belay_counter_t *counter;
        "which counters: part of the keys, so that others may have counters of the same KEY")
 #define SHARDS_OPTION                                                                              \
   NUMBER("shards", 1, BELAY_COUNTER_SHARDS_MAX, &asked.shards,                                     \
-         "spread over so many keys, for what very many add to at once; all who share the "         \
-         "counter must say the same; default 1")
+         "spread over so many keys, for what very many add to at once; all who share the counter " \
+         "must say the same; default 1")
 #define TTL_OPTION                                                                                 \
   DURATION("ttl", 1, YEAR_MS, &asked.ttl_ms,                                                       \
            "for how long it lives from when it is created; default: for ever")
@@ -220,8 +220,7 @@ static const command_t parts[] = {
         .arguments = "KEY [N]",
         .summary = "add N, or 1, and say what has come of it",
         .text = "An add whose answer is lost may have happened, and is not sent again: the status "
-                "is 123. "
-                "With --id it is, and counts once.",
+                "is 123. With --id it is, and counts once.",
         .examples = EXAMPLES({"Take one of ten seats, if there is one",
                               "belay count add seats --max 10 && echo welcome"}),
         .options = add_options,
@@ -265,9 +264,8 @@ const command_t count_command = {
     .name = "count",
     .summary = "numbers that many add to",
     .text = "A counter is a whole number of 64 bits with a sign, 0 where there is none. Or KEY is "
-            "a group of "
-            "them, each with the name of a field. What would leave the range changes nothing, and "
-            "is an error.",
+            "a group of them, each with the name of a field. What would leave the range changes "
+            "nothing, and is an error.",
     .examples =
         EXAMPLES({"How often this machine has restarted", "belay count add restarts::$(hostname)"},
                  {"The number of the day, and begin again at 0", "belay count set visits 0"}),

@@ -337,8 +337,8 @@ static const option_t options[] = {
     ERRAND_QUIET_OPTION(&asked.hides),
     ERRAND_LABEL_OPTION,
     TEXT("key", "KEY", &asked.key,
-         "the exact key on the server, instead of NAME, which is NAMESPACE::lock::{NAME}: to "
-         "share a lock with programs that do SET KEY TOKEN NX PX; there is no BELAY_FENCE"),
+         "the exact key on the server, instead of NAME, which is NAMESPACE::lock::{NAME}: to share "
+         "a lock with programs that do SET KEY TOKEN NX PX; there is no BELAY_FENCE"),
     FLAG("fair", &asked.fair, "first come, first served, among all processes that use --fair"),
     FLAG("shared", &asked.shared, "as one of many readers, beside others that use --shared"),
     FLAG("exclusive", &asked.exclusive,
@@ -359,11 +359,11 @@ const command_t exec_command = {
     .arguments = "[NAME]",
     .summary = "run a command while holding the lock NAME, and end with its status",
     .text =
-        "belay renews the lease while the command runs, and releases the lock when the command "
-        "has ended. If no renewal is confirmed, the command is ended before another process can "
-        "get the lock: SIGTERM when --grace is left, SIGKILL to all its processes shortly before "
-        "the end. The status is 122 then. A process of its own does that, also if belay is stopped "
-        "or killed: after kill -9 of belay it sends SIGTERM at once and SIGKILL after --grace, and "
+        "belay renews the lease while the command runs, and releases the lock when the command has "
+        "ended. If no renewal is confirmed, the command is ended before another process can get "
+        "the lock: SIGTERM when --grace is left, SIGKILL to all its processes shortly before the "
+        "end. The status is 122 then. A process of its own does that, also if belay is stopped or "
+        "killed: after kill -9 of belay it sends SIGTERM at once and SIGKILL after --grace, and "
         "the lock stays held until its lease ends.\n\n"
         "A lock can also be taken away: by belay break, or by a server that restarts without its "
         "data. As a rule belay notices that at once: it listens for a break, and asks the server "

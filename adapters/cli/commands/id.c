@@ -11,7 +11,7 @@
 /* What was asked for: each part has some of these options. */
 static struct {
   const char *kind;
-  int64_t count, start, step, min_replicas, worker, ttl_ms, ahead_ms, epoch_ms;
+  int64_t count, start, min_replicas, worker, ttl_ms, ahead_ms, epoch_ms;
 } asked = {
     .count = 1,
     .start = 1,
@@ -22,7 +22,6 @@ static struct {
 };
 
 static belay_idgen_t *idgen;
-static belay_request_t request;
 
 #define COUNT_OPTION                                                                               \
   NUMBER("count", 1, (int64_t)BELAY_IDGEN_MANY_MAX, &asked.count,                                  \
@@ -43,11 +42,8 @@ static belay_request_t request;
 static void begin_uuid(harness_t *h) {
   for (int64_t i = 0; i < asked.count; i++) {
     char uuid[BELAY_UUID_TEXT];
-    int error = belay_uuid_v7(h->belay, uuid);
-    if (error != 0) {
-      harness_fail(h, "cannot make one", error);
+    if (!harness_ok(h, belay_uuid_v7(h->belay, uuid)))
       return;
-    }
     out_begin();
     out_string("id", uuid);
     if (!out_end())
@@ -63,19 +59,15 @@ static void on_ids(belay_request_t *r, int status, const int64_t *ids, size_t n)
   if (status == BELAY_EHELD) {
     harness_complain(h, "cannot have a worker", status);
     harness_done(h, STATUS_NOT_ACQUIRED);
-    return;
   }
-  if (status != 0) {
-    harness_fail(h, "cannot have one", status);
-    return;
-  }
-  for (size_t i = 0; i < n; i++) {
+  bool written = true;
+  for (size_t i = 0; i < n && written; i++) {
     out_begin();
     out_wide("id", ids[i]);
-    if (!out_end())
-      break;
+    written = out_end();
   }
-  harness_done(h, STATUS_YES);
+  if (harness_ok(h, status))
+    harness_done(h, STATUS_YES);
 }
 
 /* The worker that this machine tries first: the same one each time, so that its record is there and the first id need not
@@ -90,10 +82,10 @@ static int worker_of_host(void) {
   return (int)((hash ^ hash >> 16) % BELAY_IDGEN_WORKERS);
 }
 
-static void draw(harness_t *h, belay_idgen_mode_t mode) {
+static void draw(harness_t *h) {
   belay_idgen_options_t o;
   belay_idgen_options_init(&o);
-  o.mode = mode;
+  o.mode = *(const belay_idgen_mode_t *)h->command->data;
   o.name = h->arguments->item[0];
   o.name_len = strlen(o.name);
   if (asked.kind != NULL) {
@@ -101,30 +93,15 @@ static void draw(harness_t *h, belay_idgen_mode_t mode) {
     o.kind_len = strlen(asked.kind);
   }
   o.start = asked.start;
-  o.step = asked.step > 0 ? asked.step : asked.count;
+  o.step = asked.count; /* a larger step would skip those that are not printed */
   o.min_replicas = (unsigned)asked.min_replicas;
   o.worker = (int)asked.worker;
   o.first_worker = worker_of_host();
   o.ttl_ms = asked.ttl_ms;
   o.ahead_ms = asked.ahead_ms;
   o.epoch_ms = asked.epoch_ms;
-  request.data = h;
-  int error = belay_idgen_new(h->client[0], &o, &idgen);
-  if (error == 0)
-    error = belay_idgen_get_many(idgen, &request, (size_t)asked.count, on_ids);
-  harness_fail(h, "cannot have one", error);
-}
-
-static void begin_sequence(harness_t *h) {
-  draw(h, BELAY_IDGEN_SEQUENCE);
-}
-
-static void begin_segment(harness_t *h) {
-  draw(h, BELAY_IDGEN_SEGMENT);
-}
-
-static void begin_snowflake(harness_t *h) {
-  draw(h, BELAY_IDGEN_SNOWFLAKE);
+  if (harness_ok(h, belay_idgen_new(h->client[0], &o, &idgen)))
+    harness_ok(h, belay_idgen_get_many(idgen, &h->request, (size_t)asked.count, on_ids));
 }
 
 /* ---- decode -------------------------------------------------------------------------------------------- */
@@ -162,43 +139,38 @@ static const command_t parts[] = {
         .name = "segment",
         .arguments = "NAME",
         .summary = "a number that roughly grows, and comes once even if a server forgets",
-        .text =
-            "A server that may have forgotten what it gave jumps ahead: then numbers are skipped. "
-            "They are drawn from "
-            "the same ones as belay_idgen_new() of that name has.",
+        .text = "A server that may have forgotten what it gave jumps ahead: then numbers are "
+                "skipped. They are drawn from the same ones as belay_idgen_new() of that name has.",
         .examples = EXAMPLES(
             {"A number for an order, even after a server was restored from yesterday's copy",
              "belay id segment orders"}),
-        .options = OPTIONS(COUNT_OPTION, START_OPTION,
-                           NUMBER("step", 1, BELAY_IDGEN_STEP_MAX, &asked.step,
-                                  "so many are fetched, and those that are not used are "
-                                  "skipped; default: what --count says"),
-                           REPLICAS_OPTION),
-        .begin = begin_segment,
+        .options = OPTIONS(COUNT_OPTION, START_OPTION, REPLICAS_OPTION),
+        .what = "cannot have one",
+        .begin = draw,
+        .data = &(const belay_idgen_mode_t){BELAY_IDGEN_SEGMENT},
     },
     {
         .name = "sequence",
         .arguments = "NAME",
         .summary = "the next number: one more than the one before, whoever was given that",
-        .text =
-            "Few are skipped: those whose answers were lost. A server that loses writes may give "
-            "some again, unless there "
-            "are --min-replicas.",
+        .text = "Few are skipped: those whose answers were lost. A server that loses writes may "
+                "give some again, unless there are --min-replicas.",
         .examples = EXAMPLES({"The next invoice", "belay id sequence invoices"}),
         .options = OPTIONS(
             COUNT_OPTION, START_OPTION,
             TEXT("kind", "KIND", &asked.kind, "of several sequences of NAME this one; default id"),
             REPLICAS_OPTION),
-        .begin = begin_sequence,
+        .what = "cannot have one",
+        .begin = draw,
+        .data = &(const belay_idgen_mode_t){BELAY_IDGEN_SEQUENCE},
     },
     {
         .name = "snowflake",
         .arguments = "NAME",
         .summary = "a number made of the time, a worker, and a sequence: 41, 10 and 12 bits",
         .text = "It takes a worker of NAME for as long as it runs. A machine tries the same worker "
-                "each "
-                "time; its first use of NAME takes --ahead longer. The status is 121 if all 1,024 "
-                "workers, or the one that was asked for, are taken. See belay id decode.",
+                "each time; its first use of NAME takes --ahead longer. The status is 121 if all "
+                "1,024 workers, or the one that was asked for, are taken. See belay id decode.",
         .examples = EXAMPLES({"Ids of a machine that always takes the same worker",
                               "belay id snowflake events --worker 7 --count 100"}),
         .options = OPTIONS(
@@ -207,16 +179,19 @@ static const command_t parts[] = {
                    "this one, 0 to 1023; default: any that is free"),
             DURATION("ttl", 100, DAY_MS, &asked.ttl_ms, "of the worker's lock; default 10s"),
             DURATION("ahead", 100, 60000, &asked.ahead_ms,
-                     "for how long a worker may issue without asking, the same for "
-                     "all of NAME; default 1s"),
+                     "for how long a worker may issue without asking, the same for all of NAME; "
+                     "default 1s"),
             EPOCH_OPTION),
-        .begin = begin_snowflake,
+        .what = "cannot have one",
+        .begin = draw,
+        .data = &(const belay_idgen_mode_t){BELAY_IDGEN_SNOWFLAKE},
     },
     {
         .name = "uuid",
         .summary = "a UUID of version 7, which asks no server",
         .examples = EXAMPLES({"Ten of them", "belay id uuid --count 10"}),
         .options = OPTIONS(COUNT_OPTION),
+        .what = "cannot make one",
         .begin = begin_uuid,
         .offline = true,
     },

@@ -285,10 +285,9 @@ static void begin(harness_t *h) {
 }
 
 static const option_t options[] = {
-    DURATION(
-        "ttl", 100, DAY_MS, &asked.ttl_ms,
-        "the lease, renewed while it leads: if the leader's machine dies nobody leads until it "
-        "ends; default 30s"),
+    DURATION("ttl", 100, DAY_MS, &asked.ttl_ms,
+             "the lease, renewed while it leads: if the leader's machine dies nobody leads until "
+             "it ends; default 30s"),
     ERRAND_GRACE_OPTION(&asked.grace_ms),
     DURATION("restart", 0, DAY_MS, &asked.restart_ms,
              "start the command again this time after it has ended, and lead meanwhile; default: "
@@ -303,8 +302,8 @@ static const option_t options[] = {
          "instead of running a command: write who leads, now and at each change"),
     TEXT("on-change", "COMMAND", &asked.on_change,
          "run COMMAND by sh -c when another leads, or nobody, and at the start: it finds "
-         "BELAY_NAME, BELAY_LEADER (empty: nobody), BELAY_TERM and BELAY_LEADING (1: this "
-         "belay leads)"),
+         "BELAY_NAME, BELAY_LEADER (empty: nobody), BELAY_TERM and BELAY_LEADING (1: this belay "
+         "leads)"),
     {0},
 };
 
@@ -315,11 +314,10 @@ const command_t leader_command = {
     .text =
         "Each of the machines runs this. One of them is elected, and runs the command; the others "
         "wait. A leader that cannot renew its lease in time is deposed: it has ended the command "
-        "by "
-        "then, as belay exec does, and stands again. If no server answers belay says so, once and "
-        "then every minute, and goes on waiting.\n\n"
-        "When the command ends by itself belay gives up leadership, so that another machine "
-        "runs it, and ends with the command's status: a supervisor may start belay again. With "
+        "by then, as belay exec does, and stands again. If no server answers belay says so, once "
+        "and then every minute, and goes on waiting.\n\n"
+        "When the command ends by itself belay gives up leadership, so that another machine runs "
+        "it, and ends with the command's status: a supervisor may start belay again. With "
         "--restart it starts the command again itself. A signal goes to the command, and belay "
         "ends with it. While leadership is given up belay ignores one signal; a second one ends "
         "it.\n\n"

@@ -54,22 +54,17 @@ const command_t ls_command = {
     .name = "ls",
     .arguments = "[PATTERN]",
     .summary = "what is held in the namespace, and by whom; the status is 1 if nothing is",
-    .text =
-        "PATTERN is what names are to match, as of files: * ? [a-z]. Put it in quotes, so that the "
-        "shell does not take it for files.\n\n"
-        "Locks, readers and writers, semaphores and elections are told; their owners by the label "
-        "that they "
-        "give themselves, ? if what is there is none of belay's. REMAINING is for how long the "
-        "lease goes on if it is not renewed; of several holders, of the one that lasts longest. "
-        "WAITING "
-        "is how many wait, as far as the server knows: places in the queue or connections that "
-        "listen, whichever are more. A lock whose exact key was given to the library is not "
-        "found.\n\n"
-        "The server is asked page by page, all masters of a cluster, and several servers of --url "
-        "each: "
-        "what changes hands meanwhile may be told as it was, and what is more than 1000 may be "
-        "told twice. With --json "
-        "there are 16 holders of each at most.",
+    .text = "PATTERN is what names are to match, as of files: * ? [a-z]. Put it in quotes, so that "
+            "the shell does not take it for files.\n\n"
+            "Locks, readers and writers, semaphores and elections are told; their owners by the "
+            "label that they give themselves, ? if what is there is none of belay's. REMAINING is "
+            "for how long the lease goes on if it is not renewed; of several holders, of the one "
+            "that lasts longest. WAITING is how many wait, as far as the server knows: places in "
+            "the queue or connections that listen, whichever are more. A lock whose exact key was "
+            "given to the library is not found.\n\n"
+            "The server is asked page by page, all masters of a cluster, and several servers of "
+            "--url each: what changes hands meanwhile may be told as it was, and what is more than "
+            "1000 may be told twice. With --json there are 16 holders of each at most.",
     .examples =
         EXAMPLES({"All", "belay ls"},
                  {"Semaphores whose name begins with gpu", "belay ls 'gpu*' --kind semaphore"},

@@ -299,8 +299,8 @@ static int forget(harness_t *h) {
 static void on_read(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
   harness_t *h = r->data;
   if (status == 0 && state->outcome == BELAY_IDEMPOTENCY_IN_PROGRESS && state->remaining_ms > 0) {
-    complain("it runs at %s: nothing was done. With --yes it is forgotten; that run is ended "
-             "when it is extended next, and another one may begin before",
+    complain("it runs at %s: nothing was done. With --yes it is forgotten; that run is ended when "
+             "it is extended next, and another one may begin before",
              out_shown(state->owner, strlen(state->owner)));
     harness_done(h, STATUS_USAGE);
   } else
@@ -381,19 +381,18 @@ const command_t once_command = {
     .name = "once",
     .arguments = "[KEY]",
     .summary = "run a command unless that was done before, on whatever machine",
-    .text =
-        "If the command ends with status 0, belay remembers that under the KEY. A later call with "
-        "the same KEY says so on standard error (with --json on standard output): \"done "
-        "already\", and its status is 0. If the command ends otherwise, or by a signal, nothing is "
-        "remembered, and the next call runs it. While it runs elsewhere the status is 121; with "
-        "--wait belay waits for that run.\n\n"
-        "That a command is run and that this is remembered are two steps: where a machine dies "
-        "between them the command is run again. If belay cannot extend its claim while the "
-        "command runs it ends the command in time, as belay exec does, with status 122. So it does "
-        "with a command whose KEY was forgotten meanwhile. The command finds BELAY_NAME, the KEY, "
-        "in its environment.\n\n"
-        "Use belay once where the same work must not be done again, and belay exec where it may be "
-        "done again but by one machine at a time.",
+    .text = "If the command ends with status 0, belay remembers that under the KEY. A later call "
+            "with the same KEY says so on standard error (with --json on standard output): \"done "
+            "already\", and its status is 0. If the command ends otherwise, or by a signal, "
+            "nothing is remembered, and the next call runs it. While it runs elsewhere the status "
+            "is 121; with --wait belay waits for that run.\n\n"
+            "That a command is run and that this is remembered are two steps: where a machine dies "
+            "between them the command is run again. If belay cannot extend its claim while the "
+            "command runs it ends the command in time, as belay exec does, with status 122. So it "
+            "does with a command whose KEY was forgotten meanwhile. The command finds BELAY_NAME, "
+            "the KEY, in its environment.\n\n"
+            "Use belay once where the same work must not be done again, and belay exec where it "
+            "may be done again but by one machine at a time.",
     .examples =
         EXAMPLES({"The month's invoices, however often cron is told",
                   "belay once invoices-$(date +%Y-%m) --for 60d -- send-invoices"},

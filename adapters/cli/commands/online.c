@@ -174,11 +174,10 @@ static const command_t parts[] = {
         .name = "list",
         .arguments = "SITE",
         .summary = "who is there: ids in their order, names in none",
-        .text = "It counts ids, and then asks for ids from 0 on, 16384 at a time, until it has "
-                "found as "
-                "many: one that comes or goes meanwhile may be listed or not. Names come 1000 at a "
-                "time; "
-                "one that comes or goes meanwhile may be listed twice or not at all.",
+        .text =
+            "It counts ids, and then asks for ids from 0 on, 16384 at a time, until it has found "
+            "as many: one that comes or goes meanwhile may be listed or not. Names come 1000 at a "
+            "time; one that comes or goes meanwhile may be listed twice or not at all.",
         .examples = EXAMPLES({"The machines that live", "belay online list machines"}),
         .options = site_options,
         .what = "cannot list",
@@ -205,8 +204,8 @@ const command_t online_command = {
         "ID is a whole number from 0 on, at best from a sequence (belay id sequence): SITE takes "
         "as many bits as the largest of them. With --names it is any text, and each member takes "
         "about 100 bytes. With --window a member without a beat in that time is not online any "
-        "more. The first beat decides the options of a SITE. The server keeps them: later "
-        "commands need not repeat them, and a command that contradicts them ends with an error.",
+        "more. The first beat decides the options of a SITE. The server keeps them: later commands "
+        "need not repeat them, and a command that contradicts them ends with an error.",
     .examples =
         EXAMPLES({"How many were here within the last five minutes", "belay online count shop"}),
     .parts = parts,

@@ -21,8 +21,8 @@ static bool read_ids(harness_t *h) {
   for (size_t i = 0; work.ids != NULL && i < work.n; i++) {
     int64_t id;
     if (!units_number(arguments->item[i + 1], &id) || id < 0 || id > work.max_id) {
-      harness_refuse(h, "ID is no whole number from 0 to --max-id; for names add --names to the "
-                        "first beat");
+      harness_refuse(
+          h, "ID is no whole number from 0 to --max-id; for names add --names to the first beat");
       return false;
     }
     work.ids[i] = (uint32_t)id;

@@ -161,9 +161,8 @@ const command_t ping_command = {
     .text =
         "All servers of the deployment are asked: of a redis+replicas, redis+sentinel or "
         "redis+cluster URL those that are found, replicas too; with several --url, of each. MIN "
-        "and "
-        "MEDIAN are of the round trips; CLOCK is by how much the server's clock is ahead of this "
-        "machine's, or behind (-), at most ERROR more or less. Sentinels are not told.\n\n"
+        "and MEDIAN are of the round trips; CLOCK is by how much the server's clock is ahead of "
+        "this machine's, or behind (-), at most ERROR more or less. Sentinels are not told.\n\n"
         "The status is 0 if all servers have answered, 1 if only some of them have, and 120 if "
         "none could be reached. All of it takes at most --timeout.",
     .examples =

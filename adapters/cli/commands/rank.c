@@ -213,8 +213,8 @@ static void delete (harness_t *h) {
   FLAG("low-first", &asked.low_first, "the lowest score is the best: seconds, strokes")
 #define TIES_OPTION                                                                                \
   TEXT("ties", "WHO", &asked.ties,                                                                 \
-       "of those with the same score is better: member (by their bytes), earlier or later "        \
-       "(who reached it first, last); default: that of the board; of a new one member",            \
+       "of those with the same score is better: member (by their bytes), earlier or later (who "   \
+       "reached it first, last); default: that of the board; of a new one member",                 \
        .choices = "member earlier later")
 #define CHANGE_OPTIONS                                                                             \
   DURATION("ttl", 1000, YEAR_MS, &asked.ttl_ms,                                                    \
@@ -238,9 +238,8 @@ static const command_t parts[] = {
         .name = "add",
         .arguments = "BOARD MEMBER [N]",
         .summary = "add N, or 1, to a member's score, and say where it stands",
-        .text =
-            "An add whose answer is lost may have happened, and is not sent again: the status is "
-            "123. The status is 1 if --max-members leaves no place for it.",
+        .text = "An add whose answer is lost may have happened, and is not sent again: the status "
+                "is 123. The status is 1 if --max-members leaves no place for it.",
         .examples = EXAMPLES({"Five points for ada", "belay rank add points ada 5"}),
         .options = OPTIONS(BOARD_OPTIONS, CHANGE_OPTIONS),
         .what = "cannot rank",
@@ -300,8 +299,7 @@ static const command_t parts[] = {
         .examples = EXAMPLES(
             {"A personal best, in seconds", "belay rank set laps ada 73 --best --low-first"}),
         .options = OPTIONS(FLAG("best", &asked.best,
-                                "only if that is better than what it has; the status is "
-                                "1 if not"),
+                                "only if that is better than what it has; the status is 1 if not"),
                            BOARD_OPTIONS, CHANGE_OPTIONS),
         .what = "cannot rank",
         .begin = begin,
@@ -326,10 +324,9 @@ static const command_t parts[] = {
 const command_t rank_command = {
     .name = "rank",
     .summary = "members with scores, and who stands where",
-    .text =
-        "Scores are whole numbers, up to 2^53 - 1; the best one has rank 1. The first add or set "
-        "decides --low-first and --ties of a BOARD. The server keeps them: later commands need not "
-        "repeat them, and a command that contradicts them ends with an error.",
+    .text = "Scores are whole numbers, up to 2^53 - 1; the best one has rank 1. The first add or "
+            "set decides --low-first and --ties of a BOARD. The server keeps them: later commands "
+            "need not repeat them, and a command that contradicts them ends with an error.",
     .examples = EXAMPLES(
         {"Points, and the best three", "belay rank add points ada 5; belay rank top points 3"},
         {"A personal best, in seconds", "belay rank set laps ada 73 --best --low-first"}),

@@ -82,15 +82,14 @@ const command_t show_command = {
     .summary = "who holds NAME, and who waits for it; the status is 1 if nobody holds it",
     .text =
         "All kinds of that name are told, each holder with the time for which its lease goes on if "
-        "it is "
-        "not renewed, and with a mark, which tells this hold from all others, and later ones of "
-        "the same holder. A mark is no token: nothing can be done with it but break --mark.\n\n"
+        "it is not renewed, and with a mark, which tells this hold from all others, and later ones "
+        "of the same holder. A mark is no token: nothing can be done with it but break --mark.\n\n"
         "With several --url these are the servers of one Redlock: then it is held if the same "
         "holder is at a majority of them, and the status is 120 if less than that have "
         "answered.\n\n"
         "Who waits is told as far as the server knows: places in the queue of a fair lock, a "
-        "semaphore, readers and "
-        "writers; and connections that listen, about one for each process that waits.",
+        "semaphore, readers and writers; and connections that listen, about one for each process "
+        "that waits.",
     .examples = EXAMPLES({"Who has the deployment", "belay show deploy"},
                          {"Whether anybody does", "belay show deploy --quiet"}),
     .options = OPTIONS(LOOK_KIND_OPTION),

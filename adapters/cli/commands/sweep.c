@@ -1,10 +1,11 @@
 /* `belay sweep`: deletes what matches a pattern.
  *
- *   CHECKING: what is held --nothing--> LOOKING: how much there is --it is known--> DELETING --> told
- *      |  |                                |--only on a terminal, for the bar
- *      |  +--something: told
- *      |--unless it is to go too, or no lock's key can match
- *   LISTING, with --dry-run --> told
+ *   CHECKING: is something held? --no--> DELETING --> the totals are written
+ *      |  |
+ *      |  +--yes: the user is told
+ *      +--not done with --held, or if no lock's key can match
+ *
+ *   LISTING, with --dry-run
  *
  * ctrl-C ends what runs, and how far it came is told. */
 #include <inttypes.h>
@@ -15,9 +16,7 @@
 #include "ui/term.h"
 #include "ui/text.h"
 
-#define BAR 40
-
-typedef enum pass { CHECKING, LOOKING, LISTING, DELETING } pass_t;
+typedef enum pass { CHECKING, LISTING, DELETING } pass_t;
 
 static struct {
   const char *type;
@@ -28,7 +27,6 @@ static struct {
 static struct {
   pass_t pass;
   belay_sweep_t *sweep;
-  uint64_t expected;              /* keys to be looked at, as LOOKING has found; 0: not known */
   const char *whose;              /* what CHECKING looks at */
   uint64_t held;                  /* that CHECKING has found */
   uint64_t said;                  /* when a line was written last, by the loop's clock */
@@ -39,37 +37,20 @@ static struct {
 
 static void begin_pass(harness_t *h, pass_t pass);
 
-static bool has_bar(void) {
+/* Whether a line that is replaced says how far it is. */
+static bool is_live(void) {
   return work.term.fancy && out_form() == OUT_PLAIN;
 }
 
 /* ---- what is told -------------------------------------------------------------------------------------- */
 
-static void clear_live(void) {
-  term_print(&work.term, "%s", "");
-}
-
-static void bar(const belay_sweep_totals_t *totals) {
-  char line[BAR * 4 + 1] = "";
-  size_t len = 0;
-  double part = work.expected > 0 ? (double)totals->scanned / (double)work.expected : 0;
-  if (part > 1) /* more has come meanwhile */
-    part = 1;
-  int full = (int)(part * BAR);
-  if (work.pass == CHECKING) {
+static void show_live(const belay_sweep_totals_t *totals) {
+  if (work.pass == CHECKING)
     term_live(&work.term, "looking for what is held: %" PRIu64 " keys", totals->scanned);
-    return;
-  }
-  if (work.pass == LOOKING) {
-    term_live(&work.term, "looking: %" PRIu64 " keys, %" PRIu64 " match", totals->scanned,
-              totals->matched);
-    return;
-  }
-  for (int i = 0; i < BAR; i++)
-    len += (size_t)snprintf(line + len, sizeof line - len, "%s",
-                            term_glyph(&work.term, i < full ? TERM_FULL : TERM_EMPTY));
-  term_live(&work.term, "%s%s%s %3d%%  %" PRIu64 " deleted", term_style(&work.term, TERM_A), line,
-            term_style(&work.term, TERM_NORMAL), (int)(part * 100), totals->deleted);
+  else
+    term_live(&work.term,
+              "%" PRIu64 " deleted of %" PRIu64 " that matched; %" PRIu64 " keys looked at",
+              totals->deleted, totals->matched, totals->scanned);
 }
 
 /* How far it is, or was. */
@@ -92,8 +73,8 @@ static bool say(const harness_t *h, const belay_sweep_totals_t *totals, bool ove
 static void on_progress(belay_sweep_t *sweep, const belay_sweep_totals_t *totals) {
   harness_t *h = belay_sweep_data(sweep);
   uint64_t now = uv_now(&h->loop);
-  if (has_bar())
-    bar(totals);
+  if (is_live())
+    show_live(totals);
   else if (now - work.said >= (uint64_t)asked.progress_ms) {
     work.said = now;
     if (!say(h, totals, false))
@@ -150,15 +131,11 @@ static const char *whose(const char *pattern) {
 /* ---- passes -------------------------------------------------------------------------------------------- */
 
 static void refuse_held(harness_t *h) {
-  complain("nothing was deleted: %" PRIu64 " of what matches %s held, such as %s; belay ls says by "
-           "whom, and --held deletes that too",
-           work.held, work.held == 1 ? "is" : "are", work.first);
+  complain(
+      "nothing was deleted: %" PRIu64
+      " of what matches %s held, such as %s; belay ls says by whom, and --held deletes that too",
+      work.held, work.held == 1 ? "is" : "are", work.first);
   harness_done(h, STATUS_TROUBLE);
-}
-
-/* The next pass after this one, of those that delete. */
-static pass_t next_pass(void) {
-  return work.pass == CHECKING && has_bar() ? LOOKING : DELETING;
 }
 
 static int status_at_end(const belay_sweep_totals_t *totals) {
@@ -169,16 +146,13 @@ static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_
   harness_t *h = belay_sweep_data(sweep);
   if (harness_is_done(h))
     return;
-  bool goes_on =
-      work.pass == CHECKING ? work.held == 0 : work.pass == LOOKING && totals->matched > 0;
-  if (goes_on && status == 0) {
-    work.expected = totals->scanned;
+  if (work.pass == CHECKING && work.held == 0 && status == 0) {
     (void)belay_sweep_close(sweep, NULL);
-    begin_pass(h, next_pass());
+    begin_pass(h, DELETING);
     return;
   }
-  if (has_bar())
-    clear_live();
+  if (is_live())
+    term_print(&work.term, "%s", ""); /* clears the line */
   if (work.pass == CHECKING && status == 0) {
     refuse_held(h);
     return;
@@ -213,32 +187,30 @@ static void begin_pass(harness_t *h, pass_t pass) {
   options.on_held = pass == CHECKING ? on_held : NULL;
   options.on_progress = pass == LISTING ? NULL : on_progress;
   options.data = h;
-  int error = belay_sweep_new(h->client[0], &options, &work.sweep);
-  if (error == 0)
-    error = belay_sweep_start(work.sweep, on_swept);
-  harness_fail(h, "cannot begin", error);
+  if (harness_ok(h, belay_sweep_new(h->client[0], &options, &work.sweep)))
+    harness_ok(h, belay_sweep_start(work.sweep, on_swept));
+}
+
+/* NULL: nothing is wrong. */
+static const char *wrong(void) {
+  if (asked.dry && asked.yes)
+    return "--dry-run and --yes exclude each other";
+  if (!asked.dry && !asked.yes)
+    return "this deletes whatever matches: look with --dry-run, then say --yes";
+  return asked.dry && asked.held ? "--held goes with --yes" : NULL;
 }
 
 static void begin(harness_t *h) {
-  if (asked.dry == asked.yes) {
-    harness_refuse(h, asked.dry
-                          ? "--dry-run and --yes exclude each other"
-                          : "this deletes whatever matches: look with --dry-run, then say --yes");
-    return;
-  }
-  if (asked.dry && asked.held) {
-    harness_refuse(h, "--held goes with --yes");
+  const char *pattern = h->arguments->item[0];
+  if (wrong() != NULL) {
+    harness_refuse(h, wrong());
     return;
   }
   term_init(&work.term);
-  work.pass = CHECKING;
-  work.whose = whose(h->arguments->item[0]);
-  if (work.whose == NULL) {
-    harness_fail(h, "cannot begin", BELAY_ENOMEM);
-    return;
-  }
-  bool checks = !asked.held && may_be_held(h->arguments->item[0]);
-  begin_pass(h, asked.dry ? LISTING : checks ? CHECKING : next_pass());
+  work.whose = whose(pattern);
+  bool checks = !asked.held && may_be_held(pattern);
+  if (harness_ok(h, work.whose != NULL ? 0 : BELAY_ENOMEM))
+    begin_pass(h, asked.dry ? LISTING : checks ? CHECKING : DELETING);
 }
 
 static void stop(harness_t *h, int signum) {
@@ -253,8 +225,8 @@ static const option_t sweep_options[] = {
          "twice; the status is 1 if there are none"),
     FLAG("yes", &asked.yes, "delete them"),
     FLAG("held", &asked.held,
-         "also if some are of locks, readers and writers, semaphores or elections that are "
-         "held; that is not looked at then"),
+         "also if some are of locks, readers and writers, semaphores or elections that are held; "
+         "that is not looked at then"),
     TEXT("type", "TYPE", &asked.type,
          "only keys of that type: string, hash, list, set, zset, stream",
          .choices = "string list set zset hash stream"),
@@ -271,33 +243,25 @@ const command_t sweep_command = {
     .name = "sweep",
     .arguments = "PATTERN",
     .summary = "delete the keys in the namespace that match a pattern",
-    .text =
-        "PATTERN is what keys are behind the namespace and two colons: * ? [a-z] [^a-z], and a "
-        "backslash before what stands for itself. Put it in quotes. Nothing outside of the "
-        "namespace "
-        "is ever found. A whole key is FAMILY::NAME::{KEY}, such as limit::login::{ada}; "
-        "FAMILY::{KEY} "
-        "where there is no NAME."
-        "\n\n"
-        "Where keys of locks may match, it looks first whether one of them is held; then it "
-        "deletes "
-        "nothing, and the status is 123, unless --held says so; for that a user needs the rights "
-        "of "
-        "belay acl held sweep. What is taken meanwhile is not "
-        "seen, nor what is held in a namespace inside of this one. Else a key is a key: fencing "
-        "numbers, idempotency records and ids that were handed out go, and with them what they "
-        "protect. So it does nothing without --dry-run or --yes. What comes or goes meanwhile is "
-        "found or not; in a cluster so are the keys of a slot that moves meanwhile."
-        "\n\n"
-        "The server is asked for a page at a time, with rests in between. On a terminal it "
-        "looks at "
-        "everything first, so that a bar can show how far it is. ctrl-C stops it, and it says "
-        "how far "
-        "it came; what was deleted stays so.",
+    .text = "PATTERN is what keys are behind the namespace and two colons: * ? [a-z] [^a-z], and a "
+            "backslash before what stands for itself. Put it in quotes. Nothing outside of the "
+            "namespace is ever found. A whole key is FAMILY::NAME::{KEY}, such as "
+            "limit::login::{ada}; FAMILY::{KEY} where there is no NAME.\n\n"
+            "Where keys of locks may match, it looks first whether one of them is held; then it "
+            "deletes nothing, and the status is 123, unless --held says so; for that a user needs "
+            "the rights of belay acl held sweep. What is taken meanwhile is not seen, nor what is "
+            "held in a namespace inside of this one. Else a key is a key: fencing numbers, "
+            "idempotency records and ids that were handed out go, and with them what they protect. "
+            "So it does nothing without --dry-run or --yes. What comes or goes meanwhile is found "
+            "or not; in a cluster so are the keys of a slot that moves meanwhile.\n\n"
+            "The server is asked for a page at a time, with rests in between. On a terminal a line "
+            "shows how far it is. ctrl-C stops it, and it says how far it came; what was deleted "
+            "stays so.",
     .examples = EXAMPLES({"What there is of all limits", "belay sweep 'limit::*' --dry-run"},
                          {"Sessions of the old site, gently",
                           "belay sweep 'session::old::*' -n shop --yes --keys-per-s 1000"}),
     .options = sweep_options,
+    .what = "cannot begin",
     .begin = begin,
     .stop = stop,
 };

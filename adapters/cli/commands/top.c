@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-
 #define SECOND_NS 1e9
 
 static struct { int64_t every_ms, count; } asked = {.every_ms = 1000};
@@ -208,13 +207,13 @@ const command_t top_command = {
     .arguments = "[PATTERN]",
     .summary = "a live view of what is held, who waits, and how busy the servers are",
     .text =
-        "On a terminal it takes the whole of that, and draws what is waited for most above; q "
-        "or ctrl-C leave. Elsewhere, and with --json, it writes a line for each look, and before "
-        "it one for each hold that has come (+) or gone (-) since the last. What is held for less "
+        "On a terminal it takes the whole of that, and draws what is waited for most above; q or "
+        "ctrl-C leave. Elsewhere, and with --json, it writes a line for each look, and before it "
+        "one for each hold that has come (+) or gone (-) since the last. What is held for less "
         "than that is not seen. PATTERN and the columns are those of belay ls.\n\n"
-        "Commands are those that all servers of the deployment have executed in a second, "
-        "replicas and this command's own included. Each look asks for all keys of the namespace: "
-        "on large ones look less often.\n\n"
+        "Commands are those that all servers of the deployment have executed in a second, replicas "
+        "and this command's own included. Each look asks for all keys of the namespace: on large "
+        "ones look less often.\n\n"
         "The status is 120 if the first look finds no server; later it waits for them to come "
         "back.",
     .examples =

@@ -165,8 +165,8 @@ static void say_unknown(const record_t *record) {
     if (record->fields[i].rule == BELAY_CONFIG_SAME)
       n += (size_t)snprintf(options + n, sizeof options - n, "%s%s", n > 0 ? ", " : "",
                             record->fields[i].option);
-  complain("there is no configuration of %s, so nothing was found: if another program uses it, "
-           "say what it was made with: %s",
+  complain("there is no configuration of %s, so nothing was found: if another program uses it, say "
+           "what it was made with: %s",
            set_name(), options);
 }
 

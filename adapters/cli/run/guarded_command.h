@@ -76,10 +76,9 @@ struct errand {
 const char *errand_grace(int64_t ttl_ms, int64_t *grace_ms);
 
 #define ERRAND_GRACE_OPTION(where)                                                                 \
-  DURATION(                                                                                        \
-      "grace", 1, DAY_MS / 3, (where),                                                             \
-      "if no renewal is confirmed, SIGTERM this time before the lease ends, and SIGKILL when "     \
-      "nine tenths of it are over; at most a third of --ttl; default a sixth")
+  DURATION("grace", 1, DAY_MS / 3, (where),                                                        \
+           "if no renewal is confirmed, SIGTERM this time before the lease ends, and SIGKILL "     \
+           "when nine tenths of it are over; at most a third of --ttl; default a sixth")
 
 #define ERRAND_MAX_RUNTIME_OPTION(where)                                                           \
   DURATION("max-runtime", 1, YEAR_MS, (where),                                                     \
@@ -93,8 +92,8 @@ const char *errand_grace(int64_t ttl_ms, int64_t *grace_ms);
          .value = "STATUS")
 #define ERRAND_QUIET_OPTION(where)                                                                 \
   FLAG("quiet-unless-failed", (where),                                                             \
-       "show what the command writes only if the status is not 0, at the end: standard "           \
-       "output, then standard error")
+       "show what the command writes only if the status is not 0, at the end: standard output, "   \
+       "then standard error")
 #define ERRAND_LABEL_OPTION                                                                        \
   TEXT("as", "LABEL", &common.label,                                                               \
        "who holds it, as others are shown it: 1 to 64 printable characters without spaces; "       \

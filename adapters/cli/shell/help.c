@@ -18,8 +18,8 @@
 
 const char help_about_passwords[] =
     "A password belongs in the environment (BELAY_PASSWORD, or BELAY_URL), in a file "
-    "(--password-file), or "
-    "in the configuration: everybody on this machine may read a command line (/proc/PID/cmdline).";
+    "(--password-file), or in the configuration: everybody on this machine may read a command line "
+    "(/proc/PID/cmdline).";
 
 const char *help_option(const option_t *option) {
   static char shown[USAGE_MAX];
@@ -138,12 +138,11 @@ static void print_belay(void) {
   for (size_t i = 0; commands[i] != NULL; i++)
     print_summary(commands[i]);
   print_paragraphs(
-      "URL: redis://[user[:password]@]host[:port][/db] or unix:///path[?db=n]; rediss is over "
-      "TLS, and redis+sentinel, redis+cluster and redis+replicas name several hosts.");
+      "URL: redis://[user[:password]@]host[:port][/db] or unix:///path[?db=n]; rediss is over TLS, "
+      "and redis+sentinel, redis+cluster and redis+replicas name several hosts.");
   print_paragraphs(help_about_passwords);
-  print_paragraphs(
-      "Options that commands share, such as --url, may stand before COMMAND too. belay "
-      "COMMAND --help says more, and man belay all of it.");
+  print_paragraphs("Options that commands share, such as --url, may stand before COMMAND too. "
+                   "belay COMMAND --help says more, and man belay all of it.");
 }
 
 void help_print(const command_t *command) {

@@ -15,50 +15,42 @@ typedef struct section {
 
 /* What no table says. */
 static const section_t before[] = {
-    {"DESCRIPTION", "belay is the library of that name in a shell and in cron: locks, limits, "
-                    "counters, ids and other things that many "
-                    "machines share, on a Redis or Valkey server.\n\n"
-                    "Options may stand anywhere behind the command's name, as --name VALUE or "
-                    "--name=VALUE; those that commands share, which are told at the end, before it "
-                    "too. Behind -- there are none."},
+    {"DESCRIPTION",
+     "belay is the library of that name in a shell and in cron: locks, limits, counters, ids and "
+     "other things that many machines share, on a Redis or Valkey server.\n\n"
+     "Options may stand anywhere behind the command's name, as --name VALUE or --name=VALUE; those "
+     "that commands share, which are told at the end, before it too. Behind -- there are none."},
 };
 static const section_t behind[] = {
     {"SERVERS",
      "redis://[user[:password]@]host[:port][/db], unix://[user[:password]@]/path[?db=n], "
      "redis+replicas://host,host[/db], redis+sentinel://host,host/master[/db], "
-     "redis+cluster://host,host[/db]; each but "
-     "unix over TLS with rediss in the place of redis. User, password and path may be "
-     "percent-encoded.\n\n"
+     "redis+cluster://host,host[/db]; each but unix over TLS with rediss in the place of redis. "
+     "User, password and path may be percent-encoded.\n\n"
      "What belay does for others is done by one deployment. Where several make a quorum, each has "
      "a --url of its own."},
     {"UNITS", "Durations: 250ms, 90s, 1m30s, 1.5h, 24h, 7d, 2w; from large units to small ones. A "
-              "number without a unit is none. "
-              "Rates: 10/s, 100/min, 5/h, 1000/d, 3/10s."},
+              "number without a unit is none. Rates: 10/s, 100/min, 5/h, 1000/d, 3/10s."},
     {"RESULTS", "A line for each result, on standard output; with --json an object in a line. "
-                "Texts in it are as they are if they "
-                "are UTF-8; one that is not is taken for Latin-1: each of its bytes from 0x80 on "
-                "becomes \\u0080 to \\u00ff. What terminals take for orders is \\uXXXX. For "
-                "people what is not printable is \\xXX. There are colours on terminals only, and "
-                "none if NO_COLOR is set.\n\n"
+                "Texts in it are as they are if they are UTF-8; one that is not is taken for "
+                "Latin-1: each of its bytes from 0x80 on becomes \\u0080 to \\u00ff. What "
+                "terminals take for orders is \\uXXXX. For people what is not printable is \\xXX. "
+                "There are colours on terminals only, and none if NO_COLOR is set.\n\n"
                 "What goes wrong is said on standard error, and begins with `belay: COMMAND: `."},
-    {"SETTINGS", "What the command line does not say is looked for in the environment, then in "
-                 "files. Each option of THE SERVER above "
-                 "that has a value may be set there, --config in the environment only: --tls-ca is "
-                 "BELAY_TLS_CA in the environment, and a line "
-                 "`tls-ca = FILE` in a file. Several URLs "
-                 "stand in BELAY_URL with spaces between them, and in a file in a line each.\n\n"
-                 "A file has lines `name = value`, empty lines, and comments, which begin with #. "
-                 "Without --config and BELAY_CONFIG the user's "
-                 "own counts first, and for what it does not say that of the system; one of these "
-                 "that is not there, or not for this user to read, is passed "
-                 "over."},
-    {"PASSWORDS", "There is no option for a password, since everybody on the machine may read a "
-                  "command line (/proc/PID/cmdline). It "
-                  "stands in BELAY_PASSWORD; in the first line of the file that --password-file or "
-                  "BELAY_PASSWORD_FILE names; as "
-                  "`password = TEXT` in a file of settings; or in the URL, where that stands "
-                  "in one of those places. A file with a password that everybody may read is "
-                  "refused. A URL's own password counts more than the others."},
+    {"SETTINGS",
+     "What the command line does not say is looked for in the environment, then in files. Each "
+     "option of THE SERVER above that has a value may be set there, --config in the environment "
+     "only: --tls-ca is BELAY_TLS_CA in the environment, and a line `tls-ca = FILE` in a file. "
+     "Several URLs stand in BELAY_URL with spaces between them, and in a file in a line each.\n\n"
+     "A file has lines `name = value`, empty lines, and comments, which begin with #. Without "
+     "--config and BELAY_CONFIG the user's own counts first, and for what it does not say that of "
+     "the system; one of these that is not there, or not for this user to read, is passed over."},
+    {"PASSWORDS",
+     "There is no option for a password, since everybody on the machine may read a command line "
+     "(/proc/PID/cmdline). It stands in BELAY_PASSWORD; in the first line of the file that "
+     "--password-file or BELAY_PASSWORD_FILE names; as `password = TEXT` in a file of settings; or "
+     "in the URL, where that stands in one of those places. A file with a password that everybody "
+     "may read is refused. A URL's own password counts more than the others."},
 };
 static const section_t files[] = {
     {"FILES", "$XDG_CONFIG_HOME/belay/config, or ~/.config/belay/config: the user's settings.\n\n"
