@@ -21,14 +21,13 @@
 #include <unistd.h>
 
 #include "run/guarded_command.h"
-#include "run/hook.h"
 #include "run/waiting.h"
 
 #define LOOK_MS 100
 
 static struct {
   int64_t ttl_ms, grace_ms, restart_ms, max_runtime_ms;
-  const char *as, *on_change, *key;
+  const char *as, *key;
   bool observe;
 } asked = {.ttl_ms = 30000, .restart_ms = -1};
 
@@ -36,8 +35,6 @@ static belay_election_t *election;
 static errand_t errand;
 static uv_timer_t pause_timer;
 static waiting_t waiting;
-static hook_t hook;
-static char term_text[24];
 static int unknown; /* why it is not known who leads; 0: it is */
 static enum { STANDING, RUNNING, PAUSING, RESIGNING, OBSERVING } state;
 static bool deposed;  /* since it was elected */
@@ -52,10 +49,10 @@ static const char *name_of(const harness_t *h) {
   return asked.key != NULL ? asked.key : h->arguments->item[0];
 }
 
-static void close_handles(void) {
-  uv_close((uv_handle_t *)&pause_timer, NULL);
+static void tidy(void) {
   waiting_end(&waiting);
-  hook_end(&hook);
+  if (pause_timer.data != NULL)
+    uv_close((uv_handle_t *)&pause_timer, NULL);
 }
 
 static void on_resigned(belay_election_t *e, int status) {
@@ -68,7 +65,8 @@ static void on_resigned(belay_election_t *e, int status) {
 }
 
 static void finish(harness_t *h) {
-  close_handles();
+  waiting_end(&waiting);
+  (void)uv_timer_stop(&pause_timer);
   state = RESIGNING;
   if (belay_election_resign(election, on_resigned) != 0)
     harness_done(h, errand.status); /* it does not lead */
@@ -76,14 +74,11 @@ static void finish(harness_t *h) {
 
 static void stop(harness_t *h, int signum) {
   stopping = true;
-  if (state == OBSERVING) {
-    close_handles();
-    harness_done(h, STATUS_SIGNAL + signum);
-  } else if (state == STANDING || state == PAUSING) {
+  if (state == STANDING || state == PAUSING) {
     errand.status = STATUS_SIGNAL + signum;
     errand.urged = true;
     finish(h);
-  } else if (!errand_take(&errand, signum))
+  } else if (state == OBSERVING || !errand_take(&errand, signum))
     harness_done(h, STATUS_SIGNAL + signum);
 }
 
@@ -159,61 +154,41 @@ static void on_deposed(belay_election_t *e, belay_lost_t reason) {
 
 /* What passes is sat out. */
 static void on_campaign_over(belay_election_t *e, int status) {
-  harness_t *h = belay_election_data(e);
-  if (status == 0 || status == BELAY_ECANCELED)
-    return;
-  close_handles();
-  harness_fail(h, "cannot stand", status);
+  if (status != BELAY_ECANCELED)
+    harness_ok(belay_election_data(e), status);
 }
 
 static void stand(harness_t *h) {
   state = STANDING;
   deposed = false;
-  int error = belay_election_campaign(election, on_campaign_over);
-  if (error == 0) {
+  if (harness_ok(h, belay_election_campaign(election, on_campaign_over)))
     waiting_begin(&waiting, h);
-    return;
-  }
-  close_handles();
-  harness_fail(h, "cannot stand", error);
 }
 
 /* ---- observing ----------------------------------------------------------------------------------------- */
 
-static bool write_leader(const belay_leader_t *leader) {
-  const char *name = leader->term != 0 ? out_shown(leader->value, leader->value_len) : NULL;
+static bool write_leader(const harness_t *h, const belay_leader_t *leader) {
+  char term[24];
+  (void)snprintf(term, sizeof term, "%" PRIu64, leader->term);
   out_begin();
-  out_string("name", hook.name);
-  if (leader->term != 0)
+  out_string("name", name_of(h));
+  if (leader->term != 0) {
     out_text("leader", leader->value, leader->value_len);
-  else
+    out_string("term", term);
+    out_say("%s leads, term %s", out_shown(leader->value, leader->value_len), term);
+  } else {
     out_null("leader");
-  (void)snprintf(term_text, sizeof term_text, "%" PRIu64, leader->term);
-  out_string("term", leader->term != 0 ? term_text : NULL);
-  if (name != NULL)
-    out_say("%s leads, term %s", name, term_text);
-  else
+    out_null("term");
     out_say("nobody leads");
+  }
   return out_end();
 }
 
 static void on_observe(belay_election_t *e, int status, const belay_leader_t *leader) {
   harness_t *h = belay_election_data(e);
   unknown = status;
-  if (status != 0 || harness_is_done(h))
-    return;
-  if (asked.on_change != NULL) {
-    hook_event_t event = {.term = leader->term, .ours = leader->ours == 1};
-    size_t len =
-        leader->value_len < sizeof event.leader ? leader->value_len : sizeof event.leader - 1;
-    if (leader->term != 0)
-      memcpy(event.leader, leader->value, len);
-    hook_tell(&hook, h, &event);
-  }
-  if (!asked.observe || write_leader(leader))
-    return;
-  close_handles();
-  harness_done(h, STATUS_TROUBLE);
+  if (status == 0 && !harness_is_done(h) && !write_leader(h, leader))
+    harness_done(h, STATUS_TROUBLE);
 }
 
 /* That no server answers is the only trouble of one who observes. */
@@ -222,6 +197,15 @@ static const char *not_known(const waiting_t *w) {
   (void)w;
   (void)snprintf(words, sizeof words, "%s: %s", harness_url(0), belay_strerror(unknown));
   return unknown != 0 ? words : NULL;
+}
+
+static void observe(harness_t *h) {
+  state = OBSERVING;
+  if (!harness_ok(h, belay_election_observe(election, 1)))
+    return;
+  waiting.trouble = not_known;
+  belay_election_ref(election);
+  waiting_begin(&waiting, h);
 }
 
 /* ---- the beginning ------------------------------------------------------------------------------------- */
@@ -262,26 +246,16 @@ static void begin(harness_t *h) {
     harness_refuse(h, wrong(h));
     return;
   }
-  int error = new_election(h);
-  if (error == 0 && (asked.observe || asked.on_change != NULL))
-    error = belay_election_observe(election, 1);
-  if (error != 0) {
-    harness_fail(h, asked.observe ? "cannot observe" : "cannot stand", error);
+  if (!harness_ok(h, new_election(h)))
     return;
-  }
   (void)uv_timer_init(&h->loop, &pause_timer);
   pause_timer.data = h;
-  hook = (hook_t){.command = asked.on_change, .name = name_of(h)};
   waiting = (waiting_t){.kind = BELAY_HELD_ELECTION,
-                        .name = asked.observe || asked.key != NULL ? NULL : hook.name};
-  if (!asked.observe) {
+                        .name = asked.observe || asked.key != NULL ? NULL : name_of(h)};
+  if (asked.observe)
+    observe(h);
+  else
     stand(h);
-    return;
-  }
-  state = OBSERVING;
-  waiting.trouble = not_known;
-  belay_election_ref(election);
-  waiting_begin(&waiting, h);
 }
 
 static const option_t options[] = {
@@ -300,10 +274,6 @@ static const option_t options[] = {
          "term stands in KEY::fence"),
     FLAG("observe", &asked.observe,
          "instead of running a command: write who leads, now and at each change"),
-    TEXT("on-change", "COMMAND", &asked.on_change,
-         "run COMMAND by sh -c when another leads, or nobody, and at the start: it finds "
-         "BELAY_NAME, BELAY_LEADER (empty: nobody), BELAY_TERM and BELAY_LEADING (1: this belay "
-         "leads)"),
     {0},
 };
 
@@ -324,15 +294,17 @@ const command_t leader_command = {
         "The command finds in its environment BELAY_NAME, and BELAY_FENCE, the number of the term: "
         "larger for each leader. For leadership that outlasts the loss of a server there is belay "
         "exec --redlock.\n\n"
-        "--observe and --on-change tell who leads a moment after the change, by what the server "
+        "--observe tells who leads a moment after the change, by what the server "
         "said: news, and no permission to act. Only the command itself runs under the lease.",
     .examples = EXAMPLES(
         {"One scheduler, wherever it is", "belay leader scheduler --restart 1s -- ./scheduler"},
         {"Who leads, from now on", "belay leader scheduler --observe"},
-        {"Point the proxy at each new leader",
-         "belay leader db --observe --on-change './repoint \"$BELAY_LEADER\"'"}),
+        {"Point the proxy at each new leader", "belay leader db --observe --json | while read -r "
+                                               "change; do ./repoint \"$change\"; done"}),
     .options = options,
     .runs = RUNS_MAYBE,
+    .what = "cannot stand",
     .begin = begin,
     .stop = stop,
+    .tidy = tidy,
 };
