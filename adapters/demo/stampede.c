@@ -231,7 +231,7 @@ static bool is_over(const stampede_t *stampede) {
   belay_cache_stats_t stats;
   belay_cache_stats(stampede->cache, &stats);
   bool stored = !stages[stampede->stage].by_hand || stampede->stored == STAMPEDE_EACH;
-  return stampede->served == STAMPEDE_EACH && stats.flights == 0 && stored;
+  return stampede->served == STAMPEDE_EACH && stats.loading == 0 && stored;
 }
 
 /* ---- from stage to stage ------------------------------------------------------------------------------- */

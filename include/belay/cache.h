@@ -370,7 +370,7 @@ typedef struct belay_cache_stats {
   uint64_t away;          /**< gets that could not ask the server when they began */
   uint64_t bytes_in;      /**< read from the server: of values, as they are kept there */
   uint64_t bytes_out;     /**< stored: the same */
-  size_t flights;         /**< now: keys that are being loaded or waited for */
+  size_t loading;         /**< now: keys that are being loaded or waited for */
   size_t local_entries;   /**< now: in the table of this process */
   size_t local_bytes;     /**< now: its size */
 } belay_cache_stats_t;

@@ -1,6 +1,5 @@
 /* belay_cache_t: its options, a new one, its end. */
-#include "cache/single_flight.h"
-#include "cache/times.h"
+#include "cache/loader.h"
 
 #define DAY_MS INT64_C(86400000)
 #define CALL_BYTES                                                                                 \
@@ -8,18 +7,17 @@
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
-/* The loads are children, and have closed by now. */
+/* Loads and pinned keys are children, and have closed by now. */
 static void on_close(belay__handle_t *handle) {
   belay_cache_t *cache = (belay_cache_t *)handle;
   belay__unlisten(&cache->ear);
-  belay__pins_free(cache);
   belay__task_stop(handle->client->belay, &cache->task);
 }
 
 static void on_deinit(belay__handle_t *handle) {
   belay_cache_t *cache = (belay_cache_t *)handle;
   belay__local_free(&cache->local);
-  belay__table_free(handle->client->belay, &cache->flights);
+  belay__table_free(handle->client->belay, &cache->loads);
   belay__table_free(handle->client->belay, &cache->pins);
 }
 
@@ -111,10 +109,9 @@ static int on_init(belay__handle_t *handle, void *options) {
   cache->options.name = NULL;
   cache->terms = (belay__fresh_terms_t){o->stale_ms, o->keep_ms, o->beta};
   cache->time.lane = BELAY__LANE_BULK;
-  belay__list_init(&cache->pinned);
   belay__list_init(&cache->ready);
   belay__list_init(&cache->together);
-  belay__task_init(&cache->task, belay__load_task);
+  belay__task_init(&cache->task, belay__loader_task);
   return belay__local_init(&cache->local, handle->client->belay, o->local_bytes);
 }
 
@@ -137,7 +134,7 @@ void belay_cache_stats(const belay_cache_t *cache, belay_cache_stats_t *out) {
   if (cache == NULL)
     return;
   *out = cache->stats;
-  out->flights = cache->flights.count;
+  out->loading = cache->loads.count;
   out->local_entries = cache->local.table.count;
   out->local_bytes = cache->local.bytes;
 }

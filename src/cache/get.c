@@ -1,32 +1,150 @@
-/* A get, and a peek. A get is a request:
+/* A get of one key, and a peek. A get is a request:
  *
- *   begun --in the table, fresh--> told
+ *   begun --the table has the key, fresh--> over
  *     |
- *     +--look--> (CALLING) --fresh, stale--> told, and perhaps loaded again in the background
- *                   |   |
- *                   |   +--neither--> waits in a flight --over, or its time is over--> told
- *                   |
- *                   +--it could not be asked--> what options.away says: told, or waits in a flight
+ *     +--lookup--> (CALLING) --served (item.h)--> over
+ *                      |
+ *                      +--the key waits--> PARKED --its load is over, its time is over--> over
  *
- * A key that is not short is its room. */
+ * It needs no memory of its own: the key lies in the values of the request, except for a long one. */
+#include "cache/get.h"
+
 #include <string.h>
 
-#include "cache/single_flight.h"
-#include "cache/times.h"
+#include "cache/join.h"
+#include "cache/waiters.h"
 
 #define SHORT_KEY ((size_t)64)
 
+/* ---- a key of a get ------------------------------------------------------------------------------------ */
+
+static void serve(belay__item_t *item, belay__served_t served) {
+  item->served = served;
+  if (served.record != NULL)
+    belay__record_hold(served.record);
+}
+
+bool belay__item_serve_local(belay_cache_t *cache, belay__item_t *item, const char *key,
+                             uint64_t now) {
+  belay__served_t served;
+  if (!belay__cache_serve_local(cache, key, item->key_len, now, &served))
+    return false;
+  serve(item, served);
+  belay__load_refresh_early(cache, key, item->key_len, served.record);
+  return true;
+}
+
+/* The waiter takes the place of the lookup. */
+static void begin_to_wait(belay__item_t *item, belay__item_end_fn end) {
+  item->waits = true;
+  item->waiter = (belay__load_waiter_t){.late = item->late, .end = end};
+  belay__list_init(&item->waiter.node);
+}
+
+/* After a lookup that found nothing fresh. */
+static void join(belay_cache_t *cache, belay__item_t *item, const char *key, belay__batch_t *batch,
+                 belay__item_end_fn end) {
+  belay__lookup_t lookup = item->lookup;
+  cache->stats.misses++;
+  begin_to_wait(item, end);
+  int error = belay__load_join(cache, key, item->key_len, &lookup, batch, &item->waiter);
+  belay__lookup_drop(cache, &lookup); /* what the load has not taken */
+  if (error != 0)
+    serve(item, belay__cache_refuse(error, 0));
+}
+
+/* After a lookup that the server did not answer. */
+static void join_away(belay_cache_t *cache, belay__item_t *item, const char *key, int status,
+                      belay__item_end_fn end) {
+  cache->stats.away++;
+  belay__served_t served = belay__cache_serve_away(cache, key, item->key_len, status);
+  belay__cache_count(cache, &served, true);
+  serve(item, served);
+  if (served.record != NULL || cache->options.away != BELAY_CACHE_AWAY_LOAD)
+    return;
+  uint64_t asked = item->lookup.asked;
+  belay__lookup_drop(cache, &item->lookup);
+  begin_to_wait(item, end);
+  int error = belay__load_join_away(cache, key, item->key_len, asked, &item->waiter);
+  if (error != 0 && error != BELAY_EBUSY)
+    serve(item, belay__cache_refuse(error, 0));
+}
+
+void belay__item_settle(belay_cache_t *cache, belay__item_t *item, const char *key, int status,
+                        belay__batch_t *batch, belay__item_end_fn end) {
+  belay__served_t served;
+  if (status != 0 && belay__cache_is_away(status))
+    join_away(cache, item, key, status, end);
+  else if (status != 0)
+    serve(item, belay__cache_refuse(status, 0));
+  else if (belay__load_spare(cache, key, item->key_len, &item->lookup, &served))
+    serve(item, served);
+  else
+    join(cache, item, key, batch, end);
+}
+
+void belay__item_end_wait(belay__pending_t *pending, belay__item_t *item,
+                          const belay__served_t *served) {
+  belay__cache_count(pending->context, served, false);
+  serve(item, *served);
+}
+
+/* The reference outlives the load. */
+void belay__item_end_late(belay__pending_t *pending, belay__item_t *item) {
+  belay__served_t served = belay__load_waiter_late(&item->waiter);
+  belay__item_end_wait(pending, item, &served);
+  belay__load_leave(&item->waiter);
+}
+
+void belay__item_cancel_wait(belay__item_t *item) {
+  if (item->waits)
+    belay__load_leave(&item->waiter);
+}
+
+void belay__item_drop(belay_t *belay, belay__item_t *item) {
+  belay__record_drop(belay, item->served.record);
+  if (!item->waits)
+    belay__record_drop(belay, item->lookup.record);
+}
+
+/* ---- the request --------------------------------------------------------------------------------------- */
+
+void belay__get_deadlines(const belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
+                          uint64_t *deadline) {
+  const belay_client_t *client = cache->handle.client;
+  const belay_request_t *request = belay__request_of(pending);
+  int64_t ms = request->timeout_ms;
+  if (ms == 0 || ms == BELAY_DEFAULT)
+    ms = cache->options.timeout_ms;
+  int64_t call_ms = cache->options.away == BELAY_CACHE_AWAY_LOAD ? (ms + 1) / 2 : ms;
+  if (call_ms > client->timeout_ms)
+    call_ms = client->timeout_ms;
+  *deadline = now + (uint64_t)ms * BELAY__MS;
+  pending->deadline = now + (uint64_t)call_ms * BELAY__MS;
+}
+
+int belay__get_park(belay__pending_t *pending, void (*on_late)(belay__timer_t *),
+                    uint64_t deadline) {
+  pending->timer.fire = on_late;
+  belay__timer_set(pending->client->belay, BELAY__RANK_OTHER, &pending->timer, deadline);
+  return BELAY__REQUEST_PARK;
+}
+
+void belay__get_unpark(belay__pending_t *pending) {
+  belay__timer_stop(pending->client->belay, BELAY__RANK_OTHER, &pending->timer);
+}
+
+void belay__get_end(belay__pending_t *pending, int status) {
+  belay__get_unpark(pending);
+  belay__request_end(pending, status);
+}
+
+/* ---- a get of one key ---------------------------------------------------------------------------------- */
+
 typedef struct get {
-  union {
-    belay__look_t look;
-    belay__waiter_t waiter; /* once it waits */
-  };
-  belay__served_t served; /* with a reference of its own */
+  belay__item_t item;
   uint64_t deadline;
-  uint16_t key_len;
-  uint8_t late;        /* belay_cache_late_t */
-  bool waits;          /* or has waited */
-  char key[SHORT_KEY]; /* or it is in the room */
+  char key[SHORT_KEY]; /* or the key is the room of the request */
 } get_t;
 
 _Static_assert(sizeof(get_t) <= BELAY__REQUEST_VALUES * sizeof(int64_t), "it has room");
@@ -37,215 +155,112 @@ static get_t *get_of(belay__pending_t *pending) {
 
 static const char *key_of(belay__pending_t *pending) {
   const get_t *get = get_of(pending);
-  return get->key_len <= SHORT_KEY ? get->key : pending->room;
+  return get->item.key_len <= SHORT_KEY ? get->key : pending->room;
 }
 
-static belay__pending_t *pending_of(belay__waiter_t *waiter) {
-  get_t *get = BELAY__CONTAINER(waiter, get_t, waiter);
-  return BELAY__CONTAINER((int64_t *)(void *)get, belay__pending_t, values);
+static void on_one_over(belay__load_waiter_t *waiter, const belay__served_t *served) {
+  get_t *get = BELAY__CONTAINER(BELAY__CONTAINER(waiter, belay__item_t, waiter), get_t, item);
+  belay__pending_t *pending = BELAY__CONTAINER((int64_t *)(void *)get, belay__pending_t, values);
+  belay__item_end_wait(pending, &get->item, served);
+  if (belay__timer_is_set(&pending->timer))
+    belay__get_end(pending, served->status);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+static void on_one_late(belay__timer_t *timer) {
+  belay__pending_t *pending = BELAY__CONTAINER(timer, belay__pending_t, timer);
+  belay__item_t *item = &get_of(pending)->item;
+  belay__item_end_late(pending, item);
+  belay__get_end(pending, item->served.status);
+}
 
-/* What it comes to; the record is borrowed. */
-static void serve(belay__pending_t *pending, belay__served_t served) {
+static int read_one(belay__pending_t *pending, const belay__call_t *call,
+                    const belay__reply_t *reply) {
+  return belay__lookup_step_read(pending->context, &get_of(pending)->item.lookup, pending, call,
+                                 reply);
+}
+
+static int settle_one(belay__pending_t *pending, int status) {
   get_t *get = get_of(pending);
-  get->served = served;
-  if (served.record != NULL)
-    belay__record_hold(served.record);
+  belay__item_settle(pending->context, &get->item, key_of(pending), status, NULL, on_one_over);
+  return belay__item_is_waiting(&get->item) ? belay__get_park(pending, on_one_late, get->deadline)
+                                            : get->item.served.status;
 }
 
-/* PARKED, and waits no more. */
-static void end(belay__pending_t *pending, belay__served_t served) {
-  belay__timer_stop(pending->client->belay, BELAY__RANK_OTHER, &pending->timer);
-  serve(pending, served);
-  belay__request_end(pending, served.status);
+static int after_one(belay__pending_t *pending) {
+  return settle_one(pending, 0);
 }
 
-static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void tell_one(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   belay_cache_t *cache = answer->context;
   belay_t *belay = answer->client->belay;
   get_t get;
   belay_cache_result_t result;
   memcpy(&get, answer->values, sizeof get);
-  if (get.served.status != answer->status) {
-    belay__record_drop(belay, get.served.record); /* canceled */
-    get.served = belay__cache_refuse(answer->status, get.served.load_error);
-  }
-  if (!get.waits)
-    belay__record_drop(belay, get.look.record);
-  belay__cache_result(cache, &get.served, belay__turn(belay), &result);
+  belay__served_t served = get.item.served;
+  if (served.status != answer->status) /* canceled */
+    served = belay__cache_refuse(answer->status, served.load_error);
+  belay__cache_result(cache, &served, belay__turn(belay), &result);
   ((belay_cache_cb)cb)(request, result.status, &result);
-  belay__record_drop(belay, get.served.record);
+  belay__item_drop(belay, &get.item);
 }
 
-static void left(belay__pending_t *pending, bool sent) {
+static void cancel_one(belay__pending_t *pending, bool sent) {
   (void)sent;
-  belay__timer_stop(pending->client->belay, BELAY__RANK_OTHER, &pending->timer);
-  if (get_of(pending)->waits)
-    belay__flight_leave(&get_of(pending)->waiter);
+  belay__get_unpark(pending);
+  belay__item_cancel_wait(&get_of(pending)->item);
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------- */
-
-static void on_over(belay__waiter_t *waiter, const belay__served_t *served) {
-  belay__pending_t *pending = pending_of(waiter);
-  belay_cache_t *cache = pending->context;
-  belay__cache_count(cache, served, false);
-  end(pending, *served);
-}
-
-static void on_late(belay__timer_t *timer) {
-  belay__pending_t *pending = BELAY__CONTAINER(timer, belay__pending_t, timer);
-  belay_cache_t *cache = pending->context;
-  belay__waiter_t *waiter = &get_of(pending)->waiter;
-  belay__served_t served = belay__waiter_late(waiter);
-  belay__cache_count(cache, &served, false);
-  if (served.record != NULL)
-    belay__record_hold(served.record); /* over the end of the flight */
-  belay__flight_leave(waiter);
-  end(pending, served);
-  belay__record_drop(pending->client->belay, served.record);
-}
-
-/* It becomes a waiter, and has no look any more. */
-static belay__waiter_t *begin_to_wait(belay__pending_t *pending) {
-  get_t *get = get_of(pending);
-  get->waits = true;
-  get->waiter = (belay__waiter_t){.late = get->late, .end = on_over};
-  belay__list_init(&get->waiter.node);
-  pending->timer.fire = on_late;
-  belay__timer_set(pending->client->belay, BELAY__RANK_OTHER, &pending->timer, get->deadline);
-  return &get->waiter;
-}
-
-/* It has joined a flight, and may be over already; or could not. */
-static int joined(belay__pending_t *pending, int error) {
-  if (error == 0)
-    return BELAY__REQUEST_PARK;
-  belay__timer_stop(pending->client->belay, BELAY__RANK_OTHER, &pending->timer);
-  return error;
-}
-
-static int join(belay__pending_t *pending) {
-  belay_cache_t *cache = pending->context;
-  belay__look_t look = get_of(pending)->look;
-  cache->stats.misses++;
-  belay__waiter_t *waiter = begin_to_wait(pending);
-  int error =
-      belay__flight_join(cache, key_of(pending), get_of(pending)->key_len, &look, NULL, waiter);
-  belay__look_drop(cache, &look); /* what the flight has not taken */
-  return joined(pending, error);
-}
-
-static int join_away(belay__pending_t *pending, int status) {
-  belay_cache_t *cache = pending->context;
-  uint64_t asked = get_of(pending)->look.asked;
-  belay__look_drop(cache, &get_of(pending)->look);
-  belay__waiter_t *waiter = begin_to_wait(pending);
-  int error =
-      belay__flight_join_away(cache, key_of(pending), get_of(pending)->key_len, asked, waiter);
-  return joined(pending, error == BELAY_EBUSY ? status : error);
-}
-
-/* ---- the look ------------------------------------------------------------------------------------------ */
-
-static int read_reply(belay__pending_t *pending, const belay__call_t *call,
-                      const belay__reply_t *reply) {
-  return belay__look_step_read(pending->context, &get_of(pending)->look, pending, call, reply);
-}
-
-static int after_look(belay__pending_t *pending) {
-  get_t *get = get_of(pending);
-  belay__served_t served;
-  if (!belay__flight_spare(pending->context, key_of(pending), get->key_len, &get->look, &served))
-    return join(pending);
-  serve(pending, served);
-  return served.status;
-}
-
-/* It could not be taken. */
-static int after_failure(belay__pending_t *pending, int status) {
-  belay_cache_t *cache = pending->context;
-  if (!belay__cache_is_away(status))
-    return status;
-  cache->stats.away++;
-  belay__served_t served =
-      belay__cache_serve_away(cache, key_of(pending), get_of(pending)->key_len, status);
-  belay__cache_count(cache, &served, true);
-  if (served.record != NULL) {
-    serve(pending, served);
-    return served.status;
-  }
-  if (cache->options.away != BELAY_CACHE_AWAY_LOAD)
-    return status;
-  return join_away(pending, status);
-}
-
-static const belay__request_ops_t get_ops = {.read = read_reply,
-                                             .next = after_look,
-                                             .recover = after_failure,
-                                             .tell = tell,
-                                             .left = left,
+static const belay__request_ops_t one_ops = {.read = read_one,
+                                             .next = after_one,
+                                             .recover = settle_one,
+                                             .tell = tell_one,
+                                             .left = cancel_one,
                                              .idempotent = true};
 
-/* ---- operations ---------------------------------------------------------------------------------------- */
-
-/* The table's; true: the request is over. */
-static bool serve_local(belay__pending_t *pending, uint64_t now) {
-  belay_cache_t *cache = pending->context;
-  belay__served_t served;
-  if (!belay__cache_serve_local(cache, key_of(pending), get_of(pending)->key_len, now, &served))
-    return false;
-  serve(pending, served);
-  belay__flight_refresh_early(cache, key_of(pending), get_of(pending)->key_len, served.record);
-  belay__request_end(pending, served.status);
-  return true;
-}
-
-static int begin(belay_cache_t *cache, belay_request_t *request, uint64_t now, const char *key,
-                 size_t key_len, belay_cache_late_t late, belay_cache_cb cb,
-                 belay__pending_t **out) {
-  belay__handle_t *handle = &cache->handle;
-  int error = belay__handle_begin(handle, request, &get_ops, (void (*)(void))cb, out);
+static int begin(belay_cache_t *cache, belay_request_t *request, const char *key, size_t key_len,
+                 belay_cache_late_t late, belay_cache_cb cb, belay__pending_t **out) {
+  int error = belay__handle_begin(&cache->handle, request, &one_ops, (void (*)(void))cb, out);
   if (error != 0)
     return error;
-  belay__pending_t *pending = *out;
-  get_t *get = get_of(pending);
-  char *room = key_len <= SHORT_KEY ? get->key : belay__request_room(pending, key_len);
+  get_t *get = get_of(*out);
+  char *room = key_len <= SHORT_KEY ? get->key : belay__request_room(*out, key_len);
   if (room == NULL) {
-    belay__request_forget(pending);
+    belay__request_forget(*out);
     return BELAY_ENOMEM;
   }
   memcpy(room, key, key_len);
-  get->key_len = (uint16_t)key_len;
-  get->late = (uint8_t)late;
-  belay__cache_deadlines(cache, pending, now, &get->deadline);
+  get->item.key_len = (uint16_t)key_len;
+  get->item.late = (uint8_t)late;
   return 0;
 }
 
 int belay_cache_get_late(belay_cache_t *cache, belay_request_t *request, const char *key,
                          size_t key_len, belay_cache_late_t late, belay_cache_cb cb) {
-  key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
   if (cache == NULL)
     return BELAY_EINVAL;
+  belay_t *belay = cache->handle.client->belay;
   int error = belay__handle_check_key(&cache->handle, request, key, &key_len, cb != NULL);
   if (error == 0)
-    error = belay__check_range(cache->handle.client->belay, "late", (int64_t)late,
-                               BELAY_CACHE_LATE_STALE, BELAY_CACHE_LATE_LOAD);
+    error = belay__check_range(belay, "late", (int64_t)late, BELAY_CACHE_LATE_STALE,
+                               BELAY_CACHE_LATE_LOAD);
+  if (error == 0)
+    error = begin(cache, request, key, key_len, late, cb, &pending);
   if (error != 0)
     return error;
-  uint64_t now = belay__now(cache->handle.client->belay);
-  error = begin(cache, request, now, key, key_len, late, cb, &pending);
-  if (error != 0)
-    return error;
+  get_t *get = get_of(pending);
+  uint64_t now = belay__now(belay);
+  belay__get_deadlines(cache, pending, now, &get->deadline);
   cache->stats.gets++;
   belay__cache_listen(cache);
-  if (serve_local(pending, now))
+  if (belay__item_serve_local(cache, &get->item, key_of(pending), now)) {
+    belay__request_end(pending, get->item.served.status);
     return 0;
-  error = belay__look_send(cache, pending, &get_of(pending)->look, BELAY__LOOK_AT_ANY, now, key,
-                           key_len);
+  }
+  belay__call_t *calls[BELAY__LOOKUP_CALLS_MAX + 1];
+  size_t n =
+      belay__lookup_calls(cache, &get->item.lookup, BELAY__LOOKUP_AT_ANY, now, key, key_len, calls);
+  error = belay__lookup_send(cache, pending, now, calls, n);
   if (error != 0)
     belay__request_forget(pending);
   return error;

@@ -1,22 +1,22 @@
 /* Pinned keys: a timer for each.
  *
- *   pinned --at once--> a flight that looks, and loads what has little left --over--> the timer, by what is left --+
- *                        ^                                                                                         |
- *                        +-----------------------------------------------------------------------------------------+
+ *   pinned --at once--> a load that looks the key up, and loads it if little time is left --over--> timer --+
+ *                        ^                                                                                  |
+ *                        +----------------------------------------------------------------------------------+
  *
- * Whoever loads the key meanwhile sets the timer too. Of many processes that have pinned it, one loads: each looks at a
- * random moment, and who comes later finds it fresh. */
+ * Every other load of the key sets the timer, too. Of many processes that pin a key one loads it: each looks the key up at
+ * a random time, and later ones find it fresh. */
 #include <string.h>
 
-#include "cache/single_flight.h"
+#include "cache/join.h"
+#include "cache/serve.h"
 #include "core/loop/backoff.h"
 
-#define AGAIN_MS                                                                                   \
-  1000 /* where it is not known what is left, or little is: after so long, or refresh_ms */
+#define AGAIN_MS 1000 /* delay while the time left is not known, or short; at most refresh_ms */
 
 typedef struct pin {
   belay__entry_t entry; /* in cache->pins */
-  belay__list_t node;   /* in cache->pinned */
+  belay__child_t child;
   belay__timer_t timer;
   belay_cache_t *cache;
   size_t key_len;
@@ -42,14 +42,14 @@ static void set(pin_t *pin, int64_t from_ms, int64_t to_ms) {
                    belay__now(belay) + belay__delay_draw(belay, delay));
 }
 
-/* In the first half of what is the lead by then, so that a load has time. */
-void belay__pin_over(belay_cache_t *cache, const char *key, size_t key_len, int64_t left_ms) {
+/* The timer is set to the first half of the lead, so that a load has time. */
+static void on_load_over(belay_cache_t *cache, const char *key, size_t key_len, int64_t left_ms) {
   uint64_t hash;
-  if (cache->pins.count == 0)
-    return;
-  pin_t *pin = find(cache, key, key_len, &hash);
+  pin_t *pin = cache->pins.count == 0 ? NULL : find(cache, key, key_len, &hash);
   if (pin == NULL)
     return;
+  if (left_ms > BELAY__CACHE_LIFE_MAX_MS)
+    left_ms = BELAY__CACHE_LIFE_MAX_MS; /* a record may have any time in it */
   int64_t lead_ms = cache->options.refresh_ms, again_ms = lead_ms < AGAIN_MS ? lead_ms : AGAIN_MS;
   if (left_ms > lead_ms)
     set(pin, left_ms - lead_ms, left_ms - lead_ms / 2);
@@ -61,8 +61,8 @@ static void on_timer(belay__timer_t *timer) {
   pin_t *pin = BELAY__CONTAINER(timer, pin_t, timer);
   belay_cache_t *cache = pin->cache;
   int64_t lead_ms = cache->options.refresh_ms;
-  set(pin, lead_ms, lead_ms + AGAIN_MS); /* if the flight does not come so far */
-  (void)belay__flight_check(cache, pin->key, pin->key_len, lead_ms);
+  set(pin, lead_ms, lead_ms + AGAIN_MS); /* if the load does not begin */
+  (void)belay__load_check(cache, pin->key, pin->key_len, lead_ms);
 }
 
 static void unpin(pin_t *pin) {
@@ -70,13 +70,12 @@ static void unpin(pin_t *pin) {
   belay_t *belay = cache->handle.client->belay;
   belay__timer_stop(belay, BELAY__RANK_OTHER, &pin->timer);
   belay__table_remove(&cache->pins, &pin->entry);
-  belay__list_remove(&pin->node);
+  belay__handle_detach(&cache->handle, &pin->child);
   belay__free(belay, pin, sizeof *pin + pin->key_len);
 }
 
-void belay__pins_free(belay_cache_t *cache) {
-  while (!belay__list_empty(&cache->pinned))
-    unpin(BELAY__CONTAINER(cache->pinned.next, pin_t, node));
+static void on_close(belay__child_t *child) {
+  unpin(BELAY__CONTAINER(child, pin_t, child));
 }
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
@@ -104,13 +103,15 @@ int belay_cache_pin(belay_cache_t *cache, const char *key, size_t key_len) {
   pin_t *pin = belay__alloc(belay, sizeof *pin + key_len);
   if (pin == NULL)
     return BELAY_ENOMEM;
-  *pin = (pin_t){.cache = cache, .timer.fire = on_timer, .key_len = key_len};
+  *pin =
+      (pin_t){.cache = cache, .child.close = on_close, .timer.fire = on_timer, .key_len = key_len};
   memcpy(pin->key, key, key_len);
   if (belay__table_add(belay, &cache->pins, &pin->entry, hash) != 0) {
     belay__free(belay, pin, sizeof *pin + key_len);
     return BELAY_ENOMEM;
   }
-  belay__list_push(&cache->pinned, &pin->node);
+  belay__handle_attach(&cache->handle, &pin->child);
+  cache->on_load_over = on_load_over;
   belay__cache_listen(cache);
   belay__timer_set(belay, BELAY__RANK_OTHER, &pin->timer, belay__now(belay));
   return 0;

@@ -83,6 +83,16 @@ belay__call_t *belay__cache_capture(const belay_cache_t *cache, const belay_byte
   return call;
 }
 
+int belay__cache_read_tag(const belay__call_t *call, const belay__reply_t *reply,
+                          unsigned char out[BELAY__RECORD_ID]) {
+  if (reply->type != BELAY__REPLY_STRING)
+    return BELAY_EPROTO;
+  if (reply->len != BELAY__RECORD_ID)
+    return belay__handle_mismatch(call, "it holds no generation of a tag");
+  memcpy(out, reply->str, BELAY__RECORD_ID);
+  return 0;
+}
+
 /* ---- generations --------------------------------------------------------------------------------------- */
 
 int belay__cache_generation(const belay_cache_t *cache, unsigned char out[BELAY__RECORD_ID]) {
@@ -92,4 +102,60 @@ int belay__cache_generation(const belay_cache_t *cache, unsigned char out[BELAY_
 
 int64_t belay__cache_generation_ms(const belay_cache_t *cache) {
   return cache->options.load_timeout_ms + GENERATION_SLACK_MS;
+}
+
+belay__call_t *belay__cache_begin(const belay_cache_t *cache, const char *key, size_t key_len,
+                                  const void *seen, size_t seen_len,
+                                  unsigned char generation[BELAY__RECORD_ID]) {
+  if (belay__cache_generation(cache, generation) != 0)
+    return NULL;
+  belay__call_t *call = belay__cache_script(cache, &belay__script_cache_begin, key, key_len, 3);
+  if (call == NULL)
+    return NULL;
+  belay__call_arg(call, seen, seen_len);
+  belay__call_arg(call, (const char *)generation, BELAY__RECORD_ID);
+  belay__call_arg_int(call, belay__cache_generation_ms(cache));
+  return call;
+}
+
+/* ---- records ------------------------------------------------------------------------------------------- */
+
+int64_t belay__cache_date(belay_cache_t *cache, belay__record_t *record, int64_t ttl_ms) {
+  const belay_cache_options_t *o = &cache->options;
+  belay_t *belay = cache->handle.client->belay;
+  int64_t keep = 0;
+  switch ((belay__record_kind_t)record->kind) {
+  case BELAY__RECORD_VALUE:
+    ttl_ms = ttl_ms == BELAY_DEFAULT ? o->ttl_ms : ttl_ms;
+    keep = o->keep_ms;
+    break;
+  case BELAY__RECORD_ABSENT:
+    ttl_ms = o->absent_ms;
+    break;
+  case BELAY__RECORD_ERROR:
+    ttl_ms = o->error_ms;
+    break;
+  }
+  int64_t off = ttl_ms / 100 * o->jitter_percent + ttl_ms % 100 * o->jitter_percent / 100;
+  ttl_ms -= (int64_t)belay__random_below(belay, (uint64_t)off + 1);
+  record->created_ms = belay__cache_now_ms(cache);
+  record->fresh_ms = record->created_ms + ttl_ms;
+  return ttl_ms + keep;
+}
+
+int belay__cache_record_args(const belay_cache_t *cache, belay__call_t *call,
+                             const unsigned char generation[BELAY__RECORD_ID],
+                             const belay__record_t *record, int64_t ttl_ms, size_t *written) {
+  belay_t *belay = cache->handle.client->belay;
+  char *bytes = NULL;
+  size_t size = 0;
+  *written = 0;
+  if (ttl_ms > 0 && belay__record_write(belay, record, cache->options.compress_bytes, &bytes,
+                                        written, &size) != 0)
+    return BELAY_ENOMEM;
+  belay__call_arg(call, (const char *)generation, BELAY__RECORD_ID);
+  belay__call_arg(call, bytes != NULL ? bytes : "", *written);
+  belay__call_arg_int(call, ttl_ms > 0 ? ttl_ms : 1);
+  belay__free(belay, bytes, size);
+  return 0;
 }

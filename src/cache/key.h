@@ -28,6 +28,26 @@ size_t belay__cache_tags(const belay_cache_t *cache, const char *key, size_t key
 belay__call_t *belay__cache_capture(const belay_cache_t *cache, const belay_bytes_t *tag,
                                     int64_t ttl_ms);
 
+/* Reads the reply to that call. Returns 0, BELAY_EPROTO or BELAY_EMISMATCH (with a detail). */
+int belay__cache_read_tag(const belay__call_t *call, const belay__reply_t *reply,
+                          unsigned char out[BELAY__RECORD_ID]);
+
+/* The call that begins a load or a put, if the record is the one that was seen; draws its generation. NULL: memory is out, or
+ * there are no random bytes. It is not sent twice. */
+belay__call_t *belay__cache_begin(const belay_cache_t *cache, const char *key, size_t key_len,
+                                  const void *seen, size_t seen_len,
+                                  unsigned char generation[BELAY__RECORD_ID]);
+
+/* Sets when the record is stored and until when it is fresh: ttl_ms (BELAY_DEFAULT: of the options, by its kind) less the
+ * jitter from now. Returns the ttl on the server in ms. */
+int64_t belay__cache_date(belay_cache_t *cache, belay__record_t *record, int64_t ttl_ms);
+
+/* Adds a generation, the record ('' if ttl_ms is 0: it is not kept) and its ttl to a call. *written: bytes of the record.
+ * Returns 0 or BELAY_ENOMEM. */
+int belay__cache_record_args(const belay_cache_t *cache, belay__call_t *call,
+                             const unsigned char generation[BELAY__RECORD_ID],
+                             const belay__record_t *record, int64_t ttl_ms, size_t *written);
+
 /* A fresh generation; or 0s of what is nowhere: 0 or BELAY_ESYSTEM. */
 int belay__cache_generation(const belay_cache_t *cache, unsigned char out[BELAY__RECORD_ID]);
 

@@ -96,12 +96,6 @@ int belay__local_init(belay__local_t *local, belay_t *belay, size_t max_bytes) {
   return 0;
 }
 
-void belay__local_move(belay__local_t *to, const belay__local_t *from) {
-  assert(from->table.count == 0);
-  *to = *from;
-  belay__list_init(&to->recent);
-}
-
 static void drop(belay__local_t *local, kept_t *kept) {
   size_t size = size_of(kept->record, kept->key_len);
   belay__table_remove(&local->table, &kept->entry);

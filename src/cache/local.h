@@ -16,7 +16,7 @@
 
 #define BELAY__LOCAL_COUNTERS 4096 /* a power of two */
 
-/* Where to look, and what was seen there. */
+/* Where to lookup, and what was seen there. */
 typedef struct belay__stamp {
   uint64_t sum;   /* of the counters */
   uint64_t doubt; /* gaps until then */
@@ -44,8 +44,6 @@ typedef struct belay__local_hit {
 /* Returns 0 or BELAY_ENOMEM. */
 int belay__local_init(belay__local_t *local, belay_t *belay, size_t max_bytes);
 void belay__local_free(belay__local_t *local);
-/* Moves one that was just initialized. */
-void belay__local_move(belay__local_t *to, const belay__local_t *from);
 
 /* The hash by which the counter of a key, or of a tag, is known in all processes: it is what an invalidation publishes.
  * XXH3 of the bytes, with seed 0 for a key, and 1 for a tag. */

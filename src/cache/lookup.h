@@ -13,7 +13,7 @@ typedef struct belay__seen {
 
 void belay__seen_set(belay__seen_t *seen, const char *bytes, size_t len);
 
-typedef struct belay__look {
+typedef struct belay__lookup {
   belay__record_t *record; /* a reference; NULL: nothing that is good */
   uint64_t asked;          /* when; by the host */
   uint64_t tags;           /* the generations that the tags have now, folded */
@@ -23,42 +23,44 @@ typedef struct belay__look {
   bool untagged;                /* one of them has none */
   bool behind;                  /* a replica may have answered */
   belay__freshness_t freshness; /* once it is over; GONE without a record */
-} belay__look_t;
+} belay__lookup_t;
 
-#define BELAY__LOOK_CALLS_MAX (1 + BELAY_CACHE_TAGS_MAX)
+#define BELAY__LOOKUP_CALLS_MAX (1 + BELAY_CACHE_TAGS_MAX)
 
 /* Who may answer. */
-typedef enum belay__look_at { BELAY__LOOK_AT_PRIMARY, BELAY__LOOK_AT_ANY } belay__look_at_t;
+typedef enum belay__lookup_at { BELAY__LOOKUP_AT_PRIMARY, BELAY__LOOKUP_AT_ANY } belay__lookup_at_t;
 
-/* Builds the calls of a look, which begins now: at most BELAY__LOOK_CALLS_MAX; returns how many, or 0 if memory is out. */
-size_t belay__look_calls(belay_cache_t *cache, belay__look_t *look, belay__look_at_t at,
-                         uint64_t now, const char *key, size_t key_len, belay__call_t **calls);
+/* Builds the calls of a lookup, which begins now: at most BELAY__LOOKUP_CALLS_MAX; returns how many, or 0 if memory is out. */
+size_t belay__lookup_calls(belay_cache_t *cache, belay__lookup_t *lookup, belay__lookup_at_t at,
+                           uint64_t now, const char *key, size_t key_len, belay__call_t **calls);
 
 /* Reads the reply to the call number i of them. Returns 0, BELAY_ENOMEM or BELAY_EPROTO. */
-int belay__look_read(belay_cache_t *cache, belay__look_t *look, size_t i,
-                     const belay__reply_t *reply);
+int belay__lookup_read(belay_cache_t *cache, belay__lookup_t *lookup, size_t i,
+                       const belay__reply_t *reply);
 
-/* The generation of the tag number i, as a part of look->tags, which is the exclusive or of them all. */
-uint64_t belay__look_fold(size_t i, const void *generation);
+/* The generation of the tag number i, as a part of lookup->tags, which is the exclusive or of them all. */
+uint64_t belay__lookup_fold(size_t i, const void *generation);
 
 /* All are answered: what it comes to. */
-void belay__look_over(belay_cache_t *cache, belay__look_t *look);
+void belay__lookup_over(belay_cache_t *cache, belay__lookup_t *lookup);
 
 /* The same for a record that came from elsewhere, on the server since the look: replaces what was found. */
-int belay__look_again(belay_cache_t *cache, belay__look_t *look, const char *bytes, size_t len);
+int belay__lookup_again(belay_cache_t *cache, belay__lookup_t *lookup, const char *bytes,
+                        size_t len);
 
 /* What is served of one that found something; it keeps the reference. */
-belay__served_t belay__look_serve(const belay__look_t *look);
+belay__served_t belay__lookup_serve(const belay__lookup_t *lookup);
 
 /* Gives its record back. */
-void belay__look_drop(belay_cache_t *cache, belay__look_t *look);
+void belay__lookup_drop(belay_cache_t *cache, belay__lookup_t *lookup);
 
-/* Sends the calls of a single look, and TIME if it is due: a step of a request that is PARKED. Returns 0, BELAY_ENOMEM or
- * BELAY_EBUSY. Its reply is read by belay__look_step_read(). */
-int belay__look_send(belay_cache_t *cache, belay__pending_t *pending, belay__look_t *look,
-                     belay__look_at_t at, uint64_t now, const char *key, size_t key_len);
-int belay__look_step_read(belay_cache_t *cache, belay__look_t *look,
-                          const belay__pending_t *pending, const belay__call_t *call,
-                          const belay__reply_t *reply);
+/* Sends the n calls of lookups (0: memory was out), and TIME if it is due; calls has room for one more. A step of a
+ * request that is PARKED. Returns 0, BELAY_ENOMEM or BELAY_EBUSY. Takes the calls in any case. */
+int belay__lookup_send(belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
+                       belay__call_t **calls, size_t n);
+/* Reads a reply to the step of one lookup. */
+int belay__lookup_step_read(belay_cache_t *cache, belay__lookup_t *lookup,
+                            const belay__pending_t *pending, const belay__call_t *call,
+                            const belay__reply_t *reply);
 
 #endif /* BELAY_CACHE_LOOKUP_H */

@@ -1,7 +1,6 @@
 #include "cache/serve.h"
 
 #include "cache/key.h"
-#include "cache/times.h"
 
 /* ---- the table of this process -------------------------------------------------------------------------- */
 

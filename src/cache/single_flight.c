@@ -1,271 +1,269 @@
-/* The flight machine:
+/* The machine of a single-flight load:
  *
- *   a get found nothing good; a refresh          a pin's look
+ *   a get found nothing good; a refresh          a pinned key
  *        |                                          |
  *        v                                          v
- *     ASKING --it may exist, or not known-->+    LOOKING <--wake-up, poll-- WAITING <--------+
- *        |  (the filter, if there is one)   |       |  |                                     |
- *        | it does not exist                |       |  +--good--> OVER                       |
+ *    FILTERING --may exist, not known------>+   LOOKING_UP <--wake-up, poll-- WAITING <------+
+ *        |  (with a filter only)            |       |  |                                     |
+ *        | does not exist                   |       |  +--good--> OVER                       |
  *        v                                  v       v not good, or to be loaded again        |
  *      OVER                              LOCKING <--+                                        |
  *                                           |   |                                            |
  *                                   granted |   +--held elsewhere, or not known------------->+
  *                                           v                                                |
- *            OVER <--it is good by now-- BEGINNING --not known-------------------------------+
+ *            OVER <--good by now-------- BEGINNING --not known-------------------------------+
  *                                           |   (generation, tags)
  *                                     begun |
  *                                           v
  *                 OVER <--denied-------- LIMITING --allowed--> READY --> LOADING
  *                                                                           |
  *        OVER <--stored, or refused-- FILLING <--loaded (a loser: OVER)-----+
- *        OVER <--noted--------------- FAILING <--failed, or its time is over+  (a loser: OVER)
+ *        OVER <--noted--------------- FAILING <--failed, timed out----------+  (a loser: OVER)
  *
- * What is not drawn:
- *   - A pin's look asks the filter too, and then looks.
- *   - LOCKING is passed by with the lease in hand, or without a lock; LIMITING without a limiter.
- *   - In place of LOCKING and WAITING it is OVER if nobody waits; but what is a refresh is locked, begun and loaded all
- *     the same.
- *   - Whoever comes while something is asked that cannot answer him waits for another look: in place of OVER it is LOOKING
- *     if somebody still waits; after the filter it is ASKING.
- *   - BEGINNING finds that something else is there than was seen: that is taken as a look.
- *   - In WAITING somebody has waited for long enough, and is to load it himself: LIMITING, as a loser, who stores nothing.
- *     Denied to a loser: WAITING for those who still have time.
- *   - LOCKING, LOOKING, BEGINNING or READY cannot ask the server: OVER; or, where the caller says so, READY as a loser,
- *     and from LOADING again for those who could not ask meanwhile.
- *   - In any state: --the cache closes--> OVER.
+ * Not drawn:
+ *   - A pinned key also asks the filter before its lookup.
+ *   - A load that holds the lease, or a cache without a lock, skips LOCKING; a cache without a limiter skips LIMITING.
+ *   - Without waiters LOCKING and WAITING are OVER. A refresh is locked, begun and loaded without waiters, too.
+ *   - A waiter that joins during a question cannot use its answer. If such waiters are left, OVER becomes LOOKING_UP, and
+ *     after the filter FILTERING.
+ *   - BEGINNING finds another record than the lookup did: the load takes it as the result of a lookup.
+ *   - In WAITING the time of a waiter with BELAY_CACHE_LATE_LOAD ends: LIMITING, as a loser, which stores nothing. If the
+ *     limiter denies that, the waiters that have time left stay in WAITING.
+ *   - LOCKING, LOOKING_UP, BEGINNING or READY cannot ask the server: OVER; with BELAY_CACHE_AWAY_LOAD READY, as a loser,
+ *     and again from LOADING for waiters that could not ask meanwhile.
+ *   - The cache closes: OVER, from any state.
  *
- * OVER it is not found any more, and is gone when what it has asked has come back and its lease is given up. */
-#include "cache/single_flight.h"
+ * A load that is OVER is in no table. It is freed when its request has ended and its lease is released. */
+#include "cache/load_state.h"
 
 #include <string.h>
 
-#include "cache/times.h"
+#include "cache/load_steps.h"
+#include "cache/loader.h"
+#include "cache/waiters.h"
 #include "core/loop/backoff.h"
 
 #define TRIES_MAX 16 /* to begin, when others were faster each time */
 
 typedef enum state {
-  ASKING,    /* new */
-  LOCKING,   /* it must be loaded, and another process may be loading it */
-  WAITING,   /* another one is */
-  LOOKING,   /* what it has stored; or new */
-  BEGINNING, /* nobody else loads */
-  LIMITING,  /* begun */
-  READY,     /* nothing stands in the way of the load; the task begins it */
-  LOADING,   /* it is the loader's */
-  FILLING,   /* loaded, and being stored */
-  FAILING,   /* not loaded, which is noted */
+  FILTERING,  /* does the key exist? */
+  LOCKING,    /* tries the lease */
+  WAITING,    /* another process has the lease */
+  LOOKING_UP, /* reads the record from the server */
+  BEGINNING,  /* registers its generation */
+  LIMITING,   /* asks the limiter */
+  READY,      /* queued for the loader */
+  LOADING,    /* the loader runs */
+  FILLING,    /* stores the value */
+  FAILING,    /* stores the failure */
   OVER
 } state_t;
 
-static belay_t *belay_of(const belay__flight_t *flight) {
-  return flight->cache->handle.client->belay;
+static belay_t *belay_of(const belay__load_t *load) {
+  return load->cache->handle.client->belay;
 }
 
-static bool is_waited_for(const belay__flight_t *flight) {
-  return belay__flight_first(flight) != NULL;
+static bool is_waited_for(const belay__load_t *load) {
+  return belay__load_first(load) != NULL;
 }
 
 /* ---- transitions --------------------------------------------------------------------------------------- */
 
 /* Some were served. */
-static state_t go_on(belay__flight_t *flight) {
-  flight->tries = 0;
-  return is_waited_for(flight) ? LOOKING : OVER;
+static state_t go_on(belay__load_t *load) {
+  load->tries = 0;
+  return is_waited_for(load) ? LOOKING_UP : OVER;
 }
 
 /* When the first of those who wait has waited for long enough. */
-static uint64_t late_at(const belay__flight_t *flight) {
-  return belay__flight_first(flight)->since + (uint64_t)flight->cache->options.wait_ms * BELAY__MS;
+static uint64_t late_at(const belay__load_t *load) {
+  return belay__load_first(load)->since + (uint64_t)load->cache->options.wait_ms * BELAY__MS;
 }
 
-static state_t limit_or_load(const belay__flight_t *flight) {
-  return flight->cache->options.limiter != NULL ? LIMITING : READY;
+static state_t limit_or_load(const belay__load_t *load) {
+  return load->cache->options.limiter != NULL ? LIMITING : READY;
 }
 
-/* Who has waited for long enough is told so. But who is then to load it himself: that is true; or, where that is not allowed,
- * he is told that. */
-static bool end_late(belay__flight_t *flight, bool allowed) {
-  uint64_t now = belay__now(belay_of(flight));
-  while (is_waited_for(flight) && late_at(flight) <= now) {
-    belay__waiter_t *waiter = belay__flight_first(flight);
+/* Ends the waiters whose time is over. true: one of them is to load the value itself, and that is allowed. */
+static bool end_late(belay__load_t *load, bool allowed) {
+  uint64_t now = belay__now(belay_of(load));
+  while (is_waited_for(load) && late_at(load) <= now) {
+    belay__load_waiter_t *waiter = belay__load_first(load);
     bool loads = waiter->late == BELAY_CACHE_LATE_LOAD;
     if (loads && allowed)
       return true;
-    belay__waiter_end(waiter, loads ? belay__waiter_fallback(waiter, BELAY_ELIMITED, 0)
-                                    : belay__waiter_late(waiter));
+    belay__load_waiter_end(waiter, loads ? belay__load_waiter_fallback(waiter, BELAY_ELIMITED, 0)
+                                         : belay__load_waiter_late(waiter));
   }
   return false;
 }
 
 /* Another process loads it. */
-static state_t wait_for_others(belay__flight_t *flight) {
-  if (end_late(flight, true)) {
-    flight->loser = true;
-    return limit_or_load(flight);
+static state_t wait_for_others(belay__load_t *load) {
+  if (end_late(load, true)) {
+    load->loser = true;
+    return limit_or_load(load);
   }
-  return is_waited_for(flight) ? WAITING : OVER;
+  return is_waited_for(load) ? WAITING : OVER;
 }
 
-/* The limiter does not allow it. Of late ones, who still has time goes on waiting. */
-static state_t denied(belay__flight_t *flight) {
-  flight->cache->stats.limited++;
-  if (flight->loser)
-    (void)end_late(flight, false);
+/* The limiter denies the load. A loser's waiters that have time left go on waiting. */
+static state_t denied(belay__load_t *load) {
+  load->cache->stats.limited++;
+  if (load->loser)
+    (void)end_late(load, false);
   else
-    belay__flight_fall_back(flight, UINT64_MAX, BELAY_ELIMITED, 0);
-  return is_waited_for(flight) ? WAITING : OVER;
+    belay__load_fall_back(load, UINT64_MAX, BELAY_ELIMITED, 0);
+  return is_waited_for(load) ? WAITING : OVER;
 }
 
-static state_t look_or(state_t state) {
-  return state == WAITING ? LOOKING : state;
+static state_t lookup_or(state_t state) {
+  return state == WAITING ? LOOKING_UP : state;
 }
 
 /* It is loaded all the same; false: too many are. */
-static bool be_away_load(belay__flight_t *flight) {
-  belay_cache_t *cache = flight->cache;
-  if (!flight->away && cache->away_loads >= cache->options.max_away_loads)
+static bool be_away_load(belay__load_t *load) {
+  belay_cache_t *cache = load->cache;
+  if (!load->away && cache->away_loads >= cache->options.max_away_loads)
     return false;
-  cache->away_loads += !flight->away;
-  flight->away = flight->loser = true;
-  flight->reached = false;
+  cache->away_loads += !load->away;
+  load->away = load->loser = true;
+  load->reached = false;
   return true;
 }
 
 /* The server is there again. */
-static void be_back(belay__flight_t *flight) {
-  flight->cache->away_loads -= flight->away;
-  flight->away = false;
+static void be_back(belay__load_t *load) {
+  load->cache->away_loads -= load->away;
+  load->away = false;
 }
 
 /* The server cannot be asked, or will not do it. */
-static state_t be_away(belay__flight_t *flight, int status) {
-  belay_cache_t *cache = flight->cache;
+static state_t be_away(belay__load_t *load, int status) {
+  belay_cache_t *cache = load->cache;
   const belay_cache_options_t *o = &cache->options;
   if (!belay__cache_is_away(status) || o->away == BELAY_CACHE_AWAY_FAIL) {
-    belay__flight_serve(flight, UINT64_MAX, belay__cache_refuse(status, 0));
+    belay__load_serve(load, UINT64_MAX, belay__cache_refuse(status, 0));
     return OVER;
   }
-  belay__served_t served = belay__cache_serve_away(cache, flight->key, flight->key_len, status);
+  belay__served_t served = belay__cache_serve_away(cache, load->key, load->key_len, status);
   if (served.record != NULL)
-    belay__flight_serve(flight, UINT64_MAX, served);
-  if (o->away == BELAY_CACHE_AWAY_LOAD && flight->kept == NULL && is_waited_for(flight) &&
-      be_away_load(flight))
+    belay__load_serve(load, UINT64_MAX, served);
+  if (o->away == BELAY_CACHE_AWAY_LOAD && load->kept == NULL && is_waited_for(load) &&
+      be_away_load(load))
     return READY;
-  belay__flight_fall_back(flight, UINT64_MAX, status, 0);
+  belay__load_fall_back(load, UINT64_MAX, status, 0);
   return OVER;
 }
 
-/* The lease, or the generation, is not to be had now; the next look tells why. */
-static state_t try_again(belay__flight_t *flight, int status) {
+/* There is no lease, or no generation, now; the next lookup finds out why. */
+static state_t try_again(belay__load_t *load, int status) {
   if (status != BELAY_EUNKNOWN && status != BELAY_EEXPIRED)
-    return be_away(flight, status);
-  return wait_for_others(flight);
+    return be_away(load, status);
+  return wait_for_others(load);
 }
 
-static state_t load_it(belay__flight_t *flight) {
-  flight->loser = false;
-  if (!is_waited_for(flight) && !flight->refresh)
+static state_t load_it(belay__load_t *load) {
+  load->loser = false;
+  if (!is_waited_for(load) && !load->refresh)
     return OVER;
-  return flight->held || !flight->cache->options.lock ? BEGINNING : LOCKING;
+  return load->held || !load->cache->options.lock ? BEGINNING : LOCKING;
 }
 
-/* For how long it need not be loaded again, but for the lead: what is no value is not loaded ahead of time. */
-static int64_t left_of(const belay__flight_t *flight, const belay__record_t *record) {
-  int64_t left = record->fresh_ms - belay__cache_now_ms(flight->cache);
-  int64_t lead = record->kind == BELAY__RECORD_VALUE ? 0 : flight->cache->options.refresh_ms;
+/* Time until the key is to be loaded again, plus the lead. Only values are loaded ahead of time. */
+static int64_t left_of(const belay__load_t *load, const belay__record_t *record) {
+  int64_t left = record->fresh_ms - belay__cache_now_ms(load->cache);
+  int64_t lead = record->kind == BELAY__RECORD_VALUE ? 0 : load->cache->options.refresh_ms;
   return left > INT64_MAX - lead ? INT64_MAX : left + lead;
 }
 
 /* There is a look. */
-static state_t see(belay__flight_t *flight) {
-  belay_cache_t *cache = flight->cache;
-  belay__look_t *look = &flight->look;
-  be_back(flight);
-  belay__look_over(cache, look);
-  belay__freshness_t freshness = look->freshness;
+static state_t see(belay__load_t *load) {
+  belay_cache_t *cache = load->cache;
+  belay__lookup_t *lookup = &load->lookup;
+  be_back(load);
+  belay__lookup_over(cache, lookup);
+  belay__freshness_t freshness = lookup->freshness;
   if (!belay__fresh_serves(freshness)) {
-    belay__flight_adopt(flight, look);
-    return load_it(flight);
+    belay__load_adopt(load, lookup);
+    return load_it(load);
   }
-  flight->left_ms = left_of(flight, look->record);
-  bool rests = look->record->retry_ms > belay__cache_now_ms(cache);
-  belay__flight_serve(flight, flight->asked_turn, belay__look_serve(look));
-  belay__flight_adopt(flight, look);
-  flight->refresh |= freshness == BELAY__STALE;
-  return flight->refresh && !rests && flight->left_ms <= flight->lead_ms ? load_it(flight)
-                                                                         : go_on(flight);
+  load->left_ms = left_of(load, lookup->record);
+  bool rests = lookup->record->retry_ms > belay__cache_now_ms(cache);
+  belay__load_serve(load, load->asked_turn, belay__lookup_serve(lookup));
+  belay__load_adopt(load, lookup);
+  load->refresh |= freshness == BELAY__STALE;
+  return load->refresh && !rests && load->left_ms <= load->lead_ms ? load_it(load) : go_on(load);
 }
 
-/* It was loaded: who came before it began need not wait until it is stored. Of the others, those who could not ask the
- * server either need not ask again. */
-static state_t loaded(belay__flight_t *flight) {
-  belay__flight_serve(flight, flight->loaded_turn,
-                      belay__cache_serve(flight->loaded, BELAY_CACHE_FROM_LOAD, false, 0, 0));
-  if (!flight->loser)
+/* Waiters from before the load began do not wait until the value is stored. Later ones that could not ask the server
+ * either do not ask again. */
+static state_t loaded(belay__load_t *load) {
+  belay__load_serve(load, load->loaded_turn,
+                    belay__cache_serve(load->loaded, BELAY_CACHE_FROM_LOAD, false, 0, 0));
+  if (!load->loser)
     return FILLING;
-  return flight->away && !flight->reached && is_waited_for(flight) ? READY : go_on(flight);
+  return load->away && !load->reached && is_waited_for(load) ? READY : go_on(load);
 }
 
-static state_t failed(belay__flight_t *flight, int error) {
-  flight->error = error;
-  flight->cache->stats.load_failures++;
-  belay__flight_fall_back(flight, flight->loser ? UINT64_MAX : flight->loaded_turn, BELAY_ELOAD,
-                          error);
-  return flight->loser ? OVER : FAILING;
+static state_t failed(belay__load_t *load, int error) {
+  load->error = error;
+  load->cache->stats.load_failures++;
+  belay__load_fall_back(load, load->loser ? UINT64_MAX : load->loaded_turn, BELAY_ELOAD, error);
+  return load->loser ? OVER : FAILING;
 }
 
-/* Nobody has invalidated it meanwhile: so it is good for all who came until then. But not where there are tags: one of
- * them may have been, and whoever came while it was loaded looks. */
-static state_t stored(belay__flight_t *flight) {
-  belay_cache_t *cache = flight->cache;
-  belay__record_t *record = flight->loaded;
+/* No invalidation came between: the value is good for all waiters that joined until then. A value with tags is not,
+ * because a tag may have been invalidated: waiters that joined during the load look it up. */
+static state_t stored(belay__load_t *load) {
+  belay_cache_t *cache = load->cache;
+  belay__record_t *record = load->loaded;
+  cache->stats.bytes_out += load->written;
   cache->stats.fills += record->kind == BELAY__RECORD_VALUE || cache->options.absent_ms > 0;
-  flight->left_ms = left_of(flight, record);
-  belay__cache_keep_local(cache, flight->key, flight->key_len, record, &flight->look.stamp,
-                          flight->look.asked);
-  if (flight->tags_len == 0)
-    belay__flight_serve(flight, flight->asked_turn,
-                        belay__cache_serve(record, BELAY_CACHE_FROM_LOAD, false, 0, 0));
-  return go_on(flight);
+  load->left_ms = left_of(load, record);
+  belay__cache_keep_local(cache, load->key, load->key_len, record, &load->lookup.stamp,
+                          load->lookup.asked);
+  if (load->tags_len == 0)
+    belay__load_serve(load, load->asked_turn,
+                      belay__cache_serve(record, BELAY_CACHE_FROM_LOAD, false, 0, 0));
+  return go_on(load);
 }
 
-static state_t next_state(belay__flight_t *flight, belay__flight_event_t event, int arg) {
-  bool yes = event == BELAY__FLIGHT_YES;
-  switch ((state_t)flight->state) {
-  case ASKING:
-    if (event != BELAY__FLIGHT_NO)
-      return flight->lead_ms > 0 ? LOOKING : load_it(flight);
-    flight->cache->stats.filtered++;
-    belay__flight_serve(flight, flight->asked_turn, belay__cache_refuse(BELAY_EABSENT, 0));
-    return is_waited_for(flight) ? ASKING : OVER;
+static state_t next_state(belay__load_t *load, belay__load_event_t event, int arg) {
+  bool yes = event == BELAY__LOAD_YES;
+  switch ((state_t)load->state) {
+  case FILTERING:
+    if (event != BELAY__LOAD_NO)
+      return load->lead_ms > 0 ? LOOKING_UP : load_it(load);
+    load->cache->stats.filtered++;
+    belay__load_serve(load, load->asked_turn, belay__cache_refuse(BELAY_EABSENT, 0));
+    return is_waited_for(load) ? FILTERING : OVER;
   case LOCKING:
-    flight->held = yes;
-    return yes                         ? BEGINNING
-           : event == BELAY__FLIGHT_NO ? wait_for_others(flight)
-                                       : try_again(flight, arg);
+    load->held = yes;
+    return yes ? BEGINNING : event == BELAY__LOAD_NO ? wait_for_others(load) : try_again(load, arg);
   case WAITING:
-    return look_or(wait_for_others(flight));
-  case LOOKING:
-    return event == BELAY__FLIGHT_SEEN ? see(flight) : be_away(flight, arg);
+    return lookup_or(wait_for_others(load));
+  case LOOKING_UP:
+    return event == BELAY__LOAD_SEEN ? see(load) : be_away(load, arg);
   case BEGINNING:
-    if (event == BELAY__FLIGHT_SEEN)
-      return ++flight->tries < TRIES_MAX ? see(flight) : be_away(flight, BELAY_EBUSY);
-    if (event == BELAY__FLIGHT_ERROR)
-      return ++flight->tries < TRIES_MAX ? try_again(flight, arg) : be_away(flight, arg);
-    flight->tries = 0;
-    return limit_or_load(flight);
+    if (event == BELAY__LOAD_SEEN)
+      return ++load->tries < TRIES_MAX ? see(load) : be_away(load, BELAY_EBUSY);
+    if (event == BELAY__LOAD_ERROR)
+      return ++load->tries < TRIES_MAX ? try_again(load, arg) : be_away(load, arg);
+    load->tries = 0;
+    return limit_or_load(load);
   case LIMITING:
-    return yes ? READY : denied(flight);
+    return yes ? READY : denied(load);
   case READY:
-    return yes ? LOADING : be_away(flight, arg);
+    return yes ? LOADING : be_away(load, arg);
   case LOADING:
-    return event == BELAY__FLIGHT_LOADED ? loaded(flight) : failed(flight, arg);
+    return event == BELAY__LOAD_LOADED ? loaded(load) : failed(load, arg);
   case FILLING:
-    return yes ? stored(flight) : go_on(flight);
+    load->cache->stats.refused_fills += event == BELAY__LOAD_SEEN;
+    return yes ? stored(load) : go_on(load);
   case FAILING:
-    belay__flight_fall_back(flight, flight->asked_turn, BELAY_ELOAD, flight->error);
-    return go_on(flight); /* who has come since is not told of it */
+    belay__load_fall_back(load, load->asked_turn, BELAY_ELOAD, load->error);
+    return go_on(load); /* later waiters do not get this failure */
   case OVER:
     break;
   }
@@ -274,136 +272,130 @@ static state_t next_state(belay__flight_t *flight, belay__flight_event_t event, 
 
 /* ---- entering a state ---------------------------------------------------------------------------------- */
 
-bool belay__flight_is_over(const belay__flight_t *flight) {
-  return flight->state == OVER;
+bool belay__load_is_over(const belay__load_t *load) {
+  return load->state == OVER;
 }
 
-bool belay__flight_is_waiting(const belay__flight_t *flight) {
-  return flight->state == WAITING;
+bool belay__load_is_waiting(const belay__load_t *load) {
+  return load->state == WAITING;
 }
 
-static void wait_a_while(belay__flight_t *flight) {
-  const belay_cache_options_t *o = &flight->cache->options;
-  belay_t *belay = belay_of(flight);
-  flight->cache->stats.waits += flight->ear.hear == NULL; /* the first time */
-  belay__load_leave(flight);
-  belay__flight_listen(flight);
-  uint64_t now = belay__now(belay), late = late_at(flight);
+static void wait_a_while(belay__load_t *load) {
+  const belay_cache_options_t *o = &load->cache->options;
+  belay_t *belay = belay_of(load);
+  load->cache->stats.waits += load->ear.hear == NULL; /* the first time */
+  belay__loader_leave(load);
+  belay__load_listen(load);
+  uint64_t now = belay__now(belay), late = late_at(load);
   belay__delay_t poll = belay__delay_ms((uint64_t)o->retry_min_ms, (uint64_t)o->retry_max_ms);
-  uint64_t when = flight->woken ? now : now + belay__delay_draw(belay, poll);
-  belay__timer_set(belay, BELAY__RANK_OTHER, &flight->timer, when < late ? when : late);
+  uint64_t when = load->woken ? now : now + belay__delay_draw(belay, poll);
+  belay__timer_set(belay, BELAY__RANK_OTHER, &load->timer, when < late ? when : late);
 }
 
-static void await_load(belay__flight_t *flight) {
-  belay_t *belay = belay_of(flight);
-  belay_cache_stats_t *stats = &flight->cache->stats;
+static void await_load(belay__load_t *load) {
+  belay_t *belay = belay_of(load);
+  belay_cache_stats_t *stats = &load->cache->stats;
   stats->loads++;
-  stats->losers += flight->loser;
-  if (!is_waited_for(flight)) {
+  stats->losers += load->loser;
+  if (!is_waited_for(load)) {
     stats->refreshes++;
-    stats->early += flight->early;
+    stats->early += load->early;
   }
-  flight->loaded_turn = ++flight->turn;
-  flight->began = belay__now(belay);
-  belay__timer_set(belay, BELAY__RANK_OTHER, &flight->timer,
-                   belay__after_ms(belay, flight->cache->options.load_timeout_ms));
+  load->loaded_turn = ++load->turn;
+  load->began = belay__now(belay);
+  belay__timer_set(belay, BELAY__RANK_OTHER, &load->timer,
+                   belay__after_ms(belay, load->cache->options.load_timeout_ms));
 }
 
-/* It is found by nobody any more. */
-static void be_over(belay__flight_t *flight) {
-  belay_cache_t *cache = flight->cache;
-  belay__table_remove(&cache->flights, &flight->entry);
-  belay__flight_serve(flight, UINT64_MAX, belay__cache_refuse(BELAY_ECANCELED, 0));
-  belay__unlisten(&flight->ear);
-  belay__load_leave(flight);
-  if (flight->away)
-    cache->away_loads--;
-  if (!cache->handle.closing)
-    belay__pin_over(cache, flight->key, flight->key_len, flight->left_ms);
-  if (flight->asking)
-    (void)belay_request_cancel(&flight->request); /* it comes back */
-  if (!belay__flight_end_lease(flight) && !flight->asking)
-    belay__flight_free(flight);
+static void be_over(belay__load_t *load) {
+  belay_cache_t *cache = load->cache;
+  belay__table_remove(&cache->loads, &load->entry);
+  belay__load_serve(load, UINT64_MAX, belay__cache_refuse(BELAY_ECANCELED, 0));
+  belay__loader_leave(load);
+  cache->away_loads -= load->away;
+  if (!cache->handle.closing && cache->on_load_over != NULL)
+    cache->on_load_over(cache, load->key, load->key_len, load->left_ms);
+  belay__load_end_steps(load);
 }
 
 /* Begins what belongs to the state; an error: it could not be begun. */
-static int enter(belay__flight_t *flight) {
-  switch ((state_t)flight->state) {
-  case ASKING:
-    return belay__flight_ask_filter(flight);
+static int enter(belay__load_t *load) {
+  switch ((state_t)load->state) {
+  case FILTERING:
+    return belay__load_ask_filter(load);
   case LOCKING:
-    return belay__flight_ask_lease(flight);
+    return belay__load_ask_lease(load);
   case WAITING:
-    wait_a_while(flight);
+    wait_a_while(load);
     return 0;
-  case LOOKING:
-    flight->woken = false;
-    return belay__flight_ask_look(flight);
+  case LOOKING_UP:
+    load->woken = false;
+    return belay__load_ask_lookup(load);
   case BEGINNING:
-    return belay__flight_ask_begin(flight);
+    return belay__load_ask_begin(load);
   case LIMITING:
-    return belay__flight_ask_limiter(flight);
+    return belay__load_ask_limiter(load);
   case READY:
-    belay__load_ready(flight);
+    belay__loader_ready(load);
     return 0;
   case LOADING:
-    await_load(flight);
+    await_load(load);
     return 0;
   case FILLING:
-    return belay__flight_ask_fill(flight);
+    return belay__load_ask_fill(load);
   case FAILING:
-    return belay__flight_ask_fail(flight);
+    return belay__load_ask_fail(load);
   case OVER:
-    be_over(flight);
+    be_over(load);
     return 0;
   }
   return 0;
 }
 
-void belay__flight_step(belay__flight_t *flight, belay__flight_event_t event, int arg) {
-  while (flight->state != OVER) {
-    belay__timer_stop(belay_of(flight), BELAY__RANK_OTHER, &flight->timer);
-    if (flight->state == LOADING)
-      belay__load_detach(flight);
-    flight->state = (uint8_t)(event == BELAY__FLIGHT_CLOSE ? OVER : next_state(flight, event, arg));
-    flight->asked_turn = ++flight->turn;
-    arg = enter(flight);
+void belay__load_step(belay__load_t *load, belay__load_event_t event, int arg) {
+  while (load->state != OVER) {
+    belay__timer_stop(belay_of(load), BELAY__RANK_OTHER, &load->timer);
+    if (load->state == LOADING)
+      belay__loader_detach(load);
+    load->state = (uint8_t)(event == BELAY__LOAD_CLOSE ? OVER : next_state(load, event, arg));
+    load->asked_turn = ++load->turn;
+    arg = enter(load);
     if (arg == 0)
       return;
-    event = BELAY__FLIGHT_ERROR;
+    event = BELAY__LOAD_ERROR;
   }
 }
 
-void belay__flight_on_timer(belay__timer_t *timer) {
-  belay__flight_t *flight = BELAY__CONTAINER(timer, belay__flight_t, timer);
-  if (flight->state == LOADING)
-    belay__flight_step(flight, BELAY__FLIGHT_FAILED, BELAY_ETIMEDOUT);
+void belay__load_on_timer(belay__timer_t *timer) {
+  belay__load_t *load = BELAY__CONTAINER(timer, belay__load_t, timer);
+  if (load->state == LOADING)
+    belay__load_step(load, BELAY__LOAD_FAILED, BELAY_ETIMEDOUT);
   else
-    belay__flight_step(flight, BELAY__FLIGHT_WAKE, 0);
+    belay__load_step(load, BELAY__LOAD_WAKE, 0);
 }
 
-void belay__flight_on_close(belay__child_t *child) {
-  belay__flight_step(BELAY__CONTAINER(child, belay__flight_t, child), BELAY__FLIGHT_CLOSE, 0);
+void belay__load_on_close(belay__child_t *child) {
+  belay__load_step(BELAY__CONTAINER(child, belay__load_t, child), BELAY__LOAD_CLOSE, 0);
 }
 
 /* Enters its first state. */
-static void begin(belay__flight_t *flight, state_t state) {
-  flight->state = (uint8_t)state;
-  flight->asked_turn = ++flight->turn;
-  int error = enter(flight);
+static void begin(belay__load_t *load, state_t state) {
+  load->state = (uint8_t)state;
+  load->asked_turn = ++load->turn;
+  int error = enter(load);
   if (error != 0)
-    belay__flight_step(flight, BELAY__FLIGHT_ERROR, error);
+    belay__load_step(load, BELAY__LOAD_ERROR, error);
 }
 
-void belay__flight_begin(belay__flight_t *flight) {
-  const belay_cache_options_t *o = &flight->cache->options;
-  begin(flight, o->filter != NULL     ? ASKING
-                : flight->lead_ms > 0 ? LOOKING
-                : o->lock             ? LOCKING
-                                      : BEGINNING);
+void belay__load_begin(belay__load_t *load) {
+  const belay_cache_options_t *o = &load->cache->options;
+  begin(load, o->filter != NULL   ? FILTERING
+              : load->lead_ms > 0 ? LOOKING_UP
+              : o->lock           ? LOCKING
+                                  : BEGINNING);
 }
 
-void belay__flight_begin_away(belay__flight_t *flight) {
-  (void)be_away_load(flight);
-  begin(flight, READY);
+void belay__load_begin_away(belay__load_t *load) {
+  (void)be_away_load(load);
+  begin(load, READY);
 }

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "cache/key.h"
-#include "cache/times.h"
 #include "core/call/publish.h"
 #include "scripts.gen.h"
 
@@ -31,7 +30,7 @@ typedef enum state {
 } state_t;
 
 /* What is in a request's room. */
-typedef struct change {
+typedef struct write {
   belay__record_t *record; /* what is put; or NULL */
   int64_t ttl_ms;
   uint64_t hash; /* by which tables know it */
@@ -46,76 +45,63 @@ typedef struct change {
   unsigned char tags[BELAY_CACHE_TAGS_MAX][BELAY__RECORD_ID]; /* of a touch: their generations */
   size_t key_len;
   char key[];
-} change_t;
+} write_t;
 
 /* ---- calls --------------------------------------------------------------------------------------------- */
 
-static belay__call_t *begin_call(belay_cache_t *cache, change_t *change) {
+static belay__call_t *begin_call(const belay_cache_t *cache, write_t *write) {
   static const char any[] = "whatever is there";
-  if (belay__cache_generation(cache, change->generation) != 0)
-    return NULL;
-  belay__call_t *call =
-      belay__cache_script(cache, &belay__script_cache_begin, change->key, change->key_len, 3);
-  if (call == NULL)
-    return NULL;
-  belay__call_arg(call, any, sizeof any - 1);
-  belay__call_arg(call, (const char *)change->generation, BELAY__RECORD_ID);
-  belay__call_arg_int(call, belay__cache_generation_ms(cache));
-  return call;
+  return belay__cache_begin(cache, write->key, write->key_len, any, sizeof any - 1,
+                            write->generation);
 }
 
-static belay__call_t *fill_call(belay_cache_t *cache, change_t *change) {
-  belay_t *belay = cache->handle.client->belay;
-  belay__record_t *record = change->record;
-  char *bytes;
-  size_t size;
-  int64_t keep_ms = belay__cache_date(cache, record, change->ttl_ms);
-  memcpy(record->id, change->generation, BELAY__RECORD_ID);
-  if (belay__record_write(belay, record, cache->options.compress_bytes, &bytes, &change->bytes,
-                          &size) != 0)
-    return NULL;
+static belay__call_t *fill_call(belay_cache_t *cache, write_t *write) {
+  belay__record_t *record = write->record;
+  int64_t keep_ms = belay__cache_date(cache, record, write->ttl_ms);
+  memcpy(record->id, write->generation, BELAY__RECORD_ID);
   belay__call_t *call =
-      belay__cache_script(cache, &belay__script_cache_fill, change->key, change->key_len, 4);
-  if (call != NULL) {
-    belay__call_arg(call, (const char *)change->generation, BELAY__RECORD_ID);
-    belay__call_arg(call, bytes, change->bytes);
-    belay__call_arg_int(call, keep_ms);
-    belay__publish_arg(call, true);
+      belay__cache_script(cache, &belay__script_cache_fill, write->key, write->key_len, 4);
+  if (call == NULL)
+    return NULL;
+  if (belay__cache_record_args(cache, call, write->generation, record, keep_ms, &write->bytes) !=
+      0) {
+    belay__calls_discard(&call, 1);
+    return NULL;
   }
-  belay__free(belay, bytes, size);
+  belay__publish_arg(call, true);
   return call;
 }
 
-static belay__call_t *drop_call(const belay_cache_t *cache, const change_t *change) {
-  belay__call_t *call = belay__cache_command(cache, "DEL", change->is_tag ? 2 : 3);
+static belay__call_t *drop_call(const belay_cache_t *cache, const write_t *write) {
+  belay__call_t *call = belay__cache_command(cache, "DEL", write->is_tag ? 2 : 3);
   if (call == NULL)
     return NULL;
-  if (change->is_tag) {
-    belay__handle_arg(&cache->handle, call, change->key, change->key_len, BELAY__CACHE_TAG);
+  if (write->is_tag) {
+    belay__handle_arg(&cache->handle, call, write->key, write->key_len, BELAY__CACHE_TAG);
     return call;
   }
-  belay__handle_arg(&cache->handle, call, change->key, change->key_len, "}");
-  belay__handle_arg(&cache->handle, call, change->key, change->key_len, BELAY__CACHE_GENERATION);
+  belay__handle_arg(&cache->handle, call, write->key, write->key_len, "}");
+  belay__handle_arg(&cache->handle, call, write->key, write->key_len, BELAY__CACHE_GENERATION);
   return call;
 }
 
-static belay__call_t *touch_call(belay_cache_t *cache, const change_t *change) {
+static belay__call_t *touch_call(belay_cache_t *cache, const write_t *write) {
   belay__record_t dates = {.kind = BELAY__RECORD_VALUE};
   char fresh[8];
-  int64_t keep_ms = belay__cache_date(cache, &dates, change->ttl_ms);
+  int64_t keep_ms = belay__cache_date(cache, &dates, write->ttl_ms);
   belay__call_t *call = belay__call_new(cache->handle.client, BELAY__LANE_BULK);
   if (call == NULL)
     return NULL;
   belay__record_put_ms(fresh, dates.fresh_ms);
   belay__call_script(call, &belay__script_cache_touch, 1, 3);
-  belay__handle_arg(&cache->handle, call, change->key, change->key_len, "}");
+  belay__handle_arg(&cache->handle, call, write->key, write->key_len, "}");
   belay__call_arg(call, fresh, sizeof fresh);
   belay__call_arg_int(call, keep_ms);
-  belay__call_arg(call, (const char *)change->tags, change->tags_len * BELAY__RECORD_ID);
+  belay__call_arg(call, (const char *)write->tags, write->tags_len * BELAY__RECORD_ID);
   return call;
 }
 
-static belay__call_t *tell_call(const belay_cache_t *cache, const change_t *change) {
+static belay__call_t *tell_call(const belay_cache_t *cache, const write_t *write) {
   char message[8];
   size_t len = 0;
   char *channel = belay__cache_key(cache, "", 0, BELAY__CACHE_DROPPED, &len);
@@ -123,7 +109,7 @@ static belay__call_t *tell_call(const belay_cache_t *cache, const change_t *chan
       channel == NULL ? NULL : belay__call_new(cache->handle.client, BELAY__LANE_BULK);
   if (call != NULL) {
     for (size_t i = 0; i < sizeof message; i++)
-      message[i] = (char)(unsigned char)(change->hash >> 8 * i);
+      message[i] = (char)(unsigned char)(write->hash >> 8 * i);
     belay__publish_build(call, channel, len, message, sizeof message);
     call->affinity = cache->handle.affinity;
   }
@@ -134,20 +120,20 @@ static belay__call_t *tell_call(const belay_cache_t *cache, const change_t *chan
 /* ---- steps --------------------------------------------------------------------------------------------- */
 
 /* The first step of what is kept: begin, if there is one, the tags, and what time it is, all at once. */
-static int send_first(belay_cache_t *cache, belay__pending_t *pending, change_t *change) {
+static int send_first(belay_cache_t *cache, belay__pending_t *pending, write_t *write) {
   belay__call_t *calls[2 + BELAY_CACHE_TAGS_MAX];
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
-  size_t n = 0, tags_len = belay__cache_tags(cache, change->key, change->key_len, tags);
-  if (tags_len > change->tags_len)
-    tags_len = change->tags_len; /* it does not say the same: what it has not said is never good */
+  size_t n = 0, tags_len = belay__cache_tags(cache, write->key, write->key_len, tags);
+  if (tags_len > write->tags_len)
+    tags_len = write->tags_len; /* it does not say the same: what it has not said is never good */
   bool whole = true;
-  if (change->state == BEGINNING)
-    whole = (calls[n++] = begin_call(cache, change)) != NULL;
+  if (write->state == BEGINNING)
+    whole = (calls[n++] = begin_call(cache, write)) != NULL;
   for (size_t i = 0; i < tags_len && whole; i++)
-    whole = (calls[n++] = belay__cache_capture(cache, &tags[i], change->ttl_ms)) != NULL;
-  if (whole && change->asks)
+    whole = (calls[n++] = belay__cache_capture(cache, &tags[i], write->ttl_ms)) != NULL;
+  if (whole && write->asks)
     whole = (calls[n++] = belay__servertime_call(&cache->time, &cache->handle)) != NULL;
-  change->tags_len = (uint8_t)tags_len;
+  write->tags_len = (uint8_t)tags_len;
   if (whole)
     return belay__request_send_all(pending, calls, n);
   belay__calls_discard(calls, n - 1);
@@ -162,13 +148,13 @@ static void hurry(const belay_cache_t *cache, belay__pending_t *pending) {
 }
 
 /* All transitions. */
-static state_t next_state(belay_cache_t *cache, const change_t *change) {
+static state_t next_state(belay_cache_t *cache, const write_t *write) {
   state_t last = cache->options.quiet ? OVER : TELLING;
-  switch ((state_t)change->state) {
+  switch ((state_t)write->state) {
   case BEGINNING: /* begun anew, it would come behind who invalidates it meanwhile */
-    return change->maybe ? DROPPING : FILLING;
+    return write->maybe ? DROPPING : FILLING;
   case FILLING:
-    return change->applied ? last : DROPPING;
+    return write->applied ? last : DROPPING;
   case DROPPING:
     return last;
   case PREPARING:
@@ -184,24 +170,24 @@ static state_t next_state(belay_cache_t *cache, const change_t *change) {
 /* Sends what belongs to the state: also once more. */
 static int enter(belay__pending_t *pending) {
   belay_cache_t *cache = pending->context;
-  change_t *change = pending->room;
-  if (change->state == BEGINNING || change->state == PREPARING)
-    change->asks = !belay__servertime_known(&cache->time, &cache->handle);
-  if (change->state == PREPARING && change->tags_len == 0 && !change->asks)
-    change->state = (uint8_t)next_state(cache, change);
-  switch ((state_t)change->state) {
+  write_t *write = pending->room;
+  if (write->state == BEGINNING || write->state == PREPARING)
+    write->asks = !belay__servertime_known(&cache->time, &cache->handle);
+  if (write->state == PREPARING && write->tags_len == 0 && !write->asks)
+    write->state = (uint8_t)next_state(cache, write);
+  switch ((state_t)write->state) {
   case BEGINNING:
   case PREPARING:
-    return send_first(cache, pending, change);
+    return send_first(cache, pending, write);
   case FILLING:
-    return belay__request_send(pending, fill_call(cache, change));
+    return belay__request_send(pending, fill_call(cache, write));
   case DROPPING:
-    return belay__request_send(pending, drop_call(cache, change));
+    return belay__request_send(pending, drop_call(cache, write));
   case TOUCHING:
-    return belay__request_send(pending, touch_call(cache, change));
+    return belay__request_send(pending, touch_call(cache, write));
   case TELLING:
     hurry(cache, pending);
-    return belay__request_send(pending, tell_call(cache, change));
+    return belay__request_send(pending, tell_call(cache, write));
   case OVER:
     break;
   }
@@ -209,94 +195,89 @@ static int enter(belay__pending_t *pending) {
 }
 
 /* What the step has come to, for this process. */
-static void note(belay_cache_t *cache, const change_t *change) {
-  if (change->state == FILLING && change->applied) {
+static void note(belay_cache_t *cache, const write_t *write) {
+  if (write->state == FILLING && write->applied) {
     cache->stats.fills++;
-    cache->stats.bytes_out += change->bytes;
-  } else if (change->state == FILLING) {
+    cache->stats.bytes_out += write->bytes;
+  } else if (write->state == FILLING) {
     cache->stats.refused_fills++;
   }
-  if (change->state == FILLING || change->state == DROPPING || change->state == TOUCHING)
-    belay__local_invalidate(&cache->local, change->hash);
+  if (write->state == FILLING || write->state == DROPPING || write->state == TOUCHING)
+    belay__local_invalidate(&cache->local, write->hash);
 }
 
 static int next(belay__pending_t *pending) {
   belay_cache_t *cache = pending->context;
-  change_t *change = pending->room;
-  note(cache, change);
-  change->state = (uint8_t)next_state(cache, change);
-  change->maybe = false;
-  if (change->state == OVER)
+  write_t *write = pending->room;
+  note(cache, write);
+  write->state = (uint8_t)next_state(cache, write);
+  write->maybe = false;
+  if (write->state == OVER)
     return 0;
   int error = enter(pending);
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
 static int recover(belay__pending_t *pending, int status) {
-  change_t *change = pending->room;
+  write_t *write = pending->room;
   belay_client_t *client = pending->client;
   if (status == BELAY_EUNKNOWN && !client->closing &&
       belay__now(client->belay) < pending->deadline) {
-    change->maybe = true;
-    if (change->state == BEGINNING)
-      change->state = (uint8_t)next_state(pending->context, change);
+    write->maybe = true;
+    if (write->state == BEGINNING)
+      write->state = (uint8_t)next_state(pending->context, write);
     if (enter(pending) == 0)
       return BELAY__REQUEST_PARK;
   }
-  return change->maybe ? BELAY_EUNKNOWN : status;
+  return write->maybe ? BELAY_EUNKNOWN : status;
 }
 
 /* ---- replies ------------------------------------------------------------------------------------------- */
 
 static int read_tag(belay__pending_t *pending, const belay__call_t *call, size_t i,
                     const belay__reply_t *reply) {
-  change_t *change = pending->room;
-  if (reply->type != BELAY__REPLY_STRING)
-    return BELAY_EPROTO;
-  if (reply->len != BELAY__RECORD_ID)
-    return belay__handle_mismatch(call, "it holds no generation of a tag");
-  memcpy(change->record != NULL ? belay__record_tag(change->record, i) : change->tags[i],
-         reply->str, BELAY__RECORD_ID);
-  return 0;
+  write_t *write = pending->room;
+  return belay__cache_read_tag(
+      call, reply, write->record != NULL ? belay__record_tag(write->record, i) : write->tags[i]);
 }
 
 static int read_first(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
   belay_cache_t *cache = pending->context;
-  const change_t *change = pending->room;
+  const write_t *write = pending->room;
   size_t i = pending->index;
   int64_t begun;
-  if (change->state == BEGINNING && i-- == 0)
+  if (write->state == BEGINNING && i-- == 0)
     return belay__reply_integer(reply, 1, 1, &begun) ? 0 : BELAY_EPROTO;
-  return i < change->tags_len ? read_tag(pending, call, i, reply)
-                              : belay__servertime_read(&cache->time, call, reply);
+  return i < write->tags_len ? read_tag(pending, call, i, reply)
+                             : belay__servertime_read(&cache->time, call, reply);
 }
 
 /* 1 or 0: whether it came to something. */
-static int read_applied(change_t *change, const belay__reply_t *reply) {
+static int read_applied(write_t *write, const belay__reply_t *reply) {
   int64_t n;
   if (!belay__reply_integer(reply, 0, 1, &n))
     return BELAY_EPROTO;
-  change->applied = n == 1;
+  write->applied = n == 1;
   return 0;
 }
 
 static int read_reply(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  change_t *change = pending->room;
+  write_t *write = pending->room;
   int64_t n;
-  switch ((state_t)change->state) {
+  switch ((state_t)write->state) {
   case BEGINNING:
   case PREPARING:
     return read_first(pending, call, reply);
   case FILLING:
-    return read_applied(change, reply);
+    return read_applied(write, reply);
   case DROPPING: /* whether there was anything is of no account */
     return belay__reply_integer(reply, 0, 2, &n) ? 0 : BELAY_EPROTO;
   case TOUCHING:
     if (belay__reply_integer(reply, -1, -1, &n))
       return belay__handle_mismatch(call, "it holds nothing of a cache's");
-    return read_applied(change, reply);
+    return read_applied(write, reply);
   case TELLING:
   case OVER:
     return belay__reply_integer(reply, 0, INT64_MAX, &n) ? 0 : BELAY_EPROTO;
@@ -306,14 +287,14 @@ static int read_reply(belay__pending_t *pending, const belay__call_t *call,
 
 /* Done is done, whether the others were told or not. */
 static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
-  change_t *change = answer->room;
-  bool done = change->state == TELLING || change->state == OVER, applied = change->applied;
-  belay__record_drop(answer->client->belay, change->record);
+  write_t *write = answer->room;
+  bool done = write->state == TELLING || write->state == OVER, applied = write->applied;
+  belay__record_drop(answer->client->belay, write->record);
   int status = done ? 0 : answer->status;
   ((belay_cache_change_cb)cb)(request, status, status == 0 && applied);
 }
 
-static const belay__request_ops_t change_ops = {
+static const belay__request_ops_t write_ops = {
     .read = read_reply, .next = next, .recover = recover, .tell = tell};
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
@@ -322,33 +303,33 @@ static const belay__request_ops_t change_ops = {
 static int begin(belay_cache_t *cache, belay_request_t *request, state_t state, const char *key,
                  size_t key_len, belay_cache_change_cb cb, belay__pending_t **out) {
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
-  int error = belay__handle_begin(&cache->handle, request, &change_ops, (void (*)(void))cb, out);
+  int error = belay__handle_begin(&cache->handle, request, &write_ops, (void (*)(void))cb, out);
   if (error != 0)
     return error;
-  change_t *change = belay__request_room(*out, sizeof *change + key_len);
-  if (change == NULL) {
+  write_t *write = belay__request_room(*out, sizeof *write + key_len);
+  if (write == NULL) {
     belay__request_forget(*out);
     return BELAY_ENOMEM;
   }
-  change->state = (uint8_t)state;
-  change->key_len = key_len;
-  memcpy(change->key, key, key_len);
-  change->hash = belay__local_hash(key, key_len, false);
+  write->state = (uint8_t)state;
+  write->key_len = key_len;
+  memcpy(write->key, key, key_len);
+  write->hash = belay__local_hash(key, key_len, false);
   if (state == DROPPING)
-    change->applied = true;
+    write->applied = true;
   else
-    change->tags_len = (uint8_t)belay__cache_tags(cache, change->key, key_len, tags);
+    write->tags_len = (uint8_t)belay__cache_tags(cache, write->key, key_len, tags);
   return 0;
 }
 
 static int go(belay_cache_t *cache, belay__pending_t *pending) {
-  change_t *change = pending->room;
-  if (change->state != PREPARING)
-    belay__local_invalidate(&cache->local, change->hash);
+  write_t *write = pending->room;
+  if (write->state != PREPARING)
+    belay__local_invalidate(&cache->local, write->hash);
   int error = enter(pending);
   if (error == 0)
     return 0;
-  belay__record_drop(pending->client->belay, change->record);
+  belay__record_drop(pending->client->belay, write->record);
   belay__request_forget(pending);
   return error;
 }
@@ -360,7 +341,6 @@ static int check_ttl(const belay_cache_t *cache, int64_t ttl_ms) {
 
 int belay_cache_put(belay_cache_t *cache, belay_request_t *request, const char *key, size_t key_len,
                     const void *value, size_t len, int64_t ttl_ms, belay_cache_change_cb cb) {
-  key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
   int error =
       belay__handle_check_key((const belay__handle_t *)cache, request, key, &key_len, cb != NULL);
@@ -373,23 +353,22 @@ int belay_cache_put(belay_cache_t *cache, belay_request_t *request, const char *
     error = begin(cache, request, BEGINNING, key, key_len, cb, &pending);
   if (error != 0)
     return error;
-  change_t *change = pending->room;
-  change->ttl_ms = ttl_ms;
-  change->record =
-      belay__record_new(pending->client->belay, BELAY__RECORD_VALUE, len, change->tags_len);
-  if (change->record == NULL) {
+  write_t *write = pending->room;
+  write->ttl_ms = ttl_ms;
+  write->record =
+      belay__record_new(pending->client->belay, BELAY__RECORD_VALUE, len, write->tags_len);
+  if (write->record == NULL) {
     belay__request_forget(pending);
     return BELAY_ENOMEM;
   }
   if (len > 0)
-    memcpy(change->record->bytes, value, len);
-  memset(belay__record_tag(change->record, 0), 0, change->tags_len * BELAY__RECORD_ID);
+    memcpy(write->record->bytes, value, len);
+  memset(belay__record_tag(write->record, 0), 0, write->tags_len * BELAY__RECORD_ID);
   return go(cache, pending);
 }
 
 int belay_cache_touch(belay_cache_t *cache, belay_request_t *request, const char *key,
                       size_t key_len, int64_t ttl_ms, belay_cache_change_cb cb) {
-  key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
   int error =
       belay__handle_check_key((const belay__handle_t *)cache, request, key, &key_len, cb != NULL);
@@ -399,13 +378,12 @@ int belay_cache_touch(belay_cache_t *cache, belay_request_t *request, const char
     error = begin(cache, request, PREPARING, key, key_len, cb, &pending);
   if (error != 0)
     return error;
-  ((change_t *)pending->room)->ttl_ms = ttl_ms;
+  ((write_t *)pending->room)->ttl_ms = ttl_ms;
   return go(cache, pending);
 }
 
 int belay_cache_invalidate(belay_cache_t *cache, belay_request_t *request, const char *key,
                            size_t key_len, belay_cache_change_cb cb) {
-  key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
   int error =
       belay__handle_check_key((const belay__handle_t *)cache, request, key, &key_len, cb != NULL);
@@ -426,8 +404,8 @@ int belay_cache_invalidate_tag(belay_cache_t *cache, belay_request_t *request, c
     error = begin(cache, request, DROPPING, tag, tag_len, cb, &pending);
   if (error != 0)
     return error;
-  change_t *change = pending->room;
-  change->is_tag = true;
-  change->hash = belay__local_hash(tag, tag_len, true);
+  write_t *write = pending->room;
+  write->is_tag = true;
+  write->hash = belay__local_hash(tag, tag_len, true);
   return go(cache, pending);
 }

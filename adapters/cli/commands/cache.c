@@ -59,7 +59,7 @@ static void refresh(harness_t *h);
 static void on_look_timer(uv_timer_t *timer) {
   belay_cache_stats_t stats;
   belay_cache_stats(cache, &stats);
-  if (stats.flights > 0)
+  if (stats.loading > 0)
     return;
   if (won)
     refresh(timer->data);

@@ -110,9 +110,9 @@ BED_TEST(who_loads_counts_the_refresh) {
   expect_stale(&hoards[1], "home", "old", 0);
   bed_until(bed, hoards[0].held + hoards[1].held == 1);
   unsigned loader = hoards[0].held == 0;
-  bed_until(bed, hoard_stats(&hoards[1 - loader]).flights == 0);
+  bed_until(bed, hoard_stats(&hoards[1 - loader]).loading == 0);
   assert_int_equal(hand_over(&hoards[loader], "new"), 0);
-  bed_until(bed, hoard_stats(&hoards[loader]).flights == 0);
+  bed_until(bed, hoard_stats(&hoards[loader]).loading == 0);
   assert_int_equal(hoard_stats(&hoards[loader]).refreshes, 1);
   assert_int_equal(hoard_stats(&hoards[1 - loader]).refreshes, 0);
   assert_int_equal(hoard_stats(&hoards[loader]).early, 0);
@@ -419,12 +419,12 @@ BED_TEST(what_is_counted) {
   assert_int_equal(stats.gets, 2);
   assert_int_equal(stats.misses, 2);
   assert_int_equal(stats.loads, 1);
-  assert_int_equal(stats.flights, 1);
+  assert_int_equal(stats.loading, 1);
   assert_int_equal(stats.fills, 0);
   assert_error(hand_over(&hoard, "0123456789"), 0);
   expect_fetched(&a, "0123456789", BELAY_CACHE_FROM_LOAD);
   expect_fetched(&b, "0123456789", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, hoard_stats(&hoard).flights == 0);
+  bed_until(bed, hoard_stats(&hoard).loading == 0);
   expect_cached(&hoard, "home", "0123456789", BELAY_CACHE_FROM_SERVER);
   expect_cached(&hoard, "home", "0123456789", BELAY_CACHE_FROM_SERVER);
   stats = hoard_stats(&hoard);

@@ -118,7 +118,7 @@ static unsigned fill_table(hoard_t *hoard) {
     assert_int_equal(begin_cache_get(hoard, &fetch, "home"), 0);
     assert_int_equal(end_of_fetch(&fetch), 0);
     fetch_free(&fetch);
-    bed_until(hoard->bed, hoard_stats(hoard).flights == 0);
+    bed_until(hoard->bed, hoard_stats(hoard).loading == 0);
   }
   return hoard->loaded;
 }
@@ -137,7 +137,7 @@ TEST(fail) {
     assert_int_equal(hoard.loaded, 1);
     assert_int_equal(hoard_stats(&hoard).misses, 1);
     assert_int_equal(hoard_stats(&hoard).away, 2);
-    assert_int_equal(hoard_stats(&hoard).flights, 0);
+    assert_int_equal(hoard_stats(&hoard).loading, 0);
     end_outage(&outages[i], bed, &hoard);
   }
 }
@@ -382,7 +382,7 @@ TEST(while_it_is_loaded) {
     assert_int_equal(end_of_fetch(&failure), BELAY_ELOAD);
     assert_true(clock_since_ms(began) < TIMEOUT_MS + lag()); /* nobody waits until that is noted */
     fetch_free(&value);
-    bed_until(bed, hoard_stats(&hoard).flights == 0);
+    bed_until(bed, hoard_stats(&hoard).loading == 0);
     assert_int_equal(hoard_stats(&hoard).fills, 0);
     end_outage(&outages[i], bed, &hoard);
   }
@@ -424,7 +424,7 @@ TEST(while_it_is_refreshed) {
   bed_until(bed, hoard.held == 1);
   begin_outage(&outages[1], bed);
   assert_int_equal(hand_over(&hoard, "new"), 0);
-  bed_until(bed, hoard_stats(&hoard).flights == 0);
+  bed_until(bed, hoard_stats(&hoard).loading == 0);
   outages[1].end(bed->server);
   while (hoard.held == 0) { /* the lease must be over */
     expect_stale(&hoard, "home", "home#1", 0);
@@ -449,7 +449,7 @@ TEST(what_does_not_exist_any_more_is_not_kept) {
   bed_run_for(bed, 30);
   hoard.absent = true;
   expect_stale(&hoard, "home", "home#1", 0);
-  bed_until(bed, hoard.loaded == 2 && hoard_stats(&hoard).flights == 0);
+  bed_until(bed, hoard.loaded == 2 && hoard_stats(&hoard).loading == 0);
   begin_outage(&outages[1], bed);
   expect_away(&hoard, "home");
   hoard.absent = false;

@@ -104,7 +104,7 @@ TEST(what_a_load_stands_on_goes) {
     assert_int_equal(belay_cache_peek(hoard.cache, "home", 4, &result), BELAY_EAGAIN);
     assert_int_equal(hand_over(&hoard, "new"), 0);
     expect_got(&late, "new");
-    bed_until(bed, hoard_stats(&hoard).flights == 0);
+    bed_until(bed, hoard_stats(&hoard).loading == 0);
     assert_int_equal(belay_cache_peek(hoard.cache, "home", 4, &result), 0);
     assert_memory_equal(result.data, "new", 3);
     bed_close(bed);
@@ -125,7 +125,7 @@ TEST(what_is_not_good_any_more_is_not_served_later) {
     strike(&hoard, blow);
     assert_int_equal(hand_over(&hoard, "old"), 0);
     expect_got(&early, "old");
-    bed_until(bed, hoard_stats(&hoard).flights == 0);
+    bed_until(bed, hoard_stats(&hoard).loading == 0);
     begin_load(&hoard, &late);
     assert_int_equal(hand_over(&hoard, "new"), 0);
     expect_got(&late, "new");
@@ -160,7 +160,7 @@ BED_TEST(a_failure_after_an_invalidation_is_not_kept) {
   expect_invalidate(&hoard, "home");
   assert_int_equal(hand_failure(&hoard, 7), 0);
   assert_int_equal(end_of_fetch(&early), BELAY_ELOAD);
-  bed_until(bed, hoard_stats(&hoard).flights == 0);
+  bed_until(bed, hoard_stats(&hoard).loading == 0);
   begin_load(&hoard, &late);
   assert_int_equal(hand_over(&hoard, "new"), 0);
   expect_got(&late, "new");
@@ -181,7 +181,7 @@ BED_TEST(the_lease_is_lost_in_the_middle) {
   await_load(&two);
   assert_int_equal(hand_over(&one, "one"), 0);
   expect_got(&first, "one");
-  bed_until(bed, hoard_stats(&one).flights == 0);
+  bed_until(bed, hoard_stats(&one).loading == 0);
   assert_int_equal(hoard_stats(&one).refused_fills, 1);
   assert_int_equal(hand_over(&two, "two"), 0);
   expect_got(&second, "two");
@@ -213,7 +213,7 @@ TEST(the_server_has_no_memory) {
     set_maxmemory(bed, "1");
     assert_int_equal(hand_over(&hoard, "full"), 0);
     expect_got(&fetch, "full"); /* it was loaded */
-    bed_until(bed, hoard_stats(&hoard).flights == 0);
+    bed_until(bed, hoard_stats(&hoard).loading == 0);
     assert_int_equal(hoard_stats(&hoard).fills, 0);
     assert_int_equal(server_integer(bed->server, "EXISTS", KEY, NULL), 0);
     set_maxmemory(bed, "0");

@@ -131,8 +131,8 @@ static bool play(server_t *server, way_t way, ending_t ending, unsigned at) {
   assert_int_equal(begin_put(&hoard, &change, "put", "value"), 0);
   assert_int_equal(belay_cache_pin(hoard.cache, "home", 4), 0);
   bed_until(bed, moment.now >= at ||
-                     (hoard.pending == 0 && haul.ended == 1 && hoard_stats(&hoard).flights == 0));
-  bool before = hoard.pending > 0 || haul.ended == 0 || hoard_stats(&hoard).flights > 0;
+                     (hoard.pending == 0 && haul.ended == 1 && hoard_stats(&hoard).loading == 0));
+  bool before = hoard.pending > 0 || haul.ended == 0 || hoard_stats(&hoard).loading > 0;
   end_it(bed, &hoard, ending);
   assert_int_equal(belay_cache_get(hoard.cache, &fetches[0].request, "x", 1, on_fetched),
                    BELAY_ECLOSING);
@@ -323,7 +323,7 @@ BED_TEST(a_load_takes_too_long) {
     assert_in_range(clock_since_ms(began), 38, 3000 * slow());
     assert_int_equal(hoard.held, i + 1);
     assert_false(belay_cache_load_is_wanted(hoard.loads[i]));
-    bed_until(bed, hoard_stats(&hoard).flights == 0);
+    bed_until(bed, hoard_stats(&hoard).loading == 0);
   }
   assert_int_equal(hoard_stats(&hoard).load_failures, 2);
   hoard.loading = LOADING_AT_ONCE;

@@ -124,7 +124,7 @@ static void play(wire_t *wire, step_id_t step, fault_t fault) {
   assert_int_equal(fetch.result.from,
                    step == FAIL ? BELAY_CACHE_FROM_NOWHERE : BELAY_CACHE_FROM_LOAD);
   fetch_free(&fetch);
-  bed_until(wire->bed, hoard_stats(hoard).flights == 0);
+  bed_until(wire->bed, hoard_stats(hoard).loading == 0);
   if (step == FAIL)
     expect_no_value(hoard, "home", BELAY_ELOAD); /* it is remembered */
   else if (step != BEGIN || fault != HAUNTED)    /* which forbids what is being loaded */

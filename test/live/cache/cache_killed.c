@@ -87,7 +87,7 @@ static void member_open(char **argv) {
 }
 
 static int member_close(void) {
-  bed_until(member.bed, member.hoard.timers == 0 && hoard_stats(&member.hoard).flights == 0);
+  bed_until(member.bed, member.hoard.timers == 0 && hoard_stats(&member.hoard).loading == 0);
   resp_hang_up(&member.wire);
   bed_close(member.bed);
   return 0;

@@ -51,7 +51,7 @@ static void load_and_grow_old(pair_t *pair, const char *value, int64_t ttl_ms) {
   fetch_t fetch = {0};
   begin_load(pair, &fetch);
   end_load(pair, &fetch, value);
-  bed_until(pair->bed, hoard_stats(&pair->one).flights == 0);
+  bed_until(pair->bed, hoard_stats(&pair->one).loading == 0);
   bed_run_for(pair->bed, ttl_ms + 10);
 }
 
@@ -85,7 +85,7 @@ TEST(what_is_stored_wakes) {
   assert_int_equal(stats.joined, 1);
   assert_int_equal(stats.waits, 1);
   assert_int_equal(stats.loads + stats.hits + stats.losers + stats.fills, 0);
-  assert_int_equal(stats.flights, 0);
+  assert_int_equal(stats.loading, 0);
   bed_close(pair.bed);
 }
 
@@ -201,7 +201,7 @@ TEST(without_a_lock_nobody_waits_for_others) {
   bed_until(pair.bed, pair.two.held == 1);
   assert_int_equal(server_integer(pair.bed->server, "EXISTS", KEY "::lease", NULL), 0);
   end_load(&pair, &fetch, "first");
-  bed_until(pair.bed, hoard_stats(&pair.one).flights == 0);
+  bed_until(pair.bed, hoard_stats(&pair.one).loading == 0);
   assert_int_equal(hoard_stats(&pair.one).refused_fills, 1);
   assert_int_equal(hoard_stats(&pair.one).bytes_out, 0);
   assert_error(hand_over(&pair.two, "second"), 0);
@@ -297,7 +297,7 @@ static void lose(int64_t wait_ms, bool by_option) {
   assert_int_equal(stats.loads, 1);
   assert_int_equal(stats.fills + stats.refused_fills + stats.bytes_out, 0);
   assert_int_equal(stats.refreshes, 0);
-  assert_int_equal(stats.flights, 0);
+  assert_int_equal(stats.loading, 0);
   end_load(&pair, &fetch, "winner");
   bed_until(pair.bed, hoard_stats(&pair.one).fills == 1);
   expect_cached(&pair.two, "home", "winner", BELAY_CACHE_FROM_SERVER);
@@ -377,7 +377,7 @@ TEST(a_request_is_over) {
   assert_between(clock_since_ms(began), 60, 3000 * slow());
   assert_int_equal(fetch.ended, 0);
   end_load(&pair, &fetch, "v1");
-  bed_until(pair.bed, hoard_stats(&pair.two).flights == 0);
+  bed_until(pair.bed, hoard_stats(&pair.two).loading == 0);
   expect_cached(&pair.two, "home", "v1", BELAY_CACHE_FROM_SERVER);
 
   hoard_t third = {.loading = LOADING_BY_HAND};
@@ -408,7 +408,7 @@ TEST(one_is_canceled) {
   assert_int_equal(second.ended, 0);
   assert_true(belay_cache_load_is_wanted(pair.one.loads[0]));
   end_load(&pair, &second, "v1");
-  bed_until(pair.bed, hoard_stats(&pair.one).fills == 1 && hoard_stats(&pair.two).flights == 0);
+  bed_until(pair.bed, hoard_stats(&pair.one).fills == 1 && hoard_stats(&pair.two).loading == 0);
   bed_close(pair.bed);
 }
 
@@ -430,7 +430,7 @@ TEST(all_are_canceled) {
   assert_error(hand_over(&pair.one, "v1"), 0);
   expect_fetched(&first, "v1", BELAY_CACHE_FROM_LOAD); /* ... but it was stored after he came */
   assert_int_equal(pair.one.loaded, 1);
-  bed_until(pair.bed, hoard_stats(&pair.one).flights == 0);
+  bed_until(pair.bed, hoard_stats(&pair.one).loading == 0);
   expect_cached(&pair.two, "home", "v1", BELAY_CACHE_FROM_SERVER);
   bed_close(pair.bed);
 }

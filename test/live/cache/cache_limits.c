@@ -23,7 +23,7 @@ BED_TEST(what_does_not_exist_is_kept) {
   assert_error(begin_cache_get(&one, &fetch, "home"), 0);
   expect_nothing_fetched(&fetch, BELAY_EABSENT);
   assert_int_equal(fetch.result.from, BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, hoard_stats(&one).flights == 0);
+  bed_until(bed, hoard_stats(&one).loading == 0);
   assert_between(server_integer(bed->server, "PTTL", KEY, NULL), 50000, 60000);
   for (int i = 0; i < 3; i++) {
     assert_error(begin_cache_get(&two, &fetch, "home"), 0);
@@ -62,7 +62,7 @@ BED_TEST(it_is_not_kept_unless_asked_for) {
   hoard_new(&hoard, bed, NULL);
   expect_no_value(&hoard, "home", BELAY_EABSENT);
   expect_no_value(&hoard, "home", BELAY_EABSENT);
-  bed_until(bed, hoard_stats(&hoard).flights == 0);
+  bed_until(bed, hoard_stats(&hoard).loading == 0);
   bed_settle(bed);
   belay_cache_stats_t stats = hoard_stats(&hoard);
   assert_int_equal(stats.loads, 2);
@@ -91,7 +91,7 @@ BED_TEST(a_limit_for_the_cache) {
   assert_int_equal(fetch.result.from, BELAY_CACHE_FROM_NOWHERE);
   expect_cached(&hoard, "a", "a#1", BELAY_CACHE_FROM_SERVER); /* takes none */
   assert_int_equal(server_integer(bed->server, "EXISTS", "belay::limit::test::{loads}", NULL), 1);
-  bed_until(bed, hoard_stats(&hoard).flights == 0);
+  bed_until(bed, hoard_stats(&hoard).loading == 0);
   belay_cache_stats_t stats = hoard_stats(&hoard);
   assert_int_equal(stats.loads, 2);
   assert_int_equal(stats.limited, 1);
@@ -136,7 +136,7 @@ BED_TEST(what_is_old_is_served_if_there_are_no_tokens) {
   bed_run_for(bed, 40);
   expect_stale(&stale, "home", "home#1", 0);
   expect_stale(&kept, "home", "home#1", BELAY_ELIMITED);
-  bed_until(bed, hoard_stats(&stale).limited == 1 && hoard_stats(&stale).flights == 0);
+  bed_until(bed, hoard_stats(&stale).limited == 1 && hoard_stats(&stale).loading == 0);
   assert_int_equal(stale.loaded, 1);
   assert_int_equal(kept.loaded, 1);
   assert_int_equal(hoard_stats(&stale).refreshes, 0); /* nothing was loaded */
@@ -213,7 +213,7 @@ BED_TEST(what_is_not_in_the_filter) {
   options.absent_ms = 60000;
   hoard_new(&hoard, bed, &options);
   expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, hoard_stats(&hoard).flights == 0);
+  bed_until(bed, hoard_stats(&hoard).loading == 0);
   bed_settle(bed);
   int64_t keys = server_keys(bed->server);
   fetch_t fetch = {0}, other = {0};
@@ -228,7 +228,7 @@ BED_TEST(what_is_not_in_the_filter) {
   assert_int_equal(stats.loads, 1);
   assert_in_range(stats.filtered, 1, 2);
   assert_int_equal(stats.misses, 3);
-  assert_int_equal(stats.flights, 0);
+  assert_int_equal(stats.loading, 0);
   assert_true(sift_add(&sieve, "ghost"));
   expect_cached(&hoard, "ghost", "ghost#2", BELAY_CACHE_FROM_LOAD);
 }

@@ -68,7 +68,7 @@ static void expect_batch_of(hoard_t *hoard, size_t n, unsigned batches) {
   }
   assert_int_equal(hoard->batches, batches);
   assert_int_equal(hoard->loaded - loaded, batches > 0 ? n : 0);
-  bed_until(hoard->bed, hoard_stats(hoard).flights == 0);
+  bed_until(hoard->bed, hoard_stats(hoard).loading == 0);
   haul_free(haul);
 }
 
@@ -143,7 +143,7 @@ BED_TEST(nobody_loads) {
   assert_error(end_of_haul(haul), 0);
   expect_not_hauled(haul, 0, BELAY_EABSENT);
   expect_hauled(haul, 1, "put", BELAY_CACHE_FROM_SERVER);
-  assert_int_equal(hoard_stats(&hoard).flights, 0);
+  assert_int_equal(hoard_stats(&hoard).loading, 0);
   haul_free(haul);
 }
 
@@ -236,7 +236,7 @@ BED_TEST(with_a_table) {
   assert_error(end_of_haul(haul), 0);
   expect_hauled(haul, 0, "a#1", BELAY_CACHE_FROM_LOCAL);
   expect_hauled(haul, 2, "c#3", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, hoard_stats(&hoard).flights == 0);
+  bed_until(bed, hoard_stats(&hoard).loading == 0);
   expect_invalidate(&hoard, "b");
   assert_error(begin_haul(haul, keys, 3), 0); /* in the middle */
   assert_error(end_of_haul(haul), 0);
@@ -270,7 +270,7 @@ BED_TEST(with_tags) {
     assert_error(begin_haul(haul, keys, 5), 0);
     assert_error(end_of_haul(haul), 0);
     expect_hauled(haul, 0, "red.1#1", i ? BELAY_CACHE_FROM_SERVER : BELAY_CACHE_FROM_LOAD);
-    bed_until(bed, hoard_stats(&hoard).flights == 0);
+    bed_until(bed, hoard_stats(&hoard).loading == 0);
   }
   expect_invalidate_tag(&hoard, "red");
   assert_error(begin_haul(haul, keys, 5), 0);
@@ -280,14 +280,14 @@ BED_TEST(with_tags) {
   expect_hauled(haul, 2, "blue.1#3", BELAY_CACHE_FROM_SERVER);
   expect_hauled(haul, 3, "red.2#7", BELAY_CACHE_FROM_LOAD);
   expect_hauled(haul, 4, "blue.2#5", BELAY_CACHE_FROM_SERVER);
-  bed_until(bed, hoard_stats(&hoard).flights == 0);
+  bed_until(bed, hoard_stats(&hoard).loading == 0);
   expect_invalidate_tag(&hoard, "all");
   assert_error(begin_haul(haul, keys, 5), 0);
   assert_error(end_of_haul(haul), 0);
   assert_int_equal(hoard.batch, 4);
   expect_hauled(haul, 1, "none#2", BELAY_CACHE_FROM_SERVER);
   expect_hauled(haul, 4, "blue.2#11", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, hoard_stats(&hoard).flights == 0);
+  bed_until(bed, hoard_stats(&hoard).loading == 0);
   bed_settle(bed);
   expect_ttls(bed->server);
   haul_free(haul);

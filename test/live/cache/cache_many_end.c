@@ -19,7 +19,7 @@ BED_TEST(its_time_is_over) {
   expect_hauled(haul, 1, "in time", BELAY_CACHE_FROM_LOAD);
   expect_not_hauled(haul, 2, BELAY_ETIMEDOUT);
   assert_error(hand_over(&hoard, "too late"), 0); /* but not for the next one */
-  bed_until(bed, hoard_stats(&hoard).flights == 0);
+  bed_until(bed, hoard_stats(&hoard).loading == 0);
   expect_cached(&hoard, "slower", "too late", BELAY_CACHE_FROM_SERVER);
   haul_free(haul);
 }

@@ -436,7 +436,7 @@ static bool is_quiet(void) {
   size_t flights = 0;
   for (unsigned i = 0; i < PROCESSES; i++) {
     belay_cache_stats(m.caches[i], &stats);
-    flights += stats.flights;
+    flights += stats.loading;
   }
   return m.pending == 0 && flights == 0 && m.held_len == 0;
 }

@@ -47,7 +47,7 @@ BED_TEST(what_is_pinned_stays_fresh) {
   int64_t took = clock_since_ms(began);
   /* three times, each when no more than the lead is left */
   assert_true(took >= 3 * (TTL - LEAD) - 20);
-  bed_until(bed, hoard_stats(&one).flights + hoard_stats(&two).flights == 0);
+  bed_until(bed, hoard_stats(&one).loading + hoard_stats(&two).loading == 0);
   belay_cache_stats_t a = hoard_stats(&one), b = hoard_stats(&two);
   assert_int_equal(a.gets + b.gets + a.misses + b.misses + a.hits + b.hits, 0);
   assert_int_equal(a.refreshes + b.refreshes, 4);
@@ -95,7 +95,7 @@ BED_TEST(what_is_not_pinned_any_more) {
   pin(&hoard, "home");
   bed_until(bed, hoard.loaded == 2);
   unpin(&hoard, "home"); /* while it is being stored */
-  bed_until(bed, hoard_stats(&hoard).flights == 0);
+  bed_until(bed, hoard_stats(&hoard).loading == 0);
 }
 
 /* Others' work is taken for what it is. */
@@ -108,7 +108,7 @@ BED_TEST(what_is_fresh_enough_is_not_loaded) {
   expect_cached(&one, "home", "home#1", BELAY_CACHE_FROM_LOAD);
   pin(&two, "home");
   bed_until(bed, hoard_stats(&two).bytes_in > 0);
-  bed_until(bed, hoard_stats(&two).flights == 0);
+  bed_until(bed, hoard_stats(&two).loading == 0);
   assert_int_equal(two.loaded, 0);
 }
 
@@ -214,7 +214,7 @@ BED_TEST(a_pin_does_not_keep_the_loop) {
   pin(&hoard, "home");
   bed_until(bed, hoard_stats(&hoard).fills == 1);
   uv_run(&bed->loop, UV_RUN_DEFAULT);
-  assert_int_equal(hoard_stats(&hoard).flights, 0);
+  assert_int_equal(hoard_stats(&hoard).loading, 0);
 }
 
 BED_TEST(many_pins_and_a_close) {
@@ -272,7 +272,7 @@ static unsigned count_early(hoard_t *hoard, unsigned n, int64_t left_ms) {
     if (i % 20 == 0)
       expect_touch(hoard, "home", left_ms, true);
     expect_cached(hoard, "home", "home#1", BELAY_CACHE_FROM_SERVER);
-    bed_until(hoard->bed, hoard_stats(hoard).flights == 0);
+    bed_until(hoard->bed, hoard_stats(hoard).loading == 0);
   }
   belay_cache_stats_t is = hoard_stats(hoard);
   assert_int_equal(is.hits - was.hits, n);
@@ -286,7 +286,7 @@ static void load_slowly(hoard_t *hoard) {
   hoard->loading = LOADING_LATER;
   hoard->delay_ms = 30;
   expect_cached(hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_until(hoard->bed, hoard->timers == 0 && hoard_stats(hoard).flights == 0);
+  bed_until(hoard->bed, hoard->timers == 0 && hoard_stats(hoard).loading == 0);
   hoard->loading = LOADING_AT_ONCE;
   hoard->error = 5;
 }
@@ -325,12 +325,12 @@ BED_TEST(an_early_refresh_is_stored) {
   options.beta = 1000;
   hoard_new(&hoard, bed, &options);
   expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, hoard_stats(&hoard).flights == 0);
+  bed_until(bed, hoard_stats(&hoard).loading == 0);
   expect_touch(&hoard, "home", 1000, true); /* with e^(-1/30) */
   hoard.loading = LOADING_BY_HAND;
   while (hoard.held == 0) {
     expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_SERVER);
-    bed_until(bed, hoard.held > 0 || hoard_stats(&hoard).flights == 0);
+    bed_until(bed, hoard.held > 0 || hoard_stats(&hoard).loading == 0);
   }
   for (int i = 0; i < 20; i++)
     expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_SERVER);
@@ -352,9 +352,9 @@ BED_TEST(early_from_the_table) {
   options.ttl_ms = options.local_ttl_ms = 30000;
   hoard_new(&hoard, bed, &options);
   expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, hoard_stats(&hoard).flights == 0);
+  bed_until(bed, hoard_stats(&hoard).loading == 0);
   hoard.loading = LOADING_BY_HAND;
-  for (int i = 0; i < 1000 && hoard_stats(&hoard).flights == 0; i++) /* each with about 1/e */
+  for (int i = 0; i < 1000 && hoard_stats(&hoard).loading == 0; i++) /* each with about 1/e */
     expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOCAL);
   bed_until(bed, hoard.held == 1);
   assert_int_equal(hoard_stats(&hoard).early, 1);

@@ -55,7 +55,7 @@ static void expect(hoard_t *hoard, const char *key, int status, unsigned loaded)
   assert_int_equal(fetch.result.len, status == 0 ? VALUE : 0);
   assert_false(fetch.result.stale);
   fetch_free(&fetch);
-  bed_until(hoard->bed, hoard_stats(hoard).flights == 0);
+  bed_until(hoard->bed, hoard_stats(hoard).loading == 0);
   assert_int_equal(hoard->loaded, loaded);
 }
 
@@ -71,7 +71,7 @@ BED_TEST(all_stages_at_once) {
   all_stages(&options, limiter_new(bed, &limit, 1), sieve.bloom);
   hoard_new(&hoard, bed, &options);
   assert_error(belay_cache_pin(hoard.cache, "home", 4), 0); /* that loads it */
-  bed_until(bed, hoard_stats(&hoard).fills == 1 && hoard_stats(&hoard).flights == 0);
+  bed_until(bed, hoard_stats(&hoard).fills == 1 && hoard_stats(&hoard).loading == 0);
   for (int i = 0; i < 5; i++) {
     expect(&hoard, "home", 0, 1);
     expect(&hoard, "ghost", BELAY_EABSENT, 1); /* the filter says so */

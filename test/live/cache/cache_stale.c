@@ -35,7 +35,7 @@ static void pair_open(pair_t *pair, int64_t stale_ms, int64_t keep_ms, int64_t e
   expect_loads(&pair->one, 1);
   assert_error(hand_over(&pair->one, "v1"), 0);
   expect_fetched(&fetch, "v1", BELAY_CACHE_FROM_LOAD);
-  bed_until(pair->bed, hoard_stats(&pair->one).fills == 1 && hoard_stats(&pair->one).flights == 0);
+  bed_until(pair->bed, hoard_stats(&pair->one).fills == 1 && hoard_stats(&pair->one).loading == 0);
   bed_run_for(pair->bed, TTL + 10);
 }
 
@@ -66,10 +66,10 @@ TEST(nobody_waits_for_a_refresh) {
   assert_int_equal(one.misses + two.misses, 1); /* the first */
   assert_int_equal(one.waits + two.waits, 0);
   assert_int_equal(one.joined + two.joined, 0);
-  assert_int_equal(one.flights + two.flights, 1);
+  assert_int_equal(one.loading + two.loading, 1);
   hoard_t *winner = pair.one.held ? &pair.one : &pair.two;
   assert_error(hand_over(winner, "v2"), 0);
-  bed_until(pair.bed, hoard_stats(winner).flights == 0);
+  bed_until(pair.bed, hoard_stats(winner).loading == 0);
   assert_int_equal(hoard_stats(&pair.one).fills + hoard_stats(&pair.two).fills, 2);
   assert_int_equal(pair.one.loaded + pair.two.loaded, 2);
   free(fetches);
@@ -83,11 +83,11 @@ TEST(a_refresh_that_fails) {
   expect_stale(&pair.one, "home", "v1", 0);
   expect_loads(&pair.one, 1);
   assert_error(hand_failure(&pair.one, 7), 0);
-  bed_until(pair.bed, hoard_stats(&pair.one).flights == 0);
+  bed_until(pair.bed, hoard_stats(&pair.one).loading == 0);
   expect_stale(&pair.one, "home", "v1", 0);
   expect_loads(&pair.one, 1);
   assert_error(hand_absent(&pair.one), 0); /* absent_ms is 0: what was there goes */
-  bed_until(pair.bed, hoard_stats(&pair.one).flights == 0);
+  bed_until(pair.bed, hoard_stats(&pair.one).loading == 0);
   bed_settle(pair.bed);
   assert_int_equal(server_keys(pair.bed->server), 0);
   belay_cache_stats_t stats = hoard_stats(&pair.one);
@@ -241,7 +241,7 @@ static void rest_and_load_again(int64_t stale_ms, int64_t keep_ms) {
   int64_t since = server_now_ms(pair.bed->server);
   assert_error(hand_failure(&pair.one, 7), 0);
   expect_fetched_stale(&fetch, "v1", stale_ms > 0 ? 0 : BELAY_ELOAD);
-  bed_until(pair.bed, hoard_stats(&pair.one).flights == 0);
+  bed_until(pair.bed, hoard_stats(&pair.one).loading == 0);
   for (int i = 0; i < 20; i++) {
     hoard_t *hoard = i % 2 ? &pair.one : &pair.two;
     assert_error(begin_cache_get(hoard, &fetch, "home"), 0);
@@ -286,7 +286,7 @@ BED_TEST(who_cannot_load_is_served_what_is_kept) {
   assert_int_equal(stats.gets, 2);
   assert_int_equal(stats.misses, 1);
   assert_int_equal(stats.stale_served, 1);
-  assert_int_equal(stats.loads + stats.refreshes + stats.flights, 0);
+  assert_int_equal(stats.loads + stats.refreshes + stats.loading, 0);
   assert_int_equal(stats.fills, 1);
 }
 

@@ -1,7 +1,7 @@
 /* Tags of a cache: what has one goes with it, also while it is being loaded. */
 #include <stdio.h>
 
-#include "cache/single_flight.h"
+#include "cache/load_state.h"
 #include "support/fixtures/cache/caches.h"
 #include "support/models/scripts.h"
 
@@ -328,14 +328,14 @@ BED_TEST(an_earlier_look) {
     bed_until(bed, hoard.held == 1);
     belay__child_t *child =
         BELAY__CONTAINER(hoard.cache->handle.children.next, belay__child_t, node);
-    belay__flight_t *flight = BELAY__CONTAINER(child, belay__flight_t, child);
-    assert_non_null(flight->kept);
-    belay__record_drop(bed->belay, flight->kept);
-    flight->kept = NULL;
-    flight->seen_asked += later ? 1000000 * UINT64_C(60000) : 0;
+    belay__load_t *load = BELAY__CONTAINER(child, belay__load_t, child);
+    assert_non_null(load->kept);
+    belay__record_drop(bed->belay, load->kept);
+    load->kept = NULL;
+    load->seen_asked += later ? 1000000 * UINT64_C(60000) : 0;
     assert_int_equal(begin_cache_get(&hoard, &second, "shop"), 0);
-    bed_until(bed, !belay__list_empty(&flight->waiters) &&
-                       flight->waiters.next->next != &flight->waiters);
+    bed_until(bed, !belay__list_empty(&load->waiters) &&
+                       load->waiters.next->next != &load->waiters);
     assert_int_equal(hand_failure(&hoard, 7), 0);
     assert_int_equal(end_of_fetch(&first), later ? BELAY_ELOAD : 0);
     assert_int_equal(end_of_fetch(&second), later ? BELAY_ELOAD : 0);

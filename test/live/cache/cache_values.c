@@ -44,7 +44,7 @@ static void expect_through(pair_t *pair, const char *key, const void *value, siz
   bed_until(pair->bed, pair->writer.held == 1);
   assert_error(hand_over_bytes(&pair->writer, value, len), 0);
   expect_bytes(&fetch, value, len, BELAY_CACHE_FROM_LOAD);
-  bed_until(pair->bed, hoard_stats(&pair->writer).flights == 0);
+  bed_until(pair->bed, hoard_stats(&pair->writer).loading == 0);
   assert_error(begin_cache_get(&pair->reader, &fetch, key), 0);
   expect_bytes(&fetch, value, len, BELAY_CACHE_FROM_SERVER);
 }
@@ -195,7 +195,7 @@ static void expect_undecodable(hoard_t *hoard, unsigned n) {
   belay_cache_stats_t before = hoard_stats(hoard);
   snprintf(value, sizeof value, "home#%u", hoard->loaded + 1);
   expect_cached(hoard, "home", value, BELAY_CACHE_FROM_LOAD);
-  bed_until(hoard->bed, hoard_stats(hoard).flights == 0);
+  bed_until(hoard->bed, hoard_stats(hoard).loading == 0);
   belay_cache_stats_t after = hoard_stats(hoard);
   assert_int_equal(after.undecodable, n + 1);
   assert_int_equal(after.misses, before.misses + 1);
@@ -213,7 +213,7 @@ BED_TEST(a_torn_value) {
   for (int len = 0;; len++) {
     char text[16];
     snprintf(text, sizeof text, "%d", len);
-    bed_until(bed, hoard_stats(&hoard).flights == 0);
+    bed_until(bed, hoard_stats(&hoard).loading == 0);
     int64_t was = server_integer(bed->server, "STRLEN", KEY, NULL);
     if (was <= len)
       break;
@@ -256,7 +256,7 @@ BED_TEST(a_damaged_envelope) {
     if (at >= BELAY__RECORD_AT_FRESH && at < BELAY__RECORD_AT_RETRY + 8)
       continue; /* which scripts change */
     snprintf(text, sizeof text, "%d", at);
-    bed_until(bed, hoard_stats(&hoard).flights == 0);
+    bed_until(bed, hoard_stats(&hoard).loading == 0);
     server_do(bed->server, "EVAL",
               "local byte = string.byte(redis.call('GETRANGE', KEYS[1], ARGV[1], ARGV[1])) "
               "redis.call('SETRANGE', KEYS[1], ARGV[1], string.char((byte + 1) % 256))",
@@ -270,7 +270,7 @@ BED_TEST(another_version) {
   hoard_t hoard = {0};
   hoard_new(&hoard, bed, NULL);
   expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, hoard_stats(&hoard).flights == 0);
+  bed_until(bed, hoard_stats(&hoard).loading == 0);
   server_do(bed->server, "SETRANGE", KEY, "3", "\x02", NULL);
   change_t change = {0};
   assert_error(begin_cache_touch(&hoard, &change, "home", 1000), 0);
@@ -323,7 +323,7 @@ BED_TEST(a_tag_that_is_something_else) {
   assert_int_equal(hoard.loaded, 0);
   expect_invalidate_tag(&hoard, "site"); /* deletes it */
   expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, hoard_stats(&hoard).flights == 0);
+  bed_until(bed, hoard_stats(&hoard).loading == 0);
   expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_SERVER);
   server_do(bed->server, "SET", "belay::cache::pages::{site}::tag", "foreign", NULL);
   expect_no_value(&hoard, "home", BELAY_EMISMATCH); /* what was stored is not good either */

@@ -270,7 +270,7 @@ static bool is_idle(const orders_t *self) {
   for (unsigned i = 0; i < PAIR; i++) {
     belay_cache_stats_t stats;
     belay_cache_stats(self->cache[i], &stats);
-    idle &= stats.flights == 0;
+    idle &= stats.loading == 0;
   }
   return idle;
 }

@@ -356,17 +356,6 @@ WORLD_TEST(without_a_table_stamps_are_good) {
   belay__local_free(&local);
 }
 
-WORLD_TEST(it_may_be_moved_before_it_is_used) {
-  belay__local_t first, local;
-  init(world, &first, 10000);
-  belay__local_move(&local, &first);
-  memset(&first, 0xff, sizeof first);
-  put(world, &local, "a", 1);
-  put(world, &local, "b", 2);
-  assert_int_equal(found(&local, "a", 0, true), 1);
-  belay__local_free(&local);
-}
-
 WORLD_TEST(a_hit_allocates_nothing) {
   belay__local_t local;
   init(world, &local, 1000000);

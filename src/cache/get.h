@@ -1,0 +1,59 @@
+/* One key of a get: a lookup, then perhaps a waiter.
+ *
+ *   looked up --found--> served, and perhaps loaded again in the background
+ *      |  |
+ *      |  +--not found--> waits for a load --the load is over, the time of the get is over--> served
+ *      |
+ *      +--not answered--> as options.away says: served, refused, or waits for a load */
+#ifndef BELAY_CACHE_GET_H
+#define BELAY_CACHE_GET_H
+
+#include "cache/load_state.h"
+
+typedef struct belay__item {
+  union {
+    belay__lookup_t lookup;
+    belay__load_waiter_t waiter; /* since the key waits */
+  };
+  belay__served_t served; /* with a reference of its own */
+  uint16_t key_len;
+  uint8_t late; /* belay_cache_late_t */
+  bool waits;   /* or has waited */
+} belay__item_t;
+
+typedef void (*belay__item_end_fn)(belay__load_waiter_t *waiter, const belay__served_t *served);
+
+static inline bool belay__item_is_waiting(const belay__item_t *item) {
+  return item->waits && item->waiter.load != NULL;
+}
+
+/* true: the table of this process has the key, fresh. */
+bool belay__item_serve_local(belay_cache_t *cache, belay__item_t *item, const char *key,
+                             uint64_t now);
+
+/* The lookup has ended with that status: serves the key, or makes it wait. batch: of its load; or NULL. end: of the
+ * waiter, which calls belay__item_end_wait(); it may run before this returns. */
+void belay__item_settle(belay_cache_t *cache, belay__item_t *item, const char *key, int status,
+                        belay__batch_t *batch, belay__item_end_fn end);
+/* The load serves the key; or the time of the get is over. */
+void belay__item_end_wait(belay__pending_t *pending, belay__item_t *item,
+                          const belay__served_t *served);
+void belay__item_end_late(belay__pending_t *pending, belay__item_t *item);
+void belay__item_cancel_wait(belay__item_t *item);
+
+/* Releases the records. */
+void belay__item_drop(belay_t *belay, belay__item_t *item);
+
+/* Sets the deadline of the request's calls, and *deadline: of the get, which is later where a load follows a server that
+ * does not answer. */
+void belay__get_deadlines(const belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
+                          uint64_t *deadline);
+
+/* The request waits for loads: its timer is set exactly as long. Returns BELAY__REQUEST_PARK. */
+int belay__get_park(belay__pending_t *pending, void (*on_late)(belay__timer_t *),
+                    uint64_t deadline);
+void belay__get_unpark(belay__pending_t *pending);
+/* Ends a request that is PARKED. */
+void belay__get_end(belay__pending_t *pending, int status);
+
+#endif /* BELAY_CACHE_GET_H */
