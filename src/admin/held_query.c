@@ -216,10 +216,8 @@ int belay_held_break(belay_client_t *client, belay_request_t *request, const bel
   int error = belay__client_check(client);
   if (error != 0)
     return error;
-  if (held == NULL || (held->holders == NULL && held->holders_len > 0)) {
-    belay__detail(client->belay, held == NULL ? "held: NULL" : "holders: NULL");
-    return BELAY_EINVAL;
-  }
+  if (held == NULL || (held->holders == NULL && held->holders_len > 0))
+    return belay__invalid(client->belay, held == NULL ? "held: NULL" : "holders: NULL");
   belay_held_t seen = *held;
   seen.name_len = belay__text_len(held->name, held->name_len);
   error = check(client, request, held->kind, held->name, seen.name_len, cb != NULL);

@@ -281,10 +281,8 @@ static int check_options(belay_t *belay, belay_sweep_options_t *o) {
     o->pattern = held_pattern;
     o->pattern_len = sizeof held_pattern - 1;
   }
-  if (o->remove && o->on_held != NULL) {
-    belay__detail(belay, "remove: not with on_held");
-    return BELAY_EINVAL;
-  }
+  if (o->remove && o->on_held != NULL)
+    return belay__invalid(belay, "remove: not with on_held");
   int error =
       belay__check_bytes(belay, "pattern", o->pattern, o->pattern_len, 1, BELAY_SWEEP_PATTERN_MAX);
   if (error == 0 && o->type != NULL && !belay__is_label(o->type, BELAY__SWEEP_TYPE_MAX)) {
@@ -362,10 +360,8 @@ int belay_sweep_start(belay_sweep_t *sweep, belay_sweep_cb cb) {
   int error = belay__handle_check((const belay__handle_t *)sweep);
   if (error != 0)
     return error;
-  if (cb == NULL) {
-    belay__detail(host_of(sweep), "cb: NULL");
-    return BELAY_EINVAL;
-  }
+  if (cb == NULL)
+    return belay__invalid(host_of(sweep), "cb: NULL");
   if (sweep->state != IDLE)
     return BELAY_ESTATE;
   sweep->cb = cb;

@@ -82,19 +82,13 @@ static int check_options(const belay_client_t *client, const belay_cache_options
   int error = belay__check_range(belay, "refresh_ms", o->refresh_ms, 1, o->ttl_ms);
   if (error != 0)
     return error;
-  if (!(o->beta >= 0 && o->beta <= 1000)) {
-    belay__detail(belay, "beta: not from 0 to 1000");
-    return BELAY_EINVAL;
-  }
-  if (is_of_another(client, o->limiter) || is_of_another(client, o->filter)) {
-    belay__detail(belay, "limiter, filter: of another belay_t");
-    return BELAY_EINVAL;
-  }
+  if (!(o->beta >= 0 && o->beta <= 1000))
+    return belay__invalid(belay, "beta: not from 0 to 1000");
+  if (is_of_another(client, o->limiter) || is_of_another(client, o->filter))
+    return belay__invalid(belay, "limiter, filter: of another belay_t");
   if (o->max_value_bytes + CALL_BYTES > client->max_reply ||
-      o->max_value_bytes + CALL_BYTES > client->max_bytes) {
-    belay__detail(belay, "max_value_bytes: the client's max_reply or max_bytes is less");
-    return BELAY_EINVAL;
-  }
+      o->max_value_bytes + CALL_BYTES > client->max_bytes)
+    return belay__invalid(belay, "max_value_bytes: the client's max_reply or max_bytes is less");
   return 0;
 }
 

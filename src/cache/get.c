@@ -280,10 +280,8 @@ int belay_cache_peek(belay_cache_t *cache, const char *key, size_t key_len,
   if (error != 0)
     return error;
   belay_t *belay = cache->handle.client->belay;
-  if (key == NULL || key_len < 1 || key_len > BELAY_CACHE_KEY_MAX || result == NULL) {
-    belay__detail(belay, "key: not 1 to %zu bytes, or no result", BELAY_CACHE_KEY_MAX);
-    return BELAY_EINVAL;
-  }
+  if (key == NULL || key_len < 1 || key_len > BELAY_CACHE_KEY_MAX || result == NULL)
+    return belay__invalid(belay, "key: not 1 to %zu bytes, or no result", BELAY_CACHE_KEY_MAX);
   belay__served_t served;
   uint64_t now = belay__now(belay);
   if (!belay__cache_serve_local(cache, key, key_len, now, &served))

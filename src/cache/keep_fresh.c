@@ -94,10 +94,8 @@ int belay_cache_pin(belay_cache_t *cache, const char *key, size_t key_len) {
   if (error != 0)
     return error;
   belay_t *belay = cache->handle.client->belay;
-  if (!belay__cache_loads(cache)) {
-    belay__detail(belay, "load: NULL, and so is load_many");
-    return BELAY_EINVAL;
-  }
+  if (!belay__cache_loads(cache))
+    return belay__invalid(belay, "load: NULL, and so is load_many");
   if (find(cache, key, key_len, &hash) != NULL)
     return 0;
   pin_t *pin = belay__alloc(belay, sizeof *pin + key_len);

@@ -85,8 +85,7 @@ int belay_limiter_reconfigure(belay_limiter_t *limiter, const belay_limit_t *lim
     return error;
   if (belay__policy_is_log(policy) != belay__policy_is_log(limiter->policy)) {
     belay__policy_drop(belay, policy);
-    belay__detail(belay, "limits: a log stays one, and nothing else becomes one");
-    return BELAY_EINVAL;
+    return belay__invalid(belay, "limits: a log stays one, and nothing else becomes one");
   }
   belay__token_leases_suspend(limiter);
   belay__policy_drop(belay, limiter->policy);

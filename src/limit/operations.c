@@ -15,8 +15,7 @@ static int check(belay_limiter_t *limiter, const belay_request_t *request, const
 }
 
 static int refuse(const belay_limiter_t *limiter, const char *why) {
-  belay__detail(limiter->client->belay, "%s", why);
-  return BELAY_EINVAL;
+  return belay__invalid(limiter->client->belay, "%s", why);
 }
 
 /* Starts an operation whose arguments were checked. */

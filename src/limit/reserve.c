@@ -154,8 +154,8 @@ static const belay__request_ops_t reserve_ops = {
 static int check_policy(const belay_limiter_t *limiter) {
   if (limiter->policy->reservable)
     return 0;
-  belay__detail(limiter->client->belay, "limits: only token buckets with a count give credit");
-  return BELAY_EINVAL;
+  return belay__invalid(limiter->client->belay,
+                        "limits: only token buckets with a count give credit");
 }
 
 /* Checks the arguments of a reservation, and draws its id. */

@@ -160,10 +160,8 @@ int belay__post_check(const belay__post_t *post) {
 }
 
 int belay__post_may_wait(const belay__post_t *post, int64_t wait_ms, bool has_cb) {
-  if (!has_cb) {
-    belay__detail(host_of(post), "cb: NULL");
-    return BELAY_EINVAL;
-  }
+  if (!has_cb)
+    return belay__invalid(host_of(post), "cb: NULL");
   if (post->pending)
     return BELAY_ESTATE;
   return belay__check_range(host_of(post), "wait_ms", wait_ms, 0, BELAY_FOREVER);

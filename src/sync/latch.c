@@ -177,10 +177,8 @@ static int check_count(const belay_latch_t *latch, const belay_request_t *reques
   if (error != 0)
     return error;
   belay_client_t *client = belay__post_client(&latch->post);
-  if (operation != NULL && (operation_len < 1 || operation_len > BELAY_OPERATION_MAX)) {
-    belay__detail(client->belay, "operation: not 1 to %d bytes", BELAY_OPERATION_MAX);
-    return BELAY_EINVAL;
-  }
+  if (operation != NULL && (operation_len < 1 || operation_len > BELAY_OPERATION_MAX))
+    return belay__invalid(client->belay, "operation: not 1 to %d bytes", BELAY_OPERATION_MAX);
   return belay__request_check(client, request, has_cb);
 }
 

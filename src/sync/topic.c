@@ -54,10 +54,8 @@ int belay_topic_publish(belay_client_t *client, belay_request_t *request, const 
     error = belay__check_bytes(client->belay, "name", name, name_len, 1, BELAY__NAME_MAX);
   if (error != 0)
     return error;
-  if (len > BELAY_TOPIC_MESSAGE_MAX || (message == NULL && len > 0)) {
-    belay__detail(client->belay, "message: NULL, or more than 1,048,576 bytes");
-    return BELAY_EINVAL;
-  }
+  if (len > BELAY_TOPIC_MESSAGE_MAX || (message == NULL && len > 0))
+    return belay__invalid(client->belay, "message: NULL, or more than 1,048,576 bytes");
   size_t channel_len;
   char *channel = channel_new(client, name, name_len, &channel_len);
   belay__call_t *call = channel == NULL ? NULL : belay__call_new(client, BELAY__LANE_DATA);
@@ -217,10 +215,8 @@ int belay_topic_subscribe(belay_client_t *client, const char *name, size_t name_
   if (error != 0)
     return error;
   belay_t *belay = client->belay;
-  if (cb == NULL) {
-    belay__detail(belay, "cb: NULL");
-    return BELAY_EINVAL;
-  }
+  if (cb == NULL)
+    return belay__invalid(belay, "cb: NULL");
   belay_subscription_t *subscription = belay__alloc(belay, sizeof *subscription);
   if (subscription == NULL)
     return BELAY_ENOMEM;

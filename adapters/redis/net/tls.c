@@ -18,8 +18,7 @@ void belay_tls_options_init(belay_tls_options_t *options) {
 /* ---- reading the files: each says what is wrong, and returns an error ----------------------------------- */
 
 static int wrong(belay_t *belay, const char *option, const char *why) {
-  belay__detail(belay, "%s: %s", option, why);
-  return BELAY_EINVAL;
+  return belay__invalid(belay, "%s: %s", option, why);
 }
 
 /* OpenSSL could not make sense of a file. */

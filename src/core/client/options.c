@@ -57,24 +57,16 @@ int belay__client_options_check(belay_t *belay, const belay_client_options_t *o)
     error = belay__check_range(belay, "max_pending", 0, 1, INT32_MAX);
   if (error != 0)
     return error;
-  if (o->namespace_parts == NULL) {
-    belay__detail(belay, "namespace_parts: NULL");
-    return BELAY_EINVAL;
-  }
+  if (o->namespace_parts == NULL)
+    return belay__invalid(belay, "namespace_parts: NULL");
   for (size_t i = 0; i < o->namespace_count; i++) {
     size_t n = o->namespace_parts[i] == NULL ? 0 : strlen(o->namespace_parts[i]);
-    if (n < 1 || n > BELAY__NAMESPACE_PART_MAX) {
-      belay__detail(belay, "namespace_parts[%zu]: not 1 to 128 bytes", i);
-      return BELAY_EINVAL;
-    }
+    if (n < 1 || n > BELAY__NAMESPACE_PART_MAX)
+      return belay__invalid(belay, "namespace_parts[%zu]: not 1 to 128 bytes", i);
   }
-  if (o->client_name == NULL || !belay__is_label(o->client_name, 64)) {
-    belay__detail(belay, "client_name: not 1 to 64 printable bytes");
-    return BELAY_EINVAL;
-  }
-  if (o->owner != NULL && !belay__is_label(o->owner, BELAY__OWNER_MAX)) {
-    belay__detail(belay, "owner: not 1 to 64 printable bytes");
-    return BELAY_EINVAL;
-  }
+  if (o->client_name == NULL || !belay__is_label(o->client_name, 64))
+    return belay__invalid(belay, "client_name: not 1 to 64 printable bytes");
+  if (o->owner != NULL && !belay__is_label(o->owner, BELAY__OWNER_MAX))
+    return belay__invalid(belay, "owner: not 1 to 64 printable bytes");
   return 0;
 }

@@ -21,10 +21,9 @@ int belay_client_ping(belay_client_t *client, int64_t timeout_ms, belay_client_c
     return error;
   if (timeout_ms == BELAY_DEFAULT)
     timeout_ms = client->timeout_ms;
-  if (cb == NULL || timeout_ms < 1 || timeout_ms > 600000) {
-    belay__detail(client->belay, cb == NULL ? "cb: NULL" : "timeout_ms: not from 1 to 600000");
-    return BELAY_EINVAL;
-  }
+  if (cb == NULL || timeout_ms < 1 || timeout_ms > 600000)
+    return belay__invalid(client->belay,
+                          cb == NULL ? "cb: NULL" : "timeout_ms: not from 1 to 600000");
   belay__call_t *call = belay__call_new(client, BELAY__LANE_LEASE);
   if (call == NULL)
     return BELAY_ENOMEM;

@@ -235,19 +235,14 @@ static void on_done_again(belay__call_t *call, const belay__result_t *result) {
 }
 
 int belay__request_check(belay_client_t *client, const belay_request_t *request, bool has_cb) {
-  if (request == NULL) {
-    belay__detail(client->belay, "request: NULL");
-    return BELAY_EINVAL;
-  }
+  if (request == NULL)
+    return belay__invalid(client->belay, "request: NULL");
   int64_t ms = request->timeout_ms;
-  if (ms != 0 && ms != BELAY_DEFAULT && (ms < 1 || ms > TIMEOUT_MAX_MS)) {
-    belay__detail(client->belay, "timeout_ms: not from 1 to %lld", (long long)TIMEOUT_MAX_MS);
-    return BELAY_EINVAL;
-  }
-  if (!has_cb) {
-    belay__detail(client->belay, "cb: NULL");
-    return BELAY_EINVAL;
-  }
+  if (ms != 0 && ms != BELAY_DEFAULT && (ms < 1 || ms > TIMEOUT_MAX_MS))
+    return belay__invalid(client->belay, "timeout_ms: not from 1 to %lld",
+                          (long long)TIMEOUT_MAX_MS);
+  if (!has_cb)
+    return belay__invalid(client->belay, "cb: NULL");
   return 0;
 }
 

@@ -27,10 +27,8 @@ void belay__uuid_text(char out[BELAY__UUID_TEXT], const uint8_t uuid[16]) {
 int belay_uuid_v7(belay_t *belay, char out[BELAY_UUID_TEXT]) {
   uint8_t random[10], uuid[16];
   int error = belay__check(belay);
-  if (error == 0 && out == NULL) {
-    belay__detail(belay, "out: NULL");
-    return BELAY_EINVAL;
-  }
+  if (error == 0 && out == NULL)
+    return belay__invalid(belay, "out: NULL");
   if (error == 0)
     error = belay->host->random(belay, random, sizeof random);
   if (error != 0)

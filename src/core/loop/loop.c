@@ -270,13 +270,25 @@ uint64_t belay__random_below(belay_t *belay, uint64_t limit) {
   return r % limit; /* the bias is below 2^-20 for any delay that is used here */
 }
 
-void belay__detail(belay_t *belay, const char *format, ...) {
+static void set_detail(belay_t *belay, const char *format, va_list args) {
   char text[BELAY__DETAIL_MAX];
+  vsnprintf(text, sizeof text, format, args);
+  belay__words(belay->detail, sizeof belay->detail, text, strlen(text));
+}
+
+void belay__detail(belay_t *belay, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  set_detail(belay, format, args);
   va_end(args);
-  belay__words(belay->detail, sizeof belay->detail, text, strlen(text));
+}
+
+int belay__invalid(belay_t *belay, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  set_detail(belay, format, args);
+  va_end(args);
+  return BELAY_EINVAL;
 }
 
 size_t belay__text_len(const char *text, size_t len) {
@@ -289,8 +301,7 @@ size_t belay__text_len(const char *text, size_t len) {
 int belay__check_range(belay_t *belay, const char *what, int64_t value, int64_t min, int64_t max) {
   if (value >= min && value <= max)
     return 0;
-  belay__detail(belay, "%s: not from %" PRId64 " to %" PRId64, what, min, max);
-  return BELAY_EINVAL;
+  return belay__invalid(belay, "%s: not from %" PRId64 " to %" PRId64, what, min, max);
 }
 
 int belay__check_bytes(belay_t *belay, const char *what, const void *bytes, size_t len,
@@ -298,10 +309,8 @@ int belay__check_bytes(belay_t *belay, const char *what, const void *bytes, size
   if (len >= min_len && len <= max_len && (bytes != NULL || len == 0))
     return 0;
   if (min_len == 0)
-    belay__detail(belay, "%s: NULL, or more than %zu bytes", what, max_len);
-  else
-    belay__detail(belay, "%s: not %zu to %zu bytes", what, min_len, max_len);
-  return BELAY_EINVAL;
+    return belay__invalid(belay, "%s: NULL, or more than %zu bytes", what, max_len);
+  return belay__invalid(belay, "%s: not %zu to %zu bytes", what, min_len, max_len);
 }
 
 int belay__check_optional(belay_t *belay, const char *what, const void *bytes, size_t len,

@@ -146,6 +146,8 @@ uint64_t belay__after_ms(belay_t *belay, int64_t ms);
 
 /* Sets belay_detail(); what is not printable stands there as \xNN (core/call/error_text.h). */
 __attribute__((format(printf, 2, 3))) void belay__detail(belay_t *belay, const char *format, ...);
+/* Set the detail; return BELAY_EINVAL. */
+__attribute__((format(printf, 2, 3))) int belay__invalid(belay_t *belay, const char *format, ...);
 
 /* The length of a text: len, or, if that is 0, up to its terminating 0 (belay/loop.h, "Texts and bytes"). 0 if text is
  * NULL and len is 0. Reads at most BELAY__TEXT_MAX + 1 bytes; no text is that long. */

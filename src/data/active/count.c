@@ -76,9 +76,8 @@ static int periods_of(const belay_active_t *active, const belay__active_ask_t *a
   *to = belay__active_period(active, ask->to_ms);
   if (*to >= *from && *to - *from < BELAY_ACTIVE_PERIODS_MAX)
     return 0;
-  belay__detail(active->handle.client->belay, "to_ms: not from 1 to %d periods",
-                BELAY_ACTIVE_PERIODS_MAX);
-  return BELAY_EINVAL;
+  return belay__invalid(active->handle.client->belay, "to_ms: not from 1 to %d periods",
+                        BELAY_ACTIVE_PERIODS_MAX);
 }
 
 static int send_span(belay_active_t *active, belay__pending_t *pending,

@@ -30,10 +30,8 @@ static int on_init(belay__handle_t *handle, void *options) {
   if (wrong == NULL &&
       (o->ttl_ms < 0 || (o->ttl_ms > 0 && o->ttl_ms < 1000) || o->ttl_ms > TTL_MAX_MS))
     wrong = "ttl_ms: not 0, or from 1000 to 315360000000";
-  if (wrong != NULL) {
-    belay__detail(handle->client->belay, "%s", wrong);
-    return BELAY_EINVAL;
-  }
+  if (wrong != NULL)
+    return belay__invalid(handle->client->belay, "%s", wrong);
   bloom->kind = belay__bloom_kind(o->kind);
   bloom->ttl_ms = o->kind == BELAY_BLOOM_ROTATING ? 2 * o->window_ms + 2000 : o->ttl_ms;
   belay__list_init(&bloom->waiting);

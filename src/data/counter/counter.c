@@ -45,10 +45,8 @@ static int on_init(belay__handle_t *handle, void *options) {
   const belay_counter_options_t *o = options;
   belay_t *belay = handle->client->belay;
   uint8_t label[BELAY__COUNTER_LABEL_BYTES];
-  if (o->extend && o->ttl_ms == 0) {
-    belay__detail(belay, "extend: without ttl_ms");
-    return BELAY_EINVAL;
-  }
+  if (o->extend && o->ttl_ms == 0)
+    return belay__invalid(belay, "extend: without ttl_ms");
   int error = belay->host->random(belay, label, sizeof label);
   if (error != 0)
     return error;
@@ -84,8 +82,7 @@ BELAY__HANDLE_FUNCTIONS(counter)
 int belay__counter_whole(const belay_counter_t *counter, const char *what) {
   if (counter->shards == 1)
     return 0;
-  belay__detail(counter->handle.client->belay, "%s: not of a counter with shards", what);
-  return BELAY_EINVAL;
+  return belay__invalid(counter->handle.client->belay, "%s: not of a counter with shards", what);
 }
 
 void belay__counter_arg(const belay_counter_t *counter, belay__call_t *call, const char *key,

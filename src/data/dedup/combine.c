@@ -190,14 +190,10 @@ int belay_dedup_page(belay_dedup_t *dedup, belay_request_t *request, belay_dedup
     return error;
   bool window = dedup->kind == BELAY_DEDUP_WINDOW;
   belay_t *belay = dedup->handle.client->belay;
-  if (window && n != 1) {
-    belay__detail(belay, "keys: of a window, 1");
-    return BELAY_EINVAL;
-  }
-  if ((cursor & 1) != 0 && (how != BELAY_DEDUP_UNION || n != 2)) {
-    belay__detail(belay, "cursor: not of a page of this");
-    return BELAY_EINVAL;
-  }
+  if (window && n != 1)
+    return belay__invalid(belay, "keys: of a window, 1");
+  if ((cursor & 1) != 0 && (how != BELAY_DEDUP_UNION || n != 2))
+    return belay__invalid(belay, "cursor: not of a page of this");
   error = belay__check_range(belay, "limit", limit > BELAY_DEDUP_PAGE_MAX ? -1 : (int64_t)limit, 1,
                              BELAY_DEDUP_PAGE_MAX);
   if (error != 0)

@@ -59,8 +59,8 @@ int belay__dedup_check(const belay_dedup_t *dedup, const belay_request_t *reques
   int error = belay__handle_check_request((const belay__handle_t *)dedup, request, has_cb);
   if (error == 0 && (kinds & 1U << dedup->kind) == 0) {
     static const char *const names[] = {"a set", "a count", "a window", "a bitmap"};
-    belay__detail(dedup->handle.client->belay, "kind: %s cannot do that", names[dedup->kind]);
-    return BELAY_EINVAL;
+    return belay__invalid(dedup->handle.client->belay, "kind: %s cannot do that",
+                          names[dedup->kind]);
   }
   return error;
 }

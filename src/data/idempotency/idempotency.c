@@ -213,10 +213,8 @@ static int check_owned(const belay_idempotency_t *records, const belay_request_t
                        const char *key, size_t *key_len, const belay_idempotency_token_t *token,
                        bool has_cb) {
   int error = check(records, request, key, key_len, has_cb);
-  if (error == 0 && token == NULL) {
-    belay__detail(records->handle.client->belay, "token: NULL");
-    return BELAY_EINVAL;
-  }
+  if (error == 0 && token == NULL)
+    return belay__invalid(records->handle.client->belay, "token: NULL");
   return error;
 }
 

@@ -288,10 +288,8 @@ static __attribute__((noinline)) int next_slowly(belay_idgen_t *idgen, int64_t *
   belay_client_t *client = idgen->handle.client;
   uint64_t again_at;
   int error = belay__handle_check(&idgen->handle);
-  if (error == 0 && id == NULL) {
-    belay__detail(client->belay, "id: NULL");
-    return BELAY_EINVAL;
-  }
+  if (error == 0 && id == NULL)
+    return belay__invalid(client->belay, "id: NULL");
   if (error != 0)
     return error;
   error = BELAY_EAGAIN;

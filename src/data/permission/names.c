@@ -22,35 +22,30 @@ const char *belay_permission_name(const belay_permission_t *permission, uint64_t
 
 /* ---- options ------------------------------------------------------------------------------------------- */
 
-static int refuse(belay_t *belay, const char *why) {
-  belay__detail(belay, "%s", why);
-  return BELAY_EINVAL;
-}
-
 static int check_width(belay_t *belay, belay_permission_options_t *o) {
   uint64_t levels = o->levels;
   if (levels == 0)
     levels = o->width != 0 ? UINT64_C(1) << o->width : o->names_len;
   if (levels == 0)
-    return refuse(belay, "width: neither it nor levels nor names are given");
+    return belay__invalid(belay, "width: neither it nor levels nor names are given");
   unsigned needed = belay_permission_width(levels);
   if (needed == 0)
-    return refuse(belay, "levels: more than 2^63");
+    return belay__invalid(belay, "levels: more than 2^63");
   if (o->width == 0)
     o->width = needed;
   if (needed > o->width)
-    return refuse(belay, "levels: more than fit into width");
+    return belay__invalid(belay, "levels: more than fit into width");
   if (o->names_len > levels)
-    return refuse(belay, "names: more than there are values");
+    return belay__invalid(belay, "names: more than there are values");
   return 0;
 }
 
 static int check_names(belay_t *belay, const belay_permission_options_t *o) {
   if (o->names_len > BELAY_PERMISSION_NAMES_MAX || (o->names_len > 0 && o->names == NULL))
-    return refuse(belay, "names: NULL, or more than 65536 of them");
+    return belay__invalid(belay, "names: NULL, or more than 65536 of them");
   for (size_t i = 0; i < o->names_len; i++)
     if (o->names[i] != NULL && strnlen(o->names[i], NAME_MAX_LEN + 1) > NAME_MAX_LEN)
-      return refuse(belay, "names: one of more than 128 bytes");
+      return belay__invalid(belay, "names: one of more than 128 bytes");
   return 0;
 }
 
@@ -61,10 +56,8 @@ int belay__permission_check_options(belay_t *belay, belay_permission_options_t *
   if (error != 0)
     return error;
   uint64_t fields = BELAY_PERMISSION_BITS_MAX / options->width;
-  if (options->max_index >= fields) {
-    belay__detail(belay, "max_index: not from 0 to %llu", (unsigned long long)fields - 1);
-    return BELAY_EINVAL;
-  }
+  if (options->max_index >= fields)
+    return belay__invalid(belay, "max_index: not from 0 to %llu", (unsigned long long)fields - 1);
   return 0;
 }
 

@@ -263,14 +263,11 @@ static int check(const belay_permission_t *permission, const belay_request_t *re
 
 static int check_field(const belay_permission_t *permission, uint64_t index, uint64_t value) {
   belay_t *belay = permission->handle.client->belay;
-  if (index > permission->max_index) {
-    belay__detail(belay, "index: not from 0 to %llu", (unsigned long long)permission->max_index);
-    return BELAY_EINVAL;
-  }
-  if (value > mask_of(permission->width)) {
-    belay__detail(belay, "value: not of %u bits", permission->width);
-    return BELAY_EINVAL;
-  }
+  if (index > permission->max_index)
+    return belay__invalid(belay, "index: not from 0 to %llu",
+                          (unsigned long long)permission->max_index);
+  if (value > mask_of(permission->width))
+    return belay__invalid(belay, "value: not of %u bits", permission->width);
   return 0;
 }
 

@@ -242,10 +242,8 @@ int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request, con
   if (error != 0)
     return error;
   const size_t others = BELAY_RANKING_PAGE_MAX - 1;
-  if (before > others || after > others - before) {
-    belay__detail(belay, "before, after: more than %zu in all", others);
-    return BELAY_EINVAL;
-  }
+  if (before > others || after > others - before)
+    return belay__invalid(belay, "before, after: more than %zu in all", others);
   belay__call_t *call =
       belay__ranking_script(ranking, &belay__script_ranking_read, board, board_len, 4);
   belay__call_arg_text(call, "around");

@@ -323,10 +323,8 @@ void belay_election_options_init(belay_election_options_t *options) {
 /* The options of the lock. 0 or an error, with a detail. */
 static int translate(belay_client_t *client, const belay_election_options_t *o,
                      belay_lock_options_t *lock) {
-  if (o->value_len > BELAY_ELECTION_VALUE_MAX || (o->value == NULL && o->value_len > 0)) {
-    belay__detail(client->belay, "value_len: not 0 to %d", BELAY_ELECTION_VALUE_MAX);
-    return BELAY_EINVAL;
-  }
+  if (o->value_len > BELAY_ELECTION_VALUE_MAX || (o->value == NULL && o->value_len > 0))
+    return belay__invalid(client->belay, "value_len: not 0 to %d", BELAY_ELECTION_VALUE_MAX);
   lock->ttl_ms = o->ttl_ms;
   lock->watchdog = BELAY_WATCHDOG_ON;
   lock->timeout_ms = o->timeout_ms;
@@ -458,10 +456,8 @@ int belay_election_observe(belay_election_t *election, int on) {
   int error = check(election);
   if (error != 0)
     return error;
-  if (on && election->on_observe == NULL) {
-    belay__detail(client_of(election)->belay, "on_observe: NULL");
-    return BELAY_EINVAL;
-  }
+  if (on && election->on_observe == NULL)
+    return belay__invalid(client_of(election)->belay, "on_observe: NULL");
   if (!on) {
     stop_observing(election);
   } else if (!belay__vigil_is_on(&election->vigil)) {

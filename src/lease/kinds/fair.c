@@ -26,10 +26,9 @@ int belay__fair_check(belay_t *belay, size_t n, const belay_lock_options_t *o) {
     belay__detail(belay, "fair: queues on several servers have no common order");
     return BELAY_ESINGLE;
   }
-  if (o->owner != NULL || o->key != NULL) {
-    belay__detail(belay, "fair: not with %s", o->owner != NULL ? "an owner" : "an exact key");
-    return BELAY_EINVAL;
-  }
+  if (o->owner != NULL || o->key != NULL)
+    return belay__invalid(belay, "fair: not with %s",
+                          o->owner != NULL ? "an owner" : "an exact key");
   return 0;
 }
 

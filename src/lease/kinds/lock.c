@@ -224,8 +224,7 @@ int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name,
 }
 
 int belay__lock_refuse(belay_t *belay, const char *option, const char *kind) {
-  belay__detail(belay, "%s: not for %s", option, kind);
-  return BELAY_EINVAL;
+  return belay__invalid(belay, "%s: not for %s", option, kind);
 }
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
@@ -242,10 +241,8 @@ int belay_lock_acquire(belay_lock_t *lock, int64_t wait_ms, belay_lock_cb cb) {
   if (error != 0)
     return error;
   belay__lease_t *lease = &lock->lease;
-  if (cb == NULL) {
-    belay__detail(belay__lease_host(lease), "cb: NULL");
-    return BELAY_EINVAL;
-  }
+  if (cb == NULL)
+    return belay__invalid(belay__lease_host(lease), "cb: NULL");
   if (wait_ms == BELAY_DEFAULT)
     wait_ms = lease->terms->wait;
   if ((error =

@@ -59,8 +59,7 @@ static int64_t default_replica_timeout(const belay_client_t *client, int64_t tim
 static int check_quarantine(belay_t *belay, bool quarantine, int64_t max_ttl, int64_t ttl) {
   if (!quarantine || ttl <= max_ttl)
     return 0;
-  belay__detail(belay, "ttl_ms: over max_ttl_ms, %lld", (long long)max_ttl);
-  return BELAY_EINVAL;
+  return belay__invalid(belay, "ttl_ms: over max_ttl_ms, %lld", (long long)max_ttl);
 }
 
 int belay__lock_check_ttl(const belay__lease_t *lease, int64_t ttl_ms) {
@@ -80,17 +79,14 @@ static bool has_quarantine(const belay_lock_options_t *o) {
 static int check_deployment(const belay_client_t *client, bool quarantine) {
   if (!quarantine || !client->node_ops->by_slots)
     return 0;
-  belay__detail(client->belay, "quarantine: not for a client of a cluster");
-  return BELAY_EINVAL;
+  return belay__invalid(client->belay, "quarantine: not for a client of a cluster");
 }
 
 static int check_key(belay_t *belay, const belay_lock_options_t *o) {
   if (o->key == NULL)
     return 0;
-  if (o->fencing) {
-    belay__detail(belay, "fencing: not with an exact key");
-    return BELAY_EINVAL;
-  }
+  if (o->fencing)
+    return belay__invalid(belay, "fencing: not with an exact key");
   return belay__check_range(belay, "key_len", o->key_len > INT32_MAX ? 0 : (int64_t)o->key_len, 1,
                             (int64_t)BELAY__NAME_MAX);
 }
@@ -144,10 +140,8 @@ static int check(const belay_client_t *client, size_t n, const belay_lock_option
     error = check_dependent(client, n, o, ttl);
   if (error != 0)
     return error;
-  if (o->label != NULL && !belay__is_label(o->label, BELAY__OWNER_MAX)) {
-    belay__detail(belay, "label: not 1 to %d printable bytes", BELAY__OWNER_MAX);
-    return BELAY_EINVAL;
-  }
+  if (o->label != NULL && !belay__is_label(o->label, BELAY__OWNER_MAX))
+    return belay__invalid(belay, "label: not 1 to %d printable bytes", BELAY__OWNER_MAX);
   error = check_deployment(client, has_quarantine(o));
   if (error == 0)
     error = check_quarantine(belay, has_quarantine(o), o->max_ttl_ms, ttl);

@@ -387,10 +387,8 @@ int belay_multilock_acquire(belay_multilock_t *whole, int64_t wait_ms, belay_mul
     error = BELAY_ECLOSING;
   if (error != 0)
     return error;
-  if (cb == NULL) {
-    belay__detail(whole->belay, "cb: NULL");
-    return BELAY_EINVAL;
-  }
+  if (cb == NULL)
+    return belay__invalid(whole->belay, "cb: NULL");
   if (wait_ms == BELAY_DEFAULT)
     wait_ms = whole->part[0].lease.terms->wait;
   if ((error = belay__check_range(whole->belay, "wait_ms", wait_ms, 0, BELAY_FOREVER)) != 0)

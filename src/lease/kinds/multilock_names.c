@@ -53,8 +53,7 @@ static size_t key_len(const belay_multilock_name_t *name) {
 }
 
 static int wrong(belay_t *belay, size_t i, const char *what) {
-  belay__detail(belay, "names[%zu]: %s", i, what);
-  return BELAY_EINVAL;
+  return belay__invalid(belay, "names[%zu]: %s", i, what);
 }
 
 static int check_client(const belay_multilock_name_t *names, size_t i) {
@@ -79,10 +78,8 @@ static int check(const belay_multilock_name_t *names, size_t n) {
   if (names == NULL || n == 0 || names[0].client == NULL)
     return BELAY_EINVAL;
   belay_t *belay = names[0].client->belay;
-  if (n > BELAY_MULTILOCK_MAX) {
-    belay__detail(belay, "n: not 1 to %d", BELAY_MULTILOCK_MAX);
-    return BELAY_EINVAL;
-  }
+  if (n > BELAY_MULTILOCK_MAX)
+    return belay__invalid(belay, "n: not 1 to %d", BELAY_MULTILOCK_MAX);
   for (size_t i = 0; i < n; i++) {
     int error = check_client(names, i);
     if (error != 0)
@@ -146,10 +143,8 @@ int belay__multilock_measure(const belay__multilock_keys_t *keys, size_t *groups
     end = belay__multilock_group_end(keys, from);
     size_t len = belay__multilock_list(keys, from, end, NULL);
     *list_len += len;
-    if (len > UINT16_MAX) {
-      belay__detail(keys->at[0].client->belay, "names: too long together");
-      return BELAY_EINVAL;
-    }
+    if (len > UINT16_MAX)
+      return belay__invalid(keys->at[0].client->belay, "names: too long together");
   }
   return 0;
 }

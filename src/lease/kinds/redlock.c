@@ -28,10 +28,8 @@ static int compare(const belay_client_t *client, const belay_client_t *other, si
     what = "another namespace than";
   else if (!same_text(client->owner, client->owner_len, other->owner, other->owner_len))
     what = "another owner than";
-  if (what != NULL) {
-    belay__detail(other->belay, "clients[%zu]: %s clients[%zu]", i, what, j);
-    return BELAY_EINVAL;
-  }
+  if (what != NULL)
+    return belay__invalid(other->belay, "clients[%zu]: %s clients[%zu]", i, what, j);
   if (!same_server(client, other))
     return 0;
   belay__detail(other->belay, "clients[%zu]: the same server as clients[%zu]", i, j);
@@ -40,10 +38,8 @@ static int compare(const belay_client_t *client, const belay_client_t *other, si
 
 static int check_clients(belay_t *belay, belay_client_t *const *clients, size_t n) {
   for (size_t i = 0; i < n; i++) {
-    if (clients[i] == NULL) {
-      belay__detail(belay, "clients[%zu]: NULL", i);
-      return BELAY_EINVAL;
-    }
+    if (clients[i] == NULL)
+      return belay__invalid(belay, "clients[%zu]: NULL", i);
     int error = belay__client_check(clients[i]);
     if (error == 0 && clients[i]->node_ops->by_slots) {
       belay__detail(belay, "clients[%zu]: of a cluster, which is no node of a quorum", i);
@@ -60,9 +56,7 @@ static int check_clients(belay_t *belay, belay_client_t *const *clients, size_t 
 int belay__redlock_check(belay_client_t *const *clients, size_t n, belay_lock_options_t *options) {
   if (options->quarantine == BELAY_QUARANTINE_AUTO)
     options->quarantine = BELAY_QUARANTINE_ON;
-  if (n > BELAY_NODES_MAX || (n == 2 && !options->allow_small)) {
-    belay__detail(clients[0]->belay, "n: not 1 or 3 to %d", BELAY_NODES_MAX);
-    return BELAY_EINVAL;
-  }
+  if (n > BELAY_NODES_MAX || (n == 2 && !options->allow_small))
+    return belay__invalid(clients[0]->belay, "n: not 1 or 3 to %d", BELAY_NODES_MAX);
   return check_clients(clients[0]->belay, clients, n);
 }

@@ -124,10 +124,8 @@ static int change(belay_lock_t *lock, bool up, int64_t timeout_ms, belay_lock_cb
   if (error != 0)
     return error;
   belay__lease_t *lease = belay__lock_lease(lock);
-  if (lease->terms->kind != &kind) {
-    belay__detail(belay__lease_host(lease), "lock: not a reader's or writer's");
-    return BELAY_EINVAL;
-  }
+  if (lease->terms->kind != &kind)
+    return belay__invalid(belay__lease_host(lease), "lock: not a reader's or writer's");
   uint8_t mode = lease->mode, want = lease->want;
   lease->want = up ? BELAY_RWLOCK_WRITE : BELAY_RWLOCK_READ;
   if (!up)

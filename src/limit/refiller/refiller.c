@@ -208,10 +208,9 @@ static int check_period(const belay_bucket_t *bucket, int64_t ms) {
   if (ms <= belay__bucket_idle_ms(bucket) / PERIODS_IDLE &&
       ms <= belay__bucket_index_ms(bucket) / PERIODS_INDEX)
     return 0;
-  belay__detail(belay, ms > belay__bucket_idle_ms(bucket) / PERIODS_IDLE
-                           ? "period_ms: more than half of the bucket's idle_ms"
-                           : "period_ms: more than a tenth of the bucket's index_ms");
-  return BELAY_EINVAL;
+  return belay__invalid(belay, ms > belay__bucket_idle_ms(bucket) / PERIODS_IDLE
+                                   ? "period_ms: more than half of the bucket's idle_ms"
+                                   : "period_ms: more than a tenth of the bucket's index_ms");
 }
 
 static const belay__range_t ranges[] = {
