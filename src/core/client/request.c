@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#define FEW_CALLS ((size_t)8) /* that belay__request_send_each() keeps on the stack */
 #define TIMEOUT_MAX_MS INT64_C(600000)
 
 enum {
@@ -338,6 +339,21 @@ int belay__request_send_all(belay__pending_t *pending, belay__call_t **calls, si
 
 int belay__request_send(belay__pending_t *pending, belay__call_t *call) {
   return belay__request_send_all(pending, &call, 1);
+}
+
+int belay__request_send_each(belay__pending_t *pending, size_t n, belay__make_call_fn make,
+                             const void *arg) {
+  belay_t *belay = pending->client->belay;
+  belay__call_t *few[FEW_CALLS], **calls = few;
+  size_t size = n * sizeof(belay__call_t *);
+  if (n > FEW_CALLS && (calls = belay__alloc(belay, size)) == NULL)
+    return BELAY_ENOMEM;
+  for (size_t i = 0; i < n; i++)
+    calls[i] = make(pending, i, arg);
+  int error = belay__request_send_all(pending, calls, n);
+  if (calls != few)
+    belay__free(belay, calls, size);
+  return error;
 }
 
 void *belay__request_room(belay__pending_t *pending, size_t size) {

@@ -131,6 +131,12 @@ int belay__request_send(belay__pending_t *pending, belay__call_t *call);
  * the error of the first that failed. */
 int belay__request_send_all(belay__pending_t *pending, belay__call_t **calls, size_t n);
 
+/* The same for calls that make() builds, one for each i below n. make may return NULL: memory was out. arg: what make is
+ * given. Returns BELAY_ENOMEM too. */
+typedef belay__call_t *(*belay__make_call_fn)(belay__pending_t *pending, size_t i, const void *arg);
+int belay__request_send_each(belay__pending_t *pending, size_t n, belay__make_call_fn make,
+                             const void *arg);
+
 /* Memory for what does not fit into values, all 0; one piece in a request's life. NULL if there is none. It lives until
  * the callback has returned. */
 void *belay__request_room(belay__pending_t *pending, size_t size);

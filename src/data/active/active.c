@@ -118,22 +118,19 @@ static bool keep(belay__pending_t *pending, const belay__active_ask_t *ask) {
 int belay__active_begin(belay_active_t *active, belay_request_t *request,
                         const belay__request_ops_t *ops, const belay__active_ask_t *ask,
                         void (*cb)(void)) {
-  belay_client_t *client = active->handle.client;
   belay__pending_t *pending;
   int error = belay__handle_begin(&active->handle, request, ops, cb, &pending);
   if (error != 0)
     return error;
-  pending->deadline = belay__after_ms(client->belay, belay__request_timeout_ms(client, request));
   bool now = ask->from_ms == BELAY_ACTIVE_NOW || ask->to_ms == BELAY_ACTIVE_NOW;
-  if (!now || belay__servertime_known(&active->time, &active->handle)) {
-    error = send(active, pending, ask);
-  } else if (!keep(pending, ask)) {
-    error = BELAY_ENOMEM;
-  } else {
-    pending->values[BELAY__ACTIVE_LEARNING] = 1;
-    error = belay__request_send(pending, belay__servertime_call(&active->time, &active->handle));
-  }
-  return belay__request_begun(pending, error);
+  if (!now || belay__servertime_known(&active->time, &active->handle))
+    return belay__request_begun(pending, send(active, pending, ask));
+  if (!keep(pending, ask))
+    return belay__request_begun(pending, BELAY_ENOMEM);
+  pending->values[BELAY__ACTIVE_LEARNING] = 1;
+  return belay__request_begun(
+      pending,
+      belay__request_send(pending, belay__servertime_call(&active->time, &active->handle)));
 }
 
 bool belay__active_learn(belay__pending_t *pending, const belay__call_t *call,

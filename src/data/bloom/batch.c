@@ -8,17 +8,17 @@
 
 /* ---- plans --------------------------------------------------------------------------------------------- */
 
-size_t belay__bloom_batch_size(size_t plan, size_t n) {
-  return plan + n;
+size_t belay__bloom_batch_size(const belay__bloom_batch_kind_t *kind, size_t n) {
+  return kind->plan + n;
 }
 
-void belay__bloom_batch_begin(belay__pending_t *pending, size_t plan) {
+static void begin(belay__pending_t *pending, size_t plan) {
   const belay_bloom_t *bloom = pending->context;
   belay__bloom_op_t *op = belay__bloom_op(pending);
   belay__bloom_batch_t *batch = op->plan;
   op->generation = bloom->config.generation;
   batch->dealt = (bool *)op->plan + plan;
-  batch->other = batch->lost = false;
+  batch->other = batch->lost = batch->counting = false;
   if (batch->generation == op->generation)
     return;
   batch->generation = op->generation;
@@ -49,24 +49,49 @@ static void cut(belay__bloom_op_t *op, uint32_t bits) {
   batch->first[++batch->calls_len] = i;
 }
 
-int belay__bloom_batch_send(belay__pending_t *pending, uint32_t bits, belay__bloom_make_fn make) {
-  belay__bloom_op_t *op = belay__bloom_op(pending);
-  belay__bloom_batch_t *batch = op->plan;
-  belay__call_t *calls[BELAY__BLOOM_CALLS_MAX];
-  cut(op, bits);
-  batch->learnt = false;
-  for (size_t i = 0; i < batch->calls_len; i++)
-    calls[i] = make(pending, batch->first[i], batch->first[i + 1]);
-  return belay__request_send_all(pending, calls, batch->calls_len);
+static belay__call_t *make_call(belay__pending_t *pending, size_t i, const void *kind) {
+  const belay__bloom_batch_t *batch = belay__bloom_op(pending)->plan;
+  return ((const belay__bloom_batch_kind_t *)kind)
+      ->make(pending, batch->first[i], batch->first[i + 1]);
 }
 
-uint32_t belay__bloom_batch_items(const belay__pending_t *pending, uint32_t first, uint32_t end) {
-  const belay__bloom_op_t *op = pending->room;
-  const belay__bloom_batch_t *batch = op->plan;
-  uint32_t n = 0;
+/* Of an info there is one call. */
+static int send_round(belay__pending_t *pending, const belay__bloom_batch_kind_t *kind) {
+  belay__bloom_op_t *op = belay__bloom_op(pending);
+  belay__bloom_batch_t *batch = op->plan;
+  cut(op, kind->bits_of_item(pending->context));
+  batch->learnt = false;
+  return belay__request_send_each(pending, batch->calls_len, make_call, kind);
+}
+
+int belay__bloom_batch_send(belay__pending_t *pending, const belay__bloom_batch_kind_t *kind) {
+  begin(pending, kind->plan);
+  return send_round(pending, kind);
+}
+
+belay__call_t *belay__bloom_batch_script(belay__pending_t *pending, const belay__script_t *script,
+                                         size_t layers, size_t more, size_t each, uint32_t first,
+                                         uint32_t end) {
+  const belay_bloom_t *bloom = pending->context;
+  const belay__bloom_batch_t *batch = belay__bloom_op(pending)->plan;
+  size_t n = 0;
   for (uint32_t i = first; i < end; i++)
     n += !batch->dealt[i];
-  return n;
+  belay__call_t *call = belay__handle_script(&bloom->handle, script, 1 + layers, more + each * n);
+  belay__bloom_arg_config(bloom, call);
+  return call;
+}
+
+void belay__bloom_batch_head(const belay__pending_t *pending, belay__call_t *call) {
+  const belay_bloom_t *bloom = pending->context;
+  const belay__bloom_op_t *op = pending->room;
+  uint8_t begins[BELAY__BLOOM_CONFIG_LEN];
+  char header[BELAY__BLOOM_HEADER];
+  belay__bloom_pack(&bloom->config.form, op->generation, true, begins);
+  belay__call_arg(call, (const char *)begins, sizeof begins);
+  belay__bloom_header(op->generation, header);
+  belay__call_arg(call, header, sizeof header);
+  belay__call_arg_int(call, op->what == BELAY__BLOOM_ADD);
 }
 
 static size_t put_number(char *out, uint32_t number) {
@@ -123,8 +148,8 @@ static bool take_answers(belay__bloom_op_t *op, uint32_t part, const belay__repl
   return at == text->len;
 }
 
-int belay__bloom_batch_read(belay__pending_t *pending, const belay__call_t *call,
-                            const belay__reply_t *reply, size_t count, int64_t *what) {
+int belay__bloom_batch_answers(belay__pending_t *pending, const belay__call_t *call,
+                               const belay__reply_t *reply, size_t count, int64_t *what) {
   belay__bloom_op_t *op = belay__bloom_op(pending);
   belay__bloom_batch_t *batch = op->plan;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != count ||
@@ -137,52 +162,78 @@ int belay__bloom_batch_read(belay__pending_t *pending, const belay__call_t *call
   return take_answers(op, pending->index, reply->items[count - 1], *what == 0) ? 0 : BELAY_EPROTO;
 }
 
-int belay__bloom_batch_next(belay__pending_t *pending, uint32_t bits, belay__bloom_make_fn make) {
-  belay__bloom_op_t *op = belay__bloom_op(pending);
-  belay__bloom_batch_t *batch = op->plan;
-  if (batch->other || batch->lost)
-    return belay__bloom_look(pending, NULL, 0);
-  return batch->left == 0 ? 0 : belay__bloom_batch_again(pending, bits, make);
-}
-
-int belay__bloom_batch_again(belay__pending_t *pending, uint32_t bits, belay__bloom_make_fn make) {
+/* A round is over, and did not deal with all items, or was given the wrong layers. */
+static int again(belay__pending_t *pending, const belay__bloom_batch_kind_t *kind) {
   belay__bloom_batch_t *batch = belay__bloom_op(pending)->plan;
   batch->fruitless = batch->learnt ? 0 : batch->fruitless + 1;
   if (batch->fruitless > FRUITLESS_MAX)
     return BELAY_EPROTO;
-  int error = belay__bloom_batch_send(pending, bits, make);
+  int error = send_round(pending, kind);
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 
-/* ---- info ---------------------------------------------------------------------------------------------- */
+static int count_layers(belay__pending_t *pending, const belay__bloom_batch_kind_t *kind) {
+  belay__bloom_batch_t *batch = belay__bloom_op(pending)->plan;
+  belay__bloom_layer_t layers[BELAY__BLOOM_LAYERS_MAX];
+  int n = kind->live(pending, layers);
+  if (n < 0)
+    return again(pending, kind);
+  batch->layers = (unsigned)n;
+  batch->counting = true;
+  int error = belay__bloom_census_send(pending, layers, batch->layers, 1);
+  return error == 0 ? BELAY__REQUEST_PARK : error;
+}
 
-belay__call_t *belay__bloom_census_call(belay_bloom_t *bloom, const belay__bloom_layer_t *layer,
-                                        uint32_t segment, size_t part) {
-  belay__call_t *call = belay__call_new(bloom->handle.client, BELAY__LANE_BULK);
-  if (call == NULL)
-    return NULL;
-  if (part == 0) {
+int belay__bloom_batch_next(belay__pending_t *pending, const belay__bloom_batch_kind_t *kind) {
+  const belay__bloom_op_t *op = belay__bloom_op(pending);
+  const belay__bloom_batch_t *batch = op->plan;
+  if (batch->counting)
+    return kind->end_info(pending);
+  if (batch->other || batch->lost)
+    return kind->look(pending);
+  if (op->what == BELAY__BLOOM_INFO)
+    return count_layers(pending, kind);
+  return batch->left == 0 ? 0 : again(pending, kind);
+}
+
+int belay__bloom_batch_read(belay__pending_t *pending, const belay__bloom_batch_kind_t *kind,
+                            const belay__call_t *call, const belay__reply_t *reply) {
+  belay__bloom_batch_t *batch = belay__bloom_op(pending)->plan;
+  return batch->counting ? belay__bloom_census_read(pending, call, reply, batch->census)
+                         : kind->read(pending, call, reply);
+}
+
+/* ---- census --------------------------------------------------------------------------------------------- */
+
+typedef struct census {
+  const belay__bloom_layer_t *layers;
+  size_t segments; /* of each */
+} census_t;
+
+static belay__call_t *census_call(belay__pending_t *pending, size_t i, const void *arg) {
+  const belay_bloom_t *bloom = pending->context;
+  const census_t *census = arg;
+  belay__call_t *call = belay__call_new(pending->client, BELAY__LANE_BULK);
+  if (i == 0) {
     belay__call_command(call, "PTTL", 2);
     belay__bloom_arg_config(bloom, call);
     return call;
   }
-  bool head = part % 2 == 1;
-  belay__call_command(call, head ? "GETRANGE" : "BITCOUNT", 4);
+  size_t nth = (i - 1) / 2;
+  const belay__bloom_layer_t *layer = &census->layers[nth / census->segments];
+  bool head = i % 2 == 1;
   size_t end = head ? BELAY__BLOOM_HEADER : belay__bloom_segment_bytes(&layer->shape);
-  belay__bloom_arg_segment(bloom, call, layer, segment);
+  belay__call_command(call, head ? "GETRANGE" : "BITCOUNT", 4);
+  belay__bloom_arg_segment(bloom, call, layer, (uint32_t)(nth % census->segments));
   belay__call_arg_int(call, head ? 0 : BELAY__BLOOM_HEADER);
   belay__call_arg_int(call, (int64_t)end - 1);
   return call;
 }
 
 int belay__bloom_census_send(belay__pending_t *pending, const belay__bloom_layer_t *layers,
-                             size_t n) {
-  belay__call_t *calls[1 + 2 * BELAY__BLOOM_LAYERS_MAX];
-  size_t all = 1 + 2 * n;
-  for (size_t i = 0; i < all; i++)
-    calls[i] =
-        belay__bloom_census_call(pending->context, i == 0 ? NULL : &layers[(i - 1) / 2], 0, i);
-  return belay__request_send_all(pending, calls, all);
+                             size_t layers_len, size_t n) {
+  const census_t census = {.layers = layers, .segments = n};
+  return belay__request_send_each(pending, 1 + 2 * layers_len * n, census_call, &census);
 }
 
 int belay__bloom_census_read(belay__pending_t *pending, const belay__call_t *call,

@@ -12,6 +12,12 @@
 #define BELAY__BLOOM_CALLS_MAX 128u /* in a round */
 #define BELAY__BLOOM_DAMAGED "its state is damaged"
 
+/* How two calls about a segment were answered. */
+typedef struct belay__bloom_census {
+  bool there; /* its header is right */
+  int64_t bits_set;
+} belay__bloom_census_t;
+
 /* The beginning of a plan. */
 typedef struct belay__bloom_batch {
   int64_t generation; /* that the answers were given under */
@@ -21,23 +27,44 @@ typedef struct belay__bloom_batch {
   uint8_t fruitless;                          /* rounds in which nothing was learnt */
   bool learnt;                                /* in this round: an answer, or why there is none */
   bool other, lost;                           /* so the script said */
-  bool *dealt;                                /* with these items */
+  bool counting;                              /* an info that counts its layers */
+  unsigned layers;                            /* that are counted */
+  belay__bloom_census_t census[BELAY__BLOOM_LAYERS_MAX];
+  bool *dealt; /* with these items */
 } belay__bloom_batch_t;
 
-/* Bytes of a plan of that size that begins with a batch, with its items behind it. */
-size_t belay__bloom_batch_size(size_t plan, size_t n);
+/* In what the kinds differ. An info is a round without items, and then a census of the layers. */
+typedef struct belay__bloom_batch_kind {
+  size_t plan; /* bytes of a plan, which begins with a batch */
+  /* How many bits a script reads or sets for an item. */
+  uint32_t (*bits_of_item)(const belay_bloom_t *bloom);
+  /* A call about the items from first to end; NULL if memory is out. */
+  belay__call_t *(*make)(belay__pending_t *pending, uint32_t first, uint32_t end);
+  /* As of belay__request_ops_t, of a round. */
+  int (*read)(belay__pending_t *pending, const belay__call_t *call, const belay__reply_t *reply);
+  /* The script said other or lost: as belay__bloom_look(). */
+  int (*look)(belay__pending_t *pending);
+  /* The layers that an info counts: how many; -1: the round did not tell. */
+  int (*live)(belay__pending_t *pending, belay__bloom_layer_t out[BELAY__BLOOM_LAYERS_MAX]);
+  /* The census is in batch->census: as of belay__request_ops_t. */
+  int (*end_info)(belay__pending_t *pending);
+} belay__bloom_batch_kind_t;
 
-/* PARKED: before kind->send does anything else. */
-void belay__bloom_batch_begin(belay__pending_t *pending, size_t plan);
+/* As of belay__bloom_kind_t. */
+size_t belay__bloom_batch_size(const belay__bloom_batch_kind_t *kind, size_t n);
+int belay__bloom_batch_send(belay__pending_t *pending, const belay__bloom_batch_kind_t *kind);
+int belay__bloom_batch_read(belay__pending_t *pending, const belay__bloom_batch_kind_t *kind,
+                            const belay__call_t *call, const belay__reply_t *reply);
+int belay__bloom_batch_next(belay__pending_t *pending, const belay__bloom_batch_kind_t *kind);
 
-/* PARKED: sends a round of items that have `bits` positions each, or, if there are none, one call. make: a call about the
- * items from first to end; NULL: memory was out. 0 or an error, and it is still PARKED. */
-typedef belay__call_t *(*belay__bloom_make_fn)(belay__pending_t *pending, uint32_t first,
-                                               uint32_t end);
-int belay__bloom_batch_send(belay__pending_t *pending, uint32_t bits, belay__bloom_make_fn make);
-
-/* How many items a call about those from first to end has. */
-uint32_t belay__bloom_batch_items(const belay__pending_t *pending, uint32_t first, uint32_t end);
+/* Begins a call of a script about the items from first to end, each with `each` arguments: the configuration is its first
+ * key, and `layers` more follow. more: arguments before those of the items. */
+belay__call_t *belay__bloom_batch_script(belay__pending_t *pending, const belay__script_t *script,
+                                         size_t layers, size_t more, size_t each, uint32_t first,
+                                         uint32_t end);
+/* Adds the first three arguments: what the configuration begins with, a layer's header, and whether the items are added. */
+void belay__bloom_batch_head(const belay__pending_t *pending, belay__call_t *call);
+void belay__bloom_batch_head(const belay__pending_t *pending, belay__call_t *call);
 
 /* Adds for each item, for each layer of those shapes, where its bits are: offsets in the key, in one argument. */
 void belay__bloom_batch_args(const belay__pending_t *pending, belay__call_t *call, uint32_t first,
@@ -45,32 +72,15 @@ void belay__bloom_batch_args(const belay__pending_t *pending, belay__call_t *cal
 
 /* Reads what a script says: an array of `count`, that begins with a number from -3 to 2, and ends with the answers. 0 and
  * *what, or an error. */
-int belay__bloom_batch_read(belay__pending_t *pending, const belay__call_t *call,
-                            const belay__reply_t *reply, size_t count, int64_t *what);
+int belay__bloom_batch_answers(belay__pending_t *pending, const belay__call_t *call,
+                               const belay__reply_t *reply, size_t count, int64_t *what);
 
-/* PARKED, a round is over: what kind->next returns; BELAY__REQUEST_PARK after sending another one. */
-int belay__bloom_batch_next(belay__pending_t *pending, uint32_t bits, belay__bloom_make_fn make);
+/* ---- census ---------------------------------------------------------------------------------------------- */
 
-/* The same where a round has failed for a reason that has been learnt by now. */
-int belay__bloom_batch_again(belay__pending_t *pending, uint32_t bits, belay__bloom_make_fn make);
-
-/* ---- info ---------------------------------------------------------------------------------------------- */
-
-/* Part 0 asks for the configuration's ttl; of each segment there are two, an odd one for its header, and one for its
- * bits. NULL: memory was out. */
-belay__call_t *belay__bloom_census_call(belay_bloom_t *bloom, const belay__bloom_layer_t *layer,
-                                        uint32_t segment, size_t part);
-
-/* How the two calls about a layer were answered. */
-typedef struct belay__bloom_census {
-  bool there; /* its header is right */
-  int64_t bits_set;
-} belay__bloom_census_t;
-
-/* PARKED: sends those of layers that have a segment each. */
+/* PARKED: asks for the configuration's ttl, and for the header and the bits of n segments of each layer. */
 int belay__bloom_census_send(belay__pending_t *pending, const belay__bloom_layer_t *layers,
-                             size_t n);
-/* Reads their replies; op->info.ttl_ms too, which is -2 where there is no configuration. */
+                             size_t layers_len, size_t n);
+/* Reads their replies, into an array of all segments; and op->info.ttl_ms, which is -2 if there is no configuration. */
 int belay__bloom_census_read(belay__pending_t *pending, const belay__call_t *call,
                              const belay__reply_t *reply, belay__bloom_census_t *out);
 

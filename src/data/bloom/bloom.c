@@ -54,23 +54,22 @@ void belay__bloom_arg_config(const belay_bloom_t *bloom, belay__call_t *call) {
   belay__handle_arg(&bloom->handle, call, "", 0, "}");
 }
 
+belay__call_t *belay__bloom_get_config(const belay_bloom_t *bloom) {
+  belay__call_t *call = belay__handle_command(&bloom->handle, "GET", 2);
+  belay__bloom_arg_config(bloom, call);
+  return call;
+}
+
 int belay__bloom_ask_config(belay_bloom_t *bloom, belay_request_t *request,
                             const belay__request_ops_t *ops, void (*cb)(void), size_t room) {
   belay__pending_t *pending;
   int error = belay__handle_check_request((const belay__handle_t *)bloom, request, cb != NULL);
   if (error == 0)
-    error = belay__handle_begin(&bloom->handle, request, ops, cb, &pending);
+    error = belay__handle_begin_room(&bloom->handle, request, ops, cb, room, &pending);
   if (error != 0)
     return error;
-  error = BELAY_ENOMEM;
-  belay__call_t *call = NULL;
-  if (belay__request_room(pending, room) != NULL &&
-      (call = belay__call_new(bloom->handle.client, BELAY__LANE_DATA)) != NULL) {
-    belay__call_command(call, "GET", 2);
-    belay__bloom_arg_config(bloom, call);
-    error = belay__request_send(pending, call);
-  }
-  return belay__request_begun(pending, error);
+  return belay__request_begun(pending,
+                              belay__request_send(pending, belay__bloom_get_config(bloom)));
 }
 
 void belay__bloom_arg_beside(const belay_bloom_t *bloom, belay__call_t *call,
@@ -211,59 +210,50 @@ static belay__bloom_op_t *room_for(const belay_bloom_t *bloom, belay__pending_t 
 static int start(belay_bloom_t *bloom, belay_request_t *request, const belay__request_ops_t *ops,
                  belay__bloom_what_t what, const belay_bytes_t *items, size_t n, void (*cb)(void)) {
   belay__pending_t *pending;
-  int error = belay__handle_begin(&bloom->handle, request, ops, cb, &pending);
+  int error = belay__handle_check_request((const belay__handle_t *)bloom, request, cb != NULL);
+  if (error == 0 && (what == BELAY__BLOOM_ADD || what == BELAY__BLOOM_EXISTS))
+    error = belay__handle_check_array(&bloom->handle, "item", items, n, BELAY_BLOOM_ITEMS_MAX, 0,
+                                      BELAY_BLOOM_ITEM_MAX);
+  if (error == 0)
+    error = belay__handle_begin(&bloom->handle, request, ops, cb, &pending);
   if (error != 0)
     return error;
   belay_client_t *client = bloom->handle.client;
   pending->deadline = belay__after_ms(client->belay, belay__request_timeout_ms(client, request));
   belay__bloom_op_t *op = room_for(bloom, pending, what, n);
-  for (size_t i = 0; op != NULL && i < n; i++)
+  if (op == NULL)
+    return belay__request_begun(pending, BELAY_ENOMEM);
+  for (size_t i = 0; i < n; i++)
     op->hashes[i] = belay__bloom_hash(&bloom->form.hasher, items[i].data, items[i].len);
-  error = op == NULL ? BELAY_ENOMEM : belay__bloom_submit(bloom, pending);
-  return belay__request_begun(pending, error);
-}
-
-static int start_items(belay_bloom_t *bloom, belay_request_t *request,
-                       const belay__request_ops_t *ops, belay__bloom_what_t what,
-                       const belay_bytes_t *items, size_t n, void (*cb)(void)) {
-  int error = belay__handle_check_request((const belay__handle_t *)bloom, request, cb != NULL);
-  if (error == 0)
-    error = belay__handle_check_array(&bloom->handle, "item", items, n, BELAY_BLOOM_ITEMS_MAX, 0,
-                                      BELAY_BLOOM_ITEM_MAX);
-  return error != 0 ? error : start(bloom, request, ops, what, items, n, cb);
+  return belay__request_begun(pending, belay__bloom_submit(bloom, pending));
 }
 
 int belay_bloom_open(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_cb cb) {
-  int error = belay__handle_check_request((const belay__handle_t *)bloom, request, cb != NULL);
-  return error != 0 ? error
-                    : start(bloom, request, &open_ops, BELAY__BLOOM_OPEN, NULL, 0, BELAY__CB(cb));
+  return start(bloom, request, &open_ops, BELAY__BLOOM_OPEN, NULL, 0, BELAY__CB(cb));
 }
 
 int belay_bloom_add(belay_bloom_t *bloom, belay_request_t *request, const void *item, size_t len,
                     belay_bloom_answer_cb cb) {
   const belay_bytes_t one = {.data = item, .len = len};
-  return start_items(bloom, request, &add_ops, BELAY__BLOOM_ADD, &one, 1, BELAY__CB(cb));
+  return start(bloom, request, &add_ops, BELAY__BLOOM_ADD, &one, 1, BELAY__CB(cb));
 }
 
 int belay_bloom_exists(belay_bloom_t *bloom, belay_request_t *request, const void *item, size_t len,
                        belay_bloom_answer_cb cb) {
   const belay_bytes_t one = {.data = item, .len = len};
-  return start_items(bloom, request, &exists_ops, BELAY__BLOOM_EXISTS, &one, 1, BELAY__CB(cb));
+  return start(bloom, request, &exists_ops, BELAY__BLOOM_EXISTS, &one, 1, BELAY__CB(cb));
 }
 
 int belay_bloom_add_many(belay_bloom_t *bloom, belay_request_t *request, const belay_bytes_t *items,
                          size_t n, belay_bloom_answers_cb cb) {
-  return start_items(bloom, request, &add_many_ops, BELAY__BLOOM_ADD, items, n, BELAY__CB(cb));
+  return start(bloom, request, &add_many_ops, BELAY__BLOOM_ADD, items, n, BELAY__CB(cb));
 }
 
 int belay_bloom_exists_many(belay_bloom_t *bloom, belay_request_t *request,
                             const belay_bytes_t *items, size_t n, belay_bloom_answers_cb cb) {
-  return start_items(bloom, request, &exists_many_ops, BELAY__BLOOM_EXISTS, items, n,
-                     BELAY__CB(cb));
+  return start(bloom, request, &exists_many_ops, BELAY__BLOOM_EXISTS, items, n, BELAY__CB(cb));
 }
 
 int belay_bloom_info(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_info_cb cb) {
-  int error = belay__handle_check_request((const belay__handle_t *)bloom, request, cb != NULL);
-  return error != 0 ? error
-                    : start(bloom, request, &info_ops, BELAY__BLOOM_INFO, NULL, 0, BELAY__CB(cb));
+  return start(bloom, request, &info_ops, BELAY__BLOOM_INFO, NULL, 0, BELAY__CB(cb));
 }

@@ -129,6 +129,8 @@ struct belay_bloom {
 
 /* Adds the key of the configuration. */
 void belay__bloom_arg_config(const belay_bloom_t *bloom, belay__call_t *call);
+/* A call that reads it; NULL if memory is out. */
+belay__call_t *belay__bloom_get_config(const belay_bloom_t *bloom);
 /* Begins a request that reads it first, with so many bytes of room: 0, or an error and nothing was begun. */
 int belay__bloom_ask_config(belay_bloom_t *bloom, belay_request_t *request,
                             const belay__request_ops_t *ops, void (*cb)(void), size_t room);
@@ -157,10 +159,10 @@ static inline belay__bloom_op_t *belay__bloom_op(belay__pending_t *pending) {
 int belay__bloom_submit(belay_bloom_t *bloom, belay__pending_t *pending);
 
 /* PARKED: under op->generation something is not there, or is another filter's. Looks what has become of it, in a step
- * of its own, in which strays (n of them; NULL: memory was out) are sent as well. A kind's next returns what this
- * does; while op->looking, its read is belay__bloom_read_look(), and its next belay__bloom_looked(), which ends it
- * with BELAY_ELOST or BELAY_EMISMATCH, or begins again: kind->send, under the new generation. */
-int belay__bloom_look(belay__pending_t *pending, belay__call_t **strays, uint32_t n);
+ * of its own, in which n strays, which make_stray builds, are sent as well. A kind's next returns what this does; while
+ * op->looking, its read is belay__bloom_read_look(), and its next belay__bloom_looked(), which ends it with BELAY_ELOST
+ * or BELAY_EMISMATCH, or begins again: kind->send, under the new generation. */
+int belay__bloom_look(belay__pending_t *pending, size_t n, belay__make_call_fn make_stray);
 int belay__bloom_read_look(belay__pending_t *pending, const belay__call_t *call,
                            const belay__reply_t *reply);
 int belay__bloom_looked(belay__pending_t *pending);

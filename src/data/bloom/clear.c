@@ -52,61 +52,51 @@ static int read_step(belay__pending_t *pending, const belay__call_t *call,
   return belay__reply_integer(reply, 0, 1, &removed) ? 0 : BELAY_EPROTO;
 }
 
-/* The configuration, and all that is in its slot, in one step; or, with a layer, a segment of it. */
-static belay__call_t *discard(const belay__pending_t *pending, const plan_t *plan,
-                              const belay__bloom_layer_t *layer, uint32_t segment) {
-  const belay_bloom_t *bloom = pending->context;
-  char header[BELAY__BLOOM_HEADER];
+/* The configuration, and all that is in its slot, in one step. */
+static belay__call_t *discard_together(const belay_bloom_t *bloom, const plan_t *plan) {
   size_t together = 0;
-  belay__call_t *call = belay__call_new(pending->client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return NULL;
-  for (unsigned i = 0; layer == NULL && i < plan->layers_len; i++)
+  for (unsigned i = 0; i < plan->layers_len; i++)
     together += plan->layers[i].together;
-  belay__call_script(call, &belay__script_bloom_discard, 1 + together, 1);
-  if (layer == NULL) {
-    belay__bloom_arg_config(bloom, call);
-    for (unsigned i = 0; i < plan->layers_len; i++)
-      if (plan->layers[i].together)
-        belay__bloom_arg_segment(bloom, call, &plan->layers[i], 0);
-    belay__call_arg(call, (const char *)plan->value, plan->value_len);
-  } else {
-    belay__bloom_arg_segment(bloom, call, layer, segment);
-    belay__bloom_header(plan->generation, header);
-    belay__call_arg(call, header, plan->ready ? sizeof header : 0);
-  }
+  belay__call_t *call =
+      belay__handle_script(&bloom->handle, &belay__script_bloom_discard, 1 + together, 1);
+  belay__bloom_arg_config(bloom, call);
+  for (unsigned i = 0; i < plan->layers_len; i++)
+    if (plan->layers[i].together)
+      belay__bloom_arg_segment(bloom, call, &plan->layers[i], 0);
+  belay__call_arg(call, (const char *)plan->value, plan->value_len);
   return call;
 }
 
-static size_t calls_of(const plan_t *plan) {
-  size_t n = 1;
-  for (unsigned i = 0; i < plan->layers_len; i++)
-    n += plan->layers[i].together ? 0 : plan->layers[i].shape.segments;
-  return n;
+static size_t segments_of(const belay__bloom_layer_t *layer) {
+  return layer->together ? 0 : layer->shape.segments;
 }
 
-static void make_calls(belay__pending_t *pending, const plan_t *plan, belay__call_t **out) {
-  *out++ = discard(pending, plan, NULL, 0);
-  for (unsigned i = 0; i < plan->layers_len; i++) {
-    const belay__bloom_layer_t *layer = &plan->layers[i];
-    for (uint32_t segment = 0; !layer->together && segment < layer->shape.segments; segment++)
-      *out++ = discard(pending, plan, layer, segment);
-  }
+/* The first call, and then one for each segment that has a slot of its own. */
+static belay__call_t *discard(belay__pending_t *pending, size_t i, const void *arg) {
+  const belay_bloom_t *bloom = pending->context;
+  const plan_t *plan = arg;
+  const belay__bloom_layer_t *layer = plan->layers;
+  char header[BELAY__BLOOM_HEADER];
+  if (i == 0)
+    return discard_together(bloom, plan);
+  for (i--; i >= segments_of(layer); layer++)
+    i -= segments_of(layer);
+  belay__call_t *call = belay__handle_script(&bloom->handle, &belay__script_bloom_discard, 1, 1);
+  belay__bloom_arg_segment(bloom, call, layer, (uint32_t)i);
+  belay__bloom_header(plan->generation, header);
+  belay__call_arg(call, header, plan->ready ? sizeof header : 0);
+  return call;
 }
 
 static int next_step(belay__pending_t *pending) {
   plan_t *plan = pending->room;
-  belay_t *belay = pending->client->belay;
+  size_t n = 1;
   if (plan->removing)
     return 0;
   plan->removing = true;
-  size_t n = calls_of(plan);
-  belay__call_t **calls = belay__alloc(belay, n * sizeof(belay__call_t *));
-  if (calls == NULL)
-    return BELAY_ENOMEM;
-  make_calls(pending, plan, calls);
-  int error = belay__request_send_all(pending, calls, n);
-  belay__free(belay, calls, n * sizeof(belay__call_t *));
+  for (unsigned i = 0; i < plan->layers_len; i++)
+    n += segments_of(&plan->layers[i]);
+  int error = belay__request_send_each(pending, n, discard, plan);
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 

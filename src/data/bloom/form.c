@@ -120,12 +120,12 @@ void belay__bloom_pack(const belay__bloom_form_t *form, int64_t generation, bool
   put(out + 72, XXH3_64bits(out, 72), 8);
 }
 
-static bool read_digits(const uint8_t *at, int64_t *out) {
+bool belay__bloom_digits(const char *text, size_t len, int64_t *out) {
   *out = 0;
-  for (int i = 0; i < BELAY__BLOOM_DIGITS; i++) {
-    if (at[i] < '0' || at[i] > '9')
+  for (size_t i = 0; i < len; i++) {
+    if (text[i] < '0' || text[i] > '9')
       return false;
-    *out = *out * 10 + (at[i] - '0');
+    *out = *out * 10 + (text[i] - '0');
   }
   return true;
 }
@@ -160,7 +160,8 @@ const char *belay__bloom_unpack(const void *value, size_t len, belay__bloom_conf
   out->ready = at[10] != 0;
   if (at[8] > BELAY_BLOOM_ROTATING || at[9] > 1 || at[10] > 1 || at[11] != 0 ||
       !is_shape(&f->shape) || out->generation <= 0 || f->capacity < 0 || f->window_ms < 0 ||
-      !read_digits(at + BELAY__BLOOM_CONFIG_LEN, &out->ends_at))
+      !belay__bloom_digits((const char *)at + BELAY__BLOOM_CONFIG_LEN, BELAY__BLOOM_DIGITS,
+                           &out->ends_at))
     return "its configuration is damaged";
   return NULL;
 }

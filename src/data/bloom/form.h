@@ -48,6 +48,9 @@ void belay__bloom_pack(const belay__bloom_form_t *form, int64_t generation, bool
 /* Reads a value with at least its BELAY__BLOOM_VALUE_LEN bytes; or returns what is wrong with it. */
 const char *belay__bloom_unpack(const void *value, size_t len, belay__bloom_config_t *out);
 
+/* A number of exactly len decimal digits: true, and *out is set. */
+bool belay__bloom_digits(const char *text, size_t len, int64_t *out);
+
 /* What differs, and bits would be elsewhere: NULL if nothing does. */
 const char *belay__bloom_differs(const belay__bloom_form_t *form,
                                  const belay__bloom_config_t *config);

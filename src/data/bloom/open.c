@@ -43,15 +43,10 @@ static int send_open(belay__pending_t *pending) {
   belay_bloom_t *bloom = pending->context;
   uint8_t fresh[BELAY__BLOOM_CONFIG_LEN];
   int64_t generation = random_generation(pending->client->belay);
-  belay__call_t *call = belay__call_new(pending->client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return BELAY_ENOMEM;
-  if (generation == 0) {
-    belay__calls_discard(&call, 1);
+  if (generation == 0)
     return BELAY_ESYSTEM;
-  }
   belay__bloom_pack(&bloom->form, generation, false, fresh);
-  belay__call_script(call, &belay__script_bloom_open, 1, 2);
+  belay__call_t *call = belay__handle_script(&bloom->handle, &belay__script_bloom_open, 1, 2);
   belay__bloom_arg_config(bloom, call);
   belay__call_arg(call, (const char *)fresh, sizeof fresh);
   belay__call_arg_int(call, bloom->ttl_ms);
@@ -88,31 +83,26 @@ static uint32_t segments_of(const belay_bloom_t *bloom) {
   return bloom->kind == &belay__bloom_plain ? bloom->config.form.shape.segments : 0;
 }
 
-static belay__call_t *new_segment(belay_bloom_t *bloom, const belay__pending_t *pending) {
+static belay__call_t *new_segment(belay__pending_t *pending, size_t i, const void *first) {
+  const belay_bloom_t *bloom = pending->context;
   const belay__bloom_layer_t layer = {.shape = bloom->config.form.shape};
   char header[BELAY__BLOOM_HEADER];
-  belay__call_t *call = belay__call_new(pending->client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return NULL;
+  belay__call_t *call = belay__handle_script(&bloom->handle, &belay__script_bloom_segment, 1, 3);
   belay__bloom_header(bloom->config.generation, header);
-  belay__call_script(call, &belay__script_bloom_segment, 1, 3);
-  belay__bloom_arg_segment(bloom, call, &layer, bloom->segment);
+  belay__bloom_arg_segment(bloom, call, &layer, *(const uint32_t *)first + (uint32_t)i);
   belay__call_arg(call, header, sizeof header);
   belay__call_arg_int(call, bloom->config.ends_at);
   belay__call_arg_int(call, pending->values[CREATE_UNTIL]);
   return call;
 }
 
-/* The next ones; or none, if there are no more: *n says. */
-static int send_segments(belay__pending_t *pending, size_t *n) {
+/* The next n segments. */
+static int send_segments(belay__pending_t *pending, uint32_t n) {
   belay_bloom_t *bloom = pending->context;
-  belay__call_t *calls[AT_ONCE];
-  for (*n = 0; *n < AT_ONCE && bloom->segment < segments_of(bloom); (*n)++) {
-    calls[*n] = new_segment(bloom, pending);
-    bloom->segment++;
-  }
+  uint32_t first = bloom->segment;
+  bloom->segment += n;
   pending->values[STEP] = CREATING;
-  return *n == 0 ? 0 : belay__request_send_all(pending, calls, *n);
+  return belay__request_send_each(pending, n, new_segment, &first);
 }
 
 static int read_segment(belay__pending_t *pending, const belay__call_t *call,
@@ -132,13 +122,10 @@ static int read_segment(belay__pending_t *pending, const belay__call_t *call,
 static int send_ready(belay__pending_t *pending) {
   belay_bloom_t *bloom = pending->context;
   uint8_t ready[BELAY__BLOOM_VALUE_LEN];
-  belay__call_t *call = belay__call_new(pending->client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return BELAY_ENOMEM;
   memcpy(ready, bloom->value, sizeof ready);
   bloom->config.form.hasher = bloom->form.hasher;
   belay__bloom_pack(&bloom->config.form, bloom->config.generation, true, ready);
-  belay__call_script(call, &belay__script_bloom_ready, 1, 2);
+  belay__call_t *call = belay__handle_script(&bloom->handle, &belay__script_bloom_ready, 1, 2);
   belay__bloom_arg_config(bloom, call);
   belay__call_arg(call, (const char *)bloom->value, sizeof bloom->value);
   belay__call_arg(call, (const char *)ready, sizeof ready);
@@ -177,18 +164,17 @@ static int again(belay__pending_t *pending) {
 }
 
 static int next_step(belay__pending_t *pending) {
-  belay_bloom_t *bloom = pending->context;
-  size_t sent = 0;
+  const belay_bloom_t *bloom = pending->context;
+  uint32_t left = segments_of(bloom) - bloom->segment;
   int error;
   if (bloom->config.ready)
     return 0;
-  if (pending->values[STEP] == MARKING || pending->values[TOO_LATE]) {
+  if (pending->values[STEP] == MARKING || pending->values[TOO_LATE])
     error = again(pending);
-  } else {
-    error = send_segments(pending, &sent);
-    if (error == 0 && sent == 0)
-      error = send_ready(pending);
-  }
+  else if (left > 0)
+    error = send_segments(pending, left < AT_ONCE ? left : AT_ONCE);
+  else
+    error = send_ready(pending);
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 
@@ -227,25 +213,15 @@ void belay__bloom_forget(belay_bloom_t *bloom, int64_t generation) {
     bloom->state = BELAY__BLOOM_UNREAD;
 }
 
-int belay__bloom_look(belay__pending_t *pending, belay__call_t **strays, uint32_t n) {
-  belay_bloom_t *bloom = pending->context;
-  belay_t *belay = pending->client->belay;
-  size_t size = (n + 1) * sizeof(belay__call_t *);
-  belay__call_t **calls = belay__alloc(belay, size);
-  if (calls == NULL) {
-    belay__calls_discard(strays, n);
-    return BELAY_ENOMEM;
-  }
-  calls[0] = belay__call_new(pending->client, BELAY__LANE_DATA);
-  if (calls[0] != NULL) {
-    belay__call_command(calls[0], "GET", 2);
-    belay__bloom_arg_config(bloom, calls[0]);
-  }
-  for (uint32_t i = 0; i < n; i++)
-    calls[i + 1] = strays[i];
+static belay__call_t *look_call(belay__pending_t *pending, size_t i, const void *make_stray) {
+  if (i == 0)
+    return belay__bloom_get_config(pending->context);
+  return (*(const belay__make_call_fn *)make_stray)(pending, i - 1, NULL);
+}
+
+int belay__bloom_look(belay__pending_t *pending, size_t n, belay__make_call_fn make_stray) {
   belay__bloom_op(pending)->looking = true;
-  int error = belay__request_send_all(pending, calls, n + 1);
-  belay__free(belay, calls, size);
+  int error = belay__request_send_each(pending, 1 + n, look_call, &make_stray);
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 

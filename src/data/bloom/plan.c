@@ -96,11 +96,25 @@ static bool stands(const belay__bloom_chunk_t *chunk, int64_t generation) {
   return chunk->answered && chunk->header == generation;
 }
 
-uint32_t belay__bloom_plan_left(const belay__bloom_plan_t *plan, int64_t generation) {
-  uint32_t left = 0;
+uint32_t belay__bloom_plan_select(belay__bloom_plan_t *plan, int64_t generation) {
+  plan->sent_len = 0;
   for (uint32_t i = 0; i < plan->chunks_len; i++)
-    left += !stands(&plan->chunks[i], generation);
-  return left;
+    if (!stands(&plan->chunks[i], generation))
+      plan->sent[plan->sent_len++] = i;
+  return plan->sent_len;
+}
+
+uint32_t belay__bloom_plan_select_strays(belay__bloom_plan_t *plan) {
+  uint32_t last = UINT32_MAX;
+  plan->sent_len = 0;
+  for (uint32_t i = 0; i < plan->chunks_len; i++) {
+    const belay__bloom_chunk_t *chunk = &plan->chunks[i];
+    if (!chunk->answered || chunk->header != 0 || chunk->segment == last)
+      continue;
+    plan->sent[plan->sent_len++] = i;
+    last = chunk->segment;
+  }
+  return plan->sent_len;
 }
 
 /* ---- calls --------------------------------------------------------------------------------------------- */
@@ -113,8 +127,6 @@ static belay__call_t *bitfield(belay_bloom_t *bloom, const belay__bloom_plan_t *
   bool reads = !add && belay__client_can(client, BELAY__BITFIELD_RO);
   const char *name = reads ? "BITFIELD_RO" : "BITFIELD";
   belay__call_t *call = belay__call_new(client, plan->lane);
-  if (call == NULL)
-    return NULL;
   belay__call_command(call, name, 5 + (size_t)chunk->n * k * (add ? 4 : 3));
   belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment);
   belay__call_arg_text(call, "GET");
@@ -137,8 +149,6 @@ static belay__call_t *bitfield(belay_bloom_t *bloom, const belay__bloom_plan_t *
 static belay__call_t *fetch(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
                             const belay__bloom_chunk_t *chunk) {
   belay__call_t *call = belay__call_new(bloom->handle.client, plan->lane);
-  if (call == NULL)
-    return NULL;
   belay__call_command(call, "GETRANGE", 4);
   belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment);
   belay__call_arg_int(call, 0);
@@ -176,37 +186,28 @@ static belay__call_t *unite(belay_bloom_t *bloom, const belay__bloom_plan_t *pla
   return call;
 }
 
-void belay__bloom_plan_calls(belay_bloom_t *bloom, belay__bloom_plan_t *plan,
-                             const belay__bloom_op_t *op, belay__call_t **out) {
-  plan->sent_len = 0;
-  for (uint32_t i = 0; i < plan->chunks_len; i++) {
-    const belay__bloom_chunk_t *chunk = &plan->chunks[i];
-    if (stands(chunk, op->generation))
-      continue;
-    belay__call_t *call = !chunk->bulk                      ? bitfield(bloom, plan, chunk, op)
-                          : op->what == BELAY__BLOOM_EXISTS ? fetch(bloom, plan, chunk)
-                                                            : unite(bloom, plan, chunk, op);
-    bool reads = chunk->bulk || belay__client_can(bloom->handle.client, BELAY__BITFIELD_RO);
-    plan->sent[plan->sent_len] = i;
-    out[plan->sent_len++] = op->stale && reads ? belay__call_stale(call) : call;
-  }
+belay__call_t *belay__bloom_plan_call(belay__pending_t *pending, size_t i, const void *arg) {
+  belay_bloom_t *bloom = pending->context;
+  const belay__bloom_op_t *op = belay__bloom_op(pending);
+  const belay__bloom_plan_t *plan = op->plan;
+  const belay__bloom_chunk_t *chunk = &plan->chunks[plan->sent[i]];
+  (void)arg;
+  belay__call_t *call = !chunk->bulk                      ? bitfield(bloom, plan, chunk, op)
+                        : op->what == BELAY__BLOOM_EXISTS ? fetch(bloom, plan, chunk)
+                                                          : unite(bloom, plan, chunk, op);
+  bool reads = chunk->bulk || belay__client_can(bloom->handle.client, BELAY__BITFIELD_RO);
+  return op->stale && reads ? belay__call_stale(call) : call;
 }
 
-uint32_t belay__bloom_plan_strays(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
-                                  belay__call_t **out, uint32_t max) {
+belay__call_t *belay__bloom_plan_stray(belay__pending_t *pending, size_t i, const void *arg) {
   static const char nothing[BELAY__BLOOM_HEADER];
-  uint32_t n = 0, last = UINT32_MAX;
-  for (uint32_t i = 0; i < plan->chunks_len && n < max; i++) {
-    const belay__bloom_chunk_t *chunk = &plan->chunks[i];
-    if (!chunk->answered || chunk->header != 0 || chunk->segment == last)
-      continue;
-    belay__call_t *call = belay__handle_script(&bloom->handle, &belay__script_bloom_discard, 1, 1);
-    belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment);
-    belay__call_arg(call, nothing, sizeof nothing);
-    out[n++] = call;
-    last = chunk->segment;
-  }
-  return n;
+  const belay_bloom_t *bloom = pending->context;
+  const belay__bloom_plan_t *plan = belay__bloom_op(pending)->plan;
+  (void)arg;
+  belay__call_t *call = belay__handle_script(&bloom->handle, &belay__script_bloom_discard, 1, 1);
+  belay__bloom_arg_segment(bloom, call, &plan->layer, plan->chunks[plan->sent[i]].segment);
+  belay__call_arg(call, nothing, sizeof nothing);
+  return call;
 }
 
 /* ---- answers ------------------------------------------------------------------------------------------- */

@@ -24,7 +24,7 @@ typedef struct belay__bloom_plan {
   belay__lane_t lane; /* of its calls */
   uint32_t chunks_len, sent_len;
   uint32_t *order;              /* of the items, by segment */
-  uint32_t *sent;               /* the chunks that were sent the last time, by number */
+  uint32_t *sent;               /* the chunks that are selected, by number */
   belay__bloom_chunk_t *chunks; /* */
 } belay__bloom_plan_t;
 
@@ -36,21 +36,17 @@ size_t belay__bloom_plan_size(const belay_bloom_t *bloom, const belay__bloom_sha
 void belay__bloom_plan_make(const belay_bloom_t *bloom, belay__bloom_plan_t *plan,
                             const belay__bloom_layer_t *layer, const belay__bloom_op_t *op);
 
-/* How many chunks have not been answered under that generation. */
-uint32_t belay__bloom_plan_left(const belay__bloom_plan_t *plan, int64_t generation);
+/* Select the chunks that are to be sent: those without a reply under that generation. Returns how many. */
+uint32_t belay__bloom_plan_select(belay__bloom_plan_t *plan, int64_t generation);
+/* Select a chunk of each segment where an add left a key, and there was no segment. Returns how many. */
+uint32_t belay__bloom_plan_select_strays(belay__bloom_plan_t *plan);
 
-/* Makes their calls: plan->sent_len of them; NULL where memory is out. out has room for
- * belay__bloom_plan_left(). */
-void belay__bloom_plan_calls(belay_bloom_t *bloom, belay__bloom_plan_t *plan,
-                             const belay__bloom_op_t *op, belay__call_t **out);
+/* The call of the i-th selected chunk; and one that removes what an add left there. NULL if memory is out. */
+belay__call_t *belay__bloom_plan_call(belay__pending_t *pending, size_t i, const void *arg);
+belay__call_t *belay__bloom_plan_stray(belay__pending_t *pending, size_t i, const void *arg);
 
 /* Reads the reply to the nth of them: the header, and the answers of its items. */
 int belay__bloom_plan_read(belay_bloom_t *bloom, belay__bloom_plan_t *plan, belay__bloom_op_t *op,
                            uint32_t nth, const belay__reply_t *reply);
-
-/* Makes calls that remove what an add has left where there was no segment; how many, at most `max`. NULL of them: memory
- * was out. */
-uint32_t belay__bloom_plan_strays(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
-                                  belay__call_t **out, uint32_t max);
 
 #endif /* BELAY_DATA_BLOOM_PLAN_H */

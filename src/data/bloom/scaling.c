@@ -16,13 +16,9 @@
 
 #define COUNT_DIGITS 16
 
-enum { ITEMS, LOOKING, COUNTING }; /* op->step; the last two of an info */
-
 typedef struct plan {
   belay__bloom_batch_t batch; /* first */
   int64_t count;              /* items in the newest layer */
-  unsigned layers;            /* that are counted */
-  belay__bloom_census_t census[BELAY__BLOOM_LAYERS_MAX];
 } plan_t;
 
 /* ---- layers -------------------------------------------------------------------------------------------- */
@@ -70,42 +66,32 @@ static size_t put_layer(const belay__bloom_growth_t *growth, unsigned i,
   return BELAY__BLOOM_LAYER_DIGITS;
 }
 
-static bool digits(const char *text, size_t len, uint64_t *out) {
-  *out = 0;
-  for (size_t i = 0; i < len; i++) {
-    if (text[i] < '0' || text[i] > '9')
-      return false;
-    *out = *out * 10 + (uint64_t)(text[i] - '0');
-  }
-  return true;
-}
-
 /* Reads the state of a filter: how many layers there are, and how many items the newest has. */
 static bool read_state(const char *text, size_t len, belay__bloom_growth_t *out, int64_t *count) {
-  uint64_t n, hashes, bits, capacity;
+  int64_t hashes, bits, capacity;
   out->there = 0;
   *count = 0;
   if (len == 0)
     return true;
   if (len < COUNT_DIGITS || (len - COUNT_DIGITS) % BELAY__BLOOM_LAYER_DIGITS != 0 ||
-      !digits(text, COUNT_DIGITS, &n))
+      !belay__bloom_digits(text, COUNT_DIGITS, count))
     return false;
   size_t layers = (len - COUNT_DIGITS) / BELAY__BLOOM_LAYER_DIGITS;
   if (layers < 1 || layers > BELAY__BLOOM_LAYERS_MAX)
     return false;
   text += COUNT_DIGITS;
   for (size_t i = 0; i < layers; i++, text += BELAY__BLOOM_LAYER_DIGITS) {
-    if (!digits(text, 2, &hashes) || !digits(text + 2, 8, &bits) ||
-        !digits(text + 10, 12, &capacity) || hashes < 1 || hashes > BELAY__BLOOM_K_MAX ||
-        bits < 1 || bits > BELAY__BLOOM_SEGMENT_BITS_MAX || capacity < 1)
+    if (!belay__bloom_digits(text, 2, &hashes) || !belay__bloom_digits(text + 2, 8, &bits) ||
+        !belay__bloom_digits(text + 10, 12, &capacity) || hashes < 1 ||
+        hashes > BELAY__BLOOM_K_MAX || bits < 1 || bits > BELAY__BLOOM_SEGMENT_BITS_MAX ||
+        capacity < 1)
       return false;
     out->shapes[i] = (belay__bloom_shape_t){
         .hashes = (uint32_t)hashes, .segments = 1, .segment_bits = (uint32_t)bits};
-    out->capacities[i] = (int64_t)capacity;
+    out->capacities[i] = capacity;
   }
   out->there = (unsigned)layers;
-  *count = (int64_t)n;
-  return n <= (uint64_t)out->capacities[layers - 1];
+  return *count <= out->capacities[layers - 1];
 }
 
 static void add_next(belay_bloom_t *bloom) {
@@ -169,29 +155,18 @@ static unsigned layers_max(const belay_bloom_t *bloom) {
 }
 
 static belay__call_t *make(belay__pending_t *pending, uint32_t first, uint32_t end) {
-  belay_bloom_t *bloom = pending->context;
-  const belay__bloom_op_t *op = belay__bloom_op(pending);
+  const belay_bloom_t *bloom = pending->context;
   const belay__bloom_growth_t *growth = &bloom->growth;
-  uint8_t begins[BELAY__BLOOM_CONFIG_LEN];
-  char header[BELAY__BLOOM_HEADER];
   char given[BELAY__BLOOM_LAYERS_MAX * BELAY__BLOOM_LAYER_DIGITS + 1];
   size_t len = 0;
-  belay__call_t *call = belay__call_new(pending->client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return NULL;
-  belay__call_script(call, &belay__script_bloom_scaling, 1 + growth->given,
-                     5 + (size_t)growth->given * belay__bloom_batch_items(pending, first, end));
-  belay__bloom_arg_config(bloom, call);
+  belay__call_t *call = belay__bloom_batch_script(pending, &belay__script_bloom_scaling,
+                                                  growth->given, 5, growth->given, first, end);
   for (unsigned i = 0; i < growth->given; i++) {
     const belay__bloom_layer_t layer = layer_at(&growth->shapes[i], i);
     belay__bloom_arg_segment(bloom, call, &layer, 0);
     len += put_layer(growth, i, given + len);
   }
-  belay__bloom_pack(&bloom->config.form, op->generation, true, begins);
-  belay__call_arg(call, (const char *)begins, sizeof begins);
-  belay__bloom_header(op->generation, header);
-  belay__call_arg(call, header, sizeof header);
-  belay__call_arg_int(call, op->what == BELAY__BLOOM_ADD);
+  belay__bloom_batch_head(pending, call);
   belay__call_arg(call, given, len);
   belay__call_arg_int(call, layers_max(bloom));
   belay__bloom_batch_args(pending, call, first, end, growth->shapes, growth->given);
@@ -208,7 +183,7 @@ static uint32_t bits_of_item(const belay_bloom_t *bloom) {
 static int read_items(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
   int64_t what;
-  int error = belay__bloom_batch_read(pending, call, reply, 3, &what);
+  int error = belay__bloom_batch_answers(pending, call, reply, 3, &what);
   if (error != 0)
     return error;
   if (reply->items[1]->type != BELAY__REPLY_STRING)
@@ -222,14 +197,15 @@ static int read_items(belay__pending_t *pending, const belay__call_t *call,
 
 /* ---- info ---------------------------------------------------------------------------------------------- */
 
-static int send_census(belay__pending_t *pending) {
-  const belay_bloom_t *bloom = pending->context;
-  belay__bloom_layer_t all[BELAY__BLOOM_LAYERS_MAX];
-  for (unsigned i = 0; i < bloom->growth.there; i++)
-    all[i] = layer_at(&bloom->growth.shapes[i], i);
-  belay__bloom_op(pending)->step = COUNTING;
-  int error = belay__bloom_census_send(pending, all, bloom->growth.there);
-  return error == 0 ? BELAY__REQUEST_PARK : error;
+static int look(belay__pending_t *pending) {
+  return belay__bloom_look(pending, 0, NULL);
+}
+
+static int live(belay__pending_t *pending, belay__bloom_layer_t out[BELAY__BLOOM_LAYERS_MAX]) {
+  const belay__bloom_growth_t *growth = &((const belay_bloom_t *)pending->context)->growth;
+  for (unsigned i = 0; i < growth->there; i++)
+    out[i] = layer_at(&growth->shapes[i], i);
+  return (int)growth->there;
 }
 
 /* All of it is about the layers that there were when the calls were made: there may be more by now. */
@@ -239,7 +215,7 @@ static int end_info(belay__pending_t *pending) {
   belay__bloom_op_t *op = belay__bloom_op(pending);
   plan_t *plan = op->plan;
   belay_bloom_info_t *info = &op->info;
-  unsigned n = plan->layers;
+  unsigned n = plan->batch.layers;
   bool whole = info->ttl_ms != -2 && growth->generation == op->generation;
   *info = (belay_bloom_info_t){.kind = BELAY_BLOOM_SCALING,
                                .generation = op->generation,
@@ -248,56 +224,42 @@ static int end_info(belay__pending_t *pending) {
                                .hashes = growth->shapes[n == 0 ? 0 : n - 1].hashes,
                                .ttl_ms = info->ttl_ms};
   for (unsigned i = 0; i < n; i++) {
-    whole = whole && plan->census[i].there;
+    whole = whole && plan->batch.census[i].there;
     info->capacity += growth->capacities[i];
     info->bits += growth->shapes[i].segment_bits;
-    info->bits_set += plan->census[i].bits_set;
+    info->bits_set += plan->batch.census[i].bits_set;
     info->items += i + 1 == n ? plan->count : growth->capacities[i];
-    info->saturation = (double)plan->census[i].bits_set / growth->shapes[i].segment_bits;
+    info->saturation = (double)plan->batch.census[i].bits_set / growth->shapes[i].segment_bits;
   }
-  return whole ? 0 : belay__bloom_look(pending, NULL, 0);
-}
-
-static int next_of_info(belay__pending_t *pending) {
-  const belay_bloom_t *bloom = pending->context;
-  belay__bloom_op_t *op = belay__bloom_op(pending);
-  const belay__bloom_batch_t *batch = op->plan;
-  if (op->step == COUNTING)
-    return end_info(pending);
-  if (batch->other || batch->lost)
-    return belay__bloom_look(pending, NULL, 0);
-  ((plan_t *)op->plan)->layers = bloom->growth.there;
-  return send_census(pending);
+  return whole ? 0 : look(pending);
 }
 
 /* ---- the kind ------------------------------------------------------------------------------------------ */
 
+static const belay__bloom_batch_kind_t batch_kind = {.plan = sizeof(plan_t),
+                                                     .bits_of_item = bits_of_item,
+                                                     .make = make,
+                                                     .read = read_items,
+                                                     .look = look,
+                                                     .live = live,
+                                                     .end_info = end_info};
+
 static size_t plan_size(const belay_bloom_t *bloom, belay__bloom_what_t what, size_t n) {
-  (void)bloom;
-  (void)what;
-  return belay__bloom_batch_size(sizeof(plan_t), n);
+  (void)bloom, (void)what;
+  return belay__bloom_batch_size(&batch_kind, n);
 }
 
 static int send(belay__pending_t *pending) {
-  belay_bloom_t *bloom = pending->context;
-  belay__bloom_op_t *op = belay__bloom_op(pending);
-  op->step = op->what == BELAY__BLOOM_INFO ? LOOKING : ITEMS;
-  belay__bloom_batch_begin(pending, sizeof(plan_t));
-  know(bloom);
-  return belay__bloom_batch_send(pending, bits_of_item(bloom), make);
+  know(pending->context);
+  return belay__bloom_batch_send(pending, &batch_kind);
 }
 
 static int read(belay__pending_t *pending, const belay__call_t *call, const belay__reply_t *reply) {
-  belay__bloom_op_t *op = belay__bloom_op(pending);
-  plan_t *plan = op->plan;
-  return op->step == COUNTING ? belay__bloom_census_read(pending, call, reply, plan->census)
-                              : read_items(pending, call, reply);
+  return belay__bloom_batch_read(pending, &batch_kind, call, reply);
 }
 
 static int next(belay__pending_t *pending) {
-  const belay__bloom_op_t *op = belay__bloom_op(pending);
-  return op->step == ITEMS ? belay__bloom_batch_next(pending, bits_of_item(pending->context), make)
-                           : next_of_info(pending);
+  return belay__bloom_batch_next(pending, &batch_kind);
 }
 
 const belay__bloom_kind_t belay__bloom_scaling = {

@@ -57,7 +57,9 @@ typedef struct wanted {
   int64_t record_ms;
 } wanted_t;
 
-static belay__call_t *call_for(belay_counter_t *counter, const wanted_t *wanted, size_t i) {
+static belay__call_t *make_call(belay__pending_t *pending, size_t i, const void *arg) {
+  belay_counter_t *counter = pending->context;
+  const wanted_t *wanted = arg;
   if (wanted->adds == NULL) {
     const belay_bytes_t *key = &wanted->keys[i / counter->shards];
     return belay__counter_get_call(counter, key->data, key->len, (unsigned)(i % counter->shards));
@@ -69,19 +71,6 @@ static belay__call_t *call_for(belay_counter_t *counter, const wanted_t *wanted,
                           : belay__counter_add_call(counter, item->key, key_len, item->delta);
 }
 
-static int send_all(belay_counter_t *counter, belay__pending_t *pending, const wanted_t *wanted,
-                    size_t n) {
-  belay_t *belay = counter->handle.client->belay;
-  belay__call_t **calls = belay__alloc(belay, n * sizeof(belay__call_t *));
-  if (calls == NULL)
-    return BELAY_ENOMEM;
-  for (size_t i = 0; i < n; i++)
-    calls[i] = call_for(counter, wanted, i);
-  int error = belay__request_send_all(pending, calls, n);
-  belay__free(belay, calls, n * sizeof(belay__call_t *));
-  return error;
-}
-
 /* n things, calls calls; more: bytes of room. */
 static int start(belay_counter_t *counter, belay_request_t *request, const wanted_t *wanted,
                  size_t n, size_t calls, size_t more, const belay__request_ops_t *ops,
@@ -90,7 +79,7 @@ static int start(belay_counter_t *counter, belay_request_t *request, const wante
   int error = belay__counter_begin_many(counter, request, ops, n, more, cb, &pending);
   if (error != 0)
     return error;
-  return belay__request_begun(pending, send_all(counter, pending, wanted, calls));
+  return belay__request_begun(pending, belay__request_send_each(pending, calls, make_call, wanted));
 }
 
 /* ---- adding ---------------------------------------------------------------------------------------------- */

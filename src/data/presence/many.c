@@ -6,7 +6,6 @@
 #include "scripts.gen.h"
 
 #define RUN_MAX 4096 /* ids in one call */
-#define FEW 8        /* calls, which are kept on the stack */
 
 typedef struct item {
   uint32_t id, at; /* and its place in what the caller said */
@@ -80,84 +79,77 @@ static void put_bits(belay__call_t *call, const work_t *work, const run_t *run, 
   }
 }
 
-static void make_set(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
-                     const work_t *work, const run_t *run) {
+static belay__call_t *make_set(const belay_presence_t *presence, int64_t slice, const work_t *work,
+                               const run_t *run) {
+  const belay__handle_t *handle = &presence->handle;
   bool window = presence->window_ms != 0;
   uint32_t segment = segment_of(work, run);
   if (!window && presence->ttl_ms == 0) {
-    belay__call_command(call, "BITFIELD", 2 + (size_t)4 * run->len);
+    belay__call_t *call = belay__handle_command(handle, "BITFIELD", 2 + (size_t)4 * run->len);
     belay__presence_put(presence, call, slice, 0, segment);
     put_bits(call, work, run, "SET", "1");
-    return;
+    return call;
   }
-  belay__call_script(call, &belay__script_presence_set, 1, 2 + (size_t)run->len);
+  belay__call_t *call =
+      belay__handle_script(handle, &belay__script_presence_set, 1, 2 + (size_t)run->len);
   belay__presence_put(presence, call, slice, presence->slices, segment);
-  if (window)
-    belay__call_arg_text(call, "PEXPIREAT");
-  else
-    belay__call_arg_text(call, "PEXPIRE");
-  /* It counts for as many slices as there are after its own, and then for somebody whose clock is late. */
+  belay__call_arg_text(call, window ? "PEXPIREAT" : "PEXPIRE");
+  /* It counts for as many slices as there are after its own, and then for a client whose clock is late. */
   belay__call_arg_int(call, window ? (slice + presence->slices + 2) * presence->slice_ms
                                    : presence->ttl_ms);
   put_bits(call, work, run, NULL, NULL);
+  return call;
 }
 
-static void make_clear(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
-                       const work_t *work, const run_t *run) {
-  belay__call_script(call, &belay__script_presence_clear, belay__presence_all(presence), run->len);
+static belay__call_t *make_clear(const belay_presence_t *presence, int64_t slice,
+                                 const work_t *work, const run_t *run) {
+  belay__call_t *call = belay__handle_script(&presence->handle, &belay__script_presence_clear,
+                                             belay__presence_all(presence), run->len);
   belay__presence_put_all(presence, call, slice, segment_of(work, run));
   put_bits(call, work, run, NULL, NULL);
+  return call;
 }
 
-static void make_is(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
-                    uint32_t i, const work_t *work, const run_t *run) {
-  belay__call_command(call, "BITFIELD_RO", 2 + (size_t)3 * run->len);
+static belay__call_t *make_is(const belay_presence_t *presence, int64_t slice, uint32_t i,
+                              const work_t *work, const run_t *run) {
+  belay__call_t *call =
+      belay__handle_command(&presence->handle, "BITFIELD_RO", 2 + (size_t)3 * run->len);
   belay__presence_put(presence, call, slice, i, segment_of(work, run));
   put_bits(call, work, run, "GET", NULL);
-  (void)belay__call_stale(call);
+  return belay__call_stale(call);
 }
 
 /* ---- steps --------------------------------------------------------------------------------------------- */
 
 typedef enum what { SET, CLEAR, IS } what_t;
 
-/* Makes the calls, `each` for a run; NULL where memory is out. */
-static void make_calls(belay__pending_t *pending, what_t what, uint32_t each,
-                       belay__call_t **calls) {
+/* How many calls there are for a run. */
+static uint32_t calls_of_run(const belay_presence_t *presence, what_t what) {
+  return what == IS ? belay__presence_live(presence) : 1;
+}
+
+static belay__call_t *make_call(belay__pending_t *pending, size_t i, const void *arg) {
   const belay_presence_t *presence = pending->context;
   const work_t *work = pending->room;
+  what_t what = *(const what_t *)arg;
   int64_t slice = pending->values[BELAY__PRESENCE_SLICE];
-  for (uint32_t i = 0; i < work->runs_len * each; i++) {
-    const run_t *run = &work->runs[i / each];
-    calls[i] = belay__call_new(presence->handle.client, BELAY__LANE_DATA);
-    if (calls[i] == NULL)
-      continue;
-    if (what == SET)
-      make_set(presence, calls[i], slice, work, run);
-    else if (what == CLEAR)
-      make_clear(presence, calls[i], slice, work, run);
-    else
-      make_is(presence, calls[i], slice, i % each, work, run);
-  }
+  uint32_t each = calls_of_run(presence, what);
+  const run_t *run = &work->runs[i / each];
+  if (what == SET)
+    return make_set(presence, slice, work, run);
+  return what == CLEAR ? make_clear(presence, slice, work, run)
+                       : make_is(presence, slice, (uint32_t)i % each, work, run);
 }
 
 /* There is one step. */
 static int send(belay__pending_t *pending, what_t what) {
   const belay_presence_t *presence = pending->context;
-  belay_t *belay = presence->handle.client->belay;
   const work_t *work = pending->room;
-  belay__call_t *few[FEW], **calls = few;
   belay__presence_settle(pending);
   if (pending->values[BELAY__PRESENCE_NEXT]++ != 0)
     return 0;
-  uint32_t each = what == IS ? belay__presence_live(presence) : 1;
-  size_t n = (size_t)work->runs_len * each, size = n * sizeof(belay__call_t *);
-  if (n > FEW && (calls = belay__alloc(belay, size)) == NULL)
-    return BELAY_ENOMEM;
-  make_calls(pending, what, each, calls);
-  int error = belay__request_send_all(pending, calls, n);
-  if (calls != few)
-    belay__free(belay, calls, size);
+  size_t n = (size_t)work->runs_len * calls_of_run(presence, what);
+  int error = belay__request_send_each(pending, n, make_call, &what);
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
@@ -242,7 +234,7 @@ static int begin(belay_presence_t *presence, belay_request_t *request,
   if (error == 0)
     error = check_ids(presence, ids, n);
   if (error == 0)
-    error = belay__presence_begin(presence, request, ops, cb, &pending);
+    error = belay__handle_begin(&presence->handle, request, ops, cb, &pending);
   if (error != 0)
     return error;
   if (!make_work(pending, ids, (uint32_t)n))

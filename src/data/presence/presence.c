@@ -67,10 +67,6 @@ void belay__presence_put(const belay_presence_t *presence, belay__call_t *call, 
   belay__handle_arg(&presence->handle, call, NULL, 0, tail);
 }
 
-void belay__presence_put_union(const belay_presence_t *presence, belay__call_t *call) {
-  belay__handle_arg(&presence->handle, call, NULL, 0, "}::union");
-}
-
 void belay__presence_put_live(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
                               uint32_t segment) {
   for (uint32_t i = 0; i < belay__presence_live(presence); i++)
@@ -85,16 +81,6 @@ void belay__presence_put_all(const belay_presence_t *presence, belay__call_t *ca
 }
 
 /* ---- steps --------------------------------------------------------------------------------------------- */
-
-int belay__presence_begin(belay_presence_t *presence, belay_request_t *request,
-                          const belay__request_ops_t *ops, void (*cb)(void),
-                          belay__pending_t **out) {
-  belay_client_t *client = presence->handle.client;
-  int error = belay__handle_begin(&presence->handle, request, ops, cb, out);
-  if (error == 0)
-    (*out)->deadline = belay__after_ms(client->belay, belay__request_timeout_ms(client, request));
-  return error;
-}
 
 int belay__presence_go(belay_presence_t *presence, belay__pending_t *pending) {
   int error;
@@ -152,15 +138,14 @@ static int read_count(belay__pending_t *pending, const belay__call_t *call,
 
 static belay__call_t *count_call(const belay_presence_t *presence, int64_t slice,
                                  uint32_t segment) {
-  belay__call_t *call = belay__call_new(presence->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return NULL;
+  const belay__handle_t *handle = &presence->handle;
+  uint32_t live = belay__presence_live(presence);
+  belay__call_t *call;
   if (presence->window_ms == 0) {
-    belay__call_command(call, "BITCOUNT", 2);
-    (void)belay__call_stale(call);
+    call = belay__call_stale(belay__handle_command(handle, "BITCOUNT", 2));
   } else { /* it writes for a moment, which a replica does not do */
-    belay__call_script(call, &belay__script_presence_count, 1 + belay__presence_live(presence), 0);
-    belay__presence_put_union(presence, call);
+    call = belay__handle_script(handle, &belay__script_presence_count, 1 + live, 0);
+    belay__handle_arg(handle, call, NULL, 0, "}::union");
   }
   belay__presence_put_live(presence, call, slice, segment);
   return call;
@@ -211,11 +196,9 @@ static int next_reset(belay__pending_t *pending) {
   uint32_t n = UNLINKS_AT_ONCE / all;
   if (n > segments - from)
     n = segments - from;
-  belay__call_t *call = belay__call_new(presence->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return BELAY_ENOMEM;
   bool last = from + n == segments; /* the configuration record goes with them */
-  belay__call_command(call, "UNLINK", 1 + (size_t)n * all + last);
+  belay__call_t *call =
+      belay__handle_command(&presence->handle, "UNLINK", 1 + (size_t)n * all + last);
   for (uint32_t i = from; i < from + n; i++)
     belay__presence_put_all(presence, call, pending->values[BELAY__PRESENCE_SLICE], i);
   if (last)
@@ -235,7 +218,7 @@ static int begin(belay_presence_t *presence, belay_request_t *request,
   belay__pending_t *pending;
   int error = belay__handle_check_request((const belay__handle_t *)presence, request, cb != NULL);
   if (error == 0)
-    error = belay__presence_begin(presence, request, ops, cb, &pending);
+    error = belay__handle_begin(&presence->handle, request, ops, cb, &pending);
   return error != 0 ? error : belay__presence_go(presence, pending);
 }
 

@@ -23,11 +23,6 @@ enum {
   BELAY__PRESENCE_COUNT
 };
 
-/* Begins it: PARKED; the caller makes it room, and says go. */
-int belay__presence_begin(belay_presence_t *presence, belay_request_t *request,
-                          const belay__request_ops_t *ops, void (*cb)(void),
-                          belay__pending_t **out);
-
 /* Asks what time it is, if that is of account and not known, and then calls ops->next; it is forgotten on an error. */
 int belay__presence_go(belay_presence_t *presence, belay__pending_t *pending);
 
@@ -51,10 +46,9 @@ static inline uint32_t belay__presence_live(const belay_presence_t *presence) {
   return presence->window_ms == 0 ? 1 : presence->slices + 2;
 }
 
-/* Adds the key of a segment: of the i-th of those slices. And where unions are made. */
+/* Adds the key of a segment: of the i-th of those slices. */
 void belay__presence_put(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
                          uint32_t i, uint32_t segment);
-void belay__presence_put_union(const belay_presence_t *presence, belay__call_t *call);
 
 /* Adds the segment in all of them. */
 void belay__presence_put_live(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
