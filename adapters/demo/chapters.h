@@ -1,4 +1,4 @@
-/* The chapters. Each opens what it shows, runs the loop until all is over, checks facts, and closes what it opened. */
+/* The chapters. Each makes its handles, shows what they do, checks facts, and closes the handles. */
 #ifndef BELAY_DEMO_CHAPTERS_H
 #define BELAY_DEMO_CHAPTERS_H
 
@@ -10,35 +10,27 @@
     "  Five processes add to one number in a file: they read it, work for a\n"                     \
     "  moment, and write it back, one higher. First without the lock, then with it.")              \
   X(killed, "A holder is killed",                                                                  \
-    "  A process is killed while it holds the lock, and gives nothing back. But a lock\n"          \
+    "  A process is killed while it holds the lock, and releases nothing. But a lock\n"            \
     "  is a lease: it ends when its time to live, the ttl, is over.")                              \
   X(watchdog, "Work that takes longer than the ttl",                                               \
-    "  A has the lock for 0.6 s, but works for 1.8 s. The watchdog renews the lease\n"             \
+    "  A has the lock for 0.4 s, but works for 1.2 s. The watchdog renews the lease\n"             \
     "  every third of the ttl, as long as A's loop runs and the server answers.\n"                 \
     "  B waits for the lock all the while.")                                                       \
-  X(overrun, "The same without the watchdog",                                                      \
-    "  A has the lock for 0.5 s, needs 0.9 s, and nothing renews the lease. A is told\n"           \
-    "  before any other client can have the lock. A's late release must not touch\n"               \
-    "  the lock of B.")                                                                            \
   X(stalled, "A holder stands still",                                                              \
-    "  A stands still for 1 s: a blocking call, a debugger, a machine that swaps.\n"               \
-    "  No callback can run. So a holder asks before each step that needs the lock how\n"           \
-    "  long the lock still runs: the answer is computed, never remembered.")                       \
-  X(deleted, "The key of a lock is deleted",                                                       \
-    "  A sweep deletes A's key on the server, by mistake. No lock of this kind can\n"              \
-    "  prevent that. A learns of it at its next renewal, at most a third of the ttl\n"             \
-    "  later. Where that is too late, guard the resource as well, with the fence.")                \
+    "  A has the lock for 0.5 s, and stands still for 0.8 s: a blocking call, a\n"                 \
+    "  debugger, a machine that swaps. No callback can run. So a holder asks before\n"             \
+    "  each step that needs the lock how long it still runs: the answer is computed.\n"            \
+    "  A's late release must not touch the lock of B.")                                            \
   X(quorum, "Five servers, and three of them make a lock",                                         \
-    "  Five servers do not know of each other; a client that three of them grant the\n"            \
-    "  lock has it. A server that has just been started may have forgotten a lock that\n"          \
-    "  is still held: it has no vote until all leases from before are over.")                      \
+    "  The five servers are independent; a client that three of them grant the lock\n"             \
+    "  has it. A server that has just been started may have forgotten a lock that is\n"            \
+    "  still held: it has no vote until all leases from before are over.")                         \
   X(rate, "Two at once, then two a second",                                                        \
     "  A token bucket: two tokens a second, burst 2. Five requests for a token are made\n"         \
-    "  at the same time, and each is called back when it has one. A sixth request does\n"          \
-    "  not want to wait for long.")                                                                \
+    "  at the same time, and each is called back when it has one.")                                \
   X(windows, "Three limits at once",                                                               \
-    "  Three limits, all of which must allow a call: 3 in 0.5 s, 5 in 1 s (a sliding\n"            \
-    "  window), 8 in 10 s. The client calls as fast as it may: when it is denied it\n"             \
+    "  Three limits, all of which must allow a call: 3 in 0.3 s, 5 in 0.6 s (a sliding\n"          \
+    "  window), 8 in 5 s. The client calls as fast as it may: when it is denied it\n"              \
     "  waits for exactly the time that the answer names.")                                         \
   X(address, "Ten calls by one address",                                                           \
     "  Each address has three calls a minute. One of them calls ten times. The first\n"            \
@@ -53,7 +45,7 @@
   X(tally, "A hundred thousand views, and ten seats",                                              \
     "  A page is seen a hundred thousand times: the client adds that up, and sends one\n"          \
     "  number. Ten seats are sold to more than ten buyers: one by an order that comes\n"           \
-    "  twice, because its answer was lost, the others to the first who come.")                     \
+    "  twice, because its answer was lost, the others to the first that come.")                    \
   X(ids, "Numbers for users, orders and parcels",                                                  \
     "  A and B number what they sell. Users: a thousand ids are fetched at a time, and\n"          \
     "  given from memory. Orders: each is asked for. Parcels: made from the time, and\n"           \
@@ -67,15 +59,15 @@
   X(active, "How many came in a month",                                                            \
     "  The users of a month; some come every day. The server counts the different users\n"         \
     "  of the last days, in little space.")                                                        \
-  X(presence, "Who is online",                                                                     \
+  X(presence, "Which users are online",                                                            \
     "  Each user is a bit. It stays until the user logs out; or, with a window, for as\n"          \
     "  long as the user was seen recently.")                                                       \
   X(ranking, "Three places, and two with the same score",                                          \
     "  Players send in their results as they come. The best of each counts; of equal\n"            \
     "  ones the earlier; and the board keeps the best three.")                                     \
-  X(permission, "Two keepers change one user's permissions",                                       \
+  X(permission, "Two clients change one user's permissions",                                       \
     "  The rights of a million users of a forum: three bits for each, 375 kB in\n"                 \
-    "  one string. Two of its keepers change the same user's at the same time.")                   \
+    "  one string. Two clients change the same user's at the same time.")                          \
   X(session, "A visitor clicks, goes, and comes back",                                             \
     "  The clicks of a visitor belong to one session for as long as it does not stay\n"            \
     "  away: a second here, half an hour on a site.")                                              \
@@ -90,5 +82,11 @@
 #define CHAPTER_FUNCTION(name, title, text) void chapter_##name(demo_t *demo);
 CHAPTERS(CHAPTER_FUNCTION)
 #undef CHAPTER_FUNCTION
+
+/* Roles of child processes: see main.c. args begins with the owner. */
+void holder_run(demo_t *demo, char **args);
+void worker_run(demo_t *demo, char **args); /* args[1]: the file; args[2]: "locked" or "free" */
+void refiller_run(demo_t *demo, char **args);
+void visitors_run(demo_t *demo, char **args); /* args[1]: the number of the process */
 
 #endif /* BELAY_DEMO_CHAPTERS_H */

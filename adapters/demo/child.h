@@ -1,61 +1,50 @@
-/* Child processes: other faces of this very program, and what they say, line by line. */
+/* Child processes: this program in another role. A child tells its parent what it does, line by line. */
 #ifndef BELAY_DEMO_CHILD_H
 #define BELAY_DEMO_CHILD_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <uv.h>
+#include "demo/scene.h"
+
+/* One line from a child: a word, a time (uv_hrtime() is the same for all processes), a number. */
+typedef struct news {
+  char word[16];
+  uint64_t at;
+  int64_t number;
+} news_t;
 
 typedef struct child child_t;
 
-/* All children that are alive. */
-typedef struct family {
-  uv_loop_t *loop;
-  child_t *first;
-} family_t;
-
-/* A line that it wrote to its standard output, without the line end. */
-typedef void (*child_line_cb)(child_t *child, const char *line);
-
-/* It is over, and all that it wrote was read: the struct is the caller's again. */
-typedef void (*child_end_cb)(child_t *child);
-
-/* The caller zeroes it and fills in the callbacks and data. */
+/* The caller zeroes it and fills in the first three fields. */
 struct child {
-  child_line_cb on_line; /* NULL: its output goes nowhere */
-  child_end_cb on_end;
+  void (*on_news)(child_t *child, const news_t *news); /* NULL: the output is discarded */
   void *data;
+  bool may_fail; /* a bad end is not printed */
 
-  int error;           /* at the end: why it could not be started; or 0, and then: */
+  bool over;           /* the process ended, and all its output was read */
+  int error;           /* why it could not be started, or 0; then: */
   int64_t exit_status; /* what it returned */
-  int exit_signal;     /* or what killed it */
+  int exit_signal;     /* the signal that killed it, or 0 */
 
-  family_t *family;
+  bool killed; /* by child_kill() */
+  demo_t *demo;
   child_t *next;
   uv_process_t process;
   uv_pipe_t output;
-  unsigned handles; /* that are not closed yet */
+  unsigned handles; /* that are open */
   size_t len;
   char buffer[1024];
 };
 
-/* Starts this program with arguments: a hidden subcommand, then ours, which find the parent's process id
- * between them. args ends with NULL. on_end comes in any case, later. */
-void child_start(family_t *family, child_t *child, const char *const *args);
+/* Start this program in a role of main.c. args ends with NULL; the first one is the child's owner name. */
+void child_start(demo_t *demo, child_t *child, const char *role, const char *const *args);
 
-/* Ends it by a signal, if it is alive. */
+/* Send a signal to the child if it runs. */
 void child_kill(child_t *child, int signum);
 
-/* Whether it ended as a program should. */
-bool child_ended_well(const child_t *child);
+/* Kill all children and wait for their end without the loop. For a program that is about to end. */
+void children_kill(demo_t *demo);
 
-/* Kills all children and waits until they are gone, without the loop, of which nothing is left to be
- * expected: for a program that is about to end itself. */
-void family_kill(family_t *family);
-
-/* In a child: says that it is not to outlive its parent, whose process id is given as text. Ends the process
- * if it does already. Does nothing where the system has no such thing. */
+/* In a child: end when the parent ends. The parent's process id is given as text. Does nothing where the system
+ * has no such function. */
 void child_die_with(const char *parent);
 
 #endif /* BELAY_DEMO_CHILD_H */

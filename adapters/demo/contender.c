@@ -40,11 +40,17 @@ bool contender_open(contender_t *contender, demo_t *demo, demo_who_t who, int64_
                               &contender->lock));
 }
 
+static void on_closed(belay_lock_t *lock, void *data) {
+  contender_t *contender = data;
+  (void)lock;
+  contender->lock = NULL;
+  demo_done(contender->demo, 0);
+}
+
 void contender_close(contender_t *contender) {
   if (contender->lock != NULL)
-    (void)belay_lock_close(contender->lock, NULL); /* is not closed yet */
-  contender->lock = NULL;
-  demo_run(contender->demo);
+    (void)demo_await(contender->demo, "closing the lock",
+                     belay_lock_close(contender->lock, on_closed));
 }
 
 static bool begin(contender_t *contender, const char *what, int error) {
@@ -69,10 +75,10 @@ bool contender_take(contender_t *contender) {
 }
 
 int contender_release(contender_t *contender) {
-  if (!begin(contender, "giving the lock back",
+  if (!begin(contender, "releasing the lock",
              belay_lock_release(contender->lock, BELAY_DEFAULT, on_ended)))
     return BELAY_ESTATE;
-  DEMO_WAIT(contender->demo, CONTENDER_PATIENCE_MS, contender->ended);
+  (void)contender_win(contender);
   return contender->ended ? contender->status : BELAY_ETIMEDOUT;
 }
 

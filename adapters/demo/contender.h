@@ -1,10 +1,10 @@
-/* A or B with a lock, for chapters that are written as sequential code. */
+/* A or B with a lock, for sequential code. */
 #ifndef BELAY_DEMO_CONTENDER_H
 #define BELAY_DEMO_CONTENDER_H
 
 #include "demo/scene.h"
 
-enum { CONTENDER_PATIENCE_MS = 10000 }; /* for an answer that has to come */
+enum { CONTENDER_PATIENCE_MS = 20000 }; /* for an answer that has to come */
 
 typedef struct contender {
   demo_t *demo;
@@ -37,7 +37,7 @@ bool contender_win(contender_t *contender);
 /* contender_ask() and contender_win(). */
 bool contender_take(contender_t *contender);
 
-/* Release the lock, and wait for the answer. Returns it. */
+/* Release the lock and wait for the answer. Returns 0 or an error, which is printed. */
 int contender_release(contender_t *contender);
 
 /* Print an event of the contender. at: 0: now. */

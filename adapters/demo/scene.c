@@ -1,58 +1,57 @@
 #include "demo/scene.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the process of a chapter -------------------------------------------------------------------------- */
+/* ---- the process --------------------------------------------------------------------------------------- */
 
-static void on_ping(belay_client_t *client, int status) {
-  demo_t *demo = belay_client_data(client);
-  if (status != 0)
-    demo_trouble(demo, "connecting to the server", status);
-}
-
-static int open_client(demo_t *demo, demo_who_t who) {
-  belay_client_options_t options;
-  const char *parts[2];
-  worker_client_options(&options, parts, demo->run, who == DEMO_A ? "A" : "B");
-  int error = belay_connect(demo->belay, getenv(WORKER_URL), &options, &demo->client[who]);
-  if (error != 0)
-    return error;
-  belay_client_set_data(demo->client[who], demo);
-  return belay_client_ping(demo->client[who], BELAY_DEFAULT, on_ping);
-}
-
-bool demo_open(demo_t *demo, const char *run, const char *folder, const char *name) {
-  const char *shown = getenv(DEMO_TERM);
-  int look = shown != NULL ? atoi(shown) : 0;
-  *demo = (demo_t){.run = run, .folder = folder, .name = name, .family.loop = &demo->loop};
-  demo->term = (term_t){.fancy = (look & 1) != 0, .utf8 = (look & 2) != 0};
+bool demo_open(demo_t *demo, const char *run, const char *name) {
+  *demo = (demo_t){.space = {DEMO_NAMESPACE, run}, .name = name};
+  demo->request.data = demo;
   if (uv_loop_init(&demo->loop) != 0)
     return false;
-  demo_timer_open(demo, &demo->clock, demo);
-  int error = belay_open(&demo->loop, NULL, &demo->belay);
-  for (unsigned i = 0; i < DEMO_CONTENDERS && error == 0; i++)
-    error = open_client(demo, (demo_who_t)i);
-  (void)demo_await(demo, "connecting to the server", error);
-  demo->began = uv_hrtime();
-  return demo->failed == 0;
+  (void)uv_timer_init(&demo->loop, &demo->clock); /* never fails */
+  return belay_open(&demo->loop, NULL, &demo->belay) == 0;
+}
+
+void demo_client_options(const demo_t *demo, belay_client_options_t *options, const char *owner) {
+  belay_client_options_init(options);
+  options->namespace_parts = demo->space;
+  options->namespace_count = 2;
+  options->client_name = DEMO_NAMESPACE;
+  options->owner = owner;
+}
+
+static void on_ping(belay_client_t *client, int status) {
+  demo_done(belay_client_data(client), status);
+}
+
+bool demo_connect(demo_t *demo, demo_who_t who, const char *owner) {
+  belay_client_options_t options;
+  demo_client_options(demo, &options, owner);
+  int error = belay_connect(demo->belay, getenv(DEMO_URL), &options, &demo->client[who]);
+  if (error == 0) {
+    belay_client_set_data(demo->client[who], demo);
+    error = belay_client_ping(demo->client[who], BELAY_DEFAULT, on_ping);
+  }
+  return demo_await(demo, "connecting to the server", error);
 }
 
 void demo_close(demo_t *demo) {
   bool well = demo->belay == NULL || belay_close(demo->belay, NULL) == 0;
-  demo_timer_close(&demo->clock);
-  demo_run(demo);
+  uv_close((uv_handle_t *)&demo->clock, NULL);
+  (void)uv_run(&demo->loop, UV_RUN_DEFAULT);
   if (!well || uv_loop_close(&demo->loop) != 0)
     demo_trouble(demo, "a handle was left open", 0);
-  demo->belay = NULL;
 }
 
 /* ---- output -------------------------------------------------------------------------------------------- */
 
 double demo_seconds(uint64_t from, uint64_t to) {
-  return to >= from ? (double)(to - from) / 1e9 : -(double)(from - to) / 1e9;
+  return (double)(int64_t)(to - from) / 1e9;
 }
 
 void demo_event(demo_t *demo, uint64_t at, const char *format, ...) {
@@ -61,10 +60,10 @@ void demo_event(demo_t *demo, uint64_t at, const char *format, ...) {
   va_start(args, format);
   (void)vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  double seconds = demo_seconds(demo->began, at != 0 ? at : uv_hrtime());
-  const term_t *term = &demo->term;
-  term_print(&demo->term, "  %s%7.3f s%s  %s%s\n", term_style(term, TERM_DIM), seconds,
-             term_style(term, TERM_NORMAL), text, term_style(term, TERM_NORMAL));
+  const char *dim = term_style(&demo->term, TERM_DIM),
+             *normal = term_style(&demo->term, TERM_NORMAL);
+  term_print(&demo->term, "  %s%7.3f s%s  %s%s\n", dim,
+             demo_seconds(demo->began, at != 0 ? at : uv_hrtime()), normal, text, normal);
 }
 
 void demo_fact(demo_t *demo, bool holds, const char *format, ...) {
@@ -80,14 +79,23 @@ void demo_fact(demo_t *demo, bool holds, const char *format, ...) {
              term_glyph(term, holds ? TERM_TICK : TERM_CROSS), term_style(term, TERM_NORMAL), text);
 }
 
-void demo_trouble(demo_t *demo, const char *what, int error) {
-  if (error != 0)
-    demo_fact(demo, false, "%s: %s (%s)", what, belay_err_name(error), belay_strerror(error));
-  else
-    demo_fact(demo, false, "%s", what);
+void demo_tell(const char *word, int64_t number) {
+  if (printf("%s %" PRIu64 " %" PRId64 "\n", word, uv_hrtime(), number) < 0 || fflush(stdout) != 0)
+    exit(1);
 }
 
-/* ---- what a chapter uses ------------------------------------------------------------------------------- */
+void demo_trouble(demo_t *demo, const char *what, int error) {
+  if (demo->is_child) {
+    demo->failed++;
+    demo_tell(DEMO_FAILED, error);
+  } else if (error != 0) {
+    demo_fact(demo, false, "%s: %s (%s)", what, belay_err_name(error), belay_strerror(error));
+  } else {
+    demo_fact(demo, false, "%s", what);
+  }
+}
+
+/* ---- waiting ------------------------------------------------------------------------------------------- */
 
 static void on_clock(uv_timer_t *timer) {
   (void)timer;
@@ -105,98 +113,111 @@ bool demo_wait_step(demo_t *demo) {
   return true;
 }
 
+void demo_sleep(demo_t *demo, uint64_t ms) {
+  DEMO_WAIT(demo, ms, false);
+}
+
 void demo_run(demo_t *demo) {
   (void)uv_timer_stop(&demo->clock);
   (void)uv_run(&demo->loop, UV_RUN_DEFAULT);
 }
 
-bool demo_await(demo_t *demo, const char *what, int error) {
-  if (error != 0)
-    demo_trouble(demo, what, error);
-  demo_run(demo);
+void demo_done(demo_t *demo, int status) {
+  demo->done = true;
+  demo->status = status;
+}
+
+int demo_status(demo_t *demo, int begun) {
+  if (begun != 0)
+    return begun;
+  demo->done = false;
+  demo->status = BELAY_ESTATE;
+  while (!demo->done && uv_run(&demo->loop, UV_RUN_ONCE) != 0) {
+  }
+  return demo->status;
+}
+
+bool demo_await(demo_t *demo, const char *what, int begun) {
+  int status = demo_status(demo, begun);
+  if (status != 0)
+    demo_trouble(demo, what, status);
+  return status == 0;
+}
+
+bool demo_made(demo_t *demo, const char *what, int error) {
+  if (error != 0) {
+    char text[64];
+    (void)snprintf(text, sizeof text, "making %s", what);
+    demo_trouble(demo, text, error);
+  }
   return error == 0;
 }
 
-typedef struct sweeping {
-  int status;
-  belay_sweep_totals_t totals;
-} sweeping_t;
+void demo_on_done(belay_request_t *request, int status) {
+  demo_done(request->data, status);
+}
+
+void demo_on_yes(belay_request_t *request, int status, bool yes) {
+  demo_t *demo = request->data;
+  demo->yes = yes;
+  demo_done(demo, status);
+}
+
+void demo_on_number(belay_request_t *request, int status, int64_t number) {
+  demo_t *demo = request->data;
+  demo->number = number;
+  demo_done(demo, status);
+}
 
 static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_t *totals) {
-  sweeping_t *sweeping = belay_sweep_data(sweep);
-  sweeping->status = status;
-  sweeping->totals = *totals;
+  demo_t *demo = belay_sweep_data(sweep);
+  *(belay_sweep_totals_t *)demo->out = *totals;
+  demo_done(demo, status);
   (void)belay_sweep_close(sweep, NULL);
 }
 
-belay_sweep_totals_t demo_sweep(demo_t *demo, const char *pattern, bool remove) {
-  sweeping_t sweeping = {.status = 0};
+belay_sweep_totals_t demo_sweep(demo_t *demo, const char *pattern, bool remove,
+                                uint32_t keys_per_s) {
+  belay_sweep_totals_t totals = {0};
   belay_sweep_t *sweep;
   belay_sweep_options_t options;
   belay_sweep_options_init(&options);
   options.pattern = pattern;
   options.remove = remove;
-  options.data = &sweeping;
+  if (keys_per_s > 0) {
+    options.keys_per_s = keys_per_s;
+    options.batch = keys_per_s / 100; /* rests are short */
+  }
+  options.data = demo;
+  demo->out = &totals;
   int error = belay_sweep_new(demo->client[DEMO_A], &options, &sweep);
   if (error == 0)
     error = belay_sweep_start(sweep, on_swept);
-  if (demo_await(demo, "sweeping", error) && sweeping.status != 0)
-    demo_trouble(demo, "sweeping", sweeping.status);
-  return sweeping.totals;
+  (void)demo_await(demo, "sweeping", error);
+  return totals;
 }
 
 belay_limiter_t *demo_limiter(demo_t *demo, const belay_limit_t *limits, size_t n) {
-  belay_limiter_t *limiter;
+  belay_limiter_t *limiter = NULL;
   belay_limiter_options_t options;
   belay_limiter_options_init(&options);
   options.name = demo->name;
-  options.name_len = strlen(demo->name);
   options.limits = limits;
   options.limits_len = n;
-  int error = belay_limiter_new(demo->client[DEMO_A], &options, &limiter);
-  if (error != 0)
-    demo_trouble(demo, "making a limiter", error);
+  (void)demo_made(demo, "a limiter", belay_limiter_new(demo->client[DEMO_A], &options, &limiter));
   return limiter;
 }
 
-static void on_reset(belay_request_t *request, int status, const belay_limiter_result_t *result) {
-  if (result->verdict != BELAY_ALLOWED)
-    demo_trouble(request->data, "resetting a key", status);
+static void on_taken(belay_request_t *request, int status, const belay_limiter_result_t *result) {
+  demo_t *demo = request->data;
+  *(belay_limiter_result_t *)demo->out = *result;
+  demo_done(demo, status);
 }
 
-void demo_limiter_close(demo_t *demo, belay_limiter_t *limiter, const char *const *keys, size_t n) {
-  for (size_t i = 0; i < n; i++) {
-    belay_request_t request = {.data = demo};
-    (void)demo_await(demo, "resetting a key",
-                     belay_limiter_reset(limiter, &request, keys[i], strlen(keys[i]), on_reset));
-  }
-  (void)belay_limiter_close(limiter, NULL);
-  demo_run(demo);
-}
-
-void demo_timer_open(demo_t *demo, uv_timer_t *timer, void *data) {
-  (void)uv_timer_init(&demo->loop, timer); /* never fails */
-  timer->data = data;
-}
-
-void demo_timer_start(demo_t *demo, uv_timer_t *timer, uv_timer_cb cb, uint64_t ms,
-                      uint64_t repeat) {
-  if (uv_is_closing((uv_handle_t *)timer))
-    return;
-  if (uv_timer_start(timer, cb, ms, repeat) != 0)
-    demo_trouble(demo, "starting a timer", 0);
-}
-
-void demo_timer_close(uv_timer_t *timer) {
-  if (!uv_is_closing((uv_handle_t *)timer))
-    uv_close((uv_handle_t *)timer, NULL);
-}
-
-void demo_worker_start(demo_t *demo, child_t *child, const char *owner, unsigned ttl_ms,
-                       unsigned work_ms) {
-  char ttl[16], work[16];
-  (void)snprintf(ttl, sizeof ttl, "%u", ttl_ms);
-  (void)snprintf(work, sizeof work, "%u", work_ms);
-  const char *args[] = {"worker", demo->run, owner, demo->name, ttl, "1", work, "-", NULL};
-  child_start(&demo->family, child, args);
+belay_limiter_result_t demo_take(demo_t *demo, belay_limiter_t *limiter, const char *key) {
+  belay_limiter_result_t result = {.verdict = BELAY_DENIED};
+  demo->out = &result;
+  (void)demo_await(demo, "taking a token",
+                   belay_limiter_take(limiter, &demo->request, key, strlen(key), 1, on_taken));
+  return result;
 }

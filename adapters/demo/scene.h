@@ -1,4 +1,4 @@
-/* What a chapter runs in: a process of its own with a loop, two clients of the demo's server, and what it prints. */
+/* The surroundings of a chapter: a loop, two clients of the demo's server, and the output. */
 #ifndef BELAY_DEMO_SCENE_H
 #define BELAY_DEMO_SCENE_H
 
@@ -7,47 +7,60 @@
 #include <uv.h>
 
 #include "belay.h"
-#include "demo/child.h"
-#include "demo/worker.h"
 #include "ui/term.h"
 
 #define DEMO_MS UINT64_C(1000000) /* in the nanoseconds of uv_hrtime() */
 
-/* The environment variable that tells a chapter how its output is shown: 1 for colours, 2 for UTF-8, or their sum. */
-#define DEMO_TERM "BELAY_DEMO_TERM"
+/* The environment variable with the URL for child processes. A command line would show the password. */
+#define DEMO_URL "BELAY_DEMO_URL"
 
-/* A line with this first character tells the demo how many facts were checked, and how many do not hold. */
-#define DEMO_RESULT '\001'
+/* The first part of the namespace. The second part is the run. */
+#define DEMO_NAMESPACE "belay-demo"
 
-/* Two contenders in this process, each with a client of its own. */
+struct child;
+
+/* The two contenders of a chapter. Each has its own client. A child process has only A. */
 typedef enum demo_who { DEMO_A, DEMO_B, DEMO_CONTENDERS } demo_who_t;
 
 typedef struct demo {
   uv_loop_t loop;
   term_t term;
-  uv_timer_t clock; /* wakes the loop while a chapter waits for a condition */
-  uint64_t deadline;
-  family_t family;
+  uv_timer_t clock;       /* wakes the loop while DEMO_WAIT() waits for a condition */
+  uint64_t deadline;      /* of DEMO_WAIT() */
+  struct child *children; /* that run */
+  bool is_child;          /* this process prints nothing; it sends its failures to its parent */
   belay_t *belay;
   belay_client_t *client[DEMO_CONTENDERS];
-  const char *run;    /* this demo's part of the namespace */
-  const char *folder; /* for files of a chapter */
-  const char *name;   /* of the chapter's locks and other handles */
-  uint64_t began;     /* when the chapter's text was printed */
+  const char *space[2]; /* the namespace */
+  const char *name;     /* of the chapter's locks and other handles */
+  const char *folder;   /* for files of a chapter */
+  uint64_t began;       /* when the text of the chapter was printed */
   unsigned facts, failed;
+
+  /* One operation at a time: see demo_await(). */
+  belay_request_t request; /* its data is the demo */
+  bool done;               /* the callback was called */
+  int status;              /* the argument of the callback */
+  bool yes;                /* set by demo_on_yes() */
+  int64_t number;          /* set by demo_on_number() */
+  void *out;               /* where a callback of the chapter copies its result */
 } demo_t;
 
-/* ---- the process of a chapter -------------------------------------------------------------------------- */
+/* Open the loop. Returns false if it cannot. */
+bool demo_open(demo_t *demo, const char *run, const char *name);
 
-/* Opens the loop and the clients. Returns false if it cannot; that is printed. */
-bool demo_open(demo_t *demo, const char *run, const char *folder, const char *name);
+/* Open a client of the server that DEMO_URL names. Returns false if it cannot connect, which is printed. */
+bool demo_connect(demo_t *demo, demo_who_t who, const char *owner);
 
-/* Close both. A handle that is left open is a failure. */
+/* Close the clients and the loop. An open handle counts as a failure. */
 void demo_close(demo_t *demo);
+
+/* The options of every client of the demo. */
+void demo_client_options(const demo_t *demo, belay_client_options_t *options, const char *owner);
 
 /* ---- output -------------------------------------------------------------------------------------------- */
 
-/* Print an event of the chapter, with the time since the chapter began. at: when it happened; 0: now. */
+/* Print an event, with the time since the chapter began. at: when it happened; 0: now. */
 void demo_event(demo_t *demo, uint64_t at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -58,10 +71,15 @@ void demo_fact(demo_t *demo, bool holds, const char *format, ...)
 /* Print a failure, which counts as a fact that does not hold. error: belay's, or 0. */
 void demo_trouble(demo_t *demo, const char *what, int error);
 
+/* In a child process: print a line for the parent. Exits if the parent does not read any more.
+ * DEMO_FAILED: the child cannot go on. Its parent prints the number, an error of belay or 0. */
+#define DEMO_FAILED "failed"
+void demo_tell(const char *word, int64_t number);
+
 /* Seconds between two uv_hrtime()s; negative if the second is the earlier one. */
 double demo_seconds(uint64_t from, uint64_t to);
 
-/* ---- what a chapter uses ------------------------------------------------------------------------------- */
+/* ---- waiting ------------------------------------------------------------------------------------------- */
 
 /* Run the loop until no active handle keeps it running. */
 void demo_run(demo_t *demo);
@@ -73,26 +91,34 @@ void demo_run(demo_t *demo);
 void demo_wait_start(demo_t *demo, uint64_t ms);
 bool demo_wait_step(demo_t *demo);
 
-/* Print what failed if error is not 0, then run the loop as demo_run() does. Returns whether error is 0. */
-bool demo_await(demo_t *demo, const char *what, int error);
+/* Run the loop for ms. */
+void demo_sleep(demo_t *demo, uint64_t ms);
 
-/* Look for the keys of the demo's namespace that match the pattern, and delete them if remove is true. Runs the loop. */
-belay_sweep_totals_t demo_sweep(demo_t *demo, const char *pattern, bool remove);
+/* Run the loop until the callback of an operation was called. begun: the return value of the operation.
+ * Returns 0 or the error of the operation. demo_await() prints the error, demo_status() does not. */
+int demo_status(demo_t *demo, int begun);
+bool demo_await(demo_t *demo, const char *what, int begun);
+
+/* Each callback calls this. */
+void demo_done(demo_t *demo, int status);
+
+/* Callbacks of demo->request that keep what they are given. */
+void demo_on_done(belay_request_t *request, int status);
+void demo_on_yes(belay_request_t *request, int status, bool yes);
+void demo_on_number(belay_request_t *request, int status, int64_t number);
+
+/* Print the error of making a handle. Returns true if there was none. */
+bool demo_made(demo_t *demo, const char *what, int error);
+
+/* Visit the keys of the demo's namespace that match the pattern, and delete them if remove is true.
+ * keys_per_s: 0: as fast as the sweep does by default. */
+belay_sweep_totals_t demo_sweep(demo_t *demo, const char *pattern, bool remove,
+                                uint32_t keys_per_s);
 
 /* A limiter of A's with the chapter's name; NULL after an error, which is printed. */
 belay_limiter_t *demo_limiter(demo_t *demo, const belay_limit_t *limits, size_t n);
 
-/* At a chapter's end: reset the key and close the limiter. Runs the loop. */
-void demo_limiter_close(demo_t *demo, belay_limiter_t *limiter, const char *const *keys, size_t n);
-
-/* A timer of a chapter. It keeps the loop running until it is closed, which may be done twice. */
-void demo_timer_open(demo_t *demo, uv_timer_t *timer, void *data);
-void demo_timer_start(demo_t *demo, uv_timer_t *timer, uv_timer_cb cb, uint64_t ms,
-                      uint64_t repeat);
-void demo_timer_close(uv_timer_t *timer);
-
-/* Start a process that takes this chapter's lock for ttl_ms, works for work_ms, and gives the lock back. */
-void demo_worker_start(demo_t *demo, child_t *child, const char *owner, unsigned ttl_ms,
-                       unsigned work_ms);
+/* Take a token of the key. */
+belay_limiter_result_t demo_take(demo_t *demo, belay_limiter_t *limiter, const char *key);
 
 #endif /* BELAY_DEMO_SCENE_H */

@@ -1,39 +1,35 @@
-/* A private Redis or Valkey server, which is reached through a unix socket in a folder and keeps nothing. */
+/* A private Redis or Valkey server, which listens on a unix socket in a folder and stores nothing on disk. */
 #ifndef BELAY_DEMO_SERVER_H
 #define BELAY_DEMO_SERVER_H
 
-#include <stdbool.h>
-#include <uv.h>
-
 #include "demo/child.h"
-#include "demo/scratch.h"
 
-#define SERVER_FILE_MAX 16 /* a file's name: the path of a socket can bear no more */
-#define SERVER_URL_MAX (3 * (SCRATCH_PATH_MAX + SERVER_FILE_MAX + 8))
+#define SERVER_FOLDER_MAX 80 /* the path of a unix socket is short */
+#define SERVER_FILE_MAX 16
 
 typedef struct server {
   child_t child;
-  uv_timer_t timer;
-  uint64_t give_up; /* no answer by then: it will not come any more */
-  bool looking;     /* whether it takes connections, for as long as the timer is open */
-  bool up, over;
-  char socket[SCRATCH_PATH_MAX + SERVER_FILE_MAX];
-  char url[SERVER_URL_MAX];
+  char socket[SERVER_FOLDER_MAX + SERVER_FILE_MAX];
+  char url[SERVER_FOLDER_MAX + SERVER_FILE_MAX + 8];
 } server_t;
 
-/* Starts one and runs the loop until it takes connections. Its files lie in the folder and begin with the name,
- * which is short. Returns 0 or -1. From then on it keeps the loop alive no more. The struct may be one whose
- * server is over. */
-int server_start(server_t *server, family_t *family, const char *folder, const char *name);
+/* Make a temporary folder, under $TMPDIR if that is short and plain in a URL, else under /tmp. Returns 0, or -1 with errno. */
+int server_folder_make(char path[SERVER_FOLDER_MAX]);
 
-/* After a start that failed: whether there is no such program here; and telling on standard error what is wrong. */
+/* Remove the folder and its files. An empty path is ignored. */
+void server_folder_remove(const char *path);
+
+/* Start a server and run the loop until it takes connections. Its files lie in demo->folder and begin with the name.
+ * Returns NULL, or the text of an error. Afterwards the server does not keep the loop running. */
+const char *server_start(server_t *server, demo_t *demo, const char *name);
+
+/* After a start that failed: true if there is no such program. */
 bool server_missing(const server_t *server);
-void server_complain(const server_t *server);
 
-/* Ends it with kill -9 and runs the loop until it is gone. Legal after a start that failed, too. */
+/* Kill the server and run the loop until it is gone. Legal after a start that failed, and without a start. */
 void server_stop(server_t *server);
 
-/* The hidden subcommand that becomes the server: PARENT FOLDER NAME. */
-int run_server(int argc, char **argv);
+/* The role that becomes the server. args: a folder and a name. Returns if it cannot. */
+int server_become(char **args);
 
 #endif /* BELAY_DEMO_SERVER_H */

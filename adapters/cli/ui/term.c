@@ -34,9 +34,8 @@ const char *term_style(const term_t *term, term_style_t style) {
 const char *term_glyph(const term_t *term, term_glyph_t glyph) {
   static const char *const glyphs[][2] = {
       [TERM_TICK] = {"ok    ", "✓"}, [TERM_CROSS] = {"FAILED", "✗"}, [TERM_RULE] = {"-", "─"},
-      [TERM_HOLDS] = {"#", "■"},     [TERM_WAITS] = {".", "·"},      [TERM_FULL] = {"#", "█"},
-      [TERM_EMPTY] = {".", "░"},     [TERM_HOLLOW] = {"o", "□"},     [TERM_AWAY] = {"x", "✗"},
-      [TERM_BEGINS] = {"^", "↑"},
+      [TERM_HOLDS] = {"#", "■"},     [TERM_WAITS] = {".", "·"},      [TERM_HOLLOW] = {"o", "□"},
+      [TERM_AWAY] = {"x", "✗"},
   };
   return glyphs[glyph][term->utf8];
 }

@@ -21,11 +21,8 @@ typedef enum term_glyph {
   TERM_RULE,   /* under a heading */
   TERM_HOLDS,  /* has the lock */
   TERM_WAITS,  /* would like to have it */
-  TERM_FULL,   /* the part of a bar that is there */
-  TERM_EMPTY,  /* the part that is gone */
   TERM_HOLLOW, /* has it, but that does not count */
-  TERM_AWAY,   /* cannot be asked */
-  TERM_BEGINS  /* starts anew */
+  TERM_AWAY    /* cannot be asked */
 } term_glyph_t;
 
 typedef struct term {

@@ -4,95 +4,69 @@
 
 #include "demo/chapters.h"
 
-enum { PLAYERS = 4, PLACES = 3 };
+enum { PLACES = 3 };
 static const char board[] = "cup";
 
-typedef struct ranking {
-  demo_t *demo;
-  belay_ranking_t *ranking;
-  belay_request_t request;
-  int status;
+typedef struct answer {
   int64_t rank;
   bool changed;
-  char text[160]; /* what the last answer says of the board */
-} ranking_t;
+  char text[160]; /* all entries */
+} answer_t;
 
 static void on_entries(belay_request_t *request, int status, const belay_ranking_entry_t *entries,
                        size_t n) {
-  ranking_t *ranking = request->data;
+  demo_t *demo = request->data;
+  answer_t *answer = demo->out;
   size_t at = 0;
-  ranking->status = status;
-  ranking->text[0] = '\0';
-  if (n > 0) {
-    ranking->rank = entries[0].rank;
-    ranking->changed = entries[0].changed;
-  }
-  for (size_t i = 0; i < n && at < sizeof ranking->text; i++)
-    at += (size_t)snprintf(ranking->text + at, sizeof ranking->text - at, "%s%lld %.*s %lld",
+  if (n > 0)
+    *answer = (answer_t){.rank = entries[0].rank, .changed = entries[0].changed};
+  for (size_t i = 0; i < n && at < sizeof answer->text; i++)
+    at += (size_t)snprintf(answer->text + at, sizeof answer->text - at, "%s%lld %.*s %lld",
                            i > 0 ? ", " : "", (long long)entries[i].rank + 1,
                            (int)entries[i].member.len, (const char *)entries[i].member.data,
                            (long long)entries[i].score);
+  demo_done(demo, status);
 }
 
-static void on_count(belay_request_t *request, int status, int64_t count) {
-  ranking_t *ranking = request->data;
-  (void)count;
-  ranking->status = status;
+static answer_t submit(demo_t *demo, belay_ranking_t *ranking, const char *player, int64_t points) {
+  const belay_ranking_score_t item = {.member = {player, strlen(player)}, .score = points};
+  answer_t answer = {0};
+  demo->out = &answer;
+  (void)demo_await(demo, "submitting a result",
+                   belay_ranking_submit(ranking, &demo->request, board, strlen(board),
+                                        BELAY_RANKING_BEST, &item, 1, on_entries));
+  return answer;
 }
 
-/* Until the answer is here. */
-static void wait_for(ranking_t *ranking, int error) {
-  if (error == 0)
-    demo_run(ranking->demo);
-  if (error != 0 || ranking->status != 0)
-    demo_trouble(ranking->demo, "asking a ranking", error != 0 ? error : ranking->status);
-}
-
-static void submit(ranking_t *ranking, const char *who, int64_t points) {
-  const belay_ranking_score_t item = {.member = {who, strlen(who)}, .score = points};
-  wait_for(ranking, belay_ranking_submit(ranking->ranking, &ranking->request, board, strlen(board),
-                                         BELAY_RANKING_BEST, &item, 1, on_entries));
-}
-
-static void play(ranking_t *ranking) {
-  static const struct {
-    const char *who;
-    int64_t points;
-  } games[PLAYERS] = {{"eve", 700}, {"bob", 900}, {"ada", 900}, {"zoe", 300}};
-  demo_t *demo = ranking->demo;
-  for (unsigned i = 0; i < PLAYERS; i++)
-    submit(ranking, games[i].who, games[i].points);
+static void play(demo_t *demo, belay_ranking_t *ranking) {
+  (void)submit(demo, ranking, "eve", 700);
+  (void)submit(demo, ranking, "bob", 900);
+  (void)submit(demo, ranking, "ada", 900);
+  answer_t zoe = submit(demo, ranking, "zoe", 300), top = {0};
   demo_event(demo, 0, "eve has 700, bob 900, ada 900, zoe 300; there are three places");
-  bool none = ranking->rank == -1;
-  submit(ranking, "bob", 800);
-  demo_event(demo, 0, "bob has 800 this time, and stays number %lld", (long long)ranking->rank + 1);
-  bool kept = !ranking->changed && ranking->rank == 0;
-  wait_for(ranking, belay_ranking_top(ranking->ranking, &ranking->request, board, strlen(board),
-                                      PLACES + 1, on_entries));
-  demo_event(demo, 0, "the board: %s", ranking->text);
-  bool right = strcmp(ranking->text, "1 bob 900, 2 ada 900, 3 eve 700") == 0;
+  answer_t bob = submit(demo, ranking, "bob", 800);
+  demo_event(demo, 0, "bob has 800 this time, and stays number %lld", (long long)bob.rank + 1);
+  demo->out = &top;
+  (void)demo_await(
+      demo, "reading the board",
+      belay_ranking_top(ranking, &demo->request, board, strlen(board), PLACES + 1, on_entries));
+  demo_event(demo, 0, "the board: %s", top.text);
   term_print(&demo->term, "\n");
-  demo_fact(demo, right, "of two with 900 points the first is who had them first");
-  demo_fact(demo, kept, "what is worse than somebody's best has changed nothing");
-  demo_fact(demo, none, "who has no place is told so");
+  demo_fact(demo, strcmp(top.text, "1 bob 900, 2 ada 900, 3 eve 700") == 0,
+            "of two players with 900 points the earlier one is first");
+  demo_fact(demo, !bob.changed && bob.rank == 0,
+            "a result below the player's best changes nothing");
+  demo_fact(demo, zoe.rank == -1, "the answer names a player without a place");
 }
 
 void chapter_ranking(demo_t *demo) {
-  ranking_t ranking = {.demo = demo};
+  belay_ranking_t *ranking;
   belay_ranking_options_t options;
   belay_ranking_options_init(&options);
   options.ties = BELAY_RANKING_EARLIER_FIRST;
   options.max_members = PLACES;
-  options.ttl_ms = 60000;
-  int error = belay_ranking_new(demo->client[DEMO_A], &options, &ranking.ranking);
-  if (error != 0) {
-    demo_trouble(demo, "making a ranking", error);
+  if (!demo_made(demo, "a ranking", belay_ranking_new(demo->client[DEMO_A], &options, &ranking)))
     return;
-  }
-  ranking.request.data = &ranking;
-  play(&ranking);
-  wait_for(&ranking,
-           belay_ranking_clear(ranking.ranking, &ranking.request, board, strlen(board), on_count));
-  (void)belay_ranking_close(ranking.ranking, NULL);
-  demo_run(demo);
+  play(demo, ranking);
+  (void)belay_ranking_close(ranking, NULL);
 }
