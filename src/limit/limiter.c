@@ -1,20 +1,13 @@
-/* belay_limiter_t: a policy, and the operations that are pending under it. A close waits until each request is told and
- * each refund in the background is over, or the client is out of patience. */
+/* belay_limiter_t: a policy, and the operations that are pending under it. A close waits until the callback of each
+ * request has run and each refund in the background is over, or the client is out of patience. */
 #include "limit/fallback.h"
-#include "limit/refund.h"
 #include "limit/take.h"
 #include "limit/token_lease.h"
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
 static void on_close(belay__handle_t *handle) {
-  belay_limiter_t *limiter = (belay_limiter_t *)handle;
-  belay__token_leases_close(limiter);
-  belay__refunds_close(limiter);
-}
-
-static void on_abort(belay__handle_t *handle) {
-  belay__refunds_abort((belay_limiter_t *)handle);
+  belay__token_leases_close((belay_limiter_t *)handle);
 }
 
 static void on_deinit(belay__handle_t *handle) {
@@ -53,7 +46,6 @@ static int on_init(belay__handle_t *handle, void *options) {
   limiter->options = *o;
   limiter->options.name = NULL;
   limiter->options.limits = NULL;
-  belay__list_init(&limiter->refunds);
   belay__list_init(&limiter->leases.all);
   belay__list_init(&limiter->fallback.used);
   return belay__policy_new(handle->client->belay, o->limits, o->limits_len, &limiter->policy);
@@ -66,7 +58,6 @@ const belay__handle_type_t belay__limiter_type = {
     .ranges = ranges,
     .init = on_init,
     .close = on_close,
-    .abort = on_abort,
     .deinit = on_deinit,
 };
 

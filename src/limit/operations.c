@@ -9,9 +9,10 @@ static const belay__request_ops_t once_ops = {.read = belay__limiter_read,
 static const belay__request_ops_t repeated_ops = {
     .read = belay__limiter_read, .tell = belay__limiter_tell, .idempotent = true};
 
-static int check(belay_limiter_t *limiter, const belay_request_t *request, const char *key,
-                 size_t key_len, belay_limiter_cb cb) {
-  return belay__handle_check_key((belay__handle_t *)limiter, request, key, &key_len, cb != NULL);
+static int check(belay_limiter_t *limiter, const belay_request_t *request,
+                 belay__limit_command_t *command, belay_limiter_cb cb) {
+  return belay__handle_check_key((belay__handle_t *)limiter, request, command->key,
+                                 &command->key_len, cb != NULL);
 }
 
 static int refuse(const belay_limiter_t *limiter, const char *why) {
@@ -31,19 +32,16 @@ static int start(belay_limiter_t *limiter, belay_request_t *request,
 
 int belay_limiter_peek(belay_limiter_t *limiter, belay_request_t *request, const char *key,
                        size_t key_len, belay_limiter_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  const belay__limit_command_t command = {
-      .verb = BELAY__LIMITER_PEEK, .key = key, .key_len = key_len};
-  int error = check(limiter, request, key, key_len, cb);
+  belay__limit_command_t command = {.verb = BELAY__LIMITER_PEEK, .key = key, .key_len = key_len};
+  int error = check(limiter, request, &command, cb);
   return error != 0 ? error : start(limiter, request, &command, cb);
 }
 
 int belay_limiter_penalty(belay_limiter_t *limiter, belay_request_t *request, const char *key,
                           size_t key_len, int64_t cost, belay_limiter_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  const belay__limit_command_t command = {
+  belay__limit_command_t command = {
       .verb = BELAY__LIMITER_PENALTY, .key = key, .key_len = key_len, .cost = cost};
-  int error = check(limiter, request, key, key_len, cb);
+  int error = check(limiter, request, &command, cb);
   if (error != 0)
     return error;
   const belay__policy_t *policy = limiter->policy;
@@ -60,8 +58,8 @@ int belay_limiter_penalty(belay_limiter_t *limiter, belay_request_t *request, co
 int belay_limiter_refund(belay_limiter_t *limiter, belay_request_t *request, const char *key,
                          size_t key_len, belay_receipt_t *receipt, int64_t tokens,
                          belay_limiter_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(limiter, request, key, key_len, cb);
+  int error =
+      belay__handle_check_key((belay__handle_t *)limiter, request, key, &key_len, cb != NULL);
   if (error == 0 && receipt == NULL)
     error = refuse(limiter, "receipt: NULL");
   if (error == 0 && receipt->belay_private[0] <= 0)
@@ -81,18 +79,15 @@ int belay_limiter_refund(belay_limiter_t *limiter, belay_request_t *request, con
 
 int belay_limiter_reset(belay_limiter_t *limiter, belay_request_t *request, const char *key,
                         size_t key_len, belay_limiter_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  const belay__limit_command_t command = {
-      .verb = BELAY__LIMITER_RESET, .key = key, .key_len = key_len};
-  int error = check(limiter, request, key, key_len, cb);
+  belay__limit_command_t command = {.verb = BELAY__LIMITER_RESET, .key = key, .key_len = key_len};
+  int error = check(limiter, request, &command, cb);
   return error != 0 ? error : start(limiter, request, &command, cb);
 }
 
 int belay_limiter_ban(belay_limiter_t *limiter, belay_request_t *request, const char *key,
                       size_t key_len, int64_t ban_us, belay_limiter_cb cb) {
-  key_len = belay__text_len(key, key_len);
   belay__limit_command_t command = {.verb = BELAY__LIMITER_BAN, .key = key, .key_len = key_len};
-  int error = check(limiter, request, key, key_len, cb);
+  int error = check(limiter, request, &command, cb);
   if (error == 0)
     error = belay__check_range(limiter->client->belay, "ban_us", ban_us, 0, BAN_MAX_US);
   if (error == 0 && ban_us > 0 && limiter->policy->limits_len == 0)

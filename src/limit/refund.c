@@ -3,44 +3,48 @@
 #include "limit/command.h"
 
 typedef struct refund {
-  belay__list_t node; /* in limiter->refunds */
-  belay_limiter_t *limiter;
-  belay__policy_t *policy; /* a reference: of the call */
-  belay__call_t *call;
-  int64_t tokens; /* GIVING: that go back. Else: that were asked for */
+  belay__give_back_t base; /* first */
+  belay__policy_t *policy; /* of the call; a reference */
+  int64_t tokens;          /* GIVING: that go back. Else: that were asked for */
   int64_t id;
 } refund_t;
 
-/* It is over, and so many of its tokens were not given back. */
-static void end(refund_t *refund, int64_t lost) {
-  belay_limiter_t *limiter = refund->limiter;
-  belay_t *belay = limiter->client->belay;
-  limiter->stats.void_tokens += (uint64_t)lost;
-  belay__list_remove(&refund->node);
-  belay__policy_drop(belay, refund->policy);
-  belay__free(belay, refund, sizeof *refund);
-  belay__handle_release(&limiter->handle);
+typedef void (*end_t)(belay__give_back_t *giving, belay__call_t *call,
+                      const belay__result_t *result);
+
+static belay_limiter_t *limiter_of(const refund_t *refund) {
+  return (belay_limiter_t *)refund->base.handle;
 }
 
-static refund_t *start(belay_limiter_t *limiter, int64_t tokens) {
-  refund_t *refund = belay__alloc(limiter->client->belay, sizeof *refund);
+/* lost: tokens that were not given back. */
+static void end(refund_t *refund, int64_t lost) {
+  belay_limiter_t *limiter = limiter_of(refund);
+  limiter->stats.void_tokens += (uint64_t)lost;
+  belay__policy_drop(limiter->client->belay, refund->policy);
+  belay__give_back_free(&refund->base);
+}
+
+static refund_t *start(belay_limiter_t *limiter, int64_t tokens, end_t on_end) {
+  refund_t *refund = (refund_t *)belay__give_back_new(&limiter->handle, sizeof *refund);
   if (refund == NULL)
     return NULL;
-  *refund = (refund_t){.limiter = limiter, .policy = limiter->policy, .tokens = tokens};
-  limiter->policy->refs++;
-  belay__list_push(&limiter->refunds, &refund->node);
-  belay__handle_retain(&limiter->handle);
+  refund->base.end = on_end;
+  refund->policy = limiter->policy;
+  refund->policy->refs++;
+  refund->tokens = tokens;
   return refund;
 }
 
 /* ---- giving back --------------------------------------------------------------------------------------- */
 
-static void on_given(belay__call_t *call, const belay__result_t *result) {
-  refund_t *refund = call->owner;
+static void on_given(belay__give_back_t *giving, belay__call_t *call,
+                     const belay__result_t *result) {
+  refund_t *refund = (refund_t *)giving;
   belay__owed_t owed;
   double exact; /* void_tokens counts only whole tokens */
   int64_t lost = refund->tokens;
-  if (lost > 0 && result->outcome == BELAY_OUTCOME_REPLY &&
+  (void)call;
+  if (lost > 0 && result != NULL && result->outcome == BELAY_OUTCOME_REPLY &&
       belay__policy_read(refund->policy, result->reply, &exact, &owed) && owed.answer > 0 &&
       owed.answer <= lost)
     lost -= owed.answer;
@@ -48,14 +52,13 @@ static void on_given(belay__call_t *call, const belay__result_t *result) {
 }
 
 static void give(refund_t *refund, belay__call_t *call) {
-  call->urgent = true;
-  call->once = refund->tokens > 0; /* another policy may have come */
-  if (belay__call_start(&refund->call, call, on_given, refund) != 0)
-    end(refund, refund->tokens);
+  refund->base.end = on_given;
+  call->once = refund->tokens > 0; /* the limiter may get another policy */
+  belay__give_back_send(&refund->base, call);
 }
 
 void belay__refund_send(belay_limiter_t *limiter, belay__call_t *call, int64_t tokens) {
-  refund_t *refund = call == NULL ? NULL : start(limiter, tokens);
+  refund_t *refund = call == NULL ? NULL : start(limiter, tokens, on_given);
   if (refund != NULL) {
     give(refund, call);
     return;
@@ -79,11 +82,11 @@ void belay__refund_grant(belay_limiter_t *limiter, const char *key, size_t key_l
   belay__refund_send(limiter, new_call(limiter, key, key_len, receipt, tokens), tokens);
 }
 
-/* ---- fetches that are not wanted any more ---------------------------------------------------------------- */
+/* ---- fetches without a taker ---------------------------------------------------------------------------- */
 
-/* The granted tokens go back; under another policy they could not. */
+/* The granted tokens go back. Under another policy they cannot. */
 static void on_granted(refund_t *refund, const belay__call_t *fetch, const belay__owed_t *owed) {
-  belay_limiter_t *limiter = refund->limiter;
+  belay_limiter_t *limiter = limiter_of(refund);
   belay__call_t *call = NULL;
   belay_receipt_t receipt;
   char key[3 * BELAY_LIMITER_KEY_MAX];
@@ -98,10 +101,11 @@ static void on_granted(refund_t *refund, const belay__call_t *fetch, const belay
     end(refund, refund->tokens);
 }
 
-static void on_settled(belay__call_t *call, const belay__result_t *result) {
-  refund_t *refund = call->owner;
+static void on_settled(belay__give_back_t *giving, belay__call_t *call,
+                       const belay__result_t *result) {
+  refund_t *refund = (refund_t *)giving;
   belay__owed_t owed;
-  if (result->outcome == BELAY_OUTCOME_REPLY &&
+  if (result != NULL && result->outcome == BELAY_OUTCOME_REPLY &&
       belay__limit_command_read_grant(refund->policy, call, result->reply, refund->tokens, &owed) &&
       owed.answer > 0)
     on_granted(refund, call, &owed);
@@ -109,45 +113,24 @@ static void on_settled(belay__call_t *call, const belay__result_t *result) {
     end(refund, 0);
 }
 
-static void on_fetched(belay__call_t *call, const belay__result_t *result) {
-  refund_t *refund = call->owner;
-  if (call->state == BELAY__CALL_LATE && !refund->limiter->handle.closing)
-    belay__call_own(&refund->call, call, on_settled, refund);
+static void on_fetched(belay__give_back_t *giving, belay__call_t *call,
+                       const belay__result_t *result) {
+  giving->end = on_settled;
+  if (call != NULL && call->state == BELAY__CALL_LATE && !giving->handle->closing)
+    belay__give_back_own(giving, call);
   else
-    on_settled(call, result);
+    on_settled(giving, call, result);
 }
 
 void belay__refund_adopt(belay_limiter_t *limiter, belay__call_t *fetch, int64_t asked,
                          int64_t id) {
   bool late = fetch->state == BELAY__CALL_LATE;
   bool comes = late ? !limiter->handle.closing : fetch->state == BELAY__CALL_SENT;
-  refund_t *refund = comes ? start(limiter, asked) : NULL;
+  refund_t *refund = comes ? start(limiter, asked, late ? on_settled : on_fetched) : NULL;
   if (refund != NULL) {
     refund->id = id;
-    belay__call_own(&refund->call, fetch, late ? on_settled : on_fetched, refund);
+    belay__give_back_own(&refund->base, fetch);
   } else if (fetch->done != NULL) {
     (void)belay__call_abandon(fetch);
   }
-}
-
-/* ---- the end ------------------------------------------------------------------------------------------- */
-
-static void end_all(belay_limiter_t *limiter, bool late_only) {
-  for (belay__list_t *i = limiter->refunds.next, *next; i != &limiter->refunds; i = next) {
-    refund_t *refund = BELAY__CONTAINER(i, refund_t, node);
-    next = i->next;
-    if (late_only && refund->call->state != BELAY__CALL_LATE)
-      continue;
-    bool giving = refund->call->done == on_given;
-    (void)belay__call_cancel(&refund->call);
-    end(refund, giving ? refund->tokens : 0);
-  }
-}
-
-void belay__refunds_close(belay_limiter_t *limiter) {
-  end_all(limiter, true);
-}
-
-void belay__refunds_abort(belay_limiter_t *limiter) {
-  end_all(limiter, false);
 }

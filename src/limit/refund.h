@@ -1,5 +1,4 @@
-/* Refunds in the background: calls that give tokens back, and whose answers no request waits for. A close of the limiter
- * waits until they are over.
+/* Refunds: calls that give tokens back in the background (belay__give_back_t).
  *
  *   send --> GIVING --answered, or not--> over
  *                ^
@@ -23,11 +22,5 @@ void belay__refund_grant(belay_limiter_t *limiter, const char *key, size_t key_l
 /* Takes over the fetch of a token lease that is not wanted any more: the tokens that it grants, `asked` at most, are given
  * back. From inside its done: only if its answer may still come. id: of a log's entries. */
 void belay__refund_adopt(belay_limiter_t *limiter, belay__call_t *fetch, int64_t asked, int64_t id);
-
-/* The limiter closes: calls without a deadline are over. */
-void belay__refunds_close(belay_limiter_t *limiter);
-
-/* All of them are over now. */
-void belay__refunds_abort(belay_limiter_t *limiter);
 
 #endif /* BELAY_LIMIT_REFUND_H */

@@ -181,7 +181,6 @@ static int prepare(belay_limiter_t *limiter, const belay_request_t *request, int
 
 int belay_limiter_reserve(belay_limiter_t *limiter, belay_request_t *request, const char *key,
                           size_t key_len, int64_t cost, int64_t max_wait_us, belay_limiter_cb cb) {
-  key_len = belay__text_len(key, key_len);
   belay__limit_command_t command = {
       .verb = BELAY__LIMITER_RESERVE, .key = key, .key_len = key_len, .cost = cost};
   belay_reservation_t drawn;
@@ -193,7 +192,6 @@ int belay_limiter_reserve(belay_limiter_t *limiter, belay_request_t *request, co
 
 int belay_limiter_wait(belay_limiter_t *limiter, belay_request_t *request, const char *key,
                        size_t key_len, int64_t cost, int64_t max_wait_us, belay_limiter_cb cb) {
-  key_len = belay__text_len(key, key_len);
   belay__limit_command_t command = {
       .verb = BELAY__LIMITER_WAIT, .key = key, .key_len = key_len, .cost = cost};
   belay_reservation_t drawn;
@@ -201,7 +199,7 @@ int belay_limiter_wait(belay_limiter_t *limiter, belay_request_t *request, const
   belay__limit_queue_t *queue;
   int error = prepare(limiter, request, max_wait_us, cb != NULL, &command, &drawn);
   if (error == 0)
-    error = join_queue(limiter, key, key_len, &queue);
+    error = join_queue(limiter, key, command.key_len, &queue);
   if (error != 0)
     return error;
   error = belay__limiter_start(limiter, request, &wait_ops, &command, cb, &pending);
@@ -215,7 +213,6 @@ int belay_limiter_wait(belay_limiter_t *limiter, belay_request_t *request, const
 int belay_limiter_cancel_reservation(belay_limiter_t *limiter, belay_request_t *request,
                                      const char *key, size_t key_len,
                                      const belay_reservation_t *reservation, belay_limiter_cb cb) {
-  key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
   int error =
       belay__handle_check_key((belay__handle_t *)limiter, request, key, &key_len, cb != NULL);

@@ -42,7 +42,6 @@ struct belay_limiter {
   belay_client_t *client; /* the handle's */
   belay__policy_t *policy;
   belay_limiter_options_t options; /* without the name and the limits, which are not kept */
-  belay__list_t refunds;           /* refund.c: calls in the background */
   belay__denied_t denied;
   struct {
     belay__table_t table; /* by the keys' hashes, which are belay__limiter_hash()'s */

@@ -50,43 +50,65 @@ void belay__handle_detach(belay__handle_t *handle, belay__child_t *child) {
 
 /* ---- giving back --------------------------------------------------------------------------------------- */
 
-typedef struct give_back {
-  belay__list_t node; /* in handle->returns */
-  belay__handle_t *handle;
-  belay__call_t *call;
-} give_back_t;
+belay__give_back_t *belay__give_back_new(belay__handle_t *handle, size_t size) {
+  belay__give_back_t *giving = belay__alloc(handle->client->belay, size);
+  if (giving == NULL)
+    return NULL;
+  memset(giving, 0, size);
+  giving->handle = handle;
+  giving->size = size;
+  belay__list_push(&handle->returns, &giving->node);
+  belay__handle_retain(handle);
+  return giving;
+}
 
-static void end_give_back(give_back_t *giving) {
+void belay__give_back_free(belay__give_back_t *giving) {
   belay__handle_t *handle = giving->handle;
   belay__list_remove(&giving->node);
-  belay__free(handle->client->belay, giving, sizeof *giving);
+  belay__free(handle->client->belay, giving, giving->size);
   belay__handle_release(handle);
 }
 
 static void on_given_back(belay__call_t *call, const belay__result_t *result) {
-  (void)result; /* on a failure the key lives until its ttl ends */
-  end_give_back(call->owner);
+  belay__give_back_t *giving = call->owner;
+  giving->end(giving, call, result);
+}
+
+void belay__give_back_send(belay__give_back_t *giving, belay__call_t *call) {
+  call->urgent = true;
+  if (belay__call_start(&giving->call, call, on_given_back, giving) != 0)
+    giving->end(giving, NULL, NULL);
+}
+
+void belay__give_back_own(belay__give_back_t *giving, belay__call_t *call) {
+  belay__call_own(&giving->call, call, on_given_back, giving);
+}
+
+/* If the call fails, the key lives until its ttl ends. */
+static void ignore(belay__give_back_t *giving, belay__call_t *call, const belay__result_t *result) {
+  (void)call, (void)result;
+  belay__give_back_free(giving);
 }
 
 void belay__handle_give_back(belay__handle_t *handle, belay__call_t *call) {
-  give_back_t *giving = call == NULL ? NULL : belay__alloc(handle->client->belay, sizeof *giving);
+  belay__give_back_t *giving = call == NULL ? NULL : belay__give_back_new(handle, sizeof *giving);
   if (giving == NULL) {
     belay__calls_discard(&call, 1);
     return;
   }
-  *giving = (give_back_t){.handle = handle};
-  belay__list_push(&handle->returns, &giving->node);
-  belay__handle_retain(handle);
-  call->urgent = true;
-  if (belay__call_start(&giving->call, call, on_given_back, giving) != 0)
-    end_give_back(giving);
+  giving->end = ignore;
+  belay__give_back_send(giving, call);
 }
 
-static void abandon_returns(belay__handle_t *handle) {
-  while (!belay__list_empty(&handle->returns)) {
-    give_back_t *giving = BELAY__CONTAINER(handle->returns.next, give_back_t, node);
+/* A LATE call has no deadline. */
+static void abandon_returns(belay__handle_t *handle, bool late_only) {
+  for (belay__list_t *i = handle->returns.next, *next; i != &handle->returns; i = next) {
+    belay__give_back_t *giving = BELAY__CONTAINER(i, belay__give_back_t, node);
+    next = i->next;
+    if (late_only && giving->call->state != BELAY__CALL_LATE)
+      continue;
     (void)belay__call_cancel(&giving->call);
-    end_give_back(giving);
+    giving->end(giving, NULL, NULL);
   }
 }
 
@@ -107,13 +129,14 @@ static void on_close(belay__object_t *object) {
   }
   if (handle->type->close != NULL)
     handle->type->close(handle);
+  abandon_returns(handle, true);
   belay__handle_release(handle);
 }
 
 static void on_abort(belay__object_t *object) {
   belay__handle_t *handle = BELAY__CONTAINER(object, belay__handle_t, object);
   on_close(object);
-  abandon_returns(handle);
+  abandon_returns(handle, false);
   if (handle->type->abort != NULL && handle->holds > 0)
     handle->type->abort(handle);
 }

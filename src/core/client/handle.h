@@ -67,7 +67,7 @@ struct belay__handle {
   const belay__handle_type_t *type;
   belay__list_t requests; /* that are pending */
   belay__list_t children;
-  belay__list_t returns; /* of what is given back: belay__handle_give_back() */
+  belay__list_t returns; /* belay__give_back_t */
   belay__task_t task;
   void *data;                                    /* the user's */
   void (*close_cb)(void);                        /* the user's, or NULL */
@@ -132,8 +132,28 @@ void belay__handle_detach(belay__handle_t *handle, belay__child_t *child);
 void belay__handle_retain(belay__handle_t *handle);
 void belay__handle_release(belay__handle_t *handle);
 
-/* Sends a call that gives something back (NULL: memory was out; then nothing is sent). Nobody is told how it ends. The
- * handle is not gone before that; a client that is out of patience abandons the call. */
+/* Something that a handle gives back in the background. The handle is not gone before that ends; a client that is out of
+ * patience abandons it. */
+typedef struct belay__give_back belay__give_back_t;
+struct belay__give_back {
+  belay__list_t node; /* in handle->returns */
+  belay__handle_t *handle;
+  belay__call_t *call; /* NULL in end */
+  size_t size;
+  /* The call has ended; without a call and a result it was not sent, or was abandoned: then this frees it. Otherwise this
+   * frees it, sends another call or owns the late one. */
+  void (*end)(belay__give_back_t *giving, belay__call_t *call, const belay__result_t *result);
+};
+
+/* size: of a struct that begins with it; all else in it is 0. NULL: memory is out. */
+belay__give_back_t *belay__give_back_new(belay__handle_t *handle, size_t size);
+void belay__give_back_free(belay__give_back_t *giving);
+
+/* Sends a call; or takes over one that was sent. A LATE one is abandoned when the handle closes. */
+void belay__give_back_send(belay__give_back_t *giving, belay__call_t *call);
+void belay__give_back_own(belay__give_back_t *giving, belay__call_t *call);
+
+/* Sends a call that gives something back (NULL: memory was out), and ignores how it ends. */
 void belay__handle_give_back(belay__handle_t *handle, belay__call_t *call);
 
 /* What all operations check: 0, or an error, with a detail where it is BELAY_EINVAL. NULL is BELAY_EINVAL. */
