@@ -330,8 +330,6 @@ static bool knows_somebody(const tour_t *tour) {
 
 static int ask_sign(tour_t *tour, uint64_t deadline) {
   belay__call_t *call = belay__call_new(tour->client, BELAY__LANE_LEASE);
-  if (call == NULL)
-    return BELAY_ENOMEM;
   belay__call_command(call, "PING", 1);
   tour->pending->deadline = deadline;
   return belay__request_send(tour->pending, call);

@@ -89,10 +89,8 @@ static belay__call_t *touch_call(belay_cache_t *cache, const write_t *write) {
   belay__record_t dates = {.kind = BELAY__RECORD_VALUE};
   char fresh[8];
   int64_t keep_ms = belay__cache_date(cache, &dates, write->ttl_ms);
-  belay__call_t *call = belay__call_new(cache->handle.client, BELAY__LANE_BULK);
-  if (call == NULL)
-    return NULL;
   belay__record_put_ms(fresh, dates.fresh_ms);
+  belay__call_t *call = belay__call_new(cache->handle.client, BELAY__LANE_BULK);
   belay__call_script(call, &belay__script_cache_touch, 1, 3);
   belay__handle_arg(&cache->handle, call, write->key, write->key_len, "}");
   belay__call_arg(call, fresh, sizeof fresh);

@@ -132,8 +132,6 @@ static int start(belay_bucket_t *bucket, belay_request_t *request, belay__call_t
 static belay__call_t *new_fetch(const belay_bucket_t *bucket, const char *key, size_t key_len,
                                 int64_t tokens) {
   belay__call_t *call = belay__call_new(bucket->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return NULL;
   belay__call_script(call, &belay__script_bucket_fetch, 2, 4);
   put_keys(bucket, call, key, key_len);
   belay__call_arg_int(call, tokens);
@@ -184,8 +182,6 @@ int belay_bucket_add(belay_bucket_t *bucket, belay_request_t *request, const cha
   if (error != 0)
     return error;
   belay__call_t *call = belay__call_new(bucket->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return BELAY_ENOMEM;
   belay__call_script(call, &belay__script_bucket_add, 2, 6);
   put_keys(bucket, call, key, key_len);
   belay__call_arg_int(call, tokens);
@@ -204,8 +200,6 @@ int belay_bucket_delete(belay_bucket_t *bucket, belay_request_t *request, const 
   if (error != 0)
     return error;
   belay__call_t *call = belay__call_new(bucket->handle.client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return BELAY_ENOMEM;
   belay__call_command(call, "DEL", 3);
   put_keys(bucket, call, key, key_len);
   return start(bucket, request, call, &delete_ops, cb);
