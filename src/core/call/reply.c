@@ -31,6 +31,20 @@ bool belay__reply_number(const belay__reply_t *reply, uint64_t min, uint64_t max
   return reply->type == BELAY__REPLY_STRING && read_number(reply->str, reply->len, min, max, out);
 }
 
+bool belay__reply_int64(const belay__reply_t *reply, int64_t *out) {
+  if (reply->type != BELAY__REPLY_STRING || reply->len == 0)
+    return false;
+  size_t minus = reply->str[0] == '-';
+  const char *digits = reply->str + minus;
+  uint64_t n;
+  if (digits[0] == '0' && reply->len > 1)
+    return false;
+  if (!read_number(digits, reply->len - minus, 0, (uint64_t)INT64_MAX + minus, &n))
+    return false;
+  *out = minus ? (int64_t)(0 - n) : (int64_t)n;
+  return true;
+}
+
 const char *belay__info_field(const belay__reply_t *info, const char *name, size_t *len) {
   size_t name_len = strlen(name);
   if (info->type != BELAY__REPLY_STRING)

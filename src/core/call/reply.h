@@ -32,6 +32,9 @@ bool belay__reply_integer(const belay__reply_t *reply, int64_t min, int64_t max,
 /* A string of decimal digits, a number within min..max: true, and *out is set. */
 bool belay__reply_number(const belay__reply_t *reply, uint64_t min, uint64_t max, uint64_t *out);
 
+/* A string that is a number of 64 bits as the server writes it, without leading zeros: true, and *out is set. */
+bool belay__reply_int64(const belay__reply_t *reply, int64_t *out);
+
 /* The value of a field of INFO, whose lines are "name:value": len bytes, without the end of the line. NULL if the reply is no
  * string or has no such line. */
 const char *belay__info_field(const belay__reply_t *info, const char *name, size_t *len);

@@ -150,8 +150,7 @@ static int check(const belay_config_t *config, const belay_request_t *request, c
   int error = belay__handle_check_request(handle, request, has_cb);
   if (error != 0 || key == NULL)
     return error;
-  belay__detail(handle->client->belay, "key: a presence has one record; NULL is expected");
-  return BELAY_EINVAL;
+  return belay__invalid(handle->client->belay, "key: a presence has one record; NULL is expected");
 }
 
 static int check_fields(belay_t *belay, const belay_config_field_t *fields, size_t n) {

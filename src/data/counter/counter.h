@@ -78,9 +78,6 @@ static inline size_t belay__counter_key_len(const belay_counter_add_item_t *item
   return belay__text_len(item->key, item->key_len);
 }
 
-/* A string that is a number as the server writes it: true, and *out is set. */
-bool belay__counter_number(const belay__reply_t *reply, int64_t *out);
-
 /* A number that was read, or nil: then *found is false, and *out is 0. 0, BELAY_EWRONGTYPE (with a detail) or
  * BELAY_EPROTO. */
 int belay__counter_look(const belay__call_t *call, const belay__reply_t *reply, bool *found,

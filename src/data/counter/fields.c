@@ -66,7 +66,7 @@ static int read_added(belay__pending_t *pending, const belay__call_t *call,
   if (call->script == NULL)
     return belay__reply_integer(reply, INT64_MIN, INT64_MAX, value) ? 0 : BELAY_EPROTO;
   bool one = reply->type == BELAY__REPLY_ARRAY && reply->count == 1;
-  return one && belay__counter_number(reply->items[0], value) ? 0 : BELAY_EPROTO;
+  return one && belay__reply_int64(reply->items[0], value) ? 0 : BELAY_EPROTO;
 }
 
 static const belay__request_ops_t add_ops = {.read = read_added, .tell = belay__counter_tell};
@@ -142,7 +142,7 @@ static int read_all_added(belay__pending_t *pending, const belay__call_t *call,
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != n)
     return BELAY_EPROTO;
   for (size_t i = 0; i < n; i++) {
-    if (!belay__counter_number(reply->items[i], &results[i].value))
+    if (!belay__reply_int64(reply->items[i], &results[i].value))
       return BELAY_EPROTO;
     results[i].applied = true;
   }

@@ -16,27 +16,6 @@ void belay__counter_tell(belay_request_t *request, void (*cb)(void),
   ((belay_counter_cb)cb)(request, answer->status, &result);
 }
 
-bool belay__counter_number(const belay__reply_t *reply, int64_t *out) {
-  const char *text = reply->str;
-  size_t len = reply->type == BELAY__REPLY_STRING ? reply->len : 0;
-  bool minus = len > 0 && text[0] == '-';
-  size_t at = minus ? 1 : 0;
-  const uint64_t max = (uint64_t)INT64_MAX + (minus ? 1 : 0);
-  uint64_t n = 0;
-  if (len == at || len > BELAY__COUNTER_NUMBER_MAX || (text[at] == '0' && len > 1))
-    return false;
-  for (; at < len; at++) {
-    if (text[at] < '0' || text[at] > '9')
-      return false;
-    unsigned digit = (unsigned)(text[at] - '0');
-    if (n > (max - digit) / 10)
-      return false;
-    n = n * 10 + digit;
-  }
-  *out = !minus ? (int64_t)n : n > (uint64_t)INT64_MAX ? INT64_MIN : -(int64_t)n;
-  return true;
-}
-
 /* The server would say so of an add, and says nothing of a get. */
 static int no_number(const belay__call_t *call) {
   return belay__call_blame(call, BELAY_EWRONGTYPE, "it holds no number");
@@ -50,14 +29,14 @@ int belay__counter_look(const belay__call_t *call, const belay__reply_t *reply, 
     return 0;
   if (reply->type != BELAY__REPLY_STRING)
     return BELAY_EPROTO;
-  *found = belay__counter_number(reply, out);
+  *found = belay__reply_int64(reply, out);
   return *found ? 0 : no_number(call);
 }
 
 static int once(const belay__call_t *call, const belay__reply_t *reply, int64_t *out) {
   int64_t what;
   if (!belay__reply_integer(reply, -3, -1, &what))
-    return belay__counter_number(reply, out) ? 0 : BELAY_EPROTO;
+    return belay__reply_int64(reply, out) ? 0 : BELAY_EPROTO;
   if (what == -3)
     return belay__call_blame(call, BELAY_EBUSY, "max_ops operations have a record already");
   return belay__handle_mismatch(call, what == -1 ? "this operation added something else"
@@ -74,7 +53,7 @@ int belay__counter_added(const belay__call_t *call, const belay__reply_t *reply,
     return belay__reply_integer(reply, INT64_MIN, INT64_MAX, out) ? 0 : BELAY_EPROTO;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
       !belay__reply_integer(reply->items[0], 0, 1, &flag) ||
-      !belay__counter_number(reply->items[1], out))
+      !belay__reply_int64(reply->items[1], out))
     return BELAY_EPROTO;
   *applied = flag != 0;
   return 0;

@@ -128,23 +128,30 @@ bool belay__idgen_is_identity(const belay_idgen_t *idgen, const belay__call_t *c
 
 belay__call_t *belay__idgen_new_ping(belay_idgen_t *idgen, belay__lane_t lane) {
   belay__call_t *call = belay__call_new(idgen->handle.client, lane);
-  if (call == NULL)
-    return NULL;
   belay__call_command(call, "PING", 1);
-  call->affinity = idgen->handle.affinity;
+  if (call != NULL)
+    call->affinity = idgen->handle.affinity;
   return call;
 }
 
-belay__call_t *belay__idgen_new_wait(const belay_idgen_t *idgen, unsigned replicas,
-                                     uint32_t timeout) {
+belay__call_t *belay__idgen_new_wait(const belay_idgen_t *idgen) {
   belay__call_t *call = belay__call_new(idgen->handle.client, BELAY__LANE_DURABLE);
-  if (call == NULL)
-    return NULL;
   belay__call_command(call, "WAIT", 3);
-  belay__call_arg_int(call, replicas);
-  belay__call_arg_int(call, timeout);
-  call->affinity = idgen->handle.affinity;
+  belay__call_arg_int(call, idgen->min_replicas);
+  belay__call_arg_int(call, idgen->replica_timeout);
+  if (call != NULL)
+    call->affinity = idgen->handle.affinity;
   return call;
+}
+
+int belay__idgen_read_wait(const belay_idgen_t *idgen, const belay__call_t *call,
+                           const belay__reply_t *reply, uint32_t epoch) {
+  int64_t copies;
+  if (!belay__reply_integer(reply, 0, INT64_MAX, &copies))
+    return BELAY_EPROTO;
+  if (call->epoch != epoch)
+    return BELAY_EUNKNOWN; /* not from the server that ran the script */
+  return copies < idgen->min_replicas ? BELAY_ENOREPLICAS : 0;
 }
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
@@ -330,6 +337,18 @@ void belay__idgen_tell_many(belay_request_t *request, void (*cb)(void),
 static const belay__request_ops_t one_ops = {.tell = belay__idgen_tell_one, .left = on_left};
 static const belay__request_ops_t many_ops = {.tell = belay__idgen_tell_many, .left = on_left};
 
+int belay__idgen_begin(belay_idgen_t *idgen, belay_request_t *request,
+                       const belay__request_ops_t *ops, size_t n, bool many, void (*cb)(void),
+                       belay__pending_t **out) {
+  int error = belay__handle_begin(&idgen->handle, request, ops, cb, out);
+  if (error != 0)
+    return error;
+  if (many && belay__request_room(*out, n * sizeof(int64_t)) == NULL)
+    return belay__request_begun(*out, BELAY_ENOMEM);
+  (*out)->values[BELAY__IDGEN_WANTED] = (int64_t)n;
+  return 0;
+}
+
 static int get(belay_idgen_t *idgen, belay_request_t *request, size_t n, bool many,
                void (*cb)(void)) {
   belay__pending_t *pending;
@@ -339,14 +358,9 @@ static int get(belay_idgen_t *idgen, belay_request_t *request, size_t n, bool ma
   if (idgen->waiting_len >= idgen->max_waiting)
     return BELAY_EBUSY;
   int error =
-      belay__handle_begin(&idgen->handle, request, many ? &many_ops : &one_ops, cb, &pending);
+      belay__idgen_begin(idgen, request, many ? &many_ops : &one_ops, n, many, cb, &pending);
   if (error != 0)
     return error;
-  if (many && belay__request_room(pending, n * sizeof(int64_t)) == NULL) {
-    belay__request_forget(pending);
-    return BELAY_ENOMEM;
-  }
-  pending->values[BELAY__IDGEN_WANTED] = (int64_t)n;
   belay__list_push(&idgen->waiting, &pending->queued);
   pending->timer.fire = on_deadline;
   belay__timer_set(belay, BELAY__RANK_OTHER, &pending->timer,

@@ -120,9 +120,16 @@ bool belay__idgen_is_identity(const belay_idgen_t *idgen, const belay__call_t *c
 /* A PING to whoever has the keys, for a connection that there is; NULL if memory is out. */
 belay__call_t *belay__idgen_new_ping(belay_idgen_t *idgen, belay__lane_t lane);
 
-/* A WAIT to go behind a call; NULL if memory is out. */
-belay__call_t *belay__idgen_new_wait(const belay_idgen_t *idgen, unsigned replicas,
-                                     uint32_t timeout);
+/* A WAIT to go behind a call; NULL if memory is out. And reads its reply: 0, BELAY_ENOREPLICAS, BELAY_EPROTO, or
+ * BELAY_EUNKNOWN: the script ran on another connection, of that epoch. */
+belay__call_t *belay__idgen_new_wait(const belay_idgen_t *idgen);
+int belay__idgen_read_wait(const belay_idgen_t *idgen, const belay__call_t *call,
+                           const belay__reply_t *reply, uint32_t epoch);
+
+/* Begins a request for n ids, with a room for them if it is one for many. */
+int belay__idgen_begin(belay_idgen_t *idgen, belay_request_t *request,
+                       const belay__request_ops_t *ops, size_t n, bool many, void (*cb)(void),
+                       belay__pending_t **out);
 
 /* Values of a request: how many it wants, and has; its only one; the connection that it came over. */
 enum { BELAY__IDGEN_WANTED, BELAY__IDGEN_HAS, BELAY__IDGEN_ID, BELAY__IDGEN_EPOCH };

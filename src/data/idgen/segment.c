@@ -129,19 +129,11 @@ static void on_fetched(belay__call_t *call, const belay__result_t *result) {
 
 static void on_copied(belay__call_t *call, const belay__result_t *result) {
   belay_idgen_t *idgen = call->owner;
-  int64_t copies;
   int status = result->error;
-  if (result->outcome == BELAY_OUTCOME_REPLY) {
-    status = 0;
-    if (!belay__reply_integer(result->reply, 0, INT64_MAX, &copies)) {
-      belay__call_distrust(call, result->reply);
-      status = BELAY_EPROTO;
-    } else if (call->epoch != idgen->segment.sent_on) {
-      status = BELAY_EUNKNOWN; /* not from whom the script went to */
-    } else if (copies < idgen->min_replicas) {
-      status = BELAY_ENOREPLICAS;
-    }
-  }
+  if (result->outcome == BELAY_OUTCOME_REPLY)
+    status = belay__idgen_read_wait(idgen, call, result->reply, idgen->segment.sent_on);
+  if (result->outcome == BELAY_OUTCOME_REPLY && status == BELAY_EPROTO)
+    belay__call_distrust(call, result->reply);
   over(idgen, status);
 }
 
@@ -169,7 +161,7 @@ static void send_script(belay_idgen_t *idgen) {
   bool copied = idgen->min_replicas > 0;
   belay__call_t *call = belay__call_new(idgen->handle.client, lane_of(idgen)), *copy = NULL;
   if (call != NULL && copied)
-    copy = belay__idgen_new_wait(idgen, idgen->min_replicas, idgen->replica_timeout);
+    copy = belay__idgen_new_wait(idgen);
   if (call == NULL || (copied && copy == NULL)) {
     if (call != NULL)
       (void)belay__call_abandon(call);

@@ -5,27 +5,12 @@
 
 enum { SCRIPT, WAIT }; /* parts of a request */
 
-/* Any number of 64 bits, as text. */
-static bool read_number(const belay__reply_t *reply, int64_t *out) {
-  bool minus = reply->type == BELAY__REPLY_STRING && reply->len > 0 && reply->str[0] == '-';
-  belay__reply_t digits = *reply;
-  uint64_t n;
-  if (minus) {
-    digits.str++;
-    digits.len--;
-  }
-  if (!belay__reply_number(&digits, 0, (uint64_t)INT64_MAX + minus, &n))
-    return false;
-  *out = minus ? (int64_t)(0 - n) : (int64_t)n;
-  return true;
-}
-
 static int read_last(belay__pending_t *pending, const belay__call_t *call,
                      const belay__reply_t *reply) {
   int64_t wanted = pending->values[BELAY__IDGEN_WANTED], last;
   if (belay__reply_integer(reply, -1, -1, &last))
     return belay__handle_mismatch(call, "the field of this kind holds no number");
-  if (!read_number(reply, &last) || last < INT64_MIN + (wanted - 1))
+  if (!belay__reply_int64(reply, &last) || last < INT64_MIN + (wanted - 1))
     return BELAY_EPROTO;
   int64_t *ids = pending->room != NULL ? pending->room : &pending->values[BELAY__IDGEN_ID];
   for (int64_t i = 0; i < wanted; i++)
@@ -35,17 +20,11 @@ static int read_last(belay__pending_t *pending, const belay__call_t *call,
 
 static int read_answer(belay__pending_t *pending, const belay__call_t *call,
                        const belay__reply_t *reply) {
-  const belay_idgen_t *idgen = pending->context;
-  int64_t copies;
-  if (pending->index == SCRIPT) {
-    pending->values[BELAY__IDGEN_EPOCH] = call->epoch;
-    return read_last(pending, call, reply);
-  }
-  if (!belay__reply_integer(reply, 0, INT64_MAX, &copies))
-    return BELAY_EPROTO;
-  if (call->epoch != pending->values[BELAY__IDGEN_EPOCH])
-    return BELAY_EUNKNOWN; /* not from whom the script went to */
-  return copies < idgen->min_replicas ? BELAY_ENOREPLICAS : 0;
+  if (pending->index == WAIT)
+    return belay__idgen_read_wait(pending->context, call, reply,
+                                  (uint32_t)pending->values[BELAY__IDGEN_EPOCH]);
+  pending->values[BELAY__IDGEN_EPOCH] = call->epoch;
+  return read_last(pending, call, reply);
 }
 
 /* Of two calls that belong together none is sent again alone. */
@@ -60,8 +39,6 @@ static belay__call_t *new_script(const belay_idgen_t *idgen, int64_t n) {
   bool copied = idgen->min_replicas > 0;
   belay__call_t *call =
       belay__call_new(idgen->handle.client, copied ? BELAY__LANE_DURABLE : BELAY__LANE_DATA);
-  if (call == NULL)
-    return NULL;
   if (copied)
     belay__call_script_text(call, &belay__script_idgen_sequence, 1, 3);
   else
@@ -80,15 +57,12 @@ int belay__idgen_sequence_get(belay_idgen_t *idgen, belay_request_t *request, si
                               void (*cb)(void)) {
   belay__pending_t *pending;
   bool copied = idgen->min_replicas > 0;
-  int error = belay__handle_begin(&idgen->handle, request, &ops[copied][many], cb, &pending);
+  int error = belay__idgen_begin(idgen, request, &ops[copied][many], n, many, cb, &pending);
   if (error != 0)
     return error;
-  pending->values[BELAY__IDGEN_WANTED] = (int64_t)n;
-  belay__call_t *calls[2] = {NULL, NULL};
-  if (!many || belay__request_room(pending, n * sizeof(int64_t)) != NULL)
-    calls[SCRIPT] = new_script(idgen, (int64_t)n);
-  if (calls[SCRIPT] != NULL && copied)
-    calls[WAIT] = belay__idgen_new_wait(idgen, idgen->min_replicas, idgen->replica_timeout);
+  belay__call_t *calls[2] = {[SCRIPT] = new_script(idgen, (int64_t)n)};
+  if (copied)
+    calls[WAIT] = belay__idgen_new_wait(idgen);
   return belay__request_begun(pending, belay__request_send_all(pending, calls, copied ? 2 : 1));
 }
 

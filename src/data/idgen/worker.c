@@ -209,8 +209,6 @@ static void look_and_claim(belay_idgen_t *idgen) {
 static belay__call_t *new_reserve(belay_idgen_t *idgen, int64_t until, bool last) {
   const belay__worker_t *w = &idgen->worker;
   belay__call_t *call = new_call(idgen, &belay__script_idgen_reserve, 5);
-  if (call == NULL)
-    return NULL;
   belay__call_arg_int(call, until);
   belay__call_arg_int(call, last);
   belay__call_arg(call, w->server.text, w->server.len);

@@ -7,35 +7,11 @@
 --
 -- All numbers are of 64 bits, and stay text: Lua's are doubles. They are compared by their digits, and added by INCRBY,
 -- whose reply would come as a double: the value is read again.
-local function digits_at_most(a, b) -- of the same length
-  local high_a, high_b = tonumber(string.sub(a, 1, -10)) or 0, tonumber(string.sub(b, 1, -10)) or 0
-  if high_a ~= high_b then
-    return high_a < high_b
-  end
-  return tonumber(string.sub(a, -9)) <= tonumber(string.sub(b, -9))
-end
-
-local function at_most(a, b)
-  local minus_a, minus_b = string.sub(a, 1, 1) == '-', string.sub(b, 1, 1) == '-'
-  if minus_a ~= minus_b then
-    return minus_a
-  end
-  if minus_a then
-    a, b = string.sub(b, 2), string.sub(a, 2)
-  end
-  if #a ~= #b then
-    return #a < #b
-  end
-  return digits_at_most(a, b)
-end
-
-local function is_number(text)
-  return (text == '0' or string.match(text, '^%-?[1-9]%d*$')) and #text <= 20 and
-         at_most('-9223372036854775808', text) and at_most(text, '9223372036854775807')
-end
+--@include int64
+--@include int64_order
 
 local before = redis.call('GET', KEYS[1])
-if before and not is_number(before) then
+if before and not is_int64(before) then
   return redis.error_reply('ERR value is not an integer or out of range')
 end
 local value = before or '0'

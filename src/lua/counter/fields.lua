@@ -7,34 +7,9 @@
 --
 -- All numbers are of 64 bits, and stay text: Lua's are doubles. They are compared by their digits, before anything is
 -- written, and added by HINCRBY, whose reply would come as a double: the values are read again.
+--@include int64
+--@include int64_order
 local CHUNK = 1000 -- of what unpack() is given at a time
-
-local function digits_at_most(a, b) -- of the same length
-  local high_a, high_b = tonumber(string.sub(a, 1, -10)) or 0, tonumber(string.sub(b, 1, -10)) or 0
-  if high_a ~= high_b then
-    return high_a < high_b
-  end
-  return tonumber(string.sub(a, -9)) <= tonumber(string.sub(b, -9))
-end
-
-local function at_most(a, b)
-  local minus_a, minus_b = string.sub(a, 1, 1) == '-', string.sub(b, 1, 1) == '-'
-  if minus_a ~= minus_b then
-    return minus_a
-  end
-  if minus_a then
-    a, b = string.sub(b, 2), string.sub(a, 2)
-  end
-  if #a ~= #b then
-    return #a < #b
-  end
-  return digits_at_most(a, b)
-end
-
-local function is_number(text)
-  return (text == '0' or string.match(text, '^%-?[1-9]%d*$')) and #text <= 20 and
-         at_most('-9223372036854775808', text) and at_most(text, '9223372036854775807')
-end
 
 local names = {}
 for i = 3, #ARGV, 4 do
@@ -55,7 +30,7 @@ end
 local before = read()
 for i = 1, #names do
   local value = before[i] or '0'
-  if not is_number(value) then
+  if not is_int64(value) then
     return redis.error_reply('ERR hash value is not an integer')
   end
   if not (at_most(ARGV[4 * i + 1], value) and at_most(value, ARGV[4 * i + 2])) then

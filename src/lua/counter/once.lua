@@ -18,13 +18,10 @@
 -- refused, so it comes before the record; what a user may not do, or there is no memory for, is
 -- found out before it.
 --@include int64
+--@include number
 local most, now, first, next, last, fresh = tonumber(ARGV[5])
 local gone = {}
 
-local function number(text)
-  local n = text and (text == '0' or string.match(text, '^[1-9]%d*$')) and tonumber(text)
-  return n and n <= 9007199254740991 and n -- 2^53 - 1
-end
 local function text(n)
   return string.format('%.0f', n)
 end

@@ -21,11 +21,7 @@
 -- A 'begin' that runs when its token has been given back does not begin again. What might be refused comes first: who
 -- takes memory writes what is there once more before anything else, and is refused then if there is none; to be given
 -- back needs none. A record without a ttl is never left behind.
-local function number(text)
-  local n = text and (text == '0' or string.match(text, '^[1-9]%d*$')) and tonumber(text)
-  return n and n <= 9007199254740991 and n -- 2^53 - 1
-end
-
+--@include number
 local verb, token = ARGV[1], ARGV[2]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -6,11 +6,7 @@
 --   by this server's clock; for how long it lives unless it is touched, in milliseconds; its id; the events, the oldest
 --   first. -1 what KEYS[1] holds is no context; -2 what KEYS[2] holds is no list.
 -- Run twice: the same.
-local function number(text)
-  local n = text and (text == '0' or string.match(text, '^[1-9]%d*$')) and tonumber(text)
-  return n and n <= 9007199254740991 and n -- 2^53 - 1
-end
-
+--@include number
 if redis.call('HLEN', KEYS[1]) == 0 then
   return {0, 0, 0, 0, 0, 0, ''}
 end

@@ -14,10 +14,7 @@
 -- A list that is left of a context that is gone is not that of one that has noted nothing yet. What might be refused comes
 -- first: an empty answer is kept, which is none; who takes memory writes what is there once more; the ttls are set; what
 -- has none is not left behind. A context that was refused after all, and so was not touched yet, is none.
-local function number(text)
-  local n = text and (text == '0' or string.match(text, '^[1-9]%d*$')) and tonumber(text)
-  return n and n <= 9007199254740991 and n -- 2^53 - 1
-end
+--@include number
 local function text(n)
   return string.format('%.0f', n)
 end
