@@ -67,7 +67,7 @@ static bool is_settled(const belay_multilock_t *whole) {
   for (unsigned i = 0; i < whole->parts; i++) {
     const belay__lease_t *lease = &whole->part[i].lease;
     bool over = lease->state == BELAY__LEASE_IDLE || lease->state == BELAY__LEASE_LOST;
-    if (lease->op_pending || lease->lost_over || !over)
+    if (belay__is_pending(lease->op) || lease->loss != 0 || !over)
       return false;
   }
   return true;
@@ -119,7 +119,8 @@ static state_t ask(belay_multilock_t *whole, unsigned at) {
 static state_t clear(belay_multilock_t *whole) {
   for (unsigned i = 0; i < whole->parts; i++) {
     belay__lease_t *lease = &whole->part[i].lease;
-    if (lease->state == BELAY__LEASE_HELD && !lease->op_pending) /* or it is just being lost */
+    if (lease->state == BELAY__LEASE_HELD &&
+        !belay__is_pending(lease->op)) /* or it is just being lost */
       (void)belay__lease_release(lease, lease->terms->timeout);
   }
   if (!is_settled(whole))

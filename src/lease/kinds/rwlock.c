@@ -7,7 +7,7 @@
  *   KEY::admitted   tickets of readers that a writer was let in before: they are next
  *
  * A ticket is in them for waiter_ttl after its owner last asked. lease->mode is what the handle is, lease->want what the
- * next extend is to make of it, lease->asked_write what the extend that is under way asks for. A downgrade is in force before it is sent: what a writer has on the
+ * next extend is to make of it, lease->asked what the extend that is under way asks for. A downgrade is in force before it is sent: what a writer has on the
  * server is enough for a reader. An upgrade is when a quorum has said yes; until then, and if it never does, the
  * handle is a reader, and the next extend says so to whoever may have done it. */
 #include "belay/rwlock.h"
@@ -55,12 +55,12 @@ static int acquired(belay__lease_t *lease, const belay__call_t *call, const bela
 }
 
 static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
-  belay__call_arg(call, lease->asked_write ? "w" : "r", 1);
+  belay__call_arg(call, lease->asked != BELAY__ASKED_READ ? "w" : "r", 1);
   belay__publish_arg(call, lease->terms->notify);
 }
 
 static int extended(belay__lease_t *lease, int64_t reply) {
-  return reply == 3 && lease->asked_write ? BELAY_ESHARED : BELAY_EPROTO;
+  return reply == 3 && lease->asked != BELAY__ASKED_READ ? BELAY_ESHARED : BELAY_EPROTO;
 }
 
 static bool beside(const belay__lease_t *granted, const belay__lease_t *waiting) {

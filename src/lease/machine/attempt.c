@@ -118,7 +118,6 @@ static belay__lease_state_t granted(belay__lease_t *lease) {
   lease->held_since = belay__now(belay__lease_host(lease));
   lease->failures = 0;
   lease->error = 0;
-  lease->had = true;
   lease->recheck = false;
   lease->told = BELAY__UNTOLD;
   if (lease->streak_since == 0)
@@ -161,7 +160,7 @@ belay__lease_state_t belay__attempt_proposed(belay__lease_t *lease, int status) 
 
 /* The same before the owner was told of the grant. */
 belay__lease_state_t belay__attempt_expired(belay__lease_t *lease) {
-  lease->op_over = false;
+  lease->op = BELAY__PENDING;
   return belay__attempt_failed(lease, BELAY_EEXPIRED);
 }
 
@@ -191,7 +190,7 @@ static belay__lease_state_t attempt_after(belay__lease_t *lease, uint64_t when) 
 belay__lease_state_t belay__attempt_begin(belay__lease_t *lease) {
   lease->bid->found_held = 0;
   lease->bid->releases = 0;
-  lease->had = false;
+  lease->held_since = 0;
   lease->streak = 0;
   lease->streak_since = 0;
   bool counted = lease->bid->wait_until == 0 || lease->terms->max_attempts != 0;

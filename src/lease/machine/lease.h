@@ -109,9 +109,18 @@ typedef enum belay__round {
   BELAY__ROUND_RELEASE
 } belay__round_t;
 
-#define BELAY__PENDING 1  /* a member's status while its answer is not in */
-#define BELAY__UNASKED 2  /* a member's vote before the first */
-#define BELAY__RESTORED 3 /* yes, but it was gone, and does not count yet */
+#define BELAY__PENDING 1      /* a member's status while its answer is not in */
+#define BELAY__UNASKED 2      /* a member's vote before the first */
+#define BELAY__NO_OPERATION 4 /* lease->op, lease->extend: nothing was asked for */
+#define BELAY__RESTORED 3     /* yes, but it was gone, and does not count yet */
+
+/* The mode that an extend asks for. An upgrade is a vote, as an acquire is; a downgrade is in force before it is sent,
+ * and asks as a reader. */
+typedef enum belay__asked {
+  BELAY__ASKED_READ,
+  BELAY__ASKED_WRITE,  /* of a writer */
+  BELAY__ASKED_UPGRADE /* of a reader */
+} belay__asked_t;
 
 /* The lease on one node. */
 typedef struct belay__member {
@@ -171,7 +180,7 @@ struct belay__lease {
   /* The machine's entry: members, undos and subscriptions report events through it. */
   void (*report)(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
   belay__entry_t entry;    /* the first in its line: in the client's table of lines */
-  belay__list_t line;      /* all of one key in one client; alone: in none */
+  belay__list_t line;      /* all of one key in one client; {NULL}: in none */
   belay__lease_t *partner; /* RELEASING: who it is being passed to; ACQUIRING: by whom */
   belay__bid_t *bid;       /* QUEUED ... GRANTED; else NULL */
   belay__wake_t *watch;    /* HELD, with notice_break: its ears; else NULL */
@@ -179,8 +188,8 @@ struct belay__lease {
   belay__timer_t timer;    /* WAITING: the next attempt; HELD: renewal; CLOSING: patience */
   belay__task_t task;      /* tells the face what there is to tell */
   char *key;               /* and behind it `extra`, the kind's own, and the label */
-  uint64_t held_since;
-  uint64_t answer_by; /* the present round's deadline */
+  uint64_t held_since;     /* 0: it was not granted since it was asked for */
+  uint64_t answer_by;      /* the present round's deadline */
   uint64_t
       streak_since; /* when the first of a streak got it that were in others' way; 0: we will be */
   uint64_t ticket;  /* of the present wait; 0: none */
@@ -195,29 +204,25 @@ struct belay__lease {
   uint32_t holds;  /* a reentrant lock's */
   belay__token_t token;
   int16_t error; /* the last that went wrong; 0 since the last grant */
-  int16_t op_status, extend_status;
+  /* The owner's acquire or release, and its extend: BELAY__NO_OPERATION; BELAY__PENDING; or how it ended, which the
+   * owner is not notified of yet. */
+  int16_t op, extend;
   uint16_t key_len, extra_len;
   uint8_t label_len; /* 0: the clients' owner label */
   uint8_t members, quorum;
   uint8_t state, round;
-  uint8_t lost_reason;
-  uint8_t mode;       /* a reader's or a writer's: belay_rwlock_mode_t */
-  uint8_t want;       /* the mode that the next extend is to bring */
+  uint8_t loss; /* the belay_lost_t that the owner is not notified of yet; 0: none */
+  uint8_t mode; /* a reader's or a writer's: belay_rwlock_mode_t */
+  uint8_t want; /* the mode that the next extend is to bring */
+  /* A belay__asked_t: what the present round's command asks for. It stays until the next round: a reply that comes after
+   * the decision answers the command that was sent, and not what the owner wants by then. */
+  uint8_t asked;
   bool upgrading : 1; /* the owner has asked to become the writer, and was not told yet */
   bool unsettled : 1; /* a change of mode was not confirmed: some node may have it otherwise */
-  /* The terms of the present round's command. They stay as they are until the next round: a reply that comes after the
-   * decision answers the command that was sent, and not what the owner wants by then. */
-  bool asked_write : 1;  /* EXTEND: it asks for the writer's mode */
-  bool asked_change : 1; /* EXTEND: it asks for another mode than the lease had */
-  bool recheck : 1; /* HELD: the server may have lost it since it was asked what is being asked */
-  bool in_line : 1;
-  bool had : 1;      /* it was granted since it joined the line */
-  bool offered : 1;  /* it may have been passed on, and who was to get it did not learn */
-  bool asking : 1;   /* the machine waits for what the round comes to */
-  bool starting : 1; /* the round is being asked: nothing is decided yet */
-  bool op_pending : 1, op_over : 1;         /* an acquire or a release */
-  bool extend_pending : 1, extend_over : 1; /* an extend of the owner's */
-  bool lost_over : 1, ref : 1, holds_loop : 1;
+  bool recheck : 1;   /* HELD: the server may have lost it since it was asked what is being asked */
+  bool offered : 1;   /* it may have been passed on, and who was to get it did not learn */
+  bool asking : 1;    /* the machine waits for what the round comes to */
+  bool ref : 1, holds_loop : 1;
   belay__member_t member[1]; /* so many as `members` says: the face has the memory, right behind */
 };
 
@@ -261,6 +266,16 @@ static inline const belay__server_t *belay__member_server(const belay__member_t 
   const belay__lease_t *lease = belay__member_lease(member);
   return member->client->node_ops->server(member->client, belay__lease_lane(lease),
                                           lease->affinity);
+}
+
+/* True if an acquire or a release was asked for, or an extend, and its owner was not notified of its end. */
+static inline bool belay__is_pending(int operation) {
+  return operation != BELAY__NO_OPERATION;
+}
+
+/* True if it has ended. */
+static inline bool belay__is_over(int operation) {
+  return operation <= 0;
 }
 
 static inline void belay__lease_set_timer(belay__lease_t *lease, uint64_t when) {

@@ -16,8 +16,8 @@ void belay__lease_end_bid(belay__lease_t *lease) {
 /* Whatever pends, and a lease that is held with a reference, keeps the loop alive. */
 void belay__lease_update_hold(belay__lease_t *lease) {
   bool held = lease->state == BELAY__LEASE_GRANTED || lease->state == BELAY__LEASE_HELD;
-  bool want = lease->op_pending || lease->extend_pending || lease->state >= BELAY__LEASE_CLOSING ||
-              (held && lease->ref);
+  bool want = belay__is_pending(lease->op) || belay__is_pending(lease->extend) ||
+              lease->state >= BELAY__LEASE_CLOSING || (held && lease->ref);
   if (want == lease->holds_loop)
     return;
   lease->holds_loop = want;
@@ -25,25 +25,22 @@ void belay__lease_update_hold(belay__lease_t *lease) {
 }
 
 void belay__lease_end(belay__lease_t *lease, int status) {
-  if (!lease->op_pending)
+  if (!belay__is_pending(lease->op))
     return;
-  lease->op_status = (int16_t)status;
-  lease->op_over = true;
+  lease->op = (int16_t)status;
   belay__defer(belay__lease_host(lease), &lease->task);
 }
 
 void belay__lease_end_extend(belay__lease_t *lease, int status) {
-  if (!lease->extend_pending) /* what was not told yet may still turn worse */
+  if (!belay__is_pending(lease->extend)) /* what was not told yet may still turn worse */
     return;
   if (status != 0 && lease->upgrading)
     lease->mode = BELAY_RWLOCK_READ; /* it had become the writer, and is not to know any more */
-  lease->extend_status = (int16_t)status;
-  lease->extend_over = true;
+  lease->extend = (int16_t)status;
   belay__defer(belay__lease_host(lease), &lease->task);
 }
 
 void belay__lease_tell_lost(belay__lease_t *lease, belay_lost_t reason) {
-  lease->lost_reason = (uint8_t)reason;
-  lease->lost_over = true;
+  lease->loss = (uint8_t)reason;
   belay__defer_urgent(belay__lease_host(lease), &lease->task);
 }

@@ -17,7 +17,8 @@ static belay__pool_t *bids_of(const belay__lease_t *lease) {
 }
 
 int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms) {
-  if (lease->op_pending || (lease->state != BELAY__LEASE_IDLE && lease->state != BELAY__LEASE_LOST))
+  if (belay__is_pending(lease->op) ||
+      (lease->state != BELAY__LEASE_IDLE && lease->state != BELAY__LEASE_LOST))
     return BELAY_ESTATE;
   lease->ticket = 0;
   if (lease->terms->kind->tickets && wait_ms != 0) {
@@ -34,7 +35,7 @@ int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms) {
   *lease->bid = (belay__bid_t){.wait_until = wait_until};
   lease->want = lease->mode;
   lease->unsettled = false;
-  lease->op_pending = true;
+  lease->op = BELAY__PENDING;
   lease->attempts = lease->failures = 0;
   lease->error = 0;
   belay__lease_step(lease, BELAY__EV_ACQUIRE, 0);
@@ -44,7 +45,7 @@ int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms) {
 int belay__lease_release(belay__lease_t *lease, int64_t timeout_ms) {
   if (lease->state != BELAY__LEASE_HELD || belay__lease_remaining(lease) == 0)
     return BELAY_ENOTOWNER;
-  lease->op_pending = true;
+  lease->op = BELAY__PENDING;
   belay__lease_step(lease, BELAY__EV_RELEASE, (uint64_t)timeout_ms);
   return 0;
 }
@@ -52,17 +53,17 @@ int belay__lease_release(belay__lease_t *lease, int64_t timeout_ms) {
 int belay__lease_extend(belay__lease_t *lease, int64_t ttl_ms, int64_t timeout_ms) {
   if (lease->state != BELAY__LEASE_HELD || belay__lease_remaining(lease) == 0)
     return BELAY_ENOTOWNER;
-  if (lease->extend_pending)
+  if (belay__is_pending(lease->extend))
     return BELAY_ESTATE;
-  lease->extend_pending = true;
+  lease->extend = BELAY__PENDING;
   belay__lease_change_ttl(lease, (uint32_t)ttl_ms);
   belay__lease_step(lease, BELAY__EV_EXTEND, (uint64_t)timeout_ms);
   return 0;
 }
 
 int belay__lease_cancel(belay__lease_t *lease) {
-  if (!lease->op_pending || lease->state == BELAY__LEASE_RELEASING ||
-      (lease->op_over && lease->state != BELAY__LEASE_GRANTED))
+  if (!belay__is_pending(lease->op) || lease->state == BELAY__LEASE_RELEASING ||
+      (belay__is_over(lease->op) && lease->state != BELAY__LEASE_GRANTED))
     return BELAY_ESTATE;
   belay__lease_step(lease, BELAY__EV_CANCEL, 0);
   return 0;
@@ -105,21 +106,26 @@ static void run_events(belay__lease_t *lease) {
 static void run_task(belay__task_t *task) {
   belay__lease_t *lease = BELAY__CONTAINER(task, belay__lease_t, task);
   run_events(lease);
-  if (lease->lost_over) {
-    lease->lost_over = false;
-    lease->terms->kind->tell(lease, BELAY__NEWS_LOST, lease->lost_reason);
+  if (lease->loss != 0) {
+    int reason = lease->loss;
+    lease->loss = 0;
+    lease->terms->kind->tell(lease, BELAY__NEWS_LOST, reason);
   }
-  if (lease->extend_over) {
-    lease->extend_over = lease->extend_pending = lease->upgrading = false;
+  if (belay__is_over(lease->extend)) {
+    int status = lease->extend;
+    lease->extend = BELAY__NO_OPERATION;
+    lease->upgrading = false;
     belay__lease_update_hold(lease);
-    lease->terms->kind->tell(lease, BELAY__NEWS_EXTENDED, lease->extend_status);
+    lease->terms->kind->tell(lease, BELAY__NEWS_EXTENDED, status);
   }
-  if (lease->op_over) {
-    lease->op_over = lease->op_pending = false;
+  if (belay__is_over(lease->op)) {
+    int status = lease->op;
+    lease->op = BELAY__NO_OPERATION;
     belay__lease_step(lease, BELAY__EV_TOLD, 0);
-    lease->terms->kind->tell(lease, BELAY__NEWS_ENDED, lease->op_status);
+    lease->terms->kind->tell(lease, BELAY__NEWS_ENDED, status);
   }
-  if (lease->state != BELAY__LEASE_CLOSED || lease->extend_over || lease->op_over)
+  if (lease->state != BELAY__LEASE_CLOSED || belay__is_over(lease->extend) ||
+      belay__is_over(lease->op))
     return; /* a callback has begun and closed again: the task is queued once more */
   belay__task_stop(belay__lease_host(lease), task);
   belay__free_loop(belay__lease_host(lease));
@@ -208,6 +214,8 @@ void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, si
       .timer = {.fire = on_timer},
       .ttl = terms->ttl,
       .holds = 1,
+      .op = BELAY__NO_OPERATION,
+      .extend = BELAY__NO_OPERATION,
       .members = (uint8_t)n,
       .quorum = (uint8_t)(n / 2 + 1),
       .key_len = (uint16_t)key_len,
@@ -215,7 +223,6 @@ void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, si
       .key = key,
   };
   belay__task_init(&lease->task, run_task);
-  belay__list_init(&lease->line);
   lease->affinity = affinity_of(terms->kind, key, key_len);
   for (size_t i = 0; i < n; i++) {
     lease->member[i] = (belay__member_t){.object = {.ops = &object_ops},

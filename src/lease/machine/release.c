@@ -51,7 +51,7 @@ belay__lease_state_t belay__release_close(belay__lease_t *lease) {
   belay__pass_over(lease, BELAY_ECANCELED);
   belay__lease_stop_timers(lease);
   belay__round_undo(lease, BELAY__UNDO_AND_WAIT);
-  if (!lease->op_over || lease->state == BELAY__LEASE_GRANTED)
+  if (!belay__is_over(lease->op) || lease->state == BELAY__LEASE_GRANTED)
     belay__lease_end(lease, BELAY_ECANCELED);
   belay__lease_end_extend(lease, BELAY_ECANCELED);
   if (!belay__round_undoing(lease))

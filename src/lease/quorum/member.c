@@ -52,18 +52,15 @@ static bool is_grant(const belay__lease_t *lease) {
 
 /* Rounds in which only servers count that have a vote: those that ask for something new. */
 static bool is_vote(const belay__lease_t *lease) {
-  bool upgrade = lease->round == BELAY__ROUND_EXTEND && lease->asked_change;
+  bool upgrade = lease->round == BELAY__ROUND_EXTEND && lease->asked == BELAY__ASKED_UPGRADE;
   return lease->round == BELAY__ROUND_ACQUIRE || lease->round == BELAY__ROUND_READ ||
          lease->round == BELAY__ROUND_ACCEPT || upgrade;
 }
 
-/* The member before it is being asked the same in the same words; NULL: it is not. What it has been sent may be the text of
- * a script, which its server did not have. */
-static const belay__call_t *twin(const belay__member_t *member) {
-  const belay__lease_t *lease = belay__member_lease(member);
-  if (!lease->starting || member == lease->member || member[-1].retake != member->retake)
-    return NULL;
-  const belay__call_t *call = member[-1].call;
+/* The call of `same`, if the member can send it again in the same words; else NULL. That call may carry the text of a
+ * script, which the other server did not have. */
+static const belay__call_t *twin(const belay__member_t *member, const belay__member_t *same) {
+  const belay__call_t *call = same != NULL && same->retake == member->retake ? same->call : NULL;
   if (call == NULL || call->broken || call->as_eval)
     return NULL;
   bool known =
@@ -91,13 +88,13 @@ static void build_second(const belay__lease_t *lease, belay__call_t *call) {
 }
 
 /* The question, and what belongs right behind it. */
-static int send(belay__member_t *member, uint64_t deadline) {
+static int send(belay__member_t *member, uint64_t deadline, const belay__member_t *same) {
   const belay__lease_t *lease = belay__member_lease(member);
   belay__call_t *calls[2] = {new_call(member, deadline), NULL};
   size_t n = 1;
   if (calls[0] == NULL)
     return BELAY_ENOMEM;
-  const belay__call_t *said = twin(member);
+  const belay__call_t *said = twin(member, same);
   if (said != NULL)
     belay__call_repeat(calls[0], said);
   else
@@ -140,7 +137,7 @@ static int foreknown(belay__member_t *member) {
   return 0;
 }
 
-void belay__member_ask(belay__member_t *member, uint64_t deadline) {
+void belay__member_ask(belay__member_t *member, uint64_t deadline, const belay__member_t *same) {
   const belay__lease_t *lease = belay__member_lease(member);
   int status = foreknown(member);
   /* Only where we are not: what is set again blindly, and not answered, cannot be told from what was always there,
@@ -151,7 +148,7 @@ void belay__member_ask(belay__member_t *member, uint64_t deadline) {
     member->voter = server != NULL ? server->mark : 0; /* whoever may have it next */
   }
   if (status == 0)
-    status = send(member, deadline);
+    status = send(member, deadline, same);
   member->status = (int16_t)status;
   if (is_grant(lease))
     member->vote = (int16_t)status;
@@ -369,7 +366,7 @@ static void on_late(belay__call_t *call, const belay__result_t *result) {
 
 /* The same question in another way. */
 static void ask_again(belay__member_t *member) {
-  belay__member_ask(member, belay__member_lease(member)->answer_by);
+  belay__member_ask(member, belay__member_lease(member)->answer_by, NULL);
   if (member->status != BELAY__PENDING)
     report_answer(member);
 }

@@ -37,7 +37,7 @@ void belay__reply_note_lost(belay__member_t *member, uint32_t epoch) {
   if (retake || belay__member_lease(member)->round == BELAY__ROUND_ACQUIRE)
     belay__reply_note_lost_acquire(member, epoch);
   bool lowers = belay__member_lease(member)->round == BELAY__ROUND_EXTEND &&
-                !belay__member_lease(member)->asked_write;
+                belay__member_lease(member)->asked == BELAY__ASKED_READ;
   if (lowers && epoch > member->lowered)
     member->lowered = epoch;
 }
@@ -108,7 +108,7 @@ static int read_extended(belay__member_t *member, const belay__call_t *call,
   member->retake = false; /* it was not gone */
   int status =
       n > 2 && lease->terms->kind->extended != NULL ? lease->terms->kind->extended(lease, n) : 0;
-  bool writes = lease->asked_write;
+  bool writes = lease->asked != BELAY__ASKED_READ;
   if (writes && status == 0 && belay__client_ghost(member->client, call, member->lowered))
     status = BELAY_EUNKNOWN; /* it is the writer, but who knows for how long */
   if (writes && status != 0 && lease->mode == BELAY_RWLOCK_WRITE)

@@ -25,25 +25,28 @@ void belay__round_forget(belay__lease_t *lease) {
     leave_question(&lease->member[i], BELAY__ROUND_NONE);
 }
 
+static belay__asked_t asked_of(const belay__lease_t *lease) {
+  if (lease->want == BELAY_RWLOCK_READ)
+    return BELAY__ASKED_READ;
+  return lease->mode == BELAY_RWLOCK_READ ? BELAY__ASKED_UPGRADE : BELAY__ASKED_WRITE;
+}
+
 void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t deadline) {
   for (unsigned i = 0; i < lease->members; i++)
     leave_question(&lease->member[i], round);
   lease->asking = true;
   lease->round = (uint8_t)round;
-  lease->asked_write = lease->want == BELAY_RWLOCK_WRITE;
-  lease->asked_change = lease->want != lease->mode;
+  lease->asked = (uint8_t)asked_of(lease);
   lease->answer_by = deadline;
   if (lease->bid != NULL)
     lease->bid->holder_ms = -1;
-  lease->starting = true; /* that one cannot be asked is looked at when all are */
   for (unsigned i = 0; i < lease->members; i++) {
     belay__member_t *member = &lease->member[i];
     member->known_back |= member->status == BELAY__RESTORED;
     member->status = BELAY__PENDING;
   }
   for (unsigned i = 0; i < lease->members; i++)
-    belay__member_ask(&lease->member[i], deadline);
-  lease->starting = false;
+    belay__member_ask(&lease->member[i], deadline, i > 0 ? &lease->member[i - 1] : NULL);
   if (belay__round_status(lease) != BELAY__PENDING)
     belay__lease_set_timer(lease, belay__now(belay__lease_host(lease)));
 }

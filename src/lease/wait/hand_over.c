@@ -56,8 +56,8 @@ void belay__pass_over(belay__lease_t *lease, int status) {
   giver->member[0].status = status == 0 ? 0 : BELAY_ENOTOWNER;
   giver->member[0].maybe = false;
   giver->member[0].until = 0;
-  giver->had =
-      false; /* the heir has asked since, and needs no turn when the giver leaves the queue */
+  /* The heir has asked since, and needs no turn when the giver leaves the queue. */
+  giver->held_since = 0;
   belay__defer(belay__lease_host(giver), &giver->task);
 }
 

@@ -22,6 +22,15 @@ static belay__lease_t *after(const belay__lease_t *lease) {
   return BELAY__CONTAINER(lease->line.next, belay__lease_t, line);
 }
 
+static bool stands_in_line(const belay__lease_t *lease) {
+  return lease->line.next != NULL;
+}
+
+/* True if the lease was granted since it joined the queue. */
+static bool had(const belay__lease_t *lease) {
+  return lease->held_since != 0;
+}
+
 static belay__table_t *table_of(const belay__lease_t *lease) {
   return &belay__client_leases(lease->member[0].client)->lines;
 }
@@ -75,11 +84,11 @@ bool belay__line_join(belay__lease_t *lease, bool try) {
   belay__lease_t *first = find_first(lease);
   if (first == NULL) {
     /* Without memory for the table it stands alone: others then contend beside it. */
-    lease->in_line = belay__table_add(belay__lease_host(lease), table_of(lease), &lease->entry,
-                                      lease->entry.hash) == 0;
+    if (belay__table_add(belay__lease_host(lease), table_of(lease), &lease->entry,
+                         lease->entry.hash) == 0)
+      belay__list_init(&lease->line);
     return false;
   }
-  lease->in_line = true;
   belay__list_insert_before(&first->line, &lease->line); /* last in the ring, or before the first */
   if (try)
     put_first(lease, first);
@@ -93,7 +102,7 @@ static bool may_be_next(const belay__lease_t *lease) {
 }
 
 belay__lease_t *belay__line_next(const belay__lease_t *lease) {
-  if (!lease->in_line)
+  if (!stands_in_line(lease))
     return NULL;
   for (belay__lease_t *other = after(lease); other != lease; other = after(other))
     if (may_be_next(other))
@@ -109,9 +118,9 @@ int belay__line_reason(const belay__lease_t *lease) {
 }
 
 void belay__line_inherit(belay__lease_t *next, const belay__lease_t *gone) {
-  next->streak = gone->streak + gone->had;
+  next->streak = gone->streak + had(gone);
   next->streak_since = gone->streak_since;
-  if (gone->bid != NULL && !gone->had) /* their client has waited for as long as that */
+  if (gone->bid != NULL && !had(gone)) /* their client has waited for as long as that */
     next->bid->releases = gone->bid->releases;
 }
 
@@ -119,7 +128,7 @@ void belay__line_inherit(belay__lease_t *next, const belay__lease_t *gone) {
  * is free, or may have been; or for so long, and others may be asking now and then; or what it asks for together
  * with them would be split. */
 static belay__yield_t yields(const belay__lease_t *next, const belay__lease_t *gone) {
-  if (!gone->terms->kind->passes || !gone->had)
+  if (!gone->terms->kind->passes || !had(gone))
     return BELAY__YIELD_NOT;
   if (gone->members > 1)
     return BELAY__YIELD_BRIEFLY;
@@ -163,7 +172,7 @@ static void call_others(belay__lease_t *first, const belay__lease_t *granted) {
 
 /* Whose turn is it, now that `gone` has left? The first one's, if it waited for its turn; or for what `gone` had. */
 static void call_next(belay__lease_t *first, const belay__lease_t *gone, bool granted) {
-  bool freed = first->state == BELAY__LEASE_WAITING && !first->bid->called && gone->had && !granted;
+  bool freed = first->state == BELAY__LEASE_WAITING && !first->bid->called && had(gone) && !granted;
   if ((!waits_for_turn(first) && !freed) || gone->member[0].client->closing)
     return; /* or all of them end */
   belay__line_inherit(first, gone);
@@ -173,16 +182,17 @@ static void call_next(belay__lease_t *first, const belay__lease_t *gone, bool gr
 }
 
 void belay__line_leave(belay__lease_t *lease, bool granted) {
-  if (!lease->in_line)
+  if (!stands_in_line(lease))
     return;
-  lease->in_line = false;
   belay__lease_t *next = after(lease);
   bool was_first = first_of(lease) == lease;
   if (next == lease) {
     belay__table_remove(table_of(lease), &lease->entry);
+    lease->line = (belay__list_t){NULL, NULL};
     return;
   }
   belay__list_remove(&lease->line);
+  lease->line = (belay__list_t){NULL, NULL};
   if (was_first)
     put_first(next, lease);
   call_next(was_first ? next : first_of(next), lease, granted);

@@ -276,7 +276,7 @@ static void close_watch(sim_watch_t *watch) {
 }
 
 static bool loss_is_due(const sim_watch_t *watch) {
-  return watch->held && sim_watch_lease(watch)->lost_over;
+  return watch->held && sim_watch_lease(watch)->loss != 0;
 }
 
 int sim_watch_close(sim_watch_t *watch) {
