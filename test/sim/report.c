@@ -49,9 +49,9 @@ void sim_report(FILE *out, const char *title, const sim_figures_t *figures, doub
 }
 
 void sim_report_steps(FILE *out, const sim_figures_t *figures) {
-  static const char *const states[SIM_STATES] = {"IDLE",    "QUEUED",  "ACQUIRING", "FENCING",
-                                                 "WAITING", "GRANTED", "HELD",      "RELEASING",
-                                                 "LOST",    "CLOSING", "CLOSED"};
+  static const char *const states[SIM_STATES] = {"IDLE",      "QUEUED",  "ACQUIRING", "FENCING",
+                                                 "WAITING",   "GRANTED", "HELD",      "EXTENDING",
+                                                 "RELEASING", "LOST",    "CLOSING",   "CLOSED"};
   static const char *const events[SIM_EVENTS] = {"ACQUIRE", "RELEASE", "TURN",  "WAKE",   "EXTEND",
                                                  "CHECK",   "CANCEL",  "CLOSE", "ANSWER", "TIMER",
                                                  "EXPIRY",  "TOLD",    "UNDONE"};

@@ -119,8 +119,7 @@ static state_t ask(belay_multilock_t *whole, unsigned at) {
 static state_t clear(belay_multilock_t *whole) {
   for (unsigned i = 0; i < whole->parts; i++) {
     belay__lease_t *lease = &whole->part[i].lease;
-    if (lease->state == BELAY__LEASE_HELD &&
-        !belay__is_pending(lease->op)) /* or it is just being lost */
+    if (belay__lease_is_held(lease) && !belay__is_pending(lease->op)) /* or it is just being lost */
       (void)belay__lease_release(lease, lease->terms->timeout);
   }
   if (!is_settled(whole))

@@ -113,7 +113,6 @@ belay__lease_state_t belay__attempt_failed(belay__lease_t *lease, int status) {
 
 /* It is ours. Returns the state to go to. */
 static belay__lease_state_t granted(belay__lease_t *lease) {
-  lease->asking = false;
   belay__lease_stop_timer(lease);
   lease->held_since = belay__now(belay__lease_host(lease));
   lease->failures = 0;

@@ -26,7 +26,7 @@ uint64_t belay__lease_deadline(const belay__lease_t *lease) {
 }
 
 uint64_t belay__lease_remaining(const belay__lease_t *lease) {
-  if (lease->state != BELAY__LEASE_HELD)
+  if (!belay__lease_is_held(lease))
     return 0;
   uint64_t deadline = belay__lease_deadline(lease), now = belay__now(belay__lease_host(lease));
   return deadline > now ? deadline - now : 0;

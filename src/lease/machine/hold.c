@@ -53,21 +53,26 @@ static void not_extended(belay__lease_t *lease, int status) {
   lease->failures += !refused;
 }
 
-/* The server may have lost the lease since it was asked: asks soon, if it would be asked again at all. Returns the
- * state to go to. */
-belay__lease_state_t belay__hold_check(belay__lease_t *lease, belay__check_t why) {
+/* Asks soon, if the lease would be asked for again at all. Returns the state to go to. */
+static belay__lease_state_t check_soon(belay__lease_t *lease, belay__check_t why) {
   uint64_t now = belay__now(belay__lease_host(lease));
-  lease->recheck = lease->asking; /* what is being asked may have been answered before */
-  if (!lease->asking && belay__lease_renews(lease, now))
-    belay__lease_set_timer(
-        lease, belay__earlier(belay__timer_is_set(&lease->timer) ? lease->timer.when : BELAY__NEVER,
-                              belay__lease_check_at(lease, now, why)));
+  uint64_t due = belay__timer_is_set(&lease->timer) ? lease->timer.when : BELAY__NEVER;
+  if (belay__lease_renews(lease, now))
+    belay__lease_set_timer(lease, belay__earlier(due, belay__lease_check_at(lease, now, why)));
   return BELAY__LEASE_HELD;
+}
+
+belay__lease_state_t belay__hold_check(belay__lease_t *lease, belay__check_t why) {
+  if (lease->state != BELAY__LEASE_EXTENDING)
+    return check_soon(lease, why);
+  lease->recheck = true; /* the extend may have been answered before */
+  return BELAY__LEASE_EXTENDING;
 }
 
 /* A renewal or an extend was decided. Returns the state to go to. */
 static belay__lease_state_t extended(belay__lease_t *lease, int status) {
-  lease->asking = false;
+  bool again = lease->recheck;
+  lease->recheck = false;
   if (status == 0) {
     lease->failures = 0;
     belay__round_won(lease);
@@ -79,7 +84,7 @@ static belay__lease_state_t extended(belay__lease_t *lease, int status) {
     not_extended(lease, status);
   }
   belay__lease_end_extend(lease, status);
-  return lease->recheck ? belay__hold_check(lease, BELAY__CHECK_HEARD) : BELAY__LEASE_HELD;
+  return again ? check_soon(lease, BELAY__CHECK_HEARD) : BELAY__LEASE_HELD;
 }
 
 /* The owner asked for another ttl: it counts from now on, and a shorter one at once. */
@@ -99,7 +104,8 @@ void belay__lease_change_ttl(belay__lease_t *lease, uint32_t ttl_ms) {
  * state to go to. */
 belay__lease_state_t belay__hold_answered(belay__lease_t *lease) {
   belay__round_leave_places(lease);
-  bool late = lease->round == BELAY__ROUND_EXTEND && !lease->asking;
+  bool extending = lease->state == BELAY__LEASE_EXTENDING;
+  bool late = lease->round == BELAY__ROUND_EXTEND && !extending;
   if (late && belay__round_status(lease) == 0) /* it counts as if it had come before */
     belay__round_won(lease);
   if (belay__lease_deadline(lease) == 0) { /* no quorum has it any more */
@@ -107,8 +113,8 @@ belay__lease_state_t belay__hold_answered(belay__lease_t *lease) {
     return lost(lease, BELAY_LOST_TAKEN);
   }
   (void)belay__lease_set_expiry(lease);
-  int status = lease->asking ? belay__round_status(lease) : BELAY__PENDING;
-  return status == BELAY__PENDING ? BELAY__LEASE_HELD : extended(lease, status);
+  int status = extending ? belay__round_status(lease) : BELAY__PENDING;
+  return status == BELAY__PENDING ? (belay__lease_state_t)lease->state : extended(lease, status);
 }
 
 belay__lease_state_t belay__hold_renew(belay__lease_t *lease, int64_t timeout_ms) {
@@ -117,7 +123,7 @@ belay__lease_state_t belay__hold_renew(belay__lease_t *lease, int64_t timeout_ms
   belay__round_start(lease, BELAY__ROUND_EXTEND,
                      belay__earlier(deadline, belay__lease_deadline(lease)));
   belay__round_leave_places(lease); /* what was asked before may have left some, unheard */
-  return BELAY__LEASE_HELD;
+  return BELAY__LEASE_EXTENDING;
 }
 
 /* The owner is about to know: from now on the watchdog works. */
@@ -126,5 +132,5 @@ belay__lease_state_t belay__hold_begin(belay__lease_t *lease) {
   bool apart = false; /* from a server that was lost when it had granted it */
   for (unsigned i = 0; i < lease->members; i++)
     apart |= lease->member[i].until != 0 && belay__member_server(&lease->member[i]) == NULL;
-  return apart ? belay__hold_check(lease, BELAY__CHECK_LOST) : BELAY__LEASE_HELD;
+  return apart ? check_soon(lease, BELAY__CHECK_LOST) : BELAY__LEASE_HELD;
 }

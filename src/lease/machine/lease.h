@@ -58,6 +58,7 @@ typedef enum belay__lease_state {
   BELAY__LEASE_WAITING,   /* an attempt failed, the next one is not due yet */
   BELAY__LEASE_GRANTED,   /* a quorum granted it, and its owner does not know yet */
   BELAY__LEASE_HELD,      /* its owner was told */
+  BELAY__LEASE_EXTENDING, /* the same, and an extend or a renewal is out */
   BELAY__LEASE_RELEASING, /* its owner gave it back, and the answer is not in */
   BELAY__LEASE_LOST,      /* it ended by itself */
   BELAY__LEASE_CLOSING,   /* the handle is closed; what was held is being undone */
@@ -219,9 +220,8 @@ struct belay__lease {
   uint8_t asked;
   bool upgrading : 1; /* the owner has asked to become the writer, and was not told yet */
   bool unsettled : 1; /* a change of mode was not confirmed: some node may have it otherwise */
-  bool recheck : 1;   /* HELD: the server may have lost it since it was asked what is being asked */
+  bool recheck : 1;   /* EXTENDING: a server may have lost it since the extend was sent */
   bool offered : 1;   /* it may have been passed on, and who was to get it did not learn */
-  bool asking : 1;    /* the machine waits for what the round comes to */
   bool ref : 1, holds_loop : 1;
   belay__member_t member[1]; /* so many as `members` says: the face has the memory, right behind */
 };
@@ -229,6 +229,11 @@ struct belay__lease {
 /* The size of what ends with a lease of so many members; size: with that of one. */
 static inline size_t belay__lease_sized(size_t size, size_t members) {
   return size + (members - 1) * sizeof(belay__member_t);
+}
+
+/* True if the owner was notified of the grant, and of no end since. The deadline may have passed. */
+static inline bool belay__lease_is_held(const belay__lease_t *lease) {
+  return lease->state == BELAY__LEASE_HELD || lease->state == BELAY__LEASE_EXTENDING;
 }
 
 static inline belay_t *belay__lease_host(const belay__lease_t *lease) {

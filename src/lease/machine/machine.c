@@ -20,7 +20,7 @@ static void settle(belay__lease_t *lease) {
   bool granted = state == BELAY__LEASE_GRANTED && !lease->terms->kind->passes;
   if (!waits)
     belay__wake_stop(lease);
-  if (state == BELAY__LEASE_HELD)
+  if (belay__lease_is_held(lease))
     belay__wake_watch(lease);
   else
     belay__wake_unwatch(lease);
@@ -43,6 +43,8 @@ static const unsigned possible[] = {
     [BELAY__LEASE_WAITING] = ON(CANCEL) | ON(CLOSE) | ON(TIMER) | ON(WAKE) | ON(TURN),
     [BELAY__LEASE_GRANTED] = ON(CANCEL) | ON(CLOSE) | ON(ANSWER) | ON(EXPIRY) | ON(TOLD),
     [BELAY__LEASE_HELD] =
+        ON(CHECK) | ON(RELEASE) | ON(EXTEND) | ON(CLOSE) | ON(ANSWER) | ON(TIMER) | ON(EXPIRY),
+    [BELAY__LEASE_EXTENDING] =
         ON(CHECK) | ON(RELEASE) | ON(EXTEND) | ON(CLOSE) | ON(ANSWER) | ON(TIMER) | ON(EXPIRY),
     [BELAY__LEASE_RELEASING] = ON(CLOSE) | ON(ANSWER) | ON(TIMER),
     [BELAY__LEASE_LOST] = ON(ACQUIRE) | ON(CLOSE),
@@ -105,6 +107,7 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
     return state;
 
   case BELAY__LEASE_HELD:
+  case BELAY__LEASE_EXTENDING:
     if (event == BELAY__EV_EXPIRY)
       return belay__hold_expired(lease);
     if (event == BELAY__EV_RELEASE)
@@ -113,7 +116,7 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
       return belay__hold_renew(lease, (int64_t)arg);
     if (event == BELAY__EV_CHECK)
       return belay__hold_check(lease, (belay__check_t)arg);
-    if (event == BELAY__EV_TIMER && !lease->asking)
+    if (event == BELAY__EV_TIMER && state == BELAY__LEASE_HELD)
       return lease->unsettled || belay__lease_renews(lease, belay__now(belay__lease_host(lease)))
                  ? belay__hold_renew(lease, lease->terms->timeout)
                  : state;

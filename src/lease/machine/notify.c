@@ -15,7 +15,7 @@ void belay__lease_end_bid(belay__lease_t *lease) {
 
 /* Whatever pends, and a lease that is held with a reference, keeps the loop alive. */
 void belay__lease_update_hold(belay__lease_t *lease) {
-  bool held = lease->state == BELAY__LEASE_GRANTED || lease->state == BELAY__LEASE_HELD;
+  bool held = lease->state == BELAY__LEASE_GRANTED || belay__lease_is_held(lease);
   bool want = belay__is_pending(lease->op) || belay__is_pending(lease->extend) ||
               lease->state >= BELAY__LEASE_CLOSING || (held && lease->ref);
   if (want == lease->holds_loop)

@@ -43,7 +43,7 @@ int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms) {
 }
 
 int belay__lease_release(belay__lease_t *lease, int64_t timeout_ms) {
-  if (lease->state != BELAY__LEASE_HELD || belay__lease_remaining(lease) == 0)
+  if (!belay__lease_is_held(lease) || belay__lease_remaining(lease) == 0)
     return BELAY_ENOTOWNER;
   lease->op = BELAY__PENDING;
   belay__lease_step(lease, BELAY__EV_RELEASE, (uint64_t)timeout_ms);
@@ -51,7 +51,7 @@ int belay__lease_release(belay__lease_t *lease, int64_t timeout_ms) {
 }
 
 int belay__lease_extend(belay__lease_t *lease, int64_t ttl_ms, int64_t timeout_ms) {
-  if (lease->state != BELAY__LEASE_HELD || belay__lease_remaining(lease) == 0)
+  if (!belay__lease_is_held(lease) || belay__lease_remaining(lease) == 0)
     return BELAY_ENOTOWNER;
   if (belay__is_pending(lease->extend))
     return BELAY_ESTATE;
@@ -156,7 +156,7 @@ static void object_abort(belay__object_t *object) {
 static void connected(belay__lease_t *lease) {
   unsigned up = 0;
   bool waits = lease->state == BELAY__LEASE_WAITING;
-  bool renews = lease->state == BELAY__LEASE_HELD && !lease->asking;
+  bool renews = lease->state == BELAY__LEASE_HELD;
   if (lease->failures == 0 || !belay__timer_is_set(&lease->timer) || (!waits && !renews))
     return;
   for (unsigned i = 0; i < lease->members; i++)
@@ -180,7 +180,7 @@ static void object_lost_connection(belay__object_t *object) {
   const belay__member_t *member = BELAY__CONTAINER(object, belay__member_t, object);
   belay__lease_t *lease = belay__member_lease(member);
   const belay__server_t *server = belay__member_server(member);
-  if (lease->state == BELAY__LEASE_HELD && (server == NULL || server->epoch != member->sent_on))
+  if (belay__lease_is_held(lease) && (server == NULL || server->epoch != member->sent_on))
     belay__lease_step(lease, BELAY__EV_CHECK, BELAY__CHECK_LOST);
 }
 

@@ -204,7 +204,7 @@ static void report_answer(belay__member_t *member) {
 /* The lease was held and is over, although nobody has noticed: a process may be stopped anywhere. What a node says
  * now does not count: what is over stays over. */
 static bool is_over(const belay__lease_t *lease) {
-  return lease->state == BELAY__LEASE_HELD && belay__lease_remaining(lease) == 0;
+  return belay__lease_is_held(lease) && belay__lease_remaining(lease) == 0;
 }
 
 /* The node keeps the lease for us for a ttl from when it was asked. */

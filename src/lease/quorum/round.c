@@ -34,7 +34,6 @@ static belay__asked_t asked_of(const belay__lease_t *lease) {
 void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t deadline) {
   for (unsigned i = 0; i < lease->members; i++)
     leave_question(&lease->member[i], round);
-  lease->asking = true;
   lease->round = (uint8_t)round;
   lease->asked = (uint8_t)asked_of(lease);
   lease->answer_by = deadline;

@@ -111,7 +111,7 @@ void sim_check_belief(sim_watch_t *watch) {
   sim_process_t *process = watch->process;
   sim_world_t *world = process->world;
   const belay__lease_t *lease = sim_watch_lease(watch);
-  bool believes = lease->state == BELAY__LEASE_HELD;
+  bool believes = belay__lease_is_held(lease);
   if (!watch->held) {
     if (believes)
       sim_violation(world, "callbacks: %s holds n%u and was not told, at %.6f ms", watch->who,
@@ -161,7 +161,7 @@ uint64_t sim_due(const sim_watch_t *watch, sim_op_t op) {
 
 /* When a turn is over every loss was told. */
 static void check_told(const sim_watch_t *watch) {
-  if (watch->held && sim_watch_lease(watch)->state != BELAY__LEASE_HELD)
+  if (watch->held && !belay__lease_is_held(sim_watch_lease(watch)))
     sim_violation(watch->process->world,
                   "loss: %s does not hold n%u any more and was not told, at %.6f ms", watch->who,
                   watch->name, sim_in_ms(sim_world_time(watch->process)));

@@ -107,7 +107,7 @@ static void granted(sim_watch_t *watch) {
   if (token->ended)
     wrong(watch, "truth", "granted with a token that was given back before", 0);
   uint64_t now = sim_process_now(process), deadline = belay__lease_deadline(lease);
-  if (lease->state != BELAY__LEASE_HELD || deadline <= now)
+  if (!belay__lease_is_held(lease) || deadline <= now)
     wrong(watch, "callbacks", "granted, and not held", 0);
   if (deadline >= now + 1000 && belay_lock_token(watch->lock, text, sizeof text) < 42)
     wrong(watch, "callbacks", "granted, and it has no token", 0);
@@ -206,8 +206,7 @@ static void extended(const sim_watch_t *watch) {
   const belay__lease_t *lease = sim_watch_lease(watch);
   sim_world_t *world = watch->process->world;
   uint64_t deadline = belay__lease_deadline(lease);
-  if (!watch->held || lease->state != BELAY__LEASE_HELD ||
-      deadline <= sim_process_now(watch->process))
+  if (!watch->held || !belay__lease_is_held(lease) || deadline <= sim_process_now(watch->process))
     wrong(watch, "callbacks", "extended, and not held", 0);
   if (watch->turning != SIM_TURNS_WRITER &&
       deadline < op->called + belay__lease_validity(lease->ttl, lease->terms->drift))

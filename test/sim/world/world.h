@@ -59,7 +59,7 @@ static inline bool sim_event_is_set(const sim_event_t *event) {
 
 /* ---- figures of a run, and of many -------------------------------------------------------------------------- */
 
-#define SIM_STATES 11 /* belay__lease_state_t */
+#define SIM_STATES 12 /* belay__lease_state_t */
 #define SIM_EVENTS 13 /* belay__lease_event_t */
 
 typedef struct sim_figures {
