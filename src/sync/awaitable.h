@@ -1,66 +1,102 @@
-/* A post: a handle that keeps a vigil. What a latch and a barrier share. awaitable.c has the diagram. */
+/* An awaitable: a handle with a waiter. The base of a latch and of a barrier.
+ *
+ *   IDLE --wait--> PENDING --the waiter is over--> OVER --the task runs the callback--> IDLE
+ *
+ * A close cancels a wait first, for at most the client's close_timeout. */
 #ifndef BELAY_SYNC_AWAITABLE_H
 #define BELAY_SYNC_AWAITABLE_H
 
 #include "belay/latch.h"
+#include "core/client/handle.h"
+#include "core/key/key.h"
 #include "sync/waiter.h"
 
-typedef struct belay__post belay__post_t;
+typedef struct belay__awaitable belay__awaitable_t;
 
-/* What the face is told; from a task but for the first. */
-typedef struct belay__post_ops {
-  void (*closing)(
-      belay__post_t
-          *post); /* it begins to close: what else is pending ends. NULL: nothing else is */
-  void (*ended)(belay__post_t *post, int status); /* the wait; it may do anything */
-  void (*closed)(belay__post_t *post);            /* the memory is the face's to free, now */
-} belay__post_ops_t;
+typedef void (*belay__awaitable_end_fn)(belay__awaitable_t *awaitable, int status);
 
-struct belay__post {
-  belay__object_t object; /* in the client's list */
-  const belay__post_ops_t *ops;
-  belay__vigil_t vigil;
-  belay__task_t task;
-  belay__timer_t patience; /* closing: so long nobody is waited for */
-  size_t key_len;          /* the channel begins with the key */
-  bool pending;            /* a wait; its end was not told yet */
-  bool over;               /* and that is known */
-  bool closing;
+struct belay__awaitable {
+  belay__handle_t handle; /* first */
+  belay__waiter_t waiter;
+  belay__task_t task;          /* OVER */
+  belay__timer_t patience;     /* a close cancels a wait: the end of close_timeout */
+  belay__awaitable_end_fn end; /* PENDING, OVER; else NULL */
+  int64_t count, ttl_ms, waiter_ttl_ms;
+  size_t channel_len;
+  char *channel; /* the key and "::wake" */
 };
 
-/* Checks the options, NULL for the defaults, and a name; fills them in. 0, or BELAY_EINVAL with a detail. */
-int belay__post_options(belay_client_t *client, const char *name, size_t name_len,
-                        const belay_latch_options_t *options, unsigned count_max,
-                        belay_latch_options_t *out);
+/* What a type of handles needs to know: the options of a latch, and the arguments of belay_X_new(). */
+typedef struct belay__awaitable_options {
+  belay_latch_options_t latch; /* first */
+  const char *name;
+  size_t name_len;
+  void *data; /* NULL */
+} belay__awaitable_options_t;
 
-/* The length of the channel's name, which is the key's with "::wake" behind it; written at out, if that is not
- * NULL. */
-size_t belay__post_channel(const belay_client_t *client, const char *family, const char *name,
-                           size_t name_len, char *out);
+/* For types: what they have in common; kind_: latch or barrier. */
+#define BELAY__AWAITABLE_TYPE(kind_, init_)                                                        \
+  .family = #kind_, .size = sizeof(belay_##kind_##_t), .whole = true, .name_max = BELAY__NAME_MAX, \
+  .options_size = sizeof(belay__awaitable_options_t), .ranges = belay__awaitable_ranges,           \
+  .name_at = offsetof(belay__awaitable_options_t, name),                                           \
+  .name_len_at = offsetof(belay__awaitable_options_t, name_len),                                   \
+  .data_at = offsetof(belay__awaitable_options_t, data), .init = (init_),                          \
+  .close = belay__awaitable_close, .abort = belay__awaitable_abort,                                \
+  .deinit = belay__awaitable_deinit
 
-/* vigil_ops->over is belay__post_over. channel is the face's memory until ops->closed(). */
-void belay__post_init(belay__post_t *post, const belay__post_ops_t *ops,
-                      const belay__vigil_ops_t *vigil_ops, belay_client_t *client,
-                      const belay__vigil_terms_t *terms, const char *channel, size_t channel_len);
-void belay__post_over(belay__vigil_t *vigil);
+/* Defines belay_X_close(), belay_X_data() and belay_X_set_data(). */
+#define BELAY__AWAITABLE_FUNCTIONS(kind)                                                           \
+  static void run_close_cb(belay__handle_t *handle) {                                              \
+    ((belay_##kind##_close_cb)handle->close_cb)((belay_##kind##_t *)handle, handle->data);         \
+  }                                                                                                \
+  int belay_##kind##_close(belay_##kind##_t *kind, belay_##kind##_close_cb cb) {                   \
+    return belay__handle_close((belay__handle_t *)kind, (void (*)(void))cb, run_close_cb);         \
+  }                                                                                                \
+  int belay_##kind##_cancel(belay_##kind##_t *kind) {                                              \
+    return belay__awaitable_cancel((belay__awaitable_t *)kind);                                    \
+  }                                                                                                \
+  void belay_##kind##_set_data(belay_##kind##_t *kind, void *data) {                               \
+    if (kind != NULL)                                                                              \
+      ((belay__handle_t *)kind)->data = data;                                                      \
+  }                                                                                                \
+  void *belay_##kind##_data(const belay_##kind##_t *kind) {                                        \
+    return kind == NULL ? NULL : ((const belay__handle_t *)kind)->data;                            \
+  }
 
-/* What the public functions return: 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK, for a post that may be NULL. */
-int belay__post_check(const belay__post_t *post);
+extern const belay__range_t belay__awaitable_ranges[];
+void belay__awaitable_close(belay__handle_t *handle);
+void belay__awaitable_abort(belay__handle_t *handle);
+void belay__awaitable_deinit(belay__handle_t *handle);
 
-/* Checks a wait: 0, BELAY_EINVAL or BELAY_ESTATE. And begins it; wait_ms as belay__vigil_start(). */
-int belay__post_may_wait(const belay__post_t *post, int64_t wait_ms, bool has_cb);
-void belay__post_wait(belay__post_t *post, int64_t wait_ms);
+/* What belay_X_new() does. options: NULL for the defaults. */
+int belay__awaitable_new(belay_client_t *client, const belay__handle_type_t *type, const char *name,
+                         size_t name_len, const belay_latch_options_t *options,
+                         belay__handle_t **out);
 
-/* Ends a wait with BELAY_ECANCELED, or what it comes to meanwhile. 0 or BELAY_ESTATE. */
-int belay__post_cancel(belay__post_t *post);
+/* For type->init. terms: most_apart and forgotten_after; the options give all others. waiter_ops->over is
+ * belay__awaitable_over. */
+int belay__awaitable_init(belay__awaitable_t *awaitable, const belay__awaitable_options_t *options,
+                          unsigned count_max, belay__waiter_terms_t terms,
+                          const belay__waiter_ops_t *waiter_ops);
+void belay__awaitable_over(belay__waiter_t *waiter);
 
-void belay__post_close(belay__post_t *post);
+static inline belay__awaitable_t *belay__awaitable_of(belay__waiter_t *waiter) {
+  return BELAY__CONTAINER(waiter, belay__awaitable_t, waiter);
+}
 
-/* Adds the key to a call. */
-void belay__post_put_key(const belay__post_t *post, belay__call_t *call, const char *part);
+/* Checks a wait: 0, BELAY_EINVAL, BELAY_ESTATE, BELAY_ECLOSING or BELAY_EFORK. awaitable may be NULL. */
+int belay__awaitable_check_wait(const belay__awaitable_t *awaitable, int64_t wait_ms, bool has_cb);
+/* Begins a wait that was checked; wait_ms as belay__waiter_start(). end runs from a task, and may call any function. */
+void belay__awaitable_wait(belay__awaitable_t *awaitable, int64_t wait_ms,
+                           belay__awaitable_end_fn end);
 
-static inline belay_client_t *belay__post_client(const belay__post_t *post) {
-  return post->vigil.client;
+/* Ends a wait with BELAY_ECANCELED, or the status that it gets meanwhile. 0, BELAY_ESTATE or as a check. */
+int belay__awaitable_cancel(belay__awaitable_t *awaitable);
+
+/* Adds a key: tail is "}", or "}::part". */
+static inline void belay__awaitable_key(const belay__awaitable_t *awaitable, belay__call_t *call,
+                                        const char *tail) {
+  belay__handle_arg(&awaitable->handle, call, "", 0, tail);
 }
 
 #endif /* BELAY_SYNC_AWAITABLE_H */

@@ -1,4 +1,5 @@
-/* The latch: one key that has the count and what was counted. Waiting for it is a vigil; counting it is a request. */
+/* The latch: one key with the count and the operations that were counted. Waiting for it is a waiter; counting it is a
+ * request. */
 #include "belay/latch.h"
 
 #include <limits.h>
@@ -13,20 +14,14 @@
 #define MADE_MAX 20        /* digits of when a latch was made */
 
 struct belay_latch {
-  belay__post_t post;
+  belay__awaitable_t awaitable; /* first */
   belay_latch_cb cb;
-  belay_latch_close_cb close_cb;
-  void *data;
-  int64_t count, ttl_ms;
-  belay__list_t counts; /* that are pending */
   size_t made_len;
-  char made[MADE_MAX]; /* which latch is waited for; made_len 0: whichever is there */
-  size_t channel_len;
-  char channel[];
+  char made[MADE_MAX]; /* the latch that the wait is for; made_len 0: any latch of the name */
 };
 
-static belay_latch_t *latch_of(belay__post_t *post) {
-  return BELAY__CONTAINER(post, belay_latch_t, post);
+static belay_latch_t *latch_of(belay__waiter_t *waiter) {
+  return (belay_latch_t *)belay__awaitable_of(waiter);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------------------- */
@@ -34,24 +29,20 @@ static belay_latch_t *latch_of(belay__post_t *post) {
 static void put_head(const belay_latch_t *latch, belay__call_t *call, const belay__script_t *script,
                      size_t args) {
   belay__call_script(call, script, 1, args);
-  belay__post_put_key(&latch->post, call, "");
-  belay__call_arg_int(call, latch->count);
-  belay__call_arg_int(call, latch->ttl_ms);
+  belay__awaitable_key(&latch->awaitable, call, "}");
+  belay__call_arg_int(call, latch->awaitable.count);
+  belay__call_arg_int(call, latch->awaitable.ttl_ms);
 }
 
-static belay_latch_t *latch_of_vigil(belay__vigil_t *vigil) {
-  return latch_of(BELAY__CONTAINER(vigil, belay__post_t, vigil));
-}
-
-static void ask(belay__vigil_t *vigil, belay__call_t *call) {
-  const belay_latch_t *latch = latch_of_vigil(vigil);
+static void ask(belay__waiter_t *waiter, belay__call_t *call) {
+  const belay_latch_t *latch = latch_of(waiter);
   put_head(latch, call, &belay__script_latch_read, 3);
   belay__call_arg(call, latch->made, latch->made_len);
 }
 
 /* {what is left, when it was made}; -1 another count, -2 it is forgotten. */
-static int read_open(belay__vigil_t *vigil, const belay__reply_t *reply, int64_t *holds_ms) {
-  belay_latch_t *latch = latch_of_vigil(vigil);
+static int read_open(belay__waiter_t *waiter, const belay__reply_t *reply, int64_t *holds_ms) {
+  belay_latch_t *latch = latch_of(waiter);
   int64_t n;
   (void)holds_ms;
   if (belay__reply_integer(reply, -2, -1, &n))
@@ -67,68 +58,44 @@ static int read_open(belay__vigil_t *vigil, const belay__reply_t *reply, int64_t
   return n == 0 ? 0 : BELAY__NOT_YET;
 }
 
-static const belay__vigil_ops_t vigil_ops = {
+static const belay__waiter_ops_t waiter_ops = {
     .ask = ask,
     .read = read_open,
-    .over = belay__post_over,
+    .over = belay__awaitable_over,
 };
 
-static void closing(belay__post_t *post) {
-  belay__requests_cancel(&latch_of(post)->counts);
+static int on_init(belay__handle_t *handle, void *options) {
+  const belay__waiter_terms_t terms = {.most_apart = 0};
+  return belay__awaitable_init((belay__awaitable_t *)handle, options, BELAY_LATCH_COUNT_MAX, terms,
+                               &waiter_ops);
 }
 
-static void ended(belay__post_t *post, int status) {
-  belay_latch_t *latch = latch_of(post);
-  belay_latch_cb cb = latch->cb;
-  latch->cb = NULL;
-  cb(latch, status);
-}
+static const belay__handle_type_t latch_type = {BELAY__AWAITABLE_TYPE(latch, on_init)};
 
-static size_t size_of(size_t channel_len) {
-  return sizeof(belay_latch_t) + channel_len;
-}
-
-static void closed(belay__post_t *post) {
-  belay_latch_t *latch = latch_of(post);
-  if (latch->close_cb != NULL)
-    latch->close_cb(latch, latch->data);
-  belay__free(belay__post_client(post)->belay, latch, size_of(latch->channel_len));
-}
-
-static const belay__post_ops_t post_ops = {.closing = closing, .ended = ended, .closed = closed};
-
-static int check(const belay_latch_t *latch) {
-  return latch == NULL ? BELAY_EINVAL : belay__post_check(&latch->post);
-}
+BELAY__AWAITABLE_FUNCTIONS(latch)
 
 int belay_latch_new(belay_client_t *client, const char *name, size_t name_len,
                     const belay_latch_options_t *options, belay_latch_t **out) {
-  name_len = belay__text_len(name, name_len);
-  belay_latch_options_t o;
+  belay__handle_t *handle = NULL;
   if (out == NULL)
     return BELAY_EINVAL;
-  *out = NULL;
-  int error = belay__client_check(client);
-  if (error == 0)
-    error = belay__post_options(client, name, name_len, options, BELAY_LATCH_COUNT_MAX, &o);
+  int error = belay__awaitable_new(client, &latch_type, name, name_len, options, &handle);
+  *out = (belay_latch_t *)handle;
+  return error;
+}
+
+static void end(belay__awaitable_t *awaitable, int status) {
+  belay_latch_t *latch = (belay_latch_t *)awaitable;
+  latch->cb(latch, status);
+}
+
+int belay_latch_wait(belay_latch_t *latch, int64_t wait_ms, belay_latch_cb cb) {
+  int error = belay__awaitable_check_wait((belay__awaitable_t *)latch, wait_ms, cb != NULL);
   if (error != 0)
     return error;
-  size_t channel_len = belay__post_channel(client, "latch", name, name_len, NULL);
-  belay_latch_t *latch = belay__alloc(client->belay, size_of(channel_len));
-  if (latch == NULL)
-    return BELAY_ENOMEM;
-  *latch = (belay_latch_t){.count = o.count, .ttl_ms = o.ttl_ms, .channel_len = channel_len};
-  belay__post_channel(client, "latch", name, name_len, latch->channel);
-  belay__list_init(&latch->counts);
-  const belay__vigil_terms_t terms = {
-      .retry_min = (uint32_t)o.retry_min_ms,
-      .retry_max = (uint32_t)o.retry_max_ms,
-      .backoff_max = (uint32_t)o.backoff_max_ms,
-      .timeout = (uint32_t)o.timeout_ms,
-  };
-  belay__post_init(&latch->post, &post_ops, &vigil_ops, client, &terms, latch->channel,
-                   channel_len);
-  *out = latch;
+  latch->cb = cb;
+  latch->made_len = 0;
+  belay__awaitable_wait(&latch->awaitable, wait_ms, end);
   return 0;
 }
 
@@ -171,75 +138,27 @@ static int draw_operation(belay_t *belay, char out[2 * OPERATION_BYTES]) {
   return error;
 }
 
-static int check_count(const belay_latch_t *latch, const belay_request_t *request,
-                       const char *operation, size_t operation_len, bool has_cb) {
-  int error = check(latch);
-  if (error != 0)
-    return error;
-  belay_client_t *client = belay__post_client(&latch->post);
-  if (operation != NULL && (operation_len < 1 || operation_len > BELAY_OPERATION_MAX))
-    return belay__invalid(client->belay, "operation: not 1 to %d bytes", BELAY_OPERATION_MAX);
-  return belay__request_check(client, request, has_cb);
-}
-
 int belay_latch_count_down(belay_latch_t *latch, belay_request_t *request, const char *operation,
                            size_t operation_len, belay_latch_count_cb cb) {
-  operation_len = belay__text_len(operation, operation_len);
+  belay__handle_t *handle = (belay__handle_t *)latch;
   char drawn[2 * OPERATION_BYTES];
-  int error = check_count(latch, request, operation, operation_len, cb != NULL);
+  int error = belay__handle_check_request(handle, request, cb != NULL);
   if (error != 0)
     return error;
-  belay_client_t *client = belay__post_client(&latch->post);
+  belay_t *belay = handle->client->belay;
+  operation_len = belay__text_len(operation, operation_len);
+  if (operation != NULL && (operation_len < 1 || operation_len > BELAY_OPERATION_MAX))
+    return belay__invalid(belay, "operation: not 1 to %d bytes", BELAY_OPERATION_MAX);
   if (operation == NULL) {
-    if ((error = draw_operation(client->belay, drawn)) != 0)
+    if ((error = draw_operation(belay, drawn)) != 0)
       return error;
     operation = drawn;
     operation_len = sizeof drawn;
   }
-  belay__call_t *call = belay__call_new(client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return BELAY_ENOMEM;
+  belay__call_t *call = belay__call_new(handle->client, BELAY__LANE_DATA);
   put_head(latch, call, &belay__script_latch_count, 5);
   belay__call_arg(call, operation, operation_len);
   belay__publish_arg(call, true);
-  belay__call_arg_int(call, remembered_ms(client, request));
-  call->affinity = latch->post.vigil.affinity;
-  return belay__request_start(request, call, &count_ops, NULL, &latch->counts, (void (*)(void))cb);
-}
-
-/* ---- the rest -------------------------------------------------------------------------------------------- */
-
-int belay_latch_wait(belay_latch_t *latch, int64_t wait_ms, belay_latch_cb cb) {
-  int error = check(latch);
-  if (error == 0)
-    error = belay__post_may_wait(&latch->post, wait_ms, cb != NULL);
-  if (error != 0)
-    return error;
-  latch->cb = cb;
-  latch->made_len = 0;
-  belay__post_wait(&latch->post, wait_ms);
-  return 0;
-}
-
-int belay_latch_cancel(belay_latch_t *latch) {
-  int error = check(latch);
-  return error != 0 ? error : belay__post_cancel(&latch->post);
-}
-
-int belay_latch_close(belay_latch_t *latch, belay_latch_close_cb cb) {
-  int error = check(latch);
-  if (error != 0)
-    return error;
-  latch->close_cb = cb;
-  belay__post_close(&latch->post);
-  return 0;
-}
-
-void belay_latch_set_data(belay_latch_t *latch, void *data) {
-  if (latch != NULL)
-    latch->data = data;
-}
-
-void *belay_latch_data(const belay_latch_t *latch) {
-  return latch == NULL ? NULL : latch->data;
+  belay__call_arg_int(call, remembered_ms(handle->client, request));
+  return belay__handle_start(handle, request, call, &count_ops, (void (*)(void))cb);
 }

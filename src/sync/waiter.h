@@ -1,4 +1,4 @@
-/* A vigil: waits until a question has the answer that one wants. waiter.c has the diagram. */
+/* A waiter: waits until a question has the answer that one wants. waiter.c has the diagram. */
 #ifndef BELAY_SYNC_WAITER_H
 #define BELAY_SYNC_WAITER_H
 
@@ -10,32 +10,32 @@
 #define BELAY__FORGOTTEN                                                                           \
   2 /* it will never come: what was waited for is forgotten. BELAY_EUNKNOWN */
 
-typedef struct belay__vigil belay__vigil_t;
+typedef struct belay__waiter belay__waiter_t;
 
-/* What is asked, and of whom the vigil is. Nothing here may call a user's function: the vigil is in the middle of a
+/* What is asked, and of whom the waiter is. Nothing here may call a user's function: the waiter is in the middle of a
  * transition. */
-typedef struct belay__vigil_ops {
+typedef struct belay__waiter_ops {
   /* Fills in the question. */
-  void (*ask)(belay__vigil_t *vigil, belay__call_t *call);
+  void (*ask)(belay__waiter_t *waiter, belay__call_t *call);
 
   /* Reads the answer: 0 it is what was waited for; BELAY__NOT_YET (*holds_ms is how long that will stay so at most,
    * if it is known); BELAY__FORGOTTEN; BELAY_EPROTO or another error. */
-  int (*read)(belay__vigil_t *vigil, const belay__reply_t *reply, int64_t *holds_ms);
+  int (*read)(belay__waiter_t *waiter, const belay__reply_t *reply, int64_t *holds_ms);
 
   /* What to say when the wait ends without the answer, because what was asked has left something on the server; and
    * how that is answered: 0 the answer had come after all; BELAY__NOT_YET it is taken back. NULL: nothing. */
-  void (*leave)(belay__vigil_t *vigil, belay__call_t *call);
-  int (*left)(belay__vigil_t *vigil, const belay__reply_t *reply);
+  void (*leave)(belay__waiter_t *waiter, belay__call_t *call);
+  int (*left)(belay__waiter_t *waiter, const belay__reply_t *reply);
 
   /* The question was not answered, or refused. NULL: nobody wants to know. */
-  void (*missed)(belay__vigil_t *vigil, int status);
+  void (*missed)(belay__waiter_t *waiter, int status);
 
-  /* The wait is over: vigil->status says how. */
-  void (*over)(belay__vigil_t *vigil);
-} belay__vigil_ops_t;
+  /* The wait is over: waiter->status says how. */
+  void (*over)(belay__waiter_t *waiter);
+} belay__waiter_ops_t;
 
 /* How it is waited; milliseconds. */
-typedef struct belay__vigil_terms {
+typedef struct belay__waiter_terms {
   uint32_t retry_min, retry_max, backoff_max, timeout;
   /* It asks so often at least, and four times in forgotten_after; 0: as the others say. */
   uint32_t most_apart;
@@ -43,19 +43,19 @@ typedef struct belay__vigil_terms {
    * never. */
   uint32_t forgotten_after;
   bool stubborn; /* refusals that last are sat out too */
-} belay__vigil_terms_t;
+} belay__waiter_terms_t;
 
-typedef enum belay__vigil_state {
-  BELAY__VIGIL_IDLE,    /* made; or the wait is over */
-  BELAY__VIGIL_ASKING,  /* the question is out */
-  BELAY__VIGIL_WAITING, /* it was answered otherwise, or not at all; the next one is not due yet */
-  BELAY__VIGIL_LEAVING  /* nobody waits any more, and that is being said */
-} belay__vigil_state_t;
+typedef enum belay__waiter_state {
+  BELAY__WAITER_IDLE,    /* made; or the wait is over */
+  BELAY__WAITER_ASKING,  /* the question is out */
+  BELAY__WAITER_WAITING, /* it was answered otherwise, or not at all; the next one is not due yet */
+  BELAY__WAITER_LEAVING  /* nobody waits any more, and that is being said */
+} belay__waiter_state_t;
 
-struct belay__vigil {
-  const belay__vigil_ops_t *ops;
+struct belay__waiter {
+  const belay__waiter_ops_t *ops;
   belay_client_t *client;
-  belay__vigil_terms_t terms;
+  belay__waiter_terms_t terms;
   belay__ear_t ear;
   belay__timer_t timer; /* WAITING: when to ask again, or the end */
   belay__call_t *call;  /* ASKING, LEAVING */
@@ -79,23 +79,24 @@ struct belay__vigil {
 };
 
 /* The channel stays the owner's. */
-void belay__vigil_init(belay__vigil_t *vigil, const belay__vigil_ops_t *ops, belay_client_t *client,
-                       const belay__vigil_terms_t *terms, const char *channel, size_t channel_len);
+void belay__waiter_init(belay__waiter_t *waiter, const belay__waiter_ops_t *ops,
+                        belay_client_t *client, const belay__waiter_terms_t *terms,
+                        const char *channel, size_t channel_len);
 
 /* Begins: asks at once. wait_ms: for so long; 0: asks once; BELAY_FOREVER. Not while one is going on. */
-void belay__vigil_start(belay__vigil_t *vigil, int64_t wait_ms);
+void belay__waiter_start(belay__waiter_t *waiter, int64_t wait_ms);
 
 /* Ends the wait with a status: takes back what is to be taken back first. Not in IDLE. */
-void belay__vigil_cancel(belay__vigil_t *vigil, int status);
+void belay__waiter_cancel(belay__waiter_t *waiter, int status);
 
 /* Something has happened that makes it worth asking. */
-void belay__vigil_look(belay__vigil_t *vigil);
+void belay__waiter_look(belay__waiter_t *waiter);
 
 /* Ends at once, if it is on: with BELAY_ECANCELED, or BELAY_EUNKNOWN if something may be left on the server. */
-void belay__vigil_stop(belay__vigil_t *vigil);
+void belay__waiter_stop(belay__waiter_t *waiter);
 
-static inline bool belay__vigil_is_on(const belay__vigil_t *vigil) {
-  return vigil->state != BELAY__VIGIL_IDLE;
+static inline bool belay__waiter_is_on(const belay__waiter_t *waiter) {
+  return waiter->state != BELAY__WAITER_IDLE;
 }
 
 #endif /* BELAY_SYNC_WAITER_H */

@@ -12,6 +12,8 @@ static const char sharded_word[] = "$8\r\nSPUBLISH\r\n", plain_word[] = "$7\r\nP
 
 /* The longer one was added last, so that there is room for either. */
 static void note_word(belay__call_t *call) {
+  if (call == NULL)
+    return;
   assert(call->publisher == 0);
   if (!call->broken)
     call->publisher = call->len - WORD_LEN(true);

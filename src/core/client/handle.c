@@ -165,7 +165,7 @@ static size_t put(char *out, size_t at, const char *text, size_t len) {
 static bool make_prefix(belay__handle_t *handle, const char *name, size_t name_len) {
   const belay_client_t *client = handle->client;
   const belay__handle_type_t *type = handle->type;
-  char escaped[3 * BELAY__HANDLE_NAME_MAX];
+  char escaped[3 * BELAY__NAME_MAX];
   size_t escaped_len = belay__key_escape(escaped, name, name_len);
   size_t named = type->whole || name_len == 0 ? 0 : 2; /* "::" */
   size_t len = client->prefix_len + 2 + strlen(type->family) + 3 + escaped_len + named;
@@ -229,7 +229,7 @@ int belay__handle_new(belay_client_t *client, const belay__handle_type_t *type, 
   if (type->variant != NULL)
     type = type->variant(filled);
   error = belay__check_bytes(belay, "name", name, name_len, type->whole ? 1 : 0,
-                             BELAY__HANDLE_NAME_MAX);
+                             type->name_max > 0 ? type->name_max : BELAY__HANDLE_NAME_MAX);
   if (error != 0)
     return error;
   belay__handle_t *handle = belay__alloc(belay, type->size);

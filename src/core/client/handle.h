@@ -40,7 +40,8 @@ struct belay__child {
 struct belay__handle_type {
   const char *family; /* in the keys; no byte of it is escaped */
   size_t size;        /* of belay_X_t, which begins with belay__handle_t */
-  bool whole; /* the name is in the braces, so that all keys share a slot; it must be given */
+  bool whole;      /* the name is in the braces, so that all keys share a slot; it must be given */
+  size_t name_max; /* at most BELAY__NAME_MAX; 0: BELAY__HANDLE_NAME_MAX */
 
   size_t options_size;          /* of belay_X_options_t */
   const void *defaults;         /* such options */

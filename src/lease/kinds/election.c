@@ -1,10 +1,10 @@
-/* The election: a candidate is a lock whose kind also says who leads, an observer is a vigil that never ends. A
+/* The election: a candidate is a lock whose kind also says who leads, an observer is a waiter that never ends. A
  * handle is made of both, and of a task that tells what was observed:
  *
- *   campaign --> lock --> elected, deposed; each makes the vigil look
- *   observe  --> vigil --another leads than was told--> task --> on_observe
+ *   campaign --> lock --> elected, deposed; each makes the waiter look
+ *   observe  --> waiter --another leads than was told--> task --> on_observe
  *
- *   close: the vigil stops, the lock closes; when that is through the memory is given back
+ *   close: the waiter stops, the lock closes; when that is through the memory is given back
  *
  * The term is the fencing number of the lock. What the leader calls itself stands beside it. */
 #include "belay/election.h"
@@ -34,7 +34,7 @@ typedef struct view {
 struct belay_election {
   belay__object_t object; /* in the client's list */
   belay_lock_t *lock;
-  belay__vigil_t vigil;
+  belay__waiter_t waiter;
   belay__task_t task;
   belay_elected_cb on_elected;
   belay_deposed_cb on_deposed;
@@ -53,7 +53,7 @@ struct belay_election {
 };
 
 static belay_client_t *client_of(const belay_election_t *election) {
-  return election->vigil.client;
+  return election->waiter.client;
 }
 
 static belay__lease_t *lease_of(const belay_election_t *election) {
@@ -103,14 +103,14 @@ static const belay__kind_t kind = {
     .tell = belay__lock_tell,
 };
 
-/* ---- the observer: a vigil ------------------------------------------------------------------------------- */
+/* ---- the observer: a waiter ------------------------------------------------------------------------------- */
 
-static belay_election_t *election_of(belay__vigil_t *vigil) {
-  return BELAY__CONTAINER(vigil, belay_election_t, vigil);
+static belay_election_t *election_of(belay__waiter_t *waiter) {
+  return BELAY__CONTAINER(waiter, belay_election_t, waiter);
 }
 
-static void ask(belay__vigil_t *vigil, belay__call_t *call) {
-  const belay_election_t *election = election_of(vigil);
+static void ask(belay__waiter_t *waiter, belay__call_t *call) {
+  const belay_election_t *election = election_of(waiter);
   size_t key_len = election->channel_len - WAKE_PART_LEN;
   belay__call_script(call, &belay__script_election_read, 2, 0);
   belay__call_arg(call, election->channel, key_len);
@@ -160,8 +160,8 @@ static bool read_view(const belay__reply_t *reply, view_t *view) {
          belay__reply_integer(item[3], -1, INT64_MAX, &view->remaining_ms);
 }
 
-static int read(belay__vigil_t *vigil, const belay__reply_t *reply, int64_t *holds_ms) {
-  belay_election_t *election = election_of(vigil);
+static int read(belay__waiter_t *waiter, const belay__reply_t *reply, int64_t *holds_ms) {
+  belay_election_t *election = election_of(waiter);
   view_t view;
   if (!read_view(reply, &view))
     return BELAY_EPROTO;
@@ -172,17 +172,17 @@ static int read(belay__vigil_t *vigil, const belay__reply_t *reply, int64_t *hol
   return BELAY__NOT_YET;
 }
 
-static void missed(belay__vigil_t *vigil, int status) {
-  belay_election_t *election = election_of(vigil);
+static void missed(belay__waiter_t *waiter, int status) {
+  belay_election_t *election = election_of(waiter);
   election->seen = (view_t){.status = status};
   note(election);
 }
 
-static void over(belay__vigil_t *vigil) {
-  (void)vigil; /* it ends only when nobody wants to know any more */
+static void over(belay__waiter_t *waiter) {
+  (void)waiter; /* it ends only when nobody wants to know any more */
 }
 
-static const belay__vigil_ops_t vigil_ops = {
+static const belay__waiter_ops_t waiter_ops = {
     .ask = ask,
     .read = read,
     .missed = missed,
@@ -215,14 +215,14 @@ static void run_task(belay__task_t *task) {
 }
 
 static void stop_observing(belay_election_t *election) {
-  belay__vigil_stop(&election->vigil);
+  belay__waiter_stop(&election->waiter);
   election->news = false;
   belay__task_stop(client_of(election)->belay, &election->task);
 }
 
 /* An observer keeps the loop alive only if it is asked to. */
 static void update_hold(belay_election_t *election) {
-  bool want = election->ref && belay__vigil_is_on(&election->vigil);
+  bool want = election->ref && belay__waiter_is_on(&election->waiter);
   if (want == election->holds_loop)
     return;
   election->holds_loop = want;
@@ -249,7 +249,7 @@ static void on_campaigned(belay_lock_t *lock, int status) {
   bool resigned = election->resigning;
   election->resigning = false;
   if (status == 0)
-    belay__vigil_look(&election->vigil);
+    belay__waiter_look(&election->waiter);
   uint64_t term = lease_of(election)->fence;
   call_back(election, &election->campaign_cb, status);
   if (status == 0)
@@ -260,13 +260,13 @@ static void on_campaigned(belay_lock_t *lock, int status) {
 
 static void on_resigned(belay_lock_t *lock, int status) {
   belay_election_t *election = belay_lock_data(lock);
-  belay__vigil_look(&election->vigil);
+  belay__waiter_look(&election->waiter);
   call_back(election, &election->resign_cb, status);
 }
 
 static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
   belay_election_t *election = belay_lock_data(lock);
-  belay__vigil_look(&election->vigil);
+  belay__waiter_look(&election->waiter);
   if (election->on_deposed != NULL)
     election->on_deposed(election, reason);
 }
@@ -338,18 +338,18 @@ static int translate(belay_client_t *client, const belay_election_options_t *o,
 }
 
 /* The channel, from which the key is read, too. */
-static void init_vigil(belay_election_t *election, belay_client_t *client) {
+static void init_waiter(belay_election_t *election, belay_client_t *client) {
   const belay__lease_t *lease = lease_of(election);
   memcpy(election->channel, lease->key, lease->key_len);
   memcpy(election->channel + lease->key_len, wake_part, WAKE_PART_LEN);
-  const belay__vigil_terms_t terms = {
+  const belay__waiter_terms_t terms = {
       .retry_min = lease->terms->retry_min,
       .retry_max = lease->terms->retry_max,
       .backoff_max = lease->terms->backoff_max,
       .timeout = lease->terms->timeout,
       .stubborn = true,
   };
-  belay__vigil_init(&election->vigil, &vigil_ops, client, &terms, election->channel,
+  belay__waiter_init(&election->waiter, &waiter_ops, client, &terms, election->channel,
                     election->channel_len);
 }
 
@@ -385,7 +385,7 @@ static int make(belay_client_t *client, const char *name, size_t name_len,
   belay_lock_set_data(lock, election);
   belay_lock_on_closed(lock, on_lock_closed);
   belay__task_init(&election->task, run_task);
-  init_vigil(election, client);
+  init_waiter(election, client);
   belay__client_add(client, &election->object);
   *out = election;
   return 0;
@@ -460,9 +460,9 @@ int belay_election_observe(belay_election_t *election, int on) {
     return belay__invalid(client_of(election)->belay, "on_observe: NULL");
   if (!on) {
     stop_observing(election);
-  } else if (!belay__vigil_is_on(&election->vigil)) {
+  } else if (!belay__waiter_is_on(&election->waiter)) {
     election->told_any = false;
-    belay__vigil_start(&election->vigil, BELAY_FOREVER);
+    belay__waiter_start(&election->waiter, BELAY_FOREVER);
   }
   update_hold(election);
   return 0;

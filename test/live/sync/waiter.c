@@ -1,4 +1,4 @@
-/* The vigil by itself, where a latch, a barrier and an election do not reach: who was not answered for too long
+/* The waiter by itself, where a latch, a barrier and an election do not reach: who was not answered for too long
  * does not know any more, and what was left on the server is taken back at every step. */
 #include "sync/waiter.h"
 #include "support/fixtures/bed.h"
@@ -8,61 +8,61 @@
 
 typedef struct watch {
   bed_t *bed;
-  belay__vigil_t vigil;
+  belay__waiter_t waiter;
   unsigned asked, missed, over;
 } watch_t;
 
-static watch_t *watch_of(belay__vigil_t *vigil) {
-  return BELAY__CONTAINER(vigil, watch_t, vigil);
+static watch_t *watch_of(belay__waiter_t *waiter) {
+  return BELAY__CONTAINER(waiter, watch_t, waiter);
 }
 
-static void ask(belay__vigil_t *vigil, belay__call_t *call) {
-  watch_of(vigil)->asked++;
+static void ask(belay__waiter_t *waiter, belay__call_t *call) {
+  watch_of(waiter)->asked++;
   belay__call_command(call, "EXISTS", 2);
   belay__call_arg(call, KEY, sizeof KEY - 1);
 }
 
-static int read_it(belay__vigil_t *vigil, const belay__reply_t *reply, int64_t *holds_ms) {
+static int read_it(belay__waiter_t *waiter, const belay__reply_t *reply, int64_t *holds_ms) {
   int64_t there;
-  (void)vigil;
+  (void)waiter;
   (void)holds_ms;
   if (!belay__reply_integer(reply, 0, 1, &there))
     return BELAY_EPROTO;
   return there ? 0 : BELAY__NOT_YET;
 }
 
-static void leave(belay__vigil_t *vigil, belay__call_t *call) {
-  (void)vigil;
+static void leave(belay__waiter_t *waiter, belay__call_t *call) {
+  (void)waiter;
   belay__call_command(call, "GETSET", 3);
   belay__call_arg(call, "left", 4);
   belay__call_arg(call, "1", 1);
 }
 
 /* Who says it a second time was too late. */
-static int left(belay__vigil_t *vigil, const belay__reply_t *reply) {
-  (void)vigil;
+static int left(belay__waiter_t *waiter, const belay__reply_t *reply) {
+  (void)waiter;
   return reply->type == BELAY__REPLY_NIL ? BELAY__NOT_YET : 0;
 }
 
-static void missed(belay__vigil_t *vigil, int status) {
+static void missed(belay__waiter_t *waiter, int status) {
   (void)status;
-  watch_of(vigil)->missed++;
+  watch_of(waiter)->missed++;
 }
 
-static void over(belay__vigil_t *vigil) {
-  watch_of(vigil)->over++;
+static void over(belay__waiter_t *waiter) {
+  watch_of(waiter)->over++;
 }
 
-static const belay__vigil_ops_t ops = {
+static const belay__waiter_ops_t ops = {
     .ask = ask, .read = read_it, .leave = leave, .left = left, .missed = missed, .over = over};
 
-static void watch_with(watch_t *watch, bed_t *bed, const belay__vigil_terms_t *terms) {
+static void watch_with(watch_t *watch, bed_t *bed, const belay__waiter_terms_t *terms) {
   *watch = (watch_t){.bed = bed};
-  belay__vigil_init(&watch->vigil, &ops, bed->client, terms, WAKE, sizeof WAKE - 1);
+  belay__waiter_init(&watch->waiter, &ops, bed->client, terms, WAKE, sizeof WAKE - 1);
 }
 
 static void watch_init(watch_t *watch, bed_t *bed, uint32_t forgotten_after) {
-  const belay__vigil_terms_t terms = {
+  const belay__waiter_terms_t terms = {
       .retry_min = 10,
       .retry_max = 20,
       .backoff_max = 50,
@@ -74,8 +74,8 @@ static void watch_init(watch_t *watch, bed_t *bed, uint32_t forgotten_after) {
 
 static int end_of(watch_t *watch) {
   bed_until(watch->bed, watch->over == 1);
-  assert_false(belay__vigil_is_on(&watch->vigil));
-  return watch->vigil.status;
+  assert_false(belay__waiter_is_on(&watch->waiter));
+  return watch->waiter.status;
 }
 
 static bool has_left(bed_t *bed) {
@@ -83,7 +83,7 @@ static bool has_left(bed_t *bed) {
 }
 
 static void until_waiting(watch_t *watch) {
-  bed_until(watch->bed, watch->vigil.state == BELAY__VIGIL_WAITING && watch->vigil.vain > 0);
+  bed_until(watch->bed, watch->waiter.state == BELAY__WAITER_WAITING && watch->waiter.vain > 0);
 }
 
 TEST(who_was_not_answered_for_too_long_does_not_know) {
@@ -91,7 +91,7 @@ TEST(who_was_not_answered_for_too_long_does_not_know) {
   bed_t *bed = bed_open(NULL);
   watch_t watch;
   watch_init(&watch, bed, (uint32_t)(lag() + 400 * slow()));
-  belay__vigil_start(&watch.vigil, BELAY_FOREVER);
+  belay__waiter_start(&watch.waiter, BELAY_FOREVER);
   bed_run_for(bed, lag() + 1000 * slow()); /* answered all the time */
   assert_int_equal(watch.over, 0);
   server_pause(bed->server);
@@ -111,7 +111,7 @@ TEST(who_was_never_heard_has_nothing_to_know) {
   watch_t watch;
   watch_init(&watch, bed, (uint32_t)(300 * slow()));
   server_kill(bed->server);
-  belay__vigil_start(&watch.vigil, BELAY_FOREVER);
+  belay__waiter_start(&watch.waiter, BELAY_FOREVER);
   bed_run_for(bed, 1000 * slow());
   assert_int_equal(watch.over, 0);
   server_restart(bed->server);
@@ -123,7 +123,7 @@ TEST(who_was_never_heard_has_nothing_to_know) {
 
 /* However rarely it is to ask. */
 BED_TEST(who_is_answered_all_the_time_knows) {
-  const belay__vigil_terms_t terms = {
+  const belay__waiter_terms_t terms = {
       .retry_min = 60000,
       .retry_max = 60000,
       .backoff_max = 60000,
@@ -132,7 +132,7 @@ BED_TEST(who_is_answered_all_the_time_knows) {
   };
   watch_t watch;
   watch_with(&watch, bed, &terms);
-  belay__vigil_start(&watch.vigil, BELAY_FOREVER);
+  belay__waiter_start(&watch.waiter, BELAY_FOREVER);
   bed_run_for(bed, 3 * (lag() + 800 * slow()));
   assert_int_equal(watch.over, 0);
   assert_true(watch.asked >= 4 && watch.asked < 20);
@@ -143,7 +143,7 @@ BED_TEST(who_is_answered_all_the_time_knows) {
 /* What is taken back after the server may have forgotten proves nothing; that it had come does. */
 BED_TEST(a_withdrawal_that_is_answered_too_late) {
   for (int step = 0; step < 4; step++) {
-    const belay__vigil_terms_t terms = {
+    const belay__waiter_terms_t terms = {
         .retry_min = 10,
         .retry_max = 20,
         .backoff_max = 50,
@@ -155,13 +155,13 @@ BED_TEST(a_withdrawal_that_is_answered_too_late) {
     if (step == 3)
       server_do(bed->server, "SET", "left", "1", NULL);
     watch_with(&watch, bed, &terms);
-    belay__vigil_start(&watch.vigil, BELAY_FOREVER);
+    belay__waiter_start(&watch.waiter, BELAY_FOREVER);
     until_waiting(&watch);
     server_pause(bed->server);
-    belay__vigil_cancel(&watch.vigil, BELAY_ECANCELED);
+    belay__waiter_cancel(&watch.waiter, BELAY_ECANCELED);
     bed_run_for(bed, step == 0 ? 50 : 600 * slow());
     if (step == 2)
-      belay__vigil_cancel(&watch.vigil, BELAY_ECANCELED);
+      belay__waiter_cancel(&watch.waiter, BELAY_ECANCELED);
     server_resume(bed->server);
     assert_error(end_of(&watch), step == 0 ? BELAY_ECANCELED : step == 3 ? 0 : BELAY_EUNKNOWN);
     assert_true(has_left(bed));
@@ -173,15 +173,15 @@ BED_TEST(what_is_left_is_taken_back_at_every_step) {
   for (int step = 0; step < 4; step++) {
     server_do(bed->server, "FLUSHALL", NULL);
     watch_init(&watch, bed, 0);
-    belay__vigil_start(&watch.vigil, step == 3 ? 200 : BELAY_FOREVER);
+    belay__waiter_start(&watch.waiter, step == 3 ? 200 : BELAY_FOREVER);
     if (step > 0)
       until_waiting(&watch);
     if (step == 2) {
-      belay__vigil_look(&watch.vigil);
-      bed_until(bed, watch.vigil.state == BELAY__VIGIL_ASKING);
+      belay__waiter_look(&watch.waiter);
+      bed_until(bed, watch.waiter.state == BELAY__WAITER_ASKING);
     }
     if (step < 3)
-      belay__vigil_cancel(&watch.vigil, BELAY_ECANCELED);
+      belay__waiter_cancel(&watch.waiter, BELAY_ECANCELED);
     assert_error(end_of(&watch), step == 3 ? BELAY_ETIMEDOUT : BELAY_ECANCELED);
     assert_int_equal(has_left(bed), step > 0); /* what was not sent left nothing */
   }
@@ -191,12 +191,12 @@ BED_TEST(what_came_after_all) {
   watch_t watch;
   watch_init(&watch, bed, 0);
   server_do(bed->server, "SET", "left", "1", NULL);
-  belay__vigil_start(&watch.vigil, BELAY_FOREVER);
+  belay__waiter_start(&watch.waiter, BELAY_FOREVER);
   until_waiting(&watch);
-  belay__vigil_cancel(&watch.vigil, BELAY_ECANCELED);
-  assert_int_equal(watch.vigil.state, BELAY__VIGIL_LEAVING);
-  belay__vigil_look(&watch.vigil); /* means nothing any more */
-  belay__vigil_cancel(&watch.vigil, BELAY_ECANCELED);
+  belay__waiter_cancel(&watch.waiter, BELAY_ECANCELED);
+  assert_int_equal(watch.waiter.state, BELAY__WAITER_LEAVING);
+  belay__waiter_look(&watch.waiter); /* means nothing any more */
+  belay__waiter_cancel(&watch.waiter, BELAY_ECANCELED);
   assert_error(end_of(&watch), 0);
 }
 
@@ -204,20 +204,20 @@ BED_TEST(stopping_at_every_step) {
   static const int expected[] = {BELAY_ECANCELED, BELAY_EUNKNOWN, BELAY_EUNKNOWN, BELAY_EUNKNOWN};
   watch_t watch;
   watch_init(&watch, bed, 0);
-  belay__vigil_stop(&watch.vigil);
+  belay__waiter_stop(&watch.waiter);
   assert_int_equal(watch.over, 0);
   for (size_t step = 0; step < sizeof expected / sizeof *expected; step++) {
     watch_init(&watch, bed, 0);
-    belay__vigil_start(&watch.vigil, BELAY_FOREVER);
+    belay__waiter_start(&watch.waiter, BELAY_FOREVER);
     if (step > 0)
       until_waiting(&watch);
     if (step == 2)
-      belay__vigil_look(&watch.vigil);
+      belay__waiter_look(&watch.waiter);
     if (step == 3)
-      belay__vigil_cancel(&watch.vigil, BELAY_ECANCELED);
-    belay__vigil_stop(&watch.vigil);
+      belay__waiter_cancel(&watch.waiter, BELAY_ECANCELED);
+    belay__waiter_stop(&watch.waiter);
     assert_int_equal(watch.over, 1);
-    assert_error(watch.vigil.status, expected[step]);
+    assert_error(watch.waiter.status, expected[step]);
     bed_run_for(bed, 50);
     assert_int_equal(watch.over, 1);
   }
