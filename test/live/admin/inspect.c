@@ -368,9 +368,6 @@ TEST_IN(arguments_are_checked, bed, open_bed("me")) {
   belay_client_t *c = bed->client;
   const belay_holder_t holder = {.mark = 1};
   belay_held_t held = {.kind = BELAY_HELD_LOCK, .name = "n", .name_len = 1, .holders = &holder};
-  assert_error(belay_held_read(NULL, &request, BELAY_HELD_LOCK, "n", 1, never), BELAY_EINVAL);
-  expect_detail(bed, belay_held_read(c, NULL, BELAY_HELD_LOCK, "n", 1, never), "request: NULL");
-  expect_detail(bed, belay_held_read(c, &request, BELAY_HELD_LOCK, "n", 1, NULL), "cb: NULL");
   expect_detail(bed, belay_held_read(c, &request, BELAY_HELD_KINDS, "n", 1, never),
                 "kind: not from 0 to 3");
   expect_detail(bed, belay_held_read(c, &request, BELAY_HELD_LOCK, "", 0, never),

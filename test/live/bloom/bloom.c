@@ -295,35 +295,6 @@ BED_TEST(what_is_no_filter_is_left_alone) {
   assert_non_null(strstr(detail, SEGMENT));
 }
 
-BED_TEST(options_are_checked) {
-  belay_bloom_t *bloom = (belay_bloom_t *)bed;
-  static const struct {
-    int64_t capacity, ttl_ms;
-    size_t name_len;
-    const char *detail;
-  } rows[] = {
-      {0, 0, 4, "capacity, bits: one of them must be given"},
-      {-1, 0, 4, "capacity: not from 1 to 4294967296"},
-      {1, 999, 4, "ttl_ms: not 0, or from 1000 to 315360000000"},
-      {1, -1, 4, "ttl_ms: not 0, or from 1000 to 315360000000"},
-      {1, INT64_C(315360000001), 4, "ttl_ms: not 0, or from 1000 to 315360000000"},
-      {1, 0, 129, "name: not 1 to 128 bytes"},
-  };
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    belay_bloom_options_t o = bloom_options(rows[i].capacity, 0.01);
-    o.ttl_ms = rows[i].ttl_ms;
-    o.name_len = rows[i].name_len;
-    assert_error(belay_bloom_new(bed->client, &o, &bloom), BELAY_EINVAL);
-    assert_null(bloom);
-    assert_string_equal(belay_detail(bed->belay), rows[i].detail);
-  }
-  assert_error(belay_bloom_new(bed->client, NULL, &bloom), BELAY_EINVAL);
-  assert_error(belay_bloom_new(NULL, NULL, &bloom), BELAY_EINVAL);
-  assert_error(belay_bloom_new(bed->client, NULL, NULL), BELAY_EINVAL);
-  belay_bloom_options_init(NULL);
-  assert_null(belay_bloom_data(NULL));
-}
-
 BED_TEST(arguments_are_checked) {
   sieve_t sieve;
   sift_t sift = {0};
@@ -336,15 +307,6 @@ BED_TEST(arguments_are_checked) {
   assert_error(begin_sift_many(&sieve, &sift, true, &wrong, 0), BELAY_EINVAL);
   assert_error(begin_sift_many(&sieve, &sift, false, &wrong, BELAY_BLOOM_ITEMS_MAX + 1),
                BELAY_EINVAL);
-  assert_error(belay_bloom_add(NULL, &sift.request, "a", 1, NULL), BELAY_EINVAL);
-  assert_error(belay_bloom_add(sieve.bloom, NULL, "a", 1, NULL), BELAY_EINVAL);
-  assert_error(belay_bloom_add(sieve.bloom, &sift.request, "a", 1, NULL), BELAY_EINVAL);
-  assert_error(belay_bloom_exists(sieve.bloom, &sift.request, "a", 1, NULL), BELAY_EINVAL);
-  assert_error(belay_bloom_open(sieve.bloom, &sift.request, NULL), BELAY_EINVAL);
-  assert_error(belay_bloom_info(sieve.bloom, &sift.request, NULL), BELAY_EINVAL);
-  assert_error(belay_bloom_made(sieve.bloom, &sift.request, NULL), BELAY_EINVAL);
-  assert_error(belay_bloom_clear(sieve.bloom, &sift.request, NULL), BELAY_EINVAL);
-  assert_error(belay_bloom_close(NULL, NULL), BELAY_EINVAL);
   assert_int_equal(server_keys(bed->server), 0);
 }
 

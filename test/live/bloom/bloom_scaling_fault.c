@@ -263,18 +263,3 @@ TEST(an_add_is_not_sent_again) {
   bed_close(bed);
   relay_stop(relay);
 }
-
-BED_TEST(a_close_cancels_what_is_pending) {
-  sieve_t sieve;
-  sift_t add = {0}, exists = {0}, info = {0};
-  scaling_new(&sieve, bed, 10, 0.01);
-  assert_true(sift_add(&sieve, "x"));
-  assert_error(begin_sift_many(&sieve, &add, true, sift_items(0, 5000), 5000), 0);
-  assert_error(begin_sift_exists(&sieve, &exists, "x", 1), 0);
-  assert_error(begin_sift_info(&sieve, &info), 0);
-  assert_error(begin_close_sieve(&sieve), 0);
-  bed_until(bed, sieve.closed == 1);
-  assert_error(end_of_sift(&add), BELAY_ECANCELED);
-  assert_error(end_of_sift(&exists), BELAY_ECANCELED);
-  assert_error(end_of_sift(&info), BELAY_ECANCELED);
-}

@@ -221,18 +221,10 @@ BED_TEST(nothing_at_all) {
   hoard_t hoard = {0};
   belay_cache_t *cache;
   belay_cache_stats_t stats;
-  belay_request_t request = {0};
-  belay_cache_options_init(NULL);
-  assert_error(belay_cache_new(NULL, NULL, &cache), BELAY_EINVAL);
-  assert_null(cache);
-  assert_error(belay_cache_new(bed->client, NULL, NULL), BELAY_EINVAL);
-  assert_error(belay_cache_close(NULL, NULL), BELAY_EINVAL);
-  assert_null(belay_cache_data(NULL));
   belay_cache_stats(NULL, NULL);
   memset(&stats, 1, sizeof stats);
   belay_cache_stats(NULL, &stats);
   assert_int_equal(stats.gets, 0);
-  assert_error(belay_cache_get(NULL, &request, "k", 1, on_fetched), BELAY_EINVAL);
   assert_error(belay_cache_load_done(NULL, "x", 1), BELAY_EINVAL);
   assert_error(belay_cache_load_absent(NULL), BELAY_EINVAL);
   assert_error(belay_cache_load_failed(NULL, 1), BELAY_EINVAL);

@@ -434,5 +434,6 @@ BED_TEST(a_loader_closes_and_no_other_begins) {
     assert_int_equal(begin_cache_get(&hoard, &fetches[i], key), 0);
   for (int i = 0; i < 8; i++)
     expect_nothing_fetched(&fetches[i], BELAY_ECANCELED);
+  bed_until(bed, hoard.closed == 1);
   assert_int_equal(hoard.loaded, 1);
 }

@@ -115,8 +115,6 @@ BED_TEST(what_is_refused) {
   assert_error(begin_haul_bytes(haul, keys, HAUL_MAX + 1), BELAY_EINVAL);
   assert_error(begin_haul_bytes(haul, keys, SIZE_MAX), BELAY_EINVAL);
   assert_error(begin_haul_bytes(haul, NULL, 1), BELAY_EINVAL);
-  assert_error(belay_cache_get_many(NULL, &haul->request, keys, 1, NULL), BELAY_EINVAL);
-  assert_error(belay_cache_get_many(hoard.cache, &haul->request, keys, 1, NULL), BELAY_EINVAL);
   keys[2] = (belay_bytes_t){"", 0};
   assert_error(begin_haul_bytes(haul, keys, 3), BELAY_EINVAL);
   keys[2] = (belay_bytes_t){NULL, 1};

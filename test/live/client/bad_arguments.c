@@ -159,69 +159,6 @@ TEST_IN(exact_keys_that_are_none, bed, bed_open_at(NOWHERE, NULL)) {
 
 #define HOURS_24 INT64_C(86400000)
 
-static void expect_lock_options(bed_t *bed, const belay_lock_options_t *options,
-                                const char *wrong) {
-  belay_lock_t *lock = (belay_lock_t *)bed;
-  int error = belay_lock_new(bed->client, "door", 4, options, &lock);
-  if (error != (wrong != NULL ? BELAY_EINVAL : 0))
-    fail_msg("%s: %s", wrong != NULL ? wrong : belay_detail(bed->belay), belay_err_name(error));
-  if (wrong == NULL)
-    return;
-  assert_null(lock);
-  expect_detail(bed, wrong);
-}
-
-TEST_IN(options_of_a_lock_that_are_out_of_range, bed, bed_open_at(NOWHERE, NULL)) {
-  belay_lock_options_t o;
-#define BAD(field, value)                                                                          \
-  (o = lock_options(), o.field = (value), expect_lock_options(bed, &o, #field))
-#define GOOD(field, value)                                                                         \
-  (o = lock_options(), o.field = (value), expect_lock_options(bed, &o, NULL))
-  BAD(ttl_ms, 0);
-  BAD(ttl_ms, -2);
-  BAD(ttl_ms, INT64_MIN);
-  BAD(ttl_ms, 9);
-  BAD(ttl_ms, HOURS_24 + 1);
-  BAD(ttl_ms, BELAY_FOREVER);
-  GOOD(ttl_ms, 10);
-  GOOD(ttl_ms, HOURS_24);
-  GOOD(ttl_ms, BELAY_DEFAULT);
-  BAD(watchdog, (belay_watchdog_t)3);
-  BAD(renew_after_ms, 999); /* of the default ttl, 10,000 */
-  BAD(renew_after_ms, 5001);
-  BAD(renew_after_ms, 0);
-  BAD(renew_after_ms, -2);
-  BAD(renew_after_ms, BELAY_FOREVER);
-  GOOD(renew_after_ms, 1000);
-  GOOD(renew_after_ms, 5000);
-  BAD(max_hold_ms, 0);
-  BAD(max_hold_ms, -1);
-  GOOD(max_hold_ms, 1);
-  BAD(wait_ms, -1);
-  BAD(wait_ms, INT64_MIN);
-  GOOD(wait_ms, 0);
-  GOOD(wait_ms, BELAY_FOREVER);
-  BAD(retry_min_ms, 0);
-  BAD(retry_min_ms, -1);
-  BAD(retry_min_ms, 3600001);
-  BAD(retry_max_ms, 24); /* less than retry_min_ms */
-  BAD(retry_max_ms, 3600001);
-  GOOD(retry_max_ms, 25);
-  GOOD(retry_max_ms, 3600000);
-  BAD(drift_ms, -2);
-  BAD(drift_ms, 5001);
-  BAD(drift_ms, 1);
-  GOOD(drift_ms, 2);
-  GOOD(drift_ms, 5000);
-  BAD(timeout_ms, 0);
-  BAD(timeout_ms, -2);
-  BAD(timeout_ms, 600001);
-  GOOD(timeout_ms, 1);
-  GOOD(timeout_ms, 600000);
-#undef BAD
-#undef GOOD
-}
-
 /* ---- arguments of operations ------------------------------------------------------------------------------ */
 
 BED_TEST(times_that_are_out_of_range) {
@@ -390,51 +327,6 @@ static void expect_client_options(bed_t *bed, const belay_client_options_t *opti
     return;
   assert_null(client);
   expect_detail(bed, wrong);
-}
-
-TEST_IN(options_of_a_client_that_are_out_of_range, bed, bed_open_at(NOWHERE, NULL)) {
-  belay_client_options_t o;
-#define BAD(field, value)                                                                          \
-  (o = client_options(), o.field = (value), expect_client_options(bed, &o, #field))
-#define GOOD(field, value)                                                                         \
-  (o = client_options(), o.field = (value), expect_client_options(bed, &o, NULL))
-  BAD(db, -2);
-  BAD(db, 65536);
-  GOOD(db, 65535);
-  BAD(links, 0);
-  BAD(links, 65);
-  GOOD(links, 64);
-  BAD(connect_timeout_ms, 0);
-  BAD(connect_timeout_ms, 600001);
-  BAD(timeout_ms, 0);
-  BAD(timeout_ms, -1);
-  BAD(timeout_ms, 600001);
-  BAD(stall_timeout_ms, 9);
-  BAD(stall_timeout_ms, 600001);
-  BAD(idle_timeout_ms, 9);
-  BAD(idle_timeout_ms, 86400001);
-  GOOD(idle_timeout_ms, BELAY_FOREVER);
-  BAD(reconnect_min_ms, 0);
-  BAD(reconnect_min_ms, 60001);
-  BAD(reconnect_max_ms, 19); /* less than reconnect_min_ms */
-  BAD(reconnect_max_ms, 600001);
-  BAD(close_timeout_ms, -1);
-  BAD(close_timeout_ms, 600001);
-  GOOD(close_timeout_ms, 0);
-  BAD(tcp_user_timeout_ms, -1);
-  GOOD(tcp_user_timeout_ms, 0);
-  BAD(keepalive_ms, -1);
-  GOOD(keepalive_ms, 0);
-  BAD(max_pending, 0);
-  GOOD(max_pending, 1);
-  BAD(max_bytes, 65535);
-  GOOD(max_bytes, 65536);
-  GOOD(max_bytes, SIZE_MAX / 2);
-  BAD(max_reply, 65535);
-  GOOD(max_reply, 65536);
-  BAD(on_full, (belay_on_full_t)2);
-#undef BAD
-#undef GOOD
 }
 
 TEST_IN(texts_of_a_client_that_are_out_of_range, bed, bed_open_at(NOWHERE, NULL)) {

@@ -5,9 +5,6 @@
   belay_##type##_options_t variable;                                                               \
   belay_##type##_options_init(&variable)
 
-static const belay_limit_t limit = {
-    .kind = BELAY_LIMIT_BUCKET, .count = 10, .period_us = 1000000, .burst = 20};
-
 static void on_message(belay_subscription_t *subscription, belay_topic_event_t event,
                        const void *message, size_t len, int status) {
   (void)subscription;
@@ -72,23 +69,10 @@ static int mine;
     assert_ptr_equal(data, &mine);                                                                 \
     closed++;                                                                                      \
   }
-CLOSED(active)
 CLOSED(barrier)
-CLOSED(bucket)
-CLOSED(cache)
-CLOSED(config)
-CLOSED(counter)
-CLOSED(dedup)
 CLOSED(election)
-CLOSED(idempotency)
-CLOSED(idgen)
 CLOSED(latch)
-CLOSED(limiter)
 CLOSED(lock)
-CLOSED(permission)
-CLOSED(presence)
-CLOSED(ranking)
-CLOSED(session)
 CLOSED(subscription)
 
 #define CLOSE(type, handle)                                                                        \
@@ -98,28 +82,6 @@ CLOSED(subscription)
 BED_TEST(a_close_callback_is_given_the_data) {
   belay_client_t *client = bed->client;
   unsigned expected = closed = 0;
-#define OPEN(type, ...)                                                                            \
-  INIT(type, type);                                                                                \
-  belay_##type##_t *type##_handle;                                                                 \
-  type.name = "n";                                                                                 \
-  type.data = &mine;                                                                               \
-  __VA_ARGS__;                                                                                     \
-  assert_error(belay_##type##_new(client, &type, &type##_handle), 0);                              \
-  assert_ptr_equal(belay_##type##_data(type##_handle), &mine);                                     \
-  CLOSE(type, type##_handle)
-  OPEN(active, (void)0);
-  OPEN(bucket, bucket.capacity = 1);
-  OPEN(cache, (void)0);
-  OPEN(config, (void)0);
-  OPEN(counter, (void)0);
-  OPEN(dedup, (void)0);
-  OPEN(idempotency, (void)0);
-  OPEN(idgen, (void)0);
-  OPEN(limiter, limiter.limits = &limit; limiter.limits_len = 1);
-  OPEN(permission, permission.width = 4);
-  OPEN(presence, (void)0);
-  OPEN(ranking, (void)0);
-  OPEN(session, (void)0);
 #define SET(type, ...)                                                                             \
   belay_##type##_t *type##_handle;                                                                 \
   assert_error(belay_##type##_new(__VA_ARGS__, "n", 0, NULL, &type##_handle), 0);                  \

@@ -11,7 +11,6 @@
 #define THEN INT64_C(2209111200000) /* 2040-01-02 10:00 UTC */
 
 enum { MARK, COUNT, LAST, SPAN, ARCHIVED, ARCHIVES, CLEAR, CLEAR_ARCHIVES, OPERATIONS };
-enum { CLOSE_IT, CLOSE_CLIENT, CLOSE_BELAY, CLOSINGS };
 
 static belay_active_t *series(bed_t *bed) {
   belay_active_t *active;
@@ -197,64 +196,4 @@ BED_TEST(a_deadline_is_of_all_steps) {
   assert_error(end_of_seen(&seen), BELAY_EUNREACHABLE); /* the connection is not up yet */
   assert_between(clock_since_ms(began), 190, 390 + lag());
   server_resume(bed->server);
-}
-
-/* ---- closing --------------------------------------------------------------------------------------------- */
-
-static unsigned closed;
-
-static void on_closed(belay_active_t *active, void *data) {
-  (void)active;
-  (void)data;
-  closed++;
-}
-
-BED_TEST(a_close_cancels_what_is_pending) {
-  for (int known = 0; known < 2; known++) {
-    belay_active_t *active = series(bed);
-    seen_t seen[OPERATIONS] = {0}, late = {0};
-    if (known) {
-      assert_error(begin(bed, active, &late, MARK, BELAY_ACTIVE_NOW), 0);
-      assert_error(end_of_seen(&late), 0);
-    }
-    closed = 0;
-    for (int n = 0; n < OPERATIONS; n++)
-      assert_error(begin(bed, active, &seen[n], n, BELAY_ACTIVE_NOW), 0);
-    assert_error(begin(bed, active, &seen[0], COUNT, THEN), BELAY_ESTATE);
-    assert_error(belay_request_cancel(&seen[LAST].request), 0);
-    assert_error(belay_active_close(active, on_closed), 0);
-    assert_error(belay_active_close(active, on_closed), BELAY_ECLOSING);
-    for (int n = 0; n < OPERATIONS; n++)
-      assert_error(begin(bed, active, &late, n, THEN), BELAY_ECLOSING);
-    bed_until(bed, closed == 1);
-    for (int n = 0; n < OPERATIONS; n++)
-      assert_true(seen[n].ended == 1 && seen[n].status == BELAY_ECANCELED);
-  }
-}
-
-static int closing;
-static belay_active_t *to_close;
-
-static void close_it(seen_t *seen) {
-  seen->then = NULL;
-  if (closing == CLOSE_IT)
-    assert_error(belay_active_close(to_close, NULL), 0);
-  else if (closing == CLOSE_CLIENT)
-    assert_error(begin_client_close(seen->bed), 0);
-  else
-    assert_error(begin_belay_close(seen->bed), 0);
-}
-
-TEST(every_callback_may_end_everything) {
-  for (closing = 0; closing < CLOSINGS; closing++)
-    for (int n = 0; n < OPERATIONS; n += 1 + (closing > 0)) {
-      bed_t *bed = bed_open(NULL);
-      seen_t seen = {.then = close_it}, other = {0};
-      to_close = series(bed);
-      assert_error(begin(bed, to_close, &seen, n, BELAY_ACTIVE_NOW), 0);
-      assert_error(begin(bed, to_close, &other, LAST, BELAY_ACTIVE_NOW), 0);
-      assert_error(end_of_seen(&seen), 0);
-      bed_until(bed, other.ended == 1);
-      bed_close(bed);
-    }
 }

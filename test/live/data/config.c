@@ -217,36 +217,11 @@ BED_TEST(arguments) {
   assert_error(belay_config_open(n.config, r, "k", 1, &no_name, 1, on_config), BELAY_EINVAL);
   assert_error(belay_config_open(n.config, r, "k", 1, &no_value, 1, on_config), BELAY_EINVAL);
   assert_error(belay_config_open(n.config, r, "k", 1, &odd, 1, on_config), BELAY_EINVAL);
-  assert_error(belay_config_open(n.config, r, "k", 1, &good, 1, NULL), BELAY_EINVAL);
   assert_error(belay_config_open(n.config, r, NULL, 0, &good, 1, on_config), BELAY_EINVAL);
   assert_error(belay_config_open(site.config, r, "k", 1, &good, 1, on_config), BELAY_EINVAL);
-  assert_error(belay_config_read(NULL, r, "k", 1, on_config), BELAY_EINVAL);
   assert_error(belay_config_read(site.config, r, "k", 1, on_config), BELAY_EINVAL);
   belay_config_options_t options;
   belay_config_options_init(&options);
-  options.ttl_ms = 999;
-  assert_error(belay_config_new(bed->client, &options, &none), BELAY_EINVAL);
-  options.ttl_ms = 0;
-  options.kind = (belay_config_kind_t)3;
-  assert_error(belay_config_new(bed->client, &options, &none), BELAY_EINVAL);
   options.kind = BELAY_CONFIG_PRESENCE; /* which needs a name */
   assert_error(belay_config_new(bed->client, &options, &none), BELAY_EINVAL);
-}
-
-static void on_gone(belay_config_t *config, void *data) {
-  notary_t *notary = data;
-  assert_ptr_equal(config, notary->config);
-  assert_int_equal(notary->ended, notary->begun); /* its request is over before */
-  notary->config = NULL;
-}
-
-BED_TEST(a_close_cancels) {
-  notary_t n;
-  notary_of(&n, bed, BELAY_CONFIG_PERMISSION, 0);
-  assert_error(belay_config_read(n.config, &n.request, "k", 1, on_config), 0);
-  n.begun++;
-  assert_error(belay_config_close(n.config, on_gone), 0);
-  assert_error(belay_config_close(n.config, NULL), BELAY_ECLOSING);
-  bed_until(bed, n.config == NULL);
-  assert_error(n.status, BELAY_ECANCELED);
 }

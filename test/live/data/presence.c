@@ -268,48 +268,6 @@ BED_TEST(a_short_window) {
 
 /* ---- what is refused ------------------------------------------------------------------------------------- */
 
-BED_TEST(options_are_checked) {
-  belay_presence_t *out;
-  static const struct {
-    uint32_t slices;
-    int64_t window_ms, ttl_ms;
-    const char *detail;
-  } rows[] = {
-      {1, 0, 0, NULL},
-      {14, 100, 1000, NULL},
-      {14, INT64_C(31536000000), INT64_C(31536000000), NULL},
-      {0, 0, 0, "slices: not from 1 to 14"},
-      {15, 0, 0, "slices: not from 1 to 14"},
-      {4, 99, 0, "window_ms: not from 100 to 31536000000"},
-      {4, -1, 0, "window_ms: not from 100 to 31536000000"},
-      {4, INT64_C(31536000001), 0, "window_ms: not from 100 to 31536000000"},
-      {4, 0, 999, "ttl_ms: not from 1000 to 31536000000"},
-      {4, 0, -1, "ttl_ms: not from 1000 to 31536000000"},
-      {4, 0, INT64_C(31536000001), "ttl_ms: not from 1000 to 31536000000"},
-  };
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    belay_presence_options_t o = usual();
-    o.slices = rows[i].slices;
-    o.window_ms = rows[i].window_ms;
-    o.ttl_ms = rows[i].ttl_ms;
-    o.data = bed;
-    assert_error(belay_presence_new(bed->client, &o, &out), rows[i].detail ? BELAY_EINVAL : 0);
-    if (rows[i].detail != NULL) {
-      assert_null(out);
-      assert_string_equal(belay_detail(bed->belay), rows[i].detail);
-    } else {
-      assert_ptr_equal(belay_presence_data(out), bed);
-    }
-  }
-  assert_error(belay_presence_new(bed->client, NULL, &out),
-               BELAY_EINVAL); /* a name must be given */
-  assert_error(belay_presence_new(NULL, NULL, &out), BELAY_EINVAL);
-  assert_error(belay_presence_new(bed->client, NULL, NULL), BELAY_EINVAL);
-  belay_presence_options_init(NULL);
-  assert_null(belay_presence_data(NULL));
-  assert_error(belay_presence_close(NULL, NULL), BELAY_EINVAL);
-}
-
 BED_TEST(arguments_are_checked) {
   belay_presence_t *p = site(bed, 1000, 0, 4);
   belay_request_t request = {0}, *r = &request;
@@ -317,24 +275,14 @@ BED_TEST(arguments_are_checked) {
   const int rows[] = {
       belay_presence_set(p, r, 1001, on_seen),
       belay_presence_set(p, r, UINT32_MAX, on_seen),
-      belay_presence_set(NULL, r, 1, on_seen),
-      belay_presence_set(p, NULL, 1, on_seen),
-      belay_presence_set(p, r, 1, NULL),
       belay_presence_set_many(p, r, ids, 2, on_seen),
       belay_presence_set_many(p, r, ids, 0, on_seen),
       belay_presence_set_many(p, r, NULL, 1, on_seen),
       belay_presence_set_many(p, r, ids, BELAY_PRESENCE_IDS_MAX + 1, on_seen),
       belay_presence_clear(p, r, 1001, on_seen),
-      belay_presence_clear(p, r, 1, NULL),
       belay_presence_clear_many(p, r, ids, 2, on_seen),
       belay_presence_is(p, r, 1001, on_seen_is),
-      belay_presence_is(p, r, 1, NULL),
       belay_presence_is_many(p, r, ids, 2, on_seen_is),
-      belay_presence_count(p, NULL, on_seen_count),
-      belay_presence_count(NULL, r, on_seen_count),
-      belay_presence_count(p, r, NULL),
-      belay_presence_reset(NULL, r, on_seen),
-      belay_presence_reset(p, r, NULL),
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i] != BELAY_EINVAL)

@@ -8,7 +8,6 @@
 #define SEGMENT BELAY__PRESENCE_SEGMENT
 
 enum { SET, SETS, CLEAR, CLEARS, IS, ARE, COUNT, RESET, OPERATIONS };
-enum { CLOSE_IT, CLOSE_CLIENT, CLOSE_BELAY, CLOSINGS };
 
 static belay_presence_t *site(bed_t *bed, int64_t window_ms, int64_t ttl_ms) {
   belay_presence_t *presence;
@@ -248,63 +247,4 @@ BED_TEST(nothing_was_sent) {
     assert_error(begin(bed, n % 2 ? p : plain, &seen, n), 0);
     assert_error(end_of_seen(&seen), BELAY_EUNREACHABLE);
   }
-}
-
-/* ---- closing --------------------------------------------------------------------------------------------- */
-
-static unsigned closed;
-
-static void on_closed(belay_presence_t *presence, void *data) {
-  (void)presence;
-  (void)data;
-  closed++;
-}
-
-BED_TEST(a_close_cancels_what_is_pending) {
-  for (int known = 0; known < 3; known++) {
-    belay_presence_t *p = site(bed, known == 2 ? 0 : 60000, 60000);
-    seen_t seen[OPERATIONS] = {0}, late = {0};
-    if (known == 1)
-      learn(bed, p);
-    closed = 0;
-    for (int n = 0; n < OPERATIONS; n++)
-      assert_error(begin(bed, p, &seen[n], n), 0);
-    for (int n = 0; n < OPERATIONS; n++)
-      assert_error(begin(bed, p, &seen[0], n), BELAY_ESTATE);
-    assert_error(belay_request_cancel(&seen[ARE].request), 0);
-    assert_error(belay_presence_close(p, on_closed), 0);
-    assert_error(belay_presence_close(p, on_closed), BELAY_ECLOSING);
-    for (int n = 0; n < OPERATIONS; n++)
-      assert_error(begin(bed, p, &late, n), BELAY_ECLOSING);
-    bed_until(bed, closed == 1);
-    for (int n = 0; n < OPERATIONS; n++)
-      assert_true(seen[n].ended == 1 && seen[n].status == BELAY_ECANCELED);
-  }
-}
-
-static int closing;
-static belay_presence_t *to_close;
-
-static void close_it(seen_t *seen) {
-  seen->then = NULL;
-  if (closing == CLOSE_IT)
-    assert_error(belay_presence_close(to_close, NULL), 0);
-  else if (closing == CLOSE_CLIENT)
-    assert_error(begin_client_close(seen->bed), 0);
-  else
-    assert_error(begin_belay_close(seen->bed), 0);
-}
-
-TEST(every_callback_may_end_everything) {
-  for (closing = 0; closing < CLOSINGS; closing++)
-    for (int n = 0; n < OPERATIONS; n += 1 + (closing > 0)) {
-      bed_t *bed = bed_open(NULL);
-      seen_t seen = {.then = close_it}, other = {0};
-      to_close = site(bed, n % 2 ? 0 : 60000, 60000);
-      assert_error(begin(bed, to_close, &seen, n), 0);
-      assert_error(begin(bed, to_close, &other, COUNT), 0);
-      assert_error(end_of_seen(&seen), 0);
-      bed_until(bed, other.ended == 1);
-      bed_close(bed);
-    }
 }

@@ -309,46 +309,6 @@ BED_TEST(scripts_are_sent_again) {
 
 /* ---- what is refused -------------------------------------------------------------------------------------- */
 
-static void expect_no_ranking(bed_t *bed, const belay_ranking_options_t *options,
-                              const char *detail) {
-  belay_ranking_t *out = (belay_ranking_t *)bed;
-  assert_error(belay_ranking_new(bed->client, options, &out), BELAY_EINVAL);
-  assert_null(out);
-  assert_string_equal(belay_detail(bed->belay), detail);
-}
-
-BED_TEST(options_are_checked) {
-  static const int64_t ttls[] = {-1, 1, 999, INT64_C(31536000001), INT64_MAX, INT64_MIN};
-  for (size_t i = 0; i < sizeof ttls / sizeof *ttls; i++) {
-    belay_ranking_options_t o = ranking_options(BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
-    o.ttl_ms = ttls[i];
-    expect_no_ranking(bed, &o, "ttl_ms: not from 1000 to 31536000000");
-  }
-  belay_ranking_options_t o = ranking_options((belay_ranking_order_t)2, BELAY_RANKING_BY_MEMBER);
-  expect_no_ranking(bed, &o, "order: not from 0 to 1");
-  o = ranking_options(BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)3);
-  expect_no_ranking(bed, &o, "ties: not from 0 to 2");
-  for (int i = 0; i < 2; i++) {
-    o = ranking_options(BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
-    o.max_members = i == 0 ? -1 : BELAY_RANKING_SIZE_MAX + 1;
-    expect_no_ranking(bed, &o, "max_members: not from 0 to 4294967295");
-  }
-  o = ranking_options(BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
-  o.name = "x";
-  o.name_len = 129;
-  expect_no_ranking(bed, &o, "name: NULL, or more than 128 bytes");
-  belay_ranking_t *out;
-  assert_error(belay_ranking_new(NULL, NULL, &out), BELAY_EINVAL);
-  assert_null(out);
-  assert_error(belay_ranking_new(bed->client, NULL, NULL), BELAY_EINVAL);
-  assert_error(belay_ranking_new(bed->client, NULL, &out), 0); /* the defaults do */
-  assert_null(belay_ranking_data(out));
-  assert_error(belay_ranking_close(out, NULL), 0);
-  assert_error(belay_ranking_close(NULL, NULL), BELAY_EINVAL);
-  belay_ranking_options_init(NULL);
-  assert_null(belay_ranking_data(NULL));
-}
-
 static void expect_detail(bed_t *bed, int error, const char *detail) {
   assert_error(error, BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), detail);
@@ -430,29 +390,20 @@ BED_TEST(arguments_are_checked) {
         "size: not from 0 to 4294967295");
   const belay_ranking_score_t item = {{"a", 1}, 0};
   const belay_bytes_t member = {"a", 1};
-  for (int i = 0; i < 4; i++) { /* no handle, no request, no board, no callback */
-    belay_ranking_t *h = i == 0 ? NULL : r;
-    belay_request_t *p = i == 1 ? NULL : &q;
-    const char *k = i == 2 ? "" : b;
-    size_t len = strlen(k);
-    belay_ranking_cb e = i == 3 ? NULL : on_entries;
-    belay_ranking_count_cb c = i == 3 ? NULL : on_count;
-    const int errors[] = {
-        belay_ranking_submit(h, p, k, len, BELAY_RANKING_SET, &item, 1, e),
-        belay_ranking_find(h, p, k, len, &member, 1, e),
-        belay_ranking_top(h, p, k, len, 1, e),
-        belay_ranking_range(h, p, k, len, best, 0, 1, e),
-        belay_ranking_range_by_score(h, p, k, len, 0, 1, best, 0, 1, e),
-        belay_ranking_around(h, p, k, len, "a", 1, 1, 1, e),
-        belay_ranking_count(h, p, k, len, c),
-        belay_ranking_count_by_score(h, p, k, len, 0, 1, c),
-        belay_ranking_remove(h, p, k, len, &member, 1, c),
-        belay_ranking_trim(h, p, k, len, 1, c),
-        belay_ranking_clear(h, p, k, len, c),
-    };
-    for (size_t j = 0; j < sizeof errors / sizeof *errors; j++)
-      assert_error(errors[j], BELAY_EINVAL);
-  }
-  assert_string_equal(belay_detail(bed->belay), "cb: NULL");
+  const int no_board[] = {
+      belay_ranking_submit(r, &q, "", 0, BELAY_RANKING_SET, &item, 1, on_entries),
+      belay_ranking_find(r, &q, "", 0, &member, 1, on_entries),
+      belay_ranking_top(r, &q, "", 0, 1, on_entries),
+      belay_ranking_range(r, &q, "", 0, best, 0, 1, on_entries),
+      belay_ranking_range_by_score(r, &q, "", 0, 0, 1, best, 0, 1, on_entries),
+      belay_ranking_around(r, &q, "", 0, "a", 1, 1, 1, on_entries),
+      belay_ranking_count(r, &q, "", 0, on_count),
+      belay_ranking_count_by_score(r, &q, "", 0, 0, 1, on_count),
+      belay_ranking_remove(r, &q, "", 0, &member, 1, on_count),
+      belay_ranking_trim(r, &q, "", 0, 1, on_count),
+      belay_ranking_clear(r, &q, "", 0, on_count),
+  };
+  for (size_t i = 0; i < sizeof no_board / sizeof *no_board; i++)
+    assert_error(no_board[i], BELAY_EINVAL);
   assert_int_equal(client_stats(bed).calls, 0);
 }

@@ -230,59 +230,6 @@ BED_TEST(nothing_was_sent) {
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
 
-BED_TEST(a_close_cancels_what_is_pending) {
-  place_t place;
-  stay_t stays[OPERATIONS] = {0}, late = {0};
-  uint64_t objects = client_stats(bed).objects;
-  place_new(&place, bed);
-  for (int n = 0; n < OPERATIONS; n++)
-    assert_error(begin_nth(&place, &stays[n], n), 0);
-  assert_error(begin_close_place(&place), 0);
-  assert_error(begin_close_place(&place), BELAY_ECLOSING);
-  for (int n = 0; n < OPERATIONS; n++)
-    assert_error(begin_nth(&place, &late, n), BELAY_ECLOSING);
-  bed_until(bed, place.closed == 1);
-  for (int n = 0; n < OPERATIONS; n++)
-    assert_error(stays[n].status, BELAY_ECANCELED);
-  assert_int_equal(client_stats(bed).objects, objects);
-}
-
-typedef enum what { SESSION, CLIENT, BELAY, WHATS } what_t;
-
-static what_t to_close;
-
-static void close_it(place_t *place) {
-  place->then = NULL;
-  if (to_close == SESSION)
-    assert_error(begin_close_place(place), 0);
-  else if (to_close == CLIENT)
-    assert_error(begin_client_close(place->bed), 0);
-  else
-    assert_error(begin_belay_close(place->bed), 0);
-}
-
-TEST(every_callback_may_end_everything) {
-  for (int n = 0; n <= OPERATIONS; n++)
-    for (what_t what = n < OPERATIONS ? SESSION : CLIENT; what < WHATS; what++) {
-      bed_t *bed = bed_open(NULL);
-      place_t place;
-      stay_t stay = {0}, pending = {0};
-      place_new(&place, bed);
-      to_close = what;
-      place.then = close_it;
-      if (n < OPERATIONS) {
-        assert_error(begin_nth(&place, &stay, n), 0);
-        assert_error(begin_nth(&place, &pending, 0), 0);
-        (void)end_of_stay(&stay);
-        bed_until(bed, pending.ended == 1);
-      } else {
-        assert_error(begin_close_place(&place), 0);
-        bed_until(bed, place.closed == 1);
-      }
-      bed_close(bed);
-    }
-}
-
 /* A cancel may leave the context. */
 BED_TEST(it_is_canceled_at_any_time) {
   belay_session_options_t options = session_options();

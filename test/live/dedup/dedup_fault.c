@@ -178,21 +178,6 @@ BED_TEST(nothing_was_sent) {
 
 /* ---- requests, closing ----------------------------------------------------------------------------------- */
 
-BED_TEST(a_request_does_one_thing_at_a_time) {
-  book_t book;
-  entry_t entry = {0};
-  book_new(&book, bed, BELAY_DEDUP_SET);
-  server_pause(bed->server);
-  assert_error(begin_mark_many(&book, &entry, "k", "1,2"), 0);
-  for (int n = 0; n < DEDUP_OPERATIONS; n++)
-    assert_error(begin_dedup_nth(&book, &entry, n), BELAY_ESTATE);
-  assert_error(belay_request_cancel(&entry.request), 0);
-  assert_error(end_of_entry(&entry), BELAY_ECANCELED);
-  server_resume(bed->server);
-  assert_error(begin_mark(&book, &entry, "k", "3"), 0);
-  assert_error(end_of_entry(&entry), 0);
-}
-
 TEST(what_is_too_much_is_refused) {
   static belay_bytes_t many[1000];
   static char item[BELAY_DEDUP_ITEM_MAX];
@@ -210,60 +195,4 @@ TEST(what_is_too_much_is_refused) {
       BELAY_EBUSY);
   expect_mark(&book, "k", "1", "N");
   bed_close(bed);
-}
-
-BED_TEST(a_close_cancels_what_is_pending) {
-  book_t book, other;
-  entry_t entries[DEDUP_OPERATIONS] = {0}, its = {0}, late = {0};
-  uint64_t objects = client_stats(bed).objects;
-  book_new(&book, bed, BELAY_DEDUP_SET);
-  book_new(&other, bed, BELAY_DEDUP_SET);
-  for (int n = 0; n < DEDUP_OPERATIONS; n++)
-    assert_error(begin_dedup_nth(&book, &entries[n], n), 0);
-  assert_error(begin_mark(&other, &its, "k", "7"), 0);
-  assert_error(begin_close_book(&book), 0);
-  assert_error(begin_close_book(&book), BELAY_ECLOSING);
-  for (int n = 0; n < DEDUP_OPERATIONS; n++)
-    assert_error(begin_dedup_nth(&book, &late, n), BELAY_ECLOSING);
-  bed_until(bed, book.closed == 1);
-  for (int n = 0; n < DEDUP_OPERATIONS; n++)
-    assert_error(end_of_entry(&entries[n]), BELAY_ECANCELED);
-  assert_error(end_of_entry(&its), 0);
-  assert_error(begin_close_book(&other), 0);
-  bed_until(bed, other.closed == 1);
-  assert_int_equal(client_stats(bed).objects, objects);
-}
-
-typedef enum what { DEDUP, CLIENT, BELAY, WHATS } what_t;
-
-static what_t to_close;
-
-static void close_it(book_t *book) {
-  book->then = NULL;
-  if (to_close == DEDUP)
-    assert_error(begin_close_book(book), 0);
-  else if (to_close == CLIENT)
-    assert_error(begin_client_close(book->bed), 0);
-  else
-    assert_error(begin_belay_close(book->bed), 0);
-}
-
-TEST(every_callback_may_end_everything) {
-  static const int some[] = {0, 1, 3, 10};
-  for (size_t i = 0; i < sizeof some / sizeof *some; i++)
-    for (to_close = DEDUP; to_close < WHATS; to_close++) {
-      bed_t *bed = bed_open(NULL);
-      book_t book;
-      entry_t entry = {0}, pending = {0};
-      book_new(&book, bed, BELAY_DEDUP_SET);
-      book.then = close_it;
-      assert_error(begin_dedup_nth(&book, &entry, some[i]), 0);
-      assert_error(begin_book_count(&book, &pending, "other"), 0);
-      assert_error(end_of_entry(&entry), 0);
-      bed_until(bed, pending.ended == 1);
-      assert_true(pending.status == 0 || pending.status == BELAY_ECANCELED);
-      if (to_close == DEDUP)
-        bed_until(bed, book.closed == 1);
-      bed_close(bed);
-    }
 }

@@ -376,28 +376,6 @@ static void close_it(once_t *once) {
     assert_error(begin_belay_close(once->bed), 0);
 }
 
-TEST(every_callback_may_end_everything) {
-  for (int n = 0; n <= OPERATIONS; n++)
-    for (what_t what = n < OPERATIONS ? RECORDS : CLIENT; what < WHATS; what++) {
-      bed_t *bed = bed_open(NULL);
-      once_t once;
-      turn_t turn = {0}, pending = {0};
-      once_new(&once, bed);
-      to_close = what;
-      once.then = close_it;
-      if (n < OPERATIONS) {
-        assert_error(begin_nth(&once, &turn, n), 0);
-        assert_error(begin_nth(&once, &pending, 0), 0);
-        (void)end_of_turn(&turn);
-        bed_until(bed, pending.ended == 1);
-      } else {
-        assert_error(once_close(&once), 0);
-        bed_until(bed, once.closed == 1);
-      }
-      bed_close(bed);
-    }
-}
-
 /* Of two begins that are not answered the first one closes the handle: the second is given back all the same. */
 TEST(a_close_gives_back_what_is_about_to_be_told) {
   needs_one_process("one connection");
@@ -420,25 +398,6 @@ TEST(a_close_gives_back_what_is_about_to_be_told) {
   bed_until(bed, once.closed == 1);
   assert_string_equal(server_string(bed->server, "HGET", KEY, "state", NULL), "free");
   bed_close(bed);
-}
-
-BED_TEST(a_close_cancels_what_is_pending) {
-  once_t once;
-  turn_t turns[OPERATIONS + 1] = {0}, late = {0};
-  uint64_t objects = client_stats(bed).objects;
-  once_new(&once, bed);
-  for (int n = 0; n < OPERATIONS; n++)
-    assert_error(begin_nth(&once, &turns[n], n), 0);
-  assert_error(once_forget(&once, &turns[OPERATIONS], "pay"), 0);
-  assert_error(once_close(&once), 0);
-  assert_error(once_close(&once), BELAY_ECLOSING);
-  for (int n = 0; n < OPERATIONS; n++)
-    assert_error(begin_nth(&once, &late, n), BELAY_ECLOSING);
-  assert_error(once_forget(&once, &late, "pay"), BELAY_ECLOSING);
-  bed_until(bed, once.closed == 1);
-  for (int n = 0; n <= OPERATIONS; n++)
-    assert_error(turns[n].status, BELAY_ECANCELED);
-  assert_int_equal(client_stats(bed).objects, objects);
 }
 
 BED_TEST(nothing_was_sent) {

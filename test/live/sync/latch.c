@@ -303,46 +303,6 @@ BED_TEST(waiting_again_in_the_callback) {
 
 /* ---- bad input ------------------------------------------------------------------------------------------- */
 
-static void expect_refused(bed_t *bed, const belay_latch_options_t *options, const char *what) {
-  belay_latch_t *latch = (belay_latch_t *)bed;
-  belay_barrier_t *barrier = (belay_barrier_t *)bed;
-  assert_error(belay_latch_new(bed->client, "gate", 4, options, &latch), BELAY_EINVAL);
-  assert_null(latch);
-  assert_non_null(strstr(belay_detail(bed->belay), what));
-  assert_error(belay_barrier_new(bed->client, "gate", 4, options, &barrier), BELAY_EINVAL);
-  assert_null(barrier);
-  assert_non_null(strstr(belay_detail(bed->belay), what));
-}
-
-BED_TEST(bad_options) {
-  belay_latch_options_t o = latch_options(0);
-  expect_refused(bed, &o, "count");
-  o = latch_options(BELAY_LATCH_COUNT_MAX + 1);
-  expect_refused(bed, &o, "count");
-  o = latch_options(1);
-  o.ttl_ms = 999;
-  expect_refused(bed, &o, "ttl_ms");
-  o.ttl_ms = 604800001;
-  expect_refused(bed, &o, "ttl_ms");
-  o = latch_options(1);
-  o.retry_min_ms = 76;
-  expect_refused(bed, &o, "retry_max_ms");
-  o = latch_options(1);
-  o.backoff_max_ms = 74;
-  expect_refused(bed, &o, "backoff_max_ms");
-  o = latch_options(1);
-  o.waiter_ttl_ms = 99;
-  expect_refused(bed, &o, "waiter_ttl_ms");
-  o = latch_options(1);
-  o.timeout_ms = 0;
-  expect_refused(bed, &o, "timeout_ms");
-  belay_latch_t *latch;
-  assert_error(belay_latch_new(NULL, "gate", 4, NULL, &latch), BELAY_EINVAL);
-  assert_error(belay_latch_new(bed->client, NULL, 4, NULL, &latch), BELAY_EINVAL);
-  assert_error(belay_latch_new(bed->client, "", 0, NULL, &latch), BELAY_EINVAL);
-  assert_error(belay_latch_new(bed->client, "gate", 4, NULL, NULL), BELAY_EINVAL);
-}
-
 BED_TEST(bad_calls) {
   handle_t h;
   tally_t t = {0};
@@ -355,6 +315,11 @@ BED_TEST(bad_calls) {
   t.request.timeout_ms = 600001;
   assert_error(begin_count(&h, &t, "a"), BELAY_EINVAL);
   t.request.timeout_ms = 0;
+  belay_latch_t *latch;
+  assert_error(belay_latch_new(NULL, "gate", 4, NULL, &latch), BELAY_EINVAL);
+  assert_error(belay_latch_new(bed->client, NULL, 4, NULL, &latch), BELAY_EINVAL);
+  assert_error(belay_latch_new(bed->client, "", 0, NULL, &latch), BELAY_EINVAL);
+  assert_error(belay_latch_new(bed->client, "gate", 4, NULL, NULL), BELAY_EINVAL);
   assert_error(belay_latch_count_down(h.latch, &t.request, "a", 1, NULL), BELAY_EINVAL);
   assert_error(belay_latch_count_down(h.latch, NULL, "a", 1, on_counted), BELAY_EINVAL);
   assert_error(belay_latch_count_down(NULL, &t.request, "a", 1, on_counted), BELAY_EINVAL);

@@ -284,30 +284,6 @@ TEST(every_event_may_end_everything) {
       play(event, what);
 }
 
-static void close_bed(publication_t *p) {
-  assert_error(begin_belay_close(p->bed), 0);
-}
-
-BED_TEST(a_publication_may_end_everything) {
-  publication_t p = {.then = close_bed}, other = {0};
-  assert_error(begin_publish(bed, bed->client, &p, "news", "x", 1), 0);
-  assert_error(begin_publish(bed, bed->client, &other, "news", "x", 1), 0);
-  bed_until(bed, bed->belay_closed == 1);
-  assert_int_equal(p.ended, 1);
-  assert_int_equal(other.ended, 1);
-}
-
-static void publish_again(publication_t *p) {
-  if (p->ended < 10)
-    assert_error(begin_publish(p->bed, p->bed->client, p, "news", "x", 1), 0);
-}
-
-BED_TEST(a_request_is_the_callers_again_in_its_callback) {
-  publication_t p = {.bed = bed, .then = publish_again};
-  publish_again(&p);
-  bed_until(bed, p.ended == 10);
-}
-
 /* ---- how a publication ends --------------------------------------------------------------------------------- */
 
 BED_TEST(a_publication_is_canceled) {
@@ -361,11 +337,6 @@ BED_TEST(arguments_are_checked) {
   assert_error(begin_publish(bed, bed->client, &p, "n", NULL, 1), BELAY_EINVAL);
   assert_error(begin_publish(bed, bed->client, &p, "n", "", BELAY_TOPIC_MESSAGE_MAX + 1),
                BELAY_EINVAL);
-  assert_error(belay_topic_publish(bed->client, NULL, "n", 1, "", 0, NULL), BELAY_EINVAL);
-  assert_error(belay_topic_publish(bed->client, &p.request, "n", 1, "", 0, NULL), BELAY_EINVAL);
-  p.request.timeout_ms = 600001;
-  assert_error(publish(bed, &p, "n", "x"), BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "timeout_ms: not from 1 to 600000");
   assert_error(subscribe_to(bed, bed->client, &s, "", 0), BELAY_EINVAL);
   assert_error(subscribe_to(bed, bed->client, &s, name, sizeof name), BELAY_EINVAL);
   assert_error(belay_topic_subscribe(bed->client, "n", 1, NULL, NULL, &out), BELAY_EINVAL);

@@ -1,0 +1,87 @@
+#include "support/contract/contract.h"
+
+/* ---- buckets --------------------------------------------------------------------------------------------- */
+
+RIG_ANSWER(on_bucket, const belay_bucket_state_t *)
+RIG_HANDLE(bucket)
+RIG_MAKE(bucket, bucket, o.capacity = 10)
+
+static int bucket_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
+  belay_bucket_t *b = handle;
+  belay_bucket_cb cb = told ? on_bucket : NULL;
+  return n == 0   ? belay_bucket_add(b, r, "k", 1, 1, 0, cb)
+         : n == 1 ? belay_bucket_fetch(b, r, "k", 1, 1, cb)
+         : n == 2 ? belay_bucket_read(b, r, "k", 1, cb)
+                  : belay_bucket_delete(b, r, "k", 1, cb);
+}
+
+/* ---- limiters -------------------------------------------------------------------------------------------- */
+
+#define SECOND_US INT64_C(1000000)
+
+static const belay_limit_t limit = {
+    .kind = BELAY_LIMIT_BUCKET, .count = 10, .period_us = SECOND_US, .burst = 20};
+
+RIG_ANSWER(on_limiter, const belay_limiter_result_t *)
+RIG_HANDLE(limiter)
+RIG_MAKE(limiter, limiter, o.limits = &limit; o.limits_len = 1)
+
+static int limiter_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
+  belay_limiter_t *l = handle;
+  belay_limiter_cb cb = told ? on_limiter : NULL;
+  return n == 0   ? belay_limiter_take(l, r, "k", 1, 1, cb)
+         : n == 1 ? belay_limiter_peek(l, r, "k", 1, cb)
+         : n == 2 ? belay_limiter_penalty(l, r, "k", 1, 1, cb)
+         : n == 3 ? belay_limiter_reserve(l, r, "k", 1, 1, SECOND_US, cb)
+         : n == 4 ? belay_limiter_wait(l, r, "k", 1, 1, SECOND_US, cb)
+         : n == 5 ? belay_limiter_ban(l, r, "k", 1, SECOND_US, cb)
+                  : belay_limiter_reset(l, r, "k", 1, cb);
+}
+
+/* ---- caches ---------------------------------------------------------------------------------------------- */
+
+RIG_ANSWER(on_cache, const belay_cache_result_t *)
+RIG_ANSWERS(on_caches, const belay_cache_result_t *)
+RIG_ANSWER(on_change, bool)
+RIG_HANDLE(cache)
+RIG_MAKE(cache, cache, (void)o)
+
+static int cache_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
+  belay_cache_t *c = handle;
+  belay_cache_change_cb changed = told ? on_change : NULL;
+  const belay_bytes_t key = {"k", 1};
+  return n == 0   ? belay_cache_put(c, r, "k", 1, "v", 1, BELAY_DEFAULT, changed)
+         : n == 1 ? belay_cache_get(c, r, "k", 1, told ? on_cache : NULL)
+         : n == 2 ? belay_cache_get_many(c, r, &key, 1, told ? on_caches : NULL)
+         : n == 3 ? belay_cache_touch(c, r, "k", 1, BELAY_DEFAULT, changed)
+         : n == 4 ? belay_cache_invalidate(c, r, "k", 1, changed)
+                  : belay_cache_invalidate_tag(c, r, "t", 1, changed);
+}
+
+/* ---- requests of a client, without a handle -------------------------------------------------------------- */
+
+RIG_ANSWER(on_receivers, int64_t)
+RIG_ANSWER(on_held, const belay_held_t *)
+RIG_ANSWERS(on_topology, const belay_topology_server_t *)
+RIG_ANSWERS(on_holders, const belay_semaphore_holder_t *)
+
+static int make_client(belay_client_t *client, void *data, void **out) {
+  (void)data;
+  *out = client;
+  return 0;
+}
+
+static int client_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
+  return n == 0   ? belay_topic_publish(handle, r, "n", 1, "x", 1, told ? on_receivers : NULL)
+         : n == 1 ? belay_held_read(handle, r, BELAY_HELD_LOCK, "n", 1, told ? on_held : NULL)
+         : n == 2 ? belay_semaphore_holders(handle, r, "n", 1, told ? on_holders : NULL)
+                  : belay_topology_read(handle, r, 1, told ? on_topology : NULL);
+}
+
+const contract_t contracts_of_limits[] = {
+    RIG_ROW(bucket, bucket, 4),
+    RIG_ROW(limiter, limiter, 7),
+    RIG_ROW(cache, cache, 6),
+    {"client", make_client, client_begin, NULL, NULL, 4, false},
+    {0},
+};
