@@ -326,3 +326,12 @@ int belay__handle_start(belay__handle_t *handle, belay_request_t *request, belay
 int belay__handle_mismatch(const belay__call_t *call, const char *text) {
   return belay__call_blame(call, BELAY_EMISMATCH, text);
 }
+
+int belay__handle_fault(const belay__call_t *call, const belay__reply_t *reply,
+                        const belay__fault_t *faults, size_t n) {
+  int64_t code;
+  if (!belay__reply_integer(reply, -(int64_t)n, -1, &code))
+    return 0;
+  const belay__fault_t *fault = &faults[-1 - code];
+  return fault->text == NULL ? fault->error : belay__call_blame(call, fault->error, fault->text);
+}

@@ -193,6 +193,16 @@ int belay__handle_begin_room(belay__handle_t *handle, belay_request_t *request,
                              const belay__request_ops_t *ops, void (*cb)(void), size_t room,
                              belay__pending_t **out);
 
+/* A number below 0 that a script replies: what it stands for. */
+typedef struct belay__fault {
+  int error;
+  const char *text; /* the detail, behind the key of the call; NULL: none */
+} belay__fault_t;
+
+/* Returns 0, or the error of faults[-1 - N] if the reply is the integer N, from -n to -1. */
+int belay__handle_fault(const belay__call_t *call, const belay__reply_t *reply,
+                        const belay__fault_t *faults, size_t n);
+
 /* What is kept there is not what this expects: makes text, behind the key of the call, the detail of BELAY_EMISMATCH,
  * which is returned. */
 int belay__handle_mismatch(const belay__call_t *call, const char *text);

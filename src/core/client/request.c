@@ -398,6 +398,19 @@ int belay__request_start(belay_request_t *request, belay__call_t *call,
   return belay__request_begun(pending, belay__request_send(pending, call));
 }
 
+/* ---- callbacks ----------------------------------------------------------------------------------------- */
+
+void belay__request_tell_status(belay_request_t *request, void (*cb)(void),
+                                const belay__answer_t *answer) {
+  ((void (*)(belay_request_t *, int))cb)(request, answer->status);
+}
+
+void belay__request_tell_count(belay_request_t *request, void (*cb)(void),
+                               const belay__answer_t *answer) {
+  int64_t count = answer->status == 0 ? answer->values[0] : 0;
+  ((void (*)(belay_request_t *, int, int64_t))cb)(request, answer->status, count);
+}
+
 /* ---- canceling ----------------------------------------------------------------------------------------- */
 
 void belay__requests_cancel(belay__list_t *owner_list) {

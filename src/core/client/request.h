@@ -71,6 +71,13 @@ typedef struct belay__request_ops {
   bool joined;
 } belay__request_ops_t;
 
+/* For ops->tell: callbacks of the types (request, status) and (request, status, int64_t). The latter is given values[0],
+ * or 0 if status is not 0. */
+void belay__request_tell_status(belay_request_t *request, void (*cb)(void),
+                                const belay__answer_t *answer);
+void belay__request_tell_count(belay_request_t *request, void (*cb)(void),
+                               const belay__answer_t *answer);
+
 /* What is in the caller's memory. */
 struct belay__pending {
   belay__object_t object; /* of the client */

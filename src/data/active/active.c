@@ -150,10 +150,6 @@ int belay__active_next(belay__pending_t *pending) {
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
-void belay__active_tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
-  ((belay_active_cb)cb)(request, answer->status);
-}
-
 /* ---- marks --------------------------------------------------------------------------------------------- */
 
 static int read_marked(belay__pending_t *pending, const belay__call_t *call,
@@ -169,7 +165,7 @@ static int read_marked(belay__pending_t *pending, const belay__call_t *call,
 
 static const belay__request_ops_t mark_ops = {.read = read_marked,
                                               .next = belay__active_next,
-                                              .tell = belay__active_tell,
+                                              .tell = belay__request_tell_status,
                                               .idempotent = true};
 
 static int send_mark(belay_active_t *active, belay__pending_t *pending,

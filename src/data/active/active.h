@@ -50,7 +50,6 @@ int belay__active_begin(belay_active_t *active, belay_request_t *request,
 enum { BELAY__ACTIVE_COUNTS = BELAY_ACTIVE_SPANS_MAX, BELAY__ACTIVE_LEARNING, BELAY__ACTIVE_LEN };
 
 int belay__active_next(belay__pending_t *pending);
-void belay__active_tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer);
 
 /* Reads the answer, if it is to the question of the time: true, and *status is set. */
 bool belay__active_learn(belay__pending_t *pending, const belay__call_t *call,

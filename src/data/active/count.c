@@ -40,7 +40,7 @@ static const belay__request_ops_t count_ops = {
     .read = read_count, .next = belay__active_next, .tell = tell_counts, .idempotent = true};
 static const belay__request_ops_t clear_ops = {.read = read_cleared,
                                                .next = belay__active_next,
-                                               .tell = belay__active_tell,
+                                               .tell = belay__request_tell_status,
                                                .idempotent = true};
 
 /* ---- calls --------------------------------------------------------------------------------------------- */

@@ -8,16 +8,21 @@
 
 /* ---- plans --------------------------------------------------------------------------------------------- */
 
-size_t belay__bloom_batch_size(const belay__bloom_batch_kind_t *kind, size_t n) {
-  return kind->plan + n;
+static const belay__bloom_batch_kind_t *kind_of(const belay__pending_t *pending) {
+  return ((const belay_bloom_t *)pending->context)->kind->batch;
 }
 
-static void begin(belay__pending_t *pending, size_t plan) {
+size_t belay__bloom_batch_size(const belay_bloom_t *bloom, belay__bloom_what_t what, size_t n) {
+  (void)what;
+  return bloom->kind->batch->plan + n;
+}
+
+static void begin(belay__pending_t *pending) {
   const belay_bloom_t *bloom = pending->context;
   belay__bloom_op_t *op = belay__bloom_op(pending);
   belay__bloom_batch_t *batch = op->plan;
   op->generation = bloom->config.generation;
-  batch->dealt = (bool *)op->plan + plan;
+  batch->dealt = (bool *)op->plan + kind_of(pending)->plan;
   batch->other = batch->lost = batch->counting = false;
   if (batch->generation == op->generation)
     return;
@@ -49,24 +54,27 @@ static void cut(belay__bloom_op_t *op, uint32_t bits) {
   batch->first[++batch->calls_len] = i;
 }
 
-static belay__call_t *make_call(belay__pending_t *pending, size_t i, const void *kind) {
+static belay__call_t *make_call(belay__pending_t *pending, size_t i, const void *arg) {
   const belay__bloom_batch_t *batch = belay__bloom_op(pending)->plan;
-  return ((const belay__bloom_batch_kind_t *)kind)
-      ->make(pending, batch->first[i], batch->first[i + 1]);
+  (void)arg;
+  return kind_of(pending)->make(pending, batch->first[i], batch->first[i + 1]);
 }
 
 /* Of an info there is one call. */
-static int send_round(belay__pending_t *pending, const belay__bloom_batch_kind_t *kind) {
+static int send_round(belay__pending_t *pending) {
   belay__bloom_op_t *op = belay__bloom_op(pending);
   belay__bloom_batch_t *batch = op->plan;
-  cut(op, kind->bits_of_item(pending->context));
+  cut(op, kind_of(pending)->bits_of_item(pending->context));
   batch->learnt = false;
-  return belay__request_send_each(pending, batch->calls_len, make_call, kind);
+  return belay__request_send_each(pending, batch->calls_len, make_call, NULL);
 }
 
-int belay__bloom_batch_send(belay__pending_t *pending, const belay__bloom_batch_kind_t *kind) {
-  begin(pending, kind->plan);
-  return send_round(pending, kind);
+int belay__bloom_batch_send(belay__pending_t *pending) {
+  const belay__bloom_batch_kind_t *kind = kind_of(pending);
+  begin(pending);
+  if (kind->begin != NULL)
+    kind->begin(pending->context);
+  return send_round(pending);
 }
 
 belay__call_t *belay__bloom_batch_script(belay__pending_t *pending, const belay__script_t *script,
@@ -163,28 +171,29 @@ int belay__bloom_batch_answers(belay__pending_t *pending, const belay__call_t *c
 }
 
 /* A round is over, and did not deal with all items, or was given the wrong layers. */
-static int again(belay__pending_t *pending, const belay__bloom_batch_kind_t *kind) {
+static int again(belay__pending_t *pending) {
   belay__bloom_batch_t *batch = belay__bloom_op(pending)->plan;
   batch->fruitless = batch->learnt ? 0 : batch->fruitless + 1;
   if (batch->fruitless > FRUITLESS_MAX)
     return BELAY_EPROTO;
-  int error = send_round(pending, kind);
+  int error = send_round(pending);
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 
-static int count_layers(belay__pending_t *pending, const belay__bloom_batch_kind_t *kind) {
+static int count_layers(belay__pending_t *pending) {
   belay__bloom_batch_t *batch = belay__bloom_op(pending)->plan;
   belay__bloom_layer_t layers[BELAY__BLOOM_LAYERS_MAX];
-  int n = kind->live(pending, layers);
+  int n = kind_of(pending)->live(pending, layers);
   if (n < 0)
-    return again(pending, kind);
+    return again(pending);
   batch->layers = (unsigned)n;
   batch->counting = true;
   int error = belay__bloom_census_send(pending, layers, batch->layers, 1);
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 
-int belay__bloom_batch_next(belay__pending_t *pending, const belay__bloom_batch_kind_t *kind) {
+int belay__bloom_batch_next(belay__pending_t *pending) {
+  const belay__bloom_batch_kind_t *kind = kind_of(pending);
   const belay__bloom_op_t *op = belay__bloom_op(pending);
   const belay__bloom_batch_t *batch = op->plan;
   if (batch->counting)
@@ -192,15 +201,15 @@ int belay__bloom_batch_next(belay__pending_t *pending, const belay__bloom_batch_
   if (batch->other || batch->lost)
     return kind->look(pending);
   if (op->what == BELAY__BLOOM_INFO)
-    return count_layers(pending, kind);
-  return batch->left == 0 ? 0 : again(pending, kind);
+    return count_layers(pending);
+  return batch->left == 0 ? 0 : again(pending);
 }
 
-int belay__bloom_batch_read(belay__pending_t *pending, const belay__bloom_batch_kind_t *kind,
-                            const belay__call_t *call, const belay__reply_t *reply) {
+int belay__bloom_batch_read(belay__pending_t *pending, const belay__call_t *call,
+                            const belay__reply_t *reply) {
   belay__bloom_batch_t *batch = belay__bloom_op(pending)->plan;
   return batch->counting ? belay__bloom_census_read(pending, call, reply, batch->census)
-                         : kind->read(pending, call, reply);
+                         : kind_of(pending)->read(pending, call, reply);
 }
 
 /* ---- census --------------------------------------------------------------------------------------------- */

@@ -36,6 +36,8 @@ typedef struct belay__bloom_batch {
 /* In what the kinds differ. An info is a round without items, and then a census of the layers. */
 typedef struct belay__bloom_batch_kind {
   size_t plan; /* bytes of a plan, which begins with a batch */
+  /* Before the first round. NULL: there is nothing to do. */
+  void (*begin)(belay_bloom_t *bloom);
   /* How many bits a script reads or sets for an item. */
   uint32_t (*bits_of_item)(const belay_bloom_t *bloom);
   /* A call about the items from first to end; NULL if memory is out. */
@@ -50,12 +52,12 @@ typedef struct belay__bloom_batch_kind {
   int (*end_info)(belay__pending_t *pending);
 } belay__bloom_batch_kind_t;
 
-/* As of belay__bloom_kind_t. */
-size_t belay__bloom_batch_size(const belay__bloom_batch_kind_t *kind, size_t n);
-int belay__bloom_batch_send(belay__pending_t *pending, const belay__bloom_batch_kind_t *kind);
-int belay__bloom_batch_read(belay__pending_t *pending, const belay__bloom_batch_kind_t *kind,
-                            const belay__call_t *call, const belay__reply_t *reply);
-int belay__bloom_batch_next(belay__pending_t *pending, const belay__bloom_batch_kind_t *kind);
+/* The functions of a belay__bloom_kind_t that has a batch kind. */
+size_t belay__bloom_batch_size(const belay_bloom_t *bloom, belay__bloom_what_t what, size_t n);
+int belay__bloom_batch_send(belay__pending_t *pending);
+int belay__bloom_batch_read(belay__pending_t *pending, const belay__call_t *call,
+                            const belay__reply_t *reply);
+int belay__bloom_batch_next(belay__pending_t *pending);
 
 /* Begins a call of a script about the items from first to end, each with `each` arguments: the configuration is its first
  * key, and `layers` more follow. more: arguments before those of the items. */

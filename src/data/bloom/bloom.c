@@ -118,10 +118,6 @@ static void on_timer(belay__timer_t *timer) {
   belay__request_end(pending, BELAY_ETIMEDOUT);
 }
 
-static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
-  ((belay_bloom_cb)cb)(request, answer->status);
-}
-
 /* An add of which a part was executed is not one that may be tried again. */
 static int status_of_items(const belay__answer_t *answer) {
   const belay__bloom_op_t *op = answer->room;
@@ -151,7 +147,8 @@ static void tell_info(belay_request_t *request, void (*cb)(void), const belay__a
 
 #define OPS .read = on_reply, .next = on_next, .left = on_left
 
-static const belay__request_ops_t open_ops = {OPS, .tell = tell, .idempotent = true};
+static const belay__request_ops_t open_ops = {OPS, .tell = belay__request_tell_status,
+                                              .idempotent = true};
 static const belay__request_ops_t add_ops = {OPS, .tell = tell_answer, .idempotent = false};
 static const belay__request_ops_t exists_ops = {OPS, .tell = tell_answer, .idempotent = true};
 static const belay__request_ops_t add_many_ops = {OPS, .tell = tell_answers, .idempotent = false};

@@ -48,7 +48,6 @@ typedef struct belay__bloom_op {
   bool touched;                /* some of its items were dealt with */
   bool stale;                  /* an exists that a replica may answer */
   uint8_t found;               /* what that has found */
-  uint8_t step;                /* the kind's */
   uint8_t tries;               /* so often has it begun again */
   uint32_t n;                  /* items */
   int64_t generation;          /* that it was sent under */
@@ -59,6 +58,8 @@ typedef struct belay__bloom_op {
 } belay__bloom_op_t;
 
 typedef struct belay__bloom_kind {
+  const struct belay__bloom_batch_kind *batch; /* data/bloom/batch.h; NULL: of PLAIN */
+
   /* Bytes of the plan of an operation on n items, or of an info (0). */
   size_t (*plan_size)(const belay_bloom_t *bloom, belay__bloom_what_t what, size_t n);
 

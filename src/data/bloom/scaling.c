@@ -237,6 +237,7 @@ static int end_info(belay__pending_t *pending) {
 /* ---- the kind ------------------------------------------------------------------------------------------ */
 
 static const belay__bloom_batch_kind_t batch_kind = {.plan = sizeof(plan_t),
+                                                     .begin = know,
                                                      .bits_of_item = bits_of_item,
                                                      .make = make,
                                                      .read = read_items,
@@ -244,23 +245,9 @@ static const belay__bloom_batch_kind_t batch_kind = {.plan = sizeof(plan_t),
                                                      .live = live,
                                                      .end_info = end_info};
 
-static size_t plan_size(const belay_bloom_t *bloom, belay__bloom_what_t what, size_t n) {
-  (void)bloom, (void)what;
-  return belay__bloom_batch_size(&batch_kind, n);
-}
-
-static int send(belay__pending_t *pending) {
-  know(pending->context);
-  return belay__bloom_batch_send(pending, &batch_kind);
-}
-
-static int read(belay__pending_t *pending, const belay__call_t *call, const belay__reply_t *reply) {
-  return belay__bloom_batch_read(pending, &batch_kind, call, reply);
-}
-
-static int next(belay__pending_t *pending) {
-  return belay__bloom_batch_next(pending, &batch_kind);
-}
-
-const belay__bloom_kind_t belay__bloom_scaling = {
-    .plan_size = plan_size, .send = send, .read = read, .next = next, .layers = layers};
+const belay__bloom_kind_t belay__bloom_scaling = {.batch = &batch_kind,
+                                                  .plan_size = belay__bloom_batch_size,
+                                                  .send = belay__bloom_batch_send,
+                                                  .read = belay__bloom_batch_read,
+                                                  .next = belay__bloom_batch_next,
+                                                  .layers = layers};

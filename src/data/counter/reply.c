@@ -34,13 +34,13 @@ int belay__counter_look(const belay__call_t *call, const belay__reply_t *reply, 
 }
 
 static int once(const belay__call_t *call, const belay__reply_t *reply, int64_t *out) {
-  int64_t what;
-  if (!belay__reply_integer(reply, -3, -1, &what))
-    return belay__reply_int64(reply, out) ? 0 : BELAY_EPROTO;
-  if (what == -3)
-    return belay__call_blame(call, BELAY_EBUSY, "max_ops operations have a record already");
-  return belay__handle_mismatch(call, what == -1 ? "this operation added something else"
-                                                 : "what is known of this operation is garbage");
+  static const belay__fault_t faults[] = {
+      {BELAY_EMISMATCH, "this operation added something else"},
+      {BELAY_EMISMATCH, "what is known of this operation is garbage"},
+      {BELAY_EBUSY, "max_ops operations have a record already"},
+  };
+  int error = belay__handle_fault(call, reply, faults, sizeof faults / sizeof *faults);
+  return error != 0 || belay__reply_int64(reply, out) ? error : BELAY_EPROTO;
 }
 
 int belay__counter_added(const belay__call_t *call, const belay__reply_t *reply, bool *applied,

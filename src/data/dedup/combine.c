@@ -41,8 +41,9 @@ static int read_count(belay__pending_t *pending, const belay__call_t *call,
 }
 
 static const belay__request_ops_t count_ops = {
-    .read = read_count, .tell = belay__dedup_tell_count, .idempotent = true};
-static const belay__request_ops_t once_ops = {.read = read_count, .tell = belay__dedup_tell_count};
+    .read = read_count, .tell = belay__request_tell_count, .idempotent = true};
+static const belay__request_ops_t once_ops = {.read = read_count,
+                                              .tell = belay__request_tell_count};
 
 /* ---- calls --------------------------------------------------------------------------------------------- */
 

@@ -214,12 +214,20 @@ static int put_verdict(belay__pending_t *pending, size_t at, int64_t answer,
   return 0;
 }
 
+int belay__dedup_fault(const belay__call_t *call, const belay__reply_t *reply) {
+  static const belay__fault_t faults[] = {
+      {BELAY_EMISMATCH, "its ::op has the answer for other items"},
+      {BELAY_EMISMATCH, "its scores are no times"},
+  };
+  return belay__handle_fault(call, reply, faults, sizeof faults / sizeof *faults);
+}
+
 int belay__dedup_read(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply, const int verdicts[3]) {
   int64_t answer = 0;
-  if (belay__reply_integer(reply, -2, -1, &answer))
-    return belay__handle_mismatch(call, answer == -1 ? "its ::op has the answer for other items"
-                                                     : "its scores are no times");
+  int error = belay__dedup_fault(call, reply);
+  if (error != 0)
+    return error;
   size_t all = pending->room == NULL ? 1 : pending->room_len / sizeof(belay_dedup_verdict_t);
   size_t at = pending->index * BELAY__DEDUP_PART;
   size_t n = all - at < BELAY__DEDUP_PART ? all - at : BELAY__DEDUP_PART;
@@ -228,7 +236,6 @@ int belay__dedup_read(belay__pending_t *pending, const belay__call_t *call,
   bool array = reply->type == BELAY__REPLY_ARRAY;
   if ((!array && reply->type != BELAY__REPLY_STRING) || (array ? reply->count : reply->len) != n)
     return BELAY_EPROTO;
-  int error = 0;
   for (size_t i = 0; i < n && error == 0; i++) {
     if (!array)
       answer = reply->str[i] - '0';
@@ -250,9 +257,4 @@ void belay__dedup_tell_many(belay_request_t *request, void (*cb)(void),
   bool well = answer->status == 0;
   ((belay_dedup_many_cb)cb)(request, answer->status, well ? answer->room : NULL,
                             well ? answer->room_len / sizeof(belay_dedup_verdict_t) : 0);
-}
-
-void belay__dedup_tell_count(belay_request_t *request, void (*cb)(void),
-                             const belay__answer_t *answer) {
-  ((belay_dedup_count_cb)cb)(request, answer->status, answer->status == 0 ? answer->values[0] : 0);
 }

@@ -69,16 +69,17 @@ size_t belay__dedup_words(const belay__dedup_batch_t *batch, const char *word, s
 void belay__dedup_arg_items(const belay__dedup_batch_t *batch, const char *word,
                             belay__call_t *call, const belay_bytes_t *items, size_t n);
 
+/* What the scripts of sets and windows reply instead of an answer: an error, or 0. */
+int belay__dedup_fault(const belay__call_t *call, const belay__reply_t *reply);
+
 /* Reads what one call has answered for its items: a digit, a number or an integer of an array for each, which is what
  * verdicts[] has there, or -1: it cannot be that. */
 int belay__dedup_read(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply, const int verdicts[3]);
 
-/* Calls back a belay_dedup_cb, belay_dedup_many_cb, or belay_dedup_count_cb, which is told values[0]. */
+/* Calls back a belay_dedup_cb or a belay_dedup_many_cb. */
 void belay__dedup_tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer);
 void belay__dedup_tell_many(belay_request_t *request, void (*cb)(void),
                             const belay__answer_t *answer);
-void belay__dedup_tell_count(belay_request_t *request, void (*cb)(void),
-                             const belay__answer_t *answer);
 
 #endif /* BELAY_DATA_DEDUP_DEDUP_H */

@@ -71,8 +71,9 @@ int belay_dedup_seen_many(belay_dedup_t *dedup, belay_request_t *request, const 
 static int read_forgotten(belay__pending_t *pending, const belay__call_t *call,
                           const belay__reply_t *reply) {
   int64_t n;
-  if (belay__reply_integer(reply, -2, -2, &n))
-    return belay__handle_mismatch(call, "its scores are no times");
+  int error = belay__dedup_fault(call, reply);
+  if (error != 0)
+    return error;
   if (!belay__reply_integer(reply, 0, BELAY__DEDUP_PART, &n))
     return BELAY_EPROTO;
   pending->values[0] += n;
@@ -80,7 +81,7 @@ static int read_forgotten(belay__pending_t *pending, const belay__call_t *call,
 }
 
 static const belay__request_ops_t forget_ops = {.read = read_forgotten,
-                                                .tell = belay__dedup_tell_count};
+                                                .tell = belay__request_tell_count};
 
 static belay__call_t *new_forget(const belay__dedup_batch_t *batch, const belay_bytes_t *items,
                                  size_t n) {
@@ -116,9 +117,9 @@ int belay_dedup_forget(belay_dedup_t *dedup, belay_request_t *request, const cha
 
 static int read_count(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  int64_t n;
-  if (belay__reply_integer(reply, -2, -2, &n))
-    return belay__handle_mismatch(call, "its scores are no times");
+  int error = belay__dedup_fault(call, reply);
+  if (error != 0)
+    return error;
   return belay__reply_integer(reply, 0, INT64_MAX, &pending->values[0]) ? 0 : BELAY_EPROTO;
 }
 
@@ -129,9 +130,9 @@ static int read_cleared(belay__pending_t *pending, const belay__call_t *call,
 }
 
 static const belay__request_ops_t count_ops = {
-    .read = read_count, .tell = belay__dedup_tell_count, .idempotent = true};
+    .read = read_count, .tell = belay__request_tell_count, .idempotent = true};
 static const belay__request_ops_t clear_ops = {.read = read_cleared,
-                                               .tell = belay__dedup_tell_count};
+                                               .tell = belay__request_tell_count};
 
 int belay_dedup_count(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                       size_t key_len, belay_dedup_count_cb cb) {

@@ -321,12 +321,6 @@ int belay_idgen_next(belay_idgen_t *idgen, int64_t *id) {
   return 0;
 }
 
-void belay__idgen_tell_one(belay_request_t *request, void (*cb)(void),
-                           const belay__answer_t *answer) {
-  ((belay_idgen_cb)cb)(request, answer->status,
-                       answer->status == 0 ? answer->values[BELAY__IDGEN_ID] : 0);
-}
-
 void belay__idgen_tell_many(belay_request_t *request, void (*cb)(void),
                             const belay__answer_t *answer) {
   bool well = answer->status == 0;
@@ -334,7 +328,7 @@ void belay__idgen_tell_many(belay_request_t *request, void (*cb)(void),
                             well ? (size_t)answer->values[BELAY__IDGEN_WANTED] : 0);
 }
 
-static const belay__request_ops_t one_ops = {.tell = belay__idgen_tell_one, .left = on_left};
+static const belay__request_ops_t one_ops = {.tell = belay__request_tell_count, .left = on_left};
 static const belay__request_ops_t many_ops = {.tell = belay__idgen_tell_many, .left = on_left};
 
 int belay__idgen_begin(belay_idgen_t *idgen, belay_request_t *request,

@@ -102,12 +102,14 @@ static void on_looked(belay__call_t *call, const belay__result_t *result) {
 
 static int read_next(belay_idgen_t *idgen, belay__call_t *call, const belay__reply_t *reply) {
   belay__segment_t *s = &idgen->segment;
-  int64_t what;
+  static const belay__fault_t faults[] = {
+      {BELAY_EMISMATCH, "it holds no number of the next id"},
+      {BELAY_EMISMATCH, "it has another clock_rate, clock_skew_ms or start"},
+  };
   uint64_t next;
-  if (belay__reply_integer(reply, -2, -1, &what))
-    return belay__handle_mismatch(call, what == -1
-                                            ? "it holds no number of the next id"
-                                            : "it has another clock_rate, clock_skew_ms or start");
+  int error = belay__handle_fault(call, reply, faults, sizeof faults / sizeof *faults);
+  if (error != 0)
+    return error;
   if (s->clock_rate > 0 && belay__reply_integer(reply, 1, WAIT_MAX_MS, &s->wait_ms))
     return BELAY_EAGAIN;
   if (!belay__reply_number(reply, (uint64_t)s->floor + (uint64_t)s->step, INT64_MAX, &next)) {

@@ -29,9 +29,9 @@ static int read_answer(belay__pending_t *pending, const belay__call_t *call,
 
 /* Of two calls that belong together none is sent again alone. */
 static const belay__request_ops_t ops[2][2] = {
-    {{.read = read_answer, .tell = belay__idgen_tell_one, .idempotent = true},
+    {{.read = read_answer, .tell = belay__request_tell_count, .idempotent = true},
      {.read = read_answer, .tell = belay__idgen_tell_many, .idempotent = true}},
-    {{.read = read_answer, .tell = belay__idgen_tell_one, .joined = true},
+    {{.read = read_answer, .tell = belay__request_tell_count, .joined = true},
      {.read = read_answer, .tell = belay__idgen_tell_many, .joined = true}},
 };
 

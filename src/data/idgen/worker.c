@@ -140,16 +140,17 @@ static void send(belay_idgen_t *idgen, belay__call_t *call, belay__call_cb done)
 }
 
 static int read_claim(belay_idgen_t *idgen, belay__call_t *call, const belay__reply_t *reply) {
-  static const char *const wrong[] = {
-      "it holds no record of a worker",
-      "it has another epoch_ms",
-      "the key beside it, ::workers, holds no epoch_ms",
-      "the workers of this name have another epoch_ms",
+  static const belay__fault_t faults[] = {
+      {BELAY_EMISMATCH, "it holds no record of a worker"},
+      {BELAY_EMISMATCH, "it has another epoch_ms"},
+      {BELAY_EMISMATCH, "the key beside it, ::workers, holds no epoch_ms"},
+      {BELAY_EMISMATCH, "the workers of this name have another epoch_ms"},
   };
   belay__worker_t *w = &idgen->worker;
-  int64_t what, floor, until;
-  if (belay__reply_integer(reply, -4, -1, &what))
-    return belay__handle_mismatch(call, wrong[-1 - what]);
+  int64_t floor, until;
+  int error = belay__handle_fault(call, reply, faults, sizeof faults / sizeof *faults);
+  if (error != 0)
+    return error;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
       !belay__reply_integer(reply->items[0], 0, NUMBER_MAX, &floor) ||
       !belay__reply_integer(reply->items[1], floor, NUMBER_MAX, &until)) {

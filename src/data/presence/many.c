@@ -211,9 +211,9 @@ static void tell_is(belay_request_t *request, void (*cb)(void), const belay__ans
 }
 
 static const belay__request_ops_t set_ops = {
-    .read = read_done, .next = next_set, .tell = belay__presence_tell, .idempotent = true};
+    .read = read_done, .next = next_set, .tell = belay__request_tell_status, .idempotent = true};
 static const belay__request_ops_t clear_ops = {
-    .read = read_done, .next = next_clear, .tell = belay__presence_tell, .idempotent = true};
+    .read = read_done, .next = next_clear, .tell = belay__request_tell_status, .idempotent = true};
 static const belay__request_ops_t is_ops = {
     .read = read_is, .next = next_is, .tell = tell_is, .idempotent = true};
 

@@ -113,11 +113,6 @@ void belay__presence_settle(belay__pending_t *pending) {
         belay__servertime_ms(&presence->time, &presence->handle) / presence->slice_ms;
 }
 
-void belay__presence_tell(belay_request_t *request, void (*cb)(void),
-                          const belay__answer_t *answer) {
-  ((belay_presence_cb)cb)(request, answer->status);
-}
-
 /* ---- counts -------------------------------------------------------------------------------------------- */
 
 static int read_count(belay__pending_t *pending, const belay__call_t *call,
@@ -166,14 +161,8 @@ static int next_count(belay__pending_t *pending) {
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
-static void tell_count(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
-  bool well = answer->status == 0;
-  ((belay_presence_count_cb)cb)(request, answer->status,
-                                well ? answer->values[BELAY__PRESENCE_COUNT] : 0);
-}
-
 static const belay__request_ops_t count_ops = {
-    .read = read_count, .next = next_count, .tell = tell_count, .idempotent = true};
+    .read = read_count, .next = next_count, .tell = belay__request_tell_count, .idempotent = true};
 
 /* ---- resets -------------------------------------------------------------------------------------------- */
 
@@ -209,7 +198,7 @@ static int next_reset(belay__pending_t *pending) {
 }
 
 static const belay__request_ops_t reset_ops = {
-    .read = read_reset, .next = next_reset, .tell = belay__presence_tell, .idempotent = true};
+    .read = read_reset, .next = next_reset, .tell = belay__request_tell_status, .idempotent = true};
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 

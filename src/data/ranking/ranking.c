@@ -73,27 +73,21 @@ belay__call_t *belay__ranking_script(const belay_ranking_t *ranking, const belay
 
 /* ---- answers ------------------------------------------------------------------------------------------- */
 
+#define BAD_SCORE "it holds a score that is no whole number within 2^53"
+
 int belay__ranking_bad_score(const belay__call_t *call) {
-  return belay__handle_mismatch(call, "it holds a score that is no whole number within 2^53");
+  return belay__handle_mismatch(call, BAD_SCORE);
 }
 
 int belay__ranking_fault(const belay__call_t *call, const belay__reply_t *reply) {
-  if (reply->type != BELAY__REPLY_INTEGER || reply->integer >= 0)
-    return 0;
-  switch (reply->integer) {
-  case -1:
-    return BELAY_ELOST;
-  case -2:
-    return belay__handle_mismatch(call, "its ::turns are none");
-  case -3:
-    return belay__handle_mismatch(call, "it has another order, or other ties");
-  case -4:
-    return belay__ranking_bad_score(call);
-  case -5:
-    return BELAY_EOVERFLOW;
-  default:
-    return BELAY_EPROTO;
-  }
+  static const belay__fault_t faults[] = {
+      {BELAY_ELOST, NULL},
+      {BELAY_EMISMATCH, "its ::turns are none"},
+      {BELAY_EMISMATCH, "it has another order, or other ties"},
+      {BELAY_EMISMATCH, BAD_SCORE},
+      {BELAY_EOVERFLOW, NULL},
+  };
+  return belay__handle_fault(call, reply, faults, sizeof faults / sizeof *faults);
 }
 
 int belay__ranking_read_count(belay__pending_t *pending, const belay__call_t *call,
@@ -104,12 +98,6 @@ int belay__ranking_read_count(belay__pending_t *pending, const belay__call_t *ca
   return belay__reply_integer(reply, 0, BELAY_RANKING_SCORE_MAX, &pending->values[0])
              ? 0
              : BELAY_EPROTO;
-}
-
-void belay__ranking_tell_count(belay_request_t *request, void (*cb)(void),
-                               const belay__answer_t *answer) {
-  ((belay_ranking_count_cb)cb)(request, answer->status,
-                               answer->status == 0 ? answer->values[0] : 0);
 }
 
 belay__ranking_room_t *belay__ranking_room(belay__pending_t *pending, size_t n, size_t bytes) {

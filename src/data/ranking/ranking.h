@@ -39,8 +39,6 @@ bool belay__ranking_score(const char *text, size_t len, int64_t *out);
 /* A reply that is a number, of what there is of them. */
 int belay__ranking_read_count(belay__pending_t *pending, const belay__call_t *call,
                               const belay__reply_t *reply);
-void belay__ranking_tell_count(belay_request_t *request, void (*cb)(void),
-                               const belay__answer_t *answer);
 
 /* What a request's room holds for an answer of n entries, and behind them the bytes of their members. */
 typedef struct belay__ranking_room {

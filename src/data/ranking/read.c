@@ -256,7 +256,7 @@ int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request, con
 /* ---- how many ------------------------------------------------------------------------------------------ */
 
 static const belay__request_ops_t count_ops = {
-    .read = belay__ranking_read_count, .tell = belay__ranking_tell_count, .idempotent = true};
+    .read = belay__ranking_read_count, .tell = belay__request_tell_count, .idempotent = true};
 
 /* Of all; or of those from bounds[0] to bounds[1], if that is not NULL. */
 static int start_count(belay_ranking_t *ranking, belay_request_t *request, const char *board,

@@ -94,7 +94,7 @@ int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request, con
 /* ---- what takes members off ---------------------------------------------------------------------------- */
 
 static const belay__request_ops_t remove_ops = {.read = belay__ranking_read_count,
-                                                .tell = belay__ranking_tell_count};
+                                                .tell = belay__request_tell_count};
 
 int belay_ranking_remove(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                          size_t board_len, const belay_bytes_t *members, size_t n,
@@ -131,7 +131,7 @@ static int read_trimmed(belay__pending_t *pending, const belay__call_t *call,
 }
 
 static const belay__request_ops_t trim_ops = {
-    .read = read_trimmed, .tell = belay__ranking_tell_count, .idempotent = true};
+    .read = read_trimmed, .tell = belay__request_tell_count, .idempotent = true};
 
 int belay_ranking_trim(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                        size_t board_len, int64_t size, belay_ranking_count_cb cb) {
@@ -164,7 +164,7 @@ static int read_cleared(belay__pending_t *pending, const belay__call_t *call,
 }
 
 static const belay__request_ops_t clear_ops = {
-    .read = read_cleared, .tell = belay__ranking_tell_count, .idempotent = true};
+    .read = read_cleared, .tell = belay__request_tell_count, .idempotent = true};
 
 int belay_ranking_clear(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                         size_t board_len, belay_ranking_count_cb cb) {

@@ -30,11 +30,13 @@ static_assert(ID_BYTES * sizeof(int64_t) + BELAY_SESSION_ID_MAX <=
                   BELAY__REQUEST_VALUES * sizeof(int64_t),
               "an id fits behind the values");
 
-static int refuse(const belay__call_t *call, int64_t code) {
-  if (code == -2)
-    return belay__call_blame(call, BELAY_EWRONGTYPE, "its ::events holds no list");
-  return belay__handle_mismatch(call, code == -1 ? "it holds no context"
-                                                 : "its ::op holds no answer of ours");
+static int fault(const belay__call_t *call, const belay__reply_t *reply) {
+  static const belay__fault_t faults[] = {
+      {BELAY_EMISMATCH, "it holds no context"},
+      {BELAY_EWRONGTYPE, "its ::events holds no list"},
+      {BELAY_EMISMATCH, "its ::op holds no answer of ours"},
+  };
+  return belay__handle_fault(call, reply, faults, sizeof faults / sizeof *faults);
 }
 
 static bool keep_id(belay__pending_t *pending, const belay__reply_t *id) {
@@ -47,9 +49,9 @@ static bool keep_id(belay__pending_t *pending, const belay__reply_t *id) {
 
 static int read_touched(belay__pending_t *pending, const belay__call_t *call,
                         const belay__reply_t *reply) {
-  int64_t code;
-  if (belay__reply_integer(reply, -3, -1, &code))
-    return refuse(call, code);
+  int error = fault(call, reply);
+  if (error != 0)
+    return error;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != ID + 1)
     return BELAY_EPROTO;
   for (int i = NEW; i < ID; i++)
@@ -62,9 +64,10 @@ static int read_touched(belay__pending_t *pending, const belay__call_t *call,
 
 static int read_ended(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  int64_t code, *values = pending->values;
-  if (belay__reply_integer(reply, -1, -1, &code))
-    return refuse(call, code);
+  int64_t *values = pending->values;
+  int error = fault(call, reply);
+  if (error != 0)
+    return error;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 3 ||
       !belay__reply_integer(reply->items[0], 0, 1, &values[ENDED]) ||
       !belay__reply_integer(reply->items[1], 0, NUMBER_MAX, &values[COUNT]))
@@ -80,9 +83,9 @@ static int read_read(belay__pending_t *pending, const belay__call_t *call,
                      const belay__reply_t *reply) {
   static const int order[] = {EXISTS, COUNT, KEPT, LOST, SINCE, LEFT};
   enum { NUMBERS = 6 };
-  int64_t code;
-  if (belay__reply_integer(reply, -2, -1, &code))
-    return refuse(call, code);
+  int error = fault(call, reply);
+  if (error != 0)
+    return error;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count < NUMBERS + 1)
     return BELAY_EPROTO;
   for (int i = 0; i < NUMBERS; i++)
