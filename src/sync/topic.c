@@ -1,20 +1,20 @@
-/* Topics. A subscription:
+/* Topics. A subscription is a handle:
  *
- *   LISTENING: what comes is queued --closed--> CLOSING --the task--> told, gone
+ *   LISTENING: messages are queued
  *     |    ^
- *     v    | the gap has been told, and the channel is up
- *   a gap waits to be told: what comes is lost in it
+ *     v    | the callback got the gap, and the channel is up
+ *   GAP: messages are lost
  *
- * The queue and the gap behind it are told from the task. What the connection does meanwhile is part of the same
- * gap; so what waits is bounded by bytes, whatever happens. */
+ * A task passes the queue, and the gap behind it, to the callback. Whatever the connection does until then is part of the
+ * same gap, so the queue is bounded in bytes. */
 #include <belay/topic.h>
 #include <string.h>
 
-#include "core/client/channel.h"
-#include "core/key/key.h"
 #include "core/call/publish.h"
-#include "core/client/request.h"
+#include "core/client/channel.h"
+#include "core/client/handle.h"
 #include "core/client/lifecycle.h"
+#include "core/key/key.h"
 
 #define FAMILY "topic"
 #define EVENTS_IN_A_TURN 64 /* a deadline of somebody else's must not wait for all of them */
@@ -78,19 +78,24 @@ typedef struct message {
 } message_t;
 
 struct belay_subscription {
-  belay__object_t object; /* of the client */
-  belay_client_t *client;
+  belay__handle_t handle; /* first */
   belay__ear_t ear;
   belay__task_t task;
   belay_topic_cb cb;
-  belay_subscription_close_cb close_cb;
-  void *data;
-  bool ref, closing;
-  bool listening;      /* LISTENING waits to be told, before the queue */
-  int gap;             /* why a gap waits to be told, behind the queue; 0: none does */
+  bool ref;
+  bool listening;      /* LISTENING is due, before the queue */
+  int gap;             /* status of a gap that is due, behind the queue; 0: none */
   belay__list_t queue; /* messages */
   size_t bytes;        /* of the queue */
 };
+
+/* The arguments of belay_topic_subscribe(). */
+typedef struct arguments {
+  const char *name;
+  size_t name_len;
+  belay_topic_cb cb;
+  void *data;
+} arguments_t;
 
 static size_t size_of(const message_t *message) {
   return sizeof *message + message->len;
@@ -99,12 +104,12 @@ static size_t size_of(const message_t *message) {
 static void free_first(belay_subscription_t *subscription) {
   message_t *message = BELAY__CONTAINER(belay__list_pop(&subscription->queue), message_t, node);
   subscription->bytes -= size_of(message);
-  belay__free(subscription->client->belay, message, size_of(message));
+  belay__free(subscription->handle.client->belay, message, size_of(message));
 }
 
 /* 0, or why the message is lost. One that comes alone has room. */
 static int add_message(belay_subscription_t *subscription, const char *data, size_t len) {
-  belay_client_t *client = subscription->client;
+  belay_client_t *client = subscription->handle.client;
   size_t bytes = subscription->bytes + sizeof(message_t) + len;
   if (subscription->bytes > 0 && bytes > client->max_reply)
     return BELAY_EBUSY;
@@ -135,12 +140,12 @@ static void on_hear(belay__ear_t *ear, belay__heard_t what, const char *data, si
     subscription->gap = status;
     break;
   }
-  belay__defer(subscription->client->belay, &subscription->task);
+  belay__defer(subscription->handle.client->belay, &subscription->task);
 }
 
 /* Tells the first event that waits; false if none does. */
 static bool tell_one(belay_subscription_t *subscription) {
-  belay_client_t *client = subscription->client;
+  belay_client_t *client = subscription->handle.client;
   if (subscription->listening) {
     subscription->listening = false;
     subscription->cb(subscription, BELAY_TOPIC_LISTENING, NULL, 0, 0);
@@ -165,109 +170,99 @@ static bool tell_one(belay_subscription_t *subscription) {
   return false;
 }
 
-static void finish(belay_subscription_t *subscription) {
-  belay_client_t *client = subscription->client;
-  belay_t *belay = client->belay;
-  if (subscription->close_cb != NULL)
-    subscription->close_cb(subscription, subscription->data);
-  if (subscription->ref)
-    belay__free_loop(belay);
-  belay__client_remove(client, &subscription->object);
-  belay__free(belay, subscription, sizeof *subscription);
-}
-
 static void on_task(belay__task_t *task) {
   belay_subscription_t *subscription = BELAY__CONTAINER(task, belay_subscription_t, task);
-  if (subscription->closing) {
-    finish(subscription);
-    return;
-  }
   bool more = true;
-  for (int i = 0; i < EVENTS_IN_A_TURN && more && !subscription->closing; i++)
+  for (int i = 0; i < EVENTS_IN_A_TURN && more && !subscription->handle.closing; i++)
     more = tell_one(subscription);
-  if (more && !subscription->closing) /* else a close has queued it */
-    belay__defer(subscription->client->belay, &subscription->task);
+  if (more && !subscription->handle.closing)
+    belay__defer(subscription->handle.client->belay, &subscription->task);
 }
 
-/* Begins to close, unless it has begun. */
-static void on_close(belay__object_t *object) {
-  belay_subscription_t *subscription = BELAY__CONTAINER(object, belay_subscription_t, object);
-  if (subscription->closing)
-    return;
-  subscription->closing = true;
+static void on_close(belay__handle_t *handle) {
+  belay_subscription_t *subscription = (belay_subscription_t *)handle;
   belay__unlisten(&subscription->ear);
   while (!belay__list_empty(&subscription->queue))
     free_first(subscription);
-  belay__defer(subscription->client->belay, &subscription->task);
+  belay__task_stop(handle->client->belay, &subscription->task);
 }
 
-static const belay__object_ops_t object_ops = {.close = on_close, .abort = on_close};
+static void on_deinit(belay__handle_t *handle) {
+  if (((belay_subscription_t *)handle)->ref)
+    belay__free_loop(handle->client->belay);
+}
 
-int belay_topic_subscribe(belay_client_t *client, const char *name, size_t name_len,
-                          belay_topic_cb cb, void *data, belay_subscription_t **out) {
-  name_len = belay__text_len(name, name_len);
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  int error = belay__client_check(client);
-  if (error == 0)
-    error = belay__check_bytes(client->belay, "name", name, name_len, 1, BELAY__NAME_MAX);
-  if (error != 0)
-    return error;
-  belay_t *belay = client->belay;
-  if (cb == NULL)
-    return belay__invalid(belay, "cb: NULL");
-  belay_subscription_t *subscription = belay__alloc(belay, sizeof *subscription);
-  if (subscription == NULL)
-    return BELAY_ENOMEM;
-  *subscription = (belay_subscription_t){.object = {.ops = &object_ops},
-                                         .client = client,
-                                         .ear = {.hear = on_hear},
-                                         .cb = cb,
-                                         .data = data};
+static int on_init(belay__handle_t *handle, void *options) {
+  belay_subscription_t *subscription = (belay_subscription_t *)handle;
+  const arguments_t *arguments = options;
+  belay_client_t *client = handle->client;
+  if (arguments->cb == NULL)
+    return belay__invalid(client->belay, "cb: NULL");
+  subscription->cb = arguments->cb;
+  subscription->ear.hear = on_hear;
   belay__list_init(&subscription->queue);
   belay__task_init(&subscription->task, on_task);
   size_t len;
-  char *channel = channel_new(client, name, name_len, &len);
-  error = channel == NULL ? BELAY_ENOMEM : belay__listen(client, channel, len, &subscription->ear);
-  belay__free(belay, channel, len);
-  if (error != 0) {
-    belay__free(belay, subscription, sizeof *subscription);
+  char *channel = channel_new(client, arguments->name, arguments->name_len, &len);
+  int error =
+      channel == NULL ? BELAY_ENOMEM : belay__listen(client, channel, len, &subscription->ear);
+  belay__free(client->belay, channel, len);
+  if (error != 0)
     return error;
-  }
-  belay__client_add(client, &subscription->object);
   subscription->listening = belay__ear_is_up(&subscription->ear);
   if (subscription->listening)
-    belay__defer(belay, &subscription->task);
-  *out = subscription;
+    belay__defer(client->belay, &subscription->task);
   return 0;
+}
+
+static const belay__handle_type_t subscription_type = {
+    .family = FAMILY,
+    .size = sizeof(belay_subscription_t),
+    .whole = true,
+    .name_max = BELAY__NAME_MAX,
+    .options_size = sizeof(arguments_t),
+    .name_at = offsetof(arguments_t, name),
+    .name_len_at = offsetof(arguments_t, name_len),
+    .data_at = offsetof(arguments_t, data),
+    .init = on_init,
+    .close = on_close,
+    .deinit = on_deinit,
+};
+
+int belay_topic_subscribe(belay_client_t *client, const char *name, size_t name_len,
+                          belay_topic_cb cb, void *data, belay_subscription_t **out) {
+  const arguments_t given = {.name = name, .name_len = name_len, .cb = cb, .data = data};
+  arguments_t filled;
+  belay__handle_t *handle = NULL;
+  if (out == NULL)
+    return BELAY_EINVAL;
+  int error = belay__handle_new(client, &subscription_type, &given, &filled, &handle);
+  *out = (belay_subscription_t *)handle;
+  return error;
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------------ */
 
+static void run_close_cb(belay__handle_t *handle) {
+  ((belay_subscription_close_cb)handle->close_cb)((belay_subscription_t *)handle, handle->data);
+}
+
 int belay_subscription_close(belay_subscription_t *subscription, belay_subscription_close_cb cb) {
-  int error = subscription == NULL ? BELAY_EINVAL : belay__client_check(subscription->client);
-  if (error == 0 && subscription->closing)
-    error = BELAY_ECLOSING;
-  if (error != 0)
-    return error;
-  subscription->close_cb = cb;
-  on_close(&subscription->object);
-  return 0;
+  return belay__handle_close((belay__handle_t *)subscription, (void (*)(void))cb, run_close_cb);
 }
 
 void *belay_subscription_data(const belay_subscription_t *subscription) {
-  return subscription == NULL ? NULL : subscription->data;
+  return subscription == NULL ? NULL : ((const belay__handle_t *)subscription)->data;
 }
 
 static void set_ref(belay_subscription_t *subscription, bool ref) {
-  if (subscription == NULL || subscription->ref == ref || subscription->closing)
+  if (subscription == NULL || subscription->ref == ref || subscription->handle.closing)
     return;
   subscription->ref = ref;
   if (ref)
-    belay__hold_loop(subscription->client->belay);
+    belay__hold_loop(subscription->handle.client->belay);
   else
-    belay__free_loop(subscription->client->belay);
+    belay__free_loop(subscription->handle.client->belay);
 }
 
 void belay_subscription_ref(belay_subscription_t *subscription) {
