@@ -1,4 +1,4 @@
-/* A scenario: who there is, what they do, what goes wrong. All of it is data: scenario.c, scenario_keys.c. */
+/* A scenario: who there is, what they do, what goes wrong. All of it is data: scenario.c, scenario_kinds.c. */
 #ifndef TEST_SIM_SCENARIOS_SCENARIO_H
 #define TEST_SIM_SCENARIOS_SCENARIO_H
 
@@ -101,8 +101,8 @@ const sim_scenario_t *sim_scenario_at(size_t i);
 /* Its number; sim_scenarios_count(): there is none of that name. */
 size_t sim_scenario_find(const char *name);
 
-/* scenario_keys.c */
-extern const sim_scenario_t sim_scenarios_of_keys[];
-extern const size_t sim_scenarios_of_keys_len;
+/* scenario_kinds.c */
+extern const sim_scenario_t sim_scenarios_of_kinds[];
+extern const size_t sim_scenarios_of_kinds_len;
 
 #endif /* TEST_SIM_SCENARIOS_SCENARIO_H */

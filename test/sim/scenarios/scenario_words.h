@@ -28,4 +28,56 @@
 /* About half of what is granted is granted in either. */
 #define BOTH_PHASES .calm_ms = 3000, .storm_ms = 12000
 
+/* ---- bases -------------------------------------------------------------------------------------------- */
+
+#define ALL_FAULTS NETWORK_FAULTS, PROCESS_FAULTS, SERVER_FAULTS
+
+/* Locks on one server. */
+#define LEASES                                                                                     \
+  ONE_SERVER, SHORT_LEASES, BOTH_PHASES, EVERYWHERE, .wait_ms = 500, .served_ms = 13000,           \
+                                                     .mean_ms = {ALL_FAULTS}
+/* Redlocks on three. */
+#define QUORUM                                                                                     \
+  THREE_SERVERS, QUORUM_LEASES, BOTH_PHASES, EVERYWHERE,                                           \
+      .fencing = true, .quarantine = BELAY_QUARANTINE_OFF, .served_ms = 13000,                     \
+      .mean_ms = {ALL_FAULTS}
+/* The other kinds of lock. */
+#define KIND                                                                                       \
+  LEASES, .actors = 4, .names = 2, .served_ms = 20000, .mean_ms[SIM_MEMORY] = 900,                 \
+          .mean_ms[SIM_RESTART_KEPT] = 1500
+/* The same on a server that loses keys. */
+#define BROKEN_KIND                                                                                \
+  LEASES, .broken = true, .actors = 5, .names = 2, .waiter_ttl_ms = 300, .served_ms = 20000,       \
+          .mean_ms[SIM_KEY_DELETED] = 20, .mean_ms[SIM_FLUSHALL] = 500,                            \
+          .mean_ms[SIM_RESTART_UNSEEN] = 1000, .mean_ms[SIM_RESTART_OLDER] = 1500,                 \
+          .mean_ms[SIM_RESTART_EMPTY] = 1500
+/* A network that delays and reorders; the scenario adds its faults. */
+#define STORM                                                                                      \
+  ONE_SERVER, SHORT_LEASES, BOTH_PHASES,                                                           \
+      .wait_ms = 500, .served_ms = 13000, .drift = DRIFT, .stalls = 15, .delays = 30,              \
+      .delay_ms = 900, .ghosts = 300, .pause_ms = 300, .down_ms = 300, .partition_ms = 300
+/* Servers that do not let clients kill connections, and connections whose bytes arrive after their end. */
+#define GHOSTS                                                                                     \
+  ONE_SERVER, BOTH_PHASES, .secretive = true, .ttl_min_ms = 2000, .ttl_max_ms = 4000,              \
+                           .hold_ms = 20, .think_ms = 20, .wait_ms = 500, .served_ms = 15000,      \
+                           .drift = DRIFT, .delays = 20, .delay_ms = 40, .ghosts = 900,            \
+                           .ghost_ms = 60, .pause_ms = 100, .down_ms = 200, .partition_ms = 100
+/* Waiters that rely on wake-ups. */
+#define ASLEEP                                                                                     \
+  ONE_SERVER, BOTH_PHASES,                                                                         \
+      .actors = 4, .names = 2, .waking = SIM_WAKE_NOTIFY, .ttl_min_ms = 60000,                     \
+      .ttl_max_ms = 90000, .watchdog = BELAY_WATCHDOG_ON, .hold_ms = 20, .think_ms = 20,           \
+      .wait_ms = 900, .served_ms = 15000, .drift = DRIFT, .delays = 30, .delay_ms = 300,           \
+      .pause_ms = 300, .partition_ms = 300,                                                        \
+      .mean_ms = {[SIM_CUT_BEFORE] = 300,                                                          \
+                  [SIM_CUT_HALF] = 300,                                                            \
+                  [SIM_EARS_CUT] = 60,                                                             \
+                  [SIM_PAUSE] = 500,                                                               \
+                  [SIM_SCRIPT_FLUSH] = 150}
+/* Limits and data. */
+#define LIMITED                                                                                    \
+  EVERYWHERE, .servers = 1, .processes = 4, .actors = 4, .names = 3, .think_ms = 15,               \
+              .calm_ms = 1500, .storm_ms = 8000, .served_ms = 13000,                               \
+              .mean_ms = {ALL_FAULTS, [SIM_MEMORY] = 900, [SIM_RESTART_KEPT] = 1500}
+
 #endif /* TEST_SIM_SCENARIOS_SCENARIO_WORDS_H */
