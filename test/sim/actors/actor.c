@@ -125,8 +125,8 @@ static void on_resized(belay_request_t *request, int status, const belay_semapho
     return;
   actor->resized = actor->healing && state->limit == limit;
   if (state->limit < 1 || state->limit > limit || state->used > limit)
-    sim_violation(process->world, "truth: %s is told of %u permits of %u, at %.6f ms",
-                  actor->watch.who, state->used, state->limit, sim_in_ms(process->world->now));
+    sim_violation(process->world, "truth: %s is told of %u permits of %u", actor->watch.who,
+                  state->used, state->limit);
 }
 
 /* For all who use that name. */

@@ -57,21 +57,19 @@ static unsigned may_have_come(sim_world_t *world, uint64_t generation) {
 static void check_passed(hand_t *hand, uint64_t generation) {
   sim_world_t *world = sim_world_of(&hand->base);
   ledger_t *ledger = ledger_of(world);
-  double when = sim_in_ms(sim_world_time(hand->base.process));
   if (generation == 0 || generation >= GENERATIONS || generation <= hand->generation) {
-    sim_violation(world, "count: %s is told of generation %llu after %llu, at %.6f ms",
-                  hand->base.who, (unsigned long long)generation,
-                  (unsigned long long)hand->generation, when);
+    sim_violation(world, "count: %s is told of generation %llu after %llu", hand->base.who,
+                  (unsigned long long)generation, (unsigned long long)hand->generation);
     return;
   }
   hand->generation = generation;
   if (++ledger->passed[generation] > world->scenario->limit)
-    sim_violation(world, "count: %s is through as number %u of generation %llu, at %.6f ms",
-                  hand->base.who, ledger->passed[generation], (unsigned long long)generation, when);
+    sim_violation(world, "count: %s is through as number %u of generation %llu", hand->base.who,
+                  ledger->passed[generation], (unsigned long long)generation);
   unsigned came = may_have_come(world, generation);
   if (came < world->scenario->limit)
-    sim_violation(world, "count: %s is through, and no more than %u have come, at %.6f ms",
-                  hand->base.who, came, when);
+    sim_violation(world, "count: %s is through, and no more than %u have come", hand->base.who,
+                  came);
 }
 
 static void gone(sim_hand_t *base) {
@@ -90,8 +88,8 @@ static void on_passed(belay_barrier_t *barrier, int status, uint64_t generation)
   bool ends_so = status == 0 || definite || sim_hand_may_fail(base, status) ||
                  (status == BELAY_ECANCELED && (hand->canceled || base->resting));
   if (!ends_so)
-    sim_violation(world, "callbacks: %s: a wait must not end so (%s), at %.6f ms", base->who,
-                  belay_err_name(status), sim_in_ms(world->now));
+    sim_violation(world, "callbacks: %s: a wait must not end so (%s)", base->who,
+                  belay_err_name(status));
   if (status == 0) {
     world->figures.grants++;
     world->figures.grants_in_faults += world->phase == SIM_STORM;

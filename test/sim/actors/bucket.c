@@ -74,12 +74,11 @@ typedef struct command {
 } command_t;
 
 static void lie(const command_t *command, const char *rule, const char *what) {
-  sim_violation(command->server->world,
-                "%s: %s: %s of %lld, k%u, index %lld: %s (%lld, %lld, %lld), at %.6f ms", rule,
-                command->server->name, command->index < 0 ? "fetch" : "add",
-                (long long)command->tokens, command->key, (long long)command->index, what,
-                (long long)command->reply[0], (long long)command->reply[1],
-                (long long)command->reply[2], sim_in_ms(command->server->world->now));
+  sim_violation(
+      command->server->world, "%s: %s: %s of %lld, k%u, index %lld: %s (%lld, %lld, %lld)", rule,
+      command->server->name, command->index < 0 ? "fetch" : "add", (long long)command->tokens,
+      command->key, (long long)command->index, what, (long long)command->reply[0],
+      (long long)command->reply[1], (long long)command->reply[2]);
 }
 
 static bool is_word(engine_word_t word, const char *text) {
@@ -184,9 +183,9 @@ static void on_executed(sim_server_t *server, const engine_word_t *argv, size_t 
 /* ---- rules: truth --------------------------------------------------------------------------------------- */
 
 static void false_to(const hand_t *hand, const ask_t *ask, const char *what, int status) {
-  sim_violation(sim_world_of(&hand->base), "truth: %s, %s of %lld, k%u: %s (%s), at %.6f ms",
-                hand->base.who, ask->kind == ADD ? "add" : "fetch", (long long)ask->tokens,
-                ask->key, what, belay_err_name(status), sim_in_ms(sim_world_of(&hand->base)->now));
+  sim_violation(sim_world_of(&hand->base), "truth: %s, %s of %lld, k%u: %s (%s)", hand->base.who,
+                ask->kind == ADD ? "add" : "fetch", (long long)ask->tokens, ask->key, what,
+                belay_err_name(status));
 }
 
 static void told(const hand_t *hand, ask_t *ask, int status, const belay_bucket_state_t *state) {
@@ -216,11 +215,11 @@ static void on_answer(belay_request_t *request, int status, const belay_bucket_s
   bool ends_so = status == 0 || sim_hand_may_fail(base, status) ||
                  (status == BELAY_ECANCELED && (hand->canceled || base->resting));
   if (!ends_so)
-    sim_violation(world, "callbacks: %s: a question must not end so (%s), at %.6f ms", base->who,
-                  belay_err_name(status), sim_in_ms(world->now));
+    sim_violation(world, "callbacks: %s: a question must not end so (%s)", base->who,
+                  belay_err_name(status));
   if ((status == 0) != (state->tokens >= 0 && state->index >= 0))
-    sim_violation(world, "callbacks: %s is told %s, and %lld tokens, at %.6f ms", base->who,
-                  belay_err_name(status), (long long)state->tokens, sim_in_ms(world->now));
+    sim_violation(world, "callbacks: %s is told %s, and %lld tokens", base->who,
+                  belay_err_name(status), (long long)state->tokens);
   if (number == 0)
     return;
   ask_t *ask = &ledger_of(world)->ask[number];

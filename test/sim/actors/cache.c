@@ -68,8 +68,8 @@ static ledger_t *ledger_of(const cache_hand_t *hand) {
 static void violate(const cache_hand_t *hand, const char *checker, const char *what, unsigned key,
                     uint32_t version) {
   sim_world_t *world = sim_world_of(&hand->base);
-  sim_violation(world, "%s: %s: %s: %s, version %u, at %.6f ms", checker, hand->base.who, keys[key],
-                what, version, sim_in_ms(world->now));
+  sim_violation(world, "%s: %s: %s: %s, version %u", checker, hand->base.who, keys[key], what,
+                version);
 }
 
 /* ---- what is served -------------------------------------------------------------------------------------- */

@@ -32,8 +32,8 @@ static void executed(sim_server_t *server, unsigned number) {
   if (ask->executed > 0 && ask->craft->once)
     wrong = "for the second time";
   if (wrong != NULL)
-    sim_violation(server->world, "truth: %s executes %s #%u %s, at %.6f ms", server->name,
-                  ask->craft->name, number, wrong, sim_in_ms(server->world->now));
+    sim_violation(server->world, "truth: %s executes %s #%u %s", server->name, ask->craft->name,
+                  number, wrong);
   if (ask->executed++ == 0 && ask->craft->executed != NULL)
     ask->craft->executed(data, ask);
 }
@@ -92,8 +92,8 @@ const char *sim_data_given(sim_data_hand_t *hand, int64_t id) {
 
 static void false_to(const sim_data_hand_t *hand, int status, const char *what) {
   sim_world_t *world = sim_world_of(&hand->base);
-  sim_violation(world, "truth: %s, %s #%u is told %s: %s, at %.6f ms", hand->base.who,
-                hand->craft->name, hand->ask, belay_err_name(status), what, sim_in_ms(world->now));
+  sim_violation(world, "truth: %s, %s #%u is told %s: %s", hand->base.who, hand->craft->name,
+                hand->ask, belay_err_name(status), what);
 }
 
 static void judge(const sim_data_hand_t *hand, int status, const char *wrong) {
@@ -123,8 +123,8 @@ void sim_data_told(sim_data_hand_t *hand, int status, const char *wrong) {
                  (status == BELAY_ECANCELED && (hand->canceled || base->resting)) ||
                  (status == BELAY_ETIMEDOUT && hand->craft->silent);
   if (!ends_so)
-    sim_violation(world, "callbacks: %s: %s must not end so (%s), at %.6f ms", base->who,
-                  hand->craft->name, belay_err_name(status), sim_in_ms(world->now));
+    sim_violation(world, "callbacks: %s: %s must not end so (%s)", base->who, hand->craft->name,
+                  belay_err_name(status));
   judge(hand, status, wrong);
   base->cured |= base->healing && status == 0;
   hand->again = status == BELAY_EUNKNOWN && hand->craft->again ? hand->ask : 0;

@@ -53,9 +53,8 @@ static void check_term(sim_hand_t *base, uint64_t term, const char *who) {
   for (unsigned i = 0; i < TERMS; i++)
     if (ledger->of[i].term == term) {
       if (strcmp(ledger->of[i].who, who) != 0)
-        sim_violation(
-            world, "fencing: %s is told that %s leads in term %llu, which was %s's, at %.6f ms",
-            base->who, who, (unsigned long long)term, ledger->of[i].who, sim_in_ms(world->now));
+        sim_violation(world, "fencing: %s is told that %s leads in term %llu, which was %s's",
+                      base->who, who, (unsigned long long)term, ledger->of[i].who);
       return;
     }
   unsigned at = ledger->next++ % TERMS;
@@ -68,19 +67,17 @@ static void check_elected(hand_t *hand, uint64_t term) {
   sim_world_t *world = sim_world_of(base);
   ledger_t *ledger = ledger_of(world);
   uint64_t ahead = base->process->ahead + base->process->ahead / 64 + 1000;
-  double when = sim_in_ms(sim_world_time(base->process));
   if (term <= ledger->term)
-    sim_violation(world, "fencing: %s is elected for term %llu, after term %llu, at %.6f ms",
-                  base->who, (unsigned long long)term, (unsigned long long)ledger->term, when);
+    sim_violation(world, "fencing: %s is elected for term %llu, after term %llu", base->who,
+                  (unsigned long long)term, (unsigned long long)ledger->term);
   ledger->term = term;
   check_term(base, term, base->who);
   for (unsigned i = 0; remaining(hand) > 1000 && i < sim_hands_count(world); i++) {
     const hand_t *other = (const hand_t *)sim_hand_at(world, i);
     if (other != NULL && other != hand && remaining(other) > ahead)
       sim_violation(world,
-                    "exclusion: %s is elected while %s believes that it leads for another %.3f ms, "
-                    "at %.6f ms",
-                    base->who, other->base.who, sim_in_ms(remaining(other)), when);
+                    "exclusion: %s is elected while %s believes that it leads for another %.3f ms",
+                    base->who, other->base.who, sim_in_ms(remaining(other)));
   }
 }
 
@@ -93,13 +90,11 @@ static void turn(sim_hand_t *base) {
   if (!hand->leads || base->resting)
     return;
   if (left > 0 && hand->seen + SIM_TICK < now && excused + SIM_TICK < now)
-    sim_violation(world, "revival: %s believes again that it leads, at %.6f ms", base->who,
-                  sim_in_ms(world->now));
+    sim_violation(world, "revival: %s believes again that it leads", base->who);
   if (left > 0)
     hand->seen = now + left;
   else if (now > hand->seen + SIM_TICK && now > excused + SIM_TICK)
-    sim_violation(world, "loss: %s leads no more and was not told, at %.6f ms", base->who,
-                  sim_in_ms(world->now));
+    sim_violation(world, "loss: %s leads no more and was not told", base->who);
 }
 
 /* ---- what it is told ------------------------------------------------------------------------------------ */
@@ -119,8 +114,7 @@ static void on_elected(belay_election_t *election, uint64_t term) {
   sim_world_t *world = sim_world_of(base);
   sim_note(world, base->who, "is elected for term %llu", (unsigned long long)term);
   if (hand->leads || base->promise[CLOSE].pending || base->resting || hand->resigned)
-    sim_violation(world, "callbacks: %s is elected and does not stand, at %.6f ms", base->who,
-                  sim_in_ms(world->now));
+    sim_violation(world, "callbacks: %s is elected and does not stand", base->who);
   world->figures.grants++;
   world->figures.grants_in_faults += world->phase == SIM_STORM;
   hand->leads = true;
@@ -141,8 +135,7 @@ static void on_deposed(belay_election_t *election, belay_lost_t reason) {
   sim_note(world, hand->base.who, "is deposed");
   world->figures.losses++;
   if (!hand->leads && !hand->base.promise[CLOSE].pending && !hand->base.resting)
-    sim_violation(world, "loss: %s is deposed, and did not lead, at %.6f ms", hand->base.who,
-                  sim_in_ms(world->now));
+    sim_violation(world, "loss: %s is deposed, and did not lead", hand->base.who);
   hand->leads = false;
   sim_hand_think(&hand->base);
 }
@@ -153,17 +146,16 @@ static void on_observed(belay_election_t *election, int status, const belay_lead
   sim_world_t *world = sim_world_of(base);
   char who[16];
   if ((status == 0) != (leader != NULL))
-    sim_violation(world, "callbacks: %s observes %s, and %s leader, at %.6f ms", base->who,
-                  belay_err_name(status), leader == NULL ? "no" : "a", sim_in_ms(world->now));
+    sim_violation(world, "callbacks: %s observes %s, and %s leader", base->who,
+                  belay_err_name(status), leader == NULL ? "no" : "a");
   if (leader == NULL || leader->term == 0)
     return;
   sim_note(world, base->who, "observes term %llu", (unsigned long long)leader->term);
   snprintf(who, sizeof who, "%.*s", (int)leader->value_len, leader->value);
   check_term(base, leader->term, who);
   if (leader->term < hand->seen_term)
-    sim_violation(world, "fencing: %s observes term %llu after %llu, at %.6f ms", base->who,
-                  (unsigned long long)leader->term, (unsigned long long)hand->seen_term,
-                  sim_in_ms(world->now));
+    sim_violation(world, "fencing: %s observes term %llu after %llu", base->who,
+                  (unsigned long long)leader->term, (unsigned long long)hand->seen_term);
   hand->seen_term = leader->term;
 }
 
@@ -175,8 +167,8 @@ static void on_campaigned(belay_election_t *election, int status) {
                  (status == BELAY_ECANCELED &&
                   (hand->resigned || base->promise[CLOSE].pending || base->resting));
   if (!ends_so)
-    sim_violation(sim_world_of(base), "callbacks: %s: a campaign must not end so (%s), at %.6f ms",
-                  base->who, belay_err_name(status), sim_in_ms(sim_world_of(base)->now));
+    sim_violation(sim_world_of(base), "callbacks: %s: a campaign must not end so (%s)", base->who,
+                  belay_err_name(status));
   if (status != 0)
     sim_hand_think(base);
 }

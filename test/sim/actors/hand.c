@@ -78,10 +78,6 @@ static sim_seen_t *seen_of(const sim_hand_t *hand) {
   return &sim_world_of(hand)->check->seen[hand->process->index];
 }
 
-static double when(const sim_hand_t *hand) {
-  return sim_in_ms(sim_world_time(hand->process));
-}
-
 void sim_hand_enter(sim_hand_t *hand) {
   seen_of(hand)->calling = true;
 }
@@ -91,8 +87,8 @@ bool sim_hand_leave(sim_hand_t *hand, const char *what, int error, int may) {
   sim_note(sim_world_of(hand), hand->who, "%s: %s", what, belay_err_name(error));
   bool memory = error == BELAY_ENOMEM && hand->process->fails > 0;
   if (error != 0 && error != may && !memory)
-    sim_violation(sim_world_of(hand), "callbacks: %s: %s returned %s, at %.6f ms", hand->who, what,
-                  belay_err_name(error), when(hand));
+    sim_violation(sim_world_of(hand), "callbacks: %s: %s returned %s", hand->who, what,
+                  belay_err_name(error));
   return error == 0;
 }
 
@@ -123,14 +119,12 @@ void sim_hand_kept(sim_hand_t *hand, unsigned i, int status) {
   uint64_t late = late_by(hand, i, sim_process_now(hand->process));
   sim_note(world, hand->who, "%s -> %s", op, belay_err_name(status));
   if (!hand->promise[i].pending)
-    sim_violation(world, "callbacks: %s: %s calls back and is not pending, at %.6f ms", hand->who,
-                  op, when(hand));
+    sim_violation(world, "callbacks: %s: %s calls back and is not pending", hand->who, op);
   if (seen_of(hand)->calling)
-    sim_violation(world, "callbacks: %s: %s calls back inside a call, at %.6f ms", hand->who, op,
-                  when(hand));
+    sim_violation(world, "callbacks: %s: %s calls back inside a call", hand->who, op);
   if (late > 0)
-    sim_violation(world, "callbacks: %s: %s calls back %.3f ms late (%s), at %.6f ms", hand->who,
-                  op, sim_in_ms(late), belay_err_name(status), when(hand));
+    sim_violation(world, "callbacks: %s: %s calls back %.3f ms late (%s)", hand->who, op,
+                  sim_in_ms(late), belay_err_name(status));
   world->figures.operations++;
   hand->promise[i].pending = false;
 }
@@ -169,12 +163,11 @@ static void check_promises(const sim_hand_t *hand, uint64_t now) {
       continue;
     if (!hand->process->keeps_alive)
       sim_violation(sim_world_of(hand),
-                    "callbacks: %s: %s is pending and does not keep the loop alive, at %.6f ms",
-                    hand->who, hand->trade->op[i], when(hand));
+                    "callbacks: %s: %s is pending and does not keep the loop alive", hand->who,
+                    hand->trade->op[i]);
     if (late_by(hand, i, now) > 0)
-      sim_violation(sim_world_of(hand),
-                    "callbacks: %s: %s has not called back for %.3f ms, at %.6f ms", hand->who,
-                    hand->trade->op[i], sim_in_ms(now - hand->promise[i].called), when(hand));
+      sim_violation(sim_world_of(hand), "callbacks: %s: %s has not called back for %.3f ms",
+                    hand->who, hand->trade->op[i], sim_in_ms(now - hand->promise[i].called));
   }
 }
 
@@ -234,9 +227,8 @@ void sim_hands_end(sim_process_t *process) {
     sim_alarm_stop(&hand->alarm);
     for (unsigned j = 0; j < SIM_PROMISES; j++)
       if (hand->promise[j].pending && process->life == SIM_DOWN) /* else it has crashed */
-        sim_violation(process->world,
-                      "callbacks: %s: all is closed, and %s has not called back, at %.6f ms",
-                      hand->who, hand->trade->op[j], when(hand));
+        sim_violation(process->world, "callbacks: %s: all is closed, and %s has not called back",
+                      hand->who, hand->trade->op[j]);
     if (hand->trade->gone != NULL)
       hand->trade->gone(hand);
   }

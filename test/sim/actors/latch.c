@@ -76,9 +76,8 @@ static void on_executed(sim_server_t *server, const engine_word_t *argv, size_t 
     ledger_of(world)->of[latch].executed |= UINT64_C(1) << operation;
     unsigned left = left_of(world, latch);
     if (reply.len > 1 && reply.at[0] == ':' && strtol(reply.at + 1, NULL, 10) != (long)left)
-      sim_violation(
-          world, "count: %s says that %ld are left of latch %u, and there are %u, at %.6f ms",
-          server->name, strtol(reply.at + 1, NULL, 10), latch, left, sim_in_ms(world->now));
+      sim_violation(world, "count: %s says that %ld are left of latch %u, and there are %u",
+                    server->name, strtol(reply.at + 1, NULL, 10), latch, left);
   }
 }
 
@@ -225,14 +224,14 @@ static void on_wait(belay_latch_t *latch, int status) {
   sim_world_t *world = sim_world_of(&hand->base);
   sim_hand_kept(&hand->base, WAIT, status);
   if (!may_end_so(hand, status) && status != BELAY_ETIMEDOUT)
-    sim_violation(world, "callbacks: %s: a wait must not end so (%s), at %.6f ms", hand->base.who,
-                  belay_err_name(status), sim_in_ms(world->now));
+    sim_violation(world, "callbacks: %s: a wait must not end so (%s)", hand->base.who,
+                  belay_err_name(status));
   if (status != 0)
     return;
   unsigned left = left_of(world, hand->number);
   if (left > 0)
-    sim_violation(world, "count: %s is told that latch %u is open, and %u are left, at %.6f ms",
-                  hand->base.who, hand->number, left, sim_in_ms(world->now));
+    sim_violation(world, "count: %s is told that latch %u is open, and %u are left", hand->base.who,
+                  hand->number, left);
   world->figures.grants++;
   world->figures.grants_in_faults += world->phase == SIM_STORM;
   hand->base.cured |= hand->base.healing;
@@ -244,16 +243,15 @@ static void on_count(belay_request_t *request, int status, unsigned left) {
   sim_world_t *world = sim_world_of(&hand->base);
   sim_hand_kept(&hand->base, COUNT, status);
   if (!may_end_so(hand, status))
-    sim_violation(world, "callbacks: %s: a count must not end so (%s), at %.6f ms", hand->base.who,
-                  belay_err_name(status), sim_in_ms(world->now));
+    sim_violation(world, "callbacks: %s: a count must not end so (%s)", hand->base.who,
+                  belay_err_name(status));
   bool done = (ledger_of(world)->of[hand->number].executed >> hand->operation & 1) != 0;
   if (status == 0 && !done)
-    sim_violation(world, "count: %s is told that it has counted, and no server has, at %.6f ms",
-                  hand->base.who, sim_in_ms(world->now));
+    sim_violation(world, "count: %s is told that it has counted, and no server has",
+                  hand->base.who);
   if (status == 0 && (left < left_of(world, hand->number) || left >= world->scenario->limit))
-    sim_violation(
-        world, "count: %s is told that %u are left of latch %u, and there are %u, at %.6f ms",
-        hand->base.who, left, hand->number, left_of(world, hand->number), sim_in_ms(world->now));
+    sim_violation(world, "count: %s is told that %u are left of latch %u, and there are %u",
+                  hand->base.who, left, hand->number, left_of(world, hand->number));
   hand->again = status != 0 && sim_hand_chance(&hand->base, 800);
 }
 

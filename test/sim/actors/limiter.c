@@ -119,9 +119,8 @@ static bool may_end_so(const hand_t *hand, unsigned i, int status) {
 
 static void check_status(const hand_t *hand, unsigned i, int status) {
   if (!may_end_so(hand, i, status))
-    sim_violation(sim_world_of(&hand->base), "callbacks: %s: a %s must not end so (%s), at %.6f ms",
-                  hand->base.who, hand->base.trade->op[i], belay_err_name(status),
-                  sim_in_ms(sim_world_of(&hand->base)->now));
+    sim_violation(sim_world_of(&hand->base), "callbacks: %s: a %s must not end so (%s)",
+                  hand->base.who, hand->base.trade->op[i], belay_err_name(status));
 }
 
 /* What it may want to give back. */
@@ -177,11 +176,9 @@ static void check_order(const hand_t *hand, const sim_ask_t *ask, int64_t wait_u
       continue;
     const sim_ask_t *its = sim_limits_asked(world, other->ask[WAIT]);
     if (its->key == ask->key && its->acts_us < ask->acts_us)
-      sim_violation(world,
-                    "order: %s is called for k%u before %s, whose turn is %.3f ms before, at "
-                    "%.6f ms",
+      sim_violation(world, "order: %s is called for k%u before %s, whose turn is %.3f ms before",
                     hand->base.who, ask->key, other->base.who,
-                    (double)(ask->acts_us - its->acts_us) / 1e3, sim_in_ms(world->now));
+                    (double)(ask->acts_us - its->acts_us) / 1e3);
   }
 }
 

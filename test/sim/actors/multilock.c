@@ -91,11 +91,11 @@ static void check_exclusive(const hand_t *hand) {
       continue;
     uint64_t left = remaining(other);
     if (left > ahead || (left > 1000 && other->base.process == hand->base.process))
-      sim_violation(world,
-                    "exclusion: %s is told that it holds %llx while %s believes in %llx for "
-                    "another %.3f ms, at %.6f ms",
-                    hand->base.who, (unsigned long long)hand->names, other->base.who,
-                    (unsigned long long)other->names, sim_in_ms(left), sim_in_ms(world->now));
+      sim_violation(
+          world,
+          "exclusion: %s is told that it holds %llx while %s believes in %llx for another %.3f ms",
+          hand->base.who, (unsigned long long)hand->names, other->base.who,
+          (unsigned long long)other->names, sim_in_ms(left));
   }
 }
 
@@ -108,13 +108,11 @@ static void turn(sim_hand_t *base) {
   if (!hand->held || base->resting)
     return;
   if (left > 0 && hand->seen + SIM_TICK < now && excused + SIM_TICK < now)
-    sim_violation(world, "revival: %s believes again, at %.6f ms", base->who,
-                  sim_in_ms(world->now));
+    sim_violation(world, "revival: %s believes again", base->who);
   if (left > 0)
     hand->seen = now + left;
   else if (now > hand->seen + SIM_TICK && now > excused + SIM_TICK)
-    sim_violation(world, "loss: %s does not hold any more and was not told, at %.6f ms", base->who,
-                  sim_in_ms(world->now));
+    sim_violation(world, "loss: %s does not hold any more and was not told", base->who);
 }
 
 /* ---- what it does --------------------------------------------------------------------------------------- */
@@ -283,8 +281,8 @@ static void on_acquired(hand_t *hand, int status) {
                  status == BELAY_EEXPIRED || sim_hand_may_fail(base, status) ||
                  (status == BELAY_ECANCELED && (hand->canceled || base->resting));
   if (!ends_so || (status == 0 && (hand->canceled || base->resting)))
-    sim_violation(world, "callbacks: %s: an acquire must not end so (%s), at %.6f ms", base->who,
-                  belay_err_name(status), sim_in_ms(world->now));
+    sim_violation(world, "callbacks: %s: an acquire must not end so (%s)", base->who,
+                  belay_err_name(status));
   if (status != 0) {
     stall(hand);
     sim_hand_think(base);
@@ -318,8 +316,7 @@ static void on_lost(hand_t *hand) {
   sim_note(world, hand->base.who, "lost");
   world->figures.losses++;
   if (!hand->held && !hand->base.promise[CLOSE].pending && !hand->base.resting)
-    sim_violation(world, "loss: %s: lost, and was not held, at %.6f ms", hand->base.who,
-                  sim_in_ms(world->now));
+    sim_violation(world, "loss: %s: lost, and was not held", hand->base.who);
   hand->held = false;
   served(hand);
 }

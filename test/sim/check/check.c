@@ -66,11 +66,11 @@ static bool exclude_each_other(const sim_watch_t *a, const sim_watch_t *b) {
 static void check_pair(const sim_watch_t *watch, const sim_watch_t *other, uint64_t when) {
   uint64_t now = sim_clock_at(&other->process->clock, when);
   if (exclude_each_other(watch, other))
-    sim_violation(watch->process->world,
-                  "exclusion: %s is told that it holds n%u while %s believes in it for another "
-                  "%.3f ms, at %.6f ms",
-                  watch->who, watch->name, other->who,
-                  sim_in_ms(belay__lease_deadline(sim_watch_lease(other)) - now), sim_in_ms(when));
+    sim_violation(
+        watch->process->world,
+        "exclusion: %s is told that it holds n%u while %s believes in it for another %.3f ms",
+        watch->who, watch->name, other->who,
+        sim_in_ms(belay__lease_deadline(sim_watch_lease(other)) - now));
 }
 
 void sim_check_exclusive(const sim_watch_t *watch) {
@@ -90,11 +90,9 @@ void sim_check_exclusive(const sim_watch_t *watch) {
         check_pair(watch, other, when);
     }
   if (scenario->kind == SIM_SEMAPHORE && permits > scenario->limit)
-    sim_violation(world,
-                  "exclusion: %s is told that it holds %u of n%u, and then %u of %u are believed "
-                  "in, at %.6f ms",
-                  watch->who, watch->permits, watch->name, permits, scenario->limit,
-                  sim_in_ms(when));
+    sim_violation(
+        world, "exclusion: %s is told that it holds %u of n%u, and then %u of %u are believed in",
+        watch->who, watch->permits, watch->name, permits, scenario->limit);
 }
 
 /* Since then it has not stood still, so that whatever was over then was over for good. */
@@ -114,18 +112,15 @@ void sim_check_belief(sim_watch_t *watch) {
   bool believes = belay__lease_is_held(lease);
   if (!watch->held) {
     if (believes)
-      sim_violation(world, "callbacks: %s holds n%u and was not told, at %.6f ms", watch->who,
-                    watch->name, sim_in_ms(sim_world_time(process)));
+      sim_violation(world, "callbacks: %s holds n%u and was not told", watch->who, watch->name);
     return;
   }
   if (!believes)
     return; /* lost, and about to be told */
   uint64_t deadline = belay__lease_deadline(lease);
   if (deadline > sim_process_now(process) && watch->seen <= stretch_begin(process))
-    sim_violation(world,
-                  "revival: %s believes in n%u again, which was over %.3f ms ago, at %.6f ms",
-                  watch->who, watch->name, sim_in_ms(sim_process_now(process) - watch->seen),
-                  sim_in_ms(sim_world_time(process)));
+    sim_violation(world, "revival: %s believes in n%u again, which was over %.3f ms ago",
+                  watch->who, watch->name, sim_in_ms(sim_process_now(process) - watch->seen));
   watch->seen = deadline;
 }
 
@@ -162,9 +157,8 @@ uint64_t sim_due(const sim_watch_t *watch, sim_op_t op) {
 /* When a turn is over every loss was told. */
 static void check_told(const sim_watch_t *watch) {
   if (watch->held && !belay__lease_is_held(sim_watch_lease(watch)))
-    sim_violation(watch->process->world,
-                  "loss: %s does not hold n%u any more and was not told, at %.6f ms", watch->who,
-                  watch->name, sim_in_ms(sim_world_time(watch->process)));
+    sim_violation(watch->process->world, "loss: %s does not hold n%u any more and was not told",
+                  watch->who, watch->name);
 }
 
 /* What is pending keeps the loop alive, and is not overdue. */
@@ -174,15 +168,12 @@ static void check_pending(const sim_watch_t *watch, uint64_t now) {
     if (!watch->op[op].pending)
       continue;
     if (!process->keeps_alive)
-      sim_violation(process->world,
-                    "callbacks: %s: %s is pending and does not keep the loop alive, "
-                    "at %.6f ms",
-                    watch->who, sim_op_names[op], sim_in_ms(process->world->now));
+      sim_violation(process->world, "callbacks: %s: %s is pending and does not keep the loop alive",
+                    watch->who, sim_op_names[op]);
     if (now > watch->op[op].due && now - watch->op[op].due > SIM_TICK &&
         now > sim_due(watch, op) + SIM_TICK)
-      sim_violation(process->world, "callbacks: %s: %s has not called back for %.3f ms, at %.6f ms",
-                    watch->who, sim_op_names[op], sim_in_ms(now - watch->op[op].called),
-                    sim_in_ms(process->world->now));
+      sim_violation(process->world, "callbacks: %s: %s has not called back for %.3f ms", watch->who,
+                    sim_op_names[op], sim_in_ms(now - watch->op[op].called));
   }
 }
 
@@ -195,8 +186,7 @@ static void check_closing(const sim_process_t *process, const sim_seen_t *seen, 
       process->life == SIM_ENDING && now > process->closes + (uint64_t)patience * SIM_MS + SIM_TICK;
   late |= seen->clients_closing > 0 && now > seen->clients_due + SIM_TICK;
   if (late && now > excused)
-    sim_violation(world, "callbacks: %s: a close has not called back, at %.6f ms", process->name,
-                  sim_in_ms(world->now));
+    sim_violation(world, "callbacks: %s: a close has not called back", process->name);
 }
 
 void sim_check_turn(sim_process_t *process) {
@@ -236,14 +226,12 @@ void sim_check_closed(sim_process_t *process) {
   sim_world_t *world = process->world;
   sim_seen_t *seen = &world->check->seen[process->index];
   if (process->blocks_len != 0)
-    sim_violation(world, "leaks: %s has closed all and keeps %zu blocks of memory, at %.6f ms",
-                  process->name, process->blocks_len, sim_in_ms(world->now));
+    sim_violation(world, "leaks: %s has closed all and keeps %zu blocks of memory", process->name,
+                  process->blocks_len);
   for (belay__list_t *i = world->net->conns.next; i != &world->net->conns; i = i->next)
     if (BELAY__CONTAINER(i, sim_conn_t, node)->process == process)
-      sim_violation(world, "leaks: %s has closed all and keeps a socket, at %.6f ms", process->name,
-                    sim_in_ms(world->now));
+      sim_violation(world, "leaks: %s has closed all and keeps a socket", process->name);
   if (seen->pings > 0)
-    sim_violation(world, "callbacks: %s is closed, and a ping has not called back, at %.6f ms",
-                  process->name, sim_in_ms(world->now));
+    sim_violation(world, "callbacks: %s is closed, and a ping has not called back", process->name);
   seen->closed = true;
 }

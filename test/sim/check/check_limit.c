@@ -16,10 +16,9 @@ typedef struct command {
 } command_t;
 
 static void lie(const command_t *command, const char *what) {
-  sim_violation(command->server->world, "truth: %s: %.*s of %lld from k%u: %s, at %.6f ms",
+  sim_violation(command->server->world, "truth: %s: %.*s of %lld from k%u: %s",
                 command->server->name, (int)command->op.len, command->op.at,
-                (long long)command->cost, command->key, what,
-                sim_in_ms(command->server->world->now));
+                (long long)command->cost, command->key, what);
 }
 
 static bool is_word(engine_word_t word, const char *text) {

@@ -177,10 +177,8 @@ void sim_check_bound(sim_server_t *server, const sim_limits_t *limits, unsigned 
                                                         : fixed_over(limits, account, limit);
     if (over > 0)
       sim_violation(server->world,
-                    "bound: %s has admitted %lld of k%u, which limit %zu has no room for, at "
-                    "%.6f ms",
-                    server->name, (long long)limits->ask[account->entry[from].ask].cost, key, i,
-                    sim_in_ms(server->world->now));
+                    "bound: %s has admitted %lld of k%u, which limit %zu has no room for",
+                    server->name, (long long)limits->ask[account->entry[from].ask].cost, key, i);
   }
 }
 
@@ -208,8 +206,8 @@ void sim_check_due(sim_server_t *server, const sim_limits_t *limits, unsigned ke
   for (size_t i = 0; i < limits->n; i++)
     if (is_full(account, &limits->limit[i], i, now, cost, within_us))
       return;
-  sim_violation(server->world, "due: %s denies %lld of k%u, and there is room, at %.6f ms",
-                server->name, (long long)cost, key, sim_in_ms(server->world->now));
+  sim_violation(server->world, "due: %s denies %lld of k%u, and there is room", server->name,
+                (long long)cost, key);
 }
 
 /* ---- accounts --------------------------------------------------------------------------------------------- */

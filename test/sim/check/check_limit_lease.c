@@ -52,10 +52,9 @@ void sim_lease_returned(sim_server_t *server, unsigned key, int64_t tokens, uint
     gives -= gives < part ? gives : part;
   }
   if (left > 0 || returned < 0 || returned > tokens)
-    sim_violation(server->world,
-                  "lease: %s is given back %lld of k%u, of %llu, and %lld are, at %.6f ms",
+    sim_violation(server->world, "lease: %s is given back %lld of k%u, of %llu, and %lld are",
                   server->name, (long long)tokens, key, (unsigned long long)taken_us,
-                  (long long)returned, sim_in_ms(server->world->now));
+                  (long long)returned);
 }
 
 /* The oldest first, as far as they are not void. */
@@ -81,8 +80,8 @@ void sim_lease_noted(sim_world_t *world, unsigned number, uint64_t at_us) {
     const belay_limit_t *limit = &limits->limit[i];
     if (limit->kind == BELAY_LIMIT_BUCKET &&
         sim_account_over(account, limit, i, from) > (int64_t)lasts_us(limits) * limit->count)
-      sim_violation(world, "lease: %lld of k%u are used, more than limit %zu allows, at %.6f ms",
-                    (long long)limits->ask[number].cost, key, i, sim_in_ms(world->now));
+      sim_violation(world, "lease: %lld of k%u are used, more than limit %zu allows",
+                    (long long)limits->ask[number].cost, key, i);
   }
 }
 
@@ -94,14 +93,12 @@ void sim_lease_used(sim_hand_t *hand, unsigned number, uint64_t now_us) {
   int64_t lacking = use(lease, ask->cost, now_us - lasts_us(limits));
   lease->gone += ask->cost;
   if (lacking > 0)
-    sim_violation(world, "lease: %s uses %lld of k%u, and %lld of them are void, at %.6f ms",
-                  hand->who, (long long)ask->cost, ask->key, (long long)lacking,
-                  sim_in_ms(world->now));
+    sim_violation(world, "lease: %s uses %lld of k%u, and %lld of them are void", hand->who,
+                  (long long)ask->cost, ask->key, (long long)lacking);
   if (lease->gone > lease->granted)
-    sim_violation(world,
-                  "lease: %s uses %lld of k%u, and of %lld granted %lld are gone, at %.6f ms",
-                  hand->who, (long long)ask->cost, ask->key, (long long)lease->granted,
-                  (long long)lease->gone, sim_in_ms(world->now));
+    sim_violation(world, "lease: %s uses %lld of k%u, and of %lld granted %lld are gone", hand->who,
+                  (long long)ask->cost, ask->key, (long long)lease->granted,
+                  (long long)lease->gone);
   sim_lease_noted(world, number, now_us);
 }
 

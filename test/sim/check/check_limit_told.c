@@ -5,9 +5,8 @@
 #define LATE_US 2000
 
 static void false_to(sim_hand_t *hand, const sim_ask_t *ask, const char *what, int status) {
-  sim_violation(sim_world_of(hand), "truth: %s, %lld of k%u: %s (%s), at %.6f ms", hand->who,
-                (long long)ask->cost, ask->key, what, belay_err_name(status),
-                sim_in_ms(sim_world_time(hand->process)));
+  sim_violation(sim_world_of(hand), "truth: %s, %lld of k%u: %s (%s)", hand->who,
+                (long long)ask->cost, ask->key, what, belay_err_name(status));
 }
 
 static uint64_t clock_at(const sim_hand_t *hand) {
@@ -43,10 +42,9 @@ static void allowed(sim_hand_t *hand, sim_ask_t *ask, const belay_limiter_result
   if (ask->kind == SIM_ASK_WAIT && ask->canceled)
     false_to(hand, ask, "it may go on, and was given back", 0);
   if (ask->kind == SIM_ASK_WAIT && clock_at(hand) + early < ask->acts_us)
-    sim_violation(world,
-                  "order: %s is called %.3f ms before the time of its %lld of k%u, at %.6f ms",
+    sim_violation(world, "order: %s is called %.3f ms before the time of its %lld of k%u",
                   hand->who, (double)(ask->acts_us - clock_at(hand)) / 1e3, (long long)ask->cost,
-                  ask->key, sim_in_ms(sim_world_time(hand->process)));
+                  ask->key);
 }
 
 /* What is denied from memory was denied before, for as many tokens or fewer, and is until later than it was asked. */

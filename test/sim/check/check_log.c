@@ -140,22 +140,21 @@ static void check_set(sim_check_t *check, const sim_server_t *server, sim_token_
   unsigned bit = 1u << server->index;
   token->ghostly |= server->ghost;
   if (token->refused)
-    sim_violation(world,
-                  "truth: %s has set n%u to a token of p%u, which was told that it was refused or "
-                  "never sent, at %.6f ms",
-                  server->name, token->name, token->process, sim_in_ms(world->now));
+    sim_violation(
+        world,
+        "truth: %s has set n%u to a token of p%u, which was told that it was refused or never sent",
+        server->name, token->name, token->process);
   if ((token->undone_on & bit) != 0 && !server->ghost)
-    sim_violation(world,
-                  "truth: %s has set n%u again to a token of p%u that was taken back, at %.6f ms",
-                  server->name, token->name, token->process, sim_in_ms(world->now));
+    sim_violation(world, "truth: %s has set n%u again to a token of p%u that was taken back",
+                  server->name, token->name, token->process);
   if (check->faithful && (token->set_on & bit) != 0 && !token->ghostly)
-    sim_violation(world, "truth: %s has set n%u twice to a token of p%u, at %.6f ms", server->name,
-                  token->name, token->process, sim_in_ms(world->now));
+    sim_violation(world, "truth: %s has set n%u twice to a token of p%u", server->name, token->name,
+                  token->process);
   const sim_watch_t *other =
       check->faithful ? find_believer(check, token->name, token, false) : NULL;
   if (other != NULL)
-    sim_violation(world, "exclusion: %s gives n%u to p%u while %s believes in it, at %.6f ms",
-                  server->name, token->name, token->process, other->who, sim_in_ms(world->now));
+    sim_violation(world, "exclusion: %s gives n%u to p%u while %s believes in it", server->name,
+                  token->name, token->process, other->who);
 }
 
 /* "loss": whoever holds it knows before a server gives the name away; on several nodes, as far as he counts on this
@@ -167,8 +166,8 @@ static void check_gone(sim_check_t *check, const sim_server_t *server, const sim
   const sim_watch_t *holder =
       check->faithful ? find_believer(check, token->name, token, true) : NULL;
   if (holder != NULL)
-    sim_violation(world, "loss: n%u is %s on %s while %s believes in it, at %.6f ms", token->name,
-                  causes[cause], server->name, holder->who, sim_in_ms(world->now));
+    sim_violation(world, "loss: n%u is %s on %s while %s believes in it", token->name,
+                  causes[cause], server->name, holder->who);
   if (world->scenario->broken || check->faithful || !check->tokens ||
       check->lost_data[server->index] >= token->came[server->index])
     return;
@@ -179,8 +178,8 @@ static void check_gone(sim_check_t *check, const sim_server_t *server, const sim
       continue;
     const belay__lease_t *lease = sim_watch_lease(watch);
     if (lease->member[server->index].until > sim_clock_at(&watch->process->clock, world->now))
-      sim_violation(world, "loss: n%u is %s on %s while %s counts on it there, at %.6f ms",
-                    token->name, causes[cause], server->name, watch->who, sim_in_ms(world->now));
+      sim_violation(world, "loss: n%u is %s on %s while %s counts on it there", token->name,
+                    causes[cause], server->name, watch->who);
   }
 }
 
@@ -199,8 +198,7 @@ static void set(sim_check_t *check, const sim_server_t *server, unsigned name, e
   uint8_t bytes[BELAY__TOKEN_BYTES];
   unsigned process, life;
   if (!sim_read_token(is, bytes, &process, &life) || process >= world->scenario->processes) {
-    sim_violation(world, "truth: %s has set n%u to what is no token, at %.6f ms", server->name,
-                  name, sim_in_ms(world->now));
+    sim_violation(world, "truth: %s has set n%u to what is no token", server->name, name);
     return;
   }
   sim_token_t *token = sim_log_get(&check->log, bytes);
@@ -334,8 +332,7 @@ static void look_at_key(void *ctx, engine_word_t key, const char *type, int64_t 
   sim_world_t *world = look->check->world;
   (void)type;
   if (ttl_ms < 0 && !may_last(key))
-    sim_violation(world, "ttl: %.*s on %s has none, at %.6f ms", (int)key.len, key.at,
-                  look->server->name, sim_in_ms(world->now));
+    sim_violation(world, "ttl: %.*s on %s has none", (int)key.len, key.at, look->server->name);
 }
 
 /* Whether a handle asks for it, has it, or is giving it back. */
@@ -396,9 +393,8 @@ static void look_for_strays(sim_check_t *check, const sim_server_t *server) {
     const sim_token_t *token = stands_in(check, server, i);
     if (token != NULL && !is_known(check, token) && !is_excused(check, server, token) &&
         !is_being_undone(check, server, token))
-      sim_violation(world,
-                    "leaks: n%u on %s keeps a token of p%u that nobody takes back, at %.6f ms", i,
-                    server->name, token->process, sim_in_ms(world->now));
+      sim_violation(world, "leaks: n%u on %s keeps a token of p%u that nobody takes back", i,
+                    server->name, token->process);
   }
 }
 
@@ -437,7 +433,7 @@ void sim_check_end(sim_world_t *world) {
       const sim_server_t *server = &world->server[i];
       const sim_token_t *token = stands_in(check, server, j);
       if (token != NULL && check->seen[token->process].closed && !is_excused(check, server, token))
-        sim_violation(world, "leaks: n%u on %s keeps a token of p%u, which is closed, at %.6f ms",
-                      j, server->name, token->process, sim_in_ms(world->now));
+        sim_violation(world, "leaks: n%u on %s keeps a token of p%u, which is closed", j,
+                      server->name, token->process);
     }
 }

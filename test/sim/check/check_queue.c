@@ -72,13 +72,10 @@ static void check_order(const sim_server_t *server, unsigned name, const sim_tic
     if (other != served && other->used && other->name == name && other->waiting != 0 &&
         !other->late && now_ms < other->late_at_ms &&
         (served == NULL || (!served->late && other->came < served->came)))
-      sim_violation(world,
-                    "order: %s serves %.16s for n%u, and %.16s of p%u has come %.3f ms before, at "
-                    "%.6f ms",
-                    server->name, served != NULL ? served->text : "who has no place", name,
-                    other->text, other->process,
-                    sim_in_ms((served != NULL ? served->came : world->now) - other->came),
-                    sim_in_ms(world->now));
+      sim_violation(
+          world, "order: %s serves %.16s for n%u, and %.16s of p%u has come %.3f ms before",
+          server->name, served != NULL ? served->text : "who has no place", name, other->text,
+          other->process, sim_in_ms((served != NULL ? served->came : world->now) - other->came));
   }
 }
 
@@ -131,8 +128,8 @@ static void check_permits(const sim_server_t *server, unsigned name, unsigned gi
         given += watch->permits;
     }
   if (given > limit)
-    sim_violation(world, "exclusion: %s gives n%u, and %u of %u are out then, at %.6f ms",
-                  server->name, name, given, limit, sim_in_ms(world->now));
+    sim_violation(world, "exclusion: %s gives n%u, and %u of %u are out then", server->name, name,
+                  given, limit);
 }
 
 void sim_line_executed(sim_server_t *server, unsigned name, const sim_token_t *token,
@@ -196,8 +193,8 @@ void sim_line_look(sim_check_t *check) {
     const sim_watch_t *watch =
         world->now > name->free_since + most ? find_waiter(check, i, world->now - most) : NULL;
     if (watch != NULL)
-      sim_violation(world, "liveness: n%u is free for %.0f ms, and %s waits for it, at %.6f ms", i,
-                    sim_in_ms(world->now - name->free_since), watch->who, sim_in_ms(world->now));
+      sim_violation(world, "liveness: n%u is free for %.0f ms, and %s waits for it", i,
+                    sim_in_ms(world->now - name->free_since), watch->who);
   }
 }
 
@@ -226,9 +223,8 @@ static void look_at_token(const look_t *look, engine_word_t key, engine_word_t w
   bool excused = token == NULL || sim_is_excused(check, look->server, process, life, token->ghostly,
                                                  token->came[look->server->index]);
   if (check->seen[process].closed && !excused)
-    sim_violation(check->world,
-                  "leaks: %.*s on %s keeps a token of p%u, which is closed, at %.6f ms",
-                  (int)key.len, key.at, look->server->name, process, sim_in_ms(check->world->now));
+    sim_violation(check->world, "leaks: %.*s on %s keeps a token of p%u, which is closed",
+                  (int)key.len, key.at, look->server->name, process);
 }
 
 static void look_at_word(void *ctx, engine_word_t key, engine_word_t word, int64_t until_ms) {
@@ -241,9 +237,8 @@ static void look_at_word(void *ctx, engine_word_t key, engine_word_t word, int64
   if (ticket != NULL && check->seen[ticket->process].closed &&
       !sim_is_excused(check, look->server, ticket->process, ticket->life, ticket->ghostly,
                       ticket->came))
-    sim_violation(
-        check->world, "leaks: %.*s on %s keeps a ticket of p%u, which is closed, at %.6f ms",
-        (int)key.len, key.at, look->server->name, ticket->process, sim_in_ms(check->world->now));
+    sim_violation(check->world, "leaks: %.*s on %s keeps a ticket of p%u, which is closed",
+                  (int)key.len, key.at, look->server->name, ticket->process);
 }
 
 void sim_line_end(sim_check_t *check) {

@@ -6,9 +6,8 @@
 #include "belay/rwlock.h"
 
 static void wrong(const sim_watch_t *watch, const char *rule, const char *what, int status) {
-  sim_violation(watch->process->world, "%s: %s, n%u: %s (%s), at %.6f ms", rule, watch->who,
-                watch->name, what, belay_err_name(status),
-                sim_in_ms(sim_world_time(watch->process)));
+  sim_violation(watch->process->world, "%s: %s, n%u: %s (%s)", rule, watch->who, watch->name, what,
+                belay_err_name(status));
 }
 
 static bool is_single(const sim_watch_t *watch) {
@@ -276,8 +275,8 @@ void sim_result_lost(sim_watch_t *watch, belay_lost_t reason) {
   if (due < watch->seen)
     due = watch->seen;
   if (now > due && now - due > SIM_TICK)
-    sim_violation(world, "loss: %s, n%u: told %.3f ms late, at %.6f ms", watch->who, watch->name,
-                  sim_in_ms(now - due), sim_in_ms(sim_world_time(process)));
+    sim_violation(world, "loss: %s, n%u: told %.3f ms late", watch->who, watch->name,
+                  sim_in_ms(now - due));
   /* Servers whose vote counted when it was granted, and who cannot have said since that it is not ours. */
   unsigned keep = sim_token_throughout(world, watch->token, watch->granted) & watch->counted;
   if (world->check->tokens && reason == BELAY_LOST_TAKEN && sim_bits(keep) >= world->check->quorum)

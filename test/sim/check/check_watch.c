@@ -39,8 +39,8 @@ void sim_watch_end(sim_watch_t *watch) {
   sim_world_t *world = watch->process->world;
   for (sim_op_t op = 0; op < SIM_OPS; op++)
     if (watch->op[op].pending && watch->process->life == SIM_DOWN) /* else it has crashed */
-      sim_violation(world, "callbacks: %s: all is closed, and %s has not called back, at %.6f ms",
-                    watch->who, sim_op_names[op], sim_in_ms(world->now));
+      sim_violation(world, "callbacks: %s: all is closed, and %s has not called back", watch->who,
+                    sim_op_names[op]);
   let_go(watch);
   seen_of(watch)->watch[watch->index] = NULL;
 }
@@ -77,9 +77,8 @@ static int leave(sim_watch_t *watch, const char *what, int error, int expected, 
   seen_of(watch)->calling = false;
   sim_note(world, watch->who, "%s n%u: %s", what, watch->name, belay_err_name(error));
   if (error != expected && error != or_else)
-    sim_violation(world, "callbacks: %s: %s returned %s, not %s, at %.6f ms", watch->who, what,
-                  belay_err_name(error), belay_err_name(expected),
-                  sim_in_ms(sim_world_time(watch->process)));
+    sim_violation(world, "callbacks: %s: %s returned %s, not %s", watch->who, what,
+                  belay_err_name(error), belay_err_name(expected));
   return error;
 }
 
@@ -133,11 +132,10 @@ bool sim_watch_make(sim_watch_t *watch, unsigned name, const belay_lock_options_
   error = new_lock(watch, text, (size_t)len);
   leave(watch, "new", error, 0, BELAY_ENOMEM);
   if (error == BELAY_ENOMEM && process->fails == 0)
-    sim_violation(world, "callbacks: %s: out of memory, at %.6f ms", watch->who,
-                  sim_in_ms(world->now));
+    sim_violation(world, "callbacks: %s: out of memory", watch->who);
   if ((error == 0) != (watch->lock != NULL))
-    sim_violation(world, "callbacks: %s: new: %s, and %s handle, at %.6f ms", watch->who,
-                  belay_err_name(error), watch->lock == NULL ? "no" : "a", sim_in_ms(world->now));
+    sim_violation(world, "callbacks: %s: new: %s, and %s handle", watch->who, belay_err_name(error),
+                  watch->lock == NULL ? "no" : "a");
   if (error != 0)
     return false;
   const char *key = belay_lock_key(watch->lock, &of->key_len);
@@ -246,8 +244,7 @@ int sim_watch_extend(sim_watch_t *watch, int64_t ttl_ms, int64_t timeout_ms, boo
   watch->seen = belay__lease_deadline(lease);
   if (watch->seen > watch->before)
     sim_violation(watch->process->world,
-                  "truth: %s believes for longer than before, and than it asked, at %.6f ms",
-                  watch->who, sim_in_ms(sim_world_time(watch->process)));
+                  "truth: %s believes for longer than before, and than it asked", watch->who);
   return 0;
 }
 
@@ -311,9 +308,8 @@ void sim_watch_taken(sim_watch_t *watch, belay_client_t *with) {
 static void dispose(sim_watch_t *watch) {
   for (sim_op_t op = 0; op < SIM_CLOSE; op++)
     if (watch->op[op].pending)
-      sim_violation(watch->process->world,
-                    "callbacks: %s is closed, and %s has not called back, at %.6f ms", watch->who,
-                    sim_op_names[op], sim_in_ms(sim_world_time(watch->process)));
+      sim_violation(watch->process->world, "callbacks: %s is closed, and %s has not called back",
+                    watch->who, sim_op_names[op]);
   let_go(watch);
   watch->lock = NULL;
   watch->with = NULL;
@@ -348,8 +344,8 @@ void sim_watch_ping(sim_process_t *process, unsigned server, int64_t timeout_ms)
   if (error == 0)
     process->world->check->seen[process->index].pings++;
   else if (error != BELAY_ESTATE && error != BELAY_EBUSY && error != BELAY_ENOMEM)
-    sim_violation(process->world, "callbacks: %s: a ping returned %s, at %.6f ms", process->name,
-                  belay_err_name(error), sim_in_ms(process->world->now));
+    sim_violation(process->world, "callbacks: %s: a ping returned %s", process->name,
+                  belay_err_name(error));
 }
 
 /* ---- what calls back ------------------------------------------------------------------------------------ */
@@ -357,19 +353,18 @@ void sim_watch_ping(sim_process_t *process, unsigned server, int64_t timeout_ms)
 /* The rules that are the same for all callbacks. */
 static void answered(sim_watch_t *watch, sim_op_t op, int status) {
   sim_world_t *world = watch->process->world;
-  double when = sim_in_ms(sim_world_time(watch->process));
   uint64_t now = sim_process_now(watch->process), due = sim_due(watch, op);
   sim_note(world, watch->who, "%s n%u -> %s", sim_op_names[op], watch->name,
            belay_err_name(status));
   if (!watch->op[op].pending)
-    sim_violation(world, "callbacks: %s: %s calls back and is not pending, at %.6f ms", watch->who,
-                  sim_op_names[op], when);
+    sim_violation(world, "callbacks: %s: %s calls back and is not pending", watch->who,
+                  sim_op_names[op]);
   if (seen_of(watch)->calling)
-    sim_violation(world, "callbacks: %s: %s calls back inside a call, at %.6f ms", watch->who,
-                  sim_op_names[op], when);
+    sim_violation(world, "callbacks: %s: %s calls back inside a call", watch->who,
+                  sim_op_names[op]);
   if (now > due && now - due > SIM_TICK)
-    sim_violation(world, "callbacks: %s: %s calls back %.3f ms late (%s), at %.6f ms", watch->who,
-                  sim_op_names[op], sim_in_ms(now - due), belay_err_name(status), when);
+    sim_violation(world, "callbacks: %s: %s calls back %.3f ms late (%s)", watch->who,
+                  sim_op_names[op], sim_in_ms(now - due), belay_err_name(status));
   world->figures.operations++;
   watch->op[op].pending = false;
 }
@@ -407,8 +402,7 @@ static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
   sim_watch_t *watch = belay_lock_data(lock);
   sim_note(watch->process->world, watch->who, "lost n%u: %s", watch->name, belay_lost_name(reason));
   if (seen_of(watch)->calling)
-    sim_violation(watch->process->world, "callbacks: %s: a loss is told inside a call, at %.6f ms",
-                  watch->who, sim_in_ms(sim_world_time(watch->process)));
+    sim_violation(watch->process->world, "callbacks: %s: a loss is told inside a call", watch->who);
   sim_result_lost(watch, reason);
   watch->lost(watch, reason);
 }

@@ -18,9 +18,8 @@ void __wrap_belay__lease_step(belay__lease_t *lease, belay__lease_event_t event,
   sim_process_t *process = sim_process_of(belay__lease_host(lease));
   process->world->figures.steps[lease->state][event]++;
   if (inside)
-    sim_violation(process->world,
-                  "callbacks: a lease of %s is stepped inside a transition, at %.6f ms",
-                  process->name, (double)process->world->now / 1e6);
+    sim_violation(process->world, "callbacks: a lease of %s is stepped inside a transition",
+                  process->name);
   inside = true;
   __real_belay__lease_step(lease, event, arg);
   inside = false;

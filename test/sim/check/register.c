@@ -24,18 +24,16 @@ void sim_fence_granted(sim_watch_t *watch) {
   uint64_t floor = world->scenario->broken ? watch->floor_number : name->number;
   if (world->scenario->kind == SIM_RWLOCK && !watch->writer) /* beside others, told in any order */
     floor = watch->floor_number > name->written ? watch->floor_number : name->written;
-  double when = sim_in_ms(sim_world_time(watch->process));
   watch->number = number;
   if (number == 0 || number > BELAY__FENCE_MAX)
-    sim_violation(world, "fencing: %s is told that it holds n%u with number %llu, at %.6f ms",
-                  watch->who, watch->name, (unsigned long long)number, when);
+    sim_violation(world, "fencing: %s is told that it holds n%u with number %llu", watch->who,
+                  watch->name, (unsigned long long)number);
   if (check->numbered && number <= floor)
-    sim_violation(world, "fencing: %s gets %llu for n%u, where %llu was given before, at %.6f ms",
-                  watch->who, (unsigned long long)number, watch->name, (unsigned long long)floor,
-                  when);
+    sim_violation(world, "fencing: %s gets %llu for n%u, where %llu was given before", watch->who,
+                  (unsigned long long)number, watch->name, (unsigned long long)floor);
   if (check->numbered && was_told(name, number))
-    sim_violation(world, "fencing: %s gets %llu for n%u, as somebody else has, at %.6f ms",
-                  watch->who, (unsigned long long)number, watch->name, when);
+    sim_violation(world, "fencing: %s gets %llu for n%u, as somebody else has", watch->who,
+                  (unsigned long long)number, watch->name);
   name->numbers[watch->ordinal % SIM_NUMBERS] = number;
   if (number > name->number)
     name->number = number;
@@ -65,29 +63,27 @@ void sim_fence_entered(sim_watch_t *watch) {
   sim_world_t *world = watch->process->world;
   sim_name_t *name = &world->check->name[watch->name];
   uint64_t number = belay_lock_fence(watch->lock);
-  double when = sim_in_ms(sim_world_time(watch->process));
   const sim_watch_t *other = find_other_hold(watch);
   if (!world->scenario->broken && other != NULL && belay_lock_holds(watch->lock) < 2)
-    sim_violation(world, "fencing: %s re-enters n%u, which %s holds, as the only one, at %.6f ms",
-                  watch->who, watch->name, other->who, when);
+    sim_violation(world, "fencing: %s re-enters n%u, which %s holds, as the only one", watch->who,
+                  watch->name, other->who);
   if (!world->scenario->fencing)
     return;
   watch->number = number;
   bool same = number == name->number && is_last_owner(name, watch);
   if (number == 0 || number > BELAY__FENCE_MAX)
-    sim_violation(world, "fencing: %s is told that it holds n%u with number %llu, at %.6f ms",
-                  watch->who, watch->name, (unsigned long long)number, when);
+    sim_violation(world, "fencing: %s is told that it holds n%u with number %llu", watch->who,
+                  watch->name, (unsigned long long)number);
   if (other != NULL && other->number != 0 && number != other->number)
-    sim_violation(world, "fencing: %s re-enters n%u with %llu, and %s has %llu, at %.6f ms",
-                  watch->who, watch->name, (unsigned long long)number, other->who,
-                  (unsigned long long)other->number, when);
+    sim_violation(world, "fencing: %s re-enters n%u with %llu, and %s has %llu", watch->who,
+                  watch->name, (unsigned long long)number, other->who,
+                  (unsigned long long)other->number);
   if (!same && number <= name->number)
-    sim_violation(world, "fencing: %s gets %llu for n%u, where %llu was given before, at %.6f ms",
-                  watch->who, (unsigned long long)number, watch->name,
-                  (unsigned long long)name->number, when);
+    sim_violation(world, "fencing: %s gets %llu for n%u, where %llu was given before", watch->who,
+                  (unsigned long long)number, watch->name, (unsigned long long)name->number);
   if (number <= watch->floor_over)
-    sim_violation(world, "fencing: %s gets %llu for n%u, which was given back, at %.6f ms",
-                  watch->who, (unsigned long long)number, watch->name, when);
+    sim_violation(world, "fencing: %s gets %llu for n%u, which was given back", watch->who,
+                  (unsigned long long)number, watch->name);
   if (same)
     watch->ordinal = name->entered; /* all of an ownership write as one */
   name->entered = watch->ordinal;
@@ -143,10 +139,9 @@ static void check_accepted(sim_world_t *world, sim_name_t *name, const writing_t
   if (stale && world->check->numbered)
     sim_violation(world,
                   "fencing: a write of %s's grant %llu of n%u with number %llu is accepted after "
-                  "one of grant %llu, at %.6f ms",
+                  "one of grant %llu",
                   writing->who, (unsigned long long)writing->ordinal, writing->name,
-                  (unsigned long long)writing->number, (unsigned long long)name->accepted,
-                  sim_in_ms(world->now));
+                  (unsigned long long)writing->number, (unsigned long long)name->accepted);
   if (writing->ordinal > name->accepted)
     name->accepted = writing->ordinal;
   if (writing->floor > name->excluded)
@@ -156,9 +151,8 @@ static void check_accepted(sim_world_t *world, sim_name_t *name, const writing_t
 /* The newest number is refused to nobody. */
 static void check_refused(sim_world_t *world, const sim_name_t *name, const writing_t *writing) {
   if (writing->number > name->fence.number)
-    sim_violation(
-        world, "fencing: a write of %s to n%u with the newest number %llu is refused, at %.6f ms",
-        writing->who, writing->name, (unsigned long long)writing->number, sim_in_ms(world->now));
+    sim_violation(world, "fencing: a write of %s to n%u with the newest number %llu is refused",
+                  writing->who, writing->name, (unsigned long long)writing->number);
 }
 
 static void on_arrival(sim_event_t *event) {
@@ -170,9 +164,8 @@ static void on_arrival(sim_event_t *event) {
   sim_note(world, "resource", "n%u: a write of %s with %llu: %s", writing->name, writing->who,
            (unsigned long long)writing->number, belay_err_name(error));
   if (error == 0 && writing->number < before)
-    sim_violation(world, "fencing: n%u accepts %llu after %llu, at %.6f ms", writing->name,
-                  (unsigned long long)writing->number, (unsigned long long)before,
-                  sim_in_ms(world->now));
+    sim_violation(world, "fencing: n%u accepts %llu after %llu", writing->name,
+                  (unsigned long long)writing->number, (unsigned long long)before);
   if (error == 0) {
     world->figures.writes++;
     check_accepted(world, name, writing);
@@ -194,9 +187,8 @@ bool sim_watch_write(sim_watch_t *watch, uint64_t delay) {
   if (number == 0 || len == 0 || (world->scenario->kind == SIM_RWLOCK && !watch->writer))
     return false; /* it is over, or has nothing to write */
   if (watch->number != 0 && number != watch->number)
-    sim_violation(world,
-                  "fencing: %s holds n%u with another number than it was granted, at %.6f ms",
-                  watch->who, watch->name, sim_in_ms(sim_world_time(watch->process)));
+    sim_violation(world, "fencing: %s holds n%u with another number than it was granted",
+                  watch->who, watch->name);
   writing_t *writing = sim_alloc(sizeof *writing);
   writing->event.run = on_arrival;
   writing->world = world;

@@ -104,8 +104,10 @@ void sim_violation(sim_world_t *world, const char *format, ...) {
     return;
   va_list args;
   va_start(args, format);
-  vsnprintf(world->verdict, sizeof world->verdict, format, args);
+  char what[sizeof world->verdict - 32];
+  vsnprintf(what, sizeof what, format, args);
   va_end(args);
+  snprintf(world->verdict, sizeof world->verdict, "%s, at %.6f ms", what, (double)world->now / 1e6);
   world->failed = true;
   sim_note(world, "VIOLATION", "%s", world->verdict);
 }
