@@ -8,7 +8,7 @@
 #define UNCERTAIN 64
 #define SLACK (5 * SIM_S) /* so long an opening may be on its way to those who wait */
 
-enum { WAIT, CLOSE };
+enum { WAIT };
 
 typedef struct ledger {
   unsigned passed[GENERATIONS];  /* how many were told that they are through, by generation */
@@ -20,7 +20,6 @@ typedef struct hand {
   sim_hand_t base; /* first */
   belay_barrier_t *barrier;
   uint64_t generation; /* the last one that it was one of */
-  bool canceled;
 } hand_t;
 
 static hand_t *of(sim_hand_t *base) {
@@ -82,21 +81,13 @@ static void gone(sim_hand_t *base) {
 static void on_passed(belay_barrier_t *barrier, int status, uint64_t generation) {
   hand_t *hand = belay_barrier_data(barrier);
   sim_hand_t *base = &hand->base;
-  sim_world_t *world = sim_world_of(base);
   sim_hand_kept(base, WAIT, status);
-  bool definite = status == BELAY_ETIMEDOUT;
-  bool ends_so = status == 0 || definite || sim_hand_may_fail(base, status) ||
-                 (status == BELAY_ECANCELED && (hand->canceled || base->resting));
-  if (!ends_so)
-    sim_violation(world, "callbacks: %s: a wait must not end so (%s)", base->who,
-                  belay_err_name(status));
   if (status == 0) {
-    world->figures.grants++;
-    world->figures.grants_in_faults += world->phase == SIM_STORM;
+    sim_hand_granted(base);
     check_passed(hand, generation);
     base->cured |= base->healing;
   } else {
-    note_uncertain(world);
+    note_uncertain(sim_world_of(base));
   }
   sim_hand_think(base);
 }
@@ -104,9 +95,8 @@ static void on_passed(belay_barrier_t *barrier, int status, uint64_t generation)
 static void on_closed(belay_barrier_t *barrier, void *data) {
   hand_t *hand = data;
   (void)barrier;
-  sim_hand_kept(&hand->base, CLOSE, 0);
   hand->barrier = NULL;
-  sim_hand_think(&hand->base);
+  sim_hand_closed(&hand->base);
 }
 
 static void make(hand_t *hand) {
@@ -129,11 +119,7 @@ static void make(hand_t *hand) {
 
 static void close_it(hand_t *hand) {
   sim_hand_enter(&hand->base);
-  int error = belay_barrier_close(hand->barrier, on_closed);
-  if (!sim_hand_leave(&hand->base, "close", error, 0))
-    return;
-  hand->canceled = true;
-  sim_hand_promise(&hand->base, CLOSE, BELAY_FOREVER);
+  sim_hand_close(&hand->base, belay_barrier_close(hand->barrier, on_closed));
 }
 
 static void wait(hand_t *hand) {
@@ -149,7 +135,6 @@ static void wait(hand_t *hand) {
   }
   /* When its time is over it has to ask whether it was too late to withdraw. */
   sim_hand_promise(base, WAIT, BELAY_FOREVER);
-  hand->canceled = false;
   if (!base->healing && sim_hand_chance(base, 100))
     sim_hand_later(base, sim_hand_between(base, 0, most * SIM_MS));
 }
@@ -160,12 +145,12 @@ static void cancel(hand_t *hand) {
   sim_hand_enter(&hand->base);
   int error = belay_barrier_cancel(hand->barrier);
   if (sim_hand_leave(&hand->base, "cancel", error, BELAY_ESTATE))
-    hand->canceled = true;
+    sim_hand_cancel(&hand->base, WAIT);
 }
 
 static void act(sim_hand_t *base) {
   hand_t *hand = of(base);
-  if (base->promise[CLOSE].pending)
+  if (sim_hand_is_closing(base))
     return;
   if (hand->barrier == NULL)
     make(hand);
@@ -180,6 +165,8 @@ static void act(sim_hand_t *base) {
 const sim_trade_t sim_barrier_trade = {
     .size = sizeof(hand_t),
     .op = {"wait", "close"},
+    .ends = {[WAIT] = {BELAY_ETIMEDOUT}},
+    .patient = true,
     .act = act,
     .gone = gone,
 };

@@ -16,7 +16,7 @@
 #define CAPACITY (INT64_C(40) * ASKS)
 #define KEYS 4
 
-enum { ASK, CLOSE };
+enum { ASK };
 
 typedef enum kind { FETCH = 1, ADD, READ, DELETE } kind_t;
 
@@ -45,7 +45,6 @@ typedef struct hand {
   belay_request_t request;
   unsigned ask;       /* 0: it has a look, or deletes */
   int64_t seen[KEYS]; /* the next index, as it was told */
-  bool canceled;
 } hand_t;
 
 static hand_t *of(sim_hand_t *base) {
@@ -188,16 +187,13 @@ static void false_to(const hand_t *hand, const ask_t *ask, const char *what, int
                 belay_err_name(status));
 }
 
-static void told(const hand_t *hand, ask_t *ask, int status, const belay_bucket_state_t *state) {
-  sim_world_t *world = sim_world_of(&hand->base);
+static void told(hand_t *hand, ask_t *ask, int status, const belay_bucket_state_t *state) {
   if (status == 0 && ask->executed == 0)
     false_to(hand, ask, "done, and no server has done it", status);
   if (status == 0 && state->applied != ask->applied)
     false_to(hand, ask, state->applied ? "it was not applied" : "it was applied", status);
-  if (status == 0) {
-    world->figures.grants += state->applied;
-    world->figures.grants_in_faults += state->applied && world->phase == SIM_STORM;
-  }
+  if (status == 0 && state->applied)
+    sim_hand_granted(&hand->base);
   if (status == 0 || status == BELAY_EUNKNOWN || status == BELAY_ECANCELED)
     return;
   ask->unsent = true;
@@ -212,11 +208,6 @@ static void on_answer(belay_request_t *request, int status, const belay_bucket_s
   unsigned number = hand->ask;
   sim_hand_kept(base, ASK, status);
   hand->ask = 0;
-  bool ends_so = status == 0 || sim_hand_may_fail(base, status) ||
-                 (status == BELAY_ECANCELED && (hand->canceled || base->resting));
-  if (!ends_so)
-    sim_violation(world, "callbacks: %s: a question must not end so (%s)", base->who,
-                  belay_err_name(status));
   if ((status == 0) != (state->tokens >= 0 && state->index >= 0))
     sim_violation(world, "callbacks: %s is told %s, and %lld tokens", base->who,
                   belay_err_name(status), (long long)state->tokens);
@@ -234,9 +225,8 @@ static void on_answer(belay_request_t *request, int status, const belay_bucket_s
 static void on_closed(belay_bucket_t *bucket, void *data) {
   hand_t *hand = data;
   (void)bucket;
-  sim_hand_kept(&hand->base, CLOSE, 0);
   hand->bucket = NULL;
-  sim_hand_think(&hand->base);
+  sim_hand_closed(&hand->base);
 }
 
 static void make(hand_t *hand) {
@@ -258,21 +248,7 @@ static void make(hand_t *hand) {
 
 static void close_it(hand_t *hand) {
   sim_hand_enter(&hand->base);
-  int error = belay_bucket_close(hand->bucket, on_closed);
-  if (!sim_hand_leave(&hand->base, "close", error, 0))
-    return;
-  hand->canceled = true;
-  sim_hand_hurry(&hand->base, ASK);
-  sim_hand_promise(&hand->base, CLOSE, BELAY_FOREVER);
-}
-
-static void cancel(hand_t *hand) {
-  sim_hand_enter(&hand->base);
-  int error = belay_request_cancel(&hand->request);
-  if (!sim_hand_leave(&hand->base, "cancel", error, 0))
-    return;
-  hand->canceled = true;
-  sim_hand_hurry(&hand->base, ASK);
+  sim_hand_close(&hand->base, belay_bucket_close(hand->bucket, on_closed));
 }
 
 /* A number for it; false: there is none. */
@@ -324,10 +300,7 @@ static void ask(hand_t *hand) {
   kind_t kind = any_kind(base);
   if (!number(hand, kind, key))
     return;
-  hand->request = (belay_request_t){.data = hand};
-  hand->request.timeout_ms =
-      (int64_t)(sim_hand_chance(base, 500) ? sim_hand_between(base, 5, 400) : 2000);
-  hand->canceled = false;
+  hand->request = sim_hand_request(base);
   sim_hand_enter(base);
   int error = call(hand, kind, key);
   if (sim_hand_leave(base, names[kind], error, BELAY_EBUSY))
@@ -338,7 +311,7 @@ static void ask(hand_t *hand) {
 
 static void act(sim_hand_t *base) {
   hand_t *hand = of(base);
-  if (base->promise[CLOSE].pending)
+  if (sim_hand_is_closing(base))
     return;
   if (hand->bucket == NULL)
     make(hand);
@@ -347,7 +320,7 @@ static void act(sim_hand_t *base) {
   else if (!base->promise[ASK].pending)
     ask(hand);
   else if (!base->healing && sim_hand_chance(base, 30))
-    cancel(hand);
+    sim_hand_cancel_request(base, ASK, &hand->request);
   sim_hand_think(base);
 }
 

@@ -20,7 +20,7 @@
 #define CHANGES 16384 /* of a key */
 #define LOCAL_TTL_MS 300
 
-enum { GET, CHANGE, CLOSE };
+enum { GET, CHANGE };
 
 typedef struct change {
   bool is_put, acknowledged;
@@ -51,7 +51,6 @@ typedef struct cache_hand {
   unsigned get_key, change_key;
   uint32_t get_called, version; /* version: of the change; 0: it is a touch */
   uint64_t get_at;
-  bool canceled[2]; /* GET, CHANGE */
   load_t load[LOADS];
 } cache_hand_t;
 
@@ -185,34 +184,22 @@ static size_t on_tags(const char *key, size_t key_len, belay_bytes_t into[BELAY_
 
 /* ---- asking ---------------------------------------------------------------------------------------------- */
 
-static bool may_end_so(const cache_hand_t *hand, unsigned which, int status) {
-  return status == 0 || sim_hand_may_fail(&hand->base, status) ||
-         (status == BELAY_ECANCELED && (hand->canceled[which] || hand->base.resting));
-}
-
 static void on_got(belay_request_t *request, int status, const belay_cache_result_t *result) {
   cache_hand_t *hand = request->data;
-  sim_world_t *world = sim_world_of(&hand->base);
   sim_hand_kept(&hand->base, GET, status);
-  if (!may_end_so(hand, GET, status) && status != BELAY_ETIMEDOUT && status != BELAY_ELOAD)
-    violate(hand, "callbacks", belay_err_name(status), hand->get_key, 0);
   if (status != 0)
     return;
   check_served(hand, result, hand->get_key, hand->get_called, hand->get_at);
-  world->figures.grants++;
-  world->figures.grants_in_faults += world->phase == SIM_STORM;
+  sim_hand_granted(&hand->base);
   hand->base.cured |= hand->base.healing;
 }
 
 static void get(cache_hand_t *hand) {
   sim_hand_t *base = &hand->base;
   hand->get_key = (unsigned)sim_hand_between(base, 0, KEYS - 1);
-  hand->get = (belay_request_t){.data = hand};
-  hand->get.timeout_ms =
-      (int64_t)(sim_hand_chance(base, 500) ? sim_hand_between(base, 5, 400) : 2000);
+  hand->get = sim_hand_request(base);
   hand->get_called = ++ledger_of(hand)->moment;
   hand->get_at = sim_world_time(base->process);
-  hand->canceled[GET] = false;
   sim_hand_enter(base);
   int error = belay_cache_get(hand->cache, &hand->get, keys[hand->get_key], 2, on_got);
   if (sim_hand_leave(base, "get", error, BELAY_EBUSY))
@@ -238,8 +225,6 @@ static void on_changed(belay_request_t *request, int status, bool applied) {
   ledger_t *ledger = ledger_of(hand);
   (void)applied;
   sim_hand_kept(&hand->base, CHANGE, status);
-  if (!may_end_so(hand, CHANGE, status))
-    violate(hand, "callbacks", belay_err_name(status), hand->change_key, hand->version);
   if (hand->version == 0)
     return;
   change_t *change = &ledger->key[hand->change_key].change[hand->version];
@@ -278,10 +263,7 @@ static void change(cache_hand_t *hand) {
   if (hand->version != 0)
     ledger->key[hand->change_key].change[hand->version] =
         (change_t){.is_put = how == 0, .called = ++ledger->moment};
-  hand->change = (belay_request_t){.data = hand};
-  hand->change.timeout_ms =
-      (int64_t)(sim_hand_chance(base, 500) ? sim_hand_between(base, 5, 400) : 2000);
-  hand->canceled[CHANGE] = false;
+  hand->change = sim_hand_request(base);
   sim_hand_enter(base);
   int error = ask_change(hand, how);
   if (sim_hand_leave(base, "change", error, BELAY_EBUSY))
@@ -316,31 +298,13 @@ static void make(cache_hand_t *hand) {
 static void on_closed(belay_cache_t *cache, void *data) {
   cache_hand_t *hand = data;
   (void)cache;
-  sim_hand_kept(&hand->base, CLOSE, 0);
   hand->cache = NULL;
-  sim_hand_think(&hand->base);
+  sim_hand_closed(&hand->base);
 }
 
 static void close_it(cache_hand_t *hand) {
-  sim_hand_t *base = &hand->base;
-  sim_hand_enter(base);
-  int error = belay_cache_close(hand->cache, on_closed);
-  if (!sim_hand_leave(base, "close", error, 0))
-    return;
-  hand->canceled[GET] = hand->canceled[CHANGE] = true;
-  sim_hand_hurry(base, GET);
-  sim_hand_hurry(base, CHANGE);
-  sim_hand_promise(base, CLOSE, BELAY_FOREVER);
-}
-
-static void cancel(cache_hand_t *hand, unsigned which) {
-  sim_hand_t *base = &hand->base;
-  sim_hand_enter(base);
-  int error = belay_request_cancel(which == GET ? &hand->get : &hand->change);
-  if (!sim_hand_leave(base, "cancel", error, 0))
-    return;
-  hand->canceled[which] = true;
-  sim_hand_hurry(base, which);
+  sim_hand_enter(&hand->base);
+  sim_hand_close(&hand->base, belay_cache_close(hand->cache, on_closed));
 }
 
 static void pin(cache_hand_t *hand, bool on) {
@@ -365,22 +329,22 @@ static void work(cache_hand_t *hand) {
   if (!base->promise[GET].pending)
     get(hand);
   else if (!base->healing && sim_hand_chance(base, 20))
-    cancel(hand, GET);
+    sim_hand_cancel_request(base, GET, &hand->get);
   if (base->healing)
     return;
   if (!base->promise[CHANGE].pending && sim_hand_chance(base, 300))
     change(hand);
   else if (base->promise[CHANGE].pending && sim_hand_chance(base, 20))
-    cancel(hand, CHANGE);
+    sim_hand_cancel_request(base, CHANGE, &hand->change);
   if (sim_hand_chance(base, 10))
     pin(hand, sim_hand_chance(base, 500));
 }
 
 static void act(sim_hand_t *base) {
   cache_hand_t *hand = of(base);
-  if (base->promise[CLOSE].pending || (hand->cache == NULL && sim_hand_chance(base, 500)))
+  if (sim_hand_is_closing(base) || (hand->cache == NULL && sim_hand_chance(base, 500)))
     end_all(hand);
-  if (base->promise[CLOSE].pending) {
+  if (sim_hand_is_closing(base)) {
     sim_hand_think(base);
     return;
   }
@@ -408,6 +372,7 @@ static void gone(sim_hand_t *base) {
 const sim_trade_t sim_cache_trade = {
     .size = sizeof(cache_hand_t),
     .op = {"get", "change", "close"},
+    .ends = {[GET] = {BELAY_ETIMEDOUT, BELAY_ELOAD}},
     .act = act,
     .rest = rest,
     .gone = gone,

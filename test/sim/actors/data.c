@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ASK, CLOSE };
+enum { ASK };
 
 static sim_data_hand_t *of(sim_hand_t *base) {
   return (sim_data_hand_t *)base;
@@ -96,16 +96,14 @@ static void false_to(const sim_data_hand_t *hand, int status, const char *what) 
                 hand->ask, belay_err_name(status), what);
 }
 
-static void judge(const sim_data_hand_t *hand, int status, const char *wrong) {
-  sim_world_t *world = sim_world_of(&hand->base);
+static void judge(sim_data_hand_t *hand, int status, const char *wrong) {
   sim_data_ask_t *ask = sim_data_asked(hand);
   if (status == 0 && wrong != NULL)
     false_to(hand, status, wrong);
   if (status == 0 && ask->executed == 0 && !hand->craft->silent)
     false_to(hand, status, "and no server has done it");
   if (status == 0) {
-    world->figures.grants++;
-    world->figures.grants_in_faults += world->phase == SIM_STORM;
+    sim_hand_granted(&hand->base);
   } else if (status == BELAY_EUNKNOWN || status == BELAY_ECANCELED) {
     ask->maybe = true;
   } else if (!ask->maybe) {
@@ -117,14 +115,10 @@ static void judge(const sim_data_hand_t *hand, int status, const char *wrong) {
 
 void sim_data_told(sim_data_hand_t *hand, int status, const char *wrong) {
   sim_hand_t *base = &hand->base;
-  sim_world_t *world = sim_world_of(base);
   sim_hand_kept(base, ASK, status);
-  bool ends_so = status == 0 || sim_hand_may_fail(base, status) ||
-                 (status == BELAY_ECANCELED && (hand->canceled || base->resting)) ||
-                 (status == BELAY_ETIMEDOUT && hand->craft->silent);
-  if (!ends_so)
-    sim_violation(world, "callbacks: %s: %s must not end so (%s)", base->who, hand->craft->name,
-                  belay_err_name(status));
+  if (status == BELAY_ETIMEDOUT && !hand->craft->silent)
+    sim_violation(sim_world_of(base), "callbacks: %s: %s must not time out", base->who,
+                  hand->craft->name);
   judge(hand, status, wrong);
   base->cured |= base->healing && status == 0;
   hand->again = status == BELAY_EUNKNOWN && hand->craft->again ? hand->ask : 0;
@@ -132,10 +126,9 @@ void sim_data_told(sim_data_hand_t *hand, int status, const char *wrong) {
 }
 
 void sim_data_closed(sim_data_hand_t *hand) {
-  sim_hand_kept(&hand->base, CLOSE, 0);
   hand->handle = NULL;
   hand->again = hand->known = 0;
-  sim_hand_think(&hand->base);
+  sim_hand_closed(&hand->base);
 }
 
 /* ---- what it does --------------------------------------------------------------------------------------- */
@@ -164,21 +157,7 @@ static void make(sim_data_hand_t *hand) {
 
 static void close_it(sim_data_hand_t *hand) {
   sim_hand_enter(&hand->base);
-  int error = hand->craft->close(hand);
-  if (!sim_hand_leave(&hand->base, "close", error, 0))
-    return;
-  hand->canceled = true;
-  sim_hand_hurry(&hand->base, ASK);
-  sim_hand_promise(&hand->base, CLOSE, BELAY_FOREVER);
-}
-
-static void cancel(sim_data_hand_t *hand) {
-  sim_hand_enter(&hand->base);
-  int error = belay_request_cancel(&hand->request);
-  if (!sim_hand_leave(&hand->base, "cancel", error, 0))
-    return;
-  hand->canceled = true;
-  sim_hand_hurry(&hand->base, ASK);
+  sim_hand_close(&hand->base, hand->craft->close(hand));
 }
 
 /* A new one, or one that is to be asked for again; 0: there are no numbers left. */
@@ -203,10 +182,7 @@ static void ask(sim_data_hand_t *hand) {
   if (hand->ask == 0)
     return;
   int len = snprintf(tag, sizeof tag, "#%u#", hand->ask);
-  hand->request = (belay_request_t){.data = hand};
-  hand->request.timeout_ms =
-      (int64_t)(sim_hand_chance(base, 500) ? sim_hand_between(base, 5, 400) : 2000);
-  hand->canceled = false;
+  hand->request = sim_hand_request(base);
   sim_data_ask_t *asked = sim_data_asked(hand);
   sim_hand_enter(base);
   int error = hand->craft->ask(hand, asked, tag, (size_t)len);
@@ -220,7 +196,7 @@ static void ask(sim_data_hand_t *hand) {
 
 static void act(sim_hand_t *base) {
   sim_data_hand_t *hand = of(base);
-  if (base->promise[CLOSE].pending)
+  if (sim_hand_is_closing(base))
     return;
   if (hand->handle == NULL)
     make(hand);
@@ -229,13 +205,14 @@ static void act(sim_hand_t *base) {
   else if (!base->promise[ASK].pending)
     ask(hand);
   else if (!base->healing && sim_hand_chance(base, 30))
-    cancel(hand);
+    sim_hand_cancel_request(base, ASK, &hand->request);
   sim_hand_think(base);
 }
 
 const sim_trade_t sim_data_trade = {
     .size = sizeof(sim_data_hand_t),
     .op = {"question", "close"},
+    .ends = {[ASK] = {BELAY_ETIMEDOUT}},
     .act = act,
     .executed = on_executed,
 };

@@ -51,9 +51,8 @@ typedef struct sim_data_hand {
   const sim_craft_t *craft;
   void *handle; /* NULL: there is none */
   belay_request_t request;
-  unsigned ask;   /* the present one's number; 0: none */
-  unsigned again; /* is to be asked for once more */
-  bool canceled;
+  unsigned ask;    /* the present one's number; 0: none */
+  unsigned again;  /* is to be asked for once more */
   int64_t last;    /* the craft's own */
   unsigned known;  /* the craft's own: a question that was answered */
   int64_t attempt; /* the craft's own */

@@ -7,7 +7,7 @@
 
 #define TERMS 256 /* the latest */
 
-enum { CAMPAIGN, RESIGN, CLOSE };
+enum { CAMPAIGN, RESIGN };
 
 typedef struct ledger {
   uint64_t term; /* the largest that was told to a leader */
@@ -81,42 +81,22 @@ static void check_elected(hand_t *hand, uint64_t term) {
   }
 }
 
-/* What was over is not believed in again, and is told. */
 static void turn(sim_hand_t *base) {
   hand_t *hand = of(base);
-  sim_world_t *world = sim_world_of(base);
-  uint64_t now = sim_process_now(base->process), left = remaining(hand);
-  uint64_t excused = sim_excused_until(base->process);
-  if (!hand->leads || base->resting)
-    return;
-  if (left > 0 && hand->seen + SIM_TICK < now && excused + SIM_TICK < now)
-    sim_violation(world, "revival: %s believes again that it leads", base->who);
-  if (left > 0)
-    hand->seen = now + left;
-  else if (now > hand->seen + SIM_TICK && now > excused + SIM_TICK)
-    sim_violation(world, "loss: %s leads no more and was not told", base->who);
+  if (hand->leads && !base->resting)
+    sim_hand_believes(base, &hand->seen, remaining(hand));
 }
 
 /* ---- what it is told ------------------------------------------------------------------------------------ */
-
-static void stall(hand_t *hand) {
-  const sim_scenario_t *scenario = sim_world_of(&hand->base)->scenario;
-  if (sim_world_of(&hand->base)->phase == SIM_STORM &&
-      sim_hand_chance(&hand->base, scenario->stalls))
-    sim_watch_stall(
-        hand->base.process,
-        sim_hand_between(&hand->base, 1, (uint64_t)scenario->ttl_max_ms * SIM_MS * 3 / 2));
-}
 
 static void on_elected(belay_election_t *election, uint64_t term) {
   hand_t *hand = belay_election_data(election);
   sim_hand_t *base = &hand->base;
   sim_world_t *world = sim_world_of(base);
   sim_note(world, base->who, "is elected for term %llu", (unsigned long long)term);
-  if (hand->leads || base->promise[CLOSE].pending || base->resting || hand->resigned)
+  if (hand->leads || sim_hand_is_closing(base) || base->resting || hand->resigned)
     sim_violation(world, "callbacks: %s is elected and does not stand", base->who);
-  world->figures.grants++;
-  world->figures.grants_in_faults += world->phase == SIM_STORM;
+  sim_hand_granted(base);
   hand->leads = true;
   hand->term = term;
   hand->seen = sim_process_now(base->process) + remaining(hand);
@@ -124,7 +104,7 @@ static void on_elected(belay_election_t *election, uint64_t term) {
   hand->lead_until =
       sim_process_now(base->process) +
       (base->healing ? 0 : sim_around(&world->random, world->scenario->hold_ms * SIM_MS));
-  stall(hand);
+  sim_hand_stall(base, world->scenario->ttl_max_ms);
   sim_hand_later(base, 0);
 }
 
@@ -134,7 +114,7 @@ static void on_deposed(belay_election_t *election, belay_lost_t reason) {
   (void)reason;
   sim_note(world, hand->base.who, "is deposed");
   world->figures.losses++;
-  if (!hand->leads && !hand->base.promise[CLOSE].pending && !hand->base.resting)
+  if (!hand->leads && !sim_hand_is_closing(&hand->base) && !hand->base.resting)
     sim_violation(world, "loss: %s is deposed, and did not lead", hand->base.who);
   hand->leads = false;
   sim_hand_think(&hand->base);
@@ -163,12 +143,6 @@ static void on_campaigned(belay_election_t *election, int status) {
   hand_t *hand = belay_election_data(election);
   sim_hand_t *base = &hand->base;
   sim_hand_kept(base, CAMPAIGN, status);
-  bool ends_so = status == 0 || sim_hand_may_fail(base, status) ||
-                 (status == BELAY_ECANCELED &&
-                  (hand->resigned || base->promise[CLOSE].pending || base->resting));
-  if (!ends_so)
-    sim_violation(sim_world_of(base), "callbacks: %s: a campaign must not end so (%s)", base->who,
-                  belay_err_name(status));
   if (status != 0)
     sim_hand_think(base);
 }
@@ -183,10 +157,9 @@ static void on_resigned(belay_election_t *election, int status) {
 static void on_closed(belay_election_t *election, void *data) {
   hand_t *hand = data;
   (void)election;
-  sim_hand_kept(&hand->base, CLOSE, 0);
   hand->election = NULL;
   hand->leads = hand->resigned = hand->observes = false;
-  sim_hand_think(&hand->base);
+  sim_hand_closed(&hand->base);
 }
 
 /* ---- what it does --------------------------------------------------------------------------------------- */
@@ -217,12 +190,8 @@ static void make(hand_t *hand) {
 
 static void close_it(hand_t *hand) {
   sim_hand_enter(&hand->base);
-  int error = belay_election_close(hand->election, on_closed);
-  if (!sim_hand_leave(&hand->base, "close", error, 0))
-    return;
-  hand->leads = false;
-  sim_hand_hurry(&hand->base, CAMPAIGN);
-  sim_hand_promise(&hand->base, CLOSE, BELAY_FOREVER);
+  if (sim_hand_close(&hand->base, belay_election_close(hand->election, on_closed)))
+    hand->leads = false;
 }
 
 static void resign(hand_t *hand) {
@@ -235,7 +204,7 @@ static void resign(hand_t *hand) {
   hand->base.cured |= hand->base.healing && hand->leads;
   hand->leads = false;
   hand->resigned = true;
-  sim_hand_hurry(&hand->base, CAMPAIGN);
+  sim_hand_cancel(&hand->base, CAMPAIGN);
   sim_hand_promise(&hand->base, RESIGN, BELAY_FOREVER);
 }
 
@@ -271,7 +240,7 @@ static void lead(hand_t *hand) {
 
 static void act(sim_hand_t *base) {
   hand_t *hand = of(base);
-  if (base->promise[CLOSE].pending || base->promise[RESIGN].pending)
+  if (sim_hand_is_closing(base) || base->promise[RESIGN].pending)
     return;
   if (hand->election != NULL && sim_hand_chance(base, 100))
     observe(hand);
@@ -292,6 +261,7 @@ static void act(sim_hand_t *base) {
 const sim_trade_t sim_election_trade = {
     .size = sizeof(hand_t),
     .op = {"campaign", "resign", "close"},
+    .ends = {[RESIGN] = {SIM_ANY}},
     .act = act,
     .turn = turn,
 };

@@ -99,18 +99,65 @@ void sim_hand_promise(sim_hand_t *hand, unsigned i, int64_t within_ms) {
       .called = now,
       .since = sim_world_of(hand)->now,
       .due = within_ms == BELAY_FOREVER ? UINT64_MAX : now + (uint64_t)within_ms * SIM_MS};
+  hand->canceled[i] = false;
 }
 
-void sim_hand_hurry(sim_hand_t *hand, unsigned i) {
+void sim_hand_cancel(sim_hand_t *hand, unsigned i) {
   uint64_t now = sim_process_now(hand->process);
-  if (hand->promise[i].due > now)
+  hand->canceled[i] = true;
+  if (hand->promise[i].due > now && !hand->trade->patient)
     hand->promise[i].due = now;
+}
+
+static unsigned close_of(const sim_hand_t *hand) {
+  unsigned i = SIM_PROMISES - 1;
+  while (hand->trade->op[i] == NULL)
+    i--;
+  return i;
+}
+
+bool sim_hand_close(sim_hand_t *hand, int error) {
+  if (!sim_hand_leave(hand, "close", error, 0))
+    return false;
+  unsigned closes = close_of(hand);
+  for (unsigned i = 0; i < closes; i++)
+    sim_hand_cancel(hand, i);
+  sim_hand_promise(hand, closes, BELAY_FOREVER);
+  return true;
+}
+
+void sim_hand_closed(sim_hand_t *hand) {
+  sim_hand_kept(hand, close_of(hand), 0);
+  sim_hand_think(hand);
+}
+
+bool sim_hand_is_closing(const sim_hand_t *hand) {
+  return hand->promise[close_of(hand)].pending;
+}
+
+belay_request_t sim_hand_request(sim_hand_t *hand) {
+  bool brief = sim_hand_chance(hand, 500);
+  return (belay_request_t){
+      .data = hand, .timeout_ms = brief ? (int64_t)sim_hand_between(hand, 5, 400) : SIM_CALL_MS};
+}
+
+void sim_hand_cancel_request(sim_hand_t *hand, unsigned i, belay_request_t *request) {
+  sim_hand_enter(hand);
+  if (sim_hand_leave(hand, "cancel", belay_request_cancel(request), 0))
+    sim_hand_cancel(hand, i);
 }
 
 static uint64_t late_by(const sim_hand_t *hand, unsigned i, uint64_t now) {
   uint64_t due = hand->promise[i].due, excused = sim_excused_until(hand->process);
   due = due > excused ? due : excused;
   return now > due && now - due > SIM_TICK ? now - due : 0;
+}
+
+static bool may_end_so(const sim_hand_t *hand, unsigned i, int status) {
+  const int *ends = hand->trade->ends[i];
+  return status == 0 || ends[0] == SIM_ANY || ends[0] == status || ends[1] == status ||
+         ends[2] == status || sim_hand_may_fail(hand, status) ||
+         (status == BELAY_ECANCELED && (hand->canceled[i] || hand->resting));
 }
 
 void sim_hand_kept(sim_hand_t *hand, unsigned i, int status) {
@@ -125,8 +172,34 @@ void sim_hand_kept(sim_hand_t *hand, unsigned i, int status) {
   if (late > 0)
     sim_violation(world, "callbacks: %s: %s calls back %.3f ms late (%s)", hand->who, op,
                   sim_in_ms(late), belay_err_name(status));
+  if (!may_end_so(hand, i, status))
+    sim_violation(world, "callbacks: %s: %s must not end so (%s)", hand->who, op,
+                  belay_err_name(status));
   world->figures.operations++;
   hand->promise[i].pending = false;
+}
+
+void sim_hand_granted(sim_hand_t *hand) {
+  sim_world_t *world = sim_world_of(hand);
+  world->figures.grants++;
+  world->figures.grants_in_faults += world->phase == SIM_STORM;
+}
+
+void sim_hand_stall(sim_hand_t *hand, int64_t ttl_ms) {
+  const sim_world_t *world = sim_world_of(hand);
+  if (world->phase == SIM_STORM && sim_hand_chance(hand, world->scenario->stalls))
+    sim_watch_stall(hand->process, sim_hand_between(hand, 1, (uint64_t)ttl_ms * SIM_MS * 3 / 2));
+}
+
+void sim_hand_believes(const sim_hand_t *hand, uint64_t *seen, uint64_t left) {
+  uint64_t now = sim_process_now(hand->process), excused = sim_excused_until(hand->process);
+  if (left > 0 && *seen + SIM_TICK < now && excused + SIM_TICK < now)
+    sim_violation(sim_world_of(hand), "revival: %s believes again", hand->who);
+  if (left > 0)
+    *seen = now + left;
+  else if (now > *seen + SIM_TICK && now > excused + SIM_TICK)
+    sim_violation(sim_world_of(hand), "loss: %s does not hold any more and was not told",
+                  hand->who);
 }
 
 bool sim_hand_may_fail(const sim_hand_t *hand, int status) {

@@ -10,13 +10,18 @@
 #include "sim/scenarios/scenario.h"
 
 #define SIM_PROMISES 3 /* of a hand */
+#define SIM_ANY 1
 
 typedef struct sim_hand sim_hand_t;
 
 /* What hands of a kind do. */
 typedef struct sim_trade {
-  size_t size;                    /* of the struct that begins with the sim_hand_t */
-  const char *op[SIM_PROMISES];   /* what its promises are called */
+  size_t size;                  /* of the struct that begins with the sim_hand_t */
+  const char *op[SIM_PROMISES]; /* what its promises are called; the last one is the close */
+  /* What a promise may end with beside success, a failure of the network or the server, and BELAY_ECANCELED once it
+   * is canceled. SIM_ANY: with whatever it likes. */
+  int ends[SIM_PROMISES][3];
+  bool patient;                   /* a canceled promise need not be kept at once */
   void (*act)(sim_hand_t *hand);  /* it is time to do something */
   void (*turn)(sim_hand_t *hand); /* a turn of its process's loop is over; may be NULL */
   void (*rest)(sim_hand_t *hand); /* its process is about to be closed; may be NULL */
@@ -40,6 +45,7 @@ struct sim_hand {
   bool healing; /* faults have stopped: it does what has to be done to be served */
   bool cured;   /* it was */
   sim_pending_t promise[SIM_PROMISES];
+  bool canceled[SIM_PROMISES];
 };
 
 /* As sim_actors_*() of actor.h. */
@@ -69,11 +75,32 @@ void sim_hand_think(sim_hand_t *hand);
 void sim_hand_enter(sim_hand_t *hand);
 bool sim_hand_leave(sim_hand_t *hand, const char *what, int error, int may);
 
-/* Promise i is given: within so many milliseconds, or BELAY_FOREVER; is due now; is kept. */
+/* Promise i is given: within so many milliseconds, or BELAY_FOREVER. */
 #define SIM_CALL_MS 2000 /* a client's timeout_ms where nothing else is said */
 void sim_hand_promise(sim_hand_t *hand, unsigned i, int64_t within_ms);
-void sim_hand_hurry(sim_hand_t *hand, unsigned i);
+/* It is kept, with a status that it may have. */
 void sim_hand_kept(sim_hand_t *hand, unsigned i, int status);
+/* It is canceled, and due now. */
+void sim_hand_cancel(sim_hand_t *hand, unsigned i);
+/* The handle's close was called with this result: all promises are canceled, and the close is promised. */
+bool sim_hand_close(sim_hand_t *hand, int error);
+/* The handle is closed. */
+void sim_hand_closed(sim_hand_t *hand);
+/* Whether its close is under way. */
+bool sim_hand_is_closing(const sim_hand_t *hand);
+
+/* A request with a timeout by chance, whose data is the hand. */
+belay_request_t sim_hand_request(sim_hand_t *hand);
+/* Cancels the request of promise i. */
+void sim_hand_cancel_request(sim_hand_t *hand, unsigned i, belay_request_t *request);
+
+/* What it wanted was granted. */
+void sim_hand_granted(sim_hand_t *hand);
+/* Now and then, while there are faults, a callback takes its time: up to 3/2 of a ttl. */
+void sim_hand_stall(sim_hand_t *hand, int64_t ttl_ms);
+/* "revival", "loss": it holds something, by all that it was told, and believes in that for `left` nanoseconds. *seen
+ * is the deadline when it was last looked at. What was over is not believed in again, and is told. */
+void sim_hand_believes(const sim_hand_t *hand, uint64_t *seen, uint64_t left);
 
 /* The kind's own account of the world, of that size and zeros at first. */
 void *sim_ledger(sim_world_t *world, size_t size);

@@ -10,7 +10,7 @@
 #define LATCHES 4096
 #define OPERATIONS 64 /* ids of each */
 
-enum { WAIT, COUNT, CLOSE };
+enum { WAIT, COUNT };
 
 /* What servers have executed. */
 typedef struct ledger {
@@ -28,7 +28,6 @@ typedef struct hand {
   unsigned number;    /* the latch's */
   unsigned operation; /* the present or the last one's, */
   bool again;         /* which is to be asked for again */
-  bool canceled;
 } hand_t;
 
 static hand_t *of(sim_hand_t *base) {
@@ -89,9 +88,8 @@ static void on_count(belay_request_t *request, int status, unsigned left);
 static void on_closed(belay_latch_t *latch, void *data) {
   hand_t *hand = data;
   (void)latch;
-  sim_hand_kept(&hand->base, CLOSE, 0);
   hand->latch = NULL;
-  sim_hand_think(&hand->base);
+  sim_hand_closed(&hand->base);
 }
 
 static void make(hand_t *hand) {
@@ -117,13 +115,7 @@ static void make(hand_t *hand) {
 
 static void close_it(hand_t *hand) {
   sim_hand_enter(&hand->base);
-  int error = belay_latch_close(hand->latch, on_closed);
-  if (!sim_hand_leave(&hand->base, "close", error, 0))
-    return;
-  hand->canceled = true;
-  sim_hand_hurry(&hand->base, WAIT);
-  sim_hand_hurry(&hand->base, COUNT);
-  sim_hand_promise(&hand->base, CLOSE, BELAY_FOREVER);
+  sim_hand_close(&hand->base, belay_latch_close(hand->latch, on_closed));
 }
 
 /* An operation of its own, or one that it or somebody else has asked for before. */
@@ -164,16 +156,13 @@ static void wait(hand_t *hand) {
   /* The first question has its whole timeout. */
   bool bound = wait_ms != 0 && wait_ms != BELAY_FOREVER;
   sim_hand_promise(base, WAIT, bound ? wait_ms + SIM_CALL_MS : BELAY_FOREVER);
-  hand->canceled = false;
 }
 
 static void cancel(hand_t *hand) {
   sim_hand_enter(&hand->base);
   int error = belay_latch_cancel(hand->latch);
-  if (sim_hand_leave(&hand->base, "cancel", error, BELAY_ESTATE)) {
-    hand->canceled = true;
-    sim_hand_hurry(&hand->base, WAIT);
-  }
+  if (sim_hand_leave(&hand->base, "cancel", error, BELAY_ESTATE))
+    sim_hand_cancel(&hand->base, WAIT);
 }
 
 /* The next latch's turn comes a while after this one has opened. */
@@ -188,7 +177,7 @@ static void go_on(sim_hand_t *base) {
 static void act(sim_hand_t *base) {
   hand_t *hand = of(base);
   go_on(base);
-  if (base->promise[CLOSE].pending)
+  if (sim_hand_is_closing(base))
     return;
   if (hand->latch == NULL) {
     make(hand);
@@ -204,7 +193,7 @@ static void act(sim_hand_t *base) {
     wait(hand);
   else if (!base->healing && sim_hand_chance(base, 200))
     cancel(hand);
-  if (!base->promise[CLOSE].pending)
+  if (!sim_hand_is_closing(base))
     sim_hand_later(base, base->healing
                              ? sim_hand_between(base, 10 * SIM_MS, 50 * SIM_MS)
                              : sim_around(&sim_world_of(base)->random,
@@ -213,27 +202,17 @@ static void act(sim_hand_t *base) {
 
 /* ---- what it is told ------------------------------------------------------------------------------------ */
 
-static bool may_end_so(const hand_t *hand, int status) {
-  const sim_hand_t *base = &hand->base;
-  return status == 0 || sim_hand_may_fail(base, status) ||
-         (status == BELAY_ECANCELED && (hand->canceled || base->resting));
-}
-
 static void on_wait(belay_latch_t *latch, int status) {
   hand_t *hand = belay_latch_data(latch);
   sim_world_t *world = sim_world_of(&hand->base);
   sim_hand_kept(&hand->base, WAIT, status);
-  if (!may_end_so(hand, status) && status != BELAY_ETIMEDOUT)
-    sim_violation(world, "callbacks: %s: a wait must not end so (%s)", hand->base.who,
-                  belay_err_name(status));
   if (status != 0)
     return;
   unsigned left = left_of(world, hand->number);
   if (left > 0)
     sim_violation(world, "count: %s is told that latch %u is open, and %u are left", hand->base.who,
                   hand->number, left);
-  world->figures.grants++;
-  world->figures.grants_in_faults += world->phase == SIM_STORM;
+  sim_hand_granted(&hand->base);
   hand->base.cured |= hand->base.healing;
 }
 
@@ -242,9 +221,6 @@ static void on_count(belay_request_t *request, int status, unsigned left) {
   hand_t *hand = request->data;
   sim_world_t *world = sim_world_of(&hand->base);
   sim_hand_kept(&hand->base, COUNT, status);
-  if (!may_end_so(hand, status))
-    sim_violation(world, "callbacks: %s: a count must not end so (%s)", hand->base.who,
-                  belay_err_name(status));
   bool done = (ledger_of(world)->of[hand->number].executed >> hand->operation & 1) != 0;
   if (status == 0 && !done)
     sim_violation(world, "count: %s is told that it has counted, and no server has",
@@ -258,6 +234,7 @@ static void on_count(belay_request_t *request, int status, unsigned left) {
 const sim_trade_t sim_latch_trade = {
     .size = sizeof(hand_t),
     .op = {"wait", "count", "close"},
+    .ends = {[WAIT] = {BELAY_ETIMEDOUT}},
     .act = act,
     .executed = on_executed,
 };

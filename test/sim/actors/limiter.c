@@ -9,7 +9,7 @@
 #define DESKS 2 /* handles of a process */
 #define KEPT 4  /* receipts and reservations that a hand remembers */
 
-enum { ASK, WAIT, CLOSE };
+enum { ASK, WAIT };
 
 typedef struct hand hand_t;
 
@@ -32,7 +32,6 @@ struct hand {
   belay_request_t request[2]; /* ASK, WAIT */
   unsigned ask[2];            /* their numbers; 0: it has none */
   bool reset;                 /* ASK: it is a reset, or else */
-  bool canceled[2];
   kept_t kept[KEPT];
   kept_t *returning; /* ASK: a reservation that is given back */
   bool served[2];    /* healing */
@@ -87,41 +86,25 @@ static void on_closed(belay_limiter_t *limiter, void *data) {
   hand_t *hand = desk->closer;
   (void)limiter;
   *desk = (desk_t){0};
-  sim_hand_kept(&hand->base, CLOSE, 0);
-  sim_hand_think(&hand->base);
+  sim_hand_closed(&hand->base);
 }
 
 static void close_it(hand_t *hand) {
   desk_t *desk = desk_of(hand);
   sim_hand_enter(&hand->base);
-  int error = belay_limiter_close(desk->limiter, on_closed);
-  if (!sim_hand_leave(&hand->base, "close", error, 0))
+  if (!sim_hand_close(&hand->base, belay_limiter_close(desk->limiter, on_closed)))
     return;
   desk->closer = hand;
   for (unsigned i = 0; i < scenario_of(&hand->base)->actors; i++) {
     hand_t *other = beside(hand, i);
     if (desk_of(other) != desk)
       continue;
-    other->canceled[ASK] = other->canceled[WAIT] = true;
-    sim_hand_hurry(&other->base, ASK);
-    sim_hand_hurry(&other->base, WAIT);
+    sim_hand_cancel(&other->base, ASK);
+    sim_hand_cancel(&other->base, WAIT);
   }
-  sim_hand_promise(&hand->base, CLOSE, BELAY_FOREVER);
 }
 
 /* ---- what it is told -------------------------------------------------------------------------------------- */
-
-static bool may_end_so(const hand_t *hand, unsigned i, int status) {
-  const sim_hand_t *base = &hand->base;
-  return status == 0 || sim_hand_may_fail(base, status) ||
-         (status == BELAY_ECANCELED && (hand->canceled[i] || base->resting));
-}
-
-static void check_status(const hand_t *hand, unsigned i, int status) {
-  if (!may_end_so(hand, i, status))
-    sim_violation(sim_world_of(&hand->base), "callbacks: %s: a %s must not end so (%s)",
-                  hand->base.who, hand->base.trade->op[i], belay_err_name(status));
-}
 
 /* What it may want to give back. */
 static void keep(hand_t *hand, unsigned number, const belay_limiter_result_t *result) {
@@ -143,7 +126,6 @@ static void on_answer(belay_request_t *request, int status, const belay_limiter_
   unsigned number = hand->ask[ASK];
   sim_limits_status(&hand->base, status, result);
   sim_hand_kept(&hand->base, ASK, status);
-  check_status(hand, ASK, status);
   hand->ask[ASK] = 0;
   hand->returning = NULL;
   if (number == 0)
@@ -187,7 +169,6 @@ static void on_wait(belay_request_t *request, int status, const belay_limiter_re
   unsigned number = hand->ask[WAIT];
   sim_limits_status(&hand->base, status, result);
   sim_hand_kept(&hand->base, WAIT, status);
-  check_status(hand, WAIT, status);
   hand->ask[WAIT] = 0;
   sim_limits_told(&hand->base, number, result);
   if (result->verdict != BELAY_ALLOWED)
@@ -216,11 +197,7 @@ static uint64_t any_cost(sim_hand_t *base) {
 }
 
 static belay_request_t *prepare(hand_t *hand, unsigned i) {
-  sim_hand_t *base = &hand->base;
-  hand->request[i] = (belay_request_t){.data = hand};
-  hand->request[i].timeout_ms =
-      (int64_t)(sim_hand_chance(base, 500) ? sim_hand_between(base, 5, 400) : 2000);
-  hand->canceled[i] = false;
+  hand->request[i] = sim_hand_request(&hand->base);
   return &hand->request[i];
 }
 
@@ -361,15 +338,6 @@ static void reserve(hand_t *hand, bool waits) {
   asked(hand, i, waits ? "wait" : "reserve", error, waits ? (int64_t)longest : 0);
 }
 
-static void cancel(hand_t *hand, unsigned i) {
-  sim_hand_enter(&hand->base);
-  int error = belay_request_cancel(&hand->request[i]);
-  if (!sim_hand_leave(&hand->base, "cancel", error, 0))
-    return;
-  hand->canceled[i] = true;
-  sim_hand_hurry(&hand->base, i);
-}
-
 /* ---- what it does ----------------------------------------------------------------------------------------- */
 
 static void ask(hand_t *hand) {
@@ -395,9 +363,9 @@ static void do_something(hand_t *hand) {
   if (!base->healing && sim_hand_chance(base, 8))
     close_it(hand);
   else if (base->promise[ASK].pending && !base->healing && sim_hand_chance(base, 30))
-    cancel(hand, ASK);
+    sim_hand_cancel_request(base, ASK, &hand->request[ASK]);
   else if (base->promise[WAIT].pending && !base->healing && sim_hand_chance(base, 30))
-    cancel(hand, WAIT);
+    sim_hand_cancel_request(base, WAIT, &hand->request[WAIT]);
   else if (waits && (base->healing ? !hand->served[WAIT] : sim_hand_chance(base, 300)))
     reserve(hand, true);
   else if (!base->promise[ASK].pending)

@@ -7,7 +7,7 @@
 #include "belay/lock.h"
 #include "sim/actors/hand.h"
 
-enum { ACQUIRE, RELEASE, CLOSE };
+enum { ACQUIRE, RELEASE };
 
 typedef struct hand {
   sim_hand_t base; /* first */
@@ -15,7 +15,7 @@ typedef struct hand {
   belay_lock_t *plain; /* one of the two, or none */
   uint64_t names; /* that it locks: a bit for each; those of one server, then those of the next */
   int64_t ttl_ms;
-  bool held, canceled, cure;
+  bool held, cure;
   uint64_t hold_until;
   uint64_t seen; /* the deadline when it was last looked at */
 } hand_t;
@@ -99,20 +99,10 @@ static void check_exclusive(const hand_t *hand) {
   }
 }
 
-/* What was over is not believed in again, and is told. */
 static void turn(sim_hand_t *base) {
   hand_t *hand = of(base);
-  sim_world_t *world = sim_world_of(base);
-  uint64_t now = sim_process_now(base->process), left = remaining(hand);
-  uint64_t excused = sim_excused_until(base->process);
-  if (!hand->held || base->resting)
-    return;
-  if (left > 0 && hand->seen + SIM_TICK < now && excused + SIM_TICK < now)
-    sim_violation(world, "revival: %s believes again", base->who);
-  if (left > 0)
-    hand->seen = now + left;
-  else if (now > hand->seen + SIM_TICK && now > excused + SIM_TICK)
-    sim_violation(world, "loss: %s does not hold any more and was not told", base->who);
+  if (hand->held && !base->resting)
+    sim_hand_believes(base, &hand->seen, remaining(hand));
 }
 
 /* ---- what it does --------------------------------------------------------------------------------------- */
@@ -187,11 +177,9 @@ static void acquire(hand_t *hand) {
     sim_hand_think(base);
     return;
   }
-  /* One attempt at several servers is one after the other. */
   /* The first attempt for each part has its whole timeout. */
   bool bound = wait_ms != 0 && wait_ms != BELAY_FOREVER;
   sim_hand_promise(base, ACQUIRE, bound ? wait_ms + SIM_CALL_MS : BELAY_FOREVER);
-  hand->canceled = false;
   hand->cure = base->healing;
   if (!base->healing && sim_hand_chance(base, 150))
     sim_hand_later(base, sim_hand_between(base, 0, most / 4 * SIM_MS));
@@ -203,10 +191,8 @@ static void cancel(hand_t *hand) {
   sim_hand_enter(&hand->base);
   int error =
       hand->multi != NULL ? belay_multilock_cancel(hand->multi) : belay_lock_cancel(hand->plain);
-  if (sim_hand_leave(&hand->base, "cancel", error, BELAY_ESTATE)) {
-    hand->canceled = true;
-    sim_hand_hurry(&hand->base, ACQUIRE);
-  }
+  if (sim_hand_leave(&hand->base, "cancel", error, BELAY_ESTATE))
+    sim_hand_cancel(&hand->base, ACQUIRE);
 }
 
 static void release(hand_t *hand) {
@@ -226,13 +212,8 @@ static void close_it(hand_t *hand) {
   sim_hand_enter(&hand->base);
   int error = hand->multi != NULL ? belay_multilock_close(hand->multi, multi_closed)
                                   : belay_lock_close(hand->plain, plain_closed);
-  if (!sim_hand_leave(&hand->base, "close", error, 0))
-    return;
-  hand->held = false;
-  hand->canceled = true;
-  for (unsigned i = 0; i < CLOSE; i++)
-    sim_hand_hurry(&hand->base, i);
-  sim_hand_promise(&hand->base, CLOSE, BELAY_FOREVER);
+  if (sim_hand_close(&hand->base, error))
+    hand->held = false;
 }
 
 static void work(hand_t *hand) {
@@ -249,7 +230,7 @@ static void act(sim_hand_t *base) {
   hand_t *hand = of(base);
   if (hand->multi == NULL && hand->plain == NULL)
     make(hand);
-  else if (base->promise[CLOSE].pending || base->promise[RELEASE].pending)
+  else if (sim_hand_is_closing(base) || base->promise[RELEASE].pending)
     return;
   else if (base->promise[ACQUIRE].pending)
     cancel(hand);
@@ -265,38 +246,25 @@ static void act(sim_hand_t *base) {
 
 /* ---- what it is told ------------------------------------------------------------------------------------ */
 
-static void stall(hand_t *hand) {
-  sim_process_t *process = hand->base.process;
-  if (process->world->phase == SIM_STORM &&
-      sim_hand_chance(&hand->base, process->world->scenario->stalls))
-    sim_watch_stall(process,
-                    sim_hand_between(&hand->base, 1, (uint64_t)hand->ttl_ms * SIM_MS * 3 / 2));
-}
-
 static void on_acquired(hand_t *hand, int status) {
   sim_hand_t *base = &hand->base;
   sim_world_t *world = sim_world_of(base);
   sim_hand_kept(base, ACQUIRE, status);
-  bool ends_so = status == 0 || status == BELAY_EHELD || status == BELAY_ETIMEDOUT ||
-                 status == BELAY_EEXPIRED || sim_hand_may_fail(base, status) ||
-                 (status == BELAY_ECANCELED && (hand->canceled || base->resting));
-  if (!ends_so || (status == 0 && (hand->canceled || base->resting)))
-    sim_violation(world, "callbacks: %s: an acquire must not end so (%s)", base->who,
-                  belay_err_name(status));
+  if (status == 0 && (base->canceled[ACQUIRE] || base->resting))
+    sim_violation(world, "callbacks: %s: an acquire was canceled, and is granted", base->who);
   if (status != 0) {
-    stall(hand);
+    sim_hand_stall(base, hand->ttl_ms);
     sim_hand_think(base);
     return;
   }
-  world->figures.grants++;
-  world->figures.grants_in_faults += world->phase == SIM_STORM;
+  sim_hand_granted(base);
   hand->held = true;
   hand->seen = sim_process_now(base->process) + remaining(hand);
   if (remaining(hand) > 1000)
     check_exclusive(hand);
   uint64_t hold = sim_around(&world->random, world->scenario->hold_ms * SIM_MS);
   hand->hold_until = sim_process_now(base->process) + hold;
-  stall(hand);
+  sim_hand_stall(base, hand->ttl_ms);
   sim_hand_later(base, 0);
 }
 
@@ -315,22 +283,22 @@ static void on_lost(hand_t *hand) {
   sim_world_t *world = sim_world_of(&hand->base);
   sim_note(world, hand->base.who, "lost");
   world->figures.losses++;
-  if (!hand->held && !hand->base.promise[CLOSE].pending && !hand->base.resting)
+  if (!hand->held && !sim_hand_is_closing(&hand->base) && !hand->base.resting)
     sim_violation(world, "loss: %s: lost, and was not held", hand->base.who);
   hand->held = false;
   served(hand);
 }
 
 static void on_closed(hand_t *hand) {
-  sim_hand_kept(&hand->base, CLOSE, 0);
   hand->multi = NULL;
   hand->plain = NULL;
-  sim_hand_think(&hand->base);
+  sim_hand_closed(&hand->base);
 }
 
 const sim_trade_t sim_multilock_trade = {
     .size = sizeof(hand_t),
     .op = {"acquire", "release", "close"},
+    .ends = {[ACQUIRE] = {BELAY_EHELD, BELAY_ETIMEDOUT, BELAY_EEXPIRED}, [RELEASE] = {SIM_ANY}},
     .act = act,
     .turn = turn,
 };
