@@ -35,7 +35,6 @@ const conformance_row_t conformance_cache[] = {
     ROW("GET {v}"),
     ROW("GET {v}gen"),
     ROW("GETRANGE {v} 48 63"),
-    ROW("MGET {v} {v}tag"),
     ROW_LIKE("PTTL {v}", LIKE_MS),
     ROW_LIKE("PTTL {v}gen", LIKE_MS),
     ROW_LIKE("PTTL {v}tag", LIKE_MS),

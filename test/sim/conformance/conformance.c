@@ -130,21 +130,6 @@ static bool compare_one(run_t *run, const conformance_command_t *command) {
   return differ(run, wrong, engines, servers);
 }
 
-/* The server finds out by and by that a ttl is over, or when it looks; DBSIZE tells of the key until then. */
-static void make_server_look(server_t *server) {
-  resp_words_t words = {1, {"EXISTS"}, {6}};
-  for (const char *name = CONFORMANCE_KEYS; *name != '\0'; name++) {
-    size_t count;
-    const engine_word_t *keys = conformance_words(*name, &count);
-    for (size_t i = 0; i < count; i++) {
-      assert_true(words.count < RESP_WORDS);
-      words.word[words.count] = keys[i].at;
-      words.len[words.count++] = keys[i].len;
-    }
-  }
-  server_ask_words(server, &words);
-}
-
 static size_t batch_length(const conformance_sequence_t *sequence, size_t from, size_t most) {
   size_t n = 0;
   while (n < most && from + n < sequence->count)
@@ -171,10 +156,8 @@ static bool run_batch(run_t *run, size_t from, size_t count) {
     if (!compare_one(run, &command[i]))
       return false;
   }
-  if (command[count - 1].pause) {
+  if (command[count - 1].pause)
     sleep_us(PAUSE_US);
-    make_server_look(run->peers->server);
-  }
   return run->peers->conns == 1 || compare_pushed(run);
 }
 
@@ -208,10 +191,8 @@ static bool run_all(run_t *run) {
 }
 
 static bool is_same(conformance_peers_t *peers, const conformance_family_t *family,
-                    const conformance_sequence_t *sequence, uint64_t absolute_ms, FILE *out,
-                    size_t *at) {
+                    const conformance_sequence_t *sequence, FILE *out, size_t *at) {
   run_t run = {.peers = peers, .sequence = sequence, .out = out};
-  run.times.absolute_ms = absolute_ms;
   conformance_begin(peers, family->conns, family->resp);
   bool same = run_all(&run);
   conformance_end(peers);
@@ -223,7 +204,7 @@ static bool is_same(conformance_peers_t *peers, const conformance_family_t *fami
 
 /* Takes out of the sequence whatever is not needed to see a difference. The commands belong to another one. */
 static void shrink(conformance_peers_t *peers, const conformance_family_t *family,
-                   conformance_sequence_t *sequence, uint64_t absolute_ms) {
+                   conformance_sequence_t *sequence) {
   int64_t began = clock_now();
   conformance_command_t *kept = sequence->command;
   conformance_command_t *tried = calloc(sequence->count, sizeof *tried);
@@ -236,7 +217,7 @@ static void shrink(conformance_peers_t *peers, const conformance_family_t *famil
       memcpy(tried, kept, i * sizeof *tried);
       memcpy(tried + i, kept + i + without, rest * sizeof *tried);
       conformance_sequence_t shorter = {tried, i + rest};
-      if (is_same(peers, family, &shorter, absolute_ms, NULL, &at)) {
+      if (is_same(peers, family, &shorter, NULL, &at)) {
         i += n;
         continue;
       }
@@ -266,16 +247,16 @@ static void print_commands(FILE *out, const conformance_sequence_t *sequence, si
 }
 
 static void fail_with(conformance_peers_t *peers, const conformance_family_t *family, uint64_t seed,
-                      const conformance_sequence_t *sequence, uint64_t absolute_ms) {
+                      const conformance_sequence_t *sequence) {
   size_t at;
   conformance_sequence_t shorter = {calloc(sequence->count, sizeof *sequence->command),
                                     sequence->count};
   assert_non_null(shorter.command);
   memcpy(shorter.command, sequence->command, sequence->count * sizeof *sequence->command);
-  shrink(peers, family, &shorter, absolute_ms);
+  shrink(peers, family, &shorter);
   fprintf(stderr, "The shortest sequence that was found:\n");
   print_commands(stderr, &shorter, shorter.count - 1, true);
-  if (is_same(peers, family, &shorter, absolute_ms, stderr, &at))
+  if (is_same(peers, family, &shorter, stderr, &at))
     fprintf(stderr, "This time nothing differs: it depends on time.\n");
   free(shorter.command);
   fail_msg("%s: a difference with BELAY_SIM_SEED=%" PRIu64, family->name, seed);
@@ -292,13 +273,13 @@ static void run_seed(conformance_peers_t *peers, const conformance_family_t *fam
     char *told = NULL;
     size_t len, at;
     FILE *out = open_memstream(&told, &len);
-    same = is_same(peers, family, &sequence, absolute_ms, out, &at);
+    same = is_same(peers, family, &sequence, out, &at);
     fclose(out);
     if (!same)
       fprintf(stderr, "%s, seed %" PRIu64 ", command %zu: %s", family->name, seed, at, told);
     if (!same && i == TRIES) {
       print_commands(stderr, &sequence, at, false);
-      fail_with(peers, family, seed, &sequence, absolute_ms);
+      fail_with(peers, family, seed, &sequence);
     }
     free(told);
   }
@@ -371,60 +352,6 @@ TEST(kill) {
   server_stop(peers.server);
 }
 
-/* The server takes its time for what the engine answers at once. */
-TEST(wait) {
-  conformance_peers_t peers = {.server = start_server()};
-  conformance_command_t wait = {.argv = {{"WAIT", 4}, {"1", 1}, {"1", 1}}, .argc = 3};
-  const conformance_sequence_t sequence = {&wait, 1};
-  run_t run = {.peers = &peers, .sequence = &sequence, .out = stderr};
-  learn(&peers);
-  conformance_begin(&peers, 1, 2);
-  assert_true(run_batch(&run, 0, 1));
-  conformance_end(&peers);
-  server_stop(peers.server);
-}
-
-static void ask_engine_alone(conformance_peers_t *peers, engine_buffer_t *out, const char *format,
-                             unsigned number) {
-  conformance_command_t command = {.argc = 0};
-  char text[64], *rest = NULL;
-  snprintf(text, sizeof text, format, number);
-  for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
-    command.argv[command.argc++] = (engine_word_t){word, strlen(word)};
-  out->len = 0;
-  engine_execute(peers->engine, &peers->conn[0], wall_us(), command.argv, command.argc, out);
-  engine_buffer_add(out, "", 1);
-}
-
-/* In several steps, of which only the engine knows the cursors: a key that stays is told of once. (A server promises at
- * least once.) */
-TEST(scan) {
-  enum { KEYS = 60 };
-  conformance_peers_t peers = {.server = start_server()};
-  engine_buffer_t out = {0};
-  unsigned seen[KEYS] = {0}, steps = 0;
-  char command[48] = "SCAN 0 COUNT 7";
-  conformance_begin(&peers, 1, 2);
-  for (unsigned i = 0; i < KEYS; i++)
-    ask_engine_alone(&peers, &out, "SET key:%u: x", i);
-  for (bool more = true; more; steps++) {
-    ask_engine_alone(&peers, &out, command, 0);
-    const char *cursor = strchr(strchr(out.at, '$'), '\n') + 1;
-    more = strtoull(cursor, NULL, 10) != 0;
-    snprintf(command, sizeof command, "SCAN %.*s COUNT 7", (int)strcspn(cursor, "\r"), cursor);
-    for (const char *at = cursor; (at = strstr(at, "key:")) != NULL; at++)
-      seen[strtoul(at + 4, NULL, 10) % KEYS]++;
-    for (unsigned i = 1; i < KEYS; i += 2) /* come and go */
-      ask_engine_alone(&peers, &out, (i / 2 + steps) % 2 == 0 ? "DEL key:%u:" : "SET key:%u: x", i);
-  }
-  for (unsigned i = 0; i < KEYS; i += 2)
-    assert_int_equal(seen[i], 1);
-  assert_true(steps > KEYS / 2 / 7);
-  conformance_end(&peers);
-  engine_buffer_free(&out);
-  server_stop(peers.server);
-}
-
 /* Of HyperLogLogs all is the same but their bytes. */
 TEST(sketch) {
   enum { ASKED = 3000 };
@@ -432,7 +359,7 @@ TEST(sketch) {
   static conformance_command_t commands[ASKED];
   static const char keys[] = "abcd", *const foreign[] = {"DEL d", "SET d x", "DEL d", "SADD d x"};
   static const char *const formats[] = {"PFADD %c %.*u",  "PFADD %c %.*u",   "PFADD %c",
-                                        "PFADD %c %.*u",  "PFADD %c %.*u x", "PFMERGE %c c a",
+                                        "PFADD %c %.*u",  "PFADD %c %.*u x", "PFCOUNT %c c a",
                                         "PFCOUNT %c a b", "PFADD %c %.*u",   "PFCOUNT %c"};
   conformance_peers_t peers = {.server = start_server()};
   learn(&peers);

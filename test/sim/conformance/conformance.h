@@ -17,13 +17,10 @@
 
 /* When two replies are the same. Whatever is not named here must be the same bytes. */
 typedef enum conformance_like {
-  LIKE_BYTES,   /* all of it */
-  LIKE_SET,     /* an array, in any order */
-  LIKE_PAIRS,   /* an array of pairs, in any order */
-  LIKE_MS,      /* an integer > 0 is what is left of a ttl, in milliseconds */
-  LIKE_SECONDS, /* in seconds */
-  LIKE_AT_MS, /* an integer > 0 is when a ttl ends; exact where the ttl was given as such a time */
-  LIKE_AT_SECONDS, /* in seconds */
+  LIKE_BYTES,      /* all of it */
+  LIKE_SET,        /* an array, in any order */
+  LIKE_PAIRS,      /* an array of pairs, in any order */
+  LIKE_MS,         /* an integer > 0 is what is left of a ttl, in milliseconds */
   LIKE_TIME,       /* TIME */
   LIKE_CLOCK,      /* strings in it that are the clock, in ms or us, and integers as in LIKE_MS */
   LIKE_FENCE,      /* such a string, or an integer as in LIKE_MS */
@@ -31,15 +28,12 @@ typedef enum conformance_like {
   LIKE_HELLO,      /* all but the server's version */
   LIKE_COMMANDS,   /* of each the name and the arity; or that there is none */
   LIKE_INFO,       /* the lines that belay reads */
-  LIKE_SCAN,       /* a cursor, and an array in any order */
-  LIKE_LEFT        /* several replies: the channels in any order */
 } conformance_like_t;
 
 /* What is known of time when two replies are compared. */
 typedef struct conformance_times {
   uint64_t now_us;       /* the wall clock */
   uint64_t tolerance_us; /* by how much the two may differ in what depends on it */
-  uint64_t absolute_ms;  /* ttls are given to end at this time or in the next hour */
 } conformance_times_t;
 
 /* The length of the first reply in those bytes; 0: it is not complete. */

@@ -65,23 +65,6 @@ static uint64_t key_bit(char name, size_t index) {
   return at == NULL ? 0 : UINT64_C(1) << ((size_t)(at - CONFORMANCE_KEYS) * 16 + index);
 }
 
-/* A format for struct.pack(), nearly always. */
-static void add_format(generator_t *g, conformance_command_t *command) {
-  static const char *const items[] = {"b",  "B",  "h",  "H",  "l",   "L",  "i",   "I",  "T",  "f",
-                                      "d",  "s",  "c",  "c0", "x",   "<",  ">",   "!",  " ",  "i1",
-                                      "I2", "i3", "I4", "i5", "I6",  "i7", "I8",  "!1", "!2", "!4",
-                                      "!8", "c2", "c3", "d",  "!16", "i0", "Bc0", "s",  ">d", "<d"};
-  static const char *const strange[] = {
-      "i9", "I16", "i32", "I33", "!3",          "!0",   "c99999999999", "z",          "=",
-      "5",  "-",   "q",   "\t",  "I2147483648", "\xff", "c2147483647",  "!1073741824"};
-  char format[128] = "";
-  for (size_t i = 1 + below(g, 6); i > 0; i--)
-    strcat(format, items[below(g, sizeof items / sizeof *items)]);
-  if (once_in(g, 8))
-    strcat(format, strange[below(g, sizeof strange / sizeof *strange)]);
-  add_word(command, format, strlen(format));
-}
-
 /* Bytes to be taken apart: of any kind, or few kinds. */
 static void add_bytes(generator_t *g, conformance_command_t *command) {
   char bytes[40];
@@ -116,34 +99,22 @@ static void add_value(generator_t *g, conformance_command_t *command) {
   add_word(command, text, (size_t)len);
 }
 
-/* %p is a format of struct.pack(), %q a value for it, %u bytes. False: it is none of them. */
-static bool add_struct(generator_t *g, conformance_command_t *command, char name) {
-  if (name == 'p')
-    add_format(g, command);
-  else if (name == 'q')
-    add_value(g, command);
-  else if (name == 'u')
-    add_bytes(g, command);
-  else
-    return false;
-  return true;
-}
-
-/* %a and %A are times to come, in milliseconds and seconds, %V and %E scripts, the others words of that name. */
+/* %a is a time to come, in milliseconds, %V and %E are scripts, %q is a number or a text, %u bytes, the others words of
+ * that name. */
 static void add_drawn(generator_t *g, conformance_command_t *command, char name) {
-  enum { VALUES = 36, ERRORS = 42 };
+  enum { VALUES = 33, ERRORS = 40 };
   char text[8];
   if (name == 'a') {
     add_number(command, g->absolute_ms + below(g, 5) * 1234);
-  } else if (name == 'A') {
-    add_number(command, g->absolute_ms / 1000 + below(g, 5) * 60);
   } else if (name == 'V' || name == 'E') {
     snprintf(text, sizeof text, "%c%zu", name == 'V' ? 'v' : 'e',
              1 + below(g, name == 'V' ? VALUES : ERRORS));
     const conformance_script_t *script = conformance_script(text, strlen(text));
     add_word(command, script->text, strlen(script->text));
-  } else if (add_struct(g, command, name)) {
-    return;
+  } else if (name == 'q') {
+    add_value(g, command);
+  } else if (name == 'u') {
+    add_bytes(g, command);
   } else if (name == 'k' && g->key != NULL) {
     add_word(command, g->key->at, g->key->len);
   } else {

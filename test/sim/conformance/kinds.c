@@ -37,7 +37,6 @@ const conformance_row_t conformance_kinds[] = {
     ROW_LIKE("EVAL @reentrant_acquire 3 " HELD " %F %o %t %O %t", LIKE_FENCE),
     ROW("EVAL @reentrant_extend 2 " HELD " %o %t 0"),
     ROW("EVAL @reentrant_release 2 " HELD " %o %H"),
-    ROW_LIKE("HKEYS {r}h", LIKE_SET),
     {"HMGET {r}h owner number", LIKE_CLOCK, ROW_AS_IT_IS}, /* a token has a time */
     ROW_LIKE("PTTL {r}", LIKE_MS),
     ROW_LIKE("PTTL {r}h", LIKE_MS),
@@ -71,7 +70,6 @@ const conformance_row_t conformance_kinds[] = {
     ROW("EVAL @semaphore_release 4 " SEMAPHORE " %o %H %P"),
     ROW("EVAL @semaphore_release 4 " SEMAPHORE " %o %H %P"),
     ROW("EVAL @semaphore_read 4 " SEMAPHORE),
-    ROW_LIKE("EVAL @semaphore_holders 4 " SEMAPHORE " %n", LIKE_CLOCK),
     ROW("EVAL @semaphore_resize 4 " SEMAPHORE " %n %H"),
     ROW_LIKE("HGETALL {s}p", LIKE_PAIRS),
     ROW_LIKE("ZRANGE {s} 0 -1", LIKE_SET),

@@ -116,33 +116,6 @@ static bool are_same_items(engine_word_t a, engine_word_t b, size_t each) {
   return true;
 }
 
-static bool are_same_scans(engine_word_t a, engine_word_t b) {
-  static engine_word_t as[ITEMS_MAX], bs[ITEMS_MAX];
-  return items_of(a, as) == 2 && items_of(b, bs) == 2 && equal(as[0], bs[0]) &&
-         are_same_items(as[1], bs[1], 1);
-}
-
-/* Replies of UNSUBSCRIBE: the same channels, and the numbers count down. */
-static bool have_left_the_same(engine_word_t a, engine_word_t b) {
-  static engine_word_t as[ITEMS_MAX], bs[ITEMS_MAX], ai[ITEMS_MAX], bi[ITEMS_MAX];
-  size_t count = split(a, as);
-  if (count != split(b, bs) || a.len != b.len)
-    return false;
-  for (size_t i = 0; i < count; i++) {
-    if (items_of(as[i], ai) != 3 || items_of(bs[i], bi) != 3 || as[i].at[0] != bs[i].at[0] ||
-        !equal(ai[0], bi[0]) || !equal(ai[2], bi[2]))
-      return false;
-    as[i] = ai[1];
-    bs[i] = bi[1];
-  }
-  qsort(as, count, sizeof *as, by_bytes);
-  qsort(bs, count, sizeof *bs, by_bytes);
-  for (size_t i = 0; i < count; i++)
-    if (!equal(as[i], bs[i]))
-      return false;
-  return true;
-}
-
 /* ---- what depends on time ------------------------------------------------------------------------------ */
 
 static bool are_near(const conformance_times_t *times, engine_word_t a, engine_word_t b,
@@ -151,20 +124,6 @@ static bool are_near(const conformance_times_t *times, engine_word_t a, engine_w
     return false;
   uint64_t units = (times->tolerance_us + us_per_unit - 1) / us_per_unit;
   return distance(integer_of(a), integer_of(b)) <= units;
-}
-
-static bool is_absolute(const conformance_times_t *times, engine_word_t reply,
-                        uint64_t ms_per_unit) {
-  int64_t from = (int64_t)(times->absolute_ms / ms_per_unit);
-  int64_t at = integer_of(reply);
-  return at >= from - 1 && at <= from + (int64_t)(3600000 / ms_per_unit) + 1;
-}
-
-/* Times that were given as such are neither near nor far: they are the same, or wrong. */
-static bool are_near_ends(const conformance_times_t *times, engine_word_t a, engine_word_t b,
-                          uint64_t ms_per_unit) {
-  return are_near(times, a, b, ms_per_unit * 1000) && !is_absolute(times, a, ms_per_unit) &&
-         !is_absolute(times, b, ms_per_unit);
 }
 
 /* A number in decimal that is less than a minute from the clock: its microseconds; 0: it is none. */
@@ -299,12 +258,6 @@ bool conformance_is_like(conformance_like_t like, const conformance_times_t *tim
     return are_same_items(a, b, 2);
   case LIKE_MS:
     return are_near(times, a, b, 1000);
-  case LIKE_SECONDS:
-    return are_near(times, a, b, 1000000);
-  case LIKE_AT_MS:
-    return are_near_ends(times, a, b, 1);
-  case LIKE_AT_SECONDS:
-    return are_near_ends(times, a, b, 1000);
   case LIKE_TIME:
     return are_times(times, a, b);
   case LIKE_CLOCK:
@@ -319,10 +272,6 @@ bool conformance_is_like(conformance_like_t like, const conformance_times_t *tim
     return are_commands(a, b);
   case LIKE_INFO:
     return are_infos(a, b);
-  case LIKE_SCAN:
-    return are_same_scans(a, b);
-  case LIKE_LEFT:
-    return have_left_the_same(a, b);
   }
   return false;
 }

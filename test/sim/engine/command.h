@@ -12,14 +12,13 @@ typedef struct engine_command engine_command_t;
 struct engine {
   engine_options_t options; /* its strings are not good; these are: */
   char run_id[41], data_id[41];
-  engine_table_t keys;          /* of engine_object_t */
-  engine_buffer_t was;          /* what the string that is open was; */
-  bool was_there;               /* if there was one */
-  struct engine_pubsub *pubsub; /* pubsub.c's; NULL until there is something in it */
-  uint8_t *scripts;             /* which are loaded: a bit for each that script.c has compiled */
-  size_t scripts_cap;           /* in bytes */
-  uint64_t random;              /* math.random's state */
-  uint64_t writes;              /* commands that write, in scripts too */
+  engine_table_t keys;   /* of engine_object_t */
+  engine_buffer_t was;   /* what the string that is open was; */
+  bool was_there;        /* if there was one */
+  engine_table_t topics; /* channels that have subscribers: pubsub.c */
+  uint8_t *scripts;      /* which are loaded: a bit for each that script.c has compiled */
+  size_t scripts_cap;    /* in bytes */
+  uint64_t writes;       /* commands that write, in scripts too */
 };
 
 /* One command on its way. */
@@ -33,14 +32,13 @@ struct engine_call {
   uint64_t now_us;      /* the wall clock, since 1970 */
   int64_t now_ms;
   bool in_script;
-  bool read_only; /* in a script that may not write */
 };
 
 /* Replies once, by the functions below, whatever happens. */
 typedef void engine_command_fn(engine_call_t *call);
 
 enum {
-  ENGINE_WRITES = 1,    /* a script that may only read may not call it */
+  ENGINE_WRITES = 1,    /* counted by engine_writes() */
   ENGINE_NO_SCRIPT = 2, /* no script may call it */
   ENGINE_SUBSCRIBED = 4 /* a connection that has subscribed may send it all the same */
 };
@@ -62,7 +60,6 @@ extern const engine_command_t engine_string_commands[];
 extern const engine_command_t engine_number_commands[];
 extern const engine_command_t engine_hash_commands[];
 extern const engine_command_t engine_set_commands[];
-extern const engine_command_t engine_algebra_commands[];
 extern const engine_command_t engine_list_commands[];
 extern const engine_command_t engine_sketch_commands[];
 extern const engine_command_t engine_zset_commands[];
@@ -85,7 +82,6 @@ void engine_reply_bulk(engine_call_t *call, const char *at, size_t len);
 void engine_reply_word(engine_call_t *call, engine_word_t word);
 void engine_reply_text(engine_call_t *call, const char *text); /* as a bulk */
 void engine_reply_nil(engine_call_t *call);                    /* $-1 */
-void engine_reply_nil_array(engine_call_t *call);              /* *-1 */
 void engine_reply_array(engine_call_t *call, size_t count);    /* so many replies follow */
 void engine_reply_map(engine_call_t *call, size_t pairs);      /* so many pairs of them */
 void engine_reply_set(engine_call_t *call, size_t count);
@@ -126,9 +122,6 @@ bool engine_word_double(engine_word_t word, double *value);
 bool engine_get_integer(engine_call_t *call, engine_word_t word, int64_t *value);
 bool engine_get_double(engine_call_t *call, engine_word_t word, double *value);
 
-/* Redis's patterns: * ? [a-z] [^a] \x. */
-bool engine_word_matches(engine_word_t word, engine_word_t pattern);
-
 static inline engine_word_t engine_word(const char *text) {
   return (engine_word_t){text, strlen(text)};
 }
@@ -139,14 +132,9 @@ static inline engine_word_t engine_bytes(const engine_buffer_t *buffer) {
 
 /* ---- when keys end (expiry.c) -------------------------------------------------------------------------- */
 
-enum {
-  ENGINE_SECONDS = 1, /* not milliseconds */
-  ENGINE_FROM_NOW = 2 /* not from 1970 */
-};
-
-/* A time in one of these units as an engine_object_t has it. False: it does not fit, and the reply says so; name is
- * the command's, in lower case. */
-bool engine_to_end(engine_call_t *call, const char *name, int64_t value, unsigned unit,
+/* A time in milliseconds, from now or from 1970, as an engine_object_t has it. False: it does not fit, and the reply
+ * says so; name is the command's, in lower case. */
+bool engine_to_end(engine_call_t *call, const char *name, int64_t value, bool from_now,
                    int64_t *ends_ms);
 
 /* hashes.c: sets a field of a hash, made if it is not there. False: WRONGTYPE is the reply. */
@@ -158,8 +146,6 @@ bool engine_field_put(engine_call_t *call, engine_word_t key, engine_word_t name
 /* pubsub.c: what a connection has subscribed to goes with it; and what the engine has of it all. */
 void engine_pubsub_leave(engine_t *engine, engine_conn_t *conn);
 void engine_pubsub_free(engine_t *engine);
-
-#define ENGINE_RANDOM_START UINT64_C(0x1234abcd330e)
 
 /* script.c */
 void engine_scripts_forget(engine_t *engine); /* SCRIPT FLUSH */

@@ -7,10 +7,10 @@
 enum { NAME_MAX_LEN = 24, SLOTS = 1024 };
 
 static const engine_command_t *const tables[] = {
-    engine_key_commands,    engine_expiry_commands,  engine_string_commands, engine_number_commands,
-    engine_hash_commands,   engine_set_commands,     engine_zset_commands,   engine_bit_commands,
-    engine_pubsub_commands, engine_script_commands,  engine_server_commands, engine_union_commands,
-    engine_list_commands,   engine_algebra_commands, engine_sketch_commands,
+    engine_key_commands,    engine_expiry_commands, engine_string_commands, engine_number_commands,
+    engine_hash_commands,   engine_set_commands,    engine_zset_commands,   engine_bit_commands,
+    engine_pubsub_commands, engine_script_commands, engine_server_commands, engine_union_commands,
+    engine_list_commands,   engine_sketch_commands,
 };
 
 /* By the hash of the name; whose slot is taken comes into the next one that is free. */
@@ -29,7 +29,6 @@ engine_t *engine_new(const engine_options_t *options) {
   else
     engine->options.data_offset = -1;
   engine->options.run_id = engine->options.data_id = NULL;
-  engine->random = ENGINE_RANDOM_START;
   return engine;
 }
 
@@ -188,8 +187,6 @@ void engine_run(engine_call_t *call) {
   unsigned flags = call->command->flags;
   if (call->in_script && (flags & ENGINE_NO_SCRIPT) != 0)
     engine_reply_error(call, "ERR This Redis command is not allowed from script");
-  else if (call->read_only && (flags & ENGINE_WRITES) != 0)
-    engine_reply_error(call, "ERR Write commands are not allowed from read-only scripts.");
   else if (!call->in_script && call->conn->channels > 0 && !engine_is_resp3(call) &&
            (flags & ENGINE_SUBSCRIBED) == 0)
     refuse_subscriber(call);

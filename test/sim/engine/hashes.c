@@ -49,21 +49,6 @@ static void hset(engine_call_t *call) {
     engine_reply_integer(call, count);
 }
 
-static void hmset(engine_call_t *call) {
-  if (put_all(call) >= 0)
-    engine_reply_ok(call);
-}
-
-static void hsetnx(engine_call_t *call) {
-  engine_object_t *object;
-  if (!engine_find_or_make(call, call->argv[1], ENGINE_HASH, &object))
-    return;
-  bool is_new = field_of(object, call->argv[2]) == NULL;
-  if (is_new)
-    (void)put(object, call->argv[2], call->argv[3]);
-  engine_reply_integer(call, is_new);
-}
-
 static void reply_field(engine_call_t *call, const engine_field_t *field) {
   if (field == NULL)
     engine_reply_nil(call);
@@ -111,14 +96,6 @@ static void hexists(engine_call_t *call) {
     engine_reply_integer(call, field_of(object, call->argv[2]) != NULL);
 }
 
-static void hstrlen(engine_call_t *call) {
-  engine_object_t *object;
-  if (!engine_find(call, call->argv[1], ENGINE_HASH, &object))
-    return;
-  const engine_field_t *field = field_of(object, call->argv[2]);
-  engine_reply_integer(call, field == NULL ? 0 : (int64_t)field->value.len);
-}
-
 static void hlen(engine_call_t *call) {
   engine_object_t *object;
   if (engine_find(call, call->argv[1], ENGINE_HASH, &object))
@@ -144,30 +121,13 @@ static void reply_all(engine_call_t *call, unsigned what) {
   }
 }
 
-static void hkeys(engine_call_t *call) {
-  reply_all(call, NAMES);
-}
-
-static void hvals(engine_call_t *call) {
-  reply_all(call, VALUES);
-}
-
 static void hgetall(engine_call_t *call) {
   reply_all(call, NAMES | VALUES);
 }
 
 const engine_command_t engine_hash_commands[] = {
-    {"HSET", hset, -4, ENGINE_WRITES, NULL},
-    {"HMSET", hmset, -4, ENGINE_WRITES, NULL},
-    {"HSETNX", hsetnx, 4, ENGINE_WRITES, NULL},
-    {"HGET", hget, 3, 0, NULL},
-    {"HMGET", hmget, -3, 0, NULL},
-    {"HDEL", hdel, -3, ENGINE_WRITES, NULL},
-    {"HEXISTS", hexists, 3, 0, NULL},
-    {"HSTRLEN", hstrlen, 3, 0, NULL},
-    {"HLEN", hlen, 2, 0, NULL},
-    {"HKEYS", hkeys, 2, 0, NULL},
-    {"HVALS", hvals, 2, 0, NULL},
-    {"HGETALL", hgetall, 2, 0, NULL},
-    {NULL, NULL, 0, 0, NULL},
+    {"HSET", hset, -4, ENGINE_WRITES, NULL}, {"HGET", hget, 3, 0, NULL},
+    {"HMGET", hmget, -3, 0, NULL},           {"HDEL", hdel, -3, ENGINE_WRITES, NULL},
+    {"HEXISTS", hexists, 3, 0, NULL},        {"HLEN", hlen, 2, 0, NULL},
+    {"HGETALL", hgetall, 2, 0, NULL},        {NULL, NULL, 0, 0, NULL},
 };

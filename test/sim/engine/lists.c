@@ -48,58 +48,8 @@ static void push(engine_call_t *call, bool front, bool make) {
   engine_reply_integer(call, (int64_t)count_of(object));
 }
 
-static void lpush(engine_call_t *call) {
-  push(call, true, true);
-}
-
 static void rpush(engine_call_t *call) {
   push(call, false, true);
-}
-
-static void lpushx(engine_call_t *call) {
-  push(call, true, false);
-}
-
-static void rpushx(engine_call_t *call) {
-  push(call, false, false);
-}
-
-static void pop(engine_call_t *call, bool front) {
-  engine_object_t *object;
-  bool counted = call->argc == 3;
-  int64_t wanted = 1;
-  if (call->argc > 3) {
-    engine_reply_wrong_number(call, call->command);
-    return;
-  }
-  if (counted && (!engine_word_integer(call->argv[2], &wanted) || wanted < 0)) {
-    engine_reply_error(call, "ERR value is out of range, must be positive");
-    return;
-  }
-  if (!engine_find(call, call->argv[1], ENGINE_LIST, &object))
-    return;
-  if (object == NULL && counted)
-    engine_reply_nil_array(call);
-  else if (object == NULL)
-    engine_reply_nil(call);
-  if (object == NULL)
-    return;
-  engine_list_t *list = &object->as.list;
-  size_t n = (uint64_t)wanted < list->count ? (size_t)wanted : list->count;
-  if (counted)
-    engine_reply_array(call, n);
-  for (size_t i = 0; i < n; i++)
-    engine_reply_word(call, engine_bytes(&list->items[front ? i : list->count - 1 - i]));
-  engine_list_remove(list, front ? 0 : list->count - n, n);
-  engine_delete_if_empty(call, object);
-}
-
-static void lpop(engine_call_t *call) {
-  pop(call, true);
-}
-
-static void rpop(engine_call_t *call) {
-  pop(call, false);
 }
 
 static void llen(engine_call_t *call) {
@@ -149,35 +99,10 @@ static void ltrim(engine_call_t *call) {
   engine_reply_ok(call);
 }
 
-static void lindex(engine_call_t *call) {
-  engine_object_t *object;
-  int64_t at;
-  if (!engine_find(call, call->argv[1], ENGINE_LIST, &object))
-    return;
-  if (object == NULL) {
-    engine_reply_nil(call);
-    return;
-  }
-  if (!engine_get_integer(call, call->argv[2], &at))
-    return;
-  int64_t count = (int64_t)count_of(object);
-  at = at < 0 ? at + count : at;
-  if (at < 0 || at >= count)
-    engine_reply_nil(call);
-  else
-    engine_reply_word(call, engine_bytes(&object->as.list.items[at]));
-}
-
 const engine_command_t engine_list_commands[] = {
-    {"LPUSH", lpush, -3, ENGINE_WRITES, NULL},
     {"RPUSH", rpush, -3, ENGINE_WRITES, NULL},
-    {"LPUSHX", lpushx, -3, ENGINE_WRITES, NULL},
-    {"RPUSHX", rpushx, -3, ENGINE_WRITES, NULL},
-    {"LPOP", lpop, -2, ENGINE_WRITES, NULL},
-    {"RPOP", rpop, -2, ENGINE_WRITES, NULL},
     {"LLEN", llen, 2, 0, NULL},
     {"LRANGE", lrange, 4, 0, NULL},
     {"LTRIM", ltrim, 4, ENGINE_WRITES, NULL},
-    {"LINDEX", lindex, 3, 0, NULL},
     {NULL, NULL, 0, 0, NULL},
 };

@@ -76,13 +76,6 @@ void engine_reply_nil(engine_call_t *call) {
     engine_buffer_add(call->out, "$-1\r\n", 5);
 }
 
-void engine_reply_nil_array(engine_call_t *call) {
-  if (engine_is_resp3(call))
-    engine_buffer_add(call->out, "_\r\n", 3);
-  else
-    engine_buffer_add(call->out, "*-1\r\n", 5);
-}
-
 void engine_reply_array(engine_call_t *call, size_t count) {
   add_line(call->out, '*', (int64_t)count, 0);
 }

@@ -22,10 +22,6 @@ static void ping(engine_call_t *call) {
   }
 }
 
-static void echo(engine_call_t *call) {
-  engine_reply_word(call, call->argv[1]);
-}
-
 static void reply_text_integer(engine_call_t *call, uint64_t value) {
   char text[24];
   engine_reply_bulk(call, text,
@@ -38,46 +34,7 @@ static void tell_time(engine_call_t *call) {
   reply_text_integer(call, call->now_us % 1000000);
 }
 
-/* Whether all have it by then is known at once, so there is nothing to wait for. */
-static void wait_for_replicas(engine_call_t *call) {
-  int64_t wanted, timeout;
-  if (!engine_get_integer(call, call->argv[1], &wanted))
-    return;
-  if (!engine_word_integer(call->argv[2], &timeout))
-    engine_reply_error(call, "ERR timeout is not an integer or out of range");
-  else if (timeout < 0)
-    engine_reply_error(call, "ERR timeout is negative");
-  else
-    engine_reply_integer(call, call->engine->options.replicas);
-}
-
-/* ---- who may come in ----------------------------------------------------------------------------------- */
-
-static void auth(engine_call_t *call) {
-  bool user = call->argc == 3;
-  if (call->argc > 3)
-    engine_reply_syntax_error(call);
-  else if (!user)
-    engine_reply_error(call, "ERR AUTH <password> called without any password configured for the "
-                             "default user. Are you sure your configuration is correct?");
-  else if (engine_word_equal(call->argv[1], engine_word("default")))
-    engine_reply_ok(call);
-  else
-    engine_reply_error(call, "WRONGPASS invalid username-password pair or user is disabled.");
-}
-
-static void select_database(engine_call_t *call) {
-  int64_t number;
-  if (!engine_get_integer(call, call->argv[1], &number))
-    return;
-  if (number < INT32_MIN || number > INT32_MAX)
-    engine_reply_error(call, "ERR value is out of range, value must between -2147483648 and "
-                             "2147483647");
-  else if (number != 0)
-    engine_reply_error(call, "ERR DB index is out of range");
-  else
-    engine_reply_ok(call);
-}
+/* ---- names, HELLO --------------------------------------------------------------------------------------- */
 
 /* A name is a word without blanks; complains if it is none. */
 static bool take_name(engine_call_t *call, engine_word_t name) {
@@ -94,8 +51,6 @@ static bool take_name(engine_call_t *call, engine_word_t name) {
   to[len] = '\0';
   return true;
 }
-
-/* ---- HELLO --------------------------------------------------------------------------------------------- */
 
 /* The options behind the version; complains about the first that is none. */
 static bool hello_options(engine_call_t *call) {
@@ -158,53 +113,22 @@ static void set_name(engine_call_t *call) {
     engine_reply_ok(call);
 }
 
-static void get_name(engine_call_t *call) {
-  if (call->conn->name[0] == '\0')
-    engine_reply_nil(call);
-  else
-    engine_reply_text(call, call->conn->name);
-}
-
-static void get_id(engine_call_t *call) {
-  engine_reply_integer(call, call->conn->id);
-}
-
-/* No other connection than that of the number, and not this one unless SKIPME says no. */
+/* Not the connection that asks. */
 static void kill_connection(engine_call_t *call) {
   const engine_hooks_t *hooks = &call->engine->options.hooks;
-  int64_t id = 0;
-  bool skip_me = true;
-  if (call->argc == 3) { /* by an address, and here none has one */
-    engine_reply_error(call, "ERR No such client");
-    return;
-  }
-  for (size_t i = 2; i < call->argc; i += 2) {
-    engine_word_t word = call->argv[i], value;
-    bool has_value = i + 1 < call->argc;
-    value = has_value ? call->argv[i + 1] : word;
-    if (has_value && engine_word_is(word, "ID")) {
-      if (!engine_word_integer(value, &id) || id < 1) {
-        engine_reply_error(call, "ERR client-id should be greater than 0");
-        return;
-      }
-    } else if (has_value && engine_word_is(word, "SKIPME") &&
-               (engine_word_is(value, "YES") || engine_word_is(value, "NO"))) {
-      skip_me = engine_word_is(value, "YES");
-    } else {
-      engine_reply_syntax_error(call);
-      return;
-    }
-  }
-  bool killed = id != 0 && !(skip_me && id == call->conn->id) && hooks->kill != NULL &&
-                hooks->kill(hooks->ctx, id);
-  engine_reply_integer(call, killed);
+  int64_t id;
+  if (!engine_word_is(call->argv[2], "ID"))
+    engine_reply_syntax_error(call);
+  else if (!engine_word_integer(call->argv[3], &id) || id < 1)
+    engine_reply_error(call, "ERR client-id should be greater than 0");
+  else
+    engine_reply_integer(call, id != call->conn->id && hooks->kill != NULL &&
+                                   hooks->kill(hooks->ctx, id));
 }
 
 static const engine_command_t client_parts[] = {
     {"SETNAME", set_name, 3, ENGINE_NO_SCRIPT, NULL},
-    {"GETNAME", get_name, 2, ENGINE_NO_SCRIPT, NULL},
-    {"ID", get_id, 2, ENGINE_NO_SCRIPT, NULL},
-    {"KILL", kill_connection, -3, ENGINE_NO_SCRIPT, NULL},
+    {"KILL", kill_connection, 4, ENGINE_NO_SCRIPT, NULL},
     {NULL, NULL, 0, 0, NULL},
 };
 
@@ -305,11 +229,7 @@ static void info(engine_call_t *call) {
 
 const engine_command_t engine_server_commands[] = {
     {"PING", ping, -1, ENGINE_SUBSCRIBED, NULL},
-    {"ECHO", echo, 2, 0, NULL},
     {"TIME", tell_time, 1, 0, NULL},
-    {"WAIT", wait_for_replicas, 3, ENGINE_NO_SCRIPT, NULL},
-    {"AUTH", auth, -2, ENGINE_NO_SCRIPT, NULL},
-    {"SELECT", select_database, 2, 0, NULL},
     {"HELLO", hello, -1, ENGINE_NO_SCRIPT, NULL},
     {"CLIENT", NULL, -2, ENGINE_NO_SCRIPT, client_parts},
     {"COMMAND", NULL, -2, 0, command_parts},

@@ -17,43 +17,6 @@ static void sadd(engine_call_t *call) {
   engine_reply_integer(call, added);
 }
 
-static void srem(engine_call_t *call) {
-  engine_object_t *object;
-  if (!engine_find(call, call->argv[1], ENGINE_SET, &object))
-    return;
-  int64_t removed = 0;
-  for (size_t i = 2; object != NULL && i < call->argc; i++) {
-    engine_entry_t *entry = engine_table_find(&object->as.set, call->argv[i]);
-    if (entry == NULL)
-      continue;
-    engine_table_remove(&object->as.set, entry);
-    free(entry);
-    removed++;
-  }
-  if (object != NULL)
-    engine_delete_if_empty(call, object);
-  engine_reply_integer(call, removed);
-}
-
-static bool is_member(const engine_object_t *object, engine_word_t member) {
-  return object != NULL && engine_table_find(&object->as.set, member) != NULL;
-}
-
-static void sismember(engine_call_t *call) {
-  engine_object_t *object;
-  if (engine_find(call, call->argv[1], ENGINE_SET, &object))
-    engine_reply_integer(call, is_member(object, call->argv[2]));
-}
-
-static void smismember(engine_call_t *call) {
-  engine_object_t *object;
-  if (!engine_find(call, call->argv[1], ENGINE_SET, &object))
-    return;
-  engine_reply_array(call, call->argc - 2);
-  for (size_t i = 2; i < call->argc; i++)
-    engine_reply_integer(call, is_member(object, call->argv[i]));
-}
-
 static void scard(engine_call_t *call) {
   engine_object_t *object;
   if (engine_find(call, call->argv[1], ENGINE_SET, &object))
@@ -73,9 +36,6 @@ static void smembers(engine_call_t *call) {
 
 const engine_command_t engine_set_commands[] = {
     {"SADD", sadd, -3, ENGINE_WRITES, NULL},
-    {"SREM", srem, -3, ENGINE_WRITES, NULL},
-    {"SISMEMBER", sismember, 3, 0, NULL},
-    {"SMISMEMBER", smismember, -3, 0, NULL},
     {"SCARD", scard, 2, 0, NULL},
     {"SMEMBERS", smembers, 2, 0, NULL},
     {NULL, NULL, 0, 0, NULL},

@@ -163,20 +163,8 @@ static void pfcount(engine_call_t *call) {
   free(registers);
 }
 
-static void pfmerge(engine_call_t *call) {
-  engine_object_t *object;
-  char *registers = engine_allocate(LENGTH - HEADER);
-  if (join(call, 1, registers)) { /* the destination too */
-    memcpy(open_at(call, call->argv[1], &object), registers, LENGTH - HEADER);
-    engine_string_close(call, object);
-    engine_reply_ok(call);
-  }
-  free(registers);
-}
-
 const engine_command_t engine_sketch_commands[] = {
     {"PFADD", pfadd, -2, ENGINE_WRITES, NULL},
     {"PFCOUNT", pfcount, -2, 0, NULL},
-    {"PFMERGE", pfmerge, -2, ENGINE_WRITES, NULL},
     {NULL, NULL, 0, 0, NULL},
 };

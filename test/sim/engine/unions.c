@@ -9,7 +9,6 @@ typedef enum aggregate { SUM, MIN, MAX } aggregate_t;
 typedef struct joining {
   engine_zset_t zset; /* what comes of it */
   size_t keys;        /* how many there are; the first is argv[3] */
-  double *weights;
   aggregate_t aggregate;
 } joining_t;
 
@@ -41,15 +40,6 @@ static bool check_types(engine_call_t *call, const joining_t *joining) {
   return true;
 }
 
-static bool read_weights(engine_call_t *call, joining_t *joining, size_t at) {
-  for (size_t i = 0; i < joining->keys; i++)
-    if (!engine_word_double(call->argv[at + i], &joining->weights[i])) {
-      engine_reply_error(call, "ERR weight value is not a float");
-      return false;
-    }
-  return true;
-}
-
 static bool read_aggregate(engine_word_t word, aggregate_t *aggregate) {
   static const char *const names[] = {"SUM", "MIN", "MAX"};
   for (aggregate_t i = SUM; i <= MAX; i++)
@@ -63,12 +53,8 @@ static bool read_aggregate(engine_word_t word, aggregate_t *aggregate) {
 static bool read_options(engine_call_t *call, joining_t *joining) {
   for (size_t at = 3 + joining->keys; at < call->argc;) {
     size_t more = call->argc - at - 1;
-    if (more >= joining->keys && engine_word_is(call->argv[at], "WEIGHTS")) {
-      if (!read_weights(call, joining, at + 1))
-        return false;
-      at += 1 + joining->keys;
-    } else if (more >= 1 && engine_word_is(call->argv[at], "AGGREGATE") &&
-               read_aggregate(call->argv[at + 1], &joining->aggregate)) {
+    if (more >= 1 && engine_word_is(call->argv[at], "AGGREGATE") &&
+        read_aggregate(call->argv[at + 1], &joining->aggregate)) {
       at += 2;
     } else {
       engine_reply_syntax_error(call);
@@ -95,12 +81,12 @@ static void join_one(joining_t *joining, engine_word_t member, double score) {
   engine_zset_set(&joining->zset, member, score + 0.0); /* as in zsets.c */
 }
 
-static void join_key(joining_t *joining, const engine_object_t *object, double weight) {
+static void join_key(joining_t *joining, const engine_object_t *object) {
   bool is_set = object->type == ENGINE_SET;
   const engine_table_t *members = is_set ? &object->as.set : &object->as.zset.members;
   for (const engine_entry_t *entry = members->first; entry != NULL; entry = entry->after) {
     double score = is_set ? 1 : ((const engine_score_t *)entry)->score;
-    join_one(joining, entry->key, number(weight * score));
+    join_one(joining, entry->key, score);
   }
 }
 
@@ -130,7 +116,7 @@ static void join_all(engine_call_t *call, joining_t *joining) {
         continue;
       done++;
       if (object != NULL)
-        join_key(joining, object, joining->weights[i]);
+        join_key(joining, object);
     }
 }
 
@@ -138,14 +124,10 @@ static void zunionstore(engine_call_t *call) {
   joining_t joining = {.aggregate = SUM};
   if (!read_keys(call, &joining) || !check_types(call, &joining))
     return;
-  joining.weights = engine_allocate(joining.keys * sizeof *joining.weights);
-  for (size_t i = 0; i < joining.keys; i++)
-    joining.weights[i] = 1;
   if (read_options(call, &joining)) {
     join_all(call, &joining);
     put(call, &joining);
   }
-  free(joining.weights);
 }
 
 const engine_command_t engine_union_commands[] = {

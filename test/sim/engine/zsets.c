@@ -22,8 +22,8 @@ static bool find(engine_call_t *call, engine_object_t **object) {
 /* ---- adding -------------------------------------------------------------------------------------------- */
 
 typedef struct adding {
-  bool nx, xx, gt, lt, ch, incr;
-  size_t added, updated;
+  bool nx, xx, incr;
+  size_t added;
   bool done;    /* incr: the score is a new one, or was that already */
   double score; /* incr: it */
 } adding_t;
@@ -33,14 +33,13 @@ static size_t read_add_options(const engine_call_t *call, adding_t *adding) {
   const struct {
     const char *name;
     bool *flag;
-  } options[] = {{"NX", &adding->nx}, {"XX", &adding->xx}, {"GT", &adding->gt},
-                 {"LT", &adding->lt}, {"CH", &adding->ch}, {"INCR", &adding->incr}};
+  } options[] = {{"NX", &adding->nx}, {"XX", &adding->xx}, {"INCR", &adding->incr}};
   size_t at = 2;
   for (; at < call->argc; at++) {
     size_t i = 0;
-    while (i < 6 && !engine_word_is(call->argv[at], options[i].name))
+    while (i < 3 && !engine_word_is(call->argv[at], options[i].name))
       i++;
-    if (i == 6)
+    if (i == 3)
       break;
     *options[i].flag = true;
   }
@@ -52,8 +51,6 @@ static bool check_add_options(engine_call_t *call, const adding_t *adding, size_
     engine_reply_syntax_error(call);
   else if (adding->nx && adding->xx)
     engine_reply_error(call, "ERR XX and NX options at the same time are not compatible");
-  else if ((adding->nx && (adding->gt || adding->lt)) || (adding->gt && adding->lt))
-    engine_reply_error(call, "ERR GT, LT, and/or NX options at the same time are not compatible");
   else if (adding->incr && words > 2)
     engine_reply_error(call, "ERR INCR option supports a single increment-element pair");
   else
@@ -73,18 +70,17 @@ static bool add_one(engine_call_t *call, adding_t *adding, engine_object_t *obje
     engine_reply_error(call, "ERR resulting score is not a number (NaN)");
     return false;
   }
-  if (is != NULL && ((adding->lt && score >= is->score) || (adding->gt && score <= is->score)))
-    return true;
   adding->done = true;
   adding->score = score;
   adding->added += is == NULL;
-  adding->updated += is != NULL && (score < is->score || score > is->score);
   if (is == NULL || score < is->score || score > is->score)
     engine_zset_set(&object->as.zset, member, score + 0.0); /* -0 is 0 in Redis's small sets */
   return true;
 }
 
-static void add(engine_call_t *call, adding_t *adding, size_t first) {
+static void zadd(engine_call_t *call) {
+  adding_t all = {0}, *adding = &all;
+  size_t first = read_add_options(call, adding);
   engine_object_t *object;
   double score;
   if (!check_add_options(call, adding, call->argc - first))
@@ -101,24 +97,11 @@ static void add(engine_call_t *call, adding_t *adding, size_t first) {
       return;
   }
   if (!adding->incr)
-    engine_reply_integer(call, (int64_t)(adding->added + (adding->ch ? adding->updated : 0)));
+    engine_reply_integer(call, (int64_t)adding->added);
   else if (adding->done)
     engine_reply_double(call, adding->score);
   else
     engine_reply_nil(call);
-}
-
-static void zadd(engine_call_t *call) {
-  adding_t adding = {0};
-  size_t first = read_add_options(call, &adding);
-  add(call, &adding, first);
-}
-
-/* Redis reads its increment as ZADD's words: it may be an option, and then something is missing. */
-static void zincrby(engine_call_t *call) {
-  adding_t adding = {.incr = true};
-  size_t first = read_add_options(call, &adding);
-  add(call, &adding, first);
 }
 
 /* ---- one member ---------------------------------------------------------------------------------------- */
@@ -151,15 +134,6 @@ static void zscore(engine_call_t *call) {
   engine_object_t *object;
   if (find(call, &object))
     reply_score(call, member_of(object, call->argv[2]));
-}
-
-static void zmscore(engine_call_t *call) {
-  engine_object_t *object;
-  if (!find(call, &object))
-    return;
-  engine_reply_array(call, call->argc - 2);
-  for (size_t i = 2; i < call->argc; i++)
-    reply_score(call, member_of(object, call->argv[i]));
 }
 
 static void zcard(engine_call_t *call) {
@@ -257,18 +231,17 @@ static size_t length(span_t span) {
   return span.end - span.first;
 }
 
-static span_t limit(span_t span, int64_t offset, int64_t count, bool reverse) {
+static span_t limit(span_t span, int64_t offset, int64_t count) {
   size_t all = length(span);
   size_t skipped = offset < 0 || (uint64_t)offset > all ? all : (size_t)offset;
   size_t n = count < 0 || (uint64_t)count > all - skipped ? all - skipped : (size_t)count;
-  return reverse ? (span_t){span.end - skipped - n, span.end - skipped}
-                 : (span_t){span.first + skipped, span.first + skipped + n};
+  return (span_t){span.first + skipped, span.first + skipped + n};
 }
 
-/* in_pairs: a member and its score are one item, where there are such (RESP3). */
+/* A member and its score are one item in RESP3. */
 static void reply_span(engine_call_t *call, const engine_object_t *object, span_t span,
-                       bool reverse, bool with_scores, bool in_pairs) {
-  bool pairs = with_scores && in_pairs && engine_is_resp3(call);
+                       bool reverse, bool with_scores) {
+  bool pairs = with_scores && engine_is_resp3(call);
   engine_reply_array(call, length(span) * (with_scores && !pairs ? 2 : 1));
   for (size_t i = 0; i < length(span); i++) {
     const engine_score_t *entry =
@@ -282,13 +255,12 @@ static void reply_span(engine_call_t *call, const engine_object_t *object, span_
 }
 
 typedef struct ranging {
-  bool by_score, reverse, with_scores;
-  bool fixed; /* the command's name has said which way and by what */
+  bool with_scores;
   int64_t offset, count;
 } ranging_t;
 
 static bool read_range_options(engine_call_t *call, ranging_t *ranging) {
-  ranging->count = -1;
+  *ranging = (ranging_t){.count = -1};
   for (size_t i = 4; i < call->argc; i++) {
     if (engine_word_is(call->argv[i], "WITHSCORES")) {
       ranging->with_scores = true;
@@ -297,64 +269,52 @@ static bool read_range_options(engine_call_t *call, ranging_t *ranging) {
           !engine_get_integer(call, call->argv[i + 2], &ranging->count))
         return false;
       i += 2;
-    } else if (!ranging->fixed && engine_word_is(call->argv[i], "REV")) {
-      ranging->reverse = true;
-    } else if (!ranging->fixed && engine_word_is(call->argv[i], "BYSCORE")) {
-      ranging->by_score = true;
     } else {
       engine_reply_syntax_error(call);
       return false;
     }
   }
-  if (ranging->count == -1 || ranging->by_score)
-    return true;
-  engine_reply_error(call, "ERR syntax error, LIMIT is only supported in combination with either "
-                           "BYSCORE or BYLEX");
-  return false;
+  return true;
 }
 
-static void range(engine_call_t *call, ranging_t ranging) {
+static void range(engine_call_t *call, bool reverse) {
+  ranging_t ranging;
   engine_object_t *object;
-  bound_t bounds[2];
   int64_t first = 0, last = 0;
   if (!read_range_options(call, &ranging))
     return;
-  if (ranging.by_score) {
-    bool turned = ranging.reverse;
-    if (!read_bounds(call, call->argv[turned ? 3 : 2], call->argv[turned ? 2 : 3], bounds))
-      return;
-  } else if (!engine_get_integer(call, call->argv[2], &first) ||
-             !engine_get_integer(call, call->argv[3], &last)) {
+  if (ranging.count != -1) {
+    engine_reply_error(call, "ERR syntax error, LIMIT is only supported in combination with either "
+                             "BYSCORE or BYLEX");
     return;
   }
-  if (!find(call, &object))
+  if (!engine_get_integer(call, call->argv[2], &first) ||
+      !engine_get_integer(call, call->argv[3], &last) || !find(call, &object))
     return;
-  span_t span;
-  if (ranging.by_score) {
-    span = limit(by_score(object, bounds), ranging.offset, ranging.count, ranging.reverse);
-  } else {
-    span = by_rank(object, first, last);
-    size_t n = count_of(object);
-    if (ranging.reverse)
-      span = (span_t){n - span.end, n - span.first};
-  }
-  reply_span(call, object, span, ranging.reverse, ranging.with_scores, true);
+  span_t span = by_rank(object, first, last);
+  size_t n = count_of(object);
+  if (reverse)
+    span = (span_t){n - span.end, n - span.first};
+  reply_span(call, object, span, reverse, ranging.with_scores);
 }
 
 static void zrange(engine_call_t *call) {
-  range(call, (ranging_t){0});
+  range(call, false);
 }
 
 static void zrevrange(engine_call_t *call) {
-  range(call, (ranging_t){.fixed = true, .reverse = true});
+  range(call, true);
 }
 
 static void zrangebyscore(engine_call_t *call) {
-  range(call, (ranging_t){.fixed = true, .by_score = true});
-}
-
-static void zrevrangebyscore(engine_call_t *call) {
-  range(call, (ranging_t){.fixed = true, .by_score = true, .reverse = true});
+  ranging_t ranging;
+  engine_object_t *object;
+  bound_t bounds[2];
+  if (!read_range_options(call, &ranging) ||
+      !read_bounds(call, call->argv[2], call->argv[3], bounds) || !find(call, &object))
+    return;
+  span_t span = limit(by_score(object, bounds), ranging.offset, ranging.count);
+  reply_span(call, object, span, false, ranging.with_scores);
 }
 
 static void zcount(engine_call_t *call) {
@@ -394,38 +354,10 @@ static void zremrangebyscore(engine_call_t *call) {
   engine_reply_integer(call, (int64_t)length(span));
 }
 
-static void pop(engine_call_t *call, bool reverse) {
-  engine_object_t *object;
-  int64_t count = 1;
-  if (call->argc > 3) {
-    engine_reply_syntax_error(call);
-    return;
-  }
-  if (call->argc == 3 && (!engine_word_integer(call->argv[2], &count) || count < 0)) {
-    engine_reply_error(call, "ERR value is out of range, must be positive");
-    return;
-  }
-  if (!find(call, &object))
-    return;
-  span_t span = limit((span_t){0, count_of(object)}, 0, count, reverse);
-  reply_span(call, object, span, reverse, true, call->argc == 3);
-  remove_span(call, object, span);
-}
-
-static void zpopmin(engine_call_t *call) {
-  pop(call, false);
-}
-
-static void zpopmax(engine_call_t *call) {
-  pop(call, true);
-}
-
 const engine_command_t engine_zset_commands[] = {
     {"ZADD", zadd, -4, ENGINE_WRITES, NULL},
-    {"ZINCRBY", zincrby, 4, ENGINE_WRITES, NULL},
     {"ZREM", zrem, -3, ENGINE_WRITES, NULL},
     {"ZSCORE", zscore, 3, 0, NULL},
-    {"ZMSCORE", zmscore, -3, 0, NULL},
     {"ZCARD", zcard, 2, 0, NULL},
     {"ZCOUNT", zcount, 4, 0, NULL},
     {"ZRANK", zrank, 3, 0, NULL},
@@ -433,10 +365,7 @@ const engine_command_t engine_zset_commands[] = {
     {"ZRANGE", zrange, -4, 0, NULL},
     {"ZREVRANGE", zrevrange, -4, 0, NULL},
     {"ZRANGEBYSCORE", zrangebyscore, -4, 0, NULL},
-    {"ZREVRANGEBYSCORE", zrevrangebyscore, -4, 0, NULL},
     {"ZREMRANGEBYRANK", zremrangebyrank, 4, ENGINE_WRITES, NULL},
     {"ZREMRANGEBYSCORE", zremrangebyscore, 4, ENGINE_WRITES, NULL},
-    {"ZPOPMIN", zpopmin, -2, ENGINE_WRITES, NULL},
-    {"ZPOPMAX", zpopmax, -2, ENGINE_WRITES, NULL},
     {NULL, NULL, 0, 0, NULL},
 };

@@ -135,11 +135,6 @@ static int redis_pcall(lua_State *lua) {
 
 /* ---- the rest of redis --------------------------------------------------------------------------------- */
 
-static int throw(lua_State * lua, const char *text) {
-  push_complaint(lua, text);
-  return lua_error(lua);
-}
-
 static bool is_one_string(lua_State *lua) {
   bool is = lua_gettop(lua) == 1 && lua_type(lua, 1) == LUA_TSTRING;
   if (!is)
@@ -167,58 +162,15 @@ static int redis_error_reply(lua_State *lua) {
   return 1;
 }
 
-static int redis_status_reply(lua_State *lua) {
-  if (!is_one_string(lua))
-    return 1;
-  lua_createtable(lua, 0, 1);
-  lua_pushvalue(lua, 1);
-  lua_setfield(lua, -2, "ok");
-  return 1;
-}
-
-static int redis_sha1hex(lua_State *lua) {
-  char hex[ENGINE_SHA1_LEN + 1];
-  size_t len;
-  if (lua_gettop(lua) != 1)
-    return throw(lua, "ERR wrong number of arguments");
-  const char *text = lua_tolstring(lua, 1, &len);
-  engine_sha1(text != NULL ? text : "", text != NULL ? len : 0, hex);
-  lua_pushlstring(lua, hex, ENGINE_SHA1_LEN);
-  return 1;
-}
-
-static int redis_log(lua_State *lua) {
-  if (lua_gettop(lua) < 2)
-    return throw(lua, "ERR redis.log() requires two arguments or more.");
-  if (!lua_isnumber(lua, 1))
-    return throw(lua, "ERR First argument must be a number (log level).");
-  lua_Number level = lua_tonumber(lua, 1);
-  return level >= 0 && level < 4 ? 0 : throw(lua, "ERR Invalid debug level.");
-}
-
-static int redis_replicate_commands(lua_State *lua) {
-  lua_pushboolean(lua, 1);
-  return 1;
-}
-
 static void open_redis(lua_State *lua) {
   static const luaL_Reg functions[] = {
       {"call", redis_call},
       {"pcall", redis_pcall},
       {"error_reply", redis_error_reply},
-      {"status_reply", redis_status_reply},
-      {"sha1hex", redis_sha1hex},
-      {"log", redis_log},
-      {"replicate_commands", redis_replicate_commands},
       {NULL, NULL},
   };
-  static const char *const levels[] = {"LOG_DEBUG", "LOG_VERBOSE", "LOG_NOTICE", "LOG_WARNING"};
   lua_newtable(lua);
   luaL_register(lua, NULL, functions);
-  for (int i = 0; i < 4; i++) {
-    lua_pushinteger(lua, i);
-    lua_setfield(lua, -2, levels[i]);
-  }
   engine_library_protect(lua);
   lua_setglobal(lua, "redis");
 }
@@ -272,7 +224,7 @@ void engine_interpreter_close(void) {
 int engine_interpreter_compile(engine_call_t *call, engine_word_t text) {
   if (state == NULL)
     state = open_state();
-  if (engine_library_load(state, text.at, text.len, "@user_script") == 0)
+  if (luaL_loadbuffer(state, text.at, text.len, "@user_script") == 0)
     return luaL_ref(state, LUA_REGISTRYINDEX);
   complaint.len = 0;
   complain("ERR Error compiling script (new function): ");
@@ -297,7 +249,6 @@ void engine_interpreter_run(engine_call_t *call, int function, const char *sha1,
                             size_t rest_count) {
   int top = lua_gettop(state);
   running = call;
-  engine_library_use(&call->engine->random);
   set_words(KEYS_NAME, keys, keys_count);
   set_words(ARGV_NAME, rest, rest_count);
   lua_rawgeti(state, LUA_REGISTRYINDEX, function);

@@ -132,28 +132,12 @@ static void evalsha(engine_call_t *call) {
     engine_reply_error(call, "NOSCRIPT No matching script. Please use EVAL.");
 }
 
-static void eval_ro(engine_call_t *call) {
-  call->read_only = true;
-  eval(call);
-}
-
-static void evalsha_ro(engine_call_t *call) {
-  call->read_only = true;
-  evalsha(call);
-}
-
 /* ---- SCRIPT -------------------------------------------------------------------------------------------- */
 
 static void script_load(engine_call_t *call) {
   const script_t *script = load(call, call->argv[2]);
   if (script != NULL)
     engine_reply_bulk(call, script->sha1, ENGINE_SHA1_LEN);
-}
-
-static void script_exists(engine_call_t *call) {
-  engine_reply_array(call, call->argc - 2);
-  for (size_t i = 2; i < call->argc; i++)
-    engine_reply_integer(call, find(call->engine, call->argv[i]) != NULL);
 }
 
 static void script_flush(engine_call_t *call) {
@@ -167,23 +151,15 @@ static void script_flush(engine_call_t *call) {
   engine_reply_ok(call);
 }
 
-static void script_kill(engine_call_t *call) {
-  engine_reply_error(call, "NOTBUSY No scripts in execution right now.");
-}
-
 static const engine_command_t script_parts[] = {
     {"LOAD", script_load, 3, ENGINE_NO_SCRIPT, NULL},
-    {"EXISTS", script_exists, -3, ENGINE_NO_SCRIPT, NULL},
     {"FLUSH", script_flush, -2, ENGINE_NO_SCRIPT, NULL},
-    {"KILL", script_kill, 2, ENGINE_NO_SCRIPT, NULL},
     {NULL, NULL, 0, 0, NULL},
 };
 
 const engine_command_t engine_script_commands[] = {
     {"EVAL", eval, -3, ENGINE_NO_SCRIPT, NULL},
     {"EVALSHA", evalsha, -3, ENGINE_NO_SCRIPT, NULL},
-    {"EVAL_RO", eval_ro, -3, ENGINE_NO_SCRIPT, NULL},
-    {"EVALSHA_RO", evalsha_ro, -3, ENGINE_NO_SCRIPT, NULL},
     {"SCRIPT", NULL, -2, ENGINE_NO_SCRIPT, script_parts},
     {NULL, NULL, 0, 0, NULL},
 };

@@ -31,12 +31,6 @@ void engine_library_open(lua_State *lua);
 /* Puts a table in the place of the one on the top, which shows what that one has and refuses to be changed. */
 void engine_library_protect(lua_State *lua);
 
-/* Loads a text, which is text and no bytecode; as luaL_loadbuffer(). */
-int engine_library_load(lua_State *lua, const char *at, size_t len, const char *name);
-
-/* math.random's numbers are the engine's. */
-void engine_library_use(uint64_t *random);
-
 /* ---- struct.c ------------------------------------------------------------------------------------------ */
 
 /* The global `struct`. */
