@@ -159,8 +159,8 @@ typedef struct belay__node_ops {
 
   /* A channel is wanted, by one more who listens; or is not any more (core/client/channel.h). One that is wanted already
    * stays as it is, and if the server had refused it, it is asked for again. The node keeps one connection for all
-   * of them while there are any, and tells belay__channel_confirmed(), belay__channel_refused(),
-   * belay__channel_message() and belay__channel_lost(), none of them inside these two. Each message comes once. */
+   * of them while there are any, and tells belay__channel_confirmed(), belay__channel_message()
+   * and belay__channel_lost(), none of them inside these two. Each message comes once. */
   void (*listen)(belay_client_t *client, belay__channel_t *channel);
   void (*unlisten)(belay_client_t *client, belay__channel_t *channel);
 

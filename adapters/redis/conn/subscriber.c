@@ -352,7 +352,7 @@ static void refuse(belay__listener_t *listener, const belay__reply_t *reply, int
   channel->node.probe = false;
   move(channel, &listener->refused, REFUSED);
   ask_again_later(listener);
-  belay__channel_refused(channel, moved ? BELAY_ECLUSTERDOWN : error);
+  belay__channel_lost(channel, moved ? BELAY_ECLUSTERDOWN : error);
 }
 
 /* Several were refused together, perhaps because of one of them. */

@@ -274,7 +274,7 @@ static void on_tidy(belay__timer_t *timer) {
 
 static void tell_refused(belay__channel_t *channel, void *error) {
   if (channel->node.at == NULL)
-    belay__channel_refused(channel, *(const int *)error);
+    belay__channel_lost(channel, *(const int *)error);
 }
 
 static void refuse_fail_fast(belay__cluster_t *cluster, int error) {

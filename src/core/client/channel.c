@@ -207,10 +207,6 @@ void belay__channel_lost(belay__channel_t *channel, int error) {
   tell(channel, BELAY__HEARD_GAP, NULL, 0, error);
 }
 
-void belay__channel_refused(belay__channel_t *channel, int error) {
-  belay__channel_lost(channel, error);
-}
-
 void belay__channel_message(belay_client_t *client, const char *name, size_t name_len,
                             const char *data, size_t len) {
   belay__channel_t *channel = belay__channel_find(client, name, name_len);

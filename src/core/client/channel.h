@@ -83,14 +83,11 @@ belay__channel_t *belay__channel_find(belay_client_t *client, const char *name, 
 /* The server has confirmed the subscription. */
 void belay__channel_confirmed(belay__channel_t *channel);
 
-/* The server refuses this one. */
-void belay__channel_refused(belay__channel_t *channel, int error);
-
 /* A message came. */
 void belay__channel_message(belay_client_t *client, const char *name, size_t name_len,
                             const char *data, size_t len);
 
-/* The connection that listens to it is gone, or cannot be made: it is not confirmed any more. */
+/* The server refuses the subscription, or its connection is lost or cannot be made. */
 void belay__channel_lost(belay__channel_t *channel, int error);
 
 /* Does something with each of a client's channels; that may listen and unlisten. */

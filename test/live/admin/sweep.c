@@ -1,8 +1,8 @@
 /* Sweeps: all that matches is found, and nothing else is touched. */
 #include <stdio.h>
 
-#include "core/key/glob.h"
 #include "support/fixtures/admin/sweeps.h"
+#include "support/models/glob.h"
 
 /* ---- what is found --------------------------------------------------------------------------------------- */
 
@@ -124,7 +124,7 @@ static void fill(model_t *m, server_t *server, const char *space, uint64_t *rand
 static bool matches(const char *key, const char *space, const char *pattern) {
   size_t n = strlen(space);
   return strncmp(key, space, n) == 0 && strncmp(key + n, "::", 2) == 0 &&
-         belay__glob_match(pattern, strlen(pattern), key + n + 2, strlen(key) - n - 2);
+         glob_match(pattern, strlen(pattern), key + n + 2, strlen(key) - n - 2);
 }
 
 static unsigned compare(bed_t *bed, belay_client_t *client, model_t *m, const char *space,
