@@ -102,6 +102,12 @@ static inline bool belay__server_is(const belay__server_t *server, const char *r
   return server->run_id_len == len && memcmp(server->run_id, run_id, len) == 0;
 }
 
+/* True if two connections (NULL: there is none) are known to lead to the same server. */
+static inline bool belay__server_same(const belay__server_t *a, const belay__server_t *b) {
+  return a != NULL && b != NULL && a->run_id_len > 0 &&
+         belay__server_is(a, b->run_id, b->run_id_len);
+}
+
 /* Between submit and belay__call_reply() or belay__call_dropped() a call is the node's: it stands in one
  * of its queues by call->node. */
 typedef struct belay__node_ops {

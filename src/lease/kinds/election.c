@@ -62,24 +62,13 @@ static belay__lease_t *lease_of(const belay_election_t *election) {
 
 /* ---- the candidate: a kind of lock ----------------------------------------------------------------------- */
 
-static void acquire(const belay__lease_t *lease, belay__call_t *call, const belay__lease_t *giver) {
-  (void)giver; /* it is not passed on: who has resigned has not chosen an heir */
+static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__lease_begin(lease, call, &belay__script_election_acquire, false, 5);
   belay__lease_put_token(lease, call);
   belay__call_arg_int(call, lease->ttl);
   belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
   belay__publish_arg(call, lease->terms->notify);
   belay__call_arg(call, belay__lease_extra(lease), lease->extra_len);
-}
-
-static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
-                    int64_t *holder_ms) {
-  int64_t n;
-  (void)call;
-  int status = belay__lease_read_grant(lease, reply, &n);
-  if (status == BELAY_EHELD)
-    *holder_ms = n > 0 && n < BELAY__TTL_MAX_MS ? n : -1;
-  return status;
 }
 
 /* Who leads for longer than terms are remembered still has one. */
@@ -99,7 +88,7 @@ static const belay__kind_t kind = {
     .release = &belay__script_lock_release,
     .lines_up = true,
     .acquire = acquire,
-    .acquired = acquired,
+    .acquired = belay__lock_acquired,
     .tell = belay__lock_tell,
 };
 
@@ -350,7 +339,7 @@ static void init_waiter(belay_election_t *election, belay_client_t *client) {
       .stubborn = true,
   };
   belay__waiter_init(&election->waiter, &waiter_ops, client, &terms, election->channel,
-                    election->channel_len);
+                     election->channel_len);
 }
 
 static int make(belay_client_t *client, const char *name, size_t name_len,

@@ -38,31 +38,18 @@ void belay__fair_put_place(const belay__lease_t *lease, belay__call_t *call) {
   belay__publish_arg(call, lease->terms->notify);
 }
 
-int belay__fair_read(belay__lease_t *lease, const belay__reply_t *reply, int64_t *holder_ms) {
+int belay__fair_acquired(belay__lease_t *lease, const belay__call_t *call,
+                         const belay__reply_t *reply, int64_t *holder_ms) {
   int64_t n;
   if (belay__reply_integer(reply, TOO_MANY, QUEUE_FULL, &n))
     return n == QUEUE_FULL ? BELAY_EBUSY : BELAY_EMISMATCH;
-  int status = belay__lease_read_grant(lease, reply, &n);
-  if (status == BELAY_EHELD)
-    *holder_ms = n > 0 && n <= BELAY__TTL_MAX_MS ? n : -1;
-  return status;
+  return belay__lock_acquired(lease, call, reply, holder_ms);
 }
 
-static void acquire(const belay__lease_t *lease, belay__call_t *call, const belay__lease_t *giver) {
-  (void)giver; /* it is never passed on */
-  bool counts = belay__lease_counts(lease);
-  belay__lease_begin(lease, call, &belay__script_fair_acquire, counts, 5 + counts);
-  belay__lease_put_token(lease, call);
-  belay__call_arg_int(call, lease->ttl);
+static void acquire(const belay__lease_t *lease, belay__call_t *call) {
+  belay__lease_begin_acquire(lease, call, &belay__script_fair_acquire, 3);
   belay__fair_put_place(lease, call);
-  if (counts)
-    belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
-}
-
-static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
-                    int64_t *holder_ms) {
-  (void)call;
-  return belay__fair_read(lease, reply, holder_ms);
+  belay__lease_put_fence_ttl(lease, call);
 }
 
 static const char *const parts[] = {"::queue", "::alive", NULL};
@@ -75,6 +62,6 @@ const belay__kind_t belay__fair_kind = {
     .extend_keys = 1,
     .tickets = true,
     .acquire = acquire,
-    .acquired = acquired,
+    .acquired = belay__fair_acquired,
     .tell = belay__lock_tell,
 };

@@ -14,8 +14,9 @@ int belay__fair_check(belay_t *belay, size_t n, const belay_lock_options_t *opti
  * One attempt alone does not queue. */
 void belay__fair_put_place(const belay__lease_t *lease, belay__call_t *call);
 
-/* Reads an acquire's reply, as belay__lease_read_grant() does, and those of a queue: BELAY_EBUSY, it is full;
- * BELAY_EMISMATCH, this can never be granted. */
-int belay__fair_read(belay__lease_t *lease, const belay__reply_t *reply, int64_t *holder_ms);
+/* A kind's `acquired`: as belay__lock_acquired(), with the replies of a queue: BELAY_EBUSY, it is full; BELAY_EMISMATCH,
+ * this can never be granted. */
+int belay__fair_acquired(belay__lease_t *lease, const belay__call_t *call,
+                         const belay__reply_t *reply, int64_t *holder_ms);
 
 #endif /* BELAY_LEASE_KINDS_FAIR_H */

@@ -54,9 +54,10 @@ static void acquire_natively(const belay__lease_t *lease, belay__call_t *call) {
   belay__call_arg_int(call, lease->ttl);
 }
 
-static void acquire(const belay__lease_t *lease, belay__call_t *call, const belay__lease_t *giver) {
-  bool counts = belay__lease_counts(lease);
+static void acquire(const belay__lease_t *lease, belay__call_t *call) {
+  const belay__lease_t *giver = lease->partner;
   const form_t *form = giver != NULL ? &passing : &taking;
+  bool counts = belay__lease_counts(lease);
   if (giver == NULL && is_native(lease, call->client)) {
     acquire_natively(lease, call);
     return;
@@ -67,8 +68,7 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call, const bela
     belay__lease_put_token(giver, call);
   belay__lease_put_token(lease, call);
   belay__call_arg_int(call, lease->ttl);
-  if (counts)
-    belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
+  belay__lease_put_fence_ttl(lease, call);
 }
 
 /* Our own token is there already. It was an earlier send of the same call; or, where several nodes are asked, two
@@ -87,28 +87,23 @@ static int read_set(const belay__lease_t *lease, const belay__reply_t *reply) {
   return belay__reply_is(reply, token, belay__lease_token(lease, token)) ? own(lease) : BELAY_EHELD;
 }
 
-static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
-                    int64_t *holder_ms) {
+int belay__lock_acquired(belay__lease_t *lease, const belay__call_t *call,
+                         const belay__reply_t *reply, int64_t *holder_ms) {
+  int64_t n;
+  bool counts = belay__lease_counts(lease);
   if (call->script == NULL)
     return read_set(lease, reply);
-  int64_t n;
-  int status = belay__lease_read_grant(lease, reply, &n);
-  if (status == BELAY_EHELD)
-    *holder_ms = n > 0 && n < BELAY__TTL_MAX_MS ? n : -1;
-  return status;
-}
-
-int belay__lease_read_grant(belay__lease_t *lease, const belay__reply_t *reply, int64_t *n) {
-  bool counts = belay__lease_counts(lease);
   if (counts && belay__reply_number(reply, 1, BELAY__FENCE_MAX, &lease->fence))
     return 0;
-  if (!belay__reply_integer(reply, -2, INT64_MAX, n))
+  if (!belay__reply_integer(reply, -2, INT64_MAX, &n))
     return BELAY_EPROTO;
-  if (*n != 0 && *n != -1)
+  if (n != 0 && n != -1) {
+    *holder_ms = n > 0 && n <= BELAY__TTL_MAX_MS ? n : -1;
     return BELAY_EHELD;
+  }
   if (counts)
     return BELAY_EPROTO; /* a number would have come with it */
-  return *n == 0 ? 0 : own(lease);
+  return n == 0 ? 0 : own(lease);
 }
 
 static void free_lock(belay_lock_t *lock);
@@ -160,7 +155,7 @@ const belay__kind_t belay__lock_kind = {
     .lines_up = true,
     .passes = true,
     .acquire = acquire,
-    .acquired = acquired,
+    .acquired = belay__lock_acquired,
     .tell = belay__lock_tell,
 };
 
@@ -223,8 +218,24 @@ int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name,
   return 0;
 }
 
-int belay__lock_refuse(belay_t *belay, const char *option, const char *kind) {
-  return belay__invalid(belay, "%s: not for %s", option, kind);
+int belay__lock_refuse(belay_t *belay, const belay_lock_options_t *o, unsigned without,
+                       const char *kind) {
+  const struct {
+    unsigned option;
+    bool set;
+    const char *name;
+  } options[] = {
+      {BELAY__WITHOUT_OWNER, o->owner != NULL, "owner"},
+      {BELAY__WITHOUT_KEY, o->key != NULL, "key"},
+      {BELAY__WITHOUT_FENCING, o->fencing, "fencing"},
+      {BELAY__WITHOUT_LABEL, o->label != NULL, "label"},
+      {BELAY__WITHOUT_FAIR, o->fair, "fair"},
+      {BELAY__WITHOUT_ON_LOST, o->on_lost != NULL, "on_lost"},
+  };
+  for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+    if ((without & options[i].option) != 0 && options[i].set)
+      return belay__invalid(belay, "%s: not for %s", options[i].name, kind);
+  return 0;
 }
 
 /* ---- operations ---------------------------------------------------------------------------------------- */

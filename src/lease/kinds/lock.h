@@ -29,17 +29,29 @@ extern const belay__kind_t belay__lock_kind;
 /* A kind's `tell`, for all that are a belay_lock_t. */
 void belay__lock_tell(belay__lease_t *lease, belay__news_t news, int status);
 
-/* Reads what acquire scripts reply: a string, where grants are counted, or 0: granted; -1: ours already; another
- * number, *n: BELAY_EHELD. Other replies are BELAY_EPROTO. */
-int belay__lease_read_grant(belay__lease_t *lease, const belay__reply_t *reply, int64_t *n);
+/* A kind's `acquired`, for scripts that reply a string where grants are counted, or 0: granted; -1: ours already; another
+ * number: BELAY_EHELD, for that many milliseconds if it is positive. Other replies are BELAY_EPROTO. */
+int belay__lock_acquired(belay__lease_t *lease, const belay__call_t *call,
+                         const belay__reply_t *reply, int64_t *holder_ms);
 
 /* For the functions of a kind. 0 or an error: the handle is not to be used. Sets *timeout_ms, if it is the default. */
 int belay__lock_usable(belay_lock_t *lock, int64_t *timeout_ms);
 /* An extend that is asked for: to be told. */
 int belay__lock_extend(belay_lock_t *lock, int64_t ttl_ms, int64_t timeout_ms, belay_lock_cb cb);
 
-/* Says so, and why: the option is not for this kind. Returns BELAY_EINVAL. */
-int belay__lock_refuse(belay_t *belay, const char *option, const char *kind);
+/* Options that a kind does not have. */
+enum {
+  BELAY__WITHOUT_OWNER = 1,
+  BELAY__WITHOUT_KEY = 2,
+  BELAY__WITHOUT_FENCING = 4,
+  BELAY__WITHOUT_LABEL = 8,
+  BELAY__WITHOUT_FAIR = 16,
+  BELAY__WITHOUT_ON_LOST = 32
+};
+
+/* 0, or BELAY_EINVAL with a detail: an option is set that the kind is without. */
+int belay__lock_refuse(belay_t *belay, const belay_lock_options_t *options, unsigned without,
+                       const char *kind);
 
 belay__lease_t *belay__lock_lease(const belay_lock_t *lock);
 

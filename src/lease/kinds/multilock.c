@@ -203,9 +203,8 @@ static state_t cut(belay_multilock_t *whole) {
 /* ---- one server by two ways ------------------------------------------------------------------------------- */
 
 static bool same_server(const belay__member_t *a, const belay__member_t *b) {
-  const belay__server_t *one = belay__member_server(a), *other = belay__member_server(b);
-  return one != NULL && other != NULL && one->run_id_len > 0 &&
-         belay__server_is(one, other->run_id, other->run_id_len) && a->client->db == b->client->db;
+  return belay__server_same(belay__member_server(a), belay__member_server(b)) &&
+         a->client->db == b->client->db;
 }
 
 /* Whether two lists have a key in common; both are sorted. */

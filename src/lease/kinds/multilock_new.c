@@ -2,21 +2,6 @@
 #include "lease/kinds/lock.h"
 #include "lease/kinds/multilock.h"
 
-static int check_options(belay_t *belay, const belay_lock_options_t *o) {
-  static const char kind[] = "a lock on several names";
-  if (o->owner != NULL)
-    return belay__lock_refuse(belay, "owner", kind);
-  if (o->key != NULL)
-    return belay__lock_refuse(belay, "key", kind);
-  if (o->fencing)
-    return belay__lock_refuse(belay, "fencing", kind);
-  if (o->label != NULL)
-    return belay__lock_refuse(belay, "label", kind);
-  if (o->fair)
-    return belay__lock_refuse(belay, "fair", kind);
-  return o->on_lost != NULL ? belay__lock_refuse(belay, "on_lost", kind) : 0;
-}
-
 /* The terms of a part of that client's. Returns 0 or an error, with a detail. */
 static int share(belay_client_t *client, const belay_lock_options_t *options,
                  const belay__terms_t **shared) {
@@ -90,7 +75,11 @@ int belay_multilock_new(const belay_multilock_name_t *names, size_t n,
   if (error != 0)
     return error;
   belay_t *belay = keys.at[0].client->belay;
-  error = check_options(belay, o);
+  error =
+      belay__lock_refuse(belay, o,
+                         BELAY__WITHOUT_OWNER | BELAY__WITHOUT_KEY | BELAY__WITHOUT_FENCING |
+                             BELAY__WITHOUT_LABEL | BELAY__WITHOUT_FAIR | BELAY__WITHOUT_ON_LOST,
+                         "a lock on several names");
   if (error == 0)
     error = make(&keys, o, out);
   belay__free(belay, keys.text, keys.text_len);

@@ -8,8 +8,7 @@
 #include "lease/kinds/multilock.h"
 #include "scripts.gen.h"
 
-static void acquire(const belay__lease_t *lease, belay__call_t *call, const belay__lease_t *giver) {
-  (void)giver; /* they are never passed on */
+static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__lease_begin(lease, call, &belay__script_multi_acquire, false, 2);
   belay__lease_put_token(lease, call);
   belay__call_arg_int(call, lease->ttl);
@@ -17,13 +16,9 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call, const bela
 
 static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
                     int64_t *holder_ms) {
-  int64_t n;
-  (void)call;
-  int status = belay__lease_read_grant(lease, reply, &n);
-  if (status != BELAY_EHELD)
-    return status;
-  *holder_ms = n > 0 && n <= BELAY__TTL_MAX_MS ? n : -1;
-  return belay__multilock_meets_itself(lease) ? BELAY_EDUPLICATE : status;
+  int status = belay__lock_acquired(lease, call, reply, holder_ms);
+  bool own = status == BELAY_EHELD && belay__multilock_meets_itself(lease);
+  return own ? BELAY_EDUPLICATE : status;
 }
 
 /* When one of them is gone the others are given back, and those who wait for them are told. */

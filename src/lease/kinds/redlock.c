@@ -6,13 +6,6 @@ static const belay__server_t *server_of(const belay_client_t *client) {
   return client->node_ops->server(client, BELAY__LANE_LEASE, 0);
 }
 
-/* Whether two clients are connected to the same server at this time. */
-static bool same_server(const belay_client_t *a, const belay_client_t *b) {
-  const belay__server_t *one = server_of(a), *other = server_of(b);
-  return one != NULL && other != NULL && one->run_id_len > 0 &&
-         belay__server_is(one, other->run_id, other->run_id_len);
-}
-
 static bool same_text(const char *a, size_t a_len, const char *b, size_t b_len) {
   return a_len == b_len && memcmp(a, b, a_len) == 0;
 }
@@ -30,7 +23,7 @@ static int compare(const belay_client_t *client, const belay_client_t *other, si
     what = "another owner than";
   if (what != NULL)
     return belay__invalid(other->belay, "clients[%zu]: %s clients[%zu]", i, what, j);
-  if (!same_server(client, other))
+  if (!belay__server_same(server_of(client), server_of(other)))
     return 0;
   belay__detail(other->belay, "clients[%zu]: the same server as clients[%zu]", i, j);
   return BELAY_EDUPLICATE;

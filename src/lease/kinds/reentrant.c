@@ -18,15 +18,10 @@
 
 static const char *const parts[] = {"::holds", NULL};
 
-static void acquire(const belay__lease_t *lease, belay__call_t *call, const belay__lease_t *giver) {
-  (void)giver;
-  bool counts = belay__lease_counts(lease);
-  belay__lease_begin(lease, call, &belay__script_reentrant_acquire, counts, 3 + counts);
-  belay__lease_put_token(lease, call);
-  belay__call_arg_int(call, lease->ttl);
+static void acquire(const belay__lease_t *lease, belay__call_t *call) {
+  belay__lease_begin_acquire(lease, call, &belay__script_reentrant_acquire, 1);
   belay__call_arg(call, belay__lease_extra(lease), lease->extra_len);
-  if (counts)
-    belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
+  belay__lease_put_fence_ttl(lease, call);
 }
 
 /* Two items are a grant: how many holds there are, and its number. */
@@ -44,14 +39,10 @@ static int read_grant(belay__lease_t *lease, const belay__reply_t *reply) {
 
 static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
                     int64_t *holder_ms) {
-  (void)call;
   if (reply->type == BELAY__REPLY_ARRAY)
     return read_grant(lease, reply);
-  int64_t n;
-  if (!belay__reply_integer(reply, -2, INT64_MAX, &n) || n == 0 || n == -1)
-    return BELAY_EPROTO;
-  *holder_ms = n > 0 && n < BELAY__TTL_MAX_MS ? n : -1;
-  return BELAY_EHELD;
+  int status = belay__lock_acquired(lease, call, reply, holder_ms);
+  return status == BELAY_EHELD ? status : BELAY_EPROTO;
 }
 
 static const belay__kind_t kind = {
@@ -82,8 +73,9 @@ static int check(belay_t *belay, size_t n, const belay_lock_options_t *o) {
     belay__detail(belay, "owner: not on several servers, whose counts of holds may differ");
     return BELAY_ESINGLE;
   }
-  if (o->key != NULL)
-    return belay__lock_refuse(belay, "key", "a lock with an owner");
+  int error = belay__lock_refuse(belay, o, BELAY__WITHOUT_KEY, "a lock with an owner");
+  if (error != 0)
+    return error;
   return belay__check_range(belay, "owner_len",
                             o->owner_len > OWNER_MAX ? 0 : (int64_t)o->owner_len, 1,
                             (int64_t)OWNER_MAX);

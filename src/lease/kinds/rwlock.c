@@ -29,29 +29,15 @@ static void put_host(const belay__lease_t *lease, belay__call_t *call) {
                          : 0);
 }
 
-static void acquire(const belay__lease_t *lease, belay__call_t *call, const belay__lease_t *giver) {
-  (void)giver;
-  bool counts = belay__lease_counts(lease), reads = lease->mode == BELAY_RWLOCK_READ;
+static void acquire(const belay__lease_t *lease, belay__call_t *call) {
+  bool reads = lease->mode == BELAY_RWLOCK_READ;
   const belay__script_t *script = reads ? &belay__script_rwlock_read : &belay__script_rwlock_write;
-  belay__lease_begin(lease, call, script, counts, (size_t)4 + reads + counts);
-  belay__lease_put_token(lease, call);
-  belay__call_arg_int(call, lease->ttl);
+  belay__lease_begin_acquire(lease, call, script, reads ? 3 : 2);
   belay__lease_put_ticket(lease, call);
   belay__call_arg_int(call, lease->terms->waiter_ttl);
   if (reads)
     put_host(lease, call);
-  if (counts)
-    belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
-}
-
-static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
-                    int64_t *holder_ms) {
-  (void)call;
-  int64_t n;
-  int status = belay__lease_read_grant(lease, reply, &n);
-  if (status == BELAY_EHELD)
-    *holder_ms = n > 0 && n < BELAY__TTL_MAX_MS ? n : -1;
-  return status;
+  belay__lease_put_fence_ttl(lease, call);
 }
 
 static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
@@ -75,7 +61,7 @@ static const belay__kind_t kind = {
     .lines_up = true,
     .tickets = true,
     .acquire = acquire,
-    .acquired = acquired,
+    .acquired = belay__lock_acquired,
     .extend_args = 2,
     .extend_more = extend_more,
     .extended = extended,
@@ -86,17 +72,11 @@ static const belay__kind_t kind = {
 /* ---- the face -------------------------------------------------------------------------------------------- */
 
 static int check(belay_t *belay, belay_rwlock_mode_t mode, const belay_lock_options_t *o) {
-  const char *option = NULL;
-  if (o->owner != NULL)
-    option = "owner";
-  else if (o->fair)
-    option = "fair";
-  else if (o->key != NULL)
-    option = "key";
-  else if (o->label != NULL)
-    option = "label";
-  if (option != NULL)
-    return belay__lock_refuse(belay, option, "readers and writers");
+  unsigned without =
+      BELAY__WITHOUT_OWNER | BELAY__WITHOUT_KEY | BELAY__WITHOUT_LABEL | BELAY__WITHOUT_FAIR;
+  int error = belay__lock_refuse(belay, o, without, "readers and writers");
+  if (error != 0)
+    return error;
   return belay__check_range(belay, "mode", (int64_t)mode, BELAY_RWLOCK_READ, BELAY_RWLOCK_WRITE);
 }
 

@@ -20,8 +20,7 @@
 /* ---- the kinds ------------------------------------------------------------------------------------------- */
 
 /* On a quorum the limit is 1, whatever somebody has set on one of the nodes. */
-static void acquire(const belay__lease_t *lease, belay__call_t *call, const belay__lease_t *giver) {
-  (void)giver; /* they are never passed on */
+static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__lease_begin(lease, call, &belay__script_semaphore_acquire, false, 8);
   belay__lease_put_token(lease, call);
   belay__call_arg_int(call, lease->ttl);
@@ -36,12 +35,6 @@ static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
   belay__call_arg_int(call, lease->terms->permits);
 }
 
-static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
-                    int64_t *holder_ms) {
-  (void)call;
-  return belay__fair_read(lease, reply, holder_ms);
-}
-
 static const char *const parts[] = {"::permits", "::queue", "::alive", NULL};
 
 /* In a client one asks at a time; when it has its permits, the next one does. */
@@ -52,7 +45,7 @@ static const belay__kind_t plain = {
     .release = &belay__script_semaphore_release,
     .lines_up = true,
     .acquire = acquire,
-    .acquired = acquired,
+    .acquired = belay__fair_acquired,
     .extend_keys = 2,
     .extend_args = 1,
     .extend_more = extend_more,
@@ -66,7 +59,7 @@ static const belay__kind_t fair = {
     .release = &belay__script_semaphore_release,
     .tickets = true,
     .acquire = acquire,
-    .acquired = acquired,
+    .acquired = belay__fair_acquired,
     .extend_keys = 2,
     .extend_args = 1,
     .extend_more = extend_more,
@@ -77,14 +70,10 @@ static const belay__kind_t fair = {
 
 static int check_options(belay_t *belay, size_t n, unsigned limit, unsigned permits,
                          const belay_lock_options_t *o) {
-  static const char kind[] = "a semaphore";
-  if (o->owner != NULL)
-    return belay__lock_refuse(belay, "owner", kind);
-  if (o->key != NULL)
-    return belay__lock_refuse(belay, "key", kind);
-  if (o->fencing)
-    return belay__lock_refuse(belay, "fencing", kind);
-  int error = belay__check_range(belay, "limit", limit, 1, BELAY_SEMAPHORE_MAX);
+  unsigned without = BELAY__WITHOUT_OWNER | BELAY__WITHOUT_KEY | BELAY__WITHOUT_FENCING;
+  int error = belay__lock_refuse(belay, o, without, "a semaphore");
+  if (error == 0)
+    error = belay__check_range(belay, "limit", limit, 1, BELAY_SEMAPHORE_MAX);
   if (error == 0)
     error = belay__check_range(belay, "permits", permits, 1, limit);
   if (error != 0)

@@ -38,8 +38,8 @@ typedef struct belay__kind {
   bool owned;   /* what stands under the key is `extra`, its owner, and not a token */
   bool tickets; /* who waits has a place on the server, under lease->ticket */
 
-  /* Fills in the command that takes the lease; of a kind that passes it on: from `giver`, if that is not NULL. */
-  void (*acquire)(const belay__lease_t *lease, belay__call_t *call, const belay__lease_t *giver);
+  /* Builds the command that takes the lease; of a kind that passes: from lease->partner, if that is not NULL. */
+  void (*acquire)(const belay__lease_t *lease, belay__call_t *call);
 
   /* Reads its reply: 0 granted, BELAY_EHELD (*holder_ms is how long it may still be held, if that is known),
    * BELAY_EPROTO, or another error. A kind whose acquire counts the grants sets lease->fence. */

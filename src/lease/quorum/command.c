@@ -99,6 +99,23 @@ void belay__lease_begin(const belay__lease_t *lease, belay__call_t *call,
         args);
 }
 
+static void put_token_and_ttl(const belay__lease_t *lease, belay__call_t *call) {
+  belay__lease_put_token(lease, call);
+  belay__call_arg_int(call, lease->ttl);
+}
+
+void belay__lease_begin_acquire(const belay__lease_t *lease, belay__call_t *call,
+                                const belay__script_t *script, size_t args) {
+  bool counts = belay__lease_counts(lease);
+  belay__lease_begin(lease, call, script, counts, 2 + args + counts);
+  put_token_and_ttl(lease, call);
+}
+
+void belay__lease_put_fence_ttl(const belay__lease_t *lease, belay__call_t *call) {
+  if (belay__lease_counts(lease))
+    belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
+}
+
 /* Commands that do what the script of a lock's release does, but tell nobody, and take nothing else back. */
 static const struct {
   belay__capability_t needs;
@@ -184,7 +201,7 @@ static void ask_release(const belay__lease_t *lease, belay__call_t *call) {
 void belay__lease_question(const belay__lease_t *lease, belay__call_t *call, bool retake) {
   switch ((belay__round_t)lease->round) {
   case BELAY__ROUND_ACQUIRE:
-    lease->terms->kind->acquire(lease, call, lease->partner);
+    lease->terms->kind->acquire(lease, call);
     break;
   case BELAY__ROUND_READ:
     ask_fence(lease, call, &belay__script_fence_read, 0);

@@ -26,6 +26,14 @@ bool belay__kind_has_one_key(const belay__kind_t *kind);
 void belay__lease_begin(const belay__lease_t *lease, belay__call_t *call,
                         const belay__script_t *script, bool fence, size_t args);
 
+/* Begins an acquire script: the lease's keys; the fencing counter's key, if one node counts the grants; the token; the
+ * ttl. args arguments are to be added, and then belay__lease_put_fence_ttl(). */
+void belay__lease_begin_acquire(const belay__lease_t *lease, belay__call_t *call,
+                                const belay__script_t *script, size_t args);
+
+/* Adds for how long the fencing number is remembered, if one node counts the grants. */
+void belay__lease_put_fence_ttl(const belay__lease_t *lease, belay__call_t *call);
+
 /* What a release takes back. */
 typedef struct belay__release {
   char token[BELAY__TOKEN_TEXT_MAX];

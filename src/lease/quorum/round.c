@@ -120,11 +120,9 @@ int belay__round_status(const belay__lease_t *lease) {
 bool belay__round_distinct(const belay__lease_t *lease) {
   for (unsigned i = 1; i < lease->members; i++) {
     const belay__server_t *one = belay__member_server(&lease->member[i]);
-    for (unsigned j = 0; j < i && one != NULL && one->run_id_len > 0; j++) {
-      const belay__server_t *other = belay__member_server(&lease->member[j]);
-      if (other != NULL && belay__server_is(one, other->run_id, other->run_id_len))
+    for (unsigned j = 0; j < i; j++)
+      if (belay__server_same(one, belay__member_server(&lease->member[j])))
         return false;
-    }
   }
   return true;
 }
