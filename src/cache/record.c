@@ -5,6 +5,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "core/key/bytes.h"
+
 _Static_assert(XXH_VERSION_NUMBER >= 800, "XXH3 is what it is since 0.8.0");
 _Static_assert(BELAY_CACHE_VALUE_MAX <= LZ4_MAX_INPUT_SIZE, "one block");
 _Static_assert(sizeof BELAY__RECORD_MAGIC == 5, "four bytes");
@@ -29,11 +31,6 @@ _Static_assert(sizeof BELAY__RECORD_MAGIC == 5, "four bytes");
 
 /* ---- numbers ------------------------------------------------------------------------------------------- */
 
-static void put_number(unsigned char *out, uint64_t number, size_t len) {
-  for (size_t i = 0; i < len; i++)
-    out[i] = (unsigned char)(number >> 8 * i);
-}
-
 /* Written out, so that compilers see that it is one load. */
 static uint32_t number_at4(const unsigned char *b) {
   return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
@@ -49,7 +46,7 @@ static int64_t signed_of(uint64_t number) {
 }
 
 void belay__record_put_ms(char out[8], int64_t ms) {
-  put_number((unsigned char *)out, (uint64_t)ms, 8);
+  belay__put_le(out, (uint64_t)ms, 8);
 }
 
 /* Of an envelope of so many bytes: what no script changes. */
@@ -203,15 +200,15 @@ int belay__record_write(belay_t *belay, const belay__record_t *record, size_t co
   bytes[AT_KIND] = record->kind;
   bytes[AT_TAGS] = record->tags_len;
   bytes[AT_ZERO] = 0;
-  put_number(bytes + AT_CREATED, (uint64_t)record->created_ms, 8);
-  put_number(bytes + BELAY__RECORD_AT_FRESH, (uint64_t)record->fresh_ms, 8);
-  put_number(bytes + BELAY__RECORD_AT_RETRY, (uint64_t)record->retry_ms, 8);
-  put_number(bytes + AT_LOAD, record->load_us, 4);
-  put_number(bytes + AT_ERROR, (uint32_t)record->error, 4);
-  put_number(bytes + AT_RAW, record->len, 4);
-  put_number(bytes + AT_WRITTEN, written, 4);
+  belay__put_le(bytes + AT_CREATED, (uint64_t)record->created_ms, 8);
+  belay__put_le(bytes + BELAY__RECORD_AT_FRESH, (uint64_t)record->fresh_ms, 8);
+  belay__put_le(bytes + BELAY__RECORD_AT_RETRY, (uint64_t)record->retry_ms, 8);
+  belay__put_le(bytes + AT_LOAD, record->load_us, 4);
+  belay__put_le(bytes + AT_ERROR, (uint32_t)record->error, 4);
+  belay__put_le(bytes + AT_RAW, record->len, 4);
+  belay__put_le(bytes + AT_WRITTEN, written, 4);
   memcpy(bytes + BELAY__RECORD_AT_ID, record->id, BELAY__RECORD_ID);
   memcpy(bytes + BELAY__RECORD_HEAD, record->bytes + record->len, tags_size);
-  put_number(bytes + AT_SUM, sum_of(bytes, *len), 8);
+  belay__put_le(bytes + AT_SUM, sum_of(bytes, *len), 8);
   return 0;
 }

@@ -1,6 +1,7 @@
 #include "cache/serve.h"
 
 #include "cache/key.h"
+#include "core/key/bytes.h"
 
 /* ---- the table of this process -------------------------------------------------------------------------- */
 
@@ -39,11 +40,8 @@ static void hear(belay__ear_t *ear, belay__heard_t what, const char *data, size_
     belay__local_doubt(&cache->local);
     return;
   }
-  uint64_t hash = 0;
-  for (size_t i = 0; i < len && i < 8; i++)
-    hash |= (uint64_t)(unsigned char)data[i] << (8 * i);
   if (len == 8)
-    belay__local_invalidate(&cache->local, hash);
+    belay__local_invalidate(&cache->local, belay__get_le(data, 8));
 }
 
 /* If it cannot now, it may the next time: local_ttl_ms bounds what is not heard. */

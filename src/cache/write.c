@@ -15,6 +15,7 @@
 
 #include "cache/key.h"
 #include "core/call/publish.h"
+#include "core/key/bytes.h"
 #include "scripts.gen.h"
 
 #define TTL_MAX_MS INT64_C(31536000000) /* a year */
@@ -106,8 +107,7 @@ static belay__call_t *tell_call(const belay_cache_t *cache, const write_t *write
   belay__call_t *call =
       channel == NULL ? NULL : belay__call_new(cache->handle.client, BELAY__LANE_BULK);
   if (call != NULL) {
-    for (size_t i = 0; i < sizeof message; i++)
-      message[i] = (char)(unsigned char)(write->hash >> 8 * i);
+    belay__put_le(message, write->hash, sizeof message);
     belay__publish_build(call, channel, len, message, sizeof message);
     call->affinity = cache->handle.affinity;
   }

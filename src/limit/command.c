@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/key/bytes.h"
 #include "core/key/key.h"
 #include "scripts.gen.h"
 
@@ -32,7 +33,7 @@ int belay__limit_command_id(const belay_limiter_t *limiter, belay__limit_command
     return 0;
   int error = belay->host->random(belay, id, sizeof *id);
   assert(command->extra_len + 2 * sizeof *id <= sizeof command->extra);
-  (void)belay__policy_spell(command->extra + command->extra_len, id, sizeof *id);
+  (void)belay__hex(command->extra + command->extra_len, id, sizeof *id);
   command->extra_len += 2 * sizeof *id;
   return error;
 }
@@ -56,8 +57,7 @@ static const char *second_tail(const belay__limit_command_t *command, bool log, 
   if (reservation == NULL)
     return NULL;
   memcpy(out, RESERVATION_TAIL, sizeof RESERVATION_TAIL);
-  *belay__policy_spell(out + sizeof RESERVATION_TAIL - 1, reservation->id, sizeof reservation->id) =
-      '\0';
+  *belay__hex(out + sizeof RESERVATION_TAIL - 1, reservation->id, sizeof reservation->id) = '\0';
   return out;
 }
 

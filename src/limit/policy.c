@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/key/bytes.h"
+
 #define UNITS_MAX BELAY_LIMITER_UNITS_MAX
 #define EXACT_MAX (INT64_C(1) << 53)
 
@@ -121,26 +123,13 @@ char *belay__policy_put(char *out, int64_t value) {
   double number = (double)value;
   uint64_t bits;
   memcpy(&bits, &number, sizeof bits);
-  for (int i = 0; i < 8; i++)
-    *out++ = (char)(bits >> 8 * i & 255);
-  return out;
-}
-
-char *belay__policy_spell(char *out, const void *bytes, size_t len) {
-  static const char digits[] = "0123456789abcdef";
-  for (size_t i = 0; i < len; i++) {
-    unsigned char byte = ((const unsigned char *)bytes)[i];
-    *out++ = digits[byte >> 4];
-    *out++ = digits[byte & 15];
-  }
-  return out;
+  belay__put_le(out, bits, 8);
+  return out + 8;
 }
 
 /* The number at data; false if it is beyond the integers that a double has exactly. */
 static bool get_number(const char *data, double *number) {
-  uint64_t bits = 0;
-  for (int i = 0; i < 8; i++)
-    bits |= (uint64_t)(unsigned char)data[i] << 8 * i;
+  uint64_t bits = belay__get_le(data, 8);
   memcpy(number, &bits, sizeof *number);
   return fabs(*number) <= (double)EXACT_MAX;
 }
@@ -321,7 +310,7 @@ size_t belay__policy_put_receipt(const belay__policy_t *policy, const belay_rece
   const int64_t *number = receipt->belay_private;
   char *end = out;
   if (belay__policy_is_log(policy))
-    return (size_t)(belay__policy_spell(out, &number[1], sizeof number[1]) - out);
+    return (size_t)(belay__hex(out, &number[1], sizeof number[1]) - out);
   for (size_t i = 0; i < 2 + policy->limits_len; i++)
     end = belay__policy_put(end, number[2 + i]);
   return (size_t)(end - out);

@@ -60,9 +60,6 @@ static inline size_t belay__policy_packed_len(const belay__policy_t *policy) {
 /* Appends a number as a little-endian double; returns what is behind it. */
 char *belay__policy_put(char *out, int64_t value);
 
-/* Appends bytes as hexadecimal text; returns what is behind it. */
-char *belay__policy_spell(char *out, const void *bytes, size_t len);
-
 /* Reads a script's reply; false if it is none. Where the answer may be a fraction, *exact is set to
  * it, and owed->answer is rounded down; NULL: it may not. */
 bool belay__policy_read(const belay__policy_t *policy, const belay__reply_t *reply, double *exact,

@@ -7,6 +7,7 @@
 
 #include "core/call/publish.h"
 #include "core/client/request.h"
+#include "core/key/bytes.h"
 #include "sync/awaitable.h"
 #include "scripts.gen.h"
 
@@ -126,15 +127,11 @@ static int64_t remembered_ms(const belay_client_t *client, const belay_request_t
   return ms + ms / 100 + 2;
 }
 
-/* An id of our own, as text. */
 static int draw_operation(belay_t *belay, char out[2 * OPERATION_BYTES]) {
-  static const char digits[] = "0123456789abcdef";
   unsigned char bytes[OPERATION_BYTES];
   int error = belay->host->random(belay, bytes, sizeof bytes);
-  for (size_t i = 0; i < sizeof bytes && error == 0; i++) {
-    out[2 * i] = digits[bytes[i] >> 4];
-    out[2 * i + 1] = digits[bytes[i] & 15];
-  }
+  if (error == 0)
+    belay__hex(out, bytes, sizeof bytes);
   return error;
 }
 

@@ -2,15 +2,12 @@
 
 #include <string.h>
 
+#include "core/key/bytes.h"
+
 size_t belay__token_text(char *out, const belay__token_t *token, const char *owner,
                          size_t owner_len) {
-  static const char digits[] = "0123456789abcdef";
-  const belay__token_t copy = *token; /* which is not where this is written to */
-  char *p = out;
-  for (size_t i = 0; i < BELAY__TOKEN_BYTES; i++, p += 2) {
-    p[0] = digits[copy.bytes[i] >> 4];
-    p[1] = digits[copy.bytes[i] & 15];
-  }
+  const belay__token_t copy = *token; /* out may point to the token */
+  char *p = belay__hex(out, copy.bytes, BELAY__TOKEN_BYTES);
   *p++ = ':';
   memcpy(p, owner, owner_len);
   return (size_t)(p - out) + owner_len;

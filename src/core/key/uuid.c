@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "belay/uuid.h"
+#include "core/key/bytes.h"
 #include "core/loop/loop.h"
 
 void belay__uuid_make(uint8_t out[16], uint64_t ms, const uint8_t random[10]) {
@@ -14,13 +15,11 @@ void belay__uuid_make(uint8_t out[16], uint64_t ms, const uint8_t random[10]) {
 }
 
 void belay__uuid_text(char out[BELAY__UUID_TEXT], const uint8_t uuid[16]) {
-  static const char digits[] = "0123456789abcdef";
   char *p = out;
   for (int i = 0; i < 16; i++) {
     if (i == 4 || i == 6 || i == 8 || i == 10)
       *p++ = '-';
-    *p++ = digits[uuid[i] >> 4];
-    *p++ = digits[uuid[i] & 15];
+    p = belay__hex(p, &uuid[i], 1);
   }
 }
 

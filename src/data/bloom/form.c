@@ -4,6 +4,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "core/key/bytes.h"
+
 #define WINDOW_MIN_MS 1000
 #define WINDOW_MAX_MS INT64_C(31536000000) /* a year */
 
@@ -86,18 +88,6 @@ const char *belay__bloom_form_of(const belay_bloom_options_t *options, belay__bl
 
 static const char magic[8] = {'b', 'e', 'l', 'a', 'y', 'B', 'F', 1};
 
-static void put(uint8_t *out, uint64_t value, unsigned bytes) {
-  for (unsigned i = 0; i < bytes; i++)
-    out[i] = (uint8_t)(value >> 8 * i);
-}
-
-static uint64_t get(const uint8_t *at, unsigned bytes) {
-  uint64_t value = 0;
-  for (unsigned i = 0; i < bytes; i++)
-    value |= (uint64_t)at[i] << 8 * i;
-  return value;
-}
-
 void belay__bloom_pack(const belay__bloom_form_t *form, int64_t generation, bool ready,
                        uint8_t out[BELAY__BLOOM_CONFIG_LEN]) {
   uint64_t rate;
@@ -108,16 +98,16 @@ void belay__bloom_pack(const belay__bloom_form_t *form, int64_t generation, bool
   out[9] = form->hasher.keyed;
   out[10] = ready;
   out[11] = 0;
-  put(out + 12, form->shape.hashes, 4);
-  put(out + 16, form->shape.segments, 4);
-  put(out + 20, form->shape.segment_bits, 4);
-  put(out + 24, form->hasher.seed, 8);
-  put(out + 32, belay__bloom_fingerprint(&form->hasher), 8);
-  put(out + 40, (uint64_t)form->capacity, 8);
-  put(out + 48, rate, 8);
-  put(out + 56, (uint64_t)form->window_ms, 8);
-  put(out + 64, (uint64_t)generation, 8);
-  put(out + 72, XXH3_64bits(out, 72), 8);
+  belay__put_le(out + 12, form->shape.hashes, 4);
+  belay__put_le(out + 16, form->shape.segments, 4);
+  belay__put_le(out + 20, form->shape.segment_bits, 4);
+  belay__put_le(out + 24, form->hasher.seed, 8);
+  belay__put_le(out + 32, belay__bloom_fingerprint(&form->hasher), 8);
+  belay__put_le(out + 40, (uint64_t)form->capacity, 8);
+  belay__put_le(out + 48, rate, 8);
+  belay__put_le(out + 56, (uint64_t)form->window_ms, 8);
+  belay__put_le(out + 64, (uint64_t)generation, 8);
+  belay__put_le(out + 72, XXH3_64bits(out, 72), 8);
 }
 
 bool belay__bloom_digits(const char *text, size_t len, int64_t *out) {
@@ -143,20 +133,20 @@ const char *belay__bloom_unpack(const void *value, size_t len, belay__bloom_conf
     return "it holds no configuration of a Bloom filter";
   if (at[7] != (uint8_t)magic[7])
     return "it is of another version of Bloom filters";
-  if (len < BELAY__BLOOM_VALUE_LEN || get(at + 72, 8) != XXH3_64bits(at, 72))
+  if (len < BELAY__BLOOM_VALUE_LEN || belay__get_le(at + 72, 8) != XXH3_64bits(at, 72))
     return "its configuration is damaged";
   belay__bloom_form_t *f = &out->form;
   *f = (belay__bloom_form_t){.kind = (belay_bloom_kind_t)at[8],
-                             .hasher = {.keyed = at[9] != 0, .seed = get(at + 24, 8)},
-                             .shape = {.hashes = (uint32_t)get(at + 12, 4),
-                                       .segments = (uint32_t)get(at + 16, 4),
-                                       .segment_bits = (uint32_t)get(at + 20, 4)},
-                             .capacity = (int64_t)get(at + 40, 8),
-                             .window_ms = (int64_t)get(at + 56, 8)};
-  rate = get(at + 48, 8);
+                             .hasher = {.keyed = at[9] != 0, .seed = belay__get_le(at + 24, 8)},
+                             .shape = {.hashes = (uint32_t)belay__get_le(at + 12, 4),
+                                       .segments = (uint32_t)belay__get_le(at + 16, 4),
+                                       .segment_bits = (uint32_t)belay__get_le(at + 20, 4)},
+                             .capacity = (int64_t)belay__get_le(at + 40, 8),
+                             .window_ms = (int64_t)belay__get_le(at + 56, 8)};
+  rate = belay__get_le(at + 48, 8);
   memcpy(&f->error_rate, &rate, sizeof rate);
-  out->fingerprint = get(at + 32, 8);
-  out->generation = (int64_t)get(at + 64, 8);
+  out->fingerprint = belay__get_le(at + 32, 8);
+  out->generation = (int64_t)belay__get_le(at + 64, 8);
   out->ready = at[10] != 0;
   if (at[8] > BELAY_BLOOM_ROTATING || at[9] > 1 || at[10] > 1 || at[11] != 0 ||
       !is_shape(&f->shape) || out->generation <= 0 || f->capacity < 0 || f->window_ms < 0 ||

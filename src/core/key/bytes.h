@@ -1,0 +1,32 @@
+/* Bytes as hexadecimal text, numbers as little-endian bytes. */
+#ifndef BELAY_CORE_KEY_BYTES_H
+#define BELAY_CORE_KEY_BYTES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Writes 2 * len lower-case digits; returns their end. */
+static inline char *belay__hex(char *out, const void *bytes, size_t len) {
+  static const char digits[] = "0123456789abcdef";
+  for (size_t i = 0; i < len; i++) {
+    unsigned char byte = ((const unsigned char *)bytes)[i];
+    *out++ = digits[byte >> 4];
+    *out++ = digits[byte & 15];
+  }
+  return out;
+}
+
+/* len: 0 to 8. */
+static inline void belay__put_le(void *out, uint64_t number, size_t len) {
+  for (size_t i = 0; i < len; i++)
+    ((unsigned char *)out)[i] = (unsigned char)(number >> 8 * i);
+}
+
+static inline uint64_t belay__get_le(const void *bytes, size_t len) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < len; i++)
+    number |= (uint64_t)((const unsigned char *)bytes)[i] << 8 * i;
+  return number;
+}
+
+#endif /* BELAY_CORE_KEY_BYTES_H */
