@@ -105,6 +105,7 @@ struct belay__pending {
   int16_t status; /* of the calls that are over */
   uint8_t state;
   bool maybe : 1;     /* an answer was lost */
+  bool asks_time : 1; /* its call is TIME: belay__servertime_begin() */
   bool fail_fast : 1; /* the handle's: its calls end at once while their server is away */
 } __attribute__((may_alias));
 

@@ -40,10 +40,9 @@ int64_t belay__servertime_ms(const belay__servertime_t *time, const belay__handl
 belay__call_t *belay__servertime_call(const belay__servertime_t *time,
                                       const belay__handle_t *handle) {
   belay__call_t *call = belay__call_new(handle->client, time->lane);
-  if (call == NULL)
-    return NULL;
   belay__call_command(call, "TIME", 1);
-  call->affinity = handle->affinity;
+  if (call != NULL)
+    call->affinity = handle->affinity;
   return call;
 }
 
@@ -61,4 +60,22 @@ int belay__servertime_read(belay__servertime_t *time, const belay__call_t *call,
   time->ask_at = now + (took <= NEAR_MS * BELAY__MS ? FRESH_MS : AGAIN_MS) * BELAY__MS;
   time->epoch = call->epoch;
   return 0;
+}
+
+int belay__servertime_begin(belay__servertime_t *time, const belay__handle_t *handle,
+                            belay__pending_t *pending, bool needed) {
+  pending->asks_time = needed && !belay__servertime_known(time, handle);
+  int error = pending->asks_time
+                  ? belay__request_send(pending, belay__servertime_call(time, handle))
+                  : pending->ops->next(pending);
+  return belay__request_begun(pending, error == BELAY__REQUEST_PARK ? 0 : error);
+}
+
+bool belay__servertime_learn(belay__servertime_t *time, belay__pending_t *pending,
+                             const belay__call_t *call, const belay__reply_t *reply, int *status) {
+  if (!pending->asks_time)
+    return false;
+  pending->asks_time = false;
+  *status = belay__servertime_read(time, call, reply);
+  return true;
 }

@@ -30,6 +30,14 @@ bool belay__servertime_known_at(belay__servertime_t *time, const belay__handle_t
 int64_t belay__servertime_ms(const belay__servertime_t *time, const belay__handle_t *handle);
 int64_t belay__servertime_ms_at(const belay__servertime_t *time, uint64_t now);
 
+/* The last line of an operation whose ops->next sends its calls, and needs the time if `needed`. PARKED: sends TIME if the
+ * time is not known, else calls ops->next. The request is forgotten on an error, which is returned. */
+int belay__servertime_begin(belay__servertime_t *time, const belay__handle_t *handle,
+                            belay__pending_t *pending, bool needed);
+/* The first lines of its ops->read. True if this is the reply to TIME: then ops->read returns *status. */
+bool belay__servertime_learn(belay__servertime_t *time, belay__pending_t *pending,
+                             const belay__call_t *call, const belay__reply_t *reply, int *status);
+
 /* The call that asks; NULL if memory is out. */
 belay__call_t *belay__servertime_call(const belay__servertime_t *time,
                                       const belay__handle_t *handle);

@@ -1,10 +1,8 @@
-/* Active users: the series, its keys, and marks. An operation that says "now" is one step, or two:
+/* Active users: the series, its keys, and marks. An operation is one step, or two if it says "now":
  *
- *   begin --the time is known, or given--> ASKING --answered--> told
+ *   begin --the time is known, or given--> next: sends its calls --answered--> told
  *     |                                      ^
- *     +--> LEARNING: TIME --answered---------+
- *
- * What it asks is on the stack in the first case, and copied into the request's room in the second. */
+ *     +--> TIME --answered-------------------+ */
 #include "data/active/active.h"
 
 #include <stdio.h>
@@ -83,70 +81,48 @@ int belay__active_check_time(const belay_active_t *active, const char *what, int
                                                           time_ms, 1, BELAY_ACTIVE_TIME_MAX);
 }
 
-static int send(belay_active_t *active, belay__pending_t *pending, const belay__active_ask_t *ask) {
-  belay__active_ask_t dated = *ask;
-  int64_t now = belay__servertime_ms(&active->time, &active->handle);
-  if (dated.from_ms == BELAY_ACTIVE_NOW)
-    dated.from_ms = now;
-  if (dated.to_ms == BELAY_ACTIVE_NOW)
-    dated.to_ms = now;
-  return dated.send(active, pending, &dated);
-}
-
 /* Copies what is asked into the request's room. */
-static bool keep(belay__pending_t *pending, const belay__active_ask_t *ask) {
-  size_t items = ask->items == NULL ? 0 : ask->n, size = sizeof *ask + items * sizeof *ask->items;
-  for (size_t i = 0; i < items; i++)
-    size += ask->items[i].len;
-  belay__active_ask_t *copy = belay__request_room(pending, size);
-  if (copy == NULL)
-    return false;
+static void keep(void *room, const belay__active_ask_t *ask) {
+  belay__active_ask_t *copy = room;
   *copy = *ask;
-  if (items == 0)
-    return true;
+  if (ask->items == NULL)
+    return;
   belay_bytes_t *to = (belay_bytes_t *)(void *)(copy + 1);
-  char *at = (char *)(to + items);
+  char *at = (char *)(to + ask->n);
   copy->items = to;
-  for (size_t i = 0; i < items; i++) {
+  for (size_t i = 0; i < ask->n; i++) {
     to[i] = (belay_bytes_t){.data = at, .len = ask->items[i].len};
     memcpy(at, ask->items[i].data, ask->items[i].len);
     at += ask->items[i].len;
   }
-  return true;
 }
 
 int belay__active_begin(belay_active_t *active, belay_request_t *request,
                         const belay__request_ops_t *ops, const belay__active_ask_t *ask,
                         void (*cb)(void)) {
   belay__pending_t *pending;
-  int error = belay__handle_begin(&active->handle, request, ops, cb, &pending);
+  size_t items = ask->items == NULL ? 0 : ask->n, size = sizeof *ask + items * sizeof *ask->items;
+  for (size_t i = 0; i < items; i++)
+    size += ask->items[i].len;
+  int error = belay__handle_begin_room(&active->handle, request, ops, cb, size, &pending);
   if (error != 0)
     return error;
+  keep(pending->room, ask);
   bool now = ask->from_ms == BELAY_ACTIVE_NOW || ask->to_ms == BELAY_ACTIVE_NOW;
-  if (!now || belay__servertime_known(&active->time, &active->handle))
-    return belay__request_begun(pending, send(active, pending, ask));
-  if (!keep(pending, ask))
-    return belay__request_begun(pending, BELAY_ENOMEM);
-  pending->values[BELAY__ACTIVE_LEARNING] = 1;
-  return belay__request_begun(
-      pending,
-      belay__request_send(pending, belay__servertime_call(&active->time, &active->handle)));
-}
-
-bool belay__active_learn(belay__pending_t *pending, const belay__call_t *call,
-                         const belay__reply_t *reply, int *status) {
-  belay_active_t *active = pending->context;
-  if (!pending->values[BELAY__ACTIVE_LEARNING])
-    return false;
-  *status = belay__servertime_read(&active->time, call, reply);
-  return true;
+  return belay__servertime_begin(&active->time, &active->handle, pending, now);
 }
 
 int belay__active_next(belay__pending_t *pending) {
-  if (!pending->values[BELAY__ACTIVE_LEARNING])
+  belay_active_t *active = pending->context;
+  belay__active_ask_t *ask = pending->room;
+  if (pending->values[BELAY__ACTIVE_SENT]++ != 0)
     return 0;
-  pending->values[BELAY__ACTIVE_LEARNING] = 0;
-  int error = send(pending->context, pending, pending->room);
+  int64_t now = belay__servertime_ms(&active->time, &active->handle);
+  if (ask->from_ms == BELAY_ACTIVE_NOW)
+    ask->from_ms = now;
+  if (ask->to_ms == BELAY_ACTIVE_NOW)
+    ask->to_ms = now;
+  int error = ask->send(active, pending, ask);
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
@@ -154,9 +130,10 @@ int belay__active_next(belay__pending_t *pending) {
 
 static int read_marked(belay__pending_t *pending, const belay__call_t *call,
                        const belay__reply_t *reply) {
+  belay_active_t *active = pending->context;
   int status;
   int64_t kept;
-  if (belay__active_learn(pending, call, reply, &status))
+  if (belay__servertime_learn(&active->time, pending, call, reply, &status))
     return status;
   if (!belay__reply_integer(reply, 0, 1, &kept))
     return BELAY_EPROTO;

@@ -29,7 +29,7 @@ void belay__active_put_archive(const belay_active_t *active, belay__call_t *call
 
 /* ---- operations ------------------------------------------------------------------------------------------- */
 
-/* What is asked, until it is known what time it is. */
+/* What is asked: the beginning of a request's room. */
 typedef struct belay__active_ask belay__active_ask_t;
 
 struct belay__active_ask {
@@ -47,13 +47,9 @@ int belay__active_begin(belay_active_t *active, belay_request_t *request,
                         void (*cb)(void));
 
 /* Of requests that are begun so. */
-enum { BELAY__ACTIVE_COUNTS = BELAY_ACTIVE_SPANS_MAX, BELAY__ACTIVE_LEARNING, BELAY__ACTIVE_LEN };
+enum { BELAY__ACTIVE_COUNTS = BELAY_ACTIVE_SPANS_MAX, BELAY__ACTIVE_SENT, BELAY__ACTIVE_LEN };
 
 int belay__active_next(belay__pending_t *pending);
-
-/* Reads the answer, if it is to the question of the time: true, and *status is set. */
-bool belay__active_learn(belay__pending_t *pending, const belay__call_t *call,
-                         const belay__reply_t *reply, int *status);
 
 /* 0, or BELAY_EINVAL with a detail. */
 int belay__active_check_time(const belay_active_t *active, const char *what, int64_t time_ms);

@@ -14,8 +14,9 @@ _Static_assert(COUNTED < BELAY__REQUEST_VALUES, "and how many they are");
 
 static int read_count(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
+  belay_active_t *active = pending->context;
   int status;
-  if (belay__active_learn(pending, call, reply, &status))
+  if (belay__servertime_learn(&active->time, pending, call, reply, &status))
     return status;
   return belay__reply_integer(reply, 0, INT64_MAX, &pending->values[pending->index]) ? 0
                                                                                      : BELAY_EPROTO;
@@ -23,9 +24,10 @@ static int read_count(belay__pending_t *pending, const belay__call_t *call,
 
 static int read_cleared(belay__pending_t *pending, const belay__call_t *call,
                         const belay__reply_t *reply) {
+  belay_active_t *active = pending->context;
   int status;
   int64_t keys;
-  if (belay__active_learn(pending, call, reply, &status))
+  if (belay__servertime_learn(&active->time, pending, call, reply, &status))
     return status;
   return belay__reply_integer(reply, 0, BELAY_ACTIVE_PERIODS_MAX, &keys) ? 0 : BELAY_EPROTO;
 }
@@ -59,14 +61,18 @@ static belay__call_t *on_periods(const belay_active_t *active, const char *name,
   return call;
 }
 
+static belay__call_t *last_call(belay__pending_t *pending, size_t i, const void *arg) {
+  const belay_active_t *active = pending->context;
+  const belay__active_ask_t *ask = arg;
+  int64_t to = belay__active_period(active, ask->to_ms);
+  return belay__call_stale(on_periods(active, "PFCOUNT", to - ask->spans[i] + 1, to));
+}
+
 static int send_last(belay_active_t *active, belay__pending_t *pending,
                      const belay__active_ask_t *ask) {
-  belay__call_t *calls[BELAY_ACTIVE_SPANS_MAX];
-  int64_t to = belay__active_period(active, ask->to_ms);
-  for (size_t i = 0; i < ask->n; i++)
-    calls[i] = belay__call_stale(on_periods(active, "PFCOUNT", to - ask->spans[i] + 1, to));
+  (void)active;
   pending->values[COUNTED] = (int64_t)ask->n;
-  return belay__request_send_all(pending, calls, ask->n);
+  return belay__request_send_each(pending, ask->n, last_call, ask);
 }
 
 /* A span that ends now was measured with the time that was given only: it may be too long, or end before it begins. */

@@ -162,15 +162,11 @@ void belay__dedup_arg_items(const belay__dedup_batch_t *batch, const char *word,
   }
 }
 
-static int send_parts(const belay__dedup_batch_t *batch, belay__pending_t *pending) {
-  belay__call_t *calls[BELAY__DEDUP_PARTS];
-  size_t parts = 0;
-  for (size_t at = 0; at < batch->n; parts++) {
-    size_t n = batch->n - at < BELAY__DEDUP_PART ? batch->n - at : BELAY__DEDUP_PART;
-    calls[parts] = batch->part(batch, batch->items + at, n);
-    at += n;
-  }
-  return belay__request_send_all(pending, calls, parts);
+static belay__call_t *part_call(belay__pending_t *pending, size_t i, const void *arg) {
+  const belay__dedup_batch_t *batch = arg;
+  size_t at = i * BELAY__DEDUP_PART, left = batch->n - at;
+  (void)pending;
+  return batch->part(batch, batch->items + at, left < BELAY__DEDUP_PART ? left : BELAY__DEDUP_PART);
 }
 
 static int check_batch(belay__dedup_batch_t *batch, const belay_request_t *request, bool has_cb) {
@@ -200,7 +196,8 @@ int belay__dedup_start(belay__dedup_batch_t *batch, belay_request_t *request, vo
     return error;
   if (batch->many && belay__request_room(pending, batch->n * sizeof(belay_dedup_verdict_t)) == NULL)
     return belay__request_begun(pending, BELAY_ENOMEM);
-  return belay__request_begun(pending, send_parts(batch, pending));
+  size_t parts = (batch->n + BELAY__DEDUP_PART - 1) / BELAY__DEDUP_PART;
+  return belay__request_begun(pending, belay__request_send_each(pending, parts, part_call, batch));
 }
 
 static int put_verdict(belay__pending_t *pending, size_t at, int64_t answer,

@@ -7,7 +7,6 @@
 
 #define BELAY__DEDUP_PART ((size_t)512) /* items that one call has at most */
 #define BELAY__DEDUP_ALL_KINDS 15U
-#define BELAY__DEDUP_PARTS (BELAY_DEDUP_ITEMS_MAX / BELAY__DEDUP_PART)
 
 struct belay_dedup {
   belay__handle_t handle; /* first */

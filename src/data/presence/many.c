@@ -183,10 +183,11 @@ static bool read_bits(const belay__reply_t *reply, work_t *work, const run_t *ru
 
 static int read_done(belay__pending_t *pending, const belay__call_t *call,
                      const belay__reply_t *reply) {
+  belay_presence_t *presence = pending->context;
   int status;
   int64_t one;
   work_t *work = pending->room;
-  if (belay__presence_learn(pending, call, reply, &status))
+  if (belay__servertime_learn(&presence->time, pending, call, reply, &status))
     return status;
   if (call->script != NULL)
     return belay__reply_integer(reply, 1, 1, &one) ? 0 : BELAY_EPROTO;
@@ -195,11 +196,12 @@ static int read_done(belay__pending_t *pending, const belay__call_t *call,
 
 static int read_is(belay__pending_t *pending, const belay__call_t *call,
                    const belay__reply_t *reply) {
+  belay_presence_t *presence = pending->context;
   int status;
   work_t *work = pending->room;
-  if (belay__presence_learn(pending, call, reply, &status))
+  if (belay__servertime_learn(&presence->time, pending, call, reply, &status))
     return status;
-  const run_t *run = &work->runs[pending->index / belay__presence_live(pending->context)];
+  const run_t *run = &work->runs[pending->index / belay__presence_live(presence)];
   return read_bits(reply, work, run) ? 0 : BELAY_EPROTO;
 }
 
@@ -239,7 +241,7 @@ static int begin(belay_presence_t *presence, belay_request_t *request,
     return error;
   if (!make_work(pending, ids, (uint32_t)n))
     return belay__request_begun(pending, BELAY_ENOMEM);
-  return belay__presence_go(presence, pending);
+  return belay__presence_go(pending);
 }
 
 int belay_presence_set_many(belay_presence_t *presence, belay_request_t *request,

@@ -82,32 +82,8 @@ void belay__presence_put_all(const belay_presence_t *presence, belay__call_t *ca
 
 /* ---- steps --------------------------------------------------------------------------------------------- */
 
-int belay__presence_go(belay_presence_t *presence, belay__pending_t *pending) {
-  int error;
-  if (presence->window_ms == 0 || belay__servertime_known(&presence->time, &presence->handle)) {
-    error = pending->ops->next(pending);
-  } else {
-    pending->values[BELAY__PRESENCE_LEARNING] = 1;
-    error =
-        belay__request_send(pending, belay__servertime_call(&presence->time, &presence->handle));
-  }
-  if (error == BELAY__REQUEST_PARK)
-    error = 0;
-  return belay__request_begun(pending, error);
-}
-
-bool belay__presence_learn(belay__pending_t *pending, const belay__call_t *call,
-                           const belay__reply_t *reply, int *status) {
-  belay_presence_t *presence = pending->context;
-  if (!pending->values[BELAY__PRESENCE_LEARNING])
-    return false;
-  *status = belay__servertime_read(&presence->time, call, reply);
-  return true;
-}
-
 void belay__presence_settle(belay__pending_t *pending) {
   const belay_presence_t *presence = pending->context;
-  pending->values[BELAY__PRESENCE_LEARNING] = 0;
   if (presence->window_ms != 0 && pending->values[BELAY__PRESENCE_NEXT] == 0)
     pending->values[BELAY__PRESENCE_SLICE] =
         belay__servertime_ms(&presence->time, &presence->handle) / presence->slice_ms;
@@ -117,9 +93,10 @@ void belay__presence_settle(belay__pending_t *pending) {
 
 static int read_count(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
+  belay_presence_t *presence = pending->context;
   int status;
   int64_t count;
-  if (belay__presence_learn(pending, call, reply, &status))
+  if (belay__servertime_learn(&presence->time, pending, call, reply, &status))
     return status;
   if (!belay__reply_integer(reply, -1, INT64_MAX, &count))
     return BELAY_EPROTO;
@@ -168,9 +145,10 @@ static const belay__request_ops_t count_ops = {
 
 static int read_reset(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
+  belay_presence_t *presence = pending->context;
   int status;
   int64_t keys;
-  if (belay__presence_learn(pending, call, reply, &status))
+  if (belay__servertime_learn(&presence->time, pending, call, reply, &status))
     return status;
   return belay__reply_integer(reply, 0, UNLINKS_AT_ONCE + 1, &keys) ? 0 : BELAY_EPROTO;
 }
@@ -208,7 +186,7 @@ static int begin(belay_presence_t *presence, belay_request_t *request,
   int error = belay__handle_check_request((const belay__handle_t *)presence, request, cb != NULL);
   if (error == 0)
     error = belay__handle_begin(&presence->handle, request, ops, cb, &pending);
-  return error != 0 ? error : belay__presence_go(presence, pending);
+  return error != 0 ? error : belay__presence_go(pending);
 }
 
 int belay_presence_count(belay_presence_t *presence, belay_request_t *request,

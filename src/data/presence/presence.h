@@ -15,23 +15,22 @@ struct belay_presence {
   int64_t window_ms, slice_ms, ttl_ms; /* window_ms 0: there are no slices */
 };
 
-/* Of a request: what was found so far; whether it asks what time it is; which slice it is; which comes next. */
+/* Of a request: what was found so far; which slice it is; which comes next. */
 enum {
   BELAY__PRESENCE_COUNT, /* first, for belay__request_tell_count() */
-  BELAY__PRESENCE_LEARNING,
   BELAY__PRESENCE_SLICE,
   BELAY__PRESENCE_NEXT
 };
 
-/* Asks what time it is, if that is of account and not known, and then calls ops->next; it is forgotten on an error. */
-int belay__presence_go(belay_presence_t *presence, belay__pending_t *pending);
+/* The last line of an operation: its ops->next sends the calls. */
+static inline int belay__presence_go(belay__pending_t *pending) {
+  belay_presence_t *presence = pending->context;
+  return belay__servertime_begin(&presence->time, &presence->handle, pending,
+                                 presence->window_ms != 0);
+}
 
 /* What every ops->next begins with: settles which slice it is. */
 void belay__presence_settle(belay__pending_t *pending);
-
-/* Of an answer to the question of the time: true, and *status is set. */
-bool belay__presence_learn(belay__pending_t *pending, const belay__call_t *call,
-                           const belay__reply_t *reply, int *status);
 
 static inline uint32_t belay__presence_segments(const belay_presence_t *presence) {
   return presence->max_id / BELAY__PRESENCE_SEGMENT + 1;
