@@ -1,55 +1,117 @@
 /* `belay top`: a live view of what is held.
  *
- *   timer, every so often --> is a look under way? --no--> look: list what is held, ask servers how much they did
+ *   timer, every so often --> is a look under way? --no--> look: list what is held
  *                                  | yes                          |
- *                                  v                              v all have answered
- *                             draw what is known, which ages    draw it, or write a line
+ *                                  v                              v all servers have answered, or not
+ *                             draw what is known, which ages    draw it
  */
-#include "commands/top.h"
-
-#include <stdio.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#define SECOND_NS 1e9
+#include "query/listing.h"
+#include "ui/screen.h"
+#include "ui/term.h"
 
-static struct { int64_t every_ms, count; } asked = {.every_ms = 1000};
+#define THINGS_MAX 10000 /* that are kept */
+#define FRAME_ROWS 5 /* that are no things: two of figures, an empty one, headings, the last one */
+#define MS_NS UINT64_C(1000000)
 
-/* How much the servers of one --url had done, when it was asked last. */
-typedef struct meter {
-  belay_request_t request;
-  uint64_t servers; /* a hash of which ones they are; 0: not known */
-  int64_t commands; /* that they have executed */
-  uint64_t at;      /* when that was */
-  double per_s;     /* since the time before; negative: unknown */
-} meter_t;
+static struct { int64_t every_ms; } asked = {.every_ms = 1000};
 
-static top_t top;
-static listing_t listing;
-static meter_t meters[URLS_MAX];
-static uv_timer_t timer;
-static size_t pending; /* of a look: meters, and the listing */
-static size_t more;    /* of a look: things that are not kept */
-static uint64_t looks; /* that are over */
+static struct {
+  harness_t *h;
+  uv_timer_t timer;
+  screen_t screen;
+  term_t term;
+  listing_t listing;
+  bool looking;
+  seen_list_t seen; /* by the last look that a server answered */
+  uint64_t seen_at; /* when that was: uv_hrtime() */
+  size_t more;      /* what was held beside that, and is not kept */
+  int error;        /* of the last look; 0: all servers have answered */
+} top;
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
-
-static void end(int status) {
+static void tidy(void) {
   screen_close(&top.screen);
-  if (!uv_is_closing((uv_handle_t *)&timer))
-    uv_close((uv_handle_t *)&timer, NULL);
+  if (top.timer.data != NULL)
+    uv_close((uv_handle_t *)&top.timer, NULL);
   seen_clear(&top.seen);
-  seen_clear(&listing.seen);
-  harness_done(top.h, status);
+  seen_clear(&top.listing.seen);
 }
 
-static void stop(harness_t *h, int signum) {
-  (void)h;
-  end(STATUS_SIGNAL + signum);
+/* ---- drawing ------------------------------------------------------------------------------------------- */
+
+/* Those that most wait for come first. */
+static int compare(const void *a, const void *b) {
+  const seen_t *one = a, *other = b;
+  int64_t more = look_waiters(other->held) - look_waiters(one->held);
+  return more != 0 ? (more > 0) - (more < 0) : seen_compare(one, other);
+}
+
+/* Appends a line that is no wider than the screen is, in a style. */
+static void add_line(text_t *lines, term_style_t style, const char *text) {
+  text_print(lines, "%s", style != TERM_NORMAL ? term_style(&top.term, style) : "");
+  (void)utf8_add_cut(lines, text, top.screen.columns);
+  text_print(lines, "%s\n", style != TERM_NORMAL ? term_style(&top.term, TERM_NORMAL) : "");
+}
+
+static void add_head(text_t *lines) {
+  char clock[16] = "";
+  time_t now = time(NULL);
+  struct tm tm;
+  if (localtime_r(&now, &tm) != NULL)
+    (void)strftime(clock, sizeof clock, "%H:%M:%S", &tm);
+  text_t head = {0};
+  const char *namespace_text = common.namespace_text != NULL ? common.namespace_text : "belay";
+  text_print(&head, "belay top  %s  %s", clock, out_shown(namespace_text, strlen(namespace_text)));
+  for (size_t i = 0; i < top.h->clients; i++)
+    text_print(&head, "  %s", look_node(i));
+  add_line(lines, TERM_BOLD, head.bytes != NULL ? head.bytes : "");
+  int64_t waiting = 0;
+  for (size_t i = 0; i < top.seen.n; i++)
+    waiting += look_waiters(top.seen.item[i].held) > 0 ? look_waiters(top.seen.item[i].held) : 0;
+  text_clear(&head);
+  text_print(&head, "held %zu  waiting %" PRId64, top.seen.n + top.more, waiting);
+  add_line(lines, TERM_NORMAL, head.bytes != NULL ? head.bytes : "");
+  add_line(lines, TERM_NORMAL, "");
+  text_free(&head);
+}
+
+static void add_things(text_t *lines) {
+  size_t room = top.screen.rows > FRAME_ROWS ? top.screen.rows - FRAME_ROWS : 0;
+  int64_t age_ms = (int64_t)((uv_hrtime() - top.seen_at) / MS_NS);
+  text_t line = {0};
+  table_t table = {0};
+  if (top.seen.n == 0)
+    return;
+  table_begin(&table, look_columns(top.h));
+  for (size_t i = 0; i < top.seen.n && i < room; i++)
+    look_row(&table, top.h, &top.seen.item[i], age_ms);
+  for (term_style_t style = TERM_DIM; table_line(&table, &line, top.screen.columns);
+       style = TERM_NORMAL) {
+    add_line(lines, style, line.bytes);
+    text_clear(&line);
+  }
+  table_free(&table);
+  text_free(&line);
 }
 
 static void draw(void) {
-  if (top.screen.open && !top_draw(&top))
-    end(STATUS_TROUBLE);
+  text_t lines = {0};
+  if (!top.screen.open)
+    return;
+  add_head(&lines);
+  add_things(&lines);
+  if (top.error != 0)
+    add_line(&lines, TERM_BAD, belay_strerror(top.error));
+  else
+    add_line(&lines, TERM_DIM, top.screen.reads ? "q: leave" : "ctrl-C: leave");
+  bool drawn = !lines.spoiled && screen_draw(&top.screen, lines.bytes, lines.len);
+  text_free(&lines);
+  if (!drawn)
+    harness_done(top.h, STATUS_TROUBLE);
 }
 
 static void on_changed(screen_t *screen) {
@@ -60,167 +122,90 @@ static void on_changed(screen_t *screen) {
 static void on_key(screen_t *screen, char key) {
   (void)screen;
   if (key == 'q' || key == 'Q')
-    end(STATUS_YES);
+    harness_done(top.h, STATUS_YES);
 }
 
 /* ---- a look -------------------------------------------------------------------------------------------- */
 
-/* Lines say each time what is wrong; a live view says it by itself, and begins when there is something to see. */
-static bool go_live(void) {
-  if (top.screen.open || !screen_possible() || out_form() != OUT_PLAIN)
-    return true;
-  top.screen.on_key = on_key;
-  top.screen.on_changed = on_changed;
-  term_init(&top.term);
-  listing.silent = true;
-  return screen_open(&top.screen, &top.h->loop) == 0;
-}
-
-/* The new list takes the place of the one before. */
-static bool take_over(void) {
-  seen_list_t before = top.seen;
-  bool comparable = top.whole;
-  seen_sort(&listing.seen);
-  top.seen = listing.seen;
-  listing.seen = (seen_list_t){0};
+/* The new list takes the place of the one before. The screen opens when there is something to see. */
+static void take_over(void) {
+  seen_clear(&top.seen);
+  seen_sort(&top.listing.seen);
+  top.seen = top.listing.seen;
+  top.listing.seen = (seen_list_t){0};
+  if (top.seen.n > 0)
+    qsort(top.seen.item, top.seen.n, sizeof *top.seen.item, compare);
   top.seen_at = uv_hrtime();
-  top.more = more;
-  top.whole = more == 0 && top.error == 0;
-  top.waiting = 0;
-  for (size_t i = 0; i < top.seen.n; i++) {
-    int64_t waiters = look_waiters(top.seen.item[i].held);
-    top.waiting += waiters > 0 ? waiters : 0;
-  }
-  comparable = comparable && top.whole;
-  top.taken = comparable ? top_differ(&top, &top.seen, &before, NULL) : 0;
-  top.gone = comparable ? top_differ(&top, &before, &top.seen, NULL) : 0;
-  bool written = go_live() && (top.screen.open ? top_draw(&top) : top_write(&top, &before));
-  seen_clear(&before);
-  return written;
+  top.listing.silent = true;
+  if (!top.screen.open && screen_open(&top.screen, &top.h->loop) != 0)
+    harness_done(top.h, STATUS_TROUBLE);
 }
 
-/* All have answered, or not. */
-static void looked(void) {
-  bool in_vain = listing.failed == top.h->clients, first = looks++ == 0;
-  top.error = listing.error;
-  top.commands = 0;
-  for (size_t i = 0; i < top.h->clients; i++)
-    top.commands = meters[i].per_s < 0 || top.commands < 0 ? -1 : top.commands + meters[i].per_s;
-  if (!in_vain && !take_over())
-    end(STATUS_TROUBLE);
-  else if ((in_vain && first) || looks == (uint64_t)asked.count)
-    end(status_of(top.error));
-  else if (in_vain) {
-    top.whole = false;
-    seen_clear(&listing.seen);
-    draw();
-  }
+static void on_listed(listing_t *listing) {
+  top.looking = false;
+  top.error = listing->error;
+  if (listing->failed < top.h->clients)
+    take_over();
+  else if (!top.screen.open)
+    harness_done(top.h, status_of(top.error));
+  seen_clear(&listing->seen);
+  draw();
 }
 
-static void on_part(void) {
-  if (--pending == 0 && !harness_is_done(top.h))
-    looked();
-}
-
-static void on_listed(listing_t *list) {
-  (void)list;
-  on_part();
-}
-
-static void on_seen(listing_t *list) {
-  if (list->seen.n <= TOP_THINGS_MAX)
+static void on_seen(listing_t *listing) {
+  if (listing->seen.n <= THINGS_MAX)
     return;
-  seen_drop(&list->seen);
-  more++;
+  seen_drop(&listing->seen);
+  top.more++;
 }
 
-/* Of the same servers as before, none of which was started anew. */
-static void on_servers(belay_request_t *request, int status, const belay_topology_server_t *servers,
-                       size_t n) {
-  meter_t *meter = request->data;
-  uint64_t hash = UINT64_C(14695981039346656037), now = uv_hrtime(); /* FNV-1a */
-  int64_t sum = 0;
-  size_t known = 0;
-  for (size_t i = 0; status == 0 && i < n; i++) {
-    if (servers[i].commands < 0)
-      continue;
-    known++;
-    sum += servers[i].commands;
-    for (const char *c = servers[i].run_id; *c != '\0'; c++)
-      hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
-  }
-  bool same = known > 0 && hash == meter->servers && sum >= meter->commands && now > meter->at;
-  meter->per_s =
-      same ? (double)(sum - meter->commands) / ((double)(now - meter->at) / SECOND_NS) : -1;
-  meter->servers = known > 0 ? hash : 0;
-  meter->commands = sum;
-  meter->at = now;
-  on_part();
-}
-
-static void look(void) {
-  pending = 1 + top.h->clients;
-  more = 0;
-  if (!listing_run(&listing)) {
-    end(STATUS_TROUBLE);
+static void on_timer(uv_timer_t *timer) {
+  (void)timer;
+  if (top.looking) {
+    draw();
     return;
   }
-  for (size_t i = 0; i < top.h->clients; i++) {
-    meters[i].request.data = &meters[i];
-    if (belay_topology_read(top.h->client[i], &meters[i].request, 1, on_servers) != 0) {
-      meters[i].per_s = -1;
-      pending--; /* never the last one: nothing is told before this returns */
-    }
-  }
-}
-
-static void on_timer(uv_timer_t *which) {
-  (void)which;
-  if (pending > 0)
-    draw();
-  else
-    look();
+  top.looking = true;
+  top.more = 0;
+  (void)listing_run(&top.listing);
 }
 
 static void begin(harness_t *h) {
-  top = (top_t){.h = h};
-  listing = (listing_t){.h = h, .on_seen = on_seen, .on_listed = on_listed};
-  if (h->arguments->n > 0)
-    listing.pattern = h->arguments->item[0];
-  if (!listing_open(&listing))
+  if (!screen_possible()) {
+    harness_refuse(h, "standard output is no terminal that can be drawn on: see belay ls");
     return;
-  (void)uv_timer_init(&h->loop, &timer); /* neither fails */
-  (void)uv_timer_start(&timer, on_timer, 0, (uint64_t)asked.every_ms);
+  }
+  top.h = h;
+  top.screen.on_key = on_key;
+  top.screen.on_changed = on_changed;
+  term_init(&top.term);
+  top.listing = (listing_t){.h = h, .on_seen = on_seen, .on_listed = on_listed};
+  if (h->arguments->n > 0)
+    top.listing.pattern = h->arguments->item[0];
+  if (!listing_open(&top.listing))
+    return;
+  (void)uv_timer_init(&h->loop, &top.timer); /* neither fails */
+  top.timer.data = h;
+  (void)uv_timer_start(&top.timer, on_timer, 0, (uint64_t)asked.every_ms);
 }
-
-static const option_t options[] = {
-    DURATION("every", 100, HOUR_MS, &asked.every_ms, "how often it looks; default 1s",
-             .letter = 'e'),
-    NUMBER("count", 1, INT64_MAX, &asked.count,
-           "end after so many looks; default: when it is ended", .letter = 'c'),
-    LOOK_KIND_OPTION,
-    {0},
-};
 
 const command_t top_command = {
     .name = "top",
     .arguments = "[PATTERN]",
-    .summary = "a live view of what is held, who waits, and how busy the servers are",
+    .summary = "a live view of what is held, and who waits",
     .text =
-        "On a terminal it takes the whole of that, and draws what is waited for most above; q or "
-        "ctrl-C leave. Elsewhere, and with --json, it writes a line for each look, and before it "
-        "one for each hold that has come (+) or gone (-) since the last. What is held for less "
-        "than that is not seen. PATTERN and the columns are those of belay ls.\n\n"
-        "Commands are those that all servers of the deployment have executed in a second, replicas "
-        "and this command's own included. Each look asks for all keys of the namespace: on large "
-        "ones look less often.\n\n"
+        "It takes the whole terminal, and draws what is waited for most above; q or ctrl-C leave. "
+        "PATTERN and the columns are those of belay ls, which also writes them elsewhere than on a "
+        "terminal. Each look asks for all keys of the namespace: on large ones look less often.\n\n"
         "The status is 120 if the first look finds no server; later it waits for them to come "
         "back.",
-    .examples =
-        EXAMPLES({"Watch", "belay top"},
-                 {"A log of who led", "belay top --kind election --every 5s >>leaders.log"}),
-    .options = options,
+    .examples = EXAMPLES({"Watch", "belay top"},
+                         {"The elections of a namespace", "belay top -n shop --kind election"}),
+    .options = OPTIONS(DURATION("every", 100, HOUR_MS, &asked.every_ms,
+                                "how often it looks; default 1s", .letter = 'e'),
+                       LOOK_KIND_OPTION),
     .urls = URLS_MAX,
+    .plain = true,
     .begin = begin,
-    .stop = stop,
+    .tidy = tidy,
 };
