@@ -88,7 +88,7 @@ has_all() { seq "$1" "$2" | belay bloom has f -q; }
   done
   run -2 belay bloom
   run -2 belay bloom ad f
-  has "$output" "did you mean add?"
+  has "$output" "create, add, has"
   run -2 belay bloom add
   is "$(ask DBSIZE)" 0
 }

@@ -42,7 +42,7 @@ all_commands() {
   run -0 belay --version
   [[ $output =~ ^belay\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
   run -2 belay help cuont
-  has "$output" "did you mean count?"
+  has "$output" "see belay help"
 }
 
 @test "help is for standard output, and needs no server" {

@@ -27,6 +27,13 @@ const command_t *command_parent(const command_t *command) {
   return NULL;
 }
 
+const command_t *command_named(const char *name) {
+  for (size_t i = 0; commands[i] != NULL; i++)
+    if (strcmp(commands[i]->name, name) == 0)
+      return commands[i];
+  return NULL;
+}
+
 const command_t *command_part(const command_t *command, const char *name) {
   for (const command_t *part = command->parts; part != NULL && part->name != NULL; part++)
     if (strcmp(part->name, name) == 0)

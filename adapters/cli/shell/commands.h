@@ -13,6 +13,9 @@ extern const command_t in_front;
 /* The command that it is a part of; NULL: none. */
 const command_t *command_parent(const command_t *command);
 
+/* The command of that name; NULL: none. */
+const command_t *command_named(const char *name);
+
 /* The part of that name of a command that has parts; NULL: none. */
 const command_t *command_part(const command_t *command, const char *name);
 

@@ -18,13 +18,6 @@ typedef struct place {
   size_t program; /* the word with which the command behind "--" begins; 0: there is none */
 } place_t;
 
-static const command_t *find_command(const char *name) {
-  for (size_t i = 0; commands[i] != NULL; i++)
-    if (strcmp(commands[i]->name, name) == 0)
-      return commands[i];
-  return &in_front;
-}
-
 static place_t find_place(size_t n, char **words) {
   place_t at = {.command = &in_front};
   for (size_t i = 0; i + 1 < n; i++) {
@@ -39,7 +32,8 @@ static place_t find_place(size_t n, char **words) {
       const option_t *option = option_of_word(&set, words[i], &next);
       at.option = next ? option : NULL;
     } else if (at.command == &in_front) {
-      at.command = find_command(words[i]);
+      const command_t *command = command_named(words[i]);
+      at.command = command != NULL ? command : &in_front;
     } else if (command_part(at.command, words[i]) != NULL) {
       at.command = command_part(at.command, words[i]);
     }

@@ -149,18 +149,6 @@ static bool is_setting(const option_t *option) {
   return option->kind != OPTION_FLAG && option->to.text != &common.config;
 }
 
-static bool no_setting(const reading_t *r, const char *name, size_t len) {
-  const char *names[NAMES_MAX];
-  size_t n = 0;
-  for (size_t i = 0; i < settings.n; i++)
-    for (const option_t *o = settings.table[i]; o->name != NULL && n < NAMES_MAX; o++)
-      if (is_setting(o))
-        names[n++] = o->name;
-  const char *near = nearest(name, len, names, n);
-  return wrong_line(r, near != NULL ? "there is no such setting; did you mean" : "",
-                    near != NULL ? near : "there is no such setting");
-}
-
 static bool was_found(const reading_t *r, const option_t *option) {
   for (size_t i = 0; i < r->n; i++)
     if (r->found[i] == option)
@@ -202,7 +190,7 @@ static bool read_line(reading_t *r, char *line) {
   value += 1 + strspn(value + 1, " \t");
   const option_t *option = option_find(&settings, line, name_len);
   if (option == NULL || !is_setting(option))
-    return no_setting(r, line, name_len);
+    return wrong_line(r, "", "there is no such setting");
   if (*value == '\0')
     return wrong_line(r, option->name, "has no value");
   return set_from_file(r, option, value);

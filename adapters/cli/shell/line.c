@@ -8,8 +8,6 @@
 #include "shell/options.h"
 #include "ui/out.h"
 
-#define NAMES_MAX 64
-
 /* Options that everybody tries first. */
 static const char *name_of(const char *word) {
   if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
@@ -28,41 +26,6 @@ static const char *names_of(const command_t *parts) {
                                                    : ", ",
                             part->name);
   return text;
-}
-
-/* Says that there is no such command. The word is not repeated: it may be a URL with a password. of: the command whose
- * parts the names are; NULL: none. */
-static void complain_of(const char *word, const char *const *names, size_t n, const command_t *of) {
-  const char *near = nearest(word, strlen(word), names, n);
-  if (near != NULL)
-    complain("there is no such command; did you mean %s?", near);
-  else if (of != NULL)
-    complain("there is no such command: %s is followed by %s", of->name, names_of(of->parts));
-  else
-    complain("there is no such command: see belay help");
-}
-
-static const command_t *find_part(const command_t *command, const char *word) {
-  const char *names[NAMES_MAX];
-  size_t n = 0;
-  const command_t *part = command_part(command, word);
-  for (; n < NAMES_MAX && command->parts[n].name != NULL; n++)
-    names[n] = command->parts[n].name;
-  if (part == NULL)
-    complain_of(word, names, n, command);
-  return part;
-}
-
-static const command_t *find_command(const char *word) {
-  const char *names[NAMES_MAX];
-  size_t n = 0;
-  for (; n < NAMES_MAX && commands[n] != NULL; n++) {
-    names[n] = commands[n]->name;
-    if (strcmp(names[n], word) == 0)
-      return commands[n];
-  }
-  complain_of(word, names, n, NULL);
-  return NULL;
 }
 
 /* How many of the words are options and their values. -1: one is none, which was said. */
@@ -85,9 +48,11 @@ static const command_t *find_all(int *argc, char ***argv) {
     complain("a command is missing: see belay help");
     return NULL;
   }
-  const command_t *command = find_command(name_of(**argv));
-  if (command == NULL)
+  const command_t *command = command_named(name_of(**argv));
+  if (command == NULL) { /* the word may be a URL with a password */
+    complain("there is no such command: see belay help");
     return NULL;
+  }
   --*argc;
   ++*argv;
   if (command->parts == NULL)
@@ -101,10 +66,13 @@ static const command_t *find_all(int *argc, char ***argv) {
     complain("%s is missing\nusage: %s", names_of(command->parts), command_usage(command));
     return NULL;
   }
-  command = find_part(command, **argv);
+  const command_t *part = command_part(command, **argv);
+  if (part == NULL)
+    complain("there is no such command: %s is followed by %s", command->name,
+             names_of(command->parts));
   --*argc;
   ++*argv;
-  return command;
+  return part;
 }
 
 const command_t *command_find(int *argc, char ***argv) {

@@ -9,7 +9,6 @@
 #include "shell/common.h"
 #include "ui/out.h"
 
-#define NAMES_MAX 96 /* options of one command */
 #define GIVEN_MAX 96
 #define SHOWN_MAX 24 /* longer than any name is */
 
@@ -203,21 +202,11 @@ const char *option_set_value(const option_t *option, const char *value) {
 
 /* ---- the line ------------------------------------------------------------------------------------------ */
 
-/* What stood there is only repeated if it can be nothing but a name: it might be a value, in the wrong place. */
+/* Repeats only what can be nothing but a name: a value in the wrong place may be a password. */
 static bool no_option(const reading_t *r, const char *name, size_t len) {
-  const char *names[NAMES_MAX];
-  size_t n = 0;
-  for (const option_t *o; n < NAMES_MAX && (o = option_nth(&r->set, n)) != NULL; n++)
-    names[n] = o->name;
-  const char *near = nearest(name, len, names, n);
   bool plain = len <= SHOWN_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz-") >= len;
-  char shown[SHOWN_MAX + 4] = "";
-  if (plain)
-    (void)snprintf(shown, sizeof shown, " --%.*s", (int)len, name);
-  if (near != NULL)
-    complain("there is no option%s; did you mean --%s?", shown, near);
-  else
-    complain("there is no option%s: see belay %s --help", shown, command_full_name(r->command));
+  complain("there is no option%s%.*s: see belay %s --help", plain ? " --" : "",
+           plain ? (int)len : 0, name, command_full_name(r->command));
   return false;
 }
 

@@ -43,7 +43,4 @@ void option_mark(const option_t *option);
 /* The one of that name; NULL: there is none. */
 const option_t *option_find(const option_set_t *set, const char *name, size_t len);
 
-/* What somebody may have meant who has written `word`: the one of n names that is nearest, NULL if none is near. */
-const char *nearest(const char *word, size_t len, const char *const *names, size_t n);
-
 #endif /* BELAY_CLI_SHELL_OPTIONS_H */

@@ -156,38 +156,6 @@ TEST(too_many_texts) {
   assert_int_equal(asked.texts.n, TEXTS_MAX);
 }
 
-TEST(the_nearest_name) {
-  static const char *const names[] = {"add",  "bloom", "count",    "delete",
-                                      "exec", "help",  "namespace"};
-  static const struct {
-    const char *word, *name; /* NULL: none is near */
-  } all[] = {
-      {"add", "add"},
-      {"ad", "add"},
-      {"adn", "add"},
-      {"dad", "add"},
-      {"conut", "count"},
-      {"cuont", "count"},
-      {"coun", "count"},
-      {"counts", "count"},
-      {"exce", "exec"},
-      {"del", "delete"},
-      {"name", "namespace"},
-      {"nmaespcae", "namespace"},
-      {"x", NULL},
-      {"", NULL},
-      {"zebra", NULL},
-      {"ls", NULL},
-      {"namespacenamespacenamespacenamespace", NULL},
-  };
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-    const char *near =
-        nearest(all[i].word, strlen(all[i].word), names, sizeof names / sizeof *names);
-    if ((near == NULL) != (all[i].name == NULL) || (near != NULL && strcmp(near, all[i].name) != 0))
-      fail_msg("%s: %s", all[i].word, near == NULL ? "none" : near);
-  }
-}
-
 TEST(namespaces) {
   namespace_parts_t parts;
   assert_true(namespace_divide("a::b:c::d", &parts));
