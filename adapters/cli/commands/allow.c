@@ -131,20 +131,11 @@ static bool check_arguments(harness_t *h) {
 
 static void begin(harness_t *h) {
   static record_field_t fields[] = {
-      {.name = "width", .option = "--width", .number = &asked.width, .usual = WIDTH_DEFAULT},
-      {.name = "names", .option = "--names", .text = &asked.names},
-      {.name = "max_id",
-       .option = "--max-id",
-       .number = &asked.max_id,
-       .unset = -1,
-       .usual = 1048575,
-       .rule = BELAY_CONFIG_LARGEST},
-      {.name = "ttl_ms",
-       .option = "--ttl",
-       .number = &asked.ttl_ms,
-       .unset = -1,
-       .rule = BELAY_CONFIG_LATEST,
-       .duration = true}};
+      RECORD_NUMBER("width", "--width", &asked.width, 0, WIDTH_DEFAULT, BELAY_CONFIG_SAME),
+      RECORD_TEXT("names", "--names", &asked.names, NULL),
+      RECORD_NUMBER("max_id", "--max-id", &asked.max_id, -1, 1048575, BELAY_CONFIG_LARGEST),
+      RECORD_DURATION("ttl_ms", "--ttl", &asked.ttl_ms, -1, 0, BELAY_CONFIG_LATEST),
+  };
   static const record_t record = {.kind = BELAY_CONFIG_PERMISSION,
                                   .name = &asked.name,
                                   .fields = fields,

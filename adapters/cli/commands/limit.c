@@ -15,16 +15,9 @@ static struct {
 
 static belay_limiter_t *limiter;
 
-/* Rounded up: who comes back then is not early. */
+/* Rounded up: a caller that comes back then is not early. Negative: there is no such time. */
 static int64_t ms_of(int64_t us) {
-  return us / 1000 + (us % 1000 > 0);
-}
-
-static void out_ms(const char *name, int64_t us) {
-  if (us < 0)
-    out_null(name);
-  else
-    out_duration(name, ms_of(us));
+  return us < 0 ? -1 : us / 1000 + (us % 1000 > 0);
 }
 
 /* For people. */
@@ -48,8 +41,8 @@ static void answer(harness_t *h, const belay_limiter_result_t *result) {
   out_string("key", h->arguments->item[0]);
   out_bool("allowed", result->verdict == BELAY_ALLOWED);
   out_number("remaining", result->remaining);
-  out_ms("retry_after_ms", result->retry_after_us);
-  out_ms("waited_ms", result->wait_us);
+  out_duration("retry_after_ms", ms_of(result->retry_after_us));
+  out_duration("waited_ms", ms_of(result->wait_us));
   out_say("%s", in_words(result));
   harness_answer(h, result->verdict == BELAY_ALLOWED);
 }

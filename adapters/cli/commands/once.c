@@ -218,10 +218,7 @@ static void tell(const harness_t *h, const belay_idempotency_state_t *state) {
   out_string("key", key_of(h));
   out_string("outcome", done ? "done" : "running");
   out_string("owner", state->owner);
-  if (ms < 0)
-    out_null("remaining_ms");
-  else
-    out_duration("remaining_ms", ms);
+  out_duration("remaining_ms", ms);
   (void)out_end();
 }
 

@@ -67,25 +67,13 @@ static void go(harness_t *h) {
 
 static void begin(harness_t *h) {
   static const record_field_t fields[] = {
-      {.name = "members", .option = "members:", .text = &asked.members, .usual_text = "ids"},
-      {.name = "window_ms",
-       .option = "--window",
-       .number = &asked.options.window_ms,
-       .duration = true},
-      {.name = "slices", .option = "--slices", .number = &asked.options.slices, .usual = 4},
-      {.name = "max_id",
-       .option = "--max-id",
-       .number = &asked.options.max_id,
-       .unset = -1,
-       .usual = (1 << 24) - 1,
-       .rule = BELAY_CONFIG_LARGEST},
-      {.name = "ttl_ms",
-       .option = "--ttl",
-       .number = &asked.options.ttl_ms,
-       .unset = -1,
-       .usual = DAY_MS,
-       .rule = BELAY_CONFIG_LATEST,
-       .duration = true}};
+      RECORD_TEXT("members", "members:", &asked.members, "ids"),
+      RECORD_DURATION("window_ms", "--window", &asked.options.window_ms, 0, 0, BELAY_CONFIG_SAME),
+      RECORD_NUMBER("slices", "--slices", &asked.options.slices, 0, 4, BELAY_CONFIG_SAME),
+      RECORD_NUMBER("max_id", "--max-id", &asked.options.max_id, -1, (1 << 24) - 1,
+                    BELAY_CONFIG_LARGEST),
+      RECORD_DURATION("ttl_ms", "--ttl", &asked.options.ttl_ms, -1, DAY_MS, BELAY_CONFIG_LATEST),
+  };
   static const record_t record = {.kind = BELAY_CONFIG_PRESENCE,
                                   .fields = fields,
                                   .n = sizeof fields / sizeof *fields,

@@ -64,13 +64,6 @@ static void add_row(const belay_topology_server_t *server) {
   table_cell(&table, "%s", state_of(server));
 }
 
-static void out_us(const char *name, bool known, int64_t us) {
-  if (known)
-    out_number(name, us);
-  else
-    out_null(name);
-}
-
 static void out_word(const char *name, const char *word) {
   out_string(name, word[0] != '\0' ? word : NULL);
 }
@@ -91,12 +84,12 @@ static bool write_json(size_t node, const belay_topology_server_t *server) {
   if (server->role == BELAY_ROLE_REPLICA)
     out_bool("in_sync", server->in_sync);
   out_number("replicas", server->replicas);
-  out_us("replicated", server->replicated >= 0, server->replicated);
+  out_number_if("replicated", server->replicated >= 0, server->replicated);
   out_number("samples", server->samples);
-  out_us("rtt_min_us", known, server->rtt_min_us);
-  out_us("rtt_median_us", known, server->rtt_median_us);
-  out_us("clock_ahead_us", known, server->clock_ahead_us);
-  out_us("clock_error_us", known, server->clock_error_us);
+  out_number_if("rtt_min_us", known, server->rtt_min_us);
+  out_number_if("rtt_median_us", known, server->rtt_median_us);
+  out_number_if("clock_ahead_us", known, server->clock_ahead_us);
+  out_number_if("clock_error_us", known, server->clock_error_us);
   return out_end();
 }
 

@@ -62,20 +62,11 @@ static bool read_number(const harness_t *h, const operation_t *operation) {
 
 static void begin(harness_t *h) {
   static const record_field_t fields[] = {
-      {.name = "order", .option = "the order", .text = &asked.order, .usual_text = "high"},
-      {.name = "ties", .option = "--ties", .text = &asked.ties, .usual_text = "member"},
-      {.name = "ttl_ms",
-       .option = "--ttl",
-       .number = &asked.ttl_ms,
-       .unset = -1,
-       .usual = 30 * DAY_MS,
-       .rule = BELAY_CONFIG_LATEST,
-       .duration = true},
-      {.name = "max_members",
-       .option = "--max-members",
-       .number = &asked.max_members,
-       .unset = -1,
-       .rule = BELAY_CONFIG_LATEST}};
+      RECORD_TEXT("order", "the order", &asked.order, "high"),
+      RECORD_TEXT("ties", "--ties", &asked.ties, "member"),
+      RECORD_DURATION("ttl_ms", "--ttl", &asked.ttl_ms, -1, 30 * DAY_MS, BELAY_CONFIG_LATEST),
+      RECORD_NUMBER("max_members", "--max-members", &asked.max_members, -1, 0, BELAY_CONFIG_LATEST),
+  };
   static const record_t record = {.kind = BELAY_CONFIG_RANKING,
                                   .name = &asked.name,
                                   .fields = fields,
@@ -93,15 +84,9 @@ static void begin(harness_t *h) {
 static bool out_entry(const belay_ranking_entry_t *entry) {
   bool there = entry->rank >= 0;
   out_begin();
-  if (there)
-    out_number("rank", entry->rank + 1);
-  else
-    out_null("rank");
+  out_number_if("rank", there, entry->rank + 1);
   out_text("member", entry->member.data, entry->member.len);
-  if (there)
-    out_wide("score", entry->score);
-  else
-    out_null("score");
+  out_wide_if("score", there, entry->score);
   return out_end();
 }
 

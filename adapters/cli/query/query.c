@@ -111,21 +111,6 @@ void look_row(table_t *table, const harness_t *h, const seen_t *seen, int64_t ag
     table_cell(table, "%s", look_node(seen->node));
 }
 
-static void out_left(const char *name, int64_t ms) {
-  if (ms >= 0)
-    out_number(name, ms);
-  else
-    out_null(name);
-}
-
-/* 0: there is none. */
-static void out_count(const char *name, int64_t n) {
-  if (n > 0)
-    out_number(name, n);
-  else
-    out_null(name);
-}
-
 static void out_holders(const belay_held_t *held) {
   char mark[20];
   out_list_begin("holders");
@@ -134,7 +119,7 @@ static void out_holders(const belay_held_t *held) {
     (void)snprintf(mark, sizeof mark, "%016" PRIx64, holder->mark);
     out_object_begin();
     out_string("label", holder->label);
-    out_left("remaining_ms", holder->remaining_ms);
+    out_number_if("remaining_ms", holder->remaining_ms >= 0, holder->remaining_ms);
     if (held->kind == BELAY_HELD_SEMAPHORE)
       out_number("permits", holder->permits);
     if (held->kind == BELAY_HELD_RWLOCK)
@@ -155,19 +140,14 @@ void look_out(const harness_t *h, const seen_t *seen) {
     out_text("owner", held->owner, held->owner_len);
   else
     out_string("owner", held->holders_len > 0 ? held->holders[0].label : NULL);
-  if (held->holders_len > 0)
-    out_left("remaining_ms", held->holders[0].remaining_ms);
-  else
-    out_null("remaining_ms");
-  if (held->fence > 0)
-    out_wide("fence", (int64_t)held->fence);
-  else
-    out_null("fence");
+  int64_t left = held->holders_len > 0 ? held->holders[0].remaining_ms : -1;
+  out_number_if("remaining_ms", left >= 0, left);
+  out_wide_if("fence", held->fence > 0, (int64_t)held->fence);
   out_number("waiting", (int64_t)held->waiting);
-  out_left("listening", held->listening);
+  out_number_if("listening", held->listening >= 0, held->listening);
   if (held->kind == BELAY_HELD_SEMAPHORE) {
     out_number("used", held->used);
-    out_count("limit", held->limit);
+    out_number_if("limit", held->limit > 0, held->limit);
   }
   out_number("holders_count", (int64_t)held->holders_count);
   out_holders(held);

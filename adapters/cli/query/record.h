@@ -11,19 +11,33 @@
 #include "belay/config.h"
 #include "harness.h"
 
-/* One option, and its field. Either number or text points to the variable that the option sets: before, it has the value
- * `unset` (a text: NULL) unless the command line gave it; after the merge, the value that counts. */
+/* One option, and its field. Either number or text points to the variable that the option sets. Before the merge it has the
+ * value `unset` (a text: NULL) unless the command line gave it; after the merge it has the value that counts. */
 typedef struct record_field {
   const char *name;   /* of the field */
   const char *option; /* "--width", for messages */
   int64_t *number;
-  int64_t unset,
-      usual; /* usual: the default, if neither the command line nor the record has a value */
+  int64_t unset;
+  int64_t usual; /* the default, if neither the command line nor the record has a value */
   const char **text;
   const char *usual_text; /* NULL: none; then the field is not recorded */
   belay_config_rule_t rule;
   bool duration; /* number is in milliseconds; BELAY_FOREVER becomes 0 */
 } record_field_t;
+
+/* A field of each sort. A text follows the rule BELAY_CONFIG_SAME. */
+#define RECORD_TEXT(name_, option_, to_, usual_)                                                   \
+  { .name = (name_), .option = (option_), .text = (to_), .usual_text = (usual_) }
+#define RECORD_NUMBER(name_, option_, to_, unset_, usual_, rule_)                                  \
+  {                                                                                                \
+    .name = (name_), .option = (option_), .number = (to_), .unset = (unset_), .usual = (usual_),   \
+    .rule = (rule_)                                                                                \
+  }
+#define RECORD_DURATION(name_, option_, to_, unset_, usual_, rule_)                                \
+  {                                                                                                \
+    .name = (name_), .option = (option_), .number = (to_), .unset = (unset_), .usual = (usual_),   \
+    .rule = (rule_), .duration = true                                                              \
+  }
 
 /* What a command does to the set. */
 typedef enum record_use {

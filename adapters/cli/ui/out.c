@@ -138,7 +138,24 @@ void out_null(const char *name) {
 void out_duration(const char *name, int64_t ms) {
   char digits[24], shown[UNITS_DURATION_MAX];
   (void)snprintf(digits, sizeof digits, "%" PRId64, ms);
-  add_plain(name, digits, units_show_duration(shown, ms));
+  if (ms < 0)
+    out_null(name);
+  else
+    add_plain(name, digits, units_show_duration(shown, ms));
+}
+
+void out_number_if(const char *name, bool known, int64_t value) {
+  if (known)
+    out_number(name, value);
+  else
+    out_null(name);
+}
+
+void out_wide_if(const char *name, bool known, int64_t value) {
+  if (known)
+    out_wide(name, value);
+  else
+    out_null(name);
 }
 
 void out_list_begin(const char *name) {

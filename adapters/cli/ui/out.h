@@ -34,7 +34,11 @@ void out_wide(const char *name, int64_t value);
 void out_fraction(const char *name, double value); /* with at most six digits behind the point */
 void out_bool(const char *name, bool value);       /* for people: yes, no */
 void out_null(const char *name);                   /* for people: - */
-void out_duration(const char *name, int64_t ms);   /* for people: 1m30s; the name ends with "_ms" */
+void out_duration(const char *name, int64_t ms);   /* for people: 1m30s; negative: as out_null() */
+
+/* As out_number() and out_wide() if the value is known, else as out_null(). */
+void out_number_if(const char *name, bool known, int64_t value);
+void out_wide_if(const char *name, bool known, int64_t value);
 
 /* Texts of the member `name`, a JSON array; for people apart by spaces. Other members do not stand between. */
 void out_list_begin(const char *name);
