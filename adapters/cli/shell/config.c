@@ -17,19 +17,19 @@
 #define PATH_LEN_MAX 4096
 #define LINE_BYTES_MAX ((size_t)70000) /* a password has at most 65,536 bytes */
 #define ENV_NAME_MAX 64
-#define NAMES_MAX 32
 #define FILE_BYTES_MAX ((size_t)1 << 20)
 #define NO_MEMORY "cannot be kept: there is no memory"
 
 /* All settings. */
 static const option_set_t settings = {{common_server_options, common_secrets}, 2};
 
-/* Those that were said by now, before what is being read: that is of less weight. One may come several times in what is
- * being read, if its kind is OPTION_TEXTS. */
-static bool is_said(const option_t *option) {
+/* Whether a source that counts more than this one has set the option. A password and a password file are one setting. */
+static bool is_said(const option_t *option, int source) {
   bool password = option->to.text == &common.password || option->to.text == &common.password_file;
-  return option_given(option) ||
-         (password && (common.password != NULL || common.password_file != NULL));
+  int before = option_source(option);
+  return (before != FROM_NOWHERE && before < source) ||
+         (password && before == FROM_NOWHERE &&
+          (common.password != NULL || common.password_file != NULL));
 }
 
 /* ---- the environment ----------------------------------------------------------------------------------- */
@@ -58,25 +58,20 @@ static const char *set_from_environment(const option_t *option, const char *valu
 }
 
 static bool read_environment(void) {
-  const option_t *found[NAMES_MAX];
-  size_t n = 0;
-  for (size_t i = 0; i < settings.n; i++) {
-    for (const option_t *o = settings.table[i]; o->name != NULL; o++) {
-      char name[ENV_NAME_MAX];
-      name_in_environment(o, name);
-      const char *value = getenv(name);
-      if (value == NULL || *value == '\0' || o->kind == OPTION_FLAG || is_said(o))
-        continue;
-      const char *wrong = set_from_environment(o, value);
-      if (wrong != NULL) {
-        complain("%s %s", name, wrong);
-        return false;
-      }
-      found[n++] = o;
+  const option_t *o;
+  for (size_t i = 0; (o = option_nth(&settings, i)) != NULL; i++) {
+    char name[ENV_NAME_MAX];
+    name_in_environment(o, name);
+    const char *value = getenv(name);
+    if (value == NULL || *value == '\0' || o->kind == OPTION_FLAG || is_said(o, FROM_ENVIRONMENT))
+      continue;
+    const char *wrong = set_from_environment(o, value);
+    if (wrong != NULL) {
+      complain("%s %s", name, wrong);
+      return false;
     }
+    option_mark(o, FROM_ENVIRONMENT);
   }
-  while (n > 0)
-    option_mark(found[--n]);
   return true;
 }
 
@@ -86,8 +81,7 @@ typedef struct reading {
   const char *path;
   bool open_to_all;
   unsigned line;
-  const option_t *found[NAMES_MAX];
-  size_t n;
+  int source;
 } reading_t;
 
 bool url_has_password(const char *url) {
@@ -108,30 +102,18 @@ static bool refuse_zero(const char *path, const char *text, size_t at) {
   return false;
 }
 
-/* Reads all of an open file, at most max bytes, behind which it puts a 0. */
-static bool read_all(int fd, const char *path, size_t max, char *out) {
-  size_t len = 0;
-  while (len <= max) {
-    ssize_t n = read(fd, out + len, max + 1 - len);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0) {
-      complain("%s: %s", path, strerror(errno));
-      return false;
-    }
-    if (n == 0)
-      break;
-    const char *zero = memchr(out + len, '\0', (size_t)n);
-    len += (size_t)n;
-    if (zero != NULL)
-      return refuse_zero(path, out, (size_t)(zero - out));
-  }
-  if (len > max) {
+/* Reads an open file to its end, at most max bytes, and puts a 0 behind them. */
+static bool read_all(FILE *file, const char *path, size_t max, char *out) {
+  size_t len = fread(out, 1, max + 1, file);
+  const char *zero = memchr(out, '\0', len);
+  if (ferror(file))
+    complain("%s: %s", path, strerror(errno));
+  else if (zero != NULL)
+    return refuse_zero(path, out, (size_t)(zero - out));
+  else if (len > max)
     complain("%s: is longer than %zu bytes", path, max);
-    return false;
-  }
   out[len] = '\0';
-  return true;
+  return !ferror(file) && len <= max;
 }
 
 static bool refuse_open(const char *path) {
@@ -149,29 +131,21 @@ static bool is_setting(const option_t *option) {
   return option->kind != OPTION_FLAG && option->to.text != &common.config;
 }
 
-static bool was_found(const reading_t *r, const option_t *option) {
-  for (size_t i = 0; i < r->n; i++)
-    if (r->found[i] == option)
-      return true;
-  return false;
-}
-
 static bool set_from_file(reading_t *r, const option_t *option, const char *value) {
   bool secret = option->to.text == &common.password ||
                 (option->to.texts == &common.urls && url_has_password(value));
   if (secret && r->open_to_all)
     return refuse_open(r->path);
-  bool again = was_found(r, option);
+  bool again = option_source(option) == r->source;
   if (again && option->kind != OPTION_TEXTS)
     return wrong_line(r, option->name, "is set twice");
-  if (!again && is_said(option))
+  if (!again && is_said(option, r->source))
     return true;
   const char *copy = text_keep(value, strlen(value));
   const char *wrong = copy == NULL ? NO_MEMORY : option_set_value(option, copy);
   if (wrong != NULL)
     return wrong_line(r, option->name, wrong);
-  if (!again && r->n < NAMES_MAX)
-    r->found[r->n++] = option;
+  option_mark(option, r->source);
   return true;
 }
 
@@ -207,83 +181,70 @@ static bool read_lines(reading_t *r, char *text) {
     if (!read_line(r, line))
       return false;
   }
-  while (r->n > 0)
-    option_mark(r->found[--r->n]);
   return true;
 }
 
-static bool read_settings(const char *path, int fd) {
+static bool read_settings(FILE *file, const char *path, int source) {
+  static char text[FILE_BYTES_MAX + 2];
   struct stat status;
-  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+  if (fstat(fileno(file), &status) != 0 || !S_ISREG(status.st_mode)) {
     complain("%s: is no regular file", path);
     return false;
   }
-  reading_t r = {.path = path, .open_to_all = (status.st_mode & S_IROTH) != 0};
-  char *text = malloc(FILE_BYTES_MAX + 2);
-  if (text == NULL) {
-    complain("%s: %s", path, NO_MEMORY);
-    return false;
-  }
-  bool well = read_all(fd, path, FILE_BYTES_MAX, text) && read_lines(&r, text);
-  free(text);
-  return well;
+  reading_t r = {.path = path, .open_to_all = (status.st_mode & S_IROTH) != 0, .source = source};
+  return read_all(file, path, FILE_BYTES_MAX, text) && read_lines(&r, text);
 }
 
-/* needed: it is wrong if it is not there. Nobody needs to write to what is no regular file for it to be opened. */
-static bool read_file(const char *path, bool needed) {
+/* needed: it is wrong if it is not there. O_NONBLOCK: a pipe that no process writes to can be opened, and is refused. */
+static bool read_file(const char *path, bool needed, int source) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0 && !needed && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
-    return true;
-  if (fd < 0) {
-    complain("%s: %s", path, strerror(errno));
-    return false;
+  FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+  if (file == NULL) {
+    bool wrong = needed || (errno != ENOENT && errno != ENOTDIR && errno != EACCES);
+    if (wrong)
+      complain("%s: %s", path, strerror(errno));
+    return !wrong;
   }
-  bool well = read_settings(path, fd);
-  (void)close(fd);
+  bool well = read_settings(file, path, source);
+  (void)fclose(file);
   return well;
 }
 
 static bool read_files(void) {
   char path[PATH_LEN_MAX];
   if (common.config != NULL)
-    return read_file(common.config, true);
+    return read_file(common.config, true, FROM_FILES);
   const char *folder = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
   int len = 0;
   if (folder != NULL && *folder == '/')
     len = snprintf(path, sizeof path, "%s/belay/config", folder);
   else if (home != NULL && *home != '\0')
     len = snprintf(path, sizeof path, "%s/.config/belay/config", home);
-  if (len > 0 && (size_t)len < sizeof path && !read_file(path, false))
+  if (len > 0 && (size_t)len < sizeof path && !read_file(path, false, FROM_FILES))
     return false;
-  return read_file("/etc/belay/config", false);
+  return read_file("/etc/belay/config", false, FROM_FILES + 1);
 }
 
 /* ---- passwords ----------------------------------------------------------------------------------------- */
 
-/* A file that is none, such as a pipe, belongs to the process that has opened it. */
-static bool is_open_to_all(int fd) {
-  struct stat status;
-  return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (status.st_mode & S_IROTH) != 0;
-}
-
-/* The first line. */
+/* The first line. A pipe belongs to the process that has opened it, and has no mode. */
 static bool read_password(void) {
   static char text[LINE_BYTES_MAX + 2];
-  int fd = open(common.password_file, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
+  const char *path = common.password_file;
+  struct stat status;
+  FILE *file = fopen(path, "re");
+  if (file == NULL || fstat(fileno(file), &status) != 0) {
     complain("the password file cannot be read: %s", strerror(errno));
     return false;
   }
-  bool well = is_open_to_all(fd) ? refuse_open(common.password_file)
-                                 : read_all(fd, common.password_file, LINE_BYTES_MAX, text);
-  (void)close(fd);
+  bool open_to_all = S_ISREG(status.st_mode) && (status.st_mode & S_IROTH) != 0;
+  bool well = open_to_all ? refuse_open(path) : read_all(file, path, LINE_BYTES_MAX, text);
+  (void)fclose(file);
   text[strcspn(text, "\r\n")] = '\0';
-  if (well && text[0] == '\0') {
+  if (well && text[0] == '\0')
     complain("there is no password in the password file");
-    well = false;
-  }
   common.password = text;
-  return well;
+  return well && text[0] != '\0';
 }
 
 bool config_read(void) {

@@ -25,7 +25,10 @@ typedef struct reading {
 
 size_t options_in_front;
 
-static const option_t *given[GIVEN_MAX];
+static struct {
+  const option_t *option;
+  int source;
+} given[GIVEN_MAX];
 static size_t given_count;
 
 option_set_t options_of(const command_t *command) {
@@ -40,16 +43,18 @@ option_set_t options_of(const command_t *command) {
   return set;
 }
 
-bool option_given(const option_t *option) {
+int option_source(const option_t *option) {
   for (size_t i = 0; i < given_count; i++)
-    if (given[i] == option)
-      return true;
-  return false;
+    if (given[i].option == option)
+      return given[i].source;
+  return FROM_NOWHERE;
 }
 
-void option_mark(const option_t *option) {
-  if (!option_given(option) && given_count < GIVEN_MAX)
-    given[given_count++] = option;
+void option_mark(const option_t *option, int source) {
+  if (option_source(option) == FROM_NOWHERE && given_count < GIVEN_MAX) {
+    given[given_count].option = option;
+    given[given_count++].source = source;
+  }
 }
 
 const option_t *option_nth(const option_set_t *set, size_t i) {
@@ -226,7 +231,7 @@ static bool take(reading_t *r, const option_t *option, const char *value) {
   const char *wrong = option_set_value(option, value);
   if (wrong != NULL)
     complain("--%s %s", option->name, wrong);
-  option_mark(option);
+  option_mark(option, FROM_LINE);
   return wrong == NULL;
 }
 

@@ -34,11 +34,19 @@ const option_t *option_of_word(const option_set_t *set, const char *word, bool *
 /* Gives an option its value (NULL: a flag). NULL: done; else what is wrong with it, in words. Used for settings too. */
 const char *option_set_value(const option_t *option, const char *value);
 
-/* Whether the command line gave it. */
-bool option_given(const option_t *option);
+/* Where a value comes from. The first source that has one counts. */
+typedef enum option_source {
+  FROM_NOWHERE,
+  FROM_LINE,
+  FROM_ENVIRONMENT,
+  FROM_FILES
+} option_source_t;
 
-/* That it was given, so that a setting of less weight does not count. */
-void option_mark(const option_t *option);
+/* The source that has set the option; of files FROM_FILES and more. */
+int option_source(const option_t *option);
+
+/* Notes that a source has set the option. The first source stays. */
+void option_mark(const option_t *option, int source);
 
 /* The one of that name; NULL: there is none. */
 const option_t *option_find(const option_set_t *set, const char *name, size_t len);
