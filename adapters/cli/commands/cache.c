@@ -29,7 +29,6 @@ static struct {
 } asked = {.ttl_ms = 300000, .longest_ms = 60000, .max_size = 8 << 20, .name = ""};
 
 static belay_cache_t *cache;
-static belay_request_t request;
 static belay_cache_load_t *load;
 static errand_t errand;
 static text_t output;
@@ -199,19 +198,9 @@ static void on_got(belay_request_t *r, int status, const belay_cache_result_t *r
 }
 
 static void on_forgotten(belay_request_t *r, int status, bool applied) {
-  harness_t *h = r->data;
   (void)applied;
-  if (status != 0) {
-    harness_fail(h, "cannot forget", status);
-    return;
-  }
-  if (out_form() == OUT_JSON) {
-    out_begin();
-    out_string("key", h->arguments->item[0]);
-    out_bool("forgotten", true);
-    (void)out_end();
-  }
-  harness_done(h, STATUS_YES);
+  if (harness_ok(r->data, status))
+    harness_answer_changed(r->data, "key", "forgotten");
 }
 
 /* ---- the beginning ------------------------------------------------------------------------------------- */
@@ -255,13 +244,11 @@ static void begin(harness_t *h) {
     harness_refuse(h, "--json is for --forget: what the command writes is written as it is");
     return;
   }
-  request.data = h;
-  request.timeout_ms = asked.forget ? 0 : get_ms();
-  int error = open_cache(h);
-  if (error == 0)
-    error = asked.forget ? belay_cache_invalidate(cache, &request, key, strlen(key), on_forgotten)
-                         : belay_cache_get(cache, &request, key, strlen(key), on_got);
-  harness_fail(h, "cannot ask", error);
+  h->request.timeout_ms = asked.forget ? 0 : get_ms();
+  if (harness_ok(h, open_cache(h)))
+    harness_ok(h, asked.forget
+                      ? belay_cache_invalidate(cache, &h->request, key, strlen(key), on_forgotten)
+                      : belay_cache_get(cache, &h->request, key, strlen(key), on_got));
 }
 
 static const option_t options[] = {
@@ -298,6 +285,7 @@ const command_t cache_command = {
                          {"It has changed", "belay cache report --forget"}),
     .options = options,
     .runs = RUNS_MAYBE,
+    .what = "cannot ask",
     .begin = begin,
     .stop = stop,
 };

@@ -49,6 +49,13 @@ static const char *name_of(const harness_t *h) {
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
+static void tidy(void) {
+  probe_end();
+  waiting_end(&waiting);
+  if (hold_timer.data != NULL)
+    uv_close((uv_handle_t *)&hold_timer, NULL);
+}
+
 static void finish(harness_t *h) {
   if (errand.status != STATUS_YES)
     capture_show(&capture);
@@ -76,7 +83,7 @@ static void on_released(belay_lock_t *l, int status) {
 
 static void release(void) {
   state = RELEASING;
-  uv_close((uv_handle_t *)&hold_timer, NULL);
+  (void)uv_timer_stop(&hold_timer);
   int error = belay_lock_release(lock, BELAY_DEFAULT, on_released);
   if (error != 0)
     on_released(lock, error);
@@ -115,15 +122,10 @@ static void on_lost(belay_lock_t *l, belay_lost_t reason) {
 
 static void stop(harness_t *h, int signum) {
   bool started = state == RUNNING || state == RELEASING;
-  if (state == HOLDING) {
+  if (state == HOLDING)
     release();
-    return;
-  }
-  if (started && errand_take(&errand, signum))
-    return;
-  probe_end();
-  waiting_end(&waiting);
-  harness_done(h, STATUS_SIGNAL + signum);
+  else if (!started || !errand_take(&errand, signum))
+    harness_done(h, STATUS_SIGNAL + signum);
 }
 
 /* ---- the command --------------------------------------------------------------------------------------- */
@@ -157,12 +159,12 @@ static void run_command(harness_t *h) {
   set_environment(h);
   granted_at = uv_now(&h->loop);
   (void)uv_timer_init(&h->loop, &hold_timer);
+  hold_timer.data = h;
   errand = (errand_t){.left = left_us,
                       .grace_ms = asked.grace_ms,
                       .max_runtime_ms = asked.max_runtime_ms,
                       .capture = asked.hides ? &capture : NULL,
-                      .on_end = on_ended,
-                      .data = lock};
+                      .on_end = on_ended};
   errand_start(&errand, h, h->arguments->command);
 }
 
@@ -225,9 +227,7 @@ static void on_acquired(belay_lock_t *l, int status) {
     const char *why = trouble(&waiting);
     complain("cannot acquire: %s", why != NULL ? why : belay_strerror(status));
     harness_done(h, STATUS_UNREACHABLE);
-  } else if (status != 0)
-    harness_fail(h, "cannot acquire", status);
-  else
+  } else if (harness_ok(h, status))
     run_command(h);
 }
 
@@ -276,8 +276,7 @@ static void acquire(harness_t *h) {
                         .name = asked.key == NULL ? name_of(h) : NULL,
                         .trouble = trouble};
   waiting_begin(&waiting, h);
-  int error = belay_lock_acquire(lock, asked.try_once ? 0 : asked.wait_ms, on_acquired);
-  harness_fail(h, "cannot acquire", error);
+  harness_ok(h, belay_lock_acquire(lock, asked.try_once ? 0 : asked.wait_ms, on_acquired));
 }
 
 /* What excludes what; NULL: nothing is wrong. */
@@ -308,15 +307,10 @@ static const char *wrong(const harness_t *h) {
 
 static void begin(harness_t *h) {
   const char *what = wrong(h);
-  if (what != NULL) {
+  if (what != NULL)
     harness_refuse(h, what);
-    return;
-  }
-  int error = make_lock(h);
-  if (error != 0)
-    harness_fail(h, "cannot acquire", error);
-  else
-    probe_begin(h, "cannot acquire", acquire);
+  else if (harness_ok(h, make_lock(h)))
+    probe_begin(h, acquire);
 }
 
 static const option_t options[] = {
@@ -402,7 +396,9 @@ const command_t exec_command = {
     .options = options,
     .runs = RUNS_ALWAYS,
     .urls = BELAY_NODES_MAX,
+    .what = "cannot acquire",
     .begin = begin,
     .stop = stop,
+    .tidy = tidy,
     .plain = true,
 };

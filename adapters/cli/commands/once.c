@@ -31,7 +31,7 @@ static struct {
 
 static belay_idempotency_t *records;
 static belay_idempotency_token_t token;
-static belay_request_t begin_request, extend_request, end_request;
+static belay_request_t extend_request;
 static errand_t errand;
 static capture_t capture;
 static uv_timer_t extend_timer, wait_timer;
@@ -94,7 +94,7 @@ static void on_finished(belay_request_t *r, int status, const belay_idempotency_
 
 static int begin_finish(harness_t *h, belay_idempotency_cb cb) {
   static const char done[] = "0";
-  return belay_idempotency_finish(records, &end_request, key_of(h), key_len, &token, done,
+  return belay_idempotency_finish(records, &h->request, key_of(h), key_len, &token, done,
                                   sizeof done - 1, asked.for_ms, cb);
 }
 
@@ -111,10 +111,9 @@ static void conclude(harness_t *h) {
   if (belay_request_cancel(&extend_request) != 0)
     extending = false; /* it was not pending */
   uv_close((uv_handle_t *)&extend_timer, NULL);
-  end_request.data = h;
   int error = errand.status == STATUS_YES
                   ? begin_finish(h, on_finished)
-                  : belay_idempotency_abandon(records, &end_request, key_of(h), key_len, &token,
+                  : belay_idempotency_abandon(records, &h->request, key_of(h), key_len, &token,
                                               on_abandoned);
   harness_fail(h, "cannot say how it ended", error);
 }
@@ -125,17 +124,14 @@ static void on_ended(errand_t *e) {
   conclude(e->harness);
 }
 
-static void end_wait(void) {
+static void tidy(void) {
   if (wait_timer.data != NULL)
     uv_close((uv_handle_t *)&wait_timer, NULL);
-  wait_timer.data = NULL;
 }
 
 static void stop(harness_t *h, int signum) {
-  if (errand_take(&errand, signum))
-    return;
-  end_wait();
-  harness_done(h, STATUS_SIGNAL + signum);
+  if (!errand_take(&errand, signum))
+    harness_done(h, STATUS_SIGNAL + signum);
 }
 
 /* ---- the command --------------------------------------------------------------------------------------- */
@@ -225,17 +221,12 @@ static void tell(const harness_t *h, const belay_idempotency_state_t *state) {
 static void on_begun(belay_request_t *r, int status, const belay_idempotency_state_t *state);
 
 static int ask(harness_t *h) {
-  begin_request.data = h;
-  return belay_idempotency_begin(records, &begin_request, key_of(h), key_len, NULL, 0, asked.ttl_ms,
+  return belay_idempotency_begin(records, &h->request, key_of(h), key_len, NULL, 0, asked.ttl_ms,
                                  on_begun);
 }
 
 static void on_wait_timer(uv_timer_t *timer) {
-  harness_t *h = timer->data;
-  int error = ask(h);
-  if (error != 0)
-    end_wait();
-  harness_fail(h, "cannot begin", error);
+  harness_ok(timer->data, ask(timer->data));
 }
 
 /* Asks again when the run elsewhere may have ended: true; or the wait is over. */
@@ -257,11 +248,8 @@ static void on_begun(belay_request_t *r, int status, const belay_idempotency_sta
   harness_t *h = r->data;
   if (status == 0 && state->outcome == BELAY_IDEMPOTENCY_IN_PROGRESS && wait_on(h, state))
     return;
-  end_wait();
-  if (status != 0) {
-    harness_fail(h, "cannot begin", status);
+  if (!harness_ok(h, status))
     return;
-  }
   if (state->outcome == BELAY_IDEMPOTENCY_STARTED ||
       state->outcome == BELAY_IDEMPOTENCY_TAKEN_OVER) {
     run_command(h, state);
@@ -275,21 +263,17 @@ static void on_begun(belay_request_t *r, int status, const belay_idempotency_sta
 
 static void on_forgotten(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
   harness_t *h = r->data;
-  if (status != 0) {
-    harness_fail(h, "cannot forget", status);
+  if (!harness_ok(h, status))
     return;
-  }
   out_begin();
   out_string("key", key_of(h));
   out_bool("existed", state->existed);
   out_say("%s", state->existed ? "forgotten" : "not there");
-  (void)out_end();
-  harness_done(h, state->existed ? STATUS_YES : STATUS_NO);
+  harness_answer(h, state->existed);
 }
 
 static int forget(harness_t *h) {
-  begin_request.data = h;
-  return belay_idempotency_forget(records, &begin_request, key_of(h), key_len, on_forgotten);
+  return belay_idempotency_forget(records, &h->request, key_of(h), key_len, on_forgotten);
 }
 
 /* That a run goes on is found out before: it would be run twice. */
@@ -301,7 +285,7 @@ static void on_read(belay_request_t *r, int status, const belay_idempotency_stat
              out_shown(state->owner, strlen(state->owner)));
     harness_done(h, STATUS_USAGE);
   } else
-    harness_fail(h, "cannot forget", status != 0 ? status : forget(h));
+    harness_ok(h, status != 0 ? status : forget(h));
 }
 
 /* NULL: nothing is wrong. */
@@ -330,21 +314,19 @@ static void begin(harness_t *h) {
   options.deadline_ms = asked.ttl_ms;
   options.exact_keys = asked.key != NULL;
   key_len = strlen(key_of(h));
-  begin_request.data = h;
-  int error = belay_idempotency_new(h->client[0], &options, &records);
-  if (error == 0 && !asked.forget) {
-    (void)uv_timer_init(&h->loop, &wait_timer);
-    wait_timer.data = h;
-    wait_until =
-        asked.wait_ms == BELAY_FOREVER ? UINT64_MAX : uv_now(&h->loop) + (uint64_t)asked.wait_ms;
-    error = ask(h);
-    if (error != 0)
-      end_wait();
-  } else if (error == 0)
-    error = asked.yes
-                ? forget(h)
-                : belay_idempotency_read(records, &begin_request, key_of(h), key_len, on_read);
-  harness_fail(h, "cannot begin", error);
+  if (!harness_ok(h, belay_idempotency_new(h->client[0], &options, &records)))
+    return;
+  if (asked.forget) {
+    harness_ok(h, asked.yes
+                      ? forget(h)
+                      : belay_idempotency_read(records, &h->request, key_of(h), key_len, on_read));
+    return;
+  }
+  (void)uv_timer_init(&h->loop, &wait_timer);
+  wait_timer.data = h;
+  wait_until =
+      asked.wait_ms == BELAY_FOREVER ? UINT64_MAX : uv_now(&h->loop) + (uint64_t)asked.wait_ms;
+  harness_ok(h, ask(h));
 }
 
 static const option_t options[] = {
@@ -398,6 +380,8 @@ const command_t once_command = {
                  {"Once more, please", "belay once invoices-$(date +%Y-%m) --forget"}),
     .options = options,
     .runs = RUNS_MAYBE,
+    .what = "cannot begin",
     .begin = begin,
     .stop = stop,
+    .tidy = tidy,
 };

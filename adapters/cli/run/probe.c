@@ -21,7 +21,6 @@ static struct {
   enum { ASKING, GATHERING, DECIDED } state;
   uv_timer_t timer;
   harness_t *harness;
-  const char *what;
   probe_cb on_enough;
   size_t answered, failed,
       refused; /* servers; refused: those of the failed ones that can be reached */
@@ -54,10 +53,11 @@ static void end(void) {
   size_t majority = h->clients / 2 + 1;
   int error = probe.refused > h->clients - majority ? probe.refusal : BELAY_ENOQUORUM;
   if (h->clients == 1) {
-    harness_complain(h, probe.what, probe.failure[0].error);
+    harness_complain(h, h->command->what, probe.failure[0].error);
     error = is_refusal(probe.failure[0].error) ? probe.failure[0].error : BELAY_EUNREACHABLE;
   } else {
-    complain("%s: %s: %zu of %zu", probe.what, belay_strerror(error), probe.answered, h->clients);
+    complain("%s: %s: %zu of %zu", h->command->what, belay_strerror(error), probe.answered,
+             h->clients);
     complain_of_each();
   }
   harness_done(h, status_of(error));
@@ -110,15 +110,14 @@ static void on_ping(belay_client_t *client, int status) {
   }
 }
 
-void probe_begin(harness_t *harness, const char *what, probe_cb on_enough) {
+void probe_begin(harness_t *harness, probe_cb on_enough) {
   probe.harness = harness;
-  probe.what = what;
   probe.on_enough = on_enough;
   (void)uv_timer_init(&harness->loop, &probe.timer);
   int error = 0;
   for (size_t i = 0; i < harness->clients && error == 0; i++)
     error = belay_client_ping(harness->client[i], BELAY_DEFAULT, on_ping);
-  harness_fail(harness, what, error);
+  harness_ok(harness, error);
 }
 
 void probe_end(void) {
