@@ -9,11 +9,10 @@
 #include "ui/text.h"
 
 #define MARK_DIGITS 16
-#define MARKS_SAID_MAX 200 /* bytes: what people can look over */
 
 static struct {
   bool yes;
-  texts_t marks;
+  const char *mark;
 } asked;
 
 /* What is asked of each server. */
@@ -36,10 +35,7 @@ static bool is_mark(const char *text) {
 }
 
 static bool is_meant(uint64_t mark) {
-  for (size_t i = 0; i < asked.marks.n; i++)
-    if (strtoull(asked.marks.item[i], NULL, 16) == mark)
-      return true;
-  return asked.marks.n == 0;
+  return asked.mark == NULL || strtoull(asked.mark, NULL, 16) == mark;
 }
 
 /* Leaves the holders who are meant. */
@@ -117,9 +113,8 @@ static bool write_broken(const step_t *step, const belay_broken_t *broken) {
 
 /* ---- how ----------------------------------------------------------------------------------------------- */
 
-static void end(harness_t *h, int status) {
+static void tidy(void) {
   seen_clear(&reading.seen);
-  harness_done(h, status);
 }
 
 static void on_broken(belay_request_t *request, int status, const belay_broken_t *broken) {
@@ -141,45 +136,39 @@ static void on_broken(belay_request_t *request, int status, const belay_broken_t
     return;
   if (failure == 0)
     failure = reading_status(&reading); /* at a minority it is as good as not broken */
-  end(h, failure != 0 ? failure : removed > 0 ? STATUS_YES : STATUS_NO);
+  harness_done(h, failure != 0 ? failure : removed > 0 ? STATUS_YES : STATUS_NO);
 }
 
 static void break_all(harness_t *h, size_t n) {
   for (size_t i = 0; i < n; i++) {
     int error =
         belay_held_break(h->client[steps[i].node], &steps[i].request, &steps[i].seen, on_broken);
-    if (error != 0) {
-      harness_fail(h, "cannot break it", error);
+    if (!harness_ok(h, error))
       return;
-    }
     pending++;
   }
 }
 
-/* As options, each once: on several servers it is the same holder's. */
-static void add_marks(text_t *text, const step_t *step) {
-  char option[MARK_DIGITS + 16];
-  for (size_t i = 0; i < step->seen.holders_len; i++) {
-    (void)snprintf(option, sizeof option, " --mark %016" PRIx64, step->seen.holders[i].mark);
-    if (text->bytes == NULL || strstr(text->bytes, option) == NULL)
-      text_add(text, option, strlen(option));
-  }
+/* Whether all holders that were found are one: on several servers it has the same mark. */
+static bool is_one_holder(size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (steps[i].seen.holders_len > 1 ||
+        steps[i].seen.holders[0].mark != steps[0].seen.holders[0].mark)
+      return false;
+  return true;
 }
 
 static void plan(harness_t *h, size_t n) {
   bool written = true;
-  text_t marks = {0};
-  for (size_t i = 0; i < n && written; i++) {
+  for (size_t i = 0; i < n && written; i++)
     written = write_plan(&steps[i]);
-    add_marks(&marks, &steps[i]);
-  }
-  if (marks.len <= MARKS_SAID_MAX && !marks.spoiled && marks.len > 0)
-    complain("nothing was done: say --yes; or, for exactly what is told here:%s --yes",
-             marks.bytes);
+  if (is_one_holder(n))
+    complain("nothing was done: say --yes; or, for exactly what is told here: --mark %016" PRIx64
+             " --yes",
+             steps[0].seen.holders[0].mark);
   else
     complain("nothing was done: say --yes, or --mark MARK --yes for one of them only");
-  text_free(&marks);
-  end(h, written ? STATUS_USAGE : STATUS_TROUBLE);
+  harness_done(h, written ? STATUS_USAGE : STATUS_TROUBLE);
 }
 
 /* Whoever is meant was not found; crowd: among those who are told, and there are more. */
@@ -191,22 +180,6 @@ static void say_nobody(bool held, bool crowd) {
     complain(held ? "nobody of that mark holds it: who holds it now keeps it" : "nobody holds it");
 }
 
-static bool is_found(uint64_t mark, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    for (size_t k = 0; k < steps[i].seen.holders_len; k++)
-      if (steps[i].seen.holders[k].mark == mark)
-        return true;
-  return false;
-}
-
-/* Each mark, at one server at least. */
-static bool are_all_found(size_t n) {
-  for (size_t i = 0; i < asked.marks.n; i++)
-    if (!is_found(strtoull(asked.marks.item[i], NULL, 16), n))
-      return false;
-  return true;
-}
-
 static void on_read(reading_t *read) {
   harness_t *h = read->h;
   size_t n = 0;
@@ -214,7 +187,7 @@ static void on_read(reading_t *read) {
   int status = reading_status(read);
   if (!is_one_kind(&read->seen)) {
     complain("several things have this name: say which one by --kind");
-    end(h, STATUS_USAGE);
+    harness_done(h, STATUS_USAGE);
     return;
   }
   for (size_t i = 0; i < read->seen.n; i++) {
@@ -228,15 +201,10 @@ static void on_read(reading_t *read) {
     choose(seen, &steps[n].seen);
     n += steps[n].seen.holders_len > 0;
   }
-  if (n > 0 && crowd && !are_all_found(n)) {
-    complain("one of these marks is not among the first %d who hold it, and there are more: "
-             "nothing was done",
-             BELAY_HELD_HOLDERS_MAX);
-    end(h, STATUS_TROUBLE);
-  } else if (n == 0) {
+  if (n == 0) {
     if (status == STATUS_YES)
       say_nobody(held, crowd);
-    end(h, status != STATUS_YES ? status : crowd ? STATUS_TROUBLE : STATUS_NO);
+    harness_done(h, status != STATUS_YES ? status : crowd ? STATUS_TROUBLE : STATUS_NO);
   } else if (asked.yes)
     break_all(h, n);
   else
@@ -245,20 +213,17 @@ static void on_read(reading_t *read) {
 
 static void begin(harness_t *h) {
   reading = (reading_t){.h = h, .name = h->arguments->item[0], .on_read = on_read};
-  for (size_t i = 0; i < asked.marks.n; i++)
-    if (!is_mark(asked.marks.item[i])) {
-      harness_refuse(h, "--mark: not the 16 digits that belay show tells");
-      return;
-    }
-  reading_begin(&reading);
+  if (asked.mark != NULL && !is_mark(asked.mark))
+    harness_refuse(h, "--mark: not the 16 digits that belay show tells");
+  else
+    reading_begin(&reading);
 }
 
 static const option_t options[] = {
     FLAG("yes", &asked.yes, "do it; without it: only say what would be done, the status is 2",
          .letter = 'y'),
-    TEXTS("mark", "MARK", &asked.marks,
-          "take it from this holder only, as belay show tells him; may be given several times",
-          .letter = 'm'),
+    TEXT("mark", "MARK", &asked.mark, "take it from this holder only, as belay show tells him",
+         .letter = 'm'),
     LOOK_KIND_OPTION,
     {0},
 };
@@ -284,5 +249,7 @@ const command_t break_command = {
                           "belay break gpu --mark 40e0b8deffef6e38 --yes"}),
     .options = options,
     .urls = URLS_MAX,
+    .what = "cannot break it",
     .begin = begin,
+    .tidy = tidy,
 };
