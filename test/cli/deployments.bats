@@ -25,7 +25,7 @@ load helper
   has "$output" "held by web-1"
   run -0 belay break n7 --yes
   run -1 belay show n7
-  run -0 on_terminal --when "held 8 " --type q env TERM=xterm belay top
+  run -130 on_terminal --when "held 8 " --type ^C env TERM=xterm belay top
 }
 
 @test "a primary that sentinels watch" {
@@ -59,7 +59,7 @@ load helper
   is "$(json 'o["name"]')" orders
   run -0 belay show orders
   run -0 belay ping
-  run -0 on_terminal --when "held 1 " --type q env TERM=xterm belay top
+  run -130 on_terminal --when "held 1 " --type ^C env TERM=xterm belay top
   run -0 belay break orders --yes
   run -123 belay count add k
   has "$output" "may not run this command"

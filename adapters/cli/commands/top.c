@@ -8,22 +8,32 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "query/listing.h"
-#include "ui/screen.h"
 #include "ui/term.h"
 
 #define THINGS_MAX 10000 /* that are kept */
-#define FRAME_ROWS 5 /* that are no things: two of figures, an empty one, headings, the last one */
+#define FRAME_ROWS                                                                                 \
+  6 /* that are no things: two of figures, an empty one, headings, an error, the cursor */
 #define MS_NS UINT64_C(1000000)
+
+/* Orders to a terminal: go to the first place; leave nothing of this line; leave nothing below. */
+#define FIRST "\033[H"
+#define LINE "\033[K"
+#define BELOW "\033[J"
+
+#define COLUMNS 80 /* of a terminal that does not say */
+#define ROWS 24
 
 static struct { int64_t every_ms; } asked = {.every_ms = 1000};
 
 static struct {
   harness_t *h;
   uv_timer_t timer;
-  screen_t screen;
+  size_t columns, rows;
   term_t term;
   listing_t listing;
   bool looking;
@@ -34,7 +44,6 @@ static struct {
 } top;
 
 static void tidy(void) {
-  screen_close(&top.screen);
   if (top.timer.data != NULL)
     uv_close((uv_handle_t *)&top.timer, NULL);
   seen_clear(&top.seen);
@@ -52,9 +61,10 @@ static int compare(const void *a, const void *b) {
 
 /* Appends a line that is no wider than the screen is, in a style. */
 static void add_line(text_t *lines, term_style_t style, const char *text) {
-  text_print(lines, "%s", style != TERM_NORMAL ? term_style(&top.term, style) : "");
-  (void)utf8_add_cut(lines, text, top.screen.columns);
-  text_print(lines, "%s\n", style != TERM_NORMAL ? term_style(&top.term, TERM_NORMAL) : "");
+  bool styled = style != TERM_NORMAL;
+  text_print(lines, "%s", styled ? term_style(&top.term, style) : "");
+  (void)utf8_add_cut(lines, text, top.columns);
+  text_print(lines, "%s" LINE "\n", styled ? term_style(&top.term, TERM_NORMAL) : "");
 }
 
 static void add_head(text_t *lines) {
@@ -80,7 +90,7 @@ static void add_head(text_t *lines) {
 }
 
 static void add_things(text_t *lines) {
-  size_t room = top.screen.rows > FRAME_ROWS ? top.screen.rows - FRAME_ROWS : 0;
+  size_t room = top.rows > FRAME_ROWS ? top.rows - FRAME_ROWS : 0;
   int64_t age_ms = (int64_t)((uv_hrtime() - top.seen_at) / MS_NS);
   text_t line = {0};
   table_t table = {0};
@@ -89,8 +99,7 @@ static void add_things(text_t *lines) {
   table_begin(&table, look_columns(top.h));
   for (size_t i = 0; i < top.seen.n && i < room; i++)
     look_row(&table, top.h, &top.seen.item[i], age_ms);
-  for (term_style_t style = TERM_DIM; table_line(&table, &line, top.screen.columns);
-       style = TERM_NORMAL) {
+  for (term_style_t style = TERM_DIM; table_line(&table, &line, top.columns); style = TERM_NORMAL) {
     add_line(lines, style, line.bytes);
     text_clear(&line);
   }
@@ -98,36 +107,33 @@ static void add_things(text_t *lines) {
   text_free(&line);
 }
 
+static void measure(void) {
+  struct winsize size = {0};
+  (void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+  top.columns = size.ws_col > 0 ? size.ws_col : COLUMNS;
+  top.rows = size.ws_row > 0 ? size.ws_row : ROWS;
+}
+
+/* A first look that no server has answered leaves the terminal as it is. */
 static void draw(void) {
   text_t lines = {0};
-  if (!top.screen.open)
+  if (top.seen_at == 0 || harness_is_done(top.h))
     return;
+  measure();
+  text_print(&lines, FIRST);
   add_head(&lines);
   add_things(&lines);
   if (top.error != 0)
     add_line(&lines, TERM_BAD, belay_strerror(top.error));
-  else
-    add_line(&lines, TERM_DIM, top.screen.reads ? "q: leave" : "ctrl-C: leave");
-  bool drawn = !lines.spoiled && screen_draw(&top.screen, lines.bytes, lines.len);
-  text_free(&lines);
-  if (!drawn)
+  text_print(&lines, BELOW);
+  if (lines.spoiled || !out_raw(lines.bytes, lines.len))
     harness_done(top.h, STATUS_TROUBLE);
-}
-
-static void on_changed(screen_t *screen) {
-  (void)screen;
-  draw();
-}
-
-static void on_key(screen_t *screen, char key) {
-  (void)screen;
-  if (key == 'q' || key == 'Q')
-    harness_done(top.h, STATUS_YES);
+  text_free(&lines);
 }
 
 /* ---- a look -------------------------------------------------------------------------------------------- */
 
-/* The new list takes the place of the one before. The screen opens when there is something to see. */
+/* The new list takes the place of the one before. */
 static void take_over(void) {
   seen_clear(&top.seen);
   seen_sort(&top.listing.seen);
@@ -137,8 +143,6 @@ static void take_over(void) {
     qsort(top.seen.item, top.seen.n, sizeof *top.seen.item, compare);
   top.seen_at = uv_hrtime();
   top.listing.silent = true;
-  if (!top.screen.open && screen_open(&top.screen, &top.h->loop) != 0)
-    harness_done(top.h, STATUS_TROUBLE);
 }
 
 static void on_listed(listing_t *listing) {
@@ -146,7 +150,7 @@ static void on_listed(listing_t *listing) {
   top.error = listing->error;
   if (listing->failed < top.h->clients)
     take_over();
-  else if (!top.screen.open)
+  else if (top.seen_at == 0)
     harness_done(top.h, status_of(top.error));
   seen_clear(&listing->seen);
   draw();
@@ -171,13 +175,12 @@ static void on_timer(uv_timer_t *timer) {
 }
 
 static void begin(harness_t *h) {
-  if (!screen_possible()) {
+  const char *type = getenv("TERM");
+  if (!isatty(STDOUT_FILENO) || type == NULL || strcmp(type, "dumb") == 0) {
     harness_refuse(h, "standard output is no terminal that can be drawn on: see belay ls");
     return;
   }
   top.h = h;
-  top.screen.on_key = on_key;
-  top.screen.on_changed = on_changed;
   term_init(&top.term);
   top.listing = (listing_t){.h = h, .on_seen = on_seen, .on_listed = on_listed};
   if (h->arguments->n > 0)
@@ -194,7 +197,7 @@ const command_t top_command = {
     .arguments = "[PATTERN]",
     .summary = "a live view of what is held, and who waits",
     .text =
-        "It takes the whole terminal, and draws what is waited for most above; q or ctrl-C leave. "
+        "It draws on the terminal, what is waited for most above, until ctrl-C. "
         "PATTERN and the columns are those of belay ls, which also writes them elsewhere than on a "
         "terminal. Each look asks for all keys of the namespace: on large ones look less often.\n\n"
         "The status is 120 if the first look finds no server; later it waits for them to come "
