@@ -44,23 +44,15 @@ typedef struct belay__awaitable_options {
   .close = belay__awaitable_close, .abort = belay__awaitable_abort,                                \
   .deinit = belay__awaitable_deinit
 
-/* Defines belay_X_close(), belay_X_data() and belay_X_set_data(). */
+/* Defines belay_X_close(), belay_X_cancel(), belay_X_data() and belay_X_set_data(). */
 #define BELAY__AWAITABLE_FUNCTIONS(kind)                                                           \
-  static void run_close_cb(belay__handle_t *handle) {                                              \
-    ((belay_##kind##_close_cb)handle->close_cb)((belay_##kind##_t *)handle, handle->data);         \
-  }                                                                                                \
-  int belay_##kind##_close(belay_##kind##_t *kind, belay_##kind##_close_cb cb) {                   \
-    return belay__handle_close((belay__handle_t *)kind, (void (*)(void))cb, run_close_cb);         \
-  }                                                                                                \
+  BELAY__HANDLE_END(kind)                                                                          \
   int belay_##kind##_cancel(belay_##kind##_t *kind) {                                              \
     return belay__awaitable_cancel((belay__awaitable_t *)kind);                                    \
   }                                                                                                \
   void belay_##kind##_set_data(belay_##kind##_t *kind, void *data) {                               \
     if (kind != NULL)                                                                              \
       ((belay__handle_t *)kind)->data = data;                                                      \
-  }                                                                                                \
-  void *belay_##kind##_data(const belay_##kind##_t *kind) {                                        \
-    return kind == NULL ? NULL : ((const belay__handle_t *)kind)->data;                            \
   }
 
 extern const belay__range_t belay__awaitable_ranges[];

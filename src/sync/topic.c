@@ -243,17 +243,7 @@ int belay_topic_subscribe(belay_client_t *client, const char *name, size_t name_
 
 /* ---- the rest ------------------------------------------------------------------------------------------ */
 
-static void run_close_cb(belay__handle_t *handle) {
-  ((belay_subscription_close_cb)handle->close_cb)((belay_subscription_t *)handle, handle->data);
-}
-
-int belay_subscription_close(belay_subscription_t *subscription, belay_subscription_close_cb cb) {
-  return belay__handle_close((belay__handle_t *)subscription, (void (*)(void))cb, run_close_cb);
-}
-
-void *belay_subscription_data(const belay_subscription_t *subscription) {
-  return subscription == NULL ? NULL : ((const belay__handle_t *)subscription)->data;
-}
+BELAY__HANDLE_END(subscription)
 
 static void set_ref(belay_subscription_t *subscription, bool ref) {
   if (subscription == NULL || subscription->ref == ref || subscription->handle.closing)

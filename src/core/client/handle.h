@@ -87,6 +87,18 @@ struct belay__handle {
   .name_len_at = offsetof(belay_##kind##_options_t, name_len),                                     \
   .data_at = offsetof(belay_##kind##_options_t, data)
 
+/* Defines belay_X_close() and belay_X_data(). */
+#define BELAY__HANDLE_END(kind)                                                                    \
+  static void run_close_cb(belay__handle_t *handle) {                                              \
+    ((belay_##kind##_close_cb)handle->close_cb)((belay_##kind##_t *)handle, handle->data);         \
+  }                                                                                                \
+  int belay_##kind##_close(belay_##kind##_t *handle, belay_##kind##_close_cb cb) {                 \
+    return belay__handle_close((belay__handle_t *)handle, (void (*)(void))cb, run_close_cb);       \
+  }                                                                                                \
+  void *belay_##kind##_data(const belay_##kind##_t *handle) {                                      \
+    return handle == NULL ? NULL : ((const belay__handle_t *)handle)->data;                        \
+  }
+
 /* Defines belay_X_options_init(), belay_X_new(), belay_X_close() and belay_X_data() of the type belay__X_type. */
 #define BELAY__HANDLE_FUNCTIONS(kind)                                                              \
   extern const belay__handle_type_t belay__##kind##_type;                                          \
@@ -104,15 +116,7 @@ struct belay__handle {
     *out = (belay_##kind##_t *)handle;                                                             \
     return error;                                                                                  \
   }                                                                                                \
-  static void run_close_cb(belay__handle_t *handle) {                                              \
-    ((belay_##kind##_close_cb)handle->close_cb)((belay_##kind##_t *)handle, handle->data);         \
-  }                                                                                                \
-  int belay_##kind##_close(belay_##kind##_t *handle, belay_##kind##_close_cb cb) {                 \
-    return belay__handle_close((belay__handle_t *)handle, (void (*)(void))cb, run_close_cb);       \
-  }                                                                                                \
-  void *belay_##kind##_data(const belay_##kind##_t *handle) {                                      \
-    return handle == NULL ? NULL : ((const belay__handle_t *)handle)->data;                        \
-  }
+  BELAY__HANDLE_END(kind)
 
 /* Make a handle. filled: memory for the options, until this returns. Set *out on success only. Returns 0, BELAY_EINVAL
  * (with a detail), BELAY_ENOMEM, BELAY_ECLOSING, BELAY_EFORK, or the error of type->init. */
