@@ -20,9 +20,9 @@
 
 #include <assert.h>
 
+#include "core/call/refusal.h"
 #include "core/key/key.h"
 #include "core/loop/backoff.h"
-#include "lease/quorum/round.h"
 
 #define RECONNECT_MS 200        /* spreads the questions of waiters whose connection was lost */
 #define ASKS_BEFORE_FORGOTTEN 4 /* at least, while a server may still know of us */
@@ -207,7 +207,7 @@ static belay__waiter_state_t not_answered(belay__waiter_t *waiter, int status) {
   waiter->vain = 0;
   if (waiter->ops->missed != NULL)
     waiter->ops->missed(waiter, status);
-  if (belay__round_is_lasting(status) && !waiter->terms.stubborn)
+  if (belay__refusal_is_lasting(status) && !waiter->terms.stubborn)
     return give_up(waiter, status);
   return wait(waiter, -1);
 }

@@ -101,3 +101,8 @@ unsigned belay__refusal_line(const char *text, size_t len) {
     line = 10 * line + (unsigned)(*at - '0');
   return line;
 }
+
+bool belay__refusal_is_lasting(int status) {
+  return status < 0 && !belay_err_retryable(status) && status != BELAY_EUNKNOWN &&
+         status != BELAY_EPROTO;
+}

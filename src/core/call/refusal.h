@@ -27,4 +27,7 @@ const belay__refusal_t *belay__refusal_find(const char *text, size_t len);
 /* The line of the script on which the error was raised; 0: it was not, or the server does not tell. */
 unsigned belay__refusal_line(const char *text, size_t len);
 
+/* true for a refusal that will be the same next time. */
+bool belay__refusal_is_lasting(int status);
+
 #endif /* BELAY_CORE_CALL_REFUSAL_H */

@@ -1,5 +1,6 @@
 #include "lease/machine/attempt.h"
 
+#include "core/call/refusal.h"
 #include "lease/machine/deadline.h"
 #include "lease/machine/notify.h"
 #include "lease/quorum/round.h"
@@ -104,7 +105,7 @@ belay__lease_state_t belay__attempt_failed(belay__lease_t *lease, int status) {
   lease->streak = 0;
   lease->streak_since = 0;
   bool last = lease->terms->max_attempts != 0 && lease->attempts >= lease->terms->max_attempts;
-  if (lease->bid->wait_until == 0 || last || belay__round_is_lasting(status))
+  if (lease->bid->wait_until == 0 || last || belay__refusal_is_lasting(status))
     return give_up(lease, status);
   if (now >= lease->bid->wait_until)
     return give_up(lease, status == BELAY_EHELD ? BELAY_ETIMEDOUT : status);

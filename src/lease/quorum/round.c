@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "belay/rwlock.h"
+#include "core/call/refusal.h"
 #include "lease/machine/deadline.h"
 #include "lease/quorum/member.h"
 #include "lease/quorum/undo.h"
@@ -60,11 +61,6 @@ typedef struct votes {
   bool twice;                /* a server has voted for two members */
 } votes_t;
 
-bool belay__round_is_lasting(int status) {
-  return status < 0 && !belay_err_retryable(status) && status != BELAY_EUNKNOWN &&
-         status != BELAY_EPROTO;
-}
-
 static votes_t count(const belay__lease_t *lease) {
   votes_t votes = {0};
   for (unsigned i = 0; i < lease->members; i++) {
@@ -78,7 +74,7 @@ static votes_t count(const belay__lease_t *lease) {
       votes.no++;
     else if (status == BELAY_ESHARED)
       votes.no++, votes.shared++;
-    else if (belay__round_is_lasting(status) && votes.lasting++ == 0)
+    else if (belay__refusal_is_lasting(status) && votes.lasting++ == 0)
       votes.reason = status;
   }
   return votes;

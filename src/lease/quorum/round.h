@@ -14,9 +14,6 @@ void belay__round_forget(belay__lease_t *lease);
 /* Returns BELAY__PENDING, 0 (a quorum said yes), or why a quorum cannot say yes any more. */
 int belay__round_status(const belay__lease_t *lease);
 
-/* True for a refusal that will be the same next time. */
-bool belay__round_is_lasting(int status);
-
 /* False if two members are known to be the same server, whether they answered or not. */
 bool belay__round_distinct(const belay__lease_t *lease);
 
