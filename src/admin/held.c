@@ -83,20 +83,27 @@ bool belay__held_parse(const belay_client_t *client, const char *key, size_t len
   return false;
 }
 
+belay__call_t *belay__held_script(belay_client_t *client, belay__lane_t lane,
+                                  const belay__held_key_t *key, const belay__script_t *script,
+                                  const char *const *parts, size_t args) {
+  size_t n = 0;
+  while (parts[n] != NULL)
+    n++;
+  belay__call_t *call = belay__call_new(client, lane);
+  belay__call_script(call, script, 1 + n, args);
+  if (call != NULL)
+    call->affinity = belay__key_affinity(key->key, key->key_len);
+  belay__call_arg(call, key->key, key->key_len);
+  for (size_t i = 0; i < n; i++)
+    belay__call_arg_joined(call, key->key, key->key_len, parts[i], strlen(parts[i]));
+  return call;
+}
+
 belay__call_t *belay__held_call(belay_client_t *client, belay__lane_t lane,
                                 const belay__held_key_t *key, size_t most) {
   const belay__held_kind_t *how = &belay__held_kinds[key->kind];
-  size_t fit = client->max_reply / HOLDER_BYTES, parts = 0;
-  belay__call_t *call = belay__call_new(client, lane);
-  if (call == NULL)
-    return NULL;
-  while (how->parts[parts] != NULL)
-    parts++;
-  belay__call_script(call, how->read, 1 + parts, 2);
-  call->affinity = belay__key_affinity(key->key, key->key_len);
-  belay__call_arg(call, key->key, key->key_len);
-  for (size_t i = 0; i < parts; i++)
-    belay__call_arg_joined(call, key->key, key->key_len, how->parts[i], strlen(how->parts[i]));
+  size_t fit = client->max_reply / HOLDER_BYTES;
+  belay__call_t *call = belay__held_script(client, lane, key, how->read, how->parts, 2);
   belay__publish_arg(call, true);
   belay__call_arg_int(call, (int64_t)(fit < most ? fit : most));
   return call;

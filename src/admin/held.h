@@ -35,6 +35,12 @@ typedef struct belay__held_key {
 bool belay__held_parse(const belay_client_t *client, const char *key, size_t len,
                        belay__held_key_t *out);
 
+/* A call of a script with the key, these parts of it (up to a NULL), and so many arguments that are to be added. NULL:
+ * memory is out. */
+belay__call_t *belay__held_script(belay_client_t *client, belay__lane_t lane,
+                                  const belay__held_key_t *key, const belay__script_t *script,
+                                  const char *const *parts, size_t args);
+
 /* Asks who holds it; at most so many are told. NULL: memory is out. */
 belay__call_t *belay__held_call(belay_client_t *client, belay__lane_t lane,
                                 const belay__held_key_t *key, size_t most);

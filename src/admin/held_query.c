@@ -52,21 +52,17 @@ static int start(belay_client_t *client, belay_request_t *request, const belay__
     return error;
   pending->deadline = belay__after_ms(client->belay, belay__request_timeout_ms(client, request));
   ask_t *ask = belay__request_room(pending, sizeof *ask + n * sizeof *ask->marks + key_len);
-  if (ask != NULL) {
-    char *key = (char *)&ask->marks[n];
-    belay__key_build(key, client->prefix, client->prefix_len, family, what->name, what->name_len);
-    (void)belay__held_parse(client, key, key_len, &ask->key);
-    ask->marks_len = n;
-    for (size_t i = 0; i < n; i++)
-      ask->marks[i] = what->holders[i].mark;
-    error = belay__request_send(
-        pending, belay__held_call(client, BELAY__LANE_DATA, &ask->key, BELAY_HELD_HOLDERS_MAX));
-  } else {
-    error = BELAY_ENOMEM;
-  }
-  if (error != 0)
-    belay__request_forget(pending);
-  return error;
+  if (ask == NULL)
+    return belay__request_begun(pending, BELAY_ENOMEM);
+  char *key = (char *)&ask->marks[n];
+  belay__key_build(key, client->prefix, client->prefix_len, family, what->name, what->name_len);
+  (void)belay__held_parse(client, key, key_len, &ask->key);
+  ask->marks_len = n;
+  for (size_t i = 0; i < n; i++)
+    ask->marks[i] = what->holders[i].mark;
+  belay__call_t *call =
+      belay__held_call(client, BELAY__LANE_DATA, &ask->key, BELAY_HELD_HOLDERS_MAX);
+  return belay__request_begun(pending, belay__request_send(pending, call));
 }
 
 /* ---- read ---------------------------------------------------------------------------------------------- */
@@ -120,18 +116,9 @@ static belay__call_t *new_release(belay_client_t *client, const belay__held_key_
                                   belay__held_token_t token) {
   static const char *const holds[BELAY__HELD_PARTS_MAX] = {"::holds"};
   const belay__held_kind_t *how = &belay__held_kinds[key->kind];
-  const char *const *parts = owned ? holds : how->release_parts;
-  size_t n = 0;
-  belay__call_t *call = belay__call_new(client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return NULL;
-  while (parts[n] != NULL)
-    n++;
-  belay__call_script(call, owned ? &belay__script_reentrant_release : how->release, 1 + n, 3);
-  call->affinity = belay__key_affinity(key->key, key->key_len);
-  belay__call_arg(call, key->key, key->key_len);
-  for (size_t i = 0; i < n; i++)
-    belay__call_arg_joined(call, key->key, key->key_len, parts[i], strlen(parts[i]));
+  belay__call_t *call = belay__held_script(client, BELAY__LANE_DATA, key,
+                                           owned ? &belay__script_reentrant_release : how->release,
+                                           owned ? holds : how->release_parts, 3);
   belay__call_arg(call, token.token, token.len);
   belay__publish_arg(call, true);
   belay__call_arg(call, "", 0);

@@ -283,14 +283,11 @@ static int check_options(belay_t *belay, belay_sweep_options_t *o) {
   }
   if (o->remove && o->on_held != NULL)
     return belay__invalid(belay, "remove: not with on_held");
-  int error =
-      belay__check_bytes(belay, "pattern", o->pattern, o->pattern_len, 1, BELAY_SWEEP_PATTERN_MAX);
-  if (error == 0 && o->type != NULL && !belay__is_label(o->type, BELAY__SWEEP_TYPE_MAX)) {
-    belay__detail(belay, "type: not 1 to %zu printable bytes without spaces",
-                  BELAY__SWEEP_TYPE_MAX);
-    error = BELAY_EINVAL;
-  }
-  return error;
+  if (o->type != NULL && !belay__is_label(o->type, BELAY__SWEEP_TYPE_MAX))
+    return belay__invalid(belay, "type: not 1 to %zu printable bytes without spaces",
+                          BELAY__SWEEP_TYPE_MAX);
+  return belay__check_bytes(belay, "pattern", o->pattern, o->pattern_len, 1,
+                            BELAY_SWEEP_PATTERN_MAX);
 }
 
 /* The namespace, in which nothing has a meaning, and then the pattern, in which everything has. */

@@ -138,10 +138,9 @@ int belay__sweep_read_page(belay__pending_t *pending, const belay__call_t *call,
 
 static belay__call_t *new_call(belay_sweep_t *sweep, const char *name, size_t argc) {
   belay__call_t *call = belay__call_new(sweep->handle.client, BELAY__LANE_BULK);
-  if (call == NULL)
-    return NULL;
-  call->affinity = sweep->place.affinity; /* of what has no key */
   belay__call_command(call, name, argc);
+  if (call != NULL)
+    call->affinity = sweep->place.affinity; /* of a command without a key */
   return call;
 }
 
@@ -150,15 +149,13 @@ int belay__sweep_scan(belay_sweep_t *sweep, const belay__request_ops_t *ops) {
   belay__sweep_drop_page(sweep);
   sweep->cost = sweep->count;
   belay__call_t *call = new_call(sweep, "SCAN", type_len > 0 ? 8 : 6);
-  if (call == NULL)
-    return BELAY_ENOMEM;
   belay__call_arg_uint(call, sweep->place.cursor);
-  belay__call_arg(call, "MATCH", 5);
+  belay__call_arg_text(call, "MATCH");
   belay__call_arg(call, sweep->match, sweep->match_len);
-  belay__call_arg(call, "COUNT", 5);
+  belay__call_arg_text(call, "COUNT");
   belay__call_arg_int(call, sweep->count);
   if (type_len > 0) {
-    belay__call_arg(call, "TYPE", 4);
+    belay__call_arg_text(call, "TYPE");
     belay__call_arg(call, sweep->type, type_len);
   }
   return belay__handle_start(&sweep->handle, &sweep->request, call, ops, NULL);
@@ -177,17 +174,14 @@ int belay__sweep_work(belay_sweep_t *sweep, const belay__request_ops_t *ops) {
     made++;
   sweep->cost = (uint32_t)made;
   error = made == 0 ? BELAY_ENOMEM : belay__request_send_all(pending, calls, made);
-  if (error != 0)
-    belay__request_forget(pending);
-  return error;
+  return belay__request_begun(pending, error);
 }
 
 /* ---- deleting ------------------------------------------------------------------------------------------ */
 
 static belay__call_t *new_unlink(belay_sweep_t *sweep, const belay_bytes_t *key) {
   belay__call_t *call = new_call(sweep, "UNLINK", 2);
-  if (call != NULL)
-    belay__call_arg(call, key->data, key->len);
+  belay__call_arg(call, key->data, key->len);
   return call;
 }
 

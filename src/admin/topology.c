@@ -214,7 +214,7 @@ static belay__call_t *new_call(visit_t *visit, const question_t *question) {
     return NULL;
   belay__call_command(call, question->command, question->argument == NULL ? 1 : 2);
   if (question->argument != NULL)
-    belay__call_arg(call, question->argument, strlen(question->argument));
+    belay__call_arg_text(call, question->argument);
   call->deadline = visit->tour->deadline;
   call->done = on_answer;
   call->owner = visit;
@@ -414,13 +414,9 @@ int belay_topology_read(belay_client_t *client, belay_request_t *request, unsign
   belay__list_init(&tour->visits);
   belay__task_init(&tour->task, on_tour);
   tour->deadline = belay__after_ms(belay, belay__request_timeout_ms(client, request));
-  error =
-      belay__request_begin(client, request, &ops, tour, NULL, (void (*)(void))cb, &tour->pending);
-  if (error == 0) {
-    error = start(tour);
-    if (error != 0)
-      belay__request_forget(tour->pending);
-  }
+  error = belay__request_begin(client, request, &ops, tour, NULL, BELAY__CB(cb), &tour->pending);
+  if (error == 0)
+    error = belay__request_begun(tour->pending, start(tour));
   if (error != 0)
     free_tour(tour);
   return error;
