@@ -107,9 +107,9 @@ bool belay__limit_command_key_of(const belay_limiter_t *limiter, const belay__ca
 
 bool belay__limit_command_read_grant(const belay__policy_t *policy, belay__call_t *call,
                                      const belay__reply_t *reply, int64_t asked,
-                                     belay__owed_t *owed) {
-  bool good =
-      belay__policy_read(policy, reply, NULL, owed) && owed->answer != 0 && owed->answer <= asked;
+                                     belay__limit_reply_t *numbers) {
+  bool good = belay__policy_read(policy, reply, NULL, numbers) && numbers->answer != 0 &&
+              numbers->answer <= asked;
   if (!good)
     belay__call_distrust(call, reply);
   return good;

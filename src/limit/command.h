@@ -35,10 +35,10 @@ belay__call_t *belay__limit_command_call(const belay_limiter_t *limiter,
 bool belay__limit_command_key_of(const belay_limiter_t *limiter, const belay__call_t *call,
                                  char out[3 * BELAY_LIMITER_KEY_MAX], size_t *len);
 
-/* Reads the reply to a BELAY__LIMITER_LEASE for `asked` tokens: owed->answer is -1, or 1 to asked. False: the reply is
+/* Reads the reply to a BELAY__LIMITER_LEASE for `asked` tokens: numbers->answer is -1, or 1 to asked. False: the reply is
  * none, and the connection is not trusted any more. */
 bool belay__limit_command_read_grant(const belay__policy_t *policy, belay__call_t *call,
                                      const belay__reply_t *reply, int64_t asked,
-                                     belay__owed_t *owed);
+                                     belay__limit_reply_t *numbers);
 
 #endif /* BELAY_LIMIT_COMMAND_H */

@@ -8,14 +8,14 @@ bool belay__denials_end(belay__limiter_verb_t verb) {
 }
 
 int64_t belay__denials_learn(belay_limiter_t *limiter, const belay__call_t *call,
-                             const belay__policy_t *policy, const belay__owed_t *owed, int64_t cost,
-                             uint64_t hash, uint32_t epoch) {
+                             const belay__policy_t *policy, const belay__limit_reply_t *numbers,
+                             int64_t cost, uint64_t hash, uint32_t epoch) {
   belay_limiter_result_t result = {0};
   char key[3 * BELAY_LIMITER_KEY_MAX];
   size_t len;
   if (epoch != belay__denied_epoch(&limiter->denied, hash))
     return 0;
-  belay__policy_judge(policy, owed, cost, &result);
+  belay__policy_judge(policy, numbers, cost, &result);
   if (result.retry_after_us <= 0)
     return 0;
   const belay__denial_t denial = {.cost = cost,
@@ -30,9 +30,10 @@ int64_t belay__denials_learn(belay_limiter_t *limiter, const belay__call_t *call
 
 void belay__denials_after(belay_limiter_t *limiter, const belay__limit_op_t *op,
                           const belay__call_t *call) {
-  bool denied = op->verb == BELAY__LIMITER_TAKE && op->owed.answer < 0;
+  bool denied = op->verb == BELAY__LIMITER_TAKE && op->numbers.answer < 0;
   if (denied && op->cost <= op->policy->most)
-    (void)belay__denials_learn(limiter, call, op->policy, &op->owed, op->cost, op->hash, op->epoch);
+    (void)belay__denials_learn(limiter, call, op->policy, &op->numbers, op->cost, op->hash,
+                               op->epoch);
   else if (belay__denials_end((belay__limiter_verb_t)op->verb)) /* it may have been sent twice */
     belay__denied_forget(limiter->client->belay, &limiter->denied, op->hash);
 }

@@ -31,7 +31,7 @@ static int64_t divide_up(int64_t value, int64_t by) {
   return value / by + (value % by != 0);
 }
 
-/* What is owed after that time. */
+/* What is numbers after that time. */
 static int64_t leaked(const terms_t *terms, const bucket_t *bucket, size_t i, uint64_t now) {
   int64_t debt = bucket->debts[i];
   if (terms->leak == 0)

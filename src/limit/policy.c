@@ -155,36 +155,36 @@ static bool possible(const belay__limit_t *limit, int64_t now, int64_t a, int64_
 
 /* The brief form of a denial. */
 static bool read_debt(const belay__policy_t *policy, const belay__reply_t *reply,
-                      belay__owed_t *owed) {
-  *owed = (belay__owed_t){.answer = -1};
+                      belay__limit_reply_t *numbers) {
+  *numbers = (belay__limit_reply_t){.answer = -1};
   return policy->limits_len == 1 && policy->limits[0].kind == BELAY__LIMIT_BUCKET &&
-         belay__reply_integer(reply, 1, EXACT_MAX, &owed->limits[0].a);
+         belay__reply_integer(reply, 1, EXACT_MAX, &numbers->limits[0].a);
 }
 
 bool belay__policy_read(const belay__policy_t *policy, const belay__reply_t *reply, double *exact,
-                        belay__owed_t *owed) {
+                        belay__limit_reply_t *numbers) {
   double answer;
   if (reply->type != BELAY__REPLY_STRING)
-    return read_debt(policy, reply, owed);
+    return read_debt(policy, reply, numbers);
   const char *data = reply->str;
   size_t len = reply->len;
   size_t n = policy->limits_len, brief = 32 + 24 * n, whole = 32 + 56 * n;
   if (len != brief && len != whole)
     return false;
-  *owed = (belay__owed_t){0};
-  if (!get_number(data, &answer) || answer < -1 || !get(data + 8, &owed->at) ||
-      !get(data + 16, &owed->since) || !get(data + 24, &owed->ban))
+  *numbers = (belay__limit_reply_t){0};
+  if (!get_number(data, &answer) || answer < -1 || !get(data + 8, &numbers->at) ||
+      !get(data + 16, &numbers->since) || !get(data + 24, &numbers->ban))
     return false;
-  owed->answer = (int64_t)floor(answer);
+  numbers->answer = (int64_t)floor(answer);
   if (exact != NULL)
     *exact = answer;
-  else if (answer > (double)owed->answer)
+  else if (answer > (double)numbers->answer)
     return false;
   const char *at = data + 32;
   for (size_t i = 0; i < n; i++, at += len == brief ? 24 : 56) {
-    int64_t *a = &owed->limits[i].a, *b = &owed->limits[i].b, *c = &owed->limits[i].c;
+    int64_t *a = &numbers->limits[i].a, *b = &numbers->limits[i].b, *c = &numbers->limits[i].c;
     if (!get(at, a) || !get(at + 8, b) || !get(at + 16, c) ||
-        !possible(&policy->limits[i], owed->at, *a, *b, *c))
+        !possible(&policy->limits[i], numbers->at, *a, *b, *c))
       return false;
   }
   return true;
@@ -241,14 +241,14 @@ static judgement_t judge_window(const belay__limit_t *limit, int64_t now, int64_
   };
 }
 
-static judgement_t judge(const belay__limit_t *limit, const belay__owed_t *owed, size_t i,
+static judgement_t judge(const belay__limit_t *limit, const belay__limit_reply_t *numbers, size_t i,
                          int64_t cost) {
-  int64_t a = owed->limits[i].a, b = owed->limits[i].b, c = owed->limits[i].c;
+  int64_t a = numbers->limits[i].a, b = numbers->limits[i].b, c = numbers->limits[i].c;
   switch (limit->kind) {
   case BELAY__LIMIT_BUCKET:
     return judge_bucket(limit, a, cost);
   case BELAY__LIMIT_SLIDING:
-    return judge_sliding(limit, owed->at, a, b, c, cost);
+    return judge_sliding(limit, numbers->at, a, b, c, cost);
   case BELAY__LIMIT_LOG:
     return (judgement_t){.remaining = positive(limit->b - a), .retry = b, .reset = c};
   case BELAY__LIMIT_FIXED:
@@ -256,18 +256,18 @@ static judgement_t judge(const belay__limit_t *limit, const belay__owed_t *owed,
   case BELAY__LIMIT_ALLOTMENT:
     break;
   }
-  return judge_window(limit, owed->at, a, b, cost);
+  return judge_window(limit, numbers->at, a, b, cost);
 }
 
-void belay__policy_judge(const belay__policy_t *policy, const belay__owed_t *owed, int64_t cost,
-                         belay_limiter_result_t *result) {
-  int64_t retry = 0, banned = owed->ban - owed->at;
+void belay__policy_judge(const belay__policy_t *policy, const belay__limit_reply_t *numbers,
+                         int64_t cost, belay_limiter_result_t *result) {
+  int64_t retry = 0, banned = numbers->ban - numbers->at;
   result->remaining = policy->most;
   result->reset_after_us = positive(banned);
   for (size_t i = 0; i < policy->limits_len; i++) {
     const belay__limit_t *limit = &policy->limits[i];
     bool never = cost > limit->most;
-    judgement_t is = judge(limit, owed, i, never ? 0 : cost);
+    judgement_t is = judge(limit, numbers, i, never ? 0 : cost);
     if (is.remaining < result->remaining)
       result->remaining = is.remaining;
     if (is.reset > result->reset_after_us)
@@ -292,16 +292,16 @@ void belay__policy_judge(const belay__policy_t *policy, const belay__owed_t *owe
 
 /* ---- receipts -------------------------------------------------------------------------------------------- */
 
-void belay__policy_receipt(const belay__policy_t *policy, const belay__owed_t *owed, int64_t cost,
-                           int64_t id, belay_receipt_t *receipt) {
+void belay__policy_receipt(const belay__policy_t *policy, const belay__limit_reply_t *numbers,
+                           int64_t cost, int64_t id, belay_receipt_t *receipt) {
   int64_t *number = receipt->belay_private;
   number[0] = cost;
   number[1] = id;
-  number[2] = owed->at;
-  number[3] = owed->since;
+  number[2] = numbers->at;
+  number[3] = numbers->since;
   for (size_t i = 0; i < policy->limits_len; i++) {
     bool bucket = policy->limits[i].kind == BELAY__LIMIT_BUCKET;
-    number[4 + i] = bucket ? owed->limits[i].b : owed->limits[i].a;
+    number[4 + i] = bucket ? numbers->limits[i].b : numbers->limits[i].a;
   }
 }
 

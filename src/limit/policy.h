@@ -38,12 +38,12 @@ typedef struct belay__policy {
 } belay__policy_t;
 
 /* What a reply says: the numbers at the top of lua/limit/limit.lua. Of a log: a is the count, b the retry, c the reset. */
-typedef struct belay__owed {
+typedef struct belay__limit_reply {
   int64_t answer, at, since, ban;
   struct {
     int64_t a, b, c;
   } limits[BELAY_LIMITER_WINDOWS_MAX];
-} belay__owed_t;
+} belay__limit_reply_t;
 
 /* Makes one with a reference. Returns 0, BELAY_EINVAL with a detail, or BELAY_ENOMEM. */
 int belay__policy_new(belay_t *belay, const belay_limit_t *limits, size_t n, belay__policy_t **out);
@@ -61,17 +61,17 @@ static inline size_t belay__policy_packed_len(const belay__policy_t *policy) {
 char *belay__policy_put(char *out, int64_t value);
 
 /* Reads a script's reply; false if it is none. Where the answer may be a fraction, *exact is set to
- * it, and owed->answer is rounded down; NULL: it may not. */
+ * it, and numbers->answer is rounded down; NULL: it may not. */
 bool belay__policy_read(const belay__policy_t *policy, const belay__reply_t *reply, double *exact,
-                        belay__owed_t *owed);
+                        belay__limit_reply_t *numbers);
 
 /* What that means for somebody who wanted cost tokens: remaining, retry_after_us, reset_after_us, window, banned. */
-void belay__policy_judge(const belay__policy_t *policy, const belay__owed_t *owed, int64_t cost,
-                         belay_limiter_result_t *result);
+void belay__policy_judge(const belay__policy_t *policy, const belay__limit_reply_t *numbers,
+                         int64_t cost, belay_limiter_result_t *result);
 
-/* What was taken, as owed says after it; id: of a log's entries. */
-void belay__policy_receipt(const belay__policy_t *policy, const belay__owed_t *owed, int64_t cost,
-                           int64_t id, belay_receipt_t *receipt);
+/* What was taken, as numbers says after it; id: of a log's entries. */
+void belay__policy_receipt(const belay__policy_t *policy, const belay__limit_reply_t *numbers,
+                           int64_t cost, int64_t id, belay_receipt_t *receipt);
 
 #define BELAY__RECEIPT_MAX (8 * (2 + BELAY_LIMITER_WINDOWS_MAX))
 

@@ -40,14 +40,14 @@ static refund_t *start(belay_limiter_t *limiter, int64_t tokens, end_t on_end) {
 static void on_given(belay__give_back_t *giving, belay__call_t *call,
                      const belay__result_t *result) {
   refund_t *refund = (refund_t *)giving;
-  belay__owed_t owed;
+  belay__limit_reply_t numbers;
   double exact; /* void_tokens counts only whole tokens */
   int64_t lost = refund->tokens;
   (void)call;
   if (lost > 0 && result != NULL && result->outcome == BELAY_OUTCOME_REPLY &&
-      belay__policy_read(refund->policy, result->reply, &exact, &owed) && owed.answer > 0 &&
-      owed.answer <= lost)
-    lost -= owed.answer;
+      belay__policy_read(refund->policy, result->reply, &exact, &numbers) && numbers.answer > 0 &&
+      numbers.answer <= lost)
+    lost -= numbers.answer;
   end(refund, lost);
 }
 
@@ -85,16 +85,17 @@ void belay__refund_grant(belay_limiter_t *limiter, const char *key, size_t key_l
 /* ---- fetches without a taker ---------------------------------------------------------------------------- */
 
 /* The granted tokens go back. Under another policy they cannot. */
-static void on_granted(refund_t *refund, const belay__call_t *fetch, const belay__owed_t *owed) {
+static void on_granted(refund_t *refund, const belay__call_t *fetch,
+                       const belay__limit_reply_t *numbers) {
   belay_limiter_t *limiter = limiter_of(refund);
   belay__call_t *call = NULL;
   belay_receipt_t receipt;
   char key[3 * BELAY_LIMITER_KEY_MAX];
   size_t len;
-  refund->tokens = owed->answer;
-  belay__policy_receipt(refund->policy, owed, owed->answer, refund->id, &receipt);
+  refund->tokens = numbers->answer;
+  belay__policy_receipt(refund->policy, numbers, numbers->answer, refund->id, &receipt);
   if (refund->policy == limiter->policy && belay__limit_command_key_of(limiter, fetch, key, &len))
-    call = new_call(limiter, key, len, &receipt, owed->answer);
+    call = new_call(limiter, key, len, &receipt, numbers->answer);
   if (call != NULL)
     give(refund, call);
   else
@@ -104,11 +105,12 @@ static void on_granted(refund_t *refund, const belay__call_t *fetch, const belay
 static void on_settled(belay__give_back_t *giving, belay__call_t *call,
                        const belay__result_t *result) {
   refund_t *refund = (refund_t *)giving;
-  belay__owed_t owed;
+  belay__limit_reply_t numbers;
   if (result != NULL && result->outcome == BELAY_OUTCOME_REPLY &&
-      belay__limit_command_read_grant(refund->policy, call, result->reply, refund->tokens, &owed) &&
-      owed.answer > 0)
-    on_granted(refund, call, &owed);
+      belay__limit_command_read_grant(refund->policy, call, result->reply, refund->tokens,
+                                      &numbers) &&
+      numbers.answer > 0)
+    on_granted(refund, call, &numbers);
   else
     end(refund, 0);
 }

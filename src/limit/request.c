@@ -23,9 +23,9 @@ int belay__limiter_read(belay__pending_t *pending, const belay__call_t *call,
                         const belay__reply_t *reply) {
   belay__limit_op_t *op = belay__limit_op_of(pending);
   bool good = op->verb == BELAY__LIMITER_RESET
-                  ? belay__reply_integer(reply, 0, 2, &op->owed.answer)
+                  ? belay__reply_integer(reply, 0, 2, &op->numbers.answer)
                   : belay__policy_read(op->policy, reply, returns_tokens(op) ? &op->returned : NULL,
-                                       &op->owed);
+                                       &op->numbers);
   if (good)
     belay__denials_after(pending->context, op, call);
   return good ? 0 : BELAY_EPROTO;
@@ -33,10 +33,10 @@ int belay__limiter_read(belay__pending_t *pending, const belay__call_t *call,
 
 /* What the server's reply means. */
 static void tell_reply(const belay__limit_op_t *op, belay_limiter_result_t *result) {
-  belay__policy_judge(op->policy, &op->owed, is_limited(op) ? op->cost : 0, result);
+  belay__policy_judge(op->policy, &op->numbers, is_limited(op) ? op->cost : 0, result);
   if (result->verdict == BELAY_NEVER)
     return;
-  if (op->owed.answer < 0) {
+  if (op->numbers.answer < 0) {
     result->verdict = BELAY_DENIED;
     return;
   }
@@ -44,11 +44,11 @@ static void tell_reply(const belay__limit_op_t *op, belay_limiter_result_t *resu
   result->window = 0;
   result->banned = false;
   if (op->verb == BELAY__LIMITER_TAKE)
-    belay__policy_receipt(op->policy, &op->owed, op->cost, op->id, &result->receipt);
+    belay__policy_receipt(op->policy, &op->numbers, op->cost, op->id, &result->receipt);
   if (returns_tokens(op))
     result->returned = op->returned;
   if (is_reservation(op))
-    result->wait_us = op->owed.answer;
+    result->wait_us = op->numbers.answer;
 }
 
 /* Completes a result that does not come from the server. */
@@ -61,9 +61,9 @@ static void tell_without_server(belay_limiter_t *limiter, const belay__limit_op_
     return;
   belay__fallback_tell(limiter, op, status, result);
   if (status == 0 && op->source == BELAY_SOURCE_DENIAL) {
-    const belay__denial_t denial = {.retry_us = op->owed.limits[0].a,
-                                    .window = (unsigned)op->owed.limits[0].b,
-                                    .banned = op->owed.limits[0].c != 0};
+    const belay__denial_t denial = {.retry_us = op->numbers.limits[0].a,
+                                    .window = (unsigned)op->numbers.limits[0].b,
+                                    .banned = op->numbers.limits[0].c != 0};
     belay__denials_tell(&denial, result);
   }
 }
@@ -161,6 +161,6 @@ void belay__limiter_forget(belay__pending_t *pending) {
 void belay__limiter_answer(belay__pending_t *pending, belay_source_t source, int64_t answer) {
   belay__limit_op_t *op = belay__limit_op_of(pending);
   op->source = (uint8_t)source;
-  op->owed.answer = answer;
+  op->numbers.answer = answer;
   belay__request_end(pending, 0);
 }

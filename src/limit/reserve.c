@@ -63,7 +63,7 @@ static belay__pending_t *parked_at(belay__list_t *node) {
 /* Its time, by the server's clock. */
 static int64_t act_of(belay__pending_t *pending) {
   const belay__limit_op_t *op = belay__limit_op_of(pending);
-  return op->owed.at + op->owed.answer;
+  return op->numbers.at + op->numbers.answer;
 }
 
 static void unpark(belay__pending_t *pending) {
@@ -92,9 +92,9 @@ static int read_wait(belay__pending_t *pending, const belay__call_t *call,
   int error = belay__limiter_read(pending, call, reply);
   const belay__limit_op_t *op = belay__limit_op_of(pending);
   belay__list_t *parked = &op->queue->parked, *after = parked->prev;
-  if (error == 0 && op->owed.answer == 0 && !pending->maybe) /* or it was its turn before */
-    tell_until(op->queue, op->owed.at);
-  if (error != 0 || op->owed.answer <= 0)
+  if (error == 0 && op->numbers.answer == 0 && !pending->maybe) /* or it was its turn before */
+    tell_until(op->queue, op->numbers.at);
+  if (error != 0 || op->numbers.answer <= 0)
     return error;
   while (after != parked && act_of(parked_at(after)) > act_of(pending))
     after = after->prev;
@@ -102,7 +102,7 @@ static int read_wait(belay__pending_t *pending, const belay__call_t *call,
   belay_t *belay = pending->client->belay;
   pending->timer.fire = on_time;
   belay__timer_set(belay, BELAY__RANK_OTHER, &pending->timer,
-                   belay__now(belay) + (uint64_t)op->owed.answer * 1000);
+                   belay__now(belay) + (uint64_t)op->numbers.answer * 1000);
   return BELAY__REQUEST_PARK;
 }
 

@@ -74,7 +74,7 @@ typedef struct belay__limit_op {
     belay__limit_queue_t *queue; /* of a wait */
     belay__token_lease_t *lease; /* of a take that waits for it; or NULL */
   };
-  belay__owed_t owed; /* what the server says */
+  belay__limit_reply_t numbers; /* what the server says */
 } __attribute__((may_alias)) belay__limit_op_t;
 
 _Static_assert(sizeof(belay__limit_op_t) <= BELAY__REQUEST_VALUES * sizeof(int64_t), "it has room");

@@ -90,10 +90,10 @@ int belay_limiter_try(belay_limiter_t *limiter, const char *key, size_t key_len,
 
 /* The denial travels in the numbers of the reply, which there is not. */
 static void answer(belay__pending_t *pending, const known_t *known) {
-  belay__owed_t *owed = &belay__limit_op_of(pending)->owed;
-  owed->limits[0].a = known->denial.retry_us;
-  owed->limits[0].b = known->denial.window;
-  owed->limits[0].c = known->denial.banned;
+  belay__limit_reply_t *numbers = &belay__limit_op_of(pending)->numbers;
+  numbers->limits[0].a = known->denial.retry_us;
+  numbers->limits[0].b = known->denial.window;
+  numbers->limits[0].c = known->denial.banned;
   belay__limiter_answer(pending, known->source, 0);
 }
 

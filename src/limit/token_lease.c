@@ -281,12 +281,13 @@ bool belay__token_lease_park(belay_limiter_t *limiter, belay__pending_t *pending
 /* ---- the answer ---------------------------------------------------------------------------------------- */
 
 /* Whether the answer says that so many more are not to be had. Of a log it says so only of what was asked. */
-static bool denies(const belay__token_lease_t *lease, const belay__owed_t *owed, int64_t need) {
+static bool denies(const belay__token_lease_t *lease, const belay__limit_reply_t *numbers,
+                   int64_t need) {
   if (belay__policy_is_log(lease->limiter->policy))
-    return owed->answer < 0 && need == lease->fewest;
+    return numbers->answer < 0 && need == lease->fewest;
   belay_limiter_result_t result = {0};
-  belay__policy_judge(lease->limiter->policy, owed, need, &result);
-  return (owed->answer < 0 && need >= lease->fewest) || result.retry_after_us > 0;
+  belay__policy_judge(lease->limiter->policy, numbers, need, &result);
+  return (numbers->answer < 0 && need >= lease->fewest) || result.retry_after_us > 0;
 }
 
 /* It asks for itself, in the time that it still has. */
@@ -302,7 +303,8 @@ static void ask_alone(belay__token_lease_t *lease, belay__pending_t *pending) {
 }
 
 /* Answers those who wait, in order, until one has to wait for another fetch. */
-static void answer_all(belay__token_lease_t *lease, const belay__owed_t *owed, uint64_t now) {
+static void answer_all(belay__token_lease_t *lease, const belay__limit_reply_t *numbers,
+                       uint64_t now) {
   while (lease->waiting_len > 0) {
     belay__pending_t *pending = first_of(lease);
     belay__limit_op_t *op = belay__limit_op_of(pending);
@@ -311,9 +313,9 @@ static void answer_all(belay__token_lease_t *lease, const belay__owed_t *owed, u
       leave(lease, pending);
       lease->limiter->stats.from_slices++;
       belay__limiter_answer(pending, BELAY_SOURCE_SLICE, 0);
-    } else if (owed != NULL && denies(lease, owed, need)) {
+    } else if (numbers != NULL && denies(lease, numbers, need)) {
       leave(lease, pending);
-      op->owed = *owed;
+      op->numbers = *numbers;
       belay__limiter_answer(pending, BELAY_SOURCE_SERVER, -1);
     } else if (fetch(lease, need, timeout_of(pending), now)) {
       return;
@@ -334,12 +336,12 @@ static void on_lost(belay__token_lease_t *lease, int status, uint64_t now) {
 
 /* The server has no more: nothing is fetched ahead for a while, and the denial is remembered. */
 static void learn(belay__token_lease_t *lease, const belay__call_t *call,
-                  const belay__owed_t *owed) {
+                  const belay__limit_reply_t *numbers) {
   belay_limiter_t *limiter = lease->limiter;
-  int64_t cost = owed->answer < 0 ? lease->fewest : 1;
-  if (owed->answer >= lease->asked || limiter->handle.closing)
+  int64_t cost = numbers->answer < 0 ? lease->fewest : 1;
+  if (numbers->answer >= lease->asked || limiter->handle.closing)
     return;
-  int64_t retry_us = belay__denials_learn(limiter, call, limiter->policy, owed, cost,
+  int64_t retry_us = belay__denials_learn(limiter, call, limiter->policy, numbers, cost,
                                           lease->keyed.entry.hash, lease->epoch);
   if (retry_us > 0)
     lease->rest_until = belay__now(limiter->client->belay) +
@@ -347,13 +349,14 @@ static void learn(belay__token_lease_t *lease, const belay__call_t *call,
 }
 
 /* True: it has the tokens; false: they came too late to be of use, or nobody wants them any more. */
-static bool keep(belay__token_lease_t *lease, const belay__call_t *call, const belay__owed_t *owed,
-                 uint64_t now) {
+static bool keep(belay__token_lease_t *lease, const belay__call_t *call,
+                 const belay__limit_reply_t *numbers, uint64_t now) {
   grant_t *grant = &lease->grants[GRANTS - 1];
   assert(grant->tokens == 0);
-  grant->tokens = owed->answer;
+  grant->tokens = numbers->answer;
   grant->use_by = call->started + lease->limiter->options.slice_ms * BELAY__MS;
-  belay__policy_receipt(lease->limiter->policy, owed, owed->answer, lease->id, &grant->receipt);
+  belay__policy_receipt(lease->limiter->policy, numbers, numbers->answer, lease->id,
+                        &grant->receipt);
   if (now < grant->use_by && !lease->stale)
     return true;
   give_back(lease, grant);
@@ -361,11 +364,11 @@ static bool keep(belay__token_lease_t *lease, const belay__call_t *call, const b
 }
 
 static void on_granted(belay__token_lease_t *lease, const belay__call_t *call,
-                       const belay__owed_t *owed, uint64_t now) {
-  bool stale = lease->stale, useful = owed->answer < 0 || keep(lease, call, owed, now);
-  learn(lease, call, owed);
+                       const belay__limit_reply_t *numbers, uint64_t now) {
+  bool stale = lease->stale, useful = numbers->answer < 0 || keep(lease, call, numbers, now);
+  learn(lease, call, numbers);
   if (useful || stale)
-    answer_all(lease, stale ? NULL : owed, now);
+    answer_all(lease, stale ? NULL : numbers, now);
   while (!useful && !stale && lease->waiting_len > 0) /* a slice is void before it is here */
     ask_alone(lease, first_of(lease));
   tidy(lease);
@@ -376,14 +379,14 @@ static void on_fetched(belay__call_t *call, const belay__result_t *result) {
   belay__token_lease_t *lease = call->owner;
   belay_limiter_t *limiter = lease->limiter;
   uint64_t now = belay__now(limiter->client->belay);
-  belay__owed_t owed;
+  belay__limit_reply_t numbers;
   if (result->outcome != BELAY_OUTCOME_REPLY) {
     if (call->state == BELAY__CALL_LATE)
       belay__refund_adopt(limiter, call, lease->asked, lease->id);
     on_lost(lease, result->error, now);
   } else if (belay__limit_command_read_grant(limiter->policy, call, result->reply, lease->asked,
-                                             &owed)) {
-    on_granted(lease, call, &owed, now);
+                                             &numbers)) {
+    on_granted(lease, call, &numbers, now);
   } else {
     on_lost(lease, BELAY_EPROTO, now);
   }

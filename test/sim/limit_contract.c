@@ -30,9 +30,9 @@ static belay__policy_t policy_of(const limit_policy_t *from) {
   return policy;
 }
 
-static belay__owed_t owed_of(const limit_outcome_t *outcome) {
+static belay__limit_reply_t owed_of(const limit_outcome_t *outcome) {
   const limit_state_t *told = &outcome->told;
-  belay__owed_t owed = {
+  belay__limit_reply_t owed = {
       .answer = outcome->answer, .at = told->at, .since = told->since, .ban = told->ban};
   for (size_t i = 0; i < told->count; i++) {
     owed.limits[i].a = told->owed[i].a;
@@ -63,7 +63,7 @@ static bool is_as_new(const limit_case_t *one, int64_t now) {
 
 static const char *judge(const limit_case_t *one, int64_t cost) {
   belay__policy_t policy = policy_of(&one->policy);
-  belay__owed_t owed = owed_of(&one->outcome);
+  belay__limit_reply_t owed = owed_of(&one->outcome);
   belay_limiter_result_t is = {0};
   int64_t now = owed.at;
   belay__policy_judge(&policy, &owed, cost, &is);

@@ -52,7 +52,7 @@ static bool survives(const belay__policy_t *policy, const double *numbers, size_
   char bytes[8 * 40];
   for (size_t i = 0; i < n; i++)
     put(bytes + 8 * i, numbers[i]);
-  belay__owed_t owed;
+  belay__limit_reply_t owed;
   const belay__reply_t reply = {.type = BELAY__REPLY_STRING, .str = bytes, .len = 8 * n};
   if (!belay__policy_read(policy, &reply, NULL, &owed))
     return false;
@@ -115,7 +115,7 @@ TEST(a_debt) {
       const int64_t debts[] = {INT64_MIN, -1, 0, 1, BIG, ANY, ANY + 1, INT64_MAX};
       for (size_t i = 0; i < 8; i++) {
         const belay__reply_t reply = {.type = BELAY__REPLY_INTEGER, .integer = debts[i]};
-        belay__owed_t owed;
+        belay__limit_reply_t owed;
         bool may = n == 1 && limits[p].kind == BELAY__LIMIT_BUCKET && i > 2 && i < 6;
         assert_int_equal(belay__policy_read(&policy, &reply, NULL, &owed), may);
         if (!may)
