@@ -53,6 +53,7 @@ static void tell(belay__call_t *call, const belay__result_t *result) {
     return;
   if (call->place != NULL)
     *call->place = NULL;
+  call->place = NULL; /* belay__call_own() gives a late call another one */
   done(call, result);
 }
 

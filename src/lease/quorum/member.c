@@ -33,7 +33,8 @@ static void on_marker(belay__call_t *call, const belay__result_t *result);
 
 /* ---- asking -------------------------------------------------------------------------------------------- */
 
-static belay__call_t *new_call(belay__member_t *member, uint64_t deadline) {
+/* A call of the present round's, which is kept at that place when it is sent. NULL if memory is out. */
+static belay__call_t *new_call(belay__member_t *member, uint64_t deadline, belay__call_t **place) {
   const belay__lease_t *lease = belay__member_lease(member);
   belay__call_t *call = belay__call_new(member->client, belay__lease_lane(lease));
   if (call == NULL)
@@ -43,6 +44,7 @@ static belay__call_t *new_call(belay__member_t *member, uint64_t deadline) {
   /* What asks for something new is subject to the client's limits; what keeps or gives back is not. */
   call->urgent = lease->round != BELAY__ROUND_ACQUIRE || lease->partner != NULL;
   call->owner = member;
+  call->place = place;
   return call;
 }
 
@@ -90,7 +92,7 @@ static void build_second(const belay__lease_t *lease, belay__call_t *call) {
 /* The question, and what belongs right behind it. */
 static int send(belay__member_t *member, uint64_t deadline, const belay__member_t *same) {
   const belay__lease_t *lease = belay__member_lease(member);
-  belay__call_t *calls[2] = {new_call(member, deadline), NULL};
+  belay__call_t *calls[2] = {new_call(member, deadline, &member->call), NULL};
   size_t n = 1;
   if (calls[0] == NULL)
     return BELAY_ENOMEM;
@@ -101,22 +103,17 @@ static int send(belay__member_t *member, uint64_t deadline, const belay__member_
     belay__lease_question(lease, calls[0], member->retake);
   calls[0]->done = on_reply;
   if (has_second(lease, calls[0])) {
-    calls[n] = new_call(member, deadline);
+    calls[n] = new_call(member, deadline, &member->confirm);
     if (calls[n] == NULL) {
       belay__call_abandon(calls[0]);
       return BELAY_ENOMEM;
     }
     build_second(lease, calls[n++]);
   }
-  member->call = calls[0];
-  member->confirm = calls[1];
   /* What tells waiters is only a hint: a release may be sent again without it. */
   bool apart = lease->round == BELAY__ROUND_RELEASE;
   int error = (apart ? belay__call_send_apart : belay__call_send)(calls, n);
-  if (error == 0)
-    return BELAY__PENDING;
-  member->call = member->confirm = NULL;
-  return error;
+  return error == 0 ? BELAY__PENDING : error;
 }
 
 /* What is known without asking; 0 if nothing is. */
@@ -157,41 +154,30 @@ void belay__member_ask(belay__member_t *member, uint64_t deadline, const belay__
 }
 
 static void drop_confirm(belay__member_t *member) {
-  belay__call_t *call = member->confirm;
-  member->confirm = NULL;
-  if (call == NULL)
-    return;
-  if (call->script == &belay__script_quarantine)
-    belay__quarantine_leave(call);
+  if (member->confirm != NULL && member->confirm->script == &belay__script_quarantine)
+    belay__quarantine_leave(&member->confirm);
   else
-    belay__call_abandon(call);
+    (void)belay__call_cancel(&member->confirm);
 }
 
 void belay__member_forget(belay__member_t *member) {
-  belay__call_t *call = member->call;
-  member->call = NULL;
+  uint32_t epoch = member->call != NULL ? member->call->epoch : 0;
   drop_confirm(member);
-  uint32_t epoch = call != NULL ? call->epoch : 0;
-  if (call != NULL && belay__call_abandon(call))
+  if (belay__call_cancel(&member->call))
     belay__reply_note_lost(member, epoch);
 }
 
 void belay__member_forget_late(belay__member_t *member) {
-  belay__call_t *call = member->late;
-  member->late = NULL;
-  uint32_t epoch = call != NULL ? call->epoch : 0;
-  if (call != NULL && belay__call_abandon(call))
+  uint32_t epoch = member->late != NULL ? member->late->epoch : 0;
+  if (belay__call_cancel(&member->late))
     belay__reply_note_lost_acquire(member, epoch);
 }
 
 void belay__member_postpone(belay__member_t *member) {
-  belay__call_t *call = member->call;
-  if (call == NULL || belay__member_lease(member)->terms->min_replicas > 0)
+  if (member->call == NULL || belay__member_lease(member)->terms->min_replicas > 0)
     return; /* what its WAIT says would have to be heard too */
   drop_confirm(member);
-  call->done = on_late;
-  member->late = call;
-  member->call = NULL;
+  belay__call_own(&member->late, member->call, on_late, member);
 }
 
 /* ---- answers ------------------------------------------------------------------------------------------- */
@@ -291,7 +277,6 @@ static void confirm(belay__member_t *member) {
 }
 
 static void confirmed(belay__member_t *member, int status) {
-  member->confirm = NULL;
   if (status == 0) {
     confirm(member);
     return;
@@ -346,7 +331,6 @@ static void on_heard(belay__call_t *call, const belay__result_t *result) {
 /* An acquire that a round about the fencing number did not wait for. */
 static void on_late(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
-  member->late = NULL;
   int status = belay__reply_read_acquired(member, call, result);
   if (status == 0) {
     member->sent = call->first_sent;
@@ -373,7 +357,6 @@ static void ask_again(belay__member_t *member) {
 
 static void on_reply(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
-  member->call = NULL;
   if (call->denied) {
     drop_confirm(member); /* who waits has been told too early, and is told again */
     ask_again(member);

@@ -111,7 +111,10 @@ static void on_left(belay__call_t *call, const belay__result_t *result) {
   (void)belay__quarantine_read(call, result);
 }
 
-void belay__quarantine_leave(belay__call_t *call) {
+void belay__quarantine_leave(belay__call_t **place) {
+  belay__call_t *call = *place;
+  *place = NULL;
+  call->place = NULL;
   call->done = on_left;
   call->owner = NULL;
 }
@@ -135,13 +138,8 @@ static int ask(belay__member_t *member, const belay__server_t *server, uint64_t 
   call->deadline = deadline;
   call->affinity = lease->affinity;
   call->urgent = true;
-  call->done = done;
   call->settled = on_left;
-  call->owner = member;
-  member->confirm = call;
-  int error = belay__call_send(&call, 1);
-  if (error != 0)
-    member->confirm = NULL;
+  int error = belay__call_start(&member->confirm, call, done, member);
   return error == 0 ? BELAY__PENDING : error;
 }
 

@@ -24,6 +24,6 @@ void belay__quarantine_ask_ahead(belay__member_t *member, uint64_t deadline, bel
 int belay__quarantine_read(belay__call_t *call, const belay__result_t *result);
 
 /* The member does not wait for the question any more. The client still reads the reply. */
-void belay__quarantine_leave(belay__call_t *call);
+void belay__quarantine_leave(belay__call_t **place);
 
 #endif /* BELAY_LEASE_QUORUM_QUARANTINE_H */
