@@ -99,13 +99,16 @@ int belay__sum_value(const belay__sum_t *sum, int64_t *out);
 
 /* ---- several results (many.c) -------------------------------------------------------------------- */
 
-/* Begin a request about n things: its room has n results without a status, and `more` bytes. */
+/* What the room of a request about n things begins with. */
+typedef struct belay__counter_many {
+  size_t n;
+  belay_counter_result_t results[];
+} belay__counter_many_t;
+
+/* Begin a request about n things: its results have no status yet, and `more` bytes are behind them. */
 int belay__counter_begin_many(belay_counter_t *counter, belay_request_t *request,
                               const belay__request_ops_t *ops, size_t n, size_t more,
                               belay_counter_many_cb cb, belay__pending_t **out);
-
-/* These, and how many there are. */
-belay_counter_result_t *belay__counter_results(belay__pending_t *pending, size_t *n);
 
 /* Tells all of them; what has no status has the request's. */
 void belay__counter_tell_many(belay_request_t *request, void (*cb)(void),

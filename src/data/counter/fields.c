@@ -137,8 +137,9 @@ static int check_items(const belay_counter_t *counter, const belay_counter_add_i
 static int read_all_added(belay__pending_t *pending, const belay__call_t *call,
                           const belay__reply_t *reply) {
   (void)call;
-  size_t n;
-  belay_counter_result_t *results = belay__counter_results(pending, &n);
+  belay__counter_many_t *many = pending->room;
+  belay_counter_result_t *results = many->results;
+  size_t n = many->n;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != n)
     return BELAY_EPROTO;
   for (size_t i = 0; i < n; i++) {
@@ -207,9 +208,10 @@ int belay_counter_get_field(belay_counter_t *counter, belay_request_t *request, 
 /* Each is a number or missing, or it is none: then the others are what they are all the same. */
 static int read_fields(belay__pending_t *pending, const belay__call_t *call,
                        const belay__reply_t *reply) {
-  size_t n;
+  belay__counter_many_t *many = pending->room;
+  belay_counter_result_t *results = many->results;
+  size_t n = many->n;
   int error = 0;
-  belay_counter_result_t *results = belay__counter_results(pending, &n);
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != n)
     return BELAY_EPROTO;
   for (size_t i = 0; i < n; i++) {

@@ -5,39 +5,23 @@
 
 /* ---- results --------------------------------------------------------------------------------------------- */
 
-/* What the room of a request about n things begins with. */
-typedef struct many {
-  size_t n;
-  belay_counter_result_t results[];
-} many_t;
-
 int belay__counter_begin_many(belay_counter_t *counter, belay_request_t *request,
                               const belay__request_ops_t *ops, size_t n, size_t more,
                               belay_counter_many_cb cb, belay__pending_t **out) {
-  const size_t size = sizeof(many_t) + n * sizeof(belay_counter_result_t) + more;
+  const size_t size = sizeof(belay__counter_many_t) + n * sizeof(belay_counter_result_t) + more;
   int error = belay__handle_begin_room(&counter->handle, request, ops, BELAY__CB(cb), size, out);
   if (error != 0)
     return error;
-  many_t *many = (*out)->room;
+  belay__counter_many_t *many = (*out)->room;
   many->n = n;
   for (size_t i = 0; i < n; i++)
     many->results[i].status = OPEN;
   return 0;
 }
 
-belay_counter_result_t *belay__counter_results(belay__pending_t *pending, size_t *n) {
-  many_t *many = pending->room;
-  *n = many->n;
-  return many->results;
-}
-
-static belay_counter_result_t *results_of(const belay__pending_t *pending) {
-  return ((many_t *)pending->room)->results;
-}
-
 void belay__counter_tell_many(belay_request_t *request, void (*cb)(void),
                               const belay__answer_t *answer) {
-  many_t *many = answer->room;
+  belay__counter_many_t *many = answer->room;
   for (size_t i = 0; i < many->n; i++) {
     belay_counter_result_t *result = &many->results[i];
     if (result->status == OPEN)
@@ -86,7 +70,8 @@ static int start(belay_counter_t *counter, belay_request_t *request, const wante
 
 static int read_added(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  belay_counter_result_t *result = &results_of(pending)[pending->index];
+  belay_counter_result_t *result =
+      &((belay__counter_many_t *)pending->room)->results[pending->index];
   int error = belay__counter_added(call, reply, &result->applied, &result->value);
   if (error == 0)
     result->status = 0;
@@ -94,7 +79,7 @@ static int read_added(belay__pending_t *pending, const belay__call_t *call,
 }
 
 static void add_failed(belay__pending_t *pending, int status) {
-  results_of(pending)[pending->index].status = status;
+  ((belay__counter_many_t *)pending->room)->results[pending->index].status = status;
 }
 
 static const belay__request_ops_t add_ops = {
@@ -138,7 +123,7 @@ typedef struct parts {
 static int read_shard(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
   const belay_counter_t *counter = pending->context;
-  many_t *many = pending->room;
+  belay__counter_many_t *many = pending->room;
   size_t i = pending->index / counter->shards;
   parts_t *parts = (parts_t *)(void *)&many->results[many->n] + i;
   belay_counter_result_t *result = &many->results[i];
@@ -161,7 +146,8 @@ static int read_shard(belay__pending_t *pending, const belay__call_t *call,
 /* That a shard is not known outweighs what another one is. */
 static void get_failed(belay__pending_t *pending, int status) {
   const belay_counter_t *counter = pending->context;
-  int *known = &results_of(pending)[pending->index / counter->shards].status;
+  int *known =
+      &((belay__counter_many_t *)pending->room)->results[pending->index / counter->shards].status;
   if (*known == OPEN || status == BELAY_EUNKNOWN)
     *known = status;
 }

@@ -27,8 +27,9 @@ belay__call_t *belay__idempotency_call(const belay_idempotency_t *records, const
                                        size_t key_len, const belay__order_t *order) {
   const belay_client_t *client = records->handle.client;
   char token[BELAY__TOKEN_TEXT_MAX];
+  belay__token_t bytes;
   if (order->token != NULL)
-    (void)belay__token_text(token, order->token, "", 0);
+    (void)belay__token_text(token, memcpy(&bytes, order->token, sizeof bytes), "", 0);
   belay__call_t *call = belay__handle_script(&records->handle, &belay__script_idempotency, 1, 6);
   belay__idempotency_key(records, call, key, key_len);
   belay__call_arg_text(call, order->verb);

@@ -230,6 +230,11 @@ static int check_deadline(const belay_idempotency_t *records, int64_t *ms) {
   return check_ms(records, "deadline_ms", ms, records->deadline_ms, 1, DEADLINE_MAX_MS);
 }
 
+/* For how long a record outlives what is done to it here. */
+static int64_t grace_ms(const belay_idempotency_t *records, const belay_request_t *request) {
+  return belay__request_keep_ms(records->handle.client, request, records->grace_ms);
+}
+
 static int start(belay_idempotency_t *records, belay_request_t *request, const char *key,
                  size_t key_len, const belay__order_t *order, const belay__request_ops_t *ops,
                  belay_idempotency_cb cb) {
@@ -257,13 +262,12 @@ int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *reque
     belay__claim_free(claim);
     return error;
   }
-  const belay__order_t order = {
-      .verb = "begin",
-      .token = &claim->token,
-      .ms = deadline_ms,
-      .keep_ms = belay__request_keep_ms(records->handle.client, request, records->grace_ms),
-      .text = fingerprint,
-      .len = fingerprint_len};
+  const belay__order_t order = {.verb = "begin",
+                                .token = &claim->token,
+                                .ms = deadline_ms,
+                                .keep_ms = grace_ms(records, request),
+                                .text = fingerprint,
+                                .len = fingerprint_len};
   pending->values[CLAIM] = (int64_t)(intptr_t)claim;
   error = belay__request_send(pending, belay__idempotency_call(records, key, key_len, &order));
   if (error != 0) {
@@ -282,13 +286,8 @@ int belay_idempotency_extend(belay_idempotency_t *records, belay_request_t *requ
     error = check_deadline(records, &deadline_ms);
   if (error != 0)
     return error;
-  belay__token_t bytes;
-  memcpy(&bytes, token, sizeof bytes);
   const belay__order_t order = {
-      .verb = "extend",
-      .token = &bytes,
-      .ms = deadline_ms,
-      .keep_ms = belay__request_keep_ms(records->handle.client, request, records->grace_ms)};
+      .verb = "extend", .token = token, .ms = deadline_ms, .keep_ms = grace_ms(records, request)};
   return start(records, request, key, key_len, &order, &extend_ops, cb);
 }
 
@@ -306,10 +305,8 @@ int belay_idempotency_finish(belay_idempotency_t *records, belay_request_t *requ
   }
   if (error != 0)
     return error;
-  belay__token_t bytes;
-  memcpy(&bytes, token, sizeof bytes);
   const belay__order_t order = {.verb = "finish",
-                                .token = &bytes,
+                                .token = token,
                                 .ms =
                                     belay__request_keep_ms(records->handle.client, request, ttl_ms),
                                 .text = result,
@@ -323,12 +320,8 @@ int belay_idempotency_abandon(belay_idempotency_t *records, belay_request_t *req
   int error = check_owned(records, request, key, &key_len, token, cb != NULL);
   if (error != 0)
     return error;
-  belay__token_t bytes;
-  memcpy(&bytes, token, sizeof bytes);
   const belay__order_t order = {
-      .verb = "abandon",
-      .token = &bytes,
-      .keep_ms = belay__request_keep_ms(records->handle.client, request, records->grace_ms)};
+      .verb = "abandon", .token = token, .keep_ms = grace_ms(records, request)};
   return start(records, request, key, key_len, &order, &abandon_ops, cb);
 }
 

@@ -24,7 +24,7 @@ typedef struct belay__claim {
 /* What the script is told beside the key. */
 typedef struct belay__order {
   const char *verb;
-  const belay__token_t *token; /* NULL: none */
+  const void *token; /* BELAY__TOKEN_BYTES bytes; NULL: none */
   int64_t ms, keep_ms;
   const void *text;
   size_t len;

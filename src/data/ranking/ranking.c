@@ -71,6 +71,20 @@ belay__call_t *belay__ranking_script(const belay_ranking_t *ranking, const belay
   return call;
 }
 
+belay__call_t *belay__ranking_call(const belay_ranking_t *ranking, const char *command,
+                                   const belay__script_t *script, const char *word,
+                                   const char *board, size_t board_len, size_t args) {
+  belay__call_t *call;
+  if (ranking->timed) {
+    call = belay__ranking_script(ranking, script, board, board_len, 1 + args);
+    belay__call_arg_text(call, word);
+  } else {
+    call = belay__handle_command(&ranking->handle, command, 2 + args);
+    belay__ranking_put_keys(ranking, call, board, board_len);
+  }
+  return call;
+}
+
 /* ---- answers ------------------------------------------------------------------------------------------- */
 
 #define BAD_SCORE "it holds a score that is no whole number within 2^53"

@@ -14,6 +14,14 @@ struct belay_ranking {
   int64_t ttl_ms, max_members;
 };
 
+/* As belay__handle_check_key(). */
+static inline int belay__ranking_check(const belay_ranking_t *ranking,
+                                       const belay_request_t *request, const char *board,
+                                       size_t *board_len, bool has_cb) {
+  return belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len,
+                                 has_cb);
+}
+
 /* Adds the board's key, and that of its turns if it has any: how many that are is belay__ranking_keys(). */
 size_t belay__ranking_keys(const belay_ranking_t *ranking);
 void belay__ranking_put_keys(const belay_ranking_t *ranking, belay__call_t *call, const char *board,
@@ -22,6 +30,12 @@ void belay__ranking_put_keys(const belay_ranking_t *ranking, belay__call_t *call
 /* A script's call with its keys and its first argument, the kind; args more are to be added. NULL: memory was out. */
 belay__call_t *belay__ranking_script(const belay_ranking_t *ranking, const belay__script_t *script,
                                      const char *board, size_t board_len, size_t args);
+
+/* A call with args more arguments to add: the command, whose key it has, if members order ties; else the script, which
+ * is told the word. NULL: memory was out. */
+belay__call_t *belay__ranking_call(const belay_ranking_t *ranking, const char *command,
+                                   const belay__script_t *script, const char *word,
+                                   const char *board, size_t board_len, size_t args);
 
 /* BELAY_EINVAL, with a detail, or 0. */
 int belay__ranking_check_members(const belay_ranking_t *ranking, const belay_bytes_t *members,

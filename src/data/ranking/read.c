@@ -41,8 +41,7 @@ int belay_ranking_find(belay_ranking_t *ranking, belay_request_t *request, const
                        belay_ranking_cb cb) {
   belay__pending_t *pending;
   size_t bytes = 0;
-  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, &board_len,
-                                      cb != NULL);
+  int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
   if (error == 0)
     error = belay__ranking_check_members(ranking, members, n);
   if (error == 0)
@@ -149,8 +148,7 @@ static int start_page(belay_ranking_t *ranking, belay_request_t *request, belay_
 static int check_page(const belay_ranking_t *ranking, const belay_request_t *request,
                       const char *board, size_t *board_len, belay_ranking_from_t from, int64_t skip,
                       size_t n, bool has_cb) {
-  int error =
-      belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len, has_cb);
+  int error = belay__ranking_check(ranking, request, board, board_len, has_cb);
   if (error != 0)
     return error;
   belay_t *belay = ranking->handle.client->belay;
@@ -233,8 +231,7 @@ int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request, con
                          size_t board_len, const char *member, size_t member_len, size_t before,
                          size_t after, belay_ranking_cb cb) {
   member_len = belay__text_len(member, member_len);
-  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, &board_len,
-                                      cb != NULL);
+  int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
   if (error != 0)
     return error;
   belay_t *belay = ranking->handle.client->belay;
@@ -262,14 +259,9 @@ static const belay__request_ops_t count_ops = {
 static int start_count(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                        size_t board_len, const int64_t *bounds, belay_ranking_count_cb cb) {
   size_t more = bounds == NULL ? 0 : 2;
-  belay__call_t *call;
-  if (ranking->timed) {
-    call = belay__ranking_script(ranking, &belay__script_ranking_read, board, board_len, 1 + more);
-    belay__call_arg_text(call, "count");
-  } else {
-    call = belay__handle_command(&ranking->handle, bounds == NULL ? "ZCARD" : "ZCOUNT", 2 + more);
-    belay__ranking_put_keys(ranking, call, board, board_len);
-  }
+  belay__call_t *call =
+      belay__ranking_call(ranking, bounds == NULL ? "ZCARD" : "ZCOUNT", &belay__script_ranking_read,
+                          "count", board, board_len, more);
   for (size_t i = 0; i < more; i++)
     belay__call_arg_int(call, bounds[i]);
   return belay__handle_start(&ranking->handle, request, belay__call_stale(call), &count_ops,
@@ -278,8 +270,7 @@ static int start_count(belay_ranking_t *ranking, belay_request_t *request, const
 
 int belay_ranking_count(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                         size_t board_len, belay_ranking_count_cb cb) {
-  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, &board_len,
-                                      cb != NULL);
+  int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
   return error != 0 ? error : start_count(ranking, request, board, board_len, NULL, cb);
 }
 
@@ -287,8 +278,7 @@ int belay_ranking_count_by_score(belay_ranking_t *ranking, belay_request_t *requ
                                  const char *board, size_t board_len, int64_t min, int64_t max,
                                  belay_ranking_count_cb cb) {
   const int64_t bounds[] = {min, max};
-  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, &board_len,
-                                      cb != NULL);
+  int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
   if (error == 0)
     error = check_scores(ranking, min, max);
   return error != 0 ? error : start_count(ranking, request, board, board_len, bounds, cb);

@@ -71,8 +71,7 @@ int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request, con
   static const char *const modes[] = {"set", "add", "best"};
   belay__pending_t *pending;
   size_t bytes;
-  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, &board_len,
-                                      cb != NULL);
+  int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
   if (error != 0)
     return error;
   belay_t *belay = ranking->handle.client->belay;
@@ -99,20 +98,13 @@ static const belay__request_ops_t remove_ops = {.read = belay__ranking_read_coun
 int belay_ranking_remove(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                          size_t board_len, const belay_bytes_t *members, size_t n,
                          belay_ranking_count_cb cb) {
-  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, &board_len,
-                                      cb != NULL);
+  int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
   if (error == 0)
     error = belay__ranking_check_members(ranking, members, n);
   if (error != 0)
     return error;
-  belay__call_t *call;
-  if (ranking->timed) {
-    call = belay__ranking_script(ranking, &belay__script_ranking_drop, board, board_len, 1 + n);
-    belay__call_arg_text(call, "remove");
-  } else {
-    call = belay__handle_command(&ranking->handle, "ZREM", 2 + n);
-    belay__ranking_put_keys(ranking, call, board, board_len);
-  }
+  belay__call_t *call = belay__ranking_call(ranking, "ZREM", &belay__script_ranking_drop, "remove",
+                                            board, board_len, n);
   for (size_t i = 0; i < n; i++)
     belay__call_arg(call, members[i].data, members[i].len);
   return belay__handle_start(&ranking->handle, request, call, &remove_ops, BELAY__CB(cb));
@@ -136,8 +128,7 @@ static const belay__request_ops_t trim_ops = {
 int belay_ranking_trim(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                        size_t board_len, int64_t size, belay_ranking_count_cb cb) {
   belay__pending_t *pending;
-  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, &board_len,
-                                      cb != NULL);
+  int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
   if (error == 0)
     error =
         belay__check_range(ranking->handle.client->belay, "size", size, 0, BELAY_RANKING_SIZE_MAX);
@@ -168,8 +159,7 @@ static const belay__request_ops_t clear_ops = {
 
 int belay_ranking_clear(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                         size_t board_len, belay_ranking_count_cb cb) {
-  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, &board_len,
-                                      cb != NULL);
+  int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
   if (error != 0)
     return error;
   belay__call_t *call =
