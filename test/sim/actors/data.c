@@ -29,7 +29,7 @@ static void executed(sim_server_t *server, unsigned number) {
   const char *wrong = NULL;
   if (ask->unsent)
     wrong = "and who asked was told that it was not sent, or refused";
-  if (ask->executed > 0 && ask->craft->once)
+  if (ask->executed > 0 && (ask->craft->how & SIM_ONCE) != 0)
     wrong = "for the second time";
   if (wrong != NULL)
     sim_violation(server->world, "truth: %s executes %s #%u %s", server->name, ask->craft->name,
@@ -100,7 +100,7 @@ static void judge(sim_data_hand_t *hand, int status, const char *wrong) {
   sim_data_ask_t *ask = sim_data_asked(hand);
   if (status == 0 && wrong != NULL)
     false_to(hand, status, wrong);
-  if (status == 0 && ask->executed == 0 && !hand->craft->silent)
+  if (status == 0 && ask->executed == 0 && (hand->craft->how & SIM_SILENT) == 0)
     false_to(hand, status, "and no server has done it");
   if (status == 0) {
     sim_hand_granted(&hand->base);
@@ -116,12 +116,12 @@ static void judge(sim_data_hand_t *hand, int status, const char *wrong) {
 void sim_data_told(sim_data_hand_t *hand, int status, const char *wrong) {
   sim_hand_t *base = &hand->base;
   sim_hand_kept(base, ASK, status);
-  if (status == BELAY_ETIMEDOUT && !hand->craft->silent)
+  if (status == BELAY_ETIMEDOUT && (hand->craft->how & SIM_SILENT) == 0)
     sim_violation(sim_world_of(base), "callbacks: %s: %s must not time out", base->who,
                   hand->craft->name);
   judge(hand, status, wrong);
   base->cured |= base->healing && status == 0;
-  hand->again = status == BELAY_EUNKNOWN && hand->craft->again ? hand->ask : 0;
+  hand->again = status == BELAY_EUNKNOWN && (hand->craft->how & SIM_AGAIN) != 0 ? hand->ask : 0;
   hand->ask = 0;
 }
 
@@ -136,12 +136,12 @@ void sim_data_closed(sim_data_hand_t *hand) {
 static const sim_craft_t *choose(sim_hand_t *base) {
   const sim_scenario_t *scenario = sim_world_of(base)->scenario;
   size_t len, i = 0;
-  const sim_craft_t *const *crafts = sim_crafts(scenario->kind, &len);
+  const sim_craft_t *crafts = sim_crafts(scenario->kind, &len);
   if (scenario->craft == NULL)
-    return crafts[sim_hand_between(base, 0, len - 1)];
-  while (strcmp(crafts[i]->name, scenario->craft) != 0)
+    return &crafts[sim_hand_between(base, 0, len - 1)];
+  while (strcmp(crafts[i].name, scenario->craft) != 0)
     i++;
-  return crafts[i];
+  return &crafts[i];
 }
 
 static void make(sim_data_hand_t *hand) {

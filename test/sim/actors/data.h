@@ -59,11 +59,15 @@ typedef struct sim_data_hand {
   unsigned char token[32];
 } sim_data_hand_t;
 
+enum {
+  SIM_ONCE = 1,   /* it is executed once at most */
+  SIM_SILENT = 2, /* no word of its command has its tag */
+  SIM_AGAIN = 4   /* after an unknown outcome the hand asks once more */
+};
+
 struct sim_craft {
   const char *name;
-  bool once;   /* it is executed once at most */
-  bool silent; /* no word of its command has its tag */
-  bool again;  /* who does not know asks once more */
+  unsigned how;
   int (*make)(sim_data_hand_t *hand);
   int (*close)(sim_data_hand_t *hand); /* its callback: sim_data_closed() */
   /* Begins it; its callback: sim_data_told(). */
@@ -72,13 +76,19 @@ struct sim_craft {
   void (*executed)(sim_data_t *data, sim_data_ask_t *ask);
 };
 
-/* data_crafts_users.c's */
-extern const sim_craft_t sim_craft_permission, sim_craft_swap, sim_craft_presence,
-    sim_craft_presence_window, sim_craft_active, sim_craft_touch, sim_craft_touch_once,
-    sim_craft_bloom, sim_craft_scaling, sim_craft_rotating, sim_craft_flake;
+/* Defines close_FAMILY(), for handles of that family. */
+#define SIM_CRAFT_CLOSE(family)                                                                    \
+  static void on_##family##_closed(belay_##family##_t *handle, void *data) {                       \
+    (void)handle;                                                                                  \
+    sim_data_closed(data);                                                                         \
+  }                                                                                                \
+  static int close_##family(sim_data_hand_t *hand) {                                               \
+    return belay_##family##_close(hand->handle, on_##family##_closed);                             \
+  }
 
-/* Those of a scenario's hands. */
-const sim_craft_t *const *sim_crafts(sim_kind_t kind, size_t *len);
+/* The crafts of a scenario's hands. */
+const sim_craft_t *sim_crafts(sim_kind_t kind, size_t *len);
+const sim_craft_t *sim_crafts_of_users(size_t *len);
 
 sim_data_t *sim_data_of(const sim_data_hand_t *hand);
 
@@ -89,6 +99,24 @@ void sim_data_closed(sim_data_hand_t *hand);
 
 /* The one that is over in this callback. */
 sim_data_ask_t *sim_data_asked(const sim_data_hand_t *hand);
+
+#define NOBODY 1000000u /* no question has that number, nor one above it */
+
+/* The question that was answered, if this one is to be about it. */
+static inline unsigned take_known(sim_data_hand_t *hand) {
+  unsigned known = hand->known;
+  hand->last = known;
+  hand->known = 0;
+  return known;
+}
+
+static inline void tell(sim_data_hand_t *hand, int status, bool right, const char *wrong) {
+  sim_data_told(hand, status, status != 0 || right ? NULL : wrong);
+}
+
+static inline belay_client_t *client_of(const sim_data_hand_t *hand) {
+  return hand->base.process->client[0];
+}
 
 /* Somebody was given that id: NULL, or what is wrong with it. */
 const char *sim_data_given(sim_data_hand_t *hand, int64_t id);

@@ -1,4 +1,5 @@
 /* The crafts of data.c: what is asked of each kind of handle, and what may be told. */
+#include <belay/bloom.h>
 #include <belay/counter.h>
 #include <belay/dedup.h>
 #include <belay/idempotency.h>
@@ -10,16 +11,9 @@
 
 static const char *const keys[SIM_DATA_KEYS] = {"k0", "k1", "k2"};
 
-static belay_client_t *client_of(const sim_data_hand_t *hand) {
-  return hand->base.process->client[0];
-}
-
 /* ---- counters -------------------------------------------------------------------------------------------- */
 
-static void on_counter_closed(belay_counter_t *counter, void *data) {
-  (void)counter;
-  sim_data_closed(data);
-}
+SIM_CRAFT_CLOSE(counter)
 
 static int make_counter(sim_data_hand_t *hand) {
   belay_counter_options_t options;
@@ -39,10 +33,6 @@ static int make_counter_of_operations(sim_data_hand_t *hand) {
   options.max_ops = BELAY_COUNTER_OPS_MAX;
   options.data = hand;
   return belay_counter_new(client_of(hand), &options, (belay_counter_t **)&hand->handle);
-}
-
-static int close_counter(sim_data_hand_t *hand) {
-  return belay_counter_close(hand->handle, on_counter_closed);
 }
 
 /* The key is its own: so what it is told is what it has added. */
@@ -78,27 +68,9 @@ static int ask_add_once(sim_data_hand_t *hand, const sim_data_ask_t *ask, const 
                                 on_added_once);
 }
 
-static const sim_craft_t add = {
-    .name = "add", .once = true, .make = make_counter, .close = close_counter, .ask = ask_add};
-static const sim_craft_t add_once = {.name = "add once",
-                                     .again = true,
-                                     .make = make_counter,
-                                     .close = close_counter,
-                                     .ask = ask_add_once,
-                                     .executed = count_once};
-static const sim_craft_t add_operation = {.name = "add operation",
-                                          .again = true,
-                                          .make = make_counter_of_operations,
-                                          .close = close_counter,
-                                          .ask = ask_add_once,
-                                          .executed = count_operation};
-
 /* ---- dedup ----------------------------------------------------------------------------------------------- */
 
-static void on_dedup_closed(belay_dedup_t *dedup, void *data) {
-  (void)dedup;
-  sim_data_closed(data);
-}
+SIM_CRAFT_CLOSE(dedup)
 
 static int make_dedup(sim_data_hand_t *hand, belay_dedup_kind_t kind) {
   belay_dedup_options_t options;
@@ -116,10 +88,6 @@ static int make_set(sim_data_hand_t *hand) {
 
 static int make_window(sim_data_hand_t *hand) {
   return make_dedup(hand, BELAY_DEDUP_WINDOW);
-}
-
-static int close_dedup(sim_data_hand_t *hand) {
-  return belay_dedup_close(hand->handle, on_dedup_closed);
 }
 
 /* Nobody else marks that one. */
@@ -145,20 +113,63 @@ static int ask_mark_once(sim_data_hand_t *hand, const sim_data_ask_t *ask, const
                                on_marked);
 }
 
-static const sim_craft_t mark = {
-    .name = "mark", .once = true, .make = make_set, .close = close_dedup, .ask = ask_mark};
-static const sim_craft_t mark_window = {
-    .name = "window", .once = true, .make = make_window, .close = close_dedup, .ask = ask_mark};
-static const sim_craft_t mark_once = {.name = "mark once",
-                                      .again = true,
-                                      .make = make_set,
-                                      .close = close_dedup,
-                                      .ask = ask_mark_once};
-static const sim_craft_t mark_window_once = {.name = "window once",
-                                             .again = true,
-                                             .make = make_window,
-                                             .close = close_dedup,
-                                             .ask = ask_mark_once};
+/* ---- Bloom filters --------------------------------------------------------------------------------------- */
+
+SIM_CRAFT_CLOSE(bloom)
+
+/* None of a world's items is found by chance. One grows, one forgets. */
+static int make_bloom_of(sim_data_hand_t *hand, belay_bloom_kind_t kind, const char *name) {
+  belay_bloom_options_t options;
+  belay_bloom_options_init(&options);
+  options.kind = kind;
+  options.name = name;
+  options.name_len = strlen(name);
+  options.capacity = kind == BELAY_BLOOM_SCALING ? 20 : SIM_DATA_ASKS;
+  options.error_rate = BELAY_BLOOM_ERROR_RATE_MIN;
+  options.window_ms = kind == BELAY_BLOOM_ROTATING ? 1000 : 0;
+  options.data = hand;
+  return belay_bloom_new(client_of(hand), &options, (belay_bloom_t **)&hand->handle);
+}
+
+static int make_plain(sim_data_hand_t *hand) {
+  return make_bloom_of(hand, BELAY_BLOOM_PLAIN, "plain");
+}
+
+static int make_scaling(sim_data_hand_t *hand) {
+  return make_bloom_of(hand, BELAY_BLOOM_SCALING, "scaling");
+}
+
+static int make_rotating(sim_data_hand_t *hand) {
+  return make_bloom_of(hand, BELAY_BLOOM_ROTATING, "rotating");
+}
+
+static void on_bloom_added(belay_request_t *request, int status, bool answer) {
+  sim_data_hand_t *hand = request->data;
+  if (status == 0)
+    hand->known = hand->ask;
+  tell(hand, status, answer, "that it was added before, because of its own try");
+}
+
+static void on_found(belay_request_t *request, int status, const bool *answers, size_t n) {
+  bool right = n == 2 && answers[0] && !answers[1];
+  tell(request->data, status, right, "that what was added is absent, or what was not is there");
+}
+
+static int ask_bloom_add(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag,
+                         size_t len) {
+  (void)ask, (void)tag, (void)len;
+  return belay_bloom_add(hand->handle, &hand->request, &hand->ask, sizeof hand->ask,
+                         on_bloom_added);
+}
+
+static int ask_bloom(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag,
+                     size_t len) {
+  unsigned known = take_known(hand), absent = NOBODY + known;
+  if (known == 0)
+    return ask_bloom_add(hand, ask, tag, len);
+  const belay_bytes_t items[] = {{&known, sizeof known}, {&absent, sizeof absent}};
+  return belay_bloom_exists_many(hand->handle, &hand->request, items, 2, on_found);
+}
 
 /* ---- idempotency records --------------------------------------------------------------------------------- */
 
@@ -166,10 +177,7 @@ static const sim_craft_t mark_window_once = {.name = "window once",
  * ours, by our token. */
 enum { RECORDS = 400 };
 
-static void on_records_closed(belay_idempotency_t *records, void *data) {
-  (void)records;
-  sim_data_closed(data);
-}
+SIM_CRAFT_CLOSE(idempotency)
 
 static int make_records(sim_data_hand_t *hand) {
   belay_idempotency_options_t options;
@@ -177,10 +185,6 @@ static int make_records(sim_data_hand_t *hand) {
   options.deadline_ms = 30; /* so that many are taken over */
   options.data = hand;
   return belay_idempotency_new(client_of(hand), &options, (belay_idempotency_t **)&hand->handle);
-}
-
-static int close_records(sim_data_hand_t *hand) {
-  return belay_idempotency_close(hand->handle, on_records_closed);
 }
 
 static const char *check_result(sim_data_hand_t *hand, unsigned record,
@@ -249,18 +253,9 @@ static int ask_record(sim_data_hand_t *hand, const sim_data_ask_t *ask, const ch
                                   &result, sizeof result, 0, on_finished);
 }
 
-static const sim_craft_t records = {.name = "record",
-                                    .silent = true,
-                                    .make = make_records,
-                                    .close = close_records,
-                                    .ask = ask_record};
-
 /* ---- ids ------------------------------------------------------------------------------------------------- */
 
-static void on_ids_closed(belay_idgen_t *idgen, void *data) {
-  (void)idgen;
-  sim_data_closed(data);
-}
+SIM_CRAFT_CLOSE(idgen)
 
 static int make_ids(sim_data_hand_t *hand) {
   belay_idgen_options_t options;
@@ -271,10 +266,6 @@ static int make_ids(sim_data_hand_t *hand) {
   options.gap = 64; /* a jump is up to a thousand of them */
   options.data = hand;
   return belay_idgen_new(client_of(hand), &options, (belay_idgen_t **)&hand->handle);
-}
-
-static int close_ids(sim_data_hand_t *hand) {
-  return belay_idgen_close(hand->handle, on_ids_closed);
 }
 
 static void on_id(belay_request_t *request, int status, int64_t id) {
@@ -291,15 +282,9 @@ static int ask_id(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *
   return belay_idgen_get(hand->handle, &hand->request, on_id);
 }
 
-static const sim_craft_t ids = {
-    .name = "id", .silent = true, .make = make_ids, .close = close_ids, .ask = ask_id};
-
 /* ---- rankings -------------------------------------------------------------------------------------------- */
 
-static void on_ranking_closed(belay_ranking_t *ranking, void *data) {
-  (void)ranking;
-  sim_data_closed(data);
-}
+SIM_CRAFT_CLOSE(ranking)
 
 static int make_ranking(sim_data_hand_t *hand) {
   belay_ranking_options_t options;
@@ -307,10 +292,6 @@ static int make_ranking(sim_data_hand_t *hand) {
   options.ties = BELAY_RANKING_EARLIER_FIRST;
   options.data = hand;
   return belay_ranking_new(client_of(hand), &options, (belay_ranking_t **)&hand->handle);
-}
-
-static int close_ranking(sim_data_hand_t *hand) {
-  return belay_ranking_close(hand->handle, on_ranking_closed);
 }
 
 static void on_submitted(belay_request_t *request, int status, const belay_ranking_entry_t *entries,
@@ -327,35 +308,28 @@ static int ask_submit(sim_data_hand_t *hand, const sim_data_ask_t *ask, const ch
                               &item, 1, on_submitted);
 }
 
-static const sim_craft_t submit = {.name = "submit",
-                                   .once = true,
-                                   .make = make_ranking,
-                                   .close = close_ranking,
-                                   .ask = ask_submit};
-
 /* ---- all of them ----------------------------------------------------------------------------------------- */
 
-static const sim_craft_t *const data[] = {
-    &sim_craft_bloom,
-    &sim_craft_scaling,
-    &sim_craft_rotating,
-    &add,
-    &add_once,
-    &add_operation,
-    &mark,
-    &mark_window,
-    &mark_once,
-    &mark_window_once,
-    &records,
-    &ids,
-    &submit,
-};
-static const sim_craft_t *const users[] = {
-    &sim_craft_permission, &sim_craft_swap,  &sim_craft_presence,   &sim_craft_presence_window,
-    &sim_craft_active,     &sim_craft_touch, &sim_craft_touch_once, &sim_craft_flake,
+static const sim_craft_t crafts[] = {
+    {"bloom", SIM_SILENT, make_plain, close_bloom, ask_bloom, NULL},
+    {"scaling bloom", SIM_SILENT, make_scaling, close_bloom, ask_bloom, NULL},
+    {"rotating bloom", SIM_SILENT, make_rotating, close_bloom, ask_bloom_add, NULL},
+    {"add", SIM_ONCE, make_counter, close_counter, ask_add, NULL},
+    {"add once", SIM_AGAIN, make_counter, close_counter, ask_add_once, count_once},
+    {"add operation", SIM_AGAIN, make_counter_of_operations, close_counter, ask_add_once,
+     count_operation},
+    {"mark", SIM_ONCE, make_set, close_dedup, ask_mark, NULL},
+    {"window", SIM_ONCE, make_window, close_dedup, ask_mark, NULL},
+    {"mark once", SIM_AGAIN, make_set, close_dedup, ask_mark_once, NULL},
+    {"window once", SIM_AGAIN, make_window, close_dedup, ask_mark_once, NULL},
+    {"record", SIM_SILENT, make_records, close_idempotency, ask_record, NULL},
+    {"id", SIM_SILENT, make_ids, close_idgen, ask_id, NULL},
+    {"submit", SIM_ONCE, make_ranking, close_ranking, ask_submit, NULL},
 };
 
-const sim_craft_t *const *sim_crafts(sim_kind_t kind, size_t *len) {
-  *len = kind == SIM_USERS ? sizeof users / sizeof *users : sizeof data / sizeof *data;
-  return kind == SIM_USERS ? users : data;
+const sim_craft_t *sim_crafts(sim_kind_t kind, size_t *len) {
+  if (kind == SIM_USERS)
+    return sim_crafts_of_users(len);
+  *len = sizeof crafts / sizeof *crafts;
+  return crafts;
 }

@@ -1,7 +1,6 @@
-/* More crafts of data.c: permissions, presence, active users, sessions, Bloom filters, snowflakes. What is known of a
+/* More crafts of data.c: permissions, presence, active users, sessions, snowflakes. What is known of a
  * question that was answered (hand->known) is asked for by the next one. */
 #include <belay/active.h>
-#include <belay/bloom.h>
 #include <belay/idgen.h>
 #include <belay/permission.h>
 #include <belay/presence.h>
@@ -11,32 +10,12 @@
 #include "sim/actors/data.h"
 
 #define LONG_MS 3600000 /* longer than any world */
-#define NOBODY 1000000u /* no question has that number, nor one above it */
 
 static const char *const users[SIM_DATA_KEYS] = {"u0", "u1", "u2"};
 
-static belay_client_t *client_of(const sim_data_hand_t *hand) {
-  return hand->base.process->client[0];
-}
-
-/* The question that was answered, if this one is to be about it. */
-static unsigned take_known(sim_data_hand_t *hand) {
-  unsigned known = hand->known;
-  hand->last = known;
-  hand->known = 0;
-  return known;
-}
-
-static void tell(sim_data_hand_t *hand, int status, bool right, const char *wrong) {
-  sim_data_told(hand, status, status != 0 || right ? NULL : wrong);
-}
-
 /* ---- permissions ----------------------------------------------------------------------------------------- */
 
-static void on_permission_closed(belay_permission_t *permission, void *data) {
-  (void)permission;
-  sim_data_closed(data);
-}
+SIM_CRAFT_CLOSE(permission)
 
 static int make_permission(sim_data_hand_t *hand) {
   belay_permission_options_t options;
@@ -45,10 +24,6 @@ static int make_permission(sim_data_hand_t *hand) {
   options.ttl_ms = LONG_MS;
   options.data = hand;
   return belay_permission_new(client_of(hand), &options, (belay_permission_t **)&hand->handle);
-}
-
-static int close_permission(sim_data_hand_t *hand) {
-  return belay_permission_close(hand->handle, on_permission_closed);
 }
 
 /* The key is its own: so what was before is nothing. */
@@ -75,23 +50,9 @@ static int ask_permission_swap(sim_data_hand_t *hand, const sim_data_ask_t *ask,
                                           UINT64_C(1) << 32, on_changed);
 }
 
-const sim_craft_t sim_craft_permission = {.name = "permission",
-                                          .once = true,
-                                          .make = make_permission,
-                                          .close = close_permission,
-                                          .ask = ask_permission_set};
-const sim_craft_t sim_craft_swap = {.name = "swap",
-                                    .once = true,
-                                    .make = make_permission,
-                                    .close = close_permission,
-                                    .ask = ask_permission_swap};
-
 /* ---- presence -------------------------------------------------------------------------------------------- */
 
-static void on_presence_closed(belay_presence_t *presence, void *data) {
-  (void)presence;
-  sim_data_closed(data);
-}
+SIM_CRAFT_CLOSE(presence)
 
 static int make_presence_of(sim_data_hand_t *hand, const char *name, int64_t window_ms) {
   belay_presence_options_t options;
@@ -109,10 +70,6 @@ static int make_presence(sim_data_hand_t *hand) {
 
 static int make_presence_window(sim_data_hand_t *hand) {
   return make_presence_of(hand, "window", LONG_MS);
-}
-
-static int close_presence(sim_data_hand_t *hand) {
-  return belay_presence_close(hand->handle, on_presence_closed);
 }
 
 static void on_seen(belay_request_t *request, int status) {
@@ -137,23 +94,9 @@ static int ask_presence(sim_data_hand_t *hand, const sim_data_ask_t *ask, const 
   return belay_presence_is_many(hand->handle, &hand->request, ids, 2, on_online);
 }
 
-const sim_craft_t sim_craft_presence = {.name = "presence",
-                                        .silent = true,
-                                        .make = make_presence,
-                                        .close = close_presence,
-                                        .ask = ask_presence};
-const sim_craft_t sim_craft_presence_window = {.name = "presence in a window",
-                                               .silent = true,
-                                               .make = make_presence_window,
-                                               .close = close_presence,
-                                               .ask = ask_presence};
-
 /* ---- active users ---------------------------------------------------------------------------------------- */
 
-static void on_active_closed(belay_active_t *active, void *data) {
-  (void)active;
-  sim_data_closed(data);
-}
+SIM_CRAFT_CLOSE(active)
 
 static int make_active(sim_data_hand_t *hand) {
   belay_active_options_t options;
@@ -162,10 +105,6 @@ static int make_active(sim_data_hand_t *hand) {
   options.name_len = strlen(options.name);
   options.data = hand;
   return belay_active_new(client_of(hand), &options, (belay_active_t **)&hand->handle);
-}
-
-static int close_active(sim_data_hand_t *hand) {
-  return belay_active_close(hand->handle, on_active_closed);
 }
 
 static void on_marked(belay_request_t *request, int status) {
@@ -198,18 +137,9 @@ static int ask_active(sim_data_hand_t *hand, const sim_data_ask_t *ask, const ch
                                  on_counted);
 }
 
-const sim_craft_t sim_craft_active = {.name = "active",
-                                      .silent = true,
-                                      .make = make_active,
-                                      .close = close_active,
-                                      .ask = ask_active};
-
 /* ---- sessions -------------------------------------------------------------------------------------------- */
 
-static void on_session_closed(belay_session_t *session, void *data) {
-  (void)session;
-  sim_data_closed(data);
-}
+SIM_CRAFT_CLOSE(session)
 
 static int make_session(sim_data_hand_t *hand) {
   belay_session_options_t options;
@@ -218,10 +148,6 @@ static int make_session(sim_data_hand_t *hand) {
   options.max_events = 5;
   options.data = hand;
   return belay_session_new(client_of(hand), &options, (belay_session_t **)&hand->handle);
-}
-
-static int close_session(sim_data_hand_t *hand) {
-  return belay_session_close(hand->handle, on_session_closed);
 }
 
 static void count_event(sim_data_t *data, sim_data_ask_t *ask) {
@@ -257,101 +183,9 @@ static int ask_touch_once(sim_data_hand_t *hand, const sim_data_ask_t *ask, cons
   return touch(hand, ask, tag, len, true);
 }
 
-const sim_craft_t sim_craft_touch = {.name = "touch",
-                                     .once = true,
-                                     .make = make_session,
-                                     .close = close_session,
-                                     .ask = ask_touch,
-                                     .executed = count_event};
-const sim_craft_t sim_craft_touch_once = {.name = "touch once",
-                                          .again = true,
-                                          .make = make_session,
-                                          .close = close_session,
-                                          .ask = ask_touch_once,
-                                          .executed = count_event};
-
-/* ---- Bloom filters --------------------------------------------------------------------------------------- */
-
-static void on_bloom_closed(belay_bloom_t *bloom, void *data) {
-  (void)bloom;
-  sim_data_closed(data);
-}
-
-/* None of a world's items is found by chance. One grows, one forgets. */
-static int make_bloom_of(sim_data_hand_t *hand, belay_bloom_kind_t kind, const char *name) {
-  belay_bloom_options_t options;
-  belay_bloom_options_init(&options);
-  options.kind = kind;
-  options.name = name;
-  options.name_len = strlen(name);
-  options.capacity = kind == BELAY_BLOOM_SCALING ? 20 : SIM_DATA_ASKS;
-  options.error_rate = BELAY_BLOOM_ERROR_RATE_MIN;
-  options.window_ms = kind == BELAY_BLOOM_ROTATING ? 1000 : 0;
-  options.data = hand;
-  return belay_bloom_new(client_of(hand), &options, (belay_bloom_t **)&hand->handle);
-}
-
-static int make_plain(sim_data_hand_t *hand) {
-  return make_bloom_of(hand, BELAY_BLOOM_PLAIN, "plain");
-}
-
-static int make_scaling(sim_data_hand_t *hand) {
-  return make_bloom_of(hand, BELAY_BLOOM_SCALING, "scaling");
-}
-
-static int make_rotating(sim_data_hand_t *hand) {
-  return make_bloom_of(hand, BELAY_BLOOM_ROTATING, "rotating");
-}
-
-static int close_bloom(sim_data_hand_t *hand) {
-  return belay_bloom_close(hand->handle, on_bloom_closed);
-}
-
-static void on_added(belay_request_t *request, int status, bool answer) {
-  sim_data_hand_t *hand = request->data;
-  if (status == 0)
-    hand->known = hand->ask;
-  tell(hand, status, answer, "that it was added before, because of its own try");
-}
-
-static void on_found(belay_request_t *request, int status, const bool *answers, size_t n) {
-  bool right = n == 2 && answers[0] && !answers[1];
-  tell(request->data, status, right, "that what was added is absent, or what was not is there");
-}
-
-static int ask_add(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag, size_t len) {
-  (void)ask, (void)tag, (void)len;
-  return belay_bloom_add(hand->handle, &hand->request, &hand->ask, sizeof hand->ask, on_added);
-}
-
-static int ask_bloom(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag,
-                     size_t len) {
-  unsigned known = take_known(hand), absent = NOBODY + known;
-  if (known == 0)
-    return ask_add(hand, ask, tag, len);
-  const belay_bytes_t items[] = {{&known, sizeof known}, {&absent, sizeof absent}};
-  return belay_bloom_exists_many(hand->handle, &hand->request, items, 2, on_found);
-}
-
-const sim_craft_t sim_craft_bloom = {
-    .name = "bloom", .silent = true, .make = make_plain, .close = close_bloom, .ask = ask_bloom};
-const sim_craft_t sim_craft_scaling = {.name = "scaling bloom",
-                                       .silent = true,
-                                       .make = make_scaling,
-                                       .close = close_bloom,
-                                       .ask = ask_bloom};
-const sim_craft_t sim_craft_rotating = {.name = "rotating bloom",
-                                        .silent = true,
-                                        .make = make_rotating,
-                                        .close = close_bloom,
-                                        .ask = ask_add};
-
 /* ---- snowflakes ------------------------------------------------------------------------------------------ */
 
-static void on_flakes_closed(belay_idgen_t *idgen, void *data) {
-  (void)idgen;
-  sim_data_closed(data);
-}
+SIM_CRAFT_CLOSE(idgen)
 
 static int make_flakes(sim_data_hand_t *hand) {
   belay_idgen_options_t options;
@@ -364,10 +198,6 @@ static int make_flakes(sim_data_hand_t *hand) {
   options.ahead_ms = 200;
   options.data = hand;
   return belay_idgen_new(client_of(hand), &options, (belay_idgen_t **)&hand->handle);
-}
-
-static int close_flakes(sim_data_hand_t *hand) {
-  return belay_idgen_close(hand->handle, on_flakes_closed);
 }
 
 /* A worker's ids grow, whoever has it. */
@@ -398,8 +228,20 @@ static int ask_flake(sim_data_hand_t *hand, const sim_data_ask_t *ask, const cha
   return belay_idgen_get(hand->handle, &hand->request, on_flake);
 }
 
-const sim_craft_t sim_craft_flake = {.name = "snowflake",
-                                     .silent = true,
-                                     .make = make_flakes,
-                                     .close = close_flakes,
-                                     .ask = ask_flake};
+/* ---- all of them ----------------------------------------------------------------------------------------- */
+
+static const sim_craft_t crafts[] = {
+    {"permission", SIM_ONCE, make_permission, close_permission, ask_permission_set, NULL},
+    {"swap", SIM_ONCE, make_permission, close_permission, ask_permission_swap, NULL},
+    {"presence", SIM_SILENT, make_presence, close_presence, ask_presence, NULL},
+    {"presence in a window", SIM_SILENT, make_presence_window, close_presence, ask_presence, NULL},
+    {"active", SIM_SILENT, make_active, close_active, ask_active, NULL},
+    {"touch", SIM_ONCE, make_session, close_session, ask_touch, count_event},
+    {"touch once", SIM_AGAIN, make_session, close_session, ask_touch_once, count_event},
+    {"snowflake", SIM_SILENT, make_flakes, close_idgen, ask_flake, NULL},
+};
+
+const sim_craft_t *sim_crafts_of_users(size_t *len) {
+  *len = sizeof crafts / sizeof *crafts;
+  return crafts;
+}
