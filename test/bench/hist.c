@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "load/driver/hist.h"
+#include "support/base/random.h"
 #include "support/base/test.h"
 
 enum { VALUES = 100000 };
@@ -14,12 +15,9 @@ static void empty(void) {
   hist = other = (hist_t){0};
 }
 
-/* Always the same numbers (splitmix64), as many of each size. */
+/* As many of each size. */
 static uint64_t next_value(uint64_t *seed) {
-  uint64_t z = (*seed += UINT64_C(0x9e3779b97f4a7c15));
-  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-  z ^= z >> 31;
+  uint64_t z = next_random(seed);
   return z >> (24 + z % 40);
 }
 

@@ -1,5 +1,6 @@
 /* Commands by chance, always the same for a seed. */
 #include "sim/conformance/conformance.h"
+#include "support/base/random.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -13,16 +14,8 @@ typedef struct generator {
   const engine_word_t *key; /* %k is this one; NULL: any */
 } generator_t;
 
-/* splitmix64 */
-static uint64_t next_random(generator_t *g) {
-  uint64_t z = (g->random += UINT64_C(0x9e3779b97f4a7c15));
-  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return z ^ (z >> 31);
-}
-
 static size_t below(generator_t *g, size_t n) {
-  return (size_t)(next_random(g) % n);
+  return (size_t)(next_random(&g->random) % n);
 }
 
 static bool once_in(generator_t *g, size_t n) {
@@ -78,7 +71,7 @@ static void add_bytes(generator_t *g, conformance_command_t *command) {
 /* A number of any size, or a text. */
 static void add_value(generator_t *g, conformance_command_t *command) {
   char text[40];
-  uint64_t random = next_random(g);
+  uint64_t random = next_random(&g->random);
   int64_t whole = (int64_t)random >> below(g, 64);
   double fraction;
   memcpy(&fraction, &random, sizeof fraction);
@@ -291,7 +284,7 @@ conformance_sequence_t conformance_generate(const conformance_family_t *family, 
                                             size_t count, uint64_t absolute_ms) {
   generator_t g = {.random = seed, .absolute_ms = absolute_ms, .family = family};
   for (const char *c = family->name; *c != '\0'; c++) /* families are not alike */
-    g.random = next_random(&g) + (unsigned char)*c;
+    g.random = next_random(&g.random) + (unsigned char)*c;
   conformance_sequence_t sequence = {0};
   for (size_t i = 0; i < count; i++)
     append(&sequence, draw(&g));

@@ -1,20 +1,18 @@
-/* The one source of chance in a run: splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
- * generators", 2014). A seed names a run. */
+/* The one source of chance in a run. A seed names a run. */
 #ifndef TEST_SIM_WORLD_RANDOM_H
 #define TEST_SIM_WORLD_RANDOM_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "support/base/random.h"
+
 typedef struct sim_random {
   uint64_t state;
 } sim_random_t;
 
 static inline uint64_t sim_next(sim_random_t *random) {
-  uint64_t z = random->state += UINT64_C(0x9e3779b97f4a7c15);
-  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return z ^ (z >> 31);
+  return next_random(&random->state);
 }
 
 /* From 0 to limit - 1; 0 if limit is 0. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/loop/loop.h"
+#include "support/base/random.h"
 #include "support/base/test.h"
 
 typedef struct world {
@@ -29,11 +30,8 @@ static inline void small_free(void *ctx, void *ptr) {
   free(ptr);
 }
 
-static inline uint64_t draw(world_t *world) { /* splitmix64 */
-  uint64_t x = world->seed += UINT64_C(0x9e3779b97f4a7c15);
-  x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-  x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-  return x ^ x >> 31;
+static inline uint64_t draw(world_t *world) {
+  return next_random(&world->seed);
 }
 
 static inline size_t below(world_t *world, size_t limit) {

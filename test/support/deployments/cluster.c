@@ -65,16 +65,6 @@ unsigned cluster_slot(cluster_t *cluster, const char *key) {
   return (unsigned)server_integer(cluster->node[0].server, "CLUSTER", "KEYSLOT", key, NULL);
 }
 
-unsigned cluster_another(cluster_t *cluster, unsigned slot) {
-  int owner = cluster_owner(cluster, slot);
-  for (unsigned i = 0; i < cluster->size; i++)
-    if ((int)i != owner && cluster->node[i].server != NULL &&
-        server_is_primary(cluster->node[i].server))
-      return i;
-  fail_msg("a cluster: nobody else is a primary");
-  return 0;
-}
-
 static int find(const cluster_t *cluster, const char *id) {
   for (unsigned i = 0; i < cluster->size; i++)
     if (cluster->node[i].server != NULL && strcmp(cluster->node[i].id, id) == 0)
@@ -243,11 +233,6 @@ unsigned cluster_size(const cluster_t *cluster) {
 server_t *cluster_node(const cluster_t *cluster, unsigned i) {
   assert_true(i < cluster->size);
   return cluster->node[i].server;
-}
-
-const char *cluster_id(const cluster_t *cluster, unsigned i) {
-  assert_true(i < cluster->size);
-  return cluster->node[i].id;
 }
 
 /* ---- whole --------------------------------------------------------------------------------------------- */

@@ -45,14 +45,11 @@ const char *cluster_url(const cluster_t *cluster);
 
 unsigned cluster_size(const cluster_t *cluster);
 server_t *cluster_node(const cluster_t *cluster, unsigned i);
-const char *cluster_id(const cluster_t *cluster, unsigned i);
 
 /* Which slot a key is in, and who serves a slot by its own opinion, the newest; -1: nobody who runs. */
 unsigned cluster_slot(cluster_t *cluster, const char *key);
 int cluster_owner(cluster_t *cluster, unsigned slot);
 
-/* A primary that does not. */
-unsigned cluster_another(cluster_t *cluster, unsigned slot);
 
 /* ---- failing over ---------------------------------------------------------------------------------------- */
 

@@ -366,10 +366,9 @@ static bool try_reserve(limit_record_t *record, const limit_request_t *request, 
     return false;
   }
   int64_t act = turn_of(&view->now, request->cost);
-  if (act < 0 || act - request->now > request->longest || is->ban > request->now) {
-    outcome->answer = -1;
+  outcome->answer = -1;
+  if (act < 0 || act - request->now > request->longest || is->ban > request->now)
     return false;
-  }
   outcome->answer = act - request->now;
   charge(is, request->cost, outcome->answer);
   if (act > request->now)
@@ -470,13 +469,11 @@ static int64_t window_turn(const limit_owed_t *owed, int64_t cost, int64_t now) 
       return from;
     if (is_empty(&is))
       return -1;
-    int64_t end = is.a + rule->p;
     if (rule->kind == LIMIT_SLIDING && is.b <= rule->b && cost <= rule->b - is.b) {
       int64_t room = rule->b - is.b - cost; /* c * (p - age) <= room * p */
-      int64_t weighs = (int64_t)(times(room, rule->p) / wide(is.c));
-      return is.a + rule->p - weighs;
+      return is.a + rule->p - (int64_t)(times(room, rule->p) / wide(is.c));
     }
-    from = end;
+    from = is.a + rule->p;
     pass_window(&is, from);
   }
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/base/random.h"
+
 char *limit_suite_script(const limit_suite_t *suite) {
   size_t size = strlen(suite->head) + suite->script->len + strlen(suite->tail) + 1;
   char *whole = malloc(size);
@@ -38,7 +40,7 @@ static char *room(limit_words_t *words, size_t size) {
   return at;
 }
 
-void limit_words_add(limit_words_t *words, const char *at, size_t len) {
+static void add_word(limit_words_t *words, const char *at, size_t len) {
   if (words->argc == LIMIT_ARGC)
     abort();
   words->argv[words->argc] = at;
@@ -46,17 +48,17 @@ void limit_words_add(limit_words_t *words, const char *at, size_t len) {
 }
 
 void limit_words_text(limit_words_t *words, const char *text) {
-  limit_words_add(words, text, strlen(text));
+  add_word(words, text, strlen(text));
 }
 
 void limit_words_integer(limit_words_t *words, int64_t value) {
   char *at = room(words, 24);
-  limit_words_add(words, at, (size_t)snprintf(at, 24, "%" PRId64, value));
+  add_word(words, at, (size_t)snprintf(at, 24, "%" PRId64, value));
 }
 
 void limit_words_doubles(limit_words_t *words, const int64_t *values, size_t count) {
   char *at = room(words, 8 * count);
-  limit_words_add(words, at, 8 * count);
+  add_word(words, at, 8 * count);
   for (size_t i = 0; i < count; i++) {
     double number = (double)values[i];
     uint64_t bits;
@@ -80,7 +82,7 @@ void limit_words_begin(limit_words_t *words, size_t keys) {
   limit_words_integer(words, (int64_t)keys);
   for (size_t i = 0; i < keys; i++) {
     char *at = room(words, 24);
-    limit_words_add(words, at, (size_t)snprintf(at, 24, "{limit}:%zu", i));
+    add_word(words, at, (size_t)snprintf(at, 24, "{limit}:%zu", i));
   }
 }
 
@@ -115,16 +117,8 @@ bool limit_numbers_read(const char *at, size_t len, limit_numbers_t *out) {
 
 /* ---- chance -------------------------------------------------------------------------------------------- */
 
-/* splitmix64 */
-static uint64_t next_random(limit_chance_t *chance) {
-  uint64_t z = (chance->state += UINT64_C(0x9e3779b97f4a7c15));
-  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return z ^ (z >> 31);
-}
-
 int64_t limit_below(limit_chance_t *chance, int64_t n) {
-  return (int64_t)(next_random(chance) % (uint64_t)n);
+  return (int64_t)(next_random(&chance->state) % (uint64_t)n);
 }
 
 bool limit_once_in(limit_chance_t *chance, int64_t n) {

@@ -52,8 +52,7 @@ uint64_t limit_suite_seed(void);
 
 /* Begins a command: EVALSHA, room for the sha1, and so many keys, named by numbers. */
 void limit_words_begin(limit_words_t *words, size_t keys);
-void limit_words_add(limit_words_t *words, const char *at, size_t len); /* it stays where it is */
-void limit_words_text(limit_words_t *words, const char *text);          /* the same */
+void limit_words_text(limit_words_t *words, const char *text); /* it stays where it is */
 void limit_words_integer(limit_words_t *words, int64_t value);
 void limit_words_doubles(limit_words_t *words, const int64_t *values, size_t count);
 /* In one: a double, and an integer as text. */

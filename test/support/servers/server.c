@@ -462,10 +462,6 @@ const char *server_path(const server_t *server) {
   return reached ? first_process(server)->socket : NULL;
 }
 
-bool server_is_secure(const server_t *server) {
-  return server->options.tls;
-}
-
 int server_port(const server_t *server) {
   return first_process(server)->port;
 }

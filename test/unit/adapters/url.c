@@ -1,4 +1,5 @@
 /* URLs: what is read from good ones, and which part is named of bad ones. */
+#include "support/base/random.h"
 #include "unit/adapters/urls.h"
 
 #define HOST_MAX BELAY__HOST_MAX
@@ -377,14 +378,6 @@ TEST(explanation_never_quotes_the_password) {
     }
     assert_null(memmem(&url, sizeof url, secret, 3));
   }
-}
-
-/* Always the same numbers (splitmix64), so that a failure can be seen again. */
-static uint64_t next_random(uint64_t *seed) {
-  uint64_t z = (*seed += UINT64_C(0x9e3779b97f4a7c15));
-  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return z ^ (z >> 31);
 }
 
 static int is_part(const char *part) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cache/xfetch.h"
+#include "support/base/random.h"
 #include "support/base/test.h"
 
 #define DAY INT64_C(86400000)
@@ -139,12 +140,8 @@ typedef struct world {
   uint64_t seed, fixed;
 } world_t;
 
-static int seeded(belay_t *belay, void *buffer, size_t len) { /* splitmix64 */
-  world_t *world = BELAY__CONTAINER(belay, world_t, belay);
-  uint64_t x = world->seed += UINT64_C(0x9e3779b97f4a7c15);
-  x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-  x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-  x ^= x >> 31;
+static int seeded(belay_t *belay, void *buffer, size_t len) {
+  uint64_t x = next_random(&BELAY__CONTAINER(belay, world_t, belay)->seed);
   assert_int_equal(len, sizeof x);
   memcpy(buffer, &x, len);
   return 0;

@@ -7,74 +7,76 @@
 
 #define SAME INT64_C(-77) /* what was there before */
 
-TEST(durations) {
-  static const struct {
-    const char *text;
-    int64_t ms; /* SAME: it is none */
-  } all[] = {
-      {"0", 0},
-      {"0s", 0},
-      {"250ms", 250},
-      {"90s", 90000},
-      {"1m30s", 90000},
-      {"1.5h", 5400000},
-      {"1h30m", 5400000},
-      {"24h", 86400000},
-      {"7d", 604800000},
-      {"2w", 1209600000},
-      {"1w1d1h1m1s1ms", 694861001},
-      {"1m1ms", 60001},
-      {"0.001s", 1},
-      {"0.25m", 15000},
-      {"1.500s", 1500},
-      {"1.50000000s", 1500},
-      {"0.0000001w", SAME}, /* 60.48 ms */
-      {"9223372036854775807ms", INT64_MAX},
-      {"9223372036854775808ms", SAME},
-      {"9223372036854775807s", SAME},
-      {"9223372036854775s808ms", SAME},
-      {"15250284453w", SAME},
-      {"99999999999999999999999999999999s", SAME},
-      {"", SAME},
-      {"1", SAME},
-      {"30", SAME},
-      {"s", SAME},
-      {"-1s", SAME},
-      {"+1s", SAME},
-      {" 1s", SAME},
-      {"1s ", SAME},
-      {"1 s", SAME},
-      {"1S", SAME},
-      {"1y", SAME},
-      {"1ss", SAME},
-      {"1s1s", SAME},
-      {"1s1m", SAME},
-      {"1m30", SAME},
-      {"1m30s5", SAME},
-      {".5s", SAME},
-      {"1.s", SAME},
-      {"1.5.5s", SAME},
-      {"0.0005s", SAME},
-      {"0.5ms", SAME},
-      {"0.00000000000000000000001s", SAME},
-      {"1e3s", SAME},
-      {"0x10s", SAME},
-      {"00", SAME},
-      {"forever", SAME},
-      {"5min", 300000},
-      {"1hour30minutes", 5400000},
-      {"2days", 172800000},
-      {"1week", 604800000},
-      {"1second", 1000},
-      {"90secs", 90000},
-      {"1min1m", SAME},
-      {"1s1minute", SAME},
-      {"1minut", SAME},
-  };
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+static const struct {
+  const char *text;
+  int64_t ms; /* SAME: it is none */
+} durations[] = {
+    {"0", 0},
+    {"0s", 0},
+    {"250ms", 250},
+    {"90s", 90000},
+    {"1m30s", 90000},
+    {"1.5h", 5400000},
+    {"1h30m", 5400000},
+    {"24h", 86400000},
+    {"7d", 604800000},
+    {"2w", 1209600000},
+    {"1w1d1h1m1s1ms", 694861001},
+    {"1m1ms", 60001},
+    {"0.001s", 1},
+    {"0.25m", 15000},
+    {"1.500s", 1500},
+    {"1.50000000s", 1500},
+    {"0.0000001w", SAME}, /* 60.48 ms */
+    {"9223372036854775807ms", INT64_MAX},
+    {"9223372036854775808ms", SAME},
+    {"9223372036854775807s", SAME},
+    {"9223372036854775s808ms", SAME},
+    {"15250284453w", SAME},
+    {"99999999999999999999999999999999s", SAME},
+    {"", SAME},
+    {"1", SAME},
+    {"30", SAME},
+    {"s", SAME},
+    {"-1s", SAME},
+    {"+1s", SAME},
+    {" 1s", SAME},
+    {"1s ", SAME},
+    {"1 s", SAME},
+    {"1S", SAME},
+    {"1y", SAME},
+    {"1ss", SAME},
+    {"1s1s", SAME},
+    {"1s1m", SAME},
+    {"1m30", SAME},
+    {"1m30s5", SAME},
+    {".5s", SAME},
+    {"1.s", SAME},
+    {"1.5.5s", SAME},
+    {"0.0005s", SAME},
+    {"0.5ms", SAME},
+    {"0.00000000000000000000001s", SAME},
+    {"1e3s", SAME},
+    {"0x10s", SAME},
+    {"00", SAME},
+    {"forever", SAME},
+    {"5min", 300000},
+    {"1hour30minutes", 5400000},
+    {"2days", 172800000},
+    {"1week", 604800000},
+    {"1second", 1000},
+    {"90secs", 90000},
+    {"1min1m", SAME},
+    {"1s1minute", SAME},
+    {"1minut", SAME},
+};
+
+TEST(durations_are_read) {
+  for (size_t i = 0; i < sizeof durations / sizeof *durations; i++) {
     int64_t ms = SAME;
-    if (units_duration(all[i].text, &ms) != (all[i].ms != SAME) || ms != all[i].ms)
-      fail_msg("%s: %lld", all[i].text, (long long)ms);
+    if (units_duration(durations[i].text, &ms) != (durations[i].ms != SAME) ||
+        ms != durations[i].ms)
+      fail_msg("%s: %lld", durations[i].text, (long long)ms);
   }
 }
 

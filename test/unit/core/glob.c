@@ -4,18 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/base/random.h"
 #include "support/base/test.h"
 #include "support/models/glob.h"
 
 #define ROUNDS 200000
-
-/* Always the same numbers, so that a failure can be seen again. */
-static uint64_t next_random(uint64_t *seed) {
-  uint64_t z = (*seed += UINT64_C(0x9e3779b97f4a7c15));
-  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return z ^ (z >> 31);
-}
 
 /* A quoted text matches itself alone. */
 TEST(a_quoted_text_matches_itself) {

@@ -5,18 +5,11 @@
 #include <string.h>
 
 #include "core/loop/heap.h"
+#include "support/base/random.h"
 #include "support/base/test.h"
 
 #define OPERATIONS 100000
 #define TIMERS 512
-
-/* Always the same numbers (splitmix64), so that a failure can be seen again. */
-static uint64_t next_random(uint64_t *seed) {
-  uint64_t z = (*seed += UINT64_C(0x9e3779b97f4a7c15));
-  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return z ^ (z >> 31);
-}
 
 /* Walks what hangs below a timer: its links agree and nothing is earlier than its parent. Returns the
  * number of timers. */

@@ -5,17 +5,10 @@
 #include <string.h>
 
 #include "core/key/key.h"
+#include "support/base/random.h"
 #include "support/base/test.h"
 
 #define ROUNDS 100000
-
-/* Always the same numbers (splitmix64), so that a failure can be seen again. */
-static uint64_t next_random(uint64_t *seed) {
-  uint64_t z = (*seed += UINT64_C(0x9e3779b97f4a7c15));
-  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return z ^ (z >> 31);
-}
 
 /* Fills part with 1 to max random bytes, every second one of them of a kind that matters. */
 static size_t random_part(uint64_t *seed, char *part, size_t max) {

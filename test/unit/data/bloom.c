@@ -239,86 +239,67 @@ static belay_bloom_options_t options_of(int64_t capacity, double rate) {
   return options;
 }
 
+typedef struct row {
+  int64_t capacity;
+  double error_rate;
+  int64_t bits;
+  uint32_t hashes;
+  int64_t window_ms;
+  belay_bloom_kind_t kind;
+  const uint8_t *key;
+  uint64_t seed;
+} row_t;
+
+static const uint8_t a_key[BELAY_BLOOM_KEY_LEN] = "0123456789abcde";
+
+static belay_bloom_options_t options_of_row(const row_t *row) {
+  belay_bloom_options_t options = options_of(row->capacity, row->error_rate);
+  options.bits = row->bits;
+  options.hashes = row->hashes;
+  options.window_ms = row->window_ms;
+  options.kind = row->kind;
+  options.key = row->key;
+  options.seed = row->seed;
+  return options;
+}
+
 TEST(every_option_has_its_range) {
-  static const uint8_t key[BELAY_BLOOM_KEY_LEN] = "0123456789abcde";
+  static const row_t good = {1000, 0.01, 0, 0, 0, BELAY_BLOOM_PLAIN, NULL, 0};
+  static const row_t bad[] = {
+      {0, 0.01, 0, 0, 0, BELAY_BLOOM_PLAIN, NULL, 0},
+      {1000, 0.01, 1000, 0, 0, BELAY_BLOOM_PLAIN, NULL, 0},
+      {-1, 0.01, 0, 0, 0, BELAY_BLOOM_PLAIN, NULL, 0},
+      {BELAY_BLOOM_CAPACITY_MAX + 1, 0.01, 0, 0, 0, BELAY_BLOOM_PLAIN, NULL, 0},
+      {1000, 0.9e-9, 0, 0, 0, BELAY_BLOOM_PLAIN, NULL, 0},
+      {1000, 0.51, 0, 0, 0, BELAY_BLOOM_PLAIN, NULL, 0},
+      {1000, NAN, 0, 0, 0, BELAY_BLOOM_PLAIN, NULL, 0},
+      {1000, -1, 0, 0, 0, BELAY_BLOOM_PLAIN, NULL, 0},
+      {1000, 0, 0, 0, 0, BELAY_BLOOM_PLAIN, NULL, 0},
+      {1000, 0.01, 0, 7, 0, BELAY_BLOOM_PLAIN, NULL, 0},
+      {BELAY_BLOOM_CAPACITY_MAX, 1e-9, 0, 0, 0, BELAY_BLOOM_PLAIN, NULL, 0},
+      {0, 0.01, -1, 0, 0, BELAY_BLOOM_PLAIN, NULL, 0},
+      {0, 0.01, BELAY_BLOOM_BITS_MAX + 1, 0, 0, BELAY_BLOOM_PLAIN, NULL, 0},
+      {0, 0.01, 9, BELAY_BLOOM_HASHES_MAX + 1, 0, BELAY_BLOOM_PLAIN, NULL, 0},
+      {1000, 0.01, 0, 0, 1000, BELAY_BLOOM_PLAIN, NULL, 0},
+      {1000, 0.01, 0, 0, 0, BELAY_BLOOM_ROTATING, NULL, 0},
+      {1000, 0.01, 0, 0, 999, BELAY_BLOOM_ROTATING, NULL, 0},
+      {1000, 0.01, 0, 0, INT64_C(31536000001), BELAY_BLOOM_ROTATING, NULL, 0},
+      {0, 0.01, 1000, 0, 0, BELAY_BLOOM_SCALING, NULL, 0},
+      {1000, 0.01, 0, 0, 1000, BELAY_BLOOM_SCALING, NULL, 0},
+      {1000, 0.01, 0, 0, 0, (belay_bloom_kind_t)3, NULL, 0},
+      {1000, 0.01, 0, 0, 0, BELAY_BLOOM_PLAIN, a_key, 1},
+  };
   belay__bloom_form_t form;
-  for (int i = 0; i < 22; i++) {
-    belay_bloom_options_t o = options_of(1000, 0.01);
-    assert_null(belay__bloom_form_of(&o, &form));
-    switch (i) {
-    case 0:
-      o.capacity = 0;
-      break;
-    case 1:
-      o.bits = 1000;
-      break;
-    case 2:
-      o.capacity = -1;
-      break;
-    case 3:
-      o.capacity = BELAY_BLOOM_CAPACITY_MAX + 1;
-      break;
-    case 4:
-      o.error_rate = 0.9e-9;
-      break;
-    case 5:
-      o.error_rate = 0.51;
-      break;
-    case 6:
-      o.error_rate = NAN;
-      break;
-    case 7:
-      o.hashes = 7;
-      break;
-    case 8:
-      o.capacity = BELAY_BLOOM_CAPACITY_MAX, o.error_rate = 1e-9;
-      break;
-    case 9:
-      o.capacity = 0, o.bits = -1;
-      break;
-    case 10:
-      o.capacity = 0, o.bits = BELAY_BLOOM_BITS_MAX + 1;
-      break;
-    case 11:
-      o.capacity = 0, o.bits = 9, o.hashes = BELAY_BLOOM_HASHES_MAX + 1;
-      break;
-    case 12:
-      o.window_ms = 1000;
-      break;
-    case 13:
-      o.kind = BELAY_BLOOM_ROTATING;
-      break;
-    case 14:
-      o.kind = BELAY_BLOOM_ROTATING, o.window_ms = 999;
-      break;
-    case 15:
-      o.kind = BELAY_BLOOM_ROTATING, o.window_ms = INT64_C(31536000001);
-      break;
-    case 16:
-      o.kind = BELAY_BLOOM_SCALING, o.capacity = 0, o.bits = 1000;
-      break;
-    case 17:
-      o.kind = BELAY_BLOOM_SCALING, o.window_ms = 1000;
-      break;
-    case 18:
-      o.kind = (belay_bloom_kind_t)3;
-      break;
-    case 19:
-      o.key = key, o.seed = 1;
-      break;
-    case 20:
-      o.error_rate = -1;
-      break;
-    default:
-      o.error_rate = 0;
-      break;
-    }
+  belay_bloom_options_t o = options_of_row(&good);
+  assert_null(belay__bloom_form_of(&o, &form));
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    o = options_of_row(&bad[i]);
     assert_non_null(belay__bloom_form_of(&o, &form));
     belay_bloomset_t *set = (belay_bloomset_t *)&form;
     assert_error(belay_bloomset_new(&o, NULL, &set), BELAY_EINVAL);
     assert_null(set);
   }
-  belay_bloom_options_t o = options_of(0, 0.01);
+  o = options_of(0, 0.01);
   o.bits = 12345;
   assert_null(belay__bloom_form_of(&o, &form));
   assert_int_equal(form.shape.hashes, 14);
@@ -361,46 +342,34 @@ TEST(a_configuration_is_read_as_it_was_written) {
 }
 
 TEST(what_differs_is_named) {
-  static const uint8_t key[BELAY_BLOOM_KEY_LEN] = "0123456789abcde", other[16] = "0";
-  static const char *const expected[] = {
-      "it is of another kind",         "its items are not hashed under a key",
-      "it has another seed",           "it has another number of hashes",
-      "it has another number of bits", NULL};
+  static const uint8_t other[BELAY_BLOOM_KEY_LEN] = "0";
+  static const struct {
+    row_t row;
+    const char *expected;
+  } rows[] = {
+      {{1000, 0.01, 0, 0, 0, BELAY_BLOOM_SCALING, NULL, 0}, "it is of another kind"},
+      {{1000, 0.01, 0, 0, 0, BELAY_BLOOM_PLAIN, a_key, 0}, "its items are not hashed under a key"},
+      {{1000, 0.01, 0, 0, 0, BELAY_BLOOM_PLAIN, NULL, 1}, "it has another seed"},
+      {{1000, 0.001, 0, 0, 0, BELAY_BLOOM_PLAIN, NULL, 0}, "it has another number of hashes"},
+      {{1001, 0.01, 0, 0, 0, BELAY_BLOOM_PLAIN, NULL, 0}, "it has another number of bits"},
+      {{1000, 0.01, 0, 0, 0, BELAY_BLOOM_PLAIN, NULL, 0}, NULL},
+  };
   uint8_t value[BELAY__BLOOM_VALUE_LEN];
   belay__bloom_config_t config;
   belay__bloom_form_t form;
   belay_bloom_options_t o = options_of(1000, 0.01);
   pack(&o, value);
   assert_null(belay__bloom_unpack(value, sizeof value, &config));
-  for (int i = 0; i < 6; i++) {
-    o = options_of(1000, 0.01);
-    switch (i) {
-    case 0:
-      o.kind = BELAY_BLOOM_SCALING;
-      break;
-    case 1:
-      o.key = key;
-      break;
-    case 2:
-      o.seed = 1;
-      break;
-    case 3:
-      o.error_rate = 0.001;
-      break;
-    case 4:
-      o.capacity = 1001;
-      break;
-    default:
-      break;
-    }
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    o = options_of_row(&rows[i].row);
     assert_null(belay__bloom_form_of(&o, &form));
     const char *differs = belay__bloom_differs(&form, &config);
-    if (expected[i] == NULL)
+    if (rows[i].expected == NULL)
       assert_null(differs);
     else
-      assert_string_equal(differs, expected[i]);
+      assert_string_equal(differs, rows[i].expected);
   }
-  o.key = key;
+  o.key = a_key;
   pack(&o, value);
   assert_null(belay__bloom_unpack(value, sizeof value, &config));
   assert_string_equal(belay__bloom_differs(&form, &config), "its items are hashed under a key");

@@ -6,6 +6,7 @@
 
 #include "belay/bloom.h"
 #include "belay/error.h"
+#include "support/base/random.h"
 #include "support/base/test.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -27,11 +28,8 @@ static belay_bloomset_t *set_of(int64_t capacity, double rate, uint64_t seed) {
 
 /* ---- keys ---------------------------------------------------------------------------------------------- */
 
-static uint64_t scramble(uint64_t x) { /* splitmix64 */
-  x += UINT64_C(0x9e3779b97f4a7c15);
-  x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-  x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-  return x ^ x >> 31;
+static uint64_t scramble(uint64_t x) {
+  return next_random(&x);
 }
 
 typedef enum keys { RANDOM, SEQUENTIAL, PREFIXED, KEYS } keys_t;

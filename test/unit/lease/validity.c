@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "lease/machine/deadline.h"
+#include "support/base/random.h"
 #include "support/base/test.h"
 
 #define DEFAULT_DRIFT (-1)
@@ -148,14 +149,6 @@ TEST(equal_times_count_once_for_each_node) {
 static int compare_down(const void *a, const void *b) {
   uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
   return (x < y) - (x > y);
-}
-
-/* Always the same numbers (splitmix64), so that a failure can be seen again. */
-static uint64_t next_random(uint64_t *seed) {
-  uint64_t z = (*seed += UINT64_C(0x9e3779b97f4a7c15));
-  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return z ^ (z >> 31);
 }
 
 TEST(deadline_is_the_quorumth_of_the_sorted_times) {
