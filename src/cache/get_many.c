@@ -178,35 +178,20 @@ static many_t *new_many(belay__pending_t *pending, const belay_bytes_t *keys, si
   return many;
 }
 
-/* Serves what the table has, and builds the lookups of all other keys: *len calls. Returns 0 or BELAY_ENOMEM. */
-static int build(belay_cache_t *cache, many_t *many, uint64_t now, belay__call_t **calls,
-                 size_t *len) {
-  size_t n = 0;
-  for (size_t i = 0; i < many->n; i++) {
-    entry_t *entry = &many->entries[i];
-    entry->first = (uint32_t)n;
-    if (belay__item_serve_local(cache, &entry->item, entry->key, now))
-      continue;
-    size_t more = belay__lookup_calls(cache, &entry->item.lookup, BELAY__LOOKUP_AT_ANY, now,
-                                      entry->key, entry->item.key_len, calls + n);
-    if (more == 0) {
-      belay__calls_discard(calls, n);
-      return BELAY_ENOMEM;
-    }
-    entry->asked = true;
-    n += more;
-  }
-  many->calls = (uint32_t)n;
-  *len = n;
-  return 0;
-}
-
+/* Serves what the table has, and looks all other keys up. */
 static int ask(belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
                belay__call_t **calls) {
-  size_t n;
-  int error = build(cache, many_of(pending), now, calls, &n);
-  if (error != 0)
-    return error;
+  many_t *many = many_of(pending);
+  uint32_t n = 0;
+  for (size_t i = 0; i < many->n; i++) {
+    entry_t *entry = &many->entries[i];
+    entry->first = n;
+    entry->asked = !belay__item_serve_local(cache, &entry->item, entry->key, now);
+    if (entry->asked)
+      n += (uint32_t)belay__lookup_calls(cache, &entry->item.lookup, BELAY__LOOKUP_AT_ANY, now,
+                                         entry->key, entry->item.key_len, calls + n);
+  }
+  many->calls = n;
   if (n > 0)
     return belay__lookup_send(cache, pending, now, calls, n);
   belay__request_end(pending, 0);

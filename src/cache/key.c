@@ -105,8 +105,6 @@ belay__call_t *belay__cache_begin(const belay_cache_t *cache, const char *key, s
   if (belay__cache_generation(cache, generation) != 0)
     return NULL;
   belay__call_t *call = belay__cache_script(cache, &belay__script_cache_begin, key, key_len, 3);
-  if (call == NULL)
-    return NULL;
   belay__call_arg(call, seen, seen_len);
   belay__call_arg(call, (const char *)generation, BELAY__RECORD_ID);
   belay__call_arg_int(call, belay__cache_generation_ms(cache));

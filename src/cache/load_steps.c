@@ -238,22 +238,17 @@ int belay__load_ask_begin(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
   belay__call_t *calls[1 + BELAY_CACHE_TAGS_MAX];
-  size_t tags_len = belay__cache_tags(cache, load->key, load->key_len, tags), n = 0;
-  for (; n < 1 + tags_len; n++) {
-    calls[n] = n == 0 ? belay__cache_begin(cache, load->key, load->key_len, load->seen.id,
-                                           load->seen.len, load->generation)
-                      : belay__cache_capture(cache, &tags[n - 1], BELAY_DEFAULT);
-    if (calls[n] == NULL) {
-      belay__calls_discard(calls, n);
-      return BELAY_ENOMEM;
-    }
-  }
+  size_t tags_len = belay__cache_tags(cache, load->key, load->key_len, tags);
+  calls[0] = belay__cache_begin(cache, load->key, load->key_len, load->seen.id, load->seen.len,
+                                load->generation);
+  for (size_t i = 0; i < tags_len; i++)
+    calls[1 + i] = belay__cache_capture(cache, &tags[i], BELAY_DEFAULT);
   load->tags_len = (uint8_t)tags_len;
   belay__lookup_drop(cache, &load->lookup);
   load->lookup = (belay__lookup_t){
       .asked = belay__now(belay_of(load)), .tags_len = (uint8_t)tags_len, .freshness = BELAY__GONE};
   belay__local_stamp(&cache->local, load->key, load->key_len, tags, tags_len, &load->lookup.stamp);
-  return ask(load, &begin_ops, calls, n);
+  return ask(load, &begin_ops, calls, 1 + tags_len);
 }
 
 /* ---- what was loaded ----------------------------------------------------------------------------------- */

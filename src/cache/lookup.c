@@ -23,44 +23,30 @@ void belay__lookup_drop(belay_cache_t *cache, belay__lookup_t *lookup) {
 static belay__call_t *new_get(const belay_cache_t *cache, const char *key, size_t key_len,
                               const char *tail) {
   belay__call_t *call = belay__cache_command(cache, "GET", 2);
-  if (call != NULL)
-    belay__handle_arg(&cache->handle, call, key, key_len, tail);
+  belay__handle_arg(&cache->handle, call, key, key_len, tail);
   return call;
 }
 
 size_t belay__lookup_calls(belay_cache_t *cache, belay__lookup_t *lookup, belay__lookup_at_t at,
                            uint64_t now, const char *key, size_t key_len, belay__call_t **calls) {
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
-  size_t tags_len = belay__cache_tags(cache, key, key_len, tags), n = 0;
+  size_t tags_len = belay__cache_tags(cache, key, key_len, tags), n = 1 + tags_len;
   *lookup =
       (belay__lookup_t){.asked = now, .tags_len = (uint8_t)tags_len, .freshness = BELAY__GONE};
   belay__local_stamp(&cache->local, key, key_len, tags, tags_len, &lookup->stamp);
-  while (n < 1 + tags_len) {
-    calls[n] = n == 0 ? new_get(cache, key, key_len, "}")
-                      : new_get(cache, tags[n - 1].data, tags[n - 1].len, BELAY__CACHE_TAG);
-    if (calls[n] == NULL) {
-      belay__calls_discard(calls, n);
-      return 0;
-    }
-    if (at == BELAY__LOOKUP_AT_ANY && cache->options.replicas)
-      lookup->behind = belay__call_stale(calls[n])->stale;
-    n++;
-  }
+  calls[0] = new_get(cache, key, key_len, "}");
+  for (size_t i = 0; i < tags_len; i++)
+    calls[1 + i] = new_get(cache, tags[i].data, tags[i].len, BELAY__CACHE_TAG);
+  if (at == BELAY__LOOKUP_AT_ANY && cache->options.replicas)
+    for (size_t i = 0; i < n; i++)
+      lookup->behind = belay__call_stale(calls[i]) != NULL && calls[i]->stale;
   return n;
 }
 
 int belay__lookup_send(belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
                        belay__call_t **calls, size_t n) {
-  if (n == 0)
-    return BELAY_ENOMEM;
-  if (!belay__servertime_known_at(&cache->time, &cache->handle, now)) {
-    calls[n] = belay__servertime_call(&cache->time, &cache->handle);
-    if (calls[n] == NULL) {
-      belay__calls_discard(calls, n);
-      return BELAY_ENOMEM;
-    }
-    n++;
-  }
+  if (!belay__servertime_known_at(&cache->time, &cache->handle, now))
+    calls[n++] = belay__servertime_call(&cache->time, &cache->handle);
   pending->fail_fast = belay__cache_fails_fast(cache);
   return belay__request_send_all(pending, calls, n);
 }

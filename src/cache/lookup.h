@@ -30,7 +30,8 @@ typedef struct belay__lookup {
 /* Who may answer. */
 typedef enum belay__lookup_at { BELAY__LOOKUP_AT_PRIMARY, BELAY__LOOKUP_AT_ANY } belay__lookup_at_t;
 
-/* Builds the calls of a lookup, which begins now: at most BELAY__LOOKUP_CALLS_MAX; returns how many, or 0 if memory is out. */
+/* Builds the calls of a lookup, which begins now: at most BELAY__LOOKUP_CALLS_MAX; returns how many. A call is NULL
+ * if memory is out. */
 size_t belay__lookup_calls(belay_cache_t *cache, belay__lookup_t *lookup, belay__lookup_at_t at,
                            uint64_t now, const char *key, size_t key_len, belay__call_t **calls);
 
@@ -54,8 +55,8 @@ belay__served_t belay__lookup_serve(const belay__lookup_t *lookup);
 /* Gives its record back. */
 void belay__lookup_drop(belay_cache_t *cache, belay__lookup_t *lookup);
 
-/* Sends the n calls of lookups (0: memory was out), and TIME if it is due; calls has room for one more. A step of a
- * request that is PARKED. Returns 0, BELAY_ENOMEM or BELAY_EBUSY. Takes the calls in any case. */
+/* Sends the n calls of lookups, and TIME if it is due; calls has room for one more. A step of a request that is PARKED.
+ * Returns 0, BELAY_ENOMEM or BELAY_EBUSY. Takes the calls in any case. */
 int belay__lookup_send(belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
                        belay__call_t **calls, size_t n);
 /* Reads a reply to the step of one lookup. */

@@ -124,18 +124,14 @@ static int send_first(belay_cache_t *cache, belay__pending_t *pending, write_t *
   size_t n = 0, tags_len = belay__cache_tags(cache, write->key, write->key_len, tags);
   if (tags_len > write->tags_len)
     tags_len = write->tags_len; /* it does not say the same: what it has not said is never good */
-  bool whole = true;
   if (write->state == BEGINNING)
-    whole = (calls[n++] = begin_call(cache, write)) != NULL;
-  for (size_t i = 0; i < tags_len && whole; i++)
-    whole = (calls[n++] = belay__cache_capture(cache, &tags[i], write->ttl_ms)) != NULL;
-  if (whole && write->asks)
-    whole = (calls[n++] = belay__servertime_call(&cache->time, &cache->handle)) != NULL;
+    calls[n++] = begin_call(cache, write);
+  for (size_t i = 0; i < tags_len; i++)
+    calls[n++] = belay__cache_capture(cache, &tags[i], write->ttl_ms);
+  if (write->asks)
+    calls[n++] = belay__servertime_call(&cache->time, &cache->handle);
   write->tags_len = (uint8_t)tags_len;
-  if (whole)
-    return belay__request_send_all(pending, calls, n);
-  belay__calls_discard(calls, n - 1);
-  return BELAY_ENOMEM;
+  return belay__request_send_all(pending, calls, n);
 }
 
 /* What others still have by then they would not have served any more. */
@@ -301,14 +297,11 @@ static const belay__request_ops_t write_ops = {
 static int begin(belay_cache_t *cache, belay_request_t *request, state_t state, const char *key,
                  size_t key_len, belay_cache_change_cb cb, belay__pending_t **out) {
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
-  int error = belay__handle_begin(&cache->handle, request, &write_ops, (void (*)(void))cb, out);
+  int error = belay__handle_begin_room(&cache->handle, request, &write_ops, (void (*)(void))cb,
+                                       sizeof(write_t) + key_len, out);
   if (error != 0)
     return error;
-  write_t *write = belay__request_room(*out, sizeof *write + key_len);
-  if (write == NULL) {
-    belay__request_forget(*out);
-    return BELAY_ENOMEM;
-  }
+  write_t *write = (*out)->room;
   write->state = (uint8_t)state;
   write->key_len = key_len;
   memcpy(write->key, key, key_len);
