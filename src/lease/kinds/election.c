@@ -46,7 +46,7 @@ struct belay_election {
   bool news;      /* `seen` is to be told */
   bool told_any;  /* since observing began */
   bool told_ours; /* the last reported leader is this candidate */
-  bool ref, holds_loop, closing;
+  bool holds_loop, closing;
   view_t seen, told;
   size_t channel_len;
   char channel[];
@@ -203,19 +203,20 @@ static void run_task(belay__task_t *task) {
   election->on_observe(election, 0, &leader);
 }
 
-static void stop_observing(belay_election_t *election) {
-  belay__waiter_stop(&election->waiter);
-  election->news = false;
-  belay__task_stop(client_of(election)->belay, &election->task);
-}
-
 /* An observer keeps the loop alive only if it is asked to. */
 static void update_hold(belay_election_t *election) {
-  bool want = election->ref && belay__waiter_is_on(&election->waiter);
+  bool want = lease_of(election)->ref && belay__waiter_is_on(&election->waiter);
   if (want == election->holds_loop)
     return;
   election->holds_loop = want;
   (want ? belay__hold_loop : belay__free_loop)(client_of(election)->belay);
+}
+
+static void stop_observing(belay_election_t *election) {
+  belay__waiter_stop(&election->waiter);
+  election->news = false;
+  belay__task_stop(client_of(election)->belay, &election->task);
+  update_hold(election);
 }
 
 /* ---- what the lock tells ----------------------------------------------------------------------------------- */
@@ -271,7 +272,6 @@ static void on_lock_closed(belay_lock_t *lock, void *data) {
   belay_client_t *client = client_of(election);
   (void)lock;
   stop_observing(election);
-  update_hold(election);
   if (election->close_cb != NULL)
     election->close_cb(election, election->data);
   belay__client_remove(client, &election->object);
@@ -283,7 +283,6 @@ static void start_close(belay_election_t *election) {
     return;
   election->closing = true;
   stop_observing(election);
-  update_hold(election);
   (void)belay__lease_close(lease_of(election)); /* or the client has begun to */
 }
 
@@ -479,7 +478,6 @@ int64_t belay_election_remaining_us(const belay_election_t *election) {
 static void set_ref(belay_election_t *election, bool ref) {
   if (election == NULL)
     return;
-  election->ref = ref;
   belay__lease_ref(lease_of(election), ref);
   update_hold(election);
 }

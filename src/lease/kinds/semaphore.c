@@ -36,6 +36,7 @@ static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
 }
 
 static const char *const parts[] = {"::permits", "::queue", "::alive", NULL};
+#define KEYS ((size_t)4) /* the key and its parts */
 
 /* In a client one asks at a time; when it has its permits, the next one does. */
 static const belay__kind_t plain = {
@@ -150,42 +151,48 @@ static void put_keys(belay__call_t *call, const char *name, size_t name_len) {
   belay__free(belay, key, len);
 }
 
-static int check_request(belay_client_t *client, const belay_request_t *request, const char *name,
-                         size_t name_len, bool has_cb) {
+/* Checks a request about a semaphore, and begins its call: a script and its keys. Returns 0 or an error. */
+static int begin(belay_client_t *client, const belay_request_t *request, bool has_cb,
+                 const char *name, size_t name_len, const belay__script_t *script, size_t args,
+                 belay__call_t **call) {
+  name_len = belay__text_len(name, name_len);
   int error = belay__client_check(client);
   if (error == 0)
     error = belay__request_check(client, request, has_cb);
-  return error != 0 ? error
-                    : belay__check_bytes(client->belay, "name", name, name_len, 1, BELAY__NAME_MAX);
+  if (error == 0)
+    error = belay__check_bytes(client->belay, "name", name, name_len, 1, BELAY__NAME_MAX);
+  if (error != 0)
+    return error;
+  *call = belay__call_new(client, BELAY__LANE_DATA);
+  if (*call == NULL)
+    return BELAY_ENOMEM;
+  belay__call_script(*call, script, KEYS, args);
+  put_keys(*call, name, name_len);
+  return 0;
 }
 
 int belay_semaphore_read(belay_client_t *client, belay_request_t *request, const char *name,
                          size_t name_len, belay_semaphore_cb cb) {
-  name_len = belay__text_len(name, name_len);
-  int error = check_request(client, request, name, name_len, cb != NULL);
-  if (error != 0)
-    return error;
-  belay__call_t *call = belay__call_new(client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return BELAY_ENOMEM;
-  belay__call_script(call, &belay__script_semaphore_read, 4, 0);
-  put_keys(call, name, name_len);
-  return belay__request_start(request, call, &read_ops, NULL, NULL, (void (*)(void))cb);
+  belay__call_t *call;
+  int error =
+      begin(client, request, cb != NULL, name, name_len, &belay__script_semaphore_read, 0, &call);
+  return error != 0
+             ? error
+             : belay__request_start(request, call, &read_ops, NULL, NULL, (void (*)(void))cb);
 }
 
 int belay_semaphore_resize(belay_client_t *client, belay_request_t *request, const char *name,
                            size_t name_len, unsigned limit, belay_semaphore_cb cb) {
-  name_len = belay__text_len(name, name_len);
-  int error = check_request(client, request, name, name_len, cb != NULL);
-  if (error == 0)
-    error = belay__check_range(client->belay, "limit", limit, 1, BELAY_SEMAPHORE_MAX);
+  belay__call_t *call;
+  int error =
+      begin(client, request, cb != NULL, name, name_len, &belay__script_semaphore_resize, 2, &call);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return BELAY_ENOMEM;
-  belay__call_script(call, &belay__script_semaphore_resize, 4, 2);
-  put_keys(call, name, name_len);
+  error = belay__check_range(client->belay, "limit", limit, 1, BELAY_SEMAPHORE_MAX);
+  if (error != 0) {
+    belay__calls_discard(&call, 1);
+    return error;
+  }
   belay__call_arg_int(call, limit);
   belay__publish_arg(call, true);
   return belay__request_start(request, call, &resize_ops, NULL, NULL, (void (*)(void))cb);
@@ -288,16 +295,12 @@ static const belay__request_ops_t holders_ops = {
 
 int belay_semaphore_holders(belay_client_t *client, belay_request_t *request, const char *name,
                             size_t name_len, belay_semaphore_holders_cb cb) {
-  name_len = belay__text_len(name, name_len);
-  int error = check_request(client, request, name, name_len, cb != NULL);
+  belay__call_t *call;
+  int error = begin(client, request, cb != NULL, name, name_len, &belay__script_semaphore_holders,
+                    1, &call);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(client, BELAY__LANE_DATA);
-  if (call == NULL)
-    return BELAY_ENOMEM;
   size_t most = client->max_reply / HOLDER_BYTES;
-  belay__call_script(call, &belay__script_semaphore_holders, 4, 1);
-  put_keys(call, name, name_len);
   belay__call_arg_int(call, most < BELAY_SEMAPHORE_HOLDERS_MAX ? (int64_t)most
                                                                : BELAY_SEMAPHORE_HOLDERS_MAX);
   return belay__request_start(request, call, &holders_ops, NULL, NULL, (void (*)(void))cb);

@@ -1,4 +1,4 @@
-/* What distinguishes one kind of lease from another: its keys and scripts, and how it reads a reply. */
+/* A kind of lease, such as a fair lock: its keys and scripts, and its reading of the replies. */
 #ifndef BELAY_LEASE_MACHINE_KIND_H
 #define BELAY_LEASE_MACHINE_KIND_H
 
@@ -9,52 +9,54 @@ typedef struct belay__lease belay__lease_t;
 #define BELAY__TTL_MAX_MS INT64_C(86400000)
 #define BELAY__TTL_MIN_MS INT64_C(10)
 
-/* What a face is told; always from a task. */
+/* The news for the handle that a lease belongs to; always from a task. */
 typedef enum belay__news {
   BELAY__NEWS_LOST,     /* status: a belay_lost_t */
   BELAY__NEWS_EXTENDED, /* status: how an extend ended */
   BELAY__NEWS_ENDED,    /* status: how an acquire or a release ended */
-  BELAY__NEWS_CLOSED    /* the lease is over; the memory is the face's to free, now */
+  BELAY__NEWS_CLOSED    /* the lease is over; the handle frees the memory now */
 } belay__news_t;
 
-/* What tells one kind of lease from another: its keys and scripts, and how a reply is read. */
 typedef struct belay__kind {
-  const char *family; /* in keys */
-  /* What is appended to the key to make the keys beside it; ends with NULL. NULL: there are none. */
+  const char *family; /* in the keys */
+
+  /* The suffixes of the other keys, after the key; ends with NULL. NULL: the key is alone. */
   const char *const *parts;
 
-  /* All have KEYS the key and its parts. ARGV of extend: token, ttl in ms, with what ttl to take it again if it is
-   * gone (0: not), then what extend_more adds; reply: 1 extended, 0 not ours, 2 taken again, or what `extended`
-   * knows. ARGV of release: token ('': of nobody), how to publish ('': not), and '', or what else to take back: the
-   * ticket, or the token that it is being passed to; or TICKET+MS: who goes on waiting did not learn that it was
-   * granted, and if it was the ticket gets its place again, for so long (a kind without an order of arrival does
-   * nothing about that). Reply: 0 not ours, n: removed, and n - 1 connections were told. */
+  /* The KEYS of both scripts are the key and its parts.
+   *
+   * extend: ARGV: the token; the ttl in ms; the ttl with which to take the lease again if it is gone, or 0; then the
+   * arguments of extend_more. Reply: 1 extended, 0 not ours, 2 taken again, or a number for `extended`.
+   *
+   * release: ARGV: the token, or '' for none; how to publish, or '' for not at all; and what else to remove: '', a ticket,
+   * the token of the heir, or TICKET+MS. TICKET+MS undoes a grant that the waiter did not learn of: the ticket gets its
+   * place again, for MS milliseconds. Reply: 0 not ours, n: removed, and n - 1 connections got the message. */
   const belay__script_t *extend, *release;
 
   bool many;     /* the key is a list of keys: belay__many_next() */
-  bool lines_up; /* in a client one contends for a key at a time */
-  bool
-      passes; /* who holds it passes it to the next in the line, and nobody in the line contends meanwhile */
-  bool owned;   /* what stands under the key is `extra`, its owner, and not a token */
-  bool tickets; /* who waits has a place on the server, under lease->ticket */
+  bool lines_up; /* the leases of one client form a queue, and one of them asks at a time */
+  bool passes;   /* a holder passes the lease to the next in the queue, which waits for that */
+  bool owned;    /* the value of the key is belay__lease_extra(), the owner, not a token */
+  bool tickets;  /* a waiter has a place on the server, under lease->ticket */
 
   /* Builds the command that takes the lease; of a kind that passes: from lease->partner, if that is not NULL. */
   void (*acquire)(const belay__lease_t *lease, belay__call_t *call);
 
-  /* Reads its reply: 0 granted, BELAY_EHELD (*holder_ms is how long it may still be held, if that is known),
-   * BELAY_EPROTO, or another error. A kind whose acquire counts the grants sets lease->fence. */
+  /* Reads the reply to it. Returns 0 (granted), BELAY_EHELD, BELAY_EPROTO or another error. With BELAY_EHELD, *holder_ms
+   * is for how long the lease may still be held, if that is known. A kind that counts the grants in this script sets
+   * lease->fence. */
   int (*acquired)(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
                   int64_t *holder_ms);
 
-  size_t
-      extend_keys; /* so many of the keys, the first, are extend's: it works while a slot with the others is on its
-                         way from one node of a cluster to another; 0: all */
-  size_t extend_args; /* how many extend_more adds; 0: it is NULL */
+  /* The number of keys that extend uses, from the first; 0: all. With fewer keys an extend works while a cluster moves
+   * the other keys of the slot. */
+  size_t extend_keys;
+  size_t extend_args; /* arguments that extend_more adds; 0: it is NULL */
   void (*extend_more)(const belay__lease_t *lease, belay__call_t *call);
-  /* What another reply than 0, 1, 2 to extend means; NULL: there is none. */
+  /* The status for a reply to extend that is not 0, 1 or 2; NULL: there is no such reply. */
   int (*extended)(belay__lease_t *lease, int64_t reply);
 
-  /* Whether one that waits may be granted beside one that just was; NULL: that is not to be expected. */
+  /* True if a waiter may be granted in addition to one that was just granted; NULL: that is not expected. */
   bool (*beside)(const belay__lease_t *granted, const belay__lease_t *waiting);
 
   void (*tell)(belay__lease_t *lease, belay__news_t news, int status);

@@ -1,43 +1,53 @@
-/* The lease machine.
+/* A lease: a lock, a permit or an office that is held for a time. This header has its states, its events and its fields.
  *
- *   IDLE, LOST --acquire, others of this client come first--> QUEUED --cancel, wait over--> IDLE
- *    |                                                    | its turn (or after a rest, from WAITING)
- *    acquire         +------<-- next attempt, woken ------|--+
- *    |  (after a release that others heard of: WAITING,   |  |
- *    |  while they go first: turns.c)                     |  |
- *    v               v                                    v  |
- *   IDLE ----------> ACQUIRING --not held,--------> WAITING --cancel, wait over, no token--> IDLE
- *    ^                 |     |     time left         ^  ^
- *    |<-cancel, final--+     | quorum, in time       |  |
- *    |  failure              v                       |  |
- *    |<-cancel, final-- FENCING --no majority, ------+  |
- *    |  failure              |    too late, time left   |
- *    |                       | a majority has the       |
- *    |                       | number (or needs none)   |
- *    |                       v                          |
- *    |<-cancel, too late- GRANTED --too late after all,-+
- *    |  at the last          | its owner is told
- *    |                       v
- *    +--answer-- RELEASING <--release-- HELD --deadline, or no quorum has it--> LOST --acquire--> ACQUIRING
- *                                       | ^
- *                                       +-+ renewal, extend: it stays HELD. If the server may have lost the lease
- *                                           (connection lost, break heard of) a renewal is due at once
+ *   state      what happens                                           next state
+ *   ---------  -----------------------------------------------------  ----------
+ *   IDLE,      acquire                                                ACQUIRING
+ *   LOST       acquire, and a lease of this client comes first        QUEUED
+ *              acquire, and waiters of other clients go first         WAITING
+ *   QUEUED     its turn                                               ACQUIRING
+ *              its turn, and waiters of other clients go first        WAITING
+ *              the wait is over, cancel                               IDLE
+ *   ACQUIRING  a quorum says yes, in time                             GRANTED
+ *              the same, and a fencing number is still needed         FENCING
+ *              any other outcome, and the wait goes on                WAITING
+ *              any other outcome, cancel                              IDLE
+ *   FENCING    a majority accepts the number, in time                 GRANTED
+ *              any other outcome, deadline, and the wait goes on      WAITING
+ *              any other outcome, deadline, cancel                    IDLE
+ *   WAITING    the next attempt is due, its turn                      ACQUIRING
+ *              its turn, and waiters of other clients go first        WAITING
+ *              the wait is over, cancel                               IDLE
+ *   GRANTED    the task runs: the owner is notified                   HELD
+ *              deadline, and the wait goes on                         WAITING
+ *              deadline, cancel                                       IDLE
+ *   HELD       a renewal is due, extend                               EXTENDING
+ *              release                                                RELEASING
+ *              deadline, a late answer: no quorum has it              LOST
+ *   EXTENDING  the round is decided                                   HELD
+ *              extend                                                 EXTENDING
+ *              release                                                RELEASING
+ *              deadline, an answer: no quorum has it                  LOST
+ *   RELEASING  the round is decided, the next waiter has answered     IDLE
+ *              the next waiter has not answered in time               IDLE
+ *   all these  close, and there are tokens to undo                    CLOSING
+ *              close                                                  CLOSED
+ *   CLOSING    all is undone, close_timeout is over, abort            CLOSED
  *
- *   any --close--> CLOSING --undone, or patience is over--> CLOSED
+ * An attempt that cannot be sent ends as an attempt without an answer does. Other events leave the state as it is.
  *
- * A release passes the lease to the next in the line (queue.c), if there is one: that one's attempt takes it from
- * our token, and its answer is that of our release. If it does not come to that, we release by ourselves, from
- * either token.
+ * Only belay__lease_step() writes the state. No lease steps another one: a lease that calls the next in its queue, or
+ * answers the one that passed it the lock, queues the other's task, which runs the event.
  *
- * Only belay__lease_step() writes the state; owner.c has what the owner asks and is told. A token is used for
- * one attempt: when the attempt does not end as held, its token is undone on every member that may have it,
- * behind the call in flight, and is never sent in an acquire again. The deadline is what a quorum of members
- * keeps for us, each counted from just before the first byte of its last acknowledged acquire or extend was
- * sent, less the drift; the expiry timer stands at it in FENCING, GRANTED and HELD, and fires before anything
- * else when the loop comes back late. While a round is being asked, nothing is decided.
+ * A token belongs to one attempt. When the attempt does not end as held, its token is undone on every member that may
+ * have it, behind the call in flight, and is never sent in an acquire again.
  *
- * FENCING proposes a number to all members and is through when a majority has accepted it: READ asks for a
- * number that is larger than what is stored, ACCEPT stores the largest of those; refused, READ again. */
+ * The deadline is what a quorum of members keeps for us. Each is counted from just before the first byte of its last
+ * acknowledged acquire or extend was sent, less the drift. The expiry timer is set to the deadline in FENCING, GRANTED,
+ * HELD and EXTENDING. It fires before anything else when the loop comes back late.
+ *
+ * FENCING proposes a number to all members, and ends when a majority has accepted it. READ asks for a number that is
+ * larger than the stored one; ACCEPT stores the largest of the replies. If a majority refuses, READ follows again. */
 #ifndef BELAY_LEASE_MACHINE_LEASE_H
 #define BELAY_LEASE_MACHINE_LEASE_H
 
@@ -52,16 +62,16 @@ typedef struct belay__undo belay__undo_t;
 
 typedef enum belay__lease_state {
   BELAY__LEASE_IDLE,      /* made; or an acquire failed; or a release ended */
-  BELAY__LEASE_QUEUED,    /* others of this client come first */
+  BELAY__LEASE_QUEUED,    /* another lease of this client comes first */
   BELAY__LEASE_ACQUIRING, /* an attempt is out */
   BELAY__LEASE_FENCING,   /* a quorum granted it, and is being asked for a fencing number */
   BELAY__LEASE_WAITING,   /* an attempt failed, the next one is not due yet */
-  BELAY__LEASE_GRANTED,   /* a quorum granted it, and its owner does not know yet */
-  BELAY__LEASE_HELD,      /* its owner was told */
+  BELAY__LEASE_GRANTED,   /* a quorum granted it, and its owner is not notified yet */
+  BELAY__LEASE_HELD,      /* its owner was notified of the grant */
   BELAY__LEASE_EXTENDING, /* the same, and an extend or a renewal is out */
   BELAY__LEASE_RELEASING, /* its owner gave it back, and the answer is not in */
   BELAY__LEASE_LOST,      /* it ended by itself */
-  BELAY__LEASE_CLOSING,   /* the handle is closed; what was held is being undone */
+  BELAY__LEASE_CLOSING,   /* the handle is closed, and its tokens are being undone */
   BELAY__LEASE_CLOSED     /* nothing is left to wait for */
 } belay__lease_state_t;
 
@@ -77,7 +87,7 @@ typedef enum belay__lease_event {
   BELAY__EV_ANSWER,  /* a member answered */
   BELAY__EV_TIMER,   /* the timer fired */
   BELAY__EV_EXPIRY,  /* the deadline passed */
-  BELAY__EV_TOLD,    /* the owner is about to be told that it was granted */
+  BELAY__EV_TOLD,    /* the owner is about to be notified of the grant */
   BELAY__EV_UNDONE   /* an undo that CLOSING waits for is over */
 } belay__lease_event_t;
 
@@ -90,12 +100,12 @@ typedef enum belay__check {
 /* Whether it lets others elsewhere go first. */
 typedef enum belay__yield {
   BELAY__YIELD_NOT,
-  BELAY__YIELD_BRIEFLY, /* who was just woken */
-  BELAY__YIELD_LONG     /* who asks now and then */
+  BELAY__YIELD_BRIEFLY, /* until the waiters that were just woken have asked */
+  BELAY__YIELD_LONG     /* until some of the waiters that only poll have asked */
 } belay__yield_t;
 
 typedef enum belay__woken {
-  BELAY__WOKEN_ALL,      /* others were told too */
+  BELAY__WOKEN_ALL,      /* other waiters got the same message */
   BELAY__WOKEN_ALONE,    /* we come next */
   BELAY__WOKEN_AGAIN,    /* we are connected again, and may have missed something; as others may */
   BELAY__WOKEN_CONNECTED /* a quorum is connected: the last attempt failed for want of that */
@@ -112,8 +122,8 @@ typedef enum belay__round {
 
 #define BELAY__PENDING 1      /* a member's status while its answer is not in */
 #define BELAY__UNASKED 2      /* a member's vote before the first */
-#define BELAY__NO_OPERATION 4 /* lease->op, lease->extend: nothing was asked for */
 #define BELAY__RESTORED 3     /* yes, but it was gone, and does not count yet */
+#define BELAY__NO_OPERATION 4 /* lease->op, lease->extend: nothing was asked for */
 
 /* The mode that an extend asks for. An upgrade is a vote, as an acquire is; a downgrade is in force before it is sent,
  * and asks as a reader. */
@@ -128,10 +138,10 @@ typedef struct belay__member {
   belay__object_t object; /* in the client's list */
   belay_client_t *client;
   belay__call_t *call;    /* of the present round */
-  belay__call_t *confirm; /* what makes its answer count: a WAIT, or the quarantine's question */
+  belay__call_t *confirm; /* makes its answer count: a WAIT, or the quarantine's question */
   union {
     belay__call_t *late; /* an acquire that is not waited for; before CLOSING */
-    belay__undo_t *undo; /* what CLOSING waits for */
+    belay__undo_t *undo; /* CLOSING waits for it */
   };
   uint64_t sent;    /* when the call was sent whose answer is being confirmed */
   uint64_t until;   /* this node keeps the lease for us until then; 0: it does not */
@@ -157,15 +167,15 @@ typedef struct belay__wake belay__wake_t;
 #define BELAY__UNTOLD UINT32_MAX
 #define BELAY__UNTOLD_MIN (INT32_MAX - 1) /* from here on the number of connections is not known */
 
-/* What there is of an acquire until it is over, or its owner is told of the grant: most leases are held most of the
- * time. */
+/* The state of an acquire, up to its end or the notice of the grant. It is apart because most leases are held most of
+ * the time. */
 typedef struct belay__bid {
   uint64_t wait_until; /* 0: one attempt only */
   uint64_t asked_at;   /* when the present attempt began */
   int64_t holder_ms;   /* how long another may still hold it; -1: not known */
   belay__wake_t *wake; /* NULL: it does not listen */
   uint32_t found_held; /* attempts in a row that found it held */
-  uint32_t releases;   /* releases that were heard of since the wait began */
+  uint32_t releases;   /* releases that were published since the wait began */
   uint8_t proposals;   /* fencing numbers that were proposed for this grant */
   bool woken;          /* something was heard since the attempt was sent */
   bool hastened;       /* WAITING: it is asked sooner because of that */
@@ -182,7 +192,7 @@ struct belay__lease {
   void (*report)(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
   belay__entry_t entry;    /* the first in its line: in the client's table of lines */
   belay__list_t line;      /* all of one key in one client; {NULL}: in none */
-  belay__lease_t *partner; /* RELEASING: who it is being passed to; ACQUIRING: by whom */
+  belay__lease_t *partner; /* RELEASING: the heir; QUEUED to ACQUIRING: the giver; else NULL */
   belay__bid_t *bid;       /* QUEUED ... GRANTED; else NULL */
   belay__wake_t *watch;    /* HELD, with notice_break: its ears; else NULL */
   belay__timer_t expiry;   /* GRANTED, HELD: the local deadline */
@@ -200,7 +210,7 @@ struct belay__lease {
   uint32_t attempts;    /* of the present acquire */
   uint32_t failures;    /* renewals that failed in a row; acquires that were refused in a row */
   uint32_t affinity;
-  uint32_t told;   /* connections that heard of the last release; BELAY__UNTOLD */
+  uint32_t told;   /* connections that got the message of the last release; BELAY__UNTOLD */
   uint32_t streak; /* how often others of this client had it, in a row, before us */
   uint32_t holds;  /* a reentrant lock's */
   belay__token_t token;
@@ -215,18 +225,18 @@ struct belay__lease {
   uint8_t loss; /* the belay_lost_t that the owner is not notified of yet; 0: none */
   uint8_t mode; /* a reader's or a writer's: belay_rwlock_mode_t */
   uint8_t want; /* the mode that the next extend is to bring */
-  /* A belay__asked_t: what the present round's command asks for. It stays until the next round: a reply that comes after
+  /* A belay__asked_t: the mode in the present round's command. It stays until the next round: a reply that comes after
    * the decision answers the command that was sent, and not what the owner wants by then. */
   uint8_t asked;
   bool upgrading : 1; /* the owner has asked to become the writer, and was not told yet */
   bool unsettled : 1; /* a change of mode was not confirmed: some node may have it otherwise */
   bool recheck : 1;   /* EXTENDING: a server may have lost it since the extend was sent */
-  bool offered : 1;   /* it may have been passed on, and who was to get it did not learn */
+  bool offered : 1;   /* RELEASING: it may have been passed on, and the heir did not learn */
   bool ref : 1, holds_loop : 1;
   belay__member_t member[1]; /* so many as `members` says: the face has the memory, right behind */
 };
 
-/* The size of what ends with a lease of so many members; size: with that of one. */
+/* The size of a struct that ends with a lease of n members. size: that of the struct with one member. */
 static inline size_t belay__lease_sized(size_t size, size_t members) {
   return size + (members - 1) * sizeof(belay__member_t);
 }
@@ -245,7 +255,7 @@ static inline belay__lease_t *belay__member_lease(const belay__member_t *member)
   return (belay__lease_t *)(uintptr_t)(first - offsetof(belay__lease_t, member));
 }
 
-/* Who holds it, in its tokens; not terminated. */
+/* The label of the owner, as its tokens have it; not terminated. */
 static inline const char *belay__lease_label(const belay__lease_t *lease, size_t *len) {
   const belay_client_t *client = lease->member[0].client; /* all have the same */
   *len = lease->label_len > 0 ? lease->label_len : client->owner_len;

@@ -12,7 +12,7 @@
 #include "lease/wait/queue.h"
 #include "lease/wait/wake.h"
 
-/* What goes with a state: who waits for the server listens; who is through leaves the line. */
+/* What goes with a state: subscriptions, the place in the queue, the state of the acquire, the hold on the loop. */
 static void settle(belay__lease_t *lease) {
   belay__lease_state_t state = (belay__lease_state_t)lease->state;
   bool waits = state == BELAY__LEASE_WAITING || state == BELAY__LEASE_ACQUIRING ||
@@ -31,8 +31,8 @@ static void settle(belay__lease_t *lease) {
   belay__lease_update_hold(lease);
 }
 
-/* What can happen in which state. The owner is kept to it by the public functions; what is not asked any more does
- * not answer; a timer that a state has no use for is stopped when it is entered. */
+/* The events that can happen in each state. The public functions refuse operations that a state does not allow. An
+ * abandoned call does not answer. A state stops the timers that it does not use. */
 #define ON(name) (1u << BELAY__EV_##name)
 static const unsigned possible[] = {
     [BELAY__LEASE_IDLE] = ON(ACQUIRE) | ON(CLOSE) | ON(TOLD),
