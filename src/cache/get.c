@@ -6,7 +6,8 @@
  *                      |
  *                      +--the key waits--> PARKED --its load is over, its time is over--> over
  *
- * It needs no memory of its own: the key lies in the values of the request, except for a long one. */
+ * It needs no memory of its own: the key lies in the values of the request, except for a long
+ * one. */
 #include "cache/get.h"
 
 #include <string.h>

@@ -31,8 +31,9 @@ static inline bool belay__item_is_waiting(const belay__item_t *item) {
 bool belay__item_serve_local(belay_cache_t *cache, belay__item_t *item, const char *key,
                              uint64_t now);
 
-/* The lookup has ended with that status: serves the key, or makes it wait. batch: of its load; or NULL. end: of the
- * waiter, which calls belay__item_end_wait(); it may run before this returns. */
+/* The lookup has ended with that status: serves the key, or makes it wait. batch: of its load;
+ * or NULL. end: of the waiter, which calls belay__item_end_wait(); it may run before this
+ * returns. */
 void belay__item_settle(belay_cache_t *cache, belay__item_t *item, const char *key, int status,
                         belay__batch_t *batch, belay__item_end_fn end);
 /* The load serves the key; or the time of the get is over. */
@@ -44,8 +45,8 @@ void belay__item_cancel_wait(belay__item_t *item);
 /* Releases the records. */
 void belay__item_drop(belay_t *belay, belay__item_t *item);
 
-/* Sets the deadline of the request's calls, and *deadline: of the get, which is later where a load follows a server that
- * does not answer. */
+/* Sets the deadline of the request's calls, and *deadline: of the get, which is later where a
+ * load follows a server that does not answer. */
 void belay__get_deadlines(const belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
                           uint64_t *deadline);
 

@@ -1,4 +1,5 @@
-/* A get of many keys: one request, in one round trip. It is over when none of its keys waits (get.h). */
+/* A get of many keys: one request, in one round trip. It is over when none of its keys waits
+ * (get.h). */
 #include <string.h>
 
 #include "cache/get.h"
@@ -70,7 +71,8 @@ static void on_many_late(belay__timer_t *timer) {
   belay__get_end(pending, 0);
 }
 
-/* The entry of a call: the last one that begins no later. (An entry without calls begins where the next one does.) */
+/* The entry of a call: the last one that begins no later. (An entry without calls begins where
+ * the next one does.) */
 static entry_t *entry_of(const many_t *many, uint32_t call) {
   size_t low = 0, high = many->n;
   while (high - low > 1) {

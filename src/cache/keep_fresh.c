@@ -4,8 +4,8 @@
  *                        ^                                                                                  |
  *                        +----------------------------------------------------------------------------------+
  *
- * Every other load of the key sets the timer, too. Of many processes that pin a key one loads it: each looks the key up at
- * a random time, and later ones find it fresh. */
+ * Every other load of the key sets the timer, too. Of many processes that pin a key one loads
+ * it: each looks the key up at a random time, and later ones find it fresh. */
 #include <string.h>
 
 #include "cache/join.h"

@@ -1,10 +1,11 @@
-/* A single-flight load: a key that this process loads, or waits for while another process loads it, and the waiters of
- * the key. single_flight.c has the states.
+/* A single-flight load: a key that this process loads, or waits for while another process loads it,
+ * and the waiters of the key. single_flight.c has the states.
  *
- * An observation (a lookup, a load, a question to the filter) serves the waiters that joined before it began, so a
- * waiter never gets a value that was invalidated before it joined. A load without tags that was stored also serves
- * waiters that joined before the server stored it: the server stores nothing that was invalidated during the load.
- * Turns number the observations; each waiter has the number of the turn in which it joined. */
+ * An observation (a lookup, a load, a question to the filter) serves the waiters that joined
+ * before it began, so a waiter never gets a value that was invalidated before it joined. A load
+ * without tags that was stored also serves waiters that joined before the server stored it: the
+ * server stores nothing that was invalidated during the load. Turns number the observations;
+ * each waiter has the number of the turn in which it joined. */
 #ifndef BELAY_CACHE_LOAD_STATE_H
 #define BELAY_CACHE_LOAD_STATE_H
 
@@ -22,7 +23,8 @@ struct belay__load_waiter {
   uint64_t turn;       /* in which it joined */
   uint64_t since;      /* time at which it joined */
   uint8_t late;        /* belay_cache_late_t */
-  /* The waiter is served and has left the load. The record belongs to the load: end takes a reference to keep it. */
+  /* The waiter is served and has left the load. The record belongs to the load: end takes a
+   * reference to keep it. */
   void (*end)(belay__load_waiter_t *waiter, const belay__served_t *served);
 };
 

@@ -33,7 +33,8 @@ static void free_if_ended(belay__load_t *load) {
     free_load(load);
 }
 
-/* The request of the load has ended: true if the load goes on. Otherwise the load may be freed by now. */
+/* The request of the load has ended: true if the load goes on. Otherwise the load may be freed
+ * by now. */
 static bool is_back(belay__load_t *load) {
   bool over = belay__load_is_over(load);
   load->asking = false;

@@ -1,5 +1,5 @@
-/* A batch is open while one of its loads is on its way to READY. Loads that are READY wait for the others; a load that is
- * served, or waits for another process, leaves the batch. */
+/* A batch is open while one of its loads is on its way to READY. Loads that are READY wait for
+ * the others; a load that is served, or waits for another process, leaves the batch. */
 #include "cache/loader.h"
 
 #include <string.h>

@@ -16,7 +16,8 @@ void belay__batch_made(belay_cache_t *cache, belay__batch_t *batch);
 
 /* batch: NULL: none. */
 void belay__loader_join(belay__load_t *load, belay__batch_t *batch);
-/* The load is READY: a task, or the last load of its batch, hands it to the loader (BELAY__LOAD_YES). */
+/* The load is READY: a task, or the last load of its batch, hands it to the loader
+ * (BELAY__LOAD_YES). */
 void belay__loader_ready(belay__load_t *load);
 /* The load does not become READY: its batch does not wait for it. */
 void belay__loader_leave(belay__load_t *load);

@@ -1,5 +1,5 @@
-/* A look at what the server has of a key: a GET, and one for the generation of each of its tags, and TIME now and then,
- * all at once. */
+/* A look at what the server has of a key: a GET, and one for the generation of each of its tags,
+ * and TIME now and then, all at once. */
 #ifndef BELAY_CACHE_LOOKUP_H
 #define BELAY_CACHE_LOOKUP_H
 
@@ -30,8 +30,8 @@ typedef struct belay__lookup {
 /* Who may answer. */
 typedef enum belay__lookup_at { BELAY__LOOKUP_AT_PRIMARY, BELAY__LOOKUP_AT_ANY } belay__lookup_at_t;
 
-/* Builds the calls of a lookup, which begins now: at most BELAY__LOOKUP_CALLS_MAX; returns how many. A call is NULL
- * if memory is out. */
+/* Builds the calls of a lookup, which begins now: at most BELAY__LOOKUP_CALLS_MAX; returns how
+ * many. A call is NULL if memory is out. */
 size_t belay__lookup_calls(belay_cache_t *cache, belay__lookup_t *lookup, belay__lookup_at_t at,
                            uint64_t now, const char *key, size_t key_len, belay__call_t **calls);
 
@@ -39,13 +39,15 @@ size_t belay__lookup_calls(belay_cache_t *cache, belay__lookup_t *lookup, belay_
 int belay__lookup_read(belay_cache_t *cache, belay__lookup_t *lookup, size_t i,
                        const belay__reply_t *reply);
 
-/* The generation of the tag number i, as a part of lookup->tags, which is the exclusive or of them all. */
+/* The generation of the tag number i, as a part of lookup->tags, which is the exclusive or of
+ * them all. */
 uint64_t belay__lookup_fold(size_t i, const void *generation);
 
 /* All are answered: what it comes to. */
 void belay__lookup_over(belay_cache_t *cache, belay__lookup_t *lookup);
 
-/* The same for a record that came from elsewhere, on the server since the look: replaces what was found. */
+/* The same for a record that came from elsewhere, on the server since the look: replaces what
+ * was found. */
 int belay__lookup_again(belay_cache_t *cache, belay__lookup_t *lookup, const char *bytes,
                         size_t len);
 
@@ -55,8 +57,8 @@ belay__served_t belay__lookup_serve(const belay__lookup_t *lookup);
 /* Gives its record back. */
 void belay__lookup_drop(belay_cache_t *cache, belay__lookup_t *lookup);
 
-/* Sends the n calls of lookups, and TIME if it is due; calls has room for one more. A step of a request that is PARKED.
- * Returns 0, BELAY_ENOMEM or BELAY_EBUSY. Takes the calls in any case. */
+/* Sends the n calls of lookups, and TIME if it is due; calls has room for one more. A step of a
+ * request that is PARKED. Returns 0, BELAY_ENOMEM or BELAY_EBUSY. Takes the calls in any case. */
 int belay__lookup_send(belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
                        belay__call_t **calls, size_t n);
 /* Reads a reply to the step of one lookup. */

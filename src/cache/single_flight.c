@@ -22,18 +22,23 @@
  *
  * Not drawn:
  *   - A pinned key also asks the filter before its lookup.
- *   - A load that holds the lease, or a cache without a lock, skips LOCKING; a cache without a limiter skips LIMITING.
- *   - Without waiters LOCKING and WAITING are OVER. A refresh is locked, begun and loaded without waiters, too.
- *   - A waiter that joins during a question cannot use its answer. If such waiters are left, OVER becomes LOOKING_UP, and
- *     after the filter FILTERING.
- *   - BEGINNING finds another record than the lookup did: the load takes it as the result of a lookup.
- *   - In WAITING the time of a waiter with BELAY_CACHE_LATE_LOAD ends: LIMITING, as a loser, which stores nothing. If the
- *     limiter denies that, the waiters that have time left stay in WAITING.
- *   - LOCKING, LOOKING_UP, BEGINNING or READY cannot ask the server: OVER; with BELAY_CACHE_AWAY_LOAD READY, as a loser,
- *     and again from LOADING for waiters that could not ask meanwhile.
+ *   - A load that holds the lease, or a cache without a lock, skips LOCKING; a cache without a
+ *     limiter skips LIMITING.
+ *   - Without waiters LOCKING and WAITING are OVER. A refresh is locked, begun and loaded without
+ *     waiters, too.
+ *   - A waiter that joins during a question cannot use its answer. If such waiters are left, OVER
+ *     becomes LOOKING_UP, and after the filter FILTERING.
+ *   - BEGINNING finds another record than the lookup did: the load takes it as the result of a
+ *     lookup.
+ *   - In WAITING the time of a waiter with BELAY_CACHE_LATE_LOAD ends: LIMITING, as a loser, which
+ *     stores nothing. If the limiter denies that, the waiters that have time left stay in WAITING.
+ *   - LOCKING, LOOKING_UP, BEGINNING or READY cannot ask the server: OVER; with
+ *     BELAY_CACHE_AWAY_LOAD READY, as a loser, and again from LOADING for waiters that could not
+ *     ask meanwhile.
  *   - The cache closes: OVER, from any state.
  *
- * A load that is OVER is in no table. It is freed when its request has ended and its lease is released. */
+ * A load that is OVER is in no table. It is freed when its request has ended and its lease is
+ * released. */
 #include "cache/load_state.h"
 
 #include <string.h>
@@ -84,7 +89,8 @@ static state_t limit_or_load(const belay__load_t *load) {
   return load->cache->options.limiter != NULL ? LIMITING : READY;
 }
 
-/* Ends the waiters whose time is over. true: one of them is to load the value itself, and that is allowed. */
+/* Ends the waiters whose time is over. true: one of them is to load the value itself, and that
+ * is allowed. */
 static bool end_late(belay__load_t *load, bool allowed) {
   uint64_t now = belay__now(belay_of(load));
   while (is_waited_for(load) && late_at(load) <= now) {
@@ -196,8 +202,8 @@ static state_t see(belay__load_t *load) {
   return load->refresh && !rests && load->left_ms <= load->lead_ms ? load_it(load) : go_on(load);
 }
 
-/* Waiters from before the load began do not wait until the value is stored. Later ones that could not ask the server
- * either do not ask again. */
+/* Waiters from before the load began do not wait until the value is stored. Later ones that
+ * could not ask the server either do not ask again. */
 static state_t loaded(belay__load_t *load) {
   belay__load_serve(load, load->loaded_turn,
                     belay__cache_serve(load->loaded, BELAY_CACHE_FROM_LOAD, false, 0, 0));
@@ -213,8 +219,9 @@ static state_t failed(belay__load_t *load, int error) {
   return load->loser ? OVER : FAILING;
 }
 
-/* No invalidation came between: the value is good for all waiters that joined until then. A value with tags is not,
- * because a tag may have been invalidated: waiters that joined during the load look it up. */
+/* No invalidation came between: the value is good for all waiters that joined until then. A
+ * value with tags is not, because a tag may have been invalidated: waiters that joined during
+ * the load look it up. */
 static state_t stored(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay__record_t *record = load->loaded;

@@ -4,8 +4,8 @@
 
 #include "cache/load_state.h"
 
-/* asked: time of the lookup that found nothing. A waiter that asked before LOADING began joins the waiters from before
- * it. */
+/* asked: time of the lookup that found nothing. A waiter that asked before LOADING began joins
+ * the waiters from before it. */
 void belay__load_add_waiter(belay__load_t *load, belay__load_waiter_t *waiter, uint64_t asked);
 /* NULL: no waiters. */
 belay__load_waiter_t *belay__load_first(const belay__load_t *load);
@@ -24,8 +24,8 @@ belay__served_t belay__load_waiter_fallback(const belay__load_waiter_t *waiter, 
 void belay__load_serve(belay__load_t *load, uint64_t turn, belay__served_t served);
 void belay__load_fall_back(belay__load_t *load, uint64_t turn, int reason, int load_error);
 
-/* Takes the result of a lookup, unless the load has the result of a later one: a waiter must not get what was seen
- * before it joined. */
+/* Takes the result of a lookup, unless the load has the result of a later one: a waiter must not
+ * get what was seen before it joined. */
 void belay__load_adopt(belay__load_t *load, belay__lookup_t *lookup);
 
 #endif /* BELAY_CACHE_WAITERS_H */

@@ -26,7 +26,8 @@ struct belay__awaitable {
   char *channel; /* the key and "::wake" */
 };
 
-/* What a type of handles needs to know: the options of a latch, and the arguments of belay_X_new(). */
+/* What a type of handles needs to know: the options of a latch, and the arguments of
+ * belay_X_new(). */
 typedef struct belay__awaitable_options {
   belay_latch_options_t latch; /* first */
   const char *name;
@@ -65,8 +66,8 @@ int belay__awaitable_new(belay_client_t *client, const belay__handle_type_t *typ
                          size_t name_len, const belay_latch_options_t *options,
                          belay__handle_t **out);
 
-/* For type->init. terms: most_apart and forgotten_after; the options give all others. waiter_ops->over is
- * belay__awaitable_over. */
+/* For type->init. terms: most_apart and forgotten_after; the options give all others.
+ * waiter_ops->over is belay__awaitable_over. */
 int belay__awaitable_init(belay__awaitable_t *awaitable, const belay__awaitable_options_t *options,
                           unsigned count_max, belay__waiter_terms_t terms,
                           const belay__waiter_ops_t *waiter_ops);
@@ -76,13 +77,16 @@ static inline belay__awaitable_t *belay__awaitable_of(belay__waiter_t *waiter) {
   return BELAY__CONTAINER(waiter, belay__awaitable_t, waiter);
 }
 
-/* Checks a wait: 0, BELAY_EINVAL, BELAY_ESTATE, BELAY_ECLOSING or BELAY_EFORK. awaitable may be NULL. */
+/* Checks a wait: 0, BELAY_EINVAL, BELAY_ESTATE, BELAY_ECLOSING or BELAY_EFORK. awaitable may be
+ * NULL. */
 int belay__awaitable_check_wait(const belay__awaitable_t *awaitable, int64_t wait_ms, bool has_cb);
-/* Begins a wait that was checked; wait_ms as belay__waiter_start(). end runs from a task, and may call any function. */
+/* Begins a wait that was checked; wait_ms as belay__waiter_start(). end runs from a task, and
+ * may call any function. */
 void belay__awaitable_wait(belay__awaitable_t *awaitable, int64_t wait_ms,
                            belay__awaitable_end_fn end);
 
-/* Ends a wait with BELAY_ECANCELED, or the status that it gets meanwhile. 0, BELAY_ESTATE or as a check. */
+/* Ends a wait with BELAY_ECANCELED, or the status that it gets meanwhile. 0, BELAY_ESTATE or as
+ * a check. */
 int belay__awaitable_cancel(belay__awaitable_t *awaitable);
 
 /* Adds a key: tail is "}", or "}::part". */

@@ -1,10 +1,12 @@
-/* The barrier: a waiter whose question is also the coming, and whose party keeps its place by asking.
+/* The barrier: a waiter whose question is also the coming, and whose party keeps its place by
+ * asking.
  *
- * A party is named by a token that is fresh for each wait. What the server remembers of the parties that have
- * passed, or withdrawn, makes each answer the same however often it is asked for: one that was lost can be asked
- * for again, and one that comes late, from a connection that is gone, changes nothing. It remembers for a minute,
- * or until the next wait of a party of which nothing can come late any more; who has not been answered for most of
- * that minute, its withdrawal included, does not know any more, and says so. */
+ * A party is named by a token that is fresh for each wait. What the server remembers of the
+ * parties that have passed, or withdrawn, makes each answer the same however often it is asked
+ * for: one that was lost can be asked for again, and one that comes late, from a connection that
+ * is gone, changes nothing. It remembers for a minute, or until the next wait of a party of
+ * which nothing can come late any more; who has not been answered for most of that minute, its
+ * withdrawal included, does not know any more, and says so. */
 #include <string.h>
 
 #include "belay/latch.h"
@@ -59,7 +61,8 @@ static void ask(belay__waiter_t *waiter, belay__call_t *call) {
     belay__call_arg(call, "", 0);
 }
 
-/* n > 0: passed in that generation; 0: waits; -1: withdrew, which is not asked after; -2: another count. */
+/* n > 0: passed in that generation; 0: waits; -1: withdrew, which is not asked after; -2:
+ * another count. */
 static int read(belay__waiter_t *waiter, const belay__reply_t *reply, int64_t *holds_ms) {
   int64_t n;
   (void)holds_ms;

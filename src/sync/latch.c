@@ -1,5 +1,5 @@
-/* The latch: one key with the count and the operations that were counted. Waiting for it is a waiter; counting it is a
- * request. */
+/* The latch: one key with the count and the operations that were counted. Waiting for it is a
+ * waiter; counting it is a request. */
 #include "belay/latch.h"
 
 #include <limits.h>
@@ -120,8 +120,8 @@ static void tell_count(belay_request_t *request, void (*cb)(void), const belay__
 static const belay__request_ops_t count_ops = {
     .read = read_count, .tell = tell_count, .idempotent = true};
 
-/* The server remembers a count for longer than it may be sent again, whatever the latch's ttl: so it counts in one
- * latch at most. */
+/* The server remembers a count for longer than it may be sent again, whatever the latch's ttl:
+ * so it counts in one latch at most. */
 static int64_t remembered_ms(const belay_client_t *client, const belay_request_t *request) {
   int64_t ms = belay__request_timeout_ms(client, request);
   return ms + ms / 100 + 2;

@@ -5,8 +5,8 @@
  *     v    | the callback got the gap, and the channel is up
  *   GAP: messages are lost
  *
- * A task passes the queue, and the gap behind it, to the callback. Whatever the connection does until then is part of the
- * same gap, so the queue is bounded in bytes. */
+ * A task passes the queue, and the gap behind it, to the callback. Whatever the connection does
+ * until then is part of the same gap, so the queue is bounded in bytes. */
 #include <belay/topic.h>
 #include <string.h>
 

@@ -12,10 +12,10 @@
  *
  *   any --stop--> IDLE
  *
- * Only step() writes the state. The question is asked at once; then whenever something is heard on the channel,
- * when its subscription is confirmed (what was said before was missed), and now and then all the same, because
- * messages are lost. What is heard while a question is out may have happened after it was answered: it is asked
- * once more. */
+ * Only step() writes the state. The question is asked at once; then whenever something is heard
+ * on the channel, when its subscription is confirmed (what was said before was missed), and now
+ * and then all the same, because messages are lost. What is heard while a question is out may
+ * have happened after it was answered: it is asked once more. */
 #include "sync/waiter.h"
 
 #include <assert.h>
@@ -56,10 +56,10 @@ static uint64_t forgotten_at(const belay__waiter_t *waiter) {
 }
 
 /* After the question was answered "not yet", or not at all, for the n-th time in a row. */
-static uint64_t poll_delay(const belay__waiter_t *waiter, uint32_t n, uint64_t most) {
-  belay__delay_t delay = belay__delay_ms(waiter->terms.retry_min, waiter->terms.retry_max);
-  delay = belay__delay_grow(delay, n > 0 ? n - 1 : 0, most > delay.max ? most : delay.max);
-  return belay__delay_draw(host_of(waiter), delay);
+static uint64_t poll_delay(const belay__waiter_t *waiter, uint32_t n, uint64_t most_ms) {
+  const belay__waiter_terms_t *terms = &waiter->terms;
+  return belay__delay_draw(host_of(waiter), belay__delay_poll(terms->retry_min, terms->retry_max,
+                                                              n > 0 ? n - 1 : 0, most_ms));
 }
 
 /* When to ask again. holds_ms: how long the answer stays what it is; -1: not known. */
@@ -69,9 +69,9 @@ static uint64_t next_question(const belay__waiter_t *waiter, int64_t holds_ms, u
   if (waiter->again)
     when = now + belay__spread(host_of(waiter), BELAY__SPREAD_MS * BELAY__MS);
   else if (waiter->failures > 0)
-    when = now + poll_delay(waiter, waiter->failures, BELAY__BACKOFF_MAX_MS * BELAY__MS);
+    when = now + poll_delay(waiter, waiter->failures, BELAY__BACKOFF_MAX_MS);
   else
-    when = now + poll_delay(waiter, waiter->vain, terms->backoff_max * BELAY__MS);
+    when = now + poll_delay(waiter, waiter->vain, terms->backoff_max);
   if (terms->most_apart > 0)
     when = earlier(when, now + terms->most_apart * BELAY__MS);
   if (holds_ms >= 0)
@@ -120,8 +120,8 @@ static belay__waiter_state_t end(belay__waiter_t *waiter, int status) {
   return BELAY__WAITER_IDLE;
 }
 
-/* It could not be said that nobody waits any more. Who only stopped waiting does not know whether the answer had
- * come. */
+/* It could not be said that nobody waits any more. Who only stopped waiting does not know
+ * whether the answer had come. */
 static int unsaid(int status) {
   bool stopped = status == BELAY_ETIMEDOUT || status == BELAY_ECANCELED;
   return stopped ? BELAY_EUNKNOWN : status;
@@ -153,8 +153,8 @@ static belay__waiter_state_t give_up(belay__waiter_t *waiter, int status) {
   return BELAY__WAITER_LEAVING;
 }
 
-/* The end of the wait cut a question short: that it was not answered says nothing, and what the one before it found
- * still stands. */
+/* The end of the wait cut a question short: that it was not answered says nothing, and what the
+ * one before it found still stands. */
 static bool cut_short(const belay__waiter_t *waiter, int status, uint64_t now) {
   return waiter->limited && now >= waiter->wait_until &&
          (status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE);

@@ -1,4 +1,5 @@
-/* A waiter: waits until a question has the answer that one wants. waiter.c has the diagram. */
+/* A waiter asks the server a question again and again, until the reply is the wanted one.
+ * waiter.c has the diagram. */
 #ifndef BELAY_SYNC_WAITER_H
 #define BELAY_SYNC_WAITER_H
 
@@ -6,50 +7,52 @@
 #include "core/client/channel.h"
 #include "core/client/client.h"
 
-#define BELAY__NOT_YET 1 /* an answer, but not the one that is wanted */
-#define BELAY__FORGOTTEN                                                                           \
-  2 /* it will never come: what was waited for is forgotten. BELAY_EUNKNOWN */
+/* What ops->read returns beside 0 and errors: not the wanted reply; the wanted reply will never
+ * come, because the server has forgotten the object (the wait ends with BELAY_EUNKNOWN). */
+#define BELAY__NOT_YET 1
+#define BELAY__FORGOTTEN 2
 
 typedef struct belay__waiter belay__waiter_t;
 
-/* What is asked, and of whom the waiter is. Nothing here may call a user's function: the waiter is in the middle of a
- * transition. */
+/* The question. No function may call back into the program: they run inside a transition of the
+ * waiter. */
 typedef struct belay__waiter_ops {
-  /* Fills in the question. */
+  /* Adds the words of the question. */
   void (*ask)(belay__waiter_t *waiter, belay__call_t *call);
 
-  /* Reads the answer: 0 it is what was waited for; BELAY__NOT_YET (*holds_ms is how long that will stay so at most,
-   * if it is known); BELAY__FORGOTTEN; BELAY_EPROTO or another error. */
+  /* Reads the reply. Returns 0 (the wanted one), BELAY__NOT_YET, BELAY__FORGOTTEN, BELAY_EPROTO
+   * or another error. *holds_ms: time for which "not yet" stays true at most, if the reply
+   * tells; else unchanged. */
   int (*read)(belay__waiter_t *waiter, const belay__reply_t *reply, int64_t *holds_ms);
 
-  /* What to say when the wait ends without the answer, because what was asked has left something on the server; and
-   * how that is answered: 0 the answer had come after all; BELAY__NOT_YET it is taken back. NULL: nothing. */
+  /* Adds the words of the call that undoes a question, for a wait that ends without the wanted
+   * reply; and reads its reply: 0 (the wanted reply had come after all), BELAY__NOT_YET
+   * (undone), or an error. NULL: a question leaves nothing on the server. */
   void (*leave)(belay__waiter_t *waiter, belay__call_t *call);
   int (*left)(belay__waiter_t *waiter, const belay__reply_t *reply);
 
-  /* The question was not answered, or refused. NULL: nobody wants to know. */
+  /* The question was not answered, or refused. May be NULL. */
   void (*missed)(belay__waiter_t *waiter, int status);
 
-  /* The wait is over: waiter->status says how. */
+  /* The wait is over, with waiter->status. */
   void (*over)(belay__waiter_t *waiter);
 } belay__waiter_ops_t;
 
-/* How it is waited; milliseconds. */
+/* Times in milliseconds. */
 typedef struct belay__waiter_terms {
   uint32_t retry_min, retry_max, backoff_max, timeout;
-  /* It asks so often at least, and four times in forgotten_after; 0: as the others say. */
-  uint32_t most_apart;
-  /* Who has not been answered for so long, after something was asked, cannot know any more: BELAY_EUNKNOWN; 0:
-   * never. */
+  uint32_t most_apart; /* upper limit of the time between questions; 0: none */
+  /* The server forgets a waiter that did not ask for this time: then the wait ends with
+   * BELAY_EUNKNOWN. Waiters ask at least four times in it. 0: never. */
   uint32_t forgotten_after;
-  bool stubborn; /* refusals that last are sat out too */
+  bool stubborn; /* asks again after lasting refusals, too */
 } belay__waiter_terms_t;
 
 typedef enum belay__waiter_state {
-  BELAY__WAITER_IDLE,    /* made; or the wait is over */
-  BELAY__WAITER_ASKING,  /* the question is out */
-  BELAY__WAITER_WAITING, /* it was answered otherwise, or not at all; the next one is not due yet */
-  BELAY__WAITER_LEAVING  /* nobody waits any more, and that is being said */
+  BELAY__WAITER_IDLE,
+  BELAY__WAITER_ASKING,  /* the question was sent */
+  BELAY__WAITER_WAITING, /* until the next question is due */
+  BELAY__WAITER_LEAVING  /* ops->leave was sent */
 } belay__waiter_state_t;
 
 struct belay__waiter {
@@ -57,42 +60,41 @@ struct belay__waiter {
   belay_client_t *client;
   belay__waiter_terms_t terms;
   belay__ear_t ear;
-  belay__timer_t timer; /* WAITING: when to ask again, or the end */
+  belay__timer_t timer; /* WAITING: the next question, or the end of the wait */
   belay__call_t *call;  /* ASKING, LEAVING */
-  const char
-      *channel; /* the owner's memory; what is said there means that it may be worth asking */
+  const char *channel;  /* a message on it is a reason to ask; memory of the owner */
   size_t channel_len;
   uint64_t wait_until; /* 0: asks once */
-  uint64_t asked_at;
-  uint64_t sure_at; /* the server has answered what was asked then, or was first asked then */
+  uint64_t asked_at;   /* time of the last question */
+  uint64_t sure_at;    /* time of the first question, or of the last one with a reply */
   uint32_t affinity;
-  uint32_t vain, failures; /* answers in a row that were not the one; that were none */
-  int last;                /* what the wait ends with if nothing better comes */
-  int status;              /* what it has ended with */
+  uint32_t vain, failures; /* consecutive replies of "not yet"; consecutive failures */
+  int last;                /* status of the wait if nothing better comes */
+  int status;              /* IDLE: of the last wait */
   uint8_t state;
-  bool limited; /* ASKING: the question may be cut short by the end of the wait */
-  bool again;   /* ASKING: something was heard meanwhile */
-  bool maybe;   /* the server may have been asked */
-  bool
-      astray; /* something that was asked in this wait, or the last one, may be executed at any time */
-  bool gap; /* messages were lost: everybody else has that too */
+  bool limited; /* ASKING: the end of the wait may cut the question short */
+  bool again;   /* ASKING: a message came meanwhile */
+  bool maybe;   /* the server may have executed a question */
+  bool astray;  /* a question of this wait or the last one may be executed at any time */
+  bool gap;     /* messages were lost, for all waiters of the connection */
 };
 
-/* The channel stays the owner's. */
+/* channel: stays valid as long as the waiter is used. */
 void belay__waiter_init(belay__waiter_t *waiter, const belay__waiter_ops_t *ops,
                         belay_client_t *client, const belay__waiter_terms_t *terms,
                         const char *channel, size_t channel_len);
 
-/* Begins: asks at once. wait_ms: for so long; 0: asks once; BELAY_FOREVER. Not while one is going on. */
+/* Begins a wait and asks at once. wait_ms: 0: asks once; BELAY_FOREVER: no limit. In IDLE only. */
 void belay__waiter_start(belay__waiter_t *waiter, int64_t wait_ms);
 
-/* Ends the wait with a status: takes back what is to be taken back first. Not in IDLE. */
+/* Ends the wait with a status, after ops->leave where that is needed. Not in IDLE. */
 void belay__waiter_cancel(belay__waiter_t *waiter, int status);
 
-/* Something has happened that makes it worth asking. */
+/* Asks soon: something happened that may change the reply. */
 void belay__waiter_look(belay__waiter_t *waiter);
 
-/* Ends at once, if it is on: with BELAY_ECANCELED, or BELAY_EUNKNOWN if something may be left on the server. */
+/* Ends a wait that is on at once: with BELAY_ECANCELED, or BELAY_EUNKNOWN if something may stay
+ * on the server. */
 void belay__waiter_stop(belay__waiter_t *waiter);
 
 static inline bool belay__waiter_is_on(const belay__waiter_t *waiter) {

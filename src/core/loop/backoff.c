@@ -10,6 +10,12 @@ belay__delay_t belay__delay_grow(belay__delay_t delay, unsigned times, uint64_t 
   return (belay__delay_t){(uint64_t)((double)delay.min * ratio), max};
 }
 
+belay__delay_t belay__delay_poll(uint32_t retry_min_ms, uint32_t retry_max_ms, unsigned times,
+                                 uint64_t most_ms) {
+  uint64_t most = most_ms > retry_max_ms ? most_ms : retry_max_ms;
+  return belay__delay_grow(belay__delay_ms(retry_min_ms, retry_max_ms), times, most * BELAY__MS);
+}
+
 uint64_t belay__delay_draw(belay_t *belay, belay__delay_t delay) {
   if (delay.min >= delay.max)
     return delay.max;

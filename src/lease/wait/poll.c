@@ -52,8 +52,8 @@ static belay__delay_t poll_delay(const belay__lease_t *lease) {
     return belay__delay_ms(smaller(terms->retry_min, 1), smaller(terms->retry_max, FIRST_POLL_MS));
   uint32_t found_held = lease->bid->found_held;
   unsigned doublings = found_held > 2 && !is_moving(lease) ? found_held - 2 : 0;
-  belay__delay_t delay = belay__delay_grow(belay__delay_ms(terms->retry_min, terms->retry_max),
-                                           doublings, terms->backoff_max * BELAY__MS);
+  belay__delay_t delay =
+      belay__delay_poll(terms->retry_min, terms->retry_max, doublings, terms->backoff_max);
   return keep_place(lease, delay, terms->waiter_ttl * BELAY__MS / 3);
 }
 
@@ -100,9 +100,8 @@ uint64_t belay__lease_yielded_attempt(const belay__lease_t *lease, uint64_t now,
 
 /* It was refused, or not answered. Then it may have been our turn, and our place may be gone: nobody would wake us. */
 static belay__delay_t error_delay(const belay__lease_t *lease) {
-  belay__delay_t delay = belay__delay_ms(lease->terms->retry_min, lease->terms->retry_max);
-  uint64_t most = BELAY__BACKOFF_MAX_MS * BELAY__MS;
-  delay = belay__delay_grow(delay, lease->failures, delay.max > most ? delay.max : most);
+  belay__delay_t delay = belay__delay_poll(lease->terms->retry_min, lease->terms->retry_max,
+                                           lease->failures, BELAY__BACKOFF_MAX_MS);
   return keep_place(lease, delay, MISSED_MAX_MS * BELAY__MS);
 }
 

@@ -52,6 +52,17 @@ TEST(a_range_doubles_up_to_a_limit) {
   }
 }
 
+TEST(polls_grow_up_to_a_limit_that_is_not_below_their_own) {
+  belay__delay_t found = belay__delay_poll(25, 75, 1, 300);
+  assert_int_equal(found.min, 50 * BELAY__MS);
+  assert_int_equal(found.max, 150 * BELAY__MS);
+  found = belay__delay_poll(25, 75, UINT_MAX, 300);
+  assert_int_equal(found.max, 300 * BELAY__MS);
+  found = belay__delay_poll(25, 3600000, 3, 300);
+  assert_int_equal(found.min, 25 * BELAY__MS);
+  assert_int_equal(found.max, 3600000 * BELAY__MS);
+}
+
 /* ---- draws -------------------------------------------------------------------------------------------- */
 
 static uint64_t draw_backoff_first(void) {
