@@ -7,7 +7,7 @@
 #include <uv.h>
 
 #include "belay.h"
-#include "ui/term.h"
+#include "demo/term.h"
 
 #define DEMO_MS UINT64_C(1000000) /* in the nanoseconds of uv_hrtime() */
 

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "harness.h"
-#include "ui/term.h"
 #include "ui/text.h"
 
 typedef enum pass { CHECKING, LISTING, DELETING } pass_t;
@@ -32,26 +31,11 @@ static struct {
   uint64_t said;                  /* when a line was written last, by the loop's clock */
   int signum;                     /* that has ended it */
   char first[OUT_SHOWN_MAX + 16]; /* of them, and its kind */
-  term_t term;
 } work;
 
 static void begin_pass(harness_t *h, pass_t pass);
 
-/* Whether a line that is replaced says how far it is. */
-static bool is_live(void) {
-  return work.term.fancy && out_form() == OUT_PLAIN;
-}
-
 /* ---- what is told -------------------------------------------------------------------------------------- */
-
-static void show_live(const belay_sweep_totals_t *totals) {
-  if (work.pass == CHECKING)
-    term_live(&work.term, "looking for what is held: %" PRIu64 " keys", totals->scanned);
-  else
-    term_live(&work.term,
-              "%" PRIu64 " deleted of %" PRIu64 " that matched; %" PRIu64 " keys looked at",
-              totals->deleted, totals->matched, totals->scanned);
-}
 
 /* How far it is, or was. */
 static bool say(const harness_t *h, const belay_sweep_totals_t *totals, bool over) {
@@ -73,13 +57,11 @@ static bool say(const harness_t *h, const belay_sweep_totals_t *totals, bool ove
 static void on_progress(belay_sweep_t *sweep, const belay_sweep_totals_t *totals) {
   harness_t *h = belay_sweep_data(sweep);
   uint64_t now = uv_now(&h->loop);
-  if (is_live())
-    show_live(totals);
-  else if (now - work.said >= (uint64_t)asked.progress_ms) {
-    work.said = now;
-    if (!say(h, totals, false))
-      (void)belay_sweep_cancel(sweep);
-  }
+  if (now - work.said < (uint64_t)asked.progress_ms)
+    return;
+  work.said = now;
+  if (!say(h, totals, false))
+    (void)belay_sweep_cancel(sweep);
 }
 
 /* --dry-run: each key, as it is on the server. */
@@ -151,8 +133,6 @@ static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_
     begin_pass(h, DELETING);
     return;
   }
-  if (is_live())
-    term_print(&work.term, "%s", ""); /* clears the line */
   if (work.pass == CHECKING && status == 0) {
     refuse_held(h);
     return;
@@ -206,7 +186,6 @@ static void begin(harness_t *h) {
     harness_refuse(h, wrong());
     return;
   }
-  term_init(&work.term);
   work.whose = whose(pattern);
   bool checks = !asked.held && may_be_held(pattern);
   if (harness_ok(h, work.whose != NULL ? 0 : BELAY_ENOMEM))
@@ -235,7 +214,7 @@ static const option_t sweep_options[] = {
     DURATION("patience", 0, DAY_MS, &asked.patience_ms,
              "for so long it goes on asking a server that does not answer; default 1m"),
     DURATION("progress", 1, DAY_MS, &asked.progress_ms,
-             "how often a line says how far it is, where there is no terminal; default 10s"),
+             "how often a line says how far it is; default 10s"),
     {0},
 };
 
@@ -254,8 +233,8 @@ const command_t sweep_command = {
             "idempotency records and ids that were handed out go, and with them what they protect. "
             "So it does nothing without --dry-run or --yes. What comes or goes meanwhile is found "
             "or not; in a cluster so are the keys of a slot that moves meanwhile.\n\n"
-            "The server is asked for a page at a time, with rests in between. On a terminal a line "
-            "shows how far it is. ctrl-C stops it, and it says how far it came; what was deleted "
+            "The server is asked for a page at a time, with rests in between. ctrl-C stops it, and "
+            "it says how far it came; what was deleted "
             "stays so.",
     .examples = EXAMPLES({"What there is of all limits", "belay sweep 'limit::*' --dry-run"},
                          {"Sessions of the old site, gently",

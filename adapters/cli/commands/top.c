@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "query/listing.h"
-#include "ui/term.h"
 
 #define THINGS_MAX 10000 /* that are kept */
 #define FRAME_ROWS                                                                                 \
@@ -25,6 +24,12 @@
 #define LINE "\033[K"
 #define BELOW "\033[J"
 
+/* Styles; none if NO_COLOR is set. */
+#define BOLD "\033[1m"
+#define DIM "\033[2m"
+#define RED "\033[31m"
+#define NORMAL "\033[0m"
+
 #define COLUMNS 80 /* of a terminal that does not say */
 #define ROWS 24
 
@@ -34,7 +39,7 @@ static struct {
   harness_t *h;
   uv_timer_t timer;
   size_t columns, rows;
-  term_t term;
+  bool colours;
   listing_t listing;
   bool looking;
   seen_list_t seen; /* by the last look that a server answered */
@@ -59,12 +64,11 @@ static int compare(const void *a, const void *b) {
   return more != 0 ? (more > 0) - (more < 0) : seen_compare(one, other);
 }
 
-/* Appends a line that is no wider than the screen is, in a style. */
-static void add_line(text_t *lines, term_style_t style, const char *text) {
-  bool styled = style != TERM_NORMAL;
-  text_print(lines, "%s", styled ? term_style(&top.term, style) : "");
+/* Appends a line that is no wider than the screen is. */
+static void add_line(text_t *lines, const char *style, const char *text) {
+  text_print(lines, "%s", top.colours ? style : "");
   (void)utf8_add_cut(lines, text, top.columns);
-  text_print(lines, "%s" LINE "\n", styled ? term_style(&top.term, TERM_NORMAL) : "");
+  text_print(lines, "%s" LINE "\n", top.colours ? NORMAL : "");
 }
 
 static void add_head(text_t *lines) {
@@ -78,14 +82,14 @@ static void add_head(text_t *lines) {
   text_print(&head, "belay top  %s  %s", clock, out_shown(namespace_text, strlen(namespace_text)));
   for (size_t i = 0; i < top.h->clients; i++)
     text_print(&head, "  %s", look_node(i));
-  add_line(lines, TERM_BOLD, head.bytes != NULL ? head.bytes : "");
+  add_line(lines, BOLD, head.bytes != NULL ? head.bytes : "");
   int64_t waiting = 0;
   for (size_t i = 0; i < top.seen.n; i++)
     waiting += look_waiters(top.seen.item[i].held) > 0 ? look_waiters(top.seen.item[i].held) : 0;
   text_clear(&head);
   text_print(&head, "held %zu  waiting %" PRId64, top.seen.n + top.more, waiting);
-  add_line(lines, TERM_NORMAL, head.bytes != NULL ? head.bytes : "");
-  add_line(lines, TERM_NORMAL, "");
+  add_line(lines, NORMAL, head.bytes != NULL ? head.bytes : "");
+  add_line(lines, NORMAL, "");
   text_free(&head);
 }
 
@@ -99,7 +103,7 @@ static void add_things(text_t *lines) {
   table_begin(&table, look_columns(top.h));
   for (size_t i = 0; i < top.seen.n && i < room; i++)
     look_row(&table, top.h, &top.seen.item[i], age_ms);
-  for (term_style_t style = TERM_DIM; table_line(&table, &line, top.columns); style = TERM_NORMAL) {
+  for (const char *style = DIM; table_line(&table, &line, top.columns); style = NORMAL) {
     add_line(lines, style, line.bytes);
     text_clear(&line);
   }
@@ -124,7 +128,7 @@ static void draw(void) {
   add_head(&lines);
   add_things(&lines);
   if (top.error != 0)
-    add_line(&lines, TERM_BAD, belay_strerror(top.error));
+    add_line(&lines, RED, belay_strerror(top.error));
   text_print(&lines, BELOW);
   if (lines.spoiled || !out_raw(lines.bytes, lines.len))
     harness_done(top.h, STATUS_TROUBLE);
@@ -175,13 +179,13 @@ static void on_timer(uv_timer_t *timer) {
 }
 
 static void begin(harness_t *h) {
-  const char *type = getenv("TERM");
+  const char *type = getenv("TERM"), *no_color = getenv("NO_COLOR");
   if (!isatty(STDOUT_FILENO) || type == NULL || strcmp(type, "dumb") == 0) {
     harness_refuse(h, "standard output is no terminal that can be drawn on: see belay ls");
     return;
   }
   top.h = h;
-  term_init(&top.term);
+  top.colours = no_color == NULL || *no_color == '\0';
   top.listing = (listing_t){.h = h, .on_seen = on_seen, .on_listed = on_listed};
   if (h->arguments->n > 0)
     top.listing.pattern = h->arguments->item[0];

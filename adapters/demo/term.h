@@ -1,9 +1,8 @@
-/* What the command writes: in colour and with a live line on a terminal, as plain lines elsewhere. */
-#ifndef BELAY_CLI_UI_TERM_H
-#define BELAY_CLI_UI_TERM_H
+/* What the demo writes: in colour on a terminal, as plain lines elsewhere. */
+#ifndef BELAY_DEMO_TERM_H
+#define BELAY_DEMO_TERM_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 typedef enum term_style {
   TERM_NORMAL,
@@ -26,10 +25,8 @@ typedef enum term_glyph {
 } term_glyph_t;
 
 typedef struct term {
-  bool fancy;       /* a terminal, and NO_COLOR is not set */
-  bool utf8;        /* it shows more than ASCII */
-  bool live_shown;  /* the line that the cursor stands in is a live one */
-  uint64_t live_at; /* when it was drawn, by uv_hrtime(); 0: never */
+  bool fancy; /* a terminal, and NO_COLOR is not set */
+  bool utf8;  /* it shows more than ASCII */
 } term_t;
 
 void term_init(term_t *term);
@@ -38,13 +35,10 @@ void term_init(term_t *term);
 const char *term_style(const term_t *term, term_style_t style);
 const char *term_glyph(const term_t *term, term_glyph_t glyph);
 
-/* As printf, in place of the live line if there is one. */
+/* As printf, at once. */
 void term_print(term_t *term, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* A line that the next output replaces. Does nothing where that is not possible. */
-void term_live(term_t *term, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Whether everything could be written. */
 bool term_flush(void);
 
-#endif /* BELAY_CLI_UI_TERM_H */
+#endif /* BELAY_DEMO_TERM_H */

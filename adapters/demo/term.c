@@ -1,4 +1,4 @@
-#include "ui/term.h"
+#include "demo/term.h"
 
 #include <langinfo.h>
 #include <locale.h>
@@ -7,11 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <uv.h>
-
-#define CLEAR_LINE "\r\033[K"
-#define LIVE_NS                                                                                    \
-  UINT64_C(50000000) /* between two drawings of a live line: 50 ms, which an eye follows */
 
 void term_init(term_t *term) {
   const char *no_color = getenv("NO_COLOR"), *type = getenv("TERM");
@@ -40,33 +35,13 @@ const char *term_glyph(const term_t *term, term_glyph_t glyph) {
   return glyphs[glyph][term->utf8];
 }
 
-static void clear_live(term_t *term) {
-  if (term->live_shown)
-    (void)fputs(CLEAR_LINE, stdout);
-  term->live_shown = false;
-}
-
-/* That something could not be written is noticed once, at the end, by term_flush(). */
+/* What could not be written is noticed once, at the end, by term_flush(). */
 void term_print(term_t *term, const char *format, ...) {
   va_list args;
+  (void)term;
   va_start(args, format);
-  clear_live(term);
   (void)vprintf(format, args);
   (void)fflush(stdout);
-  va_end(args);
-}
-
-void term_live(term_t *term, const char *format, ...) {
-  uint64_t now = uv_hrtime();
-  if (!term->fancy || (term->live_shown && now - term->live_at < LIVE_NS))
-    return;
-  term->live_at = now;
-  va_list args;
-  va_start(args, format);
-  clear_live(term);
-  (void)vprintf(format, args);
-  (void)fflush(stdout);
-  term->live_shown = true;
   va_end(args);
 }
 
