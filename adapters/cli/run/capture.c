@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,35 +17,16 @@ bool capture_open(capture_t *capture) {
   return true;
 }
 
-/* A reader that is slow is waited for; one that is gone is not. */
-static bool write_all(int to, const char *bytes, size_t len) {
-  struct pollfd room = {.fd = to, .events = POLLOUT};
-  while (len > 0) {
-    ssize_t n = write(to, bytes, len);
-    if (n < 0 && errno == EAGAIN)
-      (void)poll(&room, 1, -1);
-    else if (n < 0 && errno != EINTR)
-      return false;
-    if (n > 0) {
-      bytes += n;
-      len -= (size_t)n;
-    }
-  }
-  return true;
-}
-
 static void copy(FILE *from, int to) {
   static char bytes[65536];
   size_t n;
   if (fseek(from, 0, SEEK_SET) != 0)
     return;
-  while ((n = fread(bytes, 1, sizeof bytes, from)) > 0) {
-    if (write_all(to, bytes, n))
-      continue;
-    if (errno != EPIPE)
-      complain("the command's output could not be written: %s", strerror(errno));
-    return;
-  }
+  int error = 0;
+  while (error == 0 && (n = fread(bytes, 1, sizeof bytes, from)) > 0)
+    error = out_write(to, bytes, n, -1);
+  if (error != 0 && error != EPIPE) /* a reader that is gone needs no more */
+    complain("the command's output could not be written: %s", strerror(error));
 }
 
 void capture_show(capture_t *capture) {

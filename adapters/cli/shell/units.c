@@ -7,31 +7,25 @@
 #include <string.h>
 
 typedef struct unit {
-  const char *name;
+  const char *name, *word; /* word: its long form */
   int64_t ms;
 } unit_t;
 
 /* From large to small: as they are written. */
 static const unit_t units[] = {
-    {"w", 604800000}, {"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1},
+    {"w", "weeks", 604800000}, {"d", "days", 86400000}, {"h", "hours", 3600000},
+    {"m", "minutes", 60000},   {"s", "seconds", 1000},  {"ms", "milliseconds", 1},
 };
 #define UNITS (sizeof units / sizeof *units)
 
-/* Other names of them, in durations and in rates. */
-static const unit_t words[] = {
-    {"weeks", 604800000}, {"week", 604800000}, {"days", 86400000}, {"day", 86400000},
-    {"hours", 3600000},   {"hour", 3600000},   {"minutes", 60000}, {"minute", 60000},
-    {"mins", 60000},      {"min", 60000},      {"seconds", 1000},  {"second", 1000},
-    {"secs", 1000},       {"sec", 1000},
-};
-
+/* By its name, or by a word of at least three letters that its long form begins with, with an s or not: min, mins, hour. */
 static const unit_t *find_unit(const char *name, size_t len) {
-  for (size_t i = 0; i < UNITS; i++)
-    if (strlen(units[i].name) == len && memcmp(units[i].name, name, len) == 0)
+  size_t word = len > 3 && name[len - 1] == 's' ? len - 1 : len;
+  for (size_t i = 0; i < UNITS; i++) {
+    bool is_name = strlen(units[i].name) == len && memcmp(units[i].name, name, len) == 0;
+    if (is_name || (word >= 3 && strncmp(units[i].word, name, word) == 0))
       return &units[i];
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (strlen(words[i].name) == len && memcmp(words[i].name, name, len) == 0)
-      return &words[i];
+  }
   return NULL;
 }
 
@@ -67,7 +61,7 @@ static bool read_part(const char **text, const unit_t *unit, size_t digits, int6
       fraction += part * (**text - '0');
     }
   }
-  *text += strlen(unit->name);
+  *text += strcspn(*text, "0123456789");
   return !__builtin_mul_overflow(whole, unit->ms, &whole) &&
          !__builtin_add_overflow(whole, fraction, &whole) &&
          !__builtin_add_overflow(*sum, whole, sum);

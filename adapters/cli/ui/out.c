@@ -211,9 +211,7 @@ void out_say(const char *format, ...) {
 /* What is said beside the results may be lost: a lease is not, because nobody reads it. */
 #define TELL_MS 20
 
-/* Why not, as an errno; 0: all of it. At once: what is written late is noticed late. Where standard input is the very same
- * file (a socket of inetd's) nobody waits at it while items are read from there, so that this does. */
-static int write_all(int file, const char *bytes, size_t len, int patience_ms) {
+int out_write(int file, const char *bytes, size_t len, int patience_ms) {
   struct pollfd room = {.fd = file, .events = POLLOUT};
   while (len > 0) {
     ssize_t n = write(file, bytes, len);
@@ -232,7 +230,7 @@ static int write_all(int file, const char *bytes, size_t len, int patience_ms) {
 
 static bool write_out(const void *bytes, size_t len) {
   if (out.error == 0)
-    out.error = write_all(STDOUT_FILENO, bytes, len, -1);
+    out.error = out_write(STDOUT_FILENO, bytes, len, -1);
   return out.error == 0;
 }
 
@@ -299,7 +297,7 @@ static void tell(const char *format, va_list args) {
   text_vprint(&text, format, args);
   text_add(&text, "\n", 1);
   if (text.bytes != NULL)
-    (void)write_all(STDERR_FILENO, text.bytes, text.len,
+    (void)out_write(STDERR_FILENO, text.bytes, text.len,
                     TELL_MS); /* one write: lines of several processes stay lines */
   text_free(&text);
 }

@@ -59,6 +59,11 @@ bool out_end(void);
 /* Bytes as they are: a command's own output. Not with --quiet or --json. Returns as out_end(). */
 bool out_raw(const void *bytes, size_t len);
 
+/* Writes bytes to a file, at once: what is written late is noticed late. Where the file is full for now (standard input may be
+ * the very same file, and is read without waiting) it waits for patience_ms, -1: as long as it takes. Returns 0 or an
+ * errno. */
+int out_write(int file, const char *bytes, size_t len, int patience_ms);
+
 /* Bytes as people are shown them: what is no printable UTF-8 is \xXX. Returns one of eight buffers, in turn, of
  * which the text is at most OUT_SHOWN_MAX - 1 bytes, with "..." in its end if that is not all. */
 #define OUT_SHOWN_MAX 512
