@@ -49,7 +49,10 @@ void harness_fail(harness_t *harness, const char *what, int error) {
 }
 
 bool harness_ok(harness_t *harness, int status) {
-  harness_fail(harness, harness->command->what, status);
+  char usual[64];
+  const char *what = harness->command->what;
+  (void)snprintf(usual, sizeof usual, "cannot %s", harness->command->name);
+  harness_fail(harness, what != NULL ? what : usual, status);
   return status == 0;
 }
 

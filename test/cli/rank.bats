@@ -110,7 +110,7 @@ set_up() { start_server; }
 
 @test "no server: 120; a full disk: 123" {
   run -120 belay rank top b --url redis://127.0.0.1:1 --timeout 100ms
-  has "$output" "belay: rank top: cannot rank: no server could be reached"
+  has "$output" "belay: rank top: cannot read: no server could be reached"
   for i in {1..5}; do belay rank add b "m$i" -q; done
   run -123 bash -c 'belay rank top b >/dev/full'
   run -123 bash -c 'belay rank add b m1 >/dev/full'

@@ -317,7 +317,6 @@ static const command_t parts[] = {
         .examples = EXAMPLES({"A million addresses, of which one in a thousand is mistaken",
                               "belay bloom create addresses --capacity 1000000 --error-rate 0.1%"}),
         .options = create_options,
-        .what = "cannot create",
         .begin = begin_create,
         .tidy = tidy,
     },
@@ -334,7 +333,6 @@ static const command_t parts[] = {
                              {"Once for each order, here or elsewhere",
                               "belay bloom add -q orders \"$ID\" && mail-invoice \"$ID\""}),
         .options = OPTIONS(NULL_OPTION),
-        .what = "cannot add",
         .begin = begin_add,
         .tidy = tidy,
     },
@@ -370,7 +368,6 @@ static const command_t parts[] = {
         .examples =
             EXAMPLES({"Begin again with a larger one",
                       "belay bloom delete lines; belay bloom create lines --capacity 10000000"}),
-        .what = "cannot delete",
         .begin = begin_delete,
         .tidy = tidy,
     },

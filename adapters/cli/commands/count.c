@@ -224,7 +224,6 @@ static const command_t parts[] = {
         .examples = EXAMPLES({"Take one of ten seats, if there is one",
                               "belay count add seats --max 10 && echo welcome"}),
         .options = add_options,
-        .what = "cannot add",
         .begin = begin_add,
     },
     {
@@ -244,7 +243,6 @@ static const command_t parts[] = {
         .examples =
             EXAMPLES({"The number of the day, and begin again at 0", "belay count set visits 0"}),
         .options = OPTIONS(TTL_OPTION, NAME_OPTION),
-        .what = "cannot set",
         .begin = begin_set,
     },
     {
@@ -254,7 +252,6 @@ static const command_t parts[] = {
         .examples =
             EXAMPLES({"What was counted of one day", "belay count delete visits::2024-02-29"}),
         .options = OPTIONS(FIELD_OPTION, SHARDS_OPTION, NAME_OPTION),
-        .what = "cannot delete",
         .begin = begin_delete,
     },
     {0},

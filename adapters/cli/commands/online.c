@@ -133,7 +133,6 @@ static const command_t parts[] = {
         .examples = EXAMPLES(
             {"How many were here within the last five minutes", "belay online count shop"}),
         .options = site_options,
-        .what = "cannot count",
         .begin = begin,
         .data = OPERATION(RECORD_READS, count),
     },
@@ -168,7 +167,6 @@ static const command_t parts[] = {
             "time; one that comes or goes meanwhile may be listed twice or not at all.",
         .examples = EXAMPLES({"The machines that live", "belay online list machines"}),
         .options = site_options,
-        .what = "cannot list",
         .begin = begin,
         .data = OPERATION(RECORD_READS, list),
     },

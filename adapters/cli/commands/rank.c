@@ -1,7 +1,6 @@
 /* `belay rank`: members with scores, and who stands where. */
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "harness.h"
 #include "query/record.h"
@@ -90,19 +89,11 @@ static bool out_entry(const belay_ranking_entry_t *entry) {
   return out_end();
 }
 
-/* Where a person looks on. */
-static void out_headings(void) {
-  if (out_form() == OUT_PLAIN && isatty(STDOUT_FILENO))
-    (void)out_raw("RANK\tMEMBER\tSCORE\n", strlen("RANK\tMEMBER\tSCORE\n"));
-}
-
 /* Of several: the status is 1 if one is not there, or there are none. */
 static void on_entries(belay_request_t *r, int status, const belay_ranking_entry_t *entries,
                        size_t n) {
   harness_t *h = r->data;
   bool all = n > 0, written = true;
-  if (n > 0)
-    out_headings();
   for (size_t i = 0; i < n && written; i++) {
     all = all && entries[i].rank >= 0;
     written = out_entry(&entries[i]);
@@ -227,7 +218,6 @@ static const command_t parts[] = {
                 "is 123. The status is 1 if --max-members leaves no place for it.",
         .examples = EXAMPLES({"Five points for ada", "belay rank add points ada 5"}),
         .options = OPTIONS(BOARD_OPTIONS, CHANGE_OPTIONS),
-        .what = "cannot rank",
         .begin = begin,
         .data =
             OPERATION({RECORD_ADDS, add}, 2, BELAY_RANKING_SCORE_MIN, BELAY_RANKING_SCORE_MAX, 1),
@@ -240,7 +230,7 @@ static const command_t parts[] = {
         .examples =
             EXAMPLES({"Who is just before ada, and just behind", "belay rank around points ada 1"}),
         .options = board_options,
-        .what = "cannot rank",
+        .what = "cannot read",
         .begin = begin,
         .data =
             OPERATION({RECORD_READS, around}, 2, 0, (int64_t)(BELAY_RANKING_PAGE_MAX - 1) / 2, 5),
@@ -251,7 +241,6 @@ static const command_t parts[] = {
         .summary = "how many members there are; the status is 1 if there are none",
         .examples = EXAMPLES({"How many take part", "belay rank count points"}),
         .options = board_options,
-        .what = "cannot rank",
         .begin = begin,
         .data = OPERATION(.record = {RECORD_READS, count}),
     },
@@ -262,7 +251,6 @@ static const command_t parts[] = {
         .text = "The status is 1 if none of the members was there.",
         .examples = EXAMPLES({"Somebody who has cheated", "belay rank delete points mallory"}),
         .options = board_options,
-        .what = "cannot rank",
         .begin = begin,
         .data = OPERATION(.record = {RECORD_REMOVES, delete}),
     },
@@ -272,7 +260,7 @@ static const command_t parts[] = {
         .summary = "where members stand; the status is 1 if one is not there",
         .examples = EXAMPLES({"Where two of them stand", "belay rank of points ada bob"}),
         .options = board_options,
-        .what = "cannot rank",
+        .what = "cannot read",
         .begin = begin,
         .data = OPERATION(.record = {RECORD_READS, find}),
     },
@@ -286,7 +274,6 @@ static const command_t parts[] = {
         .options = OPTIONS(FLAG("best", &asked.best,
                                 "only if that is better than what it has; the status is 1 if not"),
                            BOARD_OPTIONS, CHANGE_OPTIONS),
-        .what = "cannot rank",
         .begin = begin,
         .data =
             OPERATION({RECORD_ADDS, set}, 2, BELAY_RANKING_SCORE_MIN, BELAY_RANKING_SCORE_MAX, 0),
@@ -299,7 +286,7 @@ static const command_t parts[] = {
         .options = OPTIONS(
             NUMBER("skip", 0, BELAY_RANKING_SIZE_MAX, &asked.skip, "not the first N of them"),
             FLAG("worst", &asked.worst, "from the other end: the worst one first"), BOARD_OPTIONS),
-        .what = "cannot rank",
+        .what = "cannot read",
         .begin = begin,
         .data = OPERATION({RECORD_READS, top}, 1, 1, (int64_t)BELAY_RANKING_PAGE_MAX, 10),
     },
