@@ -8,48 +8,28 @@
 
 /* ---- the wire -------------------------------------------------------------------------------------------- */
 
-typedef struct wire {
-  server_t *server;
-  relay_t *relay;
-  bed_t *bed;
-} wire_t;
-
-static void wire_open(wire_t *wire) {
-  wire->server = server_start(NULL);
-  wire->relay = relay_start(server_path(wire->server));
-  belay_client_options_t options = relay_client_options();
-  wire->bed = bed_open_at(relay_url(wire->relay), &options);
-  wire->bed->server = wire->server;
-}
-
-static void wire_close(wire_t *wire) {
-  bed_close(wire->bed);
-  relay_stop(wire->relay);
-}
-
 /* The wire is cut again and again, before and behind what is being executed. */
 TEST(lost_answers_lose_nothing) {
   for (int remove = 0; remove < 2; remove++) {
-    wire_t wire;
     char key[BROOM_KEY_MAX];
-    wire_open(&wire);
-    make_keys(wire.server, "belay::k", 2000);
-    make_keys(wire.server, "other::k", 100);
+    bed_t *bed = bed_open_relayed(NULL);
+    make_keys(bed->server, "belay::k", 2000);
+    make_keys(bed->server, "other::k", 100);
     belay_sweep_options_t options = sweep_options("k*", remove == 1);
     options.batch = 100;
     options.keys_per_s = 20000;
-    broom_t *broom = broom_new(wire.bed, wire.bed->client, &options);
-    relay_delay(wire.relay, 2);
+    broom_t *broom = broom_new(bed, bed->client, &options);
+    relay_delay(bed->relay, 2);
     assert_error(begin_sweep(broom), 0);
     for (int i = 0; broom->done == 0; i++) {
-      bed_run_for(wire.bed, 5 + i % 7 * 3);
-      if (i < 12 || client_stats(wire.bed).drops == 0)
-        relay_cut(wire.relay);
+      bed_run_for(bed, 5 + i % 7 * 3);
+      if (i < 12 || client_stats(bed).drops == 0)
+        relay_cut(bed->relay);
     }
     assert_error(broom->status, 0);
     assert_int_equal(broom->totals.restarts, 0); /* it was the same server all the time */
     if (remove) {
-      assert_int_equal(server_keys(wire.server), 100);
+      assert_int_equal(server_keys(bed->server), 100);
       assert_between((int64_t)broom->totals.deleted, 1, 2000);
     } else {
       for (int i = 1; i <= 2000; i += 3) {
@@ -57,8 +37,8 @@ TEST(lost_answers_lose_nothing) {
         assert_true(times_found(broom, key) >= 1);
       }
     }
-    assert_true(client_stats(wire.bed).drops > 0);
-    wire_close(&wire);
+    assert_true(client_stats(bed).drops > 0);
+    bed_close(bed);
     broom_free(broom);
   }
 }

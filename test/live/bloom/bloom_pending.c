@@ -5,88 +5,66 @@
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
-typedef struct wire {
-  server_t *server;
-  relay_t *relay;
-  bed_t *bed;
-  sieve_t sieve;
-} wire_t;
-
-static void wire_open(wire_t *wire) {
-  wire->server = server_start(NULL);
-  wire->relay = relay_start(server_path(wire->server));
-  belay_client_options_t options = relay_client_options();
-  wire->bed = bed_open_at(relay_url(wire->relay), &options);
-  wire->bed->server = wire->server;
-  sieve_new(&wire->sieve, wire->bed, 10000, 1e-6);
-}
-
-static void wire_close(wire_t *wire) {
-  expect_ttls(wire->server);
-  bed_close(wire->bed);
-  relay_stop(wire->relay);
-}
-
-static void lose_the_answer(wire_t *wire, const char *command, int64_t calls) {
-  while (server_calls(wire->server, command) <= calls)
-    uv_run(&wire->bed->loop, UV_RUN_NOWAIT);
-  relay_cut(wire->relay);
-  relay_delay(wire->relay, 0);
+static void lose_the_answer(bed_t *bed, const char *command, int64_t calls) {
+  while (server_calls(bed->server, command) <= calls)
+    uv_run(&bed->loop, UV_RUN_NOWAIT);
+  relay_cut(bed->relay);
+  relay_delay(bed->relay, 0);
 }
 
 /* Whether it was new nobody can say, and it is not asked again: by itself it would say no. */
-TEST(an_add_is_not_sent_again) {
-  wire_t wire;
-  wire_open(&wire);
-  assert_true(sift_add(&wire.sieve, "first"));
+RELAY_TEST(an_add_is_not_sent_again) {
+  sieve_t sieve;
+  sieve_new(&sieve, bed, 10000, 1e-6);
+  assert_true(sift_add(&sieve, "first"));
   for (int i = 0; i < 2; i++) {
     sift_t sift = {0};
     bool bulk = i == 1;
     const char *command = bulk ? "bitop" : "bitfield";
-    relay_delay(wire.relay, RELAY_LONG);
-    int64_t calls = server_calls(wire.server, command);
+    relay_delay(bed->relay, RELAY_LONG);
+    int64_t calls = server_calls(bed->server, command);
     if (bulk)
-      assert_error(begin_sift_many(&wire.sieve, &sift, true, sift_items(0, 5000), 5000), 0);
+      assert_error(begin_sift_many(&sieve, &sift, true, sift_items(0, 5000), 5000), 0);
     else
-      assert_error(begin_sift_add(&wire.sieve, &sift, "a", 1), 0);
-    lose_the_answer(&wire, command, calls);
+      assert_error(begin_sift_add(&sieve, &sift, "a", 1), 0);
+    lose_the_answer(bed, command, calls);
     assert_error(end_of_sift(&sift), BELAY_EUNKNOWN);
-    assert_int_equal(server_calls(wire.server, command), calls + 1);
-    assert_true(sift_exists(&wire.sieve, "a")); /* it was added */
+    assert_int_equal(server_calls(bed->server, command), calls + 1);
+    assert_true(sift_exists(&sieve, "a")); /* it was added */
   }
-  wire_close(&wire);
+  expect_ttls(bed->server);
 }
 
-TEST(an_exists_is_asked_again) {
-  wire_t wire;
-  wire_open(&wire);
-  assert_true(sift_add(&wire.sieve, "a"));
+RELAY_TEST(an_exists_is_asked_again) {
+  sieve_t sieve;
+  sieve_new(&sieve, bed, 10000, 1e-6);
+  assert_true(sift_add(&sieve, "a"));
   sift_t sift = {0};
-  relay_delay(wire.relay, RELAY_LONG);
-  int64_t calls = server_calls(wire.server, "bitfield_ro");
-  assert_error(begin_sift_exists(&wire.sieve, &sift, "a", 1), 0);
-  lose_the_answer(&wire, "bitfield_ro", calls);
+  relay_delay(bed->relay, RELAY_LONG);
+  int64_t calls = server_calls(bed->server, "bitfield_ro");
+  assert_error(begin_sift_exists(&sieve, &sift, "a", 1), 0);
+  lose_the_answer(bed, "bitfield_ro", calls);
   assert_error(end_of_sift(&sift), 0);
   assert_true(sift.answer);
-  assert_int_equal(server_calls(wire.server, "bitfield_ro"), calls + 2);
-  wire_close(&wire);
+  assert_int_equal(server_calls(bed->server, "bitfield_ro"), calls + 2);
+  expect_ttls(bed->server);
 }
 
 /* At each of its steps. */
-TEST(an_opening_goes_on_after_a_cut) {
-  wire_t wire;
-  wire_open(&wire);
+RELAY_TEST(an_opening_goes_on_after_a_cut) {
+  sieve_t sieve;
+  sieve_new(&sieve, bed, 10000, 1e-6);
   for (int i = 0; i < 4; i++) {
     sift_t sift = {0};
-    relay_delay(wire.relay, 20);
-    int64_t calls = server_calls(wire.server, i < 1 ? "eval" : "set");
-    assert_error(begin_open_sieve(&wire.sieve, &sift), 0);
-    lose_the_answer(&wire, i < 1 ? "eval" : "set", calls + (i > 1 ? i - 1 : 0));
+    relay_delay(bed->relay, 20);
+    int64_t calls = server_calls(bed->server, i < 1 ? "eval" : "set");
+    assert_error(begin_open_sieve(&sieve, &sift), 0);
+    lose_the_answer(bed, i < 1 ? "eval" : "set", calls + (i > 1 ? i - 1 : 0));
     assert_error(end_of_sift(&sift), 0);
-    assert_true(sift_add(&wire.sieve, "a"));
-    sift_clear(&wire.sieve);
+    assert_true(sift_add(&sieve, "a"));
+    sift_clear(&sieve);
   }
-  wire_close(&wire);
+  expect_ttls(bed->server);
 }
 
 /* ---- requests -------------------------------------------------------------------------------------------- */

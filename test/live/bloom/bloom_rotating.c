@@ -381,31 +381,27 @@ BED_TEST(what_is_wrong_is_left_alone) {
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
 TEST(an_add_is_not_sent_again) {
-  server_t *server = server_start(NULL);
-  relay_t *relay = relay_start(server_path(server));
   belay_client_options_t client = relay_client_options();
-  bed_t *bed = bed_open_at(relay_url(relay), &client);
-  bed->server = server;
+  bed_t *bed = bed_open_relayed(&client);
   sieve_t sieve;
   rotating_new(&sieve, bed, 100, 0.001);
   assert_true(sift_add(&sieve, "x"));
   sift_t sift = {0};
-  int64_t calls = server_calls(server, "evalsha");
-  relay_delay(relay, RELAY_LONG);
+  int64_t calls = server_calls(bed->server, "evalsha");
+  relay_delay(bed->relay, RELAY_LONG);
   assert_error(begin_sift_add(&sieve, &sift, "y", 1), 0);
-  while (server_calls(server, "evalsha") == calls)
+  while (server_calls(bed->server, "evalsha") == calls)
     uv_run(&bed->loop, UV_RUN_NOWAIT);
-  relay_cut(relay);
-  relay_delay(relay, 0);
+  relay_cut(bed->relay);
+  relay_delay(bed->relay, 0);
   assert_error(end_of_sift(&sift), BELAY_EUNKNOWN);
   assert_true(sift_exists(&sieve, "y")); /* it was executed */
-  server_pause(server);
+  server_pause(bed->server);
   assert_error(begin_sift_exists(&sieve, &sift, "x", 1), 0);
   bed_run_for(bed, 30);
-  relay_cut(relay);
-  server_resume(server);
+  relay_cut(bed->relay);
+  server_resume(bed->server);
   assert_error(end_of_sift(&sift), 0); /* asked again */
   assert_true(sift.answer);
   bed_close(bed);
-  relay_stop(relay);
 }

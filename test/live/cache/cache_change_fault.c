@@ -13,19 +13,6 @@ static void expect_end(edit_t *edit, bool applied) {
 
 /* ---- a server that is gone, or has forgotten, or refuses --------------------------------------------------- */
 
-BED_TEST(nothing_was_sent) {
-  shelf_t shelf;
-  shelf_new(&shelf, bed, NULL);
-  shelf_put(&shelf, "page", "value", true);
-  server_kill(bed->server);
-  bed_run_for(bed, 50);
-  for (int which = 0; which < CHANGES; which++) {
-    edit_t edit = {.request.timeout_ms = 60};
-    assert_error(edit_nth(&shelf, &edit, which, "page"), 0);
-    assert_error(end_of_edit(&edit), BELAY_EUNREACHABLE);
-  }
-}
-
 /* What was sent, and not answered, is not known; what is executed later does no harm. */
 BED_TEST(no_answer_in_time) {
   shelf_t shelf;

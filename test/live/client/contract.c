@@ -111,6 +111,32 @@ static void test_request_is_free_in_its_callback(void **state) {
   server_stop(stand.server);
 }
 
+static void test_server_away(void **state) {
+  stand_t stand = {.row = *state, .server = server_start(NULL)};
+  stand_open(&stand);
+  run(&stand, 0);
+  memset(stand.calls, 0, sizeof stand.calls);
+  server_kill(stand.server);
+  bed_run_for(stand.bed, 50);
+  for (unsigned n = 0; n < stand.row->operations; n++) {
+    stand.calls[n].request.timeout_ms = 60;
+    assert_error(rig_begin(&stand.rig, &stand.calls[n], n), 0);
+  }
+  expect_all_ended(&stand);
+  for (unsigned n = 0; n < stand.row->operations; n++)
+    if ((!stand.row->local || stand.calls[n].status != 0) &&
+        stand.calls[n].status != BELAY_EUNREACHABLE)
+      fail_msg("operation %u: %s", n, belay_err_name(stand.calls[n].status));
+  server_restart(stand.server); /* it knows no script */
+  memset(stand.calls, 0, sizeof stand.calls);
+  for (unsigned n = 0; n < stand.row->operations; n++)
+    run(&stand, n);
+  const int status = stand.calls[0].status; /* the server has lost the data of the handle */
+  assert_true(status == 0 || status == BELAY_ELOST);
+  bed_close(stand.bed);
+  server_stop(stand.server);
+}
+
 /* ---- closing --------------------------------------------------------------------------------------------- */
 
 typedef enum end { END_HANDLE, END_CLIENT, END_ALL, ENDS } end_t;
@@ -230,6 +256,7 @@ static void add_tests(const contract_t *row) {
     test_add(2, test_request_is_busy, row, "%s_request_is_busy", row->name);
     test_add(3, test_request_is_free_in_its_callback, row, "%s_request_is_free_in_its_callback",
              row->name);
+    test_add(3, test_server_away, row, "%s_server_away", row->name);
     test_add(4, test_close_cancels, row, "%s_close_cancels", row->name);
     test_add(5, test_callback_closes, row, "%s_callback_closes", row->name);
     test_add(6, test_close_callback_closes, row, "%s_close_callback_closes", row->name);

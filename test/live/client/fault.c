@@ -396,24 +396,20 @@ TEST(nor_does_a_ghost_that_may_not_be_killed) {
 }
 
 TEST(a_silent_link_is_dropped_and_the_next_one_works) {
-  server_t *server = server_start(NULL);
-  relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
   options.stall_timeout_ms = 300 * slow();
-  bed_t *bed = bed_open_at(relay_url(relay), &options);
-  bed->server = server;
+  bed_t *bed = bed_open_relayed(&options);
   belay_lock_options_t lock = watched(2000 * slow());
   lock.renew_after_ms = 200 * slow();
   contender_t *c = contender_new(bed, "door", &lock);
   assert_error(try_lock(c), 0);
-  relay_silence(relay);
+  relay_silence(bed->relay);
   bed_run_for(bed, 2500 * slow());
   assert_int_equal(c->lost, 0); /* renewed on the next connection */
   assert_true(client_stats(bed).drops >= 1);
-  assert_true(relay_connections(relay) >= 2);
+  assert_true(relay_connections(bed->relay) >= 2);
   assert_error(release(c), 0);
   bed_close(bed);
-  relay_stop(relay);
 }
 
 /* ---- what others do to a server ------------------------------------------------------------------------ */
@@ -485,170 +481,4 @@ BED_TEST(a_wait_outlives_a_server_that_is_out_of_memory) {
   assert_int_equal(c->ended, 0);
   server_do(bed->server, "CONFIG", "SET", "maxmemory", "0", NULL);
   assert_error(outcome(c), 0);
-}
-
-/* ---- who may come in ----------------------------------------------------------------------------------- */
-
-static server_t *server_with_password(const char *password) {
-  return server_start(&(server_options_t){.password = password});
-}
-
-static bed_t *bed_with_url(server_t *server, const char *url,
-                           const belay_client_options_t *options) {
-  needs_one_process("a URL of its own");
-  bed_t *bed = bed_open_at(url, options);
-  bed->server = server;
-  return bed;
-}
-
-/* No matter how long and how often one asks: the server does not hear of it all the time. */
-static void expect_refusal_without_a_storm(bed_t *bed, int error) {
-  contender_t *c = contender_new(bed, "door", NULL);
-  int64_t before = server_info(bed->server, "stats", "total_connections_received");
-  int64_t began = clock_now();
-  assert_error(try_lock(c), error);
-  assert_error(acquire(c, 10000), error);
-  assert_true(clock_since_ms(began) < 1500 * slow());
-  for (int i = 0; i < 50; i++) {
-    assert_error(try_lock(c), error);
-    bed_run_for(bed, 10);
-  }
-  int64_t connections = server_info(bed->server, "stats", "total_connections_received") - before;
-  if (connections > 10 + 5 * slow())
-    fail_msg("%lld connections were made", (long long)connections);
-  assert_false(belay_err_retryable(error));
-}
-
-TEST(a_wrong_password_is_said_and_not_tried_all_the_time) {
-  char url[256];
-  server_t *server = server_with_password("right");
-  snprintf(url, sizeof url, "unix://:wrong@%s", server_path(server));
-  bed_t *bed = bed_with_url(server, url, NULL);
-  expect_refusal_without_a_storm(bed, BELAY_EAUTH);
-  bed_close(bed);
-}
-
-TEST(no_password_where_one_is_needed) {
-  char url[256];
-  server_t *server = server_with_password("right");
-  snprintf(url, sizeof url, "unix://%s", server_path(server));
-  bed_t *bed = bed_with_url(server, url, NULL);
-  expect_refusal_without_a_storm(bed, BELAY_EAUTH);
-  bed_close(bed);
-}
-
-static void remember_detail(contender_t *c, event_t event) {
-  if (event == EVENT_ENDED)
-    snprintf(c->arg, 256, "%s", belay_detail(c->bed->belay));
-}
-
-TEST(the_detail_of_a_refusal_is_the_servers_own_text) {
-  char url[256], detail[256] = "";
-  server_t *server = server_with_password("right");
-  snprintf(url, sizeof url, "unix://:wrong@%s", server_path(server));
-  bed_t *bed = bed_with_url(server, url, NULL);
-  contender_t *c = contender_new(bed, "door", NULL);
-  c->then = remember_detail;
-  c->arg = detail;
-  assert_error(try_lock(c), BELAY_EAUTH);
-  assert_non_null(strstr(detail, "WRONGPASS"));
-  assert_null(strstr(detail, "wrong@"));
-  bed_close(bed);
-}
-
-TEST(every_refusal_has_its_detail) {
-  char url[256], detail[256];
-  server_t *server = server_with_password("right");
-  snprintf(url, sizeof url, "unix://:wrong@%s", server_path(server));
-  bed_t *bed = bed_with_url(server, url, NULL);
-  contender_t *c = contender_new(bed, "door", NULL);
-  c->then = remember_detail;
-  c->arg = detail;
-  for (int i = 0; i < 3; i++) {
-    detail[0] = '\0';
-    assert_error(try_lock(c), BELAY_EAUTH);
-    assert_non_null(strstr(detail, "WRONGPASS"));
-  }
-  bed_close(bed);
-}
-
-TEST(the_right_password_in_the_url) {
-  char url[256];
-  server_t *server = server_with_password("p@ss/w:rd%");
-  snprintf(url, sizeof url, "unix://:p%%40ss%%2Fw%%3Ard%%25@%s", server_path(server));
-  bed_t *bed = bed_with_url(server, url, NULL);
-  assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
-  bed_close(bed);
-}
-
-TEST(the_options_password_counts_more_than_the_urls) {
-  char url[256];
-  server_t *server = server_with_password("right");
-  snprintf(url, sizeof url, "unix://:wrong@%s", server_path(server));
-  belay_client_options_t options = client_options();
-  options.password = "right";
-  bed_t *bed = bed_with_url(server, url, &options);
-  assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
-  bed_close(bed);
-}
-
-TEST(a_user_and_his_password) {
-  char url[256];
-  server_t *server = server_start(NULL);
-  server_do(server, "ACL", "SETUSER", "alice", "on", ">secret", "~*", "+@all", NULL);
-  snprintf(url, sizeof url, "unix://alice:secret@%s", server_path(server));
-  bed_t *bed = bed_with_url(server, url, NULL);
-  assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
-  assert_non_null(strstr(server_string(server, "CLIENT", "LIST", NULL), "user=alice"));
-  bed_close(bed);
-}
-
-TEST(the_options_user_counts_more_than_the_urls) {
-  char url[256];
-  server_t *server = server_start(NULL);
-  server_do(server, "ACL", "SETUSER", "alice", "on", ">secret", "~*", "+@all", NULL);
-  snprintf(url, sizeof url, "unix://bob:wrong@%s", server_path(server));
-  belay_client_options_t options = client_options();
-  options.username = "alice";
-  options.password = "secret";
-  bed_t *bed = bed_with_url(server, url, &options);
-  assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
-  bed_close(bed);
-}
-
-TEST(a_user_who_may_not_run_the_command) {
-  char url[256];
-  server_t *server = server_start(NULL);
-  server_do(server, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "-@all", "+@connection", NULL);
-  snprintf(url, sizeof url, "unix://guest:pw@%s", server_path(server));
-  bed_t *bed = bed_with_url(server, url, NULL);
-  expect_refusal_without_a_storm(bed, BELAY_EPERM);
-  bed_close(bed);
-}
-
-TEST(a_user_who_may_not_touch_the_key) {
-  char url[256];
-  server_t *server = server_start(NULL);
-  server_do(server, "ACL", "SETUSER", "guest", "on", ">pw", "~other:*", "+@all", NULL);
-  snprintf(url, sizeof url, "unix://guest:pw@%s", server_path(server));
-  bed_t *bed = bed_with_url(server, url, NULL);
-  expect_refusal_without_a_storm(bed, BELAY_EPERM);
-  bed_close(bed);
-}
-
-TEST(a_password_that_becomes_right_later) {
-  char url[256];
-  server_t *server = server_start(NULL);
-  server_do(server, "ACL", "SETUSER", "alice", "on", ">old", "~*", "+@all", NULL);
-  snprintf(url, sizeof url, "unix://alice:new@%s", server_path(server));
-  belay_client_options_t options = client_options();
-  options.reconnect_max_ms = 200;
-  bed_t *bed = bed_with_url(server, url, &options);
-  contender_t *c = contender_new(bed, "door", NULL);
-  assert_error(try_lock(c), BELAY_EAUTH);
-  server_do(server, "ACL", "SETUSER", "alice", ">new", NULL);
-  for (int i = 0; i < 50 && try_lock(c) != 0; i++)
-    bed_run_for(bed, 100); /* it is not asked all the time */
-  assert_error(c->status, 0);
-  bed_close(bed);
 }

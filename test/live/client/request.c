@@ -103,16 +103,13 @@ BED_TEST(a_reply_is_read) {
 
 /* An answer that was lost is asked for again only where that does no harm. */
 TEST(an_answer_that_was_lost) {
-  server_t *server = server_start(NULL);
-  relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
   options.timeout_ms = 10000;
-  bed_t *bed = bed_open_at(relay_url(relay), &options);
-  bed->server = server;
+  bed_t *bed = bed_open_relayed(&options);
   asker_t careful = {0}, bold = {0}, scripted = {0};
   assert_error(start(bed, &careful, &once, command(bed, "STRLEN", "s"), NULL), 0);
   assert_error(outcome_of(&careful), 0);
-  server_do(server, "SET", "s", "text", NULL);
+  server_do(bed->server, "SET", "s", "text", NULL);
   for (int i = 0; i < 2; i++) { /* the script's text, then its hash */
     belay__call_t *call = belay__call_new(bed->client, BELAY__LANE_DATA);
     belay__call_script(call, &belay__script_multi_release, 1, 1);
@@ -123,20 +120,19 @@ TEST(an_answer_that_was_lost) {
     if (i == 0)
       assert_error(outcome_of(&scripted), 0);
   }
-  server_pause(server);
+  server_pause(bed->server);
   assert_error(start(bed, &careful, &once, command(bed, "STRLEN", "s"), NULL), 0);
   assert_error(start(bed, &bold, &again, command(bed, "STRLEN", "s"), NULL), 0);
   bed_run_for(bed, 50);
-  relay_cut(relay);
+  relay_cut(bed->relay);
   assert_error(outcome_of(&careful), BELAY_EUNKNOWN);
   assert_int_equal(bold.told + scripted.told, 0);
-  server_resume(server);
-  server_do(server, "SCRIPT", "FLUSH", NULL);
+  server_resume(bed->server);
+  server_do(bed->server, "SCRIPT", "FLUSH", NULL);
   assert_error(outcome_of(&bold), 0);
   assert_int_equal(bold.values[0], 4);
   assert_error(outcome_of(&scripted), 0);
   bed_close(bed);
-  relay_stop(relay);
 }
 
 /* It was sent once, and could not be sent again: that is not "nothing was sent". */
@@ -157,34 +153,30 @@ TEST(what_was_sent_is_not_said_to_be_unsent) {
 
 /* That it is refused the second time says nothing of the first. */
 TEST(a_refusal_after_a_lost_answer) {
-  server_t *server = server_start(NULL);
-  relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
   options.timeout_ms = 10000;
-  bed_t *bed = bed_open_at(relay_url(relay), &options);
-  bed->server = server;
+  bed_t *bed = bed_open_relayed(&options);
   for (int how = 0; how < 3; how++) {
     asker_t asker = {0};
-    server_do(server, "DEL", "n", NULL);
+    server_do(bed->server, "DEL", "n", NULL);
     assert_error(start(bed, &asker, &again, command(bed, "INCR", "n"), NULL), 0);
     assert_error(outcome_of(&asker), 0);
-    relay_delay(relay, 100);
+    relay_delay(bed->relay, 100);
     assert_error(start(bed, &asker, &again, command(bed, "INCR", "n"), NULL), 0);
-    while (server_integer(server, "INCRBY", "n", "0", NULL) < 2)
+    while (server_integer(bed->server, "INCRBY", "n", "0", NULL) < 2)
       uv_run(&bed->loop, UV_RUN_NOWAIT);
     if (how == 0)
-      server_do(server, "ACL", "SETUSER", "default", "-incr", NULL);
+      server_do(bed->server, "ACL", "SETUSER", "default", "-incr", NULL);
     else if (how == 1)
-      server_do(server, "SET", "n", "many", NULL);
+      server_do(bed->server, "SET", "n", "many", NULL);
     else
-      server_do(server, "SET", "n", "-2", NULL);
-    relay_cut(relay);
-    relay_delay(relay, 0);
+      server_do(bed->server, "SET", "n", "-2", NULL);
+    relay_cut(bed->relay);
+    relay_delay(bed->relay, 0);
     assert_error(outcome_of(&asker), how < 2 ? BELAY_EUNKNOWN : 0);
-    server_do(server, "ACL", "SETUSER", "default", "+incr", NULL);
+    server_do(bed->server, "ACL", "SETUSER", "default", "+incr", NULL);
   }
   bed_close(bed);
-  relay_stop(relay);
 }
 
 /* The answer is there when the operation is canceled, and was only not told yet. */

@@ -249,28 +249,24 @@ BED_TEST(a_step_after_the_other) {
 
 /* Asked for again where that does no harm; else what the whole has done is not known. */
 TEST(answers_that_were_lost) {
-  server_t *server = server_start(NULL);
-  relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
   options.timeout_ms = 10000;
-  bed_t *bed = bed_open_at(relay_url(relay), &options);
-  bed->server = server;
+  bed_t *bed = bed_open_relayed(&options);
   asker_t warm = {0}, careful = {0}, bold = {0};
   start(bed, &warm, &once, "STRLEN", 1);
   assert_error(outcome_of(&warm), 0);
-  server_pause(server);
+  server_pause(bed->server);
   start(bed, &careful, &once, "STRLEN", CALLS);
   start(bed, &bold, &again, "STRLEN", CALLS);
   bed_run_for(bed, 50);
-  relay_cut(relay);
+  relay_cut(bed->relay);
   assert_error(outcome_of(&careful), BELAY_EUNKNOWN);
   assert_int_equal(bold.told, 0);
-  server_resume(server);
+  server_resume(bed->server);
   assert_error(outcome_of(&bold), 0);
   assert_int_equal(bold.replies, CALLS);
   expect_sums(&bold, CALLS, 0);
   bed_close(bed);
-  relay_stop(relay);
 }
 
 static int in_other_words(belay__pending_t *pending, int status) {
@@ -290,37 +286,33 @@ static const belay__request_ops_t recovers = {
 
 /* What is lost may be asked for in other words; or it may be good enough as it is; and what is refused may not be. */
 TEST(a_step_that_recovers) {
-  server_t *server = server_start(NULL);
-  relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
   options.timeout_ms = 10000;
-  bed_t *bed = bed_open_at(relay_url(relay), &options);
-  bed->server = server;
+  bed_t *bed = bed_open_relayed(&options);
   asker_t warm = {0};
   start(bed, &warm, &once, "STRLEN", 1);
   assert_error(outcome_of(&warm), 0);
   for (int more = 1; more >= 0; more--) {
     asker_t asker = {.steps = more};
-    server_do(server, "FLUSHALL", NULL);
-    relay_delay(relay, 50);
+    server_do(bed->server, "FLUSHALL", NULL);
+    relay_delay(bed->relay, 50);
     start(bed, &asker, &recovers, "INCR", CALLS);
-    while (server_keys(server) < CALLS)
+    while (server_keys(bed->server) < CALLS)
       uv_run(&bed->loop, UV_RUN_NOWAIT);
-    relay_cut(relay);
-    relay_delay(relay, 0);
+    relay_cut(bed->relay);
+    relay_delay(bed->relay, 0);
     assert_error(outcome_of(&asker), 0);
     assert_int_equal(asker.replies, more);
-    assert_int_equal(server_integer(server, "STRLEN", "words", NULL), 6 * more);
-    assert_string_equal(server_string(server, "GET", "k0", NULL), "1"); /* not sent again */
+    assert_int_equal(server_integer(bed->server, "STRLEN", "words", NULL), 6 * more);
+    assert_string_equal(server_string(bed->server, "GET", "k0", NULL), "1"); /* not sent again */
   }
   asker_t asker = {0};
-  server_do(server, "LPUSH", "words", "foreign", NULL);
-  server_do(server, "DEL", "k0", NULL);
-  server_do(server, "LPUSH", "k0", "foreign", NULL);
+  server_do(bed->server, "LPUSH", "words", "foreign", NULL);
+  server_do(bed->server, "DEL", "k0", NULL);
+  server_do(bed->server, "LPUSH", "k0", "foreign", NULL);
   start(bed, &asker, &recovers, "INCR", 1);
   assert_error(outcome_of(&asker), BELAY_EWRONGTYPE);
   bed_close(bed);
-  relay_stop(relay);
 }
 
 BED_TEST(it_is_canceled_as_a_whole) {

@@ -44,25 +44,21 @@ TEST(an_idle_link_that_was_killed_does_no_harm) {
 
 /* The wire is dead, and nobody was told: the check finds out, and no outcome is unknown because of it. */
 TEST(an_idle_link_that_died_silently_is_found_out) {
-  server_t *server = server_start(NULL);
-  relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
   options.idle_timeout_ms = 50;
   options.connect_timeout_ms = prompt_ms();
   options.timeout_ms = 2000 * slow();
-  bed_t *bed = bed_open_at(relay_url(relay), &options);
-  bed->server = server;
+  bed_t *bed = bed_open_relayed(&options);
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
   bed_run_for(bed, 100);
-  relay_silence(relay);
+  relay_silence(bed->relay);
   assert_error(try_lock(c), 0);
   assert_int_equal(client_stats(bed).unknown, 0);
-  assert_int_equal(relay_connections(relay), 2 + deployment_is_cluster());
+  assert_int_equal(relay_connections(bed->relay), 2 + deployment_is_cluster());
   assert_true(is_on_server(c));
   bed_close(bed);
-  relay_stop(relay);
 }
 
 /* Nothing was sent, and that is what is said. */

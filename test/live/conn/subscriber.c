@@ -138,25 +138,21 @@ TEST(a_message_may_be_larger_than_a_reply) {
 /* ---- a connection that dies ---------------------------------------------------------------------------------- */
 
 TEST(a_connection_that_died_silently_is_found_out) {
-  server_t *server = server_start(NULL);
-  relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
   options.idle_timeout_ms = 100;
   options.connect_timeout_ms = 4 * prompt_ms();
-  bed_t *bed = bed_open_at(relay_url(relay), &options);
-  bed->server = server;
+  bed_t *bed = bed_open_relayed(&options);
   subscriber_t s = {0};
   subscribe(bed, &s, "news");
   bed_run_for(bed, 350);
   assert_string_equal(s.story, "L"); /* one that is only idle stays */
-  assert_true(server_calls(server, "ping") >= 2);
-  relay_silence(relay);
+  assert_true(server_calls(bed->server, "ping") >= 2);
+  relay_silence(bed->relay);
   bed_until(bed, s.listening == 2);
   publish_raw(bed, "news", "hello");
   bed_until(bed, s.messages == 1);
   assert_string_equal(s.story, "LGLM");
   bed_close(bed);
-  relay_stop(relay);
 }
 
 TEST(a_server_that_stands_still_is_found_out) {

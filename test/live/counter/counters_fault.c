@@ -239,38 +239,17 @@ TEST(what_is_refused_has_done_nothing) {
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
-typedef struct wire {
-  server_t *server;
-  relay_t *relay;
-  bed_t *bed;
-  till_t till;
-} wire_t;
-
-static void wire_open(wire_t *wire) {
-  wire->server = server_start(NULL);
-  wire->relay = relay_start(server_path(wire->server));
-  belay_client_options_t options = relay_client_options();
-  wire->bed = bed_open_at(relay_url(wire->relay), &options);
-  wire->bed->server = wire->server;
-  till_new(&wire->till, wire->bed, NULL);
-}
-
-static void wire_close(wire_t *wire) {
-  bed_close(wire->bed);
-  relay_stop(wire->relay);
-}
-
 /* The server has executed it, and the answer is on its way when the wire is cut. */
-static void lose_the_answer(wire_t *wire, const char *command, int64_t calls) {
+static void lose_the_answer(bed_t *bed, const char *command, int64_t calls) {
   do
-    uv_run(&wire->bed->loop, UV_RUN_NOWAIT);
-  while (server_calls(wire->server, command) <= calls);
-  relay_cut(wire->relay);
-  relay_delay(wire->relay, 0);
+    uv_run(&bed->loop, UV_RUN_NOWAIT);
+  while (server_calls(bed->server, command) <= calls);
+  relay_cut(bed->relay);
+  relay_delay(bed->relay, 0);
 }
 
 /* What depends on what was before is not sent again; a get is, and what has an id. */
-TEST(what_is_sent_again) {
+RELAY_TEST(what_is_sent_again) {
   static const struct {
     int n;
     const char *command;
@@ -289,71 +268,48 @@ TEST(what_is_sent_again) {
       {ALL, "hgetall", 0},
       {REMOVE, "hdel", BELAY_EUNKNOWN},
   };
-  wire_t wire;
-  wire_open(&wire);
+  till_t till;
+  till_new(&till, bed, NULL);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    server_do(wire.server, "FLUSHALL", NULL);
+    server_do(bed->server, "FLUSHALL", NULL);
     if (rows[i].n < ON_COUNTERS)
-      server_do(wire.server, "SET", HITS, "5", NULL);
+      server_do(bed->server, "SET", HITS, "5", NULL);
     else
-      server_do(wire.server, "HSET", HITS, "f", "5", NULL);
+      server_do(bed->server, "HSET", HITS, "f", "5", NULL);
     count_t count = {0};
-    expect_got(&wire.till, "else", false, 0); /* there is a connection */
-    int64_t calls = server_calls(wire.server, rows[i].command);
-    relay_delay(wire.relay, RELAY_LONG);
-    assert_error(begin_nth(&wire.till, &count, rows[i].n), 0);
-    lose_the_answer(&wire, rows[i].command, calls < 0 ? 0 : calls);
+    expect_got(&till, "else", false, 0); /* there is a connection */
+    int64_t calls = server_calls(bed->server, rows[i].command);
+    relay_delay(bed->relay, RELAY_LONG);
+    assert_error(begin_nth(&till, &count, rows[i].n), 0);
+    lose_the_answer(bed, rows[i].command, calls < 0 ? 0 : calls);
     assert_error(end_of_count(&count), rows[i].status);
     if (rows[i].n == ADD || rows[i].n == BOUNDED || rows[i].n == ONCE)
-      assert_string_equal(server_string(wire.server, "GET", HITS, NULL), "6");
+      assert_string_equal(server_string(bed->server, "GET", HITS, NULL), "6");
     if (rows[i].n == ONCE || rows[i].n == GET)
       assert_int_equal(count.result.value, rows[i].n == ONCE ? 6 : 5);
     if (rows[i].n == FIELD || rows[i].n == FIELDS)
-      assert_string_equal(server_string(wire.server, "HGET", HITS, "f", NULL), "6");
+      assert_string_equal(server_string(bed->server, "HGET", HITS, "f", NULL), "6");
   }
-  wire_close(&wire);
 }
 
 /* The wire is cut, or falls silent, at some time or other. */
-TEST(an_operation_is_counted_once) {
-  wire_t wire;
-  wire_open(&wire);
+RELAY_TEST(an_operation_is_counted_once) {
+  till_t till;
+  till_new(&till, bed, NULL);
   for (int64_t i = 1; i < 11; i++) {
     count_t count = {0};
     char id[8];
     snprintf(id, sizeof id, "op%d", (int)i);
-    relay_delay(wire.relay, 20);
-    assert_error(BEGIN(&wire.till, &count, add_once, KEY("hits"), 1, KEY(id), on_counter_told), 0);
-    bed_run_for(wire.bed, i % 3 * 13);
+    relay_delay(bed->relay, 20);
+    assert_error(BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY(id), on_counter_told), 0);
+    bed_run_for(bed, i % 3 * 13);
     if (i % 5 == 4)
-      relay_silence(wire.relay);
+      relay_silence(bed->relay);
     else
-      relay_cut(wire.relay);
-    relay_delay(wire.relay, 0);
+      relay_cut(bed->relay);
+    relay_delay(bed->relay, 0);
     assert_error(end_of_count(&count), 0);
     assert_int_equal(count.result.value, i);
-    expect_got(&wire.till, "hits", true, i);
+    expect_got(&till, "hits", true, i);
   }
-  wire_close(&wire);
-}
-
-BED_TEST(nothing_was_sent) {
-  till_t till;
-  count_t counts[OPERATIONS] = {0};
-  till_new(&till, bed, NULL);
-  expect_added(&till, "hits", 1, 1);
-  server_kill(bed->server);
-  bed_run_for(bed, 50);
-  for (int n = 0; n < OPERATIONS; n++) {
-    counts[n].request.timeout_ms = 100;
-    assert_error(begin_nth(&till, &counts[n], n), 0);
-  }
-  for (int n = 0; n < OPERATIONS; n++)
-    assert_error(end_of_count(&counts[n]), BELAY_EUNREACHABLE);
-  server_restart(bed->server); /* what was counted is gone */
-  expect_added(&till, "hits", 1, 1);
-  server_do(bed->server, "FLUSHALL", NULL);
-  expect_once(&till, "hits", 1, "op", 1);
-  server_do(bed->server, "SCRIPT", "FLUSH", NULL);
-  expect_once(&till, "hits", 1, "op", 1);
 }

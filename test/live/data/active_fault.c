@@ -129,61 +129,44 @@ BED_TEST(what_is_refused_has_made_nothing) {
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
-TEST(a_lost_answer_is_asked_for_again) {
+RELAY_TEST(a_lost_answer_is_asked_for_again) {
   static const char *const commands[OPERATIONS] = {"pfadd",   "pfcount", "pfcount", "pfcount",
                                                    "pfmerge", "pfcount", "unlink",  "unlink"};
-  seen_wire_t wire;
-  seen_wire_open(&wire);
-  belay_active_t *active = series(wire.bed);
+  belay_active_t *active = series(bed);
   for (int n = 0; n < OPERATIONS; n++) {
     seen_t seen = {0};
-    int64_t before = server_calls(wire.server, commands[n]), times = n == LAST ? 5 : 1;
+    int64_t before = server_calls(bed->server, commands[n]), times = n == LAST ? 5 : 1;
     if (n == COUNT)
-      server_do(wire.server, "SCRIPT", "FLUSH", NULL);
-    relay_delay(wire.relay, RELAY_LONG);
-    assert_error(begin(wire.bed, active, &seen, n, THEN), 0);
-    seen_lose_answer(&wire, commands[n], before + times);
+      server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    relay_delay(bed->relay, RELAY_LONG);
+    assert_error(begin(bed, active, &seen, n, THEN), 0);
+    seen_lose_answer(bed, commands[n], before + times);
     assert_error(end_of_seen(&seen), 0);
-    assert_int_equal(server_calls(wire.server, commands[n]), before + 2 * times);
+    assert_int_equal(server_calls(bed->server, commands[n]), before + 2 * times);
     if (n >= COUNT && n < CLEAR)
       assert_int_equal(seen.counts[0], 1);
-    assert_int_equal(server_integer(wire.server, "EXISTS", KEY, NULL), n < CLEAR);
+    assert_int_equal(server_integer(bed->server, "EXISTS", KEY, NULL), n < CLEAR);
   }
-  assert_int_equal(server_keys(wire.server), 0);
-  seen_wire_close(&wire);
+  assert_int_equal(server_keys(bed->server), 0);
 }
 
 /* It is told what time it is, and the answer is lost; then midnight comes between a mark and its second try. */
-TEST(a_mark_keeps_its_day) {
-  seen_wire_t wire;
-  seen_wire_open(&wire);
-  belay_active_t *active = series(wire.bed);
-  seen_t seen = {0};
-  relay_delay(wire.relay, RELAY_LONG);
-  assert_error(begin(wire.bed, active, &seen, MARK, BELAY_ACTIVE_NOW), 0);
-  seen_lose_answer(&wire, "time", 1);
-  assert_error(end_of_seen(&seen), 0);
-  assert_int_equal(server_calls(wire.server, "time"), 2);
-  assert_int_equal(server_calls(wire.server, "pfadd"), 1);
-  relay_delay(wire.relay, RELAY_LONG);
-  assert_error(begin(wire.bed, active, &seen, MARK, BELAY_ACTIVE_NOW), 0);
-  active->time.shift_us = INT64_C(86400000000);
-  seen_lose_answer(&wire, "pfadd", 2);
-  assert_error(end_of_seen(&seen), 0);
-  assert_int_equal(server_calls(wire.server, "pfadd"), 3);
-  assert_int_equal(server_keys(wire.server), 1);
-  seen_wire_close(&wire);
-}
-
-BED_TEST(nothing_was_sent) {
+RELAY_TEST(a_mark_keeps_its_day) {
   belay_active_t *active = series(bed);
-  server_kill(bed->server);
-  bed_run_for(bed, 20);
-  for (int n = 0; n < OPERATIONS; n++) {
-    seen_t seen = {.request.timeout_ms = 30};
-    assert_error(begin(bed, active, &seen, n, n % 2 ? THEN : BELAY_ACTIVE_NOW), 0);
-    assert_error(end_of_seen(&seen), BELAY_EUNREACHABLE);
-  }
+  seen_t seen = {0};
+  relay_delay(bed->relay, RELAY_LONG);
+  assert_error(begin(bed, active, &seen, MARK, BELAY_ACTIVE_NOW), 0);
+  seen_lose_answer(bed, "time", 1);
+  assert_error(end_of_seen(&seen), 0);
+  assert_int_equal(server_calls(bed->server, "time"), 2);
+  assert_int_equal(server_calls(bed->server, "pfadd"), 1);
+  relay_delay(bed->relay, RELAY_LONG);
+  assert_error(begin(bed, active, &seen, MARK, BELAY_ACTIVE_NOW), 0);
+  active->time.shift_us = INT64_C(86400000000);
+  seen_lose_answer(bed, "pfadd", 2);
+  assert_error(end_of_seen(&seen), 0);
+  assert_int_equal(server_calls(bed->server, "pfadd"), 3);
+  assert_int_equal(server_keys(bed->server), 1);
 }
 
 /* Its time is one, however many steps it takes. */

@@ -87,42 +87,23 @@ TEST_IN(what_is_refused_has_done_nothing, bed, bed_open_with(server_start(&with_
 TEST(lost_answers) {
   static const uint64_t after[] = {1, 1, 6, 14, 8, 8, 0};
   for (int ttl = 0; ttl < 2; ttl++) {
-    server_t *server = server_start(NULL);
-    relay_t *relay = relay_start(server_path(server));
     belay_client_options_t options = relay_client_options();
-    bed_t *bed = bed_open_at(relay_url(relay), &options);
-    bed->server = server;
+    bed_t *bed = bed_open_relayed(&options);
     gate_t gate;
     gate_either(&gate, bed, ttl);
     expect_deed(&gate, DEED_SET, 1, 1, 0, 1, true);
     for (deed_t deed = DEED_GET; deed <= DEED_CLEAR; deed++) {
       permit_t permit = {0};
-      relay_delay(relay, RELAY_LONG);
-      int64_t looks = 1, before = server_commands(server);
+      relay_delay(bed->relay, RELAY_LONG);
+      int64_t looks = 1, before = server_commands(bed->server);
       assert_error(begin_deed(&gate, &permit, deed, 1, deed == DEED_GRANT ? 8 : 6), 0);
-      for (; server_commands(server) == before + looks; looks++) /* each is a command too */
+      for (; server_commands(bed->server) == before + looks; looks++) /* each is a command too */
         uv_run(&bed->loop, UV_RUN_NOWAIT);
-      relay_cut(relay);
-      relay_delay(relay, 0);
+      relay_cut(bed->relay);
+      relay_delay(bed->relay, 0);
       assert_error(end_of_permit(&permit), DEED_IS_SENT_AGAIN(deed) ? 0 : BELAY_EUNKNOWN);
       expect_deed(&gate, DEED_GET, 1, 0, after[deed], after[deed], after[deed] != 0);
     }
     bed_close(bed);
-    relay_stop(relay);
   }
-}
-
-BED_TEST(nothing_was_sent) {
-  gate_t gate;
-  gate_either(&gate, bed, 1);
-  expect_deed(&gate, DEED_SET, 1, 1, 0, 1, true);
-  server_kill(bed->server);
-  bed_run_for(bed, 50);
-  for (deed_t deed = DEED_GET; deed <= DEED_CLEAR; deed++) {
-    permit_t permit = {.request.timeout_ms = 20};
-    assert_error(begin_deed(&gate, &permit, deed, 1, 1), 0);
-    assert_error(end_of_permit(&permit), BELAY_EUNREACHABLE);
-  }
-  server_restart(bed->server);
-  expect_deed(&gate, DEED_SET, 1, 1, 0, 1, true); /* it knows the script no more */
 }

@@ -179,72 +179,55 @@ BED_TEST(what_is_forgotten) {
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
-TEST(a_lost_answer_is_asked_for_again) {
-  seen_wire_t wire;
-  seen_wire_open(&wire);
+RELAY_TEST(a_lost_answer_is_asked_for_again) {
   for (int window = 0; window < 2; window++) {
-    belay_presence_t *p = site(wire.bed, window ? 86400000 : 0, 60000);
+    belay_presence_t *p = site(bed, window ? 86400000 : 0, 60000);
     const char *const commands[OPERATIONS] = {"bitfield",    "bitfield",    "bitfield", "strlen",
                                               "bitfield_ro", "bitfield_ro", "bitcount", "unlink"};
     const int64_t calls[OPERATIONS] = {
         1, 3, 1, window ? 21 : 3, window ? 6 : 1, window ? 18 : 3, window ? 1 : 4, 1};
     const int64_t online[OPERATIONS] = {1, 4, 3, 0, 0, 0, 0, 0};
-    learn(wire.bed, p);
+    learn(bed, p);
     for (int n = 0; n < OPERATIONS; n++) {
       seen_t seen = {0};
       if (n == IS || n == ARE || n == COUNT) {
-        assert_error(begin(wire.bed, p, &seen, n == IS ? SET : SETS), 0);
+        assert_error(begin(bed, p, &seen, n == IS ? SET : SETS), 0);
         assert_error(end_of_seen(&seen), 0);
       }
-      int64_t before = server_calls(wire.server, commands[n]);
-      relay_delay(wire.relay, 80);
-      assert_error(begin(wire.bed, p, &seen, n), 0);
-      seen_lose_answer(&wire, commands[n], before + calls[n]);
+      int64_t before = server_calls(bed->server, commands[n]);
+      relay_delay(bed->relay, 80);
+      assert_error(begin(bed, p, &seen, n), 0);
+      seen_lose_answer(bed, commands[n], before + calls[n]);
       assert_error(end_of_seen(&seen), 0);
-      assert_true(server_calls(wire.server, commands[n]) > before + calls[n] ||
+      assert_true(server_calls(bed->server, commands[n]) > before + calls[n] ||
                   n == CLEAR); /* it is clear by then, but looked at again */
       if (n == IS || n == ARE)
         assert_int_equal(seen.online_len, seen.n);
       if (n == COUNT)
         assert_int_equal(seen.counts[0], 4);
       if (n <= CLEARS || n == RESET) {
-        assert_error(begin(wire.bed, p, &seen, COUNT), 0);
+        assert_error(begin(bed, p, &seen, COUNT), 0);
         assert_error(end_of_seen(&seen), 0);
         assert_int_equal(seen.counts[0], online[n]);
       }
     }
-    assert_int_equal(server_keys(wire.server), 0);
+    assert_int_equal(server_keys(bed->server), 0);
   }
-  seen_wire_close(&wire);
 }
 
 /* How far off the time is that it was told: half of what the answer took, and it asks again the sooner. */
-TEST(a_late_answer_is_good_for_a_while) {
-  seen_wire_t wire;
-  seen_wire_open(&wire);
-  belay_presence_t *p = site(wire.bed, 60000, 0);
+RELAY_TEST(a_late_answer_is_good_for_a_while) {
+  belay_presence_t *p = site(bed, 60000, 0);
   for (int late = 1; late >= 0; late--) {
     p->time.learnt = 0;
-    relay_delay(wire.relay, late ? 60 : 0);
-    learn(wire.bed, p);
-    int64_t off = belay__servertime_ms(&p->time, &p->handle) - server_now_ms(wire.server);
+    relay_delay(bed->relay, late ? 60 : 0);
+    learn(bed, p);
+    int64_t off = belay__servertime_ms(&p->time, &p->handle) - server_now_ms(bed->server);
     assert_between(off, -100 * slow(), 100 * slow());
-    uint64_t left = p->time.ask_at - belay__now(wire.bed->belay);
+    uint64_t left = p->time.ask_at - belay__now(bed->belay);
     if (late || left < UINT64_C(6000) * MS) /* or this machine is slow */
       assert_true(left <= UINT64_C(5000) * MS);
     else
       assert_true(left > UINT64_C(50000) * MS);
-  }
-  seen_wire_close(&wire);
-}
-
-BED_TEST(nothing_was_sent) {
-  belay_presence_t *p = site(bed, 60000, 0), *plain = site(bed, 0, 0);
-  server_kill(bed->server);
-  bed_run_for(bed, 20);
-  for (int n = 0; n < OPERATIONS; n++) {
-    seen_t seen = {.request.timeout_ms = 30};
-    assert_error(begin(bed, n % 2 ? p : plain, &seen, n), 0);
-    assert_error(end_of_seen(&seen), BELAY_EUNREACHABLE);
   }
 }

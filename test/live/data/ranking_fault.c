@@ -198,71 +198,36 @@ TEST_IN(what_is_refused_has_done_nothing, bed, open_with_digest()) {
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
-typedef struct wire {
-  server_t *server;
-  relay_t *relay;
-  bed_t *bed;
-  stand_t stand;
-} wire_t;
-
-static void wire_open(wire_t *wire, belay_ranking_ties_t ties) {
-  wire->server = server_start(NULL);
-  wire->relay = relay_start(server_path(wire->server));
-  belay_client_options_t options = relay_client_options();
-  wire->bed = bed_open_at(relay_url(wire->relay), &options);
-  wire->bed->server = wire->server;
-  stand_new(&wire->stand, wire->bed, BELAY_RANKING_HIGH_FIRST, ties);
-}
-
-static void wire_close(wire_t *wire) {
-  expect_ttls(wire->server);
-  bed_close(wire->bed);
-  relay_stop(wire->relay);
-}
-
 /* It is executed, and the wire is cut before the answer comes. */
 TEST(lost_answers) {
   for (unsigned ties = 0; ties < 2; ties++) {
-    wire_t wire;
-    wire_open(&wire, (belay_ranking_ties_t)ties);
-    expect_submit(&wire.stand, BELAY_RANKING_SET, "ada", 1, "0 ada 1!");
-    expect_submit(&wire.stand, BELAY_RANKING_SET, "bob", 50, "0 bob 50!");
+    bed_t *bed = bed_open_relayed(NULL);
+    stand_t stand;
+    stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
+    expect_submit(&stand, BELAY_RANKING_SET, "ada", 1, "0 ada 1!");
+    expect_submit(&stand, BELAY_RANKING_SET, "bob", 50, "0 bob 50!");
     int64_t score = 1;
     for (unsigned n = 0; n < STAND_OPERATIONS; n++) {
       query_t query = {0};
-      relay_delay(wire.relay, RELAY_LONG);
-      int64_t looks = 1, before = server_commands(wire.server);
-      assert_error(begin_operation(&wire.stand, &query, n), 0);
-      for (; server_commands(wire.server) == before + looks; looks++) /* each is a command too */
-        uv_run(&wire.bed->loop, UV_RUN_NOWAIT);
-      relay_cut(wire.relay);
-      relay_delay(wire.relay, 0);
+      relay_delay(bed->relay, RELAY_LONG);
+      int64_t looks = 1, before = server_commands(bed->server);
+      assert_error(begin_operation(&stand, &query, n), 0);
+      for (; server_commands(bed->server) == before + looks; looks++) /* each is a command too */
+        uv_run(&bed->loop, UV_RUN_NOWAIT);
+      relay_cut(bed->relay);
+      relay_delay(bed->relay, 0);
       assert_error(end_of_query(&query), OPERATION_IS_SENT_AGAIN(n) ? 0 : BELAY_EUNKNOWN);
       score = n == 0 ? 7 : n == 1 ? 14 : score; /* once */
       if (n < 9) {
         char text[64];
         snprintf(text, sizeof text, "0 bob 50, 1 ada %lld", (long long)score);
-        expect_all(&wire.stand, text);
+        expect_all(&stand, text);
       }
     }
-    assert_int_equal(server_keys(wire.server), 0);
-    wire_close(&wire);
+    assert_int_equal(server_keys(bed->server), 0);
+    expect_ttls(bed->server);
+    bed_close(bed);
   }
-}
-
-BED_TEST(nothing_was_sent) {
-  stand_t stand;
-  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
-  expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
-  server_kill(bed->server);
-  bed_run_for(bed, 50);
-  for (unsigned n = 0; n < STAND_OPERATIONS; n++) {
-    query_t query = {.request.timeout_ms = 20};
-    assert_error(begin_operation(&stand, &query, n), 0);
-    assert_error(end_of_query(&query), BELAY_EUNREACHABLE);
-  }
-  server_restart(bed->server);
-  expect_all(&stand, "");
 }
 
 /* ---- requests, closing ----------------------------------------------------------------------------------- */

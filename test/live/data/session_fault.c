@@ -130,102 +130,67 @@ TEST_IN(what_is_refused_leaves_nothing_for_ever, bed,
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
-typedef struct wire {
-  server_t *server;
-  relay_t *relay;
-  bed_t *bed;
-  place_t place;
-} wire_t;
-
-static void wire_open(wire_t *wire) {
-  wire->server = server_start(NULL);
-  wire->relay = relay_start(server_path(wire->server));
-  belay_client_options_t options = relay_client_options();
-  wire->bed = bed_open_at(relay_url(wire->relay), &options);
-  wire->bed->server = wire->server;
-  place_new(&wire->place, wire->bed);
-}
-
-static void wire_close(wire_t *wire) {
-  expect_ttls(wire->server);
-  bed_close(wire->bed);
-  relay_stop(wire->relay);
-}
-
 /* The server has executed it (there are so many events, or no context: -1), and the answer is on its way when the wire
  * is cut. */
-static void lose_the_answer(wire_t *wire, int64_t events) {
+static void lose_the_answer(bed_t *bed, int64_t events) {
   const char *count;
   do {
-    uv_run(&wire->bed->loop, UV_RUN_NOWAIT);
-    count = server_string(wire->server, "HGET", KEY, "count", NULL);
+    uv_run(&bed->loop, UV_RUN_NOWAIT);
+    count = server_string(bed->server, "HGET", KEY, "count", NULL);
   } while ((count == NULL ? -1 : atoll(count)) != events);
-  relay_cut(wire->relay);
-  relay_delay(wire->relay, 0);
+  relay_cut(bed->relay);
+  relay_delay(bed->relay, 0);
 }
 
-TEST(a_touch_is_sent_once_but_with_an_operation) {
-  wire_t wire;
+RELAY_TEST(a_touch_is_sent_once_but_with_an_operation) {
   stay_t stay = {0};
-  wire_open(&wire);
-  touch_it(&wire.place, &stay, "ann", "0", "first");
-  relay_delay(wire.relay, RELAY_LONG);
-  assert_error(begin_touch(&wire.place, &stay, "ann", "1", NULL, NULL), 0);
-  lose_the_answer(&wire, 2);
+  place_t place;
+  place_new(&place, bed);
+  touch_it(&place, &stay, "ann", "0", "first");
+  relay_delay(bed->relay, RELAY_LONG);
+  assert_error(begin_touch(&place, &stay, "ann", "1", NULL, NULL), 0);
+  lose_the_answer(bed, 2);
   assert_error(end_of_stay(&stay), BELAY_EUNKNOWN);
-  relay_delay(wire.relay, RELAY_LONG);
-  assert_error(begin_touch(&wire.place, &stay, "ann", "2", NULL, "m2"), 0);
-  lose_the_answer(&wire, 3);
+  relay_delay(bed->relay, RELAY_LONG);
+  assert_error(begin_touch(&place, &stay, "ann", "2", NULL, "m2"), 0);
+  lose_the_answer(bed, 3);
   assert_error(end_of_stay(&stay), 0);
   assert_int_equal(stay.state.count, 3);
   assert_false(stay.state.is_new);
-  server_do(wire.server, "DEL", KEY, NULL);
-  relay_delay(wire.relay, RELAY_LONG);
-  assert_error(begin_touch(&wire.place, &stay, "ann", "3", "second", "m3"), 0);
-  lose_the_answer(&wire, 1);
+  server_do(bed->server, "DEL", KEY, NULL);
+  relay_delay(bed->relay, RELAY_LONG);
+  assert_error(begin_touch(&place, &stay, "ann", "3", "second", "m3"), 0);
+  lose_the_answer(bed, 1);
   assert_error(end_of_stay(&stay), 0);
   assert_true(stay.state.is_new); /* it was, the first time */
   assert_string_equal(stay.id, "second");
-  look_at(&wire.place, &stay, "ann", 10);
+  look_at(&place, &stay, "ann", 10);
   assert_int_equal(stay.state.count, 1);
-  wire_close(&wire);
+  expect_ttls(bed->server);
 }
 
-TEST(an_end_is_not_told_of_another) {
-  wire_t wire;
+RELAY_TEST(an_end_is_not_told_of_another) {
   stay_t stay = {0};
-  wire_open(&wire);
-  for (int i = 0; i < 2; i++) {
-    touch_it(&wire.place, &stay, "ann", "0", "first");
-    relay_delay(wire.relay, RELAY_LONG);
-    assert_error(begin_end(&wire.place, &stay, "ann", i == 0 ? NULL : "first"), 0);
-    lose_the_answer(&wire, -1);
-    assert_error(end_of_stay(&stay), BELAY_EUNKNOWN);
-    look_at(&wire.place, &stay, "ann", 1);
-    assert_false(stay.state.exists);
-  }
-  touch_it(&wire.place, &stay, "ann", "0", "first");
-  relay_delay(wire.relay, RELAY_LONG);
-  assert_error(begin_look(&wire.place, &stay, "ann", 1), 0);
-  bed_run_for(wire.bed, 20);
-  relay_cut(wire.relay);
-  relay_delay(wire.relay, 0);
-  assert_error(end_of_stay(&stay), 0); /* asked again */
-  assert_true(stay.state.exists);
-  wire_close(&wire);
-}
-
-BED_TEST(nothing_was_sent) {
   place_t place;
   place_new(&place, bed);
-  server_kill(bed->server);
-  bed_run_for(bed, 20);
-  for (int n = 0; n < OPERATIONS; n++) {
-    stay_t stay = {.request.timeout_ms = 60};
-    assert_error(begin_nth(&place, &stay, n), 0);
-    assert_error(begin_nth(&place, &stay, n), BELAY_ESTATE);
-    assert_error(end_of_stay(&stay), BELAY_EUNREACHABLE);
+  for (int i = 0; i < 2; i++) {
+    touch_it(&place, &stay, "ann", "0", "first");
+    relay_delay(bed->relay, RELAY_LONG);
+    assert_error(begin_end(&place, &stay, "ann", i == 0 ? NULL : "first"), 0);
+    lose_the_answer(bed, -1);
+    assert_error(end_of_stay(&stay), BELAY_EUNKNOWN);
+    look_at(&place, &stay, "ann", 1);
+    assert_false(stay.state.exists);
   }
+  touch_it(&place, &stay, "ann", "0", "first");
+  relay_delay(bed->relay, RELAY_LONG);
+  assert_error(begin_look(&place, &stay, "ann", 1), 0);
+  bed_run_for(bed, 20);
+  relay_cut(bed->relay);
+  relay_delay(bed->relay, 0);
+  assert_error(end_of_stay(&stay), 0); /* asked again */
+  assert_true(stay.state.exists);
+  expect_ttls(bed->server);
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------- */

@@ -117,129 +117,105 @@ TEST(what_is_refused_has_done_nothing) {
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
-typedef struct wire {
-  server_t *server;
-  relay_t *relay;
-  bed_t *bed;
-  once_t once;
-} wire_t;
-
-static void wire_open(wire_t *wire) {
-  wire->server = server_start(NULL);
-  wire->relay = relay_start(server_path(wire->server));
-  belay_client_options_t options = relay_client_options();
-  wire->bed = bed_open_at(relay_url(wire->relay), &options);
-  wire->bed->server = wire->server;
-  once_new(&wire->once, wire->bed);
-}
-
-static void wire_close(wire_t *wire) {
-  expect_ttls(wire->server);
-  bed_close(wire->bed);
-  relay_stop(wire->relay);
-}
-
-static bool is_state(wire_t *wire, const char *state) {
-  const char *text = server_string(wire->server, "HGET", KEY, "state", NULL);
+static bool is_state(bed_t *bed, const char *state) {
+  const char *text = server_string(bed->server, "HGET", KEY, "state", NULL);
   return text != NULL && strcmp(text, state) == 0;
 }
 
 /* The server has executed it, and the answer is on its way when the wire is cut. */
-static void lose_the_answer(wire_t *wire, const char *state) {
-  while (!is_state(wire, state))
-    uv_run(&wire->bed->loop, UV_RUN_NOWAIT);
-  relay_cut(wire->relay);
-  relay_delay(wire->relay, 0);
+static void lose_the_answer(bed_t *bed, const char *state) {
+  while (!is_state(bed, state))
+    uv_run(&bed->loop, UV_RUN_NOWAIT);
+  relay_cut(bed->relay);
+  relay_delay(bed->relay, 0);
 }
 
-TEST(each_operation_is_asked_again) {
-  wire_t wire;
-  wire_open(&wire);
-  once_t *once = &wire.once;
+RELAY_TEST(each_operation_is_asked_again) {
+  once_t once;
+  once_new(&once, bed);
   for (int round = 0; round < 3; round++) {
     turn_t turn = {0};
-    int64_t evals = server_calls(wire.server, "eval") + server_calls(wire.server, "evalsha");
-    relay_delay(wire.relay, RELAY_LONG);
-    assert_error(once_begin(once, &turn, "pay", "x", MINUTE), 0);
-    lose_the_answer(&wire, round == 2 ? "taken" : "started");
+    int64_t evals = server_calls(bed->server, "eval") + server_calls(bed->server, "evalsha");
+    relay_delay(bed->relay, RELAY_LONG);
+    assert_error(once_begin(&once, &turn, "pay", "x", MINUTE), 0);
+    lose_the_answer(bed, round == 2 ? "taken" : "started");
     assert_error(end_of_turn(&turn), 0); /* it has found itself */
     assert_int_equal(turn.state.outcome,
                      round == 2 ? BELAY_IDEMPOTENCY_TAKEN_OVER : BELAY_IDEMPOTENCY_STARTED);
     assert_int_equal(turn.state.attempt, round + 1);
     const belay_idempotency_token_t token = turn.state.token;
-    assert_int_equal(server_calls(wire.server, "eval") + server_calls(wire.server, "evalsha"),
+    assert_int_equal(server_calls(bed->server, "eval") + server_calls(bed->server, "evalsha"),
                      evals + 2);
-    relay_delay(wire.relay, RELAY_LONG);
+    relay_delay(bed->relay, RELAY_LONG);
     if (round == 0) {
-      assert_error(once_abandon(once, &turn, "pay", &token), 0);
-      lose_the_answer(&wire, "free");
+      assert_error(once_abandon(&once, &turn, "pay", &token), 0);
+      lose_the_answer(bed, "free");
       assert_error(end_of_turn(&turn), 0);
       assert_int_equal(turn.state.outcome, BELAY_IDEMPOTENCY_ABANDONED);
     } else if (round == 1) {
-      server_do(wire.server, "HSET", KEY, "until", "1", NULL);
-      relay_delay(wire.relay, 0);
+      server_do(bed->server, "HSET", KEY, "until", "1", NULL);
+      relay_delay(bed->relay, 0);
     } else {
-      assert_error(once_finish(once, &turn, "pay", &token, "r", 1000), 0);
-      lose_the_answer(&wire, "done");
+      assert_error(once_finish(&once, &turn, "pay", &token, "r", 1000), 0);
+      lose_the_answer(bed, "done");
       assert_error(end_of_turn(&turn), 0);
       assert_int_equal(turn.state.outcome, BELAY_IDEMPOTENCY_DONE);
-      assert_true(server_integer(wire.server, "PTTL", KEY, NULL) > 5000); /* may be sent so long */
+      assert_true(server_integer(bed->server, "PTTL", KEY, NULL) > 5000); /* may be sent so long */
     }
   }
   turn_t turn = {0};
-  relay_delay(wire.relay, RELAY_LONG);
-  assert_error(once_forget(once, &turn, "pay"), 0);
-  while (server_keys(wire.server) > 0)
-    uv_run(&wire.bed->loop, UV_RUN_NOWAIT);
-  relay_cut(wire.relay);
-  relay_delay(wire.relay, 0);
+  relay_delay(bed->relay, RELAY_LONG);
+  assert_error(once_forget(&once, &turn, "pay"), 0);
+  while (server_keys(bed->server) > 0)
+    uv_run(&bed->loop, UV_RUN_NOWAIT);
+  relay_cut(bed->relay);
+  relay_delay(bed->relay, 0);
   assert_error(end_of_turn(&turn), BELAY_EUNKNOWN);
-  wire_close(&wire);
+  expect_ttls(bed->server);
 }
 
 /* Told for certain, also the second time. */
-TEST(a_mismatch_is_one_also_when_asked_again) {
-  wire_t wire;
-  wire_open(&wire);
+RELAY_TEST(a_mismatch_is_one_also_when_asked_again) {
+  once_t once;
+  once_new(&once, bed);
   turn_t turn = {0}, owned = {0};
-  expect_turn(&turn, once_begin(&wire.once, &turn, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
+  expect_turn(&turn, once_begin(&once, &turn, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
   belay_idempotency_token_t wrong = {{7}};
-  relay_delay(wire.relay, RELAY_LONG);
-  assert_error(once_begin(&wire.once, &turn, "pay", "y", MINUTE), 0);
-  assert_error(once_finish(&wire.once, &owned, "pay", &wrong, "r", 0), 0);
-  bed_run_for(wire.bed, 20);
-  relay_cut(wire.relay);
-  relay_delay(wire.relay, 0);
+  relay_delay(bed->relay, RELAY_LONG);
+  assert_error(once_begin(&once, &turn, "pay", "y", MINUTE), 0);
+  assert_error(once_finish(&once, &owned, "pay", &wrong, "r", 0), 0);
+  bed_run_for(bed, 20);
+  relay_cut(bed->relay);
+  relay_delay(bed->relay, 0);
   assert_error(end_of_turn(&turn), BELAY_EMISMATCH);
   assert_string_equal(turn.detail, KEY ": it has another fingerprint");
   assert_error(end_of_turn(&owned), BELAY_ENOTOWNER);
-  wire_close(&wire);
+  expect_ttls(bed->server);
 }
 
 /* What the first time has done is not denied, where the second one cannot know. */
-TEST(what_became_of_the_first_time_is_not_known) {
+RELAY_TEST(what_became_of_the_first_time_is_not_known) {
   static const script_input_t other = {
       {KEY}, {"begin", "0123456789012345678901234567890123456789", "60000", "60000", "x", "me"}};
-  wire_t wire;
-  wire_open(&wire);
+  once_t once;
+  once_new(&once, bed);
   for (int i = 0; i < 2; i++) {
     turn_t turn = {0};
-    expect_turn(&turn, once_begin(&wire.once, &turn, "pay", "x", MINUTE),
-                BELAY_IDEMPOTENCY_STARTED);
+    expect_turn(&turn, once_begin(&once, &turn, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
     const belay_idempotency_token_t token = turn.state.token;
-    relay_delay(wire.relay, RELAY_LONG);
-    assert_error(i == 0 ? once_finish(&wire.once, &turn, "pay", &token, "r", 0)
-                        : once_abandon(&wire.once, &turn, "pay", &token),
+    relay_delay(bed->relay, RELAY_LONG);
+    assert_error(i == 0 ? once_finish(&once, &turn, "pay", &token, "r", 0)
+                        : once_abandon(&once, &turn, "pay", &token),
                  0);
-    lose_the_answer(&wire, i == 0 ? "done" : "free");
+    lose_the_answer(bed, i == 0 ? "done" : "free");
     if (i == 0)
-      server_do(wire.server, "DEL", KEY, NULL);
+      server_do(bed->server, "DEL", KEY, NULL);
     else
-      (void)script_run(wire.server, &belay__script_idempotency, &other);
+      (void)script_run(bed->server, &belay__script_idempotency, &other);
     assert_error(end_of_turn(&turn), BELAY_EUNKNOWN);
     assert_false(turn.told);
   }
-  wire_close(&wire);
+  expect_ttls(bed->server);
 }
 
 /* ---- what is left behind --------------------------------------------------------------------------------- */
@@ -398,17 +374,4 @@ TEST(a_close_gives_back_what_is_about_to_be_told) {
   bed_until(bed, once.closed == 1);
   assert_string_equal(server_string(bed->server, "HGET", KEY, "state", NULL), "free");
   bed_close(bed);
-}
-
-BED_TEST(nothing_was_sent) {
-  once_t once;
-  once_new(&once, bed);
-  server_kill(bed->server);
-  bed_run_for(bed, 20);
-  for (int n = 0; n < OPERATIONS; n++) {
-    turn_t turn = {.request.timeout_ms = 60};
-    assert_error(begin_nth(&once, &turn, n), 0);
-    assert_error(begin_nth(&once, &turn, n), BELAY_ESTATE);
-    assert_error(end_of_turn(&turn), BELAY_EUNREACHABLE);
-  }
 }

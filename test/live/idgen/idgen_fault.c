@@ -23,99 +23,75 @@ static int64_t number_at(server_t *server, const char *key, const char *field) {
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
-typedef struct wire {
-  server_t *server;
-  relay_t *relay;
-  bed_t *bed;
-  spring_t spring;
-} wire_t;
-
-static void wire_open(wire_t *wire, const belay_idgen_options_t *options) {
-  wire->server = server_start(NULL);
-  wire->relay = relay_start(server_path(wire->server));
-  belay_client_options_t client = relay_client_options();
-  wire->bed = bed_open_at(relay_url(wire->relay), &client);
-  wire->bed->server = wire->server;
-  spring_new(&wire->spring, wire->bed, options);
-}
-
-static void wire_close(wire_t *wire) {
-  bed_close(wire->bed);
-  relay_stop(wire->relay);
-}
-
 /* The server has executed it, and the answer is on its way when the wire is cut. */
-static void lose_the_answer(wire_t *wire, const char *key, const char *field, int64_t expected) {
-  while (number_at(wire->server, key, field) != expected)
-    uv_run(&wire->bed->loop, UV_RUN_NOWAIT);
-  relay_cut(wire->relay);
-  relay_delay(wire->relay, 0);
+static void lose_the_answer(bed_t *bed, const char *key, const char *field, int64_t expected) {
+  while (number_at(bed->server, key, field) != expected)
+    uv_run(&bed->loop, UV_RUN_NOWAIT);
+  relay_cut(bed->relay);
+  relay_delay(bed->relay, 0);
 }
 
-TEST(a_segment_whose_answer_is_lost_is_skipped) {
-  wire_t wire;
+RELAY_TEST(a_segment_whose_answer_is_lost_is_skipped) {
   draw_t draw = {0};
   belay_idgen_options_t options = segments(10);
-  wire_open(&wire, &options);
-  assert_error(begin_ping(wire.bed), 0);
-  bed_until(wire.bed, wire.bed->pongs == 1);
-  relay_delay(wire.relay, RELAY_LONG);
-  assert_error(begin_get(&wire.spring, &draw), 0);
-  lose_the_answer(&wire, KEY, "next", 11);
+  spring_t spring;
+  spring_new(&spring, bed, &options);
+  assert_error(begin_ping(bed), 0);
+  bed_until(bed, bed->pongs == 1);
+  relay_delay(bed->relay, RELAY_LONG);
+  assert_error(begin_get(&spring, &draw), 0);
+  lose_the_answer(bed, KEY, "next", 11);
   assert_error(end_of_draw(&draw), 0);
   assert_true(draw.first >
               10); /* those are nobody's; and as they count as given by nobody, there is no jump */
-  assert_int_equal(number_at(wire.server, KEY, "next"), draw.first + 10);
-  wire_close(&wire);
+  assert_int_equal(number_at(bed->server, KEY, "next"), draw.first + 10);
 }
 
-TEST(a_sequence_skips_what_was_lost) {
-  wire_t wire;
+RELAY_TEST(a_sequence_skips_what_was_lost) {
   belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SEQUENCE);
-  wire_open(&wire, &options);
-  assert_int_equal(get_id(&wire.spring), 1);
+  spring_t spring;
+  spring_new(&spring, bed, &options);
+  assert_int_equal(get_id(&spring), 1);
   for (int64_t last = 1; last < 7; last += 2) {
     draw_t draw = {0};
-    relay_delay(wire.relay, RELAY_LONG);
-    assert_error(begin_get(&wire.spring, &draw), 0);
-    lose_the_answer(&wire, SEQUENCE_KEY, "id", last + 1);
+    relay_delay(bed->relay, RELAY_LONG);
+    assert_error(begin_get(&spring, &draw), 0);
+    lose_the_answer(bed, SEQUENCE_KEY, "id", last + 1);
     assert_error(end_of_draw(&draw), 0);
     assert_int_equal(draw.first, last + 2);
-    assert_int_equal(number_at(wire.server, SEQUENCE_KEY, "id"), last + 2);
+    assert_int_equal(number_at(bed->server, SEQUENCE_KEY, "id"), last + 2);
   }
   options.min_replicas = 1; /* then it is not asked again */
   spring_t durable;
   draw_t draw = {0};
-  spring_new(&durable, wire.bed, &options);
-  relay_delay(wire.relay, RELAY_LONG);
+  spring_new(&durable, bed, &options);
+  relay_delay(bed->relay, RELAY_LONG);
   assert_error(begin_get(&durable, &draw), 0);
-  lose_the_answer(&wire, SEQUENCE_KEY, "id", 8);
+  lose_the_answer(bed, SEQUENCE_KEY, "id", 8);
   assert_error(end_of_draw(&draw), BELAY_EUNKNOWN);
-  assert_int_equal(number_at(wire.server, SEQUENCE_KEY, "id"), 8);
-  wire_close(&wire);
+  assert_int_equal(number_at(bed->server, SEQUENCE_KEY, "id"), 8);
 }
 
 /* The wire is cut, or falls silent, at some time or other. */
-TEST(ids_grow_whatever_is_lost) {
-  wire_t wire;
+RELAY_TEST(ids_grow_whatever_is_lost) {
   belay_idgen_options_t options = segments(50);
   int64_t before = 0;
-  wire_open(&wire, &options);
+  spring_t spring;
+  spring_new(&spring, bed, &options);
   for (int i = 0; i < 7; i++) {
     draw_t draw = {0};
-    relay_delay(wire.relay, 10);
-    assert_error(begin_get_many(&wire.spring, &draw, 130), 0);
-    bed_run_for(wire.bed, i % 4 * 15);
+    relay_delay(bed->relay, 10);
+    assert_error(begin_get_many(&spring, &draw, 130), 0);
+    bed_run_for(bed, i % 4 * 15);
     if (i % 6 == 5)
-      relay_silence(wire.relay);
+      relay_silence(bed->relay);
     else
-      relay_cut(wire.relay);
-    relay_delay(wire.relay, 0);
+      relay_cut(bed->relay);
+    relay_delay(bed->relay, 0);
     assert_error(end_of_draw(&draw), 0);
     assert_true(draw.growing && draw.first > before);
     before = draw.last;
   }
-  wire_close(&wire);
 }
 
 /* ---- no server ------------------------------------------------------------------------------------------- */

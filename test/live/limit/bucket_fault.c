@@ -68,148 +68,113 @@ BED_TEST(a_mismatch_is_explained) {
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
-typedef struct wire {
-  server_t *server;
-  relay_t *relay;
-  bed_t *bed;
-  pail_t pail;
-} wire_t;
-
-static void wire_open(wire_t *wire, int64_t capacity) {
-  wire->server = server_start(NULL);
-  wire->relay = relay_start(server_path(wire->server));
-  belay_client_options_t options = relay_client_options();
-  wire->bed = bed_open_at(relay_url(wire->relay), &options);
-  wire->bed->server = wire->server;
-  pail_new(&wire->pail, wire->bed, capacity, false);
-}
-
-static void wire_close(wire_t *wire) {
-  expect_ttls(wire->server);
-  bed_close(wire->bed);
-  relay_stop(wire->relay);
-}
-
-static int64_t number_at(wire_t *wire, const char *key) {
-  const char *text = server_string(wire->server, "GET", key, NULL);
+static int64_t number_at(bed_t *bed, const char *key) {
+  const char *text = server_string(bed->server, "GET", key, NULL);
   return text == NULL ? 0 : atoll(text);
 }
 
 /* The server has executed it, and the answer is on its way when the wire is cut. */
-static void lose_the_answer(wire_t *wire, const char *key, int64_t expected) {
-  while (number_at(wire, key) != expected)
-    uv_run(&wire->bed->loop, UV_RUN_NOWAIT);
-  relay_cut(wire->relay);
-  relay_delay(wire->relay, 0);
+static void lose_the_answer(bed_t *bed, const char *key, int64_t expected) {
+  while (number_at(bed, key) != expected)
+    uv_run(&bed->loop, UV_RUN_NOWAIT);
+  relay_cut(bed->relay);
+  relay_delay(bed->relay, 0);
 }
 
-TEST(an_add_whose_answer_is_lost_adds_once) {
-  wire_t wire;
-  wire_open(&wire, 1000);
-  expect_add(&wire.pail, "tap", 1, 0, true, 1, 1);
+RELAY_TEST(an_add_whose_answer_is_lost_adds_once) {
+  pail_t pail;
+  pail_new(&pail, bed, 1000, false);
+  expect_add(&pail, "tap", 1, 0, true, 1, 1);
   for (int64_t i = 1; i < 6; i++) {
     dip_t dip = {0};
-    relay_delay(wire.relay, RELAY_LONG);
-    assert_error(begin_add(&wire.pail, &dip, "tap", 1, i), 0);
-    lose_the_answer(&wire, INDEX_KEY, i + 1);
+    relay_delay(bed->relay, RELAY_LONG);
+    assert_error(begin_add(&pail, &dip, "tap", 1, i), 0);
+    lose_the_answer(bed, INDEX_KEY, i + 1);
     assert_error(end_of_dip(&dip), BELAY_EUNKNOWN); /* it was we, and cannot know that */
-    expect_read(&wire.pail, "tap", i + 1, i + 1);
+    expect_read(&pail, "tap", i + 1, i + 1);
   }
-  wire_close(&wire);
+  expect_ttls(bed->server);
 }
 
 /* The wire is cut, or falls silent, at some time or other. */
-TEST(an_add_is_done_or_not_known) {
-  wire_t wire;
+RELAY_TEST(an_add_is_done_or_not_known) {
   unsigned known = 0;
-  wire_open(&wire, 1000);
-  expect_add(&wire.pail, "tap", 1, 0, true, 1, 1);
+  pail_t pail;
+  pail_new(&pail, bed, 1000, false);
+  expect_add(&pail, "tap", 1, 0, true, 1, 1);
   for (int64_t i = 1; i < 11; i++) {
     dip_t dip = {0};
-    relay_delay(wire.relay, 20);
-    assert_error(begin_add(&wire.pail, &dip, "tap", 1, i), 0);
-    bed_run_for(wire.bed, i % 3 * 13);
+    relay_delay(bed->relay, 20);
+    assert_error(begin_add(&pail, &dip, "tap", 1, i), 0);
+    bed_run_for(bed, i % 3 * 13);
     if (i % 5 == 4)
-      relay_silence(wire.relay);
+      relay_silence(bed->relay);
     else
-      relay_cut(wire.relay);
-    relay_delay(wire.relay, 0);
+      relay_cut(bed->relay);
+    relay_delay(bed->relay, 0);
     if (end_of_dip(&dip) == 0)
       assert_true(dip.state.applied);
     else
       assert_error(dip.status, BELAY_EUNKNOWN);
     known += dip.status == 0;
-    expect_read(&wire.pail, "tap", i + 1, i + 1);
+    expect_read(&pail, "tap", i + 1, i + 1);
   }
   assert_true(known > 0);
-  wire_close(&wire);
+  expect_ttls(bed->server);
 }
 
 /* Another one filled it before: the server's first answer would have said so, and the second does not tell. */
-TEST(it_is_not_known_who_was_first) {
-  wire_t wire;
-  wire_open(&wire, 1000);
-  expect_add(&wire.pail, "tap", 5, 0, true, 5, 1);
+RELAY_TEST(it_is_not_known_who_was_first) {
+  pail_t pail;
+  pail_new(&pail, bed, 1000, false);
+  expect_add(&pail, "tap", 5, 0, true, 5, 1);
   dip_t dip = {0};
-  relay_delay(wire.relay, 100);
-  assert_error(begin_add(&wire.pail, &dip, "tap", 5, 1), 0);
-  server_do(wire.server, "SET", INDEX_KEY, "7", "PX", "60000", NULL);
-  bed_run_for(wire.bed, 20);
-  relay_cut(wire.relay);
-  relay_delay(wire.relay, 0);
+  relay_delay(bed->relay, 100);
+  assert_error(begin_add(&pail, &dip, "tap", 5, 1), 0);
+  server_do(bed->server, "SET", INDEX_KEY, "7", "PX", "60000", NULL);
+  bed_run_for(bed, 20);
+  relay_cut(bed->relay);
+  relay_delay(bed->relay, 0);
   assert_error(end_of_dip(&dip), BELAY_EUNKNOWN);
-  expect_read(&wire.pail, "tap", 5, 7);
-  wire_close(&wire);
+  expect_read(&pail, "tap", 5, 7);
+  expect_ttls(bed->server);
 }
 
-TEST(a_fetch_is_not_sent_again) {
-  wire_t wire;
-  wire_open(&wire, 1000);
-  expect_add(&wire.pail, "tap", 100, 0, true, 100, 1);
+RELAY_TEST(a_fetch_is_not_sent_again) {
+  pail_t pail;
+  pail_new(&pail, bed, 1000, false);
+  expect_add(&pail, "tap", 100, 0, true, 100, 1);
   for (int64_t i = 1; i < 6; i++) {
     dip_t dip = {0};
-    relay_delay(wire.relay, RELAY_LONG);
-    assert_error(begin_fetch(&wire.pail, &dip, "tap", 10), 0);
-    lose_the_answer(&wire, KEY, 100 - 10 * i);
+    relay_delay(bed->relay, RELAY_LONG);
+    assert_error(begin_fetch(&pail, &dip, "tap", 10), 0);
+    lose_the_answer(bed, KEY, 100 - 10 * i);
     assert_error(end_of_dip(&dip), BELAY_EUNKNOWN);
-    expect_read(&wire.pail, "tap", 100 - 10 * i, 1);
+    expect_read(&pail, "tap", 100 - 10 * i, 1);
   }
   dip_t dip = {0};
-  relay_delay(wire.relay, RELAY_LONG);
-  assert_error(begin_delete(&wire.pail, &dip, "tap"), 0);
-  lose_the_answer(&wire, KEY, 0);
+  relay_delay(bed->relay, RELAY_LONG);
+  assert_error(begin_delete(&pail, &dip, "tap"), 0);
+  lose_the_answer(bed, KEY, 0);
   assert_error(end_of_dip(&dip), BELAY_EUNKNOWN); /* whether there was anything */
-  expect_read(&wire.pail, "tap", 0, 0);
-  wire_close(&wire);
+  expect_read(&pail, "tap", 0, 0);
+  expect_ttls(bed->server);
 }
 
-TEST(a_read_is_asked_again) {
-  wire_t wire;
-  wire_open(&wire, 1000);
-  expect_add(&wire.pail, "tap", 100, 0, true, 100, 1);
+RELAY_TEST(a_read_is_asked_again) {
+  pail_t pail;
+  pail_new(&pail, bed, 1000, false);
+  expect_add(&pail, "tap", 100, 0, true, 100, 1);
   dip_t dip = {0};
-  server_pause(wire.server);
-  assert_error(begin_read(&wire.pail, &dip, "tap"), 0);
-  bed_run_for(wire.bed, 50);
-  relay_cut(wire.relay);
-  server_resume(wire.server);
+  server_pause(bed->server);
+  assert_error(begin_read(&pail, &dip, "tap"), 0);
+  bed_run_for(bed, 50);
+  relay_cut(bed->relay);
+  server_resume(bed->server);
   assert_error(end_of_dip(&dip), 0);
   assert_int_equal(dip.state.tokens, 100);
   assert_int_equal(dip.state.index, 1);
-  wire_close(&wire);
-}
-
-BED_TEST(nothing_was_sent) {
-  pail_t pail;
-  pail_new(&pail, bed, 10, false);
-  expect_add(&pail, "tap", 5, 0, true, 5, 1);
-  server_kill(bed->server);
-  bed_run_for(bed, 50);
-  for (int n = 0; n < 3; n++) {
-    dip_t dip = {.request.timeout_ms = 100};
-    assert_error(begin_nth(&pail, &dip, n), 0);
-    assert_error(end_of_dip(&dip), BELAY_EUNREACHABLE);
-  }
+  expect_ttls(bed->server);
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------- */

@@ -139,17 +139,14 @@ BED_TEST(who_acts_keeps_the_bound) {
 
 /* The answer is lost, and it is asked again: the reservation is the same one, and counts once. */
 TEST(an_answer_that_is_lost) {
-  server_t *server = server_start(NULL);
-  relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
   options.timeout_ms = 10000;
-  bed_t *bed = bed_open_at(relay_url(relay), &options);
-  bed->server = server;
+  bed_t *bed = bed_open_relayed(&options);
   belay_limiter_t *l = at_start(bed, 2);
   (void)taken(bed, l, "k", 2);
   ask_t asks[3] = {0};
   for (int turn = 0; turn < 2; turn++) {
-    server_pause(server);
+    server_pause(bed->server);
     if (turn == 0) {
       assert_error(belay_limiter_reserve(l, asked(bed, &asks[0]), "k", 1, 2, DAY, on_answer), 0);
       assert_error(belay_limiter_take(l, asked(bed, &asks[1]), "j", 1, 1, on_answer), 0);
@@ -159,8 +156,8 @@ TEST(an_answer_that_is_lost) {
                    0);
     }
     bed_run_for(bed, 50);
-    relay_cut(relay);
-    server_resume(server);
+    relay_cut(bed->relay);
+    server_resume(bed->server);
     assert_result(answer(&asks[0], 0), BELAY_ALLOWED, -2, 0, -2);
     asks[2].result = asks[0].result;
     assert_int_equal(owed(bed, l), turn == 0 ? 4 * S : 2 * S);
@@ -169,7 +166,6 @@ TEST(an_answer_that_is_lost) {
   assert_int_equal(asks[1].result.verdict, BELAY_INDETERMINATE);
   assert_int_equal(asks[1].result.remaining, -1);
   bed_close(bed);
-  relay_stop(relay);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------------------- */

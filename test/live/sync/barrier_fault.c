@@ -75,15 +75,12 @@ BED_TEST(a_party_that_died_counts_no_longer_than_its_place) {
 
 /* Whoever hears nothing asks again, and learns which generation it was one of. */
 TEST(lost_answers) {
-  server_t *server = server_start(NULL);
-  relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
   options.stall_timeout_ms = 300 * slow();
   options.timeout_ms = 300 * slow();
   options.reconnect_max_ms = 50;
-  bed_t *bed = bed_open_at(relay_url(relay), &options);
-  bed->server = server;
-  belay_client_t *near = bed_connect(bed, server_url(server), NULL);
+  bed_t *bed = bed_open_relayed(&options);
+  belay_client_t *near = bed_connect(bed, server_url(bed->server), NULL);
   belay_latch_options_t terms = barrier_options(2);
   terms.waiter_ttl_ms = 10000 * slow();
   party_t far, other;
@@ -92,14 +89,14 @@ TEST(lost_answers) {
   for (unsigned g = 1; g <= 16; g++) {
     party_t *last = g % 2 == 0 ? &far : &other, *first = g % 2 == 0 ? &other : &far;
     begin_and_come(first, BELAY_FOREVER);
-    relay_delay(relay, 20);
+    relay_delay(bed->relay, 20);
     assert_error(begin_barrier_wait(last, BELAY_FOREVER), 0);
     bed_run_for(bed, g % 3 * 13);
     if (g % 4 == 3)
-      relay_silence(relay);
+      relay_silence(bed->relay);
     else
-      relay_cut(relay);
-    relay_delay(relay, 0);
+      relay_cut(bed->relay);
+    relay_delay(bed->relay, 0);
     assert_error(end_of_barrier_wait(&far), 0);
     assert_error(end_of_barrier_wait(&other), 0);
     assert_int_equal(far.generation, g);
@@ -107,7 +104,6 @@ TEST(lost_answers) {
     assert_int_equal(there(bed), 0);
   }
   bed_close(bed);
-  relay_stop(relay);
 }
 
 /* What was sent on a connection that is gone may be executed after the withdrawal that came on the next one. */

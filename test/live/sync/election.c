@@ -129,24 +129,20 @@ TEST(deposed_at_the_local_deadline) {
 }
 
 TEST(deposed_when_the_wire_is_cut) {
-  server_t *server = server_start(NULL);
-  relay_t *relay = relay_start(server_path(server));
-  bed_t *bed = bed_open_at(relay_url(relay), NULL);
-  bed->server = server;
-  belay_client_t *near = bed_connect(bed, server_url(server), NULL);
+  bed_t *bed = bed_open_relayed(NULL);
+  belay_client_t *near = bed_connect(bed, server_url(bed->server), NULL);
   belay_election_options_t options = election_options(kept_ttl(), "a");
   person_t *p = person_of(bed, bed->client, &options), *other = person_of(bed, near, &options);
   lead(p);
   assert_error(campaign(other), 0);
   bed_run_for(bed, 300 * slow());
-  relay_silence(relay);
-  relay_delay(relay, 60000); /* new connections, too */
+  relay_silence(bed->relay);
+  relay_delay(bed->relay, 60000); /* new connections, too */
   expect_deposed_in_time(p);
   assert_int_equal(other->elected, 0); /* the server keeps it for longer than we believe */
   bed_until(bed, other->elected == 1);
   assert_true(other->term > p->term);
   bed_close(bed);
-  relay_stop(relay);
   person_free(p);
   person_free(other);
 }

@@ -66,13 +66,10 @@ BED_TEST(many_counts_at_a_time) {
 
 /* The connection breaks, or falls silent, before the server has read it, or before the answer is back. */
 TEST(a_count_whose_answer_is_lost_counts_once) {
-  server_t *server = server_start(NULL);
-  relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
   options.stall_timeout_ms = 300 * slow();
   options.timeout_ms = 10000 * slow();
-  bed_t *bed = bed_open_at(relay_url(relay), &options);
-  bed->server = server;
+  bed_t *bed = bed_open_relayed(&options);
   handle_t h;
   handle_new(&h, bed, 100);
   assert_int_equal(count(&h, "first"), 99);
@@ -81,14 +78,14 @@ TEST(a_count_whose_answer_is_lost_counts_once) {
   for (int i = 0; i < 20; i++) {
     int64_t before = counted(bed);
     snprintf(operation, sizeof operation, "%d", i);
-    relay_delay(relay, 20);
+    relay_delay(bed->relay, 20);
     assert_error(begin_count(&h, &t[i], operation), 0);
     bed_run_for(bed, i % 3 * 13);
     if (i % 4 == 3)
-      relay_silence(relay);
+      relay_silence(bed->relay);
     else
-      relay_cut(relay);
-    relay_delay(relay, 0);
+      relay_cut(bed->relay);
+    relay_delay(bed->relay, 0);
     bed_until(bed, t[i].ended == 1);
     assert_error(t[i].status, 0);
     assert_int_equal(counted(bed), before + 1);
@@ -96,43 +93,38 @@ TEST(a_count_whose_answer_is_lost_counts_once) {
     assert_int_equal(count(&h, operation), t[i].left);
   }
   bed_close(bed);
-  relay_stop(relay);
 }
 
 /* Its ttl would end while the count is sent again. */
 TEST(a_count_that_is_sent_again_finds_the_same_latch) {
-  server_t *server = server_start(NULL);
-  relay_t *relay = relay_start(server_path(server));
   belay_client_options_t client = client_options();
   client.timeout_ms = 10000 * slow();
-  bed_t *bed = bed_open_at(relay_url(relay), &client);
-  bed->server = server;
+  bed_t *bed = bed_open_relayed(&client);
   belay_latch_options_t options = latch_options(9);
   options.ttl_ms = 1000;
   for (int old = 0; old < 2; old++) { /* the first to count makes it */
     handle_t h;
     tally_t t = {0};
-    server_do(server, "FLUSHALL", NULL);
+    server_do(bed->server, "FLUSHALL", NULL);
     handle_of(&h, bed, bed->client, &options);
     assert_error(old ? latch_wait_for(&h, 0) : begin_ping(bed), old ? BELAY_ETIMEDOUT : 0);
     bed_run_for(bed, 100);
-    relay_delay(relay, 100);
+    relay_delay(bed->relay, 100);
     assert_error(begin_count(&h, &t, "a"), 0);
     bed_until(bed, counted(bed) == 1);
-    server_pause(server);
-    relay_cut(relay);
-    relay_delay(relay, 0);
+    server_pause(bed->server);
+    relay_cut(bed->relay);
+    relay_delay(bed->relay, 0);
     bed_run_for(bed, 1200);
-    server_resume(server);
+    server_resume(bed->server);
     bed_until(bed, t.ended == 1);
     assert_error(t.status, 0);
     assert_int_equal(t.left, 8);
     assert_int_equal(counted(bed), 1);
-    assert_true(server_integer(server, "PTTL", KEY, NULL) <=
+    assert_true(server_integer(bed->server, "PTTL", KEY, NULL) <=
                 client.timeout_ms + client.timeout_ms / 100 - 1000);
   }
   bed_close(bed);
-  relay_stop(relay);
 }
 
 BED_TEST(a_count_that_is_not_answered_in_time_is_unknown_and_can_be_repeated) {

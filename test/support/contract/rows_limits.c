@@ -41,7 +41,11 @@ static int limiter_begin(void *handle, belay_request_t *r, unsigned n, bool told
 /* ---- caches ---------------------------------------------------------------------------------------------- */
 
 RIG_ANSWER(on_cache, const belay_cache_result_t *)
-RIG_ANSWERS(on_caches, const belay_cache_result_t *)
+/* Each key has a status of its own. */
+static void on_caches(belay_request_t *request, int status, const belay_cache_result_t *results,
+                      size_t n) {
+  rig_on_ended(request, status == 0 && n > 0 ? results[0].status : status);
+}
 RIG_ANSWER(on_change, bool)
 RIG_HANDLE(cache)
 RIG_MAKE(cache, cache, (void)o)
@@ -82,6 +86,6 @@ const contract_t contracts_of_limits[] = {
     RIG_ROW(bucket, bucket, 4),
     RIG_ROW(limiter, limiter, 7),
     RIG_ROW(cache, cache, 6),
-    {"client", make_client, client_begin, NULL, NULL, 4, false},
+    {"client", make_client, client_begin, NULL, NULL, 4, true},
     {0},
 };
