@@ -6,29 +6,12 @@
 #include <string.h>
 #include <uv.h>
 
+#include "support/base/alloc.h"
 #include "support/base/clock.h"
 #include "support/servers/server.h"
 #include "support/base/test.h"
 
-enum { TURNS_MAX = 4000, ROUNDS = 2, VALUE = 3000 };
-
-static size_t allocations, fail_at, live;
-
-static void *metered_alloc(void *ctx, size_t size) {
-  (void)ctx;
-  if (++allocations == fail_at)
-    return NULL;
-  void *p = malloc(size);
-  assert_non_null(p);
-  live++;
-  return p;
-}
-
-static void metered_free(void *ctx, void *ptr) {
-  (void)ctx;
-  live--;
-  free(ptr);
-}
+enum { ROUNDS = 2, VALUE = 3000 };
 
 typedef struct play play_t;
 
@@ -232,12 +215,9 @@ static void round_of_changes(play_t *play) {
 
 /* ---- all of it ----------------------------------------------------------------------------------------- */
 
-static void perform(play_t *play, bool guarded) {
-  belay_options_t options;
-  belay_options_init(&options);
-  options.allocator = (belay_allocator_t){.alloc = metered_alloc, .free = metered_free};
+static void perform(play_t *play, const belay_options_t *options, bool guarded) {
   assert_int_equal(uv_loop_init(&play->loop), 0);
-  if (belay_open(&play->loop, &options, &play->belay) == 0) {
+  if (belay_open(&play->loop, options, &play->belay) == 0) {
     play->pending = 1;
     if (make(play, guarded) == 0)
       play->round(play);
@@ -250,48 +230,31 @@ static void perform(play_t *play, bool guarded) {
   assert_int_equal(uv_loop_close(&play->loop), 0);
 }
 
-/* Returns what happened when nothing failed any more. */
-static play_t play_until_nothing_fails(void (*round)(play_t *play), bool guarded) {
-  server_t *server = server_start(NULL);
-  play_t play;
-  size_t turn = 0;
-  for (size_t i = 0; i < VALUE; i++)
-    value[i] = (char)('a' + i % 20);
-  do {
-    allocations = 0;
-    fail_at = ++turn;
-    assert_true(turn < TURNS_MAX);
-    server_do(server, "FLUSHALL", NULL);
-    play = (play_t){.server = server, .round = round};
-    perform(&play, guarded);
-    assert_int_equal(live, 0);
-  } while (allocations >= fail_at);
-  print_message("%zu allocations\n", turn - 1);
-  server_stop(server);
-  return play;
+typedef struct part {
+  server_t *server;
+  void (*round)(play_t *play);
+  play_t last;
+} part_t;
+
+static void run(const belay_options_t *options, void *arg) {
+  part_t *part = arg;
+  server_do(part->server, "FLUSHALL", NULL);
+  part->last = (play_t){.server = part->server, .round = part->round};
+  perform(&part->last, options, part->round == round_with_guards);
 }
 
-TEST(gets) {
-  play_t play = play_until_nothing_fails(round_of_gets, false);
-  assert_int_equal(play.served, 2 * ROUNDS);
-  assert_int_equal(play.loaded, 3);
-}
-
-TEST(gets_with_guards) {
-  play_t play = play_until_nothing_fails(round_with_guards, true);
-  assert_int_equal(play.served, 2 * ROUNDS);
-  assert_int_equal(play.loaded, 3);
-}
-
-TEST(many) {
-  play_t play = play_until_nothing_fails(round_of_many, false);
-  assert_int_equal(play.served, 4 * ROUNDS);
-  assert_int_equal(play.loaded, 3);
-}
-
-TEST(changes) {
-  play_t play = play_until_nothing_fails(round_of_changes, false);
-  assert_int_equal(play.changed, 3 * ROUNDS);
-  assert_int_equal(play.served, ROUNDS);
-  assert_int_equal(play.loaded, 0);
-}
+/* Defines a test with the numbers of its last run, in which nothing failed. */
+#define ALLOC_TEST(name, round_of_it, served_then, loaded_then, changed_then)                      \
+  TEST_ON(name, server, server_start(NULL)) {                                                      \
+    part_t part = {.server = server, .round = (round_of_it)};                                      \
+    for (size_t i = 0; i < VALUE; i++)                                                             \
+      value[i] = (char)('a' + i % 20);                                                             \
+    (void)alloc_fail_each(ALLOC_BELAY, run, &part);                                                \
+    assert_int_equal(part.last.served, (served_then));                                             \
+    assert_int_equal(part.last.loaded, (loaded_then));                                             \
+    assert_int_equal(part.last.changed, (changed_then));                                           \
+  }
+ALLOC_TEST(gets, round_of_gets, 2 * ROUNDS, 3, 0)
+ALLOC_TEST(gets_with_guards, round_with_guards, 2 * ROUNDS, 3, 0)
+ALLOC_TEST(gets_of_many, round_of_many, 4 * ROUNDS, 3, 0)
+ALLOC_TEST(changes, round_of_changes, ROUNDS, 0, 3 * ROUNDS)

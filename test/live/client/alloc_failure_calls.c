@@ -2,25 +2,19 @@
  * fails, nothing crashes, nothing leaks, every callback comes exactly once, and a lock that is said to be held
  * is on the server. */
 #include <belay.h>
-#include <hiredis/alloc.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <uv.h>
 
+#include "support/base/alloc.h"
 #include "support/base/clock.h"
 #include "support/servers/server.h"
 #include "support/base/test.h"
 
-#define TURNS_MAX 2000 /* more allocations than a play makes */
 #define NODES 3
 #define MAX_TTL_MS 1000 /* of the quorum's namespace; servers that have been up for longer vote */
-
-typedef struct meter {
-  size_t allocations, fail_at; /* fail_at 0: never */
-  size_t live;
-} meter_t;
 
 /* The servers; one: a plain lock, several: Redlock, with all that it can have. */
 typedef struct cast {
@@ -38,23 +32,6 @@ typedef struct play {
   bool closed;
   int64_t ms; /* for a call; for an acquire three times that */
 } play_t;
-
-static meter_t meter;
-
-static void *metered_alloc(void *ctx, size_t size) {
-  meter_t *m = ctx;
-  if (++m->allocations == m->fail_at)
-    return NULL;
-  void *p = malloc(size);
-  assert_non_null(p);
-  m->live++;
-  return p;
-}
-
-static void metered_free(void *ctx, void *ptr) {
-  ((meter_t *)ctx)->live--;
-  free(ptr);
-}
 
 /* ---- the play: two contenders, a wait, an extend, two releases, a close -------------------------------- */
 
@@ -174,84 +151,40 @@ static void perform(play_t *play, const belay_options_t *options) {
   assert_int_equal(uv_loop_close(&loop), 0);
 }
 
-static void perform_in_time(const cast_t *cast, const belay_options_t *options) {
-  play_t play = {.cast = cast, .ms = 100};
-  perform(&play, options);
-  if (meter.allocations < meter.fail_at) { /* there are not so many, or there was no time */
-    meter = (meter_t){.fail_at = meter.fail_at, .live = meter.live};
-    play = (play_t){.cast = cast, .ms = 10000 * slow()};
-    perform(&play, options);
-    if (meter.allocations < meter.fail_at)
-      assert_int_equal(play.granted, 2);
+/* What an undo could not be made for lives for its ttl. */
+static void run(const belay_options_t *options, void *arg) {
+  const cast_t *cast = arg;
+  play_t play = {.cast = cast, .ms = alloc_is_patient() ? 10000 * slow() : 100};
+  for (unsigned i = 0; i < cast->n && !alloc_is_patient(); i++) {
+    server_do(cast->server[i], "FLUSHALL", NULL);
+    server_do(cast->server[i], "SCRIPT", "FLUSH", NULL);
   }
+  perform(&play, options);
+  if (alloc_is_patient() && !alloc_has_failed())
+    assert_int_equal(play.granted, 2);
 }
 
-static void play_until_nothing_fails(unsigned n, void (*use)(const cast_t *cast)) {
+static void expect_all_end(alloc_owner_t owner, unsigned n) {
   cast_t cast = {.n = n};
   for (unsigned i = 0; i < n; i++)
     cast.server[i] = server_start(NULL);
   while (n > 1 &&
          server_info(cast.server[n - 1], "server", "uptime_in_seconds") < MAX_TTL_MS / 1000 + 2)
     usleep(50000);
-  int turn = 0;
-  do {
-    meter = (meter_t){.fail_at = (size_t)++turn};
-    assert_true(turn < TURNS_MAX);
-    for (unsigned i = 0; i < n; i++) { /* what an undo could not be made for lives for its ttl */
-      server_do(cast.server[i], "FLUSHALL", NULL);
-      server_do(cast.server[i], "SCRIPT", "FLUSH", NULL);
-    }
-    use(&cast);
-    assert_int_equal(meter.live, 0);
-  } while (meter.allocations >= meter.fail_at);
-  assert_true(turn > 5);
+  assert_true(alloc_fail_each(owner, run, &cast) > 5);
   for (unsigned i = 0; i < n; i++)
     server_stop(cast.server[i]);
 }
 
-/* ---- belay's own --------------------------------------------------------------------------------------- */
-
-static void with_failing_belay(const cast_t *cast) {
-  belay_options_t options;
-  belay_options_init(&options);
-  options.allocator = (belay_allocator_t){metered_alloc, metered_free, &meter};
-  perform_in_time(cast, &options);
+TEST(allocations_of_belay_fail) {
+  expect_all_end(ALLOC_BELAY, 1);
 }
 
-TEST(every_allocation_of_belays_may_fail) {
-  play_until_nothing_fails(1, with_failing_belay);
-}
-
-TEST(every_allocation_of_a_quorums_may_fail) {
+TEST(allocations_of_belay_fail_in_a_quorum) {
   needs_quorum();
-  play_until_nothing_fails(NODES, with_failing_belay);
+  expect_all_end(ALLOC_BELAY, NODES);
 }
 
-/* ---- hiredis's ----------------------------------------------------------------------------------------- */
-
-static void *failing_malloc(size_t size) {
-  return ++meter.allocations == meter.fail_at ? NULL : malloc(size);
-}
-
-static void *failing_calloc(size_t n, size_t size) {
-  return ++meter.allocations == meter.fail_at ? NULL : calloc(n, size);
-}
-
-static void *failing_realloc(void *ptr, size_t size) {
-  return ++meter.allocations == meter.fail_at ? NULL : realloc(ptr, size);
-}
-
-static char *failing_strdup(const char *text) {
-  return ++meter.allocations == meter.fail_at ? NULL : strdup(text);
-}
-
-static void with_failing_hiredis(const cast_t *cast) {
-  hiredisAllocFuncs funcs = {failing_malloc, failing_calloc, failing_realloc, failing_strdup, free};
-  hiredisSetAllocators(&funcs);
-  perform_in_time(cast, NULL);
-  hiredisResetAllocators();
-}
-
-TEST(every_allocation_of_hiredis_may_fail) {
-  play_until_nothing_fails(1, with_failing_hiredis);
+TEST(allocations_of_hiredis_fail) {
+  expect_all_end(ALLOC_HIREDIS, 1);
 }

@@ -8,14 +8,10 @@
 #include <uv.h>
 
 #include "support/servers/server.h"
+#include "support/base/alloc.h"
 #include "support/base/test.h"
 
-enum { TURNS_MAX = 2000, WAIT_MS = 300, PARTIES = 2 };
-
-typedef struct meter {
-  size_t allocations, fail_at; /* fail_at 0: never */
-  size_t live;
-} meter_t;
+enum { WAIT_MS = 300, PARTIES = 2 };
 
 typedef struct play {
   server_t *server;
@@ -29,23 +25,6 @@ typedef struct play {
   bool counted, opened, elected, seen, filled, listed, broken, met, closed;
   uint64_t generation[PARTIES];
 } play_t;
-
-static meter_t meter;
-
-static void *metered_alloc(void *ctx, size_t size) {
-  meter_t *m = ctx;
-  if (++m->allocations == m->fail_at)
-    return NULL;
-  void *p = malloc(size);
-  assert_non_null(p);
-  m->live++;
-  return p;
-}
-
-static void metered_free(void *ctx, void *ptr) {
-  ((meter_t *)ctx)->live--;
-  free(ptr);
-}
 
 static void on_closed(belay_t *belay, void *data) {
   (void)belay;
@@ -252,13 +231,10 @@ static void play_topology(play_t *play) {
 
 /* ---- all of it ------------------------------------------------------------------------------------------- */
 
-static void perform(play_t *play, void (*part)(play_t *play)) {
+static void perform(play_t *play, const belay_options_t *options, void (*part)(play_t *play)) {
   uv_loop_t loop;
-  belay_options_t options;
-  belay_options_init(&options);
-  options.allocator = (belay_allocator_t){metered_alloc, metered_free, &meter};
   assert_int_equal(uv_loop_init(&loop), 0);
-  if (belay_open(&loop, &options, &play->belay) == 0) {
+  if (belay_open(&loop, options, &play->belay) == 0) {
     belay_client_options_t client;
     belay_client_options_init(&client);
     client.timeout_ms = 100;
@@ -275,59 +251,34 @@ static void perform(play_t *play, void (*part)(play_t *play)) {
   assert_int_equal(uv_loop_close(&loop), 0);
 }
 
-/* Returns what happened when nothing failed any more. */
-static play_t play_until_nothing_fails(void (*part)(play_t *play)) {
-  server_t *server = server_start(NULL);
-  play_t play;
-  int turn = 0;
-  do {
-    meter = (meter_t){.fail_at = (size_t)++turn};
-    assert_true(turn < TURNS_MAX);
-    server_do(server, "FLUSHALL", NULL);
-    server_do(server, "SCRIPT", "FLUSH", NULL);
-    play = (play_t){.server = server};
-    perform(&play, part);
-    assert_int_equal(meter.live, 0);
-    for (int i = 1; i < PARTIES; i++) /* all pass, or none does */
-      assert_int_equal(play.generation[i], play.generation[0]);
-  } while (meter.allocations >= meter.fail_at);
-  assert_true(turn > 5);
-  server_stop(server);
-  return play;
+typedef struct part {
+  server_t *server;
+  void (*begin)(play_t *play);
+  play_t last;
+} part_t;
+
+static void run(const belay_options_t *options, void *arg) {
+  part_t *part = arg;
+  server_do(part->server, "FLUSHALL", NULL);
+  server_do(part->server, "SCRIPT", "FLUSH", NULL);
+  part->last = (play_t){.server = part->server};
+  perform(&part->last, options, part->begin);
+  for (int i = 1; i < PARTIES; i++) /* all pass, or none does */
+    assert_int_equal(part->last.generation[i], part->last.generation[0]);
 }
 
-TEST(a_latch) {
-  play_t play = play_until_nothing_fails(play_latch);
-  assert_true(play.counted && play.opened);
-}
-
-TEST(a_barrier) {
-  play_t play = play_until_nothing_fails(play_barrier);
-  for (int i = 0; i < PARTIES; i++)
-    assert_int_equal(play.generation[i], 1);
-}
-
-TEST(an_election) {
-  play_t play = play_until_nothing_fails(play_election);
-  assert_true(play.elected && play.seen);
-}
-
-TEST(a_bucket) {
-  play_t play = play_until_nothing_fails(play_bucket);
-  assert_true(play.filled);
-}
-
-TEST(a_refiller) {
-  play_t play = play_until_nothing_fails(play_refiller);
-  assert_true(play.listed);
-}
-
-TEST(what_is_held) {
-  play_t play = play_until_nothing_fails(play_held);
-  assert_true(play.broken);
-}
-
-TEST(who_the_servers_are) {
-  play_t play = play_until_nothing_fails(play_topology);
-  assert_true(play.met);
-}
+/* Defines a test whose condition holds when nothing failed. */
+#define ALLOC_TEST(name, begin_it, condition)                                                      \
+  TEST_ON(name, server, server_start(NULL)) {                                                      \
+    part_t part = {.server = server, .begin = (begin_it)};                                         \
+    assert_true(alloc_fail_each(ALLOC_BELAY, run, &part) > 5);                                     \
+    const play_t *play = &part.last;                                                               \
+    assert_true(condition);                                                                        \
+  }
+ALLOC_TEST(latch, play_latch, play->counted && play->opened)
+ALLOC_TEST(barrier, play_barrier, play->generation[0] == 1 && play->generation[1] == 1)
+ALLOC_TEST(election, play_election, play->elected && play->seen)
+ALLOC_TEST(bucket, play_bucket, play->filled)
+ALLOC_TEST(refiller, play_refiller, play->listed)
+ALLOC_TEST(held, play_held, play->broken)
+ALLOC_TEST(topology, play_topology, play->met)

@@ -2,55 +2,19 @@
  * Whatever fails, every callback comes exactly once, nothing leaks, and what the server has counted is what was told: what is
  * said to have been done was done once, what is said not to have been was not. */
 #include <belay.h>
-#include <hiredis/alloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uv.h>
 
+#include "support/base/alloc.h"
 #include "support/base/clock.h"
 #include "support/servers/server.h"
 #include "support/base/test.h"
 
-#define TURNS_MAX 2000 /* more allocations than a play makes */
 #define TAKES 20
 #define ROUNDS 2
 #define TOKENS 1000
 #define HOUR_US INT64_C(3600000000)
-
-static size_t allocations, fail_at, live;
-
-static bool is_to_fail(void) {
-  return ++allocations == fail_at;
-}
-
-static void *metered_alloc(void *ctx, size_t size) {
-  (void)ctx;
-  void *p = is_to_fail() ? NULL : malloc(size);
-  live += p != NULL;
-  return p;
-}
-
-static void metered_free(void *ctx, void *ptr) {
-  (void)ctx;
-  live--;
-  free(ptr);
-}
-
-static void *failing_malloc(size_t size) {
-  return is_to_fail() ? NULL : malloc(size);
-}
-
-static void *failing_calloc(size_t n, size_t size) {
-  return is_to_fail() ? NULL : calloc(n, size);
-}
-
-static void *failing_realloc(void *ptr, size_t size) {
-  return is_to_fail() ? NULL : realloc(ptr, size);
-}
-
-static char *failing_strdup(const char *text) {
-  return is_to_fail() ? NULL : strdup(text);
-}
 
 /* ---- the play: many takes at once, and many more; and one that says how many have been counted --------------- */
 
@@ -125,14 +89,12 @@ static int make(play_t *play, const char *url) {
   return error != 0 ? error : belay_limiter_new(play->client, &options, &play->limiter);
 }
 
-/* Returns whether something failed. */
-static bool perform(server_t *server, const belay_options_t *options, size_t turn) {
+static void run(const belay_options_t *options, void *server) {
   static play_t play;
   play = (play_t){.counted = -1};
   server_do(server, "FLUSHALL", NULL);
+  server_do(server, "SCRIPT", "FLUSH", NULL);
   assert_int_equal(uv_loop_init(&play.loop), 0);
-  allocations = 0;
-  fail_at = turn;
   int error = belay_open(&play.loop, options, &play.belay);
   if (error == 0) {
     error = make(&play, server_url(server));
@@ -144,38 +106,19 @@ static bool perform(server_t *server, const belay_options_t *options, size_t tur
   assert_true(error == 0 || error == BELAY_ENOMEM);
   (void)uv_run(&play.loop, UV_RUN_DEFAULT);
   assert_int_equal(uv_loop_close(&play.loop), 0);
-  assert_int_equal(live, 0);
   if (play.counted >= 0)
     assert_between(play.counted, play.done, play.done + play.unknown);
-  if (allocations >= turn)
-    return true;
+  if (alloc_has_failed())
+    return;
   assert_int_equal(play.done, ROUNDS * TAKES);
   assert_int_equal(play.counted, ROUNDS * TAKES);
   assert_true(play.joined >= TAKES);
-  return false;
 }
 
-static void play_until_nothing_fails(const belay_options_t *options) {
-  server_t *server = server_start(NULL);
-  size_t turn = 1;
-  while (perform(server, options, turn)) {
-    server_do(server, "SCRIPT", "FLUSH", NULL);
-    assert_true(++turn < TURNS_MAX);
-  }
-  assert_true(turn > 5);
-  server_stop(server);
+TEST_ON(allocations_of_belay_fail, server, server_start(NULL)) {
+  assert_true(alloc_fail_each(ALLOC_BELAY, run, server) > 5);
 }
 
-TEST(every_allocation_of_belays_may_fail) {
-  belay_options_t options;
-  belay_options_init(&options);
-  options.allocator = (belay_allocator_t){.alloc = metered_alloc, .free = metered_free};
-  play_until_nothing_fails(&options);
-}
-
-TEST(every_allocation_of_hiredis_may_fail) {
-  hiredisAllocFuncs funcs = {failing_malloc, failing_calloc, failing_realloc, failing_strdup, free};
-  hiredisSetAllocators(&funcs);
-  play_until_nothing_fails(NULL);
-  hiredisResetAllocators();
+TEST_ON(allocations_of_hiredis_fail, server, server_start(NULL)) {
+  assert_true(alloc_fail_each(ALLOC_HIREDIS, run, server) > 5);
 }

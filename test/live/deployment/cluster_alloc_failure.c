@@ -2,7 +2,6 @@
  * hiredis's. Nothing crashes, nothing leaks, every callback comes exactly once, and a lock that is said to be held is on
  * the node that has its slot; one of the slots is on its way to a node that no map names. */
 #include <belay.h>
-#include <hiredis/alloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,17 +9,12 @@
 
 #include "core/key/slot.h"
 #include "support/deployments/cluster.h"
+#include "support/base/alloc.h"
 #include "support/base/test.h"
 
-#define TURNS_MAX 2000 /* more allocations than a play makes */
 #define LOCKS 4
 #define NODES 4
 #define WAIT_MS 2500 /* for another map, if one could not be kept */
-
-typedef struct meter {
-  size_t allocations, fail_at; /* fail_at 0: never */
-  size_t live;
-} meter_t;
 
 typedef struct stage {
   cluster_t *cluster;
@@ -38,21 +32,6 @@ typedef struct play {
   unsigned pending, granted, released, heard;
   bool closed;
 } play_t;
-
-static meter_t meter;
-
-static void *metered_alloc(void *ctx, size_t size) {
-  meter_t *m = ctx;
-  if (++m->allocations == m->fail_at)
-    return NULL;
-  m->live++;
-  return malloc(size);
-}
-
-static void metered_free(void *ctx, void *ptr) {
-  ((meter_t *)ctx)->live--;
-  free(ptr);
-}
 
 /* ---- the play: each lock is taken, extended and given back, and somebody listens ------------------------- */
 
@@ -209,64 +188,36 @@ static void stage_open(stage_t *stage) {
   cluster_move_begin(stage->cluster, stage->slot[added], added);
 }
 
-static void play_until_nothing_fails(void (*use)(play_t *play)) {
+static size_t granted;
+
+/* What an undo could not be made for lives for its ttl. */
+static void run(const belay_options_t *options, void *arg) {
+  play_t play = {.stage = arg};
+  for (unsigned i = 0; i < NODES; i++)
+    server_do(cluster_node(play.stage->cluster, i), "FLUSHALL", NULL);
+  perform(&play, options);
+  granted += play.granted;
+  if (alloc_has_failed())
+    return;
+  assert_int_equal(play.granted, LOCKS);
+  assert_int_equal(play.released, LOCKS);
+  assert_int_equal(play.heard, 1);
+}
+
+static void expect_most_succeed(alloc_owner_t owner) {
   stage_t stage;
   stage_open(&stage);
-  size_t turn = 0, granted = 0;
-  do {
-    assert_true(++turn < TURNS_MAX);
-    for (unsigned i = 0; i < NODES; i++) /* what an undo could not be made for lives for its ttl */
-      server_do(cluster_node(stage.cluster, i), "FLUSHALL", NULL);
-    play_t play = {.stage = &stage};
-    meter = (meter_t){.fail_at = turn};
-    use(&play);
-    assert_int_equal(meter.live, 0);
-    granted += play.granted;
-    if (meter.allocations < meter.fail_at) {
-      assert_int_equal(play.granted, LOCKS);
-      assert_int_equal(play.released, LOCKS);
-      assert_int_equal(play.heard, 1);
-    }
-  } while (meter.allocations >= meter.fail_at);
-  print_message("# %zu turns, %zu locks of %zu were had\n", turn, granted, turn * LOCKS);
-  assert_true(turn > 20 && granted > turn * LOCKS / 2); /* what failed was made good */
+  granted = 0;
+  size_t runs = alloc_fail_each(owner, run, &stage);
+  print_message("# %zu runs, %zu locks of %zu were granted\n", runs, granted, runs * LOCKS);
+  assert_true(runs > 20 && granted > runs * LOCKS / 2); /* belay repeats what failed */
   cluster_stop(stage.cluster);
 }
 
-static void with_failing_belay(play_t *play) {
-  belay_options_t options;
-  belay_options_init(&options);
-  options.allocator = (belay_allocator_t){metered_alloc, metered_free, &meter};
-  perform(play, &options);
+TEST(allocations_of_belay_fail) {
+  expect_most_succeed(ALLOC_BELAY);
 }
 
-TEST(every_allocation_of_belays_may_fail) {
-  play_until_nothing_fails(with_failing_belay);
-}
-
-static void *failing_malloc(size_t size) {
-  return ++meter.allocations == meter.fail_at ? NULL : malloc(size);
-}
-
-static void *failing_calloc(size_t n, size_t size) {
-  return ++meter.allocations == meter.fail_at ? NULL : calloc(n, size);
-}
-
-static void *failing_realloc(void *ptr, size_t size) {
-  return ++meter.allocations == meter.fail_at ? NULL : realloc(ptr, size);
-}
-
-static char *failing_strdup(const char *text) {
-  return ++meter.allocations == meter.fail_at ? NULL : strdup(text);
-}
-
-static void with_failing_hiredis(play_t *play) {
-  hiredisAllocFuncs funcs = {failing_malloc, failing_calloc, failing_realloc, failing_strdup, free};
-  hiredisSetAllocators(&funcs);
-  perform(play, NULL);
-  hiredisResetAllocators();
-}
-
-TEST(every_allocation_of_hiredis_may_fail) {
-  play_until_nothing_fails(with_failing_hiredis);
+TEST(allocations_of_hiredis_fail) {
+  expect_most_succeed(ALLOC_HIREDIS);
 }

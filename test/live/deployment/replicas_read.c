@@ -5,109 +5,10 @@
 #include "support/fixtures/data/counters.h"
 #include "support/deployments/relay.h"
 #include "support/deployments/replicas.h"
+#include "support/fixtures/reader.h"
 #include "support/servers/secure.h"
 
 /* ---- operations that a replica may answer ----------------------------------------------------------------- */
-
-typedef struct reader {
-  bed_t *bed;
-  belay_request_t request;
-  unsigned begun, ended;
-  int status;
-  int64_t value; /* what it came to, as a number */
-} reader_t;
-
-static void told(belay_request_t *request, int status, int64_t value) {
-  reader_t *reader = request->data;
-  reader->ended++;
-  reader->status = status;
-  reader->value = value;
-}
-
-static void on_counted(belay_request_t *request, int status, const belay_counter_result_t *result) {
-  told(request, status, result == NULL ? -1 : result->value);
-}
-
-static void on_counted_many(belay_request_t *request, int status,
-                            const belay_counter_result_t *results, size_t n) {
-  int64_t sum = 0;
-  for (size_t i = 0; status == 0 && i < n; i++)
-    sum += results[i].value;
-  told(request, status, sum);
-}
-
-static void on_counted_all(belay_request_t *request, int status,
-                           const belay_counter_field_t *fields, size_t n) {
-  told(request, status, n == 0 ? -1 : fields[0].value);
-}
-
-static void on_number(belay_request_t *request, int status, int64_t value) {
-  told(request, status, value);
-}
-
-static void on_numbers(belay_request_t *request, int status, const int64_t *counts, size_t n) {
-  told(request, status, n == 0 ? -1 : counts[0]);
-}
-
-static void on_verdict(belay_request_t *request, int status, belay_dedup_verdict_t verdict) {
-  told(request, status, verdict == BELAY_DEDUP_SEEN);
-}
-
-static void on_verdicts(belay_request_t *request, int status, const belay_dedup_verdict_t *verdicts,
-                        size_t n) {
-  told(request, status, n > 0 && verdicts[0] == BELAY_DEDUP_SEEN);
-}
-
-static void on_entries(belay_request_t *request, int status, const belay_ranking_entry_t *entries,
-                       size_t n) {
-  told(request, status, n == 0 ? -1 : entries[0].score);
-}
-
-static void on_online(belay_request_t *request, int status, const bool *online, size_t n) {
-  told(request, status, n > 0 && online[0]);
-}
-
-static void on_answer(belay_request_t *request, int status, bool answer) {
-  told(request, status, answer);
-}
-
-static void on_done(belay_request_t *request, int status) {
-  told(request, status, 0);
-}
-
-static void on_cached(belay_request_t *request, int status, const belay_cache_result_t *result) {
-  told(request, status, result->len > 0 ? ((const char *)result->data)[0] : -1);
-}
-
-static void on_changed(belay_request_t *request, int status, bool applied) {
-  told(request, status, applied);
-}
-
-static belay_request_t *fresh(reader_t *reader) {
-  reader->request = (belay_request_t){.data = reader};
-  reader->begun++;
-  return &reader->request;
-}
-
-static void finish(reader_t *reader, int error) {
-  assert_error(error, 0);
-  bed_until(reader->bed, reader->ended == reader->begun);
-}
-
-/* Begins it (`call` says r for its request), and waits for its end. */
-#define READ(reader, call)                                                                         \
-  do {                                                                                             \
-    belay_request_t *r = fresh(reader);                                                            \
-    finish((reader), (call));                                                                      \
-  } while (0)
-
-/* It goes well, and comes to that. */
-#define EXPECT(reader, number, call)                                                               \
-  do {                                                                                             \
-    READ(reader, call);                                                                            \
-    assert_error((reader)->status, 0);                                                             \
-    assert_int_equal((reader)->value, (number));                                                   \
-  } while (0)
 
 typedef struct house {
   belay_counter_t *counter;
@@ -179,61 +80,65 @@ static const belay_bytes_t two_keys[] = {{"a", 1}, {"b", 1}}, an_item = {"x", 1}
 
 static void furnish(house_t *h, reader_t *r_) {
   const belay_ranking_score_t score = {.member = {"ann", 3}, .score = 7};
-  EXPECT(r_, 2, belay_counter_add(h->counter, r, "a", 1, 2, on_counted));
-  EXPECT(r_, 3, belay_counter_add(h->counter, r, "b", 1, 3, on_counted));
-  EXPECT(r_, 4, belay_counter_add_field(h->counter, r, "group", 5, "f", 1, 4, on_counted));
-  EXPECT(r_, 0, belay_dedup_mark(h->set, r, "k", 1, "x", 1, on_verdict));
-  EXPECT(r_, 0, belay_dedup_mark(h->window, r, "k", 1, "x", 1, on_verdict));
-  EXPECT(r_, 0, belay_dedup_mark(h->bitmap, r, "k", 1, "5", 1, on_verdict));
-  EXPECT(r_, 0, belay_dedup_mark(h->log, r, "a", 1, "x", 1, on_verdict));
-  EXPECT(r_, 0, belay_dedup_mark(h->log, r, "b", 1, "y", 1, on_verdict));
-  EXPECT(r_, 7,
-         belay_ranking_submit(h->ranking, r, "t", 1, BELAY_RANKING_SET, &score, 1, on_entries));
-  EXPECT(r_, 7,
-         belay_ranking_submit(h->timed, r, "t", 1, BELAY_RANKING_SET, &score, 1, on_entries));
-  EXPECT(r_, 0, belay_presence_set(h->presence, r, 7, on_done));
-  EXPECT(r_, 0, belay_presence_set(h->spread, r, 7, on_done));
-  EXPECT(r_, 0, belay_active_mark(h->active, r, "u", 1, BELAY_ACTIVE_NOW, on_done));
+  EXPECT(r_, 2, belay_counter_add(h->counter, r, "a", 1, 2, reader_on_counted));
+  EXPECT(r_, 3, belay_counter_add(h->counter, r, "b", 1, 3, reader_on_counted));
+  EXPECT(r_, 4, belay_counter_add_field(h->counter, r, "group", 5, "f", 1, 4, reader_on_counted));
+  EXPECT(r_, 0, belay_dedup_mark(h->set, r, "k", 1, "x", 1, reader_on_verdict));
+  EXPECT(r_, 0, belay_dedup_mark(h->window, r, "k", 1, "x", 1, reader_on_verdict));
+  EXPECT(r_, 0, belay_dedup_mark(h->bitmap, r, "k", 1, "5", 1, reader_on_verdict));
+  EXPECT(r_, 0, belay_dedup_mark(h->log, r, "a", 1, "x", 1, reader_on_verdict));
+  EXPECT(r_, 0, belay_dedup_mark(h->log, r, "b", 1, "y", 1, reader_on_verdict));
   EXPECT(
-      r_, 1,
-      belay_active_archive(h->active, r, BELAY_ACTIVE_NOW, BELAY_ACTIVE_NOW, "old", 3, on_numbers));
-  EXPECT(r_, 1, belay_bloom_add(h->bloom, r, "x", 1, on_answer));
-  EXPECT(r_, 1, belay_cache_put(h->cache, r, "page", 4, "P", 1, BELAY_DEFAULT, on_changed));
+      r_, 7,
+      belay_ranking_submit(h->ranking, r, "t", 1, BELAY_RANKING_SET, &score, 1, reader_on_entries));
+  EXPECT(
+      r_, 7,
+      belay_ranking_submit(h->timed, r, "t", 1, BELAY_RANKING_SET, &score, 1, reader_on_entries));
+  EXPECT(r_, 0, belay_presence_set(h->presence, r, 7, reader_on_done));
+  EXPECT(r_, 0, belay_presence_set(h->spread, r, 7, reader_on_done));
+  EXPECT(r_, 0, belay_active_mark(h->active, r, "u", 1, BELAY_ACTIVE_NOW, reader_on_done));
+  EXPECT(r_, 1,
+         belay_active_archive(h->active, r, BELAY_ACTIVE_NOW, BELAY_ACTIVE_NOW, "old", 3,
+                              reader_on_numbers));
+  EXPECT(r_, 1, belay_bloom_add(h->bloom, r, "x", 1, reader_on_answer));
+  EXPECT(r_, 1, belay_cache_put(h->cache, r, "page", 4, "P", 1, BELAY_DEFAULT, reader_on_changed));
 }
 
 /* All that a replica may be asked. */
 static void read_all(house_t *h, reader_t *r_) {
   const belay_bytes_t label = {"old", 3}, ann = {"ann", 3}, five = {"5", 1};
-  EXPECT(r_, 2, belay_counter_get(h->counter, r, "a", 1, on_counted));
-  EXPECT(r_, 5, belay_counter_get_many(h->counter, r, two_keys, 2, on_counted_many));
-  EXPECT(r_, 4, belay_counter_get_field(h->counter, r, "group", 5, "f", 1, on_counted));
-  EXPECT(r_, 4, belay_counter_get_fields(h->counter, r, "group", 5, &a_field, 1, on_counted_many));
-  EXPECT(r_, 4, belay_counter_get_all(h->counter, r, "group", 5, 10, on_counted_all));
-  EXPECT(r_, 1, belay_dedup_seen(h->set, r, "k", 1, "x", 1, on_verdict));
-  EXPECT(r_, 1, belay_dedup_seen_many(h->set, r, "k", 1, &an_item, 1, on_verdicts));
-  EXPECT(r_, 1, belay_dedup_seen(h->window, r, "k", 1, "x", 1, on_verdict));
-  EXPECT(r_, 1, belay_dedup_seen_many(h->bitmap, r, "k", 1, &five, 1, on_verdicts));
-  EXPECT(r_, 1, belay_dedup_count(h->set, r, "k", 1, on_number));
-  EXPECT(r_, 1, belay_dedup_count(h->window, r, "k", 1, on_number));
-  EXPECT(r_, 1, belay_dedup_count(h->bitmap, r, "k", 1, on_number));
-  EXPECT(r_, 1, belay_dedup_count(h->log, r, "a", 1, on_number));
-  EXPECT(r_, 2, belay_dedup_count_of(h->log, r, BELAY_DEDUP_UNION, two_keys, 2, on_number));
-  EXPECT(r_, 7, belay_ranking_find(h->ranking, r, "t", 1, &ann, 1, on_entries));
-  EXPECT(r_, 7, belay_ranking_top(h->ranking, r, "t", 1, 3, on_entries));
-  EXPECT(r_, 7, belay_ranking_top(h->timed, r, "t", 1, 3, on_entries));
-  EXPECT(r_, 7, belay_ranking_around(h->ranking, r, "t", 1, "ann", 3, 1, 1, on_entries));
-  EXPECT(r_, 1, belay_ranking_count(h->ranking, r, "t", 1, on_number));
-  EXPECT(r_, 1, belay_ranking_count_by_score(h->timed, r, "t", 1, 0, 10, on_number));
-  EXPECT(r_, 1, belay_presence_is(h->presence, r, 7, on_online));
-  EXPECT(r_, 1, belay_presence_is(h->spread, r, 7, on_online));
-  EXPECT(r_, 1, belay_presence_count(h->presence, r, on_number));
-  EXPECT(r_, 1, belay_active_count(h->active, r, BELAY_ACTIVE_NOW, on_numbers));
-  EXPECT(r_, 1,
-         belay_active_count_span(h->active, r, BELAY_ACTIVE_NOW, BELAY_ACTIVE_NOW, on_numbers));
-  EXPECT(r_, 1, belay_active_count_archives(h->active, r, &label, 1, on_numbers));
-  EXPECT(r_, 1, belay_bloom_exists(h->bloom, r, "x", 1, on_answer));
-  EXPECT(r_, 0, belay_bloom_exists(h->bloom, r, "nowhere", 7, on_answer));
-  EXPECT(r_, 'P', belay_cache_get(h->cache, r, "page", 4, on_cached));
+  EXPECT(r_, 2, belay_counter_get(h->counter, r, "a", 1, reader_on_counted));
+  EXPECT(r_, 5, belay_counter_get_many(h->counter, r, two_keys, 2, reader_on_counted_many));
+  EXPECT(r_, 4, belay_counter_get_field(h->counter, r, "group", 5, "f", 1, reader_on_counted));
+  EXPECT(r_, 4,
+         belay_counter_get_fields(h->counter, r, "group", 5, &a_field, 1, reader_on_counted_many));
+  EXPECT(r_, 4, belay_counter_get_all(h->counter, r, "group", 5, 10, reader_on_counted_all));
+  EXPECT(r_, 1, belay_dedup_seen(h->set, r, "k", 1, "x", 1, reader_on_verdict));
+  EXPECT(r_, 1, belay_dedup_seen_many(h->set, r, "k", 1, &an_item, 1, reader_on_verdicts));
+  EXPECT(r_, 1, belay_dedup_seen(h->window, r, "k", 1, "x", 1, reader_on_verdict));
+  EXPECT(r_, 1, belay_dedup_seen_many(h->bitmap, r, "k", 1, &five, 1, reader_on_verdicts));
+  EXPECT(r_, 1, belay_dedup_count(h->set, r, "k", 1, reader_on_number));
+  EXPECT(r_, 1, belay_dedup_count(h->window, r, "k", 1, reader_on_number));
+  EXPECT(r_, 1, belay_dedup_count(h->bitmap, r, "k", 1, reader_on_number));
+  EXPECT(r_, 1, belay_dedup_count(h->log, r, "a", 1, reader_on_number));
+  EXPECT(r_, 2, belay_dedup_count_of(h->log, r, BELAY_DEDUP_UNION, two_keys, 2, reader_on_number));
+  EXPECT(r_, 7, belay_ranking_find(h->ranking, r, "t", 1, &ann, 1, reader_on_entries));
+  EXPECT(r_, 7, belay_ranking_top(h->ranking, r, "t", 1, 3, reader_on_entries));
+  EXPECT(r_, 7, belay_ranking_top(h->timed, r, "t", 1, 3, reader_on_entries));
+  EXPECT(r_, 7, belay_ranking_around(h->ranking, r, "t", 1, "ann", 3, 1, 1, reader_on_entries));
+  EXPECT(r_, 1, belay_ranking_count(h->ranking, r, "t", 1, reader_on_number));
+  EXPECT(r_, 1, belay_ranking_count_by_score(h->timed, r, "t", 1, 0, 10, reader_on_number));
+  EXPECT(r_, 1, belay_presence_is(h->presence, r, 7, reader_on_online));
+  EXPECT(r_, 1, belay_presence_is(h->spread, r, 7, reader_on_online));
+  EXPECT(r_, 1, belay_presence_count(h->presence, r, reader_on_number));
+  EXPECT(r_, 1, belay_active_count(h->active, r, BELAY_ACTIVE_NOW, reader_on_numbers));
+  EXPECT(
+      r_, 1,
+      belay_active_count_span(h->active, r, BELAY_ACTIVE_NOW, BELAY_ACTIVE_NOW, reader_on_numbers));
+  EXPECT(r_, 1, belay_active_count_archives(h->active, r, &label, 1, reader_on_numbers));
+  EXPECT(r_, 1, belay_bloom_exists(h->bloom, r, "x", 1, reader_on_answer));
+  EXPECT(r_, 0, belay_bloom_exists(h->bloom, r, "nowhere", 7, reader_on_answer));
+  EXPECT(r_, 'P', belay_cache_get(h->cache, r, "page", 4, reader_on_cached));
 }
 
 /* ---- deployments ------------------------------------------------------------------------------------------- */
@@ -260,7 +165,7 @@ static void count_gets(replicas_t *replicas, int64_t gets[REPLICAS_NODES]) {
 
 static void get_often(belay_counter_t *counter, reader_t *r_, int times) {
   for (int i = 0; i < times; i++)
-    EXPECT(r_, 2, belay_counter_get(counter, r, "a", 1, on_counted));
+    EXPECT(r_, 2, belay_counter_get(counter, r, "a", 1, reader_on_counted));
 }
 
 /* While the primary stands still, all that may be read is; and what may not be is not. */
@@ -278,7 +183,7 @@ TEST_ON(replicas_answer_what_only_reads, replicas, replicas_start(NULL)) {
   read_all(&house, &reader); /* of each replica */
   contender_t *c = contender_new(bed, "door", NULL);
   reader.request.timeout_ms = 0;
-  READ(&reader, belay_counter_add(house.counter, r, "a", 1, 1, on_counted));
+  READ(&reader, belay_counter_add(house.counter, r, "a", 1, 1, reader_on_counted));
   assert_error(reader.status, BELAY_EUNKNOWN);
   assert_error(try_lock(c), BELAY_EUNKNOWN);
   server_resume(replicas_node(replicas, 0));
@@ -292,7 +197,7 @@ static void expect_read_at(belay_read_from_t from, const bool at[REPLICAS_NODES]
   bed_t *bed = open_reading(replicas, from);
   reader_t reader = {.bed = bed};
   assert_error(belay_counter_new(bed->client, NULL, &counter), 0);
-  EXPECT(&reader, 2, belay_counter_add(counter, r, "a", 1, 2, on_counted));
+  EXPECT(&reader, 2, belay_counter_add(counter, r, "a", 1, 2, reader_on_counted));
   await_links(bed, from == BELAY_READ_PRIMARY ? 1 : 3);
   replicas_wait(replicas, 0);
   count_gets(replicas, before);
@@ -301,7 +206,7 @@ static void expect_read_at(belay_read_from_t from, const bool at[REPLICAS_NODES]
   for (unsigned i = 0; i < REPLICAS_NODES; i++)
     assert_int_equal(after[i] - before[i] > 10, at[i]);
   count_gets(replicas, before);
-  EXPECT(&reader, 2, belay_counter_get_many(counter, r, two_keys, 2, on_counted_many));
+  EXPECT(&reader, 2, belay_counter_get_many(counter, r, two_keys, 2, reader_on_counted_many));
   count_gets(replicas, after);
   for (unsigned i = 0; i < REPLICAS_NODES; i++) /* what belongs together goes to one */
     assert_true(after[i] - before[i] == 0 || after[i] - before[i] == 2);
@@ -335,7 +240,7 @@ static void set_up(scene_t *scene, const replicas_options_t *options) {
   scene->bed = open_reading(scene->replicas, BELAY_READ_REPLICA);
   scene->reader.bed = scene->bed;
   assert_error(belay_counter_new(scene->bed->client, NULL, &scene->counter), 0);
-  EXPECT(&scene->reader, 2, belay_counter_add(scene->counter, r, "a", 1, 2, on_counted));
+  EXPECT(&scene->reader, 2, belay_counter_add(scene->counter, r, "a", 1, 2, reader_on_counted));
   await_links(scene->bed, 3);
   replicas_wait(scene->replicas, 0);
 }
@@ -405,7 +310,8 @@ static void expect_no_read_lost(bool kill) {
   server_pause(replicas_node(scene.replicas, 1));
   for (int i = 0; i < READS; i++) {
     readers[i] = (reader_t){.bed = scene.bed};
-    assert_error(belay_counter_get(scene.counter, fresh(&readers[i]), "a", 1, on_counted), 0);
+    assert_error(
+        belay_counter_get(scene.counter, reader_begin(&readers[i]), "a", 1, reader_on_counted), 0);
   }
   bed_run_for(scene.bed, 100);
   if (kill)
@@ -451,7 +357,7 @@ TEST(reads_go_on_without_a_primary) {
   int64_t began = clock_now();
   while (pong(scene.bed, NULL) != 0)
     assert_true(clock_since_ms(began) < 15000 * slow());
-  EXPECT(&scene.reader, 2, belay_counter_add(scene.counter, r, "a", 1, 0, on_counted));
+  EXPECT(&scene.reader, 2, belay_counter_add(scene.counter, r, "a", 1, 0, reader_on_counted));
   expect_deserted(&scene, 1);
   tear_down(&scene);
 }
@@ -506,9 +412,9 @@ TEST(a_filter_that_a_replica_has_not_heard_of_is_not_lost) {
   set_up_late(&late);
   reader_t reader = {.bed = late.bed};
   build(&house, late.bed->client);
-  EXPECT(&reader, 1, belay_bloom_add(house.bloom, r, "x", 1, on_answer));
-  EXPECT(&reader, 1, belay_bloom_exists(house.bloom, r, "x", 1, on_answer));
-  EXPECT(&reader, 0, belay_bloom_exists(house.bloom, r, "nowhere", 7, on_answer));
+  EXPECT(&reader, 1, belay_bloom_add(house.bloom, r, "x", 1, reader_on_answer));
+  EXPECT(&reader, 1, belay_bloom_exists(house.bloom, r, "x", 1, reader_on_answer));
+  EXPECT(&reader, 0, belay_bloom_exists(house.bloom, r, "nowhere", 7, reader_on_answer));
   tear_down_late(&late);
 }
 
@@ -521,21 +427,22 @@ TEST(a_cache_is_as_stale_as_its_replica) {
   reader_t reader = {.bed = late.bed};
   build(&house, late.bed->client);
   assert_error(belay_cache_new(late.bed->client, NULL, &strict), 0);
-  EXPECT(&reader, 1, belay_cache_put(house.cache, r, "page", 4, "P", 1, BELAY_DEFAULT, on_changed));
-  EXPECT(&reader, 'P', belay_cache_get(strict, r, "page", 4, on_cached));
+  EXPECT(&reader, 1,
+         belay_cache_put(house.cache, r, "page", 4, "P", 1, BELAY_DEFAULT, reader_on_changed));
+  EXPECT(&reader, 'P', belay_cache_get(strict, r, "page", 4, reader_on_cached));
   int64_t began = clock_now();
   do { /* there is no loader */
     assert_true(clock_since_ms(began) < 15000 * slow());
-    READ(&reader, belay_cache_get(house.cache, r, "page", 4, on_cached));
+    READ(&reader, belay_cache_get(house.cache, r, "page", 4, reader_on_cached));
   } while (reader.status == BELAY_EABSENT);
   assert_error(reader.status, 0);
-  EXPECT(&reader, 1, belay_cache_invalidate(strict, r, "page", 4, on_changed));
-  READ(&reader, belay_cache_get(strict, r, "page", 4, on_cached));
+  EXPECT(&reader, 1, belay_cache_invalidate(strict, r, "page", 4, reader_on_changed));
+  READ(&reader, belay_cache_get(strict, r, "page", 4, reader_on_cached));
   assert_error(reader.status, BELAY_EABSENT);
-  EXPECT(&reader, 'P', belay_cache_get(house.cache, r, "page", 4, on_cached));
+  EXPECT(&reader, 'P', belay_cache_get(house.cache, r, "page", 4, reader_on_cached));
   do {
     assert_true(clock_since_ms(began) < 15000 * slow());
-    READ(&reader, belay_cache_get(house.cache, r, "page", 4, on_cached));
+    READ(&reader, belay_cache_get(house.cache, r, "page", 4, reader_on_cached));
   } while (reader.status == 0);
   assert_error(reader.status, BELAY_EABSENT);
   tear_down_late(&late);
@@ -556,23 +463,24 @@ TEST(a_table_is_not_as_stale_as_a_replica) {
   options.local_bytes = 1 << 20;
   options.local_ttl_ms = 60000;
   assert_error(belay_cache_new(late.bed->client, &options, &near), 0);
-  READ(&reader, belay_cache_get(near, r, "other", 5, on_cached)); /* asks for the time too, */
   READ(&reader,
-       belay_cache_get(house.cache, r, "other", 5, on_cached)); /* which replicas do not tell */
-  EXPECT(&reader, 1, belay_cache_put(near, r, "page", 4, "P", 1, BELAY_DEFAULT, on_changed));
+       belay_cache_get(near, r, "other", 5, reader_on_cached)); /* asks for the time too, */
+  READ(&reader, belay_cache_get(house.cache, r, "other", 5,
+                                reader_on_cached)); /* which replicas do not tell */
+  EXPECT(&reader, 1, belay_cache_put(near, r, "page", 4, "P", 1, BELAY_DEFAULT, reader_on_changed));
   int64_t began = clock_now();
   do { /* the replica has heard of it */
     assert_true(clock_since_ms(began) < 15000 * slow());
-    READ(&reader, belay_cache_get(house.cache, r, "page", 4, on_cached));
+    READ(&reader, belay_cache_get(house.cache, r, "page", 4, reader_on_cached));
   } while (reader.status == BELAY_EABSENT);
-  EXPECT(&reader, 1, belay_cache_invalidate(near, r, "page", 4, on_changed));
+  EXPECT(&reader, 1, belay_cache_invalidate(near, r, "page", 4, reader_on_changed));
   bed_run_for(late.bed, 100); /* what is published about it has come too */
-  EXPECT(&reader, 'P', belay_cache_get(near, r, "page", 4, on_cached));
+  EXPECT(&reader, 'P', belay_cache_get(near, r, "page", 4, reader_on_cached));
   do { /* and of that */
     assert_true(clock_since_ms(began) < 15000 * slow());
-    READ(&reader, belay_cache_get(house.cache, r, "page", 4, on_cached));
+    READ(&reader, belay_cache_get(house.cache, r, "page", 4, reader_on_cached));
   } while (reader.status == 0);
-  READ(&reader, belay_cache_get(near, r, "page", 4, on_cached));
+  READ(&reader, belay_cache_get(near, r, "page", 4, reader_on_cached));
   assert_error(reader.status, BELAY_EABSENT);
   tear_down_late(&late);
 }

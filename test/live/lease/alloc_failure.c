@@ -2,22 +2,16 @@
  * then hiredis's. Nothing crashes, nothing leaks, every callback comes as it should, and a message that is not told
  * is in a gap that is. */
 #include <belay.h>
-#include <hiredis/alloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uv.h>
 
 #include "support/servers/server.h"
+#include "support/base/alloc.h"
 #include "support/base/test.h"
 
-#define TURNS_MAX 1000 /* more allocations than a play makes */
 #define LISTENERS 3
 #define PATIENCE_MS 2000
-
-typedef struct meter {
-  size_t allocations, fail_at; /* fail_at 0: never */
-  size_t live;
-} meter_t;
 
 typedef struct play play_t;
 
@@ -41,21 +35,6 @@ struct play {
   bool lost; /* a connection was */
   bool closing, closed;
 };
-
-static meter_t meter;
-
-static void *metered_alloc(void *ctx, size_t size) {
-  meter_t *m = ctx;
-  if (++m->allocations == m->fail_at)
-    return NULL;
-  m->live++;
-  return malloc(size);
-}
-
-static void metered_free(void *ctx, void *ptr) {
-  ((meter_t *)ctx)->live--;
-  free(ptr);
-}
 
 /* ---- the play: three listen, a word is published, the connection is lost, another word ------------------------- */
 
@@ -185,62 +164,32 @@ static void perform(play_t *play, const belay_options_t *options) {
   assert_int_equal(uv_loop_close(&play->loop), 0);
 }
 
-static void play_until_nothing_fails(void (*use)(play_t *play)) {
+static unsigned through; /* runs in which both words were published */
+
+static void run(const belay_options_t *options, void *server) {
+  play_t *play = calloc(1, sizeof *play);
+  play->server = server;
+  perform(play, options);
+  through += play->published == 2;
+  if (!alloc_has_failed()) {
+    assert_int_equal(play->listener[0].messages, 2);
+    assert_int_equal(play->published, 2);
+  }
+  free(play);
+}
+
+static void expect_most_succeed(alloc_owner_t owner) {
   server_t *server = server_start(NULL);
-  size_t turn = 0;
-  unsigned through = 0;
-  do {
-    assert_true(++turn < TURNS_MAX);
-    meter = (meter_t){.fail_at = turn};
-    play_t *play = calloc(1, sizeof *play);
-    play->server = server;
-    use(play);
-    assert_int_equal(meter.live, 0);
-    through += play->published == 2;
-    if (meter.allocations < meter.fail_at) {
-      assert_int_equal(play->listener[0].messages, 2);
-      assert_int_equal(play->published, 2);
-    }
-    free(play);
-  } while (meter.allocations >= meter.fail_at);
-  assert_true(turn > 10 && through > turn / 2); /* what failed was made good */
+  through = 0;
+  size_t runs = alloc_fail_each(owner, run, server);
+  assert_true(runs > 10 && through > runs / 2); /* belay repeats what failed */
   server_stop(server);
 }
 
-static void with_failing_belay(play_t *play) {
-  belay_options_t options;
-  belay_options_init(&options);
-  options.allocator = (belay_allocator_t){metered_alloc, metered_free, &meter};
-  perform(play, &options);
+TEST(allocations_of_belay_fail) {
+  expect_most_succeed(ALLOC_BELAY);
 }
 
-TEST(every_allocation_of_belays_may_fail) {
-  play_until_nothing_fails(with_failing_belay);
-}
-
-static void *failing_malloc(size_t size) {
-  return ++meter.allocations == meter.fail_at ? NULL : malloc(size);
-}
-
-static void *failing_calloc(size_t n, size_t size) {
-  return ++meter.allocations == meter.fail_at ? NULL : calloc(n, size);
-}
-
-static void *failing_realloc(void *ptr, size_t size) {
-  return ++meter.allocations == meter.fail_at ? NULL : realloc(ptr, size);
-}
-
-static char *failing_strdup(const char *text) {
-  return ++meter.allocations == meter.fail_at ? NULL : strdup(text);
-}
-
-static void with_failing_hiredis(play_t *play) {
-  hiredisAllocFuncs funcs = {failing_malloc, failing_calloc, failing_realloc, failing_strdup, free};
-  hiredisSetAllocators(&funcs);
-  perform(play, NULL);
-  hiredisResetAllocators();
-}
-
-TEST(every_allocation_of_hiredis_may_fail) {
-  play_until_nothing_fails(with_failing_hiredis);
+TEST(allocations_of_hiredis_fail) {
+  expect_most_succeed(ALLOC_HIREDIS);
 }

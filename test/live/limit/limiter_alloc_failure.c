@@ -6,29 +6,11 @@
 #include <uv.h>
 
 #include "support/servers/server.h"
+#include "support/base/alloc.h"
 #include "support/base/test.h"
 
 #define S INT64_C(1000000)
-#define TURNS_MAX 2000 /* more allocations than a play makes */
 #define TAKES 12
-
-static size_t allocations, fail_at, live;
-
-static void *metered_alloc(void *ctx, size_t size) {
-  (void)ctx;
-  if (++allocations == fail_at)
-    return NULL;
-  void *p = malloc(size);
-  assert_non_null(p);
-  live++;
-  return p;
-}
-
-static void metered_free(void *ctx, void *ptr) {
-  (void)ctx;
-  live--;
-  free(ptr);
-}
 
 typedef struct play {
   uv_loop_t loop;
@@ -102,18 +84,12 @@ static int make(play_t *play, const char *url, bool alone, belay_limiter_t **out
   return error != 0 ? error : belay_limiter_new(client, &options, out);
 }
 
-/* Returns whether something failed. */
-static bool perform(server_t *server, size_t turn) {
+static void run(const belay_options_t *options, void *server) {
   static play_t play;
   play = (play_t){0};
   server_do(server, "FLUSHALL", NULL);
   assert_int_equal(uv_loop_init(&play.loop), 0);
-  belay_options_t options;
-  belay_options_init(&options);
-  options.allocator = (belay_allocator_t){.alloc = metered_alloc, .free = metered_free};
-  allocations = 0;
-  fail_at = turn;
-  int error = belay_open(&play.loop, &options, &play.belay);
+  int error = belay_open(&play.loop, options, &play.belay);
   if (error == 0) {
     error = make(&play, server_url(server), false, &play.limiter);
     if (error == 0)
@@ -127,17 +103,10 @@ static bool perform(server_t *server, size_t turn) {
   while (uv_run(&play.loop, UV_RUN_ONCE) != 0) {
   }
   assert_int_equal(uv_loop_close(&play.loop), 0);
-  assert_int_equal(live, 0);
   assert_true(play.allowed <= 2 * 6);
   assert_true(error != 0 || play.round == 3);
-  return allocations >= turn;
 }
 
-TEST_ON(every_allocation_may_fail, server, server_start(NULL)) {
-  size_t turn = 1;
-  while (perform(server, turn)) {
-    turn++;
-    assert_true(turn < TURNS_MAX);
-  }
-  assert_true(turn > 40);
+TEST_ON(allocations_fail, server, server_start(NULL)) {
+  assert_true(alloc_fail_each(ALLOC_BELAY, run, server) > 40);
 }

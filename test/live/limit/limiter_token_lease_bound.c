@@ -1,0 +1,291 @@
+/* Token leasing: how long leased tokens are valid, how many there are, and what makes them void. */
+#include "limit/state.h"
+#include "support/fixtures/limit/leases.h"
+#include "support/deployments/relay.h"
+
+#define MILLI INT64_C(1000)
+#define S INT64_C(1000000)
+#define HOUR (3600 * S)
+
+/* ---- time ---------------------------------------------------------------------------------------------- */
+
+/* A server that stands still: what was taken is void in time, and cannot be given back. */
+TEST(a_slice_is_void_after_its_time) {
+  belay_client_options_t options = client_options();
+  options.timeout_ms = prompt_ms();
+  bed_t *bed = bed_open(&options);
+  const int64_t ms = 2 * prompt_ms();
+  belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 8, (uint32_t)ms);
+  belay_limiter_result_t result;
+  int64_t began = clock_now();
+  assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  server_pause(bed->server);
+  int64_t served = 0;
+  while (clock_since_ms(began) < ms + 100) {
+    int error = try_take(bed, limiter, "k", 1, &result);
+    if (error == 0) {
+      served++;
+      assert_said(&result, BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+      assert_true(clock_since_ms(began) <= ms);
+    } else {
+      assert_int_equal(error, BELAY_EAGAIN);
+      if (clock_since_ms(began) > ms + 5)
+        break;
+    }
+    bed_run_for(bed, ms / 5); /* not so long that it is idle */
+  }
+  assert_in_range(served, 1, 5);
+  ask_t ask = {0};
+  assert_error(belay_limiter_take(limiter, asked(bed, &ask), "k", 1, 1, on_answer), 0);
+  assert_error(answer(&ask, 0)->cause, BELAY_EUNKNOWN);
+  bed_until(bed, limiter_stats(limiter).void_tokens == 8 - 1 - (uint64_t)served);
+  server_resume(bed->server);
+
+  /* Also if the loop was away, and nobody has looked. */
+  const int64_t brief = prompt_ms();
+  limiter = leasing_limiter(bed, lease_policies[1], 1, 8, (uint32_t)brief);
+  for (int away = 0; away < 2; away++) {
+    assert_said(take(bed, limiter, "other", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+    stall_ms(away * (brief + 50));
+    assert_int_equal(try_take(bed, limiter, "other", 1, &result), away ? BELAY_EAGAIN : 0);
+  }
+  bed_close(bed);
+}
+
+/* What is void goes back, although the key is in use. */
+BED_TEST(what_is_void_goes_back) {
+  belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 8, 200);
+  belay_limiter_t *other = limiter_new(bed, lease_policies[1], 1);
+  int64_t used = 0;
+  for (int64_t began = clock_now(); clock_since_ms(began) < 260;) {
+    const belay_limiter_result_t *result = take(bed, limiter, "k", 1);
+    if (result->verdict != BELAY_ALLOWED) /* this machine stands still */
+      break;
+    used++;
+    bed_run_for(bed, 45);
+  }
+  bed_settle(bed);
+  assert_true(tokens_left(bed, other) >= 20 - used - 8);
+  close_limiter(bed, limiter);
+  assert_int_equal(tokens_left(bed, other), 20 - used);
+}
+
+/* The answer comes when nobody waits for it any more: what it granted is given back. */
+TEST(a_late_slice_goes_back) {
+  for (int how = 0; how < 2; how++) {
+    belay_client_options_t options = client_options();
+    options.timeout_ms = prompt_ms();
+    bed_t *bed = bed_open(&options);
+    belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[how == 0 ? 1 : 3], 1, 8, 60000);
+    belay_limiter_t *other = limiter_new(bed, lease_policies[how == 0 ? 1 : 3], 1);
+    assert_int_equal(tokens_left(bed, other), 20);
+    ask_t ask = {0};
+    server_pause(bed->server);
+    assert_error(belay_limiter_take(limiter, asked(bed, &ask), "k", 1, 1, on_answer), 0);
+    assert_error(answer(&ask, 0)->cause, BELAY_EUNKNOWN);
+    server_resume(bed->server);
+    bed_until(bed, client_stats(bed).settled_late > 0);
+    bed_settle(bed);
+    assert_int_equal(tokens_left(bed, other), 20);
+    assert_int_equal(limiter_stats(limiter).void_tokens, 0);
+    bed_close(bed);
+  }
+}
+
+/* Longer on its way than it is good for: it goes back, and each asks for itself. */
+RELAY_TEST(a_slice_that_is_void_when_it_comes) {
+  belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 8, 20);
+  assert_int_equal(tokens_left(bed, limiter), 20);
+  relay_delay(bed->relay, 20);
+  ask_all(bed, limiter, 3, 1);
+  bed_until(bed, crowd_told == 3);
+  for (int i = 0; i < 3; i++)
+    assert_said(&crowd[i].result, BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+  relay_delay(bed->relay, 0);
+  bed_settle(bed);
+  assert_int_equal(tokens_left(bed, limiter), 17);
+}
+
+/* ---- the bound ----------------------------------------------------------------------------------------- */
+
+typedef struct worker {
+  belay_limiter_t *limiter;
+  ask_t ask;
+  uint64_t admitted, slices;
+} worker_t;
+
+static void count(worker_t *worker, const belay_limiter_result_t *result) {
+  worker->admitted += result->verdict == BELAY_ALLOWED;
+  worker->slices += result->source == BELAY_SOURCE_SLICE;
+}
+
+static void hammer(bed_t *bed, worker_t *worker) {
+  belay_limiter_result_t result;
+  for (int i = 0; i < 20; i++) {
+    if (try_take(bed, worker->limiter, "k", 1, &result) != 0)
+      break;
+    count(worker, &result);
+  }
+  if (worker->ask.begun != worker->ask.ended)
+    return;
+  if (worker->ask.ended > 0)
+    count(worker, &worker->ask.result);
+  assert_error(belay_limiter_take(worker->limiter, asked(bed, &worker->ask), "k", 1, 1, on_answer),
+               0);
+}
+
+/* Two clients, each with slices of the same bucket, as fast as they can: no interval has more than the policy admits in
+ * it and slice_ms; and nearly all that it admits is used. */
+BED_TEST(two_clients_and_the_bound) {
+  belay_limit_t limit = bucket_limit(1000, S, 50);
+  belay_limiter_options_t options = leasing(&limit, 1, 25, 100);
+  options.max_denied = 10;
+  worker_t workers[2] = {{0}};
+  workers[0].limiter = limiter_with(bed, bed->client, &options);
+  workers[1].limiter = limiter_with(bed, bed_connect(bed, server_url(bed->server), NULL), &options);
+  enum { SAMPLES = 4096 };
+  static struct {
+    int64_t at;
+    uint64_t admitted;
+  } samples[SAMPLES];
+  size_t n = 0;
+  int64_t began = clock_now();
+  while (clock_since_ms(began) < 1000 && n < SAMPLES) {
+    samples[n].at = clock_now();
+    samples[n++].admitted = workers[0].admitted + workers[1].admitted;
+    for (int spin = 0; spin < 5; spin++) {
+      hammer(bed, &workers[0]);
+      hammer(bed, &workers[1]);
+      uv_run(&bed->loop, UV_RUN_NOWAIT);
+    }
+  }
+  uint64_t all = workers[0].admitted + workers[1].admitted;
+  int64_t ms = clock_since_ms(began),
+          used = 0; /* what passes in a pause that is longer than the burst is lost */
+  for (size_t i = 0; i + 1 < n; i++) {
+    int64_t turn = samples[i + 1].at - samples[i].at;
+    used += turn < 50 * MS ? turn : 50 * MS;
+  }
+  for (size_t i = 0; i + 1 < n; i++) {
+    size_t j = i + 1 + (i * 7919) % (n - i - 1 > 0 ? n - i - 1 : 1);
+    if (j >= n)
+      continue;
+    /* what was counted between two samples was admitted between the first and the one after the second */
+    int64_t d = (samples[j].at - samples[i].at) / 1000000 + 1;
+    assert_true((int64_t)(samples[j].admitted - samples[i].admitted) <= 50 + d + 100 + 2);
+  }
+  assert_true((int64_t)all <= 50 + ms + 100);
+  assert_true(all >= (uint64_t)(used / MS * 7 / 10 / slow()));
+  assert_true(workers[0].slices > 0 && workers[1].slices > 0);
+  bed_until(bed, workers[0].ask.begun == workers[0].ask.ended &&
+                     workers[1].ask.begun == workers[1].ask.ended);
+}
+
+/* Little by little: it is fetched ahead, so that nobody waits; and never more is away than a slice. */
+BED_TEST(it_is_filled_before_it_is_empty) {
+  belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 10000, .period_us = HOUR};
+  belay_limiter_t *limiter = leasing_limiter(bed, &limit, 1, 16, 60000);
+  belay_limiter_t *other = limiter_new(bed, &limit, 1);
+  belay_limiter_result_t result;
+  assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  int64_t used = 1;
+  for (int i = 0; i < 200; i++) {
+    assert_int_equal(try_take(bed, limiter, "k", 1, &result), 0);
+    used++;
+    bed_settle(bed);
+    assert_true(tokens_left(bed, other) >= 10000 - used - 16);
+  }
+  assert_in_range(limiter_stats(limiter).asked, 200 / 16, 200 / 12 + 2);
+  for (int i = 0; i < 12; i++)
+    (void)try_take(bed, limiter, "k", 1, &result);
+  uint64_t before = limiter_stats(limiter).asked;
+  for (int i = 0; i < 10; i++) /* one at a time */
+    (void)try_take(bed, limiter, "k", 16, &result);
+  assert_true(limiter_stats(limiter).asked <= before + 1);
+}
+
+/* Nothing is fetched ahead from a server that has said that it has no more. */
+BED_TEST(what_there_is_no_more_of) {
+  for (size_t k = 0; k < LEASE_POLICIES; k++) {
+    server_do(bed->server, "FLUSHALL", NULL);
+    belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[k], limits_of(k), 8, 60000);
+    belay_limiter_result_t result;
+    ask_all(bed, limiter, 21, 1);
+    bed_until(bed, crowd_told == 21);
+    assert_int_equal(crowd[20].result.verdict, BELAY_DENIED);
+    uint64_t before = limiter_stats(limiter).asked;
+    for (int i = 0; i < 10; i++) {
+      assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_EAGAIN);
+      bed_settle(bed);
+    }
+    assert_int_equal(limiter_stats(limiter).asked, before);
+    close_limiter(bed, limiter);
+  }
+}
+
+/* ---- what makes it void -------------------------------------------------------------------------------- */
+
+BED_TEST(a_ban_and_a_reset_take_it_away) {
+  belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 8, 60000);
+  belay_limiter_t *other = limiter_new(bed, lease_policies[1], 1);
+  belay_limiter_result_t result;
+  ask_t ask = {0}, fetch = {0};
+  for (int flight = 0; flight < 2; flight++) {
+    assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+    if (flight == 1)
+      assert_error(belay_limiter_take(limiter, asked(bed, &fetch), "k", 1, 8, on_answer), 0);
+    assert_error(belay_limiter_ban(limiter, asked(bed, &ask), "k", 1, HOUR, on_answer), 0);
+    assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_EAGAIN);
+    answer(&ask, 0);
+    if (flight == 1)
+      assert_said(answer(&fetch, 0), BELAY_DENIED, BELAY_SOURCE_SERVER);
+    assert_true(take(bed, limiter, "k", 1)->banned);
+    answer(&ask, belay_limiter_ban(limiter, asked(bed, &ask), "k", 1, 0, on_answer));
+    bed_settle(bed);
+    assert_int_equal(tokens_left(bed, other), 19 - flight);
+  }
+  assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  answer(&ask, belay_limiter_reset(limiter, asked(bed, &ask), "k", 1, on_answer));
+  bed_settle(bed);
+  assert_int_equal(tokens_left(bed, other), 20);
+  assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_EAGAIN);
+}
+
+BED_TEST(another_policy_takes_it_away) {
+  belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 8, 60000);
+  belay_limiter_result_t result;
+  assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  belay_limit_t small = lease_policies[1][0],
+                none = {.kind = BELAY_LIMIT_FIXED, .count = BELAY_INFINITE};
+  small.count = 5;
+  assert_error(belay_limiter_reconfigure(limiter, &small, 1), 0);
+  assert_int_equal(tokens_left(bed, limiter), 4);
+  assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_EAGAIN);
+  assert_said(take(bed, limiter, "k", 4), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  assert_said(take(bed, limiter, "k", 1), BELAY_DENIED, BELAY_SOURCE_SERVER);
+  /* While some wait. */
+  assert_error(belay_limiter_reconfigure(limiter, lease_policies[1], 1), 0);
+  ask_all(bed, limiter, 8, 3);
+  small.count = 24; /* 5 are taken; and 8 by what is in flight, which nobody gets any more */
+  assert_error(belay_limiter_reconfigure(limiter, &small, 1), 0);
+  bed_until(bed, crowd_told == 8);
+  unsigned allowed = 0;
+  for (unsigned i = 0; i < 8; i++) {
+    assert_int_equal(crowd_order[i], i);
+    allowed += crowd[i].result.verdict == BELAY_ALLOWED;
+    assert_int_equal(crowd[i].result.verdict, allowed > i ? BELAY_ALLOWED : BELAY_DENIED);
+  }
+  assert_in_range(allowed, 3, 6);
+  assert_error(belay_limiter_reconfigure(limiter, lease_policies[1], 1), 0);
+  ask_all(bed, limiter, 3, 7);
+  small.count = 6;
+  assert_error(belay_limiter_reconfigure(limiter, &small, 1), 0);
+  bed_until(bed, crowd_told == 3);
+  for (unsigned i = 0; i < 3; i++)
+    assert_int_equal(crowd[i].result.verdict, BELAY_NEVER);
+  ask_all(bed, limiter, 3, 6);
+  assert_error(belay_limiter_reconfigure(limiter, &none, 1), 0);
+  bed_until(bed, crowd_told == 3);
+  for (unsigned i = 0; i < 3; i++)
+    assert_said(&crowd[i].result, BELAY_ALLOWED, BELAY_SOURCE_POLICY);
+}
