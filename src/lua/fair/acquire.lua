@@ -15,6 +15,7 @@
 -- A ticket's number is one more than the largest in the queue: so the order is that of arrival here, and no clock's.
 -- Dead tickets are taken out when they come to be the first; some of the others when the queue is full.
 --@include stored
+--@include next_number
 local holder = redis.call('GET', KEYS[1])
 local alive = redis.call('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')[2]
 local mine = redis.call('ZSCORE', KEYS[2], ARGV[3])
@@ -41,14 +42,10 @@ local function count()
   if holder and stored[2] == ARGV[1] then
     return stored[1]
   end
-  local number = time[1] * 1000000 + time[2]
-  if stored[1] and number <= tonumber(stored[1]) then
-    number = tonumber(stored[1]) + 1
-  end
-  if number >= 9007199254740992 then -- 2^53: from there on a number may be the one before it
+  local text = next_number(stored[1], time)
+  if not text then
     return nil
   end
-  local text = string.format('%.0f', number)
   redis.call('PEXPIRE', KEYS[4], ARGV[6]) -- also before, as above
   redis.call('HSET', KEYS[4], 'number', text, 'token', ARGV[1])
   redis.call('PEXPIRE', KEYS[4], ARGV[6])
@@ -58,7 +55,7 @@ end
 local function take()
   local number = stored and count()
   if stored and not number then
-    return redis.error_reply('ERR the fencing number is used up')
+    return used_up()
   end
   if not holder then
     redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
@@ -139,10 +136,4 @@ if first and first ~= ARGV[3] then
   return left
 end
 left = redis.call('PTTL', KEYS[1])
-if left < 0 then
-  return -2
-end
-if left == 0 then
-  return 1
-end
-return left
+return left < 0 and -2 or math.max(left, 1)

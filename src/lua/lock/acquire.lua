@@ -12,10 +12,4 @@ if holder == ARGV[1] then
   return -1
 end
 local left = redis.call('PTTL', KEYS[1])
-if left < 0 then
-  return -2
-end
-if left == 0 then
-  return 1
-end
-return left
+return left < 0 and -2 or math.max(left, 1)

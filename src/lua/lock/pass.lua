@@ -15,7 +15,4 @@ if holder == ARGV[1] then
   return 0
 end
 local left = redis.call('PTTL', KEYS[1])
-if left < 0 then
-  return -2
-end
-return left == 0 and 1 or left
+return left < 0 and -2 or math.max(left, 1)

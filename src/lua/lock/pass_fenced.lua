@@ -6,16 +6,14 @@
 --   one's for n more milliseconds; -2 a third one's, without a ttl.
 -- Run twice: the second run finds the new token, and replies with the same number.
 --@include stored
+--@include next_number
 local holder = redis.call('GET', KEYS[1])
 if not holder then
   return 1
 end
 if holder ~= ARGV[1] and holder ~= ARGV[2] then
   local left = redis.call('PTTL', KEYS[1])
-  if left < 0 then
-    return -2
-  end
-  return left == 0 and 1 or left
+  return left < 0 and -2 or math.max(left, 1)
 end
 local stored = redis.call('HMGET', KEYS[2], 'number', 'token')
 if (stored[1] or stored[2]) and not whole(stored[1], 1) then
@@ -25,14 +23,10 @@ if holder == ARGV[2] and stored[2] == ARGV[2] then
   return stored[1]
 end
 local time = redis.call('TIME')
-local number = time[1] * 1000000 + time[2]
-if stored[1] and number <= tonumber(stored[1]) then
-  number = tonumber(stored[1]) + 1
+local text = next_number(stored[1], time)
+if not text then
+  return used_up()
 end
-if number >= 9007199254740992 then -- 2^53: from there on a number may be the one before it
-  return redis.error_reply('ERR the fencing number is used up')
-end
-local text = string.format('%.0f', number)
 -- What might be refused comes first: passed and not counted it is not ours, and is undone.
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
 if holder == ARGV[1] then

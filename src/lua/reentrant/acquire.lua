@@ -10,16 +10,11 @@
 --
 -- What stands in KEYS[2] is believed only while its owner has the lock. The lock lives as long as the longest hold.
 --@include stored
+--@include next_number
 local holder = redis.call('GET', KEYS[1])
 local left = redis.call('PTTL', KEYS[1])
 if holder and holder ~= ARGV[3] then
-  if left < 0 then
-    return -2
-  end
-  if left == 0 then
-    return 1
-  end
-  return left
+  return left < 0 and -2 or math.max(left, 1)
 end
 local fields = redis.call('HGETALL', KEYS[2])
 local counter = KEYS[3] and redis.call('HMGET', KEYS[3], 'number', 'token')
@@ -62,14 +57,10 @@ end
 
 local counted = false
 if KEYS[3] and not number then
-  local n = time[1] * 1000000 + time[2]
-  if counter[1] and n <= tonumber(counter[1]) then
-    n = tonumber(counter[1]) + 1
+  number = next_number(counter[1], time)
+  if not number then
+    return used_up()
   end
-  if n >= 9007199254740992 then -- 2^53: from there on a number may be the one before it
-    return redis.error_reply('ERR the fencing number is used up')
-  end
-  number = string.format('%.0f', n)
   counted = true
 end
 -- What might be refused comes before what must not be done alone: none of these has an effect if its key is not there.

@@ -11,6 +11,7 @@
 -- Run twice: the second run finds the token; or renews the ticket's place. The number is the same, or if somebody was let in
 --   between a larger one.
 --@include stored
+--@include next_number
 local writer = redis.call('GET', KEYS[1])
 local last = {}
 for i = 2, 4 do
@@ -58,27 +59,17 @@ if not ours and (writer or (tonumber(writers) > now and turn <= now)) then
     return tonumber(writers) - now
   end
   local left = redis.call('PTTL', KEYS[1])
-  if left < 0 then
-    return -2
-  end
-  if left == 0 then
-    return 1
-  end
-  return left
+  return left < 0 and -2 or math.max(left, 1)
 end
 
 local number, counted
 if counter and ours and counter[2] == ARGV[1] then
   number = counter[1]
 elseif counter then
-  local n = time[1] * 1000000 + time[2]
-  if counter[1] and n <= tonumber(counter[1]) then
-    n = tonumber(counter[1]) + 1
+  number = next_number(counter[1], time)
+  if not number then
+    return used_up()
   end
-  if n >= 9007199254740992 then -- 2^53: from there on a number may be the one before it
-    return redis.error_reply('ERR the fencing number is used up')
-  end
-  number = string.format('%.0f', n)
   counted = true
 end
 if counted then

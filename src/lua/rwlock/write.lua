@@ -9,6 +9,7 @@
 --   n > 0: somebody is in the way for n more milliseconds; -2: a writer without a ttl is.
 -- Run twice: the second run finds the token, and replies the same number; or renews the ticket's place.
 --@include stored
+--@include next_number
 local writer = redis.call('GET', KEYS[1])
 local readers = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2] or '0'
 local waiting = redis.call('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')[2] or '0'
@@ -54,14 +55,10 @@ local number, counted
 if counter and ours and counter[2] == ARGV[1] then
   number = counter[1]
 elseif counter then
-  local n = time[1] * 1000000 + time[2]
-  if counter[1] and n <= tonumber(counter[1]) then
-    n = tonumber(counter[1]) + 1
+  number = next_number(counter[1], time)
+  if not number then
+    return used_up()
   end
-  if n >= 9007199254740992 then -- 2^53: from there on a number may be the one before it
-    return redis.error_reply('ERR the fencing number is used up')
-  end
-  number = string.format('%.0f', n)
   counted = true
 end
 if not ours then
