@@ -50,15 +50,15 @@ struct belay__load {
   belay__batch_t *batch;      /* NULL: none, or not any more */
 
   uint8_t state;
-  bool asking;   /* request is pending */
-  bool held;     /* the lease was granted and no loss was reported */
-  bool loser;    /* the loaded value is not stored */
-  bool away;     /* loads because the server is away; counted in cache->away_loads */
-  bool reached;  /* a waiter that joined since then could ask the server */
-  bool refresh;  /* loads without waiters, too */
-  bool early;    /* refresh is due to XFetch */
-  bool woken;    /* a value was stored since the last lookup */
-  uint8_t tries; /* consecutive failures to begin */
+  bool requesting; /* request is pending */
+  bool held;       /* the lease was granted and no loss was reported */
+  bool loser;      /* the loaded value is not stored */
+  bool away;       /* loads because the server is away; counted in cache->away_loads */
+  bool reached;    /* a waiter that joined since then could ask the server */
+  bool refresh;    /* loads without waiters, too */
+  bool early;      /* refresh is due to XFetch */
+  bool woken;      /* a value was stored since the last lookup */
+  uint8_t tries;   /* consecutive failures to begin */
 
   uint64_t turn;        /* present */
   uint64_t asked_turn;  /* of the present observation, or of what stores it */

@@ -29,7 +29,7 @@ static void free_load(belay__load_t *load) {
 }
 
 static void free_if_ended(belay__load_t *load) {
-  if (belay__load_is_over(load) && !load->asking && load->lock == NULL)
+  if (belay__load_is_over(load) && !load->requesting && load->lock == NULL)
     free_load(load);
 }
 
@@ -37,13 +37,14 @@ static void free_if_ended(belay__load_t *load) {
  * by now. */
 static bool is_back(belay__load_t *load) {
   bool over = belay__load_is_over(load);
-  load->asking = false;
+  load->requesting = false;
   free_if_ended(load);
   return !over;
 }
 
-static int asked(belay__load_t *load, int error) {
-  load->asking = error == 0;
+/* error: of the function that began the request. */
+static int note_request(belay__load_t *load, int error) {
+  load->requesting = error == 0;
   return error;
 }
 
@@ -56,8 +57,8 @@ static void on_filter(belay_request_t *request, int status, bool exists) {
 }
 
 int belay__load_ask_filter(belay__load_t *load) {
-  return asked(load, belay_bloom_exists(load->cache->options.filter, &load->request, load->key,
-                                        load->key_len, on_filter));
+  return note_request(load, belay_bloom_exists(load->cache->options.filter, &load->request,
+                                               load->key, load->key_len, on_filter));
 }
 
 static void on_limiter(belay_request_t *request, int status, const belay_limiter_result_t *result) {
@@ -72,7 +73,8 @@ int belay__load_ask_limiter(belay__load_t *load) {
   const belay_cache_options_t *o = &load->cache->options;
   const char *key = o->limit_per_key ? load->key : "loads";
   size_t len = o->limit_per_key ? load->key_len : strlen("loads");
-  return asked(load, belay_limiter_take(o->limiter, &load->request, key, len, 1, on_limiter));
+  return note_request(load,
+                      belay_limiter_take(o->limiter, &load->request, key, len, 1, on_limiter));
 }
 
 /* ---- the lease ----------------------------------------------------------------------------------------- */
@@ -157,13 +159,13 @@ static int ask(belay__load_t *load, const belay__request_ops_t *ops, belay__call
   int error = belay__handle_begin(handle, &load->request, ops, NULL, &pending);
   if (error != 0) {
     belay__calls_discard(calls, n);
-    return asked(load, error);
+    return note_request(load, error);
   }
   pending->fail_fast = belay__cache_fails_fast(load->cache);
   error = belay__request_send_all(pending, calls, n);
   if (error != 0)
     belay__request_forget(pending);
-  return asked(load, error);
+  return note_request(load, error);
 }
 
 static belay__load_t *load_of_pending(belay__pending_t *pending) {
@@ -205,14 +207,14 @@ int belay__load_ask_lookup(belay__load_t *load) {
   belay__lookup_drop(cache, &load->lookup);
   int error = belay__handle_begin(&cache->handle, &load->request, &lookup_ops, NULL, &pending);
   if (error != 0)
-    return asked(load, error);
+    return note_request(load, error);
   uint64_t now = belay__now(belay_of(load));
   size_t n = belay__lookup_calls(cache, &load->lookup, BELAY__LOOKUP_AT_PRIMARY, now, load->key,
                                  load->key_len, calls);
   error = belay__lookup_send(cache, pending, now, calls, n);
   if (error != 0)
     belay__request_forget(pending);
-  return asked(load, error);
+  return note_request(load, error);
 }
 
 /* ---- the generation, and those of the tags ------------------------------------------------------------- */
@@ -346,7 +348,7 @@ void belay__load_listen(belay__load_t *load) {
 /* The lock may be closing already, with its client. */
 void belay__load_end_steps(belay__load_t *load) {
   belay__unlisten(&load->ear);
-  if (load->asking)
+  if (load->requesting)
     (void)belay_request_cancel(&load->request);
   if (load->lock != NULL)
     (void)belay_lock_close(load->lock, on_lock_closed);

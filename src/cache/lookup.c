@@ -18,7 +18,7 @@ void belay__lookup_drop(belay_cache_t *cache, belay__lookup_t *lookup) {
   lookup->freshness = BELAY__GONE;
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------- */
+/* ---- calls  -------------------------------------------------------------------------------------------- */
 
 static belay__call_t *new_get(const belay_cache_t *cache, const char *key, size_t key_len,
                               const char *tail) {

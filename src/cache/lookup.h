@@ -1,4 +1,4 @@
-/* A look at what the server has of a key: a GET, and one for the generation of each of its tags,
+/* A lookup of what the server has of a key: a GET, and one for the generation of each of its tags,
  * and TIME now and then, all at once. */
 #ifndef BELAY_CACHE_LOOKUP_H
 #define BELAY_CACHE_LOOKUP_H
@@ -46,7 +46,7 @@ uint64_t belay__lookup_fold(size_t i, const void *generation);
 /* All are answered: what it comes to. */
 void belay__lookup_over(belay_cache_t *cache, belay__lookup_t *lookup);
 
-/* The same for a record that came from elsewhere, on the server since the look: replaces what
+/* The same for a record that came from elsewhere, on the server since the lookup: replaces what
  * was found. */
 int belay__lookup_again(belay_cache_t *cache, belay__lookup_t *lookup, const char *bytes,
                         size_t len);

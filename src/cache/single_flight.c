@@ -183,7 +183,7 @@ static int64_t left_of(const belay__load_t *load, const belay__record_t *record)
   return left > INT64_MAX - lead ? INT64_MAX : left + lead;
 }
 
-/* There is a look. */
+/* The lookup is answered. */
 static state_t see(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay__lookup_t *lookup = &load->lookup;
