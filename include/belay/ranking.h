@@ -156,25 +156,33 @@ typedef enum belay_ranking_from {
   BELAY_RANKING_FROM_WORST /**< the worst one first; ranks are what they are */
 } belay_ranking_from_t;
 
-/** n of them, 1 to BELAY_RANKING_PAGE_MAX, or as many as there are, behind the first `skip` (0 to
- * BELAY_RANKING_SIZE_MAX) from that end. Sent again. */
-BELAY_API int belay_ranking_range(belay_ranking_t *ranking, belay_request_t *request,
-                                  const char *board, size_t board_len, belay_ranking_from_t from,
-                                  int64_t skip, size_t n, belay_ranking_cb cb);
+/** A part of a board. {.n = 10}: the best ten. */
+typedef struct belay_ranking_page {
+  belay_ranking_from_t from; /**< the end of the board where it begins */
+  int64_t skip;              /**< members that come before it, 0 to BELAY_RANKING_SIZE_MAX */
+  size_t n;                  /**< members that it has at most, 1 to BELAY_RANKING_PAGE_MAX */
+  bool by_score; /**< true: members with a score from min to max alone, for skip and n too */
+  int64_t min;   /**< the lowest score, included */
+  int64_t max;   /**< the highest score, included; at least min */
+} belay_ranking_page_t;
 
-/** Of those whose scores are from min to max, both of them included, n as in belay_ranking_range(): skip counts these
- * alone, and costs time for each. Sent again. */
-BELAY_API int belay_ranking_range_by_score(belay_ranking_t *ranking, belay_request_t *request,
-                                           const char *board, size_t board_len, int64_t min,
-                                           int64_t max, belay_ranking_from_t from, int64_t skip,
-                                           size_t n, belay_ranking_cb cb);
+/** Reads a part of a board. With by_score the server's work grows with skip. Sent again. */
+BELAY_API int belay_ranking_page(belay_ranking_t *ranking, belay_request_t *request,
+                                 const char *board, size_t board_len,
+                                 const belay_ranking_page_t *page, belay_ranking_cb cb);
 
-/** A member, up to `before` who are better and up to `after` who are worse, in the order of their ranks; at most
- * BELAY_RANKING_PAGE_MAX in all. No entries: the member is not there. Sent again. */
+/** A member and its neighbours. */
+typedef struct belay_ranking_around {
+  const char *member; /**< 1 to BELAY_RANKING_MEMBER_MAX bytes */
+  size_t member_len;  /**< bytes of it; 0: it is terminated */
+  size_t before;      /**< members that are better, at most */
+  size_t after; /**< members that are worse, at most; all three at most BELAY_RANKING_PAGE_MAX */
+} belay_ranking_around_t;
+
+/** Reads a member and its neighbours, in the order of their ranks. No entries: the member is not there. Sent again. */
 BELAY_API int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request,
-                                   const char *board, size_t board_len, const char *member,
-                                   size_t member_len, size_t before, size_t after,
-                                   belay_ranking_cb cb);
+                                   const char *board, size_t board_len,
+                                   const belay_ranking_around_t *around, belay_ranking_cb cb);
 
 /** How many members there are. Sent again. */
 BELAY_API int belay_ranking_count(belay_ranking_t *ranking, belay_request_t *request,

@@ -129,14 +129,19 @@ static void set(harness_t *h) {
 }
 
 static void top(harness_t *h) {
-  belay_ranking_from_t from = asked.worst ? BELAY_RANKING_FROM_WORST : BELAY_RANKING_FROM_BEST;
-  harness_ok(h, belay_ranking_range(ranking, &h->request, BOARD(h), from, asked.skip,
-                                    (size_t)number, on_entries));
+  const belay_ranking_page_t page = {.from = asked.worst ? BELAY_RANKING_FROM_WORST
+                                                         : BELAY_RANKING_FROM_BEST,
+                                     .skip = asked.skip,
+                                     .n = (size_t)number};
+  harness_ok(h, belay_ranking_page(ranking, &h->request, BOARD(h), &page, on_entries));
 }
 
 static void around(harness_t *h) {
-  harness_ok(h, belay_ranking_around(ranking, &h->request, BOARD(h), h->items[1].data,
-                                     h->items[1].len, (size_t)number, (size_t)number, on_entries));
+  const belay_ranking_around_t around = {.member = h->items[1].data,
+                                         .member_len = h->items[1].len,
+                                         .before = (size_t)number,
+                                         .after = (size_t)number};
+  harness_ok(h, belay_ranking_around(ranking, &h->request, BOARD(h), &around, on_entries));
 }
 
 static void find(harness_t *h) {

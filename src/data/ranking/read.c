@@ -145,61 +145,6 @@ static int start_page(belay_ranking_t *ranking, belay_request_t *request, belay_
   return belay__request_begun(pending, belay__request_send(pending, belay__call_stale(call)));
 }
 
-static int check_page(const belay_ranking_t *ranking, const belay_request_t *request,
-                      const char *board, size_t *board_len, belay_ranking_from_t from, int64_t skip,
-                      size_t n, bool has_cb) {
-  int error = belay__ranking_check(ranking, request, board, board_len, has_cb);
-  if (error != 0)
-    return error;
-  belay_t *belay = ranking->handle.client->belay;
-  error = belay__check_range(belay, "from", (int64_t)from, 0, BELAY_RANKING_FROM_WORST);
-  if (error == 0)
-    error = belay__check_range(belay, "skip", skip, 0, BELAY_RANKING_SIZE_MAX);
-  if (error == 0)
-    error = belay__check_range(belay, "n", n > INT64_MAX ? 0 : (int64_t)n, 1,
-                               (int64_t)BELAY_RANKING_PAGE_MAX);
-  return error;
-}
-
-static void put_from(belay__call_t *call, belay_ranking_from_t from) {
-  belay__call_arg_text(call, from == BELAY_RANKING_FROM_BEST ? "best" : "worst");
-}
-
-static belay__call_t *new_range(const belay_ranking_t *ranking, const char *board, size_t board_len,
-                                belay_ranking_from_t from, int64_t skip, int64_t n) {
-  belay__call_t *call;
-  if (ranking->timed || from == BELAY_RANKING_FROM_WORST) { /* how many there are says the ranks */
-    call = belay__ranking_script(ranking, &belay__script_ranking_read, board, board_len, 4);
-    belay__call_arg_text(call, "rank");
-    put_from(call, from);
-    belay__call_arg_int(call, skip);
-    belay__call_arg_int(call, n);
-    return call;
-  }
-  call = belay__handle_command(&ranking->handle, ranking->high ? "ZREVRANGE" : "ZRANGE", 5);
-  belay__ranking_put_keys(ranking, call, board, board_len);
-  belay__call_arg_int(call, skip);
-  belay__call_arg_int(call, skip + n - 1);
-  belay__call_arg_text(call, "WITHSCORES");
-  return call;
-}
-
-int belay_ranking_range(belay_ranking_t *ranking, belay_request_t *request, const char *board,
-                        size_t board_len, belay_ranking_from_t from, int64_t skip, size_t n,
-                        belay_ranking_cb cb) {
-  int error = check_page(ranking, request, board, &board_len, from, skip, n, cb != NULL);
-  if (error != 0)
-    return error;
-  belay__call_t *call = new_range(ranking, board, board_len, from, skip, (int64_t)n);
-  return start_page(ranking, request, call, skip, from, n, cb);
-}
-
-int belay_ranking_top(belay_ranking_t *ranking, belay_request_t *request, const char *board,
-                      size_t board_len, size_t n, belay_ranking_cb cb) {
-  board_len = belay__text_len(board, board_len);
-  return belay_ranking_range(ranking, request, board, board_len, BELAY_RANKING_FROM_BEST, 0, n, cb);
-}
-
 static int check_scores(const belay_ranking_t *ranking, int64_t min, int64_t max) {
   belay_t *belay = ranking->handle.client->belay;
   int error =
@@ -207,47 +152,88 @@ static int check_scores(const belay_ranking_t *ranking, int64_t min, int64_t max
   return error != 0 ? error : belay__check_range(belay, "max", max, min, BELAY_RANKING_SCORE_MAX);
 }
 
-int belay_ranking_range_by_score(belay_ranking_t *ranking, belay_request_t *request,
-                                 const char *board, size_t board_len, int64_t min, int64_t max,
-                                 belay_ranking_from_t from, int64_t skip, size_t n,
-                                 belay_ranking_cb cb) {
-  int error = check_page(ranking, request, board, &board_len, from, skip, n, cb != NULL);
+static int check_page(const belay_ranking_t *ranking, const belay_ranking_page_t *page) {
+  belay_t *belay = ranking->handle.client->belay;
+  if (page == NULL)
+    return belay__invalid(belay, "page: NULL");
+  int error = belay__check_range(belay, "from", (int64_t)page->from, 0, BELAY_RANKING_FROM_WORST);
   if (error == 0)
-    error = check_scores(ranking, min, max);
+    error = belay__check_range(belay, "skip", page->skip, 0, BELAY_RANKING_SIZE_MAX);
+  if (error == 0)
+    error = belay__check_range(belay, "n", page->n > INT64_MAX ? 0 : (int64_t)page->n, 1,
+                               (int64_t)BELAY_RANKING_PAGE_MAX);
+  return error != 0 || !page->by_score ? error : check_scores(ranking, page->min, page->max);
+}
+
+static belay__call_t *new_page(const belay_ranking_t *ranking, const char *board, size_t board_len,
+                               const belay_ranking_page_t *page) {
+  belay__call_t *call;
+  bool best = page->from == BELAY_RANKING_FROM_BEST;
+  if (!page->by_score && !ranking->timed && best) {
+    call = belay__handle_command(&ranking->handle, ranking->high ? "ZREVRANGE" : "ZRANGE", 5);
+    belay__ranking_put_keys(ranking, call, board, board_len);
+    belay__call_arg_int(call, page->skip);
+    belay__call_arg_int(call, page->skip + (int64_t)page->n - 1);
+    belay__call_arg_text(call, "WITHSCORES");
+    return call;
+  }
+  /* How many there are says the ranks. */
+  call = belay__ranking_script(ranking, &belay__script_ranking_read, board, board_len,
+                               page->by_score ? 6 : 4);
+  belay__call_arg_text(call, page->by_score ? "score" : "rank");
+  if (page->by_score) {
+    belay__call_arg_int(call, page->min);
+    belay__call_arg_int(call, page->max);
+  }
+  belay__call_arg_text(call, best ? "best" : "worst");
+  belay__call_arg_int(call, page->skip);
+  belay__call_arg_int(call, (int64_t)page->n);
+  return call;
+}
+
+int belay_ranking_page(belay_ranking_t *ranking, belay_request_t *request, const char *board,
+                       size_t board_len, const belay_ranking_page_t *page, belay_ranking_cb cb) {
+  int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
+  if (error == 0)
+    error = check_page(ranking, page);
   if (error != 0)
     return error;
-  belay__call_t *call =
-      belay__ranking_script(ranking, &belay__script_ranking_read, board, board_len, 6);
-  belay__call_arg_text(call, "score");
-  belay__call_arg_int(call, min);
-  belay__call_arg_int(call, max);
-  put_from(call, from);
-  belay__call_arg_int(call, skip);
-  belay__call_arg_int(call, (int64_t)n);
-  return start_page(ranking, request, call, 0, from, n, cb);
+  belay__call_t *call = new_page(ranking, board, board_len, page);
+  return start_page(ranking, request, call, page->by_score ? 0 : page->skip, page->from, page->n,
+                    cb);
+}
+
+int belay_ranking_top(belay_ranking_t *ranking, belay_request_t *request, const char *board,
+                      size_t board_len, size_t n, belay_ranking_cb cb) {
+  const belay_ranking_page_t page = {.n = n};
+  return belay_ranking_page(ranking, request, board, board_len, &page, cb);
 }
 
 int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request, const char *board,
-                         size_t board_len, const char *member, size_t member_len, size_t before,
-                         size_t after, belay_ranking_cb cb) {
-  member_len = belay__text_len(member, member_len);
+                         size_t board_len, const belay_ranking_around_t *around,
+                         belay_ranking_cb cb) {
   int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
   if (error != 0)
     return error;
   belay_t *belay = ranking->handle.client->belay;
-  error = belay__check_bytes(belay, "member", member, member_len, 1, BELAY_RANKING_MEMBER_MAX);
+  if (around == NULL)
+    return belay__invalid(belay, "around: NULL");
+  size_t member_len = belay__text_len(around->member, around->member_len);
+  error =
+      belay__check_bytes(belay, "member", around->member, member_len, 1, BELAY_RANKING_MEMBER_MAX);
   if (error != 0)
     return error;
   const size_t others = BELAY_RANKING_PAGE_MAX - 1;
-  if (before > others || after > others - before)
+  if (around->before > others || around->after > others - around->before)
     return belay__invalid(belay, "before, after: more than %zu in all", others);
   belay__call_t *call =
       belay__ranking_script(ranking, &belay__script_ranking_read, board, board_len, 4);
   belay__call_arg_text(call, "around");
-  belay__call_arg(call, member, member_len);
-  belay__call_arg_int(call, (int64_t)before);
-  belay__call_arg_int(call, (int64_t)after);
-  return start_page(ranking, request, call, 0, BELAY_RANKING_FROM_BEST, before + 1 + after, cb);
+  belay__call_arg(call, around->member, member_len);
+  belay__call_arg_int(call, (int64_t)around->before);
+  belay__call_arg_int(call, (int64_t)around->after);
+  return start_page(ranking, request, call, 0, BELAY_RANKING_FROM_BEST,
+                    around->before + 1 + around->after, cb);
 }
 
 /* ---- how many ------------------------------------------------------------------------------------------ */

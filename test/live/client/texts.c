@@ -82,6 +82,8 @@ static const belay_counter_add_item_t field = {.key = OTHER, .delta = 1};
 static const belay_config_field_t setting = {.name = "width", .value = "3"};
 static const belay_permission_field_t one_field = {.index = 1, .value = 1};
 static const uint64_t one_index = 1;
+static const belay_ranking_page_t page = {.n = 1};
+static const belay_ranking_around_t around = {.member = OTHER, .before = 1, .after = 1};
 static const belay_ranking_score_t score = {.member = {"m", 1}, .score = 1};
 
 #define R &t.request
@@ -148,10 +150,8 @@ static const belay_ranking_score_t score = {.member = {"m", 1}, .score = 1};
   X(ranking_submit, t.ranking, R, TEXT, 0, BELAY_RANKING_SET, &score, 1, on_entries)               \
   X(ranking_find, t.ranking, R, TEXT, 0, &member, 1, on_entries)                                   \
   X(ranking_top, t.ranking, R, TEXT, 0, 1, on_entries)                                             \
-  X(ranking_range, t.ranking, R, TEXT, 0, BELAY_RANKING_FROM_BEST, 0, 1, on_entries)               \
-  X(ranking_range_by_score, t.ranking, R, TEXT, 0, 0, 9, BELAY_RANKING_FROM_BEST, 0, 1,            \
-    on_entries)                                                                                    \
-  X(ranking_around, t.ranking, R, TEXT, 0, OTHER, 0, 1, 1, on_entries)                             \
+  X(ranking_page, t.ranking, R, TEXT, 0, &page, on_entries)                                        \
+  X(ranking_around, t.ranking, R, TEXT, 0, &around, on_entries)                                    \
   X(ranking_count, t.ranking, R, TEXT, 0, on_count)                                                \
   X(ranking_count_by_score, t.ranking, R, TEXT, 0, 0, 9, on_count)                                 \
   X(ranking_remove, t.ranking, R, TEXT, 0, &member, 1, on_count)                                   \
@@ -267,7 +267,8 @@ TEST(a_text_of_length_0_is_terminated_in_every_operation) {
   make_handles("handle-name");
   for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
     bool other = strstr(operations[i].arguments, "OTHER") != NULL ||
-                 strstr(operations[i].arguments, "&field") != NULL;
+                 strstr(operations[i].arguments, "&field") != NULL ||
+                 strstr(operations[i].arguments, "&around") != NULL;
     unsigned told = t.told;
     t.request = (belay_request_t){.data = NULL};
     forget();

@@ -238,12 +238,13 @@ BED_TEST(the_largest_operations) {
       belay_request_t *request = stand_begin(&high, &query);
       belay_ranking_t *r = high.ranking;
       const size_t n = BELAY_RANKING_ITEMS_MAX, page = BELAY_RANKING_PAGE_MAX;
+      const belay_ranking_page_t worst = {
+          .from = BELAY_RANKING_FROM_WORST, .skip = 7000, .n = page};
+      const belay_ranking_around_t around = {"5000", 4, 500, page - 501};
       int error = what == 0 ? belay_ranking_find(r, request, STAND_BOARD, 5, members, n, on_entries)
                   : what == 1
-                      ? belay_ranking_range(r, request, STAND_BOARD, 5, BELAY_RANKING_FROM_WORST,
-                                            7000, page, on_entries)
-                      : belay_ranking_around(r, request, STAND_BOARD, 5, "5000", 4, 500, page - 501,
-                                             on_entries);
+                      ? belay_ranking_page(r, request, STAND_BOARD, 5, &worst, on_entries)
+                      : belay_ranking_around(r, request, STAND_BOARD, 5, &around, on_entries);
       assert_error(stand_begun(&high, &query, error), 0);
       assert_error(end_of_query(&query), 0);
       assert_int_equal(query.n, what == 0 ? n : page);
@@ -343,7 +344,9 @@ BED_TEST(items_are_checked) {
     expect_detail(bed, belay_ranking_find(r, &q, b, 1, &wrong[i], 1, on_entries), detail);
     expect_detail(bed, belay_ranking_remove(r, &q, b, 1, &wrong[i], 1, on_count), detail);
     expect_detail(bed,
-                  belay_ranking_around(r, &q, b, 1, wrong[i].data, wrong[i].len, 1, 1, on_entries),
+                  belay_ranking_around(r, &q, b, 1,
+                                       &(belay_ranking_around_t){wrong[i].data, wrong[i].len, 1, 1},
+                                       on_entries),
                   detail);
   }
   none = "members: NULL, or not 1 to 8192 of them";
@@ -361,8 +364,11 @@ BED_TEST(arguments_are_checked) {
   belay_request_t q = {0};
   const char *b = "b";
   const belay_ranking_from_t best = BELAY_RANKING_FROM_BEST;
-#define RANGE(from, skip, n) belay_ranking_range(r, &q, b, 1, from, skip, n, on_entries)
-#define BY(min, max) belay_ranking_range_by_score(r, &q, b, 1, min, max, best, 0, 1, on_entries)
+#define PAGE(...) belay_ranking_page(r, &q, b, 1, &(belay_ranking_page_t){__VA_ARGS__}, on_entries)
+#define RANGE(from, skip, n) PAGE(from, skip, n, false, 0, 0)
+#define BY(min, max) PAGE(best, 0, 1, true, min, max)
+  expect_detail(bed, belay_ranking_page(r, &q, b, 1, NULL, on_entries), "page: NULL");
+  expect_detail(bed, belay_ranking_around(r, &q, b, 1, NULL, on_entries), "around: NULL");
   expect_detail(bed, RANGE((belay_ranking_from_t)2, 0, 1), "from: not from 0 to 1");
   expect_detail(bed, RANGE(best, -1, 1), "skip: not from 0 to 4294967295");
   expect_detail(bed, RANGE(best, BELAY_RANKING_SIZE_MAX + 1, 1), "skip: not from 0 to 4294967295");
@@ -378,10 +384,11 @@ BED_TEST(arguments_are_checked) {
                 "max: not from 5 to 9007199254740991");
   for (int i = 0; i < 3; i++)
     expect_detail(bed,
-                  belay_ranking_around(r, &q, b, 1, "a", 1, i == 1 ? 1024 : 1,
-                                       i == 0   ? 1023
-                                       : i == 1 ? 0
-                                                : SIZE_MAX,
+                  belay_ranking_around(r, &q, b, 1,
+                                       &(belay_ranking_around_t){"a", 1, i == 1 ? 1024 : 1,
+                                                                 i == 0   ? 1023
+                                                                 : i == 1 ? 0
+                                                                          : SIZE_MAX},
                                        on_entries),
                   "before, after: more than 1023 in all");
   for (int i = 0; i < 2; i++)
@@ -394,9 +401,10 @@ BED_TEST(arguments_are_checked) {
       belay_ranking_submit(r, &q, "", 0, BELAY_RANKING_SET, &item, 1, on_entries),
       belay_ranking_find(r, &q, "", 0, &member, 1, on_entries),
       belay_ranking_top(r, &q, "", 0, 1, on_entries),
-      belay_ranking_range(r, &q, "", 0, best, 0, 1, on_entries),
-      belay_ranking_range_by_score(r, &q, "", 0, 0, 1, best, 0, 1, on_entries),
-      belay_ranking_around(r, &q, "", 0, "a", 1, 1, 1, on_entries),
+      belay_ranking_page(r, &q, "", 0, &(belay_ranking_page_t){.n = 1}, on_entries),
+      belay_ranking_page(r, &q, "", 0, &(belay_ranking_page_t){.n = 1, .by_score = true},
+                         on_entries),
+      belay_ranking_around(r, &q, "", 0, &(belay_ranking_around_t){"a", 1, 1, 1}, on_entries),
       belay_ranking_count(r, &q, "", 0, on_count),
       belay_ranking_count_by_score(r, &q, "", 0, 0, 1, on_count),
       belay_ranking_remove(r, &q, "", 0, &member, 1, on_count),

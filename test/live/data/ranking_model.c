@@ -190,11 +190,9 @@ static void step_range(model_t *m) {
   query_t query = {0};
   belay_request_t *request = stand_begin(&m->stand, &query);
   belay_ranking_from_t from = best ? BELAY_RANKING_FROM_BEST : BELAY_RANKING_FROM_WORST;
-  int error = by_score
-                  ? belay_ranking_range_by_score(m->stand.ranking, request, STAND_BOARD, 5, min,
-                                                 max, from, (int64_t)skip, most, on_entries)
-                  : belay_ranking_range(m->stand.ranking, request, STAND_BOARD, 5, from,
-                                        (int64_t)skip, most, on_entries);
+  const belay_ranking_page_t page = {
+      .from = from, .skip = (int64_t)skip, .n = most, .by_score = by_score, .min = min, .max = max};
+  int error = belay_ranking_page(m->stand.ranking, request, STAND_BOARD, 5, &page, on_entries);
   assert_error(stand_begun(&m->stand, &query, error), 0);
   expect_page(m, &query, rows + skip, n < most ? n : most, count, best, first + (int64_t)skip);
 }
@@ -212,11 +210,12 @@ static void step_around(model_t *m) {
   }
   query_t query = {0};
   belay_request_t *request = stand_begin(&m->stand, &query);
-  assert_error(
-      stand_begun(&m->stand, &query,
-                  belay_ranking_around(m->stand.ranking, request, STAND_BOARD, 5, names[who].data,
-                                       names[who].len, before, after, on_entries)),
-      0);
+  assert_error(stand_begun(&m->stand, &query,
+                           belay_ranking_around(m->stand.ranking, request, STAND_BOARD, 5,
+                                                &(belay_ranking_around_t){
+                                                    names[who].data, names[who].len, before, after},
+                                                on_entries)),
+               0);
   expect_page(m, &query, rows + first, n, count, true, (int64_t)first);
 }
 

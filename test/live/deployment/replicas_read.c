@@ -125,7 +125,9 @@ static void read_all(house_t *h, reader_t *r_) {
   EXPECT(r_, 7, belay_ranking_find(h->ranking, r, "t", 1, &ann, 1, reader_on_entries));
   EXPECT(r_, 7, belay_ranking_top(h->ranking, r, "t", 1, 3, reader_on_entries));
   EXPECT(r_, 7, belay_ranking_top(h->timed, r, "t", 1, 3, reader_on_entries));
-  EXPECT(r_, 7, belay_ranking_around(h->ranking, r, "t", 1, "ann", 3, 1, 1, reader_on_entries));
+  EXPECT(r_, 7,
+         belay_ranking_around(h->ranking, r, "t", 1, &(belay_ranking_around_t){"ann", 3, 1, 1},
+                              reader_on_entries));
   EXPECT(r_, 1, belay_ranking_count(h->ranking, r, "t", 1, reader_on_number));
   EXPECT(r_, 1, belay_ranking_count_by_score(h->timed, r, "t", 1, 0, 10, reader_on_number));
   EXPECT(r_, 1, belay_presence_is(h->presence, r, 7, reader_on_online));

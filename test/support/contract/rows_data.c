@@ -85,15 +85,16 @@ static int ranking_begin(void *handle, belay_request_t *r, unsigned n, bool told
   belay_ranking_t *h = handle;
   belay_ranking_cb cb = told ? on_ranking : NULL;
   belay_ranking_count_cb count = told ? on_number : NULL;
-  const belay_ranking_from_t best = BELAY_RANKING_FROM_BEST;
   const belay_ranking_score_t item = {{"a", 1}, 1};
   const belay_bytes_t a = {"a", 1};
   return n == 0   ? belay_ranking_submit(h, r, "b", 1, BELAY_RANKING_SET, &item, 1, cb)
          : n == 1 ? belay_ranking_find(h, r, "b", 1, &a, 1, cb)
          : n == 2 ? belay_ranking_top(h, r, "b", 1, 1, cb)
-         : n == 3 ? belay_ranking_range(h, r, "b", 1, best, 0, 1, cb)
-         : n == 4 ? belay_ranking_range_by_score(h, r, "b", 1, 0, 1, best, 0, 1, cb)
-         : n == 5 ? belay_ranking_around(h, r, "b", 1, "a", 1, 1, 1, cb)
+         : n == 3 ? belay_ranking_page(h, r, "b", 1, &(belay_ranking_page_t){.n = 1}, cb)
+         : n == 4
+             ? belay_ranking_page(h, r, "b", 1,
+                                  &(belay_ranking_page_t){.n = 1, .by_score = true, .max = 1}, cb)
+         : n == 5 ? belay_ranking_around(h, r, "b", 1, &(belay_ranking_around_t){"a", 1, 1, 1}, cb)
          : n == 6 ? belay_ranking_count(h, r, "b", 1, count)
          : n == 7 ? belay_ranking_count_by_score(h, r, "b", 1, 0, 1, count)
          : n == 8 ? belay_ranking_trim(h, r, "b", 1, 1, count)
