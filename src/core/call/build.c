@@ -342,7 +342,6 @@ belay__call_t *belay__call_copy(const belay__call_t *call) {
   }
   copy->settled = call->settled;
   copy->owner = call->owner;
-  copy->index = call->index;
   copy->deadline = call->deadline;
   copy->affinity = call->affinity;
   copy->urgent = call->urgent;

@@ -52,7 +52,7 @@ uint16_t belay__call_slot(const belay__call_t *call);
 /* The words of another call, which is not broken, for a call that has none yet. */
 void belay__call_repeat(belay__call_t *call, const belay__call_t *said);
 
-/* The same command again, to be sent by itself, from inside done: with its deadline, affinity, owner, index and settled;
+/* The same command again, to be sent by itself, from inside done: with its deadline, affinity, owner and settled;
  * done is to be set. NULL if memory is out. */
 belay__call_t *belay__call_copy(const belay__call_t *call);
 

@@ -28,7 +28,6 @@ struct belay__call {
   belay_client_t *client;
   belay__call_cb done, settled; /* either may be NULL */
   void *owner;                  /* the caller's */
-  uint32_t index;               /* the owner's: which of its calls it is */
   belay__call_t **
       place; /* the owner's pointer to the call while it is open: belay__call_start(); NULL: none */
   const belay__script_t *script; /* NULL for a plain command */

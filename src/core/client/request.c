@@ -148,7 +148,7 @@ static bool ask_again(belay__pending_t *pending, belay__call_t *call, int error)
       belay__now(client->belay) >= call->deadline)
     return false;
   belay__call_t *copy = belay__call_copy(call);
-  return belay__call_start(&slots(pending)[pending->index], copy, on_done_again, pending) == 0;
+  return belay__call_start(call->place, copy, on_done_again, pending) == 0;
 }
 
 /* Of those that were sent together one is over. */
@@ -194,7 +194,7 @@ static void end_of_call(belay__call_t *call, const belay__result_t *result, bool
   /* What is said of this time says nothing of the one before; nor, of several that were sent together, of the others. */
   bool maybe = again || (pending->maybe && pending->calls_len == 1);
   assert(pending->state == CALLING);
-  pending->index = call->index;
+  pending->index = (uint32_t)(call->place - slots(pending));
   switch (result->outcome) {
   case BELAY_OUTCOME_REPLY:
     over(pending);
@@ -321,7 +321,6 @@ int belay__request_send_all(belay__pending_t *pending, belay__call_t **calls, si
     calls[i]->done = on_done;
     calls[i]->owner = pending;
     calls[i]->place = &slots(pending)[i];
-    calls[i]->index = (uint32_t)i;
     calls[i]->fail_fast = pending->fail_fast;
   }
   pending->status = 0;
