@@ -54,7 +54,7 @@ static bool cut_short(const belay__lease_t *lease, int status, uint64_t now) {
 
 /* The attempts of an acquire are over. Returns the state to go to. */
 static belay__lease_state_t give_up(belay__lease_t *lease, int status) {
-  belay__pass_over(lease, status);
+  belay__hand_over_end(lease, status);
   belay__lease_stop_timers(lease);
   belay__round_undo(lease, BELAY__UNDO);
   belay__lease_end(lease, status);
@@ -70,10 +70,9 @@ static void hasten(belay__lease_t *lease, belay__woken_t by, uint64_t now) {
   if (held ? connected : lease->bid->hastened && !connected)
     return;
   lease->bid->hastened = true;
-  uint64_t when =
-      belay__lease_woken_attempt(lease, now, held || connected ? by : BELAY__WOKEN_AGAIN);
+  uint64_t when = belay__poll_woken(lease, now, held || connected ? by : BELAY__WOKEN_AGAIN);
   /* Where others go first a poll that was due does not come before them. */
-  bool in_turn = held && by == BELAY__WOKEN_ALL && belay__crowd_delay(lease, &delay);
+  bool in_turn = held && by == BELAY__WOKEN_ALL && belay__turns_delay(lease, &delay);
   belay__lease_set_timer(lease, in_turn ? when : belay__earlier(lease->timer.when, when));
 }
 
@@ -85,7 +84,7 @@ static belay__lease_state_t wait(belay__lease_t *lease, int status, uint64_t now
     belay__wake_listen(lease, false);
     heard |= belay__wake_is_up(lease); /* it was not when we asked */
   }
-  belay__lease_set_timer(lease, belay__lease_next_attempt(lease, status, now));
+  belay__lease_set_timer(lease, belay__poll_next(lease, status, now));
   lease->bid->hastened = false;
   if (heard)
     hasten(lease, BELAY__WOKEN_ALL, now);
@@ -95,7 +94,7 @@ static belay__lease_state_t wait(belay__lease_t *lease, int status, uint64_t now
 /* An attempt did not end as held. Returns the state to go to. */
 belay__lease_state_t belay__attempt_failed(belay__lease_t *lease, int status) {
   uint64_t now = belay__now(belay__lease_host(lease));
-  belay__pass_over(lease, status);
+  belay__hand_over_end(lease, status);
   belay__lease_stop_timers(lease);
   if (cut_short(lease, status, now))
     status = lease->error;
@@ -136,7 +135,7 @@ static belay__lease_state_t propose(belay__lease_t *lease, belay__round_t round)
 
 /* A quorum said yes. Returns the state to go to. */
 belay__lease_state_t belay__attempt_won(belay__lease_t *lease) {
-  belay__pass_over(lease, 0);
+  belay__hand_over_end(lease, 0);
   if (!belay__round_distinct(lease))
     return belay__attempt_failed(lease, BELAY_EDUPLICATE);
   if (!belay__lease_set_expiry(lease))
@@ -166,7 +165,7 @@ belay__lease_state_t belay__attempt_expired(belay__lease_t *lease) {
 
 /* The owner does not want it any more. Returns the state to go to. */
 belay__lease_state_t belay__attempt_canceled(belay__lease_t *lease) {
-  belay__pass_over(lease, BELAY_ECANCELED);
+  belay__hand_over_end(lease, BELAY_ECANCELED);
   belay__round_undo(lease, BELAY__UNDO);
   belay__lease_stop_timers(lease);
   belay__lease_end(lease, BELAY_ECANCELED);
@@ -194,15 +193,15 @@ belay__lease_state_t belay__attempt_begin(belay__lease_t *lease) {
   lease->streak = 0;
   lease->streak_since = 0;
   bool counted = lease->bid->wait_until == 0 || lease->terms->max_attempts != 0;
-  if (!belay__line_join(lease, counted)) /* who has but so many attempts makes them */
-    return counted ? belay__attempt(lease) : attempt_after(lease, belay__crowd_return_at(lease));
+  if (!belay__queue_join(lease, counted)) /* who has but so many attempts makes them */
+    return counted ? belay__attempt(lease) : attempt_after(lease, belay__turns_return_at(lease));
   belay__lease_set_timer(lease, lease->bid->wait_until);
   return BELAY__LEASE_QUEUED;
 }
 
 /* Its turn did not come in time: those who come first do not get it either, and they say why. */
 belay__lease_state_t belay__attempt_overdue(belay__lease_t *lease) {
-  lease->error = (int16_t)belay__line_reason(lease);
+  lease->error = (int16_t)belay__queue_reason(lease);
   return give_up(lease, lease->error == BELAY_EHELD ? BELAY_ETIMEDOUT : lease->error);
 }
 
@@ -213,7 +212,7 @@ belay__lease_state_t belay__attempt_turn(belay__lease_t *lease, belay__yield_t y
     return belay__attempt_overdue(lease);
   if (yield == BELAY__YIELD_NOT)
     return belay__attempt(lease);
-  return attempt_after(lease, belay__lease_yielded_attempt(lease, now, yield));
+  return attempt_after(lease, belay__poll_yielded(lease, now, yield));
 }
 
 /* It may be free. Returns the state to go to. */

@@ -25,7 +25,7 @@ static void settle(belay__lease_t *lease) {
   else
     belay__wake_unwatch(lease);
   if (granted || state == BELAY__LEASE_IDLE || state >= BELAY__LEASE_LOST)
-    belay__line_leave(lease, granted);
+    belay__queue_leave(lease, granted);
   if (state == BELAY__LEASE_IDLE || state >= BELAY__LEASE_HELD)
     belay__lease_end_bid(lease);
   belay__lease_update_hold(lease);

@@ -11,7 +11,7 @@ belay__lease_state_t belay__release_start(belay__lease_t *lease, int64_t timeout
   belay__round_forget(lease);
   lease->offered = false;
   uint64_t deadline = belay__after_ms(belay__lease_host(lease), timeout_ms);
-  if (!belay__pass(lease, deadline))
+  if (!belay__hand_over_start(lease, deadline))
     belay__round_start(lease, BELAY__ROUND_RELEASE, deadline);
   return BELAY__LEASE_RELEASING;
 }
@@ -23,7 +23,7 @@ belay__lease_state_t belay__release_answered(belay__lease_t *lease, int status) 
   if (status != 0)
     lease->error = (int16_t)status;
   else
-    belay__crowd_note(lease);
+    belay__turns_note(lease);
   if (status == 0 && lease->terms->repeat_release)
     belay__round_keep_release(lease);
   belay__round_undo(lease, BELAY__UNDO);
@@ -34,7 +34,7 @@ belay__lease_state_t belay__release_answered(belay__lease_t *lease, int status) 
 
 /* Who it is passed to has not answered in time for us. */
 belay__lease_state_t belay__release_overdue(belay__lease_t *lease) {
-  belay__pass_forget(lease);
+  belay__hand_over_forget(lease);
   return belay__release_answered(lease, BELAY_EUNKNOWN);
 }
 
@@ -47,8 +47,8 @@ belay__lease_state_t belay__release_closed(belay__lease_t *lease) {
 
 /* What every close does, whatever the state. Returns the state to go to. */
 belay__lease_state_t belay__release_close(belay__lease_t *lease) {
-  belay__pass_forget(lease);
-  belay__pass_over(lease, BELAY_ECANCELED);
+  belay__hand_over_forget(lease);
+  belay__hand_over_end(lease, BELAY_ECANCELED);
   belay__lease_stop_timers(lease);
   belay__round_undo(lease, BELAY__UNDO_AND_WAIT);
   if (!belay__is_over(lease->op) || lease->state == BELAY__LEASE_GRANTED)

@@ -40,7 +40,7 @@ static void release_by_itself(belay__lease_t *giver, bool offered) {
   belay__round_start(giver, BELAY__ROUND_RELEASE, giver->answer_by > now ? giver->answer_by : now);
 }
 
-void belay__pass_over(belay__lease_t *lease, int status) {
+void belay__hand_over_end(belay__lease_t *lease, int status) {
   belay__lease_t *giver = lease->partner;
   if (giver == NULL)
     return;
@@ -70,11 +70,11 @@ static belay__lease_t *find_heir(const belay__lease_t *lease) {
   if (!lease->terms->kind->passes || !is_simple(lease) ||
       lease->streak >= lease->terms->max_handovers)
     return NULL;
-  belay__lease_t *heir = belay__line_next(lease);
+  belay__lease_t *heir = belay__queue_next(lease);
   return heir != NULL && heir->terms->kind == lease->terms->kind && is_simple(heir) ? heir : NULL;
 }
 
-bool belay__pass(belay__lease_t *lease, uint64_t answer_by) {
+bool belay__hand_over_start(belay__lease_t *lease, uint64_t answer_by) {
   belay__lease_t *heir = find_heir(lease);
   if (heir == NULL)
     return false;
@@ -83,13 +83,13 @@ bool belay__pass(belay__lease_t *lease, uint64_t answer_by) {
   lease->member[0].status = BELAY__PENDING;
   lease->partner = heir;
   heir->partner = lease;
-  belay__line_inherit(heir, lease);
+  belay__queue_inherit(heir, lease);
   belay__lease_set_timer(lease, answer_by);
-  belay__line_call(heir, BELAY__YIELD_NOT);
+  belay__queue_call(heir, BELAY__YIELD_NOT);
   return true;
 }
 
-void belay__pass_forget(belay__lease_t *lease) {
+void belay__hand_over_forget(belay__lease_t *lease) {
   if (lease->state == BELAY__LEASE_RELEASING && lease->partner != NULL)
     part(lease);
 }

@@ -57,7 +57,7 @@ static belay__delay_t poll_delay(const belay__lease_t *lease) {
   return keep_place(lease, delay, terms->waiter_ttl * BELAY__MS / 3);
 }
 
-uint64_t belay__lease_woken_attempt(const belay__lease_t *lease, uint64_t now, belay__woken_t by) {
+uint64_t belay__poll_woken(const belay__lease_t *lease, uint64_t now, belay__woken_t by) {
   uint64_t least = 0, spread = 0, max = lease->terms->retry_max;
   uint32_t late = lease->bid->found_held < WAKE_HALVINGS ? lease->bid->found_held : WAKE_HALVINGS;
   switch (by) {
@@ -76,17 +76,16 @@ uint64_t belay__lease_woken_attempt(const belay__lease_t *lease, uint64_t now, b
   }
   belay__delay_t range = {least + 1, least + (spread > 0 ? spread : 1)};
   uint64_t when = now + belay__delay_draw(belay__lease_host(lease), range), delay;
-  if (by == BELAY__WOKEN_ALL && belay__crowd_delay(lease, &delay))
+  if (by == BELAY__WOKEN_ALL && belay__turns_delay(lease, &delay))
     when = now + 1 + delay;
   return when < lease->bid->wait_until ? when : lease->bid->wait_until;
 }
 
-uint64_t belay__lease_streak_max(const belay__lease_t *lease) {
+uint64_t belay__poll_streak_max(const belay__lease_t *lease) {
   return (lease->terms->notify ? STREAK_MAX_MS : POLLED_STREAK_MAX_MS) * BELAY__MS;
 }
 
-uint64_t belay__lease_yielded_attempt(const belay__lease_t *lease, uint64_t now,
-                                      belay__yield_t how) {
+uint64_t belay__poll_yielded(const belay__lease_t *lease, uint64_t now, belay__yield_t how) {
   uint64_t least = YIELD_US * 1000;
   if (how == BELAY__YIELD_LONG)
     least = LONG_YIELD_MS * BELAY__MS;
@@ -94,7 +93,7 @@ uint64_t belay__lease_yielded_attempt(const belay__lease_t *lease, uint64_t now,
     least = QUORUM_YIELD_MS * BELAY__MS;
   uint64_t when =
       now + belay__delay_draw(belay__lease_host(lease), (belay__delay_t){least, 2 * least});
-  uint64_t others = belay__crowd_return_at(lease);
+  uint64_t others = belay__turns_return_at(lease);
   return when > others ? when : others;
 }
 
@@ -105,7 +104,7 @@ static belay__delay_t error_delay(const belay__lease_t *lease) {
   return keep_place(lease, delay, MISSED_MAX_MS * BELAY__MS);
 }
 
-uint64_t belay__lease_next_attempt(const belay__lease_t *lease, int status, uint64_t now) {
+uint64_t belay__poll_next(const belay__lease_t *lease, int status, uint64_t now) {
   belay__delay_t delay = status == BELAY_EHELD ? poll_delay(lease) : error_delay(lease);
   uint64_t spread = apart(lease, now);
   if (delay.max - delay.min < spread)

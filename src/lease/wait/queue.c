@@ -59,7 +59,7 @@ static belay__lease_t *first_of(const belay__lease_t *lease) {
   return of_entry(belay__table_find(table_of(lease), lease->entry.hash, is_same, lease, 0));
 }
 
-void belay__line_call(belay__lease_t *lease, belay__yield_t yield) {
+void belay__queue_call(belay__lease_t *lease, belay__yield_t yield) {
   lease->bid->called = true;
   lease->bid->yield = (uint8_t)yield;
   belay__defer(belay__lease_host(lease), &lease->task);
@@ -77,7 +77,7 @@ static void put_first(belay__lease_t *lease, belay__lease_t *was) {
                          lease->entry.hash);
 }
 
-bool belay__line_join(belay__lease_t *lease, bool try) {
+bool belay__queue_join(belay__lease_t *lease, bool try) {
   lease->bid->hosted = false;
   if (!lease->terms->kind->lines_up)
     return false;
@@ -101,7 +101,7 @@ static bool may_be_next(const belay__lease_t *lease) {
          belay__now(belay__lease_host(lease)) < lease->bid->wait_until;
 }
 
-belay__lease_t *belay__line_next(const belay__lease_t *lease) {
+belay__lease_t *belay__queue_next(const belay__lease_t *lease) {
   if (!stands_in_line(lease))
     return NULL;
   for (belay__lease_t *other = after(lease); other != lease; other = after(other))
@@ -110,14 +110,14 @@ belay__lease_t *belay__line_next(const belay__lease_t *lease) {
   return NULL;
 }
 
-int belay__line_reason(const belay__lease_t *lease) {
+int belay__queue_reason(const belay__lease_t *lease) {
   const belay__lease_t *first = first_of(lease);
   bool asks = first->state == BELAY__LEASE_ACQUIRING || first->state == BELAY__LEASE_FENCING ||
               first->state == BELAY__LEASE_WAITING;
   return asks && first->error != 0 ? first->error : BELAY_EHELD;
 }
 
-void belay__line_inherit(belay__lease_t *next, const belay__lease_t *gone) {
+void belay__queue_inherit(belay__lease_t *next, const belay__lease_t *gone) {
   next->streak = gone->streak + had(gone);
   next->streak_since = gone->streak_since;
   if (gone->bid != NULL && !had(gone)) /* their client has waited for as long as that */
@@ -137,7 +137,7 @@ static belay__yield_t yields(const belay__lease_t *next, const belay__lease_t *g
   if (gone->terms->notify && belay__wake_others(gone))
     return BELAY__YIELD_BRIEFLY;
   uint64_t since = belay__now(belay__lease_host(gone)) - gone->streak_since;
-  return since >= belay__lease_streak_max(gone) ? BELAY__YIELD_LONG : BELAY__YIELD_NOT;
+  return since >= belay__poll_streak_max(gone) ? BELAY__YIELD_LONG : BELAY__YIELD_NOT;
 }
 
 /* It asks because of a grant that it may have its own beside. Whoever comes in so brings nobody else: others
@@ -156,7 +156,7 @@ static void call_first(belay__lease_t *first, const belay__lease_t *gone, bool g
     first->streak_since = 0;
   if (granted && gone->terms->kind->beside != NULL && gone->terms->kind->beside(gone, first))
     bring(first, gone);
-  belay__line_call(first, yield);
+  belay__queue_call(first, yield);
 }
 
 /* What was just granted others may have beside it: those right behind the first ask too. */
@@ -166,7 +166,7 @@ static void call_others(belay__lease_t *first, const belay__lease_t *granted) {
     if (!granted->terms->kind->beside(granted, next))
       return;
     bring(next, granted);
-    belay__line_call(next, BELAY__YIELD_NOT);
+    belay__queue_call(next, BELAY__YIELD_NOT);
   }
 }
 
@@ -175,13 +175,13 @@ static void call_next(belay__lease_t *first, const belay__lease_t *gone, bool gr
   bool freed = first->state == BELAY__LEASE_WAITING && !first->bid->called && had(gone) && !granted;
   if ((!waits_for_turn(first) && !freed) || gone->member[0].client->closing)
     return; /* or all of them end */
-  belay__line_inherit(first, gone);
+  belay__queue_inherit(first, gone);
   call_first(first, gone, granted);
   if (granted && gone->terms->kind->beside != NULL)
     call_others(first, gone);
 }
 
-void belay__line_leave(belay__lease_t *lease, bool granted) {
+void belay__queue_leave(belay__lease_t *lease, bool granted) {
   if (!stands_in_line(lease))
     return;
   belay__lease_t *next = after(lease);

@@ -6,22 +6,22 @@
 
 /* Joins the queue for the lease's key. True if the lease is to wait for its turn. try: it does not wait, whatever
  * stands there. */
-bool belay__line_join(belay__lease_t *lease, bool try);
+bool belay__queue_join(belay__lease_t *lease, bool try);
 
 /* Leaves the queue, if the lease is in one, and calls the next one. */
-void belay__line_leave(belay__lease_t *lease, bool granted);
+void belay__queue_leave(belay__lease_t *lease, bool granted);
 
 /* Queues the turn of a lease that is QUEUED or WAITING: its task runs BELAY__EV_TURN, unless the lease has begun an
  * attempt or has ended by then. */
-void belay__line_call(belay__lease_t *lease, belay__yield_t yield);
+void belay__queue_call(belay__lease_t *lease, belay__yield_t yield);
 
 /* The lease behind it that waits, for the server or for its turn; NULL if there is none. */
-belay__lease_t *belay__line_next(const belay__lease_t *lease);
+belay__lease_t *belay__queue_next(const belay__lease_t *lease);
 
 /* The next one has it, or may have it, after one that is gone, without others in between. */
-void belay__line_inherit(belay__lease_t *next, const belay__lease_t *gone);
+void belay__queue_inherit(belay__lease_t *next, const belay__lease_t *gone);
 
 /* Why the first of the lease's queue does not get it: BELAY_EHELD, or another error. */
-int belay__line_reason(const belay__lease_t *lease);
+int belay__queue_reason(const belay__lease_t *lease);
 
 #endif /* BELAY_LEASE_WAIT_QUEUE_H */

@@ -7,7 +7,7 @@
  *                 --n < others --> asks (others - n) steps later, and sooner with each release
  *
  * All steps together are a small part of a hold, so that little is lost if those that should come first have gone. A
- * client that has not released the key lately knows of no others and asks as belay__lease_woken_attempt() says. Only the
+ * client that has not released the key lately knows of no others and asks as belay__poll_woken() says. Only the
  * plain lock on one server does this: only there a release serves exactly one waiter. */
 #include "lease/wait/turns.h"
 
@@ -51,7 +51,7 @@ static uint64_t spread_of(const belay__crowd_t *crowd) {
   return least(least(steps, SPREAD_MAX_MS * BELAY__MS), crowd->held_for / HOLD_PART);
 }
 
-void belay__crowd_note(belay__lease_t *lease) {
+void belay__turns_note(belay__lease_t *lease) {
   belay__crowd_t *crowd = slot_of(lease);
   if (!takes_turns(lease) || lease->told >= BELAY__UNTOLD_MIN)
     return;
@@ -65,7 +65,7 @@ void belay__crowd_note(belay__lease_t *lease) {
                             .others = others};
 }
 
-bool belay__crowd_delay(const belay__lease_t *lease, uint64_t *delay) {
+bool belay__turns_delay(const belay__lease_t *lease, uint64_t *delay) {
   const belay__crowd_t *crowd = find(lease);
   if (crowd == NULL)
     return false;
@@ -74,7 +74,7 @@ bool belay__crowd_delay(const belay__lease_t *lease, uint64_t *delay) {
   return true;
 }
 
-uint64_t belay__crowd_return_at(const belay__lease_t *lease) {
+uint64_t belay__turns_return_at(const belay__lease_t *lease) {
   const belay__crowd_t *crowd = find(lease);
   if (crowd == NULL)
     return 0;
