@@ -1,10 +1,9 @@
 /* belay: distributed primitives over Redis and Valkey for programs on a libuv loop.
  *
- * This header brings all of them. Each family also has a header of its own in belay/. */
+ * This header brings all that this build has (belay/features.h). Each family also has a header of its own in belay/. */
 #ifndef BELAY_H
 #define BELAY_H
 
-#include "belay/acl.h"
 #include "belay/active.h"
 #include "belay/bloom.h"
 #include "belay/bucket.h"
@@ -15,6 +14,7 @@
 #include "belay/dedup.h"
 #include "belay/election.h"
 #include "belay/error.h"
+#include "belay/features.h"
 #include "belay/fence.h"
 #include "belay/held.h"
 #include "belay/idempotency.h"
@@ -36,8 +36,14 @@
 #include "belay/sweep.h"
 #include "belay/tls.h"
 #include "belay/topic.h"
-#include "belay/topology.h"
 #include "belay/uuid.h"
 #include "belay/version.h"
+
+#if BELAY_HAS_ACL
+#include "belay/acl.h"
+#endif
+#if BELAY_HAS_TOPOLOGY
+#include "belay/topology.h"
+#endif
 
 #endif /* BELAY_H */

@@ -47,7 +47,8 @@ typedef struct belay_bloom belay_bloom_t;
 #define BELAY_BLOOM_ITEMS_MAX ((size_t)65536)  /**< items in one call */
 #define BELAY_BLOOM_KEY_LEN ((size_t)16)
 
-/** What happens when more is added than there is room for. */
+/** What happens when more is added than there is room for. If BELAY_HAS_BLOOM_GROWING (belay/features.h) is 0,
+ * belay_bloom_new() takes BELAY_BLOOM_PLAIN only, and ends with BELAY_EINVAL for the others. */
 typedef enum belay_bloom_kind {
   BELAY_BLOOM_PLAIN, /**< more and more of what was not added is found */
   /** It grows: when its newest layer has as many items as it was made for, another one is added, of twice the capacity and

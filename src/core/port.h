@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "belay/client.h"
+#include "belay/features.h"
 #include "belay/loop.h"
 
 typedef struct belay__call belay__call_t;
@@ -170,6 +171,7 @@ typedef struct belay__node_ops {
   void (*listen)(belay_client_t *client, belay__channel_t *channel);
   void (*unlisten)(belay_client_t *client, belay__channel_t *channel);
 
+#if BELAY_HAS_TOPOLOGY
   /* Goes through the places where servers of the deployment are known to be by now: writes the i-th in words, "host:port"
    * or a path, at out; false if there are not so many. */
   bool (*place)(const belay_client_t *client, size_t i, char out[BELAY__PLACE_MAX]);
@@ -178,6 +180,7 @@ typedef struct belay__node_ops {
    * 0, BELAY_ENOMEM, BELAY_ERESOLVE: that is no place, or BELAY_ESINGLE: the
    * deployment is one server, and that is another. */
   int (*visit)(belay_client_t *client, const char *place, belay_client_t **out);
+#endif
 
   /* Drop every connection, end every call, then call belay__client_gone(). */
   void (*close)(belay_client_t *client);

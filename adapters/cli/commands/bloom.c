@@ -11,8 +11,8 @@
 
 static struct {
   const char *error_rate;
-  int64_t capacity, ttl_ms, window_ms;
-  bool scaling, null, missing;
+  int64_t capacity, ttl_ms;
+  bool null, missing;
 } asked = {.ttl_ms = -1};
 
 static belay_bloom_t *any, *bloom; /* of that name: to look what is there; and as it was made */
@@ -88,22 +88,50 @@ static bool read_rate(const char *text, double *out) {
   return *end == '\0';
 }
 
+#if BELAY_HAS_BLOOM_GROWING
+static struct {
+  int64_t window_ms;
+  bool scaling;
+} growth;
+
+static const char *read_growth(belay_bloom_options_t *out) {
+  if (growth.scaling && growth.window_ms > 0)
+    return "--scaling and --window exclude each other";
+  if (growth.window_ms > 0 && asked.ttl_ms >= 0)
+    return "--window and --ttl exclude each other: items are forgotten by the window";
+  out->window_ms = growth.window_ms;
+  if (growth.window_ms > 0)
+    out->kind = BELAY_BLOOM_ROTATING;
+  else if (growth.scaling)
+    out->kind = BELAY_BLOOM_SCALING;
+  return NULL;
+}
+
+#define GROWTH_CAPACITY "; with --scaling: at first; with --window: in that time"
+#define GROWTH_OPTIONS                                                                             \
+  FLAG("scaling", &growth.scaling, "it grows beyond its capacity, and keeps to its error rate"),   \
+      DURATION("window", 1000, YEAR_MS, &growth.window_ms,                                         \
+               "items are forgotten after this time, or up to twice of it"),
+#else
+static const char *read_growth(belay_bloom_options_t *out) {
+  (void)out;
+  return NULL;
+}
+
+#define GROWTH_CAPACITY ""
+#define GROWTH_OPTIONS
+#endif
+
 static const char *read_form(belay_bloom_options_t *out) {
   belay_bloom_options_init(out);
   if (asked.capacity == 0)
     return "--capacity is missing: how many items there will be";
-  if (asked.scaling && asked.window_ms > 0)
-    return "--scaling and --window exclude each other";
-  if (asked.window_ms > 0 && asked.ttl_ms >= 0)
-    return "--window and --ttl exclude each other: items are forgotten by the window";
+  const char *wrong = read_growth(out);
+  if (wrong != NULL)
+    return wrong;
   if (asked.error_rate != NULL && !read_rate(asked.error_rate, &out->error_rate))
     return "--error-rate is no number such as 0.01 or 1%";
   out->capacity = asked.capacity;
-  out->window_ms = asked.window_ms;
-  if (asked.window_ms > 0)
-    out->kind = BELAY_BLOOM_ROTATING;
-  else if (asked.scaling)
-    out->kind = BELAY_BLOOM_SCALING;
   if (asked.ttl_ms >= 0)
     out->ttl_ms = asked.ttl_ms == BELAY_FOREVER ? 0 : asked.ttl_ms;
   return NULL;
@@ -134,18 +162,13 @@ static void begin_create(harness_t *h) {
 
 static const option_t create_options[] = {
     NUMBER("capacity", 1, BELAY_BLOOM_CAPACITY_MAX, &asked.capacity,
-           "how many different items there will be; with --scaling: at first; with --window: in "
-           "that time",
-           .letter = 'c'),
+           "how many different items there will be" GROWTH_CAPACITY, .letter = 'c'),
     TEXT("error-rate", "RATE", &asked.error_rate,
          "how much of what was never added is found all the same, when it is full: 0.001 or 0.1%; "
          "default 1%",
          .letter = 'e'),
-    FLAG("scaling", &asked.scaling, "it grows beyond its capacity, and keeps to its error rate"),
-    DURATION("window", 1000, YEAR_MS, &asked.window_ms,
-             "items are forgotten after this time, or up to twice of it"),
-    DURATION("ttl", 1000, 10 * YEAR_MS, &asked.ttl_ms,
-             "for how long it lives from now on; default 30d", .forever = true),
+    GROWTH_OPTIONS DURATION("ttl", 1000, 10 * YEAR_MS, &asked.ttl_ms,
+                            "for how long it lives from now on; default 30d", .forever = true),
     {0},
 };
 

@@ -425,8 +425,10 @@ static const belay__node_ops_t node_ops = {
     .server = server_of,
     .silent = silent,
     .shard = belay__cluster_shard,
+#if BELAY_HAS_TOPOLOGY
     .place = belay__cluster_place,
     .visit = belay__node_visit,
+#endif
     .links_up = belay__node_links_up,
     .can = belay__node_can,
     .listen = listen_to,

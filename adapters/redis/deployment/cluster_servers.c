@@ -181,6 +181,7 @@ bool belay__cluster_end_retired(belay__cluster_t *cluster) {
 
 /* ---- what they have in common -------------------------------------------------------------------------- */
 
+#if BELAY_HAS_TOPOLOGY
 bool belay__cluster_place(const belay_client_t *client, size_t i, char out[BELAY__PLACE_MAX]) {
   const belay__cluster_t *cluster = belay__cluster_of_client(client);
   for (size_t k = 0; k < cluster->servers_len; k++) {
@@ -192,6 +193,7 @@ bool belay__cluster_place(const belay_client_t *client, size_t i, char out[BELAY
   }
   return false;
 }
+#endif
 
 /* Before there is a map it is one server as far as is known; then its version is another one. */
 bool belay__cluster_shard(const belay_client_t *client, size_t i, uint32_t *affinity,

@@ -49,7 +49,7 @@ void belay__node_distrust(belay_client_t *client, belay__call_t *call);
 size_t belay__node_links_up(const belay_client_t *client);
 bool belay__node_can(belay_client_t *client, belay__capability_t what);
 
-/* node_ops->visit. */
+/* node_ops->visit (visit.c). */
 int belay__node_visit(belay_client_t *client, const char *place, belay_client_t **out);
 
 /* Closes all servers and the scout. When these are over, the client is gone. */

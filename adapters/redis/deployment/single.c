@@ -105,6 +105,7 @@ static bool shard(const belay_client_t *client, size_t i, uint32_t *affinity, ui
   return i == 0;
 }
 
+#if BELAY_HAS_TOPOLOGY
 /* Of a finder's those are known that it was given; where these are sentinels, the primary that they have named. */
 static bool place(const belay_client_t *client, size_t i, char out[BELAY__PLACE_MAX]) {
   const single_t *single = (const single_t *)client;
@@ -121,6 +122,7 @@ static bool place(const belay_client_t *client, size_t i, char out[BELAY__PLACE_
     belay__place_write(at, out, BELAY__PLACE_MAX);
   return at != NULL;
 }
+#endif
 
 static void listen_to(belay_client_t *client, belay__channel_t *channel) {
   belay__listener_listen(((single_t *)client)->primary->listener, channel);
@@ -365,8 +367,10 @@ static const belay__node_ops_t node_ops = {
     .server = server,
     .silent = silent,
     .shard = shard,
+#if BELAY_HAS_TOPOLOGY
     .place = place,
     .visit = belay__node_visit,
+#endif
     .links_up = belay__node_links_up,
     .can = belay__node_can,
     .listen = listen_to,

@@ -8,15 +8,10 @@
 #define BELAY_DATA_BLOOM_BATCH_H
 
 #include "data/bloom/bloom.h"
+#include "data/bloom/census.h"
 
 #define BELAY__BLOOM_CALLS_MAX 128u /* in a round */
 #define BELAY__BLOOM_DAMAGED "its state is damaged"
-
-/* How two calls about a segment were answered. */
-typedef struct belay__bloom_census {
-  bool there; /* its header is right */
-  int64_t bits_set;
-} belay__bloom_census_t;
 
 /* The beginning of a plan. */
 typedef struct belay__bloom_batch {
@@ -66,7 +61,6 @@ belay__call_t *belay__bloom_batch_script(belay__pending_t *pending, const belay_
                                          uint32_t end);
 /* Adds the first three arguments: what the configuration begins with, a layer's header, and whether the items are added. */
 void belay__bloom_batch_head(const belay__pending_t *pending, belay__call_t *call);
-void belay__bloom_batch_head(const belay__pending_t *pending, belay__call_t *call);
 
 /* Adds for each item, for each layer of those shapes, where its bits are: offsets in the key, in one argument. */
 void belay__bloom_batch_args(const belay__pending_t *pending, belay__call_t *call, uint32_t first,
@@ -76,14 +70,5 @@ void belay__bloom_batch_args(const belay__pending_t *pending, belay__call_t *cal
  * *what, or an error. */
 int belay__bloom_batch_answers(belay__pending_t *pending, const belay__call_t *call,
                                const belay__reply_t *reply, size_t count, int64_t *what);
-
-/* ---- census ---------------------------------------------------------------------------------------------- */
-
-/* PARKED: asks for the configuration's ttl, and for the header and the bits of n segments of each layer. */
-int belay__bloom_census_send(belay__pending_t *pending, const belay__bloom_layer_t *layers,
-                             size_t layers_len, size_t n);
-/* Reads their replies, into an array of all segments; and op->info.ttl_ms, which is -2 if there is no configuration. */
-int belay__bloom_census_read(belay__pending_t *pending, const belay__call_t *call,
-                             const belay__reply_t *reply, belay__bloom_census_t *out);
 
 #endif /* BELAY_DATA_BLOOM_BATCH_H */

@@ -11,10 +11,12 @@ const belay__bloom_kind_t *belay__bloom_kind(belay_bloom_kind_t kind) {
   switch (kind) {
   case BELAY_BLOOM_PLAIN:
     return &belay__bloom_plain;
+#if BELAY_HAS_BLOOM_GROWING
   case BELAY_BLOOM_SCALING:
     return &belay__bloom_scaling;
   case BELAY_BLOOM_ROTATING:
     return &belay__bloom_rotating;
+#endif
   default:
     return NULL;
   }
@@ -27,6 +29,8 @@ static int on_init(belay__handle_t *handle, void *options) {
   belay_bloom_t *bloom = (belay_bloom_t *)handle;
   const belay_bloom_options_t *o = options;
   const char *wrong = belay__bloom_form_of(o, &bloom->form);
+  if (wrong == NULL && belay__bloom_kind(o->kind) == NULL)
+    wrong = "kind: not in this build";
   if (wrong == NULL &&
       (o->ttl_ms < 0 || (o->ttl_ms > 0 && o->ttl_ms < 1000) || o->ttl_ms > TTL_MAX_MS))
     wrong = "ttl_ms: not 0, or from 1000 to 315360000000";

@@ -17,6 +17,7 @@
 #define BELAY_DATA_BLOOM_BLOOM_H
 
 #include "belay/bloom.h"
+#include "belay/features.h"
 #include "core/client/handle.h"
 #include "data/bloom/form.h"
 
@@ -77,10 +78,12 @@ typedef struct belay__bloom_kind {
 
 /* plain.c, scaling.c, rotating.c */
 extern const belay__bloom_kind_t belay__bloom_plain;
+#if BELAY_HAS_BLOOM_GROWING
 extern const belay__bloom_kind_t belay__bloom_scaling;
 extern const belay__bloom_kind_t belay__bloom_rotating;
+#endif
 
-/* NULL: not of this version. */
+/* NULL: not of this version, or not in this build. */
 const belay__bloom_kind_t *belay__bloom_kind(belay_bloom_kind_t kind);
 
 typedef enum belay__bloom_state {
@@ -89,6 +92,7 @@ typedef enum belay__bloom_state {
   BELAY__BLOOM_IS_OPEN  /* it is there, is ours, and all segments have been created */
 } belay__bloom_state_t;
 
+#if BELAY_HAS_BLOOM_GROWING
 /* What is known of the layers of a SCALING one. */
 typedef struct belay__bloom_growth {
   int64_t generation; /* of which filter; 0: none */
@@ -107,6 +111,7 @@ typedef struct belay__bloom_clock {
   int64_t window;         /* it was, when it was asked last */
   bool current, previous; /* something was added in that, in the one before */
 } belay__bloom_clock_t;
+#endif
 
 struct belay_bloom {
   belay__handle_t handle; /* first */
@@ -116,8 +121,10 @@ struct belay_bloom {
 
   belay__bloom_state_t state;
   belay__bloom_config_t config; /* OPENING, OPEN: what the server keeps */
+#if BELAY_HAS_BLOOM_GROWING
   belay__bloom_growth_t growth;
   belay__bloom_clock_t clock;
+#endif
   belay__list_t waiting; /* operations, by queued: until it is OPEN */
 
   belay_request_t opening;

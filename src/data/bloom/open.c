@@ -69,8 +69,10 @@ static int read_open(belay__pending_t *pending, const belay__call_t *call,
   bloom->config.form.hasher = bloom->form.hasher;
   memcpy(bloom->value, reply->items[0]->str, sizeof bloom->value);
   bloom->segment = 0;
+#if BELAY_HAS_BLOOM_GROWING
   bloom->clock.server_ms = now;
   bloom->clock.at = belay__now(pending->client->belay);
+#endif
   pending->values[CREATE_UNTIL] = now + CREATE_MS;
   pending->values[TOO_LATE] = 0;
   return 0;

@@ -1,7 +1,7 @@
 /* The plain kind: one layer, whose items never go. */
 #include <string.h>
 
-#include "data/bloom/batch.h"
+#include "data/bloom/census.h"
 #include "data/bloom/plan.h"
 
 static belay__bloom_layer_t layer_of(const belay__bloom_form_t *form) {

@@ -52,10 +52,14 @@ static int bloom_chore(bed_t *bed) {
   static const struct {
     const char *name;
     belay_bloom_kind_t kind;
-  } all[] = {{"plain", BELAY_BLOOM_PLAIN},
-             {"scaling", BELAY_BLOOM_SCALING},
-             {"rotating", BELAY_BLOOM_ROTATING}};
-  for (size_t i = 0; i < 3; i++) {
+  } all[] = {
+    {"plain", BELAY_BLOOM_PLAIN},
+#if BELAY_HAS_BLOOM_GROWING
+    {"scaling", BELAY_BLOOM_SCALING},
+    {"rotating", BELAY_BLOOM_ROTATING},
+#endif
+  };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     belay_bloom_options_t options = bloom_options(200, 0.001);
     options.name = all[i].name;
     options.name_len = strlen(all[i].name);

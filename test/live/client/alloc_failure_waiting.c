@@ -216,6 +216,7 @@ static void play_held(play_t *play) {
 
 /* ---- who the servers are --------------------------------------------------------------------------------- */
 
+#if BELAY_HAS_TOPOLOGY
 static void on_servers(belay_request_t *request, int status, const belay_topology_server_t *servers,
                        size_t n) {
   play_t *play = request->data;
@@ -228,6 +229,7 @@ static void play_topology(play_t *play) {
   play->request.data = play;
   play->pending += belay_topology_read(play->client, &play->request, 2, on_servers) == 0;
 }
+#endif
 
 /* ---- all of it ------------------------------------------------------------------------------------------- */
 
@@ -281,4 +283,6 @@ ALLOC_TEST(election, play_election, play->elected && play->seen)
 ALLOC_TEST(bucket, play_bucket, play->filled)
 ALLOC_TEST(refiller, play_refiller, play->listed)
 ALLOC_TEST(held, play_held, play->broken)
+#if BELAY_HAS_TOPOLOGY
 ALLOC_TEST(topology, play_topology, play->met)
+#endif

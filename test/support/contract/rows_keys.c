@@ -11,7 +11,9 @@ RIG_ANSWER(on_bloom_info, const belay_bloom_info_t *)
 RIG_ANSWER(on_bloom_made, const belay_bloom_options_t *)
 RIG_HANDLE(bloom)
 RIG_MAKE(bloom, bloom, o.capacity = 100)
+#if BELAY_HAS_BLOOM_GROWING
 RIG_MAKE(bloom, bloom_scaling, o.capacity = 100; o.kind = BELAY_BLOOM_SCALING)
+#endif
 
 static int bloom_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
   belay_bloom_t *b = handle;
@@ -136,7 +138,9 @@ static int idgen_begin(void *handle, belay_request_t *r, unsigned n, bool told) 
 
 const contract_t contracts_of_keys[] = {
     RIG_ROW_LOCAL(bloom, bloom, 8),
+#if BELAY_HAS_BLOOM_GROWING
     RIG_ROW_LOCAL(bloom, bloom_scaling, 8),
+#endif
     RIG_ROW(config, config, 2),
     RIG_ROW(counter, counter, 14),
     RIG_ROW(dedup, dedup, 11),

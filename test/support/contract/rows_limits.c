@@ -66,8 +66,11 @@ static int cache_begin(void *handle, belay_request_t *r, unsigned n, bool told) 
 
 RIG_ANSWER(on_receivers, int64_t)
 RIG_ANSWER(on_held, const belay_held_t *)
-RIG_ANSWERS(on_topology, const belay_topology_server_t *)
 RIG_ANSWERS(on_holders, const belay_semaphore_holder_t *)
+
+#if BELAY_HAS_TOPOLOGY
+RIG_ANSWERS(on_topology, const belay_topology_server_t *)
+#endif
 
 static int make_client(belay_client_t *client, void *data, void **out) {
   (void)data;
@@ -78,14 +81,16 @@ static int make_client(belay_client_t *client, void *data, void **out) {
 static int client_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
   return n == 0   ? belay_topic_publish(handle, r, "n", 1, "x", 1, told ? on_receivers : NULL)
          : n == 1 ? belay_held_read(handle, r, BELAY_HELD_LOCK, "n", 1, told ? on_held : NULL)
-         : n == 2 ? belay_semaphore_holders(handle, r, "n", 1, told ? on_holders : NULL)
-                  : belay_topology_read(handle, r, 1, told ? on_topology : NULL);
+#if BELAY_HAS_TOPOLOGY
+         : n == 3 ? belay_topology_read(handle, r, 1, told ? on_topology : NULL)
+#endif
+                  : belay_semaphore_holders(handle, r, "n", 1, told ? on_holders : NULL);
 }
 
 const contract_t contracts_of_limits[] = {
     RIG_ROW(bucket, bucket, 4),
     RIG_ROW(limiter, limiter, 7),
     RIG_ROW(cache, cache, 6),
-    {"client", make_client, client_begin, NULL, NULL, 4, true},
+    {"client", make_client, client_begin, NULL, NULL, 3 + BELAY_HAS_TOPOLOGY, true},
     {0},
 };

@@ -63,6 +63,7 @@ const script_row_t script_rows[] = {
      {"HHHHHHHH", "$Z 8 abcdefgh", "$E"}},
     {"bloom_discard", "s:filter s:segment", "bloom_open|bloom_segment", "i0:1", {EIGHTY}},
     {"bloom_discard any", "s:segment", "bloom_segment", "i0:1", {""}},
+#if BELAY_HAS_BLOOM_GROWING
     {"bloom_rotating", "s:filter s:layer s:layer2 s:layer3", "bloom_open", "[i-3:1,i,i,s,b]",
      {EIGHTY, "HHHHHHHH", "1", "10000000000", "$W", "70 80", "90"}},
     {"bloom_rotating more", "s:filter s:layer s:layer2 s:layer3", "bloom_open|bloom_rotating",
@@ -75,6 +76,7 @@ const script_row_t script_rows[] = {
      {EIGHTY, "HHHHHHHH", "1", LAYERS, "2", "72 82", "90 91", "73 83", "91 93"}},
     {"bloom_scaling look", "s:filter s?:layer s?:layer2", "bloom_open|bloom_scaling", "[i-3:2,s,b]",
      {EIGHTY, "HHHHHHHH", "0", LAYERS, "2", "72 82", "90 91"}},
+#endif
 
     {"bucket_add", "s:tokens s:index", "", "[i0:1,i,i]|i-2:-1",
      {"3", "0", "5", "0", "$T", "$L"}},

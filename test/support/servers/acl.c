@@ -12,6 +12,22 @@
 #define RULES_MAX 4096
 #define NAMES_MAX 32
 
+unsigned acl_version(void) {
+  return program_is_since(7, 0) ? 70000 : program_is_since(6, 2) ? 60200 : 60000;
+}
+
+/* Words in place: where each begins. */
+static size_t divide(char *text, const char **words, size_t max) {
+  size_t n = 0;
+  char *next;
+  for (char *word = strtok_r(text, " ", &next); word != NULL; word = strtok_r(NULL, " ", &next)) {
+    assert_true(n < max);
+    words[n++] = word;
+  }
+  return n;
+}
+
+#if BELAY_HAS_ACL
 /* What each program is about: names of belay_acl_options_t; and the rules that it needs more, and why. The first row that
  * fits counts. */
 static const struct {
@@ -68,21 +84,6 @@ static size_t row_of_program(void) {
   return i;
 }
 
-/* Words in place: where each begins. */
-static size_t divide(char *text, const char **words, size_t max) {
-  size_t n = 0;
-  char *next;
-  for (char *word = strtok_r(text, " ", &next); word != NULL; word = strtok_r(NULL, " ", &next)) {
-    assert_true(n < max);
-    words[n++] = word;
-  }
-  return n;
-}
-
-unsigned acl_version(void) {
-  return program_is_since(7, 0) ? 70000 : program_is_since(6, 2) ? 60200 : 60000;
-}
-
 /* All that the worker may, in words. */
 static void write_rules(char *out, bool cluster) {
   char text[256];
@@ -99,6 +100,13 @@ static void write_rules(char *out, bool cluster) {
   if (more != NULL)
     snprintf(out + len, RULES_MAX - len, " %s", more);
 }
+#else
+static void write_rules(char *out, bool cluster) {
+  (void)cluster;
+  snprintf(out, RULES_MAX, "+@all");
+  fail_msg("BELAY_TEST_ACL needs a build with the option acl");
+}
+#endif
 
 bool acl_applies(const server_options_t *options) {
   if (getenv("BELAY_TEST_ACL") == NULL || options->sentinel)
