@@ -14,7 +14,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "support/base/clock.h"
 #include "support/base/test.h"
 
 #define COMMANDS 400     /* of a sequence */
@@ -23,7 +22,6 @@
 #define PAUSE_US 6000    /* short ttls are over by then */
 #define ROUNDING_US 2000 /* what rounding to milliseconds may add, twice */
 #define TRIES 4          /* that a difference has to be there in a row */
-#define SHRINK_MS 20000  /* for so long a shorter sequence is looked for that fails too */
 #define DAYS_MS (UINT64_C(86400000) * 30)
 
 static uint64_t wall_us(void) {
@@ -202,64 +200,23 @@ static bool is_same(conformance_peers_t *peers, const conformance_family_t *fami
 
 /* ---- telling ------------------------------------------------------------------------------------------- */
 
-/* Takes out of the sequence whatever is not needed to see a difference. The commands belong to another one. */
-static void shrink(conformance_peers_t *peers, const conformance_family_t *family,
-                   conformance_sequence_t *sequence) {
-  int64_t began = clock_now();
-  conformance_command_t *kept = sequence->command;
-  conformance_command_t *tried = calloc(sequence->count, sizeof *tried);
-  size_t at;
-  assert_non_null(tried);
-  for (size_t n = sequence->count / 2; n > 0; n /= 2)
-    for (size_t i = 0; i + 1 < sequence->count && clock_since_ms(began) < SHRINK_MS;) {
-      size_t without = i + n < sequence->count ? n : sequence->count - 1 - i;
-      size_t rest = sequence->count - i - without;
-      memcpy(tried, kept, i * sizeof *tried);
-      memcpy(tried + i, kept + i + without, rest * sizeof *tried);
-      conformance_sequence_t shorter = {tried, i + rest};
-      if (is_same(peers, family, &shorter, NULL, &at)) {
-        i += n;
-        continue;
-      }
-      memcpy(kept, tried, (at + 1) * sizeof *kept);
-      sequence->count = at + 1;
-    }
-  free(tried);
-}
-
-/* The last commands about the same keys, or all that are left. */
-static void print_commands(FILE *out, const conformance_sequence_t *sequence, size_t at, bool all) {
+/* The last commands about the same keys. */
+static void print_commands(FILE *out, const conformance_sequence_t *sequence, size_t at) {
   uint64_t keys = sequence->command[at].keys;
   size_t first = at, shown = 0;
   for (size_t i = at + 1; i-- > 0 && shown < 20;)
-    if (all || keys == 0 || (sequence->command[i].keys & keys) != 0 || i == at) {
+    if (keys == 0 || (sequence->command[i].keys & keys) != 0 || i == at) {
       first = i;
       shown++;
     }
   for (size_t i = first; i <= at; i++) {
     const conformance_command_t *command = &sequence->command[i];
-    if (!all && keys != 0 && (command->keys & keys) == 0 && i != at)
+    if (keys != 0 && (command->keys & keys) == 0 && i != at)
       continue;
     fprintf(out, "  %zu (%u): ", i, command->conn);
     conformance_print_command(out, command);
     fputs(command->pause ? "; a pause\n" : "\n", out);
   }
-}
-
-static void fail_with(conformance_peers_t *peers, const conformance_family_t *family, uint64_t seed,
-                      const conformance_sequence_t *sequence) {
-  size_t at;
-  conformance_sequence_t shorter = {calloc(sequence->count, sizeof *sequence->command),
-                                    sequence->count};
-  assert_non_null(shorter.command);
-  memcpy(shorter.command, sequence->command, sequence->count * sizeof *sequence->command);
-  shrink(peers, family, &shorter);
-  fprintf(stderr, "The shortest sequence that was found:\n");
-  print_commands(stderr, &shorter, shorter.count - 1, true);
-  if (is_same(peers, family, &shorter, stderr, &at))
-    fprintf(stderr, "This time nothing differs: it depends on time.\n");
-  free(shorter.command);
-  fail_msg("%s: a difference with BELAY_SIM_SEED=%" PRIu64, family->name, seed);
 }
 
 /* A server whose clock goes on between two commands puts in order what the engine finds to be at the same time. So a
@@ -278,8 +235,8 @@ static void run_seed(conformance_peers_t *peers, const conformance_family_t *fam
     if (!same)
       fprintf(stderr, "%s, seed %" PRIu64 ", command %zu: %s", family->name, seed, at, told);
     if (!same && i == TRIES) {
-      print_commands(stderr, &sequence, at, false);
-      fail_with(peers, family, seed, &sequence);
+      print_commands(stderr, &sequence, at);
+      fail_msg("%s: a difference with BELAY_SIM_SEED=%" PRIu64, family->name, seed);
     }
     free(told);
   }

@@ -1,4 +1,4 @@
-/* The table of records in a process: what is found in it, and for how long. */
+/* The table of records in a process: its limits. What is found in it, and for how long: cache_local_model.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -70,23 +70,6 @@ TEST(hashes_are_what_they_were) {
   assert_true(belay__local_hash(longer, sizeof longer - 1, true) == UINT64_C(0x63c1c9127108ad57));
 }
 
-WORLD_TEST(it_is_fresh_then_kept_then_gone) {
-  belay__local_t local;
-  init(world, &local, 10000);
-  assert_int_equal(found(&local, "a", 0, false), 0);
-  put(world, &local, "a", 1);
-  assert_int_equal(found(&local, "a", 0, true), 1);
-  assert_int_equal(found(&local, "a", 999, true), 1);
-  assert_int_equal(found(&local, "a", 1000, false), 1);
-  assert_int_equal(found(&local, "a", 1999, false), 1);
-  assert_int_equal(local.table.count, 1);
-  assert_int_equal(found(&local, "a", 2000, false), 0);
-  assert_int_equal(local.table.count, 0); /* what is of no use goes */
-  assert_int_equal(local.bytes, 16 * BUCKET);
-  assert_int_equal(found(&local, "a", 0, false), 0);
-  belay__local_free(&local);
-}
-
 WORLD_TEST(names_are_bytes) {
   belay__local_t local;
   init(world, &local, 100000);
@@ -111,21 +94,6 @@ WORLD_TEST(names_are_bytes) {
     assert_non_null(hit.record);
     assert_int_equal(hit.record->created_ms, i + 1);
   }
-  belay__local_free(&local);
-}
-
-WORLD_TEST(what_is_invalidated_is_not_found) {
-  belay__local_t local;
-  init(world, &local, 10000);
-  put(world, &local, "a", 1);
-  put(world, &local, "b", 2);
-  invalidate(&local, "a", false);
-  assert_int_equal(found(&local, "a", 0, false), 0);
-  assert_int_equal(found(&local, "b", 0, true), 2);
-  invalidate(&local, "b", true); /* a tag is no key */
-  assert_int_equal(found(&local, "b", 0, true), 2);
-  put(world, &local, "a", 3);
-  assert_int_equal(found(&local, "a", 0, true), 3);
   belay__local_free(&local);
 }
 
@@ -155,53 +123,6 @@ WORLD_TEST(a_tag_invalidates_all_that_have_it) {
     invalidate(&local, names[i], true);
     assert_int_equal(found(&local, "d", 0, false), 0);
   }
-  belay__local_free(&local);
-}
-
-WORLD_TEST(what_was_asked_before_an_invalidation_is_not_put_in) {
-  belay__local_t local;
-  init(world, &local, 10000);
-  belay__stamp_t stamp = stamp_of(&local, "a", "red");
-  assert_true(belay__local_is_good(&local, &stamp));
-  invalidate(&local, "a", false);
-  assert_false(belay__local_is_good(&local, &stamp));
-  put_stamped(world, &local, "a", 1, &stamp);
-  assert_int_equal(found(&local, "a", 0, false), 0);
-  belay__local_restamp(&local, &stamp);
-  assert_true(belay__local_is_good(&local, &stamp));
-  put_stamped(world, &local, "a", 2, &stamp);
-  assert_int_equal(found(&local, "a", 0, true), 2);
-  invalidate(&local, "red", true);
-  put_stamped(world, &local, "a", 3, &stamp);
-  assert_int_equal(found(&local, "a", 0, false), 0);
-  /* What was there goes all the same: it may be older than what comes too late. */
-  put(world, &local, "b", 4);
-  stamp = stamp_of(&local, "b", "red");
-  invalidate(&local, "red", true);
-  put_stamped(world, &local, "b", 5, &stamp);
-  assert_int_equal(found(&local, "b", 0, false), 0);
-  assert_int_equal(local.table.count, 0);
-  belay__local_free(&local);
-}
-
-WORLD_TEST(what_is_in_doubt_is_for_emergencies) {
-  belay__local_t local;
-  init(world, &local, 10000);
-  put(world, &local, "a", 1);
-  belay__stamp_t before = stamp_of(&local, "b", NULL);
-  belay__local_doubt(&local);
-  assert_int_equal(found(&local, "a", 0, false), 1); /* although it is early */
-  assert_int_equal(found(&local, "a", 1999, false), 1);
-  assert_true(belay__local_is_good(&local, &before)); /* that is not asked there */
-  put_stamped(world, &local, "b", 2, &before);
-  assert_int_equal(found(&local, "b", 0, false), 0);
-  put(world, &local, "b", 3);
-  assert_int_equal(found(&local, "b", 0, true), 3);
-  belay__local_restamp(&local, &before);
-  put_stamped(world, &local, "b", 4, &before);
-  assert_int_equal(found(&local, "b", 0, true), 4);
-  invalidate(&local, "a", false); /* and it is invalidated as any other */
-  assert_int_equal(found(&local, "a", 0, false), 0);
   belay__local_free(&local);
 }
 
@@ -245,32 +166,6 @@ static size_t size_of_one(world_t *world) {
   assert_int_equal(world->belay.stats.memory_bytes, local.bytes + COUNTERS_SIZE);
   belay__local_free(&local);
   return bytes;
-}
-
-WORLD_TEST(the_least_recently_used_goes_first) {
-  belay__local_t local;
-  init(world, &local, 16 * BUCKET + 4 * size_of_one(world));
-  put(world, &local, "a", 1);
-  put(world, &local, "b", 2);
-  put(world, &local, "c", 3);
-  put(world, &local, "d", 4);
-  assert_int_equal(local.table.count, 4);
-  assert_int_equal(local.bytes, local.max_bytes);
-  assert_int_equal(found(&local, "a", 0, true), 1);
-  assert_int_equal(found(&local, "c", 1500, false), 3); /* that is a use too */
-  put(world, &local, "e", 5);                           /* b goes */
-  assert_int_equal(found(&local, "b", 0, false), 0);
-  put(world, &local, "f", 6); /* d */
-  put(world, &local, "g", 7); /* a */
-  assert_int_equal(found(&local, "d", 0, false), 0);
-  assert_int_equal(found(&local, "a", 0, false), 0);
-  assert_int_equal(found(&local, "c", 0, true), 3);
-  assert_int_equal(found(&local, "e", 0, true), 5);
-  put(world, &local, "f", 8); /* in its own place: nobody goes */
-  assert_int_equal(found(&local, "g", 0, true), 7);
-  assert_int_equal(found(&local, "c", 0, true), 3);
-  assert_int_equal(local.table.count, 4);
-  belay__local_free(&local);
 }
 
 WORLD_TEST(its_own_buckets_count_too) {
