@@ -111,12 +111,6 @@ static uint64_t deadline(const uint64_t *until, uint8_t n, uint8_t quorum) {
 #define DEADLINE(quorum, ...)                                                                      \
   deadline((const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / 8, quorum)
 
-TEST(deadline_of_one_node_is_its_own) {
-  assert_int_equal(DEADLINE(1, 0), 0);
-  assert_int_equal(DEADLINE(1, 77), 77);
-  assert_int_equal(DEADLINE(1, UINT64_MAX), UINT64_MAX);
-}
-
 TEST(deadline_of_three_is_the_second_largest_in_any_order) {
   assert_int_equal(DEADLINE(2, 10, 20, 30), 20);
   assert_int_equal(DEADLINE(2, 10, 30, 20), 20);
@@ -126,24 +120,10 @@ TEST(deadline_of_three_is_the_second_largest_in_any_order) {
   assert_int_equal(DEADLINE(2, 30, 20, 10), 20);
 }
 
-TEST(deadline_of_five_is_the_third_largest) {
-  assert_int_equal(DEADLINE(3, 10, 20, 30, 40, 50), 30);
-  assert_int_equal(DEADLINE(3, 50, 10, 40, 20, 30), 30);
-  assert_int_equal(DEADLINE(3, 0, 0, 30, 40, 50), 30);
-}
-
 TEST(without_a_quorum_of_nodes_there_is_no_deadline) {
   assert_int_equal(DEADLINE(2, 0, 0, 0), 0);
   assert_int_equal(DEADLINE(2, 0, 30, 0), 0);
   assert_int_equal(DEADLINE(3, 50, 0, 40, 0, 0), 0);
-}
-
-TEST(equal_times_count_once_for_each_node) {
-  assert_int_equal(DEADLINE(2, 30, 30, 10), 30);
-  assert_int_equal(DEADLINE(2, 10, 30, 10), 10);
-  assert_int_equal(DEADLINE(2, 20, 20, 20), 20);
-  assert_int_equal(DEADLINE(3, 40, 40, 10, 40, 10), 40);
-  assert_int_equal(DEADLINE(3, 40, 10, 10, 40, 10), 10);
 }
 
 static int compare_down(const void *a, const void *b) {
