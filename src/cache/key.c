@@ -54,6 +54,17 @@ size_t belay__cache_tags(const belay_cache_t *cache, const char *key, size_t key
   return n;
 }
 
+/* Draw a fresh generation. Returns 0 or BELAY_ESYSTEM. */
+static int draw_generation(const belay_cache_t *cache, unsigned char out[BELAY__RECORD_ID]) {
+  belay_t *belay = cache->handle.client->belay;
+  return belay->host->random(belay, out, BELAY__RECORD_ID);
+}
+
+/* The time for which a generation is valid. */
+static int64_t generation_ms(const belay_cache_t *cache) {
+  return cache->options.load_timeout_ms + GENERATION_SLACK_MS;
+}
+
 /* It is needed for as long as anything that was stored under it may be there. */
 static int64_t tag_ms(const belay_cache_t *cache, int64_t ttl_ms) {
   const belay_cache_options_t *o = &cache->options;
@@ -62,13 +73,13 @@ static int64_t tag_ms(const belay_cache_t *cache, int64_t ttl_ms) {
     life = o->absent_ms;
   if (life < o->error_ms)
     life = o->error_ms;
-  return life + o->keep_ms + belay__cache_generation_ms(cache) + KEEP_TAG_MS;
+  return life + o->keep_ms + generation_ms(cache) + KEEP_TAG_MS;
 }
 
 belay__call_t *belay__cache_capture(const belay_cache_t *cache, const belay_bytes_t *tag,
                                     int64_t ttl_ms) {
   unsigned char fresh[BELAY__RECORD_ID];
-  if (belay__cache_generation(cache, fresh) != 0)
+  if (draw_generation(cache, fresh) != 0)
     return NULL;
   belay__call_t *call = belay__call_new(cache->handle.client, BELAY__LANE_BULK);
   belay__call_script(call, &belay__script_cache_tag, 1, 2);
@@ -90,24 +101,15 @@ int belay__cache_read_tag(const belay__call_t *call, const belay__reply_t *reply
 
 /* ---- generations --------------------------------------------------------------------------------------- */
 
-int belay__cache_generation(const belay_cache_t *cache, unsigned char out[BELAY__RECORD_ID]) {
-  belay_t *belay = cache->handle.client->belay;
-  return belay->host->random(belay, out, BELAY__RECORD_ID);
-}
-
-int64_t belay__cache_generation_ms(const belay_cache_t *cache) {
-  return cache->options.load_timeout_ms + GENERATION_SLACK_MS;
-}
-
 belay__call_t *belay__cache_begin(const belay_cache_t *cache, const char *key, size_t key_len,
                                   const void *seen, size_t seen_len,
                                   unsigned char generation[BELAY__RECORD_ID]) {
-  if (belay__cache_generation(cache, generation) != 0)
+  if (draw_generation(cache, generation) != 0)
     return NULL;
   belay__call_t *call = belay__cache_script(cache, &belay__script_cache_begin, key, key_len, 3);
   belay__call_arg(call, seen, seen_len);
   belay__call_arg(call, (const char *)generation, BELAY__RECORD_ID);
-  belay__call_arg_int(call, belay__cache_generation_ms(cache));
+  belay__call_arg_int(call, generation_ms(cache));
   return call;
 }
 

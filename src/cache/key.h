@@ -50,10 +50,4 @@ int belay__cache_record_args(const belay_cache_t *cache, belay__call_t *call,
                              const unsigned char generation[BELAY__RECORD_ID],
                              const belay__record_t *record, int64_t ttl_ms, size_t *written);
 
-/* A fresh generation; or 0s of what is nowhere: 0 or BELAY_ESYSTEM. */
-int belay__cache_generation(const belay_cache_t *cache, unsigned char out[BELAY__RECORD_ID]);
-
-/* For how long a generation is good. */
-int64_t belay__cache_generation_ms(const belay_cache_t *cache);
-
 #endif /* BELAY_CACHE_KEY_H */

@@ -5,7 +5,7 @@
 #include "cache/key.h"
 #include "xxhash.h"
 
-void belay__seen_set(belay__seen_t *seen, const char *bytes, size_t len) {
+static void set_seen(belay__seen_t *seen, const char *bytes, size_t len) {
   size_t n = len > BELAY__RECORD_AT_ID ? len - BELAY__RECORD_AT_ID : 0;
   seen->len = (uint8_t)(n < BELAY__RECORD_ID ? n : BELAY__RECORD_ID);
   if (seen->len > 0)
@@ -58,7 +58,7 @@ static int read_record(belay_cache_t *cache, belay__lookup_t *lookup, const char
   belay_t *belay = cache->handle.client->belay;
   belay__record_drop(belay, lookup->record);
   lookup->record = NULL;
-  belay__seen_set(&lookup->seen, bytes, len);
+  set_seen(&lookup->seen, bytes, len);
   if (len == 0)
     return 0;
   cache->stats.bytes_in += len;

@@ -11,8 +11,6 @@ typedef struct belay__seen {
   unsigned char id[BELAY__RECORD_ID];
 } belay__seen_t;
 
-void belay__seen_set(belay__seen_t *seen, const char *bytes, size_t len);
-
 typedef struct belay__lookup {
   belay__record_t *record; /* a reference; NULL: nothing that is good */
   uint64_t asked;          /* when; by the host */

@@ -187,8 +187,4 @@ int belay__bloom_begin_opening(belay_bloom_t *bloom, int64_t timeout_ms);
 /* OPENING -> OPEN, or UNREAD: sends or ends all that wait. */
 void belay__bloom_opened(belay_bloom_t *bloom, int status);
 
-/* Reads a configuration and compares it: 0 and *out, or BELAY_EMISMATCH with a detail. */
-int belay__bloom_read_config(const belay_bloom_t *bloom, const belay__call_t *call,
-                             const belay__reply_t *reply, belay__bloom_config_t *out);
-
 #endif /* BELAY_DATA_BLOOM_BLOOM_H */

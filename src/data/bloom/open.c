@@ -29,8 +29,9 @@ static int64_t random_generation(belay_t *belay) {
 
 /* ---- reading ------------------------------------------------------------------------------------------- */
 
-int belay__bloom_read_config(const belay_bloom_t *bloom, const belay__call_t *call,
-                             const belay__reply_t *reply, belay__bloom_config_t *out) {
+/* Read a configuration, and compare it with the form. Returns 0, BELAY_EPROTO, or BELAY_EMISMATCH with a detail. */
+static int read_config_of(const belay_bloom_t *bloom, const belay__call_t *call,
+                          const belay__reply_t *reply, belay__bloom_config_t *out) {
   if (reply->type != BELAY__REPLY_STRING)
     return BELAY_EPROTO;
   const char *wrong = belay__bloom_unpack(reply->str, reply->len, out);
@@ -62,7 +63,7 @@ static int read_open(belay__pending_t *pending, const belay__call_t *call,
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
       !belay__reply_integer(reply->items[1], 0, INT64_C(1) << 53, &now))
     return BELAY_EPROTO;
-  int error = belay__bloom_read_config(bloom, call, reply->items[0], &config);
+  int error = read_config_of(bloom, call, reply->items[0], &config);
   if (error != 0)
     return error;
   bloom->config = config; /* which is as our form is, from the first one on */
@@ -239,7 +240,7 @@ int belay__bloom_read_look(belay__pending_t *pending, const belay__call_t *call,
     op->found = GONE;
     return 0;
   }
-  int error = belay__bloom_read_config(bloom, call, reply, &config);
+  int error = read_config_of(bloom, call, reply, &config);
   if (error != 0) {
     belay__bloom_forget(bloom, op->generation);
     return error;

@@ -67,8 +67,9 @@ void belay__presence_put(const belay_presence_t *presence, belay__call_t *call, 
   belay__handle_arg(&presence->handle, call, NULL, 0, tail);
 }
 
-void belay__presence_put_live(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
-                              uint32_t segment) {
+/* Add the segment in all live slices. */
+static void put_live(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
+                     uint32_t segment) {
   for (uint32_t i = 0; i < belay__presence_live(presence); i++)
     belay__presence_put(presence, call, slice, i, segment);
 }
@@ -77,7 +78,7 @@ void belay__presence_put_all(const belay_presence_t *presence, belay__call_t *ca
                              uint32_t segment) {
   if (presence->window_ms != 0)
     belay__presence_put(presence, call, slice - 1, 0, segment);
-  belay__presence_put_live(presence, call, slice, segment);
+  put_live(presence, call, slice, segment);
 }
 
 /* ---- steps --------------------------------------------------------------------------------------------- */
@@ -119,7 +120,7 @@ static belay__call_t *count_call(const belay_presence_t *presence, int64_t slice
     call = belay__handle_script(handle, &belay__script_presence_count, 1 + live, 0);
     belay__handle_arg(handle, call, NULL, 0, "}::union");
   }
-  belay__presence_put_live(presence, call, slice, segment);
+  put_live(presence, call, slice, segment);
   return call;
 }
 

@@ -46,12 +46,8 @@ static inline uint32_t belay__presence_live(const belay_presence_t *presence) {
 void belay__presence_put(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
                          uint32_t i, uint32_t segment);
 
-/* Adds the segment in all of them. */
-void belay__presence_put_live(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
-                              uint32_t segment);
-
-/* The same, with the slice before them, which counts for somebody whose clock is late: what is not to be there is to be
- * in none. And how many they are. */
+/* Add the segment in all live slices, and in the slice before them: a process whose clock is late still counts that one.
+ * belay__presence_all() is the number of these slices. */
 void belay__presence_put_all(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
                              uint32_t segment);
 static inline uint32_t belay__presence_all(const belay_presence_t *presence) {
