@@ -99,34 +99,6 @@ BED_TEST(a_damaged_one_is_a_mismatch) {
   assert_memory_equal(seen.detail, KEY ": INVALIDOBJ", sizeof KEY ": INVALIDOBJ" - 1);
 }
 
-/* Whatever a user may not do, and where the memory is full: what is refused has done nothing, and leaves nothing that
- * lives for ever. */
-BED_TEST(what_is_refused_has_made_nothing) {
-  static const char *const rights[] = {"-pttl",    "-pexpireat", "-pfadd",   "-pfmerge",
-                                       "-pexpire", "-setrange",  "-pfcount", NULL};
-  unsigned refusals = 0;
-  belay_active_t *active = series(bed);
-  for (size_t i = 0; i < sizeof rights / sizeof *rights; i++)
-    for (int n = MARK; n <= ARCHIVED; n += ARCHIVED) {
-      seen_t seen = {0};
-      server_do(bed->server, "FLUSHALL", NULL);
-      if (rights[i] != NULL)
-        server_do(bed->server, "ACL", "SETUSER", "default", rights[i], NULL);
-      else
-        server_do(bed->server, "CONFIG", "SET", "maxmemory", "1", NULL);
-      assert_error(begin(bed, active, &seen, n, THEN), 0);
-      int status = end_of_seen(&seen);
-      server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
-      server_do(bed->server, "CONFIG", "SET", "maxmemory", "0", NULL);
-      assert_int_equal(server_keys(bed->server), status == 0);
-      if (status != 0)
-        assert_error(status, rights[i] != NULL ? BELAY_EPERM : BELAY_EOOM); /* in a script */
-      refusals += status != 0;
-      expect_ttls(bed->server);
-    }
-  assert_int_equal(refusals, 5 + 5);
-}
-
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
 RELAY_TEST(a_lost_answer_is_asked_for_again) {

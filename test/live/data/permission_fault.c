@@ -46,41 +46,6 @@ TEST_IN(another_type_is_left_alone, bed, bed_open_with(server_start(&with_digest
   }
 }
 
-/* Whatever a user may not do, and where the memory is full: what is refused has done nothing. */
-TEST_IN(what_is_refused_has_done_nothing, bed, bed_open_with(server_start(&with_digest), NULL)) {
-  static const char *const rights[] = {"-bitfield", "-pexpire", "-bitfield_ro"};
-  enum { RIGHTS = sizeof rights / sizeof *rights };
-  unsigned refusals = 0;
-  for (int ttl = 0; ttl < 2; ttl++) {
-    gate_t gate;
-    gate_either(&gate, bed, ttl);
-    for (int there = 0; there < 2; there++)
-      for (deed_t deed = DEED_GET; deed <= DEED_SWAP; deed++)
-        for (int i = 0; i <= RIGHTS; i++) {
-          server_do(bed->server, "FLUSHALL", NULL);
-          if (there)
-            expect_deed(&gate, DEED_SET, 0, 1, 0, 1, true);
-          uint64_t digest = server_digest(bed->server);
-          if (i < RIGHTS)
-            server_do(bed->server, "ACL", "SETUSER", "default", rights[i], NULL);
-          else
-            server_do(bed->server, "CONFIG", "SET", "maxmemory", "1", NULL);
-          permit_t permit = {.request.timeout_ms = 1000};
-          assert_error(begin_deed(&gate, &permit, deed, 1, 0x0e), 0);
-          bool refused = end_of_permit(&permit) != 0;
-          server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
-          server_do(bed->server, "CONFIG", "SET", "maxmemory", "0", NULL);
-          refusals += refused;
-          if (refused || deed < DEED_SET)
-            assert_true(server_digest(bed->server) == digest);
-          if (ttl)
-            expect_ttls(bed->server);
-        }
-  }
-  /* who asks needs BITFIELD_RO, who changes something BITFIELD and memory; with a ttl PEXPIRE too */
-  assert_int_equal(refusals, 2 * (2 + 4 * 2) + 2 * (2 + 4 * 3));
-}
-
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
 /* It is executed, and the wire is cut before the answer comes. */

@@ -120,44 +120,6 @@ BED_TEST(what_cannot_be_a_bitmap) {
   assert_int_equal(seen.counts[0], 1);
 }
 
-/* Whatever a user may not do, and where the memory is full: what is refused has done nothing, whether there is a segment
- * already or not. */
-BED_TEST(what_is_refused_has_made_nothing) {
-  static const char *const rights[] = {"-pttl", "-pexpire", "-pexpireat", "-bitfield", NULL};
-  enum { RIGHTS = sizeof rights / sizeof *rights };
-  unsigned refusals = 0;
-  for (int how = 0; how < 4; how++) {
-    bool window = how % 2 != 0, there = how / 2 != 0;
-    belay_presence_t *p = site(bed, window ? 86400000 : 0, 60000);
-    for (size_t i = 0; i < RIGHTS; i++) {
-      seen_t seen = {0};
-      char key[64];
-      learn(bed, p);
-      first_key(p, key, sizeof key);
-      server_do(bed->server, "FLUSHALL", NULL);
-      if (there) {
-        server_do(bed->server, "SETBIT", key, "100", "1", NULL);
-        server_do(bed->server, "PEXPIRE", key, "50000", NULL);
-      }
-      if (rights[i] != NULL)
-        server_do(bed->server, "ACL", "SETUSER", "default", rights[i], NULL);
-      else
-        server_do(bed->server, "CONFIG", "SET", "maxmemory", "1", NULL);
-      assert_error(begin(bed, p, &seen, SET), 0);
-      int status = end_of_seen(&seen);
-      server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
-      server_do(bed->server, "CONFIG", "SET", "maxmemory", "0", NULL);
-      if (status != 0)
-        assert_error(status, rights[i] != NULL ? BELAY_EPERM : BELAY_EOOM);
-      assert_int_equal(server_keys(bed->server), there || status == 0);
-      assert_int_equal(server_integer(bed->server, "GETBIT", key, "3", NULL), status == 0);
-      refusals += status != 0;
-      expect_ttls(bed->server);
-    }
-  }
-  assert_int_equal(refusals, 3 * 4 + 3); /* of a slice that is there the ttl is not set again */
-}
-
 /* The data are gone, the scripts are; who was online is not any more. */
 BED_TEST(what_is_forgotten) {
   belay_presence_t *p = site(bed, 60000, 0);

@@ -148,54 +148,6 @@ BED_TEST(one_kind_does_not_see_the_other) {
   expect_submit(&timed, BELAY_RANKING_ADD, "bob", 7, "0 bob 7!");
 }
 
-/* ---- what may not be done --------------------------------------------------------------------------------- */
-
-/* Whatever a user may not do, and where the memory is full: what is refused has done nothing. */
-TEST_IN(what_is_refused_has_done_nothing, bed, open_with_digest()) {
-  static const char *const rights[] = {
-      "-zadd", "-zrem",  "-zremrangebyrank", "-hset", "-hdel",     "-hget",
-      "-hlen", "-zcard", "-pexpireat",       "-time", "-zrevrank", "-zrange"};
-  enum { RIGHTS = sizeof rights / sizeof *rights };
-  unsigned refusals = 0;
-  for (unsigned ties = 0; ties < 2; ties++) {
-    belay_ranking_options_t options =
-        ranking_options(BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
-    options.max_members = 3;
-    stand_t stand;
-    stand_of(&stand, bed, bed->client, &options);
-    for (unsigned n = 0; n < STAND_OPERATIONS - 1; n++)
-      for (size_t i = 0; i <= RIGHTS; i++) {
-        if (OPERATION_ASKS(n))
-          continue;
-        server_do(bed->server, "FLUSHALL", NULL);
-        expect_submit(&stand, BELAY_RANKING_SET, "ada", 5, "0 ada 5!");
-        expect_submit(&stand, BELAY_RANKING_SET, "bob", 9, "0 bob 9!");
-        expect_submit(&stand, BELAY_RANKING_SET, "eve", 9, ties == 0 ? "0 eve 9!" : "1 eve 9!");
-        uint64_t digest = server_digest(bed->server);
-        if (i < RIGHTS)
-          server_do(bed->server, "ACL", "SETUSER", "default", rights[i], NULL);
-        else
-          server_do(bed->server, "CONFIG", "SET", "maxmemory", "1", NULL);
-        query_t query = {.request.timeout_ms = 1000};
-        assert_error(begin_operation(&stand, &query, n), 0);
-        bool refused = end_of_query(&query) != 0;
-        if (refused && i == RIGHTS)
-          assert_error(query.status, BELAY_EOOM);
-        else if (refused) /* a script's is not told apart from other refusals */
-          assert_true(query.status == BELAY_EPERM || query.status == BELAY_EREFUSED);
-        server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
-        server_do(bed->server, "CONFIG", "SET", "maxmemory", "0", NULL);
-        refusals += refused;
-        assert_int_equal(server_digest(bed->server) == digest, refused);
-        expect_ttls(bed->server);
-      }
-  }
-  /* by bytes: submit without ZADD, ZREMRANGEBYRANK, ZCARD, PEXPIREAT, TIME, ZREVRANK, ZRANGE, memory; remove without ZREM;
-   * trim without ZREMRANGEBYRANK, ZCARD. By time: submit all; remove and trim all but ZADD, HSET, PEXPIREAT, TIME,
-   * ZREVRANK, memory, and remove ZRANGE */
-  assert_int_equal(refusals, 3 * 8 + 1 + 2 + 3 * 13 + 6 + 7);
-}
-
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
 /* It is executed, and the wire is cut before the answer comes. */

@@ -72,49 +72,6 @@ TEST_IN(what_is_no_record_is_left_alone, bed, bed_open_with(server_start(&with_d
   }
 }
 
-/* Whatever a user may not do, and where the memory is full: what is refused has done nothing, and nothing is left
- * without a ttl. */
-TEST(what_is_refused_has_done_nothing) {
-  needs_one_process("rights in one place");
-  static const char *const rights[] = {"-hset", "-pexpire", "-hmget", "-exists", "-time"};
-  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
-  once_t once;
-  unsigned refused = 0;
-  once_new(&once, bed);
-  for (int there = 0; there < 2; there++)
-    for (int n = 0; n < OPERATIONS; n++)
-      for (size_t j = 0; j <= sizeof rights / sizeof *rights; j++) {
-        turn_t turn = {0};
-        server_do(bed->server, "FLUSHALL", NULL);
-        if (there)
-          expect_turn(&turn, once_begin(&once, &turn, "pay", "x", 1), BELAY_IDEMPOTENCY_STARTED);
-        bed_run_for(bed, 3);
-        uint64_t digest = server_digest(bed->server);
-        if (j < sizeof rights / sizeof *rights)
-          server_do(bed->server, "ACL", "SETUSER", "default", rights[j], NULL);
-        else
-          server_do(bed->server, "CONFIG", "SET", "maxmemory", "1", NULL);
-        assert_error(there && n >= 1 && n <= 3
-                         ? n == 1   ? once_extend(&once, &turn, "pay", &turn.state.token, MINUTE)
-                           : n == 2 ? once_finish(&once, &turn, "pay", &turn.state.token, "r", 0)
-                                    : once_abandon(&once, &turn, "pay", &turn.state.token)
-                         : begin_nth(&once, &turn, n),
-                     0);
-        int status = end_of_turn(&turn);
-        server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
-        server_do(bed->server, "CONFIG", "SET", "maxmemory", "0", NULL);
-        bool wrote = status == 0 && n < 4;
-        if (status == BELAY_EPERM || status == BELAY_EREFUSED || status == BELAY_EOOM)
-          refused++;
-        else
-          assert_true(status == 0 || status == BELAY_ENOTOWNER);
-        assert_int_equal(server_digest(bed->server) == digest, !wrote);
-        expect_ttls(bed->server);
-      }
-  assert_true(refused > 35);
-  bed_close(bed);
-}
-
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
 static bool is_state(bed_t *bed, const char *state) {

@@ -298,29 +298,6 @@ static void set(server_t *server, const scene_t *scene) {
   server_do(server, "SET", INDEX, scene->index, "PX", "50000", NULL);
 }
 
-/* Whatever a user may not do, and where the memory is full: what is refused has done nothing. */
-TEST_ON(what_is_refused_has_done_nothing, server, server_start(&with_digest)) {
-  static const char *const rights[] = {"-get", "-set", "-del"};
-  unsigned refusals = 0;
-  for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)
-    for (size_t j = 0; j <= sizeof rights / sizeof *rights; j++) {
-      set(server, &scenes[i]);
-      uint64_t digest = server_digest(server);
-      if (j < sizeof rights / sizeof *rights)
-        server_do(server, "ACL", "SETUSER", "default", rights[j], NULL);
-      else
-        server_do(server, "CONFIG", "SET", "maxmemory", "1", NULL);
-      bool refused = script_run(server, scenes[i].script, &scenes[i].input)->type == RESP_ERROR;
-      server_do(server, "ACL", "SETUSER", "default", "+@all", NULL);
-      server_do(server, "CONFIG", "SET", "maxmemory", "0", NULL);
-      refusals += refused;
-      assert_int_equal(server_digest(server) == digest, refused);
-      expect_ttls(server);
-    }
-  /* all without GET; all without SET but the fetch that deletes; those two that delete; by full memory all but one */
-  assert_int_equal(refusals, 6 + 5 + 2 + 5);
-}
-
 TEST_ON(what_is_said_is_checked, server, server_start(&with_digest)) {
   static const char *const wrong[] = {
       "9007199254740991", "9007199254740992", "-1", "", "one", "1.5", "99999999999999999999"};

@@ -371,43 +371,6 @@ static void set(server_t *server) {
   server_do(server, "SET", GEN, OURS, "PX", "50000", NULL);
 }
 
-/* Whatever a user may not do, and where the memory is full: what is refused has done nothing. */
-TEST_ON(what_is_refused_has_done_nothing, server, server_start(&with_digest)) {
-  static const char *const rights[] = {"-get",      "-getrange", "-set",    "-del",
-                                       "-setrange", "-pexpire",  "-publish"};
-  static const unsigned expected[SCENES] = {
-      /* -get -getrange -set, memory */ 4,
-      /* and -del */ 5,
-      /* -get -getrange -del */ 3,
-      /* and -setrange, memory */ 5,
-      /* -get -getrange -set -del, memory */ 5,
-      /* -get -getrange -del */ 3,
-      /* -getrange -setrange -pexpire, memory */ 4,
-      /* -get -set, memory */ 3,
-  };
-  for (size_t i = 0; i < SCENES; i++) {
-    unsigned refusals = 0;
-    for (size_t j = 0; j <= sizeof rights / sizeof *rights; j++) {
-      set(server);
-      uint64_t digest = server_digest(server);
-      int64_t ttl = server_integer(server, "PTTL", RECORD, NULL);
-      if (j < sizeof rights / sizeof *rights)
-        server_do(server, "ACL", "SETUSER", "default", rights[j], NULL);
-      else
-        server_do(server, "CONFIG", "SET", "maxmemory", "1", NULL);
-      bool refused = script_run(server, scenes[i].script, &scenes[i].input)->type == RESP_ERROR;
-      server_do(server, "ACL", "SETUSER", "default", "+@all", NULL);
-      server_do(server, "CONFIG", "SET", "maxmemory", "0", NULL);
-      refusals += refused;
-      assert_int_equal(server_digest(server) == digest, refused);
-      if (refused)
-        assert_true(server_integer(server, "PTTL", RECORD, NULL) <= ttl);
-      expect_ttls(server);
-    }
-    assert_int_equal(refusals, expected[i]);
-  }
-}
-
 /* What runs once more finds that it was done. */
 TEST_ON(the_second_run_does_nothing, server, server_start(&with_digest)) {
   static const int64_t replies[SCENES] = {-1, 1, 0, 0, 0, 0, 1, -1};

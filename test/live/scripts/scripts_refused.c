@@ -30,96 +30,12 @@ typedef struct scene {
   { "l", NULL }
 #define BARRIER                                                                                    \
   { "b", "b::parties", "b::passed", "b::opened", NULL }
-#define LEADER                                                                                     \
-  { "e", "e::fence", NULL }
-#define NESTED                                                                                     \
-  { "r", "r::holds", "r::fence", NULL }
-#define FAIR                                                                                       \
-  { "f", "f::queue", "f::alive", "f::fence", NULL }
-#define RW                                                                                         \
-  { "w", "w::readers", "w::waiting", "w::writers", "w::turns", "w::fence", NULL }
-#define RW_HELD                                                                                    \
-  { "w", "w::readers", "w::waiting", "w::writers", "w::turns", NULL }
-#define SEMAPHORE                                                                                  \
-  { "s", "s::permits", "s::queue", "s::alive", NULL }
 
 #define ARRIVE(party)                                                                              \
   {                                                                                                \
     &belay__script_barrier_arrive, {                                                               \
       BARRIER, {                                                                                   \
         "2", LONG, party, TTL, TTL, "", "", NULL                                                   \
-      }                                                                                            \
-    }                                                                                              \
-  }
-#define ELECT(token)                                                                               \
-  {                                                                                                \
-    &belay__script_election_acquire, {                                                             \
-      LEADER, {                                                                                    \
-        token, TTL, LONG, "", "me", NULL                                                           \
-      }                                                                                            \
-    }                                                                                              \
-  }
-#define NEST(token, owner)                                                                         \
-  {                                                                                                \
-    &belay__script_reentrant_acquire, {                                                            \
-      NESTED, {                                                                                    \
-        token, TTL, owner, LONG, NULL                                                              \
-      }                                                                                            \
-    }                                                                                              \
-  }
-#define QUEUE(token, ticket)                                                                       \
-  {                                                                                                \
-    &belay__script_fair_acquire, {                                                                 \
-      FAIR, {                                                                                      \
-        token, TTL, ticket, TTL, "", LONG, NULL                                                    \
-      }                                                                                            \
-    }                                                                                              \
-  }
-#define READ(token, ticket)                                                                        \
-  {                                                                                                \
-    &belay__script_rwlock_read, {                                                                  \
-      RW, {                                                                                        \
-        token, TTL, ticket, TTL, "", LONG, NULL                                                    \
-      }                                                                                            \
-    }                                                                                              \
-  }
-#define WRITE(token, ticket)                                                                       \
-  {                                                                                                \
-    &belay__script_rwlock_write, {                                                                 \
-      RW, {                                                                                        \
-        token, TTL, ticket, TTL, LONG, NULL                                                        \
-      }                                                                                            \
-    }                                                                                              \
-  }
-#define CHANGE(token, what)                                                                        \
-  {                                                                                                \
-    &belay__script_rwlock_extend, {                                                                \
-      RW_HELD, {                                                                                   \
-        token, LONG, "0", what, "", NULL                                                           \
-      }                                                                                            \
-    }                                                                                              \
-  }
-#define TAKE(token, ticket)                                                                        \
-  {                                                                                                \
-    &belay__script_semaphore_acquire, {                                                            \
-      SEMAPHORE, {                                                                                 \
-        token, TTL, "1", "1", ticket, TTL, "", "0", NULL                                           \
-      }                                                                                            \
-    }                                                                                              \
-  }
-#define RESIZE                                                                                     \
-  {                                                                                                \
-    &belay__script_semaphore_resize, {                                                             \
-      SEMAPHORE, {                                                                                 \
-        "1", "", NULL                                                                              \
-      }                                                                                            \
-    }                                                                                              \
-  }
-#define REGAIN(token)                                                                              \
-  {                                                                                                \
-    &belay__script_semaphore_extend, {                                                             \
-      SEMAPHORE, {                                                                                 \
-        token, TTL, TTL, "1", NULL                                                                 \
       }                                                                                            \
     }                                                                                              \
   }
@@ -140,40 +56,6 @@ typedef struct scene {
     }                                                                                              \
   }
 
-static const scene_t scenes[] = {
-    {"a count that makes the latch", {COUNT(TTL, "a", "100")}},
-    {"a count", {LOOK, COUNT(TTL, "a", "100")}},
-    {"a count shortly before the latch is forgotten",
-     {COUNT("5000", "a", "100"), COUNT("5000", "b", TTL)}},
-    {"a look that makes the latch", {LOOK}},
-    {"the first party", {ARRIVE("a")}},
-    {"the last party", {ARRIVE("a"), ARRIVE("b")}},
-    {"a withdrawal",
-     {ARRIVE("a"),
-      {&belay__script_barrier_withdraw, {{"b::parties", "b::passed", NULL}, {"a", TTL, NULL}}}}},
-    {"a leader", {ELECT("a")}},
-    {"an owner's first hold", {NEST("a", "me")}},
-    {"an owner's second hold", {NEST("a", "me"), NEST("b", "me")}},
-    {"a fair lock that is free", {QUEUE("a", "1")}},
-    {"a fair lock that is held", {QUEUE("a", "1"), QUEUE("b", "2")}},
-    {"a place that is kept", {QUEUE("a", "1"), QUEUE("b", "2"), QUEUE("c", "2")}},
-    {"a reader", {READ("a", "")}},
-    {"a reader behind a writer", {WRITE("a", ""), READ("b", "1")}},
-    {"a reader behind a writer that waits", {READ("a", ""), WRITE("b", "1"), READ("c", "2")}},
-    {"a writer", {WRITE("a", "")}},
-    {"a writer behind a reader", {READ("a", ""), WRITE("b", "1")}},
-    {"a downgrade", {WRITE("a", ""), CHANGE("a", "r")}},
-    {"an upgrade", {READ("a", ""), CHANGE("a", "w")}},
-    {"a reader's renewal", {READ("a", ""), CHANGE("a", "r")}},
-    {"a permit", {TAKE("a", "")}},
-    {"the second permit", {TAKE("a", ""), TAKE("b", "1")}},
-    {"a place for a permit that is kept", {TAKE("a", ""), TAKE("b", "1"), TAKE("b", "1")}},
-    {"a limit", {RESIZE}},
-    {"a limit of what is held", {TAKE("a", ""), RESIZE}},
-    {"a permit that is taken again", {RESIZE, REGAIN("a")}},
-    {"an accepted number", {{&belay__script_fence_accept, {{"n", NULL}, {"7", "a", LONG, NULL}}}}},
-};
-
 /* The next command that the script has a word of in capitals: redis.call('X' or redis.pcall('X'. */
 static bool next_command(const char **at, char out[32]) {
   const char *p = strstr(*at, "call('");
@@ -186,16 +68,6 @@ static bool next_command(const char **at, char out[32]) {
   out[n] = '\0';
   *at = p + n;
   return true;
-}
-
-/* Whatever there is ends. */
-static void expect_ends(server_t *server) {
-  static const char lasting[] = "local n = 0\n"
-                                "for _, key in ipairs(redis.call('KEYS', '*')) do\n"
-                                "  n = n + (redis.call('PTTL', key) < 0 and 1 or 0)\n"
-                                "end\n"
-                                "return n";
-  assert_int_equal(server_integer(server, "EVAL", lasting, "0", NULL), 0);
 }
 
 /* The state before the last run; that is returned. */
@@ -225,24 +97,6 @@ static bool is_refused_without(server_t *server, const run_t *run, const char *c
     fail_msg("%s, without %s, has written", run->script->name, command);
   clean_refusals += clean;
   return refused;
-}
-
-TEST_ON(whatever_is_refused_nothing_stays_for_ever, server, server_start(&with_digest)) {
-  unsigned refusals = 0;
-  for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
-    char command[32];
-    const run_t *run = play(server, &scenes[i]);
-    for (const char *at = run->script->text; next_command(&at, command);) {
-      play(server, &scenes[i]);
-      refusals += is_refused_without(server, run, command);
-      print_message("%s, without %s\n", scenes[i].name, command);
-      expect_ends(server);
-      assert_int_not_equal(script_run(server, run->script, &run->input)->type, RESP_ERROR);
-      expect_ends(server);
-    }
-  }
-  assert_true(refusals > sizeof scenes / sizeof *scenes);
-  assert_true(clean_refusals > 20);
 }
 
 TEST(a_barrier_opens_as_a_whole) {

@@ -314,7 +314,8 @@ static void load(script_world_t *world, const char *text, char sha[41]) {
 }
 
 void script_world_open(script_world_t *world) {
-  *world = (script_world_t){.server = server_start(NULL), .ttl_ms = TTL_MS};
+  static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
+  *world = (script_world_t){.server = server_start(&with_digest), .ttl_ms = TTL_MS};
   assert_int_equal(resp_dial_unix(&world->client, server_path(world->server)), 0);
   load(world, snapshot_text, world->snapshot_sha);
   load(world, prepare_text, world->prepare_sha);
