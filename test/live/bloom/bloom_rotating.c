@@ -272,11 +272,8 @@ BED_TEST(it_answers_as_the_model_does) {
   model_age(&m, 2);
 }
 
-TEST(it_keeps_to_its_rate) {
+BED_TEST_OF(it_keeps_to_its_rate, o.timeout_ms = 30000) {
   enum { FULL = 2000, OTHERS = 30000 };
-  belay_client_options_t client = client_options();
-  client.timeout_ms = 30000;
-  bed_t *bed = bed_open(&client);
   sieve_t sieve;
   rotating_new(&sieve, bed, FULL, 0.01);
   sift_many(&sieve, true, sift_items(0, FULL), FULL, answers);
@@ -293,7 +290,6 @@ TEST(it_keeps_to_its_rate) {
   assert_true(info.saturation > 0.45 && info.saturation < 0.55);
   sift_many(&sieve, false, sift_items(0, 2 * FULL), 2 * FULL, answers);
   assert_int_equal(count(2 * FULL, false), 0);
-  bed_close(bed);
 }
 
 /* ---- what the server keeps ------------------------------------------------------------------------------- */

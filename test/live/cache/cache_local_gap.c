@@ -78,10 +78,7 @@ BED_TEST(a_gap) {
 }
 
 /* Who hears again may have missed something until then. */
-TEST(after_a_gap) {
-  belay_client_options_t client = client_options();
-  client.reconnect_max_ms = 50;
-  bed_t *bed = bed_open(&client);
+BED_TEST_OF(after_a_gap, o.reconnect_max_ms = 50) {
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -96,16 +93,11 @@ TEST(after_a_gap) {
   bed_until(bed, belay__ear_is_up(&hoard.cache->ear));
   assert_int_equal(peek(&hoard, "home"), BELAY_EAGAIN);
   expect_cached(&hoard, "home", "home#3", BELAY_CACHE_FROM_LOAD);
-  bed_close(bed);
 }
 
 /* ---- while the server is away ----------------------------------------------------------------------------------------- */
 
-TEST(while_the_server_is_away) {
-  belay_client_options_t client = client_options();
-  client.timeout_ms = 150;
-  client.close_timeout_ms = 50;
-  bed_t *bed = bed_open(&client);
+BED_TEST_OF(while_the_server_is_away, o.timeout_ms = 150; o.close_timeout_ms = 50) {
   hoard_t here = {0}, there = {0};
   belay_cache_options_t options = local_options(&here), other = cache_options(&there);
   options.away = BELAY_CACHE_AWAY_STALE;
@@ -127,15 +119,10 @@ TEST(while_the_server_is_away) {
   fetch_free(&fetch);
   assert_int_equal(begin_cache_get(&here, &fetch, "gone"), 0);
   assert_int_equal(end_of_fetch(&fetch), BELAY_EUNREACHABLE);
-  bed_close(bed);
 }
 
 /* What the server has said to be gone is not served afterwards. */
-TEST(what_is_known_to_be_gone) {
-  belay_client_options_t client = client_options();
-  client.timeout_ms = 150;
-  client.close_timeout_ms = 50;
-  bed_t *bed = bed_open(&client);
+BED_TEST_OF(what_is_known_to_be_gone, o.timeout_ms = 150; o.close_timeout_ms = 50) {
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
   options.away = BELAY_CACHE_AWAY_STALE;
@@ -151,5 +138,4 @@ TEST(what_is_known_to_be_gone) {
   server_kill(bed->server);
   bed_until(bed, client_stats(bed).links_up == 0);
   expect_no_value(&hoard, "home", BELAY_EUNREACHABLE);
-  bed_close(bed);
 }

@@ -335,12 +335,9 @@ TEST(cancel_between_the_grant_and_its_news) {
 
 /* ---- many at once, and again ----------------------------------------------------------------------------- */
 
-TEST(a_client_releases_all_that_it_holds) {
+BED_TEST_OF(a_client_releases_all_that_it_holds, o.close_timeout_ms = 60000) {
   enum { MANY = 5000 };
   static contender_t *all[MANY];
-  belay_client_options_t options = client_options();
-  options.close_timeout_ms = 60000;
-  bed_t *bed = bed_open(&options);
   char name[16];
   for (int i = 0; i < MANY; i++) {
     snprintf(name, sizeof name, "door-%d", i);
@@ -353,7 +350,6 @@ TEST(a_client_releases_all_that_it_holds) {
   assert_error(begin_client_close(bed), 0);
   bed_until(bed, bed->client_closed == 1);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 TEST_IN(belay_closes_all_its_clients, bed, open_bed()) {
@@ -397,17 +393,13 @@ TEST_IN(callbacks_may_be_null, bed, open_bed()) {
   bed_until(bed, server_keys(bed->server) == 0);
 }
 
-TEST(a_timeout_of_zero_waits_for_nothing) {
-  belay_client_options_t options = client_options();
-  options.close_timeout_ms = 0;
-  bed_t *bed = bed_open(&options);
+BED_TEST_OF(a_timeout_of_zero_waits_for_nothing, o.close_timeout_ms = 0) {
   assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
   server_pause(bed->server);
   int64_t began = clock_now();
   assert_error(begin_belay_close(bed), 0);
   bed_until(bed, bed->belay_closed == 1);
   assert_true(clock_since_ms(began) < lag());
-  bed_close(bed);
 }
 
 /* A close may be followed by a bigger one, which does not wait longer than the smaller. */

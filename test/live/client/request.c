@@ -136,10 +136,7 @@ TEST(an_answer_that_was_lost) {
 }
 
 /* It was sent once, and could not be sent again: that is not "nothing was sent". */
-TEST(what_was_sent_is_not_said_to_be_unsent) {
-  belay_client_options_t options = client_options();
-  options.timeout_ms = 500;
-  bed_t *bed = bed_open(&options);
+BED_TEST_OF(what_was_sent_is_not_said_to_be_unsent, o.timeout_ms = 500) {
   asker_t asker = {0};
   assert_error(start(bed, &asker, &again, command(bed, "STRLEN", "s"), NULL), 0);
   assert_error(outcome_of(&asker), 0);
@@ -148,7 +145,6 @@ TEST(what_was_sent_is_not_said_to_be_unsent) {
   bed_run_for(bed, 50);
   server_kill(bed->server);
   assert_error(outcome_of(&asker), BELAY_EUNKNOWN);
-  bed_close(bed);
 }
 
 /* That it is refused the second time says nothing of the first. */

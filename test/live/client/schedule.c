@@ -38,11 +38,9 @@ TEST(an_acquire_begun_and_closed_in_an_acquires_callback_is_canceled) {
   bed_close(bed);
 }
 
-TEST(an_acquire_begun_and_closed_in_a_releases_callback_is_canceled) {
-  belay_client_options_t options = client_options();
-  options.timeout_ms = prompt_ms();
-  options.close_timeout_ms = 100;
-  bed_t *bed = bed_open(&options);
+BED_TEST_OF(an_acquire_begun_and_closed_in_a_releases_callback_is_canceled,
+            o.timeout_ms = prompt_ms();
+            o.close_timeout_ms = 100) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   server_kill(bed->server);
@@ -50,7 +48,6 @@ TEST(an_acquire_begun_and_closed_in_a_releases_callback_is_canceled) {
   assert_error(begin_release(c), 0);
   c->then = acquire_and_close;
   expect_canceled_then_closed(c);
-  bed_close(bed);
 }
 
 /* ---- forks ----------------------------------------------------------------------------------------------- */

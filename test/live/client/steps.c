@@ -335,11 +335,8 @@ BED_TEST(it_is_canceled_as_a_whole) {
 }
 
 /* There is room for all of them, or none is sent. */
-TEST(all_or_none) {
+BED_TEST_OF(all_or_none, o.max_bytes = 1 << 16) {
   enum { MANY = 2000 };
-  belay_client_options_t options = client_options();
-  options.max_bytes = 1 << 16;
-  bed_t *bed = bed_open(&options);
   static belay__call_t *calls[MANY];
   belay__pending_t *pending;
   asker_t asker = {.bed = bed};
@@ -359,5 +356,4 @@ TEST(all_or_none) {
   bed_run_for(bed, 20);
   assert_int_equal(server_keys(bed->server), 0);
   assert_int_equal(asker.told, 0);
-  bed_close(bed);
 }

@@ -26,10 +26,7 @@ TEST(an_idle_link_is_checked_before_it_is_used) {
   bed_close(bed);
 }
 
-TEST(an_idle_link_that_was_killed_does_no_harm) {
-  belay_client_options_t options = client_options();
-  options.idle_timeout_ms = 50;
-  bed_t *bed = bed_open(&options);
+BED_TEST_OF(an_idle_link_that_was_killed_does_no_harm, o.idle_timeout_ms = 50) {
   contender_t *c = contender_new(bed, "door", NULL);
   for (int i = 0; i < 3; i++) {
     assert_error(try_lock(c), 0);
@@ -39,7 +36,6 @@ TEST(an_idle_link_that_was_killed_does_no_harm) {
   }
   assert_error(try_lock(c), 0);
   assert_int_equal(client_stats(bed).unknown, 0);
-  bed_close(bed);
 }
 
 /* The wire is dead, and nobody was told: the check finds out, and no outcome is unknown because of it. */
@@ -62,11 +58,8 @@ TEST(an_idle_link_that_died_silently_is_found_out) {
 }
 
 /* Nothing was sent, and that is what is said. */
-TEST(who_waits_for_a_check_that_is_not_answered_is_told_the_truth) {
-  belay_client_options_t options = client_options();
-  options.idle_timeout_ms = 50;
-  options.timeout_ms = prompt_ms();
-  bed_t *bed = bed_open(&options);
+BED_TEST_OF(who_waits_for_a_check_that_is_not_answered_is_told_the_truth, o.idle_timeout_ms = 50;
+            o.timeout_ms = prompt_ms()) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
@@ -75,14 +68,10 @@ TEST(who_waits_for_a_check_that_is_not_answered_is_told_the_truth) {
   assert_error(try_lock(c), BELAY_EUNREACHABLE);
   server_resume(bed->server);
   assert_error(acquire(c, 5000), 0);
-  bed_close(bed);
 }
 
-TEST(several_links_and_only_one_of_them_stays_when_idle) {
-  belay_client_options_t options = client_options();
-  options.links = 4;
-  options.idle_timeout_ms = prompt_ms();
-  bed_t *bed = bed_open(&options);
+BED_TEST_OF(several_links_and_only_one_of_them_stays_when_idle, o.links = 4;
+            o.idle_timeout_ms = prompt_ms()) {
   char name[16];
   for (int i = 0; i < 40; i++) {
     snprintf(name, sizeof name, "door-%d", i);
@@ -93,7 +82,6 @@ TEST(several_links_and_only_one_of_them_stays_when_idle) {
   assert_int_equal(client_stats(bed).links_up, 4);
   bed_until(bed, client_stats(bed).links_up == 1);
   assert_int_equal(client_stats(bed).drops, 0); /* nothing was lost */
-  bed_close(bed);
 }
 
 BED_TEST(it_connects_when_it_is_first_used) {
@@ -126,11 +114,8 @@ static void crowd(bed_t *bed, contender_t **all) {
   }
 }
 
-TEST(more_calls_than_there_is_room_for_are_refused) {
-  belay_client_options_t options = client_options();
-  options.max_pending = ROOM;
-  options.timeout_ms = 10000;
-  bed_t *bed = bed_open(&options);
+BED_TEST_OF(more_calls_than_there_is_room_for_are_refused, o.max_pending = ROOM;
+            o.timeout_ms = 10000) {
   contender_t *all[CROWD];
   crowd(bed, all);
   bed_until(bed, all[CROWD - 1]->ended == 1);
@@ -141,15 +126,10 @@ TEST(more_calls_than_there_is_room_for_are_refused) {
   for (int i = 0; i < ROOM; i++)
     assert_error(outcome(all[i]), 0);
   assert_int_equal(server_keys(bed->server), ROOM);
-  bed_close(bed);
 }
 
-TEST(more_calls_than_there_is_room_for_wait) {
-  belay_client_options_t options = client_options();
-  options.max_pending = ROOM;
-  options.timeout_ms = 10000;
-  options.on_full = BELAY_FULL_WAIT;
-  bed_t *bed = bed_open(&options);
+BED_TEST_OF(more_calls_than_there_is_room_for_wait, o.max_pending = ROOM; o.timeout_ms = 10000;
+            o.on_full = BELAY_FULL_WAIT) {
   contender_t *all[CROWD];
   crowd(bed, all);
   bed_run_for(bed, 100);
@@ -159,15 +139,10 @@ TEST(more_calls_than_there_is_room_for_wait) {
   for (int i = 0; i < CROWD; i++)
     assert_error(outcome(all[i]), 0);
   assert_int_equal(server_keys(bed->server), CROWD);
-  bed_close(bed);
 }
 
-TEST(who_waits_for_room_waits_until_his_deadline) {
-  belay_client_options_t options = client_options();
-  options.max_pending = ROOM;
-  options.timeout_ms = prompt_ms();
-  options.on_full = BELAY_FULL_WAIT;
-  bed_t *bed = bed_open(&options);
+BED_TEST_OF(who_waits_for_room_waits_until_his_deadline, o.max_pending = ROOM;
+            o.timeout_ms = prompt_ms(); o.on_full = BELAY_FULL_WAIT) {
   contender_t *all[CROWD];
   crowd(bed, all);
   for (int i = 0; i < CROWD; i++)
@@ -175,17 +150,13 @@ TEST(who_waits_for_room_waits_until_his_deadline) {
   server_resume(bed->server);
   bed_settle(bed);
   bed_until(bed, server_keys(bed->server) == 0);
-  bed_close(bed);
 }
 
 /* What the server does not take waits where it can be withdrawn: of that it is known that it was not sent. */
-TEST(more_bytes_than_the_server_takes_are_not_sent) {
+BED_TEST_OF(more_bytes_than_the_server_takes_are_not_sent, o.timeout_ms = prompt_ms()) {
   enum { MANY = 400, EACH = 60000 };
   static char words[EACH];
   static publication_t all[MANY];
-  belay_client_options_t options = client_options();
-  options.timeout_ms = prompt_ms();
-  bed_t *bed = bed_open(&options);
   assert_int_equal(publish(bed, all, "news", "first"), 0);
   memset(words, 'x', sizeof words);
   memset(all, 0, sizeof all);
@@ -206,16 +177,11 @@ TEST(more_bytes_than_the_server_takes_are_not_sent) {
     bed_run_for(bed, 10);
   bed_settle(bed);
   assert_in_range(server_publications(bed->server), 2, unknown + 10);
-  bed_close(bed);
 }
 
-TEST(more_bytes_than_a_client_may_have_under_way) {
+BED_TEST_OF(more_bytes_than_a_client_may_have_under_way, o.max_bytes = 65536; o.timeout_ms = 10000;
+            o.on_full = BELAY_FULL_WAIT) {
   enum { MANY = 120 };
-  belay_client_options_t options = client_options();
-  options.max_bytes = 65536;
-  options.timeout_ms = 10000;
-  options.on_full = BELAY_FULL_WAIT;
-  bed_t *bed = bed_open(&options);
   contender_t *all[MANY];
   char name[1001];
   contender_t *first = contender_new(bed, "first", NULL);
@@ -238,7 +204,6 @@ TEST(more_bytes_than_a_client_may_have_under_way) {
   assert_error(outcome(first), 0);
   assert_between(busy, 50, 70); /* a call is a little more than a kilobyte */
   assert_int_equal(client_stats(bed).pending_bytes, 0);
-  bed_close(bed);
 }
 
 /* ---- hooks ----------------------------------------------------------------------------------------------- */

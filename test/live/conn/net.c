@@ -336,11 +336,7 @@ TEST(a_database_that_the_server_does_not_have) {
   bed_close(bed);
 }
 
-TEST(the_client_says_its_name) {
-  belay_client_options_t options = client_options();
-  options.client_name = "billing";
-  bed_t *bed = bed_open(&options);
+BED_TEST_OF(the_client_says_its_name, o.client_name = "billing") {
   assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
   assert_non_null(strstr(server_string(bed->server, "CLIENT", "LIST", NULL), "name=billing"));
-  bed_close(bed);
 }

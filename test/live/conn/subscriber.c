@@ -155,10 +155,7 @@ TEST(a_connection_that_died_silently_is_found_out) {
   bed_close(bed);
 }
 
-TEST(a_server_that_stands_still_is_found_out) {
-  belay_client_options_t options = client_options();
-  options.stall_timeout_ms = prompt_ms();
-  bed_t *bed = bed_open(&options);
+BED_TEST_OF(a_server_that_stands_still_is_found_out, o.stall_timeout_ms = prompt_ms()) {
   subscriber_t s = {0}, other = {0};
   subscribe(bed, &s, "news");
   server_pause(bed->server);
@@ -167,7 +164,6 @@ TEST(a_server_that_stands_still_is_found_out) {
   assert_int_equal(other.gaps, 0);
   server_resume(bed->server);
   bed_until(bed, s.listening == 2 && other.listening == 1);
-  bed_close(bed);
 }
 
 /* The address leads to another server, and the one that was listened to is alive and says nothing more. */

@@ -91,12 +91,9 @@ static void on_number_of(belay_request_t *request, int status, const belay_count
 }
 
 /* All fields are read, or they are too many; no connection is lost over it. */
-TEST(groups_that_are_nearly_too_large) {
+BED_TEST_OF(groups_that_are_nearly_too_large, o.max_reply = 65536) {
   static char field[3000];
   static const size_t sizes[] = {2, 30, 200, 1000, 1500, 2500};
-  belay_client_options_t client = client_options();
-  client.max_reply = 65536;
-  bed_t *bed = bed_open(&client);
   till_t till;
   till_new(&till, bed, NULL);
   unsigned read = 0, refused = 0;
@@ -120,5 +117,4 @@ TEST(groups_that_are_nearly_too_large) {
   print_message("%u read, %u refused\n", read, refused);
   assert_true(read > 200);
   assert_int_equal(client_stats(bed).drops, 0);
-  bed_close(bed);
 }

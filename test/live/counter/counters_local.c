@@ -47,11 +47,7 @@ TEST_ON(a_sum_counts_once, server, server_start(NULL)) {
   relay_stop(relay);
 }
 
-TEST(a_server_that_comes_back) {
-  belay_client_options_t client = client_options();
-  client.timeout_ms = 60;
-  client.reconnect_max_ms = 20;
-  bed_t *bed = bed_open(&client);
+BED_TEST_OF(a_server_that_comes_back, o.timeout_ms = 60; o.reconnect_max_ms = 20) {
   const belay_counter_options_t options = counter_options_every(10);
   till_t till;
   till_new(&till, bed, &options);
@@ -68,7 +64,6 @@ TEST(a_server_that_comes_back) {
   assert_error(add_local(&till, "hits", 1), 0);
   expect_idle(&till);
   assert_int_equal(number_at(bed->server, HITS), 21);
-  bed_close(bed);
 }
 
 static void expect_loss(const till_t *till, unsigned i, const char *key, int64_t amount, int status,
@@ -137,10 +132,7 @@ TEST_ON(what_is_not_known_is_asked_for_soon, server, server_start(NULL)) {
 }
 
 /* What the server may have forgotten is not sent again. */
-TEST(what_is_not_known_for_too_long_is_told) {
-  belay_client_options_t client = client_options();
-  client.timeout_ms = lag();
-  bed_t *bed = bed_open(&client);
+BED_TEST_OF(what_is_not_known_for_too_long_is_told, o.timeout_ms = lag()) {
   belay_counter_options_t options = counter_options_every(1);
   options.op_ttl_ms = 1000;
   till_t till;
@@ -159,7 +151,6 @@ TEST(what_is_not_known_for_too_long_is_told) {
   bed_until(bed, number_at(bed->server, HITS) >= 101);
   int64_t value = number_at(bed->server, HITS);
   assert_true(value == 101 || value == 108);
-  bed_close(bed);
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------- */

@@ -146,12 +146,8 @@ TEST(many_are_no_more_than_they_need) {
 }
 
 /* They are found again where they were put, however many connections there are. */
-TEST(many_that_are_not_sent) {
+BED_TEST_OF(many_that_are_not_sent, o.links = 4; o.reconnect_max_ms = 50) {
   static count_t count;
-  belay_client_options_t options = client_options();
-  options.links = 4;
-  options.reconnect_max_ms = 50;
-  bed_t *bed = bed_open(&options);
   till_t till;
   till_new(&till, bed, NULL);
   name_them(1);
@@ -164,14 +160,10 @@ TEST(many_that_are_not_sent) {
   for (int i = 0; i < N; i++)
     expect_added(&till, names[i], 1 + i, 1 + i);
   expect_all(&till, 1, 1);
-  bed_close(bed);
 }
 
-TEST(many_that_are_canceled) {
+BED_TEST_OF(many_that_are_canceled, o.links = 4) {
   static count_t count, another;
-  belay_client_options_t options = client_options();
-  options.links = 4;
-  bed_t *bed = bed_open(&options);
   till_t till;
   till_new(&till, bed, NULL);
   name_them(1);
@@ -196,7 +188,6 @@ TEST(many_that_are_canceled) {
   }
   bed_until(bed, till.closed == 1);
   server_resume(bed->server);
-  bed_close(bed);
 }
 
 /* With operation ids they are sent again, and count once; without, it is not known. */

@@ -185,10 +185,7 @@ TEST(lost_answers) {
 /* ---- requests, closing ----------------------------------------------------------------------------------- */
 
 /* What came too large is refused before anything is taken: the client's limit of bytes. */
-TEST(what_is_too_much_is_not_begun) {
-  belay_client_options_t options = client_options();
-  options.max_bytes = 65536;
-  bed_t *bed = bed_open(&options);
+BED_TEST_OF(what_is_too_much_is_not_begun, o.max_bytes = 65536) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
   static char member[BELAY_RANKING_MEMBER_MAX];
@@ -209,5 +206,4 @@ TEST(what_is_too_much_is_not_begun) {
     assert_error(belay_ranking_remove(r, q, STAND_BOARD, 5, members, 100, on_count), BELAY_EBUSY);
   }
   expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
-  bed_close(bed);
 }

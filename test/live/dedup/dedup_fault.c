@@ -144,12 +144,9 @@ RELAY_TEST(what_looks_is_asked_again) {
 
 /* ---- requests, closing ----------------------------------------------------------------------------------- */
 
-TEST(what_is_too_much_is_refused) {
+BED_TEST_OF(what_is_too_much_is_refused, o.max_bytes = 65536) {
   static belay_bytes_t many[1000];
   static char item[BELAY_DEDUP_ITEM_MAX];
-  belay_client_options_t options = client_options();
-  options.max_bytes = 65536;
-  bed_t *bed = bed_open(&options);
   book_t book;
   entry_t entry = {0};
   book_new(&book, bed, BELAY_DEDUP_SET);
@@ -160,5 +157,4 @@ TEST(what_is_too_much_is_refused) {
       begun_entry(&entry, belay_dedup_mark_many(book.dedup, r, "k", 1, many, 1000, on_verdicts)),
       BELAY_EBUSY);
   expect_mark(&book, "k", "1", "N");
-  bed_close(bed);
 }

@@ -226,10 +226,7 @@ TEST(a_close_gives_back_and_waits_for_it) {
 }
 
 /* Not longer than the client has patience. */
-TEST(a_close_does_not_wait_for_ever) {
-  belay_client_options_t options = client_options();
-  options.close_timeout_ms = 50;
-  bed_t *bed = bed_open(&options);
+BED_TEST_OF(a_close_does_not_wait_for_ever, o.close_timeout_ms = 50) {
   once_t once;
   turn_t turn = {0};
   once_new(&once, bed);
@@ -241,7 +238,6 @@ TEST(a_close_does_not_wait_for_ever) {
   bed_until(bed, bed->client_closed == 1);
   assert_error(turn.status, BELAY_ECANCELED);
   server_resume(bed->server);
-  bed_close(bed);
 }
 
 /* Not answered in time: it is given back as well. */

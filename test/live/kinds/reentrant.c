@@ -307,11 +307,8 @@ TEST(a_grant_that_is_not_heard_of_is_no_hold) {
 }
 
 /* Connections that are killed all the time: in the end nothing is held, and nothing is left. */
-TEST(killed_connections_leave_no_hold) {
+BED_TEST_OF(killed_connections_leave_no_hold, o.reconnect_max_ms = 20) {
   enum { HANDLES = 4 };
-  belay_client_options_t options = client_options();
-  options.reconnect_max_ms = 20;
-  bed_t *bed = bed_open(&options);
   contender_t *c[HANDLES];
   unsigned grants = 0;
   for (int i = 0; i < HANDLES; i++)
@@ -337,7 +334,6 @@ TEST(killed_connections_leave_no_hold) {
       (void)release(c[i]);
   }
   expect_no_key(bed);
-  bed_close(bed);
 }
 
 /* ---- who dies -------------------------------------------------------------------------------------------------- */

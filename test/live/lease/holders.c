@@ -70,10 +70,7 @@ static void expect(size_t i, const char *label, unsigned permits, int64_t min, i
   assert_between(answer.holder[i].remaining_ms, min, max);
 }
 
-TEST(who_has_permits_is_told) {
-  belay_client_options_t options = client_options();
-  options.owner = "me";
-  bed_t *bed = bed_open(&options);
+BED_TEST_OF(who_has_permits_is_told, o.owner = "me") {
   belay_lock_options_t lasting = with_ttl(90000), brief = with_ttl(50000);
   assert_error(ask(bed), 0);
   assert_int_equal(answer.n, 0);
@@ -97,7 +94,6 @@ TEST(who_has_permits_is_told) {
   server_do(bed->server, "DEL", KEY "::permits", NULL);
   assert_error(ask(bed), 0);
   expect(1, "adam:7000", 0, 50001, 90000);
-  bed_close(bed);
 }
 
 /* What is given back, and what is undone, is what was taken. */

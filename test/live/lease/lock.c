@@ -270,10 +270,7 @@ static void check_token(const char *token, const char *label) {
   assert_string_equal(token + 41, label);
 }
 
-TEST(the_token_is_forty_digits_and_a_label) {
-  belay_client_options_t options = client_options();
-  options.owner = "me@here";
-  bed_t *bed = bed_open(&options);
+BED_TEST_OF(the_token_is_forty_digits_and_a_label, o.owner = "me@here") {
   contender_t *c = contender_new(bed, "door", NULL);
   char token[128], again[128], few[8];
   assert_int_equal(belay_lock_token(c->lock, token, sizeof token), 0);
@@ -291,7 +288,6 @@ TEST(the_token_is_forty_digits_and_a_label) {
   assert_error(try_lock(c), 0);
   belay_lock_token(c->lock, again, sizeof again);
   assert_memory_not_equal(token, again, 40);
-  bed_close(bed);
 }
 
 BED_TEST(the_label_is_host_and_pid_by_default) {

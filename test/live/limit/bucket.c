@@ -272,12 +272,9 @@ BED_TEST(of_many_with_one_index_one_adds) {
 }
 
 /* What concerns one key keeps its order, however many connections there are. */
-TEST(operations_of_one_key_keep_their_order) {
+BED_TEST_OF(operations_of_one_key_keep_their_order, o.links = 4) {
   enum { KEYS = 8, FILLINGS = 20 };
   static dip_t dips[KEYS][FILLINGS];
-  belay_client_options_t options = client_options();
-  options.links = 4;
-  bed_t *bed = bed_open(&options);
   pail_t pail;
   memset(dips, 0, sizeof dips);
   pail_new(&pail, bed, 100, false);
@@ -293,7 +290,6 @@ TEST(operations_of_one_key_keep_their_order) {
       assert_int_equal(dips[k][i].state.tokens, i + 1);
     }
   assert_true(client_stats(bed).links_up > 1);
-  bed_close(bed);
 }
 
 BED_TEST(no_more_is_taken_than_is_there) {

@@ -10,10 +10,7 @@
 /* ---- time ---------------------------------------------------------------------------------------------- */
 
 /* A server that stands still: what was taken is void in time, and cannot be given back. */
-TEST(a_slice_is_void_after_its_time) {
-  belay_client_options_t options = client_options();
-  options.timeout_ms = prompt_ms();
-  bed_t *bed = bed_open(&options);
+BED_TEST_OF(a_slice_is_void_after_its_time, o.timeout_ms = prompt_ms()) {
   const int64_t ms = 2 * prompt_ms();
   belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 8, (uint32_t)ms);
   belay_limiter_result_t result;
@@ -49,7 +46,6 @@ TEST(a_slice_is_void_after_its_time) {
     stall_ms(away * (brief + 50));
     assert_int_equal(try_take(bed, limiter, "other", 1, &result), away ? BELAY_EAGAIN : 0);
   }
-  bed_close(bed);
 }
 
 /* What is void goes back, although the key is in use. */

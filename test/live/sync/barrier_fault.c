@@ -159,10 +159,7 @@ BED_TEST(lost_messages_cost_a_poll) {
   }
 }
 
-TEST(a_server_that_forgets_everything) {
-  belay_client_options_t client = client_options();
-  client.reconnect_max_ms = 50;
-  bed_t *bed = bed_open(&client);
+BED_TEST_OF(a_server_that_forgets_everything, o.reconnect_max_ms = 50) {
   party_t one, other;
   party_new(&one, bed, 2);
   party_new(&other, bed, 2);
@@ -179,7 +176,6 @@ TEST(a_server_that_forgets_everything) {
   assert_error(barrier_wait_for(&other, BELAY_FOREVER), 0);
   assert_error(end_of_barrier_wait(&one), 0);
   assert_int_equal(one.generation, 1);
-  bed_close(bed);
 }
 
 static int64_t passed(bed_t *bed) {
@@ -226,10 +222,7 @@ TEST(who_has_passed_is_forgotten) {
 }
 
 /* Of a wait of which an answer was lost something may come late: it is remembered. */
-TEST(what_may_come_late_is_remembered) {
-  belay_client_options_t client = client_options();
-  client.timeout_ms = prompt_ms();
-  bed_t *bed = bed_open(&client);
+BED_TEST_OF(what_may_come_late_is_remembered, o.timeout_ms = prompt_ms()) {
   party_t p;
   party_new(&p, bed, 1);
   assert_error(barrier_wait_for(&p, 0), 0);
@@ -240,7 +233,6 @@ TEST(what_may_come_late_is_remembered) {
   for (int i = 0; i < 5; i++)
     assert_error(barrier_wait_for(&p, 0), 0);
   assert_int_equal(passed(bed), 2);
-  bed_close(bed);
 }
 
 TEST_ROLE(party, "--party") {

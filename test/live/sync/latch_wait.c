@@ -124,12 +124,8 @@ TEST(waiters_do_not_hammer_the_server) {
   bed_close(bed);
 }
 
-TEST(whatever_passes_is_sat_out) {
-  belay_client_options_t client = client_options();
-  client.timeout_ms = prompt_ms();
-  client.reconnect_max_ms = 50;
-  client.stall_timeout_ms = 400 * slow();
-  bed_t *bed = bed_open(&client);
+BED_TEST_OF(whatever_passes_is_sat_out, o.timeout_ms = prompt_ms(); o.reconnect_max_ms = 50;
+            o.stall_timeout_ms = 400 * slow()) {
   handle_t h;
   handle_new(&h, bed, 1);
   assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
@@ -153,13 +149,9 @@ TEST(whatever_passes_is_sat_out) {
   bed_run_for(bed, 300 * slow());
   server_do(bed->server, "FLUSHALL", NULL); /* that does not: it may have been open */
   assert_error(end_of_latch_wait(&h), BELAY_EUNKNOWN);
-  bed_close(bed);
 }
 
-TEST(a_server_that_is_away_until_the_end) {
-  belay_client_options_t client = client_options();
-  client.timeout_ms = prompt_ms();
-  bed_t *bed = bed_open(&client);
+BED_TEST_OF(a_server_that_is_away_until_the_end, o.timeout_ms = prompt_ms()) {
   handle_t h;
   handle_new(&h, bed, 1);
   assert_error(latch_wait_for(&h, 0), BELAY_ETIMEDOUT);
@@ -171,7 +163,6 @@ TEST(a_server_that_is_away_until_the_end) {
   bed_run_for(bed, 50);
   assert_error(latch_wait_for(&h, 300 * slow()), BELAY_EUNREACHABLE);
   server_restart(bed->server);
-  bed_close(bed);
 }
 
 TEST(a_server_that_does_not_let_us_in) {

@@ -29,17 +29,13 @@ BED_TEST(nobody_listens) {
   assert_int_equal(p.receivers, 0);
 }
 
-TEST(messages_keep_their_order) {
+BED_TEST_OF(messages_keep_their_order, o.links = 4) {
   enum { COUNT = 2000 };
-  belay_client_options_t options = client_options();
-  options.links = 4;
-  bed_t *bed = bed_open(&options);
   subscriber_t s = {0};
   subscribe(bed, &s, "news");
   publish_numbers(bed, bed->client, "news", COUNT);
   bed_until(bed, s.messages == COUNT);
   assert_true(s.sum == sum_of_numbers(COUNT));
-  bed_close(bed);
 }
 
 BED_TEST(a_message_is_any_bytes) {
@@ -170,11 +166,8 @@ static void expect_next(subscriber_t *s, belay_topic_event_t event) {
 }
 
 /* More comes than is told in the same time: what waits is bounded, and what is lost is told. */
-TEST(more_than_may_be_queued_is_a_gap) {
+BED_TEST_OF(more_than_may_be_queued_is_a_gap, o.max_reply = 65536) {
   static const char script[] = "for i = 1, 40000 do redis.call(ARGV[1], KEYS[1], i) end";
-  belay_client_options_t options = client_options();
-  options.max_reply = 65536;
-  bed_t *bed = bed_open(&options);
   subscriber_t s[3];
   row_t rows[3];
   size_t before = 0;
@@ -205,7 +198,6 @@ TEST(more_than_may_be_queued_is_a_gap) {
     assert_error(s[i].status, BELAY_EBUSY);
   }
   assert_true(s[0].messages > messages && s[0].messages < 40001);
-  bed_close(bed);
 }
 
 /* The connection is lost and found again before it was told that it is: that is one gap. */

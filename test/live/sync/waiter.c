@@ -104,10 +104,7 @@ TEST(who_was_not_answered_for_too_long_does_not_know) {
   bed_close(bed);
 }
 
-TEST(who_was_never_heard_has_nothing_to_know) {
-  belay_client_options_t client = client_options();
-  client.reconnect_max_ms = 50;
-  bed_t *bed = bed_open(&client);
+BED_TEST_OF(who_was_never_heard_has_nothing_to_know, o.reconnect_max_ms = 50) {
   watch_t watch;
   watch_init(&watch, bed, (uint32_t)(300 * slow()));
   server_kill(bed->server);
@@ -118,7 +115,6 @@ TEST(who_was_never_heard_has_nothing_to_know) {
   server_do(bed->server, "SET", KEY, "1", NULL);
   assert_error(end_of(&watch), 0);
   assert_false(has_left(bed));
-  bed_close(bed);
 }
 
 /* However rarely it is to ask. */
