@@ -95,10 +95,10 @@ bool belay__queue_join(belay__lease_t *lease, bool try) {
   return !try;
 }
 
-/* Whether it may be the next: it waits, and has not done so for too long. */
+/* True if it may be the next: it waits, its wait is not over, and no other lease is being passed to it. */
 static bool may_be_next(const belay__lease_t *lease) {
   return (lease->state == BELAY__LEASE_QUEUED || lease->state == BELAY__LEASE_WAITING) &&
-         belay__now(belay__lease_host(lease)) < lease->bid->wait_until;
+         lease->partner == NULL && belay__now(belay__lease_host(lease)) < lease->bid->wait_until;
 }
 
 belay__lease_t *belay__queue_next(const belay__lease_t *lease) {
