@@ -47,7 +47,7 @@ int belay__auth_send(const belay__identity_t *identity, belay_client_t *client, 
   const char *const with_user[] = {"AUTH", who.username, who.password};
   const char *const without[] = {"AUTH", who.password};
   bool user = who.username != NULL;
-  belay__wire_command(wire, fn, user ? 3 : 2, user ? with_user : without);
+  belay__wire_command(wire, fn, NULL, user ? 3 : 2, user ? with_user : without);
   return 0;
 }
 

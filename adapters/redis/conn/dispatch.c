@@ -36,7 +36,7 @@ static bool append(belay__link_t *link, belay__call_t *call) {
     belay__publish_as(call, link->sharded);
   belay__call_bring_script(call, &link->brought);
   if (belay__trip(call)->asking)
-    belay__wire_command(&link->wire, on_asking, 1, (const char *const[]){"ASKING"});
+    belay__wire_command(&link->wire, on_asking, NULL, 1, (const char *const[]){"ASKING"});
   belay__trip(call)->offset = link->wire.appended;
   if (!belay__wire_append(&link->wire, on_reply, call, call->data, call->len))
     return false;

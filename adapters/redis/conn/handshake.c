@@ -45,6 +45,33 @@ static const belay__reply_t *receive(belay__link_t *link, void *object) {
   return link->state == BELAY__LINK_SHAKING ? reply : NULL;
 }
 
+#define WORDS_MAX 6 /* of a question */
+
+/* A command of the handshake, and the function that reads its answer. */
+typedef struct question {
+  void (*read)(belay__link_t *link, const belay__reply_t *reply);
+  const char *words[WORDS_MAX + 1]; /* NULL behind the last one */
+} question_t;
+
+static void on_answer(redisAsyncContext *ac, void *object, void *privdata) {
+  const question_t *question = privdata;
+  belay__link_t *link = link_of(ac);
+  const belay__reply_t *reply = receive(link, object);
+  if (reply != NULL)
+    question->read(link, reply);
+}
+
+/* last: one more word; NULL: none. */
+static void ask(belay__link_t *link, const question_t *question, const char *last) {
+  const char *argv[WORDS_MAX + 1];
+  size_t n = 0;
+  for (; question->words[n] != NULL; n++)
+    argv[n] = question->words[n];
+  if (last != NULL)
+    argv[n++] = last;
+  belay__wire_command(&link->wire, on_answer, (void *)(uintptr_t)question, n, argv);
+}
+
 /* An error that means that we may not come in, whatever command it answers. */
 static bool shut_out(belay__link_t *link, const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ERROR)
@@ -102,84 +129,64 @@ static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
     link->shaken(link, error);
 }
 
-static void on_select(redisAsyncContext *ac, void *object, void *privdata) {
-  (void)privdata;
-  belay__link_t *link = link_of(ac);
-  const belay__reply_t *reply = receive(link, object);
-  if (reply != NULL && !belay__reply_is(reply, "OK", 2))
-    reject(link, reply, BELAY_EPROTO);
-}
-
-static void on_setname(redisAsyncContext *ac, void *object, void *privdata) {
-  (void)privdata;
-  belay__link_t *link = link_of(ac);
-  const belay__reply_t *reply = receive(link, object);
-  if (reply != NULL)
-    (void)shut_out(link,
-                   reply); /* a name that the server does not take is not worth a connection */
+static void read_setname(belay__link_t *link, const belay__reply_t *reply) {
+  (void)shut_out(link, reply); /* a name that the server does not take is not worth a connection */
 }
 
 /* Sentinels, or a list of addresses, may know no better than we who is who by now. */
-static void on_role(redisAsyncContext *ac, void *object, void *privdata) {
-  (void)privdata;
-  belay__link_t *link = link_of(ac);
-  const belay__reply_t *reply = receive(link, object);
-  if (reply == NULL || belay__role_is(reply, link->cable->role))
+static void read_role(belay__link_t *link, const belay__reply_t *reply) {
+  if (belay__role_is(reply, link->cable->role))
     return;
   if (reply->type != BELAY__REPLY_ERROR)
     belay__link_blame(link, "%s", belay__role_words(link->cable->role));
   reject(link, reply, BELAY_EREADONLY);
 }
 
-static void on_readonly(redisAsyncContext *ac, void *object, void *privdata) {
-  (void)privdata;
-  belay__link_t *link = link_of(ac);
-  const belay__reply_t *reply = receive(link, object);
-  if (reply != NULL && !belay__reply_is(reply, "OK", 2))
+static void read_ok(belay__link_t *link, const belay__reply_t *reply) {
+  if (!belay__reply_is(reply, "OK", 2))
     reject(link, reply, BELAY_EPROTO);
 }
 
-/* What is asked about, and what a server can do that has it. */
-static const struct {
-  const char *command;
-  unsigned can;
-} probes[] = {
-    {"bitfield_ro", 1u << BELAY__BITFIELD_RO},
+static const question_t role = {read_role, {"ROLE"}}, readonly = {read_ok, {"READONLY"}},
+                        select_db = {read_ok, {"SELECT"}},
+                        setname = {read_setname, {"CLIENT", "SETNAME"}};
+
+static void read_commands(belay__link_t *link, const belay__reply_t *reply);
+
+/* The commands that a server is asked about, and the abilities of a server that has them. */
+static const question_t commands = {
+    read_commands, {"COMMAND", "INFO", "bitfield_ro", "ssubscribe", "delifeq", "delex"}};
+static const unsigned abilities[] = {
+    1u << BELAY__BITFIELD_RO,
     /* that SET takes NX and GET together cannot be seen: it does since the same release, Redis 7.0 */
-    {"ssubscribe", 1u << BELAY__SHARDED_CHANNELS | 1u << BELAY__SET_NX_GET},
-    {"delifeq", 1u << BELAY__DELIFEQ},
-    {"delex", 1u << BELAY__DELEX},
+    1u << BELAY__SHARDED_CHANNELS | 1u << BELAY__SET_NX_GET,
+    1u << BELAY__DELIFEQ,
+    1u << BELAY__DELEX,
 };
-#define PROBES (sizeof probes / sizeof *probes)
+#define PROBES (sizeof abilities / sizeof *abilities)
+_Static_assert(2 + PROBES == WORDS_MAX, "an ability for each command");
 
 /* Of each command an array that begins with its name; nil: there is none. Of a server that says anything else nothing is
  * known. */
 static void read_commands(belay__link_t *link, const belay__reply_t *reply) {
   unsigned all = 0;
-  if (reply->type != BELAY__REPLY_ARRAY || reply->count != PROBES)
+  if (shut_out(link, reply) || not_now(link, reply) || reply->type != BELAY__REPLY_ARRAY ||
+      reply->count != PROBES)
     return;
   for (size_t i = 0; i < PROBES; i++) {
     const belay__reply_t *item = reply->items[i];
-    const char *name = probes[i].command;
+    const char *name = commands.words[2 + i];
     if (item->type == BELAY__REPLY_NIL)
       continue;
     if (item->type != BELAY__REPLY_ARRAY || item->count == 0 ||
         !belay__reply_is(item->items[0], name, strlen(name)))
       return;
-    all |= probes[i].can;
+    all |= abilities[i];
   }
   link->peer.can = all;
 }
 
-static void on_commands(redisAsyncContext *ac, void *object, void *privdata) {
-  (void)privdata;
-  belay__link_t *link = link_of(ac);
-  const belay__reply_t *reply = receive(link, object);
-  if (reply != NULL && !shut_out(link, reply) && !not_now(link, reply))
-    read_commands(link, reply);
-}
-
-static void read_hello(belay__link_t *link, const belay__reply_t *reply) {
+static void read_id(belay__link_t *link, const belay__reply_t *reply) {
   const belay__reply_t *mode = belay__reply_field(reply, "mode");
   const belay__reply_t *id = belay__reply_field(reply, "id");
   link->sharded = mode != NULL && belay__reply_is(mode, "cluster", 7) &&
@@ -206,25 +213,17 @@ static void check_kind(belay__link_t *link, const belay__reply_t *reply) {
   }
 }
 
-static void on_hello(redisAsyncContext *ac, void *object, void *privdata) {
-  (void)privdata;
-  belay__link_t *link = link_of(ac);
-  const belay__reply_t *reply = receive(link, object);
-  if (reply == NULL || shut_out(link, reply))
+static void read_hello(belay__link_t *link, const belay__reply_t *reply) {
+  if (shut_out(link, reply))
     return;
-  read_hello(link, reply);
+  read_id(link, reply);
   check_kind(link, reply);
 }
 
 /* ---- of a link that carries calls ---------------------------------------------------------------------- */
 
-static void on_kill(redisAsyncContext *ac, void *object, void *privdata) {
-  (void)privdata;
-  belay__link_t *link = link_of(ac);
-  const belay__reply_t *reply = receive(link, object);
+static void read_kill(belay__link_t *link, const belay__reply_t *reply) {
   int64_t killed;
-  if (reply == NULL)
-    return;
   bool over = belay__reply_integer(reply, 0, 1, &killed);
   if (over && link->several_ghosts) {
     link->ghost.id = 0;
@@ -236,10 +235,10 @@ static void on_kill(redisAsyncContext *ac, void *object, void *privdata) {
 }
 
 static void kill_ghost(belay__link_t *link) {
+  static const question_t kill = {read_kill, {"CLIENT", "KILL", "ID"}};
   char id[24];
   snprintf(id, sizeof id, "%lld", (long long)link->ghost.id);
-  const char *const argv[] = {"CLIENT", "KILL", "ID", id};
-  belay__wire_command(&link->wire, on_kill, 4, argv);
+  ask(link, &kill, id);
 }
 
 /* Adds a field of INFO at out, cut to the room that there is; returns the length with it. */
@@ -265,7 +264,7 @@ static uint64_t mark_of(const char *text, size_t len) {
 
 /* The uptime is a difference of two clocks that tick in seconds: it may say up to one too much. One that is no number says
  * nothing. */
-static void read_server(belay__link_t *link, const belay__reply_t *info) {
+static void note_server(belay__link_t *link, const belay__reply_t *info) {
   belay__server_t *server = &link->peer.server;
   uint64_t uptime = 0;
   (void)belay__info_number(info, "uptime_in_seconds", 1, UINT64_MAX, &uptime);
@@ -283,22 +282,14 @@ static void read_data_id(belay__server_t *server, const belay__reply_t *info) {
       add_field(info, "second_repl_offset", server->data_id, n, BELAY__DATA_ID_MAX);
 }
 
-static void on_server(redisAsyncContext *ac, void *object, void *privdata) {
-  (void)privdata;
-  belay__link_t *link = link_of(ac);
-  const belay__reply_t *reply = receive(link, object);
-  if (reply == NULL || shut_out(link, reply) || not_now(link, reply))
-    return;
-  if (reply->type == BELAY__REPLY_STRING)
-    read_server(link, reply);
+static void read_server(belay__link_t *link, const belay__reply_t *reply) {
+  if (!shut_out(link, reply) && !not_now(link, reply) && reply->type == BELAY__REPLY_STRING)
+    note_server(link, reply);
 }
 
-static void on_replication(redisAsyncContext *ac, void *object, void *privdata) {
-  (void)privdata;
-  belay__link_t *link = link_of(ac);
+static void read_replication(belay__link_t *link, const belay__reply_t *reply) {
   belay__server_t *server = &link->peer.server, *ghost = &link->ghost.server;
-  const belay__reply_t *reply = receive(link, object);
-  if (reply == NULL || shut_out(link, reply) || not_now(link, reply))
+  if (shut_out(link, reply) || not_now(link, reply))
     return;
   if (reply->type == BELAY__REPLY_STRING)
     read_data_id(server, reply);
@@ -309,40 +300,33 @@ static void on_replication(redisAsyncContext *ac, void *object, void *privdata) 
     link->shaken(link, 0);
 }
 
+static const question_t hello = {read_hello, {"HELLO"}}, server = {read_server, {"INFO", "server"}},
+                        replication = {read_replication, {"INFO", "replication"}};
+
 /* ---- of one that listens ------------------------------------------------------------------------------- */
 
-static void on_ping(redisAsyncContext *ac, void *object, void *privdata) {
-  (void)privdata;
-  belay__link_t *link = link_of(ac);
-  const belay__reply_t *reply = receive(link, object);
-  if (reply != NULL && !belay__reply_is(reply, "PONG", 4))
+static void read_pong(belay__link_t *link, const belay__reply_t *reply) {
+  if (!belay__reply_is(reply, "PONG", 4))
     reject(link, reply, BELAY_EPROTO);
 }
 
-static void on_hello_3(redisAsyncContext *ac, void *object, void *privdata) {
-  (void)privdata;
-  belay__link_t *link = link_of(ac);
-  const belay__reply_t *reply = receive(link, object);
-  if (reply != NULL && reply->type != BELAY__REPLY_ARRAY) {
+static void read_hello_3(belay__link_t *link, const belay__reply_t *reply) {
+  if (reply->type != BELAY__REPLY_ARRAY) {
     reject(link, reply, BELAY_EPROTO);
-  } else if (reply != NULL) {
-    read_hello(link, reply);
-    link->shaken(link, 0);
+    return;
   }
+  read_id(link, reply);
+  link->shaken(link, 0);
 }
+
+static const question_t ping = {read_pong, {"PING"}}, hello_3 = {read_hello_3, {"HELLO", "3"}};
 
 /* ---- the questions ------------------------------------------------------------------------------------- */
-
-static void ask_for_commands(belay__link_t *link) {
-  const char *argv[2 + PROBES] = {"COMMAND", "INFO"};
-  for (size_t i = 0; i < PROBES; i++)
-    argv[2 + i] = probes[i].command;
-  belay__wire_command(&link->wire, on_commands, 2 + PROBES, argv);
-}
 
 void belay__handshake_start(belay__link_t *link, void (*shaken)(belay__link_t *link, int error)) {
   const belay__cable_t *cable = link->cable;
   const belay__trunk_t *trunk = cable->trunk;
+  char db[12];
   link->shaken = shaken;
   link->peer = (belay__peer_t){0};
   link->sharded = false;
@@ -352,31 +336,19 @@ void belay__handshake_start(belay__link_t *link, void (*shaken)(belay__link_t *l
     return;
   }
   if (cable->role != BELAY__ROLE_ANY)
-    belay__wire_command(&link->wire, on_role, 1, (const char *const[]){"ROLE"});
+    ask(link, &role, NULL);
   if (cable->readonly)
-    belay__wire_command(&link->wire, on_readonly, 1, (const char *const[]){"READONLY"});
-  const char *const setname[] = {"CLIENT", "SETNAME", trunk->client_name};
-  static const char *const server[] = {"INFO", "server"};
-  if (link->listens) {
-    static const char *const ping[] = {"PING"}, *const hello_3[] = {"HELLO", "3"};
-    belay__wire_command(&link->wire, on_setname, 3, setname);
-    belay__wire_command(&link->wire, on_ping, 1, ping);
-    ask_for_commands(link);
-    belay__wire_command(&link->wire, on_server, 2, server);
-    belay__wire_command(&link->wire, on_hello_3, 2, hello_3);
-    return;
-  }
-  if (trunk->db != 0) {
-    char db[12];
+    ask(link, &readonly, NULL);
+  if (!link->listens && trunk->db != 0) {
     snprintf(db, sizeof db, "%d", trunk->db);
-    const char *const argv[] = {"SELECT", db};
-    belay__wire_command(&link->wire, on_select, 2, argv);
+    ask(link, &select_db, db);
   }
-  const char *const hello[] = {"HELLO"};
-  const char *const replication[] = {"INFO", "replication"};
-  belay__wire_command(&link->wire, on_setname, 3, setname);
-  ask_for_commands(link);
-  belay__wire_command(&link->wire, on_hello, 1, hello);
-  belay__wire_command(&link->wire, on_server, 2, server);
-  belay__wire_command(&link->wire, on_replication, 2, replication);
+  ask(link, &setname, trunk->client_name);
+  if (link->listens)
+    ask(link, &ping, NULL);
+  ask(link, &commands, NULL);
+  if (!link->listens)
+    ask(link, &hello, NULL);
+  ask(link, &server, NULL);
+  ask(link, link->listens ? &hello_3 : &replication, NULL);
 }

@@ -59,7 +59,7 @@ static uint64_t idle_limit(const belay__link_t *link) {
 void belay__link_ping(belay__link_t *link) {
   if (link->state != BELAY__LINK_UP || link->wire.owed > 0 || link->listens)
     return;
-  belay__wire_command(&link->wire, on_pong, 1, (const char *const[]){"PING"});
+  belay__wire_command(&link->wire, on_pong, NULL, 1, (const char *const[]){"PING"});
   belay__link_owed(link);
 }
 
@@ -72,7 +72,7 @@ static void check(belay__link_t *link) {
   if (link->listens)
     belay__wire_say(&link->wire, 1, argv, NULL, true);
   else
-    belay__wire_command(&link->wire, on_pong, 1, argv);
+    belay__wire_command(&link->wire, on_pong, NULL, 1, argv);
 }
 
 void belay__link_check_if_idle(belay__link_t *link) {

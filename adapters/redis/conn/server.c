@@ -188,7 +188,7 @@ static void on_role_due(belay__timer_t *timer) {
     set_role_timer(cable);
     if (link->state != BELAY__LINK_UP)
       continue; /* it may be, the next time */
-    belay__wire_command(&link->wire, on_role, 1, (const char *const[]){"ROLE"});
+    belay__wire_command(&link->wire, on_role, NULL, 1, (const char *const[]){"ROLE"});
     belay__link_owed(link);
     return;
   }

@@ -338,7 +338,7 @@ static void on_ready(belay__wire_t *wire) {
   if (error != 0)
     belay__wire_break(wire, error);
   else if (scout->channels != NULL)
-    belay__wire_command(&scout->wire, on_hello, 2, (const char *const[]){"HELLO", "3"});
+    belay__wire_command(&scout->wire, on_hello, NULL, 2, (const char *const[]){"HELLO", "3"});
   else
     scout->ops->ask(scout);
 }
@@ -377,7 +377,7 @@ void belay__scout_say(belay__scout_t *scout, size_t argc, const char *const *arg
   if (scout->wire.reader.pushed)
     belay__wire_say(&scout->wire, argc, argv, NULL, true);
   else
-    belay__wire_command(&scout->wire, on_answer, argc, argv);
+    belay__wire_command(&scout->wire, on_answer, NULL, argc, argv);
 }
 
 static bool is_message(const belay__reply_t *reply) {

@@ -349,7 +349,7 @@ void belay__wire_check(belay__wire_t *wire) {
     flush_now(wire);
 }
 
-void belay__wire_command(belay__wire_t *wire, redisCallbackFn *fn, size_t argc,
+void belay__wire_command(belay__wire_t *wire, redisCallbackFn *fn, void *privdata, size_t argc,
                          const char *const *argv) {
   char *text;
   if (!belay__wire_is_open(wire))
@@ -358,7 +358,7 @@ void belay__wire_command(belay__wire_t *wire, redisCallbackFn *fn, size_t argc,
   long long len = redisFormatCommandArgv(&text, (int)argc, words, NULL);
   wire->secret = true; /* it may be AUTH */
   bool ok = len >= 0 && grow(&wire->ac->c, (size_t)len) &&
-            belay__wire_append(wire, fn, NULL, text, (size_t)len);
+            belay__wire_append(wire, fn, privdata, text, (size_t)len);
   if (len >= 0) {
     OPENSSL_cleanse(text, (size_t)len);
     redisFreeCommand(text);

@@ -89,7 +89,7 @@ bool belay__wire_is_full(const belay__wire_t *wire);
 bool belay__wire_append(belay__wire_t *wire, redisCallbackFn *fn, void *privdata, const char *data,
                         size_t len);
 /* The same for a command given as words; memory that is out ends the wire. */
-void belay__wire_command(belay__wire_t *wire, redisCallbackFn *fn, size_t argc,
+void belay__wire_command(belay__wire_t *wire, redisCallbackFn *fn, void *privdata, size_t argc,
                          const char *const *argv);
 /* Adds to the command that was appended last, which has begun with its first word, and a part of the next: before
  * belay__wire_check(). */
