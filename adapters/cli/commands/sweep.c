@@ -234,8 +234,7 @@ const command_t sweep_command = {
             "So it does nothing without --dry-run or --yes. What comes or goes meanwhile is found "
             "or not; in a cluster so are the keys of a slot that moves meanwhile.\n\n"
             "The server is asked for a page at a time, with rests in between. ctrl-C stops it, and "
-            "it says how far it came; what was deleted "
-            "stays so.",
+            "it says how far it came; what was deleted stays so.",
     .examples = EXAMPLES({"What there is of all limits", "belay sweep 'limit::*' --dry-run"},
                          {"Sessions of the old site, gently",
                           "belay sweep 'session::old::*' -n shop --yes --keys-per-s 1000"}),

@@ -17,14 +17,9 @@ bool look_wants(belay_held_kind_t kind) {
   return look_kinds.n == 0;
 }
 
-/* A password stands before an @, and nothing behind the last one is a part of it. */
 const char *look_node(size_t i) {
-  const char *url = i < common.urls.n ? common.urls.item[i] : COMMON_URL;
-  const char *host = strrchr(url, '@'), *scheme = strstr(url, "://");
-  if (host != NULL)
-    return out_shown(host + 1, strlen(host + 1));
-  host = scheme != NULL ? scheme + 3 : url;
-  return out_shown(host, strlen(host));
+  const char *url = harness_url(i), *scheme = strstr(url, "://");
+  return scheme != NULL ? scheme + 3 : url;
 }
 
 const char *look_at(const harness_t *h, size_t i) {
