@@ -224,3 +224,14 @@ load helper
   run -2 belay cache report --json -- echo x
   has "$output" "--json is for --forget"
 }
+
+@test "no server: no result is written" {
+  export BELAY_URL=redis://127.0.0.1:1
+  for line in "count get a b" "count get a --all" "rank top b" "rank of b m" "rank add b m" "allow list f 1" "allow list f" \
+    "allow check f 1 2" "online is s 1 2" "online list s" "online is s a --names" "id sequence x --count 3" "limit k --rate 1/s" \
+    "bloom info f" "ls" "show k"; do
+    run -120 --separate-stderr belay $line --timeout 200ms --json
+    is "$output" ""
+    has "$stderr" "no server could be reached"
+  done
+}

@@ -210,10 +210,11 @@ static void on_checked(belay_request_t *r, int status, const belay_permission_re
 static void on_listed(belay_request_t *r, int status, const belay_permission_result_t *results,
                       size_t n) {
   harness_t *h = r->data;
+  if (!harness_ok(h, status))
+    return;
   for (size_t i = 0; i < n && out_field(&results[i]); i++) {
   }
-  if (harness_ok(h, status))
-    harness_done(h, STATUS_YES);
+  harness_done(h, STATUS_YES);
 }
 
 static void ask_next(harness_t *h);
@@ -222,13 +223,14 @@ static void ask_next(harness_t *h);
 static void on_some(belay_request_t *r, int status, const belay_permission_result_t *results,
                     size_t n) {
   harness_t *h = r->data;
+  if (!harness_ok(h, status))
+    return;
   for (size_t i = 0; i < n; i++)
     if (results[i].value != 0 && !out_field(&results[i])) {
       harness_done(h, STATUS_TROUBLE);
       return;
     }
-  if (harness_ok(h, status))
-    ask_next(h);
+  ask_next(h);
 }
 
 static void ask(harness_t *h, size_t n, belay_permission_cb cb) {

@@ -115,6 +115,8 @@ static void on_got_many(belay_request_t *r, int status, const belay_counter_resu
                         size_t n) {
   harness_t *h = r->data;
   bool all = true, written = true;
+  if (!harness_ok(h, status))
+    return;
   for (size_t i = 0; i < n && written; i++) {
     const char *key = h->arguments->item[i];
     all = all && results[i].found;
@@ -128,8 +130,7 @@ static void on_got_many(belay_request_t *r, int status, const belay_counter_resu
       out_say("%s\t%" PRId64, out_shown(key, strlen(key)), results[i].value);
     written = out_end();
   }
-  if (harness_ok(h, status))
-    harness_done(h, all ? STATUS_YES : STATUS_NO);
+  harness_done(h, all ? STATUS_YES : STATUS_NO);
 }
 
 static void on_got_field(belay_request_t *r, int status, const belay_counter_result_t *result) {
@@ -141,6 +142,8 @@ static void on_got_all(belay_request_t *r, int status, const belay_counter_field
                        size_t n) {
   harness_t *h = r->data;
   bool written = true;
+  if (!harness_ok(h, status))
+    return;
   for (size_t i = 0; i < n && written; i++) {
     begin_line(h);
     out_text("field", fields[i].name, fields[i].name_len);
@@ -148,8 +151,7 @@ static void on_got_all(belay_request_t *r, int status, const belay_counter_field
     out_say("%s\t%" PRId64, out_shown(fields[i].name, fields[i].name_len), fields[i].value);
     written = out_end();
   }
-  if (harness_ok(h, status))
-    harness_done(h, n > 0 ? STATUS_YES : STATUS_NO);
+  harness_done(h, n > 0 ? STATUS_YES : STATUS_NO);
 }
 
 static int get(harness_t *h, const char *key, size_t len) {

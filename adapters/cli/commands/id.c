@@ -61,13 +61,14 @@ static void on_ids(belay_request_t *r, int status, const int64_t *ids, size_t n)
     harness_done(h, STATUS_NOT_ACQUIRED);
   }
   bool written = true;
+  if (!harness_ok(h, status))
+    return;
   for (size_t i = 0; i < n && written; i++) {
     out_begin();
     out_wide("id", ids[i]);
     written = out_end();
   }
-  if (harness_ok(h, status))
-    harness_done(h, STATUS_YES);
+  harness_done(h, STATUS_YES);
 }
 
 /* The worker that this machine tries first: the same one each time, so that its record is there and the first id need not

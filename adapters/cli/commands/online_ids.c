@@ -62,7 +62,8 @@ void online_ids_reset(harness_t *h) {
 static void on_is(belay_request_t *r, int status, const bool *online, size_t n) {
   harness_t *h = r->data;
   bool all = true;
-  harness_ok(h, status);
+  if (!harness_ok(h, status))
+    return;
   for (size_t i = 0; i < n; i++) {
     all = all && online[i];
     out_begin();
@@ -90,7 +91,8 @@ static void ask_next(harness_t *h);
 
 static void on_some(belay_request_t *r, int status, const bool *online, size_t n) {
   harness_t *h = r->data;
-  harness_ok(h, status);
+  if (!harness_ok(h, status))
+    return;
   for (size_t i = 0; i < n; i++) {
     if (!online[i])
       continue;
@@ -102,8 +104,7 @@ static void on_some(belay_request_t *r, int status, const bool *online, size_t n
       return;
     }
   }
-  if (status == 0)
-    ask_next(h);
+  ask_next(h);
 }
 
 static void ask_next(harness_t *h) {
@@ -118,10 +119,10 @@ static void ask_next(harness_t *h) {
 
 static void on_how_many(belay_request_t *r, int status, int64_t online) {
   harness_t *h = r->data;
-  harness_ok(h, status);
+  if (!harness_ok(h, status))
+    return;
   work.left = online;
-  if (status == 0)
-    ask_next(h);
+  ask_next(h);
 }
 
 void online_ids_list(harness_t *h) {

@@ -75,7 +75,8 @@ void online_names_reset(harness_t *h) {
 static void on_is(belay_request_t *r, int status, const belay_dedup_verdict_t *verdicts, size_t n) {
   harness_t *h = r->data;
   bool all = true;
-  harness_ok(h, status);
+  if (!harness_ok(h, status))
+    return;
   for (size_t i = 0; i < n; i++) {
     bool online = verdicts[i] == BELAY_DEDUP_SEEN;
     all = all && online;
@@ -105,7 +106,8 @@ static int ask_page(harness_t *h, uint64_t cursor);
 static void on_page(belay_request_t *r, int status, const belay_bytes_t *items, size_t n,
                     uint64_t next) {
   harness_t *h = r->data;
-  harness_ok(h, status);
+  if (!harness_ok(h, status))
+    return;
   for (size_t i = 0; i < n; i++) {
     out_begin();
     out_text("member", items[i].data, items[i].len);
@@ -114,7 +116,7 @@ static void on_page(belay_request_t *r, int status, const belay_bytes_t *items, 
       return;
     }
   }
-  if (status == 0 && next != 0)
+  if (next != 0)
     harness_ok(h, ask_page(h, next));
   else
     harness_done(h, STATUS_YES);

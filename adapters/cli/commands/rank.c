@@ -94,12 +94,13 @@ static void on_entries(belay_request_t *r, int status, const belay_ranking_entry
                        size_t n) {
   harness_t *h = r->data;
   bool all = n > 0, written = true;
+  if (!harness_ok(h, status))
+    return;
   for (size_t i = 0; i < n && written; i++) {
     all = all && entries[i].rank >= 0;
     written = out_entry(&entries[i]);
   }
-  if (harness_ok(h, status))
-    harness_done(h, all ? STATUS_YES : STATUS_NO);
+  harness_done(h, all ? STATUS_YES : STATUS_NO);
 }
 
 /* ---- the parts ----------------------------------------------------------------------------------------- */
