@@ -18,8 +18,8 @@ typedef struct sim_hand sim_hand_t;
 typedef struct sim_trade {
   size_t size;                  /* of the struct that begins with the sim_hand_t */
   const char *op[SIM_PROMISES]; /* what its promises are called; the last one is the close */
-  /* What a promise may end with beside success, a failure of the network or the server, and BELAY_ECANCELED once it
-   * is canceled. SIM_ANY: with whatever it likes. */
+  /* Other ends of a promise than success, a failure of the network or the server, and BELAY_ECANCELED after a
+   * cancel. SIM_ANY: every status. */
   int ends[SIM_PROMISES][3];
   bool patient;                   /* a canceled promise need not be kept at once */
   void (*act)(sim_hand_t *hand);  /* it is time to do something */
@@ -94,12 +94,12 @@ belay_request_t sim_hand_request(sim_hand_t *hand);
 /* Cancels the request of promise i. */
 void sim_hand_cancel_request(sim_hand_t *hand, unsigned i, belay_request_t *request);
 
-/* What it wanted was granted. */
+/* Count a grant. */
 void sim_hand_granted(sim_hand_t *hand);
 /* Now and then, while there are faults, a callback takes its time: up to 3/2 of a ttl. */
 void sim_hand_stall(sim_hand_t *hand, int64_t ttl_ms);
-/* "revival", "loss": it holds something, by all that it was told, and believes in that for `left` nanoseconds. *seen
- * is the deadline when it was last looked at. What was over is not believed in again, and is told. */
+/* Check "revival" and "loss" of a hand that was granted something. left: nanoseconds for which the library calls it
+ * held. *seen: the deadline at the last check. A grant that has ended must be reported, and must not come back. */
 void sim_hand_believes(const sim_hand_t *hand, uint64_t *seen, uint64_t left);
 
 /* The kind's own account of the world, of that size and zeros at first. */

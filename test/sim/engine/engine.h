@@ -5,8 +5,8 @@
  *                                                  v
  *                                              RESP bytes, appended to a buffer
  *
- * It keeps Redis 7.0's semantics for the commands that belay uses, and for what stands beside them; sim-conformance
- * compares every reply with a real server's. Time is what each call says it is: a command, a script too, happens
+ * It has Redis 7.0's semantics, for the commands and options of belay's handshakes and of the scripts that the actors
+ * run, and no others; sim-conformance compares every reply with a real server's. Time is what each call says it is: a command, a script too, happens
  * at one instant, as in Redis. One database, one thread, nothing random, no system call. */
 #ifndef TEST_SIM_ENGINE_H
 #define TEST_SIM_ENGINE_H
