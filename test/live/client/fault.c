@@ -242,7 +242,7 @@ static void check_remaining(uv_timer_t *timer) {
 BED_TEST(remaining_is_true_even_where_the_loss_is_not_told_yet) {
   belay_lock_options_t options = with_ttl(prompt_ms());
   contender_t *c = contender_new(bed, "door", &options);
-  uv_timer_t own;
+  static uv_timer_t own; /* the bed ends its close, after this function */
   uv_timer_init(&bed->loop, &own);
   own.data = c;
   assert_error(try_lock(c), 0);
