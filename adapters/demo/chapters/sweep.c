@@ -50,7 +50,7 @@ void chapter_sweep(demo_t *demo) {
   term_print(&demo->term, "\n");
   demo_fact(demo, look.matched >= LEFT && look.deleted == 0,
             "a look finds all that was left behind, and leaves it there");
-  demo_fact(demo, removal.deleted == 2 * LEFT && took >= 0.9 * 2 * LEFT / RATE,
+  demo_fact(demo, removal.deleted == UINT64_C(2) * LEFT && took >= 0.9 * 2 * LEFT / RATE,
             "%d keys were deleted in %.2f s: no faster than the limit", 2 * LEFT, took);
   demo_fact(demo, demo->number == TOKENS, "the one that does not match is still there");
   (void)belay_bucket_close(bucket, NULL);
