@@ -1,5 +1,5 @@
-/* What every handle promises. test/support/contract has a row for each: arguments are checked, a close cancels
- * what is pending, and each callback may close the handle, the client or all. */
+/* The contract of all handles. test/support/contract has a row for each handle: arguments are checked, a close cancels
+ * pending operations, and each callback may close the handle, the client or all. */
 #include "support/contract/contract.h"
 
 enum { CALLS_MAX = 16, REPEATS = 5 };

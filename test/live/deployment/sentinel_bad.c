@@ -81,18 +81,15 @@ TEST(no_sentinel_says_a_word) {
   expect_none(true);
 }
 
-TEST(nobody_knows_the_master) {
-  scene_t scene;
+SCENE_TEST(nobody_knows_the_master, 3) {
   belay_client_options_t options = hasty();
-  scene_set_up(&scene, 3, NULL);
-  scene_end_oracle(&scene, 2); /* that one says nothing is no news */
+  scene_end_oracle(scene, 2); /* that one says nothing is no news */
   for (unsigned i = 0; i < 2; i++)
-    oracle_name(scene.oracle[i], NULL, 0, 0);
-  bed_t *bed = scene_open(&scene, &options);
+    oracle_name(scene->oracle[i], NULL, 0, 0);
+  bed_t *bed = scene_open(scene, &options);
   expect(bed, BELAY_ENOMASTER, "it knows no master " ORACLE_MASTER);
-  oracle_name(scene.oracle[1], "127.0.0.1", scene_port(&scene, 0), 1);
-  scene_await(&scene, 0);
-  scene_tear_down(&scene);
+  oracle_name(scene->oracle[1], "127.0.0.1", scene_port(scene, 0), 1);
+  scene_await(scene, 0);
 }
 
 /* ---- who is let in ----------------------------------------------------------------------------------------- */
@@ -253,19 +250,16 @@ TEST(garbage_is_passed_over) {
   }
 }
 
-TEST(a_nul_byte_is_in_no_name) {
-  scene_t scene;
+SCENE_TEST(a_nul_byte_is_in_no_name, 1) {
   belay_client_options_t options = hasty();
-  scene_set_up(&scene, 1, NULL);
-  oracle_answer(scene.oracle[0], "*2\r\n$4\r\na\x01"
-                                 "bc\r\n$4\r\n6379\r\n");
-  bed_t *bed = scene_open(&scene, &options);
+  oracle_answer(scene->oracle[0], "*2\r\n$4\r\na\x01"
+                                  "bc\r\n$4\r\n6379\r\n");
+  bed_t *bed = scene_open(scene, &options);
   expect(bed, BELAY_ERESOLVE, NULL); /* whatever it is, it is only looked up */
-  scene_tear_down(&scene);
 }
 
 /* What comes unasked is no answer, and no harm. */
-TEST(what_nobody_asked_for_does_no_harm) {
+SCENE_TEST(what_nobody_asked_for_does_no_harm, 1) {
   static const char *const texts[] = {
       ">3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n:1\r\n",
       ">4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$14\r\n+switch-master\r\n$1\r\nx\r\n",
@@ -276,36 +270,30 @@ TEST(what_nobody_asked_for_does_no_harm) {
       "*2\r\n$9\r\n127.0.0.1\r\n$1\r\n1\r\n",
       "-ERR\r\n",
   };
-  scene_t scene;
-  scene_set_up(&scene, 1, NULL);
-  bed_t *bed = scene_open(&scene, NULL);
-  assert_int_equal(scene_answering(&scene), 0);
+  bed_t *bed = scene_open(scene, NULL);
+  assert_int_equal(scene_answering(scene), 0);
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-    unsigned listeners = oracle_listeners(scene.oracle[0]);
+    unsigned listeners = oracle_listeners(scene->oracle[0]);
     bed_until(bed, listeners > 0);
-    oracle_say(scene.oracle[0], texts[i]);
+    oracle_say(scene->oracle[0], texts[i]);
     bed_run_for(bed, 50);
   }
   assert_int_equal(client_stats(bed).drops, 0);
-  assert_int_equal(scene_answering(&scene), 0);
-  scene_tear_down(&scene);
+  assert_int_equal(scene_answering(scene), 0);
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------- */
 
-TEST(names_are_looked_up) {
-  scene_t scene;
-  scene_set_up(&scene, 1, NULL);
-  snprintf(scene.url, sizeof scene.url, "redis+sentinel://%s" QUICK_NAME ":%d/" ORACLE_MASTER,
-           server_login(scene.server[0]), oracle_port(scene.oracle[0]));
-  oracle_name(scene.oracle[0], QUICK_NAME, scene_port(&scene, 0), 1);
-  bed_t *bed = scene_open(&scene, NULL);
-  assert_int_equal(scene_answering(&scene), 0);
-  oracle_name(scene.oracle[0], QUICK_NAME, scene_port(&scene, 1), 2);
-  scene_hint(&scene, 0, ORACLE_MASTER);
+SCENE_TEST(names_are_looked_up, 1) {
+  snprintf(scene->url, sizeof scene->url, "redis+sentinel://%s" QUICK_NAME ":%d/" ORACLE_MASTER,
+           server_login(scene->server[0]), oracle_port(scene->oracle[0]));
+  oracle_name(scene->oracle[0], QUICK_NAME, scene_port(scene, 0), 1);
+  bed_t *bed = scene_open(scene, NULL);
+  assert_int_equal(scene_answering(scene), 0);
+  oracle_name(scene->oracle[0], QUICK_NAME, scene_port(scene, 1), 2);
+  scene_hint(scene, 0, ORACLE_MASTER);
   bed_until(bed, client_stats(bed).drops == 1);
-  assert_int_equal(scene_answering(&scene), 1);
-  scene_tear_down(&scene);
+  assert_int_equal(scene_answering(scene), 1);
 }
 
 /* While the first one's name is looked up, the second one takes its place: nobody goes to where the first one is, and
@@ -361,14 +349,11 @@ TEST(a_sentinel_whose_name_takes_long_is_passed_over) {
   scene_tear_down(&scene);
 }
 
-TEST(a_name_that_nobody_knows) {
-  scene_t scene;
+SCENE_TEST(a_name_that_nobody_knows, 1) {
   belay_client_options_t options = hasty();
-  scene_set_up(&scene, 1, NULL);
-  oracle_name(scene.oracle[0], "nobody.invalid", scene_port(&scene, 0), 1);
-  bed_t *bed = scene_open(&scene, &options);
+  oracle_name(scene->oracle[0], "nobody.invalid", scene_port(scene, 0), 1);
+  bed_t *bed = scene_open(scene, &options);
   expect(bed, BELAY_ERESOLVE, NULL);
-  scene_tear_down(&scene);
 }
 
 /* ---- closing ----------------------------------------------------------------------------------------------- */

@@ -52,161 +52,140 @@ static void say_who_is_elected(scene_t *scene, int oracle, const char *run_id) {
 /* ---- the replica ---------------------------------------------------------------------------------------- */
 
 /* The sentinel goes on naming the old primary all the time. */
-TEST(a_promoted_replica_is_used_before_it_is_named) {
-  scene_t scene;
-  scene_set_up(&scene, 1, NULL);
-  bed_t *bed = scene_open(&scene, NULL);
-  assert_int_equal(scene_answering(&scene), 0);
-  bed_until(bed, oracle_listeners(scene.oracle[0]) == 1);
-  end_primary(&scene);
-  lead(&scene, 0, LEADS);
-  say_that_it_waits(&scene, 0);
+SCENE_TEST(a_promoted_replica_is_used_before_it_is_named, 1) {
+  bed_t *bed = scene_open(scene, NULL);
+  assert_int_equal(scene_answering(scene), 0);
+  bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
+  end_primary(scene);
+  lead(scene, 0, LEADS);
+  say_that_it_waits(scene, 0);
   assert_error(pong(bed, NULL), 0);
   uint64_t drops = client_stats(bed).drops;
-  unsigned asked = scene_questions(&scene);
-  scene_hint(&scene, 0, ORACLE_MASTER); /* what is named is still the old one: no reason to leave */
-  bed_until(bed, scene_questions(&scene) > asked);
+  unsigned asked = scene_questions(scene);
+  scene_hint(scene, 0, ORACLE_MASTER); /* what is named is still the old one: no reason to leave */
+  bed_until(bed, scene_questions(scene) > asked);
   bed_run_for(bed, 50);
   assert_int_equal(client_stats(bed).drops, drops);
-  expect_second(&scene);
-  scene_tear_down(&scene);
+  expect_second(scene);
 }
 
 /* A primary that stands still has connections. */
-TEST(a_primary_that_stands_still_is_left) {
-  scene_t scene;
+SCENE_TEST(a_primary_that_stands_still_is_left, 1) {
   belay_client_options_t options = client_options();
   options.stall_timeout_ms = 60000;
-  scene_set_up(&scene, 1, NULL);
-  bed_t *bed = scene_open(&scene, &options);
-  assert_int_equal(scene_answering(&scene), 0);
-  bed_until(bed, oracle_listeners(scene.oracle[0]) == 1);
-  server_pause(scene.server[0]);
-  lead(&scene, 0, LEADS);
-  say_that_it_waits(&scene, 0);
+  bed_t *bed = scene_open(scene, &options);
+  assert_int_equal(scene_answering(scene), 0);
+  bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
+  server_pause(scene->server[0]);
+  lead(scene, 0, LEADS);
+  say_that_it_waits(scene, 0);
   bed_until(bed, client_stats(bed).drops == 1);
   assert_error(pong(bed, NULL), 0);
-  server_resume(scene.server[0]);
-  assert_int_equal(scene_answering(&scene), 1);
-  scene_tear_down(&scene);
+  server_resume(scene->server[0]);
+  assert_int_equal(scene_answering(scene), 1);
 }
 
 /* Its own word decides. */
-TEST(a_promoted_replica_is_not_used_while_it_is_one) {
-  scene_t scene;
+SCENE_TEST(a_promoted_replica_is_not_used_while_it_is_one, 1) {
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
-  scene_set_up(&scene, 1, NULL);
-  bed_t *bed = scene_open(&scene, &options);
-  assert_int_equal(scene_answering(&scene), 0);
-  bed_until(bed, oracle_listeners(scene.oracle[0]) == 1);
-  make_replica(scene.server[1], scene.server[0]);
-  int64_t pings = server_calls(scene.server[1], "ping");
-  end_primary(&scene);
-  lead(&scene, 0, LEADS);
-  say_that_it_waits(&scene, 0);
+  bed_t *bed = scene_open(scene, &options);
+  assert_int_equal(scene_answering(scene), 0);
+  bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
+  make_replica(scene->server[1], scene->server[0]);
+  int64_t pings = server_calls(scene->server[1], "ping");
+  end_primary(scene);
+  lead(scene, 0, LEADS);
+  say_that_it_waits(scene, 0);
   assert_error(pong(bed, NULL), BELAY_EREADONLY);
-  assert_int_equal(server_calls(scene.server[1], "ping"), pings);
-  server_do(scene.server[1], "REPLICAOF", "NO", "ONE", NULL);
+  assert_int_equal(server_calls(scene->server[1], "ping"), pings);
+  server_do(scene->server[1], "REPLICAOF", "NO", "ONE", NULL);
   int64_t began = clock_now();
   while (pong(bed, NULL) != 0)
     assert_true(clock_since_ms(began) < 15000 * slow());
-  expect_second(&scene);
-  scene_tear_down(&scene);
+  expect_second(scene);
 }
 
 /* The failover is given up: what is named counts again. */
-TEST(a_failover_that_is_given_up) {
-  scene_t scene;
+SCENE_TEST(a_failover_that_is_given_up, 1) {
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
-  scene_set_up(&scene, 1, NULL);
-  bed_t *bed = scene_open(&scene, &options);
-  assert_int_equal(scene_answering(&scene), 0);
-  bed_until(bed, oracle_listeners(scene.oracle[0]) == 1);
-  make_replica(scene.server[1], scene.server[0]);
-  end_primary(&scene);
-  lead(&scene, 0, LEADS);
-  say_that_it_waits(&scene, 0);
+  bed_t *bed = scene_open(scene, &options);
+  assert_int_equal(scene_answering(scene), 0);
+  bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
+  make_replica(scene->server[1], scene->server[0]);
+  end_primary(scene);
+  lead(scene, 0, LEADS);
+  say_that_it_waits(scene, 0);
   assert_error(pong(bed, NULL), BELAY_EREADONLY);
-  oracle_flag(scene.oracle[0], "master");
-  server_restart(scene.server[0]);
-  scene_await(&scene, 0);
-  scene_tear_down(&scene);
+  oracle_flag(scene->oracle[0], "master");
+  server_restart(scene->server[0]);
+  scene_await(scene, 0);
 }
 
 /* An operator has ordered it: the old primary answers until the other one is named. */
-TEST(a_failover_of_a_primary_that_is_well) {
-  scene_t scene;
-  scene_set_up(&scene, 1, NULL);
-  bed_t *bed = scene_open(&scene, NULL);
-  assert_int_equal(scene_answering(&scene), 0);
-  bed_until(bed, oracle_listeners(scene.oracle[0]) == 1);
-  lead(&scene, 0, "master,failover_in_progress");
-  unsigned asked = scene_questions(&scene);
-  say_that_it_waits(&scene, 0);
-  bed_until(bed, scene_questions(&scene) > asked);
+SCENE_TEST(a_failover_of_a_primary_that_is_well, 1) {
+  bed_t *bed = scene_open(scene, NULL);
+  assert_int_equal(scene_answering(scene), 0);
+  bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
+  lead(scene, 0, "master,failover_in_progress");
+  unsigned asked = scene_questions(scene);
+  say_that_it_waits(scene, 0);
+  bed_until(bed, scene_questions(scene) > asked);
   bed_run_for(bed, 50);
   assert_int_equal(client_stats(bed).drops, 0);
-  assert_int_equal(scene_answering(&scene), 0);
-  scene_name(&scene, 1, 2);
-  scene_hint(&scene, 0, ORACLE_MASTER);
-  scene_await(&scene, 1);
-  scene_tear_down(&scene);
+  assert_int_equal(scene_answering(scene), 0);
+  scene_name(scene, 1, 2);
+  scene_hint(scene, 0, ORACLE_MASTER);
+  scene_await(scene, 1);
 }
 
 /* ---- the leader ----------------------------------------------------------------------------------------- */
 
 /* Only the leader knows of the promotion. The first sentinel, which is listened to, only knows that the primary is down, and
  * for whom it has voted. */
-TEST(the_leader_is_asked) {
-  scene_t scene;
+SCENE_TEST(the_leader_is_asked, 3) {
   char run_id[41];
-  scene_set_up(&scene, 3, NULL);
   for (int i = 1; i < 3; i++)
-    oracle_introduce(scene.oracle[0], "127.0.0.1", oracle_port(scene.oracle[i]));
-  oracle_run_id(oracle_port(scene.oracle[2]), run_id);
-  bed_t *bed = scene_open(&scene, NULL);
-  assert_int_equal(scene_answering(&scene), 0);
-  bed_until(bed, oracle_listeners(scene.oracle[0]) == 1);
-  end_primary(&scene);
-  oracle_flag(scene.oracle[0], "s_down,o_down,master");
-  lead(&scene, 2, LEADS);
-  say_who_is_elected(&scene, 0, run_id);
-  bed_until(bed, oracle_listeners(scene.oracle[2]) == 1);
+    oracle_introduce(scene->oracle[0], "127.0.0.1", oracle_port(scene->oracle[i]));
+  oracle_run_id(oracle_port(scene->oracle[2]), run_id);
+  bed_t *bed = scene_open(scene, NULL);
+  assert_int_equal(scene_answering(scene), 0);
+  bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
+  end_primary(scene);
+  oracle_flag(scene->oracle[0], "s_down,o_down,master");
+  lead(scene, 2, LEADS);
+  say_who_is_elected(scene, 0, run_id);
+  bed_until(bed, oracle_listeners(scene->oracle[2]) == 1);
   assert_error(pong(bed, NULL), 0);
-  assert_int_equal(oracle_connections(scene.oracle[1]), 0);
-  expect_second(&scene);
-  scene_tear_down(&scene);
+  assert_int_equal(oracle_connections(scene->oracle[1]), 0);
+  expect_second(scene);
 }
 
 /* Votes are about any master of the sentinel's. Where ours is well, or the elected one is not known, nobody moves. */
-TEST(a_vote_is_only_a_hint) {
-  scene_t scene;
+SCENE_TEST(a_vote_is_only_a_hint, 2) {
   char run_id[41], longer[100];
-  scene_set_up(&scene, 2, NULL);
-  oracle_introduce(scene.oracle[0], "127.0.0.1", oracle_port(scene.oracle[1]));
-  oracle_run_id(oracle_port(scene.oracle[1]), run_id);
-  bed_t *bed = scene_open(&scene, NULL);
-  assert_int_equal(scene_answering(&scene), 0);
-  bed_until(bed, oracle_listeners(scene.oracle[0]) == 1);
-  lead(&scene, 1, LEADS);
-  oracle_flag(scene.oracle[0], "s_down,master");
+  oracle_introduce(scene->oracle[0], "127.0.0.1", oracle_port(scene->oracle[1]));
+  oracle_run_id(oracle_port(scene->oracle[1]), run_id);
+  bed_t *bed = scene_open(scene, NULL);
+  assert_int_equal(scene_answering(scene), 0);
+  bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
+  lead(scene, 1, LEADS);
+  oracle_flag(scene->oracle[0], "s_down,master");
   memset(longer, 'x', sizeof longer);
   longer[sizeof longer - 1] = '\0';
   const char *const strangers[] = {"", " ", longer, "0123456789012345678901234567890123456789"};
   for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
-    unsigned asked = scene_questions(&scene);
-    say_who_is_elected(&scene, 0, strangers[i]);
-    bed_until(bed, scene_questions(&scene) > asked);
+    unsigned asked = scene_questions(scene);
+    say_who_is_elected(scene, 0, strangers[i]);
+    bed_until(bed, scene_questions(scene) > asked);
   }
-  oracle_flag(scene.oracle[0], "master");
-  unsigned asked = scene_questions(&scene);
-  say_who_is_elected(&scene, 0, run_id);
-  bed_until(bed, scene_questions(&scene) > asked);
+  oracle_flag(scene->oracle[0], "master");
+  unsigned asked = scene_questions(scene);
+  say_who_is_elected(scene, 0, run_id);
+  bed_until(bed, scene_questions(scene) > asked);
   bed_run_for(bed, 50);
-  assert_int_equal(oracle_connections(scene.oracle[1]), 0);
-  assert_int_equal(oracle_listeners(scene.oracle[0]), 1);
-  assert_int_equal(scene_answering(&scene), 0);
-  scene_tear_down(&scene);
+  assert_int_equal(oracle_connections(scene->oracle[1]), 0);
+  assert_int_equal(oracle_listeners(scene->oracle[0]), 1);
+  assert_int_equal(scene_answering(scene), 0);
 }

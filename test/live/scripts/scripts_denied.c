@@ -9,7 +9,7 @@
 #include "support/models/script_world.h"
 #include "support/models/scripts.h"
 
-/* Scripts that may have written before a command that is refused. What they leave has a ttl, and the next run
+/* Scripts that may have written before a command that is refused. Their keys have a ttl, and the next run
  * accepts it. */
 static const char *const partial[] = {"active_mark",       "barrier_arrive",    "barrier_withdraw",
                                       "bloom_open",        "bloom_or",          "bloom_rotating",
@@ -92,7 +92,7 @@ static void run_without(script_world_t *world, const script_row_t *row, const ch
   }
   resp_free(reply);
   expect_ends(world, row, command);
-  reply = script_world_eval(world, row); /* what stayed does no harm */
+  reply = script_world_eval(world, row); /* the keys that stayed do no harm */
   if (reply->type == RESP_ERROR && strchr(row->reply, 'x') == NULL) {
     print_error("%s, after it ran without %s: %s\n", row->name, command, reply->str);
     wrong++;

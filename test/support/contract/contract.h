@@ -44,7 +44,7 @@ void rig_make(rig_t *rig, const contract_t *row, bed_t *bed, belay_client_t *cli
 int rig_begin(rig_t *rig, rig_call_t *call, unsigned n);
 int rig_close(rig_t *rig);
 
-/* What the callbacks of rows call. */
+/* The callbacks of rows call these. */
 void rig_on_ended(belay_request_t *request, int status);
 void rig_on_closed(void *data);
 
