@@ -116,8 +116,8 @@ struct command {
   unsigned urls;    /* how many servers it may ask; 0: one, if it has a begin */
   bool offline;     /* it has a begin, and asks no server */
   bool plain;       /* it has no --json and no --quiet */
-  const char *what; /* what fails if an error comes, for harness_ok(); NULL: "cannot NAME" */
-  const void *data; /* the command's own: what tells it from others with the same begin */
+  const char *what; /* beginning of an error message, see harness_ok(); NULL: "cannot NAME" */
+  const void *data; /* the command's own; distinguishes commands with the same begin */
 
   /* One of them. run returns the exit status. begin starts something on a loop, and harness_done() ends it. */
   int (*run)(const arguments_t *arguments);

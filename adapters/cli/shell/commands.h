@@ -1,4 +1,4 @@
-/* The list of all commands, and what the tables say of each. */
+/* The list of all commands, and facts about one that follow from its table. */
 #ifndef BELAY_CLI_SHELL_COMMANDS_H
 #define BELAY_CLI_SHELL_COMMANDS_H
 
@@ -7,7 +7,7 @@
 /* In the order in which help lists them; ends with NULL. meson.build has their names: belay NAME is NAME_command. */
 extern const command_t *const commands[];
 
-/* What may stand in front of a command's name: a command without a name that takes what commands share. */
+/* Describes the options that may stand in front of a command's name: a command without a name. */
 extern const command_t in_front;
 
 /* The command that it is a part of; NULL: none. */

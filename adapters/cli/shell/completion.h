@@ -1,4 +1,4 @@
-/* What shells complete command lines by. */
+/* Completion of command lines in shells. */
 #ifndef BELAY_CLI_SHELL_COMPLETION_H
 #define BELAY_CLI_SHELL_COMPLETION_H
 
