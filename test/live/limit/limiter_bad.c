@@ -21,74 +21,71 @@ static void expect_detail(bed_t *bed, size_t row, int error, const char *detail)
 #define W BELAY_LIMIT_SLIDING
 #define L BELAY_LIMIT_LOG
 
+static const struct {
+  belay_limit_t limits[5];
+  size_t n;
+  const char *detail; /* NULL: it is one */
+} policies[] = {
+    {{{0}}, 1, "limits[0].kind"},
+    {{{(belay_limit_kind_t)5, 1, S, 0, false}}, 1, "limits[0].kind"},
+    {{{B, -1, S, 1, false}}, 1, "limits[0].count: negative"},
+    {{{F, INT64_MIN, S, 0, false}}, 1, "limits[0].count: negative"},
+    {{{B, 1, 0, 1, false}}, 1, "limits[0].period_us: not positive"},
+    {{{W, 1, -S, 0, false}}, 1, "limits[0].period_us: not positive"},
+    {{{B, 0, S, 0, false}}, 1, "limits[0].burst: 0"},
+    {{{B, 1, S, -1, false}}, 1, "limits[0].burst: negative"},
+    {{{B, 0, 0, 1, false}}, 1, "limits[0].period_us: needed as the ttl"},
+    {{{B, 0, -1, 1, false}}, 1, "limits[0].period_us: needed as the ttl"},
+    {{{F, 0, S, 0, false}}, 1, "limits[0].count: 0"},
+    {{{W, 0, S, 0, false}}, 1, "limits[0].count: 0"},
+    {{{L, 0, S, 0, false}}, 1, "limits[0].count: 0"},
+    {{{F, 1, S, 1, false}}, 1, "limits[0].burst: only a bucket"},
+    {{{B, 1, S, 1, true}}, 1, "limits[0].aligned: only a fixed"},
+    {{{W, 1, S, 0, true}}, 1, "limits[0].aligned: only a fixed"},
+    {{{B, 1, S, BIG / S + 1, false}}, 1, "limits[0].burst, or count"},
+    {{{B, 1, S, BIG / S, false}}, 1, NULL},
+    {{{B, 1, BIG, 1, false}}, 1, NULL},
+    {{{B, 1, BIG + 1, 1, false}}, 1, "limits[0].burst, or count"},
+    {{{B, 1, 1, BIG, false}}, 1, NULL},
+    {{{B, 1, 1, BIG + 1, false}}, 1, "limits[0].burst, or count"},
+    {{{B, 1, INT64_MAX, INT64_MAX, false}}, 1, "limits[0].burst, or count"},
+    {{{B, INT64_MAX - 1, INT64_MAX, 1, false}}, 1, "limits[0].count / gcd(count, period_us): over"},
+    {{{B, INT64_MAX - 1, 1, 1, false}}, 1, "limits[0].count / gcd(count, period_us): over"},
+    {{{B, BIG + 1, 1, 1, false}}, 1, "limits[0].count / gcd(count, period_us): over"},
+    {{{B, BIG, 1, 1, false}}, 1, NULL},
+    {{{B, BIG, BIG, BIG, false}}, 1, NULL}, /* divided by both it is small */
+    {{{B, 0, BIG, 2, false}}, 1, "limits[0].burst, or count"},
+    {{{F, 2, BIG, 0, false}}, 1, "limits[0].burst, or count"},
+    {{{W, BIG, 2, 0, false}}, 1, "limits[0].burst, or count"},
+    {{{W, BIG, 1, 0, false}}, 1, NULL},
+    {{{L, BELAY_LIMITER_LOG_MAX + 1, S, 0, false}}, 1, "limits[0].count: over"},
+    {{{L, BELAY_LIMITER_LOG_MAX, S, 0, false}}, 1, NULL},
+    {{{L, 1, S, 0, false}, {B, 1, S, 1, false}}, 2, "limits[0].kind: a log"},
+    {{{B, 1, S, 1, false}, {L, 1, S, 0, false}}, 2, "limits[1].kind: a log"},
+    {{{B, 1, S, 1, false}, {F, 1, S, 0, false}, {B, 1, -1, 1, false}}, 3, "limits[2].period_us"},
+    {{{B, BELAY_INFINITE, 0, 0, false}, {F, BELAY_INFINITE, -1, 0, false}}, 2, NULL},
+    {{{B, BELAY_INFINITE, 0, -1, false}}, 1, "limits[0].burst: negative"},
+    {{{B, 1, S, 1, false}}, 0, "limits: NULL, or not 1 to 4"},
+    {{{B, 1, S, 1, false}, {B, 1, S, 1, false}, {B, 1, S, 1, false}, {B, 1, S, 1, false}}, 4, NULL},
+    {{{B, 1, S, 1, false}, {B, 1, S, 1, false}}, 5, "limits: NULL, or not 1 to 4"},
+};
+
 BED_TEST(policies_that_are_none) {
-  static const struct {
-    belay_limit_t limits[5];
-    size_t n;
-    const char *detail; /* NULL: it is one */
-  } rows[] = {
-      {{{0}}, 1, "limits[0].kind"},
-      {{{(belay_limit_kind_t)5, 1, S, 0, false}}, 1, "limits[0].kind"},
-      {{{B, -1, S, 1, false}}, 1, "limits[0].count: negative"},
-      {{{F, INT64_MIN, S, 0, false}}, 1, "limits[0].count: negative"},
-      {{{B, 1, 0, 1, false}}, 1, "limits[0].period_us: not positive"},
-      {{{W, 1, -S, 0, false}}, 1, "limits[0].period_us: not positive"},
-      {{{B, 0, S, 0, false}}, 1, "limits[0].burst: 0"},
-      {{{B, 1, S, -1, false}}, 1, "limits[0].burst: negative"},
-      {{{B, 0, 0, 1, false}}, 1, "limits[0].period_us: needed as the ttl"},
-      {{{B, 0, -1, 1, false}}, 1, "limits[0].period_us: needed as the ttl"},
-      {{{F, 0, S, 0, false}}, 1, "limits[0].count: 0"},
-      {{{W, 0, S, 0, false}}, 1, "limits[0].count: 0"},
-      {{{L, 0, S, 0, false}}, 1, "limits[0].count: 0"},
-      {{{F, 1, S, 1, false}}, 1, "limits[0].burst: only a bucket"},
-      {{{B, 1, S, 1, true}}, 1, "limits[0].aligned: only a fixed"},
-      {{{W, 1, S, 0, true}}, 1, "limits[0].aligned: only a fixed"},
-      {{{B, 1, S, BIG / S + 1, false}}, 1, "limits[0].burst, or count"},
-      {{{B, 1, S, BIG / S, false}}, 1, NULL},
-      {{{B, 1, BIG, 1, false}}, 1, NULL},
-      {{{B, 1, BIG + 1, 1, false}}, 1, "limits[0].burst, or count"},
-      {{{B, 1, 1, BIG, false}}, 1, NULL},
-      {{{B, 1, 1, BIG + 1, false}}, 1, "limits[0].burst, or count"},
-      {{{B, 1, INT64_MAX, INT64_MAX, false}}, 1, "limits[0].burst, or count"},
-      {{{B, INT64_MAX - 1, INT64_MAX, 1, false}},
-       1,
-       "limits[0].count / gcd(count, period_us): over"},
-      {{{B, INT64_MAX - 1, 1, 1, false}}, 1, "limits[0].count / gcd(count, period_us): over"},
-      {{{B, BIG + 1, 1, 1, false}}, 1, "limits[0].count / gcd(count, period_us): over"},
-      {{{B, BIG, 1, 1, false}}, 1, NULL},
-      {{{B, BIG, BIG, BIG, false}}, 1, NULL}, /* divided by both it is small */
-      {{{B, 0, BIG, 2, false}}, 1, "limits[0].burst, or count"},
-      {{{F, 2, BIG, 0, false}}, 1, "limits[0].burst, or count"},
-      {{{W, BIG, 2, 0, false}}, 1, "limits[0].burst, or count"},
-      {{{W, BIG, 1, 0, false}}, 1, NULL},
-      {{{L, BELAY_LIMITER_LOG_MAX + 1, S, 0, false}}, 1, "limits[0].count: over"},
-      {{{L, BELAY_LIMITER_LOG_MAX, S, 0, false}}, 1, NULL},
-      {{{L, 1, S, 0, false}, {B, 1, S, 1, false}}, 2, "limits[0].kind: a log"},
-      {{{B, 1, S, 1, false}, {L, 1, S, 0, false}}, 2, "limits[1].kind: a log"},
-      {{{B, 1, S, 1, false}, {F, 1, S, 0, false}, {B, 1, -1, 1, false}}, 3, "limits[2].period_us"},
-      {{{B, BELAY_INFINITE, 0, 0, false}, {F, BELAY_INFINITE, -1, 0, false}}, 2, NULL},
-      {{{B, BELAY_INFINITE, 0, -1, false}}, 1, "limits[0].burst: negative"},
-      {{{B, 1, S, 1, false}}, 0, "limits: NULL, or not 1 to 4"},
-      {{{B, 1, S, 1, false}, {B, 1, S, 1, false}, {B, 1, S, 1, false}, {B, 1, S, 1, false}},
-       4,
-       NULL},
-      {{{B, 1, S, 1, false}, {B, 1, S, 1, false}}, 5, "limits: NULL, or not 1 to 4"},
-  };
   belay_limit_t good = bucket_limit(1, S, 1);
   belay_limiter_t *limiter, *standing = limiter_new(bed, &good, 1);
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    belay_limiter_options_t options = limiter_options(rows[i].limits, rows[i].n);
+  for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+    belay_limiter_options_t options = limiter_options(policies[i].limits, policies[i].n);
     int error = belay_limiter_new(bed->client, &options, &limiter);
-    if (rows[i].detail == NULL) {
+    if (policies[i].detail == NULL) {
       if (error != 0)
         fail_msg("row %zu: %s", i, belay_detail(bed->belay));
       assert_error(belay_limiter_close(limiter, NULL), 0);
       continue;
     }
-    expect_detail(bed, i, error, rows[i].detail);
+    expect_detail(bed, i, error, policies[i].detail);
     assert_null(limiter);
-    expect_detail(bed, i, belay_limiter_reconfigure(standing, rows[i].limits, rows[i].n),
-                  rows[i].detail);
+    expect_detail(bed, i, belay_limiter_reconfigure(standing, policies[i].limits, policies[i].n),
+                  policies[i].detail);
   }
   expect_detail(bed, 0, belay_limiter_reconfigure(standing, NULL, 1), "limits: NULL");
   assert_int_equal(take(bed, standing, "k", 1)->remaining, 0); /* it is as it was */
