@@ -83,8 +83,5 @@ int contender_release(contender_t *contender) {
 }
 
 void contender_say(contender_t *contender, uint64_t at, const char *what) {
-  const term_t *term = &contender->demo->term;
-  bool is_a = contender->who == DEMO_A;
-  demo_event(contender->demo, at, "%s%s%s %s", term_style(term, is_a ? TERM_A : TERM_B),
-             is_a ? "A" : "B", term_style(term, TERM_NORMAL), what);
+  demo_event(contender->demo, at, "%s %s", contender->who == DEMO_A ? "A" : "B", what);
 }

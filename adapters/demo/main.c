@@ -10,7 +10,7 @@
 #include "demo/server.h"
 #include "ui/status.h"
 
-enum { RULE_WIDTH = 78, GUARD_S = 90, SIGNALS = 5 };
+enum { GUARD_S = 90, SIGNALS = 5 };
 
 static const struct {
   const char *title, *text;
@@ -23,13 +23,9 @@ static const struct {
 };
 
 static void run_chapter(demo_t *demo, size_t i) {
-  const term_t *term = &demo->term;
-  const char *normal = term_style(term, TERM_NORMAL);
-  term_print(&demo->term, "\n%s%zu  %s%s\n%s", term_style(term, TERM_BOLD), i + 1,
-             chapters[i].title, normal, term_style(term, TERM_DIM));
-  for (unsigned n = 0; n < RULE_WIDTH; n++)
-    term_print(&demo->term, "%s", term_glyph(term, TERM_RULE));
-  term_print(&demo->term, "%s\n%s\n\n", normal, chapters[i].text);
+  const char *normal = demo_style(demo, DEMO_NORMAL);
+  demo_print("\n%s%zu  %s%s\n%s\n\n", demo_style(demo, DEMO_BOLD), i + 1, chapters[i].title, normal,
+             chapters[i].text);
   demo->name = chapters[i].name;
   demo->began = uv_hrtime();
   chapters[i].run(demo);
@@ -84,7 +80,7 @@ static int open_server(demo_t *demo, server_t *server, const char *url) {
 
 /* The chapters leave data behind, which one sweep deletes. But each lock is released. */
 static void leave_nothing(demo_t *demo) {
-  term_print(&demo->term, "\n");
+  demo_print("\n");
   demo_fact(demo, demo_sweep(demo, "lock::*", false, 0).matched == 0,
             "no lock is left on the server");
   (void)demo_sweep(demo, "*", true, 0);
@@ -93,11 +89,9 @@ static void leave_nothing(demo_t *demo) {
 }
 
 static void run_chapters(demo_t *demo, const server_t *server) {
-  const term_t *term = &demo->term;
-  const char *bold = term_style(term, TERM_BOLD), *normal = term_style(term, TERM_NORMAL);
+  const char *bold = demo_style(demo, DEMO_BOLD), *normal = demo_style(demo, DEMO_NORMAL);
   uint64_t began = uv_hrtime();
-  term_print(&demo->term,
-             "%sbelay: locks and limits on Redis, for programs on a libuv loop%s\n\n"
+  demo_print("%sbelay: locks and limits on Redis, for programs on a libuv loop%s\n\n"
              "  Nothing here is staged: the library as it is, real processes, and\n"
              "  %s.\n",
              bold, normal,
@@ -109,8 +103,8 @@ static void run_chapters(demo_t *demo, const server_t *server) {
     demo_trouble(demo, "the server ended early", 0);
   else
     leave_nothing(demo);
-  term_print(&demo->term, "\n%s%u of %u facts hold%s  (%.1f s)\n",
-             term_style(term, demo->failed == 0 ? TERM_GOOD : TERM_BAD), demo->facts - demo->failed,
+  demo_print("\n%s%u of %u facts hold%s  (%.1f s)\n",
+             demo_style(demo, demo->failed == 0 ? DEMO_GOOD : DEMO_BAD), demo->facts - demo->failed,
              demo->facts, normal, demo_seconds(began, uv_hrtime()));
 }
 
@@ -125,7 +119,6 @@ static int run(const char *url) {
   (void)snprintf(name, sizeof name, "%016llx", (unsigned long long)random);
   if (!demo_open(&demo, name, "demo"))
     return STATUS_TROUBLE;
-  term_init(&demo.term);
   if (server_folder_make(folder) != 0)
     (void)fprintf(stderr, "belay-demo: no temporary folder: %s\n", strerror(errno));
   demo.folder = folder;
@@ -140,7 +133,7 @@ static int run(const char *url) {
   server_folder_remove(folder);
   if (status == STATUS_YES && demo.failed != 0)
     status = STATUS_NO;
-  return term_flush() ? status : STATUS_TROUBLE;
+  return fflush(stdout) == 0 && !ferror(stdout) ? status : STATUS_TROUBLE;
 }
 
 /* ---- the other processes ------------------------------------------------------------------------------- */

@@ -7,7 +7,6 @@
 #include <uv.h>
 
 #include "belay.h"
-#include "demo/term.h"
 
 #define DEMO_MS UINT64_C(1000000) /* in the nanoseconds of uv_hrtime() */
 
@@ -24,7 +23,7 @@ typedef enum demo_who { DEMO_A, DEMO_B, DEMO_CONTENDERS } demo_who_t;
 
 typedef struct demo {
   uv_loop_t loop;
-  term_t term;
+  bool fancy;             /* standard output is a terminal, and NO_COLOR is not set */
   uv_timer_t clock;       /* wakes the loop while DEMO_WAIT() waits for a condition */
   uint64_t deadline;      /* of DEMO_WAIT() */
   struct child *children; /* that run */
@@ -59,6 +58,14 @@ void demo_close(demo_t *demo);
 void demo_client_options(const demo_t *demo, belay_client_options_t *options, const char *owner);
 
 /* ---- output -------------------------------------------------------------------------------------------- */
+
+typedef enum demo_style { DEMO_NORMAL, DEMO_BOLD, DEMO_DIM, DEMO_GOOD, DEMO_BAD } demo_style_t;
+
+/* The text that switches a style on; DEMO_NORMAL switches all off. "" without colours. */
+const char *demo_style(const demo_t *demo, demo_style_t style);
+
+/* As printf(), and flush. */
+void demo_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Print an event, with the time since the chapter began. at: when it happened; 0: now. */
 void demo_event(demo_t *demo, uint64_t at, const char *format, ...)

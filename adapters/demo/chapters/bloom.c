@@ -50,7 +50,7 @@ void chapter_bloom(demo_t *demo) {
       demo, belay_bloom_exists(bloom, &demo->request, "u0@example.com", 14, demo_on_yes));
   demo_event(demo, 0, "the bits are deleted; the next question ends with %s",
              belay_err_name(error));
-  term_print(&demo->term, "\n");
+  demo_print("\n");
   demo_fact(demo, found == ADDRESSES && (double)new > ADDRESSES *(1 - ERROR_RATE),
             "every address that was added is found");
   demo_fact(demo, wrong > 0 && (double)wrong < 1.25 * ERROR_RATE * ADDRESSES,

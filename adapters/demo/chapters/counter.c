@@ -156,7 +156,7 @@ void chapter_counter(demo_t *demo) {
   demo_event(demo, 0, "without the lock: %d additions, and the counter says %" PRIu64 "\n",
              ADDITIONS, value);
   value = run_workers(&count, demo, "locked");
-  term_print(&demo->term, "\n");
+  demo_print("\n");
   demo_fact(demo, value == ADDITIONS && count.holds == ADDITIONS,
             "%d workers x %d rounds with the lock, and the counter says %" PRIu64, WORKERS, ROUNDS,
             value);

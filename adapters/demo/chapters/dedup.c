@@ -61,10 +61,9 @@ void chapter_dedup(demo_t *demo) {
   demo_run(demo);
   for (unsigned i = 0; i < ORDERS; i++)
     once += worked[i] == 1;
-  demo_event(demo, 0, "%u orders were new to A, %u to B", workers[DEMO_A].fresh,
-             workers[DEMO_B].fresh);
   demo_fact(demo, once == ORDERS && workers[DEMO_B].next == TIMES * ORDERS,
-            "of %d deliveries of %d orders each order was new once", 2 * TIMES * ORDERS, ORDERS);
+            "of %d deliveries of %d orders each was new once: %u to A, %u to B", 2 * TIMES * ORDERS,
+            ORDERS, workers[DEMO_A].fresh, workers[DEMO_B].fresh);
   for (unsigned i = 0; i < DEMO_CONTENDERS; i++)
     (void)belay_dedup_close(workers[i].seen, NULL);
 }

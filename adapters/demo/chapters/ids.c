@@ -58,7 +58,6 @@ static void number_orders(demo_t *demo) {
   bool well = true;
   for (int64_t i = 0; i < ORDERS; i++)
     well = get(demo, i % 2 == 0 ? a : b) == FIRST_ORDER + i && well;
-  demo_event(demo, 0, "orders: A and B take turns, up to %" PRId64, demo->number);
   demo_fact(demo, well, "the orders are %d to %d, and none is missing", FIRST_ORDER,
             FIRST_ORDER + ORDERS - 1);
   (void)belay_idgen_close(a, NULL);

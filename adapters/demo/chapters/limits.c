@@ -35,7 +35,7 @@ static void conclude(const rate_t *rate, uint64_t asked) {
     evenly = evenly && rate->at[i] + EARLY_MS * DEMO_MS >= due &&
              rate->at[i] <= due + GRACE_MS * DEMO_MS;
   }
-  term_print(&demo->term, "\n");
+  demo_print("\n");
   demo_fact(demo, rate->at[BURST - 1] - asked <= GRACE_MS * DEMO_MS,
             "two could act at once, after %.0f ms", 1e3 * demo_seconds(asked, rate->at[BURST - 1]));
   demo_fact(demo, evenly && rate->in_order,
@@ -102,7 +102,7 @@ void chapter_windows(demo_t *demo) {
     comes_back = true;
   }
   double passed = demo_seconds(began, uv_hrtime()), left = (double)result.retry_after_us / 1e6;
-  term_print(&demo->term, "\n");
+  demo_print("\n");
   demo_fact(demo, denied[0] > 0 && denied[1] > 0 && denied[2] == 1 && admitted == ALL,
             "each of them has blocked, after %u calls the last one; no denied call counted",
             admitted);
@@ -150,7 +150,7 @@ void chapter_address(demo_t *demo) {
   }
   bool passed = call(demo, limiter, other).verdict == BELAY_ALLOWED;
   belay_limiter_stats(limiter, &stats);
-  term_print(&demo->term, "\n");
+  demo_print("\n");
   demo_fact(demo, allowed == MOST, "of ten calls by %s the first three passed", one);
   demo_fact(demo, wait_s <= MINUTE_MS / 1e3 && wait_s >= (MINUTE_MS - GRACE_MS) / 1e3,
             "the fourth may come again in %.1f s: a minute after the first", wait_s);

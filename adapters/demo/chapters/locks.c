@@ -47,7 +47,7 @@ static void wait_for_killed(demo_t *demo, holder_t *holder, contender_t *b) {
     return;
   contender_say(b, b->at, "has it");
   uint64_t end = holder->asks + KILLED_TTL_MS * DEMO_MS;
-  term_print(&demo->term, "\n");
+  demo_print("\n");
   demo_fact(demo, b->at + KILLED_DRIFT_MS * DEMO_MS >= end,
             "B got it %.3f s after A asked for it: not before the ttl was over",
             demo_seconds(holder->asks, b->at));
@@ -88,8 +88,7 @@ void chapter_watchdog(demo_t *demo) {
       demo_event(demo, 0, "A has %d ms left", (int)left_ms);
       DEMO_WAIT(demo, LOOK_MS, b.ended);
     }
-    contender_say(&b, 0, "gives up, and A is done");
-    term_print(&demo->term, "\n");
+    demo_print("\n");
     demo_fact(demo, held && a.reason == 0 && contender_release(&a) == 0,
               "A had the lock for %.1f s, three times its ttl, and released it itself",
               demo_seconds(a.at, uv_hrtime()));
@@ -123,7 +122,7 @@ static void stall(demo_t *demo, contender_t *a, contender_t *b) {
   contender_say(b, won, "has the lock");
   int refused = belay_lock_release(a->lock, BELAY_DEFAULT, NULL);
   int released = contender_release(b);
-  term_print(&demo->term, "\n");
+  demo_print("\n");
   demo_fact(demo, left_us == 0 && no_callback,
             "the first answer was the truth, before any callback could run: %d ms left",
             (int)(left_us / 1000));

@@ -67,8 +67,7 @@ static void play(demo_t *demo, belay_idempotency_t *records) {
   error = begin(demo, records, hash, &third);
   demo_event(demo, 0, "sent a third time: nothing is done, and the answer is \"%s\"", third.result);
   int other = begin(demo, records, other_hash, &(answer_t){0});
-  demo_event(demo, 0, "another order with the same key: %s", belay_err_name(other));
-  term_print(&demo->term, "\n");
+  demo_print("\n");
   demo_fact(demo, turned_away > 0 && seconds >= (DEADLINE_MS - 2) / 1e3,
             "%u times it was in progress; taken over after %.3f s, and not before", turned_away,
             seconds);
@@ -76,7 +75,8 @@ static void play(demo_t *demo, belay_idempotency_t *records) {
             late == BELAY_ENOTOWNER && error == 0 && third.outcome == BELAY_IDEMPOTENCY_DONE &&
                 strcmp(third.result, "paid") == 0,
             "the late finish has overwritten nothing");
-  demo_fact(demo, other == BELAY_EMISMATCH, "and another request does not get its answer");
+  demo_fact(demo, other == BELAY_EMISMATCH, "another request with the same key: %s",
+            belay_err_name(other));
 }
 
 void chapter_once(demo_t *demo) {

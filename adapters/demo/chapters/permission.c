@@ -49,7 +49,7 @@ static void play(demo_t *demo, belay_permission_t *a, belay_permission_t *b) {
              refused.yes ? "it is gone" : "the user may more, and keeps it");
   belay_permission_result_t changed = set(demo, a, READ | WRITE, INVITE);
   demo_event(demo, 0, "and if the user may read and write, A changes that to invite");
-  term_print(&demo->term, "\n");
+  demo_print("\n");
   demo_fact(demo, had.yes && strcmp(name, "author") == 0,
             "neither has undone what the other one did: bits are set one by one");
   demo_fact(demo,

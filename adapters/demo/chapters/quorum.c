@@ -32,33 +32,24 @@ typedef struct quorum {
 
 /* Print an event and how the servers voted last. */
 static void say(const party_t *party, uint64_t at, const char *what) {
-  static const term_glyph_t looks[BELAY_VOTES] = {
-      [BELAY_VOTE_GRANTED] = TERM_HOLDS,    [BELAY_VOTE_HELD] = TERM_WAITS,
-      [BELAY_VOTE_REFUSED] = TERM_AWAY,     [BELAY_VOTE_TIMED_OUT] = TERM_AWAY,
-      [BELAY_VOTE_UNREACHABLE] = TERM_AWAY, [BELAY_VOTE_QUARANTINED] = TERM_HOLLOW,
-      [BELAY_VOTE_RESTORED] = TERM_HOLLOW,
+  static const char looks[BELAY_VOTES] = {
+      [BELAY_VOTE_NONE] = ' ',     [BELAY_VOTE_GRANTED] = '#',     [BELAY_VOTE_HELD] = '.',
+      [BELAY_VOTE_REFUSED] = 'x',  [BELAY_VOTE_TIMED_OUT] = 'x',   [BELAY_VOTE_UNREACHABLE] = 'x',
+      [BELAY_VOTE_RESTORED] = 'o', [BELAY_VOTE_QUARANTINED] = 'o',
   };
-  const term_t *term = &party->c.demo->term;
   belay_lock_tally_t tally;
-  char cells[128];
+  char cells[32];
   size_t n = 0;
   belay_lock_tally(party->c.lock, &tally);
-  for (unsigned i = 0; i < SERVERS; i++) {
-    belay_vote_t vote = tally.node[i].vote;
-    n += (size_t)snprintf(cells + n, sizeof cells - n, "  %s",
-                          vote == BELAY_VOTE_NONE ? " " : term_glyph(term, looks[vote]));
-  }
+  for (unsigned i = 0; i < SERVERS; i++)
+    n += (size_t)snprintf(cells + n, sizeof cells - n, "  %c", looks[tally.node[i].vote]);
   demo_event(party->c.demo, at, "%s    %s %s", cells, party->c.who == DEMO_A ? "A" : "B", what);
 }
 
-static void print_head(demo_t *demo) {
-  const term_t *term = &demo->term;
-  term_print(&demo->term,
-             "  %s    time    1  2  3  4  5    %s grants it  %s does not vote yet  %s another's"
-             "  %s away%s\n",
-             term_style(term, TERM_DIM), term_glyph(term, TERM_HOLDS),
-             term_glyph(term, TERM_HOLLOW), term_glyph(term, TERM_WAITS),
-             term_glyph(term, TERM_AWAY), term_style(term, TERM_NORMAL));
+static void print_head(const demo_t *demo) {
+  demo_print(
+      "  %s    time    1  2  3  4  5    # grants it  o does not vote yet  . another's  x away%s\n",
+      demo_style(demo, DEMO_DIM), demo_style(demo, DEMO_NORMAL));
 }
 
 /* ---- votes --------------------------------------------------------------------------------------------- */
@@ -128,7 +119,7 @@ static bool start_servers(quorum_t *quorum, unsigned set) {
     if (error == NULL)
       continue;
     if (server_missing(&quorum->server[i]))
-      term_print(&quorum->demo->term, "  Left out: %s.\n", error);
+      demo_print("  Left out: %s.\n", error);
     else
       demo_trouble(quorum->demo, error, 0);
     return false;

@@ -51,7 +51,7 @@ static void play(demo_t *demo, belay_ranking_t *ranking) {
       demo, "reading the board",
       belay_ranking_top(ranking, &demo->request, board, strlen(board), PLACES + 1, on_entries));
   demo_event(demo, 0, "the board: %s", top.text);
-  term_print(&demo->term, "\n");
+  demo_print("\n");
   demo_fact(demo, strcmp(top.text, "1 bob 900, 2 ada 900, 3 eve 700") == 0,
             "of two players with 900 points the earlier one is first");
   demo_fact(demo, !bob.changed && bob.rank == 0,

@@ -145,7 +145,7 @@ static void play(tank_t *tank, uint64_t began) {
     if (tank->view[i].elected > killed)
       heir = &tank->view[i];
   double seconds = demo_seconds(began, tank->filled);
-  term_print(&demo->term, "\n");
+  demo_print("\n");
   demo_fact(demo, heir != NULL && heir->elected - killed <= (LEASE_MS + GRACE_MS) * DEMO_MS,
             "another process was elected %.1f s after that; a place is a lease of 1 s",
             heir != NULL ? demo_seconds(killed, heir->elected) : 0);

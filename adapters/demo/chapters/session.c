@@ -47,14 +47,13 @@ static answer_t read_events(demo_t *demo, belay_session_t *session) {
 static void play(demo_t *demo, belay_session_t *session) {
   answer_t home = click(demo, session, "home"), ropes = click(demo, session, "ropes");
   demo_sleep(demo, TTL_MS + 50);
-  demo_event(demo, 0, "%s was away for longer than the ttl", user);
   answer_t away = read_events(demo, session), again = click(demo, session, "home again");
   answer_t events = read_events(demo, session), end = {0};
   demo->out = &end;
   (void)demo_await(demo, "ending a session",
                    belay_session_end(session, &demo->request, user, strlen(user), again.id,
                                      strlen(again.id), on_answer));
-  term_print(&demo->term, "\n");
+  demo_print("\n");
   demo_fact(demo,
             home.is_new && !ropes.is_new && !away.exists && again.is_new &&
                 strcmp(home.id, again.id) < 0,

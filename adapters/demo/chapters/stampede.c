@@ -288,18 +288,16 @@ typedef struct crowd {
 } crowd_t;
 
 static void print_head(demo_t *demo) {
-  term_t *term = &demo->term;
-  const char *dim = term_style(term, TERM_DIM), *normal = term_style(term, TERM_NORMAL);
-  term_print(term, "  %s%-14s %6s  %17s  %15s %9s %10s%s\n", dim, "", "", "served by a load",
+  const char *dim = demo_style(demo, DEMO_DIM), *normal = demo_style(demo, DEMO_NORMAL);
+  demo_print("  %s%-14s %6s  %17s  %15s %9s %10s%s\n", dim, "", "", "served by a load",
              "served at once", "not", "longest", normal);
-  term_print(term, "  %s%-14s %6s  %7s %9s  %7s %7s %9s %10s%s\n", dim, "", "loads", "here",
-             "elsewhere", "fresh", "stale", "loaded", "wait", normal);
+  demo_print("  %s%-14s %6s  %7s %9s  %7s %7s %9s %10s%s\n", dim, "", "loads", "here", "elsewhere",
+             "fresh", "stale", "loaded", "wait", normal);
 }
 
 static void print_row(crowd_t *crowd, unsigned stage) {
   const int64_t *counts = crowd->counts[stage];
-  term_print(&crowd->demo->term,
-             "  %-14s %6" PRId64 "  %7" PRId64 " %9" PRId64 "  %7" PRId64 " %7" PRId64 " %9" PRId64
+  demo_print("  %-14s %6" PRId64 "  %7" PRId64 " %9" PRId64 "  %7" PRId64 " %7" PRId64 " %9" PRId64
              "%8.0f ms\n",
              stages[stage].name, counts[LOADS], counts[HERE], counts[ELSEWHERE], counts[FRESH],
              counts[OLD], counts[REFUSED], (double)counts[LONGEST_US] / 1e3);
@@ -339,7 +337,7 @@ static bool is_at_once(const crowd_t *crowd, stage_t stage) {
 static void conclude(const crowd_t *crowd) {
   demo_t *demo = crowd->demo;
   const int64_t *locked = crowd->counts[LOCK];
-  term_print(&demo->term, "\n");
+  demo_print("\n");
   demo_fact(demo, is_so(crowd, BY_HAND, REQUESTS) && is_so(crowd, PLAIN, PROCESSES),
             "by hand there are %d loads; with a cache %d, one in each process", REQUESTS,
             PROCESSES);

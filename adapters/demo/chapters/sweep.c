@@ -47,7 +47,7 @@ void chapter_sweep(demo_t *demo) {
   double took = demo_seconds(began, uv_hrtime());
   (void)demo_await(demo, "reading the member's bucket",
                    belay_bucket_read(bucket, &demo->request, "member", 6, on_state));
-  term_print(&demo->term, "\n");
+  demo_print("\n");
   demo_fact(demo, look.matched >= LEFT && look.deleted == 0,
             "a look finds all that was left behind, and leaves it there");
   demo_fact(demo, removal.deleted == UINT64_C(2) * LEFT && took >= 0.9 * 2 * LEFT / RATE,
