@@ -5,8 +5,7 @@
 
 /* ---- being elected ---------------------------------------------------------------------------------------- */
 
-TEST(a_candidate_is_elected) {
-  bed_t *bed = bed_open(NULL);
+PERSONS_TEST(a_candidate_is_elected) {
   person_t *p = person_new(bed, "me");
   assert_true(belay_election_term(p->election) == 0);
   assert_error(begin_resign(p), BELAY_ESTATE);
@@ -27,14 +26,13 @@ TEST(a_candidate_is_elected) {
   uint64_t before = p->term;
   lead(p);
   assert_true(p->term > before);
-  bed_close(bed);
+  assert_error(begin_close_election(p), 0);
+  bed_until(bed, p->closed == 1);
   assert_int_equal(p->deposed, 0);
-  person_free(p);
 }
 
-TEST(who_resigns_hands_over) {
+PERSONS_TEST(who_resigns_hands_over) {
   enum { N = 3 };
-  bed_t *bed = bed_open(NULL);
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_election_options_t options = election_options(10000, NULL);
   options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
@@ -66,14 +64,9 @@ TEST(who_resigns_hands_over) {
       assert_error(campaign(p[last]), 0);
     last = leader; /* does not stand for the next term */
   }
-  bed_close(bed);
-  for (int i = 0; i < N; i++)
-    person_free(p[i]);
-  person_free(watcher);
 }
 
-TEST(who_stands_can_resign) {
-  bed_t *bed = bed_open(NULL);
+PERSONS_TEST(who_stands_can_resign) {
   person_t *leader = person_new(bed, "a"), *p = person_new(bed, "b");
   lead(leader);
   assert_error(campaign(p), 0);
@@ -93,9 +86,6 @@ TEST(who_stands_can_resign) {
   bed_until(bed, server_integer(bed->server, "EXISTS", KEY, NULL) == 0);
   assert_error(belay_election_campaign(p->election, NULL), 0);
   bed_until(bed, p->elected == 1);
-  bed_close(bed);
-  person_free(p);
-  person_free(leader);
 }
 
 /* ---- being deposed ---------------------------------------------------------------------------------------- */
@@ -114,8 +104,7 @@ static void expect_deposed_in_time(person_t *p) {
   assert_between((p->deposed_time - deadline) / MS, -50, lag());
 }
 
-TEST(deposed_at_the_local_deadline) {
-  bed_t *bed = bed_open(NULL);
+PERSONS_TEST(deposed_at_the_local_deadline) {
   belay_election_options_t options = election_options(kept_ttl(), "a");
   person_t *p = person_of(bed, bed->client, &options);
   lead(p);
@@ -124,12 +113,9 @@ TEST(deposed_at_the_local_deadline) {
   expect_deposed_in_time(p);
   server_resume(bed->server);
   lead(p);
-  bed_close(bed);
-  person_free(p);
 }
 
-TEST(deposed_when_the_wire_is_cut) {
-  bed_t *bed = bed_open_relayed(NULL);
+PERSONS_TEST_ON(deposed_when_the_wire_is_cut, bed_open_relayed(NULL)) {
   belay_client_t *near = bed_connect(bed, server_url(bed->server), NULL);
   belay_election_options_t options = election_options(kept_ttl(), "a");
   person_t *p = person_of(bed, bed->client, &options), *other = person_of(bed, near, &options);
@@ -142,9 +128,6 @@ TEST(deposed_when_the_wire_is_cut) {
   assert_int_equal(other->elected, 0); /* the server keeps it for longer than we believe */
   bed_until(bed, other->elected == 1);
   assert_true(other->term > p->term);
-  bed_close(bed);
-  person_free(p);
-  person_free(other);
 }
 
 static void stand_again(person_t *p, news_t event) {
@@ -152,8 +135,7 @@ static void stand_again(person_t *p, news_t event) {
     assert_error(campaign(p), 0);
 }
 
-TEST(standing_again_when_deposed) {
-  bed_t *bed = bed_open(NULL);
+PERSONS_TEST(standing_again_when_deposed) {
   belay_election_options_t options = election_options(kept_ttl(), "a");
   person_t *p = person_of(bed, bed->client, &options);
   p->then = stand_again;
@@ -164,14 +146,11 @@ TEST(standing_again_when_deposed) {
     assert_int_equal(p->reason, BELAY_LOST_TAKEN);
     bed_until(bed, p->elected == i + 1);
   }
-  bed_close(bed);
-  person_free(p);
 }
 
 /* ---- observing --------------------------------------------------------------------------------------------- */
 
-TEST(an_observer_is_told_of_changes_only) {
-  bed_t *bed = bed_open(NULL);
+PERSONS_TEST(an_observer_is_told_of_changes_only) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_election_options_t options = election_options(kept_ttl(), "a");
   person_t *p = person_of(bed, bed->client, &options), *watcher = person_of(bed, client, &options);
@@ -201,16 +180,11 @@ TEST(an_observer_is_told_of_changes_only) {
   assert_int_equal(watcher->sights, 3);
   assert_error(observe(watcher, 1), 0);
   bed_until(bed, sees(watcher, p->term));
-  bed_close(bed);
-  person_free(p);
-  person_free(watcher);
 }
 
-/* A lease that ends by itself tells nobody; the observer knows when it does. */
 /* Also if the observer's reply comes before the candidate's own grant is told. */
-TEST(a_candidate_that_observes_learns_that_it_leads) {
+PERSONS_TEST(a_candidate_that_observes_learns_that_it_leads) {
   enum { TERMS = 60 };
-  bed_t *bed = bed_open(NULL);
   person_t *p = person_new(bed, "me");
   assert_error(observe(p, 1), 0);
   for (unsigned i = 0; i < TERMS; i++) {
@@ -221,12 +195,10 @@ TEST(a_candidate_that_observes_learns_that_it_leads) {
     assert_error(resign(p), 0);
     p->sights = 0;
   }
-  bed_close(bed);
-  person_free(p);
 }
 
-TEST(an_observer_sees_a_lease_end) {
-  bed_t *bed = bed_open(NULL);
+/* A lease that ends by itself tells nobody; the observer knows when it does. */
+PERSONS_TEST(an_observer_sees_a_lease_end) {
   belay_election_options_t options = election_options(2000, NULL);
   options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
   person_t *watcher = person_of(bed, bed->client, &options);
@@ -239,8 +211,6 @@ TEST(an_observer_sees_a_lease_end) {
   int64_t began = clock_now();
   bed_until(bed, sees(watcher, 0));
   assert_between(clock_since_ms(began), 0, 1500 * slow());
-  bed_close(bed);
-  person_free(watcher);
 }
 
 TEST(an_observer_is_told_when_it_cannot_know) {
@@ -264,12 +234,10 @@ TEST(an_observer_is_told_when_it_cannot_know) {
   bed_until(bed, last_sight(watcher)->status == BELAY_EWRONGTYPE);
   server_do(bed->server, "DEL", KEY, NULL);
   bed_until(bed, sees(watcher, 0));
-  bed_close(bed);
-  person_free(watcher);
+  persons_close(bed);
 }
 
-TEST(an_observer_keeps_the_loop_alive_if_it_is_asked_to) {
-  bed_t *bed = bed_open(NULL);
+PERSONS_TEST(an_observer_keeps_the_loop_alive_if_it_is_asked_to) {
   person_t *p = person_new(bed, NULL);
   assert_error(observe(p, 1), 0);
   bed_until(bed, p->sights == 1);
@@ -285,8 +253,6 @@ TEST(an_observer_keeps_the_loop_alive_if_it_is_asked_to) {
   assert_int_equal(uv_loop_alive(&bed->loop), 1);
   belay_election_unref(p->election);
   assert_int_equal(uv_loop_alive(&bed->loop), 0);
-  bed_close(bed);
-  person_free(p);
 }
 
 /* ---- bad input ------------------------------------------------------------------------------------------------ */
@@ -334,7 +300,7 @@ static void expect_nobody(bed_t *bed) {
   assert_int_equal(server_integer(bed->server, "EXISTS", KEY, NULL), 0);
 }
 
-BED_TEST(values) {
+PERSONS_TEST(values) {
   char longest[BELAY_ELECTION_VALUE_MAX + 1];
   memset(longest, 'x', sizeof longest - 1);
   longest[sizeof longest - 1] = '\0';
@@ -351,6 +317,5 @@ BED_TEST(values) {
     assert_error(begin_close_election(p), 0);
     bed_until(bed, p->closed == 1);
     expect_nobody(bed);
-    person_free(p);
   }
 }

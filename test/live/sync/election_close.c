@@ -56,8 +56,7 @@ TEST(closing_in_every_state) {
       assert_true(!stood || p->campaign_status == BELAY_ECANCELED || p->campaign_status == 0);
       assert_int_equal(p->deposed, 0);
       expect_nobody(bed);
-      bed_close(bed);
-      person_free(p);
+      persons_close(bed);
     }
 }
 
@@ -96,8 +95,7 @@ TEST(closing_in_every_callback) {
                               : bed->belay_closed == 1);
       expect_nobody(bed);
       assert_int_equal(p->elected, event != OBSERVED && event != CAMPAIGNED);
-      bed_close(bed);
-      person_free(p);
+      persons_close(bed);
     }
 }
 
@@ -113,8 +111,7 @@ static void sleep_through_it(person_t *p, news_t event) {
 }
 
 /* The campaign's callback takes longer than the lease lasts. */
-TEST(who_leads_no_more_is_not_told_to) {
-  bed_t *bed = bed_open(NULL);
+PERSONS_TEST(who_leads_no_more_is_not_told_to) {
   person_t *p = person_new(bed, NULL);
   p->then = sleep_through_it;
   p->elected = 1; /* that is told to nobody; only to be deposed is */
@@ -124,12 +121,9 @@ TEST(who_leads_no_more_is_not_told_to) {
   assert_int_equal(p->elected, 1);
   p->then = NULL;
   lead(p);
-  bed_close(bed);
-  person_free(p);
 }
 
-TEST(who_resigns_before_it_was_told_was_never_elected) {
-  bed_t *bed = bed_open(NULL);
+PERSONS_TEST(who_resigns_before_it_was_told_was_never_elected) {
   person_t *p = person_new(bed, NULL);
   p->then = resign_at_once;
   assert_error(campaign(p), 0);
@@ -137,6 +131,4 @@ TEST(who_resigns_before_it_was_told_was_never_elected) {
   assert_error(p->resign_status, 0);
   assert_int_equal(p->elected, 0);
   expect_nobody(bed);
-  bed_close(bed);
-  person_free(p);
 }

@@ -44,12 +44,10 @@ TEST(whatever_passes_is_sat_out) {
     bed_until(bed, sees(p, p->term));
     bed_run_for(bed, 100);
   }
-  bed_close(bed);
-  person_free(p);
+  persons_close(bed);
 }
 
-TEST(what_lasts_ends_a_campaign) {
-  bed_t *bed = bed_open(NULL);
+PERSONS_TEST(what_lasts_ends_a_campaign) {
   person_t *p = person_new(bed, NULL);
   server_do(bed->server, "HSET", KEY, "something", "else", NULL);
   assert_error(campaign(p), 0);
@@ -58,21 +56,16 @@ TEST(what_lasts_ends_a_campaign) {
   assert_int_equal(p->elected, 0);
   server_do(bed->server, "DEL", KEY, NULL);
   lead(p);
-  bed_close(bed);
-  person_free(p);
 }
 
 /* Who leads for longer than a term is remembered has one all the same. */
-TEST(a_term_is_remembered_while_it_lasts) {
-  bed_t *bed = bed_open(NULL);
+PERSONS_TEST(a_term_is_remembered_while_it_lasts) {
   belay_election_options_t options = election_options(kept_ttl(), "a");
   person_t *p = person_of(bed, bed->client, &options);
   lead(p);
   server_do(bed->server, "PEXPIRE", KEY "::fence", "5000", NULL);
   bed_run_for(bed, kept_ttl());
   assert_true(server_integer(bed->server, "PTTL", KEY "::fence", NULL) > 5000);
-  bed_close(bed);
-  person_free(p);
 }
 
 /* ---- several processes -------------------------------------------------------------------------------------- */
@@ -158,8 +151,7 @@ static int seen_leader(const person_t *watcher) {
 
 /* Leaders are killed, again and again; meanwhile listening connections, too. Each new leader is seen, in a later
  * term. */
-TEST(leaders_are_killed) {
-  bed_t *bed = bed_open(NULL);
+PERSONS_TEST(leaders_are_killed) {
   process_t process[CANDIDATES];
   person_t *watcher = person_new(bed, NULL);
   uint64_t term = 0;
@@ -188,13 +180,10 @@ TEST(leaders_are_killed) {
   }
   judge_reigns();
   assert_true(reigns_len >= ROUNDS / 2); /* one that is killed at once may have told nobody */
-  bed_close(bed);
-  person_free(watcher);
 }
 
 /* A leader that stands still for longer than its lease finds itself deposed as the first thing. */
-TEST(a_leader_stands_still) {
-  bed_t *bed = bed_open(NULL);
+PERSONS_TEST(a_leader_stands_still) {
   process_t process[2];
   person_t *watcher = person_new(bed, NULL);
   char line[128];
@@ -219,8 +208,6 @@ TEST(a_leader_stands_still) {
     process_kill(&process[i], SIGKILL);
     assert_int_equal(process_wait(&process[i]), -SIGKILL);
   }
-  bed_close(bed);
-  person_free(watcher);
 }
 
 TEST_ROLE(candidate, "--candidate") {
