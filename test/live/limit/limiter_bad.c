@@ -156,7 +156,7 @@ static void talk(fake_link_t *link, const char *const *words, size_t count, void
     fake_say_bytes(link, plot->text, plot->len);
 }
 
-static const belay_limit_t asked[][2] = {
+static const belay_limit_t answered_policies[][2] = {
     {{B, 3, 7 * S, 5, false}},
     {{F, 5, S, 0, false}},
     {{F, 5, S, 0, true}},
@@ -173,8 +173,9 @@ static void expect_survival(const plot_t *plot) {
   options.reconnect_min_ms = 1;
   options.reconnect_max_ms = 20;
   bed_t *bed = bed_open_at(fake_url(fake), &options);
-  for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-    belay_limiter_t *limiter = limiter_new(bed, asked[i], asked[i][1].kind != 0 ? 2 : 1);
+  for (size_t i = 0; i < sizeof answered_policies / sizeof *answered_policies; i++) {
+    belay_limiter_t *limiter =
+        limiter_new(bed, answered_policies[i], answered_policies[i][1].kind != 0 ? 2 : 1);
     belay_receipt_t receipt = {{5, 0, 1, 2, 3, 4, 5, 6}};
     const belay_limiter_result_t *result = i % 3 == 0   ? take(bed, limiter, "k", 5)
                                            : i % 3 == 1 ? peek(bed, limiter, "k")
