@@ -53,11 +53,7 @@ static void set_timer(belay__link_t *link, int64_t ms) {
 
 static void on_dial_over(belay__dial_t *dial) {
   belay__link_t *link = BELAY__CONTAINER(dial, belay__link_t, dial);
-  link->cable->trunk->ops->quiet(link->cable);
-}
-
-static void close_handle(belay__wire_t *wire, belay__uv_handle_t *handle) {
-  belay__dial_close_handle(&link_of(wire)->dial, handle);
+  link->cable->trunk->ops->quiet(link->cable->trunk, link->cable);
 }
 
 void belay__link_init(belay__link_t *link, belay__cable_t *cable, bool extra) {
@@ -71,7 +67,7 @@ void belay__link_init(belay__link_t *link, belay__cable_t *cable, bool extra) {
                .ready = on_ready,
                .heard = on_heard,
                .gone = on_gone,
-               .close_handle = close_handle},
+               .dial = &link->dial},
   };
   belay__turn_init(&link->turn, on_turn);
   belay__list_init(&link->urgent);

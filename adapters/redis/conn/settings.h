@@ -24,7 +24,7 @@ typedef enum belay__role {
   BELAY__ROLE_REPLICA
 } belay__role_t;
 
-/* Each of them may be NULL. None is called inside a call into the cable or the link from its owner. */
+/* Each of them but quiet may be NULL. None is called inside a call into the cable or the link from its owner. */
 typedef struct belay__trunk_ops {
   /* Find out where the cable's server is now: put it into cable->target, and tell belay__cable_found(), from the loop,
    * in time or not. NULL: it is where it was. */
@@ -37,8 +37,8 @@ typedef struct belay__trunk_ops {
   void (*redirect)(belay__link_t *link, const belay__redirect_t *to, belay__list_t *calls);
   /* Who has what may not be as it was: the server is silent, or it says so, but not who. Not without redirect. */
   void (*doubt)(belay__link_t *link);
-  /* A handle, a look-up or a link is over. */
-  void (*quiet)(belay__cable_t *cable);
+  /* A handle or a look-up is over, of this server; NULL: of a discovery. */
+  void (*quiet)(belay__trunk_t *trunk, belay__cable_t *cable);
 } belay__trunk_ops_t;
 
 struct belay__trunk {

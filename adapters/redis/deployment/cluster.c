@@ -319,10 +319,9 @@ static void on_lost(belay__link_t *link, int error) {
     belay__cluster_doubt(cluster);
 }
 
-static void on_quiet(belay__cable_t *cable) {
-  belay__cluster_t *cluster = belay__cluster_of(cable->trunk);
-  const belay__instance_t *server = cable->of;
-  if (server->cable->retired)
+static void on_quiet(belay__trunk_t *trunk, belay__cable_t *cable) {
+  belay__cluster_t *cluster = belay__cluster_of(trunk);
+  if (cable != NULL && cable->retired)
     belay__cluster_tidy_soon(cluster);
   belay__node_quiet(&cluster->node);
 }
@@ -374,7 +373,7 @@ static void close_all(belay_client_t *client) {
   belay__cluster_t *cluster = belay__cluster_of_client(client);
   cluster->node.closing = true;
   belay__timer_stop(belay__cluster_host(cluster), BELAY__RANK_OTHER, &cluster->tidy);
-  belay__cluster_map_stop(cluster);
+  belay__timer_stop(belay__cluster_host(cluster), BELAY__RANK_OTHER, &cluster->due);
   refuse_all(cluster, BELAY_ECANCELED);
   belay__node_close(&cluster->node);
 }
@@ -399,18 +398,13 @@ static void on_map_over(belay__cluster_t *cluster, int error) {
   tidy(cluster);
 }
 
-static void on_map_quiet(belay__cluster_t *cluster) {
-  belay__node_quiet(&cluster->node);
-}
-
-static const belay__map_ops_t map_ops = {.over = on_map_over, .quiet = on_map_quiet};
-
 static int init(belay__node_t *node) {
   belay__cluster_t *cluster = BELAY__CONTAINER(node, belay__cluster_t, node);
   memset(cluster->owner, 0xff, sizeof cluster->owner);
   belay__list_init(&cluster->waiting);
   cluster->tidy.fire = on_tidy;
-  belay__cluster_map_init(cluster, &map_ops);
+  cluster->map_over = on_map_over;
+  belay__cluster_map_init(cluster);
   return 0;
 }
 

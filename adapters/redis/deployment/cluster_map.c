@@ -188,14 +188,14 @@ static void end_question(belay__cluster_t *cluster, int error) {
   if (error != 0 && lasting && !cluster->has_map) {
     cluster->map = BELAY__MAP_REFUSED;
     set_later(cluster, patience);
-    cluster->map_ops->over(cluster, error);
+    cluster->map_over(cluster, error);
     return;
   }
   cluster->map = BELAY__MAP_KEPT;
   bool reads = cluster->node.base.read_from != BELAY_READ_PRIMARY;
   if (cluster->has_map)
     set_later(cluster, error != 0 ? patience : reads ? READER_MS : ANYWAY_MS);
-  cluster->map_ops->over(cluster, error);
+  cluster->map_over(cluster, error);
   if (!cluster->node.closing && is_wanted(cluster))
     set_due(cluster);
 }
@@ -374,28 +374,12 @@ static void over(belay__scout_t *scout, int error) {
   step(of_scout(scout), EVENT_OVER, error);
 }
 
-static void quiet(belay__scout_t *scout) {
-  belay__cluster_t *cluster = of_scout(scout);
-  cluster->map_ops->quiet(cluster);
-}
+static const belay__scout_ops_t scout_ops = {.ask = ask, .answer = answer, .over = over};
 
-/* ---- begin and end ------------------------------------------------------------------------------------- */
-
-static const belay__scout_ops_t scout_ops = {
-    .ask = ask, .answer = answer, .over = over, .quiet = quiet};
-
-void belay__cluster_map_init(belay__cluster_t *cluster, const belay__map_ops_t *ops) {
-  const belay__node_t *node = &cluster->node;
-  cluster->map_ops = ops;
+void belay__cluster_map_init(belay__cluster_t *cluster) {
+  belay__node_t *node = &cluster->node;
   cluster->due.fire = on_due;
-  cluster->scout.trunk = &cluster->node.trunk;
-  cluster->scout.ops = &scout_ops;
-  cluster->scout.identity = node->trunk.identity;
-  cluster->node.scout = &cluster->scout;
-  belay__scout_init(&cluster->scout);
-  belay__scout_set(&cluster->scout, node->url.places, node->url.place_count);
-}
-
-void belay__cluster_map_stop(belay__cluster_t *cluster) {
-  belay__timer_stop(belay__cluster_host(cluster), BELAY__RANK_OTHER, &cluster->due);
+  node->scout = &cluster->scout;
+  belay__scout_init(&cluster->scout, &node->trunk, &scout_ops, node->trunk.identity,
+                    node->url.places, node->url.place_count);
 }

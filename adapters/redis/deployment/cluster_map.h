@@ -4,9 +4,7 @@
 
 #include "redis/deployment/cluster_state.h"
 
-void belay__cluster_map_init(belay__cluster_t *cluster, const belay__map_ops_t *ops);
-/* Asks no more by itself. */
-void belay__cluster_map_stop(belay__cluster_t *cluster);
+void belay__cluster_map_init(belay__cluster_t *cluster);
 
 /* There is reason to ask whether the map has changed; or for another one, because it has. */
 void belay__cluster_doubt(belay__cluster_t *cluster);

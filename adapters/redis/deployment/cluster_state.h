@@ -35,14 +35,6 @@ typedef enum belay__map_state {
 
 typedef struct belay__cluster belay__cluster_t;
 
-/* Events of the map, for cluster.c. */
-typedef struct belay__map_ops {
-  /* The question for the map is over: cluster->map and cluster->has_map say how. error: 0, or why there was no answer. */
-  void (*over)(belay__cluster_t *cluster, int error);
-  /* The scout's last handle is closed. */
-  void (*quiet)(belay__cluster_t *cluster);
-} belay__map_ops_t;
-
 struct belay__cluster {
   belay__node_t node; /* first */
   belay__scout_t scout;
@@ -62,7 +54,8 @@ struct belay__cluster {
   belay__timer_t tidy; /* what has changed is seen to */
   uint32_t tidied;     /* the version for which that was done */
 
-  const belay__map_ops_t *map_ops;
+  /* The question for the map is over: map and has_map say how. error: 0, or why there was no answer. */
+  void (*map_over)(belay__cluster_t *cluster, int error);
   belay__map_state_t map;
   belay__timer_t due; /* of the map */
   uint64_t asked;     /* when it last was; 0: never */

@@ -42,19 +42,18 @@ static belay__scout_t *scout_of(const redisAsyncContext *ac) {
 
 static void on_dial_over(belay__dial_t *dial) {
   belay__scout_t *scout = BELAY__CONTAINER(dial, belay__scout_t, dial);
-  scout->ops->quiet(scout);
-}
-
-static void close_handle(belay__wire_t *wire, belay__uv_handle_t *handle) {
-  belay__dial_close_handle(&BELAY__CONTAINER(wire, belay__scout_t, wire)->dial, handle);
+  scout->trunk->ops->quiet(scout->trunk, NULL);
 }
 
 static void on_heard(belay__wire_t *wire) {
   (void)wire;
 }
 
-void belay__scout_init(belay__scout_t *scout) {
-  belay__trunk_t *trunk = scout->trunk;
+void belay__scout_init(belay__scout_t *scout, belay__trunk_t *trunk, const belay__scout_ops_t *ops,
+                       belay__identity_t identity, const belay__place_t *places, size_t n) {
+  scout->trunk = trunk;
+  scout->ops = ops;
+  scout->identity = identity;
   scout->state = BELAY__SCOUT_IDLE;
   scout->timer.fire = on_timer;
   belay__turn_init(&scout->turn, on_turn);
@@ -67,10 +66,11 @@ void belay__scout_init(belay__scout_t *scout) {
                                 .heard = on_heard,
                                 .pushed = scout->channels != NULL ? on_pushed : NULL,
                                 .gone = on_gone,
-                                .close_handle = close_handle};
+                                .dial = &scout->dial};
   belay__wire_init(&scout->wire);
   belay__dial_init(&scout->dial, trunk->host, &scout->target, &scout->handles, on_dialed,
                    on_dial_over);
+  belay__scout_set(scout, places, n);
 }
 
 /* ---- places -------------------------------------------------------------------------------------------- */

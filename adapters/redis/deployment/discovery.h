@@ -32,7 +32,6 @@ typedef struct belay__scout_ops {
   /* A message came on one of the channels that are listened to. */
   void (*heard)(belay__scout_t *scout, const belay__reply_t *channel,
                 const belay__reply_t *message);
-  void (*quiet)(belay__scout_t *scout); /* a handle or a look-up is over */
 } belay__scout_ops_t;
 
 typedef enum belay__scout_state {
@@ -73,8 +72,9 @@ struct belay__scout {
   size_t handles;     /* libuv handles that are open */
 };
 
-/* Fills in a scout whose strings, trunk and ops are set. */
-void belay__scout_init(belay__scout_t *scout);
+/* Fills in a scout that is zeros, or whose channels are set. It may ask at the places. */
+void belay__scout_init(belay__scout_t *scout, belay__trunk_t *trunk, const belay__scout_ops_t *ops,
+                       belay__identity_t identity, const belay__place_t *places, size_t n);
 
 /* Where it may ask, and nowhere else: one more than there is room for is left out, and so is one that is there already.
  * Those that there are are kept if n is 0. */

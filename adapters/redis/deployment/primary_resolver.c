@@ -24,7 +24,3 @@ void belay__finder_missed(belay__finder_t *finder) {
   finder->epoch = 0;
   belay__scout_turn(scout);
 }
-
-void belay__finder_stop(belay__finder_t *finder) {
-  belay__timer_stop(&finder->scout.trunk->host->base, BELAY__RANK_OTHER, &finder->again);
-}

@@ -45,7 +45,6 @@ struct belay__finder {
   /* The end of a question, which may have been the finder's own: 0, or an error, which the client knows in words too.
    * From the loop; another question may be begun in it. */
   void (*told)(belay__finder_t *finder, int error);
-  void (*quiet)(belay__finder_t *finder);
 };
 
 /* Asks, unless that is being done. It is not told inside this. */
@@ -53,8 +52,5 @@ void belay__finder_ask(belay__finder_t *finder);
 
 /* What was found is of no use: there is no connection to it. Others may know better. */
 void belay__finder_missed(belay__finder_t *finder);
-
-/* Asks no more by itself. The scout is closed and freed by its owner. */
-void belay__finder_stop(belay__finder_t *finder);
 
 #endif /* BELAY_REDIS_DEPLOYMENT_PRIMARY_RESOLVER_H */

@@ -63,17 +63,9 @@ static void over(belay__scout_t *scout, int error) {
   finder->told(finder, error);
 }
 
-static void quiet(belay__scout_t *scout) {
-  finder_of(scout)->quiet(finder_of(scout));
-}
-
-static const belay__scout_ops_t ops = {.ask = ask, .answer = answer, .over = over, .quiet = quiet};
+static const belay__scout_ops_t ops = {.ask = ask, .answer = answer, .over = over};
 
 void belay__replicas_init(belay__finder_t *finder, belay__trunk_t *trunk,
                           const belay__place_t *places, size_t n) {
-  finder->scout.trunk = trunk;
-  finder->scout.ops = &ops;
-  finder->scout.identity = trunk->identity;
-  belay__scout_init(&finder->scout);
-  belay__scout_set(&finder->scout, places, n);
+  belay__scout_init(&finder->scout, trunk, &ops, trunk->identity, places, n);
 }

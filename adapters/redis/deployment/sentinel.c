@@ -295,22 +295,15 @@ static void on_again(belay__timer_t *timer) {
   belay__finder_ask(BELAY__CONTAINER(timer, belay__finder_t, again));
 }
 
-static void quiet(belay__scout_t *scout) {
-  finder_of(scout)->quiet(finder_of(scout));
-}
-
 static const belay__scout_ops_t ops = {
-    .ask = ask, .answer = answer, .over = over, .lost = lost, .heard = heard, .quiet = quiet};
+    .ask = ask, .answer = answer, .over = over, .lost = lost, .heard = heard};
 
 void belay__sentinel_init(belay__finder_t *finder, belay__trunk_t *trunk, const char *username,
                           const char *password, const belay__place_t *places, size_t n) {
-  finder->scout.trunk = trunk;
-  finder->scout.ops = &ops;
-  finder->scout.identity = (belay__identity_t){.username = username, .password = password};
+  const belay__identity_t identity = {.username = username, .password = password};
   finder->scout.channels = channels;
   finder->again.fire = on_again;
   finder->given = places;
   finder->given_count = n;
-  belay__scout_init(&finder->scout);
-  belay__scout_set(&finder->scout, places, n);
+  belay__scout_init(&finder->scout, trunk, &ops, identity, places, n);
 }

@@ -285,12 +285,9 @@ static void on_found(belay__finder_t *finder, int error) {
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
-static void on_quiet(belay__cable_t *cable) {
-  belay__node_quiet(&single_of(cable->trunk)->node);
-}
-
-static void on_finder_quiet(belay__finder_t *finder) {
-  belay__node_quiet((belay__node_t *)finder->scout.trunk->client);
+static void on_quiet(belay__trunk_t *trunk, belay__cable_t *cable) {
+  (void)cable;
+  belay__node_quiet(&single_of(trunk)->node);
 }
 
 static void close_all(belay_client_t *client) {
@@ -298,7 +295,7 @@ static void close_all(belay_client_t *client) {
   belay__timer_stop(belay_of(single), BELAY__RANK_OTHER, &single->sort);
   belay__timer_stop(belay_of(single), BELAY__RANK_OTHER, &single->tend);
   if (single->finder != NULL)
-    belay__finder_stop(single->finder);
+    belay__timer_stop(belay_of(single), BELAY__RANK_OTHER, &single->finder->again);
   belay__node_close(&single->node);
 }
 
@@ -326,10 +323,8 @@ static bool make_finder(single_t *single) {
   belay__finder_t *finder = single->finder = belay__alloc(belay_of(single), sizeof *finder);
   if (finder == NULL)
     return false;
-  *finder = (belay__finder_t){.told = on_found,
-                              .quiet = on_finder_quiet,
-                              .all = node->base.read_from != BELAY_READ_PRIMARY,
-                              .master = url->master};
+  *finder = (belay__finder_t){
+      .told = on_found, .all = node->base.read_from != BELAY_READ_PRIMARY, .master = url->master};
   if (url->kind == BELAY__URL_SENTINEL)
     belay__sentinel_init(finder, &node->trunk, or_none(node->sentinel_username),
                          or_none(node->sentinel_password), url->places, url->place_count);

@@ -112,7 +112,7 @@ static void on_cleanup(void *privdata) {
   belay__gate_leave(&wire->host->gate, &wire->step);
   if (wire->handle == NULL)
     return;
-  wire->close_handle(wire, wire->handle);
+  belay__dial_close_handle(wire->dial, wire->handle);
   wire->handle = NULL;
 }
 
@@ -204,7 +204,7 @@ int belay__wire_open(belay__wire_t *wire, int fd, belay__uv_handle_t *handle, be
   if (error != 0) {
     belay__tunnel_free(wire->tunnel);
     wire->tunnel = NULL;
-    wire->close_handle(wire, handle);
+    belay__dial_close_handle(wire->dial, handle);
     belay__socket_reset(fd);
     return error;
   }

@@ -22,6 +22,7 @@
 
 #include <hiredis/async.h>
 
+#include "redis/net/dial.h"
 #include "redis/net/reader.h"
 #include "redis/net/tls_connection.h"
 #include "uv/handle.h"
@@ -40,7 +41,7 @@ struct belay__wire {
    * reader.pushed is set the answers do too. The wire is not dropped in it, but broken. */
   void (*pushed)(belay__wire_t *wire, const belay__reply_t *reply);
   void (*gone)(belay__wire_t *wire, int error); /* it has ended; the memory may be opened again */
-  void (*close_handle)(belay__wire_t *wire, belay__uv_handle_t *handle); /* takes the handle back */
+  belay__dial_t *dial;                          /* made the handles, and closes them */
 
   redisAsyncContext *ac;   /* NULL: not open */
   redisContextFuncs funcs; /* hiredis's, but for what is done with the socket */
