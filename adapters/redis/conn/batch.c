@@ -276,7 +276,7 @@ static size_t length(const belay__list_t *calls) {
 }
 
 static void on_replies(redisAsyncContext *ac, void *object, void *privdata) {
-  belay__link_t *link = BELAY__CONTAINER(ac->data, belay__link_t, wire);
+  belay__link_t *link = belay__link_of(ac);
   belay__list_t calls;
   belay__list_init(&calls);
   belay__list_insert_before(&((belay__call_t *)privdata)->node, &calls);

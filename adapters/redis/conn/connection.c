@@ -42,13 +42,9 @@ static belay__link_t *link_of(const belay__wire_t *wire) {
   return BELAY__CONTAINER(wire, belay__link_t, wire);
 }
 
-static belay_t *belay_of(const belay__link_t *link) {
-  return &link->cable->trunk->host->base;
-}
-
 static void set_timer(belay__link_t *link, int64_t ms) {
-  belay__timer_set(belay_of(link), BELAY__RANK_OTHER, &link->timer,
-                   belay__after_ms(belay_of(link), ms));
+  belay__timer_set(belay__link_loop(link), BELAY__RANK_OTHER, &link->timer,
+                   belay__after_ms(belay__link_loop(link), ms));
 }
 
 static void on_dial_over(belay__dial_t *dial) {
@@ -120,7 +116,7 @@ static void on_gone(belay__wire_t *wire, int error) {
 
 static void stop_waiting(belay__link_t *link) {
   belay__pace_leave(&link->cable->trunk->host->pace, &link->turn);
-  belay__timer_stop(belay_of(link), BELAY__RANK_OTHER, &link->timer);
+  belay__timer_stop(belay__link_loop(link), BELAY__RANK_OTHER, &link->timer);
 }
 
 /* The timer covers all of it, the handshake too. */
@@ -136,7 +132,7 @@ static void dial(belay__link_t *link) {
 static void begin(belay__link_t *link) {
   const belay__trunk_ops_t *ops = link->cable->trunk->ops;
   link->wanted = false;
-  link->attempt_since = belay__now(belay_of(link));
+  link->attempt_since = belay__now(belay__link_loop(link));
   stop_waiting(link);
   if (ops->find == NULL) {
     dial(link);
@@ -160,7 +156,7 @@ void belay__link_found(belay__link_t *link, int error) {
 
 /* It has waited for long enough to dial again: does, when it is its turn. */
 static void knock(belay__link_t *link) {
-  belay__timer_stop(belay_of(link), BELAY__RANK_OTHER, &link->timer);
+  belay__timer_stop(belay__link_loop(link), BELAY__RANK_OTHER, &link->timer);
   belay__pace_queue(&link->cable->trunk->host->pace, &link->turn, false);
 }
 
@@ -387,7 +383,7 @@ void belay__link_retire(belay__link_t *link) {
   else if (link->state != BELAY__LINK_FINDING && link->state != BELAY__LINK_SHAKING &&
            !belay__link_is_up(link))
     return; /* who comes back soon waits for his turn */
-  belay__timer_stop(belay_of(link), BELAY__RANK_OTHER, &link->timer);
+  belay__timer_stop(belay__link_loop(link), BELAY__RANK_OTHER, &link->timer);
   link->wanted = false;
   link->state = BELAY__LINK_DOWN;
   belay__wire_drop(&link->wire, BELAY_EUNREACHABLE);

@@ -17,16 +17,12 @@
 
 static void on_reply(redisAsyncContext *ac, void *object, void *privdata);
 
-static belay__link_t *link_of(const redisAsyncContext *ac) {
-  return BELAY__CONTAINER(ac->data, belay__link_t, wire);
-}
-
 /* ---- there --------------------------------------------------------------------------------------------- */
 
 /* To this there is nothing to say: what it was said for is answered next. */
 static void on_asking(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  (void)belay__wire_reply(&link_of(ac)->wire, object);
+  (void)belay__wire_reply(&belay__link_of(ac)->wire, object);
 }
 
 /* Hands a call to the wire; false if it did not take it. */
@@ -184,7 +180,7 @@ void belay__link_answered(belay__link_t *link) {
 }
 
 static void on_reply(redisAsyncContext *ac, void *object, void *privdata) {
-  belay__link_t *link = link_of(ac);
+  belay__link_t *link = belay__link_of(ac);
   belay__call_t *call = privdata;
   const belay__reply_t *reply = belay__wire_reply(&link->wire, object);
   if (reply == NULL) { /* the wire is ending; its end judges */

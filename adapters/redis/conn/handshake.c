@@ -35,10 +35,6 @@ static void fail(belay__link_t *link, const belay__reply_t *reply, int error) {
   link->shaken(link, error);
 }
 
-static belay__link_t *link_of(const redisAsyncContext *ac) {
-  return BELAY__CONTAINER(ac->data, belay__link_t, wire);
-}
-
 /* The reply in a callback; NULL when the connection is ending or being given up. */
 static const belay__reply_t *receive(belay__link_t *link, void *object) {
   const belay__reply_t *reply = belay__wire_reply(&link->wire, object);
@@ -55,7 +51,7 @@ typedef struct question {
 
 static void on_answer(redisAsyncContext *ac, void *object, void *privdata) {
   const question_t *question = privdata;
-  belay__link_t *link = link_of(ac);
+  belay__link_t *link = belay__link_of(ac);
   const belay__reply_t *reply = receive(link, object);
   if (reply != NULL)
     question->read(link, reply);
@@ -121,7 +117,7 @@ bool belay__role_is(const belay__reply_t *reply, belay__role_t role) {
 
 static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  belay__link_t *link = link_of(ac);
+  belay__link_t *link = belay__link_of(ac);
   const belay__trunk_t *trunk = link->cable->trunk;
   const belay__reply_t *reply = receive(link, object);
   int error = reply == NULL ? 0 : belay__auth_read(&trunk->identity, trunk->client, reply);

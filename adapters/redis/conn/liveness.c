@@ -12,13 +12,9 @@
 
 #define REPLICA_STALL_MS 1000
 
-static belay_t *belay_of(const belay__link_t *link) {
-  return &link->cable->trunk->host->base;
-}
-
 static void on_pong(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  belay__link_t *link = BELAY__CONTAINER(ac->data, belay__link_t, wire);
+  belay__link_t *link = belay__link_of(ac);
   const belay__reply_t *reply = belay__wire_reply(&link->wire, object);
   if (reply == NULL || link->state != BELAY__LINK_CHECKING)
     return;
@@ -32,7 +28,7 @@ static void on_pong(redisAsyncContext *ac, void *object, void *privdata) {
 
 /* Since bytes last came, or since the server last owed nothing when it was asked; in nanoseconds. */
 static uint64_t silence(const belay__link_t *link) {
-  return belay__now(belay_of(link)) - link->wire.last_heard;
+  return belay__now(belay__link_loop(link)) - link->wire.last_heard;
 }
 
 bool belay__link_owes(const belay__link_t *link, uint64_t limit) {
@@ -67,8 +63,8 @@ static void check(belay__link_t *link) {
   static const char *const argv[] = {"PING"};
   link->state = BELAY__LINK_CHECKING;
   int64_t ms = (link->cable->trunk->connect_timeout_ms + 3) / 4; /* leaves time for a new one */
-  belay__timer_set(belay_of(link), BELAY__RANK_OTHER, &link->timer,
-                   belay__after_ms(belay_of(link), ms));
+  belay__timer_set(belay__link_loop(link), BELAY__RANK_OTHER, &link->timer,
+                   belay__after_ms(belay__link_loop(link), ms));
   if (link->listens)
     belay__wire_say(&link->wire, 1, argv, NULL, true);
   else
@@ -99,7 +95,7 @@ static void doubt(belay__link_t *link) {
  * away itself has heard nothing: so the last quarter of the time begins only when the silence is first
  * noticed. */
 void belay__link_watch(belay__link_t *link) {
-  belay_t *belay = belay_of(link);
+  belay_t *belay = belay__link_loop(link);
   uint64_t heard = link->wire.last_heard, limit = idle_limit(link), when;
   if (link->wire.owed > 0)
     limit = stall_limit(link) / 4 * 3;

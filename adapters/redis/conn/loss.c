@@ -1,5 +1,3 @@
-/* A connection that ended, or could not be made: its cause in words, in the log, and the time
- * until the next attempt. */
 #include "redis/conn/loss.h"
 
 #include <string.h>
@@ -11,10 +9,6 @@
 
 #define OLD_SERVER_MS UINT64_C(300000)
 
-static belay_t *belay_of(const belay__link_t *link) {
-  return &link->cable->trunk->host->base;
-}
-
 /* ---- the next attempt ------------------------------------------------------------------------ */
 
 /* The time until the next attempt: random, from 0 (of a lasting reason, and where another link
@@ -23,7 +17,7 @@ static belay_t *belay_of(const belay__link_t *link) {
  * used soon after it is back, and one that is away for long is tried seldom. A server that is
  * too old to be listened to stays so until there is another one: it is asked ever more seldom. */
 static uint64_t choose_delay(belay__link_t *link, bool lasting, bool old) {
-  belay_t *belay = belay_of(link);
+  belay_t *belay = belay__link_loop(link);
   const belay__trunk_t *trunk = link->cable->trunk;
   uint64_t now = belay__now(belay), most = (uint64_t)trunk->reconnect_max_ms * BELAY__MS;
   bool spares = !lasting && belay__outage_spares(link);
@@ -43,7 +37,7 @@ static uint64_t choose_delay(belay__link_t *link, bool lasting, bool old) {
 
 /* There is no connection. Calls wait for the next one, or are refused. */
 static void back_off(belay__link_t *link, int error) {
-  belay_t *belay = belay_of(link);
+  belay_t *belay = belay__link_loop(link);
   if (link->state == BELAY__LINK_CLOSED)
     return;
   bool lasting = belay__link_is_lasting(error);
@@ -109,7 +103,7 @@ static size_t count_unknown(belay__link_t *link) {
 }
 
 void belay__link_lose(belay__link_t *link, int error) {
-  belay_t *belay = belay_of(link);
+  belay_t *belay = belay__link_loop(link);
   char place[BELAY__TARGET_WORDS];
   size_t n = count_unknown(link);
   belay__target_words(&link->target, place);

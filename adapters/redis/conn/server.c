@@ -163,7 +163,7 @@ void belay__cable_renew(belay__cable_t *cable) {
  * changed since it was asked. */
 static void on_role(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  belay__link_t *link = BELAY__CONTAINER(ac->data, belay__link_t, wire);
+  belay__link_t *link = belay__link_of(ac);
   belay__cable_t *cable = link->cable;
   const belay__reply_t *reply = belay__wire_reply(&link->wire, object);
   if (cable->role == BELAY__ROLE_ANY || reply == NULL || reply->type == BELAY__REPLY_ERROR ||

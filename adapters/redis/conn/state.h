@@ -145,4 +145,13 @@ static inline bool belay__link_is_up(const belay__link_t *link) {
          link->state == BELAY__LINK_DRAINING;
 }
 
+static inline belay_t *belay__link_loop(const belay__link_t *link) {
+  return &link->cable->trunk->host->base;
+}
+
+/* The link of a connection, in a callback of hiredis. */
+static inline belay__link_t *belay__link_of(const redisAsyncContext *ac) {
+  return BELAY__CONTAINER(ac->data, belay__link_t, wire);
+}
+
 #endif /* BELAY_REDIS_CONN_STATE_H */

@@ -75,15 +75,6 @@ void belay__scout_init(belay__scout_t *scout, belay__trunk_t *trunk, const belay
 
 /* ---- places -------------------------------------------------------------------------------------------- */
 
-static void add(belay__scout_t *scout, const belay__place_t *place) {
-  for (size_t i = 0; i < scout->count; i++)
-    if (belay__place_is(&scout->places[i], place))
-      return;
-  if (scout->count == BELAY__SCOUT_PLACES)
-    return;
-  scout->places[scout->count++] = *place;
-}
-
 /* The connection leads to somebody who is not to be asked. */
 static void hang_up(belay__scout_t *scout) {
   if (scout->state != BELAY__SCOUT_READY)
@@ -92,21 +83,38 @@ static void hang_up(belay__scout_t *scout) {
   belay__wire_break(&scout->wire, BELAY_EUNREACHABLE);
 }
 
+static bool is_busy(const belay__scout_t *scout) {
+  return scout->state != BELAY__SCOUT_IDLE && scout->state != BELAY__SCOUT_READY;
+}
+
+/* Index of the place; count if there is none. */
+static size_t find_place(const belay__scout_t *scout, const belay__place_t *place) {
+  size_t i = 0;
+  while (i < scout->count && !belay__place_is(&scout->places[i], place))
+    i++;
+  return i;
+}
+
+static void move_to(belay__scout_t *scout, size_t at) {
+  if (scout->at == at)
+    return;
+  scout->at = at;
+  hang_up(scout);
+}
+
 void belay__scout_set(belay__scout_t *scout, const belay__place_t *places, size_t n) {
   if (n == 0)
     return;
   belay__place_t here = *belay__scout_place(scout);
   scout->count = scout->at = 0;
   for (size_t i = 0; i < n; i++)
-    add(scout, &places[i]);
+    if (scout->count < BELAY__SCOUT_PLACES && find_place(scout, &places[i]) == scout->count)
+      scout->places[scout->count++] = places[i];
   if (scout->left > scout->count)
     scout->left = scout->count;
-  while (scout->at < scout->count && !belay__place_is(&scout->places[scout->at], &here))
-    scout->at++;
-  if (scout->at < scout->count)
-    return;
-  scout->at = 0;
-  hang_up(scout);
+  scout->at = find_place(scout, &here);
+  if (scout->at == scout->count)
+    move_to(scout, 0);
 }
 
 const belay__place_t *belay__scout_place(const belay__scout_t *scout) {
@@ -217,34 +225,22 @@ void belay__scout_ask(belay__scout_t *scout) {
 }
 
 void belay__scout_first(belay__scout_t *scout) {
-  if (scout->at == 0)
-    return;
-  scout->at = 0;
-  hang_up(scout);
+  move_to(scout, 0);
 }
 
 bool belay__scout_prefer(belay__scout_t *scout, const belay__place_t *place) {
-  size_t at = 0;
-  if (scout->state != BELAY__SCOUT_IDLE && scout->state != BELAY__SCOUT_READY)
+  size_t at = find_place(scout, place);
+  if (is_busy(scout) || at == scout->count)
     return false;
-  while (at < scout->count && !belay__place_is(&scout->places[at], place))
-    at++;
-  if (at == scout->count)
-    return false;
-  if (at != scout->at) {
-    scout->at = at;
-    hang_up(scout);
-  }
+  move_to(scout, at);
   return true;
 }
 
 void belay__scout_turn(belay__scout_t *scout) {
-  if (scout->count == 1 ||
-      (scout->state != BELAY__SCOUT_IDLE && scout->state != BELAY__SCOUT_READY))
+  if (scout->count == 1 || is_busy(scout))
     return;
-  scout->at += 1 + belay__random_below(belay_of(scout), scout->count - 1);
-  scout->at %= scout->count;
-  hang_up(scout);
+  size_t step = 1 + belay__random_below(belay_of(scout), scout->count - 1);
+  move_to(scout, (scout->at + step) % scout->count);
 }
 
 static void fail_to_connect(belay__scout_t *scout, int error) {

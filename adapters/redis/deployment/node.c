@@ -10,7 +10,7 @@
 #include "redis/conn/connection.h"
 #include "redis/conn/outage.h"
 #include "redis/conn/server.h"
-/* Copies a text of the options; false if it does not fit. NULL leaves what is there. */
+
 bool belay__node_take_text(belay_t *belay, const char *name, const char *from, char *to,
                            size_t size) {
   if (from == NULL)

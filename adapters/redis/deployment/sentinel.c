@@ -44,12 +44,10 @@ static belay__finder_t *finder_of(belay__scout_t *scout) {
 static bool read_place(const belay__reply_t *host, const belay__reply_t *port,
                        belay__place_t *out) {
   uint64_t number;
-  if (host == NULL || port == NULL || host->type != BELAY__REPLY_STRING || host->len < 1 ||
-      host->len > BELAY__HOST_MAX || memchr(host->str, '\0', host->len) != NULL ||
-      !belay__reply_number(port, 1, UINT16_MAX, &number))
+  if (host == NULL || port == NULL || host->type != BELAY__REPLY_STRING ||
+      !belay__reply_number(port, 1, UINT16_MAX, &number) ||
+      !belay__place_set_host(out, host->str, host->len))
     return false;
-  memcpy(out->host, host->str, host->len);
-  out->host[host->len] = '\0';
   out->port = (uint16_t)number;
   return true;
 }
@@ -77,19 +75,22 @@ static bool read_address(belay__finder_t *finder, const belay__reply_t *reply) {
   return false;
 }
 
-/* True if the word is one of those of the field, which are separated by commas. */
-static bool has_flag(const belay__reply_t *reply, const char *flag) {
-  const belay__reply_t *flags = belay__reply_field(reply, "flags");
-  size_t n = strlen(flag);
-  if (flags == NULL || flags->type != BELAY__REPLY_STRING)
-    return false;
-  for (const char *at = flags->str, *comma; at != NULL; at = comma == NULL ? NULL : comma + 1) {
-    comma = strchr(at, ',');
-    size_t len = comma == NULL ? strlen(at) : (size_t)(comma - at);
-    if (len == n && memcmp(at, flag, n) == 0)
+/* True if the text, whose words the separator divides, has that word. */
+static bool has_word(const belay__reply_t *text, char separator, const char *word) {
+  size_t n = strlen(word);
+  for (const char *at = text->str, *end = at + text->len, *stop; at < end; at = stop + 1) {
+    stop = memchr(at, separator, (size_t)(end - at));
+    if (stop == NULL)
+      stop = end;
+    if ((size_t)(stop - at) == n && memcmp(at, word, n) == 0)
       return true;
   }
   return false;
+}
+
+static bool has_flag(const belay__reply_t *reply, const char *flag) {
+  const belay__reply_t *flags = belay__reply_field(reply, "flags");
+  return flags != NULL && flags->type == BELAY__REPLY_STRING && has_word(flags, ',', flag);
 }
 
 static void ask_for_replicas(belay__finder_t *finder);
@@ -248,19 +249,6 @@ static void over(belay__scout_t *scout, int error) {
 static const char *const channels[] = {
     DOWN, ELECTED, "+failover-state-wait-promotion", "+promoted-slave", "+switch-master", NULL};
 
-/* Words, of which one is the master's name. */
-static bool is_about(const char *data, size_t len, const char *master) {
-  size_t n = strlen(master);
-  for (const char *word = data, *end = data + len, *space; word < end; word = space + 1) {
-    space = memchr(word, ' ', (size_t)(end - word));
-    if (space == NULL)
-      space = end;
-    if ((size_t)(space - word) == n && memcmp(word, master, n) == 0)
-      return true;
-  }
-  return false;
-}
-
 /* "RUNID EPOCH", for whichever master: the run id of the sentinel that has the vote. */
 static void note_vote(belay__finder_t *finder, const char *data, size_t len) {
   const char *space = memchr(data, ' ', len);
@@ -280,7 +268,7 @@ static void heard(belay__scout_t *scout, const belay__reply_t *channel,
                (message->len < 7 || memcmp(data, "master ", 7) != 0);
   if (vote)
     note_vote(finder, data, message->len);
-  else if (other || !is_about(data, message->len, finder->master))
+  else if (other || !has_word(message, ' ', finder->master))
     return;
   finder->hinted = true;
   belay__finder_ask(finder);

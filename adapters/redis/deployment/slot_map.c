@@ -20,11 +20,7 @@ static bool read_host(const char *text, size_t len, const belay__place_t *here,
     memcpy(out->host, here->host, sizeof out->host);
     return true;
   }
-  if (len > BELAY__HOST_MAX || (len == 1 && text[0] == '?') || memchr(text, '\0', len) != NULL)
-    return false;
-  memcpy(out->host, text, len);
-  out->host[len] = '\0';
-  return true;
+  return !(len == 1 && text[0] == '?') && belay__place_set_host(out, text, len);
 }
 
 static bool read_place(const belay__reply_t *host, const belay__reply_t *port,

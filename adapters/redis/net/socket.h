@@ -3,6 +3,7 @@
 #ifndef BELAY_REDIS_NET_SOCKET_H
 #define BELAY_REDIS_NET_SOCKET_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -11,6 +12,11 @@
 /* As recv() and send(): bytes; 0, for a read, the end; -1 and errno. Writing never raises SIGPIPE. */
 ssize_t belay__socket_read(int fd, char *buffer, size_t size);
 ssize_t belay__socket_write(int fd, const char *data, size_t len);
+
+/* True if an errno of these two only means that the socket is to be tried again. */
+static inline bool belay__socket_error_passes(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
 
 /* Closes it at once: what was not sent is not, and the other side is told. */
 void belay__socket_reset(int fd);

@@ -4,10 +4,6 @@
 
 #include "redis/net/socket.h"
 
-static bool is_passing(int error) {
-  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
-}
-
 static int read_socket(BIO *bio, char *buffer, int size) {
   belay__tls_socket_t *from = BIO_get_data(bio);
   BIO_clear_retry_flags(bio);
@@ -17,7 +13,7 @@ static int read_socket(BIO *bio, char *buffer, int size) {
   }
   from->reads--;
   ssize_t n = belay__socket_read(from->fd, buffer, (size_t)size);
-  if (n < 0 && is_passing(errno))
+  if (n < 0 && belay__socket_error_passes(errno))
     BIO_set_retry_read(bio);
   else if (n < 0)
     from->read_error = errno;
@@ -38,7 +34,7 @@ static int write_socket(BIO *bio, const char *data, int len) {
     from->left += (uint64_t)n;
     return (int)n;
   }
-  if (from->write_error == 0 && !is_passing(errno))
+  if (from->write_error == 0 && !belay__socket_error_passes(errno))
     from->write_error = errno;
   BIO_set_retry_write(bio);
   return -1;

@@ -45,15 +45,11 @@ bool belay__wire_is_full(const belay__wire_t *wire) {
 
 /* ---- hiredis's hooks ----------------------------------------------------------------------------------- */
 
-static bool is_passing(int error) {
-  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
-}
-
 static ssize_t read_some(redisContext *c, char *buffer, size_t size) {
   belay__wire_t *wire = c->privdata;
   ssize_t n = wire->tunnel != NULL ? belay__tunnel_read(wire->tunnel, buffer, size)
                                    : belay__socket_read(c->fd, buffer, size);
-  if (n < 0 && is_passing(errno))
+  if (n < 0 && belay__socket_error_passes(errno))
     return 0;
   if (n <= 0) {
     c->err = n == 0 ? REDIS_ERR_EOF : REDIS_ERR_IO;
@@ -70,7 +66,7 @@ static ssize_t write_some(redisContext *c) {
   belay__wire_t *wire = c->privdata;
   ssize_t n = wire->tunnel != NULL ? belay__tunnel_write(wire->tunnel, c->obuf, sdslen(c->obuf))
                                    : belay__socket_write(c->fd, c->obuf, sdslen(c->obuf));
-  if (n < 0 && is_passing(errno))
+  if (n < 0 && belay__socket_error_passes(errno))
     return 0;
   if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) {
     wire->cut = true;

@@ -330,6 +330,14 @@ int belay__url_parse(const char *text, belay__url_t *out, const char **part, con
   return good ? 0 : BELAY_EURL;
 }
 
+bool belay__place_set_host(belay__place_t *place, const char *host, size_t len) {
+  if (len < 1 || len > BELAY__HOST_MAX || memchr(host, '\0', len) != NULL)
+    return false;
+  memcpy(place->host, host, len);
+  place->host[len] = '\0';
+  return true;
+}
+
 void belay__place_write(const belay__place_t *place, char *out, size_t size) {
   bool bare = strchr(place->host, ':') == NULL;
   (void)snprintf(out, size, bare ? "%s:%u" : "[%s]:%u", place->host, place->port);
@@ -343,10 +351,8 @@ bool belay__place_read(const char *text, belay__place_t *out) {
     return false;
   len -= bare ? 0 : 2;
   int port = number((span_t){colon + 1, colon + 1 + strlen(colon + 1)});
-  if (len > BELAY__HOST_MAX || port < 1 || port > UINT16_MAX)
+  if (port < 1 || port > UINT16_MAX || !belay__place_set_host(out, text + !bare, len))
     return false;
-  memcpy(out->host, text + !bare, len);
-  out->host[len] = '\0';
   out->port = (uint16_t)port;
   return true;
 }

@@ -40,6 +40,9 @@ static inline bool belay__place_is(const belay__place_t *place, const belay__pla
   return place->port == other->port && strcmp(place->host, other->host) == 0;
 }
 
+/* Sets the host; false if it is empty or too long, or has a NUL byte in it. */
+bool belay__place_set_host(belay__place_t *place, const char *host, size_t len);
+
 typedef struct belay__url {
   belay__url_kind_t kind;
   bool tls;
