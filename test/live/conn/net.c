@@ -80,8 +80,9 @@ static void stand_still(uv_timer_t *timer) {
 }
 
 TEST_IN(a_loop_that_stands_still_is_found_out, bed, bed_bare()) {
-  uv_timer_t timer;
-  pulse_t pulse;
+  /* the loop closes both after the body of the test */
+  static uv_timer_t timer;
+  static pulse_t pulse;
   pulse_begin(&pulse, &bed->loop);
   uv_timer_init(&bed->loop, &timer);
   uv_timer_start(&timer, stand_still, 5, 0);
