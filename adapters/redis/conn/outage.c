@@ -34,10 +34,6 @@
 /* Time after the last refused call in which links try to connect. */
 #define PROBE_MS UINT64_C(3600000)
 
-static belay_t *belay_of(const belay__cable_t *cable) {
-  return &cable->trunk->host->base;
-}
-
 /* ---- whether it is away ---------------------------------------------------------------------- */
 
 static int judge(const belay__link_t *link) {
@@ -57,7 +53,7 @@ static void explain_away(const belay__link_t *link, int error) {
     belay__client_refused(cable->trunk->client, error, cable->why, strlen(cable->why));
     return;
   }
-  uint64_t ms = (belay__now(belay_of(cable)) - cable->silent_since) / BELAY__MS;
+  uint64_t ms = (belay__now(belay__cable_loop(cable)) - cable->silent_since) / BELAY__MS;
   (void)snprintf(cause, sizeof cause, "timed out: no answer for %llu ms", (unsigned long long)ms);
   belay__link_refuse_with(link, error, cause);
 }
@@ -67,7 +63,7 @@ int belay__outage_check(belay__link_t *link) {
   if (error == 0)
     return 0;
   explain_away(link, error);
-  link->cable->probe_until = belay__now(belay_of(link->cable)) + PROBE_MS * BELAY__MS;
+  link->cable->probe_until = belay__now(belay__link_loop(link)) + PROBE_MS * BELAY__MS;
   return error;
 }
 
@@ -107,7 +103,8 @@ void belay__outage_on_refuse(belay__timer_t *timer) {
 }
 
 void belay__outage_refuse_soon(belay__cable_t *cable) {
-  belay__timer_set(belay_of(cable), BELAY__RANK_OTHER, &cable->refuse, belay__now(belay_of(cable)));
+  belay__timer_set(belay__cable_loop(cable), BELAY__RANK_OTHER, &cable->refuse,
+                   belay__now(belay__cable_loop(cable)));
 }
 
 /* What concerns a link that listens may concern no other. Without a cause the client has the
@@ -165,7 +162,7 @@ static void fall_silent(belay__cable_t *cable, uint64_t since) {
 }
 
 void belay__outage_overdue(belay__link_t *link, const belay__call_t *call) {
-  uint64_t now = belay__now(belay_of(link->cable));
+  uint64_t now = belay__now(belay__link_loop(link));
   uint64_t silence = now - link->wire.last_heard, took = now - call->started;
   char cause[64];
   (void)snprintf(cause, sizeof cause, "timed out: no answer within %llu ms",
@@ -180,7 +177,7 @@ void belay__outage_overdue(belay__link_t *link, const belay__call_t *call) {
 int belay__outage_unsent(belay__link_t *link) {
   belay__cable_t *cable = link->cable;
   int error = belay__link_unsent(link->error);
-  uint64_t now = belay__now(belay_of(cable));
+  uint64_t now = belay__now(belay__cable_loop(cable));
   char cause[64];
   bool trying = link->attempt_since != 0 && link->state != BELAY__LINK_FINDING;
   if (!trying) {
@@ -203,7 +200,7 @@ int belay__outage_unsent(belay__link_t *link) {
 
 bool belay__outage_refuses(const belay__link_t *link, const belay__call_t *call) {
   return call->fail_fast && link->refusing_since != 0 &&
-         belay__now(belay_of(link->cable)) - link->refusing_since >= AWAY_MS * BELAY__MS;
+         belay__now(belay__link_loop(link)) - link->refusing_since >= AWAY_MS * BELAY__MS;
 }
 
 /* ---- who tries ------------------------------------------------------------------------------- */
@@ -225,7 +222,7 @@ bool belay__outage_spares(belay__link_t *link) {
 bool belay__outage_probes(const belay__link_t *link) {
   const belay__cable_t *cable = link->cable;
   return !link->listens && (cable->probe == NULL || cable->probe == link) &&
-         belay__now(belay_of(cable)) < cable->probe_until;
+         belay__now(belay__cable_loop(cable)) < cable->probe_until;
 }
 
 void belay__outage_rests(belay__link_t *link) {

@@ -11,7 +11,6 @@
 #include "redis/conn/subscriber.h"
 
 #define PROBE_MS 5000
-#define SILENCE_MS 250
 
 static void on_role_due(belay__timer_t *timer);
 static const belay__cable_ops_t ops;
@@ -46,10 +45,6 @@ belay__cable_t *belay__cable_new(belay__trunk_t *trunk, size_t lane_links) {
   return cable;
 }
 
-static belay_t *belay_of(const belay__cable_t *cable) {
-  return &cable->trunk->host->base;
-}
-
 /* The i-th of all links: those that carry calls, then, with i = cable->count, the one that listens. */
 static belay__link_t *link_at(const belay__cable_t *cable, size_t i) {
   return i < cable->count ? &cable->links[i] : &cable->listener->link;
@@ -59,19 +54,20 @@ void belay__cable_free(belay__cable_t *cable) {
   belay__list_remove(&cable->node);
   for (size_t i = 0; i <= cable->count; i++)
     belay__link_fini(link_at(cable, i));
-  belay__free(belay_of(cable), cable, size_of(cable->count));
+  belay__free(belay__cable_loop(cable), cable, size_of(cable->count));
 }
 
 /* Ends all its connections at once. */
 static void close_links(belay__cable_t *cable) {
-  belay__timer_stop(belay_of(cable), BELAY__RANK_OTHER, &cable->role_timer);
-  belay__timer_stop(belay_of(cable), BELAY__RANK_OTHER, &cable->refuse);
+  belay__timer_stop(belay__cable_loop(cable), BELAY__RANK_OTHER, &cable->role_timer);
+  belay__timer_stop(belay__cable_loop(cable), BELAY__RANK_OTHER, &cable->refuse);
   for (size_t i = 0; i < cable->count; i++)
     belay__link_close(&cable->links[i]);
   belay__listener_close(cable->listener);
 }
 
-bool belay__cable_is_over(const belay__cable_t *cable) {
+/* Whether a closed server has no connection and no handle any more. */
+static bool is_over(const belay__cable_t *cable) {
   bool over = cable->handles == 0;
   for (size_t i = 0; i <= cable->count && over; i++)
     over = belay__link_is_over(link_at(cable, i));
@@ -91,7 +87,7 @@ bool belay__cable_drain(belay__cable_t *cable) {
   }
   if (all)
     close_links(cable);
-  return all;
+  return all && is_over(cable);
 }
 
 /* The links stand in the order of the lanes. */
@@ -123,10 +119,10 @@ bool belay__cable_owes(const belay__cable_t *cable, uint64_t ms) {
   return owes;
 }
 
-bool belay__cable_is_silent(belay__cable_t *cable, uint64_t ms) {
+bool belay__cable_is_silent(belay__cable_t *cable) {
   bool silent = false; /* each is asked: it remembers when */
   for (size_t i = 0; i < cable->count; i++)
-    silent |= belay__link_is_silent(&cable->links[i], ms * BELAY__MS);
+    silent |= belay__link_is_silent(&cable->links[i], BELAY__SILENCE_MS * BELAY__MS);
   return silent;
 }
 
@@ -173,7 +169,7 @@ static void on_role(redisAsyncContext *ac, void *object, void *privdata) {
 }
 
 static void set_role_timer(belay__cable_t *cable) {
-  belay_t *belay = belay_of(cable);
+  belay_t *belay = belay__cable_loop(cable);
   belay__timer_set(belay, BELAY__RANK_OTHER, &cable->role_timer,
                    belay__now(belay) + belay__period(belay, PROBE_MS * BELAY__MS));
 }
@@ -202,7 +198,7 @@ bool belay__cable_reads(const belay__cable_t *cable, belay__lane_t lane, uint32_
   belay__link_t *link = belay__cable_link(cable, lane, affinity);
   return belay__link_is_up(belay__cable_link(cable, BELAY__LANE_DATA, 0)) &&
          belay__link_admits(link, false, 1) == 0 &&
-         !belay__link_is_silent(link, SILENCE_MS * BELAY__MS);
+         !belay__link_is_silent(link, BELAY__SILENCE_MS * BELAY__MS);
 }
 
 /* ---- what links tell ---------------------------------------------------------------------------------- */
@@ -278,7 +274,7 @@ bool belay__trunk_is_over(const belay__trunk_t *trunk) {
   const belay__list_t *cables = &trunk->cables;
   bool over = true;
   for (const belay__list_t *node = cables->next; node != cables && over; node = node->next)
-    over = belay__cable_is_over(cable_at(node));
+    over = is_over(cable_at(node));
   return over;
 }
 

@@ -7,12 +7,10 @@
 /* Makes a cable with its links and its listener, in one piece of memory; its target is to be set. NULL: memory is out. */
 belay__cable_t *belay__cable_new(belay__trunk_t *trunk, size_t lane_links);
 
-/* Whether a closed server has no connection and no handle any more: then its memory may be given back. */
-bool belay__cable_is_over(const belay__cable_t *cable);
 void belay__cable_free(belay__cable_t *cable);
 
 /* For a cable that gets no more calls: closes the links that nothing is under way on; the others end with the last answer,
- * and lost() is told. True if there are no others. */
+ * and lost() is told. True if no connection and no handle is left: then its memory may be given back. */
 bool belay__cable_drain(belay__cable_t *cable);
 
 /* The link for calls of that lane and affinity. */
@@ -21,9 +19,13 @@ belay__link_t *belay__cable_link(const belay__cable_t *cable, belay__lane_t lane
 
 size_t belay__cable_links_up(const belay__cable_t *cable);
 
-/* Whether an answer is owed for so many milliseconds, by belay__link_owes(), belay__link_is_silent(). */
+/* A server that owes an answer for that time may not be well, and calls go elsewhere where they can. */
+#define BELAY__SILENCE_MS UINT64_C(250)
+
+/* Whether a connection owes an answer for ms milliseconds, by belay__link_owes(). */
 bool belay__cable_owes(const belay__cable_t *cable, uint64_t ms);
-bool belay__cable_is_silent(belay__cable_t *cable, uint64_t ms);
+/* The same for BELAY__SILENCE_MS, by belay__link_is_silent(). */
+bool belay__cable_is_silent(belay__cable_t *cable);
 
 /* For who reads from replicas. Connects, so that it can be read from. */
 void belay__cable_want(belay__cable_t *cable);

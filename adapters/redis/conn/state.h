@@ -145,8 +145,12 @@ static inline bool belay__link_is_up(const belay__link_t *link) {
          link->state == BELAY__LINK_DRAINING;
 }
 
+static inline belay_t *belay__cable_loop(const belay__cable_t *cable) {
+  return &cable->trunk->host->base;
+}
+
 static inline belay_t *belay__link_loop(const belay__link_t *link) {
-  return &link->cable->trunk->host->base;
+  return belay__cable_loop(link->cable);
 }
 
 /* The link of a connection, in a callback of hiredis. */

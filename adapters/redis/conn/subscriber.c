@@ -73,10 +73,6 @@ static void queue_all(belay__listener_t *listener, belay__list_t *from) {
     queue(listener, channel_at(from->next));
 }
 
-static belay_t *belay_of(const belay__listener_t *listener) {
-  return &listener->link.cable->trunk->host->base;
-}
-
 /* ---- batches ------------------------------------------------------------------------------------------- */
 
 static belay__batch_t *batch_at(belay__listener_t *listener, size_t i) {
@@ -179,7 +175,7 @@ void belay__listener_unlisten(belay__listener_t *listener, belay__channel_t *cha
   channel->node.at = NULL;
   belay__list_remove(&channel->node.list);
   if (--listener->link.channels == 0) {
-    belay__timer_stop(belay_of(listener), BELAY__RANK_OTHER, &listener->again);
+    belay__timer_stop(belay__link_loop(&listener->link), BELAY__RANK_OTHER, &listener->again);
     belay__link_retire(&listener->link);
   } else if (state == ASKED || state == UP) {
     leave(listener, channel);
@@ -187,7 +183,7 @@ void belay__listener_unlisten(belay__listener_t *listener, belay__channel_t *cha
 }
 
 void belay__listener_close(belay__listener_t *listener) {
-  belay__timer_stop(belay_of(listener), BELAY__RANK_OTHER, &listener->again);
+  belay__timer_stop(belay__link_loop(&listener->link), BELAY__RANK_OTHER, &listener->again);
   belay__host_flush_cancel(&listener->flush);
   belay__link_close(&listener->link);
 }
@@ -197,7 +193,7 @@ void belay__listener_close(belay__listener_t *listener) {
 /* Why: what the server says does not fit. */
 static void drop(belay__listener_t *listener, int error, const char *why) {
   if (why != NULL)
-    belay__log(belay_of(listener), BELAY_LOG_ERROR, "connection dropped: %s", why);
+    belay__log(belay__link_loop(&listener->link), BELAY_LOG_ERROR, "connection dropped: %s", why);
   belay__wire_break(&listener->link.wire, error);
 }
 
@@ -241,7 +237,7 @@ static void tell_lost(belay__channel_t *channel, void *arg) {
 
 void belay__listener_lost(belay__listener_t *listener, int error) {
   forget_batches(listener);
-  belay__timer_stop(belay_of(listener), BELAY__RANK_OTHER, &listener->again);
+  belay__timer_stop(belay__link_loop(&listener->link), BELAY__RANK_OTHER, &listener->again);
   queue_all(listener, &listener->asked);
   queue_all(listener, &listener->up);
   queue_all(listener, &listener->refused); /* alone, as before */
@@ -307,7 +303,7 @@ static void on_unsubscribed(belay__listener_t *listener, const belay__reply_t *n
 
 static void ask_again_later(belay__listener_t *listener) {
   uint64_t most = (uint64_t)listener->link.cable->trunk->reconnect_max_ms * BELAY__MS;
-  belay_t *belay = belay_of(listener);
+  belay_t *belay = belay__link_loop(&listener->link);
   if (belay__timer_is_set(&listener->again))
     return;
   belay__timer_set(belay, BELAY__RANK_OTHER, &listener->again,

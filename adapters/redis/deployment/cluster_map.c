@@ -35,7 +35,6 @@
 #define ANYWAY_MS UINT64_C(60000)
 #define READER_MS UINT64_C(10000) /* who reads from replicas learns of new ones only so */
 #define SOON_MS UINT64_C(5000)
-#define SILENCE_MS UINT64_C(250) /* who owes an answer for so long may not be well */
 
 typedef enum event {
   EVENT_WANTED,
@@ -55,7 +54,8 @@ static bool is_well(const belay__instance_t *server) {
   bool failed = false;
   for (size_t i = 0; i < cable->count; i++)
     failed |= cable->links[i].error != 0;
-  return !belay__cable_owes(cable, SILENCE_MS) && (!failed || belay__cable_links_up(cable) > 0);
+  return !belay__cable_owes(cable, BELAY__SILENCE_MS) &&
+         (!failed || belay__cable_links_up(cable) > 0);
 }
 
 /* Those who seem to be well, each of them the first in turn; then the others, then those whom the user has named. */

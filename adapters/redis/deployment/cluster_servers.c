@@ -11,7 +11,6 @@
 
 #define TEND_MS UINT64_C(500)
 #define END_MS UINT64_C(50)
-#define SILENCE_MS UINT64_C(250)
 #define HEARSAY                                                                                    \
   16 /* servers that no map has named: who names ever more of them does not lead far */
 
@@ -168,10 +167,10 @@ bool belay__cluster_end_retired(belay__cluster_t *cluster) {
     belay__instance_t *server = cluster->servers[i];
     if (server == NULL || !server->cable->retired)
       continue;
-    if (belay__cable_is_silent(server->cable, SILENCE_MS))
+    if (belay__cable_is_silent(server->cable))
       belay__cable_leave(server->cable, BELAY_EUNREACHABLE,
                          "the server is silent and not part of the cluster any more");
-    if (belay__cable_drain(server->cable) && belay__cable_is_over(server->cable))
+    if (belay__cable_drain(server->cable))
       belay__cluster_free_server(cluster, server);
     else
       all = false;

@@ -179,7 +179,7 @@ static void on_tend(belay__timer_t *timer) {
       continue;
     if (!replica->retired) {
       belay__cable_want(replica);
-    } else if (belay__cable_drain(replica) && belay__cable_is_over(replica)) {
+    } else if (belay__cable_drain(replica)) {
       belay__cable_free(replica);
       single->replicas[i] = NULL;
     }
