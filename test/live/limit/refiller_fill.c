@@ -11,13 +11,31 @@ typedef struct alone {
   hand_t hand;
 } alone_t;
 
-/* One that is elected, since there is no other. */
-static void alone_open(alone_t *a, uint32_t period_ms) {
-  belay_refiller_options_t options = refiller_options("me", 1, period_ms);
-  a->bed = bed_open(NULL);
-  pail_new(&a->pail, a->bed, CAPACITY, false);
-  hand_new(&a->hand, &a->pail, &options);
+static alone_t *alone_open(const belay_client_options_t *client) {
+  alone_t *alone = calloc(1, sizeof *alone);
+  alone->bed = bed_open(client);
+  pail_new(&alone->pail, alone->bed, CAPACITY, false);
+  return alone;
 }
+
+static void alone_close(alone_t *alone) {
+  bed_close(alone->bed);
+  free(alone);
+}
+
+/* Make the refiller, which is elected since there is no other. */
+static void refill_leased(alone_t *alone, uint32_t period_ms, uint32_t lease_ms) {
+  belay_refiller_options_t options = refiller_options("me", 1, period_ms);
+  options.lease_ms = lease_ms;
+  hand_new(&alone->hand, &alone->pail, &options);
+}
+
+static void refill(alone_t *alone, uint32_t period_ms) {
+  refill_leased(alone, period_ms, 60000);
+}
+
+/* Defines a test with a bucket that one refiller can fill. */
+#define ALONE_TEST(name) TEST_IN(name, alone, alone_open(NULL))
 
 static int64_t number_at(server_t *server, const char *key, const char *part) {
   char whole[64];
@@ -36,37 +54,35 @@ static int64_t tokens_of(const alone_t *a, const char *key) {
 
 /* ---- the table ------------------------------------------------------------------------------------------- */
 
-TEST(the_table_changes_at_any_time) {
-  alone_t a = {.hand = {0}};
-  alone_open(&a, 20);
-  hand_add(&a.hand, "a", 0); /* before it is elected */
-  hand_add(&a.hand, "b", 5);
-  bed_until(a.bed, index_of(&a, "a") >= 2 && index_of(&a, "b") >= 2);
-  assert_int_equal(tokens_of(&a, "a"), index_of(&a, "a"));
-  assert_int_equal(hand_stats(&a.hand).keys, 2);
-  assert_error(belay_refiller_remove(a.hand.refiller, "a", 1), 0);
-  assert_error(belay_refiller_remove(a.hand.refiller, "a", 1), 0); /* it is not there */
-  assert_int_equal(hand_stats(&a.hand).keys, 1);
-  hand_add(&a.hand, "c", 0);
-  bed_settle(a.bed);
-  int64_t left = index_of(&a, "a");
-  bed_until(a.bed, index_of(&a, "c") >= 2);
-  assert_int_equal(index_of(&a, "a"), left);
-  hand_add(&a.hand, "c", 1000);
-  int64_t at = index_of(&a, "c"), had = tokens_of(&a, "c");
-  bed_until(a.bed, index_of(&a, "c") >= at + 3);
-  assert_true(tokens_of(&a, "c") >= had + 2000);
+ALONE_TEST(the_table_changes_at_any_time) {
+  refill(alone, 20);
+  hand_add(&alone->hand, "a", 0); /* before it is elected */
+  hand_add(&alone->hand, "b", 5);
+  bed_until(alone->bed, index_of(alone, "a") >= 2 && index_of(alone, "b") >= 2);
+  assert_int_equal(tokens_of(alone, "a"), index_of(alone, "a"));
+  assert_int_equal(hand_stats(&alone->hand).keys, 2);
+  assert_error(belay_refiller_remove(alone->hand.refiller, "a", 1), 0);
+  assert_error(belay_refiller_remove(alone->hand.refiller, "a", 1), 0); /* it is not there */
+  assert_int_equal(hand_stats(&alone->hand).keys, 1);
+  hand_add(&alone->hand, "c", 0);
+  bed_settle(alone->bed);
+  int64_t left = index_of(alone, "a");
+  bed_until(alone->bed, index_of(alone, "c") >= 2);
+  assert_int_equal(index_of(alone, "a"), left);
+  hand_add(&alone->hand, "c", 1000);
+  int64_t at = index_of(alone, "c"), had = tokens_of(alone, "c");
+  bed_until(alone->bed, index_of(alone, "c") >= at + 3);
+  assert_true(tokens_of(alone, "c") >= had + 2000);
   for (int i = 0; i < 200; i++) { /* while it is asked about, too */
-    hand_add(&a.hand, "d", 0);
-    uv_run(&a.bed->loop, UV_RUN_NOWAIT);
+    hand_add(&alone->hand, "d", 0);
+    uv_run(&alone->bed->loop, UV_RUN_NOWAIT);
     if (i % 3 == 0)
-      assert_error(belay_refiller_remove(a.hand.refiller, "d", 1), 0);
+      assert_error(belay_refiller_remove(alone->hand.refiller, "d", 1), 0);
   }
-  belay_refiller_stats_t stats = hand_stats(&a.hand);
+  belay_refiller_stats_t stats = hand_stats(&alone->hand);
   assert_true(stats.filled > 8);
   assert_int_equal(stats.failed + stats.late, 0);
   assert_int_equal(stats.elections, 1);
-  bed_close(a.bed);
 }
 
 static void add_more(hand_t *hand) {
@@ -80,46 +96,44 @@ static void add_more(hand_t *hand) {
 }
 
 /* With an empty table too, and once in a period. */
-TEST(the_table_is_made_before_each_round) {
-  alone_t a = {.hand = {.on_round = add_more}};
-  alone_open(&a, 50);
-  bed_until(a.bed, a.hand.elected == 1);
+ALONE_TEST(the_table_is_made_before_each_round) {
+  alone->hand.on_round = add_more;
+  refill(alone, 50);
+  bed_until(alone->bed, alone->hand.elected == 1);
   int64_t begun = clock_now();
-  bed_until(a.bed, a.hand.rounds >= 8);
+  bed_until(alone->bed, alone->hand.rounds >= 8);
   assert_true(clock_since_ms(begun) >= 6 * 50);
-  assert_int_equal(hand_stats(&a.hand).keys, 2);
-  bed_close(a.bed);
+  assert_int_equal(hand_stats(&alone->hand).keys, 2);
 }
 
 /* More keys than questions that are out at once. */
-TEST(many_keys_have_their_turns) {
+ALONE_TEST(many_keys_have_their_turns) {
   enum { KEYS = 3000 };
-  alone_t a = {.hand = {0}};
-  alone_open(&a, 200 * (uint32_t)slow());
+  refill(alone, 200 * (uint32_t)slow());
   for (int i = 0; i < KEYS; i++) {
     char key[16];
     snprintf(key, sizeof key, "k%d", i);
-    hand_add(&a.hand, key, 0);
+    hand_add(&alone->hand, key, 0);
   }
   size_t most = 0;
-  while (hand_stats(&a.hand).filled < KEYS) {
-    uv_run(&a.bed->loop, UV_RUN_ONCE);
-    size_t pending = client_stats(a.bed).pending;
+  while (hand_stats(&alone->hand).filled < KEYS) {
+    uv_run(&alone->bed->loop, UV_RUN_ONCE);
+    size_t pending = client_stats(alone->bed).pending;
     most = pending > most ? pending : most;
   }
   assert_between((int64_t)most, 200, 260);
-  assert_int_equal(server_keys(a.bed->server), 2 * KEYS + 2);
-  assert_int_equal(hand_stats(&a.hand).late, 0);
-  assert_true(server_string(a.bed->server, "GET", "belay::bucket::{k2999}::index", NULL) != NULL);
-  assert_error(begin_close_hand(&a.hand), 0); /* what it has goes little by little */
+  assert_int_equal(server_keys(alone->bed->server), 2 * KEYS + 2);
+  assert_int_equal(hand_stats(&alone->hand).late, 0);
+  assert_true(server_string(alone->bed->server, "GET", "belay::bucket::{k2999}::index", NULL) !=
+              NULL);
+  assert_error(begin_close_hand(&alone->hand), 0); /* what it has goes little by little */
   size_t turns = 0, had = KEYS;
-  while (a.hand.closed == 0) {
-    turns += hand_stats(&a.hand).keys < had;
-    had = hand_stats(&a.hand).keys;
-    uv_run(&a.bed->loop, UV_RUN_ONCE);
+  while (alone->hand.closed == 0) {
+    turns += hand_stats(&alone->hand).keys < had;
+    had = hand_stats(&alone->hand).keys;
+    uv_run(&alone->bed->loop, UV_RUN_ONCE);
   }
   assert_true(turns >= 2);
-  bed_close(a.bed);
 }
 
 /* Where the client takes no more, the others wait, and not for a period: each is asked about once, and soon. */
@@ -127,80 +141,68 @@ TEST(what_is_not_taken_is_asked_soon) {
   enum { KEYS = 100, READS = 2 * KEYS };
   belay_client_options_t options = client_options();
   options.max_pending = 8;
-  alone_t a = {.hand = {0}};
-  belay_refiller_options_t o = refiller_options("me", 1, 600000);
-  a.bed = bed_open(&options);
-  pail_new(&a.pail, a.bed, CAPACITY, false);
-  hand_new(&a.hand, &a.pail, &o);
+  alone_t *alone = alone_open(&options);
+  refill(alone, 600000);
   for (int i = 0; i < KEYS; i++) {
     char key[16];
     snprintf(key, sizeof key, "k%d", i);
-    hand_add(&a.hand, key, 0);
+    hand_add(&alone->hand, key, 0);
   }
-  bed_until(a.bed, server_calls(a.bed->server, "get") >= READS);
-  assert_true(hand_stats(&a.hand).failed > 0);
-  bed_settle(a.bed);
-  assert_int_equal(server_calls(a.bed->server, "get"), READS);
-  bed_close(a.bed);
+  bed_until(alone->bed, server_calls(alone->bed->server, "get") >= READS);
+  assert_true(hand_stats(&alone->hand).failed > 0);
+  bed_settle(alone->bed);
+  assert_int_equal(server_calls(alone->bed->server, "get"), READS);
+  alone_close(alone);
 }
 
 /* ---- what goes wrong ------------------------------------------------------------------------------------- */
 
-TEST(nothing_is_caught_up_on) {
+ALONE_TEST(nothing_is_caught_up_on) {
   enum { PERIOD = 25 };
-  alone_t a = {.hand = {0}};
-  alone_open(&a, PERIOD);
-  hand_add(&a.hand, "a", 0);
-  bed_until(a.bed, index_of(&a, "a") >= 2);
-  int64_t before = index_of(&a, "a"), begun = clock_now();
+  refill(alone, PERIOD);
+  hand_add(&alone->hand, "a", 0);
+  bed_until(alone->bed, index_of(alone, "a") >= 2);
+  int64_t before = index_of(alone, "a"), begun = clock_now();
   stall_ms(10 * PERIOD);
-  bed_run_for(a.bed, 2 * PERIOD);
+  bed_run_for(alone->bed, 2 * PERIOD);
   int64_t since = clock_since_ms(begun) - 10 * PERIOD;
-  assert_between(index_of(&a, "a") - before, 1, 1 + since / PERIOD);
-  bed_close(a.bed);
+  assert_between(index_of(alone, "a") - before, 1, 1 + since / PERIOD);
 }
 
 /* Somebody else has filled: what was learnt by that is used a period later. */
-TEST(who_comes_late_does_not_fill) {
+ALONE_TEST(who_comes_late_does_not_fill) {
   enum { PERIOD = 60 };
-  alone_t a = {.hand = {0}};
-  alone_open(&a, PERIOD * (uint32_t)slow());
-  hand_add(&a.hand, "a", 7);
-  bed_until(a.bed, index_of(&a, "a") == 1);
-  expect_add(&a.pail, "a", 1, 1, true, 8, 2);
-  bed_until(a.bed, hand_stats(&a.hand).late == 1);
+  refill(alone, PERIOD * (uint32_t)slow());
+  hand_add(&alone->hand, "a", 7);
+  bed_until(alone->bed, index_of(alone, "a") == 1);
+  expect_add(&alone->pail, "a", 1, 1, true, 8, 2);
+  bed_until(alone->bed, hand_stats(&alone->hand).late == 1);
   int64_t begun = clock_now();
-  assert_int_equal(tokens_of(&a, "a"), 8);
-  bed_until(a.bed, hand_stats(&a.hand).filled == 2);
+  assert_int_equal(tokens_of(alone, "a"), 8);
+  bed_until(alone->bed, hand_stats(&alone->hand).filled == 2);
   assert_true(clock_since_ms(begun) >= PERIOD * slow() - 30);
-  assert_int_equal(tokens_of(&a, "a"), 15);
-  expect_delete(&a.pail, "a", true, 0); /* it begins again */
-  bed_until(a.bed, hand_stats(&a.hand).late == 2);
-  bed_until(a.bed, index_of(&a, "a") == 1);
-  bed_close(a.bed);
+  assert_int_equal(tokens_of(alone, "a"), 15);
+  expect_delete(&alone->pail, "a", true, 0); /* it begins again */
+  bed_until(alone->bed, hand_stats(&alone->hand).late == 2);
+  bed_until(alone->bed, index_of(alone, "a") == 1);
 }
 
 /* What it learnt while it was elected before says nothing: meanwhile a bucket may have been forgotten, and have come to
  * the same index again. */
-TEST(an_index_that_is_known_from_before) {
-  alone_t a = {.hand = {0}};
-  belay_refiller_options_t o = refiller_options("me", 1, 500);
-  o.lease_ms = 1000;
-  a.bed = bed_open(NULL);
-  pail_new(&a.pail, a.bed, CAPACITY, false);
-  expect_add(&a.pail, "a", 1, 0, true, 1, 1);
-  hand_new(&a.hand, &a.pail, &o);
-  hand_add(&a.hand, "a", 0);
-  bed_until(a.bed, server_calls(a.bed->server, "get") >= 4); /* it knows that the index is 1 */
-  server_do(a.bed->server, "FLUSHALL", NULL);
-  bed_until(a.bed, a.hand.elected == 2);
-  expect_add(&a.pail, "a", 1, 0, true, 1, 1);
-  int64_t gets = server_calls(a.bed->server, "get");
-  bed_until(a.bed, server_calls(a.bed->server, "get") >= gets + 2); /* it has its turn */
-  assert_int_equal(number_at(a.bed->server, "a", ""), 1);
-  bed_settle(a.bed);
-  assert_int_equal(hand_stats(&a.hand).filled, 0);
-  bed_close(a.bed);
+ALONE_TEST(an_index_that_is_known_from_before) {
+  expect_add(&alone->pail, "a", 1, 0, true, 1, 1);
+  refill_leased(alone, 500, 1000);
+  hand_add(&alone->hand, "a", 0);
+  bed_until(alone->bed,
+            server_calls(alone->bed->server, "get") >= 4); /* it knows that the index is 1 */
+  server_do(alone->bed->server, "FLUSHALL", NULL);
+  bed_until(alone->bed, alone->hand.elected == 2);
+  expect_add(&alone->pail, "a", 1, 0, true, 1, 1);
+  int64_t gets = server_calls(alone->bed->server, "get");
+  bed_until(alone->bed, server_calls(alone->bed->server, "get") >= gets + 2); /* it has its turn */
+  assert_int_equal(number_at(alone->bed->server, "a", ""), 1);
+  bed_settle(alone->bed);
+  assert_int_equal(hand_stats(&alone->hand).filled, 0);
 }
 
 /* The server forgets all, its place too: it waits for one again, and learns what is. */
@@ -208,50 +210,42 @@ TEST(a_server_that_went_away) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 200;
   options.reconnect_max_ms = 40;
-  alone_t a = {.hand = {0}};
-  belay_refiller_options_t o = refiller_options("me", 1, 50);
-  o.lease_ms = 1000;
-  a.bed = bed_open(&options);
-  pail_new(&a.pail, a.bed, CAPACITY, false);
-  hand_new(&a.hand, &a.pail, &o);
-  hand_add(&a.hand, "a", 0);
-  bed_until(a.bed, index_of(&a, "a") >= 2);
-  server_kill(a.bed->server);
-  bed_until(a.bed, hand_stats(&a.hand).failed > 0);
-  bed_until(a.bed, a.hand.deposed == 1);
-  assert_int_equal(belay_refiller_state(a.hand.refiller), BELAY_REFILLER_WAITING);
-  server_restart(a.bed->server);
-  bed_until(a.bed, a.hand.elected == 2);
-  assert_int_equal(belay_refiller_state(a.hand.refiller), BELAY_REFILLER_ELECTED);
-  bed_until(a.bed, index_of(&a, "a") >= 2);
-  assert_int_equal(tokens_of(&a, "a"), index_of(&a, "a"));
-  assert_int_equal(hand_stats(&a.hand).elections, 2);
+  alone_t *alone = alone_open(&options);
+  refill_leased(alone, 50, 1000);
+  hand_add(&alone->hand, "a", 0);
+  bed_until(alone->bed, index_of(alone, "a") >= 2);
+  server_kill(alone->bed->server);
+  bed_until(alone->bed, hand_stats(&alone->hand).failed > 0);
+  bed_until(alone->bed, alone->hand.deposed == 1);
+  assert_int_equal(belay_refiller_state(alone->hand.refiller), BELAY_REFILLER_WAITING);
+  server_restart(alone->bed->server);
+  bed_until(alone->bed, alone->hand.elected == 2);
+  assert_int_equal(belay_refiller_state(alone->hand.refiller), BELAY_REFILLER_ELECTED);
+  bed_until(alone->bed, index_of(alone, "a") >= 2);
+  assert_int_equal(tokens_of(alone, "a"), index_of(alone, "a"));
+  assert_int_equal(hand_stats(&alone->hand).elections, 2);
   /* And one bucket that is none keeps no other from being filled. */
-  hand_add(&a.hand, "wrong", 0);
-  server_do(a.bed->server, "LPUSH", "belay::bucket::{wrong}", "x", NULL);
-  uint64_t failed = hand_stats(&a.hand).failed;
-  int64_t at = index_of(&a, "a");
-  bed_until(a.bed, hand_stats(&a.hand).failed > failed + 1 && index_of(&a, "a") > at + 2);
-  bed_close(a.bed);
+  hand_add(&alone->hand, "wrong", 0);
+  server_do(alone->bed->server, "LPUSH", "belay::bucket::{wrong}", "x", NULL);
+  uint64_t failed = hand_stats(&alone->hand).failed;
+  int64_t at = index_of(alone, "a");
+  bed_until(alone->bed,
+            hand_stats(&alone->hand).failed > failed + 1 && index_of(alone, "a") > at + 2);
+  alone_close(alone);
 }
 
 /* A place that is refused for good is asked for again, and got when it can be. */
-TEST(a_place_that_is_refused) {
+ALONE_TEST(a_place_that_is_refused) {
   static const char key[] = "belay::semaphore::{refill/0//main}";
-  alone_t a = {.bed = bed_open(NULL)};
-  belay_refiller_options_t o = refiller_options("me", 1, 50);
-  o.lease_ms = 1000;
-  server_do(a.bed->server, "SET", key, "x", NULL);
-  pail_new(&a.pail, a.bed, CAPACITY, false);
-  hand_new(&a.hand, &a.pail, &o);
-  bed_until(a.bed, client_stats(a.bed).refused > 0);
-  bed_run_for(a.bed, 20);
-  assert_int_equal(a.hand.elected, 0);
-  server_do(a.bed->server, "DEL", key, NULL);
-  bed_until(a.bed, a.hand.elected == 1);
-  close_hand(&a.hand);
-  assert_int_equal(server_keys(a.bed->server), 0); /* it was given back */
-  bed_close(a.bed);
+  server_do(alone->bed->server, "SET", key, "x", NULL);
+  refill_leased(alone, 50, 1000);
+  bed_until(alone->bed, client_stats(alone->bed).refused > 0);
+  bed_run_for(alone->bed, 20);
+  assert_int_equal(alone->hand.elected, 0);
+  server_do(alone->bed->server, "DEL", key, NULL);
+  bed_until(alone->bed, alone->hand.elected == 1);
+  close_hand(&alone->hand);
+  assert_int_equal(server_keys(alone->bed->server), 0); /* it was given back */
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
@@ -284,20 +278,26 @@ static void close_all(hand_t *hand) {
 static void (*const closers[])(hand_t *hand) = {close_it, close_pail, close_client, close_all};
 enum { CLOSERS = sizeof closers / sizeof *closers };
 
+/* After the closer has run. */
+static void end_alone(alone_t *alone, int how) {
+  if (how == 0)
+    bed_until(alone->bed, alone->hand.closed == 1);
+  if (how == 1)
+    bed_until(alone->bed, alone->pail.closed == 1);
+  alone_close(alone);
+}
+
 TEST(it_is_closed_in_any_callback) {
   for (int how = 0; how < CLOSERS; how++)
     for (int where = 0; where < 2; where++) {
-      alone_t a = {.hand = {.then = where == 0 ? closers[how] : NULL,
-                            .on_round = where == 1 ? closers[how] : NULL}};
-      alone_open(&a, 20);
-      hand_add(&a.hand, "a", 0);
-      bed_until(a.bed, a.hand.elected == 1);
-      bed_run_for(a.bed, 40);
-      if (how == 0)
-        bed_until(a.bed, a.hand.closed == 1);
-      if (how == 1)
-        bed_until(a.bed, a.pail.closed == 1);
-      bed_close(a.bed);
+      alone_t *alone = alone_open(NULL);
+      alone->hand.then = where == 0 ? closers[how] : NULL;
+      alone->hand.on_round = where == 1 ? closers[how] : NULL;
+      refill(alone, 20);
+      hand_add(&alone->hand, "a", 0);
+      bed_until(alone->bed, alone->hand.elected == 1);
+      bed_run_for(alone->bed, 40);
+      end_alone(alone, how);
     }
 }
 
@@ -305,76 +305,68 @@ TEST(it_is_closed_in_any_callback) {
 TEST(it_is_closed_at_any_time) {
   for (int how = 0; how < CLOSERS; how++)
     for (int turns = 0; turns < 14; turns += 1 + turns / 4) {
-      alone_t a = {.hand = {0}};
+      alone_t *alone = alone_open(NULL);
       crew_t crew = {.told = 0};
-      alone_open(&a, 10);
+      refill(alone, 10);
       for (int i = 0; i < 300; i++) {
         char key[16];
         snprintf(key, sizeof key, "k%d", i);
-        hand_add(&a.hand, key, 0);
+        hand_add(&alone->hand, key, 0);
       }
-      assert_error(begin_members(&a.hand, &crew), 0);
+      assert_error(begin_members(&alone->hand, &crew), 0);
       for (int i = 0; i < turns; i++)
-        uv_run(&a.bed->loop, UV_RUN_ONCE);
-      closers[how](&a.hand);
-      if (how == 0)
-        bed_until(a.bed, a.hand.closed == 1);
-      if (how == 1)
-        bed_until(a.bed, a.pail.closed == 1);
-      bed_close(a.bed);
+        uv_run(&alone->bed->loop, UV_RUN_ONCE);
+      closers[how](&alone->hand);
+      end_alone(alone, how);
       assert_int_equal(crew.told, 1);
     }
 }
 
 /* It keeps the loop, and closing gives that back, with or without a callback. */
-TEST(it_keeps_the_loop) {
-  alone_t a = {.hand = {0}};
-  alone_open(&a, 1000);
-  bed_until(a.bed, a.hand.elected == 1);
-  bed_run_for(a.bed, 100);
-  assert_true(uv_run(&a.bed->loop, UV_RUN_NOWAIT));
-  assert_error(belay_refiller_close(a.hand.refiller, NULL), 0);
-  a.hand.closing = 1;
-  while (uv_run(&a.bed->loop, UV_RUN_ONCE))
+ALONE_TEST(it_keeps_the_loop) {
+  refill(alone, 1000);
+  bed_until(alone->bed, alone->hand.elected == 1);
+  bed_run_for(alone->bed, 100);
+  assert_true(uv_run(&alone->bed->loop, UV_RUN_NOWAIT));
+  assert_error(belay_refiller_close(alone->hand.refiller, NULL), 0);
+  alone->hand.closing = 1;
+  while (uv_run(&alone->bed->loop, UV_RUN_ONCE))
     continue;
-  bed_close(a.bed);
 }
 
 /* ---- members --------------------------------------------------------------------------------------------- */
 
-TEST(asking_for_members_ends_in_any_way) {
-  alone_t a = {.hand = {0}};
+ALONE_TEST(asking_for_members_ends_in_any_way) {
+  refill(alone, 1000);
   crew_t crew = {.told = 0};
-  alone_open(&a, 1000);
-  bed_until(a.bed, a.hand.elected == 1);
+  bed_until(alone->bed, alone->hand.elected == 1);
   for (int turns = 0; turns < 6; turns++) {
     crew.told = 0;
-    assert_error(begin_members(&a.hand, &crew), 0);
-    assert_error(begin_members(&a.hand, &crew), BELAY_ESTATE);
+    assert_error(begin_members(&alone->hand, &crew), 0);
+    assert_error(begin_members(&alone->hand, &crew), BELAY_ESTATE);
     for (int i = 0; i < turns && crew.told == 0; i++)
-      uv_run(&a.bed->loop, UV_RUN_NOWAIT);
+      uv_run(&alone->bed->loop, UV_RUN_NOWAIT);
     if (crew.told == 0)
       assert_error(belay_request_cancel(&crew.request), 0);
-    bed_until(a.bed, crew.told == 1);
+    bed_until(alone->bed, crew.told == 1);
     assert_true(crew.status == 0 || crew.status == BELAY_ECANCELED);
   }
-  ask_members(&a.hand, &crew);
+  ask_members(&alone->hand, &crew);
   assert_int_equal(crew.n, 1);
   assert_string_equal(crew.member[0].label, "me");
-  server_do(a.bed->server, "FLUSHALL", NULL);
-  ask_members(&a.hand, &crew);
+  server_do(alone->bed->server, "FLUSHALL", NULL);
+  ask_members(&alone->hand, &crew);
   assert_int_equal(crew.n, 0);
-  server_do(a.bed->server, "SET", "belay::semaphore::{refill/0//main}", "x", NULL);
+  server_do(alone->bed->server, "SET", "belay::semaphore::{refill/0//main}", "x", NULL);
   crew.told = 0;
-  assert_error(begin_members(&a.hand, &crew), 0);
-  bed_until(a.bed, crew.told == 1);
+  assert_error(begin_members(&alone->hand, &crew), 0);
+  bed_until(alone->bed, crew.told == 1);
   assert_error(crew.status, BELAY_EWRONGTYPE);
-  server_do(a.bed->server, "FLUSHALL", NULL);
+  server_do(alone->bed->server, "FLUSHALL", NULL);
   crew.request.timeout_ms = 600001;
-  assert_error(begin_members(&a.hand, &crew), BELAY_EINVAL);
-  assert_error(belay_refiller_members(a.hand.refiller, NULL, (belay_refiller_members_cb)1),
+  assert_error(begin_members(&alone->hand, &crew), BELAY_EINVAL);
+  assert_error(belay_refiller_members(alone->hand.refiller, NULL, (belay_refiller_members_cb)1),
                BELAY_EINVAL);
-  assert_error(belay_refiller_members(a.hand.refiller, &crew.request, NULL), BELAY_EINVAL);
+  assert_error(belay_refiller_members(alone->hand.refiller, &crew.request, NULL), BELAY_EINVAL);
   assert_error(belay_refiller_members(NULL, &crew.request, NULL), BELAY_EINVAL);
-  bed_close(a.bed);
 }
