@@ -337,47 +337,9 @@ BED_TEST(a_loader_that_closes) {
   assert_int_equal(server_integer(bed->server, "EXISTS", KEY "::lease", NULL), 0);
 }
 
-/* ---- closing --------------------------------------------------------------------------------------------------- */
+/* ---- canceling ------------------------------------------------------------------------------------------------- */
 
-static void close_now(fetch_t *fetch) {
-  assert_error(begin_close_hoard(fetch->hoard), 0);
-}
-
-/* After so many turns of the loop, whatever is under way by then; and in a callback. */
-BED_TEST(closing_at_any_moment) {
-  enum { N = 4 };
-  for (int turns = 0; turns < 24; turns++) {
-    hoard_t hoard = {0};
-    fetch_t fetches[N] = {0};
-    static const char *const keys[N] = {"a", "b", "a", "c"};
-    hoard_new(&hoard, bed, NULL);
-    for (int i = 0; i < N; i++)
-      assert_error(begin_cache_get(&hoard, &fetches[i], keys[i]), 0);
-    for (int i = 0; i < turns; i++)
-      uv_run(&bed->loop, UV_RUN_NOWAIT);
-    assert_error(begin_close_hoard(&hoard), 0);
-    assert_error(begin_close_hoard(&hoard), BELAY_ECLOSING);
-    fetch_t too_late = {0};
-    assert_error(begin_cache_get(&hoard, &too_late, "a"), BELAY_ECLOSING);
-    bed_until(bed, hoard.closed == 1);
-    for (int i = 0; i < N; i++) {
-      assert_int_equal(fetches[i].ended, 1);
-      assert_true(fetches[i].result.status == 0 || fetches[i].result.status == BELAY_ECANCELED);
-      fetch_free(&fetches[i]);
-    }
-    server_do(bed->server, "DEL", "belay::cache::pages::{a}", NULL);
-    server_do(bed->server, "DEL", "belay::cache::pages::{b}", NULL);
-  }
-  hoard_t hoard = {0};
-  fetch_t fetch = {.then = close_now};
-  hoard_new(&hoard, bed, NULL);
-  assert_error(begin_cache_get(&hoard, &fetch, "in a callback"), 0);
-  bed_until(bed, hoard.closed == 1);
-  assert_int_equal(fetch.ended, 1);
-  fetch_free(&fetch);
-}
-
-/* And canceled. */
+/* After that number of turns of the loop. */
 BED_TEST(canceling_at_any_moment) {
   hoard_t hoard = {0};
   hoard_new(&hoard, bed, NULL);

@@ -7,18 +7,6 @@
 
 /* ---- requests -------------------------------------------------------------------------------------------- */
 
-BED_TEST(a_request_does_one_thing_at_a_time) {
-  shelf_t shelf;
-  shelf_new(&shelf, bed, NULL);
-  for (int which = 0; which < CHANGES; which++) {
-    edit_t edit = {0};
-    assert_error(edit_nth(&shelf, &edit, which, "page"), 0);
-    for (int other = 0; other < CHANGES; other++)
-      assert_error(edit_nth(&shelf, &edit, other, "page"), BELAY_ESTATE);
-    assert_error(end_of_edit(&edit), 0);
-  }
-}
-
 typedef enum ending { CANCEL, CLOSE_SHELF, CLOSE_CLIENT, CLOSE_BELAY, ENDINGS } ending_t;
 
 static void end_it(wire_t *wire, edit_t *edit, ending_t how) {

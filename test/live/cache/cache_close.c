@@ -334,59 +334,7 @@ BED_TEST(a_load_takes_too_long) {
   expect_cached(&hoard, "home", "home#3", BELAY_CACHE_FROM_SERVER);
 }
 
-/* The lease is renewed meanwhile. */
-BED_TEST(a_load_outlasts_its_lease) {
-  hoard_t one = {.loading = LOADING_BY_HAND}, two = {.loading = LOADING_BY_HAND};
-  fetch_t first = {0}, second = {0};
-  belay_cache_options_t options = cache_options(&one);
-  int64_t lease = options.lease_ms = kept_ttl();
-  hoard_new(&one, bed, &options);
-  options.arg = &two;
-  hoard_of(&two, bed, bed_connect(bed, server_url(bed->server), NULL), &options);
-  assert_int_equal(begin_cache_get(&one, &first, "home"), 0);
-  bed_until(bed, one.held == 1);
-  assert_int_equal(begin_cache_get(&two, &second, "home"), 0);
-  bed_run_for(bed, lease + lease / 4);
-  assert_int_equal(two.loaded, 0);
-  assert_int_equal(hand_over(&one, "one"), 0);
-  assert_int_equal(end_of_fetch(&first), 0);
-  assert_int_equal(end_of_fetch(&second), 0);
-  assert_string_equal(second.data, "one");
-  assert_int_equal(second.result.from, BELAY_CACHE_FROM_SERVER);
-  fetch_free(&first);
-  fetch_free(&second);
-  assert_int_equal(two.loaded, 0);
-}
-
 /* ---- one of those who wait goes ------------------------------------------------------------------------ */
-
-BED_TEST(one_goes_and_the_others_stay) {
-  hoard_t hoard = {.loading = LOADING_BY_HAND};
-  fetch_t canceled = {0}, hasty = {.request.timeout_ms = 30}, patient = {0};
-  hoard_new(&hoard, bed, NULL);
-  assert_int_equal(begin_cache_get(&hoard, &canceled, "home"), 0);
-  assert_int_equal(begin_cache_get(&hoard, &hasty, "home"), 0);
-  assert_int_equal(begin_cache_get(&hoard, &patient, "home"), 0);
-  bed_until(bed, hoard_stats(&hoard).joined == 2 && hoard.held == 1);
-  assert_int_equal(belay_request_cancel(&canceled.request), 0);
-  assert_int_equal(end_of_fetch(&canceled), BELAY_ECANCELED);
-  assert_int_equal(end_of_fetch(&hasty), BELAY_ETIMEDOUT);
-  assert_int_equal(patient.ended, 0);
-  assert_true(belay_cache_load_is_wanted(hoard.loads[0]));
-  assert_int_equal(hand_over(&hoard, "value"), 0);
-  assert_int_equal(end_of_fetch(&patient), 0);
-  fetch_free(&patient);
-  bed_settle(bed);
-  assert_int_equal(begin_cache_get(&hoard, &canceled, "other"),
-                   0); /* all of them: it is stored all the same */
-  bed_until(bed, hoard.held == 1);
-  assert_int_equal(belay_request_cancel(&canceled.request), 0);
-  assert_int_equal(end_of_fetch(&canceled), BELAY_ECANCELED);
-  assert_true(belay_cache_load_is_wanted(hoard.loads[0]));
-  assert_int_equal(hand_over(&hoard, "kept"), 0);
-  bed_until(bed, hoard_stats(&hoard).fills == 2);
-  expect_cached(&hoard, "other", "kept", BELAY_CACHE_FROM_SERVER);
-}
 
 /* What it brings is good; but it begins no other one without a lease. */
 BED_TEST(a_load_loses_its_lease) {

@@ -169,6 +169,8 @@ static void close_with_pending(stand_t *stand, end_t end, unsigned warm) {
   if (warm == 1)
     server_resume(stand->server);
   assert_error(begin_end(&stand->rig, end), BELAY_ECLOSING);
+  if (stand->row->close != NULL)
+    assert_error(rig_close(&stand->rig), BELAY_ECLOSING);
   for (unsigned n = 0; n < operations; n++)
     assert_error(rig_begin(&stand->rig, &late, n), BELAY_ECLOSING);
   bed_until(stand->bed, has_ended(&stand->rig, end));

@@ -170,24 +170,6 @@ BED_TEST(the_queue_is_bounded_and_in_order) {
   assert_int_equal(late.first, ROOM - 1);
 }
 
-static draw_t chained;
-
-static void go_on(spring_t *spring) {
-  if (chained.ended < 50)
-    assert_error(begin_get(spring, &chained), 0);
-}
-
-BED_TEST(a_request_is_the_callers_again_in_its_callback) {
-  belay_idgen_options_t options = segments(7);
-  spring_t spring;
-  spring_new(&spring, bed, &options);
-  chained = (draw_t){0};
-  spring.then = go_on;
-  go_on(&spring);
-  bed_until(bed, chained.ended == 50);
-  assert_int_equal(chained.first, 50);
-}
-
 /* ---- closing --------------------------------------------------------------------------------------------- */
 
 typedef enum what { IDGEN, CLIENT, BELAY, WHATS } what_t;

@@ -179,22 +179,6 @@ RELAY_TEST(a_read_is_asked_again) {
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
 
-BED_TEST(a_client_that_closes_closes_its_buckets) {
-  pail_t pail, idle;
-  dip_t dip = {0};
-  pail_new(&pail, bed, 10, false);
-  pail_new(&idle, bed, 10, false);
-  server_pause(bed->server);
-  assert_error(begin_fetch(&pail, &dip, "tap", 1), 0);
-  bed_run_for(bed, 20);
-  assert_error(begin_client_close(bed), 0);
-  assert_error(begin_close_pail(&pail), BELAY_ECLOSING);
-  assert_error(begin_read(&idle, &dip, "tap"), BELAY_ECLOSING);
-  assert_error(end_of_dip(&dip), BELAY_ECANCELED);
-  bed_until(bed, bed->client_closed == 1);
-  server_resume(bed->server);
-}
-
 /* What belongs to a bucket: it ends some time after it was told to, or at once. */
 typedef struct child {
   belay__child_t child;
