@@ -18,12 +18,13 @@ static const unit_t units[] = {
 };
 #define UNITS (sizeof units / sizeof *units)
 
-/* By its name, or by a word of at least three letters that its long form begins with, with an s or not: min, mins, hour. */
+/* By its name, its long form or the first three letters of that, with an s or without: m, min, mins, minute. */
 static const unit_t *find_unit(const char *name, size_t len) {
   size_t word = len > 3 && name[len - 1] == 's' ? len - 1 : len;
   for (size_t i = 0; i < UNITS; i++) {
     bool is_name = strlen(units[i].name) == len && memcmp(units[i].name, name, len) == 0;
-    if (is_name || (word >= 3 && strncmp(units[i].word, name, word) == 0))
+    bool is_word = word == 3 || word == strlen(units[i].word) - 1;
+    if (is_name || (is_word && strncmp(units[i].word, name, word) == 0))
       return &units[i];
   }
   return NULL;
