@@ -1,5 +1,7 @@
 #include "support/models/script_rows.h"
 
+#include <belay/features.h>
+
 #define LOCK "s:k h:k::fence"
 #define FAIR "s:f z:f::queue z:f::alive"
 #define FAIR_COUNTED FAIR " h:f::fence"
