@@ -7,6 +7,7 @@
 #include "belay/active.h"
 #include "belay/bloom.h"
 #include "belay/bucket.h"
+#include "belay/bytes.h"
 #include "belay/cache.h"
 #include "belay/client.h"
 #include "belay/config.h"

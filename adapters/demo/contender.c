@@ -35,9 +35,9 @@ bool contender_open(contender_t *contender, demo_t *demo, demo_who_t who, int64_
   belay_lock_options_t options;
   *contender = (contender_t){.demo = demo, .who = who};
   contender_options(contender, &options, ttl_ms, watchdog);
-  return check(contender, "making a lock",
-               belay_lock_new(demo->client[who], demo->name, strlen(demo->name), &options,
-                              &contender->lock));
+  return check(
+      contender, "making a lock",
+      belay_lock_new(demo->client[who], belay_string(demo->name), &options, &contender->lock));
 }
 
 static void on_closed(belay_lock_t *lock, void *data) {

@@ -201,7 +201,7 @@ belay_sweep_totals_t demo_sweep(demo_t *demo, const char *pattern, bool remove,
   belay_sweep_t *sweep;
   belay_sweep_options_t options;
   belay_sweep_options_init(&options);
-  options.pattern = pattern;
+  options.pattern = belay_string(pattern);
   options.remove = remove;
   if (keys_per_s > 0) {
     options.keys_per_s = keys_per_s;
@@ -220,7 +220,7 @@ belay_limiter_t *demo_limiter(demo_t *demo, const belay_limit_t *limits, size_t 
   belay_limiter_t *limiter = NULL;
   belay_limiter_options_t options;
   belay_limiter_options_init(&options);
-  options.name = demo->name;
+  options.name = belay_string(demo->name);
   options.limits = limits;
   options.limits_len = n;
   (void)demo_made(demo, "a limiter", belay_limiter_new(demo->client[DEMO_A], &options, &limiter));
@@ -237,6 +237,6 @@ belay_limiter_result_t demo_take(demo_t *demo, belay_limiter_t *limiter, const c
   belay_limiter_result_t result = {.verdict = BELAY_DENIED};
   demo->out = &result;
   (void)demo_await(demo, "taking a token",
-                   belay_limiter_take(limiter, &demo->request, key, strlen(key), 1, on_taken));
+                   belay_limiter_take(limiter, &demo->request, belay_string(key), 1, on_taken));
   return result;
 }

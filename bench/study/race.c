@@ -51,8 +51,8 @@ static void on_put(belay_request_t *request, int status, bool applied) {
 static void put(runner_t *runner) {
   shelf_t *shelf = runner->race->shelf;
   const shelf_key_t *key = next_key(runner->race);
-  shelf_must(belay_cache_put(shelf->cache, &runner->request, key->key, SHELF_KEY, shelf->value,
-                             shelf->value_len, BELAY_DEFAULT, on_put),
+  shelf_must(belay_cache_put(shelf->cache, &runner->request, belay_bytes(key->key, SHELF_KEY),
+                             belay_bytes(shelf->value, shelf->value_len), BELAY_DEFAULT, on_put),
              "put");
 }
 
@@ -91,9 +91,9 @@ static void on_get(belay_request_t *request, int status, const belay_cache_resul
 
 static void get(runner_t *runner) {
   const shelf_key_t *key = next_key(runner->race);
-  shelf_must(
-      belay_cache_get(runner->race->shelf->cache, &runner->request, key->key, SHELF_KEY, on_get),
-      "get");
+  shelf_must(belay_cache_get(runner->race->shelf->cache, &runner->request,
+                             belay_bytes(key->key, SHELF_KEY), on_get),
+             "get");
 }
 
 static void on_many(belay_request_t *request, int status, const belay_cache_result_t *results,
@@ -118,7 +118,8 @@ static void get_many(runner_t *runner) {
 static void miss(runner_t *runner) {
   char key[SHELF_KEY + 1];
   shelf_new_key(runner->race->shelf, key);
-  shelf_must(belay_cache_get(runner->race->shelf->cache, &runner->request, key, SHELF_KEY, on_get),
+  shelf_must(belay_cache_get(runner->race->shelf->cache, &runner->request,
+                             belay_bytes(key, SHELF_KEY), on_get),
              "get");
 }
 
@@ -188,7 +189,7 @@ peeks_outcome_t race_peeks(shelf_t *shelf, unsigned keys, double seconds) {
       belay_cache_result_t result;
       random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
       const shelf_key_t *key = &shelf->keys[(random >> 32) * keys >> 32];
-      shelf_must(belay_cache_peek(shelf->cache, key->key, SHELF_KEY, &result), "peek");
+      shelf_must(belay_cache_peek(shelf->cache, belay_bytes(key->key, SHELF_KEY), &result), "peek");
       if (result.len != shelf->value_len)
         bench_die("a peek brought %zu bytes", result.len);
     }

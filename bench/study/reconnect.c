@@ -137,7 +137,7 @@ static void on_next(uv_timer_t *timer) {
     return;
   user->pending = true;
   user->asked = bench_now();
-  must(belay_limiter_take(user->limiter, &user->request, "k", 1, 1, on_taken), "take");
+  must(belay_limiter_take(user->limiter, &user->request, belay_string("k"), 1, on_taken), "take");
 }
 
 static void begin_outage(study_t *study) {

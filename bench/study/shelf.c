@@ -21,7 +21,7 @@ static void load(belay_cache_load_t *load, const char *key, size_t key_len, void
   const shelf_t *shelf = arg;
   (void)key;
   (void)key_len;
-  shelf_must(belay_cache_load_done(load, shelf->value, shelf->value_len), "load");
+  shelf_must(belay_cache_load_done(load, belay_bytes(shelf->value, shelf->value_len)), "load");
 }
 
 static void make_keys(shelf_t *shelf) {
@@ -55,8 +55,7 @@ shelf_t *shelf_open(const shelf_plan_t *plan) {
   client.timeout_ms = client.stall_timeout_ms = PATIENCE_MS;
   shelf_must(belay_connect(shelf->belay, url, &client, &shelf->client), "connect");
   belay_cache_options_init(&options);
-  options.name = SHELF_NAME;
-  options.name_len = strlen(SHELF_NAME);
+  options.name = belay_string(SHELF_NAME);
   options.load = load;
   options.arg = shelf;
   options.timeout_ms = PATIENCE_MS;

@@ -103,7 +103,9 @@ static void make_all(watched_t *watched) {
   options.data = watched;
   for (unsigned i = 0; i < watched->row->leases; i++) {
     int len = snprintf(name, sizeof name, "lease-%07u", i);
-    must(belay_lock_new(watched->client, name, (size_t)len, &options, &watched->locks[i]), "lock");
+    must(belay_lock_new(watched->client, belay_bytes(name, (size_t)len), &options,
+                        &watched->locks[i]),
+         "lock");
   }
 }
 

@@ -34,7 +34,8 @@ extern "C" {
  * }
  *
  * int see(belay_active_t *site, belay_request_t *mark, belay_request_t *count) {
- *   int error = belay_active_mark(site, mark, "user-17", 7, BELAY_ACTIVE_NOW, on_marked);
+ *   int error =
+ *       belay_active_mark(site, mark, belay_string("user-17"), BELAY_ACTIVE_NOW, on_marked);
  *   return error != 0 ? error
  *                     : belay_active_count_last(site, count, BELAY_ACTIVE_NOW, NULL, 0, on_counts);
  * }
@@ -58,8 +59,7 @@ typedef enum belay_active_unit {
 
 /** Options; belay_active_options_init() sets the defaults. */
 typedef struct belay_active_options {
-  const char *name;         /**< of the series, 1 to 128 bytes; copied. Must be given */
-  size_t name_len;          /**< bytes of it; 0: it is terminated */
+  belay_bytes_t name;       /**< of the series, 1 to 128 bytes; copied. Must be given */
   belay_active_unit_t unit; /**< default BELAY_ACTIVE_DAY */
   /** How far the days' time zone is ahead of UTC, all the year: -720 to 840; default 0 */
   int32_t utc_offset_minutes;
@@ -100,8 +100,8 @@ typedef void (*belay_active_count_cb)(belay_request_t *request, int status, cons
  * 1970-01-01 UTC (so that what was logged can be replayed); it stands for the period that it is in. */
 
 /** This user (1 to BELAY_ACTIVE_USER_MAX bytes) was seen then. */
-BELAY_API int belay_active_mark(belay_active_t *active, belay_request_t *request, const void *user,
-                                size_t user_len, int64_t time_ms, belay_active_cb cb);
+BELAY_API int belay_active_mark(belay_active_t *active, belay_request_t *request,
+                                belay_bytes_t user, int64_t time_ms, belay_active_cb cb);
 
 /** These users were: 1 to BELAY_ACTIVE_USERS_MAX of them, and no more bytes than the client's max_bytes lets go out at
  * once (else BELAY_EBUSY); all or none. */
@@ -129,8 +129,8 @@ BELAY_API int belay_active_count_span(belay_active_t *active, belay_request_t *r
 /** Adds those periods to an archive (label: 1 to BELAY_ACTIVE_LABEL_MAX bytes, such as 202611), which outlives them:
  * whoever was seen in any of them, or in what was added before, is counted once. One count: of the archive now. */
 BELAY_API int belay_active_archive(belay_active_t *active, belay_request_t *request,
-                                   int64_t from_ms, int64_t to_ms, const char *label,
-                                   size_t label_len, belay_active_count_cb cb);
+                                   int64_t from_ms, int64_t to_ms, belay_bytes_t label,
+                                   belay_active_count_cb cb);
 
 /** How many different ones in these archives together, 1 to BELAY_ACTIVE_LABELS_MAX. One count. */
 BELAY_API int belay_active_count_archives(belay_active_t *active, belay_request_t *request,

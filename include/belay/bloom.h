@@ -25,12 +25,12 @@ extern "C" {
  *   static belay_bloom_t *visitors;
  *   belay_bloom_options_t options;
  *   belay_bloom_options_init(&options);
- *   options.name = "visitors";
- *   options.name_len = 8;
+ *   options.name = belay_string("visitors");
  *   options.capacity = 1000000;
  *   options.error_rate = 0.001;
  *   int error = visitors != NULL ? 0 : belay_bloom_new(client, &options, &visitors);
- *   return error != 0 ? error : belay_bloom_add(visitors, request, user, len, on_added);
+ *   return error != 0 ? error
+ *                     : belay_bloom_add(visitors, request, belay_bytes(user, len), on_added);
  * }
  * @endcode */
 typedef struct belay_bloom belay_bloom_t;
@@ -65,8 +65,7 @@ typedef enum belay_bloom_kind {
 
 /** Options; belay_bloom_options_init() sets the defaults. Either capacity or bits must be given. */
 typedef struct belay_bloom_options {
-  const char *name; /**< part of the keys, NAMESPACE::bloom::{NAME}; 1 to 128 bytes; copied */
-  size_t name_len;  /**< bytes of it; 0: it is terminated */
+  belay_bytes_t name; /**< part of the keys, NAMESPACE::bloom::{NAME}; 1 to 128 bytes; copied */
   belay_bloom_kind_t kind; /**< default BELAY_BLOOM_PLAIN */
 
   /** How many items there will be; of a SCALING one in the first layer, of a ROTATING one in a window. 1 to
@@ -203,13 +202,13 @@ BELAY_API int belay_bloom_made(belay_bloom_t *bloom, belay_request_t *request,
                                belay_bloom_made_cb cb);
 
 /** Adds an item, and tells whether it is new, in one step. */
-BELAY_API int belay_bloom_add(belay_bloom_t *bloom, belay_request_t *request, const void *item,
-                              size_t len, belay_bloom_answer_cb cb);
+BELAY_API int belay_bloom_add(belay_bloom_t *bloom, belay_request_t *request, belay_bytes_t item,
+                              belay_bloom_answer_cb cb);
 
 /** Whether an item was added. Of a PLAIN filter a replica may answer (read_from): what was added a moment ago may not be
  * found there. */
-BELAY_API int belay_bloom_exists(belay_bloom_t *bloom, belay_request_t *request, const void *item,
-                                 size_t len, belay_bloom_answer_cb cb);
+BELAY_API int belay_bloom_exists(belay_bloom_t *bloom, belay_request_t *request, belay_bytes_t item,
+                                 belay_bloom_answer_cb cb);
 
 /** 1 to BELAY_BLOOM_ITEMS_MAX items in one round trip. Each is added in one step, all of them are not. Where a batch
  * sets a good part of a segment's bits it travels as a bitmap, and the segment comes back: the client's max_reply should
@@ -253,10 +252,10 @@ BELAY_API int belay_bloomset_new(const belay_bloom_options_t *options,
 BELAY_API void belay_bloomset_free(belay_bloomset_t *set);
 
 /** Adds an item; returns whether it is new. */
-BELAY_API bool belay_bloomset_add(belay_bloomset_t *set, const void *item, size_t len);
+BELAY_API bool belay_bloomset_add(belay_bloomset_t *set, belay_bytes_t item);
 
 /** Whether an item was, probably, added. */
-BELAY_API bool belay_bloomset_exists(const belay_bloomset_t *set, const void *item, size_t len);
+BELAY_API bool belay_bloomset_exists(const belay_bloomset_t *set, belay_bytes_t item);
 
 /** How it stands; generation is 0, ttl_ms is -1. It counts the bits. */
 BELAY_API void belay_bloomset_info(const belay_bloomset_t *set, belay_bloom_info_t *out);

@@ -25,7 +25,7 @@ extern "C" {
  * }
  *
  * static int begin(belay_bucket_t *bucket, belay_request_t *request) {
- *   return belay_bucket_fetch(bucket, request, "mails", 5, 1, on_fetched);
+ *   return belay_bucket_fetch(bucket, request, belay_string("mails"), 1, on_fetched);
  * }
  * @endcode */
 typedef struct belay_bucket belay_bucket_t;
@@ -36,9 +36,8 @@ typedef struct belay_bucket belay_bucket_t;
 
 /** Options; belay_bucket_options_init() sets the defaults. */
 typedef struct belay_bucket_options {
-  const char
-      *name; /**< part of the keys, NAMESPACE::bucket::NAME::{KEY}; at most 128 bytes; copied */
-  size_t name_len;  /**< bytes of it; 0: it is terminated */
+  /** Part of the keys, NAMESPACE::bucket::NAME::{KEY}; at most 128 bytes; copied. */
+  belay_bytes_t name;
   int64_t capacity; /**< 1 to BELAY_BUCKET_TOKENS_MAX; must be given */
   bool full;        /**< a bucket that is not there counts as full; default false: as empty */
   /** The tokens are forgotten when nothing was fetched and nothing could be added for so long, and then are those of a
@@ -82,22 +81,22 @@ typedef void (*belay_bucket_cb)(belay_request_t *request, int status,
 
 /** Takes `tokens` (1 to capacity) out, or none: applied says which. Leaves no key behind that says no more than its
  * absence would. */
-BELAY_API int belay_bucket_fetch(belay_bucket_t *bucket, belay_request_t *request, const char *key,
-                                 size_t key_len, int64_t tokens, belay_bucket_cb cb);
+BELAY_API int belay_bucket_fetch(belay_bucket_t *bucket, belay_request_t *request,
+                                 belay_bytes_t key, int64_t tokens, belay_bucket_cb cb);
 
 /** Puts up to `tokens` (1 to capacity) in, as many as there is room for, and steps the index from `index` to index + 1;
  * unless the index is another one: then nothing is done, applied is false, and state->index says which. index:
  * 0 to BELAY_BUCKET_INDEX_MAX - 1. An add to a full bucket is applied too. */
-BELAY_API int belay_bucket_add(belay_bucket_t *bucket, belay_request_t *request, const char *key,
-                               size_t key_len, int64_t tokens, int64_t index, belay_bucket_cb cb);
+BELAY_API int belay_bucket_add(belay_bucket_t *bucket, belay_request_t *request, belay_bytes_t key,
+                               int64_t tokens, int64_t index, belay_bucket_cb cb);
 
 /** How it stands. Writes nothing. */
-BELAY_API int belay_bucket_read(belay_bucket_t *bucket, belay_request_t *request, const char *key,
-                                size_t key_len, belay_bucket_cb cb);
+BELAY_API int belay_bucket_read(belay_bucket_t *bucket, belay_request_t *request, belay_bytes_t key,
+                                belay_bucket_cb cb);
 
 /** Forgets tokens and index, whatever the keys hold; applied says whether there was anything. */
-BELAY_API int belay_bucket_delete(belay_bucket_t *bucket, belay_request_t *request, const char *key,
-                                  size_t key_len, belay_bucket_cb cb);
+BELAY_API int belay_bucket_delete(belay_bucket_t *bucket, belay_request_t *request,
+                                  belay_bytes_t key, belay_bucket_cb cb);
 
 BELAY_API void *belay_bucket_data(const belay_bucket_t *bucket);
 

@@ -36,7 +36,7 @@ extern "C" {
  * @code
  * static void load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
  *   (void)arg; // here a database would be asked, and belay_cache_load_done() be called when it has answered
- *   belay_cache_load_done(load, key, key_len);
+ *   belay_cache_load_done(load, belay_bytes(key, key_len));
  * }
  *
  * static void on_page(belay_request_t *request, int status, const belay_cache_result_t *page) {
@@ -52,7 +52,7 @@ extern "C" {
  *   belay_cache_options_init(&options);
  *   options.load = load;
  *   int error = belay_cache_new(client, &options, pages);
- *   return error != 0 ? error : belay_cache_get(*pages, request, "/", 1, on_page);
+ *   return error != 0 ? error : belay_cache_get(*pages, request, belay_string("/"), on_page);
  * }
  * @endcode */
 typedef struct belay_cache belay_cache_t;
@@ -109,8 +109,7 @@ typedef struct belay_cache_options {
   /** part of the keys, NAMESPACE::cache::NAME::{KEY}; the same with "gen" and "lease" behind it, after two colons;
    * and with "tag" behind that of a tag. At most 128 bytes; copied. Those who share a name share what is kept, and
    * should have the same options */
-  const char *name;
-  size_t name_len; /**< bytes of it; 0: it is terminated */
+  belay_bytes_t name;
 
   belay_cache_load_fn
       load; /**< default NULL: then load_many; or, if that is NULL too, nothing is loaded */
@@ -256,18 +255,18 @@ typedef void (*belay_cache_cb)(belay_request_t *request, int status,
 
 /** What a key stands for. A get that is canceled, or runs out of time, does not end the load that it waits for:
  * others, or later ones, may want it. */
-BELAY_API int belay_cache_get(belay_cache_t *cache, belay_request_t *request, const char *key,
-                              size_t key_len, belay_cache_cb cb);
+BELAY_API int belay_cache_get(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
+                              belay_cache_cb cb);
 
 /** The same with another policy than options.late. */
-BELAY_API int belay_cache_get_late(belay_cache_t *cache, belay_request_t *request, const char *key,
-                                   size_t key_len, belay_cache_late_t late, belay_cache_cb cb);
+BELAY_API int belay_cache_get_late(belay_cache_t *cache, belay_request_t *request,
+                                   belay_bytes_t key, belay_cache_late_t late, belay_cache_cb cb);
 
 /** The answer, if the table of this process has it fresh: 0, BELAY_EABSENT or BELAY_ELOAD, and *result is set, its
  * data valid until the next call of this cache's or the loop's next turn. Otherwise BELAY_EAGAIN:
  * belay_cache_get() will ask. Never calls back, sends nothing, allocates nothing. Also BELAY_EINVAL,
  * BELAY_ECLOSING, BELAY_EFORK. */
-BELAY_API int belay_cache_peek(belay_cache_t *cache, const char *key, size_t key_len,
+BELAY_API int belay_cache_peek(belay_cache_t *cache, belay_bytes_t key,
                                belay_cache_result_t *result);
 
 /** results: n of them, in the order of the keys, each with its own status; n is as asked for, whatever the status. If
@@ -299,24 +298,23 @@ typedef void (*belay_cache_change_cb)(belay_request_t *request, int status, bool
  * the put came to the server is not noticed: where several change the same thing, they should invalidate it.
  * Sent again if an answer is lost, but for the first: then it is not stored either. If it ends with an error, what was
  * there may be there still: invalidate it. */
-BELAY_API int belay_cache_put(belay_cache_t *cache, belay_request_t *request, const char *key,
-                              size_t key_len, const void *value, size_t len, int64_t ttl_ms,
-                              belay_cache_change_cb cb);
+BELAY_API int belay_cache_put(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
+                              belay_bytes_t value, int64_t ttl_ms, belay_cache_change_cb cb);
 
 /** The value that is there is fresh for ttl_ms from now, 1 to 31,536,000,000, or BELAY_DEFAULT, the options'; and
  * stale and kept after that. That something does not exist, or that a load failed, is left as it is. Sent again if its
  * answer is lost. */
-BELAY_API int belay_cache_touch(belay_cache_t *cache, belay_request_t *request, const char *key,
-                                size_t key_len, int64_t ttl_ms, belay_cache_change_cb cb);
+BELAY_API int belay_cache_touch(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
+                                int64_t ttl_ms, belay_cache_change_cb cb);
 
 /** Neither what is there nor what is being loaded is served to whoever asks after this. Call it after what the key
  * stands for was changed. Whatever the key holds is deleted. */
 BELAY_API int belay_cache_invalidate(belay_cache_t *cache, belay_request_t *request,
-                                     const char *key, size_t key_len, belay_cache_change_cb cb);
+                                     belay_bytes_t key, belay_cache_change_cb cb);
 
 /** The same for all keys that have the tag, however many: 1 to BELAY_CACHE_TAG_MAX bytes. */
 BELAY_API int belay_cache_invalidate_tag(belay_cache_t *cache, belay_request_t *request,
-                                         const char *tag, size_t tag_len, belay_cache_change_cb cb);
+                                         belay_bytes_t tag, belay_cache_change_cb cb);
 
 /** From now on the key is loaded ahead of time, whether anybody asks for it or not: when no more than refresh_ms is
  * left of what is there; with a lock by one of the processes that have pinned it. The first look is taken at once.
@@ -324,16 +322,16 @@ BELAY_API int belay_cache_invalidate_tag(belay_cache_t *cache, belay_request_t *
  *
  * Returns 0 (also if it is pinned already), BELAY_EINVAL (also if there is no loader), BELAY_ENOMEM,
  * BELAY_ECLOSING or BELAY_EFORK. */
-BELAY_API int belay_cache_pin(belay_cache_t *cache, const char *key, size_t key_len);
+BELAY_API int belay_cache_pin(belay_cache_t *cache, belay_bytes_t key);
 
 /** Not any more; a load that is under way goes on. Returns 0, BELAY_ESTATE (it is not pinned), BELAY_EINVAL,
  * BELAY_ECLOSING or BELAY_EFORK. */
-BELAY_API int belay_cache_unpin(belay_cache_t *cache, const char *key, size_t key_len);
+BELAY_API int belay_cache_unpin(belay_cache_t *cache, belay_bytes_t key);
 
 /** Ends a load with a value, which is copied; it may be NULL if len is 0. Returns 0; BELAY_EOVERFLOW: it has more than
  * options.max_value_bytes, and the load has failed with that, as by belay_cache_load_failed(); BELAY_ENOMEM: the load has
  * failed with that; BELAY_EINVAL: it is not ended. */
-BELAY_API int belay_cache_load_done(belay_cache_load_t *load, const void *value, size_t len);
+BELAY_API int belay_cache_load_done(belay_cache_load_t *load, belay_bytes_t value);
 
 /** Ends a load: what was to be loaded does not exist. Returns 0 or BELAY_EINVAL. */
 BELAY_API int belay_cache_load_absent(belay_cache_load_t *load);

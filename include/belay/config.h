@@ -37,7 +37,7 @@ extern "C" {
  *
  * int agree(belay_config_t *config, belay_request_t *request) {
  *   static const belay_config_field_t width = {.name = "width", .value = "3"};
- *   return belay_config_open(config, request, "forum", 5, &width, 1, on_config);
+ *   return belay_config_open(config, request, belay_string("forum"), &width, 1, on_config);
  * }
  * @endcode */
 typedef struct belay_config belay_config_t;
@@ -57,8 +57,7 @@ typedef enum belay_config_kind {
 typedef struct belay_config_options {
   belay_config_kind_t kind; /**< default BELAY_CONFIG_PERMISSION */
   /** Name of the permission, presence or ranking handle; at most 128 bytes, of a presence at least 1; copied. */
-  const char *name;
-  size_t name_len; /**< bytes of it; 0: it is terminated */
+  belay_bytes_t name;
   /** Lifetime of a record after each belay_config_open(), in milliseconds: 1,000 to 63,072,000,000. Default 0: no end. Use
    * at least the lifetime of the set, so that the record does not end before the set does. */
   int64_t ttl_ms;
@@ -106,15 +105,14 @@ typedef void (*belay_config_cb)(belay_request_t *request, int status,
  * are copied. */
 
 /** Reads the record. Writes nothing. */
-BELAY_API int belay_config_read(belay_config_t *config, belay_request_t *request, const char *key,
-                                size_t key_len, belay_config_cb cb);
+BELAY_API int belay_config_read(belay_config_t *config, belay_request_t *request, belay_bytes_t key,
+                                belay_config_cb cb);
 
 /** Creates the record, or compares it with n fields (1 to BELAY_CONFIG_FIELDS_MAX) and adds those that it does not have.
  * Its lifetime begins anew. All in one step: two programs that create a record at the same time with different values do
  * not both get 0. */
-BELAY_API int belay_config_open(belay_config_t *config, belay_request_t *request, const char *key,
-                                size_t key_len, const belay_config_field_t *fields, size_t n,
-                                belay_config_cb cb);
+BELAY_API int belay_config_open(belay_config_t *config, belay_request_t *request, belay_bytes_t key,
+                                const belay_config_field_t *fields, size_t n, belay_config_cb cb);
 
 BELAY_API void *belay_config_data(const belay_config_t *config);
 

@@ -30,7 +30,8 @@ extern "C" {
  * }
  *
  * int count_view(belay_counter_t *counter, belay_request_t *request, const char *view_id, size_t len) {
- *   return belay_counter_add_once(counter, request, "page::7", 7, 1, view_id, len, on_view);
+ *   return belay_counter_add_once(counter, request, belay_string("page::7"), 1,
+ *                                 belay_bytes(view_id, len), on_view);
  * }
  * @endcode */
 typedef struct belay_counter belay_counter_t;
@@ -60,8 +61,7 @@ typedef void (*belay_counter_lost_cb)(belay_counter_t *counter, void *data,
 typedef struct belay_counter_options {
   /** Part of the keys, NAMESPACE::counter::NAME::{KEY}; at most 128 bytes; copied. Default: no name,
    * and keys are NAMESPACE::counter::{KEY}. */
-  const char *name;
-  size_t name_len; /**< bytes of it; 0: it is terminated */
+  belay_bytes_t name;
   /** For how long a counter lives: 1 to 31,536,000,000. Default 0: for ever, since what it counts is the user's data.
    * It is set in the step that creates the key: no key is ever there without it. */
   int64_t ttl_ms;
@@ -141,15 +141,21 @@ typedef void (*belay_counter_many_cb)(belay_request_t *request, int status,
  * BELAY_ECLOSING or BELAY_EFORK. A key has 1 to BELAY_COUNTER_KEY_MAX bytes. Everything is copied. */
 
 /** Adds delta, any number. Of a counter with shards, value is that of one shard. Not sent again. */
-BELAY_API int belay_counter_add(belay_counter_t *counter, belay_request_t *request, const char *key,
-                                size_t key_len, int64_t delta, belay_counter_cb cb);
+BELAY_API int belay_counter_add(belay_counter_t *counter, belay_request_t *request,
+                                belay_bytes_t key, int64_t delta, belay_counter_cb cb);
+
+/** The range of a value: min to max, both included. */
+typedef struct belay_counter_bounds {
+  int64_t min; /**< the lowest value */
+  int64_t max; /**< the highest value, at least min */
+} belay_counter_bounds_t;
 
 /** Adds delta if the value after it is from min to max, in one step, or nothing: applied says which, value is as it is
  * then. A value that was out of bounds before can only be brought back in. What would overflow is out of bounds. Not
  * sent again. Not with shards: no shard knows the others (BELAY_EINVAL). */
 BELAY_API int belay_counter_add_bounded(belay_counter_t *counter, belay_request_t *request,
-                                        const char *key, size_t key_len, int64_t delta, int64_t min,
-                                        int64_t max, belay_counter_cb cb);
+                                        belay_bytes_t key, int64_t delta,
+                                        const belay_counter_bounds_t *bounds, belay_counter_cb cb);
 
 /** Adds delta, unless an operation with that id (1 to BELAY_COUNTER_ID_MAX bytes, unique among
  * those on this key within op_ttl_ms) has done it: then value is what the first one was told. Sent
@@ -164,33 +170,31 @@ BELAY_API int belay_counter_add_bounded(belay_counter_t *counter, belay_request_
  * a set of the counter forgets no operation. BELAY_EBUSY: max_ops records exist, and nothing was
  * added. */
 BELAY_API int belay_counter_add_once(belay_counter_t *counter, belay_request_t *request,
-                                     const char *key, size_t key_len, int64_t delta, const void *id,
-                                     size_t id_len, belay_counter_cb cb);
+                                     belay_bytes_t key, int64_t delta, belay_bytes_t id,
+                                     belay_counter_cb cb);
 
 /** Of a counter with shards, value is their sum. It is no snapshot: what is added meanwhile may be in it or not, and of
  * two such adds the later one may be in it without the earlier one. Sent again. A replica may answer (read_from). */
-BELAY_API int belay_counter_get(belay_counter_t *counter, belay_request_t *request, const char *key,
-                                size_t key_len, belay_counter_cb cb);
+BELAY_API int belay_counter_get(belay_counter_t *counter, belay_request_t *request,
+                                belay_bytes_t key, belay_counter_cb cb);
 
 /** Replaces the value by another one, and the ttl by the handle's; a set to 0 reads and resets in one step. Not sent
  * again: what others have added since would be lost. With a ttl it needs Redis 6.2. Not with shards (BELAY_EINVAL). */
-BELAY_API int belay_counter_set(belay_counter_t *counter, belay_request_t *request, const char *key,
-                                size_t key_len, int64_t value, belay_counter_cb cb);
+BELAY_API int belay_counter_set(belay_counter_t *counter, belay_request_t *request,
+                                belay_bytes_t key, int64_t value, belay_counter_cb cb);
 
 /** Removes it, or the whole group, whatever the key holds. Of a counter with shards each is removed for itself, so that
  * something added meanwhile may be left; found: at least one was there. Not sent again. */
 BELAY_API int belay_counter_delete(belay_counter_t *counter, belay_request_t *request,
-                                   const char *key, size_t key_len, belay_counter_cb cb);
+                                   belay_bytes_t key, belay_counter_cb cb);
 
 /* ---- many keys ------------------------------------------------------------------------------------------- */
 
 /** An add to one of many keys; or to one of many fields. */
 typedef struct belay_counter_add_item {
-  const char *key; /**< of the counter, or the field's name */
-  size_t key_len;  /**< bytes of it; 0: it is terminated */
-  int64_t delta;   /**< what to add */
-  const void *id;  /**< its operation id; NULL: it has none. Not for fields */
-  size_t id_len;   /**< bytes of it */
+  belay_bytes_t key; /**< of the counter, or the field's name */
+  int64_t delta;     /**< what to add */
+  belay_bytes_t id;  /**< its operation id; NULL: it has none. Not for fields */
 } belay_counter_add_item_t;
 
 /** Adds to n keys (1 to BELAY_COUNTER_MANY_MAX) in one round trip. Each add is done by itself: some may be, and others
@@ -212,26 +216,24 @@ BELAY_API int belay_counter_get_many(belay_counter_t *counter, belay_request_t *
 
 /** Adds delta to a field. Not sent again. */
 BELAY_API int belay_counter_add_field(belay_counter_t *counter, belay_request_t *request,
-                                      const char *key, size_t key_len, const char *field,
-                                      size_t field_len, int64_t delta, belay_counter_cb cb);
+                                      belay_bytes_t key, belay_bytes_t field, int64_t delta,
+                                      belay_counter_cb cb);
 
 /** Adds to n fields (1 to BELAY_COUNTER_FIELDS_MAX, each another one, and no more than one for each 256 bytes of the
  * client's max_reply) in one step: to all of them or to none. Not sent again. */
 BELAY_API int belay_counter_add_fields(belay_counter_t *counter, belay_request_t *request,
-                                       const char *key, size_t key_len,
-                                       const belay_counter_add_item_t *items, size_t n,
-                                       belay_counter_many_cb cb);
+                                       belay_bytes_t key, const belay_counter_add_item_t *items,
+                                       size_t n, belay_counter_many_cb cb);
 
 /** Reads one field. Sent again. A replica may answer (read_from). */
 BELAY_API int belay_counter_get_field(belay_counter_t *counter, belay_request_t *request,
-                                      const char *key, size_t key_len, const char *field,
-                                      size_t field_len, belay_counter_cb cb);
+                                      belay_bytes_t key, belay_bytes_t field, belay_counter_cb cb);
 
 /** Reads n fields in one step: 1 to BELAY_COUNTER_MANY_MAX, and no more than one for each 256 bytes of the
  * client's max_reply. Sent again. A replica may answer (read_from). */
 BELAY_API int belay_counter_get_fields(belay_counter_t *counter, belay_request_t *request,
-                                       const char *key, size_t key_len, const belay_bytes_t *fields,
-                                       size_t n, belay_counter_many_cb cb);
+                                       belay_bytes_t key, const belay_bytes_t *fields, size_t n,
+                                       belay_counter_many_cb cb);
 
 /** A field of a group. */
 typedef struct belay_counter_field {
@@ -248,13 +250,11 @@ typedef void (*belay_counter_all_cb)(belay_request_t *request, int status,
  * max_reply, where each takes some 400 bytes and twice its name; else the status is BELAY_EOVERFLOW, and belay_detail()
  * says how many there are. Sent again. A replica may answer (read_from). */
 BELAY_API int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request,
-                                    const char *key, size_t key_len, size_t max,
-                                    belay_counter_all_cb cb);
+                                    belay_bytes_t key, size_t max, belay_counter_all_cb cb);
 
 /** Removes n fields (1 to BELAY_COUNTER_MANY_MAX); value: how many were there. Not sent again. */
 BELAY_API int belay_counter_delete_fields(belay_counter_t *counter, belay_request_t *request,
-                                          const char *key, size_t key_len,
-                                          const belay_bytes_t *fields, size_t n,
+                                          belay_bytes_t key, const belay_bytes_t *fields, size_t n,
                                           belay_counter_cb cb);
 
 /* ---- what is added here first ---------------------------------------------------------------------------- */
@@ -272,8 +272,7 @@ BELAY_API int belay_counter_delete_fields(belay_counter_t *counter, belay_reques
  *
  * Returns 0, BELAY_EINVAL, BELAY_EOVERFLOW (the sum would leave its range: nothing is added), BELAY_EBUSY (max_keys
  * others have something to be sent), BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
-BELAY_API int belay_counter_add_local(belay_counter_t *counter, const char *key, size_t key_len,
-                                      int64_t delta);
+BELAY_API int belay_counter_add_local(belay_counter_t *counter, belay_bytes_t key, int64_t delta);
 
 /** Sends what there is as soon as the loop turns; of a key whose sum is on the way, when that is answered. Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_counter_flush(belay_counter_t *counter);

@@ -26,7 +26,7 @@ extern "C" {
  *
  * int arrived(belay_dedup_t *orders, belay_request_t *request, char *id, size_t len) {
  *   request->data = id;
- *   return belay_dedup_mark(orders, request, "paid", 4, id, len, on_mark);
+ *   return belay_dedup_mark(orders, request, belay_string("paid"), belay_bytes(id, len), on_mark);
  * }
  * @endcode */
 typedef struct belay_dedup belay_dedup_t;
@@ -68,8 +68,7 @@ typedef enum belay_dedup_kind {
 typedef struct belay_dedup_options {
   belay_dedup_kind_t kind; /**< default BELAY_DEDUP_SET */
   /** part of the keys, NAMESPACE::dedup::{NAME} with two colons and the set's key behind it; 1 to BELAY_DEDUP_NAME_MAX bytes; copied; must be given */
-  const char *name;
-  size_t name_len; /**< bytes of it; 0: it is terminated */
+  belay_bytes_t name;
   /** SET, COUNT, BITMAP: a set is forgotten, as a whole, so long after it was made: 1,000 to 31,536,000,000; 0: never;
    * default a day */
   int64_t ttl_ms;
@@ -140,51 +139,55 @@ typedef void (*belay_dedup_page_cb)(belay_request_t *request, int status,
  * SEEN because of its own first try: it ends with BELAY_EUNKNOWN. Where that is not good enough,
  * belay_dedup_mark_once() is, and the records of belay/idempotency.h do more. A COUNT does send it again: MAYBE is true
  * all the same. */
-BELAY_API int belay_dedup_mark(belay_dedup_t *dedup, belay_request_t *request, const char *key,
-                               size_t key_len, const void *item, size_t item_len,
-                               belay_dedup_cb cb);
+BELAY_API int belay_dedup_mark(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
+                               belay_bytes_t item, belay_dedup_cb cb);
 
 /** The same for n items, 1 to BELAY_DEDUP_ITEMS_MAX, in one round trip: each of them is one step, all together are
  * not. One that is there twice is new once. */
-BELAY_API int belay_dedup_mark_many(belay_dedup_t *dedup, belay_request_t *request, const char *key,
-                                    size_t key_len, const belay_bytes_t *items, size_t n,
+BELAY_API int belay_dedup_mark_many(belay_dedup_t *dedup, belay_request_t *request,
+                                    belay_bytes_t key, const belay_bytes_t *items, size_t n,
                                     belay_dedup_many_cb cb);
+
+/** Items, and the id of the operation that marks them. */
+typedef struct belay_dedup_once {
+  const belay_bytes_t *items; /**< 1 to BELAY_DEDUP_ONCE_MAX items */
+  size_t n;                   /**< number of items */
+  belay_bytes_t id;           /**< of the operation, 1 to BELAY_DEDUP_OPERATION_MAX bytes */
+} belay_dedup_once_t;
 
 /** The same for at most BELAY_DEDUP_ONCE_MAX items, all in one step, under an operation's id (1 to
  * BELAY_DEDUP_OPERATION_MAX bytes) that is used for these items and nothing else: the first answer is kept beside the
  * set, NAMESPACE::dedup::{NAME}::KEY::op::ID, for answer_ms, and whoever says the same id in this time gets it again.
  * So it is sent again when its answer is lost; and after BELAY_EUNKNOWN the caller may ask again himself, with the same
  * id. A server that evicts keys may evict the answer: then they are marked once more, and SEEN. */
-BELAY_API int belay_dedup_mark_once(belay_dedup_t *dedup, belay_request_t *request, const char *key,
-                                    size_t key_len, const belay_bytes_t *items, size_t n,
-                                    const void *id, size_t id_len, belay_dedup_many_cb cb);
+BELAY_API int belay_dedup_mark_once(belay_dedup_t *dedup, belay_request_t *request,
+                                    belay_bytes_t key, const belay_dedup_once_t *once,
+                                    belay_dedup_many_cb cb);
 
 /** Whether an item is there: SEEN or NEW. Writes nothing; is sent again. A replica may answer (read_from): one that was
  * marked a moment ago may be NEW there. */
-BELAY_API int belay_dedup_seen(belay_dedup_t *dedup, belay_request_t *request, const char *key,
-                               size_t key_len, const void *item, size_t item_len,
-                               belay_dedup_cb cb);
+BELAY_API int belay_dedup_seen(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
+                               belay_bytes_t item, belay_dedup_cb cb);
 
 /** The same for n items, 1 to BELAY_DEDUP_ITEMS_MAX, in one round trip. */
-BELAY_API int belay_dedup_seen_many(belay_dedup_t *dedup, belay_request_t *request, const char *key,
-                                    size_t key_len, const belay_bytes_t *items, size_t n,
+BELAY_API int belay_dedup_seen_many(belay_dedup_t *dedup, belay_request_t *request,
+                                    belay_bytes_t key, const belay_bytes_t *items, size_t n,
                                     belay_dedup_many_cb cb);
 
 /** Takes items out, 1 to BELAY_DEDUP_ITEMS_MAX, and tells how many of them were there. It is not sent again. To forget
  * twice does no harm, unless somebody has marked it in between. */
-BELAY_API int belay_dedup_forget(belay_dedup_t *dedup, belay_request_t *request, const char *key,
-                                 size_t key_len, const belay_bytes_t *items, size_t n,
-                                 belay_dedup_count_cb cb);
+BELAY_API int belay_dedup_forget(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
+                                 const belay_bytes_t *items, size_t n, belay_dedup_count_cb cb);
 
 /** How many are there. Is sent again. Of a bitmap the server looks at every byte: half a gigabyte takes it tens of
  * milliseconds. A replica may answer (read_from). */
-BELAY_API int belay_dedup_count(belay_dedup_t *dedup, belay_request_t *request, const char *key,
-                                size_t key_len, belay_dedup_count_cb cb);
+BELAY_API int belay_dedup_count(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
+                                belay_dedup_count_cb cb);
 
 /** Forgets the whole set, whatever the key holds; 1 if there was anything, else 0. The memory is given back in the
  * background. It is not sent again. */
-BELAY_API int belay_dedup_clear(belay_dedup_t *dedup, belay_request_t *request, const char *key,
-                                size_t key_len, belay_dedup_count_cb cb);
+BELAY_API int belay_dedup_clear(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
+                                belay_dedup_count_cb cb);
 
 /** What is made of two sets; of one alone each of them is the set itself. */
 typedef enum belay_dedup_operator {
@@ -193,20 +196,26 @@ typedef enum belay_dedup_operator {
   BELAY_DEDUP_DIFFERENCE    /**< SET: what is in the first, and not in the second */
 } belay_dedup_operator_t;
 
+/** Several sets, and the operation that makes one of them. */
+typedef struct belay_dedup_sets {
+  belay_dedup_operator_t how; /**< the operation */
+  const belay_bytes_t *keys;  /**< of the sets, in this order */
+  size_t n;                   /**< number of keys */
+} belay_dedup_sets_t;
+
 /** How many are in what is made of these sets. SET: 1 or 2 keys; the intersection is counted, which takes the server as
  * long as the smaller set is large, and before Redis 7 memory too. COUNT: a union of 1 to BELAY_DEDUP_KEYS_MAX keys, an
  * estimate with the same error. Is sent again. A replica may answer (read_from). */
 BELAY_API int belay_dedup_count_of(belay_dedup_t *dedup, belay_request_t *request,
-                                   belay_dedup_operator_t how, const belay_bytes_t *keys, size_t n,
-                                   belay_dedup_count_cb cb);
+                                   const belay_dedup_sets_t *sets, belay_dedup_count_cb cb);
 
 /** Makes a set of them, in one step, under the key `into`, and tells how many are in it. SET: in place of what was
  * there (it may be one of the two), with a ttl_ms of its own; nothing stays if nothing is in it. COUNT: merges them into
  * what is there, whose ttl_ms goes on, or begins anew with `refresh`. Is sent again, but for a difference in place of its
  * second set, which the second time would be another one. It takes the server as long as the sets are large. */
 BELAY_API int belay_dedup_store(belay_dedup_t *dedup, belay_request_t *request,
-                                belay_dedup_operator_t how, const belay_bytes_t *keys, size_t n,
-                                const char *into, size_t into_len, belay_dedup_count_cb cb);
+                                const belay_dedup_sets_t *sets, belay_bytes_t into,
+                                belay_dedup_count_cb cb);
 
 /** WINDOW: the members of one set that count now, in no order; `how` does not matter. SET: the members of what is made of
  * 1 or 2 sets. They come page by page: from cursor 0, then from the one that came with the page before, until that is 0. A page has about `limit` members (1 to BELAY_DEDUP_PAGE_MAX), perhaps none; a small set
@@ -216,8 +225,8 @@ BELAY_API int belay_dedup_store(belay_dedup_t *dedup, belay_request_t *request,
  * and not one view: what is in it all the time comes at least once, and may come twice; what comes or goes meanwhile
  * may come. For one view store it, and page through that. */
 BELAY_API int belay_dedup_page(belay_dedup_t *dedup, belay_request_t *request,
-                               belay_dedup_operator_t how, const belay_bytes_t *keys, size_t n,
-                               uint64_t cursor, size_t limit, belay_dedup_page_cb cb);
+                               const belay_dedup_sets_t *sets, uint64_t cursor, size_t limit,
+                               belay_dedup_page_cb cb);
 
 BELAY_API void *belay_dedup_data(const belay_dedup_t *dedup);
 

@@ -42,16 +42,14 @@ typedef void (*belay_election_cb)(belay_election_t *election, int status);
 /** Options. Milliseconds. */
 typedef struct belay_election_options {
   /** what it calls itself: 0 to BELAY_ELECTION_VALUE_MAX bytes, copied; default: the client's owner label */
-  const char *value;
-  size_t value_len; /**< bytes of it; 0: it is terminated */
+  belay_bytes_t value;
   /** true if a leader listens for belay_held_break(), and is deposed about a round trip after it: as a
    * lock's. Without it a leader learns of the break at its next renewal. Default false */
   bool notice_break;
   /** The exact key, 1 to 1024 bytes, instead of one made of namespace and name; the name may be NULL
    * then. The term stands in KEY::fence: in a cluster the key has to contain a hash tag ({...}).
    * Copied. Default NULL */
-  const char *key;
-  size_t key_len; /**< bytes of key; 0: it is terminated */
+  belay_bytes_t key;
   int64_t ttl_ms; /**< as a lock's; always renewed; default BELAY_DEFAULT: 10,000 */
   /** Time of one question; default BELAY_DEFAULT: the client's (belay/request.h, TIME LIMITS). */
   int64_t timeout_ms;
@@ -72,9 +70,8 @@ BELAY_API void belay_election_options_init(belay_election_options_t *options);
  * loss of a server use belay_redlock_new() with fencing: its fencing number is the term.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ESINGLE, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
-BELAY_API int belay_election_new(belay_client_t *const *clients, size_t n, const char *name,
-                                 size_t name_len, const belay_election_options_t *options,
-                                 belay_election_t **out);
+BELAY_API int belay_election_new(belay_client_t *const *clients, size_t n, belay_bytes_t name,
+                                 const belay_election_options_t *options, belay_election_t **out);
 
 /** Stands until elected, resigned or closed; what passes (a server that is away) is sat out. on_elected tells the
  * success; a refusal that lasts (BELAY_EAUTH, BELAY_EWRONGTYPE) ends it, and cb (may be NULL) is told. cb's status:

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "belay/bytes.h"
 #include "belay/export.h"
 
 #ifdef __cplusplus
@@ -29,8 +30,7 @@ typedef struct belay_fence {
  *
  * Returns 0, BELAY_EFENCED, or BELAY_EINVAL: number 0 or over 2^53, an empty token or a longer one than
  * BELAY_FENCE_TOKEN_MAX. */
-BELAY_API int belay_fence_guard(belay_fence_t *fence, uint64_t number, const void *token,
-                                size_t token_len);
+BELAY_API int belay_fence_guard(belay_fence_t *fence, uint64_t number, belay_bytes_t token);
 
 /** The same for a resource that lives in Redis: the text of a script that runs one command if the
  * request may go on, both or neither; *len is its length, and len may be NULL. A static string.

@@ -102,15 +102,14 @@ typedef void (*belay_held_cb)(belay_request_t *request, int status, const belay_
  *
  * int free_orders(belay_client_t *client, belay_request_t *request) {
  *   request->data = client;
- *   return belay_held_read(client, request, BELAY_HELD_LOCK, "orders", 6, on_held);
+ *   return belay_held_read(client, request, BELAY_HELD_LOCK, belay_string("orders"), on_held);
  * }
  * @endcode
  *
  * Returns 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY, BELAY_ENOMEM, BELAY_ECLOSING or
  * BELAY_EFORK. */
 BELAY_API int belay_held_read(belay_client_t *client, belay_request_t *request,
-                              belay_held_kind_t kind, const char *name, size_t name_len,
-                              belay_held_cb cb);
+                              belay_held_kind_t kind, belay_bytes_t name, belay_held_cb cb);
 
 /** What was taken away. */
 typedef struct belay_broken {

@@ -39,9 +39,10 @@ extern "C" {
  *     *mine = state->token; // pay, then belay_idempotency_finish()
  * }
  *
- * static int pay_once(belay_idempotency_t *payments, belay_request_t *request, const char *key,
- *                     size_t key_len, const char *hash) {
- *   return belay_idempotency_begin(payments, request, key, key_len, hash, 32, 30000, on_payment);
+ * static int pay_once(belay_idempotency_t *payments, belay_request_t *request, belay_bytes_t key,
+ *                     const char *hash) {
+ *   return belay_idempotency_begin(payments, request, key, belay_bytes(hash, 32), 30000,
+ *                                  on_payment);
  * }
  * @endcode */
 typedef struct belay_idempotency belay_idempotency_t;
@@ -54,8 +55,7 @@ typedef struct belay_idempotency belay_idempotency_t;
 /** Options; belay_idempotency_options_init() sets the defaults. */
 typedef struct belay_idempotency_options {
   /** part of the keys, NAMESPACE::idempotency::NAME::{KEY}; at most 128 bytes; copied */
-  const char *name;
-  size_t name_len; /**< bytes of it; 0: it is terminated */
+  belay_bytes_t name;
   /** true if keys are exact ones: neither namespace nor name is a part of them. Default false */
   bool exact_keys;
   /** For how long who begins may process, where nothing else is said: 1 to 86,400,000; default 30,000. */
@@ -149,17 +149,22 @@ typedef void (*belay_idempotency_cb)(belay_request_t *request, int status,
  * IN_PROGRESS until deadline_ms have passed, and TAKEN_OVER then. Nothing that was done is ever undone by that. Also
  * BELAY_ESYSTEM: no random bytes. */
 BELAY_API int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *request,
-                                      const char *key, size_t key_len, const void *fingerprint,
-                                      size_t fingerprint_len, int64_t deadline_ms,
-                                      belay_idempotency_cb cb);
+                                      belay_bytes_t key, belay_bytes_t fingerprint,
+                                      int64_t deadline_ms, belay_idempotency_cb cb);
 
 /** It is that token's for at least deadline_ms (1 to 86,400,000; 0 or BELAY_DEFAULT: the option's) from now; never
  * shorter than before. Also after its deadline, as long as the record is kept (grace_ms) and nobody
  * has taken it over: STARTED or TAKEN_OVER, as it began. */
 BELAY_API int belay_idempotency_extend(belay_idempotency_t *records, belay_request_t *request,
-                                       const char *key, size_t key_len,
-                                       const belay_idempotency_token_t *token, int64_t deadline_ms,
-                                       belay_idempotency_cb cb);
+                                       belay_bytes_t key, const belay_idempotency_token_t *token,
+                                       int64_t deadline_ms, belay_idempotency_cb cb);
+
+/** What a finished operation leaves in its record. */
+typedef struct belay_idempotency_finish {
+  belay_bytes_t result; /**< 0 to BELAY_IDEMPOTENCY_RESULT_MAX bytes */
+  /** Time that the record is kept, in milliseconds, 1,000 to 31,536,000,000. 0 or BELAY_DEFAULT: options.ttl_ms. */
+  int64_t ttl_ms;
+} belay_idempotency_finish_t;
 
 /** The result is there: DONE, kept for ttl_ms (1,000 to 31,536,000,000; 0 or BELAY_DEFAULT: the option's), or for as
  * long as this may be sent again, if that is longer. Also after its deadline, as long as the record
@@ -168,25 +173,24 @@ BELAY_API int belay_idempotency_extend(belay_idempotency_t *records, belay_reque
  * BELAY_IDEMPOTENCY_RESULT_MAX bytes, and half of the client's max_reply, which everybody who
  *                              shares the record should have alike. */
 BELAY_API int belay_idempotency_finish(belay_idempotency_t *records, belay_request_t *request,
-                                       const char *key, size_t key_len,
-                                       const belay_idempotency_token_t *token, const void *result,
-                                       size_t result_len, int64_t ttl_ms, belay_idempotency_cb cb);
+                                       belay_bytes_t key, const belay_idempotency_token_t *token,
+                                       const belay_idempotency_finish_t *finish,
+                                       belay_idempotency_cb cb);
 
 /** Gives it back, since it could not be processed: ABANDONED for grace_ms; the next who begins
  * starts at once. */
 BELAY_API int belay_idempotency_abandon(belay_idempotency_t *records, belay_request_t *request,
-                                        const char *key, size_t key_len,
-                                        const belay_idempotency_token_t *token,
+                                        belay_bytes_t key, const belay_idempotency_token_t *token,
                                         belay_idempotency_cb cb);
 
 /** How it stands, whatever its fingerprint: ABSENT, IN_PROGRESS, DONE or ABANDONED. Writes nothing. */
 BELAY_API int belay_idempotency_read(belay_idempotency_t *records, belay_request_t *request,
-                                     const char *key, size_t key_len, belay_idempotency_cb cb);
+                                     belay_bytes_t key, belay_idempotency_cb cb);
 
 /** Forgets it, whatever the key holds, also one that is being processed, whose owner is not told: ABSENT. Not sent
  * again, since somebody may begin meanwhile. */
 BELAY_API int belay_idempotency_forget(belay_idempotency_t *records, belay_request_t *request,
-                                       const char *key, size_t key_len, belay_idempotency_cb cb);
+                                       belay_bytes_t key, belay_idempotency_cb cb);
 
 BELAY_API void *belay_idempotency_data(const belay_idempotency_t *records);
 

@@ -86,8 +86,7 @@ typedef enum belay_idgen_mode {
 
 /** Options; belay_idgen_options_init() sets the defaults. What is of one mode is not looked at in another. */
 typedef struct belay_idgen_options {
-  const char *name; /**< of the ids, 1 to BELAY_IDGEN_NAME_MAX bytes; must be given; copied */
-  size_t name_len;  /**< bytes of it; 0: it is terminated */
+  belay_bytes_t name; /**< of the ids, 1 to BELAY_IDGEN_NAME_MAX bytes; must be given; copied */
   belay_idgen_mode_t mode; /**< default BELAY_IDGEN_SEGMENT */
 
   /** SEGMENT, SEQUENCE: the first id of all, which counts where nothing is stored yet; default 1; SEGMENT: at least 0 */
@@ -139,9 +138,8 @@ typedef struct belay_idgen_options {
    * and at most half of its stall_timeout_ms */
   int64_t replica_timeout_ms;
 
-  const char
-      *kind; /**< SEQUENCE: the field, 1 to BELAY_IDGEN_NAME_MAX bytes; default "id"; copied */
-  size_t kind_len; /**< bytes of it; 0: it is terminated */
+  /** SEQUENCE: the field, 1 to BELAY_IDGEN_NAME_MAX bytes; default "id"; copied. */
+  belay_bytes_t kind;
 
   int worker; /**< SNOWFLAKE: this one, 0 to 1023; default -1: any that is free */
   /** SNOWFLAKE, any worker: the worker that is tried first, 0 to 1023; if it is held, the next ones are. Default -1: a

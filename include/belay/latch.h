@@ -46,7 +46,7 @@ typedef struct belay_latch belay_latch_t;
 /** Makes a handle; sends nothing. A latch is made by the first who counts it down or waits for it.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
-BELAY_API int belay_latch_new(belay_client_t *client, const char *name, size_t name_len,
+BELAY_API int belay_latch_new(belay_client_t *client, belay_bytes_t name,
                               const belay_latch_options_t *options, belay_latch_t **out);
 
 /** A callback of the shape of belay/request.h. left: what is left to count down; 0: it is open. UINT_MAX unless status is
@@ -62,8 +62,7 @@ typedef void (*belay_latch_count_cb)(belay_request_t *request, int status, unsig
  * Returns 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY, BELAY_ENOMEM, BELAY_ESYSTEM,
  * BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_latch_count_down(belay_latch_t *latch, belay_request_t *request,
-                                     const char *operation, size_t operation_len,
-                                     belay_latch_count_cb cb);
+                                     belay_bytes_t operation, belay_latch_count_cb cb);
 
 typedef void (*belay_latch_cb)(belay_latch_t *latch, int status);
 
@@ -97,7 +96,7 @@ typedef struct belay_barrier belay_barrier_t;
 /** Makes a handle; sends nothing. options->count: how many parties it opens for.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
-BELAY_API int belay_barrier_new(belay_client_t *client, const char *name, size_t name_len,
+BELAY_API int belay_barrier_new(belay_client_t *client, belay_bytes_t name,
                                 const belay_latch_options_t *options, belay_barrier_t **out);
 
 /** generation: numbers the openings of the barrier from 1, as long as the server remembers it; valid if status is

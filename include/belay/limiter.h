@@ -77,8 +77,7 @@ typedef struct belay_limiter_options {
    * reservation, and for the ban of a log. At most 128 bytes; copied. Default: no name, and
    * keys are NAMESPACE::limit::{KEY}. Handles of the
    * same name, also in other processes, share what was taken. */
-  const char *name;
-  size_t name_len;             /**< bytes of it; 0: it is terminated */
+  belay_bytes_t name;
   const belay_limit_t *limits; /**< all must allow; copied */
   size_t limits_len;           /**< how many: 1 to BELAY_LIMITER_WINDOWS_MAX */
 
@@ -210,25 +209,23 @@ typedef void (*belay_limiter_cb)(belay_request_t *request, int status,
 /** Takes cost tokens, or none. A cost of 0 is a peek. What a slice served, and what options.away allowed, has no receipt
  * and cannot be refunded. */
 BELAY_API int belay_limiter_take(belay_limiter_t *limiter, belay_request_t *request,
-                                 const char *key, size_t key_len, int64_t cost,
-                                 belay_limiter_cb cb);
+                                 belay_bytes_t key, int64_t cost, belay_limiter_cb cb);
 
 /** The answer, if it is known without asking: 0, and *result is set; a slice is taken from. Otherwise BELAY_EAGAIN, and
  * nothing was taken: belay_limiter_take() asks (also while takes wait for the slice, which come first). Never calls
  * back, and allocates nothing but a call: a slice that is running out is filled again in the background. Also BELAY_EINVAL, BELAY_ECLOSING, BELAY_EFORK. */
-BELAY_API int belay_limiter_try(belay_limiter_t *limiter, const char *key, size_t key_len,
-                                int64_t cost, belay_limiter_result_t *result);
+BELAY_API int belay_limiter_try(belay_limiter_t *limiter, belay_bytes_t key, int64_t cost,
+                                belay_limiter_result_t *result);
 
 /** How a key stands; ALLOWED unless it is banned or overdrawn. Writes nothing. */
 BELAY_API int belay_limiter_peek(belay_limiter_t *limiter, belay_request_t *request,
-                                 const char *key, size_t key_len, belay_limiter_cb cb);
+                                 belay_bytes_t key, belay_limiter_cb cb);
 
 /** Takes cost tokens (1 and more), whether they are there or not: the key may owe more than its burst afterwards. ALLOWED
  * means that it was done. The debt is bounded by 2^53 - 1 units, a window's count by 2^52 / P; a log
  * holds twice its count at most. */
 BELAY_API int belay_limiter_penalty(belay_limiter_t *limiter, belay_request_t *request,
-                                    const char *key, size_t key_len, int64_t cost,
-                                    belay_limiter_cb cb);
+                                    belay_bytes_t key, int64_t cost, belay_limiter_cb cb);
 
 /** Gives back up to `tokens` (1 and more) of what a receipt is for: not what has leaked since, which others may have taken
  * already; nor what later reservations that still wait have been built upon. Where that cannot be told exactly
@@ -236,19 +233,19 @@ BELAY_API int belay_limiter_penalty(belay_limiter_t *limiter, belay_request_t *r
  * outcome. result->returned: in that limit where it was least. A receipt that is void, or of no
  * take that the server allowed, is BELAY_EINVAL, and belay_detail() says so. */
 BELAY_API int belay_limiter_refund(belay_limiter_t *limiter, belay_request_t *request,
-                                   const char *key, size_t key_len, belay_receipt_t *receipt,
-                                   int64_t tokens, belay_limiter_cb cb);
+                                   belay_bytes_t key, belay_receipt_t *receipt, int64_t tokens,
+                                   belay_limiter_cb cb);
 
 /** Forgets all that was taken, and a ban; our slice of it is void. result->remaining: what the
  * policy allows then at once. Sent again if its answer is lost. */
 BELAY_API int belay_limiter_reset(belay_limiter_t *limiter, belay_request_t *request,
-                                  const char *key, size_t key_len, belay_limiter_cb cb);
+                                  belay_bytes_t key, belay_limiter_cb cb);
 
 /** Denies everything for so long (0 lifts a ban; at most 10 years), by the server's clock, which need not be the caller's; what was taken stays. Of two
  * bans the last counts. Not for a policy that is infinite, which asks nobody. Our slice is given back; others serve
  * theirs for up to their slice_ms. Sent again if its answer is lost. */
-BELAY_API int belay_limiter_ban(belay_limiter_t *limiter, belay_request_t *request, const char *key,
-                                size_t key_len, int64_t ban_us, belay_limiter_cb cb);
+BELAY_API int belay_limiter_ban(belay_limiter_t *limiter, belay_request_t *request,
+                                belay_bytes_t key, int64_t ban_us, belay_limiter_cb cb);
 
 /** Takes cost tokens now or, on credit, from those that come within max_wait_us (0 and more; at most a day): ALLOWED, and the
  * caller may act after result->wait_us and not earlier. Otherwise DENIED or NEVER, and nothing is taken. Who comes
@@ -259,13 +256,13 @@ BELAY_API int belay_limiter_ban(belay_limiter_t *limiter, belay_request_t *reque
  * Each reservation is a key of its own beside the limiter's, until what the key owes then has
  * leaked, and for at least as long as the request may be sent again. */
 BELAY_API int belay_limiter_reserve(belay_limiter_t *limiter, belay_request_t *request,
-                                    const char *key, size_t key_len, int64_t cost,
-                                    int64_t max_wait_us, belay_limiter_cb cb);
+                                    belay_bytes_t key, int64_t cost, int64_t max_wait_us,
+                                    belay_limiter_cb cb);
 
 /** Gives a reservation back that is not going to be used: once, whoever says so and however often; as much as a refund
  * would. Sent again if its answer is lost: result->returned is what the first one gave. */
 BELAY_API int belay_limiter_cancel_reservation(belay_limiter_t *limiter, belay_request_t *request,
-                                               const char *key, size_t key_len,
+                                               belay_bytes_t key,
                                                const belay_reservation_t *reservation,
                                                belay_limiter_cb cb);
 
@@ -274,7 +271,7 @@ BELAY_API int belay_limiter_cancel_reservation(belay_limiter_t *limiter, belay_r
  * may hear of an earlier time after it has told a later one. DENIED, at once, if that would be later than max_wait_us.
  * belay_request_cancel() and a close give the reservation back. */
 BELAY_API int belay_limiter_wait(belay_limiter_t *limiter, belay_request_t *request,
-                                 const char *key, size_t key_len, int64_t cost, int64_t max_wait_us,
+                                 belay_bytes_t key, int64_t cost, int64_t max_wait_us,
                                  belay_limiter_cb cb);
 
 BELAY_API void *belay_limiter_data(const belay_limiter_t *limiter);

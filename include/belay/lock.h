@@ -157,8 +157,7 @@ typedef struct belay_lock_options {
   /** The exact key, 1 to 1024 bytes, instead of one made of namespace and name (belay/client.h,
    * KEYS): to share a lock with another library that does SET key token NX PX. The name is not used
    * then, and may be NULL. Of belay_lock_new() and belay_redlock_new() only. Default: NULL. */
-  const char *key;
-  size_t key_len; /**< bytes of it; 0: it is terminated */
+  belay_bytes_t key;
 
   /** Makes the lock reentrant: who waits for it is this owner (1 to 64 bytes), of this client; while it holds the
    * lock, every other handle of the same owner is granted at once, and it is free when all of them have released.
@@ -167,8 +166,7 @@ typedef struct belay_lock_options {
    * request that a server works on is an owner, for instance. Not the same owner in another client, or after a
    * restart. Not with an exact key, nor fair; on several servers BELAY_ESINGLE: how many holds there are may differ
    * between them. Default: NULL. */
-  const char *owner;
-  size_t owner_len; /**< bytes of it; 0: it is terminated */
+  belay_bytes_t owner;
 
   /** First come, first served among all clients: waiters queue on the server, in the order in which their first
    * attempts arrive there, and whoever releases wakes the first of them. All who use the name must say so: a plain
@@ -197,7 +195,7 @@ BELAY_API void belay_lock_options_init(belay_lock_options_t *options);
  * options.key. Sends nothing. On error *out is NULL and belay_detail() names the argument.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ESYSTEM, BELAY_ECLOSING or BELAY_EFORK. */
-BELAY_API int belay_lock_new(belay_client_t *client, const char *name, size_t name_len,
+BELAY_API int belay_lock_new(belay_client_t *client, belay_bytes_t name,
                              const belay_lock_options_t *options, belay_lock_t **out);
 
 /** Takes the lock, waiting at most wait_ms for it: BELAY_DEFAULT is the option's, 0 is one attempt,

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "belay/bytes.h"
 #include "belay/export.h"
 
 #ifdef __cplusplus
@@ -13,21 +14,10 @@ extern "C" {
 
 /* Conventions of all headers.
  *
- * TEXTS AND BYTES. Each parameter and field with a length is one of two kinds.
- *
- *   const char *name, size_t name_len
- *       A text: names, keys, users, tags, patterns, tokens. A length other than 0 is exact, and the
- *       text needs no terminating 0. A length of 0 means that the text is terminated: belay takes
- *       strlen(name). No text is given by NULL and 0, an empty one by "" and 0.
- *   const void *value, size_t len; belay_bytes_t
- *       Bytes: values, messages, items, results, ids. The length is always exact, and the bytes
- *       are never searched for a 0. No bytes are given by a length of 0; the pointer may then be
- *       NULL. Where there must be some (an id, a fingerprint), a pointer with a length of 0 is
- *       BELAY_EINVAL.
- *
- * So a text that comes from a buffer, and may be empty there, needs a check by the caller: a length
- * of 0 makes belay read on up to the next 0, but never more than 4097 bytes. Results that belay
- * hands out have exact lengths.
+ * BYTES. Names, keys, items, values and messages are belay_bytes_t: a pointer and an exact length
+ * (belay/bytes.h). belay_string("orders") makes one of a terminated string, belay_bytes(data, len)
+ * one of a buffer. A plain const char * without a length is a terminated string. Where some bytes
+ * must be given (a name, an id, a fingerprint), a length of 0 is BELAY_EINVAL.
  *
  * TIMES are milliseconds in an int64_t where the name ends with _ms. BELAY_DEFAULT and
  * BELAY_FOREVER (belay/export.h) are allowed where the comment says so.

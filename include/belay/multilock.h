@@ -13,8 +13,7 @@ extern "C" {
 /** One of the names, and where it lives. */
 typedef struct belay_multilock_name {
   belay_client_t *client; /**< where it is */
-  const char *name;       /**< 1 to 1024 bytes; copied */
-  size_t len;             /**< bytes of it; 0: it is terminated */
+  belay_bytes_t name;     /**< 1 to 1024 bytes; copied */
 } belay_multilock_name_t;
 
 /** A lock on several names, in one deployment or in several. It excludes, and is excluded by, plain locks

@@ -33,7 +33,7 @@ extern "C" {
  *
  * int ask(belay_permission_t *forum, belay_request_t *request, uint64_t user) {
  *   belay_permission_field_t field = {.index = user, .value = MAY_READ | MAY_WRITE};
- *   return belay_permission_has(forum, request, "forum", 5, &field, 1, on_asked);
+ *   return belay_permission_has(forum, request, belay_string("forum"), &field, 1, on_asked);
  * }
  * @endcode */
 typedef struct belay_permission belay_permission_t;
@@ -47,9 +47,8 @@ typedef struct belay_permission belay_permission_t;
 
 /** Options; belay_permission_options_init() sets the defaults. */
 typedef struct belay_permission_options {
-  const char *
-      name; /**< part of the keys, NAMESPACE::permission::NAME::{KEY} with two colons, u and the width behind it; at most 128 bytes; copied */
-  size_t name_len; /**< bytes of it; 0: it is terminated */
+  /** Part of the keys, NAMESPACE::permission::NAME::u8::{KEY} for a width of 8; at most 128 bytes; copied. */
+  belay_bytes_t name;
   /** bits of a field, 1 to BELAY_PERMISSION_WIDTH_MAX; default 0: those that so many levels need */
   unsigned width;
   /** how many values there are: 1 to 2^63, and no more than fit into width; default 0: as many as names, or as width
@@ -119,45 +118,48 @@ typedef void (*belay_permission_cb)(belay_request_t *request, int status,
 
 /** What the fields are. Sent again. */
 BELAY_API int belay_permission_get(belay_permission_t *permission, belay_request_t *request,
-                                   const char *key, size_t key_len, const uint64_t *indices,
-                                   size_t n, belay_permission_cb cb);
+                                   belay_bytes_t key, const uint64_t *indices, size_t n,
+                                   belay_permission_cb cb);
 
 /** Whether all bits of value are in a field. Sent again. */
 BELAY_API int belay_permission_has(belay_permission_t *permission, belay_request_t *request,
-                                   const char *key, size_t key_len,
-                                   const belay_permission_field_t *fields, size_t n,
-                                   belay_permission_cb cb);
+                                   belay_bytes_t key, const belay_permission_field_t *fields,
+                                   size_t n, belay_permission_cb cb);
 
 /** Sets them; before says what they were, so that a field of one bit answers "is this the first time?". Never sent
  * again. */
 BELAY_API int belay_permission_set(belay_permission_t *permission, belay_request_t *request,
-                                   const char *key, size_t key_len,
-                                   const belay_permission_field_t *fields, size_t n,
-                                   belay_permission_cb cb);
+                                   belay_bytes_t key, const belay_permission_field_t *fields,
+                                   size_t n, belay_permission_cb cb);
 
 /** Sets the bits of value in them, and leaves the others as they are, whoever changes them at the same time. Never sent
  * again. */
 BELAY_API int belay_permission_grant(belay_permission_t *permission, belay_request_t *request,
-                                     const char *key, size_t key_len,
-                                     const belay_permission_field_t *fields, size_t n,
-                                     belay_permission_cb cb);
+                                     belay_bytes_t key, const belay_permission_field_t *fields,
+                                     size_t n, belay_permission_cb cb);
 
 /** Clears the bits of value in them, and leaves the others as they are. Never sent again. */
 BELAY_API int belay_permission_revoke(belay_permission_t *permission, belay_request_t *request,
-                                      const char *key, size_t key_len,
-                                      const belay_permission_field_t *fields, size_t n,
-                                      belay_permission_cb cb);
+                                      belay_bytes_t key, const belay_permission_field_t *fields,
+                                      size_t n, belay_permission_cb cb);
+
+/** A change of one field that depends on its value. */
+typedef struct belay_permission_swap {
+  uint64_t index;    /**< of the field */
+  uint64_t expected; /**< the value that it must have */
+  uint64_t value;    /**< the value that it gets */
+} belay_permission_swap_t;
 
 /** Sets a field to value if it is `expected`. Never sent again. */
 BELAY_API int belay_permission_compare_and_set(belay_permission_t *permission,
-                                               belay_request_t *request, const char *key,
-                                               size_t key_len, uint64_t index, uint64_t expected,
-                                               uint64_t value, belay_permission_cb cb);
+                                               belay_request_t *request, belay_bytes_t key,
+                                               const belay_permission_swap_t *swap,
+                                               belay_permission_cb cb);
 
 /** Forgets all fields of a key, whatever it holds, and its configuration record (belay/config.h), in the background of
  * the server; there are no results. Sent again. */
 BELAY_API int belay_permission_clear(belay_permission_t *permission, belay_request_t *request,
-                                     const char *key, size_t key_len, belay_permission_cb cb);
+                                     belay_bytes_t key, belay_permission_cb cb);
 
 BELAY_API void *belay_permission_data(const belay_permission_t *permission);
 

@@ -49,8 +49,7 @@ typedef struct belay_presence belay_presence_t;
 
 /** Options; belay_presence_options_init() sets the defaults. */
 typedef struct belay_presence_options {
-  const char *name; /**< 1 to 128 bytes; copied. Must be given */
-  size_t name_len;  /**< bytes of it; 0: it is terminated */
+  belay_bytes_t name; /**< 1 to 128 bytes; copied. Must be given */
   /** The largest id; default 2^24 - 1. The bitmaps are as long as the largest id that was set: up to 512 MiB each, in
    * 512 segments, which a count reads one after the other */
   uint32_t max_id;

@@ -31,13 +31,14 @@ extern "C" {
  * static void on_submitted(belay_request_t *request, int status, const belay_ranking_entry_t *entries, size_t n) {
  *   (void)entries, (void)n;
  *   if (status == 0)
- *     belay_ranking_top(request->data, request, "today", 5, 10, on_top);
+ *     belay_ranking_top(request->data, request, belay_string("today"), 10, on_top);
  * }
  *
  * int submit(belay_ranking_t *ranking, belay_request_t *request, int64_t points) {
  *   belay_ranking_score_t item = {.member = {"ada", 3}, .score = points};
  *   request->data = ranking;
- *   return belay_ranking_submit(ranking, request, "today", 5, BELAY_RANKING_BEST, &item, 1, on_submitted);
+ *   belay_ranking_submission_t scores = {.mode = BELAY_RANKING_BEST, .items = &item, .n = 1};
+ *   return belay_ranking_submit(ranking, request, belay_string("today"), &scores, on_submitted);
  * }
  * @endcode */
 typedef struct belay_ranking belay_ranking_t;
@@ -65,9 +66,8 @@ typedef enum belay_ranking_ties {
 
 /** Options; belay_ranking_options_init() sets the defaults. */
 typedef struct belay_ranking_options {
-  const char
-      *name; /**< part of the keys, NAMESPACE::ranking::NAME::{BOARD}; at most 128 bytes; copied */
-  size_t name_len;             /**< bytes of it; 0: it is terminated */
+  /** Part of the keys, NAMESPACE::ranking::NAME::{BOARD}; at most 128 bytes; copied. */
+  belay_bytes_t name;
   belay_ranking_order_t order; /**< default BELAY_RANKING_HIGH_FIRST */
   belay_ranking_ties_t ties;   /**< default BELAY_RANKING_BY_MEMBER */
   /** A board is gone when nothing was submitted to it for so long: 1,000 to 31,536,000,000; default 30 days. 0: it
@@ -132,23 +132,30 @@ typedef enum belay_ranking_mode {
   BELAY_RANKING_BEST /**< it is the member's, if it is better than what it has */
 } belay_ranking_mode_t;
 
+/** What one submission writes. */
+typedef struct belay_ranking_submission {
+  belay_ranking_mode_t mode;          /**< what a score does to the member's score */
+  const belay_ranking_score_t *items; /**< 1 to BELAY_RANKING_ITEMS_MAX members and scores */
+  size_t n;                           /**< number of items */
+} belay_ranking_submission_t;
+
 /** Gives members scores, n (1 to BELAY_RANKING_ITEMS_MAX) of them one after the other, all in one step or none; the ttl
  * begins anew. The answer has an entry for each, in this order, of how it stands when all is done. Where ties are broken
  * by time, who submits the score that he has stays where he is. Never sent again. */
 BELAY_API int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request,
-                                   const char *board, size_t board_len, belay_ranking_mode_t mode,
-                                   const belay_ranking_score_t *items, size_t n,
+                                   belay_bytes_t board,
+                                   const belay_ranking_submission_t *submission,
                                    belay_ranking_cb cb);
 
 /** Where members stand, 1 to BELAY_RANKING_ITEMS_MAX of them; an entry for each, in this order. Sent again. A
  * replica may answer (read_from), here and in all that follows up to the counts. */
 BELAY_API int belay_ranking_find(belay_ranking_t *ranking, belay_request_t *request,
-                                 const char *board, size_t board_len, const belay_bytes_t *members,
-                                 size_t n, belay_ranking_cb cb);
+                                 belay_bytes_t board, const belay_bytes_t *members, size_t n,
+                                 belay_ranking_cb cb);
 
 /** The best n, 1 to BELAY_RANKING_PAGE_MAX, or as many as there are; the best one first. Sent again. */
 BELAY_API int belay_ranking_top(belay_ranking_t *ranking, belay_request_t *request,
-                                const char *board, size_t board_len, size_t n, belay_ranking_cb cb);
+                                belay_bytes_t board, size_t n, belay_ranking_cb cb);
 
 /** From which end a board is read. */
 typedef enum belay_ranking_from {
@@ -168,48 +175,45 @@ typedef struct belay_ranking_page {
 
 /** Reads a part of a board. With by_score the server's work grows with skip. Sent again. */
 BELAY_API int belay_ranking_page(belay_ranking_t *ranking, belay_request_t *request,
-                                 const char *board, size_t board_len,
-                                 const belay_ranking_page_t *page, belay_ranking_cb cb);
+                                 belay_bytes_t board, const belay_ranking_page_t *page,
+                                 belay_ranking_cb cb);
 
 /** A member and its neighbours. */
 typedef struct belay_ranking_around {
-  const char *member; /**< 1 to BELAY_RANKING_MEMBER_MAX bytes */
-  size_t member_len;  /**< bytes of it; 0: it is terminated */
-  size_t before;      /**< members that are better, at most */
+  belay_bytes_t member; /**< 1 to BELAY_RANKING_MEMBER_MAX bytes */
+  size_t before;        /**< members that are better, at most */
   size_t after; /**< members that are worse, at most; all three at most BELAY_RANKING_PAGE_MAX */
 } belay_ranking_around_t;
 
 /** Reads a member and its neighbours, in the order of their ranks. No entries: the member is not there. Sent again. */
 BELAY_API int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request,
-                                   const char *board, size_t board_len,
-                                   const belay_ranking_around_t *around, belay_ranking_cb cb);
+                                   belay_bytes_t board, const belay_ranking_around_t *around,
+                                   belay_ranking_cb cb);
 
 /** How many members there are. Sent again. */
 BELAY_API int belay_ranking_count(belay_ranking_t *ranking, belay_request_t *request,
-                                  const char *board, size_t board_len, belay_ranking_count_cb cb);
+                                  belay_bytes_t board, belay_ranking_count_cb cb);
 
 /** How many have a score from min to max, both of them included. Sent again. */
 BELAY_API int belay_ranking_count_by_score(belay_ranking_t *ranking, belay_request_t *request,
-                                           const char *board, size_t board_len, int64_t min,
-                                           int64_t max, belay_ranking_count_cb cb);
+                                           belay_bytes_t board, int64_t min, int64_t max,
+                                           belay_ranking_count_cb cb);
 
 /** Takes members off, 1 to BELAY_RANKING_ITEMS_MAX of them: how many were there. Never sent again; to remove them once
  * more is safe. */
 BELAY_API int belay_ranking_remove(belay_ranking_t *ranking, belay_request_t *request,
-                                   const char *board, size_t board_len,
-                                   const belay_bytes_t *members, size_t n,
+                                   belay_bytes_t board, const belay_bytes_t *members, size_t n,
                                    belay_ranking_count_cb cb);
 
 /** Takes the worst off until there are no more than size, 0 to BELAY_RANKING_SIZE_MAX: how many there are then. In steps
  * of 8,192, each with the request's timeout; those that were done stay done if a later one fails. Sent again. */
 BELAY_API int belay_ranking_trim(belay_ranking_t *ranking, belay_request_t *request,
-                                 const char *board, size_t board_len, int64_t size,
-                                 belay_ranking_count_cb cb);
+                                 belay_bytes_t board, int64_t size, belay_ranking_count_cb cb);
 
 /** Forgets a board, whatever its keys hold, and its configuration record (belay/config.h), in the background of the
  * server; the count is 0. Sent again. */
 BELAY_API int belay_ranking_clear(belay_ranking_t *ranking, belay_request_t *request,
-                                  const char *board, size_t board_len, belay_ranking_count_cb cb);
+                                  belay_bytes_t board, belay_ranking_count_cb cb);
 
 BELAY_API void *belay_ranking_data(const belay_ranking_t *ranking);
 

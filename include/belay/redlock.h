@@ -63,9 +63,8 @@ extern "C" {
  *
  * Returns 0, BELAY_EINVAL, BELAY_EDUPLICATE, BELAY_ESINGLE, BELAY_ENOMEM, BELAY_ECLOSING or
  * BELAY_EFORK. */
-BELAY_API int belay_redlock_new(belay_client_t *const *clients, size_t n, const char *name,
-                                size_t name_len, const belay_lock_options_t *options,
-                                belay_lock_t **out);
+BELAY_API int belay_redlock_new(belay_client_t *const *clients, size_t n, belay_bytes_t name,
+                                const belay_lock_options_t *options, belay_lock_t **out);
 
 #ifdef __cplusplus
 }

@@ -39,8 +39,7 @@ typedef void (*belay_refiller_round_cb)(belay_refiller_t *refiller);
 
 /** Options; belay_refiller_options_init() sets the defaults. */
 typedef struct belay_refiller_options {
-  const char *name; /**< of the election, 1 to 128 bytes; copied. Must be given */
-  size_t name_len;  /**< bytes of it; 0: it is terminated */
+  belay_bytes_t name; /**< of the election, 1 to 128 bytes; copied. Must be given */
   /** Who this is, in lists: such as host:port. 1 to 64 printable bytes without spaces; copied. NULL: the client's
    * owner label. */
   const char *label;
@@ -70,11 +69,10 @@ BELAY_API int belay_refiller_new(belay_bucket_t *bucket, const belay_refiller_op
  * comes a period after its index was learnt.
  *
  * Returns 0, BELAY_EINVAL, BELAY_EBUSY (the table is full), BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
-BELAY_API int belay_refiller_add(belay_refiller_t *refiller, const char *key, size_t key_len,
-                                 int64_t tokens);
+BELAY_API int belay_refiller_add(belay_refiller_t *refiller, belay_bytes_t key, int64_t tokens);
 
 /** Takes it out of the table. 0, also if it was not there; BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
-BELAY_API int belay_refiller_remove(belay_refiller_t *refiller, const char *key, size_t key_len);
+BELAY_API int belay_refiller_remove(belay_refiller_t *refiller, belay_bytes_t key);
 
 /** Where this one is: WAITING, ELECTED, or SUSPECT. */
 BELAY_API belay_refiller_state_t belay_refiller_state(const belay_refiller_t *refiller);

@@ -72,13 +72,6 @@ typedef struct belay_request {
  * A policy for a server that is away (belay_away_t, belay_cache_away_t) acts when the question has
  * failed. Except for that load it needs no time. */
 
-/** Bytes of the caller's: what operations on many at once are given an array of. Their length is
- * exact: see TEXTS AND BYTES in belay/loop.h. */
-typedef struct belay_bytes {
-  const void *data; /**< may be NULL if len is 0 */
-  size_t len;       /**< bytes of it */
-} belay_bytes_t;
-
 /** Everything 0. */
 BELAY_API void belay_request_init(belay_request_t *request);
 

@@ -35,9 +35,9 @@ typedef enum belay_rwlock_mode {
  * writer. The options owner, fair and key are not for this lock.
  *
  * Returns 0, BELAY_EINVAL, BELAY_EDUPLICATE, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
-BELAY_API int belay_rwlock_new(belay_client_t *const *clients, size_t n, const char *name,
-                               size_t name_len, belay_rwlock_mode_t mode,
-                               const belay_lock_options_t *options, belay_lock_t **out);
+BELAY_API int belay_rwlock_new(belay_client_t *const *clients, size_t n, belay_bytes_t name,
+                               belay_rwlock_mode_t mode, const belay_lock_options_t *options,
+                               belay_lock_t **out);
 
 /** What the handle is: as it was made, or as it was changed since. */
 BELAY_API belay_rwlock_mode_t belay_rwlock_mode(const belay_lock_t *lock);

@@ -11,6 +11,12 @@ extern "C" {
 
 #define BELAY_SEMAPHORE_MAX 1000000u /**< the largest limit */
 
+/** How much there is, and how much of it one lock takes. */
+typedef struct belay_semaphore_size {
+  unsigned limit;   /**< permits that may be held at once */
+  unsigned permits; /**< permits of this lock */
+} belay_semaphore_size_t;
+
 /** Makes a handle that acquires `permits` of the semaphore's `limit` at once, all or none (each 1 to
  * BELAY_SEMAPHORE_MAX, permits at most limit). It is used with the functions of belay/lock.h. Sends nothing.
  *
@@ -32,8 +38,8 @@ extern "C" {
  * there. An acquire ends with BELAY_EDUPLICATE if two clients lead to the same server.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ESINGLE, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
-BELAY_API int belay_semaphore_new(belay_client_t *const *clients, size_t n, const char *name,
-                                  size_t name_len, unsigned limit, unsigned permits,
+BELAY_API int belay_semaphore_new(belay_client_t *const *clients, size_t n, belay_bytes_t name,
+                                  const belay_semaphore_size_t *size,
                                   const belay_lock_options_t *options, belay_lock_t **out);
 
 /** How a semaphore stands. All 0 if status is not 0. */
@@ -59,7 +65,7 @@ typedef void (*belay_semaphore_cb)(belay_request_t *request, int status,
  * Returns 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY, BELAY_ENOMEM, BELAY_ECLOSING or
  * BELAY_EFORK. */
 BELAY_API int belay_semaphore_read(belay_client_t *client, belay_request_t *request,
-                                   const char *name, size_t name_len, belay_semaphore_cb cb);
+                                   belay_bytes_t name, belay_semaphore_cb cb);
 
 /** One that has permits. */
 typedef struct belay_semaphore_holder {
@@ -80,8 +86,7 @@ typedef void (*belay_semaphore_holders_cb)(belay_request_t *request, int status,
  *
  * Returns as belay_semaphore_read() does. */
 BELAY_API int belay_semaphore_holders(belay_client_t *client, belay_request_t *request,
-                                      const char *name, size_t name_len,
-                                      belay_semaphore_holders_cb cb);
+                                      belay_bytes_t name, belay_semaphore_holders_cb cb);
 
 /** Sets the limit for all who use it: 1 to BELAY_SEMAPHORE_MAX. If more permits are out, none is taken back, and none
  * given until enough have come back. Waiters are woken. Doing it twice is doing it once.
@@ -91,8 +96,7 @@ BELAY_API int belay_semaphore_holders(belay_client_t *client, belay_request_t *r
  *
  * Returns as belay_semaphore_read() does. */
 BELAY_API int belay_semaphore_resize(belay_client_t *client, belay_request_t *request,
-                                     const char *name, size_t name_len, unsigned limit,
-                                     belay_semaphore_cb cb);
+                                     belay_bytes_t name, unsigned limit, belay_semaphore_cb cb);
 
 #ifdef __cplusplus
 }

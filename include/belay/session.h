@@ -32,8 +32,8 @@ extern "C" {
  *
  * static int clicked(belay_session_t *session, belay_request_t *request, const char *user,
  *                    size_t user_len, const char *page, size_t page_len) {
- *   belay_session_touch_t touch = {.event = page, .event_len = page_len};
- *   return belay_session_touch(session, request, user, user_len, &touch, on_touched);
+ *   belay_session_touch_t touch = {.event = belay_bytes(page, page_len)};
+ *   return belay_session_touch(session, request, belay_bytes(user, user_len), &touch, on_touched);
  * }
  * @endcode */
 typedef struct belay_session belay_session_t;
@@ -46,8 +46,7 @@ typedef struct belay_session belay_session_t;
 
 /** Options; belay_session_options_init() sets the defaults. All who touch contexts of a kind should have them alike. */
 typedef struct belay_session_options {
-  const char *name; /**< the kind: part of the keys; at most 128 bytes; copied */
-  size_t name_len;  /**< bytes of it; 0: it is terminated */
+  belay_bytes_t name; /**< the kind: part of the keys; at most 128 bytes; copied */
   int64_t
       ttl_ms; /**< of a context that is not touched: 1,000 to 31,536,000,000; default half an hour */
   int64_t
@@ -101,18 +100,15 @@ typedef void (*belay_session_cb)(belay_request_t *request, int status,
 typedef struct belay_session_touch {
   /** NULL: there is none, the context just lives on. At most BELAY_SESSION_EVENT_MAX bytes, also none, which is an event
    * too. */
-  const void *event;
-  size_t event_len; /**< bytes of it */
+  belay_bytes_t event;
   /** The id of the context if this begins one, such as a snowflake's digits: 1 to BELAY_SESSION_ID_MAX bytes. NULL: a UUID
    * of version 7, as text. */
-  const void *id;
-  size_t id_len; /**< bytes of it */
+  belay_bytes_t id;
   /** The id of this operation: 1 to BELAY_SESSION_OP_MAX bytes, such as the id of the message that it comes from. With it the
    * touch is done once, however often it is sent, by whomever, within op_ttl_ms: everybody is told what the first
    * was, the time included. It costs a key of its own beside those of the context, which ends in op and this id. NULL:
    * none, and the touch is sent once. */
-  const void *op;
-  size_t op_len; /**< bytes of it */
+  belay_bytes_t op;
 } belay_session_touch_t;
 
 /* All that follow return 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY, BELAY_ENOMEM,
@@ -120,24 +116,23 @@ typedef struct belay_session_touch {
 
 /** The user does something. touch may be NULL: nothing is said. Also BELAY_ESYSTEM: no random bytes for an id. */
 BELAY_API int belay_session_touch(belay_session_t *session, belay_request_t *request,
-                                  const char *user, size_t user_len,
-                                  const belay_session_touch_t *touch, belay_session_cb cb);
+                                  belay_bytes_t user, const belay_session_touch_t *touch,
+                                  belay_session_cb cb);
 
 /** Whether he has a context, and which. Does not touch it. */
 BELAY_API int belay_session_exists(belay_session_t *session, belay_request_t *request,
-                                   const char *user, size_t user_len, belay_session_cb cb);
+                                   belay_bytes_t user, belay_session_cb cb);
 
 /** The same with its last n events (0 to BELAY_SESSION_EVENTS_MAX), or fewer, if they are more than half of what the
  * client's max_reply takes, each counted with 160 bytes beside its own. */
 BELAY_API int belay_session_read(belay_session_t *session, belay_request_t *request,
-                                 const char *user, size_t user_len, size_t n, belay_session_cb cb);
+                                 belay_bytes_t user, size_t n, belay_session_cb cb);
 
 /** Ends his context with that id (1 to BELAY_SESSION_ID_MAX bytes), and no other; or with NULL, 0 whichever it is, which
  * is not sent again. Of one that was sent twice and has
  * ended nothing the second time it is not known who did: BELAY_EUNKNOWN. */
 BELAY_API int belay_session_end(belay_session_t *session, belay_request_t *request,
-                                const char *user, size_t user_len, const void *id, size_t id_len,
-                                belay_session_cb cb);
+                                belay_bytes_t user, belay_bytes_t id, belay_session_cb cb);
 
 BELAY_API void *belay_session_data(const belay_session_t *session);
 

@@ -45,8 +45,7 @@ extern "C" {
  *   belay_sweep_options_t options;
  *   belay_sweep_t *sweep;
  *   belay_sweep_options_init(&options);
- *   options.pattern = "session::*";
- *   options.pattern_len = 10;
+ *   options.pattern = belay_string("session::*");
  *   options.on_keys = on_keys;
  *   int error = belay_sweep_new(client, &options, &sweep);
  *   return error != 0 ? error : belay_sweep_start(sweep, on_swept);
@@ -100,8 +99,7 @@ typedef struct belay_sweep_options {
    * hexadecimal digits). Nothing outside of the namespace is ever found; a namespace of more parts that begins with
    * this one's is inside of it. 1 to BELAY_SWEEP_PATTERN_MAX bytes; copied. Must be given, unless on_held is: "*" is
    * everything */
-  const char *pattern;
-  size_t pattern_len; /**< bytes of it; 0: it is terminated */
+  belay_bytes_t pattern;
   /** only keys of that type, such as "string" or "zset": 1 to 32 printable bytes without spaces; copied. NULL: of any */
   const char *type;
   bool remove; /**< deletes what is found; default false: it is only told */

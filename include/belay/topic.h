@@ -28,8 +28,8 @@ typedef void (*belay_topic_publish_cb)(belay_request_t *request, int status, int
  * Returns 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY, BELAY_ENOMEM, BELAY_ECLOSING or
  * BELAY_EFORK. */
 BELAY_API int belay_topic_publish(belay_client_t *client, belay_request_t *request,
-                                  const char *name, size_t name_len, const void *message,
-                                  size_t len, belay_topic_publish_cb cb);
+                                  belay_bytes_t name, belay_bytes_t message,
+                                  belay_topic_publish_cb cb);
 
 /** A subscription to one topic. All subscriptions of a client, and its waiters, share one connection; in a cluster one to
  * each node, where a topic is at the node that has its slot. */
@@ -60,8 +60,8 @@ typedef void (*belay_topic_cb)(belay_subscription_t *subscription, belay_topic_e
  * subscription, or are one.
  *
  * Returns 0, BELAY_EINVAL, BELAY_EBUSY, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
-BELAY_API int belay_topic_subscribe(belay_client_t *client, const char *name, size_t name_len,
-                                    belay_topic_cb cb, void *data, belay_subscription_t **out);
+BELAY_API int belay_topic_subscribe(belay_client_t *client, belay_bytes_t name, belay_topic_cb cb,
+                                    void *data, belay_subscription_t **out);
 
 BELAY_API void *belay_subscription_data(const belay_subscription_t *subscription);
 BELAY_API void belay_subscription_ref(belay_subscription_t *subscription);

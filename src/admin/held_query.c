@@ -93,12 +93,11 @@ static const belay__request_ops_t read_ops = {
     .read = read_held, .tell = tell_held, .idempotent = true};
 
 int belay_held_read(belay_client_t *client, belay_request_t *request, belay_held_kind_t kind,
-                    const char *name, size_t name_len, belay_held_cb cb) {
-  name_len = belay__text_len(name, name_len);
-  int error = check(client, request, kind, name, name_len, cb != NULL);
+                    belay_bytes_t name, belay_held_cb cb) {
+  int error = check(client, request, kind, name.data, name.len, cb != NULL);
   if (error != 0)
     return error;
-  const belay_held_t what = {.kind = kind, .name = name, .name_len = name_len};
+  const belay_held_t what = {.kind = kind, .name = name.data, .name_len = name.len};
   return start(client, request, &read_ops, &what, (void (*)(void))cb);
 }
 
@@ -206,7 +205,6 @@ int belay_held_break(belay_client_t *client, belay_request_t *request, const bel
   if (held == NULL || (held->holders == NULL && held->holders_len > 0))
     return belay__invalid(client->belay, held == NULL ? "held: NULL" : "holders: NULL");
   belay_held_t seen = *held;
-  seen.name_len = belay__text_len(held->name, held->name_len);
   error = check(client, request, held->kind, held->name, seen.name_len, cb != NULL);
   if (error == 0)
     error = belay__check_range(client->belay, "holders_len",

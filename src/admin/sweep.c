@@ -276,32 +276,31 @@ static const belay__range_t ranges[] = {
 static const char held_pattern[] = "[elrs][elow]*::{*";
 
 static int check_options(belay_t *belay, belay_sweep_options_t *o) {
-  o->pattern_len = belay__text_len(o->pattern, o->pattern_len);
-  if (o->pattern == NULL && o->on_held != NULL) {
-    o->pattern = held_pattern;
-    o->pattern_len = sizeof held_pattern - 1;
+  if (o->pattern.data == NULL && o->on_held != NULL) {
+    o->pattern.data = held_pattern;
+    o->pattern.len = sizeof held_pattern - 1;
   }
   if (o->remove && o->on_held != NULL)
     return belay__invalid(belay, "remove: not with on_held");
   if (o->type != NULL && !belay__is_label(o->type, BELAY__SWEEP_TYPE_MAX))
     return belay__invalid(belay, "type: not 1 to %zu printable bytes without spaces",
                           BELAY__SWEEP_TYPE_MAX);
-  return belay__check_bytes(belay, "pattern", o->pattern, o->pattern_len, 1,
+  return belay__check_bytes(belay, "pattern", o->pattern.data, o->pattern.len, 1,
                             BELAY_SWEEP_PATTERN_MAX);
 }
 
 /* The namespace, in which nothing has a meaning, and then the pattern, in which everything has. */
 static bool make_match(belay_sweep_t *sweep, const belay_sweep_options_t *o) {
   const belay_client_t *client = sweep->handle.client;
-  assert(o->pattern != NULL);
-  sweep->match_room = 2 * client->prefix_len + 2 + o->pattern_len;
+  assert(o->pattern.data != NULL);
+  sweep->match_room = 2 * client->prefix_len + 2 + o->pattern.len;
   sweep->match = belay__alloc(client->belay, sweep->match_room);
   if (sweep->match == NULL)
     return false;
   size_t n = belay__glob_quote(sweep->match, client->prefix, client->prefix_len);
   memcpy(sweep->match + n, "::", 2);
-  memcpy(sweep->match + n + 2, o->pattern, o->pattern_len);
-  sweep->match_len = n + 2 + o->pattern_len;
+  memcpy(sweep->match + n + 2, o->pattern.data, o->pattern.len);
+  sweep->match_len = n + 2 + o->pattern.len;
   return true;
 }
 
@@ -338,6 +337,7 @@ static int on_init(belay__handle_t *handle, void *options) {
 }
 
 const belay__handle_type_t belay__sweep_type = {
+    .unnamed = true,
     .family = "sweep",
     .size = sizeof(belay_sweep_t),
     .options_size = sizeof(belay_sweep_options_t),

@@ -100,7 +100,7 @@ static int on_init(belay__handle_t *handle, void *options) {
   if (error != 0)
     return error;
   cache->options = *o;
-  cache->options.name = NULL;
+  cache->options.name.data = NULL;
   cache->terms = (belay__fresh_terms_t){o->stale_ms, o->keep_ms, o->beta};
   cache->time.lane = BELAY__LANE_BULK;
   belay__list_init(&cache->ready);

@@ -235,18 +235,18 @@ static int begin(belay_cache_t *cache, belay_request_t *request, const char *key
   return 0;
 }
 
-int belay_cache_get_late(belay_cache_t *cache, belay_request_t *request, const char *key,
-                         size_t key_len, belay_cache_late_t late, belay_cache_cb cb) {
+int belay_cache_get_late(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
+                         belay_cache_late_t late, belay_cache_cb cb) {
   belay__pending_t *pending;
   if (cache == NULL)
     return BELAY_EINVAL;
   belay_t *belay = cache->handle.client->belay;
-  int error = belay__handle_check_key(&cache->handle, request, key, &key_len, cb != NULL);
+  int error = belay__handle_check_key(&cache->handle, request, key, cb != NULL);
   if (error == 0)
     error = belay__check_range(belay, "late", (int64_t)late, BELAY_CACHE_LATE_STALE,
                                BELAY_CACHE_LATE_LOAD);
   if (error == 0)
-    error = begin(cache, request, key, key_len, late, cb, &pending);
+    error = begin(cache, request, key.data, key.len, late, cb, &pending);
   if (error != 0)
     return error;
   get_t *get = get_of(pending);
@@ -259,33 +259,30 @@ int belay_cache_get_late(belay_cache_t *cache, belay_request_t *request, const c
     return 0;
   }
   belay__call_t *calls[BELAY__LOOKUP_CALLS_MAX + 1];
-  size_t n =
-      belay__lookup_calls(cache, &get->item.lookup, BELAY__LOOKUP_AT_ANY, now, key, key_len, calls);
+  size_t n = belay__lookup_calls(cache, &get->item.lookup, BELAY__LOOKUP_AT_ANY, now, key.data,
+                                 key.len, calls);
   error = belay__lookup_send(cache, pending, now, calls, n);
   if (error != 0)
     belay__request_forget(pending);
   return error;
 }
 
-int belay_cache_get(belay_cache_t *cache, belay_request_t *request, const char *key, size_t key_len,
+int belay_cache_get(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
                     belay_cache_cb cb) {
-  return cache == NULL
-             ? BELAY_EINVAL
-             : belay_cache_get_late(cache, request, key, key_len, cache->options.late, cb);
+  return cache == NULL ? BELAY_EINVAL
+                       : belay_cache_get_late(cache, request, key, cache->options.late, cb);
 }
 
-int belay_cache_peek(belay_cache_t *cache, const char *key, size_t key_len,
-                     belay_cache_result_t *result) {
-  key_len = belay__text_len(key, key_len);
+int belay_cache_peek(belay_cache_t *cache, belay_bytes_t key, belay_cache_result_t *result) {
   int error = belay__handle_check((const belay__handle_t *)cache);
   if (error != 0)
     return error;
   belay_t *belay = cache->handle.client->belay;
-  if (key == NULL || key_len < 1 || key_len > BELAY_CACHE_KEY_MAX || result == NULL)
+  if (key.data == NULL || key.len < 1 || key.len > BELAY_CACHE_KEY_MAX || result == NULL)
     return belay__invalid(belay, "key: not 1 to %zu bytes, or no result", BELAY_CACHE_KEY_MAX);
   belay__served_t served;
   uint64_t now = belay__now(belay);
-  if (!belay__cache_serve_local(cache, key, key_len, now, &served))
+  if (!belay__cache_serve_local(cache, key.data, key.len, now, &served))
     return BELAY_EAGAIN;
   cache->stats.gets++;
   belay__cache_result(cache, &served, now, result);

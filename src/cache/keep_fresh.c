@@ -87,25 +87,24 @@ static int check(const belay_cache_t *cache, const char *key, size_t key_len) {
                                          BELAY_CACHE_KEY_MAX);
 }
 
-int belay_cache_pin(belay_cache_t *cache, const char *key, size_t key_len) {
-  key_len = belay__text_len(key, key_len);
+int belay_cache_pin(belay_cache_t *cache, belay_bytes_t key) {
   uint64_t hash;
-  int error = check(cache, key, key_len);
+  int error = check(cache, key.data, key.len);
   if (error != 0)
     return error;
   belay_t *belay = cache->handle.client->belay;
   if (!belay__cache_loads(cache))
     return belay__invalid(belay, "load: NULL, and so is load_many");
-  if (find(cache, key, key_len, &hash) != NULL)
+  if (find(cache, key.data, key.len, &hash) != NULL)
     return 0;
-  pin_t *pin = belay__alloc(belay, sizeof *pin + key_len);
+  pin_t *pin = belay__alloc(belay, sizeof *pin + key.len);
   if (pin == NULL)
     return BELAY_ENOMEM;
   *pin =
-      (pin_t){.cache = cache, .child.close = on_close, .timer.fire = on_timer, .key_len = key_len};
-  memcpy(pin->key, key, key_len);
+      (pin_t){.cache = cache, .child.close = on_close, .timer.fire = on_timer, .key_len = key.len};
+  memcpy(pin->key, key.data, key.len);
   if (belay__table_add(belay, &cache->pins, &pin->entry, hash) != 0) {
-    belay__free(belay, pin, sizeof *pin + key_len);
+    belay__free(belay, pin, sizeof *pin + key.len);
     return BELAY_ENOMEM;
   }
   belay__handle_attach(&cache->handle, &pin->child);
@@ -115,13 +114,12 @@ int belay_cache_pin(belay_cache_t *cache, const char *key, size_t key_len) {
   return 0;
 }
 
-int belay_cache_unpin(belay_cache_t *cache, const char *key, size_t key_len) {
-  key_len = belay__text_len(key, key_len);
+int belay_cache_unpin(belay_cache_t *cache, belay_bytes_t key) {
   uint64_t hash;
-  int error = check(cache, key, key_len);
+  int error = check(cache, key.data, key.len);
   if (error != 0)
     return error;
-  pin_t *pin = find(cache, key, key_len, &hash);
+  pin_t *pin = find(cache, key.data, key.len, &hash);
   if (pin == NULL)
     return BELAY_ESTATE;
   unpin(pin);

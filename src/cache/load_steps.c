@@ -58,7 +58,7 @@ static void on_filter(belay_request_t *request, int status, bool exists) {
 
 int belay__load_ask_filter(belay__load_t *load) {
   return note_request(load, belay_bloom_exists(load->cache->options.filter, &load->request,
-                                               load->key, load->key_len, on_filter));
+                                               belay_bytes(load->key, load->key_len), on_filter));
 }
 
 static void on_limiter(belay_request_t *request, int status, const belay_limiter_result_t *result) {
@@ -73,8 +73,8 @@ int belay__load_ask_limiter(belay__load_t *load) {
   const belay_cache_options_t *o = &load->cache->options;
   const char *key = o->limit_per_key ? load->key : "loads";
   size_t len = o->limit_per_key ? load->key_len : strlen("loads");
-  return note_request(load,
-                      belay_limiter_take(o->limiter, &load->request, key, len, 1, on_limiter));
+  return note_request(
+      load, belay_limiter_take(o->limiter, &load->request, belay_bytes(key, len), 1, on_limiter));
 }
 
 /* ---- the lease ----------------------------------------------------------------------------------------- */
@@ -123,10 +123,10 @@ static int new_lock(belay__load_t *load) {
   belay_client_t *client = load->cache->handle.client;
   belay_lock_options_t o;
   belay_lock_options_init(&o);
-  char *key = new_lease_key(load, &o.key_len);
+  char *key = new_lease_key(load, &o.key.len);
   if (key == NULL)
     return BELAY_ENOMEM;
-  o.key = key;
+  o.key.data = key;
   o.ttl_ms = load->cache->options.lease_ms;
   o.watchdog = BELAY_WATCHDOG_ON;
   o.wakeup = BELAY_WAKE_POLL; /* the value's own channel wakes the waiters */
@@ -134,8 +134,8 @@ static int new_lock(belay__load_t *load) {
   o.repeat_release = true; /* else a failover that loses it keeps the key unloaded for lease_ms */
   o.on_lost = on_lost;
   o.data = load;
-  int error = belay_lock_new(client, load->key, load->key_len, &o, &load->lock);
-  belay__free(client->belay, key, o.key_len);
+  int error = belay_lock_new(client, belay_bytes(load->key, load->key_len), &o, &load->lock);
+  belay__free(client->belay, key, o.key.len);
   if (error == 0)
     belay_lock_on_closed(load->lock, on_lock_closed);
   return error;

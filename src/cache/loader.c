@@ -186,10 +186,10 @@ static int end(belay_cache_load_t *handed, belay__record_kind_t kind, const void
   return error;
 }
 
-int belay_cache_load_done(belay_cache_load_t *handed, const void *value, size_t len) {
-  return handed == NULL || (value == NULL && len > 0)
+int belay_cache_load_done(belay_cache_load_t *handed, belay_bytes_t value) {
+  return handed == NULL || (value.data == NULL && value.len > 0)
              ? BELAY_EINVAL
-             : end(handed, BELAY__RECORD_VALUE, value, len);
+             : end(handed, BELAY__RECORD_VALUE, value.data, value.len);
 }
 
 int belay_cache_load_absent(belay_cache_load_t *handed) {

@@ -330,73 +330,69 @@ static int check_ttl(const belay_cache_t *cache, int64_t ttl_ms) {
   return ttl_ms == BELAY_DEFAULT ? 0 : belay__check_range(belay, "ttl_ms", ttl_ms, 1, TTL_MAX_MS);
 }
 
-int belay_cache_put(belay_cache_t *cache, belay_request_t *request, const char *key, size_t key_len,
-                    const void *value, size_t len, int64_t ttl_ms, belay_cache_change_cb cb) {
+int belay_cache_put(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
+                    belay_bytes_t value, int64_t ttl_ms, belay_cache_change_cb cb) {
   belay__pending_t *pending;
-  int error =
-      belay__handle_check_key((const belay__handle_t *)cache, request, key, &key_len, cb != NULL);
+  int error = belay__handle_check_key((const belay__handle_t *)cache, request, key, cb != NULL);
   if (error == 0)
-    error = belay__check_bytes(cache->handle.client->belay, "value", value, len, 0,
+    error = belay__check_bytes(cache->handle.client->belay, "value", value.data, value.len, 0,
                                cache->options.max_value_bytes);
   if (error == 0)
     error = check_ttl(cache, ttl_ms);
   if (error == 0)
-    error = begin(cache, request, BEGINNING, key, key_len, cb, &pending);
+    error = begin(cache, request, BEGINNING, key.data, key.len, cb, &pending);
   if (error != 0)
     return error;
   write_t *write = pending->room;
   write->ttl_ms = ttl_ms;
   write->record =
-      belay__record_new(pending->client->belay, BELAY__RECORD_VALUE, len, write->tags_len);
+      belay__record_new(pending->client->belay, BELAY__RECORD_VALUE, value.len, write->tags_len);
   if (write->record == NULL) {
     belay__request_forget(pending);
     return BELAY_ENOMEM;
   }
-  if (len > 0)
-    memcpy(write->record->bytes, value, len);
+  if (value.len > 0)
+    memcpy(write->record->bytes, value.data, value.len);
   memset(belay__record_tag(write->record, 0), 0, write->tags_len * BELAY__RECORD_ID);
   return go(cache, pending);
 }
 
-int belay_cache_touch(belay_cache_t *cache, belay_request_t *request, const char *key,
-                      size_t key_len, int64_t ttl_ms, belay_cache_change_cb cb) {
+int belay_cache_touch(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
+                      int64_t ttl_ms, belay_cache_change_cb cb) {
   belay__pending_t *pending;
-  int error =
-      belay__handle_check_key((const belay__handle_t *)cache, request, key, &key_len, cb != NULL);
+  int error = belay__handle_check_key((const belay__handle_t *)cache, request, key, cb != NULL);
   if (error == 0)
     error = check_ttl(cache, ttl_ms);
   if (error == 0)
-    error = begin(cache, request, PREPARING, key, key_len, cb, &pending);
+    error = begin(cache, request, PREPARING, key.data, key.len, cb, &pending);
   if (error != 0)
     return error;
   ((write_t *)pending->room)->ttl_ms = ttl_ms;
   return go(cache, pending);
 }
 
-int belay_cache_invalidate(belay_cache_t *cache, belay_request_t *request, const char *key,
-                           size_t key_len, belay_cache_change_cb cb) {
+int belay_cache_invalidate(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
+                           belay_cache_change_cb cb) {
   belay__pending_t *pending;
-  int error =
-      belay__handle_check_key((const belay__handle_t *)cache, request, key, &key_len, cb != NULL);
+  int error = belay__handle_check_key((const belay__handle_t *)cache, request, key, cb != NULL);
   if (error == 0)
-    error = begin(cache, request, DROPPING, key, key_len, cb, &pending);
+    error = begin(cache, request, DROPPING, key.data, key.len, cb, &pending);
   return error != 0 ? error : go(cache, pending);
 }
 
-int belay_cache_invalidate_tag(belay_cache_t *cache, belay_request_t *request, const char *tag,
-                               size_t tag_len, belay_cache_change_cb cb) {
-  tag_len = belay__text_len(tag, tag_len);
+int belay_cache_invalidate_tag(belay_cache_t *cache, belay_request_t *request, belay_bytes_t tag,
+                               belay_cache_change_cb cb) {
   belay__pending_t *pending;
   int error = belay__handle_check_request((const belay__handle_t *)cache, request, cb != NULL);
   if (error == 0)
-    error = belay__check_bytes(cache->handle.client->belay, "tag", tag, tag_len, 1,
+    error = belay__check_bytes(cache->handle.client->belay, "tag", tag.data, tag.len, 1,
                                BELAY_CACHE_TAG_MAX);
   if (error == 0)
-    error = begin(cache, request, DROPPING, tag, tag_len, cb, &pending);
+    error = begin(cache, request, DROPPING, tag.data, tag.len, cb, &pending);
   if (error != 0)
     return error;
   write_t *write = pending->room;
   write->is_tag = true;
-  write->hash = belay__local_hash(tag, tag_len, true);
+  write->hash = belay__local_hash(tag.data, tag.len, true);
   return go(cache, pending);
 }

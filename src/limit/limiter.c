@@ -44,7 +44,7 @@ static int on_init(belay__handle_t *handle, void *options) {
   const belay_limiter_options_t *o = options;
   limiter->client = handle->client;
   limiter->options = *o;
-  limiter->options.name = NULL;
+  limiter->options.name.data = NULL;
   limiter->options.limits = NULL;
   belay__list_init(&limiter->leases.all);
   belay__list_init(&limiter->fallback.used);

@@ -11,8 +11,8 @@ static const belay__request_ops_t repeated_ops = {
 
 static int check(belay_limiter_t *limiter, const belay_request_t *request,
                  belay__limit_command_t *command, belay_limiter_cb cb) {
-  return belay__handle_check_key((belay__handle_t *)limiter, request, command->key,
-                                 &command->key_len, cb != NULL);
+  return belay__handle_check_key((belay__handle_t *)limiter, request,
+                                 belay_bytes(command->key, command->key_len), cb != NULL);
 }
 
 static int refuse(const belay_limiter_t *limiter, const char *why) {
@@ -30,17 +30,18 @@ static int start(belay_limiter_t *limiter, belay_request_t *request,
                               &pending);
 }
 
-int belay_limiter_peek(belay_limiter_t *limiter, belay_request_t *request, const char *key,
-                       size_t key_len, belay_limiter_cb cb) {
-  belay__limit_command_t command = {.verb = BELAY__LIMITER_PEEK, .key = key, .key_len = key_len};
+int belay_limiter_peek(belay_limiter_t *limiter, belay_request_t *request, belay_bytes_t key,
+                       belay_limiter_cb cb) {
+  belay__limit_command_t command = {
+      .verb = BELAY__LIMITER_PEEK, .key = key.data, .key_len = key.len};
   int error = check(limiter, request, &command, cb);
   return error != 0 ? error : start(limiter, request, &command, cb);
 }
 
-int belay_limiter_penalty(belay_limiter_t *limiter, belay_request_t *request, const char *key,
-                          size_t key_len, int64_t cost, belay_limiter_cb cb) {
+int belay_limiter_penalty(belay_limiter_t *limiter, belay_request_t *request, belay_bytes_t key,
+                          int64_t cost, belay_limiter_cb cb) {
   belay__limit_command_t command = {
-      .verb = BELAY__LIMITER_PENALTY, .key = key, .key_len = key_len, .cost = cost};
+      .verb = BELAY__LIMITER_PENALTY, .key = key.data, .key_len = key.len, .cost = cost};
   int error = check(limiter, request, &command, cb);
   if (error != 0)
     return error;
@@ -55,11 +56,9 @@ int belay_limiter_penalty(belay_limiter_t *limiter, belay_request_t *request, co
   return error != 0 ? error : start(limiter, request, &command, cb);
 }
 
-int belay_limiter_refund(belay_limiter_t *limiter, belay_request_t *request, const char *key,
-                         size_t key_len, belay_receipt_t *receipt, int64_t tokens,
-                         belay_limiter_cb cb) {
-  int error =
-      belay__handle_check_key((belay__handle_t *)limiter, request, key, &key_len, cb != NULL);
+int belay_limiter_refund(belay_limiter_t *limiter, belay_request_t *request, belay_bytes_t key,
+                         belay_receipt_t *receipt, int64_t tokens, belay_limiter_cb cb) {
+  int error = belay__handle_check_key((belay__handle_t *)limiter, request, key, cb != NULL);
   if (error == 0 && receipt == NULL)
     error = refuse(limiter, "receipt: NULL");
   if (error == 0 && receipt->belay_private[0] <= 0)
@@ -70,23 +69,25 @@ int belay_limiter_refund(belay_limiter_t *limiter, belay_request_t *request, con
   if (error != 0)
     return error;
   const belay__limit_command_t command =
-      belay__limit_command_refund(limiter, key, key_len, receipt, tokens);
+      belay__limit_command_refund(limiter, key.data, key.len, receipt, tokens);
   error = start(limiter, request, &command, cb);
   if (error == 0)
     receipt->belay_private[0] = 0;
   return error;
 }
 
-int belay_limiter_reset(belay_limiter_t *limiter, belay_request_t *request, const char *key,
-                        size_t key_len, belay_limiter_cb cb) {
-  belay__limit_command_t command = {.verb = BELAY__LIMITER_RESET, .key = key, .key_len = key_len};
+int belay_limiter_reset(belay_limiter_t *limiter, belay_request_t *request, belay_bytes_t key,
+                        belay_limiter_cb cb) {
+  belay__limit_command_t command = {
+      .verb = BELAY__LIMITER_RESET, .key = key.data, .key_len = key.len};
   int error = check(limiter, request, &command, cb);
   return error != 0 ? error : start(limiter, request, &command, cb);
 }
 
-int belay_limiter_ban(belay_limiter_t *limiter, belay_request_t *request, const char *key,
-                      size_t key_len, int64_t ban_us, belay_limiter_cb cb) {
-  belay__limit_command_t command = {.verb = BELAY__LIMITER_BAN, .key = key, .key_len = key_len};
+int belay_limiter_ban(belay_limiter_t *limiter, belay_request_t *request, belay_bytes_t key,
+                      int64_t ban_us, belay_limiter_cb cb) {
+  belay__limit_command_t command = {
+      .verb = BELAY__LIMITER_BAN, .key = key.data, .key_len = key.len};
   int error = check(limiter, request, &command, cb);
   if (error == 0)
     error = belay__check_range(limiter->client->belay, "ban_us", ban_us, 0, BAN_MAX_US);

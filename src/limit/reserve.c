@@ -161,8 +161,8 @@ static int check_policy(const belay_limiter_t *limiter) {
 /* Checks the arguments of a reservation, and draws its id. */
 static int prepare(belay_limiter_t *limiter, const belay_request_t *request, int64_t max_wait_us,
                    bool has_cb, belay__limit_command_t *command, belay_reservation_t *drawn) {
-  int error = belay__handle_check_key((belay__handle_t *)limiter, request, command->key,
-                                      &command->key_len, has_cb);
+  int error = belay__handle_check_key((belay__handle_t *)limiter, request,
+                                      belay_bytes(command->key, command->key_len), has_cb);
   if (error != 0)
     return error;
   belay_t *belay = limiter->client->belay;
@@ -179,10 +179,10 @@ static int prepare(belay_limiter_t *limiter, const belay_request_t *request, int
   return belay->host->random(belay, drawn->id, sizeof drawn->id);
 }
 
-int belay_limiter_reserve(belay_limiter_t *limiter, belay_request_t *request, const char *key,
-                          size_t key_len, int64_t cost, int64_t max_wait_us, belay_limiter_cb cb) {
+int belay_limiter_reserve(belay_limiter_t *limiter, belay_request_t *request, belay_bytes_t key,
+                          int64_t cost, int64_t max_wait_us, belay_limiter_cb cb) {
   belay__limit_command_t command = {
-      .verb = BELAY__LIMITER_RESERVE, .key = key, .key_len = key_len, .cost = cost};
+      .verb = BELAY__LIMITER_RESERVE, .key = key.data, .key_len = key.len, .cost = cost};
   belay_reservation_t drawn;
   belay__pending_t *pending;
   int error = prepare(limiter, request, max_wait_us, cb != NULL, &command, &drawn);
@@ -190,16 +190,16 @@ int belay_limiter_reserve(belay_limiter_t *limiter, belay_request_t *request, co
                     : belay__limiter_start(limiter, request, &reserve_ops, &command, cb, &pending);
 }
 
-int belay_limiter_wait(belay_limiter_t *limiter, belay_request_t *request, const char *key,
-                       size_t key_len, int64_t cost, int64_t max_wait_us, belay_limiter_cb cb) {
+int belay_limiter_wait(belay_limiter_t *limiter, belay_request_t *request, belay_bytes_t key,
+                       int64_t cost, int64_t max_wait_us, belay_limiter_cb cb) {
   belay__limit_command_t command = {
-      .verb = BELAY__LIMITER_WAIT, .key = key, .key_len = key_len, .cost = cost};
+      .verb = BELAY__LIMITER_WAIT, .key = key.data, .key_len = key.len, .cost = cost};
   belay_reservation_t drawn;
   belay__pending_t *pending;
   belay__limit_queue_t *queue;
   int error = prepare(limiter, request, max_wait_us, cb != NULL, &command, &drawn);
   if (error == 0)
-    error = join_queue(limiter, key, command.key_len, &queue);
+    error = join_queue(limiter, key.data, command.key_len, &queue);
   if (error != 0)
     return error;
   error = belay__limiter_start(limiter, request, &wait_ops, &command, cb, &pending);
@@ -211,11 +211,10 @@ int belay_limiter_wait(belay_limiter_t *limiter, belay_request_t *request, const
 }
 
 int belay_limiter_cancel_reservation(belay_limiter_t *limiter, belay_request_t *request,
-                                     const char *key, size_t key_len,
-                                     const belay_reservation_t *reservation, belay_limiter_cb cb) {
+                                     belay_bytes_t key, const belay_reservation_t *reservation,
+                                     belay_limiter_cb cb) {
   belay__pending_t *pending;
-  int error =
-      belay__handle_check_key((belay__handle_t *)limiter, request, key, &key_len, cb != NULL);
+  int error = belay__handle_check_key((belay__handle_t *)limiter, request, key, cb != NULL);
   if (error == 0 && reservation == NULL) {
     belay__detail(limiter->client->belay, "reservation: NULL");
     error = BELAY_EINVAL;
@@ -225,7 +224,7 @@ int belay_limiter_cancel_reservation(belay_limiter_t *limiter, belay_request_t *
   if (error != 0)
     return error;
   const belay__limit_command_t command =
-      cancel_command(limiter, request, key, key_len, reservation);
+      cancel_command(limiter, request, key.data, key.len, reservation);
   if (limiter->policy->limits_len > 0)
     belay__token_lease_before(limiter, &command);
   return belay__limiter_start(limiter, request, &reserve_ops, &command, cb, &pending);

@@ -44,14 +44,13 @@ static void answer_here(belay_limiter_t *limiter, uint64_t hash, const char *key
   }
 }
 
-int belay_limiter_try(belay_limiter_t *limiter, const char *key, size_t key_len, int64_t cost,
+int belay_limiter_try(belay_limiter_t *limiter, belay_bytes_t key, int64_t cost,
                       belay_limiter_result_t *result) {
-  key_len = belay__text_len(key, key_len);
   int error = belay__handle_check((const belay__handle_t *)limiter);
   if (error != 0)
     return error;
   belay_t *belay = limiter->client->belay;
-  error = belay__check_bytes(belay, "key", key, key_len, 1, BELAY_LIMITER_KEY_MAX);
+  error = belay__check_bytes(belay, "key", key.data, key.len, 1, BELAY_LIMITER_KEY_MAX);
   if (error == 0)
     error = belay__check_range(belay, "cost", cost, 0, INT64_MAX);
   if (error == 0 && result == NULL) {
@@ -65,7 +64,8 @@ int belay_limiter_try(belay_limiter_t *limiter, const char *key, size_t key_len,
   if (policy->limits_len > 0 && cost <= policy->most) {
     known.source = (belay_source_t)0;
     if (cost > 0)
-      answer_here(limiter, belay__limiter_hash(limiter, key, key_len), key, key_len, cost, &known);
+      answer_here(limiter, belay__limiter_hash(limiter, key.data, key.len), key.data, key.len, cost,
+                  &known);
   }
   if (known.source == 0) {
     if (known.lease != NULL)
@@ -126,22 +126,20 @@ int belay__take_route(belay_limiter_t *limiter, belay__pending_t *pending, const
 static const belay__request_ops_t take_ops = {
     .read = belay__limiter_read, .tell = belay__limiter_tell, .left = belay__token_lease_left};
 
-int belay_limiter_take(belay_limiter_t *limiter, belay_request_t *request, const char *key,
-                       size_t key_len, int64_t cost, belay_limiter_cb cb) {
+int belay_limiter_take(belay_limiter_t *limiter, belay_request_t *request, belay_bytes_t key,
+                       int64_t cost, belay_limiter_cb cb) {
   const belay__limit_command_t command = {.verb = BELAY__LIMITER_TAKE, .cost = cost};
   belay__pending_t *pending;
-  key_len = belay__text_len(key, key_len);
   if (cost == 0)
-    return belay_limiter_peek(limiter, request, key, key_len, cb);
-  int error =
-      belay__handle_check_key((belay__handle_t *)limiter, request, key, &key_len, cb != NULL);
+    return belay_limiter_peek(limiter, request, key, cb);
+  int error = belay__handle_check_key((belay__handle_t *)limiter, request, key, cb != NULL);
   if (error == 0)
     error = belay__check_range(limiter->client->belay, "cost", cost, 0, INT64_MAX);
   if (error == 0)
     error = belay__limiter_begin(limiter, request, &take_ops, &command, cb, &pending);
   if (error != 0)
     return error;
-  error = belay__take_route(limiter, pending, key, key_len);
+  error = belay__take_route(limiter, pending, key.data, key.len);
   if (error != 0)
     belay__limiter_forget(pending);
   return error;

@@ -94,10 +94,10 @@ void belay__awaitable_deinit(belay__handle_t *handle) {
 
 /* ---- a new one ------------------------------------------------------------------------------------------- */
 
-int belay__awaitable_new(belay_client_t *client, const belay__handle_type_t *type, const char *name,
-                         size_t name_len, const belay_latch_options_t *options,
+int belay__awaitable_new(belay_client_t *client, const belay__handle_type_t *type,
+                         belay_bytes_t name, const belay_latch_options_t *options,
                          belay__handle_t **out) {
-  belay__awaitable_options_t given = {.name = name, .name_len = name_len}, filled;
+  belay__awaitable_options_t given = {.name = name}, filled;
   belay_latch_options_init(&given.latch);
   if (options != NULL)
     given.latch = *options;

@@ -30,8 +30,7 @@ struct belay__awaitable {
  * belay_X_new(). */
 typedef struct belay__awaitable_options {
   belay_latch_options_t latch; /* first */
-  const char *name;
-  size_t name_len;
+  belay_bytes_t name;
   void *data; /* NULL */
 } belay__awaitable_options_t;
 
@@ -40,7 +39,6 @@ typedef struct belay__awaitable_options {
   .family = #kind_, .size = sizeof(belay_##kind_##_t), .whole = true, .name_max = BELAY__NAME_MAX, \
   .options_size = sizeof(belay__awaitable_options_t), .ranges = belay__awaitable_ranges,           \
   .name_at = offsetof(belay__awaitable_options_t, name),                                           \
-  .name_len_at = offsetof(belay__awaitable_options_t, name_len),                                   \
   .data_at = offsetof(belay__awaitable_options_t, data), .init = (init_),                          \
   .close = belay__awaitable_close, .abort = belay__awaitable_abort,                                \
   .deinit = belay__awaitable_deinit
@@ -62,8 +60,8 @@ void belay__awaitable_abort(belay__handle_t *handle);
 void belay__awaitable_deinit(belay__handle_t *handle);
 
 /* What belay_X_new() does. options: NULL for the defaults. */
-int belay__awaitable_new(belay_client_t *client, const belay__handle_type_t *type, const char *name,
-                         size_t name_len, const belay_latch_options_t *options,
+int belay__awaitable_new(belay_client_t *client, const belay__handle_type_t *type,
+                         belay_bytes_t name, const belay_latch_options_t *options,
                          belay__handle_t **out);
 
 /* For type->init. terms: most_apart and forgotten_after; the options give all others.

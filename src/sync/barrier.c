@@ -115,12 +115,12 @@ static const belay__handle_type_t barrier_type = {BELAY__AWAITABLE_TYPE(barrier,
 
 BELAY__AWAITABLE_FUNCTIONS(barrier)
 
-int belay_barrier_new(belay_client_t *client, const char *name, size_t name_len,
+int belay_barrier_new(belay_client_t *client, belay_bytes_t name,
                       const belay_latch_options_t *options, belay_barrier_t **out) {
   belay__handle_t *handle = NULL;
   if (out == NULL)
     return BELAY_EINVAL;
-  int error = belay__awaitable_new(client, &barrier_type, name, name_len, options, &handle);
+  int error = belay__awaitable_new(client, &barrier_type, name, options, &handle);
   *out = (belay_barrier_t *)handle;
   return error;
 }

@@ -75,12 +75,12 @@ static const belay__handle_type_t latch_type = {BELAY__AWAITABLE_TYPE(latch, on_
 
 BELAY__AWAITABLE_FUNCTIONS(latch)
 
-int belay_latch_new(belay_client_t *client, const char *name, size_t name_len,
+int belay_latch_new(belay_client_t *client, belay_bytes_t name,
                     const belay_latch_options_t *options, belay_latch_t **out) {
   belay__handle_t *handle = NULL;
   if (out == NULL)
     return BELAY_EINVAL;
-  int error = belay__awaitable_new(client, &latch_type, name, name_len, options, &handle);
+  int error = belay__awaitable_new(client, &latch_type, name, options, &handle);
   *out = (belay_latch_t *)handle;
   return error;
 }
@@ -135,26 +135,25 @@ static int draw_operation(belay_t *belay, char out[2 * OPERATION_BYTES]) {
   return error;
 }
 
-int belay_latch_count_down(belay_latch_t *latch, belay_request_t *request, const char *operation,
-                           size_t operation_len, belay_latch_count_cb cb) {
+int belay_latch_count_down(belay_latch_t *latch, belay_request_t *request, belay_bytes_t operation,
+                           belay_latch_count_cb cb) {
   belay__handle_t *handle = (belay__handle_t *)latch;
   char drawn[2 * OPERATION_BYTES];
   int error = belay__handle_check_request(handle, request, cb != NULL);
   if (error != 0)
     return error;
   belay_t *belay = handle->client->belay;
-  operation_len = belay__text_len(operation, operation_len);
-  if (operation != NULL && (operation_len < 1 || operation_len > BELAY_OPERATION_MAX))
+  if (operation.data != NULL && (operation.len < 1 || operation.len > BELAY_OPERATION_MAX))
     return belay__invalid(belay, "operation: not 1 to %d bytes", BELAY_OPERATION_MAX);
-  if (operation == NULL) {
+  if (operation.data == NULL) {
     if ((error = draw_operation(belay, drawn)) != 0)
       return error;
-    operation = drawn;
-    operation_len = sizeof drawn;
+    operation.data = drawn;
+    operation.len = sizeof drawn;
   }
   belay__call_t *call = belay__call_new(handle->client, BELAY__LANE_DATA);
   put_head(latch, call, &belay__script_latch_count, 5);
-  belay__call_arg(call, operation, operation_len);
+  belay__call_arg(call, operation.data, operation.len);
   belay__publish_arg(call, true);
   belay__call_arg_int(call, remembered_ms(handle->client, request));
   return belay__handle_start(handle, request, call, &count_ops, (void (*)(void))cb);

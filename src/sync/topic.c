@@ -43,24 +43,23 @@ static void tell_published(belay_request_t *request, void (*cb)(void),
 
 static const belay__request_ops_t publish_ops = {.read = read_receivers, .tell = tell_published};
 
-int belay_topic_publish(belay_client_t *client, belay_request_t *request, const char *name,
-                        size_t name_len, const void *message, size_t len,
-                        belay_topic_publish_cb cb) {
-  name_len = belay__text_len(name, name_len);
+int belay_topic_publish(belay_client_t *client, belay_request_t *request, belay_bytes_t name,
+                        belay_bytes_t message, belay_topic_publish_cb cb) {
   int error = belay__client_check(client);
   if (error == 0)
     error = belay__request_check(client, request, cb != NULL);
   if (error == 0)
-    error = belay__check_bytes(client->belay, "name", name, name_len, 1, BELAY__NAME_MAX);
+    error = belay__check_bytes(client->belay, "name", name.data, name.len, 1, BELAY__NAME_MAX);
   if (error != 0)
     return error;
-  if (len > BELAY_TOPIC_MESSAGE_MAX || (message == NULL && len > 0))
+  if (message.len > BELAY_TOPIC_MESSAGE_MAX || (message.data == NULL && message.len > 0))
     return belay__invalid(client->belay, "message: NULL, or more than 1,048,576 bytes");
   size_t channel_len;
-  char *channel = channel_new(client, name, name_len, &channel_len);
+  char *channel = channel_new(client, name.data, name.len, &channel_len);
   belay__call_t *call = channel == NULL ? NULL : belay__call_new(client, BELAY__LANE_DATA);
   if (call != NULL) {
-    belay__publish_build(call, channel, channel_len, len == 0 ? "" : message, len);
+    belay__publish_build(call, channel, channel_len, message.len == 0 ? "" : message.data,
+                         message.len);
     call->affinity = belay__key_affinity(channel, channel_len);
   }
   belay__free(client->belay, channel, channel_len);
@@ -91,8 +90,7 @@ struct belay_subscription {
 
 /* The arguments of belay_topic_subscribe(). */
 typedef struct arguments {
-  const char *name;
-  size_t name_len;
+  belay_bytes_t name;
   belay_topic_cb cb;
   void *data;
 } arguments_t;
@@ -203,7 +201,7 @@ static int on_init(belay__handle_t *handle, void *options) {
   belay__list_init(&subscription->queue);
   belay__task_init(&subscription->task, on_task);
   size_t len;
-  char *channel = channel_new(client, arguments->name, arguments->name_len, &len);
+  char *channel = channel_new(client, arguments->name.data, arguments->name.len, &len);
   int error =
       channel == NULL ? BELAY_ENOMEM : belay__listen(client, channel, len, &subscription->ear);
   belay__free(client->belay, channel, len);
@@ -222,16 +220,15 @@ static const belay__handle_type_t subscription_type = {
     .name_max = BELAY__NAME_MAX,
     .options_size = sizeof(arguments_t),
     .name_at = offsetof(arguments_t, name),
-    .name_len_at = offsetof(arguments_t, name_len),
     .data_at = offsetof(arguments_t, data),
     .init = on_init,
     .close = on_close,
     .deinit = on_deinit,
 };
 
-int belay_topic_subscribe(belay_client_t *client, const char *name, size_t name_len,
-                          belay_topic_cb cb, void *data, belay_subscription_t **out) {
-  const arguments_t given = {.name = name, .name_len = name_len, .cb = cb, .data = data};
+int belay_topic_subscribe(belay_client_t *client, belay_bytes_t name, belay_topic_cb cb, void *data,
+                          belay_subscription_t **out) {
+  const arguments_t given = {.name = name, .cb = cb, .data = data};
   arguments_t filled;
   belay__handle_t *handle = NULL;
   if (out == NULL)

@@ -101,7 +101,8 @@ static void start_belay(host_t *host) {
     char name[32];
     int len = i == 0 ? snprintf(name, sizeof name, "of-%p", (void *)host)
                      : snprintf(name, sizeof name, "door-%zu", i);
-    host->wrong += belay_lock_new(host->client, name, (size_t)len, NULL, &host->locks[i]) != 0;
+    host->wrong +=
+        belay_lock_new(host->client, belay_bytes(name, (size_t)len), NULL, &host->locks[i]) != 0;
     belay_lock_set_data(host->locks[i], host);
     host->wrong += belay_lock_acquire(host->locks[i], BELAY_FOREVER, on_acquired) != 0;
   }
@@ -371,7 +372,7 @@ static report_t knock_everywhere(const void *arg) {
   const int errors[] = {
       belay_connect(held->bed->belay, "redis://localhost", NULL, &other),
       belay_client_ping(client, BELAY_DEFAULT, never_pinged),
-      belay_lock_new(client, "door", 4, NULL, &another),
+      belay_lock_new(client, belay_string("door"), NULL, &another),
       belay_lock_acquire(idle, 0, never_called),
       belay_lock_try(idle, never_called),
       belay_lock_cancel(idle),
@@ -417,7 +418,7 @@ static report_t start_over(const void *url) {
   int status = 1;
   if (uv_loop_init(&loop) != 0 || belay_open(&loop, NULL, &belay) != 0 ||
       belay_connect(belay, url, NULL, &client) != 0 ||
-      belay_lock_new(client, "child", 5, NULL, &lock) != 0)
+      belay_lock_new(client, belay_string("child"), NULL, &lock) != 0)
     return report;
   belay_lock_set_data(lock, &status);
   report.failure = 2;

@@ -19,7 +19,7 @@ static struct {
 typedef enum reads { READS_NOTHING, READS_IDS, READS_FIELD } reads_t;
 
 /* What grant, revoke, set and has of the library are. */
-typedef int (*change_t)(belay_permission_t *, belay_request_t *, const char *, size_t,
+typedef int (*change_t)(belay_permission_t *, belay_request_t *, belay_bytes_t,
                         const belay_permission_field_t *, size_t, belay_permission_cb);
 
 /* One part of the command. */
@@ -41,7 +41,7 @@ static struct {
 } work;
 
 /* The key of a call. */
-#define KEY(h) (h)->items[0].data, (h)->items[0].len
+#define KEY(h) (h)->items[0]
 
 /* ---- what they have in common -------------------------------------------------------------------------- */
 
@@ -108,8 +108,7 @@ static const char *read_arguments(const arguments_t *arguments, reads_t reads) {
 static bool open_permission(harness_t *h) {
   belay_permission_options_t options;
   belay_permission_options_init(&options);
-  options.name = asked.name != NULL ? asked.name : "";
-  options.name_len = strlen(options.name);
+  options.name = belay_string(asked.name != NULL ? asked.name : "");
   options.width = (unsigned)asked.width;
   options.max_index = (uint64_t)asked.max_id;
   options.ttl_ms = asked.ttl_ms;

@@ -33,8 +33,7 @@ static void tidy(void) {
 /* ---- what they have in common: the filter, as it was made ------------------------------------------------ */
 
 static int open_bloom(harness_t *h, belay_bloom_options_t *options, belay_bloom_t **out) {
-  options->name = h->items[0].data;
-  options->name_len = h->items[0].len;
+  options->name = h->items[0];
   return belay_bloom_new(h->client[0], options, out);
 }
 

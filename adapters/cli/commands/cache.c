@@ -105,8 +105,8 @@ static void on_ended(errand_t *e) {
   if (e->too_much || e->overdue || output.spoiled || (e->not_all && e->status == STATUS_YES))
     e->status = STATUS_TROUBLE;
   if (e->status == STATUS_YES)
-    (void)belay_cache_load_done(load, output.bytes,
-                                output.len); /* whoever waits is told of an error */
+    (void)belay_cache_load_done(
+        load, belay_bytes(output.bytes, output.len)); /* whoever waits is told of an error */
   else
     (void)belay_cache_load_failed(load, e->status);
   if (over)
@@ -215,8 +215,7 @@ static int64_t get_ms(void) {
 static int open_cache(harness_t *h) {
   belay_cache_options_t options;
   belay_cache_options_init(&options);
-  options.name = asked.name;
-  options.name_len = strlen(asked.name);
+  options.name = belay_string(asked.name);
   options.load = on_load;
   options.arg = h;
   options.ttl_ms = asked.ttl_ms;
@@ -247,8 +246,8 @@ static void begin(harness_t *h) {
   h->request.timeout_ms = asked.forget ? 0 : get_ms();
   if (harness_ok(h, open_cache(h)))
     harness_ok(h, asked.forget
-                      ? belay_cache_invalidate(cache, &h->request, key, strlen(key), on_forgotten)
-                      : belay_cache_get(cache, &h->request, key, strlen(key), on_got));
+                      ? belay_cache_invalidate(cache, &h->request, belay_string(key), on_forgotten)
+                      : belay_cache_get(cache, &h->request, belay_string(key), on_got));
 }
 
 static const option_t options[] = {

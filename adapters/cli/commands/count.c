@@ -32,8 +32,7 @@ static belay_counter_t *counter;
 static bool open_counter(harness_t *h) {
   belay_counter_options_t options;
   belay_counter_options_init(&options);
-  options.name = asked.name != NULL ? asked.name : "";
-  options.name_len = strlen(options.name);
+  options.name = belay_string(asked.name != NULL ? asked.name : "");
   options.ttl_ms = asked.ttl_ms;
   options.extend = asked.extend;
   options.shards = (unsigned)asked.shards;
@@ -76,15 +75,16 @@ static void on_added(belay_request_t *r, int status, const belay_counter_result_
 
 static int add(belay_request_t *r, const char *key, size_t len) {
   if (asked.field != NULL)
-    return belay_counter_add_field(counter, r, key, len, asked.field, strlen(asked.field),
+    return belay_counter_add_field(counter, r, belay_bytes(key, len), belay_string(asked.field),
                                    asked.delta, on_added);
   if (asked.id != NULL)
-    return belay_counter_add_once(counter, r, key, len, asked.delta, asked.id, strlen(asked.id),
-                                  on_added);
+    return belay_counter_add_once(counter, r, belay_bytes(key, len), asked.delta,
+                                  belay_string(asked.id), on_added);
   if (asked.min != INT64_MIN || asked.max != INT64_MAX)
-    return belay_counter_add_bounded(counter, r, key, len, asked.delta, asked.min, asked.max,
+    return belay_counter_add_bounded(counter, r, belay_bytes(key, len), asked.delta,
+                                     &(belay_counter_bounds_t){.min = asked.min, .max = asked.max},
                                      on_added);
-  return belay_counter_add(counter, r, key, len, asked.delta, on_added);
+  return belay_counter_add(counter, r, belay_bytes(key, len), asked.delta, on_added);
 }
 
 static void begin_add(harness_t *h) {
@@ -157,9 +157,10 @@ static void on_got_all(belay_request_t *r, int status, const belay_counter_field
 static int get(harness_t *h, const char *key, size_t len) {
   belay_request_t *r = &h->request;
   if (asked.all)
-    return belay_counter_get_all(counter, r, key, len, BELAY_COUNTER_MANY_MAX, on_got_all);
+    return belay_counter_get_all(counter, r, belay_bytes(key, len), BELAY_COUNTER_MANY_MAX,
+                                 on_got_all);
   if (asked.field != NULL)
-    return belay_counter_get_field(counter, r, key, len, asked.field, strlen(asked.field),
+    return belay_counter_get_field(counter, r, belay_bytes(key, len), belay_string(asked.field),
                                    on_got_field);
   return belay_counter_get_many(counter, r, h->items, h->arguments->n, on_got_many);
 }
@@ -188,8 +189,7 @@ static void on_set(belay_request_t *r, int status, const belay_counter_result_t 
 
 static void begin_set(harness_t *h) {
   if (read_delta(h) && open_counter(h))
-    harness_ok(h, belay_counter_set(counter, &h->request, h->items[0].data, h->items[0].len,
-                                    asked.delta, on_set));
+    harness_ok(h, belay_counter_set(counter, &h->request, h->items[0], asked.delta, on_set));
 }
 
 static void on_deleted(belay_request_t *r, int status, const belay_counter_result_t *result) {
@@ -208,12 +208,11 @@ static void begin_delete(harness_t *h) {
   if (!open_counter(h))
     return;
   if (asked.field == NULL) {
-    harness_ok(h, belay_counter_delete(counter, &h->request, key.data, key.len, on_deleted));
+    harness_ok(h, belay_counter_delete(counter, &h->request, key, on_deleted));
     return;
   }
   field.len = strlen(asked.field);
-  harness_ok(h, belay_counter_delete_fields(counter, &h->request, key.data, key.len, &field, 1,
-                                            on_deleted));
+  harness_ok(h, belay_counter_delete_fields(counter, &h->request, key, &field, 1, on_deleted));
 }
 
 static const command_t parts[] = {

@@ -249,8 +249,7 @@ static int make_lock(harness_t *h) {
   options.watchdog = BELAY_WATCHDOG_ON;
   options.notice_break = true;
   options.fencing = asked.permits == 0 && asked.key == NULL;
-  options.key = asked.key;
-  options.key_len = asked.key != NULL ? len : 0;
+  options.key = belay_bytes(asked.key, asked.key != NULL ? len : 0);
   options.fair = asked.fair;
   options.max_ttl_ms = asked.max_ttl_ms;
   options.quarantine = asked.redlock ? BELAY_QUARANTINE_ON : BELAY_QUARANTINE_AUTO;
@@ -259,13 +258,15 @@ static int make_lock(harness_t *h) {
   options.on_lost = on_lost;
   options.data = h;
   if (asked.permits > 0)
-    return belay_semaphore_new(h->client, h->clients, name, len, (unsigned)asked.permits, 1,
-                               &options, &lock);
+    return belay_semaphore_new(
+        h->client, h->clients, belay_bytes(name, len),
+        &(belay_semaphore_size_t){.limit = (unsigned)asked.permits, .permits = 1}, &options, &lock);
   if (asked.shared || asked.exclusive)
-    return belay_rwlock_new(h->client, h->clients, name, len,
+    return belay_rwlock_new(h->client, h->clients, belay_bytes(name, len),
                             asked.shared ? BELAY_RWLOCK_READ : BELAY_RWLOCK_WRITE, &options, &lock);
-  return asked.redlock ? belay_redlock_new(h->client, h->clients, name, len, &options, &lock)
-                       : belay_lock_new(h->client[0], name, len, &options, &lock);
+  return asked.redlock
+             ? belay_redlock_new(h->client, h->clients, belay_bytes(name, len), &options, &lock)
+             : belay_lock_new(h->client[0], belay_bytes(name, len), &options, &lock);
 }
 
 static void acquire(harness_t *h) {

@@ -87,11 +87,9 @@ static void draw(harness_t *h) {
   belay_idgen_options_t o;
   belay_idgen_options_init(&o);
   o.mode = *(const belay_idgen_mode_t *)h->command->data;
-  o.name = h->arguments->item[0];
-  o.name_len = strlen(o.name);
+  o.name = belay_string(h->arguments->item[0]);
   if (asked.kind != NULL) {
-    o.kind = asked.kind;
-    o.kind_len = strlen(asked.kind);
+    o.kind = belay_string(asked.kind);
   }
   o.start = asked.start;
   o.step = asked.count; /* a larger step would skip those that are not printed */

@@ -229,16 +229,15 @@ static int new_election(harness_t *h) {
   belay_election_options_t options;
   belay_election_options_init(&options);
   (void)gethostname(host, sizeof host - 1);
-  options.value = asked.as != NULL ? asked.as : host;
-  options.value_len = strlen(options.value);
+  options.value = belay_string(asked.as != NULL ? asked.as : host);
   options.ttl_ms = asked.ttl_ms;
   options.on_elected = on_elected;
   options.on_deposed = on_deposed;
   options.on_observe = on_observe;
-  options.key = asked.key;
+  options.key = belay_string(asked.key);
   options.notice_break = true;
   options.data = h;
-  return belay_election_new(h->client, 1, name_of(h), strlen(name_of(h)), &options, &election);
+  return belay_election_new(h->client, 1, belay_string(name_of(h)), &options, &election);
 }
 
 static void begin(harness_t *h) {

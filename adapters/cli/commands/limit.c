@@ -129,8 +129,7 @@ static int open_limiter(harness_t *h) {
                                .burst = asked.burst};
   belay_limiter_options_t options;
   belay_limiter_options_init(&options);
-  options.name = asked.name != NULL ? asked.name : "";
-  options.name_len = strlen(options.name);
+  options.name = belay_string(asked.name != NULL ? asked.name : "");
   options.limits = &limit;
   options.limits_len = 1;
   return belay_limiter_new(h->client[0], &options, &limiter);
@@ -140,12 +139,13 @@ static int ask(harness_t *h, const char *key, size_t len) {
   belay_request_t *r = &h->request;
   int64_t cost = asked.cost < 0 ? 1 : asked.cost;
   if (asked.reset)
-    return belay_limiter_reset(limiter, r, key, len, on_reset);
+    return belay_limiter_reset(limiter, r, belay_bytes(key, len), on_reset);
   if (asked.ban_ms >= 0)
-    return belay_limiter_ban(limiter, r, key, len, asked.ban_ms * 1000, on_banned);
+    return belay_limiter_ban(limiter, r, belay_bytes(key, len), asked.ban_ms * 1000, on_banned);
   if (asked.wait_ms >= 0)
-    return belay_limiter_wait(limiter, r, key, len, cost, asked.wait_ms * 1000, on_answer);
-  return belay_limiter_take(limiter, r, key, len, cost, on_answer);
+    return belay_limiter_wait(limiter, r, belay_bytes(key, len), cost, asked.wait_ms * 1000,
+                              on_answer);
+  return belay_limiter_take(limiter, r, belay_bytes(key, len), cost, on_answer);
 }
 
 static void begin(harness_t *h) {

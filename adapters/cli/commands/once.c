@@ -94,8 +94,11 @@ static void on_finished(belay_request_t *r, int status, const belay_idempotency_
 
 static int begin_finish(harness_t *h, belay_idempotency_cb cb) {
   static const char done[] = "0";
-  return belay_idempotency_finish(records, &h->request, key_of(h), key_len, &token, done,
-                                  sizeof done - 1, asked.for_ms, cb);
+  return belay_idempotency_finish(
+      records, &h->request, belay_bytes(key_of(h), key_len), &token,
+      &(belay_idempotency_finish_t){.result = belay_bytes(done, sizeof done - 1),
+                                    .ttl_ms = asked.for_ms},
+      cb);
 }
 
 static void on_abandoned(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
@@ -113,8 +116,8 @@ static void conclude(harness_t *h) {
   uv_close((uv_handle_t *)&extend_timer, NULL);
   int error = errand.status == STATUS_YES
                   ? begin_finish(h, on_finished)
-                  : belay_idempotency_abandon(records, &h->request, key_of(h), key_len, &token,
-                                              on_abandoned);
+                  : belay_idempotency_abandon(records, &h->request, belay_bytes(key_of(h), key_len),
+                                              &token, on_abandoned);
   harness_fail(h, "cannot say how it ended", error);
 }
 
@@ -164,8 +167,8 @@ static void on_extend_timer(uv_timer_t *timer) {
   if (extending || taken != NULL)
     return;
   extend_request.data = h;
-  extending = belay_idempotency_extend(records, &extend_request, key_of(h), key_len, &token,
-                                       asked.ttl_ms, on_extended) == 0;
+  extending = belay_idempotency_extend(records, &extend_request, belay_bytes(key_of(h), key_len),
+                                       &token, asked.ttl_ms, on_extended) == 0;
 }
 
 static void run_command(harness_t *h, const belay_idempotency_state_t *state) {
@@ -221,8 +224,8 @@ static void tell(const harness_t *h, const belay_idempotency_state_t *state) {
 static void on_begun(belay_request_t *r, int status, const belay_idempotency_state_t *state);
 
 static int ask(harness_t *h) {
-  return belay_idempotency_begin(records, &h->request, key_of(h), key_len, NULL, 0, asked.ttl_ms,
-                                 on_begun);
+  return belay_idempotency_begin(records, &h->request, belay_bytes(key_of(h), key_len),
+                                 belay_bytes(NULL, 0), asked.ttl_ms, on_begun);
 }
 
 static void on_wait_timer(uv_timer_t *timer) {
@@ -273,7 +276,8 @@ static void on_forgotten(belay_request_t *r, int status, const belay_idempotency
 }
 
 static int forget(harness_t *h) {
-  return belay_idempotency_forget(records, &h->request, key_of(h), key_len, on_forgotten);
+  return belay_idempotency_forget(records, &h->request, belay_bytes(key_of(h), key_len),
+                                  on_forgotten);
 }
 
 /* That a run goes on is found out before: it would be run twice. */
@@ -309,17 +313,16 @@ static void begin(harness_t *h) {
   }
   belay_idempotency_options_t options;
   belay_idempotency_options_init(&options);
-  options.name = asked.name;
-  options.name_len = strlen(asked.name);
+  options.name = belay_string(asked.name);
   options.deadline_ms = asked.ttl_ms;
   options.exact_keys = asked.key != NULL;
   key_len = strlen(key_of(h));
   if (!harness_ok(h, belay_idempotency_new(h->client[0], &options, &records)))
     return;
   if (asked.forget) {
-    harness_ok(h, asked.yes
-                      ? forget(h)
-                      : belay_idempotency_read(records, &h->request, key_of(h), key_len, on_read));
+    harness_ok(h, asked.yes ? forget(h)
+                            : belay_idempotency_read(records, &h->request,
+                                                     belay_bytes(key_of(h), key_len), on_read));
     return;
   }
   (void)uv_timer_init(&h->loop, &wait_timer);

@@ -33,8 +33,7 @@ static bool read_ids(harness_t *h) {
 bool online_ids_open(harness_t *h, const online_options_t *from) {
   belay_presence_options_t options;
   belay_presence_options_init(&options);
-  options.name = h->arguments->item[0];
-  options.name_len = strlen(options.name);
+  options.name = belay_string(h->arguments->item[0]);
   options.max_id = (uint32_t)from->max_id;
   options.window_ms = from->window_ms;
   options.slices = (uint32_t)from->slices;

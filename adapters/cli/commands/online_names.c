@@ -17,12 +17,10 @@ static belay_presence_t *site; /* for a reset: it removes the record */
 bool online_names_open(harness_t *h, const online_options_t *from) {
   belay_presence_options_t site_options;
   belay_presence_options_init(&site_options);
-  site_options.name = h->items[0].data;
-  site_options.name_len = h->items[0].len;
+  site_options.name = h->items[0];
   belay_dedup_options_t options;
   belay_dedup_options_init(&options);
-  options.name = h->items[0].data;
-  options.name_len = h->items[0].len;
+  options.name = h->items[0];
   options.kind = from->window_ms > 0 ? BELAY_DEDUP_WINDOW : BELAY_DEDUP_SET;
   if (from->window_ms > 0)
     options.window_ms = from->window_ms;
@@ -46,7 +44,8 @@ static void on_marked(belay_request_t *r, int status, const belay_dedup_verdict_
 }
 
 void online_names_beat(harness_t *h) {
-  harness_ok(h, belay_dedup_mark_many(names, &h->request, KEY, strlen(KEY), MEMBERS(h), on_marked));
+  harness_ok(h,
+             belay_dedup_mark_many(names, &h->request, belay_string(KEY), MEMBERS(h), on_marked));
 }
 
 static void on_forgotten(belay_request_t *r, int status, int64_t n) {
@@ -55,7 +54,8 @@ static void on_forgotten(belay_request_t *r, int status, int64_t n) {
 }
 
 void online_names_leave(harness_t *h) {
-  harness_ok(h, belay_dedup_forget(names, &h->request, KEY, strlen(KEY), MEMBERS(h), on_forgotten));
+  harness_ok(h,
+             belay_dedup_forget(names, &h->request, belay_string(KEY), MEMBERS(h), on_forgotten));
 }
 
 static void on_cleared(belay_request_t *r, int status, int64_t n) {
@@ -67,7 +67,7 @@ static void on_cleared(belay_request_t *r, int status, int64_t n) {
 }
 
 void online_names_reset(harness_t *h) {
-  harness_ok(h, belay_dedup_clear(names, &h->request, KEY, strlen(KEY), on_cleared));
+  harness_ok(h, belay_dedup_clear(names, &h->request, belay_string(KEY), on_cleared));
 }
 
 /* ---- is, count ----------------------------------------------------------------------------------------- */
@@ -92,11 +92,11 @@ static void on_is(belay_request_t *r, int status, const belay_dedup_verdict_t *v
 }
 
 void online_names_is(harness_t *h) {
-  harness_ok(h, belay_dedup_seen_many(names, &h->request, KEY, strlen(KEY), MEMBERS(h), on_is));
+  harness_ok(h, belay_dedup_seen_many(names, &h->request, belay_string(KEY), MEMBERS(h), on_is));
 }
 
 void online_names_count(harness_t *h) {
-  harness_ok(h, belay_dedup_count(names, &h->request, KEY, strlen(KEY), online_counted));
+  harness_ok(h, belay_dedup_count(names, &h->request, belay_string(KEY), online_counted));
 }
 
 /* ---- list ---------------------------------------------------------------------------------------------- */
@@ -124,7 +124,9 @@ static void on_page(belay_request_t *r, int status, const belay_bytes_t *items, 
 
 static int ask_page(harness_t *h, uint64_t cursor) {
   static const belay_bytes_t key = {KEY, sizeof KEY - 1};
-  return belay_dedup_page(names, &h->request, BELAY_DEDUP_UNION, &key, 1, cursor, PAGE, on_page);
+  return belay_dedup_page(names, &h->request,
+                          &(belay_dedup_sets_t){.how = BELAY_DEDUP_UNION, .keys = &key, .n = 1},
+                          cursor, PAGE, on_page);
 }
 
 void online_names_list(harness_t *h) {

@@ -24,7 +24,7 @@ static int64_t number; /* N */
 /* ---- what they have in common -------------------------------------------------------------------------- */
 
 /* What the handle of that board is called with, after the request. */
-#define BOARD(h) (h)->items[0].data, (h)->items[0].len
+#define BOARD(h) (h)->items[0]
 
 /* A record may hold a name that this version does not have: the library refuses it. */
 static belay_ranking_ties_t ties(void) {
@@ -41,8 +41,7 @@ static belay_ranking_ties_t ties(void) {
 static bool open_ranking(harness_t *h) {
   belay_ranking_options_t options;
   belay_ranking_options_init(&options);
-  options.name = asked.name != NULL ? asked.name : "";
-  options.name_len = strlen(options.name);
+  options.name = belay_string(asked.name != NULL ? asked.name : "");
   options.order =
       strcmp(asked.order, "low") == 0 ? BELAY_RANKING_LOW_FIRST : BELAY_RANKING_HIGH_FIRST;
   options.ties = ties();
@@ -118,7 +117,10 @@ static void on_submitted(belay_request_t *r, int status, const belay_ranking_ent
 
 static void submit(harness_t *h, belay_ranking_mode_t mode) {
   const belay_ranking_score_t item = {.member = h->items[1], .score = number};
-  harness_ok(h, belay_ranking_submit(ranking, &h->request, BOARD(h), mode, &item, 1, on_submitted));
+  harness_ok(
+      h, belay_ranking_submit(ranking, &h->request, BOARD(h),
+                              &(belay_ranking_submission_t){.mode = mode, .items = &item, .n = 1},
+                              on_submitted));
 }
 
 static void add(harness_t *h) {
@@ -138,10 +140,8 @@ static void top(harness_t *h) {
 }
 
 static void around(harness_t *h) {
-  const belay_ranking_around_t around = {.member = h->items[1].data,
-                                         .member_len = h->items[1].len,
-                                         .before = (size_t)number,
-                                         .after = (size_t)number};
+  const belay_ranking_around_t around = {
+      .member = h->items[1], .before = (size_t)number, .after = (size_t)number};
   harness_ok(h, belay_ranking_around(ranking, &h->request, BOARD(h), &around, on_entries));
 }
 

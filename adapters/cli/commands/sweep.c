@@ -156,8 +156,7 @@ static void begin_pass(harness_t *h, pass_t pass) {
   belay_sweep_options_init(&options);
   work.pass = pass;
   work.said = uv_now(&h->loop);
-  options.pattern = pass == CHECKING ? work.whose : h->arguments->item[0];
-  options.pattern_len = strlen(options.pattern);
+  options.pattern = belay_string(pass == CHECKING ? work.whose : h->arguments->item[0]);
   options.type =
       pass == CHECKING ? NULL : asked.type; /* what belongs to it may be of another one */
   options.remove = pass == DELETING;

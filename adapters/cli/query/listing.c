@@ -55,8 +55,7 @@ bool listing_open(listing_t *listing) {
   char pattern[128];
   belay_sweep_options_t options;
   belay_sweep_options_init(&options);
-  options.pattern_len = write_pattern(pattern, sizeof pattern, listing->pattern);
-  options.pattern = pattern;
+  options.pattern = belay_bytes(pattern, write_pattern(pattern, sizeof pattern, listing->pattern));
   options.on_held = on_held;
   options.patience_ms = common.timeout_ms;
   for (size_t i = 0; i < h->clients; i++) {

@@ -54,7 +54,7 @@ void reading_begin(reading_t *reading) {
           (struct reading_request){.reading = reading, .node = i, .kind = (belay_held_kind_t)kind};
       asked->request.data = asked;
       int error = belay_held_read(h->client[i], &asked->request, (belay_held_kind_t)kind,
-                                  reading->name, strlen(reading->name), on_held);
+                                  belay_string(reading->name), on_held);
       if (error != 0) {
         harness_fail(h, "cannot ask", error);
         return;

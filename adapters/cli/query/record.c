@@ -117,8 +117,7 @@ static int new_config(int64_t ttl_ms) {
   belay_config_options_init(&options);
   const char *const *name = work.record->name;
   options.kind = work.record->kind;
-  options.name = name == NULL ? work.h->items[0].data : *name != NULL ? *name : "";
-  options.name_len = strlen(options.name);
+  options.name = belay_string(name == NULL ? work.h->items[0].data : *name != NULL ? *name : "");
   options.ttl_ms = ttl_ms;
   return belay_config_new(work.h->client[0], &options, &work.config);
 }
@@ -152,8 +151,7 @@ static int open_record(void) {
   }
   int error = new_config(life());
   if (error == 0)
-    error =
-        belay_config_open(work.config, &work.h->request, key.data, key.len, fields, n, on_opened);
+    error = belay_config_open(work.config, &work.h->request, key, fields, n, on_opened);
   return error;
 }
 
@@ -207,6 +205,6 @@ void record_begin(harness_t *h, const record_t *record) {
   belay_bytes_t key = key_of(h);
   int error = new_config(0);
   if (error == 0)
-    error = belay_config_read(work.config, &h->request, key.data, key.len, on_read);
+    error = belay_config_read(work.config, &h->request, key, on_read);
   harness_ok(h, error);
 }

@@ -75,7 +75,7 @@ static void on_look(uv_timer_t *timer) {
   waiting->request.data = waiting;
   belay_client_set_data(client, waiting);
   waiting->asking = (named ? belay_held_read(client, &waiting->request, waiting->kind,
-                                             waiting->name, strlen(waiting->name), on_held)
+                                             belay_string(waiting->name), on_held)
                            : belay_client_ping(client, BELAY_DEFAULT, on_ping)) == 0;
 }
 

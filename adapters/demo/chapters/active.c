@@ -40,7 +40,7 @@ void chapter_active(demo_t *demo) {
   belay_active_t *active;
   belay_active_options_t options;
   belay_active_options_init(&options);
-  options.name = demo->name;
+  options.name = belay_string(demo->name);
   /* A time zone where it is about noon: no midnight comes while the chapter runs. */
   options.utc_offset_minutes = (int32_t)(720 - today_ms % DAY_MS / 60000);
   if (!demo_made(demo, "a series", belay_active_new(demo->client[DEMO_A], &options, &active)))

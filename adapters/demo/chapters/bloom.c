@@ -33,7 +33,7 @@ void chapter_bloom(demo_t *demo) {
   belay_bloom_t *bloom;
   belay_bloom_options_t options;
   belay_bloom_options_init(&options);
-  options.name = demo->name;
+  options.name = belay_string(demo->name);
   options.capacity = ADDRESSES;
   options.error_rate = ERROR_RATE;
   if (!demo_made(demo, "a filter", belay_bloom_new(demo->client[DEMO_A], &options, &bloom)))
@@ -47,7 +47,7 @@ void chapter_bloom(demo_t *demo) {
              (long long)wrong);
   uint64_t deleted = demo_sweep(demo, "bloom::{bloom::0}", true, 0).deleted;
   int error = demo_status(
-      demo, belay_bloom_exists(bloom, &demo->request, "u0@example.com", 14, demo_on_yes));
+      demo, belay_bloom_exists(bloom, &demo->request, belay_string("u0@example.com"), demo_on_yes));
   demo_event(demo, 0, "the bits are deleted; the next question ends with %s",
              belay_err_name(error));
   demo_print("\n");

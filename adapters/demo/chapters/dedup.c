@@ -38,8 +38,8 @@ static void on_mark(belay_request_t *request, int status, belay_dedup_verdict_t 
 static void take(worker_t *worker) {
   char id[16];
   int len = snprintf(id, sizeof id, "order-%u", order_of(worker));
-  int error = belay_dedup_mark(worker->seen, &worker->request, orders, strlen(orders), id,
-                               (size_t)len, on_mark);
+  int error = belay_dedup_mark(worker->seen, &worker->request, belay_string(orders),
+                               belay_bytes(id, (size_t)len), on_mark);
   if (error != 0)
     demo_trouble(worker->demo, "marking an order", error);
 }
@@ -49,7 +49,7 @@ void chapter_dedup(demo_t *demo) {
   worker_t workers[DEMO_CONTENDERS];
   belay_dedup_options_t options;
   belay_dedup_options_init(&options);
-  options.name = "shop";
+  options.name = belay_string("shop");
   for (unsigned i = 0; i < DEMO_CONTENDERS; i++) {
     worker_t *worker = &workers[i];
     *worker = (worker_t){.demo = demo, .request.data = worker, .worked = worked};

@@ -10,7 +10,7 @@ static belay_idgen_t *make(demo_t *demo, demo_who_t who, belay_idgen_mode_t mode
   belay_idgen_options_t options;
   belay_idgen_t *idgen = NULL;
   belay_idgen_options_init(&options);
-  options.name = demo->name;
+  options.name = belay_string(demo->name);
   options.mode = mode;
   options.step = STEP;
   options.start = mode == BELAY_IDGEN_SEQUENCE ? FIRST_ORDER : 1;

@@ -55,8 +55,8 @@ void chapter_rate(demo_t *demo) {
   uint64_t asked = uv_hrtime();
   for (unsigned i = 0; i < WAITERS && limiter != NULL; i++) {
     rate.request[i] = (belay_request_t){.data = &rate, .timeout_ms = 1000};
-    int error =
-        belay_limiter_wait(limiter, &rate.request[i], "door", 4, 1, INT64_C(30000000), on_turn);
+    int error = belay_limiter_wait(limiter, &rate.request[i], belay_string("door"), 1,
+                                   INT64_C(30000000), on_turn);
     if (error != 0)
       demo_trouble(demo, "asking for a token", error);
   }

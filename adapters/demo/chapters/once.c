@@ -30,16 +30,18 @@ static int begin(demo_t *demo, belay_idempotency_t *records, const char *fingerp
                  answer_t *answer) {
   demo->out = answer;
   return demo_status(demo,
-                     belay_idempotency_begin(records, &demo->request, key, strlen(key), fingerprint,
-                                             strlen(fingerprint), DEADLINE_MS, on_answer));
+                     belay_idempotency_begin(records, &demo->request, belay_string(key),
+                                             belay_string(fingerprint), DEADLINE_MS, on_answer));
 }
 
 static int finish(demo_t *demo, belay_idempotency_t *records, answer_t *answer,
                   const char *result) {
   demo->out = answer;
-  return demo_status(demo, belay_idempotency_finish(records, &demo->request, key, strlen(key),
-                                                    &answer->token, result, strlen(result), TTL_MS,
-                                                    on_answer));
+  return demo_status(
+      demo, belay_idempotency_finish(
+                records, &demo->request, belay_string(key), &answer->token,
+                &(belay_idempotency_finish_t){.result = belay_string(result), .ttl_ms = TTL_MS},
+                on_answer));
 }
 
 static void play(demo_t *demo, belay_idempotency_t *records) {

@@ -20,9 +20,12 @@ static belay_permission_result_t set(demo_t *demo, belay_permission_t *permissio
                                      uint64_t expected, uint64_t value) {
   belay_permission_result_t result = {0};
   demo->out = &result;
-  (void)demo_await(demo, "setting permissions",
-                   belay_permission_compare_and_set(permission, &demo->request, key, strlen(key),
-                                                    USER, expected, value, on_result));
+  (void)demo_await(
+      demo, "setting permissions",
+      belay_permission_compare_and_set(
+          permission, &demo->request, belay_string(key),
+          &(belay_permission_swap_t){.index = USER, .expected = expected, .value = value},
+          on_result));
   return result;
 }
 
@@ -33,14 +36,14 @@ static void play(demo_t *demo, belay_permission_t *a, belay_permission_t *b) {
   belay_permission_result_t had = {0};
   belay_request_t other = {.data = demo};
   demo->out = &had;
-  int error = belay_permission_grant(a, &demo->request, key, strlen(key), &reads, 1, on_result);
+  int error = belay_permission_grant(a, &demo->request, belay_string(key), &reads, 1, on_result);
   if (error == 0)
-    error = belay_permission_grant(b, &other, key, strlen(key), &writes, 1, on_result);
+    error = belay_permission_grant(b, &other, belay_string(key), &writes, 1, on_result);
   if (error != 0)
     demo_trouble(demo, "granting permissions", error);
   demo_run(demo);
   (void)demo_await(demo, "reading permissions",
-                   belay_permission_has(a, &demo->request, key, strlen(key), &both, 1, on_result));
+                   belay_permission_has(a, &demo->request, belay_string(key), &both, 1, on_result));
   const char *name = belay_permission_name(a, had.value);
   demo_event(demo, 0, "A grants read to user %d while B grants write: the user is \"%s\"", USER,
              name);

@@ -8,7 +8,7 @@ static belay_presence_t *make(demo_t *demo, const char *name, int64_t window_ms)
   belay_presence_t *presence = NULL;
   belay_presence_options_t options;
   belay_presence_options_init(&options);
-  options.name = name;
+  options.name = belay_string(name);
   options.window_ms = window_ms;
   options.slices = SLICES;
   (void)demo_made(demo, "a presence",

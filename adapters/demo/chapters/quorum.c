@@ -96,8 +96,8 @@ static bool open_party(quorum_t *quorum, party_t *party, demo_who_t who) {
   for (unsigned i = 0; i < SERVERS && error == 0; i++)
     error = belay_connect(demo->belay, quorum->server[i].url, &client, &party->client[i]);
   if (error == 0)
-    error = belay_redlock_new(party->client, SERVERS, demo->name, strlen(demo->name), &lock,
-                              &party->c.lock);
+    error =
+        belay_redlock_new(party->client, SERVERS, belay_string(demo->name), &lock, &party->c.lock);
   if (error != 0)
     demo_trouble(demo, "making a lock", error);
   return error == 0;

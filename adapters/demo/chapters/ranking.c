@@ -33,8 +33,10 @@ static answer_t submit(demo_t *demo, belay_ranking_t *ranking, const char *playe
   answer_t answer = {0};
   demo->out = &answer;
   (void)demo_await(demo, "submitting a result",
-                   belay_ranking_submit(ranking, &demo->request, board, strlen(board),
-                                        BELAY_RANKING_BEST, &item, 1, on_entries));
+                   belay_ranking_submit(ranking, &demo->request, belay_string(board),
+                                        &(belay_ranking_submission_t){
+                                            .mode = BELAY_RANKING_BEST, .items = &item, .n = 1},
+                                        on_entries));
   return answer;
 }
 
@@ -49,7 +51,7 @@ static void play(demo_t *demo, belay_ranking_t *ranking) {
   demo->out = &top;
   (void)demo_await(
       demo, "reading the board",
-      belay_ranking_top(ranking, &demo->request, board, strlen(board), PLACES + 1, on_entries));
+      belay_ranking_top(ranking, &demo->request, belay_string(board), PLACES + 1, on_entries));
   demo_event(demo, 0, "the board: %s", top.text);
   demo_print("\n");
   demo_fact(demo, strcmp(top.text, "1 bob 900, 2 ada 900, 3 eve 700") == 0,

@@ -18,7 +18,7 @@ static belay_bucket_t *make_bucket(demo_t *demo) {
   belay_bucket_t *bucket = NULL;
   belay_bucket_options_t options;
   belay_bucket_options_init(&options);
-  options.name = demo->name;
+  options.name = belay_string(demo->name);
   options.capacity = CAPACITY;
   (void)demo_made(demo, "a bucket", belay_bucket_new(demo->client[DEMO_A], &options, &bucket));
   return bucket;
@@ -43,7 +43,7 @@ void refiller_run(demo_t *demo, char **args) {
   (void)args;
   belay_bucket_t *bucket = make_bucket(demo);
   belay_refiller_options_init(&options);
-  options.name = demo->name;
+  options.name = belay_string(demo->name);
   options.refillers = PLACES;
   options.lease_ms = LEASE_MS;
   options.period_ms = PERIOD_MS;
@@ -51,7 +51,7 @@ void refiller_run(demo_t *demo, char **args) {
   options.on_change = on_change;
   int error = belay_refiller_new(bucket, &options, &refiller);
   if (error == 0)
-    error = belay_refiller_add(refiller, key, strlen(key), 0);
+    error = belay_refiller_add(refiller, belay_string(key), 0);
   (void)uv_signal_init(&demo->loop, &end); /* never fails after that of the loop */
   end.data = demo;
   if (error == 0 && uv_signal_start(&end, on_term, SIGTERM) != 0)
@@ -98,7 +98,7 @@ static bool look(tank_t *tank) {
   demo_t *demo = tank->demo;
   demo->out = &state;
   if (!demo_await(demo, "looking at the bucket",
-                  belay_bucket_read(tank->bucket, &demo->request, key, strlen(key), on_read)))
+                  belay_bucket_read(tank->bucket, &demo->request, belay_string(key), on_read)))
     return false;
   tank->uneven = tank->uneven || state.tokens != state.index * TOKENS;
   if (state.index == tank->index)

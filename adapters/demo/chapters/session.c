@@ -25,12 +25,12 @@ static void on_answer(belay_request_t *request, int status, const belay_session_
 }
 
 static answer_t click(demo_t *demo, belay_session_t *session, const char *page) {
-  const belay_session_touch_t touch = {.event = page, .event_len = strlen(page)};
+  const belay_session_touch_t touch = {.event = belay_string(page)};
   answer_t answer = {0};
   demo->out = &answer;
   (void)demo_await(
       demo, "a click",
-      belay_session_touch(session, &demo->request, user, strlen(user), &touch, on_answer));
+      belay_session_touch(session, &demo->request, belay_string(user), &touch, on_answer));
   demo_event(demo, 0, "%-10s  %s %.18s...", page,
              answer.is_new ? "a new session," : "the same one, ", answer.id);
   return answer;
@@ -40,7 +40,7 @@ static answer_t read_events(demo_t *demo, belay_session_t *session) {
   answer_t answer = {0};
   demo->out = &answer;
   (void)demo_await(demo, "reading a session",
-                   belay_session_read(session, &demo->request, user, strlen(user), 10, on_answer));
+                   belay_session_read(session, &demo->request, belay_string(user), 10, on_answer));
   return answer;
 }
 
@@ -51,8 +51,8 @@ static void play(demo_t *demo, belay_session_t *session) {
   answer_t events = read_events(demo, session), end = {0};
   demo->out = &end;
   (void)demo_await(demo, "ending a session",
-                   belay_session_end(session, &demo->request, user, strlen(user), again.id,
-                                     strlen(again.id), on_answer));
+                   belay_session_end(session, &demo->request, belay_string(user),
+                                     belay_string(again.id), on_answer));
   demo_print("\n");
   demo_fact(demo,
             home.is_new && !ropes.is_new && !away.exists && again.is_new &&
@@ -66,7 +66,7 @@ void chapter_session(demo_t *demo) {
   belay_session_t *session;
   belay_session_options_t options;
   belay_session_options_init(&options);
-  options.name = "shop";
+  options.name = belay_string("shop");
   options.ttl_ms = TTL_MS;
   if (!demo_made(demo, "sessions", belay_session_new(demo->client[DEMO_A], &options, &session)))
     return;

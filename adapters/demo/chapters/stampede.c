@@ -56,7 +56,7 @@ static belay_bloom_t *make_filter(demo_t *demo) {
   belay_bloom_t *filter = NULL;
   belay_bloom_options_t options;
   belay_bloom_options_init(&options);
-  options.name = demo->name;
+  options.name = belay_string(demo->name);
   options.capacity = EXISTING;
   options.error_rate = 1e-6;
   (void)demo_made(demo, "a filter", belay_bloom_new(demo->client[DEMO_A], &options, &filter));
@@ -121,7 +121,7 @@ static void end_due_jobs(visitors_t *all) {
     } else if (stages[all->stage].absent) {
       (void)belay_cache_load_absent(job->load);
     } else {
-      (void)belay_cache_load_done(job->load, page, sizeof page - 1);
+      (void)belay_cache_load_done(job->load, belay_bytes(page, sizeof page - 1));
     }
   }
 }
@@ -157,7 +157,7 @@ static void ask_some(visitors_t *all) {
     char key[32];
     size_t len = key_of(all, all->asked, key);
     *visitor = (struct visitor){{.data = visitor, .timeout_ms = WAIT_MS}, all, uv_hrtime()};
-    int error = belay_cache_get(all->cache, &visitor->request, key, len, on_page);
+    int error = belay_cache_get(all->cache, &visitor->request, belay_bytes(key, len), on_page);
     if (error != 0)
       demo_trouble(all->demo, "asking for a page", error);
   }
@@ -214,7 +214,7 @@ static bool prepare(visitors_t *all) {
   all->asked = all->served = all->jobs = all->ended = 0;
   memset(all->counts, 0, sizeof all->counts);
   belay_cache_options_init(&options);
-  options.name = demo->name;
+  options.name = belay_string(demo->name);
   options.load = stages[all->stage].by_hand ? NULL : on_load;
   options.arg = all;
   options.ttl_ms = 60000;
@@ -228,8 +228,9 @@ static bool prepare(visitors_t *all) {
   options.quiet = true;
   int error = belay_cache_new(demo->client[DEMO_A], &options, &all->cache);
   if (error == 0 && stages[all->stage].put_ms > 0 && all->number == 0)
-    error = demo_status(demo, belay_cache_put(all->cache, &demo->request, key, len, page,
-                                              sizeof page - 1, stages[all->stage].put_ms, on_put));
+    error = demo_status(demo, belay_cache_put(all->cache, &demo->request, belay_bytes(key, len),
+                                              belay_bytes(page, sizeof page - 1),
+                                              stages[all->stage].put_ms, on_put));
   if (error != 0)
     demo_trouble(demo, "preparing a stage", error);
   return error == 0;
@@ -243,7 +244,7 @@ static bool play_stage(visitors_t *all) {
     return false;
   all->began = uv_hrtime();
   if (stages[all->stage].pinned)
-    (void)belay_cache_pin(all->cache, key, len);
+    (void)belay_cache_pin(all->cache, belay_bytes(key, len));
   DEMO_WAIT(all->demo, WAIT_MS, all_asked(all));
   if (!meet(all))
     return false;
@@ -266,7 +267,7 @@ void visitors_run(demo_t *demo, char **args) {
   all.limiter = demo_limiter(demo, &limit, 1);
   all.filter = make_filter(demo);
   if (!demo_made(demo, "a barrier",
-                 belay_barrier_new(demo->client[DEMO_A], demo->name, strlen(demo->name), &options,
+                 belay_barrier_new(demo->client[DEMO_A], belay_string(demo->name), &options,
                                    &all.barrier)))
     return;
   belay_barrier_set_data(all.barrier, demo);
@@ -360,7 +361,7 @@ void chapter_stampede(demo_t *demo) {
   belay_bloom_t *filter = make_filter(demo);
   if (filter == NULL ||
       !demo_await(demo, "filling the filter",
-                  belay_bloom_add(filter, &demo->request, "page", 4, demo_on_yes)))
+                  belay_bloom_add(filter, &demo->request, belay_string("page"), demo_on_yes)))
     return;
   (void)belay_bloom_close(filter, NULL);
   print_head(demo);

@@ -25,7 +25,8 @@ static void leave_keys(demo_t *demo, belay_bucket_t *bucket) {
     char key[32];
     int len = snprintf(key, sizeof key, i < LEFT ? "guest-%u" : "member", i);
     requests[i] = (belay_request_t){.data = demo};
-    int error = belay_bucket_add(bucket, &requests[i], key, (size_t)len, TOKENS, 0, on_state);
+    int error =
+        belay_bucket_add(bucket, &requests[i], belay_bytes(key, (size_t)len), TOKENS, 0, on_state);
     if (error != 0)
       demo_trouble(demo, "leaving a key behind", error);
   }
@@ -36,7 +37,7 @@ void chapter_sweep(demo_t *demo) {
   belay_bucket_t *bucket;
   belay_bucket_options_t options;
   belay_bucket_options_init(&options);
-  options.name = demo->name;
+  options.name = belay_string(demo->name);
   options.capacity = TOKENS;
   if (!demo_made(demo, "a bucket", belay_bucket_new(demo->client[DEMO_A], &options, &bucket)))
     return;
@@ -46,7 +47,7 @@ void chapter_sweep(demo_t *demo) {
   belay_sweep_totals_t removal = sweep(demo, true);
   double took = demo_seconds(began, uv_hrtime());
   (void)demo_await(demo, "reading the member's bucket",
-                   belay_bucket_read(bucket, &demo->request, "member", 6, on_state));
+                   belay_bucket_read(bucket, &demo->request, belay_string("member"), on_state));
   demo_print("\n");
   demo_fact(demo, look.matched >= LEFT && look.deleted == 0,
             "a look finds all that was left behind, and leaves it there");

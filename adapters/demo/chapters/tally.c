@@ -22,7 +22,7 @@ static void count_views(demo_t *demo, belay_counter_t *counter) {
   int error = 0;
   uint64_t began = uv_hrtime();
   for (unsigned i = 0; i < VIEWS && error == 0; i++)
-    error = belay_counter_add_local(counter, views, strlen(views), 1);
+    error = belay_counter_add_local(counter, belay_string(views), 1);
   if (error != 0)
     demo_trouble(demo, "counting here", error);
   demo_event(demo, 0, "%d views were counted here, in %.1f ms", VIEWS,
@@ -30,7 +30,7 @@ static void count_views(demo_t *demo, belay_counter_t *counter) {
   (void)belay_counter_flush(counter);
   demo_run(demo);
   (void)demo_await(demo, "reading a counter",
-                   belay_counter_get(counter, &demo->request, views, strlen(views), on_value));
+                   belay_counter_get(counter, &demo->request, belay_string(views), on_value));
   belay_counter_stats_t stats;
   belay_counter_stats(counter, &stats);
   demo_fact(demo, demo->number == VIEWS && stats.counted == 1,
@@ -60,16 +60,16 @@ static void sell_seats(demo_t *demo, belay_counter_t *counter) {
   int error = 0;
   (void)demo_await(
       demo, "offering seats",
-      belay_counter_set(counter, &demo->request, seats, strlen(seats), SEATS, on_value));
+      belay_counter_set(counter, &demo->request, belay_string(seats), SEATS, on_value));
   for (unsigned i = 0; i < 2 && error == 0; i++) {
     sale.again[i] = (belay_request_t){.data = &sale, .timeout_ms = 900};
-    error = belay_counter_add_once(counter, &sale.again[i], seats, strlen(seats), -1, order,
-                                   strlen(order), on_order);
+    error = belay_counter_add_once(counter, &sale.again[i], belay_string(seats), -1,
+                                   belay_string(order), on_order);
   }
   for (unsigned i = 0; i < BUYERS && error == 0; i++) {
     sale.request[i] = (belay_request_t){.data = &sale};
-    error = belay_counter_add_bounded(counter, &sale.request[i], seats, strlen(seats), -1, 0, SEATS,
-                                      on_seat);
+    error = belay_counter_add_bounded(counter, &sale.request[i], belay_string(seats), -1,
+                                      &(belay_counter_bounds_t){.min = 0, .max = SEATS}, on_seat);
   }
   if (error != 0)
     demo_trouble(demo, "selling seats", error);
@@ -85,7 +85,7 @@ void chapter_tally(demo_t *demo) {
   belay_counter_t *counter;
   belay_counter_options_t options;
   belay_counter_options_init(&options);
-  options.name = demo->name;
+  options.name = belay_string(demo->name);
   options.op_ttl_ms = 1000;
   if (!demo_made(demo, "a counter", belay_counter_new(demo->client[DEMO_A], &options, &counter)))
     return;

@@ -28,7 +28,7 @@ static void get(runner_t *runner, uint64_t number) {
   const caches_t *caches = runner->driver->own;
   char key[KEY_SIZE];
   size_t len = (size_t)snprintf(key, sizeof key, "%012llu", (unsigned long long)number);
-  must(belay_cache_get(caches->cache, &runner->request, key, len, on_got), "get");
+  must(belay_cache_get(caches->cache, &runner->request, belay_bytes(key, len), on_got), "get");
 }
 
 static void begin_hit(runner_t *runner) {
@@ -47,14 +47,14 @@ static void load_at_once(belay_cache_load_t *load, const char *key, size_t key_l
   const caches_t *caches = arg;
   (void)key;
   (void)key_len;
-  must(belay_cache_load_done(load, caches->value, VALUE), "load");
+  must(belay_cache_load_done(load, belay_bytes(caches->value, VALUE)), "load");
 }
 
 static void on_loaded(uv_timer_t *timer) {
   caches_t *caches = timer->data;
   belay_cache_load_t *load = caches->loading;
   caches->loading = NULL;
-  must(belay_cache_load_done(load, caches->value, VALUE), "load");
+  must(belay_cache_load_done(load, belay_bytes(caches->value, VALUE)), "load");
 }
 
 static void load_later(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
@@ -78,8 +78,7 @@ static void open_caches(driver_t *driver, belay_cache_load_fn load) {
   uv_timer_init(&driver->loop, &caches->timer);
   caches->timer.data = caches;
   belay_cache_options_init(&options);
-  options.name = "bench";
-  options.name_len = 5;
+  options.name = belay_string("bench");
   options.load = load;
   options.arg = caches;
   options.ttl_ms = DAY_MS;

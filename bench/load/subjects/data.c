@@ -73,8 +73,8 @@ static void begin_add(runner_t *runner) {
   const data_t *data = runner->driver->own;
   unsigned n = runner->driver->job->batch;
   take_items(&items, runner->driver, n);
-  must(n == 1 ? belay_bloom_add(data->bloom, &runner->request, &items.bytes[0],
-                                sizeof items.bytes[0], on_added)
+  must(n == 1 ? belay_bloom_add(data->bloom, &runner->request,
+                                belay_bytes(&items.bytes[0], sizeof items.bytes[0]), on_added)
               : belay_bloom_add_many(data->bloom, &runner->request, items.item, n, on_all_added),
        "add");
 }
@@ -93,8 +93,8 @@ static void begin_exists(runner_t *runner) {
   const data_t *data = runner->driver->own;
   unsigned n = runner->driver->job->batch;
   take_items(&items, runner->driver, n);
-  must(n == 1 ? belay_bloom_exists(data->bloom, &runner->request, &items.bytes[0],
-                                   sizeof items.bytes[0], on_found)
+  must(n == 1 ? belay_bloom_exists(data->bloom, &runner->request,
+                                   belay_bytes(&items.bytes[0], sizeof items.bytes[0]), on_found)
               : belay_bloom_exists_many(data->bloom, &runner->request, items.item, n, on_all_found),
        "exists");
 }
@@ -105,8 +105,7 @@ static void open_bloom(driver_t *driver) {
   if (driver->job->batch > BATCH_MAX)
     bench_die("a batch of at most %d", BATCH_MAX);
   belay_bloom_options_init(&options);
-  options.name = "bench";
-  options.name_len = 5;
+  options.name = belay_string("bench");
   options.capacity = CAPACITY;
   must(belay_bloom_new(data->host.clients[0], &options, &data->bloom), "bloom");
 }
@@ -124,15 +123,15 @@ static void begin_count(runner_t *runner) {
   const data_t *data = runner->driver->own;
   char key[KEY_SIZE];
   size_t len = (size_t)snprintf(key, sizeof key, "%010u", driver_next_key(runner->driver));
-  must(belay_counter_add(data->counter, &runner->request, key, len, 1, on_counted), "add");
+  must(belay_counter_add(data->counter, &runner->request, belay_bytes(key, len), 1, on_counted),
+       "add");
 }
 
 static void open_counter(driver_t *driver) {
   data_t *data = open_data(driver);
   belay_counter_options_t options;
   belay_counter_options_init(&options);
-  options.name = "bench";
-  options.name_len = 5;
+  options.name = belay_string("bench");
   must(belay_counter_new(data->host.clients[0], &options, &data->counter), "counter");
 }
 
@@ -157,8 +156,7 @@ static void open_ids(driver_t *driver) {
   data_t *data = open_data(driver);
   belay_idgen_options_t options;
   belay_idgen_options_init(&options);
-  options.name = "bench";
-  options.name_len = 5;
+  options.name = belay_string("bench");
   options.step = STEP;
   options.max_waiting = driver->job->concurrency;
   must(belay_idgen_new(data->host.clients[0], &options, &data->ids), "ids");

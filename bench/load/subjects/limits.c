@@ -40,7 +40,8 @@ static void begin(runner_t *runner) {
   limits_t *limits = runner->driver->own;
   char key[KEY_SIZE];
   size_t len = (size_t)snprintf(key, sizeof key, "%010u", driver_next_key(runner->driver));
-  must(belay_limiter_take(limits->limiter, &runner->request, key, len, 1, on_taken), "take");
+  must(belay_limiter_take(limits->limiter, &runner->request, belay_bytes(key, len), 1, on_taken),
+       "take");
 }
 
 static void open_limits(driver_t *driver, const belay_limit_t *limit, int64_t slice,
@@ -49,8 +50,7 @@ static void open_limits(driver_t *driver, const belay_limit_t *limit, int64_t sl
   belay_limiter_options_t options;
   host_open(&limits->host, driver);
   belay_limiter_options_init(&options);
-  options.name = "bench";
-  options.name_len = 5;
+  options.name = belay_string("bench");
   options.limits = limit;
   options.limits_len = 1;
   options.max_denied = 0; /* a denial that is remembered asks nobody */

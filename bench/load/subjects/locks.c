@@ -150,20 +150,22 @@ static int make_own(host_t *host, runner_t *runner, const belay_lock_options_t *
   size_t len;
   name_of(runner, name, &len);
   if (host->n > 1)
-    return belay_redlock_new(host->clients, host->n, name, len, options, out);
-  return belay_lock_new(host->clients[0], name, len, options, out);
+    return belay_redlock_new(host->clients, host->n, belay_bytes(name, len), options, out);
+  return belay_lock_new(host->clients[0], belay_bytes(name, len), options, out);
 }
 
 static int make_shared(host_t *host, runner_t *runner, const belay_lock_options_t *options,
                        belay_lock_t **out) {
   (void)runner;
-  return belay_lock_new(host->clients[0], "contended", 9, options, out);
+  return belay_lock_new(host->clients[0], belay_string("contended"), options, out);
 }
 
 static int make_semaphore(host_t *host, runner_t *runner, const belay_lock_options_t *options,
                           belay_lock_t **out) {
   (void)runner;
-  return belay_semaphore_new(host->clients, 1, "contended", 9, PERMITS, 1, options, out);
+  return belay_semaphore_new(host->clients, 1, belay_string("contended"),
+                             &(belay_semaphore_size_t){.limit = PERMITS, .permits = 1}, options,
+                             out);
 }
 
 static void open_own(driver_t *driver) {

@@ -58,7 +58,7 @@ static void open_locks(crowd_t *crowd) {
     options.wakeup = crowd->scene->job.poll ? BELAY_WAKE_POLL : BELAY_WAKE_NOTIFY;
     options.on_lost = on_lost;
     options.data = &crowd->waiters[i];
-    must(belay_lock_new(own->client, "contended", 9, &options, &lock), "lock");
+    must(belay_lock_new(own->client, belay_string("contended"), &options, &lock), "lock");
     crowd->waiters[i].own = lock;
   }
 }

@@ -162,12 +162,12 @@ static size_t put(char *out, size_t at, const char *text, size_t len) {
   return at + len;
 }
 
-static bool make_prefix(belay__handle_t *handle, const char *name, size_t name_len) {
+static bool make_prefix(belay__handle_t *handle, belay_bytes_t name) {
   const belay_client_t *client = handle->client;
   const belay__handle_type_t *type = handle->type;
   char escaped[3 * BELAY__NAME_MAX];
-  size_t escaped_len = belay__key_escape(escaped, name, name_len);
-  size_t named = type->whole || name_len == 0 ? 0 : 2; /* "::" */
+  size_t escaped_len = belay__key_escape(escaped, name.data, name.len);
+  size_t named = type->whole || name.len == 0 ? 0 : 2; /* "::" */
   size_t len = client->prefix_len + 2 + strlen(type->family) + 3 + escaped_len + named;
   char *out = handle->prefix = belay__alloc(client->belay, len);
   if (out == NULL)
@@ -185,7 +185,7 @@ static bool make_prefix(belay__handle_t *handle, const char *name, size_t name_l
 }
 
 static int init(belay__handle_t *handle, belay_client_t *client, const belay__handle_type_t *type,
-                void *options, const char *name, size_t name_len) {
+                void *options, belay_bytes_t name) {
   memset(handle, 0, type->size);
   handle->object.ops = &object_ops;
   handle->client = client;
@@ -195,47 +195,40 @@ static int init(belay__handle_t *handle, belay_client_t *client, const belay__ha
   belay__list_init(&handle->children);
   belay__list_init(&handle->returns);
   belay__task_init(&handle->task, on_task);
-  if (!make_prefix(handle, name, name_len))
+  if (!make_prefix(handle, name))
     return BELAY_ENOMEM;
   return type->init == NULL ? 0 : type->init(handle, options);
 }
 
-/* Find the name in the options, and set name_len. */
-static const char *find_name(const belay__handle_type_t *type, char *options, size_t *name_len) {
-  const char *name;
-  *name_len = 0;
-  if (type->name_len_at == 0)
-    return NULL;
-  memcpy(&name, options + type->name_at, sizeof name);
-  memcpy(name_len, options + type->name_len_at, sizeof *name_len);
-  *name_len = belay__text_len(name, *name_len);
-  memcpy(options + type->name_len_at, name_len, sizeof *name_len);
+static belay_bytes_t find_name(const belay__handle_type_t *type, const char *options) {
+  belay_bytes_t name = {0};
+  if (!type->unnamed)
+    memcpy(&name, options + type->name_at, sizeof name);
   return name;
 }
 
 int belay__handle_new(belay_client_t *client, const belay__handle_type_t *type, const void *options,
                       void *filled, belay__handle_t **out) {
-  size_t name_len;
   int error = belay__client_check(client);
   if (error != 0)
     return error;
   belay_t *belay = client->belay;
   memcpy(filled, options == NULL ? type->defaults : options, type->options_size);
-  const char *name = find_name(type, filled, &name_len);
+  const belay_bytes_t name = find_name(type, filled);
   if (type->ranges != NULL)
     error = belay__check_ranges(belay, filled, type->ranges);
   if (error != 0)
     return error;
   if (type->variant != NULL)
     type = type->variant(filled);
-  error = belay__check_bytes(belay, "name", name, name_len, type->whole ? 1 : 0,
+  error = belay__check_bytes(belay, "name", name.data, name.len, type->whole ? 1 : 0,
                              type->name_max > 0 ? type->name_max : BELAY__HANDLE_NAME_MAX);
   if (error != 0)
     return error;
   belay__handle_t *handle = belay__alloc(belay, type->size);
   if (handle == NULL)
     return BELAY_ENOMEM;
-  error = init(handle, client, type, filled, name, name_len);
+  error = init(handle, client, type, filled, name);
   if (error != 0) {
     free_handle(belay, handle);
     return error;
@@ -259,11 +252,10 @@ int belay__handle_check_request(const belay__handle_t *handle, const belay_reque
 }
 
 int belay__handle_check_key(const belay__handle_t *handle, const belay_request_t *request,
-                            const char *key, size_t *key_len, bool has_cb) {
+                            belay_bytes_t key, bool has_cb) {
   int error = belay__handle_check_request(handle, request, has_cb);
-  *key_len = belay__text_len(key, *key_len);
   return error != 0 ? error
-                    : belay__check_bytes(handle->client->belay, "key", key, *key_len, 1,
+                    : belay__check_bytes(handle->client->belay, "key", key.data, key.len, 1,
                                          BELAY__HANDLE_KEY_MAX);
 }
 

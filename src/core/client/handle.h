@@ -46,13 +46,14 @@ struct belay__handle_type {
   size_t options_size;          /* of belay_X_options_t */
   const void *defaults;         /* such options */
   const belay__range_t *ranges; /* of their numbers */
-  size_t name_at, name_len_at;  /* offsets of options.name and name_len; 0 and 0: no name */
+  size_t name_at;               /* offset of options.name */
+  bool unnamed;                 /* the options have no name */
   size_t data_at;               /* offset of options.data */
 
   /* Choose another type by the options, which are in range. */
   const belay__handle_type_t *(*variant)(const void *options);
   /* Check what the ranges cannot say, and fill the struct, which is 0 behind the handle. options: a copy to resolve
-   * defaults in, with name_len set. On an error, init frees what it allocated. */
+   * defaults in. On an error, init frees what it allocated. */
   int (*init)(belay__handle_t *handle, void *options);
   /* Begin to end what runs in the background. */
   void (*close)(belay__handle_t *handle);
@@ -84,7 +85,6 @@ struct belay__handle {
 #define BELAY__HANDLE_LAYOUT(kind)                                                                 \
   .size = sizeof(belay_##kind##_t), .options_size = sizeof(belay_##kind##_options_t),              \
   .name_at = offsetof(belay_##kind##_options_t, name),                                             \
-  .name_len_at = offsetof(belay_##kind##_options_t, name_len),                                     \
   .data_at = offsetof(belay_##kind##_options_t, data)
 
 /* Defines belay_X_close() and belay_X_data(). */
@@ -168,7 +168,7 @@ int belay__handle_check_request(const belay__handle_t *handle, const belay_reque
                                 bool has_cb);
 /* And of one key: 1 to BELAY__HANDLE_KEY_MAX bytes. Sets the length of a terminated key. */
 int belay__handle_check_key(const belay__handle_t *handle, const belay_request_t *request,
-                            const char *key, size_t *key_len, bool has_cb);
+                            belay_bytes_t key, bool has_cb);
 /* And of an array of 1 to max_n items, each of min_len to max_len bytes. what: one of them, such as "key". */
 int belay__handle_check_array(const belay__handle_t *handle, const char *what,
                               const belay_bytes_t *items, size_t n, size_t max_n, size_t min_len,

@@ -291,13 +291,6 @@ int belay__invalid(belay_t *belay, const char *format, ...) {
   return BELAY_EINVAL;
 }
 
-size_t belay__text_len(const char *text, size_t len) {
-  if (len > 0 || text == NULL)
-    return len;
-  const char *end = memchr(text, '\0', BELAY__TEXT_MAX + 1);
-  return end == NULL ? BELAY__TEXT_MAX + 1 : (size_t)(end - text);
-}
-
 int belay__check_range(belay_t *belay, const char *what, int64_t value, int64_t min, int64_t max) {
   if (value >= min && value <= max)
     return 0;

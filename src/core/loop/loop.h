@@ -149,11 +149,6 @@ __attribute__((format(printf, 2, 3))) void belay__detail(belay_t *belay, const c
 /* Set the detail; return BELAY_EINVAL. */
 __attribute__((format(printf, 2, 3))) int belay__invalid(belay_t *belay, const char *format, ...);
 
-/* The length of a text: len, or, if that is 0, up to its terminating 0 (belay/loop.h, "Texts and bytes"). 0 if text is
- * NULL and len is 0. Reads at most BELAY__TEXT_MAX + 1 bytes; no text is that long. */
-#define BELAY__TEXT_MAX ((size_t)4096)
-size_t belay__text_len(const char *text, size_t len);
-
 /* 0, or BELAY_EINVAL with a detail: a number that is not within min..max; bytes that are NULL, or not min_len to
  * max_len of them. */
 int belay__check_range(belay_t *belay, const char *what, int64_t value, int64_t min, int64_t max);

@@ -174,8 +174,8 @@ int belay_active_mark_many(belay_active_t *active, belay_request_t *request,
   return belay__active_begin(active, request, &mark_ops, &ask, BELAY__CB(cb));
 }
 
-int belay_active_mark(belay_active_t *active, belay_request_t *request, const void *user,
-                      size_t user_len, int64_t time_ms, belay_active_cb cb) {
-  const belay_bytes_t users = {.data = user, .len = user_len};
+int belay_active_mark(belay_active_t *active, belay_request_t *request, belay_bytes_t user,
+                      int64_t time_ms, belay_active_cb cb) {
+  const belay_bytes_t users = {.data = user.data, .len = user.len};
   return belay_active_mark_many(active, request, &users, 1, time_ms, cb);
 }

@@ -205,10 +205,8 @@ static int check_labels(const belay_active_t *active, const belay_bytes_t *label
 }
 
 int belay_active_archive(belay_active_t *active, belay_request_t *request, int64_t from_ms,
-                         int64_t to_ms, const char *label, size_t label_len,
-                         belay_active_count_cb cb) {
-  label_len = belay__text_len(label, label_len);
-  const belay_bytes_t labels = {.data = label, .len = label_len};
+                         int64_t to_ms, belay_bytes_t label, belay_active_count_cb cb) {
+  const belay_bytes_t labels = {.data = label.data, .len = label.len};
   const belay__active_ask_t ask = {
       .send = send_archive, .from_ms = from_ms, .to_ms = to_ms, .items = &labels, .n = 1};
   int error = check(active, request, cb != NULL);

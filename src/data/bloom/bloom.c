@@ -233,15 +233,15 @@ int belay_bloom_open(belay_bloom_t *bloom, belay_request_t *request, belay_bloom
   return start(bloom, request, &open_ops, BELAY__BLOOM_OPEN, NULL, 0, BELAY__CB(cb));
 }
 
-int belay_bloom_add(belay_bloom_t *bloom, belay_request_t *request, const void *item, size_t len,
+int belay_bloom_add(belay_bloom_t *bloom, belay_request_t *request, belay_bytes_t item,
                     belay_bloom_answer_cb cb) {
-  const belay_bytes_t one = {.data = item, .len = len};
+  const belay_bytes_t one = {.data = item.data, .len = item.len};
   return start(bloom, request, &add_ops, BELAY__BLOOM_ADD, &one, 1, BELAY__CB(cb));
 }
 
-int belay_bloom_exists(belay_bloom_t *bloom, belay_request_t *request, const void *item, size_t len,
+int belay_bloom_exists(belay_bloom_t *bloom, belay_request_t *request, belay_bytes_t item,
                        belay_bloom_answer_cb cb) {
-  const belay_bytes_t one = {.data = item, .len = len};
+  const belay_bytes_t one = {.data = item.data, .len = item.len};
   return start(bloom, request, &exists_ops, BELAY__BLOOM_EXISTS, &one, 1, BELAY__CB(cb));
 }
 

@@ -70,9 +70,9 @@ static uint8_t *place(const belay_bloomset_t *set, const void *item, size_t len,
   return set->bits + set->segment_len * belay__bloom_segment(hash, shape);
 }
 
-bool belay_bloomset_add(belay_bloomset_t *set, const void *item, size_t len) {
+bool belay_bloomset_add(belay_bloomset_t *set, belay_bytes_t item) {
   belay__bloom_walk_t walk;
-  uint8_t *bits = place(set, item, len, &walk);
+  uint8_t *bits = place(set, item.data, item.len, &walk);
   bool new = false;
   for (uint32_t i = 0; i < set->form.shape.hashes; i++) {
     uint32_t position = belay__bloom_walk(&walk, i, &set->form.shape);
@@ -82,9 +82,9 @@ bool belay_bloomset_add(belay_bloomset_t *set, const void *item, size_t len) {
   return new;
 }
 
-bool belay_bloomset_exists(const belay_bloomset_t *set, const void *item, size_t len) {
+bool belay_bloomset_exists(const belay_bloomset_t *set, belay_bytes_t item) {
   belay__bloom_walk_t walk;
-  const uint8_t *bits = place(set, item, len, &walk);
+  const uint8_t *bits = place(set, item.data, item.len, &walk);
   for (uint32_t i = 0; i < set->form.shape.hashes; i++)
     if (!belay__bloom_bit(bits, belay__bloom_walk(&walk, i, &set->form.shape)))
       return false;

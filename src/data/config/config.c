@@ -142,13 +142,13 @@ static const belay__request_ops_t open_ops = {
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
-static int check(const belay_config_t *config, const belay_request_t *request, const char *key,
-                 size_t *key_len, bool has_cb) {
+static int check(const belay_config_t *config, const belay_request_t *request, belay_bytes_t key,
+                 bool has_cb) {
   const belay__handle_t *handle = (const belay__handle_t *)config;
   if (config == NULL || !handle->type->whole)
-    return belay__handle_check_key(handle, request, key, key_len, has_cb);
+    return belay__handle_check_key(handle, request, key, has_cb);
   int error = belay__handle_check_request(handle, request, has_cb);
-  if (error != 0 || key == NULL)
+  if (error != 0 || key.data == NULL)
     return error;
   return belay__invalid(handle->client->belay, "key: a presence has one record; NULL is expected");
 }
@@ -173,28 +173,27 @@ static int check_fields(belay_t *belay, const belay_config_field_t *fields, size
   return error;
 }
 
-int belay_config_read(belay_config_t *config, belay_request_t *request, const char *key,
-                      size_t key_len, belay_config_cb cb) {
-  int error = check(config, request, key, &key_len, cb != NULL);
+int belay_config_read(belay_config_t *config, belay_request_t *request, belay_bytes_t key,
+                      belay_config_cb cb) {
+  int error = check(config, request, key, cb != NULL);
   if (error != 0)
     return error;
   belay__call_t *call = belay__handle_command(&config->handle, "HGETALL", 2);
-  belay__handle_arg(&config->handle, call, key, key_len, TAIL);
+  belay__handle_arg(&config->handle, call, key.data, key.len, TAIL);
   return belay__handle_start(&config->handle, request, call, &read_ops, BELAY__CB(cb));
 }
 
-int belay_config_open(belay_config_t *config, belay_request_t *request, const char *key,
-                      size_t key_len, const belay_config_field_t *fields, size_t n,
-                      belay_config_cb cb) {
+int belay_config_open(belay_config_t *config, belay_request_t *request, belay_bytes_t key,
+                      const belay_config_field_t *fields, size_t n, belay_config_cb cb) {
   static const char *const rules[] = {"same", "latest", "largest"};
-  int error = check(config, request, key, &key_len, cb != NULL);
+  int error = check(config, request, key, cb != NULL);
   if (error == 0)
     error = check_fields(config->handle.client->belay, fields, n);
   if (error != 0)
     return error;
   belay__call_t *call =
       belay__handle_script(&config->handle, &belay__script_config_open, 1, 1 + 3 * n);
-  belay__handle_arg(&config->handle, call, key, key_len, TAIL);
+  belay__handle_arg(&config->handle, call, key.data, key.len, TAIL);
   belay__call_arg_int(call, config->ttl_ms);
   for (size_t i = 0; i < n; i++) {
     belay__call_arg_text(call, rules[fields[i].rule]);

@@ -240,18 +240,17 @@ static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = be
 
 /* ---- operations ------------------------------------------------------------------------------------------ */
 
-static int check(const belay_counter_t *counter, const belay_request_t *request, const char *key,
-                 size_t *key_len, belay_counter_cb cb) {
-  return belay__handle_check_key((const belay__handle_t *)counter, request, key, key_len,
-                                 cb != NULL);
+static int check(const belay_counter_t *counter, const belay_request_t *request, belay_bytes_t key,
+                 belay_counter_cb cb) {
+  return belay__handle_check_key((const belay__handle_t *)counter, request, key, cb != NULL);
 }
 
-int belay_counter_add(belay_counter_t *counter, belay_request_t *request, const char *key,
-                      size_t key_len, int64_t delta, belay_counter_cb cb) {
-  int error = check(counter, request, key, &key_len, cb);
+int belay_counter_add(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
+                      int64_t delta, belay_counter_cb cb) {
+  int error = check(counter, request, key, cb);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__counter_add_call(counter, key, key_len, delta);
+  belay__call_t *call = belay__counter_add_call(counter, key.data, key.len, delta);
   return belay__handle_start(&counter->handle, request, call, &add_ops, BELAY__CB(cb));
 }
 
@@ -263,45 +262,47 @@ static int64_t difference(int64_t a, int64_t b) {
   return b < 0 ? INT64_MAX : INT64_MIN;
 }
 
-int belay_counter_add_bounded(belay_counter_t *counter, belay_request_t *request, const char *key,
-                              size_t key_len, int64_t delta, int64_t min, int64_t max,
+int belay_counter_add_bounded(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
+                              int64_t delta, const belay_counter_bounds_t *bounds,
                               belay_counter_cb cb) {
-  int error = check(counter, request, key, &key_len, cb);
+  int error = check(counter, request, key, cb);
   if (error == 0)
     error = belay__counter_whole(counter, "a bounded add");
+  if (error == 0 && bounds == NULL)
+    error = belay__invalid(counter->handle.client->belay, "bounds: NULL");
   if (error == 0)
-    error = belay__check_range(counter->handle.client->belay, "max", max, min, INT64_MAX);
+    error = belay__check_range(counter->handle.client->belay, "max", bounds->max, bounds->min,
+                               INT64_MAX);
   if (error != 0)
     return error;
   /* What the value must be before it. Where no value would do, none is said to. */
-  int64_t least = difference(min, delta), most = difference(max, delta), unused;
-  if ((delta < 0 && __builtin_sub_overflow(min, delta, &unused)) ||
-      (delta > 0 && __builtin_sub_overflow(max, delta, &unused))) {
+  int64_t least = difference(bounds->min, delta), most = difference(bounds->max, delta), unused;
+  if ((delta < 0 && __builtin_sub_overflow(bounds->min, delta, &unused)) ||
+      (delta > 0 && __builtin_sub_overflow(bounds->max, delta, &unused))) {
     least = 1;
     most = 0;
   }
-  belay__call_t *call = scripted_add(counter, key, key_len, 0, delta, least, most, true);
+  belay__call_t *call = scripted_add(counter, key.data, key.len, 0, delta, least, most, true);
   return belay__handle_start(&counter->handle, request, call, &add_ops, BELAY__CB(cb));
 }
 
-int belay_counter_add_once(belay_counter_t *counter, belay_request_t *request, const char *key,
-                           size_t key_len, int64_t delta, const void *id, size_t id_len,
-                           belay_counter_cb cb) {
-  int error = check(counter, request, key, &key_len, cb);
+int belay_counter_add_once(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
+                           int64_t delta, belay_bytes_t id, belay_counter_cb cb) {
+  int error = check(counter, request, key, cb);
   if (error == 0)
-    error = belay__check_bytes(counter->handle.client->belay, "id", id, id_len, 1,
+    error = belay__check_bytes(counter->handle.client->belay, "id", id.data, id.len, 1,
                                BELAY_COUNTER_ID_MAX);
   if (error != 0)
     return error;
   belay__call_t *call = belay__counter_once_call(
-      counter, key, key_len, delta, id, id_len,
+      counter, key.data, key.len, delta, id.data, id.len,
       belay__request_keep_ms(counter->handle.client, request, counter->op_ttl_ms));
   return belay__handle_start(&counter->handle, request, call, &once_ops, BELAY__CB(cb));
 }
 
-int belay_counter_set(belay_counter_t *counter, belay_request_t *request, const char *key,
-                      size_t key_len, int64_t value, belay_counter_cb cb) {
-  int error = check(counter, request, key, &key_len, cb);
+int belay_counter_set(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
+                      int64_t value, belay_counter_cb cb) {
+  int error = check(counter, request, key, cb);
   if (error == 0)
     error = belay__counter_whole(counter, "a set");
   if (error != 0)
@@ -309,7 +310,7 @@ int belay_counter_set(belay_counter_t *counter, belay_request_t *request, const 
   bool lives = counter->ttl_ms > 0;
   belay__call_t *call =
       belay__handle_command(&counter->handle, lives ? "SET" : "GETSET", lives ? 6 : 3);
-  belay__counter_arg(counter, call, key, key_len, 0);
+  belay__counter_arg(counter, call, key.data, key.len, 0);
   belay__call_arg_int(call, value);
   if (lives) {
     belay__call_arg_text(call, "PX");
@@ -335,7 +336,7 @@ static int start_all(belay_counter_t *counter, belay_request_t *request, const c
                      const belay__request_ops_t *ops, belay_counter_cb cb) {
   belay__call_t *calls[BELAY_COUNTER_SHARDS_MAX];
   belay__pending_t *pending;
-  int error = check(counter, request, key, &key_len, cb);
+  int error = check(counter, request, belay_bytes(key, key_len), cb);
   if (error == 0)
     error = belay__handle_begin(&counter->handle, request, ops, BELAY__CB(cb), &pending);
   if (error != 0)
@@ -345,12 +346,12 @@ static int start_all(belay_counter_t *counter, belay_request_t *request, const c
   return belay__request_begun(pending, belay__request_send_all(pending, calls, counter->shards));
 }
 
-int belay_counter_get(belay_counter_t *counter, belay_request_t *request, const char *key,
-                      size_t key_len, belay_counter_cb cb) {
-  return start_all(counter, request, key, key_len, belay__counter_get_call, &get_ops, cb);
+int belay_counter_get(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
+                      belay_counter_cb cb) {
+  return start_all(counter, request, key.data, key.len, belay__counter_get_call, &get_ops, cb);
 }
 
-int belay_counter_delete(belay_counter_t *counter, belay_request_t *request, const char *key,
-                         size_t key_len, belay_counter_cb cb) {
-  return start_all(counter, request, key, key_len, delete_call, &delete_ops, cb);
+int belay_counter_delete(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
+                         belay_counter_cb cb) {
+  return start_all(counter, request, key.data, key.len, delete_call, &delete_ops, cb);
 }

@@ -73,11 +73,6 @@ enum { BELAY__COUNTER_APPLIED, BELAY__COUNTER_FOUND, BELAY__COUNTER_VALUE, BELAY
 /* Call back with these values. */
 void belay__counter_tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer);
 
-/* Of its key, or its field's name. */
-static inline size_t belay__counter_key_len(const belay_counter_add_item_t *item) {
-  return belay__text_len(item->key, item->key_len);
-}
-
 /* A number that was read, or nil: then *found is false, and *out is 0. 0, BELAY_EWRONGTYPE (with a detail) or
  * BELAY_EPROTO. */
 int belay__counter_look(const belay__call_t *call, const belay__reply_t *reply, bool *found,

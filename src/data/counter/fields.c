@@ -8,10 +8,9 @@
 
 #define FIELD_BYTES 256 /* of max_reply, for a number in a reply */
 
-static int check(const belay_counter_t *counter, const belay_request_t *request, const char *key,
-                 size_t *key_len, bool has_cb) {
-  int error =
-      belay__handle_check_key((const belay__handle_t *)counter, request, key, key_len, has_cb);
+static int check(const belay_counter_t *counter, const belay_request_t *request, belay_bytes_t key,
+                 bool has_cb) {
+  int error = belay__handle_check_key((const belay__handle_t *)counter, request, key, has_cb);
   return error != 0 ? error : belay__counter_whole(counter, "fields");
 }
 
@@ -51,7 +50,7 @@ static belay__call_t *scripted_add(const belay_counter_t *counter, const char *k
   belay__call_arg_int(call, counter->extend);
   for (size_t i = 0; i < n; i++) {
     int64_t delta = items[i].delta;
-    belay__call_arg(call, items[i].key, belay__counter_key_len(&items[i]));
+    belay__call_arg(call, items[i].key.data, items[i].key.len);
     belay__call_arg_int(call, delta);
     belay__call_arg_int(call, delta < 0 ? INT64_MIN - delta : INT64_MIN);
     belay__call_arg_int(call, delta > 0 ? INT64_MAX - delta : INT64_MAX);
@@ -71,20 +70,18 @@ static int read_added(belay__pending_t *pending, const belay__call_t *call,
 
 static const belay__request_ops_t add_ops = {.read = read_added, .tell = belay__counter_tell};
 
-int belay_counter_add_field(belay_counter_t *counter, belay_request_t *request, const char *key,
-                            size_t key_len, const char *field, size_t field_len, int64_t delta,
-                            belay_counter_cb cb) {
-  field_len = belay__text_len(field, field_len);
-  int error = check(counter, request, key, &key_len, cb != NULL);
+int belay_counter_add_field(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
+                            belay_bytes_t field, int64_t delta, belay_counter_cb cb) {
+  int error = check(counter, request, key, cb != NULL);
   if (error == 0)
-    error = check_name(counter, field, field_len);
+    error = check_name(counter, field.data, field.len);
   if (error != 0)
     return error;
-  const belay_counter_add_item_t item = {.key = field, .key_len = field_len, .delta = delta};
-  belay__call_t *call = counter->ttl_ms > 0 ? scripted_add(counter, key, key_len, &item, 1)
-                                            : new_call(counter, "HINCRBY", key, key_len, 2);
+  const belay_counter_add_item_t item = {.key = field, .delta = delta};
+  belay__call_t *call = counter->ttl_ms > 0 ? scripted_add(counter, key.data, key.len, &item, 1)
+                                            : new_call(counter, "HINCRBY", key.data, key.len, 2);
   if (counter->ttl_ms == 0) {
-    belay__call_arg(call, field, field_len);
+    belay__call_arg(call, field.data, field.len);
     belay__call_arg_int(call, delta);
   }
   return belay__handle_start(&counter->handle, request, call, &add_ops, BELAY__CB(cb));
@@ -93,10 +90,9 @@ int belay_counter_add_field(belay_counter_t *counter, belay_request_t *request, 
 static int by_name(const void *a, const void *b) {
   const belay_counter_add_item_t *x = *(const belay_counter_add_item_t *const *)a;
   const belay_counter_add_item_t *y = *(const belay_counter_add_item_t *const *)b;
-  size_t x_len = belay__counter_key_len(x), y_len = belay__counter_key_len(y);
-  if (x_len != y_len)
-    return x_len < y_len ? -1 : 1;
-  return memcmp(x->key, y->key, x_len);
+  if (x->key.len != y->key.len)
+    return x->key.len < y->key.len ? -1 : 1;
+  return memcmp(x->key.data, y->key.data, x->key.len);
 }
 
 /* One that came twice would be checked against the value before the first. */
@@ -124,8 +120,8 @@ static int check_items(const belay_counter_t *counter, const belay_counter_add_i
   int error =
       belay__check_count(belay, "item", items, n, most_numbers(counter, BELAY_COUNTER_FIELDS_MAX));
   for (size_t i = 0; i < n && error == 0; i++) {
-    error = check_name(counter, items[i].key, belay__counter_key_len(&items[i]));
-    if (error == 0 && (items[i].id != NULL || items[i].id_len > 0)) {
+    error = check_name(counter, items[i].key.data, items[i].key.len);
+    if (error == 0 && (items[i].id.len > 0)) {
       belay__detail(belay, "id: not of a field");
       error = BELAY_EINVAL;
     }
@@ -166,15 +162,15 @@ static int start_many(belay_counter_t *counter, belay_request_t *request, belay_
   return error;
 }
 
-int belay_counter_add_fields(belay_counter_t *counter, belay_request_t *request, const char *key,
-                             size_t key_len, const belay_counter_add_item_t *items, size_t n,
+int belay_counter_add_fields(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
+                             const belay_counter_add_item_t *items, size_t n,
                              belay_counter_many_cb cb) {
-  int error = check(counter, request, key, &key_len, cb != NULL);
+  int error = check(counter, request, key, cb != NULL);
   if (error == 0)
     error = check_items(counter, items, n);
   if (error != 0)
     return error;
-  belay__call_t *call = scripted_add(counter, key, key_len, items, n);
+  belay__call_t *call = scripted_add(counter, key.data, key.len, items, n);
   return start_many(counter, request, call, n, &add_all_ops, cb);
 }
 
@@ -191,17 +187,15 @@ static int read_field(belay__pending_t *pending, const belay__call_t *call,
 static const belay__request_ops_t get_ops = {
     .read = read_field, .tell = belay__counter_tell, .idempotent = true};
 
-int belay_counter_get_field(belay_counter_t *counter, belay_request_t *request, const char *key,
-                            size_t key_len, const char *field, size_t field_len,
-                            belay_counter_cb cb) {
-  field_len = belay__text_len(field, field_len);
-  int error = check(counter, request, key, &key_len, cb != NULL);
+int belay_counter_get_field(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
+                            belay_bytes_t field, belay_counter_cb cb) {
+  int error = check(counter, request, key, cb != NULL);
   if (error == 0)
-    error = check_name(counter, field, field_len);
+    error = check_name(counter, field.data, field.len);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_stale(new_call(counter, "HGET", key, key_len, 1));
-  belay__call_arg(call, field, field_len);
+  belay__call_t *call = belay__call_stale(new_call(counter, "HGET", key.data, key.len, 1));
+  belay__call_arg(call, field.data, field.len);
   return belay__handle_start(&counter->handle, request, call, &get_ops, BELAY__CB(cb));
 }
 
@@ -241,17 +235,16 @@ static belay__call_t *call_of_fields(const belay_counter_t *counter, const char 
   return call;
 }
 
-int belay_counter_get_fields(belay_counter_t *counter, belay_request_t *request, const char *key,
-                             size_t key_len, const belay_bytes_t *fields, size_t n,
-                             belay_counter_many_cb cb) {
-  int error = check(counter, request, key, &key_len, cb != NULL);
+int belay_counter_get_fields(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
+                             const belay_bytes_t *fields, size_t n, belay_counter_many_cb cb) {
+  int error = check(counter, request, key, cb != NULL);
   if (error != 0)
     return error;
   error = check_names(counter, fields, n, most_numbers(counter, BELAY_COUNTER_MANY_MAX));
   if (error != 0)
     return error;
   belay__call_t *call =
-      belay__call_stale(call_of_fields(counter, "HMGET", key, key_len, fields, n));
+      belay__call_stale(call_of_fields(counter, "HMGET", key.data, key.len, fields, n));
   return start_many(counter, request, call, n, &get_fields_ops, cb);
 }
 
@@ -311,10 +304,10 @@ static void tell_all(belay_request_t *request, void (*cb)(void), const belay__an
 static const belay__request_ops_t all_ops = {
     .read = read_all, .tell = tell_all, .idempotent = true};
 
-int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request, const char *key,
-                          size_t key_len, size_t max, belay_counter_all_cb cb) {
+int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
+                          size_t max, belay_counter_all_cb cb) {
   belay__pending_t *pending;
-  int error = check(counter, request, key, &key_len, cb != NULL);
+  int error = check(counter, request, key, cb != NULL);
   if (error != 0)
     return error;
   belay_client_t *client = counter->handle.client;
@@ -328,7 +321,7 @@ int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request, co
   pending->values[MAX] = (int64_t)max;
   belay__call_t *call = belay__call_stale(belay__call_new(client, BELAY__LANE_BULK));
   belay__call_script(call, &belay__script_counter_all, 1, 2);
-  belay__counter_arg(counter, call, key, key_len, 0);
+  belay__counter_arg(counter, call, key.data, key.len, 0);
   belay__call_arg_int(call, (int64_t)max);
   belay__call_arg_int(call, (int64_t)client->max_reply);
   return belay__request_begun(pending, belay__request_send(pending, call));
@@ -348,14 +341,14 @@ static int read_deleted(belay__pending_t *pending, const belay__call_t *call,
 
 static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = belay__counter_tell};
 
-int belay_counter_delete_fields(belay_counter_t *counter, belay_request_t *request, const char *key,
-                                size_t key_len, const belay_bytes_t *fields, size_t n,
+int belay_counter_delete_fields(belay_counter_t *counter, belay_request_t *request,
+                                belay_bytes_t key, const belay_bytes_t *fields, size_t n,
                                 belay_counter_cb cb) {
-  int error = check(counter, request, key, &key_len, cb != NULL);
+  int error = check(counter, request, key, cb != NULL);
   if (error == 0)
     error = check_names(counter, fields, n, BELAY_COUNTER_MANY_MAX);
   if (error != 0)
     return error;
-  belay__call_t *call = call_of_fields(counter, "HDEL", key, key_len, fields, n);
+  belay__call_t *call = call_of_fields(counter, "HDEL", key.data, key.len, fields, n);
   return belay__handle_start(&counter->handle, request, call, &delete_ops, BELAY__CB(cb));
 }

@@ -340,19 +340,17 @@ static int find(belay_counter_t *counter, const char *key, size_t key_len, belay
   return 0;
 }
 
-int belay_counter_add_local(belay_counter_t *counter, const char *key, size_t key_len,
-                            int64_t delta) {
-  key_len = belay__text_len(key, key_len);
+int belay_counter_add_local(belay_counter_t *counter, belay_bytes_t key, int64_t delta) {
   int error = belay__handle_check((const belay__handle_t *)counter);
   if (error == 0)
-    error = belay__check_bytes(counter->handle.client->belay, "key", key, key_len, 1,
+    error = belay__check_bytes(counter->handle.client->belay, "key", key.data, key.len, 1,
                                BELAY_COUNTER_KEY_MAX);
   if (error != 0)
     return error;
   belay__counter_local_t *local = &counter->local;
   belay__tally_t *tally = local->last;
-  if (tally == NULL || !is_of(tally, key, key_len)) {
-    error = find(counter, key, key_len, &tally);
+  if (tally == NULL || !is_of(tally, key.data, key.len)) {
+    error = find(counter, key.data, key.len, &tally);
     if (error != 0)
       return error;
     local->last = tally;

@@ -49,10 +49,10 @@ static belay__call_t *make_call(belay__pending_t *pending, size_t i, const void 
     return belay__counter_get_call(counter, key->data, key->len, (unsigned)(i % counter->shards));
   }
   const belay_counter_add_item_t *item = &wanted->adds[i];
-  size_t key_len = belay__counter_key_len(item);
-  return item->id_len > 0 ? belay__counter_once_call(counter, item->key, key_len, item->delta,
-                                                     item->id, item->id_len, wanted->record_ms)
-                          : belay__counter_add_call(counter, item->key, key_len, item->delta);
+  return item->id.len > 0
+             ? belay__counter_once_call(counter, item->key.data, item->key.len, item->delta,
+                                        item->id.data, item->id.len, wanted->record_ms)
+             : belay__counter_add_call(counter, item->key.data, item->key.len, item->delta);
 }
 
 /* n things, calls calls; more: bytes of room. */
@@ -97,12 +97,12 @@ int belay_counter_add_many(belay_counter_t *counter, belay_request_t *request,
   size_t ids = 0;
   error = belay__check_count(belay, "item", items, n, BELAY_COUNTER_MANY_MAX);
   for (size_t i = 0; i < n && error == 0; i++) {
-    error = belay__check_bytes(belay, "key", items[i].key, belay__counter_key_len(&items[i]), 1,
+    error = belay__check_bytes(belay, "key", items[i].key.data, items[i].key.len, 1,
                                BELAY_COUNTER_KEY_MAX);
     if (error == 0)
-      error =
-          belay__check_optional(belay, "id", items[i].id, items[i].id_len, BELAY_COUNTER_ID_MAX);
-    ids += items[i].id_len > 0;
+      error = belay__check_optional(belay, "id", items[i].id.data, items[i].id.len,
+                                    BELAY_COUNTER_ID_MAX);
+    ids += items[i].id.len > 0;
   }
   if (error != 0)
     return error;

@@ -58,18 +58,21 @@ static void put_keys(const belay_dedup_t *dedup, belay__call_t *call, const bela
 }
 
 static int check(const belay_dedup_t *dedup, const belay_request_t *request, unsigned kinds,
-                 belay_dedup_operator_t how, const belay_bytes_t *keys, size_t n, bool has_cb) {
+                 const belay_dedup_sets_t *sets, bool has_cb) {
   int error = belay__dedup_check(dedup, request, kinds, has_cb);
   if (error != 0)
     return error;
   belay_t *belay = dedup->handle.client->belay;
+  if (sets == NULL)
+    return belay__invalid(belay, "sets: NULL");
   bool count = dedup->kind == BELAY_DEDUP_COUNT;
   size_t max = count ? BELAY_DEDUP_KEYS_MAX : 2;
-  error = belay__check_range(belay, "how", (int64_t)how, 0,
+  error = belay__check_range(belay, "how", (int64_t)sets->how, 0,
                              count ? BELAY_DEDUP_UNION : BELAY_DEDUP_DIFFERENCE);
   if (error != 0)
     return error;
-  return belay__handle_check_array(&dedup->handle, "key", keys, n, max, 1, BELAY_DEDUP_KEY_MAX);
+  return belay__handle_check_array(&dedup->handle, "key", sets->keys, sets->n, max, 1,
+                                   BELAY_DEDUP_KEY_MAX);
 }
 
 /* ---- counts -------------------------------------------------------------------------------------------- */
@@ -90,12 +93,12 @@ static belay__call_t *new_count(const belay_dedup_t *dedup, belay_dedup_operator
   return belay__call_stale(call);
 }
 
-int belay_dedup_count_of(belay_dedup_t *dedup, belay_request_t *request, belay_dedup_operator_t how,
-                         const belay_bytes_t *keys, size_t n, belay_dedup_count_cb cb) {
-  int error = check(dedup, request, COMBINABLE, how, keys, n, cb != NULL);
+int belay_dedup_count_of(belay_dedup_t *dedup, belay_request_t *request,
+                         const belay_dedup_sets_t *sets, belay_dedup_count_cb cb) {
+  int error = check(dedup, request, COMBINABLE, sets, cb != NULL);
   if (error != 0)
     return error;
-  belay__call_t *call = new_count(dedup, how, keys, n);
+  belay__call_t *call = new_count(dedup, sets->how, sets->keys, sets->n);
   return belay__handle_start(&dedup->handle, request, call, &count_ops, BELAY__CB(cb));
 }
 
@@ -132,20 +135,18 @@ static bool is_its_own_end(belay_dedup_operator_t how, const belay_bytes_t *keys
          memcmp(keys[1].data, into, into_len) == 0;
 }
 
-int belay_dedup_store(belay_dedup_t *dedup, belay_request_t *request, belay_dedup_operator_t how,
-                      const belay_bytes_t *keys, size_t n, const char *into, size_t into_len,
-                      belay_dedup_count_cb cb) {
-  into_len = belay__text_len(into, into_len);
-  int error = check(dedup, request, COMBINABLE, how, keys, n, cb != NULL);
+int belay_dedup_store(belay_dedup_t *dedup, belay_request_t *request,
+                      const belay_dedup_sets_t *sets, belay_bytes_t into, belay_dedup_count_cb cb) {
+  int error = check(dedup, request, COMBINABLE, sets, cb != NULL);
   if (error == 0)
-    error = belay__check_bytes(dedup->handle.client->belay, "into", into, into_len, 1,
+    error = belay__check_bytes(dedup->handle.client->belay, "into", into.data, into.len, 1,
                                BELAY_DEDUP_KEY_MAX);
   if (error != 0)
     return error;
   belay__call_t *call = dedup->kind == BELAY_DEDUP_COUNT
-                            ? new_merge(dedup, keys, n, into, into_len)
-                            : new_store(dedup, how, keys, n, into, into_len);
-  bool once = is_its_own_end(how, keys, n, into, into_len);
+                            ? new_merge(dedup, sets->keys, sets->n, into.data, into.len)
+                            : new_store(dedup, sets->how, sets->keys, sets->n, into.data, into.len);
+  bool once = is_its_own_end(sets->how, sets->keys, sets->n, into.data, into.len);
   return belay__handle_start(&dedup->handle, request, call, once ? &once_ops : &count_ops,
                              BELAY__CB(cb));
 }
@@ -182,28 +183,27 @@ static void tell_page(belay_request_t *request, void (*cb)(void), const belay__a
 static const belay__request_ops_t page_ops = {
     .read = read_page, .tell = tell_page, .idempotent = true};
 
-int belay_dedup_page(belay_dedup_t *dedup, belay_request_t *request, belay_dedup_operator_t how,
-                     const belay_bytes_t *keys, size_t n, uint64_t cursor, size_t limit,
-                     belay_dedup_page_cb cb) {
-  int error = check(dedup, request, 1U << BELAY_DEDUP_SET | 1U << BELAY_DEDUP_WINDOW, how, keys, n,
-                    cb != NULL);
+int belay_dedup_page(belay_dedup_t *dedup, belay_request_t *request, const belay_dedup_sets_t *sets,
+                     uint64_t cursor, size_t limit, belay_dedup_page_cb cb) {
+  int error =
+      check(dedup, request, 1U << BELAY_DEDUP_SET | 1U << BELAY_DEDUP_WINDOW, sets, cb != NULL);
   if (error != 0)
     return error;
   bool window = dedup->kind == BELAY_DEDUP_WINDOW;
   belay_t *belay = dedup->handle.client->belay;
-  if (window && n != 1)
+  if (window && sets->n != 1)
     return belay__invalid(belay, "keys: of a window, 1");
-  if ((cursor & 1) != 0 && (how != BELAY_DEDUP_UNION || n != 2))
+  if ((cursor & 1) != 0 && (sets->how != BELAY_DEDUP_UNION || sets->n != 2))
     return belay__invalid(belay, "cursor: not of a page of this");
   error = belay__check_range(belay, "limit", limit > BELAY_DEDUP_PAGE_MAX ? -1 : (int64_t)limit, 1,
                              BELAY_DEDUP_PAGE_MAX);
   if (error != 0)
     return error;
   belay__call_t *call = window ? belay__dedup_script(dedup, &belay__script_dedup_window_page, 1, 2)
-                               : belay__dedup_script(dedup, &belay__script_dedup_page, n, 4);
-  put_keys(dedup, call, keys, n);
+                               : belay__dedup_script(dedup, &belay__script_dedup_page, sets->n, 4);
+  put_keys(dedup, call, sets->keys, sets->n);
   if (!window) {
-    belay__call_arg(call, letter_of(how), 1);
+    belay__call_arg(call, letter_of(sets->how), 1);
     belay__call_arg_int(call, (int64_t)(cursor & 1));
   }
   belay__call_arg_int(call, (int64_t)(cursor >> 1));

@@ -173,7 +173,8 @@ static int check_batch(belay__dedup_batch_t *batch, const belay_request_t *reque
   const belay_dedup_t *dedup = batch->dedup;
   int error = belay__dedup_check(dedup, request, batch->kinds, has_cb);
   if (error == 0)
-    error = belay__handle_check_key(&dedup->handle, request, batch->key, &batch->key_len, has_cb);
+    error = belay__handle_check_key(&dedup->handle, request,
+                                    belay_bytes(batch->key, batch->key_len), has_cb);
   if (error == 0)
     error = check_items(dedup, batch->items, batch->n, batch->max);
   if (error == 0 && batch->once)

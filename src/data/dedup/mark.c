@@ -122,13 +122,13 @@ static belay__call_t *new_part(const belay__dedup_batch_t *batch, const belay_by
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
-int belay_dedup_mark(belay_dedup_t *dedup, belay_request_t *request, const char *key,
-                     size_t key_len, const void *item, size_t item_len, belay_dedup_cb cb) {
-  const belay_bytes_t one = {item, item_len};
+int belay_dedup_mark(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
+                     belay_bytes_t item, belay_dedup_cb cb) {
+  const belay_bytes_t one = {item.data, item.len};
   belay__dedup_batch_t batch = {.dedup = dedup,
                                 .kinds = BELAY__DEDUP_ALL_KINDS,
-                                .key = key,
-                                .key_len = key_len,
+                                .key = key.data,
+                                .key_len = key.len,
                                 .items = &one,
                                 .n = 1,
                                 .max = 1,
@@ -138,13 +138,12 @@ int belay_dedup_mark(belay_dedup_t *dedup, belay_request_t *request, const char 
   return belay__dedup_start(&batch, request, BELAY__CB(cb));
 }
 
-int belay_dedup_mark_many(belay_dedup_t *dedup, belay_request_t *request, const char *key,
-                          size_t key_len, const belay_bytes_t *items, size_t n,
-                          belay_dedup_many_cb cb) {
+int belay_dedup_mark_many(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
+                          const belay_bytes_t *items, size_t n, belay_dedup_many_cb cb) {
   belay__dedup_batch_t batch = {.dedup = dedup,
                                 .kinds = BELAY__DEDUP_ALL_KINDS,
-                                .key = key,
-                                .key_len = key_len,
+                                .key = key.data,
+                                .key_len = key.len,
                                 .items = items,
                                 .n = n,
                                 .max = BELAY_DEDUP_ITEMS_MAX,
@@ -155,20 +154,22 @@ int belay_dedup_mark_many(belay_dedup_t *dedup, belay_request_t *request, const 
   return belay__dedup_start(&batch, request, BELAY__CB(cb));
 }
 
-int belay_dedup_mark_once(belay_dedup_t *dedup, belay_request_t *request, const char *key,
-                          size_t key_len, const belay_bytes_t *items, size_t n, const void *id,
-                          size_t id_len, belay_dedup_many_cb cb) {
+int belay_dedup_mark_once(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
+                          const belay_dedup_once_t *once, belay_dedup_many_cb cb) {
+  static const belay_dedup_once_t none = {0};
+  if (once == NULL)
+    once = &none; /* which is refused with the name of its first field */
   belay__dedup_batch_t batch = {.dedup = dedup,
                                 .kinds = BELAY__DEDUP_ALL_KINDS,
-                                .key = key,
-                                .key_len = key_len,
-                                .items = items,
-                                .n = n,
+                                .key = key.data,
+                                .key_len = key.len,
+                                .items = once->items,
+                                .n = once->n,
                                 .max = BELAY_DEDUP_ONCE_MAX,
                                 .many = true,
                                 .once = true,
-                                .id = id,
-                                .id_len = id_len,
+                                .id = once->id.data,
+                                .id_len = once->id.len,
                                 .ops = &many_again_ops,
                                 .part = new_part};
   return belay__dedup_start(&batch, request, BELAY__CB(cb));

@@ -34,13 +34,13 @@ static belay__call_t *new_seen(const belay__dedup_batch_t *batch, const belay_by
   return belay__call_stale(call);
 }
 
-int belay_dedup_seen(belay_dedup_t *dedup, belay_request_t *request, const char *key,
-                     size_t key_len, const void *item, size_t item_len, belay_dedup_cb cb) {
-  const belay_bytes_t one = {item, item_len};
+int belay_dedup_seen(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
+                     belay_bytes_t item, belay_dedup_cb cb) {
+  const belay_bytes_t one = {item.data, item.len};
   belay__dedup_batch_t batch = {.dedup = dedup,
                                 .kinds = WITH_MEMBERS,
-                                .key = key,
-                                .key_len = key_len,
+                                .key = key.data,
+                                .key_len = key.len,
                                 .items = &one,
                                 .n = 1,
                                 .max = 1,
@@ -49,13 +49,12 @@ int belay_dedup_seen(belay_dedup_t *dedup, belay_request_t *request, const char 
   return belay__dedup_start(&batch, request, BELAY__CB(cb));
 }
 
-int belay_dedup_seen_many(belay_dedup_t *dedup, belay_request_t *request, const char *key,
-                          size_t key_len, const belay_bytes_t *items, size_t n,
-                          belay_dedup_many_cb cb) {
+int belay_dedup_seen_many(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
+                          const belay_bytes_t *items, size_t n, belay_dedup_many_cb cb) {
   belay__dedup_batch_t batch = {.dedup = dedup,
                                 .kinds = WITH_MEMBERS,
-                                .key = key,
-                                .key_len = key_len,
+                                .key = key.data,
+                                .key_len = key.len,
                                 .items = items,
                                 .n = n,
                                 .max = BELAY_DEDUP_ITEMS_MAX,
@@ -98,13 +97,12 @@ static belay__call_t *new_forget(const belay__dedup_batch_t *batch, const belay_
   return call;
 }
 
-int belay_dedup_forget(belay_dedup_t *dedup, belay_request_t *request, const char *key,
-                       size_t key_len, const belay_bytes_t *items, size_t n,
-                       belay_dedup_count_cb cb) {
+int belay_dedup_forget(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
+                       const belay_bytes_t *items, size_t n, belay_dedup_count_cb cb) {
   belay__dedup_batch_t batch = {.dedup = dedup,
                                 .kinds = WITH_MEMBERS,
-                                .key = key,
-                                .key_len = key_len,
+                                .key = key.data,
+                                .key_len = key.len,
                                 .items = items,
                                 .n = n,
                                 .max = BELAY_DEDUP_ITEMS_MAX,
@@ -134,28 +132,28 @@ static const belay__request_ops_t count_ops = {
 static const belay__request_ops_t clear_ops = {.read = read_cleared,
                                                .tell = belay__request_tell_count};
 
-int belay_dedup_count(belay_dedup_t *dedup, belay_request_t *request, const char *key,
-                      size_t key_len, belay_dedup_count_cb cb) {
+int belay_dedup_count(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
+                      belay_dedup_count_cb cb) {
   static const char *const names[] = {[BELAY_DEDUP_SET] = "SCARD",
                                       [BELAY_DEDUP_COUNT] = "PFCOUNT",
                                       [BELAY_DEDUP_BITMAP] = "BITCOUNT"};
-  int error = belay__handle_check_key((belay__handle_t *)dedup, request, key, &key_len, cb != NULL);
+  int error = belay__handle_check_key((belay__handle_t *)dedup, request, key, cb != NULL);
   if (error != 0)
     return error;
   belay__call_t *call = dedup->kind == BELAY_DEDUP_WINDOW
                             ? belay__dedup_script(dedup, &belay__script_dedup_window_seen, 1, 0)
                             : belay__dedup_command(dedup, names[dedup->kind], 2);
-  belay__dedup_arg_key(dedup, call, key, key_len);
+  belay__dedup_arg_key(dedup, call, key.data, key.len);
   return belay__handle_start(&dedup->handle, request, belay__call_stale(call), &count_ops,
                              BELAY__CB(cb));
 }
 
-int belay_dedup_clear(belay_dedup_t *dedup, belay_request_t *request, const char *key,
-                      size_t key_len, belay_dedup_count_cb cb) {
-  int error = belay__handle_check_key((belay__handle_t *)dedup, request, key, &key_len, cb != NULL);
+int belay_dedup_clear(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
+                      belay_dedup_count_cb cb) {
+  int error = belay__handle_check_key((belay__handle_t *)dedup, request, key, cb != NULL);
   if (error != 0)
     return error;
   belay__call_t *call = belay__dedup_command(dedup, "UNLINK", 2);
-  belay__dedup_arg_key(dedup, call, key, key_len);
+  belay__dedup_arg_key(dedup, call, key.data, key.len);
   return belay__handle_start(&dedup->handle, request, call, &clear_ops, BELAY__CB(cb));
 }

@@ -204,15 +204,14 @@ static const belay__request_ops_t forget_ops = {.read = read_forgotten, .tell = 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
 static int check(const belay_idempotency_t *records, const belay_request_t *request,
-                 const char *key, size_t *key_len, bool has_cb) {
-  return belay__handle_check_key((const belay__handle_t *)records, request, key, key_len, has_cb);
+                 belay_bytes_t key, bool has_cb) {
+  return belay__handle_check_key((const belay__handle_t *)records, request, key, has_cb);
 }
 
 /* The same of who says a token. */
 static int check_owned(const belay_idempotency_t *records, const belay_request_t *request,
-                       const char *key, size_t *key_len, const belay_idempotency_token_t *token,
-                       bool has_cb) {
-  int error = check(records, request, key, key_len, has_cb);
+                       belay_bytes_t key, const belay_idempotency_token_t *token, bool has_cb) {
+  int error = check(records, request, key, has_cb);
   if (error == 0 && token == NULL)
     return belay__invalid(records->handle.client->belay, "token: NULL");
   return error;
@@ -242,19 +241,19 @@ static int start(belay_idempotency_t *records, belay_request_t *request, const c
   return belay__handle_start(&records->handle, request, call, ops, BELAY__CB(cb));
 }
 
-int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *request, const char *key,
-                            size_t key_len, const void *fingerprint, size_t fingerprint_len,
-                            int64_t deadline_ms, belay_idempotency_cb cb) {
+int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *request,
+                            belay_bytes_t key, belay_bytes_t fingerprint, int64_t deadline_ms,
+                            belay_idempotency_cb cb) {
   belay__claim_t *claim;
   belay__pending_t *pending;
-  int error = check(records, request, key, &key_len, cb != NULL);
+  int error = check(records, request, key, cb != NULL);
   if (error == 0)
-    error = belay__check_optional(records->handle.client->belay, "fingerprint", fingerprint,
-                                  fingerprint_len, BELAY_IDEMPOTENCY_FINGERPRINT_MAX);
+    error = belay__check_optional(records->handle.client->belay, "fingerprint", fingerprint.data,
+                                  fingerprint.len, BELAY_IDEMPOTENCY_FINGERPRINT_MAX);
   if (error == 0)
     error = check_deadline(records, &deadline_ms);
   if (error == 0)
-    error = belay__claim_new(records, key, key_len, &claim);
+    error = belay__claim_new(records, key.data, key.len, &claim);
   if (error != 0)
     return error;
   error = belay__handle_begin(&records->handle, request, &begin_ops, BELAY__CB(cb), &pending);
@@ -266,10 +265,10 @@ int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *reque
                                 .token = &claim->token,
                                 .ms = deadline_ms,
                                 .keep_ms = grace_ms(records, request),
-                                .text = fingerprint,
-                                .len = fingerprint_len};
+                                .text = fingerprint.data,
+                                .len = fingerprint.len};
   pending->values[CLAIM] = (int64_t)(intptr_t)claim;
-  error = belay__request_send(pending, belay__idempotency_call(records, key, key_len, &order));
+  error = belay__request_send(pending, belay__idempotency_call(records, key.data, key.len, &order));
   if (error != 0) {
     belay__request_forget(pending);
     belay__claim_free(claim);
@@ -278,30 +277,32 @@ int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *reque
 }
 
 int belay_idempotency_extend(belay_idempotency_t *records, belay_request_t *request,
-                             const char *key, size_t key_len,
-                             const belay_idempotency_token_t *token, int64_t deadline_ms,
-                             belay_idempotency_cb cb) {
-  int error = check_owned(records, request, key, &key_len, token, cb != NULL);
+                             belay_bytes_t key, const belay_idempotency_token_t *token,
+                             int64_t deadline_ms, belay_idempotency_cb cb) {
+  int error = check_owned(records, request, key, token, cb != NULL);
   if (error == 0)
     error = check_deadline(records, &deadline_ms);
   if (error != 0)
     return error;
   const belay__order_t order = {
       .verb = "extend", .token = token, .ms = deadline_ms, .keep_ms = grace_ms(records, request)};
-  return start(records, request, key, key_len, &order, &extend_ops, cb);
+  return start(records, request, key.data, key.len, &order, &extend_ops, cb);
 }
 
 int belay_idempotency_finish(belay_idempotency_t *records, belay_request_t *request,
-                             const char *key, size_t key_len,
-                             const belay_idempotency_token_t *token, const void *result,
-                             size_t result_len, int64_t ttl_ms, belay_idempotency_cb cb) {
-  int error = check_owned(records, request, key, &key_len, token, cb != NULL);
+                             belay_bytes_t key, const belay_idempotency_token_t *token,
+                             const belay_idempotency_finish_t *finish, belay_idempotency_cb cb) {
+  int error = check_owned(records, request, key, token, cb != NULL);
+  if (error == 0 && finish == NULL)
+    error = belay__invalid(records->handle.client->belay, "finish: NULL");
+  int64_t ttl_ms = error == 0 ? finish->ttl_ms : 0;
   if (error == 0)
     error = check_ms(records, "ttl_ms", &ttl_ms, records->ttl_ms, TTL_MIN_MS, TTL_MAX_MS);
   if (error == 0) {
     size_t half = records->handle.client->max_reply / 2;
     size_t max = half < BELAY_IDEMPOTENCY_RESULT_MAX ? half : BELAY_IDEMPOTENCY_RESULT_MAX;
-    error = belay__check_bytes(records->handle.client->belay, "result", result, result_len, 0, max);
+    error = belay__check_bytes(records->handle.client->belay, "result", finish->result.data,
+                               finish->result.len, 0, max);
   }
   if (error != 0)
     return error;
@@ -309,38 +310,38 @@ int belay_idempotency_finish(belay_idempotency_t *records, belay_request_t *requ
                                 .token = token,
                                 .ms =
                                     belay__request_keep_ms(records->handle.client, request, ttl_ms),
-                                .text = result,
-                                .len = result_len};
-  return start(records, request, key, key_len, &order, &finish_ops, cb);
+                                .text = finish->result.data,
+                                .len = finish->result.len};
+  return start(records, request, key.data, key.len, &order, &finish_ops, cb);
 }
 
 int belay_idempotency_abandon(belay_idempotency_t *records, belay_request_t *request,
-                              const char *key, size_t key_len,
-                              const belay_idempotency_token_t *token, belay_idempotency_cb cb) {
-  int error = check_owned(records, request, key, &key_len, token, cb != NULL);
+                              belay_bytes_t key, const belay_idempotency_token_t *token,
+                              belay_idempotency_cb cb) {
+  int error = check_owned(records, request, key, token, cb != NULL);
   if (error != 0)
     return error;
   const belay__order_t order = {
       .verb = "abandon", .token = token, .keep_ms = grace_ms(records, request)};
-  return start(records, request, key, key_len, &order, &abandon_ops, cb);
+  return start(records, request, key.data, key.len, &order, &abandon_ops, cb);
 }
 
-int belay_idempotency_read(belay_idempotency_t *records, belay_request_t *request, const char *key,
-                           size_t key_len, belay_idempotency_cb cb) {
-  int error = check(records, request, key, &key_len, cb != NULL);
+int belay_idempotency_read(belay_idempotency_t *records, belay_request_t *request,
+                           belay_bytes_t key, belay_idempotency_cb cb) {
+  int error = check(records, request, key, cb != NULL);
   if (error != 0)
     return error;
   const belay__order_t order = {.verb = "read"};
-  return start(records, request, key, key_len, &order, &read_ops, cb);
+  return start(records, request, key.data, key.len, &order, &read_ops, cb);
 }
 
 int belay_idempotency_forget(belay_idempotency_t *records, belay_request_t *request,
-                             const char *key, size_t key_len, belay_idempotency_cb cb) {
-  int error = check(records, request, key, &key_len, cb != NULL);
+                             belay_bytes_t key, belay_idempotency_cb cb) {
+  int error = check(records, request, key, cb != NULL);
   if (error != 0)
     return error;
   belay__call_t *call = belay__handle_command(&records->handle, "UNLINK", 2);
-  belay__idempotency_key(records, call, key, key_len);
+  belay__idempotency_key(records, call, key.data, key.len);
   return belay__handle_start(&records->handle, request, call, &forget_ops, BELAY__CB(cb));
 }
 

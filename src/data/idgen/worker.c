@@ -106,7 +106,7 @@ static void take_lock(belay_idgen_t *idgen) {
   options.watchdog = BELAY_WATCHDOG_ON;
   options.on_lost = on_lost;
   options.data = idgen;
-  int error = belay_lock_new(idgen->handle.client, name, name_len, &options, &w->lock);
+  int error = belay_lock_new(idgen->handle.client, belay_bytes(name, name_len), &options, &w->lock);
   if (error == 0)
     error = belay_lock_acquire(w->lock, w->wanted < 0 ? 0 : WAIT_MS, on_locked);
   if (error != 0) {

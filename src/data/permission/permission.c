@@ -253,10 +253,8 @@ static const belay__request_ops_t clear_ops = {
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
 static int check(const belay_permission_t *permission, const belay_request_t *request,
-                 const char *key, size_t *key_len, const void *fields, size_t n, size_t max,
-                 bool has_cb) {
-  int error =
-      belay__handle_check_key((const belay__handle_t *)permission, request, key, key_len, has_cb);
+                 belay_bytes_t key, const void *fields, size_t n, size_t max, bool has_cb) {
+  int error = belay__handle_check_key((const belay__handle_t *)permission, request, key, has_cb);
   return error != 0 ? error
                     : belay__check_count(permission->handle.client->belay, "field", fields, n, max);
 }
@@ -309,7 +307,7 @@ static int start(belay_permission_t *permission, belay_request_t *request, const
   belay__pending_t *pending;
   bool many = what <= SET;
   const void *given = what == GET ? (const void *)indices : (const void *)fields;
-  int error = check(permission, request, key, &key_len, given, n,
+  int error = check(permission, request, belay_bytes(key, key_len), given, n,
                     many ? BELAY_PERMISSION_FIELDS_MAX : BELAY_PERMISSION_GRANTS_MAX, cb != NULL);
   for (size_t i = 0; i < n && error == 0; i++)
     error = what == GET ? check_field(permission, indices[i], 0)
@@ -327,34 +325,34 @@ static int start(belay_permission_t *permission, belay_request_t *request, const
       pending, belay__request_send(pending, new_call(permission, key, key_len, room)));
 }
 
-int belay_permission_get(belay_permission_t *permission, belay_request_t *request, const char *key,
-                         size_t key_len, const uint64_t *indices, size_t n,
+int belay_permission_get(belay_permission_t *permission, belay_request_t *request,
+                         belay_bytes_t key, const uint64_t *indices, size_t n,
                          belay_permission_cb cb) {
-  return start(permission, request, key, key_len, GET, indices, NULL, n, cb);
+  return start(permission, request, key.data, key.len, GET, indices, NULL, n, cb);
 }
 
-int belay_permission_has(belay_permission_t *permission, belay_request_t *request, const char *key,
-                         size_t key_len, const belay_permission_field_t *fields, size_t n,
+int belay_permission_has(belay_permission_t *permission, belay_request_t *request,
+                         belay_bytes_t key, const belay_permission_field_t *fields, size_t n,
                          belay_permission_cb cb) {
-  return start(permission, request, key, key_len, HAS, NULL, fields, n, cb);
+  return start(permission, request, key.data, key.len, HAS, NULL, fields, n, cb);
 }
 
-int belay_permission_set(belay_permission_t *permission, belay_request_t *request, const char *key,
-                         size_t key_len, const belay_permission_field_t *fields, size_t n,
+int belay_permission_set(belay_permission_t *permission, belay_request_t *request,
+                         belay_bytes_t key, const belay_permission_field_t *fields, size_t n,
                          belay_permission_cb cb) {
-  return start(permission, request, key, key_len, SET, NULL, fields, n, cb);
+  return start(permission, request, key.data, key.len, SET, NULL, fields, n, cb);
 }
 
 int belay_permission_grant(belay_permission_t *permission, belay_request_t *request,
-                           const char *key, size_t key_len, const belay_permission_field_t *fields,
-                           size_t n, belay_permission_cb cb) {
-  return start(permission, request, key, key_len, GRANT, NULL, fields, n, cb);
+                           belay_bytes_t key, const belay_permission_field_t *fields, size_t n,
+                           belay_permission_cb cb) {
+  return start(permission, request, key.data, key.len, GRANT, NULL, fields, n, cb);
 }
 
 int belay_permission_revoke(belay_permission_t *permission, belay_request_t *request,
-                            const char *key, size_t key_len, const belay_permission_field_t *fields,
-                            size_t n, belay_permission_cb cb) {
-  return start(permission, request, key, key_len, REVOKE, NULL, fields, n, cb);
+                            belay_bytes_t key, const belay_permission_field_t *fields, size_t n,
+                            belay_permission_cb cb) {
+  return start(permission, request, key.data, key.len, REVOKE, NULL, fields, n, cb);
 }
 
 static belay__call_t *new_swap(const belay_permission_t *permission, const char *key,
@@ -378,33 +376,33 @@ static belay__call_t *new_swap(const belay_permission_t *permission, const char 
 }
 
 int belay_permission_compare_and_set(belay_permission_t *permission, belay_request_t *request,
-                                     const char *key, size_t key_len, uint64_t index,
-                                     uint64_t expected, uint64_t value, belay_permission_cb cb) {
+                                     belay_bytes_t key, const belay_permission_swap_t *swap,
+                                     belay_permission_cb cb) {
   belay__pending_t *pending;
-  int error = check(permission, request, key, &key_len, &index, 1, 1, cb != NULL);
+  int error = check(permission, request, key, swap, 1, 1, cb != NULL);
   if (error == 0)
-    error = check_field(permission, index, value);
+    error = check_field(permission, swap->index, swap->value);
   if (error == 0)
-    error = check_field(permission, index, expected);
+    error = check_field(permission, swap->index, swap->expected);
   if (error == 0)
     error = begin(permission, request, &swap_ops, SET, 1, cb, &pending);
   if (error != 0)
     return error;
   room_t *room = pending->room;
-  room->results[0] = (belay_permission_result_t){.index = index, .value = value};
+  room->results[0] = (belay_permission_result_t){.index = swap->index, .value = swap->value};
   return belay__request_begun(
-      pending,
-      belay__request_send(pending, new_swap(permission, key, key_len, index, expected, value)));
+      pending, belay__request_send(pending, new_swap(permission, key.data, key.len, swap->index,
+                                                     swap->expected, swap->value)));
 }
 
 int belay_permission_clear(belay_permission_t *permission, belay_request_t *request,
-                           const char *key, size_t key_len, belay_permission_cb cb) {
-  int error = belay__handle_check_key((const belay__handle_t *)permission, request, key, &key_len,
-                                      cb != NULL);
+                           belay_bytes_t key, belay_permission_cb cb) {
+  int error =
+      belay__handle_check_key((const belay__handle_t *)permission, request, key, cb != NULL);
   if (error != 0)
     return error;
   belay__call_t *call = belay__handle_command(&permission->handle, "UNLINK", 3);
-  belay__handle_arg(&permission->handle, call, key, key_len, permission->tail);
-  belay__handle_arg(&permission->handle, call, key, key_len, "}::config");
+  belay__handle_arg(&permission->handle, call, key.data, key.len, permission->tail);
+  belay__handle_arg(&permission->handle, call, key.data, key.len, "}::config");
   return belay__handle_start(&permission->handle, request, call, &clear_ops, BELAY__CB(cb));
 }

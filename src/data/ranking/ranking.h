@@ -16,10 +16,9 @@ struct belay_ranking {
 
 /* As belay__handle_check_key(). */
 static inline int belay__ranking_check(const belay_ranking_t *ranking,
-                                       const belay_request_t *request, const char *board,
-                                       size_t *board_len, bool has_cb) {
-  return belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len,
-                                 has_cb);
+                                       const belay_request_t *request, belay_bytes_t board,
+                                       bool has_cb) {
+  return belay__handle_check_key((const belay__handle_t *)ranking, request, board, has_cb);
 }
 
 /* Adds the board's key, and that of its turns if it has any: how many that are is belay__ranking_keys(). */

@@ -36,12 +36,11 @@ int belay__ranking_check_members(const belay_ranking_t *ranking, const belay_byt
                                    1, BELAY_RANKING_MEMBER_MAX);
 }
 
-int belay_ranking_find(belay_ranking_t *ranking, belay_request_t *request, const char *board,
-                       size_t board_len, const belay_bytes_t *members, size_t n,
-                       belay_ranking_cb cb) {
+int belay_ranking_find(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
+                       const belay_bytes_t *members, size_t n, belay_ranking_cb cb) {
   belay__pending_t *pending;
   size_t bytes = 0;
-  int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
+  int error = belay__ranking_check(ranking, request, board, cb != NULL);
   if (error == 0)
     error = belay__ranking_check_members(ranking, members, n);
   if (error == 0)
@@ -54,7 +53,7 @@ int belay_ranking_find(belay_ranking_t *ranking, belay_request_t *request, const
   if (room == NULL)
     return belay__request_begun(pending, BELAY_ENOMEM);
   belay__call_t *call = belay__call_stale(
-      belay__ranking_script(ranking, &belay__script_ranking_read, board, board_len, 1 + n));
+      belay__ranking_script(ranking, &belay__script_ranking_read, board.data, board.len, 1 + n));
   belay__call_arg_text(call, "find");
   for (size_t i = 0; i < n; i++) {
     (void)belay__ranking_name(room, members[i].data, members[i].len);
@@ -191,45 +190,43 @@ static belay__call_t *new_page(const belay_ranking_t *ranking, const char *board
   return call;
 }
 
-int belay_ranking_page(belay_ranking_t *ranking, belay_request_t *request, const char *board,
-                       size_t board_len, const belay_ranking_page_t *page, belay_ranking_cb cb) {
-  int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
+int belay_ranking_page(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
+                       const belay_ranking_page_t *page, belay_ranking_cb cb) {
+  int error = belay__ranking_check(ranking, request, board, cb != NULL);
   if (error == 0)
     error = check_page(ranking, page);
   if (error != 0)
     return error;
-  belay__call_t *call = new_page(ranking, board, board_len, page);
+  belay__call_t *call = new_page(ranking, board.data, board.len, page);
   return start_page(ranking, request, call, page->by_score ? 0 : page->skip, page->from, page->n,
                     cb);
 }
 
-int belay_ranking_top(belay_ranking_t *ranking, belay_request_t *request, const char *board,
-                      size_t board_len, size_t n, belay_ranking_cb cb) {
+int belay_ranking_top(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
+                      size_t n, belay_ranking_cb cb) {
   const belay_ranking_page_t page = {.n = n};
-  return belay_ranking_page(ranking, request, board, board_len, &page, cb);
+  return belay_ranking_page(ranking, request, board, &page, cb);
 }
 
-int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request, const char *board,
-                         size_t board_len, const belay_ranking_around_t *around,
-                         belay_ranking_cb cb) {
-  int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
+int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
+                         const belay_ranking_around_t *around, belay_ranking_cb cb) {
+  int error = belay__ranking_check(ranking, request, board, cb != NULL);
   if (error != 0)
     return error;
   belay_t *belay = ranking->handle.client->belay;
   if (around == NULL)
     return belay__invalid(belay, "around: NULL");
-  size_t member_len = belay__text_len(around->member, around->member_len);
-  error =
-      belay__check_bytes(belay, "member", around->member, member_len, 1, BELAY_RANKING_MEMBER_MAX);
+  error = belay__check_bytes(belay, "member", around->member.data, around->member.len, 1,
+                             BELAY_RANKING_MEMBER_MAX);
   if (error != 0)
     return error;
   const size_t others = BELAY_RANKING_PAGE_MAX - 1;
   if (around->before > others || around->after > others - around->before)
     return belay__invalid(belay, "before, after: more than %zu in all", others);
   belay__call_t *call =
-      belay__ranking_script(ranking, &belay__script_ranking_read, board, board_len, 4);
+      belay__ranking_script(ranking, &belay__script_ranking_read, board.data, board.len, 4);
   belay__call_arg_text(call, "around");
-  belay__call_arg(call, around->member, member_len);
+  belay__call_arg(call, around->member.data, around->member.len);
   belay__call_arg_int(call, (int64_t)around->before);
   belay__call_arg_int(call, (int64_t)around->after);
   return start_page(ranking, request, call, 0, BELAY_RANKING_FROM_BEST,
@@ -254,18 +251,18 @@ static int start_count(belay_ranking_t *ranking, belay_request_t *request, const
                              BELAY__CB(cb));
 }
 
-int belay_ranking_count(belay_ranking_t *ranking, belay_request_t *request, const char *board,
-                        size_t board_len, belay_ranking_count_cb cb) {
-  int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
-  return error != 0 ? error : start_count(ranking, request, board, board_len, NULL, cb);
+int belay_ranking_count(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
+                        belay_ranking_count_cb cb) {
+  int error = belay__ranking_check(ranking, request, board, cb != NULL);
+  return error != 0 ? error : start_count(ranking, request, board.data, board.len, NULL, cb);
 }
 
 int belay_ranking_count_by_score(belay_ranking_t *ranking, belay_request_t *request,
-                                 const char *board, size_t board_len, int64_t min, int64_t max,
+                                 belay_bytes_t board, int64_t min, int64_t max,
                                  belay_ranking_count_cb cb) {
   const int64_t bounds[] = {min, max};
-  int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
+  int error = belay__ranking_check(ranking, request, board, cb != NULL);
   if (error == 0)
     error = check_scores(ranking, min, max);
-  return error != 0 ? error : start_count(ranking, request, board, board_len, bounds, cb);
+  return error != 0 ? error : start_count(ranking, request, board.data, board.len, bounds, cb);
 }

@@ -65,28 +65,32 @@ static belay__call_t *new_submit(const belay_ranking_t *ranking, const char *boa
   return call;
 }
 
-int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request, const char *board,
-                         size_t board_len, belay_ranking_mode_t mode,
-                         const belay_ranking_score_t *items, size_t n, belay_ranking_cb cb) {
+int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
+                         const belay_ranking_submission_t *submission, belay_ranking_cb cb) {
   static const char *const modes[] = {"set", "add", "best"};
   belay__pending_t *pending;
   size_t bytes;
-  int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
+  int error = belay__ranking_check(ranking, request, board, cb != NULL);
+  if (error == 0 && submission == NULL)
+    error = belay__invalid(ranking->handle.client->belay, "submission: NULL");
   if (error != 0)
     return error;
   belay_t *belay = ranking->handle.client->belay;
-  error = belay__check_range(belay, "mode", (int64_t)mode, 0, BELAY_RANKING_BEST);
+  error = belay__check_range(belay, "mode", (int64_t)submission->mode, 0, BELAY_RANKING_BEST);
   if (error == 0)
-    error = check_items(belay, items, n, &bytes);
+    error = check_items(belay, submission->items, submission->n, &bytes);
   if (error == 0)
     error = belay__handle_begin(&ranking->handle, request, &submit_ops, BELAY__CB(cb), &pending);
   if (error != 0)
     return error;
-  belay__ranking_room_t *room = belay__ranking_room(pending, n, bytes);
-  for (size_t i = 0; i < n && room != NULL; i++)
-    (void)belay__ranking_name(room, items[i].member.data, items[i].member.len);
-  belay__call_t *call =
-      room == NULL ? NULL : new_submit(ranking, board, board_len, modes[mode], items, n);
+  belay__ranking_room_t *room = belay__ranking_room(pending, submission->n, bytes);
+  for (size_t i = 0; i < submission->n && room != NULL; i++)
+    (void)belay__ranking_name(room, submission->items[i].member.data,
+                              submission->items[i].member.len);
+  belay__call_t *call = room == NULL
+                            ? NULL
+                            : new_submit(ranking, board.data, board.len, modes[submission->mode],
+                                         submission->items, submission->n);
   return belay__request_begun(pending, belay__request_send(pending, call));
 }
 
@@ -95,16 +99,15 @@ int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request, con
 static const belay__request_ops_t remove_ops = {.read = belay__ranking_read_count,
                                                 .tell = belay__request_tell_count};
 
-int belay_ranking_remove(belay_ranking_t *ranking, belay_request_t *request, const char *board,
-                         size_t board_len, const belay_bytes_t *members, size_t n,
-                         belay_ranking_count_cb cb) {
-  int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
+int belay_ranking_remove(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
+                         const belay_bytes_t *members, size_t n, belay_ranking_count_cb cb) {
+  int error = belay__ranking_check(ranking, request, board, cb != NULL);
   if (error == 0)
     error = belay__ranking_check_members(ranking, members, n);
   if (error != 0)
     return error;
   belay__call_t *call = belay__ranking_call(ranking, "ZREM", &belay__script_ranking_drop, "remove",
-                                            board, board_len, n);
+                                            board.data, board.len, n);
   for (size_t i = 0; i < n; i++)
     belay__call_arg(call, members[i].data, members[i].len);
   return belay__handle_start(&ranking->handle, request, call, &remove_ops, BELAY__CB(cb));
@@ -125,10 +128,10 @@ static int read_trimmed(belay__pending_t *pending, const belay__call_t *call,
 static const belay__request_ops_t trim_ops = {
     .read = read_trimmed, .tell = belay__request_tell_count, .idempotent = true};
 
-int belay_ranking_trim(belay_ranking_t *ranking, belay_request_t *request, const char *board,
-                       size_t board_len, int64_t size, belay_ranking_count_cb cb) {
+int belay_ranking_trim(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
+                       int64_t size, belay_ranking_count_cb cb) {
   belay__pending_t *pending;
-  int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
+  int error = belay__ranking_check(ranking, request, board, cb != NULL);
   if (error == 0)
     error =
         belay__check_range(ranking->handle.client->belay, "size", size, 0, BELAY_RANKING_SIZE_MAX);
@@ -138,7 +141,7 @@ int belay_ranking_trim(belay_ranking_t *ranking, belay_request_t *request, const
     return error;
   pending->values[1] = size;
   belay__call_t *call =
-      belay__ranking_script(ranking, &belay__script_ranking_drop, board, board_len, 3);
+      belay__ranking_script(ranking, &belay__script_ranking_drop, board.data, board.len, 3);
   belay__call_arg_text(call, "trim");
   belay__call_arg_int(call, size);
   belay__call_arg_int(call, TRIM_STEP);
@@ -157,14 +160,14 @@ static int read_cleared(belay__pending_t *pending, const belay__call_t *call,
 static const belay__request_ops_t clear_ops = {
     .read = read_cleared, .tell = belay__request_tell_count, .idempotent = true};
 
-int belay_ranking_clear(belay_ranking_t *ranking, belay_request_t *request, const char *board,
-                        size_t board_len, belay_ranking_count_cb cb) {
-  int error = belay__ranking_check(ranking, request, board, &board_len, cb != NULL);
+int belay_ranking_clear(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
+                        belay_ranking_count_cb cb) {
+  int error = belay__ranking_check(ranking, request, board, cb != NULL);
   if (error != 0)
     return error;
   belay__call_t *call =
       belay__handle_command(&ranking->handle, "UNLINK", 2 + belay__ranking_keys(ranking));
-  belay__ranking_put_keys(ranking, call, board, board_len);
-  belay__handle_arg(&ranking->handle, call, board, board_len, "}::config");
+  belay__ranking_put_keys(ranking, call, board.data, board.len);
+  belay__handle_arg(&ranking->handle, call, board.data, board.len, "}::config");
   return belay__handle_start(&ranking->handle, request, call, &clear_ops, BELAY__CB(cb));
 }

@@ -129,23 +129,22 @@ static const belay__request_ops_t read_ops = {.read = read_read, .tell = tell, .
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
-static int check(const belay_session_t *session, const belay_request_t *request, const char *user,
-                 size_t *user_len, bool has_cb) {
+static int check(const belay_session_t *session, const belay_request_t *request, belay_bytes_t user,
+                 bool has_cb) {
   int error = belay__handle_check_request((const belay__handle_t *)session, request, has_cb);
-  *user_len = belay__text_len(user, *user_len);
   return error != 0 ? error
-                    : belay__check_bytes(session->handle.client->belay, "user", user, *user_len, 1,
-                                         BELAY_SESSION_USER_MAX);
+                    : belay__check_bytes(session->handle.client->belay, "user", user.data, user.len,
+                                         1, BELAY_SESSION_USER_MAX);
 }
 
 static int check_touch(const belay_session_t *session, const belay_session_touch_t *touch) {
   belay_t *belay = session->handle.client->belay;
-  int error = belay__check_bytes(belay, "event", touch->event, touch->event_len, 0,
+  int error = belay__check_bytes(belay, "event", touch->event.data, touch->event.len, 0,
                                  BELAY_SESSION_EVENT_MAX);
   if (error == 0)
-    error = belay__check_optional(belay, "id", touch->id, touch->id_len, BELAY_SESSION_ID_MAX);
+    error = belay__check_optional(belay, "id", touch->id.data, touch->id.len, BELAY_SESSION_ID_MAX);
   if (error == 0)
-    error = belay__check_optional(belay, "op", touch->op, touch->op_len, BELAY_SESSION_OP_MAX);
+    error = belay__check_optional(belay, "op", touch->op.data, touch->op.len, BELAY_SESSION_OP_MAX);
   return error;
 }
 
@@ -158,44 +157,44 @@ static void put_keys(const belay_session_t *session, belay__call_t *call, const 
 static void put_op_key(const belay_session_t *session, belay__call_t *call, const char *user,
                        size_t user_len, const belay_session_touch_t *touch) {
   char tail[7 + 3 * BELAY_SESSION_OP_MAX + 1] = "}::op::";
-  size_t n = belay__key_escape(tail + 7, touch->op, touch->op_len);
+  size_t n = belay__key_escape(tail + 7, touch->op.data, touch->op.len);
   tail[7 + n] = '\0';
   belay__handle_arg(&session->handle, call, user, user_len, tail);
 }
 
-int belay_session_touch(belay_session_t *session, belay_request_t *request, const char *user,
-                        size_t user_len, const belay_session_touch_t *touch, belay_session_cb cb) {
+int belay_session_touch(belay_session_t *session, belay_request_t *request, belay_bytes_t user,
+                        const belay_session_touch_t *touch, belay_session_cb cb) {
   static const belay_session_touch_t nothing = {0};
   char uuid[BELAY_UUID_TEXT];
   if (touch == NULL)
     touch = &nothing;
-  int error = check(session, request, user, &user_len, cb != NULL);
+  int error = check(session, request, user, cb != NULL);
   if (error == 0)
     error = check_touch(session, touch);
-  if (error == 0 && touch->id == NULL)
+  if (error == 0 && touch->id.data == NULL)
     error = belay_uuid_v7(session->handle.client->belay, uuid);
   if (error != 0)
     return error;
   belay__call_t *call = belay__handle_script(&session->handle, &belay__script_session_touch,
-                                             touch->op != NULL ? 3 : 2, 6);
-  put_keys(session, call, user, user_len);
-  if (touch->op != NULL)
-    put_op_key(session, call, user, user_len, touch);
-  belay__call_arg(call, touch->id != NULL ? touch->id : uuid,
-                  touch->id != NULL ? touch->id_len : BELAY__UUID_TEXT);
+                                             touch->op.data != NULL ? 3 : 2, 6);
+  put_keys(session, call, user.data, user.len);
+  if (touch->op.data != NULL)
+    put_op_key(session, call, user.data, user.len, touch);
+  belay__call_arg(call, touch->id.data != NULL ? touch->id.data : uuid,
+                  touch->id.data != NULL ? touch->id.len : BELAY__UUID_TEXT);
   belay__call_arg_int(call, session->ttl_ms);
   belay__call_arg_int(call, session->max_events);
-  belay__call_arg_int(call, touch->event != NULL);
-  belay__call_arg(call, touch->event_len > 0 ? touch->event : "", touch->event_len);
+  belay__call_arg_int(call, touch->event.data != NULL);
+  belay__call_arg(call, touch->event.len > 0 ? touch->event.data : "", touch->event.len);
   belay__call_arg_int(call,
                       belay__request_keep_ms(session->handle.client, request, session->op_ttl_ms));
   return belay__handle_start(&session->handle, request, call,
-                             touch->op != NULL ? &touch_op_ops : &touch_ops, BELAY__CB(cb));
+                             touch->op.data != NULL ? &touch_op_ops : &touch_ops, BELAY__CB(cb));
 }
 
-int belay_session_read(belay_session_t *session, belay_request_t *request, const char *user,
-                       size_t user_len, size_t n, belay_session_cb cb) {
-  int error = check(session, request, user, &user_len, cb != NULL);
+int belay_session_read(belay_session_t *session, belay_request_t *request, belay_bytes_t user,
+                       size_t n, belay_session_cb cb) {
+  int error = check(session, request, user, cb != NULL);
   if (error == 0)
     error = belay__check_range(session->handle.client->belay, "n", n > INT32_MAX ? -1 : (int64_t)n,
                                0, BELAY_SESSION_EVENTS_MAX);
@@ -203,31 +202,31 @@ int belay_session_read(belay_session_t *session, belay_request_t *request, const
     return error;
   size_t bytes = session->handle.client->max_reply / 2;
   belay__call_t *call = belay__handle_script(&session->handle, &belay__script_session_read, 2, 3);
-  put_keys(session, call, user, user_len);
+  put_keys(session, call, user.data, user.len);
   belay__call_arg_int(call, (int64_t)n);
   belay__call_arg_int(call, bytes > (size_t)NUMBER_MAX ? NUMBER_MAX : (int64_t)bytes);
   belay__call_arg_int(call, EVENT_BYTES);
   return belay__handle_start(&session->handle, request, call, &read_ops, BELAY__CB(cb));
 }
 
-int belay_session_exists(belay_session_t *session, belay_request_t *request, const char *user,
-                         size_t user_len, belay_session_cb cb) {
-  return belay_session_read(session, request, user, user_len, 0, cb);
+int belay_session_exists(belay_session_t *session, belay_request_t *request, belay_bytes_t user,
+                         belay_session_cb cb) {
+  return belay_session_read(session, request, user, 0, cb);
 }
 
-int belay_session_end(belay_session_t *session, belay_request_t *request, const char *user,
-                      size_t user_len, const void *id, size_t id_len, belay_session_cb cb) {
-  int error = check(session, request, user, &user_len, cb != NULL);
+int belay_session_end(belay_session_t *session, belay_request_t *request, belay_bytes_t user,
+                      belay_bytes_t id, belay_session_cb cb) {
+  int error = check(session, request, user, cb != NULL);
   if (error == 0)
-    error = belay__check_optional(session->handle.client->belay, "id", id, id_len,
+    error = belay__check_optional(session->handle.client->belay, "id", id.data, id.len,
                                   BELAY_SESSION_ID_MAX);
   if (error != 0)
     return error;
   belay__call_t *call = belay__handle_script(&session->handle, &belay__script_session_end, 2, 1);
-  put_keys(session, call, user, user_len);
-  belay__call_arg(call, id_len > 0 ? id : "", id_len);
-  return belay__handle_start(&session->handle, request, call, id != NULL ? &end_id_ops : &end_ops,
-                             BELAY__CB(cb));
+  put_keys(session, call, user.data, user.len);
+  belay__call_arg(call, id.len > 0 ? id.data : "", id.len);
+  return belay__handle_start(&session->handle, request, call,
+                             id.data != NULL ? &end_id_ops : &end_ops, BELAY__CB(cb));
 }
 
 /* ---- the handle ---------------------------------------------------------------------------------------- */

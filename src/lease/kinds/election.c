@@ -311,7 +311,7 @@ void belay_election_options_init(belay_election_options_t *options) {
 /* The options of the lock. 0 or an error, with a detail. */
 static int translate(belay_client_t *client, const belay_election_options_t *o,
                      belay_lock_options_t *lock) {
-  if (o->value_len > BELAY_ELECTION_VALUE_MAX || (o->value == NULL && o->value_len > 0))
+  if (o->value.len > BELAY_ELECTION_VALUE_MAX || (o->value.data == NULL && o->value.len > 0))
     return belay__invalid(client->belay, "value_len: not 0 to %d", BELAY_ELECTION_VALUE_MAX);
   lock->ttl_ms = o->ttl_ms;
   lock->watchdog = BELAY_WATCHDOG_ON;
@@ -346,10 +346,10 @@ static int make(belay_client_t *client, const char *name, size_t name_len,
                 belay_election_t **out) {
   const belay__lock_spec_t spec = {
       .kind = &kind,
-      .key = o->key,
-      .key_len = o->key_len,
-      .extra = o->value != NULL ? o->value : client->owner,
-      .extra_len = o->value != NULL ? o->value_len : client->owner_len,
+      .key = o->key.data,
+      .key_len = o->key.len,
+      .extra = o->value.data != NULL ? o->value.data : client->owner,
+      .extra_len = o->value.data != NULL ? o->value.len : client->owner_len,
   };
   belay_lock_t *lock;
   int error = belay__lock_make(&client, 1, name, name_len, lock_options, &spec, &lock);
@@ -379,9 +379,8 @@ static int make(belay_client_t *client, const char *name, size_t name_len,
   return 0;
 }
 
-int belay_election_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
+int belay_election_new(belay_client_t *const *clients, size_t n, belay_bytes_t name,
                        const belay_election_options_t *options, belay_election_t **out) {
-  name_len = belay__text_len(name, name_len);
   belay_election_options_t o;
   belay_lock_options_t lock_options;
   belay_lock_t *none;
@@ -399,13 +398,11 @@ int belay_election_new(belay_client_t *const *clients, size_t n, const char *nam
     o = *options;
   else
     belay_election_options_init(&o);
-  o.value_len = belay__text_len(o.value, o.value_len);
   error = translate(clients[0], &o, &lock_options);
-  if (error == 0 && o.key != NULL) {
-    o.key_len = belay__text_len(o.key, o.key_len);
-    error = belay__check_bytes(clients[0]->belay, "key", o.key, o.key_len, 1, BELAY__NAME_MAX);
+  if (error == 0 && o.key.data != NULL) {
+    error = belay__check_bytes(clients[0]->belay, "key", o.key.data, o.key.len, 1, BELAY__NAME_MAX);
   }
-  return error != 0 ? error : make(clients[0], name, name_len, &o, &lock_options, out);
+  return error != 0 ? error : make(clients[0], name.data, name.len, &o, &lock_options, out);
 }
 
 /* ---- operations -------------------------------------------------------------------------------------------- */

@@ -26,9 +26,9 @@ int belay__fair_check(belay_t *belay, size_t n, const belay_lock_options_t *o) {
     belay__detail(belay, "fair: queues on several servers have no common order");
     return BELAY_ESINGLE;
   }
-  if (o->owner != NULL || o->key != NULL)
+  if (o->owner.data != NULL || o->key.data != NULL)
     return belay__invalid(belay, "fair: not with %s",
-                          o->owner != NULL ? "an owner" : "an exact key");
+                          o->owner.data != NULL ? "an owner" : "an exact key");
   return 0;
 }
 

@@ -27,14 +27,14 @@ static void remember(belay_fence_t *fence, uint64_t number, const void *token, s
   memset(fence->token + token_len, 0, sizeof fence->token - token_len);
 }
 
-int belay_fence_guard(belay_fence_t *fence, uint64_t number, const void *token, size_t token_len) {
-  if (fence == NULL || !is_request(number, token, token_len))
+int belay_fence_guard(belay_fence_t *fence, uint64_t number, belay_bytes_t token) {
+  if (fence == NULL || !is_request(number, token.data, token.len))
     return BELAY_EINVAL;
   if (number < fence->number)
     return BELAY_EFENCED;
   if (number == fence->number)
-    return is_whose(fence, token, token_len) ? 0 : BELAY_EFENCED;
-  remember(fence, number, token, token_len);
+    return is_whose(fence, token.data, token.len) ? 0 : BELAY_EFENCED;
+  remember(fence, number, token.data, token.len);
   return 0;
 }
 

@@ -225,8 +225,8 @@ int belay__lock_refuse(belay_t *belay, const belay_lock_options_t *o, unsigned w
     bool set;
     const char *name;
   } options[] = {
-      {BELAY__WITHOUT_OWNER, o->owner != NULL, "owner"},
-      {BELAY__WITHOUT_KEY, o->key != NULL, "key"},
+      {BELAY__WITHOUT_OWNER, o->owner.data != NULL, "owner"},
+      {BELAY__WITHOUT_KEY, o->key.data != NULL, "key"},
       {BELAY__WITHOUT_FENCING, o->fencing, "fencing"},
       {BELAY__WITHOUT_LABEL, o->label != NULL, "label"},
       {BELAY__WITHOUT_FAIR, o->fair, "fair"},

@@ -83,11 +83,11 @@ static int check_deployment(const belay_client_t *client, bool quarantine) {
 }
 
 static int check_key(belay_t *belay, const belay_lock_options_t *o) {
-  if (o->key == NULL)
+  if (o->key.data == NULL)
     return 0;
   if (o->fencing)
     return belay__invalid(belay, "fencing: not with an exact key");
-  return belay__check_range(belay, "key_len", o->key_len > INT32_MAX ? 0 : (int64_t)o->key_len, 1,
+  return belay__check_range(belay, "key_len", o->key.len > INT32_MAX ? 0 : (int64_t)o->key.len, 1,
                             (int64_t)BELAY__NAME_MAX);
 }
 

@@ -42,14 +42,10 @@ static void insert(belay__multilock_keys_t *keys, belay__multilock_key_t key) {
   keys->count++;
 }
 
-static size_t name_len(const belay_multilock_name_t *name) {
-  return belay__text_len(name->name, name->len);
-}
-
 static size_t key_len(const belay_multilock_name_t *name) {
   const belay_client_t *client = name->client;
-  return belay__key_build(NULL, client->prefix, client->prefix_len, FAMILY, name->name,
-                          name_len(name));
+  return belay__key_build(NULL, client->prefix, client->prefix_len, FAMILY, name->name.data,
+                          name->name.len);
 }
 
 static int wrong(belay_t *belay, size_t i, const char *what) {
@@ -84,8 +80,8 @@ static int check(const belay_multilock_name_t *names, size_t n) {
     int error = check_client(names, i);
     if (error != 0)
       return error;
-    if (names[i].name == NULL || name_len(&names[i]) < 1 || name_len(&names[i]) > BELAY__NAME_MAX)
-      return wrong(belay, i, names[i].name == NULL ? "name: NULL" : "not 1 to 1024 bytes");
+    if (names[i].name.data == NULL || names[i].name.len < 1 || names[i].name.len > BELAY__NAME_MAX)
+      return wrong(belay, i, names[i].name.data == NULL ? "name: NULL" : "not 1 to 1024 bytes");
   }
   return 0;
 }
@@ -105,7 +101,7 @@ int belay__multilock_keys(const belay_multilock_name_t *names, size_t n,
   for (size_t i = 0; i < n; i++) {
     belay_client_t *client = names[i].client;
     size_t len = belay__key_build(keys->text + at, client->prefix, client->prefix_len, FAMILY,
-                                  names[i].name, name_len(&names[i]));
+                                  names[i].name.data, names[i].name.len);
     belay__multilock_key_t key = {.client = client, .key = keys->text + at, .len = len};
     if (client->node_ops->by_slots)
       key.slot = belay__slot(key.key, key.len);

@@ -77,7 +77,7 @@ static int check(belay_t *belay, size_t n, const belay_lock_options_t *o) {
   if (error != 0)
     return error;
   return belay__check_range(belay, "owner_len",
-                            o->owner_len > OWNER_MAX ? 0 : (int64_t)o->owner_len, 1,
+                            o->owner.len > OWNER_MAX ? 0 : (int64_t)o->owner.len, 1,
                             (int64_t)OWNER_MAX);
 }
 
@@ -89,7 +89,8 @@ int belay__reentrant_new(belay_client_t *const *clients, size_t n, const char *n
   if (error != 0)
     return error;
   char owner[INSTANCE_LEN + OWNER_MAX];
-  size_t len = belay__token_text(owner, &clients[0]->instance, options->owner, options->owner_len);
+  size_t len =
+      belay__token_text(owner, &clients[0]->instance, options->owner.data, options->owner.len);
   belay__lock_spec_t spec = {.kind = &kind, .extra = owner, .extra_len = len};
   return belay__lock_make(clients, n, name, name_len, options, &spec, out);
 }

@@ -80,10 +80,9 @@ static int check(belay_t *belay, belay_rwlock_mode_t mode, const belay_lock_opti
   return belay__check_range(belay, "mode", (int64_t)mode, BELAY_RWLOCK_READ, BELAY_RWLOCK_WRITE);
 }
 
-int belay_rwlock_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
+int belay_rwlock_new(belay_client_t *const *clients, size_t n, belay_bytes_t name,
                      belay_rwlock_mode_t mode, const belay_lock_options_t *options,
                      belay_lock_t **out) {
-  name_len = belay__text_len(name, name_len);
   belay_lock_options_t o;
   int error = belay__lock_check(clients, n, options, &o, out);
   if (error == 0)
@@ -91,7 +90,7 @@ int belay_rwlock_new(belay_client_t *const *clients, size_t n, const char *name,
   if (error != 0)
     return error;
   belay__lock_spec_t spec = {.kind = &kind, .mode = (uint8_t)mode};
-  return belay__lock_make(clients, n, name, name_len, &o, &spec, out);
+  return belay__lock_make(clients, n, name.data, name.len, &o, &spec, out);
 }
 
 belay_rwlock_mode_t belay_rwlock_mode(const belay_lock_t *lock) {

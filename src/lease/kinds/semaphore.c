@@ -86,18 +86,20 @@ static int check_options(belay_t *belay, size_t n, unsigned limit, unsigned perm
   return belay__fair_check(belay, n, o);
 }
 
-int belay_semaphore_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
-                        unsigned limit, unsigned permits, const belay_lock_options_t *options,
+int belay_semaphore_new(belay_client_t *const *clients, size_t n, belay_bytes_t name,
+                        const belay_semaphore_size_t *size, const belay_lock_options_t *options,
                         belay_lock_t **out) {
-  name_len = belay__text_len(name, name_len);
   belay_lock_options_t o;
   int error = belay__lock_check(clients, n, options, &o, out);
+  if (error == 0 && size == NULL)
+    error = belay__invalid(clients[0]->belay, "size: NULL");
   if (error == 0)
-    error = check_options(clients[0]->belay, n, limit, permits, &o);
+    error = check_options(clients[0]->belay, n, size->limit, size->permits, &o);
   if (error != 0)
     return error;
-  belay__lock_spec_t spec = {.kind = o.fair ? &fair : &plain, .limit = limit, .permits = permits};
-  return belay__lock_make(clients, n, name, name_len, &o, &spec, out);
+  belay__lock_spec_t spec = {
+      .kind = o.fair ? &fair : &plain, .limit = size->limit, .permits = size->permits};
+  return belay__lock_make(clients, n, name.data, name.len, &o, &spec, out);
 }
 
 /* ---- asking about it ------------------------------------------------------------------------------------- */
@@ -155,7 +157,6 @@ static void put_keys(belay__call_t *call, const char *name, size_t name_len) {
 static int begin(belay_client_t *client, const belay_request_t *request, bool has_cb,
                  const char *name, size_t name_len, const belay__script_t *script, size_t args,
                  belay__call_t **call) {
-  name_len = belay__text_len(name, name_len);
   int error = belay__client_check(client);
   if (error == 0)
     error = belay__request_check(client, request, has_cb);
@@ -171,21 +172,21 @@ static int begin(belay_client_t *client, const belay_request_t *request, bool ha
   return 0;
 }
 
-int belay_semaphore_read(belay_client_t *client, belay_request_t *request, const char *name,
-                         size_t name_len, belay_semaphore_cb cb) {
+int belay_semaphore_read(belay_client_t *client, belay_request_t *request, belay_bytes_t name,
+                         belay_semaphore_cb cb) {
   belay__call_t *call;
-  int error =
-      begin(client, request, cb != NULL, name, name_len, &belay__script_semaphore_read, 0, &call);
+  int error = begin(client, request, cb != NULL, name.data, name.len, &belay__script_semaphore_read,
+                    0, &call);
   return error != 0
              ? error
              : belay__request_start(request, call, &read_ops, NULL, NULL, (void (*)(void))cb);
 }
 
-int belay_semaphore_resize(belay_client_t *client, belay_request_t *request, const char *name,
-                           size_t name_len, unsigned limit, belay_semaphore_cb cb) {
+int belay_semaphore_resize(belay_client_t *client, belay_request_t *request, belay_bytes_t name,
+                           unsigned limit, belay_semaphore_cb cb) {
   belay__call_t *call;
-  int error =
-      begin(client, request, cb != NULL, name, name_len, &belay__script_semaphore_resize, 2, &call);
+  int error = begin(client, request, cb != NULL, name.data, name.len,
+                    &belay__script_semaphore_resize, 2, &call);
   if (error != 0)
     return error;
   error = belay__check_range(client->belay, "limit", limit, 1, BELAY_SEMAPHORE_MAX);
@@ -293,11 +294,11 @@ static const belay__request_ops_t holders_ops = {
     .idempotent = true,
 };
 
-int belay_semaphore_holders(belay_client_t *client, belay_request_t *request, const char *name,
-                            size_t name_len, belay_semaphore_holders_cb cb) {
+int belay_semaphore_holders(belay_client_t *client, belay_request_t *request, belay_bytes_t name,
+                            belay_semaphore_holders_cb cb) {
   belay__call_t *call;
-  int error = begin(client, request, cb != NULL, name, name_len, &belay__script_semaphore_holders,
-                    1, &call);
+  int error = begin(client, request, cb != NULL, name.data, name.len,
+                    &belay__script_semaphore_holders, 1, &call);
   if (error != 0)
     return error;
   size_t most = client->max_reply / HOLDER_BYTES;

@@ -109,7 +109,7 @@ static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = te
 
 static int check(const belay_bucket_t *bucket, const belay_request_t *request, const char *key,
                  size_t key_len, bool has_cb) {
-  return belay__handle_check_key((const belay__handle_t *)bucket, request, key, &key_len, has_cb);
+  return belay__handle_check_key((const belay__handle_t *)bucket, request, belay_bytes(key, key_len), has_cb);
 }
 
 static int check_tokens(const belay_bucket_t *bucket, int64_t tokens) {
@@ -141,25 +141,23 @@ static belay__call_t *new_fetch(const belay_bucket_t *bucket, const char *key, s
   return call;
 }
 
-int belay_bucket_fetch(belay_bucket_t *bucket, belay_request_t *request, const char *key,
-                       size_t key_len, int64_t tokens, belay_bucket_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(bucket, request, key, key_len, cb != NULL);
+int belay_bucket_fetch(belay_bucket_t *bucket, belay_request_t *request, belay_bytes_t key,
+                       int64_t tokens, belay_bucket_cb cb) {
+  int error = check(bucket, request, key.data, key.len, cb != NULL);
   if (error == 0)
     error = check_tokens(bucket, tokens);
   if (error != 0)
     return error;
-  belay__call_t *call = new_fetch(bucket, key, key_len, tokens);
+  belay__call_t *call = new_fetch(bucket, key.data, key.len, tokens);
   return start(bucket, request, call, &fetch_ops, cb);
 }
 
-int belay_bucket_read(belay_bucket_t *bucket, belay_request_t *request, const char *key,
-                      size_t key_len, belay_bucket_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(bucket, request, key, key_len, cb != NULL);
+int belay_bucket_read(belay_bucket_t *bucket, belay_request_t *request, belay_bytes_t key,
+                      belay_bucket_cb cb) {
+  int error = check(bucket, request, key.data, key.len, cb != NULL);
   if (error != 0)
     return error;
-  belay__call_t *call = new_fetch(bucket, key, key_len, 0);
+  belay__call_t *call = new_fetch(bucket, key.data, key.len, 0);
   return start(bucket, request, call, &read_ops, cb);
 }
 
@@ -170,10 +168,9 @@ static int64_t index_ms(const belay_bucket_t *bucket, const belay_request_t *req
   return ms > bucket->index_ms ? ms : bucket->index_ms;
 }
 
-int belay_bucket_add(belay_bucket_t *bucket, belay_request_t *request, const char *key,
-                     size_t key_len, int64_t tokens, int64_t index, belay_bucket_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(bucket, request, key, key_len, cb != NULL);
+int belay_bucket_add(belay_bucket_t *bucket, belay_request_t *request, belay_bytes_t key,
+                     int64_t tokens, int64_t index, belay_bucket_cb cb) {
+  int error = check(bucket, request, key.data, key.len, cb != NULL);
   if (error == 0)
     error = check_tokens(bucket, tokens);
   if (error == 0)
@@ -183,7 +180,7 @@ int belay_bucket_add(belay_bucket_t *bucket, belay_request_t *request, const cha
     return error;
   belay__call_t *call = belay__call_new(bucket->handle.client, BELAY__LANE_DATA);
   belay__call_script(call, &belay__script_bucket_add, 2, 6);
-  put_keys(bucket, call, key, key_len);
+  put_keys(bucket, call, key.data, key.len);
   belay__call_arg_int(call, tokens);
   belay__call_arg_int(call, index);
   belay__call_arg_int(call, bucket->capacity);
@@ -193,15 +190,14 @@ int belay_bucket_add(belay_bucket_t *bucket, belay_request_t *request, const cha
   return start(bucket, request, call, &add_ops, cb);
 }
 
-int belay_bucket_delete(belay_bucket_t *bucket, belay_request_t *request, const char *key,
-                        size_t key_len, belay_bucket_cb cb) {
-  key_len = belay__text_len(key, key_len);
-  int error = check(bucket, request, key, key_len, cb != NULL);
+int belay_bucket_delete(belay_bucket_t *bucket, belay_request_t *request, belay_bytes_t key,
+                        belay_bucket_cb cb) {
+  int error = check(bucket, request, key.data, key.len, cb != NULL);
   if (error != 0)
     return error;
   belay__call_t *call = belay__call_new(bucket->handle.client, BELAY__LANE_DATA);
   belay__call_command(call, "DEL", 3);
-  put_keys(bucket, call, key, key_len);
+  put_keys(bucket, call, key.data, key.len);
   return start(bucket, request, call, &delete_ops, cb);
 }
 

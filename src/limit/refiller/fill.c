@@ -51,11 +51,12 @@ static int send(belay_refiller_t *refiller, belay__refill_slot_t *slot, belay__r
     key->index = BELAY__REFILL_UNKNOWN;
   slot->adds = key->index >= 0 && key->index < BELAY_BUCKET_INDEX_MAX;
   if (!slot->adds)
-    return belay_bucket_read(refiller->bucket, &slot->request, key->keyed.key, key->keyed.key_len,
-                             on_answer);
+    return belay_bucket_read(refiller->bucket, &slot->request,
+                             belay_bytes(key->keyed.key, key->keyed.key_len), on_answer);
   int64_t tokens = key->tokens > 0 ? key->tokens : refiller->tokens;
-  return belay_bucket_add(refiller->bucket, &slot->request, key->keyed.key, key->keyed.key_len,
-                          tokens, key->index, on_answer);
+  return belay_bucket_add(refiller->bucket, &slot->request,
+                          belay_bytes(key->keyed.key, key->keyed.key_len), tokens, key->index,
+                          on_answer);
 }
 
 /* False if that cannot be now: it stays the first. */

@@ -94,8 +94,9 @@ int belay_refiller_members(belay_refiller_t *refiller, belay_request_t *request,
   error = belay__request_begin(client, request, &ops, question, &refiller->requests,
                                (void (*)(void))cb, &question->asker);
   if (error == 0) {
-    error = belay_semaphore_holders(client, &question->request, refiller->election,
-                                    refiller->election_len, on_holders);
+    error = belay_semaphore_holders(client, &question->request,
+                                    belay_bytes(refiller->election, refiller->election_len),
+                                    on_holders);
     if (error != 0)
       belay__request_forget(question->asker);
   }

@@ -222,7 +222,7 @@ static const belay__range_t ranges[] = {
 
 static int check_options(const belay_bucket_t *bucket, const belay_refiller_options_t *o) {
   belay_t *belay = belay__bucket_client(bucket)->belay;
-  int error = belay__check_bytes(belay, "name", o->name, o->name_len, 1, NAME_MAX_LEN);
+  int error = belay__check_bytes(belay, "name", o->name.data, o->name.len, 1, NAME_MAX_LEN);
   if (error == 0)
     error = belay__check_ranges(belay, o, ranges);
   if (error == 0)
@@ -254,7 +254,7 @@ static size_t put_election(char *out, const belay_bucket_t *bucket,
   const struct {
     const char *text;
     size_t len;
-  } parts[] = {{head, head_len}, {name, len}, {"/", 1}, {o->name, o->name_len}};
+  } parts[] = {{head, head_len}, {name, len}, {"/", 1}, {o->name.data, o->name.len}};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     if (out != NULL)
       memcpy(out + n, parts[i].text, parts[i].len);
@@ -274,8 +274,9 @@ static int make_lock(belay_refiller_t *refiller, const belay_refiller_options_t 
   lock.label = o->label;
   lock.on_lost = on_lost;
   lock.data = refiller;
-  return belay_semaphore_new(&refiller->client, 1, refiller->election, refiller->election_len,
-                             o->refillers, 1, &lock, &refiller->lock);
+  return belay_semaphore_new(
+      &refiller->client, 1, belay_bytes(refiller->election, refiller->election_len),
+      &(belay_semaphore_size_t){.limit = o->refillers, .permits = 1}, &lock, &refiller->lock);
 }
 
 static void child_close(belay__child_t *child) {
@@ -325,7 +326,6 @@ int belay_refiller_new(belay_bucket_t *bucket, const belay_refiller_options_t *o
   belay_refiller_options_init(&o);
   if (options != NULL)
     o = *options;
-  o.name_len = belay__text_len(o.name, o.name_len);
   if (error == 0)
     error = check_options(bucket, &o);
   if (error != 0)
@@ -360,17 +360,15 @@ static int check_key(const belay_refiller_t *refiller, const char *key, size_t k
                                          BELAY_BUCKET_KEY_MAX);
 }
 
-int belay_refiller_add(belay_refiller_t *refiller, const char *key, size_t key_len,
-                       int64_t tokens) {
-  key_len = belay__text_len(key, key_len);
-  int error = check_key(refiller, key, key_len);
+int belay_refiller_add(belay_refiller_t *refiller, belay_bytes_t key, int64_t tokens) {
+  int error = check_key(refiller, key.data, key.len);
   if (error == 0)
     error = belay__check_range(refiller->client->belay, "tokens", tokens, 0,
                                belay__bucket_capacity(refiller->bucket));
   if (error != 0)
     return error;
-  belay__refill_key_t *one = belay__refill_find(refiller, key, key_len);
-  if (one == NULL && (error = belay__refill_add(refiller, key, key_len, &one)) != 0)
+  belay__refill_key_t *one = belay__refill_find(refiller, key.data, key.len);
+  if (one == NULL && (error = belay__refill_add(refiller, key.data, key.len, &one)) != 0)
     return error;
   one->tokens = tokens;
   if (refiller->state == ELECTED)
@@ -378,12 +376,11 @@ int belay_refiller_add(belay_refiller_t *refiller, const char *key, size_t key_l
   return 0;
 }
 
-int belay_refiller_remove(belay_refiller_t *refiller, const char *key, size_t key_len) {
-  key_len = belay__text_len(key, key_len);
-  int error = check_key(refiller, key, key_len);
+int belay_refiller_remove(belay_refiller_t *refiller, belay_bytes_t key) {
+  int error = check_key(refiller, key.data, key.len);
   if (error != 0)
     return error;
-  belay__refill_key_t *one = belay__refill_find(refiller, key, key_len);
+  belay__refill_key_t *one = belay__refill_find(refiller, key.data, key.len);
   if (one != NULL)
     belay__refill_drop(refiller, one);
   return 0;

@@ -72,20 +72,22 @@ static int make(const char *kind, const char *name, size_t n) {
     belay_election_options_init(&campaign);
     campaign.ttl_ms = TTL_MS;
     campaign.on_elected = on_elected;
-    int error = belay_election_new(clients, n, name, len, &campaign, &election);
+    int error = belay_election_new(clients, n, belay_bytes(name, len), &campaign, &election);
     return error != 0 ? error : belay_election_campaign(election, NULL);
   }
   int error = 0;
   if (strcmp(kind, "reader") == 0 || strcmp(kind, "writer") == 0)
     error =
-        belay_rwlock_new(clients, n, name, len,
+        belay_rwlock_new(clients, n, belay_bytes(name, len),
                          *kind == 'r' ? BELAY_RWLOCK_READ : BELAY_RWLOCK_WRITE, &options, &lock);
   else if (strcmp(kind, "semaphore") == 0)
-    error = belay_semaphore_new(clients, n, name, len, 3, 2, &options, &lock);
+    error =
+        belay_semaphore_new(clients, n, belay_bytes(name, len),
+                            &(belay_semaphore_size_t){.limit = 3, .permits = 2}, &options, &lock);
   else if (n > 1)
-    error = belay_redlock_new(clients, n, name, len, &options, &lock);
+    error = belay_redlock_new(clients, n, belay_bytes(name, len), &options, &lock);
   else
-    error = belay_lock_new(clients[0], name, len, &options, &lock);
+    error = belay_lock_new(clients[0], belay_bytes(name, len), &options, &lock);
   return error != 0 ? error : belay_lock_acquire(lock, BELAY_FOREVER, on_acquired);
 }
 

@@ -116,8 +116,7 @@ static int session_chore(bed_t *bed) {
   static stay_t s;
   belay_session_options_t options = session_options();
   options.max_events = 1;
-  options.name = "shop";
-  options.name_len = 4;
+  options.name = belay_string("shop");
   place_of(&place, bed, bed->client, &options);
   s = (stay_t){0};
   for (int i = 0; i < 2; i++) {

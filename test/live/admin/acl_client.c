@@ -311,8 +311,7 @@ TEST_ON(an_exact_key, server, server_start(NULL)) {
   static const char *const keys[] = {"shared*door", "another"};
   belay_acl_options_t rules = usual();
   belay_lock_options_t options = with_ttl(60000);
-  options.key = keys[0];
-  options.key_len = strlen(keys[0]);
+  options.key = belay_string(keys[0]);
   options.retry_min_ms = options.retry_max_ms = 60000;
   rules.keys = keys;
   rules.keys_count = 2;

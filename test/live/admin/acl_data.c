@@ -61,8 +61,7 @@ static int bloom_chore(bed_t *bed) {
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     belay_bloom_options_t options = bloom_options(200, 0.001);
-    options.name = all[i].name;
-    options.name_len = strlen(all[i].name);
+    options.name = belay_string(all[i].name);
     options.kind = all[i].kind;
     options.window_ms = all[i].kind == BELAY_BLOOM_ROTATING ? 60000 : 0;
     MUST(sift(bed, &options));
@@ -77,7 +76,7 @@ TEST(bloom_filters) {
 /* ---- counters ------------------------------------------------------------------------------------------- */
 
 static int counter_chore(bed_t *bed) {
-  static const belay_counter_add_item_t item = {.key = "f", .key_len = 1, .delta = 1};
+  static const belay_counter_add_item_t item = {.key = {"f", 1}, .delta = 1};
   static const belay_bytes_t name = {"f", 1};
   static till_t till;
   static count_t c;
@@ -86,29 +85,36 @@ static int counter_chore(bed_t *bed) {
   till_new(&till, bed, &options);
   c = (count_t){0};
   for (int i = 0; i < 2; i++) {
-    DONE(end_of_count(&c), BEGIN(&till, &c, add, KEY("n"), 1, on_counter_told));
-    DONE(end_of_count(&c), BEGIN(&till, &c, add_bounded, KEY("n"), 1, 0, 100, on_counter_told));
-    DONE(end_of_count(&c), BEGIN(&till, &c, add_once, KEY("n"), 1, KEY("op"), on_counter_told));
-    DONE(end_of_count(&c), BEGIN(&till, &c, get, KEY("n"), on_counter_told));
+    DONE(end_of_count(&c), BEGIN(&till, &c, add, belay_string("n"), 1, on_counter_told));
+    DONE(end_of_count(&c), BEGIN(&till, &c, add_bounded, belay_string("n"), 1,
+                                 &(belay_counter_bounds_t){.min = 0, .max = 100}, on_counter_told));
+    DONE(end_of_count(&c),
+         BEGIN(&till, &c, add_once, belay_string("n"), 1, belay_string("op"), on_counter_told));
+    DONE(end_of_count(&c), BEGIN(&till, &c, get, belay_string("n"), on_counter_told));
     assert_int_equal(c.result.value, i == 0 ? 3 : 5);
-    DONE(end_of_count(&c), BEGIN(&till, &c, add_field, KEY("g"), KEY("f"), 1, on_counter_told));
-    DONE(end_of_count(&c), BEGIN(&till, &c, add_fields, KEY("g"), &item, 1, on_many));
-    DONE(end_of_count(&c), BEGIN(&till, &c, get_field, KEY("g"), KEY("f"), on_counter_told));
+    DONE(end_of_count(&c),
+         BEGIN(&till, &c, add_field, belay_string("g"), belay_string("f"), 1, on_counter_told));
+    DONE(end_of_count(&c), BEGIN(&till, &c, add_fields, belay_string("g"), &item, 1, on_many));
+    DONE(end_of_count(&c),
+         BEGIN(&till, &c, get_field, belay_string("g"), belay_string("f"), on_counter_told));
     assert_int_equal(c.result.value, i == 0 ? 2 : 4);
-    DONE(end_of_count(&c), BEGIN(&till, &c, get_fields, KEY("g"), &name, 1, on_many));
-    DONE(end_of_count(&c), BEGIN(&till, &c, get_all, KEY("g"), 100, on_all));
+    DONE(end_of_count(&c), BEGIN(&till, &c, get_fields, belay_string("g"), &name, 1, on_many));
+    DONE(end_of_count(&c), BEGIN(&till, &c, get_all, belay_string("g"), 100, on_all));
   }
-  DONE(end_of_count(&c), BEGIN(&till, &c, set, KEY("n"), 9, on_counter_told));
-  DONE(end_of_count(&c), BEGIN(&till, &c, delete, KEY("n"), on_counter_told));
-  DONE(end_of_count(&c), BEGIN(&till, &c, delete_fields, KEY("g"), &name, 1, on_counter_told));
+  DONE(end_of_count(&c), BEGIN(&till, &c, set, belay_string("n"), 9, on_counter_told));
+  DONE(end_of_count(&c), BEGIN(&till, &c, delete, belay_string("n"), on_counter_told));
+  DONE(end_of_count(&c),
+       BEGIN(&till, &c, delete_fields, belay_string("g"), &name, 1, on_counter_told));
   options.ttl_ms = 0;
   till_new(&till, bed, &options);
-  DONE(end_of_count(&c), BEGIN(&till, &c, add, KEY("m"), 1, on_counter_told));
-  DONE(end_of_count(&c), BEGIN(&till, &c, set, KEY("m"), 9, on_counter_told));
-  DONE(end_of_count(&c), BEGIN(&till, &c, add_field, KEY("h"), KEY("f"), 1, on_counter_told));
+  DONE(end_of_count(&c), BEGIN(&till, &c, add, belay_string("m"), 1, on_counter_told));
+  DONE(end_of_count(&c), BEGIN(&till, &c, set, belay_string("m"), 9, on_counter_told));
+  DONE(end_of_count(&c),
+       BEGIN(&till, &c, add_field, belay_string("h"), belay_string("f"), 1, on_counter_told));
   options.max_ops = 10;
   till_new(&till, bed, &options);
-  DONE(end_of_count(&c), BEGIN(&till, &c, add_once, KEY("o"), 1, KEY("op"), on_counter_told));
+  DONE(end_of_count(&c),
+       BEGIN(&till, &c, add_once, belay_string("o"), 1, belay_string("op"), on_counter_told));
   return 0;
 }
 
@@ -133,8 +139,7 @@ static int dedup_chore(bed_t *bed) {
   static entry_t e;
   for (size_t i = 0; i < DEDUP_KINDS; i++) {
     belay_dedup_options_t options = dedup_options(all[i]);
-    options.name = i == 0 ? "a" : i == 1 ? "b" : i == 2 ? "c" : "d";
-    options.name_len = 1;
+    options.name = belay_bytes(i == 0 ? "a" : i == 1 ? "b" : i == 2 ? "c" : "d", 1);
     book_of(&book, bed, bed->client, &options);
     e = (entry_t){0};
     for (int n = 0; n < 2 * DEDUP_OPERATIONS; n++)
@@ -194,8 +199,7 @@ static int draw(bed_t *bed, belay_idgen_mode_t mode, const char *name, int64_t g
   static draw_t d;
   spring_t *spring = &springs[(mode + (gap == 0)) % 4];
   belay_idgen_options_t options = idgen_options(mode);
-  options.name = name;
-  options.name_len = strlen(name);
+  options.name = belay_string(name);
   options.step = 2;
   options.gap = gap;
   options.ahead_ms = 100;
@@ -256,11 +260,11 @@ static int config_chore(bed_t *bed) {
     MUST(belay_config_new(bed->client, &options, &config));
     request.data = &status;
     status = 1;
-    MUST(belay_config_open(config, &request, "forum", 5, &field, 1, on_config));
+    MUST(belay_config_open(config, &request, belay_string("forum"), &field, 1, on_config));
     bed_until(bed, status != 1);
     MUST(status);
     status = 1;
-    MUST(belay_config_read(config, &request, "forum", 5, on_config));
+    MUST(belay_config_read(config, &request, belay_string("forum"), on_config));
     bed_until(bed, status != 1);
     MUST(status);
   }
@@ -315,8 +319,7 @@ static int presence_chore(bed_t *bed) {
     belay_presence_t *p;
     belay_presence_options_t o;
     belay_presence_options_init(&o);
-    o.name = i == 0 ? "a" : i == 1 ? "b" : "c";
-    o.name_len = 1;
+    o.name = belay_bytes(i == 0 ? "a" : i == 1 ? "b" : "c", 1);
     o.max_id = 2 * BELAY__PRESENCE_SEGMENT - 1;
     o.window_ms = i == 0 ? DAY : 0;
     o.ttl_ms = i == 1 ? 0 : 60000;
@@ -346,15 +349,14 @@ static int active_chore(bed_t *bed) {
     belay_active_t *a;
     belay_active_options_t o;
     belay_active_options_init(&o);
-    o.name = i == 0 ? "a" : "b";
-    o.name_len = 1;
+    o.name = belay_bytes(i == 0 ? "a" : "b", 1);
     o.archive_ttl_ms = i == 0 ? 0 : DAY;
     assert_error(belay_active_new(bed->client, &o, &a), 0);
     for (int n = 0; n < 2; n++) {
-      SEEN(belay_active_mark(a, r, "ann", 3, THEN, on_seen));
+      SEEN(belay_active_mark(a, r, belay_string("ann"), THEN, on_seen));
       SEEN(belay_active_count(a, r, THEN, on_seen_counts));
       SEEN(belay_active_count_last(a, r, BELAY_ACTIVE_NOW, NULL, 0, on_seen_counts));
-      SEEN(belay_active_archive(a, r, THEN, THEN, "x", 1, on_seen_counts));
+      SEEN(belay_active_archive(a, r, THEN, THEN, belay_string("x"), on_seen_counts));
       SEEN(belay_active_count_archives(a, r, &label, 1, on_seen_counts));
     }
     SEEN(belay_active_clear(a, r, THEN, THEN, on_seen));

@@ -18,14 +18,18 @@ static int hold(contender_t *c) {
 static contender_t *reader(bed_t *bed) {
   belay_lock_options_t o = with_ttl(60000);
   contender_t *c = contender_blank(bed, &o);
-  assert_error(belay_rwlock_new(&bed->client, 1, "n", 1, BELAY_RWLOCK_READ, &o, &c->lock), 0);
+  assert_error(
+      belay_rwlock_new(&bed->client, 1, belay_string("n"), BELAY_RWLOCK_READ, &o, &c->lock), 0);
   return c;
 }
 
 static contender_t *with_permit(bed_t *bed) {
   belay_lock_options_t o = with_ttl(60000);
   contender_t *c = contender_blank(bed, &o);
-  assert_error(belay_semaphore_new(&bed->client, 1, "n", 1, 5, 1, &o, &c->lock), 0);
+  assert_error(belay_semaphore_new(&bed->client, 1, belay_string("n"),
+                                   &(belay_semaphore_size_t){.limit = 5, .permits = 1}, &o,
+                                   &c->lock),
+               0);
   return c;
 }
 

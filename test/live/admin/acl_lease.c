@@ -76,8 +76,7 @@ static int fair_lock(bed_t *bed) {
 
 static int reentrant_lock(bed_t *bed) {
   belay_lock_options_t options = with_ttl(LONG);
-  options.owner = "me";
-  options.owner_len = 2;
+  options.owner = belay_string("me");
   options.fencing = true;
   contender_t *outer = contender_new(bed, "again", &options);
   contender_t *inner = contender_new(bed, "again", &options);
@@ -322,14 +321,17 @@ static int ask(bed_t *bed, unsigned limit) {
   belay_client_t *client = bed->client;
   for (int i = 0; i < 2; i++) {
     q = (question_t){.request.data = &q};
-    MUST(answered(bed, &q,
-                  belay_semaphore_resize(client, &q.request, "semaphore", 9, limit, on_state)));
+    MUST(answered(
+        bed, &q,
+        belay_semaphore_resize(client, &q.request, belay_string("semaphore"), limit, on_state)));
     q = (question_t){.request.data = &q};
-    MUST(answered(bed, &q, belay_semaphore_read(client, &q.request, "semaphore", 9, on_state)));
+    MUST(answered(bed, &q,
+                  belay_semaphore_read(client, &q.request, belay_string("semaphore"), on_state)));
     assert_int_equal(q.limit, limit);
     q = (question_t){.request.data = &q};
-    MUST(
-        answered(bed, &q, belay_semaphore_holders(client, &q.request, "semaphore", 9, on_holders)));
+    MUST(answered(
+        bed, &q,
+        belay_semaphore_holders(client, &q.request, belay_string("semaphore"), on_holders)));
     assert_int_equal(q.holders, 1);
   }
   return 0;
@@ -345,7 +347,10 @@ static int semaphore_chore(bed_t *bed) {
   MUST(go(&players[0]));
   options.fair = true;
   contender_t *c = contender_blank(bed, &options);
-  assert_error(belay_semaphore_new(&bed->client, 1, "full", 4, 1, 1, &options, &c->lock), 0);
+  assert_error(belay_semaphore_new(&bed->client, 1, belay_string("full"),
+                                   &(belay_semaphore_size_t){.limit = 1, .permits = 1}, &options,
+                                   &c->lock),
+               0);
   return be_crowded(c);
 }
 

@@ -31,14 +31,17 @@ static contender_t *held_by(contender_t *c) {
 static contender_t *rw(bed_t *bed, belay_rwlock_mode_t mode, int64_t ttl) {
   belay_lock_options_t o = with_ttl(ttl);
   contender_t *c = contender_blank(bed, &o);
-  assert_error(belay_rwlock_new(&bed->client, 1, "book", 4, mode, &o, &c->lock), 0);
+  assert_error(belay_rwlock_new(&bed->client, 1, belay_string("book"), mode, &o, &c->lock), 0);
   return c;
 }
 
 static contender_t *permits(bed_t *bed, unsigned n, int64_t ttl) {
   belay_lock_options_t o = with_ttl(ttl);
   contender_t *c = contender_blank(bed, &o);
-  assert_error(belay_semaphore_new(&bed->client, 1, "pool", 4, 5, n, &o, &c->lock), 0);
+  assert_error(belay_semaphore_new(&bed->client, 1, belay_string("pool"),
+                                   &(belay_semaphore_size_t){.limit = 5, .permits = n}, &o,
+                                   &c->lock),
+               0);
   return c;
 }
 
@@ -104,8 +107,7 @@ TEST_IN(what_others_hold, bed, open_bed("me")) {
 
 TEST_IN(an_owner_and_its_holds, bed, open_bed("me")) {
   belay_lock_options_t brief = with_ttl(TTL), lasting = with_ttl(3 * TTL);
-  brief.owner = lasting.owner = "request 7";
-  brief.owner_len = lasting.owner_len = 9;
+  brief.owner = lasting.owner = belay_string("request 7");
   held_by(contender_new(bed, "n", &brief));
   contender_t *c = held_by(contender_new(bed, "n", &lasting));
   assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
@@ -172,9 +174,8 @@ static belay_election_t *campaign(belay_client_t *client, const char *value) {
   belay_election_options_t options;
   belay_election_t *election;
   belay_election_options_init(&options);
-  options.value = value;
-  options.value_len = strlen(value);
-  assert_error(belay_election_new(&client, 1, "chief", 5, &options, &election), 0);
+  options.value = belay_string(value);
+  assert_error(belay_election_new(&client, 1, belay_string("chief"), &options, &election), 0);
   assert_error(belay_election_campaign(election, on_campaign), 0);
   return election;
 }
@@ -199,7 +200,7 @@ TEST_IN(the_names_of_a_multilock_have_one_mark, bed, open_bed("me")) {
   belay_lock_options_t options = with_ttl(TTL);
   belay_multilock_t *lock;
   options.data = bed;
-  const belay_multilock_name_t names[] = {{bed->client, "a", 1}, {bed->client, "b", 1}};
+  const belay_multilock_name_t names[] = {{bed->client, {"a", 1}}, {bed->client, {"b", 1}}};
   assert_error(belay_multilock_new(names, 2, &options, NULL, &lock), 0);
   assert_error(belay_multilock_acquire(lock, 0, on_all), 0);
   bed_until(bed, bed->arg == lock);
@@ -224,7 +225,7 @@ TEST(what_a_redlock_has_on_each_server) {
   options.quarantine = BELAY_QUARANTINE_OFF;
   options.timeout_ms = 5000; /* each client still has to find its primary */
   contender_t *c = contender_blank(bed, &options);
-  assert_error(belay_redlock_new(clients, 3, "n", 1, &options, &c->lock), 0);
+  assert_error(belay_redlock_new(clients, 3, belay_string("n"), &options, &c->lock), 0);
   held_by(c);
   bed_settle(bed);
   assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
@@ -368,9 +369,9 @@ TEST_IN(arguments_are_checked, bed, open_bed("me")) {
   belay_client_t *c = bed->client;
   const belay_holder_t holder = {.mark = 1};
   belay_held_t held = {.kind = BELAY_HELD_LOCK, .name = "n", .name_len = 1, .holders = &holder};
-  expect_detail(bed, belay_held_read(c, &request, BELAY_HELD_KINDS, "n", 1, never),
+  expect_detail(bed, belay_held_read(c, &request, BELAY_HELD_KINDS, belay_string("n"), never),
                 "kind: not from 0 to 3");
-  expect_detail(bed, belay_held_read(c, &request, BELAY_HELD_LOCK, "", 0, never),
+  expect_detail(bed, belay_held_read(c, &request, BELAY_HELD_LOCK, belay_string(""), never),
                 "name: not 1 to 1024 bytes");
   expect_detail(bed, belay_held_break(c, &request, NULL, never_broken), "held: NULL");
   expect_detail(bed, belay_held_break(c, &request, &held, never_broken),

@@ -146,7 +146,8 @@ TEST(both_questions_have_one_time) {
   belay_request_t one = {.data = &order, .timeout_ms = timeout_ms};
   belay_request_t other = {.data = &order, .timeout_ms = timeout_ms * 3 / 2};
   assert_error(belay_held_break(bed->client, &one, &view.held, note_broken), 0);
-  assert_error(belay_held_read(bed->client, &other, BELAY_HELD_LOCK, "n", 1, note_held), 0);
+  assert_error(belay_held_read(bed->client, &other, BELAY_HELD_LOCK, belay_string("n"), note_held),
+               0);
   bed_until(bed, order.told == 2);
   assert_true(order.at[0] < order.at[1]);
   bed_close(bed);

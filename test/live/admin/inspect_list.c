@@ -34,7 +34,7 @@ static void on_held(belay_sweep_t *sweep, const belay_held_t *held) {
 
 static belay_sweep_options_t list_options(void) {
   belay_sweep_options_t options = sweep_options("", false);
-  options.pattern = NULL;
+  options.pattern = belay_string(NULL);
   options.on_held = on_held;
   listing = (listing_t){0};
   return options;
@@ -79,11 +79,13 @@ static void hold(bed_t *bed, belay_held_kind_t kind, const char *name, bool writ
   contender_t *c = contender_blank(bed, &o);
   belay_client_t **client = &bed->client;
   size_t len = strlen(name);
-  int error = kind == BELAY_HELD_LOCK ? belay_lock_new(*client, name, len, &o, &c->lock)
-              : kind == BELAY_HELD_SEMAPHORE
-                  ? belay_semaphore_new(client, 1, name, len, 100, 1, &o, &c->lock)
-                  : belay_rwlock_new(client, 1, name, len,
-                                     writes ? BELAY_RWLOCK_WRITE : BELAY_RWLOCK_READ, &o, &c->lock);
+  int error =
+      kind == BELAY_HELD_LOCK ? belay_lock_new(*client, belay_bytes(name, len), &o, &c->lock)
+      : kind == BELAY_HELD_SEMAPHORE
+          ? belay_semaphore_new(client, 1, belay_bytes(name, len),
+                                &(belay_semaphore_size_t){.limit = 100, .permits = 1}, &o, &c->lock)
+          : belay_rwlock_new(client, 1, belay_bytes(name, len),
+                             writes ? BELAY_RWLOCK_WRITE : BELAY_RWLOCK_READ, &o, &c->lock);
   assert_error(error, 0);
   assert_error(try_lock(c), 0);
 }
@@ -120,8 +122,7 @@ TEST(what_is_held_and_nothing_else) {
   assert_int_equal(holders_of("rwlock written"), 1);
   assert_int_equal(holders_of("semaphore pool"), 20); /* of which a few are told */
   options = list_options();
-  options.pattern = "lock::*";
-  options.pattern_len = 7;
+  options.pattern = belay_string("lock::*");
   broom_free(sweep_once(bed, &options));
   assert_int_equal(listing.n, 1);
   assert_holder(&listing.first, 0, "db7:4711", 60000);

@@ -64,8 +64,8 @@ static int model_item(game_t *game, unsigned user, const char *item, bool add, b
   m->known[user] = m->generation;
   if (m->lost[segment_of(game, item)])
     return BELAY_ELOST;
-  *answer = add ? belay_bloomset_add(m->set, item, strlen(item))
-                : belay_bloomset_exists(m->set, item, strlen(item));
+  *answer = add ? belay_bloomset_add(m->set, belay_string(item))
+                : belay_bloomset_exists(m->set, belay_string(item));
   return 0;
 }
 

@@ -100,7 +100,7 @@ BED_TEST(nothing_can_be_reached) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 100;
   sieve_of(&sieve, bed, bed_connect(bed, server_url(bed->server), &options),
-           &(belay_bloom_options_t){.name = "seen", .name_len = 4, .bits = 1000});
+           &(belay_bloom_options_t){.name = belay_string("seen"), .bits = 1000});
   server_kill(bed->server);
   for (int i = 0; i < 3; i++)
     assert_error(begin_sift_add(&sieve, &sifts[i], "a", 1), 0);

@@ -212,7 +212,7 @@ static void model_age(model_t *m, int windows) {
 
 static bool model_has(const model_t *m, const belay_bytes_t *item) {
   for (int i = 0; i < 2; i++)
-    if (m->layer[i] != NULL && belay_bloomset_exists(m->layer[i], item->data, item->len))
+    if (m->layer[i] != NULL && belay_bloomset_exists(m->layer[i], *item))
       return true;
   return false;
 }
@@ -221,7 +221,7 @@ static bool model_add(model_t *m, const belay_bytes_t *item) {
   bool new = !model_has(m, item);
   if (m->layer[0] == NULL)
     m->layer[0] = new_layer();
-  belay_bloomset_add(m->layer[0], item->data, item->len);
+  belay_bloomset_add(m->layer[0], *item);
   return new;
 }
 

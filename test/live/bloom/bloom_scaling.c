@@ -156,7 +156,7 @@ static void model_grow(model_t *m) {
 
 static bool model_has(const model_t *m, const belay_bytes_t *item) {
   for (unsigned i = 0; i < m->layers; i++)
-    if (belay_bloomset_exists(m->layer[i], item->data, item->len))
+    if (belay_bloomset_exists(m->layer[i], *item))
       return true;
   return false;
 }
@@ -166,7 +166,7 @@ static bool model_add(model_t *m, const belay_bytes_t *item) {
     return false;
   if (m->layers == 0 || m->items == m->capacity << (m->layers - 1))
     model_grow(m);
-  belay_bloomset_add(m->layer[m->layers - 1], item->data, item->len);
+  belay_bloomset_add(m->layer[m->layers - 1], *item);
   m->items++;
   return true;
 }

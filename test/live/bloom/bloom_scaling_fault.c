@@ -212,7 +212,7 @@ TEST(a_batch_that_stops_in_the_middle) {
   bed_t *bed = bed_open(&client);
   sieve_t sieve, plain;
   belay_bloom_options_t options = bloom_options(1000, 0.01);
-  options.name = "other", options.name_len = 5;
+  options.name = belay_string("other");
   sieve_of(&plain, bed, bed->client, &options);
   scaling_new(&sieve, bed, 1, 0.01);
   assert_true(sift_add(&plain, "x"));

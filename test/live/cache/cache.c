@@ -207,7 +207,7 @@ BED_TEST(ranges_of_numbers) {
   assert_error(TRY(max_value_bytes, BELAY_CACHE_VALUE_MAX), BELAY_EINVAL); /* for this client */
   assert_non_null(strstr(belay_detail(bed->belay), "max_reply"));
   assert_error(TRY(max_value_bytes, SIZE_MAX), BELAY_EINVAL);
-  assert_error(TRY(name_len, 129), BELAY_EINVAL);
+  assert_error(TRY(name.len, 129), BELAY_EINVAL);
   assert_error(TRY(compress_bytes, SIZE_MAX), 0);
   options = cache_options(&hoard);
   options.stale_ms = 1000;
@@ -225,7 +225,7 @@ BED_TEST(nothing_at_all) {
   memset(&stats, 1, sizeof stats);
   belay_cache_stats(NULL, &stats);
   assert_int_equal(stats.gets, 0);
-  assert_error(belay_cache_load_done(NULL, "x", 1), BELAY_EINVAL);
+  assert_error(belay_cache_load_done(NULL, belay_string("x")), BELAY_EINVAL);
   assert_error(belay_cache_load_absent(NULL), BELAY_EINVAL);
   assert_error(belay_cache_load_failed(NULL, 1), BELAY_EINVAL);
   assert_false(belay_cache_load_is_wanted(NULL));
@@ -246,16 +246,17 @@ BED_TEST(gets_that_are_refused) {
   hoard_new(&hoard, bed, NULL);
   memset(big, 'k', sizeof big);
   belay_cache_t *cache = hoard.cache;
-  assert_error(belay_cache_get(cache, NULL, "k", 1, on_fetched), BELAY_EINVAL);
-  assert_error(belay_cache_get(cache, request, "k", 1, NULL), BELAY_EINVAL);
-  assert_error(belay_cache_get(cache, request, NULL, 1, on_fetched), BELAY_EINVAL);
-  assert_error(belay_cache_get(cache, request, "", 0, on_fetched), BELAY_EINVAL);
-  assert_error(belay_cache_get(cache, request, big, sizeof big, on_fetched), BELAY_EINVAL);
+  assert_error(belay_cache_get(cache, NULL, belay_string("k"), on_fetched), BELAY_EINVAL);
+  assert_error(belay_cache_get(cache, request, belay_string("k"), NULL), BELAY_EINVAL);
+  assert_error(belay_cache_get(cache, request, belay_bytes(NULL, 1), on_fetched), BELAY_EINVAL);
+  assert_error(belay_cache_get(cache, request, belay_string(""), on_fetched), BELAY_EINVAL);
+  assert_error(belay_cache_get(cache, request, belay_bytes(big, sizeof big), on_fetched),
+               BELAY_EINVAL);
   assert_error(begin_get_late(&hoard, &fetch, "k", (belay_cache_late_t)0), BELAY_EINVAL);
   assert_error(begin_get_late(&hoard, &fetch, "k", (belay_cache_late_t)4), BELAY_EINVAL);
   assert_int_equal(hoard_stats(&hoard).gets, 0);
   assert_error(begin_cache_get(&hoard, &fetch, "k"), 0);
-  assert_error(belay_cache_get(cache, request, "k", 1, on_fetched), BELAY_ESTATE);
+  assert_error(belay_cache_get(cache, request, belay_string("k"), on_fetched), BELAY_ESTATE);
   expect_fetched(&fetch, "k#1", BELAY_CACHE_FROM_LOAD);
   big[BELAY_CACHE_KEY_MAX] = '\0'; /* the longest, with a lease whose key is a hash */
   assert_error(begin_cache_get(&hoard, &fetch, big), 0);
@@ -273,7 +274,7 @@ BED_TEST(how_a_load_is_not_ended) {
   hoard_new(&hoard, bed, NULL);
   assert_error(begin_cache_get(&hoard, &fetch, "home"), 0);
   bed_until(bed, hoard.held == 1);
-  assert_error(belay_cache_load_done(hoard.loads[0], NULL, 1), BELAY_EINVAL);
+  assert_error(belay_cache_load_done(hoard.loads[0], belay_bytes(NULL, 1)), BELAY_EINVAL);
   assert_error(belay_cache_load_failed(hoard.loads[0], 0), BELAY_EINVAL);
   assert_true(belay_cache_load_is_wanted(hoard.loads[0]));
   assert_error(hand_over(&hoard, "v1"), 0);
@@ -321,7 +322,7 @@ BED_TEST(a_load_outlives_everything) {
   bed_until(bed, bed->belay_closed == 1);
   assert_false(belay_cache_load_is_wanted(keeper.load));
   assert_memory_equal(keeper.key, "home", 4);
-  assert_error(belay_cache_load_done(keeper.load, "late", 4), 0);
+  assert_error(belay_cache_load_done(keeper.load, belay_string("late")), 0);
 }
 
 BED_TEST(a_loader_that_closes) {

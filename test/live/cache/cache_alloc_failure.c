@@ -54,7 +54,7 @@ static void on_load(belay_cache_load_t *load, const char *key, size_t key_len, v
   else if (key_len == 3 && memcmp(key, "bad", 3) == 0)
     error = belay_cache_load_failed(load, 7);
   else
-    error = belay_cache_load_done(load, value, VALUE);
+    error = belay_cache_load_done(load, belay_bytes(value, VALUE));
   assert_true(error == 0 || error == BELAY_ENOMEM);
 }
 
@@ -80,8 +80,7 @@ static int make_guards(play_t *play, belay_cache_options_t *o) {
   limiter.limits = &limit;
   limiter.limits_len = 1;
   belay_bloom_options_init(&bloom);
-  bloom.name = "pages";
-  bloom.name_len = 5;
+  bloom.name = belay_string("pages");
   bloom.capacity = 1000;
   int error = belay_limiter_new(play->client, &limiter, &o->limiter);
   if (error == 0)
@@ -148,7 +147,8 @@ static belay_request_t *request_of(play_t *play, int i) {
 }
 
 static void get(play_t *play, int i, const char *key) {
-  play->pending += belay_cache_get(play->cache, request_of(play, i), key, strlen(key), on_got) == 0;
+  play->pending +=
+      belay_cache_get(play->cache, request_of(play, i), belay_string(key), on_got) == 0;
 }
 
 /* ---- what is played ------------------------------------------------------------------------------------ */
@@ -175,7 +175,7 @@ static void round_of_many(play_t *play) {
   static const belay_bytes_t keys[] = {{"home", 4}, {"about", 5}, {"none", 4}, {"home", 4}};
   play->pending += belay_cache_get_many(play->cache, request_of(play, 0), keys, 4, on_many) == 0;
   get(play, 1, "about");
-  (void)belay_cache_pin(play->cache, "home", 4);
+  (void)belay_cache_pin(play->cache, belay_string("home"));
 }
 
 static void on_invalidated(belay_request_t *request, int status, bool applied) {
@@ -184,7 +184,7 @@ static void on_invalidated(belay_request_t *request, int status, bool applied) {
   play->changed += applied;
   if (applied) {
     belay_cache_result_t result;
-    assert_int_equal(belay_cache_peek(play->cache, "put", 3, &result), BELAY_EAGAIN);
+    assert_int_equal(belay_cache_peek(play->cache, belay_string("put"), &result), BELAY_EAGAIN);
   }
   over(play);
 }
@@ -192,8 +192,8 @@ static void on_invalidated(belay_request_t *request, int status, bool applied) {
 static void on_touched(belay_request_t *request, int status, bool applied) {
   play_t *play = request->data;
   play->changed += status == 0 && applied;
-  play->pending +=
-      belay_cache_invalidate_tag(play->cache, request_of(play, 1), "site", 4, on_invalidated) == 0;
+  play->pending += belay_cache_invalidate_tag(play->cache, request_of(play, 1),
+                                              belay_string("site"), on_invalidated) == 0;
   over(play);
 }
 
@@ -202,15 +202,15 @@ static void on_put(belay_request_t *request, int status, bool applied) {
   play->changed += status == 0 && applied;
   if (status == 0 && applied)
     assert_int_equal(server_integer(play->server, "EXISTS", "belay::cache::{put}", NULL), 1);
-  play->pending +=
-      belay_cache_touch(play->cache, request_of(play, 0), "put", 3, 30000, on_touched) == 0;
+  play->pending += belay_cache_touch(play->cache, request_of(play, 0), belay_string("put"), 30000,
+                                     on_touched) == 0;
   get(play, 2, "put");
   over(play);
 }
 
 static void round_of_changes(play_t *play) {
-  play->pending += belay_cache_put(play->cache, request_of(play, 0), "put", 3, value, VALUE,
-                                   BELAY_DEFAULT, on_put) == 0;
+  play->pending += belay_cache_put(play->cache, request_of(play, 0), belay_string("put"),
+                                   belay_bytes(value, VALUE), BELAY_DEFAULT, on_put) == 0;
 }
 
 /* ---- all of it ----------------------------------------------------------------------------------------- */

@@ -112,7 +112,7 @@ static void expect_kept(hoard_t *hoard, const char *key, const char *value) {
 static unsigned fill_table(hoard_t *hoard) {
   belay_cache_result_t result;
   hoard->value = "home#1";
-  for (int tries = 0; belay_cache_peek(hoard->cache, "home", 4, &result) != 0; tries++) {
+  for (int tries = 0; belay_cache_peek(hoard->cache, belay_string("home"), &result) != 0; tries++) {
     fetch_t fetch = {0};
     assert_true(tries < 100);
     assert_int_equal(begin_cache_get(hoard, &fetch, "home"), 0);

@@ -101,11 +101,11 @@ TEST(what_a_load_stands_on_goes) {
     assert_int_equal(hoard_stats(&hoard).refused_fills, blow != UNTAGGED);
     if (blow != UNTAGGED)
       assert_int_equal(server_integer(bed->server, "EXISTS", KEY, NULL), 0);
-    assert_int_equal(belay_cache_peek(hoard.cache, "home", 4, &result), BELAY_EAGAIN);
+    assert_int_equal(belay_cache_peek(hoard.cache, belay_string("home"), &result), BELAY_EAGAIN);
     assert_int_equal(hand_over(&hoard, "new"), 0);
     expect_got(&late, "new");
     bed_until(bed, hoard_stats(&hoard).loading == 0);
-    assert_int_equal(belay_cache_peek(hoard.cache, "home", 4, &result), 0);
+    assert_int_equal(belay_cache_peek(hoard.cache, belay_string("home"), &result), 0);
     assert_memory_equal(result.data, "new", 3);
     bed_close(bed);
   }

@@ -189,9 +189,11 @@ BED_TEST(arguments) {
   shelf_new(&shelf, bed, NULL);
   belay_cache_t *cache = shelf.cache;
   memset(long_key, 'k', BELAY_CACHE_KEY_MAX + 1);
-  assert_error(belay_cache_put(cache, r, NULL, 1, "v", 1, 1, on_edited), BELAY_EINVAL);
-  assert_error(belay_cache_invalidate_tag(cache, r, NULL, 1, on_edited), BELAY_EINVAL);
-  assert_error(belay_cache_put(cache, r, "k", 1, NULL, 1, 1, on_edited), BELAY_EINVAL);
+  assert_error(belay_cache_put(cache, r, belay_bytes(NULL, 1), belay_string("v"), 1, on_edited),
+               BELAY_EINVAL);
+  assert_error(belay_cache_invalidate_tag(cache, r, belay_bytes(NULL, 1), on_edited), BELAY_EINVAL);
+  assert_error(belay_cache_put(cache, r, belay_string("k"), belay_bytes(NULL, 1), 1, on_edited),
+               BELAY_EINVAL);
   static const int64_t ttls[] = {0, -2, INT64_MIN, YEAR_MS + 1, INT64_MAX};
   for (size_t i = 0; i < sizeof ttls / sizeof *ttls; i++) {
     assert_error(edit_put_bytes(&shelf, &c, "k", "v", 1, ttls[i]), BELAY_EINVAL);
@@ -401,8 +403,7 @@ BED_TEST(foreign_tags) {
 BED_TEST(names) {
   shelf_t shelf;
   belay_cache_options_t options = shelf_options();
-  options.name = "pages";
-  options.name_len = 5;
+  options.name = belay_string("pages");
   options.tags = two_tags;
   shelf_new(&shelf, bed, &options);
   shelf_put(&shelf, "a{b}", "value", true);

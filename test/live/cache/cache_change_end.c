@@ -87,13 +87,14 @@ static void play_on(play_t *play) {
     belay_request_t *r = &play->request;
     int which = play->next++, error;
     if (which == 0)
-      error = belay_cache_put(play->cache, r, "page", 4, "v", 1, BELAY_DEFAULT, on_played);
+      error = belay_cache_put(play->cache, r, belay_string("page"), belay_string("v"),
+                              BELAY_DEFAULT, on_played);
     else if (which == 1)
-      error = belay_cache_touch(play->cache, r, "page", 4, BELAY_DEFAULT, on_played);
+      error = belay_cache_touch(play->cache, r, belay_string("page"), BELAY_DEFAULT, on_played);
     else if (which == 2)
-      error = belay_cache_invalidate(play->cache, r, "page", 4, on_played);
+      error = belay_cache_invalidate(play->cache, r, belay_string("page"), on_played);
     else
-      error = belay_cache_invalidate_tag(play->cache, r, "site", 4, on_played);
+      error = belay_cache_invalidate_tag(play->cache, r, belay_string("site"), on_played);
     if (error == 0)
       return;
     assert_error(error, BELAY_ENOMEM);

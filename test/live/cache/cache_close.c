@@ -55,8 +55,7 @@ static belay_bloom_t *new_filter(belay_client_t *client) {
   belay_bloom_options_t options;
   belay_bloom_t *filter;
   belay_bloom_options_init(&options);
-  options.name = "pages";
-  options.name_len = 5;
+  options.name = belay_string("pages");
   options.capacity = 1000;
   assert_int_equal(belay_bloom_new(client, &options, &filter), 0);
   return filter;
@@ -71,7 +70,7 @@ static void on_added(belay_request_t *request, int status, bool added) {
 static void add_to_filter(bed_t *bed, belay_bloom_t *filter, const char *item) {
   bool done = false;
   belay_request_t request = {.data = &done};
-  assert_int_equal(belay_bloom_add(filter, &request, item, strlen(item), on_added), 0);
+  assert_int_equal(belay_bloom_add(filter, &request, belay_string(item), on_added), 0);
   bed_until(bed, done);
 }
 
@@ -129,12 +128,12 @@ static bool play(server_t *server, way_t way, ending_t ending, unsigned at) {
     assert_int_equal(begin_cache_get(&hoard, &fetches[i], i == 0 ? "home" : "b"), 0);
   haul.begun += belay_cache_get_many(hoard.cache, &haul.request, keys, 3, on_haul) == 0;
   assert_int_equal(begin_put(&hoard, &change, "put", "value"), 0);
-  assert_int_equal(belay_cache_pin(hoard.cache, "home", 4), 0);
+  assert_int_equal(belay_cache_pin(hoard.cache, belay_string("home")), 0);
   bed_until(bed, moment.now >= at ||
                      (hoard.pending == 0 && haul.ended == 1 && hoard_stats(&hoard).loading == 0));
   bool before = hoard.pending > 0 || haul.ended == 0 || hoard_stats(&hoard).loading > 0;
   end_it(bed, &hoard, ending);
-  assert_int_equal(belay_cache_get(hoard.cache, &fetches[0].request, "x", 1, on_fetched),
+  assert_int_equal(belay_cache_get(hoard.cache, &fetches[0].request, belay_string("x"), on_fetched),
                    BELAY_ECLOSING);
   bed_until(bed, ending == CACHE    ? hoard.closed == 1
                  : ending == CLIENT ? bed->client_closed == 1
@@ -192,7 +191,7 @@ static void load_and_close(belay_cache_load_t *load, const char *key, size_t key
   (void)key, (void)key_len;
   assert_true(inside->n < 8);
   if (inside->before)
-    assert_int_equal(belay_cache_load_done(load, "v", 1), 0);
+    assert_int_equal(belay_cache_load_done(load, belay_string("v")), 0);
   else
     inside->loads[inside->n++] = load;
   if (inside->calls++ == 0)
@@ -233,7 +232,7 @@ TEST_ON(a_loader_ends_everything, server, server_start(NULL)) {
     assert_int_equal(inside.hoard.pending, 0);
     assert_int_equal(haul.ended, 1);
     for (unsigned j = 0; j < inside.n; j++)
-      assert_int_equal(belay_cache_load_done(inside.loads[j], "v", 1), 0);
+      assert_int_equal(belay_cache_load_done(inside.loads[j], belay_string("v")), 0);
     for (int j = 0; j < 3; j++)
       fetch_free(&fetches[j]);
     bed_close(inside.bed);
@@ -366,7 +365,7 @@ static void close_it(belay_cache_load_t *load, const char *key, size_t key_len, 
   hoard->loaded++;
   assert_int_equal(begin_close_hoard(hoard), 0);
   assert_false(belay_cache_load_is_wanted(load));
-  assert_int_equal(belay_cache_load_done(load, "", 0), 0);
+  assert_int_equal(belay_cache_load_done(load, belay_string("")), 0);
 }
 
 /* Whose loads were to begin with that one need not be told any more. */

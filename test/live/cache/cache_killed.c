@@ -50,7 +50,7 @@ static void on_later(uv_timer_t *timer) {
   later_t *later = timer->data;
   char value[24];
   snprintf(value, sizeof value, "of %d", (int)getpid());
-  assert_int_equal(belay_cache_load_done(later->load, value, strlen(value)), 0);
+  assert_int_equal(belay_cache_load_done(later->load, belay_string(value)), 0);
   uv_close((uv_handle_t *)timer, on_later_closed);
 }
 

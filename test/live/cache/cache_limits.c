@@ -125,8 +125,7 @@ BED_TEST(what_is_old_is_served_if_there_are_no_tokens) {
   options.ttl_ms = 30;
   options.stale_ms = 60000;
   hoard_new(&stale, bed, &options);
-  options.name = "kept";
-  options.name_len = 4;
+  options.name = belay_string("kept");
   options.stale_ms = 0;
   options.keep_ms = 60000;
   options.arg = &kept;
@@ -242,8 +241,8 @@ BED_TEST(what_is_pinned_is_asked_for_too) {
   options.filter = sieve.bloom;
   options.ttl_ms = 100; /* and so it looks again soon */
   hoard_new(&hoard, bed, &options);
-  assert_error(belay_cache_pin(hoard.cache, "ghost", 5), 0);
-  assert_error(belay_cache_pin(hoard.cache, "home", 4), 0);
+  assert_error(belay_cache_pin(hoard.cache, belay_string("ghost")), 0);
+  assert_error(belay_cache_pin(hoard.cache, belay_string("home")), 0);
   bed_until(bed, hoard.loaded == 2);
   assert_true(hoard_stats(&hoard).filtered >= 1);
   assert_int_equal(server_integer(bed->server, "EXISTS", "belay::cache::pages::{ghost}", NULL), 0);

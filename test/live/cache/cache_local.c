@@ -75,16 +75,17 @@ BED_TEST(peeks_that_are_refused) {
   belay_cache_options_t options = local_options(&hoard);
   hoard_new(&hoard, bed, &options);
   belay_cache_result_t result;
-  assert_int_equal(belay_cache_peek(NULL, "k", 1, &result), BELAY_EINVAL);
-  assert_int_equal(belay_cache_peek(hoard.cache, NULL, 1, &result), BELAY_EINVAL);
-  assert_int_equal(belay_cache_peek(hoard.cache, "k", 1, NULL), BELAY_EINVAL);
-  assert_int_equal(belay_cache_peek(hoard.cache, "", 0, &result), BELAY_EINVAL);
-  assert_int_equal(belay_cache_peek(hoard.cache, longest, sizeof longest, &result), BELAY_EINVAL);
-  assert_int_equal(belay_cache_peek(hoard.cache, longest, sizeof longest - 1, &result),
+  assert_int_equal(belay_cache_peek(NULL, belay_string("k"), &result), BELAY_EINVAL);
+  assert_int_equal(belay_cache_peek(hoard.cache, belay_bytes(NULL, 1), &result), BELAY_EINVAL);
+  assert_int_equal(belay_cache_peek(hoard.cache, belay_string("k"), NULL), BELAY_EINVAL);
+  assert_int_equal(belay_cache_peek(hoard.cache, belay_string(""), &result), BELAY_EINVAL);
+  assert_int_equal(belay_cache_peek(hoard.cache, belay_bytes(longest, sizeof longest), &result),
+                   BELAY_EINVAL);
+  assert_int_equal(belay_cache_peek(hoard.cache, belay_bytes(longest, sizeof longest - 1), &result),
                    BELAY_EAGAIN);
   assert_int_equal(hoard_stats(&hoard).gets, 0);
   assert_int_equal(begin_close_hoard(&hoard), 0);
-  assert_int_equal(belay_cache_peek(hoard.cache, "k", 1, &result), BELAY_ECLOSING);
+  assert_int_equal(belay_cache_peek(hoard.cache, belay_string("k"), &result), BELAY_ECLOSING);
   bed_until(bed, hoard.closed == 1);
 }
 

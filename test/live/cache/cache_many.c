@@ -109,8 +109,7 @@ BED_TEST(with_load) {
 
   belay_cache_options_t options = batch_options(&both);
   options.load = cache_options(&both).load;
-  options.name = "both";
-  options.name_len = 4;
+  options.name = belay_string("both");
   hoard_new(&both, bed, &options);
   expect_cached(&both, "a", "a#1", BELAY_CACHE_FROM_LOAD);
   assert_int_equal(both.batches, 0);

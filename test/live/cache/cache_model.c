@@ -136,7 +136,8 @@ static void end_load(unsigned i) {
   else if (!exists(held.version))
     must(belay_cache_load_absent(held.load));
   else
-    must(belay_cache_load_done(held.load, value, value_of_version(value, held.key, held.version)));
+    must(belay_cache_load_done(
+        held.load, belay_bytes(value, value_of_version(value, held.key, held.version))));
 }
 
 /* Lets happen what happens, for a moment. */
@@ -245,7 +246,7 @@ static void step_get(void) {
   op_t *op = new_op(GET);
   unsigned key = below(KEYS);
   op->floors[0] = floors_of(key, op->process);
-  must(belay_cache_get_late(m.caches[op->process], &op->request, keys[key], strlen(keys[key]),
+  must(belay_cache_get_late(m.caches[op->process], &op->request, belay_string(keys[key]),
                             (belay_cache_late_t)(BELAY_CACHE_LATE_STALE + below(3)), on_get));
 }
 
@@ -266,7 +267,7 @@ static void step_peek(void) {
   op_t op = {.process = below(PROCESSES)};
   floors_t floors = floors_of(key, op.process);
   belay_cache_result_t result;
-  if (belay_cache_peek(m.caches[op.process], keys[key], strlen(keys[key]), &result) != BELAY_EAGAIN)
+  if (belay_cache_peek(m.caches[op.process], belay_string(keys[key]), &result) != BELAY_EAGAIN)
     check(&op, &floors, &result);
 }
 
@@ -307,8 +308,8 @@ static void step_put(void) {
     op->changes[key] = ++source->version;
   source->putting = op->put = true;
   size_t len = value_of_version(value, key, source->version);
-  must(belay_cache_put(m.caches[op->process], &op->request, keys[key], strlen(keys[key]), value,
-                       len, BELAY_DEFAULT, on_change));
+  must(belay_cache_put(m.caches[op->process], &op->request, belay_string(keys[key]),
+                       belay_bytes(value, len), BELAY_DEFAULT, on_change));
 }
 
 static void step_invalidate(void) {
@@ -317,7 +318,7 @@ static void step_invalidate(void) {
   while (m.sources[key].putting)
     turn();
   change(op, key);
-  must(belay_cache_invalidate(m.caches[op->process], &op->request, keys[key], strlen(keys[key]),
+  must(belay_cache_invalidate(m.caches[op->process], &op->request, belay_string(keys[key]),
                               on_change));
 }
 
@@ -336,14 +337,14 @@ static void step_invalidate_tag(void) {
   for (unsigned i = 0; i < KEYS; i++)
     if (has_tag(i, tag))
       change(op, i);
-  must(
-      belay_cache_invalidate_tag(m.caches[op->process], &op->request, tag, strlen(tag), on_change));
+  must(belay_cache_invalidate_tag(m.caches[op->process], &op->request, belay_string(tag),
+                                  on_change));
 }
 
 static void step_touch(void) {
   op_t *op = new_op(CHANGE);
   unsigned key = below(KEYS);
-  must(belay_cache_touch(m.caches[op->process], &op->request, keys[key], strlen(keys[key]),
+  must(belay_cache_touch(m.caches[op->process], &op->request, belay_string(keys[key]),
                          1 + below(30), on_change));
 }
 
@@ -403,8 +404,7 @@ static void open_caches(void) {
   for (unsigned i = 0; i < PROCESSES; i++) {
     belay_cache_options_t o;
     belay_cache_options_init(&o);
-    o.name = "pages";
-    o.name_len = 5;
+    o.name = belay_string("pages");
     o.load = on_load;
     o.load_many = i == 0 ? NULL : on_load_many;
     o.tags = terms->tags ? words : NULL;

@@ -19,7 +19,7 @@ static void load(belay_cache_load_t *load, const char *key, size_t key_len, void
   else if (key_len == 6 && memcmp(key, "broken", 6) == 0)
     assert_error(belay_cache_load_failed(load, 7), 0);
   else
-    assert_error(belay_cache_load_done(load, value, sizeof value), 0);
+    assert_error(belay_cache_load_done(load, belay_bytes(value, sizeof value)), 0);
 }
 
 static size_t tag(const char *key, size_t key_len, belay_bytes_t tags[BELAY_CACHE_TAGS_MAX],
@@ -70,7 +70,7 @@ BED_TEST(all_stages_at_once) {
   assert_true(sift_add(&sieve, "broken"));
   all_stages(&options, limiter_new(bed, &limit, 1), sieve.bloom);
   hoard_new(&hoard, bed, &options);
-  assert_error(belay_cache_pin(hoard.cache, "home", 4), 0); /* that loads it */
+  assert_error(belay_cache_pin(hoard.cache, belay_string("home")), 0); /* that loads it */
   bed_until(bed, hoard_stats(&hoard).fills == 1 && hoard_stats(&hoard).loading == 0);
   for (int i = 0; i < 5; i++) {
     expect(&hoard, "home", 0, 1);

@@ -48,7 +48,7 @@ static belay_cache_options_t local_options(hoard_t *hoard) {
 
 static int peek(hoard_t *hoard, const char *key) {
   belay_cache_result_t result;
-  return belay_cache_peek(hoard->cache, key, strlen(key), &result);
+  return belay_cache_peek(hoard->cache, belay_string(key), &result);
 }
 
 /* ---- one thing after the other --------------------------------------------------------------------------- */
@@ -205,8 +205,8 @@ BED_TEST(it_outlives_what_has_it) {
   change_t change = {.hoard = &hoard, .begun = 1};
   change.request.data = &change;
   hoard.pending++;
-  assert_int_equal(belay_cache_put(hoard.cache, &change.request, "shop", 4, "w", 1,
-                                   INT64_C(20000000000), on_changed),
+  assert_int_equal(belay_cache_put(hoard.cache, &change.request, belay_string("shop"),
+                                   belay_string("w"), INT64_C(20000000000), on_changed),
                    0);
   assert_int_equal(end_of_change(&change), 0);
   assert_true(pttl(bed, TAG_KEY("shop")) > pttl(bed, KEY("shop")));
@@ -334,8 +334,8 @@ BED_TEST(an_earlier_look) {
     load->kept = NULL;
     load->seen_asked += later ? 1000000 * UINT64_C(60000) : 0;
     assert_int_equal(begin_cache_get(&hoard, &second, "shop"), 0);
-    bed_until(bed, !belay__list_empty(&load->waiters) &&
-                       load->waiters.next->next != &load->waiters);
+    bed_until(bed,
+              !belay__list_empty(&load->waiters) && load->waiters.next->next != &load->waiters);
     assert_int_equal(hand_failure(&hoard, 7), 0);
     assert_int_equal(end_of_fetch(&first), later ? BELAY_ELOAD : 0);
     assert_int_equal(end_of_fetch(&second), later ? BELAY_ELOAD : 0);

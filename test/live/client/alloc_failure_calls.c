@@ -122,14 +122,14 @@ static void make(play_t *play, belay_lock_t **lock) {
   belay_lock_options_init(&options);
   options.data = play;
   if (play->cast->n == 1) {
-    (void)belay_lock_new(play->client[0], "one", 3, &options, lock);
+    (void)belay_lock_new(play->client[0], belay_string("one"), &options, lock);
     return;
   }
   options.ttl_ms = MAX_TTL_MS;
   options.max_ttl_ms = MAX_TTL_MS;
   options.watchdog = BELAY_WATCHDOG_ON;
   options.fencing = true;
-  (void)belay_redlock_new(play->client, play->cast->n, "one", 3, &options, lock);
+  (void)belay_redlock_new(play->client, play->cast->n, belay_string("one"), &options, lock);
 }
 
 static void perform(play_t *play, const belay_options_t *options) {

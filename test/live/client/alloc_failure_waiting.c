@@ -59,12 +59,13 @@ static void on_open(belay_latch_t *latch, int status) {
 }
 
 static void play_latch(play_t *play) {
-  if (belay_latch_new(play->client, "one", 3, NULL, &play->latch) != 0)
+  if (belay_latch_new(play->client, belay_string("one"), NULL, &play->latch) != 0)
     return;
   belay_latch_set_data(play->latch, play);
   play->pending += belay_latch_wait(play->latch, WAIT_MS, on_open) == 0;
   play->request.data = play;
-  play->pending += belay_latch_count_down(play->latch, &play->request, NULL, 0, on_counted) == 0;
+  play->pending +=
+      belay_latch_count_down(play->latch, &play->request, belay_bytes(NULL, 0), on_counted) == 0;
 }
 
 /* ---- a barrier ------------------------------------------------------------------------------------------- */
@@ -83,7 +84,7 @@ static void play_barrier(play_t *play) {
   belay_latch_options_init(&options);
   options.count = PARTIES;
   for (int i = 0; i < PARTIES; i++) {
-    if (belay_barrier_new(play->client, "one", 3, &options, &play->barrier[i]) != 0)
+    if (belay_barrier_new(play->client, belay_string("one"), &options, &play->barrier[i]) != 0)
       continue;
     belay_barrier_set_data(play->barrier[i], play);
     play->pending += belay_barrier_wait(play->barrier[i], WAIT_MS, on_passed) == 0;
@@ -119,7 +120,7 @@ static void play_election(play_t *play) {
   belay_election_options_init(&options);
   options.on_observe = on_observe;
   options.data = play;
-  if (belay_election_new(&play->client, 1, "one", 3, &options, &play->election) != 0)
+  if (belay_election_new(&play->client, 1, belay_string("one"), &options, &play->election) != 0)
     return;
   play->pending += belay_election_observe(play->election, 1) == 0;
   play->pending += belay_election_campaign(play->election, on_campaigned) == 0;
@@ -144,7 +145,8 @@ static void play_bucket(play_t *play) {
   if (belay_bucket_new(play->client, &options, &bucket) != 0)
     return;
   play->request.data = play;
-  play->pending += belay_bucket_add(bucket, &play->request, "one", 3, 5, 0, on_filled) == 0;
+  play->pending +=
+      belay_bucket_add(bucket, &play->request, belay_string("one"), 5, 0, on_filled) == 0;
 }
 
 /* ---- a refiller ------------------------------------------------------------------------------------------ */
@@ -167,14 +169,13 @@ static void play_refiller(play_t *play) {
   belay_bucket_options_init(&options);
   belay_refiller_options_init(&o);
   options.capacity = 10;
-  o.name = "one";
-  o.name_len = 3;
+  o.name = belay_string("one");
   server_do(play->server, "ZADD", "belay::semaphore::{refill/0//one}", "99999999999999",
             "0123456789abcdef0123456789abcdef01234567:other", NULL);
   if (belay_bucket_new(play->client, &options, &bucket) != 0 ||
       belay_refiller_new(bucket, &o, &refiller) != 0)
     return;
-  (void)belay_refiller_add(refiller, "one", 3, 5);
+  (void)belay_refiller_add(refiller, belay_string("one"), 5);
   play->request.data = play;
   play->pending += belay_refiller_members(refiller, &play->request, on_members) == 0;
 }

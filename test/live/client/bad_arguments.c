@@ -49,9 +49,9 @@ TEST_IN(null_in_the_place_of_a_handle, bed, bed_open_at(NOWHERE, NULL)) {
   assert_error(belay_client_ping(NULL, BELAY_DEFAULT, on_client), BELAY_EINVAL);
   assert_error(belay_client_close(NULL, NULL), BELAY_EINVAL);
 
-  assert_error(belay_lock_new(NULL, "door", 4, NULL, &lock), BELAY_EINVAL);
+  assert_error(belay_lock_new(NULL, belay_string("door"), NULL, &lock), BELAY_EINVAL);
   assert_null(lock);
-  assert_error(belay_lock_new(bed->client, "door", 4, NULL, NULL), BELAY_EINVAL);
+  assert_error(belay_lock_new(bed->client, belay_string("door"), NULL, NULL), BELAY_EINVAL);
   assert_error(belay_lock_acquire(NULL, 0, on_lock), BELAY_EINVAL);
   assert_error(belay_lock_try(NULL, on_lock), BELAY_EINVAL);
   assert_error(belay_lock_release(NULL, BELAY_DEFAULT, on_lock), BELAY_EINVAL);
@@ -121,7 +121,7 @@ BED_TEST(null_in_the_place_of_a_callback) {
 
 static void expect_bad_name(bed_t *bed, const char *name, size_t len) {
   belay_lock_t *lock = (belay_lock_t *)bed;
-  assert_error(belay_lock_new(bed->client, name, len, NULL, &lock), BELAY_EINVAL);
+  assert_error(belay_lock_new(bed->client, belay_bytes(name, len), NULL, &lock), BELAY_EINVAL);
   assert_null(lock);
   expect_detail(bed, "name");
 }
@@ -137,7 +137,7 @@ TEST_IN(names_that_are_none, bed, bed_open_at(NOWHERE, NULL)) {
   expect_bad_name(bed, lengthy, SIZE_MAX);
   assert_int_equal(client_stats(bed).objects, objects);
   belay_lock_t *lock;
-  assert_error(belay_lock_new(bed->client, lengthy, 1024, NULL, &lock), 0);
+  assert_error(belay_lock_new(bed->client, belay_bytes(lengthy, 1024), NULL, &lock), 0);
 }
 
 TEST_IN(exact_keys_that_are_none, bed, bed_open_at(NOWHERE, NULL)) {
@@ -147,9 +147,8 @@ TEST_IN(exact_keys_that_are_none, bed, bed_open_at(NOWHERE, NULL)) {
   for (size_t i = 0; i < 2; i++) {
     belay_lock_options_t options = lock_options();
     belay_lock_t *lock = (belay_lock_t *)bed;
-    options.key = lengthy;
-    options.key_len = lengths[i];
-    assert_error(belay_lock_new(bed->client, "door", 4, &options, &lock), BELAY_EINVAL);
+    options.key = belay_bytes(lengthy, lengths[i]);
+    assert_error(belay_lock_new(bed->client, belay_string("door"), &options, &lock), BELAY_EINVAL);
     assert_null(lock);
     expect_detail(bed, "key");
   }
@@ -226,7 +225,7 @@ BED_TEST(a_client_that_is_closing) {
   belay_lock_t *lock = (belay_lock_t *)bed;
   assert_error(try_lock(c), 0);
   assert_error(begin_client_close(bed), 0);
-  assert_error(belay_lock_new(bed->client, "door", 4, NULL, &lock), BELAY_ECLOSING);
+  assert_error(belay_lock_new(bed->client, belay_string("door"), NULL, &lock), BELAY_ECLOSING);
   assert_null(lock);
   assert_error(belay_client_ping(bed->client, BELAY_DEFAULT, on_client), BELAY_ECLOSING);
   assert_error(belay_client_close(bed->client, NULL), BELAY_ECLOSING);
@@ -246,7 +245,7 @@ BED_TEST(a_belay_that_is_closing) {
   assert_error(belay_close(bed->belay, NULL), BELAY_ECLOSING);
   assert_error(belay_connect(bed->belay, NOWHERE, NULL, &client), BELAY_ECLOSING);
   assert_null(client);
-  assert_error(belay_lock_new(bed->client, "door", 4, NULL, &lock), BELAY_ECLOSING);
+  assert_error(belay_lock_new(bed->client, belay_string("door"), NULL, &lock), BELAY_ECLOSING);
   assert_error(belay_client_ping(bed->client, BELAY_DEFAULT, on_client), BELAY_ECLOSING);
   assert_error(belay_client_close(bed->client, NULL), BELAY_ECLOSING);
   assert_error(belay_lock_acquire(c->lock, 0, on_lock), BELAY_ECLOSING);

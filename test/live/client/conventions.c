@@ -21,7 +21,7 @@ BED_TEST(options_may_be_null) {
   void *out = NULL;
   belay_bucket_t *bucket;
   INIT(bucket, b);
-  b.name = "n";
+  b.name = belay_string("n");
   b.capacity = 1;
   assert_error(belay_bucket_new(client, &b, &bucket), 0);
 #define NEW(type, ...) belay_##type##_new(__VA_ARGS__, NULL, (belay_##type##_t **)(void *)&out)
@@ -36,13 +36,13 @@ BED_TEST(options_may_be_null) {
       {"config", NEW(config, client), 0},
       {"counter", NEW(counter, client), 0},
       {"dedup", NEW(dedup, client), BELAY_EINVAL}, /* a name */
-      {"election", NEW(election, &client, 1, "n", 0), 0},
+      {"election", NEW(election, &client, 1, belay_string("n")), 0},
       {"idempotency", NEW(idempotency, client), 0},
       {"idgen", NEW(idgen, client), BELAY_EINVAL}, /* a name */
-      {"latch", NEW(latch, client, "n", 0), 0},
-      {"barrier", NEW(barrier, client, "n", 0), 0},
+      {"latch", NEW(latch, client, belay_string("n")), 0},
+      {"barrier", NEW(barrier, client, belay_string("n")), 0},
       {"limiter", NEW(limiter, client), BELAY_EINVAL}, /* limits */
-      {"lock", NEW(lock, client, "n", 0), 0},
+      {"lock", NEW(lock, client, belay_string("n")), 0},
       {"permission", NEW(permission, client), BELAY_EINVAL}, /* a width */
       {"presence", NEW(presence, client), BELAY_EINVAL},     /* a name */
       {"ranking", NEW(ranking, client), 0},
@@ -84,7 +84,7 @@ BED_TEST(a_close_callback_is_given_the_data) {
   unsigned expected = closed = 0;
 #define SET(type, ...)                                                                             \
   belay_##type##_t *type##_handle;                                                                 \
-  assert_error(belay_##type##_new(__VA_ARGS__, "n", 0, NULL, &type##_handle), 0);                  \
+  assert_error(belay_##type##_new(__VA_ARGS__, belay_string("n"), NULL, &type##_handle), 0);       \
   belay_##type##_set_data(type##_handle, &mine);                                                   \
   CLOSE(type, type##_handle)
   SET(latch, client);
@@ -92,7 +92,8 @@ BED_TEST(a_close_callback_is_given_the_data) {
   SET(lock, client);
   SET(election, &client, 1);
   belay_subscription_t *subscription;
-  assert_error(belay_topic_subscribe(client, "n", 0, on_message, &mine, &subscription), 0);
+  assert_error(belay_topic_subscribe(client, belay_string("n"), on_message, &mine, &subscription),
+               0);
   CLOSE(subscription, subscription);
   bed_until(bed, closed == expected);
 }

@@ -32,8 +32,7 @@ static pair_t meet(const char *their_ttl_s) {
   snprintf(script, sizeof script, "%s/interop/redis_py.py", source != NULL ? source : "test");
   pair_t pair = {.bed = bed_open(NULL)};
   belay_lock_options_t options = lock_options();
-  options.key = KEY;
-  options.key_len = strlen(KEY);
+  options.key = belay_string(KEY);
   pair.ours = contender_new(pair.bed, "door", &options);
   const char *argv[] = {interpreter, script,      server_own_url(pair.bed->server),
                         KEY,         their_ttl_s, NULL};

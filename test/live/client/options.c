@@ -68,27 +68,27 @@ typedef struct subject {
   FILL(type, __VA_ARGS__)                                                                          \
   RANGES(type)
 #define HANDLE_OF_NAME(type, ...)                                                                  \
-  MAKE(type, belay_##type##_new(bed->client, "n", 1, &options->type, &out))                        \
+  MAKE(type, belay_##type##_new(bed->client, belay_string("n"), &options->type, &out))             \
   FILL(type, __VA_ARGS__)                                                                          \
   RANGES(type)
 #define R_OR(type, field, least, most, special)                                                    \
   {                                                                                                \
     .name = #field, .offset = offsetof(belay_##type##_options_t, field),                           \
-    .size = sizeof((belay_##type##_options_t){0}.field),                                           \
-    .has_sign = (__typeof__((belay_##type##_options_t){0}.field)) - 1 < 1, .min = (least),         \
+    .size = sizeof(((belay_##type##_options_t *)0)->field),                                        \
+    .has_sign = (__typeof__(((belay_##type##_options_t *)0)->field))-1 < 1, .min = (least),        \
     .max = (most), .also = (special)                                                               \
   }
 #define R(type, field, min, max) R_OR(type, field, min, max, min)
 #define R0(type, field, min, max) R_OR(type, field, min, max, 0)
 
-HANDLE(active, o->name = "n") = {
+HANDLE(active, o->name = belay_string("n")) = {
     R(active, unit, 1, 2),
     R(active, utc_offset_minutes, -720, 840),
     R(active, ttl_ms, 1000, INT64_C(315360000000)),
     R0(active, archive_ttl_ms, 1000, INT64_C(315360000000)),
     {0},
 };
-HANDLE(bloom, o->name = "n"; o->capacity = 1) = {
+HANDLE(bloom, o->name = belay_string("n"); o->capacity = 1) = {
     R0(bloom, capacity, 1, INT64_C(4294967296)),
     R0(bloom, ttl_ms, 1000, INT64_C(315360000000)),
     {0},
@@ -110,7 +110,7 @@ HANDLE(counter, (void)o) = {
     R(counter, batch_ms, 1, 60000),   R(counter, batch_max, 0, INT64_MAX),
     R(counter, max_keys, 1, 1000000), {0},
 };
-HANDLE(dedup, o->name = "n") = {
+HANDLE(dedup, o->name = belay_string("n")) = {
     R(dedup, kind, 0, 3),
     R0(dedup, ttl_ms, 1000, YEAR),
     R(dedup, window_ms, 1, YEAR),
@@ -125,7 +125,7 @@ HANDLE(idempotency, (void)o) = {
     R(idempotency, grace_ms, 1000, YEAR),
     {0},
 };
-HANDLE(idgen, o->name = "n") = {
+HANDLE(idgen, o->name = belay_string("n")) = {
     R(idgen, mode, 0, 2),
     R(idgen, start, 0, INT64_MAX),
     R(idgen, step, 1, BELAY_IDGEN_STEP_MAX),
@@ -169,7 +169,7 @@ HANDLE(permission, o->width = 1) = {
     R0(permission, ttl_ms, 1000, YEAR),
     {0},
 };
-HANDLE(presence, o->name = "n") = {
+HANDLE(presence, o->name = belay_string("n")) = {
     R(presence, slices, 1, 14),
     R0(presence, window_ms, 100, YEAR),
     R0(presence, ttl_ms, 1000, YEAR),
@@ -209,7 +209,7 @@ RANGES(client) = {
     {0},
 };
 
-FILL(idgen_snowflake, o->name = "n"; o->mode = BELAY_IDGEN_SNOWFLAKE)
+FILL(idgen_snowflake, o->name = belay_string("n"); o->mode = BELAY_IDGEN_SNOWFLAKE)
 MAKE(idgen_snowflake, belay_idgen_new(bed->client, &options->idgen_snowflake, &out))
 RANGES(idgen_snowflake) = {
     R(idgen, worker, -1, 1023),
@@ -288,15 +288,15 @@ OPTIONS_TEST(numbers_out_of_range) {
 
 typedef struct named {
   const subject_t subject;
-  size_t name_at, len_at;
+  size_t name_at;
   bool required;
 } named_t;
 
 static void expect_name(bed_t *bed, const named_t *named, const char *name, size_t len, bool good) {
   options_t options;
   named->subject.fill(&options);
-  memcpy(options.bytes + named->name_at, &name, sizeof name);
-  memcpy(options.bytes + named->len_at, &len, sizeof len);
+  const belay_bytes_t bytes = {name, len};
+  memcpy(options.bytes + named->name_at, &bytes, sizeof bytes);
   int error = named->subject.make(bed, &options);
   if (good ? error != 0
            : error != BELAY_EINVAL || strncmp(belay_detail(bed->belay), "name: ", 6) != 0)
@@ -308,10 +308,7 @@ OPTIONS_TEST(names_of_handles) {
   static char longest[129];
   memset(longest, 'x', sizeof longest);
 #define NAMED(type, required)                                                                      \
-  {                                                                                                \
-    ROW(type), offsetof(belay_##type##_options_t, name),                                           \
-        offsetof(belay_##type##_options_t, name_len), (required)                                   \
-  }
+  { ROW(type), offsetof(belay_##type##_options_t, name), (required) }
   static const named_t rows[] = {
       NAMED(active, true),   NAMED(bloom, true),    NAMED(bucket, false),
       NAMED(counter, false), NAMED(dedup, true),    NAMED(idempotency, false),
@@ -383,7 +380,8 @@ OPTIONS_TEST(options_that_depend_on_each_other) {
   EXPECT(idgen, "start: not from 0 to 4503599627370496", o->clock_rate = 1;
          o->start = (INT64_C(1) << 52) + 1);
   EXPECT(idgen, "min_replicas: not from 0 to 255", o->min_replicas = 256);
-  EXPECT(idgen, "kind: not 1 to 128 bytes", o->mode = BELAY_IDGEN_SEQUENCE; o->kind = NULL);
-  EXPECT(idgen, "kind: not 1 to 128 bytes", o->mode = BELAY_IDGEN_SEQUENCE; o->kind = text;
-         o->kind_len = sizeof text);
+  EXPECT(idgen, "kind: not 1 to 128 bytes", o->mode = BELAY_IDGEN_SEQUENCE;
+         o->kind = belay_string(NULL));
+  EXPECT(idgen, "kind: not 1 to 128 bytes", o->mode = BELAY_IDGEN_SEQUENCE;
+         o->kind = belay_bytes(text, sizeof text));
 }

@@ -279,7 +279,7 @@ TEST_ON(what_is_begun_after_belays_own_prepare_is_sent_at_once, server, server_s
   uv_prepare_start(&strange.prepare, try_when_armed); /* what is started first is called last */
   assert_error(belay_open(&strange.loop, NULL, &belay), 0);
   assert_error(belay_connect(belay, server_url(server), NULL, &client), 0);
-  assert_error(belay_lock_new(client, "door", 4, &options, &strange.lock), 0);
+  assert_error(belay_lock_new(client, belay_string("door"), &options, &strange.lock), 0);
 
   assert_error(belay_lock_try(strange.lock, on_tried), 0); /* connects */
   (void)wait_for_try(&strange, 10000 * slow());
@@ -287,7 +287,7 @@ TEST_ON(what_is_begun_after_belays_own_prepare_is_sent_at_once, server, server_s
   assert_error(strange.status, 0);
   strange.armed = true; /* it is held by another handle now */
   belay_lock_t *first = strange.lock;
-  assert_error(belay_lock_new(client, "door", 4, &options, &strange.lock), 0);
+  assert_error(belay_lock_new(client, belay_string("door"), &options, &strange.lock), 0);
   int64_t took = wait_for_try(&strange, 3000 * slow());
   assert_true(strange.done);
   assert_error(strange.status, BELAY_EHELD);
@@ -371,8 +371,8 @@ TEST(what_a_loss_begins_before_the_loop_sleeps_is_sent_at_once) {
   assert_error(belay_open(&late.loop, NULL, &late.belay), 0);
   assert_error(belay_connect(late.belay, server_url(late.ill), &patient, &late.ill_client), 0);
   assert_error(belay_connect(late.belay, server_url(well), &patient, &late.well_client), 0);
-  assert_error(belay_lock_new(late.ill_client, "lost", 4, &options, &late.lost), 0);
-  assert_error(belay_lock_new(late.well_client, "wanted", 6, NULL, &late.wanted), 0);
+  assert_error(belay_lock_new(late.ill_client, belay_string("lost"), &options, &late.lost), 0);
+  assert_error(belay_lock_new(late.well_client, belay_string("wanted"), NULL, &late.wanted), 0);
   assert_error(belay_client_ping(late.well_client, BELAY_DEFAULT, on_well_up), 0);
   uv_run(&late.loop, UV_RUN_DEFAULT);
   assert_error(late.status, 0);

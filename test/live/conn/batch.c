@@ -28,7 +28,7 @@ static belay_limiter_t *window(bed_t *bed, int64_t count) {
 }
 
 static void begin(bed_t *bed, belay_limiter_t *limiter, ask_t *ask, const char *key) {
-  assert_error(belay_limiter_take(limiter, asked(bed, ask), key, strlen(key), 1, on_answer), 0);
+  assert_error(belay_limiter_take(limiter, asked(bed, ask), belay_string(key), 1, on_answer), 0);
 }
 
 static void begin_some(bed_t *bed, belay_limiter_t *limiter, ask_t *asks, int n, const char *key) {
@@ -150,7 +150,7 @@ TEST(no_more_are_pending_than_may_be) {
       begin_some(bed, limiter, asks, waits ? N : 10, "k");
       ask_t more = {0};
       if (!waits) {
-        int error = belay_limiter_take(limiter, &more.request, "k", 1, 1, on_answer);
+        int error = belay_limiter_take(limiter, &more.request, belay_string("k"), 1, on_answer);
         assert_error(error, BELAY_EBUSY);
       }
       assert_int_equal(count_of(asks, waits ? N : 10, 0), waits ? N : 10);
@@ -174,7 +174,8 @@ BED_TEST(calls_of_one_key_keep_their_order) {
     begin_some(bed, limiter, asks[turn], 5, "k");
     begin(bed, limiter, &other[turn], "other");
     if (turn < 2)
-      assert_error(belay_limiter_reset(limiter, asked(bed, &resets[turn]), "k", 1, on_answer), 0);
+      assert_error(
+          belay_limiter_reset(limiter, asked(bed, &resets[turn]), belay_string("k"), on_answer), 0);
   }
   for (int turn = 0; turn < 3; turn++)
     for (int i = 0; i < 5; i++)

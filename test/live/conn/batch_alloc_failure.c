@@ -44,7 +44,7 @@ static void on_last(belay_request_t *request, int status, const belay_limiter_re
 
 static void ask_at_last(play_t *play) {
   play->last.data = play;
-  if (belay_limiter_take(play->limiter, &play->last, "key", 3, 1, on_last) != 0)
+  if (belay_limiter_take(play->limiter, &play->last, belay_string("key"), 1, on_last) != 0)
     assert_int_equal(belay_close(play->belay, NULL), 0);
 }
 
@@ -69,8 +69,8 @@ static void ask(play_t *play) {
   play->pending = 1;
   for (int i = 0; i < TAKES; i++) {
     play->requests[i] = (belay_request_t){.data = play};
-    play->pending +=
-        belay_limiter_take(play->limiter, &play->requests[i], "key", 3, 1, on_answer) == 0;
+    play->pending += belay_limiter_take(play->limiter, &play->requests[i], belay_string("key"), 1,
+                                        on_answer) == 0;
   }
   over(play);
 }

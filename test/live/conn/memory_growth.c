@@ -135,7 +135,8 @@ static void hold(bed_t *bed, belay_lock_t **locks, size_t from, size_t to, size_
   char name[32];
   for (size_t i = from; i < to; i++) {
     int len = snprintf(name, sizeof name, "door-%zu", i);
-    assert_error(belay_lock_new(bed->client, name, (size_t)len, &options, &locks[i]), 0);
+    assert_error(belay_lock_new(bed->client, belay_bytes(name, (size_t)len), &options, &locks[i]),
+                 0);
     assert_error(belay_lock_try(locks[i], on_counted), 0);
     if (i % BATCH == BATCH - 1)
       bed_until(bed, *good == i + 1);

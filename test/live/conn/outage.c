@@ -72,7 +72,7 @@ static void expect_series(how_t how, bool limiter_first) {
   if (how == STOPPED) { /* a short call finds out */
     ask_t first = {0};
     asked(bed, &first)->timeout_ms = 200;
-    assert_error(belay_limiter_take(limiter, &first.request, "k", 1, 1, on_answer), 0);
+    assert_error(belay_limiter_take(limiter, &first.request, belay_string("k"), 1, on_answer), 0);
     assert_error(answer(&first, 0)->cause, BELAY_EUNKNOWN);
   }
   int64_t began = clock_now();
@@ -112,7 +112,8 @@ TEST(calls_that_are_queued_end_with_the_first_refusal) {
   server_kill(bed->server);
   int64_t began = clock_now();
   for (int i = 0; i < 50; i++)
-    assert_error(belay_limiter_take(limiter, asked(bed, &asks[i]), "k", 1, 1, on_answer), 0);
+    assert_error(belay_limiter_take(limiter, asked(bed, &asks[i]), belay_string("k"), 1, on_answer),
+                 0);
   for (int i = 0; i < 50; i++)
     assert_error(answer(&asks[i], 0)->cause, BELAY_EUNREACHABLE);
   assert_true(clock_since_ms(began) < TIMEOUT_MS);
@@ -128,7 +129,7 @@ TEST(a_call_without_a_policy_waits_for_the_server) {
   (void)take(bed, limiter, "k", 1);
   server_kill(bed->server);
   assert_int_equal(take(bed, limiter, "k", 1)->source, BELAY_SOURCE_AWAY);
-  assert_error(belay_limiter_peek(limiter, asked(bed, &peek), "k", 1, on_answer), 0);
+  assert_error(belay_limiter_peek(limiter, asked(bed, &peek), belay_string("k"), on_answer), 0);
   bed_run_for(bed, 100);
   assert_int_equal(peek.ended, 0);
   server_restart(bed->server);

@@ -69,7 +69,8 @@ TEST(a_killed_server_ends_calls_as_unknown) {
   for (int i = 0; i < 3; i++) {
     char key[2] = {(char)('a' + i), 0};
     asks[i].then = note_detail;
-    assert_error(belay_limiter_take(limiter, asked(bed, &asks[i]), key, 1, 1, on_answer), 0);
+    assert_error(
+        belay_limiter_take(limiter, asked(bed, &asks[i]), belay_bytes(key, 1), 1, on_answer), 0);
   }
   bed_until(bed, client_stats(bed).commands > before);
   bed_run_for(bed, 20);

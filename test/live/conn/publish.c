@@ -32,7 +32,9 @@ static void on_resized(belay_request_t *request, int status, const belay_semapho
 
 static void begin_resize(bed_t *bed, resize_t *resize) {
   *resize = (resize_t){.request.data = resize};
-  assert_error(belay_semaphore_resize(bed->client, &resize->request, "pool", 4, 7, on_resized), 0);
+  assert_error(
+      belay_semaphore_resize(bed->client, &resize->request, belay_string("pool"), 7, on_resized),
+      0);
 }
 
 static void resize(bed_t *bed) {
@@ -149,9 +151,10 @@ TEST(what_is_sent_again_to_another_kind_of_server) {
     move_t m = begin_move(to_cluster);
     resize_t again = {.request.data = &again};
     belay_latch_t *latch;
-    assert_error(belay_latch_new(m.bed->client, "gate", 4, NULL, &latch), 0);
+    assert_error(belay_latch_new(m.bed->client, belay_string("gate"), NULL, &latch), 0);
     relay_delay(m.relay, 300 * slow());
-    assert_error(belay_latch_count_down(latch, &again.request, NULL, 0, on_counted), 0);
+    assert_error(belay_latch_count_down(latch, &again.request, belay_bytes(NULL, 0), on_counted),
+                 0);
     bed_run_for(m.bed, 20);
     lead_to_the_other(&m);
     bed_until(m.bed, again.ended == 1);

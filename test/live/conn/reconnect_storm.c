@@ -198,7 +198,7 @@ static void expect_no_secret(const char *url) {
   client_terms.password = SECRET;
   lock_terms.data = &ear;
   assert_error(belay_connect(ear.belay, url, &client_terms, &client), 0);
-  assert_error(belay_lock_new(client, "door", 4, &lock_terms, &lock), 0);
+  assert_error(belay_lock_new(client, belay_string("door"), &lock_terms, &lock), 0);
   assert_error(belay_lock_try(lock, hear_end), 0);
   uv_run(&ear.loop, UV_RUN_DEFAULT);
   assert_int_equal(ear.ended, 1);
@@ -279,7 +279,7 @@ TEST_ON(a_link_that_somebody_waits_for_is_not_retired, server, server_start(NULL
     char name[16];
     belay_lock_t *lock;
     int len = snprintf(name, sizeof name, "%d", i);
-    assert_error(belay_lock_new(client, name, (size_t)len, &lock_terms, &lock), 0);
+    assert_error(belay_lock_new(client, belay_bytes(name, (size_t)len), &lock_terms, &lock), 0);
     assert_error(belay_lock_try(lock, count_grant), 0);
   }
   uv_run(&log.loop, UV_RUN_DEFAULT);

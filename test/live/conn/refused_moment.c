@@ -59,7 +59,8 @@ TEST(a_server_that_goes_down_with_calls_on_their_way) {
   assert_error(begin_acquire(house.wanted, 0), 0);
   assert_error(begin_extend(house.held, 60000), 0);
   assert_error(begin_release(house.leaves), 0);
-  assert_error(belay_limiter_take(house.limiter, asked(bed, &ask), "k", 1, 1, on_answer), 0);
+  assert_error(belay_limiter_take(house.limiter, asked(bed, &ask), belay_string("k"), 1, on_answer),
+               0);
   assert_error(BEGIN(&house.till, &count, add, KEY("n"), 1, on_counter_told), 0);
   bed_until(bed, client_stats(bed).commands >= calls + 5);
   bed_run_for(bed, 20);
@@ -94,7 +95,9 @@ TEST(a_server_that_comes_up_slowly) {
   bed_until(house.bed, client_stats(house.bed).links_up == 0);
   server_spawn(house.server);
   assert_error(begin_acquire(house.wanted, 60000), 0);
-  assert_error(belay_limiter_take(house.limiter, asked(house.bed, &ask), "k", 1, 1, on_answer), 0);
+  assert_error(
+      belay_limiter_take(house.limiter, asked(house.bed, &ask), belay_string("k"), 1, on_answer),
+      0);
   assert_error(outcome(house.wanted), 0);
   assert_error(answer(&ask, 0)->cause, 0);
   server_await(house.server);
@@ -190,7 +193,7 @@ TEST(keys_of_several_slots) {
   belay_multilock_t *lock;
   belay_lock_options_t options = lock_options();
   options.data = &end;
-  const belay_multilock_name_t names[] = {{bed->client, "a", 1}, {bed->client, "b", 1}};
+  const belay_multilock_name_t names[] = {{bed->client, {"a", 1}}, {bed->client, {"b", 1}}};
   assert_error(acquire(contender_new(bed, "a", NULL), 20000), 0); /* it is whole by now */
   assert_error(belay_multilock_new(names, 2, &options, NULL, &lock), 0);
   assert_error(belay_multilock_acquire(lock, BELAY_FOREVER, on_end), 0);

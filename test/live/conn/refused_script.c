@@ -263,9 +263,13 @@ TEST(a_counter_says_that_it_does_not_know) {
       server_start(&(server_options_t){.arguments = {"--rename-command", "PEXPIRE", "", NULL}}),
       NULL, NULL);
   till_new(&till, house.bed, &options);
-  assert_error(BEGIN(&till, &count, add_bounded, KEY("n"), 1, 0, 10, on_counter_told), 0);
+  assert_error(BEGIN(&till, &count, add_bounded, KEY("n"), 1,
+                     &(belay_counter_bounds_t){.min = 0, .max = 10}, on_counter_told),
+               0);
   assert_error(end_of_count(&count), 0);
-  assert_error(BEGIN(&till, &count, add_bounded, KEY("n"), 1, 0, 10, on_counter_told), 0);
+  assert_error(BEGIN(&till, &count, add_bounded, KEY("n"), 1,
+                     &(belay_counter_bounds_t){.min = 0, .max = 10}, on_counter_told),
+               0);
   assert_error(end_of_count(&count), BELAY_EUNKNOWN);
   assert_int_equal(number_at(house.server, "belay::counter::{n}"), 1); /* it was not, this time */
   house_close(&house);

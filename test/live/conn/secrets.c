@@ -159,8 +159,7 @@ static void use_lock(bed_t *bed) {
   belay_lock_options_t fenced = lock_options(), fair = lock_options(), owned = lock_options();
   fenced.fencing = true;
   fair.fair = true;
-  owned.owner = secrets[2];
-  owned.owner_len = strlen(secrets[2]);
+  owned.owner = belay_string(secrets[2]);
   (void)try_lock(contender_new(bed, "door", NULL));
   (void)try_lock(contender_new(bed, "gate", &fenced));
   (void)try_lock(contender_new(bed, "desk", &fair));
@@ -198,9 +197,13 @@ static void use_counter(bed_t *bed) {
   static count_t count;
   count = (count_t){.n = 0};
   till_new(&till, bed, NULL);
-  assert_error(BEGIN(&till, &count, add_once, KEY("key"), 1, KEY("operation"), on_counter_told), 0);
+  assert_error(BEGIN(&till, &count, add_once, belay_string("key"), 1, belay_string("operation"),
+                     on_counter_told),
+               0);
   (void)end_of_count(&count);
-  assert_error(BEGIN(&till, &count, add_field, KEY("key"), KEY(secrets[1]), 1, on_counter_told), 0);
+  assert_error(BEGIN(&till, &count, add_field, belay_string("key"), belay_string(secrets[1]), 1,
+                     on_counter_told),
+               0);
   (void)end_of_count(&count);
 }
 
@@ -229,10 +232,10 @@ static void use_active(bed_t *bed) {
   belay_active_options_t options;
   seen_t seen = {.begun = 0};
   belay_active_options_init(&options);
-  options.name = "daily";
-  options.name_len = 5;
+  options.name = belay_string("daily");
   assert_error(belay_active_new(bed->client, &options, &active), 0);
-  (void)seen_do(bed, &seen, belay_active_mark(active, r_, KEY(secrets[2]), 86400000, on_seen));
+  (void)seen_do(bed, &seen,
+                belay_active_mark(active, r_, belay_string(secrets[2]), 86400000, on_seen));
 }
 
 static void use_presence(bed_t *bed) {
@@ -240,8 +243,7 @@ static void use_presence(bed_t *bed) {
   belay_presence_options_t options;
   seen_t seen = {.begun = 0};
   belay_presence_options_init(&options);
-  options.name = "site";
-  options.name_len = 4;
+  options.name = belay_string("site");
   assert_error(belay_presence_new(bed->client, &options, &presence), 0);
   (void)seen_do(bed, &seen, belay_presence_set(presence, r_, 123456, on_seen));
 }
@@ -295,7 +297,8 @@ static void use_permission(bed_t *bed) {
   permit = (permit_t){.n = 0};
   gate_new(&gate, bed, 4);
   belay_request_t *request = gate_begin(&gate, &permit);
-  int begun = belay_permission_set(gate.permission, request, "user", 4, &field, 1, on_permit);
+  int begun =
+      belay_permission_set(gate.permission, request, belay_string("user"), &field, 1, on_permit);
   assert_error(gate_begun(&gate, &permit, begun), 0);
   bed_until(bed, permit.ended == permit.begun);
 }
@@ -325,7 +328,8 @@ static void on_campaigned(belay_election_t *election, int status) {
 static void use_topic(bed_t *bed) {
   belay_request_t request = {.data = NULL};
   told = 0;
-  assert_error(belay_topic_publish(bed->client, &request, "news", 4, KEY(secrets[1]), on_published),
+  assert_error(belay_topic_publish(bed->client, &request, belay_string("news"),
+                                   belay_string(secrets[1]), on_published),
                0);
   bed_until(bed, told == 1);
 }
@@ -334,8 +338,9 @@ static void use_latch(bed_t *bed) {
   belay_request_t request = {.data = NULL};
   belay_latch_t *latch;
   told = 0;
-  assert_error(belay_latch_new(bed->client, "start", 5, NULL, &latch), 0);
-  assert_error(belay_latch_count_down(latch, &request, KEY(secrets[2]), on_counted_down), 0);
+  assert_error(belay_latch_new(bed->client, belay_string("start"), NULL, &latch), 0);
+  assert_error(belay_latch_count_down(latch, &request, belay_string(secrets[2]), on_counted_down),
+               0);
   bed_until(bed, told == 1);
 }
 
@@ -343,9 +348,9 @@ static void use_election(bed_t *bed) {
   belay_election_t *election;
   belay_election_options_t options;
   belay_election_options_init(&options);
-  options.value = secrets[1];
+  options.value = belay_string(secrets[1]);
   told = 0;
-  assert_error(belay_election_new(&bed->client, 1, "crown", 5, &options, &election), 0);
+  assert_error(belay_election_new(&bed->client, 1, belay_string("crown"), &options, &election), 0);
   assert_error(belay_election_campaign(election, on_campaigned), 0);
   bed_run_for(bed, 50 * slow()); /* it goes on for ever */
 }

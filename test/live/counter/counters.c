@@ -33,10 +33,11 @@ BED_TEST(what_is_added_is_there) {
 
 static void expect_overflow(till_t *till, int64_t delta, int64_t value) {
   count_t count = {0};
-  expect_status(&count, BEGIN(till, &count, add, KEY("hits"), delta, on_counter_told),
+  expect_status(&count, BEGIN(till, &count, add, belay_string("hits"), delta, on_counter_told),
                 BELAY_EOVERFLOW);
   expect_status(&count,
-                BEGIN(till, &count, add_once, KEY("hits"), delta, KEY("op"), on_counter_told),
+                BEGIN(till, &count, add_once, belay_string("hits"), delta, belay_string("op"),
+                      on_counter_told),
                 BELAY_EOVERFLOW);
   expect_got(till, "hits", true, value);
 }
@@ -113,19 +114,25 @@ BED_TEST(an_operation_counts_once) {
   expect_once(&till, "hits", 5, "one", 5); /* as it was the first time */
   expect_once(&till, "other", 7, "one", 7);
   count_t count = {0};
-  expect_status(&count, BEGIN(&till, &count, add_once, KEY("hits"), 6, KEY("one"), on_counter_told),
-                BELAY_EMISMATCH);
+  expect_status(
+      &count,
+      BEGIN(&till, &count, add_once, belay_string("hits"), 6, belay_string("one"), on_counter_told),
+      BELAY_EMISMATCH);
   assert_string_equal(server_string(bed->server, "GET", HITS "::once::one", NULL), "5 5");
   expect_deleted(&till, "hits", true);
   expect_once(&till, "hits", 5, "one", 5); /* it was counted, and is gone */
   expect_got(&till, "hits", false, 0);
   expect_status(&count,
-                BEGIN(&till, &count, add_once, KEY("hits"), 1, id, sizeof id, on_counter_told), 0);
+                BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_bytes(id, sizeof id),
+                      on_counter_told),
+                0);
   assert_string_equal(server_string(bed->server, "GET", HITS "::once::o%00%7D%3A:%7B\xff", NULL),
                       "1 1");
   server_do(bed->server, "SET", HITS "::once::bad", "5", NULL);
-  expect_status(&count, BEGIN(&till, &count, add_once, KEY("hits"), 5, KEY("bad"), on_counter_told),
-                BELAY_EMISMATCH);
+  expect_status(
+      &count,
+      BEGIN(&till, &count, add_once, belay_string("hits"), 5, belay_string("bad"), on_counter_told),
+      BELAY_EMISMATCH);
   assert_between(server_integer(bed->server, "PTTL", HITS "::once::one", NULL), 3500000, 3600000);
   expect_got(&till, "hits", true, 1);
 }
@@ -169,10 +176,11 @@ BED_TEST(a_ttl_begins_with_the_counter_or_with_each_add) {
     expect_pttl(bed, HITS, 100000);
     halve(bed);
     count_t count = {0};
-    expect_status(&count, BEGIN(&till, &count, add, KEY("hits"), MOST, on_counter_told),
+    expect_status(&count, BEGIN(&till, &count, add, belay_string("hits"), MOST, on_counter_told),
                   BELAY_EOVERFLOW);
     expect_status(&count,
-                  BEGIN(&till, &count, add_once, KEY("hits"), MOST, KEY("no"), on_counter_told),
+                  BEGIN(&till, &count, add_once, belay_string("hits"), MOST, belay_string("no"),
+                        on_counter_told),
                   BELAY_EOVERFLOW);
     expect_pttl(bed, HITS, 50000); /* nothing was added */
     expect_deleted(&till, "hits", true);
@@ -194,8 +202,10 @@ BED_TEST(an_operation_is_known_for_long_enough) {
   till_t till;
   till_new(&till, bed, &options);
   count_t count = {.request.timeout_ms = 300000};
-  expect_status(&count, BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY("op"), on_counter_told),
-                0);
+  expect_status(
+      &count,
+      BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_string("op"), on_counter_told),
+      0);
   assert_between(server_integer(bed->server, "PTTL", HITS "::once::op", NULL), 290000, 303002);
 }
 
@@ -214,27 +224,30 @@ BED_TEST(fields) {
     expect_field(&till, "hits", "de", true, LARGE + 1);
     count_t count = {0};
     expect_status(&count,
-                  BEGIN(&till, &count, add_field, KEY("hits"), KEY("fr"), -1, on_counter_told),
+                  BEGIN(&till, &count, add_field, belay_string("hits"), belay_string("fr"), -1,
+                        on_counter_told),
                   BELAY_EOVERFLOW);
     expect_field(&till, "hits", "fr", true, LEAST);
     const belay_bytes_t names[] = {{"fr", 2}, {"it", 2}, {"de", 2}, {"fr", 2}};
-    expect_status(&count, BEGIN(&till, &count, get_fields, KEY("hits"), names, 4, on_many), 0);
+    expect_status(&count, BEGIN(&till, &count, get_fields, belay_string("hits"), names, 4, on_many),
+                  0);
     static const int64_t values[] = {LEAST, 0, LARGE + 1, LEAST};
     for (int i = 0; i < 4; i++) {
       assert_int_equal(count.many[i].found, i != 1);
       assert_int_equal(count.many[i].value, values[i]);
     }
-    expect_status(&count,
-                  BEGIN(&till, &count, delete_fields, KEY("hits"), names, 2, on_counter_told), 0);
+    expect_status(
+        &count,
+        BEGIN(&till, &count, delete_fields, belay_string("hits"), names, 2, on_counter_told), 0);
     assert_int_equal(count.result.value, 1);
     assert_true(count.result.found && count.result.applied);
-    expect_status(&count, BEGIN(&till, &count, get_all, KEY("hits"), 10, on_all), 0);
+    expect_status(&count, BEGIN(&till, &count, get_all, belay_string("hits"), 10, on_all), 0);
     assert_int_equal(count.n, 1);
     assert_string_equal(count.names[0], "de");
     assert_int_equal(count.values[0], LARGE + 1);
     assert_between(server_integer(bed->server, "PTTL", HITS, NULL), lives ? 80000 : -1, 100000);
     expect_deleted(&till, "hits", true);
-    expect_status(&count, BEGIN(&till, &count, get_all, KEY("hits"), 10, on_all), 0);
+    expect_status(&count, BEGIN(&till, &count, get_all, belay_string("hits"), 10, on_all), 0);
     assert_int_equal(count.n, 0);
   }
 }
@@ -263,12 +276,13 @@ BED_TEST(many_fields_or_none) {
   till_new(&till, bed, NULL);
   for (int i = 0; i < N; i++) {
     snprintf(names[i], sizeof names[i], "f%d", i);
-    items[i] = (belay_counter_add_item_t){.key = names[i], .key_len = strlen(names[i]), .delta = i};
+    items[i] = (belay_counter_add_item_t){.key = belay_string(names[i]), .delta = i};
   }
   items[7].delta = LARGE + 1;
   static count_t count;
   for (int round = 1; round <= 2; round++) {
-    expect_status(&count, BEGIN(&till, &count, add_fields, KEY("hits"), items, N, on_many), 0);
+    expect_status(&count, BEGIN(&till, &count, add_fields, belay_string("hits"), items, N, on_many),
+                  0);
     assert_int_equal(count.n, N);
     for (int i = 0; i < N; i++) {
       assert_true(count.many[i].applied);
@@ -276,18 +290,19 @@ BED_TEST(many_fields_or_none) {
     }
   }
   items[N - 1].delta = MOST;
-  expect_status(&count, BEGIN(&till, &count, add_fields, KEY("hits"), items, N, on_many),
+  expect_status(&count, BEGIN(&till, &count, add_fields, belay_string("hits"), items, N, on_many),
                 BELAY_EOVERFLOW);
   for (int i = 0; i < N; i++)
     assert_error(count.many[i].status, BELAY_EOVERFLOW);
   expect_field(&till, "hits", "f1", true, 2);
-  expect_status(&count, BEGIN(&till, &count, get_all, KEY("hits"), N, on_all), 0);
+  expect_status(&count, BEGIN(&till, &count, get_all, belay_string("hits"), N, on_all), 0);
   assert_int_equal(count.n, N);
   for (int i = 0; i < N; i++) {
     int at = atoi(count.names[i] + 1);
     assert_int_equal(count.values[i], at == 7 ? 2 * (LARGE + 1) : 2 * at);
   }
-  expect_status(&count, BEGIN(&till, &count, get_all, KEY("hits"), N - 1, on_all), BELAY_EOVERFLOW);
+  expect_status(&count, BEGIN(&till, &count, get_all, belay_string("hits"), N - 1, on_all),
+                BELAY_EOVERFLOW);
 }
 
 /* Beyond what Lua takes at a time. */
@@ -300,10 +315,12 @@ BED_TEST(the_most_fields) {
   till_new(&till, bed, NULL);
   for (int i = 0; i <= N; i++) {
     snprintf(names[i], sizeof names[i], "f%d", i);
-    items[i] = (belay_counter_add_item_t){.key = names[i], .key_len = strlen(names[i]), .delta = i};
+    items[i] = (belay_counter_add_item_t){.key = belay_string(names[i]), .delta = i};
   }
-  assert_error(BEGIN(&till, &count, add_fields, KEY("hits"), items, N + 1, on_many), BELAY_EINVAL);
-  expect_status(&count, BEGIN(&till, &count, add_fields, KEY("hits"), items, N, on_many), 0);
+  assert_error(BEGIN(&till, &count, add_fields, belay_string("hits"), items, N + 1, on_many),
+               BELAY_EINVAL);
+  expect_status(&count, BEGIN(&till, &count, add_fields, belay_string("hits"), items, N, on_many),
+                0);
   assert_int_equal(count.n, N);
   assert_int_equal(server_integer(bed->server, "HLEN", HITS, NULL), N);
   expect_field(&till, "hits", "f4095", true, 4095);
@@ -316,8 +333,7 @@ BED_TEST(the_keys_have_its_name) {
   belay_counter_options_t options = counter_options();
   till_t plain, named, spread;
   till_new(&plain, bed, &options);
-  options.name = name;
-  options.name_len = sizeof name;
+  options.name = belay_bytes(name, sizeof name);
   till_new(&named, bed, &options);
   options.shards = 2;
   till_new(&spread, bed, &options);
@@ -328,7 +344,8 @@ BED_TEST(the_keys_have_its_name) {
                                          "belay::counter::%3A%00n::{a%00%7B%7D%3A:\xff::1}"};
   for (int i = 0; i < 4; i++) {
     count_t count = {0};
-    expect_status(&count, BEGIN(tills[i], &count, add, key, sizeof key, 1, on_counter_told), 0);
+    expect_status(
+        &count, BEGIN(tills[i], &count, add, belay_bytes(key, sizeof key), 1, on_counter_told), 0);
   }
   for (int i = 0; i < 4; i++)
     assert_string_equal(server_string(bed->server, "GET", expected[i], NULL), "1");
@@ -343,8 +360,7 @@ BED_TEST(the_longest_names) {
   memset(id, '%', sizeof id - 1);
   memset(field, '\n', sizeof field - 1);
   belay_counter_options_t options = counter_options();
-  options.name = name;
-  options.name_len = sizeof name;
+  options.name = belay_bytes(name, sizeof name);
   till_t till, spread;
   till_new(&till, bed, &options);
   options.shards = BELAY_COUNTER_SHARDS_MAX;
@@ -359,6 +375,6 @@ BED_TEST(the_longest_names) {
   expect_once(&spread, key, 2, id, 2);
   expect_got(&spread, key, true, 2);
   key[0] = 'k'; /* the other one is a group */
-  assert_error(belay_counter_add_local(till.counter, KEY(key), 1), 0);
+  assert_error(belay_counter_add_local(till.counter, belay_string(key), 1), 0);
   bed_until(bed, server_keys(bed->server) > 4);
 }

@@ -186,7 +186,7 @@ static double nanoseconds(till_t *till, unsigned keys, int adds) {
     snprintf(names[i], sizeof names[i], "k%03u", i);
   int64_t begun = clock_now();
   for (int i = 0; i < adds; i++)
-    (void)belay_counter_add_local(till->counter, names[(unsigned)i % keys], 4, 1);
+    (void)belay_counter_add_local(till->counter, belay_bytes(names[(unsigned)i % keys], 4), 1);
   return (double)(clock_now() - begun) / adds;
 }
 

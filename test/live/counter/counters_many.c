@@ -14,8 +14,7 @@ static belay_bytes_t keys[N];
 static void name_them(int64_t delta) {
   for (int i = 0; i < N; i++) {
     snprintf(names[i], sizeof names[i], "k%d", i);
-    items[i] = (belay_counter_add_item_t){
-        .key = names[i], .key_len = strlen(names[i]), .delta = delta + i};
+    items[i] = (belay_counter_add_item_t){.key = belay_string(names[i]), .delta = delta + i};
     keys[i] = (belay_bytes_t){names[i], strlen(names[i])};
   }
 }
@@ -136,8 +135,7 @@ TEST(many_are_no_more_than_they_need) {
     till_new(&till, bed, &options);
     name_them(1);
     for (int i = 0; i < N && ids; i++) {
-      items[i].id = "op";
-      items[i].id_len = 2;
+      items[i].id = belay_string("op");
     }
     expect_status(&count, BEGIN(&till, &count, add_many, items, N, on_many), 0);
     expect_all(&till, 1, 1);
@@ -207,8 +205,7 @@ TEST(many_whose_answers_are_lost) {
       name_them(1);
       snprintf(id, sizeof id, "op%d", round);
       for (int i = 0; i < N && with_ids; i++) {
-        items[i].id = id;
-        items[i].id_len = strlen(id);
+        items[i].id = belay_string(id);
       }
       relay_delay(relay, RELAY_LONG);
       assert_error(BEGIN(&till, &count, add_many, items, N, on_many), 0);
@@ -249,7 +246,7 @@ BED_TEST(a_counter_in_shards) {
   till_new(&till, bed, &options);
   expect_got(&till, "hits", false, 0);
   for (int i = 1; i <= ADDS; i++)
-    expect_status(&count, BEGIN(&till, &count, add, KEY("hits"), i, on_counter_told), 0);
+    expect_status(&count, BEGIN(&till, &count, add, belay_string("hits"), i, on_counter_told), 0);
   expect_got(&till, "hits", true, ADDS * (ADDS + 1) / 2);
   assert_int_equal(server_keys(bed->server), SHARDS);
   int64_t sum = 0;
@@ -263,8 +260,10 @@ BED_TEST(a_counter_in_shards) {
   for (int i = 0; i < 50; i++) {
     char id[8];
     snprintf(id, sizeof id, "op%d", i / 2); /* each twice: the second time it goes where it was */
-    expect_status(&count, BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY(id), on_counter_told),
-                  0);
+    expect_status(
+        &count,
+        BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_string(id), on_counter_told),
+        0);
   }
   expect_got(&till, "hits", true, ADDS * (ADDS + 1) / 2 + 25);
   expect_deleted(&till, "hits", true);
@@ -305,7 +304,8 @@ BED_TEST(the_sum_of_shards) {
     for (int j = 0; j < 4; j++)
       if (rows[i].values[j] != NULL)
         server_do(bed->server, "SET", shard_at(j), rows[i].values[j], NULL);
-    expect_status(&count, BEGIN(&till, &count, get, KEY("hits"), on_counter_told), rows[i].status);
+    expect_status(&count, BEGIN(&till, &count, get, belay_string("hits"), on_counter_told),
+                  rows[i].status);
     if (rows[i].status == 0)
       assert_int_equal(count.result.value, rows[i].sum);
     const belay_bytes_t both[] = {{"hits", 4}, {"none", 4}};
@@ -325,20 +325,25 @@ BED_TEST(what_shards_cannot_do) {
   static count_t count;
   till_new(&till, bed, &options);
   const belay_bytes_t name = {"f", 1};
-  const belay_counter_add_item_t item = {.key = "f", .key_len = 1, .delta = 1};
-  assert_error(BEGIN(&till, &count, set, KEY("hits"), 1, on_counter_told), BELAY_EINVAL);
+  const belay_counter_add_item_t item = {.key = belay_string("f"), .delta = 1};
+  assert_error(BEGIN(&till, &count, set, belay_string("hits"), 1, on_counter_told), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "a set: not of a counter with shards");
-  assert_error(BEGIN(&till, &count, add_bounded, KEY("hits"), 1, 0, 1, on_counter_told),
+  assert_error(BEGIN(&till, &count, add_bounded, belay_string("hits"), 1,
+                     &(belay_counter_bounds_t){.min = 0, .max = 1}, on_counter_told),
                BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "a bounded add: not of a counter with shards");
-  assert_error(BEGIN(&till, &count, add_field, KEY("hits"), KEY("f"), 1, on_counter_told),
+  assert_error(
+      BEGIN(&till, &count, add_field, belay_string("hits"), belay_string("f"), 1, on_counter_told),
+      BELAY_EINVAL);
+  assert_error(
+      BEGIN(&till, &count, get_field, belay_string("hits"), belay_string("f"), on_counter_told),
+      BELAY_EINVAL);
+  assert_error(BEGIN(&till, &count, add_fields, belay_string("hits"), &item, 1, on_many),
                BELAY_EINVAL);
-  assert_error(BEGIN(&till, &count, get_field, KEY("hits"), KEY("f"), on_counter_told),
+  assert_error(BEGIN(&till, &count, get_fields, belay_string("hits"), &name, 1, on_many),
                BELAY_EINVAL);
-  assert_error(BEGIN(&till, &count, add_fields, KEY("hits"), &item, 1, on_many), BELAY_EINVAL);
-  assert_error(BEGIN(&till, &count, get_fields, KEY("hits"), &name, 1, on_many), BELAY_EINVAL);
-  assert_error(BEGIN(&till, &count, get_all, KEY("hits"), 1, on_all), BELAY_EINVAL);
-  assert_error(BEGIN(&till, &count, delete_fields, KEY("hits"), &name, 1, on_counter_told),
+  assert_error(BEGIN(&till, &count, get_all, belay_string("hits"), 1, on_all), BELAY_EINVAL);
+  assert_error(BEGIN(&till, &count, delete_fields, belay_string("hits"), &name, 1, on_counter_told),
                BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "fields: not of a counter with shards");
   static belay_bytes_t too_many[BELAY_COUNTER_MANY_MAX / 2 + 1];

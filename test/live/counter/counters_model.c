@@ -91,7 +91,8 @@ static bool model_bounded(model_t *m, number_t *number, int64_t delta, int64_t m
 static void step_add(model_t *m, count_t *count, uint64_t k) {
   int64_t delta = delta_of(m);
   int status = model_add(m, &m->counters[k], delta);
-  expect_status(count, BEGIN(&m->till, count, add, KEY(keys[k]), delta, on_counter_told), status);
+  expect_status(count, BEGIN(&m->till, count, add, belay_string(keys[k]), delta, on_counter_told),
+                status);
   if (status == 0)
     assert_int_equal(count->result.value, m->counters[k].value);
 }
@@ -109,7 +110,8 @@ static void step_bounded(model_t *m, count_t *count, uint64_t k) {
   }
   bool applied = model_bounded(m, &m->counters[k], delta, min, max);
   expect_status(count,
-                BEGIN(&m->till, count, add_bounded, KEY(keys[k]), delta, min, max, on_counter_told),
+                BEGIN(&m->till, count, add_bounded, belay_string(keys[k]), delta,
+                      &(belay_counter_bounds_t){.min = min, .max = max}, on_counter_told),
                 0);
   assert_int_equal(count->result.applied, applied);
   assert_int_equal(count->result.value, m->counters[k].value);
@@ -131,7 +133,8 @@ static void step_once(model_t *m, count_t *count, uint64_t k) {
   if (!operation->known && status == 0)
     *operation = (operation_t){true, delta, m->counters[k].value};
   expect_status(count,
-                BEGIN(&m->till, count, add_once, KEY(keys[k]), delta, KEY(id), on_counter_told),
+                BEGIN(&m->till, count, add_once, belay_string(keys[k]), delta, belay_string(id),
+                      on_counter_told),
                 status);
   if (status == 0)
     assert_int_equal(count->result.value, operation->value);
@@ -155,7 +158,7 @@ static void step_many(model_t *m, count_t *count) {
   size_t n = 1 + below(m, 3 * NAMES);
   for (size_t i = 0; i < n; i++) {
     uint64_t k = below(m, NAMES);
-    items[i] = (belay_counter_add_item_t){.key = keys[k], .key_len = 1, .delta = delta_of(m)};
+    items[i] = (belay_counter_add_item_t){.key = belay_bytes(keys[k], 1), .delta = delta_of(m)};
     status[i] = model_add(m, &m->counters[k], items[i].delta);
     values[i] = status[i] == 0 ? m->counters[k].value : 0;
     all = all != 0 ? all : status[i];
@@ -176,35 +179,37 @@ static void step_fields(model_t *m, count_t *count) {
   for (size_t i = 0; i < NAMES; i++) {
     if (below(m, 2) == 0)
       continue;
-    items[n] = (belay_counter_add_item_t){.key = groups[i], .key_len = 1, .delta = delta_of(m)};
+    items[n] = (belay_counter_add_item_t){.key = belay_bytes(groups[i], 1), .delta = delta_of(m)};
     if (model_add(m, &after[i], items[n++].delta) != 0)
       status = BELAY_EOVERFLOW;
   }
   if (n == 0)
     return;
-  expect_status(count, BEGIN(&m->till, count, add_fields, KEY("group"), items, n, on_many), status);
+  expect_status(count, BEGIN(&m->till, count, add_fields, belay_string("group"), items, n, on_many),
+                status);
   if (status != 0)
     return;
   memcpy(m->fields, after, sizeof after);
   for (size_t i = 0; i < n; i++)
-    assert_int_equal(count->many[i].value, after[items[i].key[0] - 'f'].value);
+    assert_int_equal(count->many[i].value, after[*(const char *)items[i].key.data - 'f'].value);
 }
 
 static void step_field(model_t *m, count_t *count, uint64_t k) {
   if (below(m, 4) == 0) {
     const belay_bytes_t name = {groups[k], 1};
     expect_status(
-        count, BEGIN(&m->till, count, delete_fields, KEY("group"), &name, 1, on_counter_told), 0);
+        count,
+        BEGIN(&m->till, count, delete_fields, belay_string("group"), &name, 1, on_counter_told), 0);
     assert_int_equal(count->result.value, m->fields[k].there);
     m->fields[k] = (number_t){0};
     return;
   }
   int64_t delta = delta_of(m);
   int status = model_add(m, &m->fields[k], delta);
-  expect_status(
-      count,
-      BEGIN(&m->till, count, add_field, KEY("group"), KEY(groups[k]), delta, on_counter_told),
-      status);
+  expect_status(count,
+                BEGIN(&m->till, count, add_field, belay_string("group"), belay_string(groups[k]),
+                      delta, on_counter_told),
+                status);
   if (status == 0)
     assert_int_equal(count->result.value, m->fields[k].value);
 }
@@ -225,13 +230,14 @@ static void check(model_t *m) {
     assert_int_equal(count.many[i].found, m->counters[i].there);
     assert_int_equal(count.many[i].value, m->counters[i].value);
   }
-  expect_status(&count, BEGIN(&m->till, &count, get_fields, KEY("group"), fields, NAMES, on_many),
+  expect_status(&count,
+                BEGIN(&m->till, &count, get_fields, belay_string("group"), fields, NAMES, on_many),
                 0);
   for (int i = 0; i < NAMES; i++) {
     assert_int_equal(count.many[i].found, m->fields[i].there);
     assert_int_equal(count.many[i].value, m->fields[i].value);
   }
-  expect_status(&count, BEGIN(&m->till, &count, get_all, KEY("group"), NAMES, on_all), 0);
+  expect_status(&count, BEGIN(&m->till, &count, get_all, belay_string("group"), NAMES, on_all), 0);
   assert_int_equal(count.n, there);
   for (size_t i = 0; i < there; i++)
     assert_int_equal(count.values[i], m->fields[count.names[i][0] - 'f'].value);

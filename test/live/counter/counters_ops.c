@@ -30,22 +30,28 @@ BED_TEST(operations_share_a_key_that_is_bounded) {
   }
   expect_once(&till, "hits", 5, "one", 5); /* as it was the first time */
   expect_once(&till, "other", 7, "one", 7);
-  expect_status(&count, BEGIN(&till, &count, add_once, KEY("hits"), 6, KEY("one"), on_counter_told),
-                BELAY_EMISMATCH);
+  expect_status(
+      &count,
+      BEGIN(&till, &count, add_once, belay_string("hits"), 6, belay_string("one"), on_counter_told),
+      BELAY_EMISMATCH);
   expect_status(&count,
-                BEGIN(&till, &count, add_once, KEY("hits"), 1, id, sizeof id, on_counter_told), 0);
+                BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_bytes(id, sizeof id),
+                      on_counter_told),
+                0);
   assert_int_equal(server_keys(bed->server), 4); /* two counters, and what is known of each */
   assert_between(server_integer(bed->server, "PTTL", OPS, NULL), 3500000, 3600000);
   for (int i = 0; i < 2; i++) { /* it is full */
     expect_status(&count,
-                  BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY("four"), on_counter_told),
+                  BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_string("four"),
+                        on_counter_told),
                   BELAY_EBUSY);
     expect_got(&till, "hits", true, LARGE + 6);
     expect_once(&till, "hits", LARGE, "two", LARGE + 5);
   }
   age(bed, "two", "1 1 9007199254740992 9007199254740997"); /* not the oldest one */
   expect_status(&count,
-                BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY("four"), on_counter_told),
+                BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_string("four"),
+                      on_counter_told),
                 BELAY_EBUSY);
   age(bed, "one", "0 1 5 5");
   expect_once(&till, "hits", 1, "four", LARGE + 7); /* for which both make room */
@@ -53,7 +59,8 @@ BED_TEST(operations_share_a_key_that_is_bounded) {
   expect_once(&till, "hits", 1, "one", LARGE + 8); /* it is another one by now */
   expect_once(&till, "hits", 1, "one", LARGE + 8);
   expect_status(&count,
-                BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY("five"), on_counter_told),
+                BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_string("five"),
+                      on_counter_told),
                 BELAY_EBUSY);
 }
 
@@ -87,14 +94,18 @@ BED_TEST(operations_leave_one_key) {
   till_t till;
   till_new(&till, bed, &options);
   count_t count = {.request.timeout_ms = 300000};
-  expect_status(&count, BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY("op"), on_counter_told),
-                0);
+  expect_status(
+      &count,
+      BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_string("op"), on_counter_told),
+      0);
   count = (count_t){0};
   for (int i = 1; i < 1000; i++) {
     char id[16];
     snprintf(id, sizeof id, "op%d", i);
-    expect_status(&count, BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY(id), on_counter_told),
-                  0);
+    expect_status(
+        &count,
+        BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_string(id), on_counter_told),
+        0);
   }
   assert_int_equal(server_keys(bed->server), 2);
   assert_int_equal(number_at(bed->server, HITS), 1000);
@@ -124,14 +135,17 @@ BED_TEST(garbage_where_operations_are_recorded) {
       expect_once(&till, "hits", 5, "good", 5);
     server_do(bed->server, "HSET", OPS, fields[i][0], fields[i][1], NULL);
     expect_status(&count,
-                  BEGIN(&till, &count, add_once, KEY("hits"), 5, KEY("bad"), on_counter_told),
+                  BEGIN(&till, &count, add_once, belay_string("hits"), 5, belay_string("bad"),
+                        on_counter_told),
                   BELAY_EMISMATCH);
     assert_int_equal(number_at(bed->server, HITS), i > 0 ? 5 : 0);
   }
   server_do(bed->server, "FLUSHALL", NULL);
   server_do(bed->server, "SET", OPS, "x", NULL);
-  expect_status(&count, BEGIN(&till, &count, add_once, KEY("hits"), 5, KEY("bad"), on_counter_told),
-                BELAY_EWRONGTYPE);
+  expect_status(
+      &count,
+      BEGIN(&till, &count, add_once, belay_string("hits"), 5, belay_string("bad"), on_counter_told),
+      BELAY_EWRONGTYPE);
   assert_int_equal(number_at(bed->server, HITS), 0);
   assert_int_equal(client_stats(bed).drops, 0);
 }

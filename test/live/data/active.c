@@ -12,8 +12,7 @@
 static belay_active_options_t usual(void) {
   belay_active_options_t options;
   belay_active_options_init(&options);
-  options.name = "site";
-  options.name_len = 4;
+  options.name = belay_string("site");
   return options;
 }
 
@@ -28,7 +27,7 @@ static belay_active_t *series(bed_t *bed, const belay_active_options_t *options)
 
 static int mark(bed_t *bed, belay_active_t *active, const char *user, int64_t time_ms) {
   seen_t seen = {0};
-  return seen_do(bed, &seen, belay_active_mark(active, r_, user, strlen(user), time_ms, on_seen));
+  return seen_do(bed, &seen, belay_active_mark(active, r_, belay_string(user), time_ms, on_seen));
 }
 
 static int64_t count(bed_t *bed, belay_active_t *active, int64_t from_ms, int64_t to_ms) {
@@ -122,9 +121,10 @@ BED_TEST(the_time_is_asked_now_and_then) {
       active->time.learnt = 0; /* ten are */
     for (int i = 0; i < MANY; i++) {
       (void)seen_begin(bed, &seen[i]);
-      assert_error(seen_begun(&seen[i], belay_active_mark(active, &seen[i].request, "ann", 3,
-                                                          BELAY_ACTIVE_NOW, on_seen)),
-                   0);
+      assert_error(
+          seen_begun(&seen[i], belay_active_mark(active, &seen[i].request, belay_string("ann"),
+                                                 BELAY_ACTIVE_NOW, on_seen)),
+          0);
     }
     for (int i = 0; i < MANY; i++)
       assert_error(end_of_seen(&seen[i]), 0);
@@ -180,7 +180,7 @@ BED_TEST(an_archive_outlives_its_periods) {
   assert_error(mark(bed, mortal, "ann", now), 0);
   assert_error(mark(bed, mortal, "ben", now - DAY), 0);
 #define ARCHIVE(active, from)                                                                      \
-  belay_active_archive((active), r_, (from), now, label, sizeof label, on_seen_counts)
+  belay_active_archive((active), r_, (from), now, belay_bytes(label, sizeof label), on_seen_counts)
   assert_error(seen_do(bed, &seen, ARCHIVE(mortal, now)), 0);
   assert_true(seen.n == 1 && seen.counts[0] == 1);
   assert_between(server_integer(bed->server, "PTTL", key, NULL), 100 * DAY - 60000, 100 * DAY);
@@ -269,7 +269,8 @@ BED_TEST(as_many_as_there_may_be) {
   int64_t last = then + (BELAY_ACTIVE_PERIODS_MAX - 1) * DAY;
   assert_int_equal(count(bed, active, then, last), 2);
   assert_error(
-      seen_do(bed, &seen, belay_active_archive(active, r_, then, last, "all", 3, on_seen_counts)),
+      seen_do(bed, &seen,
+              belay_active_archive(active, r_, then, last, belay_string("all"), on_seen_counts)),
       0);
   assert_int_equal(seen.counts[0], 2);
   assert_error(seen_do(bed, &seen, belay_active_clear(active, r_, then, last, on_seen)), 0);
@@ -287,11 +288,11 @@ BED_TEST(arguments_are_checked) {
   const int64_t far = BELAY_ACTIVE_TIME_MAX + 1;
   belay_active_count_cb cc = on_seen_counts;
   const int rows[] = {
-      belay_active_mark(a, r, NULL, 1, NOON, on_seen),
-      belay_active_mark(a, r, "", 0, NOON, on_seen),
-      belay_active_mark(a, r, big, sizeof big, NOON, on_seen),
-      belay_active_mark(a, r, "x", 1, -1, on_seen),
-      belay_active_mark(a, r, "x", 1, far, on_seen),
+      belay_active_mark(a, r, belay_bytes(NULL, 1), NOON, on_seen),
+      belay_active_mark(a, r, belay_string(""), NOON, on_seen),
+      belay_active_mark(a, r, belay_bytes(big, sizeof big), NOON, on_seen),
+      belay_active_mark(a, r, belay_string("x"), -1, on_seen),
+      belay_active_mark(a, r, belay_string("x"), far, on_seen),
       belay_active_mark_many(a, r, NULL, 1, NOON, on_seen),
       belay_active_mark_many(a, r, &one, 0, NOON, on_seen),
       belay_active_mark_many(a, r, &one, BELAY_ACTIVE_USERS_MAX + 1, NOON, on_seen),
@@ -306,10 +307,10 @@ BED_TEST(arguments_are_checked) {
       belay_active_count_span(a, r, -1, NOON, cc),
       belay_active_count_span(a, r, NOON, far, cc),
       belay_active_clear(a, r, NOON, NOON - DAY, on_seen),
-      belay_active_archive(a, r, NOON, NOON, NULL, 1, cc),
-      belay_active_archive(a, r, NOON, NOON, "", 0, cc),
-      belay_active_archive(a, r, NOON, NOON, big, 33, cc),
-      belay_active_archive(a, r, NOON, NOON - DAY, "x", 1, cc),
+      belay_active_archive(a, r, NOON, NOON, belay_bytes(NULL, 1), cc),
+      belay_active_archive(a, r, NOON, NOON, belay_string(""), cc),
+      belay_active_archive(a, r, NOON, NOON, belay_bytes(big, 33), cc),
+      belay_active_archive(a, r, NOON, NOON - DAY, belay_string("x"), cc),
       belay_active_count_archives(a, r, NULL, 1, cc),
       belay_active_count_archives(a, r, &one, 0, cc),
       belay_active_count_archives(a, r, &one, BELAY_ACTIVE_LABELS_MAX + 1, cc),

@@ -16,8 +16,7 @@ static belay_active_t *series(bed_t *bed) {
   belay_active_t *active;
   belay_active_options_t options;
   belay_active_options_init(&options);
-  options.name = "site";
-  options.name_len = 4;
+  options.name = belay_string("site");
   assert_error(belay_active_new(bed->client, &options, &active), 0);
   return active;
 }
@@ -28,7 +27,7 @@ static int begin(bed_t *bed, belay_active_t *a, seen_t *seen, int n, int64_t tim
   belay_request_t *r = seen_begin(bed, seen);
   switch (n) {
   case MARK:
-    return seen_begun(seen, belay_active_mark(a, r, "ann", 3, time, on_seen));
+    return seen_begun(seen, belay_active_mark(a, r, belay_string("ann"), time, on_seen));
   case COUNT:
     return seen_begun(seen, belay_active_count(a, r, time, on_seen_counts));
   case LAST:
@@ -36,7 +35,8 @@ static int begin(bed_t *bed, belay_active_t *a, seen_t *seen, int n, int64_t tim
   case SPAN:
     return seen_begun(seen, belay_active_count_span(a, r, time, time, on_seen_counts));
   case ARCHIVED:
-    return seen_begun(seen, belay_active_archive(a, r, time, time, "x", 1, on_seen_counts));
+    return seen_begun(seen,
+                      belay_active_archive(a, r, time, time, belay_string("x"), on_seen_counts));
   case ARCHIVES:
     return seen_begun(seen, belay_active_count_archives(a, r, &label, 1, on_seen_counts));
   case CLEAR:

@@ -136,10 +136,11 @@ static void step_archive(model_t *m) {
     break;
   default:
     m->archived[one] |= seen_in(m, (int)from, (int)to);
-    assert_error(seen_do(m->bed, &seen,
-                         belay_active_archive(m->active, r_, time_in(m, (int)from),
-                                              time_in(m, (int)to), labels[one], 1, on_seen_counts)),
-                 0);
+    assert_error(
+        seen_do(m->bed, &seen,
+                belay_active_archive(m->active, r_, time_in(m, (int)from), time_in(m, (int)to),
+                                     belay_bytes(labels[one], 1), on_seen_counts)),
+        0);
     assert_int_equal(seen.counts[0], reference(m, m->archived[one]));
     m->archives++;
   }
@@ -149,8 +150,7 @@ static void play(belay_active_unit_t unit, int32_t offset_minutes, uint64_t seed
   model_t m = {.bed = bed_open(NULL), .random = seed};
   belay_active_options_t options;
   belay_active_options_init(&options);
-  options.name = "m{}::";
-  options.name_len = 5;
+  options.name = belay_string("m{}::");
   options.unit = unit;
   options.utc_offset_minutes = offset_minutes;
   assert_error(belay_active_new(m.bed->client, &options, &m.active), 0);

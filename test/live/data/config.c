@@ -42,8 +42,8 @@ static void notary_of(notary_t *notary, bed_t *bed, belay_config_kind_t kind, in
   *notary = (notary_t){.bed = bed};
   notary->request.data = notary;
   options.kind = kind;
-  options.name = kind == BELAY_CONFIG_PRESENCE ? "forum" : NULL;
-  options.name_len = kind == BELAY_CONFIG_PRESENCE ? 5 : 0;
+  options.name = belay_bytes(kind == BELAY_CONFIG_PRESENCE ? "forum" : NULL,
+                             kind == BELAY_CONFIG_PRESENCE ? 5 : 0);
   options.ttl_ms = ttl_ms;
   options.data = notary;
   assert_error(belay_config_new(bed->client, &options, &notary->config), 0);
@@ -56,8 +56,8 @@ static int end_of(notary_t *notary) {
 }
 
 static int read_key(notary_t *notary, const char *key) {
-  assert_error(belay_config_read(notary->config, &notary->request, key,
-                                 key != NULL ? strlen(key) : 0, on_config),
+  assert_error(belay_config_read(notary->config, &notary->request,
+                                 belay_bytes(key, key != NULL ? strlen(key) : 0), on_config),
                0);
   notary->begun++;
   return end_of(notary);
@@ -66,8 +66,9 @@ static int read_key(notary_t *notary, const char *key) {
 static int open_key(notary_t *notary, const char *key, const char *name, const char *value,
                     belay_config_rule_t rule) {
   const belay_config_field_t field = {.name = name, .value = value, .rule = rule};
-  assert_error(belay_config_open(notary->config, &notary->request, key,
-                                 key != NULL ? strlen(key) : 0, &field, 1, on_config),
+  assert_error(belay_config_open(notary->config, &notary->request,
+                                 belay_bytes(key, key != NULL ? strlen(key) : 0), &field, 1,
+                                 on_config),
                0);
   notary->begun++;
   return end_of(notary);
@@ -89,7 +90,8 @@ BED_TEST(the_first_one_decides) {
   /* both values are named, and nothing of the call was written */
   const belay_config_field_t fields[] = {{.name = "more", .value = "x"},
                                          {.name = "width", .value = "8"}};
-  assert_error(belay_config_open(b.config, &b.request, "forum", 5, fields, 2, on_config), 0);
+  assert_error(belay_config_open(b.config, &b.request, belay_string("forum"), fields, 2, on_config),
+               0);
   b.begun++;
   assert_error(end_of(&b), BELAY_EMISMATCH);
   assert_non_null(strstr(bed->detail, "width is \"3\" in the record, \"8\" was given"));
@@ -160,7 +162,7 @@ BED_TEST(it_goes_with_its_set) {
   belay_request_t request = {.data = &status};
   belay_ranking_t *ranking;
   assert_error(belay_ranking_new(bed->client, NULL, &ranking), 0);
-  assert_error(belay_ranking_clear(ranking, &request, "forum", 5, on_board), 0);
+  assert_error(belay_ranking_clear(ranking, &request, belay_string("forum"), on_board), 0);
   bed_until(bed, status != 1);
   assert_error(status, 0);
   assert_int_equal(server_keys(bed->server), 1);
@@ -168,8 +170,7 @@ BED_TEST(it_goes_with_its_set) {
   belay_presence_t *presence;
   belay_presence_options_t options;
   belay_presence_options_init(&options);
-  options.name = "forum";
-  options.name_len = 5;
+  options.name = belay_string("forum");
   options.max_id = UINT32_MAX;
   assert_error(belay_presence_new(bed->client, &options, &presence), 0);
   status = 1;
@@ -211,15 +212,21 @@ BED_TEST(arguments) {
                              no_value = {.name = "a"},
                              odd = {.name = "a", .value = "b", .rule = (belay_config_rule_t)3};
   belay_request_t *r = &n.request;
-  assert_error(belay_config_open(n.config, r, "k", 1, &good, 0, on_config), BELAY_EINVAL);
-  assert_error(belay_config_open(n.config, r, "k", 1, &good, 33, on_config), BELAY_EINVAL);
-  assert_error(belay_config_open(n.config, r, "k", 1, NULL, 1, on_config), BELAY_EINVAL);
-  assert_error(belay_config_open(n.config, r, "k", 1, &no_name, 1, on_config), BELAY_EINVAL);
-  assert_error(belay_config_open(n.config, r, "k", 1, &no_value, 1, on_config), BELAY_EINVAL);
-  assert_error(belay_config_open(n.config, r, "k", 1, &odd, 1, on_config), BELAY_EINVAL);
-  assert_error(belay_config_open(n.config, r, NULL, 0, &good, 1, on_config), BELAY_EINVAL);
-  assert_error(belay_config_open(site.config, r, "k", 1, &good, 1, on_config), BELAY_EINVAL);
-  assert_error(belay_config_read(site.config, r, "k", 1, on_config), BELAY_EINVAL);
+  assert_error(belay_config_open(n.config, r, belay_string("k"), &good, 0, on_config),
+               BELAY_EINVAL);
+  assert_error(belay_config_open(n.config, r, belay_string("k"), &good, 33, on_config),
+               BELAY_EINVAL);
+  assert_error(belay_config_open(n.config, r, belay_string("k"), NULL, 1, on_config), BELAY_EINVAL);
+  assert_error(belay_config_open(n.config, r, belay_string("k"), &no_name, 1, on_config),
+               BELAY_EINVAL);
+  assert_error(belay_config_open(n.config, r, belay_string("k"), &no_value, 1, on_config),
+               BELAY_EINVAL);
+  assert_error(belay_config_open(n.config, r, belay_string("k"), &odd, 1, on_config), BELAY_EINVAL);
+  assert_error(belay_config_open(n.config, r, belay_bytes(NULL, 0), &good, 1, on_config),
+               BELAY_EINVAL);
+  assert_error(belay_config_open(site.config, r, belay_string("k"), &good, 1, on_config),
+               BELAY_EINVAL);
+  assert_error(belay_config_read(site.config, r, belay_string("k"), on_config), BELAY_EINVAL);
   belay_config_options_t options;
   belay_config_options_init(&options);
   options.kind = BELAY_CONFIG_PRESENCE; /* which needs a name */

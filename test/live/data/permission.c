@@ -77,8 +77,10 @@ BED_TEST(the_widest_fields) {
       expect_deed(&gate, DEED_SET, 2, near, up ? n : 0, near, true);
       belay_request_t *r = gate_begin(&gate, &permit);
       assert_error(gate_begun(&gate, &permit,
-                              belay_permission_compare_and_set(gate.permission, r, "forum", 5, 2, n,
-                                                               7, on_permit)),
+                              belay_permission_compare_and_set(
+                                  gate.permission, r, belay_string("forum"),
+                                  &(belay_permission_swap_t){.index = 2, .expected = n, .value = 7},
+                                  on_permit)),
                    0);
       assert_error(end_of_permit(&permit), 0);
       assert_false(permit.results[0].yes);
@@ -103,15 +105,14 @@ BED_TEST(the_keys_have_name_and_width) {
   memset(name, '{', sizeof name);
   memset(key, '}', sizeof key);
   belay_permission_options_t options = permission_options(2);
-  options.name = name;
-  options.name_len = sizeof name;
+  options.name = belay_bytes(name, sizeof name);
   gate_of(&longest, bed, &options);
   permit_t permit = {0};
   const belay_permission_field_t field = {0, 3};
   belay_request_t *r = gate_begin(&longest, &permit);
   assert_error(gate_begun(&longest, &permit,
-                          belay_permission_set(longest.permission, r, key, sizeof key, &field, 1,
-                                               on_permit)),
+                          belay_permission_set(longest.permission, r, belay_bytes(key, sizeof key),
+                                               &field, 1, on_permit)),
                0);
   assert_error(end_of_permit(&permit), 0);
   assert_int_equal(server_keys(bed->server), 2);
@@ -166,10 +167,12 @@ BED_TEST(the_largest_operations) {
       permit_t permit = {.request.timeout_ms = 60000};
       belay_permission_t *p = gate.permission;
       belay_request_t *r = gate_begin(&gate, &permit);
-      int error = what == 0   ? belay_permission_set(p, r, "forum", 5, fields, n, on_permit)
-                  : what == 1 ? belay_permission_get(p, r, "forum", 5, indices, n, on_permit)
-                  : what == 2 ? belay_permission_grant(p, r, "forum", 5, fields, grants, on_permit)
-                              : belay_permission_has(p, r, "forum", 5, fields, grants, on_permit);
+      int error =
+          what == 0   ? belay_permission_set(p, r, belay_string("forum"), fields, n, on_permit)
+          : what == 1 ? belay_permission_get(p, r, belay_string("forum"), indices, n, on_permit)
+          : what == 2
+              ? belay_permission_grant(p, r, belay_string("forum"), fields, grants, on_permit)
+              : belay_permission_has(p, r, belay_string("forum"), fields, grants, on_permit);
       assert_error(gate_begun(&gate, &permit, error), 0);
       assert_error(end_of_permit(&permit), 0);
       assert_int_equal(permit.n, what < 2 ? n : grants);
@@ -259,26 +262,34 @@ BED_TEST(arguments_are_checked) {
       assert_string_equal(belay_detail(bed->belay), rows[i].detail);
     }
   belay_request_t q = {0};
-  assert_error(belay_permission_compare_and_set(p, &q, "k", 1, 0, 8, 0, on_permit), BELAY_EINVAL);
+  assert_error(belay_permission_compare_and_set(
+                   p, &q, belay_string("k"),
+                   &(belay_permission_swap_t){.index = 0, .expected = 8, .value = 0}, on_permit),
+               BELAY_EINVAL);
   const belay_permission_field_t field = {0, 0};
   const uint64_t index = 0;
   const size_t many = BELAY_PERMISSION_FIELDS_MAX + 1, grants = BELAY_PERMISSION_GRANTS_MAX + 1;
-  assert_error(belay_permission_get(p, &q, "k", 1, NULL, 1, on_permit), BELAY_EINVAL);
-  assert_error(belay_permission_get(p, &q, "k", 1, &index, many, on_permit), BELAY_EINVAL);
-  assert_error(belay_permission_has(p, &q, "k", 1, &field, 0, on_permit), BELAY_EINVAL);
-  assert_error(belay_permission_set(p, &q, "k", 1, &field, many, on_permit), BELAY_EINVAL);
+  assert_error(belay_permission_get(p, &q, belay_string("k"), NULL, 1, on_permit), BELAY_EINVAL);
+  assert_error(belay_permission_get(p, &q, belay_string("k"), &index, many, on_permit),
+               BELAY_EINVAL);
+  assert_error(belay_permission_has(p, &q, belay_string("k"), &field, 0, on_permit), BELAY_EINVAL);
+  assert_error(belay_permission_set(p, &q, belay_string("k"), &field, many, on_permit),
+               BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "fields: NULL, or not 1 to 16384 of them");
-  assert_error(belay_permission_grant(p, &q, "k", 1, &field, grants, on_permit), BELAY_EINVAL);
-  assert_error(belay_permission_revoke(p, &q, "k", 1, NULL, 1, on_permit), BELAY_EINVAL);
+  assert_error(belay_permission_grant(p, &q, belay_string("k"), &field, grants, on_permit),
+               BELAY_EINVAL);
+  assert_error(belay_permission_revoke(p, &q, belay_string("k"), NULL, 1, on_permit), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "fields: NULL, or not 1 to 2048 of them");
   const int no_key[] = {
-      belay_permission_get(p, &q, "", 0, &index, 1, on_permit),
-      belay_permission_has(p, &q, "", 0, &field, 1, on_permit),
-      belay_permission_set(p, &q, "", 0, &field, 1, on_permit),
-      belay_permission_grant(p, &q, "", 0, &field, 1, on_permit),
-      belay_permission_revoke(p, &q, "", 0, &field, 1, on_permit),
-      belay_permission_compare_and_set(p, &q, "", 0, 0, 0, 1, on_permit),
-      belay_permission_clear(p, &q, "", 0, on_permit),
+      belay_permission_get(p, &q, belay_string(""), &index, 1, on_permit),
+      belay_permission_has(p, &q, belay_string(""), &field, 1, on_permit),
+      belay_permission_set(p, &q, belay_string(""), &field, 1, on_permit),
+      belay_permission_grant(p, &q, belay_string(""), &field, 1, on_permit),
+      belay_permission_revoke(p, &q, belay_string(""), &field, 1, on_permit),
+      belay_permission_compare_and_set(
+          p, &q, belay_string(""),
+          &(belay_permission_swap_t){.index = 0, .expected = 0, .value = 1}, on_permit),
+      belay_permission_clear(p, &q, belay_string(""), on_permit),
   };
   for (size_t i = 0; i < sizeof no_key / sizeof *no_key; i++)
     assert_error(no_key[i], BELAY_EINVAL);

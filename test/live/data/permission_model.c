@@ -68,12 +68,13 @@ static void step_fields(model_t *m, deed_t deed) {
   permit_t permit = {0};
   belay_permission_t *p = m->gate.permission;
   belay_request_t *r = gate_begin(&m->gate, &permit);
-  int error = deed == DEED_GET   ? belay_permission_get(p, r, "forum", 5, indices, n, on_permit)
-              : deed == DEED_HAS ? belay_permission_has(p, r, "forum", 5, fields, n, on_permit)
-              : deed == DEED_SET ? belay_permission_set(p, r, "forum", 5, fields, n, on_permit)
-              : deed == DEED_GRANT
-                  ? belay_permission_grant(p, r, "forum", 5, fields, n, on_permit)
-                  : belay_permission_revoke(p, r, "forum", 5, fields, n, on_permit);
+  int error =
+      deed == DEED_GET   ? belay_permission_get(p, r, belay_string("forum"), indices, n, on_permit)
+      : deed == DEED_HAS ? belay_permission_has(p, r, belay_string("forum"), fields, n, on_permit)
+      : deed == DEED_SET ? belay_permission_set(p, r, belay_string("forum"), fields, n, on_permit)
+      : deed == DEED_GRANT
+          ? belay_permission_grant(p, r, belay_string("forum"), fields, n, on_permit)
+          : belay_permission_revoke(p, r, belay_string("forum"), fields, n, on_permit);
   assert_error(gate_begun(&m->gate, &permit, error), 0);
   assert_error(end_of_permit(&permit), 0);
   assert_int_equal(permit.n, n);
@@ -95,8 +96,11 @@ static void step_swap(model_t *m) {
   permit_t permit = {0};
   belay_request_t *request = gate_begin(&m->gate, &permit);
   assert_error(gate_begun(&m->gate, &permit,
-                          belay_permission_compare_and_set(m->gate.permission, request, "forum", 5,
-                                                           index, expected, value, on_permit)),
+                          belay_permission_compare_and_set(
+                              m->gate.permission, request, belay_string("forum"),
+                              &(belay_permission_swap_t){
+                                  .index = index, .expected = expected, .value = value},
+                              on_permit)),
                0);
   assert_error(end_of_permit(&permit), 0);
   assert_int_equal(permit.n, 1);

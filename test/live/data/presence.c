@@ -10,8 +10,7 @@
 static belay_presence_options_t usual(void) {
   belay_presence_options_t options;
   belay_presence_options_init(&options);
-  options.name = "site";
-  options.name_len = 4;
+  options.name = belay_string("site");
   return options;
 }
 

@@ -13,8 +13,7 @@ static belay_presence_t *site(bed_t *bed, int64_t window_ms, int64_t ttl_ms) {
   belay_presence_t *presence;
   belay_presence_options_t o;
   belay_presence_options_init(&o);
-  o.name = "site";
-  o.name_len = 4;
+  o.name = belay_string("site");
   o.max_id = 20 * SEGMENT - 1;
   o.window_ms = window_ms;
   o.ttl_ms = ttl_ms;

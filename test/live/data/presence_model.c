@@ -90,8 +90,7 @@ static void play(uint32_t slices, int64_t ttl_ms, uint64_t seed) {
   model_t m = {.bed = bed_open(NULL), .random = seed};
   belay_presence_options_t options;
   belay_presence_options_init(&options);
-  options.name = "m";
-  options.name_len = 1;
+  options.name = belay_string("m");
   options.max_id = 3 * SEGMENT - 1;
   options.ttl_ms = ttl_ms;
   if (slices > 0) {

@@ -58,10 +58,13 @@ BED_TEST(ties_are_broken_by_time) {
       belay_request_t *request = stand_begin(&stand, &more);
       const belay_ranking_score_t items[] = {
           {{"bob", 3}, 7}, {{"eve", 3}, 8}, {{"ada", 3}, 7}, {{"bob", 3}, 7}, {{"eve", 3}, 7}};
-      assert_error(stand_begun(&stand, &more,
-                               belay_ranking_submit(stand.ranking, request, STAND_BOARD, 5,
-                                                    BELAY_RANKING_SET, items, 5, on_entries)),
-                   0);
+      assert_error(
+          stand_begun(&stand, &more,
+                      belay_ranking_submit(stand.ranking, request, belay_bytes(STAND_BOARD, 5),
+                                           &(belay_ranking_submission_t){
+                                               .mode = BELAY_RANKING_SET, .items = items, .n = 5},
+                                           on_entries)),
+          0);
       assert_error(end_of_query(&more), 0);
       for (int i = 0; i < 5; i++)
         assert_int_equal(more.entries[i].changed, i != 3);
@@ -96,10 +99,13 @@ BED_TEST(the_largest_scores) {
     query_t query = {0};
     const belay_ranking_score_t items[] = {{{"new", 3}, 1}, {{"max", 3}, 1}};
     belay_request_t *request = stand_begin(&stand, &query);
-    assert_error(stand_begun(&stand, &query,
-                             belay_ranking_submit(stand.ranking, request, STAND_BOARD, 5,
-                                                  BELAY_RANKING_ADD, items, 2, on_entries)),
-                 0);
+    assert_error(
+        stand_begun(&stand, &query,
+                    belay_ranking_submit(stand.ranking, request, belay_bytes(STAND_BOARD, 5),
+                                         &(belay_ranking_submission_t){
+                                             .mode = BELAY_RANKING_ADD, .items = items, .n = 2},
+                                         on_entries)),
+        0);
     assert_error(end_of_query(&query), BELAY_EOVERFLOW); /* all or nothing */
     expect_all(&stand, "0 max 9007199254740991, 1 less 9007199254740990, 2 min -9007199254740991");
     expect_submit(&stand, BELAY_RANKING_ADD, "less", 1,
@@ -159,10 +165,13 @@ static void fill(stand_t *stand, size_t n) {
     }
     query_t query = {.request.timeout_ms = 60000};
     belay_request_t *request = stand_begin(stand, &query);
-    assert_error(stand_begun(stand, &query,
-                             belay_ranking_submit(stand->ranking, request, STAND_BOARD, 5,
-                                                  BELAY_RANKING_SET, items, count, on_entries)),
-                 0);
+    assert_error(
+        stand_begun(stand, &query,
+                    belay_ranking_submit(stand->ranking, request, belay_bytes(STAND_BOARD, 5),
+                                         &(belay_ranking_submission_t){
+                                             .mode = BELAY_RANKING_SET, .items = items, .n = count},
+                                         on_entries)),
+        0);
     assert_error(end_of_query(&query), 0);
     assert_int_equal(query.n, count);
     assert_int_equal(query.entries[1].rank, (int64_t)count - 2);
@@ -174,7 +183,8 @@ static int64_t count_of(stand_t *stand) {
   query_t query = {0};
   belay_request_t *request = stand_begin(stand, &query);
   assert_error(stand_begun(stand, &query,
-                           belay_ranking_count(stand->ranking, request, STAND_BOARD, 5, on_count)),
+                           belay_ranking_count(stand->ranking, request, belay_bytes(STAND_BOARD, 5),
+                                               on_count)),
                0);
   assert_error(end_of_query(&query), 0);
   return query.count;
@@ -183,10 +193,10 @@ static int64_t count_of(stand_t *stand) {
 static int64_t trim(stand_t *stand, int64_t size) {
   query_t query = {.request.timeout_ms = 60000};
   belay_request_t *request = stand_begin(stand, &query);
-  assert_error(
-      stand_begun(stand, &query,
-                  belay_ranking_trim(stand->ranking, request, STAND_BOARD, 5, size, on_count)),
-      0);
+  assert_error(stand_begun(stand, &query,
+                           belay_ranking_trim(stand->ranking, request, belay_bytes(STAND_BOARD, 5),
+                                              size, on_count)),
+               0);
   assert_error(end_of_query(&query), 0);
   return query.count;
 }
@@ -240,11 +250,13 @@ BED_TEST(the_largest_operations) {
       const size_t n = BELAY_RANKING_ITEMS_MAX, page = BELAY_RANKING_PAGE_MAX;
       const belay_ranking_page_t worst = {
           .from = BELAY_RANKING_FROM_WORST, .skip = 7000, .n = page};
-      const belay_ranking_around_t around = {"5000", 4, 500, page - 501};
-      int error = what == 0 ? belay_ranking_find(r, request, STAND_BOARD, 5, members, n, on_entries)
-                  : what == 1
-                      ? belay_ranking_page(r, request, STAND_BOARD, 5, &worst, on_entries)
-                      : belay_ranking_around(r, request, STAND_BOARD, 5, &around, on_entries);
+      const belay_ranking_around_t around = {{"5000", 4}, 500, page - 501};
+      int error =
+          what == 0
+              ? belay_ranking_find(r, request, belay_bytes(STAND_BOARD, 5), members, n, on_entries)
+          : what == 1
+              ? belay_ranking_page(r, request, belay_bytes(STAND_BOARD, 5), &worst, on_entries)
+              : belay_ranking_around(r, request, belay_bytes(STAND_BOARD, 5), &around, on_entries);
       assert_error(stand_begun(&high, &query, error), 0);
       assert_error(end_of_query(&query), 0);
       assert_int_equal(query.n, what == 0 ? n : page);
@@ -253,10 +265,11 @@ BED_TEST(the_largest_operations) {
     }
     query_t query = {.request.timeout_ms = 60000};
     belay_request_t *request = stand_begin(&high, &query);
-    assert_error(stand_begun(&high, &query,
-                             belay_ranking_remove(high.ranking, request, STAND_BOARD, 5, members,
-                                                  BELAY_RANKING_ITEMS_MAX, on_count)),
-                 0);
+    assert_error(
+        stand_begun(&high, &query,
+                    belay_ranking_remove(high.ranking, request, belay_bytes(STAND_BOARD, 5),
+                                         members, BELAY_RANKING_ITEMS_MAX, on_count)),
+        0);
     assert_error(end_of_query(&query), 0);
     assert_int_equal(query.count, BELAY_RANKING_ITEMS_MAX);
     assert_int_equal(server_keys(bed->server), 0);
@@ -271,8 +284,7 @@ BED_TEST(the_longest_names) {
   for (unsigned ties = 0; ties < 3; ties++) {
     belay_ranking_options_t options =
         ranking_options(BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
-    options.name = name;
-    options.name_len = sizeof name;
+    options.name = belay_bytes(name, sizeof name);
     stand_t stand;
     stand_of(&stand, bed, bed->client, &options);
     const belay_ranking_score_t item = {{member, sizeof member}, 7};
@@ -280,10 +292,13 @@ BED_TEST(the_longest_names) {
       query_t query = {0};
       belay_request_t *request = stand_begin(&stand, &query);
       belay_ranking_t *r = stand.ranking;
-      int error = i == 0 ? belay_ranking_submit(r, request, board, sizeof board, BELAY_RANKING_SET,
-                                                &item, 1, on_entries)
-                  : i == 1 ? belay_ranking_top(r, request, board, sizeof board, 5, on_entries)
-                           : belay_ranking_clear(r, request, board, sizeof board, on_count);
+      int error =
+          i == 0   ? belay_ranking_submit(r, request, belay_bytes(board, sizeof board),
+                                          &(belay_ranking_submission_t){
+                                              .mode = BELAY_RANKING_SET, .items = &item, .n = 1},
+                                          on_entries)
+          : i == 1 ? belay_ranking_top(r, request, belay_bytes(board, sizeof board), 5, on_entries)
+                   : belay_ranking_clear(r, request, belay_bytes(board, sizeof board), on_count);
       assert_error(stand_begun(&stand, &query, error), 0);
       assert_error(end_of_query(&query), 0);
       assert_int_equal(query.n, i < 2);
@@ -323,7 +338,10 @@ BED_TEST(items_are_checked) {
   belay_request_t q = {0};
   belay_ranking_score_t item = {{"a", 1}, 0};
   const char *b = "b", *none = "items: NULL, or not 1 to 8192 of them";
-#define SUBMIT(mode, items, n) belay_ranking_submit(r, &q, b, 1, mode, items, n, on_entries)
+#define SUBMIT(mode_, items_, n_)                                                                  \
+  belay_ranking_submit(r, &q, belay_bytes(b, 1),                                                   \
+                       &(belay_ranking_submission_t){.mode = mode_, .items = items_, .n = n_},     \
+                       on_entries)
   expect_detail(bed, SUBMIT((belay_ranking_mode_t)3, &item, 1), "mode: not from 0 to 2");
   expect_detail(bed, SUBMIT(BELAY_RANKING_SET, NULL, 1), none);
   expect_detail(bed, SUBMIT(BELAY_RANKING_SET, &item, 0), none);
@@ -341,19 +359,22 @@ BED_TEST(items_are_checked) {
     item.member = wrong[i];
     const char *detail = "member: not 1 to 1024 bytes";
     expect_detail(bed, SUBMIT(BELAY_RANKING_SET, &item, 1), detail);
-    expect_detail(bed, belay_ranking_find(r, &q, b, 1, &wrong[i], 1, on_entries), detail);
-    expect_detail(bed, belay_ranking_remove(r, &q, b, 1, &wrong[i], 1, on_count), detail);
+    expect_detail(bed, belay_ranking_find(r, &q, belay_bytes(b, 1), &wrong[i], 1, on_entries),
+                  detail);
+    expect_detail(bed, belay_ranking_remove(r, &q, belay_bytes(b, 1), &wrong[i], 1, on_count),
+                  detail);
     expect_detail(bed,
-                  belay_ranking_around(r, &q, b, 1,
-                                       &(belay_ranking_around_t){wrong[i].data, wrong[i].len, 1, 1},
-                                       on_entries),
+                  belay_ranking_around(r, &q, belay_bytes(b, 1),
+                                       &(belay_ranking_around_t){wrong[i], 1, 1}, on_entries),
                   detail);
   }
   none = "members: NULL, or not 1 to 8192 of them";
-  expect_detail(bed, belay_ranking_find(r, &q, b, 1, NULL, 1, on_entries), none);
-  expect_detail(bed, belay_ranking_find(r, &q, b, 1, wrong, 0, on_entries), none);
+  expect_detail(bed, belay_ranking_find(r, &q, belay_bytes(b, 1), NULL, 1, on_entries), none);
+  expect_detail(bed, belay_ranking_find(r, &q, belay_bytes(b, 1), wrong, 0, on_entries), none);
   expect_detail(
-      bed, belay_ranking_remove(r, &q, b, 1, wrong, BELAY_RANKING_ITEMS_MAX + 1, on_count), none);
+      bed,
+      belay_ranking_remove(r, &q, belay_bytes(b, 1), wrong, BELAY_RANKING_ITEMS_MAX + 1, on_count),
+      none);
   assert_int_equal(client_stats(bed).calls, 0);
 }
 
@@ -364,52 +385,61 @@ BED_TEST(arguments_are_checked) {
   belay_request_t q = {0};
   const char *b = "b";
   const belay_ranking_from_t best = BELAY_RANKING_FROM_BEST;
-#define PAGE(...) belay_ranking_page(r, &q, b, 1, &(belay_ranking_page_t){__VA_ARGS__}, on_entries)
+#define PAGE(...)                                                                                  \
+  belay_ranking_page(r, &q, belay_bytes(b, 1), &(belay_ranking_page_t){__VA_ARGS__}, on_entries)
 #define RANGE(from, skip, n) PAGE(from, skip, n, false, 0, 0)
 #define BY(min, max) PAGE(best, 0, 1, true, min, max)
-  expect_detail(bed, belay_ranking_page(r, &q, b, 1, NULL, on_entries), "page: NULL");
-  expect_detail(bed, belay_ranking_around(r, &q, b, 1, NULL, on_entries), "around: NULL");
+  expect_detail(bed, belay_ranking_page(r, &q, belay_bytes(b, 1), NULL, on_entries), "page: NULL");
+  expect_detail(bed, belay_ranking_around(r, &q, belay_bytes(b, 1), NULL, on_entries),
+                "around: NULL");
   expect_detail(bed, RANGE((belay_ranking_from_t)2, 0, 1), "from: not from 0 to 1");
   expect_detail(bed, RANGE(best, -1, 1), "skip: not from 0 to 4294967295");
   expect_detail(bed, RANGE(best, BELAY_RANKING_SIZE_MAX + 1, 1), "skip: not from 0 to 4294967295");
   expect_detail(bed, RANGE(best, 0, 0), "n: not from 1 to 1024");
   expect_detail(bed, RANGE(best, 0, BELAY_RANKING_PAGE_MAX + 1), "n: not from 1 to 1024");
   expect_detail(bed, RANGE(best, 0, SIZE_MAX), "n: not from 1 to 1024");
-  expect_detail(bed, belay_ranking_top(r, &q, b, 1, 0, on_entries), "n: not from 1 to 1024");
+  expect_detail(bed, belay_ranking_top(r, &q, belay_bytes(b, 1), 0, on_entries),
+                "n: not from 1 to 1024");
   expect_detail(bed, BY(BELAY_RANKING_SCORE_MIN - 1, 0),
                 "min: not from -9007199254740991 to 9007199254740991");
   expect_detail(bed, BY(5, 4), "max: not from 5 to 9007199254740991");
   expect_detail(bed, BY(5, BELAY_RANKING_SCORE_MAX + 1), "max: not from 5 to 9007199254740991");
-  expect_detail(bed, belay_ranking_count_by_score(r, &q, b, 1, 5, 4, on_count),
+  expect_detail(bed, belay_ranking_count_by_score(r, &q, belay_bytes(b, 1), 5, 4, on_count),
                 "max: not from 5 to 9007199254740991");
   for (int i = 0; i < 3; i++)
     expect_detail(bed,
-                  belay_ranking_around(r, &q, b, 1,
-                                       &(belay_ranking_around_t){"a", 1, i == 1 ? 1024 : 1,
+                  belay_ranking_around(r, &q, belay_bytes(b, 1),
+                                       &(belay_ranking_around_t){{"a", 1},
+                                                                 i == 1 ? 1024 : 1,
                                                                  i == 0   ? 1023
                                                                  : i == 1 ? 0
                                                                           : SIZE_MAX},
                                        on_entries),
                   "before, after: more than 1023 in all");
   for (int i = 0; i < 2; i++)
-    expect_detail(
-        bed, belay_ranking_trim(r, &q, b, 1, i == 0 ? -1 : BELAY_RANKING_SIZE_MAX + 1, on_count),
-        "size: not from 0 to 4294967295");
+    expect_detail(bed,
+                  belay_ranking_trim(r, &q, belay_bytes(b, 1),
+                                     i == 0 ? -1 : BELAY_RANKING_SIZE_MAX + 1, on_count),
+                  "size: not from 0 to 4294967295");
   const belay_ranking_score_t item = {{"a", 1}, 0};
   const belay_bytes_t member = {"a", 1};
   const int no_board[] = {
-      belay_ranking_submit(r, &q, "", 0, BELAY_RANKING_SET, &item, 1, on_entries),
-      belay_ranking_find(r, &q, "", 0, &member, 1, on_entries),
-      belay_ranking_top(r, &q, "", 0, 1, on_entries),
-      belay_ranking_page(r, &q, "", 0, &(belay_ranking_page_t){.n = 1}, on_entries),
-      belay_ranking_page(r, &q, "", 0, &(belay_ranking_page_t){.n = 1, .by_score = true},
+      belay_ranking_submit(
+          r, &q, belay_string(""),
+          &(belay_ranking_submission_t){.mode = BELAY_RANKING_SET, .items = &item, .n = 1},
+          on_entries),
+      belay_ranking_find(r, &q, belay_string(""), &member, 1, on_entries),
+      belay_ranking_top(r, &q, belay_string(""), 1, on_entries),
+      belay_ranking_page(r, &q, belay_string(""), &(belay_ranking_page_t){.n = 1}, on_entries),
+      belay_ranking_page(r, &q, belay_string(""), &(belay_ranking_page_t){.n = 1, .by_score = true},
                          on_entries),
-      belay_ranking_around(r, &q, "", 0, &(belay_ranking_around_t){"a", 1, 1, 1}, on_entries),
-      belay_ranking_count(r, &q, "", 0, on_count),
-      belay_ranking_count_by_score(r, &q, "", 0, 0, 1, on_count),
-      belay_ranking_remove(r, &q, "", 0, &member, 1, on_count),
-      belay_ranking_trim(r, &q, "", 0, 1, on_count),
-      belay_ranking_clear(r, &q, "", 0, on_count),
+      belay_ranking_around(r, &q, belay_string(""), &(belay_ranking_around_t){{"a", 1}, 1, 1},
+                           on_entries),
+      belay_ranking_count(r, &q, belay_string(""), on_count),
+      belay_ranking_count_by_score(r, &q, belay_string(""), 0, 1, on_count),
+      belay_ranking_remove(r, &q, belay_string(""), &member, 1, on_count),
+      belay_ranking_trim(r, &q, belay_string(""), 1, on_count),
+      belay_ranking_clear(r, &q, belay_string(""), on_count),
   };
   for (size_t i = 0; i < sizeof no_board / sizeof *no_board; i++)
     assert_error(no_board[i], BELAY_EINVAL);

@@ -199,11 +199,15 @@ BED_TEST_OF(what_is_too_much_is_not_begun, o.max_bytes = 65536) {
   belay_ranking_t *r = stand.ranking;
   belay_request_t *q = &query.request;
   for (int i = 0; i < 2; i++) {
-    assert_error(
-        belay_ranking_submit(r, q, STAND_BOARD, 5, BELAY_RANKING_SET, items, 100, on_entries),
-        BELAY_EBUSY);
-    assert_error(belay_ranking_find(r, q, STAND_BOARD, 5, members, 100, on_entries), BELAY_EBUSY);
-    assert_error(belay_ranking_remove(r, q, STAND_BOARD, 5, members, 100, on_count), BELAY_EBUSY);
+    assert_error(belay_ranking_submit(r, q, belay_bytes(STAND_BOARD, 5),
+                                      &(belay_ranking_submission_t){
+                                          .mode = BELAY_RANKING_SET, .items = items, .n = 100},
+                                      on_entries),
+                 BELAY_EBUSY);
+    assert_error(belay_ranking_find(r, q, belay_bytes(STAND_BOARD, 5), members, 100, on_entries),
+                 BELAY_EBUSY);
+    assert_error(belay_ranking_remove(r, q, belay_bytes(STAND_BOARD, 5), members, 100, on_count),
+                 BELAY_EBUSY);
   }
   expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
 }

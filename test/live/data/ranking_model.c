@@ -130,8 +130,10 @@ static void step_submit(model_t *m) {
   query_t query = {0};
   belay_request_t *request = stand_begin(&m->stand, &query);
   assert_error(stand_begun(&m->stand, &query,
-                           belay_ranking_submit(m->stand.ranking, request, STAND_BOARD, 5, mode,
-                                                items, n, on_entries)),
+                           belay_ranking_submit(
+                               m->stand.ranking, request, belay_bytes(STAND_BOARD, 5),
+                               &(belay_ranking_submission_t){.mode = mode, .items = items, .n = n},
+                               on_entries)),
                0);
   assert_error(end_of_query(&query), overflow ? BELAY_EOVERFLOW : 0);
   if (overflow) {
@@ -192,7 +194,8 @@ static void step_range(model_t *m) {
   belay_ranking_from_t from = best ? BELAY_RANKING_FROM_BEST : BELAY_RANKING_FROM_WORST;
   const belay_ranking_page_t page = {
       .from = from, .skip = (int64_t)skip, .n = most, .by_score = by_score, .min = min, .max = max};
-  int error = belay_ranking_page(m->stand.ranking, request, STAND_BOARD, 5, &page, on_entries);
+  int error =
+      belay_ranking_page(m->stand.ranking, request, belay_bytes(STAND_BOARD, 5), &page, on_entries);
   assert_error(stand_begun(&m->stand, &query, error), 0);
   expect_page(m, &query, rows + skip, n < most ? n : most, count, best, first + (int64_t)skip);
 }
@@ -211,10 +214,9 @@ static void step_around(model_t *m) {
   query_t query = {0};
   belay_request_t *request = stand_begin(&m->stand, &query);
   assert_error(stand_begun(&m->stand, &query,
-                           belay_ranking_around(m->stand.ranking, request, STAND_BOARD, 5,
-                                                &(belay_ranking_around_t){
-                                                    names[who].data, names[who].len, before, after},
-                                                on_entries)),
+                           belay_ranking_around(
+                               m->stand.ranking, request, belay_bytes(STAND_BOARD, 5),
+                               &(belay_ranking_around_t){names[who], before, after}, on_entries)),
                0);
   expect_page(m, &query, rows + first, n, count, true, (int64_t)first);
 }
@@ -230,8 +232,8 @@ static void step_find(model_t *m) {
   query_t query = {0};
   belay_request_t *request = stand_begin(&m->stand, &query);
   assert_error(stand_begun(&m->stand, &query,
-                           belay_ranking_find(m->stand.ranking, request, STAND_BOARD, 5, members, n,
-                                              on_entries)),
+                           belay_ranking_find(m->stand.ranking, request,
+                                              belay_bytes(STAND_BOARD, 5), members, n, on_entries)),
                0);
   assert_error(end_of_query(&query), 0);
   assert_int_equal(query.n, n);
@@ -251,9 +253,11 @@ static void step_count(model_t *m) {
   }
   query_t query = {0};
   belay_request_t *request = stand_begin(&m->stand, &query);
-  int error = by_score ? belay_ranking_count_by_score(m->stand.ranking, request, STAND_BOARD, 5,
-                                                      min, max, on_count)
-                       : belay_ranking_count(m->stand.ranking, request, STAND_BOARD, 5, on_count);
+  int error =
+      by_score
+          ? belay_ranking_count_by_score(m->stand.ranking, request, belay_bytes(STAND_BOARD, 5),
+                                         min, max, on_count)
+          : belay_ranking_count(m->stand.ranking, request, belay_bytes(STAND_BOARD, 5), on_count);
   assert_error(stand_begun(&m->stand, &query, error), 0);
   assert_error(end_of_query(&query), 0);
   assert_int_equal(query.count, expected);
@@ -269,12 +273,12 @@ static void step_drop(model_t *m) {
   int error;
   if (what == 0) {
     drop_worst(m, 0);
-    error = belay_ranking_clear(r, request, STAND_BOARD, 5, on_count);
+    error = belay_ranking_clear(r, request, belay_bytes(STAND_BOARD, 5), on_count);
   } else if (what < 4) {
     row_t rows[MEMBERS];
     drop_worst(m, size);
     expected = (int64_t)ranked(m, rows);
-    error = belay_ranking_trim(r, request, STAND_BOARD, 5, (int64_t)size, on_count);
+    error = belay_ranking_trim(r, request, belay_bytes(STAND_BOARD, 5), (int64_t)size, on_count);
   } else {
     for (size_t i = 0; i < n; i++) {
       row_t *row = &m->rows[below(m, MEMBERS)];
@@ -282,7 +286,7 @@ static void step_drop(model_t *m) {
       expected += row->there;
       row->there = false;
     }
-    error = belay_ranking_remove(r, request, STAND_BOARD, 5, members, n, on_count);
+    error = belay_ranking_remove(r, request, belay_bytes(STAND_BOARD, 5), members, n, on_count);
   }
   assert_error(stand_begun(&m->stand, &query, error), 0);
   assert_error(end_of_query(&query), 0);

@@ -105,8 +105,7 @@ BED_TEST(only_the_last_events_are_kept) {
   for (int i = 0; i < 4; i++) { /* of the same context */
     belay_session_options_t options = session_options();
     options.max_events = most[i];
-    options.name = "shop";
-    options.name_len = 4;
+    options.name = belay_string("shop");
     place_t place;
     place_of(&place, bed, bed->client, &options);
     for (int j = 0; j < 5; j++) {
@@ -195,8 +194,7 @@ BED_TEST(an_operation_is_done_once) {
 BED_TEST(what_was_evicted_is_missed) {
   belay_session_options_t options = session_options();
   options.max_events = 3;
-  options.name = "shop";
-  options.name_len = 4;
+  options.name = belay_string("shop");
   place_t place;
   stay_t stay = {0};
   place_of(&place, bed, bed->client, &options);
@@ -261,8 +259,7 @@ BED_TEST(the_longest_names) {
   memset(id, '\xff', sizeof id - 1);
   memset(op, '%', sizeof op - 1);
   belay_session_options_t options = session_options();
-  options.name = name;
-  options.name_len = sizeof name;
+  options.name = belay_bytes(name, sizeof name);
   place_t place;
   stay_t stay = {0};
   place_of(&place, bed, bed->client, &options);
@@ -282,22 +279,24 @@ BED_TEST(what_is_out_of_range_is_refused) {
   belay_session_t *s = place.session;
   belay_request_t r = {0};
   const belay_session_touch_t touches[] = {
-      {.event = large, .event_len = sizeof large},
-      {.event = NULL, .event_len = 1},
-      {.id = large, .id_len = 0},
-      {.id = large, .id_len = BELAY_SESSION_ID_MAX + 1},
-      {.id = NULL, .id_len = 1},
-      {.op = large, .op_len = 0},
-      {.op = large, .op_len = BELAY_SESSION_OP_MAX + 1},
+      {.event = belay_bytes(large, sizeof large)},
+      {.event = belay_bytes(NULL, 1)},
+      {.id = belay_bytes(large, 0)},
+      {.id = belay_bytes(large, BELAY_SESSION_ID_MAX + 1)},
+      {.id = belay_bytes(NULL, 1)},
+      {.op = belay_bytes(large, 0)},
+      {.op = belay_bytes(large, BELAY_SESSION_OP_MAX + 1)},
   };
   for (size_t i = 0; i < sizeof touches / sizeof *touches; i++)
-    assert_error(belay_session_touch(s, &r, "u", 1, &touches[i], on_stay), BELAY_EINVAL);
-  assert_error(belay_session_touch(s, &r, NULL, 1, NULL, on_stay), BELAY_EINVAL);
-  assert_error(belay_session_touch(s, &r, "", 0, NULL, on_stay), BELAY_EINVAL);
-  assert_error(belay_session_touch(s, &r, large, 1025, NULL, on_stay), BELAY_EINVAL);
-  assert_error(belay_session_read(s, &r, "u", 1, 10001, on_stay), BELAY_EINVAL);
-  assert_error(belay_session_exists(s, &r, "", 0, on_stay), BELAY_EINVAL);
-  assert_error(belay_session_end(s, &r, "u", 1, large, 65, on_stay), BELAY_EINVAL);
-  assert_error(belay_session_end(s, &r, "u", 1, NULL, 1, on_stay), BELAY_EINVAL);
+    assert_error(belay_session_touch(s, &r, belay_string("u"), &touches[i], on_stay), BELAY_EINVAL);
+  assert_error(belay_session_touch(s, &r, belay_bytes(NULL, 1), NULL, on_stay), BELAY_EINVAL);
+  assert_error(belay_session_touch(s, &r, belay_string(""), NULL, on_stay), BELAY_EINVAL);
+  assert_error(belay_session_touch(s, &r, belay_bytes(large, 1025), NULL, on_stay), BELAY_EINVAL);
+  assert_error(belay_session_read(s, &r, belay_string("u"), 10001, on_stay), BELAY_EINVAL);
+  assert_error(belay_session_exists(s, &r, belay_string(""), on_stay), BELAY_EINVAL);
+  assert_error(belay_session_end(s, &r, belay_string("u"), belay_bytes(large, 65), on_stay),
+               BELAY_EINVAL);
+  assert_error(belay_session_end(s, &r, belay_string("u"), belay_bytes(NULL, 1), on_stay),
+               BELAY_EINVAL);
   assert_int_equal(server_keys(bed->server), 0);
 }

@@ -85,8 +85,7 @@ TEST_IN(what_is_refused_leaves_nothing_for_ever, bed,
   static const char *const rights[] = {"-hset",   "-pexpire", "-hmget", "-rpush", "-ltrim",
                                        "-unlink", "-time",    "-set",   "-get"};
   belay_session_options_t options = session_options();
-  options.name = "shop";
-  options.name_len = 4;
+  options.name = belay_string("shop");
   place_t place;
   unsigned refused = 0;
   place_of(&place, bed, bed->client, &options);

@@ -148,8 +148,7 @@ BED_TEST(it_does_what_the_model_does) {
   model_t m = {.random = UINT64_C(0x9e3779b97f4a7c15)};
   for (int i = 0; i < HANDLES; i++) {
     belay_session_options_t options = session_options();
-    options.name = "shop";
-    options.name_len = 4;
+    options.name = belay_string("shop");
     options.max_events = m.most[i] = most[i];
     place_of(&m.place[i], bed, bed->client, &options);
   }

@@ -67,17 +67,17 @@ BED_TEST(any_bytes_are_an_item) {
     for (int again = 0; again < 2; again++) {
       entry_t entry = {0};
       belay_request_t *r = begin_entry(&book, &entry);
-      assert_error(
-          begun_entry(&entry, belay_dedup_mark_many(book.dedup, r, "k", 1, items, 5, on_verdicts)),
-          0);
+      assert_error(begun_entry(&entry, belay_dedup_mark_many(book.dedup, r, belay_string("k"),
+                                                             items, 5, on_verdicts)),
+                   0);
       assert_error(end_of_entry(&entry), 0);
       assert_string_equal(entry.verdicts, !again ? "NNNNN" : counts ? "MMMMM" : "SSSSS");
     }
     for (int j = 0; j < 5; j++) {
       entry_t entry = {0};
       belay_request_t *r = begin_entry(&book, &entry);
-      assert_error(begun_entry(&entry, belay_dedup_mark(book.dedup, r, "k", 1, items[j].data,
-                                                        items[j].len, on_verdict)),
+      assert_error(begun_entry(&entry, belay_dedup_mark(book.dedup, r, belay_string("k"), items[j],
+                                                        on_verdict)),
                    0);
       assert_error(end_of_entry(&entry), 0);
       assert_string_equal(entry.verdicts, counts ? "M" : "S");
@@ -95,15 +95,17 @@ BED_TEST(the_keys_have_its_name) {
   static const char expected[] = "belay::dedup::{%3A%00%7B}::%3A:%7D%7Bk";
   static const char answer[] = "belay::dedup::{%3A%00%7B}::%3A:%7D%7Bk::op::%3A:x";
   belay_dedup_options_t options = dedup_options(BELAY_DEDUP_SET);
-  options.name = name;
-  options.name_len = sizeof name;
+  options.name = belay_bytes(name, sizeof name);
   book_t book;
   book_of(&book, bed, bed->client, &options);
   const belay_bytes_t item = {"i", 1};
   entry_t entry = {0};
   belay_request_t *r = begin_entry(&book, &entry);
-  assert_error(begun_entry(&entry, belay_dedup_mark_once(book.dedup, r, key, sizeof key, &item, 1,
-                                                         "::x", 3, on_verdicts)),
+  assert_error(begun_entry(&entry, belay_dedup_mark_once(
+                                       book.dedup, r, belay_bytes(key, sizeof key),
+                                       &(belay_dedup_once_t){
+                                           .items = &item, .n = 1, .id = belay_string("::x")},
+                                       on_verdicts)),
                0);
   assert_error(end_of_entry(&entry), 0);
   assert_int_equal(server_integer(bed->server, "SISMEMBER", expected, "i", NULL), 1);
@@ -119,8 +121,7 @@ BED_TEST(the_longest_names) {
   memset(key, '}', sizeof key - 1);
   memset(id, '{', sizeof id - 1);
   belay_dedup_options_t options = dedup_options(BELAY_DEDUP_SET);
-  options.name = name;
-  options.name_len = sizeof name;
+  options.name = belay_bytes(name, sizeof name);
   book_t book;
   book_of(&book, bed, bed->client, &options);
   expect_mark_once(&book, key, "a,b", id, "NN");
@@ -253,7 +254,7 @@ static void run_batch(book_t *book, bool mark, size_t n) {
   entry_t entry = {.arg = verdicts};
   belay_request_t *r = begin_entry(book, &entry);
   assert_error(begun_entry(&entry, (mark ? belay_dedup_mark_many : belay_dedup_seen_many)(
-                                       book->dedup, r, "k", 1, batch, n, on_verdicts)),
+                                       book->dedup, r, belay_string("k"), batch, n, on_verdicts)),
                0);
   assert_error(end_of_entry(&entry), 0);
   assert_int_equal(entry.n, n);
@@ -262,9 +263,9 @@ static void run_batch(book_t *book, bool mark, size_t n) {
 static int64_t forget_batch(book_t *book, size_t n) {
   entry_t entry = {0};
   belay_request_t *r = begin_entry(book, &entry);
-  assert_error(
-      begun_entry(&entry, belay_dedup_forget(book->dedup, r, "k", 1, batch, n, on_book_counted)),
-      0);
+  assert_error(begun_entry(&entry, belay_dedup_forget(book->dedup, r, belay_string("k"), batch, n,
+                                                      on_book_counted)),
+               0);
   assert_error(end_of_entry(&entry), 0);
   return entry.count;
 }

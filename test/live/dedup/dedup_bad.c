@@ -81,24 +81,37 @@ BED_TEST(keys_and_items_are_checked) {
   assert_error(begin_seen_many(&book, &entry, "k", item), BELAY_EINVAL);
   assert_error(begin_forget(&book, &entry, "k", item), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "item: NULL, or more than 512 bytes");
-  assert_error(belay_dedup_mark(d, r, "k", 1, NULL, 1, on_verdict), BELAY_EINVAL);
+  assert_error(belay_dedup_mark(d, r, belay_string("k"), belay_bytes(NULL, 1), on_verdict),
+               BELAY_EINVAL);
   const size_t over = BELAY_DEDUP_ITEMS_MAX + 1;
-  assert_error(belay_dedup_mark_many(d, r, "k", 1, many, over, on_verdicts), BELAY_EINVAL);
-  assert_error(belay_dedup_mark_many(d, r, "k", 1, many, 0, on_verdicts), BELAY_EINVAL);
-  assert_error(belay_dedup_mark_many(d, r, "k", 1, NULL, 1, on_verdicts), BELAY_EINVAL);
-  assert_error(belay_dedup_seen_many(d, r, "k", 1, many, over, on_verdicts), BELAY_EINVAL);
-  assert_error(belay_dedup_forget(d, r, "k", 1, many, over, on_book_counted), BELAY_EINVAL);
+  assert_error(belay_dedup_mark_many(d, r, belay_string("k"), many, over, on_verdicts),
+               BELAY_EINVAL);
+  assert_error(belay_dedup_mark_many(d, r, belay_string("k"), many, 0, on_verdicts), BELAY_EINVAL);
+  assert_error(belay_dedup_mark_many(d, r, belay_string("k"), NULL, 1, on_verdicts), BELAY_EINVAL);
+  assert_error(belay_dedup_seen_many(d, r, belay_string("k"), many, over, on_verdicts),
+               BELAY_EINVAL);
+  assert_error(belay_dedup_forget(d, r, belay_string("k"), many, over, on_book_counted),
+               BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "items: NULL, or not 1 to 65536 of them");
-  assert_error(belay_dedup_mark_once(d, r, "k", 1, many, 513, "i", 1, on_verdicts), BELAY_EINVAL);
+  assert_error(
+      belay_dedup_mark_once(d, r, belay_string("k"),
+                            &(belay_dedup_once_t){.items = many, .n = 513, .id = belay_string("i")},
+                            on_verdicts),
+      BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "items: NULL, or not 1 to 512 of them");
   assert_error(begin_mark_once(&book, &entry, "k", "a", ""), BELAY_EINVAL);
   key[129] = '\0';
   assert_error(begin_mark_once(&book, &entry, "k", "a", key), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "id: not 1 to 128 bytes");
   assert_error(begin_count_of(&book, &entry, BELAY_DEDUP_UNION, "a,b,c"), BELAY_EINVAL);
-  assert_error(belay_dedup_store(d, r, BELAY_DEDUP_UNION, NULL, 1, "a", 1, on_book_counted),
-               BELAY_EINVAL);
-  assert_error(belay_dedup_page(d, r, BELAY_DEDUP_UNION, many, 0, 0, 1, on_page), BELAY_EINVAL);
+  assert_error(
+      belay_dedup_store(d, r, &(belay_dedup_sets_t){.how = BELAY_DEDUP_UNION, .keys = NULL, .n = 1},
+                        belay_string("a"), on_book_counted),
+      BELAY_EINVAL);
+  assert_error(
+      belay_dedup_page(d, r, &(belay_dedup_sets_t){.how = BELAY_DEDUP_UNION, .keys = many, .n = 0},
+                       0, 1, on_page),
+      BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "keys: NULL, or not 1 to 2 of them");
   assert_error(begin_store(&book, &entry, (belay_dedup_operator_t)3, "a", "b"), BELAY_EINVAL);
   assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "a", 0, 0), BELAY_EINVAL);

@@ -169,8 +169,8 @@ static void count_many(book_t *book, const char *key, unsigned from) {
   }
   entry_t entry = {0};
   belay_request_t *r = begin_entry(book, &entry);
-  assert_error(begun_entry(&entry, belay_dedup_mark_many(book->dedup, r, key, 1, items, COUNTED,
-                                                         on_verdicts)),
+  assert_error(begun_entry(&entry, belay_dedup_mark_many(book->dedup, r, belay_bytes(key, 1), items,
+                                                         COUNTED, on_verdicts)),
                0);
   assert_error(end_of_entry(&entry), 0);
 }

@@ -153,8 +153,8 @@ BED_TEST_OF(what_is_too_much_is_refused, o.max_bytes = 65536) {
   for (size_t i = 0; i < 1000; i++)
     many[i] = (belay_bytes_t){item, sizeof item};
   belay_request_t *r = begin_entry(&book, &entry);
-  assert_error(
-      begun_entry(&entry, belay_dedup_mark_many(book.dedup, r, "k", 1, many, 1000, on_verdicts)),
-      BELAY_EBUSY);
+  assert_error(begun_entry(&entry, belay_dedup_mark_many(book.dedup, r, belay_string("k"), many,
+                                                         1000, on_verdicts)),
+               BELAY_EBUSY);
   expect_mark(&book, "k", "1", "N");
 }

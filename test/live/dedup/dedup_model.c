@@ -101,12 +101,12 @@ static void step_mark(unsigned set, unsigned n) {
   const belay_bytes_t *items = choose(n);
   const char *name = names[set];
   belay_request_t *r = begin_entry(&m.book, &entry);
-  assert_error(begun_entry(&entry, n == 1
-                                       ? belay_dedup_mark(m.book.dedup, r, name, strlen(name),
-                                                          items->data, items->len, on_verdict)
-                                       : belay_dedup_mark_many(m.book.dedup, r, name, strlen(name),
-                                                               items, n, on_verdicts)),
-               0);
+  assert_error(
+      begun_entry(&entry,
+                  n == 1 ? belay_dedup_mark(m.book.dedup, r, belay_string(name), *items, on_verdict)
+                         : belay_dedup_mark_many(m.book.dedup, r, belay_string(name), items, n,
+                                                 on_verdicts)),
+      0);
   assert_error(end_of_entry(&entry), 0);
   assert_int_equal(entry.n, n);
   for (unsigned i = 0; i < n; i++)
@@ -129,9 +129,13 @@ static void step_once(unsigned set, unsigned n) {
   }
   const char *name = names[set];
   belay_request_t *r = begin_entry(&m.book, &entry);
-  assert_error(begun_entry(&entry, belay_dedup_mark_once(m.book.dedup, r, name, strlen(name), items,
-                                                         n, id, sizeof id, on_verdicts)),
-               0);
+  assert_error(
+      begun_entry(&entry, belay_dedup_mark_once(
+                              m.book.dedup, r, belay_string(name),
+                              &(belay_dedup_once_t){
+                                  .items = items, .n = n, .id = belay_bytes(id, sizeof id)},
+                              on_verdicts)),
+      0);
   assert_error(end_of_entry(&entry), 0);
   if (once->asked) {
     assert_string_equal(entry.verdicts, once->verdicts);
@@ -156,12 +160,12 @@ static void step_seen(unsigned set, unsigned n) {
   const belay_bytes_t *items = choose(n);
   const char *name = names[set];
   belay_request_t *r = begin_entry(&m.book, &entry);
-  assert_error(begun_entry(&entry, n == 1
-                                       ? belay_dedup_seen(m.book.dedup, r, name, strlen(name),
-                                                          items->data, items->len, on_verdict)
-                                       : belay_dedup_seen_many(m.book.dedup, r, name, strlen(name),
-                                                               items, n, on_verdicts)),
-               0);
+  assert_error(
+      begun_entry(&entry,
+                  n == 1 ? belay_dedup_seen(m.book.dedup, r, belay_string(name), *items, on_verdict)
+                         : belay_dedup_seen_many(m.book.dedup, r, belay_string(name), items, n,
+                                                 on_verdicts)),
+      0);
   assert_error(end_of_entry(&entry), 0);
   for (unsigned i = 0; i < n; i++)
     assert_int_equal(entry.verdicts[i], m.there[set][chosen[i]] ? 'S' : 'N');
@@ -176,10 +180,9 @@ static void step_forget(unsigned set, unsigned n) {
     m.there[set][chosen[i]] = false;
   }
   belay_request_t *r = begin_entry(&m.book, &entry);
-  assert_error(
-      begun_entry(&entry, belay_dedup_forget(m.book.dedup, r, names[set], strlen(names[set]), items,
-                                             n, on_book_counted)),
-      0);
+  assert_error(begun_entry(&entry, belay_dedup_forget(m.book.dedup, r, belay_string(names[set]),
+                                                      items, n, on_book_counted)),
+               0);
   assert_error(end_of_entry(&entry), 0);
   assert_int_equal(entry.count, were);
 }
@@ -226,7 +229,10 @@ static void page_through(belay_dedup_operator_t how, const belay_bytes_t *two, c
     entry_t entry = {.member = on_member};
     belay_request_t *r = begin_entry(&m.book, &entry);
     assert_error(
-        begun_entry(&entry, belay_dedup_page(m.book.dedup, r, how, two, 2, cursor, 7, on_page)), 0);
+        begun_entry(&entry, belay_dedup_page(m.book.dedup, r,
+                                             &(belay_dedup_sets_t){.how = how, .keys = two, .n = 2},
+                                             cursor, 7, on_page)),
+        0);
     assert_error(end_of_entry(&entry), 0);
     cursor = entry.next;
   } while (cursor != 0);
@@ -246,18 +252,22 @@ static void step_combine(unsigned a, unsigned b, unsigned into) {
   entry_t entry = {0};
   belay_request_t *r = begin_entry(&m.book, &entry);
   if (below(2) == 0) {
-    assert_error(
-        begun_entry(&entry, belay_dedup_count_of(m.book.dedup, r, how, two, 2, on_book_counted)),
-        0);
+    assert_error(begun_entry(&entry, belay_dedup_count_of(
+                                         m.book.dedup, r,
+                                         &(belay_dedup_sets_t){.how = how, .keys = two, .n = 2},
+                                         on_book_counted)),
+                 0);
     assert_error(end_of_entry(&entry), 0);
     expect_size(entry.count, n);
     if (!count)
       page_through(how, two, wanted);
     return;
   }
-  assert_error(begun_entry(&entry, belay_dedup_store(m.book.dedup, r, how, two, 2, names[into],
-                                                     strlen(names[into]), on_book_counted)),
-               0);
+  assert_error(
+      begun_entry(&entry, belay_dedup_store(m.book.dedup, r,
+                                            &(belay_dedup_sets_t){.how = how, .keys = two, .n = 2},
+                                            belay_string(names[into]), on_book_counted)),
+      0);
   assert_error(end_of_entry(&entry), 0);
   for (unsigned i = 0; i < ITEMS; i++)
     m.there[into][i] = wanted[i] || (count && m.there[into][i]);

@@ -199,8 +199,7 @@ BED_TEST(the_largest_of_all) {
   memset(result, 'r', sizeof result - 1);
   memset(fingerprint, '\xff', sizeof fingerprint - 1);
   belay_idempotency_options_t options = once_options();
-  options.name = name;
-  options.name_len = sizeof name;
+  options.name = belay_bytes(name, sizeof name);
   once_t once;
   turn_t turn = {0};
   once_of(&once, bed, bed->client, &options);
@@ -248,12 +247,21 @@ BED_TEST(what_is_out_of_range_is_refused) {
   assert_error(once_finish(&once, &turn, "pay", NULL, "", 0), BELAY_EINVAL);
   assert_error(once_finish(&once, &turn, "pay", &token, "", 999), BELAY_EINVAL);
   assert_error(once_abandon(&once, &turn, "pay", NULL), BELAY_EINVAL);
-  assert_error(belay_idempotency_begin(records, r, NULL, 1, NULL, 0, 0, on_turn), BELAY_EINVAL);
-  assert_error(belay_idempotency_begin(records, r, "k", 1, NULL, 1, 0, on_turn), BELAY_EINVAL);
-  assert_error(belay_idempotency_begin(records, r, "k", 1, "f", 65, 0, on_turn), BELAY_EINVAL);
-  assert_error(belay_idempotency_finish(records, r, "k", 1, &token, NULL, 1, 0, on_turn),
+  assert_error(
+      belay_idempotency_begin(records, r, belay_bytes(NULL, 1), belay_bytes(NULL, 0), 0, on_turn),
+      BELAY_EINVAL);
+  assert_error(
+      belay_idempotency_begin(records, r, belay_string("k"), belay_bytes(NULL, 1), 0, on_turn),
+      BELAY_EINVAL);
+  assert_error(
+      belay_idempotency_begin(records, r, belay_string("k"), belay_bytes("f", 65), 0, on_turn),
+      BELAY_EINVAL);
+  assert_error(belay_idempotency_finish(
+                   records, r, belay_string("k"), &token,
+                   &(belay_idempotency_finish_t){.result = belay_bytes(NULL, 1), .ttl_ms = 0},
+                   on_turn),
                BELAY_EINVAL);
-  assert_error(belay_idempotency_read(records, r, "k", 1025, on_turn), BELAY_EINVAL);
+  assert_error(belay_idempotency_read(records, r, belay_bytes("k", 1025), on_turn), BELAY_EINVAL);
   assert_int_equal(server_keys(bed->server), 0);
 }
 

@@ -129,12 +129,12 @@ static void begin(play_t *play) {
   options.data = play;
   for (unsigned i = 0; i < LOCKS; i++) {
     const char *name = play->stage->name[i];
-    if (belay_lock_new(play->client, name, strlen(name), &options, &play->lock[i]) == 0 &&
+    if (belay_lock_new(play->client, belay_string(name), &options, &play->lock[i]) == 0 &&
         belay_lock_acquire(play->lock[i], WAIT_MS, on_acquired) == 0)
       play->pending++;
   }
-  if (belay_topic_subscribe(play->client, play->stage->name[0], strlen(play->stage->name[0]),
-                            on_event, play, &play->subscription) == 0)
+  if (belay_topic_subscribe(play->client, belay_string(play->stage->name[0]), on_event, play,
+                            &play->subscription) == 0)
     play->pending++;
   else
     play->heard++;

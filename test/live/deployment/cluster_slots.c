@@ -358,9 +358,11 @@ static void submit(stage_t *stage, belay_ranking_t *ranking, int64_t score) {
   submitted_t submitted = {.ended = 0};
   belay_request_t request = {.data = &submitted};
   const belay_ranking_score_t item = {.member = {"ann", 3}, .score = score};
-  assert_error(
-      belay_ranking_submit(ranking, &request, "door", 4, BELAY_RANKING_SET, &item, 1, on_submitted),
-      0);
+  assert_error(belay_ranking_submit(
+                   ranking, &request, belay_string("door"),
+                   &(belay_ranking_submission_t){.mode = BELAY_RANKING_SET, .items = &item, .n = 1},
+                   on_submitted),
+               0);
   bed_until(stage->bed, submitted.ended == 1);
   assert_error(submitted.status, 0);
   assert_int_equal(submitted.score, score);
@@ -372,8 +374,7 @@ TEST(a_board_of_one_is_whole_on_its_way) {
   belay_ranking_options_t options;
   belay_ranking_t *ranking;
   belay_ranking_options_init(&options);
-  options.name = "timed";
-  options.name_len = 5;
+  options.name = belay_string("timed");
   options.ties = BELAY_RANKING_EARLIER_FIRST;
   assert_error(belay_ranking_new(stage.bed->client, &options, &ranking), 0);
   submit(&stage, ranking, 7);

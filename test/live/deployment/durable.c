@@ -363,7 +363,7 @@ TEST(nor_are_those_of_a_lock_with_fencing) {
 
 static int new_status(bed_t *bed, const belay_lock_options_t *options) {
   belay_lock_t *lock;
-  int error = belay_lock_new(bed->client, "door", 4, options, &lock);
+  int error = belay_lock_new(bed->client, belay_string("door"), options, &lock);
   if (error == 0)
     assert_error(belay_lock_close(lock, NULL), 0);
   return error;

@@ -24,8 +24,7 @@ static belay_dedup_t *new_dedup(belay_client_t *client, const char *name, belay_
   belay_dedup_options_t options;
   belay_dedup_t *dedup;
   belay_dedup_options_init(&options);
-  options.name = name;
-  options.name_len = strlen(name);
+  options.name = belay_string(name);
   options.kind = kind;
   assert_error(belay_dedup_new(client, &options, &dedup), 0);
   return dedup;
@@ -35,8 +34,7 @@ static belay_presence_t *new_presence(belay_client_t *client, const char *name, 
   belay_presence_options_t options;
   belay_presence_t *presence;
   belay_presence_options_init(&options);
-  options.name = name;
-  options.name_len = strlen(name);
+  options.name = belay_string(name);
   options.max_id = 100;
   options.window_ms = window_ms;
   assert_error(belay_presence_new(client, &options, &presence), 0);
@@ -49,17 +47,14 @@ static void build(house_t *house, belay_client_t *client) {
   belay_cache_options_t cache;
   belay_ranking_options_t timed;
   belay_active_options_init(&active);
-  active.name = "app";
-  active.name_len = 3;
+  active.name = belay_string("app");
   belay_bloom_options_init(&bloom);
-  bloom.name = "seen";
-  bloom.name_len = 4;
+  bloom.name = belay_string("seen");
   bloom.capacity = 1000;
   belay_cache_options_init(&cache);
   cache.replicas = true;
   belay_ranking_options_init(&timed);
-  timed.name = "timed";
-  timed.name_len = 5;
+  timed.name = belay_string("timed");
   timed.ties = BELAY_RANKING_EARLIER_FIRST;
   assert_error(belay_counter_new(client, NULL, &house->counter), 0);
   house->set = new_dedup(client, "set", BELAY_DEDUP_SET);
@@ -80,56 +75,82 @@ static const belay_bytes_t two_keys[] = {{"a", 1}, {"b", 1}}, an_item = {"x", 1}
 
 static void furnish(house_t *h, reader_t *r_) {
   const belay_ranking_score_t score = {.member = {"ann", 3}, .score = 7};
-  EXPECT(r_, 2, belay_counter_add(h->counter, r, "a", 1, 2, reader_on_counted));
-  EXPECT(r_, 3, belay_counter_add(h->counter, r, "b", 1, 3, reader_on_counted));
-  EXPECT(r_, 4, belay_counter_add_field(h->counter, r, "group", 5, "f", 1, 4, reader_on_counted));
-  EXPECT(r_, 0, belay_dedup_mark(h->set, r, "k", 1, "x", 1, reader_on_verdict));
-  EXPECT(r_, 0, belay_dedup_mark(h->window, r, "k", 1, "x", 1, reader_on_verdict));
-  EXPECT(r_, 0, belay_dedup_mark(h->bitmap, r, "k", 1, "5", 1, reader_on_verdict));
-  EXPECT(r_, 0, belay_dedup_mark(h->log, r, "a", 1, "x", 1, reader_on_verdict));
-  EXPECT(r_, 0, belay_dedup_mark(h->log, r, "b", 1, "y", 1, reader_on_verdict));
-  EXPECT(
-      r_, 7,
-      belay_ranking_submit(h->ranking, r, "t", 1, BELAY_RANKING_SET, &score, 1, reader_on_entries));
-  EXPECT(
-      r_, 7,
-      belay_ranking_submit(h->timed, r, "t", 1, BELAY_RANKING_SET, &score, 1, reader_on_entries));
+  EXPECT(r_, 2, belay_counter_add(h->counter, r, belay_string("a"), 2, reader_on_counted));
+  EXPECT(r_, 3, belay_counter_add(h->counter, r, belay_string("b"), 3, reader_on_counted));
+  EXPECT(r_, 4,
+         belay_counter_add_field(h->counter, r, belay_string("group"), belay_string("f"), 4,
+                                 reader_on_counted));
+  EXPECT(r_, 0,
+         belay_dedup_mark(h->set, r, belay_string("k"), belay_string("x"), reader_on_verdict));
+  EXPECT(r_, 0,
+         belay_dedup_mark(h->window, r, belay_string("k"), belay_string("x"), reader_on_verdict));
+  EXPECT(r_, 0,
+         belay_dedup_mark(h->bitmap, r, belay_string("k"), belay_string("5"), reader_on_verdict));
+  EXPECT(r_, 0,
+         belay_dedup_mark(h->log, r, belay_string("a"), belay_string("x"), reader_on_verdict));
+  EXPECT(r_, 0,
+         belay_dedup_mark(h->log, r, belay_string("b"), belay_string("y"), reader_on_verdict));
+  EXPECT(r_, 7,
+         belay_ranking_submit(
+             h->ranking, r, belay_string("t"),
+             &(belay_ranking_submission_t){.mode = BELAY_RANKING_SET, .items = &score, .n = 1},
+             reader_on_entries));
+  EXPECT(r_, 7,
+         belay_ranking_submit(
+             h->timed, r, belay_string("t"),
+             &(belay_ranking_submission_t){.mode = BELAY_RANKING_SET, .items = &score, .n = 1},
+             reader_on_entries));
   EXPECT(r_, 0, belay_presence_set(h->presence, r, 7, reader_on_done));
   EXPECT(r_, 0, belay_presence_set(h->spread, r, 7, reader_on_done));
-  EXPECT(r_, 0, belay_active_mark(h->active, r, "u", 1, BELAY_ACTIVE_NOW, reader_on_done));
+  EXPECT(r_, 0,
+         belay_active_mark(h->active, r, belay_string("u"), BELAY_ACTIVE_NOW, reader_on_done));
   EXPECT(r_, 1,
-         belay_active_archive(h->active, r, BELAY_ACTIVE_NOW, BELAY_ACTIVE_NOW, "old", 3,
+         belay_active_archive(h->active, r, BELAY_ACTIVE_NOW, BELAY_ACTIVE_NOW, belay_string("old"),
                               reader_on_numbers));
-  EXPECT(r_, 1, belay_bloom_add(h->bloom, r, "x", 1, reader_on_answer));
-  EXPECT(r_, 1, belay_cache_put(h->cache, r, "page", 4, "P", 1, BELAY_DEFAULT, reader_on_changed));
+  EXPECT(r_, 1, belay_bloom_add(h->bloom, r, belay_string("x"), reader_on_answer));
+  EXPECT(r_, 1,
+         belay_cache_put(h->cache, r, belay_string("page"), belay_string("P"), BELAY_DEFAULT,
+                         reader_on_changed));
 }
 
 /* All that a replica may be asked. */
 static void read_all(house_t *h, reader_t *r_) {
   const belay_bytes_t label = {"old", 3}, ann = {"ann", 3}, five = {"5", 1};
-  EXPECT(r_, 2, belay_counter_get(h->counter, r, "a", 1, reader_on_counted));
+  EXPECT(r_, 2, belay_counter_get(h->counter, r, belay_string("a"), reader_on_counted));
   EXPECT(r_, 5, belay_counter_get_many(h->counter, r, two_keys, 2, reader_on_counted_many));
-  EXPECT(r_, 4, belay_counter_get_field(h->counter, r, "group", 5, "f", 1, reader_on_counted));
   EXPECT(r_, 4,
-         belay_counter_get_fields(h->counter, r, "group", 5, &a_field, 1, reader_on_counted_many));
-  EXPECT(r_, 4, belay_counter_get_all(h->counter, r, "group", 5, 10, reader_on_counted_all));
-  EXPECT(r_, 1, belay_dedup_seen(h->set, r, "k", 1, "x", 1, reader_on_verdict));
-  EXPECT(r_, 1, belay_dedup_seen_many(h->set, r, "k", 1, &an_item, 1, reader_on_verdicts));
-  EXPECT(r_, 1, belay_dedup_seen(h->window, r, "k", 1, "x", 1, reader_on_verdict));
-  EXPECT(r_, 1, belay_dedup_seen_many(h->bitmap, r, "k", 1, &five, 1, reader_on_verdicts));
-  EXPECT(r_, 1, belay_dedup_count(h->set, r, "k", 1, reader_on_number));
-  EXPECT(r_, 1, belay_dedup_count(h->window, r, "k", 1, reader_on_number));
-  EXPECT(r_, 1, belay_dedup_count(h->bitmap, r, "k", 1, reader_on_number));
-  EXPECT(r_, 1, belay_dedup_count(h->log, r, "a", 1, reader_on_number));
-  EXPECT(r_, 2, belay_dedup_count_of(h->log, r, BELAY_DEDUP_UNION, two_keys, 2, reader_on_number));
-  EXPECT(r_, 7, belay_ranking_find(h->ranking, r, "t", 1, &ann, 1, reader_on_entries));
-  EXPECT(r_, 7, belay_ranking_top(h->ranking, r, "t", 1, 3, reader_on_entries));
-  EXPECT(r_, 7, belay_ranking_top(h->timed, r, "t", 1, 3, reader_on_entries));
+         belay_counter_get_field(h->counter, r, belay_string("group"), belay_string("f"),
+                                 reader_on_counted));
+  EXPECT(r_, 4,
+         belay_counter_get_fields(h->counter, r, belay_string("group"), &a_field, 1,
+                                  reader_on_counted_many));
+  EXPECT(r_, 4,
+         belay_counter_get_all(h->counter, r, belay_string("group"), 10, reader_on_counted_all));
+  EXPECT(r_, 1,
+         belay_dedup_seen(h->set, r, belay_string("k"), belay_string("x"), reader_on_verdict));
+  EXPECT(r_, 1,
+         belay_dedup_seen_many(h->set, r, belay_string("k"), &an_item, 1, reader_on_verdicts));
+  EXPECT(r_, 1,
+         belay_dedup_seen(h->window, r, belay_string("k"), belay_string("x"), reader_on_verdict));
+  EXPECT(r_, 1,
+         belay_dedup_seen_many(h->bitmap, r, belay_string("k"), &five, 1, reader_on_verdicts));
+  EXPECT(r_, 1, belay_dedup_count(h->set, r, belay_string("k"), reader_on_number));
+  EXPECT(r_, 1, belay_dedup_count(h->window, r, belay_string("k"), reader_on_number));
+  EXPECT(r_, 1, belay_dedup_count(h->bitmap, r, belay_string("k"), reader_on_number));
+  EXPECT(r_, 1, belay_dedup_count(h->log, r, belay_string("a"), reader_on_number));
+  EXPECT(r_, 2,
+         belay_dedup_count_of(
+             h->log, r, &(belay_dedup_sets_t){.how = BELAY_DEDUP_UNION, .keys = two_keys, .n = 2},
+             reader_on_number));
+  EXPECT(r_, 7, belay_ranking_find(h->ranking, r, belay_string("t"), &ann, 1, reader_on_entries));
+  EXPECT(r_, 7, belay_ranking_top(h->ranking, r, belay_string("t"), 3, reader_on_entries));
+  EXPECT(r_, 7, belay_ranking_top(h->timed, r, belay_string("t"), 3, reader_on_entries));
   EXPECT(r_, 7,
-         belay_ranking_around(h->ranking, r, "t", 1, &(belay_ranking_around_t){"ann", 3, 1, 1},
-                              reader_on_entries));
-  EXPECT(r_, 1, belay_ranking_count(h->ranking, r, "t", 1, reader_on_number));
-  EXPECT(r_, 1, belay_ranking_count_by_score(h->timed, r, "t", 1, 0, 10, reader_on_number));
+         belay_ranking_around(h->ranking, r, belay_string("t"),
+                              &(belay_ranking_around_t){{"ann", 3}, 1, 1}, reader_on_entries));
+  EXPECT(r_, 1, belay_ranking_count(h->ranking, r, belay_string("t"), reader_on_number));
+  EXPECT(r_, 1,
+         belay_ranking_count_by_score(h->timed, r, belay_string("t"), 0, 10, reader_on_number));
   EXPECT(r_, 1, belay_presence_is(h->presence, r, 7, reader_on_online));
   EXPECT(r_, 1, belay_presence_is(h->spread, r, 7, reader_on_online));
   EXPECT(r_, 1, belay_presence_count(h->presence, r, reader_on_number));
@@ -138,9 +159,9 @@ static void read_all(house_t *h, reader_t *r_) {
       r_, 1,
       belay_active_count_span(h->active, r, BELAY_ACTIVE_NOW, BELAY_ACTIVE_NOW, reader_on_numbers));
   EXPECT(r_, 1, belay_active_count_archives(h->active, r, &label, 1, reader_on_numbers));
-  EXPECT(r_, 1, belay_bloom_exists(h->bloom, r, "x", 1, reader_on_answer));
-  EXPECT(r_, 0, belay_bloom_exists(h->bloom, r, "nowhere", 7, reader_on_answer));
-  EXPECT(r_, 'P', belay_cache_get(h->cache, r, "page", 4, reader_on_cached));
+  EXPECT(r_, 1, belay_bloom_exists(h->bloom, r, belay_string("x"), reader_on_answer));
+  EXPECT(r_, 0, belay_bloom_exists(h->bloom, r, belay_string("nowhere"), reader_on_answer));
+  EXPECT(r_, 'P', belay_cache_get(h->cache, r, belay_string("page"), reader_on_cached));
 }
 
 /* ---- deployments ------------------------------------------------------------------------------------------- */
@@ -167,7 +188,7 @@ static void count_gets(replicas_t *replicas, int64_t gets[REPLICAS_NODES]) {
 
 static void get_often(belay_counter_t *counter, reader_t *r_, int times) {
   for (int i = 0; i < times; i++)
-    EXPECT(r_, 2, belay_counter_get(counter, r, "a", 1, reader_on_counted));
+    EXPECT(r_, 2, belay_counter_get(counter, r, belay_string("a"), reader_on_counted));
 }
 
 /* While the primary stands still, all that may be read is; and what may not be is not. */
@@ -185,7 +206,7 @@ TEST_ON(replicas_answer_what_only_reads, replicas, replicas_start(NULL)) {
   read_all(&house, &reader); /* of each replica */
   contender_t *c = contender_new(bed, "door", NULL);
   reader.request.timeout_ms = 0;
-  READ(&reader, belay_counter_add(house.counter, r, "a", 1, 1, reader_on_counted));
+  READ(&reader, belay_counter_add(house.counter, r, belay_string("a"), 1, reader_on_counted));
   assert_error(reader.status, BELAY_EUNKNOWN);
   assert_error(try_lock(c), BELAY_EUNKNOWN);
   server_resume(replicas_node(replicas, 0));
@@ -199,7 +220,7 @@ static void expect_read_at(belay_read_from_t from, const bool at[REPLICAS_NODES]
   bed_t *bed = open_reading(replicas, from);
   reader_t reader = {.bed = bed};
   assert_error(belay_counter_new(bed->client, NULL, &counter), 0);
-  EXPECT(&reader, 2, belay_counter_add(counter, r, "a", 1, 2, reader_on_counted));
+  EXPECT(&reader, 2, belay_counter_add(counter, r, belay_string("a"), 2, reader_on_counted));
   await_links(bed, from == BELAY_READ_PRIMARY ? 1 : 3);
   replicas_wait(replicas, 0);
   count_gets(replicas, before);
@@ -242,7 +263,8 @@ static void set_up(scene_t *scene, const replicas_options_t *options) {
   scene->bed = open_reading(scene->replicas, BELAY_READ_REPLICA);
   scene->reader.bed = scene->bed;
   assert_error(belay_counter_new(scene->bed->client, NULL, &scene->counter), 0);
-  EXPECT(&scene->reader, 2, belay_counter_add(scene->counter, r, "a", 1, 2, reader_on_counted));
+  EXPECT(&scene->reader, 2,
+         belay_counter_add(scene->counter, r, belay_string("a"), 2, reader_on_counted));
   await_links(scene->bed, 3);
   replicas_wait(scene->replicas, 0);
 }
@@ -312,8 +334,9 @@ static void expect_no_read_lost(bool kill) {
   server_pause(replicas_node(scene.replicas, 1));
   for (int i = 0; i < READS; i++) {
     readers[i] = (reader_t){.bed = scene.bed};
-    assert_error(
-        belay_counter_get(scene.counter, reader_begin(&readers[i]), "a", 1, reader_on_counted), 0);
+    assert_error(belay_counter_get(scene.counter, reader_begin(&readers[i]), belay_string("a"),
+                                   reader_on_counted),
+                 0);
   }
   bed_run_for(scene.bed, 100);
   if (kill)
@@ -359,7 +382,8 @@ TEST(reads_go_on_without_a_primary) {
   int64_t began = clock_now();
   while (pong(scene.bed, NULL) != 0)
     assert_true(clock_since_ms(began) < 15000 * slow());
-  EXPECT(&scene.reader, 2, belay_counter_add(scene.counter, r, "a", 1, 0, reader_on_counted));
+  EXPECT(&scene.reader, 2,
+         belay_counter_add(scene.counter, r, belay_string("a"), 0, reader_on_counted));
   expect_deserted(&scene, 1);
   tear_down(&scene);
 }
@@ -414,9 +438,9 @@ TEST(a_filter_that_a_replica_has_not_heard_of_is_not_lost) {
   set_up_late(&late);
   reader_t reader = {.bed = late.bed};
   build(&house, late.bed->client);
-  EXPECT(&reader, 1, belay_bloom_add(house.bloom, r, "x", 1, reader_on_answer));
-  EXPECT(&reader, 1, belay_bloom_exists(house.bloom, r, "x", 1, reader_on_answer));
-  EXPECT(&reader, 0, belay_bloom_exists(house.bloom, r, "nowhere", 7, reader_on_answer));
+  EXPECT(&reader, 1, belay_bloom_add(house.bloom, r, belay_string("x"), reader_on_answer));
+  EXPECT(&reader, 1, belay_bloom_exists(house.bloom, r, belay_string("x"), reader_on_answer));
+  EXPECT(&reader, 0, belay_bloom_exists(house.bloom, r, belay_string("nowhere"), reader_on_answer));
   tear_down_late(&late);
 }
 
@@ -430,21 +454,22 @@ TEST(a_cache_is_as_stale_as_its_replica) {
   build(&house, late.bed->client);
   assert_error(belay_cache_new(late.bed->client, NULL, &strict), 0);
   EXPECT(&reader, 1,
-         belay_cache_put(house.cache, r, "page", 4, "P", 1, BELAY_DEFAULT, reader_on_changed));
-  EXPECT(&reader, 'P', belay_cache_get(strict, r, "page", 4, reader_on_cached));
+         belay_cache_put(house.cache, r, belay_string("page"), belay_string("P"), BELAY_DEFAULT,
+                         reader_on_changed));
+  EXPECT(&reader, 'P', belay_cache_get(strict, r, belay_string("page"), reader_on_cached));
   int64_t began = clock_now();
   do { /* there is no loader */
     assert_true(clock_since_ms(began) < 15000 * slow());
-    READ(&reader, belay_cache_get(house.cache, r, "page", 4, reader_on_cached));
+    READ(&reader, belay_cache_get(house.cache, r, belay_string("page"), reader_on_cached));
   } while (reader.status == BELAY_EABSENT);
   assert_error(reader.status, 0);
-  EXPECT(&reader, 1, belay_cache_invalidate(strict, r, "page", 4, reader_on_changed));
-  READ(&reader, belay_cache_get(strict, r, "page", 4, reader_on_cached));
+  EXPECT(&reader, 1, belay_cache_invalidate(strict, r, belay_string("page"), reader_on_changed));
+  READ(&reader, belay_cache_get(strict, r, belay_string("page"), reader_on_cached));
   assert_error(reader.status, BELAY_EABSENT);
-  EXPECT(&reader, 'P', belay_cache_get(house.cache, r, "page", 4, reader_on_cached));
+  EXPECT(&reader, 'P', belay_cache_get(house.cache, r, belay_string("page"), reader_on_cached));
   do {
     assert_true(clock_since_ms(began) < 15000 * slow());
-    READ(&reader, belay_cache_get(house.cache, r, "page", 4, reader_on_cached));
+    READ(&reader, belay_cache_get(house.cache, r, belay_string("page"), reader_on_cached));
   } while (reader.status == 0);
   assert_error(reader.status, BELAY_EABSENT);
   tear_down_late(&late);
@@ -465,24 +490,26 @@ TEST(a_table_is_not_as_stale_as_a_replica) {
   options.local_bytes = 1 << 20;
   options.local_ttl_ms = 60000;
   assert_error(belay_cache_new(late.bed->client, &options, &near), 0);
-  READ(&reader,
-       belay_cache_get(near, r, "other", 5, reader_on_cached)); /* asks for the time too, */
-  READ(&reader, belay_cache_get(house.cache, r, "other", 5,
+  READ(&reader, belay_cache_get(near, r, belay_string("other"),
+                                reader_on_cached)); /* asks for the time too, */
+  READ(&reader, belay_cache_get(house.cache, r, belay_string("other"),
                                 reader_on_cached)); /* which replicas do not tell */
-  EXPECT(&reader, 1, belay_cache_put(near, r, "page", 4, "P", 1, BELAY_DEFAULT, reader_on_changed));
+  EXPECT(&reader, 1,
+         belay_cache_put(near, r, belay_string("page"), belay_string("P"), BELAY_DEFAULT,
+                         reader_on_changed));
   int64_t began = clock_now();
   do { /* the replica has heard of it */
     assert_true(clock_since_ms(began) < 15000 * slow());
-    READ(&reader, belay_cache_get(house.cache, r, "page", 4, reader_on_cached));
+    READ(&reader, belay_cache_get(house.cache, r, belay_string("page"), reader_on_cached));
   } while (reader.status == BELAY_EABSENT);
-  EXPECT(&reader, 1, belay_cache_invalidate(near, r, "page", 4, reader_on_changed));
+  EXPECT(&reader, 1, belay_cache_invalidate(near, r, belay_string("page"), reader_on_changed));
   bed_run_for(late.bed, 100); /* what is published about it has come too */
-  EXPECT(&reader, 'P', belay_cache_get(near, r, "page", 4, reader_on_cached));
+  EXPECT(&reader, 'P', belay_cache_get(near, r, belay_string("page"), reader_on_cached));
   do { /* and of that */
     assert_true(clock_since_ms(began) < 15000 * slow());
-    READ(&reader, belay_cache_get(house.cache, r, "page", 4, reader_on_cached));
+    READ(&reader, belay_cache_get(house.cache, r, belay_string("page"), reader_on_cached));
   } while (reader.status == 0);
-  READ(&reader, belay_cache_get(near, r, "page", 4, reader_on_cached));
+  READ(&reader, belay_cache_get(near, r, belay_string("page"), reader_on_cached));
   assert_error(reader.status, BELAY_EABSENT);
   tear_down_late(&late);
 }

@@ -117,8 +117,7 @@ static void build(house_t *house) {
   belay_bucket_options_init(&bucket);
   bucket.capacity = 10;
   belay_dedup_options_init(&dedup);
-  dedup.name = "orders";
-  dedup.name_len = 6;
+  dedup.name = belay_string("orders");
   belay_permission_options_init(&permission);
   permission.width = 4;
   house->lock = contender_new(house->bed, "door", NULL);
@@ -153,22 +152,24 @@ static void ask_all(house_t *h) {
   static const uint64_t index = 3;
   belay_client_t *client = h->bed->client;
   h->asked = 0;
-  ASK(h, belay_limiter_take(h->limiter, r, "k", 1, 1, on_limited));
-  ASK(h, belay_limiter_peek(h->limiter, r, "k", 1, on_limited));
-  ASK(h, belay_bucket_fetch(h->bucket, r, "k", 1, 1, on_bucket_state));
-  ASK(h, belay_bucket_read(h->bucket, r, "k", 1, on_bucket_state));
-  ASK(h, belay_dedup_mark(h->dedup, r, "k", 1, "x", 1, on_verdict));
-  ASK(h, belay_idempotency_begin(h->records, r, "k", 1, "f", 1, 60000, on_record));
-  ASK(h, belay_idempotency_read(h->records, r, "k", 1, on_record));
+  ASK(h, belay_limiter_take(h->limiter, r, belay_string("k"), 1, on_limited));
+  ASK(h, belay_limiter_peek(h->limiter, r, belay_string("k"), on_limited));
+  ASK(h, belay_bucket_fetch(h->bucket, r, belay_string("k"), 1, on_bucket_state));
+  ASK(h, belay_bucket_read(h->bucket, r, belay_string("k"), on_bucket_state));
+  ASK(h, belay_dedup_mark(h->dedup, r, belay_string("k"), belay_string("x"), on_verdict));
+  ASK(h, belay_idempotency_begin(h->records, r, belay_string("k"), belay_string("f"), 60000,
+                                 on_record));
+  ASK(h, belay_idempotency_read(h->records, r, belay_string("k"), on_record));
   ASK(h, belay_idgen_get(h->ids, r, on_id));
-  ASK(h, belay_permission_get(h->permission, r, "k", 1, &index, 1, on_permission));
-  ASK(h, belay_semaphore_read(client, r, "pool", 4, on_permits));
-  ASK(h, belay_semaphore_holders(client, r, "pool", 4, on_holders));
-  ASK(h, belay_session_touch(h->session, r, "ann", 3, NULL, on_session));
-  ASK(h, belay_session_read(h->session, r, "ann", 3, 1, on_session));
-  ASK(h, belay_cache_put(h->cache, r, "page", 4, "P", 1, BELAY_DEFAULT, on_changed));
-  ASK(h,
-      belay_cache_get(h->cache, r, "page", 4, on_cached)); /* its option says nothing of replicas */
+  ASK(h, belay_permission_get(h->permission, r, belay_string("k"), &index, 1, on_permission));
+  ASK(h, belay_semaphore_read(client, r, belay_string("pool"), on_permits));
+  ASK(h, belay_semaphore_holders(client, r, belay_string("pool"), on_holders));
+  ASK(h, belay_session_touch(h->session, r, belay_string("ann"), NULL, on_session));
+  ASK(h, belay_session_read(h->session, r, belay_string("ann"), 1, on_session));
+  ASK(h, belay_cache_put(h->cache, r, belay_string("page"), belay_string("P"), BELAY_DEFAULT,
+                         on_changed));
+  ASK(h, belay_cache_get(h->cache, r, belay_string("page"),
+                         on_cached)); /* its option says nothing of replicas */
 }
 
 static bool all_have_ended(const house_t *house) {
@@ -210,7 +211,7 @@ static int64_t asked_of_replicas(replicas_t *replicas) {
 static void expect_replica_read(house_t *house, replicas_t *replicas) {
   int64_t before = asked_of_replicas(replicas);
   house->asked = 0;
-  ASK(house, belay_counter_get(house->counter, r, "n", 1, on_counted));
+  ASK(house, belay_counter_get(house->counter, r, belay_string("n"), on_counted));
   bed_until(house->bed, all_have_ended(house));
   expect_all(house, true);
   assert_int_equal(asked_of_replicas(replicas), before + 1);

@@ -249,8 +249,8 @@ static int make(bed_t *bed, size_t n, const belay_lock_options_t *options) {
   belay_lock_t *lock;
   for (size_t i = 1; i < n; i++)
     clients[i] = bed_connect(bed, "unix:///nowhere", NULL);
-  int error = n == 1 ? belay_lock_new(clients[0], "door", 4, options, &lock)
-                     : belay_redlock_new(clients, n, "door", 4, options, &lock);
+  int error = n == 1 ? belay_lock_new(clients[0], belay_string("door"), options, &lock)
+                     : belay_redlock_new(clients, n, belay_string("door"), options, &lock);
   if (error == 0)
     assert_error(belay_lock_close(lock, NULL), 0);
   else
@@ -263,12 +263,10 @@ TEST_IN(what_it_does_not_go_with, bed, bed_open_at("unix:///nowhere", NULL)) {
   assert_error(make(bed, 1, &options), 0);
   assert_error(make(bed, 3, &options), BELAY_ESINGLE);
   assert_non_null(strstr(belay_detail(bed->belay), "fair"));
-  options.owner = "me";
-  options.owner_len = 2;
+  options.owner = belay_string("me");
   assert_error(make(bed, 1, &options), BELAY_EINVAL);
   options = fair_options(3000);
-  options.key = "k";
-  options.key_len = 1;
+  options.key = belay_string("k");
   assert_error(make(bed, 1, &options), BELAY_EINVAL);
   options = fair_options(99);
   assert_error(make(bed, 1, &options), BELAY_EINVAL);

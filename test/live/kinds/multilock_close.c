@@ -332,13 +332,13 @@ TEST_IN(what_is_wrong_is_said, bed, bed_open_at("unix:///nowhere/1", NULL)) {
   bed_t *stranger = bed_open_at("unix:///nowhere/2", NULL);
   belay_multilock_name_t list[BELAY_MULTILOCK_MAX + 1];
   for (size_t i = 0; i <= BELAY_MULTILOCK_MAX; i++)
-    list[i] = (belay_multilock_name_t){bed->client, name, i + 1};
+    list[i] = (belay_multilock_name_t){bed->client, {name, i + 1}};
   assert_error(make(list, BELAY_MULTILOCK_MAX, NULL), 0);
   assert_error(make(list, BELAY_MULTILOCK_MAX + 1, NULL), BELAY_EINVAL);
   assert_error(make(list, 0, NULL), BELAY_EINVAL);
   assert_error(make(NULL, 1, NULL), BELAY_EINVAL);
   for (size_t i = 0; i < BELAY_MULTILOCK_MAX; i++)
-    list[i].len = 1024 - i;
+    list[i].name.len = 1024 - i;
   assert_error(make(list, BELAY_MULTILOCK_MAX, NULL), BELAY_EINVAL);
   assert_non_null(strstr(belay_detail(bed->belay), "together"));
   list[1].client = other;
@@ -350,26 +350,24 @@ TEST_IN(what_is_wrong_is_said, bed, bed_open_at("unix:///nowhere/1", NULL)) {
   list[1].client = stranger->client;
   assert_error(make(list, 2, NULL), BELAY_EINVAL);
   assert_non_null(strstr(belay_detail(bed->belay), "names[1]"));
-  list[1] = (belay_multilock_name_t){bed->client, NULL, 1};
+  list[1] = (belay_multilock_name_t){bed->client, {NULL, 1}};
   assert_error(make(list, 2, NULL), BELAY_EINVAL);
-  list[1] = (belay_multilock_name_t){bed->client, "", 0};
+  list[1] = (belay_multilock_name_t){bed->client, {"", 0}};
   assert_error(make(list, 2, NULL), BELAY_EINVAL);
-  list[1].len = 1025;
+  list[1].name.len = 1025;
   assert_error(make(list, 2, NULL), BELAY_EINVAL);
   bed_close(stranger);
 }
 
 TEST_IN(what_it_does_not_go_with, bed, bed_open_at("unix:///nowhere", NULL)) {
-  const belay_multilock_name_t name = {bed->client, "a", 1};
+  const belay_multilock_name_t name = {bed->client, {"a", 1}};
   belay_lock_options_t o[5];
   for (int i = 0; i < 5; i++)
     o[i] = lock_options();
-  o[0].owner = "me";
-  o[0].owner_len = 2;
+  o[0].owner = belay_string("me");
   o[1].fair = true;
   o[2].fencing = true;
-  o[3].key = "k";
-  o[3].key_len = 1;
+  o[3].key = belay_string("k");
   o[4].on_lost = ignore_loss;
   for (int i = 0; i < 5; i++) {
     assert_error(make(&name, 1, &o[i]), BELAY_EINVAL);

@@ -10,8 +10,7 @@
 
 static belay_lock_options_t owned_by(const char *owner) {
   belay_lock_options_t options = lock_options();
-  options.owner = owner;
-  options.owner_len = strlen(owner);
+  options.owner = belay_string(owner);
   return options;
 }
 
@@ -129,8 +128,8 @@ BED_TEST(all_holds_have_the_first_ones_number) {
     assert_int_equal(belay_lock_token(b->lock, two, sizeof two), len);
     assert_string_equal(one, two);
     /* So what one of them may touch, the other may. */
-    assert_error(belay_fence_guard(&fence, number, one, len), 0);
-    assert_error(belay_fence_guard(&fence, number, two, len), 0);
+    assert_error(belay_fence_guard(&fence, number, belay_bytes(one, len)), 0);
+    assert_error(belay_fence_guard(&fence, number, belay_bytes(two, len)), 0);
     assert_error(release(a), 0);
     assert_error(acquire(a, 5000), 0);
     assert_true(belay_lock_fence(a->lock) == number); /* b had it meanwhile */
@@ -161,12 +160,11 @@ BED_TEST(the_token_is_the_owners) {
 BED_TEST(owners_may_be_any_bytes) {
   char owner[64] = {0};
   belay_lock_options_t options = lock_options();
-  options.owner = owner;
-  options.owner_len = sizeof owner;
+  options.owner = belay_bytes(owner, sizeof owner);
   contender_t *a = contender_new(bed, "door", &options), *b = contender_new(bed, "door", &options);
   owner[63] = '\n';
   contender_t *other = contender_new(bed, "door", &options);
-  options.owner_len = 63;
+  options.owner.len = 63;
   contender_t *shorter = contender_new(bed, "door", &options);
   assert_error(try_lock(a), 0);
   assert_error(try_lock(b), 0);
@@ -177,33 +175,31 @@ BED_TEST(owners_may_be_any_bytes) {
 
 static int try_options(bed_t *bed, const belay_lock_options_t *options) {
   belay_lock_t *lock = (belay_lock_t *)bed;
-  int error = belay_lock_new(bed->client, "door", 4, options, &lock);
+  int error = belay_lock_new(bed->client, belay_string("door"), options, &lock);
   assert_null(lock);
   return error;
 }
 
 TEST_IN(what_it_cannot_be_is_refused, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t o = owned_by("me");
-  o.owner = "";
-  o.owner_len = 0;
+  o.owner = belay_string("");
   assert_error(try_options(nodes->bed, &o), BELAY_EINVAL);
   o = owned_by("me");
-  o.owner_len = 65;
+  o.owner.len = 65;
   assert_error(try_options(nodes->bed, &o), BELAY_EINVAL);
   o = owned_by("me");
   o.fair = true;
   assert_error(try_options(nodes->bed, &o), BELAY_EINVAL);
   assert_string_equal(belay_detail(nodes->bed->belay), "fair: not with an owner");
   o = owned_by("me");
-  o.key = "door";
-  o.key_len = 4;
+  o.key = belay_string("door");
   assert_error(try_options(nodes->bed, &o), BELAY_EINVAL);
   o = owned_by("me");
   belay_lock_t *lock;
-  assert_error(belay_redlock_new(nodes->client, 3, "door", 4, &o, &lock), BELAY_ESINGLE);
+  assert_error(belay_redlock_new(nodes->client, 3, belay_string("door"), &o, &lock), BELAY_ESINGLE);
   assert_null(lock);
   assert_true(belay_detail(nodes->bed->belay)[0] != '\0');
-  assert_error(belay_redlock_new(nodes->client, 1, "door", 4, &o, &lock), 0);
+  assert_error(belay_redlock_new(nodes->client, 1, belay_string("door"), &o, &lock), 0);
   assert_error(belay_lock_close(lock, NULL), 0);
 }
 
@@ -356,7 +352,7 @@ static int live(const char *url, const char *ttl) {
   if (belay_open(&loop, NULL, &belay) != 0 || belay_connect(belay, url, NULL, &client) != 0)
     return 1;
   for (int i = 0; i < 2; i++) {
-    if (belay_lock_new(client, "door", 4, &options, &lock[i]) != 0 ||
+    if (belay_lock_new(client, belay_string("door"), &options, &lock[i]) != 0 ||
         belay_lock_acquire(lock[i], 5000, on_holding) != 0)
       return 1;
     belay_lock_ref(lock[i]);

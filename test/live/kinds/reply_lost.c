@@ -11,7 +11,10 @@ static contender_t *in_line(bed_t *bed, bool permits, const belay_lock_options_t
     return contender_of(bed, client, "door", options);
   belay_lock_options_t o = *options;
   contender_t *c = contender_blank(bed, &o);
-  assert_error(belay_semaphore_new(&client, 1, "door", 4, 2, 2, &o, &c->lock), 0);
+  assert_error(belay_semaphore_new(&client, 1, belay_string("door"),
+                                   &(belay_semaphore_size_t){.limit = 2, .permits = 2}, &o,
+                                   &c->lock),
+               0);
   return c;
 }
 
@@ -90,7 +93,8 @@ BED_TEST(a_limit_is_not_set_again_blindly) {
   assert_error(begin_ping(bed), 0);
   bed_until(bed, bed->pongs == 1);
   server_do(bed->server, "CLIENT", "PAUSE", "600", "WRITE", NULL);
-  assert_error(belay_semaphore_resize(bed->client, &answer.request, "door", 4, 3, on_state), 0);
+  assert_error(
+      belay_semaphore_resize(bed->client, &answer.request, belay_string("door"), 3, on_state), 0);
   bed_run_for(bed, 200);
   assert_int_equal(answer.told, 0);
   server_do(bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL);

@@ -309,32 +309,34 @@ BED_TEST(who_does_not_hold_it_does_not_change) {
 
 static int try_options(bed_t *bed, const belay_lock_options_t *options) {
   belay_lock_t *lock = (belay_lock_t *)bed;
-  int error = belay_rwlock_new(&bed->client, 1, "page", 4, BELAY_RWLOCK_READ, options, &lock);
+  int error =
+      belay_rwlock_new(&bed->client, 1, belay_string("page"), BELAY_RWLOCK_READ, options, &lock);
   assert_null(lock);
   return error;
 }
 
 BED_TEST(options_that_are_not_for_it_are_refused) {
   belay_lock_options_t o = lock_options();
-  o.owner = "me";
-  o.owner_len = 2;
+  o.owner = belay_string("me");
   assert_error(try_options(bed, &o), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "owner: not for readers and writers");
   o = lock_options();
   o.fair = true;
   assert_error(try_options(bed, &o), BELAY_EINVAL);
   o = lock_options();
-  o.key = "key";
-  o.key_len = 3;
+  o.key = belay_string("key");
   assert_error(try_options(bed, &o), BELAY_EINVAL);
   belay_lock_t *lock;
-  assert_error(belay_rwlock_new(&bed->client, 1, "page", 4, (belay_rwlock_mode_t)2, NULL, &lock),
+  assert_error(
+      belay_rwlock_new(&bed->client, 1, belay_string("page"), (belay_rwlock_mode_t)2, NULL, &lock),
+      BELAY_EINVAL);
+  assert_error(belay_rwlock_new(&bed->client, 1, belay_string(""), BELAY_RWLOCK_READ, NULL, &lock),
                BELAY_EINVAL);
-  assert_error(belay_rwlock_new(&bed->client, 1, "", 0, BELAY_RWLOCK_READ, NULL, &lock),
+  assert_error(belay_rwlock_new(NULL, 1, belay_string("page"), BELAY_RWLOCK_READ, NULL, &lock),
                BELAY_EINVAL);
-  assert_error(belay_rwlock_new(NULL, 1, "page", 4, BELAY_RWLOCK_READ, NULL, &lock), BELAY_EINVAL);
-  assert_error(belay_rwlock_new(&bed->client, 1, "page", 4, BELAY_RWLOCK_READ, NULL, NULL),
-               BELAY_EINVAL);
+  assert_error(
+      belay_rwlock_new(&bed->client, 1, belay_string("page"), BELAY_RWLOCK_READ, NULL, NULL),
+      BELAY_EINVAL);
   assert_int_equal(belay_rwlock_mode(NULL), BELAY_RWLOCK_READ);
 }
 

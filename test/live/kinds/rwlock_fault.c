@@ -177,7 +177,7 @@ static int live(const char *url, const char *role, const char *ttl) {
   options.watchdog = BELAY_WATCHDOG_ON;
   uv_loop_init(&loop);
   if (belay_open(&loop, NULL, &belay) != 0 || belay_connect(belay, url, NULL, &client) != 0 ||
-      belay_rwlock_new(&client, 1, "page", 4,
+      belay_rwlock_new(&client, 1, belay_string("page"),
                        role[0] == 'w' ? BELAY_RWLOCK_WRITE : BELAY_RWLOCK_READ, &options,
                        &lock) != 0)
     return 1;

@@ -223,9 +223,11 @@ TEST(clients_and_options_are_checked) {
   nodes_warm(nodes);
   belay_lock_t *lock;
   belay_client_t *twice[] = {nodes->client[0], nodes->client[1], nodes->client[0]};
-  assert_error(belay_rwlock_new(twice, 3, "page", 4, BELAY_RWLOCK_READ, NULL, &lock), BELAY_EINVAL);
-  assert_error(belay_rwlock_new(nodes->client, 2, "page", 4, BELAY_RWLOCK_READ, NULL, &lock),
+  assert_error(belay_rwlock_new(twice, 3, belay_string("page"), BELAY_RWLOCK_READ, NULL, &lock),
                BELAY_EINVAL);
+  assert_error(
+      belay_rwlock_new(nodes->client, 2, belay_string("page"), BELAY_RWLOCK_READ, NULL, &lock),
+      BELAY_EINVAL);
   assert_null(lock);
   nodes_close(nodes);
 }

@@ -12,7 +12,9 @@ static contender_t *wanting(bed_t *bed, belay_client_t *client, const char *name
                             unsigned permits, const belay_lock_options_t *options) {
   belay_lock_options_t o = options != NULL ? *options : lock_options();
   contender_t *c = contender_blank(bed, &o);
-  int error = belay_semaphore_new(&client, 1, name, strlen(name), limit, permits, &o, &c->lock);
+  int error = belay_semaphore_new(&client, 1, belay_string(name),
+                                  &(belay_semaphore_size_t){.limit = limit, .permits = permits}, &o,
+                                  &c->lock);
   if (error != 0)
     fail_msg("belay_semaphore_new: %s: %s", belay_strerror(error), belay_detail(bed->belay));
   return c;
@@ -51,7 +53,8 @@ static void check_state(bed_t *bed, unsigned limit, unsigned used, unsigned hold
                         unsigned waiting) {
   answer_t answer = {.told = 0};
   answer.request.data = &answer;
-  assert_error(belay_semaphore_read(bed->client, &answer.request, "pool", 4, on_state), 0);
+  assert_error(belay_semaphore_read(bed->client, &answer.request, belay_string("pool"), on_state),
+               0);
   bed_until(bed, answer.told == 1);
   assert_error(answer.status, 0);
   assert_int_equal(answer.state.limit, limit);
@@ -63,7 +66,9 @@ static void check_state(bed_t *bed, unsigned limit, unsigned used, unsigned hold
 static void resize(bed_t *bed, unsigned limit) {
   answer_t answer = {.told = 0};
   answer.request.data = &answer;
-  assert_error(belay_semaphore_resize(bed->client, &answer.request, "pool", 4, limit, on_state), 0);
+  assert_error(
+      belay_semaphore_resize(bed->client, &answer.request, belay_string("pool"), limit, on_state),
+      0);
   bed_until(bed, answer.told == 1);
   assert_error(answer.status, 0);
   assert_int_equal(answer.state.limit, limit);
@@ -379,7 +384,10 @@ TEST(never_more_are_out_than_the_limit_whoever_dies) {
 static contender_t *over_nodes(nodes_t *nodes, const belay_lock_options_t *options) {
   belay_lock_options_t o = *options;
   contender_t *c = contender_blank(nodes->bed, &o);
-  assert_error(belay_semaphore_new(nodes->client, 3, "pool", 4, 1, 1, &o, &c->lock), 0);
+  assert_error(belay_semaphore_new(nodes->client, 3, belay_string("pool"),
+                                   &(belay_semaphore_size_t){.limit = 1, .permits = 1}, &o,
+                                   &c->lock),
+               0);
   return c;
 }
 
@@ -410,7 +418,9 @@ static int make(bed_t *bed, size_t n, unsigned limit, unsigned permits,
   belay_lock_t *lock = (belay_lock_t *)bed;
   for (size_t i = 1; i < n; i++)
     clients[i] = bed_connect(bed, "unix:///nowhere", NULL);
-  int error = belay_semaphore_new(clients, n, "pool", 4, limit, permits, options, &lock);
+  int error = belay_semaphore_new(clients, n, belay_string("pool"),
+                                  &(belay_semaphore_size_t){.limit = limit, .permits = permits},
+                                  options, &lock);
   if (error == 0)
     assert_error(belay_lock_close(lock, NULL), 0);
   else
@@ -436,12 +446,10 @@ TEST_IN(what_it_does_not_go_with, bed, bed_open_at("unix:///nowhere", NULL)) {
   assert_error(make(bed, 1, 1, 1, &options), BELAY_EINVAL);
   assert_non_null(strstr(belay_detail(bed->belay), "fencing"));
   options = lock_options();
-  options.owner = "me";
-  options.owner_len = 2;
+  options.owner = belay_string("me");
   assert_error(make(bed, 1, 1, 1, &options), BELAY_EINVAL);
   options = lock_options();
-  options.key = "k";
-  options.key_len = 1;
+  options.key = belay_string("k");
   assert_error(make(bed, 1, 1, 1, &options), BELAY_EINVAL);
 }
 
@@ -449,22 +457,28 @@ BED_TEST(what_is_asked_about_it_is_checked) {
   answer_t answer = {.told = 0};
   belay_request_t *request = &answer.request;
   request->data = &answer;
-  assert_error(belay_semaphore_read(NULL, request, "pool", 4, on_state), BELAY_EINVAL);
-  assert_error(belay_semaphore_read(bed->client, NULL, "pool", 4, on_state), BELAY_EINVAL);
-  assert_error(belay_semaphore_read(bed->client, request, NULL, 4, on_state), BELAY_EINVAL);
-  assert_error(belay_semaphore_read(bed->client, request, "", 0, on_state), BELAY_EINVAL);
-  assert_error(belay_semaphore_read(bed->client, request, "pool", 4, NULL), BELAY_EINVAL);
-  assert_error(belay_semaphore_resize(bed->client, request, "pool", 4, 0, on_state), BELAY_EINVAL);
-  assert_error(
-      belay_semaphore_resize(bed->client, request, "pool", 4, BELAY_SEMAPHORE_MAX + 1, on_state),
-      BELAY_EINVAL);
-  assert_error(belay_semaphore_read(bed->client, request, "pool", 4, on_state), 0);
-  assert_error(belay_semaphore_read(bed->client, request, "pool", 4, on_state), BELAY_ESTATE);
+  assert_error(belay_semaphore_read(NULL, request, belay_string("pool"), on_state), BELAY_EINVAL);
+  assert_error(belay_semaphore_read(bed->client, NULL, belay_string("pool"), on_state),
+               BELAY_EINVAL);
+  assert_error(belay_semaphore_read(bed->client, request, belay_bytes(NULL, 4), on_state),
+               BELAY_EINVAL);
+  assert_error(belay_semaphore_read(bed->client, request, belay_string(""), on_state),
+               BELAY_EINVAL);
+  assert_error(belay_semaphore_read(bed->client, request, belay_string("pool"), NULL),
+               BELAY_EINVAL);
+  assert_error(belay_semaphore_resize(bed->client, request, belay_string("pool"), 0, on_state),
+               BELAY_EINVAL);
+  assert_error(belay_semaphore_resize(bed->client, request, belay_string("pool"),
+                                      BELAY_SEMAPHORE_MAX + 1, on_state),
+               BELAY_EINVAL);
+  assert_error(belay_semaphore_read(bed->client, request, belay_string("pool"), on_state), 0);
+  assert_error(belay_semaphore_read(bed->client, request, belay_string("pool"), on_state),
+               BELAY_ESTATE);
   assert_error(belay_request_cancel(request), 0);
   bed_until(bed, answer.told == 1);
   assert_error(answer.status, BELAY_ECANCELED);
   server_do(bed->server, "SET", "belay::semaphore::{pool}::permits", "x", NULL);
-  assert_error(belay_semaphore_resize(bed->client, request, "pool", 4, 1, on_state), 0);
+  assert_error(belay_semaphore_resize(bed->client, request, belay_string("pool"), 1, on_state), 0);
   bed_until(bed, answer.told == 2);
   assert_error(answer.status, BELAY_EWRONGTYPE);
 }

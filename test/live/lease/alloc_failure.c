@@ -109,7 +109,8 @@ static bool is_heard(const play_t *play) {
 
 static void publish(play_t *play) {
   play->request.data = play;
-  if (belay_topic_publish(play->client, &play->request, "news", 4, "word", 4, on_published) == 0)
+  if (belay_topic_publish(play->client, &play->request, belay_string("news"), belay_string("word"),
+                          on_published) == 0)
     play->pending++;
   play->published++;
 }
@@ -150,8 +151,8 @@ static void perform(play_t *play, const belay_options_t *options) {
     for (int i = 0; i < LISTENERS && connected; i++) {
       listener_t *listener = &play->listener[i];
       listener->play = play;
-      int error = belay_topic_subscribe(play->client, i == 2 ? "more" : "news", 4, on_event,
-                                        listener, &listener->handle);
+      int error = belay_topic_subscribe(play->client, belay_bytes(i == 2 ? "more" : "news", 4),
+                                        on_event, listener, &listener->handle);
       assert_true(error == 0 || error == BELAY_ENOMEM);
       listener->messages = i == 2 ? 2 : 0; /* nothing is said to this one */
     }

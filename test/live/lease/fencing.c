@@ -90,10 +90,11 @@ TEST_IN(without_the_option_there_is_none, nodes, nodes_open(1, NULL)) {
 TEST_IN(not_with_an_exact_key, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t options = fencing_options();
   belay_lock_t *lock;
-  options.key = "door";
-  options.key_len = 4;
-  assert_error(belay_redlock_new(nodes->client, 3, "door", 4, &options, &lock), BELAY_EINVAL);
-  assert_error(belay_lock_new(nodes->bed->client, "door", 4, &options, &lock), BELAY_EINVAL);
+  options.key = belay_string("door");
+  assert_error(belay_redlock_new(nodes->client, 3, belay_string("door"), &options, &lock),
+               BELAY_EINVAL);
+  assert_error(belay_lock_new(nodes->bed->client, belay_string("door"), &options, &lock),
+               BELAY_EINVAL);
 }
 
 /* Until all nodes have accepted the same number: a majority is enough for a grant. */
@@ -144,14 +145,14 @@ TEST_IN(the_guard_refuses_whoever_came_before, nodes, nodes_open(3, NULL)) {
   assert_error(acquire(a, 5000 * slow()), 0);
   uint64_t number = fence_of(a);
   size_t len = belay_lock_token(a->lock, of_a, sizeof of_a);
-  assert_error(belay_fence_guard(&resource, number, of_a, len), 0);
+  assert_error(belay_fence_guard(&resource, number, belay_bytes(of_a, len)), 0);
   assert_error(release(a), 0);
   assert_error(acquire(b, 5000 * slow()), 0);
   size_t len_b = belay_lock_token(b->lock, of_b, sizeof of_b);
-  assert_error(belay_fence_guard(&resource, fence_of(b), of_b, len_b), 0);
-  assert_error(belay_fence_guard(&resource, number, of_a, len), BELAY_EFENCED);
-  assert_error(belay_fence_guard(&resource, fence_of(b), of_a, len), BELAY_EFENCED);
-  assert_error(belay_fence_guard(&resource, fence_of(b), of_b, len_b), 0);
+  assert_error(belay_fence_guard(&resource, fence_of(b), belay_bytes(of_b, len_b)), 0);
+  assert_error(belay_fence_guard(&resource, number, belay_bytes(of_a, len)), BELAY_EFENCED);
+  assert_error(belay_fence_guard(&resource, fence_of(b), belay_bytes(of_a, len)), BELAY_EFENCED);
+  assert_error(belay_fence_guard(&resource, fence_of(b), belay_bytes(of_b, len_b)), 0);
 }
 
 typedef struct queue {

@@ -139,7 +139,7 @@ static const char *refusal_for(uint64_t number, int error) {
 /* The same request to both guards: they agree on it, on what is remembered then, and the command runs only if
  * it may. */
 static void ask_both(server_t *server, belay_fence_t *fence, uint64_t number, bytes_t token) {
-  int error = belay_fence_guard(fence, number, token.at, token.len);
+  int error = belay_fence_guard(fence, number, belay_bytes(token.at, token.len));
   uint64_t before = strtoull(server_string(server, "GET", WORK, NULL), NULL, 10);
   const resp_t *reply = ask_guarded(server, decimal(number), token, WORK_ONCE);
   if (error != 0)
@@ -154,7 +154,7 @@ static void ask_both(server_t *server, belay_fence_t *fence, uint64_t number, by
 static void ask_both_in_vain(server_t *server, const belay_fence_t *fence, uint64_t number,
                              bytes_t token) {
   belay_fence_t tried = *fence;
-  int error = belay_fence_guard(&tried, number, token.at, token.len);
+  int error = belay_fence_guard(&tried, number, belay_bytes(token.at, token.len));
   const resp_t *reply = ask_guarded(server, decimal(number), token, COMMAND("LPUSH", WORK, "x"));
   if (error != 0)
     expect_error(reply, refusal_for(number, error));

@@ -58,7 +58,8 @@ static void take_all(crowd_t *crowd) {
   for (size_t i = 0; i < crowd->held; i++) {
     char name[32];
     int len = snprintf(name, sizeof name, "lock-%zu", i);
-    assert_error(belay_lock_new(crowd->bed->client, name, (size_t)len, &options, &crowd->locks[i]),
+    assert_error(belay_lock_new(crowd->bed->client, belay_bytes(name, (size_t)len), &options,
+                                &crowd->locks[i]),
                  0);
     assert_error(belay_lock_try(crowd->locks[i], on_counted), 0);
     if (i % BATCH == BATCH - 1)

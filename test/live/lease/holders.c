@@ -40,7 +40,8 @@ static void on_holders(belay_request_t *request, int status,
 static int begin(bed_t *bed) {
   answer = (answer_t){.request = {.data = &answer}, .bed = bed};
   bed->inside++;
-  int error = belay_semaphore_holders(bed->client, &answer.request, "pool", 4, on_holders);
+  int error =
+      belay_semaphore_holders(bed->client, &answer.request, belay_string("pool"), on_holders);
   bed->inside--;
   return error;
 }
@@ -58,7 +59,10 @@ static contender_t *labeled(bed_t *bed, unsigned permits, const char *label,
   contender_t *c = contender_blank(bed, &o);
   snprintf(copied, sizeof copied, "%s", label != NULL ? label : "");
   o.label = label != NULL ? copied : NULL;
-  assert_error(belay_semaphore_new(&bed->client, 1, "pool", 4, 9, permits, &o, &c->lock), 0);
+  assert_error(belay_semaphore_new(&bed->client, 1, belay_string("pool"),
+                                   &(belay_semaphore_size_t){.limit = 9, .permits = permits}, &o,
+                                   &c->lock),
+               0);
   memset(copied, 'x', sizeof copied);
   return c;
 }
@@ -120,7 +124,7 @@ BED_TEST(a_label_is_in_all_that_is_said) {
   belay_lock_options_t o = with_ttl(60000);
   contender_t *plain = contender_blank(bed, &o);
   o.label = "plain";
-  assert_error(belay_lock_new(bed->client, "lock", 4, &o, &plain->lock), 0);
+  assert_error(belay_lock_new(bed->client, belay_string("lock"), &o, &plain->lock), 0);
   assert_error(try_lock(plain), 0);
   assert_string_equal(strchr(value_of(plain), ':'), ":plain");
   assert_error(release(plain), 0);
@@ -190,23 +194,28 @@ TEST(it_is_canceled_at_any_time) {
 TEST_IN(arguments_are_checked, bed, bed_open_at("unix:///nowhere", NULL)) {
   belay_request_t request = {.data = NULL};
   belay_client_t *client = bed->client;
-  assert_error(belay_semaphore_holders(client, &request, NULL, 1, on_holders), BELAY_EINVAL);
-  assert_error(belay_semaphore_holders(client, &request, "", 0, on_holders), BELAY_EINVAL);
+  assert_error(belay_semaphore_holders(client, &request, belay_bytes(NULL, 1), on_holders),
+               BELAY_EINVAL);
+  assert_error(belay_semaphore_holders(client, &request, belay_string(""), on_holders),
+               BELAY_EINVAL);
   static const char *const labels[] = {
       "", "a b", "\x7f", "12345678901234567890123456789012345678901234567890123456789012345"};
   belay_lock_options_t options = lock_options();
   belay_lock_t *lock;
   for (int i = 0; i < 4; i++) {
     options.label = labels[i];
-    assert_error(belay_semaphore_new(&client, 1, "p", 1, 1, 1, &options, &lock), BELAY_EINVAL);
+    assert_error(belay_semaphore_new(&client, 1, belay_string("p"),
+                                     &(belay_semaphore_size_t){.limit = 1, .permits = 1}, &options,
+                                     &lock),
+                 BELAY_EINVAL);
     assert_string_equal(belay_detail(bed->belay), "label: not 1 to 64 printable bytes");
   }
   options.label = "label";
-  assert_error(belay_rwlock_new(&client, 1, "p", 1, BELAY_RWLOCK_READ, &options, &lock),
+  assert_error(belay_rwlock_new(&client, 1, belay_string("p"), BELAY_RWLOCK_READ, &options, &lock),
                BELAY_EINVAL);
   assert_non_null(strstr(belay_detail(bed->belay), "label"));
   belay_multilock_t *multi;
-  const belay_multilock_name_t names[] = {{.client = client, .name = "p", .len = 1}};
+  const belay_multilock_name_t names[] = {{.client = client, .name = {"p", 1}}};
   assert_error(belay_multilock_new(names, 1, &options, NULL, &multi), BELAY_EINVAL);
   assert_non_null(strstr(belay_detail(bed->belay), "label"));
 }

@@ -233,8 +233,9 @@ BED_TEST(names_may_be_any_bytes_and_long) {
   contender_t *c = contender_new(bed, "plain", NULL);
   belay_lock_t *odd_lock, *long_lock;
   size_t len;
-  assert_error(belay_lock_new(bed->client, odd, sizeof odd, NULL, &odd_lock), 0);
-  assert_error(belay_lock_new(bed->client, lengthy, sizeof lengthy, NULL, &long_lock), 0);
+  assert_error(belay_lock_new(bed->client, belay_bytes(odd, sizeof odd), NULL, &odd_lock), 0);
+  assert_error(belay_lock_new(bed->client, belay_bytes(lengthy, sizeof lengthy), NULL, &long_lock),
+               0);
   belay_lock_key(long_lock, &len);
   assert_true(len > 3 * sizeof lengthy);
   belay_lock_t *plain = c->lock;
@@ -252,8 +253,7 @@ BED_TEST(names_may_be_any_bytes_and_long) {
 
 BED_TEST(an_exact_key_is_taken_as_it_is) {
   belay_lock_options_t options = lock_options();
-  options.key = "some{thing}::else";
-  options.key_len = strlen(options.key);
+  options.key = belay_string("some{thing}::else");
   contender_t *c = contender_new(bed, "whatever", &options);
   assert_string_equal(key_of(c), "some{thing}::else");
   assert_error(try_lock(c), 0);
@@ -326,7 +326,7 @@ BED_TEST(data_is_the_callers) {
   belay_lock_options_t options = lock_options();
   options.data = &mine;
   belay_lock_t *lock;
-  assert_error(belay_lock_new(bed->client, "door", 4, &options, &lock), 0);
+  assert_error(belay_lock_new(bed->client, belay_string("door"), &options, &lock), 0);
   assert_ptr_equal(belay_lock_data(lock), &mine);
   belay_lock_set_data(lock, &other);
   assert_ptr_equal(belay_lock_data(lock), &other);

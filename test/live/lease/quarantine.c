@@ -128,7 +128,7 @@ TEST(a_mismatch_on_a_minority_costs_that_vote_only) {
 
 static int new_status(nodes_t *nodes, const belay_lock_options_t *options) {
   belay_lock_t *lock;
-  int error = belay_redlock_new(nodes->client, nodes->n, "door", 4, options, &lock);
+  int error = belay_redlock_new(nodes->client, nodes->n, belay_string("door"), options, &lock);
   assert_int_equal(error == 0, lock != NULL);
   if (error == 0)
     assert_error(belay_lock_close(lock, NULL), 0);

@@ -38,12 +38,12 @@ TEST_ON(a_lock_on_a_cluster_has_no_quarantine, cluster,
   bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
   belay_lock_t *lock;
   belay_multilock_t *multilock;
-  const belay_multilock_name_t name = {.client = bed->client, .name = "door", .len = 4};
+  const belay_multilock_name_t name = {.client = bed->client, .name = {"door", 4}};
   static const belay_quarantine_t on[] = {BELAY_QUARANTINE_ON, BELAY_QUARANTINE_TRUST};
   for (int i = 0; i < 2; i++) {
     belay_lock_options_t options = lock_options();
     options.quarantine = on[i];
-    expect_refused(bed, belay_lock_new(bed->client, "door", 4, &options, &lock), detail);
+    expect_refused(bed, belay_lock_new(bed->client, belay_string("door"), &options, &lock), detail);
     expect_refused(bed, belay_multilock_new(&name, 1, &options, NULL, &multilock), detail);
   }
   contender_t *c = contender_new(bed, "door", NULL); /* by default there is none */
@@ -62,9 +62,9 @@ TEST_ON(a_cluster_is_no_node_of_a_redlock, cluster,
     belay_lock_options_t options = lock_options();
     options.quarantine = all[i];
     options.allow_small = true;
-    expect_refused(bed, belay_redlock_new(clients, 2, "door", 4, &options, &lock),
+    expect_refused(bed, belay_redlock_new(clients, 2, belay_string("door"), &options, &lock),
                    "clients[1]: of a cluster, which is no node of a quorum");
-    expect_refused(bed, belay_redlock_new(&whole, 1, "door", 4, &options, &lock),
+    expect_refused(bed, belay_redlock_new(&whole, 1, belay_string("door"), &options, &lock),
                    "clients[0]: of a cluster, which is no node of a quorum");
   }
   bed_close(bed);

@@ -78,7 +78,7 @@ TEST(servers_on_tcp_and_on_unix_sockets_make_a_lock_together) {
 static int make(bed_t *bed, belay_client_t *const *clients, size_t n,
                 const belay_lock_options_t *options) {
   belay_lock_t *lock = (belay_lock_t *)bed;
-  int error = belay_redlock_new(clients, n, "door", 4, options, &lock);
+  int error = belay_redlock_new(clients, n, belay_string("door"), options, &lock);
   if (error == 0) {
     assert_error(belay_lock_close(lock, NULL), 0);
     return 0;

@@ -65,7 +65,7 @@ static belay_lock_t *make(crowd_t *crowd, const char *name) {
   options.watchdog = BELAY_WATCHDOG_ON;
   options.on_lost = on_lost;
   options.data = crowd;
-  assert_error(belay_lock_new(crowd->bed->client, name, strlen(name), &options, &lock), 0);
+  assert_error(belay_lock_new(crowd->bed->client, belay_string(name), &options, &lock), 0);
   return lock;
 }
 

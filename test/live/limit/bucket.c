@@ -111,14 +111,14 @@ BED_TEST(the_keys_have_its_name) {
   belay_bucket_options_t options = bucket_options(5, false);
   pail_t plain, named;
   pail_of(&plain, bed, bed->client, &options);
-  options.name = name;
-  options.name_len = sizeof name;
+  options.name = belay_bytes(name, sizeof name);
   pail_of(&named, bed, bed->client, &options);
   for (int i = 0; i < 2; i++) {
     pail_t *pail = i == 0 ? &plain : &named;
     dip_t dip = {.pail = pail, .begun = 1, .request.data = &dip};
     pail->pending++;
-    assert_error(belay_bucket_add(pail->bucket, &dip.request, key, sizeof key, 1 + i, 0, on_dipped),
+    assert_error(belay_bucket_add(pail->bucket, &dip.request, belay_bytes(key, sizeof key), 1 + i,
+                                  0, on_dipped),
                  0);
     assert_error(end_of_dip(&dip), 0);
     assert_true(dip.state.applied);
@@ -139,8 +139,7 @@ BED_TEST(the_longest_names) {
   memset(name, '{', sizeof name);
   memset(key, '}', sizeof key - 1);
   belay_bucket_options_t options = bucket_options(5, false);
-  options.name = name;
-  options.name_len = sizeof name;
+  options.name = belay_bytes(name, sizeof name);
   pail_t pail;
   pail_of(&pail, bed, bed->client, &options);
   expect_add(&pail, key, 2, 0, true, 2, 1);
@@ -340,7 +339,7 @@ BED_TEST(arguments_are_checked) {
     assert_error(begin_delete(&pail, &dip, keys[i]), BELAY_EINVAL);
     assert_string_equal(belay_detail(belay), "key: not 1 to 1024 bytes");
   }
-  assert_error(belay_bucket_read(b, r, NULL, 1, on_dipped), BELAY_EINVAL);
+  assert_error(belay_bucket_read(b, r, belay_bytes(NULL, 1), on_dipped), BELAY_EINVAL);
   static const int64_t tokens[] = {0, -1, 11, INT64_MAX, INT64_MIN};
   for (int i = 0; i < 5; i++) {
     assert_error(begin_fetch(&pail, &dip, "k", tokens[i]), BELAY_EINVAL);

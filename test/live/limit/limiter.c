@@ -45,7 +45,9 @@ BED_TEST(limits_admit_exactly_as_many) {
       memset(asks, 0, sizeof asks);
       char key[] = {'k', (char)('0' + k), (char)('0' + i)};
       for (size_t n = 0; n < 1100; n++)
-        assert_error(belay_limiter_take(limiter, asked(bed, &asks[n]), key, 3, 1, on_answer), 0);
+        assert_error(
+            belay_limiter_take(limiter, asked(bed, &asks[n]), belay_bytes(key, 3), 1, on_answer),
+            0);
       int64_t admitted = 0;
       for (size_t n = 0; n < 1100; n++)
         admitted += answer(&asks[n], 0)->verdict == BELAY_ALLOWED;
@@ -316,18 +318,20 @@ BED_TEST(keys_are_what_they_seem) {
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
   ask_t ask = {0};
   for (size_t i = 0; i < N; i++) {
-    assert_int_equal(answer(&ask, belay_limiter_take(limiter, asked(bed, &ask), rows[i].key,
-                                                     rows[i].len, 1, on_answer))
-                         ->verdict,
-                     BELAY_ALLOWED);
+    assert_int_equal(
+        answer(&ask, belay_limiter_take(limiter, asked(bed, &ask),
+                                        belay_bytes(rows[i].key, rows[i].len), 1, on_answer))
+            ->verdict,
+        BELAY_ALLOWED);
     expect_key(bed, rows[i].name);
   }
   char longest[BELAY_LIMITER_KEY_MAX];
   memset(longest, '{', sizeof longest); /* three times as long, escaped */
-  assert_int_equal(answer(&ask, belay_limiter_take(limiter, asked(bed, &ask), longest,
-                                                   sizeof longest, 1, on_answer))
-                       ->verdict,
-                   BELAY_ALLOWED);
+  assert_int_equal(
+      answer(&ask, belay_limiter_take(limiter, asked(bed, &ask),
+                                      belay_bytes(longest, sizeof longest), 1, on_answer))
+          ->verdict,
+      BELAY_ALLOWED);
   assert_int_equal(server_keys(bed->server), N + 1);
 }
 
@@ -352,8 +356,7 @@ BED_TEST(names_and_namespaces) {
   assert_int_equal(take(bed, limiter_with(bed, inner, &options), "k", 1)->verdict, BELAY_ALLOWED);
   static const char *const names[] = {"", "test2", "{test}", "test::", "te\nst"};
   for (size_t i = 0; i < 5; i++) {
-    options.name = names[i];
-    options.name_len = strlen(names[i]);
+    options.name = belay_string(names[i]);
     assert_int_equal(take(bed, limiter_with(bed, bed->client, &options), "k", 1)->verdict,
                      BELAY_ALLOWED);
   }
@@ -374,8 +377,9 @@ BED_TEST(who_waits_is_called_when_the_token_is_there) {
   ask_t asks[5] = {0};
   int64_t begun = clock_now();
   for (int i = 0; i < 5; i++)
-    assert_error(belay_limiter_wait(limiter, asked(bed, &asks[i]), "k", 1, 1, SECOND, on_answer),
-                 0);
+    assert_error(
+        belay_limiter_wait(limiter, asked(bed, &asks[i]), belay_string("k"), 1, SECOND, on_answer),
+        0);
   for (int i = 0; i < 5; i++) {
     assert_result(answer(&asks[i], 0), BELAY_ALLOWED, -2, 0, -2);
     assert_true(clock_since_ms(begun) >= (i < 2 ? 0 : (i - 1) * 100 - 20));
@@ -385,12 +389,12 @@ BED_TEST(who_waits_is_called_when_the_token_is_there) {
   belay_limit_t rare = bucket_limit(1, S, 2);
   limiter = limiter_new(bed, &rare, 1);
   assert_int_equal(take(bed, limiter, "rare", 1)->verdict, BELAY_ALLOWED);
-  assert_result(
-      answer(&ask, belay_limiter_wait(limiter, asked(bed, &ask), "rare", 4, 2, SECOND, on_answer)),
-      BELAY_DENIED, -2, -2, -2);
-  assert_result(
-      answer(&ask, belay_limiter_wait(limiter, asked(bed, &ask), "rare", 4, 3, SECOND, on_answer)),
-      BELAY_NEVER, -1, -1, -1);
+  assert_result(answer(&ask, belay_limiter_wait(limiter, asked(bed, &ask), belay_string("rare"), 2,
+                                                SECOND, on_answer)),
+                BELAY_DENIED, -2, -2, -2);
+  assert_result(answer(&ask, belay_limiter_wait(limiter, asked(bed, &ask), belay_string("rare"), 3,
+                                                SECOND, on_answer)),
+                BELAY_NEVER, -1, -1, -1);
 }
 
 BED_TEST(a_canceled_wait_gives_back) {
@@ -398,7 +402,9 @@ BED_TEST(a_canceled_wait_gives_back) {
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
   assert_result(take(bed, limiter, "k", 2), BELAY_ALLOWED, 0, 0, -2);
   ask_t ask = {0};
-  assert_error(belay_limiter_wait(limiter, asked(bed, &ask), "k", 1, 1, 60 * SECOND, on_answer), 0);
+  assert_error(
+      belay_limiter_wait(limiter, asked(bed, &ask), belay_string("k"), 1, 60 * SECOND, on_answer),
+      0);
   bed_run_for(bed, 50);
   int64_t reset = peek(bed, limiter, "k")->reset_after_us;
   assert_true(reset > 25 * SECOND && reset <= 30 * SECOND);
@@ -408,8 +414,9 @@ BED_TEST(a_canceled_wait_gives_back) {
   assert_true(reset > 15 * SECOND && reset <= 20 * SECOND);
   /* The same at a close, answered already and on the way. */
   for (int ms = 0; ms <= 50; ms += 50) {
-    assert_error(belay_limiter_wait(limiter, asked(bed, &ask), "k", 1, 1, 60 * SECOND, on_answer),
-                 0);
+    assert_error(
+        belay_limiter_wait(limiter, asked(bed, &ask), belay_string("k"), 1, 60 * SECOND, on_answer),
+        0);
     bed_run_for(bed, ms);
     assert_error(belay_limiter_close(limiter, NULL), 0);
     assert_int_equal(answer(&ask, 0)->cause, BELAY_ECANCELED);

@@ -51,16 +51,18 @@ static void ask(play_t *play) {
   for (int i = 0; i < TAKES; i++) {
     const char *key = i % 3 == 0 ? "one" : "two";
     play->requests[i] = play->others[i] = (belay_request_t){.data = play};
-    play->pending +=
-        belay_limiter_take(play->limiter, &play->requests[i], key, 3, 1 + i % 2, on_answer) == 0;
+    play->pending += belay_limiter_take(play->limiter, &play->requests[i], belay_bytes(key, 3),
+                                        1 + i % 2, on_answer) == 0;
     char other[2] = {(char)('a' + i), 0};
-    play->pending += belay_limiter_take(play->alone, &play->others[i], other, 1, 1, on_other) == 0;
+    play->pending +=
+        belay_limiter_take(play->alone, &play->others[i], belay_bytes(other, 1), 1, on_other) == 0;
   }
   if (play->round == 1) {
     belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 5, .period_us = 3600 * S};
     (void)belay_limiter_reconfigure(play->limiter, &limit, 1);
     play->ban = (belay_request_t){.data = play};
-    play->pending += belay_limiter_ban(play->limiter, &play->ban, "two", 3, 60 * S, on_other) == 0;
+    play->pending +=
+        belay_limiter_ban(play->limiter, &play->ban, belay_string("two"), 60 * S, on_other) == 0;
   }
   over(play);
 }

@@ -99,41 +99,47 @@ BED_TEST(calls_that_are_refused) {
   belay_receipt_t receipt = {{5}}, empty = {{0}};
   belay_reservation_t reservation = {{0}};
 #define REFUSED(call, detail) expect_detail(bed, __LINE__, call, detail)
-  REFUSED(belay_limiter_take(l, q, NULL, 1, 1, on_answer), "key");
-  REFUSED(belay_limiter_take(l, q, key, 0, 1, on_answer), "key");
-  REFUSED(belay_limiter_take(l, q, key, sizeof key, 1, on_answer), "key");
-  REFUSED(belay_limiter_take(l, q, key, 1, -1, on_answer), "cost");
-  REFUSED(belay_limiter_take(l, q, key, 1, INT64_MIN, on_answer), "cost");
-  REFUSED(belay_limiter_peek(l, q, key, 0, on_answer), "key");
-  REFUSED(belay_limiter_penalty(l, q, key, 1, 0, on_answer), "cost");
-  REFUSED(belay_limiter_penalty(l, q, key, 1, -1, on_answer), "cost");
-  REFUSED(belay_limiter_penalty(l, q, key, 1, BIG / S + 1, on_answer), "cost");
-  REFUSED(belay_limiter_penalty(l, q, key, 0, 1, on_answer), "key");
-  REFUSED(belay_limiter_refund(l, q, key, 1, NULL, 1, on_answer), "receipt");
-  REFUSED(belay_limiter_refund(l, q, key, 1, &empty, 1, on_answer), "receipt: void");
-  REFUSED(belay_limiter_refund(l, q, key, 1, &receipt, 0, on_answer), "tokens");
-  REFUSED(belay_limiter_refund(l, q, key, 1, &receipt, 6, on_answer), "tokens");
-  REFUSED(belay_limiter_refund(l, q, NULL, 1, &receipt, 1, on_answer), "key");
-  REFUSED(belay_limiter_reset(l, q, key, 0, on_answer), "key");
-  REFUSED(belay_limiter_ban(l, q, key, 1, -1, on_answer), "ban_us");
-  REFUSED(belay_limiter_ban(l, q, key, 1, INT64_MAX, on_answer), "ban_us");
-  REFUSED(belay_limiter_reserve(l, q, key, 1, 0, S, on_answer), "cost");
-  REFUSED(belay_limiter_reserve(l, q, key, 1, 1, -1, on_answer), "max_wait_us");
-  REFUSED(belay_limiter_reserve(l, q, key, 1, 1, 86400 * S + 1, on_answer), "max_wait_us");
-  REFUSED(belay_limiter_reserve(windows, q, key, 1, 1, S, on_answer), "credit");
-  REFUSED(belay_limiter_wait(windows, q, key, 1, 1, S, on_answer), "credit");
-  REFUSED(belay_limiter_wait(l, q, key, 1, -5, S, on_answer), "cost");
-  REFUSED(belay_limiter_wait(l, q, key, sizeof key, 1, S, on_answer), "key");
-  REFUSED(belay_limiter_cancel_reservation(l, q, key, 1, NULL, on_answer), "reservation");
-  REFUSED(belay_limiter_cancel_reservation(windows, q, key, 1, &reservation, on_answer), "credit");
+  REFUSED(belay_limiter_take(l, q, belay_bytes(NULL, 1), 1, on_answer), "key");
+  REFUSED(belay_limiter_take(l, q, belay_string(key), 1, on_answer), "key");
+  REFUSED(belay_limiter_take(l, q, belay_bytes(key, sizeof key), 1, on_answer), "key");
+  REFUSED(belay_limiter_take(l, q, belay_bytes(key, 1), -1, on_answer), "cost");
+  REFUSED(belay_limiter_take(l, q, belay_bytes(key, 1), INT64_MIN, on_answer), "cost");
+  REFUSED(belay_limiter_peek(l, q, belay_string(key), on_answer), "key");
+  REFUSED(belay_limiter_penalty(l, q, belay_bytes(key, 1), 0, on_answer), "cost");
+  REFUSED(belay_limiter_penalty(l, q, belay_bytes(key, 1), -1, on_answer), "cost");
+  REFUSED(belay_limiter_penalty(l, q, belay_bytes(key, 1), BIG / S + 1, on_answer), "cost");
+  REFUSED(belay_limiter_penalty(l, q, belay_string(key), 1, on_answer), "key");
+  REFUSED(belay_limiter_refund(l, q, belay_bytes(key, 1), NULL, 1, on_answer), "receipt");
+  REFUSED(belay_limiter_refund(l, q, belay_bytes(key, 1), &empty, 1, on_answer), "receipt: void");
+  REFUSED(belay_limiter_refund(l, q, belay_bytes(key, 1), &receipt, 0, on_answer), "tokens");
+  REFUSED(belay_limiter_refund(l, q, belay_bytes(key, 1), &receipt, 6, on_answer), "tokens");
+  REFUSED(belay_limiter_refund(l, q, belay_bytes(NULL, 1), &receipt, 1, on_answer), "key");
+  REFUSED(belay_limiter_reset(l, q, belay_string(key), on_answer), "key");
+  REFUSED(belay_limiter_ban(l, q, belay_bytes(key, 1), -1, on_answer), "ban_us");
+  REFUSED(belay_limiter_ban(l, q, belay_bytes(key, 1), INT64_MAX, on_answer), "ban_us");
+  REFUSED(belay_limiter_reserve(l, q, belay_bytes(key, 1), 0, S, on_answer), "cost");
+  REFUSED(belay_limiter_reserve(l, q, belay_bytes(key, 1), 1, -1, on_answer), "max_wait_us");
+  REFUSED(belay_limiter_reserve(l, q, belay_bytes(key, 1), 1, 86400 * S + 1, on_answer),
+          "max_wait_us");
+  REFUSED(belay_limiter_reserve(windows, q, belay_bytes(key, 1), 1, S, on_answer), "credit");
+  REFUSED(belay_limiter_wait(windows, q, belay_bytes(key, 1), 1, S, on_answer), "credit");
+  REFUSED(belay_limiter_wait(l, q, belay_bytes(key, 1), -5, S, on_answer), "cost");
+  REFUSED(belay_limiter_wait(l, q, belay_bytes(key, sizeof key), 1, S, on_answer), "key");
+  REFUSED(belay_limiter_cancel_reservation(l, q, belay_bytes(key, 1), NULL, on_answer),
+          "reservation");
+  REFUSED(
+      belay_limiter_cancel_reservation(windows, q, belay_bytes(key, 1), &reservation, on_answer),
+      "credit");
   assert_error(belay_limiter_reconfigure(NULL, limits, 1), BELAY_EINVAL);
   belay_limiter_stats(NULL, NULL);
   belay_limiter_stats(l, NULL);
   assert_int_equal(receipt.belay_private[0], 5); /* nothing was used up */
   ask_t ask = {0};
-  assert_error(belay_limiter_take(l, asked(bed, &ask), key, 1, 1, on_answer), 0);
-  assert_error(belay_limiter_take(l, &ask.request, key, 1, 1, on_answer), BELAY_ESTATE);
-  assert_error(belay_limiter_refund(l, &ask.request, key, 1, &receipt, 1, on_answer), BELAY_ESTATE);
+  assert_error(belay_limiter_take(l, asked(bed, &ask), belay_bytes(key, 1), 1, on_answer), 0);
+  assert_error(belay_limiter_take(l, &ask.request, belay_bytes(key, 1), 1, on_answer),
+               BELAY_ESTATE);
+  assert_error(belay_limiter_refund(l, &ask.request, belay_bytes(key, 1), &receipt, 1, on_answer),
+               BELAY_ESTATE);
   assert_int_equal(receipt.belay_private[0], 5);
   assert_int_equal(answer(&ask, 0)->remaining, 4);
   belay_limiter_stats_t stats;
@@ -241,7 +247,7 @@ static void on_ended(belay_request_t *request, int status, const belay_limiter_r
   (void)status;
   play->allowed += result->verdict == BELAY_ALLOWED;
   if (play->ended == 1) /* the callback begins another one */
-    play->begun += belay_limiter_peek(play->limiter, request, "k", 1, on_ended) == 0;
+    play->begun += belay_limiter_peek(play->limiter, request, belay_string("k"), on_ended) == 0;
   else if (play->ended == play->begun)
     (void)belay_close(play->belay, on_closed);
 }
@@ -252,14 +258,14 @@ static void begin_all(play_t *play) {
   belay_receipt_t receipt = {{1}};
   for (int i = 0; i < 8; i++)
     q[i].data = play;
-  play->begun += belay_limiter_take(l, &q[0], "k", 1, 1, on_ended) == 0;
-  play->begun += belay_limiter_take(l, &q[1], "k", 1, 100, on_ended) == 0;
-  play->begun += belay_limiter_penalty(l, &q[2], "k", 1, 1, on_ended) == 0;
-  play->begun += belay_limiter_refund(l, &q[3], "k", 1, &receipt, 1, on_ended) == 0;
-  play->begun += belay_limiter_reserve(l, &q[4], "k", 1, 1, S, on_ended) == 0;
-  play->begun += belay_limiter_wait(l, &q[5], "k", 1, 1, S, on_ended) == 0;
-  play->begun += belay_limiter_wait(l, &q[6], "j", 1, 1, S, on_ended) == 0;
-  play->begun += belay_limiter_reset(l, &q[7], "k", 1, on_ended) == 0;
+  play->begun += belay_limiter_take(l, &q[0], belay_string("k"), 1, on_ended) == 0;
+  play->begun += belay_limiter_take(l, &q[1], belay_string("k"), 100, on_ended) == 0;
+  play->begun += belay_limiter_penalty(l, &q[2], belay_string("k"), 1, on_ended) == 0;
+  play->begun += belay_limiter_refund(l, &q[3], belay_string("k"), &receipt, 1, on_ended) == 0;
+  play->begun += belay_limiter_reserve(l, &q[4], belay_string("k"), 1, S, on_ended) == 0;
+  play->begun += belay_limiter_wait(l, &q[5], belay_string("k"), 1, S, on_ended) == 0;
+  play->begun += belay_limiter_wait(l, &q[6], belay_string("j"), 1, S, on_ended) == 0;
+  play->begun += belay_limiter_reset(l, &q[7], belay_string("k"), on_ended) == 0;
 }
 
 static void run(const belay_options_t *options, void *server) {
@@ -312,7 +318,8 @@ static void on_limiter_closed(belay_limiter_t *limiter, void *data) {
   belay_request_t request = {0};
   ending->told++;
   assert_ptr_equal(belay_limiter_data(limiter), data);
-  assert_error(belay_limiter_take(limiter, &request, "k", 1, 1, on_answer), BELAY_ECLOSING);
+  assert_error(belay_limiter_take(limiter, &request, belay_string("k"), 1, on_answer),
+               BELAY_ECLOSING);
   assert_error(belay_limiter_close(limiter, NULL), BELAY_ECLOSING);
   for (int i = 0; i < PENDING; i++) /* all were told before */
     assert_int_equal(ending->ask[i].ended, ending->ask[i].begun);
@@ -338,8 +345,8 @@ static void end_it(ask_t *ask) {
     assert_error(belay_request_cancel(&ask->request), BELAY_ESTATE);
     return;
   }
-  assert_true(belay_limiter_take(ending->limiter, asked(ending->bed, ask), "k", 1, 1, on_answer) ==
-              BELAY_ECLOSING);
+  assert_true(belay_limiter_take(ending->limiter, asked(ending->bed, ask), belay_string("k"), 1,
+                                 on_answer) == BELAY_ECLOSING);
   ask->begun--;
 }
 
@@ -357,14 +364,16 @@ TEST(the_end_comes_in_a_callback) {
     ask_t *a = ending.ask;
     a[0].then = end_it;
     a[0].arg = &ending;
-    assert_error(belay_limiter_wait(l, asked(bed, &a[1]), "k", 1, 1, 60 * S, on_answer), 0);
+    assert_error(belay_limiter_wait(l, asked(bed, &a[1]), belay_string("k"), 1, 60 * S, on_answer),
+                 0);
     bed_run_for(bed, 50);
-    assert_error(belay_limiter_peek(l, asked(bed, &a[0]), "k", 1, on_answer), 0);
+    assert_error(belay_limiter_peek(l, asked(bed, &a[0]), belay_string("k"), on_answer), 0);
     server_pause(bed->server);
-    assert_error(belay_limiter_take(l, asked(bed, &a[2]), "j", 1, 1, on_answer), 0);
-    assert_error(belay_limiter_reset(l, asked(bed, &a[3]), "j", 1, on_answer), 0);
-    assert_error(belay_limiter_wait(l, asked(bed, &a[4]), "j", 1, 1, S, on_answer), 0);
-    assert_error(belay_limiter_reserve(l, asked(bed, &a[5]), "j", 1, 1, S, on_answer), 0);
+    assert_error(belay_limiter_take(l, asked(bed, &a[2]), belay_string("j"), 1, on_answer), 0);
+    assert_error(belay_limiter_reset(l, asked(bed, &a[3]), belay_string("j"), on_answer), 0);
+    assert_error(belay_limiter_wait(l, asked(bed, &a[4]), belay_string("j"), 1, S, on_answer), 0);
+    assert_error(belay_limiter_reserve(l, asked(bed, &a[5]), belay_string("j"), 1, S, on_answer),
+                 0);
     server_resume(bed->server);
     for (int i = 0; i < PENDING; i++)
       (void)answer(&a[i], 0);

@@ -51,7 +51,7 @@ static void strike(ask_t *ask) {
   size_t kind = (size_t)(uintptr_t)ask->arg;
   ask->then = again;
   ask->request.timeout_ms = 0;
-  assert_error(belay_limiter_take(hammer.limiter[kind], asked(ask->bed, ask), "k", 1,
+  assert_error(belay_limiter_take(hammer.limiter[kind], asked(ask->bed, ask), belay_string("k"),
                                   ask->begun % COST_MAX + 1, on_answer),
                0);
 }
@@ -82,8 +82,7 @@ static int be_hammer(const char *url, const char *ms) {
   for (size_t i = 0; i < KINDS; i++) {
     char name[] = {(char)('0' + i), '\0'};
     belay_limiter_options_t o = limiter_options(policies[i], i == 0 ? 2 : 1);
-    o.name = name;
-    o.name_len = 1;
+    o.name = belay_bytes(name, 1);
     hammer.limiter[i] = limiter_with(bed, bed->client, &o);
   }
   for (size_t i = 0; i < 2 * KINDS; i++) {

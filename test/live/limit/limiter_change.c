@@ -172,7 +172,8 @@ BED_TEST(a_log_with_another_count_or_period) {
   /* Nor do they understand each other's keys; and they leave them alone. */
   uint64_t print = print_of(bed->server, KEY);
   assert_error(
-      answer(&ask, belay_limiter_take(other, asked(bed, &ask), "k", 1, 1, on_answer))->cause,
+      answer(&ask, belay_limiter_take(other, asked(bed, &ask), belay_string("k"), 1, on_answer))
+          ->cause,
       BELAY_EWRONGTYPE);
   assert_true(print_of(bed->server, KEY) == print);
 }
@@ -198,7 +199,8 @@ BED_TEST(a_change_while_a_request_is_pending) {
   belay_limiter_t *limiter = limiter_new(bed, limits, 1);
   ask_t asks[8] = {0};
   for (size_t i = 0; i < 8; i++) {
-    assert_error(belay_limiter_take(limiter, asked(bed, &asks[i]), "k", 1, 1, on_answer), 0);
+    assert_error(belay_limiter_take(limiter, asked(bed, &asks[i]), belay_string("k"), 1, on_answer),
+                 0);
     assert_error(belay_limiter_reconfigure(limiter, limits, i % 4 + 1), 0);
   }
   for (size_t i = 0; i < 8; i++)
@@ -206,7 +208,8 @@ BED_TEST(a_change_while_a_request_is_pending) {
   assert_int_equal(asks[0].result.remaining, 9);
   assert_int_equal(asks[1].result.remaining, 8);
   assert_int_equal(asks[4].result.remaining, 4);
-  assert_error(belay_limiter_take(limiter, asked(bed, &asks[0]), "k", 1, 1, on_answer), 0);
+  assert_error(belay_limiter_take(limiter, asked(bed, &asks[0]), belay_string("k"), 1, on_answer),
+               0);
   assert_error(belay_limiter_reconfigure(limiter, limits, 1), 0);
   assert_error(belay_limiter_close(limiter, NULL), 0);
   assert_error(answer(&asks[0], 0)->cause, BELAY_ECANCELED);
@@ -225,7 +228,8 @@ BED_TEST(infinite_for_a_while) {
   assert_int_equal(peek(bed, limiter, "k")->remaining, 3);
   change(limiter, bucket_limit(BELAY_INFINITE, 0, 0));
   ask_t ask = {0};
-  assert_error(belay_limiter_ban(limiter, &ask.request, "k", 1, S, on_answer), BELAY_EINVAL);
+  assert_error(belay_limiter_ban(limiter, &ask.request, belay_string("k"), S, on_answer),
+               BELAY_EINVAL);
   assert_non_null(strstr(belay_detail(bed->belay), "infinite"));
   assert_int_equal(reset(bed, limiter, "k")->verdict, BELAY_ALLOWED);
   assert_int_equal(server_keys(bed->server), 0);

@@ -82,24 +82,26 @@ BED_TEST(what_gives_back_makes_it_forget) {
     ask_t ask = {0};
     server_do(bed->server, "FLUSHALL", NULL);
     belay_receipt_t receipt = fill(bed, limiter, 4);
-    answer(&ask, belay_limiter_refund(limiter, asked(bed, &ask), "k", 1, &receipt, 4, on_answer));
+    answer(&ask, belay_limiter_refund(limiter, asked(bed, &ask), belay_string("k"), &receipt, 4,
+                                      on_answer));
     assert_in_range(ask.result.returned, 3, 4); /* less what leaked */
     fill(bed, limiter, 4);
-    answer(&ask, belay_limiter_reset(limiter, asked(bed, &ask), "k", 1, on_answer));
+    answer(&ask, belay_limiter_reset(limiter, asked(bed, &ask), belay_string("k"), on_answer));
     fill(bed, limiter, 4);
     belay_limit_t larger = limits[i];
     larger.count = 8;
     assert_error(belay_limiter_reconfigure(limiter, &larger, 1), 0);
     assert_said(take(bed, limiter, "k", 4), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
 
-    answer(&ask, belay_limiter_reset(limiter, asked(bed, &ask), "k", 1, on_answer));
-    answer(&ask, belay_limiter_ban(limiter, asked(bed, &ask), "k", 1, 60 * S, on_answer));
+    answer(&ask, belay_limiter_reset(limiter, asked(bed, &ask), belay_string("k"), on_answer));
+    answer(&ask,
+           belay_limiter_ban(limiter, asked(bed, &ask), belay_string("k"), 60 * S, on_answer));
     assert_true(take(bed, limiter, "k", 1)->banned);
     const belay_limiter_result_t *result = take(bed, limiter, "k", 1);
     assert_said(result, BELAY_DENIED, BELAY_SOURCE_DENIAL);
     assert_true(result->banned);
     assert_true(result->retry_after_us > 50 * S);
-    answer(&ask, belay_limiter_ban(limiter, asked(bed, &ask), "k", 1, 0, on_answer));
+    answer(&ask, belay_limiter_ban(limiter, asked(bed, &ask), belay_string("k"), 0, on_answer));
     assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
     close_limiter(bed, limiter);
   }
@@ -111,12 +113,14 @@ BED_TEST(denials_in_flight_are_forgotten) {
   belay_limiter_t *limiter = remembering(bed, &limit, 1);
   ask_t denied = {0}, reset = {0};
   assert_said(take(bed, limiter, "k", 4), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
-  assert_error(belay_limiter_take(limiter, asked(bed, &denied), "k", 1, 4, on_answer), 0);
-  answer(&reset, belay_limiter_reset(limiter, asked(bed, &reset), "k", 1, on_answer));
+  assert_error(belay_limiter_take(limiter, asked(bed, &denied), belay_string("k"), 4, on_answer),
+               0);
+  answer(&reset, belay_limiter_reset(limiter, asked(bed, &reset), belay_string("k"), on_answer));
   assert_said(answer(&denied, 0), BELAY_DENIED, BELAY_SOURCE_SERVER);
   assert_int_equal(limiter_stats(limiter).denied_keys, 0);
   assert_said(take(bed, limiter, "k", 4), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
-  assert_error(belay_limiter_take(limiter, asked(bed, &denied), "k", 1, 4, on_answer), 0);
+  assert_error(belay_limiter_take(limiter, asked(bed, &denied), belay_string("k"), 4, on_answer),
+               0);
   assert_error(belay_limiter_reconfigure(limiter, &limit, 1), 0);
   assert_said(answer(&denied, 0), BELAY_DENIED, BELAY_SOURCE_SERVER);
   assert_int_equal(limiter_stats(limiter).denied_keys, 0);

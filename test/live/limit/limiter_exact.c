@@ -296,28 +296,28 @@ BED_TEST(promises_of_logs) {
 typedef int (*operation_fn)(belay_limiter_t *limiter, belay_request_t *request);
 
 static int do_take(belay_limiter_t *limiter, belay_request_t *request) {
-  return belay_limiter_take(limiter, request, "k", 1, 1, on_answer);
+  return belay_limiter_take(limiter, request, belay_string("k"), 1, on_answer);
 }
 
 static int do_peek(belay_limiter_t *limiter, belay_request_t *request) {
-  return belay_limiter_peek(limiter, request, "k", 1, on_answer);
+  return belay_limiter_peek(limiter, request, belay_string("k"), on_answer);
 }
 
 static int do_penalty(belay_limiter_t *limiter, belay_request_t *request) {
-  return belay_limiter_penalty(limiter, request, "k", 1, 1, on_answer);
+  return belay_limiter_penalty(limiter, request, belay_string("k"), 1, on_answer);
 }
 
 static int do_ban(belay_limiter_t *limiter, belay_request_t *request) {
-  return belay_limiter_ban(limiter, request, "k", 1, S, on_answer);
+  return belay_limiter_ban(limiter, request, belay_string("k"), S, on_answer);
 }
 
 static int do_refund(belay_limiter_t *limiter, belay_request_t *request) {
   belay_receipt_t receipt = {{1, 2, 3, 4}};
-  return belay_limiter_refund(limiter, request, "k", 1, &receipt, 1, on_answer);
+  return belay_limiter_refund(limiter, request, belay_string("k"), &receipt, 1, on_answer);
 }
 
 static int do_reserve(belay_limiter_t *limiter, belay_request_t *request) {
-  return belay_limiter_reserve(limiter, request, "k", 1, 1, S, on_answer);
+  return belay_limiter_reserve(limiter, request, belay_string("k"), 1, S, on_answer);
 }
 
 static const operation_fn operations[] = {do_take, do_peek,   do_penalty,
@@ -382,7 +382,7 @@ BED_TEST(what_is_not_ours_is_left_alone) {
   expect_refusals(bed, log, 5, "a hash");
   server_do(server, "SET", KEY, "text", NULL);
   ask_t ask = {0}; /* but it may be reset */
-  answer(&ask, belay_limiter_reset(limiter, asked(bed, &ask), "k", 1, on_answer));
+  answer(&ask, belay_limiter_reset(limiter, asked(bed, &ask), belay_string("k"), on_answer));
   assert_int_equal(server_keys(server), 0);
 }
 
@@ -394,8 +394,7 @@ BED_TEST(every_key_has_a_ttl) {
     belay_limiter_options_t options =
         limiter_options(i % 3 == 2 ? limits + 2 : limits, i % 3 == 1 ? 2 : 1);
     char name[] = {(char)('a' + i), '\0'};
-    options.name = name;
-    options.name_len = 1;
+    options.name = belay_bytes(name, 1);
     belay_limiter_t *limiter = limiter_with(bed, bed->client, &options);
     belay_receipt_t receipt = taken(bed, limiter, "refunded", 3);
     (void)refund(bed, limiter, "refunded", &receipt, 2);

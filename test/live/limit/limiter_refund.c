@@ -64,23 +64,28 @@ BED_TEST(a_receipt_is_good_for_one_refund) {
     belay_limiter_t *limiter = make(bed, i);
     belay_receipt_t receipt = taken(bed, limiter, "k", 4);
     ask_t ask = {0};
-    assert_error(belay_limiter_refund(limiter, &ask.request, "k", 1, &receipt, 5, on_answer),
-                 BELAY_EINVAL);
+    assert_error(
+        belay_limiter_refund(limiter, &ask.request, belay_string("k"), &receipt, 5, on_answer),
+        BELAY_EINVAL);
     assert_int_equal(returned(bed, limiter, &receipt, 3), 3);
-    assert_error(belay_limiter_refund(limiter, &ask.request, "k", 1, &receipt, 1, on_answer),
-                 BELAY_EINVAL);
+    assert_error(
+        belay_limiter_refund(limiter, &ask.request, belay_string("k"), &receipt, 1, on_answer),
+        BELAY_EINVAL);
     assert_ptr_equal(strstr(belay_detail(bed->belay), "receipt: void"), belay_detail(bed->belay));
     assert_int_equal(peek(bed, limiter, "k")->remaining, 4);
     receipt = take(bed, limiter, "k", 5)->receipt; /* denied: it has none */
-    assert_error(belay_limiter_refund(limiter, &ask.request, "k", 1, &receipt, 1, on_answer),
-                 BELAY_EINVAL);
+    assert_error(
+        belay_limiter_refund(limiter, &ask.request, belay_string("k"), &receipt, 1, on_answer),
+        BELAY_EINVAL);
     assert_ptr_equal(strstr(belay_detail(bed->belay), "receipt: void"), belay_detail(bed->belay));
     receipt = peek(bed, limiter, "k")->receipt;
-    assert_error(belay_limiter_refund(limiter, &ask.request, "k", 1, &receipt, 1, on_answer),
-                 BELAY_EINVAL);
+    assert_error(
+        belay_limiter_refund(limiter, &ask.request, belay_string("k"), &receipt, 1, on_answer),
+        BELAY_EINVAL);
     receipt = taken(bed, limiter, "k", 1);
-    assert_error(belay_limiter_refund(limiter, &ask.request, "k", 1, &receipt, 2, on_answer),
-                 BELAY_EINVAL);
+    assert_error(
+        belay_limiter_refund(limiter, &ask.request, belay_string("k"), &receipt, 2, on_answer),
+        BELAY_EINVAL);
     assert_string_equal(belay_detail(bed->belay), "tokens: not from 1 to 1");
     drop(limiter);
   }

@@ -148,10 +148,11 @@ TEST(an_answer_that_is_lost) {
   for (int turn = 0; turn < 2; turn++) {
     server_pause(bed->server);
     if (turn == 0) {
-      assert_error(belay_limiter_reserve(l, asked(bed, &asks[0]), "k", 1, 2, DAY, on_answer), 0);
-      assert_error(belay_limiter_take(l, asked(bed, &asks[1]), "j", 1, 1, on_answer), 0);
+      assert_error(
+          belay_limiter_reserve(l, asked(bed, &asks[0]), belay_string("k"), 2, DAY, on_answer), 0);
+      assert_error(belay_limiter_take(l, asked(bed, &asks[1]), belay_string("j"), 1, on_answer), 0);
     } else {
-      assert_error(belay_limiter_cancel_reservation(l, asked(bed, &asks[0]), "k", 1,
+      assert_error(belay_limiter_cancel_reservation(l, asked(bed, &asks[0]), belay_string("k"),
                                                     &asks[2].result.reservation, on_answer),
                    0);
     }
@@ -190,8 +191,9 @@ BED_TEST(waits_are_fair) {
   for (size_t i = 0; i < N; i++) {
     asks[i].arg = (void *)(uintptr_t)i;
     asks[i].then = note_turn;
-    assert_error(
-        belay_limiter_wait(l[i % 2], asked(bed, &asks[i]), "k", 1, 1, 60 * SECOND, on_answer), 0);
+    assert_error(belay_limiter_wait(l[i % 2], asked(bed, &asks[i]), belay_string("k"), 1,
+                                    60 * SECOND, on_answer),
+                 0);
   }
   belay_limiter_stats_t stats;
   belay_limiter_stats(l[0], &stats);
@@ -215,11 +217,13 @@ BED_TEST(so_many_may_wait_and_no_more) {
     belay_limiter_t *l = limiter_with(bed, bed->client, &options);
     ask_t asks[4] = {0};
     for (uint32_t i = 0; i <= most; i++)
-      assert_error(belay_limiter_wait(l, asked(bed, &asks[i]), "k", 1, 1, DAY, on_answer),
-                   i < most ? 0 : BELAY_EBUSY);
+      assert_error(
+          belay_limiter_wait(l, asked(bed, &asks[i]), belay_string("k"), 1, DAY, on_answer),
+          i < most ? 0 : BELAY_EBUSY);
     asks[most].begun--;
-    assert_error(belay_limiter_wait(l, asked(bed, &asks[3]), "other", 5, 1, DAY, on_answer),
-                 most > 0 ? 0 : BELAY_EBUSY);
+    assert_error(
+        belay_limiter_wait(l, asked(bed, &asks[3]), belay_string("other"), 1, DAY, on_answer),
+        most > 0 ? 0 : BELAY_EBUSY);
     asks[3].begun -= most == 0;
     assert_int_equal(take(bed, l, "third", 1)->verdict,
                      most == 0 ? BELAY_ALLOWED : BELAY_DENIED); /* of the round before */
@@ -229,7 +233,8 @@ BED_TEST(so_many_may_wait_and_no_more) {
       int canceled = belay_request_cancel(&asks[last].request);
       assert_true(canceled == 0 || asks[last].ended == 1);
       (void)answer(&asks[last], 0);
-      assert_error(belay_limiter_wait(l, asked(bed, &asks[last]), "k", 1, 1, DAY, on_answer), 0);
+      assert_error(
+          belay_limiter_wait(l, asked(bed, &asks[last]), belay_string("k"), 1, DAY, on_answer), 0);
     }
     assert_error(belay_limiter_close(l, NULL), 0);
     for (size_t i = 0; i < 4; i++)

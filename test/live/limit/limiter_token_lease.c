@@ -58,7 +58,7 @@ BED_TEST(a_close_while_it_is_fetched) {
     server_pause(bed->server);
     ask_t ask = {0};
     bool closed = false;
-    assert_error(belay_limiter_take(limiter, asked(bed, &ask), "k", 1, 3, on_answer), 0);
+    assert_error(belay_limiter_take(limiter, asked(bed, &ask), belay_string("k"), 3, on_answer), 0);
     if (how > 0)
       bed_run_for(bed, 10); /* now it is on its way */
     if (how < 2)
@@ -133,8 +133,9 @@ BED_TEST(who_waits_for_more_than_there_is) {
     memset(asks, 0, sizeof asks);
     assert_said(take(bed, other, "k", 6), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
     for (int i = 0; i < 4; i++)
-      assert_error(belay_limiter_take(limiter, asked(bed, &asks[i]), "k", 1, costs[i], on_answer),
-                   0);
+      assert_error(
+          belay_limiter_take(limiter, asked(bed, &asks[i]), belay_string("k"), costs[i], on_answer),
+          0);
     assert_said(answer(&asks[0], 0), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
     assert_said(answer(&asks[1], 0), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
     assert_said(answer(&asks[2], 0), BELAY_DENIED, BELAY_SOURCE_SERVER);
@@ -234,8 +235,9 @@ BED_TEST(who_waits_has_a_deadline) {
   assert_said(take(bed, limiter, "elsewhere", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
   server_pause(bed->server);
   int64_t began = clock_now();
-  assert_error(belay_limiter_take(limiter, asked(bed, &patient), "k", 1, 1, on_answer), 0);
-  assert_error(belay_limiter_take(limiter, asked(bed, &ask), "k", 1, 1, on_answer), 0);
+  assert_error(belay_limiter_take(limiter, asked(bed, &patient), belay_string("k"), 1, on_answer),
+               0);
+  assert_error(belay_limiter_take(limiter, asked(bed, &ask), belay_string("k"), 1, on_answer), 0);
   assert_error(answer(&ask, 0)->cause, BELAY_EUNKNOWN);
   assert_int_equal(ask.result.verdict, BELAY_INDETERMINATE);
   assert_in_range(clock_since_ms(began), 49, 1500);
@@ -245,7 +247,8 @@ BED_TEST(who_waits_has_a_deadline) {
   /* Who tries does not overtake who waits. */
   belay_limiter_result_t result;
   server_pause(bed->server);
-  assert_error(belay_limiter_take(limiter, asked(bed, &patient), "k", 1, 5, on_answer), 0);
+  assert_error(belay_limiter_take(limiter, asked(bed, &patient), belay_string("k"), 5, on_answer),
+               0);
   assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_EAGAIN);
   server_resume(bed->server);
   assert_said(answer(&patient, 0), BELAY_ALLOWED, BELAY_SOURCE_SLICE);

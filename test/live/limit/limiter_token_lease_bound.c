@@ -33,7 +33,7 @@ BED_TEST_OF(a_slice_is_void_after_its_time, o.timeout_ms = prompt_ms()) {
   }
   assert_in_range(served, 1, 5);
   ask_t ask = {0};
-  assert_error(belay_limiter_take(limiter, asked(bed, &ask), "k", 1, 1, on_answer), 0);
+  assert_error(belay_limiter_take(limiter, asked(bed, &ask), belay_string("k"), 1, on_answer), 0);
   assert_error(answer(&ask, 0)->cause, BELAY_EUNKNOWN);
   bed_until(bed, limiter_stats(limiter).void_tokens == 8 - 1 - (uint64_t)served);
   server_resume(bed->server);
@@ -77,7 +77,7 @@ TEST(a_late_slice_goes_back) {
     assert_int_equal(tokens_left(bed, other), 20);
     ask_t ask = {0};
     server_pause(bed->server);
-    assert_error(belay_limiter_take(limiter, asked(bed, &ask), "k", 1, 1, on_answer), 0);
+    assert_error(belay_limiter_take(limiter, asked(bed, &ask), belay_string("k"), 1, on_answer), 0);
     assert_error(answer(&ask, 0)->cause, BELAY_EUNKNOWN);
     server_resume(bed->server);
     bed_until(bed, client_stats(bed).settled_late > 0);
@@ -126,7 +126,8 @@ static void hammer(bed_t *bed, worker_t *worker) {
     return;
   if (worker->ask.ended > 0)
     count(worker, &worker->ask.result);
-  assert_error(belay_limiter_take(worker->limiter, asked(bed, &worker->ask), "k", 1, 1, on_answer),
+  assert_error(belay_limiter_take(worker->limiter, asked(bed, &worker->ask), belay_string("k"), 1,
+                                  on_answer),
                0);
 }
 
@@ -229,19 +230,21 @@ BED_TEST(a_ban_and_a_reset_take_it_away) {
   for (int flight = 0; flight < 2; flight++) {
     assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
     if (flight == 1)
-      assert_error(belay_limiter_take(limiter, asked(bed, &fetch), "k", 1, 8, on_answer), 0);
-    assert_error(belay_limiter_ban(limiter, asked(bed, &ask), "k", 1, HOUR, on_answer), 0);
+      assert_error(belay_limiter_take(limiter, asked(bed, &fetch), belay_string("k"), 8, on_answer),
+                   0);
+    assert_error(belay_limiter_ban(limiter, asked(bed, &ask), belay_string("k"), HOUR, on_answer),
+                 0);
     assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_EAGAIN);
     answer(&ask, 0);
     if (flight == 1)
       assert_said(answer(&fetch, 0), BELAY_DENIED, BELAY_SOURCE_SERVER);
     assert_true(take(bed, limiter, "k", 1)->banned);
-    answer(&ask, belay_limiter_ban(limiter, asked(bed, &ask), "k", 1, 0, on_answer));
+    answer(&ask, belay_limiter_ban(limiter, asked(bed, &ask), belay_string("k"), 0, on_answer));
     bed_settle(bed);
     assert_int_equal(tokens_left(bed, other), 19 - flight);
   }
   assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
-  answer(&ask, belay_limiter_reset(limiter, asked(bed, &ask), "k", 1, on_answer));
+  answer(&ask, belay_limiter_reset(limiter, asked(bed, &ask), belay_string("k"), on_answer));
   bed_settle(bed);
   assert_int_equal(tokens_left(bed, other), 20);
   assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_EAGAIN);

@@ -126,8 +126,7 @@ BED_TEST(a_bucket_is_filled_once_in_a_period) {
 
 static void pail_tap(pail_t *pail, bed_t *bed) {
   belay_bucket_options_t options = bucket_options(CAPACITY, false);
-  options.name = "tap";
-  options.name_len = 3;
+  options.name = belay_string("tap");
   pail_of(pail, bed, bed->client, &options);
 }
 
@@ -316,7 +315,7 @@ TEST_IN(options_are_checked, bed, bed_open_at("unix:///nowhere", NULL)) {
   o.period_ms = 360001;
   expect_none(&other, &o, "period_ms: more than a tenth of the bucket's index_ms");
   o = good;
-  o.name_len = 129;
+  o.name.len = 129;
   expect_none(&pail, &o, "name: not 1 to 128 bytes");
   expect_none(&pail, NULL, "name: not 1 to 128 bytes");
   o = good;
@@ -340,29 +339,27 @@ BED_TEST(arguments_are_checked) {
   options.refillers = 1000;
   char name[128];
   memset(name, '/', sizeof name);
-  options.name = name;
-  options.name_len = sizeof name;
+  options.name = belay_bytes(name, sizeof name);
   options.tokens = 10;
   belay_bucket_options_t longest = bucket_options(10, false);
   char bucket_name[128];
   memset(bucket_name, '%', sizeof bucket_name);
-  longest.name = bucket_name;
-  longest.name_len = sizeof bucket_name;
+  longest.name = belay_bytes(bucket_name, sizeof bucket_name);
   pail_of(&pail, bed, bed->client, &longest);
   hand_new(&hand, &pail, &options);
   belay_refiller_t *r = hand.refiller;
-  assert_error(belay_refiller_add(r, "", 0, 0), BELAY_EINVAL);
+  assert_error(belay_refiller_add(r, belay_string(""), 0), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "key: not 1 to 1024 bytes");
-  assert_error(belay_refiller_add(r, key, sizeof key - 1, 0), BELAY_EINVAL);
-  assert_error(belay_refiller_add(r, NULL, 1, 0), BELAY_EINVAL);
-  assert_error(belay_refiller_remove(r, NULL, 1), BELAY_EINVAL);
-  assert_error(belay_refiller_add(r, "k", 1, -1), BELAY_EINVAL);
-  assert_error(belay_refiller_add(r, "k", 1, 11), BELAY_EINVAL);
+  assert_error(belay_refiller_add(r, belay_bytes(key, sizeof key - 1), 0), BELAY_EINVAL);
+  assert_error(belay_refiller_add(r, belay_bytes(NULL, 1), 0), BELAY_EINVAL);
+  assert_error(belay_refiller_remove(r, belay_bytes(NULL, 1)), BELAY_EINVAL);
+  assert_error(belay_refiller_add(r, belay_string("k"), -1), BELAY_EINVAL);
+  assert_error(belay_refiller_add(r, belay_string("k"), 11), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "tokens: not from 0 to 10");
-  assert_error(belay_refiller_add(r, key, sizeof key - 2, 10), 0);
+  assert_error(belay_refiller_add(r, belay_bytes(key, sizeof key - 2), 10), 0);
   bed_until(bed, hand_stats(&hand).filled >= 2);
-  assert_error(belay_refiller_add(NULL, "k", 1, 0), BELAY_EINVAL);
-  assert_error(belay_refiller_remove(NULL, "k", 1), BELAY_EINVAL);
+  assert_error(belay_refiller_add(NULL, belay_string("k"), 0), BELAY_EINVAL);
+  assert_error(belay_refiller_remove(NULL, belay_string("k")), BELAY_EINVAL);
   assert_error(belay_refiller_close(NULL, NULL), BELAY_EINVAL);
   assert_int_equal(belay_refiller_state(NULL), BELAY_REFILLER_WAITING);
   assert_null(belay_refiller_data(NULL));

@@ -61,8 +61,9 @@ ALONE_TEST(the_table_changes_at_any_time) {
   bed_until(alone->bed, index_of(alone, "a") >= 2 && index_of(alone, "b") >= 2);
   assert_int_equal(tokens_of(alone, "a"), index_of(alone, "a"));
   assert_int_equal(hand_stats(&alone->hand).keys, 2);
-  assert_error(belay_refiller_remove(alone->hand.refiller, "a", 1), 0);
-  assert_error(belay_refiller_remove(alone->hand.refiller, "a", 1), 0); /* it is not there */
+  assert_error(belay_refiller_remove(alone->hand.refiller, belay_string("a")), 0);
+  assert_error(belay_refiller_remove(alone->hand.refiller, belay_string("a")),
+               0); /* it is not there */
   assert_int_equal(hand_stats(&alone->hand).keys, 1);
   hand_add(&alone->hand, "c", 0);
   bed_settle(alone->bed);
@@ -77,7 +78,7 @@ ALONE_TEST(the_table_changes_at_any_time) {
     hand_add(&alone->hand, "d", 0);
     uv_run(&alone->bed->loop, UV_RUN_NOWAIT);
     if (i % 3 == 0)
-      assert_error(belay_refiller_remove(alone->hand.refiller, "d", 1), 0);
+      assert_error(belay_refiller_remove(alone->hand.refiller, belay_string("d")), 0);
   }
   belay_refiller_stats_t stats = hand_stats(&alone->hand);
   assert_true(stats.filled > 8);
@@ -91,7 +92,7 @@ static void add_more(hand_t *hand) {
   hand_add(hand, key, 0);
   if (hand->rounds > 2) {
     snprintf(key, sizeof key, "%u", hand->rounds - 2);
-    assert_error(belay_refiller_remove(hand->refiller, key, strlen(key)), 0);
+    assert_error(belay_refiller_remove(hand->refiller, belay_string(key)), 0);
   }
 }
 
@@ -254,8 +255,8 @@ static void close_it(hand_t *hand) {
   if (hand->closing == 0) {
     assert_error(begin_close_hand(hand), 0);
     assert_error(begin_close_hand(hand), BELAY_ECLOSING);
-    assert_error(belay_refiller_add(hand->refiller, "a", 1, 0), BELAY_ECLOSING);
-    assert_error(belay_refiller_remove(hand->refiller, "a", 1), BELAY_ECLOSING);
+    assert_error(belay_refiller_add(hand->refiller, belay_string("a"), 0), BELAY_ECLOSING);
+    assert_error(belay_refiller_remove(hand->refiller, belay_string("a")), BELAY_ECLOSING);
     crew_t crew;
     assert_error(begin_members(hand, &crew), BELAY_ECLOSING);
     assert_int_equal(belay_refiller_state(hand->refiller), BELAY_REFILLER_WAITING);

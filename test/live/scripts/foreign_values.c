@@ -106,11 +106,15 @@ TEST(counts) {
     expect_field_added(&till, "h", "f", 5, 5);
     expect_once(&till, "once", 5, "op", 5);
     spoil(bed, numbers[n % NUMBERS]);
-    expect_status(&count, BEGIN(&till, &count, add, KEY("k"), 1, on_counter_told),
+    expect_status(&count, BEGIN(&till, &count, add, belay_string("k"), 1, on_counter_told),
                   BELAY_EWRONGTYPE);
-    expect_status(&count, BEGIN(&till, &count, add_field, KEY("h"), KEY("f"), 1, on_counter_told),
-                  BELAY_EWRONGTYPE);
-    assert_error(BEGIN(&till, &count, add_once, KEY("once"), 5, KEY("op"), on_counter_told), 0);
+    expect_status(
+        &count,
+        BEGIN(&till, &count, add_field, belay_string("h"), belay_string("f"), 1, on_counter_told),
+        BELAY_EWRONGTYPE);
+    assert_error(BEGIN(&till, &count, add_once, belay_string("once"), 5, belay_string("op"),
+                       on_counter_told),
+                 0);
     assert_error(end_of_count(&count), BELAY_EMISMATCH);
   }
   expect_peace(bed);
@@ -122,7 +126,10 @@ static contender_t *of_pool(bed_t *bed) {
   belay_lock_options_t options = with_ttl(60000);
   options.fair = true;
   contender_t *c = contender_blank(bed, &options);
-  assert_error(belay_semaphore_new(&bed->client, 1, "pool", 4, 1, 1, &options, &c->lock), 0);
+  assert_error(belay_semaphore_new(&bed->client, 1, belay_string("pool"),
+                                   &(belay_semaphore_size_t){.limit = 1, .permits = 1}, &options,
+                                   &c->lock),
+               0);
   return c;
 }
 

@@ -294,9 +294,10 @@ BED_TEST(bad_calls) {
   party_t p;
   belay_barrier_t *barrier = NULL;
   belay_latch_options_t options = barrier_options(BELAY_BARRIER_COUNT_MAX + 1);
-  assert_error(belay_barrier_new(bed->client, "gate", 4, &options, &barrier), BELAY_EINVAL);
-  assert_error(belay_barrier_new(bed->client, "gate", 4, NULL, NULL), BELAY_EINVAL);
-  assert_error(belay_barrier_new(NULL, "gate", 4, NULL, &barrier), BELAY_EINVAL);
+  assert_error(belay_barrier_new(bed->client, belay_string("gate"), &options, &barrier),
+               BELAY_EINVAL);
+  assert_error(belay_barrier_new(bed->client, belay_string("gate"), NULL, NULL), BELAY_EINVAL);
+  assert_error(belay_barrier_new(NULL, belay_string("gate"), NULL, &barrier), BELAY_EINVAL);
   party_new(&p, bed, 2);
   assert_error(begin_barrier_wait(&p, -3), BELAY_EINVAL);
   assert_error(belay_barrier_wait(p.barrier, 0, NULL), BELAY_EINVAL);

@@ -308,13 +308,14 @@ BED_TEST(bad_calls) {
   assert_error(begin_count(&h, &t, "a"), BELAY_EINVAL);
   t.request.timeout_ms = 0;
   belay_latch_t *latch;
-  assert_error(belay_latch_new(NULL, "gate", 4, NULL, &latch), BELAY_EINVAL);
-  assert_error(belay_latch_new(bed->client, NULL, 4, NULL, &latch), BELAY_EINVAL);
-  assert_error(belay_latch_new(bed->client, "", 0, NULL, &latch), BELAY_EINVAL);
-  assert_error(belay_latch_new(bed->client, "gate", 4, NULL, NULL), BELAY_EINVAL);
-  assert_error(belay_latch_count_down(h.latch, &t.request, "a", 1, NULL), BELAY_EINVAL);
-  assert_error(belay_latch_count_down(h.latch, NULL, "a", 1, on_counted), BELAY_EINVAL);
-  assert_error(belay_latch_count_down(NULL, &t.request, "a", 1, on_counted), BELAY_EINVAL);
+  assert_error(belay_latch_new(NULL, belay_string("gate"), NULL, &latch), BELAY_EINVAL);
+  assert_error(belay_latch_new(bed->client, belay_bytes(NULL, 4), NULL, &latch), BELAY_EINVAL);
+  assert_error(belay_latch_new(bed->client, belay_string(""), NULL, &latch), BELAY_EINVAL);
+  assert_error(belay_latch_new(bed->client, belay_string("gate"), NULL, NULL), BELAY_EINVAL);
+  assert_error(belay_latch_count_down(h.latch, &t.request, belay_string("a"), NULL), BELAY_EINVAL);
+  assert_error(belay_latch_count_down(h.latch, NULL, belay_string("a"), on_counted), BELAY_EINVAL);
+  assert_error(belay_latch_count_down(NULL, &t.request, belay_string("a"), on_counted),
+               BELAY_EINVAL);
   assert_error(begin_latch_wait(&h, -3), BELAY_EINVAL);
   assert_error(belay_latch_wait(h.latch, 0, NULL), BELAY_EINVAL);
   assert_error(belay_latch_wait(NULL, 0, on_latch_ended), BELAY_EINVAL);

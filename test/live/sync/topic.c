@@ -331,9 +331,10 @@ BED_TEST(arguments_are_checked) {
                BELAY_EINVAL);
   assert_error(subscribe_to(bed, bed->client, &s, "", 0), BELAY_EINVAL);
   assert_error(subscribe_to(bed, bed->client, &s, name, sizeof name), BELAY_EINVAL);
-  assert_error(belay_topic_subscribe(bed->client, "n", 1, NULL, NULL, &out), BELAY_EINVAL);
+  assert_error(belay_topic_subscribe(bed->client, belay_string("n"), NULL, NULL, &out),
+               BELAY_EINVAL);
   assert_null(out);
-  assert_error(belay_topic_subscribe(NULL, "n", 1, NULL, NULL, &out), BELAY_EINVAL);
+  assert_error(belay_topic_subscribe(NULL, belay_string("n"), NULL, NULL, &out), BELAY_EINVAL);
   assert_error(belay_subscription_close(NULL, NULL), BELAY_EINVAL);
   belay_request_init(NULL);
 }

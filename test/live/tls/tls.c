@@ -38,7 +38,7 @@ static void fill_pipeline(bed_t *bed) {
   for (int i = 0; i < PIPELINE; i++) {
     char key[16];
     snprintf(key, sizeof key, "k%d", i);
-    assert_error(BEGIN(&till, &counts[i], add, KEY(key), i, on_counter_told), 0);
+    assert_error(BEGIN(&till, &counts[i], add, belay_string(key), i, on_counter_told), 0);
   }
   bed_until(bed, till.pending == 0);
   for (int i = 0; i < PIPELINE; i++) {
@@ -71,7 +71,8 @@ static void read_large(bed_t *bed) {
   uint64_t before = client_stats(bed).bytes_in;
   belay_request_init(&request);
   request.data = &n;
-  assert_error(belay_counter_get_all(till.counter, &request, KEY("large"), FIELDS, on_fields), 0);
+  assert_error(
+      belay_counter_get_all(till.counter, &request, belay_string("large"), FIELDS, on_fields), 0);
   bed_until(bed, n > 0);
   assert_int_equal(n, FIELDS);
   assert_true(client_stats(bed).bytes_in - before > 1 << 20);

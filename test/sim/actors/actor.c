@@ -141,8 +141,8 @@ static void resize(sim_actor_t *actor) {
   if (!actor->healing)
     limit = (unsigned)between(actor, 1, limit);
   actor->request = (belay_request_t){.data = actor};
-  int error = belay_semaphore_resize(process->client[0], &actor->request, name, (size_t)len, limit,
-                                     on_resized);
+  int error = belay_semaphore_resize(process->client[0], &actor->request,
+                                     belay_bytes(name, (size_t)len), limit, on_resized);
   if (error != 0)
     return;
   sim_note(process->world, watch->who, "resizes n%u to %u", watch->name, limit);

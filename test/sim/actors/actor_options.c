@@ -63,8 +63,7 @@ static void choose_kind(sim_watch_t *watch, belay_lock_options_t *options) {
   if (scenario->kind != SIM_REENTRANT)
     return;
   watch->owner = (unsigned)between(watch, 0, scenario->owners - 1);
-  options->owner = owners[watch->owner];
-  options->owner_len = strlen(options->owner);
+  options->owner = belay_string(owners[watch->owner]);
 }
 
 void sim_choose_options(sim_watch_t *watch, belay_lock_options_t *options) {

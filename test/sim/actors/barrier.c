@@ -111,7 +111,8 @@ static void make(hand_t *hand) {
     options.retry_max_ms = options.backoff_max_ms = 2 * scenario->asleep_ms;
   }
   sim_hand_enter(base);
-  int error = belay_barrier_new(base->process->client[0], "b", 1, &options, &hand->barrier);
+  int error =
+      belay_barrier_new(base->process->client[0], belay_string("b"), &options, &hand->barrier);
   if (sim_hand_leave(base, "new", error, 0))
     belay_barrier_set_data(hand->barrier, hand);
   sim_hand_think(base);

@@ -234,8 +234,7 @@ static void make(hand_t *hand) {
   const ledger_t *ledger = ledger_of(sim_world_of(base));
   belay_bucket_options_t options;
   belay_bucket_options_init(&options);
-  options.name = "b";
-  options.name_len = 1;
+  options.name = belay_string("b");
   options.capacity = CAPACITY;
   options.full = ledger->full;
   if (ledger->idles)
@@ -274,16 +273,17 @@ static int call(hand_t *hand, kind_t kind, unsigned key) {
   const ask_t *ask = &ledger_of(sim_world_of(&hand->base))->ask[hand->ask];
   switch (kind) {
   case FETCH:
-    return belay_bucket_fetch(hand->bucket, &hand->request, keys[key], 2, ask->tokens, on_answer);
+    return belay_bucket_fetch(hand->bucket, &hand->request, belay_bytes(keys[key], 2), ask->tokens,
+                              on_answer);
   case ADD:
-    return belay_bucket_add(hand->bucket, &hand->request, keys[key], 2, ask->tokens, ask->index,
-                            on_answer);
+    return belay_bucket_add(hand->bucket, &hand->request, belay_bytes(keys[key], 2), ask->tokens,
+                            ask->index, on_answer);
   case READ:
-    return belay_bucket_read(hand->bucket, &hand->request, keys[key], 2, on_answer);
+    return belay_bucket_read(hand->bucket, &hand->request, belay_bytes(keys[key], 2), on_answer);
   case DELETE:
     break;
   }
-  return belay_bucket_delete(hand->bucket, &hand->request, keys[key], 2, on_answer);
+  return belay_bucket_delete(hand->bucket, &hand->request, belay_bytes(keys[key], 2), on_answer);
 }
 
 static kind_t any_kind(sim_hand_t *base) {

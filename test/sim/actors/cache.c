@@ -119,8 +119,8 @@ static void end(cache_hand_t *hand, load_t *load, bool well) {
   char text[16];
   int n = snprintf(text, sizeof text, "v%u", load->version);
   load->load = NULL;
-  int error =
-      well ? belay_cache_load_done(ended, text, (size_t)n) : belay_cache_load_failed(ended, 7);
+  int error = well ? belay_cache_load_done(ended, belay_bytes(text, (size_t)n))
+                   : belay_cache_load_failed(ended, 7);
   (void)sim_hand_leave(base, "load", error, 0);
 }
 
@@ -201,7 +201,7 @@ static void get(cache_hand_t *hand) {
   hand->get_called = ++ledger_of(hand)->moment;
   hand->get_at = sim_world_time(base->process);
   sim_hand_enter(base);
-  int error = belay_cache_get(hand->cache, &hand->get, keys[hand->get_key], 2, on_got);
+  int error = belay_cache_get(hand->cache, &hand->get, belay_bytes(keys[hand->get_key], 2), on_got);
   if (sim_hand_leave(base, "get", error, BELAY_EBUSY))
     sim_hand_promise(base, GET, hand->get.timeout_ms);
 }
@@ -211,7 +211,7 @@ static void peek(cache_hand_t *hand) {
   belay_cache_result_t result;
   unsigned key = (unsigned)sim_hand_between(base, 0, KEYS - 1);
   sim_hand_enter(base);
-  int error = belay_cache_peek(hand->cache, keys[key], 2, &result);
+  int error = belay_cache_peek(hand->cache, belay_bytes(keys[key], 2), &result);
   bool found = sim_hand_leave(base, "peek", error == BELAY_ELOAD ? BELAY_EAGAIN : error, //
                               BELAY_EAGAIN);
   if (found)
@@ -240,15 +240,17 @@ static int ask_change(cache_hand_t *hand, unsigned how) {
   unsigned key = hand->change_key;
   char text[16];
   if (hand->version == 0)
-    return belay_cache_touch(hand->cache, &hand->change, keys[key], 2, 150, on_changed);
+    return belay_cache_touch(hand->cache, &hand->change, belay_bytes(keys[key], 2), 150,
+                             on_changed);
   if (how == 0) {
     int n = snprintf(text, sizeof text, "p%u", hand->version);
-    return belay_cache_put(hand->cache, &hand->change, keys[key], 2, text, (size_t)n, BELAY_DEFAULT,
-                           on_changed);
+    return belay_cache_put(hand->cache, &hand->change, belay_bytes(keys[key], 2),
+                           belay_bytes(text, (size_t)n), BELAY_DEFAULT, on_changed);
   }
   if (how == 1)
-    return belay_cache_invalidate_tag(hand->cache, &hand->change, tags[key], 2, on_changed);
-  return belay_cache_invalidate(hand->cache, &hand->change, keys[key], 2, on_changed);
+    return belay_cache_invalidate_tag(hand->cache, &hand->change, belay_bytes(tags[key], 2),
+                                      on_changed);
+  return belay_cache_invalidate(hand->cache, &hand->change, belay_bytes(keys[key], 2), on_changed);
 }
 
 static void change(cache_hand_t *hand) {
@@ -310,8 +312,8 @@ static void close_it(cache_hand_t *hand) {
 static void pin(cache_hand_t *hand, bool on) {
   sim_hand_t *base = &hand->base;
   sim_hand_enter(base);
-  int error =
-      on ? belay_cache_pin(hand->cache, keys[0], 2) : belay_cache_unpin(hand->cache, keys[0], 2);
+  int error = on ? belay_cache_pin(hand->cache, belay_bytes(keys[0], 2))
+                 : belay_cache_unpin(hand->cache, belay_bytes(keys[0], 2));
   (void)sim_hand_leave(base, on ? "pin" : "unpin", error, BELAY_ESTATE);
 }
 

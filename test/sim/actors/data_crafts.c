@@ -26,8 +26,7 @@ static int make_counter(sim_data_hand_t *hand) {
 static int make_counter_of_operations(sim_data_hand_t *hand) {
   belay_counter_options_t options;
   belay_counter_options_init(&options);
-  options.name = "ops";
-  options.name_len = 3;
+  options.name = belay_string("ops");
   options.ttl_ms = 3600000;
   options.extend = true;
   options.max_ops = BELAY_COUNTER_OPS_MAX;
@@ -44,7 +43,8 @@ static void on_added(belay_request_t *request, int status, const belay_counter_r
 
 static int ask_add(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag, size_t len) {
   (void)ask;
-  return belay_counter_add(hand->handle, &hand->request, tag, len, hand->ask, on_added);
+  return belay_counter_add(hand->handle, &hand->request, belay_bytes(tag, len), hand->ask,
+                           on_added);
 }
 
 static void count_once(sim_data_t *data, sim_data_ask_t *ask) {
@@ -64,8 +64,8 @@ static void on_added_once(belay_request_t *request, int status,
 
 static int ask_add_once(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag,
                         size_t len) {
-  return belay_counter_add_once(hand->handle, &hand->request, keys[ask->key], 2, 1, tag, len,
-                                on_added_once);
+  return belay_counter_add_once(hand->handle, &hand->request, belay_bytes(keys[ask->key], 2), 1,
+                                belay_bytes(tag, len), on_added_once);
 }
 
 /* ---- dedup ----------------------------------------------------------------------------------------------- */
@@ -76,8 +76,7 @@ static int make_dedup(sim_data_hand_t *hand, belay_dedup_kind_t kind) {
   belay_dedup_options_t options;
   belay_dedup_options_init(&options);
   options.kind = kind;
-  options.name = kind == BELAY_DEDUP_SET ? "set" : "window";
-  options.name_len = strlen(options.name);
+  options.name = belay_string(kind == BELAY_DEDUP_SET ? "set" : "window");
   options.data = hand;
   return belay_dedup_new(client_of(hand), &options, (belay_dedup_t **)&hand->handle);
 }
@@ -97,7 +96,8 @@ static void on_mark(belay_request_t *request, int status, belay_dedup_verdict_t 
 }
 
 static int ask_mark(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag, size_t len) {
-  return belay_dedup_mark(hand->handle, &hand->request, keys[ask->key], 2, tag, len, on_mark);
+  return belay_dedup_mark(hand->handle, &hand->request, belay_bytes(keys[ask->key], 2),
+                          belay_bytes(tag, len), on_mark);
 }
 
 static void on_marked(belay_request_t *request, int status, const belay_dedup_verdict_t *verdicts,
@@ -109,8 +109,9 @@ static void on_marked(belay_request_t *request, int status, const belay_dedup_ve
 static int ask_mark_once(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag,
                          size_t len) {
   const belay_bytes_t items[] = {{tag, len}, {keys[hand->ask % SIM_DATA_KEYS], 2}};
-  return belay_dedup_mark_once(hand->handle, &hand->request, keys[ask->key], 2, items, 2, tag, len,
-                               on_marked);
+  return belay_dedup_mark_once(
+      hand->handle, &hand->request, belay_bytes(keys[ask->key], 2),
+      &(belay_dedup_once_t){.items = items, .n = 2, .id = belay_bytes(tag, len)}, on_marked);
 }
 
 /* ---- Bloom filters --------------------------------------------------------------------------------------- */
@@ -122,8 +123,7 @@ static int make_bloom_of(sim_data_hand_t *hand, belay_bloom_kind_t kind, const c
   belay_bloom_options_t options;
   belay_bloom_options_init(&options);
   options.kind = kind;
-  options.name = name;
-  options.name_len = strlen(name);
+  options.name = belay_string(name);
   options.capacity = kind == BELAY_BLOOM_SCALING ? 20 : SIM_DATA_ASKS;
   options.error_rate = BELAY_BLOOM_ERROR_RATE_MIN;
   options.window_ms = kind == BELAY_BLOOM_ROTATING ? 1000 : 0;
@@ -158,7 +158,7 @@ static void on_found(belay_request_t *request, int status, const bool *answers, 
 static int ask_bloom_add(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag,
                          size_t len) {
   (void)ask, (void)tag, (void)len;
-  return belay_bloom_add(hand->handle, &hand->request, &hand->ask, sizeof hand->ask,
+  return belay_bloom_add(hand->handle, &hand->request, belay_bytes(&hand->ask, sizeof hand->ask),
                          on_bloom_added);
 }
 
@@ -244,13 +244,15 @@ static int ask_record(sim_data_hand_t *hand, const sim_data_ask_t *ask, const ch
   hand->last = hand->known != 0 ? hand->known : 1 + hand->ask / 8 % RECORDS;
   int key_len = snprintf(key, sizeof key, "r%u", (unsigned)hand->last);
   if (hand->known == 0)
-    return belay_idempotency_begin(hand->handle, &hand->request, key, (size_t)key_len, "same", 4, 0,
-                                   on_begun);
+    return belay_idempotency_begin(hand->handle, &hand->request, belay_bytes(key, (size_t)key_len),
+                                   belay_string("same"), 0, on_begun);
   hand->known = 0;
   belay_idempotency_token_t token;
   memcpy(&token, hand->token, sizeof token);
-  return belay_idempotency_finish(hand->handle, &hand->request, key, (size_t)key_len, &token,
-                                  &result, sizeof result, 0, on_finished);
+  return belay_idempotency_finish(
+      hand->handle, &hand->request, belay_bytes(key, (size_t)key_len), &token,
+      &(belay_idempotency_finish_t){.result = belay_bytes(&result, sizeof result), .ttl_ms = 0},
+      on_finished);
 }
 
 /* ---- ids ------------------------------------------------------------------------------------------------- */
@@ -260,8 +262,7 @@ SIM_CRAFT_CLOSE(idgen)
 static int make_ids(sim_data_hand_t *hand) {
   belay_idgen_options_t options;
   belay_idgen_options_init(&options);
-  options.name = "ids";
-  options.name_len = 3;
+  options.name = belay_string("ids");
   options.step = 8;
   options.gap = 64; /* a jump is up to a thousand of them */
   options.data = hand;
@@ -304,8 +305,10 @@ static void on_submitted(belay_request_t *request, int status, const belay_ranki
 static int ask_submit(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag,
                       size_t len) {
   const belay_ranking_score_t item = {.member = {tag, len}, .score = hand->ask};
-  return belay_ranking_submit(hand->handle, &hand->request, keys[ask->key], 2, BELAY_RANKING_ADD,
-                              &item, 1, on_submitted);
+  return belay_ranking_submit(
+      hand->handle, &hand->request, belay_bytes(keys[ask->key], 2),
+      &(belay_ranking_submission_t){.mode = BELAY_RANKING_ADD, .items = &item, .n = 1},
+      on_submitted);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------------- */

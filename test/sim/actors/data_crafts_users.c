@@ -37,17 +37,19 @@ static int ask_permission_set(sim_data_hand_t *hand, const sim_data_ask_t *ask, 
                               size_t len) {
   const belay_permission_field_t field = {.index = 1, .value = hand->ask};
   (void)ask;
-  return hand->ask % 2 == 0
-             ? belay_permission_set(hand->handle, &hand->request, tag, len, &field, 1, on_changed)
-             : belay_permission_grant(hand->handle, &hand->request, tag, len, &field, 1,
-                                      on_changed);
+  return hand->ask % 2 == 0 ? belay_permission_set(hand->handle, &hand->request,
+                                                   belay_bytes(tag, len), &field, 1, on_changed)
+                            : belay_permission_grant(hand->handle, &hand->request,
+                                                     belay_bytes(tag, len), &field, 1, on_changed);
 }
 
 static int ask_permission_swap(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag,
                                size_t len) {
   (void)ask;
-  return belay_permission_compare_and_set(hand->handle, &hand->request, tag, len, 0, 0,
-                                          UINT64_C(1) << 32, on_changed);
+  return belay_permission_compare_and_set(
+      hand->handle, &hand->request, belay_bytes(tag, len),
+      &(belay_permission_swap_t){.index = 0, .expected = 0, .value = UINT64_C(1) << 32},
+      on_changed);
 }
 
 /* ---- presence -------------------------------------------------------------------------------------------- */
@@ -57,8 +59,7 @@ SIM_CRAFT_CLOSE(presence)
 static int make_presence_of(sim_data_hand_t *hand, const char *name, int64_t window_ms) {
   belay_presence_options_t options;
   belay_presence_options_init(&options);
-  options.name = name;
-  options.name_len = strlen(name);
+  options.name = belay_string(name);
   options.window_ms = window_ms;
   options.data = hand;
   return belay_presence_new(client_of(hand), &options, (belay_presence_t **)&hand->handle);
@@ -101,8 +102,7 @@ SIM_CRAFT_CLOSE(active)
 static int make_active(sim_data_hand_t *hand) {
   belay_active_options_t options;
   belay_active_options_init(&options);
-  options.name = "users";
-  options.name_len = strlen(options.name);
+  options.name = belay_string("users");
   options.data = hand;
   return belay_active_new(client_of(hand), &options, (belay_active_t **)&hand->handle);
 }
@@ -131,7 +131,8 @@ static int ask_active(sim_data_hand_t *hand, const sim_data_ask_t *ask, const ch
   static const uint32_t days = 2;
   (void)ask;
   if (take_known(hand) == 0)
-    return belay_active_mark(hand->handle, &hand->request, tag, len, BELAY_ACTIVE_NOW, on_marked);
+    return belay_active_mark(hand->handle, &hand->request, belay_bytes(tag, len), BELAY_ACTIVE_NOW,
+                             on_marked);
   hand->last = sim_data_of(hand)->active;
   return belay_active_count_last(hand->handle, &hand->request, BELAY_ACTIVE_NOW, &days, 1,
                                  on_counted);
@@ -165,12 +166,12 @@ static void on_touched(belay_request_t *request, int status, const belay_session
 
 static int touch(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag, size_t len,
                  bool once) {
-  belay_session_touch_t touch = {.event = tag, .event_len = len};
+  belay_session_touch_t touch = {.event = belay_bytes(tag, len)};
   if (once) {
-    touch.op = tag;
-    touch.op_len = len;
+    touch.op = belay_bytes(tag, len);
   }
-  return belay_session_touch(hand->handle, &hand->request, users[ask->key], 2, &touch, on_touched);
+  return belay_session_touch(hand->handle, &hand->request, belay_bytes(users[ask->key], 2), &touch,
+                             on_touched);
 }
 
 static int ask_touch(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag,
@@ -190,8 +191,7 @@ SIM_CRAFT_CLOSE(idgen)
 static int make_flakes(sim_data_hand_t *hand) {
   belay_idgen_options_t options;
   belay_idgen_options_init(&options);
-  options.name = "flakes";
-  options.name_len = strlen(options.name);
+  options.name = belay_string("flakes");
   options.mode = BELAY_IDGEN_SNOWFLAKE;
   options.worker = (int)sim_hand_between(&hand->base, 0, SIM_DATA_WORKERS - 1);
   options.ttl_ms = 300;

@@ -169,8 +169,7 @@ static void make(hand_t *hand) {
   const sim_scenario_t *scenario = sim_world_of(base)->scenario;
   belay_election_options_t options;
   belay_election_options_init(&options);
-  options.value = base->who;
-  options.value_len = strlen(base->who);
+  options.value = belay_string(base->who);
   options.ttl_ms = (int64_t)sim_hand_between(base, (uint64_t)scenario->ttl_min_ms,
                                              (uint64_t)scenario->ttl_max_ms);
   if (scenario->asleep_ms > 0) {
@@ -182,7 +181,8 @@ static void make(hand_t *hand) {
   options.on_observe = on_observed;
   options.data = hand;
   sim_hand_enter(base);
-  int error = belay_election_new(base->process->client, 1, "e", 1, &options, &hand->election);
+  int error =
+      belay_election_new(base->process->client, 1, belay_string("e"), &options, &hand->election);
   (void)sim_hand_leave(base, "new", error, 0);
   hand->seen_term = 0;
   sim_hand_think(base);

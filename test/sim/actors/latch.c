@@ -106,7 +106,8 @@ static void make(hand_t *hand) {
     options.retry_max_ms = options.backoff_max_ms = 2 * world->scenario->asleep_ms;
   }
   sim_hand_enter(base);
-  int error = belay_latch_new(base->process->client[0], name, (size_t)len, &options, &hand->latch);
+  int error = belay_latch_new(base->process->client[0], belay_bytes(name, (size_t)len), &options,
+                              &hand->latch);
   if (sim_hand_leave(base, "new", error, 0))
     belay_latch_set_data(hand->latch, hand);
   hand->again = false;
@@ -134,7 +135,8 @@ static void count(hand_t *hand) {
       sim_hand_chance(base, 500) ? (int64_t)sim_hand_between(base, 5, 400) : BELAY_DEFAULT;
   int64_t timeout = hand->request.timeout_ms;
   sim_hand_enter(base);
-  int error = belay_latch_count_down(hand->latch, &hand->request, id, (size_t)len, on_count);
+  int error =
+      belay_latch_count_down(hand->latch, &hand->request, belay_bytes(id, (size_t)len), on_count);
   if (sim_hand_leave(base, "count", error, BELAY_EBUSY))
     sim_hand_promise(base, COUNT, timeout == BELAY_DEFAULT ? BELAY_FOREVER : timeout);
   else

@@ -66,8 +66,7 @@ static void make(hand_t *hand) {
   sim_hand_t *base = &hand->base;
   belay_limiter_options_t options;
   belay_limiter_options_init(&options);
-  options.name = "l";
-  options.name_len = 1;
+  options.name = belay_string("l");
   options.limits = sim_limits_policy(sim_limits_of(sim_world_of(base)), &options.limits_len);
   options.max_denied = (uint32_t)(sim_hand_chance(base, 600) ? 0 : sim_hand_between(base, 1, 3));
   options.max_waiting = (uint32_t)sim_hand_between(base, 1, 4);
@@ -232,10 +231,10 @@ static void take(hand_t *hand) {
     return;
   belay_request_t *request = prepare(hand, ASK);
   sim_hand_enter(base);
-  int error = penalty ? belay_limiter_penalty(desk_of(hand)->limiter, request, key_of(key), 2,
-                                              ask->cost, on_answer)
-                      : belay_limiter_take(desk_of(hand)->limiter, request, key_of(key), 2,
-                                           ask->cost, on_answer);
+  int error = penalty ? belay_limiter_penalty(desk_of(hand)->limiter, request,
+                                              belay_bytes(key_of(key), 2), ask->cost, on_answer)
+                      : belay_limiter_take(desk_of(hand)->limiter, request,
+                                           belay_bytes(key_of(key), 2), ask->cost, on_answer);
   asked(hand, ASK, penalty ? "penalty" : "take", error, 0);
 }
 
@@ -250,7 +249,8 @@ static void try_it(hand_t *hand) {
   unsigned asked = hand->ask[ASK];
   hand->ask[ASK] = 0;
   sim_hand_enter(base);
-  int error = belay_limiter_try(desk_of(hand)->limiter, key_of(key), 2, ask->cost, &result);
+  int error =
+      belay_limiter_try(desk_of(hand)->limiter, belay_bytes(key_of(key), 2), ask->cost, &result);
   if (sim_hand_leave(base, "try", error, BELAY_EAGAIN)) {
     sim_limits_told(base, asked, &result);
     if (result.verdict == BELAY_ALLOWED)
@@ -268,8 +268,8 @@ static void look(hand_t *hand) {
   bool reset = scenario_of(base)->kind != SIM_SLICE && sim_hand_chance(base, 100);
   belay_request_t *request = prepare(hand, ASK);
   sim_hand_enter(base);
-  int error = reset ? belay_limiter_reset(limiter, request, key, 2, on_answer)
-                    : belay_limiter_peek(limiter, request, key, 2, on_answer);
+  int error = reset ? belay_limiter_reset(limiter, request, belay_bytes(key, 2), on_answer)
+                    : belay_limiter_peek(limiter, request, belay_bytes(key, 2), on_answer);
   asked(hand, ASK, reset ? "reset" : "peek", error, 0);
 }
 
@@ -287,8 +287,9 @@ static void refund(hand_t *hand, kept_t *kept) {
   kept->ask = 0;
   belay_request_t *request = prepare(hand, ASK);
   sim_hand_enter(base);
-  int error = belay_limiter_refund(desk_of(hand)->limiter, request, key_of(taken->key), 2,
-                                   &kept->receipt, ask->cost, on_answer);
+  int error =
+      belay_limiter_refund(desk_of(hand)->limiter, request, belay_bytes(key_of(taken->key), 2),
+                           &kept->receipt, ask->cost, on_answer);
   asked(hand, ASK, "refund", error, 0);
 }
 
@@ -299,8 +300,8 @@ static void unreserve(hand_t *hand, kept_t *kept) {
   belay_request_t *request = prepare(hand, ASK);
   hand->returning = kept;
   sim_hand_enter(base);
-  int error = belay_limiter_cancel_reservation(desk_of(hand)->limiter, request, key_of(key), 2,
-                                               &kept->reservation, on_answer);
+  int error = belay_limiter_cancel_reservation(
+      desk_of(hand)->limiter, request, belay_bytes(key_of(key), 2), &kept->reservation, on_answer);
   if (sim_hand_chance(base, 700))
     kept->ask = 0;
   asked(hand, ASK, "cancel", error, 0);
@@ -331,10 +332,10 @@ static void reserve(hand_t *hand, bool waits) {
   sim_note(sim_world_of(base), base->who, "%lld of k%u within %llu ms, timeout %lld ms",
            (long long)ask->cost, key, (unsigned long long)longest, (long long)request->timeout_ms);
   sim_hand_enter(base);
-  int error = waits ? belay_limiter_wait(limiter, request, key_of(key), 2, ask->cost,
+  int error = waits ? belay_limiter_wait(limiter, request, belay_bytes(key_of(key), 2), ask->cost,
                                          (int64_t)longest * 1000, on_wait)
-                    : belay_limiter_reserve(limiter, request, key_of(key), 2, ask->cost,
-                                            (int64_t)longest * 1000, on_answer);
+                    : belay_limiter_reserve(limiter, request, belay_bytes(key_of(key), 2),
+                                            ask->cost, (int64_t)longest * 1000, on_answer);
   asked(hand, i, waits ? "wait" : "reserve", error, waits ? (int64_t)longest : 0);
 }
 

@@ -116,8 +116,7 @@ static void make_multi(hand_t *hand, const belay_lock_options_t *options) {
     if ((hand->names >> i & 1) != 0) {
       int len = snprintf(text[n], sizeof text[n], "n%u", i % scenario->names);
       names[n] = (belay_multilock_name_t){.client = hand->base.process->client[i / scenario->names],
-                                          .name = text[n],
-                                          .len = (size_t)len};
+                                          .name = {text[n], (size_t)len}};
       n++;
     }
   sim_hand_enter(&hand->base);
@@ -131,8 +130,8 @@ static void make_plain(hand_t *hand, const belay_lock_options_t *options) {
   char text[8];
   int len = snprintf(text, sizeof text, "n%u", i % scenario->names);
   sim_hand_enter(&hand->base);
-  int error = belay_lock_new(hand->base.process->client[i / scenario->names], text, (size_t)len,
-                             options, &hand->plain);
+  int error = belay_lock_new(hand->base.process->client[i / scenario->names],
+                             belay_bytes(text, (size_t)len), options, &hand->plain);
   (void)sim_hand_leave(&hand->base, "new plain", error, 0);
 }
 

@@ -103,17 +103,20 @@ static int new_lock(sim_watch_t *watch, const char *name, size_t len) {
   const sim_scenario_t *scenario = process->world->scenario;
   switch (scenario->kind) {
   case SIM_RWLOCK:
-    return belay_rwlock_new(process->client, process->clients, name, len,
+    return belay_rwlock_new(process->client, process->clients, belay_bytes(name, len),
                             watch->writer ? BELAY_RWLOCK_WRITE : BELAY_RWLOCK_READ, &watch->options,
                             &watch->lock);
   case SIM_SEMAPHORE:
-    return belay_semaphore_new(process->client, process->clients, name, len, scenario->limit,
-                               watch->permits, &watch->options, &watch->lock);
+    return belay_semaphore_new(
+        process->client, process->clients, belay_bytes(name, len),
+        &(belay_semaphore_size_t){.limit = scenario->limit, .permits = watch->permits},
+        &watch->options, &watch->lock);
   default:
     if (scenario->servers == 1)
-      return belay_lock_new(process->client[0], name, len, &watch->options, &watch->lock);
-    return belay_redlock_new(process->client, process->clients, name, len, &watch->options,
-                             &watch->lock);
+      return belay_lock_new(process->client[0], belay_bytes(name, len), &watch->options,
+                            &watch->lock);
+    return belay_redlock_new(process->client, process->clients, belay_bytes(name, len),
+                             &watch->options, &watch->lock);
   }
 }
 

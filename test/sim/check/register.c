@@ -160,7 +160,8 @@ static void on_arrival(sim_event_t *event) {
   sim_world_t *world = writing->world;
   sim_name_t *name = &world->check->name[writing->name];
   uint64_t before = name->fence.number;
-  int error = belay_fence_guard(&name->fence, writing->number, writing->token, writing->token_len);
+  int error = belay_fence_guard(&name->fence, writing->number,
+                                belay_bytes(writing->token, writing->token_len));
   sim_note(world, "resource", "n%u: a write of %s with %llu: %s", writing->name, writing->who,
            (unsigned long long)writing->number, belay_err_name(error));
   if (error == 0 && writing->number < before)

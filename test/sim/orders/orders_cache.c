@@ -131,9 +131,8 @@ static void take_get(orders_t *self, unsigned process) {
   get->request.data = get;
   for (unsigned i = 0; i < self->changes; i++)
     get->acknowledged |= self->change[i].acknowledged ? 1u << i : 0;
-  expect_0(
-      self, process,
-      belay_cache_get(self->cache[process], &get->request, self->key, strlen(self->key), on_got));
+  expect_0(self, process,
+           belay_cache_get(self->cache[process], &get->request, belay_string(self->key), on_got));
 }
 
 static void on_changed(belay_request_t *request, int status, bool applied) {
@@ -166,13 +165,15 @@ static void take_change(orders_t *self, unsigned process, char step) {
   int error;
   if (step == 'P') {
     int n = snprintf(text, sizeof text, "p%u", change->version);
-    error = belay_cache_put(cache, &change->request, self->key, len, text, (size_t)n, BELAY_DEFAULT,
-                            on_changed);
+    error = belay_cache_put(cache, &change->request, belay_bytes(self->key, len),
+                            belay_bytes(text, (size_t)n), BELAY_DEFAULT, on_changed);
   } else if (step == 'T') {
     int n = snprintf(text, sizeof text, "t%s", self->key);
-    error = belay_cache_invalidate_tag(cache, &change->request, text, (size_t)n, on_changed);
+    error = belay_cache_invalidate_tag(cache, &change->request, belay_bytes(text, (size_t)n),
+                                       on_changed);
   } else {
-    error = belay_cache_invalidate(cache, &change->request, self->key, len, on_changed);
+    error =
+        belay_cache_invalidate(cache, &change->request, belay_bytes(self->key, len), on_changed);
   }
   expect_0(self, process, error);
 }
@@ -191,7 +192,7 @@ static void end(orders_t *self, load_t *load, bool well) {
   load->load = NULL;
   self->failed |= !well;
   expect_0(self, load->process,
-           well ? belay_cache_load_done(ended, text, (size_t)n)
+           well ? belay_cache_load_done(ended, belay_bytes(text, (size_t)n))
                 : belay_cache_load_failed(ended, 7));
 }
 
@@ -311,8 +312,7 @@ static void make_cache(orders_t *self, unsigned process) {
   const sim_config_t *config = self->part->config;
   belay_cache_options_t options;
   belay_cache_options_init(&options);
-  options.name = "o";
-  options.name_len = 1;
+  options.name = belay_string("o");
   options.load = on_load;
   options.tags = config->tags ? on_tags : NULL;
   options.arg = &self->cache[process];

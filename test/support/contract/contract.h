@@ -80,7 +80,7 @@ void rig_on_closed(void *data);
     belay_##type##_options_t o;                                                                    \
     belay_##type##_options_init(NULL);                                                             \
     belay_##type##_options_init(&o);                                                               \
-    o.name = "n";                                                                                  \
+    o.name = belay_string("n");                                                                    \
     o.data = data;                                                                                 \
     __VA_ARGS__;                                                                                   \
     belay_##type##_t *handle = data;                                                               \

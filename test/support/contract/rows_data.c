@@ -16,12 +16,12 @@ static int active_begin(void *handle, belay_request_t *r, unsigned n, bool told)
   const belay_bytes_t one = {"x", 1};
   const uint32_t span = 2;
   const int64_t now = BELAY_ACTIVE_NOW;
-  return n == 0   ? belay_active_mark(a, r, "x", 1, now, done)
+  return n == 0   ? belay_active_mark(a, r, belay_string("x"), now, done)
          : n == 1 ? belay_active_mark_many(a, r, &one, 1, now, done)
          : n == 2 ? belay_active_count(a, r, now, counts)
          : n == 3 ? belay_active_count_last(a, r, now, &span, 1, counts)
          : n == 4 ? belay_active_count_span(a, r, now, now, counts)
-         : n == 5 ? belay_active_archive(a, r, now, now, "x", 1, counts)
+         : n == 5 ? belay_active_archive(a, r, now, now, belay_string("x"), counts)
          : n == 6 ? belay_active_count_archives(a, r, &one, 1, counts)
          : n == 7 ? belay_active_clear_archives(a, r, &one, 1, done)
                   : belay_active_clear(a, r, now, now, done);
@@ -65,13 +65,15 @@ static int permission_begin(void *handle, belay_request_t *r, unsigned n, bool t
   belay_permission_cb cb = told ? on_permission : NULL;
   const belay_permission_field_t field = {1, 1};
   const uint64_t index = 1;
-  return n == 0   ? belay_permission_get(p, r, "k", 1, &index, 1, cb)
-         : n == 1 ? belay_permission_has(p, r, "k", 1, &field, 1, cb)
-         : n == 2 ? belay_permission_set(p, r, "k", 1, &field, 1, cb)
-         : n == 3 ? belay_permission_grant(p, r, "k", 1, &field, 1, cb)
-         : n == 4 ? belay_permission_revoke(p, r, "k", 1, &field, 1, cb)
-         : n == 5 ? belay_permission_compare_and_set(p, r, "k", 1, 1, 0, 1, cb)
-                  : belay_permission_clear(p, r, "k", 1, cb);
+  return n == 0   ? belay_permission_get(p, r, belay_string("k"), &index, 1, cb)
+         : n == 1 ? belay_permission_has(p, r, belay_string("k"), &field, 1, cb)
+         : n == 2 ? belay_permission_set(p, r, belay_string("k"), &field, 1, cb)
+         : n == 3 ? belay_permission_grant(p, r, belay_string("k"), &field, 1, cb)
+         : n == 4 ? belay_permission_revoke(p, r, belay_string("k"), &field, 1, cb)
+         : n == 5 ? belay_permission_compare_and_set(
+                        p, r, belay_string("k"),
+                        &(belay_permission_swap_t){.index = 1, .expected = 0, .value = 1}, cb)
+                  : belay_permission_clear(p, r, belay_string("k"), cb);
 }
 
 /* ---- rankings -------------------------------------------------------------------------------------------- */
@@ -87,19 +89,23 @@ static int ranking_begin(void *handle, belay_request_t *r, unsigned n, bool told
   belay_ranking_count_cb count = told ? on_number : NULL;
   const belay_ranking_score_t item = {{"a", 1}, 1};
   const belay_bytes_t a = {"a", 1};
-  return n == 0   ? belay_ranking_submit(h, r, "b", 1, BELAY_RANKING_SET, &item, 1, cb)
-         : n == 1 ? belay_ranking_find(h, r, "b", 1, &a, 1, cb)
-         : n == 2 ? belay_ranking_top(h, r, "b", 1, 1, cb)
-         : n == 3 ? belay_ranking_page(h, r, "b", 1, &(belay_ranking_page_t){.n = 1}, cb)
+  return n == 0   ? belay_ranking_submit(h, r, belay_string("b"),
+                                         &(belay_ranking_submission_t){
+                                             .mode = BELAY_RANKING_SET, .items = &item, .n = 1},
+                                         cb)
+         : n == 1 ? belay_ranking_find(h, r, belay_string("b"), &a, 1, cb)
+         : n == 2 ? belay_ranking_top(h, r, belay_string("b"), 1, cb)
+         : n == 3 ? belay_ranking_page(h, r, belay_string("b"), &(belay_ranking_page_t){.n = 1}, cb)
          : n == 4
-             ? belay_ranking_page(h, r, "b", 1,
+             ? belay_ranking_page(h, r, belay_string("b"),
                                   &(belay_ranking_page_t){.n = 1, .by_score = true, .max = 1}, cb)
-         : n == 5 ? belay_ranking_around(h, r, "b", 1, &(belay_ranking_around_t){"a", 1, 1, 1}, cb)
-         : n == 6 ? belay_ranking_count(h, r, "b", 1, count)
-         : n == 7 ? belay_ranking_count_by_score(h, r, "b", 1, 0, 1, count)
-         : n == 8 ? belay_ranking_trim(h, r, "b", 1, 1, count)
-         : n == 9 ? belay_ranking_remove(h, r, "b", 1, &a, 1, count)
-                  : belay_ranking_clear(h, r, "b", 1, count);
+         : n == 5 ? belay_ranking_around(h, r, belay_string("b"),
+                                         &(belay_ranking_around_t){{"a", 1}, 1, 1}, cb)
+         : n == 6 ? belay_ranking_count(h, r, belay_string("b"), count)
+         : n == 7 ? belay_ranking_count_by_score(h, r, belay_string("b"), 0, 1, count)
+         : n == 8 ? belay_ranking_trim(h, r, belay_string("b"), 1, count)
+         : n == 9 ? belay_ranking_remove(h, r, belay_string("b"), &a, 1, count)
+                  : belay_ranking_clear(h, r, belay_string("b"), count);
 }
 
 /* ---- sessions -------------------------------------------------------------------------------------------- */
@@ -111,10 +117,10 @@ RIG_MAKE(session, session, (void)o)
 static int session_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
   belay_session_t *s = handle;
   belay_session_cb cb = told ? on_session : NULL;
-  return n == 0   ? belay_session_touch(s, r, "u", 1, NULL, cb)
-         : n == 1 ? belay_session_exists(s, r, "u", 1, cb)
-         : n == 2 ? belay_session_read(s, r, "u", 1, 1, cb)
-                  : belay_session_end(s, r, "u", 1, NULL, 0, cb);
+  return n == 0   ? belay_session_touch(s, r, belay_string("u"), NULL, cb)
+         : n == 1 ? belay_session_exists(s, r, belay_string("u"), cb)
+         : n == 2 ? belay_session_read(s, r, belay_string("u"), 1, cb)
+                  : belay_session_end(s, r, belay_string("u"), belay_bytes(NULL, 0), cb);
 }
 
 const contract_t contracts_of_data[] = {

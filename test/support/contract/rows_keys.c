@@ -20,8 +20,8 @@ static int bloom_begin(void *handle, belay_request_t *r, unsigned n, bool told) 
   belay_bloom_answer_cb one = told ? on_bloom : NULL;
   belay_bloom_answers_cb many = told ? on_blooms : NULL;
   const belay_bytes_t item = {"x", 1};
-  return n == 0   ? belay_bloom_add(b, r, "x", 1, one)
-         : n == 1 ? belay_bloom_exists(b, r, "x", 1, one)
+  return n == 0   ? belay_bloom_add(b, r, belay_string("x"), one)
+         : n == 1 ? belay_bloom_exists(b, r, belay_string("x"), one)
          : n == 2 ? belay_bloom_add_many(b, r, &item, 1, many)
          : n == 3 ? belay_bloom_exists_many(b, r, &item, 1, many)
          : n == 4 ? belay_bloom_open(b, r, told ? on_done : NULL)
@@ -38,8 +38,9 @@ RIG_MAKE(config, config, o.kind = BELAY_CONFIG_PERMISSION)
 
 static int config_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
   const belay_config_field_t field = {.name = "a", .value = "b"};
-  return n == 0 ? belay_config_open(handle, r, "k", 1, &field, 1, told ? on_config : NULL)
-                : belay_config_read(handle, r, "k", 1, told ? on_config : NULL);
+  return n == 0
+             ? belay_config_open(handle, r, belay_string("k"), &field, 1, told ? on_config : NULL)
+             : belay_config_read(handle, r, belay_string("k"), told ? on_config : NULL);
 }
 
 /* ---- counters -------------------------------------------------------------------------------------------- */
@@ -54,22 +55,24 @@ static int counter_begin(void *handle, belay_request_t *r, unsigned n, bool told
   belay_counter_t *c = handle;
   belay_counter_cb cb = told ? on_counter : NULL;
   belay_counter_many_cb many = told ? on_counters : NULL;
-  const belay_counter_add_item_t item = {.key = "f", .key_len = 1, .delta = 1};
+  const belay_counter_add_item_t item = {.key = belay_string("f"), .delta = 1};
   const belay_bytes_t f = {"f", 1};
-  return n == 0    ? belay_counter_add(c, r, "k", 1, 1, cb)
-         : n == 1  ? belay_counter_add_bounded(c, r, "k", 1, 1, 0, 9, cb)
-         : n == 2  ? belay_counter_add_once(c, r, "k", 1, 1, "i", 1, cb)
-         : n == 3  ? belay_counter_get(c, r, "k", 1, cb)
-         : n == 4  ? belay_counter_set(c, r, "k", 1, 1, cb)
+  return n == 0    ? belay_counter_add(c, r, belay_string("k"), 1, cb)
+         : n == 1  ? belay_counter_add_bounded(c, r, belay_string("k"), 1,
+                                               &(belay_counter_bounds_t){.min = 0, .max = 9}, cb)
+         : n == 2  ? belay_counter_add_once(c, r, belay_string("k"), 1, belay_string("i"), cb)
+         : n == 3  ? belay_counter_get(c, r, belay_string("k"), cb)
+         : n == 4  ? belay_counter_set(c, r, belay_string("k"), 1, cb)
          : n == 5  ? belay_counter_add_many(c, r, &item, 1, many)
          : n == 6  ? belay_counter_get_many(c, r, &f, 1, many)
-         : n == 7  ? belay_counter_add_field(c, r, "k", 1, "f", 1, 1, cb)
-         : n == 8  ? belay_counter_add_fields(c, r, "k", 1, &item, 1, many)
-         : n == 9  ? belay_counter_get_field(c, r, "k", 1, "f", 1, cb)
-         : n == 10 ? belay_counter_get_fields(c, r, "k", 1, &f, 1, many)
-         : n == 11 ? belay_counter_get_all(c, r, "k", 1, 9, told ? on_counter_fields : NULL)
-         : n == 12 ? belay_counter_delete_fields(c, r, "k", 1, &f, 1, cb)
-                   : belay_counter_delete(c, r, "k", 1, cb);
+         : n == 7  ? belay_counter_add_field(c, r, belay_string("k"), belay_string("f"), 1, cb)
+         : n == 8  ? belay_counter_add_fields(c, r, belay_string("k"), &item, 1, many)
+         : n == 9  ? belay_counter_get_field(c, r, belay_string("k"), belay_string("f"), cb)
+         : n == 10 ? belay_counter_get_fields(c, r, belay_string("k"), &f, 1, many)
+         : n == 11
+             ? belay_counter_get_all(c, r, belay_string("k"), 9, told ? on_counter_fields : NULL)
+         : n == 12 ? belay_counter_delete_fields(c, r, belay_string("k"), &f, 1, cb)
+                   : belay_counter_delete(c, r, belay_string("k"), cb);
 }
 
 /* ---- deduplication --------------------------------------------------------------------------------------- */
@@ -92,17 +95,22 @@ static int dedup_begin(void *handle, belay_request_t *r, unsigned n, bool told) 
   belay_dedup_count_cb count = told ? on_number : NULL;
   const belay_dedup_operator_t both = BELAY_DEDUP_UNION;
   const belay_bytes_t a = {"a", 1};
-  return n == 0   ? belay_dedup_mark(d, r, "k", 1, "a", 1, one)
-         : n == 1 ? belay_dedup_mark_many(d, r, "k", 1, &a, 1, many)
-         : n == 2 ? belay_dedup_mark_once(d, r, "k", 1, &a, 1, "i", 1, many)
-         : n == 3 ? belay_dedup_seen(d, r, "k", 1, "a", 1, one)
-         : n == 4 ? belay_dedup_seen_many(d, r, "k", 1, &a, 1, many)
-         : n == 5 ? belay_dedup_count(d, r, "k", 1, count)
-         : n == 6 ? belay_dedup_count_of(d, r, both, &a, 1, count)
-         : n == 7 ? belay_dedup_store(d, r, both, &a, 1, "b", 1, count)
-         : n == 8 ? belay_dedup_page(d, r, both, &a, 1, 0, 1, told ? on_page : NULL)
-         : n == 9 ? belay_dedup_forget(d, r, "k", 1, &a, 1, count)
-                  : belay_dedup_clear(d, r, "k", 1, count);
+  return n == 0   ? belay_dedup_mark(d, r, belay_string("k"), belay_string("a"), one)
+         : n == 1 ? belay_dedup_mark_many(d, r, belay_string("k"), &a, 1, many)
+         : n == 2 ? belay_dedup_mark_once(
+                        d, r, belay_string("k"),
+                        &(belay_dedup_once_t){.items = &a, .n = 1, .id = belay_string("i")}, many)
+         : n == 3 ? belay_dedup_seen(d, r, belay_string("k"), belay_string("a"), one)
+         : n == 4 ? belay_dedup_seen_many(d, r, belay_string("k"), &a, 1, many)
+         : n == 5 ? belay_dedup_count(d, r, belay_string("k"), count)
+         : n == 6 ? belay_dedup_count_of(
+                        d, r, &(belay_dedup_sets_t){.how = both, .keys = &a, .n = 1}, count)
+         : n == 7 ? belay_dedup_store(d, r, &(belay_dedup_sets_t){.how = both, .keys = &a, .n = 1},
+                                      belay_string("b"), count)
+         : n == 8 ? belay_dedup_page(d, r, &(belay_dedup_sets_t){.how = both, .keys = &a, .n = 1},
+                                     0, 1, told ? on_page : NULL)
+         : n == 9 ? belay_dedup_forget(d, r, belay_string("k"), &a, 1, count)
+                  : belay_dedup_clear(d, r, belay_string("k"), count);
 }
 
 /* ---- idempotency records --------------------------------------------------------------------------------- */
@@ -115,12 +123,14 @@ static int idempotency_begin(void *handle, belay_request_t *r, unsigned n, bool 
   belay_idempotency_t *i = handle;
   belay_idempotency_cb cb = told ? on_idempotency : NULL;
   const belay_idempotency_token_t token = {{1}};
-  return n == 0   ? belay_idempotency_begin(i, r, "k", 1, "f", 1, 0, cb)
-         : n == 1 ? belay_idempotency_extend(i, r, "k", 1, &token, 0, cb)
-         : n == 2 ? belay_idempotency_finish(i, r, "k", 1, &token, "v", 1, 0, cb)
-         : n == 3 ? belay_idempotency_abandon(i, r, "k", 1, &token, cb)
-         : n == 4 ? belay_idempotency_read(i, r, "k", 1, cb)
-                  : belay_idempotency_forget(i, r, "k", 1, cb);
+  return n == 0   ? belay_idempotency_begin(i, r, belay_string("k"), belay_string("f"), 0, cb)
+         : n == 1 ? belay_idempotency_extend(i, r, belay_string("k"), &token, 0, cb)
+         : n == 2 ? belay_idempotency_finish(
+                        i, r, belay_string("k"), &token,
+                        &(belay_idempotency_finish_t){.result = belay_string("v"), .ttl_ms = 0}, cb)
+         : n == 3 ? belay_idempotency_abandon(i, r, belay_string("k"), &token, cb)
+         : n == 4 ? belay_idempotency_read(i, r, belay_string("k"), cb)
+                  : belay_idempotency_forget(i, r, belay_string("k"), cb);
 }
 
 /* ---- ids ------------------------------------------------------------------------------------------------- */
@@ -129,7 +139,7 @@ RIG_ANSWERS(on_ids, const int64_t *)
 RIG_HANDLE(idgen)
 RIG_MAKE(idgen, idgen_segment, o.mode = BELAY_IDGEN_SEGMENT)
 RIG_MAKE(idgen, idgen_snowflake, o.mode = BELAY_IDGEN_SNOWFLAKE)
-RIG_MAKE(idgen, idgen_sequence, o.mode = BELAY_IDGEN_SEQUENCE; o.kind = "k"; o.kind_len = 1)
+RIG_MAKE(idgen, idgen_sequence, o.mode = BELAY_IDGEN_SEQUENCE; o.kind = belay_string("k"))
 
 static int idgen_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
   return n == 0 ? belay_idgen_get(handle, r, told ? on_number : NULL)

@@ -9,10 +9,10 @@ RIG_MAKE(bucket, bucket, o.capacity = 10)
 static int bucket_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
   belay_bucket_t *b = handle;
   belay_bucket_cb cb = told ? on_bucket : NULL;
-  return n == 0   ? belay_bucket_add(b, r, "k", 1, 1, 0, cb)
-         : n == 1 ? belay_bucket_fetch(b, r, "k", 1, 1, cb)
-         : n == 2 ? belay_bucket_read(b, r, "k", 1, cb)
-                  : belay_bucket_delete(b, r, "k", 1, cb);
+  return n == 0   ? belay_bucket_add(b, r, belay_string("k"), 1, 0, cb)
+         : n == 1 ? belay_bucket_fetch(b, r, belay_string("k"), 1, cb)
+         : n == 2 ? belay_bucket_read(b, r, belay_string("k"), cb)
+                  : belay_bucket_delete(b, r, belay_string("k"), cb);
 }
 
 /* ---- limiters -------------------------------------------------------------------------------------------- */
@@ -29,13 +29,13 @@ RIG_MAKE(limiter, limiter, o.limits = &limit; o.limits_len = 1)
 static int limiter_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
   belay_limiter_t *l = handle;
   belay_limiter_cb cb = told ? on_limiter : NULL;
-  return n == 0   ? belay_limiter_take(l, r, "k", 1, 1, cb)
-         : n == 1 ? belay_limiter_peek(l, r, "k", 1, cb)
-         : n == 2 ? belay_limiter_penalty(l, r, "k", 1, 1, cb)
-         : n == 3 ? belay_limiter_reserve(l, r, "k", 1, 1, SECOND_US, cb)
-         : n == 4 ? belay_limiter_wait(l, r, "k", 1, 1, SECOND_US, cb)
-         : n == 5 ? belay_limiter_ban(l, r, "k", 1, SECOND_US, cb)
-                  : belay_limiter_reset(l, r, "k", 1, cb);
+  return n == 0   ? belay_limiter_take(l, r, belay_string("k"), 1, cb)
+         : n == 1 ? belay_limiter_peek(l, r, belay_string("k"), cb)
+         : n == 2 ? belay_limiter_penalty(l, r, belay_string("k"), 1, cb)
+         : n == 3 ? belay_limiter_reserve(l, r, belay_string("k"), 1, SECOND_US, cb)
+         : n == 4 ? belay_limiter_wait(l, r, belay_string("k"), 1, SECOND_US, cb)
+         : n == 5 ? belay_limiter_ban(l, r, belay_string("k"), SECOND_US, cb)
+                  : belay_limiter_reset(l, r, belay_string("k"), cb);
 }
 
 /* ---- caches ---------------------------------------------------------------------------------------------- */
@@ -54,12 +54,13 @@ static int cache_begin(void *handle, belay_request_t *r, unsigned n, bool told) 
   belay_cache_t *c = handle;
   belay_cache_change_cb changed = told ? on_change : NULL;
   const belay_bytes_t key = {"k", 1};
-  return n == 0   ? belay_cache_put(c, r, "k", 1, "v", 1, BELAY_DEFAULT, changed)
-         : n == 1 ? belay_cache_get(c, r, "k", 1, told ? on_cache : NULL)
+  return n == 0
+             ? belay_cache_put(c, r, belay_string("k"), belay_string("v"), BELAY_DEFAULT, changed)
+         : n == 1 ? belay_cache_get(c, r, belay_string("k"), told ? on_cache : NULL)
          : n == 2 ? belay_cache_get_many(c, r, &key, 1, told ? on_caches : NULL)
-         : n == 3 ? belay_cache_touch(c, r, "k", 1, BELAY_DEFAULT, changed)
-         : n == 4 ? belay_cache_invalidate(c, r, "k", 1, changed)
-                  : belay_cache_invalidate_tag(c, r, "t", 1, changed);
+         : n == 3 ? belay_cache_touch(c, r, belay_string("k"), BELAY_DEFAULT, changed)
+         : n == 4 ? belay_cache_invalidate(c, r, belay_string("k"), changed)
+                  : belay_cache_invalidate_tag(c, r, belay_string("t"), changed);
 }
 
 /* ---- requests of a client, without a handle -------------------------------------------------------------- */
@@ -79,12 +80,14 @@ static int make_client(belay_client_t *client, void *data, void **out) {
 }
 
 static int client_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
-  return n == 0   ? belay_topic_publish(handle, r, "n", 1, "x", 1, told ? on_receivers : NULL)
-         : n == 1 ? belay_held_read(handle, r, BELAY_HELD_LOCK, "n", 1, told ? on_held : NULL)
+  return n == 0 ? belay_topic_publish(handle, r, belay_string("n"), belay_string("x"),
+                                      told ? on_receivers : NULL)
+         : n == 1
+             ? belay_held_read(handle, r, BELAY_HELD_LOCK, belay_string("n"), told ? on_held : NULL)
 #if BELAY_HAS_TOPOLOGY
          : n == 3 ? belay_topology_read(handle, r, 1, told ? on_topology : NULL)
 #endif
-                  : belay_semaphore_holders(handle, r, "n", 1, told ? on_holders : NULL);
+                  : belay_semaphore_holders(handle, r, belay_string("n"), told ? on_holders : NULL);
 }
 
 const contract_t contracts_of_limits[] = {

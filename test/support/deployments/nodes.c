@@ -90,7 +90,7 @@ contender_t *contender_over(bed_t *bed, belay_client_t *const *clients, size_t n
   if (options == NULL)
     o.quarantine = BELAY_QUARANTINE_OFF;
   contender_t *c = contender_blank(bed, &o);
-  int error = belay_redlock_new(clients, n, name, strlen(name), &o, &c->lock);
+  int error = belay_redlock_new(clients, n, belay_string(name), &o, &c->lock);
   if (error != 0)
     fail_msg("belay_redlock_new: %s: %s", belay_strerror(error), belay_detail(bed->belay));
   return c;

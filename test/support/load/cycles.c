@@ -39,7 +39,9 @@ lockers_t lockers_new(bed_t *bed, size_t count, bool same_name) {
   char name[32];
   for (size_t i = 0; i < count; i++) {
     int len = snprintf(name, sizeof name, "door-%zu", same_name ? 0 : i);
-    assert_error(belay_lock_new(bed->client, name, (size_t)len, &options, &lockers.locks[i]), 0);
+    assert_error(
+        belay_lock_new(bed->client, belay_bytes(name, (size_t)len), &options, &lockers.locks[i]),
+        0);
   }
   return lockers;
 }

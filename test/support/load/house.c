@@ -71,7 +71,7 @@ int house_take(house_t *house) {
   for (int i = 0; i < TRIES && status == BELAY_EUNKNOWN; i++) {
     ask_t ask = {.then = keep_of_ask, .arg = house};
     belay_request_t *request = asked(house->bed, &ask);
-    int begun = belay_limiter_take(house->limiter, request, "k", 1, 1, on_answer);
+    int begun = belay_limiter_take(house->limiter, request, belay_string("k"), 1, on_answer);
     status = begun != 0 ? begun : answer(&ask, begun)->cause;
   }
   return status;

@@ -75,7 +75,7 @@ static struct {
 
 /* If somebody else has been there the resource says that he is too late. */
 static void write_guarded(const locker_t *locker) {
-  if (belay_fence_guard(&my.fence, locker->number, locker->token, strlen(locker->token)) == 0)
+  if (belay_fence_guard(&my.fence, locker->number, belay_string(locker->token)) == 0)
     my.writes++;
   else
     my.refused++;
@@ -161,8 +161,8 @@ static void step_adder(adder_t *adder) {
     snprintf(adder->id, sizeof adder->id, "%" PRIu64, ++my.operations);
   adder->due = true;
   adder->request = (belay_request_t){.data = adder};
-  adder->busy = belay_counter_add_once(my.counter, &adder->request, my.key, strlen(my.key), 1,
-                                       adder->id, strlen(adder->id), on_added) == 0;
+  adder->busy = belay_counter_add_once(my.counter, &adder->request, belay_string(my.key), 1,
+                                       belay_string(adder->id), on_added) == 0;
 }
 
 static bool is_confirmed(void) {
@@ -185,8 +185,7 @@ static void step_limiter(void) {
   if (my.taking || my.ends)
     return;
   my.take = (belay_request_t){.timeout_ms = 0};
-  my.taking =
-      belay_limiter_take(my.limiter, &my.take, LOAD_LIMIT, strlen(LOAD_LIMIT), 1, on_taken) == 0;
+  my.taking = belay_limiter_take(my.limiter, &my.take, belay_string(LOAD_LIMIT), 1, on_taken) == 0;
 }
 
 static void keep_id(int64_t id) {
@@ -332,8 +331,7 @@ static void make_all(const char *url, unsigned replicas) {
   limiter.limits_len = 1;
   assert_error(belay_limiter_new(my.bed->client, &limiter, &my.limiter), 0);
   belay_idgen_options_t ids = idgen_options(BELAY_IDGEN_SEGMENT);
-  ids.name = LOAD_IDS;
-  ids.name_len = strlen(LOAD_IDS);
+  ids.name = belay_string(LOAD_IDS);
   ids.step = 50;
   ids.min_replicas = replicas;
   spring_of(&my.spring, my.bed, my.other, &ids);

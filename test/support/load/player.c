@@ -183,14 +183,15 @@ static int make_lock(player_t *p, belay_lock_options_t *o, const char *name) {
   case READER:
   case WRITER:
     o->fencing = p->kind == WRITER;
-    return belay_rwlock_new(&p->client, 1, name, len, mode, o, &p->lock);
+    return belay_rwlock_new(&p->client, 1, belay_bytes(name, len), mode, o, &p->lock);
   case SEMAPHORE:
   case SEMAPHORE_FAIR:
     o->fair = p->kind == SEMAPHORE_FAIR;
-    return belay_semaphore_new(&p->client, 1, name, len, SEMAPHORE_LIMIT, permits, o, &p->lock);
+    return belay_semaphore_new(
+        &p->client, 1, belay_bytes(name, len),
+        &(belay_semaphore_size_t){.limit = SEMAPHORE_LIMIT, .permits = permits}, o, &p->lock);
   case REENTRANT:
-    o->owner = p->number % 2 == 0 ? "even" : "odd";
-    o->owner_len = strlen(o->owner);
+    o->owner = belay_string(p->number % 2 == 0 ? "even" : "odd");
     break;
   default:
     o->fair = p->kind == FAIR;
@@ -198,13 +199,13 @@ static int make_lock(player_t *p, belay_lock_options_t *o, const char *name) {
     o->max_handovers = p->kind == LOCK_ALONE ? 0 : o->max_handovers;
     o->wakeup = p->kind == LOCK_POLLING ? BELAY_WAKE_POLL : o->wakeup;
   }
-  return belay_lock_new(p->client, name, len, o, &p->lock);
+  return belay_lock_new(p->client, belay_bytes(name, len), o, &p->lock);
 }
 
 static int make_multilock(player_t *p, const belay_lock_options_t *o, const char *name) {
   static const char second[] = "multilock too";
-  belay_multilock_name_t names[] = {{p->client, name, strlen(name)},
-                                    {p->client, second, sizeof second - 1}};
+  belay_multilock_name_t names[] = {{p->client, belay_string(name)},
+                                    {p->client, belay_string(second)}};
   return belay_multilock_new(names, 2, o, multilock_lost, &p->multilock);
 }
 
@@ -219,7 +220,7 @@ static int make_election(player_t *p, const belay_lock_options_t *o, const char 
   options.on_deposed = deposed;
   options.on_observe = observed;
   options.data = p;
-  return belay_election_new(&p->client, 1, name, strlen(name), &options, &p->election);
+  return belay_election_new(&p->client, 1, belay_string(name), &options, &p->election);
 }
 
 static int make_meeting(player_t *p, const belay_lock_options_t *o, const char *name) {
@@ -232,12 +233,12 @@ static int make_meeting(player_t *p, const belay_lock_options_t *o, const char *
   options.retry_max_ms = o->retry_max_ms;
   options.waiter_ttl_ms = o->waiter_ttl_ms;
   if (p->kind == LATCH) {
-    error = belay_latch_new(p->client, name, strlen(name), &options, &p->latch);
+    error = belay_latch_new(p->client, belay_string(name), &options, &p->latch);
     if (error == 0)
       belay_latch_set_data(p->latch, p);
     return error;
   }
-  error = belay_barrier_new(p->client, name, strlen(name), &options, &p->barrier);
+  error = belay_barrier_new(p->client, belay_string(name), &options, &p->barrier);
   if (error == 0)
     belay_barrier_set_data(p->barrier, p);
   return error;
@@ -331,7 +332,7 @@ void player_begin_count(player_t *p, const char *operation) {
   p->request = (belay_request_t){.data = p};
   p->changing++;
   must(p, "counts",
-       belay_latch_count_down(p->latch, &p->request, operation, strlen(operation), counted));
+       belay_latch_count_down(p->latch, &p->request, belay_string(operation), counted));
 }
 
 unsigned player_count(player_t *p, const char *operation) {

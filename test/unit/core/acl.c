@@ -244,7 +244,7 @@ static const char *source_path(const char *below) {
 /* Each header is about something that a user may be allowed, or needs no server. */
 TEST(each_header) {
   static const char others[] =
-      " acl client error export fence loop request uuid tls "; /* fence: a script of the caller's */
+      " acl bytes client error export fence loop request uuid tls "; /* fence: a script of the caller's */
   unsigned names = 0;
   DIR *dir = opendir(source_path("include/belay"));
   assert_non_null(dir);

@@ -64,9 +64,9 @@ TEST(of_ten_million_none_is_missed) {
   belay_bloomset_t *set = set_of(N, 0.1, 0); /* small enough for a cache */
   unsigned new = 0;
   for (uint64_t i = 0; i < N; i++)
-    new += belay_bloomset_add(set, &i, sizeof i);
+    new += belay_bloomset_add(set, belay_bytes(&i, sizeof i));
   for (uint64_t i = 0; i < N; i++)
-    if (!belay_bloomset_exists(set, &i, sizeof i))
+    if (!belay_bloomset_exists(set, belay_bytes(&i, sizeof i)))
       fail_msg("%llu is missed", (unsigned long long)i);
   assert_between(new, N - N / 10, N); /* on the way there it was wrong less often */
   belay_bloom_info_t info;
@@ -95,9 +95,9 @@ static void rate_of_keys(int64_t capacity, double rate, uint64_t probes, unsigne
     belay_bloomset_t *set = set_of(capacity, rate, f);
     uint64_t i = 0;
     for (; i < (uint64_t)capacity; i++)
-      (void)belay_bloomset_add(set, key, key_of(key, keys, i));
+      (void)belay_bloomset_add(set, belay_bytes(key, key_of(key, keys, i)));
     for (; i < (uint64_t)capacity + probes; i++)
-      found += belay_bloomset_exists(set, key, key_of(key, keys, i));
+      found += belay_bloomset_exists(set, belay_bytes(key, key_of(key, keys, i)));
     belay_bloomset_free(set);
   }
   (void)snprintf(what, sizeof what, "%lld at %g, keys %d", (long long)capacity, rate, keys);
@@ -135,11 +135,11 @@ TEST(spread_over_segments) {
 
 TEST(the_empty_item_is_an_item) {
   belay_bloomset_t *set = set_of(100, 1e-6, 0);
-  assert_false(belay_bloomset_exists(set, NULL, 0));
-  assert_true(belay_bloomset_add(set, NULL, 0));
-  assert_false(belay_bloomset_add(set, "x", 0));
-  assert_true(belay_bloomset_exists(set, "", 0));
-  assert_false(belay_bloomset_exists(set, "", 1));
+  assert_false(belay_bloomset_exists(set, belay_bytes(NULL, 0)));
+  assert_true(belay_bloomset_add(set, belay_bytes(NULL, 0)));
+  assert_false(belay_bloomset_add(set, belay_bytes("x", 0)));
+  assert_true(belay_bloomset_exists(set, belay_string("")));
+  assert_false(belay_bloomset_exists(set, belay_bytes("", 1)));
   belay_bloomset_free(set);
   belay_bloomset_free(NULL);
 }
@@ -156,7 +156,7 @@ TEST(a_seed_and_a_key_change_everything) {
   size_t len[3];
   const uint8_t *bits[3];
   for (int i = 0; i < 3; i++) {
-    assert_true(belay_bloomset_add(sets[i], "item", 4));
+    assert_true(belay_bloomset_add(sets[i], belay_string("item")));
     bits[i] = belay_bloomset_bits(sets[i], 0, &len[i]);
     assert_int_equal(len[i], len[0]);
     assert_null(belay_bloomset_bits(sets[i], 1, NULL));
@@ -198,8 +198,8 @@ TEST(memory_comes_from_the_allocator) {
     memory.left = left;
     int error = belay_bloomset_new(&options, &allocator, &set);
     if (error == 0) {
-      assert_true(belay_bloomset_add(set, "a", 1));
-      assert_true(belay_bloomset_exists(set, "b", 1)); /* there is only one bit */
+      assert_true(belay_bloomset_add(set, belay_string("a")));
+      assert_true(belay_bloomset_exists(set, belay_string("b"))); /* there is only one bit */
       belay_bloomset_free(set);
       assert_true(left > 0);
       break;

@@ -32,7 +32,7 @@ static void check(int row, const belay_fence_t *before, uint64_t number, const c
   belay_fence_t fence = *before, after = *before;
   if (expected == 0)
     after = fence_of(number, token, len);
-  expect(row, belay_fence_guard(&fence, number, token, len), expected);
+  expect(row, belay_fence_guard(&fence, number, belay_bytes(token, len)), expected);
   assert_memory_equal(&fence, &after, sizeof fence);
 }
 
@@ -97,9 +97,9 @@ TEST(a_holder_goes_on_until_a_later_one_comes) {
   for (uint64_t number = 1; number < 1000; number++) {
     const char *token = number % 2 ? "odd" : "even", *last = number % 2 ? "even" : "odd";
     for (int times = 0; times < 3; times++)
-      assert_int_equal(belay_fence_guard(&fence, number, token, strlen(token)), 0);
+      assert_int_equal(belay_fence_guard(&fence, number, belay_string(token)), 0);
     if (number > 1)
-      assert_int_equal(belay_fence_guard(&fence, number - 1, last, strlen(last)), BELAY_EFENCED);
+      assert_int_equal(belay_fence_guard(&fence, number - 1, belay_string(last)), BELAY_EFENCED);
   }
 }
 
@@ -171,7 +171,7 @@ TEST(of_a_longer_token_nothing_is_left) {
 
 TEST(null_in_the_place_of_a_fence_or_a_token) {
   belay_fence_t fresh = {0};
-  assert_int_equal(belay_fence_guard(NULL, 7, "x", 1), BELAY_EINVAL);
+  assert_int_equal(belay_fence_guard(NULL, 7, belay_string("x")), BELAY_EINVAL);
   check(0, &fresh, 7, NULL, 0, BELAY_EINVAL);
   check(1, &fresh, 7, NULL, 1, BELAY_EINVAL);
 }

@@ -1,0 +1,28 @@
+/* Strings of bytes with their length: names, keys, values, items, messages. */
+#ifndef BELAY_BYTES_H
+#define BELAY_BYTES_H
+
+#include <stddef.h>
+#include <string.h>
+
+/** A string of bytes. It needs no terminating 0, may contain zeros, and its length is exact. A function that takes one
+ * copies what it keeps: the bytes may change when it returns. */
+typedef struct belay_bytes {
+  const void *data; /**< may be NULL if len is 0 */
+  size_t len;       /**< in bytes */
+} belay_bytes_t;
+
+/** Make a belay_bytes_t of len bytes at data. */
+static inline belay_bytes_t belay_bytes(const void *data, size_t len) {
+  belay_bytes_t bytes;
+  bytes.data = data;
+  bytes.len = len;
+  return bytes;
+}
+
+/** Make a belay_bytes_t of a terminated string, without its terminating 0. NULL gives no bytes. */
+static inline belay_bytes_t belay_string(const char *string) {
+  return belay_bytes(string, string == NULL ? 0 : strlen(string));
+}
+
+#endif /* BELAY_BYTES_H */
