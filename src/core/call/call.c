@@ -53,7 +53,8 @@ static void tell(belay__call_t *call, const belay__result_t *result) {
     return;
   if (call->place != NULL)
     *call->place = NULL;
-  if (call->settled != NULL) /* the late reply must not clear a place that has another call by then */
+  if (call->settled !=
+      NULL) /* the late reply must not clear a place that has another call by then */
     call->place = NULL;
   done(call, result);
 }

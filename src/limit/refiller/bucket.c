@@ -109,7 +109,8 @@ static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = te
 
 static int check(const belay_bucket_t *bucket, const belay_request_t *request, const char *key,
                  size_t key_len, bool has_cb) {
-  return belay__handle_check_key((const belay__handle_t *)bucket, request, belay_bytes(key, key_len), has_cb);
+  return belay__handle_check_key((const belay__handle_t *)bucket, request,
+                                 belay_bytes(key, key_len), has_cb);
 }
 
 static int check_tokens(const belay_bucket_t *bucket, int64_t tokens) {

@@ -421,25 +421,33 @@ BED_TEST(arguments_are_checked) {
                   belay_ranking_trim(r, &q, belay_bytes(b, 1),
                                      i == 0 ? -1 : BELAY_RANKING_SIZE_MAX + 1, on_count),
                   "size: not from 0 to 4294967295");
+  assert_int_equal(client_stats(bed).calls, 0);
+}
+
+BED_TEST(every_operation_needs_a_board) {
+  stand_t stand;
+  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
+  belay_ranking_t *r = stand.ranking;
+  belay_request_t q = {0};
+  const belay_bytes_t none = {"", 0};
   const belay_ranking_score_t item = {{"a", 1}, 0};
   const belay_bytes_t member = {"a", 1};
   const int no_board[] = {
       belay_ranking_submit(
-          r, &q, belay_string(""),
+          r, &q, none,
           &(belay_ranking_submission_t){.mode = BELAY_RANKING_SET, .items = &item, .n = 1},
           on_entries),
-      belay_ranking_find(r, &q, belay_string(""), &member, 1, on_entries),
-      belay_ranking_top(r, &q, belay_string(""), 1, on_entries),
-      belay_ranking_page(r, &q, belay_string(""), &(belay_ranking_page_t){.n = 1}, on_entries),
-      belay_ranking_page(r, &q, belay_string(""), &(belay_ranking_page_t){.n = 1, .by_score = true},
+      belay_ranking_find(r, &q, none, &member, 1, on_entries),
+      belay_ranking_top(r, &q, none, 1, on_entries),
+      belay_ranking_page(r, &q, none, &(belay_ranking_page_t){.n = 1}, on_entries),
+      belay_ranking_page(r, &q, none, &(belay_ranking_page_t){.n = 1, .by_score = true},
                          on_entries),
-      belay_ranking_around(r, &q, belay_string(""), &(belay_ranking_around_t){{"a", 1}, 1, 1},
-                           on_entries),
-      belay_ranking_count(r, &q, belay_string(""), on_count),
-      belay_ranking_count_by_score(r, &q, belay_string(""), 0, 1, on_count),
-      belay_ranking_remove(r, &q, belay_string(""), &member, 1, on_count),
-      belay_ranking_trim(r, &q, belay_string(""), 1, on_count),
-      belay_ranking_clear(r, &q, belay_string(""), on_count),
+      belay_ranking_around(r, &q, none, &(belay_ranking_around_t){{"a", 1}, 1, 1}, on_entries),
+      belay_ranking_count(r, &q, none, on_count),
+      belay_ranking_count_by_score(r, &q, none, 0, 1, on_count),
+      belay_ranking_remove(r, &q, none, &member, 1, on_count),
+      belay_ranking_trim(r, &q, none, 1, on_count),
+      belay_ranking_clear(r, &q, none, on_count),
   };
   for (size_t i = 0; i < sizeof no_board / sizeof *no_board; i++)
     assert_error(no_board[i], BELAY_EINVAL);

@@ -52,7 +52,6 @@ BED_TEST(a_kind_does_what_it_can) {
 
 BED_TEST(keys_and_items_are_checked) {
   static char key[BELAY_DEDUP_KEY_MAX + 2], item[BELAY_DEDUP_ITEM_MAX + 2];
-  static belay_bytes_t many[BELAY_DEDUP_ITEMS_MAX + 1];
   memset(key, 'k', sizeof key - 1);
   memset(item, 'i', sizeof item - 1);
   book_t book;
@@ -83,6 +82,20 @@ BED_TEST(keys_and_items_are_checked) {
   assert_string_equal(belay_detail(bed->belay), "item: NULL, or more than 512 bytes");
   assert_error(belay_dedup_mark(d, r, belay_string("k"), belay_bytes(NULL, 1), on_verdict),
                BELAY_EINVAL);
+  assert_error(begin_mark_once(&book, &entry, "k", "a", ""), BELAY_EINVAL);
+  key[129] = '\0';
+  assert_error(begin_mark_once(&book, &entry, "k", "a", key), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "id: not 1 to 128 bytes");
+  assert_int_equal(client_stats(bed).calls, 0);
+}
+
+BED_TEST(numbers_of_items_and_sets_are_checked) {
+  static belay_bytes_t many[BELAY_DEDUP_ITEMS_MAX + 1];
+  book_t book;
+  entry_t entry = {0};
+  book_new(&book, bed, BELAY_DEDUP_SET);
+  belay_dedup_t *d = book.dedup;
+  belay_request_t *r = &entry.request;
   const size_t over = BELAY_DEDUP_ITEMS_MAX + 1;
   assert_error(belay_dedup_mark_many(d, r, belay_string("k"), many, over, on_verdicts),
                BELAY_EINVAL);
@@ -99,10 +112,6 @@ BED_TEST(keys_and_items_are_checked) {
                             on_verdicts),
       BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "items: NULL, or not 1 to 512 of them");
-  assert_error(begin_mark_once(&book, &entry, "k", "a", ""), BELAY_EINVAL);
-  key[129] = '\0';
-  assert_error(begin_mark_once(&book, &entry, "k", "a", key), BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "id: not 1 to 128 bytes");
   assert_error(begin_count_of(&book, &entry, BELAY_DEDUP_UNION, "a,b,c"), BELAY_EINVAL);
   assert_error(
       belay_dedup_store(d, r, &(belay_dedup_sets_t){.how = BELAY_DEDUP_UNION, .keys = NULL, .n = 1},

@@ -73,84 +73,60 @@ static void build(house_t *house, belay_client_t *client) {
 static const belay_bytes_t two_keys[] = {{"a", 1}, {"b", 1}}, an_item = {"x", 1},
                            a_field = {"f", 1};
 
+#define S(text) belay_string(text)
+
 static void furnish(house_t *h, reader_t *r_) {
   const belay_ranking_score_t score = {.member = {"ann", 3}, .score = 7};
-  EXPECT(r_, 2, belay_counter_add(h->counter, r, belay_string("a"), 2, reader_on_counted));
-  EXPECT(r_, 3, belay_counter_add(h->counter, r, belay_string("b"), 3, reader_on_counted));
-  EXPECT(r_, 4,
-         belay_counter_add_field(h->counter, r, belay_string("group"), belay_string("f"), 4,
-                                 reader_on_counted));
-  EXPECT(r_, 0,
-         belay_dedup_mark(h->set, r, belay_string("k"), belay_string("x"), reader_on_verdict));
-  EXPECT(r_, 0,
-         belay_dedup_mark(h->window, r, belay_string("k"), belay_string("x"), reader_on_verdict));
-  EXPECT(r_, 0,
-         belay_dedup_mark(h->bitmap, r, belay_string("k"), belay_string("5"), reader_on_verdict));
-  EXPECT(r_, 0,
-         belay_dedup_mark(h->log, r, belay_string("a"), belay_string("x"), reader_on_verdict));
-  EXPECT(r_, 0,
-         belay_dedup_mark(h->log, r, belay_string("b"), belay_string("y"), reader_on_verdict));
-  EXPECT(r_, 7,
-         belay_ranking_submit(
-             h->ranking, r, belay_string("t"),
-             &(belay_ranking_submission_t){.mode = BELAY_RANKING_SET, .items = &score, .n = 1},
-             reader_on_entries));
-  EXPECT(r_, 7,
-         belay_ranking_submit(
-             h->timed, r, belay_string("t"),
-             &(belay_ranking_submission_t){.mode = BELAY_RANKING_SET, .items = &score, .n = 1},
-             reader_on_entries));
+  const belay_ranking_submission_t scores = {.mode = BELAY_RANKING_SET, .items = &score, .n = 1};
+  EXPECT(r_, 2, belay_counter_add(h->counter, r, S("a"), 2, reader_on_counted));
+  EXPECT(r_, 3, belay_counter_add(h->counter, r, S("b"), 3, reader_on_counted));
+  EXPECT(r_, 4, belay_counter_add_field(h->counter, r, S("group"), S("f"), 4, reader_on_counted));
+  EXPECT(r_, 0, belay_dedup_mark(h->set, r, S("k"), S("x"), reader_on_verdict));
+  EXPECT(r_, 0, belay_dedup_mark(h->window, r, S("k"), S("x"), reader_on_verdict));
+  EXPECT(r_, 0, belay_dedup_mark(h->bitmap, r, S("k"), S("5"), reader_on_verdict));
+  EXPECT(r_, 0, belay_dedup_mark(h->log, r, S("a"), S("x"), reader_on_verdict));
+  EXPECT(r_, 0, belay_dedup_mark(h->log, r, S("b"), S("y"), reader_on_verdict));
+  EXPECT(r_, 7, belay_ranking_submit(h->ranking, r, S("t"), &scores, reader_on_entries));
+  EXPECT(r_, 7, belay_ranking_submit(h->timed, r, S("t"), &scores, reader_on_entries));
   EXPECT(r_, 0, belay_presence_set(h->presence, r, 7, reader_on_done));
   EXPECT(r_, 0, belay_presence_set(h->spread, r, 7, reader_on_done));
-  EXPECT(r_, 0,
-         belay_active_mark(h->active, r, belay_string("u"), BELAY_ACTIVE_NOW, reader_on_done));
+  EXPECT(r_, 0, belay_active_mark(h->active, r, S("u"), BELAY_ACTIVE_NOW, reader_on_done));
   EXPECT(r_, 1,
-         belay_active_archive(h->active, r, BELAY_ACTIVE_NOW, BELAY_ACTIVE_NOW, belay_string("old"),
+         belay_active_archive(h->active, r, BELAY_ACTIVE_NOW, BELAY_ACTIVE_NOW, S("old"),
                               reader_on_numbers));
-  EXPECT(r_, 1, belay_bloom_add(h->bloom, r, belay_string("x"), reader_on_answer));
-  EXPECT(r_, 1,
-         belay_cache_put(h->cache, r, belay_string("page"), belay_string("P"), BELAY_DEFAULT,
-                         reader_on_changed));
+  EXPECT(r_, 1, belay_bloom_add(h->bloom, r, S("x"), reader_on_answer));
+  EXPECT(r_, 1, belay_cache_put(h->cache, r, S("page"), S("P"), BELAY_DEFAULT, reader_on_changed));
 }
 
 /* All that a replica may be asked. */
 static void read_all(house_t *h, reader_t *r_) {
   const belay_bytes_t label = {"old", 3}, ann = {"ann", 3}, five = {"5", 1};
-  EXPECT(r_, 2, belay_counter_get(h->counter, r, belay_string("a"), reader_on_counted));
+  EXPECT(r_, 2, belay_counter_get(h->counter, r, S("a"), reader_on_counted));
   EXPECT(r_, 5, belay_counter_get_many(h->counter, r, two_keys, 2, reader_on_counted_many));
+  EXPECT(r_, 4, belay_counter_get_field(h->counter, r, S("group"), S("f"), reader_on_counted));
   EXPECT(r_, 4,
-         belay_counter_get_field(h->counter, r, belay_string("group"), belay_string("f"),
-                                 reader_on_counted));
-  EXPECT(r_, 4,
-         belay_counter_get_fields(h->counter, r, belay_string("group"), &a_field, 1,
-                                  reader_on_counted_many));
-  EXPECT(r_, 4,
-         belay_counter_get_all(h->counter, r, belay_string("group"), 10, reader_on_counted_all));
-  EXPECT(r_, 1,
-         belay_dedup_seen(h->set, r, belay_string("k"), belay_string("x"), reader_on_verdict));
-  EXPECT(r_, 1,
-         belay_dedup_seen_many(h->set, r, belay_string("k"), &an_item, 1, reader_on_verdicts));
-  EXPECT(r_, 1,
-         belay_dedup_seen(h->window, r, belay_string("k"), belay_string("x"), reader_on_verdict));
-  EXPECT(r_, 1,
-         belay_dedup_seen_many(h->bitmap, r, belay_string("k"), &five, 1, reader_on_verdicts));
-  EXPECT(r_, 1, belay_dedup_count(h->set, r, belay_string("k"), reader_on_number));
-  EXPECT(r_, 1, belay_dedup_count(h->window, r, belay_string("k"), reader_on_number));
-  EXPECT(r_, 1, belay_dedup_count(h->bitmap, r, belay_string("k"), reader_on_number));
-  EXPECT(r_, 1, belay_dedup_count(h->log, r, belay_string("a"), reader_on_number));
+         belay_counter_get_fields(h->counter, r, S("group"), &a_field, 1, reader_on_counted_many));
+  EXPECT(r_, 4, belay_counter_get_all(h->counter, r, S("group"), 10, reader_on_counted_all));
+  EXPECT(r_, 1, belay_dedup_seen(h->set, r, S("k"), S("x"), reader_on_verdict));
+  EXPECT(r_, 1, belay_dedup_seen_many(h->set, r, S("k"), &an_item, 1, reader_on_verdicts));
+  EXPECT(r_, 1, belay_dedup_seen(h->window, r, S("k"), S("x"), reader_on_verdict));
+  EXPECT(r_, 1, belay_dedup_seen_many(h->bitmap, r, S("k"), &five, 1, reader_on_verdicts));
+  EXPECT(r_, 1, belay_dedup_count(h->set, r, S("k"), reader_on_number));
+  EXPECT(r_, 1, belay_dedup_count(h->window, r, S("k"), reader_on_number));
+  EXPECT(r_, 1, belay_dedup_count(h->bitmap, r, S("k"), reader_on_number));
+  EXPECT(r_, 1, belay_dedup_count(h->log, r, S("a"), reader_on_number));
   EXPECT(r_, 2,
          belay_dedup_count_of(
              h->log, r, &(belay_dedup_sets_t){.how = BELAY_DEDUP_UNION, .keys = two_keys, .n = 2},
              reader_on_number));
-  EXPECT(r_, 7, belay_ranking_find(h->ranking, r, belay_string("t"), &ann, 1, reader_on_entries));
-  EXPECT(r_, 7, belay_ranking_top(h->ranking, r, belay_string("t"), 3, reader_on_entries));
-  EXPECT(r_, 7, belay_ranking_top(h->timed, r, belay_string("t"), 3, reader_on_entries));
+  EXPECT(r_, 7, belay_ranking_find(h->ranking, r, S("t"), &ann, 1, reader_on_entries));
+  EXPECT(r_, 7, belay_ranking_top(h->ranking, r, S("t"), 3, reader_on_entries));
+  EXPECT(r_, 7, belay_ranking_top(h->timed, r, S("t"), 3, reader_on_entries));
   EXPECT(r_, 7,
-         belay_ranking_around(h->ranking, r, belay_string("t"),
-                              &(belay_ranking_around_t){{"ann", 3}, 1, 1}, reader_on_entries));
-  EXPECT(r_, 1, belay_ranking_count(h->ranking, r, belay_string("t"), reader_on_number));
-  EXPECT(r_, 1,
-         belay_ranking_count_by_score(h->timed, r, belay_string("t"), 0, 10, reader_on_number));
+         belay_ranking_around(h->ranking, r, S("t"), &(belay_ranking_around_t){{"ann", 3}, 1, 1},
+                              reader_on_entries));
+  EXPECT(r_, 1, belay_ranking_count(h->ranking, r, S("t"), reader_on_number));
+  EXPECT(r_, 1, belay_ranking_count_by_score(h->timed, r, S("t"), 0, 10, reader_on_number));
   EXPECT(r_, 1, belay_presence_is(h->presence, r, 7, reader_on_online));
   EXPECT(r_, 1, belay_presence_is(h->spread, r, 7, reader_on_online));
   EXPECT(r_, 1, belay_presence_count(h->presence, r, reader_on_number));
@@ -159,9 +135,9 @@ static void read_all(house_t *h, reader_t *r_) {
       r_, 1,
       belay_active_count_span(h->active, r, BELAY_ACTIVE_NOW, BELAY_ACTIVE_NOW, reader_on_numbers));
   EXPECT(r_, 1, belay_active_count_archives(h->active, r, &label, 1, reader_on_numbers));
-  EXPECT(r_, 1, belay_bloom_exists(h->bloom, r, belay_string("x"), reader_on_answer));
-  EXPECT(r_, 0, belay_bloom_exists(h->bloom, r, belay_string("nowhere"), reader_on_answer));
-  EXPECT(r_, 'P', belay_cache_get(h->cache, r, belay_string("page"), reader_on_cached));
+  EXPECT(r_, 1, belay_bloom_exists(h->bloom, r, S("x"), reader_on_answer));
+  EXPECT(r_, 0, belay_bloom_exists(h->bloom, r, S("nowhere"), reader_on_answer));
+  EXPECT(r_, 'P', belay_cache_get(h->cache, r, S("page"), reader_on_cached));
 }
 
 /* ---- deployments ------------------------------------------------------------------------------------------- */

@@ -50,7 +50,6 @@ server_t *cluster_node(const cluster_t *cluster, unsigned i);
 unsigned cluster_slot(cluster_t *cluster, const char *key);
 int cluster_owner(cluster_t *cluster, unsigned slot);
 
-
 /* ---- failing over ---------------------------------------------------------------------------------------- */
 
 /* From now on until cluster_wait() the nodes suspect one that is silent for a second; otherwise for a minute. */
