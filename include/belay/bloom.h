@@ -251,10 +251,10 @@ BELAY_API int belay_bloomset_new(const belay_bloom_options_t *options,
 /** NULL is ignored. */
 BELAY_API void belay_bloomset_free(belay_bloomset_t *set);
 
-/** Adds an item; returns whether it is new. */
+/** Adds an item; returns true if it is new. Its bytes are not checked: data may be NULL only if len is 0. */
 BELAY_API bool belay_bloomset_add(belay_bloomset_t *set, belay_bytes_t item);
 
-/** Whether an item was, probably, added. */
+/** Returns true if an item was probably added. Its bytes are not checked either. */
 BELAY_API bool belay_bloomset_exists(const belay_bloomset_t *set, belay_bytes_t item);
 
 /** How it stands; generation is 0, ttl_ms is -1. It counts the bits. */

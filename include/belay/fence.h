@@ -26,7 +26,7 @@ typedef struct belay_fence {
  * (belay_lock_token()) may go on. If so it is remembered. It may not if its number is smaller than one
  * that was seen, or equal and another's: then nothing changes.
  *
- * The token is token_len bytes, which may come from a network: it need not be terminated.
+ * The token may come from a network: it need not be terminated.
  *
  * Returns 0, BELAY_EFENCED, or BELAY_EINVAL: number 0 or over 2^53, an empty token or a longer one than
  * BELAY_FENCE_TOKEN_MAX. */

@@ -140,7 +140,7 @@ typedef void (*belay_idempotency_cb)(belay_request_t *request, int status,
 
 /** Begins, or tells who was first: STARTED, TAKEN_OVER, IN_PROGRESS or DONE. fingerprint: at most
  * BELAY_IDEMPOTENCY_FINGERPRINT_MAX bytes that tell this request from another one with the same key; of a long request
- * a hash, such as SHA-256; none (NULL, 0) is one too. deadline_ms: 1 to 86,400,000; 0 or BELAY_DEFAULT: the option's.
+ * a hash, such as SHA-256; an absent or empty fingerprint is one too. deadline_ms: 1 to 86,400,000; 0 or BELAY_DEFAULT: the option's.
  *
  * A begin whose callback does not run with 0 may have begun all the same: canceled, closed, not answered. It is then
  * abandoned in the background, for as long as the client's timeout_ms (a close waits for that, at most its
@@ -166,12 +166,11 @@ typedef struct belay_idempotency_finish {
   int64_t ttl_ms;
 } belay_idempotency_finish_t;
 
-/** The result is there: DONE, kept for ttl_ms (1,000 to 31,536,000,000; 0 or BELAY_DEFAULT: the option's), or for as
- * long as this may be sent again, if that is longer. Also after its deadline, as long as the record
- * is kept (grace_ms) and nobody has taken it over. A second finish of the same token with the same
- * result goes well too; with another result it is BELAY_ENOTOWNER. result: at most
- * BELAY_IDEMPOTENCY_RESULT_MAX bytes, and half of the client's max_reply, which everybody who
- *                              shares the record should have alike. */
+/** Stores the result: the record is DONE, and is kept for finish->ttl_ms, or for as long as this call may be sent again if
+ * that is longer. A finish after the deadline succeeds while the record is kept (grace_ms), unless another client has
+ * taken it over. A second finish with the same token and the same result succeeds; with another result it is
+ * BELAY_ENOTOWNER. The result has at most half of the client's max_reply bytes: all clients that share records should have
+ * the same max_reply. */
 BELAY_API int belay_idempotency_finish(belay_idempotency_t *records, belay_request_t *request,
                                        belay_bytes_t key, const belay_idempotency_token_t *token,
                                        const belay_idempotency_finish_t *finish,

@@ -128,9 +128,9 @@ BELAY_API int belay_session_exists(belay_session_t *session, belay_request_t *re
 BELAY_API int belay_session_read(belay_session_t *session, belay_request_t *request,
                                  belay_bytes_t user, size_t n, belay_session_cb cb);
 
-/** Ends his context with that id (1 to BELAY_SESSION_ID_MAX bytes), and no other; or with NULL, 0 whichever it is, which
- * is not sent again. Of one that was sent twice and has
- * ended nothing the second time it is not known who did: BELAY_EUNKNOWN. */
+/** Ends the user's context if it has this id (1 to BELAY_SESSION_ID_MAX bytes). An absent id (NULL, 0) ends the context
+ * whatever its id is: check an id that may be NULL before belay_string(). A call without an id is never sent twice. A call
+ * with an id that was sent twice, and found no context the second time, ends with BELAY_EUNKNOWN. */
 BELAY_API int belay_session_end(belay_session_t *session, belay_request_t *request,
                                 belay_bytes_t user, belay_bytes_t id, belay_session_cb cb);
 

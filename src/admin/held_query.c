@@ -36,7 +36,8 @@ static int check(belay_client_t *client, const belay_request_t *request, belay_h
   if (error == 0)
     error = belay__check_range(client->belay, "kind", (int64_t)kind, 0, BELAY_HELD_KINDS - 1);
   return error != 0 ? error
-                    : belay__check_bytes(client->belay, "name", name, name_len, 1, BELAY__NAME_MAX);
+                    : belay__check_bytes(client->belay, "name", belay_bytes(name, name_len), 1,
+                                         BELAY__NAME_MAX);
 }
 
 /* Begins a request, and asks who holds it. */

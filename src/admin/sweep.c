@@ -276,17 +276,14 @@ static const belay__range_t ranges[] = {
 static const char held_pattern[] = "[elrs][elow]*::{*";
 
 static int check_options(belay_t *belay, belay_sweep_options_t *o) {
-  if (o->pattern.data == NULL && o->on_held != NULL) {
-    o->pattern.data = held_pattern;
-    o->pattern.len = sizeof held_pattern - 1;
-  }
+  if (o->on_held != NULL && !belay__is_given(o->pattern))
+    o->pattern = belay_string(held_pattern);
   if (o->remove && o->on_held != NULL)
     return belay__invalid(belay, "remove: not with on_held");
   if (o->type != NULL && !belay__is_label(o->type, BELAY__SWEEP_TYPE_MAX))
     return belay__invalid(belay, "type: not 1 to %zu printable bytes without spaces",
                           BELAY__SWEEP_TYPE_MAX);
-  return belay__check_bytes(belay, "pattern", o->pattern.data, o->pattern.len, 1,
-                            BELAY_SWEEP_PATTERN_MAX);
+  return belay__check_bytes(belay, "pattern", o->pattern, 1, BELAY_SWEEP_PATTERN_MAX);
 }
 
 /* The namespace, in which nothing has a meaning, and then the pattern, in which everything has. */

@@ -151,7 +151,7 @@ static int check_many(belay_cache_t *cache, const belay_request_t *request,
     error = belay__check_range(handle->client->belay, "n", n <= INT64_MAX ? (int64_t)n : 0, 1,
                                BELAY_CACHE_MANY_MAX);
   return error != 0 ? error
-                    : belay__handle_check_array(handle, "item", keys, n, BELAY__HANDLE_KEYS_MAX, 1,
+                    : belay__handle_check_array(handle, "key", keys, n, BELAY__HANDLE_KEYS_MAX, 1,
                                                 BELAY__HANDLE_KEY_MAX);
 }
 

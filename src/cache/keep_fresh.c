@@ -83,8 +83,8 @@ static void on_close(belay__child_t *child) {
 static int check(const belay_cache_t *cache, const char *key, size_t key_len) {
   int error = belay__handle_check((const belay__handle_t *)cache);
   return error != 0 ? error
-                    : belay__check_bytes(cache->handle.client->belay, "key", key, key_len, 1,
-                                         BELAY_CACHE_KEY_MAX);
+                    : belay__check_bytes(cache->handle.client->belay, "key",
+                                         belay_bytes(key, key_len), 1, BELAY_CACHE_KEY_MAX);
 }
 
 int belay_cache_pin(belay_cache_t *cache, belay_bytes_t key) {

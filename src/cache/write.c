@@ -335,7 +335,7 @@ int belay_cache_put(belay_cache_t *cache, belay_request_t *request, belay_bytes_
   belay__pending_t *pending;
   int error = belay__handle_check_key((const belay__handle_t *)cache, request, key, cb != NULL);
   if (error == 0)
-    error = belay__check_bytes(cache->handle.client->belay, "value", value.data, value.len, 0,
+    error = belay__check_bytes(cache->handle.client->belay, "value", value, 0,
                                cache->options.max_value_bytes);
   if (error == 0)
     error = check_ttl(cache, ttl_ms);
@@ -385,8 +385,7 @@ int belay_cache_invalidate_tag(belay_cache_t *cache, belay_request_t *request, b
   belay__pending_t *pending;
   int error = belay__handle_check_request((const belay__handle_t *)cache, request, cb != NULL);
   if (error == 0)
-    error = belay__check_bytes(cache->handle.client->belay, "tag", tag.data, tag.len, 1,
-                               BELAY_CACHE_TAG_MAX);
+    error = belay__check_bytes(cache->handle.client->belay, "tag", tag, 1, BELAY_CACHE_TAG_MAX);
   if (error == 0)
     error = begin(cache, request, DROPPING, tag.data, tag.len, cb, &pending);
   if (error != 0)

@@ -60,7 +60,7 @@ int belay_limiter_refund(belay_limiter_t *limiter, belay_request_t *request, bel
                          belay_receipt_t *receipt, int64_t tokens, belay_limiter_cb cb) {
   int error = belay__handle_check_key((belay__handle_t *)limiter, request, key, cb != NULL);
   if (error == 0 && receipt == NULL)
-    error = refuse(limiter, "receipt: NULL");
+    return refuse(limiter, "receipt: NULL");
   if (error == 0 && receipt->belay_private[0] <= 0)
     error = refuse(limiter, "receipt: void: of no take that the server allowed, or used");
   if (error == 0)

@@ -50,7 +50,7 @@ int belay_limiter_try(belay_limiter_t *limiter, belay_bytes_t key, int64_t cost,
   if (error != 0)
     return error;
   belay_t *belay = limiter->client->belay;
-  error = belay__check_bytes(belay, "key", key.data, key.len, 1, BELAY_LIMITER_KEY_MAX);
+  error = belay__check_bytes(belay, "key", key, 1, BELAY_LIMITER_KEY_MAX);
   if (error == 0)
     error = belay__check_range(belay, "cost", cost, 0, INT64_MAX);
   if (error == 0 && result == NULL) {

@@ -46,12 +46,12 @@ typedef struct belay__awaitable_options {
 /* Defines belay_X_close(), belay_X_cancel(), belay_X_data() and belay_X_set_data(). */
 #define BELAY__AWAITABLE_FUNCTIONS(kind)                                                           \
   BELAY__HANDLE_END(kind)                                                                          \
-  int belay_##kind##_cancel(belay_##kind##_t *kind) {                                              \
-    return belay__awaitable_cancel((belay__awaitable_t *)kind);                                    \
+  int belay_##kind##_cancel(belay_##kind##_t *awaitable) {                                         \
+    return belay__awaitable_cancel((belay__awaitable_t *)awaitable);                               \
   }                                                                                                \
-  void belay_##kind##_set_data(belay_##kind##_t *kind, void *data) {                               \
-    if (kind != NULL)                                                                              \
-      ((belay__handle_t *)kind)->data = data;                                                      \
+  void belay_##kind##_set_data(belay_##kind##_t *awaitable, void *data) {                          \
+    if (awaitable != NULL)                                                                         \
+      ((belay__handle_t *)awaitable)->data = data;                                                 \
   }
 
 extern const belay__range_t belay__awaitable_ranges[];

@@ -143,14 +143,13 @@ int belay_latch_count_down(belay_latch_t *latch, belay_request_t *request, belay
   if (error != 0)
     return error;
   belay_t *belay = handle->client->belay;
-  if (operation.data != NULL && (operation.len < 1 || operation.len > BELAY_OPERATION_MAX))
-    return belay__invalid(belay, "operation: not 1 to %d bytes", BELAY_OPERATION_MAX);
-  if (operation.data == NULL) {
-    if ((error = draw_operation(belay, drawn)) != 0)
-      return error;
-    operation.data = drawn;
-    operation.len = sizeof drawn;
+  error = belay__check_optional(belay, "operation", operation, BELAY_OPERATION_MAX);
+  if (error == 0 && !belay__is_given(operation)) {
+    error = draw_operation(belay, drawn);
+    operation = belay_bytes(drawn, sizeof drawn);
   }
+  if (error != 0)
+    return error;
   belay__call_t *call = belay__call_new(handle->client, BELAY__LANE_DATA);
   put_head(latch, call, &belay__script_latch_count, 5);
   belay__call_arg(call, operation.data, operation.len);

@@ -49,7 +49,7 @@ int belay_topic_publish(belay_client_t *client, belay_request_t *request, belay_
   if (error == 0)
     error = belay__request_check(client, request, cb != NULL);
   if (error == 0)
-    error = belay__check_bytes(client->belay, "name", name.data, name.len, 1, BELAY__NAME_MAX);
+    error = belay__check_bytes(client->belay, "name", name, 1, BELAY__NAME_MAX);
   if (error != 0)
     return error;
   if (message.len > BELAY_TOPIC_MESSAGE_MAX || (message.data == NULL && message.len > 0))

@@ -221,7 +221,7 @@ int belay__handle_new(belay_client_t *client, const belay__handle_type_t *type, 
     return error;
   if (type->variant != NULL)
     type = type->variant(filled);
-  error = belay__check_bytes(belay, "name", name.data, name.len, type->whole ? 1 : 0,
+  error = belay__check_bytes(belay, "name", name, type->whole ? 1 : 0,
                              type->name_max > 0 ? type->name_max : BELAY__HANDLE_NAME_MAX);
   if (error != 0)
     return error;
@@ -254,9 +254,9 @@ int belay__handle_check_request(const belay__handle_t *handle, const belay_reque
 int belay__handle_check_key(const belay__handle_t *handle, const belay_request_t *request,
                             belay_bytes_t key, bool has_cb) {
   int error = belay__handle_check_request(handle, request, has_cb);
-  return error != 0 ? error
-                    : belay__check_bytes(handle->client->belay, "key", key.data, key.len, 1,
-                                         BELAY__HANDLE_KEY_MAX);
+  return error != 0
+             ? error
+             : belay__check_bytes(handle->client->belay, "key", key, 1, BELAY__HANDLE_KEY_MAX);
 }
 
 int belay__handle_check_array(const belay__handle_t *handle, const char *what,
@@ -265,7 +265,7 @@ int belay__handle_check_array(const belay__handle_t *handle, const char *what,
   belay_t *belay = handle->client->belay;
   int error = belay__check_count(belay, what, items, n, max_n);
   for (size_t i = 0; i < n && error == 0; i++)
-    error = belay__check_bytes(belay, what, items[i].data, items[i].len, min_len, max_len);
+    error = belay__check_bytes(belay, what, items[i], min_len, max_len);
   return error;
 }
 

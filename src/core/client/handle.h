@@ -166,7 +166,7 @@ int belay__handle_check(const belay__handle_t *handle);
 /* And that the request is one, and that there is a callback. */
 int belay__handle_check_request(const belay__handle_t *handle, const belay_request_t *request,
                                 bool has_cb);
-/* And of one key: 1 to BELAY__HANDLE_KEY_MAX bytes. Sets the length of a terminated key. */
+/* And of one key: 1 to BELAY__HANDLE_KEY_MAX bytes. */
 int belay__handle_check_key(const belay__handle_t *handle, const belay_request_t *request,
                             belay_bytes_t key, bool has_cb);
 /* And of an array of 1 to max_n items, each of min_len to max_len bytes. what: one of them, such as "key". */

@@ -297,18 +297,17 @@ int belay__check_range(belay_t *belay, const char *what, int64_t value, int64_t 
   return belay__invalid(belay, "%s: not from %" PRId64 " to %" PRId64, what, min, max);
 }
 
-int belay__check_bytes(belay_t *belay, const char *what, const void *bytes, size_t len,
-                       size_t min_len, size_t max_len) {
-  if (len >= min_len && len <= max_len && (bytes != NULL || len == 0))
+int belay__check_bytes(belay_t *belay, const char *what, belay_bytes_t bytes, size_t min_len,
+                       size_t max_len) {
+  if (bytes.len >= min_len && bytes.len <= max_len && (bytes.data != NULL || bytes.len == 0))
     return 0;
   if (min_len == 0)
     return belay__invalid(belay, "%s: NULL, or more than %zu bytes", what, max_len);
   return belay__invalid(belay, "%s: not %zu to %zu bytes", what, min_len, max_len);
 }
 
-int belay__check_optional(belay_t *belay, const char *what, const void *bytes, size_t len,
-                          size_t max_len) {
-  return bytes == NULL && len == 0 ? 0 : belay__check_bytes(belay, what, bytes, len, 1, max_len);
+int belay__check_optional(belay_t *belay, const char *what, belay_bytes_t bytes, size_t max_len) {
+  return belay__is_given(bytes) ? belay__check_bytes(belay, what, bytes, 1, max_len) : 0;
 }
 
 int belay__check_count(belay_t *belay, const char *what, const void *items, size_t n, size_t max) {

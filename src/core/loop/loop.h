@@ -13,6 +13,7 @@
 #ifndef BELAY_CORE_LOOP_LOOP_H
 #define BELAY_CORE_LOOP_LOOP_H
 
+#include "belay/bytes.h"
 #include "belay/error.h"
 #include "belay/loop.h"
 #include "core/loop/heap.h"
@@ -149,14 +150,19 @@ __attribute__((format(printf, 2, 3))) void belay__detail(belay_t *belay, const c
 /* Set the detail; return BELAY_EINVAL. */
 __attribute__((format(printf, 2, 3))) int belay__invalid(belay_t *belay, const char *format, ...);
 
-/* 0, or BELAY_EINVAL with a detail: a number that is not within min..max; bytes that are NULL, or not min_len to
- * max_len of them. */
+/* True unless optional bytes are absent. NULL with a length is a mistake of the caller, not absence. */
+static inline bool belay__is_given(belay_bytes_t bytes) {
+  return bytes.data != NULL || bytes.len > 0;
+}
+
+/* Each returns 0, or BELAY_EINVAL with a detail that begins with `what`. */
+/* The value is within min..max. */
 int belay__check_range(belay_t *belay, const char *what, int64_t value, int64_t min, int64_t max);
-/* Bytes that may be left out, as NULL and 0; else 1 to max_len of them. */
-int belay__check_optional(belay_t *belay, const char *what, const void *bytes, size_t len,
-                          size_t max_len);
-int belay__check_bytes(belay_t *belay, const char *what, const void *bytes, size_t len,
-                       size_t min_len, size_t max_len);
+/* The bytes have a length of min_len to max_len, and an address unless the length is 0. */
+int belay__check_bytes(belay_t *belay, const char *what, belay_bytes_t bytes, size_t min_len,
+                       size_t max_len);
+/* The bytes are absent (NULL, 0), or have an address and a length of 1 to max_len. */
+int belay__check_optional(belay_t *belay, const char *what, belay_bytes_t bytes, size_t max_len);
 
 /* An array of 1 to max items; what: one of them, such as "key". */
 int belay__check_count(belay_t *belay, const char *what, const void *items, size_t n, size_t max);

@@ -163,7 +163,7 @@ int belay_active_mark_many(belay_active_t *active, belay_request_t *request,
   const belay__handle_t *handle = (const belay__handle_t *)active;
   int error = belay__handle_check_request(handle, request, cb != NULL);
   if (error == 0)
-    error = belay__handle_check_array(handle, "item", users, n, BELAY__HANDLE_KEYS_MAX, 1,
+    error = belay__handle_check_array(handle, "user", users, n, BELAY__HANDLE_KEYS_MAX, 1,
                                       BELAY_ACTIVE_USER_MAX);
   if (error == 0)
     error = belay__active_check_time(active, "time_ms", time_ms);

@@ -33,7 +33,7 @@ static int on_init(belay__handle_t *handle, void *options) {
 }
 
 /* The keys begin as those of the records' handles do. */
-#define VARIANT(name) .family = name, BELAY__HANDLE_LAYOUT(config), .init = on_init
+#define VARIANT(family_) .family = (family_), BELAY__HANDLE_LAYOUT(config), .init = on_init
 static const belay__handle_type_t variants[] = {
     [BELAY_CONFIG_PERMISSION] = {VARIANT("permission")},
     [BELAY_CONFIG_PRESENCE] = {VARIANT("presence"), .whole = true},
@@ -148,7 +148,7 @@ static int check(const belay_config_t *config, const belay_request_t *request, b
   if (config == NULL || !handle->type->whole)
     return belay__handle_check_key(handle, request, key, has_cb);
   int error = belay__handle_check_request(handle, request, has_cb);
-  if (error != 0 || key.data == NULL)
+  if (error != 0 || !belay__is_given(key))
     return error;
   return belay__invalid(handle->client->belay, "key: a presence has one record; NULL is expected");
 }
@@ -157,15 +157,15 @@ static int check_fields(belay_t *belay, const belay_config_field_t *fields, size
   int error = belay__check_count(belay, "field", fields, n, BELAY_CONFIG_FIELDS_MAX);
   for (size_t i = 0; i < n && error == 0; i++) {
     const belay_config_field_t *field = &fields[i];
-    error =
-        belay__check_bytes(belay, "name", field->name,
-                           field->name != NULL ? strlen(field->name) : 0, 1, BELAY_CONFIG_NAME_MAX);
+    error = belay__check_bytes(
+        belay, "name", belay_bytes(field->name, field->name != NULL ? strlen(field->name) : 0), 1,
+        BELAY_CONFIG_NAME_MAX);
     if (error == 0 && field->value == NULL) {
       belay__detail(belay, "value: NULL");
       error = BELAY_EINVAL;
     }
     if (error == 0)
-      error = belay__check_bytes(belay, "value", field->value, strlen(field->value), 0,
+      error = belay__check_bytes(belay, "value", belay_bytes(field->value, strlen(field->value)), 0,
                                  BELAY_CONFIG_VALUE_MAX);
     if (error == 0)
       error = belay__check_range(belay, "rule", (int64_t)field->rule, 0, BELAY_CONFIG_LARGEST);

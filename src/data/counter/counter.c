@@ -269,7 +269,7 @@ int belay_counter_add_bounded(belay_counter_t *counter, belay_request_t *request
   if (error == 0)
     error = belay__counter_whole(counter, "a bounded add");
   if (error == 0 && bounds == NULL)
-    error = belay__invalid(counter->handle.client->belay, "bounds: NULL");
+    return belay__invalid(counter->handle.client->belay, "bounds: NULL");
   if (error == 0)
     error = belay__check_range(counter->handle.client->belay, "max", bounds->max, bounds->min,
                                INT64_MAX);
@@ -290,8 +290,7 @@ int belay_counter_add_once(belay_counter_t *counter, belay_request_t *request, b
                            int64_t delta, belay_bytes_t id, belay_counter_cb cb) {
   int error = check(counter, request, key, cb);
   if (error == 0)
-    error = belay__check_bytes(counter->handle.client->belay, "id", id.data, id.len, 1,
-                               BELAY_COUNTER_ID_MAX);
+    error = belay__check_bytes(counter->handle.client->belay, "id", id, 1, BELAY_COUNTER_ID_MAX);
   if (error != 0)
     return error;
   belay__call_t *call = belay__counter_once_call(

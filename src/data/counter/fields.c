@@ -15,7 +15,7 @@ static int check(const belay_counter_t *counter, const belay_request_t *request,
 }
 
 static int check_name(const belay_counter_t *counter, const void *name, size_t len) {
-  return belay__check_bytes(counter->handle.client->belay, "field", name, len, 1,
+  return belay__check_bytes(counter->handle.client->belay, "field", belay_bytes(name, len), 1,
                             BELAY_COUNTER_FIELD_MAX);
 }
 
@@ -121,10 +121,8 @@ static int check_items(const belay_counter_t *counter, const belay_counter_add_i
       belay__check_count(belay, "item", items, n, most_numbers(counter, BELAY_COUNTER_FIELDS_MAX));
   for (size_t i = 0; i < n && error == 0; i++) {
     error = check_name(counter, items[i].key.data, items[i].key.len);
-    if (error == 0 && (items[i].id.len > 0)) {
-      belay__detail(belay, "id: not of a field");
-      error = BELAY_EINVAL;
-    }
+    if (error == 0 && belay__is_given(items[i].id))
+      error = belay__invalid(belay, "id: not of a field");
   }
   return error != 0 ? error : check_distinct(belay, items, n);
 }

@@ -343,8 +343,7 @@ static int find(belay_counter_t *counter, const char *key, size_t key_len, belay
 int belay_counter_add_local(belay_counter_t *counter, belay_bytes_t key, int64_t delta) {
   int error = belay__handle_check((const belay__handle_t *)counter);
   if (error == 0)
-    error = belay__check_bytes(counter->handle.client->belay, "key", key.data, key.len, 1,
-                               BELAY_COUNTER_KEY_MAX);
+    error = belay__check_bytes(counter->handle.client->belay, "key", key, 1, BELAY_COUNTER_KEY_MAX);
   if (error != 0)
     return error;
   belay__counter_local_t *local = &counter->local;

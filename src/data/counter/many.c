@@ -97,11 +97,9 @@ int belay_counter_add_many(belay_counter_t *counter, belay_request_t *request,
   size_t ids = 0;
   error = belay__check_count(belay, "item", items, n, BELAY_COUNTER_MANY_MAX);
   for (size_t i = 0; i < n && error == 0; i++) {
-    error = belay__check_bytes(belay, "key", items[i].key.data, items[i].key.len, 1,
-                               BELAY_COUNTER_KEY_MAX);
+    error = belay__check_bytes(belay, "key", items[i].key, 1, BELAY_COUNTER_KEY_MAX);
     if (error == 0)
-      error = belay__check_optional(belay, "id", items[i].id.data, items[i].id.len,
-                                    BELAY_COUNTER_ID_MAX);
+      error = belay__check_optional(belay, "id", items[i].id, BELAY_COUNTER_ID_MAX);
     ids += items[i].id.len > 0;
   }
   if (error != 0)

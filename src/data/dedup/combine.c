@@ -139,8 +139,7 @@ int belay_dedup_store(belay_dedup_t *dedup, belay_request_t *request,
                       const belay_dedup_sets_t *sets, belay_bytes_t into, belay_dedup_count_cb cb) {
   int error = check(dedup, request, COMBINABLE, sets, cb != NULL);
   if (error == 0)
-    error = belay__check_bytes(dedup->handle.client->belay, "into", into.data, into.len, 1,
-                               BELAY_DEDUP_KEY_MAX);
+    error = belay__check_bytes(dedup->handle.client->belay, "into", into, 1, BELAY_DEDUP_KEY_MAX);
   if (error != 0)
     return error;
   belay__call_t *call = dedup->kind == BELAY_DEDUP_COUNT

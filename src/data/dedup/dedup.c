@@ -178,8 +178,8 @@ static int check_batch(belay__dedup_batch_t *batch, const belay_request_t *reque
   if (error == 0)
     error = check_items(dedup, batch->items, batch->n, batch->max);
   if (error == 0 && batch->once)
-    error = belay__check_bytes(dedup->handle.client->belay, "id", batch->id, batch->id_len, 1,
-                               BELAY_DEDUP_OPERATION_MAX);
+    error = belay__check_bytes(dedup->handle.client->belay, "id",
+                               belay_bytes(batch->id, batch->id_len), 1, BELAY_DEDUP_OPERATION_MAX);
   return error;
 }
 

@@ -248,8 +248,8 @@ int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *reque
   belay__pending_t *pending;
   int error = check(records, request, key, cb != NULL);
   if (error == 0)
-    error = belay__check_optional(records->handle.client->belay, "fingerprint", fingerprint.data,
-                                  fingerprint.len, BELAY_IDEMPOTENCY_FINGERPRINT_MAX);
+    error = belay__check_optional(records->handle.client->belay, "fingerprint", fingerprint,
+                                  BELAY_IDEMPOTENCY_FINGERPRINT_MAX);
   if (error == 0)
     error = check_deadline(records, &deadline_ms);
   if (error == 0)
@@ -294,15 +294,14 @@ int belay_idempotency_finish(belay_idempotency_t *records, belay_request_t *requ
                              const belay_idempotency_finish_t *finish, belay_idempotency_cb cb) {
   int error = check_owned(records, request, key, token, cb != NULL);
   if (error == 0 && finish == NULL)
-    error = belay__invalid(records->handle.client->belay, "finish: NULL");
+    return belay__invalid(records->handle.client->belay, "finish: NULL");
   int64_t ttl_ms = error == 0 ? finish->ttl_ms : 0;
   if (error == 0)
     error = check_ms(records, "ttl_ms", &ttl_ms, records->ttl_ms, TTL_MIN_MS, TTL_MAX_MS);
   if (error == 0) {
     size_t half = records->handle.client->max_reply / 2;
     size_t max = half < BELAY_IDEMPOTENCY_RESULT_MAX ? half : BELAY_IDEMPOTENCY_RESULT_MAX;
-    error = belay__check_bytes(records->handle.client->belay, "result", finish->result.data,
-                               finish->result.len, 0, max);
+    error = belay__check_bytes(records->handle.client->belay, "result", finish->result, 0, max);
   }
   if (error != 0)
     return error;

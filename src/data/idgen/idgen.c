@@ -233,10 +233,9 @@ static int check_options(const belay_client_t *client, belay_idgen_options_t *o)
   int64_t longest = least(client->timeout_ms, client->stall_timeout_ms / 2);
   if (o->replica_timeout_ms == BELAY_DEFAULT)
     o->replica_timeout_ms = least((client->timeout_ms + 1) / 2, longest);
-  int error =
-      o->mode == BELAY_IDGEN_SEGMENT
-          ? check_segment(belay, o)
-          : belay__check_bytes(belay, "kind", o->kind.data, o->kind.len, 1, BELAY_IDGEN_NAME_MAX);
+  int error = o->mode == BELAY_IDGEN_SEGMENT
+                  ? check_segment(belay, o)
+                  : belay__check_bytes(belay, "kind", o->kind, 1, BELAY_IDGEN_NAME_MAX);
   if (error == 0)
     error = belay__check_range(belay, "min_replicas", o->min_replicas, 0, UINT8_MAX);
   if (error == 0 && o->min_replicas > 0)

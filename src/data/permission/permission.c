@@ -379,7 +379,10 @@ int belay_permission_compare_and_set(belay_permission_t *permission, belay_reque
                                      belay_bytes_t key, const belay_permission_swap_t *swap,
                                      belay_permission_cb cb) {
   belay__pending_t *pending;
-  int error = check(permission, request, key, swap, 1, 1, cb != NULL);
+  int error =
+      belay__handle_check_key((const belay__handle_t *)permission, request, key, cb != NULL);
+  if (error == 0 && swap == NULL)
+    return belay__invalid(permission->handle.client->belay, "swap: NULL");
   if (error == 0)
     error = check_field(permission, swap->index, swap->value);
   if (error == 0)

@@ -216,8 +216,7 @@ int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request, bel
   belay_t *belay = ranking->handle.client->belay;
   if (around == NULL)
     return belay__invalid(belay, "around: NULL");
-  error = belay__check_bytes(belay, "member", around->member.data, around->member.len, 1,
-                             BELAY_RANKING_MEMBER_MAX);
+  error = belay__check_bytes(belay, "member", around->member, 1, BELAY_RANKING_MEMBER_MAX);
   if (error != 0)
     return error;
   const size_t others = BELAY_RANKING_PAGE_MAX - 1;

@@ -40,8 +40,8 @@ static int check_items(belay_t *belay, const belay_ranking_score_t *items, size_
   *bytes = 0;
   for (size_t i = 0; i < n && error == 0; i++) {
     const belay_bytes_t *member = &items[i].member;
-    error =
-        belay__check_bytes(belay, "member", member->data, member->len, 1, BELAY_RANKING_MEMBER_MAX);
+    error = belay__check_bytes(belay, "member", belay_bytes(member->data, member->len), 1,
+                               BELAY_RANKING_MEMBER_MAX);
     if (error == 0)
       error = belay__check_range(belay, "score", items[i].score, BELAY_RANKING_SCORE_MIN,
                                  BELAY_RANKING_SCORE_MAX);
@@ -72,7 +72,7 @@ int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request, bel
   size_t bytes;
   int error = belay__ranking_check(ranking, request, board, cb != NULL);
   if (error == 0 && submission == NULL)
-    error = belay__invalid(ranking->handle.client->belay, "submission: NULL");
+    return belay__invalid(ranking->handle.client->belay, "submission: NULL");
   if (error != 0)
     return error;
   belay_t *belay = ranking->handle.client->belay;

@@ -133,18 +133,17 @@ static int check(const belay_session_t *session, const belay_request_t *request,
                  bool has_cb) {
   int error = belay__handle_check_request((const belay__handle_t *)session, request, has_cb);
   return error != 0 ? error
-                    : belay__check_bytes(session->handle.client->belay, "user", user.data, user.len,
-                                         1, BELAY_SESSION_USER_MAX);
+                    : belay__check_bytes(session->handle.client->belay, "user", user, 1,
+                                         BELAY_SESSION_USER_MAX);
 }
 
 static int check_touch(const belay_session_t *session, const belay_session_touch_t *touch) {
   belay_t *belay = session->handle.client->belay;
-  int error = belay__check_bytes(belay, "event", touch->event.data, touch->event.len, 0,
-                                 BELAY_SESSION_EVENT_MAX);
+  int error = belay__check_bytes(belay, "event", touch->event, 0, BELAY_SESSION_EVENT_MAX);
   if (error == 0)
-    error = belay__check_optional(belay, "id", touch->id.data, touch->id.len, BELAY_SESSION_ID_MAX);
+    error = belay__check_optional(belay, "id", touch->id, BELAY_SESSION_ID_MAX);
   if (error == 0)
-    error = belay__check_optional(belay, "op", touch->op.data, touch->op.len, BELAY_SESSION_OP_MAX);
+    error = belay__check_optional(belay, "op", touch->op, BELAY_SESSION_OP_MAX);
   return error;
 }
 
@@ -218,8 +217,7 @@ int belay_session_end(belay_session_t *session, belay_request_t *request, belay_
                       belay_bytes_t id, belay_session_cb cb) {
   int error = check(session, request, user, cb != NULL);
   if (error == 0)
-    error = belay__check_optional(session->handle.client->belay, "id", id.data, id.len,
-                                  BELAY_SESSION_ID_MAX);
+    error = belay__check_optional(session->handle.client->belay, "id", id, BELAY_SESSION_ID_MAX);
   if (error != 0)
     return error;
   belay__call_t *call = belay__handle_script(&session->handle, &belay__script_session_end, 2, 1);

@@ -311,8 +311,11 @@ void belay_election_options_init(belay_election_options_t *options) {
 /* The options of the lock. 0 or an error, with a detail. */
 static int translate(belay_client_t *client, const belay_election_options_t *o,
                      belay_lock_options_t *lock) {
-  if (o->value.len > BELAY_ELECTION_VALUE_MAX || (o->value.data == NULL && o->value.len > 0))
-    return belay__invalid(client->belay, "value_len: not 0 to %d", BELAY_ELECTION_VALUE_MAX);
+  int error = belay__check_bytes(client->belay, "value", o->value, 0, BELAY_ELECTION_VALUE_MAX);
+  if (error == 0)
+    error = belay__check_optional(client->belay, "key", o->key, BELAY__NAME_MAX);
+  if (error != 0)
+    return error;
   lock->ttl_ms = o->ttl_ms;
   lock->watchdog = BELAY_WATCHDOG_ON;
   lock->timeout_ms = o->timeout_ms;
@@ -399,9 +402,6 @@ int belay_election_new(belay_client_t *const *clients, size_t n, belay_bytes_t n
   else
     belay_election_options_init(&o);
   error = translate(clients[0], &o, &lock_options);
-  if (error == 0 && o.key.data != NULL) {
-    error = belay__check_bytes(clients[0]->belay, "key", o.key.data, o.key.len, 1, BELAY__NAME_MAX);
-  }
   return error != 0 ? error : make(clients[0], name.data, name.len, &o, &lock_options, out);
 }
 

@@ -26,9 +26,9 @@ int belay__fair_check(belay_t *belay, size_t n, const belay_lock_options_t *o) {
     belay__detail(belay, "fair: queues on several servers have no common order");
     return BELAY_ESINGLE;
   }
-  if (o->owner.data != NULL || o->key.data != NULL)
+  if (belay__is_given(o->owner) || belay__is_given(o->key))
     return belay__invalid(belay, "fair: not with %s",
-                          o->owner.data != NULL ? "an owner" : "an exact key");
+                          belay__is_given(o->owner) ? "an owner" : "an exact key");
   return 0;
 }
 

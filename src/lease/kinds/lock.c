@@ -185,8 +185,9 @@ int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name,
   belay__terms_t terms;
   bool named = name != NULL || name_len > 0;
   bool needs_name = !spec->kind->many && (named || spec->key == NULL);
-  int error =
-      needs_name ? belay__check_bytes(belay, "name", name, name_len, 1, BELAY__NAME_MAX) : 0;
+  int error = needs_name ? belay__check_bytes(belay, "name", belay_bytes(name, name_len), 1,
+                                              BELAY__NAME_MAX)
+                         : 0;
   if (error == 0)
     error = belay__lock_terms(clients[0], n, options, &terms);
   if (error != 0)
@@ -225,8 +226,8 @@ int belay__lock_refuse(belay_t *belay, const belay_lock_options_t *o, unsigned w
     bool set;
     const char *name;
   } options[] = {
-      {BELAY__WITHOUT_OWNER, o->owner.data != NULL, "owner"},
-      {BELAY__WITHOUT_KEY, o->key.data != NULL, "key"},
+      {BELAY__WITHOUT_OWNER, belay__is_given(o->owner), "owner"},
+      {BELAY__WITHOUT_KEY, belay__is_given(o->key), "key"},
       {BELAY__WITHOUT_FENCING, o->fencing, "fencing"},
       {BELAY__WITHOUT_LABEL, o->label != NULL, "label"},
       {BELAY__WITHOUT_FAIR, o->fair, "fair"},

@@ -26,7 +26,7 @@ int belay__lock_new(belay_client_t *const *clients, size_t n, const char *name, 
   int error = belay__fair_check(clients[0]->belay, n, o);
   if (error != 0)
     return error;
-  if (o->owner.data != NULL)
+  if (belay__is_given(o->owner))
     return belay__reentrant_new(clients, n, name, name_len, o, out);
   belay__lock_spec_t spec = {.kind = o->fair ? &belay__fair_kind : &belay__lock_kind,
                              .key = o->key.data,

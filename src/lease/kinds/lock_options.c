@@ -83,12 +83,9 @@ static int check_deployment(const belay_client_t *client, bool quarantine) {
 }
 
 static int check_key(belay_t *belay, const belay_lock_options_t *o) {
-  if (o->key.data == NULL)
-    return 0;
-  if (o->fencing)
+  if (o->fencing && belay__is_given(o->key))
     return belay__invalid(belay, "fencing: not with an exact key");
-  return belay__check_range(belay, "key_len", o->key.len > INT32_MAX ? 0 : (int64_t)o->key.len, 1,
-                            (int64_t)BELAY__NAME_MAX);
+  return belay__check_optional(belay, "key", o->key, BELAY__NAME_MAX);
 }
 
 static const belay__range_t ranges[] = {

@@ -76,9 +76,7 @@ static int check(belay_t *belay, size_t n, const belay_lock_options_t *o) {
   int error = belay__lock_refuse(belay, o, BELAY__WITHOUT_KEY, "a lock with an owner");
   if (error != 0)
     return error;
-  return belay__check_range(belay, "owner_len",
-                            o->owner.len > OWNER_MAX ? 0 : (int64_t)o->owner.len, 1,
-                            (int64_t)OWNER_MAX);
+  return belay__check_bytes(belay, "owner", o->owner, 1, OWNER_MAX);
 }
 
 int belay__reentrant_new(belay_client_t *const *clients, size_t n, const char *name,

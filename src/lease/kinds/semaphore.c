@@ -92,7 +92,7 @@ int belay_semaphore_new(belay_client_t *const *clients, size_t n, belay_bytes_t 
   belay_lock_options_t o;
   int error = belay__lock_check(clients, n, options, &o, out);
   if (error == 0 && size == NULL)
-    error = belay__invalid(clients[0]->belay, "size: NULL");
+    return belay__invalid(clients[0]->belay, "size: NULL");
   if (error == 0)
     error = check_options(clients[0]->belay, n, size->limit, size->permits, &o);
   if (error != 0)
@@ -161,7 +161,8 @@ static int begin(belay_client_t *client, const belay_request_t *request, bool ha
   if (error == 0)
     error = belay__request_check(client, request, has_cb);
   if (error == 0)
-    error = belay__check_bytes(client->belay, "name", name, name_len, 1, BELAY__NAME_MAX);
+    error =
+        belay__check_bytes(client->belay, "name", belay_bytes(name, name_len), 1, BELAY__NAME_MAX);
   if (error != 0)
     return error;
   *call = belay__call_new(client, BELAY__LANE_DATA);

@@ -222,7 +222,7 @@ static const belay__range_t ranges[] = {
 
 static int check_options(const belay_bucket_t *bucket, const belay_refiller_options_t *o) {
   belay_t *belay = belay__bucket_client(bucket)->belay;
-  int error = belay__check_bytes(belay, "name", o->name.data, o->name.len, 1, NAME_MAX_LEN);
+  int error = belay__check_bytes(belay, "name", o->name, 1, NAME_MAX_LEN);
   if (error == 0)
     error = belay__check_ranges(belay, o, ranges);
   if (error == 0)
@@ -356,8 +356,8 @@ int belay__refiller_check(const belay_refiller_t *refiller) {
 static int check_key(const belay_refiller_t *refiller, const char *key, size_t key_len) {
   int error = belay__refiller_check(refiller);
   return error != 0 ? error
-                    : belay__check_bytes(refiller->client->belay, "key", key, key_len, 1,
-                                         BELAY_BUCKET_KEY_MAX);
+                    : belay__check_bytes(refiller->client->belay, "key", belay_bytes(key, key_len),
+                                         1, BELAY_BUCKET_KEY_MAX);
 }
 
 int belay_refiller_add(belay_refiller_t *refiller, belay_bytes_t key, int64_t tokens) {
