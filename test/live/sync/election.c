@@ -278,7 +278,7 @@ BED_TEST(bad_calls) {
   assert_non_null(strstr(belay_detail(bed->belay), "ttl_ms"));
   o = election_options(1000, longest);
   assert_error(belay_election_new(two, 1, belay_string("crown"), &o, &election), BELAY_EINVAL);
-  assert_non_null(strstr(belay_detail(bed->belay), "value_len"));
+  assert_non_null(strstr(belay_detail(bed->belay), "value: "));
   o = election_options(1000, NULL);
   o.value.len = 1;
   assert_error(belay_election_new(two, 1, belay_string("crown"), &o, &election), BELAY_EINVAL);
