@@ -176,7 +176,7 @@ typedef struct belay_bloom_info {
   double
       saturation; /**< bits_set / bits; 0.5 where it holds as many as it was made for; of several layers that
                         of the newest */
-  int64_t ttl_ms; /**< what is left of it; -1: for ever */
+  int64_t remaining_ms; /**< what is left of it; -1: for ever */
 } belay_bloom_info_t;
 
 /** A callback of the shape of belay/request.h: if status is not 0, info is all 0. */
@@ -257,7 +257,7 @@ BELAY_API bool belay_bloomset_add(belay_bloomset_t *set, belay_bytes_t item);
 /** Returns true if an item was probably added. Its bytes are not checked either. */
 BELAY_API bool belay_bloomset_exists(const belay_bloomset_t *set, belay_bytes_t item);
 
-/** How it stands; generation is 0, ttl_ms is -1. It counts the bits. */
+/** How it stands; generation is 0, remaining_ms is -1. It counts the bits. */
 BELAY_API void belay_bloomset_info(const belay_bloomset_t *set, belay_bloom_info_t *out);
 
 /** The bits of a segment, as the server keeps them behind the 8 bytes of its header: bit 0 is the highest of the first

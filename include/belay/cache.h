@@ -164,7 +164,7 @@ typedef struct belay_cache_options {
    * last load took, and U is random, from 0 to 1. (Vattani, Chierichetti, Lowenstein: "Optimal Probabilistic Cache
    * Stampede Prevention", VLDB 2015: XFetch.) Default 0: never; 1 is what they found best; to 1000 */
   double beta;
-  /** What belay_cache_pin() has pinned is loaded again when no more than this is left of it; default BELAY_DEFAULT:
+  /** What belay_cache_keep_fresh() has pinned is loaded again when no more than this is left of it; default BELAY_DEFAULT:
    * a fifth of ttl_ms; 1 to ttl_ms */
   int64_t refresh_ms;
 
@@ -238,8 +238,8 @@ typedef struct belay_cache_result {
   /** what belay_cache_load_failed() was given, if status is BELAY_ELOAD; or reason is, and the load failed just now; else
    * 0 */
   int load_error;
-  int64_t age_ms; /**< since it was loaded or put */
-  int64_t ttl_ms; /**< what is left of its being fresh */
+  int64_t age_ms;       /**< since it was loaded or put */
+  int64_t remaining_ms; /**< what is left of its being fresh */
 } belay_cache_result_t;
 
 /** A callback of the shape of belay/request.h; result->status is status. */
@@ -322,11 +322,11 @@ BELAY_API int belay_cache_invalidate_tag(belay_cache_t *cache, belay_request_t *
  *
  * Returns 0 (also if it is pinned already), BELAY_EINVAL (also if there is no loader), BELAY_ENOMEM,
  * BELAY_ECLOSING or BELAY_EFORK. */
-BELAY_API int belay_cache_pin(belay_cache_t *cache, belay_bytes_t key);
+BELAY_API int belay_cache_keep_fresh(belay_cache_t *cache, belay_bytes_t key);
 
 /** Not any more; a load that is under way goes on. Returns 0, BELAY_ESTATE (it is not pinned), BELAY_EINVAL,
  * BELAY_ECLOSING or BELAY_EFORK. */
-BELAY_API int belay_cache_unpin(belay_cache_t *cache, belay_bytes_t key);
+BELAY_API int belay_cache_let_expire(belay_cache_t *cache, belay_bytes_t key);
 
 /** Ends a load with a value, which is copied; it may be NULL if len is 0. Returns 0; BELAY_EOVERFLOW: it has more than
  * options.max_value_bytes, and the load has failed with that, as by belay_cache_load_failed(); BELAY_ENOMEM: the load has

@@ -38,7 +38,7 @@ typedef struct belay_counter belay_counter_t;
 
 #define BELAY_COUNTER_KEY_MAX ((size_t)1024)  /**< bytes of a key */
 #define BELAY_COUNTER_FIELD_MAX ((size_t)256) /**< bytes of a field's name */
-#define BELAY_COUNTER_ID_MAX ((size_t)64)     /**< bytes of an operation's id */
+#define BELAY_COUNTER_OP_ID_MAX ((size_t)64)  /**< bytes of an operation's id */
 #define BELAY_COUNTER_OPS_MAX 10000000        /**< the largest max_ops */
 #define BELAY_COUNTER_MANY_MAX 65536  /**< keys, or keys times shards, or fields, in one request */
 #define BELAY_COUNTER_FIELDS_MAX 4096 /**< fields that are added to in one step */
@@ -66,8 +66,8 @@ typedef struct belay_counter_options {
    * It is set in the step that creates the key: no key is ever there without it. */
   int64_t ttl_ms;
   /** The ttl begins again with each add; default false: it is counted from the creation, by an add or a set. A get
-   * does not extend it. Not without ttl_ms. */
-  bool extend;
+   * does not extend_ttl it. Not without ttl_ms. */
+  bool extend_ttl;
   /** For how long an operation id is known after the add, in milliseconds: 1,000 to 31,536,000,000;
    * default an hour. It is longer if the request may be sent again for longer: timeout_ms of the
    * request, plus 1 %, plus 2 ms. */
@@ -157,7 +157,7 @@ BELAY_API int belay_counter_add_bounded(belay_counter_t *counter, belay_request_
                                         belay_bytes_t key, int64_t delta,
                                         const belay_counter_bounds_t *bounds, belay_counter_cb cb);
 
-/** Adds delta, unless an operation with that id (1 to BELAY_COUNTER_ID_MAX bytes, unique among
+/** Adds delta, unless an operation with that id (1 to BELAY_COUNTER_OP_ID_MAX bytes, unique among
  * those on this key within op_ttl_ms) has done it: then value is what the first one was told. Sent
  * again.
  *
@@ -170,7 +170,7 @@ BELAY_API int belay_counter_add_bounded(belay_counter_t *counter, belay_request_
  * a set of the counter forgets no operation. BELAY_EBUSY: max_ops records exist, and nothing was
  * added. */
 BELAY_API int belay_counter_add_once(belay_counter_t *counter, belay_request_t *request,
-                                     belay_bytes_t key, int64_t delta, belay_bytes_t id,
+                                     belay_bytes_t key, int64_t delta, belay_bytes_t op_id,
                                      belay_counter_cb cb);
 
 /** Of a counter with shards, value is their sum. It is no snapshot: what is added meanwhile may be in it or not, and of
@@ -192,9 +192,9 @@ BELAY_API int belay_counter_delete(belay_counter_t *counter, belay_request_t *re
 
 /** An add to one of many keys; or to one of many fields. */
 typedef struct belay_counter_add_item {
-  belay_bytes_t key; /**< of the counter, or the field's name */
-  int64_t delta;     /**< what to add */
-  belay_bytes_t id;  /**< its operation id; NULL: it has none. Not for fields */
+  belay_bytes_t key;   /**< of the counter, or the field's name */
+  int64_t delta;       /**< what to add */
+  belay_bytes_t op_id; /**< its operation id; NULL: it has none. Not for fields */
 } belay_counter_add_item_t;
 
 /** Adds to n keys (1 to BELAY_COUNTER_MANY_MAX) in one round trip. Each add is done by itself: some may be, and others

@@ -31,14 +31,14 @@ extern "C" {
  * @endcode */
 typedef struct belay_dedup belay_dedup_t;
 
-#define BELAY_DEDUP_NAME_MAX ((size_t)128)      /**< bytes of a handle's name */
-#define BELAY_DEDUP_KEY_MAX ((size_t)1024)      /**< bytes of a set's key */
-#define BELAY_DEDUP_ITEM_MAX ((size_t)512)      /**< bytes of an item */
-#define BELAY_DEDUP_ITEMS_MAX ((size_t)65536)   /**< items in one call */
-#define BELAY_DEDUP_ONCE_MAX ((size_t)512)      /**< of belay_dedup_mark_once() */
-#define BELAY_DEDUP_OPERATION_MAX ((size_t)128) /**< bytes of an operation's id */
-#define BELAY_DEDUP_KEYS_MAX ((size_t)64)       /**< sets that are counted or merged at once */
-#define BELAY_DEDUP_PAGE_MAX ((size_t)10000)    /**< members that a page asks for */
+#define BELAY_DEDUP_NAME_MAX ((size_t)128)    /**< bytes of a handle's name */
+#define BELAY_DEDUP_KEY_MAX ((size_t)1024)    /**< bytes of a set's key */
+#define BELAY_DEDUP_ITEM_MAX ((size_t)512)    /**< bytes of an item */
+#define BELAY_DEDUP_ITEMS_MAX ((size_t)65536) /**< items in one call */
+#define BELAY_DEDUP_ONCE_MAX ((size_t)512)    /**< of belay_dedup_mark_once() */
+#define BELAY_DEDUP_OP_ID_MAX ((size_t)128)   /**< bytes of an operation's id */
+#define BELAY_DEDUP_KEYS_MAX ((size_t)64)     /**< sets that are counted or merged at once */
+#define BELAY_DEDUP_PAGE_MAX ((size_t)10000)  /**< members that a page asks for */
 #define BELAY_DEDUP_WINDOW_ITEMS_MAX INT64_C(100000000) /**< members of a window */
 #define BELAY_DEDUP_OFFSET_MAX UINT32_MAX               /**< the largest item of a bitmap */
 
@@ -75,7 +75,7 @@ typedef struct belay_dedup_options {
   int64_t window_ms; /**< WINDOW: 1 to 31,536,000,000; default an hour */
   /** Each mark begins ttl_ms anew for the set; WINDOW: window_ms for the item, if that makes it longer. Default
    * false: only the first one counts. */
-  bool refresh;
+  bool extend_ttl;
   /** WINDOW: members of one set: 1 to BELAY_DEDUP_WINDOW_ITEMS_MAX; default 1,000,000 */
   int64_t max_items;
   /** WINDOW: where there are so many already, those that would be forgotten first make room. Default false: what is new
@@ -85,7 +85,7 @@ typedef struct belay_dedup_options {
   uint64_t max_offset;
   /** What belay_dedup_mark_once() answered is kept for so long, or for as long as the request may be sent again, if
    * that is longer: 1,000 to 86,400,000; default a minute */
-  int64_t answer_ms;
+  int64_t op_ttl_ms;
   void *data; /**< belay_dedup_data() */
 } belay_dedup_options_t;
 
@@ -152,12 +152,12 @@ BELAY_API int belay_dedup_mark_many(belay_dedup_t *dedup, belay_request_t *reque
 typedef struct belay_dedup_once {
   const belay_bytes_t *items; /**< 1 to BELAY_DEDUP_ONCE_MAX items */
   size_t n;                   /**< number of items */
-  belay_bytes_t id;           /**< of the operation, 1 to BELAY_DEDUP_OPERATION_MAX bytes */
+  belay_bytes_t op_id;        /**< of the operation, 1 to BELAY_DEDUP_OP_ID_MAX bytes */
 } belay_dedup_once_t;
 
 /** The same for at most BELAY_DEDUP_ONCE_MAX items, all in one step, under an operation's id (1 to
- * BELAY_DEDUP_OPERATION_MAX bytes) that is used for these items and nothing else: the first answer is kept beside the
- * set, NAMESPACE::dedup::{NAME}::KEY::op::ID, for answer_ms, and whoever says the same id in this time gets it again.
+ * BELAY_DEDUP_OP_ID_MAX bytes) that is used for these items and nothing else: the first answer is kept beside the
+ * set, NAMESPACE::dedup::{NAME}::KEY::op::ID, for op_ttl_ms, and whoever says the same id in this time gets it again.
  * So it is sent again when its answer is lost; and after BELAY_EUNKNOWN the caller may ask again himself, with the same
  * id. A server that evicts keys may evict the answer: then they are marked once more, and SEEN. */
 BELAY_API int belay_dedup_mark_once(belay_dedup_t *dedup, belay_request_t *request,
@@ -211,7 +211,7 @@ BELAY_API int belay_dedup_count_of(belay_dedup_t *dedup, belay_request_t *reques
 
 /** Makes a set of them, in one step, under the key `into`, and tells how many are in it. SET: in place of what was
  * there (it may be one of the two), with a ttl_ms of its own; nothing stays if nothing is in it. COUNT: merges them into
- * what is there, whose ttl_ms goes on, or begins anew with `refresh`. Is sent again, but for a difference in place of its
+ * what is there, whose ttl_ms goes on, or begins anew with `extend_ttl`. Is sent again, but for a difference in place of its
  * second set, which the second time would be another one. It takes the server as long as the sets are large. */
 BELAY_API int belay_dedup_store(belay_dedup_t *dedup, belay_request_t *request,
                                 const belay_dedup_sets_t *sets, belay_bytes_t into,

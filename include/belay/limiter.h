@@ -14,7 +14,7 @@ extern "C" {
  * them; all that counts is on the server, one key for each, and every one of those has a ttl. */
 typedef struct belay_limiter belay_limiter_t;
 
-#define BELAY_LIMITER_WINDOWS_MAX 4                /**< limits of one policy */
+#define BELAY_LIMITER_LIMITS_MAX 4                 /**< limits of one policy */
 #define BELAY_LIMITER_KEY_MAX ((size_t)1024)       /**< bytes of a key */
 #define BELAY_LIMITER_UNITS_MAX (INT64_C(1) << 52) /**< 2^52: what the server can count exactly */
 #define BELAY_LIMITER_LOG_MAX 100000               /**< the largest count of a BELAY_LIMIT_LOG */
@@ -79,7 +79,7 @@ typedef struct belay_limiter_options {
    * same name, also in other processes, share what was taken. */
   belay_bytes_t name;
   const belay_limit_t *limits; /**< all must allow; copied */
-  size_t limits_len;           /**< how many: 1 to BELAY_LIMITER_WINDOWS_MAX */
+  size_t limits_len;           /**< how many: 1 to BELAY_LIMITER_LIMITS_MAX */
 
   /** So many denied keys are remembered, and denied without asking until (but for a thousandth of that time) the server would
    * admit them; 0: none. Who was
@@ -88,17 +88,17 @@ typedef struct belay_limiter_options {
   uint32_t max_denied;
 
   /** Token leasing: so many tokens of a key are taken at once (or as many as there are) and served from memory to takes
-   * that want no more than that; 0: off (the default). They are void slice_ms (1 to 3,600,000; default 1000) after they
-   * were asked for, so that in any interval of d at most as many are admitted as the policy allows in d + slice_ms. Each
-   * process strands at most `slice` tokens of a key, for at most slice_ms: what is not used is given back when nothing
+   * that want no more than that; 0: off (the default). They are void lease_ms (1 to 3,600,000; default 1000) after they
+   * were asked for, so that in any interval of d at most as many are admitted as the policy allows in d + lease_ms. Each
+   * process strands at most `slice` tokens of a key, for at most lease_ms: what is not used is given back when nothing
    * was taken for half of that time, and on close. Tokens whose grant was lost on its way, or could not be given back,
    * are stranded until they leak. A ban, a reset or another policy of somebody else's is noticed with the next slice.
    *
    * Takes that need more than is left wait, in order, until more was fetched. */
-  int64_t slice;
-  uint32_t slice_ms; /**< how long they are good for */
+  int64_t lease_tokens;
+  uint32_t lease_ms; /**< how long they are good for */
   /** So many keys at most have a slice; others are asked for one by one. Default 4096. */
-  uint32_t max_slices;
+  uint32_t max_leases;
 
   belay_away_t away;     /**< default BELAY_AWAY_UNKNOWN */
   unsigned away_percent; /**< of BELAY_AWAY_LOCAL: 1 to 100; default 10. At least one token */
@@ -145,7 +145,7 @@ typedef enum belay_verdict {
 typedef enum belay_source {
   BELAY_SOURCE_SERVER = 1,
   BELAY_SOURCE_DENIAL, /**< a denial that is remembered */
-  BELAY_SOURCE_SLICE,  /**< tokens that were taken before */
+  BELAY_SOURCE_LEASE,  /**< tokens that were taken before */
   BELAY_SOURCE_POLICY, /**< the policy alone: infinite; or never, of reserve, wait and try */
   BELAY_SOURCE_AWAY    /**< options.away: the server could not be asked, cause says why */
 } belay_source_t;
@@ -153,7 +153,7 @@ typedef enum belay_source {
 /** What was taken, for belay_limiter_refund(). Plain data; may be copied and stored, and is good for one
  * refund among all its copies: the server keeps no account of that, and a second one may give back what others owe. */
 typedef struct belay_receipt {
-  int64_t belay_private[4 + BELAY_LIMITER_WINDOWS_MAX]; /**< belay's */
+  int64_t belay_private[4 + BELAY_LIMITER_LIMITS_MAX]; /**< belay's */
 } belay_receipt_t;
 
 /** Names a reservation. Plain data, unguessable. */
@@ -243,7 +243,7 @@ BELAY_API int belay_limiter_reset(belay_limiter_t *limiter, belay_request_t *req
 
 /** Denies everything for so long (0 lifts a ban; at most 10 years), by the server's clock, which need not be the caller's; what was taken stays. Of two
  * bans the last counts. Not for a policy that is infinite, which asks nobody. Our slice is given back; others serve
- * theirs for up to their slice_ms. Sent again if its answer is lost. */
+ * theirs for up to their lease_ms. Sent again if its answer is lost. */
 BELAY_API int belay_limiter_ban(belay_limiter_t *limiter, belay_request_t *request,
                                 belay_bytes_t key, int64_t ban_us, belay_limiter_cb cb);
 
@@ -280,12 +280,12 @@ BELAY_API void *belay_limiter_data(const belay_limiter_t *limiter);
 typedef struct belay_limiter_stats {
   uint64_t asked;   /**< calls to the server, also for slices; not those that give something back */
   uint64_t denials; /**< answers from denials that were remembered */
-  uint64_t from_slices; /**< answers from slices */
+  uint64_t from_leases; /**< answers from slices */
   uint64_t away;        /**< answers by options.away */
   /** Of slices, that were neither used nor given back in time: lost until they leak, or their window ends. */
   uint64_t void_tokens;
   size_t denied_keys; /**< remembered now */
-  size_t slices;      /**< keys that have one now */
+  size_t leases;      /**< keys that have one now */
   size_t waiting;     /**< requests that wait for their time */
 } belay_limiter_stats_t;
 

@@ -40,7 +40,7 @@ typedef struct belay_session belay_session_t;
 
 #define BELAY_SESSION_USER_MAX ((size_t)1024)
 #define BELAY_SESSION_ID_MAX ((size_t)64)
-#define BELAY_SESSION_OP_MAX ((size_t)40)
+#define BELAY_SESSION_OP_ID_MAX ((size_t)40)
 #define BELAY_SESSION_EVENT_MAX ((size_t)16384)
 #define BELAY_SESSION_EVENTS_MAX 10000
 
@@ -104,11 +104,11 @@ typedef struct belay_session_touch {
   /** The id of the context if this begins one, such as a snowflake's digits: 1 to BELAY_SESSION_ID_MAX bytes. NULL: a UUID
    * of version 7, as text. */
   belay_bytes_t id;
-  /** The id of this operation: 1 to BELAY_SESSION_OP_MAX bytes, such as the id of the message that it comes from. With it the
+  /** The id of this operation: 1 to BELAY_SESSION_OP_ID_MAX bytes, such as the id of the message that it comes from. With it the
    * touch is done once, however often it is sent, by whomever, within op_ttl_ms: everybody is told what the first
    * was, the time included. It costs a key of its own beside those of the context, which ends in op and this id. NULL:
    * none, and the touch is sent once. */
-  belay_bytes_t op;
+  belay_bytes_t op_id;
 } belay_session_touch_t;
 
 /* All that follow return 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY, BELAY_ENOMEM,

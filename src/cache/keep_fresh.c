@@ -87,7 +87,7 @@ static int check(const belay_cache_t *cache, const char *key, size_t key_len) {
                                          belay_bytes(key, key_len), 1, BELAY_CACHE_KEY_MAX);
 }
 
-int belay_cache_pin(belay_cache_t *cache, belay_bytes_t key) {
+int belay_cache_keep_fresh(belay_cache_t *cache, belay_bytes_t key) {
   uint64_t hash;
   int error = check(cache, key.data, key.len);
   if (error != 0)
@@ -114,7 +114,7 @@ int belay_cache_pin(belay_cache_t *cache, belay_bytes_t key) {
   return 0;
 }
 
-int belay_cache_unpin(belay_cache_t *cache, belay_bytes_t key) {
+int belay_cache_let_expire(belay_cache_t *cache, belay_bytes_t key) {
   uint64_t hash;
   int error = check(cache, key.data, key.len);
   if (error != 0)

@@ -140,7 +140,7 @@ void belay__cache_result(const belay_cache_t *cache, const belay__served_t *serv
   if (now_ms > record->created_ms)
     result->age_ms = now_ms - record->created_ms;
   if (record->fresh_ms > now_ms)
-    result->ttl_ms = record->fresh_ms - now_ms;
+    result->remaining_ms = record->fresh_ms - now_ms;
   if (record->kind != BELAY__RECORD_VALUE)
     return;
   result->data = record->bytes;

@@ -6,7 +6,7 @@ typedef struct belay__local_bucket {
   belay__keyed_t keyed; /* first; by the hash alone, without a key */
   belay__list_t used;
   uint64_t at, taken; /* microseconds: when the debts were so; when the last was allowed */
-  int64_t debts[BELAY_LIMITER_WINDOWS_MAX];
+  int64_t debts[BELAY_LIMITER_LIMITS_MAX];
 } bucket_t;
 
 /* A limit, as a bucket with a part of its rate and burst. */

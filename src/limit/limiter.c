@@ -23,8 +23,8 @@ static void on_deinit(belay__handle_t *handle) {
 
 static const belay_limiter_options_t defaults = {
     .max_denied = 4096,
-    .slice_ms = 1000,
-    .max_slices = 4096,
+    .lease_ms = 1000,
+    .max_leases = 4096,
     .away = BELAY_AWAY_UNKNOWN,
     .away_percent = 10,
     .max_away = 4096,
@@ -32,8 +32,8 @@ static const belay_limiter_options_t defaults = {
 };
 
 static const belay__range_t ranges[] = {
-    BELAY__RANGE(belay_limiter_options_t, slice, 0, BELAY_LIMITER_UNITS_MAX),
-    BELAY__RANGE(belay_limiter_options_t, slice_ms, 1, 3600000),
+    BELAY__RANGE(belay_limiter_options_t, lease_tokens, 0, BELAY_LIMITER_UNITS_MAX),
+    BELAY__RANGE(belay_limiter_options_t, lease_ms, 1, 3600000),
     BELAY__RANGE(belay_limiter_options_t, away, BELAY_AWAY_UNKNOWN, BELAY_AWAY_LOCAL),
     BELAY__RANGE(belay_limiter_options_t, away_percent, 1, 100),
     {.name = NULL},
@@ -91,6 +91,6 @@ void belay_limiter_stats(const belay_limiter_t *limiter, belay_limiter_stats_t *
   if (limiter == NULL || stats == NULL)
     return;
   *stats = limiter->stats;
-  stats->slices = limiter->leases.table.count;
+  stats->leases = limiter->leases.table.count;
   stats->denied_keys = belay__denied_count(&limiter->denied, belay__now(limiter->client->belay));
 }

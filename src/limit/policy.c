@@ -84,8 +84,8 @@ static int set_limit(belay_t *belay, size_t i, const belay_limit_t *from, belay_
 int belay__policy_new(belay_t *belay, const belay_limit_t *limits, size_t n,
                       belay__policy_t **out) {
   belay__policy_t policy = {.refs = 1, .most = BELAY_INFINITE, .reservable = true};
-  if (limits == NULL || n < 1 || n > BELAY_LIMITER_WINDOWS_MAX)
-    return belay__invalid(belay, "limits: NULL, or not 1 to %d", BELAY_LIMITER_WINDOWS_MAX);
+  if (limits == NULL || n < 1 || n > BELAY_LIMITER_LIMITS_MAX)
+    return belay__invalid(belay, "limits: NULL, or not 1 to %d", BELAY_LIMITER_LIMITS_MAX);
   char *packed = policy.packed;
   for (size_t i = 0; i < n; i++) {
     belay__limit_t *limit = &policy.limits[policy.limits_len];

@@ -31,10 +31,10 @@ typedef struct belay__limit {
 typedef struct belay__policy {
   unsigned refs;
   size_t limits_len; /* 0: nothing limits */
-  belay__limit_t limits[BELAY_LIMITER_WINDOWS_MAX];
-  int64_t most;                                /* the smallest; BELAY_INFINITE */
-  bool reservable;                             /* buckets alone, that are filled */
-  char packed[32 * BELAY_LIMITER_WINDOWS_MAX]; /* ARGV of the scripts */
+  belay__limit_t limits[BELAY_LIMITER_LIMITS_MAX];
+  int64_t most;                               /* the smallest; BELAY_INFINITE */
+  bool reservable;                            /* buckets alone, that are filled */
+  char packed[32 * BELAY_LIMITER_LIMITS_MAX]; /* ARGV of the scripts */
 } belay__policy_t;
 
 /* What a reply says: the numbers at the top of lua/limit/limit.lua. Of a log: a is the count, b the retry, c the reset. */
@@ -42,7 +42,7 @@ typedef struct belay__limit_reply {
   int64_t answer, at, since, ban;
   struct {
     int64_t a, b, c;
-  } limits[BELAY_LIMITER_WINDOWS_MAX];
+  } limits[BELAY_LIMITER_LIMITS_MAX];
 } belay__limit_reply_t;
 
 /* Makes one with a reference. Returns 0, BELAY_EINVAL with a detail, or BELAY_ENOMEM. */
@@ -73,7 +73,7 @@ void belay__policy_judge(const belay__policy_t *policy, const belay__limit_reply
 void belay__policy_receipt(const belay__policy_t *policy, const belay__limit_reply_t *numbers,
                            int64_t cost, int64_t id, belay_receipt_t *receipt);
 
-#define BELAY__RECEIPT_MAX (8 * (2 + BELAY_LIMITER_WINDOWS_MAX))
+#define BELAY__RECEIPT_MAX (8 * (2 + BELAY_LIMITER_LIMITS_MAX))
 
 /* Writes what the refund of a receipt has as ARGV[4]; returns its length. */
 size_t belay__policy_put_receipt(const belay__policy_t *policy, const belay_receipt_t *receipt,

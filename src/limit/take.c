@@ -15,7 +15,7 @@ typedef struct known {
 } known_t;
 
 static bool is_leased(const belay_limiter_t *limiter, int64_t cost) {
-  return cost <= limiter->options.slice;
+  return cost <= limiter->options.lease_tokens;
 }
 
 /* Takes from the lease of the key, if there is one. cost: 1 to the policy's most. */
@@ -28,8 +28,8 @@ static void answer_here(belay_limiter_t *limiter, uint64_t hash, const char *key
     now = belay__now(limiter->client->belay);
     if (belay__token_lease_serve(known->lease, cost, now)) {
       belay__token_lease_refill(known->lease, now);
-      known->source = BELAY_SOURCE_SLICE;
-      limiter->stats.from_slices++;
+      known->source = BELAY_SOURCE_LEASE;
+      limiter->stats.from_leases++;
       return;
     }
     cost = belay__token_lease_need(known->lease, cost, now);

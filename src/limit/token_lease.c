@@ -7,13 +7,13 @@
  *     |       all that there is for it;   |  +--+ fetched again                     | a take needs more
  *     |       denied; lost                v                                         |
  *     +---------------------------------- READY ------------------------------------+
- *       idle for half of slice_ms: what is left is given back
+ *       idle for half of lease_ms: what is left is given back
  *
  * FETCHING: a call is in flight, and takes that need more than what is left wait for it, in order. Its answer judges all
  * of them: they are served, or denied as the server would; or it says nothing of them, and it is asked again.
  *
- * The tokens of one answer are a grant, which is void slice_ms after just before it was asked for. Older grants are used
- * first. Together with the tokens that are asked for they are never more than options.slice. Tokens that are given back
+ * The tokens of one answer are a grant, which is void lease_ms after just before it was asked for. Older grants are used
+ * first. Together with the tokens that are asked for they are never more than options.lease_tokens. Tokens that are given back
  * are taken out of their grant before. */
 #include "limit/token_lease.h"
 
@@ -90,7 +90,7 @@ int64_t belay__token_lease_need(const belay__token_lease_t *lease, int64_t cost,
 }
 
 static uint64_t idle_ns(const belay__token_lease_t *lease) {
-  return lease->limiter->options.slice_ms * BELAY__MS / 2;
+  return lease->limiter->options.lease_ms * BELAY__MS / 2;
 }
 
 /* ---- giving back --------------------------------------------------------------------------------------- */
@@ -163,7 +163,7 @@ static void on_timer(belay__timer_t *timer) {
 static belay__token_lease_t *add(belay_limiter_t *limiter, uint64_t hash, const char *key,
                                  size_t len) {
   belay_t *belay = limiter->client->belay;
-  if (limiter->leases.table.count >= limiter->options.max_slices)
+  if (limiter->leases.table.count >= limiter->options.max_leases)
     return NULL;
   belay__token_lease_t *lease =
       belay__keyed_new(belay, &limiter->leases.table, hash, sizeof *lease, key, len);
@@ -187,7 +187,7 @@ static bool fetch(belay__token_lease_t *lease, int64_t fewest, int64_t timeout_m
   belay_limiter_t *limiter = lease->limiter;
   belay_t *belay = limiter->client->belay;
   const belay__policy_t *policy = limiter->policy;
-  int64_t asked = limiter->options.slice - left(lease, now), id;
+  int64_t asked = limiter->options.lease_tokens - left(lease, now), id;
   belay__limit_command_t command = {
       .verb = BELAY__LIMITER_LEASE, .key = lease->keyed.key, .key_len = lease->keyed.key_len};
   command.cost = asked = asked < policy->most ? asked : policy->most;
@@ -213,7 +213,8 @@ static bool fetch(belay__token_lease_t *lease, int64_t fewest, int64_t timeout_m
 void belay__token_lease_refill(belay__token_lease_t *lease, uint64_t now) {
   const belay_limiter_t *limiter = lease->limiter;
   if (lease->call != NULL || now < lease->rest_until ||
-      left(lease, now) >= limiter->options.slice / 4 + (limiter->options.slice % 4 != 0))
+      left(lease, now) >=
+          limiter->options.lease_tokens / 4 + (limiter->options.lease_tokens % 4 != 0))
     return;
   if (!fetch(lease, 1, limiter->client->timeout_ms, now))
     lease->rest_until = now + idle_ns(lease);
@@ -311,8 +312,8 @@ static void answer_all(belay__token_lease_t *lease, const belay__limit_reply_t *
     int64_t need = op->cost - left(lease, now);
     if (take(lease, op->cost, now)) {
       leave(lease, pending);
-      lease->limiter->stats.from_slices++;
-      belay__limiter_answer(pending, BELAY_SOURCE_SLICE, 0);
+      lease->limiter->stats.from_leases++;
+      belay__limiter_answer(pending, BELAY_SOURCE_LEASE, 0);
     } else if (numbers != NULL && denies(lease, numbers, need)) {
       leave(lease, pending);
       op->numbers = *numbers;
@@ -354,7 +355,7 @@ static bool keep(belay__token_lease_t *lease, const belay__call_t *call,
   grant_t *grant = &lease->grants[GRANTS - 1];
   assert(grant->tokens == 0);
   grant->tokens = numbers->answer;
-  grant->use_by = call->started + lease->limiter->options.slice_ms * BELAY__MS;
+  grant->use_by = call->started + lease->limiter->options.lease_ms * BELAY__MS;
   belay__policy_receipt(lease->limiter->policy, numbers, numbers->answer, lease->id,
                         &grant->receipt);
   if (now < grant->use_by && !lease->stale)

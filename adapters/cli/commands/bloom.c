@@ -289,11 +289,11 @@ static void on_info(belay_request_t *r, int status, const belay_bloom_info_t *in
   out_number("hashes", info->hashes);
   out_number("layers", info->layers);
   out_number("segments", info->segments);
-  out_duration("ttl_ms", info->ttl_ms);
+  out_duration("ttl_ms", info->remaining_ms);
   out_say("%s, about %" PRId64 " items of %" PRId64 ", %.3g%% of %" PRId64 " bits are set, %s%s",
           kind_name(info->kind), info->items, info->capacity, info->saturation * 100, info->bits,
-          info->ttl_ms < 0 ? "stays for ever" : "ends in ",
-          info->ttl_ms < 0 ? "" : units_show_duration(ends, info->ttl_ms));
+          info->remaining_ms < 0 ? "stays for ever" : "ends in ",
+          info->remaining_ms < 0 ? "" : units_show_duration(ends, info->remaining_ms));
   harness_answer(h, true);
 }
 

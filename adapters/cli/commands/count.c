@@ -34,7 +34,7 @@ static bool open_counter(harness_t *h) {
   belay_counter_options_init(&options);
   options.name = belay_string(asked.name != NULL ? asked.name : "");
   options.ttl_ms = asked.ttl_ms;
-  options.extend = asked.extend;
+  options.extend_ttl = asked.extend;
   options.shards = (unsigned)asked.shards;
   return harness_ok(h, belay_counter_new(h->client[0], &options, &counter));
 }

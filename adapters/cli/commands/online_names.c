@@ -25,7 +25,7 @@ bool online_names_open(harness_t *h, const online_options_t *from) {
   if (from->window_ms > 0)
     options.window_ms = from->window_ms;
   options.ttl_ms = from->ttl_ms;
-  options.refresh = true;
+  options.extend_ttl = true;
   return harness_ok(h, belay_dedup_new(h->client[0], &options, &names)) &&
          harness_ok(h, belay_presence_new(h->client[0], &site_options, &site));
 }

@@ -244,7 +244,7 @@ static bool play_stage(visitors_t *all) {
     return false;
   all->began = uv_hrtime();
   if (stages[all->stage].pinned)
-    (void)belay_cache_pin(all->cache, belay_bytes(key, len));
+    (void)belay_cache_keep_fresh(all->cache, belay_bytes(key, len));
   DEMO_WAIT(all->demo, WAIT_MS, all_asked(all));
   if (!meet(all))
     return false;

@@ -54,7 +54,7 @@ static void open_limits(driver_t *driver, const belay_limit_t *limit, int64_t sl
   options.limits = limit;
   options.limits_len = 1;
   options.max_denied = 0; /* a denial that is remembered asks nobody */
-  options.slice = slice;
+  options.lease_tokens = slice;
   limits->most = most;
   limits->leased = slice > 0;
   must(belay_limiter_new(limits->host.clients[0], &options, &limits->limiter), "limiter");

@@ -107,7 +107,7 @@ void belay_bloomset_info(const belay_bloomset_t *set, belay_bloom_info_t *out) {
                               .hashes = shape->hashes,
                               .layers = 1,
                               .segments = shape->segments,
-                              .ttl_ms = -1};
+                              .remaining_ms = -1};
   for (uint32_t s = 0; s < shape->segments; s++) {
     uint64_t bits_set = 0;
     for (size_t i = 0; i < set->segment_len; i++)

@@ -37,7 +37,7 @@ int belay__bloom_census_read(belay__pending_t *pending, const belay__call_t *cal
   char header[BELAY__BLOOM_HEADER];
   (void)call;
   if (pending->index == 0)
-    return belay__reply_integer(reply, -2, INT64_MAX, &op->info.ttl_ms) ? 0 : BELAY_EPROTO;
+    return belay__reply_integer(reply, -2, INT64_MAX, &op->info.remaining_ms) ? 0 : BELAY_EPROTO;
   out += (pending->index - 1) / 2;
   if (pending->index % 2 == 0)
     return belay__reply_integer(reply, 0, BELAY__BLOOM_SEGMENT_BITS_MAX, &out->bits_set)

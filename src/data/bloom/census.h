@@ -13,7 +13,7 @@ typedef struct belay__bloom_census {
 /* PARKED: asks for the configuration's ttl, and for the header and the bits of n segments of each layer. */
 int belay__bloom_census_send(belay__pending_t *pending, const belay__bloom_layer_t *layers,
                              size_t layers_len, size_t n);
-/* Reads their replies, into an array of all segments; and op->info.ttl_ms, which is -2 if there is no configuration. */
+/* Reads their replies, into an array of all segments; and op->info.remaining_ms, which is -2 if there is no configuration. */
 int belay__bloom_census_read(belay__pending_t *pending, const belay__call_t *call,
                              const belay__reply_t *reply, belay__bloom_census_t *out);
 

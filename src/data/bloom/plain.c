@@ -48,7 +48,7 @@ static int end_info(belay__pending_t *pending) {
   belay__bloom_op_t *op = belay__bloom_op(pending);
   const belay__bloom_census_t *census = op->plan;
   belay_bloom_info_t *info = &op->info;
-  bool whole = info->ttl_ms != -2;
+  bool whole = info->remaining_ms != -2;
   double items = 0;
   *info = (belay_bloom_info_t){.kind = BELAY_BLOOM_PLAIN,
                                .generation = op->generation,
@@ -57,7 +57,7 @@ static int end_info(belay__pending_t *pending) {
                                .hashes = form->shape.hashes,
                                .layers = 1,
                                .segments = form->shape.segments,
-                               .ttl_ms = info->ttl_ms};
+                               .remaining_ms = info->remaining_ms};
   for (uint32_t i = 0; i < form->shape.segments; i++) {
     whole = whole && census[i].there;
     info->bits_set += census[i].bits_set;

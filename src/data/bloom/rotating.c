@@ -170,7 +170,7 @@ static int end_info(belay__pending_t *pending) {
                                .generation = op->generation,
                                .capacity = form->capacity,
                                .hashes = form->shape.hashes,
-                               .ttl_ms = info->ttl_ms};
+                               .remaining_ms = info->remaining_ms};
   for (unsigned i = 0; i < batch->layers; i++) {
     if (!batch->census[i].there)
       continue;
@@ -182,7 +182,7 @@ static int end_info(belay__pending_t *pending) {
     items += belay__bloom_shape_items(&form->shape, (uint64_t)batch->census[i].bits_set);
   }
   info->items = (int64_t)(items + 0.5);
-  return info->ttl_ms != -2 ? 0 : look(pending);
+  return info->remaining_ms != -2 ? 0 : look(pending);
 }
 
 /* ---- the kind ------------------------------------------------------------------------------------------ */

@@ -216,13 +216,13 @@ static int end_info(belay__pending_t *pending) {
   plan_t *plan = op->plan;
   belay_bloom_info_t *info = &op->info;
   unsigned n = plan->batch.layers;
-  bool whole = info->ttl_ms != -2 && growth->generation == op->generation;
+  bool whole = info->remaining_ms != -2 && growth->generation == op->generation;
   *info = (belay_bloom_info_t){.kind = BELAY_BLOOM_SCALING,
                                .generation = op->generation,
                                .layers = n,
                                .segments = n,
                                .hashes = growth->shapes[n == 0 ? 0 : n - 1].hashes,
-                               .ttl_ms = info->ttl_ms};
+                               .remaining_ms = info->remaining_ms};
   for (unsigned i = 0; i < n; i++) {
     whole = whole && plan->batch.census[i].there;
     info->capacity += growth->capacities[i];

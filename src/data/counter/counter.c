@@ -45,8 +45,8 @@ static int on_init(belay__handle_t *handle, void *options) {
   const belay_counter_options_t *o = options;
   belay_t *belay = handle->client->belay;
   uint8_t label[BELAY__COUNTER_LABEL_BYTES];
-  if (o->extend && o->ttl_ms == 0)
-    return belay__invalid(belay, "extend: without ttl_ms");
+  if (o->extend_ttl && o->ttl_ms == 0)
+    return belay__invalid(belay, "extend_ttl: without ttl_ms");
   int error = belay->host->random(belay, label, sizeof label);
   if (error != 0)
     return error;
@@ -59,7 +59,7 @@ static int on_init(belay__handle_t *handle, void *options) {
   counter->max_keys = o->max_keys;
   counter->shards = o->shards;
   counter->turn = (unsigned)belay__random_below(belay, o->shards);
-  counter->extend = o->extend;
+  counter->extend_ttl = o->extend_ttl;
   belay__counter_local_init(counter, label);
   return 0;
 }
@@ -97,7 +97,7 @@ void belay__counter_arg(const belay_counter_t *counter, belay__call_t *call, con
 static void put_record(const belay_counter_t *counter, belay__call_t *call, const char *key,
                        size_t key_len, unsigned shard, const void *id, size_t id_len) {
   const belay__handle_t *handle = &counter->handle;
-  char rest[3 * (BELAY_COUNTER_KEY_MAX + BELAY_COUNTER_ID_MAX) + 32];
+  char rest[3 * (BELAY_COUNTER_KEY_MAX + BELAY_COUNTER_OP_ID_MAX) + 32];
   size_t n = belay__key_escape(rest, key, key_len);
   if (counter->shards > 1)
     n += (size_t)snprintf(rest + n, 8, "::%u", shard);
@@ -114,7 +114,7 @@ static void put_record(const belay_counter_t *counter, belay__call_t *call, cons
 
 static void put_life(const belay_counter_t *counter, belay__call_t *call) {
   belay__call_arg_int(call, counter->ttl_ms);
-  belay__call_arg_int(call, counter->extend);
+  belay__call_arg_int(call, counter->extend_ttl);
 }
 
 /* least, most: of the value before it. bounded: what is beyond them is an answer. */
@@ -287,14 +287,15 @@ int belay_counter_add_bounded(belay_counter_t *counter, belay_request_t *request
 }
 
 int belay_counter_add_once(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
-                           int64_t delta, belay_bytes_t id, belay_counter_cb cb) {
+                           int64_t delta, belay_bytes_t op_id, belay_counter_cb cb) {
   int error = check(counter, request, key, cb);
   if (error == 0)
-    error = belay__check_bytes(counter->handle.client->belay, "id", id, 1, BELAY_COUNTER_ID_MAX);
+    error = belay__check_bytes(counter->handle.client->belay, "op_id", op_id, 1,
+                               BELAY_COUNTER_OP_ID_MAX);
   if (error != 0)
     return error;
   belay__call_t *call = belay__counter_once_call(
-      counter, key.data, key.len, delta, id.data, id.len,
+      counter, key.data, key.len, delta, op_id.data, op_id.len,
       belay__request_keep_ms(counter->handle.client, request, counter->op_ttl_ms));
   return belay__handle_start(&counter->handle, request, call, &once_ops, BELAY__CB(cb));
 }

@@ -39,7 +39,7 @@ struct belay_counter {
   size_t max_keys;
   int64_t max_ops;       /* recorded operations of a counter; 0: each is a key */
   unsigned shards, turn; /* turn: the next shard to be added to */
-  bool extend;           /* each add makes it live for ttl_ms again */
+  bool extend_ttl;       /* each add makes it live for ttl_ms again */
   belay__counter_local_t local;
 };
 

@@ -47,7 +47,7 @@ static belay__call_t *scripted_add(const belay_counter_t *counter, const char *k
       belay__handle_script(&counter->handle, &belay__script_counter_fields, 1, 2 + 4 * n);
   belay__counter_arg(counter, call, key, key_len, 0);
   belay__call_arg_int(call, counter->ttl_ms);
-  belay__call_arg_int(call, counter->extend);
+  belay__call_arg_int(call, counter->extend_ttl);
   for (size_t i = 0; i < n; i++) {
     int64_t delta = items[i].delta;
     belay__call_arg(call, items[i].key.data, items[i].key.len);
@@ -121,8 +121,8 @@ static int check_items(const belay_counter_t *counter, const belay_counter_add_i
       belay__check_count(belay, "item", items, n, most_numbers(counter, BELAY_COUNTER_FIELDS_MAX));
   for (size_t i = 0; i < n && error == 0; i++) {
     error = check_name(counter, items[i].key.data, items[i].key.len);
-    if (error == 0 && belay__is_given(items[i].id))
-      error = belay__invalid(belay, "id: not of a field");
+    if (error == 0 && belay__is_given(items[i].op_id))
+      error = belay__invalid(belay, "op_id: not of a field");
   }
   return error != 0 ? error : check_distinct(belay, items, n);
 }

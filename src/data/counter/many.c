@@ -49,9 +49,9 @@ static belay__call_t *make_call(belay__pending_t *pending, size_t i, const void 
     return belay__counter_get_call(counter, key->data, key->len, (unsigned)(i % counter->shards));
   }
   const belay_counter_add_item_t *item = &wanted->adds[i];
-  return item->id.len > 0
+  return item->op_id.len > 0
              ? belay__counter_once_call(counter, item->key.data, item->key.len, item->delta,
-                                        item->id.data, item->id.len, wanted->record_ms)
+                                        item->op_id.data, item->op_id.len, wanted->record_ms)
              : belay__counter_add_call(counter, item->key.data, item->key.len, item->delta);
 }
 
@@ -99,8 +99,8 @@ int belay_counter_add_many(belay_counter_t *counter, belay_request_t *request,
   for (size_t i = 0; i < n && error == 0; i++) {
     error = belay__check_bytes(belay, "key", items[i].key, 1, BELAY_COUNTER_KEY_MAX);
     if (error == 0)
-      error = belay__check_optional(belay, "id", items[i].id, BELAY_COUNTER_ID_MAX);
-    ids += items[i].id.len > 0;
+      error = belay__check_optional(belay, "op_id", items[i].op_id, BELAY_COUNTER_OP_ID_MAX);
+    ids += items[i].op_id.len > 0;
   }
   if (error != 0)
     return error;

@@ -110,7 +110,7 @@ static belay__call_t *new_merge(const belay_dedup_t *dedup, const belay_bytes_t 
   belay__dedup_arg_key(dedup, call, into, into_len);
   put_keys(dedup, call, keys, n);
   belay__call_arg_int(call, dedup->ttl_ms);
-  belay__call_arg_int(call, dedup->refresh);
+  belay__call_arg_int(call, dedup->extend_ttl);
   return call;
 }
 

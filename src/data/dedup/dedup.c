@@ -15,14 +15,14 @@ static const belay_dedup_options_t defaults = {.kind = BELAY_DEDUP_SET,
                                                .window_ms = 3600000,
                                                .max_items = 1000000,
                                                .max_offset = (1 << 24) - 1,
-                                               .answer_ms = 60000};
+                                               .op_ttl_ms = 60000};
 
 static const belay__range_t ranges[] = {
     BELAY__RANGE(belay_dedup_options_t, kind, 0, BELAY_DEDUP_BITMAP),
     BELAY__RANGE_OR(belay_dedup_options_t, ttl_ms, 0, 1000, TTL_MAX_MS),
     BELAY__RANGE(belay_dedup_options_t, window_ms, 1, TTL_MAX_MS),
     BELAY__RANGE(belay_dedup_options_t, max_items, 1, BELAY_DEDUP_WINDOW_ITEMS_MAX),
-    BELAY__RANGE(belay_dedup_options_t, answer_ms, 1000, 86400000),
+    BELAY__RANGE(belay_dedup_options_t, op_ttl_ms, 1000, 86400000),
     BELAY__RANGE(belay_dedup_options_t, max_offset, 0, BELAY_DEDUP_OFFSET_MAX),
     {.name = NULL},
 };
@@ -34,9 +34,9 @@ static int on_init(belay__handle_t *handle, void *options) {
   dedup->ttl_ms = o->ttl_ms;
   dedup->window_ms = o->window_ms;
   dedup->max_items = o->max_items;
-  dedup->answer_ms = o->answer_ms;
+  dedup->op_ttl_ms = o->op_ttl_ms;
   dedup->max_offset = o->max_offset;
-  dedup->refresh = o->refresh;
+  dedup->extend_ttl = o->extend_ttl;
   dedup->evict = o->evict;
   return 0;
 }
@@ -123,8 +123,8 @@ belay__call_t *belay__dedup_command(const belay_dedup_t *dedup, const char *name
 void belay__dedup_arg_answer(const belay_dedup_t *dedup, belay__call_t *call, const char *key,
                              size_t key_len, const void *id, size_t id_len) {
   static const char answer[] = "::op::";
-  char rest[sizeof CLOSING + 3 * BELAY_DEDUP_KEY_MAX + sizeof answer +
-            3 * BELAY_DEDUP_OPERATION_MAX] = CLOSING;
+  char rest[sizeof CLOSING + 3 * BELAY_DEDUP_KEY_MAX + sizeof answer + 3 * BELAY_DEDUP_OP_ID_MAX] =
+      CLOSING;
   size_t n = sizeof CLOSING - 1;
   n += belay__key_escape(rest + n, key, key_len);
   if (id_len > 0) {
@@ -178,8 +178,8 @@ static int check_batch(belay__dedup_batch_t *batch, const belay_request_t *reque
   if (error == 0)
     error = check_items(dedup, batch->items, batch->n, batch->max);
   if (error == 0 && batch->once)
-    error = belay__check_bytes(dedup->handle.client->belay, "id",
-                               belay_bytes(batch->id, batch->id_len), 1, BELAY_DEDUP_OPERATION_MAX);
+    error = belay__check_bytes(dedup->handle.client->belay, "op_id",
+                               belay_bytes(batch->id, batch->id_len), 1, BELAY_DEDUP_OP_ID_MAX);
   return error;
 }
 
@@ -189,7 +189,7 @@ int belay__dedup_start(belay__dedup_batch_t *batch, belay_request_t *request, vo
   int error = check_batch(batch, request, cb != NULL);
   if (error != 0)
     return error;
-  batch->answer_ms = belay__request_keep_ms(dedup->handle.client, request, dedup->answer_ms);
+  batch->op_ttl_ms = belay__request_keep_ms(dedup->handle.client, request, dedup->op_ttl_ms);
   bool count = dedup->kind == BELAY_DEDUP_COUNT && batch->count_ops != NULL;
   error = belay__handle_begin(&dedup->handle, request, count ? batch->count_ops : batch->ops, cb,
                               &pending);

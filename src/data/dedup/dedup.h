@@ -11,9 +11,9 @@
 struct belay_dedup {
   belay__handle_t handle; /* first */
   belay_dedup_kind_t kind;
-  int64_t ttl_ms, window_ms, max_items, answer_ms;
+  int64_t ttl_ms, window_ms, max_items, op_ttl_ms;
   uint64_t max_offset;
-  bool refresh, evict;
+  bool extend_ttl, evict;
 };
 
 /* ---- checks: 0 or an error, as belay__handle_check() ----------------------------------------------------- */
@@ -49,10 +49,10 @@ struct belay__dedup_batch {
   size_t n, max; /* items, and how many there may be */
   bool
       many; /* verdicts are in the request's room, one for each item; else there is one, in values[0] */
-  bool once; /* it has an id, under which the server keeps its reply for answer_ms */
+  bool once; /* it has an id, under which the server keeps its reply for op_ttl_ms */
   const void *id;
   size_t id_len;
-  int64_t answer_ms; /* belay__dedup_start() sets it */
+  int64_t op_ttl_ms; /* belay__dedup_start() sets it */
   const belay__request_ops_t *ops;
   const belay__request_ops_t *count_ops; /* of a count; NULL: ops */
 

@@ -66,7 +66,7 @@ static void put_answer(const belay__dedup_batch_t *batch, belay__call_t *call,
   char text[17] = "";
   if (batch->once)
     (void)snprintf(text, sizeof text, "%016llx", (unsigned long long)fingerprint(items, n));
-  belay__call_arg_int(call, batch->answer_ms);
+  belay__call_arg_int(call, batch->op_ttl_ms);
   belay__call_arg(call, text, batch->once ? 16 : 0);
 }
 
@@ -84,7 +84,7 @@ static belay__call_t *new_window_script(const belay__dedup_batch_t *batch,
       belay__dedup_script(dedup, &belay__script_dedup_window_mark, batch->once ? 2 : 1, 6 + n);
   put_keys(batch, call);
   belay__call_arg_int(call, dedup->window_ms);
-  belay__call_arg_int(call, dedup->refresh);
+  belay__call_arg_int(call, dedup->extend_ttl);
   belay__call_arg_int(call, dedup->max_items);
   belay__call_arg_int(call, dedup->evict);
   put_answer(batch, call, items, n);
@@ -103,7 +103,7 @@ static belay__call_t *new_script(const belay__dedup_batch_t *batch, const belay_
   put_keys(batch, call);
   belay__call_arg(call, letters[dedup->kind], 1);
   belay__call_arg_int(call, dedup->ttl_ms);
-  belay__call_arg_int(call, dedup->refresh);
+  belay__call_arg_int(call, dedup->extend_ttl);
   put_answer(batch, call, items, n);
   belay__dedup_arg_items(batch, "SET", call, items, n);
   return call;
@@ -170,8 +170,8 @@ int belay_dedup_mark_once(belay_dedup_t *dedup, belay_request_t *request, belay_
                                 .max = BELAY_DEDUP_ONCE_MAX,
                                 .many = true,
                                 .once = true,
-                                .id = once->id.data,
-                                .id_len = once->id.len,
+                                .id = once->op_id.data,
+                                .id_len = once->op_id.len,
                                 .ops = &many_again_ops,
                                 .part = new_part};
   return belay__dedup_start(&batch, request, BELAY__CB(cb));

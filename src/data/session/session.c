@@ -143,7 +143,7 @@ static int check_touch(const belay_session_t *session, const belay_session_touch
   if (error == 0)
     error = belay__check_optional(belay, "id", touch->id, BELAY_SESSION_ID_MAX);
   if (error == 0)
-    error = belay__check_optional(belay, "op", touch->op, BELAY_SESSION_OP_MAX);
+    error = belay__check_optional(belay, "op_id", touch->op_id, BELAY_SESSION_OP_ID_MAX);
   return error;
 }
 
@@ -155,8 +155,8 @@ static void put_keys(const belay_session_t *session, belay__call_t *call, const 
 
 static void put_op_key(const belay_session_t *session, belay__call_t *call, const char *user,
                        size_t user_len, const belay_session_touch_t *touch) {
-  char tail[7 + 3 * BELAY_SESSION_OP_MAX + 1] = "}::op::";
-  size_t n = belay__key_escape(tail + 7, touch->op.data, touch->op.len);
+  char tail[7 + 3 * BELAY_SESSION_OP_ID_MAX + 1] = "}::op::";
+  size_t n = belay__key_escape(tail + 7, touch->op_id.data, touch->op_id.len);
   tail[7 + n] = '\0';
   belay__handle_arg(&session->handle, call, user, user_len, tail);
 }
@@ -175,9 +175,9 @@ int belay_session_touch(belay_session_t *session, belay_request_t *request, bela
   if (error != 0)
     return error;
   belay__call_t *call = belay__handle_script(&session->handle, &belay__script_session_touch,
-                                             touch->op.data != NULL ? 3 : 2, 6);
+                                             touch->op_id.data != NULL ? 3 : 2, 6);
   put_keys(session, call, user.data, user.len);
-  if (touch->op.data != NULL)
+  if (touch->op_id.data != NULL)
     put_op_key(session, call, user.data, user.len, touch);
   belay__call_arg(call, touch->id.data != NULL ? touch->id.data : uuid,
                   touch->id.data != NULL ? touch->id.len : BELAY__UUID_TEXT);
@@ -188,7 +188,7 @@ int belay_session_touch(belay_session_t *session, belay_request_t *request, bela
   belay__call_arg_int(call,
                       belay__request_keep_ms(session->handle.client, request, session->op_ttl_ms));
   return belay__handle_start(&session->handle, request, call,
-                             touch->op.data != NULL ? &touch_op_ops : &touch_ops, BELAY__CB(cb));
+                             touch->op_id.data != NULL ? &touch_op_ops : &touch_ops, BELAY__CB(cb));
 }
 
 int belay_session_read(belay_session_t *session, belay_request_t *request, belay_bytes_t user,

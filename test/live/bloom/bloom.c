@@ -141,9 +141,9 @@ static void compare_with_memory(const belay_bloom_options_t *options, size_t n) 
     expect_same_bits(bed->server, key, set, s);
   }
   assert_true(there.generation > 0);
-  assert_between(there.ttl_ms, options->ttl_ms - 60000, options->ttl_ms);
+  assert_between(there.remaining_ms, options->ttl_ms - 60000, options->ttl_ms);
   here.generation = there.generation;
-  here.ttl_ms = there.ttl_ms;
+  here.remaining_ms = there.remaining_ms;
   assert_int_equal(there.bits_set, here.bits_set);
   assert_int_equal(there.items, here.items);
   assert_int_equal(there.capacity, here.capacity);
@@ -328,7 +328,7 @@ BED_TEST(all_keys_end_together) {
     assert_between(server_integer(bed->server, "PTTL", keys[i], NULL), 50000, 100000);
     assert_true(server_integer(bed->server, "PEXPIRETIME", keys[i], NULL) == ends);
   }
-  assert_between(sift_info(&sieve).ttl_ms, 50000, 100000);
+  assert_between(sift_info(&sieve).remaining_ms, 50000, 100000);
 }
 
 BED_TEST(one_for_ever_has_no_ttl) {
@@ -341,7 +341,7 @@ BED_TEST(one_for_ever_has_no_ttl) {
   assert_int_equal(server_integer(bed->server, "PTTL", CONFIG, NULL), -1);
   assert_int_equal(server_integer(bed->server, "PTTL", SEGMENT, NULL), -1);
   assert_int_equal(server_keys(bed->server), 2);
-  assert_int_equal(sift_info(&sieve).ttl_ms, -1);
+  assert_int_equal(sift_info(&sieve).remaining_ms, -1);
 }
 
 BED_TEST(it_ends_and_begins_anew) {

@@ -98,7 +98,7 @@ TEST_IN(a_whole_batch_grows_it, bed, patient_bed()) {
   sift_many(&sieve, true, sift_items(0, 10000), 10000, answers);
   assert_int_equal(count(answers, 10000, true), 0);
   assert_int_equal(sift_info(&sieve).items, added);
-  assert_between(info.ttl_ms, INT64_C(2591000000), INT64_C(2592000000));
+  assert_between(info.remaining_ms, INT64_C(2591000000), INT64_C(2592000000));
 }
 
 BED_TEST(for_ever) {
@@ -110,7 +110,7 @@ BED_TEST(for_ever) {
   assert_int_equal(server_integer(bed->server, "PTTL", CONFIG, NULL), -1);
   assert_int_equal(server_integer(bed->server, "PTTL", LAYER(0), NULL), -1);
   assert_int_equal(server_integer(bed->server, "PTTL", LAYER(1), NULL), -1);
-  assert_int_equal(sift_info(&sieve).ttl_ms, -1);
+  assert_int_equal(sift_info(&sieve).remaining_ms, -1);
 }
 
 BED_TEST(all_of_it_ends_together) {

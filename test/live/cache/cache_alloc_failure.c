@@ -175,7 +175,7 @@ static void round_of_many(play_t *play) {
   static const belay_bytes_t keys[] = {{"home", 4}, {"about", 5}, {"none", 4}, {"home", 4}};
   play->pending += belay_cache_get_many(play->cache, request_of(play, 0), keys, 4, on_many) == 0;
   get(play, 1, "about");
-  (void)belay_cache_pin(play->cache, belay_string("home"));
+  (void)belay_cache_keep_fresh(play->cache, belay_string("home"));
 }
 
 static void on_invalidated(belay_request_t *request, int status, bool applied) {

@@ -128,7 +128,7 @@ static bool play(server_t *server, way_t way, ending_t ending, unsigned at) {
     assert_int_equal(begin_cache_get(&hoard, &fetches[i], i == 0 ? "home" : "b"), 0);
   haul.begun += belay_cache_get_many(hoard.cache, &haul.request, keys, 3, on_haul) == 0;
   assert_int_equal(begin_put(&hoard, &change, "put", "value"), 0);
-  assert_int_equal(belay_cache_pin(hoard.cache, belay_string("home")), 0);
+  assert_int_equal(belay_cache_keep_fresh(hoard.cache, belay_string("home")), 0);
   bed_until(bed, moment.now >= at ||
                      (hoard.pending == 0 && haul.ended == 1 && hoard_stats(&hoard).loading == 0));
   bool before = hoard.pending > 0 || haul.ended == 0 || hoard_stats(&hoard).loading > 0;

@@ -29,7 +29,7 @@ BED_TEST(what_does_not_exist_is_kept) {
     assert_error(begin_cache_get(&two, &fetch, "home"), 0);
     expect_nothing_fetched(&fetch, BELAY_EABSENT);
     assert_int_equal(fetch.result.from, BELAY_CACHE_FROM_SERVER);
-    assert_between(fetch.result.ttl_ms, 50000, 60030);
+    assert_between(fetch.result.remaining_ms, 50000, 60030);
   }
   belay_cache_stats_t stats = hoard_stats(&one);
   assert_int_equal(stats.fills, 1);
@@ -241,8 +241,8 @@ BED_TEST(what_is_pinned_is_asked_for_too) {
   options.filter = sieve.bloom;
   options.ttl_ms = 100; /* and so it looks again soon */
   hoard_new(&hoard, bed, &options);
-  assert_error(belay_cache_pin(hoard.cache, belay_string("ghost")), 0);
-  assert_error(belay_cache_pin(hoard.cache, belay_string("home")), 0);
+  assert_error(belay_cache_keep_fresh(hoard.cache, belay_string("ghost")), 0);
+  assert_error(belay_cache_keep_fresh(hoard.cache, belay_string("home")), 0);
   bed_until(bed, hoard.loaded == 2);
   assert_true(hoard_stats(&hoard).filtered >= 1);
   assert_int_equal(server_integer(bed->server, "EXISTS", "belay::cache::pages::{ghost}", NULL), 0);

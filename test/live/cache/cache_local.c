@@ -29,7 +29,7 @@ BED_TEST(the_table_comes_first) {
     expect_peek(&here, "home", "home#1");
   }
   assert_int_equal(client_stats(bed).commands, commands);
-  assert_true(peeked.ttl_ms > 200000 && peeked.ttl_ms <= 300000);
+  assert_true(peeked.remaining_ms > 200000 && peeked.remaining_ms <= 300000);
   assert_true(peeked.age_ms < 60000);
   assert_int_equal(here.loaded, 0);
   assert_int_equal(hoard_stats(&here).local_entries, 1);

@@ -19,11 +19,11 @@ static belay_cache_options_t pin_options(hoard_t *hoard) {
 }
 
 static void pin(hoard_t *hoard, const char *key) {
-  assert_error(belay_cache_pin(hoard->cache, belay_string(key)), 0);
+  assert_error(belay_cache_keep_fresh(hoard->cache, belay_string(key)), 0);
 }
 
 static void unpin(hoard_t *hoard, const char *key) {
-  assert_error(belay_cache_unpin(hoard->cache, belay_string(key)), 0);
+  assert_error(belay_cache_let_expire(hoard->cache, belay_string(key)), 0);
 }
 
 static void second_of(hoard_t *hoard, bed_t *bed, const belay_cache_options_t *options) {
@@ -88,7 +88,7 @@ BED_TEST(what_is_not_pinned_any_more) {
   pin(&hoard, "home");
   bed_until(bed, hoard_stats(&hoard).fills == 1);
   unpin(&hoard, "home");
-  assert_error(belay_cache_unpin(hoard.cache, belay_string("home")), BELAY_ESTATE);
+  assert_error(belay_cache_let_expire(hoard.cache, belay_string("home")), BELAY_ESTATE);
   bed_run_for(bed, 2 * TTL);
   assert_int_equal(hoard.loaded, 1);
   assert_int_equal(server_keys(bed->server), 0); /* it has expired */
@@ -229,8 +229,8 @@ BED_TEST(many_pins_and_a_close) {
   bed_until(bed, hoard.loaded > 0);
   unpin(&hoard, "key7");
   assert_error(begin_close_hoard(&hoard), 0);
-  assert_error(belay_cache_pin(hoard.cache, belay_string("x")), BELAY_ECLOSING);
-  assert_error(belay_cache_unpin(hoard.cache, belay_string("key8")), BELAY_ECLOSING);
+  assert_error(belay_cache_keep_fresh(hoard.cache, belay_string("x")), BELAY_ECLOSING);
+  assert_error(belay_cache_let_expire(hoard.cache, belay_string("key8")), BELAY_ECLOSING);
   bed_until(bed, hoard.closed == 1);
 }
 
@@ -240,17 +240,17 @@ BED_TEST(pins_that_are_refused) {
   hoard_new(&hoard, bed, NULL);
   belay_cache_options_t options = bare_options(&bare);
   hoard_new(&bare, bed, &options);
-  assert_error(belay_cache_pin(NULL, belay_string("home")), BELAY_EINVAL);
-  assert_error(belay_cache_pin(hoard.cache, belay_bytes(NULL, 4)), BELAY_EINVAL);
-  assert_error(belay_cache_pin(hoard.cache, belay_string("")), BELAY_EINVAL);
-  assert_error(belay_cache_pin(hoard.cache, belay_bytes(big, sizeof big)), BELAY_EINVAL);
-  assert_error(belay_cache_pin(bare.cache, belay_string("home")),
+  assert_error(belay_cache_keep_fresh(NULL, belay_string("home")), BELAY_EINVAL);
+  assert_error(belay_cache_keep_fresh(hoard.cache, belay_bytes(NULL, 4)), BELAY_EINVAL);
+  assert_error(belay_cache_keep_fresh(hoard.cache, belay_string("")), BELAY_EINVAL);
+  assert_error(belay_cache_keep_fresh(hoard.cache, belay_bytes(big, sizeof big)), BELAY_EINVAL);
+  assert_error(belay_cache_keep_fresh(bare.cache, belay_string("home")),
                BELAY_EINVAL); /* there is no loader */
   assert_non_null(strstr(belay_detail(bed->belay), "load"));
-  assert_error(belay_cache_unpin(NULL, belay_string("home")), BELAY_EINVAL);
-  assert_error(belay_cache_unpin(hoard.cache, belay_bytes(NULL, 4)), BELAY_EINVAL);
-  assert_error(belay_cache_unpin(hoard.cache, belay_string("")), BELAY_EINVAL);
-  assert_error(belay_cache_unpin(hoard.cache, belay_string("home")), BELAY_ESTATE);
+  assert_error(belay_cache_let_expire(NULL, belay_string("home")), BELAY_EINVAL);
+  assert_error(belay_cache_let_expire(hoard.cache, belay_bytes(NULL, 4)), BELAY_EINVAL);
+  assert_error(belay_cache_let_expire(hoard.cache, belay_string("")), BELAY_EINVAL);
+  assert_error(belay_cache_let_expire(hoard.cache, belay_string("home")), BELAY_ESTATE);
   assert_int_equal(hoard.loaded, 0);
 }
 

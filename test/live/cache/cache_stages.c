@@ -70,7 +70,7 @@ BED_TEST(all_stages_at_once) {
   assert_true(sift_add(&sieve, "broken"));
   all_stages(&options, limiter_new(bed, &limit, 1), sieve.bloom);
   hoard_new(&hoard, bed, &options);
-  assert_error(belay_cache_pin(hoard.cache, belay_string("home")), 0); /* that loads it */
+  assert_error(belay_cache_keep_fresh(hoard.cache, belay_string("home")), 0); /* that loads it */
   bed_until(bed, hoard_stats(&hoard).fills == 1 && hoard_stats(&hoard).loading == 0);
   for (int i = 0; i < 5; i++) {
     expect(&hoard, "home", 0, 1);

@@ -194,7 +194,7 @@ TEST(that_a_load_failed_is_told) {
     expect_nothing_fetched(&fetch, BELAY_ELOAD);
     assert_int_equal(fetch.result.load_error, 1234567);
     assert_int_equal(fetch.result.from, BELAY_CACHE_FROM_SERVER);
-    assert_between(fetch.result.ttl_ms, 0, rest + MARGIN_MS);
+    assert_between(fetch.result.remaining_ms, 0, rest + MARGIN_MS);
     assert_int_equal(hoard_stats(&pair.two).hits, before.hits + 1);
     assert_int_equal(hoard_stats(&pair.two).absent_served, 0);
   }
@@ -310,7 +310,7 @@ BED_TEST(jitter) {
     bed_settle(bed);
     assert_error(begin_cache_get(&hoard, &fetch, key), 0);
     assert_error(end_of_fetch(&fetch), 0);
-    int64_t ttl = fetch.result.ttl_ms;
+    int64_t ttl = fetch.result.remaining_ms;
     assert_between(ttl, 490000, 1000000);
     snprintf(name, sizeof name, "belay::cache::pages::{%s}", key);
     assert_between(server_integer(bed->server, "PTTL", name, NULL), ttl + 2000000 - 5000,

@@ -115,7 +115,7 @@ HANDLE(dedup, o->name = belay_string("n")) = {
     R0(dedup, ttl_ms, 1000, YEAR),
     R(dedup, window_ms, 1, YEAR),
     R(dedup, max_items, 1, 100000000),
-    R(dedup, answer_ms, 1000, DAY),
+    R(dedup, op_ttl_ms, 1000, DAY),
     R(dedup, max_offset, 0, INT64_C(4294967295)),
     {0},
 };
@@ -146,7 +146,7 @@ HANDLE(limiter, static const belay_limit_t limit = {.kind = BELAY_LIMIT_BUCKET,
                                                     .period_us = 1000000,
                                                     .burst = 1};
        o->limits = &limit; o->limits_len = 1) = {
-    R(limiter, slice_ms, 1, 3600000),
+    R(limiter, lease_ms, 1, 3600000),
     R(limiter, away, 0, 3),
     R(limiter, away_percent, 1, 100),
     {0},
@@ -371,7 +371,7 @@ OPTIONS_TEST(options_that_depend_on_each_other) {
   memset(text, 'x', sizeof text);
   EXPECT(bloom, "capacity, bits: one of them must be given", o->capacity = 0);
   EXPECT(bucket, "index_ms: not from 2000 to 31536000000", o->idle_ms = 2000; o->index_ms = 1999);
-  EXPECT(counter, "extend: without ttl_ms", o->extend = true);
+  EXPECT(counter, "extend_ttl: without ttl_ms", o->extend_ttl = true);
   EXPECT(counter, "max_keys: not from 1 to 1000000", o->max_keys = SIZE_MAX);
   EXPECT(dedup, "max_offset: not from 0 to 4294967295", o->max_offset = UINT64_MAX);
   EXPECT(limiter, "limits: NULL, or not 1 to 4", o->limits = NULL);

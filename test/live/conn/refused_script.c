@@ -257,7 +257,7 @@ TEST(a_counter_says_that_it_does_not_know) {
   count_t count = {.n = 0};
   belay_counter_options_t options = counter_options();
   options.ttl_ms = 60000;
-  options.extend = true;
+  options.extend_ttl = true;
   house_open(
       &house,
       server_start(&(server_options_t){.arguments = {"--rename-command", "PEXPIRE", "", NULL}}),

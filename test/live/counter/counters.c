@@ -151,7 +151,7 @@ BED_TEST(a_ttl_begins_with_the_counter_or_with_each_add) {
   for (int extend = 0; extend < 2; extend++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = 100000;
-    options.extend = extend;
+    options.extend_ttl = extend;
     till_t till;
     till_new(&till, bed, &options);
     const int64_t then = extend ? 100000 : 50000;
@@ -256,7 +256,7 @@ BED_TEST(a_group_lives_as_a_counter_does) {
   for (int extend = 0; extend < 2; extend++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = 100000;
-    options.extend = extend;
+    options.extend_ttl = extend;
     till_t till;
     till_new(&till, bed, &options);
     expect_field_added(&till, "hits", "de", 1, 1);
@@ -353,7 +353,7 @@ BED_TEST(the_keys_have_its_name) {
 }
 
 BED_TEST(the_longest_names) {
-  static char name[128], key[BELAY_COUNTER_KEY_MAX + 1], id[BELAY_COUNTER_ID_MAX + 1];
+  static char name[128], key[BELAY_COUNTER_KEY_MAX + 1], id[BELAY_COUNTER_OP_ID_MAX + 1];
   static char field[BELAY_COUNTER_FIELD_MAX + 1];
   memset(name, '{', sizeof name);
   memset(key, '}', sizeof key - 1);

@@ -16,7 +16,7 @@ BED_TEST(arguments_are_checked) {
   till_t till;
   till_new(&till, bed, NULL);
   const char *const no_key = "key: not 1 to 1024 bytes";
-  const char *const no_id = "id: not 1 to 64 bytes";
+  const char *const no_id = "op_id: not 1 to 64 bytes";
   const char *const no_field = "field: not 1 to 256 bytes";
   EXPECT_REFUSED(no_key, add, belay_bytes(NULL, 1), 1, on_counter_told);
   EXPECT_REFUSED(no_key, add, belay_string(""), 1, on_counter_told);
@@ -38,12 +38,12 @@ BED_TEST(arguments_are_checked) {
   EXPECT_REFUSED(no_field, add_fields, belay_string("k"), items, 2, on_many);
   items[1] = (belay_counter_add_item_t){.key = belay_string("a")};
   EXPECT_REFUSED("items: a field comes twice", add_fields, belay_string("k"), items, 2, on_many);
-  items[1] = (belay_counter_add_item_t){.key = belay_string("b"), .id = belay_bytes(key, 65)};
+  items[1] = (belay_counter_add_item_t){.key = belay_string("b"), .op_id = belay_bytes(key, 65)};
   EXPECT_REFUSED(no_id, add_many, items, 2, on_many);
-  items[1] = (belay_counter_add_item_t){.key = belay_string("b"), .id = belay_bytes(NULL, 5)};
+  items[1] = (belay_counter_add_item_t){.key = belay_string("b"), .op_id = belay_bytes(NULL, 5)};
   EXPECT_REFUSED(no_id, add_many, items, 2, on_many);
-  items[1].id = belay_string("given");
-  EXPECT_REFUSED("id: not of a field", add_fields, belay_string("k"), items, 2, on_many);
+  items[1].op_id = belay_string("given");
+  EXPECT_REFUSED("op_id: not of a field", add_fields, belay_string("k"), items, 2, on_many);
   const belay_bytes_t names[2] = {{"a", 1}, {NULL, 1}};
   EXPECT_REFUSED(no_key, get_many, names, 2, on_many);
   EXPECT_REFUSED(no_field, get_fields, belay_string("k"), names, 2, on_many);

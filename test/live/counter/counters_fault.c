@@ -77,7 +77,7 @@ TEST_IN(a_foreign_key_is_named_and_left_alone, bed,
   for (int lives = 0; lives < 2; lives++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = lives ? 100000 : 0;
-    options.extend = lives;
+    options.extend_ttl = lives;
     till_t till;
     till_new(&till, bed, &options);
     till.then = keep_detail;

@@ -135,7 +135,7 @@ TEST(many_are_no_more_than_they_need) {
     till_new(&till, bed, &options);
     name_them(1);
     for (int i = 0; i < N && ids; i++) {
-      items[i].id = belay_string("op");
+      items[i].op_id = belay_string("op");
     }
     expect_status(&count, BEGIN(&till, &count, add_many, items, N, on_many), 0);
     expect_all(&till, 1, 1);
@@ -205,7 +205,7 @@ TEST(many_whose_answers_are_lost) {
       name_them(1);
       snprintf(id, sizeof id, "op%d", round);
       for (int i = 0; i < N && with_ids; i++) {
-        items[i].id = belay_string(id);
+        items[i].op_id = belay_string(id);
       }
       relay_delay(relay, RELAY_LONG);
       assert_error(BEGIN(&till, &count, add_many, items, N, on_many), 0);

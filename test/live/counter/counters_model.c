@@ -268,7 +268,7 @@ static void step(model_t *m) {
 static void play(model_t *m, bool lives, int64_t max_ops) {
   belay_counter_options_t options = counter_options();
   options.ttl_ms = lives ? 100000 : 0;
-  options.extend = lives;
+  options.extend_ttl = lives;
   options.max_ops = max_ops;
   m->lives = lives;
   till_new(&m->till, m->bed, &options);

@@ -253,7 +253,7 @@ BED_TEST(as_many_are_read_as_a_reply_takes) {
 
 BED_TEST(the_longest_names) {
   static char name[128], user[BELAY_SESSION_USER_MAX + 1];
-  char id[BELAY_SESSION_ID_MAX + 1] = "", op[BELAY_SESSION_OP_MAX + 1] = "";
+  char id[BELAY_SESSION_ID_MAX + 1] = "", op[BELAY_SESSION_OP_ID_MAX + 1] = "";
   memset(name, '{', sizeof name);
   memset(user, '}', sizeof user - 1);
   memset(id, '\xff', sizeof id - 1);
@@ -284,8 +284,8 @@ BED_TEST(what_is_out_of_range_is_refused) {
       {.id = belay_bytes(large, 0)},
       {.id = belay_bytes(large, BELAY_SESSION_ID_MAX + 1)},
       {.id = belay_bytes(NULL, 1)},
-      {.op = belay_bytes(large, 0)},
-      {.op = belay_bytes(large, BELAY_SESSION_OP_MAX + 1)},
+      {.op_id = belay_bytes(large, 0)},
+      {.op_id = belay_bytes(large, BELAY_SESSION_OP_ID_MAX + 1)},
   };
   for (size_t i = 0; i < sizeof touches / sizeof *touches; i++)
     assert_error(belay_session_touch(s, &r, belay_string("u"), &touches[i], on_stay), BELAY_EINVAL);

@@ -46,7 +46,7 @@ BED_TEST(an_item_is_new_once) {
   for (int i = 0; i < KINDS; i++) {
     belay_dedup_options_t options = dedup_options(kinds[i]);
     for (int j = 0; j < 4 && kinds[i] != BELAY_DEDUP_COUNT; j++) {
-      options.refresh = (j & 1) != 0;
+      options.extend_ttl = (j & 1) != 0;
       options.ttl_ms = (j & 2) != 0 ? 0 : 60000;
       play_exact(bed, &options);
     }
@@ -104,7 +104,7 @@ BED_TEST(the_keys_have_its_name) {
   assert_error(begun_entry(&entry, belay_dedup_mark_once(
                                        book.dedup, r, belay_bytes(key, sizeof key),
                                        &(belay_dedup_once_t){
-                                           .items = &item, .n = 1, .id = belay_string("::x")},
+                                           .items = &item, .n = 1, .op_id = belay_string("::x")},
                                        on_verdicts)),
                0);
   assert_error(end_of_entry(&entry), 0);
@@ -116,7 +116,7 @@ BED_TEST(the_keys_have_its_name) {
 
 BED_TEST(the_longest_names) {
   static char name[BELAY_DEDUP_NAME_MAX], key[BELAY_DEDUP_KEY_MAX + 1],
-      id[BELAY_DEDUP_OPERATION_MAX + 1];
+      id[BELAY_DEDUP_OP_ID_MAX + 1];
   memset(name, '{', sizeof name);
   memset(key, '}', sizeof key - 1);
   memset(id, '{', sizeof id - 1);
@@ -140,7 +140,7 @@ BED_TEST(a_set_has_a_ttl_from_its_creation) {
     for (int refresh = 0; refresh < 2 && kinds[i] != BELAY_DEDUP_WINDOW; refresh++) {
       belay_dedup_options_t options = dedup_options(kinds[i]);
       options.ttl_ms = 100000;
-      options.refresh = refresh;
+      options.extend_ttl = refresh;
       book_t book;
       book_of(&book, bed, bed->client, &options);
       server_do(bed->server, "FLUSHALL", NULL);
@@ -220,7 +220,7 @@ BED_TEST(an_operation_gets_its_first_answer) {
 
 BED_TEST(an_answer_outlives_its_request) {
   belay_dedup_options_t options = dedup_options(BELAY_DEDUP_SET);
-  options.answer_ms = 1000;
+  options.op_ttl_ms = 1000;
   book_t book;
   book_of(&book, bed, bed->client, &options);
   entry_t entry = {.request.timeout_ms = 300000};

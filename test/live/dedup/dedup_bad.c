@@ -13,7 +13,7 @@ BED_TEST(the_largest_options_work) {
   o.ttl_ms = o.window_ms = INT64_C(31536000000);
   o.max_items = BELAY_DEDUP_WINDOW_ITEMS_MAX;
   o.max_offset = BELAY_DEDUP_OFFSET_MAX;
-  o.answer_ms = 86400000;
+  o.op_ttl_ms = 86400000;
   for (int i = 0; i < DEDUP_KINDS; i++) {
     book_t book;
     o.kind = (belay_dedup_kind_t)i;
@@ -85,7 +85,7 @@ BED_TEST(keys_and_items_are_checked) {
   assert_error(begin_mark_once(&book, &entry, "k", "a", ""), BELAY_EINVAL);
   key[129] = '\0';
   assert_error(begin_mark_once(&book, &entry, "k", "a", key), BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "id: not 1 to 128 bytes");
+  assert_string_equal(belay_detail(bed->belay), "op_id: not 1 to 128 bytes");
   assert_int_equal(client_stats(bed).calls, 0);
 }
 
@@ -106,11 +106,11 @@ BED_TEST(numbers_of_items_and_sets_are_checked) {
   assert_error(belay_dedup_forget(d, r, belay_string("k"), many, over, on_book_counted),
                BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "items: NULL, or not 1 to 65536 of them");
-  assert_error(
-      belay_dedup_mark_once(d, r, belay_string("k"),
-                            &(belay_dedup_once_t){.items = many, .n = 513, .id = belay_string("i")},
-                            on_verdicts),
-      BELAY_EINVAL);
+  assert_error(belay_dedup_mark_once(
+                   d, r, belay_string("k"),
+                   &(belay_dedup_once_t){.items = many, .n = 513, .op_id = belay_string("i")},
+                   on_verdicts),
+               BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "items: NULL, or not 1 to 512 of them");
   assert_error(begin_count_of(&book, &entry, BELAY_DEDUP_UNION, "a,b,c"), BELAY_EINVAL);
   assert_error(
@@ -144,7 +144,7 @@ BED_TEST(foreign_keys_are_left_alone) {
   for (int i = 0; i < DEDUP_KINDS; i++)
     for (int text = 0; text < 2; text++) {
       belay_dedup_options_t options = dedup_options((belay_dedup_kind_t)i);
-      options.refresh = true;
+      options.extend_ttl = true;
       options.ttl_ms = text == 0 ? 60000 : 0;
       book_t book;
       book_of(&book, bed, bed->client, &options);

@@ -211,7 +211,7 @@ BED_TEST(a_merge_has_a_ttl) {
   for (int refresh = 0; refresh < 2; refresh++) {
     belay_dedup_options_t options = dedup_options(BELAY_DEDUP_COUNT);
     options.ttl_ms = 100000;
-    options.refresh = refresh;
+    options.extend_ttl = refresh;
     book_t book;
     book_of(&book, bed, bed->client, &options);
     server_do(bed->server, "FLUSHALL", NULL);

@@ -133,7 +133,7 @@ static void step_once(unsigned set, unsigned n) {
       begun_entry(&entry, belay_dedup_mark_once(
                               m.book.dedup, r, belay_string(name),
                               &(belay_dedup_once_t){
-                                  .items = items, .n = n, .id = belay_bytes(id, sizeof id)},
+                                  .items = items, .n = n, .op_id = belay_bytes(id, sizeof id)},
                               on_verdicts)),
       0);
   assert_error(end_of_entry(&entry), 0);

@@ -74,7 +74,7 @@ BED_TEST(what_is_over_does_not_count) {
 BED_TEST(a_mark_may_begin_it_anew) {
   for (int refresh = 0; refresh < 2; refresh++) {
     belay_dedup_options_t options = window_of(60000, 100);
-    options.refresh = refresh;
+    options.extend_ttl = refresh;
     book_t book;
     book_of(&book, bed, bed->client, &options);
     server_do(bed->server, "FLUSHALL", NULL);

@@ -77,8 +77,8 @@ static int make(play_t *play, const char *url, bool alone, belay_limiter_t **out
   belay_limiter_options_init(&options);
   options.limits = &limit;
   options.limits_len = 1;
-  options.slice = alone ? 0 : 4;
-  options.slice_ms = 60000;
+  options.lease_tokens = alone ? 0 : 4;
+  options.lease_ms = 60000;
   options.away = alone ? BELAY_AWAY_LOCAL : BELAY_AWAY_UNKNOWN;
   options.max_away = 5;
   belay_client_t *client;

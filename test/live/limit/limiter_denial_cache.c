@@ -195,11 +195,11 @@ BED_TEST(a_try_allocates_nothing) {
   belay_limit_t limit = bucket_limit(2000000, 3600 * S, 2000000);
   belay_limiter_options_t options = limiter_options(&limit, 1);
   options.max_denied = 10;
-  options.slice = 1999000;
-  options.slice_ms = 60000;
+  options.lease_tokens = 1999000;
+  options.lease_ms = 60000;
   belay_limiter_t *limiter = limiter_with(bed, bed->client, &options);
   belay_limiter_result_t result;
-  assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
   assert_said(take(bed, limiter, "denied", 2000000), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
   assert_said(take(bed, limiter, "denied", 1000), BELAY_DENIED, BELAY_SOURCE_SERVER);
   size_t before = bed->allocations;
@@ -210,6 +210,6 @@ BED_TEST(a_try_allocates_nothing) {
     assert_true(try_take(bed, limiter, "unknown", 1, &result) == BELAY_EAGAIN);
   }
   assert_int_equal(bed->allocations, before);
-  assert_int_equal(limiter_stats(limiter).from_slices, 300001);
+  assert_int_equal(limiter_stats(limiter).from_leases, 300001);
   assert_int_equal(limiter_stats(limiter).denials, 300000);
 }

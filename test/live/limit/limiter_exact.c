@@ -35,7 +35,7 @@ static belay_limit_t random_limit(belay_limit_kind_t kind) {
 typedef struct stage {
   bed_t *bed;
   belay_limiter_t *limiter;
-  belay_limit_t limits[BELAY_LIMITER_WINDOWS_MAX];
+  belay_limit_t limits[BELAY_LIMITER_LIMITS_MAX];
   size_t n;
   int64_t now, most; /* the smallest burst */
   bool log;

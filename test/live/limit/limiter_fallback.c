@@ -302,13 +302,13 @@ TEST_IN(what_is_known_is_answered, bed, bed_that_times_out()) {
   belay_limit_t limit = bucket_limit(20, 3600 * S, 20);
   belay_limiter_options_t options = limiter_options(&limit, 1);
   options.max_denied = 10;
-  options.slice = 8;
-  options.slice_ms = 60000;
+  options.lease_tokens = 8;
+  options.lease_ms = 60000;
   options.away = BELAY_AWAY_OPEN;
   belay_limiter_t *limiter = limiter_with(bed, bed->client, &options);
   assert_said(take(bed, limiter, "full", 20), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
   assert_said(take(bed, limiter, "full", 1), BELAY_DENIED, BELAY_SOURCE_SERVER);
-  assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
   server_pause(bed->server);
   static ask_t asks[12];
   memset(asks, 0, sizeof asks);
@@ -316,7 +316,7 @@ TEST_IN(what_is_known_is_answered, bed, bed_that_times_out()) {
     assert_error(belay_limiter_take(limiter, asked(bed, &asks[i]), belay_string("k"), 1, on_answer),
                  0);
   for (int i = 0; i < 12; i++)
-    assert_said(answer(&asks[i], 0), BELAY_ALLOWED, i < 7 ? BELAY_SOURCE_SLICE : BELAY_SOURCE_AWAY);
+    assert_said(answer(&asks[i], 0), BELAY_ALLOWED, i < 7 ? BELAY_SOURCE_LEASE : BELAY_SOURCE_AWAY);
   assert_said(take(bed, limiter, "full", 1), BELAY_DENIED, BELAY_SOURCE_DENIAL);
   uint64_t before = limiter_stats(limiter).asked;
   belay_limiter_result_t result;
@@ -324,7 +324,7 @@ TEST_IN(what_is_known_is_answered, bed, bed_that_times_out()) {
     assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_EAGAIN);
   assert_int_equal(limiter_stats(limiter).asked, before);
   server_resume(bed->server);
-  until_said(bed, limiter, BELAY_SOURCE_SLICE);
+  until_said(bed, limiter, BELAY_SOURCE_LEASE);
 }
 
 static belay_limiter_t *to_close;

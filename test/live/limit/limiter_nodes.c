@@ -41,9 +41,9 @@ static void expect_each_for_itself(int64_t slice) {
   belay_limiter_options_t options = limiter_options(&limit, 1);
   options.away = BELAY_AWAY_OPEN;
   if (slice > 0)
-    options.slice = slice;
+    options.lease_tokens = slice;
   belay_limiter_t *limiter = limiter_with(bed, bed->client, &options);
-  belay_source_t asked_for = slice > 0 ? BELAY_SOURCE_SLICE : BELAY_SOURCE_SERVER;
+  belay_source_t asked_for = slice > 0 ? BELAY_SOURCE_LEASE : BELAY_SOURCE_SERVER;
   char away[16], here[16];
   static ask_t other;
   key_at(cluster, 0, away);

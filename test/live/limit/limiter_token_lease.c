@@ -14,18 +14,18 @@ BED_TEST(a_slice_serves_and_goes_back) {
     belay_limiter_t *other = limiter_new(bed, lease_policies[k], limits_of(k));
     belay_limiter_result_t result;
     assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_EAGAIN);
-    assert_int_equal(limiter_stats(limiter).slices, 0);
+    assert_int_equal(limiter_stats(limiter).leases, 0);
     result = *take(bed, limiter, "k", 3);
-    assert_said(&result, BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+    assert_said(&result, BELAY_ALLOWED, BELAY_SOURCE_LEASE);
     assert_int_equal(result.retry_after_us, 0);
     assert_int_equal(result.receipt.belay_private[0], 0);
     assert_int_equal(tokens_left(bed, other), 12);
     assert_int_equal(try_take(bed, limiter, "k", 1, &result), 0);
-    assert_said(&result, BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+    assert_said(&result, BELAY_ALLOWED, BELAY_SOURCE_LEASE);
     assert_int_equal(limiter_stats(limiter).asked, 1);
     assert_said(take(bed, limiter, "k", 9), BELAY_ALLOWED, BELAY_SOURCE_SERVER); /* not leased */
     assert_int_equal(tokens_left(bed, other), 3);
-    assert_int_equal(limiter_stats(limiter).slices, 1);
+    assert_int_equal(limiter_stats(limiter).leases, 1);
     close_limiter(bed, limiter);
     assert_in_range(tokens_left(bed, other), 7, 8); /* a bucket's units are finer */
     close_limiter(bed, other);
@@ -37,8 +37,8 @@ BED_TEST(it_goes_back_when_it_is_idle) {
     server_do(bed->server, "FLUSHALL", NULL);
     belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[k], limits_of(k), 8, 100);
     belay_limiter_t *other = limiter_new(bed, lease_policies[k], limits_of(k));
-    assert_said(take(bed, limiter, "k", 3), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
-    bed_until(bed, limiter_stats(limiter).slices == 0);
+    assert_said(take(bed, limiter, "k", 3), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
+    bed_until(bed, limiter_stats(limiter).leases == 0);
     bed_settle(bed);
     assert_in_range(tokens_left(bed, other), 16, 17);
     assert_in_range(limiter_stats(limiter).void_tokens, 0, 1);
@@ -54,7 +54,7 @@ BED_TEST(a_close_while_it_is_fetched) {
     belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
     belay_limiter_options_t options = leasing(lease_policies[1], 1, 8, 60000);
     belay_limiter_t *limiter = limiter_with(bed, client, &options);
-    assert_said(take(bed, limiter, "elsewhere", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+    assert_said(take(bed, limiter, "elsewhere", 1), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
     server_pause(bed->server);
     ask_t ask = {0};
     bool closed = false;
@@ -78,7 +78,7 @@ BED_TEST(a_client_that_closes_gives_back) {
   belay_limiter_options_t options = leasing(lease_policies[1], 1, 8, 60000);
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_limiter_t *limiter = limiter_with(bed, client, &options);
-  assert_said(take(bed, limiter, "k", 3), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  assert_said(take(bed, limiter, "k", 3), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
   assert_int_equal(tokens_left(bed, other), 12);
   assert_error(begin_close_of(bed, client), 0);
   bed_until(bed, bed->client_closed > 0);
@@ -89,7 +89,7 @@ BED_TEST(a_client_that_closes_gives_back) {
   brief.close_timeout_ms = 50;
   client = bed_connect(bed, server_url(bed->server), &brief);
   limiter = limiter_with(bed, client, &options);
-  assert_said(take(bed, limiter, "k", 3), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  assert_said(take(bed, limiter, "k", 3), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
   server_pause(bed->server);
   int64_t began = clock_now();
   assert_error(begin_close_of(bed, client), 0);
@@ -110,7 +110,7 @@ BED_TEST(who_waits_is_served_in_order) {
       assert_int_equal(crowd_order[i], i);
       const belay_limiter_result_t *result = &crowd[i].result;
       if (i < 20) {
-        assert_said(result, BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+        assert_said(result, BELAY_ALLOWED, BELAY_SOURCE_LEASE);
       } else {
         assert_said(result, BELAY_DENIED, BELAY_SOURCE_SERVER);
         assert_true(result->retry_after_us > 0 && result->retry_after_us <= 2 * HOUR);
@@ -136,11 +136,11 @@ BED_TEST(who_waits_for_more_than_there_is) {
       assert_error(
           belay_limiter_take(limiter, asked(bed, &asks[i]), belay_string("k"), costs[i], on_answer),
           0);
-    assert_said(answer(&asks[0], 0), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
-    assert_said(answer(&asks[1], 0), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+    assert_said(answer(&asks[0], 0), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
+    assert_said(answer(&asks[1], 0), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
     assert_said(answer(&asks[2], 0), BELAY_DENIED, BELAY_SOURCE_SERVER);
     assert_true(asks[2].result.retry_after_us > 0);
-    assert_said(answer(&asks[3], 0), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+    assert_said(answer(&asks[3], 0), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
     close_limiter(bed, limiter);
     assert_in_range(tokens_left(bed, other), 1, 2);
     close_limiter(bed, other);
@@ -154,10 +154,10 @@ BED_TEST(what_is_left_counts) {
   belay_limiter_t *limiter = limiter_with(bed, bed->client, &options);
   belay_limiter_t *other = limiter_new(bed, lease_policies[1], 1);
   assert_said(take(bed, other, "k", 11), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
-  assert_said(take(bed, limiter, "k", 6), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  assert_said(take(bed, limiter, "k", 6), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
   assert_said(take(bed, limiter, "k", 4), BELAY_DENIED, BELAY_SOURCE_SERVER); /* 2 here, 1 there */
   assert_said(take(bed, limiter, "k", 4), BELAY_DENIED, BELAY_SOURCE_DENIAL);
-  assert_said(take(bed, limiter, "k", 3), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  assert_said(take(bed, limiter, "k", 3), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
   assert_said(take(bed, limiter, "k", 1), BELAY_DENIED, BELAY_SOURCE_DENIAL);
   assert_int_equal(limiter_stats(limiter).asked, 3);
 }
@@ -167,16 +167,16 @@ BED_TEST(what_there_is_no_room_for) {
   belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 100, .period_us = HOUR};
   belay_limiter_options_t options = leasing(&limit, 1, 4, 60000);
   options.max_waiting = 2;
-  options.max_slices = 2;
+  options.max_leases = 2;
   belay_limiter_t *limiter = limiter_with(bed, bed->client, &options);
   ask_all(bed, limiter, 6, 1);
   bed_until(bed, crowd_told == 6);
   for (int i = 0; i < 6; i++)
-    assert_said(&crowd[i].result, BELAY_ALLOWED, i < 2 ? BELAY_SOURCE_SLICE : BELAY_SOURCE_SERVER);
-  assert_said(take(bed, limiter, "second", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+    assert_said(&crowd[i].result, BELAY_ALLOWED, i < 2 ? BELAY_SOURCE_LEASE : BELAY_SOURCE_SERVER);
+  assert_said(take(bed, limiter, "second", 1), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
   assert_said(take(bed, limiter, "third", 1), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
-  assert_int_equal(limiter_stats(limiter).slices, 2);
-  options.max_waiting = options.max_slices = 0;
+  assert_int_equal(limiter_stats(limiter).leases, 2);
+  options.max_waiting = options.max_leases = 0;
   limiter = limiter_with(bed, bed->client, &options);
   assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
 }
@@ -232,7 +232,7 @@ BED_TEST(who_waits_has_a_deadline) {
   belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 5, 60000);
   ask_t ask = {0}, patient = {0};
   ask.request.timeout_ms = 50;
-  assert_said(take(bed, limiter, "elsewhere", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  assert_said(take(bed, limiter, "elsewhere", 1), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
   server_pause(bed->server);
   int64_t began = clock_now();
   assert_error(belay_limiter_take(limiter, asked(bed, &patient), belay_string("k"), 1, on_answer),
@@ -242,7 +242,7 @@ BED_TEST(who_waits_has_a_deadline) {
   assert_int_equal(ask.result.verdict, BELAY_INDETERMINATE);
   assert_in_range(clock_since_ms(began), 49, 1500);
   server_resume(bed->server);
-  assert_said(answer(&patient, 0), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  assert_said(answer(&patient, 0), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
 
   /* Who tries does not overtake who waits. */
   belay_limiter_result_t result;
@@ -251,5 +251,5 @@ BED_TEST(who_waits_has_a_deadline) {
                0);
   assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_EAGAIN);
   server_resume(bed->server);
-  assert_said(answer(&patient, 0), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  assert_said(answer(&patient, 0), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
 }

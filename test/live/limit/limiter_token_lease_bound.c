@@ -15,14 +15,14 @@ BED_TEST_OF(a_slice_is_void_after_its_time, o.timeout_ms = prompt_ms()) {
   belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 8, (uint32_t)ms);
   belay_limiter_result_t result;
   int64_t began = clock_now();
-  assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
   server_pause(bed->server);
   int64_t served = 0;
   while (clock_since_ms(began) < ms + 100) {
     int error = try_take(bed, limiter, "k", 1, &result);
     if (error == 0) {
       served++;
-      assert_said(&result, BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+      assert_said(&result, BELAY_ALLOWED, BELAY_SOURCE_LEASE);
       assert_true(clock_since_ms(began) <= ms);
     } else {
       assert_int_equal(error, BELAY_EAGAIN);
@@ -42,7 +42,7 @@ BED_TEST_OF(a_slice_is_void_after_its_time, o.timeout_ms = prompt_ms()) {
   const int64_t brief = prompt_ms();
   limiter = leasing_limiter(bed, lease_policies[1], 1, 8, (uint32_t)brief);
   for (int away = 0; away < 2; away++) {
-    assert_said(take(bed, limiter, "other", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+    assert_said(take(bed, limiter, "other", 1), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
     stall_ms(away * (brief + 50));
     assert_int_equal(try_take(bed, limiter, "other", 1, &result), away ? BELAY_EAGAIN : 0);
   }
@@ -112,7 +112,7 @@ typedef struct worker {
 
 static void count(worker_t *worker, const belay_limiter_result_t *result) {
   worker->admitted += result->verdict == BELAY_ALLOWED;
-  worker->slices += result->source == BELAY_SOURCE_SLICE;
+  worker->slices += result->source == BELAY_SOURCE_LEASE;
 }
 
 static void hammer(bed_t *bed, worker_t *worker) {
@@ -132,7 +132,7 @@ static void hammer(bed_t *bed, worker_t *worker) {
 }
 
 /* Two clients, each with slices of the same bucket, as fast as they can: no interval has more than the policy admits in
- * it and slice_ms; and nearly all that it admits is used. */
+ * it and lease_ms; and nearly all that it admits is used. */
 BED_TEST(two_clients_and_the_bound) {
   belay_limit_t limit = bucket_limit(1000, S, 50);
   belay_limiter_options_t options = leasing(&limit, 1, 25, 100);
@@ -184,7 +184,7 @@ BED_TEST(it_is_filled_before_it_is_empty) {
   belay_limiter_t *limiter = leasing_limiter(bed, &limit, 1, 16, 60000);
   belay_limiter_t *other = limiter_new(bed, &limit, 1);
   belay_limiter_result_t result;
-  assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
   int64_t used = 1;
   for (int i = 0; i < 200; i++) {
     assert_int_equal(try_take(bed, limiter, "k", 1, &result), 0);
@@ -228,7 +228,7 @@ BED_TEST(a_ban_and_a_reset_take_it_away) {
   belay_limiter_result_t result;
   ask_t ask = {0}, fetch = {0};
   for (int flight = 0; flight < 2; flight++) {
-    assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+    assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
     if (flight == 1)
       assert_error(belay_limiter_take(limiter, asked(bed, &fetch), belay_string("k"), 8, on_answer),
                    0);
@@ -243,7 +243,7 @@ BED_TEST(a_ban_and_a_reset_take_it_away) {
     bed_settle(bed);
     assert_int_equal(tokens_left(bed, other), 19 - flight);
   }
-  assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
   answer(&ask, belay_limiter_reset(limiter, asked(bed, &ask), belay_string("k"), on_answer));
   bed_settle(bed);
   assert_int_equal(tokens_left(bed, other), 20);
@@ -253,14 +253,14 @@ BED_TEST(a_ban_and_a_reset_take_it_away) {
 BED_TEST(another_policy_takes_it_away) {
   belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 8, 60000);
   belay_limiter_result_t result;
-  assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
   belay_limit_t small = lease_policies[1][0],
                 none = {.kind = BELAY_LIMIT_FIXED, .count = BELAY_INFINITE};
   small.count = 5;
   assert_error(belay_limiter_reconfigure(limiter, &small, 1), 0);
   assert_int_equal(tokens_left(bed, limiter), 4);
   assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_EAGAIN);
-  assert_said(take(bed, limiter, "k", 4), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  assert_said(take(bed, limiter, "k", 4), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
   assert_said(take(bed, limiter, "k", 1), BELAY_DENIED, BELAY_SOURCE_SERVER);
   /* While some wait. */
   assert_error(belay_limiter_reconfigure(limiter, lease_policies[1], 1), 0);

@@ -312,8 +312,8 @@ static void close_it(cache_hand_t *hand) {
 static void pin(cache_hand_t *hand, bool on) {
   sim_hand_t *base = &hand->base;
   sim_hand_enter(base);
-  int error = on ? belay_cache_pin(hand->cache, belay_bytes(keys[0], 2))
-                 : belay_cache_unpin(hand->cache, belay_bytes(keys[0], 2));
+  int error = on ? belay_cache_keep_fresh(hand->cache, belay_bytes(keys[0], 2))
+                 : belay_cache_let_expire(hand->cache, belay_bytes(keys[0], 2));
   (void)sim_hand_leave(base, on ? "pin" : "unpin", error, BELAY_ESTATE);
 }
 

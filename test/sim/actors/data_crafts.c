@@ -28,7 +28,7 @@ static int make_counter_of_operations(sim_data_hand_t *hand) {
   belay_counter_options_init(&options);
   options.name = belay_string("ops");
   options.ttl_ms = 3600000;
-  options.extend = true;
+  options.extend_ttl = true;
   options.max_ops = BELAY_COUNTER_OPS_MAX;
   options.data = hand;
   return belay_counter_new(client_of(hand), &options, (belay_counter_t **)&hand->handle);
@@ -111,7 +111,7 @@ static int ask_mark_once(sim_data_hand_t *hand, const sim_data_ask_t *ask, const
   const belay_bytes_t items[] = {{tag, len}, {keys[hand->ask % SIM_DATA_KEYS], 2}};
   return belay_dedup_mark_once(
       hand->handle, &hand->request, belay_bytes(keys[ask->key], 2),
-      &(belay_dedup_once_t){.items = items, .n = 2, .id = belay_bytes(tag, len)}, on_marked);
+      &(belay_dedup_once_t){.items = items, .n = 2, .op_id = belay_bytes(tag, len)}, on_marked);
 }
 
 /* ---- Bloom filters --------------------------------------------------------------------------------------- */

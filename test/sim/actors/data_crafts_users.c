@@ -168,7 +168,7 @@ static int touch(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *t
                  bool once) {
   belay_session_touch_t touch = {.event = belay_bytes(tag, len)};
   if (once) {
-    touch.op = belay_bytes(tag, len);
+    touch.op_id = belay_bytes(tag, len);
   }
   return belay_session_touch(hand->handle, &hand->request, belay_bytes(users[ask->key], 2), &touch,
                              on_touched);

@@ -70,9 +70,9 @@ static void make(hand_t *hand) {
   options.limits = sim_limits_policy(sim_limits_of(sim_world_of(base)), &options.limits_len);
   options.max_denied = (uint32_t)(sim_hand_chance(base, 600) ? 0 : sim_hand_between(base, 1, 3));
   options.max_waiting = (uint32_t)sim_hand_between(base, 1, 4);
-  options.slice = sim_limits_slice(sim_limits_of(sim_world_of(base)), &options.slice_ms);
-  if (options.slice == 0)
-    options.slice_ms = 1000;
+  options.lease_tokens = sim_limits_slice(sim_limits_of(sim_world_of(base)), &options.lease_ms);
+  if (options.lease_tokens == 0)
+    options.lease_ms = 1000;
   options.data = desk_of(hand);
   sim_hand_enter(base);
   int error = belay_limiter_new(base->process->client[0], &options, &desk_of(hand)->limiter);

@@ -31,7 +31,7 @@ static void choose_policy(sim_world_t *world, sim_limits_t *limits) {
   }
   if (world->scenario->kind == SIM_SLICE) {
     limits->slice = SIM_LIMIT_MOST / (int64_t)sim_between(random, 2, 12);
-    limits->slice_ms = (uint32_t)sim_between(random, 40, 600);
+    limits->lease_ms = (uint32_t)sim_between(random, 40, 600);
     which = (unsigned)sim_below(random, 7);
   }
   if (which == 4)
@@ -64,8 +64,8 @@ int64_t sim_limits_most(const sim_limits_t *limits) {
   return most;
 }
 
-int64_t sim_limits_slice(const sim_limits_t *limits, uint32_t *slice_ms) {
-  *slice_ms = limits->slice_ms;
+int64_t sim_limits_slice(const sim_limits_t *limits, uint32_t *lease_ms) {
+  *lease_ms = limits->lease_ms;
   return limits->slice;
 }
 

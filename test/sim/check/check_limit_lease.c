@@ -1,13 +1,13 @@
 /* Checkers: limits, tokens that are leased.
  *
  *   lease    a process uses no more than it was granted, less what it has given back; nothing that was granted longer ago
- *            than slice_ms; and what is used of a key in any interval is no more than its buckets allow in one that is
- *            longer by slice_ms */
+ *            than lease_ms; and what is used of a key in any interval is no more than its buckets allow in one that is
+ *            longer by lease_ms */
 #include "sim/check/limit_state.h"
 
 /* After that it is void, by the server's clock. */
 static uint64_t lasts_us(const sim_limits_t *limits) {
-  return limits->slice_ms * UINT64_C(1010) + 2000; /* clocks differ */
+  return limits->lease_ms * UINT64_C(1010) + 2000; /* clocks differ */
 }
 
 void sim_lease_granted(sim_server_t *server, unsigned number) {

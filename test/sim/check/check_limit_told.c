@@ -21,7 +21,7 @@ static void allowed(sim_hand_t *hand, sim_ask_t *ask, const belay_limiter_result
   unsigned number = (unsigned)(ask - limits->ask);
   world->figures.grants++;
   world->figures.grants_in_faults += world->phase == SIM_STORM;
-  if (result->source == BELAY_SOURCE_SLICE) {
+  if (result->source == BELAY_SOURCE_LEASE) {
     ask->unsent = true;
     sim_lease_used(hand, number, clock_at(hand));
     return;

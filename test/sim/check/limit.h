@@ -58,7 +58,7 @@ typedef struct sim_limits sim_limits_t;
 sim_limits_t *sim_limits_of(sim_world_t *world);
 const belay_limit_t *sim_limits_policy(const sim_limits_t *limits, size_t *n);
 /* Slices: how many tokens, for how long. */
-int64_t sim_limits_slice(const sim_limits_t *limits, uint32_t *slice_ms);
+int64_t sim_limits_slice(const sim_limits_t *limits, uint32_t *lease_ms);
 int64_t sim_limits_most(const sim_limits_t *limits); /* the smallest burst, or count */
 
 /* Somebody is going to ask; returns the number, or 0: there are no more of them. cost becomes so many times SIM_ASKS, and

@@ -33,7 +33,7 @@ typedef struct sim_account {
   size_t len;
   sim_entry_t entry[SIM_ENTRIES];
   uint64_t before_us; /* what was summed up: until then, */
-  int64_t used[BELAY_LIMITER_WINDOWS_MAX], charged[BELAY_LIMITER_WINDOWS_MAX]; /* buckets: units */
+  int64_t used[BELAY_LIMITER_LIMITS_MAX], charged[BELAY_LIMITER_LIMITS_MAX]; /* buckets: units */
   uint64_t window_us; /* FIXED: when the present one began, */
   int64_t in_window;  /* and what was charged in it */
   /* Several limits: what waited was given back, and how much of it in each is not known. */
@@ -46,7 +46,7 @@ typedef struct sim_account {
 struct sim_limits {
   bool begun;
   size_t n;
-  belay_limit_t limit[BELAY_LIMITER_WINDOWS_MAX];
+  belay_limit_t limit[BELAY_LIMITER_LIMITS_MAX];
   unsigned asks;
   sim_ask_t ask[SIM_ASKS];
   unsigned slot[SIM_LIMIT_SLOTS]; /* reservations by their id */
@@ -65,7 +65,7 @@ struct sim_limits {
 
   /* Slices. */
   int64_t slice;
-  uint32_t slice_ms;
+  uint32_t lease_ms;
   sim_lease_t lease[SIM_PROCESSES_MAX][SIM_LIMIT_KEYS];
   sim_account_t told[SIM_LIMIT_KEYS]; /* what was allowed, when it was told */
 };

@@ -97,9 +97,10 @@ static int dedup_begin(void *handle, belay_request_t *r, unsigned n, bool told) 
   const belay_bytes_t a = {"a", 1};
   return n == 0   ? belay_dedup_mark(d, r, belay_string("k"), belay_string("a"), one)
          : n == 1 ? belay_dedup_mark_many(d, r, belay_string("k"), &a, 1, many)
-         : n == 2 ? belay_dedup_mark_once(
-                        d, r, belay_string("k"),
-                        &(belay_dedup_once_t){.items = &a, .n = 1, .id = belay_string("i")}, many)
+         : n == 2
+             ? belay_dedup_mark_once(
+                   d, r, belay_string("k"),
+                   &(belay_dedup_once_t){.items = &a, .n = 1, .op_id = belay_string("i")}, many)
          : n == 3 ? belay_dedup_seen(d, r, belay_string("k"), belay_string("a"), one)
          : n == 4 ? belay_dedup_seen_many(d, r, belay_string("k"), &a, 1, many)
          : n == 5 ? belay_dedup_count(d, r, belay_string("k"), count)

@@ -98,7 +98,7 @@ TEST(each_number_in_turn) {
 
 TEST(lengths) {
   double numbers[40] = {0};
-  for (size_t limit = 1; limit <= BELAY_LIMITER_WINDOWS_MAX; limit++)
+  for (size_t limit = 1; limit <= BELAY_LIMITER_LIMITS_MAX; limit++)
     for (size_t n = 0; n <= 40; n++) {
       belay__policy_t policy;
       make(&policy, 0, limit);
