@@ -164,9 +164,10 @@ static void disturb(stage_t *stage, int64_t seconds) {
 
 /* ---- what came of it ------------------------------------------------------------------------------------------- */
 
+/* Moves the grants of all processes together and sorts them: expect_progress() comes first. */
 static verdict_t judge_all(void) {
   size_t count = 0;
-  belief_t *all = shared->belief; /* moved together */
+  belief_t *all = shared->belief;
   for (int i = 0; i < PROCESSES; i++) {
     unsigned n = atomic_load(&shared->diary[i].count);
     memmove(all + count, shared->belief + (size_t)i * shared->room, n * sizeof *all);
@@ -203,14 +204,14 @@ TEST(with_a_minority_of_failing_nodes_there_are_never_two_holders) {
   let_contenders_end(stage);
   faults_tell(stage->faults);
   print_message("in %lld s; processes: %u stopped\n", (long long)seconds, stage->pauses);
+  for (int i = 0; i < PROCESSES; i++)
+    expect_progress(i, seconds, end);
   verdict_t verdict = judge_all();
   print_message("grants at most %lld ms apart, %zu overlaps, %zu numbers that did not grow\n",
                 (long long)(verdict.longest_gap / MS), verdict.overlaps, verdict.ungrown);
   belief_accuse(&verdict);
   assert_never(verdict.overlaps > 0);
   assert_never(verdict.ungrown > 0);
-  for (int i = 0; i < PROCESSES; i++)
-    expect_progress(i, seconds, end);
   assert_true(verdict.longest_gap <= GAP_MS * slow() * MS);
   stage_close(stage);
 }

@@ -78,7 +78,8 @@ static int be_hammer(const char *url, const char *ms) {
   options.reconnect_max_ms = 20;
   bed_t *bed = bed_open_at(url, &options);
   static ask_t asks[2 * KINDS];
-  hammer.until = clock_now() + strtoll(ms, NULL, 10) * MS;
+  int64_t duration_ms = strtoll(ms, NULL, 10);
+  hammer.until = clock_now() + duration_ms * MS;
   for (size_t i = 0; i < KINDS; i++) {
     char name[] = {(char)('0' + i), '\0'};
     belay_limiter_options_t o = limiter_options(policies[i], i == 0 ? 2 : 1);
@@ -90,6 +91,7 @@ static int be_hammer(const char *url, const char *ms) {
     asks[i].arg = (void *)(uintptr_t)(i % KINDS);
     strike(&asks[i]);
   }
+  bed_run_for(bed, duration_ms); /* a soak is longer than bed_until() waits */
   for (size_t i = 0; i < 2 * KINDS; i++)
     bed_until(bed, clock_now() >= hammer.until && asks[i].ended == asks[i].begun);
   printf("end %lld 0\n", (long long)hammer.unknown);
