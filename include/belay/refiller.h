@@ -1,4 +1,4 @@
-/* A refiller: fills buckets at intervals, while it is one of the few that are elected to. */
+/* A refiller: adds tokens to buckets at intervals while it is elected. */
 #ifndef BELAY_REFILLER_H
 #define BELAY_REFILLER_H
 
@@ -8,109 +8,167 @@
 extern "C" {
 #endif
 
-/** Of any number of processes that have a refiller of one name, `refillers` are elected: they have a permit of a
- * semaphore, a lease that is renewed. Each of them tries to fill each bucket once in a period, and the bucket's index
- * lets one of them. Two fillings of a bucket are at least a period apart, however many there are, and as long as one is
- * left it goes on: with a period, and the time that the server takes to answer, between one and the next. (A bucket
- * that was deleted, or whose index was forgotten, in between is another one.) What was missed is not caught up on; and
- * who was just elected learns the index first, and fills a period after that. All should say the same period and
- * lease. Who dies is replaced as soon as its lease is over, and who closes at once: the others are woken by the
- * vacancy.
+/** A refiller: it adds tokens to a table of buckets, once per period, while it is elected. Of all
+ * processes with a refiller of one name, options.refillers are elected at a time; each of them
+ * holds a permit of a semaphore, whose lease is renewed.
  *
- * The semaphore (belay/semaphore.h) is called refill/LENGTH/BUCKET/NAME: BUCKET is the bucket's name as it stands in its
- * keys, LENGTH how many bytes that has; so are NAMESPACE::semaphore::{refill/LENGTH/BUCKET/NAME} and what is beside it. */
+ * Use it if a program decides which buckets get how many tokens. If a constant rate per key is
+ * enough, a limiter (belay/limiter.h) needs no refiller. All processes should use the same period,
+ * lease and number of refillers.
+ *
+ *   - Each elected refiller tries to fill each bucket once per period. The index of the bucket
+ *     admits one of them. So two fillings of a bucket are at least one period apart, whatever the
+ *     number of refillers. A bucket that was deleted, or whose index was forgotten, counts as
+ *     another bucket.
+ *   - While at least one refiller is left, fillings are at most one period plus the server's
+ *     response time apart.
+ *   - Missed fillings are not repeated. A newly elected refiller first reads the index, and fills
+ *     one period later.
+ *   - If a refiller dies, another one replaces it when its lease is over. If it closes, another one
+ *     replaces it at once.
+ *
+ * The semaphore (belay/semaphore.h) has the name refill/LENGTH/BUCKET/NAME. BUCKET is the bucket's
+ * name as in its keys, LENGTH is the number of its bytes. Its keys are
+ * NAMESPACE::semaphore::{refill/LENGTH/BUCKET/NAME}, with suffixes.
+ *
+ * @code
+ * static void on_change(belay_refiller_t *refiller, belay_refiller_state_t state) {
+ *   (void)refiller;
+ *   printf(state == BELAY_REFILLER_ELECTED ? "filling\n" : "waiting\n");
+ * }
+ *
+ * int fill_mails(belay_bucket_t *bucket, belay_refiller_t **out) {
+ *   belay_refiller_options_t options;
+ *   belay_refiller_options_init(&options);
+ *   options.name = belay_string("mailer");
+ *   options.period_ms = 1000;
+ *   options.tokens = 10; // per period
+ *   options.on_change = on_change;
+ *   int error = belay_refiller_new(bucket, &options, out);
+ *   return error != 0 ? error : belay_refiller_add(*out, belay_string("mails"), 0);
+ * }
+ * @endcode */
 typedef struct belay_refiller belay_refiller_t;
 
-#define BELAY_REFILLER_KEYS_MAX 1000000 /**< in the table of one */
+#define BELAY_REFILLER_KEYS_MAX 1000000 /**< buckets in the table of one refiller */
 
+/** State of a refiller. */
 typedef enum belay_refiller_state {
-  BELAY_REFILLER_WAITING = 1, /**< for a place */
-  BELAY_REFILLER_ELECTED,     /**< it fills */
-  BELAY_REFILLER_SUSPECT /**< elected, and fills; but less than half of its lease is left, of which a third is the
-                          * time to renew it: if that does not happen before all of it is over, its place is another's */
+  BELAY_REFILLER_WAITING = 1, /**< it waits to be elected */
+  BELAY_REFILLER_ELECTED,     /**< it is elected, and fills */
+  /** It is elected, and fills, but less than half of its lease is left. A renewal starts after a
+   * third of the lease, so one has failed. If none succeeds before the lease is over, another
+   * refiller takes its place. */
+  BELAY_REFILLER_SUSPECT
 } belay_refiller_state_t;
 
-/** It was elected (ELECTED), or is not any more (WAITING: it goes on waiting for a place). */
+/** Runs on the loop when the refiller is elected (BELAY_REFILLER_ELECTED), and when it has lost its
+ * place (BELAY_REFILLER_WAITING; it then waits to be elected again). It may call any function, also
+ * close the refiller. */
 typedef void (*belay_refiller_change_cb)(belay_refiller_t *refiller, belay_refiller_state_t state);
 
-/** Once in a period, while it is elected, before what is due is filled: may call belay_refiller_add() and
- * belay_refiller_remove(), and anything else. */
+/** Runs on the loop once per period while the refiller is elected, before it fills the buckets that
+ * are due. It may call any function: belay_refiller_add() and belay_refiller_remove() to change the
+ * table, also a close. */
 typedef void (*belay_refiller_round_cb)(belay_refiller_t *refiller);
 
 /** Options; belay_refiller_options_init() sets the defaults. */
 typedef struct belay_refiller_options {
-  belay_bytes_t name; /**< of the election, 1 to 128 bytes; copied. Must be given */
-  /** Who this is, in lists: such as host:port. 1 to 64 printable bytes without spaces; copied. NULL: the client's
-   * owner label. */
+  /** Name of the election, 1 to 128 bytes; copied. Required. */
+  belay_bytes_t name;
+  /** Label of this refiller in lists, such as "host:port": 1 to 64 printable bytes without spaces;
+   * copied. Default NULL: the client's owner label. */
   const char *label;
-  uint32_t
-      refillers; /**< so many are elected: 1 to 1000; default 3. All processes should say the same */
-  uint32_t lease_ms; /**< 1,000 to 600,000; default 10,000 */
-  /** Between fillings of one bucket: 10 to 86,400,000, at most half of the bucket's idle_ms and a tenth of its index_ms,
-   * which are to outlast it; default 1000 */
+  /** Number of refillers that are elected at a time, 1 to 1000. Default 3. It should be the same in
+   * all processes. */
+  uint32_t refillers;
+  /** Time of an election's lease, in milliseconds: 1,000 to 600,000. Default 10,000. */
+  uint32_t lease_ms;
+  /** Time between two fillings of a bucket, in milliseconds: 10 to 86,400,000. At most half of the
+   * bucket's idle_ms and a tenth of its index_ms, so that both outlast it. Default 1000. */
   uint32_t period_ms;
-  /** of one filling, where belay_refiller_add() says nothing else: 1 to the bucket's capacity; default 1 */
+  /** Tokens per filling for buckets that were added with tokens 0: 1 to the bucket's capacity.
+   * Default 1. */
   int64_t tokens;
 
-  belay_refiller_change_cb on_change; /**< may be NULL */
-  belay_refiller_round_cb on_round;   /**< may be NULL */
-  void *data;                         /**< belay_refiller_data() */
+  /** Runs when the refiller is elected or has lost its place. Default NULL: none. */
+  belay_refiller_change_cb on_change;
+  /** Runs once per period while the refiller is elected. Default NULL: none. */
+  belay_refiller_round_cb on_round;
+  /** Pointer of the caller, returned by belay_refiller_data(). Default NULL. */
+  void *data;
 } belay_refiller_options_t;
 
+/** Set all options to their defaults. */
 BELAY_API void belay_refiller_options_init(belay_refiller_options_t *options);
 
-/** Makes one and begins to wait for a place. It keeps the loop alive until it is closed.
+/** Make a refiller, and start to wait for an election. It keeps the loop alive until it is closed.
+ * It closes with the bucket handle.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_refiller_new(belay_bucket_t *bucket, const belay_refiller_options_t *options,
                                  belay_refiller_t **out);
 
-/** Adds a bucket to the table, or changes what it gets: tokens in each filling (0: options.tokens). The first filling
- * comes a period after its index was learnt.
+/** Add a bucket to the table, or change the tokens of one that is in the table. tokens: tokens per
+ * filling; 0: options.tokens. The first filling comes one period after the refiller has read the
+ * bucket's index.
  *
- * Returns 0, BELAY_EINVAL, BELAY_EBUSY (the table is full), BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
+ * Returns 0, BELAY_EINVAL, BELAY_EBUSY (the table is full), BELAY_ENOMEM, BELAY_ECLOSING or
+ * BELAY_EFORK. */
 BELAY_API int belay_refiller_add(belay_refiller_t *refiller, belay_bytes_t key, int64_t tokens);
 
-/** Takes it out of the table. 0, also if it was not there; BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
+/** Remove a bucket from the table. The bucket stays on the server.
+ *
+ * Returns 0 (also if the bucket was not in the table), BELAY_EINVAL, BELAY_ECLOSING or
+ * BELAY_EFORK. */
 BELAY_API int belay_refiller_remove(belay_refiller_t *refiller, belay_bytes_t key);
 
-/** Where this one is: WAITING, ELECTED, or SUSPECT. */
+/** Return the state of this refiller. */
 BELAY_API belay_refiller_state_t belay_refiller_state(const belay_refiller_t *refiller);
 
-/** Who has a place. */
+/** An elected refiller. */
 typedef struct belay_refiller_member {
-  const char *label;            /**< who it is */
-  belay_refiller_state_t state; /**< ELECTED or SUSPECT */
-  int64_t remaining_ms;         /**< of its lease, by the server's clock */
+  /** Label of the refiller. Valid until the callback returns. */
+  const char *label;
+  /** BELAY_REFILLER_ELECTED or BELAY_REFILLER_SUSPECT. */
+  belay_refiller_state_t state;
+  /** Remaining time of its lease, in milliseconds, by the server's clock. */
+  int64_t remaining_ms;
 } belay_refiller_member_t;
 
-/** A callback of the shape of belay/request.h. members: n of them, those that have a place; those that wait are not known to
- * the server. status: as of belay_bucket_cb. */
+/** Receives the elected refillers, n of them. The server does not know the refillers that wait. It
+ * runs exactly once, on the loop, never inside belay_refiller_members(). It may call any function,
+ * also a close. members is valid until it returns. status: as for belay_bucket_cb. */
 typedef void (*belay_refiller_members_cb)(belay_request_t *request, int status,
                                           const belay_refiller_member_t *members, size_t n);
 
-/** Asks the server who is elected. Returns as belay_bucket_read() does. */
+/** List the elected refillers, as the server knows them. Returns the same errors as
+ * belay_bucket_read(). */
 BELAY_API int belay_refiller_members(belay_refiller_t *refiller, belay_request_t *request,
                                      belay_refiller_members_cb cb);
 
-/** What was done since it was made. */
+/** Statistics since the refiller was made, unless a comment says "now". */
 typedef struct belay_refiller_stats {
-  size_t keys;        /**< in the table */
-  uint64_t filled;    /**< fillings of ours that were applied */
-  uint64_t late;      /**< that another had done */
-  uint64_t failed;    /**< that were not answered, or refused */
-  uint64_t elections; /**< how often it was elected */
+  size_t keys;        /**< buckets in the table now */
+  uint64_t filled;    /**< fillings that were applied */
+  uint64_t late;      /**< fillings that were not applied: another refiller was first */
+  uint64_t failed;    /**< fillings that were not answered, or refused */
+  uint64_t elections; /**< elections that this refiller won */
 } belay_refiller_stats_t;
 
+/** Copy the statistics to *stats. */
 BELAY_API void belay_refiller_stats(const belay_refiller_t *refiller,
                                     belay_refiller_stats_t *stats);
 
+/** Return options.data. */
 BELAY_API void *belay_refiller_data(const belay_refiller_t *refiller);
 
-/** Runs once when belay_refiller_close() is through. data: see CLOSING in belay/loop.h. */
+/** Runs once, on the loop, when belay_refiller_close() has completed. The refiller is freed: do not
+ * use it. data is options.data; see CLOSING in belay/loop.h. */
 typedef void (*belay_refiller_close_cb)(belay_refiller_t *refiller, void *data);
 
-/** Ends it, in any callback, and gives its place back. cb may be NULL.
+/** Close the refiller and release its place. Allowed inside any callback. Pending requests end with
+ * BELAY_ECANCELED. cb may be NULL.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_refiller_close(belay_refiller_t *refiller, belay_refiller_close_cb cb);
