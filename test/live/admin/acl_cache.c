@@ -1,5 +1,5 @@
-/* Caches, topics, sessions, sweeps, by somebody who may do what they need and nothing else; and by somebody who
- * lacks one thing for it. */
+/* Caches, topics, sessions and sweeps as a least-privilege user, and as a user without one of
+ * these rights. */
 #include <stdio.h>
 
 #include "support/fixtures/cache/caches.h"
@@ -10,7 +10,7 @@
 
 #define DAY INT64_C(86400000)
 
-/* What is begun is waited for: its status. */
+/* The status of an operation, after its end. */
 #define DONE(end, begin)                                                                           \
   do {                                                                                             \
     assert_error(begin, 0);                                                                        \
@@ -52,7 +52,7 @@ static int change_all(hoard_t *hoard) {
   return 0;
 }
 
-/* What is loaded, does not exist, or fails. */
+/* Values that are loaded, absent, or failing. */
 static int cache_chore(bed_t *bed) {
   static hoard_t hoards[2];
   for (int i = 0; i < 2; i++) {

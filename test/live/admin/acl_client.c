@@ -1,4 +1,5 @@
-/* What every client asks of a server, and of those that know where servers are; and where the rules end. */
+/* The requests of every client to servers, Sentinels and cluster nodes, and the limits of the
+ * access rules. */
 #include <stdio.h>
 
 #include "support/servers/acl.h"
@@ -27,7 +28,7 @@ static void give(server_t *server, const belay_acl_options_t *options, const cha
 /* A client of that user; the bed's server is not stopped with it. */
 static bed_t *worker_at(const char *url, const belay_client_options_t *options) {
   belay_client_options_t o = options == NULL ? client_options() : *options;
-  o.close_timeout_ms = 20; /* what may not be undone is not waited for */
+  o.close_timeout_ms = 20; /* an undo that the user may not run is not waited for */
   return bed_open_at(url, &o);
 }
 
@@ -61,7 +62,7 @@ static int use_lock(bed_t *bed, server_t *server) {
 
 /* ---- the handshake --------------------------------------------------------------------------------------- */
 
-/* What is asked in vain is done without; but for PING, where it was asked for. */
+/* The client works without refused parts of the handshake, except PING where it is required. */
 TEST_ON(each_part_of_a_handshake, server, server_start(NULL)) {
   static const char *const words[] = {"client|kill", "client|setname",   "command|info",
                                       "hello",       "info|replication", "info|server"};
@@ -106,7 +107,7 @@ TEST_ON(a_database, server, server_start(NULL)) {
   bed_close(bed);
   options.db = 4;
   bed = worker_at(grants_url(server), &options);
-  for (int i = 0; i < 20; i++) /* nobody knocks each time */
+  for (int i = 0; i < 20; i++) /* the client does not ask each time */
     assert_error(ping(bed), BELAY_EPERM);
   assert_non_null(strstr(belay_detail(bed->belay), "'select'"));
   assert_true(connections(bed) <= 2);
@@ -171,7 +172,7 @@ TEST_ON(a_cluster, cluster, cluster_start(&(cluster_options_t){.without_replicas
   }
 }
 
-/* The user of the sentinels is another one, who may do nothing but ask where the primary is. */
+/* The user of the Sentinels is another user, which may only ask for the primary. */
 TEST_ON(sentinels, group, group_start(NULL)) {
   static const char *const without[] = {NULL, "sentinel|get-master-addr-by-name", "role"};
   static const int expected[] = {0, BELAY_EPERM, BELAY_EPERM};
@@ -197,8 +198,9 @@ TEST_ON(sentinels, group, group_start(NULL)) {
     assert_error(status, expected[i]);
     if (status != 0)
       assert_non_null(strcasestr(belay_detail(bed->belay), without[i]));
-    assert_true(connections(bed) <= 2 * GROUP_SENTINELS + 1); /* who is of no use counts twice */
-    for (unsigned j = 0; j < GROUP_SENTINELS && i == 0; j++)  /* nothing is asked in vain */
+    /* a connection to a useless server counts twice */
+    assert_true(connections(bed) <= 2 * GROUP_SENTINELS + 1);
+    for (unsigned j = 0; j < GROUP_SENTINELS && i == 0; j++) /* nothing is asked in vain */
       assert_int_equal(server_ask(group_sentinel(group, j), "ACL", "LOG", NULL)->count, 0);
     bed_close(bed);
   }
@@ -270,8 +272,8 @@ TEST_ON(nothing_else_is_permitted, server, server_start(NULL)) {
   assert_false(is_refused(server, WORDS("PUBLISH", "belay::x", "")));
 }
 
-/* What looks like a pattern stands for itself; and who may use a namespace may use what is below it, and not the other
- * way round. */
+/* Pattern characters of a namespace are literal. A user of a namespace may use the namespaces
+ * below it, but not those above. */
 TEST_ON(namespaces, server, server_start(NULL)) {
   static const struct {
     const char *parts[2];
@@ -306,7 +308,7 @@ TEST_ON(namespaces, server, server_start(NULL)) {
   }
 }
 
-/* It may be had and waited for: who waits is woken, long before it would look again. */
+/* The user may hold the lock and wait for it. A release wakes the waiter long before its poll. */
 TEST_ON(an_exact_key, server, server_start(NULL)) {
   static const char *const keys[] = {"shared*door", "another"};
   belay_acl_options_t rules = usual();

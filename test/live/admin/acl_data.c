@@ -1,4 +1,4 @@
-/* Data, by somebody who may do what it needs and nothing else; and by somebody who lacks one thing for it. */
+/* Data primitives as a least-privilege user, and as a user without one of these rights. */
 #include <stdio.h>
 
 #include "support/fixtures/data/blooms.h"
@@ -14,7 +14,7 @@
 #define DAY INT64_C(86400000)
 #define THEN INT64_C(2209111200000) /* 2040-01-02 10:00 UTC */
 
-/* What is begun is waited for: its status. */
+/* The status of an operation, after its end. */
 #define DONE(end, begin)                                                                           \
   do {                                                                                             \
     assert_error(begin, 0);                                                                        \

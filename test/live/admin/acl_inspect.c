@@ -1,4 +1,4 @@
-/* Who looks at what is held, and takes it away, may do that and nothing else. */
+/* A user that may list held objects and break them has no other right. */
 #include "support/load/grants.h"
 #include "support/fixtures/admin/sweeps.h"
 #include "support/fixtures/admin/tours.h"
@@ -76,7 +76,7 @@ TEST(held) {
       &(chore_t){"held", held_chore, NULL, "pubsub|numsub", "lock rwlock semaphore sweep", 0});
 }
 
-/* Who may not ask who listens is told all the rest. */
+/* Without the right to ask for subscribers, the list has everything else. */
 TEST(without_who_listens) {
   server_t *server = server_start(NULL);
   grants_give(server, "held", "pubsub|numsub");
@@ -93,7 +93,7 @@ TEST(without_who_listens) {
   bed_close(bed);
 }
 
-/* What a server may not be asked is not told, and all the rest is. */
+/* A server that refuses a request appears without that detail. */
 static int topology_chore(bed_t *bed) {
   static tour_report_t report;
   MUST(tour(bed, &report, 3, 0));

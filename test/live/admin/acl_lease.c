@@ -1,4 +1,4 @@
-/* Whatever is held, used by somebody who may do that and nothing else; and by somebody who lacks one thing for it. */
+/* Every lease kind as a least-privilege user, and as a user without one of these rights. */
 #include <stdio.h>
 
 #include "support/load/grants.h"
@@ -38,7 +38,7 @@ static int hand_on(contender_t *first, contender_t *second, bool hears) {
   return release(second);
 }
 
-/* The server's queue is full: whoever comes looks for dead ones in it, and finds none. */
+/* The server's queue is full. A new waiter looks for dead waiters and finds none. */
 static int be_crowded(contender_t *c) {
   char queue[256], places[256];
   if (!grants_try("zrangebyscore"))
@@ -270,7 +270,7 @@ TEST(who_may_not_renew_loses_it) {
   bed_close(bed);
 }
 
-/* Who may not look does not know that it is not ours. */
+/* Without the right to read the holder, the status does not claim another owner. */
 TEST(who_may_not_look_is_told_so) {
   belay_lock_options_t options = with_ttl(LONG);
   bed_t *bed = deprived("get", &options);
@@ -315,7 +315,7 @@ static int answered(bed_t *bed, question_t *q, int error) {
   return q->status;
 }
 
-/* Asks and sets everything there is, of one that somebody has permits of. */
+/* Calls every query and setter of a semaphore that has holders. */
 static int ask(bed_t *bed, unsigned limit) {
   static question_t q;
   belay_client_t *client = bed->client;
@@ -395,7 +395,7 @@ static int use_barrier(bed_t *bed, player_t *first, player_t *second) {
   MUST(status == BELAY_ECANCELED ? 0 : status);
   player_come(first);
   player_come(second);
-  MUST(await(second)); /* who comes last opens it, or is refused */
+  MUST(await(second)); /* the last party opens it, or is refused */
   return await(first);
 }
 

@@ -1,4 +1,4 @@
-/* Limits, by somebody who may do what they need and nothing else; and by somebody who lacks one thing for it. */
+/* Limiters as a least-privilege user, and as a user without one of these rights. */
 #include <stdio.h>
 
 #include "support/fixtures/limit/asks.h"

@@ -1,4 +1,4 @@
-/* What is held is told as it is, and taken away from those who were seen, and nobody else. */
+/* Held objects are listed exactly, and a break removes the listed holders only. */
 #include <stdio.h>
 
 #include "support/fixtures/admin/views.h"
@@ -268,7 +268,7 @@ TEST_IN(who_waits_gets_what_was_broken, bed, open_bed("dead")) {
   assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &other), 0);
   assert_holder(&other, 0, "next", TTL);
   assert_true(other.held.holders[0].mark != view.held.holders[0].mark);
-  /* again, with what was seen before: the newer one keeps it */
+  /* again with the old list: the newer holder keeps its hold */
   assert_error(break_held(bed, &view.held, &broken), 0);
   assert_int_equal(broken.removed, 0);
   assert_int_equal(broken.missed, 1);
@@ -299,7 +299,7 @@ TEST_IN(some_of_several, bed, open_bed("me")) {
   assert_error(begin_acquire(next, BELAY_FOREVER), 0);
   assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "pool", &view), 0);
   assert_int_equal(view.held.holders_len, 2);
-  view.held.holders_len = 1; /* whose lease lasts longer */
+  view.held.holders_len = 1; /* the holder with the longest lease */
   assert_error(break_held(bed, &view.held, &broken), 0);
   assert_true(broken.removed == 1 && broken.others == 1 && broken.missed == 0);
   assert_error(outcome(next), 0);

@@ -1,5 +1,5 @@
-/* What is held is asked and taken away where something goes wrong in between: answers are late or lost, or wrong, and not
- * all is told. */
+/* Faults while held objects are read and broken: late, lost and wrong replies, and incomplete
+ * lists. */
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -23,7 +23,7 @@ static const char held_twice[] = "*15\r\n" HEAD ":2\r\n" TOKEN TOKEN;
 typedef struct plot {
   const char *answer[ANSWERS_MAX]; /* of those who ask who holds it, in turn */
   const char *release;
-  int64_t late_ms; /* so long it takes for the second answer */
+  int64_t late_ms; /* delay of the second reply, in ms */
   atomic_uint asked;
 } plot_t;
 
@@ -81,7 +81,8 @@ TEST(who_is_told_twice) {
 
 /* ---- more than can be told ----------------------------------------------------------------------------------- */
 
-/* Those who renew push the one who does not to the end, where he is not seen; but he is there. */
+/* Renewing holders move a silent holder to the end of the list, where it is not listed. It still
+ * counts as present. */
 TEST(who_is_not_told_is_not_missed) {
   static const char key[] = "belay::semaphore::{n}";
   char token[16];
@@ -135,8 +136,8 @@ static void note_held(belay_request_t *request, int status, const belay_held_t *
   order->at[1] = ++order->told;
 }
 
-/* The first answer comes when most of the time is over, and the second one never: another request, which has half as much
- * time again, is told later. */
+/* The first reply comes after most of the time, and the second one never. Another request with
+ * half as much time more ends later. */
 TEST(both_questions_have_one_time) {
   fake_t *fake;
   const int64_t timeout_ms = 1000 * slow();

@@ -11,7 +11,7 @@ typedef struct listing {
   unsigned n;
   char word[LISTED_MAX][64];
   size_t holders[LISTED_MAX];
-  unsigned stop_at; /* ends the run when so many were told; 0: never */
+  unsigned stop_at; /* number of listed objects after which the run ends; 0: never */
   bool closes;      /* by a close */
   view_t first;
 } listing_t;
@@ -120,7 +120,7 @@ TEST(what_is_held_and_nothing_else) {
   assert_int_equal(holders_of("lock a{b}::c"), 1);
   assert_int_equal(holders_of("rwlock read"), 2);
   assert_int_equal(holders_of("rwlock written"), 1);
-  assert_int_equal(holders_of("semaphore pool"), 20); /* of which a few are told */
+  assert_int_equal(holders_of("semaphore pool"), 20); /* of which some are listed */
   options = list_options();
   options.pattern = belay_string("lock::*");
   broom_free(sweep_once(bed, &options));
@@ -130,7 +130,7 @@ TEST(what_is_held_and_nothing_else) {
   bed_close(bed);
 }
 
-/* What others have written there is as if it were ours, as far as it can be: one such key does not spoil the list. */
+/* Values of other programs are read as far as possible. One such key does not spoil the list. */
 static void make_nonsense(server_t *server) {
   char large[40001], digits[401];
   memset(large, 'x', sizeof large - 1);
@@ -205,7 +205,7 @@ BED_TEST(all_of_many) {
   assert_between(listing.n, 1500, 1700);
 }
 
-/* What was answered before the connection ended is told once, when it has been asked again. */
+/* Keys whose reply came before the connection ended are reported once after the retry. */
 static void cut(broom_t *broom, broom_event_t event) {
   if (event == BROOM_KEYS && broom->pages % 3 == 1)
     server_do(broom->bed->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);

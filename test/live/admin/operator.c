@@ -1,5 +1,5 @@
-/* What an operator is told: where it was that a connection came to nothing, and what is wrong with a URL that leads to
- * something else. */
+/* Messages for an operator: the place of a failed connection, and the cause if a URL leads to
+ * another kind of server. */
 #include <stdio.h>
 
 #include "support/servers/acl.h"
@@ -160,7 +160,8 @@ TEST_ON(a_sentinel_is_no_server, group, group_start(NULL)) {
   expect_other(open_at("redis+cluster", sentinel, ""), BELAY_EREFUSED, "'CLUSTER'");
 }
 
-/* What is asked of the node itself is answered; keys of others are refused, and the server says who has them. */
+/* Requests to the node itself are answered. Keys of other nodes are refused, and the error names
+ * the owner. */
 TEST_ON(a_node_of_a_cluster_is_not_all_of_it, cluster,
         cluster_start(&(cluster_options_t){.without_replicas = true})) {
   bed_t *bed = open_at("redis", cluster_node(cluster, 0), "");

@@ -102,7 +102,7 @@ TEST(patience_ends) {
   broom_free(other);
 }
 
-/* What it rests is not what it waits for an answer; and where there is none it asks no faster. */
+/* A pause of the sweep is no delay of a reply. Without replies the sweep sends no faster. */
 TEST(a_rest_is_no_waiting) {
   belay_client_options_t client = client_options();
   client.timeout_ms = 100 * slow();
@@ -256,7 +256,7 @@ TEST(replies_are_read_strictly) {
   }
 }
 
-/* Behind each connection there seems to be another one, who does not say who it is. */
+/* Each connection seems to lead to another server without an identity. */
 static void forget(fake_link_t *link, const char *const *words, size_t count, void *arg) {
   (void)arg;
   if (strcmp(words[0], "INFO") == 0) {
@@ -308,7 +308,8 @@ static void end_it(broom_t *broom, broom_event_t event) {
                0);
 }
 
-/* In the callback of each kind, while there is more to do; keys of whose deletion nobody was told before stay. */
+/* Each kind of callback ends everything while keys remain. Keys whose deletion was not reported
+ * stay. */
 TEST(every_callback_may_end_everything) {
   for (plot.event = BROOM_KEYS; plot.event <= BROOM_DONE; plot.event++)
     for (plot.end = CANCEL; plot.end < ENDS; plot.end++) {

@@ -1,4 +1,4 @@
-/* Who the servers are, how far away, and what their clocks say. */
+/* Role, distance and clock of each server. */
 #include <stdio.h>
 
 #include "support/fixtures/data/ids.h"
@@ -40,7 +40,7 @@ BED_TEST(all_are_told) {
   }
 }
 
-/* Ours is wrong by that, as far as can be told: what comes out is how far the others' are from it. */
+/* The local clock is wrong by `SKEW`. The result is the distance of the other clocks from it. */
 BED_TEST(a_clock_that_is_wrong) {
   bed_fake_wall(bed);
   for (int64_t shift = -90000; shift <= 90000; shift += 180000) {
@@ -53,7 +53,7 @@ BED_TEST(a_clock_that_is_wrong) {
   }
 }
 
-/* What is said of the error is true all the same. */
+/* The stated error bound holds. */
 BED_TEST(a_clock_that_it_takes_long_to_look_at) {
   bed_fake_wall(bed);
   fake_wall.slow = 20;

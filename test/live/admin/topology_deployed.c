@@ -32,7 +32,7 @@ TEST_ON(a_primary_and_its_replicas, replicas,
   assert_error(toured(&report, server_port(replicas_node(replicas, 1)))->status,
                BELAY_EUNREACHABLE);
   assert_reached(toured(&report, server_port(replicas_node(replicas, 2))), BELAY_ROLE_REPLICA, 4);
-  server_kill(replicas_node(replicas, 0)); /* where nobody is the primary, all are told the same */
+  server_kill(replicas_node(replicas, 0)); /* without a primary, all servers have the same result */
   assert_error(tour(bed, &report, 4, 500), 0);
   assert_int_equal(report.n, 3);
   const belay_topology_server_t *left = toured(&report, server_port(replicas_node(replicas, 2)));
@@ -41,7 +41,7 @@ TEST_ON(a_primary_and_its_replicas, replicas,
   bed_close(bed);
 }
 
-/* One server by two names is one; and those that nobody named but the others are found. */
+/* A server with two names appears once. Servers that only other servers name appear, too. */
 TEST_ON(names, replicas, replicas_start(NULL)) {
   char url[128];
   server_t *primary = replicas_node(replicas, 0);
@@ -82,7 +82,8 @@ TEST_ON(a_cluster, cluster, cluster_start(NULL)) {
   bed_close(bed);
 }
 
-/* Who has no map yet asks by whom the first slot is kept, and that one is dead; he is waited for, but not for all of the time. */
+/* A client without a map asks for the owner of the first slot, which is dead. It waits for a
+ * part of the time only. */
 TEST_ON(a_cluster_whose_first_is_dead, cluster,
         cluster_start(&(cluster_options_t){.without_replicas = true})) {
   server_kill(cluster_node(cluster, 0));
@@ -99,7 +100,7 @@ TEST_ON(a_cluster_whose_first_is_dead, cluster,
   bed_close(bed);
 }
 
-/* Who is found late is asked all the same. */
+/* A Sentinel that is found late is asked, too. */
 TEST_ON(sentinels_that_come_late, group, group_start(NULL)) {
   bed_t *bed = bed_open_at(group_url(group), NULL);
   for (unsigned i = 0; i < GROUP_SENTINELS; i++)

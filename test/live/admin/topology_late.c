@@ -1,4 +1,4 @@
-/* Servers that cannot be found out about in time: what is told of the others comes in time all the same. */
+/* Servers that do not answer in time: the results of the others come in time. */
 #include <dlfcn.h>
 #include <netdb.h>
 #include <stdatomic.h>
@@ -55,7 +55,8 @@ static fake_t *fake_open(bed_t **bed) {
   return fake;
 }
 
-/* Before any look-up is over it is told that one is not known, and what the other has said. */
+/* One name lookup hangs: the result says that this server is unknown, and has the reply of the
+ * other. */
 TEST(a_look_up_that_hangs) {
   bed_t *bed;
   fake_t *fake = fake_open(&bed);
@@ -73,7 +74,7 @@ TEST(a_look_up_that_hangs) {
   fake_stop(fake);
 }
 
-/* Whoever closes all waits for it, and is not told before. */
+/* A close waits for the lookup, and its callback runs after it. */
 TEST(what_is_closed_waits_for_it) {
   for (int told = 0; told < 2; told++)
     for (int all = 0; all < 2; all++) {

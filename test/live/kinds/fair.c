@@ -1,4 +1,4 @@
-/* The fair lock against a real server: first come, first served; and what it costs when waiters die. */
+/* The fair lock on a real server: first come, first served, and the cost of dead waiters. */
 #include <stdio.h>
 
 #include "support/servers/acl.h"
@@ -34,7 +34,7 @@ static void queue_up(contender_t *c) {
   bed_until(c->bed, queue_len(c) == before + 1);
 }
 
-/* Somebody else has come first, and keeps his place for so long. */
+/* Another client is first in the queue and keeps its place for `ms`. */
 static void strangers_place(const contender_t *c, int64_t ms) {
   char until[24];
   const resp_t *time = server_ask(c->bed->server, "TIME", NULL);
@@ -145,7 +145,7 @@ static void leave_the_line(leaving_t leave) {
   queue_up(first);
   queue_up(next);
   bed_run_for(bed, 200 * slow());
-  server_do(bed->server, "DEL", key_of(holder), NULL); /* nobody is told of that */
+  server_do(bed->server, "DEL", key_of(holder), NULL); /* without a message to waiters */
   int64_t left = clock_now();
   assert_error(leave(first), 0);
   assert_error(outcome(next), 0);
@@ -213,7 +213,7 @@ BED_TEST(it_and_the_plain_lock_exclude_each_other) {
   assert_error(acquire(fair, 1000), BELAY_EWRONGTYPE);
 }
 
-/* Whatever the server forgets, those who wait are served; nobody waits for ever. */
+/* Data that the server loses is sent again: each waiter is served in the end. */
 BED_TEST(what_the_server_forgets_is_said_again) {
   belay_lock_options_t options = fair_options(900);
   contender_t *c[4];

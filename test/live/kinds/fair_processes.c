@@ -126,7 +126,7 @@ static int split(char *line, char *words[WORDS]) {
   return n;
 }
 
-/* Who has come, in the order of first calls; and whether they have gone. */
+/* The order in which processes first asked, and those that have ended. */
 typedef struct arrivals {
   struct {
     char ticket[17];

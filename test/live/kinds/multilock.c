@@ -52,7 +52,7 @@ TEST_IN(a_release_of_any_of_them_wakes, pair, pair_open()) {
   assert_error(outcome(b), 0);
 }
 
-/* They overlap without being the same: everybody has his turn. */
+/* The sets of names overlap without being equal: each handle gets its turn. */
 TEST_IN(they_overlap_and_nobody_waits_for_ever, pair, pair_open()) {
   static const char *const names[] = {"0:a 0:b", "0:b 0:c", "0:c 0:a", "0:a 0:b 0:c"};
   holder_t *h[4];
@@ -170,7 +170,7 @@ TEST_IN(it_says_where_it_failed, pair, pair_open()) {
   server_restart(pair->server[1]);
 }
 
-/* Two ways to one server: whoever holds a name by one would wait for itself on the other. */
+/* Two clients of one server: a name held through one client would block the other client. */
 TEST(one_server_by_two_ways_is_said) {
   needs_one_server("databases");
   pair_t *pair = pair_open();
@@ -265,7 +265,7 @@ TEST_IN(what_was_taken_is_given_back, pair, pair_open()) {
     bed_run_for(pair->bed, 100);
     assert_error(holder_cancel(h), 0);
     assert_error(holder_cancel(h), BELAY_ESTATE);
-    assert_error(holder_begin(h, 0), BELAY_ESTATE); /* until it was told */
+    assert_error(holder_begin(h, 0), BELAY_ESTATE); /* until its callback has run */
     assert_error(holder_outcome(h), BELAY_ECANCELED);
     assert_error(acquire(a[1 - held], 1000), 0);
     assert_error(release(a[1 - held]), 0);

@@ -40,7 +40,8 @@ static void retake_it(holder_t *h, char event) {
     assert_error(holder_begin(h, BELAY_FOREVER), 0);
 }
 
-/* Who has lost it may ask for it again at once, while what is left of it is still being given back. */
+/* After a loss the handle may acquire again at once, while its other names are still being
+ * released. */
 TEST_IN(it_may_be_asked_for_again_when_it_is_lost, pair, pair_open()) {
   belay_lock_options_t options = watched(kept_ttl());
   holder_t *h = holder_new(pair, "0:a 1:a", &options);
@@ -58,7 +59,8 @@ static void try_it_again(holder_t *h, char event) {
     assert_error(holder_begin(h, 0), 0);
 }
 
-/* All parts run out while the loop stands still: that is one loss, and is no news to whoever acquires after it. */
+/* All leases expire while the loop stands still: one loss, which is not reported again after the
+ * next acquire. */
 TEST_IN(what_was_lost_before_is_not_lost_again, pair, pair_open()) {
   belay_lock_options_t options = with_ttl(kept_ttl());
   holder_t *h = holder_new(pair, "0:a 1:a", &options);
@@ -94,7 +96,7 @@ static void bring(pair_t *pair, holder_t *h, contender_t *a, int stage) {
     assert_error(holder_acquire(h, 0), 0);
     assert_error(holder_begin_release(h), 0);
     break;
-  default: /* canceled, and what was taken is being given back */
+  default: /* canceled; the acquired names are being released */
     assert_error(try_lock(a), 0);
     assert_error(holder_begin(h, BELAY_FOREVER), 0);
     bed_run_for(pair->bed, 60);
@@ -149,7 +151,7 @@ TEST(a_client_that_closes_makes_it_useless) {
   }
 }
 
-/* Closed while its client is closing: that is told as any close is. */
+/* The handle is closed while its client is closing: the callback runs as for any close. */
 TEST(it_may_be_closed_while_a_client_closes) {
   for (int i = 0; i < STAGES * 2; i++) {
     pair_t *pair = pair_open();
@@ -216,8 +218,8 @@ static bool overlap(int i, int j) {
   return false;
 }
 
-/* Something happens to a handle; what belay says to it is its own affair, but it tells the end of all that it takes
- * on. */
+/* Applies one action to a handle. Any status is correct, but each accepted operation must call
+ * back once. */
 static holder_t *strike(pair_t *pair, holder_t *h, int i, const belay_lock_options_t *options) {
   switch (below(9)) {
   case 0:
@@ -244,7 +246,7 @@ static holder_t *strike(pair_t *pair, holder_t *h, int i, const belay_lock_optio
   return h;
 }
 
-/* What happens to the servers. */
+/* Applies one fault to the servers. */
 static void strike_server(pair_t *pair) {
   server_t *server = pair->server[below(2)];
   switch (below(4)) {

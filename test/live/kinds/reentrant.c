@@ -1,4 +1,4 @@
-/* The lock of an owner, who may take it again. */
+/* A reentrant lock: its owner may take it again. */
 #include <belay/fence.h>
 #include <ctype.h>
 #include <signal.h>
@@ -61,7 +61,8 @@ BED_TEST(an_owner_takes_it_again) {
   assert_error(try_lock(mine[0]), BELAY_EHELD);
 }
 
-/* Who waits is told when the last hold is given back, and not before; and who holds it goes before who waits. */
+/* A waiter is granted after the last hold is released. Holds of the present owner come before
+ * waiters. */
 BED_TEST(another_owner_waits_for_the_last_hold) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_lock_options_t rarely = owned_by("you");
@@ -267,7 +268,7 @@ BED_TEST(a_key_of_another_type_is_named) {
 
 /* ---- answers that are lost ----------------------------------------------------------------------------------- */
 
-/* A hold whose grant is not heard of is taken back, and no other. */
+/* A hold whose grant was lost is undone, and no other hold is. */
 TEST(a_grant_that_is_not_heard_of_is_no_hold) {
   bed_t *bed = bed_open(NULL);
   relay_t *wire = relay_start(server_url(bed->server));
@@ -291,7 +292,7 @@ TEST(a_grant_that_is_not_heard_of_is_no_hold) {
     bed_until(bed, holds_on_server(a) == 1);
     bed_settle(bed);
     assert_int_equal(holds_on_server(a), 1);
-    assert_error(acquire(b, 5000), 0); /* what was taken back is not counted */
+    assert_error(acquire(b, 5000), 0); /* the undone hold does not count */
     assert_int_equal(belay_lock_holds(b->lock), 2);
     assert_error(release(b), 0);
     assert_true(belay_lock_remaining_us(a->lock) > 0);

@@ -1,5 +1,5 @@
-/* The fair lock and the semaphore where answers are lost: who was granted it and did not learn of that keeps its
- * place; and what was set without an answer is not set again behind anybody's back. */
+/* Lost replies of the fair lock and the semaphore. A waiter whose grant was lost keeps its
+ * place. A write without a reply is not sent again later. */
 #include <stdio.h>
 
 #include "belay/semaphore.h"
@@ -34,8 +34,8 @@ static bool holds(const contender_t *c) {
   return belay_lock_remaining_us(c->lock) > 0;
 }
 
-/* The server stands still while the holder's time runs out. What the first in line asks meanwhile is executed after
- * that, and granted, and nobody is there any more to hear of it. */
+/* The server stands still until the holder's lease ends. Then it executes the request of the
+ * first waiter and grants it, but that process is dead. */
 static void lose_the_grant(bool permits) {
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = with_ttl(2000 * slow());
@@ -86,7 +86,7 @@ static void on_state(belay_request_t *request, int status, const belay_semaphore
   assert_true(status == 0 || state->limit + state->used + state->holders + state->waiting == 0);
 }
 
-/* Sent again it could answer, and what was sent first be executed long after that. */
+/* A second copy could get a reply while the first copy is executed much later. */
 BED_TEST(a_limit_is_not_set_again_blindly) {
   answer_t answer = {.request = {.timeout_ms = 20000}};
   answer.request.data = &answer;

@@ -27,11 +27,11 @@ BED_TEST(a_writer_is_alone) {
   assert_false(is_writer(r));
   assert_error(try_lock(other), BELAY_EHELD);
   assert_error(try_lock(r), BELAY_EHELD);
-  assert_int_equal(server_keys(bed->server), 1); /* who does not wait leaves nothing */
+  assert_int_equal(server_keys(bed->server), 1); /* an attempt without a wait leaves no key */
   assert_int_equal(belay_lock_holds(w->lock), 1);
 }
 
-/* Readers of one client queue behind each other, and are let in together all the same. */
+/* Readers of one client queue behind each other, and are still granted together. */
 BED_TEST(readers_of_one_client_are_in_together) {
   enum { READERS = 5 };
   contender_t *w = writer_of(bed, rw_client(bed), "page", NULL), *r[READERS];
@@ -56,7 +56,7 @@ BED_TEST(readers_of_one_client_are_in_together) {
   expect_empty(bed);
 }
 
-/* When the first of them is let in, all behind it ask at once, and not one after the other. */
+/* When the first reader is granted, all readers behind it ask at once. */
 TEST(readers_of_one_client_do_not_wait_for_each_other) {
   enum { READERS = 8 };
   bed_t *bed = bed_open(NULL);
@@ -277,7 +277,7 @@ BED_TEST(whoever_changed_is_renewed_as_that) {
   assert_int_equal(a->lost, 0);
   assert_int_equal(count_in(bed->server, a, "readers"), 1);
   assert_error(release(a), 0);
-  assert_error(try_lock(a), 0); /* what it is, it stays */
+  assert_error(try_lock(a), 0); /* the mode does not change */
   assert_int_equal(count_in(bed->server, a, "readers"), 1);
   assert_error(release(a), 0);
   assert_error(try_lock(w), 0);

@@ -51,7 +51,8 @@ TEST(a_downgrade_that_is_not_answered_is_one) {
   lose_the_answer(false, false);
 }
 
-/* Who is to be what it is already is extended, and no more: what is not renewed is not renewed in secret. */
+/* A repeated change to the present mode only extends the lease. A change of mode is never
+ * repeated in the background. */
 TEST(no_change_that_is_not_answered_is_not_repeated) {
   for (int up = 0; up < 2; up++) {
     bed_t *bed = bed_open(NULL);
@@ -86,7 +87,7 @@ static void release_with_another(contender_t *c, event_t event) {
     assert_error(begin_release(upgrading), 0);
 }
 
-/* Both answers come in one go; what the first callback does comes before the second is told. */
+/* Both replies arrive in one read. The first callback's action comes before the second callback. */
 TEST(who_releases_before_it_is_told_stays_a_reader) {
   needs_one_process("one connection");
   bed_t *bed = bed_open(NULL);
@@ -111,8 +112,8 @@ TEST(who_releases_before_it_is_told_stays_a_reader) {
   bed_close(bed);
 }
 
-/* An extend lies on the wire of a connection that is lost. It would make a reader of whoever has become the writer:
- * if it cannot be kept from that, nobody becomes it. */
+/* An extend is in flight on a lost connection. Executed late, it would make the new writer a
+ * reader. If the client cannot prevent that, the upgrade fails. */
 static void upgrade_before_a_ghost(bool may_kill) {
   server_t *server = server_start(NULL);
   server_do(server, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "&*", "+@all",
@@ -309,7 +310,7 @@ TEST(what_counts_is_copied) {
   contender_t *r = reader_of(bed, bed->client, "page", &options), *w = lone_writer(bed, &options);
   assert_error(acquire(r, 5000), 0);
   assert_int_equal(count_in(replica, r, "readers"), 1);
-  assert_error(extend(r, 10000), 0); /* changes nothing, and is written all the same */
+  assert_error(extend(r, 10000), 0); /* changes no ttl, but is written */
   assert_error(upgrade(r), 0);
   assert_int_equal(count_in(replica, r, "readers"), 0);
   assert_error(extend(r, 10000), 0);
@@ -340,7 +341,8 @@ TEST(a_server_that_does_not_vote_refuses_an_upgrade) {
   assert_error(acquire(r, 60000), 0);
   uint64_t drops = client_stats(bed).drops;
   server_restart_keeping(bed->server);
-  bed_until(bed, client_stats(bed).drops > drops); /* what is sent to who is gone is not known */
+  /* a call on the connection of a killed server ends as unknown */
+  bed_until(bed, client_stats(bed).drops > drops);
   for (int i = 0; i < 100 && extend(r, BELAY_DEFAULT) != 0; i++)
     bed_run_for(bed, 10);
   assert_error(r->extend_status, 0); /* it is held still */

@@ -39,7 +39,7 @@ TEST(readers_together_and_a_writer_alone) {
     assert_error(acquire(a, 5000 * slow()), 0);
     assert_error(acquire(b, 5000 * slow()), 0);
     for (unsigned i = 0; i < n;
-         i++) /* where one of them is not, the writer is let in again and again */
+         i++) /* without one of the nodes, a new writer is granted again and again */
       bed_until(nodes->bed, count_in(nodes->server[i], a, "readers") == 2);
     assert_error(try_lock(w), BELAY_EHELD);
     assert_error(begin_acquire(w, 60000), 0);
@@ -115,8 +115,8 @@ TEST(a_late_refusal_of_an_upgrade_is_no_fault) {
   }
 }
 
-/* Who upgrades is the writer where it is alone and stays a reader elsewhere: set right soon, though it is not
- * renewed. */
+/* An upgrade succeeds only on nodes without other readers. The handle stays a reader elsewhere,
+ * and the nodes are made equal soon, without a renewal. */
 TEST_IN(a_refused_upgrade_is_taken_back_everywhere, nodes, nodes_open(3, NULL)) {
   nodes_warm(nodes);
   belay_lock_options_t o = usual();
@@ -139,7 +139,7 @@ TEST_IN(a_refused_upgrade_is_taken_back_everywhere, nodes, nodes_open(3, NULL)) 
   assert_true(is_held(a) && is_held(b));
 }
 
-/* What was promised to a reader by nodes that did not make it the writer does not count for the writer. */
+/* Grants to the reader by nodes that refused the upgrade do not count for the writer. */
 TEST_IN(a_writer_counts_those_who_made_it_one, nodes, nodes_open(5, NULL)) {
   nodes_warm(nodes);
   belay_lock_options_t o = usual();

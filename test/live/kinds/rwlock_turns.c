@@ -1,4 +1,4 @@
-/* Readers and writers who want it all the time: nobody writes beside others, and nobody starves. */
+/* Readers and writers under constant load: a writer is always alone, and no waiter starves. */
 #include <stdio.h>
 
 #include "support/fixtures/lease/rw.h"
@@ -117,8 +117,8 @@ static void run(belay_wakeup_t wakeup) {
   bed_close(bed);
 }
 
-/* One writer may come before a reader's place is on the server, and one after that; what one is told is a little
- * later than what is so. */
+/* One writer may come before a reader's place is on the server, and one after it. Reports lag a
+ * little behind the server's state. */
 TEST(nobody_starves_when_told) {
   run(BELAY_WAKE_NOTIFY);
   assert_true(play.longest <= 4);

@@ -127,7 +127,7 @@ BED_TEST(a_release_wakes_who_waits) {
   }
 }
 
-/* The first permits that run out are waited for, although nobody tells of that. */
+/* A waiter polls when the first permits expire, although no message reports that. */
 BED_TEST(the_next_that_run_out_time_the_wait) {
   int64_t ttl = 800 * slow();
   belay_lock_options_t lasting = with_ttl(600000), brief = with_ttl(ttl);
@@ -196,7 +196,7 @@ BED_TEST(the_limit_is_what_it_was_set_to) {
   assert_error(try_lock(c[1]), 0);
   assert_error(begin_acquire(c[2], BELAY_FOREVER), 0);
   await_waiting(bed, c[0], 1);
-  resize(bed, 3); /* and who waits is woken */
+  resize(bed, 3); /* and a waiter is woken */
   assert_error(outcome(c[2]), 0);
   check_state(bed, 3, 3, 3, 0);
   assert_error(begin_acquire(many, BELAY_FOREVER), 0);
@@ -247,8 +247,8 @@ BED_TEST(what_the_server_forgets_is_not_waited_for) {
 
 enum { PROCESSES = 4, VICTIMS = 4, WORKERS = 12, LIMIT = 7, SECONDS = 5, GRANTS = 300 };
 
-/* What all of them count on, and only the semaphore keeps within its limit. A process that is killed takes back
- * what it has counted by hand: its parent does, when its ttl is over. */
+/* A shared count that only the semaphore keeps within the limit. The parent subtracts the share
+ * of a killed process after its ttl. */
 typedef struct shared {
   volatile int out, most;
   volatile int mine[PROCESSES + VICTIMS];
@@ -369,7 +369,7 @@ TEST(never_more_are_out_than_the_limit_whoever_dies) {
   assert_true(shared->most <= LIMIT);
   assert_true(shared->most >= LIMIT - 1);
 
-  /* What the dead had comes back by itself. */
+  /* Permits of dead holders return by themselves. */
   bed_t *bed = bed_open_with(server, NULL);
   contender_t *c = one_of(bed, LIMIT, LIMIT, NULL);
   assert_error(acquire(c, 5000 * slow()), 0);
@@ -402,7 +402,7 @@ TEST_IN(of_one_permit_there_may_be_several_servers, nodes, nodes_open(3, NULL)) 
   server_do(nodes->server[0], "FLUSHALL", NULL); /* it gets it again there */
   bed_until(nodes->bed, server_keys(nodes->server[0]) > 1);
   assert_error(try_lock(b), BELAY_EHELD);
-  /* A limit that somebody has set on the nodes does not count here. */
+  /* A limit that another program stored on the nodes does not count. */
   for (int i = 0; i < 3; i++)
     server_do(nodes->server[i], "HSET", "belay::semaphore::{pool}::permits", "limit", "9", NULL);
   assert_error(try_lock(b), BELAY_EHELD);

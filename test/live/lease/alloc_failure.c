@@ -1,6 +1,6 @@
-/* Memory runs out for who listens and publishes: every single allocation is made to fail in turn, belay's own and
- * then hiredis's. Nothing crashes, nothing leaks, every callback comes as it should, and a message that is not told
- * is in a gap that is. */
+/* Allocations of a topic's publisher and subscriber fail, one after another: belay's own, then
+ * hiredis's. Expected: no crash, no leak, every callback runs as documented, and a message that
+ * is not delivered lies in a reported gap. */
 #include <belay.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +96,7 @@ static void on_event(belay_subscription_t *handle, belay_topic_event_t event, co
   advance(play);
 }
 
-/* Whether everybody has heard as many words as were published, or was told that he may have not. */
+/* True if each subscriber has received all published words or a report of a gap. */
 static bool is_heard(const play_t *play) {
   for (int i = 0; i < LISTENERS; i++) {
     const listener_t *listener = &play->listener[i];

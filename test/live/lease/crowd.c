@@ -1,4 +1,5 @@
-/* Real processes that want the same lock: nothing is lost, and nobody who dies blocks the others. */
+/* Real processes compete for one lock: no increment is lost, and a killed process does not block
+ * the others. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -10,12 +11,12 @@
 
 enum { PROCESSES = 4, LOCKERS = 50, SECONDS = 10 };
 
-/* What all of them read and write, with nothing but the lock to keep them apart. */
+/* The shared memory. Only the lock keeps its writers apart. */
 typedef struct shared {
   volatile uint64_t value;
   volatile uint64_t changes;               /* updates after one of another process */
   volatile int last;                       /* the process of the last one */
-  volatile uint64_t increments[PROCESSES]; /* what each of them believes to have done */
+  volatile uint64_t increments[PROCESSES]; /* count of increments that each process made */
 } shared_t;
 
 /* ---- a worker: one process, many lockers ----------------------------------------------------------------- */
@@ -40,7 +41,7 @@ static void ask_again(uv_timer_t *timer) {
   ask(timer->data);
 }
 
-/* Between the read and the write the loop has turned: time enough for another to come in, if he could. */
+/* The loop turns between the read and the write, so that another process could interfere. */
 static void finish_work(uv_timer_t *timer) {
   locker_t *locker = timer->data;
   if (belay_lock_remaining_us(locker->contender->lock) == 0) {
@@ -55,7 +56,7 @@ static void finish_work(uv_timer_t *timer) {
   assert_error(begin_release(locker->contender), 0);
 }
 
-/* Who had it lets the others have their turn. */
+/* The last holder pauses, so that other processes get a turn. */
 static void on_event(contender_t *c, event_t event) {
   locker_t *locker = c->arg;
   if (event != EVENT_ENDED || c->status != 0)

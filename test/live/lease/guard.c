@@ -1,5 +1,5 @@
-/* The guard of a resource that lives in Redis: it lets pass what the guard in C lets pass, and what it does not let
- * pass is not run. */
+/* The guard of a resource in Redis accepts and refuses the same tokens as the guard in C. A
+ * refused command does not run. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "support/base/test.h"
 
 #define FENCE "{door}:fence"
-#define WORK "{door}:work" /* what the guarded commands are about */
+#define WORK "{door}:work" /* key of the guarded commands */
 #define LARGEST (UINT64_C(1) << 53)
 
 #define NO_NUMBER "FENCED not a fencing number"
@@ -270,7 +270,7 @@ static void expect_no_fence(server_t *server) {
   expect_work(server, "nothing");
 }
 
-/* Who has been here is not known, so nobody goes on. */
+/* The last accepted number is unreadable, so every token is refused. */
 TEST_ON(a_damaged_fence_lets_nobody_pass, server, server_start(NULL)) {
   for (size_t i = 0; i < COUNT(no_numbers); i++) {
     resp_words_t words = {0};
@@ -314,7 +314,7 @@ static void expect_same(const resp_t *a, const resp_t *b) {
     expect_same(a->items[i], b->items[i]);
 }
 
-/* Of two servers one is guarded, and what they are asked is the same. */
+/* Two servers get the same commands, one of them through the guard. The replies must be equal. */
 TEST(the_reply_is_the_commands_own) {
   const command_t commands[] = {
       COMMAND("PING"),                               /* a status */
@@ -340,7 +340,7 @@ TEST(the_reply_is_the_commands_own) {
   server_stop(plain);
 }
 
-/* Neither: what fails is not remembered, and what was remembered before is again. */
+/* A failed command does not change the fence: the number from before stays stored. */
 TEST(a_command_that_fails_leaves_the_fence_as_it_was) {
   const command_t failing[] = {
       COMMAND("LPUSH", WORK, "x"), COMMAND("INCR", WORK),     COMMAND("SET", WORK),
@@ -364,7 +364,7 @@ TEST(a_command_that_fails_leaves_the_fence_as_it_was) {
   server_stop(server);
 }
 
-/* The script, with a request of that many words instead of what it is given: more than a resp_words_t holds. */
+/* Sends the script with a request of `words` words, more than a resp_words_t holds. */
 static const resp_t *ask_for_words(server_t *server, int words) {
   static char text[8192];
   int len = snprintf(text, sizeof text,
@@ -402,6 +402,6 @@ TEST_ON(a_server_that_is_full, server, server_start(NULL)) {
   expect_error_with(ask(server, "5", "mine", COMMAND("DEL", WORK)), "OOM");
   expect_work(server, "7");
   expect_fence(server, &before);
-  /* Who is known already needs no more memory to make room. */
+  /* A known number needs no additional memory. */
   assert_int_equal(ask(server, "4", "another", COMMAND("DEL", WORK))->integer, 1);
 }

@@ -1,4 +1,4 @@
-/* Who has permits of a semaphore, and what they are called. */
+/* The holders of a semaphore's permits, and their labels. */
 #include <stdio.h>
 
 #include "support/fixtures/bed.h"
@@ -100,7 +100,7 @@ BED_TEST_OF(who_has_permits_is_told, o.owner = "me") {
   expect(1, "adam:7000", 0, 50001, 90000);
 }
 
-/* What is given back, and what is undone, is what was taken. */
+/* A release and an undo remove the permits with the token that took them. */
 BED_TEST(a_label_is_in_all_that_is_said) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);

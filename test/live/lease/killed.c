@@ -1,9 +1,9 @@
-/* Whoever is killed, at whatever step and of whatever kind: others wait for what is left of its lease or of its
- * place, and for no longer; and nothing of it stays.
+/* A process is killed at each step, with one handle or a few of each kind. Waiters in other
+ * processes wait for the rest of its lease or of its place in the queue, and no longer. No key
+ * stays.
  *
- * For each step a process brings one handle of each kind there, or a few, and is killed. What it was in the middle
- * of is caught by a server that stands still meanwhile: it executes what lies in its sockets when it goes on, on
- * behalf of the dead. */
+ * A stopped server catches the commands that the process had sent: after SIGCONT it executes
+ * what is in its sockets, for the dead process. */
 #include <signal.h>
 #include <stdio.h>
 
@@ -13,7 +13,7 @@
 
 typedef enum step_id {
   QUEUED,    /* behind another handle of its process, which has it */
-  WAITING,   /* on the server, for somebody else; or for others to come */
+  WAITING,   /* on the server, for another holder or other parties */
   ACQUIRING, /* it was asked for, or counted, and not answered */
   HELD,      /* and not renewed */
   RENEWED,   /* held for longer than a ttl */
@@ -35,7 +35,7 @@ typedef struct step {
 } step_t;
 
 #define TTL 700
-#define COUNT_MS 60000 /* so long a call may take */
+#define COUNT_MS 60000 /* maximum time of one call */
 #define WAITER_TTL 500
 
 static const step_t steps[STEPS] = {
@@ -103,7 +103,7 @@ static void say(const char *what) {
   fflush(stdout);
 }
 
-/* Says that it is ready, and goes on when it is told to. */
+/* Reports that the process is ready, and waits for the start signal. */
 static void wait_for_go(void) {
   char line[8];
   say("ready");
@@ -116,8 +116,8 @@ static void wait_for_go(void) {
   for (kind_id_t k = (kind_id_t)0; k < KINDS; k++)                                                 \
     if (has_step(k, step))
 
-/* All connections are there, and the scripts are known, so that what is sent fits into what a server reads at once:
- * when it cannot answer it reads no more. */
+/* Opens all connections and loads the scripts, so that later requests fit into one read of the
+ * server. A server that cannot write a reply stops reading. */
 static void warm_up(void) {
   FOR_KINDS(k, victim.id) {
     player_come(&victim.second[k]);
@@ -220,7 +220,7 @@ typedef struct scene {
   server_t *server;
   relay_t *wire; /* of the dead, with TLS; else NULL */
   bed_t *bed;
-  player_t holder[KINDS]; /* in the way of who is to wait */
+  player_t holder[KINDS]; /* makes the waiters of this kind wait */
   player_t heir[KINDS], other[KINDS];
   int64_t killed, asked[KINDS],
       left[KINDS]; /* when, and when the server was asked for the lease of the dead; that */
@@ -247,8 +247,9 @@ static void open_scene(scene_t *s, step_id_t step) {
   }
 }
 
-/* Starts one, and kills it at the step. With TLS a server reads a record at a time and answers before it reads the next one;
- * an answer to a dead one is told so, which throws away what was not read. So its wire outlives it. */
+/* Starts a process and kills it at the step. With TLS the server reads and answers one record at
+ * a time. An answer to a closed connection makes the server discard unread bytes. So the
+ * connection stays open after the process is dead. */
 static void kill_one(scene_t *s) {
   char number[8], line[32];
   snprintf(number, sizeof number, "%d", (int)s->step);
@@ -280,7 +281,7 @@ static void kill_one(scene_t *s) {
     server_resume(s->server);
 }
 
-/* That it was killed at that step and at no other; what it had asked for is executed. */
+/* True if the process was killed at this step and its last requests were executed. */
 static bool is_as_it_was_left(scene_t *s, kind_id_t k) {
   int64_t left = k < HELD_KINDS ? kind_lease_left(s->server, k) : 0;
   int64_t ttl = steps[s->step].ttl * slow();
@@ -367,7 +368,7 @@ static void pass_barrier(scene_t *s) {
   assert_int_equal(other->grant, 1);
 }
 
-/* What is left when all have gone, goes. */
+/* After all processes have ended, the remaining keys expire. */
 static void close_scene(scene_t *s) {
   char key[256] = "";
   bed_settle(s->bed);

@@ -19,10 +19,11 @@
 /* ---- a connection that breaks while a round is asked --------------------------------------------------------- */
 
 static atomic_int
-    armed; /* from now on numbers cannot be proposed to whoever is at that port; 0: they can */
+    armed; /* port of the server that must not receive proposals of numbers from now on; 0: none */
 static atomic_uint broken;
 
-static bool encrypted; /* what is written is not to be read, and it is such a proposal */
+/* true if TLS hides the content of a write, and the write is such a proposal */
+static bool encrypted;
 
 static bool proposes(const void *data, size_t len) {
   return memmem(data, len, belay__script_fence_accept.sha1, 40) != NULL;
@@ -109,7 +110,8 @@ TEST(a_connection_that_breaks_while_the_others_are_asked) {
 
 /* ---- an address that leads elsewhere --------------------------------------------------------------------------- */
 
-/* The first server is reached under the third address in the end: what an extend finds there is released. */
+/* The client reaches the first server under the third address. A key that an extend finds there
+ * is released. */
 TEST(a_key_that_is_found_under_another_address_is_released) {
   nodes_t *nodes = nodes_open(2, NULL);
   relay_t *first = relay_start(server_url(nodes->server[0]));
@@ -176,7 +178,7 @@ static void oversleep(contender_t *c, event_t event) {
     stall_ms(400);
 }
 
-/* Both were granted by a majority; who is told second is told the truth. */
+/* A majority granted both attempts. The second callback gets the current truth, not the old one. */
 TEST_IN(a_grant_that_is_over_before_it_is_told_is_none, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t options = redlock_options(300);
   contender_t *c[] = {nodes_contender(nodes, "one", &options),

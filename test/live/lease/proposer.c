@@ -37,8 +37,8 @@ TEST_IN(a_number_that_a_minority_accepted_is_nobodys_later, nodes, nodes_open(3,
   assert_true(fence_of(c) > paused || (fence_of(c) == paused && late == 0));
 }
 
-/* Two proposers, in all orders in which the nodes can hear of them: bit i of `order` says that node i heard the
- * second one first. How many accepted each. */
+/* Two proposers send their numbers in every order. Bit i of `order` is set if node i receives
+ * the second proposal first. Expects the number of nodes that accepted each. */
 static void propose(nodes_t *nodes, const contender_t *c, unsigned order, const uint64_t number[2],
                     unsigned accepted[2]) {
   static const char *const token[2] = {"the first", "the second"};

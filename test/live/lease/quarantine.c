@@ -1,4 +1,5 @@
-/* Who votes and who does not yet: fresh servers, servers that do not tell who they are, and one max_ttl for all. */
+/* Votes and the quarantine: new servers, servers that hide their identity, and one max_ttl for
+ * all. */
 #include <stdio.h>
 
 #include "support/base/never.h"
@@ -187,7 +188,8 @@ TEST_IN(a_server_that_forgot_it_keeps_it_for_nobody_before_it_votes, nodes, seas
   assert_error(release(c), 0);
 }
 
-/* It was granted there, and did not count, or was not heard of. Neither does it when it is renewed. */
+/* The server granted the lease without a vote, or its reply was lost. A renewal does not count
+ * either. */
 static void expect_no_vote_by_renewals(bool heard) {
   nodes_t *nodes = seasoned(3);
   contender_t *c = quarantined(nodes, "door");
@@ -297,8 +299,8 @@ TEST(many_clients_wait_for_fresh_servers) {
 /* ---- who waits in vain -------------------------------------------------------------------------------------- */
 
 #define VAIN_MS (1500 * slow())
-/* Asked every retry_min_ms at the soonest, and what an attempt sends and takes back; far from what a loop that answers
- * itself would send. */
+/* Attempts at most every retry_min_ms, each with an acquire and an undo. A loop that answers
+ * itself would send far more. */
 #define VAIN_ASKS (VAIN_MS / 25 + 10)
 
 static bed_t *bed_without_info(void) {
@@ -314,13 +316,13 @@ static belay_client_t *guest_of(bed_t *bed) {
   return bed_connect(bed, url, NULL);
 }
 
-/* How often somebody has set a key, or run a script. */
+/* The number of SET commands and script calls. */
 static int64_t asks_of(bed_t *bed) {
   return server_calls(bed->server, "set") + server_calls(bed->server, "eval") +
          server_calls(bed->server, "evalsha");
 }
 
-/* So many who wait for what they cannot have: each of them asks, and takes it back, at its own pace. */
+/* n waiters for a held lock: each of them tries and undoes at its own pace. */
 static void expect_patience(bed_t *bed, contender_t *const *c, int64_t n) {
   int64_t before = asks_of(bed);
   for (int64_t i = 0; i < n; i++)

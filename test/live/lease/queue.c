@@ -1,4 +1,4 @@
-/* Who waits for a lock: the line in a client, what is handed over, and what is heard from other clients. */
+/* Waiters: the queue in a client, the hand-over, and wake-ups from other clients. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -228,7 +228,7 @@ BED_TEST(a_loss_lets_the_next_one_try) {
   assert_true(is_on_server(heir));
 }
 
-/* Who waits in the line is told why those before it do not get the lock. */
+/* A queued waiter gets the cause of the failures of those before it. */
 BED_TEST(a_server_that_is_away_is_a_reason) {
   belay_lock_options_t options = lock_options();
   options.timeout_ms = 500;
@@ -301,7 +301,7 @@ TEST(a_giver_that_is_closed_gives_all_the_same) {
   end_passing(&far);
 }
 
-/* The answer is lost with the connection: nobody is told that it has it, and it is free for whoever comes next. */
+/* The reply is lost with the connection: no callback reports a grant, and the lock is free. */
 TEST(a_hand_over_that_is_not_answered) {
   far_t far = begin_passing(300 * slow());
   bed_run_for(far.bed, 20);
@@ -317,7 +317,7 @@ TEST(a_hand_over_that_is_not_answered) {
 
 /* ---- what is heard -------------------------------------------------------------------------------------------------- */
 
-/* A waiter that polls far too seldom has it all the same, as soon as it is released elsewhere. */
+/* A waiter with a very long poll interval gets the lock soon after another client's release. */
 static void expect_a_wake_up(bed_t *bed) {
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   belay_lock_options_t options = patient();

@@ -1,4 +1,5 @@
-/* Redlock's decision, exhaustively: whatever each of the nodes may do, the lock says what the votes say. */
+/* Redlock's decision, exhaustively: for every combination of node behaviours, the result follows
+ * from the votes. */
 #include <stdio.h>
 
 #include "support/deployments/nodes.h"
@@ -32,7 +33,7 @@ static unsigned count_free(unsigned pattern, unsigned n) {
   return count;
 }
 
-/* What its node must say; or nothing, if the decision may have fallen before it did. */
+/* The vote of each node; no vote is correct if the decision came before the node's reply. */
 static void expect_occupied_votes(const contender_t *c, unsigned pattern, bool settled) {
   belay_lock_tally_t tally = tally_of(c);
   unsigned votes[BELAY_VOTES] = {0};
@@ -193,8 +194,9 @@ static bool comes_right(const contender_t *c, const pattern_t *pattern) {
   return true;
 }
 
-/* Whether those that say something at once are enough to decide. If there can be no majority, it still matters
- * whether those that hang may all refuse for a lasting reason, which would be told. */
+/* True if the nodes that reply at once decide the round. Without a possible majority, the
+ * hanging nodes still matter if all of them can refuse for a lasting reason: the status would
+ * name it. */
 static bool is_soon_decided(const nodes_t *nodes, const pattern_t *pattern) {
   unsigned spare = nodes->n - quorum_of(nodes);
   return pattern->count[ANSWERS] >= quorum_of(nodes) ||
@@ -211,7 +213,7 @@ static bool attempt(nodes_t *nodes, contender_t *c, const pattern_t *pattern, in
   int64_t began = clock_now();
   int status = try_lock(c);
   int64_t took_ms = (c->ended_time - began) / MS;
-  assert_true(status != 0 || may); /* whatever the machine does */
+  assert_true(status != 0 || may); /* for every transition of the machine */
   expect_votes_that_decide(c);
   unsigned wrong = wrong_votes(c, pattern, false);
   bool settled = status != 0 || comes_right(c, pattern);
@@ -222,7 +224,7 @@ static bool attempt(nodes_t *nodes, contender_t *c, const pattern_t *pattern, in
   return status == expected && wrong == 0 && settled && took_ms <= most_ms;
 }
 
-/* What was hung up on goes on: nobody has anything of ours, also where memory is out. */
+/* Stalled nodes continue: no node keeps a key of this client, even after allocation failures. */
 static void expect_all_undone(nodes_t *nodes, contender_t *c) {
   nodes_resume(nodes);
   if (belay_lock_remaining_us(c->lock) > 0)

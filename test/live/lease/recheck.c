@@ -84,7 +84,7 @@ TEST(a_holder_learns_that_it_is_broken) {
   }
 }
 
-/* What may have been missed while nothing could be heard. */
+/* The loss of the lease may have been missed while the subscription was down. */
 BED_TEST(a_holder_that_could_not_listen_asks) {
   contender_t *c = hold(bed, false);
   hold_quietly(bed, c);

@@ -1,4 +1,4 @@
-/* Redlock against real servers: how it is made, how few nodes it can do with, and what it says otherwise. */
+/* Redlock on real servers: construction, the minimum of nodes, and the errors. */
 #include <stdio.h>
 
 #include "support/deployments/nodes.h"

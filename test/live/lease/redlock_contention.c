@@ -39,7 +39,8 @@ static void on_turn(contender_t *c, event_t event) {
   }
 }
 
-/* What a holder sees on the servers is his; then he lets go, and wants it again. True when all had their turns. */
+/* The holder's view of the servers belongs to its own grant. It releases and acquires again.
+ * Returns false when every contender had its turns. */
 static bool race_goes_on(race_t *race) {
   unsigned done = 0;
   for (unsigned i = 0; i < RIVALS; i++) {
@@ -102,7 +103,7 @@ TEST(a_split_vote_is_over_when_the_ttls_are) {
 /* A node that does not stand still answers within this, also if the machine stands still for a moment. */
 #define NODE_TIMEOUT_MS lag()
 
-/* A handle on five nodes, of which so many stand still. */
+/* A handle on five nodes, of which `paused` are stopped. */
 static contender_t *open_paused(unsigned paused) {
   belay_client_options_t client_terms = client_options();
   client_terms.close_timeout_ms = 200;

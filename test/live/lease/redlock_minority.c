@@ -1,11 +1,12 @@
-/* Four processes and a lock over five nodes, a minority of which is always failing: there are never two who
- * believe to hold it, its fencing numbers grow, and everybody gets on.
+/* Four processes use a lock on five nodes, and a minority of the nodes is always failing. There
+ * are never two holders at a time, fencing numbers grow, and every process makes progress.
  *
- * The processes are this very program in another role. What they believe they write into memory that all share;
- * it is judged at the end. Meanwhile this process makes nodes and contenders fail. A node that has forgotten
- * everything counts as failed until its quarantine is over.
+ * The processes run this program in another role. They write the times in which they believe to
+ * hold the lock into shared memory, and the test judges these at the end. Meanwhile it makes
+ * nodes and processes fail. A node that lost its data counts as failed until its quarantine is
+ * over.
  *
- * BELAY_SOAK_SECONDS in the environment is how long it takes. */
+ * BELAY_SOAK_SECONDS in the environment sets the duration. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ enum {
 typedef struct stage {
   faults_t *faults;
   process_t process[PROCESSES];
-  int fd; /* of what is shared */
+  int fd; /* descriptor of the shared memory */
   size_t size;
   unsigned pauses;
   int paused;                /* a process; -1: none */
@@ -219,7 +220,8 @@ TEST(with_a_minority_of_failing_nodes_there_are_never_two_holders) {
 /* ---- it would be seen ------------------------------------------------------------------------------------------- */
 
 TEST(a_majority_that_forgets_is_caught_without_a_quarantine) {
-  static const int weight[MANNERS] = {0, 1, 0, 0, 0}; /* long, so that somebody holds it */
+  /* long holds, so that a storm meets a holder */
+  static const int weight[MANNERS] = {0, 1, 0, 0, 0};
   stage_t *stage = stage_open(BELAY_QUARANTINE_OFF, weight, 60);
   await_everybody();
   for (int i = 0; i < STORMS; i++) {

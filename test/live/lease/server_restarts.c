@@ -59,7 +59,7 @@ TEST(nor_where_the_first_one_renews) {
   expect_one_holder_at_a_time(BELAY_WATCHDOG_ON);
 }
 
-/* What the quarantine is for. */
+/* Shows the need for the quarantine. */
 TEST_IN(without_a_quarantine_it_would, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t options = redlock_options(10 * SECONDS * slow());
   contender_t *holder = nodes_contender(nodes, "door", &options);
@@ -80,7 +80,7 @@ TEST_IN(a_held_lock_is_set_again_on_a_node_that_forgot_it, nodes, seasoned(3)) {
   bed_until(nodes->bed, nodes_holding(nodes, c) == 3);
   server_restart(nodes->server[2]);
   bed_until(nodes->bed, nodes_value(nodes, 2, c) != NULL);
-  /* for what was left when the renewal began */
+  /* the lease time that was left when the renewal began */
   assert_true(server_integer(nodes->server[2], "PTTL", key_of(c), NULL) <= TTL * 4 / 5);
   assert_int_equal(nodes_holding(nodes, c), 3);
   bed_until(nodes->bed, tally_of(c).node[2].vote == BELAY_VOTE_RESTORED);
@@ -93,7 +93,7 @@ TEST_IN(a_held_lock_is_set_again_on_a_node_that_forgot_it, nodes, seasoned(3)) {
 
 /* ---- servers that are not who they were ------------------------------------------------------------------- */
 
-/* A server that has been up for long, whose marker is another one's, and which nobody has asked yet. */
+/* The server has a long uptime, a marker of another server, and no quarantine state yet. */
 static void expect_quarantine_from_now(contender_t *c, server_t *server) {
   int64_t began = clock_now(), before = server_time_ms(server);
   ask_until(c, BELAY_VOTE_QUARANTINED, 1);

@@ -1,5 +1,5 @@
-/* What a grant that has to be on replicas looks like on the wire: WAIT right behind the write, on a connection
- * that others do not use. */
+/* A grant with min_replicas on the wire: WAIT follows the write directly, on a connection of its
+ * own. */
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -11,7 +11,7 @@ typedef struct record {
   struct {
     unsigned link;
     char word[12];
-    bool plain; /* about the lock that waits for nobody */
+    bool plain; /* true for the lock without min_replicas */
   } at[256];
   atomic_uint count;
 } record_t;

@@ -46,7 +46,7 @@ TEST(the_first_question_about_a_latch_is_answered_too) {
   relay_stop(wire);
 }
 
-/* Attempts that the end of the wait cuts short say nothing: what the server said before still stands. */
+/* An attempt that the end of the wait cut short reports the status of the attempt before it. */
 BED_TEST(a_later_attempt_that_is_cut_short_says_nothing) {
   belay_lock_options_t options = with_ttl(60000);
   options.wakeup = BELAY_WAKE_POLL;

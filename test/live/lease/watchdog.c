@@ -149,7 +149,7 @@ static void take_away(nodes_t *nodes, contender_t *c, unsigned node, bool occupy
     nodes_occupy(nodes, node, c, 60000);
 }
 
-/* The key is gone, or somebody else's, on so many nodes. */
+/* Deletes the key on `count` nodes, or gives it to another owner. */
 static void lose_on(unsigned count, bool occupy) {
   const int64_t ttl_ms = kept_ttl();
   belay_lock_options_t options = renewed(ttl_ms);
@@ -384,7 +384,7 @@ static void while_being_acquired(nodes_t *nodes, contender_t *c) {
 
 static const struct {
   void (*enter)(nodes_t *nodes, contender_t *c);
-  int status; /* what its operation ends with, sooner or later */
+  int status; /* status of the operation when it ends */
   unsigned strangers;
 } doings[] = {
     {while_idle, 0, 0},
@@ -393,7 +393,7 @@ static const struct {
     {while_being_acquired, BELAY_ECANCELED, 0},
 };
 
-/* What was heard of the others' part in it is waited for, too: nothing is left on any node. */
+/* The handle also waits for the late replies of other members: no key is left on any node. */
 TEST(closing_one_of_its_clients_closes_it) {
   for (size_t i = 0; i < sizeof doings / sizeof *doings; i++)
     for (unsigned node = 0; node < 5; node += 4) {

@@ -1,5 +1,5 @@
-/* Ten thousand leases that are held and renewed: how often the server is asked, and what they cost in memory. With
- * BELAY_SOAK_SECONDS for so long. */
+/* Ten thousand held and renewed leases: number of requests to the server, and memory.
+ * BELAY_SOAK_SECONDS sets the duration. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,7 +125,7 @@ TEST(renewals_that_are_due_together_go_out_together) {
 
 /* ---- what it costs --------------------------------------------------------------------------------------- */
 
-/* Of this process, in bytes: what was given out and not given back. */
+/* Allocated bytes of this process. */
 static int64_t in_use(void) {
   struct mallinfo2 info = mallinfo2();
   return (int64_t)(info.uordblks + info.hblkhd);
@@ -145,7 +145,8 @@ TEST(memory_stays_as_it_is) {
   size_t renewals = crowd->trips.renewals;
   bed_run_for(crowd->bed, ms);
   int64_t growth = in_use() - before;
-  for (int i = 0; i < 100 && growth > GROWTH_MAX; i++) { /* who was held up has more under way */
+  /* a stalled process has more calls in flight */
+  for (int i = 0; i < 100 && growth > GROWTH_MAX; i++) {
     bed_run_for(crowd->bed, PERIOD / 10);
     growth = in_use() - before;
   }

@@ -1,7 +1,8 @@
-/* The barrier: exactly so many parties pass at a time, all in the same generation, whoever gives up or closes. */
+/* The barrier: exactly n parties pass at a time, all in one generation, even if others give up
+ * or close. */
 #include "support/fixtures/lease/parties.h"
 
-/* Whatever is left is forgotten by itself. */
+/* Every remaining key has a ttl. */
 static void expect_ttls(bed_t *bed) {
   static const char *const keys[] = {KEY, PARTIES, KEY "::passed", KEY "::opened"};
   int64_t n = 0;
@@ -181,7 +182,7 @@ TEST(who_cannot_withdraw_does_not_know) {
   server_resume(bed->server);
   bed_settle(bed);
   assert_error(barrier_wait_for(&other, 50),
-               BELAY_ETIMEDOUT); /* what lay in its socket was withdrawn, too */
+               BELAY_ETIMEDOUT); /* the stopped server's unread request was withdrawn, too */
   server_kill(bed->server);
   bed_run_for(bed, 50);
   assert_error(barrier_wait_for(&p, 300 * slow()), BELAY_EUNREACHABLE); /* nothing was ever sent */

@@ -73,7 +73,7 @@ BED_TEST(a_party_that_died_counts_no_longer_than_its_place) {
   assert_error(end_of_barrier_wait(&other), 0);
 }
 
-/* Whoever hears nothing asks again, and learns which generation it was one of. */
+/* A party without a reply asks again, and learns the generation in which it passed. */
 TEST(lost_answers) {
   belay_client_options_t options = client_options();
   options.stall_timeout_ms = 300 * slow();
@@ -106,7 +106,7 @@ TEST(lost_answers) {
   bed_close(bed);
 }
 
-/* What was sent on a connection that is gone may be executed after the withdrawal that came on the next one. */
+/* A request of a lost connection may be executed after its withdrawal on the next connection. */
 BED_TEST(a_coming_that_comes_after_its_withdrawal) {
   party_t one, other;
   char id[256];
@@ -182,7 +182,7 @@ static int64_t passed(bed_t *bed) {
   return server_integer(bed->server, "ZCARD", KEY "::passed", NULL);
 }
 
-/* What is remembered of those who have passed does not grow for ever, nor with every wait. */
+/* The records of passed parties stay bounded. */
 TEST(who_has_passed_is_forgotten) {
   bed_t *bed = bed_open(NULL);
   enum { PARTIES_SEEN = 5 };

@@ -1,5 +1,5 @@
-/* The election: one leader at a time, in terms that grow, whoever resigns or is deposed; and who watches sees each
- * that leads for long enough. */
+/* The election: one leader at a time, terms that grow, resignation and deposition. An observer
+ * sees each leader that leads for long enough. */
 #include "support/fixtures/lease/persons.h"
 #include "support/deployments/relay.h"
 
@@ -159,7 +159,7 @@ PERSONS_TEST(an_observer_is_told_of_changes_only) {
   assert_error(observe(p, 1), 0);
   assert_int_equal(watcher->sights, 0);
   bed_until(bed, watcher->sights == 1 && p->sights == 1);
-  assert_true(sees(watcher, 0) && sees(p, 0)); /* the present one first, and be it nobody */
+  assert_true(sees(watcher, 0) && sees(p, 0)); /* the present leader first, or that there is none */
   lead(p);
   bed_until(bed, sees(watcher, p->term) && sees(p, p->term));
   assert_int_equal(last_sight(watcher)->ours, 0);
@@ -182,7 +182,7 @@ PERSONS_TEST(an_observer_is_told_of_changes_only) {
   bed_until(bed, sees(watcher, p->term));
 }
 
-/* Also if the observer's reply comes before the candidate's own grant is told. */
+/* Also if the observer's reply comes before the candidate's own grant is reported. */
 PERSONS_TEST(a_candidate_that_observes_learns_that_it_leads) {
   enum { TERMS = 60 };
   person_t *p = person_new(bed, "me");
@@ -197,7 +197,7 @@ PERSONS_TEST(a_candidate_that_observes_learns_that_it_leads) {
   }
 }
 
-/* A lease that ends by itself tells nobody; the observer knows when it does. */
+/* A lease that expires sends no message. The observer knows its end. */
 PERSONS_TEST(an_observer_sees_a_lease_end) {
   belay_election_options_t options = election_options(2000, NULL);
   options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;

@@ -1,4 +1,4 @@
-/* Closing an election in every state and in every callback, and what else its callbacks may do. */
+/* Closing an election in each state and in each callback; other calls in its callbacks. */
 #include "support/fixtures/lease/persons.h"
 
 static void close_it(person_t *p, news_t event) {
@@ -114,7 +114,7 @@ static void sleep_through_it(person_t *p, news_t event) {
 PERSONS_TEST(who_leads_no_more_is_not_told_to) {
   person_t *p = person_new(bed, NULL);
   p->then = sleep_through_it;
-  p->elected = 1; /* that is told to nobody; only to be deposed is */
+  p->elected = 1; /* only a deposition is reported */
   assert_error(campaign(p), 0);
   bed_until(bed, p->deposed == 1);
   assert_error(p->campaign_status, 0);

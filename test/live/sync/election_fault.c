@@ -58,7 +58,7 @@ PERSONS_TEST(what_lasts_ends_a_campaign) {
   lead(p);
 }
 
-/* Who leads for longer than a term is remembered has one all the same. */
+/* A leader keeps its term for longer than terms are remembered. */
 PERSONS_TEST(a_term_is_remembered_while_it_lasts) {
   belay_election_options_t options = election_options(kept_ttl(), "a");
   person_t *p = person_of(bed, bed->client, &options);
@@ -179,7 +179,7 @@ PERSONS_TEST(leaders_are_killed) {
     assert_int_equal(process_wait(&process[i]), -SIGKILL);
   }
   judge_reigns();
-  assert_true(reigns_len >= ROUNDS / 2); /* one that is killed at once may have told nobody */
+  assert_true(reigns_len >= ROUNDS / 2); /* a leader killed at once may have reported nothing */
 }
 
 /* A leader that stands still for longer than its lease finds itself deposed as the first thing. */

@@ -161,7 +161,7 @@ BED_TEST(all_must_have_the_same_count) {
   handle_t two, three;
   handle_new(&two, bed, 2);
   handle_new(&three, bed, 3);
-  assert_error(latch_wait_for(&two, 0), BELAY_ETIMEDOUT); /* who waits makes it, too */
+  assert_error(latch_wait_for(&two, 0), BELAY_ETIMEDOUT); /* a wait creates the latch, too */
   tally_t t = {0};
   assert_error(begin_count(&three, &t, "a"), 0);
   bed_until(bed, t.ended == 1);

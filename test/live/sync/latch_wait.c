@@ -1,4 +1,4 @@
-/* Waiting for a latch: whoever waits hears when it is open, whatever passes meanwhile. */
+/* Waiters of a latch learn that it is open, through every fault. */
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ BED_TEST(a_wait_ends_in_time_or_when_it_is_canceled) {
   assert_error(latch_wait_for(&h, 10000), 0);
 }
 
-/* Who would otherwise ask once in a minute hears of it at once. */
+/* A waiter with a poll interval of a minute learns of it at once. */
 BED_TEST(a_waiter_is_told) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_latch_options_t options = latch_options(1);
@@ -93,7 +93,7 @@ BED_TEST(a_waiter_asks_all_the_same) {
   assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
   bed_run_for(bed, 1500); /* as rarely as it gets */
   int64_t began = clock_now();
-  server_do(bed->server, "HSET", KEY, ":somebody", "", NULL); /* counts, and tells nobody */
+  server_do(bed->server, "HSET", KEY, ":somebody", "", NULL); /* counts without a message */
   assert_error(end_of_latch_wait(&h), 0);
   assert_between(clock_since_ms(began), 0, 600 + prompt_ms());
 }
@@ -186,7 +186,7 @@ TEST(a_server_that_does_not_let_us_in) {
 
 enum { PROCESSES = 4, WAITERS = 6 };
 
-/* Waits, counts when it is told to, and tells. */
+/* Waits, counts after the start signal, and reports. */
 static int play_process(const char *url, const char *number) {
   bed_t *bed = bed_open_at(url, NULL);
   belay_latch_options_t options = latch_options(PROCESSES);

@@ -1,4 +1,4 @@
-/* Topics: what is published is heard by whoever listens, in order and whole; and what is not heard is told. */
+/* Topics: subscribers receive messages in order and complete, or a report of a gap. */
 #include <stdio.h>
 
 #include "support/fixtures/subscriber.h"
@@ -97,7 +97,7 @@ BED_TEST(many_subscriptions_share_one_connection) {
   assert_int_equal(all[0][0].messages, 1);
 }
 
-/* One that comes to a topic that is listened to already is told so too. */
+/* A second subscriber of a channel gets its confirmation, too. */
 BED_TEST(a_late_subscriber_is_told_that_it_listens) {
   subscriber_t one = {0}, two = {0};
   subscribe(bed, &one, "news");
@@ -165,7 +165,8 @@ static void expect_next(subscriber_t *s, belay_topic_event_t event) {
   row->last = number;
 }
 
-/* More comes than is told in the same time: what waits is bounded, and what is lost is told. */
+/* Messages arrive faster than callbacks take them: the queue is bounded, and the gap is
+ * reported. */
 BED_TEST_OF(more_than_may_be_queued_is_a_gap, o.max_reply = 65536) {
   static const char script[] = "for i = 1, 40000 do redis.call(ARGV[1], KEYS[1], i) end";
   subscriber_t s[3];
@@ -187,7 +188,7 @@ BED_TEST_OF(more_than_may_be_queued_is_a_gap, o.max_reply = 65536) {
       break; /* the last were lost */
   }
   bed_wait_end(bed);
-  bed_run_for(bed, 50); /* what waited has been told */
+  bed_run_for(bed, 50); /* the queued messages were delivered */
   publication_t p = {0};
   unsigned messages = s[0].messages;
   assert_error(publish(bed, &p, "news", "40001"), 0);
@@ -200,7 +201,7 @@ BED_TEST_OF(more_than_may_be_queued_is_a_gap, o.max_reply = 65536) {
   assert_true(s[0].messages > messages && s[0].messages < 40001);
 }
 
-/* The connection is lost and found again before it was told that it is: that is one gap. */
+/* The connection is lost and restored before the loss was reported: one gap. */
 static void lose_and_find(subscriber_t *s, belay_topic_event_t event) {
   unsigned *connections = s->arg;
   if (event != BELAY_TOPIC_MESSAGE || ++*connections > 1)
@@ -242,7 +243,7 @@ static void end_it(subscriber_t *s, belay_topic_event_t event) {
   if (plan->what == SUBSCRIPTION)
     assert_error(belay_subscription_close(s->handle, NULL), BELAY_ECLOSING);
   else
-    s->closing++; /* nothing is to be told any more */
+    s->closing++; /* no further event is expected */
 }
 
 static void play(belay_topic_event_t event, what_t what) {

@@ -1,5 +1,5 @@
-/* The waiter by itself, where a latch, a barrier and an election do not reach: who was not answered for too long
- * does not know any more, and what was left on the server is taken back at every step. */
+/* The waiter's rules that latch, barrier and election tests do not reach. A reply that is too
+ * late proves nothing, and what the server may keep is withdrawn at each step. */
 #include "sync/waiter.h"
 #include "support/fixtures/bed.h"
 
@@ -38,7 +38,7 @@ static void leave(belay__waiter_t *waiter, belay__call_t *call) {
   belay__call_arg(call, "1", 1);
 }
 
-/* Who says it a second time was too late. */
+/* The second withdrawal of the same arrival came too late. */
 static int left(belay__waiter_t *waiter, const belay__reply_t *reply) {
   (void)waiter;
   return reply->type == BELAY__REPLY_NIL ? BELAY__NOT_YET : 0;
@@ -136,7 +136,7 @@ BED_TEST(who_is_answered_all_the_time_knows) {
   assert_error(end_of(&watch), 0);
 }
 
-/* What is taken back after the server may have forgotten proves nothing; that it had come does. */
+/* A withdrawal after the server may have forgotten proves nothing; a recorded arrival does. */
 BED_TEST(a_withdrawal_that_is_answered_too_late) {
   for (int step = 0; step < 4; step++) {
     const belay__waiter_terms_t terms = {
@@ -179,7 +179,7 @@ BED_TEST(what_is_left_is_taken_back_at_every_step) {
     if (step < 3)
       belay__waiter_cancel(&watch.waiter, BELAY_ECANCELED);
     assert_error(end_of(&watch), step == 3 ? BELAY_ETIMEDOUT : BELAY_ECANCELED);
-    assert_int_equal(has_left(bed), step > 0); /* what was not sent left nothing */
+    assert_int_equal(has_left(bed), step > 0); /* an unsent request left nothing */
   }
 }
 
