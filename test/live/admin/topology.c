@@ -40,7 +40,7 @@ BED_TEST(all_are_told) {
   }
 }
 
-/* The local clock is wrong by `SKEW`. The result is the distance of the other clocks from it. */
+/* The local clock is wrong by `shift` ms. The result is the distance of the other clocks from it. */
 BED_TEST(a_clock_that_is_wrong) {
   bed_fake_wall(bed);
   for (int64_t shift = -90000; shift <= 90000; shift += 180000) {

@@ -1,5 +1,5 @@
-/* Bloom filters on a server: what was added is found, bits are where the one in memory has them, nothing is ever
- * taken for empty that is not. */
+/* Bloom filters on a server: added items are found, the bits equal those of a filter in memory,
+ * and a non-empty filter never counts as empty. */
 #include <stdio.h>
 
 #include "support/fixtures/data/blooms.h"
@@ -47,7 +47,7 @@ BED_TEST(it_costs_one_command) {
   assert_int_equal(server_calls(bed->server, "bitfield_ro"), 10);
 }
 
-/* In a batch, the first of two that are equal is new. Whatever way it travels. */
+/* Of two equal items in one request the first is new, in every encoding. */
 static void many_of(size_t n, int64_t capacity, bool bulk) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;

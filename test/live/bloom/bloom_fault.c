@@ -22,7 +22,7 @@ BED_TEST(a_segment_that_is_lost_is_missed) {
   for (int i = 0; i < 2; i++) {
     (void)expect_exists_fails(&sieve, "a", BELAY_ELOST);
     (void)expect_add_fails(&sieve, "a", BELAY_ELOST);
-    assert_int_equal(server_keys(bed->server), 1); /* what the add has left is gone again */
+    assert_int_equal(server_keys(bed->server), 1); /* the rest of the add is deleted */
     sift_t sift = {0};
     assert_error(begin_sift_many(&sieve, &sift, true, sift_items(0, 1000), 1000), 0);
     assert_error(end_of_sift(&sift), BELAY_ELOST);
@@ -52,7 +52,7 @@ BED_TEST(of_several_segments_one_is_lost) {
   assert_error(end_of_sift(&sift), BELAY_ELOST);
   assert_int_equal(server_keys(bed->server), 3);
   unsigned well = 0;
-  for (uint64_t i = 0; i < 100; i++) { /* who needs it not is served */
+  for (uint64_t i = 0; i < 100; i++) { /* adds that do not need it are served */
     assert_error(begin_sift_exists(&sieve, &sift, &i, sizeof i), 0);
     int error = end_of_sift(&sift);
     assert_true(error == BELAY_ELOST || (error == 0 && sift.answer));
@@ -65,7 +65,8 @@ BED_TEST(of_several_segments_one_is_lost) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* Where the configuration is lost who knows the filter goes on; who does not cannot create one over it. */
+/* Without the configuration, clients that know the filter go on, and others cannot create a new
+ * one over it. */
 BED_TEST(a_configuration_that_is_lost_erases_nothing) {
   sieve_t sieve, other;
   sieve_new(&sieve, bed, 1000, 1e-6);
@@ -80,7 +81,7 @@ BED_TEST(a_configuration_that_is_lost_erases_nothing) {
   assert_true(sift_exists(&sieve, "b"));
   sift_clear(&other);
   assert_int_equal(server_keys(bed->server), 0);
-  (void)expect_exists_fails(&sieve, "a", BELAY_ELOST); /* somebody has cleared it */
+  (void)expect_exists_fails(&sieve, "a", BELAY_ELOST); /* another client has cleared it */
   assert_false(sift_exists(&sieve, "a"));
   assert_false(sift_exists(&other, "a"));
 }
@@ -124,7 +125,7 @@ BED_TEST(a_segment_of_somebody_else_is_left_alone) {
   assert_string_equal(server_string(bed->server, "GET", SEGMENT, NULL), "hello world");
 }
 
-/* One that is longer than it can be, since somebody had other options. */
+/* A segment longer than possible, written with other options. */
 BED_TEST(a_segment_that_is_too_long) {
   static bool answers[1000];
   sieve_t sieve;
@@ -183,7 +184,7 @@ BED_TEST(many_create_it_at_once) {
   }
 }
 
-/* A program that died while it created one: whoever comes next goes on. */
+/* A program died during the creation: the next client completes it. */
 BED_TEST(one_that_was_never_finished_is_finished) {
   sieve_t sieve;
   belay_bloom_options_t options = bloom_options(0, 0.01);
@@ -234,11 +235,11 @@ BED_TEST(it_is_cleared_under_another_ones_feet) {
   sift_many(&sieve, true, sift_items(0, 5000), 5000, NULL);
   assert_true(sift_exists(&other, "e"));
   sift_clear(&sieve);
-  sift_clear(&sieve); /* of what is not there */
+  sift_clear(&sieve); /* the filter does not exist */
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* With other options; and what is no configuration. */
+/* A filter with other options, and a value that is no configuration. */
 BED_TEST(a_clear_clears_whatever_is_there) {
   sieve_t sieve, large;
   belay_bloom_options_t options = bloom_options(0, 0);
@@ -291,7 +292,7 @@ TEST_ON(a_segment_is_not_created_late, server, server_start(NULL)) {
   assert_int_equal(script_integer(server, &belay__script_bloom_segment, &other), 0);
   expect_ttls(server);
   server_do(server, "DEL", SEGMENT, NULL);
-  server_do(server, "SETBIT", SEGMENT, "100", "1", NULL); /* what a late BITFIELD leaves */
+  server_do(server, "SETBIT", SEGMENT, "100", "1", NULL); /* the rest of a late BITFIELD */
   assert_int_equal(script_integer(server, &belay__script_bloom_segment, &well), 1);
   assert_int_equal(server_integer(server, "STRLEN", SEGMENT, NULL), 8);
   expect_ttls(server);

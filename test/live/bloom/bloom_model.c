@@ -1,4 +1,4 @@
-/* A Bloom filter and a model of it, over random sequences: the model is the filter in memory, and what is known of the
+/* A Bloom filter against a model over random sequences: a filter in memory, and the state of the
  * keys. */
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 
 enum { USERS = 3, ITEMS = 400, OPERATIONS = 4000, SEGMENTS_MAX = 4 };
 
-/* What the server must have, and what each user believes. */
+/* The expected state of the server, and the beliefs of each user. */
 typedef struct model {
   belay_bloomset_t *set; /* NULL: there is no filter */
   bool lost[SEGMENTS_MAX];
@@ -51,7 +51,7 @@ static unsigned segment_of(const game_t *game, const char *item) {
   return belay__bloom_segment(belay__bloom_hash(&form.hasher, item, strlen(item)), &form.shape);
 }
 
-/* What a user's operation on an item must end with, and answer. */
+/* The expected status and answer of a user's operation. */
 static int model_item(game_t *game, unsigned user, const char *item, bool add, bool *answer) {
   model_t *m = &game->model;
   *answer = false;
@@ -85,7 +85,7 @@ static void play_item(game_t *game, unsigned user, bool add) {
   game->answers += error == 0;
 }
 
-/* All of them, or none is told. */
+/* All items are answered, or none. */
 static void play_many(game_t *game, unsigned user, bool add) {
   enum { MOST = 60 };
   static char texts[MOST][16];

@@ -12,7 +12,7 @@ static void lose_the_answer(bed_t *bed, const char *command, int64_t calls) {
   relay_delay(bed->relay, 0);
 }
 
-/* Whether it was new nobody can say, and it is not asked again: by itself it would say no. */
+/* A repeated add could only answer "not new" for its own item, so it is not repeated. */
 RELAY_TEST(an_add_is_not_sent_again) {
   sieve_t sieve;
   sieve_new(&sieve, bed, 10000, 1e-6);

@@ -1,5 +1,5 @@
-/* Rotating Bloom filters: what was added is found for one window at least, and for two at most. Mostly time does not pass
- * here: what the server keeps is made older by so many windows. */
+/* Rotating Bloom filters: an added item is found for at least one window and at most two. Time
+ * mostly stands still: the test makes the stored data older by some windows. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +33,8 @@ static size_t count(size_t n, bool what) {
   return counted;
 }
 
-/* What the server keeps is of so many windows before (negative: after), and what has no meaning any more is gone. */
+/* Ages the stored data by some windows (negative: rejuvenates), and deletes what has no meaning
+ * any more. */
 static void make_older(server_t *server, int windows) {
   static const char script[] =
       "local value = redis.call('GET', KEYS[1])\n"
@@ -340,7 +341,7 @@ BED_TEST(a_layer_that_is_gone_is_not_empty) {
   server_do(bed->server, "DEL", CONFIG, NULL);
   expect_exists_fails(&sieve, "a", BELAY_ELOST);
   assert_false(
-      sift_exists(&sieve, "a")); /* and what was left of the one before is not taken for it */
+      sift_exists(&sieve, "a")); /* and the rest of the older window does not count for it */
   assert_true(sift_add(&sieve, "a"));
 }
 

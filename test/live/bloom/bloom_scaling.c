@@ -54,7 +54,7 @@ TEST_IN(it_keeps_to_its_rate_however_large_it_grows, bed, patient_bed()) {
     assert_int_equal(info.layers, 0);
     assert_int_equal(info.items, 0);
     while (info.items <
-           full) { /* what was found before does not count: to the last item of the last layer */
+           full) { /* earlier positives do not count: until the last item of the last layer */
       size_t n = (size_t)(full - info.items);
       n = n < 10000 ? n : 10000;
       sift_many(&sieve, true, sift_items(from, n), n, answers);
@@ -261,7 +261,7 @@ TEST_IN(several_grow_it_at_once, bed, patient_bed()) {
         i == 0 ? bed->client : bed_connect(bed, server_url(bed->server), &patient);
     sieve_of(&sieves[i], bed, client, &options);
   }
-  for (int i = 0; i < CLIENTS; i++) { /* half of what each adds another one adds too */
+  for (int i = 0; i < CLIENTS; i++) { /* half of the items are also added by another client */
     sifts[i].answers = news[i];
     assert_error(
         begin_sift_many(&sieves[i], &sifts[i], true, sift_items((uint64_t)i * APART, EACH), EACH),

@@ -1,4 +1,4 @@
-/* Scaling Bloom filters where something is wrong: with what the server keeps, with answers, with their size. */
+/* Scaling Bloom filters with damaged keys, wrong replies and wrong sizes. */
 #include <stdio.h>
 
 #include "support/fixtures/data/blooms.h"
@@ -116,7 +116,7 @@ TEST(a_layer_that_is_gone_is_not_empty) {
   bed_close(bed);
 }
 
-/* The layers are there still: who makes a new configuration does not make new layers over them. */
+/* The layers still exist: a new configuration does not create new layers over them. */
 BED_TEST(a_configuration_that_is_gone_erases_nothing) {
   sieve_t sieve, other;
   scaling_new(&sieve, bed, 10, 0.01);
@@ -151,7 +151,7 @@ BED_TEST(a_key_of_somebody_elses_is_left_alone) {
   assert_true(sift_add(&sieve, "x"));
 }
 
-/* What was written down counts, also where we would have made it otherwise. */
+/* The stored configuration counts, also where this program would compute another one. */
 BED_TEST(the_end_of_growing) {
   sieve_t sieve;
   scaling_new(&sieve, bed, 10, 0.5);
@@ -202,8 +202,8 @@ TEST(the_largest_first_layers) {
 
 /* ---- a part of it ---------------------------------------------------------------------------------------- */
 
-/* It takes several rounds to grow. That there is no room in the client for the second is not to look as if there had
- * been no first. */
+/* Growing takes several requests. A client without room for the second one must not report that
+ * the first was not executed. */
 TEST(a_batch_that_stops_in_the_middle) {
   enum { OTHERS = 1000 };
   static sift_t others[OTHERS];

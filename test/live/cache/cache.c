@@ -1,4 +1,4 @@
-/* Caches: what is there is served, what is not is loaded once. */
+/* Caches: a stored value is served, and a missing one is loaded once. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* Memory runs out in a cache: every single allocation of belay's is made to fail in turn. Whatever fails, nothing crashes,
- * nothing leaks, every callback comes exactly once, every load is ended, nobody is served anything else than what was
- * loaded or put, and what is said to be stored is. */
+/* Each allocation of a cache fails in turn. Expected: no crash, no leak, every callback runs
+ * once, every load ends, a get is served only loaded or put values, and a reported store is
+ * stored. */
 #include <belay.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ struct play {
   unsigned served, loaded, changed; /* what went well */
 };
 
-static char value[VALUE]; /* what all keys stand for */
+static char value[VALUE]; /* the value of all keys */
 
 static void over(play_t *play) {
   assert_true(play->pending > 0);

@@ -1,5 +1,5 @@
-/* Caches whose server is away: stopped, refusing, standing still, and back again. That it cannot be asked is never taken
- * for a miss; what is done is what options.away says. */
+/* Caches whose server is stopped, refusing, stalled, and back again. An unreachable server never
+ * counts as a miss; options.away decides what a get returns. */
 #include <stdio.h>
 
 #include "support/fixtures/cache/caches.h"
@@ -11,7 +11,7 @@
 typedef struct outage {
   void (*begin)(server_t *server);
   void (*end)(server_t *server);
-  bool keeps; /* what the server has */
+  bool keeps; /* true if the server keeps its data */
 } outage_t;
 
 static void refuse(server_t *server) {
@@ -156,13 +156,13 @@ TEST(stale) {
   }
 }
 
-/* What is not fresh any more, too, for keep_ms; and then it is gone. */
+/* A stale value is served for keep_ms too, and not longer. */
 TEST(kept) {
   hoard_t hoard = {0};
   int64_t keep_ms = 4 * TIMEOUT_MS + lag();
   bed_t *bed = bed_of(&hoard, BELAY_CACHE_AWAY_STALE, 20, keep_ms);
   unsigned loaded = fill_table(&hoard);
-  begin_outage(&outages[1], bed); /* which is told at once */
+  begin_outage(&outages[1], bed); /* which fails at once */
   int64_t began = clock_now();
   bed_run_for(bed, 30);
   expect_kept(&hoard, "home", "home#1");
@@ -172,7 +172,7 @@ TEST(kept) {
   end_outage(&outages[1], bed, &hoard);
 }
 
-/* What was invalidated here is not served, even then. */
+/* A value that this process invalidated is not served, even then. */
 TEST(what_is_invalidated_is_not_kept) {
   hoard_t hoard = {0};
   bed_t *bed = bed_of(&hoard, BELAY_CACHE_AWAY_STALE, 60000, 0);
@@ -183,7 +183,8 @@ TEST(what_is_invalidated_is_not_kept) {
   end_outage(&outages[0], bed, &hoard);
 }
 
-/* One load for all who ask for a key; and who comes while it is loaded is served by the next one, and need not ask once more. */
+/* One load serves all waiting gets of a key. A get during the load is served by the next one,
+ * without another request. */
 TEST(load) {
   enum { N = 10 };
   for (int i = 0; i < 2; i++) {
@@ -246,7 +247,8 @@ BED_TEST(there_is_time_to_load) {
   server_resume(bed->server);
 }
 
-/* The server has it, but nobody may load it in its name: what it has is better than what is loaded past it. */
+/* The server has a stale value, but no process may load in its name. The stale value is
+ * preferred to a load past the server. */
 BED_TEST(what_the_server_has_kept) {
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
@@ -290,13 +292,14 @@ TEST(so_many_at_a_time) {
   end_outage(&outages[0], bed, &hoard);
 }
 
-/* Who comes when the server is back has it stored; and what was loaded because it was away does not count any more. */
+/* After the server is back, a get stores its load. A load from the outage does not count any
+ * more. */
 TEST(it_comes_back_while_it_is_loaded) {
   hoard_t hoard = {0};
   bed_t *bed = bed_of(&hoard, BELAY_CACHE_AWAY_LOAD, 60000, 0);
   expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
   hoard.loading = LOADING_BY_HAND;
-  for (int i = 0; i < 4; i++) { /* more often than so many at a time */
+  for (int i = 0; i < 4; i++) { /* more often than `away_loads` at a time */
     char key[2] = {(char)('a' + i), 0};
     fetch_t early = {0}, late = {0};
     begin_outage(&outages[1], bed);
@@ -380,7 +383,8 @@ TEST(while_it_is_loaded) {
     assert_int_equal(hand_failure(&hoard, 7), 0);
     assert_int_equal(end_of_fetch(&value), 0);
     assert_int_equal(end_of_fetch(&failure), BELAY_ELOAD);
-    assert_true(clock_since_ms(began) < TIMEOUT_MS + lag()); /* nobody waits until that is noted */
+    /* no get waits until the absence is stored */
+    assert_true(clock_since_ms(began) < TIMEOUT_MS + lag());
     fetch_free(&value);
     bed_until(bed, hoard_stats(&hoard).loading == 0);
     assert_int_equal(hoard_stats(&hoard).fills, 0);
@@ -407,7 +411,7 @@ TEST(while_another_one_loads) {
   }
 }
 
-/* What is stale is served as long as the server answers, and has it loaded again; that this comes to nothing hurts nobody. */
+/* A stale value is served while the server answers, and its reload fails without harm. */
 TEST(while_it_is_refreshed) {
   hoard_t hoard = {0};
   belay_client_options_t client = short_calls();

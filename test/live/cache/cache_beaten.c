@@ -1,4 +1,4 @@
-/* Caches: what a load stands on goes while it is under way: scripts, the generation, the lease, memory, the server. */
+/* A load loses what it depends on: scripts, the generation, the lease, memory, the server. */
 #include "support/fixtures/cache/caches.h"
 
 #define KEY "belay::cache::pages::{home}"
@@ -77,7 +77,7 @@ static void strike(hoard_t *hoard, blow_t blow) {
   }
 }
 
-/* Who came before is served what is being loaded; who comes after it has gone, what is loaded then. */
+/* Gets from before the loss are served by the first load, later gets by the next one. */
 TEST(what_a_load_stands_on_goes) {
   for (blow_t blow = FLUSHED; blow < BLOWS; blow++) {
     bed_t *bed = bed_open(NULL);
@@ -111,7 +111,7 @@ TEST(what_a_load_stands_on_goes) {
   }
 }
 
-/* And if nobody comes meanwhile, it is not stored either. */
+/* Without such gets the value is not stored either. */
 TEST(what_is_not_good_any_more_is_not_served_later) {
   for (blow_t blow = FLUSHED; blow < BLOWS; blow++) {
     bed_t *bed = bed_open(NULL);
@@ -149,7 +149,7 @@ BED_TEST(a_put_beats_a_load) {
   expect_cached(&hoard, "home", "put", BELAY_CACHE_FROM_SERVER);
 }
 
-/* A load that fails puts an end to nobody else's. */
+/* A failed load ends no other load. */
 BED_TEST(a_failure_after_an_invalidation_is_not_kept) {
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   fetch_t early = {0}, late = {0};
@@ -240,9 +240,9 @@ TEST(the_server_is_restarted_in_the_middle) {
   assert_int_equal(begin_cache_get(&two, &second, "home"), 0);
   bed_until(bed, hoard_stats(&two).waits == 1);
   server_kill(bed->server);
-  server_restart(bed->server); /* what was there is gone */
+  server_restart(bed->server); /* the value is lost */
   await_load(&two);
-  assert_int_equal(begin_cache_get(&one, &third, "home"), 0); /* not of what began before */
+  assert_int_equal(begin_cache_get(&one, &third, "home"), 0); /* not by the earlier load */
   bed_until(bed, hoard_stats(&one).joined == 1);
   assert_int_equal(hand_over(&one, "one"), 0);
   expect_got(&first, "one");

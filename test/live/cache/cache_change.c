@@ -1,4 +1,4 @@
-/* Caches: what is put, touched and invalidated, as the server has it. */
+/* Caches: put, touch and invalidate, as the server stores them. */
 #include <stdio.h>
 
 #include "support/fixtures/cache/shelves.h"
@@ -10,8 +10,8 @@
 #define OTHER_TAG_KEY "belay::cache::{lang}::tag"
 #define YEAR_MS INT64_C(31536000000)
 
-/* What the cache takes for the server's time may be off by half of the time that it took to be told: a test that looks at
- * it allows for all that it has taken itself. */
+/* The cache's idea of the server's time is wrong by at most half the delay of its reply. The
+ * tests allow for the whole duration of their own calls. */
 
 /* ---- put ------------------------------------------------------------------------------------------------- */
 
@@ -237,7 +237,7 @@ BED_TEST(touch) {
   bed_until(bed, server_keys(bed->server) == 0);
 }
 
-/* That there is nothing, or that a load failed, is not what was asked for. */
+/* A touch does not find a remembered absence or failure. */
 BED_TEST(what_is_no_value_is_not_touched) {
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
@@ -287,7 +287,7 @@ BED_TEST(foreign_types) {
   }
 }
 
-/* What is not a record, or not a whole one, is put over, and not touched. */
+/* A put replaces a foreign or incomplete record. A touch does not find it. */
 BED_TEST(torn_and_foreign_strings) {
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
@@ -365,7 +365,7 @@ BED_TEST(tags) {
   assert_int_equal(good_tags(&shelf), 2);
 }
 
-/* What is fresh for longer needs its tags for longer. */
+/* A longer ttl of a value extends the ttl of its tags. */
 BED_TEST(tags_last_as_long_as_what_has_them) {
   shelf_t shelf;
   shelf_with_tags(&shelf, bed);

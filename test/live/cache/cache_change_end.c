@@ -22,7 +22,7 @@ static void end_it(wire_t *wire, edit_t *edit, ending_t how) {
   }
 }
 
-/* What is done is done. */
+/* The server has executed the command already. */
 static void end_in_step(wire_t *wire, int which, const char *command, ending_t how) {
   edit_t edit = {0};
   bool done = command == NULL;

@@ -13,7 +13,7 @@ static void expect_end(edit_t *edit, bool applied) {
 
 /* ---- a server that is gone, or has forgotten, or refuses --------------------------------------------------- */
 
-/* What was sent, and not answered, is not known; what is executed later does no harm. */
+/* The outcome of an unanswered request is unknown, and its late execution does no harm. */
 BED_TEST(no_answer_in_time) {
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
@@ -28,10 +28,10 @@ BED_TEST(no_answer_in_time) {
     assert_error(end_of_edit(&edits[which]), BELAY_EUNKNOWN);
   server_resume(bed->server);
   bed_settle(bed);
-  assert_int_equal(server_keys(bed->server), 0); /* it was invalidated all the same */
+  assert_int_equal(server_keys(bed->server), 0); /* the invalidation is executed */
 }
 
-/* It has begun, and what it stores is on its way, which takes a while. */
+/* The put has begun, and its store command is delayed. */
 static void begin_and_wait(wire_t *wire, edit_t *put) {
   wire->awaited = "cache_fill";
   wire->sent = 0;
@@ -106,7 +106,7 @@ BED_TEST(what_a_user_may_not_do) {
     }
 }
 
-/* What has begun may find that too much is on its way. */
+/* A put that has begun can meet the limit of pending calls. */
 TEST(too_much_at_once) {
   needs_one_process("one connection");
   static char value[50000];

@@ -20,7 +20,7 @@ static void expect_end(edit_t *edit, bool applied) {
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
-/* Begun anew it might come behind an invalidation, and what is put is older than that: it is given up. */
+/* A new begin could come after an invalidation, with an older value. So the put ends. */
 TEST(a_put_begins_once) {
   wire_t wire;
   wire_open(&wire, false);
@@ -35,13 +35,12 @@ TEST(a_put_begins_once) {
     lose_the_answer(&wire);
     expect_end(&put, false);
     assert_int_equal(wire.sent, 1);
-    assert_int_equal(server_keys(wire.server),
-                     0); /* what was there before is not to be served either */
+    assert_int_equal(server_keys(wire.server), 0); /* the old value is not served either */
   }
   wire_close(&wire);
 }
 
-/* What the first one found, or made, may have been deleted since, and must not come back. */
+/* The tag that the first try found or made may be deleted by now, and must not return. */
 TEST(a_tag_is_not_made_twice) {
   wire_t wire;
   wire_open(&wire, true);
@@ -142,7 +141,8 @@ TEST(it_is_done_or_not_known) {
   wire_close(&wire);
 }
 
-/* It is done when the server has done it: that others are told is not waited for longer than it is of use. */
+/* The put is complete when the server has executed it. The message to other processes gets only
+ * the time in which it is useful. */
 TEST(that_others_are_told_is_no_part_of_it) {
   wire_t wire;
   wire_open(&wire, false);
@@ -188,7 +188,7 @@ TEST(others_are_told_once_more) {
   wire_close(&wire);
 }
 
-/* That it could not be sent once more says nothing of the first time. */
+/* A failed second try says nothing about the first one. */
 TEST(the_second_time_says_nothing_of_the_first) {
   wire_t wire;
   wire_open(&wire, true);

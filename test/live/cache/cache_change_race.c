@@ -1,4 +1,4 @@
-/* Caches: changes that come between others, and who is told of them. */
+/* Caches: concurrent changes, and the processes that learn of them. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -70,7 +70,8 @@ TEST(an_invalidation_beats_a_put) {
   pair_close(&pair);
 }
 
-/* Who of two was later in changing what it stands for is not known: neither is believed, nor what was there before. */
+/* The order of two concurrent puts is unknown, so neither their values nor the old one are
+ * served. */
 TEST(of_two_puts_none_is_there) {
   pair_t pair;
   pair_open(&pair);
@@ -95,7 +96,7 @@ BED_TEST(a_put_beats_a_load) {
   expect_stored(&shelf, KEY, "value");
 }
 
-/* What began, and was forgotten by the server, is not stored. */
+/* A load whose generation the server lost is not stored. */
 TEST(a_generation_that_is_lost) {
   pair_t pair;
   pair_open(&pair);
@@ -111,7 +112,8 @@ TEST(a_generation_that_is_lost) {
 
 /* ---- tables ---------------------------------------------------------------------------------------------- */
 
-/* What a table has of it is out of date when it is begun, and once more when it has ended: a stamp tells. */
+/* The values in the tables become invalid at the begin of a change and once more at its end: a
+ * stamp shows both. */
 BED_TEST(tables_are_told) {
   shelf_t shelf;
   belay_cache_options_t options = shelf_options();

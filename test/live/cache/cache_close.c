@@ -10,7 +10,7 @@
 
 typedef enum ending { CACHE, CLIENT, LOOP, ENDINGS } ending_t;
 
-/* What is under way when it ends. */
+/* Operations under way at the close. */
 typedef struct haul {
   belay_request_t request;
   unsigned begun, ended;
@@ -147,7 +147,7 @@ static bool play(server_t *server, way_t way, ending_t ending, unsigned at) {
   assert_int_equal(change.ended, 1);
   bed_until(bed, hoard.timers == 0); /* loads end, whose cache is gone; before the allocator is */
   bed_close(bed);
-  if (way != WAITING) /* whose lease is somebody's */
+  if (way != WAITING) /* another process has the lease */
     assert_int_equal(server_integer(server, "EXISTS", LEASE, NULL), 0);
   return before;
 }
@@ -247,7 +247,7 @@ static void end_in_callback(fetch_t *fetch) {
   fetch->hoard->closing++;
 }
 
-/* Of one that is served at once, of one that waits, of one that is told that it failed. */
+/* The callback of a get that is served at once, of one that waits, and of one that fails. */
 TEST_ON(a_callback_ends_everything, server, server_start(NULL)) {
   for (unsigned i = 0; i < ENDINGS * 3; i++) {
     bed_t *bed = bed_open_at(server_url(server), NULL);
@@ -313,7 +313,7 @@ BED_TEST(a_load_takes_too_long) {
   belay_cache_options_t options = cache_options(&hoard);
   options.load_timeout_ms = 40;
   hoard_new(&hoard, bed, &options);
-  for (int i = 0; i < 2; i++) { /* it never ends, as far as anybody is told */
+  for (int i = 0; i < 2; i++) { /* the load never ends for its waiters */
     fetch_t fetch = {0};
     int64_t began = clock_now();
     assert_int_equal(begin_cache_get(&hoard, &fetch, "home"), 0);
@@ -335,7 +335,7 @@ BED_TEST(a_load_takes_too_long) {
 
 /* ---- one of those who wait goes ------------------------------------------------------------------------ */
 
-/* What it brings is good; but it begins no other one without a lease. */
+/* The loaded value is served, but without a lease no further load begins. */
 BED_TEST(a_load_loses_its_lease) {
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   fetch_t first = {0}, second = {0};
@@ -368,7 +368,7 @@ static void close_it(belay_cache_load_t *load, const char *key, size_t key_len, 
   assert_int_equal(belay_cache_load_done(load, belay_string("")), 0);
 }
 
-/* Whose loads were to begin with that one need not be told any more. */
+/* Gets whose loads were to begin with this one need no callback any more. */
 BED_TEST(a_loader_closes_and_no_other_begins) {
   hoard_t hoard = {0};
   fetch_t fetches[8] = {0};

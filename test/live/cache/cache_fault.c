@@ -1,5 +1,5 @@
-/* Caches where something goes wrong on the way of a load: each of its calls loses its answer, does not arrive, arrives
- * when nobody waits for it any more, or is answered late. */
+/* Faults of each call of a load: its reply is lost, it does not arrive, it arrives after the
+ * waiters have left, or it is late. */
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -75,7 +75,7 @@ static void wire_open(wire_t *wire) {
   belay_cache_options_t options = cache_options(&wire->hoard);
   options.retry_min_ms = 5;
   options.retry_max_ms = 20;
-  options.lease_ms = 300 * slow(); /* a ghost's may stand in the way for so long */
+  options.lease_ms = 300 * slow(); /* a late executed lease can block other loads for this time */
   options.error_ms = 60000;
   hoard_new(&wire->hoard, wire->bed, &options);
   expect_cached(&wire->hoard, "other", "other#1", BELAY_CACHE_FROM_LOAD); /* scripts are known */
@@ -102,8 +102,8 @@ static void harm(wire_t *wire, fault_t fault) {
   relay_delay(wire->relay, 0);
 }
 
-/* Whatever comes of the one that was harmed, the get is served what was loaded, by one load; and when its value is
- * not good any more it does not come back. */
+/* After each fault, the get is served by exactly one load, and an invalidated value does not
+ * return. */
 static void play(wire_t *wire, step_id_t step, fault_t fault) {
   hoard_t *hoard = &wire->hoard;
   fetch_t fetch = {0};
@@ -143,7 +143,7 @@ static void play(wire_t *wire, step_id_t step, fault_t fault) {
   bed_settle(wire->bed);
 }
 
-/* What was written under generations, as the server saw it: of 16 bytes each, escaped. */
+/* Values written under generations, as the server saw them: 16 bytes each, escaped. */
 typedef struct written {
   char *text;
   size_t len, room;

@@ -1,5 +1,5 @@
-/* Caches of several processes: a cold key is loaded once, whoever waits for it; who is killed while he loads is replaced when
- * his lease is over; and nobody waits for what is refreshed. */
+/* Caches of several processes. A missing key is loaded once for all waiters. A killed loader is
+ * replaced when its lease ends. A refresh makes no get wait. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -245,7 +245,8 @@ TEST(the_loader_is_killed) {
   server_stop(crew.server);
 }
 
-/* It goes on when its lease is long over: what it brings is good for those who wait for it, and not stored. */
+/* The loader continues after its lease has ended. Its value is served to its waiters and not
+ * stored. */
 TEST(the_loader_stands_still) {
   crew_t crew = {.server = server_start(NULL)};
   int64_t lease_ms = 300 * slow();

@@ -1,4 +1,4 @@
-/* Who waits for a load that is another's: until when, and what he gets if it takes too long. */
+/* Gets that wait for another process's load: their time limit, and their result after it. */
 #include <stdio.h>
 
 #include "support/fixtures/cache/caches.h"
@@ -62,7 +62,7 @@ static void end_load(pair_t *pair, fetch_t *fetch, const char *value) {
   expect_fetched(fetch, value, BELAY_CACHE_FROM_LOAD);
 }
 
-/* Fresh for so long, and then kept. */
+/* Fresh for ttl_ms, then kept. */
 static void load_and_grow_old(pair_t *pair, const char *value, int64_t ttl_ms) {
   fetch_t fetch = {0};
   begin_load(pair, &fetch);
@@ -186,7 +186,7 @@ PAIR_TEST(a_lease_is_renewed, o.lease_ms = kept_ttl()) {
   assert_int_equal(server_keys(pair->bed->server), 1); /* it was given back */
 }
 
-/* Without one each process loads, and what is begun last is stored. */
+/* Without a lock each process loads, and the load that began last is stored. */
 PAIR_TEST(without_a_lock_nobody_waits_for_others, o.lock = false) {
   fetch_t fetch = {0}, other = {0};
   begin_load(pair, &fetch);
@@ -206,7 +206,8 @@ PAIR_TEST(without_a_lock_nobody_waits_for_others, o.lock = false) {
 
 /* ---- too late ---------------------------------------------------------------------------------------------- */
 
-/* What each of them gets who has waited for wait_ms, with nothing kept: by option, and for each get. */
+/* The result of a get that has waited for wait_ms without a kept value, by option and by
+ * request. */
 static void wait_too_long(belay_cache_late_t option, int64_t wait_ms) {
   fetch_t fetch = {0}, by_option = {0}, stale = {0}, fail = {0};
   belay_cache_options_t options = pair_options();
@@ -254,7 +255,7 @@ PAIR_TEST(who_is_late_and_has_something, o.ttl_ms = 40; o.keep_ms = 60000; o.wai
   end_load(pair, &fetch, "v2");
 }
 
-/* It is served what it has loaded, and what the other one loads is what is stored. */
+/* The get is served its own load; the other process's load is stored. */
 static void lose(int64_t wait_ms, bool by_option) {
   fetch_t fetch = {0}, late = {0}, too = {0};
   belay_cache_options_t options = pair_options();
@@ -390,13 +391,14 @@ PAIR_TEST(all_are_canceled, (void)o) {
                0); /* joins it, too late to be served... */
   bed_until(pair->bed, hoard_stats(&pair->one).joined == 2);
   assert_error(hand_over(&pair->one, "v1"), 0);
-  expect_fetched(&first, "v1", BELAY_CACHE_FROM_LOAD); /* ... but it was stored after he came */
+  /* ... but it was stored after this get began */
+  expect_fetched(&first, "v1", BELAY_CACHE_FROM_LOAD);
   assert_int_equal(pair->one.loaded, 1);
   bed_until(pair->bed, hoard_stats(&pair->one).loading == 0);
   expect_cached(&pair->two, "home", "v1", BELAY_CACHE_FROM_SERVER);
 }
 
-/* Who comes after an invalidation is not served what began to be loaded before it. */
+/* A get after an invalidation is not served by a load that began before it. */
 PAIR_TEST(an_invalidation_comes_between, (void)o) {
   fetch_t fetch = {0}, after = {0}, far = {0};
   begin_load(pair, &fetch);

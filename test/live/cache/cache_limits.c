@@ -1,4 +1,4 @@
-/* What stands in front of the loader: that something does not exist, the limiter, the filter. */
+/* Checks before a load: remembered absence, the limiter, the filter. */
 #include <stdio.h>
 
 #include "support/fixtures/limit/asks.h"
@@ -143,7 +143,7 @@ BED_TEST(what_is_old_is_served_if_there_are_no_tokens) {
   assert_int_equal(hoard_stats(&kept).stale_served, 1);
 }
 
-/* So does a load of who has waited for too long; he who goes on waiting may still be served. */
+/* A load after too long a wait takes a token, too. A get that keeps waiting may still be served. */
 BED_TEST(a_late_load_takes_a_token) {
   hoard_t one = {.loading = LOADING_BY_HAND}, two = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = cache_options(&one);
@@ -173,7 +173,7 @@ BED_TEST(a_late_load_takes_a_token) {
   fetch_free(&patient);
 }
 
-/* A server that nobody listens at. */
+/* A URL without a server. */
 static belay_client_t *nowhere(bed_t *bed) {
   belay_client_options_t options = client_options();
   options.timeout_ms = options.connect_timeout_ms = 40;

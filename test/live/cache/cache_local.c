@@ -1,4 +1,4 @@
-/* The table of a process: what it serves, for how long, and what it does not. */
+/* The table of a process: which values it serves, and for how long. */
 #include <stdio.h>
 
 #include "support/fixtures/cache/tables.h"
@@ -22,7 +22,8 @@ BED_TEST(the_table_comes_first) {
   expect_cached(&here, "home", "home#1",
                 server_calls(bed->server, "get") == gets && peek(&here, "home") == 0
                     ? BELAY_CACHE_FROM_LOCAL
-                    : BELAY_CACHE_FROM_SERVER); /* what it had before it heard is in doubt */
+                    /* values from before the subscription are doubtful */
+                    : BELAY_CACHE_FROM_SERVER);
   uint64_t commands = client_stats(bed).commands;
   for (int i = 0; i < 10; i++) {
     expect_cached(&here, "home", "home#1", BELAY_CACHE_FROM_LOCAL);
@@ -52,7 +53,7 @@ BED_TEST(what_was_loaded_is_in_it) {
   fetch_t fetch = {0};
   assert_int_equal(begin_cache_get(&hoard, &fetch, "broken"), 0);
   assert_int_equal(end_of_fetch(&fetch), BELAY_ELOAD);
-  expect_no_value(&hoard, "broken", BELAY_ELOAD); /* as it is told by the server */
+  expect_no_value(&hoard, "broken", BELAY_ELOAD); /* the status that the server returns */
   assert_int_equal(peek(&hoard, "broken"), BELAY_ELOAD);
   assert_int_equal(peeked.load_error, -77);
   assert_int_equal(hoard.loaded, 5);
@@ -62,7 +63,7 @@ BED_TEST(what_was_loaded_is_in_it) {
   assert_int_equal(peek(&hoard, "ghost"), BELAY_EABSENT);
   assert_int_equal(peek(&hoard, "nothing"), BELAY_EAGAIN);
   belay_cache_stats_t after = hoard_stats(&hoard);
-  assert_int_equal(after.gets, before.gets + 3); /* what peek does not find is not counted */
+  assert_int_equal(after.gets, before.gets + 3); /* a failed peek does not count */
   assert_int_equal(after.local_hits, before.local_hits + 3);
   assert_int_equal(after.absent_served, before.absent_served + 2);
   assert_int_equal(after.loads, before.loads);
@@ -152,10 +153,11 @@ BED_TEST(its_own_at_once) {
   warm(&hoard, "home");
   expect_peek(&hoard, "home", "put");
   expect_touch(&hoard, "home", 1000, true);
-  assert_int_equal(peek(&hoard, "home"), BELAY_EAGAIN); /* it is not so long good any more */
+  /* a shorter local_ttl_ms makes it invalid */
+  assert_int_equal(peek(&hoard, "home"), BELAY_EAGAIN);
 }
 
-/* A get that was answered before it is invalidated, but is told of it later, is not put in. */
+/* The reply of a get from before an invalidation, processed after it, does not enter the table. */
 BED_TEST(a_get_that_is_under_way) {
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);

@@ -1,5 +1,5 @@
-/* The table of a process that does not hear what is invalidated: for how long it serves it, and what it serves while the
- * server is away. */
+/* The table of a process that misses invalidations: how long it serves a value, and its results
+ * while the server is away. */
 #include <stdio.h>
 
 #include "support/fixtures/cache/tables.h"
@@ -9,7 +9,7 @@
 
 /* ---- messages that are lost ----------------------------------------------------------------------------------------- */
 
-/* Who writes says nothing: what was there is served for local_ttl_ms. */
+/* The writer sends no message: the old value is served for local_ttl_ms. */
 BED_TEST(for_how_long) {
   const int64_t bound = 100;
   hoard_t here = {.value = "old"}, there = {.value = "new"};
@@ -46,7 +46,7 @@ BED_TEST(it_is_fresh_for_less) {
   expect_stale(&hoard, "home", "home#2", 0);
 }
 
-/* Invalidates it as another process does, while nobody here runs. */
+/* Invalidates a key as another process would, without running this loop. */
 static void invalidate_behind_its_back(bed_t *bed, const char *key, const char *record) {
   char message[8], generation[64];
   uint64_t hash = belay__local_hash(key, strlen(key), false);
@@ -60,7 +60,7 @@ static void invalidate_behind_its_back(bed_t *bed, const char *key, const char *
   (void)server_ask_words(bed->server, &words);
 }
 
-/* Whoever has not heard anything for a while does not know what he has missed. */
+/* After a gap in its subscription a process may have missed invalidations. */
 BED_TEST(a_gap) {
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
@@ -72,19 +72,20 @@ BED_TEST(a_gap) {
   expect_peek(&hoard, "home", "home#2");
   server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
   invalidate_behind_its_back(bed, "home", KEY("home"));
-  expect_peek(&hoard, "home", "home#2"); /* that nobody knows yet */
+  expect_peek(&hoard, "home", "home#2"); /* the gap is not detected yet */
   bed_until(bed, peek(&hoard, "home") == BELAY_EAGAIN);
   expect_cached(&hoard, "home", "home#4", BELAY_CACHE_FROM_LOAD);
 }
 
-/* Who hears again may have missed something until then. */
+/* After a new subscription, messages from the gap may be missing. */
 BED_TEST_OF(after_a_gap, o.reconnect_max_ms = 50) {
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
   hoard_new(&hoard, bed, &options);
   warm_and_hear(&hoard, "home");
   server_do(bed->server, "ACL", "SETUSER", "default", "resetchannels", NULL); /* and drops it */
-  bed_until(bed, hoard.cache->ear.told != 0);                                 /* it is told so */
+  /* until the gap is reported */
+  bed_until(bed, hoard.cache->ear.told != 0);
   warm(&hoard, "home");
   invalidate_behind_its_back(bed, "home", KEY("home"));
   bed_run_for(bed, 10);
@@ -121,7 +122,7 @@ BED_TEST_OF(while_the_server_is_away, o.timeout_ms = 150; o.close_timeout_ms = 5
   assert_int_equal(end_of_fetch(&fetch), BELAY_EUNREACHABLE);
 }
 
-/* What the server has said to be gone is not served afterwards. */
+/* After the server reported that a value is gone, the table does not serve it. */
 BED_TEST_OF(what_is_known_to_be_gone, o.timeout_ms = 150; o.close_timeout_ms = 50) {
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);

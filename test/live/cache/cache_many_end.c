@@ -1,4 +1,4 @@
-/* Many keys at once: how that ends before all are there, and what is refused. */
+/* Many keys at once: early ends and refused calls. */
 #include "support/fixtures/cache/hauls.h"
 
 BED_TEST(its_time_is_over) {
@@ -71,7 +71,7 @@ BED_TEST(the_cache_closes) {
   haul_free(looking);
 }
 
-/* A server that lets nobody in is not one that has nothing: also where that is known before anything is sent. */
+/* A server that refuses the user is not an empty server, also if that is known before sending. */
 BED_TEST(the_server_lets_nobody_in) {
   static const char *const keys[] = {"there", "nowhere"};
   hoard_t hoard = {0};

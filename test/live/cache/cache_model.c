@@ -1,6 +1,6 @@
-/* Three processes and what they do to a few keys at random, while keys go and loads fail. What is loaded has a version, and
- * whoever asks after a change was acknowledged is never served an older one: but from the table of another process, for
- * local_ttl_ms. */
+/* Three processes change a few keys at random, while keys expire and loads fail. Each loaded
+ * value has a version. A get after an acknowledged change is never served an older version,
+ * except from the table of another process within local_ttl_ms. */
 #include <stdio.h>
 
 #include "support/fixtures/cache/caches.h"
@@ -26,7 +26,7 @@ typedef struct source {
   ack_t acks[ACKS];
 } source_t;
 
-/* What a get must not be older than. */
+/* The oldest version that a get may return. */
 typedef struct floors {
   unsigned key;
   unsigned all;   /* from anywhere */
@@ -65,7 +65,7 @@ static struct {
   unsigned pending;
   held_t held[LOADS];
   unsigned held_len;
-  unsigned served[4], none, stale, old, failed, changed, stored; /* what came of it */
+  unsigned served[4], none, stale, old, failed, changed, stored; /* counts of the results */
 } m;
 
 static unsigned below(unsigned n) { /* xorshift64* */

@@ -1,4 +1,4 @@
-/* What is loaded again before it must be: pinned keys, and by chance. */
+/* Loads before a value expires: keep-fresh keys, and random early refreshes. */
 #include <math.h>
 #include <stdio.h>
 
@@ -32,7 +32,7 @@ static void second_of(hoard_t *hoard, bed_t *bed, const belay_cache_options_t *o
   hoard_of(hoard, bed, bed_connect(bed, server_url(bed->server), NULL), &o);
 }
 
-/* Nobody asks for it; then somebody does, and it is there, and fresh. One of the two processes loads it each time. */
+/* Without a get the key stays fresh. One of the two processes loads it each time. */
 BED_TEST(what_is_pinned_stays_fresh) {
   hoard_t one = {0}, two = {0};
   belay_cache_options_t options = pin_options(&one);
@@ -63,7 +63,7 @@ BED_TEST(what_is_pinned_stays_fresh) {
   fetch_free(&fetch);
 }
 
-/* What is there is still fresh, and is served meanwhile. */
+/* The present value is still fresh and is served during the load. */
 BED_TEST(what_is_pinned_is_loaded_ahead_of_time) {
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
@@ -98,7 +98,7 @@ BED_TEST(what_is_not_pinned_any_more) {
   bed_until(bed, hoard_stats(&hoard).loading == 0);
 }
 
-/* Others' work is taken for what it is. */
+/* A load by another process counts, too. */
 BED_TEST(what_is_fresh_enough_is_not_loaded) {
   hoard_t one = {0}, two = {0};
   belay_cache_options_t options = cache_options(&one);
@@ -128,7 +128,7 @@ BED_TEST(a_pinned_key_whose_loads_fail) {
   bed_until(bed, hoard_stats(&hoard).fills >= 2);
 }
 
-/* As long as that is told it is not tried. */
+/* No load is tried while a failure is remembered. */
 static void rest(int64_t keep_ms, bool loaded_before) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.error = loaded_before ? 0 : 5};
@@ -154,7 +154,7 @@ TEST(a_pinned_key_rests) {
   rest(0, false);
 }
 
-/* That it does not exist is not asked again as long as it is known. */
+/* A remembered absence is not asked again. */
 BED_TEST(a_pinned_key_that_does_not_exist) {
   hoard_t hoard = {.absent = true};
   belay_cache_options_t options = pin_options(&hoard);
@@ -265,7 +265,8 @@ static double load_us(server_t *server) {
                                 "1", KEY, NULL);
 }
 
-/* So often, of n gets with so much left, it is loaded again: always in vain, so that what is there stays as it is. */
+/* The number of early refreshes in n gets with left_ms until the end of freshness. They fail, so
+ * that the value stays. */
 static unsigned count_early(hoard_t *hoard, unsigned n, int64_t left_ms) {
   unsigned before = hoard->loaded;
   belay_cache_stats_t was = hoard_stats(hoard);
@@ -306,7 +307,7 @@ BED_TEST(early_refreshes) {
   for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
     double p = exp(-left[i]), sigma = sqrt(N * p * (1 - p));
     unsigned n = count_early(&hoard, N, (int64_t)(left[i] * options.beta * delta_ms));
-    if (fabs(n - N * p) > 5 * sigma + 2) /* what passes meanwhile is little beside what is left */
+    if (fabs(n - N * p) > 5 * sigma + 2) /* the elapsed time is small beside left_ms */
       fail_msg("with %g left: %u of %d, not %g", left[i], n, N, N * p);
   }
   assert_int_equal(hoard_stats(&hoard).stale_served, 0);
@@ -319,7 +320,7 @@ BED_TEST(none_without_beta) {
   assert_int_equal(count_early(&hoard, 100, 1000), 0);
 }
 
-/* One that is, is stored; who gets it meanwhile is served what is there. */
+/* A successful refresh is stored; gets during it are served the old value. */
 BED_TEST(an_early_refresh_is_stored) {
   hoard_t hoard = {.loading = LOADING_LATER, .delay_ms = 30};
   belay_cache_options_t options = cache_options(&hoard);

@@ -8,7 +8,7 @@
 
 enum { TOKENS = 6, VALUE = 2000 };
 
-/* What the source has: "gone" is in the filter, and was deleted. */
+/* The data source. "gone" is in the filter, but was deleted. */
 static void load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   static char value[VALUE];
   hoard_t *hoard = arg;

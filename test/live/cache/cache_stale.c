@@ -1,4 +1,4 @@
-/* What is not fresh any more: stale, kept, and resting after a load that failed. */
+/* Values that are not fresh: stale, kept, and resting after a failed load. */
 #include <stdio.h>
 
 #include "support/fixtures/cache/caches.h"
@@ -17,7 +17,7 @@ static void expect_loads(hoard_t *hoard, unsigned n) {
   bed_until(hoard->bed, hoard->held == n);
 }
 
-/* Fresh for TTL; then it is stale, and kept, for so long. */
+/* Values are fresh for TTL, then stale for stale_ms and kept for keep_ms. */
 static void pair_open(pair_t *pair, int64_t stale_ms, int64_t keep_ms, int64_t error_ms) {
   *pair = (pair_t){.bed = bed_open(NULL)};
   pair->one.loading = pair->two.loading = LOADING_BY_HAND;
@@ -86,7 +86,7 @@ TEST(a_refresh_that_fails) {
   bed_until(pair.bed, hoard_stats(&pair.one).loading == 0);
   expect_stale(&pair.one, "home", "v1", 0);
   expect_loads(&pair.one, 1);
-  assert_error(hand_absent(&pair.one), 0); /* absent_ms is 0: what was there goes */
+  assert_error(hand_absent(&pair.one), 0); /* with absent_ms 0 the old value is deleted */
   bed_until(pair.bed, hoard_stats(&pair.one).loading == 0);
   bed_settle(pair.bed);
   assert_int_equal(server_keys(pair.bed->server), 0);
@@ -167,7 +167,7 @@ TEST(what_is_kept_is_served_when_time_is_over) {
 
 #define MARGIN_MS 30
 
-/* Asks until somebody has it loaded. */
+/* Repeats the get until it was loaded. */
 static void get_until_it_loads(pair_t *pair, hoard_t *hoard, fetch_t *fetch, const char *key) {
   while (pair->one.held + pair->two.held == 0) {
     if (fetch->ended == fetch->begun)
@@ -206,8 +206,8 @@ TEST(that_a_load_failed_is_told) {
   bed_close(pair.bed);
 }
 
-/* Who comes when it has failed is not told of it: without error_ms it is loaded for him. The script is sent twice, and so
- * is noted behind his look. */
+/* A get after a failure is not served the failure: without error_ms it loads again. The script
+ * is sent twice, so that the failure is stored behind the get's lookup. */
 TEST(who_comes_while_a_failure_is_noted) {
   pair_t pair;
   fetch_t fetch = {0}, during = {0}, after = {0};
@@ -230,7 +230,7 @@ TEST(who_comes_while_a_failure_is_noted) {
   bed_close(pair.bed);
 }
 
-/* As long as it rests nothing is loaded, whoever asks; then it is. */
+/* No load begins during the rest after a failure; then the next one does. */
 static void rest_and_load_again(int64_t stale_ms, int64_t keep_ms) {
   int64_t rest = 300 * slow();
   pair_t pair;

@@ -1,4 +1,4 @@
-/* Tags of a cache: what has one goes with it, also while it is being loaded. */
+/* Tags of a cache: an invalidated tag invalidates its keys, also during their load. */
 #include <stdio.h>
 
 #include "cache/load_state.h"
@@ -221,7 +221,7 @@ BED_TEST(it_outlives_what_has_it) {
   assert_true(pttl(bed, TAG_KEY("shop")) > most - 5000); /* never less */
 }
 
-/* There is a value, but nobody is served it any more. */
+/* A value exists, but it is not served any more. */
 BED_TEST(a_touch_does_not_find_what_was_invalidated) {
   hoard_t hoard = {.value = "v"};
   belay_cache_options_t options = tag_options(&hoard);
@@ -248,7 +248,8 @@ static void subscribe(hoard_t *hoard) {
   hoard->loading = LOADING_BY_HAND;
 }
 
-/* What is loaded is as old as the tags that were captured before: it is stored, and not served to who comes later. */
+/* A loaded value is as old as the tags that were read before the load. It is stored, but later
+ * gets are not served it. */
 static void while_it_is_loaded(bool elsewhere, bool local) {
   bed_t *bed = bed_open(NULL);
   hoard_t here = {.loading = LOADING_BY_HAND}, there = {0};

@@ -1,4 +1,4 @@
-/* What a value may be, how it is kept, and what is found in its place. */
+/* Values: their range, their storage format, and foreign data in their place. */
 #include <stdio.h>
 
 #include "cache/record.h"
@@ -89,7 +89,7 @@ TEST(what_looks_like_an_envelope) {
     belay__free(pair.bed->belay, bytes, size);
     belay__record_drop(pair.bed->belay, record);
   }
-  /* what another key really has */
+  /* the value of another key */
   const resp_t *whole = server_ask(pair.bed->server, "GET", "belay::cache::pages::{kind0}", NULL);
   assert_int_equal(whole->type, RESP_STRING);
   char copy[400];
@@ -146,7 +146,7 @@ TEST(as_large_as_can_be) {
 
 /* ---- compressed --------------------------------------------------------------------------------------------- */
 
-/* Whoever has which option: what is kept says how. */
+/* For all combinations of options: the stored value states its format. */
 TEST(compression) {
   enum { LEN = 10000 };
   char *value = malloc(LEN);
@@ -326,7 +326,7 @@ BED_TEST(a_tag_that_is_something_else) {
   bed_until(bed, hoard_stats(&hoard).loading == 0);
   expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_SERVER);
   server_do(bed->server, "SET", "belay::cache::pages::{site}::tag", "foreign", NULL);
-  expect_no_value(&hoard, "home", BELAY_EMISMATCH); /* what was stored is not good either */
+  expect_no_value(&hoard, "home", BELAY_EMISMATCH); /* the stored value is invalid, too */
   assert_int_equal(hoard_stats(&hoard).away, 0);
 }
 

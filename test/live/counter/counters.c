@@ -1,4 +1,4 @@
-/* Counters: what they count, and for how long. */
+/* Counters: values and lifetimes. */
 #include <stdio.h>
 
 #include "support/fixtures/data/counters.h"
@@ -70,7 +70,7 @@ BED_TEST(all_numbers_of_64_bits) {
         expect_overflow(&till, LEAST, near[i]);
       expect_deleted(&till, "hits", true);
     }
-    assert_int_equal(server_keys(bed->server), 0); /* of what overflowed nothing is known */
+    assert_int_equal(server_keys(bed->server), 0); /* an overflow leaves no record */
   }
 }
 

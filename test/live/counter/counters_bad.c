@@ -1,4 +1,4 @@
-/* Counters: what is refused here, and how much may be asked for. */
+/* Counters: refused arguments and limits. */
 #include "support/fixtures/data/counters.h"
 
 /* ---- what is refused ------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* What is added here first: when it is sent, and how. */
+/* Locally added sums: when and how they are sent. */
 #include <stdio.h>
 
 #include "support/fixtures/data/counters.h"
@@ -60,7 +60,7 @@ BED_TEST(it_is_sent_when_it_is_time) {
   expect_idle(&quick);
   assert_true(clock_now() - begun >= 39 * MS); /* or after batch_ms */
   assert_int_equal(number_at(bed->server, HITS), 12);
-  /* what is added while a sum is on the way waits for the next one */
+  /* adds during a flush wait for the next flush */
   server_pause(bed->server);
   for (int i = 0; i < 5; i++) {
     assert_error(add_local(&quick, "hits", 1), 0);

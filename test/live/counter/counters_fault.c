@@ -185,7 +185,8 @@ static void lose_the_answer(bed_t *bed, const char *command, int64_t calls) {
   relay_delay(bed->relay, 0);
 }
 
-/* What depends on what was before is not sent again; a get is, and what has an id. */
+/* An operation whose answer depends on the state before it is not repeated. A get is, and so is
+ * an operation with an id. */
 RELAY_TEST(what_is_sent_again) {
   static const struct {
     int n;

@@ -1,4 +1,4 @@
-/* What is added here first, and goes wrong on the way: it arrives, once; and what does not is told. */
+/* Locally added sums under faults: each arrives once, or its loss is reported. */
 #include <stdio.h>
 
 #include "support/fixtures/data/counters.h"
@@ -131,7 +131,7 @@ TEST_ON(what_is_not_known_is_asked_for_soon, server, server_start(NULL)) {
   relay_stop(relay);
 }
 
-/* What the server may have forgotten is not sent again. */
+/* A sum that the server may have forgotten is not sent again. */
 BED_TEST_OF(what_is_not_known_for_too_long_is_told, o.timeout_ms = lag()) {
   belay_counter_options_t options = counter_options_every(1);
   options.op_ttl_ms = 1000;
@@ -190,7 +190,7 @@ TEST(a_close_sends_what_there_is) {
   }
 }
 
-/* It waits for so long, and tells what is left. */
+/* It waits for its time limit and reports the rest. */
 TEST(a_close_is_bounded) {
   for (what_t what = COUNTER; what < WHATS; what++) {
     belay_client_options_t client = client_options();

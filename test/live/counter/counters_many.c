@@ -106,7 +106,7 @@ BED_TEST(each_has_its_own_status) {
   }
 }
 
-/* Each is told again what the server has forgotten. */
+/* The client loads each script again that the server has lost. */
 BED_TEST(scripts_that_were_forgotten) {
   belay_counter_options_t options = counter_options();
   options.ttl_ms = 100000;

@@ -1,4 +1,4 @@
-/* Counters and fields, step by step against a model of what they are to do, with numbers near all edges. */
+/* Counters and fields against a model, step by step, with numbers near all limits. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -38,7 +38,7 @@ BED_TEST(operations_share_a_key_that_is_bounded) {
                 BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_bytes(id, sizeof id),
                       on_counter_told),
                 0);
-  assert_int_equal(server_keys(bed->server), 4); /* two counters, and what is known of each */
+  assert_int_equal(server_keys(bed->server), 4); /* two counters and their records */
   assert_between(server_integer(bed->server, "PTTL", OPS, NULL), 3500000, 3600000);
   for (int i = 0; i < 2; i++) { /* it is full */
     expect_status(&count,

@@ -110,7 +110,8 @@ BED_TEST(now_is_by_the_servers_clock) {
 BED_TEST(the_time_is_asked_now_and_then) {
   enum { MANY = 20 };
   belay_active_t *active = series(bed, NULL);
-  assert_error(mark(bed, active, "ann", NOON), 0); /* who says when does not ask */
+  /* with an explicit time, the server's time is not asked */
+  assert_error(mark(bed, active, "ann", NOON), 0);
   assert_int_equal(server_calls(bed->server, "time"), 0);
   for (int round = 0; round < 4; round++) {
     seen_t seen[MANY] = {0};

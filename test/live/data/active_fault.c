@@ -122,7 +122,7 @@ RELAY_TEST(a_lost_answer_is_asked_for_again) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* It is told what time it is, and the answer is lost; then midnight comes between a mark and its second try. */
+/* The reply with the server's time is lost. Midnight comes between a mark and its second try. */
 RELAY_TEST(a_mark_keeps_its_day) {
   belay_active_t *active = series(bed);
   seen_t seen = {0};

@@ -1,5 +1,5 @@
-/* Active users against a model: who was seen in which period is a set, and a count is exactly what the server makes of
- * a HyperLogLog of its own of the same users. */
+/* Active users against a model. The users of a period are a set, and a count equals that of a
+ * HyperLogLog of the same users on the server. */
 #include <stdio.h>
 
 #include "support/models/scripts.h"
@@ -34,7 +34,7 @@ static size_t name(char *out, int user) {
   return (size_t)snprintf(out, 16, "user-%d", user);
 }
 
-/* What the server counts who has seen just these. */
+/* The server's count for exactly these users. */
 static int64_t reference(model_t *m, uint64_t users) {
   static char names[USERS][16];
   server_do(m->bed->server, "DEL", "reference", NULL);

@@ -1,4 +1,4 @@
-/* Configuration records: what they keep, what contradicts them, and how they end. */
+/* Configuration records: their content, conflicts, and their end. */
 #include <stdio.h>
 
 #include "support/fixtures/bed.h"
@@ -6,7 +6,7 @@
 
 #define RECORD "belay::permission::{forum}::config"
 
-/* A handle, and what came of its last request. */
+/* A handle and the result of its last request. */
 typedef struct notary {
   bed_t *bed;
   belay_config_t *config;

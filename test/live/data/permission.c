@@ -71,7 +71,7 @@ BED_TEST(the_widest_fields) {
     expect_deed(&gate, DEED_GRANT, 1, 1, all - 1, all, true);
     expect_deed(&gate, DEED_REVOKE, 1, odd, all, all & ~odd, true);
     expect_deed(&gate, DEED_GRANT, 1, all, all & ~odd, all, true);
-    for (int up = 0; up < 2; up++) { /* 2^53 + 1, and what a double would take for it */
+    for (int up = 0; up < 2; up++) { /* 2^53 + 1, and the value that a double would have */
       uint64_t n = (UINT64_C(1) << 53) + 1, near = up ? n + 1 : n - 1;
       permit_t permit = {0};
       expect_deed(&gate, DEED_SET, 2, near, up ? n : 0, near, true);

@@ -1,4 +1,4 @@
-/* Permissions against a model of what they are to do, step by step: narrow and wide fields, with and without a ttl. */
+/* Permissions against a model, step by step: narrow and wide fields, with and without a ttl. */
 #include <stdio.h>
 
 #include "support/fixtures/data/permits.h"
@@ -85,7 +85,7 @@ static void step_fields(model_t *m, deed_t deed) {
                               : now[i] != before[i]);
 }
 
-/* What is expected is what is there, or that with one bit changed, or anything. */
+/* The expected value is the present one, the present one with one bit changed, or any other. */
 static void step_swap(model_t *m) {
   uint64_t index = below(m, FIELDS), value = any_value(m), before = m->values[index],
            how = below(m, 4);

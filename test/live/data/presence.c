@@ -222,8 +222,7 @@ BED_TEST(each_slice_ends_by_itself) {
   for (int i = 0; i < 12; i++) {
     assert_int_equal(sscanf(names[i], PREFIX "%lld::0", (long long *)&slice), 1);
     int64_t left = server_integer(bed->server, "PTTL", names[i], NULL);
-    int64_t ends =
-        (slice + 6) * 15000 - now; /* nobody looks at it any more, however late his clock */
+    int64_t ends = (slice + 6) * 15000 - now; /* no clock can be late enough to read it */
     assert_between(left, ends - 5000 * slow(), ends);
   }
   expect_ttls(bed->server);

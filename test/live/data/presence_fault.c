@@ -119,7 +119,7 @@ BED_TEST(what_cannot_be_a_bitmap) {
   assert_int_equal(seen.counts[0], 1);
 }
 
-/* The data are gone, the scripts are; who was online is not any more. */
+/* The data are lost, the scripts are not: no user is online. */
 BED_TEST(what_is_forgotten) {
   belay_presence_t *p = site(bed, 60000, 0);
   seen_t seen = {0};
@@ -176,7 +176,8 @@ RELAY_TEST(a_lost_answer_is_asked_for_again) {
   }
 }
 
-/* How far off the time is that it was told: half of what the answer took, and it asks again the sooner. */
+/* The possible error of the server's time is half the delay of its reply. After a late reply the
+ * client asks again sooner. */
 RELAY_TEST(a_late_answer_is_good_for_a_while) {
   belay_presence_t *p = site(bed, 60000, 0);
   for (int late = 1; late >= 0; late--) {

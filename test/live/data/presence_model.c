@@ -1,4 +1,5 @@
-/* Presence against a model: when each was seen last, and whether he was cleared since; on a clock that the test moves. */
+/* Presence against a model: the last beat of each user, and later removals. The test moves the
+ * clock. */
 #include <stdio.h>
 
 #include "support/models/scripts.h"
@@ -13,7 +14,7 @@ typedef struct model {
   belay_presence_t *presence;
   uint64_t random;
   int64_t slice_us, slices; /* 0: there is no window */
-  int64_t now_us; /* what the clock was moved to; what passes by itself is next to nothing */
+  int64_t now_us; /* the present time of the moved clock; the real time that passes is negligible */
   uint32_t id[IDS];
   int64_t seen[IDS]; /* in which slice last; -1: never, or cleared */
   unsigned online, offline, counts;
@@ -31,7 +32,7 @@ static bool is_online(const model_t *m, size_t i) {
   return m->seen[i] >= 0 && (m->slice_us == 0 || m->seen[i] + m->slices >= slice_of(m));
 }
 
-/* The middle of a slice, so that what passes by itself does not lead out of it. */
+/* Moves to the middle of a slice, so that real time does not leave it. */
 static void move_to(model_t *m, int64_t slice) {
   m->now_us = slice * m->slice_us + m->slice_us / 2;
   m->presence->time.shift_us = 0;

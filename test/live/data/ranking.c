@@ -1,4 +1,5 @@
-/* Rankings: who submits stands where his score says; and of those with one score, who reached it first, or last. */
+/* Rankings: a member's place follows from its score. Among equal scores the earlier, or the
+ * later, is first. */
 #include <stdio.h>
 
 #include "support/models/scripts.h"
@@ -40,7 +41,7 @@ BED_TEST(the_lowest_may_be_the_best) {
   expect_all(&stand, "0 eve 6, 1 ada 7");
 }
 
-/* Who has the score of another one stands behind him who had it first, or before; whatever is added on the way. */
+/* A member that reaches an equal score stands behind the members that had it before. */
 BED_TEST(ties_are_broken_by_time) {
   static const char *const texts[2][2] = {
       {"0 zoe 9, 1 bob 7, 2 ada 7, 3 eve 7", "0 zoe 9, 1 eve 7, 2 ada 7, 3 bob 7"},
@@ -216,7 +217,7 @@ BED_TEST(a_large_board_is_trimmed_in_steps) {
     uint64_t calls = client_stats(bed).calls;
     assert_int_equal(trim(&stand, 2500), 2500);
     assert_int_equal(client_stats(bed).calls - calls, 3);
-    /* one that may have 3 takes so many off that are beyond it */
+    /* a limit of 3 removes all members beyond it */
     expect_submit(&small, BELAY_RANKING_SET, "x", 1, "-1 x 1!");
     assert_int_equal(count_of(&stand), 2501 - 1025);
     expect_submit(&small, BELAY_RANKING_SET, "x", ALL, "0 x 20000!");

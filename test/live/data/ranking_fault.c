@@ -85,7 +85,8 @@ TEST_IN(what_was_lost_is_noticed, bed, open_with_digest()) {
   }
 }
 
-/* As many as there should be, and others: whoever asks about a member that is not there is told so. */
+/* The expected number of members, but others: a question about an absent member is answered as
+ * such. */
 TEST_IN(a_member_that_was_replaced, bed, open_with_digest()) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
@@ -184,7 +185,7 @@ TEST(lost_answers) {
 
 /* ---- requests, closing ----------------------------------------------------------------------------------- */
 
-/* What came too large is refused before anything is taken: the client's limit of bytes. */
+/* A request that is too large is refused before anything is sent: the client's limit of bytes. */
 BED_TEST_OF(what_is_too_much_is_not_begun, o.max_bytes = 65536) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);

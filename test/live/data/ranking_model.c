@@ -1,4 +1,4 @@
-/* Rankings against a model of what they are to do, step by step: both orders, all ties, with and without a bound. */
+/* Rankings against a model, step by step: both orders, all ties, with and without a bound. */
 #include <stdio.h>
 
 #include "support/models/scripts.h"

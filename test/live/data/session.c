@@ -1,4 +1,5 @@
-/* Session contexts: what a user does belongs together until he has done nothing for a while. */
+/* Session contexts: the actions of a user belong to one context until the user is idle for a
+ * while. */
 #include <stdio.h>
 
 #include "support/models/scripts.h"
@@ -41,7 +42,7 @@ BED_TEST(actions_are_strung_together) {
     assert_between(pttl(bed, KEY), 1780000, 1800000);
     assert_between(pttl(bed, EVENTS), 1780000, 1800000);
   }
-  touch_it(&place, &stay, "ann", NULL, NULL); /* nothing happens, he is just there */
+  touch_it(&place, &stay, "ann", NULL, NULL); /* a touch without an event */
   assert_int_equal(stay.state.count, 4);
   look_at(&place, &stay, "ann", 10);
   assert_true(stay.state.exists);

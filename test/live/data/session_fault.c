@@ -107,7 +107,7 @@ TEST_IN(what_is_refused_leaves_nothing_for_ever, bed,
         server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
         server_do(bed->server, "CONFIG", "SET", "maxmemory", "0", NULL);
         refused += status != 0;
-        if (there && status != 0 && n != 4) { /* what lives lives on */
+        if (there && status != 0 && n != 4) { /* an existing context stays */
           assert_string_equal(server_string(bed->server, "HGET", KEY, "id", NULL), "id");
           assert_int_equal(server_integer(bed->server, "LLEN", EVENTS, NULL) >= 1, 1);
         }
@@ -129,8 +129,8 @@ TEST_IN(what_is_refused_leaves_nothing_for_ever, bed,
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
-/* The server has executed it (there are so many events, or no context: -1), and the answer is on its way when the wire
- * is cut. */
+/* The server has executed the command (n events, or -1 for no context), and the connection is
+ * cut while the reply is in flight. */
 static void lose_the_answer(bed_t *bed, int64_t events) {
   const char *count;
   do {

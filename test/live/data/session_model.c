@@ -1,4 +1,4 @@
-/* Session contexts on a real server, step by step against a model of what they are to do. */
+/* Session contexts on a real server against a model, step by step. */
 #include <stdio.h>
 
 #include "support/models/scripts.h"
@@ -126,7 +126,7 @@ static void step_end(model_t *m) {
   m->there = m->there && !ends;
 }
 
-/* Its time is over: both keys at once, or what is left of one that was evicted. */
+/* The ttl ends: both keys at once, or the rest of a context that was evicted. */
 static void step_time(model_t *m) {
   server_t *server = m->place[0].bed->server;
   server_do(server, "DEL", KEY, NULL);

@@ -1,4 +1,4 @@
-/* Dedup: of many who mark an item one is told that it was new, and nothing is forgotten before its time. */
+/* Dedup: exactly one of many marks of an item is the first, and no mark is forgotten early. */
 #include <stdio.h>
 
 #include "support/fixtures/data/dedups.h"
@@ -201,7 +201,7 @@ BED_TEST(an_operation_gets_its_first_answer) {
       expect_mark_once(&book, "k", "1,2", "a", some);
     expect_mark_once(&book, "k", "1,2", "b", kinds[i] == BELAY_DEDUP_COUNT ? "MM" : "SS");
     expect_clear(&book, "k", 1);
-    expect_mark_once(&book, "k", "1,2", "a", some); /* what was asked was answered */
+    expect_mark_once(&book, "k", "1,2", "a", some); /* a repeated question gets the first answer */
     expect_count(&book, "k", 0);
     entry_t entry = {0};
     assert_error(begin_mark_once(&book, &entry, "k", "1,3", "a"), 0);

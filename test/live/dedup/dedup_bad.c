@@ -1,4 +1,4 @@
-/* Dedup: what is refused at once, and what is there already. */
+/* Dedup: refused arguments, and keys that exist already. */
 #include <stdio.h>
 
 #include "support/fixtures/data/dedups.h"

@@ -1,4 +1,4 @@
-/* Dedup: what is made of several sets; and counts, which are estimates. */
+/* Dedup: unions and intersections of sets, and estimated counts. */
 #include <stdio.h>
 
 #include "support/fixtures/data/dedups.h"

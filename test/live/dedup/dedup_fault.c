@@ -82,7 +82,7 @@ RELAY_TEST(a_difference_in_place_of_its_second_set_is_made_once) {
   expect_ttls(bed->server);
 }
 
-/* The wire is cut, or falls silent, at some time or other: what is told is true, and nobody's item is lost. */
+/* The connection is cut or silent at some time: each result is true, and no item is lost. */
 RELAY_TEST(an_operation_is_told_the_truth) {
   unsigned cuts = 0;
   book_t book;

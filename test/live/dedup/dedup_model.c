@@ -1,4 +1,4 @@
-/* Dedup against a model of what it is to do, over random sequences: all kinds, a few sets, and items of all sorts. */
+/* Dedup against a model over random sequences: all kinds, a few sets, and various items. */
 #include <stdio.h>
 
 #include "support/fixtures/data/dedups.h"
@@ -10,7 +10,7 @@ static const char *const names[SETS] = {"a", "b", "c", "d::{x}"};
 static const char *const keys[SETS] = {"belay::dedup::{n}::a", "belay::dedup::{n}::b",
                                        "belay::dedup::{n}::c", "belay::dedup::{n}::d%3A:%7Bx%7D"};
 
-/* What was once asked under an id, and answered. */
+/* A question under an id, and its answer. */
 typedef struct once {
   bool asked;
   unsigned set, n, items[BATCH];
@@ -274,7 +274,7 @@ static void step_combine(unsigned a, unsigned b, unsigned into) {
   expect_size(entry.count, size(into));
 }
 
-/* The time of one is over, of which nobody has tidied up. */
+/* A window's time has passed, and no operation has cleaned it. */
 static void step_age(unsigned set) {
   unsigned i = below(ITEMS);
   char script[] = "return redis.call('ZADD', KEYS[1], 'XX', 1600000000000, ARGV[1])";

@@ -42,7 +42,7 @@ BED_TEST(an_item_is_forgotten_in_time) {
     assert_error(begin_mark(&book, &entry, "k", "a"), 0);
     assert_error(end_of_entry(&entry), 0);
   } while (entry.verdicts[0] == 'S');
-  assert_string_equal(entry.verdicts, "N"); /* whoever asked in between did not prolong it */
+  assert_string_equal(entry.verdicts, "N"); /* other marks in between did not extend it */
   assert_true(clock_now() - begun >= (ms - 1) * MS);
   assert_true(clock_now() - begun < 20 * ms * MS);
   expect_seen(&book, "k", "a", "S");
@@ -80,7 +80,7 @@ BED_TEST(a_mark_may_begin_it_anew) {
     server_do(bed->server, "FLUSHALL", NULL);
     expect_mark(&book, "k", "a,b", "NN");
     age(bed, "a", -20000);
-    age(bed, "b", -90000); /* somebody has a longer window */
+    age(bed, "b", -90000); /* another program uses a longer window */
     int64_t before = score(bed, "a"), longer = score(bed, "b");
     expect_mark(&book, "k", "a,b", "SS");
     assert_int_equal(score(bed, "a") > before + 30000, refresh);

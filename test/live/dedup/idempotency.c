@@ -1,4 +1,4 @@
-/* Idempotency records: who begins processes, who comes later is told what came of it. */
+/* Idempotency records: the first begin processes, later ones get its result. */
 #include <stdio.h>
 
 #include "support/fixtures/data/once.h"
@@ -136,7 +136,7 @@ BED_TEST(a_record_that_was_not_finished_is_kept) {
   }
 }
 
-/* As long as nobody has taken it over it is still his. */
+/* A late owner stays the owner until another client takes over. */
 BED_TEST(who_is_late_may_still_be_in_time) {
   once_t once;
   turn_t one = {0}, other = {0};
@@ -270,7 +270,7 @@ static void linger(once_t *once) {
   usleep(450000);
 }
 
-/* What was read in time, and is told late, is not counted from when it was read. */
+/* The remaining time is counted to the callback, not to the reply. */
 BED_TEST(what_is_left_is_told_as_it_is_then) {
   once_t once;
   turn_t turn[2] = {0};

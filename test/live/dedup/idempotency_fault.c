@@ -150,7 +150,7 @@ RELAY_TEST(a_mismatch_is_one_also_when_asked_again) {
   expect_ttls(bed->server);
 }
 
-/* What the first time has done is not denied, where the second one cannot know. */
+/* The second try cannot know the effect of the first one, so the outcome is unknown. */
 RELAY_TEST(what_became_of_the_first_time_is_not_known) {
   static const script_input_t other = {
       {KEY}, {"begin", "0123456789012345678901234567890123456789", "60000", "60000", "x", "me"}};
@@ -255,7 +255,7 @@ BED_TEST(what_is_not_known_is_given_back) {
   assert_string_equal(server_string(bed->server, "HGET", KEY, "state", NULL), "free");
 }
 
-/* What was given back does not come to life when it is sent once more, however late; and what is done stays so. */
+/* An abandoned record does not return when its begin is executed late, and a finished one stays. */
 BED_TEST(a_ghost_changes_nothing) {
   static const char *const ends[] = {"free", "done", "taken"};
   once_t once;
@@ -305,7 +305,7 @@ static void close_it(once_t *once) {
     assert_error(begin_belay_close(once->bed), 0);
 }
 
-/* Of two begins that are not answered the first one closes the handle: the second is given back all the same. */
+/* The first of two unanswered begins closes the handle: the second is abandoned, too. */
 TEST(a_close_gives_back_what_is_about_to_be_told) {
   needs_one_process("one connection");
   bed_t *bed = bed_open(NULL);

@@ -1,4 +1,4 @@
-/* Idempotency records on a real server, step by step against a model of what they are to do. */
+/* Idempotency records on a real server against a model, step by step. */
 #include <stdio.h>
 
 #include "support/fixtures/data/once.h"
@@ -34,7 +34,7 @@ static bool is_owner(const model_t *m, const belay_idempotency_token_t *token) {
   return m->state != ABSENT && memcmp(&m->owner, token, sizeof *token) == 0;
 }
 
-/* What is told of it to somebody who is not its owner. */
+/* The outcome for a client that is not the owner. */
 static belay_idempotency_outcome_t told(const model_t *m) {
   return m->state == ABSENT       ? BELAY_IDEMPOTENCY_ABSENT
          : m->state == PROCESSING ? BELAY_IDEMPOTENCY_IN_PROGRESS

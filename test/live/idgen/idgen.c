@@ -34,7 +34,7 @@ BED_TEST(ids_begin_at_one_and_are_fetched_ahead) {
     assert_int_equal(id, expected);
   }
   bed_run_for(bed, 20);
-  assert_int_equal(stored(bed), 11); /* a fifth is left, and nobody has taken of it */
+  assert_int_equal(stored(bed), 11); /* a fifth is left untouched */
   assert_error(belay_idgen_next(spring.idgen, &id), 0);
   bed_until(bed, stored(bed) == 21);
   bed_settle(bed);
@@ -77,7 +77,7 @@ BED_TEST(many_at_once_are_served_in_order) {
   for (int i = 0; i < 4; i++)
     assert_error(
         n[i] == 1 ? begin_get(&spring, &draws[i]) : begin_get_many(&spring, &draws[i], n[i]), 0);
-  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN); /* who waits comes first */
+  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN); /* waiting requests come first */
   for (int i = 0; i < 4; i++) {
     assert_error(end_of_draw(&draws[i]), 0);
     assert_int_equal(draws[i].n, n[i]);

@@ -1,4 +1,4 @@
-/* Segments of servers that lose their keys: what comes twice, and what follows the clock and does not. */
+/* Segments of servers that lose their keys: repeated ids, and ids that follow the clock. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -52,7 +52,7 @@ BED_TEST(with_a_clock_a_server_that_forgot_goes_on_above) {
     id = next_id(&new);
     assert_true(id > last + 10); /* above all that the old one has fetched, too */
     last = id;
-    for (int i = 0; i < 21; i++) /* what it had before */
+    for (int i = 0; i < 21; i++) /* ids from before */
       (void)next_id(&old);
     close_spring(&new);
   }

@@ -118,7 +118,7 @@ BED_TEST(an_old_copy_goes_on_at_its_clock) {
   }
 }
 
-/* A replica that has not heard of everything takes the place of a primary that is dead. */
+/* A replica without the last writes replaces a dead primary. */
 static void fail_over(int64_t clock_rate) {
   server_t *primary = server_start(&(server_options_t){.address = "127.0.0.1"});
   server_t *replica = server_start(NULL);
@@ -195,7 +195,7 @@ TEST(ids_count_once_replicas_know) {
   assert_error(end_of_draw(&many), BELAY_ENOREPLICAS);
   server_resume(replica);
   assert_true(get_id(&spring) > first + 9);
-  bed_run_for(bed, 100); /* until it has heard of all */
+  bed_run_for(bed, 100); /* until the replica has all writes */
   assert_true(get_id(&sequence) > before + 1);
   bed_close(bed);
   server_stop(replica);

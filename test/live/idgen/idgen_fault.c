@@ -43,7 +43,7 @@ RELAY_TEST(a_segment_whose_answer_is_lost_is_skipped) {
   lose_the_answer(bed, KEY, "next", 11);
   assert_error(end_of_draw(&draw), 0);
   assert_true(draw.first >
-              10); /* those are nobody's; and as they count as given by nobody, there is no jump */
+              10); /* these ids belong to no client; as they count as unused, there is no jump */
   assert_int_equal(number_at(bed->server, KEY, "next"), draw.first + 10);
 }
 

@@ -87,8 +87,7 @@ static int be_giver(char **argv) {
   spring_new(&giver.spring, giver.bed, &options);
   giver.spring.then = take_note;
   for (unsigned turn = 0; clock_now() < until; turn++) {
-    if (turn % 50 ==
-        0) /* further than a lock's ttl: who comes next may be at times that were used */
+    if (turn % 50 == 0) /* further than a lock's ttl: the next owner may get used times */
       fake_wall.shift = (int64_t)below(&giver.random, 800) - 400;
     give_some(&giver);
     bed_run_for(giver.bed, 1);

@@ -1,4 +1,4 @@
-/* The scripts of ids, step by step against a model of what they are to do; and handles, against what they were given. */
+/* The id scripts against a model, step by step; and handles against the ids that they received. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +65,7 @@ typedef struct fetch {
   char server; /* 0: it is not asked */
 } fetch_t;
 
-/* What next is after it; -1: an overflow. */
+/* The next id after the fetch; -1: overflow. */
 static int64_t model_fetch(segment_t *model, const fetch_t *fetch) {
   int64_t first = model->there ? model->next : fetch->start;
   bool lost = (model->there && fetch->server != 0 && model->server != fetch->server) ||
@@ -109,8 +109,8 @@ static const resp_t *run_fetch(server_t *server, const fetch_t *fetch) {
                          spell(floor, fetch->floor), who, spell(start, fetch->start), "0", "0"}});
 }
 
-/* With a clock: whatever is lost, no fetch gets ids that one before it has got, and none is ahead
- * of the clock. The time is the server's, so the replies are bounded, not computed. */
+/* With a clock: after any loss of data, no fetch repeats an id of an earlier one, and none is
+ * ahead of the clock. The time is the server's, so the replies are bounded, not computed. */
 TEST_ON(segments_with_a_clock_never_overlap, server, server_start(NULL)) {
   enum { RATE = 1000000, SKEW_MS = 1, STEP = 50 };
   uint64_t random = UINT64_C(14142135);

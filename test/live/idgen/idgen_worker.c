@@ -1,4 +1,4 @@
-/* Snowflakes: what an id is made of; clocks that step; workers that are lost, killed, and taken over. */
+/* Snowflakes: the parts of an id, clock steps, and workers that are lost, killed and taken over. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -116,7 +116,7 @@ BED_TEST(a_step_back_is_waited_out) {
   fake_wall.at = NOON - 1;
   bed_run_for(bed, 120);
   assert_int_equal(draw.ended, 0);
-  fake_wall.at = NOON; /* what is left of that millisecond is of use */
+  fake_wall.at = NOON; /* the rest of that millisecond is usable */
   assert_error(end_of_draw(&draw), 0);
   assert_int_equal(draw.first, last + 1);
   fake_wall.at = NOON - DAY; /* for long */
@@ -168,7 +168,7 @@ BED_TEST(time_begins_and_ends) {
   assert_error(end_of_draw(&draw), BELAY_EOVERFLOW);
 }
 
-/* What a clock that was far ahead has used is not forgotten before that time has come. */
+/* The record of a clock that was far ahead stays until that time has come. */
 BED_TEST(a_record_outlives_its_end) {
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
@@ -183,7 +183,7 @@ BED_TEST(a_record_outlives_its_end) {
   }
 }
 
-/* Who may not say how long it lives makes none. */
+/* Without the right to set a ttl no record is made. */
 BED_TEST(no_record_is_left_for_ever) {
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
@@ -204,7 +204,7 @@ BED_TEST(a_successor_starts_above_what_was_used) {
   open_at(&spring, bed, &options, NOON);
   int64_t last = next_id(&spring);
   close_spring(&spring);
-  assert_int_equal(record(bed, 7, "until"), NOON); /* what was allowed, and not used */
+  assert_int_equal(record(bed, 7, "until"), NOON); /* reserved and unused */
   fake_wall.at = NOON - 50;                        /* its clock is behind */
   spring_new(&spring, bed, &options);
   draw_t draw = {.request.timeout_ms = 20000};

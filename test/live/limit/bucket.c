@@ -1,4 +1,4 @@
-/* Refilled buckets: what is taken was there, and is filled once for each index. */
+/* Refilled buckets: a take needs present tokens, and each index fills once. */
 #include <stdio.h>
 
 #include "support/fixtures/limit/buckets.h"
@@ -76,7 +76,7 @@ BED_TEST(the_largest_of_all) {
   expect_add(&pail, "tap", 1, last - 1, false, 2, last); /* and never again */
 }
 
-/* It had a larger capacity, or was filled by somebody who thinks so. */
+/* The bucket had a larger capacity, or another program uses a larger one. */
 BED_TEST(more_than_the_capacity_is_full) {
   pail_t large, small;
   pail_new(&large, bed, 100, false);
@@ -189,7 +189,7 @@ BED_TEST(what_is_idle_is_forgotten) {
     else
       expect_pttl(bed, KEY, 100000);
     set_ttls(bed);
-    expect_add(&pail, "tap", 10, 3, true, 10, 4); /* it was full, and nobody fetches */
+    expect_add(&pail, "tap", 10, 3, true, 10, 4); /* the bucket was full, and no client takes */
     if (!full)
       expect_pttl(bed, KEY, 50000);
     expect_pttl(bed, INDEX_KEY, 200000);
@@ -248,7 +248,7 @@ BED_TEST(of_many_with_one_index_one_adds) {
   for (int round = 0; round < ROUNDS; round++) {
     dip_t dips[CLIENTS][EACH] = {0};
     for (int j = 0; j < EACH; j++)
-      for (int i = 0; i < CLIENTS; i++) /* who is asked first is another one each time */
+      for (int i = 0; i < CLIENTS; i++) /* another client begins each time */
         assert_error(begin_add(&pails[(i + round) % CLIENTS], &dips[(i + round) % CLIENTS][j],
                                "tap", 1 + i, round),
                      0);
@@ -270,7 +270,7 @@ BED_TEST(of_many_with_one_index_one_adds) {
   print_message("%u, %u, %u, %u won\n", winners[0], winners[1], winners[2], winners[3]);
 }
 
-/* What concerns one key keeps its order, however many connections there are. */
+/* Operations on one key keep their order over any number of connections. */
 BED_TEST_OF(operations_of_one_key_keep_their_order, o.links = 4) {
   enum { KEYS = 8, FILLINGS = 20 };
   static dip_t dips[KEYS][FILLINGS];

@@ -2,7 +2,7 @@
 #include "support/fixtures/limit/asks.h"
 
 #define SECOND INT64_C(1000000)
-#define S (1000 * SECOND) /* what is written does not expire meanwhile by the server's own clock */
+#define S (1000 * SECOND) /* stored values do not expire by the server's own clock meanwhile */
 #define T0 INT64_C(1700000000000000)
 
 /* A bucket of 5 that gets one a second; times in tenths of a second. */
@@ -134,7 +134,7 @@ BED_TEST(a_log_forgets_one_by_one) {
   EXPECT_ROWS(bed, limit, rows);
 }
 
-/* Until nothing was admitted for its period; what is denied does not count. */
+/* An allotment ends when nothing was admitted for its period. Denials do not count. */
 BED_TEST(an_allotment_lasts) {
   static const row_t rows[] = {
       {0, 2, BELAY_ALLOWED, 1, 10, 0}, {9, 1, BELAY_ALLOWED, 0, 10, 0},
@@ -281,7 +281,8 @@ BED_TEST(a_ban_denies_everything) {
     assert_result(take(bed, limiter, key, 5), BELAY_DENIED, 0, 5 * S, 5 * S);
     assert_false(take(bed, limiter, key, 5)->banned); /* the limit lasts longer */
     assert_result(ban(bed, limiter, key, 0), BELAY_ALLOWED, 0, 0, 5 * S);
-    assert_result(peek(bed, limiter, key), BELAY_ALLOWED, 0, 0, 5 * S); /* what was taken stays */
+    /* taken tokens stay taken */
+    assert_result(peek(bed, limiter, key), BELAY_ALLOWED, 0, 0, 5 * S);
     assert_result(ban(bed, limiter, key, S), BELAY_ALLOWED, 0, 0, 5 * S);
     assert_result(reset(bed, limiter, key), BELAY_ALLOWED, 5, 0, 0);
     assert_result(peek(bed, limiter, key), BELAY_ALLOWED, 5, 0, 0);

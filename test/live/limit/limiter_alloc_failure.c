@@ -1,5 +1,5 @@
-/* Memory runs out under a limiter that remembers, leases and is alone: every allocation is made to fail in turn. Whatever
- * fails, every callback comes exactly once, and nothing leaks; and nobody is admitted who should not be. */
+/* Each allocation of a limiter with denial cache, token leasing and fallback fails in turn.
+ * Every callback runs once, nothing leaks, and no take passes the limit. */
 #include <belay.h>
 #include <stdlib.h>
 #include <string.h>

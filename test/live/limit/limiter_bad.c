@@ -321,7 +321,7 @@ static void on_limiter_closed(belay_limiter_t *limiter, void *data) {
   assert_error(belay_limiter_take(limiter, &request, belay_string("k"), 1, on_answer),
                BELAY_ECLOSING);
   assert_error(belay_limiter_close(limiter, NULL), BELAY_ECLOSING);
-  for (int i = 0; i < PENDING; i++) /* all were told before */
+  for (int i = 0; i < PENDING; i++) /* after all callbacks */
     assert_int_equal(ending->ask[i].ended, ending->ask[i].begun);
 }
 
@@ -381,7 +381,7 @@ TEST(the_end_comes_in_a_callback) {
     assert_int_equal(a[1].result.verdict, BELAY_INDETERMINATE);
     if (what == 0)
       bed_until(bed, ending.told == 1);
-    if (what == 3) { /* what it had reserved is given back */
+    if (what == 3) { /* the reserved tokens are returned */
       bed_settle(bed);
       assert_true(peek(bed, l, "k")->reset_after_us <= 20 * S);
     }

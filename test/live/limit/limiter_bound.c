@@ -1,7 +1,7 @@
-/* Limiters: many processes take as much as they can, for a while, also while everything fails. What was admitted, by the
- * server's own times, is never more than the policy allows in any interval; and what was admitted is counted.
+/* Many processes take as much as they can, also under faults. By the server's own times, no
+ * interval admits more than the policy allows, and every admitted token is counted.
  *
- * BELAY_SOAK_SECONDS in the environment: for how long, both cases together; default 3. */
+ * BELAY_SOAK_SECONDS in the environment: seconds for both cases together; default 3. */
 #include <signal.h>
 #include <stdio.h>
 
@@ -22,7 +22,7 @@ enum {
   RATE = 400
 };
 
-/* The first has an allotment beside it, which counts everything. */
+/* Beside the first policy an allotment counts everything. */
 static const belay_limit_t policies[KINDS][2] = {
     {{BELAY_LIMIT_BUCKET, RATE, S, BURST, false},
      {BELAY_LIMIT_BUCKET, 0, 3600 * S, 1000000, false}},
@@ -56,7 +56,7 @@ static void strike(ask_t *ask) {
                0);
 }
 
-/* Tells what was admitted, when, and of what kind, and goes on. */
+/* Reports what was admitted, when, and by which policy; then takes again. */
 static void again(ask_t *ask) {
   size_t kind = (size_t)(uintptr_t)ask->arg;
   const belay_limiter_result_t *result = &ask->result;
@@ -148,8 +148,9 @@ static void sort_all(tally_t *tally) {
     qsort(tally->all[kind], tally->n[kind], sizeof **tally->all, by_time);
 }
 
-/* No interval [t, t + d] has more than burst + d * rate / second: what has come by its end, less its share, is
- * never so much above what had come, less its share, before any earlier beginning. */
+/* No interval [t, t + d] has more than burst + d * rate / second. In other words: the admitted
+ * tokens up to a time, minus that time's share, never exceed the same difference at an earlier
+ * time by more than the burst. */
 static void expect_bucket_bound(const tally_t *tally) {
   const admission_t *all = tally->all[0];
   int64_t sum = 0, least = 0;
@@ -223,7 +224,7 @@ static double number_at(const char *bytes, size_t at) {
   return number;
 }
 
-/* What the allotment has counted: all that was allowed, and what may have been, and no more. */
+/* The allotment counts all allowed takes and at most the unknown ones in addition. */
 static void expect_all_to_be_counted(const tally_t *tally, server_t *server, int64_t killed) {
   const resp_t *value = server_ask(server, "GET", "belay::limit::0::{k}", NULL);
   assert_int_equal(value->type, RESP_STRING);
@@ -276,7 +277,7 @@ TEST_ON(many_take_what_they_can, server, server_start(NULL)) {
   forget(&tally);
 }
 
-/* Clients are killed, wires are cut, scripts are forgotten, and the server starts again with what it had. */
+/* Clients are killed, connections cut, scripts flushed, and the server restarts with its data. */
 TEST_ON(many_take_while_everything_fails, server,
         server_start(&(server_options_t){
             .arguments = {"--appendonly", "yes", "--appendfsync", "always"}})) {

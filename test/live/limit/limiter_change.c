@@ -1,8 +1,7 @@
 /* Limiters whose policy changes while they run: neither a lock-out nor a reset. */
 #include "support/fixtures/limit/asks.h"
 
-#define S                                                                                          \
-  INT64_C(1000000000) /* what is written does not expire meanwhile by the server's own clock */
+#define S INT64_C(1000000000) /* stored values do not expire by the server's own clock meanwhile */
 #define T0 INT64_C(1700000000000000)
 #define KEY "belay::limit::test::{k}"
 
@@ -19,7 +18,7 @@ BED_TEST(more_or_less_of_a_bucket) {
   assert_result(peek(bed, limiter, "k"), BELAY_ALLOWED, 12, 0, 8 * S / 10);
   change(limiter, bucket_limit(2, S, 20)); /* and come back at the new rate */
   assert_result(peek(bed, limiter, "k"), BELAY_ALLOWED, 12, 0, 4 * S);
-  change(limiter, bucket_limit(2, S, 5)); /* but nobody owes more than the burst */
+  change(limiter, bucket_limit(2, S, 5)); /* but the debt is at most the burst */
   assert_result(take(bed, limiter, "k", 1), BELAY_DENIED, 0, S / 2, 5 * S / 2);
   change(limiter, bucket_limit(3, 7 * S, 5)); /* a token is 7/3 s now */
   assert_result(take(bed, limiter, "k", 1), BELAY_DENIED, 0, 7 * S / 3 + 1, 35 * S / 3 + 1);
@@ -104,7 +103,7 @@ BED_TEST(every_kind_becomes_every_other) {
   }
 }
 
-/* Many in a short window; then few in a long one, which has no numbers for so many. */
+/* Many takes in a short window, then few in a long window, whose units cannot express that many. */
 BED_TEST(a_short_window_becomes_a_very_long_one) {
   for (size_t i = 0; i < KINDS; i++)
     for (size_t j = 0; j < KINDS; j++) {
@@ -139,7 +138,8 @@ BED_TEST(windows_are_matched_by_their_place) {
   assert_int_equal(peek(bed, limiter, "k")->remaining, 2);
   (void)taken(bed, limiter, "k", 2);
   assert_error(belay_limiter_reconfigure(limiter, limits + 1, 2), 0);
-  /* What was first is first: ten of a hundred. What was second, with two, is now the window. */
+  /* The order of limits decides: the first had taken ten of a hundred, the second (two) is now
+   * the window. */
   assert_int_equal(peek(bed, limiter, "k")->remaining, 4);
   (void)taken(bed, limiter, "k", 4);
   assert_int_equal(take(bed, limiter, "k", 1)->window, 1);
@@ -178,7 +178,8 @@ BED_TEST(a_log_with_another_count_or_period) {
   assert_true(print_of(bed->server, KEY) == print);
 }
 
-/* Each converts what the other has written, for ever: nothing is forgotten, and nobody is locked out. */
+/* Each process converts the other's state, again and again: nothing is forgotten, and neither
+ * process is locked out. */
 BED_TEST(two_processes_that_disagree) {
   belay_limit_t one = bucket_limit(7, 10 * S, 10), two = bucket_limit(11, 13 * S, 10);
   belay_limiter_t *limiter[] = {limiter_new(bed, &one, 1), limiter_new(bed, &two, 1)};
@@ -215,7 +216,8 @@ BED_TEST(a_change_while_a_request_is_pending) {
   assert_error(answer(&asks[0], 0)->cause, BELAY_ECANCELED);
 }
 
-/* While nothing limits, nobody is asked; what was taken before is still there, and can be forgotten. */
+/* While no limit applies, the server is not asked. The taken tokens remain stored, and a reset
+ * deletes them. */
 BED_TEST(infinite_for_a_while) {
   belay_limit_t limit = bucket_limit(1, S, 10);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);

@@ -42,7 +42,7 @@ BED_TEST(a_denial_is_remembered) {
   assert_said(take(bed, limiter, "k", 2), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
 }
 
-/* What it costs to remember: next to nothing is admitted later than it could have been. */
+/* The denial cache admits almost nothing later than the server would. */
 BED_TEST(nobody_is_denied_for_too_long) {
   belay_limit_t limit = bucket_limit(100, S, 5);
   belay_limiter_t *limiter = remembering(bed, &limit, 1);
@@ -107,7 +107,7 @@ BED_TEST(what_gives_back_makes_it_forget) {
   }
 }
 
-/* The denial and what makes it untrue are on their way together. */
+/* A denial and its cancellation are in flight together. */
 BED_TEST(denials_in_flight_are_forgotten) {
   belay_limit_t limit = bucket_limit(4, 3600 * S, 4);
   belay_limiter_t *limiter = remembering(bed, &limit, 1);
@@ -126,7 +126,7 @@ BED_TEST(denials_in_flight_are_forgotten) {
   assert_int_equal(limiter_stats(limiter).denied_keys, 0);
 }
 
-/* The window that was in the way is told again; keys are told apart byte by byte, also those that are escaped. */
+/* A remembered denial names the same window. Keys are compared byte by byte, also escaped ones. */
 BED_TEST(what_is_remembered) {
   belay_limit_t limits[] = {{.kind = BELAY_LIMIT_FIXED, .count = 5, .period_us = 60 * S},
                             {.kind = BELAY_LIMIT_SLIDING, .count = 2, .period_us = 3600 * S}};
@@ -145,7 +145,7 @@ BED_TEST(what_is_remembered) {
   assert_int_equal(limiter_stats(limiter).denied_keys, 7);
 }
 
-/* No more than was said; who would be admitted first is forgotten first. */
+/* The cache has at most its capacity, and forgets the key with the earliest retry time first. */
 BED_TEST(the_bound_of_what_is_remembered) {
   belay_limit_t limit = bucket_limit(10, 1000 * S, 10);
   belay_limiter_options_t options = limiter_options(&limit, 1);

@@ -1,4 +1,4 @@
-/* Limiters: what their answers promise is so, to the microsecond, whatever happened before. */
+/* The numbers in a limiter's results hold to the microsecond, after any history. */
 #include <stdio.h>
 
 #include "support/fixtures/limit/asks.h"
@@ -226,8 +226,8 @@ static void expect_ttls_to_suffice(stage_t *stage) {
     expect(stage, server_integer(stage->bed->server, "PTTL", KEY, NULL) != -1);
 }
 
-/* The clock is behind what is written: what was denied stays denied at first, but for no longer than it would have been; and no
- * more comes through than is there. */
+/* The clock is behind the stored state: a denied take stays denied at first, not longer than
+ * before, and not more is admitted than the policy allows. */
 static void expect_a_clock_that_stepped_back(stage_t *stage) {
   bed_t *bed = stage->bed;
   belay_limiter_t *limiter = stage->limiter;

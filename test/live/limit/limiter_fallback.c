@@ -1,4 +1,4 @@
-/* Limiters while the server is away: what options.away says, marked, and without asking more than now and then. */
+/* Limiters while the server is away: the result of options.away, marked, with rare requests. */
 #include "limit/state.h"
 #include "support/fixtures/limit/asks.h"
 
@@ -153,7 +153,7 @@ TEST_IN(without_a_policy_each_take_is_sent, bed, bed_that_times_out()) {
   server_resume(bed->server);
 }
 
-/* A key that is somebody else's is no server that is away. */
+/* A key of another type does not count as an absent server. */
 TEST_IN(a_refusal_is_an_answer, bed, bed_that_times_out()) {
   belay_limit_t limit = bucket_limit(1000, 3600 * S, 1000);
   belay_limiter_t *closed = limiter_away(bed, &limit, 1, BELAY_AWAY_CLOSED);
@@ -290,14 +290,14 @@ TEST_IN(the_bound_of_local_buckets, bed, bed_without_server()) {
   for (char c = 'b'; c < 'h'; c++) {
     char key[2] = {c, 0};
     assert_int_equal(admitted_of(bed, limiter, key, 1), 1);
-    bed_run_for(bed, 100); /* half of what one took is there again, of two all of the older one */
+    bed_run_for(bed, 100); /* half of one take has leaked, and all of an older pair */
   }
   assert_int_equal(limiter->fallback.table.count, 2);
 }
 
 /* ---- with what is known -------------------------------------------------------------------------------- */
 
-/* What is remembered, or was leased, is known also while the server is away. */
+/* Remembered denials and leased tokens also answer while the server is away. */
 TEST_IN(what_is_known_is_answered, bed, bed_that_times_out()) {
   belay_limit_t limit = bucket_limit(20, 3600 * S, 20);
   belay_limiter_options_t options = limiter_options(&limit, 1);
@@ -336,7 +336,7 @@ static void close_it(ask_t *ask) {
   to_close = NULL;
 }
 
-/* Closed in the callback of the first that is told that the server is away; all others are told too. */
+/* The first callback that reports the absence closes the limiter; all other callbacks run, too. */
 TEST_IN(a_close_while_it_is_away, bed, bed_without_server()) {
   belay_limit_t limit = bucket_limit(20, 3600 * S, 20);
   belay_limiter_t *limiter = limiter_away(bed, &limit, 1, BELAY_AWAY_LOCAL);

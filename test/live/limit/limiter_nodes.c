@@ -52,7 +52,7 @@ static void expect_each_for_itself(int64_t slice) {
   (void)take(bed, limiter, here, 1);
   server_pause(cluster_node(cluster, 0));
   if (slice > 0)
-    bed_run_for(bed, 2000); /* what was leased is given back */
+    bed_run_for(bed, 2000); /* leased tokens are returned */
   expect_said(take(bed, limiter, away, 1), BELAY_SOURCE_AWAY);
   for (int i = 0; i < 3; i++) {
     other = (ask_t){0};

@@ -1,8 +1,7 @@
-/* Limiters: what is given back, and what is not any more. */
+/* Limiters: refunds, and what can no longer be refunded. */
 #include "support/fixtures/limit/asks.h"
 
-#define S                                                                                          \
-  INT64_C(1000000000) /* what is written does not expire meanwhile by the server's own clock */
+#define S INT64_C(1000000000) /* stored values do not expire by the server's own clock meanwhile */
 #define T0 INT64_C(1700000000000000)
 #define KEY "belay::limit::test::{k}"
 
@@ -29,7 +28,7 @@ static void drop(belay_limiter_t *limiter) {
   assert_error(belay_limiter_close(limiter, NULL), 0);
 }
 
-/* What was returned, with its fraction; and rounded down. */
+/* The returned tokens, with their fraction; and rounded down. */
 static double exactly_returned(bed_t *bed, belay_limiter_t *limiter, belay_receipt_t *receipt,
                                int64_t tokens) {
   const belay_limiter_result_t *result = refund(bed, limiter, "k", receipt, tokens);
@@ -91,8 +90,8 @@ BED_TEST(a_receipt_is_good_for_one_refund) {
   }
 }
 
-/* What is told is what the key owes less: a token that was taken a moment ago comes back but for
- * what has leaked. */
+/* The result states by how much the key's debt fell: a recent token returns except for the part
+ * that has leaked. */
 BED_TEST(what_is_told_is_what_was_returned) {
   belay_limiter_t *limiter = make(bed, 0);
   for (int64_t ms = 0; ms < 1000; ms += 37) {
@@ -124,7 +123,7 @@ BED_TEST(what_has_leaked_is_gone) {
   drop(limiter);
 }
 
-/* Whatever the order: what is given back was never more than what a key would owe without those takes. */
+/* For every order: a refund never returns more than the key would owe without these takes. */
 BED_TEST(no_order_gives_too_much) {
   belay_limit_t limit = bucket_limit(1, S, 20);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
@@ -178,7 +177,7 @@ BED_TEST(last_in_first_out_is_exact) {
 }
 
 BED_TEST(a_refund_in_a_window) {
-  static const int64_t next[] = {0, 0, 0, 3, 0, 0}; /* what it is worth in the one that follows */
+  static const int64_t next[] = {0, 0, 0, 3, 0, 0}; /* its worth in the following window */
   for (size_t i = 1; i < ALL; i++) {
     belay_limiter_t *limiter = make(bed, i);
     limiter_at(limiter, T0 + S);
@@ -187,7 +186,7 @@ BED_TEST(a_refund_in_a_window) {
     assert_int_equal(returned(bed, limiter, &one, 1), 1);
     assert_int_equal(peek(bed, limiter, "k")->remaining, 2);
     limiter_at(limiter, T0 + 6 * S); /* over */
-    if (i == 4) {                    /* an allotment, unless somebody comes */
+    if (i == 4) {                    /* an allotment, if it was not renewed */
       limiter_at(limiter, T0 + 6 * S - S / 10);
       (void)taken(bed, limiter, "k", 1);
       limiter_at(limiter, T0 + 7 * S);
@@ -231,7 +230,8 @@ BED_TEST(another_policy_voids_what_was_before) {
     belay_limit_t limit = all[i];
     limit.period_us *= 2;
     assert_error(belay_limiter_reconfigure(limiter, &limit, 1), 0);
-    assert_error(belay_limiter_reconfigure(limiter, &all[i], 1), 0); /* nobody has seen it */
+    /* no other take came between */
+    assert_error(belay_limiter_reconfigure(limiter, &all[i], 1), 0);
     assert_int_equal(returned(bed, limiter, &first, 1), 1);
     assert_error(belay_limiter_reconfigure(limiter, &limit, 1), 0);
     (void)taken(bed, limiter, "k", 1);
@@ -244,7 +244,7 @@ BED_TEST(another_policy_voids_what_was_before) {
   }
 }
 
-/* Later penalties were built upon nothing: what is overdrawn stays so. */
+/* Later penalties stay: an overdrawn key stays overdrawn. */
 BED_TEST(a_refund_of_who_is_banned_or_overdrawn) {
   for (size_t i = 0; i <= ALL; i++) {
     belay_limiter_t *limiter = make(bed, i);
@@ -279,7 +279,7 @@ BED_TEST(refunds_out_of_order_for_ever) {
   }
   assert_true(cycles > 1);
   assert_result(take(bed, limiter, "k", 1), BELAY_DENIED, 0, 1, 2 * half);
-  limiter_at(limiter, T0 + half); /* what is really owed leaks, and no more */
+  limiter_at(limiter, T0 + half); /* only the real debt leaks */
   assert_result(take(bed, limiter, "k", half), BELAY_ALLOWED, 0, 0, 2 * half);
   assert_int_equal(client_stats(bed).drops, 0);
 }

@@ -1,9 +1,9 @@
-/* Limiters: tokens on credit, given back or not, and who waits for the time of theirs. */
+/* Limiters: reserved tokens, their return, and waits for their time. */
 #include "support/fixtures/limit/asks.h"
 #include "support/deployments/relay.h"
 
 #define SECOND INT64_C(1000000)
-#define S (1000 * SECOND) /* what is written does not expire meanwhile by the server's own clock */
+#define S (1000 * SECOND) /* stored values do not expire by the server's own clock meanwhile */
 #define T0 INT64_C(1700000000000000)
 #define DAY (86400 * SECOND)
 #define KEY "belay::limit::test::{k}"
@@ -85,7 +85,7 @@ BED_TEST(what_others_have_built_upon_stays) {
   assert_int_equal(wait_of(reserve(bed, l, "k", 1, DAY)), 4 * S);
   assert_int_equal(unreserve(bed, l, "k", &three)->returned, 2);
   assert_int_equal(owed(bed, l),
-                   7 * S); /* who comes now waits for the one that was built upon it */
+                   7 * S); /* a new take waits for the reservation that was built upon it */
   assert_int_equal(wait_of(reserve(bed, l, "k", 1, DAY)), 3 * S);
 }
 
@@ -102,7 +102,7 @@ BED_TEST(a_reset_or_a_change_voids_it) {
   assert_int_equal(owed(bed, l), 4 * S);
 }
 
-/* Whatever is reserved, taken and given back: those who act keep the bound of the policy. */
+/* For any mix of reservations, takes and refunds, the executed ones keep the policy's bound. */
 BED_TEST(who_acts_keeps_the_bound) {
   enum { N = 60, BURST = 6 };
   belay_limiter_t *l = at_start(bed, BURST);
@@ -127,7 +127,7 @@ BED_TEST(who_acts_keeps_the_bound) {
       cost[which] = 0;
     }
     for (int i = 0; i < N; i++)
-      for (int j = 0; j < N; j++) { /* what acts from i's time to j's */
+      for (int j = 0; j < N; j++) { /* the tokens executed between i's time and j's */
         int64_t sum = 0;
         for (int k = 0; k < N && at[i] <= at[j]; k++)
           sum += at[k] >= at[i] && at[k] <= at[j] ? cost[k] : 0;

@@ -47,7 +47,7 @@ BED_TEST(it_goes_back_when_it_is_idle) {
   }
 }
 
-/* What is in flight when it is closed goes back too; what was not sent is not. */
+/* A fetch in flight at the close is returned; an unsent one is not sent. */
 BED_TEST(a_close_while_it_is_fetched) {
   belay_limiter_t *other = limiter_new(bed, lease_policies[1], 1);
   for (int how = 0; how < 3; how++) {
@@ -84,7 +84,7 @@ BED_TEST(a_client_that_closes_gives_back) {
   bed_until(bed, bed->client_closed > 0);
   assert_int_equal(tokens_left(bed, other), 17);
 
-  /* And one whose server stands still does not wait for it for longer than it was told. */
+  /* With a stalled server the close waits only for its own time limit. */
   belay_client_options_t brief = client_options();
   brief.close_timeout_ms = 50;
   client = bed_connect(bed, server_url(bed->server), &brief);
@@ -122,7 +122,7 @@ BED_TEST(who_waits_is_served_in_order) {
   }
 }
 
-/* One that is too big for what is left is denied, and who wants less is served behind it. */
+/* A take that is too large for the rest is denied, and a smaller one behind it is served. */
 BED_TEST(who_waits_for_more_than_there_is) {
   for (size_t k = 0; k < LEASE_POLICIES; k++) {
     server_do(bed->server, "FLUSHALL", NULL);
@@ -147,7 +147,7 @@ BED_TEST(who_waits_for_more_than_there_is) {
   }
 }
 
-/* What is remembered is what the server would not add to what is left. */
+/* A denial is remembered with the tokens that the server would not add to the rest. */
 BED_TEST(what_is_left_counts) {
   belay_limiter_options_t options = leasing(lease_policies[1], 1, 8, 60000);
   options.max_denied = 10;
@@ -162,7 +162,7 @@ BED_TEST(what_is_left_counts) {
   assert_int_equal(limiter_stats(limiter).asked, 3);
 }
 
-/* So many wait, so many keys have one; all others ask for themselves, and are answered too. */
+/* The queue and the table of keys are full: all other takes ask the server themselves. */
 BED_TEST(what_there_is_no_room_for) {
   belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 100, .period_us = HOUR};
   belay_limiter_options_t options = leasing(&limit, 1, 4, 60000);
@@ -244,7 +244,7 @@ BED_TEST(who_waits_has_a_deadline) {
   server_resume(bed->server);
   assert_said(answer(&patient, 0), BELAY_ALLOWED, BELAY_SOURCE_LEASE);
 
-  /* Who tries does not overtake who waits. */
+  /* A try does not overtake waiting takes. */
   belay_limiter_result_t result;
   server_pause(bed->server);
   assert_error(belay_limiter_take(limiter, asked(bed, &patient), belay_string("k"), 5, on_answer),

@@ -1,4 +1,4 @@
-/* Token leasing: how long leased tokens are valid, how many there are, and what makes them void. */
+/* Token leasing: validity and number of leased tokens, and events that void them. */
 #include "limit/state.h"
 #include "support/fixtures/limit/leases.h"
 #include "support/deployments/relay.h"
@@ -9,7 +9,7 @@
 
 /* ---- time ---------------------------------------------------------------------------------------------- */
 
-/* A server that stands still: what was taken is void in time, and cannot be given back. */
+/* A server stands still: its leased tokens become void in time and cannot be returned. */
 BED_TEST_OF(a_slice_is_void_after_its_time, o.timeout_ms = prompt_ms()) {
   const int64_t ms = 2 * prompt_ms();
   belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 8, (uint32_t)ms);
@@ -38,7 +38,7 @@ BED_TEST_OF(a_slice_is_void_after_its_time, o.timeout_ms = prompt_ms()) {
   bed_until(bed, limiter_stats(limiter).void_tokens == 8 - 1 - (uint64_t)served);
   server_resume(bed->server);
 
-  /* Also if the loop was away, and nobody has looked. */
+  /* Also if the loop was stalled. */
   const int64_t brief = prompt_ms();
   limiter = leasing_limiter(bed, lease_policies[1], 1, 8, (uint32_t)brief);
   for (int away = 0; away < 2; away++) {
@@ -48,7 +48,7 @@ BED_TEST_OF(a_slice_is_void_after_its_time, o.timeout_ms = prompt_ms()) {
   }
 }
 
-/* What is void goes back, although the key is in use. */
+/* Void tokens are returned, although the key is in use. */
 BED_TEST(what_is_void_goes_back) {
   belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 8, 200);
   belay_limiter_t *other = limiter_new(bed, lease_policies[1], 1);
@@ -66,7 +66,7 @@ BED_TEST(what_is_void_goes_back) {
   assert_int_equal(tokens_left(bed, other), 20 - used);
 }
 
-/* The answer comes when nobody waits for it any more: what it granted is given back. */
+/* The reply comes after the deadline: the granted tokens are returned. */
 TEST(a_late_slice_goes_back) {
   for (int how = 0; how < 2; how++) {
     belay_client_options_t options = client_options();
@@ -158,7 +158,7 @@ BED_TEST(two_clients_and_the_bound) {
   }
   uint64_t all = workers[0].admitted + workers[1].admitted;
   int64_t ms = clock_since_ms(began),
-          used = 0; /* what passes in a pause that is longer than the burst is lost */
+          used = 0; /* tokens that accrue in a pause longer than the burst are lost */
   for (size_t i = 0; i + 1 < n; i++) {
     int64_t turn = samples[i + 1].at - samples[i].at;
     used += turn < 50 * MS ? turn : 50 * MS;
@@ -167,7 +167,8 @@ BED_TEST(two_clients_and_the_bound) {
     size_t j = i + 1 + (i * 7919) % (n - i - 1 > 0 ? n - i - 1 : 1);
     if (j >= n)
       continue;
-    /* what was counted between two samples was admitted between the first and the one after the second */
+    /* tokens counted between two samples were admitted between the first sample and the one
+     * after */
     int64_t d = (samples[j].at - samples[i].at) / 1000000 + 1;
     assert_true((int64_t)(samples[j].admitted - samples[i].admitted) <= 50 + d + 100 + 2);
   }
@@ -178,7 +179,7 @@ BED_TEST(two_clients_and_the_bound) {
                      workers[1].ask.begun == workers[1].ask.ended);
 }
 
-/* Little by little: it is fetched ahead, so that nobody waits; and never more is away than a slice. */
+/* Tokens are fetched ahead in small steps, so that no take waits. At most one lease is out. */
 BED_TEST(it_is_filled_before_it_is_empty) {
   belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 10000, .period_us = HOUR};
   belay_limiter_t *limiter = leasing_limiter(bed, &limit, 1, 16, 60000);
@@ -265,7 +266,7 @@ BED_TEST(another_policy_takes_it_away) {
   /* While some wait. */
   assert_error(belay_limiter_reconfigure(limiter, lease_policies[1], 1), 0);
   ask_all(bed, limiter, 8, 3);
-  small.count = 24; /* 5 are taken; and 8 by what is in flight, which nobody gets any more */
+  small.count = 24; /* 5 are taken, and 8 by requests in flight */
   assert_error(belay_limiter_reconfigure(limiter, &small, 1), 0);
   bed_until(bed, crowd_told == 8);
   unsigned allowed = 0;

@@ -1,4 +1,4 @@
-/* Refillers: few of many fill, each bucket once in a period, and who dies is replaced. */
+/* Refillers: few of many fill, each bucket once per period, and a dead one is replaced. */
 #include <signal.h>
 #include <stdio.h>
 
@@ -60,7 +60,7 @@ static hand_t *someone(club_t *club, bool elected) {
   return NULL;
 }
 
-/* They wait for a quarter of a minute and more, and are woken all the same. */
+/* Their poll interval is over 15 s, but a vacancy wakes them at once. */
 TEST(a_vacancy_wakes_who_waits) {
   club_t club;
   crew_t crew = {.told = 0};
@@ -193,7 +193,7 @@ static void expect_said(process_t *process, const char *expected) {
   assert_string_equal(line, expected);
 }
 
-/* It misses what it should do, and is told of as long as it does. */
+/* It misses its rounds, and reports each missed one. */
 static void suspend_one(stage_t *s) {
   process_t *process = &s->process[number_of(&s->crew, 0)];
   char label[72];
@@ -259,7 +259,7 @@ TEST(who_dies_is_replaced_and_who_stumbles_is_not) {
   suspend_one(&s);
   kill_one(&s);
   bed_run_for(s.bed, 3 * PERIOD);
-  /* Nothing was added twice, nor early, and at no time did nobody fill. */
+  /* No index was added twice or early, and filling never stopped. */
   int64_t fillings = number_at(s.server, index) - before, took = clock_since_ms(begun) + 1;
   assert_between(fillings, took / PERIOD / 3, took / PERIOD + 1);
   assert_int_equal(s.eye.elected, 0);

@@ -1,4 +1,4 @@
-/* What a refiller fills, when, and how it ends. */
+/* A refiller: which buckets it fills, when, and how it ends. */
 #include <stdio.h>
 
 #include "support/fixtures/limit/refillers.h"
@@ -127,7 +127,7 @@ ALONE_TEST(many_keys_have_their_turns) {
   assert_int_equal(hand_stats(&alone->hand).late, 0);
   assert_true(server_string(alone->bed->server, "GET", "belay::bucket::{k2999}::index", NULL) !=
               NULL);
-  assert_error(begin_close_hand(&alone->hand), 0); /* what it has goes little by little */
+  assert_error(begin_close_hand(&alone->hand), 0); /* its buckets end one by one */
   size_t turns = 0, had = KEYS;
   while (alone->hand.closed == 0) {
     turns += hand_stats(&alone->hand).keys < had;
@@ -170,7 +170,7 @@ ALONE_TEST(nothing_is_caught_up_on) {
   assert_between(index_of(alone, "a") - before, 1, 1 + since / PERIOD);
 }
 
-/* Somebody else has filled: what was learnt by that is used a period later. */
+/* Another process has filled: the learned state is used one period later. */
 ALONE_TEST(who_comes_late_does_not_fill) {
   enum { PERIOD = 60 };
   refill(alone, PERIOD * (uint32_t)slow());
@@ -188,7 +188,7 @@ ALONE_TEST(who_comes_late_does_not_fill) {
   bed_until(alone->bed, index_of(alone, "a") == 1);
 }
 
-/* What it learnt while it was elected before says nothing: meanwhile a bucket may have been forgotten, and have come to
+/* State from a former term is void: meanwhile the bucket may have been deleted and have reached
  * the same index again. */
 ALONE_TEST(an_index_that_is_known_from_before) {
   expect_add(&alone->pail, "a", 1, 0, true, 1, 1);
