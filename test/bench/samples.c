@@ -1,4 +1,4 @@
-/* What stands in the middle. */
+/* The median. */
 #include "samples.h"
 #include "support/base/test.h"
 

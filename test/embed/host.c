@@ -276,7 +276,7 @@ static int list_descriptors(void) {
   return 0;
 }
 
-/* What a child has open that does not come from whoever started us. */
+/* The open descriptors of a child, without those inherited from the parent of this process. */
 static void descriptors_of_a_child(char *out, size_t size) {
   const char *argv[] = {process_self(), "--list-descriptors", NULL};
   process_t child = process_start(argv);
@@ -326,7 +326,7 @@ TEST(a_child_process_inherits_nothing_of_a_connection_that_is_being_made) {
 
 /* ---- forks ----------------------------------------------------------------------------------------------- */
 
-/* What a fork of this process has to say. */
+/* The report of a forked child. */
 typedef struct report {
   int failure; /* 0: none */
   char token[128];

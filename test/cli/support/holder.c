@@ -1,6 +1,6 @@
-/* Holds something, for the tests of what looks at that: holder KIND NAME LABEL URL..., where KIND is lock, fair, reader,
- * writer, semaphore (2 of 3 permits) or election. Says "held" when it does, and "lost" if it does not any more; gives
- * it back and ends when it is told to by SIGTERM. */
+/* Holds an object for tests of lists and breaks: holder KIND NAME LABEL URL..., where KIND is
+ * lock, fair, reader, writer, semaphore (2 of 3 permits) or election. Prints "held" after the
+ * grant and "lost" after a loss. On SIGTERM it releases the object and ends. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -151,7 +151,7 @@ static void perform(play_t *play, const belay_options_t *options) {
   assert_int_equal(uv_loop_close(&loop), 0);
 }
 
-/* What an undo could not be made for lives for its ttl. */
+/* A key whose undo failed lives until its ttl ends. */
 static void run(const belay_options_t *options, void *arg) {
   const cast_t *cast = arg;
   play_t play = {.cast = cast, .ms = alloc_is_patient() ? 10000 * slow() : 100};

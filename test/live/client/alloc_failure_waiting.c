@@ -1,6 +1,5 @@
-/* Memory runs out while somebody waits: every single allocation of belay's is made to fail in turn. Whatever fails,
- * nothing crashes, nothing leaks, every callback comes exactly once, nobody waits for ever, and what is said to
- * have happened has. */
+/* Each allocation during a wait fails in turn. Expected: no crash, no leak, every callback runs
+ * once, no waiter waits for ever, and every reported effect is real. */
 #include <belay.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "support/fixtures/bed.h"
 
-/* Where nobody listens: what is refused must not get that far. */
+/* no server listens there: refused calls do not get that far */
 #define NOWHERE "unix:///nonexistent/socket"
 
 static int calls_back; /* callbacks that must not come */

@@ -134,7 +134,7 @@ typedef struct situation {
   bool dead;
 } situation_t;
 
-/* What pended ended once, as canceled. */
+/* Each pending operation ended once, as canceled. */
 static void check_endings(const contender_t *c, bool op_pended, bool extend_pended) {
   assert_int_equal(c->ended, c->begun);
   assert_int_equal(c->extended, c->begun_extend);

@@ -1,4 +1,5 @@
-/* The belay command: what it prints makes users of a server, and never a password, whatever goes wrong. */
+/* The belay command: its printed rules create working users, and its output never contains a
+ * password. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,7 +19,7 @@
 
 static const char *belay; /* the program */
 
-/* What a command has said, on both ways, and how it ended. */
+/* Output, error output and exit status of a command. */
 typedef struct said {
   char out[OUTPUT_MAX];
   int status;
@@ -58,7 +59,7 @@ static const said_t *run_to(const char *err, const char *const *args) {
 
 /* ---- belay acl --------------------------------------------------------------------------------------------- */
 
-/* Says a line as redis-cli does, to which it goes through a pipe: what servers take for a command. */
+/* Sends a line as redis-cli reads it from a pipe, as an inline command. */
 static void say_line(server_t *server, const char *line) {
   resp_client_t client;
   char reply[256];
@@ -89,7 +90,7 @@ static bool logs_in(server_t *server, const char *user, const char *password) {
 
 #define STRANGE "we\"i'rd*\\::part"
 
-/* What is printed for redis-cli makes the user that is asked for, in any namespace. */
+/* The lines for redis-cli create the requested user, in any namespace. */
 TEST_ON(a_line_for_redis_cli, server, server_start(NULL)) {
   const said_t *said =
       PRINTED("acl", "--user", "app", "--namespace", STRANGE, "--key", "the \"door", "lock");
@@ -107,7 +108,7 @@ TEST_ON(a_line_for_redis_cli, server, server_start(NULL)) {
   assert_false(may(server, "app", "LLEN", "we\"i'rd*\\::part::x"));
 }
 
-/* A new user cannot log in; and who is given new rules keeps his password. */
+/* A new user cannot log in, and a changed user keeps its password. */
 TEST_ON(where_the_password_goes, server, server_start(NULL)) {
   const said_t *said = PRINTED("acl", "--user=app", "--namespace=app", "all");
   assert_null(strchr(said->out, '>'));
@@ -129,7 +130,7 @@ static int by_word(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* What a server lists, in an order that is always the same. */
+/* The server's list, in a stable order. */
 static const char *listed(server_t *server) {
   static char list[4096];
   const char *words[256];
@@ -311,7 +312,7 @@ TEST(urls_that_are_none) {
   expect_failures(urls, sizeof urls / sizeof *urls, 2);
 }
 
-/* Servers that are not there, do not let us in, do not permit it, or repeat what they are told. */
+/* Servers that are absent, refuse the user, forbid the command, or repeat its arguments. */
 TEST(servers_that_refuse) {
   static const char *const nowhere[] = {
       "redis://user:" SECRET "@127.0.0.1:1",
@@ -345,7 +346,7 @@ TEST(servers_that_refuse) {
     server_stop(servers[i]);
 }
 
-/* What is no command line, with a URL in it. */
+/* Lines with a URL that are no command line. */
 TEST(lines_that_are_none) {
   static const char url[] = "redis://user:" SECRET "@host",
                     option[] = "--url=redis://:" SECRET "@h";

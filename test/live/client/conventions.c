@@ -1,4 +1,4 @@
-/* What holds for every handle: its options may be NULL, and its close callback is given its data. */
+/* Rules of every handle: options may be NULL, and the close callback gets the handle's data. */
 #include "support/fixtures/bed.h"
 
 #define INIT(type, variable)                                                                       \

@@ -4,7 +4,7 @@
 #include "support/fixtures/bed.h"
 #include "support/deployments/relay.h"
 
-/* Until the server has nothing left, and stays so: what may still be executed had its chance. */
+/* Waits until the server has no key, and expects that none appears by a late execution. */
 static void expect_no_key(bed_t *bed) {
   bed_settle(bed);
   bed_until(bed, server_keys(bed->server) == 0);

@@ -1,4 +1,4 @@
-/* Requests, as families use them: what is sent again, what is not, and how they end. */
+/* Requests, as handles use them: which are sent again, which are not, and how they end. */
 #include "core/client/request.h"
 #include "scripts.gen.h"
 #include "support/fixtures/bed.h"
@@ -36,7 +36,7 @@ static int read_number(belay__pending_t *pending, const belay__call_t *call,
 static const belay__request_ops_t once = {.read = read_number, .tell = tell};
 static const belay__request_ops_t again = {.read = read_number, .tell = tell, .idempotent = true};
 
-/* Reads, and has it canceled before anybody is told. */
+/* Reads the reply and cancels the request before its callback. */
 static asker_t *ended_hook;
 static int ended_how;
 static belay__list_t *ended_list;
@@ -147,7 +147,7 @@ BED_TEST_OF(what_was_sent_is_not_said_to_be_unsent, o.timeout_ms = 500) {
   assert_error(outcome_of(&asker), BELAY_EUNKNOWN);
 }
 
-/* That it is refused the second time says nothing of the first. */
+/* The refusal of the second try says nothing about the first one. */
 TEST(a_refusal_after_a_lost_answer) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 10000;
@@ -208,7 +208,7 @@ BED_TEST(an_object_ends_its_requests) {
   assert_error(outcome_of(&askers[2]), 0);
   assert_error(start(bed, &askers[0], &once, command(bed, "INCR", "n"), &mine), 0);
   assert_error(outcome_of(&askers[0]), 0);
-  assert_true(belay__list_empty(&mine)); /* one that was told is not in it any more */
+  assert_true(belay__list_empty(&mine)); /* a finished request is in no list */
   assert_error(start(bed, &askers[0], &once, command(bed, "INCR", "n"), NULL), 0);
   assert_error(begin_client_close(bed), 0);
   assert_error(outcome_of(&askers[0]), BELAY_ECANCELED);

@@ -17,7 +17,7 @@ static void acquire_and_close(contender_t *c, event_t event) {
   assert_error(begin_close(c), 0);
 }
 
-/* What was begun in the callback is canceled, and told before the close. */
+/* The operation begun in the callback is canceled, and its callback precedes that of the close. */
 static void expect_canceled_then_closed(contender_t *c) {
   unsigned endings = c->begun + 1;
   bed_until(c->bed, c->closed == 1);
@@ -66,7 +66,7 @@ static int run_as_a_fork(bed_t *bed, const contender_t *c, int64_t ms) {
   return c->lost != 0 || remaining_ms(c) != 0 ? 4 : 0;
 }
 
-/* So that what the child has a copy of is not taken for what it forgot to free. */
+/* Replaces the child's program, so that its copied memory does not count as leaked. */
 static void end_as_another_program(int status) {
   char command[16];
   snprintf(command, sizeof command, "exit %d", status);
@@ -276,7 +276,8 @@ TEST_ON(what_is_begun_after_belays_own_prepare_is_sent_at_once, server, server_s
   uv_timer_init(&strange.loop, &strange.guard);
   uv_prepare_init(&strange.loop, &strange.prepare);
   strange.prepare.data = &strange;
-  uv_prepare_start(&strange.prepare, try_when_armed); /* what is started first is called last */
+  /* handlers run in the reverse order of their start */
+  uv_prepare_start(&strange.prepare, try_when_armed);
   assert_error(belay_open(&strange.loop, NULL, &belay), 0);
   assert_error(belay_connect(belay, server_url(server), NULL, &client), 0);
   assert_error(belay_lock_new(client, belay_string("door"), &options, &strange.lock), 0);

@@ -6,9 +6,9 @@
 
 enum { CALLS = 5 };
 
-/* What a request's room has in it. */
+/* The content of a request's room. */
 typedef struct sums {
-  int64_t sum[CALLS]; /* what the reply of each call said, of the last step */
+  int64_t sum[CALLS]; /* the replies of the calls of the last step */
   unsigned replies;
 } sums_t;
 
@@ -20,7 +20,7 @@ typedef struct asker {
   int64_t sum[CALLS];
   char detail[256];
   int steps; /* that are still to come */
-  int error; /* what the last of them ends with */
+  int error; /* the error of the last call */
 } asker_t;
 
 typedef void (*asker_cb)(asker_t *asker, int status, const sums_t *sums);
@@ -118,7 +118,7 @@ BED_TEST(each_reply_is_read) {
   assert_int_equal(client_stats(bed).objects, 0);
 }
 
-/* The others are executed all the same, and what is wrong is named. */
+/* The other calls are executed, and the error names its key. */
 BED_TEST(one_that_is_refused) {
   asker_t asker = {0};
   server_do(bed->server, "LPUSH", "k2", "foreign", NULL);
@@ -133,7 +133,7 @@ BED_TEST(one_that_is_refused) {
   assert_string_equal(server_string(bed->server, "GET", "k4", NULL), "2");
 }
 
-/* Whatever else is refused before it is told. */
+/* The detail names the right key, after any other refusals. */
 BED_TEST(each_names_its_own_key) {
   asker_t asker[CALLS] = {0};
   belay__pending_t *pending;
@@ -204,7 +204,7 @@ static void keep_failure(belay__pending_t *pending, int status) {
 static const belay__request_ops_t told_of_each = {
     .read = read_sum, .failed = keep_failure, .tell = tell};
 
-/* What is not known of one says nothing of the others. */
+/* An unknown outcome of one call says nothing about the others. */
 TEST(each_that_failed_is_told) {
   bed_t *bed = bed_open(NULL);
   static const char text[] = "return redis.error_reply('ERR for a reason of its own')";
@@ -284,7 +284,8 @@ static int in_other_words(belay__pending_t *pending, int status) {
 static const belay__request_ops_t recovers = {
     .read = read_sum, .recover = in_other_words, .tell = tell};
 
-/* What is lost may be asked for in other words; or it may be good enough as it is; and what is refused may not be. */
+/* After a lost reply the step may ask in another way or accept the state. A refusal does not
+ * recover. */
 TEST(a_step_that_recovers) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 10000;

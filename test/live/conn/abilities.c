@@ -1,6 +1,6 @@
-/* What a server can do is asked once for each connection, and used only if all of them can; and a lock that nobody is told
- * of is given back by one command where there is one. No server that has those commands can be had here: they are pretended,
- * with what their documentation says that they reply. */
+/* Abilities of a server are asked once per connection, and used only if all connections have
+ * them. A lock without notifications is released by one command where the server has it. No
+ * available server has these commands: a fake server replies as their documentation says. */
 #include <pthread.h>
 #include <stdio.h>
 #include <strings.h>
@@ -15,10 +15,10 @@
 /* Notes what it is asked: the names of commands, "script" for all scripts. A compare and delete is noted with its words:
  * KEY and TOKEN where they are those of the SET before. */
 typedef struct desk {
-  const char *commands; /* what COMMAND INFO is answered with; NULL: as the fake knows it */
+  const char *commands; /* reply to COMMAND INFO; NULL: the fake's own */
   unsigned commands_of; /* by the connection of this number only; 0: by all */
-  const char *removal;  /* what a compare and delete is answered with; NULL: 1 */
-  const char *set;      /* what SET is answered with; NULL: as the fake has it */
+  const char *removal;  /* reply to a compare-and-delete; NULL: 1 */
+  const char *set;      /* reply to SET; NULL: the fake's own */
   bool slow_to_set;     /* answers the next SET when it is asked something else */
   bool owes;            /* that answer */
   fake_t *fake;
@@ -95,7 +95,7 @@ static void answer_as_told(fake_link_t *link, const char *const *words, size_t c
     fake_behave(link, words, count);
 }
 
-/* What a compare and delete is answered with from now on. */
+/* Sets the reply to a compare-and-delete. */
 static void answer_removals(desk_t *desk, const char *reply) {
   pthread_mutex_lock(&desk->mutex);
   desk->removal = reply;
@@ -126,7 +126,7 @@ static bool has_heard(desk_t *desk, const char *expected) {
   return has;
 }
 
-/* What nobody waits for here, as that others are told, may still be under way to it. */
+/* Calls without a waiter, such as PUBLISH, may still be in flight. */
 static void expect_heard(desk_t *desk, const char *name, const char *expected) {
   int64_t began = clock_now();
   while (!has_heard(desk, expected)) {
@@ -136,14 +136,14 @@ static void expect_heard(desk_t *desk, const char *name, const char *expected) {
   }
 }
 
-/* Nobody is told when it is released. */
+/* A release sends no notification. */
 static contender_t *silent_contender(desk_t *desk) {
   belay_lock_options_t options = lock_options();
   options.wakeup = BELAY_WAKE_POLL;
   return contender_new(desk->bed, "door", &options);
 }
 
-/* Connected: what the server can do is known. */
+/* Connected: the abilities of the server are known. */
 static contender_t *known_contender(desk_t *desk) {
   contender_t *c = silent_contender(desk);
   assert_error(try_lock(c), 0);
@@ -209,7 +209,7 @@ TEST(at_first_nothing_is_known) {
   desk_close(&desk);
 }
 
-/* What one of the connections leads to cannot do is not done. */
+/* An ability that one connection's server lacks is not used. */
 TEST(all_of_the_connections_count) {
   desk_t desk = {.commands = "*4\r\n" NONE NONE NONE NONE, .commands_of = 2};
   till_t till;
@@ -379,7 +379,7 @@ TEST(a_refusal_is_forgotten_with_the_connection) {
   desk_close(&desk);
 }
 
-/* That it cannot now is not that it cannot. */
+/* A temporary refusal is no missing ability. */
 TEST(a_refusal_that_passes_changes_nothing) {
   expect_release("delifeq", "-MISCONF Errors writing to the AOF file\r\n", BELAY_EMISCONF,
                  "SET DELIFEQ:KEY:TOKEN", 0, 0);

@@ -61,7 +61,7 @@ static void make_all(bed_t *bed, contender_t **c) {
   }
 }
 
-/* Another holds it, nobody does, or something else is there. */
+/* Another client holds it, the key is gone, or it has another type. */
 static void spoil(bed_t *bed, contender_t **c) {
   foreign_holder(c[0], 60000);
   server_do(bed->server, "DEL", key_of(c[1]), NULL);
@@ -163,7 +163,7 @@ TEST(no_more_are_pending_than_may_be) {
 
 /* ---- order --------------------------------------------------------------------------------------------- */
 
-/* What deletes the key neither overtakes the takes before it nor is overtaken by those behind. */
+/* A DEL of the key neither overtakes the takes before it nor is overtaken by later ones. */
 BED_TEST(calls_of_one_key_keep_their_order) {
   belay_limiter_t *limiter = window(bed, 5);
   static ask_t asks[3][5], other[3], resets[2];
@@ -238,10 +238,10 @@ TEST(who_may_not_do_what_the_script_does_is_told_so) {
 
 /* ---- connections that end ------------------------------------------------------------------------------ */
 
-/* The server has executed all of them; what was not heard whole is not known. */
+/* The server has executed all calls. Those without a complete reply end as unknown. */
 TEST(a_connection_that_is_cut_in_the_middle_of_the_answers) {
   if (servers_are_secure())
-    skip(); /* how many bytes these are there, nobody has counted */
+    skip(); /* the number of bytes differs there */
   bed_t *bed = bed_open(NULL);
   relay_t *relay = relay_start(server_own_url(bed->server));
   static ask_t asks[32];
@@ -311,7 +311,7 @@ TEST(an_answer_that_is_not_one_for_each) {
 }
 
 typedef struct moving {
-  atomic_bool held; /* what is asked for now is to be given back */
+  atomic_bool held; /* true while new grants are to be released */
   atomic_uint refused;
 } moving_t;
 
@@ -348,7 +348,7 @@ TEST(keys_on_their_way_are_asked_for_one_by_one) {
 
 /* ---- callers that give up ------------------------------------------------------------------------------ */
 
-/* Who waits for others to travel with has not left. */
+/* A call that waits for its batch was not sent. */
 BED_TEST(who_gives_up_while_it_waits_was_not_sent) {
   belay_limiter_t *limiter = window(bed, 1000);
   static ask_t asks[20];
@@ -436,9 +436,9 @@ static void on_turn(contender_t *c, event_t event) {
     assert_error(begin_acquire(c, 0), 0);
 }
 
-/* Calls are waiting when the connection turns out to be gone; what was answered before that is no less true. */
+/* Calls are queued when the loss of the connection is detected. Earlier replies still count. */
 TEST(what_was_said_before_the_end_is_heard) {
-  enum { HELD = 3 }; /* so many go by themselves, and more than are written at once */
+  enum { HELD = 3 }; /* calls sent alone, more than one write takes */
   bed_t *bed = bed_open(NULL);
   if (strncmp(server_url(bed->server), "unix", 4) !=
       0) { /* elsewhere what was not read may be lost */

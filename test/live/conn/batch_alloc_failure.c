@@ -1,6 +1,6 @@
-/* Memory runs out under calls that travel together: every allocation is made to fail in turn, belay's own and then hiredis's.
- * Whatever fails, every callback comes exactly once, nothing leaks, and what the server has counted is what was told: what is
- * said to have been done was done once, what is said not to have been was not. */
+/* Each allocation under batched calls fails in turn, belay's own and then hiredis's. Every
+ * callback runs once, nothing leaks, and the server's counts match the results: a reported
+ * success was executed once, a reported "not sent" never. */
 #include <belay.h>
 #include <stdlib.h>
 #include <string.h>

@@ -38,7 +38,8 @@ BED_TEST_OF(an_idle_link_that_was_killed_does_no_harm, o.idle_timeout_ms = 50) {
   assert_int_equal(client_stats(bed).unknown, 0);
 }
 
-/* The wire is dead, and nobody was told: the check finds out, and no outcome is unknown because of it. */
+/* The connection is dead without a message: the liveness check detects it, and no outcome is
+ * unknown. */
 TEST(an_idle_link_that_died_silently_is_found_out) {
   belay_client_options_t options = client_options();
   options.idle_timeout_ms = 50;
@@ -152,7 +153,8 @@ BED_TEST_OF(who_waits_for_room_waits_until_his_deadline, o.max_pending = ROOM;
   bed_until(bed, server_keys(bed->server) == 0);
 }
 
-/* What the server does not take waits where it can be withdrawn: of that it is known that it was not sent. */
+/* Bytes that the server does not take stay where they can be withdrawn: their calls end as not
+ * sent. */
 BED_TEST_OF(more_bytes_than_the_server_takes_are_not_sent, o.timeout_ms = prompt_ms()) {
   enum { MANY = 400, EACH = 60000 };
   static char words[EACH];

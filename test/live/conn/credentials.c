@@ -1,4 +1,4 @@
-/* Who we are, asked each time. */
+/* Credentials that a callback supplies at each connection. */
 #include <errno.h>
 #include <hiredis/alloc.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "support/deployments/fake.h"
 #include "support/servers/secure.h"
 
-/* Who answers for us. */
+/* The callback's answers. */
 typedef struct teller {
   unsigned asked;
   int error;
@@ -41,7 +41,7 @@ static void expect_in_the_end(bed_t *bed, int status) {
     assert_between(clock_since_ms(began), 0, 10000 * slow());
 }
 
-/* The server gets another password, and drops everybody: who is asked again knows it. */
+/* The server changes its password and drops all clients. The callback supplies the new password. */
 TEST(a_password_may_change) {
   teller_t teller = {.password = "first"};
   belay_client_options_t o = asking(&teller);
@@ -66,7 +66,7 @@ TEST(a_password_may_change) {
   bed_close(bed);
 }
 
-/* What is told here counts, and not what the URL and the options say. */
+/* The callback's credentials replace those of the URL and the options. */
 TEST(what_is_told_overrides_the_rest) {
   static const struct {
     const char *username, *password;
@@ -103,7 +103,7 @@ TEST(nothing_to_tell_is_no_auth) {
   bed_close(bed);
 }
 
-/* Who cannot tell is not let in, and is asked again, but not all the time. */
+/* Without credentials the connection is refused, and the callback runs again after a delay. */
 TEST(who_does_not_know_is_not_let_in) {
   static char too_long[70000];
   memset(too_long, 'x', sizeof too_long - 1);
@@ -133,7 +133,7 @@ TEST(who_does_not_know_is_not_let_in) {
   }
 }
 
-/* A server that repeats what it does not understand: that is kept from whoever reads the log. */
+/* A server that repeats unknown words in its errors: the log must not contain them. */
 static void repeat(fake_link_t *link, const char *const *words, size_t count, void *arg) {
   char text[256];
   (void)arg;
@@ -192,7 +192,8 @@ TEST(nobody_is_asked_before_the_server_is_known) {
 /* ---- what is left of it in memory ------------------------------------------------------------------------- */
 
 static const char piece[] = "Pa55w0rd"; /* a password is many of these */
-static size_t at_once = SIZE_MAX;       /* so much of what is sent the system takes; 0: nothing */
+/* number of bytes that the system takes per write; 0: none */
+static size_t at_once = SIZE_MAX;
 static unsigned left_behind;
 
 ssize_t send(int fd, const void *data, size_t len, int flags) {

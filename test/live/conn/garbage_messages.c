@@ -19,7 +19,7 @@
 static const char hello_3[] = "%3\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$2\r\nid\r\n:7\r\n"
                               "$4\r\nmode\r\n$10\r\nstandalone\r\n";
 
-/* What it says to whom; in the fake's thread. */
+/* The fake server's replies, by client; used in the fake's thread. */
 typedef struct script {
   const char *to_hello, *to_subscribe; /* NULL: what is right */
   atomic_uint hellos;
@@ -117,7 +117,7 @@ TEST(what_does_not_fit_drops_the_connection) {
       NEWS_ON NEWS_ON,        /* twice */
       NEWS_ON "+PONG\r\n",    /* a PONG too many */
       NEWS_ON "-ERR no\r\n",  /* an error as well */
-      NEWS_OFF,               /* a good-bye that nobody said */
+      NEWS_OFF,               /* an unsubscribe that no client asked for */
       "+PONG\r\n",            /* no answer at all */
       NEWS_ON "+OK\r\n",      /* an answer to nothing */
       NEWS_ON ":1\r\n",       /* */
@@ -140,7 +140,7 @@ TEST(what_does_not_fit_drops_the_connection) {
     script_t script = {.to_subscribe = rows[i]};
     fake_t *fake = start(&script);
     belay_client_options_t options = quick();
-    options.stall_timeout_ms = 200; /* for what begins and does not end */
+    options.stall_timeout_ms = 200; /* for a reply that begins and does not end */
     options.idle_timeout_ms = 300;
     options.connect_timeout_ms = 400;
     bed_t *bed = bed_open_at(fake_url(fake), &options);
@@ -155,7 +155,7 @@ TEST(what_does_not_fit_drops_the_connection) {
   }
 }
 
-/* What another feature of a server pushes is not for us. */
+/* Pushes of other server features are ignored. */
 TEST(pushes_of_another_kind_do_no_harm) {
   script_t script = {.to_subscribe =
                          NEWS_ON ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n" MESSAGE
@@ -200,7 +200,7 @@ static void answer_late(fake_link_t *link, const char *const *words, size_t coun
 /* SUBSCRIBE, UNSUBSCRIBE, SUBSCRIBE; and only then the answers come, one by one. The first of them is not that to the
  * last question. */
 TEST(the_answer_to_a_subscription_that_was_given_up) {
-  /* `other` keeps the connection; what it is told comes with the first answers */
+  /* `other` keeps the connection; its message comes with the first replies */
   late_t late = {.say = {OTHER_ON "+PONG\r\n", "", "", NEWS_ON MESSAGE}};
   fake_t *fake = fake_start(&(fake_options_t){.on_command = answer_late, .arg = &late});
   belay_client_options_t options = quick();
@@ -236,7 +236,7 @@ TEST(the_answer_to_the_last_subscription) {
   bed_until(bed, atomic_load(&late.off) == 1);
   assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
   bed_until(bed, s.messages == 1);
-  assert_string_equal(s.story, "LM"); /* what came before it was of the first */
+  assert_string_equal(s.story, "LM"); /* messages before it belong to the first subscription */
   bed_run_for(bed, 50);
   assert_int_equal(client_stats(bed).drops, 0);
   bed_close(bed);

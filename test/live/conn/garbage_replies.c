@@ -10,12 +10,12 @@
 typedef struct nonsense {
   const char *name;
   const char *text;
-  int status; /* what an acquire is told then */
+  int status; /* status of the acquire */
   bool alone; /* only that call fails: the connection stays */
 } nonsense_t;
 
-/* The first acquire of a client goes out as a script: what the server can do is not known yet. The next one,
- * after a release, is a plain SET. */
+/* The first acquire of a client is a script, because the server's abilities are unknown. The
+ * next one, after a release, is a plain SET. */
 enum { AS_SCRIPT = 1, RELEASE = 2, AS_SET = 3 };
 
 typedef struct plot {
@@ -235,7 +235,7 @@ TEST(arrays_that_are_nested_very_deep) {
   free(text);
 }
 
-/* What follows the granting reply was not asked for. */
+/* A surplus reply follows the reply of the grant. */
 TEST(a_reply_that_nobody_asked_for_ends_the_connection) {
   static const nonsense_t all[] = {{"a status", ":0\r\n+OK\r\n", 0, false},
                                    {"a nil", ":0\r\n$-1\r\n", 0, false},

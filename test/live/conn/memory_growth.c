@@ -59,7 +59,7 @@ static char *count_strdup(const char *text) {
   return strdup(text);
 }
 
-/* After some cycles to warm up: those of belay's own, in so many more. */
+/* Number of belay's allocations in n cycles, after some cycles to warm up. */
 static size_t allocations_after_warm_up(bed_t *bed, const lockers_t *lockers, size_t cycles) {
   run_cycles(bed, lockers, 2000);
   size_t before = bed->allocations;
@@ -86,7 +86,7 @@ TEST(after_warm_up_a_cycle_allocates_nothing) {
 
 BED_TEST(nor_do_many_at_once) {
   lockers_t lockers = lockers_new(bed, 64, false);
-  /* but what the most answers need that ever came at once */
+  /* except for the largest number of simultaneous replies */
   assert_true(allocations_after_warm_up(bed, &lockers, 20000 / (size_t)slow()) <= 8);
 }
 
@@ -122,7 +122,7 @@ static void on_counted(belay_lock_t *lock, int status) {
 static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
   size_t *good = belay_lock_data(lock);
   (void)reason;
-  *good += SIZE_MAX / 2; /* what is awaited never comes */
+  *good += SIZE_MAX / 2; /* the awaited state never comes */
 }
 
 /* Takes the locks numbered from..to-1, some at a time. */

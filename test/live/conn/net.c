@@ -1,4 +1,4 @@
-/* What a network can do to a connection, and how connections are made. */
+/* Faults of the network, and connection attempts. */
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netdb.h>
@@ -28,7 +28,7 @@ static getaddrinfo_fn *real_getaddrinfo(void) {
   return function;
 }
 
-/* Several addresses, of which only the last may have somebody who listens. */
+/* Several addresses, of which only the last may have a listener. */
 static int several(const char *service, const struct addrinfo *hints, struct addrinfo **list) {
   static const char *const addresses[] = {"127.0.0.3", "127.0.0.2", "127.0.0.1"};
   struct addrinfo **end = list;
@@ -58,8 +58,8 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
 
 /* ---- the loop goes on ------------------------------------------------------------------------------------ */
 
-/* The smallest of the longest of a few tries, each beside a loop that does nothing: what is left then is belay's. What others
- * on the machine take away does not count. */
+/* The smallest of the longest stalls of a few tries, each compared with an idle loop. The
+ * remainder is belay's own, without the load of the machine. */
 static void expect_ticking(int64_t (*longest_held)(void)) {
   int64_t best = INT64_MAX;
   for (int i = 0; i < 5 && best >= 5 * MS * slow(); i++) {

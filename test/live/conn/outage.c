@@ -1,5 +1,5 @@
-/* A server that is away: the first call may wait, and no call with a policy for it after that;
- * whatever the primitive, and whatever keeps the server away. */
+/* A server that is away: the first call may wait, later calls with a policy for outages do not.
+ * For every primitive and every cause of the absence. */
 #include <stdio.h>
 
 #include "support/fixtures/limit/asks.h"

@@ -124,7 +124,7 @@ static move_t begin_move(bool to_cluster) {
   return m;
 }
 
-/* What is under way is not answered, and goes to the other one. */
+/* Calls in flight get no reply, and the next connection goes to the other server. */
 static void lead_to_the_other(move_t *m) {
   relay_lead(m->relay, server_url(m->to));
   relay_cut(m->relay); /* first: the answer may be just coming */

@@ -1,5 +1,5 @@
-/* Notifications are lost, all the time, or never come: whatever is waited for is had all the same, by as many as
- * may have it, and a lost one costs a poll. Where they do come nobody has to poll. */
+/* Notifications are lost, always or sometimes. Every waiter still gets its turn within the
+ * limit, and a lost notification costs one poll. With notifications no poll is needed. */
 #include <stdio.h>
 
 #include "support/load/contest.h"
@@ -11,7 +11,7 @@ enum { KILL_EVERY_MS = 5, CONTEST_MS = 3000, TURNS = 5, POLL_MS = 300, ROUNDS = 
 typedef struct deafness {
   const char *name;
   const char *rules[4]; /* for the user; NULL: he may listen */
-  bool killed;          /* whoever listens, again and again */
+  bool killed;          /* true if the listening connections are killed again and again */
 } deafness_t;
 
 static const deafness_t deafnesses[] = {
@@ -96,7 +96,7 @@ static void test_deaf(void **state) {
 
 /* ---- everything is heard ------------------------------------------------------------------------------------- */
 
-/* Who has it and who waits for it, in three clients; all of them would ask again in 20 seconds only. */
+/* Holders and waiters in three clients, all with a poll interval of 20 seconds. */
 typedef struct chain {
   bed_t *bed;
   player_t player[WAITERS + 1], observer;

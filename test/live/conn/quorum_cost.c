@@ -1,8 +1,9 @@
-/* What a quorum costs: Redlock on five nodes beside a plain lock on one, and with a node that stands still. Only
- * ratios are looked at, of medians that were measured in turns within one run.
+/* The cost of a quorum: Redlock on five nodes compared with a plain lock on one, and with a
+ * stopped node. Only ratios of medians count, measured in turns within one run.
  *
- * Beside a plain lock, this process has one processor and the servers have the others, as servers elsewhere would.
- * Left to the scheduler, a lone server is now and then put beside its client, where it answers four times as fast. */
+ * For the plain lock this process has one processor and the servers have the others, as remote
+ * servers would. Left to the scheduler, a lone server sometimes shares its client's processor
+ * and replies four times as fast. */
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
@@ -11,12 +12,13 @@
 
 enum { NODES = 5, BLOCKS = 21, CYCLES = 200, WARM_UP = 20, ATTEMPTS = 5 };
 
-/* Who waits for one that stands still takes a thousand times as long; what a scheduler does to both sides is less. */
+/* Waiting for a stopped node takes a thousand times as long; the scheduler's effect is smaller. */
 #define DELAYED 3.0
 
 /* ---- processors -------------------------------------------------------------------------------------------- */
 
-/* From now on this process, and what it starts, has the first of the given processors, or all but the first. */
+/* Binds this process and its later children to the first of the given processors, or to the
+ * others. */
 static void run_on(const cpu_set_t *given, bool first) {
   cpu_set_t set;
   bool found = false;
@@ -91,7 +93,7 @@ static void on_acquired(belay_lock_t *lock, int status) {
   begin_cycle(lock, block);
 }
 
-static bool spoiled; /* what is being measured: too many were not answered in time */
+static bool spoiled; /* true if too many replies of the measurement were late */
 
 /* The median time of an acquire, in microseconds; releases are not counted. */
 static double run_block(contender_t *c) {
@@ -113,7 +115,7 @@ typedef struct runners {
 
 typedef struct comparison {
   const char *what;
-  double most; /* the second may take so many times as long as the first */
+  double most; /* maximum ratio of the second time to the first */
   bool apart;  /* this process has a processor of its own */
   double (*first)(const runners_t *runners);
   double (*second)(const runners_t *runners);
@@ -196,7 +198,7 @@ static void compare_paces(const comparison_t *it) {
   cpu_set_t given;
   assert_int_equal(sched_getaffinity(0, sizeof given, &given), 0);
   if (slow() > 1 || CPU_COUNT(&given) < 2)
-    skip(); /* what is measured then is the sanitizer, or the scheduler */
+    skip(); /* the sanitizer or the scheduler would be measured */
   nodes_t *nodes = open_nodes(&given, it->apart);
   double load, ratio = measure(nodes, it, &load);
   for (int i = 1; i < ATTEMPTS && ratio > it->most; i++)

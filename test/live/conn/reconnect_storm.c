@@ -120,7 +120,7 @@ TEST(a_replica_is_not_stormed) {
 
 /* ---- a server that is full -------------------------------------------------------------------------------- */
 
-/* What belay_detail() said in the callback. */
+/* Stores belay_detail() of the callback. */
 static void keep_detail(contender_t *c, event_t event) {
   if (event == EVENT_ENDED)
     snprintf(c->arg, 128, "%s", belay_detail(c->bed->belay));

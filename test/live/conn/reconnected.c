@@ -1,5 +1,5 @@
-/* What waits only because there was no connection goes on as soon as there is one: an acquire that polls, the renewal of a
- * lock. */
+/* Operations that wait for a connection only continue at once: an acquire that polls, and the
+ * renewal of a lock. */
 #include "support/fixtures/bed.h"
 #include "support/servers/secure.h"
 

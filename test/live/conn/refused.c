@@ -1,6 +1,6 @@
-/* What a server refuses, for whatever reason it is in no state to do it: each row of the table in src/core/call/refusal.c
- * against a server that really says so, with what a lock, a limiter and a counter make of it; and all is well again when
- * the server is. */
+/* Temporary refusals of a server: each row of the table in src/core/call/refusal.c on a server
+ * in that state, with the results of a lock, a limiter and a counter. After the state ends all
+ * of them work again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #define DROP "CLIENT", "KILL", "TYPE", "normal", NULL
 
 static char folder[64];    /* of MISCONF */
-static resp_client_t busy; /* who keeps the server busy */
+static resp_client_t busy; /* the client that keeps the server busy */
 
 /* ---- how to make a server say so ------------------------------------------------------------------------- */
 
@@ -91,8 +91,8 @@ static void until_it_says(server_t *server, const char *code) {
   }
 }
 
-/* So many keys, and so long for each of them, that it is never through, unless it is told to hurry; and each so large that
- * it listens after each. */
+/* So many slow and large keys that loading never ends without an order to hurry, and the server
+ * listens after each key. */
 static void load_slowly(server_t *server) {
   server_do(server, "DEBUG", "POPULATE", "20000", "big", "2000", NULL);
   server_do(server, "CONFIG", "SET", "rdbcompression", "no", "key-load-delay", "5000", NULL);
@@ -129,7 +129,7 @@ static void serve_slots(server_t *server) {
   }
 }
 
-/* Whoever has come is too much; those who are there are sent away. */
+/* The limit of clients is reached: new clients are refused, and present ones are disconnected. */
 static void fill_up(server_t *server) {
   server_do(server, "CONFIG", "SET", "maxclients", "1", NULL);
   server_do(server, DROP);
@@ -180,7 +180,7 @@ typedef struct row {
 } row_t;
 
 static const row_t rows[] = {
-    /* what is held can be kept and given back without room */
+    /* a lease can be renewed and released without free memory */
     {"is out of memory",
      fill_memory,
      empty_memory,
@@ -193,7 +193,8 @@ static const row_t rows[] = {
     {"loads", load_slowly, load_quickly, "LOADING ", ALL_IN_TIME(BELAY_ELOADING), false},
     {"is busy", run_for_ever, stop_script, "BUSY ", ALL_IN_TIME(BELAY_ESCRIPTBUSY), false},
     {"is a replica", follow_nobody, lead, "READONLY ", ALL_IN_TIME(BELAY_EREADONLY), false},
-    /* commands that write are told the other thing, and which of the two an acquire is depends on what is known yet */
+    /* write commands get the other error; which of both an acquire gets depends on the known
+     * abilities */
     {"has lost its primary",
      follow_and_say_nothing_old,
      lead,
@@ -221,7 +222,7 @@ static server_t *start_server(bool cluster) {
   return server;
 }
 
-/* A replica is no primary, whatever it says, for who has asked a Sentinel for one. */
+/* A replica is no primary for a client that asked a Sentinel for one. */
 static const house_told_t *told(const row_t *row) {
   static const house_told_t by_role = {BELAY_EREADONLY,   BELAY_EREADONLY, BELAY_EREADONLY,
                                        BELAY_EREADONLY,   BELAY_EREADONLY, true,
@@ -230,7 +231,7 @@ static const house_told_t *told(const row_t *row) {
   return lost && deployment() == DEPLOYMENT_SENTINEL ? &by_role : &row->told;
 }
 
-/* Who has a password is not told that there must be one. */
+/* A client with a password does not get the message that one is needed. */
 static const char *says(const row_t *row) {
   bool has_one = acl_applies(&(server_options_t){.password = NULL});
   return has_one && row->begin == ask_for_a_password ? "WRONGPASS " : row->says;
@@ -238,7 +239,7 @@ static const char *says(const row_t *row) {
 
 TEST(whatever_a_server_refuses) {
   if (deployment_is_cluster())
-    skip(); /* whose nodes are no replicas by hand; it has a row of its own */
+    skip(); /* nodes of a cluster cannot be made replicas by hand; they have another row */
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     const row_t *row = &rows[i];
     house_t house;

@@ -1,5 +1,5 @@
-/* Who may come in, and what one may do there: passwords that change, users who go, addresses that are not trusted, commands
- * that have another name. Nothing of what a server repeats of a command is told. */
+/* Access: changed passwords, deleted users, protected addresses, renamed commands. Errors never
+ * repeat the words of a command. */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void add_alice(server_t *server, const char *password) {
   server_do(server, "ACL", "SETUSER", "alice", "on", "resetpass", right, "~*", "&*", "+@all", NULL);
 }
 
-/* Who is in stays in; who has to come in again cannot, until the password is right again. */
+/* Present connections stay. New ones fail until the password is right again. */
 TEST(a_password_that_changes) {
   house_t house;
   server_t *server = server_start(NULL);
@@ -59,7 +59,7 @@ TEST(a_user_who_is_switched_off) {
   house_close(&house);
 }
 
-/* The server itself ends his connections. */
+/* The server ends the user's connections. */
 TEST(a_user_who_goes) {
   house_t house;
   server_t *server = server_start(NULL);
@@ -137,7 +137,7 @@ static server_t *server_without(const char *command) {
   return server_start(&(server_options_t){.arguments = {"--rename-command", command, "", NULL}});
 }
 
-/* What is refused stays refused, and neither a token nor a key is told. */
+/* The refusal is lasting, and its text contains neither a token nor a key. */
 static void expect_unknown(house_t *house, int status, const char *says) {
   assert_error(status, BELAY_EREFUSED);
   if (strstr(house->detail, says) == NULL)

@@ -1,5 +1,5 @@
-/* What a server says in the middle of something: it becomes a replica, goes down, loads what it had, moves a slot; and what
- * it finds at a key. */
+/* State changes of a server in the middle of an operation: demotion, shutdown, loading, a moved
+ * slot; and keys of other types. */
 #include <stdio.h>
 
 #include "support/servers/acl.h"
@@ -13,7 +13,7 @@ static void keep_detail(contender_t *contender, event_t event) {
     snprintf(contender->arg, 256, "%s", belay_detail(contender->bed->belay));
 }
 
-/* The key is set, and its copies are waited for: that ends, and nobody knows who has the key. */
+/* The key is set, and WAIT is interrupted: the holder is unknown. */
 TEST(a_primary_that_is_deposed_while_copies_are_waited_for) {
   needs_one_server("REPLICAOF, which no node of a cluster takes");
   char detail[256] = "";
@@ -34,7 +34,7 @@ TEST(a_primary_that_is_deposed_while_copies_are_waited_for) {
   assert_non_null(strstr(detail, "UNBLOCKED "));
   assert_true(belay_err_retryable(BELAY_EREADONLY));
   const resp_t *reply = server_ask(bed->server, "WAIT", "1", "1", NULL);
-  assert_int_equal(reply->type, RESP_ERROR); /* and to whoever asks after that */
+  assert_int_equal(reply->type, RESP_ERROR); /* and for every later request */
   assert_non_null(strstr(reply->str, "ERR WAIT cannot be used with replica"));
   server_do(bed->server, "REPLICAOF", "NO", "ONE", NULL);
   bed_until(bed, server_keys(bed->server) == 0); /* taken back there */
@@ -43,7 +43,7 @@ TEST(a_primary_that_is_deposed_while_copies_are_waited_for) {
 
 /* ---- it goes down, and comes up -------------------------------------------------------------------------- */
 
-/* All of it is on its way when the server is told to end: what was not answered is not known. */
+/* All calls are in flight at the shutdown: those without a reply end as unknown. */
 TEST(a_server_that_goes_down_with_calls_on_their_way) {
   house_t house;
   ask_t ask = {.then = NULL};
@@ -76,7 +76,8 @@ TEST(a_server_that_goes_down_with_calls_on_their_way) {
   house_close(&house);
 }
 
-/* So large is what it had that it says for a while that it loads: who waits is granted it in the end. */
+/* The server loads much data and refuses calls meanwhile. The waiter is granted the lock in the
+ * end. */
 TEST(a_server_that_comes_up_slowly) {
   if (deployment_is_cluster())
     skip(); /* which is whole again only later */
@@ -216,7 +217,7 @@ static void expect_blamed(const house_t *house, const char *key) {
     fail_msg("\"%s\" does not name %s", house->detail, key);
 }
 
-/* It is somebody else's: it stays so, and it is said which it is. */
+/* Keys of other types stay unchanged, and the error names the key. */
 TEST(keys_that_hold_something_else) {
   static const char counter[] = "belay::counter::{n}";
   char limit[128];

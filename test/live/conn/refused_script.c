@@ -1,5 +1,6 @@
-/* What stops a script: where it can have written nothing it is refused, else it is not known what it did. What the server
- * checks, it checks before the first write; what a user may not do is found out on the line where it is tried. */
+/* Interrupted scripts. An error before the first write is a refusal, a later one is unknown.
+ * Servers check some conditions before the first write; missing rights of a user show at the
+ * line of the command. */
 #include <stdio.h>
 
 #include "core/client/client.h"
@@ -61,7 +62,7 @@ typedef struct row {
   belay_outcome_t outcome;
   int error;
   bool wrote;
-  int told; /* who made a request of it */
+  int told; /* number of requests by a client */
 } row_t;
 
 static const row_t rows[] = {
@@ -250,7 +251,7 @@ TEST(a_lock_takes_back_what_may_have_been_done) {
   house_close(&house);
 }
 
-/* What is tried before it is added might have done something. */
+/* A failure before the addition could have followed a write. */
 TEST(a_counter_says_that_it_does_not_know) {
   house_t house;
   till_t till;

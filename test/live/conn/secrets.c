@@ -1,5 +1,5 @@
-/* A server that repeats whatever it is told, in every error: nothing of it comes into a log, a detail or a trace but the
- * names of commands, and keys. */
+/* A server that repeats all arguments in its errors: logs, details and traces contain only names
+ * of commands, and keys. */
 #include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@
 
 enum { TOLD_MAX = 256, HEAD = 6, LINE_MAX_LEN = 4096 };
 
-/* How an error goes: what it begins with, how much of each word it repeats, and what is around it. */
+/* The form of an error: its beginning, the repeated part of each word, and the text around it. */
 typedef struct manner {
   const char *code;
   size_t most;
@@ -48,7 +48,7 @@ static const manner_t manners[] = {
 };
 #define MANNERS (sizeof manners / sizeof *manners)
 
-/* Remembers the beginnings of what it was told. */
+/* The beginnings of the received words. */
 typedef struct gossip {
   const manner_t *manner;
   bool grants; /* it does what takes a lock, and refuses all else */
@@ -393,7 +393,7 @@ TEST(whatever_a_server_repeats) {
   }
 }
 
-/* What is held has a token, and the server has it too. */
+/* A held lock's token is also stored on the server. */
 TEST(the_token_of_a_lock) {
   for (size_t m = 0; m < MANNERS; m++) {
     gossip_t gossip;

@@ -1,5 +1,5 @@
-/* The server forgets, all of it or its scripts only, or starts again: in the middle of everything. Whoever had
- * something is told when it is gone; nobody is stuck, and numbers go on growing. */
+/* The server loses all data or only its scripts, or restarts, at each step. Holders learn of a
+ * loss, no operation hangs, and fencing numbers keep growing. */
 #include <stdio.h>
 
 #include "support/load/contest.h"
@@ -10,11 +10,11 @@ enum { TTL = 4000, CONTEST_TTL = 4000, RENEWALS = 10 /* in a ttl: the rest stand
 typedef struct blow {
   const char *name;
   void (*strike)(bed_t *bed);
-  belay_lost_t lost;   /* what whoever has it is told; 0: nothing, it is not lost */
+  belay_lost_t lost;   /* the reported reason of the loss; 0: no loss */
   bool forgets;        /* what is had */
   bool goes_unnoticed; /* by anybody: nothing fails */
   bool exact;          /* nothing is undone that was done just before */
-  int strikes, apart;  /* so many while many want it, so many ms apart */
+  int strikes, apart;  /* number of strikes under contention, and the ms between them */
 } blow_t;
 
 static relay_t *wire; /* to the server, for all clients */
@@ -106,7 +106,7 @@ static void open_scene(scene_t *s, const blow_t *blow) {
   bed_run_for(s->bed, 100 * slow());
 }
 
-/* It is told that it has it no more, and the other has it then, with a larger number. */
+/* The holder reports the loss, and the waiter is granted the lock with a larger number. */
 static void expect_told(player_t *holder, player_t *waiter, belay_lost_t reason) {
   player_until(holder, holder->lost == 1);
   if (holder->reason != reason)
@@ -124,7 +124,7 @@ static void expect_kept(player_t *holder, player_t *waiter) {
   player_await(waiter);
 }
 
-/* Whoever waited for a latch that is forgotten is told that it is not known, and waits for the new one. */
+/* A waiter of a lost latch gets an unknown outcome, and waits for the new latch. */
 static void wait_for_the_new_one(player_t *latch) {
   player_until(latch, latch->came == 1);
   assert_error(latch->status, BELAY_EUNKNOWN);
@@ -142,7 +142,7 @@ static void judge_meetings(scene_t *s) {
   player_await(&s->holder[BARRIER]);
   player_await(barrier);
   assert_int_equal(barrier->grant, 1);
-  /* What was counted is as forgotten as the rest; the same operation counts again then, and only then. */
+  /* The count is lost with the rest: the same operation counts once more. */
   assert_int_equal(player_count(&s->holder[LATCH], "first"), 1);
   assert_int_equal(latch->came, 0);
   assert_int_equal(player_count(&s->holder[LATCH], "second"), 0);

@@ -1,4 +1,4 @@
-/* Answers of somebody else than they seem to be of. */
+/* Replies of another server than the expected one. */
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -55,8 +55,8 @@ static void extend_once(nodes_t *nodes, contender_t *c) {
   nodes_settle(nodes);
 }
 
-/* A server that lost the key, and two of the five that lead to it. Set again it is nobody's vote yet, also where the other
- * one finds what the first has just set. */
+/* Two of five names lead to one server, which lost the key. After it set the key again, neither
+ * of the two votes counts, also if the second one finds the key of the first. */
 TEST_IN(a_server_that_was_set_again_for_two_counts_for_neither, remote, remote_open(5)) {
   nodes_t *nodes = remote->nodes;
   belay_lock_options_t options = unhurried_options(60 * SECONDS);
@@ -88,7 +88,7 @@ static void drop_connections(server_t *server) {
   (void)server_ask(server, "CLIENT", "KILL", "TYPE", "normal", NULL);
 }
 
-/* The first server is the primary, the second one its replica; both names are told of the first one only. */
+/* The first server is the primary, the second its replica. Both names lead to the first one. */
 TEST(a_primary_that_was_a_replica_and_is_a_primary_again) {
   if (deployment_is_cluster())
     skip(); /* where there is no quarantine */

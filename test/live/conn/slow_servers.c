@@ -38,7 +38,7 @@ TEST_IN(and_then_at_the_first_attempt, remote, remote_open_seasoned(3)) {
 #define LATE_MS 200
 #define LONG_TTL (6000 * slow())
 
-/* What can be left of a ttl that began when the question was sent, when the answer has come. */
+/* The most that can be left, after the reply, of a ttl that began when the request was sent. */
 static int64_t left_of(int64_t ttl_ms) {
   return ttl_ms - ttl_ms / 100 - 2 - LATE_MS;
 }

@@ -1,4 +1,4 @@
-/* The listening connection: when there is one, what it costs, and what a server may do to it. */
+/* The listening connection: when it exists, its cost, and its faults. */
 #include <stdio.h>
 
 #include "core/client/client.h"
@@ -37,7 +37,7 @@ BED_TEST(it_is_there_while_somebody_listens) {
   bed_until(bed, one.messages == 1);
 }
 
-/* Who comes back soon finds everything as it was. */
+/* A channel that is subscribed again soon has not changed. */
 BED_TEST(a_channel_that_was_left_lingers) {
   subscriber_t s = {0};
   for (int i = 0; i < 20; i++) {
@@ -239,7 +239,7 @@ static void explained(subscriber_t *s, belay_topic_event_t event) {
     assert_non_null(strstr(belay_detail(s->bed->belay), "NOPERM"));
 }
 
-/* One channel that is forbidden is nobody else's affair. */
+/* A forbidden channel does not affect the others. */
 TEST(a_forbidden_channel_does_not_disturb_the_others) {
   static const char *const rules[] = {"+@all", "&belay::topic::{a*", "&belay::topic::{b*"};
   enum { COUNT = 300 };
@@ -261,7 +261,7 @@ TEST(a_forbidden_channel_does_not_disturb_the_others) {
   assert_error(bad[2].status, BELAY_EPERM);
   bed_run_for(bed, 300);
   assert_error(subscribe_to(bed, bed->client, &late, "x", 1), 0);
-  bed_until(bed, late.gaps == 1); /* who comes later is told too */
+  bed_until(bed, late.gaps == 1); /* a later subscriber learns of it, too */
   int64_t calls = server_calls(bed->server, deployment_subscribe()); /* that were not refused */
   server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
   for (int i = 0; i < COUNT; i++)
@@ -286,7 +286,7 @@ static int listening(const subscriber_t *all, int n) {
   return count;
 }
 
-/* A few are tried now and then; when one of them is let in, so may be the others. */
+/* A few forbidden channels are tried now and then. After one success the others are tried, too. */
 TEST(what_was_forbidden_is_found_to_be_permitted) {
   static const char *const rules[] = {"+@all", "&belay::topic::{a*", "&other"};
   enum { COUNT = 600 };
@@ -380,7 +380,7 @@ TEST(in_a_cluster_channels_are_sharded) {
   free(all);
 }
 
-/* A slot that nobody serves is the affair of those who listen there. */
+/* A slot without an owner affects only its own subscribers. */
 TEST(a_slot_that_is_not_served_does_not_disturb_the_others) {
   enum { COUNT = 300 };
   belay_client_options_t options = client_options();

@@ -1,4 +1,4 @@
-/* What belay asks of the system: once connected, no epoll_ctl, however many commands there are. */
+/* System calls: after connecting no epoll_ctl, for any number of commands. */
 #include <stdio.h>
 
 #include "support/fixtures/bed.h"
@@ -27,7 +27,7 @@ static bool may_trace(void) {
   return status == 0;
 }
 
-/* How many epoll_ctl calls a client makes that goes through so many cycles. */
+/* The number of epoll_ctl calls of a client that runs `cycles` cycles. */
 static unsigned calls_for(server_t *server, const char *cycles) {
   const char *argv[] = {"env",
                         "ASAN_OPTIONS=detect_leaks=0", /* not while it is watched */

@@ -1,4 +1,5 @@
-/* A client of a cluster: calls find their node, whatever nodes call themselves and whatever they refuse to tell. */
+/* A client of a cluster: calls find their node under any address that nodes announce and with
+ * any refusal. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <strings.h>
@@ -97,7 +98,7 @@ TEST(no_node_lets_us_in) {
   cluster_stop(cluster);
 }
 
-/* What is elsewhere is served. */
+/* Calls to other nodes are served. */
 TEST(one_node_does_not_let_us_in) {
   cluster_options_t options = three();
   options.password = "secret";
@@ -183,7 +184,8 @@ TEST_ON(it_is_no_cluster, server, server_start(&(server_options_t){.address = "1
   bed_close(bed);
 }
 
-/* A slot is nobody's, as far as all of them know: who needs it waits, and is told; the others notice nothing. */
+/* All nodes report a slot without an owner: calls to it wait and then fail; others are not
+ * affected. */
 TEST(a_slot_is_nobodys) {
   static const char *const arguments[] = {"--cluster-require-full-coverage", "no", NULL};
   cluster_options_t options = three();
@@ -213,7 +215,7 @@ TEST(a_slot_is_nobodys) {
 
 /* ---- databases ----------------------------------------------------------------------------------------- */
 
-/* Whatever says which one: the URL, or the option. */
+/* The database comes from the URL or from the option. */
 static bed_t *open_db(const char *url, int db, bool by_option) {
   char text[256];
   belay_client_options_t options = client_options();
@@ -222,7 +224,8 @@ static bed_t *open_db(const char *url, int db, bool by_option) {
   return bed_open_at(text, &options);
 }
 
-/* A cluster has one: who wants another is told so at once, in the server's words, and nothing goes into the wrong one. */
+/* A cluster has one database. Another number fails at once with the server's text, and no write
+ * goes to the wrong one. */
 TEST(there_is_one_database) {
   acl_skip("its user may not ask for another database");
   cluster_options_t options = three();
@@ -242,7 +245,7 @@ TEST(there_is_one_database) {
   cluster_stop(cluster);
 }
 
-/* A node of a cluster that has several databases: which was asked for, and what was asked of it. */
+/* A cluster node with several databases: the selected number, and the requests. */
 typedef struct shelf {
   fake_t *fake;
   char map[128];

@@ -24,7 +24,7 @@ typedef struct stage {
 
 typedef struct play {
   const stage_t *stage;
-  uv_timer_t patience; /* nothing else keeps the loop alive for who listens */
+  uv_timer_t patience; /* a subscriber alone does not keep the loop alive */
   belay_t *belay;
   belay_client_t *client;
   belay_lock_t *lock[LOCKS];
@@ -190,7 +190,7 @@ static void stage_open(stage_t *stage) {
 
 static size_t granted;
 
-/* What an undo could not be made for lives for its ttl. */
+/* A key whose undo failed lives until its ttl ends. */
 static void run(const belay_options_t *options, void *arg) {
   play_t play = {.stage = arg};
   for (unsigned i = 0; i < NODES; i++)

@@ -116,7 +116,8 @@ TEST_IN(while_nobody_is_there, stage, stage_open()) {
   }
 }
 
-/* A node is in no map any more, owes an answer, and is silent: nobody waits for it, nor for its end. */
+/* A silent node that is in no map any more owes a reply: neither calls nor the close wait for
+ * it. */
 static void leave_a_node(stage_t *stage, bool goes_on) {
   unsigned added = cluster_add(stage->cluster), slot = belay__slot("door", 4);
   unsigned owner = (unsigned)cluster_owner(stage->cluster, slot);
@@ -132,7 +133,8 @@ static void leave_a_node(stage_t *stage, bool goes_on) {
   server_pause(cluster_node(stage->cluster, added));
   assert_error(begin_extend(c, 60000), 0);
   bed_until(stage->bed,
-            c->extended == c->begun_extend); /* somebody was asked, and has not named it */
+            /* the client has asked a node, which has not named another one */
+            c->extended == c->begun_extend);
   assert_error(c->extend_status, BELAY_EUNKNOWN);
   if (goes_on)
     server_resume(cluster_node(stage->cluster, added));

@@ -1,14 +1,16 @@
-/* A cluster while a load (support/load/load.h) goes on: the shard of slot 0 fails over again and again; and slots move to and
- * fro, key by key.
+/* A cluster under load (support/load/load.h): the shard of slot 0 fails over repeatedly, and
+ * slots move to and fro, key by key.
  *
- *   - Nobody who has lost a lock writes behind his successor; no id comes twice; the limiter keeps its bound.
- *   - What is counted once is counted once: the new primary has both the count and the record of an operation, or
- *     neither; and of what its replica had before the failover began nothing is missing. While slots move nothing is
- *     missing at all, and there is no answer that is not known.
- *   - A client has an answer of the new primary soon after that has been promoted.
+ * - A former holder never writes after its successor. No id repeats. The limiter keeps its
+ *   bound.
+ * - An operation counts once: the new primary has both the count and the operation's record, or
+ *   neither. Data that the replica had before the failover stays. While slots move, no data is
+ *   lost and no outcome is unknown.
+ * - A client gets a reply of the new primary soon after the promotion.
  *
- * BELAY_FAILOVERS and BELAY_MOVE_SECONDS in the environment: how many, and for so long; default 3 and 5. With the former the
- * figures are judged as they are meant: else they may be those of a machine that has others to serve. */
+ * BELAY_FAILOVERS and BELAY_MOVE_SECONDS in the environment set the number of failovers and the
+ * seconds of moves; defaults 3 and 5. With BELAY_FAILOVERS the time limits are strict; without
+ * it they allow for a busy machine. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

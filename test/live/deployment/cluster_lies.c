@@ -17,8 +17,8 @@
 typedef struct liar {
   fake_t *fake;
   int port;
-  _Atomic(const char *) map, answer; /* what it says to CLUSTER, and to calls; NULL: yes */
-  atomic_bool leads_on;              /* each call somewhere else, where nobody is */
+  _Atomic(const char *) map, answer; /* replies to CLUSTER and to calls; NULL: the true ones */
+  atomic_bool leads_on;              /* true if each call is redirected to another unused address */
   atomic_uint calls, asked;
 } liar_t;
 
@@ -46,7 +46,7 @@ static void put_nowhere(char *out, size_t size, unsigned n) {
   put_error(out, size, n % 2 == 0 ? "ASK" : "MOVED", host, 1);
 }
 
-/* Who dials comes by here. */
+/* Counts the calls of connect(). */
 int note_dial(int fd, const struct sockaddr *address, socklen_t len) __asm__("connect");
 
 int note_dial(int fd, const struct sockaddr *address, socklen_t len) {
@@ -175,7 +175,7 @@ TEST(a_map_is_too_large) {
   free(map);
 }
 
-/* Whoever is named is nowhere. */
+/* All named addresses are unused. */
 TEST(a_map_leads_nowhere) {
   liar_t liar = {0};
   char map[128];
@@ -312,7 +312,7 @@ TEST(redirections_that_lead_nowhere) {
   }
 }
 
-/* ASK leads to who is not there: it is asked again where the slot is, and there it is served by now. */
+/* ASK names a dead node. The client asks the slot's owner again, which serves the key by then. */
 TEST(an_ask_leads_to_the_dead) {
   two_t two;
   two_open(&two);
@@ -380,7 +380,7 @@ TEST(redirections_to_ever_more) {
   two_close(&two);
 }
 
-/* Nor are they dialed all at once, whoever is led on: see belay_options_t.reconnects_per_s. */
+/* Attempts after redirections are spread, too: see belay_options_t.reconnects_per_s. */
 TEST(redirections_keep_the_pace) {
   enum { CLIENTS = 40, PER_S = 200, BURST = PER_S / 5 };
   two_t two;

@@ -1,5 +1,5 @@
-/* Listening in a cluster: a topic and the wake-ups of a lock are heard from the node that has their slot, whoever that is
- * at the time. */
+/* Subscriptions in a cluster: a topic's messages and a lock's wake-ups come from the node that
+ * owns their slot at the time. */
 #include <stdio.h>
 
 #include "core/key/slot.h"
@@ -44,7 +44,7 @@ static unsigned owner_of(stage_t *stage, int i) {
   return (unsigned)cluster_owner(stage->cluster, slot_of(stage, i));
 }
 
-/* What is published there from now on is heard. */
+/* Expects that messages published from now on arrive. */
 static void expect_heard(stage_t *stage, int i) {
   publication_t p = {.bed = stage->bed};
   subscriber_t *s = &stage->topic[i];
@@ -90,7 +90,7 @@ TEST_IN(each_is_heard_from_its_node, stage,
   assert_int_equal(gaps(stage), 0);
 }
 
-/* Who listens to something else on the same connection does not notice. */
+/* Other subscriptions of the same connection are not affected. */
 TEST_IN(a_slot_moves, stage, stage_open(&(cluster_options_t){.without_replicas = true})) {
   unsigned from = owner_of(stage, 0);
   expect_all_heard(stage);
@@ -115,7 +115,7 @@ TEST_IN(a_slot_moves_that_is_used_too, stage,
   contender_t *c = contender_new(stage->bed, stage->name[0], NULL);
   assert_int_equal(cluster_slot(stage->cluster, key_of(c)), slot_of(stage, 0));
   assert_error(try_lock(c), 0);
-  for (unsigned turn = 1; turn <= TURNS; turn++) { /* what the node says of it comes in any order */
+  for (unsigned turn = 1; turn <= TURNS; turn++) { /* the node's messages come in any order */
     assert_error(begin_extend(c, 10000 * slow()), 0);
     cluster_move(stage->cluster, slot_of(stage, 0), (from + turn) % 3);
     bed_until(stage->bed, c->extended == c->begun_extend);
@@ -188,7 +188,7 @@ TEST_ON(nobody_lets_us_in, cluster,
 
 /* ---- wake-ups ------------------------------------------------------------------------------------------ */
 
-/* One who would not ask by himself for a minute. */
+/* A poll interval of a minute. */
 static belay_lock_options_t sleepy(void) {
   belay_lock_options_t options = lock_options();
   options.ttl_ms = 100000;
@@ -200,7 +200,7 @@ typedef struct pair {
   contender_t *holder, *waiter;
 } pair_t;
 
-/* The second waits for what the first has, and hears of it. */
+/* The second handle waits for the lock of the first and is woken. */
 static pair_t wait_in_pairs(stage_t *stage, const char *name) {
   belay_lock_options_t options = sleepy();
   pair_t pair = {.holder = contender_of(stage->bed, stage->other, name, &options),

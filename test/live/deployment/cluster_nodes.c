@@ -94,7 +94,7 @@ static void kill_all(cluster_t *cluster) {
     server_kill(cluster_node(cluster, i));
 }
 
-/* Calls end at their deadline, and say that nobody was there; and go on when somebody is. */
+/* Calls end at their deadline as unreachable, and succeed again when a node is back. */
 TEST(all_nodes_die) {
   stage_t stage = stage_open(&(cluster_options_t){.without_replicas = true});
   take_all(&stage);
@@ -148,7 +148,7 @@ TEST(a_node_comes_and_goes) {
     assert_int_equal(links_up(&stage), links + 1);
     cluster_move(stage.cluster, slot, owner);
     cluster_forget(stage.cluster, added);
-    bed_run_for(stage.bed, 50); /* what ends meanwhile is noticed */
+    bed_run_for(stage.bed, 50); /* connections that end meanwhile are noticed */
     assert_error(extend(stage.all[0], 60000), 0);
     assert_error(release(stage.all[0]), 0);
     bed_settle(stage.bed);
@@ -209,8 +209,8 @@ TEST(redirections_do_not_make_a_storm) {
   stage_close(&stage);
 }
 
-/* The same while a slot has nobody who serves it: all are asked whether anything has changed, but seldom for the map; unless
- * that is all that may be asked. */
+/* The same while a slot has no owner: all nodes are asked for changes, but rarely for the map,
+ * unless the map is the only permitted question. */
 static void let_a_primary_die(bool blind) {
   enum { LASTS_MS = 4000 };
   stage_t stage = stage_open(&(cluster_options_t){.without_replicas = true});

@@ -1,5 +1,5 @@
-/* Reading from the replicas of a cluster: which are asked, and what is done when they cannot answer. What writes always
- * goes to primaries. */
+/* Reads from replicas of a cluster: the chosen replicas, and what happens if they cannot answer.
+ * Writes always go to primaries. */
 #include <stdio.h>
 
 #include "core/key/slot.h"
@@ -52,7 +52,7 @@ static int64_t read_one(stage_t *stage, int i) {
   return count.result.value;
 }
 
-/* What is read may be old, but it was true. */
+/* A read may be stale, but was true once. */
 static void read_all(stage_t *stage) {
   for (int i = 0; i < KEYS; i++)
     assert_between(read_one(stage, i), 0, stage->value[i]);
@@ -93,7 +93,7 @@ static bool reads_only_replicas(stage_t *stage) {
   return reads_of(stage->cluster, true) == primaries;
 }
 
-/* Whether the node tells of a replica for each shard: only those that have been given something are told of. */
+/* True if the node lists a replica for each shard: a node lists only replicas that have data. */
 static bool tells_replicas(server_t *server) {
   const resp_t *slots = server_ask(server, "CLUSTER", "SLOTS", NULL);
   for (size_t i = 0; i < slots->count; i++)
@@ -152,7 +152,7 @@ TEST_IN(any_are_read, stage, stage_open(BELAY_READ_ANY, NULL)) {
   expect_reads(stage, true, true);
 }
 
-/* No read fails, and none waits for who is not there. */
+/* No read fails or waits for the dead replica. */
 TEST(a_replica_dies) {
   stage_t *stage = stage_open(BELAY_READ_REPLICA, NULL);
   char name[16];
@@ -199,7 +199,7 @@ TEST_IN(a_replica_stands_still, stage, stage_open(BELAY_READ_REPLICA, NULL)) {
     (void)end_of_count(&count[i]);
 }
 
-/* It goes on answering, but what it has grows old: it is found out by asking it from time to time. */
+/* The replica still answers with data that grows old. Periodic checks detect it. */
 TEST_IN(a_replica_is_cut_off, stage, stage_open(BELAY_READ_REPLICA, "secret")) {
   server_t *replica = cluster_node(stage->cluster, 3);
   bool others = acl_applies(&(server_options_t){.password = "secret"}); /* servers have a user */
@@ -215,7 +215,7 @@ TEST_IN(a_replica_is_cut_off, stage, stage_open(BELAY_READ_REPLICA, "secret")) {
   until(all_read_new(stage));
 }
 
-/* Who was read from is written to; and who was written to is read from. */
+/* The replica becomes a primary and gets writes; the former primary gets reads. */
 TEST_IN(a_replica_is_promoted, stage, stage_open(BELAY_READ_REPLICA, NULL)) {
   static const cluster_way_t ways[] = {CLUSTER_ASKED, CLUSTER_TAKEN, CLUSTER_KILLED};
   for (unsigned shard = 0; shard < 3; shard++) {

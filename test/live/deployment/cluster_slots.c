@@ -1,5 +1,5 @@
-/* A slot moves from one node to another, with keys on both sides, while a client uses it: calls follow it, each has its
- * effect once, and what belongs together stays together. */
+/* A slot moves between nodes with keys on both sides, under load: calls follow it, each has its
+ * effect once, and the keys of one name stay together. */
 #include <stdio.h>
 
 #include "core/key/slot.h"
@@ -20,7 +20,7 @@ static stage_t stage_open(const cluster_options_t *options) {
   stage_t stage = {.cluster = cluster_start(options)};
   belay_client_options_t client = client_options();
   char name[16];
-  client.timeout_ms = 10000; /* until all nodes have heard of a move they may send us in circles */
+  client.timeout_ms = 10000; /* nodes may redirect in circles until all of them know of a move */
   stage.bed = bed_open_at(cluster_url(stage.cluster), &client);
   stage.slot = belay__slot("door", 4);
   stage.from = (unsigned)cluster_owner(stage.cluster, stage.slot);
@@ -93,7 +93,7 @@ TEST(a_slot_moves) {
   stage_close(&stage);
 }
 
-/* What is still there is served there; what has gone, or is new, on the other side. */
+/* Keys still on the old node are served there; moved and new keys on the other one. */
 TEST(keys_are_on_both_sides) {
   stage_t stage = open_three();
   contender_t *gone = in_slot(&stage, NULL), *late = in_slot(&stage, NULL),
@@ -114,7 +114,7 @@ TEST(keys_are_on_both_sides) {
   stage_close(&stage);
 }
 
-/* It is held where it was, and nobody gets it on the other side. */
+/* The lock is held on the old node, and no other client gets it on the new one. */
 TEST(a_holder_is_one_on_both_sides) {
   stage_t stage = open_three();
   contender_t *holder = in_slot(&stage, NULL);
@@ -184,7 +184,7 @@ TEST(keys_of_one_script_are_apart) {
   assert_error(release(c), 0);
   cluster_move_begin(stage.cluster, stage.slot, stage.to);
   assert_error(begin_acquire(c, 0), 0);
-  bed_run_for(stage.bed, 700); /* so many redirections would be too many */
+  bed_run_for(stage.bed, 700); /* more than five redirections would be too many */
   assert_int_equal(c->ended, c->begun - 1);
   (void)cluster_move_keys(stage.cluster, stage.slot, stage.to, 1000);
   bed_run_for(stage.bed, 300);
@@ -195,7 +195,7 @@ TEST(keys_of_one_script_are_apart) {
   stage_close(&stage);
 }
 
-/* At the deadline it is told why, and nothing was done. */
+/* At the deadline the error names the cause, and no command was executed. */
 TEST(keys_stay_apart) {
   stage_t stage = open_three();
   belay_lock_options_t options = lock_options();
@@ -294,7 +294,7 @@ TEST(a_durable_lock_is_given_up_on_its_way) {
   bed_settle(stage.bed);
   assert_false(is_at(to(&stage), two));
   assert_error(try_lock(two), 0);
-  bed_close(stage.bed); /* whatever is on its way */
+  bed_close(stage.bed); /* with calls in flight */
   cluster_stop(stage.cluster);
 }
 
@@ -386,7 +386,7 @@ TEST(a_board_of_one_is_whole_on_its_way) {
   stage_close(&stage);
 }
 
-/* A renewal asks for no key that it does without: what is not there would stop it for as long as the slot is on its way. */
+/* A renewal names no optional key: an absent key would block it for the whole move. */
 TEST(leases_with_queues_last_on_their_way) {
   stage_t stage = open_three();
   belay_lock_options_t options;

@@ -21,7 +21,7 @@ static void fail_over_and_heal(cluster_t *cluster, unsigned slot, cluster_way_t 
   assert_int_equal(server_keys(cluster_node(cluster, (unsigned)old)), 1);
 }
 
-/* Each way in a shard of its own, because one that has just elected somebody waits. */
+/* Each fault in a shard of its own, because a shard waits after an election. */
 TEST_ON(fails_over_and_heals, cluster, cluster_start(NULL)) {
   char name[16];
   unsigned slot[3] = {CLUSTER_SLOTS, CLUSTER_SLOTS, CLUSTER_SLOTS};

@@ -234,7 +234,7 @@ TEST(renewals_that_the_replica_has_not_do_not_count) {
   bed_run_for(pair.bed, kept_ttl() * 5 / 4); /* renewed some times */
   assert_int_equal(c->lost, 0);
   server_pause(pair.replica);
-  bed_run_for(pair.bed, 20); /* what it still confirmed */
+  bed_run_for(pair.bed, 20); /* the confirmation that is still in flight */
   int64_t deadline = believed_until(c);
   bed_until(pair.bed, belay_lock_error(c->lock) == BELAY_ENOREPLICAS);
   await_loss_at(c, deadline);
@@ -270,8 +270,8 @@ TEST(an_extend_that_the_replica_has_not_is_none) {
   pair_close(&pair);
 }
 
-/* The second one writes nothing, since the primary keeps it for longer than that already: what the replica has is
- * not what is asked about, least of all on another connection. */
+/* The second extend writes nothing, because the primary's ttl is longer. Its WAIT, on another
+ * connection, would not cover the replica's state. */
 TEST(nor_is_a_shorter_one_after_it_on_a_new_connection) {
   pair_t pair = pair_open();
   contender_t *c = durable(&pair, "door");

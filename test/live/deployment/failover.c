@@ -1,15 +1,17 @@
-/* A Sentinel group fails over again and again, asked to, or because its primary is killed or stands still, while a load
- * (support/load/load.h) goes on.
+/* A Sentinel group under load (support/load/load.h) fails over repeatedly: by request, or
+ * because its primary is killed or stopped.
  *
- *   - Nobody who has lost a lock writes behind his successor: numbers grow, whatever a failover has lost.
- *   - What is counted once is counted once: of each operation either the new primary has both the count and the record
- *     of it, or neither. What all replicas had before the failover began is there after it. Between that and what was
- *     confirmed since is what replication, which does not wait, may lose; that is printed.
- *   - No id comes twice, and the limiter allows no more than its bound, and a burst for each time that it has forgotten.
- *   - A client has an answer of the new primary soon after it was told of it by its Sentinel.
+ * - A former holder never writes after its successor: numbers grow, whatever data a failover
+ *   lost.
+ * - An operation counts once: the new primary has both the count and the record, or neither.
+ *   Data that all replicas had before the failover stays. Replication may lose later confirmed
+ *   writes; the test prints their number.
+ * - No id repeats. The limiter admits at most its bound, and one burst for each loss of its
+ *   data.
+ * - A client gets a reply of the new primary soon after its Sentinel reported it.
  *
- * BELAY_FAILOVERS in the environment: how many; default 5. Then the figures are judged as they are meant: else they may be
- * those of a machine that has others to serve. */
+ * BELAY_FAILOVERS in the environment sets the number of failovers; default 5. With it the time
+ * limits are strict; without it they allow for a busy machine. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -26,7 +26,7 @@ static bool is_strict(void) {
   return getenv("BELAY_FAILOVERS") != NULL && slow() == 1;
 }
 
-/* Each client has a connection to its primary, and one to whom it asks where that is. */
+/* Each client has one connection to its primary and one for discovery. */
 static unsigned clients_each(void) {
   struct rlimit files;
   getrlimit(RLIMIT_NOFILE, &files);
@@ -84,7 +84,7 @@ static void on_answer(belay_client_t *client, int status) {
     uv_timer_start(&guest->pause, on_pause, PAUSE_MS, 0);
 }
 
-/* What each of them has tried, whatever came of it. */
+/* Counts each client's attempts. */
 static void on_count(uv_timer_t *timer) {
   uint64_t attempts = 0;
   (void)timer;

@@ -37,7 +37,7 @@ TEST_ON(the_primary_is_found_and_followed, replicas, replicas_start(NULL)) {
   bed_t *bed = bed_open_at(replicas_url(replicas), NULL);
   for (unsigned i = 0; i < REPLICAS_NODES; i++) {
     if (i > 0)
-      replicas_promote(replicas, i); /* whoever was the primary is a replica, and goes on */
+      replicas_promote(replicas, i); /* the former primary becomes a replica and continues */
     expect_recovery(bed);
     expect_keys_at(bed, replicas, i);
     replicas_wait(replicas, i);
@@ -80,7 +80,7 @@ TEST(a_busy_primary_stays_one) {
   replicas_stop(replicas);
 }
 
-/* Who is connected goes on; who comes then cannot know which of them is the right one. */
+/* Connected clients continue. A new client cannot know which of the two primaries is right. */
 TEST(of_two_primaries_neither_is_used) {
   belay_client_options_t options = hasty();
   replicas_t *replicas = replicas_start(NULL);

@@ -1,4 +1,5 @@
-/* Reading from replicas: what may be asked of them, which of them are asked, and what is done when they cannot answer. */
+/* Reads from replicas: the permitted commands, the chosen replicas, and what happens if they
+ * cannot answer. */
 #include <stdio.h>
 
 #include "support/servers/acl.h"
@@ -154,7 +155,7 @@ static void await_links(bed_t *bed, unsigned links) {
   bed_until(bed, client_stats(bed).links_up >= links);
 }
 
-/* How often that counter, which nobody has, was asked for on each node. */
+/* The number of reads of the test's counter on each node. */
 static void count_gets(replicas_t *replicas, int64_t gets[REPLICAS_NODES]) {
   for (unsigned i = 0; i < REPLICAS_NODES; i++)
     gets[i] = server_is_running(replicas_node(replicas, i))
@@ -167,14 +168,14 @@ static void get_often(belay_counter_t *counter, reader_t *r_, int times) {
     EXPECT(r_, 2, belay_counter_get(counter, r, belay_string("a"), reader_on_counted));
 }
 
-/* While the primary stands still, all that may be read is; and what may not be is not. */
+/* While the primary stands still, permitted reads succeed and all other calls do not. */
 TEST_ON(replicas_answer_what_only_reads, replicas, replicas_start(NULL)) {
   house_t house;
   bed_t *bed = open_reading(replicas, BELAY_READ_REPLICA);
   reader_t reader = {.bed = bed};
   build(&house, bed->client);
   furnish(&house, &reader);
-  read_all(&house, &reader); /* what has to be known of the primary is learned */
+  read_all(&house, &reader); /* the client learns what only the primary knows */
   await_links(bed, 3);
   replicas_wait(replicas, 0);
   server_pause(replicas_node(replicas, 0));
@@ -207,7 +208,7 @@ static void expect_read_at(belay_read_from_t from, const bool at[REPLICAS_NODES]
   count_gets(replicas, before);
   EXPECT(&reader, 2, belay_counter_get_many(counter, r, two_keys, 2, reader_on_counted_many));
   count_gets(replicas, after);
-  for (unsigned i = 0; i < REPLICAS_NODES; i++) /* what belongs together goes to one */
+  for (unsigned i = 0; i < REPLICAS_NODES; i++) /* one handle's reads go to one replica */
     assert_true(after[i] - before[i] == 0 || after[i] - before[i] == 2);
   bed_close(bed);
   replicas_stop(replicas);
@@ -262,7 +263,7 @@ static void expect_deserted(scene_t *scene, unsigned node) {
   } while (after[node] > before[node]);
 }
 
-/* Its primary is somewhere else: what it says is older and older, and it is not asked any more. */
+/* The replica has lost its primary, and its data grows old: it gets no more reads. */
 TEST(a_replica_that_is_cut_off_is_not_read_from) {
   scene_t scene;
   set_up(&scene, NULL);
@@ -326,7 +327,7 @@ static void expect_no_read_lost(bool kill) {
   }
   int64_t began = clock_now();
   get_often(scene.counter, &scene.reader, 100);
-  assert_true(clock_since_ms(began) < 1000 * slow()); /* nobody waits for it */
+  assert_true(clock_since_ms(began) < 1000 * slow()); /* no call waits for it */
   tear_down(&scene);
 }
 
@@ -420,7 +421,8 @@ TEST(a_filter_that_a_replica_has_not_heard_of_is_not_lost) {
   tear_down_late(&late);
 }
 
-/* What was invalidated is served from a replica until that has heard of it; and without the option never. */
+/* An invalidated value is served from a replica until that has the invalidation. Without the
+ * option it never is. */
 TEST(a_cache_is_as_stale_as_its_replica) {
   late_t late;
   house_t house;
@@ -451,8 +453,8 @@ TEST(a_cache_is_as_stale_as_its_replica) {
   tear_down_late(&late);
 }
 
-/* The table of this process is not filled by who is behind: what was invalidated here would stay in it when the replica
- * has long heard of it. */
+/* The local table takes no values from a replica that lags: an invalidated value would stay in
+ * the table longer than on the replica. */
 TEST(a_table_is_not_as_stale_as_a_replica) {
   late_t late;
   house_t house;
@@ -474,12 +476,12 @@ TEST(a_table_is_not_as_stale_as_a_replica) {
          belay_cache_put(near, r, belay_string("page"), belay_string("P"), BELAY_DEFAULT,
                          reader_on_changed));
   int64_t began = clock_now();
-  do { /* the replica has heard of it */
+  do { /* the replica has the invalidation */
     assert_true(clock_since_ms(began) < 15000 * slow());
     READ(&reader, belay_cache_get(house.cache, r, belay_string("page"), reader_on_cached));
   } while (reader.status == BELAY_EABSENT);
   EXPECT(&reader, 1, belay_cache_invalidate(near, r, belay_string("page"), reader_on_changed));
-  bed_run_for(late.bed, 100); /* what is published about it has come too */
+  bed_run_for(late.bed, 100); /* the published message has arrived, too */
   EXPECT(&reader, 'P', belay_cache_get(near, r, belay_string("page"), reader_on_cached));
   do { /* and of that */
     assert_true(clock_since_ms(began) < 15000 * slow());

@@ -1,5 +1,5 @@
-/* Whoever reads from replicas does so where that is said: what decides who holds something, who is let in, or what is new,
- * is asked of the primary, and when that does not answer, of nobody. */
+/* Reads from replicas are limited to calls that permit it. Decisions about holders, limits and
+ * newness go to the primary, and fail if it does not reply. */
 #include "support/fixtures/limit/asks.h"
 #include "support/fixtures/limit/buckets.h"
 #include "support/fixtures/data/counters.h"
@@ -195,7 +195,7 @@ static void expect_all(const house_t *house, bool well) {
 
 /* ---- where ------------------------------------------------------------------------------------------------ */
 
-/* What the replicas were asked: keys that were looked at, and commands that they refused. */
+/* The number of reads and refused commands on the replicas. */
 static int64_t asked_of_replicas(replicas_t *replicas) {
   int64_t sum = 0;
   for (unsigned i = 1; i < REPLICAS_NODES; i++) {
@@ -217,7 +217,8 @@ static void expect_replica_read(house_t *house, replicas_t *replicas) {
   assert_int_equal(asked_of_replicas(replicas), before + 1);
 }
 
-/* A busy machine may need longer than they have; and what was put is got the next time at the latest. */
+/* A busy machine may need longer than the timeout. A put value is read by the next get at the
+ * latest. */
 static void expect_all_to_be_answered(house_t *house) {
   int64_t began = clock_now();
   do {

@@ -1,4 +1,4 @@
-/* The replicated sets that other tests stand on: they start, and do what they are told. */
+/* The replicated test servers start and obey the commands of the tests. */
 #include "support/deployments/replicas.h"
 #include "support/base/test.h"
 

@@ -1,5 +1,5 @@
-/* Clients that ask sentinels: what they do with what they are told, and with those who tell nothing. The sentinels only
- * pretend; the servers are real. */
+/* Clients that ask Sentinels: true, false and missing answers. The Sentinels are fakes, the
+ * servers are real. */
 #include <stdio.h>
 
 #include "support/fixtures/scene.h"
@@ -47,7 +47,7 @@ SCENE_TEST(sentinels_that_are_gone_are_passed_over, 3) {
   assert_int_equal(client_stats(scene->bed).connect_errors, 2);
 }
 
-/* One after the other dies, the last one too; and who comes back is found. */
+/* The Sentinels die one after another, the last one too. One that returns is found. */
 SCENE_TEST(the_connection_moves_to_a_sentinel_that_is_there, 3) {
   bed_t *bed = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
@@ -83,7 +83,8 @@ SCENE_TEST(sentinels_are_learned, 2) {
   assert_int_equal(scene_answering(scene), 1);
 }
 
-/* Thousands are introduced: some are remembered, and those that were named are asked all the same. */
+/* A Sentinel names thousands of others: some are remembered, and the configured ones are still
+ * asked. */
 SCENE_TEST(there_is_a_limit_to_what_is_learned, 2) {
   for (int i = 1; i < 500; i++)
     oracle_introduce(scene->oracle[0], "127.0.0.1", i);
@@ -93,7 +94,7 @@ SCENE_TEST(there_is_a_limit_to_what_is_learned, 2) {
   bed_until(bed, oracle_listeners(scene->oracle[1]) == 1);
 }
 
-/* Who is asked next names others: those that were named before are asked no more, and there is room for these. */
+/* The next Sentinel names others. The former names are dropped, which makes room. */
 SCENE_TEST(sentinels_are_forgotten, 3) {
   name_the_first(scene);
   oracle_introduce(scene->oracle[0], "127.0.0.1", oracle_port(scene->oracle[1]));
@@ -131,7 +132,8 @@ SCENE_TEST(who_knows_less_than_was_heard_before_is_not_believed, 3) {
   assert_int_equal(scene_answering(scene), 0);
 }
 
-/* Nobody knows better: then whoever has no connection takes it, and whoever has one keeps it. */
+/* Without newer information a client without a connection follows the old answer, and a
+ * connected one stays. */
 SCENE_TEST(an_old_word_is_better_than_none, 2) {
   oracle_name(scene->oracle[0], "127.0.0.1", scene_port(scene, 1), 7);
   bed_t *bed = scene_open(scene, NULL);
@@ -148,7 +150,7 @@ SCENE_TEST(an_old_word_is_better_than_none, 2) {
   assert_int_equal(scene_answering(scene), 0);
 }
 
-/* What was heard under it is of no use: others are asked, whatever they know. */
+/* An answer with this epoch is useless: the client asks other Sentinels, with any epoch. */
 SCENE_TEST(a_huge_epoch_that_leads_nowhere_locks_nobody_out, 3) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 60000;
@@ -165,7 +167,8 @@ SCENE_TEST(a_huge_epoch_goes_with_who_has_named_it, 2) {
   bed_t *bed = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   scene_end_oracle(scene, 0);
-  bed_until(bed, oracle_listeners(scene->oracle[1]) == 2); /* he is asked, and then believed */
+  /* the client asks it and then believes it */
+  bed_until(bed, oracle_listeners(scene->oracle[1]) == 2);
   assert_int_equal(client_stats(bed).drops, 0);
   oracle_name(scene->oracle[1], "127.0.0.1", scene_port(scene, 1), 2);
   scene_hint(scene, 1, ORACLE_MASTER);
@@ -244,8 +247,8 @@ SCENE_TEST(a_hint_is_not_believed, 1) {
 
 /* ---- what becomes of calls -------------------------------------------------------------------------------- */
 
-/* What was sent to the old primary, which stands still, is not known; what was not goes to the new one; and of what the
- * old one makes of it in the end nothing is left. */
+/* Calls sent to the stalled old primary end as unknown. Unsent calls go to the new one. No
+ * effect of the old primary's late execution stays. */
 SCENE_TEST(calls_that_were_on_the_way_end_truthfully, 1) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 10000;
@@ -288,7 +291,7 @@ TEST(who_stands_still_is_not_taken_for_dead) {
   scene_hint(&scene, 0, ORACLE_MASTER);
   assert_error(outcome(c), BELAY_EUNKNOWN);
   server_resume(
-      scene.server[0]); /* what is in its socket is executed now, on a connection that is gone */
+      scene.server[0]); /* the server executes the rest of its socket, of a closed connection */
   bed_until(bed, client_stats(bed).undone == 1);
   assert_true(server_calls(scene.server[1], "evalsha") + server_calls(scene.server[1], "eval") > 1);
   scene_tear_down(&scene);

@@ -1,5 +1,5 @@
-/* Sentinels that are of no use, and what whoever asks them is told: nobody there, nobody who knows, nobody who lets us in,
- * garbage; and names that have to be looked up. */
+/* Useless Sentinels and the resulting errors: unreachable, without an answer, access refused,
+ * garbage; and names that need a lookup. */
 #include <dlfcn.h>
 #include <netdb.h>
 #include <stdatomic.h>
@@ -36,7 +36,7 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
 
 /* ---- what is told ------------------------------------------------------------------------------------------ */
 
-/* A ping ends so, and what is said of it has this in it, and no secret. */
+/* A ping ends with `status`, and its detail contains `words` and no secret. */
 static void expect(bed_t *bed, int status, const char *words) {
   const char *detail;
   assert_error(pong(bed, &detail), status);
@@ -145,7 +145,7 @@ TEST(one_who_lets_us_in_is_enough) {
   oracle_stop(good);
 }
 
-/* That is another story than the sentinels': they are told nothing of the servers' password. */
+/* The servers refuse the password, not the Sentinels, which never receive it. */
 TEST(the_servers_refuse_the_password) {
   scene_t scene;
   belay_client_options_t options = hasty();
@@ -255,10 +255,10 @@ SCENE_TEST(a_nul_byte_is_in_no_name, 1) {
   oracle_answer(scene->oracle[0], "*2\r\n$4\r\na\x01"
                                   "bc\r\n$4\r\n6379\r\n");
   bed_t *bed = scene_open(scene, &options);
-  expect(bed, BELAY_ERESOLVE, NULL); /* whatever it is, it is only looked up */
+  expect(bed, BELAY_ERESOLVE, NULL); /* any text is only looked up */
 }
 
-/* What comes unasked is no answer, and no harm. */
+/* An unsolicited message is no answer and does no harm. */
 SCENE_TEST(what_nobody_asked_for_does_no_harm, 1) {
   static const char *const texts[] = {
       ">3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n:1\r\n",
@@ -296,8 +296,8 @@ SCENE_TEST(names_are_looked_up, 1) {
   assert_int_equal(scene_answering(scene), 1);
 }
 
-/* While the first one's name is looked up, the second one takes its place: nobody goes to where the first one is, and
- * whoever has an address waits for no name. */
+/* The second address replaces the first one during its name lookup: the client does not connect
+ * to the first one. A numeric address waits for no lookup. */
 static void expect_move_during_lookup(const char *to) {
   scene_t scene;
   belay_client_options_t options = client_options();
@@ -358,7 +358,7 @@ SCENE_TEST(a_name_that_nobody_knows, 1) {
 
 /* ---- closing ----------------------------------------------------------------------------------------------- */
 
-/* Whatever is under way: all calls end, and nothing is left. */
+/* At each step all calls end, and nothing leaks. */
 TEST(a_client_is_closed_at_any_time) {
   for (int i = 0; i < 40; i++) {
     scene_t scene;

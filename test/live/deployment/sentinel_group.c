@@ -24,7 +24,7 @@ static void fail_over(bed_t *bed, group_t *group, group_way_t way) {
   bed_until(bed, group_has_failed_over(group));
 }
 
-/* Until calls come through. What is told before is why they do not, and nothing else. */
+/* Waits until calls succeed. Earlier errors name the failover as their cause. */
 static void expect_recovery(bed_t *bed) {
   int64_t began = clock_now();
   for (int status = pong(bed, NULL); status != 0; status = pong(bed, NULL)) {
@@ -34,7 +34,7 @@ static void expect_recovery(bed_t *bed) {
   }
 }
 
-/* A lock is held, and somebody listens, over failovers of every kind. */
+/* A lock is held and a topic is subscribed over failovers of every kind. */
 TEST_ON(all_goes_on_over_failovers, group, group_start(NULL)) {
   static const group_way_t ways[] = {GROUP_KILLED, GROUP_PAUSED, GROUP_ASKED};
   belay_lock_options_t lasting = watched(10000 * slow());
@@ -46,7 +46,7 @@ TEST_ON(all_goes_on_over_failovers, group, group_start(NULL)) {
   subscribe(bed, &subscriber, "news");
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
     unsigned messages = subscriber.messages, gaps = subscriber.gaps;
-    heal(bed, group); /* whoever is elected has the key */
+    heal(bed, group); /* the elected primary has the key */
     uint64_t drops = client_stats(bed).drops;
     fail_over(bed, group, ways[i]);
     bed_until(bed, client_stats(bed).drops > drops); /* the old one may answer until then */
@@ -63,8 +63,8 @@ TEST_ON(all_goes_on_over_failovers, group, group_start(NULL)) {
   bed_close(bed);
 }
 
-/* Gets are answered by replicas, before a failover and after it: the new primary is none any more, and who was away is
- * one again. */
+/* Gets are answered by replicas before and after a failover. The new primary gets no more reads,
+ * and a returned server gets them again. */
 TEST_ON(replicas_are_read_from, group, group_start(NULL)) {
   int64_t before[REPLICAS_NODES];
   till_t till;

@@ -62,7 +62,7 @@ SCENE_TEST(a_promoted_replica_is_used_before_it_is_named, 1) {
   assert_error(pong(bed, NULL), 0);
   uint64_t drops = client_stats(bed).drops;
   unsigned asked = scene_questions(scene);
-  scene_hint(scene, 0, ORACLE_MASTER); /* what is named is still the old one: no reason to leave */
+  scene_hint(scene, 0, ORACLE_MASTER); /* the named server is still the old one: the client stays */
   bed_until(bed, scene_questions(scene) > asked);
   bed_run_for(bed, 50);
   assert_int_equal(client_stats(bed).drops, drops);
@@ -106,7 +106,7 @@ SCENE_TEST(a_promoted_replica_is_not_used_while_it_is_one, 1) {
   expect_second(scene);
 }
 
-/* The failover is given up: what is named counts again. */
+/* The failover ends without a promotion: the named primary counts again. */
 SCENE_TEST(a_failover_that_is_given_up, 1) {
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
@@ -162,7 +162,8 @@ SCENE_TEST(the_leader_is_asked, 3) {
   expect_second(scene);
 }
 
-/* Votes are about any master of the sentinel's. Where ours is well, or the elected one is not known, nobody moves. */
+/* A vote may concern any master of the Sentinel. The client stays if its own primary is well or
+ * the elected Sentinel is unknown. */
 SCENE_TEST(a_vote_is_only_a_hint, 2) {
   char run_id[41], longer[100];
   oracle_introduce(scene->oracle[0], "127.0.0.1", oracle_port(scene->oracle[1]));

@@ -2,8 +2,8 @@
  * processes wait for the rest of its lease or of its place in the queue, and no longer. No key
  * stays.
  *
- * A stopped server catches the commands that the process had sent: after SIGCONT it executes
- * what is in its sockets, for the dead process. */
+ * A stopped server catches the commands that the process had sent. After SIGCONT it executes the
+ * commands of the dead process. */
 #include <signal.h>
 #include <stdio.h>
 

@@ -179,7 +179,7 @@ RELAY_TEST(a_read_is_asked_again) {
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
 
-/* What belongs to a bucket: it ends some time after it was told to, or at once. */
+/* A member of a bucket: it ends some time after the request, or at once. */
 typedef struct child {
   belay__child_t child;
   belay_bucket_t *bucket;

@@ -1,6 +1,6 @@
-/* The scripts of limits do what their models say, on a real server: random operations, each with a time of its own.
+/* The scripts of limits against models, on a real server: random operations with explicit times.
  *
- * BELAY_LIMIT_OPS=N: so many of each script. BELAY_LIMIT_SEED=S: from that seed. */
+ * BELAY_LIMIT_OPS=N sets the number of operations per script, BELAY_LIMIT_SEED=S the first seed. */
 #include "support/models/limit_suite.h"
 
 #include <hiredis/hiredis.h>

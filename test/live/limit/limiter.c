@@ -1,4 +1,4 @@
-/* Limiters: what is admitted, what is denied, and for how long. */
+/* Limiters: admitted and denied takes, and retry times. */
 #include "support/fixtures/limit/asks.h"
 
 #define SECOND INT64_C(1000000)

@@ -1,4 +1,4 @@
-/* Limiters: refunds, and what can no longer be refunded. */
+/* Limiters: refunds, and takes that can no longer be refunded. */
 #include "support/fixtures/limit/asks.h"
 
 #define S INT64_C(1000000000) /* stored values do not expire by the server's own clock meanwhile */

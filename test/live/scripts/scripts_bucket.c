@@ -1,4 +1,4 @@
-/* The scripts of refilled buckets, step by step against a model of what they are to do. */
+/* The scripts of refilled buckets against a model, step by step. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +17,8 @@ enum { STEPS = 20000, ROUND = 50 };
 typedef struct model {
   server_t *server;
   uint64_t random;
-  int64_t capacity, missing;              /* what a bucket that is not there has */
-  char tokens[TEXT_MAX], index[TEXT_MAX]; /* what the keys hold; "": they are not there */
+  int64_t capacity, missing;              /* state of an absent bucket */
+  char tokens[TEXT_MAX], index[TEXT_MAX]; /* values of the keys; "": absent */
   bool list;                              /* but that of the tokens is a list */
   unsigned applied, refused, garbage, wrong_type, ends;
 } model_t;
@@ -49,7 +49,7 @@ static void write_number(char *out, int64_t n) {
   snprintf(out, TEXT_MAX, "%" PRId64, n);
 }
 
-/* What a reply is to be: 1 or 0, tokens, index; or -1 or -2 alone. */
+/* An expected reply: 1 or 0, tokens, index; or only -1 or -2. */
 typedef struct expected {
   int64_t what, tokens, index;
 } expected_t;

@@ -1,4 +1,4 @@
-/* The scripts of a cache, step by step against a model of what they are to do. */
+/* The scripts of a cache against a model, step by step. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define RECORD "r"
 #define GEN "r::gen"
 #define TAG "t"
-#define FOREIGN_MAX 160 /* bytes of what is written here */
+#define FOREIGN_MAX 160 /* bytes of values that the test writes */
 #define ID_MAX 17
 #define TAGGED "generationoftag1"
 
@@ -57,7 +57,7 @@ static uint64_t below(model_t *m, uint64_t n) { /* xorshift64* */
   return (m->random * UINT64_C(2685821657736338717) >> 11) % n;
 }
 
-/* The id of what is there, as begin looks at it. */
+/* The id of the stored value, as begin reads it. */
 static void seen_of(const model_t *m, char out[ID_MAX]) {
   size_t len = m->has_record ? strlen(m->record) : 0;
   bool longer = len > BELAY__RECORD_AT_ID;
@@ -296,7 +296,8 @@ static unsigned number_in(server_t *server) {
   return record == NULL ? UINT32_MAX : (unsigned)atoi(record + BELAY__RECORD_HEAD);
 }
 
-/* Three load, in all orders, what a fourth one changes. What is there is never older than the last invalidation. */
+/* Three clients load, in all orders, what a fourth one changes. The stored value is never older
+ * than the last invalidation. */
 TEST(an_invalidation_beats_what_began_before) {
   static model_t m;
   loader_t loaders[3] = {{.at = 0}};
@@ -371,7 +372,7 @@ static void set(server_t *server) {
   server_do(server, "SET", GEN, OURS, "PX", "50000", NULL);
 }
 
-/* What runs once more finds that it was done. */
+/* A second run of a script finds the effect of the first. */
 TEST_ON(the_second_run_does_nothing, server, server_start(&with_digest)) {
   static const int64_t replies[SCENES] = {-1, 1, 0, 0, 0, 0, 1, -1};
   for (size_t i = 1; i < SCENES - 1; i++) {
@@ -383,7 +384,7 @@ TEST_ON(the_second_run_does_nothing, server, server_start(&with_digest)) {
   }
 }
 
-/* What is left behind has a ttl, and the one that is said. */
+/* Each key has a ttl, of the stated length. */
 TEST_ON(ttls, server, server_start(NULL)) {
   set(server);
   assert_int_equal(script_integer(server, scenes[0].script, &scenes[0].input), 1);
@@ -397,7 +398,7 @@ TEST_ON(ttls, server, server_start(NULL)) {
   set(server);
   assert_int_equal(script_integer(server, scenes[6].script, &scenes[6].input), 1);
   assert_between(server_integer(server, "PTTL", RECORD, NULL), 50001, 60000);
-  /* A tag is there for as long as it is needed by whoever needs it for longest. */
+  /* A tag lives as long as its longest-living value needs it. */
   static const char *const times[] = {"30000", "90000", "20000"};
   static const int64_t least[] = {1, 60001, 60001}, most[] = {30000, 90000, 90000};
   for (int i = 0; i < 3; i++) {
@@ -405,7 +406,7 @@ TEST_ON(ttls, server, server_start(NULL)) {
     (void)script_run(server, &belay__script_cache_tag, &input);
     assert_between(server_integer(server, "PTTL", TAG, NULL), least[i], most[i]);
   }
-  /* One that has none gets one; what is no generation is left alone. */
+  /* A key without a ttl gets one; a value that is no generation stays unchanged. */
   server_do(server, "SET", TAG, SEEN, NULL);
   (void)script_run(server, scenes[7].script, &scenes[7].input);
   assert_between(server_integer(server, "PTTL", TAG, NULL), 1, 60000);

@@ -1,4 +1,4 @@
-/* The scripts of dedup by themselves: whatever a user may not do, what is refused has added nothing. */
+/* The dedup scripts alone: for each missing right, a refused script has added nothing. */
 #include <string.h>
 
 #include "scripts.gen.h"
@@ -61,7 +61,7 @@ static void set_scene(server_t *server) {
   server_do(server, "EVAL", set, "0", NULL);
 }
 
-/* What does not count may have been thrown out, and an empty answer is none. */
+/* The number of items that count; expired ones may be deleted, and an empty set is absent. */
 static uint64_t what_counts(server_t *server) {
   server_do(server, "DEL", "op", NULL);
   server_do(server, "ZREM", "w", "x", NULL);
@@ -94,7 +94,7 @@ TEST_ON(what_is_refused_has_done_nothing, server, server_start(&with_digest)) {
   assert_true(refusals > 2 * sizeof scenes / sizeof *scenes);
 }
 
-/* Who adds is refused, whatever is there, and nothing is done. */
+/* Adds are refused in every state, and change nothing. */
 TEST_ON(a_full_server_takes_nothing, server, server_start(&with_digest)) {
   for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
     if (scenes[i].script == &belay__script_dedup_window_forget)

@@ -1,5 +1,4 @@
-/* The scripts of the fair lock and of the lock on several keys, step by step against a model of what they are to
- * do. */
+/* The scripts of the fair lock and of the multilock against a model, step by step. */
 #include <stdio.h>
 
 #include "scripts.gen.h"
@@ -7,7 +6,7 @@
 #include "support/models/tell.h"
 
 enum { WAITERS = 6, STEPS = 2000 };
-#define TTL "100000"   /* longer than a test takes; what is to run out is made to */
+#define TTL "100000"   /* longer than a test takes; the test expires keys itself */
 #define PLACE "200000" /* a multiple, to tell one from the other */
 
 static uint64_t next_random(uint64_t *state) { /* xorshift64* */
@@ -34,7 +33,7 @@ typedef struct fair {
   uint64_t number;    /* the last fencing number */
   int holder;         /* a waiter's number; -1: nobody */
   bool expected_wake; /* of the last step */
-  int woken;          /* whose turn it says it is; -1: nobody waits */
+  int woken;          /* the waiter whose turn it is; -1: none waits */
   int queue[WAITERS], len;
   bool dead[WAITERS];
 } fair_t;
@@ -88,7 +87,7 @@ static void expect_wake(fair_t *f) {
   f->woken = f->len > 0 ? f->queue[0] : -1;
 }
 
-/* What an acquire is to reply: 0, -1, or its longest time (the shortest is close to it). */
+/* The expected reply of an acquire: 0, -1, or its longest time (the shortest is close to it). */
 static int64_t model_acquire(fair_t *f, int i, bool queues) {
   int64_t reply = 0;
   if (f->holder == i) {
@@ -143,7 +142,7 @@ static void step_acquire(fair_t *f, int i) {
   assert_between(reply->integer, expected - 90000, expected);
 }
 
-/* A release of what is held, a withdrawal from the queue, or both. */
+/* Releases the lock, withdraws from the queue, or both. */
 static void step_release(fair_t *f, int i) {
   bool gives = below(&f->random, 2) > 0, withdraws = below(&f->random, 2) > 0;
   bool keeps = withdraws && below(&f->random, 3) == 0;
@@ -384,7 +383,7 @@ TEST_ON(what_is_in_the_way_longest_is_told, server, server_start(NULL)) {
   server_do(server, "LPUSH", "c", "x", NULL);
   assert_int_equal(script_call(server, &belay__script_multi_acquire, keys, take)->type, RESP_ERROR);
   server_do(server, "SET", "b", "mine",
-            NULL); /* and one of another type keeps nobody from the rest */
+            NULL); /* and a key of another type does not block the others */
   assert_int_equal(script_call_integer(server, &belay__script_multi_release, keys, give), 0);
   assert_int_equal(server_integer(server, "EXISTS", "b", NULL), 0);
 }

@@ -33,7 +33,7 @@ static script_input_t release_input(const char *token) {
   return (script_input_t){{LOCK, HOLDS}, {token, "PUBLISH", ""}};
 }
 
-/* What came of an acquire. */
+/* The result of an acquire. */
 typedef struct grant {
   int64_t held;  /* 0: granted; otherwise what was replied */
   int64_t holds; /* granted: how many there are */
@@ -187,7 +187,7 @@ TEST_ON(a_hold_ends_alone, server, server_start(NULL)) {
   assert_int_equal(release_as(server, "brief"), 0);
   assert_between(acquire_as(server, "another", "1000", "you", true).held, 1, 60000);
   grant_t third = acquire_as(server, "third", "100", "me", true);
-  assert_int_equal(third.holds, 2); /* what expired does not count */
+  assert_int_equal(third.holds, 2); /* expired holds do not count */
   assert_true(third.number == brief.number);
   assert_true(server_integer(server, "PTTL", LOCK, NULL) > 50000);
   stall_ms(150);
@@ -225,7 +225,7 @@ TEST_ON(the_lock_lives_as_long_as_the_longest_hold, server, server_start(NULL)) 
 
 /* ---- what is not believed ------------------------------------------------------------------------------------ */
 
-/* The lock was lost behind our back; what stands in the hash is of no value. */
+/* Another program deleted the lock: the holds in the hash are void. */
 TEST_ON(holds_of_who_has_not_the_lock_are_none, server, server_start(NULL)) {
   grant_t first = acquire_as(server, "old", "60000", "me", true);
   server_do(server, "SET", LOCK, "a plain token", "PX", "60000", NULL);
@@ -242,7 +242,8 @@ TEST_ON(holds_of_who_has_not_the_lock_are_none, server, server_start(NULL)) {
   assert_int_equal(extend_as(server, "new", "60000"), 1);
 }
 
-/* Without the hash nobody knows who held it: the owner begins anew, and the lock does not end earlier. */
+/* Without the hash the holds are unknown: the owner begins again, and the lock does not end
+ * earlier. */
 TEST_ON(a_lock_without_holds_is_its_owners, server, server_start(NULL)) {
   grant_t first = acquire_as(server, "old", "60000", "me", true);
   server_do(server, "DEL", HOLDS, NULL);

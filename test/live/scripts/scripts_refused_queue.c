@@ -1,5 +1,5 @@
-/* The scripts of the fair lock and the semaphore where the server's access list lacks one of their commands:
- * whatever they had begun, nothing is left that lives for ever, and no more permits are out than there are. */
+/* The scripts of the fair lock and the semaphore for a user that lacks one of their commands:
+ * after every interruption no key lives for ever, and no more permits are out than exist. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -61,7 +61,7 @@ static int64_t number(server_t *server, const char *field) {
   return text != NULL ? atoll(text) : 0;
 }
 
-/* What is counted is at least what they have, unless it is not known of somebody. */
+/* The count is at least the sum of the holders' permits, unless a holder's number is unknown. */
 static void check_permits(server_t *server) {
   static const char *const tokens[] = {"one", "two", "three", "four", "five"};
   int64_t has = 0;

@@ -1,4 +1,4 @@
-/* The scripts of readers and writers: times, refusals, and what is told. */
+/* The read/write lock's scripts: times, refusals and notifications. */
 #include <stdbool.h>
 
 #include "support/servers/acl.h"
@@ -67,7 +67,7 @@ TEST_ON(an_extend_never_shortens, server, server_start(NULL)) {
 
 /* ---- refusals ---------------------------------------------------------------------------------------------- */
 
-/* Whatever key is of another type: nothing was done. */
+/* For each key of another type: nothing changes. */
 TEST(a_key_of_another_type_changes_nothing) {
   server_options_t options = {.arguments = {"--enable-debug-command", "yes"}};
   server_t *server = server_start(&options);
@@ -99,7 +99,7 @@ TEST(a_key_of_another_type_changes_nothing) {
   server_stop(server);
 }
 
-/* Whoever stood behind a reader that is in comes in too, but not beside a writer. */
+/* Readers directly behind a granted reader are granted, too, but never beside a writer. */
 TEST_ON(a_reader_brings_those_behind_it, server, server_start(NULL)) {
   asking_t hosted = usual, misled = usual;
   hosted.host = "token 0";
@@ -118,7 +118,7 @@ TEST_ON(a_reader_brings_those_behind_it, server, server_start(NULL)) {
   assert_true(acquire_as(server, read_script, 4, hosted) > 0);
 }
 
-/* Full memory: nobody comes in, who is in goes on, and goes. */
+/* Out of memory: no new holder, but present holders renew and release. */
 TEST_ON(a_full_server_keeps_who_is_in, server, server_start(NULL)) {
   actor_t a = actor(3);
   script_input_t input = acquire_input(read_script, &a, usual);
@@ -152,13 +152,13 @@ TEST_ON(a_release_says_how_many_heard_of_it, server, server_start(NULL)) {
   assert_int_equal(release_as(server, 0), 2);
   assert_int_equal(read_as(server, 0), 0);
   assert_int_equal(read_as(server, 1), 0);
-  assert_int_equal(release_as(server, 0), 1); /* nobody can come in that could not before */
+  assert_int_equal(release_as(server, 0), 1); /* no waiter becomes able to enter */
   assert_int_equal(release_as(server, 1), 2);
   assert_int_equal(release_as(server, 1), 0);
   resp_hang_up(&listener);
 }
 
-/* A user who may not publish: what is given back is. */
+/* A user without the right to publish can still release. */
 TEST_ON(a_message_that_is_refused_does_not_matter, server, server_start(NULL)) {
   assert_int_equal(write_as(server, 0), 0);
   server_do(server, "ACL", "SETUSER", "default", "-publish", NULL);

@@ -47,7 +47,8 @@ static void becomes_writer(model_t *m, unsigned i) {
   memset(m->waits, 0, sizeof m->waits);
 }
 
-/* What the model expects of an acquire: 0, -1, or 1 for somebody in the way. */
+/* The model's expected reply of an acquire: 0, -1, or 1 if another holder or waiter is in the
+ * way. */
 static int model_read(model_t *m, unsigned i, bool waits) {
   if (m->reads[i])
     return -1;
@@ -104,7 +105,7 @@ static int model_extend(model_t *m, unsigned i, bool write, bool retake) {
   return !reads ? 2 : write && !free ? 3 : 1;
 }
 
-/* Whether somebody can come in that could not. */
+/* True if a waiter becomes able to enter. */
 static int model_release(model_t *m, unsigned i, bool ticket) {
   bool wrote = m->writer == (int)i, read = m->reads[i];
   if (wrote)
@@ -163,7 +164,7 @@ static void check_release(model_t *m, unsigned i) {
   assert_int_equal(script_integer(m->server, release_script, &input), expected);
 }
 
-/* The time of what somebody holds, or of a place, is over. */
+/* Lets a holder's lease or a waiter's place expire. */
 static void let_expire(model_t *m, unsigned i) {
   actor_t a = actor(i);
   if (m->writer == (int)i) {

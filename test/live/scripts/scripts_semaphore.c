@@ -1,4 +1,4 @@
-/* The scripts of the semaphore, step by step against a model of what they are to do. */
+/* The scripts of the semaphore against a model, step by step. */
 #include <stdio.h>
 
 #include "scripts.gen.h"
@@ -6,7 +6,7 @@
 #include "support/models/tell.h"
 
 enum { ACTORS = 7, LIMIT = 5, STEPS = 2000 };
-#define TTL "100000" /* longer than a test takes; what is to run out is made to */
+#define TTL "100000" /* longer than a test takes; the test expires keys itself */
 #define PLACE "200000"
 
 static const char *const keys[] = {"s", "s::permits", "s::queue", "s::alive", NULL};
@@ -97,7 +97,7 @@ static int min(int a, int b) {
   return a < b ? a : b;
 }
 
-/* What an acquire is to reply: 0, -1, -4, or its longest time. */
+/* The expected reply of an acquire: 0, -1, -4, or its longest time. */
 static int64_t model_acquire(model_t *m, int i, int n, bool queues) {
   int limit = m->limit > 0 ? m->limit : LIMIT;
   for (int j = 0; j < ACTORS; j++)
@@ -296,7 +296,7 @@ static int64_t give_back(server_t *server, const char *who) {
   return script_call_integer(server, &belay__script_semaphore_release, keys, args);
 }
 
-/* Who wants three waits for as many as are needed to run out, and not for more. */
+/* A request for three permits waits until enough of them have expired. */
 TEST_ON(the_time_is_told_until_so_many_have_run_out, server, server_start(NULL)) {
   assert_int_equal(take(server, "a", "50000", "2"), 0);
   assert_int_equal(take(server, "b", "70000", "2"), 0);
@@ -308,7 +308,7 @@ TEST_ON(the_time_is_told_until_so_many_have_run_out, server, server_start(NULL))
   assert_between(take(server, "d", "10000", "5"), 80000, 90000);
 }
 
-/* Who has permits is forgotten: nobody has any, and the limit that was set stays. */
+/* The holders' hash is lost: no permit is out, and the stored limit stays. */
 TEST_ON(what_has_nobody_to_go_with_it_is_put_right, server, server_start(NULL)) {
   assert_int_equal(take(server, "a", TTL, "5"), 0);
   server_do(server, "HSET", "s::permits", "limit", "3", NULL);
@@ -325,7 +325,7 @@ TEST_ON(what_has_nobody_to_go_with_it_is_put_right, server, server_start(NULL)) 
   assert_string_equal(server_string(server, "HGET", "s::permits", "used", NULL), "5");
 }
 
-/* How many permits there are is forgotten: as long as it is not known how many somebody has, nobody is given any. */
+/* A holder's number of permits is lost: while it is unknown, no permit is granted. */
 TEST_ON(what_is_not_known_is_not_given_away, server, server_start(NULL)) {
   assert_int_equal(take_of(server, "a", "60000", "5", "10"), 0);
   assert_int_equal(take_of(server, "b", "70000", "4", "10"), 0);
@@ -361,7 +361,8 @@ TEST_ON(many_who_have_some_are_not_gone_through, server, server_start(NULL)) {
   assert_true(take(server, "a", TTL, "1") > 0);
 }
 
-/* Full memory: nobody comes in, who is in goes on, also where the server has forgotten how many they are, and goes. */
+/* Out of memory: no new holder. Present holders renew, also after the server lost their number,
+ * and release. */
 TEST_ON(a_full_server_keeps_who_has_some, server, server_start(NULL)) {
   static const char *const queues[] = {"more", TTL, "5", "5", "me", PLACE, "", "0", NULL};
   assert_int_equal(take(server, "a", "60000", "2"), 0);
@@ -432,7 +433,7 @@ TEST_ON(a_key_of_another_type_changes_nothing, server, server_start(NULL)) {
   }
 }
 
-/* Of five servers, each takes the only permit again for who has lost it there, if nobody else has it. */
+/* Each of five servers grants the only permit again to its holder, if no other holder has it. */
 TEST_ON(the_only_permit_is_taken_again_where_it_is_free, server, server_start(NULL)) {
   static const char *const again[] = {"mine", TTL, "30000", "1", NULL};
   assert_int_equal(script_call_integer(server, &belay__script_semaphore_extend, keys, again), 2);

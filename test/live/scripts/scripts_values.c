@@ -202,7 +202,7 @@ TEST(every_script_has_a_row) {
 
 /* ---- ttls of a millisecond ------------------------------------------------------------------------------- */
 
-/* The script, with 1.5 ms between its n-th call and what comes before. Reply: how many calls there were. */
+/* The script with a delay of 1.5 ms before its n-th call. The reply is the number of calls. */
 static char *slow_text(const belay__script_t *script, unsigned at) {
   static const char form[] =
       "local server, calls = redis, 0\n"
@@ -278,7 +278,7 @@ TEST(a_ttl_that_passes_inside) {
   script_world_close(&world);
 }
 
-/* Whatever time it takes: thousands of runs, each with what comes before. */
+/* Thousands of runs, each with a delay before one of its calls. */
 TEST(ttls_of_a_millisecond) {
   enum { RUNS = 60 };
   script_world_t world;

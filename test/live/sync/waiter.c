@@ -1,5 +1,5 @@
-/* The waiter's rules that latch, barrier and election tests do not reach. A reply that is too
- * late proves nothing, and what the server may keep is withdrawn at each step. */
+/* The waiter's rules that latch, barrier and election tests do not reach. A late reply proves
+ * nothing. At each step the waiter withdraws every arrival that the server may have recorded. */
 #include "sync/waiter.h"
 #include "support/fixtures/bed.h"
 

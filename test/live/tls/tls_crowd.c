@@ -44,8 +44,8 @@ static int64_t shake_all(crowd_t *crowd, pulse_t *pulse) {
   return took;
 }
 
-/* One round: by how much its longest gap is longer than that of an idle loop, in microseconds; what others on the machine
- * took away from either does not count. */
+/* One round: the microseconds by which its longest stall exceeds that of an idle loop. The load
+ * of the machine does not count. */
 static int64_t measure(server_t *server, fake_t *fake, certs_t *certs) {
   static crowd_t crowd;
   pulse_control_t control;
@@ -70,7 +70,7 @@ static int64_t measure(server_t *server, fake_t *fake, certs_t *certs) {
   return (pulse.longest_held - idle) / 1000;
 }
 
-/* Now and then a cold start, or whatever this machine runs on, adds to that: one round without is enough. */
+/* A cold start or the machine can add to it: one good round is enough. */
 TEST(a_loop_goes_on_turning_while_a_crowd_comes) {
   certs_t *certs = certs_new("ca");
   certs_make(certs, "server", NULL);

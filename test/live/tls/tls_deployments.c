@@ -1,5 +1,5 @@
-/* TLS with those who are found: every server that is connected to must prove that it is at the address that was given
- * for it, sentinels and scouts included; and where it does not, the reason is told. */
+/* TLS in deployments: every server, also Sentinels and nodes of discovery, must prove its
+ * address. If it does not, the error gives the reason. */
 #include <stdio.h>
 
 #include "support/deployments/cluster.h"
@@ -80,7 +80,7 @@ TEST(a_group_with_sentinels) {
   group_stop(group);
 }
 
-/* One certificate for all of them, by a name that nobody connects to. */
+/* One certificate for all servers, with a name that is no address. */
 TEST(replicas_that_share_a_name) {
   use_certificate("named.crt", "named.key");
   replicas_t *replicas = replicas_start(
@@ -100,7 +100,7 @@ TEST(replicas_that_share_a_name) {
   replicas_stop(replicas);
 }
 
-/* Whoever is asked about the deployment must prove who it is too. */
+/* Servers that are only asked about the deployment must prove their identity, too. */
 TEST(sentinels_and_nodes_that_are_nobody) {
   use_certificate("named.crt", "named.key");
   group_t *group = group_start(&(group_options_t){.nodes = {.tls = true, .arguments = arguments},

@@ -1,5 +1,5 @@
-/* What belay_tls_new(), belay_tls_reload() and belay_connect() make of options that cannot be meant; and a reload while
- * everything goes on. */
+/* belay_tls_new(), belay_tls_reload() and belay_connect() with contradictory options; and a
+ * reload under load. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ static const row_t rows[] = {
     {.ca_file = "ca.crt"},
     {.ca_dir = "/tmp"},
     {.ca_file = "ca.crt", .ca_dir = "/tmp"},
-    {.ca_file = "ca.pem"}, /* a key beside it does no harm */
+    {.ca_file = "ca.pem"}, /* a key without a certificate does no harm */
     {.cert_file = "client.pem"},
     {.cert_file = "client.crt", .key_file = "client.key"},
     {.cert_file = "client.crt", .key_file = "client.pem"},
@@ -211,13 +211,13 @@ TEST(a_reload_is_for_those_who_come) {
   server_do(server, "CONFIG", "SET", "tls-cert-file", certs_path(new_certs, "server.crt"),
             "tls-key-file", certs_path(new_certs, "server.key"), NULL);
   uint64_t connects = client_stats(bed).connects;
-  assert_error(extend(mine, 20000), 0); /* who is connected stays so, */
+  assert_error(extend(mine, 20000), 0); /* the present connection stays, */
   o.ca_file = certs_path(new_certs, "ca.crt");
   assert_error(belay_tls_reload(client.tls, &o), 0);
   assert_error(extend(mine, 20000), 0);
   assert_int_equal(client_stats(bed).connects, connects);
   drop_all(bed, other);
-  assert_error(extend(mine, 20000), 0); /* and who comes again is let in by the new one */
+  assert_error(extend(mine, 20000), 0); /* and the next one uses the new certificate */
   assert_error(extend(others, 20000), 0);
   assert_true(client_stats(bed).connects > connects);
   assert_int_equal(client_stats(bed).connect_errors, 0);
@@ -229,7 +229,7 @@ TEST(a_reload_is_for_those_who_come) {
   certs_free(new_certs);
 }
 
-/* Without a reload he is not let in; with one, as soon as he tries again. */
+/* Before the reload the client is refused; after it the next attempt succeeds. */
 TEST(a_reload_lets_in_who_was_refused) {
   server_t *server = secure_server(certs, &(secure_t){.clients = "yes"});
   belay_tls_options_t o = trust(certs, NULL);

@@ -1,4 +1,5 @@
-/* Who is not who he must be is refused, each for its own reason; and not a byte of what we know of ourselves leaves. */
+/* Peers that cannot prove their identity are refused, each with its own error, before any secret
+ * is sent. */
 #include <stdio.h>
 
 #include "support/deployments/fake.h"
@@ -50,8 +51,8 @@ static size_t longest_data(const unsigned char *bytes, size_t len) {
   return longest;
 }
 
-/* What the client has said holds no secret, in plain or as anything that could be one. client_cert: our own certificate,
- * which is as long as a secret, may be in it. */
+/* The client's bytes contain no secret, in plain or encoded. With client_cert the client's
+ * certificate, which is as long as a secret, may be among them. */
 static void expect_nothing_left(relay_t *relay, bool client_cert) {
   size_t len;
   unsigned char *bytes = (unsigned char *)relay_capture(relay, &len);
@@ -78,7 +79,7 @@ typedef struct refusal {
   const char *name;
   secure_t server;
   const char *host;     /* NULL: localhost */
-  const char *ca;       /* whom the client trusts; NULL: ca.crt */
+  const char *ca;       /* file of the client's trusted certificates; NULL: ca.crt */
   const char *own_cert; /* NULL: none */
   belay_tls_version_t min_version;
   const char *why;
@@ -153,9 +154,9 @@ static void expect_refused(const refusal_t *row) {
     fail_msg("%s: %s", row->why, detail);
   assert_int_equal(bed->errors, 1);
 
-  contender_t *c = contender_new(bed, "x", NULL); /* who asks is told at once, */
+  contender_t *c = contender_new(bed, "x", NULL); /* a caller gets the error at once, */
   assert_error(acquire(c, BELAY_FOREVER), BELAY_ETLS);
-  bed_run_for(bed, 1000); /* nobody knocks all the time, */
+  bed_run_for(bed, 1000); /* the client does not retry all the time, */
   assert_error(pong(bed, &detail), BELAY_ETLS);
   assert_non_null(strstr(detail, row->why));
   assert_in_range(relay_connections(relay), 1, 12);
@@ -174,7 +175,7 @@ TEST(each_is_refused_for_its_own_reason) {
     expect_refused(&refusals[i]);
 }
 
-/* What the tests above look at is there where nobody is refused. */
+/* The control: the observed bytes contain the secret if the peer is accepted. */
 TEST_ON(a_secret_is_seen_where_it_leaves, server,
         secure_server(certs,
                       &(secure_t){.clients = "yes", .password = SECRET, .versions = "TLSv1.2"})) {
@@ -194,7 +195,7 @@ TEST_ON(a_secret_is_seen_where_it_leaves, server,
 
 /* ---- who speaks no TLS ------------------------------------------------------------------------------------- */
 
-/* A server that speaks plainly, or somebody in between who does: nothing is said to it. */
+/* A server, or a peer in between, without TLS: the client sends nothing to it. */
 TEST(plain_words_are_no_answer) {
   static const char *const greetings[] = {"-ERR Protocol error\r\n", "+OK\r\n", "+PONG\r\n"};
   for (size_t i = 0; i < sizeof greetings / sizeof *greetings; i++) {
@@ -216,7 +217,7 @@ TEST(plain_words_are_no_answer) {
 /* A real one waits for the end of a line, and says nothing for ever: that might pass. */
 TEST(a_plain_server_is_not_spoken_to) {
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1", .password = SECRET});
-  if (strncmp(server_url(server), "rediss", 6) == 0) { /* all servers are told to speak TLS */
+  if (strncmp(server_url(server), "rediss", 6) == 0) { /* all servers expect TLS */
     server_stop(server);
     skip();
   }
@@ -236,7 +237,8 @@ TEST(a_plain_server_is_not_spoken_to) {
   server_stop(server);
 }
 
-/* The other way round: it hangs up. What the URL says in plain leaves in plain, but nothing here says anything. */
+/* A client without TLS at a TLS server: the server closes the connection. Only the plain parts
+ * of the URL were sent. */
 TEST(a_client_that_speaks_no_tls_is_told_what_is_missing) {
   server_t *server = secure_server(certs, NULL);
   bed_t *bed = bed_open_at(url_of("redis", NULL, "localhost", server_port(server)), NULL);

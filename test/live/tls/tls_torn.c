@@ -1,4 +1,4 @@
-/* Connections over TLS that stall, or are cut, wherever that may be; and what is then said of what was under way. */
+/* TLS connections that stall or are cut at any byte, and the outcome of the calls in flight. */
 #include <signal.h>
 #include <stdio.h>
 
@@ -61,8 +61,8 @@ static void expect_in_the_end(bed_t *bed, int status) {
 
 /* ---- in the middle of a handshake ---------------------------------------------------------------------------- */
 
-/* However far a handshake gets before the other side falls silent, it takes no longer than it may, and nobody else
- * waits for it. */
+/* A handshake that stalls at any byte ends within its time limit, and other connections do not
+ * wait for it. */
 TEST(a_stalled_handshake_ends_in_time) {
   static const size_t bytes[] = {1, 5, 100, 130, 700, 1400};
   stage_t s = stage(300);
@@ -98,7 +98,7 @@ TEST(a_handshake_may_be_cut_anywhere) {
     assert_error(begin_acquire(c, 0), 0);
     bed_run_for(s.bed, rand() % 20);
     relay_cut_after(s.relay, 0);
-    int status = outcome(c); /* whatever it is: what is said is so */
+    int status = outcome(c); /* any status must be true */
     assert_true(status == 0 || status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE);
     s.bed->server = s.server;
     assert_int_equal(status == 0, is_on_server(c));
@@ -125,8 +125,8 @@ TEST(a_client_may_go_at_any_time) {
 
 /* ---- in the middle of everything ------------------------------------------------------------------------------- */
 
-/* Numbers to each of which 1 is added once: what is said not to have been sent, and was, would be sent again, and count
- * twice. What was sent before a cut arrives all the same. */
+/* Counters that get 1 once each. A call that was sent but reported as not sent would be repeated
+ * and count twice. Bytes from before a cut still arrive. */
 TEST(nothing_counts_twice_where_connections_tear) {
   static count_t counts[ADDS];
   unsigned unknown = 0;
