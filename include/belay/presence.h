@@ -1,4 +1,4 @@
-/* Presence: who is online, a bit for each. */
+/* Presence: which users are online, with one bit per user. */
 #ifndef BELAY_PRESENCE_H
 #define BELAY_PRESENCE_H
 
@@ -10,21 +10,32 @@
 extern "C" {
 #endif
 
-/** Who of those that have an id from 0 to max_id is online: a request of somebody's sets his bit, a logout clears it.
- * Either bits stay until they are cleared; or, with a window, for as long as it was said after they were set last.
+/** Presence of users with ids from 0 to max_id: a set marks a user as online, a clear as offline.
+ * Without a window a user stays online until a clear. With a window a user also goes offline by
+ * itself, some time after the last set.
  *
- * With a window of T in R slices of T/R each (rounded up to whole milliseconds), a bit is set in the bitmap of the
- * present slice, and whoever is in that one or in one of the R before it is online. So who was seen is online for at
- * least T after that, and for R + 1 slices, T + T/R, at most: that is the resolution. Each slice's bitmap ends by itself.
- * Which slice it is, is told by the server's clock, whatever the caller's says: it is learnt once a minute, by an
- * operation that takes one more round trip for it, and is off by at most half of that. By so much those who say and those
- * who ask may disagree; if it is less than a slice they see each other's bits at once. A server's clock that steps takes
- * the slices with it.
+ * Use it for "is online" and "how many are online" with numeric user ids. To count users per day,
+ * use belay/active.h. For a history of a user's events, use belay/session.h.
  *
- * A bitmap is cut into segments of 2^23 bits, each a key of its own (NAMESPACE::presence::{NAME}::SEGMENT, or
- * ...::SLICE::SEGMENT) of at most 1 MiB, which is made when the first of its bits is set; all are in one slot of a
- * cluster. So no command keeps the server for long, however large max_id is. All who share a name must say the same
- * window and slices (belay/config.h makes others an error), and should say the same ttl. A segment that was evicted is one in which nobody is online: there is no telling.
+ * Window: window_ms is divided into R = options.slices slices of window_ms / R, rounded up to whole
+ * milliseconds. A set writes to the bitmap of the present slice. A user is online if its bit is in
+ * that bitmap or in one of the R bitmaps before it. So a user is online for at least window_ms
+ * after a set, and for at most window_ms plus one slice. Each bitmap expires by itself.
+ *
+ * Clock: the server's clock decides the present slice. belay reads it once per minute, with one
+ * more round trip of an operation, and is then off by at most half of that round trip. Writers and
+ * readers can disagree by that time; if it is shorter than a slice, they see each other's bits at
+ * once. If the server's clock steps, the slices step with it.
+ *
+ * Keys: a bitmap is split into segments of 2^23 bits, at most 1 MiB each, which are made when their
+ * first bit is set. Their keys are NAMESPACE::presence::{NAME}::SEGMENT, with a window
+ * NAMESPACE::presence::{NAME}::SLICE::SEGMENT. All are in one slot of a cluster. So no command
+ * takes the server long, however large max_id is. If a server evicts a segment, its users are
+ * offline; belay cannot notice that.
+ *
+ * All programs that share a name must use the same window and slices (belay/config.h turns a
+ * difference into an error), and should use the same ttl.
+ *
  * @code
  * static void on_set(belay_request_t *request, int status) {
  *   (void)request;
@@ -45,87 +56,118 @@ extern "C" {
  * @endcode */
 typedef struct belay_presence belay_presence_t;
 
-#define BELAY_PRESENCE_IDS_MAX 16384 /**< at once */
+#define BELAY_PRESENCE_IDS_MAX 16384 /**< ids in one operation */
 
 /** Options; belay_presence_options_init() sets the defaults. */
 typedef struct belay_presence_options {
-  belay_bytes_t name; /**< 1 to 128 bytes; copied. Must be given */
-  /** The largest id; default 2^24 - 1. The bitmaps are as long as the largest id that was set: up to 512 MiB each, in
-   * 512 segments, which a count reads one after the other */
+  /** Name of the presence, 1 to 128 bytes; copied. It is part of the keys. Required. */
+  belay_bytes_t name;
+  /** Largest id. Default 2^24 - 1. A bitmap is as long as the largest id that was set requires: at
+   * most 512 MiB in 512 segments. A count reads them one after the other. */
   uint32_t max_id;
-  /** Who was seen is online for so long at least: 100 to 31,536,000,000. 0, the default: until he is cleared */
+  /** Minimum time that a user is online after a set, in milliseconds: 100 to 31,536,000,000.
+   * Default 0: no window; a user is online until a clear. */
   int64_t window_ms;
-  uint32_t slices; /**< of the window: 1 to 14; default 4. Each is one more bitmap */
-  /** Without a window: a segment in which nobody was set for so long is gone: 1,000 to 31,536,000,000; default a day.
-   * 0: it stays for ever, until belay_presence_reset(), unless somebody else gives it a ttl */
+  /** With window_ms: number of slices of the window, 1 to 14. Default 4. Each one needs a
+   * bitmap. */
+  uint32_t slices;
+  /** Without window_ms: lifetime of a segment after the last set in it, in milliseconds: 1,000 to
+   * 31,536,000,000. Default 86,400,000, a day. 0: until belay_presence_reset(), unless another
+   * program gives it a ttl. */
   int64_t ttl_ms;
-  void *data; /**< belay_presence_data() */
+  /** Pointer of the caller, returned by belay_presence_data(). Default NULL. */
+  void *data;
 } belay_presence_options_t;
 
+/** Set all options to their defaults. */
 BELAY_API void belay_presence_options_init(belay_presence_options_t *options);
 
-/** Sends nothing. Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
+/** Make a handle. It sends nothing to the server.
+ *
+ * Returns 0, BELAY_EINVAL (belay_detail() names the option), BELAY_ENOMEM, BELAY_ECLOSING or
+ * BELAY_EFORK. */
 BELAY_API int belay_presence_new(belay_client_t *client, const belay_presence_options_t *options,
                                  belay_presence_t **out);
 
-/** A callback of the shape of belay/request.h: how an operation ended. None says what was before, and
- * each may be done more than once: so every one is sent again, until its deadline, where an answer was lost. (A set that is sent again may come behind a clear that was asked for in
- * the meantime, and a clear behind a set.) Those on ids of several segments are a call for each of them: what is
- * executed of them stays executed where another one fails.
+/** Receives the result of a set, clear or reset. It runs exactly once, on the loop, never inside
+ * the call that started the operation. It may call any function, also reuse the request or close
+ * the handle. status, for all operations:
  *
  *   0                    done
  *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
- *   BELAY_EUNKNOWN       sent, and not answered by the deadline: it may have been executed. It can be asked again
+ *   BELAY_EUNKNOWN       sent and not answered by the deadline; it may have been executed. The
+ *                        caller may repeat it
  *   BELAY_ECANCELED      belay_request_cancel() or a close
- *   BELAY_EMISMATCH      of a count: a key is longer than a segment, or NAMESPACE::presence::{NAME}::union is there
- *   another error        the server's refusal, such as BELAY_EWRONGTYPE */
+ *   BELAY_EMISMATCH      of a count: a key is longer than a segment, or the key
+ *                        NAMESPACE::presence::{NAME}::union exists
+ *   another error        the server's refusal, such as BELAY_EWRONGTYPE
+ *
+ * All operations are retried until the deadline if the reply is lost, because repetition does no
+ * harm. A retried set can be executed after a clear that was started later, and a retried clear
+ * after a set. An operation on ids of several segments is one call per segment: calls that were
+ * executed stay so if another one fails. */
 typedef void (*belay_presence_cb)(belay_request_t *request, int status);
 
-/** online: for each of the n ids, in their order; n is 0 unless status is 0. */
+/** Receives for each of the n ids, in their order, true if the user is online; n is 0 if status is
+ * not 0. online is valid until it returns. The rules of belay_presence_cb apply. */
 typedef void (*belay_presence_is_cb)(belay_request_t *request, int status, const bool *online,
                                      size_t n);
 
-/** count: how many are online; 0 unless status is 0. */
+/** Receives the number of users that are online; 0 if status is not 0. The rules of
+ * belay_presence_cb apply. */
 typedef void (*belay_presence_count_cb)(belay_request_t *request, int status, int64_t count);
 
-/* All that follow return 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY, BELAY_ENOMEM,
- * BELAY_ECLOSING or BELAY_EFORK. An id is 0 to max_id; of many there are 1 to BELAY_PRESENCE_IDS_MAX, which are copied,
- * in any order, the same one more than once if need be. */
+/* ---- operations ----
+ *
+ * Each function returns 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY,
+ * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. After an error the callback does not run. An id is 0
+ * to max_id. An array of ids has 1 to BELAY_PRESENCE_IDS_MAX entries in any order, may contain an
+ * id several times, and is copied. */
 
-/** He is online, or they are. */
+/** Mark a user as online. */
 BELAY_API int belay_presence_set(belay_presence_t *presence, belay_request_t *request, uint32_t id,
                                  belay_presence_cb cb);
+/** Mark n users as online. */
 BELAY_API int belay_presence_set_many(belay_presence_t *presence, belay_request_t *request,
                                       const uint32_t *ids, size_t n, belay_presence_cb cb);
 
-/** He is not any more (a logout), or they are not. */
+/** Mark a user as offline, as at a logout. */
 BELAY_API int belay_presence_clear(belay_presence_t *presence, belay_request_t *request,
                                    uint32_t id, belay_presence_cb cb);
+/** Mark n users as offline. */
 BELAY_API int belay_presence_clear_many(belay_presence_t *presence, belay_request_t *request,
                                         const uint32_t *ids, size_t n, belay_presence_cb cb);
 
-/** Whether he is online, or which of them are. Writes nothing. A replica may answer (read_from). */
+/** Read whether a user is online. It writes nothing. A replica may answer
+ * (belay_client_options_t.read_from). */
 BELAY_API int belay_presence_is(belay_presence_t *presence, belay_request_t *request, uint32_t id,
                                 belay_presence_is_cb cb);
+/** Read which of n users are online. It writes nothing. A replica may answer
+ * (belay_client_options_t.read_from). */
 BELAY_API int belay_presence_is_many(belay_presence_t *presence, belay_request_t *request,
                                      const uint32_t *ids, size_t n, belay_presence_is_cb cb);
 
-/** How many are online. Four segments at a time, of which each keeps the server for about a millisecond: what changes meanwhile may be counted or not. With a window the
- * slices' union is made on the server for a moment, which takes 1 MiB of memory; without one a replica may answer (read_from). */
+/** Count the users that are online. It reads four segments at a time, each of which takes the
+ * server about a millisecond. Changes meanwhile may be counted or not. With a window the server
+ * makes a temporary union of the slices, which takes 1 MiB of memory. Without a window a replica
+ * may answer (belay_client_options_t.read_from). */
 BELAY_API int belay_presence_count(belay_presence_t *presence, belay_request_t *request,
                                    belay_presence_count_cb cb);
 
-/** Nobody is online any more: the server unlinks the keys, up to 1,024 at a time, and the configuration record
+/** Mark all users as offline: unlink all keys, up to 1,024 at a time, and the configuration record
  * (belay/config.h). */
 BELAY_API int belay_presence_reset(belay_presence_t *presence, belay_request_t *request,
                                    belay_presence_cb cb);
 
+/** Return options.data. */
 BELAY_API void *belay_presence_data(const belay_presence_t *presence);
 
-/** Runs once when belay_presence_close() is through. data: see CLOSING in belay/loop.h. */
+/** Runs once, on the loop, when belay_presence_close() has completed. The handle is freed: do not
+ * use it. data is options.data; see CLOSING in belay/loop.h. */
 typedef void (*belay_presence_close_cb)(belay_presence_t *presence, void *data);
 
-/** Ends it, in any callback: what is pending ends with BELAY_ECANCELED. cb may be NULL.
+/** Close the handle. Allowed inside any callback. Pending requests end with BELAY_ECANCELED. The
+ * bits stay on the server. cb may be NULL.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_presence_close(belay_presence_t *presence, belay_presence_close_cb cb);

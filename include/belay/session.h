@@ -1,4 +1,4 @@
-/* Session contexts: the actions of a user that belong together. */
+/* Session contexts: the events of a user, grouped until the user is idle. */
 #ifndef BELAY_SESSION_H
 #define BELAY_SESSION_H
 
@@ -10,136 +10,177 @@
 extern "C" {
 #endif
 
-/** Contexts of one kind (shopping, reading, an API), one for each user. Whatever a user does touches his context: it is
- * found, or made with a new id if there is none; the event is noted in it; and it lives on for ttl_ms, by the server's
- * clock. When nothing has touched it for so long it has ended, and the next touch begins another one.
+/** Session contexts of one kind (shopping, reading, an API), one for each user. A touch finds the
+ * user's context, or makes one with a new id; it stores an event in it; and it keeps the context
+ * alive for ttl_ms more, by the server's clock. A context that is not touched for ttl_ms ends. The
+ * next touch begins a new one.
  *
- * Both keys of a context live and end together, in one slot: NAMESPACE::session::KIND::{USER} and
- * NAMESPACE::session::KIND::{USER}::events.
- * An id that is given must not come again: it names one context.
+ * Use it to group the actions of a user, and to learn when a new visit begins. To list the users
+ * that are online, use belay/presence.h. For a store of session data of any shape, use the cache
+ * (belay/cache.h) or your own keys.
  *
- * The end of a context calls nothing back. A server with notify-keyspace-events Ex publishes the expired key on
- * __keyevent@DB__:expired, at most once, and a belay_sweep_t lists the contexts that live (belay/sweep.h).
+ *   - Both keys of a context expire together and are in one slot: NAMESPACE::session::KIND::{USER}
+ *     and NAMESPACE::session::KIND::{USER}::events.
+ *   - An id that the program chooses must not be used again, because it names one context.
+ *   - The end of a context runs no callback. A server with notify-keyspace-events Ex publishes the
+ *     expired key on __keyevent@DB__:expired, at most once. A belay_sweep_t lists the contexts that
+ *     exist (belay/sweep.h).
  *
  * @code
  * static void on_touched(belay_request_t *request, int status,
  *                        const belay_session_state_t *state) {
  *   (void)request;
  *   if (status == 0)
- *     printf("%s %.*s, event %lld\n", state->is_new ? "hello" : "go on", (int)state->id_len,
- *            (const char *)state->id, (long long)state->count);
+ *     printf("%s visit, event %lld\n", state->is_new ? "new" : "same", (long long)state->count);
  * }
  *
- * static int clicked(belay_session_t *session, belay_request_t *request, const char *user,
- *                    size_t user_len, const char *page, size_t page_len) {
- *   belay_session_touch_t touch = {.event = belay_bytes(page, page_len)};
- *   return belay_session_touch(session, request, belay_bytes(user, user_len), &touch, on_touched);
+ * int clicked(belay_session_t *session, belay_request_t *request, const char *user,
+ *             const char *page) {
+ *   belay_session_touch_t touch = {.event = belay_string(page)};
+ *   return belay_session_touch(session, request, belay_string(user), &touch, on_touched);
  * }
  * @endcode */
 typedef struct belay_session belay_session_t;
 
-#define BELAY_SESSION_USER_MAX ((size_t)1024)
-#define BELAY_SESSION_ID_MAX ((size_t)64)
-#define BELAY_SESSION_OP_ID_MAX ((size_t)40)
-#define BELAY_SESSION_EVENT_MAX ((size_t)16384)
-#define BELAY_SESSION_EVENTS_MAX 10000
+#define BELAY_SESSION_USER_MAX ((size_t)1024)   /**< bytes of a user */
+#define BELAY_SESSION_ID_MAX ((size_t)64)       /**< bytes of a context's id */
+#define BELAY_SESSION_OP_ID_MAX ((size_t)40)    /**< bytes of an operation id */
+#define BELAY_SESSION_EVENT_MAX ((size_t)16384) /**< bytes of an event */
+#define BELAY_SESSION_EVENTS_MAX 10000          /**< events that a context keeps */
 
-/** Options; belay_session_options_init() sets the defaults. All who touch contexts of a kind should have them alike. */
+/** Options; belay_session_options_init() sets the defaults. They should be the same in all programs
+ * that touch contexts of a kind. */
 typedef struct belay_session_options {
-  belay_bytes_t name; /**< the kind: part of the keys; at most 128 bytes; copied */
-  int64_t
-      ttl_ms; /**< of a context that is not touched: 1,000 to 31,536,000,000; default half an hour */
-  int64_t
-      max_events; /**< so many of its last events are kept; 0 to BELAY_SESSION_EVENTS_MAX; default 100. 0: none */
-  /** For how long the answer to an operation id is kept, or for as long as that may be sent again, if that is longer:
-   * 1,000 to 86,400,000; default a minute. */
+  /** Kind of the contexts, 0 to 128 bytes; copied. It is part of the keys:
+   * NAMESPACE::session::KIND::{USER}. Default: no kind. */
+  belay_bytes_t name;
+  /** Lifetime of a context after its last touch, in milliseconds: 1,000 to 31,536,000,000. Default
+   * 1,800,000, half an hour. */
+  int64_t ttl_ms;
+  /** Number of last events that a context keeps, 0 to BELAY_SESSION_EVENTS_MAX. Default 100. 0:
+   * none. */
+  int64_t max_events;
+  /** Time that the server remembers an operation id and its result, in milliseconds: 1,000 to
+   * 86,400,000. It is longer if the request may be retried for longer. Default 60,000, a minute. */
   int64_t op_ttl_ms;
-  void *data; /**< belay_session_data() */
+  /** Pointer of the caller, returned by belay_session_data(). Default NULL. */
+  void *data;
 } belay_session_options_t;
 
+/** Set all options to their defaults. */
 BELAY_API void belay_session_options_init(belay_session_options_t *options);
 
-/** Sends nothing. Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
+/** Make a handle. It sends nothing to the server.
+ *
+ * Returns 0, BELAY_EINVAL (belay_detail() names the option), BELAY_ENOMEM, BELAY_ECLOSING or
+ * BELAY_EFORK. */
 BELAY_API int belay_session_new(belay_client_t *client, const belay_session_options_t *options,
                                 belay_session_t **out);
 
-/** What is told of a context. */
+/** State of a context. */
 typedef struct belay_session_state {
-  bool exists;    /**< there is one; of belay_session_end(): there was, and it was another one */
-  bool is_new;    /**< of a touch: it began with it */
-  bool ended;     /**< of belay_session_end(): it ended with it */
-  const void *id; /**< any bytes; NULL if there is none */
-  size_t id_len;  /**< of it; 0 if there is none */
-  int64_t count;  /**< events that came since it began */
-  int64_t kept;   /**< of these are in its list */
-  /** and so many are not that should be: the server has evicted the list, or somebody has shortened it. 0 otherwise; again
-   * 0 when as many have come since as are kept. */
+  /** true if there is a context. After belay_session_end(): true if there is one with another id,
+   * which was not ended. */
+  bool exists;
+  /** true if a touch began the context. */
+  bool is_new;
+  /** true if belay_session_end() ended the context. */
+  bool ended;
+  /** Id of the context, any bytes. NULL: there is none. */
+  const void *id;
+  /** Length of the id, in bytes. 0: there is no context. */
+  size_t id_len;
+  /** Number of events since the context began. */
+  int64_t count;
+  /** Number of events that the context keeps now. */
+  int64_t kept;
+  /** Number of events that the context should keep and does not: the server evicted the list, or
+   * another program shortened it. 0: none. It becomes 0 again after as many new events as are
+   * kept. */
   int64_t lost;
-  int64_t since_ms; /**< when it began: milliseconds since 1970 by the server's clock */
-  /** of exists and read: it ends in so many milliseconds unless it is touched; -1: somebody has made it live for ever.
-   * Else 0: after a touch it is ttl_ms. */
+  /** Time when the context began, in milliseconds since 1970, by the server's clock. */
+  int64_t since_ms;
+  /** Of exists and read: time until the context ends without a touch, in milliseconds. -1: it has
+   * no ttl, because another program removed it. Otherwise 0: after a touch the remaining time is
+   * ttl_ms. */
   int64_t remaining_ms;
-  const belay_bytes_t
-      *events;       /**< of belay_session_read(): the last events, the oldest first; else NULL */
-  size_t events_len; /**< how many */
+  /** Of belay_session_read(): the last events, the oldest first. Otherwise NULL. */
+  const belay_bytes_t *events;
+  /** Number of events. */
+  size_t events_len;
 } belay_session_state_t;
 
-/** A callback of the shape of belay/request.h: if status is not 0, state is all 0. status:
+/** Receives the state of a context; all fields are 0 if status is not 0. It runs exactly once, on
+ * the loop, never inside the call that started the operation. It may call any function, also reuse
+ * the request or close the handle. state is valid until it returns. status:
  *
  *   0                    the server answered
  *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
- *   BELAY_EUNKNOWN       sent, and not answered: it may have been executed. Reading is sent again until its deadline,
- *                        and so is a touch with an operation id, and an end with an id
+ *   BELAY_EUNKNOWN       sent and not answered; it may have been executed. Retried until the
+ *                        deadline: exists, read, a touch with an operation id, an end with an id
  *   BELAY_ECANCELED      belay_request_cancel() or a close
- *   BELAY_EMISMATCH      what the keys hold is no context
+ *   BELAY_EMISMATCH      the keys do not hold a context
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE */
 typedef void (*belay_session_cb)(belay_request_t *request, int status,
                                  const belay_session_state_t *state);
 
-/** What a touch says; {0}: nothing. */
+/** Content of a touch. {0}: no event, a random id, no operation id. */
 typedef struct belay_session_touch {
-  /** NULL: there is none, the context just lives on. At most BELAY_SESSION_EVENT_MAX bytes, also none, which is an event
-   * too. */
+  /** Event, 0 to BELAY_SESSION_EVENT_MAX bytes; an empty event is an event too. NULL: no event, the
+   * context only lives on. */
   belay_bytes_t event;
-  /** The id of the context if this begins one, such as a snowflake's digits: 1 to BELAY_SESSION_ID_MAX bytes. NULL: a UUID
-   * of version 7, as text. */
+  /** Id of the context if this touch begins one, such as the digits of a snowflake: 1 to
+   * BELAY_SESSION_ID_MAX bytes. NULL: a UUID of version 7, as text. */
   belay_bytes_t id;
-  /** The id of this operation: 1 to BELAY_SESSION_OP_ID_MAX bytes, such as the id of the message that it comes from. With it the
-   * touch is done once, however often it is sent, by whomever, within op_ttl_ms: everybody is told what the first
-   * was, the time included. It costs a key of its own beside those of the context, which ends in op and this id. NULL:
-   * none, and the touch is sent once. */
+  /** Operation id: 1 to BELAY_SESSION_OP_ID_MAX bytes, such as the id of the message that caused
+   * the touch. NULL: none.
+   *
+   * With an operation id the touch is done once within op_ttl_ms, however often and by whichever
+   * program it is sent. Repetitions get the result of the first one, its time included. The touch
+   * is then retried if the reply is lost. It costs a key of its own, the context's key with
+   * "::op::" and this id. */
   belay_bytes_t op_id;
 } belay_session_touch_t;
 
-/* All that follow return 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY, BELAY_ENOMEM,
- * BELAY_ECLOSING or BELAY_EFORK. A user has 1 to BELAY_SESSION_USER_MAX bytes; what they are given is copied. */
+/* ---- operations ----
+ *
+ * Each function returns 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY,
+ * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. After an error the callback does not run. A user has
+ * 1 to BELAY_SESSION_USER_MAX bytes. Arguments are copied. */
 
-/** The user does something. touch may be NULL: nothing is said. Also BELAY_ESYSTEM: no random bytes for an id. */
+/** Touch the context of a user, or begin one. touch may be NULL, which is the same as {0}. Retried
+ * only with an operation id. Also returns BELAY_ESYSTEM if there are no random bytes for an id. */
 BELAY_API int belay_session_touch(belay_session_t *session, belay_request_t *request,
                                   belay_bytes_t user, const belay_session_touch_t *touch,
                                   belay_session_cb cb);
 
-/** Whether he has a context, and which. Does not touch it. */
+/** Read the state of a user's context, without its events. It does not touch the context. Retried
+ * if the reply is lost. */
 BELAY_API int belay_session_exists(belay_session_t *session, belay_request_t *request,
                                    belay_bytes_t user, belay_session_cb cb);
 
-/** The same with its last n events (0 to BELAY_SESSION_EVENTS_MAX), or fewer, if they are more than half of what the
- * client's max_reply takes, each counted with 160 bytes beside its own. */
+/** Read the state of a user's context with its last n events, 0 to BELAY_SESSION_EVENTS_MAX. It
+ * does not touch the context. There are fewer events if they exceed half of the client's max_reply,
+ * where each counts its length plus 160 bytes. Retried if the reply is lost. */
 BELAY_API int belay_session_read(belay_session_t *session, belay_request_t *request,
                                  belay_bytes_t user, size_t n, belay_session_cb cb);
 
-/** Ends the user's context if it has this id (1 to BELAY_SESSION_ID_MAX bytes). An absent id (NULL, 0) ends the context
- * whatever its id is: check an id that may be NULL before belay_string(). A call without an id is never sent twice. A call
- * with an id that was sent twice, and found no context the second time, ends with BELAY_EUNKNOWN. */
+/** End the user's context if it has this id, 1 to BELAY_SESSION_ID_MAX bytes. An absent id (NULL,
+ * 0) ends the context whatever its id is: check an id that may be NULL before belay_string().
+ *
+ * Retried only with an id. A retry that finds no context ends with BELAY_EUNKNOWN. */
 BELAY_API int belay_session_end(belay_session_t *session, belay_request_t *request,
                                 belay_bytes_t user, belay_bytes_t id, belay_session_cb cb);
 
+/** Return options.data. */
 BELAY_API void *belay_session_data(const belay_session_t *session);
 
-/** Runs once when belay_session_close() is through. data: see CLOSING in belay/loop.h. */
+/** Runs once, on the loop, when belay_session_close() has completed. The handle is freed: do not
+ * use it. data is options.data; see CLOSING in belay/loop.h. */
 typedef void (*belay_session_close_cb)(belay_session_t *session, void *data);
 
-/** Ends the handle, in any callback: what is pending ends with BELAY_ECANCELED. Contexts stay. cb may be NULL.
+/** Close the handle. Allowed inside any callback. Pending requests end with BELAY_ECANCELED.
+ * Contexts stay on the server. cb may be NULL.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_session_close(belay_session_t *session, belay_session_close_cb cb);
