@@ -1,4 +1,4 @@
-/* Bloom filters: whether something has been seen, in a few bits for each thing. */
+/* Bloom filters: whether an item has been added, with a few bits per item. */
 #ifndef BELAY_BLOOM_H
 #define BELAY_BLOOM_H
 
@@ -10,258 +10,338 @@
 extern "C" {
 #endif
 
-/** A Bloom filter on the server. What was added is found ever after; what was not is found all the same with a
- * probability that its size decides. Nothing can be taken out again. All who use one name must say the same options, as
- * far as they decide where bits are; else their operations end with BELAY_EMISMATCH.
+/** A Bloom filter on the server. It can report false positives, with a probability that its size
+ * determines, never false negatives: an item that was added is always found. Items cannot be
+ * removed.
+ *
+ * Use it if some false positives are acceptable and memory matters. If answers must be exact, use
+ * belay/dedup.h.
+ *
+ * All programs that use one name must use the same options, as far as they determine where bits
+ * are. Otherwise operations end with BELAY_EMISMATCH. Three kinds differ in what happens when the
+ * filter is full: belay_bloom_kind_t.
  *
  * @code
  * static void on_added(belay_request_t *request, int status, bool answer) {
+ *   (void)request;
  *   if (status == 0)
  *     printf("%s\n", answer ? "never seen before" : "probably seen before");
- *   (void)request;
  * }
  *
- * int first_visit(belay_client_t *client, belay_request_t *request, const char *user, size_t len) {
- *   static belay_bloom_t *visitors;
+ * int open_visitors(belay_client_t *client, belay_bloom_t **visitors) {
  *   belay_bloom_options_t options;
  *   belay_bloom_options_init(&options);
  *   options.name = belay_string("visitors");
  *   options.capacity = 1000000;
- *   options.error_rate = 0.001;
- *   int error = visitors != NULL ? 0 : belay_bloom_new(client, &options, &visitors);
- *   return error != 0 ? error
- *                     : belay_bloom_add(visitors, request, belay_bytes(user, len), on_added);
+ *   return belay_bloom_new(client, &options, visitors);
+ * }
+ *
+ * int visit(belay_bloom_t *visitors, belay_request_t *request, const char *user) {
+ *   return belay_bloom_add(visitors, request, belay_string(user), on_added);
  * }
  * @endcode */
 typedef struct belay_bloom belay_bloom_t;
 
-#define BELAY_BLOOM_CAPACITY_MAX                                                                   \
-  (INT64_C(1) << 32) /**< items; less if they need more bits than there are */
-#define BELAY_BLOOM_BITS_MAX (INT64_C(1) << 37) /**< 16 GiB, in 4,096 segments */
-#define BELAY_BLOOM_SEGMENT_BITS                                                                   \
-  (INT64_C(1) << 25)              /**< a filter of more is spread over several keys */
-#define BELAY_BLOOM_HASHES_MAX 32 /**< bits for each item */
-#define BELAY_BLOOM_ERROR_RATE_MIN 1e-9
-#define BELAY_BLOOM_ERROR_RATE_MAX 0.5
-#define BELAY_BLOOM_ITEM_MAX ((size_t)1 << 30) /**< bytes of an item; none is sent to the server */
-#define BELAY_BLOOM_ITEMS_MAX ((size_t)65536)  /**< items in one call */
-#define BELAY_BLOOM_KEY_LEN ((size_t)16)
+/** Largest capacity in items. It is less if the error rate requires more than BELAY_BLOOM_BITS_MAX
+ * bits. */
+#define BELAY_BLOOM_CAPACITY_MAX (INT64_C(1) << 32)
+/** Largest number of bits: 16 GiB, in 4,096 segments. */
+#define BELAY_BLOOM_BITS_MAX (INT64_C(1) << 37)
+/** Bits of a segment. A larger filter is spread over several keys. */
+#define BELAY_BLOOM_SEGMENT_BITS (INT64_C(1) << 25)
+#define BELAY_BLOOM_HASHES_MAX 32       /**< bits per item */
+#define BELAY_BLOOM_ERROR_RATE_MIN 1e-9 /**< smallest error_rate */
+#define BELAY_BLOOM_ERROR_RATE_MAX 0.5  /**< largest error_rate */
+/** Bytes of an item. Items are hashed in this process, and not sent to the server. */
+#define BELAY_BLOOM_ITEM_MAX ((size_t)1 << 30)
+#define BELAY_BLOOM_ITEMS_MAX ((size_t)65536) /**< items in one call */
+#define BELAY_BLOOM_KEY_LEN ((size_t)16)      /**< bytes of options.key */
 
-/** What happens when more is added than there is room for. If BELAY_HAS_BLOOM_GROWING (belay/features.h) is 0,
- * belay_bloom_new() takes BELAY_BLOOM_PLAIN only, and ends with BELAY_EINVAL for the others. */
+/** Behavior of a full filter. If BELAY_HAS_BLOOM_GROWING (belay/features.h) is 0, belay_bloom_new()
+ * accepts only BELAY_BLOOM_PLAIN and returns BELAY_EINVAL for the others. */
 typedef enum belay_bloom_kind {
-  BELAY_BLOOM_PLAIN, /**< more and more of what was not added is found */
-  /** It grows: when its newest layer has as many items as it was made for, another one is added, of twice the capacity and
-   * half the error rate, so that all of them together keep to error_rate. A layer that would take more than
-   * BELAY_BLOOM_SEGMENT_BITS is made as large as that; there are at most 32. When the last one is full (at 1 %
-   * that is after some 20,000,000 items) whatever is new ends with BELAY_EOVERFLOW. */
+  /** Fixed size. Above its capacity, the rate of false positives rises. The bits may be spread over
+   * the nodes of a cluster. */
+  BELAY_BLOOM_PLAIN,
+  /** Growing: the filter consists of layers. When the newest layer has reached its capacity, a
+   * layer of twice the capacity and half the error rate is added, so that all layers together keep
+   * error_rate.
+   *
+   * A layer has at most BELAY_BLOOM_SEGMENT_BITS. There are at most 32 layers. When the last one is
+   * full (at 1 % after about 20,000,000 items), adding a new item ends with BELAY_EOVERFLOW. */
   BELAY_BLOOM_SCALING,
-  /** Items are forgotten: what was added is found for window_ms after that at least, and for twice that at most; then it is
-   * new again. Who adds what is there already makes it last as if it were new. Windows are those of the server's
-   * clock, from multiples of window_ms on: nobody else's takes part. A clock that is set back by less than a window
-   * makes things last for longer by that; if it is by more, all is forgotten. */
+  /** Forgetting: an item is found for at least window_ms and at most 2 * window_ms after its last
+   * add, then it is new again.
+   *
+   * Windows begin at multiples of window_ms of the server's clock. If that clock is set back by
+   * less than a window, items last longer by that time. If it is set back by more, all items are
+   * forgotten. */
   BELAY_BLOOM_ROTATING
 } belay_bloom_kind_t;
 
-/** Options; belay_bloom_options_init() sets the defaults. Either capacity or bits must be given. */
+/** Options; belay_bloom_options_init() sets the defaults. Either capacity or bits is required. */
 typedef struct belay_bloom_options {
-  belay_bytes_t name; /**< part of the keys, NAMESPACE::bloom::{NAME}; 1 to 128 bytes; copied */
-  belay_bloom_kind_t kind; /**< default BELAY_BLOOM_PLAIN */
+  /** Name of the filter, 1 to 128 bytes; copied. It is part of the keys: NAMESPACE::bloom::{NAME}.
+   * Required. */
+  belay_bytes_t name;
+  /** Behavior of a full filter. Default BELAY_BLOOM_PLAIN. */
+  belay_bloom_kind_t kind;
 
-  /** How many items there will be; of a SCALING one in the first layer, of a ROTATING one in a window. 1 to
-   * BELAY_BLOOM_CAPACITY_MAX; of these two as many as BELAY_BLOOM_SEGMENT_BITS are enough for: some 3,000,000 at 1 %. */
+  /** Expected number of items, 1 to BELAY_BLOOM_CAPACITY_MAX. SCALING: items of the first layer.
+   * ROTATING: items of a window. For these two it is limited by BELAY_BLOOM_SEGMENT_BITS, to about
+   * 3,000,000 at 1 %. 0: bits is used. */
   int64_t capacity;
-  /** With capacity: how much of what was not added is found, when as many have been; of a SCALING one whatever the
-   * number. BELAY_BLOOM_ERROR_RATE_MIN to BELAY_BLOOM_ERROR_RATE_MAX; default 0.01. */
+  /** With capacity: rate of false positives when the filter contains `capacity` items; SCALING:
+   * with any number of items. BELAY_BLOOM_ERROR_RATE_MIN to BELAY_BLOOM_ERROR_RATE_MAX. Default
+   * 0.01. */
   double error_rate;
 
-  int64_t bits; /**< instead of capacity: 1 to BELAY_BLOOM_BITS_MAX; of a ROTATING one, for each
-                 * window, to BELAY_BLOOM_SEGMENT_BITS; not of a SCALING one */
-  unsigned
-      hashes; /**< with bits: how many of them for each item, 1 to BELAY_BLOOM_HASHES_MAX; default 0: 14 */
+  /** Number of bits, instead of capacity: 1 to BELAY_BLOOM_BITS_MAX. ROTATING: bits of each window,
+   * at most BELAY_BLOOM_SEGMENT_BITS. SCALING: not allowed. 0: capacity is used. */
+  int64_t bits;
+  /** With bits: bits per item, 1 to BELAY_BLOOM_HASHES_MAX. Default 0: 14. */
+  unsigned hashes;
 
-  /** Another seed sets other bits: the same items do not fail in two filters at once. Default 0. */
+  /** Seed of the hash function. Filters with different seeds have different false positives.
+   * Default 0. */
   uint64_t seed;
-  /** Where items come from somebody who would like to see them fail: NULL (the default), or BELAY_BLOOM_KEY_LEN secret
-   * bytes, and a seed of 0. Items are then hashed with SipHash-2-4 under this key instead of XXH3. Without a key,
-   * anybody who knows the seed can compute items that set the same bits, and fill the filter or find one that passes
-   * for another. With it he cannot compute that; what he can still do is to try, and to remember which of his items
-   * were found. It does not protect from those who can read or write the server's keys, beyond that items
-   * cannot be guessed from the bits. The server keeps a fingerprint of it, by which a wrong key is noticed. */
+  /** Secret key of the hash function, BELAY_BLOOM_KEY_LEN bytes, for items that an attacker can
+   * choose. It requires a seed of 0. Default NULL: no key.
+   *
+   * With a key, items are hashed with SipHash-2-4 instead of XXH3. Without a key, anybody who knows
+   * the seed can compute items with the same bits, and so fill the filter or produce false
+   * positives. With a key an attacker can only try items and remember which were found. The key
+   * also hides items from readers of the server's keys. It does not protect from clients that can
+   * write these keys. The server stores a fingerprint of the key, to detect a wrong one. */
   const uint8_t *key;
 
-  /** For how long the filter lives from its creation, whatever happens to it: 1,000 to 315,360,000,000 (ten years), or
-   * 0, for ever; default 2,592,000,000, 30 days: no filter is of use when it is full, and what nobody thinks of is gone
-   * some day. It is who creates the filter who decides. Of a ROTATING one it has no meaning: it is gone two windows
-   * after its last use. */
+  /** Lifetime of the filter after its creation, in milliseconds: 1,000 to 315,360,000,000 (ten
+   * years). 0: no end. Default 2,592,000,000, 30 days, because a full filter is of no use. The
+   * program that creates the filter decides. ROTATING: not used; the filter ends two windows after
+   * its last use. */
   int64_t ttl_ms;
-  /** Of a ROTATING one: 1,000 to 31,536,000,000; must be given. 0 of the others. */
+  /** ROTATING: length of a window in milliseconds, 1,000 to 31,536,000,000. Required. Other kinds:
+   * must be 0. */
   int64_t window_ms;
-  void *data; /**< belay_bloom_data() */
+  /** Pointer of the caller, returned by belay_bloom_data(). Default NULL. */
+  void *data;
 } belay_bloom_options_t;
 
+/** Set all options to their defaults. */
 BELAY_API void belay_bloom_options_init(belay_bloom_options_t *options);
 
-/** Sends nothing. Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
+/** Make a handle. It sends nothing to the server: the first operation reads the filter's
+ * configuration, or creates the filter.
+ *
+ * Returns 0, BELAY_EINVAL (belay_detail() names the option), BELAY_ENOMEM, BELAY_ECLOSING or
+ * BELAY_EFORK. */
 BELAY_API int belay_bloom_new(belay_client_t *client, const belay_bloom_options_t *options,
                               belay_bloom_t **out);
 
-/* How operations end:
+/** Receives the result of an operation. It runs exactly once, on the loop, never inside the call
+ * that started the operation. It may call any function, also reuse the request or close the handle.
+ * status, for all operations:
  *
  *   0                   the server answered
  *   BELAY_EUNREACHABLE  nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
- *   BELAY_ETIMEDOUT     nothing was sent: the filter was still being opened
- *   BELAY_EUNKNOWN      sent, and not answered: it may have been executed; or a part of a batch was, and the rest could
- *                       not be. An add is not sent again: whether the item was new cannot be known any more. Look with
- *                       an exists, which, like all else, is sent again
- *   BELAY_EMISMATCH     the server keeps a filter of this name with other options, or what is no filter;
- *                       belay_detail() says what differs. Nothing was done, or, where the filter was
- *                       created anew with other options behind this handle's back, some bits were set
- *   BELAY_ELOST         what was added is gone, at least in part, and no answer can be given. Either the whole filter
- *                       is: it was cleared by somebody, its ttl is over, or the server has lost it: all operations
- *                       under way end so, and the next one creates it anew. Or some of its keys are, by eviction or
- *                       deletion: then every operation that needs one of them ends so, until belay_bloom_clear().
- *                       What an add has left where there was nothing is removed again at once; if this process dies
- *                       before that, or the add is canceled or its answer lost, it stays, a string without a ttl,
- *                       until something is added again, or the filter is created anew or cleared
- *   BELAY_EOVERFLOW     of an add to a SCALING one: there is no room for something new, and never will be. What comes
- *                       before that in a batch may have been added
+ *   BELAY_ETIMEDOUT     nothing was sent, because the filter was still being opened
+ *   BELAY_EUNKNOWN      sent and not answered, or only a part of many items could be sent; it may
+ *                       have been executed. An add is not retried, because a retry cannot know
+ *                       whether the item was new. All other operations are retried until the
+ *                       deadline
+ *   BELAY_EMISMATCH     the server has a filter of this name with other options, or another value;
+ *                       belay_detail() names the difference. Nothing was done. Exception: if the
+ *                       filter was recreated with other options after this handle opened it, an add
+ *                       may have set some bits
+ *   BELAY_ELOST         items that were added are lost, so there is no valid answer (see below)
+ *   BELAY_EOVERFLOW     of an add to a SCALING filter: there is no room for new items. Earlier
+ *                       items of the same call may have been added
  *   BELAY_ECANCELED     belay_request_cancel() or a close
- *   another error       the server's refusal, such as BELAY_EWRONGTYPE. Where belay_err_retryable() says that an add_many
- *                       may be tried again, nothing of it was done; else a part of it may have been
+ *   another error       the server's refusal, such as BELAY_EWRONGTYPE. If belay_err_retryable()
+ *                       returns true for the error of an add_many, nothing was added; otherwise a
+ *                       part may have been
  *
- * So no key that was lost is ever taken for an empty one. What cannot be noticed is a server that comes back with
- * older data: items that were added in between are not found. If another user has created the filter anew before
- * this handle looks, it goes on with the new one; belay_bloom_info_t has its generation.
+ * BELAY_ELOST has two causes:
  *
- * A ROTATING one that nobody has added to for two windows is gone by itself, and nothing is lost then. Whether it is that is
- * judged by what this handle has seen of it: if it has not seen that something was added within the last two windows, a
- * filter that is missing is taken for one that has ended, and made anew. So to a handle that is new the loss of the
- * configuration alone, by eviction, looks like an end too: what was added before is new once more.
+ *   - The whole filter is gone: another client cleared it, its ttl is over, or the server lost it.
+ *     All operations under way end so. The next one creates the filter anew.
+ *   - Some of its keys are gone, by eviction or deletion. Every operation that needs one of them
+ *     ends so, until belay_bloom_clear(). Bits that an add wrote to a missing key are removed at
+ *     once. If the process dies before that, or the add is canceled or its reply lost, a string
+ *     without a ttl remains. It is removed when an item is added again, or when the filter is
+ *     created or cleared.
  *
- * PLAIN ones are read and written bit by bit, and may be spread over a cluster. All keys of a SCALING or a ROTATING one are in
- * one slot, and a script looks after it, which takes some 20 us of the server for an item (more, the more layers there are): a
- * batch of tens of thousands is cut into many calls, and needs a timeout_ms to match.
+ * So a lost key is never read as an empty one. Not noticed:
  *
- * A filter is read, or created, by the first operation of a handle, which takes up to three more round trips, for a new
- * one of many segments many commands; all that is begun meanwhile waits for that. */
-
-/** A callback of the shape of belay/request.h, as those that follow. */
+ *   - A server that returns with older data: items that were added in between are not found.
+ *   - A filter that another client has created anew before this handle looks: the handle uses the
+ *     new one. belay_bloom_info_t has its generation.
+ *   - ROTATING: a filter to which nothing was added for two windows ends by itself; that is no
+ *     loss. A handle that has seen no add within the last two windows takes a missing filter for
+ *     one that has ended, and creates it anew. So for a new handle the eviction of the
+ *     configuration looks like an end, and items are new again.
+ *
+ * Cost: a PLAIN filter is read and written bit by bit. A SCALING or ROTATING filter is in one slot
+ * of a cluster, and a script handles each item in about 20 us of the server, more with more layers.
+ * Tens of thousands of items are split into many calls; choose timeout_ms accordingly. The first
+ * operation of a handle opens the filter, with up to three more round trips, and with many commands
+ * if it creates many segments. Operations that start meanwhile wait. */
 typedef void (*belay_bloom_cb)(belay_request_t *request, int status);
 
-/** answer: of an add: it is new, at least one bit was not set. Of two adds at once one is. Of an exists: it was probably
- * added. false unless status is 0. */
+/** Receives the answer for one item; false if status is not 0. The rules of belay_bloom_cb apply.
+ *
+ *   add     true if the item is new: at least one of its bits was not set. Of two concurrent adds
+ *           one is true
+ *   exists  true if the item was probably added; false if it was certainly not added */
 typedef void (*belay_bloom_answer_cb)(belay_request_t *request, int status, bool answer);
 
-/** The same for each item, in their order; n is 0 unless status is 0. Of equal
- * items in one add_many one is new: the first, unless the server refused a part of the batch for a moment. */
+/** Receives the answers for n items, in their order; n is 0 if status is not 0. Of equal items in
+ * one add_many exactly one is new: the first one, unless the server temporarily refused a part.
+ * answers is valid until it returns. The rules of belay_bloom_cb apply. */
 typedef void (*belay_bloom_answers_cb)(belay_request_t *request, int status, const bool *answers,
                                        size_t n);
 
-/** How a filter stands. */
+/** State of a filter. */
 typedef struct belay_bloom_info {
-  belay_bloom_kind_t kind; /**< as it was made */
-  int64_t generation;      /**< a random number, another one after each time it was created */
-  int64_t capacity; /**< of all layers; of a ROTATING one of one; 0 if it was created from bits */
-  int64_t bits;     /**< of all layers */
-  unsigned hashes;  /**< for each item; of several layers, of the newest */
-  unsigned
-      layers; /**< 1; of a SCALING one any number, of a ROTATING one 0 to 2: none before something was added */
-  unsigned segments; /**< keys that hold bits, of all layers */
-  int64_t bits_set;  /**< of them */
-  /** About how many different items were added, judged by bits_set: right to a few parts in a hundred of what it can
-   * hold, too small where saturation is near 1. Of a SCALING one they are counted: those that were new. Of a ROTATING one
-   * those of the current window and of the one before; who was added in both counts twice. */
+  /** Kind of the filter. */
+  belay_bloom_kind_t kind;
+  /** Random number of this creation of the filter. */
+  int64_t generation;
+  /** Capacity in items, of all layers; ROTATING: of one layer. 0: the filter was created from
+   * bits. */
+  int64_t capacity;
+  /** Number of bits, of all layers. */
+  int64_t bits;
+  /** Bits per item; with several layers, of the newest. */
+  unsigned hashes;
+  /** Number of layers. PLAIN: 1. SCALING: 1 or more. ROTATING: 0 to 2; 0: nothing was added yet. */
+  unsigned layers;
+  /** Number of keys that hold bits, of all layers. */
+  unsigned segments;
+  /** Number of bits that are set, of all layers. */
+  int64_t bits_set;
+  /** Number of different items that were added. SCALING: exact, the adds that were new. Otherwise
+   * an estimate from bits_set: off by a few percent of the capacity, and too small if saturation is
+   * near 1. ROTATING: items of the current and the previous window; an item of both counts
+   * twice. */
   int64_t items;
-  double
-      saturation; /**< bits_set / bits; 0.5 where it holds as many as it was made for; of several layers that
-                        of the newest */
-  int64_t remaining_ms; /**< what is left of it; -1: for ever */
+  /** bits_set / bits, 0 to 1; with several layers, of the newest. It is 0.5 when the capacity is
+   * reached. */
+  double saturation;
+  /** Remaining lifetime in milliseconds. -1: no end. */
+  int64_t remaining_ms;
 } belay_bloom_info_t;
 
-/** A callback of the shape of belay/request.h: if status is not 0, info is all 0. */
+/** Receives the state of a filter; all fields are 0 if status is not 0. info is valid until it
+ * returns. The rules of belay_bloom_cb apply. */
 typedef void (*belay_bloom_info_cb)(belay_request_t *request, int status,
                                     const belay_bloom_info_t *info);
 
-/** options: what a filter was made with, so that belay_bloom_new() makes a handle for it, once a name is added, and the
- * key if its items are hashed under one: neither can be read. Its error_rate, if it was made from bits, and ttl_ms, but
- * for 0, are the defaults. If status is not 0, they are all 0, which belay_bloom_new() refuses. */
+/** Receives the options with which a filter was created. With a name, and the key if there is one,
+ * belay_bloom_new() makes a handle from them: neither can be read from the server. ttl_ms is 0 or
+ * the default, and error_rate is the default if the filter was created from bits. If status is not
+ * 0, all options are 0, which belay_bloom_new() refuses. options is valid until it returns. The
+ * rules of belay_bloom_cb apply. */
 typedef void (*belay_bloom_made_cb)(belay_request_t *request, int status,
                                     const belay_bloom_options_t *options);
 
-/* All that follow return 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY, BELAY_ENOMEM,
- * BELAY_ECLOSING or BELAY_EFORK. Items may be empty, which is an item too. They are hashed before the call returns. */
+/* ---- operations ----
+ *
+ * Each function returns 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY,
+ * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. After an error the callback does not run. An item
+ * has 0 to BELAY_BLOOM_ITEM_MAX bytes; the empty item is an item too. Items are hashed before the
+ * function returns. */
 
-/** Reads the filter's configuration, or creates it; for who wants to know early whether it is the right one. One that
- * is there is never changed by this. */
+/** Open the filter: read its configuration, or create it. All operations do this when needed; call
+ * it to learn early whether the options match. It never changes an existing filter. */
 BELAY_API int belay_bloom_open(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_cb cb);
 
-/** What the filter that is there was made with, by whomever: this handle's own options but for its name do not matter, and
- * nothing is created. BELAY_EABSENT: there is none. BELAY_EMISMATCH: what is there is no filter. */
+/** Read the options of the existing filter. The options of this handle do not matter, except its
+ * name. It creates nothing.
+ *
+ *   BELAY_EABSENT    there is no filter
+ *   BELAY_EMISMATCH  the key does not hold a filter */
 BELAY_API int belay_bloom_made(belay_bloom_t *bloom, belay_request_t *request,
                                belay_bloom_made_cb cb);
 
-/** Adds an item, and tells whether it is new, in one step. */
+/** Add an item, and report whether it is new, in one step. Not retried. */
 BELAY_API int belay_bloom_add(belay_bloom_t *bloom, belay_request_t *request, belay_bytes_t item,
                               belay_bloom_answer_cb cb);
 
-/** Whether an item was added. Of a PLAIN filter a replica may answer (read_from): what was added a moment ago may not be
- * found there. */
+/** Report whether an item was added. Retried if the reply is lost. Of a PLAIN filter a replica may
+ * answer (belay_client_options_t.read_from); it may lack items that were added just before. */
 BELAY_API int belay_bloom_exists(belay_bloom_t *bloom, belay_request_t *request, belay_bytes_t item,
                                  belay_bloom_answer_cb cb);
 
-/** 1 to BELAY_BLOOM_ITEMS_MAX items in one round trip. Each is added in one step, all of them are not. Where a batch
- * sets a good part of a segment's bits it travels as a bitmap, and the segment comes back: the client's max_reply should
- * not be less than 4 MiB, nor its max_bytes than 64 MiB. (Where max_reply is less, the batch travels bit by bit.) */
+/** Add n items, 1 to BELAY_BLOOM_ITEMS_MAX, in one round trip. Each item is added in one step;
+ * together they are not. Not retried.
+ *
+ * If the items set a large part of a segment's bits, they are sent as a bitmap and the segment is
+ * returned. The client's max_reply should then be at least 4 MiB, and its max_bytes at least 64
+ * MiB. With a smaller max_reply the items are sent bit by bit. */
 BELAY_API int belay_bloom_add_many(belay_bloom_t *bloom, belay_request_t *request,
                                    const belay_bytes_t *items, size_t n, belay_bloom_answers_cb cb);
+
+/** Report which of n items were added, 1 to BELAY_BLOOM_ITEMS_MAX, in one round trip. Retried if
+ * the reply is lost. See belay_bloom_add_many() for max_reply and max_bytes. */
 BELAY_API int belay_bloom_exists_many(belay_bloom_t *bloom, belay_request_t *request,
                                       const belay_bytes_t *items, size_t n,
                                       belay_bloom_answers_cb cb);
 
-/** How it stands. The server counts bits: about a millisecond for each segment. */
+/** Read the state of the filter. The server counts the bits, in about a millisecond per segment.
+ * Retried if the reply is lost. */
 BELAY_API int belay_bloom_info(belay_bloom_t *bloom, belay_request_t *request,
                                belay_bloom_info_cb cb);
 
-/** Removes it, whatever its options were: its configuration and its bits, in the background of the server. Operations
- * that are under way may end with BELAY_ELOST; the next one creates it anew. */
+/** Delete the filter, whatever its options were: its configuration and its bits. The server frees
+ * the memory in the background. Operations under way may end with BELAY_ELOST. The next operation
+ * creates the filter anew. */
 BELAY_API int belay_bloom_clear(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_cb cb);
 
+/** Return options.data. */
 BELAY_API void *belay_bloom_data(const belay_bloom_t *bloom);
 
-/** Runs once when belay_bloom_close() is through. data: see CLOSING in belay/loop.h. */
+/** Runs once, on the loop, when belay_bloom_close() has completed. The handle is freed: do not use
+ * it. data is options.data; see CLOSING in belay/loop.h. */
 typedef void (*belay_bloom_close_cb)(belay_bloom_t *bloom, void *data);
 
-/** Ends it, in any callback: what is pending ends with BELAY_ECANCELED. The filter stays. cb may be NULL.
+/** Close the handle. Allowed inside any callback. Pending requests end with BELAY_ECANCELED. The
+ * filter stays on the server. cb may be NULL.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_bloom_close(belay_bloom_t *bloom, belay_bloom_close_cb cb);
 
-/** A plain Bloom filter in the memory of this process: the same options set the same bits. It needs neither a server nor
- * a loop; each may be used by one thread at a time. */
+/* ---- filters in memory ---- */
+
+/** A PLAIN Bloom filter in the memory of this process. The same options set the same bits as on the
+ * server. It needs neither a server nor a loop. One thread at a time may use it. */
 typedef struct belay_bloomset belay_bloomset_t;
 
-/** Of the options name, ttl_ms and data mean nothing here; kind is BELAY_BLOOM_PLAIN. allocator: NULL for malloc and
- * free; copied.
+/** Make a filter in memory. The options name, ttl_ms and data are ignored; kind must be
+ * BELAY_BLOOM_PLAIN. allocator is copied; NULL: malloc and free.
  *
  * Returns 0, BELAY_EINVAL or BELAY_ENOMEM. */
 BELAY_API int belay_bloomset_new(const belay_bloom_options_t *options,
                                  const belay_allocator_t *allocator, belay_bloomset_t **out);
 
-/** NULL is ignored. */
+/** Free a filter in memory. NULL is ignored. */
 BELAY_API void belay_bloomset_free(belay_bloomset_t *set);
 
-/** Adds an item; returns true if it is new. Its bytes are not checked: data may be NULL only if len is 0. */
+/** Add an item. Returns true if it is new. The bytes are not checked: item.data may be NULL only if
+ * item.len is 0. */
 BELAY_API bool belay_bloomset_add(belay_bloomset_t *set, belay_bytes_t item);
 
-/** Returns true if an item was probably added. Its bytes are not checked either. */
+/** Returns true if the item was probably added. The bytes are not checked: item.data may be NULL
+ * only if item.len is 0. */
 BELAY_API bool belay_bloomset_exists(const belay_bloomset_t *set, belay_bytes_t item);
 
-/** How it stands; generation is 0, remaining_ms is -1. It counts the bits. */
+/** Write the state of the filter to *out. It counts the bits. generation is 0, remaining_ms is
+ * -1. */
 BELAY_API void belay_bloomset_info(const belay_bloomset_t *set, belay_bloom_info_t *out);
 
-/** The bits of a segment, as the server keeps them behind the 8 bytes of its header: bit 0 is the highest of the first
- * byte. NULL if there is no such segment. */
+/** Return the bits of a segment, and their number of bytes in *len, as the server keeps them after
+ * the 8 bytes of its header. Bit 0 is the highest bit of the first byte. NULL: there is no such
+ * segment. Valid until the filter is freed. */
 BELAY_API const uint8_t *belay_bloomset_bits(const belay_bloomset_t *set, unsigned segment,
                                              size_t *len);
 

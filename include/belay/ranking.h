@@ -1,4 +1,4 @@
-/* Rankings: members with scores, and who stands where. */
+/* Rankings: boards of members with scores, and the rank of each member. */
 #ifndef BELAY_RANKING_H
 #define BELAY_RANKING_H
 
@@ -10,34 +10,39 @@
 extern "C" {
 #endif
 
-/** Boards of one kind, any number of them, each with a key of its own: a sorted set. A member is some bytes, a score a
- * whole number. Ranks begin at 0, which is the best. All who share a board should say the same options;
- * belay/config.h makes another order, or other ties, an error.
+/** Rankings (leaderboards): boards of one kind, any number of them, each with its own key. A board
+ * is a sorted set of members (bytes) with scores (whole numbers). Ranks begin at 0, the best.
  *
- * Who has the same score stands in the order of the members' bytes (from the smallest up where low scores are best, from
- * the largest down where high ones are), as a sorted set has it; or of the time at which the scores were reached. For
- * that each change of a score takes the next number of the board's own, whatever clocks say, and all scores may be used;
- * it costs a hash beside the sorted set, about as large again, and all operations are scripts. The two kinds have keys
- * of their own: a board of one is not seen by the other.
+ * Use it for high scores, best times and top lists. For counts without ranks, use belay/counter.h.
+ *
+ * All programs that share a board should use the same options; belay/config.h turns a different
+ * order, or different ties, into an error.
+ *
+ * Ties: members with the same score are ranked by their bytes (the default), or by the time at
+ * which they reached the score. By time, each change of a score gets the next number of the board,
+ * so clocks do not matter. It costs a hash about as large as the sorted set, and every operation is
+ * a script. Boards with and without ties by time have different keys and do not see each other.
  *
  * @code
- * static void on_top(belay_request_t *request, int status, const belay_ranking_entry_t *entries, size_t n) {
+ * static void on_top(belay_request_t *request, int status, const belay_ranking_entry_t *entries,
+ *                    size_t n) {
  *   (void)request;
  *   for (size_t i = 0; status == 0 && i < n; i++)
- *     printf("%d. %.*s: %lld\n", (int)entries[i].rank + 1, (int)entries[i].member.len,
+ *     printf("%lld. %.*s: %lld\n", (long long)entries[i].rank + 1, (int)entries[i].member.len,
  *            (const char *)entries[i].member.data, (long long)entries[i].score);
  * }
  *
- * static void on_submitted(belay_request_t *request, int status, const belay_ranking_entry_t *entries, size_t n) {
+ * static void on_submitted(belay_request_t *request, int status,
+ *                          const belay_ranking_entry_t *entries, size_t n) {
  *   (void)entries, (void)n;
  *   if (status == 0)
  *     belay_ranking_top(request->data, request, belay_string("today"), 10, on_top);
  * }
  *
  * int submit(belay_ranking_t *ranking, belay_request_t *request, int64_t points) {
- *   belay_ranking_score_t item = {.member = {"ada", 3}, .score = points};
- *   request->data = ranking;
+ *   belay_ranking_score_t item = {.member = belay_string("ada"), .score = points};
  *   belay_ranking_submission_t scores = {.mode = BELAY_RANKING_BEST, .items = &item, .n = 1};
+ *   request->data = ranking;
  *   return belay_ranking_submit(ranking, request, belay_string("today"), &scores, on_submitted);
  * }
  * @endcode */
@@ -45,182 +50,222 @@ typedef struct belay_ranking belay_ranking_t;
 
 #define BELAY_RANKING_BOARD_MAX ((size_t)1024)             /**< bytes of a board's key */
 #define BELAY_RANKING_MEMBER_MAX ((size_t)1024)            /**< bytes of a member */
-#define BELAY_RANKING_SCORE_MAX ((INT64_C(1) << 53) - 1)   /**< of a score, and of what is added */
-#define BELAY_RANKING_SCORE_MIN (-BELAY_RANKING_SCORE_MAX) /**< the least of both */
+#define BELAY_RANKING_SCORE_MAX ((INT64_C(1) << 53) - 1)   /**< largest score or addend */
+#define BELAY_RANKING_SCORE_MIN (-BELAY_RANKING_SCORE_MAX) /**< smallest score or addend */
 #define BELAY_RANKING_ITEMS_MAX ((size_t)8192)             /**< members in one operation */
-#define BELAY_RANKING_PAGE_MAX ((size_t)1024)           /**< members in one answer about a board */
-#define BELAY_RANKING_SIZE_MAX ((INT64_C(1) << 32) - 1) /**< members of a board */
+#define BELAY_RANKING_PAGE_MAX ((size_t)1024)              /**< members of a page */
+#define BELAY_RANKING_SIZE_MAX ((INT64_C(1) << 32) - 1)    /**< members of a board */
 
-/** Which score is the best. */
+/** Order of scores. */
 typedef enum belay_ranking_order {
-  BELAY_RANKING_HIGH_FIRST, /**< the highest: points */
-  BELAY_RANKING_LOW_FIRST   /**< the lowest: seconds, strokes */
+  BELAY_RANKING_HIGH_FIRST, /**< the highest score is the best: points */
+  BELAY_RANKING_LOW_FIRST   /**< the lowest score is the best: seconds, strokes */
 } belay_ranking_order_t;
 
-/** Who of several with the same score is the better. */
+/** Order of members with the same score. */
 typedef enum belay_ranking_ties {
-  BELAY_RANKING_BY_MEMBER,     /**< as the members' bytes have it */
-  BELAY_RANKING_EARLIER_FIRST, /**< who reached the score first */
-  BELAY_RANKING_LATER_FIRST    /**< who reached it last */
+  /** By the members' bytes: from the smallest with BELAY_RANKING_LOW_FIRST, from the largest with
+   * BELAY_RANKING_HIGH_FIRST. */
+  BELAY_RANKING_BY_MEMBER,
+  BELAY_RANKING_EARLIER_FIRST, /**< the member that reached the score first is better */
+  BELAY_RANKING_LATER_FIRST    /**< the member that reached the score last is better */
 } belay_ranking_ties_t;
 
 /** Options; belay_ranking_options_init() sets the defaults. */
 typedef struct belay_ranking_options {
-  /** Part of the keys, NAMESPACE::ranking::NAME::{BOARD}; at most 128 bytes; copied. */
+  /** Name of the boards, 0 to 128 bytes; copied. It is part of the keys:
+   * NAMESPACE::ranking::NAME::{BOARD}. Default: no name. */
   belay_bytes_t name;
-  belay_ranking_order_t order; /**< default BELAY_RANKING_HIGH_FIRST */
-  belay_ranking_ties_t ties;   /**< default BELAY_RANKING_BY_MEMBER */
-  /** A board is gone when nothing was submitted to it for so long: 1,000 to 31,536,000,000; default 30 days. 0: it
-   * stays for ever, and so does one that had a ttl when somebody submits to it. */
+  /** Order of scores. Default BELAY_RANKING_HIGH_FIRST. */
+  belay_ranking_order_t order;
+  /** Order of members with the same score. Default BELAY_RANKING_BY_MEMBER. */
+  belay_ranking_ties_t ties;
+  /** Lifetime of a board after the last submit, in milliseconds: 1,000 to 31,536,000,000. Default
+   * 2,592,000,000, 30 days. 0: no end; a submit then also removes the ttl that a board has. */
   int64_t ttl_ms;
-  /** How many members a board may have: each submit takes those off that are beyond it, the worst. At most
-   * BELAY_RANKING_SIZE_MAX; default 0: any number. Of a board that is far beyond it, because it had a larger one, each
-   * submit takes 1,024 off. */
+  /** Maximum number of members of a board, at most BELAY_RANKING_SIZE_MAX. Each submit removes the
+   * worst members above it, at most 1,024 of an older, larger board. Default 0: no limit. */
   int64_t max_members;
-  void *data; /**< belay_ranking_data() */
+  /** Pointer of the caller, returned by belay_ranking_data(). Default NULL. */
+  void *data;
 } belay_ranking_options_t;
 
+/** Set all options to their defaults. */
 BELAY_API void belay_ranking_options_init(belay_ranking_options_t *options);
 
-/** Sends nothing. options: NULL for the defaults. Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ECLOSING or
+/** Make a handle. It sends nothing to the server. options may be NULL for the defaults.
+ *
+ * Returns 0, BELAY_EINVAL (belay_detail() names the option), BELAY_ENOMEM, BELAY_ECLOSING or
  * BELAY_EFORK. */
 BELAY_API int belay_ranking_new(belay_client_t *client, const belay_ranking_options_t *options,
                                 belay_ranking_t **out);
 
-/** What a submit is given. */
+/** A member and a score of a submit. */
 typedef struct belay_ranking_score {
-  belay_bytes_t member; /**< 1 to BELAY_RANKING_MEMBER_MAX bytes */
-  int64_t score;        /**< BELAY_RANKING_SCORE_MIN to BELAY_RANKING_SCORE_MAX */
+  belay_bytes_t member; /**< member, 1 to BELAY_RANKING_MEMBER_MAX bytes */
+  int64_t score;        /**< score, BELAY_RANKING_SCORE_MIN to BELAY_RANKING_SCORE_MAX */
 } belay_ranking_score_t;
 
-/** Where a member stands. */
+/** Position of a member. */
 typedef struct belay_ranking_entry {
-  belay_bytes_t member; /**< its bytes, and no 0 behind them */
-  int64_t
-      score; /**< 0 if it is not there; what it would have, after a submit that left no place for it */
-  int64_t rank; /**< 0: it is the best; -1: it is not there */
-  bool changed; /**< of a submit: it gave the member another score, or its first */
+  /** Member, not terminated. Valid until the callback returns. */
+  belay_bytes_t member;
+  /** Score of the member. 0 if it is not on the board; after a submit that left no place for the
+   * member: the score that it would have. */
+  int64_t score;
+  /** Rank of the member. 0: the best. -1: it is not on the board. */
+  int64_t rank;
+  /** Of a submit: true if the member got another score, or its first one. */
+  bool changed;
 } belay_ranking_entry_t;
 
-/** A callback of the shape of belay/request.h. entries: n of them; n is 0 unless status is 0.
- * status:
+/** Receives n entries; n is 0 if status is not 0. It runs exactly once, on the loop, never inside
+ * the call that started the operation. It may call any function, also reuse the request or close
+ * the handle. entries is valid until it returns. status, for all operations:
  *
  *   0                    the server answered
  *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
- *   BELAY_EUNKNOWN       sent, and not answered: it may have been executed. What only asks is sent again until its
- *                        deadline, a submit is not: whether it changed anything could not be told any more.
- *                        To submit the same once more is safe with BELAY_RANKING_SET and BELAY_RANKING_BEST
+ *   BELAY_EUNKNOWN       sent and not answered; it may have been executed. Reads are retried until
+ *                        the deadline. A submit is not, because a retry could not report what
+ *                        changed. The caller may repeat a submit with BELAY_RANKING_SET or
+ *                        BELAY_RANKING_BEST
  *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   BELAY_EOVERFLOW      a score would leave its range: nothing was done, for none of the members
- *   BELAY_EMISMATCH      the board holds a score that is no such number, or is of another kind
- *   BELAY_ELOST          where ties are broken by time: the server has lost a part of the board, as by an eviction;
- *                        belay_ranking_clear() makes it of use again
+ *   BELAY_EMISMATCH      the board holds a score that is not a whole number, or is of another kind
+ *   BELAY_ELOST          ties by time: the server has lost a part of the board, for example by
+ *                        eviction. belay_ranking_clear() makes it usable again
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE */
 typedef void (*belay_ranking_cb)(belay_request_t *request, int status,
                                  const belay_ranking_entry_t *entries, size_t n);
 
-/** The same for what is answered by a number, which is 0 unless status is 0. */
+/** Receives a number; 0 if status is not 0. The rules of belay_ranking_cb apply. */
 typedef void (*belay_ranking_count_cb)(belay_request_t *request, int status, int64_t count);
 
-/* All that follow return 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY, BELAY_ENOMEM,
- * BELAY_ECLOSING or BELAY_EFORK. A board has 1 to BELAY_RANKING_BOARD_MAX bytes; all that is given is copied. */
+/* ---- operations ----
+ *
+ * Each function returns 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY,
+ * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. After an error the callback does not run. board is
+ * the key of a board, 1 to BELAY_RANKING_BOARD_MAX bytes. Arguments are copied. */
 
-/** What is done with a score. */
+/** Effect of a submitted score. */
 typedef enum belay_ranking_mode {
-  BELAY_RANKING_SET, /**< it is the member's now */
-  BELAY_RANKING_ADD, /**< it is added to the member's, which is 0 if it is not there */
-  BELAY_RANKING_BEST /**< it is the member's, if it is better than what it has */
+  BELAY_RANKING_SET, /**< it replaces the member's score */
+  BELAY_RANKING_ADD, /**< it is added to the member's score; a missing member has 0 */
+  BELAY_RANKING_BEST /**< it replaces the member's score if it is better, or if there is none */
 } belay_ranking_mode_t;
 
-/** What one submission writes. */
+/** Content of a submit. */
 typedef struct belay_ranking_submission {
-  belay_ranking_mode_t mode;          /**< what a score does to the member's score */
-  const belay_ranking_score_t *items; /**< 1 to BELAY_RANKING_ITEMS_MAX members and scores */
-  size_t n;                           /**< number of items */
+  belay_ranking_mode_t mode;          /**< effect of each score */
+  const belay_ranking_score_t *items; /**< members and scores */
+  size_t n;                           /**< number of items, 1 to BELAY_RANKING_ITEMS_MAX */
 } belay_ranking_submission_t;
 
-/** Gives members scores, n (1 to BELAY_RANKING_ITEMS_MAX) of them one after the other, all in one step or none; the ttl
- * begins anew. The answer has an entry for each, in this order, of how it stands when all is done. Where ties are broken
- * by time, who submits the score that he has stays where he is. Never sent again. */
+/** Submit scores, one after the other, all in one step or none. ttl_ms starts again. The callback
+ * gets an entry for each item, in this order, with the position after all of them. With ties by
+ * time, a member that submits its present score keeps its rank. Not retried. */
 BELAY_API int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request,
                                    belay_bytes_t board,
                                    const belay_ranking_submission_t *submission,
                                    belay_ranking_cb cb);
 
-/** Where members stand, 1 to BELAY_RANKING_ITEMS_MAX of them; an entry for each, in this order. Sent again. A
- * replica may answer (read_from), here and in all that follows up to the counts. */
+/** Read the positions of n members, 1 to BELAY_RANKING_ITEMS_MAX. The callback gets an entry for
+ * each, in this order. Retried if the reply is lost. A replica may answer
+ * (belay_client_options_t.read_from). */
 BELAY_API int belay_ranking_find(belay_ranking_t *ranking, belay_request_t *request,
                                  belay_bytes_t board, const belay_bytes_t *members, size_t n,
                                  belay_ranking_cb cb);
 
-/** The best n, 1 to BELAY_RANKING_PAGE_MAX, or as many as there are; the best one first. Sent again. */
+/** Read the best n members, 1 to BELAY_RANKING_PAGE_MAX, the best one first; or fewer, if the board
+ * has fewer. Retried if the reply is lost. A replica may answer
+ * (belay_client_options_t.read_from). */
 BELAY_API int belay_ranking_top(belay_ranking_t *ranking, belay_request_t *request,
                                 belay_bytes_t board, size_t n, belay_ranking_cb cb);
 
-/** From which end a board is read. */
+/** End of a board from which it is read. */
 typedef enum belay_ranking_from {
-  BELAY_RANKING_FROM_BEST, /**< the best one first */
-  BELAY_RANKING_FROM_WORST /**< the worst one first; ranks are what they are */
+  BELAY_RANKING_FROM_BEST, /**< the best member first */
+  BELAY_RANKING_FROM_WORST /**< the worst member first; ranks do not change */
 } belay_ranking_from_t;
 
 /** A part of a board. {.n = 10}: the best ten. */
 typedef struct belay_ranking_page {
-  belay_ranking_from_t from; /**< the end of the board where it begins */
-  int64_t skip;              /**< members that come before it, 0 to BELAY_RANKING_SIZE_MAX */
-  size_t n;                  /**< members that it has at most, 1 to BELAY_RANKING_PAGE_MAX */
-  bool by_score; /**< true: members with a score from min to max alone, for skip and n too */
-  int64_t min;   /**< the lowest score, included */
-  int64_t max;   /**< the highest score, included; at least min */
+  /** End of the board from which skip and n count. */
+  belay_ranking_from_t from;
+  /** Number of members before the page, 0 to BELAY_RANKING_SIZE_MAX. */
+  int64_t skip;
+  /** Maximum number of members of the page, 1 to BELAY_RANKING_PAGE_MAX. */
+  size_t n;
+  /** true if only members with a score from min to max count, for skip and n too. */
+  bool by_score;
+  /** With by_score: lowest score, included. */
+  int64_t min;
+  /** With by_score: highest score, included; at least min. */
+  int64_t max;
 } belay_ranking_page_t;
 
-/** Reads a part of a board. With by_score the server's work grows with skip. Sent again. */
+/** Read a part of a board. With by_score the server's work grows with skip. Retried if the reply is
+ * lost. A replica may answer (belay_client_options_t.read_from). */
 BELAY_API int belay_ranking_page(belay_ranking_t *ranking, belay_request_t *request,
                                  belay_bytes_t board, const belay_ranking_page_t *page,
                                  belay_ranking_cb cb);
 
 /** A member and its neighbours. */
 typedef struct belay_ranking_around {
-  belay_bytes_t member; /**< 1 to BELAY_RANKING_MEMBER_MAX bytes */
-  size_t before;        /**< members that are better, at most */
-  size_t after; /**< members that are worse, at most; all three at most BELAY_RANKING_PAGE_MAX */
+  /** Member, 1 to BELAY_RANKING_MEMBER_MAX bytes. */
+  belay_bytes_t member;
+  /** Maximum number of better neighbours. The sum before + 1 + after is at most
+   * BELAY_RANKING_PAGE_MAX. */
+  size_t before;
+  /** Maximum number of worse neighbours. The sum before + 1 + after is at most
+   * BELAY_RANKING_PAGE_MAX. */
+  size_t after;
 } belay_ranking_around_t;
 
-/** Reads a member and its neighbours, in the order of their ranks. No entries: the member is not there. Sent again. */
+/** Read a member and its neighbours, in the order of their ranks. n is 0 if the member is not on
+ * the board. Retried if the reply is lost. A replica may answer
+ * (belay_client_options_t.read_from). */
 BELAY_API int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request,
                                    belay_bytes_t board, const belay_ranking_around_t *around,
                                    belay_ranking_cb cb);
 
-/** How many members there are. Sent again. */
+/** Count the members of a board. Retried if the reply is lost. A replica may answer
+ * (belay_client_options_t.read_from). */
 BELAY_API int belay_ranking_count(belay_ranking_t *ranking, belay_request_t *request,
                                   belay_bytes_t board, belay_ranking_count_cb cb);
 
-/** How many have a score from min to max, both of them included. Sent again. */
+/** Count the members with a score from min to max, both included. Retried if the reply is lost. A
+ * replica may answer (belay_client_options_t.read_from). */
 BELAY_API int belay_ranking_count_by_score(belay_ranking_t *ranking, belay_request_t *request,
                                            belay_bytes_t board, int64_t min, int64_t max,
                                            belay_ranking_count_cb cb);
 
-/** Takes members off, 1 to BELAY_RANKING_ITEMS_MAX of them: how many were there. Never sent again; to remove them once
- * more is safe. */
+/** Remove n members, 1 to BELAY_RANKING_ITEMS_MAX. count is the number of members that were on the
+ * board. Not retried; the caller may repeat it. */
 BELAY_API int belay_ranking_remove(belay_ranking_t *ranking, belay_request_t *request,
                                    belay_bytes_t board, const belay_bytes_t *members, size_t n,
                                    belay_ranking_count_cb cb);
 
-/** Takes the worst off until there are no more than size, 0 to BELAY_RANKING_SIZE_MAX: how many there are then. In steps
- * of 8,192, each with the request's timeout; those that were done stay done if a later one fails. Sent again. */
+/** Remove the worst members until at most `size` are left, 0 to BELAY_RANKING_SIZE_MAX. count is
+ * the number of members that are left. It works in steps of 8,192 members, each with the request's
+ * timeout. If a step fails, the earlier ones stay done. Retried if a reply is lost. */
 BELAY_API int belay_ranking_trim(belay_ranking_t *ranking, belay_request_t *request,
                                  belay_bytes_t board, int64_t size, belay_ranking_count_cb cb);
 
-/** Forgets a board, whatever its keys hold, and its configuration record (belay/config.h), in the background of the
- * server; the count is 0. Sent again. */
+/** Delete a board, whatever its keys hold, and its configuration record (belay/config.h). The
+ * server frees the memory in the background. count is 0. Retried if the reply is lost. */
 BELAY_API int belay_ranking_clear(belay_ranking_t *ranking, belay_request_t *request,
                                   belay_bytes_t board, belay_ranking_count_cb cb);
 
+/** Return options.data. */
 BELAY_API void *belay_ranking_data(const belay_ranking_t *ranking);
 
-/** Runs once when belay_ranking_close() is through. data: see CLOSING in belay/loop.h. */
+/** Runs once, on the loop, when belay_ranking_close() has completed. The handle is freed: do not
+ * use it. data is options.data; see CLOSING in belay/loop.h. */
 typedef void (*belay_ranking_close_cb)(belay_ranking_t *ranking, void *data);
 
-/** Ends it, in any callback: what is pending ends with BELAY_ECANCELED. cb may be NULL.
+/** Close the handle. Allowed inside any callback. Pending requests end with BELAY_ECANCELED. Boards
+ * stay on the server. cb may be NULL.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_ranking_close(belay_ranking_t *ranking, belay_ranking_close_cb cb);
