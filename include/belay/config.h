@@ -1,4 +1,4 @@
-/* Configuration records: what all users of a set must agree on, kept on the server beside the set. */
+/* Configuration records: the options that all users of a set must share, stored with the set. */
 #ifndef BELAY_CONFIG_H
 #define BELAY_CONFIG_H
 
@@ -8,28 +8,36 @@
 extern "C" {
 #endif
 
-/** Records of the configuration of permissions, presences and rankings. The options of these three decide where or how
- * a set is kept: fields of another width have another key, and a board whose ties are broken by time has other keys
- * than one whose ties are not. A program with other options than the rest reads an empty set and gets no error. A record
- * prevents that: each program opens the record once, before it uses the set, and a contradiction is BELAY_EMISMATCH.
+/** Configuration records of permissions, presences and rankings. The options of these three
+ * determine the keys of a set, or its meaning. A program with other options reads an empty set and
+ * gets no error. For example, fields of another width have another key, and a board with ties by
+ * time has other keys than one without. With a record it gets BELAY_EMISMATCH.
  *
- * A record is a hash with up to BELAY_CONFIG_FIELDS_MAX fields. Its key is in the slot of the set's keys:
+ * Use it if several programs, or several versions of a program, share a set. Each program opens the
+ * record once, before it uses the set. Other operations on the set neither read nor write the
+ * record, so it costs one round trip.
+ *
+ * A record is a hash with up to BELAY_CONFIG_FIELDS_MAX fields. Its key is in the slot of the set's
+ * keys:
  *
  *   permission   NAMESPACE::permission::NAME::{KEY}::config
  *   presence     NAMESPACE::presence::{NAME}::config
  *   ranking      NAMESPACE::ranking::NAME::{BOARD}::config
  *
- * belay_permission_clear(), belay_presence_reset() and belay_ranking_clear() remove it with the set. No other operation of
- * a set reads or writes it: it costs one round trip when it is opened, and nothing after that.
+ * belay_permission_clear(), belay_presence_reset() and belay_ranking_clear() delete the record with
+ * the set.
  *
- * The command `belay` keeps these fields (values are decimal digits unless the table says otherwise):
+ * The command `belay` stores these fields (values are decimal digits unless noted otherwise):
  *
- *   permission   width, names (of the bits, from the lowest on, separated by commas), max_id, ttl_ms
+ *   permission   width, names (of the bits, from the lowest on, separated by commas), max_id,
+ *                ttl_ms
  *   presence     members ("ids" or "names"), window_ms, slices, max_id, ttl_ms
- *   ranking      order ("high" or "low"), ties ("member", "earlier" or "later"), max_members, ttl_ms
+ *   ranking      order ("high" or "low"), ties ("member", "earlier" or "later"), max_members,
+ *                ttl_ms
  *
  * @code
- * static void on_config(belay_request_t *request, int status, const belay_config_field_t *fields, size_t n) {
+ * static void on_config(belay_request_t *request, int status, const belay_config_field_t *fields,
+ *                       size_t n) {
  *   (void)request, (void)fields, (void)n;
  *   if (status == BELAY_EMISMATCH)
  *     printf("another program uses another width\n");
@@ -46,80 +54,99 @@ typedef struct belay_config belay_config_t;
 #define BELAY_CONFIG_NAME_MAX ((size_t)64)    /**< bytes of a field's name */
 #define BELAY_CONFIG_VALUE_MAX ((size_t)8192) /**< bytes of a field's value */
 
-/** What the records of a handle belong to. */
+/** Type of the sets to which the records of a handle belong. */
 typedef enum belay_config_kind {
-  BELAY_CONFIG_PERMISSION, /**< one record for each key of a permission handle */
-  BELAY_CONFIG_PRESENCE,   /**< one record for a presence handle */
-  BELAY_CONFIG_RANKING     /**< one record for each board of a ranking handle */
+  BELAY_CONFIG_PERMISSION, /**< one record per key of a permission handle */
+  BELAY_CONFIG_PRESENCE,   /**< one record per presence handle */
+  BELAY_CONFIG_RANKING     /**< one record per board of a ranking handle */
 } belay_config_kind_t;
 
 /** Options; belay_config_options_init() sets the defaults. */
 typedef struct belay_config_options {
-  belay_config_kind_t kind; /**< default BELAY_CONFIG_PERMISSION */
-  /** Name of the permission, presence or ranking handle; at most 128 bytes, of a presence at least 1; copied. */
+  /** Type of the sets. Default BELAY_CONFIG_PERMISSION. */
+  belay_config_kind_t kind;
+  /** Name of the permission, presence or ranking handle, 0 to 128 bytes, for a presence at least 1;
+   * copied. */
   belay_bytes_t name;
-  /** Lifetime of a record after each belay_config_open(), in milliseconds: 1,000 to 63,072,000,000. Default 0: no end. Use
-   * at least the lifetime of the set, so that the record does not end before the set does. */
+  /** Lifetime of a record after each belay_config_open(), in milliseconds: 1,000 to 63,072,000,000.
+   * Use at least the lifetime of the set, so that the record does not expire before the set.
+   * Default 0: no end. */
   int64_t ttl_ms;
-  void *data; /**< belay_config_data() */
+  /** Pointer of the caller, returned by belay_config_data(). Default NULL. */
+  void *data;
 } belay_config_options_t;
 
+/** Set all options to their defaults. */
 BELAY_API void belay_config_options_init(belay_config_options_t *options);
 
-/** Makes a handle. Sends nothing. Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
+/** Make a handle. It sends nothing to the server.
+ *
+ * Returns 0, BELAY_EINVAL (belay_detail() names the option), BELAY_ENOMEM, BELAY_ECLOSING or
+ * BELAY_EFORK. */
 BELAY_API int belay_config_new(belay_client_t *client, const belay_config_options_t *options,
                                belay_config_t **out);
 
-/** How belay_config_open() treats a field that the record already has. */
+/** Rule of belay_config_open() for a field that the record already has. */
 typedef enum belay_config_rule {
-  BELAY_CONFIG_SAME,   /**< another value than the recorded one is BELAY_EMISMATCH */
-  BELAY_CONFIG_LATEST, /**< the new value replaces the recorded one */
-  /** The record keeps the larger number. Both are decimal digits, at most 15; a recorded value that is none is
-   * BELAY_EMISMATCH. */
+  BELAY_CONFIG_SAME,   /**< a value that differs from the stored one is BELAY_EMISMATCH */
+  BELAY_CONFIG_LATEST, /**< the new value replaces the stored one */
+  /** The record keeps the larger number. Both are at most 15 decimal digits; any other stored value
+   * is BELAY_EMISMATCH. */
   BELAY_CONFIG_LARGEST
 } belay_config_rule_t;
 
 /** A field of a record. */
 typedef struct belay_config_field {
-  const char *name;         /**< 1 to BELAY_CONFIG_NAME_MAX bytes, terminated */
-  const char *value;        /**< 0 to BELAY_CONFIG_VALUE_MAX bytes, terminated */
-  belay_config_rule_t rule; /**< for belay_config_open(); default BELAY_CONFIG_SAME */
+  const char *name;         /**< name, 1 to BELAY_CONFIG_NAME_MAX bytes, terminated */
+  const char *value;        /**< value, 0 to BELAY_CONFIG_VALUE_MAX bytes, terminated */
+  belay_config_rule_t rule; /**< rule of belay_config_open(). Default BELAY_CONFIG_SAME */
 } belay_config_field_t;
 
-/** A callback of the shape of belay/request.h. fields: all n fields of the record, in no order; n is 0 unless status is
- * 0. Their rule is BELAY_CONFIG_SAME. status:
+/** Receives all n fields of the record, in no order, with the rule BELAY_CONFIG_SAME; n is 0 if
+ * status is not 0. It runs exactly once, on the loop, never inside the call that started the
+ * operation. It may call any function, also reuse the request or close the handle. fields is valid
+ * until it returns. status:
  *
  *   0                    the server answered
  *   BELAY_EABSENT        of a read: there is no record
- *   BELAY_EMISMATCH      of an open: a field has another value, and belay_detail() names both values; nothing was
- *                        written. Of both: the key holds a hash that is no record
+ *   BELAY_EMISMATCH      of an open: a field has another value, and belay_detail() names both
+ *                        values; nothing was written. Of both: the key holds a hash that is not a
+ *                        record
  *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
- *   BELAY_EUNKNOWN       sent, and not answered: an open may have been executed. Both are sent again until the deadline
+ *   BELAY_EUNKNOWN       sent, retried until the deadline, and not answered; an open may have been
+ *                        executed
  *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE */
 typedef void (*belay_config_cb)(belay_request_t *request, int status,
                                 const belay_config_field_t *fields, size_t n);
 
-/* Both return 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY, BELAY_ENOMEM, BELAY_ECLOSING or
- * BELAY_EFORK. key is the key of the permission or the board, 1 to 1,024 bytes; of a presence it is NULL. All arguments
- * are copied. */
+/* ---- operations ----
+ *
+ * Each function returns 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY,
+ * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. After an error the callback does not run. key is the
+ * key of the permission or the board, 1 to 1,024 bytes; for a presence it is NULL. Arguments are
+ * copied. */
 
-/** Reads the record. Writes nothing. */
+/** Read the record. It writes nothing. Retried if the reply is lost. */
 BELAY_API int belay_config_read(belay_config_t *config, belay_request_t *request, belay_bytes_t key,
                                 belay_config_cb cb);
 
-/** Creates the record, or compares it with n fields (1 to BELAY_CONFIG_FIELDS_MAX) and adds those that it does not have.
- * Its lifetime begins anew. All in one step: two programs that create a record at the same time with different values do
- * not both get 0. */
+/** Create the record, or compare it with n fields (1 to BELAY_CONFIG_FIELDS_MAX) and add the fields
+ * that it does not have. Its lifetime starts again. All in one step: if two programs create a
+ * record with different values at the same time, only one of them gets 0. Retried if the reply is
+ * lost. */
 BELAY_API int belay_config_open(belay_config_t *config, belay_request_t *request, belay_bytes_t key,
                                 const belay_config_field_t *fields, size_t n, belay_config_cb cb);
 
+/** Return options.data. */
 BELAY_API void *belay_config_data(const belay_config_t *config);
 
-/** Runs once when belay_config_close() is through. data: see CLOSING in belay/loop.h. */
+/** Runs once, on the loop, when belay_config_close() has completed. The handle is freed: do not use
+ * it. data is options.data; see CLOSING in belay/loop.h. */
 typedef void (*belay_config_close_cb)(belay_config_t *config, void *data);
 
-/** Closes the handle; legal in any callback. Pending requests end with BELAY_ECANCELED. cb may be NULL.
+/** Close the handle. Allowed inside any callback. Pending requests end with BELAY_ECANCELED.
+ * Records stay on the server. cb may be NULL.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_config_close(belay_config_t *config, belay_config_close_cb cb);

@@ -1,4 +1,4 @@
-/* A sweep: looks through a namespace in the background, and deletes what it finds. */
+/* Sweeps: list, and optionally delete, the keys of a namespace in the background. */
 #ifndef BELAY_SWEEP_H
 #define BELAY_SWEEP_H
 
@@ -14,21 +14,29 @@
 extern "C" {
 #endif
 
-/** One who goes through the keys of the client's namespace whose names match a pattern, a page at a time (SCAN; never
- * KEYS), tells them, and deletes them if it is to (UNLINK; never DEL): with rests in between, and on a connection of its
- * own, so that the server hardly notices, nor what else this process asks of it.
+/** A sweep: it scans the keys of the client's namespace that match a pattern, page by page (SCAN,
+ * never KEYS), reports them, and deletes them if options.remove is true (UNLINK, never DEL). It
+ * pauses between pages and uses a connection of its own, so that neither the server nor other calls
+ * of this process are delayed much.
  *
- * It deletes what it is told to. It knows nothing of what the keys mean: the key of a LOCK THAT IS HELD is a key like
- * any other, and so are fencing counters, idempotency records, the configurations of filters, and the ids that were
- * handed out. With them goes what they protect. Run it without `remove` first, and look.
+ * Use it to list keys, to remove the keys of a test or of an old version, or to list all held locks
+ * (on_held). To read one lock, use belay/held.h.
  *
- * What is guaranteed: a key that matches and is there from the start of a run to its end is found at least once. One
- * that comes or goes meanwhile is found or not; one may be found several times. A cursor means something only to the
- * server that made it: if another one answers, because that was restarted or replaced, the run begins anew. IN A CLUSTER
- * this holds only as long as no slot moves from one node to another, or as far as this client hears of it during the run,
- * which then begins anew too: it hears of it when a command for that slot is redirected, and otherwise within about a
- * minute. Keys that were moved from a node that comes later to one that was looked through may not be found, and nobody is
- * told. So do not sweep while slots are being moved, or sweep again.
+ * Danger: a sweep does not know the meaning of keys. With `remove` it deletes the keys of LOCKS
+ * THAT ARE HELD, fencing counters, idempotency records, configurations of filters and the state of
+ * id generators, and with them the protection that they give. Run it without `remove` first, and
+ * look at the keys.
+ *
+ * Guarantees:
+ *
+ *   - A matching key that exists from the start of a run to its end is found at least once. A key
+ *     that is created or deleted meanwhile may be found or not. A key may be found several times.
+ *   - A cursor is valid only on the server that made it. If another server answers, because of a
+ *     restart or failover, the run starts again.
+ *   - In a cluster the guarantee holds only while no slot moves between nodes. The client notices a
+ *     move when a command for that slot is redirected, or within about a minute. The run then
+ *     starts again. A move that it does not notice during the run can hide keys, without an error.
+ *     Do not sweep during a resharding, or sweep again after it.
  *
  * @code
  * static void on_keys(belay_sweep_t *sweep, const belay_bytes_t *keys, size_t n) {
@@ -53,95 +61,120 @@ extern "C" {
  * @endcode */
 typedef struct belay_sweep belay_sweep_t;
 
-#define BELAY_SWEEP_PATTERN_MAX ((size_t)1024)
-#define BELAY_SWEEP_RESTARTS_MAX                                                                   \
-  16 /**< how often a run begins anew; then it ends with BELAY_ELOST */
+#define BELAY_SWEEP_PATTERN_MAX ((size_t)1024) /**< bytes of a pattern */
+#define BELAY_SWEEP_RESTARTS_MAX 16            /**< restarts of a run before BELAY_ELOST */
 
-/** What a run has done. */
+/** Totals of a run. */
 typedef struct belay_sweep_totals {
-  uint64_t pages;   /**< that were answered */
-  uint64_t scanned; /**< keys that the server was told to look at, which is about how many it did */
-  uint64_t matched; /**< keys that were found, those that were found several times included */
-  uint64_t deleted; /**< by this run, as far as is known: too few where an answer was lost */
-  uint32_t restarts; /**< how often it began anew */
+  uint64_t pages;    /**< pages that were answered */
+  uint64_t scanned;  /**< keys that the server was asked to scan; about the number that it did */
+  uint64_t matched;  /**< keys found; a key that was found several times counts several times */
+  uint64_t deleted;  /**< keys known to be deleted by this run; too low if a reply was lost */
+  uint32_t restarts; /**< restarts of the run */
 } belay_sweep_totals_t;
 
-/** A page: n keys (at least 1) that were found, whole, with their namespace; before they are deleted, if they are to be:
- * who cancels or closes the sweep in it, keeps them. They are valid until the callback returns. */
+/** Reports a page of n keys that were found, at least 1: complete keys, with their namespace. It
+ * runs on the loop, once per page with keys, before they are deleted. It may call any function. If
+ * it cancels or closes the sweep, the keys are not deleted. keys is valid until it returns. */
 typedef void (*belay_sweep_keys_cb)(belay_sweep_t *sweep, const belay_bytes_t *keys, size_t n);
 
-/** One thing in the namespace that is held, where on_held is given; valid until the callback returns. A thing that changes
- * hands meanwhile may be told several times, or not, as keys are. */
+/** Reports one held object (options.on_held). It runs on the loop, once per object; an object that
+ * changes meanwhile may be reported several times or not at all, as keys may. It may call any
+ * function, also cancel or close the sweep. held is valid until it returns. */
 typedef void (*belay_sweep_held_cb)(belay_sweep_t *sweep, const belay_held_t *held);
 
-/** A page is done, and its keys are deleted, if they were to be. totals is valid until the callback returns. */
+/** Reports that a page is done; with options.remove its keys are deleted. It runs on the loop, once
+ * per page. It may call any function, also cancel or close the sweep. totals is valid until it
+ * returns. */
 typedef void (*belay_sweep_progress_cb)(belay_sweep_t *sweep, const belay_sweep_totals_t *totals);
 
-/** The run is over; another one may be started. totals is valid until the callback returns, whatever the status. status:
+/** Reports the end of a run. It runs exactly once per run, on the loop, never inside
+ * belay_sweep_start(). It may call any function, also start another run or close the sweep. totals
+ * is valid until it returns, with any status. Keys that were deleted stay deleted. status:
  *
- *   0                 everything was looked at; in a cluster, as far as no slot was moved that this client did not hear of
- *   BELAY_ECANCELED   belay_sweep_cancel(), or a close. What was under way may be executed all the same
- *   BELAY_ELOST       it had to begin anew too often
- *   BELAY_EPROTO      a reply was malformed, or larger than the client's max_reply although only a few keys were asked
- *                     for: one of the keys is as large
- *   another error     of the server or on the way to it: such as may pass (BELAY_EUNREACHABLE, BELAY_EUNKNOWN,
- *                     BELAY_ELOADING, BELAY_EBUSY, BELAY_ENOMEM ...) after patience_ms of it, others at once
- *
- * What was deleted stays so. */
+ *   0                 all keys were scanned (for a cluster see the guarantees of belay_sweep_t)
+ *   BELAY_ECANCELED   belay_sweep_cancel() or a close. A call under way may still be executed
+ *   BELAY_ELOST       more than BELAY_SWEEP_RESTARTS_MAX restarts
+ *   BELAY_EPROTO      a reply was malformed, or larger than the client's max_reply with a page of
+ *                     one key
+ *   another error     an error of the server or of the connection. Errors that may pass
+ *                     (BELAY_EUNREACHABLE, BELAY_EUNKNOWN, BELAY_ELOADING, BELAY_EBUSY,
+ *                     BELAY_ENOMEM ...) end the run after patience_ms, others at once */
 typedef void (*belay_sweep_cb)(belay_sweep_t *sweep, int status,
                                const belay_sweep_totals_t *totals);
 
 /** Options; belay_sweep_options_init() sets the defaults. */
 typedef struct belay_sweep_options {
-  /** What keys are to match behind NAMESPACE and the two colons, as of KEYS: * ? [a-z] [^a-z], and a backslash before
-   * what stands for itself. Keys are FAMILY, the handle's name, and the key's in braces: limit::login::{*}; names
-   * are escaped in them (`%`, braces, control bytes, and colons that could be taken for separators, are `%` and two
-   * hexadecimal digits). Nothing outside of the namespace is ever found; a namespace of more parts that begins with
-   * this one's is inside of it. 1 to BELAY_SWEEP_PATTERN_MAX bytes; copied. Must be given, unless on_held is: "*" is
-   * everything */
+  /** Pattern of the keys without "NAMESPACE::", 1 to BELAY_SWEEP_PATTERN_MAX bytes; copied. It has
+   * the syntax of KEYS: * ? [a-z] [^a-z], and a backslash before a literal character. "*" matches
+   * all. Required, unless on_held is set.
+   *
+   * Keys consist of the family, the handle's name and the key in braces: limit::login::{*}. Names
+   * are escaped in keys, as belay/client.h describes (KEYS). Keys outside of the namespace are
+   * never found. A namespace with more parts that begins with this one is inside of it. */
   belay_bytes_t pattern;
-  /** only keys of that type, such as "string" or "zset": 1 to 32 printable bytes without spaces; copied. NULL: of any */
+  /** Type of the keys, such as "string" or "zset": 1 to 32 printable bytes without spaces; copied.
+   * Default NULL: any. */
   const char *type;
-  bool remove; /**< deletes what is found; default false: it is only told */
-  /** keys that are looked at, and keys that are deleted or asked about, in a second, both counted: 1 to 10,000,000; default 50,000 */
+  /** true if the keys are deleted. Default false: they are only reported. */
+  bool remove;
+  /** Speed in keys per second: keys scanned plus keys deleted or asked about. 1 to 10,000,000.
+   * Default 50,000. */
   uint32_t keys_per_s;
-  /** keys that are looked at in one page: 1 to 10,000; default 1000. Fewer where a reply would be too large */
+  /** Number of keys scanned per page, 1 to 10,000. It is reduced if a reply would be too large.
+   * Default 1000. */
   uint32_t batch;
-  /** for so long it goes on asking where it gets no answer, its rests before that not counted: 0 to 86,400,000; default
-   * 60,000 */
+  /** Time for which the sweep retries a call that gets no answer, in milliseconds, 0 to 86,400,000,
+   * without pauses. Default 60,000. */
   int64_t patience_ms;
-  /** Tells what is held, rather than only keys: of each that is found and is that of a lock, of readers and writers, a
-   * semaphore or an election of this namespace itself, and held, it is asked who holds it, and BELAY_HELD_LISTED_MAX of
-   * those are told. Other keys are left out, also of on_keys and of the totals. Not with remove. A lock whose key was given
-   * (belay_lock_options_t.key) is not found. Default: NULL */
+  /** Reports held objects instead of keys. Default NULL: keys are reported. Must be NULL with
+   * remove.
+   *
+   * For each key of a lock, a read/write lock, a semaphore or an election of exactly this
+   * namespace, the sweep reads the holders, and reports up to BELAY_HELD_LISTED_MAX of them. Other
+   * keys are skipped, and are missing in on_keys and in the totals. A lock with an exact key
+   * (belay_lock_options_t.key) is not found. */
   belay_sweep_held_cb on_held;
-  belay_sweep_keys_cb on_keys;         /**< may be NULL */
-  belay_sweep_progress_cb on_progress; /**< may be NULL */
-  void *data;                          /**< belay_sweep_data() */
+  /** Reports each page of keys. Default NULL: none. */
+  belay_sweep_keys_cb on_keys;
+  /** Reports that a page is done. Default NULL: none. */
+  belay_sweep_progress_cb on_progress;
+  /** Pointer of the caller, returned by belay_sweep_data(). Default NULL. */
+  void *data;
 } belay_sweep_options_t;
 
+/** Set all options to their defaults. */
 BELAY_API void belay_sweep_options_init(belay_sweep_options_t *options);
 
-/** Sends nothing. Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
+/** Make a sweep. It sends nothing to the server.
+ *
+ * Returns 0, BELAY_EINVAL (belay_detail() names the option), BELAY_ENOMEM, BELAY_ECLOSING or
+ * BELAY_EFORK. */
 BELAY_API int belay_sweep_new(belay_client_t *client, const belay_sweep_options_t *options,
                               belay_sweep_t **out);
 
-/** Begins a run, at the beginning; it keeps the loop alive. All of it may be sent again: to look does no harm, and nor
- * does deleting what is deleted.
+/** Start a run, from the beginning. It keeps the loop alive until its end. All calls are retried if
+ * their reply is lost, because neither a scan nor a second deletion does harm.
  *
- * Returns 0, BELAY_EINVAL, BELAY_ESTATE (it runs), BELAY_ECLOSING or BELAY_EFORK. */
+ * Returns 0, BELAY_EINVAL, BELAY_ESTATE (a run is under way), BELAY_ECLOSING or BELAY_EFORK. After
+ * an error the callback does not run. */
 BELAY_API int belay_sweep_start(belay_sweep_t *sweep, belay_sweep_cb cb);
 
-/** Ends a run, in any callback, with BELAY_ECANCELED. Returns 0, BELAY_EINVAL, BELAY_ESTATE (none runs, or it has
- * ended and is only not told yet), BELAY_ECLOSING or BELAY_EFORK. */
+/** End the run with BELAY_ECANCELED. Allowed inside any callback.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ESTATE (no run is under way, or it has ended and its callback is
+ * about to run), BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_sweep_cancel(belay_sweep_t *sweep);
 
+/** Return options.data. */
 BELAY_API void *belay_sweep_data(const belay_sweep_t *sweep);
 
-/** Runs once when belay_sweep_close() is through. data: see CLOSING in belay/loop.h. */
+/** Runs once, on the loop, when belay_sweep_close() has completed. The sweep is freed: do not use
+ * it. data is options.data; see CLOSING in belay/loop.h. */
 typedef void (*belay_sweep_close_cb)(belay_sweep_t *sweep, void *data);
 
-/** Ends it, in any callback: a run ends with BELAY_ECANCELED before that. cb may be NULL.
+/** Close the sweep. Allowed inside any callback. A run under way ends with BELAY_ECANCELED before
+ * cb runs. cb may be NULL.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_sweep_close(belay_sweep_t *sweep, belay_sweep_close_cb cb);
