@@ -134,7 +134,7 @@ typedef struct belay_client_options {
 
   /** connections for each kind of traffic, to each server that is used; default 1, at most 64. Calls that
    * concern one name always share one. */
-  unsigned links;
+  unsigned connections;
   int64_t connect_timeout_ms; /**< resolve, connect and shake hands; default 2000; 1 to 600,000 */
   /** time of one operation where neither its request nor its handle gives one (belay/request.h,
    * TIME LIMITS); default 2000; 1 to 600,000. A loop that was away for longer ends its calls so,
@@ -241,7 +241,7 @@ typedef struct belay_client_stats {
   uint64_t unknown;        /**< outcome UNKNOWN */
   uint64_t settled_late;   /**< answers that came after their deadline */
   uint64_t commands;       /**< commands handed to connections, retries included, handshakes not */
-  uint64_t joined;         /**< of them: those that travelled with others, as one */
+  uint64_t batched;        /**< of them: those that travelled with others, as one */
   uint64_t bytes_out;      /**< bytes written */
   uint64_t bytes_in;       /**< bytes read */
   uint64_t writes;         /**< writes to sockets */
@@ -254,7 +254,7 @@ typedef struct belay_client_stats {
   size_t pending_bytes;    /**< now: their bytes */
   size_t undo_pending;     /**< now: undos under way */
   size_t objects;          /**< now: locks and the like that were made from it */
-  size_t links_up;         /**< now: connections that are usable */
+  size_t connections_up;   /**< now: connections that are usable */
 } belay_client_stats_t;
 
 BELAY_API void belay_client_stats(const belay_client_t *client, belay_client_stats_t *out);

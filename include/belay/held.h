@@ -122,7 +122,7 @@ typedef struct belay_broken {
   /** holds that were there and were none of those that were to go, unless they are unseen: they are as they were */
   size_t others;
   /** connections that were told that it may be free, of the release of which most heard */
-  size_t heard;
+  size_t notified;
 } belay_broken_t;
 
 /** A callback of the shape of belay/request.h. status: as with belay_held_read(); and

@@ -10,7 +10,7 @@ extern "C" {
 
 #define BELAY_LATCH_COUNT_MAX 1000000u
 #define BELAY_BARRIER_COUNT_MAX 10000u
-#define BELAY_OPERATION_MAX 64 /**< bytes of an operation's id */
+#define BELAY_LATCH_OP_ID_MAX 64 /**< bytes of an operation's id */
 
 /** Options of a latch and of a barrier. All who use the name must have the same count and ttl. Milliseconds. */
 typedef struct belay_latch_options {
@@ -53,7 +53,7 @@ BELAY_API int belay_latch_new(belay_client_t *client, belay_bytes_t name,
  * 0. */
 typedef void (*belay_latch_count_cb)(belay_request_t *request, int status, unsigned left);
 
-/** Counts down by one, exactly once for each operation id (1 to BELAY_OPERATION_MAX bytes, copied), however often
+/** Counts down by one, exactly once for each operation id (1 to BELAY_LATCH_OP_ID_MAX bytes, copied), however often
  * it is asked for, as long as the latch is remembered. Below 0 it does not count. NULL: an id of its own, which can
  * then not be repeated by the caller. An answer that was lost is asked for again until the request's time is over,
  * and in that time the latch is not forgotten. BELAY_EUNKNOWN: it may have been counted; do it again with the same
@@ -62,7 +62,7 @@ typedef void (*belay_latch_count_cb)(belay_request_t *request, int status, unsig
  * Returns 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY, BELAY_ENOMEM, BELAY_ESYSTEM,
  * BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_latch_count_down(belay_latch_t *latch, belay_request_t *request,
-                                     belay_bytes_t operation, belay_latch_count_cb cb);
+                                     belay_bytes_t op_id, belay_latch_count_cb cb);
 
 typedef void (*belay_latch_cb)(belay_latch_t *latch, int status);
 

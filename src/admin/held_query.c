@@ -145,7 +145,7 @@ static void tell_broken(belay_request_t *request, void (*cb)(void), const belay_
       .missed = ask->marks_len - (size_t)(answer->values[REMOVED] + answer->values[UNSEEN]),
       .unseen = (size_t)answer->values[UNSEEN],
       .others = (size_t)answer->values[OTHERS],
-      .heard = (size_t)answer->values[HEARD],
+      .notified = (size_t)answer->values[HEARD],
   };
   ((belay_broken_cb)cb)(request, answer->status, answer->status == 0 ? &broken : &unknown);
 }

@@ -158,8 +158,8 @@ typedef struct belay__node_ops {
    * another since; which may be a minute after it has, if nobody asks for that data. */
   bool (*shard)(const belay_client_t *client, size_t i, uint32_t *affinity, uint32_t *version);
 
-  /* What belay_client_stats() does not count itself: links_up. */
-  size_t (*links_up)(const belay_client_t *client);
+  /* What belay_client_stats() does not count itself: connections_up. */
+  size_t (*connections_up)(const belay_client_t *client);
 
   /* Whether all servers that the client is connected to can do that; false while there is none. */
   bool (*can)(belay_client_t *client, belay__capability_t what);

@@ -135,7 +135,7 @@ static int draw_operation(belay_t *belay, char out[2 * OPERATION_BYTES]) {
   return error;
 }
 
-int belay_latch_count_down(belay_latch_t *latch, belay_request_t *request, belay_bytes_t operation,
+int belay_latch_count_down(belay_latch_t *latch, belay_request_t *request, belay_bytes_t op_id,
                            belay_latch_count_cb cb) {
   belay__handle_t *handle = (belay__handle_t *)latch;
   char drawn[2 * OPERATION_BYTES];
@@ -143,16 +143,16 @@ int belay_latch_count_down(belay_latch_t *latch, belay_request_t *request, belay
   if (error != 0)
     return error;
   belay_t *belay = handle->client->belay;
-  error = belay__check_optional(belay, "operation", operation, BELAY_OPERATION_MAX);
-  if (error == 0 && !belay__is_given(operation)) {
+  error = belay__check_optional(belay, "op_id", op_id, BELAY_LATCH_OP_ID_MAX);
+  if (error == 0 && !belay__is_given(op_id)) {
     error = draw_operation(belay, drawn);
-    operation = belay_bytes(drawn, sizeof drawn);
+    op_id = belay_bytes(drawn, sizeof drawn);
   }
   if (error != 0)
     return error;
   belay__call_t *call = belay__call_new(handle->client, BELAY__LANE_DATA);
   put_head(latch, call, &belay__script_latch_count, 5);
-  belay__call_arg(call, operation.data, operation.len);
+  belay__call_arg(call, op_id.data, op_id.len);
   belay__publish_arg(call, true);
   belay__call_arg_int(call, remembered_ms(handle->client, request));
   return belay__handle_start(handle, request, call, &count_ops, (void (*)(void))cb);

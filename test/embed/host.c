@@ -293,7 +293,7 @@ TEST(a_child_process_inherits_nothing) {
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   descriptors_of_a_child(before, sizeof before);
   belay_client_options_t options = client_options();
-  options.links = 4;
+  options.connections = 4;
   bed_t *bed = bed_open_with(server, &options);
   char name[16];
   for (int i = 0; i < 20; i++) {
@@ -302,7 +302,7 @@ TEST(a_child_process_inherits_nothing) {
   }
   assert_error(begin_ping(bed), 0);
   bed_until(bed, bed->pongs == 1);
-  assert_int_equal(client_stats(bed).links_up, 4);
+  assert_int_equal(client_stats(bed).connections_up, 4);
   descriptors_of_a_child(during, sizeof during);
   assert_string_equal(during, before);
   bed_close(bed);

@@ -104,7 +104,7 @@ static bool write_broken(const step_t *step, const belay_broken_t *broken) {
   out_number("missed", (int64_t)broken->missed);
   out_number("unseen", (int64_t)broken->unseen);
   out_number("others", (int64_t)broken->others);
-  out_number("heard", (int64_t)broken->heard);
+  out_number("heard", (int64_t)broken->notified);
   out_say("%s %s%s: taken from %zu%s%s%s", belay_held_kind_name(step->seen.kind),
           out_shown(step->seen.name, step->seen.name_len), look_at(step->h, step->node),
           broken->removed, missed, unseen, kept);

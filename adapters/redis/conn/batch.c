@@ -115,7 +115,7 @@ static void send_together(belay__link_t *link, size_t n) {
     belay__call_sent(call_of(node), link->peer.server.epoch);
   if (!sending)
     client->sending = 0;
-  client->stats.joined += n;
+  client->stats.batched += n;
   belay__list_remove(calls); /* the ring is left */
   link->queue_len -= n;
   link->in_flight += n;

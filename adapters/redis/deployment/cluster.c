@@ -423,7 +423,7 @@ static const belay__node_ops_t node_ops = {
     .place = belay__cluster_place,
     .visit = belay__node_visit,
 #endif
-    .links_up = belay__node_links_up,
+    .connections_up = belay__node_links_up,
     .can = belay__node_can,
     .listen = listen_to,
     .unlisten = unlisten,

@@ -125,7 +125,7 @@ static int make_node(belay_t *belay, const belay__deployment_t *deployment, cons
   node->url = *url;
   node->base.place = place_of(url);
   node->base.db = url->db;
-  node->lane_links = o->links;
+  node->lane_links = o->connections;
   *out = node;
   return 0;
 }

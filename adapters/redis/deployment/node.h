@@ -45,7 +45,7 @@ int belay__node_make(belay_t *belay, const belay__deployment_t *deployment,
 void belay__node_overdue(belay_client_t *client, belay__call_t *call);
 void belay__node_distrust(belay_client_t *client, belay__call_t *call);
 
-/* node_ops->links_up and node_ops->can. */
+/* node_ops->connections_up and node_ops->can. */
 size_t belay__node_links_up(const belay_client_t *client);
 bool belay__node_can(belay_client_t *client, belay__capability_t what);
 

@@ -74,5 +74,5 @@ void belay_client_stats(const belay_client_t *client, belay_client_stats_t *out)
     return;
   *out = client->stats;
   out->objects -= out->undo_pending; /* an undo is an object too, but not one that was asked for */
-  out->links_up = client->node_ops->links_up(client);
+  out->connections_up = client->node_ops->connections_up(client);
 }

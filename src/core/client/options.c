@@ -14,7 +14,7 @@ void belay_client_options_init(belay_client_options_t *options) {
       .namespace_parts = default_namespace,
       .namespace_count = 1,
       .client_name = "belay",
-      .links = 1,
+      .connections = 1,
       .connect_timeout_ms = 2000,
       .timeout_ms = 2000,
       .stall_timeout_ms = 5000,
@@ -34,7 +34,7 @@ void belay_client_options_init(belay_client_options_t *options) {
 static const belay__range_t ranges[] = {
     BELAY__RANGE(belay_client_options_t, db, -1, 65535),
     BELAY__RANGE(belay_client_options_t, namespace_count, 1, BELAY__NAMESPACE_PARTS),
-    BELAY__RANGE(belay_client_options_t, links, 1, 64),
+    BELAY__RANGE(belay_client_options_t, connections, 1, 64),
     BELAY__RANGE(belay_client_options_t, connect_timeout_ms, 1, 600000),
     BELAY__RANGE(belay_client_options_t, timeout_ms, 1, 600000),
     BELAY__RANGE(belay_client_options_t, stall_timeout_ms, 10, 600000),

@@ -263,7 +263,7 @@ TEST_IN(who_waits_gets_what_was_broken, bed, open_bed("dead")) {
   assert_int_equal(broken.removed, 1);
   assert_int_equal(broken.missed, 0);
   assert_int_equal(broken.others, 0);
-  assert_int_equal(broken.heard, 1);
+  assert_int_equal(broken.notified, 1);
   assert_error(outcome(d), 0);
   assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &other), 0);
   assert_holder(&other, 0, "next", TTL);

@@ -137,6 +137,6 @@ BED_TEST_OF(what_is_known_to_be_gone, o.timeout_ms = 150; o.close_timeout_ms = 5
   hoard.error = 5;
   expect_no_value(&hoard, "home", BELAY_ELOAD);
   server_kill(bed->server);
-  bed_until(bed, client_stats(bed).links_up == 0);
+  bed_until(bed, client_stats(bed).connections_up == 0);
   expect_no_value(&hoard, "home", BELAY_EUNREACHABLE);
 }

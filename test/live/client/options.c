@@ -192,7 +192,7 @@ MAKE(client, belay_connect(bed->belay, NOWHERE, &options->client, &out))
 FILL(client, (void)o)
 RANGES(client) = {
     R(client, db, -1, 65535),
-    R(client, links, 1, 64),
+    R(client, connections, 1, 64),
     R(client, connect_timeout_ms, 1, 600000),
     R(client, timeout_ms, 1, 600000),
     R(client, stall_timeout_ms, 10, 600000),

@@ -44,7 +44,7 @@ BED_TEST_OF(an_acquire_begun_and_closed_in_a_releases_callback_is_canceled,
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   server_kill(bed->server);
-  bed_until(bed, client_stats(bed).links_up == 0);
+  bed_until(bed, client_stats(bed).connections_up == 0);
   assert_error(begin_release(c), 0);
   c->then = acquire_and_close;
   expect_canceled_then_closed(c);

@@ -13,7 +13,7 @@ enum { N = 40 }; /* more than travel as one command */
 #define HOUR (3600 * INT64_C(1000000))
 
 static uint64_t joined(const bed_t *bed) {
-  return client_stats(bed).joined;
+  return client_stats(bed).batched;
 }
 
 /* In a cluster names of several slots do not share a command. */
@@ -257,7 +257,7 @@ TEST(a_connection_that_is_cut_in_the_middle_of_the_answers) {
     begin_some(bed, limiter, asks, 32, "k");
     assert_int_equal(count_of(asks, 32, turn == 0 ? 0 : BELAY_EUNKNOWN), 32);
     belay_client_stats(client, &stats);
-    assert_int_equal(stats.joined, 32);
+    assert_int_equal(stats.batched, 32);
     if (turn == 0)
       heard = stats.bytes_in;
     else
@@ -300,7 +300,7 @@ TEST(an_answer_that_is_not_one_for_each) {
     for (int j = 0; j < 4; j++)
       assert_int_not_equal(answer(&asks[j], 0)->cause, 0);
     belay_client_stats_t stats = client_stats(bed);
-    assert_int_equal(stats.joined, 4);
+    assert_int_equal(stats.batched, 4);
     if (all[i] != mixed) /* there each has heard something */
       assert_int_equal(stats.unknown, 4);
     assert_int_equal(fake_commands(fake), 1); /* none was sent again */

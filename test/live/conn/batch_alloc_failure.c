@@ -38,7 +38,7 @@ static void on_last(belay_request_t *request, int status, const belay_limiter_re
   if (status == 0)
     play->counted = TOKENS - 1 - result->remaining;
   belay_client_stats(play->client, &stats);
-  play->joined = stats.joined;
+  play->joined = stats.batched;
   assert_int_equal(belay_close(play->belay, NULL), 0);
 }
 

@@ -71,7 +71,7 @@ BED_TEST_OF(who_waits_for_a_check_that_is_not_answered_is_told_the_truth, o.idle
   assert_error(acquire(c, 5000), 0);
 }
 
-BED_TEST_OF(several_links_and_only_one_of_them_stays_when_idle, o.links = 4;
+BED_TEST_OF(several_links_and_only_one_of_them_stays_when_idle, o.connections = 4;
             o.idle_timeout_ms = prompt_ms()) {
   char name[16];
   for (int i = 0; i < 40; i++) {
@@ -80,8 +80,8 @@ BED_TEST_OF(several_links_and_only_one_of_them_stays_when_idle, o.links = 4;
     assert_error(try_lock(c), 0);
     assert_error(release(c), 0);
   }
-  assert_int_equal(client_stats(bed).links_up, 4);
-  bed_until(bed, client_stats(bed).links_up == 1);
+  assert_int_equal(client_stats(bed).connections_up, 4);
+  bed_until(bed, client_stats(bed).connections_up == 1);
   assert_int_equal(client_stats(bed).drops, 0); /* nothing was lost */
 }
 
@@ -94,7 +94,7 @@ BED_TEST(it_connects_when_it_is_first_used) {
   assert_int_equal(server_info(bed->server, "stats", "total_connections_received"),
                    before + 1 + deployment_is_cluster());
   assert_int_equal(client_stats(bed).connects, 1 + deployment_scouts());
-  assert_int_equal(client_stats(bed).links_up, 1);
+  assert_int_equal(client_stats(bed).connections_up, 1);
 }
 
 /* ---- limits ---------------------------------------------------------------------------------------------- */

@@ -57,7 +57,7 @@ static void expect_each_link_to_be_dropped(unsigned links) {
   enum { NAMES = 40 };
   contender_t *c[NAMES];
   belay_client_options_t options = client_options();
-  options.links = links;
+  options.connections = links;
   options.timeout_ms = prompt_ms();
   options.stall_timeout_ms = prompt_ms() + 100;
   bed_t *bed = bed_open(&options);
@@ -68,7 +68,7 @@ static void expect_each_link_to_be_dropped(unsigned links) {
     assert_error(acquire(c[i], 10000), 0);
     assert_error(release(c[i]), 0);
   }
-  assert_int_equal(client_stats(bed).links_up, links); /* each of them is used */
+  assert_int_equal(client_stats(bed).connections_up, links); /* each of them is used */
   server_pause(bed->server);
   for (int i = 0; i < NAMES; i++)
     assert_error(begin_acquire(c[i], 0), 0);
@@ -271,7 +271,7 @@ TEST_ON(a_link_that_somebody_waits_for_is_not_retired, server, server_start(NULL
   assert_error(belay_open(&log.loop, &options, &belay), 0);
   belay_client_options_t client_terms = client_options();
   belay_lock_options_t lock_terms = lock_options();
-  client_terms.links = 4;
+  client_terms.connections = 4;
   client_terms.idle_timeout_ms = 10;
   lock_terms.data = &log;
   assert_error(belay_connect(belay, server_url(server), &client_terms, &client), 0);

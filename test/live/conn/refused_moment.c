@@ -93,7 +93,7 @@ TEST(a_server_that_comes_up_slowly) {
   server_do(house.server, "SAVE", NULL);
   server_configure(house.server, "key-load-delay 1000");
   server_kill(house.server);
-  bed_until(house.bed, client_stats(house.bed).links_up == 0);
+  bed_until(house.bed, client_stats(house.bed).connections_up == 0);
   server_spawn(house.server);
   assert_error(begin_acquire(house.wanted, 60000), 0);
   assert_error(

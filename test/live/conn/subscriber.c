@@ -21,16 +21,16 @@ static void publish_raw(bed_t *bed, const char *topic, const char *text) {
 
 BED_TEST(it_is_there_while_somebody_listens) {
   subscriber_t one = {0}, two = {0};
-  assert_int_equal(client_stats(bed).links_up, 0);
+  assert_int_equal(client_stats(bed).connections_up, 0);
   subscribe(bed, &one, "one");
   subscribe(bed, &two, "two");
-  assert_int_equal(client_stats(bed).links_up, 1);
+  assert_int_equal(client_stats(bed).connections_up, 1);
   assert_error(unsubscribe(&one), 0);
   bed_until(bed, subscribed_to(bed->server, "one") == 0);
   assert_int_equal(subscribed_to(bed->server, "two"), 1);
-  assert_int_equal(client_stats(bed).links_up, 1);
+  assert_int_equal(client_stats(bed).connections_up, 1);
   assert_error(unsubscribe(&two), 0);
-  bed_until(bed, client_stats(bed).links_up == 0);
+  bed_until(bed, client_stats(bed).connections_up == 0);
   assert_int_equal(client_stats(bed).drops, 0); /* nothing was lost */
   subscribe(bed, &one, "one");
   publish_raw(bed, "one", "hello");
@@ -67,7 +67,7 @@ TEST(few_channels_linger) {
     assert_error(unsubscribe(&all[i]), 0);
   assert_int_equal(bed->client->channels.lingering_len, 1024);
   assert_int_equal(bed->client->channels.table.count, 1024);
-  bed_until(bed, client_stats(bed).links_up == 0);
+  bed_until(bed, client_stats(bed).connections_up == 0);
   bed_close(bed);
   free(all);
 }

@@ -144,7 +144,7 @@ TEST(many_are_no_more_than_they_need) {
 }
 
 /* They are found again where they were put, however many connections there are. */
-BED_TEST_OF(many_that_are_not_sent, o.links = 4; o.reconnect_max_ms = 50) {
+BED_TEST_OF(many_that_are_not_sent, o.connections = 4; o.reconnect_max_ms = 50) {
   static count_t count;
   till_t till;
   till_new(&till, bed, NULL);
@@ -160,7 +160,7 @@ BED_TEST_OF(many_that_are_not_sent, o.links = 4; o.reconnect_max_ms = 50) {
   expect_all(&till, 1, 1);
 }
 
-BED_TEST_OF(many_that_are_canceled, o.links = 4) {
+BED_TEST_OF(many_that_are_canceled, o.connections = 4) {
   static count_t count, another;
   till_t till;
   till_new(&till, bed, NULL);

@@ -135,7 +135,7 @@ BED_TEST(the_time_is_asked_now_and_then) {
   }
   server_kill(bed->server);
   server_restart(bed->server); /* another one */
-  bed_until(bed, client_stats(bed).links_up == 0);
+  bed_until(bed, client_stats(bed).connections_up == 0);
   assert_int_equal(server_calls(bed->server, "time"), 0);
   int status = BELAY_EUNKNOWN;
   for (int i = 0; i < 2 || status != 0; i++)

@@ -21,7 +21,7 @@ static belay_client_options_t options_of(belay_read_from_t from) {
   belay_client_options_t options = client_options();
   options.read_from = from;
   options.close_timeout_ms = 50;
-  options.links = 2;
+  options.connections = 2;
   return options;
 }
 

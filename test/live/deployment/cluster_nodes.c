@@ -129,8 +129,8 @@ TEST_ON(no_node_is_there_at_first, cluster,
 
 /* ---- coming and going ---------------------------------------------------------------------------------- */
 
-static size_t links_up(const stage_t *stage) {
-  return client_stats(stage->bed).links_up;
+static size_t connections_up(const stage_t *stage) {
+  return client_stats(stage->bed).connections_up;
 }
 
 TEST(a_node_comes_and_goes) {
@@ -139,20 +139,20 @@ TEST(a_node_comes_and_goes) {
   bed_settle(stage.bed);
   unsigned slot = cluster_slot(stage.cluster, key_of(stage.all[0]));
   unsigned owner = (unsigned)cluster_owner(stage.cluster, slot);
-  size_t links = links_up(&stage), bytes = stage.bed->bytes;
+  size_t links = connections_up(&stage), bytes = stage.bed->bytes;
   for (int turn = 0; turn < 3; turn++) {
     unsigned added = cluster_add(stage.cluster);
     assert_error(try_lock(stage.all[0]), 0);
     cluster_move(stage.cluster, slot, added);
     assert_error(extend(stage.all[0], 60000), 0);
-    assert_int_equal(links_up(&stage), links + 1);
+    assert_int_equal(connections_up(&stage), links + 1);
     cluster_move(stage.cluster, slot, owner);
     cluster_forget(stage.cluster, added);
     bed_run_for(stage.bed, 50); /* connections that end meanwhile are noticed */
     assert_error(extend(stage.all[0], 60000), 0);
     assert_error(release(stage.all[0]), 0);
     bed_settle(stage.bed);
-    bed_until(stage.bed, links_up(&stage) == links);
+    bed_until(stage.bed, connections_up(&stage) == links);
     bed_until(stage.bed, stage.bed->bytes <= bytes + 16384); /* nothing is left of it */
   }
   stage_close(&stage);

@@ -126,7 +126,7 @@ static stage_t *stage_open(belay_read_from_t from, const char *password) {
   till_new(&stage->till, stage->bed, NULL);
   add_all(stage);
   int64_t links = from == BELAY_READ_PRIMARY ? 3 : 6;
-  bed_until(stage->bed, client_stats(stage->bed).links_up >= (size_t)links);
+  bed_until(stage->bed, client_stats(stage->bed).connections_up >= (size_t)links);
   cluster_wait(stage->cluster);
   return stage;
 }

@@ -111,7 +111,7 @@ TEST(without_a_primary_nothing_is_written) {
   expect_keys_at(bed, replicas, 2);
   for (unsigned i = 0; i < REPLICAS_NODES; i++)
     server_kill(replicas_node(replicas, i));
-  bed_until(bed, client_stats(bed).links_up == 0);
+  bed_until(bed, client_stats(bed).connections_up == 0);
   expect(bed, BELAY_EUNREACHABLE, "127.0.0.1:");
   bed_close(bed);
   replicas_stop(replicas);

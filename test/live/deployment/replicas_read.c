@@ -152,7 +152,7 @@ static bed_t *open_reading(replicas_t *replicas, belay_read_from_t from) {
 /* How many links are up when all servers can be read from. */
 static void await_links(bed_t *bed, unsigned links) {
   assert_error(pong(bed, NULL), 0);
-  bed_until(bed, client_stats(bed).links_up >= links);
+  bed_until(bed, client_stats(bed).connections_up >= links);
 }
 
 /* The number of reads of the test's counter on each node. */
@@ -344,7 +344,7 @@ TEST(without_replicas_the_primary_answers) {
   set_up(&scene, NULL);
   for (unsigned i = 1; i < REPLICAS_NODES; i++)
     server_kill(replicas_node(scene.replicas, i));
-  bed_until(scene.bed, client_stats(scene.bed).links_up == 2); /* the primary's */
+  bed_until(scene.bed, client_stats(scene.bed).connections_up == 2); /* the primary's */
   get_often(scene.counter, &scene.reader, 20);
   tear_down(&scene);
 }

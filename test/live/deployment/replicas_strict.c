@@ -239,7 +239,7 @@ TEST_ON(what_decides_is_asked_of_the_primary, replicas, replicas_start(NULL)) {
   house = (house_t){.bed = bed_open_at(replicas_url(replicas), &options)};
   build(&house);
   expect_all_to_be_answered(&house);
-  bed_until(house.bed, client_stats(house.bed).links_up >= 3);
+  bed_until(house.bed, client_stats(house.bed).connections_up >= 3);
   replicas_wait(replicas, 0);
 
   server_pause(replicas_node(replicas, 0));

@@ -31,7 +31,7 @@ SCENE_TEST(sentinels_are_tried_in_turn_and_a_good_one_comes_first, 3) {
   for (int i = 0; i < 3; i++) { /* the good one is asked first, on the connection that there is */
     unsigned asked = scene_questions(scene);
     drop_clients(scene, 0);
-    bed_until(bed, client_stats(bed).links_up == 0);
+    bed_until(bed, client_stats(bed).connections_up == 0);
     assert_int_equal(scene_answering(scene), 0);
     assert_true(scene_questions(scene) > asked); /* each time that it connects */
   }
@@ -144,7 +144,7 @@ SCENE_TEST(an_old_word_is_better_than_none, 2) {
   assert_int_equal(client_stats(bed).drops, 0);
   assert_int_equal(scene_answering(scene), 1);
   server_kill(scene->server[1]);
-  bed_until(bed, client_stats(bed).links_up == 0);
+  bed_until(bed, client_stats(bed).connections_up == 0);
   assert_error(pong(bed, NULL), 0); /* at the first one */
   server_restart(scene->server[1]);
   assert_int_equal(scene_answering(scene), 0);
@@ -328,7 +328,7 @@ TEST(a_lease_lasts_as_long_as_it_may) {
   contender_t *c = contender_new(bed, "door", &lasting);
   assert_error(try_lock(c), 0);
   server_kill(scene.server[0]);
-  bed_until(bed, client_stats(bed).links_up == 0);
+  bed_until(bed, client_stats(bed).connections_up == 0);
   assert_int_equal(c->lost, 0);
   int64_t left = remaining_ms(c), began = clock_now();
   bed_until(bed, c->lost == 1);

@@ -187,7 +187,7 @@ TEST(an_old_sentinel_is_asked_and_not_listened_to) {
   assert_int_equal(oracle_listeners(scene.oracle[0]), 0);
   scene_name(&scene, 1, 2);
   server_kill(scene.server[0]);
-  bed_until(bed, client_stats(bed).links_up == 0);
+  bed_until(bed, client_stats(bed).connections_up == 0);
   assert_error(pong(bed, NULL), 0);
   assert_int_equal(oracle_connections(scene.oracle[0]), 1);
   server_restart(scene.server[0]);

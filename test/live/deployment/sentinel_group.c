@@ -112,7 +112,7 @@ TEST_ON(sentinels_go_one_after_the_other, group, group_start(NULL)) {
     if (server_is_primary(group_node(group, i)))
       primary = (int)i;
   server_kill(group_node(group, (unsigned)primary));
-  bed_until(bed, client_stats(bed).links_up == 0);
+  bed_until(bed, client_stats(bed).connections_up == 0);
   assert_error(pong(bed, NULL), BELAY_ENOSENTINEL);
   assert_int_equal(client_stats(bed).unknown, 0);
   for (unsigned i = 0; i < GROUP_SENTINELS; i++) { /* the primary stays where it is */

@@ -33,7 +33,7 @@ static void say_that_it_waits(scene_t *scene, int oracle) {
 static void end_primary(scene_t *scene) {
   bed_t *bed = scene->bed;
   server_kill(scene->server[0]);
-  bed_until(bed, client_stats(bed).links_up == 0);
+  bed_until(bed, client_stats(bed).connections_up == 0);
 }
 
 /* The first server is dead: so it is the second one that answers. */

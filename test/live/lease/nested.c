@@ -71,7 +71,7 @@ static void look(contender_t *c, event_t event) {
 static bool is_up(const belay_client_t *client) {
   belay_client_stats_t stats;
   belay_client_stats(client, &stats);
-  return stats.links_up > 0;
+  return stats.connections_up > 0;
 }
 
 TEST(a_connection_that_breaks_while_the_others_are_asked) {

@@ -271,7 +271,7 @@ BED_TEST(of_many_with_one_index_one_adds) {
 }
 
 /* Operations on one key keep their order over any number of connections. */
-BED_TEST_OF(operations_of_one_key_keep_their_order, o.links = 4) {
+BED_TEST_OF(operations_of_one_key_keep_their_order, o.connections = 4) {
   enum { KEYS = 8, FILLINGS = 20 };
   static dip_t dips[KEYS][FILLINGS];
   pail_t pail;
@@ -288,7 +288,7 @@ BED_TEST_OF(operations_of_one_key_keep_their_order, o.links = 4) {
       assert_true(dips[k][i].state.applied);
       assert_int_equal(dips[k][i].state.tokens, i + 1);
     }
-  assert_true(client_stats(bed).links_up > 1);
+  assert_true(client_stats(bed).connections_up > 1);
 }
 
 BED_TEST(no_more_is_taken_than_is_there) {

@@ -298,7 +298,7 @@ BED_TEST(waiting_again_in_the_callback) {
 BED_TEST(bad_calls) {
   handle_t h;
   tally_t t = {0};
-  char longest[BELAY_OPERATION_MAX + 2];
+  char longest[BELAY_LATCH_OP_ID_MAX + 2];
   memset(longest, 'x', sizeof longest - 1);
   longest[sizeof longest - 1] = '\0';
   handle_new(&h, bed, 1);

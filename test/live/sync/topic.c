@@ -29,7 +29,7 @@ BED_TEST(nobody_listens) {
   assert_int_equal(p.receivers, 0);
 }
 
-BED_TEST_OF(messages_keep_their_order, o.links = 4) {
+BED_TEST_OF(messages_keep_their_order, o.connections = 4) {
   enum { COUNT = 2000 };
   subscriber_t s = {0};
   subscribe(bed, &s, "news");
@@ -80,7 +80,7 @@ BED_TEST(many_subscriptions_share_one_connection) {
       assert_error(subscribe_to(bed, bed->client, &all[i][j], name, strlen(name)), 0);
   }
   bed_until(bed, all[TOPICS - 1][EACH - 1].listening == 1);
-  assert_int_equal(client_stats(bed).links_up, deployment() == DEPLOYMENT_CLUSTER3 ? 3 : 1);
+  assert_int_equal(client_stats(bed).connections_up, deployment() == DEPLOYMENT_CLUSTER3 ? 3 : 1);
   assert_int_equal(server_calls(bed->server, deployment_subscribe()), /* by slots, or together */
                    deployment_is_cluster() ? TOPICS : 1);
   for (int i = 0; i < TOPICS; i++) {

@@ -174,7 +174,7 @@ TEST(a_tls_needs_a_url_that_says_so) {
 static size_t links_of(const belay_client_t *client) {
   belay_client_stats_t stats;
   belay_client_stats(client, &stats);
-  return stats.links_up;
+  return stats.connections_up;
 }
 
 /* The server drops both, and both notice. */

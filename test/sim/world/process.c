@@ -291,7 +291,7 @@ static void choose_options(const sim_scenario_t *scenario, belay_client_options_
   if (scenario->client.max_pending > 0)
     options->max_pending = scenario->client.max_pending;
   if (scenario->links > 0)
-    options->links = scenario->links;
+    options->connections = scenario->links;
 }
 
 bool sim_process_connect(sim_process_t *process, unsigned server) {
