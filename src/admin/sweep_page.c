@@ -92,7 +92,7 @@ static bool has_moved(belay_sweep_t *sweep) {
 static bool is_the_same(belay_sweep_t *sweep, const belay__call_t *call) {
   belay_client_t *client = call->client;
   belay__sweep_place_t *place = &sweep->place;
-  const belay__server_t *server =
+  const belay__server_info_t *server =
       client->node_ops->server(client, (belay__lane_t)call->lane, call->affinity);
   belay__sweep_place_t now = *place;
   now.known = true;

@@ -237,7 +237,7 @@ static bool ask(visit_t *visit, const question_t *questions, size_t n) {
 }
 
 static void keep_run_id(visit_t *visit) {
-  const belay__server_t *server =
+  const belay__server_info_t *server =
       visit->client->node_ops->server(visit->client, BELAY__LANE_LEASE, 0);
   if (server != NULL)
     memcpy(visit->sight.run_id, server->run_id, server->run_id_len);

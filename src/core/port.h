@@ -87,7 +87,7 @@ typedef enum belay__capability {
 #define BELAY__PLACE_MAX 272 /* bytes of where a server is, a 0 included */
 
 /* The server at the other end of a connection. */
-typedef struct belay__server {
+typedef struct belay__server_info {
   uint32_t epoch;     /* the connection's number */
   int64_t started_by; /* by then it was running; negative: before this machine was */
   size_t run_id_len;  /* 0: it does not tell */
@@ -97,16 +97,16 @@ typedef struct belay__server {
   size_t
       data_id_len; /* when it last became a primary, and after whom: another one after each time */
   char data_id[BELAY__DATA_ID_MAX];
-} belay__server_t;
+} belay__server_info_t;
 
-static inline bool belay__server_is(const belay__server_t *server, const char *run_id, size_t len) {
+static inline bool belay__server_info_is(const belay__server_info_t *server, const char *run_id, size_t len) {
   return server->run_id_len == len && memcmp(server->run_id, run_id, len) == 0;
 }
 
 /* True if two connections (NULL: there is none) are known to lead to the same server. */
-static inline bool belay__server_same(const belay__server_t *a, const belay__server_t *b) {
+static inline bool belay__server_info_same(const belay__server_info_t *a, const belay__server_info_t *b) {
   return a != NULL && b != NULL && a->run_id_len > 0 &&
-         belay__server_is(a, b->run_id, b->run_id_len);
+         belay__server_info_is(a, b->run_id, b->run_id_len);
 }
 
 /* Between submit and belay__call_reply() or belay__call_dropped() a call is the node's: it stands in one
@@ -146,7 +146,7 @@ typedef struct belay__node_ops {
   uint32_t (*dead_epoch)(const belay_client_t *client, belay__lane_t lane, uint32_t affinity);
 
   /* Who answers calls of this lane and affinity now; NULL while they have no connection. */
-  const belay__server_t *(*server)(const belay_client_t *client, belay__lane_t lane,
+  const belay__server_info_t *(*server)(const belay_client_t *client, belay__lane_t lane,
                                    uint32_t affinity);
 
   /* Whether calls of this lane and affinity are owed answers, and nothing has been heard for so many

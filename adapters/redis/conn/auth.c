@@ -16,12 +16,12 @@ static bool is_too_long(const char *text) {
 }
 
 /* NULL, or why it is not known who we are. */
-static const char *find(const belay__identity_t *identity, belay_credentials_t *out) {
-  *out = (belay_credentials_t){identity->username, identity->password};
-  if (identity->credentials == NULL)
+static const char *find(const belay__login_t *login, belay_credentials_t *out) {
+  *out = (belay_credentials_t){login->username, login->password};
+  if (login->credentials == NULL)
     return NULL;
   *out = (belay_credentials_t){NULL, NULL};
-  if (identity->credentials(identity->credentials_ctx, out) != 0)
+  if (login->credentials(login->credentials_ctx, out) != 0)
     return "the credentials function has failed";
   if (is_too_long(out->username))
     return "the credentials function: username: too long";
@@ -34,10 +34,10 @@ static const char *find(const belay__identity_t *identity, belay_credentials_t *
   return NULL;
 }
 
-int belay__auth_send(const belay__identity_t *identity, belay_client_t *client, belay__wire_t *wire,
-                     redisCallbackFn *fn) {
+int belay__auth_send(const belay__login_t *login, belay_client_t *client,
+                     belay__transport_t *transport, redisCallbackFn *fn) {
   belay_credentials_t who;
-  const char *why = find(identity, &who);
+  const char *why = find(login, &who);
   if (why != NULL) {
     explain(client, BELAY_EAUTH, why);
     return BELAY_EAUTH;
@@ -47,22 +47,22 @@ int belay__auth_send(const belay__identity_t *identity, belay_client_t *client, 
   const char *const with_user[] = {"AUTH", who.username, who.password};
   const char *const without[] = {"AUTH", who.password};
   bool user = who.username != NULL;
-  belay__wire_command(wire, fn, NULL, user ? 3 : 2, user ? with_user : without);
+  belay__transport_command(transport, fn, NULL, user ? 3 : 2, user ? with_user : without);
   return 0;
 }
 
 /* A server that does not understand AUTH may repeat what came with it. */
-void belay__auth_explain(const belay__identity_t *identity, belay_client_t *client,
-                         const belay__reply_t *reply, int error) {
+void belay__auth_report(const belay__login_t *login, belay_client_t *client,
+                        const belay__reply_t *reply, int error) {
   belay__said_t said;
   char text[BELAY__WORDS_MAX];
   belay__said_begin(&said, reply->str, reply->len);
-  if (identity->password != NULL)
-    belay__said_hide(&said, identity->password, strlen(identity->password));
+  if (login->password != NULL)
+    belay__said_hide(&said, login->password, strlen(login->password));
   belay__client_refused(client, error, text, belay__said_write(&said, text));
 }
 
-int belay__auth_read(const belay__identity_t *identity, belay_client_t *client,
+int belay__auth_read(const belay__login_t *login, belay_client_t *client,
                      const belay__reply_t *reply) {
   if (belay__reply_is(reply, "OK", 2))
     return 0;
@@ -71,10 +71,10 @@ int belay__auth_read(const belay__identity_t *identity, belay_client_t *client,
   int error = belay__refusal_find(reply->str, reply->len)->error;
   if (error != BELAY_EMAXCLIENTS)
     error = BELAY_EAUTH;
-  if (identity->credentials !=
+  if (login->credentials !=
       NULL) /* nobody can say any more whether it repeats what we were only told for the moment */
     explain(client, error, "AUTH was refused");
   else
-    belay__auth_explain(identity, client, reply, error);
+    belay__auth_report(login, client, reply, error);
   return error;
 }

@@ -3,50 +3,53 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-bool belay__link_is_lasting(int error) {
+bool belay__error_is_lasting(int error) {
   return error == BELAY_EAUTH || error == BELAY_EPERM || error == BELAY_EREFUSED ||
          error == BELAY_ETLS;
 }
 
-int belay__link_unsent(int error) {
+int belay__unsent_error(int error) {
   bool vague =
       error == 0 || error == BELAY_EPROTO || error == BELAY_ENOMEM || error == BELAY_ESYSTEM;
   return vague ? BELAY_EUNREACHABLE : error;
 }
 
-void belay__link_blame(belay__link_t *link, const char *format, ...) {
+void belay__connection_set_cause(belay__connection_t *connection, const char *format, ...) {
   va_list args;
-  if (link->blamed)
+  if (connection->cause_set)
     return;
-  link->blamed = true;
+  connection->cause_set = true;
   va_start(args, format);
-  (void)vsnprintf(link->cause, sizeof link->cause, format, args);
+  (void)vsnprintf(connection->cause, sizeof connection->cause, format, args);
   va_end(args);
 }
 
-void belay__link_refuse_with(const belay__link_t *link, int error, const char *cause) {
+void belay__connection_report(const belay__connection_t *connection, int error, const char *cause) {
   char place[BELAY__TARGET_WORDS], text[BELAY__WORDS_MAX];
-  int n = snprintf(text, sizeof text, "%s: %s", belay__target_words(&link->target, place), cause);
-  belay__client_refused(link->cable->trunk->client, error, text,
+  int n =
+      snprintf(text, sizeof text, "%s: %s", belay__target_words(&connection->target, place), cause);
+  belay__client_refused(connection->server->settings->client, error, text,
                         n < (int)sizeof text ? (size_t)n : sizeof text - 1);
 }
 
-void belay__link_explain(const belay__link_t *link, int error) {
-  if (link->cause[0] != '\0')
-    belay__link_refuse_with(link, error, link->cause);
+void belay__connection_report_cause(const belay__connection_t *connection, int error) {
+  if (connection->cause[0] != '\0')
+    belay__connection_report(connection, error, connection->cause);
 }
 
 /* A cause that is known from before is that of whoever ended the connection. */
-void belay__link_blame_wire(belay__link_t *link, int error) {
-  const belay__wire_t *wire = &link->wire;
-  const belay__refused_t *refused = &link->cable->trunk->client->refused;
-  if (wire->why != NULL)
-    belay__link_blame(link, "%s", wire->why);
-  else if (wire->reason != 0 && wire->error == 0)
-    belay__link_blame(link, "%s", uv_strerror(wire->reason));
-  else if (wire->reason == UV_ETIMEDOUT)
-    belay__link_blame(link, "timed out: the handshake was not answered within %lld ms",
-                      (long long)link->cable->trunk->connect_timeout_ms);
-  else if (belay__link_is_up(link)) /* the server may have said why */
-    belay__link_blame(link, "%s", refused->error == error ? refused->text : belay_strerror(error));
+void belay__connection_set_transport_cause(belay__connection_t *connection, int error) {
+  const belay__transport_t *transport = &connection->transport;
+  const belay__refused_t *refused = &connection->server->settings->client->refused;
+  if (transport->cause != NULL)
+    belay__connection_set_cause(connection, "%s", transport->cause);
+  else if (transport->system_error != 0 && transport->error == 0)
+    belay__connection_set_cause(connection, "%s", uv_strerror(transport->system_error));
+  else if (transport->system_error == UV_ETIMEDOUT)
+    belay__connection_set_cause(connection,
+                                "timed out: the handshake was not answered within %lld ms",
+                                (long long)connection->server->settings->connect_timeout_ms);
+  else if (belay__connection_is_up(connection)) /* the server may have said why */
+    belay__connection_set_cause(connection, "%s",
+                                refused->error == error ? refused->text : belay_strerror(error));
 }

@@ -1,4 +1,4 @@
-/* A link.
+/* A connection.
  *
  *   DOWN --a call--> FINDING --found--> DIALING --connected--> SHAKING --shaken--> UP --idle, then a call--> CHECKING
  *    ^                 |  ^                |                      |                | ^                          |  |
@@ -10,11 +10,11 @@
  *
  *   any --close--> CLOSED
  *
- * FINDING is passed at once where the server of the cable is always in the same place; elsewhere it takes as long as its
+ * FINDING is passed at once where the server of the server is always in the same place; elsewhere it takes as long as its
  * owner needs. Who dials again waits for a turn (uv/connect_limiter.h): if everybody loses a server at once, not everybody knocks at
  * once.
  *
- * When a connection ends, the wire gives back the calls that were not answered; each is judged by its place in
+ * When a connection ends, the transport gives back the calls that were not answered; each is judged by its place in
  * the stream of bytes: what left is UNKNOWN, what did not is queued again, in order, before everything that
  * has been queued since. The connection's number is kept as a ghost until it is known to be dead on the
  * server's side too (handshake.c). */
@@ -24,382 +24,394 @@
 
 #include "core/client/lifecycle.h"
 #include "redis/conn/batch.h"
+#include "redis/conn/call_queue.h"
 #include "redis/conn/cause.h"
 #include "redis/conn/handshake.h"
 #include "redis/conn/liveness.h"
-#include "redis/conn/loss.h"
 #include "redis/conn/outage.h"
-#include "redis/conn/queue.h"
+#include "redis/conn/reconnect_delay.h"
+#include "redis/conn/requeue.h"
 
 static void on_dialed(belay__dial_t *dial, int error, int fd, belay__uv_handle_t *handle);
-static void on_gone(belay__wire_t *wire, int error);
-static void on_heard(belay__wire_t *wire);
-static void on_ready(belay__wire_t *wire);
+static void on_closed(belay__transport_t *transport, int error);
+static void on_read(belay__transport_t *transport);
+static void on_ready(belay__transport_t *transport);
 static void on_timer(belay__timer_t *timer);
 static void on_turn(belay__turn_t *turn);
 
-static belay__link_t *link_of(const belay__wire_t *wire) {
-  return BELAY__CONTAINER(wire, belay__link_t, wire);
+static belay__connection_t *connection_of(const belay__transport_t *transport) {
+  return BELAY__CONTAINER(transport, belay__connection_t, transport);
 }
 
-static void set_timer(belay__link_t *link, int64_t ms) {
-  belay__timer_set(belay__link_loop(link), BELAY__RANK_OTHER, &link->timer,
-                   belay__after_ms(belay__link_loop(link), ms));
+static void set_timer(belay__connection_t *connection, int64_t ms) {
+  belay__timer_set(belay__connection_loop(connection), BELAY__RANK_OTHER, &connection->timer,
+                   belay__after_ms(belay__connection_loop(connection), ms));
 }
 
 static void on_dial_over(belay__dial_t *dial) {
-  belay__link_t *link = BELAY__CONTAINER(dial, belay__link_t, dial);
-  link->cable->trunk->ops->quiet(link->cable->trunk, link->cable);
+  belay__connection_t *connection = BELAY__CONTAINER(dial, belay__connection_t, dial);
+  connection->server->settings->ops->handle_closed(connection->server->settings,
+                                                   connection->server);
 }
 
-void belay__link_init(belay__link_t *link, belay__cable_t *cable, bool extra) {
-  *link = (belay__link_t){
-      .cable = cable,
+void belay__connection_init(belay__connection_t *connection, belay__server_t *server, bool extra) {
+  *connection = (belay__connection_t){
+      .server = server,
       .extra = extra,
       .timer = {.fire = on_timer},
-      .wire = {.host = cable->trunk->host,
-               .stats = &cable->trunk->client->stats,
-               .max_reply = cable->trunk->max_reply,
-               .ready = on_ready,
-               .heard = on_heard,
-               .gone = on_gone,
-               .dial = &link->dial},
+      .transport = {.host = server->settings->host,
+                    .stats = &server->settings->client->stats,
+                    .max_reply = server->settings->max_reply,
+                    .on_ready = on_ready,
+                    .on_read = on_read,
+                    .on_closed = on_closed,
+                    .dial = &connection->dial},
   };
-  belay__turn_init(&link->turn, on_turn);
-  belay__list_init(&link->urgent);
-  belay__list_init(&link->queue);
-  belay__convoy_init(&link->convoy);
-  belay__list_init(&link->dropped);
-  belay__list_init(&link->parted);
-  belay__wire_init(&link->wire);
-  belay__dial_init(&link->dial, cable->trunk->host, &link->target, &cable->handles, on_dialed,
-                   on_dial_over);
+  belay__turn_init(&connection->turn, on_turn);
+  belay__list_init(&connection->urgent);
+  belay__list_init(&connection->queue);
+  belay__call_batch_init(&connection->batch);
+  belay__list_init(&connection->dropped);
+  belay__list_init(&connection->redirected);
+  belay__transport_init(&connection->transport);
+  belay__dial_init(&connection->dial, server->settings->host, &connection->target, &server->handles,
+                   on_dialed, on_dial_over);
 }
 
-void belay__link_fini(belay__link_t *link) {
-  belay__wire_fini(&link->wire);
+void belay__connection_deinit(belay__connection_t *connection) {
+  belay__transport_deinit(&connection->transport);
 }
 
 /* ---- a connection ends --------------------------------------------------------------------------------- */
 
-static void remember_ghost(belay__link_t *link) {
-  if (link->peer.server.epoch == 0)
+static void remember_lost_peer(belay__connection_t *connection) {
+  if (connection->peer.info.epoch == 0)
     return;
-  link->several_ghosts = link->ghost.server.epoch != 0;
-  link->ghost = link->peer;
-  link->peer.server.epoch = 0;
+  connection->several_lost = connection->lost_peer.info.epoch != 0;
+  connection->lost_peer = connection->peer;
+  connection->peer.info.epoch = 0;
 }
 
-static void on_gone(belay__wire_t *wire, int error) {
-  belay__link_t *link = link_of(wire);
-  belay_client_t *client = link->cable->trunk->client;
-  link->in_flight = 0;
-  link->cable->trunk->can_known = false;
-  if (link->state == BELAY__LINK_DOWN) { /* retired: nothing was owed, so nothing can haunt us */
-    link->peer.server.epoch = 0;
+static void on_closed(belay__transport_t *transport, int error) {
+  belay__connection_t *connection = connection_of(transport);
+  belay_client_t *client = connection->server->settings->client;
+  connection->in_flight = 0;
+  connection->server->settings->capabilities_known = false;
+  if (connection->state ==
+      BELAY__CONNECTION_DOWN) { /* retired: nothing was owed, so nothing can haunt us */
+    connection->peer.info.epoch = 0;
     return;
   }
-  remember_ghost(link);
-  belay__link_blame_wire(link, error);
-  if (belay__link_is_up(link)) {
+  remember_lost_peer(connection);
+  belay__connection_set_transport_cause(connection, error);
+  if (belay__connection_is_up(connection)) {
     client->stats.drops++;
-    belay__link_lose(link, error);
-    if (!link->listens)
+    belay__connection_was_lost(connection, error);
+    if (!connection->is_subscriber)
       belay__client_lost_connection(client);
-  } else if (link->state != BELAY__LINK_CLOSED) {
-    belay__link_fail(link, error);
+  } else if (connection->state != BELAY__CONNECTION_CLOSED) {
+    belay__connection_attempt_failed(connection, error);
   }
-  belay__link_settle(link, error);
+  belay__connection_requeue_dropped(connection, error);
 }
 
 /* ---- a connection begins ------------------------------------------------------------------------------- */
 
-static void stop_waiting(belay__link_t *link) {
-  belay__pace_leave(&link->cable->trunk->host->pace, &link->turn);
-  belay__timer_stop(belay__link_loop(link), BELAY__RANK_OTHER, &link->timer);
+static void stop_waiting(belay__connection_t *connection) {
+  belay__pace_leave(&connection->server->settings->host->pace, &connection->turn);
+  belay__timer_stop(belay__connection_loop(connection), BELAY__RANK_OTHER, &connection->timer);
 }
 
 /* The timer covers all of it, the handshake too. */
-static void dial(belay__link_t *link) {
-  set_timer(link, link->cable->trunk->connect_timeout_ms);
-  link->state = BELAY__LINK_DIALING;
-  link->blamed = false;
-  link->dialed = ++link->cable->trunk->dials;
-  link->target = link->cable->target;
-  belay__dial_start(&link->dial, link->timer.when);
+static void dial(belay__connection_t *connection) {
+  set_timer(connection, connection->server->settings->connect_timeout_ms);
+  connection->state = BELAY__CONNECTION_DIALING;
+  connection->cause_set = false;
+  connection->attempt_number = ++connection->server->settings->attempts;
+  connection->target = connection->server->target;
+  belay__dial_start(&connection->dial, connection->timer.when);
 }
 
-static void begin(belay__link_t *link) {
-  const belay__trunk_ops_t *ops = link->cable->trunk->ops;
-  link->wanted = false;
-  link->attempt_since = belay__now(belay__link_loop(link));
-  stop_waiting(link);
-  if (ops->find == NULL) {
-    dial(link);
+static void start_attempt(belay__connection_t *connection) {
+  const belay__deployment_ops_t *ops = connection->server->settings->ops;
+  connection->connect_requested = false;
+  connection->attempt_since = belay__now(belay__connection_loop(connection));
+  stop_waiting(connection);
+  if (ops->resolve == NULL) {
+    dial(connection);
     return;
   }
-  link->state = BELAY__LINK_FINDING;
-  ops->find(link->cable);
+  connection->state = BELAY__CONNECTION_RESOLVING;
+  ops->resolve(connection->server);
 }
 
-void belay__link_found(belay__link_t *link, int error) {
-  if (link->state != BELAY__LINK_FINDING)
+void belay__connection_on_resolved(belay__connection_t *connection, int error) {
+  if (connection->state != BELAY__CONNECTION_RESOLVING)
     return;
   if (error == 0) {
-    dial(link);
+    dial(connection);
     return;
   }
-  link->cause[0] = '\0';
-  link->blamed = true; /* the client has the finder's words */
-  belay__link_fail(link, error);
+  connection->cause[0] = '\0';
+  connection->cause_set = true; /* the client has the resolver's words */
+  belay__connection_attempt_failed(connection, error);
 }
 
 /* It has waited for long enough to dial again: does, when it is its turn. */
-static void knock(belay__link_t *link) {
-  belay__timer_stop(belay__link_loop(link), BELAY__RANK_OTHER, &link->timer);
-  belay__pace_queue(&link->cable->trunk->host->pace, &link->turn, false);
+static void queue_for_turn(belay__connection_t *connection) {
+  belay__timer_stop(belay__connection_loop(connection), BELAY__RANK_OTHER, &connection->timer);
+  belay__pace_queue(&connection->server->settings->host->pace, &connection->turn, false);
 }
 
 /* The time, or the turn, has come: to go on, if anybody still waits for a connection. */
-static void go_on(belay__link_t *link, void (*on)(belay__link_t *link)) {
-  if (link->queue_len > 0 || link->wanted || link->channels > 0 || belay__outage_probes(link)) {
-    on(link);
+static void continue_if_needed(belay__connection_t *connection,
+                               void (*on)(belay__connection_t *connection)) {
+  if (connection->queue_len > 0 || connection->connect_requested || connection->channels > 0 ||
+      belay__outage_should_probe(connection)) {
+    on(connection);
     return;
   }
-  link->state = BELAY__LINK_DOWN;
-  belay__outage_rests(link);
+  connection->state = BELAY__CONNECTION_DOWN;
+  belay__outage_stopped_trying(connection);
 }
 
 static void on_turn(belay__turn_t *turn) {
-  go_on(BELAY__CONTAINER(turn, belay__link_t, turn), begin);
+  continue_if_needed(BELAY__CONTAINER(turn, belay__connection_t, turn), start_attempt);
 }
 
 /* Somebody wants it. The first time nobody needs to wait, unless all come at once, or there is no end of first times. */
-static void start(belay__link_t *link) {
-  if (link->error == 0 && !link->cable->rushed) {
-    begin(link);
+static void start_connecting(belay__connection_t *connection) {
+  if (connection->error == 0 && !connection->server->queue_first_dial) {
+    start_attempt(connection);
   } else {
-    link->state = BELAY__LINK_BACKOFF;
-    knock(link);
+    connection->state = BELAY__CONNECTION_BACKOFF;
+    queue_for_turn(connection);
   }
 }
 
-static void on_dialed(belay__dial_t *dialed, int error, int fd, belay__uv_handle_t *handle) {
-  belay__link_t *link = BELAY__CONTAINER(dialed, belay__link_t, dial);
-  assert(link->state == BELAY__LINK_DIALING);
-  link->in_flight = 0;
-  link->brought = (belay__scripts_t){.bits = {0}};
-  link->convoy.off = false;
-  link->state = BELAY__LINK_SHAKING;
+static void on_dialed(belay__dial_t *finished, int error, int fd, belay__uv_handle_t *handle) {
+  belay__connection_t *connection = BELAY__CONTAINER(finished, belay__connection_t, dial);
+  assert(connection->state == BELAY__CONNECTION_DIALING);
+  connection->in_flight = 0;
+  connection->sent_scripts = (belay__scripts_t){.bits = {0}};
+  connection->batch.off = false;
+  connection->state = BELAY__CONNECTION_HANDSHAKE;
   if (error == 0)
-    error =
-        belay__wire_open(&link->wire, fd, handle, link->cable->trunk->tls, link->target.place.host);
-  else if (dialed->reason != 0)
-    belay__link_blame(link, "%s", uv_strerror(dialed->reason));
+    error = belay__transport_open(&connection->transport, fd, handle,
+                                  connection->server->settings->tls, connection->target.place.host);
+  else if (finished->system_error != 0)
+    belay__connection_set_cause(connection, "%s", uv_strerror(finished->system_error));
   if (error != 0)
-    belay__link_fail(link, error);
+    belay__connection_attempt_failed(connection, error);
 }
 
-static void on_shaken(belay__link_t *link, int error) {
-  belay__cable_t *cable = link->cable;
-  belay__trunk_t *trunk = cable->trunk;
+static void on_handshake_done(belay__connection_t *connection, int error) {
+  belay__server_t *server = connection->server;
+  belay__settings_t *settings = server->settings;
   char place[BELAY__TARGET_WORDS];
   if (error != 0) {
-    belay__wire_drop(&link->wire, error);
+    belay__transport_drop(&connection->transport, error);
     return;
   }
-  trunk->client->stats.connects++;
-  trunk->can_known = false;
-  link->peer.server.epoch = ++trunk->epochs;
-  link->error = 0;
-  link->state = BELAY__LINK_UP;
-  if (belay__outage_connected(link))
-    cable->ops->hurry(cable);
-  belay__log(trunk->client->belay, BELAY_LOG_INFO, "%s to %s",
-             link->listens ? "listening" : "connected", belay__target_words(&link->target, place));
-  cable->ops->up(link);
-  belay__client_connected(trunk->client);
-  belay__link_watch(link);
-  belay__link_pump(link);
+  settings->client->stats.connects++;
+  settings->capabilities_known = false;
+  connection->peer.info.epoch = ++settings->epochs;
+  connection->error = 0;
+  connection->state = BELAY__CONNECTION_UP;
+  if (belay__outage_connected(connection))
+    server->ops->retry_now(server);
+  belay__log(settings->client->belay, BELAY_LOG_INFO, "%s to %s",
+             connection->is_subscriber ? "listening" : "connected",
+             belay__target_words(&connection->target, place));
+  server->ops->up(connection);
+  belay__client_connected(settings->client);
+  belay__connection_watch(connection);
+  belay__connection_send_queued(connection);
 }
 
-static void on_ready(belay__wire_t *wire) {
-  belay__handshake_start(link_of(wire), on_shaken);
+static void on_ready(belay__transport_t *transport) {
+  belay__handshake_start(connection_of(transport), on_handshake_done);
 }
 
 /* ---- calls --------------------------------------------------------------------------------------------- */
 
-static void on_heard(belay__wire_t *wire) {
-  belay__outage_heard(link_of(wire));
-  belay__link_pump(link_of(wire));
+static void on_read(belay__transport_t *transport) {
+  belay__outage_bytes_read(connection_of(transport));
+  belay__connection_send_queued(connection_of(transport));
 }
 
-int belay__link_admits(const belay__link_t *link, bool urgent, size_t n) {
-  const belay__trunk_t *trunk = link->cable->trunk;
-  if (link->state == BELAY__LINK_CLOSED)
+int belay__connection_check_room(const belay__connection_t *connection, bool urgent, size_t n) {
+  const belay__settings_t *settings = connection->server->settings;
+  if (connection->state == BELAY__CONNECTION_CLOSED)
     return BELAY_ECLOSING;
-  if (link->state == BELAY__LINK_REFUSED)
-    return link->error;
+  if (connection->state == BELAY__CONNECTION_REFUSED)
+    return connection->error;
   /* Two that belong together are let in if there is nothing else. */
-  size_t pending = link->in_flight + link->queue_len;
-  bool full = pending > 0 && pending + n > trunk->max_pending;
-  return full && !urgent && trunk->on_full == BELAY_FULL_REFUSE ? BELAY_EBUSY : 0;
+  size_t pending = connection->in_flight + connection->queue_len;
+  bool full = pending > 0 && pending + n > settings->max_pending;
+  return full && !urgent && settings->on_full == BELAY_FULL_REFUSE ? BELAY_EBUSY : 0;
 }
 
-int belay__link_fail_fast(belay__link_t *link) {
-  int error = belay__outage_check(link);
+int belay__connection_check_fail_fast(belay__connection_t *connection) {
+  int error = belay__outage_check(connection);
   if (error != 0)
-    belay__link_want(link);
+    belay__connection_connect(connection);
   return error;
 }
 
-int belay__link_submit(belay__link_t *link, belay__call_t *const *calls, size_t n) {
-  int error = belay__link_admits(link, calls[0]->urgent, n);
+int belay__connection_submit(belay__connection_t *connection, belay__call_t *const *calls,
+                             size_t n) {
+  int error = belay__connection_check_room(connection, calls[0]->urgent, n);
   if (error == 0 && calls[0]->fail_fast)
-    error = belay__link_fail_fast(link);
+    error = belay__connection_check_fail_fast(connection);
   if (error != 0)
     return error;
   for (size_t i = 0; i < n; i++) {
-    *belay__trip(calls[i]) = (belay__trip_t){.at = link};
-    calls[i]->no_rest = belay__outage_refuses(link, calls[i]);
-    belay__list_push(calls[0]->urgent ? &link->urgent : &link->queue, &calls[i]->node);
+    *belay__dispatch(calls[i]) = (belay__dispatch_t){.at = connection};
+    calls[i]->no_rest = belay__outage_refuses_call(connection, calls[i]);
+    belay__list_push(calls[0]->urgent ? &connection->urgent : &connection->queue, &calls[i]->node);
   }
-  link->queue_len += n;
-  if (link->state == BELAY__LINK_DOWN)
-    start(link);
-  belay__link_pump(link);
+  connection->queue_len += n;
+  if (connection->state == BELAY__CONNECTION_DOWN)
+    start_connecting(connection);
+  belay__connection_send_queued(connection);
   return 0;
 }
 
-void belay__link_adopt(belay__link_t *link, belay__call_t *call) {
-  if (link->state == BELAY__LINK_CLOSED || link->state == BELAY__LINK_REFUSED) {
-    belay__call_refused(call, link->error != 0 ? link->error : BELAY_EUNREACHABLE);
+void belay__connection_enqueue(belay__connection_t *connection, belay__call_t *call) {
+  if (connection->state == BELAY__CONNECTION_CLOSED ||
+      connection->state == BELAY__CONNECTION_REFUSED) {
+    belay__call_refused(call, connection->error != 0 ? connection->error : BELAY_EUNREACHABLE);
     return;
   }
-  belay__trip(call)->at = link;
-  call->no_rest = belay__outage_refuses(link, call);
-  if (call->fail_fast && belay__link_fail_fast(link) != 0)
-    belay__outage_refuse_soon(link->cable);
-  belay__list_push(call->urgent ? &link->urgent : &link->queue, &call->node);
-  link->queue_len++;
-  if (link->state == BELAY__LINK_DOWN)
-    start(link);
+  belay__dispatch(call)->at = connection;
+  call->no_rest = belay__outage_refuses_call(connection, call);
+  if (call->fail_fast && belay__connection_check_fail_fast(connection) != 0)
+    belay__outage_refuse_soon(connection->server);
+  belay__list_push(call->urgent ? &connection->urgent : &connection->queue, &call->node);
+  connection->queue_len++;
+  if (connection->state == BELAY__CONNECTION_DOWN)
+    start_connecting(connection);
   if (!call->followed)
-    belay__link_pump(link);
+    belay__connection_send_queued(connection);
 }
 
-int belay__link_withdraw(belay__link_t *link, belay__call_t *call) {
-  belay__convoy_forget(link, call);
+int belay__connection_withdraw(belay__connection_t *connection, belay__call_t *call) {
+  belay__call_batch_remove(connection, call);
   belay__list_remove(&call->node);
-  link->queue_len--;
-  if (link->state == BELAY__LINK_UP)
+  connection->queue_len--;
+  if (connection->state == BELAY__CONNECTION_UP)
     return BELAY_EBUSY; /* it was not its turn yet */
-  return belay__outage_unsent(link);
+  return belay__outage_unsent_error(connection);
 }
 
-void belay__link_hurry(belay__link_t *link) {
-  link->failures = 0;
-  if (link->state == BELAY__LINK_BACKOFF && !belay__turn_is_awaited(&link->turn))
-    on_timer(&link->timer);
+void belay__connection_retry_now(belay__connection_t *connection) {
+  connection->failures = 0;
+  if (connection->state == BELAY__CONNECTION_BACKOFF && !belay__turn_is_awaited(&connection->turn))
+    on_timer(&connection->timer);
 }
 
-void belay__link_leave(belay__link_t *link, int error, const char *cause) {
-  link->failures = 0;
-  if (link->state == BELAY__LINK_DIALING) {
-    belay__dial_cancel(&link->dial);
-    link->state = BELAY__LINK_BACKOFF;
-    knock(link);
-  } else if (link->wire.ac != NULL) {
-    belay__link_blame(link, "%s", cause);
-    belay__wire_break(&link->wire, error);
+void belay__connection_disconnect(belay__connection_t *connection, int error, const char *cause) {
+  connection->failures = 0;
+  if (connection->state == BELAY__CONNECTION_DIALING) {
+    belay__dial_cancel(&connection->dial);
+    connection->state = BELAY__CONNECTION_BACKOFF;
+    queue_for_turn(connection);
+  } else if (connection->transport.ac != NULL) {
+    belay__connection_set_cause(connection, "%s", cause);
+    belay__transport_break(&connection->transport, error);
   }
 }
 
-void belay__link_drain(belay__link_t *link, int error, const char *cause) {
-  if (link->state == BELAY__LINK_UP && link->in_flight > 0)
-    link->state = BELAY__LINK_DRAINING;
-  else if (link->state != BELAY__LINK_DRAINING)
-    belay__link_leave(link, error, cause);
+void belay__connection_drain(belay__connection_t *connection, int error, const char *cause) {
+  if (connection->state == BELAY__CONNECTION_UP && connection->in_flight > 0)
+    connection->state = BELAY__CONNECTION_DRAINING;
+  else if (connection->state != BELAY__CONNECTION_DRAINING)
+    belay__connection_disconnect(connection, error, cause);
 }
 
-void belay__link_distrust(belay__link_t *link, uint32_t epoch) {
-  if (link->peer.server.epoch == epoch)
-    belay__wire_drop(&link->wire, BELAY_EPROTO);
+void belay__connection_distrust(belay__connection_t *connection, uint32_t epoch) {
+  if (connection->peer.info.epoch == epoch)
+    belay__transport_drop(&connection->transport, BELAY_EPROTO);
 }
 
 /* ---- time ---------------------------------------------------------------------------------------------- */
 
 static void on_timer(belay__timer_t *timer) {
-  belay__link_t *link = BELAY__CONTAINER(timer, belay__link_t, timer);
+  belay__connection_t *connection = BELAY__CONTAINER(timer, belay__connection_t, timer);
   int error;
-  switch (link->state) {
-  case BELAY__LINK_DIALING:
-    error = belay__dial_expire(&link->dial);
-    belay__link_blame(link, "timed out: %s within %lld ms",
-                      error == BELAY_ERESOLVE ? "the name was not looked up" : "not connected",
-                      (long long)link->cable->trunk->connect_timeout_ms);
-    belay__link_fail(link, error);
+  switch (connection->state) {
+  case BELAY__CONNECTION_DIALING:
+    error = belay__dial_expire(&connection->dial);
+    belay__connection_set_cause(connection, "timed out: %s within %lld ms",
+                                error == BELAY_ERESOLVE ? "the name was not looked up"
+                                                        : "not connected",
+                                (long long)connection->server->settings->connect_timeout_ms);
+    belay__connection_attempt_failed(connection, error);
     break;
-  case BELAY__LINK_SHAKING:
-    link->wire.reason = UV_ETIMEDOUT;
-    belay__wire_drop(&link->wire, BELAY_EUNREACHABLE);
+  case BELAY__CONNECTION_HANDSHAKE:
+    connection->transport.system_error = UV_ETIMEDOUT;
+    belay__transport_drop(&connection->transport, BELAY_EUNREACHABLE);
     break;
-  case BELAY__LINK_CHECKING:
-    belay__link_blame(link, "timed out: the connection was idle, and PING is not answered");
-    belay__wire_drop(&link->wire, BELAY_EUNREACHABLE);
+  case BELAY__CONNECTION_CHECKING:
+    belay__connection_set_cause(connection,
+                                "timed out: the connection was idle, and PING is not answered");
+    belay__transport_drop(&connection->transport, BELAY_EUNREACHABLE);
     break;
-  case BELAY__LINK_UP:
-  case BELAY__LINK_DRAINING:
-    belay__link_watch(link);
+  case BELAY__CONNECTION_UP:
+  case BELAY__CONNECTION_DRAINING:
+    belay__connection_watch(connection);
     break;
-  case BELAY__LINK_BACKOFF:
-  case BELAY__LINK_REFUSED:
-    go_on(link, knock);
+  case BELAY__CONNECTION_BACKOFF:
+  case BELAY__CONNECTION_REFUSED:
+    continue_if_needed(connection, queue_for_turn);
     break;
-  case BELAY__LINK_DOWN:
-  case BELAY__LINK_FINDING:
-  case BELAY__LINK_CLOSED:
+  case BELAY__CONNECTION_DOWN:
+  case BELAY__CONNECTION_RESOLVING:
+  case BELAY__CONNECTION_CLOSED:
     break;
   }
 }
 
 /* ---- by others than calls ------------------------------------------------------------------------------- */
 
-void belay__link_want(belay__link_t *link) {
-  link->wanted = link->wanted || link->state == BELAY__LINK_DOWN ||
-                 link->state == BELAY__LINK_BACKOFF || link->state == BELAY__LINK_REFUSED;
-  if (link->state == BELAY__LINK_DOWN)
-    start(link);
+void belay__connection_connect(belay__connection_t *connection) {
+  connection->connect_requested = connection->connect_requested ||
+                                  connection->state == BELAY__CONNECTION_DOWN ||
+                                  connection->state == BELAY__CONNECTION_BACKOFF ||
+                                  connection->state == BELAY__CONNECTION_REFUSED;
+  if (connection->state == BELAY__CONNECTION_DOWN)
+    start_connecting(connection);
 }
 
-void belay__link_try_again(belay__link_t *link) {
-  if (link->state == BELAY__LINK_REFUSED)
-    begin(link);
+void belay__connection_retry_refused(belay__connection_t *connection) {
+  if (connection->state == BELAY__CONNECTION_REFUSED)
+    start_attempt(connection);
 }
 
-void belay__link_retire(belay__link_t *link) {
-  if (link->state == BELAY__LINK_DIALING)
-    belay__dial_cancel(&link->dial);
-  else if (link->state != BELAY__LINK_FINDING && link->state != BELAY__LINK_SHAKING &&
-           !belay__link_is_up(link))
+void belay__connection_retire(belay__connection_t *connection) {
+  if (connection->state == BELAY__CONNECTION_DIALING)
+    belay__dial_cancel(&connection->dial);
+  else if (connection->state != BELAY__CONNECTION_RESOLVING &&
+           connection->state != BELAY__CONNECTION_HANDSHAKE && !belay__connection_is_up(connection))
     return; /* who comes back soon waits for his turn */
-  belay__timer_stop(belay__link_loop(link), BELAY__RANK_OTHER, &link->timer);
-  link->wanted = false;
-  link->state = BELAY__LINK_DOWN;
-  belay__wire_drop(&link->wire, BELAY_EUNREACHABLE);
+  belay__timer_stop(belay__connection_loop(connection), BELAY__RANK_OTHER, &connection->timer);
+  connection->connect_requested = false;
+  connection->state = BELAY__CONNECTION_DOWN;
+  belay__transport_drop(&connection->transport, BELAY_EUNREACHABLE);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
-void belay__link_close(belay__link_t *link) {
-  stop_waiting(link);
-  belay__dial_close(&link->dial);
-  link->state = BELAY__LINK_CLOSED;
-  belay__wire_drop(&link->wire, BELAY_ECANCELED);
-  belay__link_refuse(link, BELAY_ECANCELED);
+void belay__connection_close(belay__connection_t *connection) {
+  stop_waiting(connection);
+  belay__dial_close(&connection->dial);
+  connection->state = BELAY__CONNECTION_CLOSED;
+  belay__transport_drop(&connection->transport, BELAY_ECANCELED);
+  belay__connection_refuse_queued(connection, BELAY_ECANCELED);
 }
 
-bool belay__link_is_over(const belay__link_t *link) {
-  return link->state == BELAY__LINK_CLOSED && link->wire.ac == NULL &&
-         !belay__dial_busy(&link->dial);
+bool belay__connection_is_over(const belay__connection_t *connection) {
+  return connection->state == BELAY__CONNECTION_CLOSED && connection->transport.ac == NULL &&
+         !belay__dial_busy(&connection->dial);
 }

@@ -15,7 +15,7 @@
  * the one before may stand still, have been replaced since, and go on with what it was sent, as a primary if it is made
  * one again.
  *
- * A link that listens: AUTH, CLIENT SETNAME, PING, COMMAND INFO, INFO, HELLO 3. The listener relies on PING; INFO tells
+ * A connection that listens: AUTH, CLIENT SETNAME, PING, COMMAND INFO, INFO, HELLO 3. The subscriber relies on PING; INFO tells
  * whether it is at the server that the calls are at; without RESP3 it cannot tell what is pushed from what is
  * answered. */
 #include "redis/conn/handshake.h"
@@ -29,71 +29,72 @@
 #define SECOND INT64_C(1000000000)     /* in nanoseconds */
 #define UPTIME_MAX INT64_C(1000000000) /* in seconds; longer ones are of no interest */
 
-static void fail(belay__link_t *link, const belay__reply_t *reply, int error) {
+static void fail(belay__connection_t *connection, const belay__reply_t *reply, int error) {
   if (reply->type == BELAY__REPLY_ERROR)
-    belay__auth_explain(&link->cable->trunk->identity, link->cable->trunk->client, reply, error);
-  link->shaken(link, error);
+    belay__auth_report(&connection->server->settings->login, connection->server->settings->client,
+                       reply, error);
+  connection->handshake_done(connection, error);
 }
 
 /* The reply in a callback; NULL when the connection is ending or being given up. */
-static const belay__reply_t *receive(belay__link_t *link, void *object) {
-  const belay__reply_t *reply = belay__wire_reply(&link->wire, object);
-  return link->state == BELAY__LINK_SHAKING ? reply : NULL;
+static const belay__reply_t *receive(belay__connection_t *connection, void *object) {
+  const belay__reply_t *reply = belay__transport_take_reply(&connection->transport, object);
+  return connection->state == BELAY__CONNECTION_HANDSHAKE ? reply : NULL;
 }
 
 #define WORDS_MAX 6 /* of a question */
 
 /* A command of the handshake, and the function that reads its answer. */
 typedef struct question {
-  void (*read)(belay__link_t *link, const belay__reply_t *reply);
+  void (*read)(belay__connection_t *connection, const belay__reply_t *reply);
   const char *words[WORDS_MAX + 1]; /* NULL behind the last one */
 } question_t;
 
 static void on_answer(redisAsyncContext *ac, void *object, void *privdata) {
   const question_t *question = privdata;
-  belay__link_t *link = belay__link_of(ac);
-  const belay__reply_t *reply = receive(link, object);
+  belay__connection_t *connection = belay__connection_of_context(ac);
+  const belay__reply_t *reply = receive(connection, object);
   if (reply != NULL)
-    question->read(link, reply);
+    question->read(connection, reply);
 }
 
 /* last: one more word; NULL: none. */
-static void ask(belay__link_t *link, const question_t *question, const char *last) {
+static void ask(belay__connection_t *connection, const question_t *question, const char *last) {
   const char *argv[WORDS_MAX + 1];
   size_t n = 0;
   for (; question->words[n] != NULL; n++)
     argv[n] = question->words[n];
   if (last != NULL)
     argv[n++] = last;
-  belay__wire_command(&link->wire, on_answer, (void *)(uintptr_t)question, n, argv);
+  belay__transport_command(&connection->transport, on_answer, (void *)(uintptr_t)question, n, argv);
 }
 
 /* An error that means that we may not come in, whatever command it answers. */
-static bool shut_out(belay__link_t *link, const belay__reply_t *reply) {
+static bool shut_out(belay__connection_t *connection, const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ERROR)
     return false;
   int error = belay__refusal_find(reply->str, reply->len)->error;
   if (error != BELAY_EAUTH && error != BELAY_EMAXCLIENTS)
     return false;
-  fail(link, reply, error);
+  fail(connection, reply, error);
   return true;
 }
 
 /* An answer that is not the one that was hoped for. */
-static void reject(belay__link_t *link, const belay__reply_t *reply, int error) {
+static void reject(belay__connection_t *connection, const belay__reply_t *reply, int error) {
   if (reply->type == BELAY__REPLY_ERROR)
     error = belay__refusal_find(reply->str, reply->len)->error;
-  fail(link, reply, error);
+  fail(connection, reply, error);
 }
 
 /* A server that may not tell who it is may be used all the same; one that cannot at this time may not. */
-static bool not_now(belay__link_t *link, const belay__reply_t *reply) {
+static bool not_now(belay__connection_t *connection, const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ERROR)
     return false;
   const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
   if (refusal->remedy != BELAY__REMEDY_RETRY)
     return false;
-  fail(link, reply, refusal->error);
+  fail(connection, reply, refusal->error);
   return true;
 }
 
@@ -117,37 +118,38 @@ bool belay__role_is(const belay__reply_t *reply, belay__role_t role) {
 
 static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  belay__link_t *link = belay__link_of(ac);
-  const belay__trunk_t *trunk = link->cable->trunk;
-  const belay__reply_t *reply = receive(link, object);
-  int error = reply == NULL ? 0 : belay__auth_read(&trunk->identity, trunk->client, reply);
+  belay__connection_t *connection = belay__connection_of_context(ac);
+  const belay__settings_t *settings = connection->server->settings;
+  const belay__reply_t *reply = receive(connection, object);
+  int error = reply == NULL ? 0 : belay__auth_read(&settings->login, settings->client, reply);
   if (error != 0)
-    link->shaken(link, error);
+    connection->handshake_done(connection, error);
 }
 
-static void read_setname(belay__link_t *link, const belay__reply_t *reply) {
-  (void)shut_out(link, reply); /* a name that the server does not take is not worth a connection */
+static void read_setname(belay__connection_t *connection, const belay__reply_t *reply) {
+  (void)shut_out(connection,
+                 reply); /* a name that the server does not take is not worth a connection */
 }
 
 /* Sentinels, or a list of addresses, may know no better than we who is who by now. */
-static void read_role(belay__link_t *link, const belay__reply_t *reply) {
-  if (belay__role_is(reply, link->cable->role))
+static void read_role(belay__connection_t *connection, const belay__reply_t *reply) {
+  if (belay__role_is(reply, connection->server->role))
     return;
   if (reply->type != BELAY__REPLY_ERROR)
-    belay__link_blame(link, "%s", belay__role_words(link->cable->role));
-  reject(link, reply, BELAY_EREADONLY);
+    belay__connection_set_cause(connection, "%s", belay__role_words(connection->server->role));
+  reject(connection, reply, BELAY_EREADONLY);
 }
 
-static void read_ok(belay__link_t *link, const belay__reply_t *reply) {
+static void read_ok(belay__connection_t *connection, const belay__reply_t *reply) {
   if (!belay__reply_is(reply, "OK", 2))
-    reject(link, reply, BELAY_EPROTO);
+    reject(connection, reply, BELAY_EPROTO);
 }
 
 static const question_t role = {read_role, {"ROLE"}}, readonly = {read_ok, {"READONLY"}},
                         select_db = {read_ok, {"SELECT"}},
                         setname = {read_setname, {"CLIENT", "SETNAME"}};
 
-static void read_commands(belay__link_t *link, const belay__reply_t *reply);
+static void read_commands(belay__connection_t *connection, const belay__reply_t *reply);
 
 /* The commands that a server is asked about, and the abilities of a server that has them. */
 static const question_t commands = {
@@ -164,10 +166,10 @@ _Static_assert(2 + PROBES == WORDS_MAX, "an ability for each command");
 
 /* Of each command an array that begins with its name; nil: there is none. Of a server that says anything else nothing is
  * known. */
-static void read_commands(belay__link_t *link, const belay__reply_t *reply) {
+static void read_commands(belay__connection_t *connection, const belay__reply_t *reply) {
   unsigned all = 0;
-  if (shut_out(link, reply) || not_now(link, reply) || reply->type != BELAY__REPLY_ARRAY ||
-      reply->count != PROBES)
+  if (shut_out(connection, reply) || not_now(connection, reply) ||
+      reply->type != BELAY__REPLY_ARRAY || reply->count != PROBES)
     return;
   for (size_t i = 0; i < PROBES; i++) {
     const belay__reply_t *item = reply->items[i];
@@ -179,62 +181,62 @@ static void read_commands(belay__link_t *link, const belay__reply_t *reply) {
       return;
     all |= abilities[i];
   }
-  link->peer.can = all;
+  connection->peer.capabilities = all;
 }
 
-static void read_id(belay__link_t *link, const belay__reply_t *reply) {
+static void read_id(belay__connection_t *connection, const belay__reply_t *reply) {
   const belay__reply_t *mode = belay__reply_field(reply, "mode");
   const belay__reply_t *id = belay__reply_field(reply, "id");
-  link->sharded = mode != NULL && belay__reply_is(mode, "cluster", 7) &&
-                  (link->peer.can >> BELAY__SHARDED_CHANNELS & 1) != 0;
-  if (id == NULL || !belay__reply_integer(id, 1, INT64_MAX, &link->peer.id))
-    link->peer.id = 0;
+  connection->sharded = mode != NULL && belay__reply_is(mode, "cluster", 7) &&
+                        (connection->peer.capabilities >> BELAY__SHARDED_CHANNELS & 1) != 0;
+  if (id == NULL || !belay__reply_integer(id, 1, INT64_MAX, &connection->peer.id))
+    connection->peer.id = 0;
 }
 
 /* One that is not what the URL takes it for. */
-static void check_kind(belay__link_t *link, const belay__reply_t *reply) {
+static void check_kind(belay__connection_t *connection, const belay__reply_t *reply) {
   static const char sentinel[] = "it is a sentinel, which has no data: redis+sentinel://";
-  belay__trunk_t *trunk = link->cable->trunk;
+  belay__settings_t *settings = connection->server->settings;
   const belay__reply_t *mode = belay__reply_field(reply, "mode");
   char place[BELAY__TARGET_WORDS];
   if (mode != NULL && belay__reply_is(mode, "sentinel", 8)) {
-    belay__client_refused(trunk->client, BELAY_EREFUSED, sentinel, sizeof sentinel - 1);
-    link->shaken(link, BELAY_EREFUSED);
-  } else if (mode != NULL && belay__reply_is(mode, "cluster", 7) && trunk->ops->redirect == NULL &&
-             !trunk->warned) {
-    trunk->warned = true;
-    belay__log(trunk->client->belay, BELAY_LOG_WARNING,
+    belay__client_refused(settings->client, BELAY_EREFUSED, sentinel, sizeof sentinel - 1);
+    connection->handshake_done(connection, BELAY_EREFUSED);
+  } else if (mode != NULL && belay__reply_is(mode, "cluster", 7) &&
+             settings->ops->redirect == NULL && !settings->cluster_warned) {
+    settings->cluster_warned = true;
+    belay__log(settings->client->belay, BELAY_LOG_WARNING,
                "%s is a node of a cluster, and refuses the keys of others: redis+cluster://",
-               belay__target_words(&link->target, place));
+               belay__target_words(&connection->target, place));
   }
 }
 
-static void read_hello(belay__link_t *link, const belay__reply_t *reply) {
-  if (shut_out(link, reply))
+static void read_hello(belay__connection_t *connection, const belay__reply_t *reply) {
+  if (shut_out(connection, reply))
     return;
-  read_id(link, reply);
-  check_kind(link, reply);
+  read_id(connection, reply);
+  check_kind(connection, reply);
 }
 
-/* ---- of a link that carries calls ---------------------------------------------------------------------- */
+/* ---- of a connection that carries calls ---------------------------------------------------------------------- */
 
-static void read_kill(belay__link_t *link, const belay__reply_t *reply) {
+static void read_kill(belay__connection_t *connection, const belay__reply_t *reply) {
   int64_t killed;
   bool over = belay__reply_integer(reply, 0, 1, &killed);
-  if (over && link->several_ghosts) {
-    link->ghost.id = 0;
+  if (over && connection->several_lost) {
+    connection->lost_peer.id = 0;
   } else if (over) {
-    link->dead_epoch = link->ghost.server.epoch;
-    link->ghost.server.epoch = 0;
+    connection->dead_epoch = connection->lost_peer.info.epoch;
+    connection->lost_peer.info.epoch = 0;
   }
-  link->shaken(link, 0);
+  connection->handshake_done(connection, 0);
 }
 
-static void kill_ghost(belay__link_t *link) {
+static void kill_lost_peer(belay__connection_t *connection) {
   static const question_t kill = {read_kill, {"CLIENT", "KILL", "ID"}};
   char id[24];
-  snprintf(id, sizeof id, "%lld", (long long)link->ghost.id);
-  ask(link, &kill, id);
+  snprintf(id, sizeof id, "%lld", (long long)connection->lost_peer.id);
+  ask(connection, &kill, id);
 }
 
 /* Adds a field of INFO at out, cut to the room that there is; returns the length with it. */
@@ -260,91 +262,97 @@ static uint64_t mark_of(const char *text, size_t len) {
 
 /* The uptime is a difference of two clocks that tick in seconds: it may say up to one too much. One that is no number says
  * nothing. */
-static void note_server(belay__link_t *link, const belay__reply_t *info) {
-  belay__server_t *server = &link->peer.server;
+static void note_server(belay__connection_t *connection, const belay__reply_t *info) {
+  belay__server_info_t *info_of_server = &connection->peer.info;
   uint64_t uptime = 0;
   (void)belay__info_number(info, "uptime_in_seconds", 1, UINT64_MAX, &uptime);
   int64_t up = uptime == 0 ? 0 : uptime < UPTIME_MAX ? (int64_t)uptime - 1 : UPTIME_MAX;
-  server->started_by = (int64_t)belay__now(&link->cable->trunk->host->base) - up * SECOND;
-  server->run_id_len = add_field(info, "run_id", server->run_id, 0, BELAY__RUN_ID_MAX);
-  server->mark = mark_of(server->run_id, server->run_id_len);
+  info_of_server->started_by =
+      (int64_t)belay__now(&connection->server->settings->host->base) - up * SECOND;
+  info_of_server->run_id_len =
+      add_field(info, "run_id", info_of_server->run_id, 0, BELAY__RUN_ID_MAX);
+  info_of_server->mark = mark_of(info_of_server->run_id, info_of_server->run_id_len);
 }
 
 /* Whose data it has gone on with when it became a primary, and from where. This is zeros for one that was never
  * anything else; the replication id itself changes for less. */
-static void read_data_id(belay__server_t *server, const belay__reply_t *info) {
-  size_t n = add_field(info, "master_replid2", server->data_id, 0, BELAY__DATA_ID_MAX);
-  server->data_id_len =
-      add_field(info, "second_repl_offset", server->data_id, n, BELAY__DATA_ID_MAX);
+static void read_data_id(belay__server_info_t *info_of_server, const belay__reply_t *info) {
+  size_t n = add_field(info, "master_replid2", info_of_server->data_id, 0, BELAY__DATA_ID_MAX);
+  info_of_server->data_id_len =
+      add_field(info, "second_repl_offset", info_of_server->data_id, n, BELAY__DATA_ID_MAX);
 }
 
-static void read_server(belay__link_t *link, const belay__reply_t *reply) {
-  if (!shut_out(link, reply) && !not_now(link, reply) && reply->type == BELAY__REPLY_STRING)
-    note_server(link, reply);
+static void read_server(belay__connection_t *connection, const belay__reply_t *reply) {
+  if (!shut_out(connection, reply) && !not_now(connection, reply) &&
+      reply->type == BELAY__REPLY_STRING)
+    note_server(connection, reply);
 }
 
-static void read_replication(belay__link_t *link, const belay__reply_t *reply) {
-  belay__server_t *server = &link->peer.server, *ghost = &link->ghost.server;
-  if (shut_out(link, reply) || not_now(link, reply))
+static void read_replication(belay__connection_t *connection, const belay__reply_t *reply) {
+  belay__server_info_t *info_of_server = &connection->peer.info,
+                       *lost_peer = &connection->lost_peer.info;
+  if (shut_out(connection, reply) || not_now(connection, reply))
     return;
   if (reply->type == BELAY__REPLY_STRING)
-    read_data_id(server, reply);
-  bool known = ghost->epoch != 0 && ghost->run_id_len > 0 && link->ghost.id != 0;
-  if (known && belay__server_is(server, ghost->run_id, ghost->run_id_len))
-    kill_ghost(link);
+    read_data_id(info_of_server, reply);
+  bool known = lost_peer->epoch != 0 && lost_peer->run_id_len > 0 && connection->lost_peer.id != 0;
+  if (known && belay__server_info_is(info_of_server, lost_peer->run_id, lost_peer->run_id_len))
+    kill_lost_peer(connection);
   else
-    link->shaken(link, 0);
+    connection->handshake_done(connection, 0);
 }
 
-static const question_t hello = {read_hello, {"HELLO"}}, server = {read_server, {"INFO", "server"}},
+static const question_t hello = {read_hello, {"HELLO"}},
+                        server_info = {read_server, {"INFO", "server"}},
                         replication = {read_replication, {"INFO", "replication"}};
 
 /* ---- of one that listens ------------------------------------------------------------------------------- */
 
-static void read_pong(belay__link_t *link, const belay__reply_t *reply) {
+static void read_pong(belay__connection_t *connection, const belay__reply_t *reply) {
   if (!belay__reply_is(reply, "PONG", 4))
-    reject(link, reply, BELAY_EPROTO);
+    reject(connection, reply, BELAY_EPROTO);
 }
 
-static void read_hello_3(belay__link_t *link, const belay__reply_t *reply) {
+static void read_hello_3(belay__connection_t *connection, const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ARRAY) {
-    reject(link, reply, BELAY_EPROTO);
+    reject(connection, reply, BELAY_EPROTO);
     return;
   }
-  read_id(link, reply);
-  link->shaken(link, 0);
+  read_id(connection, reply);
+  connection->handshake_done(connection, 0);
 }
 
 static const question_t ping = {read_pong, {"PING"}}, hello_3 = {read_hello_3, {"HELLO", "3"}};
 
 /* ---- the questions ------------------------------------------------------------------------------------- */
 
-void belay__handshake_start(belay__link_t *link, void (*shaken)(belay__link_t *link, int error)) {
-  const belay__cable_t *cable = link->cable;
-  const belay__trunk_t *trunk = cable->trunk;
+void belay__handshake_start(belay__connection_t *connection,
+                            void (*handshake_done)(belay__connection_t *connection, int error)) {
+  const belay__server_t *server = connection->server;
+  const belay__settings_t *settings = server->settings;
   char db[12];
-  link->shaken = shaken;
-  link->peer = (belay__peer_t){0};
-  link->sharded = false;
-  int error = belay__auth_send(&trunk->identity, trunk->client, &link->wire, on_auth);
+  connection->handshake_done = handshake_done;
+  connection->peer = (belay__peer_t){0};
+  connection->sharded = false;
+  int error = belay__auth_send(&settings->login, settings->client, &connection->transport, on_auth);
   if (error != 0) {
-    link->shaken(link, error);
+    connection->handshake_done(connection, error);
     return;
   }
-  if (cable->role != BELAY__ROLE_ANY)
-    ask(link, &role, NULL);
-  if (cable->readonly)
-    ask(link, &readonly, NULL);
-  if (!link->listens && trunk->db != 0) {
-    snprintf(db, sizeof db, "%d", trunk->db);
-    ask(link, &select_db, db);
+  if (server->role != BELAY__ROLE_ANY)
+    ask(connection, &role, NULL);
+  if (server->readonly)
+    ask(connection, &readonly, NULL);
+  if (!connection->is_subscriber && settings->db != 0) {
+    snprintf(db, sizeof db, "%d", settings->db);
+    ask(connection, &select_db, db);
   }
-  ask(link, &setname, trunk->client_name);
-  if (link->listens)
-    ask(link, &ping, NULL);
-  ask(link, &commands, NULL);
-  if (!link->listens)
-    ask(link, &hello, NULL);
-  ask(link, &server, NULL);
-  ask(link, link->listens ? &hello_3 : &replication, NULL);
+  ask(connection, &setname, settings->client_name);
+  if (connection->is_subscriber)
+    ask(connection, &ping, NULL);
+  ask(connection, &commands, NULL);
+  if (!connection->is_subscriber)
+    ask(connection, &hello, NULL);
+  ask(connection, &server_info, NULL);
+  ask(connection, connection->is_subscriber ? &hello_3 : &replication, NULL);
 }

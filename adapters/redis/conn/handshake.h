@@ -6,7 +6,8 @@
 
 /* Sends what must be agreed on before the first call, or before listening. shaken is called once, unless the connection
  * ends before: 0, or the error that is to end the connection. It may be called inside this. */
-void belay__handshake_start(belay__link_t *link, void (*shaken)(belay__link_t *link, int error));
+void belay__handshake_start(belay__connection_t *connection,
+                            void (*handshake_done)(belay__connection_t *connection, int error));
 
 /* The cause in words when a server does not have that role any more. */
 const char *belay__role_words(belay__role_t role);

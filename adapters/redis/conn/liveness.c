@@ -1,4 +1,4 @@
-/* Whether a link that is up is of use still: one that is silent may be dead, and one that nobody uses may be one too many.
+/* Whether a connection that is up is of use still: one that is silent may be dead, and one that nobody uses may be one too many.
  *
  *   UP --idle for long, and there is a call, or it listens--> CHECKING --PONG--> UP
  *    |                                                           |
@@ -14,132 +14,136 @@
 
 static void on_pong(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  belay__link_t *link = belay__link_of(ac);
-  const belay__reply_t *reply = belay__wire_reply(&link->wire, object);
-  if (reply == NULL || link->state != BELAY__LINK_CHECKING)
+  belay__connection_t *connection = belay__connection_of_context(ac);
+  const belay__reply_t *reply = belay__transport_take_reply(&connection->transport, object);
+  if (reply == NULL || connection->state != BELAY__CONNECTION_CHECKING)
     return;
   if (!belay__reply_is(reply, "PONG", 4)) {
-    belay__wire_drop(&link->wire, BELAY_EPROTO);
+    belay__transport_drop(&connection->transport, BELAY_EPROTO);
     return;
   }
-  link->state = BELAY__LINK_UP;
-  belay__link_watch(link);
+  connection->state = BELAY__CONNECTION_UP;
+  belay__connection_watch(connection);
 }
 
 /* Since bytes last came, or since the server last owed nothing when it was asked; in nanoseconds. */
-static uint64_t silence(const belay__link_t *link) {
-  return belay__now(belay__link_loop(link)) - link->wire.last_heard;
+static uint64_t silence(const belay__connection_t *connection) {
+  return belay__now(belay__connection_loop(connection)) - connection->transport.last_activity;
 }
 
-bool belay__link_owes(const belay__link_t *link, uint64_t limit) {
-  return belay__link_is_up(link) && link->wire.owed > 0 && silence(link) >= limit;
+bool belay__connection_owes_reply(const belay__connection_t *connection, uint64_t limit) {
+  return belay__connection_is_up(connection) && connection->transport.replies_due > 0 &&
+         silence(connection) >= limit;
 }
 
-bool belay__link_is_silent(belay__link_t *link, uint64_t limit) {
-  const belay__wire_t *wire = &link->wire;
-  uint64_t turn = link->cable->trunk->host->turns;
-  if (!belay__link_owes(link, limit))
+bool belay__connection_is_silent(belay__connection_t *connection, uint64_t limit) {
+  const belay__transport_t *transport = &connection->transport;
+  uint64_t turn = connection->server->settings->host->turns;
+  if (!belay__connection_owes_reply(connection, limit))
     return false;
-  if (link->quiet_since == wire->last_heard)
-    return link->quiet_turn != turn;
-  link->quiet_since = wire->last_heard;
-  link->quiet_turn = turn;
+  if (connection->silence_noticed == transport->last_activity)
+    return connection->silence_turn != turn;
+  connection->silence_noticed = transport->last_activity;
+  connection->silence_turn = turn;
   return false;
 }
 
-static uint64_t idle_limit(const belay__link_t *link) {
-  int64_t ms = link->cable->trunk->idle_timeout_ms;
+static uint64_t idle_limit(const belay__connection_t *connection) {
+  int64_t ms = connection->server->settings->idle_timeout_ms;
   return ms == BELAY_FOREVER ? BELAY__NEVER : (uint64_t)ms * BELAY__MS;
 }
 
-void belay__link_ping(belay__link_t *link) {
-  if (link->state != BELAY__LINK_UP || link->wire.owed > 0 || link->listens)
+void belay__connection_ping(belay__connection_t *connection) {
+  if (connection->state != BELAY__CONNECTION_UP || connection->transport.replies_due > 0 ||
+      connection->is_subscriber)
     return;
-  belay__wire_command(&link->wire, on_pong, NULL, 1, (const char *const[]){"PING"});
-  belay__link_owed(link);
+  belay__transport_command(&connection->transport, on_pong, NULL, 1, (const char *const[]){"PING"});
+  belay__connection_reply_expected(connection);
 }
 
-static void check(belay__link_t *link) {
+static void send_check(belay__connection_t *connection) {
   static const char *const argv[] = {"PING"};
-  link->state = BELAY__LINK_CHECKING;
-  int64_t ms = (link->cable->trunk->connect_timeout_ms + 3) / 4; /* leaves time for a new one */
-  belay__timer_set(belay__link_loop(link), BELAY__RANK_OTHER, &link->timer,
-                   belay__after_ms(belay__link_loop(link), ms));
-  if (link->listens)
-    belay__wire_say(&link->wire, 1, argv, NULL, true);
+  connection->state = BELAY__CONNECTION_CHECKING;
+  int64_t ms =
+      (connection->server->settings->connect_timeout_ms + 3) / 4; /* leaves time for a new one */
+  belay__timer_set(belay__connection_loop(connection), BELAY__RANK_OTHER, &connection->timer,
+                   belay__after_ms(belay__connection_loop(connection), ms));
+  if (connection->is_subscriber)
+    belay__transport_send(&connection->transport, 1, argv, NULL, true);
   else
-    belay__wire_command(&link->wire, on_pong, NULL, 1, argv);
+    belay__transport_command(&connection->transport, on_pong, NULL, 1, argv);
 }
 
-void belay__link_check_if_idle(belay__link_t *link) {
-  if (link->wire.owed == 0 && silence(link) >= idle_limit(link))
-    check(link);
+void belay__connection_check_if_idle(belay__connection_t *connection) {
+  if (connection->transport.replies_due == 0 && silence(connection) >= idle_limit(connection))
+    send_check(connection);
 }
 
 /* Of a replica's others may be asked instead. */
-static uint64_t stall_limit(const belay__link_t *link) {
-  uint64_t ms = (uint64_t)link->cable->trunk->stall_timeout_ms;
-  if (link->cable->role == BELAY__ROLE_REPLICA && ms > REPLICA_STALL_MS)
+static uint64_t stall_limit(const belay__connection_t *connection) {
+  uint64_t ms = (uint64_t)connection->server->settings->stall_timeout_ms;
+  if (connection->server->role == BELAY__ROLE_REPLICA && ms > REPLICA_STALL_MS)
     ms = REPLICA_STALL_MS;
   return ms * BELAY__MS;
 }
 
 /* Perhaps its server has been replaced meanwhile. */
-static void doubt(belay__link_t *link) {
-  const belay__trunk_ops_t *ops = link->cable->trunk->ops;
-  if (ops->doubt != NULL)
-    ops->doubt(link);
+static void suspect_server(belay__connection_t *connection) {
+  const belay__deployment_ops_t *ops = connection->server->settings->ops;
+  if (ops->suspect != NULL)
+    ops->suspect(connection);
 }
 
-/* UP: a link that owes nothing may be one too many; one that owes something must be heard of. A loop that was
+/* UP: a connection that owes nothing may be one too many; one that owes something must be heard of. A loop that was
  * away itself has heard nothing: so the last quarter of the time begins only when the silence is first
  * noticed. */
-void belay__link_watch(belay__link_t *link) {
-  belay_t *belay = belay__link_loop(link);
-  uint64_t heard = link->wire.last_heard, limit = idle_limit(link), when;
-  if (link->wire.owed > 0)
-    limit = stall_limit(link) / 4 * 3;
-  else if ((!link->extra && !link->listens) || limit == BELAY__NEVER || link->queue_len > 0)
+void belay__connection_watch(belay__connection_t *connection) {
+  belay_t *belay = belay__connection_loop(connection);
+  uint64_t heard = connection->transport.last_activity, limit = idle_limit(connection), when;
+  if (connection->transport.replies_due > 0)
+    limit = stall_limit(connection) / 4 * 3;
+  else if ((!connection->extra && !connection->is_subscriber) || limit == BELAY__NEVER ||
+           connection->queue_len > 0)
     limit = 0; /* nothing to watch for, or something is about to be handed over */
 
   if (limit == 0) {
-    belay__timer_stop(belay, BELAY__RANK_OTHER, &link->timer);
+    belay__timer_stop(belay, BELAY__RANK_OTHER, &connection->timer);
     return;
   }
-  if (link->wire.owed > 0 && silence(link) < limit / 3) {
+  if (connection->transport.replies_due > 0 && silence(connection) < limit / 3) {
     when = heard + limit / 3;
-  } else if (silence(link) < limit) {
-    if (link->wire.owed > 0)
-      doubt(link);
+  } else if (silence(connection) < limit) {
+    if (connection->transport.replies_due > 0)
+      suspect_server(connection);
     when = heard + limit;
-  } else if (link->wire.owed > 0 && link->suspect_since != heard) {
-    link->suspect_since = heard;
+  } else if (connection->transport.replies_due > 0 && connection->stall_noticed != heard) {
+    connection->stall_noticed = heard;
     when = belay__now(belay) + limit / 3 + 1;
-  } else if (link->wire.owed == 0 && link->listens) {
-    check(link); /* nothing that is ever sent would find out */
+  } else if (connection->transport.replies_due == 0 && connection->is_subscriber) {
+    send_check(connection); /* nothing that is ever sent would find out */
     return;
   } else {
-    if (link->wire.owed > 0)
-      belay__link_blame(link, "timed out: no answer for %llu ms",
-                        (unsigned long long)(silence(link) / BELAY__MS));
+    if (connection->transport.replies_due > 0)
+      belay__connection_set_cause(connection, "timed out: no answer for %llu ms",
+                                  (unsigned long long)(silence(connection) / BELAY__MS));
     else
-      link->state = BELAY__LINK_DOWN; /* one too many: it is retired */
-    belay__wire_drop(&link->wire, BELAY_EUNREACHABLE);
+      connection->state = BELAY__CONNECTION_DOWN; /* one too many: it is retired */
+    belay__transport_drop(&connection->transport, BELAY_EUNREACHABLE);
     return;
   }
-  belay__timer_set(belay, BELAY__RANK_OTHER, &link->timer, when);
+  belay__timer_set(belay, BELAY__RANK_OTHER, &connection->timer, when);
 }
 
-void belay__link_owed(belay__link_t *link) {
-  if (link->state == BELAY__LINK_UP)
-    belay__link_watch(link);
+void belay__connection_reply_expected(belay__connection_t *connection) {
+  if (connection->state == BELAY__CONNECTION_UP)
+    belay__connection_watch(connection);
 }
 
-void belay__link_paid(belay__link_t *link) {
-  bool checked = link->state == BELAY__LINK_CHECKING;
-  link->failures = 0;
+void belay__connection_reply_received(belay__connection_t *connection) {
+  bool checked = connection->state == BELAY__CONNECTION_CHECKING;
+  connection->failures = 0;
   if (checked)
-    link->state = BELAY__LINK_UP;
-  if (checked || link->wire.owed == 0)
-    belay__link_watch(link);
+    connection->state = BELAY__CONNECTION_UP;
+  if (checked || connection->transport.replies_due == 0)
+    belay__connection_watch(connection);
 }

@@ -13,87 +13,89 @@
 #define PROBE_MS 5000
 
 static void on_role_due(belay__timer_t *timer);
-static const belay__cable_ops_t ops;
+static const belay__connection_events_t ops;
 
 static size_t size_of(size_t count) {
-  return sizeof(belay__cable_t) + sizeof(belay__listener_t) + count * sizeof(belay__link_t);
+  return sizeof(belay__server_t) + sizeof(belay__subscriber_t) +
+         count * sizeof(belay__connection_t);
 }
 
-belay__cable_t *belay__cable_new(belay__trunk_t *trunk, size_t lane_links) {
-  size_t count = 2 * lane_links + 2;
-  _Static_assert(sizeof(belay__cable_t) % _Alignof(belay__listener_t) == 0 &&
-                     sizeof(belay__listener_t) % _Alignof(belay__link_t) == 0,
+belay__server_t *belay__server_new(belay__settings_t *settings, size_t connections_per_class) {
+  size_t count = 2 * connections_per_class + 2;
+  _Static_assert(sizeof(belay__server_t) % _Alignof(belay__subscriber_t) == 0 &&
+                     sizeof(belay__subscriber_t) % _Alignof(belay__connection_t) == 0,
                  "they lie behind each other");
-  belay__cable_t *cable = belay__alloc(&trunk->host->base, size_of(count));
-  if (cable == NULL)
+  belay__server_t *server = belay__alloc(&settings->host->base, size_of(count));
+  if (server == NULL)
     return NULL;
-  memset(cable, 0, size_of(count));
-  *cable = (belay__cable_t){.trunk = trunk,
-                            .ops = &ops,
-                            .target = {.keepalive_ms = trunk->keepalive_ms,
-                                       .tcp_user_timeout_ms = trunk->tcp_user_timeout_ms},
-                            .role_timer = {.fire = on_role_due},
-                            .refuse = {.fire = belay__outage_on_refuse},
-                            .lane_links = lane_links,
-                            .count = count};
-  cable->listener = (belay__listener_t *)(void *)(cable + 1);
-  cable->links = (belay__link_t *)(void *)(cable->listener + 1);
+  memset(server, 0, size_of(count));
+  *server = (belay__server_t){.settings = settings,
+                              .ops = &ops,
+                              .target = {.keepalive_ms = settings->keepalive_ms,
+                                         .tcp_user_timeout_ms = settings->tcp_user_timeout_ms},
+                              .role_timer = {.fire = on_role_due},
+                              .refuse_timer = {.fire = belay__outage_on_refuse},
+                              .connections_per_class = connections_per_class,
+                              .count = count};
+  server->subscriber = (belay__subscriber_t *)(void *)(server + 1);
+  server->connections = (belay__connection_t *)(void *)(server->subscriber + 1);
   for (size_t i = 0; i < count; i++)
-    belay__link_init(&cable->links[i], cable, i < 2 * lane_links && i % lane_links != 0);
-  belay__listener_init(cable->listener, cable);
-  belay__list_push(&trunk->cables, &cable->node);
-  return cable;
+    belay__connection_init(&server->connections[i], server,
+                           i < 2 * connections_per_class && i % connections_per_class != 0);
+  belay__subscriber_init(server->subscriber, server);
+  belay__list_push(&settings->servers, &server->node);
+  return server;
 }
 
-/* The i-th of all links: those that carry calls, then, with i = cable->count, the one that listens. */
-static belay__link_t *link_at(const belay__cable_t *cable, size_t i) {
-  return i < cable->count ? &cable->links[i] : &cable->listener->link;
+/* The i-th of all connections: those that carry calls, then, with i = server->count, the one that listens. */
+static belay__connection_t *connection_at(const belay__server_t *server, size_t i) {
+  return i < server->count ? &server->connections[i] : &server->subscriber->connection;
 }
 
-void belay__cable_free(belay__cable_t *cable) {
-  belay__list_remove(&cable->node);
-  for (size_t i = 0; i <= cable->count; i++)
-    belay__link_fini(link_at(cable, i));
-  belay__free(belay__cable_loop(cable), cable, size_of(cable->count));
+void belay__server_free(belay__server_t *server) {
+  belay__list_remove(&server->node);
+  for (size_t i = 0; i <= server->count; i++)
+    belay__connection_deinit(connection_at(server, i));
+  belay__free(belay__server_loop(server), server, size_of(server->count));
 }
 
 /* Ends all its connections at once. */
-static void close_links(belay__cable_t *cable) {
-  belay__timer_stop(belay__cable_loop(cable), BELAY__RANK_OTHER, &cable->role_timer);
-  belay__timer_stop(belay__cable_loop(cable), BELAY__RANK_OTHER, &cable->refuse);
-  for (size_t i = 0; i < cable->count; i++)
-    belay__link_close(&cable->links[i]);
-  belay__listener_close(cable->listener);
+static void close_connections(belay__server_t *server) {
+  belay__timer_stop(belay__server_loop(server), BELAY__RANK_OTHER, &server->role_timer);
+  belay__timer_stop(belay__server_loop(server), BELAY__RANK_OTHER, &server->refuse_timer);
+  for (size_t i = 0; i < server->count; i++)
+    belay__connection_close(&server->connections[i]);
+  belay__subscriber_close(server->subscriber);
 }
 
 /* Whether a closed server has no connection and no handle any more. */
-static bool is_over(const belay__cable_t *cable) {
-  bool over = cable->handles == 0;
-  for (size_t i = 0; i <= cable->count && over; i++)
-    over = belay__link_is_over(link_at(cable, i));
+static bool is_over(const belay__server_t *server) {
+  bool over = server->handles == 0;
+  for (size_t i = 0; i <= server->count && over; i++)
+    over = belay__connection_is_over(connection_at(server, i));
   return over;
 }
 
-bool belay__cable_drain(belay__cable_t *cable) {
+bool belay__server_drain(belay__server_t *server) {
   bool all = true;
-  for (size_t i = 0; i < cable->count; i++) {
-    belay__link_t *link = &cable->links[i];
-    if (link->in_flight == 0)
-      belay__link_close(link);
+  for (size_t i = 0; i < server->count; i++) {
+    belay__connection_t *connection = &server->connections[i];
+    if (connection->in_flight == 0)
+      belay__connection_close(connection);
     else
-      belay__link_drain(link, BELAY_EUNREACHABLE,
-                        "the server is not part of the deployment any more");
-    all = all && link->state == BELAY__LINK_CLOSED;
+      belay__connection_drain(connection, BELAY_EUNREACHABLE,
+                              "the server is not part of the deployment any more");
+    all = all && connection->state == BELAY__CONNECTION_CLOSED;
   }
   if (all)
-    close_links(cable);
-  return all && is_over(cable);
+    close_connections(server);
+  return all && is_over(server);
 }
 
-/* The links stand in the order of the lanes. */
-belay__link_t *belay__cable_link(const belay__cable_t *cable, belay__lane_t lane,
-                                 uint32_t affinity) {
-  size_t n = cable->lane_links, own = (affinity >> 14) % n, i = 0;
+/* The connections stand in the order of the lanes. */
+belay__connection_t *belay__server_connection(const belay__server_t *server, belay__lane_t lane,
+                                              uint32_t affinity) {
+  size_t n = server->connections_per_class, own = (affinity >> 14) % n, i = 0;
   switch (lane) {
   case BELAY__LANE_LEASE:
     i = own;
@@ -109,48 +111,49 @@ belay__link_t *belay__cable_link(const belay__cable_t *cable, belay__lane_t lane
     i = 2 * n + 1;
     break;
   }
-  return &cable->links[i];
+  return &server->connections[i];
 }
 
-bool belay__cable_owes(const belay__cable_t *cable, uint64_t ms) {
+bool belay__server_owes_reply(const belay__server_t *server, uint64_t ms) {
   bool owes = false;
-  for (size_t i = 0; i < cable->count; i++)
-    owes |= belay__link_owes(&cable->links[i], ms * BELAY__MS);
+  for (size_t i = 0; i < server->count; i++)
+    owes |= belay__connection_owes_reply(&server->connections[i], ms * BELAY__MS);
   return owes;
 }
 
-bool belay__cable_is_silent(belay__cable_t *cable) {
+bool belay__server_is_silent(belay__server_t *server) {
   bool silent = false; /* each is asked: it remembers when */
-  for (size_t i = 0; i < cable->count; i++)
-    silent |= belay__link_is_silent(&cable->links[i], BELAY__SILENCE_MS * BELAY__MS);
+  for (size_t i = 0; i < server->count; i++)
+    silent |= belay__connection_is_silent(&server->connections[i], BELAY__SILENCE_MS * BELAY__MS);
   return silent;
 }
 
-size_t belay__cable_links_up(const belay__cable_t *cable) {
+size_t belay__server_connections_up(const belay__server_t *server) {
   size_t n = 0;
-  for (size_t i = 0; i <= cable->count; i++)
-    n += belay__link_is_up(link_at(cable, i));
+  for (size_t i = 0; i <= server->count; i++)
+    n += belay__connection_is_up(connection_at(server, i));
   return n;
 }
 
-void belay__cable_found(belay__cable_t *cable, int error) {
-  for (size_t i = 0; i <= cable->count; i++)
-    belay__link_found(link_at(cable, i), error);
+void belay__server_on_resolved(belay__server_t *server, int error) {
+  for (size_t i = 0; i <= server->count; i++)
+    belay__connection_on_resolved(connection_at(server, i), error);
 }
 
-void belay__cable_hurry(belay__cable_t *cable) {
-  for (size_t i = 0; i <= cable->count; i++)
-    belay__link_hurry(link_at(cable, i));
+void belay__server_retry_now(belay__server_t *server) {
+  for (size_t i = 0; i <= server->count; i++)
+    belay__connection_retry_now(connection_at(server, i));
 }
 
-void belay__cable_leave(belay__cable_t *cable, int error, const char *cause) {
-  for (size_t i = 0; i <= cable->count; i++)
-    belay__link_leave(link_at(cable, i), error, cause);
+void belay__server_disconnect(belay__server_t *server, int error, const char *cause) {
+  for (size_t i = 0; i <= server->count; i++)
+    belay__connection_disconnect(connection_at(server, i), error, cause);
 }
 
-void belay__cable_renew(belay__cable_t *cable) {
-  for (size_t i = 0; i < cable->count; i++)
-    belay__link_drain(&cable->links[i], BELAY_EREADONLY, "the server has another role now");
+void belay__server_replace_connections(belay__server_t *server) {
+  for (size_t i = 0; i < server->count; i++)
+    belay__connection_drain(&server->connections[i], BELAY_EREADONLY,
+                            "the server has another role now");
 }
 
 /* ---- what it is ---------------------------------------------------------------------------------------- */
@@ -159,126 +162,130 @@ void belay__cable_renew(belay__cable_t *cable) {
  * changed since it was asked. */
 static void on_role(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  belay__link_t *link = belay__link_of(ac);
-  belay__cable_t *cable = link->cable;
-  const belay__reply_t *reply = belay__wire_reply(&link->wire, object);
-  if (cable->role == BELAY__ROLE_ANY || reply == NULL || reply->type == BELAY__REPLY_ERROR ||
-      belay__role_is(reply, cable->role))
+  belay__connection_t *connection = belay__connection_of_context(ac);
+  belay__server_t *server = connection->server;
+  const belay__reply_t *reply = belay__transport_take_reply(&connection->transport, object);
+  if (server->role == BELAY__ROLE_ANY || reply == NULL || reply->type == BELAY__REPLY_ERROR ||
+      belay__role_is(reply, server->role))
     return;
-  belay__cable_leave(cable, BELAY_EREADONLY, belay__role_words(cable->role));
+  belay__server_disconnect(server, BELAY_EREADONLY, belay__role_words(server->role));
 }
 
-static void set_role_timer(belay__cable_t *cable) {
-  belay_t *belay = belay__cable_loop(cable);
-  belay__timer_set(belay, BELAY__RANK_OTHER, &cable->role_timer,
+static void set_role_timer(belay__server_t *server) {
+  belay_t *belay = belay__server_loop(server);
+  belay__timer_set(belay, BELAY__RANK_OTHER, &server->role_timer,
                    belay__now(belay) + belay__period(belay, PROBE_MS * BELAY__MS));
 }
 
 /* While there is a connection. */
 static void on_role_due(belay__timer_t *timer) {
-  belay__cable_t *cable = BELAY__CONTAINER(timer, belay__cable_t, role_timer);
-  for (size_t i = 0; i < cable->count; i++) {
-    belay__link_t *link = &cable->links[i];
-    if (!belay__link_is_up(link) || cable->role == BELAY__ROLE_ANY)
+  belay__server_t *server = BELAY__CONTAINER(timer, belay__server_t, role_timer);
+  for (size_t i = 0; i < server->count; i++) {
+    belay__connection_t *connection = &server->connections[i];
+    if (!belay__connection_is_up(connection) || server->role == BELAY__ROLE_ANY)
       continue;
-    set_role_timer(cable);
-    if (link->state != BELAY__LINK_UP)
+    set_role_timer(server);
+    if (connection->state != BELAY__CONNECTION_UP)
       continue; /* it may be, the next time */
-    belay__wire_command(&link->wire, on_role, NULL, 1, (const char *const[]){"ROLE"});
-    belay__link_owed(link);
+    belay__transport_command(&connection->transport, on_role, NULL, 1,
+                             (const char *const[]){"ROLE"});
+    belay__connection_reply_expected(connection);
     return;
   }
 }
 
-void belay__cable_want(belay__cable_t *cable) {
-  belay__link_want(belay__cable_link(cable, BELAY__LANE_DATA, 0));
+void belay__server_connect(belay__server_t *server) {
+  belay__connection_connect(belay__server_connection(server, BELAY__LANE_DATA, 0));
 }
 
-bool belay__cable_reads(const belay__cable_t *cable, belay__lane_t lane, uint32_t affinity) {
-  belay__link_t *link = belay__cable_link(cable, lane, affinity);
-  return belay__link_is_up(belay__cable_link(cable, BELAY__LANE_DATA, 0)) &&
-         belay__link_admits(link, false, 1) == 0 &&
-         !belay__link_is_silent(link, BELAY__SILENCE_MS * BELAY__MS);
+bool belay__server_is_readable(const belay__server_t *server, belay__lane_t lane,
+                               uint32_t affinity) {
+  belay__connection_t *connection = belay__server_connection(server, lane, affinity);
+  return belay__connection_is_up(belay__server_connection(server, BELAY__LANE_DATA, 0)) &&
+         belay__connection_check_room(connection, false, 1) == 0 &&
+         !belay__connection_is_silent(connection, BELAY__SILENCE_MS * BELAY__MS);
 }
 
-/* ---- what links tell ---------------------------------------------------------------------------------- */
+/* ---- what connections tell ---------------------------------------------------------------------------------- */
 
-static void on_up(belay__link_t *link) {
-  belay__cable_t *cable = link->cable;
-  const belay__trunk_ops_t *owner = cable->trunk->ops;
-  if (link->listens)
-    belay__listener_up(cable->listener);
+static void on_up(belay__connection_t *connection) {
+  belay__server_t *server = connection->server;
+  const belay__deployment_ops_t *owner = server->settings->ops;
+  if (connection->is_subscriber)
+    belay__subscriber_connected(server->subscriber);
   else
-    belay__listener_met(cable->listener, link);
+    belay__subscriber_check_server(server->subscriber, connection);
   if (owner->up != NULL)
-    owner->up(link);
-  if (cable->role != BELAY__ROLE_ANY && !belay__timer_is_set(&cable->role_timer))
-    set_role_timer(cable);
+    owner->up(connection);
+  if (server->role != BELAY__ROLE_ANY && !belay__timer_is_set(&server->role_timer))
+    set_role_timer(server);
 }
 
-static void on_lost(belay__link_t *link, int error) {
-  const belay__trunk_ops_t *owner = link->cable->trunk->ops;
-  if (link->listens)
-    belay__listener_lost(link->cable->listener, error);
+static void on_lost(belay__connection_t *connection, int error) {
+  const belay__deployment_ops_t *owner = connection->server->settings->ops;
+  if (connection->is_subscriber)
+    belay__subscriber_lost(connection->server->subscriber, error);
   if (owner->lost != NULL)
-    owner->lost(link, error);
+    owner->lost(connection, error);
 }
 
-static const belay__cable_ops_t ops = {.up = on_up, .lost = on_lost, .hurry = belay__cable_hurry};
+static const belay__connection_events_t ops = {
+    .up = on_up, .lost = on_lost, .retry_now = belay__server_retry_now};
 
 /* ---- all servers of a client --------------------------------------------------------------------------- */
 
-static belay__cable_t *cable_at(const belay__list_t *node) {
-  return BELAY__CONTAINER(node, belay__cable_t, node);
+static belay__server_t *server_at(const belay__list_t *node) {
+  return BELAY__CONTAINER(node, belay__server_t, node);
 }
 
-size_t belay__trunk_links_up(const belay__trunk_t *trunk) {
+size_t belay__servers_connections_up(const belay__settings_t *settings) {
   size_t n = 0;
-  for (const belay__list_t *node = trunk->cables.next; node != &trunk->cables; node = node->next)
-    n += belay__cable_links_up(cable_at(node));
+  for (const belay__list_t *node = settings->servers.next; node != &settings->servers;
+       node = node->next)
+    n += belay__server_connections_up(server_at(node));
   return n;
 }
 
 /* Takes out of *can what the server of one of its connections cannot do; false if there is none. */
-static bool reduce(const belay__cable_t *cable, unsigned *can) {
+static bool intersect_capabilities(const belay__server_t *server, unsigned *can) {
   bool any = false;
-  for (size_t i = 0; i < cable->count; i++) {
-    const belay__link_t *link = &cable->links[i];
-    if (!belay__link_is_up(link))
+  for (size_t i = 0; i < server->count; i++) {
+    const belay__connection_t *connection = &server->connections[i];
+    if (!belay__connection_is_up(connection))
       continue;
-    *can &= link->peer.can;
+    *can &= connection->peer.capabilities;
     any = true;
   }
   return any;
 }
 
-bool belay__trunk_can(belay__trunk_t *trunk, belay__capability_t what) {
-  const belay__list_t *cables = &trunk->cables;
-  if (!trunk->can_known) {
+bool belay__servers_can(belay__settings_t *settings, belay__capability_t what) {
+  const belay__list_t *servers = &settings->servers;
+  if (!settings->capabilities_known) {
     unsigned all = UINT_MAX;
     bool any = false;
-    for (const belay__list_t *node = cables->next; node != cables; node = node->next)
-      any |= !cable_at(node)->retired && reduce(cable_at(node), &all);
-    trunk->can = any ? all : 0;
-    trunk->can_known = true;
+    for (const belay__list_t *node = servers->next; node != servers; node = node->next)
+      any |= !server_at(node)->retired && intersect_capabilities(server_at(node), &all);
+    settings->capabilities = any ? all : 0;
+    settings->capabilities_known = true;
   }
-  return (trunk->can >> what & 1) != 0;
+  return (settings->capabilities >> what & 1) != 0;
 }
 
-void belay__trunk_close(belay__trunk_t *trunk) {
-  for (belay__list_t *node = trunk->cables.next; node != &trunk->cables; node = node->next)
-    close_links(cable_at(node));
+void belay__servers_close(belay__settings_t *settings) {
+  for (belay__list_t *node = settings->servers.next; node != &settings->servers; node = node->next)
+    close_connections(server_at(node));
 }
 
-bool belay__trunk_is_over(const belay__trunk_t *trunk) {
-  const belay__list_t *cables = &trunk->cables;
+bool belay__servers_are_closed(const belay__settings_t *settings) {
+  const belay__list_t *servers = &settings->servers;
   bool over = true;
-  for (const belay__list_t *node = cables->next; node != cables && over; node = node->next)
-    over = is_over(cable_at(node));
+  for (const belay__list_t *node = servers->next; node != servers && over; node = node->next)
+    over = is_over(server_at(node));
   return over;
 }
 
-void belay__trunk_free(belay__trunk_t *trunk) {
-  while (!belay__list_empty(&trunk->cables))
-    belay__cable_free(cable_at(trunk->cables.next));
+void belay__servers_free(belay__settings_t *settings) {
+  while (!belay__list_empty(&settings->servers))
+    belay__server_free(server_at(settings->servers.next));
 }

@@ -1,6 +1,6 @@
-/* A deployment that is a cluster: a router from slots to the cables of the servers that have them.
+/* A deployment that is a cluster: a router from slots to the servers of the servers that have them.
  *
- *   a call --its slot has a server--> the link to that one --MOVED, ASK--> the link to the one that is named
+ *   a call --its slot has a server--> the connection to that one --MOVED, ASK--> the connection to the one that is named
  *     |                                  ^  |
  *     +--nobody has it-> WAITING --------+  | slots of the server have gone elsewhere; it is retired; it is a replica
  *                          ^   a map comes  | that is not connected: what is queued there, and was not sent
@@ -21,13 +21,13 @@
 #include "redis/conn/connection.h"
 #include "redis/conn/liveness.h"
 #include "redis/conn/outage.h"
-#include "redis/conn/queue.h"
+#include "redis/conn/call_queue.h"
 #include "redis/conn/subscriber.h"
 #include "redis/deployment/cluster_map.h"
 #include "redis/deployment/cluster_servers.h"
 
-static belay__cluster_t *of_link(const belay__link_t *link) {
-  return belay__cluster_of(link->cable->trunk);
+static belay__cluster_t *cluster_of_connection(const belay__connection_t *connection) {
+  return belay__cluster_of(connection->server->settings);
 }
 
 /* ---- routes -------------------------------------------------------------------------------------------- */
@@ -35,53 +35,54 @@ static belay__cluster_t *of_link(const belay__link_t *link) {
 /* Who answers what only reads: the replicas that can in turn, and the primary where that is wanted or none can. */
 static uint16_t reader_of(const belay__cluster_t *cluster, uint16_t primary, belay__lane_t lane,
                           uint32_t affinity) {
-  uint16_t ready[BELAY__SHARD_REPLICAS + 1], i = cluster->servers[primary]->replica;
+  uint16_t ready[BELAY__SHARD_REPLICAS + 1], i = cluster->instances[primary]->replica;
   size_t n = 0;
-  for (; i != BELAY__NOBODY && n < BELAY__SHARD_REPLICAS; i = cluster->servers[i]->next)
-    if (belay__cable_reads(cluster->servers[i]->cable, lane, affinity))
+  for (; i != BELAY__NO_INSTANCE && n < BELAY__SHARD_REPLICAS; i = cluster->instances[i]->next)
+    if (belay__server_is_readable(cluster->instances[i]->server, lane, affinity))
       ready[n++] = i;
   if (n == 0 || cluster->node.base.read_from == BELAY_READ_ANY)
     ready[n++] = primary;
   return ready[cluster->turn % n];
 }
 
-static belay__link_t *link_at(const belay__cluster_t *cluster, uint16_t number, belay__lane_t lane,
-                              uint32_t affinity) {
-  return number == BELAY__NOBODY
+static belay__connection_t *connection_at(const belay__cluster_t *cluster, uint16_t number,
+                                          belay__lane_t lane, uint32_t affinity) {
+  return number == BELAY__NO_INSTANCE
              ? NULL
-             : belay__cable_link(cluster->servers[number]->cable, lane, affinity);
+             : belay__server_connection(cluster->instances[number]->server, lane, affinity);
 }
 
 /* Where calls of that lane and affinity go; NULL if nobody knows. */
-static belay__link_t *link_of(const belay_client_t *client, belay__lane_t lane, uint32_t affinity) {
+static belay__connection_t *connection_of(const belay_client_t *client, belay__lane_t lane,
+                                          uint32_t affinity) {
   const belay__cluster_t *cluster = belay__cluster_of_client(client);
-  return link_at(cluster, cluster->owner[affinity % BELAY__SLOTS], lane, affinity);
+  return connection_at(cluster, cluster->owner[affinity % BELAY__SLOTS], lane, affinity);
 }
 
-static belay__link_t *route(const belay__cluster_t *cluster, const belay__call_t *call) {
+static belay__connection_t *route(const belay__cluster_t *cluster, const belay__call_t *call) {
   uint16_t number = cluster->owner[belay__call_slot(call)];
   belay__lane_t lane = (belay__lane_t)call->lane;
-  if (number != BELAY__NOBODY && call->stale)
+  if (number != BELAY__NO_INSTANCE && call->stale)
     number = reader_of(cluster, number, lane, call->affinity);
-  return link_at(cluster, number, lane, call->affinity);
+  return connection_at(cluster, number, lane, call->affinity);
 }
 
 /* ---- calls --------------------------------------------------------------------------------------------- */
 
 /* A call that stands in no queue counts as waiting: so it can be withdrawn, whatever happens meanwhile. */
 static void wait(belay__cluster_t *cluster, belay__list_t *list, belay__call_t *call) {
-  *belay__trip(call) = (belay__trip_t){.at = NULL};
+  *belay__dispatch(call) = (belay__dispatch_t){.at = NULL};
   belay__list_push(list, &call->node);
   cluster->waiting_len++;
 }
 
 /* Queues a call that is in no list. */
-static void put(belay__cluster_t *cluster, belay__call_t *call, belay__link_t *link) {
-  if (link != NULL) {
-    belay__link_adopt(link, call);
+static void put(belay__cluster_t *cluster, belay__call_t *call, belay__connection_t *connection) {
+  if (connection != NULL) {
+    belay__connection_enqueue(connection, call);
   } else {
     wait(cluster, &cluster->waiting, call);
-    belay__cluster_doubt(cluster);
+    belay__cluster_check_map(cluster);
   }
 }
 
@@ -96,29 +97,32 @@ static size_t group_len(belay__call_t *const *calls) {
 /* Whether one more group may wait for a map; with the first there is always room. */
 static int may_wait(belay__cluster_t *cluster, const belay__call_t *call, size_t n) {
   bool urgent = call->urgent;
-  const belay__trunk_t *trunk = &cluster->node.trunk;
-  bool full = cluster->waiting_len > 0 && cluster->waiting_len + n > trunk->max_pending;
+  const belay__settings_t *settings = &cluster->node.settings;
+  bool full = cluster->waiting_len > 0 && cluster->waiting_len + n > settings->max_pending;
   if (cluster->map == BELAY__MAP_REFUSED)
     return cluster->error;
   if (call->fail_fast && !cluster->has_map && cluster->error != 0) {
-    belay__scout_explain(&cluster->scout, cluster->error);
-    belay__cluster_doubt(cluster);
-    return belay__link_unsent(cluster->error);
+    belay__discovery_report(&cluster->discovery, cluster->error);
+    belay__cluster_check_map(cluster);
+    return belay__unsent_error(cluster->error);
   }
-  return full && !urgent && trunk->on_full == BELAY_FULL_REFUSE ? BELAY_EBUSY : 0;
+  return full && !urgent && settings->on_full == BELAY_FULL_REFUSE ? BELAY_EBUSY : 0;
 }
 
 /* Of calls with fail_fast those whose server is away end from the loop, unless all are such. */
 static int admits(belay__cluster_t *cluster, belay__call_t *const *calls, size_t n) {
   int away = BELAY_EUNREACHABLE;
   for (size_t i = 0; i < n; i += group_len(&calls[i])) {
-    belay__link_t *link = route(cluster, calls[i]);
+    belay__connection_t *connection = route(cluster, calls[i]);
     bool urgent = calls[0]->urgent;
-    int error = link == NULL ? may_wait(cluster, calls[0], n) : belay__link_admits(link, urgent, n);
+    int error = connection == NULL ? may_wait(cluster, calls[0], n)
+                                   : belay__connection_check_room(connection, urgent, n);
     if (error != 0)
       return error;
     if (away != 0)
-      away = link == NULL || !calls[i]->fail_fast ? 0 : belay__link_fail_fast(link);
+      away = connection == NULL || !calls[i]->fail_fast
+                 ? 0
+                 : belay__connection_check_fail_fast(connection);
   }
   return away;
 }
@@ -130,13 +134,13 @@ static int submit(belay_client_t *client, belay__call_t *const *calls, size_t n)
   if (error != 0)
     return error;
   if (calls[0]->last_error == BELAY_ECLUSTERDOWN || calls[0]->last_error == BELAY_EREADONLY)
-    belay__cluster_doubt(cluster);
+    belay__cluster_check_map(cluster);
   for (size_t i = 0, end; i < n; i = end) {
-    belay__link_t *link = route(cluster, calls[i]);
+    belay__connection_t *connection = route(cluster, calls[i]);
     end = i + group_len(&calls[i]);
     for (size_t k = i; k < end; k++) {
-      *belay__trip(calls[k]) = (belay__trip_t){.at = NULL};
-      put(cluster, calls[k], link);
+      *belay__dispatch(calls[k]) = (belay__dispatch_t){.at = NULL};
+      put(cluster, calls[k], connection);
     }
   }
   cluster->turn++;
@@ -145,27 +149,28 @@ static int submit(belay_client_t *client, belay__call_t *const *calls, size_t n)
 
 static int withdraw(belay_client_t *client, belay__call_t *call) {
   belay__cluster_t *cluster = belay__cluster_of_client(client);
-  belay__link_t *link = belay__trip(call)->at;
-  if (link != NULL)
-    return belay__link_withdraw(link, call);
+  belay__connection_t *connection = belay__dispatch(call)->at;
+  if (connection != NULL)
+    return belay__connection_withdraw(connection, call);
   belay__list_remove(&call->node);
   cluster->waiting_len--;
   if (cluster->has_map)
     return BELAY_ECLUSTERDOWN;
-  return belay__link_unsent(cluster->error != 0 ? cluster->error : cluster->scout.error);
+  return belay__unsent_error(cluster->error != 0 ? cluster->error : cluster->discovery.error);
 }
 
-static void on_redirect(belay__link_t *link, const belay__redirect_t *to, belay__list_t *calls) {
-  belay__cluster_t *cluster = of_link(link);
-  uint16_t number = belay__cluster_hear_of(cluster, &to->place);
+static void on_redirect(belay__connection_t *connection, const belay__redirect_t *to,
+                        belay__list_t *calls) {
+  belay__cluster_t *cluster = cluster_of_connection(connection);
+  uint16_t number = belay__cluster_add_redirected(cluster, &to->place);
   belay__list_t moving;
   belay__list_init(&moving);
-  if (number == BELAY__NOBODY || (!to->ask && cluster->owner[to->slot] != number))
-    belay__cluster_news(cluster);
-  if (number != BELAY__NOBODY && to->ask) {
+  if (number == BELAY__NO_INSTANCE || (!to->ask && cluster->owner[to->slot] != number))
+    belay__cluster_map_changed(cluster);
+  if (number != BELAY__NO_INSTANCE && to->ask) {
     belay__cluster_mark_moved(cluster, to->slot);
-    cluster->servers[number]->guests = true;
-  } else if (number != BELAY__NOBODY) {
+    cluster->instances[number]->guests = true;
+  } else if (number != BELAY__NO_INSTANCE) {
     belay__cluster_set_owner(cluster, to->slot, number);
   }
   for (belay__list_t *node; (node = belay__list_pop(calls)) != NULL;)
@@ -174,20 +179,20 @@ static void on_redirect(belay__link_t *link, const belay__redirect_t *to, belay_
     belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
     cluster->waiting_len--;
     call->stale = false; /* what was asked of a replica may be too much for one */
-    belay__trip(call)->asking = to->ask;
-    put(cluster, call, link_at(cluster, number, (belay__lane_t)call->lane, call->affinity));
+    belay__dispatch(call)->asking = to->ask;
+    put(cluster, call, connection_at(cluster, number, (belay__lane_t)call->lane, call->affinity));
   }
 }
 
 /* ---- tidying ------------------------------------------------------------------------------------------- */
 
 /* Takes back what is queued at a server, to the calls that wait, before those: it is older. */
-static void take_back(belay__cluster_t *cluster, const belay__instance_t *server) {
+static void take_back(belay__cluster_t *cluster, const belay__instance_t *instance) {
   belay__list_t queued, calls;
   belay__list_init(&queued);
   belay__list_init(&calls);
-  for (size_t i = 0; i < server->cable->count; i++) {
-    belay__link_surrender(&server->cable->links[i], &queued);
+  for (size_t i = 0; i < instance->server->count; i++) {
+    belay__connection_take_queued(&instance->server->connections[i], &queued);
     for (belay__list_t *node; (node = belay__list_pop(&queued)) != NULL;)
       wait(cluster, &calls, BELAY__CONTAINER(node, belay__call_t, node));
   }
@@ -197,65 +202,65 @@ static void take_back(belay__cluster_t *cluster, const belay__instance_t *server
 /* Queues what waits, where that is known by now. Those that belong together stay together. */
 static void deal(belay__cluster_t *cluster) {
   belay__list_t calls;
-  belay__link_t *link = NULL;
+  belay__connection_t *connection = NULL;
   bool followed = false;
   belay__list_init(&calls);
   belay__list_splice_front(&calls, &cluster->waiting);
   for (belay__list_t *node; (node = belay__list_pop(&calls)) != NULL;) {
     belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
     if (!followed || !call->follows)
-      link = route(cluster, call);
+      connection = route(cluster, call);
     followed = call->followed;
     cluster->waiting_len--;
-    put(cluster, call, link);
+    put(cluster, call, connection);
   }
 }
 
 /* Whether it is a replica that is to be read from, and cannot be. */
-static bool is_off(const belay__instance_t *server) {
-  return server->primary != BELAY__NOBODY &&
-         !belay__link_is_up(belay__cable_link(server->cable, BELAY__LANE_DATA, 0));
+static bool is_off(const belay__instance_t *instance) {
+  return instance->primary != BELAY__NO_INSTANCE &&
+         !belay__connection_is_up(belay__server_connection(instance->server, BELAY__LANE_DATA, 0));
 }
 
-static belay__listener_t *listener_of(const belay__cluster_t *cluster,
-                                      const belay__channel_t *channel) {
+static belay__subscriber_t *subscriber_of(const belay__cluster_t *cluster,
+                                          const belay__channel_t *channel) {
   uint16_t number = cluster->owner[channel->node.slot];
-  return number == BELAY__NOBODY ? NULL : cluster->servers[number]->cable->listener;
+  return number == BELAY__NO_INSTANCE ? NULL : cluster->instances[number]->server->subscriber;
 }
 
 /* Listens where the channel is now. Who heard it is told last: he may leave it for good. */
 static void move_channel(belay__channel_t *channel, void *arg) {
   belay__cluster_t *cluster = arg;
-  belay__listener_t *from = channel->node.at, *to = listener_of(cluster, channel);
+  belay__subscriber_t *from = channel->node.at, *to = subscriber_of(cluster, channel);
   if (from == to)
     return;
   if (from != NULL)
-    belay__listener_unlisten(from, channel);
+    belay__subscriber_remove(from, channel);
   if (to != NULL)
-    belay__listener_listen(to, channel);
+    belay__subscriber_add(to, channel);
   if (from != NULL)
     belay__channel_lost(channel, BELAY_ECLUSTERDOWN);
 }
 
 /* Its calls are dealt anew, and it is connected to if it is worth trying. */
-static void tend(belay__cluster_t *cluster, belay__instance_t *server) {
-  take_back(cluster, server);
-  if (server->changed && !server->cable->retired)
-    belay__cable_hurry(server->cable);
-  server->changed = false;
-  if (is_off(server))
-    belay__cable_want(server->cable);
+static void tend(belay__cluster_t *cluster, belay__instance_t *instance) {
+  take_back(cluster, instance);
+  if (instance->changed && !instance->server->retired)
+    belay__server_retry_now(instance->server);
+  instance->changed = false;
+  if (is_off(instance))
+    belay__server_connect(instance->server);
 }
 
 static void tidy(belay__cluster_t *cluster) {
   bool again = false;
   belay__timer_stop(belay__cluster_host(cluster), BELAY__RANK_OTHER, &cluster->tidy);
-  for (size_t i = 0; i < cluster->servers_len; i++) {
-    belay__instance_t *server = cluster->servers[i];
-    if (server == NULL || !(server->changed || is_off(server)))
+  for (size_t i = 0; i < cluster->instances_len; i++) {
+    belay__instance_t *instance = cluster->instances[i];
+    if (instance == NULL || !(instance->changed || is_off(instance)))
       continue;
-    tend(cluster, server);
-    again = again || is_off(server);
+    tend(cluster, instance);
+    again = again || is_off(instance);
   }
   deal(cluster);
   if (cluster->tidied != cluster->version && !cluster->node.closing) {
@@ -263,7 +268,7 @@ static void tidy(belay__cluster_t *cluster) {
     belay__client_lost_connection(&cluster->node.base);
     belay__channels_each(&cluster->node.base, move_channel, cluster);
   }
-  bool ends = !cluster->node.closing && !belay__cluster_end_retired(cluster);
+  bool ends = !cluster->node.closing && !belay__cluster_close_retired(cluster);
   if (again || ends)
     belay__cluster_tidy_later(cluster, ends);
 }
@@ -287,7 +292,7 @@ static void refuse_fail_fast(belay__cluster_t *cluster, int error) {
       continue;
     }
     cluster->waiting_len--;
-    belay__call_refused(call, belay__link_unsent(error));
+    belay__call_refused(call, belay__unsent_error(error));
   }
   belay__list_splice_front(&cluster->waiting, &kept);
 }
@@ -300,30 +305,30 @@ static void refuse_all(belay__cluster_t *cluster, int error) {
   }
 }
 
-/* ---- what links tell ----------------------------------------------------------------------------------- */
+/* ---- what connections tell ----------------------------------------------------------------------------------- */
 
-static void on_doubt(belay__link_t *link) {
-  belay__cluster_doubt(of_link(link));
+static void on_suspect(belay__connection_t *connection) {
+  belay__cluster_check_map(cluster_of_connection(connection));
 }
 
 /* Its calls are still being given back. What waits there for an answer to ASK begins anew. */
-static void on_lost(belay__link_t *link, int error) {
-  belay__cluster_t *cluster = of_link(link);
-  belay__instance_t *server = link->cable->of;
+static void on_lost(belay__connection_t *connection, int error) {
+  belay__cluster_t *cluster = cluster_of_connection(connection);
+  belay__instance_t *instance = connection->server->owner;
   (void)error;
-  server->changed = server->changed || server->guests || server->cable->retired;
-  server->guests = false;
-  if (server->changed || is_off(server))
+  instance->changed = instance->changed || instance->guests || instance->server->retired;
+  instance->guests = false;
+  if (instance->changed || is_off(instance))
     belay__cluster_tidy_soon(cluster);
-  if (server->primary == BELAY__NOBODY)
-    belay__cluster_doubt(cluster);
+  if (instance->primary == BELAY__NO_INSTANCE)
+    belay__cluster_check_map(cluster);
 }
 
-static void on_quiet(belay__trunk_t *trunk, belay__cable_t *cable) {
-  belay__cluster_t *cluster = belay__cluster_of(trunk);
-  if (cable != NULL && cable->retired)
+static void on_handle_closed(belay__settings_t *settings, belay__server_t *server) {
+  belay__cluster_t *cluster = belay__cluster_of(settings);
+  if (server != NULL && server->retired)
     belay__cluster_tidy_soon(cluster);
-  belay__node_quiet(&cluster->node);
+  belay__node_check_closed(&cluster->node);
 }
 
 /* ---- the port's questions ------------------------------------------------------------------------------ */
@@ -333,38 +338,38 @@ static void on_quiet(belay__trunk_t *trunk, belay__cable_t *cable) {
 static uint32_t dead_epoch(const belay_client_t *client, belay__lane_t lane, uint32_t affinity) {
   const belay__cluster_t *cluster = belay__cluster_of_client(client);
   unsigned slot = affinity % BELAY__SLOTS;
-  const belay__link_t *link = link_of(client, lane, affinity);
+  const belay__connection_t *connection = connection_of(client, lane, affinity);
   bool several = (cluster->moved[slot / 64] >> slot % 64 & 1) != 0;
-  return link == NULL || several ? 0 : link->dead_epoch;
+  return connection == NULL || several ? 0 : connection->dead_epoch;
 }
 
-static const belay__server_t *server_of(const belay_client_t *client, belay__lane_t lane,
-                                        uint32_t affinity) {
-  const belay__link_t *link = link_of(client, lane, affinity);
-  return link != NULL && belay__link_is_up(link) ? &link->peer.server : NULL;
+static const belay__server_info_t *server_of(const belay_client_t *client, belay__lane_t lane,
+                                             uint32_t affinity) {
+  const belay__connection_t *connection = connection_of(client, lane, affinity);
+  return connection != NULL && belay__connection_is_up(connection) ? &connection->peer.info : NULL;
 }
 
 static bool silent(belay_client_t *client, belay__lane_t lane, uint32_t affinity, uint64_t limit) {
-  belay__link_t *link = link_of(client, lane, affinity);
-  return link != NULL && belay__link_is_silent(link, limit);
+  belay__connection_t *connection = connection_of(client, lane, affinity);
+  return connection != NULL && belay__connection_is_silent(connection, limit);
 }
 
 static void listen_to(belay_client_t *client, belay__channel_t *channel) {
   belay__cluster_t *cluster = belay__cluster_of_client(client);
-  belay__listener_t *listener = channel->node.at;
+  belay__subscriber_t *subscriber = channel->node.at;
   channel->node.slot = belay__slot(channel->name, channel->len);
-  if (listener == NULL)
-    listener = listener_of(cluster, channel);
-  if (listener == NULL)
-    belay__cluster_doubt(cluster);
+  if (subscriber == NULL)
+    subscriber = subscriber_of(cluster, channel);
+  if (subscriber == NULL)
+    belay__cluster_check_map(cluster);
   else
-    belay__listener_listen(listener, channel);
+    belay__subscriber_add(subscriber, channel);
 }
 
 static void unlisten(belay_client_t *client, belay__channel_t *channel) {
   (void)client;
   if (channel->node.at != NULL)
-    belay__listener_unlisten(channel->node.at, channel);
+    belay__subscriber_remove(channel->node.at, channel);
 }
 
 /* ---- begin and end ------------------------------------------------------------------------------------- */
@@ -380,9 +385,9 @@ static void close_all(belay_client_t *client) {
 
 static void free_cluster(belay_client_t *client) {
   belay__cluster_t *cluster = belay__cluster_of_client(client);
-  for (size_t i = 0; i < cluster->servers_len; i++)
-    if (cluster->servers[i] != NULL)
-      belay__cluster_free_server(cluster, cluster->servers[i]);
+  for (size_t i = 0; i < cluster->instances_len; i++)
+    if (cluster->instances[i] != NULL)
+      belay__cluster_free_instance(cluster, cluster->instances[i]);
   belay__table_free(belay__cluster_host(cluster), &cluster->places);
   belay__node_free(&cluster->node);
 }
@@ -410,7 +415,7 @@ static int init(belay__node_t *node) {
 
 static const belay__node_ops_t node_ops = {
     .by_slots = true,
-    .call_room = sizeof(belay__trip_t),
+    .call_room = sizeof(belay__dispatch_t),
     .submit = submit,
     .withdraw = withdraw,
     .overdue = belay__node_overdue,
@@ -431,8 +436,12 @@ static const belay__node_ops_t node_ops = {
     .free = free_cluster,
 };
 
-static const belay__trunk_ops_t trunk_ops = {
-    .lost = on_lost, .redirect = on_redirect, .doubt = on_doubt, .quiet = on_quiet};
+static const belay__deployment_ops_t deployment_ops = {.lost = on_lost,
+                                                       .redirect = on_redirect,
+                                                       .suspect = on_suspect,
+                                                       .handle_closed = on_handle_closed};
 
-const belay__deployment_t belay__cluster = {
-    .size = sizeof(belay__cluster_t), .ops = &node_ops, .trunk_ops = &trunk_ops, .init = init};
+const belay__deployment_t belay__cluster = {.size = sizeof(belay__cluster_t),
+                                            .ops = &node_ops,
+                                            .deployment_ops = &deployment_ops,
+                                            .init = init};

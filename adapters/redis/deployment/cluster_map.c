@@ -39,7 +39,7 @@
 typedef enum event {
   EVENT_WANTED,
   EVENT_TIME, /* of the timer */
-  EVENT_OVER  /* the scout has an answer, or there is none */
+  EVENT_OVER  /* the discovery has an answer, or there is none */
 } event_t;
 
 /* ---- who is asked -------------------------------------------------------------------------------------- */
@@ -49,41 +49,41 @@ static uint64_t since(const belay__cluster_t *cluster, uint64_t then) {
 }
 
 /* As far as is known: it may never have been asked for anything. */
-static bool is_well(const belay__instance_t *server) {
-  const belay__cable_t *cable = server->cable;
+static bool is_well(const belay__instance_t *instance) {
+  const belay__server_t *server = instance->server;
   bool failed = false;
-  for (size_t i = 0; i < cable->count; i++)
-    failed |= cable->links[i].error != 0;
-  return !belay__cable_owes(cable, BELAY__SILENCE_MS) &&
-         (!failed || belay__cable_links_up(cable) > 0);
+  for (size_t i = 0; i < server->count; i++)
+    failed |= server->connections[i].error != 0;
+  return !belay__server_owes_reply(server, BELAY__SILENCE_MS) &&
+         (!failed || belay__server_connections_up(server) > 0);
 }
 
 /* Those who seem to be well, each of them the first in turn; then the others, then those whom the user has named. */
-static void choose_scouts(belay__cluster_t *cluster) {
-  belay__place_t places[BELAY__SCOUT_PLACES];
+static void choose_places(belay__cluster_t *cluster) {
+  belay__place_t places[BELAY__DISCOVERY_PLACES];
   const belay__url_t *url = &cluster->node.url;
-  size_t n = 0, room = BELAY__SCOUT_PLACES - url->place_count;
+  size_t n = 0, room = BELAY__DISCOVERY_PLACES - url->place_count;
   for (int well = 1; well >= 0; well--)
-    for (size_t i = 0; i < cluster->servers_len && n < room; i++) {
-      const belay__instance_t *server =
-          cluster->servers[(cluster->first + i) % cluster->servers_len];
-      if (server == NULL || server->cable->retired)
+    for (size_t i = 0; i < cluster->instances_len && n < room; i++) {
+      const belay__instance_t *instance =
+          cluster->instances[(cluster->first + i) % cluster->instances_len];
+      if (instance == NULL || instance->server->retired)
         continue;
-      if (is_well(server) == well)
-        places[n++] = server->cable->target.place;
+      if (is_well(instance) == well)
+        places[n++] = instance->server->target.place;
     }
   for (size_t i = 0; i < url->place_count; i++)
     places[n++] = url->places[i];
-  belay__scout_set(&cluster->scout, places, n);
+  belay__discovery_set_places(&cluster->discovery, places, n);
 }
 
 /* Whether the one who was asked last does not seem to be. */
 static bool asks_the_sick(const belay__cluster_t *cluster) {
-  const belay__place_t *place = belay__scout_place(&cluster->scout);
-  for (size_t i = 0; i < cluster->servers_len; i++) {
-    const belay__instance_t *server = cluster->servers[i];
-    if (server != NULL && belay__place_is(&server->cable->target.place, place))
-      return !is_well(server);
+  const belay__place_t *place = belay__discovery_place(&cluster->discovery);
+  for (size_t i = 0; i < cluster->instances_len; i++) {
+    const belay__instance_t *instance = cluster->instances[i];
+    if (instance != NULL && belay__place_is(&instance->server->target.place, place))
+      return !is_well(instance);
   }
   return false;
 }
@@ -96,26 +96,26 @@ static void turn(belay__cluster_t *cluster) {
   bool sick = asks_the_sick(cluster);
   cluster->first += again;
   if (cluster->whole || sick)
-    choose_scouts(cluster);
+    choose_places(cluster);
   if (!again && !sick)
     return;
   cluster->failing = 0;
-  belay__scout_first(&cluster->scout);
+  belay__discovery_restart_list(&cluster->discovery);
 }
 
 /* Whether somebody waits for a connection that was lost. */
-static bool is_missed(const belay__link_t *link, bool wanted) {
-  return wanted && link->error != 0 && !belay__link_is_lasting(link->error);
+static bool is_missed(const belay__connection_t *connection, bool wanted) {
+  return wanted && connection->error != 0 && !belay__error_is_lasting(connection->error);
 }
 
-static bool waits_for_server(const belay__cluster_t *cluster, const belay__instance_t *server) {
-  const belay__cable_t *cable = server->cable;
-  const belay__listener_t *listener = cable->listener;
-  uint64_t patience = (uint64_t)cluster->node.trunk.stall_timeout_ms / 4;
-  bool waits = is_missed(&listener->link, listener->link.channels > 0);
-  for (size_t i = 0; i < cable->count && !waits; i++)
-    waits = is_missed(&cable->links[i], cable->links[i].queue_len > 0);
-  return waits || belay__cable_owes(server->cable, patience);
+static bool waits_for_instance(const belay__cluster_t *cluster, const belay__instance_t *instance) {
+  const belay__server_t *server = instance->server;
+  const belay__subscriber_t *subscriber = server->subscriber;
+  uint64_t patience = (uint64_t)cluster->node.settings.stall_timeout_ms / 4;
+  bool waits = is_missed(&subscriber->connection, subscriber->connection.channels > 0);
+  for (size_t i = 0; i < server->count && !waits; i++)
+    waits = is_missed(&server->connections[i], server->connections[i].queue_len > 0);
+  return waits || belay__server_owes_reply(instance->server, patience);
 }
 
 /* Whether anybody waits for a map that is better than the one there is. */
@@ -123,9 +123,9 @@ static bool is_wanted(const belay__cluster_t *cluster) {
   const belay_client_t *client = &cluster->node.base;
   bool wanted = cluster->wanted || cluster->news || cluster->waiting_len > 0 ||
                 (!cluster->has_map && client->channels.table.count > 0);
-  for (size_t i = 0; i < cluster->servers_len && !wanted; i++)
-    wanted = cluster->servers[i] != NULL && !cluster->servers[i]->cable->retired &&
-             waits_for_server(cluster, cluster->servers[i]);
+  for (size_t i = 0; i < cluster->instances_len && !wanted; i++)
+    wanted = cluster->instances[i] != NULL && !cluster->instances[i]->server->retired &&
+             waits_for_instance(cluster, cluster->instances[i]);
   return wanted;
 }
 
@@ -143,7 +143,7 @@ static void start_asking(belay__cluster_t *cluster) {
   cluster->wanted = false;
   cluster->whole = is_needed(cluster) && may_be_asked(cluster);
   turn(cluster);
-  belay__scout_ask(&cluster->scout);
+  belay__discovery_ask(&cluster->discovery);
 }
 
 static void set_timer(belay__cluster_t *cluster, uint64_t when) {
@@ -174,8 +174,8 @@ static void set_later(belay__cluster_t *cluster, uint64_t ms) {
 }
 
 static void end_question(belay__cluster_t *cluster, int error) {
-  bool lasting = belay__link_is_lasting(error);
-  uint64_t patience = (uint64_t)cluster->node.trunk.reconnect_max_ms;
+  bool lasting = belay__error_is_lasting(error);
+  uint64_t patience = (uint64_t)cluster->node.settings.reconnect_max_ms;
   uint64_t now = belay__now(belay__cluster_host(cluster));
   cluster->error = cluster->has_map ? 0 : error;
   cluster->blind = cluster->blind || error != 0;
@@ -184,7 +184,7 @@ static void end_question(belay__cluster_t *cluster, int error) {
   if (error == 0)
     cluster->answered = now;
   else
-    belay__scout_explain(&cluster->scout, error);
+    belay__discovery_report(&cluster->discovery, error);
   if (error != 0 && lasting && !cluster->has_map) {
     cluster->map = BELAY__MAP_REFUSED;
     set_later(cluster, patience);
@@ -224,14 +224,14 @@ static void step(belay__cluster_t *cluster, event_t event, int error) {
   }
 }
 
-void belay__cluster_doubt(belay__cluster_t *cluster) {
+void belay__cluster_check_map(belay__cluster_t *cluster) {
   if (!cluster->node.closing)
     step(cluster, EVENT_WANTED, 0);
 }
 
-void belay__cluster_news(belay__cluster_t *cluster) {
+void belay__cluster_map_changed(belay__cluster_t *cluster) {
   cluster->news = true;
-  belay__cluster_doubt(cluster);
+  belay__cluster_check_map(cluster);
 }
 
 static void on_due(belay__timer_t *timer) {
@@ -242,81 +242,81 @@ static void on_due(belay__timer_t *timer) {
 
 static void add_replica(belay__cluster_t *cluster, belay__instance_t *primary,
                         const belay__place_t *place) {
-  uint16_t number = belay__cluster_take(cluster, place);
-  belay__instance_t *server = number == BELAY__NOBODY ? NULL : cluster->servers[number];
-  if (server == NULL || server->known)
+  uint16_t number = belay__cluster_add_instance(cluster, place);
+  belay__instance_t *instance = number == BELAY__NO_INSTANCE ? NULL : cluster->instances[number];
+  if (instance == NULL || instance->known)
     return;
-  server->known = true;
-  server->primary = primary->number;
-  server->next = primary->replica;
+  instance->known = true;
+  instance->primary = primary->number;
+  instance->next = primary->replica;
   primary->replica = number;
 }
 
 /* What a map says of one range. */
 static void visit(const belay__range_t *range, void *arg) {
   belay__cluster_t *cluster = arg;
-  uint16_t number = belay__cluster_take(cluster, &range->primary);
-  if (number == BELAY__NOBODY)
+  uint16_t number = belay__cluster_add_instance(cluster, &range->primary);
+  if (number == BELAY__NO_INSTANCE)
     return;
-  belay__instance_t *server = cluster->servers[number];
-  server->known = true;
-  server->primary = BELAY__NOBODY;
+  belay__instance_t *instance = cluster->instances[number];
+  instance->known = true;
+  instance->primary = BELAY__NO_INSTANCE;
   for (uint32_t slot = range->from; slot <= range->to; slot++)
     belay__cluster_set_owner(cluster, (uint16_t)slot, number);
   for (size_t i = 0; i < range->replica_count; i++)
     if (cluster->node.base.read_from != BELAY_READ_PRIMARY)
-      add_replica(cluster, server, &range->replicas[i]);
+      add_replica(cluster, instance, &range->replicas[i]);
 }
 
 /* What it was connected to for is not what it is for now. */
-static void set_role(const belay__instance_t *server) {
-  belay__cable_t *cable = server->cable;
-  bool replica = server->primary != BELAY__NOBODY;
-  if (cable->readonly != replica) {
-    cable->readonly = replica;
-    cable->role = replica ? BELAY__ROLE_REPLICA : BELAY__ROLE_ANY;
-    belay__cable_renew(cable);
+static void set_role(const belay__instance_t *instance) {
+  belay__server_t *server = instance->server;
+  bool replica = instance->primary != BELAY__NO_INSTANCE;
+  if (server->readonly != replica) {
+    server->readonly = replica;
+    server->role = replica ? BELAY__ROLE_REPLICA : BELAY__ROLE_ANY;
+    belay__server_replace_connections(server);
   }
 }
 
 /* False if it is no map. One that knows no slots is of a node that is not a member yet. */
 static bool apply(belay__cluster_t *cluster, const belay__reply_t *reply) {
-  const belay__place_t here = *belay__scout_place(&cluster->scout);
+  const belay__place_t here = *belay__discovery_place(&cluster->discovery);
   bool tls = cluster->node.url.tls;
-  if (belay__slotmap_count(reply, &here, tls) == 0)
+  if (belay__slot_map_count(reply, &here, tls) == 0)
     return false;
-  for (size_t i = 0; i < cluster->servers_len; i++)
-    if (cluster->servers[i] != NULL) {
-      cluster->servers[i]->known = false;
-      cluster->servers[i]->primary = cluster->servers[i]->replica = BELAY__NOBODY;
+  for (size_t i = 0; i < cluster->instances_len; i++)
+    if (cluster->instances[i] != NULL) {
+      cluster->instances[i]->known = false;
+      cluster->instances[i]->primary = cluster->instances[i]->replica = BELAY__NO_INSTANCE;
     }
-  belay__slotmap_read(reply, &here, tls, visit, cluster);
-  for (size_t i = 0; i < cluster->servers_len; i++) {
-    belay__instance_t *server = cluster->servers[i];
-    if (server != NULL && !server->cable->retired && server->known)
-      set_role(server);
+  belay__slot_map_read(reply, &here, tls, visit, cluster);
+  for (size_t i = 0; i < cluster->instances_len; i++) {
+    belay__instance_t *instance = cluster->instances[i];
+    if (instance != NULL && !instance->server->retired && instance->known)
+      set_role(instance);
   }
   belay__cluster_retire_unknown(cluster);
   cluster->has_map = true;
   return true;
 }
 
-/* ---- the scout ----------------------------------------------------------------------------------------- */
+/* ---- the discovery ----------------------------------------------------------------------------------------- */
 
-static belay__cluster_t *of_scout(belay__scout_t *scout) {
-  return BELAY__CONTAINER(scout, belay__cluster_t, scout);
+static belay__cluster_t *cluster_of_discovery(belay__discovery_t *discovery) {
+  return BELAY__CONTAINER(discovery, belay__cluster_t, discovery);
 }
 
 static void say(belay__cluster_t *cluster, const char *what) {
-  belay__scout_say(&cluster->scout, 2, (const char *const[]){"CLUSTER", what});
+  belay__discovery_send(&cluster->discovery, 2, (const char *const[]){"CLUSTER", what});
 }
 
 static void say_map(belay__cluster_t *cluster) {
   say(cluster, cluster->by_shards ? "SHARDS" : "SLOTS");
 }
 
-static void ask(belay__scout_t *scout) {
-  belay__cluster_t *cluster = of_scout(scout);
+static void ask(belay__discovery_t *discovery) {
+  belay__cluster_t *cluster = cluster_of_discovery(discovery);
   cluster->answers = 0;
   say(cluster, "INFO");
 }
@@ -340,46 +340,48 @@ static bool has_changed(belay__cluster_t *cluster, const belay__reply_t *info) {
   return fewer || other;
 }
 
-static belay__scout_verdict_t answer_info(belay__cluster_t *cluster, const belay__reply_t *reply) {
+static belay__discovery_verdict_t answer_info(belay__cluster_t *cluster,
+                                              const belay__reply_t *reply) {
   cluster->blind = reply->type != BELAY__REPLY_STRING;
   if (reply->type == BELAY__REPLY_ERROR) /* and perhaps to all else */
-    belay__scout_blame(&cluster->scout, belay__refusal_find(reply->str, reply->len)->error,
-                       reply->str);
+    belay__discovery_set_cause(&cluster->discovery,
+                               belay__refusal_find(reply->str, reply->len)->error, reply->str);
   if (cluster->blind || has_changed(cluster, reply))
     cluster->news = true;
   if (cluster->news && may_be_asked(cluster))
     cluster->whole = true;
   if (!cluster->whole)
-    return BELAY__SCOUT_DONE;
+    return BELAY__DISCOVERY_DONE;
   cluster->news = false;
   say_map(cluster);
-  return BELAY__SCOUT_MORE;
+  return BELAY__DISCOVERY_MORE;
 }
 
 /* One of the two may have been renamed, or not be permitted, or not exist yet or any more. */
-static belay__scout_verdict_t answer(belay__scout_t *scout, const belay__reply_t *reply) {
-  belay__cluster_t *cluster = of_scout(scout);
+static belay__discovery_verdict_t answer(belay__discovery_t *discovery,
+                                         const belay__reply_t *reply) {
+  belay__cluster_t *cluster = cluster_of_discovery(discovery);
   if (cluster->answers++ == 0)
     return answer_info(cluster, reply);
   if (reply->type != BELAY__REPLY_ERROR)
-    return apply(cluster, reply) ? BELAY__SCOUT_DONE : BELAY__SCOUT_NEXT;
+    return apply(cluster, reply) ? BELAY__DISCOVERY_DONE : BELAY__DISCOVERY_NEXT;
   if (cluster->answers > 2)
-    return BELAY__SCOUT_NEXT;
+    return BELAY__DISCOVERY_NEXT;
   cluster->by_shards = !cluster->by_shards;
   say_map(cluster);
-  return BELAY__SCOUT_MORE;
+  return BELAY__DISCOVERY_MORE;
 }
 
-static void over(belay__scout_t *scout, int error) {
-  step(of_scout(scout), EVENT_OVER, error);
+static void over(belay__discovery_t *discovery, int error) {
+  step(cluster_of_discovery(discovery), EVENT_OVER, error);
 }
 
-static const belay__scout_ops_t scout_ops = {.ask = ask, .answer = answer, .over = over};
+static const belay__discovery_ops_t scout_ops = {.ask = ask, .answer = answer, .on_over = over};
 
 void belay__cluster_map_init(belay__cluster_t *cluster) {
   belay__node_t *node = &cluster->node;
   cluster->due.fire = on_due;
-  node->scout = &cluster->scout;
-  belay__scout_init(&cluster->scout, &node->trunk, &scout_ops, node->trunk.identity,
-                    node->url.places, node->url.place_count);
+  node->discovery = &cluster->discovery;
+  belay__discovery_init(&cluster->discovery, &node->settings, &scout_ops, node->settings.login,
+                        node->url.places, node->url.place_count);
 }

@@ -7,7 +7,7 @@
 void belay__cluster_map_init(belay__cluster_t *cluster);
 
 /* There is reason to ask whether the map has changed; or for another one, because it has. */
-void belay__cluster_doubt(belay__cluster_t *cluster);
-void belay__cluster_news(belay__cluster_t *cluster);
+void belay__cluster_check_map(belay__cluster_t *cluster);
+void belay__cluster_map_changed(belay__cluster_t *cluster);
 
 #endif /* BELAY_REDIS_DEPLOYMENT_CLUSTER_MAP_H */

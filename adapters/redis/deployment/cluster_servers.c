@@ -31,9 +31,9 @@ void belay__cluster_tidy_later(belay__cluster_t *cluster, bool ends) {
 /* ---- by their place ------------------------------------------------------------------------------------ */
 
 static bool is_at(const belay__entry_t *entry, const void *key, size_t len) {
-  const belay__instance_t *server = BELAY__CONTAINER(entry, belay__instance_t, entry);
+  const belay__instance_t *instance = BELAY__CONTAINER(entry, belay__instance_t, entry);
   (void)len;
-  return belay__place_is(&server->cable->target.place, key);
+  return belay__place_is(&instance->server->target.place, key);
 }
 
 static uint64_t hash_of(belay__cluster_t *cluster, const belay__place_t *place) {
@@ -42,80 +42,83 @@ static uint64_t hash_of(belay__cluster_t *cluster, const belay__place_t *place) 
          place->port;
 }
 
-void belay__cluster_free_server(belay__cluster_t *cluster, belay__instance_t *server) {
-  cluster->servers[server->number] = NULL;
-  if (server->number < cluster->vacant)
-    cluster->vacant = server->number;
-  belay__cable_free(server->cable);
-  belay__free(belay__cluster_host(cluster), server, sizeof *server);
+void belay__cluster_free_instance(belay__cluster_t *cluster, belay__instance_t *instance) {
+  cluster->instances[instance->number] = NULL;
+  if (instance->number < cluster->vacant)
+    cluster->vacant = instance->number;
+  belay__server_free(instance->server);
+  belay__free(belay__cluster_host(cluster), instance, sizeof *instance);
 }
 
-static belay__instance_t *make_server(belay__cluster_t *cluster, const belay__place_t *place,
-                                      uint16_t number) {
+static belay__instance_t *make_instance(belay__cluster_t *cluster, const belay__place_t *place,
+                                        uint16_t number) {
   belay_t *belay = belay__cluster_host(cluster);
-  belay__instance_t *server = belay__alloc(belay, sizeof *server);
-  belay__cable_t *cable =
-      server == NULL ? NULL : belay__cable_new(&cluster->node.trunk, cluster->node.lane_links);
-  if (cable == NULL) {
-    belay__free(belay, server, sizeof *server);
+  belay__instance_t *instance = belay__alloc(belay, sizeof *instance);
+  belay__server_t *server =
+      instance == NULL
+          ? NULL
+          : belay__server_new(&cluster->node.settings, cluster->node.connections_per_class);
+  if (server == NULL) {
+    belay__free(belay, instance, sizeof *instance);
     return NULL;
   }
-  cable->target.place = *place;
-  cable->of = server;
-  cable->rushed = cluster->has_map;
-  *server = (belay__instance_t){.cable = cable,
-                                .number = number,
-                                .primary = BELAY__NOBODY,
-                                .replica = BELAY__NOBODY,
-                                .next = BELAY__NOBODY};
-  return server;
+  server->target.place = *place;
+  server->owner = instance;
+  server->queue_first_dial = cluster->has_map;
+  *instance = (belay__instance_t){.server = server,
+                                  .number = number,
+                                  .primary = BELAY__NO_INSTANCE,
+                                  .replica = BELAY__NO_INSTANCE,
+                                  .next = BELAY__NO_INSTANCE};
+  return instance;
 }
 
 static uint16_t find(belay__cluster_t *cluster, const belay__place_t *place) {
   belay__entry_t *entry =
       belay__table_find(&cluster->places, hash_of(cluster, place), is_at, place, sizeof *place);
-  return entry == NULL ? BELAY__NOBODY : BELAY__CONTAINER(entry, belay__instance_t, entry)->number;
+  return entry == NULL ? BELAY__NO_INSTANCE
+                       : BELAY__CONTAINER(entry, belay__instance_t, entry)->number;
 }
 
-uint16_t belay__cluster_take(belay__cluster_t *cluster, const belay__place_t *place) {
+uint16_t belay__cluster_add_instance(belay__cluster_t *cluster, const belay__place_t *place) {
   belay_t *belay = belay__cluster_host(cluster);
   uint64_t hash = hash_of(cluster, place);
   uint16_t number = find(cluster, place);
-  if (number != BELAY__NOBODY)
+  if (number != BELAY__NO_INSTANCE)
     return number;
   number = cluster->vacant; /* a map may name a hundred thousand that there is no room for */
-  while (number < cluster->servers_len && cluster->servers[number] != NULL)
+  while (number < cluster->instances_len && cluster->instances[number] != NULL)
     number++;
   cluster->vacant = number;
-  if (number == BELAY__CLUSTER_SERVERS) {
+  if (number == BELAY__CLUSTER_INSTANCES) {
     if (!cluster->is_full)
       belay__log(belay, BELAY_LOG_ERROR, "a cluster of more than %d servers", number);
     cluster->is_full = true;
-    return BELAY__NOBODY;
+    return BELAY__NO_INSTANCE;
   }
-  belay__instance_t *server = make_server(cluster, place, number);
-  if (server == NULL)
-    return BELAY__NOBODY;
-  cluster->servers[number] = server;
-  if (belay__table_add(belay, &cluster->places, &server->entry, hash) != 0) {
-    belay__cluster_free_server(cluster, server);
-    return BELAY__NOBODY;
+  belay__instance_t *instance = make_instance(cluster, place, number);
+  if (instance == NULL)
+    return BELAY__NO_INSTANCE;
+  cluster->instances[number] = instance;
+  if (belay__table_add(belay, &cluster->places, &instance->entry, hash) != 0) {
+    belay__cluster_free_instance(cluster, instance);
+    return BELAY__NO_INSTANCE;
   }
-  if (number == cluster->servers_len)
-    cluster->servers_len++;
+  if (number == cluster->instances_len)
+    cluster->instances_len++;
   return number;
 }
 
-uint16_t belay__cluster_hear_of(belay__cluster_t *cluster, const belay__place_t *place) {
+uint16_t belay__cluster_add_redirected(belay__cluster_t *cluster, const belay__place_t *place) {
   uint16_t number = find(cluster, place);
   size_t heard = 0;
-  if (number != BELAY__NOBODY)
+  if (number != BELAY__NO_INSTANCE)
     return number;
-  for (size_t i = 0; i < cluster->servers_len; i++)
-    heard += cluster->servers[i] != NULL && cluster->servers[i]->hearsay;
-  number = heard < HEARSAY ? belay__cluster_take(cluster, place) : BELAY__NOBODY;
-  if (number != BELAY__NOBODY)
-    cluster->servers[number]->hearsay = true;
+  for (size_t i = 0; i < cluster->instances_len; i++)
+    heard += cluster->instances[i] != NULL && cluster->instances[i]->hearsay;
+  number = heard < HEARSAY ? belay__cluster_add_instance(cluster, place) : BELAY__NO_INSTANCE;
+  if (number != BELAY__NO_INSTANCE)
+    cluster->instances[number]->hearsay = true;
   return number;
 }
 
@@ -127,13 +130,13 @@ void belay__cluster_set_owner(belay__cluster_t *cluster, uint16_t slot, uint16_t
   uint16_t *owner = &cluster->owner[slot];
   if (*owner == number)
     return;
-  if (*owner != BELAY__NOBODY) {
+  if (*owner != BELAY__NO_INSTANCE) {
     belay__cluster_mark_moved(cluster, slot);
-    cluster->servers[*owner]->changed = true;
+    cluster->instances[*owner]->changed = true;
   }
-  if (number != BELAY__NOBODY) {
-    cluster->servers[number]->changed = true;
-    cluster->servers[number]->cable->rushed |= cluster->has_map;
+  if (number != BELAY__NO_INSTANCE) {
+    cluster->instances[number]->changed = true;
+    cluster->instances[number]->server->queue_first_dial |= cluster->has_map;
   }
   *owner = number;
   if (cluster->version++ == cluster->tidied)
@@ -144,34 +147,34 @@ void belay__cluster_set_owner(belay__cluster_t *cluster, uint16_t slot, uint16_t
 
 void belay__cluster_retire_unknown(belay__cluster_t *cluster) {
   bool any = false;
-  for (size_t i = 0; i < cluster->servers_len; i++) {
-    belay__instance_t *server = cluster->servers[i];
-    if (server != NULL && server->known)
-      server->hearsay = false;
-    if (server == NULL || server->cable->retired || server->known)
+  for (size_t i = 0; i < cluster->instances_len; i++) {
+    belay__instance_t *instance = cluster->instances[i];
+    if (instance != NULL && instance->known)
+      instance->hearsay = false;
+    if (instance == NULL || instance->server->retired || instance->known)
       continue;
-    any = server->cable->retired = server->changed = true;
-    belay__table_remove(&cluster->places, &server->entry);
+    any = instance->server->retired = instance->changed = true;
+    belay__table_remove(&cluster->places, &instance->entry);
   }
   for (size_t slot = 0; slot < BELAY__SLOTS && any; slot++) {
     uint16_t number = cluster->owner[slot];
-    if (number != BELAY__NOBODY && cluster->servers[number]->cable->retired)
-      belay__cluster_set_owner(cluster, (uint16_t)slot, BELAY__NOBODY);
+    if (number != BELAY__NO_INSTANCE && cluster->instances[number]->server->retired)
+      belay__cluster_set_owner(cluster, (uint16_t)slot, BELAY__NO_INSTANCE);
   }
 }
 
 /* One that is silent is not waited for: it is not of the cluster any more, and others may answer what it was asked. */
-bool belay__cluster_end_retired(belay__cluster_t *cluster) {
+bool belay__cluster_close_retired(belay__cluster_t *cluster) {
   bool all = true;
-  for (size_t i = 0; i < cluster->servers_len; i++) {
-    belay__instance_t *server = cluster->servers[i];
-    if (server == NULL || !server->cable->retired)
+  for (size_t i = 0; i < cluster->instances_len; i++) {
+    belay__instance_t *instance = cluster->instances[i];
+    if (instance == NULL || !instance->server->retired)
       continue;
-    if (belay__cable_is_silent(server->cable))
-      belay__cable_leave(server->cable, BELAY_EUNREACHABLE,
-                         "the server is silent and not part of the cluster any more");
-    if (belay__cable_drain(server->cable))
-      belay__cluster_free_server(cluster, server);
+    if (belay__server_is_silent(instance->server))
+      belay__server_disconnect(instance->server, BELAY_EUNREACHABLE,
+                               "the server is silent and not part of the cluster any more");
+    if (belay__server_drain(instance->server))
+      belay__cluster_free_instance(cluster, instance);
     else
       all = false;
   }
@@ -183,11 +186,11 @@ bool belay__cluster_end_retired(belay__cluster_t *cluster) {
 #if BELAY_HAS_TOPOLOGY
 bool belay__cluster_place(const belay_client_t *client, size_t i, char out[BELAY__PLACE_MAX]) {
   const belay__cluster_t *cluster = belay__cluster_of_client(client);
-  for (size_t k = 0; k < cluster->servers_len; k++) {
-    const belay__instance_t *server = cluster->servers[k];
-    if (server == NULL || server->cable->retired || !server->known || i-- > 0)
+  for (size_t k = 0; k < cluster->instances_len; k++) {
+    const belay__instance_t *instance = cluster->instances[k];
+    if (instance == NULL || instance->server->retired || !instance->known || i-- > 0)
       continue;
-    belay__place_write(&server->cable->target.place, out, BELAY__PLACE_MAX);
+    belay__place_write(&instance->server->target.place, out, BELAY__PLACE_MAX);
     return true;
   }
   return false;
@@ -198,13 +201,13 @@ bool belay__cluster_place(const belay_client_t *client, size_t i, char out[BELAY
 bool belay__cluster_shard(const belay_client_t *client, size_t i, uint32_t *affinity,
                           uint32_t *version) {
   const belay__cluster_t *cluster = belay__cluster_of_client(client);
-  uint64_t seen[BELAY__CLUSTER_SERVERS / 64] = {0};
+  uint64_t seen[BELAY__CLUSTER_INSTANCES / 64] = {0};
   size_t n = 0;
   *version = cluster->version;
   *affinity = 0;
   for (uint32_t slot = 0; slot < BELAY__SLOTS; slot++) {
     uint16_t number = cluster->owner[slot];
-    if (number == BELAY__NOBODY || (seen[number / 64] >> number % 64 & 1) != 0)
+    if (number == BELAY__NO_INSTANCE || (seen[number / 64] >> number % 64 & 1) != 0)
       continue;
     seen[number / 64] |= UINT64_C(1) << number % 64;
     *affinity = slot;

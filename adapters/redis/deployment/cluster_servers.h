@@ -5,9 +5,9 @@
 #include "redis/deployment/cluster_state.h"
 
 /* The server at that place, which may be new; NOBODY if there is no memory or room for it. */
-uint16_t belay__cluster_take(belay__cluster_t *cluster, const belay__place_t *place);
+uint16_t belay__cluster_add_instance(belay__cluster_t *cluster, const belay__place_t *place);
 /* The same of one that a redirection names: of those that no map has named there are few at a time. */
-uint16_t belay__cluster_hear_of(belay__cluster_t *cluster, const belay__place_t *place);
+uint16_t belay__cluster_add_redirected(belay__cluster_t *cluster, const belay__place_t *place);
 
 void belay__cluster_set_owner(belay__cluster_t *cluster, uint16_t slot, uint16_t number);
 
@@ -17,8 +17,8 @@ void belay__cluster_mark_moved(belay__cluster_t *cluster, uint16_t slot);
 /* Retires those that the last map does not name. */
 void belay__cluster_retire_unknown(belay__cluster_t *cluster);
 /* Ends those that are retired and owe nothing; whether these were all. Not while calls may be queued there. */
-bool belay__cluster_end_retired(belay__cluster_t *cluster);
-void belay__cluster_free_server(belay__cluster_t *cluster, belay__instance_t *server);
+bool belay__cluster_close_retired(belay__cluster_t *cluster);
+void belay__cluster_free_instance(belay__cluster_t *cluster, belay__instance_t *instance);
 
 /* Runs belay__cluster_tidy() from the loop: at once, or later, which is sooner where a server is to end. */
 void belay__cluster_tidy_soon(belay__cluster_t *cluster);

@@ -9,14 +9,14 @@
 #include "redis/deployment/discovery.h"
 #include "redis/deployment/slot_map.h"
 
-#define BELAY__CLUSTER_SERVERS 1024
-#define BELAY__NOBODY UINT16_MAX
+#define BELAY__CLUSTER_INSTANCES 1024
+#define BELAY__NO_INSTANCE UINT16_MAX
 
 /* A server. It is made when a map or a redirection names it, retired by the first map that does not, and gone when its
  * last answer is in and its handles are closed. */
 typedef struct belay__instance {
   belay__entry_t entry; /* by its place, unless it is retired */
-  belay__cable_t *cable;
+  belay__server_t *server;
   uint16_t number;        /* among the servers */
   uint16_t primary;       /* of a replica that is read from: whose; else NOBODY */
   uint16_t replica, next; /* the first of its replicas; of a replica, the next one; NOBODY: none */
@@ -29,7 +29,7 @@ typedef struct belay__instance {
 typedef enum belay__map_state {
   BELAY__MAP_KEPT,   /* made; or the last one will do; or nobody wants one */
   BELAY__MAP_DUE,    /* it is wanted, and will be asked for when that may be */
-  BELAY__MAP_ASKED,  /* the scout asks */
+  BELAY__MAP_ASKED,  /* the discovery asks */
   BELAY__MAP_REFUSED /* there is none, for a lasting reason: calls are refused */
 } belay__map_state_t;
 
@@ -37,14 +37,14 @@ typedef struct belay__cluster belay__cluster_t;
 
 struct belay__cluster {
   belay__node_t node; /* first */
-  belay__scout_t scout;
+  belay__discovery_t discovery;
 
-  belay__instance_t *servers[BELAY__CLUSTER_SERVERS]; /* NULL where there is none */
-  size_t servers_len;                                 /* used so far */
-  bool is_full;                                       /* there were more than there is room for */
-  uint16_t vacant;                                    /* no number below this one is */
-  belay__table_t places;                              /* of those that are not retired */
-  uint16_t owner[BELAY__SLOTS];                       /* NOBODY: nobody, as far as is known */
+  belay__instance_t *instances[BELAY__CLUSTER_INSTANCES]; /* NULL where there is none */
+  size_t instances_len;                                   /* used so far */
+  bool is_full;                      /* there were more than there is room for */
+  uint16_t vacant;                   /* no number below this one is */
+  belay__table_t places;             /* of those that are not retired */
+  uint16_t owner[BELAY__SLOTS];      /* NOBODY: nobody, as far as is known */
   uint64_t moved[BELAY__SLOTS / 64]; /* slots for which several servers have been asked */
   uint32_t version;                  /* of owner */
 
@@ -73,8 +73,8 @@ struct belay__cluster {
   int error;        /* why there is none */
 };
 
-static inline belay__cluster_t *belay__cluster_of(const belay__trunk_t *trunk) {
-  return BELAY__CONTAINER(trunk, belay__cluster_t, node.trunk);
+static inline belay__cluster_t *belay__cluster_of(const belay__settings_t *settings) {
+  return BELAY__CONTAINER(settings, belay__cluster_t, node.settings);
 }
 
 static inline belay__cluster_t *belay__cluster_of_client(const belay_client_t *client) {

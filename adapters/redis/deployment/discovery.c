@@ -1,4 +1,4 @@
-/* A scout.
+/* A discovery.
  *
  *   IDLE --ask--> WAITING --its turn--> DIALING --connected--> ASKING --DONE--> READY --ask--> ASKING
  *    ^              ^                      |                     |                |
@@ -26,354 +26,365 @@
 #define SHARES_MAX 10
 
 static void on_dialed(belay__dial_t *dial, int error, int fd, belay__uv_handle_t *handle);
-static void on_ready(belay__wire_t *wire);
-static void on_gone(belay__wire_t *wire, int error);
+static void on_ready(belay__transport_t *transport);
+static void on_closed(belay__transport_t *transport, int error);
 static void on_timer(belay__timer_t *timer);
 static void on_turn(belay__turn_t *turn);
-static void on_pushed(belay__wire_t *wire, const belay__reply_t *reply);
+static void on_push(belay__transport_t *transport, const belay__reply_t *reply);
 
-static belay_t *belay_of(const belay__scout_t *scout) {
-  return &scout->trunk->host->base;
+static belay_t *belay_of(const belay__discovery_t *discovery) {
+  return &discovery->settings->host->base;
 }
 
-static belay__scout_t *scout_of(const redisAsyncContext *ac) {
-  return BELAY__CONTAINER(ac->data, belay__scout_t, wire);
+static belay__discovery_t *discovery_of(const redisAsyncContext *ac) {
+  return BELAY__CONTAINER(ac->data, belay__discovery_t, transport);
 }
 
 static void on_dial_over(belay__dial_t *dial) {
-  belay__scout_t *scout = BELAY__CONTAINER(dial, belay__scout_t, dial);
-  scout->trunk->ops->quiet(scout->trunk, NULL);
+  belay__discovery_t *discovery = BELAY__CONTAINER(dial, belay__discovery_t, dial);
+  discovery->settings->ops->handle_closed(discovery->settings, NULL);
 }
 
-static void on_heard(belay__wire_t *wire) {
-  (void)wire;
+static void on_read(belay__transport_t *transport) {
+  (void)transport;
 }
 
-void belay__scout_init(belay__scout_t *scout, belay__trunk_t *trunk, const belay__scout_ops_t *ops,
-                       belay__identity_t identity, const belay__place_t *places, size_t n) {
-  scout->trunk = trunk;
-  scout->ops = ops;
-  scout->identity = identity;
-  scout->state = BELAY__SCOUT_IDLE;
-  scout->timer.fire = on_timer;
-  belay__turn_init(&scout->turn, on_turn);
-  scout->target = (belay__target_t){.keepalive_ms = trunk->keepalive_ms,
-                                    .tcp_user_timeout_ms = trunk->tcp_user_timeout_ms};
-  scout->wire = (belay__wire_t){.host = trunk->host,
-                                .stats = &trunk->client->stats,
-                                .max_reply = trunk->max_reply,
-                                .ready = on_ready,
-                                .heard = on_heard,
-                                .pushed = scout->channels != NULL ? on_pushed : NULL,
-                                .gone = on_gone,
-                                .dial = &scout->dial};
-  belay__wire_init(&scout->wire);
-  belay__dial_init(&scout->dial, trunk->host, &scout->target, &scout->handles, on_dialed,
-                   on_dial_over);
-  belay__scout_set(scout, places, n);
+void belay__discovery_init(belay__discovery_t *discovery, belay__settings_t *settings,
+                           const belay__discovery_ops_t *ops, belay__login_t login,
+                           const belay__place_t *places, size_t n) {
+  discovery->settings = settings;
+  discovery->ops = ops;
+  discovery->login = login;
+  discovery->state = BELAY__DISCOVERY_IDLE;
+  discovery->timer.fire = on_timer;
+  belay__turn_init(&discovery->turn, on_turn);
+  discovery->target = (belay__target_t){.keepalive_ms = settings->keepalive_ms,
+                                        .tcp_user_timeout_ms = settings->tcp_user_timeout_ms};
+  discovery->transport =
+      (belay__transport_t){.host = settings->host,
+                           .stats = &settings->client->stats,
+                           .max_reply = settings->max_reply,
+                           .on_ready = on_ready,
+                           .on_read = on_read,
+                           .on_push = discovery->channels != NULL ? on_push : NULL,
+                           .on_closed = on_closed,
+                           .dial = &discovery->dial};
+  belay__transport_init(&discovery->transport);
+  belay__dial_init(&discovery->dial, settings->host, &discovery->target, &discovery->handles,
+                   on_dialed, on_dial_over);
+  belay__discovery_set_places(discovery, places, n);
 }
 
 /* ---- places -------------------------------------------------------------------------------------------- */
 
 /* The connection leads to somebody who is not to be asked. */
-static void hang_up(belay__scout_t *scout) {
-  if (scout->state != BELAY__SCOUT_READY)
+static void disconnect(belay__discovery_t *discovery) {
+  if (discovery->state != BELAY__DISCOVERY_READY)
     return;
-  scout->state = BELAY__SCOUT_IDLE;
-  belay__wire_break(&scout->wire, BELAY_EUNREACHABLE);
+  discovery->state = BELAY__DISCOVERY_IDLE;
+  belay__transport_break(&discovery->transport, BELAY_EUNREACHABLE);
 }
 
-static bool is_busy(const belay__scout_t *scout) {
-  return scout->state != BELAY__SCOUT_IDLE && scout->state != BELAY__SCOUT_READY;
+static bool is_busy(const belay__discovery_t *discovery) {
+  return discovery->state != BELAY__DISCOVERY_IDLE && discovery->state != BELAY__DISCOVERY_READY;
 }
 
 /* Index of the place; count if there is none. */
-static size_t find_place(const belay__scout_t *scout, const belay__place_t *place) {
+static size_t find_place(const belay__discovery_t *discovery, const belay__place_t *place) {
   size_t i = 0;
-  while (i < scout->count && !belay__place_is(&scout->places[i], place))
+  while (i < discovery->count && !belay__place_is(&discovery->places[i], place))
     i++;
   return i;
 }
 
-static void move_to(belay__scout_t *scout, size_t at) {
-  if (scout->at == at)
+static void move_to(belay__discovery_t *discovery, size_t at) {
+  if (discovery->at == at)
     return;
-  scout->at = at;
-  hang_up(scout);
+  discovery->at = at;
+  disconnect(discovery);
 }
 
-void belay__scout_set(belay__scout_t *scout, const belay__place_t *places, size_t n) {
+void belay__discovery_set_places(belay__discovery_t *discovery, const belay__place_t *places,
+                                 size_t n) {
   if (n == 0)
     return;
-  belay__place_t here = *belay__scout_place(scout);
-  scout->count = scout->at = 0;
+  belay__place_t here = *belay__discovery_place(discovery);
+  discovery->count = discovery->at = 0;
   for (size_t i = 0; i < n; i++)
-    if (scout->count < BELAY__SCOUT_PLACES && find_place(scout, &places[i]) == scout->count)
-      scout->places[scout->count++] = places[i];
-  if (scout->left > scout->count)
-    scout->left = scout->count;
-  scout->at = find_place(scout, &here);
-  if (scout->at == scout->count)
-    move_to(scout, 0);
+    if (discovery->count < BELAY__DISCOVERY_PLACES &&
+        find_place(discovery, &places[i]) == discovery->count)
+      discovery->places[discovery->count++] = places[i];
+  if (discovery->places_left > discovery->count)
+    discovery->places_left = discovery->count;
+  discovery->at = find_place(discovery, &here);
+  if (discovery->at == discovery->count)
+    move_to(discovery, 0);
 }
 
-const belay__place_t *belay__scout_place(const belay__scout_t *scout) {
-  return &scout->places[scout->at];
+const belay__place_t *belay__discovery_place(const belay__discovery_t *discovery) {
+  return &discovery->places[discovery->at];
 }
 
 /* ---- the round ----------------------------------------------------------------------------------------- */
 
-static void set_patience(belay__scout_t *scout) {
-  int64_t shares = (int64_t)scout->count + 1;
+static void set_patience(belay__discovery_t *discovery) {
+  int64_t shares = (int64_t)discovery->count + 1;
   if (shares < SHARES_MIN)
     shares = SHARES_MIN;
   if (shares > SHARES_MAX)
     shares = SHARES_MAX;
-  int64_t ms = scout->trunk->connect_timeout_ms / shares;
-  belay__timer_set(belay_of(scout), BELAY__RANK_OTHER, &scout->timer,
-                   belay__after_ms(belay_of(scout), ms > PATIENCE_MIN_MS ? ms : PATIENCE_MIN_MS));
+  int64_t ms = discovery->settings->connect_timeout_ms / shares;
+  belay__timer_set(
+      belay_of(discovery), BELAY__RANK_OTHER, &discovery->timer,
+      belay__after_ms(belay_of(discovery), ms > PATIENCE_MIN_MS ? ms : PATIENCE_MIN_MS));
 }
 
 /* It may be asked for from anywhere: so it is only begun from the loop. Who asks goes ahead of who only dials and does not
  * know better, as long as he is answered. */
-static void wait_for_turn(belay__scout_t *scout) {
-  belay_t *belay = belay_of(scout);
-  scout->state = BELAY__SCOUT_WAITING;
-  belay__timer_stop(belay, BELAY__RANK_OTHER, &scout->timer);
-  if (scout->knocked)
-    belay__pace_queue(&scout->trunk->host->pace, &scout->turn, scout->met);
+static void wait_for_turn(belay__discovery_t *discovery) {
+  belay_t *belay = belay_of(discovery);
+  discovery->state = BELAY__DISCOVERY_WAITING;
+  belay__timer_stop(belay, BELAY__RANK_OTHER, &discovery->timer);
+  if (discovery->has_dialed)
+    belay__pace_queue(&discovery->settings->host->pace, &discovery->turn, discovery->was_answered);
   else
-    belay__timer_set(belay, BELAY__RANK_OTHER, &scout->timer, belay__now(belay));
+    belay__timer_set(belay, BELAY__RANK_OTHER, &discovery->timer, belay__now(belay));
 }
 
-static void dial(belay__scout_t *scout) {
-  scout->state = BELAY__SCOUT_DIALING;
-  scout->knocked = true;
-  scout->met = false;
-  scout->target.place = *belay__scout_place(scout);
-  set_patience(scout);
-  belay__dial_start(&scout->dial, scout->timer.when);
+static void dial(belay__discovery_t *discovery) {
+  discovery->state = BELAY__DISCOVERY_DIALING;
+  discovery->has_dialed = true;
+  discovery->was_answered = false;
+  discovery->target.place = *belay__discovery_place(discovery);
+  set_patience(discovery);
+  belay__dial_start(&discovery->dial, discovery->timer.when);
 }
 
-static void end_round(belay__scout_t *scout, int error) {
-  belay__timer_stop(belay_of(scout), BELAY__RANK_OTHER, &scout->timer);
+static void end_round(belay__discovery_t *discovery, int error) {
+  belay__timer_stop(belay_of(discovery), BELAY__RANK_OTHER, &discovery->timer);
   if (error == 0)
-    scout->told = 0;
-  scout->ops->over(scout, error);
+    discovery->logged_error = 0;
+  discovery->ops->on_over(discovery, error);
 }
 
 /* What somebody has said outweighs that another one says nothing, or is a replica. */
-void belay__scout_blame(belay__scout_t *scout, int error, const char *words) {
-  if (scout->said && (words == NULL || error == BELAY_EREADONLY))
+void belay__discovery_set_cause(belay__discovery_t *discovery, int error, const char *words) {
+  if (discovery->has_cause && (words == NULL || error == BELAY_EREADONLY))
     return;
-  scout->said = words != NULL;
-  scout->error = error;
-  scout->blamed = *belay__scout_place(scout);
+  discovery->has_cause = words != NULL;
+  discovery->error = error;
+  discovery->cause_place = *belay__discovery_place(discovery);
   if (words == NULL)
-    words = scout->reason != 0 ? uv_strerror(scout->reason) : belay_strerror(error);
-  snprintf(scout->why, sizeof scout->why, "%s", words);
+    words =
+        discovery->system_error != 0 ? uv_strerror(discovery->system_error) : belay_strerror(error);
+  snprintf(discovery->cause_text, sizeof discovery->cause_text, "%s", words);
 }
 
 /* The log has each reason once, whoever it is that gives it next. */
-void belay__scout_explain(belay__scout_t *scout, int error) {
-  belay_client_t *client = scout->trunk->client;
+void belay__discovery_report(belay__discovery_t *discovery, int error) {
+  belay_client_t *client = discovery->settings->client;
   char text[BELAY__WORDS_MAX], place[BELAY__TARGET_WORDS];
-  bool news = error != scout->told || strcmp(scout->why, scout->told_why) != 0;
-  int n =
-      snprintf(text, sizeof text, "%s: %s", belay__place_words(&scout->blamed, place), scout->why);
+  bool news = error != discovery->logged_error ||
+              strcmp(discovery->cause_text, discovery->logged_cause) != 0;
+  int n = snprintf(text, sizeof text, "%s: %s", belay__place_words(&discovery->cause_place, place),
+                   discovery->cause_text);
   belay__client_refused(client, error, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
   if (!news)
     return;
-  scout->told = error;
-  memcpy(scout->told_why, scout->why, sizeof scout->why);
-  belay__log(client->belay, belay__link_is_lasting(error) ? BELAY_LOG_ERROR : BELAY_LOG_WARNING,
-             "asked %zu where to connect to, in vain: %s: %s", scout->count, belay_strerror(error),
-             client->refused.text);
+  discovery->logged_error = error;
+  memcpy(discovery->logged_cause, discovery->cause_text, sizeof discovery->cause_text);
+  belay__log(client->belay, belay__error_is_lasting(error) ? BELAY_LOG_ERROR : BELAY_LOG_WARNING,
+             "asked %zu where to connect to, in vain: %s: %s", discovery->count,
+             belay_strerror(error), client->refused.text);
 }
 
 /* The one that is being asked is of no use; its connection is gone. */
-static void next(belay__scout_t *scout, int error, const char *why) {
-  belay__scout_blame(scout, error, why);
-  scout->at = (scout->at + 1) % scout->count;
-  if (--scout->left > 0) {
-    wait_for_turn(scout);
+static void ask_next(belay__discovery_t *discovery, int error, const char *why) {
+  belay__discovery_set_cause(discovery, error, why);
+  discovery->at = (discovery->at + 1) % discovery->count;
+  if (--discovery->places_left > 0) {
+    wait_for_turn(discovery);
     return;
   }
-  scout->state = BELAY__SCOUT_IDLE;
-  end_round(scout, scout->error);
+  discovery->state = BELAY__DISCOVERY_IDLE;
+  end_round(discovery, discovery->error);
 }
 
-static void done(belay__scout_t *scout) {
-  scout->state = BELAY__SCOUT_READY;
-  end_round(scout, 0);
+static void finish_round(belay__discovery_t *discovery) {
+  discovery->state = BELAY__DISCOVERY_READY;
+  end_round(discovery, 0);
 }
 
-void belay__scout_ask(belay__scout_t *scout) {
-  bool connected = scout->state == BELAY__SCOUT_READY;
-  assert(scout->count > 0);
-  if (!connected && scout->state != BELAY__SCOUT_IDLE)
+void belay__discovery_ask(belay__discovery_t *discovery) {
+  bool connected = discovery->state == BELAY__DISCOVERY_READY;
+  assert(discovery->count > 0);
+  if (!connected && discovery->state != BELAY__DISCOVERY_IDLE)
     return;
-  scout->left = scout->count;
-  scout->said = false;
+  discovery->places_left = discovery->count;
+  discovery->has_cause = false;
   if (connected) {
-    scout->state = BELAY__SCOUT_ASKING;
-    set_patience(scout);
-    scout->ops->ask(scout);
+    discovery->state = BELAY__DISCOVERY_ASKING;
+    set_patience(discovery);
+    discovery->ops->ask(discovery);
   } else {
-    wait_for_turn(scout);
+    wait_for_turn(discovery);
   }
 }
 
-void belay__scout_first(belay__scout_t *scout) {
-  move_to(scout, 0);
+void belay__discovery_restart_list(belay__discovery_t *discovery) {
+  move_to(discovery, 0);
 }
 
-bool belay__scout_prefer(belay__scout_t *scout, const belay__place_t *place) {
-  size_t at = find_place(scout, place);
-  if (is_busy(scout) || at == scout->count)
+bool belay__discovery_prefer(belay__discovery_t *discovery, const belay__place_t *place) {
+  size_t at = find_place(discovery, place);
+  if (is_busy(discovery) || at == discovery->count)
     return false;
-  move_to(scout, at);
+  move_to(discovery, at);
   return true;
 }
 
-void belay__scout_turn(belay__scout_t *scout) {
-  if (scout->count == 1 || is_busy(scout))
+void belay__discovery_pick_other(belay__discovery_t *discovery) {
+  if (discovery->count == 1 || is_busy(discovery))
     return;
-  size_t step = 1 + belay__random_below(belay_of(scout), scout->count - 1);
-  move_to(scout, (scout->at + step) % scout->count);
+  size_t step = 1 + belay__random_below(belay_of(discovery), discovery->count - 1);
+  move_to(discovery, (discovery->at + step) % discovery->count);
 }
 
-static void fail_to_connect(belay__scout_t *scout, int error) {
-  scout->reason = scout->dial.reason;
-  scout->trunk->client->stats.connect_errors++;
-  next(scout, error, NULL);
+static void fail_to_connect(belay__discovery_t *discovery, int error) {
+  discovery->system_error = discovery->dial.system_error;
+  discovery->settings->client->stats.connect_errors++;
+  ask_next(discovery, error, NULL);
 }
 
 static void on_turn(belay__turn_t *turn) {
-  dial(BELAY__CONTAINER(turn, belay__scout_t, turn));
+  dial(BELAY__CONTAINER(turn, belay__discovery_t, turn));
 }
 
 static void on_timer(belay__timer_t *timer) {
-  belay__scout_t *scout = BELAY__CONTAINER(timer, belay__scout_t, timer);
-  if (scout->state == BELAY__SCOUT_WAITING) {
-    dial(scout);
-  } else if (scout->state == BELAY__SCOUT_DIALING) {
-    fail_to_connect(scout, belay__dial_expire(&scout->dial));
+  belay__discovery_t *discovery = BELAY__CONTAINER(timer, belay__discovery_t, timer);
+  if (discovery->state == BELAY__DISCOVERY_WAITING) {
+    dial(discovery);
+  } else if (discovery->state == BELAY__DISCOVERY_DIALING) {
+    fail_to_connect(discovery, belay__dial_expire(&discovery->dial));
   } else {
-    scout->wire.reason = UV_ETIMEDOUT;
-    belay__wire_drop(&scout->wire, BELAY_EUNREACHABLE);
+    discovery->transport.system_error = UV_ETIMEDOUT;
+    belay__transport_drop(&discovery->transport, BELAY_EUNREACHABLE);
   }
 }
 
 /* ---- the connection ------------------------------------------------------------------------------------ */
 
-static void on_gone(belay__wire_t *wire, int error) {
-  belay__scout_t *scout = BELAY__CONTAINER(wire, belay__scout_t, wire);
-  scout->reason = wire->reason;
-  if (scout->state == BELAY__SCOUT_ASKING) {
-    scout->trunk->client->stats.connect_errors += !scout->met;
-    next(scout, error, wire->why);
-  } else if (scout->state == BELAY__SCOUT_READY) {
-    scout->state = BELAY__SCOUT_IDLE;
-    if (scout->ops->lost != NULL)
-      scout->ops->lost(scout);
+static void on_closed(belay__transport_t *transport, int error) {
+  belay__discovery_t *discovery = BELAY__CONTAINER(transport, belay__discovery_t, transport);
+  discovery->system_error = transport->system_error;
+  if (discovery->state == BELAY__DISCOVERY_ASKING) {
+    discovery->settings->client->stats.connect_errors += !discovery->was_answered;
+    ask_next(discovery, error, transport->cause);
+  } else if (discovery->state == BELAY__DISCOVERY_READY) {
+    discovery->state = BELAY__DISCOVERY_IDLE;
+    if (discovery->ops->lost != NULL)
+      discovery->ops->lost(discovery);
   }
 }
 
 /* Who does not let us in is asked no more. */
 static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  belay__scout_t *scout = scout_of(ac);
-  const belay_client_t *client = scout->trunk->client;
-  const belay__reply_t *reply = belay__wire_reply(&scout->wire, object);
+  belay__discovery_t *discovery = discovery_of(ac);
+  const belay_client_t *client = discovery->settings->client;
+  const belay__reply_t *reply = belay__transport_take_reply(&discovery->transport, object);
   if (reply == NULL)
     return;
-  int error = belay__auth_read(&scout->identity, scout->trunk->client, reply);
+  int error = belay__auth_read(&discovery->login, discovery->settings->client, reply);
   if (error == 0)
     return;
   bool explained = client->refused.error == error;
-  belay__scout_blame(scout, error, explained ? client->refused.text : belay_strerror(error));
-  belay__wire_break(&scout->wire, error);
+  belay__discovery_set_cause(discovery, error,
+                             explained ? client->refused.text : belay_strerror(error));
+  belay__transport_break(&discovery->transport, error);
 }
 
 /* Each for itself, so that each is answered once. */
-static void subscribe(belay__scout_t *scout) {
-  scout->wire.reader.pushed = true;
-  for (const char *const *channel = scout->channels; *channel != NULL; channel++) {
-    belay__wire_say(&scout->wire, 2, (const char *const[]){"SUBSCRIBE", *channel}, NULL, true);
-    scout->subscribes++;
+static void subscribe(belay__discovery_t *discovery) {
+  discovery->transport.reader.push_mode = true;
+  for (const char *const *channel = discovery->channels; *channel != NULL; channel++) {
+    belay__transport_send(&discovery->transport, 2, (const char *const[]){"SUBSCRIBE", *channel},
+                          NULL, true);
+    discovery->subscribes++;
   }
 }
 
 /* Who cannot speak and be asked on one connection is only asked. */
 static void on_hello(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  belay__scout_t *scout = scout_of(ac);
-  const belay__reply_t *reply = belay__wire_reply(&scout->wire, object);
-  if (reply == NULL || scout->state != BELAY__SCOUT_ASKING)
+  belay__discovery_t *discovery = discovery_of(ac);
+  const belay__reply_t *reply = belay__transport_take_reply(&discovery->transport, object);
+  if (reply == NULL || discovery->state != BELAY__DISCOVERY_ASKING)
     return;
-  scout->subscribes = 0;
+  discovery->subscribes = 0;
   if (reply->type == BELAY__REPLY_ARRAY)
-    subscribe(scout);
-  scout->ops->ask(scout);
+    subscribe(discovery);
+  discovery->ops->ask(discovery);
 }
 
 static void on_dialed(belay__dial_t *dialed, int error, int fd, belay__uv_handle_t *handle) {
-  belay__scout_t *scout = BELAY__CONTAINER(dialed, belay__scout_t, dial);
-  scout->state = BELAY__SCOUT_ASKING;
+  belay__discovery_t *discovery = BELAY__CONTAINER(dialed, belay__discovery_t, dial);
+  discovery->state = BELAY__DISCOVERY_ASKING;
   if (error == 0)
-    error = belay__wire_open(&scout->wire, fd, handle, scout->trunk->tls, scout->target.place.host);
+    error = belay__transport_open(&discovery->transport, fd, handle, discovery->settings->tls,
+                                  discovery->target.place.host);
   if (error != 0)
-    fail_to_connect(scout, error);
+    fail_to_connect(discovery, error);
 }
 
-static void on_ready(belay__wire_t *wire) {
-  belay__scout_t *scout = BELAY__CONTAINER(wire, belay__scout_t, wire);
-  int error = belay__auth_send(&scout->identity, scout->trunk->client, wire, on_auth);
-  scout->trunk->client->stats.connects++;
+static void on_ready(belay__transport_t *transport) {
+  belay__discovery_t *discovery = BELAY__CONTAINER(transport, belay__discovery_t, transport);
+  int error = belay__auth_send(&discovery->login, discovery->settings->client, transport, on_auth);
+  discovery->settings->client->stats.connects++;
   if (error != 0)
-    belay__wire_break(wire, error);
-  else if (scout->channels != NULL)
-    belay__wire_command(&scout->wire, on_hello, NULL, 2, (const char *const[]){"HELLO", "3"});
+    belay__transport_break(transport, error);
+  else if (discovery->channels != NULL)
+    belay__transport_command(&discovery->transport, on_hello, NULL, 2,
+                             (const char *const[]){"HELLO", "3"});
   else
-    scout->ops->ask(scout);
+    discovery->ops->ask(discovery);
 }
 
 /* ---- answers ------------------------------------------------------------------------------------------- */
 
-static void answered(belay__scout_t *scout, const belay__reply_t *reply) {
+static void on_reply(belay__discovery_t *discovery, const belay__reply_t *reply) {
   int error = BELAY_EUNREACHABLE;
-  if (reply == NULL || scout->state != BELAY__SCOUT_ASKING || scout->wire.broken)
+  if (reply == NULL || discovery->state != BELAY__DISCOVERY_ASKING || discovery->transport.broken)
     return;
-  scout->met |= reply->type != BELAY__REPLY_ERROR;
-  switch (scout->ops->answer(scout, reply)) {
-  case BELAY__SCOUT_DONE:
-    done(scout);
+  discovery->was_answered |= reply->type != BELAY__REPLY_ERROR;
+  switch (discovery->ops->answer(discovery, reply)) {
+  case BELAY__DISCOVERY_DONE:
+    finish_round(discovery);
     break;
-  case BELAY__SCOUT_MORE:
+  case BELAY__DISCOVERY_MORE:
     break;
-  case BELAY__SCOUT_NEXT:
+  case BELAY__DISCOVERY_NEXT:
     if (reply->type == BELAY__REPLY_ERROR) {
       error = belay__refusal_find(reply->str, reply->len)->error;
-      belay__scout_blame(scout, error, reply->str);
+      belay__discovery_set_cause(discovery, error, reply->str);
     }
-    belay__wire_break(&scout->wire, error);
+    belay__transport_break(&discovery->transport, error);
     break;
   }
 }
 
 static void on_answer(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  belay__scout_t *scout = scout_of(ac);
-  answered(scout, belay__wire_reply(&scout->wire, object));
+  belay__discovery_t *discovery = discovery_of(ac);
+  on_reply(discovery, belay__transport_take_reply(&discovery->transport, object));
 }
 
 /* Where it listens, answers come the same way as what is said unasked (reader.h). */
-void belay__scout_say(belay__scout_t *scout, size_t argc, const char *const *argv) {
-  if (scout->wire.reader.pushed)
-    belay__wire_say(&scout->wire, argc, argv, NULL, true);
+void belay__discovery_send(belay__discovery_t *discovery, size_t argc, const char *const *argv) {
+  if (discovery->transport.reader.push_mode)
+    belay__transport_send(&discovery->transport, argc, argv, NULL, true);
   else
-    belay__wire_command(&scout->wire, on_answer, NULL, argc, argv);
+    belay__transport_command(&discovery->transport, on_answer, NULL, argc, argv);
 }
 
 static bool is_message(const belay__reply_t *reply) {
@@ -383,36 +394,36 @@ static bool is_message(const belay__reply_t *reply) {
 }
 
 /* Answers come in order; the first ones are to SUBSCRIBE. Who may not listen asks all the same. */
-static void on_pushed(belay__wire_t *wire, const belay__reply_t *reply) {
-  belay__scout_t *scout = BELAY__CONTAINER(wire, belay__scout_t, wire);
+static void on_push(belay__transport_t *transport, const belay__reply_t *reply) {
+  belay__discovery_t *discovery = BELAY__CONTAINER(transport, belay__discovery_t, transport);
   if (is_message(reply)) {
-    scout->ops->heard(scout, reply->items[1], reply->items[2]);
+    discovery->ops->on_message(discovery, reply->items[1], reply->items[2]);
     return;
   }
-  if (wire->owed == 0) /* nor is it an answer */
+  if (transport->replies_due == 0) /* nor is it an answer */
     return;
-  wire->owed--;
-  if (scout->subscribes > 0)
-    scout->subscribes--;
+  transport->replies_due--;
+  if (discovery->subscribes > 0)
+    discovery->subscribes--;
   else
-    answered(scout, reply);
+    on_reply(discovery, reply);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
-void belay__scout_close(belay__scout_t *scout) {
-  belay__pace_leave(&scout->trunk->host->pace, &scout->turn);
-  belay__timer_stop(belay_of(scout), BELAY__RANK_OTHER, &scout->timer);
-  belay__dial_close(&scout->dial);
-  scout->state = BELAY__SCOUT_CLOSED;
-  belay__wire_drop(&scout->wire, BELAY_ECANCELED);
+void belay__discovery_close(belay__discovery_t *discovery) {
+  belay__pace_leave(&discovery->settings->host->pace, &discovery->turn);
+  belay__timer_stop(belay_of(discovery), BELAY__RANK_OTHER, &discovery->timer);
+  belay__dial_close(&discovery->dial);
+  discovery->state = BELAY__DISCOVERY_CLOSED;
+  belay__transport_drop(&discovery->transport, BELAY_ECANCELED);
 }
 
-bool belay__scout_is_over(const belay__scout_t *scout) {
-  return scout->state == BELAY__SCOUT_CLOSED && scout->wire.ac == NULL && scout->handles == 0 &&
-         !belay__dial_busy(&scout->dial);
+bool belay__discovery_is_over(const belay__discovery_t *discovery) {
+  return discovery->state == BELAY__DISCOVERY_CLOSED && discovery->transport.ac == NULL &&
+         discovery->handles == 0 && !belay__dial_busy(&discovery->dial);
 }
 
-void belay__scout_fini(belay__scout_t *scout) {
-  belay__wire_fini(&scout->wire);
+void belay__discovery_deinit(belay__discovery_t *discovery) {
+  belay__transport_deinit(&discovery->transport);
 }

@@ -51,17 +51,17 @@ static void default_owner(char *out, size_t size) {
   snprintf(out, size, "%.48s:%ld", host, (long)uv_os_getpid());
 }
 
-static void fill_trunk(belay__node_t *node, const belay_client_options_t *o) {
+static void fill_settings(belay__node_t *node, const belay_client_options_t *o) {
   const belay__url_t *url = &node->url;
-  node->trunk = (belay__trunk_t){
-      .ops = node->deployment->trunk_ops,
+  node->settings = (belay__settings_t){
+      .ops = node->deployment->deployment_ops,
       .client = &node->base,
       .host = (belay__host_t *)node->base.belay,
       /* a user may do without a password, and no password is not an empty one */
-      .identity = {.username = url->has_username ? url->username : NULL,
-                   .password = url->has_username || url->password[0] != '\0' ? url->password : NULL,
-                   .credentials = o->credentials,
-                   .credentials_ctx = o->credentials_ctx},
+      .login = {.username = url->has_username ? url->username : NULL,
+                .password = url->has_username || url->password[0] != '\0' ? url->password : NULL,
+                .credentials = o->credentials,
+                .credentials_ctx = o->credentials_ctx},
       .client_name = node->client_name,
       .db = url->db,
       .connect_timeout_ms = o->connect_timeout_ms,
@@ -75,7 +75,7 @@ static void fill_trunk(belay__node_t *node, const belay_client_options_t *o) {
       .max_reply = o->max_reply,
       .on_full = o->on_full,
   };
-  belay__list_init(&node->trunk.cables);
+  belay__list_init(&node->settings.servers);
 }
 
 static uint64_t mix(uint64_t hash, const char *text) {
@@ -98,10 +98,10 @@ static uint64_t place_of(const belay__url_t *url) {
 void belay__node_free(belay__node_t *node) {
   size_t size = node->deployment->size;
   belay_t *belay = node->base.belay;
-  belay__trunk_free(&node->trunk);
-  if (node->scout != NULL)
-    belay__scout_fini(node->scout);
-  belay__tls_release(node->trunk.tls);
+  belay__servers_free(&node->settings);
+  if (node->discovery != NULL)
+    belay__discovery_deinit(node->discovery);
+  belay__tls_release(node->settings.tls);
   OPENSSL_cleanse(&node->url, sizeof node->url); /* the password */
   OPENSSL_cleanse(node->sentinel_password, sizeof node->sentinel_password);
   belay__free(belay, node, size);
@@ -125,7 +125,7 @@ static int make_node(belay_t *belay, const belay__deployment_t *deployment, cons
   node->url = *url;
   node->base.place = place_of(url);
   node->base.db = url->db;
-  node->lane_links = o->connections;
+  node->connections_per_class = o->connections;
   *out = node;
   return 0;
 }
@@ -143,8 +143,8 @@ int belay__node_make(belay_t *belay, const belay__deployment_t *deployment,
                                     node->sentinel_username, sizeof node->sentinel_username) &&
               belay__node_take_text(belay, "sentinel_password", o->sentinel_password,
                                     node->sentinel_password, sizeof node->sentinel_password);
-  fill_trunk(node, o);
-  error = fits ? choose_tls(belay, url, o->tls, &node->trunk.tls) : BELAY_EINVAL;
+  fill_settings(node, o);
+  error = fits ? choose_tls(belay, url, o->tls, &node->settings.tls) : BELAY_EINVAL;
   if (error == 0)
     error = deployment->init(node);
   if (error != 0) {
@@ -159,40 +159,40 @@ int belay__node_make(belay_t *belay, const belay__deployment_t *deployment,
 /* ---- calls --------------------------------------------------------------------------------------------- */
 
 void belay__node_overdue(belay_client_t *client, belay__call_t *call) {
-  belay__link_t *link = belay__trip(call)->at;
+  belay__connection_t *connection = belay__dispatch(call)->at;
   (void)client;
-  if (link != NULL)
-    belay__outage_overdue(link, call);
+  if (connection != NULL)
+    belay__outage_call_overdue(connection, call);
 }
 
 void belay__node_distrust(belay_client_t *client, belay__call_t *call) {
-  belay__link_t *link = belay__trip(call)->at;
+  belay__connection_t *connection = belay__dispatch(call)->at;
   (void)client;
-  if (link != NULL)
-    belay__link_distrust(link, call->epoch);
+  if (connection != NULL)
+    belay__connection_distrust(connection, call->epoch);
 }
 
 /* ---- all servers ---------------------------------------------------------------------------------------- */
 
 size_t belay__node_links_up(const belay_client_t *client) {
-  return belay__trunk_links_up(&BELAY__CONTAINER(client, belay__node_t, base)->trunk);
+  return belay__servers_connections_up(&BELAY__CONTAINER(client, belay__node_t, base)->settings);
 }
 
 bool belay__node_can(belay_client_t *client, belay__capability_t what) {
-  return belay__trunk_can(&BELAY__CONTAINER(client, belay__node_t, base)->trunk, what);
+  return belay__servers_can(&BELAY__CONTAINER(client, belay__node_t, base)->settings, what);
 }
 
 void belay__node_close(belay__node_t *node) {
   node->closing = true;
-  belay__trunk_close(&node->trunk);
-  if (node->scout != NULL)
-    belay__scout_close(node->scout);
-  belay__node_quiet(node);
+  belay__servers_close(&node->settings);
+  if (node->discovery != NULL)
+    belay__discovery_close(node->discovery);
+  belay__node_check_closed(node);
 }
 
-void belay__node_quiet(belay__node_t *node) {
-  bool found = node->scout == NULL || belay__scout_is_over(node->scout);
-  if (!node->closing || node->gone || !found || !belay__trunk_is_over(&node->trunk))
+void belay__node_check_closed(belay__node_t *node) {
+  bool found = node->discovery == NULL || belay__discovery_is_over(node->discovery);
+  if (!node->closing || node->gone || !found || !belay__servers_are_closed(&node->settings))
     return;
   node->gone = true;
   belay__client_gone(&node->base);

@@ -14,21 +14,22 @@ typedef struct belay__node belay__node_t;
 typedef struct belay__deployment {
   size_t size;
   const belay__node_ops_t *ops;
-  const belay__trunk_ops_t *trunk_ops;
+  const belay__deployment_ops_t *deployment_ops;
   /* Makes the rest of it, which is zeros; 0, or what belay_connect() returns. */
   int (*init)(belay__node_t *node);
 } belay__deployment_t;
 
 struct belay__node {
   belay_client_t base; /* first */
-  belay__trunk_t trunk;
+  belay__settings_t settings;
   const belay__deployment_t *deployment;
   const belay__deployment_t *single; /* a client of one server, which visit makes */
-  belay__url_t url;                  /* what the trunk's strings point into */
+  belay__url_t url;                  /* what the settings's strings point into */
   char client_name[65];
   char sentinel_username[BELAY__SECRET_MAX + 1], sentinel_password[BELAY__SECRET_MAX + 1];
-  size_t lane_links;
-  belay__scout_t *scout; /* finds the servers; NULL: there is one server, in a fixed place */
+  size_t connections_per_class;
+  belay__discovery_t
+      *discovery; /* finds the servers; NULL: there is one server, in a fixed place */
   bool closing, gone;
 };
 
@@ -52,10 +53,10 @@ bool belay__node_can(belay_client_t *client, belay__capability_t what);
 /* node_ops->visit (visit.c). */
 int belay__node_visit(belay_client_t *client, const char *place, belay_client_t **out);
 
-/* Closes all servers and the scout. When these are over, the client is gone. */
+/* Closes all servers and the discovery. When these are over, the client is gone. */
 void belay__node_close(belay__node_t *node);
 /* A handle or a look-up is over: perhaps the last one that a closing client waits for. */
-void belay__node_quiet(belay__node_t *node);
+void belay__node_check_closed(belay__node_t *node);
 
 /* Takes back the node with its servers; the last thing that node_ops->free does. */
 void belay__node_free(belay__node_t *node);

@@ -2,25 +2,25 @@
 
 #define USELESS_MS 5000 /* after that time without a connection another sentinel is asked first */
 
-void belay__finder_ask(belay__finder_t *finder) {
-  belay__scout_t *scout = &finder->scout;
-  if (scout->state != BELAY__SCOUT_IDLE && scout->state != BELAY__SCOUT_READY)
+void belay__resolver_ask(belay__resolver_t *resolver) {
+  belay__discovery_t *discovery = &resolver->discovery;
+  if (discovery->state != BELAY__DISCOVERY_IDLE && discovery->state != BELAY__DISCOVERY_READY)
     return;
-  finder->news = finder->hinted;
-  finder->hinted = false;
-  finder->primaries = 0;
-  finder->outdated.primary.port = 0;
-  belay__scout_ask(scout);
+  resolver->has_news = resolver->hinted;
+  resolver->hinted = false;
+  resolver->primaries = 0;
+  resolver->outdated.primary.port = 0;
+  belay__discovery_ask(discovery);
 }
 
-void belay__finder_missed(belay__finder_t *finder) {
-  belay__scout_t *scout = &finder->scout;
-  uint64_t now = belay__now(&scout->trunk->host->base);
-  if (finder->missed == 0)
-    finder->missed = now;
-  if (finder->given_count == 0 || now - finder->missed < USELESS_MS * BELAY__MS)
+void belay__resolver_primary_failed(belay__resolver_t *resolver) {
+  belay__discovery_t *discovery = &resolver->discovery;
+  uint64_t now = belay__now(&discovery->settings->host->base);
+  if (resolver->failed_since == 0)
+    resolver->failed_since = now;
+  if (resolver->configured_count == 0 || now - resolver->failed_since < USELESS_MS * BELAY__MS)
     return;
-  finder->missed = 0;
-  finder->epoch = 0;
-  belay__scout_turn(scout);
+  resolver->failed_since = 0;
+  resolver->epoch = 0;
+  belay__discovery_pick_other(discovery);
 }

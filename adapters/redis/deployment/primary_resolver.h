@@ -1,4 +1,4 @@
-/* A finder: finds the primary of a deployment, and its replicas. sentinel.c asks sentinels, replicas.c asks every server. */
+/* A resolver: finds the primary of a deployment, and its replicas. sentinel.c asks sentinels, replicas.c asks every server. */
 #ifndef BELAY_REDIS_DEPLOYMENT_PRIMARY_RESOLVER_H
 #define BELAY_REDIS_DEPLOYMENT_PRIMARY_RESOLVER_H
 
@@ -6,7 +6,7 @@
 
 #define BELAY__REPLICAS_MAX 16
 
-typedef struct belay__finder belay__finder_t;
+typedef struct belay__resolver belay__resolver_t;
 
 /* What was found. */
 typedef struct belay__found {
@@ -20,21 +20,23 @@ typedef struct belay__found {
   belay__place_t promoted;
 } belay__found_t;
 
-struct belay__finder {
-  belay__scout_t scout;
-  belay__timer_t again;    /* sentinel.c: asks from time to time whether everything is as it was */
+struct belay__resolver {
+  belay__discovery_t discovery;
+  belay__timer_t
+      poll_timer;          /* sentinel.c: asks from time to time whether everything is as it was */
   belay__found_t found;    /* what is being found; in told() what was */
   belay__found_t outdated; /* sentinel.c: what one has said who does not know the latest, */
-  bool doubtful;           /* and found is that: it is good for whoever has nothing better */
+  bool is_outdated;        /* and found is that: it is good for whoever has nothing better */
   unsigned answers;        /* sentinel.c: of the one that is being asked */
   unsigned primaries;      /* replicas.c: that say they are */
   uint64_t epoch;          /* sentinel.c: of what is used: set by who uses it */
-  uint64_t missed;         /* since when what is found is of no use; 0: it is */
-  const belay__place_t *given; /* sentinel.c: the sentinels that were known from the beginning */
-  size_t given_count;
+  uint64_t failed_since;   /* since when what is found is of no use; 0: it is */
+  const belay__place_t
+      *configured; /* sentinel.c: the sentinels that were known from the beginning */
+  size_t configured_count;
   bool hinted;        /* sentinel.c: something has changed, and it was not asked yet */
-  bool news;          /* something had changed before it was asked */
-  bool all;           /* the replicas are wanted too */
+  bool has_news;      /* something had changed before it was asked */
+  bool with_replicas; /* the replicas are wanted too */
   const char *master; /* sentinel.c: its name */
   /* sentinel.c: run id of the sentinel that was last elected to lead a failover; length 0: none since the last one was
    * looked for */
@@ -42,15 +44,15 @@ struct belay__finder {
   size_t leader_len;
   belay__place_t
       leads; /* sentinel.c: where that sentinel is; port 0: the one that was asked does not say */
-  /* The end of a question, which may have been the finder's own: 0, or an error, which the client knows in words too.
+  /* The end of a question, which may have been the resolver's own: 0, or an error, which the client knows in words too.
    * From the loop; another question may be begun in it. */
-  void (*told)(belay__finder_t *finder, int error);
+  void (*on_resolved)(belay__resolver_t *resolver, int error);
 };
 
 /* Asks, unless that is being done. It is not told inside this. */
-void belay__finder_ask(belay__finder_t *finder);
+void belay__resolver_ask(belay__resolver_t *resolver);
 
 /* What was found is of no use: there is no connection to it. Others may know better. */
-void belay__finder_missed(belay__finder_t *finder);
+void belay__resolver_primary_failed(belay__resolver_t *resolver);
 
 #endif /* BELAY_REDIS_DEPLOYMENT_PRIMARY_RESOLVER_H */

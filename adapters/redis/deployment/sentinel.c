@@ -1,4 +1,4 @@
-/* The finder that asks sentinels ("Guidelines for Redis clients with support for Redis Sentinel").
+/* The resolver that asks sentinels ("Guidelines for Redis clients with support for Redis Sentinel").
  *
  *   ask the next one --says nothing, does not let us in, does not know the master--> ask the next one
  *         |          --knows an older configuration than that which is in use-------> keep it, ask the next one
@@ -6,7 +6,7 @@
  *   that is the primary
  *
  * If none is left, what was kept is taken by whoever has no connection: sentinels that were set up anew count from 0
- * again. Whatever is found, the link that is made to it verifies that it is a primary (ROLE, in the handshake). That
+ * again. Whatever is found, the connection that is made to it verifies that it is a primary (ROLE, in the handshake). That
  * decides, and not how new a sentinel says that its word is: the epoch counts as long as what was found under it is of
  * use. If it is of none for a while, nothing that was heard before counts any more, and another sentinel is asked first.
  *
@@ -34,8 +34,8 @@
 
 #define AGAIN_MS 6000
 
-static belay__finder_t *finder_of(belay__scout_t *scout) {
-  return BELAY__CONTAINER(scout, belay__finder_t, scout);
+static belay__resolver_t *resolver_of(belay__discovery_t *discovery) {
+  return BELAY__CONTAINER(discovery, belay__resolver_t, discovery);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------- */
@@ -58,19 +58,19 @@ static bool read_server(const belay__reply_t *server, belay__place_t *out) {
 
 /* Whether a replica has what its primary has, as far as the sentinel knows. */
 static bool is_well(const belay__reply_t *replica) {
-  const belay__reply_t *link = belay__reply_field(replica, "master-link-status");
+  const belay__reply_t *connection = belay__reply_field(replica, "master-link-status");
   const belay__reply_t *flags = belay__reply_field(replica, "flags");
-  return link != NULL && belay__reply_is(link, "ok", 2) && flags != NULL &&
+  return connection != NULL && belay__reply_is(connection, "ok", 2) && flags != NULL &&
          belay__reply_is(flags, "slave", 5);
 }
 
-static bool read_address(belay__finder_t *finder, const belay__reply_t *reply) {
+static bool read_address(belay__resolver_t *resolver, const belay__reply_t *reply) {
   char words[64 + BELAY__MASTER_MAX];
   if (reply->type == BELAY__REPLY_ARRAY && reply->count == 2)
-    return read_place(reply->items[0], reply->items[1], &finder->found.primary);
+    return read_place(reply->items[0], reply->items[1], &resolver->found.primary);
   if (reply->type == BELAY__REPLY_NIL || reply->type == BELAY__REPLY_ARRAY) {
-    snprintf(words, sizeof words, "it knows no master %s", finder->master);
-    belay__scout_blame(&finder->scout, BELAY_ENOMASTER, words);
+    snprintf(words, sizeof words, "it knows no master %s", resolver->master);
+    belay__discovery_set_cause(&resolver->discovery, BELAY_ENOMASTER, words);
   }
   return false;
 }
@@ -93,51 +93,51 @@ static bool has_flag(const belay__reply_t *reply, const char *flag) {
   return flags != NULL && flags->type == BELAY__REPLY_STRING && has_word(flags, ',', flag);
 }
 
-static void ask_for_replicas(belay__finder_t *finder);
+static void ask_for_replicas(belay__resolver_t *resolver);
 
 /* A sentinel that does not tell its epoch is believed. */
-static bool read_master(belay__finder_t *finder, const belay__reply_t *reply) {
-  belay__found_t *found = &finder->found;
+static bool read_master(belay__resolver_t *resolver, const belay__reply_t *reply) {
+  belay__found_t *found = &resolver->found;
   const belay__reply_t *epoch = belay__reply_field(reply, "config-epoch");
   if (epoch == NULL || !belay__reply_number(epoch, 0, UINT64_MAX, &found->epoch))
-    found->epoch = finder->epoch;
+    found->epoch = resolver->epoch;
   found->down = has_flag(reply, "s_down") || has_flag(reply, "o_down");
   found->promotes = found->down && has_flag(reply, "failover_in_progress");
-  if (found->promotes && !finder->all)
-    ask_for_replicas(finder);
+  if (found->promotes && !resolver->with_replicas)
+    ask_for_replicas(resolver);
   return true;
 }
 
-static bool is_outdated(const belay__finder_t *finder) {
-  return finder->found.epoch < finder->epoch;
+static bool knows_older(const belay__resolver_t *resolver) {
+  return resolver->found.epoch < resolver->epoch;
 }
 
 /* Notes where the leader of a failover is, if this is the sentinel that was elected. */
-static void note_leader(belay__finder_t *finder, const belay__reply_t *sentinel) {
+static void note_leader(belay__resolver_t *resolver, const belay__reply_t *sentinel) {
   const belay__reply_t *run_id = belay__reply_field(sentinel, "runid");
-  if (finder->leader_len > 0 && run_id != NULL &&
-      belay__reply_is(run_id, finder->leader, finder->leader_len))
-    (void)read_server(sentinel, &finder->leads);
+  if (resolver->leader_len > 0 && run_id != NULL &&
+      belay__reply_is(run_id, resolver->leader, resolver->leader_len))
+    (void)read_server(sentinel, &resolver->leads);
 }
 
 /* It does not name itself. */
-static bool read_sentinels(belay__finder_t *finder, const belay__reply_t *reply) {
-  belay__place_t places[BELAY__SCOUT_PLACES];
-  size_t n = finder->given_count;
-  if (reply->type != BELAY__REPLY_ARRAY || is_outdated(finder))
+static bool read_sentinels(belay__resolver_t *resolver, const belay__reply_t *reply) {
+  belay__place_t places[BELAY__DISCOVERY_PLACES];
+  size_t n = resolver->configured_count;
+  if (reply->type != BELAY__REPLY_ARRAY || knows_older(resolver))
     return true;
-  memcpy(places, finder->given, n * sizeof *places);
-  places[n++] = *belay__scout_place(&finder->scout);
-  for (size_t i = 0; i < reply->count && n < BELAY__SCOUT_PLACES; i++) {
+  memcpy(places, resolver->configured, n * sizeof *places);
+  places[n++] = *belay__discovery_place(&resolver->discovery);
+  for (size_t i = 0; i < reply->count && n < BELAY__DISCOVERY_PLACES; i++) {
     n += read_server(reply->items[i], &places[n]);
-    note_leader(finder, reply->items[i]);
+    note_leader(resolver, reply->items[i]);
   }
-  belay__scout_set(&finder->scout, places, n);
+  belay__discovery_set_places(&resolver->discovery, places, n);
   return true;
 }
 
-static bool read_replicas(belay__finder_t *finder, const belay__reply_t *reply) {
-  belay__found_t *found = &finder->found;
+static bool read_replicas(belay__resolver_t *resolver, const belay__reply_t *reply) {
+  belay__found_t *found = &resolver->found;
   bool list = reply->type == BELAY__REPLY_ARRAY;
   for (size_t i = 0; list && i < reply->count; i++) {
     const belay__reply_t *replica = reply->items[i];
@@ -156,7 +156,7 @@ static bool read_replicas(belay__finder_t *finder, const belay__reply_t *reply) 
 static const struct question {
   const char *word;
   /* False if one who answers so is of no use. */
-  bool (*read)(belay__finder_t *finder, const belay__reply_t *reply);
+  bool (*read)(belay__resolver_t *resolver, const belay__reply_t *reply);
 } questions[] = {
     {"GET-MASTER-ADDR-BY-NAME", read_address},
     {"MASTER", read_master},
@@ -166,75 +166,76 @@ static const struct question {
 
 #define QUESTIONS ((unsigned)(sizeof questions / sizeof *questions))
 
-static unsigned question_count(const belay__finder_t *finder) {
-  return QUESTIONS - !(finder->all || finder->found.promotes);
+static unsigned question_count(const belay__resolver_t *resolver) {
+  return QUESTIONS - !(resolver->with_replicas || resolver->found.promotes);
 }
 
-static void put(belay__finder_t *finder, unsigned question) {
-  const char *const argv[] = {"SENTINEL", questions[question].word, finder->master};
-  belay__scout_say(&finder->scout, 3, argv);
+static void put(belay__resolver_t *resolver, unsigned question) {
+  const char *const argv[] = {"SENTINEL", questions[question].word, resolver->master};
+  belay__discovery_send(&resolver->discovery, 3, argv);
 }
 
-static void ask(belay__scout_t *scout) {
-  belay__finder_t *finder = finder_of(scout);
-  finder->answers = 0;
-  finder->found = (belay__found_t){.replica_count = 0};
-  finder->leads.port = 0;
-  for (unsigned i = 0; i < question_count(finder); i++)
-    put(finder, i);
+static void ask(belay__discovery_t *discovery) {
+  belay__resolver_t *resolver = resolver_of(discovery);
+  resolver->answers = 0;
+  resolver->found = (belay__found_t){.replica_count = 0};
+  resolver->leads.port = 0;
+  for (unsigned i = 0; i < question_count(resolver); i++)
+    put(resolver, i);
 }
 
-static void ask_for_replicas(belay__finder_t *finder) {
-  put(finder, QUESTIONS - 1);
+static void ask_for_replicas(belay__resolver_t *resolver) {
+  put(resolver, QUESTIONS - 1);
 }
 
-static belay__scout_verdict_t answer(belay__scout_t *scout, const belay__reply_t *reply) {
-  belay__finder_t *finder = finder_of(scout);
-  if (!questions[finder->answers++].read(finder, reply))
-    return BELAY__SCOUT_NEXT;
-  if (finder->answers < question_count(finder))
-    return BELAY__SCOUT_MORE;
-  if (finder->found.promoted.port != 0)
-    finder->found.primary = finder->found.promoted;
-  if (!is_outdated(finder))
-    return BELAY__SCOUT_DONE;
-  if (finder->outdated.primary.port == 0 || finder->found.epoch > finder->outdated.epoch)
-    finder->outdated = finder->found;
-  return BELAY__SCOUT_NEXT;
+static belay__discovery_verdict_t answer(belay__discovery_t *discovery,
+                                         const belay__reply_t *reply) {
+  belay__resolver_t *resolver = resolver_of(discovery);
+  if (!questions[resolver->answers++].read(resolver, reply))
+    return BELAY__DISCOVERY_NEXT;
+  if (resolver->answers < question_count(resolver))
+    return BELAY__DISCOVERY_MORE;
+  if (resolver->found.promoted.port != 0)
+    resolver->found.primary = resolver->found.promoted;
+  if (!knows_older(resolver))
+    return BELAY__DISCOVERY_DONE;
+  if (resolver->outdated.primary.port == 0 || resolver->found.epoch > resolver->outdated.epoch)
+    resolver->outdated = resolver->found;
+  return BELAY__DISCOVERY_NEXT;
 }
 
 /* That they do not let us in, or do not know the master, says more than that nobody has answered. */
-static int reason(belay__finder_t *finder, int error) {
-  if (!belay__link_is_lasting(error) && error != BELAY_ENOMASTER)
+static int final_error(belay__resolver_t *resolver, int error) {
+  if (!belay__error_is_lasting(error) && error != BELAY_ENOMASTER)
     error = BELAY_ENOSENTINEL;
-  belay__scout_explain(&finder->scout, error);
+  belay__discovery_report(&resolver->discovery, error);
   return error;
 }
 
 /* The primary seems to be down, and another sentinel was elected to lead a failover: that one is asked from now on. True if
  * it is. */
-static bool follow_leader(belay__finder_t *finder) {
-  bool needed = finder->found.down || finder->missed != 0;
-  if (!needed || finder->leads.port == 0)
+static bool follow_leader(belay__resolver_t *resolver) {
+  bool needed = resolver->found.down || resolver->failed_since != 0;
+  if (!needed || resolver->leads.port == 0)
     return false;
-  finder->leader_len = 0;
-  return belay__scout_prefer(&finder->scout, &finder->leads);
+  resolver->leader_len = 0;
+  return belay__discovery_prefer(&resolver->discovery, &resolver->leads);
 }
 
-static void over(belay__scout_t *scout, int error) {
-  belay__finder_t *finder = finder_of(scout);
-  belay_t *belay = &scout->trunk->host->base;
-  belay__timer_set(belay, BELAY__RANK_OTHER, &finder->again,
+static void on_over(belay__discovery_t *discovery, int error) {
+  belay__resolver_t *resolver = resolver_of(discovery);
+  belay_t *belay = &discovery->settings->host->base;
+  belay__timer_set(belay, BELAY__RANK_OTHER, &resolver->poll_timer,
                    belay__now(belay) + belay__period(belay, AGAIN_MS * BELAY__MS));
-  finder->doubtful = error != 0 && finder->outdated.primary.port != 0;
-  if (finder->doubtful) {
-    finder->found = finder->outdated;
+  resolver->is_outdated = error != 0 && resolver->outdated.primary.port != 0;
+  if (resolver->is_outdated) {
+    resolver->found = resolver->outdated;
     error = 0;
   }
-  bool follow = error == 0 && follow_leader(finder);
-  finder->told(finder, error == 0 ? 0 : reason(finder, error));
-  if (finder->hinted || follow)
-    belay__finder_ask(finder);
+  bool follow = error == 0 && follow_leader(resolver);
+  resolver->on_resolved(resolver, error == 0 ? 0 : final_error(resolver, error));
+  if (resolver->hinted || follow)
+    belay__resolver_ask(resolver);
 }
 
 /* ---- hints --------------------------------------------------------------------------------------------- */
@@ -250,48 +251,49 @@ static const char *const channels[] = {
     DOWN, ELECTED, "+failover-state-wait-promotion", "+promoted-slave", "+switch-master", NULL};
 
 /* "RUNID EPOCH", for whichever master: the run id of the sentinel that has the vote. */
-static void note_vote(belay__finder_t *finder, const char *data, size_t len) {
+static void note_vote(belay__resolver_t *resolver, const char *data, size_t len) {
   const char *space = memchr(data, ' ', len);
   size_t n = space == NULL ? len : (size_t)(space - data);
-  if (n == 0 || n > sizeof finder->leader)
+  if (n == 0 || n > sizeof resolver->leader)
     return;
-  memcpy(finder->leader, data, n);
-  finder->leader_len = n;
+  memcpy(resolver->leader, data, n);
+  resolver->leader_len = n;
 }
 
-static void heard(belay__scout_t *scout, const belay__reply_t *channel,
-                  const belay__reply_t *message) {
-  belay__finder_t *finder = finder_of(scout);
+static void on_message(belay__discovery_t *discovery, const belay__reply_t *channel,
+                       const belay__reply_t *message) {
+  belay__resolver_t *resolver = resolver_of(discovery);
   const char *data = message->str;
   bool vote = belay__reply_is(channel, ELECTED, sizeof ELECTED - 1);
   bool other = belay__reply_is(channel, DOWN, sizeof DOWN - 1) &&
                (message->len < 7 || memcmp(data, "master ", 7) != 0);
   if (vote)
-    note_vote(finder, data, message->len);
-  else if (other || !has_word(message, ' ', finder->master))
+    note_vote(resolver, data, message->len);
+  else if (other || !has_word(message, ' ', resolver->master))
     return;
-  finder->hinted = true;
-  belay__finder_ask(finder);
+  resolver->hinted = true;
+  belay__resolver_ask(resolver);
 }
 
 /* Without it nothing would be heard of a change. */
-static void lost(belay__scout_t *scout) {
-  belay__finder_ask(finder_of(scout));
+static void lost(belay__discovery_t *discovery) {
+  belay__resolver_ask(resolver_of(discovery));
 }
 
-static void on_again(belay__timer_t *timer) {
-  belay__finder_ask(BELAY__CONTAINER(timer, belay__finder_t, again));
+static void on_poll(belay__timer_t *timer) {
+  belay__resolver_ask(BELAY__CONTAINER(timer, belay__resolver_t, poll_timer));
 }
 
-static const belay__scout_ops_t ops = {
-    .ask = ask, .answer = answer, .over = over, .lost = lost, .heard = heard};
+static const belay__discovery_ops_t ops = {
+    .ask = ask, .answer = answer, .on_over = on_over, .lost = lost, .on_message = on_message};
 
-void belay__sentinel_init(belay__finder_t *finder, belay__trunk_t *trunk, const char *username,
-                          const char *password, const belay__place_t *places, size_t n) {
-  const belay__identity_t identity = {.username = username, .password = password};
-  finder->scout.channels = channels;
-  finder->again.fire = on_again;
-  finder->given = places;
-  finder->given_count = n;
-  belay__scout_init(&finder->scout, trunk, &ops, identity, places, n);
+void belay__sentinel_init(belay__resolver_t *resolver, belay__settings_t *settings,
+                          const char *username, const char *password, const belay__place_t *places,
+                          size_t n) {
+  const belay__login_t login = {.username = username, .password = password};
+  resolver->discovery.channels = channels;
+  resolver->poll_timer.fire = on_poll;
+  resolver->configured = places;
+  resolver->configured_count = n;
+  belay__discovery_init(&resolver->discovery, settings, &ops, login, places, n);
 }

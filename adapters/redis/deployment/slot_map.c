@@ -1,8 +1,7 @@
 #include "redis/deployment/slot_map.h"
 
-#include <string.h>
-
 #include "core/key/slot.h"
+#include "redis/deployment/redirect.h"
 
 static const belay__reply_t *item(const belay__reply_t *reply, size_t i) {
   return reply != NULL && reply->type == BELAY__REPLY_ARRAY && i < reply->count ? reply->items[i]
@@ -13,16 +12,6 @@ static bool is_list(const belay__reply_t *reply) {
   return reply != NULL && reply->type == BELAY__REPLY_ARRAY;
 }
 
-/* An address; nothing in the place of the host: the one that was asked. "?" is not known. */
-static bool read_host(const char *text, size_t len, const belay__place_t *here,
-                      belay__place_t *out) {
-  if (len == 0) {
-    memcpy(out->host, here->host, sizeof out->host);
-    return true;
-  }
-  return !(len == 1 && text[0] == '?') && belay__place_set_host(out, text, len);
-}
-
 static bool read_place(const belay__reply_t *host, const belay__reply_t *port,
                        const belay__place_t *here, belay__place_t *out) {
   int64_t number;
@@ -30,7 +19,8 @@ static bool read_place(const belay__reply_t *host, const belay__reply_t *port,
   if (!told || port == NULL || !belay__reply_integer(port, 1, UINT16_MAX, &number))
     return false;
   out->port = (uint16_t)number;
-  return read_host(host->str, host->type == BELAY__REPLY_NIL ? 0 : host->len, here, out);
+  return belay__redirect_read_host(host->str, host->type == BELAY__REPLY_NIL ? 0 : host->len, here,
+                                   out);
 }
 
 static bool read_slots(const belay__reply_t *from, const belay__reply_t *to, belay__range_t *out) {
@@ -90,8 +80,8 @@ static bool read_nodes(const belay__reply_t *nodes, const belay__place_t *here, 
 
 /* ---- both ---------------------------------------------------------------------------------------------- */
 
-void belay__slotmap_read(const belay__reply_t *reply, const belay__place_t *here, bool tls,
-                         belay__range_fn visit, void *arg) {
+void belay__slot_map_read(const belay__reply_t *reply, const belay__place_t *here, bool tls,
+                          belay__range_fn visit, void *arg) {
   belay__range_t range;
   for (size_t i = 0; is_list(reply) && i < reply->count; i++) {
     const belay__reply_t *entry = reply->items[i];
@@ -121,36 +111,8 @@ static void count(const belay__range_t *range, void *arg) {
   }
 }
 
-size_t belay__slotmap_count(const belay__reply_t *reply, const belay__place_t *here, bool tls) {
+size_t belay__slot_map_count(const belay__reply_t *reply, const belay__place_t *here, bool tls) {
   told_t told = {.count = 0};
-  belay__slotmap_read(reply, here, tls, count, &told);
+  belay__slot_map_read(reply, here, tls, count, &told);
   return told.twice ? 0 : told.count;
-}
-
-/* A number up to max, and what follows it; NULL if there is none. */
-static const char *read_number(const char *at, const char *end, unsigned max, unsigned *out) {
-  const char *begin = at;
-  for (*out = 0; at < end && *at >= '0' && *at <= '9' && *out <= max; at++)
-    *out = 10 * *out + (unsigned)(*at - '0');
-  return at == begin || *out > max ? NULL : at;
-}
-
-bool belay__slotmap_redirect(const belay__reply_t *reply, const belay__place_t *here,
-                             belay__redirect_t *out) {
-  const char *at = reply->str, *end = at + reply->len, *colon = NULL;
-  unsigned slot, port;
-  out->ask = reply->len > 4 && memcmp(at, "ASK ", 4) == 0;
-  if (!out->ask && (reply->len < 6 || memcmp(at, "MOVED ", 6) != 0))
-    return false;
-  at = read_number(at + (out->ask ? 4 : 6), end, BELAY__SLOTS - 1, &slot);
-  if (at == NULL || at == end || *at != ' ')
-    return false;
-  for (const char *p = ++at; p < end; p++)
-    if (*p == ':')
-      colon = p; /* the last: an IPv6 address has some of its own */
-  if (colon == NULL || read_number(colon + 1, end, UINT16_MAX, &port) != end || port == 0)
-    return false;
-  out->slot = (uint16_t)slot;
-  out->place.port = (uint16_t)port;
-  return read_host(at, (size_t)(colon - at), here, &out->place);
 }

@@ -15,26 +15,15 @@ typedef struct belay__range {
   size_t replica_count;
 } belay__range_t;
 
-/* Where the key of a call is instead. */
-typedef struct belay__redirect {
-  bool ask; /* the slot is on its way there, and only this call is to follow */
-  uint16_t slot;
-  belay__place_t place;
-} belay__redirect_t;
-
 typedef void (*belay__range_fn)(const belay__range_t *range, void *arg);
 
 /* Calls visit for each range whose primary's address is told, valid until that returns. here: who was asked; the answer
  * leaves out a host that is the same. tls: of two ports the one for that. What of it is malformed is left out. */
-void belay__slotmap_read(const belay__reply_t *reply, const belay__place_t *here, bool tls,
-                         belay__range_fn visit, void *arg);
+void belay__slot_map_read(const belay__reply_t *reply, const belay__place_t *here, bool tls,
+                          belay__range_fn visit, void *arg);
 
 /* How many slots would be visited; 0 too if one would be twice: a node does not say that, and who does might go on for
  * ever. */
-size_t belay__slotmap_count(const belay__reply_t *reply, const belay__place_t *here, bool tls);
-
-/* Reads "MOVED slot host:port", or the same with ASK; false if it is not that, or does not tell the host. */
-bool belay__slotmap_redirect(const belay__reply_t *reply, const belay__place_t *here,
-                             belay__redirect_t *out);
+size_t belay__slot_map_count(const belay__reply_t *reply, const belay__place_t *here, bool tls);
 
 #endif /* BELAY_REDIS_DEPLOYMENT_SLOT_MAP_H */

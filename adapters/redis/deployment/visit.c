@@ -14,24 +14,24 @@ static bool is_own(const belay__url_t *url, const char *place) {
 
 /* What this client was made with, as far as it is a matter of connections. */
 static belay_client_options_t options_of(const belay__node_t *node) {
-  const belay__trunk_t *trunk = &node->trunk;
+  const belay__settings_t *settings = &node->settings;
   belay_client_options_t o;
   belay_client_options_init(&o);
-  o.credentials = trunk->identity.credentials;
-  o.credentials_ctx = trunk->identity.credentials_ctx;
-  o.tls = trunk->tls;
-  o.client_name = trunk->client_name;
+  o.credentials = settings->login.credentials;
+  o.credentials_ctx = settings->login.credentials_ctx;
+  o.tls = settings->tls;
+  o.client_name = settings->client_name;
   o.owner = node->base.owner;
-  o.connect_timeout_ms = trunk->connect_timeout_ms;
+  o.connect_timeout_ms = settings->connect_timeout_ms;
   o.timeout_ms = node->base.timeout_ms;
-  o.max_reply = trunk->max_reply;
-  o.stall_timeout_ms = trunk->stall_timeout_ms;
-  o.idle_timeout_ms = trunk->idle_timeout_ms;
-  o.reconnect_min_ms = trunk->reconnect_min_ms;
-  o.reconnect_max_ms = trunk->reconnect_max_ms;
+  o.max_reply = settings->max_reply;
+  o.stall_timeout_ms = settings->stall_timeout_ms;
+  o.idle_timeout_ms = settings->idle_timeout_ms;
+  o.reconnect_min_ms = settings->reconnect_min_ms;
+  o.reconnect_max_ms = settings->reconnect_max_ms;
   o.close_timeout_ms = node->base.close_timeout_ms;
-  o.tcp_user_timeout_ms = trunk->tcp_user_timeout_ms;
-  o.keepalive_ms = trunk->keepalive_ms;
+  o.tcp_user_timeout_ms = settings->tcp_user_timeout_ms;
+  o.keepalive_ms = settings->keepalive_ms;
   return o;
 }
 
@@ -52,6 +52,6 @@ int belay__node_visit(belay_client_t *client, const char *place, belay_client_t 
     error = belay__node_make(client->belay, node->single, node->single, &url, &o, out);
   OPENSSL_cleanse(&url, sizeof url); /* the password */
   if (error == 0)
-    BELAY__CONTAINER(*out, belay__node_t, base)->trunk.warned = true; /* that is known */
+    BELAY__CONTAINER(*out, belay__node_t, base)->settings.cluster_warned = true; /* that is known */
   return error;
 }

@@ -16,7 +16,7 @@ static void on_handle_closed(belay__uv_handle_t *handle) {
   belay__dial_t *dial = handle->data;
   belay__free(&dial->host->base, handle, sizeof *handle);
   --*dial->handles;
-  dial->freed(dial);
+  dial->on_released(dial);
 }
 
 void belay__dial_close_handle(belay__dial_t *dial, belay__uv_handle_t *handle) {
@@ -25,8 +25,8 @@ void belay__dial_close_handle(belay__dial_t *dial, belay__uv_handle_t *handle) {
 }
 
 /* Gives up the address that is being tried. */
-static void hang_up(belay__dial_t *dial) {
-  belay__gate_leave(&dial->host->gate, &dial->begin);
+static void release_attempt(belay__dial_t *dial) {
+  belay__gate_leave(&dial->host->gate, &dial->start_slot);
   belay__timer_stop(&dial->host->base, BELAY__RANK_OTHER, &dial->timer);
   if (dial->handle != NULL)
     belay__dial_close_handle(dial, dial->handle);
@@ -36,30 +36,30 @@ static void hang_up(belay__dial_t *dial) {
   dial->fd = -1;
 }
 
-static void fail(belay__dial_t *dial, int error) {
-  hang_up(dial);
+static void finish_failed(belay__dial_t *dial, int error) {
+  release_attempt(dial);
   dial->active = false;
   dial->cb(dial, error, -1, NULL);
 }
 
-static void succeed(belay__dial_t *dial) {
+static void finish_connected(belay__dial_t *dial) {
   int fd = dial->fd;
   belay__uv_handle_t *handle = dial->handle;
   dial->fd = -1;
   dial->handle = NULL;
-  hang_up(dial);
+  release_attempt(dial);
   dial->active = false;
   dial->cb(dial, 0, fd, handle);
 }
 
 void belay__dial_cancel(belay__dial_t *dial) {
   dial->active = false;
-  hang_up(dial);
+  release_attempt(dial);
 }
 
 int belay__dial_expire(belay__dial_t *dial) {
-  bool resolves = dial->resolving && dial->named;
-  dial->reason = UV_ETIMEDOUT;
+  bool resolves = dial->resolving && dial->awaits_lookup;
+  dial->system_error = UV_ETIMEDOUT;
   belay__dial_cancel(dial);
   return resolves ? BELAY_ERESOLVE : BELAY_EUNREACHABLE;
 }
@@ -135,9 +135,9 @@ static void on_writable(uv_poll_t *poll, int status, int events) {
     uv_poll_stop(poll);
     if (getsockopt(dial->fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && error == 0 &&
         status == 0) {
-      succeed(dial);
+      finish_connected(dial);
     } else {
-      dial->reason = error != 0 ? uv_translate_sys_error(error) : status;
+      dial->system_error = error != 0 ? uv_translate_sys_error(error) : status;
       try_next(dial);
     }
   }
@@ -145,7 +145,7 @@ static void on_writable(uv_poll_t *poll, int status, int events) {
 }
 
 static bool note_error(belay__dial_t *dial) {
-  dial->reason = uv_translate_sys_error(errno);
+  dial->system_error = uv_translate_sys_error(errno);
   return false;
 }
 
@@ -178,27 +178,27 @@ static bool dial_address(belay__dial_t *dial, const struct sockaddr *address) {
 static void try_next(belay__dial_t *dial) {
   belay_t *belay = &dial->host->base;
   uint64_t now = belay__now(belay);
-  hang_up(dial);
+  release_attempt(dial);
   while (dial->next < dial->count && now < dial->deadline) {
     size_t left = dial->count - dial->next;
     if (dial_address(dial, &dial->addresses[dial->next++].any)) {
       belay__timer_set(belay, BELAY__RANK_OTHER, &dial->timer, now + (dial->deadline - now) / left);
       return;
     }
-    hang_up(dial);
+    release_attempt(dial);
   }
-  fail(dial, BELAY_EUNREACHABLE);
+  finish_failed(dial, BELAY_EUNREACHABLE);
 }
 
 static void on_timer(belay__timer_t *timer) {
   belay__dial_t *dial = BELAY__CONTAINER(timer, belay__dial_t, timer);
-  dial->reason = UV_ETIMEDOUT;
+  dial->system_error = UV_ETIMEDOUT;
   try_next(dial);
 }
 
 /* Fails if there are no addresses. */
 static void on_turn(belay__chore_t *begin) {
-  try_next(BELAY__CONTAINER(begin, belay__dial_t, begin));
+  try_next(BELAY__CONTAINER(begin, belay__dial_t, start_slot));
 }
 
 /* ---- resolving ----------------------------------------------------------------------------------------- */
@@ -206,15 +206,15 @@ static void on_turn(belay__chore_t *begin) {
 static void look_up(belay__dial_t *dial);
 
 static void use_answer(belay__dial_t *dial, const struct addrinfo *list) {
-  dial->named = false;
+  dial->awaits_lookup = false;
   for (const struct addrinfo *i = list; i != NULL && dial->count < BELAY__DIAL_ADDRESSES;
        i = i->ai_next)
     if (i->ai_addrlen <= sizeof dial->addresses[0])
       memcpy(&dial->addresses[dial->count++], i->ai_addr, i->ai_addrlen);
   if (dial->count == 0)
-    fail(dial, BELAY_ERESOLVE);
+    finish_failed(dial, BELAY_ERESOLVE);
   else
-    belay__gate_queue(&dial->host->gate, &dial->begin);
+    belay__gate_queue(&dial->host->gate, &dial->start_slot);
 }
 
 /* Of an answer to what is not asked any more nothing is used. */
@@ -227,11 +227,11 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
   }
   dial->resolving = false;
   if (!dial->active)
-    dial->freed(dial);
-  else if (dial->named && belay__place_is(&dial->asked, &dial->target->place)) {
-    dial->reason = status;
+    dial->on_released(dial);
+  else if (dial->awaits_lookup && belay__place_is(&dial->looked_up, &dial->target->place)) {
+    dial->system_error = status;
     use_answer(dial, status == 0 ? list : NULL);
-  } else if (dial->named)
+  } else if (dial->awaits_lookup)
     look_up(dial);
   uv_freeaddrinfo(list);
   belay__leave(belay);
@@ -244,13 +244,13 @@ static void look_up(belay__dial_t *dial) {
   const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
   if (dial->resolving)
     return;
-  dial->asked = dial->target->place;
+  dial->looked_up = dial->target->place;
   dial->request.data = dial;
-  snprintf(port, sizeof port, "%u", dial->asked.port);
-  dial->resolving = uv_getaddrinfo(dial->host->loop, &dial->request, on_resolved, dial->asked.host,
-                                   port, &hints) == 0;
+  snprintf(port, sizeof port, "%u", dial->looked_up.port);
+  dial->resolving = uv_getaddrinfo(dial->host->loop, &dial->request, on_resolved,
+                                   dial->looked_up.host, port, &hints) == 0;
   if (!dial->resolving)
-    belay__gate_queue(&dial->host->gate, &dial->begin); /* fails there: no address */
+    belay__gate_queue(&dial->host->gate, &dial->start_slot); /* fails there: no address */
 }
 
 /* Addresses that need no look-up; false if it is a name. */
@@ -271,26 +271,27 @@ static bool is_literal(belay__dial_t *dial) {
 }
 
 void belay__dial_init(belay__dial_t *dial, belay__host_t *host, const belay__target_t *target,
-                      size_t *handles, belay__dial_cb cb, void (*freed)(belay__dial_t *dial)) {
+                      size_t *handles, belay__dial_cb cb,
+                      void (*on_released)(belay__dial_t *dial)) {
   *dial = (belay__dial_t){.host = host,
                           .target = target,
                           .handles = handles,
                           .cb = cb,
-                          .freed = freed,
+                          .on_released = on_released,
                           .timer = {.fire = on_timer},
                           .fd = -1};
-  belay__chore_init(&dial->begin, on_turn);
+  belay__chore_init(&dial->start_slot, on_turn);
 }
 
 void belay__dial_start(belay__dial_t *dial, uint64_t deadline) {
   assert(!dial->active);
   dial->active = true;
   dial->next = dial->count = 0;
-  dial->reason = 0;
+  dial->system_error = 0;
   dial->deadline = deadline;
-  dial->named = !is_literal(dial);
-  if (dial->named)
+  dial->awaits_lookup = !is_literal(dial);
+  if (dial->awaits_lookup)
     look_up(dial);
   else
-    belay__gate_queue(&dial->host->gate, &dial->begin);
+    belay__gate_queue(&dial->host->gate, &dial->start_slot);
 }

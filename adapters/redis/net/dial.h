@@ -37,12 +37,12 @@ struct belay__dial {
   const belay__target_t *target;
   size_t *handles; /* counts the handles that are open */
   belay__dial_cb cb;
-  void (*freed)(belay__dial_t *dial); /* a handle or a look-up of a dial is over */
+  void (*on_released)(belay__dial_t *dial); /* a handle or a look-up of a dial is over */
 
   bool resolving, active;
-  bool named; /* active, and waits for the answer to a look-up */
+  bool awaits_lookup; /* active, and waits for the answer to a look-up */
   uv_getaddrinfo_t request;
-  belay__place_t asked; /* what is being looked up */
+  belay__place_t looked_up; /* what is being looked up */
   union {
     struct sockaddr any;
     struct sockaddr_in v4;
@@ -51,15 +51,15 @@ struct belay__dial {
   } addresses[BELAY__DIAL_ADDRESSES];
   size_t count, next;
   uint64_t deadline;
-  belay__chore_t begin; /* waits at the gate, to try the first address */
-  belay__timer_t timer; /* the present address's share of the time */
-  int reason; /* why the last address failed, or the name, as libuv has it; 0: nothing has failed */
+  belay__chore_t start_slot; /* waits at the gate, to try the first address */
+  belay__timer_t timer;      /* the present address's share of the time */
+  int system_error; /* why the last address failed, or the name, as libuv has it; 0: nothing has failed */
   int fd;
   belay__uv_handle_t *handle; /* CONNECTING */
 };
 
 void belay__dial_init(belay__dial_t *dial, belay__host_t *host, const belay__target_t *target,
-                      size_t *handles, belay__dial_cb cb, void (*freed)(belay__dial_t *dial));
+                      size_t *handles, belay__dial_cb cb, void (*on_released)(belay__dial_t *dial));
 
 /* Starts, for what the target is now; tells once, from the loop and never from inside this call. Not while it is active. */
 void belay__dial_start(belay__dial_t *dial, uint64_t deadline);

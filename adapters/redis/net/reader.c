@@ -45,7 +45,7 @@ static void *arena_alloc(belay__reader_t *reader, size_t size) {
   if (chunk == NULL || chunk->size - chunk->used < size) {
     size_t room = size > CHUNK_SIZE ? size : CHUNK_SIZE;
     if (room > reader->max_reply || reader->bytes > reader->max_reply - room) {
-      reader->refused = "a reply is over the limit";
+      reader->rejection = "a reply is over the limit";
       return NULL;
     }
     chunk = get_chunk(reader, room);
@@ -84,17 +84,17 @@ static object_t *make(const redisReadTask *task, belay__reply_type_t type) {
   size_t depth = 0;
   for (const redisReadTask *t = task->parent; t != NULL; t = t->parent)
     depth++;
-  if (depth == 0 && *reader->owed == 0 && task->type != REDIS_REPLY_PUSH)
-    reader->refused = "a reply that nobody asked for";
+  if (depth == 0 && *reader->replies_due == 0 && task->type != REDIS_REPLY_PUSH)
+    reader->rejection = "a reply that nobody asked for";
   else if (depth > DEPTH_MAX)
-    reader->refused = "a reply is nested too deeply";
+    reader->rejection = "a reply is nested too deeply";
   else
-    reader->refused = NULL;
-  object_t *object = reader->refused != NULL ? NULL : arena_alloc(reader, sizeof *object);
+    reader->rejection = NULL;
+  object_t *object = reader->rejection != NULL ? NULL : arena_alloc(reader, sizeof *object);
   if (object == NULL)
     return NULL;
   /* and hiredis's elements stay 0, in which it finds no subscription of its own */
-  int taken_for = depth == 0 && reader->pushed ? REDIS_REPLY_PUSH : task->type;
+  int taken_for = depth == 0 && reader->push_mode ? REDIS_REPLY_PUSH : task->type;
   *object = (object_t){.hiredis = {.type = taken_for}, .reply = {.type = type}, .reader = reader};
   if (task->parent != NULL) {
     object_t *parent = task->parent->obj;
@@ -109,7 +109,7 @@ static bool speaks_resp3(const redisReadTask *task) {
 
 static void *refuse(const redisReadTask *task) {
   belay__reader_t *reader = task->privdata;
-  reader->refused = "a reply of a type that was not agreed on";
+  reader->rejection = "a reply of a type that was not agreed on";
   return NULL;
 }
 
@@ -187,11 +187,11 @@ static redisReplyObjectFunctions functions = {
 };
 
 void belay__reader_init(belay__reader_t *reader, belay_t *belay, size_t max_reply,
-                        const size_t *owed) {
-  *reader = (belay__reader_t){.belay = belay, .max_reply = max_reply, .owed = owed};
+                        const size_t *replies_due) {
+  *reader = (belay__reader_t){.belay = belay, .max_reply = max_reply, .replies_due = replies_due};
 }
 
-void belay__reader_fini(belay__reader_t *reader) {
+void belay__reader_deinit(belay__reader_t *reader) {
   arena_reset(reader);
   free_all(reader, reader->spare);
   reader->spare = NULL;

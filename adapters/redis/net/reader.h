@@ -25,15 +25,15 @@ typedef struct belay__reader {
   unsigned spares;        /* so many */
   size_t bytes;           /* in the chunks that are not spare */
   size_t max_reply;
-  const size_t *owed;  /* how many replies are expected */
-  bool resp3;          /* pushes and the types of RESP3 are expected */
-  bool pushed;         /* everything goes to the push callback */
-  const char *refused; /* why the last object was refused; NULL: none was, or memory ran out */
+  const size_t *replies_due; /* how many replies are expected */
+  bool resp3;                /* pushes and the types of RESP3 are expected */
+  bool push_mode;            /* everything goes to the push callback */
+  const char *rejection; /* why the last object was refused; NULL: none was, or memory ran out */
 } belay__reader_t;
 
 void belay__reader_init(belay__reader_t *reader, belay_t *belay, size_t max_reply,
-                        const size_t *owed);
-void belay__reader_fini(belay__reader_t *reader);
+                        const size_t *replies_due);
+void belay__reader_deinit(belay__reader_t *reader);
 
 /* Makes hiredis's reader use these functions. */
 void belay__reader_attach(belay__reader_t *reader, redisReader *hiredis);

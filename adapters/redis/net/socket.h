@@ -1,4 +1,4 @@
-/* What a wire asks of its socket: all that it does with the system, and with libuv's poll handle for it. A simulation
+/* What a transport asks of its socket: all that it does with the system, and with libuv's poll handle for it. A simulation
  * keeps this page, and those of dial.h and uv/host.h, on a network of its own. */
 #ifndef BELAY_REDIS_NET_SOCKET_H
 #define BELAY_REDIS_NET_SOCKET_H

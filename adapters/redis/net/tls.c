@@ -143,7 +143,7 @@ int belay_tls_reload(belay_tls_t *tls, const belay_tls_options_t *options) {
     error = make_context(belay, o, &context);
   if (error != 0)
     return error;
-  SSL_CTX_free(tls->context); /* tunnels that are open keep theirs */
+  SSL_CTX_free(tls->context); /* TLS connections that are open keep theirs */
   tls->context = context;
   const char *name = o->server_name == NULL ? "" : o->server_name;
   memcpy(tls->server_name, name, strlen(name) + 1);
@@ -165,8 +165,8 @@ int belay_tls_new(belay_t *belay, const belay_tls_options_t *options, belay_tls_
   *tls = (belay_tls_t){.host = (belay__host_t *)belay, .allocator = belay->allocator, .refs = 1};
   belay__list_init(&tls->node);
   belay__list_push(&belay->survivors, &tls->node);
-  tls->transport = belay__tls_socket_method();
-  error = tls->transport == NULL ? BELAY_ENOMEM : belay_tls_reload(tls, options);
+  tls->socket_method = belay__tls_socket_method();
+  error = tls->socket_method == NULL ? BELAY_ENOMEM : belay_tls_reload(tls, options);
   if (error != 0)
     belay__tls_release(tls);
   else
@@ -193,7 +193,7 @@ void belay__tls_release(belay_tls_t *tls) {
   if (tls == NULL || --tls->refs > 0)
     return;
   SSL_CTX_free(tls->context);
-  BIO_meth_free(tls->transport);
+  BIO_meth_free(tls->socket_method);
   if (is_late(tls)) {
     tls->allocator.free(tls->allocator.ctx, tls);
     return;

@@ -1,4 +1,4 @@
-/* TLS: what tunnels (redis/net/tls_connection.h) are made from, and several clients share. */
+/* TLS: what TLS connections (redis/net/tls_connection.h) are made from, and several clients share. */
 #ifndef BELAY_REDIS_NET_TLS_H
 #define BELAY_REDIS_NET_TLS_H
 
@@ -15,7 +15,7 @@ struct belay_tls {
   belay_allocator_t allocator;
   unsigned refs;                             /* the user's, and one for each client */
   SSL_CTX *context;                          /* as of the last reload */
-  BIO_METHOD *transport;                     /* how tunnels reach their sockets */
+  BIO_METHOD *socket_method;                 /* how TLS connections reach their sockets */
   char server_name[BELAY__TLS_NAME_MAX + 1]; /* "": the one that is connected to */
 };
 

@@ -14,29 +14,29 @@
 #define RECORD_MAX SSL3_RT_MAX_PLAIN_LENGTH /* bytes that a record holds */
 #define RECORD_TYPES_FIRST 20
 #define RECORD_TYPES_LAST 24
-#define SHAKE_READS 16   /* of the socket in one step of a handshake */
-#define WRITE_RECORDS 16 /* at a time: the others wait for the loop's next turn */
+#define HANDSHAKE_READS 16 /* of the socket in one step of a handshake */
+#define WRITE_RECORDS 16   /* at a time: the others wait for the loop's next turn */
 
-struct belay__tunnel {
+struct belay__tls_connection {
   belay_tls_t *tls;
   SSL *ssl; /* NULL: nothing has been done yet */
   belay__tls_socket_t socket;
   char name[BELAY__TLS_NAME_MAX + 1]; /* what the certificate must be for */
 
-  bool through;  /* the handshake is */
-  bool demanded; /* the server asked for a certificate of ours */
-  bool answered; /* it has said something since the handshake was through */
-  bool more;     /* there may be more in it than was read */
+  bool handshake_done;        /* the handshake is */
+  bool certificate_requested; /* the server asked for a certificate of ours */
+  bool answered;              /* it has said something since the handshake was through */
+  bool more;                  /* there may be more in it than was read */
   bool failed;
   size_t record;        /* bytes of data in the record that is being written; 0: none is */
-  uint64_t left_before; /* what had left when that was begun */
-  char why[BELAY__TLS_ERROR_MAX]; /* with failed */
+  uint64_t sent_before; /* what had left when that was begun */
+  char error_text[BELAY__TLS_ERROR_MAX]; /* with failed */
 };
 
 /* ---- making, and the first step -------------------------------------------------------------------------- */
 
 /* A name as certificates have it: without the dot that makes it absolute. An address without its zone. */
-static void put_name(char *out, const char *host) {
+static void copy_name(char *out, const char *host) {
   size_t len = strcspn(host, "%");
   if (len > BELAY__TLS_NAME_MAX)
     len = BELAY__TLS_NAME_MAX;
@@ -46,26 +46,26 @@ static void put_name(char *out, const char *host) {
   out[len] = '\0';
 }
 
-belay__tunnel_t *belay__tunnel_new(belay_tls_t *tls, int fd, const char *host) {
-  belay__tunnel_t *tunnel = belay__alloc(&tls->host->base, sizeof *tunnel);
-  if (tunnel == NULL)
+belay__tls_connection_t *belay__tls_connection_new(belay_tls_t *tls, int fd, const char *host) {
+  belay__tls_connection_t *connection = belay__alloc(&tls->host->base, sizeof *connection);
+  if (connection == NULL)
     return NULL;
-  *tunnel = (belay__tunnel_t){.tls = tls, .socket = {.fd = fd, .first = -1}};
-  put_name(tunnel->name, tls->server_name[0] != '\0' ? tls->server_name : host);
-  return tunnel;
+  *connection = (belay__tls_connection_t){.tls = tls, .socket = {.fd = fd, .first = -1}};
+  copy_name(connection->name, tls->server_name[0] != '\0' ? tls->server_name : host);
+  return connection;
 }
 
-void belay__tunnel_free(belay__tunnel_t *tunnel) {
-  if (tunnel == NULL)
+void belay__tls_connection_free(belay__tls_connection_t *connection) {
+  if (connection == NULL)
     return;
-  SSL_free(tunnel->ssl);
-  belay__free(&tunnel->tls->host->base, tunnel, sizeof *tunnel);
+  SSL_free(connection->ssl);
+  belay__free(&connection->tls->host->base, connection, sizeof *connection);
 }
 
 /* Called if the server asks for a certificate. */
-static int on_demand(SSL *ssl, void *arg) {
+static int on_certificate_request(SSL *ssl, void *arg) {
   (void)ssl;
-  ((belay__tunnel_t *)arg)->demanded = true;
+  ((belay__tls_connection_t *)arg)->certificate_requested = true;
   return 1; /* goes on, with the one that is loaded, or with none */
 }
 
@@ -75,12 +75,12 @@ static bool is_address(const char *name) {
 }
 
 /* OpenSSL takes a name that begins with a dot for everybody's below it, and none for anybody's. */
-static bool is_nobody(const char *name) {
+static bool is_unusable_name(const char *name) {
   return name[0] == '\0' || name[0] == '.';
 }
 
 /* Who the server must prove to be. Only names are told to it: an address is none (RFC 6066). */
-static bool expect(SSL *ssl, const char *name) {
+static bool set_expected_name(SSL *ssl, const char *name) {
   if (is_address(name))
     return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1;
   SSL_set_hostflags(ssl,
@@ -88,27 +88,31 @@ static bool expect(SSL *ssl, const char *name) {
   return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
 }
 
-static bool begin(belay__tunnel_t *tunnel) {
-  SSL *ssl = tunnel->ssl = SSL_new(tunnel->tls->context);
-  BIO *bio = ssl == NULL ? NULL : belay__tls_socket_bio(tunnel->tls->transport, &tunnel->socket);
+static bool start_tls(belay__tls_connection_t *connection) {
+  SSL *ssl = connection->ssl = SSL_new(connection->tls->context);
+  BIO *bio = ssl == NULL
+                 ? NULL
+                 : belay__tls_socket_bio(connection->tls->socket_method, &connection->socket);
   if (bio == NULL)
     return false;
   SSL_set_bio(ssl, bio, bio);
   SSL_set_connect_state(ssl);
-  SSL_set_cert_cb(ssl, on_demand, tunnel);
-  return expect(ssl, tunnel->name);
+  SSL_set_cert_cb(ssl, on_certificate_request, connection);
+  return set_expected_name(ssl, connection->name);
 }
 
 /* ---- ends ------------------------------------------------------------------------------------------------ */
 
-static void fail(belay__tunnel_t *tunnel) {
-  bool tls =
-      tunnel->socket.first >= RECORD_TYPES_FIRST && tunnel->socket.first <= RECORD_TYPES_LAST;
-  tunnel->failed = true;
-  if (!tls && tunnel->socket.first >= 0)
-    snprintf(tunnel->why, sizeof tunnel->why, "the server does not speak TLS");
+static void fail(belay__tls_connection_t *connection) {
+  bool tls = connection->socket.first >= RECORD_TYPES_FIRST &&
+             connection->socket.first <= RECORD_TYPES_LAST;
+  connection->failed = true;
+  if (!tls && connection->socket.first >= 0)
+    snprintf(connection->error_text, sizeof connection->error_text,
+             "the server does not speak TLS");
   else
-    belay__tls_error(tunnel->ssl, tunnel->name, tunnel->demanded, tunnel->why);
+    belay__tls_error(connection->ssl, connection->name, connection->certificate_requested,
+                     connection->error_text);
 }
 
 /* Without renegotiation reading waits for writing, or writing for reading, only where a peer wants new keys while nothing can
@@ -116,101 +120,105 @@ static void fail(belay__tunnel_t *tunnel) {
  *
  * What is to be made of a step that OpenSSL did not complete: UV_READABLE or UV_WRITABLE, 0 for the end, or -1 and an
  * errno: the network's fault if it is not EPROTO. */
-static int judge(belay__tunnel_t *tunnel, int result) {
-  int error = SSL_get_error(tunnel->ssl, result);
+static int classify_result(belay__tls_connection_t *connection, int result) {
+  int error = SSL_get_error(connection->ssl, result);
   if (error == SSL_ERROR_WANT_READ)
     return UV_READABLE;
-  if (error == SSL_ERROR_WANT_WRITE && tunnel->socket.write_error == 0)
+  if (error == SSL_ERROR_WANT_WRITE && connection->socket.write_error == 0)
     return UV_WRITABLE;
   if (error == SSL_ERROR_ZERO_RETURN)
     return 0;
-  if (error == SSL_ERROR_WANT_WRITE || tunnel->socket.read_error != 0) {
-    errno = tunnel->socket.read_error != 0 ? tunnel->socket.read_error : tunnel->socket.write_error;
+  if (error == SSL_ERROR_WANT_WRITE || connection->socket.read_error != 0) {
+    errno = connection->socket.read_error != 0 ? connection->socket.read_error
+                                               : connection->socket.write_error;
     return -1;
   }
-  if (tunnel->socket.ended)
+  if (connection->socket.ended)
     return 0;
-  fail(tunnel);
+  fail(connection);
   errno = EPROTO;
   return -1;
 }
 
-const char *belay__tunnel_why(const belay__tunnel_t *tunnel, int *error) {
-  bool in_use = tunnel->through && tunnel->answered;
-  *error = tunnel->failed && !in_use ? BELAY_ETLS : BELAY_EUNREACHABLE;
+const char *belay__tls_connection_error(const belay__tls_connection_t *connection, int *error) {
+  bool in_use = connection->handshake_done && connection->answered;
+  *error = connection->failed && !in_use ? BELAY_ETLS : BELAY_EUNREACHABLE;
   if (in_use)
     return NULL; /* it has been good: whatever has befallen it since may pass */
-  if (tunnel->failed)
-    return tunnel->why;
-  if (tunnel->socket.ended || tunnel->socket.read_error != 0 || tunnel->socket.write_error != 0)
+  if (connection->failed)
+    return connection->error_text;
+  if (connection->socket.ended || connection->socket.read_error != 0 ||
+      connection->socket.write_error != 0)
     return "the server hung up in the middle of the TLS handshake";
-  if (tunnel->socket.left > 0 && tunnel->socket.first < 0)
+  if (connection->socket.sent > 0 && connection->socket.first < 0)
     return "the server does not answer a TLS handshake: perhaps it does not speak TLS";
-  if (tunnel->socket.left > 0 && !tunnel->through)
+  if (connection->socket.sent > 0 && !connection->handshake_done)
     return "the server stopped in the middle of the TLS handshake";
   return NULL;
 }
 
 /* ---- the handshake --------------------------------------------------------------------------------------- */
 
-int belay__tunnel_shake(belay__tunnel_t *tunnel) {
-  assert(!tunnel->through);
+int belay__tls_connection_handshake(belay__tls_connection_t *connection) {
+  assert(!connection->handshake_done);
   ERR_clear_error();
-  if (is_nobody(tunnel->name)) {
-    tunnel->failed = true;
-    snprintf(tunnel->why, sizeof tunnel->why, "there is no name that a certificate is for");
+  if (is_unusable_name(connection->name)) {
+    connection->failed = true;
+    snprintf(connection->error_text, sizeof connection->error_text,
+             "there is no name that a certificate is for");
     return BELAY_ETLS;
   }
-  if (tunnel->ssl == NULL && !begin(tunnel))
+  if (connection->ssl == NULL && !start_tls(connection))
     return BELAY_ENOMEM;
-  tunnel->socket.reads = SHAKE_READS;
-  int result = SSL_do_handshake(tunnel->ssl);
+  connection->socket.reads = HANDSHAKE_READS;
+  int result = SSL_do_handshake(connection->ssl);
   if (result != 1) {
-    int wants = judge(tunnel, result);
-    return wants > 0 ? wants : (tunnel->failed ? BELAY_ETLS : BELAY_EUNREACHABLE);
+    int wants = classify_result(connection, result);
+    return wants > 0 ? wants : (connection->failed ? BELAY_ETLS : BELAY_EUNREACHABLE);
   }
   /* What must be so by now, whatever a configuration of the system's has made of OpenSSL. */
-  X509 *certificate = SSL_get_peer_certificate(tunnel->ssl);
-  bool proved = certificate != NULL && SSL_get_verify_result(tunnel->ssl) == X509_V_OK;
+  X509 *certificate = SSL_get_peer_certificate(connection->ssl);
+  bool proved = certificate != NULL && SSL_get_verify_result(connection->ssl) == X509_V_OK;
   X509_free(certificate);
   if (!proved) {
-    fail(tunnel);
+    fail(connection);
     return BELAY_ETLS;
   }
-  tunnel->through = true;
-  tunnel->answered = SSL_version(tunnel->ssl) < TLS1_3_VERSION || !tunnel->demanded;
-  tunnel->more = SSL_has_pending(tunnel->ssl) == 1;
+  connection->handshake_done = true;
+  connection->answered =
+      SSL_version(connection->ssl) < TLS1_3_VERSION || !connection->certificate_requested;
+  connection->more = SSL_has_pending(connection->ssl) == 1;
   return 0;
 }
 
-bool belay__tunnel_is_doubted(const belay__tunnel_t *tunnel) {
-  return tunnel->through && !tunnel->answered;
+bool belay__tls_connection_needs_confirmation(const belay__tls_connection_t *connection) {
+  return connection->handshake_done && !connection->answered;
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------- */
 
-void belay__tunnel_may_read(belay__tunnel_t *tunnel) {
-  tunnel->socket.reads = 1;
+void belay__tls_connection_allow_read(belay__tls_connection_t *connection) {
+  connection->socket.reads = 1;
 }
 
-ssize_t belay__tunnel_read(belay__tunnel_t *tunnel, char *buffer, size_t size) {
+ssize_t belay__tls_connection_read(belay__tls_connection_t *connection, char *buffer, size_t size) {
   size_t n = 0;
   ERR_clear_error();
-  int result = SSL_read_ex(tunnel->ssl, buffer, size, &n);
-  tunnel->more = false;
+  int result = SSL_read_ex(connection->ssl, buffer, size, &n);
+  connection->more = false;
   if (result == 1) {
-    tunnel->answered = true;
-    tunnel->more = SSL_has_pending(tunnel->ssl) == 1;
+    connection->answered = true;
+    connection->more = SSL_has_pending(connection->ssl) == 1;
     return (ssize_t)n;
   }
-  int wants = judge(tunnel, result);
+  int wants = classify_result(connection, result);
   if (wants > 0)
     errno = wants == UV_READABLE ? EAGAIN : EIO;
   return wants == 0 ? 0 : -1;
 }
 
-bool belay__tunnel_has_more(const belay__tunnel_t *tunnel) {
-  return tunnel->more;
+bool belay__tls_connection_has_more(const belay__tls_connection_t *connection) {
+  return connection->more;
 }
 
 /* ---- writing --------------------------------------------------------------------------------------------- */
@@ -218,26 +226,27 @@ bool belay__tunnel_has_more(const belay__tunnel_t *tunnel) {
 /* Data goes out in records, each encrypted and sealed as a whole. One that the socket did not take whole is kept by
  * OpenSSL, which goes on with it when it is given the same data again. If it were given more than one record's, it would
  * go on with the next ones too, and where those are not taken whole, not tell that the first was: so it never is. */
-ssize_t belay__tunnel_write(belay__tunnel_t *tunnel, const char *data, size_t len) {
+ssize_t belay__tls_connection_write(belay__tls_connection_t *connection, const char *data,
+                                    size_t len) {
   size_t total = 0;
   for (int i = 0; i < WRITE_RECORDS && total < len; i++) {
     size_t n = 0, rest = len - total;
-    if (tunnel->record == 0) {
-      tunnel->record = rest < RECORD_MAX ? rest : RECORD_MAX;
-      tunnel->left_before = tunnel->socket.left;
+    if (connection->record == 0) {
+      connection->record = rest < RECORD_MAX ? rest : RECORD_MAX;
+      connection->sent_before = connection->socket.sent;
     }
-    assert(tunnel->record <= rest);
+    assert(connection->record <= rest);
     ERR_clear_error();
-    int result = SSL_write_ex(tunnel->ssl, data + total, tunnel->record, &n);
+    int result = SSL_write_ex(connection->ssl, data + total, connection->record, &n);
     if (result != 1) {
       if (total > 0)
         break;
-      int wants = judge(tunnel, result);
+      int wants = classify_result(connection, result);
       if (wants >= 0)
         errno = wants == UV_WRITABLE ? EAGAIN : EIO;
       return -1;
     }
-    tunnel->record = 0;
+    connection->record = 0;
     total += n;
   }
   return (ssize_t)total;
@@ -247,6 +256,6 @@ ssize_t belay__tunnel_write(belay__tunnel_t *tunnel, const char *data, size_t le
  * in one that left in part has certainly not been executed. It counts as begun all the same, from the first byte that the
  * socket took: as a command does that left in part without TLS. To say of something that it was not sent when it was would
  * be the worst of errors; to say that it is not known costs a question. */
-size_t belay__tunnel_begun(const belay__tunnel_t *tunnel) {
-  return tunnel->socket.left > tunnel->left_before ? tunnel->record : 0;
+size_t belay__tls_connection_partial_bytes(const belay__tls_connection_t *connection) {
+  return connection->socket.sent > connection->sent_before ? connection->record : 0;
 }

@@ -24,14 +24,14 @@ static int read_socket(BIO *bio, char *buffer, int size) {
   return (int)n;
 }
 
-/* A failed write looks to OpenSSL like a full socket: the tunnel learns of it by write_error, and what the server sent
+/* A failed write looks to OpenSSL like a full socket: the TLS connection learns of it by write_error, and what the server sent
  * before it closed the connection can still be read. */
 static int write_socket(BIO *bio, const char *data, int len) {
   belay__tls_socket_t *from = BIO_get_data(bio);
   BIO_clear_retry_flags(bio);
   ssize_t n = from->write_error != 0 ? -1 : belay__socket_write(from->fd, data, (size_t)len);
   if (n >= 0) {
-    from->left += (uint64_t)n;
+    from->sent += (uint64_t)n;
     return (int)n;
   }
   if (from->write_error == 0 && !belay__socket_error_passes(errno))

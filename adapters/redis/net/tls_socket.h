@@ -13,7 +13,7 @@ typedef struct belay__tls_socket {
   bool ended;      /* the server has closed its side */
   int read_error;  /* errno of the last failed read; 0: none has failed */
   int write_error; /* errno of the first failed write; 0: none has failed */
-  uint64_t left;   /* bytes that the socket took */
+  uint64_t sent;   /* bytes that the socket took */
 } belay__tls_socket_t;
 
 /* Makes the type of these BIOs. NULL if memory is out. */

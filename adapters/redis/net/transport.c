@@ -19,75 +19,79 @@
 static void on_flush(belay__flush_t *flush);
 static void on_step(belay__chore_t *step);
 
-void belay__wire_init(belay__wire_t *wire) {
-  belay__list_init(&wire->flush.node);
-  wire->flush.run = on_flush;
-  belay__chore_init(&wire->step, on_step);
-  belay__reader_init(&wire->reader, &wire->host->base, wire->max_reply, &wire->owed);
+void belay__transport_init(belay__transport_t *transport) {
+  belay__list_init(&transport->flush.node);
+  transport->flush.run = on_flush;
+  belay__chore_init(&transport->step, on_step);
+  belay__reader_init(&transport->reader, &transport->host->base, transport->max_reply,
+                     &transport->replies_due);
 }
 
-void belay__wire_fini(belay__wire_t *wire) {
-  belay__reader_fini(&wire->reader);
+void belay__transport_deinit(belay__transport_t *transport) {
+  belay__reader_deinit(&transport->reader);
 }
 
-static bool is_writable(const belay__wire_t *wire) {
-  return wire->ac != NULL && wire->state != BELAY__WIRE_SHAKING && !wire->cut && !wire->broken &&
-         !(wire->ac->c.flags & REDIS_FREEING);
+static bool is_writable(const belay__transport_t *transport) {
+  return transport->ac != NULL && transport->state != BELAY__TRANSPORT_TLS_HANDSHAKE &&
+         !transport->write_closed && !transport->broken &&
+         !(transport->ac->c.flags & REDIS_FREEING);
 }
 
-bool belay__wire_is_open(const belay__wire_t *wire) {
-  return is_writable(wire) && wire->state == BELAY__WIRE_OPEN;
+bool belay__transport_is_open(const belay__transport_t *transport) {
+  return is_writable(transport) && transport->state == BELAY__TRANSPORT_OPEN;
 }
 
-bool belay__wire_is_full(const belay__wire_t *wire) {
-  return wire->appended - wire->written >= BACKLOG;
+bool belay__transport_is_full(const belay__transport_t *transport) {
+  return transport->appended - transport->written >= BACKLOG;
 }
 
 /* ---- hiredis's hooks ----------------------------------------------------------------------------------- */
 
 static ssize_t read_some(redisContext *c, char *buffer, size_t size) {
-  belay__wire_t *wire = c->privdata;
-  ssize_t n = wire->tunnel != NULL ? belay__tunnel_read(wire->tunnel, buffer, size)
-                                   : belay__socket_read(c->fd, buffer, size);
+  belay__transport_t *transport = c->privdata;
+  ssize_t n = transport->tls_connection != NULL
+                  ? belay__tls_connection_read(transport->tls_connection, buffer, size)
+                  : belay__socket_read(c->fd, buffer, size);
   if (n < 0 && belay__socket_error_passes(errno))
     return 0;
   if (n <= 0) {
     c->err = n == 0 ? REDIS_ERR_EOF : REDIS_ERR_IO;
-    wire->reason = n == 0 ? UV_EOF : uv_translate_sys_error(errno);
+    transport->system_error = n == 0 ? UV_EOF : uv_translate_sys_error(errno);
     return -1;
   }
-  wire->silent = false;
-  wire->last_read = belay__now(&wire->host->base);
-  wire->stats->bytes_in += (uint64_t)n;
+  transport->nothing_read = false;
+  transport->last_read = belay__now(&transport->host->base);
+  transport->stats->bytes_in += (uint64_t)n;
   return n;
 }
 
 static ssize_t write_some(redisContext *c) {
-  belay__wire_t *wire = c->privdata;
-  ssize_t n = wire->tunnel != NULL ? belay__tunnel_write(wire->tunnel, c->obuf, sdslen(c->obuf))
-                                   : belay__socket_write(c->fd, c->obuf, sdslen(c->obuf));
+  belay__transport_t *transport = c->privdata;
+  ssize_t n = transport->tls_connection != NULL
+                  ? belay__tls_connection_write(transport->tls_connection, c->obuf, sdslen(c->obuf))
+                  : belay__socket_write(c->fd, c->obuf, sdslen(c->obuf));
   if (n < 0 && belay__socket_error_passes(errno))
     return 0;
   if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) {
-    wire->cut = true;
+    transport->write_closed = true;
     return 0;
   }
   if (n < 0) {
     c->err = REDIS_ERR_IO;
-    wire->reason = uv_translate_sys_error(errno);
+    transport->system_error = uv_translate_sys_error(errno);
     return -1;
   }
-  wire->written += (uint64_t)n;
-  wire->stats->bytes_out += (uint64_t)n;
-  wire->stats->writes++;
+  transport->written += (uint64_t)n;
+  transport->stats->bytes_out += (uint64_t)n;
+  transport->stats->writes++;
   return n;
 }
 
 /* hiredis does not look whether this has freed its context. */
 static void on_push(redisAsyncContext *ac, void *object) {
-  belay__wire_t *wire = ac->data;
-  if (!wire->broken)
-    wire->pushed(wire, belay__reader_reply(object));
+  belay__transport_t *transport = ac->data;
+  if (!transport->broken)
+    transport->on_push(transport, belay__reader_reply(object));
 }
 
 static void close_socket(redisContext *c) {
@@ -97,30 +101,31 @@ static void close_socket(redisContext *c) {
 }
 
 static void on_want_write(void *privdata) {
-  belay__wire_t *wire = privdata;
-  belay__host_flush_soon(wire->host, &wire->flush);
+  belay__transport_t *transport = privdata;
+  belay__host_flush_soon(transport->host, &transport->flush);
 }
 
 /* hiredis is through with the socket, and closes it next. May be called twice. */
 static void on_cleanup(void *privdata) {
-  belay__wire_t *wire = privdata;
-  belay__host_flush_cancel(&wire->flush);
-  belay__gate_leave(&wire->host->gate, &wire->step);
-  if (wire->handle == NULL)
+  belay__transport_t *transport = privdata;
+  belay__host_flush_cancel(&transport->flush);
+  belay__gate_leave(&transport->host->gate, &transport->step);
+  if (transport->handle == NULL)
     return;
-  belay__dial_close_handle(wire->dial, wire->handle);
-  wire->handle = NULL;
+  belay__dial_close_handle(transport->dial, transport->handle);
+  transport->handle = NULL;
 }
 
 /* What the network, or TLS, did to it; in words, if that is all that was ever had of the server. */
-static const char *cause(const belay__wire_t *wire, int *error) {
-  if (wire->tunnel != NULL)
-    return belay__tunnel_why(wire->tunnel, error);
+static const char *find_cause(const belay__transport_t *transport, int *error) {
+  if (transport->tls_connection != NULL)
+    return belay__tls_connection_error(transport->tls_connection, error);
   *error = BELAY_EUNREACHABLE;
-  if (!wire->silent || wire->error != 0)
+  if (!transport->nothing_read || transport->error != 0)
     return NULL;
-  return wire->reason == UV_EOF ? "end of file before any answer: perhaps it speaks only TLS"
-         : wire->reason == UV_ECONNRESET
+  return transport->system_error == UV_EOF
+             ? "end of file before any answer: perhaps it speaks only TLS"
+         : transport->system_error == UV_ECONNRESET
              ? "connection reset by peer before any answer: perhaps it speaks only TLS"
              : NULL;
 }
@@ -128,23 +133,25 @@ static const char *cause(const belay__wire_t *wire, int *error) {
 /* The last thing that hiredis does with a context, after the callbacks with NULL. */
 static void on_disconnect(const redisAsyncContext *ac, int status) {
   (void)status; /* always the same when the context is freed */
-  belay__wire_t *wire = ac->data;
-  belay__tunnel_t *tunnel = wire->tunnel;
-  bool violation = ac->c.err == REDIS_ERR_PROTOCOL || wire->reader.refused != NULL;
+  belay__transport_t *transport = ac->data;
+  belay__tls_connection_t *tls_connection = transport->tls_connection;
+  bool violation = ac->c.err == REDIS_ERR_PROTOCOL || transport->reader.rejection != NULL;
   int caused;
-  const char *why = cause(wire, &caused);
-  int error = wire->error != 0 ? wire->error : (violation ? BELAY_EPROTO : caused);
-  if (wire->reader.refused != NULL)
-    belay__log(&wire->host->base, BELAY_LOG_ERROR, "connection dropped: %s", wire->reader.refused);
-  wire->why = error == caused ? why : NULL;
-  wire->written += tunnel != NULL ? belay__tunnel_begun(tunnel) : 0;
+  const char *why = find_cause(transport, &caused);
+  int error = transport->error != 0 ? transport->error : (violation ? BELAY_EPROTO : caused);
+  if (transport->reader.rejection != NULL)
+    belay__log(&transport->host->base, BELAY_LOG_ERROR, "connection dropped: %s",
+               transport->reader.rejection);
+  transport->cause = error == caused ? why : NULL;
+  transport->written +=
+      tls_connection != NULL ? belay__tls_connection_partial_bytes(tls_connection) : 0;
   if (ac->c.obuf != NULL)
     OPENSSL_cleanse(ac->c.obuf, sdslen(ac->c.obuf));
-  wire->tunnel = NULL;
-  wire->ac = NULL;
-  wire->owed = 0;
-  wire->gone(wire, error);
-  belay__tunnel_free(tunnel); /* the words are its */
+  transport->tls_connection = NULL;
+  transport->ac = NULL;
+  transport->replies_due = 0;
+  transport->on_closed(transport, error);
+  belay__tls_connection_free(tls_connection); /* the words are its */
 }
 
 /* ---- opening ------------------------------------------------------------------------------------------- */
@@ -152,92 +159,93 @@ static void on_disconnect(const redisAsyncContext *ac, int status) {
 static void on_poll(uv_poll_t *poll, int status, int events);
 
 /* Gives a connected socket to hiredis; its own way of connecting is not used. */
-static redisAsyncContext *adopt(belay__wire_t *wire, int fd) {
+static redisAsyncContext *adopt(belay__transport_t *transport, int fd) {
   redisOptions options = {.type = REDIS_CONN_USERFD, .endpoint.fd = REDIS_INVALID_FD};
   redisAsyncContext *ac = redisAsyncConnectWithOptions(&options);
   if (ac == NULL)
     return NULL;
   ac->c.fd = fd; /* now: a context that could not be made may or may not have closed it */
-  wire->funcs = *ac->c.funcs;
-  wire->funcs.close = close_socket;
-  wire->funcs.read = read_some;
-  wire->funcs.write = write_some;
-  ac->c.funcs = &wire->funcs;
+  transport->funcs = *ac->c.funcs;
+  transport->funcs.close = close_socket;
+  transport->funcs.read = read_some;
+  transport->funcs.write = write_some;
+  ac->c.funcs = &transport->funcs;
   ac->c.flags |= REDIS_CONNECTED;
-  ac->c.privdata = wire;
-  ac->data = wire;
-  ac->ev.data = wire;
+  ac->c.privdata = transport;
+  ac->data = transport;
+  ac->ev.data = transport;
   ac->ev.addWrite = on_want_write;
   ac->ev.cleanup = on_cleanup;
   redisAsyncSetDisconnectCallback(ac, on_disconnect);
-  if (wire->pushed != NULL)
+  if (transport->on_push != NULL)
     redisAsyncSetPushCallback(ac, on_push);
-  wire->reader.resp3 = wire->pushed != NULL;
-  wire->reader.pushed = false;
-  belay__reader_attach(&wire->reader, ac->c.reader);
+  transport->reader.resp3 = transport->on_push != NULL;
+  transport->reader.push_mode = false;
+  belay__reader_attach(&transport->reader, ac->c.reader);
   return ac;
 }
 
-static int make(belay__wire_t *wire, int fd, belay__uv_handle_t *handle, belay_tls_t *tls,
+static int make(belay__transport_t *transport, int fd, belay__uv_handle_t *handle, belay_tls_t *tls,
                 const char *host) {
-  wire->tunnel = tls == NULL ? NULL : belay__tunnel_new(tls, fd, host);
-  if (tls != NULL && wire->tunnel == NULL)
+  transport->tls_connection = tls == NULL ? NULL : belay__tls_connection_new(tls, fd, host);
+  if (tls != NULL && transport->tls_connection == NULL)
     return BELAY_ENOMEM;
   if (tls == NULL && belay__socket_watch(handle, UV_READABLE, on_poll) != 0)
     return BELAY_ESYSTEM;
-  wire->ac = adopt(wire, fd);
-  return wire->ac == NULL ? BELAY_ENOMEM : 0;
+  transport->ac = adopt(transport, fd);
+  return transport->ac == NULL ? BELAY_ENOMEM : 0;
 }
 
-static void be_ready(belay__wire_t *wire) {
-  wire->state = BELAY__WIRE_OPEN;
-  wire->ready(wire);
+static void be_ready(belay__transport_t *transport) {
+  transport->state = BELAY__TRANSPORT_OPEN;
+  transport->on_ready(transport);
 }
 
-int belay__wire_open(belay__wire_t *wire, int fd, belay__uv_handle_t *handle, belay_tls_t *tls,
-                     const char *host) {
-  int error = make(wire, fd, handle, tls, host);
+int belay__transport_open(belay__transport_t *transport, int fd, belay__uv_handle_t *handle,
+                          belay_tls_t *tls, const char *host) {
+  int error = make(transport, fd, handle, tls, host);
   if (error != 0) {
-    belay__tunnel_free(wire->tunnel);
-    wire->tunnel = NULL;
-    belay__dial_close_handle(wire->dial, handle);
+    belay__tls_connection_free(transport->tls_connection);
+    transport->tls_connection = NULL;
+    belay__dial_close_handle(transport->dial, handle);
     belay__socket_reset(fd);
     return error;
   }
-  wire->handle = handle;
-  handle->u.poll.data = wire;
-  wire->reader.refused = NULL;
-  wire->error = wire->reason = 0;
-  wire->why = NULL;
-  wire->last_read = 0;
-  wire->owed = wire->unflushed = 0;
-  wire->appended = wire->written = 0;
-  wire->wants_write = wire->cut = wire->broken = wire->failing = wire->secret = false;
-  wire->silent = true;
-  wire->last_heard = belay__now(&wire->host->base);
-  wire->state = BELAY__WIRE_SHAKING;
+  transport->handle = handle;
+  handle->u.poll.data = transport;
+  transport->reader.rejection = NULL;
+  transport->error = transport->system_error = 0;
+  transport->cause = NULL;
+  transport->last_read = 0;
+  transport->replies_due = transport->unflushed = 0;
+  transport->appended = transport->written = 0;
+  transport->wants_write = transport->write_closed = transport->broken = transport->poll_failed =
+      transport->has_secret = false;
+  transport->nothing_read = true;
+  transport->last_activity = belay__now(&transport->host->base);
+  transport->state = BELAY__TRANSPORT_TLS_HANDSHAKE;
   if (tls != NULL)
-    belay__gate_queue(&wire->host->gate, &wire->step);
+    belay__gate_queue(&transport->host->gate, &transport->step);
   else
-    be_ready(wire);
+    be_ready(transport);
   return 0;
 }
 
-void belay__wire_drop(belay__wire_t *wire, int error) {
-  if (wire->ac == NULL)
+void belay__transport_drop(belay__transport_t *transport, int error) {
+  if (transport->ac == NULL)
     return;
-  if (wire->error == 0)
-    wire->error = error;
-  redisAsyncFree(wire->ac);
+  if (transport->error == 0)
+    transport->error = error;
+  redisAsyncFree(transport->ac);
 }
 
-void belay__wire_break(belay__wire_t *wire, int error) {
-  if (wire->ac == NULL || wire->broken)
+void belay__transport_break(belay__transport_t *transport, int error) {
+  if (transport->ac == NULL || transport->broken)
     return;
-  if (wire->error == 0)
-    wire->error = error;
-  wire->broken = true;
-  belay__host_flush_soon(wire->host, &wire->flush);
+  if (transport->error == 0)
+    transport->error = error;
+  transport->broken = true;
+  belay__host_flush_soon(transport->host, &transport->flush);
 }
 
 /* ---- writing ------------------------------------------------------------------------------------------- */
@@ -245,17 +253,17 @@ void belay__wire_break(belay__wire_t *wire, int error) {
 /* Takes so many bytes away from what is to be written. hiredis would give the memory back each time, and not care what is
  * in it: a password may be, and nothing of that is to be left in memory that is given back. So wipe what moved up too;
  * grow() wipes what was moved, and on_disconnect() the rest. */
-static void take_away(belay__wire_t *wire, size_t n) {
-  redisContext *c = &wire->ac->c;
+static void take_away(belay__transport_t *transport, size_t n) {
+  redisContext *c = &transport->ac->c;
   size_t before = sdslen(c->obuf), left = before - n;
   memmove(c->obuf, c->obuf + n, left);
-  if (wire->secret)
+  if (transport->has_secret)
     OPENSSL_cleanse(c->obuf + left, n);
   c->obuf[left] = '\0';
   sdssetlen(c->obuf, left);
   if (left > 0)
     return;
-  wire->secret = false;
+  transport->has_secret = false;
   sds empty = sdsalloc(c->obuf) > ROOM_KEPT ? sdsempty() : NULL;
   if (empty != NULL) {
     sdsfree(c->obuf);
@@ -264,11 +272,11 @@ static void take_away(belay__wire_t *wire, size_t n) {
 }
 
 /* Writes what the socket takes; false if it is of no use any more. */
-static bool write_out(belay__wire_t *wire) {
-  redisContext *c = &wire->ac->c;
+static bool write_out(belay__transport_t *transport) {
+  redisContext *c = &transport->ac->c;
   ssize_t n = sdslen(c->obuf) > 0 ? write_some(c) : 0;
   if (n > 0)
-    take_away(wire, (size_t)n);
+    take_away(transport, (size_t)n);
   return n >= 0;
 }
 
@@ -289,153 +297,156 @@ static bool grow(redisContext *c, size_t len) {
   return true;
 }
 
-static void flush_now(belay__wire_t *wire) {
-  wire->unflushed = 0;
-  if (!is_writable(wire))
+static void flush_now(belay__transport_t *transport) {
+  transport->unflushed = 0;
+  if (!is_writable(transport))
     return;
-  if (!write_out(wire)) {
-    belay__wire_break(wire, BELAY_EUNREACHABLE);
+  if (!write_out(transport)) {
+    belay__transport_break(transport, BELAY_EUNREACHABLE);
     return;
   }
-  bool done = wire->cut || sdslen(wire->ac->c.obuf) == 0;
-  if (wire->wants_write == !done || belay__socket_is_closing(wire->handle))
+  bool done = transport->write_closed || sdslen(transport->ac->c.obuf) == 0;
+  if (transport->wants_write == !done || belay__socket_is_closing(transport->handle))
     return;
-  wire->wants_write = !done; /* each of these costs an epoll_ctl */
-  belay__socket_watch(wire->handle, done ? UV_READABLE : UV_READABLE | UV_WRITABLE, on_poll);
+  transport->wants_write = !done; /* each of these costs an epoll_ctl */
+  belay__socket_watch(transport->handle, done ? UV_READABLE : UV_READABLE | UV_WRITABLE, on_poll);
 }
 
 static void on_flush(belay__flush_t *flush) {
-  belay__wire_t *wire = BELAY__CONTAINER(flush, belay__wire_t, flush);
-  flush_now(wire);
-  if (wire->broken)
-    belay__wire_drop(wire, wire->error);
+  belay__transport_t *transport = BELAY__CONTAINER(flush, belay__transport_t, flush);
+  flush_now(transport);
+  if (transport->broken)
+    belay__transport_drop(transport, transport->error);
 }
 
-bool belay__wire_append(belay__wire_t *wire, redisCallbackFn *fn, void *privdata, const char *data,
-                        size_t len) {
-  if (redisAsyncFormattedCommand(wire->ac, fn, privdata, data, len) != REDIS_OK)
+bool belay__transport_append(belay__transport_t *transport, redisCallbackFn *fn, void *privdata,
+                             const char *data, size_t len) {
+  if (redisAsyncFormattedCommand(transport->ac, fn, privdata, data, len) != REDIS_OK)
     return false;
-  if (wire->owed++ == 0)
-    wire->last_heard = belay__now(&wire->host->base);
-  wire->appended += len;
-  wire->unflushed++;
+  if (transport->replies_due++ == 0)
+    transport->last_activity = belay__now(&transport->host->base);
+  transport->appended += len;
+  transport->unflushed++;
   return true;
 }
 
-void belay__wire_extend(belay__wire_t *wire, const char *data, size_t len) {
-  (void)redisAppendFormattedCommand(&wire->ac->c, data, len); /* a failure is in c.err */
-  wire->appended += len;
+void belay__transport_extend(belay__transport_t *transport, const char *data, size_t len) {
+  (void)redisAppendFormattedCommand(&transport->ac->c, data, len); /* a failure is in c.err */
+  transport->appended += len;
 }
 
 /* Whether so much waits to be written that it is not left for the end of the turn. Those to which something is written in
  * this turn count as at work; no more of them are counted than matter. */
-static bool is_due(const belay__wire_t *wire) {
-  const belay__list_t *all = &wire->host->flushes;
-  size_t enough = FLUSH_AFTER + wire->owed / FLUSH_SHARE, n = 1;
-  for (const belay__list_t *node = all->next; node != all && wire->unflushed >= enough * n * n;
+static bool is_due(const belay__transport_t *transport) {
+  const belay__list_t *all = &transport->host->flushes;
+  size_t enough = FLUSH_AFTER + transport->replies_due / FLUSH_SHARE, n = 1;
+  for (const belay__list_t *node = all->next; node != all && transport->unflushed >= enough * n * n;
        node = node->next)
-    n += node != &wire->flush.node && BELAY__CONTAINER(node, belay__flush_t, node)->run == on_flush;
-  return wire->unflushed >= enough * n * n;
+    n += node != &transport->flush.node &&
+         BELAY__CONTAINER(node, belay__flush_t, node)->run == on_flush;
+  return transport->unflushed >= enough * n * n;
 }
 
-void belay__wire_check(belay__wire_t *wire) {
-  if (wire->ac != NULL && wire->ac->c.err != 0)
-    belay__wire_break(wire, BELAY_ENOMEM);
-  else if (is_due(wire))
-    flush_now(wire);
+void belay__transport_commit(belay__transport_t *transport) {
+  if (transport->ac != NULL && transport->ac->c.err != 0)
+    belay__transport_break(transport, BELAY_ENOMEM);
+  else if (is_due(transport))
+    flush_now(transport);
 }
 
-void belay__wire_command(belay__wire_t *wire, redisCallbackFn *fn, void *privdata, size_t argc,
-                         const char *const *argv) {
+void belay__transport_command(belay__transport_t *transport, redisCallbackFn *fn, void *privdata,
+                              size_t argc, const char *const *argv) {
   char *text;
-  if (!belay__wire_is_open(wire))
+  if (!belay__transport_is_open(transport))
     return;
   const char **words = (const char **)(uintptr_t)argv; /* hiredis does not write to them */
   long long len = redisFormatCommandArgv(&text, (int)argc, words, NULL);
-  wire->secret = true; /* it may be AUTH */
-  bool ok = len >= 0 && grow(&wire->ac->c, (size_t)len) &&
-            belay__wire_append(wire, fn, privdata, text, (size_t)len);
+  transport->has_secret = true; /* it may be AUTH */
+  bool ok = len >= 0 && grow(&transport->ac->c, (size_t)len) &&
+            belay__transport_append(transport, fn, privdata, text, (size_t)len);
   if (len >= 0) {
     OPENSSL_cleanse(text, (size_t)len);
     redisFreeCommand(text);
   }
   if (!ok)
-    belay__wire_break(wire, BELAY_ENOMEM);
-  belay__wire_check(wire);
+    belay__transport_break(transport, BELAY_ENOMEM);
+  belay__transport_commit(transport);
 }
 
-void belay__wire_say(belay__wire_t *wire, size_t argc, const char *const *argv, const size_t *lens,
-                     bool asks) {
+void belay__transport_send(belay__transport_t *transport, size_t argc, const char *const *argv,
+                           const size_t *lens, bool asks) {
   char *text;
-  if (!belay__wire_is_open(wire))
+  if (!belay__transport_is_open(transport))
     return;
   const char **words = (const char **)(uintptr_t)argv; /* hiredis does not write to them */
   long long len = redisFormatCommandArgv(&text, (int)argc, words, lens);
-  bool ok = len >= 0 && redisAppendFormattedCommand(&wire->ac->c, text, (size_t)len) == REDIS_OK;
+  bool ok =
+      len >= 0 && redisAppendFormattedCommand(&transport->ac->c, text, (size_t)len) == REDIS_OK;
   if (len >= 0)
     redisFreeCommand(text);
   if (!ok) {
-    belay__wire_break(wire, BELAY_ENOMEM);
+    belay__transport_break(transport, BELAY_ENOMEM);
     return;
   }
-  wire->appended += (uint64_t)len;
-  if (asks && wire->owed++ == 0)
-    wire->last_heard = belay__now(&wire->host->base);
-  belay__host_flush_soon(wire->host, &wire->flush);
+  transport->appended += (uint64_t)len;
+  if (asks && transport->replies_due++ == 0)
+    transport->last_activity = belay__now(&transport->host->base);
+  belay__host_flush_soon(transport->host, &transport->flush);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------- */
 
-const belay__reply_t *belay__wire_reply(belay__wire_t *wire, void *object) {
+const belay__reply_t *belay__transport_take_reply(belay__transport_t *transport, void *object) {
   if (object == NULL)
     return NULL;
-  wire->owed--;
+  transport->replies_due--;
   return belay__reader_reply(object);
 }
 
-/* Reads what is there; it may end the wire. */
-static void read_now(belay__wire_t *wire) {
-  wire->last_heard = belay__now(&wire->host->base);
-  if (wire->tunnel != NULL)
-    belay__tunnel_may_read(wire->tunnel);
+/* Reads what is there; it may end the transport. */
+static void read_now(belay__transport_t *transport) {
+  transport->last_activity = belay__now(&transport->host->base);
+  if (transport->tls_connection != NULL)
+    belay__tls_connection_allow_read(transport->tls_connection);
   do
-    redisAsyncHandleRead(wire->ac);
-  while (wire->tunnel != NULL && belay__tunnel_has_more(wire->tunnel));
+    redisAsyncHandleRead(transport->ac);
+  while (transport->tls_connection != NULL &&
+         belay__tls_connection_has_more(transport->tls_connection));
 }
 
-/* The socket has something for an open wire. */
-static void serve(belay__wire_t *wire, int status, int events) {
+/* The socket has something for an open transport. */
+static void serve(belay__transport_t *transport, int status, int events) {
   if (events & UV_WRITABLE)
-    flush_now(wire);
+    flush_now(transport);
   /* an error too may come with words */
-  if (wire->ac != NULL && (status < 0 || (events & UV_READABLE)))
-    read_now(wire);
+  if (transport->ac != NULL && (status < 0 || (events & UV_READABLE)))
+    read_now(transport);
   if (status < 0) {
-    wire->reason = wire->reason != 0 ? wire->reason : status;
-    belay__wire_drop(wire, BELAY_EUNREACHABLE);
+    transport->system_error = transport->system_error != 0 ? transport->system_error : status;
+    belay__transport_drop(transport, BELAY_EUNREACHABLE);
   }
-  if (wire->ac != NULL && wire->ac->c.reader->len > wire->max_reply + REPLY_SLACK) {
-    wire->reader.refused = "a reply is over the limit";
-    belay__wire_drop(wire, BELAY_EPROTO);
+  if (transport->ac != NULL && transport->ac->c.reader->len > transport->max_reply + REPLY_SLACK) {
+    transport->reader.rejection = "a reply is over the limit";
+    belay__transport_drop(transport, BELAY_EPROTO);
   }
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events) {
-  belay__wire_t *wire = poll->data;
-  belay_t *belay = &wire->host->base;
+  belay__transport_t *transport = poll->data;
+  belay_t *belay = &transport->host->base;
   if (!belay__enter(belay)) {
     belay__socket_ignore((belay__uv_handle_t *)poll);
     return;
   }
-  if (wire->handle != NULL &&
-      poll == &wire->handle->u.poll) { /* else a timer has just dropped it */
-    if (wire->state == BELAY__WIRE_SHAKING) {
-      wire->failing = status < 0;
-      belay__socket_ignore(wire->handle); /* while it waits for its turn */
-      belay__gate_queue(&wire->host->gate, &wire->step);
+  if (transport->handle != NULL &&
+      poll == &transport->handle->u.poll) { /* else a timer has just dropped it */
+    if (transport->state == BELAY__TRANSPORT_TLS_HANDSHAKE) {
+      transport->poll_failed = status < 0;
+      belay__socket_ignore(transport->handle); /* while it waits for its turn */
+      belay__gate_queue(&transport->host->gate, &transport->step);
     } else {
-      serve(wire, status, events);
-      wire->heard(wire);
+      serve(transport, status, events);
+      transport->on_read(transport);
     }
   }
   belay__leave(belay);
@@ -446,41 +457,41 @@ static void on_poll(uv_poll_t *poll, int status, int events) {
 /* Whatever it says: that it says something means that we are let in. Before AUTH it may well be an error. */
 static void on_answer(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  belay__wire_t *wire = ac->data;
-  if (belay__wire_reply(wire, object) != NULL)
-    be_ready(wire);
+  belay__transport_t *transport = ac->data;
+  if (belay__transport_take_reply(transport, object) != NULL)
+    be_ready(transport);
 }
 
 /* The server has proved who it is. */
-static void on_verified(belay__wire_t *wire) {
+static void on_verified(belay__transport_t *transport) {
   static const char ping[] = "*1\r\n$4\r\nPING\r\n";
-  if (!belay__tunnel_is_doubted(wire->tunnel)) {
-    be_ready(wire);
+  if (!belay__tls_connection_needs_confirmation(transport->tls_connection)) {
+    be_ready(transport);
     return;
   }
-  wire->state = BELAY__WIRE_ASKING;
-  if (!belay__wire_append(wire, on_answer, NULL, ping, sizeof ping - 1))
-    belay__wire_break(wire, BELAY_ENOMEM);
-  belay__wire_check(wire);
+  transport->state = BELAY__TRANSPORT_TLS_CONFIRM;
+  if (!belay__transport_append(transport, on_answer, NULL, ping, sizeof ping - 1))
+    belay__transport_break(transport, BELAY_ENOMEM);
+  belay__transport_commit(transport);
 }
 
 static void on_step(belay__chore_t *step) {
-  belay__wire_t *wire = BELAY__CONTAINER(step, belay__wire_t, step);
-  int wants = belay__tunnel_shake(wire->tunnel);
-  if (wants > 0 && wire->failing)
+  belay__transport_t *transport = BELAY__CONTAINER(step, belay__transport_t, step);
+  int wants = belay__tls_connection_handshake(transport->tls_connection);
+  if (wants > 0 && transport->poll_failed)
     wants = BELAY_EUNREACHABLE;
-  if (wants >= 0 && belay__socket_is_closing(wire->handle))
+  if (wants >= 0 && belay__socket_is_closing(transport->handle))
     return;
   if (wants >= 0 &&
-      belay__socket_watch(wire->handle, wants > 0 ? wants : UV_READABLE, on_poll) != 0)
+      belay__socket_watch(transport->handle, wants > 0 ? wants : UV_READABLE, on_poll) != 0)
     wants = BELAY_ESYSTEM;
   if (wants < 0)
-    belay__wire_drop(wire, wants);
+    belay__transport_drop(transport, wants);
   if (wants != 0)
     return;
-  on_verified(wire);
-  if (wire->ac != NULL && belay__tunnel_has_more(wire->tunnel)) {
-    read_now(wire); /* the socket has given it away already */
-    wire->heard(wire);
+  on_verified(transport);
+  if (transport->ac != NULL && belay__tls_connection_has_more(transport->tls_connection)) {
+    read_now(transport); /* the socket has given it away already */
+    transport->on_read(transport);
   }
 }

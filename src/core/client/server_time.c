@@ -9,7 +9,7 @@
 /* Whether calls of this handle are answered by the server that was asked, as far as is known. */
 static bool is_same_server(const belay__servertime_t *time, const belay__handle_t *handle) {
   const belay_client_t *client = handle->client;
-  const belay__server_t *server = client->node_ops->server(client, time->lane, handle->affinity);
+  const belay__server_info_t *server = client->node_ops->server(client, time->lane, handle->affinity);
   return server == NULL || server->epoch == time->epoch;
 }
 

@@ -102,7 +102,7 @@ uint64_t belay__idgen_rest(belay_idgen_t *idgen, unsigned tries) {
 
 /* ---- what all modes ask -------------------------------------------------------------------------------- */
 
-static void identify(const belay__server_t *server, belay__identity_t *out) {
+static void identify(const belay__server_info_t *server, belay__identity_t *out) {
   out->epoch = server == NULL ? 0 : server->epoch;
   out->len = 0;
   if (server == NULL || server->run_id_len == 0)

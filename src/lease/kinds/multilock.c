@@ -203,7 +203,7 @@ static state_t cut(belay_multilock_t *whole) {
 /* ---- one server by two ways ------------------------------------------------------------------------------- */
 
 static bool same_server(const belay__member_t *a, const belay__member_t *b) {
-  return belay__server_same(belay__member_server(a), belay__member_server(b)) &&
+  return belay__server_info_same(belay__member_server(a), belay__member_server(b)) &&
          a->client->db == b->client->db;
 }
 

@@ -2,7 +2,7 @@
  * the lease machine, whose quorum is larger than one. */
 #include "lease/kinds/redlock.h"
 
-static const belay__server_t *server_of(const belay_client_t *client) {
+static const belay__server_info_t *server_of(const belay_client_t *client) {
   return client->node_ops->server(client, BELAY__LANE_LEASE, 0);
 }
 
@@ -23,7 +23,7 @@ static int compare(const belay_client_t *client, const belay_client_t *other, si
     what = "another owner than";
   if (what != NULL)
     return belay__invalid(other->belay, "clients[%zu]: %s clients[%zu]", i, what, j);
-  if (!belay__server_same(server_of(client), server_of(other)))
+  if (!belay__server_info_same(server_of(client), server_of(other)))
     return 0;
   belay__detail(other->belay, "clients[%zu]: the same server as clients[%zu]", i, j);
   return BELAY_EDUPLICATE;

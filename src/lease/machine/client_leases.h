@@ -7,7 +7,7 @@
 
 /* Whether the server has a vote, as far as was found out; lease/quorum/quarantine.c's. */
 typedef struct belay__standing {
-  belay__server_t server; /* of the connection on which that was; epoch 0: it was not yet */
+  belay__server_info_t server; /* of the connection on which that was; epoch 0: it was not yet */
   uint32_t max_ttl;
   int64_t votes_from;
 } belay__standing_t;

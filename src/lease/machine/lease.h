@@ -277,7 +277,7 @@ static inline belay__lane_t belay__lease_lane(const belay__lease_t *lease) {
 }
 
 /* The server behind the member's connection; NULL while there is no connection. */
-static inline const belay__server_t *belay__member_server(const belay__member_t *member) {
+static inline const belay__server_info_t *belay__member_server(const belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
   return member->client->node_ops->server(member->client, belay__lease_lane(lease),
                                           lease->affinity);

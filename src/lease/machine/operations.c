@@ -179,7 +179,7 @@ static void object_connected(belay__object_t *object) {
 static void object_lost_connection(belay__object_t *object) {
   const belay__member_t *member = BELAY__CONTAINER(object, belay__member_t, object);
   belay__lease_t *lease = belay__member_lease(member);
-  const belay__server_t *server = belay__member_server(member);
+  const belay__server_info_t *server = belay__member_server(member);
   if (belay__lease_is_held(lease) && (server == NULL || server->epoch != member->sent_on))
     belay__lease_step(lease, BELAY__EV_CHECK, BELAY__CHECK_LOST);
 }

@@ -141,7 +141,7 @@ void belay__member_ask(belay__member_t *member, uint64_t deadline, const belay__
    * and does not count either. */
   member->retake = lease->members > 1 && !member->maybe;
   if (member->retake && lease->round == BELAY__ROUND_EXTEND) {
-    const belay__server_t *server = belay__member_server(member);
+    const belay__server_info_t *server = belay__member_server(member);
     member->voter = server != NULL ? server->mark : 0; /* whoever may have it next */
   }
   if (status == 0)
@@ -225,7 +225,7 @@ static bool was_set_again(const belay__member_t *member) {
     const belay__member_t *other = &lease->member[i];
     if (other == member || !(other->fresh || other->retake))
       continue;
-    const belay__server_t *server = belay__member_server(other);
+    const belay__server_info_t *server = belay__member_server(other);
     again = other->voter == member->voter || (server != NULL && server->mark == member->voter);
   }
   return again;

@@ -23,18 +23,18 @@
 #define KEY_MAX (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2) + 32)
 
 /* Whether what the client knows is about this server and no older than this connection. */
-static bool is_known(const belay__member_t *member, const belay__server_t *server) {
+static bool is_known(const belay__member_t *member, const belay__server_info_t *server) {
   const belay__standing_t *standing = &belay__client_leases(member->client)->standing;
   return server->run_id_len > 0 && server->epoch <= standing->server.epoch &&
          standing->max_ttl == belay__member_lease(member)->terms->max_ttl &&
-         belay__server_is(&standing->server, server->run_id, server->run_id_len) &&
+         belay__server_info_is(&standing->server, server->run_id, server->run_id_len) &&
          standing->server.data_id_len == server->data_id_len &&
          memcmp(standing->server.data_id, server->data_id, server->data_id_len) == 0;
 }
 
 bool belay__quarantine_known(const belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
-  const belay__server_t *server = lease->terms->quarantine ? belay__member_server(member) : NULL;
+  const belay__server_info_t *server = lease->terms->quarantine ? belay__member_server(member) : NULL;
   return server != NULL && is_known(member, server) &&
          (int64_t)belay__now(belay__lease_host(lease)) <
              belay__client_leases(member->client)->standing.votes_from;
@@ -58,7 +58,7 @@ static int64_t later(int64_t a, int64_t b) {
 }
 
 /* The marker was read: n > 0 the server votes in n milliseconds; n <= 0 it has for -n milliseconds. */
-static void learn(belay_client_t *client, const belay__server_t *server, int64_t ms,
+static void learn(belay_client_t *client, const belay__server_info_t *server, int64_t ms,
                   uint32_t max_ttl) {
   int64_t ns = (int64_t)BELAY__MS, now = (int64_t)belay__now(client->belay);
   int64_t by_uptime = server->started_by + (int64_t)belay__lease_forgotten_after(max_ttl);
@@ -77,7 +77,7 @@ static int mismatch(belay_client_t *client, const belay__reply_t *reply) {
 }
 
 /* Whether the text is the server's name. A question that was made for one connection may travel on the next. */
-static bool is_name_of(const belay__server_t *server, const belay__reply_t *name) {
+static bool is_name_of(const belay__server_info_t *server, const belay__reply_t *name) {
   size_t n = server->run_id_len;
   return name->type == BELAY__REPLY_STRING && name->len == n + server->data_id_len &&
          memcmp(name->str, server->run_id, n) == 0 &&
@@ -87,7 +87,7 @@ static bool is_name_of(const belay__server_t *server, const belay__reply_t *name
 int belay__quarantine_read(belay__call_t *call, const belay__result_t *result) {
   belay_client_t *client = call->client;
   const belay__reply_t *reply = result->reply;
-  const belay__server_t *server =
+  const belay__server_info_t *server =
       client->node_ops->server(client, (belay__lane_t)call->lane, call->affinity);
   int64_t ms, max_ttl;
   if (result->outcome != BELAY_OUTCOME_REPLY)
@@ -119,7 +119,7 @@ void belay__quarantine_leave(belay__call_t **place) {
   call->owner = NULL;
 }
 
-static int ask(belay__member_t *member, const belay__server_t *server, uint64_t deadline,
+static int ask(belay__member_t *member, const belay__server_info_t *server, uint64_t deadline,
                belay__call_cb done) {
   const belay__lease_t *lease = belay__member_lease(member);
   belay_client_t *client = member->client;
@@ -146,7 +146,7 @@ static int ask(belay__member_t *member, const belay__server_t *server, uint64_t 
 /* ---- questions -------------------------------------------------------------------------------------------- */
 
 void belay__quarantine_ask_ahead(belay__member_t *member, uint64_t deadline, belay__call_cb done) {
-  const belay__server_t *server =
+  const belay__server_info_t *server =
       belay__member_lease(member)->terms->quarantine ? belay__member_server(member) : NULL;
   if (server != NULL && server->run_id_len > 0 && !is_known(member, server))
     (void)ask(member, server, deadline, done);
@@ -154,7 +154,7 @@ void belay__quarantine_ask_ahead(belay__member_t *member, uint64_t deadline, bel
 
 bool belay__quarantine_allows(const belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
-  const belay__server_t *server = belay__member_server(member);
+  const belay__server_info_t *server = belay__member_server(member);
   if (!lease->terms->quarantine)
     return true;
   if (server == NULL || server->epoch != member->sent_on)
@@ -167,7 +167,7 @@ bool belay__quarantine_allows(const belay__member_t *member) {
 
 int belay__quarantine_judge(belay__member_t *member, belay__call_cb done) {
   static const char silent[] = "the server does not tell its run id";
-  const belay__server_t *server = belay__member_server(member);
+  const belay__server_info_t *server = belay__member_server(member);
   if (belay__quarantine_allows(member))
     return 0;
   if (server == NULL || server->epoch != member->sent_on)

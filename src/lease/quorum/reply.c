@@ -50,7 +50,7 @@ static void note_gone(belay__member_t *member, const belay__call_t *call) {
 
 /* Notes who has said yes. */
 void belay__reply_note_voter(belay__member_t *member) {
-  const belay__server_t *server = belay__member_server(member);
+  const belay__server_info_t *server = belay__member_server(member);
   bool known = server != NULL && server->epoch == member->sent_on;
   member->voter = known ? server->mark : 0;
 }

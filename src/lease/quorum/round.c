@@ -115,9 +115,9 @@ int belay__round_status(const belay__lease_t *lease) {
 
 bool belay__round_distinct(const belay__lease_t *lease) {
   for (unsigned i = 1; i < lease->members; i++) {
-    const belay__server_t *one = belay__member_server(&lease->member[i]);
+    const belay__server_info_t *one = belay__member_server(&lease->member[i]);
     for (unsigned j = 0; j < i; j++)
-      if (belay__server_same(one, belay__member_server(&lease->member[j])))
+      if (belay__server_info_same(one, belay__member_server(&lease->member[j])))
         return false;
   }
   return true;

@@ -191,7 +191,7 @@ static void object_lost(belay__object_t *object) {
   belay_t *belay = client->belay;
   if (!undo->kept || undo->call != NULL || undo->answers == 0)
     return;
-  const belay__server_t *server =
+  const belay__server_info_t *server =
       client->node_ops->server(client, undo->of.lane, undo->of.affinity);
   if (server != NULL && server->epoch == undo->answered_on)
     return;

@@ -68,14 +68,14 @@ static void on_pause(uv_timer_t *pause) {
 
 static void on_answer(belay_client_t *client, int status) {
   guest_t *guest = belay_client_data(client);
-  const belay__server_t *server = client->node_ops->server(client, BELAY__LANE_LEASE, 0);
+  const belay__server_info_t *server = client->node_ops->server(client, BELAY__LANE_LEASE, 0);
   if (status == 0 && server != NULL && !guest->came) {
     guest->came = true;
     memcpy(guest->run_id, server->run_id, sizeof guest->run_id);
     if (++my.came == my.n)
       printf("ready\n");
   } else if (status == 0 && server != NULL && !guest->back &&
-             !belay__server_is(server, guest->run_id, sizeof guest->run_id)) {
+             !belay__server_info_is(server, guest->run_id, sizeof guest->run_id)) {
     guest->back = true;
     if (++my.back == my.n)
       printf("back %" PRId64 "\n", clock_now());

@@ -63,7 +63,7 @@ void sim_handles_closed(sim_process_t *process) {
       own->conn->handle = NULL;
     belay__free(process->belay, own, sizeof *own);
     --*dial->handles;
-    dial->freed(dial);
+    dial->on_released(dial);
   }
 }
 
@@ -94,7 +94,7 @@ static void tell(sim_ready_t *ready) {
     if (conn != NULL && handle == NULL)
       sim_conn_close_process(conn, false);
     dial->active = false;
-    dial->reason = handle == NULL ? UV_ECONNREFUSED : 0;
+    dial->system_error = handle == NULL ? UV_ECONNREFUSED : 0;
     dial->cb(dial, handle == NULL ? BELAY_EUNREACHABLE : 0, handle == NULL ? -1 : conn->fd, handle);
   }
   belay__leave(belay);
@@ -116,9 +116,14 @@ static void on_arrival(sim_event_t *event) {
 }
 
 void belay__dial_init(belay__dial_t *dial, belay__host_t *host, const belay__target_t *target,
-                      size_t *handles, belay__dial_cb cb, void (*freed)(belay__dial_t *dial)) {
-  *dial = (belay__dial_t){
-      .host = host, .target = target, .handles = handles, .cb = cb, .freed = freed, .fd = -1};
+                      size_t *handles, belay__dial_cb cb,
+                      void (*on_released)(belay__dial_t *dial)) {
+  *dial = (belay__dial_t){.host = host,
+                          .target = target,
+                          .handles = handles,
+                          .cb = cb,
+                          .on_released = on_released,
+                          .fd = -1};
 }
 
 static void count_attempt(sim_process_t *process) {

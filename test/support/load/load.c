@@ -127,11 +127,11 @@ static void step_locker(locker_t *locker) {
 /* Told: the first answer on a connection to another server. */
 static void note_server(belay__lane_t lane, uint32_t affinity) {
   const belay_client_t *client = my.bed->client;
-  const belay__server_t *server = client->node_ops->server(client, lane, affinity);
+  const belay__server_info_t *server = client->node_ops->server(client, lane, affinity);
   if (server == NULL || server->epoch == my.epoch)
     return;
   my.epoch = server->epoch;
-  if (server->run_id_len == 0 || belay__server_is(server, my.run_id, sizeof my.run_id))
+  if (server->run_id_len == 0 || belay__server_info_is(server, my.run_id, sizeof my.run_id))
     return;
   memcpy(my.run_id, server->run_id, sizeof my.run_id);
   printf("up %" PRId64 " %.*s\n", clock_now(), (int)sizeof my.run_id, my.run_id);

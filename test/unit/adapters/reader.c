@@ -14,7 +14,7 @@
 typedef struct conversation {
   belay_t belay;
   belay__reader_t reader;
-  size_t owed;
+  size_t replies_due;
   redisAsyncContext *ac;
   int server;         /* the other end of the socket */
   char said[256];     /* what came to the push callback: one word for each */
@@ -49,7 +49,7 @@ static void on_reply(redisAsyncContext *ac, void *object, void *privdata) {
 static void begin(conversation_t *c, bool pushed) {
   int fds[2];
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-  *c = (conversation_t){.belay.allocator = {.alloc = alloc, .free = give_back}, .owed = 100};
+  *c = (conversation_t){.belay.allocator = {.alloc = alloc, .free = give_back}, .replies_due = 100};
   redisOptions options = {.type = REDIS_CONN_USERFD, .endpoint.fd = fds[0]};
   c->ac = redisAsyncConnectWithOptions(&options);
   assert_non_null(c->ac);
@@ -57,9 +57,9 @@ static void begin(conversation_t *c, bool pushed) {
   c->ac->c.flags |= REDIS_CONNECTED;
   c->ac->data = c;
   redisAsyncSetPushCallback(c->ac, on_push);
-  belay__reader_init(&c->reader, &c->belay, 65536, &c->owed);
+  belay__reader_init(&c->reader, &c->belay, 65536, &c->replies_due);
   c->reader.resp3 = true;
-  c->reader.pushed = pushed;
+  c->reader.push_mode = pushed;
   belay__reader_attach(&c->reader, c->ac->c.reader);
 }
 
@@ -70,7 +70,7 @@ static void hear(conversation_t *c, const char *text) {
 
 static void end(conversation_t *c) {
   redisAsyncFree(c->ac);
-  belay__reader_fini(&c->reader);
+  belay__reader_deinit(&c->reader);
   close(c->server);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "redis/deployment/redirect.h"
 #include "redis/deployment/slot_map.h"
 #include "support/base/test.h"
 
@@ -87,9 +88,9 @@ static void put_range(const belay__range_t *range, void *arg) {
 static void expect(const char *reply, bool tls, const char *ranges, size_t slots) {
   char out[4096] = "";
   const belay__reply_t *value = read_value(&reply);
-  belay__slotmap_read(value, &here, tls, put_range, out);
+  belay__slot_map_read(value, &here, tls, put_range, out);
   assert_string_equal(out, ranges);
-  assert_int_equal(belay__slotmap_count(value, &here, tls), slots);
+  assert_int_equal(belay__slot_map_count(value, &here, tls), slots);
   forget();
 }
 
@@ -192,7 +193,7 @@ TEST(a_host_with_a_zero_is_left_out) {
   belay__reply_t entry = {.type = BELAY__REPLY_ARRAY, .items = range, .count = 3};
   belay__reply_t *entries[] = {&entry};
   const belay__reply_t reply = {.type = BELAY__REPLY_ARRAY, .items = entries, .count = 1};
-  assert_int_equal(belay__slotmap_count(&reply, &here, false), 0);
+  assert_int_equal(belay__slot_map_count(&reply, &here, false), 0);
 }
 
 TEST(more_replicas_than_there_is_room_for_are_left_out) {
@@ -300,7 +301,7 @@ TEST(malformed_shards_are_left_out) {
 
 static bool read_redirect(const char *text, size_t len, belay__redirect_t *out) {
   const belay__reply_t reply = {.type = BELAY__REPLY_ERROR, .str = text, .len = len};
-  return belay__slotmap_redirect(&reply, &here, out);
+  return belay__redirect_parse(&reply, &here, out);
 }
 
 TEST(redirects_tell_where) {

@@ -1,4 +1,4 @@
-/* A TLS connection: handshakes, certificates, and what a server may turn out to be. */
+/* A connection: handshakes, certificates, and what a server may turn out to be. */
 #include "unit/adapters/tls_ends.h"
 
 /* ---- the handshake ---------------------------------------------------------------------------------------- */
@@ -9,7 +9,7 @@ TEST(bytes_may_come_one_by_one) {
   net.gives = 1;
   for (;;) {
     net.takes = 7;
-    int wants = belay__tunnel_shake(ends->tunnel);
+    int wants = belay__tls_connection_handshake(ends->connection);
     if (wants == 0)
       break;
     assert_true(wants == UV_READABLE || wants == UV_WRITABLE);
@@ -26,11 +26,11 @@ TEST(bytes_may_come_one_by_one) {
 
 TEST(who_never_stops_shaking_gets_a_step_at_a_time) {
   ends_t *ends = connect_to(&(settings_t){0});
-  assert_int_equal(belay__tunnel_shake(ends->tunnel), UV_READABLE);
+  assert_int_equal(belay__tls_connection_handshake(ends->connection), UV_READABLE);
   serve(ends);
   net.gives = 1;
   net.reads = 0;
-  assert_int_equal(belay__tunnel_shake(ends->tunnel), UV_READABLE);
+  assert_int_equal(belay__tls_connection_handshake(ends->connection), UV_READABLE);
   assert_in_range(net.reads, 1, 64);
   hang_up(ends);
 }
@@ -142,7 +142,7 @@ TEST(plain_words_are_no_tls) {
                                       "HTTP/1.1 400 Bad Request\r\n\r\n", "\0\0\0\0\0\0"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     ends_t *ends = connect_to(&(settings_t){0});
-    assert_int_equal(belay__tunnel_shake(ends->tunnel), UV_READABLE);
+    assert_int_equal(belay__tls_connection_handshake(ends->connection), UV_READABLE);
     put(&net.to_client, words[i], i == 3 ? 6 : strlen(words[i]));
     assert_int_equal(shake(ends), BELAY_ETLS);
     assert_string_equal(why(ends, BELAY_ETLS), "the server does not speak TLS");
@@ -179,7 +179,7 @@ TEST(loss_on_the_way_is_the_networks_fault) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     ends_t *ends = connect_to(&(settings_t){0});
     net.write_error = rows[i].write_error;
-    int wants = belay__tunnel_shake(ends->tunnel);
+    int wants = belay__tls_connection_handshake(ends->connection);
     if (rows[i].answered) {
       serve(ends);
       net.to_client.end = 100;
@@ -187,7 +187,7 @@ TEST(loss_on_the_way_is_the_networks_fault) {
     net.read_error = rows[i].read_error;
     net.ended = rows[i].ended;
     if (wants > 0)
-      wants = belay__tunnel_shake(ends->tunnel);
+      wants = belay__tls_connection_handshake(ends->connection);
     assert_int_equal(wants, BELAY_EUNREACHABLE);
     assert_non_null(strstr(why(ends, BELAY_EUNREACHABLE), "hung up"));
     hang_up(ends);
@@ -197,11 +197,11 @@ TEST(loss_on_the_way_is_the_networks_fault) {
 TEST(silence_has_words_of_its_own) {
   ends_t *ends = connect_to(&(settings_t){0});
   assert_null(why(ends, BELAY_EUNREACHABLE)); /* nothing was done yet */
-  assert_int_equal(belay__tunnel_shake(ends->tunnel), UV_READABLE);
+  assert_int_equal(belay__tls_connection_handshake(ends->connection), UV_READABLE);
   assert_non_null(strstr(why(ends, BELAY_EUNREACHABLE), "perhaps it does not speak TLS"));
   serve(ends);
   net.to_client.end -= 10;
-  assert_int_equal(belay__tunnel_shake(ends->tunnel), UV_READABLE);
+  assert_int_equal(belay__tls_connection_handshake(ends->connection), UV_READABLE);
   assert_string_equal(why(ends, BELAY_EUNREACHABLE),
                       "the server stopped in the middle of the TLS handshake");
   hang_up(ends);
@@ -211,8 +211,8 @@ TEST(silence_has_words_of_its_own) {
 
 TEST(who_has_no_certificate_is_told_so) {
   char buffer[16];
-  ends_t *ends = shaken(&(settings_t){.demands = true});
-  assert_true(belay__tunnel_is_doubted(ends->tunnel));
+  ends_t *ends = handshake_done(&(settings_t){.demands = true});
+  assert_true(belay__tls_connection_needs_confirmation(ends->connection));
   assert_int_equal(read_once(ends, buffer, sizeof buffer), -1);
   assert_int_equal(errno, EPROTO);
   assert_string_equal(why(ends, BELAY_ETLS), "the server demands a certificate of the client");
@@ -229,16 +229,16 @@ TEST(doubts_end_with_the_first_answer) {
   ends_t *ends = connect_to(&(settings_t){.demands = true});
   SSL_set_verify(ends->server, SSL_VERIFY_PEER, NULL); /* without is fine too */
   assert_int_equal(shake(ends), 0);
-  assert_true(belay__tunnel_is_doubted(ends->tunnel));
+  assert_true(belay__tls_connection_needs_confirmation(ends->connection));
   serve(ends);
   read_tickets(ends);
-  assert_true(belay__tunnel_is_doubted(ends->tunnel));
+  assert_true(belay__tls_connection_needs_confirmation(ends->connection));
   say(ends, "+PONG\r\n", 7);
   assert_int_equal(read_once(ends, buffer, sizeof buffer), 7);
-  assert_false(belay__tunnel_is_doubted(ends->tunnel));
+  assert_false(belay__tls_connection_needs_confirmation(ends->connection));
   hang_up(ends);
 
-  ends = shaken(NULL); /* who does not ask has no doubts */
-  assert_false(belay__tunnel_is_doubted(ends->tunnel));
+  ends = handshake_done(NULL); /* who does not ask has no doubts */
+  assert_false(belay__tls_connection_needs_confirmation(ends->connection));
   hang_up(ends);
 }

@@ -1,4 +1,4 @@
-/* A TLS connection: reading and writing, however little the socket takes and gives. */
+/* A connection: reading and writing, however little the socket takes and gives. */
 #include "unit/adapters/tls_ends.h"
 
 /* ---- reading ------------------------------------------------------------------------------------------------ */
@@ -6,16 +6,16 @@
 TEST(small_records_come_with_one_read_of_the_socket) {
   char buffer[RECORD];
   size_t total = 0;
-  ends_t *ends = shaken(NULL);
+  ends_t *ends = handshake_done(NULL);
   read_tickets(ends);
   for (int i = 0; i < 100; i++)
     say(ends, "0123456789", 10);
   net.reads = 0;
-  belay__tunnel_may_read(ends->tunnel);
+  belay__tls_connection_allow_read(ends->connection);
   do {
-    ssize_t n = belay__tunnel_read(ends->tunnel, buffer, sizeof buffer);
+    ssize_t n = belay__tls_connection_read(ends->connection, buffer, sizeof buffer);
     total += n > 0 ? (size_t)n : 0;
-  } while (belay__tunnel_has_more(ends->tunnel));
+  } while (belay__tls_connection_has_more(ends->connection));
   assert_int_equal(total, 1000);
   assert_int_equal(net.reads, 1);
   hang_up(ends);
@@ -26,20 +26,20 @@ TEST(a_socket_is_read_once_at_a_time) {
   static char buffer[RECORD], got[LEN];
   char *data = noise(LEN);
   size_t total = 0;
-  ends_t *ends = shaken(NULL);
+  ends_t *ends = handshake_done(NULL);
   read_tickets(ends);
   say(ends, data, LEN);
   for (int i = 0; i < 1000 && total < LEN; i++) {
     net.gives = 1 + (size_t)rand() % 20000;
     net.reads = 0;
-    belay__tunnel_may_read(ends->tunnel);
+    belay__tls_connection_allow_read(ends->connection);
     do {
-      ssize_t n = belay__tunnel_read(ends->tunnel, buffer, sizeof buffer);
+      ssize_t n = belay__tls_connection_read(ends->connection, buffer, sizeof buffer);
       assert_true(n > 0 || (n < 0 && errno == EAGAIN));
       if (n > 0)
         memcpy(got + total, buffer, (size_t)n);
       total += n > 0 ? (size_t)n : 0;
-    } while (belay__tunnel_has_more(ends->tunnel));
+    } while (belay__tls_connection_has_more(ends->connection));
     assert_true(net.reads <= 1);
   }
   assert_int_equal(total, LEN);
@@ -50,7 +50,7 @@ TEST(a_socket_is_read_once_at_a_time) {
 
 TEST(ends_are_told_from_errors) {
   char buffer[16];
-  ends_t *ends = shaken(NULL);
+  ends_t *ends = handshake_done(NULL);
   read_tickets(ends);
   say(ends, "bye", 3);
   SSL_shutdown(ends->server);
@@ -59,21 +59,21 @@ TEST(ends_are_told_from_errors) {
   assert_int_equal(read_once(ends, buffer, sizeof buffer), 0);
   hang_up(ends);
 
-  ends = shaken(NULL); /* cut off: it is over all the same */
+  ends = handshake_done(NULL); /* cut off: it is over all the same */
   read_tickets(ends);
   net.ended = true;
   assert_int_equal(read_once(ends, buffer, sizeof buffer), 0);
   assert_null(why(ends, BELAY_EUNREACHABLE));
   hang_up(ends);
 
-  ends = shaken(NULL);
+  ends = handshake_done(NULL);
   read_tickets(ends);
   net.read_error = ECONNRESET;
   assert_int_equal(read_once(ends, buffer, sizeof buffer), -1);
   assert_int_equal(errno, ECONNRESET);
   hang_up(ends);
 
-  ends = shaken(NULL); /* a byte fell over: nothing of that record is told */
+  ends = handshake_done(NULL); /* a byte fell over: nothing of that record is told */
   read_tickets(ends);
   say(ends, "hello", 5);
   net.to_client.data[net.to_client.end - 1] ^= 1;
@@ -86,7 +86,7 @@ TEST(ends_are_told_from_errors) {
 /* New keys are answered with new keys, which leave before the next data does. */
 TEST(keys_may_change_while_the_socket_takes_nothing) {
   char buffer[16];
-  ends_t *ends = shaken(NULL);
+  ends_t *ends = handshake_done(NULL);
   read_tickets(ends);
   net.takes = 0;
   for (size_t i = 0; i < 3; i++) {
@@ -95,9 +95,10 @@ TEST(keys_may_change_while_the_socket_takes_nothing) {
     assert_int_equal(read_once(ends, buffer, sizeof buffer), 5);
     ssize_t n = -1;
     for (unsigned tries = 0; n < 0; tries++) {
-      n = belay__tunnel_write(ends->tunnel, "and you", 7);
+      n = belay__tls_connection_write(ends->connection, "and you", 7);
       assert_true(n == 7 || (n < 0 && errno == EAGAIN));
-      assert_int_equal(belay__tunnel_begun(ends->tunnel), n < 0 && tries > 0 ? 7 : 0);
+      assert_int_equal(belay__tls_connection_partial_bytes(ends->connection),
+                       n < 0 && tries > 0 ? 7 : 0);
       net.takes = 5;
       serve(ends);
     }
@@ -113,18 +114,18 @@ TEST(data_arrives_as_it_was_however_little_is_taken) {
   static const size_t LEN = 600000;
   char *data = noise(LEN);
   size_t total = 0, given = 0; /* what was given once is given again */
-  ends_t *ends = shaken(NULL);
+  ends_t *ends = handshake_done(NULL);
   for (int i = 0; i < 10000 && total < LEN; i++) {
     given += (size_t)rand() % (LEN - given + 1);
     net.takes = (size_t)rand() % 40000;
     if (given == total)
       continue;
-    ssize_t n = belay__tunnel_write(ends->tunnel, data + total, given - total);
+    ssize_t n = belay__tls_connection_write(ends->connection, data + total, given - total);
     assert_true(n > 0 || errno == EAGAIN);
     total += n > 0 ? (size_t)n : 0;
     serve(ends);
     assert_int_equal(ends->heard_len, total); /* not a byte of what was not taken whole */
-    assert_true(belay__tunnel_begun(ends->tunnel) <= given - total);
+    assert_true(belay__tls_connection_partial_bytes(ends->connection) <= given - total);
   }
   assert_int_equal(total, LEN);
   assert_int_equal(ends->heard_len, LEN);
@@ -136,28 +137,29 @@ TEST(data_arrives_as_it_was_however_little_is_taken) {
 /* What was begun and not taken whole cannot be read by the server, and counts as having left all the same. */
 TEST(what_has_left_in_part_is_begun) {
   char *data = noise(3 * RECORD);
-  ends_t *ends = shaken(NULL);
+  ends_t *ends = handshake_done(NULL);
   net.takes = 0;
-  assert_int_equal(belay__tunnel_write(ends->tunnel, data, 100), -1);
+  assert_int_equal(belay__tls_connection_write(ends->connection, data, 100), -1);
   assert_int_equal(errno, EAGAIN);
-  assert_int_equal(belay__tunnel_begun(ends->tunnel), 0); /* not a byte left */
+  assert_int_equal(belay__tls_connection_partial_bytes(ends->connection), 0); /* not a byte left */
   net.takes = 1;
-  assert_int_equal(belay__tunnel_write(ends->tunnel, data, 100), -1);
-  assert_int_equal(belay__tunnel_begun(ends->tunnel), 100);
+  assert_int_equal(belay__tls_connection_write(ends->connection, data, 100), -1);
+  assert_int_equal(belay__tls_connection_partial_bytes(ends->connection), 100);
   net.takes = 100; /* all but the end of it */
-  assert_int_equal(belay__tunnel_write(ends->tunnel, data, 200), -1);
-  assert_int_equal(belay__tunnel_begun(ends->tunnel), 100); /* what came later is not in it */
+  assert_int_equal(belay__tls_connection_write(ends->connection, data, 200), -1);
+  assert_int_equal(belay__tls_connection_partial_bytes(ends->connection),
+                   100); /* what came later is not in it */
   serve(ends);
   assert_int_equal(ends->heard_len, 0);
   net.takes = PLENTY;
-  assert_int_equal(belay__tunnel_write(ends->tunnel, data, 200), 200);
-  assert_int_equal(belay__tunnel_begun(ends->tunnel), 0);
+  assert_int_equal(belay__tls_connection_write(ends->connection, data, 200), 200);
+  assert_int_equal(belay__tls_connection_partial_bytes(ends->connection), 0);
   serve(ends);
   assert_int_equal(ends->heard_len, 200);
 
   net.takes = RECORD + 1000; /* one record, and some of the next */
-  assert_int_equal(belay__tunnel_write(ends->tunnel, data, 3 * RECORD), RECORD);
-  assert_int_equal(belay__tunnel_begun(ends->tunnel), RECORD);
+  assert_int_equal(belay__tls_connection_write(ends->connection, data, 3 * RECORD), RECORD);
+  assert_int_equal(belay__tls_connection_partial_bytes(ends->connection), RECORD);
   serve(ends);
   assert_int_equal(ends->heard_len, 200 + RECORD);
   free(data);
@@ -166,14 +168,14 @@ TEST(what_has_left_in_part_is_begun) {
 
 TEST(who_hangs_up_is_still_heard) {
   char buffer[16];
-  ends_t *ends = shaken(NULL);
+  ends_t *ends = handshake_done(NULL);
   read_tickets(ends);
   say(ends, "last words", 10);
   net.ended = true;
   net.write_error = EPIPE;
-  assert_int_equal(belay__tunnel_write(ends->tunnel, "hello", 5), -1);
+  assert_int_equal(belay__tls_connection_write(ends->connection, "hello", 5), -1);
   assert_int_equal(errno, EPIPE);
-  assert_int_equal(belay__tunnel_begun(ends->tunnel), 0);
+  assert_int_equal(belay__tls_connection_partial_bytes(ends->connection), 0);
   assert_int_equal(read_once(ends, buffer, sizeof buffer), 10);
   assert_int_equal(read_once(ends, buffer, sizeof buffer), 0);
   hang_up(ends);

@@ -1,4 +1,4 @@
-/* A TLS connection whose socket takes and gives as much as the test wants, and a server of OpenSSL's at its other end. */
+/* A connection whose socket takes and gives as much as the test wants, and a server of OpenSSL's at its other end. */
 #ifndef TEST_UNIT_ADAPTERS_TLS_ENDS_H
 #define TEST_UNIT_ADAPTERS_TLS_ENDS_H
 
@@ -99,7 +99,7 @@ typedef struct ends {
   certs_t *certs;
   belay__host_t host;
   belay_tls_t *tls;
-  belay__tunnel_t *tunnel;
+  belay__tls_connection_t *connection;
   SSL_CTX *context;
   SSL *server;
   char *heard; /* what the server was told */
@@ -137,8 +137,8 @@ static inline ends_t *connect_to(const settings_t *settings) {
     o = *settings->o;
   o.ca_file = certs_path(ends->certs, "ca.crt");
   assert_int_equal(belay_tls_new(&ends->host.base, &o, &ends->tls), 0);
-  ends->tunnel =
-      belay__tunnel_new(ends->tls, -1, settings->host == NULL ? "localhost" : settings->host);
+  ends->connection = belay__tls_connection_new(
+      ends->tls, -1, settings->host == NULL ? "localhost" : settings->host);
 
   ends->context = SSL_CTX_new(TLS_server_method());
   SSL_CTX_use_certificate_chain_file(ends->context, certs_path(ends->certs, "server.crt"));
@@ -154,7 +154,7 @@ static inline ends_t *connect_to(const settings_t *settings) {
 }
 
 static inline void hang_up(ends_t *ends) {
-  belay__tunnel_free(ends->tunnel);
+  belay__tls_connection_free(ends->connection);
   belay_tls_close(ends->tls);
   assert_int_equal(ends->host.base.stats.memory_bytes, 0);
   SSL_free(ends->server);
@@ -196,7 +196,7 @@ static inline void say(ends_t *ends, const char *data, size_t len) {
 /* Shakes hands to the end: 0, or an error. */
 static inline int shake(ends_t *ends) {
   for (int i = 0; i < 20000; i++) {
-    int wants = belay__tunnel_shake(ends->tunnel);
+    int wants = belay__tls_connection_handshake(ends->connection);
     if (wants <= 0)
       return wants;
     serve(ends);
@@ -205,7 +205,7 @@ static inline int shake(ends_t *ends) {
   return 0;
 }
 
-static inline ends_t *shaken(const settings_t *settings) {
+static inline ends_t *handshake_done(const settings_t *settings) {
   ends_t *ends = connect_to(settings == NULL ? &(settings_t){0} : settings);
   assert_int_equal(shake(ends), 0);
   serve(ends);
@@ -214,15 +214,15 @@ static inline ends_t *shaken(const settings_t *settings) {
 
 static inline const char *why(const ends_t *ends, int expected) {
   int error;
-  const char *words = belay__tunnel_why(ends->tunnel, &error);
+  const char *words = belay__tls_connection_error(ends->connection, &error);
   assert_int_equal(error, expected);
   return words;
 }
 
-/* Reads what has come, as a wire does: the socket once. */
+/* Reads what has come, as a transport does: the socket once. */
 static inline ssize_t read_once(ends_t *ends, char *buffer, size_t size) {
-  belay__tunnel_may_read(ends->tunnel);
-  return belay__tunnel_read(ends->tunnel, buffer, size);
+  belay__tls_connection_allow_read(ends->connection);
+  return belay__tls_connection_read(ends->connection, buffer, size);
 }
 
 /* What TLS has to say to us that is no data: tickets. */

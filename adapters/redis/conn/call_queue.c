@@ -1,0 +1,67 @@
+#include "redis/conn/call_queue.h"
+
+#include "redis/conn/batch.h"
+#include "redis/conn/dispatch.h"
+#include "redis/conn/liveness.h"
+
+/* ---- while there is a connection ------------------------------------------------------------- */
+
+/* The call that may be handed over next: an urgent one always, another if there is room. */
+static belay__call_t *next_call(const belay__connection_t *connection) {
+  if (!belay__list_empty(&connection->urgent))
+    return BELAY__CONTAINER(connection->urgent.next, belay__call_t, node);
+  if (!belay__list_empty(&connection->queue) && !belay__transport_is_full(&connection->transport) &&
+      connection->in_flight + connection->batch.len < connection->server->settings->max_pending)
+    return BELAY__CONTAINER(connection->queue.next, belay__call_t, node);
+  return NULL;
+}
+
+/* Hands a call over, and those that belong behind it; false if the transport did not take all of them. */
+static bool hand_over_all(belay__connection_t *connection, belay__call_t *call) {
+  belay__list_t *list = call->urgent ? &connection->urgent : &connection->queue;
+  for (;;) {
+    bool followed = call->followed;
+    belay__call_batch_yield_to(connection, call);
+    if (!belay__transport_is_open(&connection->transport))
+      return false;
+    if (!belay__connection_dispatch(connection, call))
+      return false;
+    if (!followed || belay__list_empty(list))
+      return true;
+    call = BELAY__CONTAINER(list->next, belay__call_t, node);
+  }
+}
+
+/* What is urgent overtakes what is not: it undoes nothing that is still queued, because that was withdrawn. */
+void belay__connection_send_queued(belay__connection_t *connection) {
+  for (belay__call_t *call; (call = next_call(connection)) != NULL;) {
+    if (connection->state == BELAY__CONNECTION_UP)
+      belay__connection_check_if_idle(connection);
+    if (connection->state != BELAY__CONNECTION_UP ||
+        !belay__transport_is_open(&connection->transport))
+      return;
+    if (!belay__call_batch_add(connection, call))
+      belay__connection_dispatched(connection, hand_over_all(connection, call));
+  }
+}
+
+/* ---- while there is none --------------------------------------------------------------------- */
+
+void belay__connection_take_queued(belay__connection_t *connection, belay__list_t *out) {
+  belay__call_batch_disband(connection);
+  belay__list_splice_front(out, &connection->queue);
+  belay__list_splice_front(out, &connection->urgent);
+  connection->queue_len = 0;
+}
+
+void belay__connection_refuse_queued(belay__connection_t *connection, int error) {
+  belay__list_t refused;
+  belay__list_init(&refused);
+  belay__call_batch_disband(connection);
+  belay__list_splice_front(&refused, &connection->queue);
+  belay__list_splice_front(&refused, &connection->urgent);
+  for (belay__list_t *node; (node = belay__list_pop(&refused)) != NULL;) {
+    connection->queue_len--; /* whoever is told may withdraw others of these */
+    belay__call_refused(BELAY__CONTAINER(node, belay__call_t, node), error);
+  }
+}

@@ -1,0 +1,123 @@
+#include "redis/conn/reconnect_delay.h"
+
+#include <string.h>
+
+#include "core/loop/backoff.h"
+#include "redis/conn/cause.h"
+#include "redis/conn/outage.h"
+#include "redis/conn/call_queue.h"
+
+#define OLD_SERVER_MS UINT64_C(300000)
+
+/* ---- the next attempt ------------------------------------------------------------------------ */
+
+/* The time until the next attempt: random, from 0 (of a lasting reason, and where another connection
+ * tries for all of them: from half) to half of the time for which nothing has come of it,
+ * between reconnect_min_ms and reconnect_max_ms. So a server that was away for a short time is
+ * used soon after it is back, and one that is away for long is tried seldom. A server that is
+ * too old to be listened to stays so until there is another one: it is asked ever more seldom. */
+static uint64_t choose_delay(belay__connection_t *connection, bool lasting, bool old) {
+  belay_t *belay = belay__connection_loop(connection);
+  const belay__settings_t *settings = connection->server->settings;
+  uint64_t now = belay__now(belay), most = (uint64_t)settings->reconnect_max_ms * BELAY__MS;
+  bool spares = !lasting && belay__outage_may_retry_rarely(connection);
+  uint64_t first = lasting || spares ? most : (uint64_t)settings->reconnect_min_ms * BELAY__MS;
+  if (connection->failures == 0)
+    connection->trouble_since = now;
+  uint64_t limit = (now - connection->trouble_since) / 2;
+  if (old && most < OLD_SERVER_MS * BELAY__MS)
+    most = OLD_SERVER_MS * BELAY__MS;
+  if (limit < first)
+    limit = first;
+  if (limit > most)
+    limit = most;
+  uint64_t least = lasting || spares ? limit / 2 : 0;
+  return belay__delay_draw(belay, (belay__delay_t){least + 1, limit});
+}
+
+/* There is no connection. Calls wait for the next one, or are refused. */
+static void back_off(belay__connection_t *connection, int error) {
+  belay_t *belay = belay__connection_loop(connection);
+  if (connection->state == BELAY__CONNECTION_CLOSED)
+    return;
+  bool lasting = belay__error_is_lasting(error);
+  bool old = connection->is_subscriber && error == BELAY_EREFUSED;
+  if (old && connection->error != error)
+    connection->failures = 0;
+  uint64_t delay = choose_delay(connection, lasting, old);
+  connection->error = error;
+  connection->failures++;
+  connection->state = lasting ? BELAY__CONNECTION_REFUSED : BELAY__CONNECTION_BACKOFF;
+  belay__timer_set(belay, BELAY__RANK_OTHER, &connection->timer, belay__now(belay) + delay);
+  if (lasting)
+    belay__connection_refuse_queued(connection, error);
+  connection->server->ops->lost(connection, error);
+}
+
+/* ---- what is told ---------------------------------------------------------------------------- */
+
+/* Makes the cause the client's last refusal; returns whether it is another one than before. What
+ * the server or a resolver said is that already, and becomes the cause. */
+static bool explain(belay__connection_t *connection, int error) {
+  belay_client_t *client = connection->server->settings->client;
+  bool news = error != connection->error;
+  if (!connection->cause_set) {
+    bool told = client->refused.error == error;
+    belay__connection_set_cause(connection, "%s",
+                                told ? client->refused.text : belay_strerror(error));
+  } else if (connection->cause[0] == '\0') {
+    return news; /* the client has the resolver's words */
+  } else if (belay__error_is_lasting(error)) {
+    news =
+        news || strncmp(connection->cause, client->refused.text, sizeof connection->cause - 1) != 0;
+    belay__client_refused(client, error, connection->cause, strlen(connection->cause));
+  } else {
+    belay__connection_report_cause(connection, error);
+  }
+  return news;
+}
+
+/* The resolver of the server has written its reason to the log already. */
+void belay__connection_attempt_failed(belay__connection_t *connection, int error) {
+  belay_client_t *client = connection->server->settings->client;
+  char place[BELAY__TARGET_WORDS];
+  bool told = connection->state == BELAY__CONNECTION_RESOLVING;
+  client->stats.connect_errors++;
+  bool lasting = belay__error_is_lasting(error), news = explain(connection, error);
+  belay__target_words(&connection->target, place);
+  if (!told && lasting && news) /* once for each reason */
+    belay__log(client->belay, BELAY_LOG_ERROR, "no connection to %s: %s: %s", place,
+               belay_strerror(error), client->refused.text);
+  else if (!told && !lasting)
+    belay__log(client->belay, BELAY_LOG_WARNING, "no connection to %s: %s", place,
+               connection->cause);
+  belay__outage_failed(connection, error);
+  back_off(connection, error);
+}
+
+/* Those of the calls that the transport gave back which end as unknown. */
+static size_t count_unknown(belay__connection_t *connection) {
+  size_t n = 0;
+  for (belay__list_t *node = connection->dropped.next; node != &connection->dropped;
+       node = node->next) {
+    belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
+    n += call->state == BELAY__CALL_SENT &&
+         belay__dispatch(call)->offset < connection->transport.written;
+  }
+  return n;
+}
+
+void belay__connection_was_lost(belay__connection_t *connection, int error) {
+  belay_t *belay = belay__connection_loop(connection);
+  char place[BELAY__TARGET_WORDS];
+  size_t n = count_unknown(connection);
+  belay__target_words(&connection->target, place);
+  if (n == 0) {
+    belay__log(belay, BELAY_LOG_INFO, "connection to %s lost: %s", place, connection->cause);
+  } else {
+    belay__log(belay, BELAY_LOG_WARNING, "connection to %s lost: %s; %zu call%s as unknown", place,
+               connection->cause, n, n == 1 ? " ends" : "s end");
+    belay__connection_report_cause(connection, BELAY_EUNKNOWN);
+  }
+  back_off(connection, error);
+}
