@@ -151,7 +151,7 @@ static void run(const bench_options_t *options) {
   job_t scripts = {0};
   place_describe(options->pin, place, sizeof place);
   server_start(options->pin);
-  server_load(belay__script_lock_pass.text, scripts.pass_sha);
+  server_load(belay__script_lock_hand_over.text, scripts.pass_sha);
   server_load(delete_script, scripts.delete_sha);
   report_fact("placement", place);
   report_fact("server", server_version());

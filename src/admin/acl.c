@@ -25,7 +25,7 @@
 #define NAMESPACE_MAX (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2))
 
 typedef enum kind {
-  PART,       /* others stand on it; nobody asks for it */
+  GROUP,      /* others stand on it; nobody asks for it */
   PRIMITIVE,  /* a header of belay's, or an option that several have */
   DEPLOYMENT, /* not in "all" */
 } kind_t;
@@ -46,15 +46,15 @@ typedef struct row {
 
 /* By kind and name. Commands that not every server knows, or needs, are in the table below. */
 static const row_t rows[] = {
-    {PART, CLIENT, "",
+    {GROUP, CLIENT, "",
      "client|kill client|setname command|info hello info|replication info|server ping"},
-    {PART, "fenced", "", "del hget hmget hset pexpire time"},
-    {PART, "lease", "script wake", "del delex delifeq get pexpire pttl set"},
-    {PART, "script", "", "eval evalsha"},
-    {PART, SENTINELS, "",
+    {GROUP, "fenced", "", "del hget hmget hset pexpire time"},
+    {GROUP, "lease", "script wake", "del delex delifeq get pexpire pttl set"},
+    {GROUP, "script", "", "eval evalsha"},
+    {GROUP, SENTINELS, "",
      "hello sentinel|get-master-addr-by-name sentinel|master sentinel|replicas sentinel|sentinels "
      "subscribe"},
-    {PART, "wake", "", "publish spublish ssubscribe subscribe sunsubscribe unsubscribe"},
+    {GROUP, "wake", "", "publish spublish ssubscribe subscribe sunsubscribe unsubscribe"},
 
     {PRIMITIVE, "active", "script",
      "exists persist pexpire pexpireat pfadd pfcount pfmerge pttl setrange time unlink"},
@@ -139,7 +139,7 @@ static const struct {
 
 const char *belay_acl_name(size_t index, bool *in_all) {
   for (size_t i = 0; i < ROWS; i++) {
-    if (rows[i].kind == PART || index-- > 0)
+    if (rows[i].kind == GROUP || index-- > 0)
       continue;
     if (in_all != NULL)
       *in_all = rows[i].kind == PRIMITIVE;
@@ -229,7 +229,7 @@ static bool add_all(words_t *words) {
     const char *name = o->names[i] == NULL ? "" : o->names[i];
     const row_t *row = find((word_t){name, strlen(name)});
     bool all = strcmp(name, ALL) == 0;
-    if (!all && (row == NULL || row->kind == PART))
+    if (!all && (row == NULL || row->kind == GROUP))
       return false;
     for (size_t j = 0; j < ROWS; j++)
       if (all ? rows[j].kind == PRIMITIVE : &rows[j] == row)

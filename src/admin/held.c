@@ -15,23 +15,24 @@
 const belay__held_kind_t belay__held_kinds[BELAY_HELD_KINDS] = {
     [BELAY_HELD_LOCK] = {.name = "lock",
                          .read = &belay__script_held_lock,
-                         .parts = {"::fence", "::holds", "::alive"},
+                         .suffixes = {"::fence", "::holds", "::alive"},
                          .release = &belay__script_lock_release},
     [BELAY_HELD_RWLOCK] = {.name = "rwlock",
-                           .also = "::readers",
+                           .alternate = "::readers",
                            .read = &belay__script_held_rwlock,
-                           .parts = {"::readers", "::waiting", "::writers", "::admitted",
-                                     "::fence"},
+                           .suffixes = {"::readers", "::waiting", "::writers", "::admitted",
+                                        "::fence"},
                            .release = &belay__script_rwlock_release,
-                           .release_parts = {"::readers", "::waiting", "::writers", "::admitted"}},
+                           .release_suffixes = {"::readers", "::waiting", "::writers",
+                                                "::admitted"}},
     [BELAY_HELD_SEMAPHORE] = {.name = "semaphore",
                               .read = &belay__script_held_semaphore,
-                              .parts = {"::permits", "::alive"},
+                              .suffixes = {"::permits", "::alive"},
                               .release = &belay__script_semaphore_release,
-                              .release_parts = {"::permits", "::queue", "::alive"}},
+                              .release_suffixes = {"::permits", "::queue", "::alive"}},
     [BELAY_HELD_ELECTION] = {.name = "election",
                              .read = &belay__script_held_lock,
-                             .parts = {"::fence"},
+                             .suffixes = {"::fence"},
                              .release = &belay__script_lock_release},
 };
 
@@ -42,7 +43,7 @@ const char *belay_held_kind_name(belay_held_kind_t kind) {
 /* ---- keys ---------------------------------------------------------------------------------------------- */
 
 /* Takes a text off the beginning; false if it does not begin with it. */
-static bool take(const char **at, size_t *len, const char *text, size_t text_len) {
+static bool skip_prefix(const char **at, size_t *len, const char *text, size_t text_len) {
   if (*len < text_len || memcmp(*at, text, text_len) != 0)
     return false;
   *at += text_len;
@@ -50,13 +51,13 @@ static bool take(const char **at, size_t *len, const char *text, size_t text_len
   return true;
 }
 
-static bool take_string(const char **at, size_t *len, const char *text) {
-  return take(at, len, text, strlen(text));
+static bool skip_string(const char **at, size_t *len, const char *text) {
+  return skip_prefix(at, len, text, strlen(text));
 }
 
 static bool parse_as(belay_held_kind_t kind, const char *at, size_t len, belay__held_key_t *out) {
-  const belay__held_kind_t *how = &belay__held_kinds[kind];
-  if (!take_string(&at, &len, how->name) || !take_string(&at, &len, "::{"))
+  const belay__held_kind_t *kind_info = &belay__held_kinds[kind];
+  if (!skip_string(&at, &len, kind_info->name) || !skip_string(&at, &len, "::{"))
     return false;
   const char *close = memchr(at, '}', len);
   if (close == NULL || close == at || (size_t)(close - at) > 3 * BELAY__NAME_MAX)
@@ -67,7 +68,7 @@ static bool parse_as(belay_held_kind_t kind, const char *at, size_t len, belay__
   out->key_len = (size_t)(close + 1 - out->key);
   at = close + 1;
   len -= out->name_len + 1;
-  out->also = how->also != NULL && take_string(&at, &len, how->also);
+  out->alternate = kind_info->alternate != NULL && skip_string(&at, &len, kind_info->alternate);
   return len == 0;
 }
 
@@ -75,7 +76,7 @@ bool belay__held_parse(const belay_client_t *client, const char *key, size_t len
                        belay__held_key_t *out) {
   const char *at = key;
   *out = (belay__held_key_t){.key = key};
-  if (!take(&at, &len, client->prefix, client->prefix_len) || !take_string(&at, &len, "::"))
+  if (!skip_prefix(&at, &len, client->prefix, client->prefix_len) || !skip_string(&at, &len, "::"))
     return false;
   for (int kind = 0; kind < BELAY_HELD_KINDS; kind++)
     if (parse_as((belay_held_kind_t)kind, at, len, out))
@@ -85,9 +86,9 @@ bool belay__held_parse(const belay_client_t *client, const char *key, size_t len
 
 belay__call_t *belay__held_script(belay_client_t *client, belay__lane_t lane,
                                   const belay__held_key_t *key, const belay__script_t *script,
-                                  const char *const *parts, size_t args) {
+                                  const char *const *suffixes, size_t args) {
   size_t n = 0;
-  while (parts[n] != NULL)
+  while (suffixes[n] != NULL)
     n++;
   belay__call_t *call = belay__call_new(client, lane);
   belay__call_script(call, script, 1 + n, args);
@@ -95,15 +96,16 @@ belay__call_t *belay__held_script(belay_client_t *client, belay__lane_t lane,
     call->affinity = belay__key_affinity(key->key, key->key_len);
   belay__call_arg(call, key->key, key->key_len);
   for (size_t i = 0; i < n; i++)
-    belay__call_arg_joined(call, key->key, key->key_len, parts[i], strlen(parts[i]));
+    belay__call_arg_joined(call, key->key, key->key_len, suffixes[i], strlen(suffixes[i]));
   return call;
 }
 
 belay__call_t *belay__held_call(belay_client_t *client, belay__lane_t lane,
                                 const belay__held_key_t *key, size_t most) {
-  const belay__held_kind_t *how = &belay__held_kinds[key->kind];
+  const belay__held_kind_t *kind_info = &belay__held_kinds[key->kind];
   size_t fit = client->max_reply / HOLDER_BYTES;
-  belay__call_t *call = belay__held_script(client, lane, key, how->read, how->parts, 2);
+  belay__call_t *call =
+      belay__held_script(client, lane, key, kind_info->read, kind_info->suffixes, 2);
   belay__publish_arg(call, true);
   belay__call_arg_int(call, (int64_t)(fit < most ? fit : most));
   return call;
@@ -149,7 +151,7 @@ belay__held_token_t belay__held_token(const belay__reply_t *reply, size_t i) {
 }
 
 /* What stands behind the digits of a token; NULL: it is none of ours. */
-static const char *behind_digits(const char *token, size_t len, size_t *rest) {
+static const char *label_part(const char *token, size_t len, size_t *rest) {
   if (len <= LABEL_AT || token[LABEL_AT - 1] != ':')
     return NULL;
   for (size_t i = 0; i + 1 < LABEL_AT; i++)
@@ -160,7 +162,7 @@ static const char *behind_digits(const char *token, size_t len, size_t *rest) {
 }
 
 static const char *label_of(belay__held_token_t token, size_t *len) {
-  const char *label = behind_digits(token.token, token.len, len);
+  const char *label = label_part(token.token, token.len, len);
   if (label == NULL || *len > BELAY__OWNER_MAX)
     return NULL;
   for (size_t i = 0; i < *len; i++)
@@ -179,12 +181,12 @@ static const char *owner_of(const belay__held_key_t *key, const belay__reply_t *
   const belay__reply_t *owner = reply->items[OWNER];
   *len = owner->len;
   if (belay__held_is_owned(key, reply))
-    return behind_digits(owner->str, owner->len, len);
+    return label_part(owner->str, owner->len, len);
   return owner->len > 0 ? owner->str : NULL;
 }
 
 /* Copies a text and puts a 0 behind it; *at is what is free. */
-static const char *keep(char **at, const char *text, size_t len) {
+static const char *copy_text(char **at, const char *text, size_t len) {
   char *out = *at;
   if (text == NULL)
     return NULL;
@@ -211,7 +213,7 @@ static void fill_holders(belay_holder_t *out, const belay__reply_t *reply, size_
     size_t len = 0;
     const char *label = label_of(token, &len);
     out[i] = (belay_holder_t){
-        .label = keep(at, label, len),
+        .label = copy_text(at, label, len),
         .remaining_ms = item[LEFT]->integer == 0 ? 1 : item[LEFT]->integer,
         .permits = (unsigned)item[PERMITS]->integer,
         .writes = item[WRITES]->integer != 0,
@@ -252,7 +254,7 @@ int belay__held_make(belay_t *belay, const belay__held_key_t *key, const belay__
   name[held->name_len] = '\0';
   at += key->name_len + 1;
   const char *owner = owner_of(key, reply, &owner_len);
-  held->owner = keep(&at, owner, owner_len);
+  held->owner = copy_text(&at, owner, owner_len);
   held->owner_len = owner == NULL ? 0 : owner_len;
   fill_holders(holders, reply, n, &at);
   *out = made;

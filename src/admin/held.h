@@ -7,16 +7,16 @@
 #include "core/client/request.h"
 #include "core/call/script.h"
 
-#define BELAY__HELD_PARTS_MAX 6
+#define BELAY__HELD_SUFFIXES_MAX 6
 
 /* How a kind keeps what it keeps. */
 typedef struct belay__held_kind {
   const char *name;            /* the family in its keys */
-  const char *also;            /* it may be held where there is this part and no key; or NULL */
+  const char *alternate;       /* it may be held where there is this part and no key; or NULL */
   const belay__script_t *read; /* reads the key and these: */
-  const char *parts[BELAY__HELD_PARTS_MAX]; /* up to a NULL */
-  const belay__script_t *release;           /* gives back by a token the key and these: */
-  const char *release_parts[BELAY__HELD_PARTS_MAX];
+  const char *suffixes[BELAY__HELD_SUFFIXES_MAX]; /* up to a NULL */
+  const belay__script_t *release;                 /* gives back by a token the key and these: */
+  const char *release_suffixes[BELAY__HELD_SUFFIXES_MAX];
 } belay__held_kind_t;
 
 extern const belay__held_kind_t belay__held_kinds[BELAY_HELD_KINDS];
@@ -28,7 +28,7 @@ typedef struct belay__held_key {
   size_t key_len;
   const char *name; /* in it, escaped */
   size_t name_len;
-  bool also; /* it was told by the kind's `also` */
+  bool alternate; /* it was told by the kind's `also` */
 } belay__held_key_t;
 
 /* Whether something of the client's namespace itself may be held where there is this key. */
@@ -39,7 +39,7 @@ bool belay__held_parse(const belay_client_t *client, const char *key, size_t len
  * memory is out. */
 belay__call_t *belay__held_script(belay_client_t *client, belay__lane_t lane,
                                   const belay__held_key_t *key, const belay__script_t *script,
-                                  const char *const *parts, size_t args);
+                                  const char *const *suffixes, size_t args);
 
 /* Asks who holds it; at most so many are told. NULL: memory is out. */
 belay__call_t *belay__held_call(belay_client_t *client, belay__lane_t lane,

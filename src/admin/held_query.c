@@ -16,15 +16,15 @@
 #include "admin/held.h"
 #include "scripts.gen.h"
 
-enum { HELD };                           /* of a read: values, where what is told is */
-enum { REMOVED, UNSEEN, OTHERS, HEARD }; /* of a break */
+enum { HELD };                                   /* of a read: values, where what is told is */
+enum { REMOVED, NOT_LISTED, OTHERS, RECEIVERS }; /* of a break */
 
 /* What a request is about: in its room, with its key behind the marks. */
-typedef struct ask {
+typedef struct query {
   belay__held_key_t key;
   size_t marks_len;
   uint64_t marks[];
-} ask_t;
+} query_t;
 
 /* ---- beginning ----------------------------------------------------------------------------------------- */
 
@@ -52,17 +52,17 @@ static int start(belay_client_t *client, belay_request_t *request, const belay__
   if (error != 0)
     return error;
   pending->deadline = belay__after_ms(client->belay, belay__request_timeout_ms(client, request));
-  ask_t *ask = belay__request_room(pending, sizeof *ask + n * sizeof *ask->marks + key_len);
-  if (ask == NULL)
+  query_t *query = belay__request_room(pending, sizeof *query + n * sizeof *query->marks + key_len);
+  if (query == NULL)
     return belay__request_begun(pending, BELAY_ENOMEM);
-  char *key = (char *)&ask->marks[n];
+  char *key = (char *)&query->marks[n];
   belay__key_build(key, client->prefix, client->prefix_len, family, what->name, what->name_len);
-  (void)belay__held_parse(client, key, key_len, &ask->key);
-  ask->marks_len = n;
+  (void)belay__held_parse(client, key, key_len, &query->key);
+  query->marks_len = n;
   for (size_t i = 0; i < n; i++)
-    ask->marks[i] = what->holders[i].mark;
+    query->marks[i] = what->holders[i].mark;
   belay__call_t *call =
-      belay__held_call(client, BELAY__LANE_DATA, &ask->key, BELAY_HELD_HOLDERS_MAX);
+      belay__held_call(client, BELAY__LANE_DATA, &query->key, BELAY_HELD_HOLDERS_MAX);
   return belay__request_begun(pending, belay__request_send(pending, call));
 }
 
@@ -70,10 +70,10 @@ static int start(belay_client_t *client, belay_request_t *request, const belay__
 
 static int read_held(belay__pending_t *pending, const belay__call_t *call,
                      const belay__reply_t *reply) {
-  const ask_t *ask = pending->room;
+  const query_t *query = pending->room;
   belay__held_t *held;
   (void)call;
-  int error = belay__held_make(pending->client->belay, &ask->key, reply, &held);
+  int error = belay__held_make(pending->client->belay, &query->key, reply, &held);
   if (error == 0)
     pending->values[HELD] = (int64_t)(intptr_t)held;
   return error;
@@ -104,9 +104,9 @@ int belay_held_read(belay_client_t *client, belay_request_t *request, belay_held
 
 /* ---- break --------------------------------------------------------------------------------------------- */
 
-static bool is_marked(const ask_t *ask, uint64_t mark) {
-  for (size_t i = 0; i < ask->marks_len; i++)
-    if (ask->marks[i] == mark)
+static bool is_marked(const query_t *query, uint64_t mark) {
+  for (size_t i = 0; i < query->marks_len; i++)
+    if (query->marks[i] == mark)
       return true;
   return false;
 }
@@ -114,11 +114,11 @@ static bool is_marked(const ask_t *ask, uint64_t mark) {
 /* As the holder would give it back. */
 static belay__call_t *new_release(belay_client_t *client, const belay__held_key_t *key, bool owned,
                                   belay__held_token_t token) {
-  static const char *const holds[BELAY__HELD_PARTS_MAX] = {"::holds"};
+  static const char *const holds[BELAY__HELD_SUFFIXES_MAX] = {"::holds"};
   const belay__held_kind_t *how = &belay__held_kinds[key->kind];
   belay__call_t *call = belay__held_script(client, BELAY__LANE_DATA, key,
                                            owned ? &belay__script_reentrant_release : how->release,
-                                           owned ? holds : how->release_parts, 3);
+                                           owned ? holds : how->release_suffixes, 3);
   belay__call_arg(call, token.token, token.len);
   belay__publish_arg(call, true);
   belay__call_arg(call, "", 0);
@@ -127,7 +127,7 @@ static belay__call_t *new_release(belay_client_t *client, const belay__held_key_
 
 static int read_released(belay__pending_t *pending, const belay__call_t *call,
                          const belay__reply_t *reply) {
-  int64_t n, *heard = &pending->values[HEARD];
+  int64_t n, *heard = &pending->values[RECEIVERS];
   (void)call;
   if (!belay__reply_integer(reply, 0, INT32_MAX, &n))
     return BELAY_EPROTO;
@@ -138,14 +138,14 @@ static int read_released(belay__pending_t *pending, const belay__call_t *call,
 }
 
 static void tell_broken(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
-  const ask_t *ask = answer->room;
+  const query_t *query = answer->room;
   const belay_broken_t unknown = {0};
   const belay_broken_t broken = {
       .removed = (size_t)answer->values[REMOVED],
-      .missed = ask->marks_len - (size_t)(answer->values[REMOVED] + answer->values[UNSEEN]),
-      .unseen = (size_t)answer->values[UNSEEN],
+      .missed = query->marks_len - (size_t)(answer->values[REMOVED] + answer->values[NOT_LISTED]),
+      .unseen = (size_t)answer->values[NOT_LISTED],
       .others = (size_t)answer->values[OTHERS],
-      .notified = (size_t)answer->values[HEARD],
+      .notified = (size_t)answer->values[RECEIVERS],
   };
   ((belay_broken_cb)cb)(request, answer->status, answer->status == 0 ? &broken : &unknown);
 }
@@ -154,19 +154,20 @@ static void tell_broken(belay_request_t *request, void (*cb)(void), const belay_
 static const belay__request_ops_t release_ops = {.read = read_released, .tell = tell_broken};
 
 /* PARKED: releases n that were found. */
-static int release(belay__pending_t *pending, const belay__reply_t *reply, size_t told, size_t n) {
+static int release(belay__pending_t *pending, const belay__reply_t *reply, size_t listed,
+                   size_t n) {
   belay_client_t *client = pending->client;
-  const ask_t *ask = pending->room;
+  const query_t *query = pending->room;
   belay__call_t **calls = belay__alloc(client->belay, n * sizeof(belay__call_t *));
-  bool owned = belay__held_is_owned(&ask->key, reply);
+  bool owned = belay__held_is_owned(&query->key, reply);
   size_t made = 0;
   if (calls == NULL)
     return BELAY_ENOMEM;
-  for (size_t i = 0; i < told; i++) {
+  for (size_t i = 0; i < listed; i++) {
     belay__held_token_t token = belay__held_token(reply, i);
-    if (!is_marked(ask, token.mark))
+    if (!is_marked(query, token.mark))
       continue;
-    calls[made++] = new_release(client, &ask->key, owned, token);
+    calls[made++] = new_release(client, &query->key, owned, token);
   }
   pending->ops = &release_ops;
   pending->maybe = false; /* whatever became of the question, it has done nothing */
@@ -177,21 +178,21 @@ static int release(belay__pending_t *pending, const belay__reply_t *reply, size_
 
 static int read_seen(belay__pending_t *pending, const belay__call_t *call,
                      const belay__reply_t *reply) {
-  const ask_t *ask = pending->room;
-  size_t count, told, n = 0;
+  const query_t *query = pending->room;
+  size_t count, listed, n = 0;
   (void)call;
-  if (!belay__held_check(reply, &count, &told))
+  if (!belay__held_check(reply, &count, &listed))
     return BELAY_EPROTO;
-  for (size_t i = 0; i < told; i++)
-    n += is_marked(ask, belay__held_token(reply, i).mark);
-  if (n > ask->marks_len) /* it tells one twice */
+  for (size_t i = 0; i < listed; i++)
+    n += is_marked(query, belay__held_token(reply, i).mark);
+  if (n > query->marks_len) /* it tells one twice */
     return BELAY_EPROTO;
-  if (told < count)
-    pending->values[UNSEEN] = (int64_t)(ask->marks_len - n);
+  if (listed < count)
+    pending->values[NOT_LISTED] = (int64_t)(query->marks_len - n);
   pending->values[OTHERS] = (int64_t)(count - n);
   if (n == 0)
     return 0;
-  int error = release(pending, reply, told, n);
+  int error = release(pending, reply, listed, n);
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 

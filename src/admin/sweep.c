@@ -30,7 +30,7 @@ enum {
   IDLE,     /* made; or the end of a run was told */
   SCANNING, /* started, or rested: a page was asked for, or is being told */
   WORKING,  /* told of a page, or rested: something is being done with some keys */
-  RESTING,  /* a page is dealt with, or some of its keys are; or it was not answered */
+  PAUSED,   /* a page is dealt with, or some of its keys are; or it was not answered */
   ENDING    /* the run is over; the task is queued */
 };
 
@@ -40,14 +40,14 @@ typedef enum event {
   EV_NEXT,   /* enough was done for now */
   EV_FAILED, /* no answer, or a refusal: sweep->status */
   EV_TIME,
-  EV_LAST, /* everything was done */
-  EV_STOP, /* canceled, closed */
-  EV_TOLD  /* the run is over, and is being told */
+  EV_LAST,    /* everything was done */
+  EV_STOP,    /* canceled, closed */
+  EV_NOTIFIED /* the run is over, and is being told */
 } event_t;
 
 static void step(belay_sweep_t *sweep, event_t event);
 
-static belay_t *host_of(const belay_sweep_t *sweep) {
+static belay_t *belay_of(const belay_sweep_t *sweep) {
   return sweep->handle.client->belay;
 }
 
@@ -62,7 +62,7 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
   (void)request;
   (void)cb;
   if (answer->status == 0)
-    sweep->since = belay__now(host_of(sweep));
+    sweep->since = belay__now(belay_of(sweep));
   if (sweep->state == SCANNING)
     on_scanned(sweep, answer->status);
   else if (sweep->state == WORKING)
@@ -75,7 +75,7 @@ static const belay__request_ops_t scan_ops = {
 /* ---- what is told -------------------------------------------------------------------------------------- */
 
 /* What was asked is done; some of the page's keys may be left. */
-static void go_on(belay_sweep_t *sweep) {
+static void finish_step(belay_sweep_t *sweep) {
   const uint8_t state = sweep->state;
   if (sweep->page.n == 0 && sweep->on_progress != NULL) {
     const belay_sweep_totals_t totals = sweep->totals;
@@ -83,7 +83,7 @@ static void go_on(belay_sweep_t *sweep) {
     if (sweep->state != state) /* it was told to stop */
       return;
   }
-  step(sweep, sweep->page.n == 0 && sweep->place.over ? EV_LAST : EV_NEXT);
+  step(sweep, sweep->page.n == 0 && sweep->position.over ? EV_LAST : EV_NEXT);
 }
 
 static void fail(belay_sweep_t *sweep, int status) {
@@ -108,7 +108,7 @@ static void on_scanned(belay_sweep_t *sweep, int status) {
     return;
   }
   belay__sweep_drop_page(sweep);
-  go_on(sweep);
+  finish_step(sweep);
 }
 
 static void on_worked(belay_sweep_t *sweep, int status) {
@@ -118,14 +118,14 @@ static void on_worked(belay_sweep_t *sweep, int status) {
     return;
   }
   sweep->page.next += sweep->cost;
-  if (work->told != NULL) {
-    work->told(sweep);
+  if (work->deliver != NULL) {
+    work->deliver(sweep);
     if (sweep->state != WORKING) /* it was told to stop */
       return;
   }
   if (sweep->page.next == sweep->page.n)
     belay__sweep_drop_page(sweep);
-  go_on(sweep);
+  finish_step(sweep);
 }
 
 /* ---- the machine --------------------------------------------------------------------------------------- */
@@ -134,15 +134,15 @@ static uint64_t later_of(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
 
-static uint8_t rest_until(belay_sweep_t *sweep, uint64_t when) {
-  belay__timer_set(host_of(sweep), BELAY__RANK_OTHER, &sweep->timer, when);
-  return RESTING;
+static uint8_t pause_until(belay_sweep_t *sweep, uint64_t when) {
+  belay__timer_set(belay_of(sweep), BELAY__RANK_OTHER, &sweep->timer, when);
+  return PAUSED;
 }
 
 static uint8_t end(belay_sweep_t *sweep, int status) {
   sweep->status = status;
-  belay__timer_stop(host_of(sweep), BELAY__RANK_OTHER, &sweep->timer);
-  belay__defer(host_of(sweep), &sweep->task);
+  belay__timer_stop(belay_of(sweep), BELAY__RANK_OTHER, &sweep->timer);
+  belay__defer(belay_of(sweep), &sweep->task);
   return ENDING;
 }
 
@@ -152,34 +152,34 @@ static void drop_answers(belay_sweep_t *sweep) {
 }
 
 /* Asks for less where that may be what is wrong, or waits; until patience is over. */
-static uint8_t give_way(belay_sweep_t *sweep, bool scanning) {
-  uint64_t now = belay__now(host_of(sweep));
+static uint8_t back_off(belay_sweep_t *sweep, bool scanning) {
+  uint64_t now = belay__now(belay_of(sweep));
   int status = sweep->status;
   uint32_t *size = scanning ? &sweep->count : &sweep->calls;
   drop_answers(sweep);
   if (status == (scanning ? BELAY_EPROTO : BELAY_EBUSY) && *size > 1) {
     *size /= 2;
-    return rest_until(sweep, later_of(sweep->due, now));
+    return pause_until(sweep, later_of(sweep->due, now));
   }
   if ((!belay_err_retryable(status) && status != BELAY_EUNKNOWN) ||
       now - sweep->since >= (uint64_t)sweep->patience_ms * BELAY__MS)
     return end(sweep, status);
-  return rest_until(sweep, later_of(sweep->due, now + RETRY_MS * BELAY__MS));
+  return pause_until(sweep, later_of(sweep->due, now + RETRY_MS * BELAY__MS));
 }
 
 /* Enough was done for now. What it rests is not what it waits for an answer. */
-static uint8_t rest(belay_sweep_t *sweep) {
-  sweep->since = later_of(sweep->due, belay__now(host_of(sweep)));
-  return rest_until(sweep, sweep->since);
+static uint8_t pause_until_due(belay_sweep_t *sweep) {
+  sweep->since = later_of(sweep->due, belay__now(belay_of(sweep)));
+  return pause_until(sweep, sweep->since);
 }
 
 static uint8_t ask(belay_sweep_t *sweep) {
   bool scanning = sweep->page.n == 0;
-  uint64_t now = belay__now(host_of(sweep));
+  uint64_t now = belay__now(belay_of(sweep));
   sweep->status =
       scanning ? belay__sweep_scan(sweep, &scan_ops) : belay__sweep_work(sweep, &sweep->work_ops);
   if (sweep->status != 0)
-    return give_way(sweep, scanning);
+    return back_off(sweep, scanning);
   uint64_t cost = UINT64_C(1000) * BELAY__MS * sweep->cost / sweep->keys_per_s;
   sweep->due = later_of(sweep->due, now) + cost;
   return scanning ? SCANNING : WORKING;
@@ -191,8 +191,8 @@ static uint8_t begin(belay_sweep_t *sweep) {
   sweep->count = sweep->batch;
   sweep->calls = BELAY__SWEEP_CALLS_MAX;
   sweep->due = 0;
-  sweep->since = belay__now(host_of(sweep));
-  belay__hold_loop(host_of(sweep));
+  sweep->since = belay__now(belay_of(sweep));
+  belay__hold_loop(belay_of(sweep));
   return ask(sweep);
 }
 
@@ -212,11 +212,11 @@ static void step(belay_sweep_t *sweep, event_t event) {
     sweep->state = ask(sweep);
     break;
   case EV_NEXT:
-    sweep->state =
-        sweep->totals.restarts > BELAY_SWEEP_RESTARTS_MAX ? end(sweep, BELAY_ELOST) : rest(sweep);
+    sweep->state = sweep->totals.restarts > BELAY_SWEEP_RESTARTS_MAX ? end(sweep, BELAY_ELOST)
+                                                                     : pause_until_due(sweep);
     break;
   case EV_FAILED:
-    sweep->state = give_way(sweep, sweep->state == SCANNING);
+    sweep->state = back_off(sweep, sweep->state == SCANNING);
     break;
   case EV_LAST:
     sweep->state = end(sweep, 0);
@@ -224,7 +224,7 @@ static void step(belay_sweep_t *sweep, event_t event) {
   case EV_STOP:
     sweep->state = stop(sweep);
     break;
-  case EV_TOLD:
+  case EV_NOTIFIED:
     sweep->state = IDLE;
     break;
   }
@@ -239,27 +239,27 @@ static void on_task(belay__task_t *task) {
   const belay_sweep_totals_t totals = sweep->totals;
   belay__sweep_drop_page(sweep);
   drop_answers(sweep);
-  step(sweep, EV_TOLD);
-  belay__free_loop(host_of(sweep));
+  step(sweep, EV_NOTIFIED);
+  belay__free_loop(belay_of(sweep));
   belay__client_explain(sweep->handle.client, sweep->status, NULL, 0);
   sweep->cb(sweep, sweep->status, &totals);
 }
 
 /* ---- a new one, and its end ---------------------------------------------------------------------------- */
 
-static bool runs(const belay_sweep_t *sweep) {
+static bool is_running(const belay_sweep_t *sweep) {
   return sweep->state != IDLE && sweep->state != ENDING;
 }
 
 static void on_close(belay__handle_t *handle) {
   belay_sweep_t *sweep = (belay_sweep_t *)handle;
-  if (runs(sweep))
+  if (is_running(sweep))
     step(sweep, EV_STOP);
 }
 
 static void on_deinit(belay__handle_t *handle) {
   belay_sweep_t *sweep = (belay_sweep_t *)handle;
-  belay__free(host_of(sweep), sweep->match, sweep->match_room);
+  belay__free(belay_of(sweep), sweep->match, sweep->match_room);
 }
 
 static const belay_sweep_options_t defaults = {
@@ -305,9 +305,9 @@ static void set_work(belay_sweep_t *sweep, const belay_sweep_options_t *o) {
   belay__list_init(&sweep->held);
   sweep->on_held = o->on_held;
   if (o->remove)
-    sweep->work = &belay__sweep_unlinking;
+    sweep->work = &belay__sweep_deleting;
   else if (o->on_held != NULL)
-    sweep->work = &belay__sweep_asking;
+    sweep->work = &belay__sweep_reading;
   if (sweep->work == NULL)
     return;
   sweep->work_ops = sweep->work->ops;
@@ -355,7 +355,7 @@ int belay_sweep_start(belay_sweep_t *sweep, belay_sweep_cb cb) {
   if (error != 0)
     return error;
   if (cb == NULL)
-    return belay__invalid(host_of(sweep), "cb: NULL");
+    return belay__invalid(belay_of(sweep), "cb: NULL");
   if (sweep->state != IDLE)
     return BELAY_ESTATE;
   sweep->cb = cb;
@@ -367,7 +367,7 @@ int belay_sweep_cancel(belay_sweep_t *sweep) {
   int error = belay__handle_check((const belay__handle_t *)sweep);
   if (error != 0)
     return error;
-  if (!runs(sweep))
+  if (!is_running(sweep))
     return BELAY_ESTATE;
   step(sweep, EV_STOP);
   return 0;

@@ -10,7 +10,7 @@
 #define BELAY__SWEEP_CALLS_MAX 256 /* at once */
 
 /* Where it is. */
-typedef struct belay__sweep_place {
+typedef struct belay__sweep_position {
   size_t shard; /* on which of the servers that have the data */
   uint32_t affinity;
   uint32_t version; /* of who has what, since the beginning */
@@ -20,7 +20,7 @@ typedef struct belay__sweep_place {
   uint32_t epoch;
   size_t run_id_len;
   char run_id[BELAY__RUN_ID_MAX];
-} belay__sweep_place_t;
+} belay__sweep_position_t;
 
 /* Keys that were found, behind each other in one piece of memory. */
 typedef struct belay__sweep_page {
@@ -32,25 +32,25 @@ typedef struct belay__sweep_page {
 /* What is done with each key of a page, by a call of its own. */
 typedef struct belay__sweep_work {
   /* Whether it is done with this one; the others are left out of the page. NULL: with all. */
-  bool (*wants)(const belay_sweep_t *sweep, const char *key, size_t len);
+  bool (*accepts)(const belay_sweep_t *sweep, const char *key, size_t len);
   /* NULL: memory is out. */
   belay__call_t *(*call)(belay_sweep_t *sweep, const belay_bytes_t *key);
   /* Of these calls, but for tell. */
   belay__request_ops_t ops;
   /* All that was asked is answered, which is the user's to hear: he may end the run in it. NULL: it is not. */
-  void (*told)(belay_sweep_t *sweep);
+  void (*deliver)(belay_sweep_t *sweep);
   /* What was answered so far is told to nobody: that will be asked again, or the run is over. NULL: nothing is kept. */
   void (*drop)(belay_sweep_t *sweep);
 } belay__sweep_work_t;
 
-extern const belay__sweep_work_t belay__sweep_unlinking, belay__sweep_asking;
+extern const belay__sweep_work_t belay__sweep_deleting, belay__sweep_reading;
 
 struct belay_sweep {
   belay__handle_t handle;  /* first */
   belay_request_t request; /* SCANNING, WORKING */
   belay__timer_t timer;    /* RESTING */
   belay__task_t task;      /* ENDING */
-  belay__sweep_place_t place;
+  belay__sweep_position_t position;
   belay__sweep_page_t page;
   belay_sweep_totals_t totals;
   uint64_t due;   /* when all that was asked may have taken its time */

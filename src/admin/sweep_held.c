@@ -2,7 +2,7 @@
 #include "admin/held.h"
 #include "admin/sweep.h"
 
-static bool wants(const belay_sweep_t *sweep, const char *key, size_t len) {
+static bool accepts(const belay_sweep_t *sweep, const char *key, size_t len) {
   belay__held_key_t parsed;
   return belay__held_parse(sweep->handle.client, key, len, &parsed);
 }
@@ -29,7 +29,7 @@ static int read_held(belay__pending_t *pending, const belay__call_t *call,
   int error = belay__held_make(belay, &key, reply, &held);
   if (error != 0)
     return error;
-  if (held->held.holders_len == 0 || (key.also && held->held.holders[0].writes))
+  if (held->held.holders_len == 0 || (key.alternate && held->held.holders[0].writes))
     belay__free(belay, held, held->size);
   else
     belay__list_push(&sweep->held, &held->node);
@@ -54,7 +54,7 @@ static belay__held_t *pop(belay_sweep_t *sweep) {
 }
 
 /* Where the run is ended in it, what is left is dropped with the page. */
-static void told(belay_sweep_t *sweep) {
+static void deliver(belay_sweep_t *sweep) {
   const uint8_t state = sweep->state;
   for (belay__held_t *held; sweep->state == state && (held = pop(sweep)) != NULL;) {
     sweep->on_held(sweep, &held->held);
@@ -67,9 +67,9 @@ static void drop(belay_sweep_t *sweep) {
     belay__free(sweep->handle.client->belay, held, held->size);
 }
 
-const belay__sweep_work_t belay__sweep_asking = {
-    .wants = wants,
+const belay__sweep_work_t belay__sweep_reading = {
+    .accepts = accepts,
     .call = ask,
     .ops = {.read = read_held, .failed = failed, .recover = recover, .idempotent = true},
-    .told = told,
+    .deliver = deliver,
     .drop = drop};

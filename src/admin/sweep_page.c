@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-static belay_t *host_of(const belay_sweep_t *sweep) {
+static belay_t *belay_of(const belay_sweep_t *sweep) {
   return sweep->handle.client->belay;
 }
 
 /* ---- pages --------------------------------------------------------------------------------------------- */
 
 void belay__sweep_drop_page(belay_sweep_t *sweep) {
-  belay__free(host_of(sweep), sweep->page.keys, sweep->page.size);
+  belay__free(belay_of(sweep), sweep->page.keys, sweep->page.size);
   sweep->page = (belay__sweep_page_t){0};
 }
 
@@ -21,7 +21,7 @@ static bool is_wanted(const belay_sweep_t *sweep, const belay__reply_t *key) {
   size_t len = client->prefix_len;
   return key->len >= len + 2 && memcmp(key->str, client->prefix, len) == 0 &&
          memcmp(key->str + len, "::", 2) == 0 &&
-         (work == NULL || work->wants == NULL || work->wants(sweep, key->str, key->len));
+         (work == NULL || work->accepts == NULL || work->accepts(sweep, key->str, key->len));
 }
 
 static bool keep_page(belay_sweep_t *sweep, const belay__reply_t *keys) {
@@ -35,7 +35,7 @@ static bool keep_page(belay_sweep_t *sweep, const belay__reply_t *keys) {
   if (n == 0)
     return true;
   size_t size = n * sizeof(belay_bytes_t) + bytes;
-  belay_bytes_t *out = belay__alloc(host_of(sweep), size);
+  belay_bytes_t *out = belay__alloc(belay_of(sweep), size);
   if (out == NULL)
     return false;
   char *text = (char *)(out + n);
@@ -60,41 +60,41 @@ static bool find_shard(const belay_sweep_t *sweep, size_t i, uint32_t *affinity,
 }
 
 void belay__sweep_begin(belay_sweep_t *sweep) {
-  belay__sweep_place_t *place = &sweep->place;
-  *place = (belay__sweep_place_t){0};
-  (void)find_shard(sweep, 0, &place->affinity, &place->version);
+  belay__sweep_position_t *position = &sweep->position;
+  *position = (belay__sweep_position_t){0};
+  (void)find_shard(sweep, 0, &position->affinity, &position->version);
 }
 
 /* Where the next page is. */
-static void go_on(belay_sweep_t *sweep, uint64_t cursor) {
-  belay__sweep_place_t *place = &sweep->place, next = {.shard = place->shard + 1};
-  place->cursor = cursor;
+static void advance(belay_sweep_t *sweep, uint64_t cursor) {
+  belay__sweep_position_t *position = &sweep->position, next = {.shard = position->shard + 1};
+  position->cursor = cursor;
   if (cursor != 0)
     return;
   if (find_shard(sweep, next.shard, &next.affinity, &next.version))
-    *place = next;
+    *position = next;
   else
-    place->over = true;
+    position->over = true;
 }
 
 /* Whether data may have moved since it began, as far as is known. Who has what may not have been known before the first answer. */
-static bool has_moved(belay_sweep_t *sweep) {
-  belay__sweep_place_t *place = &sweep->place;
+static bool have_slots_moved(belay_sweep_t *sweep) {
+  belay__sweep_position_t *position = &sweep->position;
   uint32_t affinity, version;
   (void)find_shard(sweep, 0, &affinity, &version);
-  if (place->version == 0 && place->shard == 0 && place->cursor == 0)
-    place->version = version;
-  return version != place->version;
+  if (position->version == 0 && position->shard == 0 && position->cursor == 0)
+    position->version = version;
+  return version != position->version;
 }
 
 /* Whether the one who answers now is the one that the cursor is of; who is remembered. A connection says nothing where
  * the server does not tell who it is. */
-static bool is_the_same(belay_sweep_t *sweep, const belay__call_t *call) {
+static bool is_same_server(belay_sweep_t *sweep, const belay__call_t *call) {
   belay_client_t *client = call->client;
-  belay__sweep_place_t *place = &sweep->place;
+  belay__sweep_position_t *position = &sweep->position;
   const belay__server_info_t *server =
       client->node_ops->server(client, (belay__lane_t)call->lane, call->affinity);
-  belay__sweep_place_t now = *place;
+  belay__sweep_position_t now = *position;
   now.known = true;
   now.epoch = call->epoch;
   now.run_id_len = 0;
@@ -102,11 +102,11 @@ static bool is_the_same(belay_sweep_t *sweep, const belay__call_t *call) {
     now.run_id_len = server->run_id_len;
     memcpy(now.run_id, server->run_id, server->run_id_len);
   }
-  bool same =
-      !place->known || (now.run_id_len > 0 && now.run_id_len == place->run_id_len
-                            ? memcmp(now.run_id, place->run_id, now.run_id_len) == 0
-                            : now.run_id_len == place->run_id_len && now.epoch == place->epoch);
-  *place = now;
+  bool same = !position->known ||
+              (now.run_id_len > 0 && now.run_id_len == position->run_id_len
+                   ? memcmp(now.run_id, position->run_id, now.run_id_len) == 0
+                   : now.run_id_len == position->run_id_len && now.epoch == position->epoch);
+  *position = now;
   return same;
 }
 
@@ -126,9 +126,9 @@ int belay__sweep_read_page(belay__pending_t *pending, const belay__call_t *call,
       return BELAY_EPROTO;
   if (!keep_page(sweep, keys))
     return BELAY_ENOMEM;
-  bool from_start = sweep->place.cursor == 0, same = is_the_same(sweep, call);
-  if ((same || from_start) && !has_moved(sweep)) {
-    go_on(sweep, cursor);
+  bool first_page = sweep->position.cursor == 0, same = is_same_server(sweep, call);
+  if ((same || first_page) && !have_slots_moved(sweep)) {
+    advance(sweep, cursor);
   } else {
     sweep->totals.restarts++;
     belay__sweep_begin(sweep);
@@ -140,7 +140,7 @@ static belay__call_t *new_call(belay_sweep_t *sweep, const char *name, size_t ar
   belay__call_t *call = belay__call_new(sweep->handle.client, BELAY__LANE_BULK);
   belay__call_command(call, name, argc);
   if (call != NULL)
-    call->affinity = sweep->place.affinity; /* of a command without a key */
+    call->affinity = sweep->position.affinity; /* of a command without a key */
   return call;
 }
 
@@ -149,7 +149,7 @@ int belay__sweep_scan(belay_sweep_t *sweep, const belay__request_ops_t *ops) {
   belay__sweep_drop_page(sweep);
   sweep->cost = sweep->count;
   belay__call_t *call = new_call(sweep, "SCAN", type_len > 0 ? 8 : 6);
-  belay__call_arg_uint(call, sweep->place.cursor);
+  belay__call_arg_uint(call, sweep->position.cursor);
   belay__call_arg_text(call, "MATCH");
   belay__call_arg(call, sweep->match, sweep->match_len);
   belay__call_arg_text(call, "COUNT");
@@ -196,5 +196,5 @@ static int read_unlinked(belay__pending_t *pending, const belay__call_t *call,
   return 0;
 }
 
-const belay__sweep_work_t belay__sweep_unlinking = {
+const belay__sweep_work_t belay__sweep_deleting = {
     .call = new_unlink, .ops = {.read = read_unlinked, .idempotent = true}};

@@ -22,38 +22,38 @@
 #include "core/client/lifecycle.h"
 
 enum {
-  MEETING,  /* made: HELLO, ROLE and INFO are sent */
-  SAMPLING, /* met: TIME is sent, again and again */
-  LEAVING,  /* all is known of it that will be: its client closes */
-  GONE      /* there is no client, or none could be made */
+  IDENTIFYING, /* made: HELLO, ROLE and INFO are sent */
+  SAMPLING,    /* met: TIME is sent, again and again */
+  CLOSING,     /* all is known of it that will be: its client closes */
+  CLOSED       /* there is no client, or none could be made */
 };
 
-#define QUESTIONS_MAX 3 /* at once, of one server */
+#define COMMANDS_MAX 3 /* at once, of one server */
 
-typedef struct visit visit_t;
-typedef struct tour tour_t;
+typedef struct probe probe_t;
+typedef struct survey survey_t;
 
-struct visit {
+struct probe {
   belay__list_t node; /* the tour's */
-  tour_t *tour;
+  survey_t *survey;
   belay_client_t *client; /* NULL: GONE */
   belay__task_t task;     /* what was asked is answered */
   size_t asked;           /* calls that are on the way */
-  belay__call_t *calls[QUESTIONS_MAX];
+  belay__call_t *calls[COMMANDS_MAX];
   uint8_t state;
-  bool twin; /* it was met before, by another address */
-  bool mute; /* it does not tell the time */
-  belay__sight_t sight;
+  bool duplicate; /* it was met before, by another address */
+  bool no_time;   /* it does not tell the time */
+  belay__topology_entry_t info;
 };
 
-struct tour {
+struct survey {
   belay_t *belay;
   belay__pending_t *pending; /* NULL: it is over, or nobody wants to know any more */
   belay_client_t *client;    /* whose deployment it is, until then */
   belay__task_t task;        /* to begin, or to end */
-  belay__list_t visits;
+  belay__list_t probes;
   size_t n, open; /* visits; those that are MEETING or SAMPLING */
-  size_t holds;   /* who needs it: visits that are not GONE, and the request */
+  size_t refs;    /* who needs it: visits that are not GONE, and the request */
   unsigned samples;
   uint64_t deadline;
   int status; /* why nobody is known, or not everybody who was named */
@@ -62,325 +62,328 @@ struct tour {
 
 /* ---- the tour ------------------------------------------------------------------------------------------ */
 
-static visit_t *visit_of(belay__list_t *node) {
-  return BELAY__CONTAINER(node, visit_t, node);
+static probe_t *probe_of(belay__list_t *node) {
+  return BELAY__CONTAINER(node, probe_t, node);
 }
 
-static void free_tour(tour_t *tour) {
-  for (belay__list_t *node; (node = belay__list_pop(&tour->visits)) != NULL;)
-    belay__free(tour->belay, visit_of(node), sizeof(visit_t));
-  belay__task_stop(tour->belay, &tour->task);
-  belay__free(tour->belay, tour, sizeof *tour);
+static void free_survey(survey_t *survey) {
+  for (belay__list_t *node; (node = belay__list_pop(&survey->probes)) != NULL;)
+    belay__free(survey->belay, probe_of(node), sizeof(probe_t));
+  belay__task_stop(survey->belay, &survey->task);
+  belay__free(survey->belay, survey, sizeof *survey);
 }
 
-static void let_go(tour_t *tour) {
-  if (--tour->holds == 0)
-    free_tour(tour);
+static void release_survey(survey_t *survey) {
+  if (--survey->refs == 0)
+    free_survey(survey);
 }
 
-static void check_end(tour_t *tour) {
-  if (tour->open == 0 && tour->begun && tour->pending != NULL)
-    belay__defer(tour->belay, &tour->task);
+static void end_if_complete(survey_t *survey) {
+  if (survey->open == 0 && survey->begun && survey->pending != NULL)
+    belay__defer(survey->belay, &survey->task);
 }
 
-static bool is_known(const tour_t *tour, const char *place) {
-  for (belay__list_t *node = tour->visits.next; node != &tour->visits; node = node->next)
-    if (strcmp(visit_of(node)->sight.address, place) == 0)
+static bool is_known(const survey_t *survey, const char *place) {
+  for (belay__list_t *node = survey->probes.next; node != &survey->probes; node = node->next)
+    if (strcmp(probe_of(node)->info.address, place) == 0)
       return true;
   return false;
 }
 
-static void on_gone(belay_client_t *client, void *data);
-static void on_visit(belay__task_t *task);
+static void on_closed(belay_client_t *client, void *data);
+static void on_probe(belay__task_t *task);
 
 /* What is asked, of whom one meets, and then again and again. */
-typedef struct question {
+typedef struct command {
   const char *command, *argument;
-} question_t;
+} command_t;
 
-static const question_t who[QUESTIONS_MAX] = {{"HELLO", NULL}, {"ROLE", NULL}, {"INFO", "stats"}};
-static const question_t when[1] = {{"TIME", NULL}};
+static const command_t identify_commands[COMMANDS_MAX] = {
+    {"HELLO", NULL}, {"ROLE", NULL}, {"INFO", "stats"}};
+static const command_t time_commands[1] = {{"TIME", NULL}};
 
-static bool ask(visit_t *visit, const question_t *questions, size_t n);
+static bool send_commands(probe_t *probe, const command_t *commands, size_t n);
 
 /* Visits that place, if that was not done. */
-static void add(tour_t *tour, const char *place) {
-  if (place[0] == '\0' || tour->n == BELAY_TOPOLOGY_SERVERS_MAX || is_known(tour, place))
+static void add_server(survey_t *survey, const char *place) {
+  if (place[0] == '\0' || survey->n == BELAY_TOPOLOGY_SERVERS_MAX || is_known(survey, place))
     return;
-  visit_t *visit = belay__alloc(tour->belay, sizeof *visit);
-  if (visit == NULL) { /* there is not even room for what it would be told with */
-    tour->status = BELAY_ENOMEM;
+  probe_t *probe = belay__alloc(survey->belay, sizeof *probe);
+  if (probe == NULL) { /* there is not even room for what it would be told with */
+    survey->status = BELAY_ENOMEM;
     return;
   }
-  *visit = (visit_t){.tour = tour, .state = GONE};
-  belay__task_init(&visit->task, on_visit);
-  belay__sight_init(&visit->sight, place);
-  int error = tour->client->node_ops->visit(tour->client, place, &visit->client);
+  *probe = (probe_t){.survey = survey, .state = CLOSED};
+  belay__task_init(&probe->task, on_probe);
+  belay__topology_entry_init(&probe->info, place);
+  int error = survey->client->node_ops->visit(survey->client, place, &probe->client);
   if (error == BELAY_ESINGLE) { /* it is another deployment's */
-    belay__free(tour->belay, visit, sizeof *visit);
+    belay__free(survey->belay, probe, sizeof *probe);
     return;
   }
-  belay__list_push(&tour->visits, &visit->node);
-  tour->n++;
-  visit->sight.told.status = error;
+  belay__list_push(&survey->probes, &probe->node);
+  survey->n++;
+  probe->info.result.status = error;
   if (error != 0)
     return;
-  visit->client->data = visit;
-  visit->client->close_cb = on_gone;
-  visit->state = MEETING;
-  tour->open++;
-  tour->holds++;
-  if (!ask(visit, who, QUESTIONS_MAX))
-    belay__defer(tour->belay, &visit->task);
+  probe->client->data = probe;
+  probe->client->close_cb = on_closed;
+  probe->state = IDENTIFYING;
+  survey->open++;
+  survey->refs++;
+  if (!send_commands(probe, identify_commands, COMMANDS_MAX))
+    belay__defer(survey->belay, &probe->task);
 }
 
-static void begin(tour_t *tour) {
+static void begin(survey_t *survey) {
   char place[BELAY__PLACE_MAX];
-  tour->begun = true;
-  for (size_t i = 0; tour->client->node_ops->place(tour->client, i, place); i++) {
+  survey->begun = true;
+  for (size_t i = 0; survey->client->node_ops->place(survey->client, i, place); i++) {
     if (i == 0)
-      tour->status = 0; /* whoever has not answered */
-    add(tour, place);
+      survey->status = 0; /* whoever has not answered */
+    add_server(survey, place);
   }
-  check_end(tour);
+  end_if_complete(survey);
 }
 
-enum { TOUR, SERVERS }; /* of a request's values: the tour that is over; how many are told */
+enum { SURVEY, SERVERS }; /* of a request's values: the tour that is over; how many are told */
 
-static void end(tour_t *tour) {
-  belay__pending_t *pending = tour->pending;
-  belay_topology_server_t *told = NULL;
+static void end(survey_t *survey) {
+  belay__pending_t *pending = survey->pending;
+  belay_topology_server_t *result = NULL;
   size_t n = 0;
-  if (tour->status == 0)
-    told = belay__request_room(pending, tour->n * sizeof *told);
-  for (belay__list_t *node = tour->visits.next; told != NULL && node != &tour->visits;
+  if (survey->status == 0)
+    result = belay__request_room(pending, survey->n * sizeof *result);
+  for (belay__list_t *node = survey->probes.next; result != NULL && node != &survey->probes;
        node = node->next) {
-    visit_t *visit = visit_of(node);
-    belay__sight_sum_up(&visit->sight);
-    if (!visit->twin)
-      told[n++] = visit->sight.told;
+    probe_t *probe = probe_of(node);
+    belay__topology_entry_sum_up(&probe->info);
+    if (!probe->duplicate)
+      result[n++] = probe->info.result;
   }
-  tour->pending = NULL;
-  pending->values[TOUR] = (int64_t)(intptr_t)tour;
+  survey->pending = NULL;
+  pending->values[SURVEY] = (int64_t)(intptr_t)survey;
   pending->values[SERVERS] = (int64_t)n;
-  belay__request_end(pending, tour->status == 0 && told == NULL ? BELAY_ENOMEM : tour->status);
+  belay__request_end(pending,
+                     survey->status == 0 && result == NULL ? BELAY_ENOMEM : survey->status);
 }
 
 /* It begins; or all are leaving. */
-static void on_tour(belay__task_t *task) {
-  tour_t *tour = BELAY__CONTAINER(task, tour_t, task);
-  if (tour->begun)
-    end(tour);
+static void on_survey(belay__task_t *task) {
+  survey_t *survey = BELAY__CONTAINER(task, survey_t, task);
+  if (survey->begun)
+    end(survey);
   else
-    begin(tour);
+    begin(survey);
 }
 
 /* ---- a visit ------------------------------------------------------------------------------------------- */
 
-static void leave(visit_t *visit) {
-  if (visit->state == LEAVING)
+static void close_probe(probe_t *probe) {
+  if (probe->state == CLOSING)
     return;
-  visit->state = LEAVING;
-  visit->tour->open--;
-  if (!visit->client->closing)
-    belay__client_start_close(visit->client, false);
-  check_end(visit->tour);
+  probe->state = CLOSING;
+  probe->survey->open--;
+  if (!probe->client->closing)
+    belay__client_start_close(probe->client, false);
+  end_if_complete(probe->survey);
 }
 
 /* It may be that somebody else has closed it: all of belay's clients. */
-static void on_gone(belay_client_t *client, void *data) {
-  visit_t *visit = data;
+static void on_closed(belay_client_t *client, void *data) {
+  probe_t *probe = data;
   (void)client;
-  leave(visit);
-  visit->state = GONE;
-  visit->client = NULL;
-  belay__task_stop(visit->tour->belay, &visit->task);
-  let_go(visit->tour);
+  close_probe(probe);
+  probe->state = CLOSED;
+  probe->client = NULL;
+  belay__task_stop(probe->survey->belay, &probe->task);
+  release_survey(probe->survey);
 }
 
 static void on_answer(belay__call_t *call, const belay__result_t *result);
 
 /* Keeps the error, and what the client knows of it. */
-static void fail(visit_t *visit, int error) {
-  const belay__refused_t *refused = &visit->client->refused;
-  visit->sight.told.status = error;
+static void fail(probe_t *probe, int error) {
+  const belay__refused_t *refused = &probe->client->refused;
+  probe->info.result.status = error;
   if (refused->error == error)
-    memcpy(visit->sight.detail, refused->text, sizeof visit->sight.detail);
+    memcpy(probe->info.detail, refused->text, sizeof probe->info.detail);
 }
 
-static belay__call_t *new_call(visit_t *visit, const question_t *question) {
-  belay__call_t *call = belay__call_new(visit->client, BELAY__LANE_LEASE);
+static belay__call_t *new_call(probe_t *probe, const command_t *command) {
+  belay__call_t *call = belay__call_new(probe->client, BELAY__LANE_LEASE);
   if (call == NULL)
     return NULL;
-  belay__call_command(call, question->command, question->argument == NULL ? 1 : 2);
-  if (question->argument != NULL)
-    belay__call_arg_text(call, question->argument);
-  call->deadline = visit->tour->deadline;
+  belay__call_command(call, command->command, command->argument == NULL ? 1 : 2);
+  if (command->argument != NULL)
+    belay__call_arg_text(call, command->argument);
+  call->deadline = probe->survey->deadline;
   call->done = on_answer;
-  call->owner = visit;
+  call->owner = probe;
   return call;
 }
 
 /* Sends them together; false if that cannot be. */
-static bool ask(visit_t *visit, const question_t *questions, size_t n) {
-  belay__call_t *calls[QUESTIONS_MAX];
+static bool send_commands(probe_t *probe, const command_t *commands, size_t n) {
+  belay__call_t *calls[COMMANDS_MAX];
   size_t made = 0;
-  for (; made < n && (calls[made] = new_call(visit, &questions[made])) != NULL; made++)
-    calls[made]->place = &visit->calls[made];
+  for (; made < n && (calls[made] = new_call(probe, &commands[made])) != NULL; made++)
+    calls[made]->place = &probe->calls[made];
   int error = made == n ? belay__call_send(calls, n) : BELAY_ENOMEM;
   if (made < n)
     belay__calls_discard(calls, made);
-  visit->asked = error == 0 ? n : 0;
+  probe->asked = error == 0 ? n : 0;
   if (error != 0)
-    fail(visit, error);
+    fail(probe, error);
   return error == 0;
 }
 
-static void keep_run_id(visit_t *visit) {
+static void keep_run_id(probe_t *probe) {
   const belay__server_info_t *server =
-      visit->client->node_ops->server(visit->client, BELAY__LANE_LEASE, 0);
+      probe->client->node_ops->server(probe->client, BELAY__LANE_LEASE, 0);
   if (server != NULL)
-    memcpy(visit->sight.run_id, server->run_id, server->run_id_len);
+    memcpy(probe->info.run_id, server->run_id, server->run_id_len);
 }
 
-static void visit_others(visit_t *visit, const belay__reply_t *role) {
+static void add_related_servers(probe_t *probe, const belay__reply_t *role) {
   char place[BELAY__PLACE_MAX];
-  add(visit->tour, visit->sight.primary);
-  for (size_t i = 0; belay__sight_replica(role, i, place); i++)
-    add(visit->tour, place);
+  add_server(probe->survey, probe->info.primary);
+  for (size_t i = 0; belay__topology_entry_replica(role, i, place); i++)
+    add_server(probe->survey, place);
 }
 
-static void read_reply(visit_t *visit, const belay__call_t *call, const belay__reply_t *reply) {
-  belay_t *belay = visit->tour->belay;
-  size_t which = (size_t)(call->place - visit->calls);
-  if (visit->state == SAMPLING) {
+static void read_reply(probe_t *probe, const belay__call_t *call, const belay__reply_t *reply) {
+  belay_t *belay = probe->survey->belay;
+  size_t which = (size_t)(call->place - probe->calls);
+  if (probe->state == SAMPLING) {
     int64_t wall_us = belay->host->wall_us(belay); /* first: what it takes to look is in `took` */
     uint64_t took = belay__now(belay) - call->first_sent;
-    if (!belay__sight_read_time(&visit->sight, reply, took, wall_us))
-      visit->sight.told.status = BELAY_EPROTO;
+    if (!belay__topology_entry_read_time(&probe->info, reply, took, wall_us))
+      probe->info.result.status = BELAY_EPROTO;
   } else if (which == 0) {
-    belay__sight_read_hello(&visit->sight, reply);
+    belay__topology_entry_read_hello(&probe->info, reply);
   } else if (which == 2) {
-    belay__sight_read_stats(&visit->sight, reply);
+    belay__topology_entry_read_stats(&probe->info, reply);
   } else {
-    belay__sight_read_role(&visit->sight, reply);
-    if (visit->tour->pending != NULL)
-      visit_others(visit, reply);
+    belay__topology_entry_read_role(&probe->info, reply);
+    if (probe->survey->pending != NULL)
+      add_related_servers(probe, reply);
   }
 }
 
 /* What its user may not ask is left out. */
 static void on_answer(belay__call_t *call, const belay__result_t *result) {
-  visit_t *visit = call->owner;
+  probe_t *probe = call->owner;
   bool refused = result->outcome == BELAY_OUTCOME_REFUSED && call->epoch != 0;
   if (result->outcome == BELAY_OUTCOME_REPLY)
-    read_reply(visit, call, result->reply);
-  else if (refused && visit->state == SAMPLING)
-    visit->mute = true;
+    read_reply(probe, call, result->reply);
+  else if (refused && probe->state == SAMPLING)
+    probe->no_time = true;
   else if (!refused)
-    fail(visit, result->error);
-  if (--visit->asked == 0)
-    belay__defer(visit->tour->belay, &visit->task);
+    fail(probe, result->error);
+  if (--probe->asked == 0)
+    belay__defer(probe->survey->belay, &probe->task);
 }
 
-static bool is_twin(const visit_t *visit) {
-  const belay__list_t *all = &visit->tour->visits;
+static bool is_duplicate(const probe_t *probe) {
+  const belay__list_t *all = &probe->survey->probes;
   for (const belay__list_t *node = all->next; node != all; node = node->next) {
-    const visit_t *other = BELAY__CONTAINER(node, visit_t, node);
-    if (other != visit && !other->twin && other->sight.run_id[0] != '\0' &&
-        strcmp(other->sight.run_id, visit->sight.run_id) == 0)
+    const probe_t *other = BELAY__CONTAINER(node, probe_t, node);
+    if (other != probe && !other->duplicate && other->info.run_id[0] != '\0' &&
+        strcmp(other->info.run_id, probe->info.run_id) == 0)
       return true;
   }
   return false;
 }
 
-static bool goes_on(const visit_t *visit) {
-  const tour_t *tour = visit->tour;
-  return tour->pending != NULL && visit->sight.told.status == 0 && !visit->twin && !visit->mute &&
-         visit->sight.told.samples < tour->samples;
+static bool needs_more_samples(const probe_t *probe) {
+  const survey_t *survey = probe->survey;
+  return survey->pending != NULL && probe->info.result.status == 0 && !probe->duplicate &&
+         !probe->no_time && probe->info.result.samples < survey->samples;
 }
 
 /* All that was asked is answered: all transitions but the last. */
-static void step(visit_t *visit) {
-  switch (visit->state) {
-  case MEETING:
-    keep_run_id(visit);
-    visit->twin = is_twin(visit);
-    visit->state = SAMPLING;
+static void step(probe_t *probe) {
+  switch (probe->state) {
+  case IDENTIFYING:
+    keep_run_id(probe);
+    probe->duplicate = is_duplicate(probe);
+    probe->state = SAMPLING;
     break;
   case SAMPLING:
     break;
   default: /* it is leaving anyway */
     return;
   }
-  if (!goes_on(visit) || !ask(visit, when, 1))
-    leave(visit);
+  if (!needs_more_samples(probe) || !send_commands(probe, time_commands, 1))
+    close_probe(probe);
 }
 
-static void on_visit(belay__task_t *task) {
-  step(BELAY__CONTAINER(task, visit_t, task));
+static void on_probe(belay__task_t *task) {
+  step(BELAY__CONTAINER(task, probe_t, task));
 }
 
 /* ---- who asks ------------------------------------------------------------------------------------------ */
 
-static bool knows_somebody(const tour_t *tour) {
+static bool has_known_server(const survey_t *survey) {
   char place[BELAY__PLACE_MAX];
-  return tour->client->node_ops->place(tour->client, 0, place);
+  return survey->client->node_ops->place(survey->client, 0, place);
 }
 
-static int ask_sign(tour_t *tour, uint64_t deadline) {
-  belay__call_t *call = belay__call_new(tour->client, BELAY__LANE_LEASE);
+static int send_ping(survey_t *survey, uint64_t deadline) {
+  belay__call_t *call = belay__call_new(survey->client, BELAY__LANE_LEASE);
   belay__call_command(call, "PING", 1);
-  tour->pending->deadline = deadline;
-  return belay__request_send(tour->pending, call);
+  survey->pending->deadline = deadline;
+  return belay__request_send(survey->pending, call);
 }
 
 /* The deployment has given a sign of life, or none: what it knows now is where to go. */
-static int read_sign(belay__pending_t *pending, const belay__call_t *call,
-                     const belay__reply_t *reply) {
-  tour_t *tour = pending->context;
+static int on_ping(belay__pending_t *pending, const belay__call_t *call,
+                   const belay__reply_t *reply) {
+  survey_t *survey = pending->context;
   (void)call;
   (void)reply;
-  belay__defer(tour->belay, &tour->task);
+  belay__defer(survey->belay, &survey->task);
   return BELAY__REQUEST_PARK;
 }
 
 static int recover(belay__pending_t *pending, int status) {
-  tour_t *tour = pending->context;
-  bool early = pending->deadline < tour->deadline && belay__now(tour->belay) >= pending->deadline;
-  tour->status = status;
-  if (early && !knows_somebody(tour)) {
-    int error = ask_sign(tour, tour->deadline);
+  survey_t *survey = pending->context;
+  bool early =
+      pending->deadline < survey->deadline && belay__now(survey->belay) >= pending->deadline;
+  survey->status = status;
+  if (early && !has_known_server(survey)) {
+    int error = send_ping(survey, survey->deadline);
     if (error == 0)
       return BELAY__REQUEST_PARK;
-    tour->status = error;
+    survey->status = error;
   }
-  belay__defer(tour->belay, &tour->task);
+  belay__defer(survey->belay, &survey->task);
   return BELAY__REQUEST_PARK;
 }
 
-static void left(belay__pending_t *pending, bool sent) {
-  tour_t *tour = pending->context;
+static void on_canceled(belay__pending_t *pending, bool sent) {
+  survey_t *survey = pending->context;
   (void)sent;
-  tour->pending = NULL;
-  belay__task_stop(tour->belay, &tour->task);
-  for (belay__list_t *node = tour->visits.next; node != &tour->visits; node = node->next)
-    if (visit_of(node)->state != GONE)
-      leave(visit_of(node));
-  let_go(tour);
+  survey->pending = NULL;
+  belay__task_stop(survey->belay, &survey->task);
+  for (belay__list_t *node = survey->probes.next; node != &survey->probes; node = node->next)
+    if (probe_of(node)->state != CLOSED)
+      close_probe(probe_of(node));
+  release_survey(survey);
 }
 
 static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
-  tour_t *tour = (void *)(intptr_t)answer->values[TOUR];
+  survey_t *survey = (void *)(intptr_t)answer->values[SURVEY];
   bool well = answer->status == 0;
   ((belay_topology_cb)cb)(request, answer->status, well ? answer->room : NULL,
                           well ? (size_t)answer->values[SERVERS] : 0);
-  if (tour != NULL)
-    let_go(tour);
+  if (survey != NULL)
+    release_survey(survey);
 }
 
 static const belay__request_ops_t ops = {
-    .read = read_sign, .recover = recover, .left = left, .tell = tell, .idempotent = true};
+    .read = on_ping, .recover = recover, .left = on_canceled, .tell = tell, .idempotent = true};
 
 static int check(belay_client_t *client, const belay_request_t *request, unsigned samples,
                  bool has_cb) {
@@ -393,11 +396,11 @@ static int check(belay_client_t *client, const belay_request_t *request, unsigne
 }
 
 /* Begins where somebody is known, or asks for a sign of life. */
-static int start(tour_t *tour) {
-  uint64_t now = belay__now(tour->belay);
-  if (!knows_somebody(tour))
-    return ask_sign(tour, now + (tour->deadline - now) / 3);
-  belay__defer(tour->belay, &tour->task);
+static int start(survey_t *survey) {
+  uint64_t now = belay__now(survey->belay);
+  if (!has_known_server(survey))
+    return send_ping(survey, now + (survey->deadline - now) / 3);
+  belay__defer(survey->belay, &survey->task);
   return 0;
 }
 
@@ -407,17 +410,18 @@ int belay_topology_read(belay_client_t *client, belay_request_t *request, unsign
   if (error != 0)
     return error;
   belay_t *belay = client->belay;
-  tour_t *tour = belay__alloc(belay, sizeof *tour);
-  if (tour == NULL)
+  survey_t *survey = belay__alloc(belay, sizeof *survey);
+  if (survey == NULL)
     return BELAY_ENOMEM;
-  *tour = (tour_t){.belay = belay, .client = client, .samples = samples, .holds = 1};
-  belay__list_init(&tour->visits);
-  belay__task_init(&tour->task, on_tour);
-  tour->deadline = belay__after_ms(belay, belay__request_timeout_ms(client, request));
-  error = belay__request_begin(client, request, &ops, tour, NULL, BELAY__CB(cb), &tour->pending);
+  *survey = (survey_t){.belay = belay, .client = client, .samples = samples, .refs = 1};
+  belay__list_init(&survey->probes);
+  belay__task_init(&survey->task, on_survey);
+  survey->deadline = belay__after_ms(belay, belay__request_timeout_ms(client, request));
+  error =
+      belay__request_begin(client, request, &ops, survey, NULL, BELAY__CB(cb), &survey->pending);
   if (error == 0)
-    error = belay__request_begun(tour->pending, start(tour));
+    error = belay__request_begun(survey->pending, start(survey));
   if (error != 0)
-    free_tour(tour);
+    free_survey(survey);
   return error;
 }

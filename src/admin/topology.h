@@ -10,32 +10,33 @@
 #define BELAY__TOPOLOGY_WORD 32 /* bytes of a name or a version, a 0 included */
 
 /* What is known of a server: what is told, and what its texts are in. */
-typedef struct belay__sight {
-  belay_topology_server_t told;
+typedef struct belay__topology_entry {
+  belay_topology_server_t result;
   char address[BELAY__PLACE_MAX], primary[BELAY__PLACE_MAX];
   char software[BELAY__TOPOLOGY_WORD], version[BELAY__TOPOLOGY_WORD];
   char run_id[BELAY__RUN_ID_MAX + 1];
   char detail[BELAY__WORDS_MAX];
   int64_t ahead_min_us, ahead_max_us; /* between which its clock is ahead, by all samples */
   int64_t rtt_us[BELAY_TOPOLOGY_SAMPLES_MAX];
-} belay__sight_t;
+} belay__topology_entry_t;
 
 /* Of a server at that address nothing is known yet. */
-void belay__sight_init(belay__sight_t *sight, const char *address);
+void belay__topology_entry_init(belay__topology_entry_t *info, const char *address);
 
 /* Reads HELLO, ROLE, INFO; what is not as it should be is left out. */
-void belay__sight_read_hello(belay__sight_t *sight, const belay__reply_t *reply);
-void belay__sight_read_role(belay__sight_t *sight, const belay__reply_t *reply);
-void belay__sight_read_stats(belay__sight_t *sight, const belay__reply_t *reply);
+void belay__topology_entry_read_hello(belay__topology_entry_t *info, const belay__reply_t *reply);
+void belay__topology_entry_read_role(belay__topology_entry_t *info, const belay__reply_t *reply);
+void belay__topology_entry_read_stats(belay__topology_entry_t *info, const belay__reply_t *reply);
 
 /* Of a primary's ROLE: the address of its i-th replica; false if there are not so many. */
-bool belay__sight_replica(const belay__reply_t *reply, size_t i, char out[BELAY__PLACE_MAX]);
+bool belay__topology_entry_replica(const belay__reply_t *reply, size_t i,
+                                   char out[BELAY__PLACE_MAX]);
 
 /* Reads TIME, whose answer was here at wall_us, at most `took` nanoseconds after it was asked: false if it is none. */
-bool belay__sight_read_time(belay__sight_t *sight, const belay__reply_t *reply, uint64_t took,
-                            int64_t wall_us);
+bool belay__topology_entry_read_time(belay__topology_entry_t *info, const belay__reply_t *reply,
+                                     uint64_t took, int64_t wall_us);
 
 /* All samples are there: what they come to. */
-void belay__sight_sum_up(belay__sight_t *sight);
+void belay__topology_entry_sum_up(belay__topology_entry_t *info);
 
 #endif /* BELAY_ADMIN_TOPOLOGY_H */

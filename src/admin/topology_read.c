@@ -13,10 +13,10 @@ const char *belay_role_name(belay_role_t role) {
   return (size_t)role < sizeof roles / sizeof *roles ? roles[role] : "?";
 }
 
-void belay__sight_init(belay__sight_t *sight, const char *address) {
-  memset(sight, 0, sizeof *sight);
-  (void)snprintf(sight->address, sizeof sight->address, "%s", address);
-  sight->told.replicated = sight->told.commands = -1;
+void belay__topology_entry_init(belay__topology_entry_t *info, const char *address) {
+  memset(info, 0, sizeof *info);
+  (void)snprintf(info->address, sizeof info->address, "%s", address);
+  info->result.replicated = info->result.commands = -1;
 }
 
 /* ---- who it is ----------------------------------------------------------------------------------------- */
@@ -31,9 +31,9 @@ static void take_field(const belay__reply_t *reply, const char *name, char *out,
     (void)snprintf(out, size, "%s", field->str);
 }
 
-void belay__sight_read_hello(belay__sight_t *sight, const belay__reply_t *reply) {
-  take_field(reply, "server", sight->software, sizeof sight->software);
-  take_field(reply, "version", sight->version, sizeof sight->version);
+void belay__topology_entry_read_hello(belay__topology_entry_t *info, const belay__reply_t *reply) {
+  take_field(reply, "server", info->software, sizeof info->software);
+  take_field(reply, "version", info->version, sizeof info->version);
 }
 
 /* A host and a port: an integer, or a string of digits. */
@@ -52,45 +52,46 @@ static bool write_place(const belay__reply_t *host, const belay__reply_t *port, 
 }
 
 /* "master", what was written, the replicas. */
-static void read_primary(belay__sight_t *sight, const belay__reply_t *reply) {
-  sight->told.role = BELAY_ROLE_PRIMARY;
+static void read_primary(belay__topology_entry_t *info, const belay__reply_t *reply) {
+  info->result.role = BELAY_ROLE_PRIMARY;
   if (reply->count < 3)
     return;
   if (reply->items[1]->type == BELAY__REPLY_INTEGER && reply->items[1]->integer >= 0)
-    sight->told.replicated = reply->items[1]->integer;
+    info->result.replicated = reply->items[1]->integer;
   if (reply->items[2]->type == BELAY__REPLY_ARRAY)
-    sight->told.replicas = (unsigned)reply->items[2]->count;
+    info->result.replicas = (unsigned)reply->items[2]->count;
 }
 
 /* "slave", the primary's host and port, how it stands with that, what was copied. */
-static void read_replica(belay__sight_t *sight, const belay__reply_t *reply) {
-  sight->told.role = BELAY_ROLE_REPLICA;
+static void read_replica(belay__topology_entry_t *info, const belay__reply_t *reply) {
+  info->result.role = BELAY_ROLE_REPLICA;
   if (reply->count < 5)
     return;
-  (void)write_place(reply->items[1], reply->items[2], sight->primary);
-  sight->told.in_sync = belay__reply_is(reply->items[3], "connected", 9);
+  (void)write_place(reply->items[1], reply->items[2], info->primary);
+  info->result.in_sync = belay__reply_is(reply->items[3], "connected", 9);
   if (reply->items[4]->type == BELAY__REPLY_INTEGER && reply->items[4]->integer >= 0)
-    sight->told.replicated = reply->items[4]->integer;
+    info->result.replicated = reply->items[4]->integer;
 }
 
-void belay__sight_read_role(belay__sight_t *sight, const belay__reply_t *reply) {
+void belay__topology_entry_read_role(belay__topology_entry_t *info, const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ARRAY || reply->count == 0)
     return;
   if (belay__reply_is(reply->items[0], "master", 6))
-    read_primary(sight, reply);
+    read_primary(info, reply);
   else if (belay__reply_is(reply->items[0], "slave", 5))
-    read_replica(sight, reply);
+    read_replica(info, reply);
   else if (belay__reply_is(reply->items[0], "sentinel", 8))
-    sight->told.role = BELAY_ROLE_SENTINEL;
+    info->result.role = BELAY_ROLE_SENTINEL;
 }
 
-void belay__sight_read_stats(belay__sight_t *sight, const belay__reply_t *reply) {
+void belay__topology_entry_read_stats(belay__topology_entry_t *info, const belay__reply_t *reply) {
   uint64_t commands;
   if (belay__info_number(reply, "total_commands_processed", 0, INT64_MAX, &commands))
-    sight->told.commands = (int64_t)commands;
+    info->result.commands = (int64_t)commands;
 }
 
-bool belay__sight_replica(const belay__reply_t *reply, size_t i, char out[BELAY__PLACE_MAX]) {
+bool belay__topology_entry_replica(const belay__reply_t *reply, size_t i,
+                                   char out[BELAY__PLACE_MAX]) {
   out[0] = '\0';
   if (reply->type != BELAY__REPLY_ARRAY || reply->count < 3 ||
       !belay__reply_is(reply->items[0], "master", 6) ||
@@ -106,30 +107,30 @@ bool belay__sight_replica(const belay__reply_t *reply, size_t i, char out[BELAY_
 
 /* When it looked at its clock, ours was somewhere between asking and answer. Each sample says so of one moment; as long as
  * no clock is set what they say is all true, and together more than each. */
-static void narrow(belay__sight_t *sight, int64_t min_us, int64_t max_us) {
-  bool first = sight->told.samples == 0;
-  if (first || min_us > sight->ahead_min_us)
-    sight->ahead_min_us = min_us;
-  if (first || max_us < sight->ahead_max_us)
-    sight->ahead_max_us = max_us;
-  if (sight->ahead_min_us > sight->ahead_max_us) { /* one was set: the last is what holds */
-    sight->ahead_min_us = min_us;
-    sight->ahead_max_us = max_us;
+static void narrow(belay__topology_entry_t *info, int64_t min_us, int64_t max_us) {
+  bool first = info->result.samples == 0;
+  if (first || min_us > info->ahead_min_us)
+    info->ahead_min_us = min_us;
+  if (first || max_us < info->ahead_max_us)
+    info->ahead_max_us = max_us;
+  if (info->ahead_min_us > info->ahead_max_us) { /* one was set: the last is what holds */
+    info->ahead_min_us = min_us;
+    info->ahead_max_us = max_us;
   }
 }
 
-bool belay__sight_read_time(belay__sight_t *sight, const belay__reply_t *reply, uint64_t took,
-                            int64_t wall_us) {
+bool belay__topology_entry_read_time(belay__topology_entry_t *info, const belay__reply_t *reply,
+                                     uint64_t took, int64_t wall_us) {
   uint64_t s, us;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
       !belay__reply_number(reply->items[0], 0, INT64_MAX / 2000000, &s) ||
       !belay__reply_number(reply->items[1], 0, 999999, &us) ||
-      sight->told.samples == BELAY_TOPOLOGY_SAMPLES_MAX)
+      info->result.samples == BELAY_TOPOLOGY_SAMPLES_MAX)
     return false;
   int64_t theirs = (int64_t)(s * 1000000 + us), took_us = (int64_t)(took / 1000);
   /* all three were rounded down, each by less than a microsecond */
-  narrow(sight, theirs - wall_us - 1, theirs - wall_us + took_us + 2);
-  sight->rtt_us[sight->told.samples++] = took_us;
+  narrow(info, theirs - wall_us - 1, theirs - wall_us + took_us + 2);
+  info->rtt_us[info->result.samples++] = took_us;
   return true;
 }
 
@@ -138,20 +139,20 @@ static int compare(const void *a, const void *b) {
   return (*one > *other) - (*one < *other);
 }
 
-void belay__sight_sum_up(belay__sight_t *sight) {
-  belay_topology_server_t *told = &sight->told;
-  told->address = sight->address;
-  told->detail = sight->detail;
-  told->software = sight->software;
-  told->version = sight->version;
-  told->run_id = sight->run_id;
-  told->primary = sight->primary;
-  if (told->samples == 0)
+void belay__topology_entry_sum_up(belay__topology_entry_t *info) {
+  belay_topology_server_t *result = &info->result;
+  result->address = info->address;
+  result->detail = info->detail;
+  result->software = info->software;
+  result->version = info->version;
+  result->run_id = info->run_id;
+  result->primary = info->primary;
+  if (result->samples == 0)
     return;
-  qsort(sight->rtt_us, told->samples, sizeof *sight->rtt_us, compare);
-  told->rtt_min_us = sight->rtt_us[0];
-  told->rtt_median_us = sight->rtt_us[(told->samples - 1) / 2];
-  int64_t width = sight->ahead_max_us - sight->ahead_min_us;
-  told->clock_ahead_us = sight->ahead_min_us + width / 2;
-  told->clock_error_us = width - width / 2;
+  qsort(info->rtt_us, result->samples, sizeof *info->rtt_us, compare);
+  result->rtt_min_us = info->rtt_us[0];
+  result->rtt_median_us = info->rtt_us[(result->samples - 1) / 2];
+  int64_t width = info->ahead_max_us - info->ahead_min_us;
+  result->clock_ahead_us = info->ahead_min_us + width / 2;
+  result->clock_error_us = width - width / 2;
 }

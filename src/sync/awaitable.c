@@ -34,34 +34,35 @@ const belay__range_t belay__awaitable_ranges[] = {
     {.name = NULL},
 };
 
-static belay__waiter_terms_t terms_of(const belay_client_t *client, const belay_latch_options_t *o,
-                                      belay__waiter_terms_t terms) {
+static belay__waiter_config_t config_of(const belay_client_t *client,
+                                        const belay_latch_options_t *o,
+                                        belay__waiter_config_t config) {
   int64_t backoff = o->retry_max_ms > BACKOFF_MAX_MS ? o->retry_max_ms : BACKOFF_MAX_MS;
-  terms.retry_min = (uint32_t)o->retry_min_ms;
-  terms.retry_max = (uint32_t)o->retry_max_ms;
-  terms.backoff_max = (uint32_t)(o->backoff_max_ms == BELAY_DEFAULT ? backoff : o->backoff_max_ms);
-  terms.timeout = (uint32_t)(o->timeout_ms == BELAY_DEFAULT ? client->timeout_ms : o->timeout_ms);
-  return terms;
+  config.retry_min = (uint32_t)o->retry_min_ms;
+  config.retry_max = (uint32_t)o->retry_max_ms;
+  config.backoff_max = (uint32_t)(o->backoff_max_ms == BELAY_DEFAULT ? backoff : o->backoff_max_ms);
+  config.timeout = (uint32_t)(o->timeout_ms == BELAY_DEFAULT ? client->timeout_ms : o->timeout_ms);
+  return config;
 }
 
 /* ---- the end of a wait ----------------------------------------------------------------------------------- */
 
-static belay_t *host_of(const belay__awaitable_t *awaitable) {
+static belay_t *belay_of(const belay__awaitable_t *awaitable) {
   return awaitable->handle.client->belay;
 }
 
-void belay__awaitable_over(belay__waiter_t *waiter) {
+void belay__awaitable_finished(belay__waiter_t *waiter) {
   belay__awaitable_t *awaitable = belay__awaitable_of(waiter);
-  belay__defer(host_of(awaitable), &awaitable->task);
+  belay__defer(belay_of(awaitable), &awaitable->task);
 }
 
 static void run_task(belay__task_t *task) {
   belay__awaitable_t *awaitable = BELAY__CONTAINER(task, belay__awaitable_t, task);
-  belay_t *belay = host_of(awaitable);
+  belay_t *belay = belay_of(awaitable);
   belay__awaitable_end_fn end = awaitable->end;
   int status = awaitable->waiter.status;
   awaitable->end = NULL;
-  belay__timer_stop(belay, BELAY__RANK_OTHER, &awaitable->patience);
+  belay__timer_stop(belay, BELAY__RANK_OTHER, &awaitable->close_timer);
   belay__free_loop(belay);
   belay__client_explain(awaitable->handle.client, status, awaitable->channel,
                         awaitable->channel_len - (WAKE_LEN - 1));
@@ -71,11 +72,11 @@ static void run_task(belay__task_t *task) {
 
 void belay__awaitable_close(belay__handle_t *handle) {
   belay__awaitable_t *awaitable = (belay__awaitable_t *)handle;
-  belay_t *belay = host_of(awaitable);
+  belay_t *belay = belay_of(awaitable);
   if (belay__waiter_is_on(&awaitable->waiter))
     belay__waiter_cancel(&awaitable->waiter, BELAY_ECANCELED);
   if (belay__waiter_is_on(&awaitable->waiter))
-    belay__timer_set(belay, BELAY__RANK_OTHER, &awaitable->patience,
+    belay__timer_set(belay, BELAY__RANK_OTHER, &awaitable->close_timer,
                      belay__after_ms(belay, handle->client->close_timeout_ms));
 }
 
@@ -83,8 +84,8 @@ void belay__awaitable_abort(belay__handle_t *handle) {
   belay__waiter_stop(&((belay__awaitable_t *)handle)->waiter);
 }
 
-static void on_patience(belay__timer_t *timer) {
-  belay__waiter_stop(&BELAY__CONTAINER(timer, belay__awaitable_t, patience)->waiter);
+static void on_close_timeout(belay__timer_t *timer) {
+  belay__waiter_stop(&BELAY__CONTAINER(timer, belay__awaitable_t, close_timer)->waiter);
 }
 
 void belay__awaitable_deinit(belay__handle_t *handle) {
@@ -105,7 +106,7 @@ int belay__awaitable_new(belay_client_t *client, const belay__handle_type_t *typ
 }
 
 int belay__awaitable_init(belay__awaitable_t *awaitable, const belay__awaitable_options_t *options,
-                          unsigned count_max, belay__waiter_terms_t terms,
+                          unsigned count_max, belay__waiter_config_t config,
                           const belay__waiter_ops_t *waiter_ops) {
   const belay_latch_options_t *o = &options->latch;
   belay__handle_t *handle = &awaitable->handle;
@@ -122,10 +123,10 @@ int belay__awaitable_init(belay__awaitable_t *awaitable, const belay__awaitable_
   awaitable->count = o->count;
   awaitable->ttl_ms = o->ttl_ms;
   awaitable->waiter_ttl_ms = o->waiter_ttl_ms;
-  awaitable->patience.fire = on_patience;
+  awaitable->close_timer.fire = on_close_timeout;
   belay__task_init(&awaitable->task, run_task);
-  terms = terms_of(handle->client, o, terms);
-  belay__waiter_init(&awaitable->waiter, waiter_ops, handle->client, &terms, awaitable->channel,
+  config = config_of(handle->client, o, config);
+  belay__waiter_init(&awaitable->waiter, waiter_ops, handle->client, &config, awaitable->channel,
                      awaitable->channel_len);
   awaitable->waiter.affinity = handle->affinity;
   return 0;
@@ -138,16 +139,16 @@ int belay__awaitable_check_wait(const belay__awaitable_t *awaitable, int64_t wai
   if (error != 0)
     return error;
   if (!has_cb)
-    return belay__invalid(host_of(awaitable), "cb: NULL");
+    return belay__invalid(belay_of(awaitable), "cb: NULL");
   if (awaitable->end != NULL)
     return BELAY_ESTATE;
-  return belay__check_range(host_of(awaitable), "wait_ms", wait_ms, 0, BELAY_FOREVER);
+  return belay__check_range(belay_of(awaitable), "wait_ms", wait_ms, 0, BELAY_FOREVER);
 }
 
 void belay__awaitable_wait(belay__awaitable_t *awaitable, int64_t wait_ms,
                            belay__awaitable_end_fn end) {
   awaitable->end = end;
-  belay__hold_loop(host_of(awaitable));
+  belay__hold_loop(belay_of(awaitable));
   belay__handle_retain(&awaitable->handle);
   belay__waiter_start(&awaitable->waiter, wait_ms);
 }

@@ -19,7 +19,7 @@ struct belay__awaitable {
   belay__handle_t handle; /* first */
   belay__waiter_t waiter;
   belay__task_t task;          /* OVER */
-  belay__timer_t patience;     /* a close cancels a wait: the end of close_timeout */
+  belay__timer_t close_timer;  /* a close cancels a wait: the end of close_timeout */
   belay__awaitable_end_fn end; /* PENDING, OVER; else NULL */
   int64_t count, ttl_ms, waiter_ttl_ms;
   size_t channel_len;
@@ -67,9 +67,9 @@ int belay__awaitable_new(belay_client_t *client, const belay__handle_type_t *typ
 /* For type->init. terms: most_apart and forgotten_after; the options give all others.
  * waiter_ops->over is belay__awaitable_over. */
 int belay__awaitable_init(belay__awaitable_t *awaitable, const belay__awaitable_options_t *options,
-                          unsigned count_max, belay__waiter_terms_t terms,
+                          unsigned count_max, belay__waiter_config_t config,
                           const belay__waiter_ops_t *waiter_ops);
-void belay__awaitable_over(belay__waiter_t *waiter);
+void belay__awaitable_finished(belay__waiter_t *waiter);
 
 static inline belay__awaitable_t *belay__awaitable_of(belay__waiter_t *waiter) {
   return BELAY__CONTAINER(waiter, belay__awaitable_t, waiter);

@@ -22,11 +22,11 @@
 struct belay_barrier {
   belay__awaitable_t awaitable; /* first */
   belay_barrier_cb cb;
-  int64_t generation;    /* in which the party passed */
-  belay__token_t party;  /* of the present wait */
-  belay__token_t before; /* of the wait before it */
-  bool has_before;       /* no call of the wait before is under way */
-  bool came;             /* there was a wait */
+  int64_t generation;      /* in which the party passed */
+  belay__token_t party;    /* of the present wait */
+  belay__token_t previous; /* of the wait before it */
+  bool has_previous;       /* no call of the wait before is under way */
+  bool waited_before;      /* there was a wait */
 };
 
 static belay_barrier_t *barrier_of(belay__waiter_t *waiter) {
@@ -41,7 +41,7 @@ static void put_party(const belay__token_t *party, belay__call_t *call) {
   belay__call_arg(call, text, belay__token_text(text, party, client->owner, client->owner_len));
 }
 
-static void ask(belay__waiter_t *waiter, belay__call_t *call) {
+static void build_query(belay__waiter_t *waiter, belay__call_t *call) {
   const belay_barrier_t *barrier = barrier_of(waiter);
   const belay__awaitable_t *awaitable = &barrier->awaitable;
   belay__call_script(call, &belay__script_barrier_arrive, 4, 7);
@@ -55,8 +55,8 @@ static void ask(belay__waiter_t *waiter, belay__call_t *call) {
   belay__call_arg_int(call, awaitable->waiter_ttl_ms);
   belay__call_arg_int(call, REMEMBERED_MS);
   belay__publish_arg(call, true);
-  if (barrier->has_before)
-    put_party(&barrier->before, call);
+  if (barrier->has_previous)
+    put_party(&barrier->previous, call);
   else
     belay__call_arg(call, "", 0);
 }
@@ -74,7 +74,7 @@ static int read(belay__waiter_t *waiter, const belay__reply_t *reply, int64_t *h
   return n > 0 ? 0 : BELAY__NOT_YET;
 }
 
-static void leave(belay__waiter_t *waiter, belay__call_t *call) {
+static void build_withdraw(belay__waiter_t *waiter, belay__call_t *call) {
   const belay_barrier_t *barrier = barrier_of(waiter);
   belay__call_script(call, &belay__script_barrier_withdraw, 2, 2);
   belay__awaitable_key(&barrier->awaitable, call, "}::parties");
@@ -83,7 +83,7 @@ static void leave(belay__waiter_t *waiter, belay__call_t *call) {
   belay__call_arg_int(call, REMEMBERED_MS);
 }
 
-static int left(belay__waiter_t *waiter, const belay__reply_t *reply) {
+static int read_withdraw(belay__waiter_t *waiter, const belay__reply_t *reply) {
   int64_t n;
   if (!belay__reply_integer(reply, 0, INT64_MAX, &n))
     return BELAY_EPROTO;
@@ -92,22 +92,22 @@ static int left(belay__waiter_t *waiter, const belay__reply_t *reply) {
 }
 
 static const belay__waiter_ops_t waiter_ops = {
-    .ask = ask,
+    .build_query = build_query,
     .read = read,
-    .leave = leave,
-    .left = left,
-    .over = belay__awaitable_over,
+    .build_withdraw = build_withdraw,
+    .read_withdraw = read_withdraw,
+    .finished = belay__awaitable_finished,
 };
 
 /* ---- the handle ------------------------------------------------------------------------------------------ */
 
 static int on_init(belay__handle_t *handle, void *options) {
   const belay__awaitable_options_t *o = options;
-  const belay__waiter_terms_t terms = {
-      .most_apart = (uint32_t)o->latch.waiter_ttl_ms / ASKS_PER_PLACE,
+  const belay__waiter_config_t config = {
+      .max_interval = (uint32_t)o->latch.waiter_ttl_ms / ASKS_PER_PLACE,
       .forgotten_after = FORGOTTEN_AFTER_MS,
   };
-  return belay__awaitable_init((belay__awaitable_t *)handle, o, BELAY_BARRIER_COUNT_MAX, terms,
+  return belay__awaitable_init((belay__awaitable_t *)handle, o, BELAY_BARRIER_COUNT_MAX, config,
                                &waiter_ops);
 }
 
@@ -138,10 +138,10 @@ int belay_barrier_wait(belay_barrier_t *barrier, int64_t wait_ms, belay_barrier_
   belay__token_t party;
   if ((error = belay->host->random(belay, &party, sizeof party)) != 0)
     return error;
-  barrier->before = barrier->party;
-  barrier->has_before = barrier->came && !barrier->awaitable.waiter.astray;
+  barrier->previous = barrier->party;
+  barrier->has_previous = barrier->waited_before && !barrier->awaitable.waiter.may_run_late;
   barrier->party = party;
-  barrier->came = true;
+  barrier->waited_before = true;
   barrier->cb = cb;
   barrier->generation = 0;
   belay__awaitable_wait(&barrier->awaitable, wait_ms, end);

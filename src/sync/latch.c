@@ -11,8 +11,8 @@
 #include "sync/awaitable.h"
 #include "scripts.gen.h"
 
-#define OPERATION_BYTES 16 /* of an id that we draw */
-#define MADE_MAX 20        /* digits of when a latch was made */
+#define OP_ID_BYTES 16 /* of an id that we draw */
+#define MADE_MAX 20    /* digits of when a latch was made */
 
 struct belay_latch {
   belay__awaitable_t awaitable; /* first */
@@ -27,17 +27,17 @@ static belay_latch_t *latch_of(belay__waiter_t *waiter) {
 
 /* ---- waiting --------------------------------------------------------------------------------------------- */
 
-static void put_head(const belay_latch_t *latch, belay__call_t *call, const belay__script_t *script,
-                     size_t args) {
+static void begin_call(const belay_latch_t *latch, belay__call_t *call,
+                       const belay__script_t *script, size_t args) {
   belay__call_script(call, script, 1, args);
   belay__awaitable_key(&latch->awaitable, call, "}");
   belay__call_arg_int(call, latch->awaitable.count);
   belay__call_arg_int(call, latch->awaitable.ttl_ms);
 }
 
-static void ask(belay__waiter_t *waiter, belay__call_t *call) {
+static void build_query(belay__waiter_t *waiter, belay__call_t *call) {
   const belay_latch_t *latch = latch_of(waiter);
-  put_head(latch, call, &belay__script_latch_read, 3);
+  begin_call(latch, call, &belay__script_latch_read, 3);
   belay__call_arg(call, latch->made, latch->made_len);
 }
 
@@ -60,14 +60,14 @@ static int read_open(belay__waiter_t *waiter, const belay__reply_t *reply, int64
 }
 
 static const belay__waiter_ops_t waiter_ops = {
-    .ask = ask,
+    .build_query = build_query,
     .read = read_open,
-    .over = belay__awaitable_over,
+    .finished = belay__awaitable_finished,
 };
 
 static int on_init(belay__handle_t *handle, void *options) {
-  const belay__waiter_terms_t terms = {.most_apart = 0};
-  return belay__awaitable_init((belay__awaitable_t *)handle, options, BELAY_LATCH_COUNT_MAX, terms,
+  const belay__waiter_config_t config = {.max_interval = 0};
+  return belay__awaitable_init((belay__awaitable_t *)handle, options, BELAY_LATCH_COUNT_MAX, config,
                                &waiter_ops);
 }
 
@@ -127,8 +127,8 @@ static int64_t remembered_ms(const belay_client_t *client, const belay_request_t
   return ms + ms / 100 + 2;
 }
 
-static int draw_operation(belay_t *belay, char out[2 * OPERATION_BYTES]) {
-  unsigned char bytes[OPERATION_BYTES];
+static int draw_op_id(belay_t *belay, char out[2 * OP_ID_BYTES]) {
+  unsigned char bytes[OP_ID_BYTES];
   int error = belay->host->random(belay, bytes, sizeof bytes);
   if (error == 0)
     belay__hex(out, bytes, sizeof bytes);
@@ -138,20 +138,20 @@ static int draw_operation(belay_t *belay, char out[2 * OPERATION_BYTES]) {
 int belay_latch_count_down(belay_latch_t *latch, belay_request_t *request, belay_bytes_t op_id,
                            belay_latch_count_cb cb) {
   belay__handle_t *handle = (belay__handle_t *)latch;
-  char drawn[2 * OPERATION_BYTES];
+  char drawn[2 * OP_ID_BYTES];
   int error = belay__handle_check_request(handle, request, cb != NULL);
   if (error != 0)
     return error;
   belay_t *belay = handle->client->belay;
   error = belay__check_optional(belay, "op_id", op_id, BELAY_LATCH_OP_ID_MAX);
   if (error == 0 && !belay__is_given(op_id)) {
-    error = draw_operation(belay, drawn);
+    error = draw_op_id(belay, drawn);
     op_id = belay_bytes(drawn, sizeof drawn);
   }
   if (error != 0)
     return error;
   belay__call_t *call = belay__call_new(handle->client, BELAY__LANE_DATA);
-  put_head(latch, call, &belay__script_latch_count, 5);
+  begin_call(latch, call, &belay__script_latch_count, 5);
   belay__call_arg(call, op_id.data, op_id.len);
   belay__publish_arg(call, true);
   belay__call_arg_int(call, remembered_ms(handle->client, request));

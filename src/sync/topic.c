@@ -17,7 +17,7 @@
 #include "core/key/key.h"
 
 #define FAMILY "topic"
-#define EVENTS_IN_A_TURN 64 /* a deadline of somebody else's must not wait for all of them */
+#define EVENTS_PER_TASK 64 /* a deadline of somebody else's must not wait for all of them */
 
 /* The name of a topic's channel; NULL if memory is out. */
 static char *channel_new(belay_client_t *client, const char *name, size_t name_len, size_t *len) {
@@ -122,8 +122,8 @@ static int add_message(belay_subscription_t *subscription, const char *data, siz
   return 0;
 }
 
-static void on_hear(belay__ear_t *ear, belay__heard_t what, const char *data, size_t len,
-                    int status) {
+static void on_message(belay__ear_t *ear, belay__heard_t what, const char *data, size_t len,
+                       int status) {
   belay_subscription_t *subscription = BELAY__CONTAINER(ear, belay_subscription_t, ear);
   if (subscription->gap != 0)
     return; /* it is in the gap; when that has been told, the task looks whether it is over */
@@ -142,7 +142,7 @@ static void on_hear(belay__ear_t *ear, belay__heard_t what, const char *data, si
 }
 
 /* Tells the first event that waits; false if none does. */
-static bool tell_one(belay_subscription_t *subscription) {
+static bool deliver_one(belay_subscription_t *subscription) {
   belay_client_t *client = subscription->handle.client;
   if (subscription->listening) {
     subscription->listening = false;
@@ -171,8 +171,8 @@ static bool tell_one(belay_subscription_t *subscription) {
 static void on_task(belay__task_t *task) {
   belay_subscription_t *subscription = BELAY__CONTAINER(task, belay_subscription_t, task);
   bool more = true;
-  for (int i = 0; i < EVENTS_IN_A_TURN && more && !subscription->handle.closing; i++)
-    more = tell_one(subscription);
+  for (int i = 0; i < EVENTS_PER_TASK && more && !subscription->handle.closing; i++)
+    more = deliver_one(subscription);
   if (more && !subscription->handle.closing)
     belay__defer(subscription->handle.client->belay, &subscription->task);
 }
@@ -197,7 +197,7 @@ static int on_init(belay__handle_t *handle, void *options) {
   if (arguments->cb == NULL)
     return belay__invalid(client->belay, "cb: NULL");
   subscription->cb = arguments->cb;
-  subscription->ear.hear = on_hear;
+  subscription->ear.hear = on_message;
   belay__list_init(&subscription->queue);
   belay__task_init(&subscription->task, on_task);
   size_t len;

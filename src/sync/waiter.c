@@ -31,14 +31,14 @@ typedef enum event {
   EV_START,
   EV_ANSWER, /* arg: what it says */
   EV_TIMER,
-  EV_HEARD,  /* arg: within how many milliseconds to ask */
-  EV_CANCEL, /* arg: the status */
+  EV_MESSAGE, /* arg: within how many milliseconds to ask */
+  EV_CANCEL,  /* arg: the status */
   EV_STOP
 } event_t;
 
 static void on_answer(belay__call_t *call, const belay__result_t *result);
 
-static belay_t *host_of(const belay__waiter_t *waiter) {
+static belay_t *belay_of(const belay__waiter_t *waiter) {
   return waiter->client->belay;
 }
 
@@ -50,51 +50,51 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
 
 /* From when on what the server says cannot be trusted to be about us. */
 static uint64_t forgotten_at(const belay__waiter_t *waiter) {
-  if (!waiter->maybe || waiter->terms.forgotten_after == 0)
+  if (!waiter->may_exist || waiter->config.forgotten_after == 0)
     return BELAY__NEVER;
-  return waiter->sure_at + waiter->terms.forgotten_after * BELAY__MS;
+  return waiter->known_at + waiter->config.forgotten_after * BELAY__MS;
 }
 
 /* After the question was answered "not yet", or not at all, for the n-th time in a row. */
 static uint64_t poll_delay(const belay__waiter_t *waiter, uint32_t n, uint64_t most_ms) {
-  const belay__waiter_terms_t *terms = &waiter->terms;
-  return belay__delay_draw(host_of(waiter), belay__delay_poll(terms->retry_min, terms->retry_max,
-                                                              n > 0 ? n - 1 : 0, most_ms));
+  const belay__waiter_config_t *config = &waiter->config;
+  return belay__delay_draw(belay_of(waiter), belay__delay_poll(config->retry_min, config->retry_max,
+                                                               n > 0 ? n - 1 : 0, most_ms));
 }
 
 /* When to ask again. holds_ms: how long the answer stays what it is; -1: not known. */
-static uint64_t next_question(const belay__waiter_t *waiter, int64_t holds_ms, uint64_t now) {
-  const belay__waiter_terms_t *terms = &waiter->terms;
+static uint64_t next_query_at(const belay__waiter_t *waiter, int64_t holds_ms, uint64_t now) {
+  const belay__waiter_config_t *config = &waiter->config;
   uint64_t when;
-  if (waiter->again)
-    when = now + belay__spread(host_of(waiter), BELAY__SPREAD_MS * BELAY__MS);
+  if (waiter->ask_again)
+    when = now + belay__spread(belay_of(waiter), BELAY__SPREAD_MS * BELAY__MS);
   else if (waiter->failures > 0)
     when = now + poll_delay(waiter, waiter->failures, BELAY__BACKOFF_MAX_MS);
   else
-    when = now + poll_delay(waiter, waiter->vain, terms->backoff_max);
-  if (terms->most_apart > 0)
-    when = earlier(when, now + terms->most_apart * BELAY__MS);
+    when = now + poll_delay(waiter, waiter->not_yet_count, config->backoff_max);
+  if (config->max_interval > 0)
+    when = earlier(when, now + config->max_interval * BELAY__MS);
   if (holds_ms >= 0)
     when = earlier(when, now + ((uint64_t)holds_ms + 1) * BELAY__MS +
-                             belay__spread(host_of(waiter), BELAY__SPREAD_MS * BELAY__MS));
+                             belay__spread(belay_of(waiter), BELAY__SPREAD_MS * BELAY__MS));
   return earlier(when, waiter->wait_until);
 }
 
 /* ---- leaves: talking ------------------------------------------------------------------------------------- */
 
-static void listen(belay__waiter_t *waiter) {
+static void subscribe(belay__waiter_t *waiter) {
   if (waiter->ear.channel == NULL && waiter->wait_until != 0)
     (void)belay__listen(waiter->client, waiter->channel, waiter->channel_len, &waiter->ear);
 }
 
-static void stop_asking(belay__waiter_t *waiter) {
+static void cancel_call(belay__waiter_t *waiter) {
   if (belay__call_cancel(&waiter->call))
-    waiter->maybe = waiter->astray = true;
+    waiter->may_exist = waiter->may_run_late = true;
 }
 
 /* Sends what `fill` fills in; 0 or an error. */
-static int send(belay__waiter_t *waiter, void (*fill)(belay__waiter_t *, belay__call_t *),
-                uint64_t deadline, bool urgent) {
+static int send_call(belay__waiter_t *waiter, void (*fill)(belay__waiter_t *, belay__call_t *),
+                     uint64_t deadline, bool urgent) {
   belay__call_t *call = belay__call_new(waiter->client, BELAY__LANE_DATA);
   if (call == NULL)
     return BELAY_ENOMEM;
@@ -105,51 +105,52 @@ static int send(belay__waiter_t *waiter, void (*fill)(belay__waiter_t *, belay__
   return belay__call_start(&waiter->call, call, on_answer, waiter);
 }
 
-static uint64_t answer_by(const belay__waiter_t *waiter) {
-  return belay__now(host_of(waiter)) + waiter->terms.timeout * BELAY__MS;
+static uint64_t call_deadline(const belay__waiter_t *waiter) {
+  return belay__now(belay_of(waiter)) + waiter->config.timeout * BELAY__MS;
 }
 
 /* ---- transitions: each returns the state to go to ---------------------------------------------------------- */
 
-static belay__waiter_state_t end(belay__waiter_t *waiter, int status) {
+static belay__waiter_state_t end_wait(belay__waiter_t *waiter, int status) {
   waiter->status = status;
-  stop_asking(waiter);
-  belay__timer_stop(host_of(waiter), BELAY__RANK_OTHER, &waiter->timer);
+  cancel_call(waiter);
+  belay__timer_stop(belay_of(waiter), BELAY__RANK_OTHER, &waiter->timer);
   belay__unlisten(&waiter->ear);
-  waiter->ops->over(waiter);
+  waiter->ops->finished(waiter);
   return BELAY__WAITER_IDLE;
 }
 
 /* It could not be said that nobody waits any more. Who only stopped waiting does not know
  * whether the answer had come. */
-static int unsaid(int status) {
+static int withdraw_failed(int status) {
   bool stopped = status == BELAY_ETIMEDOUT || status == BELAY_ECANCELED;
   return stopped ? BELAY_EUNKNOWN : status;
 }
 
 /* It has been said. After the server may have forgotten it proves nothing. */
-static int said(const belay__waiter_t *waiter) {
-  return belay__now(host_of(waiter)) < forgotten_at(waiter) ? waiter->last : unsaid(waiter->last);
+static int withdraw_done(const belay__waiter_t *waiter) {
+  return belay__now(belay_of(waiter)) < forgotten_at(waiter) ? waiter->last
+                                                             : withdraw_failed(waiter->last);
 }
 
 /* Ends at once. */
-static belay__waiter_state_t stop(belay__waiter_t *waiter) {
-  stop_asking(waiter);
+static belay__waiter_state_t stop_wait(belay__waiter_t *waiter) {
+  cancel_call(waiter);
   if (waiter->state == BELAY__WAITER_LEAVING)
-    return end(waiter, unsaid(waiter->last));
-  bool may_stay = waiter->ops->leave != NULL && waiter->maybe;
-  return end(waiter, may_stay ? BELAY_EUNKNOWN : BELAY_ECANCELED);
+    return end_wait(waiter, withdraw_failed(waiter->last));
+  bool may_stay = waiter->ops->build_withdraw != NULL && waiter->may_exist;
+  return end_wait(waiter, may_stay ? BELAY_EUNKNOWN : BELAY_ECANCELED);
 }
 
 /* The wait ends without the answer. */
 static belay__waiter_state_t give_up(belay__waiter_t *waiter, int status) {
-  stop_asking(waiter);
-  if (waiter->ops->leave == NULL || !waiter->maybe)
-    return end(waiter, status);
-  belay__timer_stop(host_of(waiter), BELAY__RANK_OTHER, &waiter->timer);
+  cancel_call(waiter);
+  if (waiter->ops->build_withdraw == NULL || !waiter->may_exist)
+    return end_wait(waiter, status);
+  belay__timer_stop(belay_of(waiter), BELAY__RANK_OTHER, &waiter->timer);
   waiter->last = status;
-  if (send(waiter, waiter->ops->leave, answer_by(waiter), true) != 0)
-    return end(waiter, unsaid(status));
+  if (send_call(waiter, waiter->ops->build_withdraw, call_deadline(waiter), true) != 0)
+    return end_wait(waiter, withdraw_failed(status));
   return BELAY__WAITER_LEAVING;
 }
 
@@ -162,62 +163,62 @@ static bool cut_short(const belay__waiter_t *waiter, int status, uint64_t now) {
 
 static belay__waiter_state_t not_answered(belay__waiter_t *waiter, int status);
 
-static belay__waiter_state_t ask(belay__waiter_t *waiter) {
-  uint64_t now = belay__now(host_of(waiter));
+static belay__waiter_state_t send_query(belay__waiter_t *waiter) {
+  uint64_t now = belay__now(belay_of(waiter));
   if (now >= forgotten_at(waiter))
     return give_up(waiter, BELAY_EUNKNOWN);
-  listen(waiter);
-  waiter->again = false;
+  subscribe(waiter);
+  waiter->ask_again = false;
   waiter->asked_at = now;
-  if (!waiter->maybe)
-    waiter->sure_at = now;
-  uint64_t deadline = earlier(answer_by(waiter), forgotten_at(waiter));
-  bool first =
-      waiter->vain == 0 && waiter->failures == 0; /* which is answered, or has its timeout */
+  if (!waiter->may_exist)
+    waiter->known_at = now;
+  uint64_t deadline = earlier(call_deadline(waiter), forgotten_at(waiter));
+  bool first = waiter->not_yet_count == 0 &&
+               waiter->failures == 0; /* which is answered, or has its timeout */
   waiter->limited = waiter->wait_until != 0 && !first && waiter->wait_until < deadline;
   if (waiter->limited)
     deadline = waiter->wait_until;
-  int error = send(waiter, waiter->ops->ask, deadline, false);
+  int error = send_call(waiter, waiter->ops->build_query, deadline, false);
   return error == 0 ? BELAY__WAITER_ASKING : not_answered(waiter, error);
 }
 
 /* Waits for the next question, if there is time for one. */
-static belay__waiter_state_t wait(belay__waiter_t *waiter, int64_t holds_ms) {
-  uint64_t now = belay__now(host_of(waiter));
+static belay__waiter_state_t wait_for_query(belay__waiter_t *waiter, int64_t holds_ms) {
+  uint64_t now = belay__now(belay_of(waiter));
   if (now >= waiter->wait_until)
     return give_up(waiter, waiter->last);
-  belay__timer_set(host_of(waiter), BELAY__RANK_OTHER, &waiter->timer,
-                   next_question(waiter, holds_ms, now));
+  belay__timer_set(belay_of(waiter), BELAY__RANK_OTHER, &waiter->timer,
+                   next_query_at(waiter, holds_ms, now));
   return BELAY__WAITER_WAITING;
 }
 
 static belay__waiter_state_t answered_not_yet(belay__waiter_t *waiter, int64_t holds_ms) {
-  waiter->maybe = true;
-  waiter->sure_at = waiter->asked_at;
+  waiter->may_exist = true;
+  waiter->known_at = waiter->asked_at;
   waiter->failures = 0;
-  waiter->vain++;
+  waiter->not_yet_count++;
   waiter->last = BELAY_ETIMEDOUT;
-  return wait(waiter, holds_ms);
+  return wait_for_query(waiter, holds_ms);
 }
 
 static belay__waiter_state_t not_answered(belay__waiter_t *waiter, int status) {
-  if (!cut_short(waiter, status, belay__now(host_of(waiter))))
+  if (!cut_short(waiter, status, belay__now(belay_of(waiter))))
     waiter->last = status;
   waiter->failures++;
-  waiter->vain = 0;
-  if (waiter->ops->missed != NULL)
-    waiter->ops->missed(waiter, status);
-  if (belay__refusal_is_lasting(status) && !waiter->terms.stubborn)
+  waiter->not_yet_count = 0;
+  if (waiter->ops->failed != NULL)
+    waiter->ops->failed(waiter, status);
+  if (belay__refusal_is_lasting(status) && !waiter->config.retry_lasting)
     return give_up(waiter, status);
-  return wait(waiter, -1);
+  return wait_for_query(waiter, -1);
 }
 
 /* Something was heard while it waits. */
-static belay__waiter_state_t hurry(belay__waiter_t *waiter, int within_ms) {
+static belay__waiter_state_t advance_query(belay__waiter_t *waiter, int within_ms) {
   belay__delay_t delay = belay__delay_ms(0, (uint64_t)within_ms);
-  uint64_t soon = belay__now(host_of(waiter)) + belay__delay_draw(host_of(waiter), delay);
+  uint64_t soon = belay__now(belay_of(waiter)) + belay__delay_draw(belay_of(waiter), delay);
   if (soon < waiter->timer.when)
-    belay__timer_set(host_of(waiter), BELAY__RANK_OTHER, &waiter->timer, soon);
+    belay__timer_set(belay_of(waiter), BELAY__RANK_OTHER, &waiter->timer, soon);
   return BELAY__WAITER_WAITING;
 }
 
@@ -228,22 +229,22 @@ static belay__waiter_state_t next_state(belay__waiter_t *waiter, event_t event, 
                                         int64_t holds_ms) {
   belay__waiter_state_t state = (belay__waiter_state_t)waiter->state;
   if (event == EV_STOP)
-    return state == BELAY__WAITER_IDLE ? state : stop(waiter);
+    return state == BELAY__WAITER_IDLE ? state : stop_wait(waiter);
   switch (state) {
   case BELAY__WAITER_IDLE:
     assert(event == EV_START);
-    return ask(waiter);
+    return send_query(waiter);
 
   case BELAY__WAITER_ASKING:
     if (event == EV_CANCEL)
       return give_up(waiter, arg);
-    if (event == EV_HEARD) {
-      waiter->again = true;
+    if (event == EV_MESSAGE) {
+      waiter->ask_again = true;
       return state;
     }
     assert(event == EV_ANSWER);
     if (arg == 0)
-      return end(waiter, 0);
+      return end_wait(waiter, 0);
     if (arg == BELAY__FORGOTTEN)
       return give_up(waiter, BELAY_EUNKNOWN);
     return arg == BELAY__NOT_YET ? answered_not_yet(waiter, holds_ms) : not_answered(waiter, arg);
@@ -251,11 +252,11 @@ static belay__waiter_state_t next_state(belay__waiter_t *waiter, event_t event, 
   case BELAY__WAITER_WAITING:
     if (event == EV_CANCEL)
       return give_up(waiter, arg);
-    if (event == EV_HEARD)
-      return hurry(waiter, arg);
+    if (event == EV_MESSAGE)
+      return advance_query(waiter, arg);
     assert(event == EV_TIMER);
-    return belay__now(host_of(waiter)) < waiter->wait_until ? ask(waiter)
-                                                            : give_up(waiter, waiter->last);
+    return belay__now(belay_of(waiter)) < waiter->wait_until ? send_query(waiter)
+                                                             : give_up(waiter, waiter->last);
 
   case BELAY__WAITER_LEAVING:
     if (event == EV_CANCEL)
@@ -263,8 +264,9 @@ static belay__waiter_state_t next_state(belay__waiter_t *waiter, event_t event, 
     if (event != EV_ANSWER)
       return state;
     if (arg == 0)
-      return end(waiter, 0);
-    return end(waiter, arg == BELAY__NOT_YET ? said(waiter) : unsaid(waiter->last));
+      return end_wait(waiter, 0);
+    return end_wait(waiter,
+                    arg == BELAY__NOT_YET ? withdraw_done(waiter) : withdraw_failed(waiter->last));
   }
   return state;
 }
@@ -279,11 +281,11 @@ static void step(belay__waiter_t *waiter, event_t event, int arg, int64_t holds_
 static int read(belay__waiter_t *waiter, belay__call_t *call, const belay__result_t *result,
                 int64_t *holds_ms) {
   if (result->outcome == BELAY_OUTCOME_UNKNOWN)
-    waiter->maybe = waiter->astray = true;
+    waiter->may_exist = waiter->may_run_late = true;
   if (result->outcome != BELAY_OUTCOME_REPLY)
     return result->error;
   int status = waiter->state == BELAY__WAITER_LEAVING
-                   ? waiter->ops->left(waiter, result->reply)
+                   ? waiter->ops->read_withdraw(waiter, result->reply)
                    : waiter->ops->read(waiter, result->reply, holds_ms);
   if (status == BELAY_EPROTO)
     belay__call_distrust(call, result->reply);
@@ -302,8 +304,8 @@ static void on_timer(belay__timer_t *timer) {
 }
 
 /* After a gap everybody asks again: over a longer time. */
-static void on_heard(belay__ear_t *ear, belay__heard_t what, const char *data, size_t len,
-                     int status) {
+static void on_message(belay__ear_t *ear, belay__heard_t what, const char *data, size_t len,
+                       int status) {
   belay__waiter_t *waiter = BELAY__CONTAINER(ear, belay__waiter_t, ear);
   (void)data;
   (void)len;
@@ -311,35 +313,35 @@ static void on_heard(belay__ear_t *ear, belay__heard_t what, const char *data, s
   bool gap = waiter->gap;
   waiter->gap = what == BELAY__HEARD_GAP || (gap && what != BELAY__HEARD_UP);
   if (what != BELAY__HEARD_GAP && belay__waiter_is_on(waiter))
-    step(waiter, EV_HEARD, gap ? RECONNECT_MS : (int)BELAY__SPREAD_MS, -1);
+    step(waiter, EV_MESSAGE, gap ? RECONNECT_MS : (int)BELAY__SPREAD_MS, -1);
 }
 
 /* ---- the owner's side ------------------------------------------------------------------------------------ */
 
 void belay__waiter_init(belay__waiter_t *waiter, const belay__waiter_ops_t *ops,
-                        belay_client_t *client, const belay__waiter_terms_t *terms,
+                        belay_client_t *client, const belay__waiter_config_t *config,
                         const char *channel, size_t channel_len) {
   *waiter = (belay__waiter_t){
       .ops = ops,
       .client = client,
-      .terms = *terms,
-      .ear = {.hear = on_heard},
+      .config = *config,
+      .ear = {.hear = on_message},
       .timer = {.fire = on_timer},
       .channel = channel,
       .channel_len = channel_len,
       .affinity = belay__key_affinity(channel, channel_len),
   };
-  uint32_t often = terms->forgotten_after / ASKS_BEFORE_FORGOTTEN;
-  if (often > 0 && (terms->most_apart == 0 || terms->most_apart > often))
-    waiter->terms.most_apart = often;
+  uint32_t often = config->forgotten_after / ASKS_BEFORE_FORGOTTEN;
+  if (often > 0 && (config->max_interval == 0 || config->max_interval > often))
+    waiter->config.max_interval = often;
 }
 
 void belay__waiter_start(belay__waiter_t *waiter, int64_t wait_ms) {
-  waiter->wait_until = wait_ms == 0 ? 0 : belay__after_ms(host_of(waiter), wait_ms);
-  waiter->vain = waiter->failures = 0;
+  waiter->wait_until = wait_ms == 0 ? 0 : belay__after_ms(belay_of(waiter), wait_ms);
+  waiter->not_yet_count = waiter->failures = 0;
   waiter->last = BELAY_ETIMEDOUT;
   waiter->status = 0;
-  waiter->again = waiter->maybe = waiter->astray = waiter->gap = false;
+  waiter->ask_again = waiter->may_exist = waiter->may_run_late = waiter->gap = false;
   step(waiter, EV_START, 0, -1);
 }
 
@@ -347,9 +349,9 @@ void belay__waiter_cancel(belay__waiter_t *waiter, int status) {
   step(waiter, EV_CANCEL, status, -1);
 }
 
-void belay__waiter_look(belay__waiter_t *waiter) {
+void belay__waiter_ask_soon(belay__waiter_t *waiter) {
   if (belay__waiter_is_on(waiter))
-    step(waiter, EV_HEARD, 0, -1);
+    step(waiter, EV_MESSAGE, 0, -1);
 }
 
 void belay__waiter_stop(belay__waiter_t *waiter) {

@@ -18,7 +18,7 @@ typedef struct belay__waiter belay__waiter_t;
  * waiter. */
 typedef struct belay__waiter_ops {
   /* Adds the words of the question. */
-  void (*ask)(belay__waiter_t *waiter, belay__call_t *call);
+  void (*build_query)(belay__waiter_t *waiter, belay__call_t *call);
 
   /* Reads the reply. Returns 0 (the wanted one), BELAY__NOT_YET, BELAY__FORGOTTEN, BELAY_EPROTO
    * or another error. *holds_ms: time for which "not yet" stays true at most, if the reply
@@ -28,25 +28,25 @@ typedef struct belay__waiter_ops {
   /* Adds the words of the call that undoes a question, for a wait that ends without the wanted
    * reply; and reads its reply: 0 (the wanted reply had come after all), BELAY__NOT_YET
    * (undone), or an error. NULL: a question leaves nothing on the server. */
-  void (*leave)(belay__waiter_t *waiter, belay__call_t *call);
-  int (*left)(belay__waiter_t *waiter, const belay__reply_t *reply);
+  void (*build_withdraw)(belay__waiter_t *waiter, belay__call_t *call);
+  int (*read_withdraw)(belay__waiter_t *waiter, const belay__reply_t *reply);
 
   /* The question was not answered, or refused. May be NULL. */
-  void (*missed)(belay__waiter_t *waiter, int status);
+  void (*failed)(belay__waiter_t *waiter, int status);
 
   /* The wait is over, with waiter->status. */
-  void (*over)(belay__waiter_t *waiter);
+  void (*finished)(belay__waiter_t *waiter);
 } belay__waiter_ops_t;
 
 /* Times in milliseconds. */
-typedef struct belay__waiter_terms {
+typedef struct belay__waiter_config {
   uint32_t retry_min, retry_max, backoff_max, timeout;
-  uint32_t most_apart; /* upper limit of the time between questions; 0: none */
+  uint32_t max_interval; /* upper limit of the time between questions; 0: none */
   /* The server forgets a waiter that did not ask for this time: then the wait ends with
    * BELAY_EUNKNOWN. Waiters ask at least four times in it. 0: never. */
   uint32_t forgotten_after;
-  bool stubborn; /* asks again after lasting refusals, too */
-} belay__waiter_terms_t;
+  bool retry_lasting; /* asks again after lasting refusals, too */
+} belay__waiter_config_t;
 
 typedef enum belay__waiter_state {
   BELAY__WAITER_IDLE,
@@ -58,7 +58,7 @@ typedef enum belay__waiter_state {
 struct belay__waiter {
   const belay__waiter_ops_t *ops;
   belay_client_t *client;
-  belay__waiter_terms_t terms;
+  belay__waiter_config_t config;
   belay__ear_t ear;
   belay__timer_t timer; /* WAITING: the next question, or the end of the wait */
   belay__call_t *call;  /* ASKING, LEAVING */
@@ -66,22 +66,22 @@ struct belay__waiter {
   size_t channel_len;
   uint64_t wait_until; /* 0: asks once */
   uint64_t asked_at;   /* time of the last question */
-  uint64_t sure_at;    /* time of the first question, or of the last one with a reply */
+  uint64_t known_at;   /* time of the first question, or of the last one with a reply */
   uint32_t affinity;
-  uint32_t vain, failures; /* consecutive replies of "not yet"; consecutive failures */
-  int last;                /* status of the wait if nothing better comes */
-  int status;              /* IDLE: of the last wait */
+  uint32_t not_yet_count, failures; /* consecutive replies of "not yet"; consecutive failures */
+  int last;                         /* status of the wait if nothing better comes */
+  int status;                       /* IDLE: of the last wait */
   uint8_t state;
-  bool limited; /* ASKING: the end of the wait may cut the question short */
-  bool again;   /* ASKING: a message came meanwhile */
-  bool maybe;   /* the server may have executed a question */
-  bool astray;  /* a question of this wait or the last one may be executed at any time */
-  bool gap;     /* messages were lost, for all waiters of the connection */
+  bool limited;      /* ASKING: the end of the wait may cut the question short */
+  bool ask_again;    /* ASKING: a message came meanwhile */
+  bool may_exist;    /* the server may have executed a question */
+  bool may_run_late; /* a question of this wait or the last one may be executed at any time */
+  bool gap;          /* messages were lost, for all waiters of the connection */
 };
 
 /* channel: stays valid as long as the waiter is used. */
 void belay__waiter_init(belay__waiter_t *waiter, const belay__waiter_ops_t *ops,
-                        belay_client_t *client, const belay__waiter_terms_t *terms,
+                        belay_client_t *client, const belay__waiter_config_t *config,
                         const char *channel, size_t channel_len);
 
 /* Begins a wait and asks at once. wait_ms: 0: asks once; BELAY_FOREVER: no limit. In IDLE only. */
@@ -91,7 +91,7 @@ void belay__waiter_start(belay__waiter_t *waiter, int64_t wait_ms);
 void belay__waiter_cancel(belay__waiter_t *waiter, int status);
 
 /* Asks soon: something happened that may change the reply. */
-void belay__waiter_look(belay__waiter_t *waiter);
+void belay__waiter_ask_soon(belay__waiter_t *waiter);
 
 /* Ends a wait that is on at once: with BELAY_ECANCELED, or BELAY_EUNKNOWN if something may stay
  * on the server. */

@@ -42,12 +42,12 @@ struct belay_election {
   belay_election_cb campaign_cb, resign_cb;
   belay_election_close_cb close_cb;
   void *data;
-  bool resigning; /* while it stood */
-  bool news;      /* `seen` is to be told */
-  bool told_any;  /* since observing began */
-  bool told_ours; /* the last reported leader is this candidate */
+  bool resigning;     /* while it stood */
+  bool report_due;    /* `seen` is to be told */
+  bool reported_any;  /* since observing began */
+  bool reported_ours; /* the last reported leader is this candidate */
   bool holds_loop, closing;
-  view_t seen, told;
+  view_t latest, reported;
   size_t channel_len;
   char channel[];
 };
@@ -67,7 +67,7 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__lease_put_token(lease, call);
   belay__call_arg_int(call, lease->ttl);
   belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
-  belay__publish_arg(call, lease->terms->notify);
+  belay__publish_arg(call, lease->config->notify);
   belay__call_arg(call, belay__lease_extra(lease), lease->extra_len);
 }
 
@@ -77,19 +77,19 @@ static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
   belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
 }
 
-static const char *const parts[] = {fence_part, NULL};
+static const char *const suffixes[] = {fence_part, NULL};
 
 static const belay__kind_t kind = {
     .family = "election",
-    .parts = parts,
+    .suffixes = suffixes,
     .extend = &belay__script_election_extend,
     .extend_args = 1,
     .extend_more = extend_more,
     .release = &belay__script_lock_release,
-    .lines_up = true,
+    .client_queue = true,
     .acquire = acquire,
     .acquired = belay__lock_acquired,
-    .tell = belay__lock_tell,
+    .notify_owner = belay__lock_notify,
 };
 
 /* ---- the observer: a waiter ------------------------------------------------------------------------------- */
@@ -98,7 +98,7 @@ static belay_election_t *election_of(belay__waiter_t *waiter) {
   return BELAY__CONTAINER(waiter, belay_election_t, waiter);
 }
 
-static void ask(belay__waiter_t *waiter, belay__call_t *call) {
+static void build_query(belay__waiter_t *waiter, belay__call_t *call) {
   const belay_election_t *election = election_of(waiter);
   size_t key_len = election->channel_len - WAKE_PART_LEN;
   belay__call_script(call, &belay__script_election_read, 2, 0);
@@ -120,10 +120,11 @@ static bool is_ours(const belay_election_t *election, const view_t *view) {
 }
 
 /* Tells what was seen, unless that was told last. */
-static void note(belay_election_t *election) {
-  election->news = !election->told_any || !is_same(&election->seen, &election->told) ||
-                   is_ours(election, &election->seen) != election->told_ours;
-  if (election->news)
+static void report_if_changed(belay_election_t *election) {
+  election->report_due = !election->reported_any ||
+                         !is_same(&election->latest, &election->reported) ||
+                         is_ours(election, &election->latest) != election->reported_ours;
+  if (election->report_due)
     belay__defer(client_of(election)->belay, &election->task);
 }
 
@@ -154,39 +155,39 @@ static int read(belay__waiter_t *waiter, const belay__reply_t *reply, int64_t *h
   view_t view;
   if (!read_view(reply, &view))
     return BELAY_EPROTO;
-  election->seen = view;
-  note(election);
+  election->latest = view;
+  report_if_changed(election);
   if (view.term != 0 && view.remaining_ms >= 0 && view.remaining_ms < BELAY__TTL_MAX_MS)
     *holds_ms = view.remaining_ms;
   return BELAY__NOT_YET;
 }
 
-static void missed(belay__waiter_t *waiter, int status) {
+static void on_failed(belay__waiter_t *waiter, int status) {
   belay_election_t *election = election_of(waiter);
-  election->seen = (view_t){.status = status};
-  note(election);
+  election->latest = (view_t){.status = status};
+  report_if_changed(election);
 }
 
-static void over(belay__waiter_t *waiter) {
+static void on_over(belay__waiter_t *waiter) {
   (void)waiter; /* it ends only when nobody wants to know any more */
 }
 
 static const belay__waiter_ops_t waiter_ops = {
-    .ask = ask,
+    .build_query = build_query,
     .read = read,
-    .missed = missed,
-    .over = over,
+    .failed = on_failed,
+    .finished = on_over,
 };
 
 static void run_task(belay__task_t *task) {
   belay_election_t *election = BELAY__CONTAINER(task, belay_election_t, task);
-  if (!election->news)
+  if (!election->report_due)
     return;
-  election->news = false;
-  election->told_any = true;
-  election->told = election->seen;
-  election->told_ours = is_ours(election, &election->told);
-  const view_t *view = &election->told;
+  election->report_due = false;
+  election->reported_any = true;
+  election->reported = election->latest;
+  election->reported_ours = is_ours(election, &election->reported);
+  const view_t *view = &election->reported;
   if (view->status != 0) {
     size_t key_len = election->channel_len - WAKE_PART_LEN;
     belay__client_explain(client_of(election), view->status, election->channel, key_len);
@@ -198,7 +199,7 @@ static void run_task(belay__task_t *task) {
       .value = view->value,
       .value_len = view->value_len,
       .remaining_ms = view->remaining_ms,
-      .ours = election->told_ours,
+      .ours = election->reported_ours,
   };
   election->on_observe(election, 0, &leader);
 }
@@ -214,7 +215,7 @@ static void update_hold(belay_election_t *election) {
 
 static void stop_observing(belay_election_t *election) {
   belay__waiter_stop(&election->waiter);
-  election->news = false;
+  election->report_due = false;
   belay__task_stop(client_of(election)->belay, &election->task);
   update_hold(election);
 }
@@ -239,7 +240,7 @@ static void on_campaigned(belay_lock_t *lock, int status) {
   bool resigned = election->resigning;
   election->resigning = false;
   if (status == 0)
-    belay__waiter_look(&election->waiter);
+    belay__waiter_ask_soon(&election->waiter);
   uint64_t term = lease_of(election)->fence;
   call_back(election, &election->campaign_cb, status);
   if (status == 0)
@@ -250,13 +251,13 @@ static void on_campaigned(belay_lock_t *lock, int status) {
 
 static void on_resigned(belay_lock_t *lock, int status) {
   belay_election_t *election = belay_lock_data(lock);
-  belay__waiter_look(&election->waiter);
+  belay__waiter_ask_soon(&election->waiter);
   call_back(election, &election->resign_cb, status);
 }
 
 static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
   belay_election_t *election = belay_lock_data(lock);
-  belay__waiter_look(&election->waiter);
+  belay__waiter_ask_soon(&election->waiter);
   if (election->on_deposed != NULL)
     election->on_deposed(election, reason);
 }
@@ -333,14 +334,14 @@ static void init_waiter(belay_election_t *election, belay_client_t *client) {
   const belay__lease_t *lease = lease_of(election);
   memcpy(election->channel, lease->key, lease->key_len);
   memcpy(election->channel + lease->key_len, wake_part, WAKE_PART_LEN);
-  const belay__waiter_terms_t terms = {
-      .retry_min = lease->terms->retry_min,
-      .retry_max = lease->terms->retry_max,
-      .backoff_max = lease->terms->backoff_max,
-      .timeout = lease->terms->timeout,
-      .stubborn = true,
+  const belay__waiter_config_t config = {
+      .retry_min = lease->config->retry_min,
+      .retry_max = lease->config->retry_max,
+      .backoff_max = lease->config->backoff_max,
+      .timeout = lease->config->timeout,
+      .retry_lasting = true,
   };
-  belay__waiter_init(&election->waiter, &waiter_ops, client, &terms, election->channel,
+  belay__waiter_init(&election->waiter, &waiter_ops, client, &config, election->channel,
                      election->channel_len);
 }
 
@@ -446,7 +447,7 @@ int belay_election_observe(belay_election_t *election, int on) {
   if (!on) {
     stop_observing(election);
   } else if (!belay__waiter_is_on(&election->waiter)) {
-    election->told_any = false;
+    election->reported_any = false;
     belay__waiter_start(&election->waiter, BELAY_FOREVER);
   }
   update_hold(election);

@@ -34,8 +34,8 @@ int belay__fair_check(belay_t *belay, size_t n, const belay_lock_options_t *o) {
 
 void belay__fair_put_place(const belay__lease_t *lease, belay__call_t *call) {
   belay__lease_put_ticket(lease, call);
-  belay__call_arg_int(call, lease->terms->waiter_ttl);
-  belay__publish_arg(call, lease->terms->notify);
+  belay__call_arg_int(call, lease->config->waiter_ttl);
+  belay__publish_arg(call, lease->config->notify);
 }
 
 int belay__fair_acquired(belay__lease_t *lease, const belay__call_t *call,
@@ -52,16 +52,16 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__lease_put_fence_ttl(lease, call);
 }
 
-static const char *const parts[] = {"::queue", "::alive", NULL};
+static const char *const suffixes[] = {"::queue", "::alive", NULL};
 
 const belay__kind_t belay__fair_kind = {
     .family = "lock",
-    .parts = parts,
+    .suffixes = suffixes,
     .extend = &belay__script_lock_extend,
     .release = &belay__script_fair_release,
     .extend_keys = 1,
     .tickets = true,
     .acquire = acquire,
     .acquired = belay__fair_acquired,
-    .tell = belay__lock_tell,
+    .notify_owner = belay__lock_notify,
 };

@@ -15,7 +15,7 @@ static bool is_request(uint64_t number, const void *token, size_t token_len) {
          token_len <= BELAY_FENCE_TOKEN_MAX;
 }
 
-static bool is_whose(const belay_fence_t *fence, const void *token, size_t token_len) {
+static bool is_same_token(const belay_fence_t *fence, const void *token, size_t token_len) {
   return token_len == fence->token_len && memcmp(token, fence->token, token_len) == 0;
 }
 
@@ -33,7 +33,7 @@ int belay_fence_guard(belay_fence_t *fence, uint64_t number, belay_bytes_t token
   if (number < fence->number)
     return BELAY_EFENCED;
   if (number == fence->number)
-    return is_whose(fence, token.data, token.len) ? 0 : BELAY_EFENCED;
+    return is_same_token(fence, token.data, token.len) ? 0 : BELAY_EFENCED;
   remember(fence, number, token.data, token.len);
   return 0;
 }

@@ -29,12 +29,14 @@ belay__lease_t *belay__lock_lease(const belay_lock_t *lock) {
 
 /* ---- the kind ------------------------------------------------------------------------------------------ */
 
-typedef struct form {
+typedef struct script_pair {
   const belay__script_t *plain, *fenced;
-} form_t;
+} script_pair_t;
 
-static const form_t taking = {&belay__script_lock_acquire, &belay__script_lock_acquire_fenced};
-static const form_t passing = {&belay__script_lock_pass, &belay__script_lock_pass_fenced};
+static const script_pair_t acquire_scripts = {&belay__script_lock_acquire,
+                                              &belay__script_lock_acquire_fenced};
+static const script_pair_t hand_over_scripts = {&belay__script_lock_hand_over,
+                                                &belay__script_lock_hand_over_fenced};
 
 /* The native command, where the server has it. One that follows a refusal asks by script, which also tells how long
  * the holder may still hold it. */
@@ -55,17 +57,17 @@ static void acquire_natively(const belay__lease_t *lease, belay__call_t *call) {
 }
 
 static void acquire(const belay__lease_t *lease, belay__call_t *call) {
-  const belay__lease_t *giver = lease->partner;
-  const form_t *form = giver != NULL ? &passing : &taking;
+  const belay__lease_t *from = lease->partner;
+  const script_pair_t *script_pair = from != NULL ? &hand_over_scripts : &acquire_scripts;
   bool counts = belay__lease_counts(lease);
-  if (giver == NULL && is_native(lease, call->client)) {
+  if (from == NULL && is_native(lease, call->client)) {
     acquire_natively(lease, call);
     return;
   }
-  belay__lease_begin(lease, call, counts ? form->fenced : form->plain, counts,
-                     (size_t)2 + (giver != NULL) + counts);
-  if (giver != NULL)
-    belay__lease_put_token(giver, call);
+  belay__lease_begin(lease, call, counts ? script_pair->fenced : script_pair->plain, counts,
+                     (size_t)2 + (from != NULL) + counts);
+  if (from != NULL)
+    belay__lease_put_token(from, call);
   belay__lease_put_token(lease, call);
   belay__call_arg_int(call, lease->ttl);
   belay__lease_put_fence_ttl(lease, call);
@@ -73,7 +75,7 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call) {
 
 /* Our own token is there already. It was an earlier send of the same call; or, where several nodes are asked, two
  * clients lead to one server. */
-static int own(const belay__lease_t *lease) {
+static int own_token_status(const belay__lease_t *lease) {
   return lease->members == 1 ? 0 : BELAY_EDUPLICATE;
 }
 
@@ -84,7 +86,8 @@ static int read_set(const belay__lease_t *lease, const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_STRING)
     return BELAY_EPROTO;
   char token[BELAY__TOKEN_TEXT_MAX];
-  return belay__reply_is(reply, token, belay__lease_token(lease, token)) ? own(lease) : BELAY_EHELD;
+  return belay__reply_is(reply, token, belay__lease_token(lease, token)) ? own_token_status(lease)
+                                                                         : BELAY_EHELD;
 }
 
 int belay__lock_acquired(belay__lease_t *lease, const belay__call_t *call,
@@ -103,17 +106,17 @@ int belay__lock_acquired(belay__lease_t *lease, const belay__call_t *call,
   }
   if (counts)
     return BELAY_EPROTO; /* a number would have come with it */
-  return n == 0 ? 0 : own(lease);
+  return n == 0 ? 0 : own_token_status(lease);
 }
 
 static void free_lock(belay_lock_t *lock);
 
 /* What a server said, if it is what the status comes from, becomes belay_detail(). */
-static void explain(belay_lock_t *lock, int status) {
+static void set_detail(belay_lock_t *lock, int status) {
   const belay__lease_t *lease = &lock->lease;
   for (unsigned i = 0; i < lease->members; i++) {
     belay__client_explain(lease->member[i].client, status, lease->key, lease->key_len);
-    if (belay__lease_host(lease)->detail[0] != '\0')
+    if (belay__lease_belay(lease)->detail[0] != '\0')
       return;
   }
 }
@@ -123,24 +126,24 @@ static void call_back(belay_lock_t *lock, belay_lock_cb *slot, int status) {
   *slot = NULL;
   if (cb == NULL)
     return;
-  explain(lock, status);
+  set_detail(lock, status);
   cb(lock, status);
 }
 
-void belay__lock_tell(belay__lease_t *lease, belay__news_t news, int status) {
+void belay__lock_notify(belay__lease_t *lease, belay__notice_t news, int status) {
   belay_lock_t *lock = lock_of(lease);
   switch (news) {
-  case BELAY__NEWS_LOST:
-    if (lease->terms->on_lost != NULL)
-      lease->terms->on_lost(lock, (belay_lost_t)status);
+  case BELAY__NOTICE_LOST:
+    if (lease->config->on_lost != NULL)
+      lease->config->on_lost(lock, (belay_lost_t)status);
     break;
-  case BELAY__NEWS_EXTENDED:
+  case BELAY__NOTICE_EXTENDED:
     call_back(lock, &lock->extend_cb, status);
     break;
-  case BELAY__NEWS_ENDED:
+  case BELAY__NOTICE_ENDED:
     call_back(lock, &lock->op_cb, status);
     break;
-  case BELAY__NEWS_CLOSED:
+  case BELAY__NOTICE_CLOSED:
     if (lock->close_cb != NULL)
       lock->close_cb(lock, lock->data);
     free_lock(lock);
@@ -152,18 +155,18 @@ const belay__kind_t belay__lock_kind = {
     .family = "lock",
     .extend = &belay__script_lock_extend,
     .release = &belay__script_lock_release,
-    .lines_up = true,
-    .passes = true,
+    .client_queue = true,
+    .hands_over = true,
     .acquire = acquire,
     .acquired = belay__lock_acquired,
-    .tell = belay__lock_tell,
+    .notify_owner = belay__lock_notify,
 };
 
 /* ---- making and freeing -------------------------------------------------------------------------------- */
 
 static void free_lock(belay_lock_t *lock) {
   const belay__lease_t *lease = &lock->lease;
-  belay__free(belay__lease_host(lease), lock,
+  belay__free(belay__lease_belay(lease), lock,
               size_of(lease->members, lease->key_len + lease->extra_len, lease->label_len));
 }
 
@@ -182,23 +185,24 @@ int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name,
                      const belay_lock_options_t *options, const belay__lock_spec_t *spec,
                      belay_lock_t **out) {
   belay_t *belay = clients[0]->belay;
-  belay__terms_t terms;
+  belay__lease_config_t config;
   bool named = name != NULL || name_len > 0;
   bool needs_name = !spec->kind->many && (named || spec->key == NULL);
   int error = needs_name ? belay__check_bytes(belay, "name", belay_bytes(name, name_len), 1,
                                               BELAY__NAME_MAX)
                          : 0;
   if (error == 0)
-    error = belay__lock_terms(clients[0], n, options, &terms);
+    error = belay__lock_config(clients[0], n, options, &config);
   if (error != 0)
     return error;
-  terms.kind = spec->kind;
-  terms.limit = spec->limit;
-  terms.permits = spec->permits;
+  config.kind = spec->kind;
+  config.limit = spec->limit;
+  config.permits = spec->permits;
   size_t key_len = put_key(NULL, clients[0], spec, name, name_len);
   size_t label_len = options->label == NULL ? 0 : strlen(options->label);
   belay_lock_t *lock = belay__alloc(belay, size_of(n, key_len + spec->extra_len, label_len));
-  const belay__terms_t *shared = lock == NULL ? NULL : belay__terms_share(clients, n, &terms);
+  const belay__lease_config_t *shared =
+      lock == NULL ? NULL : belay__lease_config_share(clients, n, &config);
   if (shared == NULL) {
     belay__free(belay, lock, size_of(n, key_len + spec->extra_len, label_len));
     return BELAY_ENOMEM;
@@ -214,7 +218,7 @@ int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name,
     memcpy(label, options->label, label_len);
     lock->lease.label_len = (uint8_t)label_len;
   }
-  lock->lease.mode = lock->lease.want = spec->mode;
+  lock->lease.mode = lock->lease.next_mode = spec->mode;
   *out = lock;
   return 0;
 }
@@ -244,7 +248,7 @@ int belay__lock_refuse(belay_t *belay, const belay_lock_options_t *o, unsigned w
 static int check(belay_lock_t *lock) {
   if (lock == NULL)
     return BELAY_EINVAL;
-  int error = belay__check(belay__lease_host(&lock->lease));
+  int error = belay__check(belay__lease_belay(&lock->lease));
   return error == 0 && lock->lease.state >= BELAY__LEASE_CLOSING ? BELAY_ECLOSING : error;
 }
 
@@ -254,11 +258,11 @@ int belay_lock_acquire(belay_lock_t *lock, int64_t wait_ms, belay_lock_cb cb) {
     return error;
   belay__lease_t *lease = &lock->lease;
   if (cb == NULL)
-    return belay__invalid(belay__lease_host(lease), "cb: NULL");
+    return belay__invalid(belay__lease_belay(lease), "cb: NULL");
   if (wait_ms == BELAY_DEFAULT)
-    wait_ms = lease->terms->wait;
-  if ((error =
-           belay__check_range(belay__lease_host(lease), "wait_ms", wait_ms, 0, BELAY_FOREVER)) != 0)
+    wait_ms = lease->config->wait;
+  if ((error = belay__check_range(belay__lease_belay(lease), "wait_ms", wait_ms, 0,
+                                  BELAY_FOREVER)) != 0)
     return error;
   if ((error = belay__lease_acquire(lease, wait_ms)) != 0)
     return error;
@@ -272,8 +276,8 @@ int belay_lock_try(belay_lock_t *lock, belay_lock_cb cb) {
 
 static int check_timeout(const belay__lease_t *lease, int64_t *timeout_ms) {
   if (*timeout_ms == BELAY_DEFAULT)
-    *timeout_ms = lease->terms->timeout;
-  return belay__check_range(belay__lease_host(lease), "timeout_ms", *timeout_ms, 1, 600000);
+    *timeout_ms = lease->config->timeout;
+  return belay__check_range(belay__lease_belay(lease), "timeout_ms", *timeout_ms, 1, 600000);
 }
 
 int belay_lock_release(belay_lock_t *lock, int64_t timeout_ms, belay_lock_cb cb) {
@@ -330,7 +334,7 @@ int belay_lock_close(belay_lock_t *lock, belay_lock_close_cb cb) {
 
 int64_t belay_lock_remaining_us(const belay_lock_t *lock) {
   if (lock == NULL ||
-      belay__lease_host(&lock->lease)->host->forked(belay__lease_host(&lock->lease)))
+      belay__lease_belay(&lock->lease)->host->forked(belay__lease_belay(&lock->lease)))
     return 0;
   return (int64_t)(belay__lease_remaining(&lock->lease) / 1000);
 }
@@ -349,7 +353,7 @@ uint64_t belay_lock_fence(const belay_lock_t *lock) {
 
 /* What stands under the key: with an owner that. */
 static size_t put_token(const belay__lease_t *lease, char out[BELAY__TOKEN_TEXT_MAX]) {
-  if (!lease->terms->kind->owned)
+  if (!lease->config->kind->owned)
     return belay__lease_token(lease, out);
   memcpy(out, belay__lease_extra(lease), lease->extra_len);
   return lease->extra_len;

@@ -27,7 +27,7 @@ int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name,
 extern const belay__kind_t belay__lock_kind;
 
 /* A kind's `tell`, for all that are a belay_lock_t. */
-void belay__lock_tell(belay__lease_t *lease, belay__news_t news, int status);
+void belay__lock_notify(belay__lease_t *lease, belay__notice_t news, int status);
 
 /* A kind's `acquired`, for scripts that reply a string where grants are counted, or 0: granted; -1: ours already; another
  * number: BELAY_EHELD, for that many milliseconds if it is positive. Other replies are BELAY_EPROTO. */
@@ -58,8 +58,8 @@ belay__lease_t *belay__lock_lease(const belay_lock_t *lock);
 /* ---- lease/kinds/lock_options.c -------------------------------------------------------------------------------- */
 
 /* Checks the options of a lock over n nodes, and makes terms of them. Returns 0, or BELAY_EINVAL with a detail. */
-int belay__lock_terms(const belay_client_t *client, size_t n, const belay_lock_options_t *options,
-                      belay__terms_t *terms);
+int belay__lock_config(const belay_client_t *client, size_t n, const belay_lock_options_t *options,
+                       belay__lease_config_t *config);
 
 /* The same for another ttl of a lock that exists. */
 int belay__lock_check_ttl(const belay__lease_t *lease, int64_t ttl_ms);

@@ -63,12 +63,12 @@ static int check_quarantine(belay_t *belay, bool quarantine, int64_t max_ttl, in
 }
 
 int belay__lock_check_ttl(const belay__lease_t *lease, int64_t ttl_ms) {
-  const belay__terms_t *terms = lease->terms;
-  int error = belay__check_range(belay__lease_host(lease), "ttl_ms", ttl_ms, BELAY__TTL_MIN_MS,
+  const belay__lease_config_t *config = lease->config;
+  int error = belay__check_range(belay__lease_belay(lease), "ttl_ms", ttl_ms, BELAY__TTL_MIN_MS,
                                  BELAY__TTL_MAX_MS);
   return error != 0 ? error
-                    : check_quarantine(belay__lease_host(lease), terms->quarantine, terms->max_ttl,
-                                       ttl_ms);
+                    : check_quarantine(belay__lease_belay(lease), config->quarantine,
+                                       config->max_ttl, ttl_ms);
 }
 
 static bool has_quarantine(const belay_lock_options_t *o) {
@@ -145,14 +145,14 @@ static int check(const belay_client_t *client, size_t n, const belay_lock_option
   return error != 0 ? error : check_key(belay, o);
 }
 
-int belay__lock_terms(const belay_client_t *client, size_t n, const belay_lock_options_t *o,
-                      belay__terms_t *terms) {
+int belay__lock_config(const belay_client_t *client, size_t n, const belay_lock_options_t *o,
+                       belay__lease_config_t *config) {
   int error = check(client, n, o);
   if (error != 0)
     return error;
   int64_t ttl = or_default(o->ttl_ms, TTL_MS);
   int64_t timeout = or_default(o->timeout_ms, default_timeout(client, n, ttl));
-  *terms = (belay__terms_t){
+  *config = (belay__lease_config_t){
       .ttl = (uint32_t)ttl,
       .renew_after = (uint32_t)or_default(o->renew_after_ms, 0),
       .drift = (int32_t)o->drift_ms,

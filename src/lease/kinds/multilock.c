@@ -26,46 +26,46 @@
 #include "lease/machine/deadline.h"
 
 typedef enum state {
-  IDLE,      /* made, given back, failed */
-  ACQUIRING, /* the part `at` was asked for; those before it are held */
-  HELD,      /* the last part was granted, and the owner was told */
-  RELEASING, /* the owner gave it back, and not all answers are in */
-  CLEARING,  /* an acquire failed, or a part was lost; op_pending: and then it is to be acquired */
-  CUT,       /* a client is closed: what it had is gone, and so is the whole */
-  CLOSING    /* the owner has closed it */
+  IDLE,         /* made, given back, failed */
+  ACQUIRING,    /* the part `at` was asked for; those before it are held */
+  HELD,         /* the last part was granted, and the owner was told */
+  RELEASING,    /* the owner gave it back, and not all answers are in */
+  ROLLING_BACK, /* an acquire failed, or a part was lost; op_pending: and then it is to be acquired */
+  CLIENT_CLOSED, /* a client is closed: what it had is gone, and so is the whole */
+  CLOSING        /* the owner has closed it */
 } state_t;
 
 typedef enum event {
-  EV_ACQUIRE, /* the owner wants it */
-  EV_RELEASE, /* the owner gives it back */
-  EV_CANCEL,  /* the owner does not want to wait any more */
-  EV_CLOSE,   /* the owner has no more use for it */
-  EV_CUT,     /* a client is closed */
-  EV_ENDED,   /* a part's acquire or release is over */
-  EV_LOST,    /* a part is lost */
-  EV_TIMER    /* CLEARING: the wait of the acquire that is wanted is over */
+  EV_ACQUIRE,       /* the owner wants it */
+  EV_RELEASE,       /* the owner gives it back */
+  EV_CANCEL,        /* the owner does not want to wait any more */
+  EV_CLOSE,         /* the owner has no more use for it */
+  EV_CLIENT_CLOSED, /* a client is closed */
+  EV_ENDED,         /* a part's acquire or release is over */
+  EV_LOST,          /* a part is lost */
+  EV_TIMER          /* CLEARING: the wait of the acquire that is wanted is over */
 } event_t;
 
-static belay__multilock_part_t *part_of(belay__lease_t *lease) {
-  return BELAY__CONTAINER(lease, belay__multilock_part_t, lease);
+static belay__multilock_member_t *member_of(belay__lease_t *lease) {
+  return BELAY__CONTAINER(lease, belay__multilock_member_t, lease);
 }
 
 /* ---- leaves ---------------------------------------------------------------------------------------------- */
 
 /* The owner is to be told, when the machine is at rest. */
-static void end_op(belay_multilock_t *whole, int status) {
-  if (!whole->op_pending || whole->op_over)
+static void end_op(belay_multilock_t *multilock, int status) {
+  if (!multilock->op_pending || multilock->op_done)
     return;
-  whole->op_over = true;
-  whole->op_status = status;
-  belay__defer(whole->belay, &whole->task);
+  multilock->op_done = true;
+  multilock->op_status = status;
+  belay__defer(multilock->belay, &multilock->task);
 }
 
 /* Nothing is held, and nothing is going on or still to be told, which would be taken for news of what comes after
  * it. */
-static bool is_settled(const belay_multilock_t *whole) {
-  for (unsigned i = 0; i < whole->parts; i++) {
-    const belay__lease_t *lease = &whole->part[i].lease;
+static bool is_settled(const belay_multilock_t *multilock) {
+  for (unsigned i = 0; i < multilock->members; i++) {
+    const belay__lease_t *lease = &multilock->member[i].lease;
     bool over = lease->state == BELAY__LEASE_IDLE || lease->state == BELAY__LEASE_LOST;
     if (belay__is_pending(lease->op) || lease->loss != 0 || !over)
       return false;
@@ -74,130 +74,130 @@ static bool is_settled(const belay_multilock_t *whole) {
 }
 
 /* Nanoseconds for which the first n parts are certainly held, all of them. */
-static uint64_t remaining(const belay_multilock_t *whole, unsigned n) {
+static uint64_t remaining(const belay_multilock_t *multilock, unsigned n) {
   uint64_t least = BELAY__NEVER;
   for (unsigned i = 0; i < n; i++) {
-    uint64_t left = belay__lease_remaining(&whole->part[i].lease);
+    uint64_t left = belay__lease_remaining(&multilock->member[i].lease);
     least = left < least ? left : least;
   }
   return least;
 }
 
-static bool wait_is_over(const belay_multilock_t *whole) {
-  return whole->wait_until != 0 && belay__now(whole->belay) >= whole->wait_until;
+static bool wait_is_over(const belay_multilock_t *multilock) {
+  return multilock->wait_until != 0 && belay__now(multilock->belay) >= multilock->wait_until;
 }
 
 /* What is left of the wait, in milliseconds. */
-static int64_t wait_left(const belay_multilock_t *whole) {
-  if (whole->wait_until == 0 || whole->wait_until == BELAY__NEVER)
-    return whole->wait_until == 0 ? 0 : BELAY_FOREVER;
-  uint64_t left = (whole->wait_until - belay__now(whole->belay)) / BELAY__MS;
+static int64_t wait_left(const belay_multilock_t *multilock) {
+  if (multilock->wait_until == 0 || multilock->wait_until == BELAY__NEVER)
+    return multilock->wait_until == 0 ? 0 : BELAY_FOREVER;
+  uint64_t left = (multilock->wait_until - belay__now(multilock->belay)) / BELAY__MS;
   return left > 0 ? (int64_t)left : 1;
 }
 
-static state_t clear(belay_multilock_t *whole);
+static state_t roll_back(belay_multilock_t *multilock);
 
 /* The acquire comes to this. Returns the state to go to. */
-static state_t fail(belay_multilock_t *whole, int status) {
-  end_op(whole, status);
-  return clear(whole);
+static state_t fail_acquire(belay_multilock_t *multilock, int status) {
+  end_op(multilock, status);
+  return roll_back(multilock);
 }
 
 /* Asks for a part; those before it are held. Returns the state to go to. */
-static state_t ask(belay_multilock_t *whole, unsigned at) {
-  belay__multilock_part_t *part = &whole->part[at];
-  whole->at = (uint8_t)at;
-  if (wait_is_over(whole))
-    return fail(whole, BELAY_ETIMEDOUT);
-  if (part->lease.member[0].client->closing)
-    return fail(whole, BELAY_ECANCELED);
-  int error = belay__lease_acquire(&part->lease, wait_left(whole));
-  return error != 0 ? fail(whole, error) : ACQUIRING;
+static state_t acquire_member(belay_multilock_t *multilock, unsigned at) {
+  belay__multilock_member_t *member = &multilock->member[at];
+  multilock->at = (uint8_t)at;
+  if (wait_is_over(multilock))
+    return fail_acquire(multilock, BELAY_ETIMEDOUT);
+  if (member->lease.member[0].client->closing)
+    return fail_acquire(multilock, BELAY_ECANCELED);
+  int error = belay__lease_acquire(&member->lease, wait_left(multilock));
+  return error != 0 ? fail_acquire(multilock, error) : ACQUIRING;
 }
 
 /* Gives back what is held. When all is given back, an acquire that is wanted begins. Returns the state to go to. */
-static state_t clear(belay_multilock_t *whole) {
-  for (unsigned i = 0; i < whole->parts; i++) {
-    belay__lease_t *lease = &whole->part[i].lease;
+static state_t roll_back(belay_multilock_t *multilock) {
+  for (unsigned i = 0; i < multilock->members; i++) {
+    belay__lease_t *lease = &multilock->member[i].lease;
     if (belay__lease_is_held(lease) && !belay__is_pending(lease->op)) /* or it is just being lost */
-      (void)belay__lease_release(lease, lease->terms->timeout);
+      (void)belay__lease_release(lease, lease->config->timeout);
   }
-  if (!is_settled(whole))
-    return CLEARING;
-  return whole->op_pending && !whole->op_over ? ask(whole, 0) : IDLE;
+  if (!is_settled(multilock))
+    return ROLLING_BACK;
+  return multilock->op_pending && !multilock->op_done ? acquire_member(multilock, 0) : IDLE;
 }
 
 /* Does not wait for the part that was asked for any more. Returns the state to go to. */
-static state_t stop_asking(belay_multilock_t *whole) {
+static state_t cancel_member(belay_multilock_t *multilock) {
   (void)belay__lease_cancel(
-      &whole->part[whole->at].lease); /* it may be over, and about to tell so */
-  return clear(whole);
+      &multilock->member[multilock->at].lease); /* it may be over, and about to tell so */
+  return roll_back(multilock);
 }
 
 /* A part is over before all are held. Returns the state to go to. */
-static state_t lost_early(belay_multilock_t *whole) {
-  if (whole->wait_until == 0 || wait_is_over(whole))
-    end_op(whole, BELAY_EEXPIRED);
-  return stop_asking(whole);
+static state_t lose_member(belay_multilock_t *multilock) {
+  if (multilock->wait_until == 0 || wait_is_over(multilock))
+    end_op(multilock, BELAY_EEXPIRED);
+  return cancel_member(multilock);
 }
 
 /* The part that was asked for has answered. Returns the state to go to. */
-static state_t answered(belay_multilock_t *whole, int status) {
-  unsigned next = whole->at + 1u;
+static state_t finish_member(belay_multilock_t *multilock, int status) {
+  unsigned next = multilock->at + 1u;
   if (status != 0)
-    return fail(whole, status);
-  if (remaining(whole, next) == 0)
-    return lost_early(whole);
-  if (next < whole->parts)
-    return ask(whole, next);
-  whole->failed = NULL;
-  end_op(whole, 0);
+    return fail_acquire(multilock, status);
+  if (remaining(multilock, next) == 0)
+    return lose_member(multilock);
+  if (next < multilock->members)
+    return acquire_member(multilock, next);
+  multilock->failed = NULL;
+  end_op(multilock, 0);
   return HELD;
 }
 
-static state_t lost(belay_multilock_t *whole, int reason) {
-  whole->lost_over = true;
-  whole->lost_reason = reason;
-  return clear(whole);
+static state_t lose_lock(belay_multilock_t *multilock, int reason) {
+  multilock->loss_due = true;
+  multilock->lost_reason = reason;
+  return roll_back(multilock);
 }
 
 /* Looks at what has come of a release. Returns the state to go to. */
-static state_t released(belay_multilock_t *whole) {
+static state_t finish_release(belay_multilock_t *multilock) {
   int status = 0;
-  if (!is_settled(whole))
+  if (!is_settled(multilock))
     return RELEASING;
-  for (unsigned i = 0; i < whole->parts && status == 0; i++)
-    status = whole->part[i].status;
-  end_op(whole, status);
+  for (unsigned i = 0; i < multilock->members && status == 0; i++)
+    status = multilock->member[i].status;
+  end_op(multilock, status);
   return IDLE;
 }
 
-static state_t give_back(belay_multilock_t *whole) {
-  for (unsigned i = 0; i < whole->parts; i++) {
-    belay__lease_t *lease = &whole->part[i].lease;
+static state_t start_release(belay_multilock_t *multilock) {
+  for (unsigned i = 0; i < multilock->members; i++) {
+    belay__lease_t *lease = &multilock->member[i].lease;
     int64_t timeout =
-        whole->timeout_ms == BELAY_DEFAULT ? lease->terms->timeout : whole->timeout_ms;
-    whole->part[i].status = belay__lease_release(lease, timeout);
+        multilock->timeout_ms == BELAY_DEFAULT ? lease->config->timeout : multilock->timeout_ms;
+    multilock->member[i].status = belay__lease_release(lease, timeout);
   }
-  return released(whole);
+  return finish_release(multilock);
 }
 
-static state_t close_all(belay_multilock_t *whole) {
-  end_op(whole, BELAY_ECANCELED);
-  for (unsigned i = 0; i < whole->parts; i++)
-    (void)belay__lease_close(&whole->part[i].lease); /* or its client has begun to */
+static state_t close_all(belay_multilock_t *multilock) {
+  end_op(multilock, BELAY_ECANCELED);
+  for (unsigned i = 0; i < multilock->members; i++)
+    (void)belay__lease_close(&multilock->member[i].lease); /* or its client has begun to */
   return CLOSING;
 }
 
 /* Nothing can be had any more. Returns the state to go to. */
-static state_t cut(belay_multilock_t *whole) {
-  if (whole->state == HELD) {
-    whole->lost_over = true;
-    whole->lost_reason = BELAY_LOST_CLOSED;
+static state_t end_with_client(belay_multilock_t *multilock) {
+  if (multilock->state == HELD) {
+    multilock->loss_due = true;
+    multilock->lost_reason = BELAY_LOST_CLOSED;
   }
-  end_op(whole, BELAY_ECANCELED);
-  (void)stop_asking(whole);
-  return CUT;
+  end_op(multilock, BELAY_ECANCELED);
+  (void)cancel_member(multilock);
+  return CLIENT_CLOSED;
 }
 
 /* ---- one server by two ways ------------------------------------------------------------------------------- */
@@ -208,7 +208,7 @@ static bool same_server(const belay__member_t *a, const belay__member_t *b) {
 }
 
 /* Whether two lists have a key in common; both are sorted. */
-static bool meet(const belay__lease_t *a, const belay__lease_t *b) {
+static bool have_common_key(const belay__lease_t *a, const belay__lease_t *b) {
   size_t a_at = 0, b_at = 0, a_len, b_len;
   const char *one = belay__many_next(a->key, a->key_len, &a_at, &a_len);
   const char *other = belay__many_next(b->key, b->key_len, &b_at, &b_len);
@@ -224,10 +224,11 @@ static bool meet(const belay__lease_t *a, const belay__lease_t *b) {
   return false;
 }
 
-bool belay__multilock_meets_itself(belay__lease_t *lease) {
-  const belay__multilock_part_t *part = part_of(lease);
-  for (const belay__multilock_part_t *held = part->whole->part; held < part; held++)
-    if (same_server(&held->lease.member[0], &part->lease.member[0]) && meet(&held->lease, lease))
+bool belay__multilock_overlaps(belay__lease_t *lease) {
+  const belay__multilock_member_t *member = member_of(lease);
+  for (const belay__multilock_member_t *held = member->multilock->member; held < member; held++)
+    if (same_server(&held->lease.member[0], &member->lease.member[0]) &&
+        have_common_key(&held->lease, lease))
       return true;
   return false;
 }
@@ -235,62 +236,62 @@ bool belay__multilock_meets_itself(belay__lease_t *lease) {
 /* ---- the machine ----------------------------------------------------------------------------------------- */
 
 /* The state after an event. status: how a part's operation ended, or why it was lost. */
-static state_t next_state(belay_multilock_t *whole, event_t event, belay__multilock_part_t *part,
-                          int status) {
-  state_t state = (state_t)whole->state;
+static state_t next_state(belay_multilock_t *multilock, event_t event,
+                          belay__multilock_member_t *member, int status) {
+  state_t state = (state_t)multilock->state;
   if (event == EV_CLOSE)
-    return close_all(whole);
-  if (event == EV_CUT && state < CUT)
-    return cut(whole);
+    return close_all(multilock);
+  if (event == EV_CLIENT_CLOSED && state < CLIENT_CLOSED)
+    return end_with_client(multilock);
 
   switch (state) {
   case IDLE:
-    return event == EV_ACQUIRE ? ask(whole, 0) : state;
+    return event == EV_ACQUIRE ? acquire_member(multilock, 0) : state;
 
   case ACQUIRING:
     if (event == EV_CANCEL) {
-      end_op(whole, BELAY_ECANCELED);
-      return stop_asking(whole);
+      end_op(multilock, BELAY_ECANCELED);
+      return cancel_member(multilock);
     }
     if (event == EV_LOST)
-      return lost_early(whole);
-    return event == EV_ENDED ? answered(whole, status) : state;
+      return lose_member(multilock);
+    return event == EV_ENDED ? finish_member(multilock, status) : state;
 
   case HELD:
     if (event == EV_RELEASE)
-      return give_back(whole);
-    return event == EV_LOST ? lost(whole, status) : state;
+      return start_release(multilock);
+    return event == EV_LOST ? lose_lock(multilock, status) : state;
 
   case RELEASING:
     if (event == EV_ENDED)
-      part->status = status;
-    return released(whole);
+      member->status = status;
+    return finish_release(multilock);
 
-  case CLEARING:
+  case ROLLING_BACK:
     if (event == EV_CANCEL)
-      end_op(whole, BELAY_ECANCELED);
+      end_op(multilock, BELAY_ECANCELED);
     if (event == EV_TIMER)
-      end_op(whole, BELAY_ETIMEDOUT);
-    return clear(whole);
+      end_op(multilock, BELAY_ETIMEDOUT);
+    return roll_back(multilock);
 
-  case CUT:
+  case CLIENT_CLOSED:
   case CLOSING:
     return state;
   }
   return state;
 }
 
-static void step(belay_multilock_t *whole, event_t event, belay__multilock_part_t *part,
+static void step(belay_multilock_t *multilock, event_t event, belay__multilock_member_t *member,
                  int status) {
-  bool refused = event == EV_ENDED && whole->state == ACQUIRING && status != 0;
-  if (refused || event == EV_LOST || event == EV_CUT)
-    whole->failed = part;
-  whole->state = (uint8_t)next_state(whole, event, part, status);
-  bool wanted = whole->state == CLEARING && whole->op_pending && !whole->op_over;
-  if (wanted && whole->wait_until != 0)
-    belay__timer_set(whole->belay, BELAY__RANK_OTHER, &whole->timer, whole->wait_until);
+  bool refused = event == EV_ENDED && multilock->state == ACQUIRING && status != 0;
+  if (refused || event == EV_LOST || event == EV_CLIENT_CLOSED)
+    multilock->failed = member;
+  multilock->state = (uint8_t)next_state(multilock, event, member, status);
+  bool wanted = multilock->state == ROLLING_BACK && multilock->op_pending && !multilock->op_done;
+  if (wanted && multilock->wait_until != 0)
+    belay__timer_set(multilock->belay, BELAY__RANK_OTHER, &multilock->timer, multilock->wait_until);
   else
-    belay__timer_stop(whole->belay, BELAY__RANK_OTHER, &whole->timer);
+    belay__timer_stop(multilock->belay, BELAY__RANK_OTHER, &multilock->timer);
 }
 
 void belay__multilock_on_timer(belay__timer_t *timer) {
@@ -300,176 +301,179 @@ void belay__multilock_on_timer(belay__timer_t *timer) {
 /* ---- what the owner is told -------------------------------------------------------------------------------- */
 
 /* What a server said, if it is what the status comes from, becomes belay_detail(). */
-static void explain(const belay_multilock_t *whole, int status) {
-  whole->belay->detail[0] = '\0';
-  for (unsigned i = 0; i < whole->parts && whole->belay->detail[0] == '\0'; i++)
-    if (!whole->part[i].closed)
-      belay__client_explain(whole->part[i].lease.member[0].client, status, NULL, 0);
+static void set_detail(const belay_multilock_t *multilock, int status) {
+  multilock->belay->detail[0] = '\0';
+  for (unsigned i = 0; i < multilock->members && multilock->belay->detail[0] == '\0'; i++)
+    if (!multilock->member[i].closed)
+      belay__client_explain(multilock->member[i].lease.member[0].client, status, NULL, 0);
 }
 
 /* From a task. Each callback may do anything; only finish() frees. */
-static void tell(belay_multilock_t *whole) {
-  if (whole->lost_over) {
-    whole->lost_over = false;
-    if (whole->on_lost != NULL)
-      whole->on_lost(whole, (belay_lost_t)whole->lost_reason);
+static void notify_owner(belay_multilock_t *multilock) {
+  if (multilock->loss_due) {
+    multilock->loss_due = false;
+    if (multilock->on_lost != NULL)
+      multilock->on_lost(multilock, (belay_lost_t)multilock->lost_reason);
   }
-  if (!whole->op_over)
+  if (!multilock->op_done)
     return;
-  belay_multilock_cb cb = whole->op_cb;
-  whole->op_over = whole->op_pending = false;
-  whole->op_cb = NULL;
+  belay_multilock_cb cb = multilock->op_cb;
+  multilock->op_done = multilock->op_pending = false;
+  multilock->op_cb = NULL;
   if (cb == NULL)
     return;
-  explain(whole, whole->op_status);
-  cb(whole, whole->op_status);
+  set_detail(multilock, multilock->op_status);
+  cb(multilock, multilock->op_status);
 }
 
 void belay__multilock_on_task(belay__task_t *task) {
-  tell(BELAY__CONTAINER(task, belay_multilock_t, task));
+  notify_owner(BELAY__CONTAINER(task, belay_multilock_t, task));
 }
 
 /* Frees it, if all parts are closed: by the owner, or each by its client. */
-static void finish(belay_multilock_t *whole) {
-  for (unsigned i = 0; i < whole->parts; i++)
-    if (!whole->part[i].closed)
+static void free_if_closed(belay_multilock_t *multilock) {
+  for (unsigned i = 0; i < multilock->members; i++)
+    if (!multilock->member[i].closed)
       return;
-  belay__task_stop(whole->belay, &whole->task);
-  if (whole->close_cb != NULL)
-    whole->close_cb(whole, whole->data);
-  belay__free(whole->belay, whole, whole->size);
+  belay__task_stop(multilock->belay, &multilock->task);
+  if (multilock->close_cb != NULL)
+    multilock->close_cb(multilock, multilock->data);
+  belay__free(multilock->belay, multilock, multilock->size);
 }
 
 /* What a part says is told to the owner at once, where it is the owner's business: nothing can come between. */
-void belay__multilock_tell(belay__lease_t *lease, belay__news_t news, int status) {
-  belay__multilock_part_t *part = part_of(lease);
-  belay_multilock_t *whole = part->whole;
+void belay__multilock_notify(belay__lease_t *lease, belay__notice_t news, int status) {
+  belay__multilock_member_t *member = member_of(lease);
+  belay_multilock_t *multilock = member->multilock;
   switch (news) {
-  case BELAY__NEWS_LOST:
-    step(whole, EV_LOST, part, status);
+  case BELAY__NOTICE_LOST:
+    step(multilock, EV_LOST, member, status);
     break;
-  case BELAY__NEWS_ENDED:
-    step(whole, EV_ENDED, part, status);
+  case BELAY__NOTICE_ENDED:
+    step(multilock, EV_ENDED, member, status);
     break;
-  case BELAY__NEWS_EXTENDED:
+  case BELAY__NOTICE_EXTENDED:
     assert(false && "nobody has asked for that");
     break;
-  case BELAY__NEWS_CLOSED:
-    part->closed = true;
-    step(whole, EV_CUT, part, 0);
+  case BELAY__NOTICE_CLOSED:
+    member->closed = true;
+    step(multilock, EV_CLIENT_CLOSED, member, 0);
     break;
   }
-  tell(whole);
-  if (news == BELAY__NEWS_CLOSED)
-    finish(whole);
+  notify_owner(multilock);
+  if (news == BELAY__NOTICE_CLOSED)
+    free_if_closed(multilock);
 }
 
 /* ---- operations ------------------------------------------------------------------------------------------ */
 
-static int check(belay_multilock_t *whole) {
-  if (whole == NULL)
+static int check(belay_multilock_t *multilock) {
+  if (multilock == NULL)
     return BELAY_EINVAL;
-  int error = belay__check(whole->belay);
-  return error == 0 && whole->state == CLOSING ? BELAY_ECLOSING : error;
+  int error = belay__check(multilock->belay);
+  return error == 0 && multilock->state == CLOSING ? BELAY_ECLOSING : error;
 }
 
-static bool is_cut(const belay_multilock_t *whole) {
-  for (unsigned i = 0; i < whole->parts; i++)
-    if (whole->part[i].closed || whole->part[i].lease.member[0].client->closing)
+static bool has_closed_client(const belay_multilock_t *multilock) {
+  for (unsigned i = 0; i < multilock->members; i++)
+    if (multilock->member[i].closed || multilock->member[i].lease.member[0].client->closing)
       return true;
   return false;
 }
 
-int belay_multilock_acquire(belay_multilock_t *whole, int64_t wait_ms, belay_multilock_cb cb) {
-  int error = check(whole);
-  if (error == 0 && is_cut(whole))
+int belay_multilock_acquire(belay_multilock_t *multilock, int64_t wait_ms, belay_multilock_cb cb) {
+  int error = check(multilock);
+  if (error == 0 && has_closed_client(multilock))
     error = BELAY_ECLOSING;
   if (error != 0)
     return error;
   if (cb == NULL)
-    return belay__invalid(whole->belay, "cb: NULL");
+    return belay__invalid(multilock->belay, "cb: NULL");
   if (wait_ms == BELAY_DEFAULT)
-    wait_ms = whole->part[0].lease.terms->wait;
-  if ((error = belay__check_range(whole->belay, "wait_ms", wait_ms, 0, BELAY_FOREVER)) != 0)
+    wait_ms = multilock->member[0].lease.config->wait;
+  if ((error = belay__check_range(multilock->belay, "wait_ms", wait_ms, 0, BELAY_FOREVER)) != 0)
     return error;
-  if (whole->op_pending || (whole->state != IDLE && whole->state != CLEARING))
+  if (multilock->op_pending || (multilock->state != IDLE && multilock->state != ROLLING_BACK))
     return BELAY_ESTATE;
-  whole->op_pending = true;
-  whole->op_cb = cb;
-  whole->wait_until = wait_ms == 0 ? 0 : belay__after_ms(whole->belay, wait_ms);
-  step(whole, EV_ACQUIRE, NULL, 0);
+  multilock->op_pending = true;
+  multilock->op_cb = cb;
+  multilock->wait_until = wait_ms == 0 ? 0 : belay__after_ms(multilock->belay, wait_ms);
+  step(multilock, EV_ACQUIRE, NULL, 0);
   return 0;
 }
 
-int belay_multilock_release(belay_multilock_t *whole, int64_t timeout_ms, belay_multilock_cb cb) {
-  int error = check(whole);
+int belay_multilock_release(belay_multilock_t *multilock, int64_t timeout_ms,
+                            belay_multilock_cb cb) {
+  int error = check(multilock);
   if (error == 0 && timeout_ms != BELAY_DEFAULT)
-    error = belay__check_range(whole->belay, "timeout_ms", timeout_ms, 1, 600000);
+    error = belay__check_range(multilock->belay, "timeout_ms", timeout_ms, 1, 600000);
   if (error != 0)
     return error;
-  if (whole->state != HELD || whole->op_pending || remaining(whole, whole->parts) == 0)
+  if (multilock->state != HELD || multilock->op_pending ||
+      remaining(multilock, multilock->members) == 0)
     return BELAY_ENOTOWNER;
-  whole->op_pending = true;
-  whole->op_cb = cb;
-  whole->timeout_ms = timeout_ms;
-  step(whole, EV_RELEASE, NULL, 0);
+  multilock->op_pending = true;
+  multilock->op_cb = cb;
+  multilock->timeout_ms = timeout_ms;
+  step(multilock, EV_RELEASE, NULL, 0);
   return 0;
 }
 
-int belay_multilock_cancel(belay_multilock_t *whole) {
-  int error = check(whole);
+int belay_multilock_cancel(belay_multilock_t *multilock) {
+  int error = check(multilock);
   if (error != 0)
     return error;
-  bool waits = whole->state == ACQUIRING || whole->state == CLEARING;
-  if (!waits || !whole->op_pending || whole->op_over)
+  bool waits = multilock->state == ACQUIRING || multilock->state == ROLLING_BACK;
+  if (!waits || !multilock->op_pending || multilock->op_done)
     return BELAY_ESTATE;
-  step(whole, EV_CANCEL, NULL, 0);
+  step(multilock, EV_CANCEL, NULL, 0);
   return 0;
 }
 
-int belay_multilock_close(belay_multilock_t *whole, belay_multilock_close_cb cb) {
-  int error = check(whole);
+int belay_multilock_close(belay_multilock_t *multilock, belay_multilock_close_cb cb) {
+  int error = check(multilock);
   if (error != 0)
     return error;
-  whole->close_cb = cb;
-  step(whole, EV_CLOSE, NULL, 0);
+  multilock->close_cb = cb;
+  step(multilock, EV_CLOSE, NULL, 0);
   return 0;
 }
 
 /* ---- the rest -------------------------------------------------------------------------------------------- */
 
-int64_t belay_multilock_remaining_us(const belay_multilock_t *whole) {
-  if (whole == NULL || whole->state != HELD || whole->belay->host->forked(whole->belay))
+int64_t belay_multilock_remaining_us(const belay_multilock_t *multilock) {
+  if (multilock == NULL || multilock->state != HELD ||
+      multilock->belay->host->forked(multilock->belay))
     return 0;
-  return (int64_t)(remaining(whole, whole->parts) / 1000);
+  return (int64_t)(remaining(multilock, multilock->members) / 1000);
 }
 
-int belay_multilock_error(const belay_multilock_t *whole, belay_client_t **client) {
+int belay_multilock_error(const belay_multilock_t *multilock, belay_client_t **client) {
   if (client != NULL)
     *client = NULL;
-  if (whole == NULL)
+  if (multilock == NULL)
     return BELAY_EINVAL;
-  const belay__multilock_part_t *part = whole->failed;
-  for (unsigned i = 0; i < whole->parts && part == NULL; i++)
-    if (whole->part[i].lease.error != 0)
-      part = &whole->part[i];
-  if (part == NULL || part->lease.error == 0)
+  const belay__multilock_member_t *member = multilock->failed;
+  for (unsigned i = 0; i < multilock->members && member == NULL; i++)
+    if (multilock->member[i].lease.error != 0)
+      member = &multilock->member[i];
+  if (member == NULL || member->lease.error == 0)
     return 0;
-  if (client != NULL && !part->closed)
-    *client = part->lease.member[0].client;
-  return part->lease.error;
+  if (client != NULL && !member->closed)
+    *client = member->lease.member[0].client;
+  return member->lease.error;
 }
 
-void belay_multilock_ref(belay_multilock_t *whole) {
-  for (unsigned i = 0; whole != NULL && i < whole->parts; i++)
-    belay__lease_ref(&whole->part[i].lease, true);
+void belay_multilock_ref(belay_multilock_t *multilock) {
+  for (unsigned i = 0; multilock != NULL && i < multilock->members; i++)
+    belay__lease_ref(&multilock->member[i].lease, true);
 }
 
-void belay_multilock_unref(belay_multilock_t *whole) {
-  for (unsigned i = 0; whole != NULL && i < whole->parts; i++)
-    belay__lease_ref(&whole->part[i].lease, false);
+void belay_multilock_unref(belay_multilock_t *multilock) {
+  for (unsigned i = 0; multilock != NULL && i < multilock->members; i++)
+    belay__lease_ref(&multilock->member[i].lease, false);
 }
 
-void *belay_multilock_data(const belay_multilock_t *whole) {
-  return whole == NULL ? NULL : whole->data;
+void *belay_multilock_data(const belay_multilock_t *multilock) {
+  return multilock == NULL ? NULL : multilock->data;
 }

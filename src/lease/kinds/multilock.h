@@ -14,12 +14,12 @@ extern const belay__kind_t belay__multi_kind;
 /* ---- lease/kinds/multilock.c ----------------------------------------------------------------------------------- */
 
 /* What is asked of one deployment; of a cluster, of whoever has a slot. */
-typedef struct belay__multilock_part {
-  belay_multilock_t *whole;
+typedef struct belay__multilock_member {
+  belay_multilock_t *multilock;
   int status; /* of its last operation */
   bool closed;
   belay__lease_t lease;
-} belay__multilock_part_t;
+} belay__multilock_member_t;
 
 struct belay_multilock {
   belay_t *belay;
@@ -29,28 +29,28 @@ struct belay_multilock {
   belay_multilock_lost_cb on_lost;
   belay_multilock_close_cb close_cb;
   void *data;
-  belay__multilock_part_t
+  belay__multilock_member_t
       *failed;         /* the last that did, or was lost, since the last grant; NULL: none */
   uint64_t wait_until; /* of the present acquire; 0: one attempt only */
   int64_t timeout_ms;  /* of the present release */
   int op_status, lost_reason;
-  bool op_pending, op_over; /* an acquire or a release */
-  bool lost_over;
+  bool op_pending, op_done; /* an acquire or a release */
+  bool loss_due;
   uint8_t state;
-  uint8_t parts, at;
+  uint8_t members, at;
   size_t size;
-  belay__multilock_part_t part[]; /* and behind them their keys */
+  belay__multilock_member_t member[]; /* and behind them their keys */
 };
 
 /* Whether what is asked for is ours already: the server that answers, known as another deployment, has given us one
  * of the keys. */
-bool belay__multilock_meets_itself(belay__lease_t *lease);
+bool belay__multilock_overlaps(belay__lease_t *lease);
 
 void belay__multilock_on_task(belay__task_t *task);
 void belay__multilock_on_timer(belay__timer_t *timer);
 
 /* The kind's `tell`. */
-void belay__multilock_tell(belay__lease_t *lease, belay__news_t news, int status);
+void belay__multilock_notify(belay__lease_t *lease, belay__notice_t news, int status);
 
 /* ---- lease/kinds/multilock_names.c ----------------------------------------------------------------------------- */
 

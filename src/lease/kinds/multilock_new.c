@@ -3,61 +3,61 @@
 #include "lease/kinds/multilock.h"
 
 /* The terms of a part of that client's. Returns 0 or an error, with a detail. */
-static int share(belay_client_t *client, const belay_lock_options_t *options,
-                 const belay__terms_t **shared) {
-  belay__terms_t terms;
-  int error = belay__lock_terms(client, 1, options, &terms);
+static int share_config(belay_client_t *client, const belay_lock_options_t *options,
+                        const belay__lease_config_t **shared) {
+  belay__lease_config_t config;
+  int error = belay__lock_config(client, 1, options, &config);
   if (error != 0)
     return error;
-  terms.kind = &belay__multi_kind;
-  *shared = belay__terms_share(&client, 1, &terms);
+  config.kind = &belay__multi_kind;
+  *shared = belay__lease_config_share(&client, 1, &config);
   return *shared != NULL ? 0 : BELAY_ENOMEM;
 }
 
 /* Those of the first n parts, which come to nothing. */
-static void leave(const belay__multilock_keys_t *keys, const belay__terms_t *const *terms,
-                  size_t n) {
+static void release_configs(const belay__multilock_keys_t *keys,
+                            const belay__lease_config_t *const *config, size_t n) {
   for (size_t i = 0, from = 0; i < n; i++, from = belay__multilock_group_end(keys, from))
-    belay__terms_leave(keys->at[from].client, terms[i]);
+    belay__lease_config_release(keys->at[from].client, config[i]);
 }
 
-static int make(const belay__multilock_keys_t *keys, const belay_lock_options_t *options,
-                belay_multilock_t **out) {
-  const belay__terms_t *terms[BELAY_MULTILOCK_MAX] = {NULL};
+static int new_multilock(const belay__multilock_keys_t *keys, const belay_lock_options_t *options,
+                         belay_multilock_t **out) {
+  const belay__lease_config_t *config[BELAY_MULTILOCK_MAX] = {NULL};
   belay_t *belay = keys->at[0].client->belay;
-  size_t parts = 0, list_len = 0, at = 0, n = 0;
-  int error = belay__multilock_measure(keys, &parts, &list_len);
+  size_t members = 0, list_len = 0, at = 0, n = 0;
+  int error = belay__multilock_measure(keys, &members, &list_len);
   for (size_t from = 0; from < keys->count && error == 0;
        from = belay__multilock_group_end(keys, from)) {
-    error = share(keys->at[from].client, options, &terms[n]);
+    error = share_config(keys->at[from].client, options, &config[n]);
     n += error == 0;
   }
-  size_t size = sizeof(belay_multilock_t) + parts * sizeof(belay__multilock_part_t) + list_len;
-  belay_multilock_t *whole = error == 0 ? belay__alloc(belay, size) : NULL;
-  if (whole == NULL) {
-    leave(keys, terms, n);
+  size_t size = sizeof(belay_multilock_t) + members * sizeof(belay__multilock_member_t) + list_len;
+  belay_multilock_t *multilock = error == 0 ? belay__alloc(belay, size) : NULL;
+  if (multilock == NULL) {
+    release_configs(keys, config, n);
     return error == 0 ? BELAY_ENOMEM : error;
   }
-  *whole = (belay_multilock_t){.belay = belay,
-                               .timer = {.fire = belay__multilock_on_timer},
-                               .data = options->data,
-                               .parts = (uint8_t)parts,
-                               .size = size};
-  belay__task_init(&whole->task, belay__multilock_on_task);
-  char *list = (char *)&whole->part[parts];
-  for (size_t i = 0; i < parts; i++) {
+  *multilock = (belay_multilock_t){.belay = belay,
+                                   .timer = {.fire = belay__multilock_on_timer},
+                                   .data = options->data,
+                                   .members = (uint8_t)members,
+                                   .size = size};
+  belay__task_init(&multilock->task, belay__multilock_on_task);
+  char *list = (char *)&multilock->member[members];
+  for (size_t i = 0; i < members; i++) {
     size_t end = belay__multilock_group_end(keys, at);
     size_t len = belay__multilock_list(keys, at, end, list);
     belay_client_t *client = keys->at[at].client;
-    belay__multilock_part_t *part = &whole->part[i];
-    part->whole = whole;
-    part->status = 0;
-    part->closed = false;
-    belay__lease_init(&part->lease, &client, 1, terms[i], list, len, 0);
+    belay__multilock_member_t *member = &multilock->member[i];
+    member->multilock = multilock;
+    member->status = 0;
+    member->closed = false;
+    belay__lease_init(&member->lease, &client, 1, config[i], list, len, 0);
     list += len;
     at = end;
   }
-  *out = whole;
+  *out = multilock;
   return 0;
 }
 
@@ -81,7 +81,7 @@ int belay_multilock_new(const belay_multilock_name_t *names, size_t n,
                              BELAY__WITHOUT_LABEL | BELAY__WITHOUT_FAIR | BELAY__WITHOUT_ON_LOST,
                          "a lock on several names");
   if (error == 0)
-    error = make(&keys, o, out);
+    error = new_multilock(&keys, o, out);
   belay__free(belay, keys.text, keys.text_len);
   if (error == 0)
     (*out)->on_lost = on_lost;

@@ -17,13 +17,13 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call) {
 static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
                     int64_t *holder_ms) {
   int status = belay__lock_acquired(lease, call, reply, holder_ms);
-  bool own = status == BELAY_EHELD && belay__multilock_meets_itself(lease);
+  bool own = status == BELAY_EHELD && belay__multilock_overlaps(lease);
   return own ? BELAY_EDUPLICATE : status;
 }
 
 /* When one of them is gone the others are given back, and those who wait for them are told. */
 static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
-  belay__publish_arg(call, lease->terms->notify);
+  belay__publish_arg(call, lease->config->notify);
 }
 
 const belay__kind_t belay__multi_kind = {
@@ -31,10 +31,10 @@ const belay__kind_t belay__multi_kind = {
     .extend = &belay__script_multi_extend,
     .release = &belay__script_multi_release,
     .many = true,
-    .lines_up = true,
+    .client_queue = true,
     .acquire = acquire,
     .acquired = acquired,
     .extend_args = 1,
     .extend_more = extend_more,
-    .tell = belay__multilock_tell,
+    .notify_owner = belay__multilock_notify,
 };

@@ -16,7 +16,7 @@
 #define OWNER_MAX ((size_t)64)
 #define INSTANCE_LEN (2 * BELAY__TOKEN_BYTES + 1) /* the digits and a colon */
 
-static const char *const parts[] = {"::holds", NULL};
+static const char *const suffixes[] = {"::holds", NULL};
 
 static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__lease_begin_acquire(lease, call, &belay__script_reentrant_acquire, 1);
@@ -47,13 +47,13 @@ static int acquired(belay__lease_t *lease, const belay__call_t *call, const bela
 
 static const belay__kind_t kind = {
     .family = "lock",
-    .parts = parts,
+    .suffixes = suffixes,
     .extend = &belay__script_reentrant_extend,
     .release = &belay__script_reentrant_release,
     .owned = true,
     .acquire = acquire,
     .acquired = acquired,
-    .tell = belay__lock_tell,
+    .notify_owner = belay__lock_notify,
 };
 
 /* ---- making ---------------------------------------------------------------------------------------------- */

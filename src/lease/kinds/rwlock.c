@@ -16,17 +16,19 @@
 #include "lease/kinds/lock_new.h"
 #include "scripts.gen.h"
 
-static const char *const parts[] = {"::readers", "::waiting", "::writers", "::admitted", NULL};
+static const char *const suffixes[] = {"::readers", "::waiting", "::writers", "::admitted", NULL};
 
 /* Of the readers of one client that wait only the first has a ticket; its turn is that of those behind it. */
 static void put_host(const belay__lease_t *lease, belay__call_t *call) {
   char text[BELAY__TOKEN_TEXT_MAX];
   const belay_client_t *client = call->client;
-  const belay__bid_t *bid = lease->bid; /* NULL: the others have granted it, and that was told */
-  bool hosted = bid != NULL && bid->hosted && lease->attempts == 1;
-  belay__call_arg(call, text,
-                  hosted ? belay__token_text(text, &bid->host, client->owner, client->owner_len)
-                         : 0);
+  const belay__acquire_t *acquire =
+      lease->acquire; /* NULL: the others have granted it, and that was told */
+  bool hosted = acquire != NULL && acquire->shares_grant && lease->attempts == 1;
+  belay__call_arg(
+      call, text,
+      hosted ? belay__token_text(text, &acquire->granted_token, client->owner, client->owner_len)
+             : 0);
 }
 
 static void acquire(const belay__lease_t *lease, belay__call_t *call) {
@@ -34,39 +36,39 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   const belay__script_t *script = reads ? &belay__script_rwlock_read : &belay__script_rwlock_write;
   belay__lease_begin_acquire(lease, call, script, reads ? 3 : 2);
   belay__lease_put_ticket(lease, call);
-  belay__call_arg_int(call, lease->terms->waiter_ttl);
+  belay__call_arg_int(call, lease->config->waiter_ttl);
   if (reads)
     put_host(lease, call);
   belay__lease_put_fence_ttl(lease, call);
 }
 
 static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
-  belay__call_arg(call, lease->asked != BELAY__ASKED_READ ? "w" : "r", 1);
-  belay__publish_arg(call, lease->terms->notify);
+  belay__call_arg(call, lease->sent_mode != BELAY__EXTEND_AS_READ ? "w" : "r", 1);
+  belay__publish_arg(call, lease->config->notify);
 }
 
 static int extended(belay__lease_t *lease, int64_t reply) {
-  return reply == 3 && lease->asked != BELAY__ASKED_READ ? BELAY_ESHARED : BELAY_EPROTO;
+  return reply == 3 && lease->sent_mode != BELAY__EXTEND_AS_READ ? BELAY_ESHARED : BELAY_EPROTO;
 }
 
-static bool beside(const belay__lease_t *granted, const belay__lease_t *waiting) {
+static bool may_share(const belay__lease_t *granted, const belay__lease_t *waiting) {
   return granted->mode == BELAY_RWLOCK_READ && waiting->mode == BELAY_RWLOCK_READ;
 }
 
 static const belay__kind_t kind = {
     .family = "rwlock",
-    .parts = parts,
+    .suffixes = suffixes,
     .extend = &belay__script_rwlock_extend,
     .release = &belay__script_rwlock_release,
-    .lines_up = true,
+    .client_queue = true,
     .tickets = true,
     .acquire = acquire,
     .acquired = belay__lock_acquired,
     .extend_args = 2,
     .extend_more = extend_more,
     .extended = extended,
-    .beside = beside,
-    .tell = belay__lock_tell,
+    .may_share = may_share,
+    .notify_owner = belay__lock_notify,
 };
 
 /* ---- the face -------------------------------------------------------------------------------------------- */
@@ -103,19 +105,19 @@ static int change(belay_lock_t *lock, bool up, int64_t timeout_ms, belay_lock_cb
   if (error != 0)
     return error;
   belay__lease_t *lease = belay__lock_lease(lock);
-  if (lease->terms->kind != &kind)
-    return belay__invalid(belay__lease_host(lease), "lock: not a reader's or writer's");
-  uint8_t mode = lease->mode, want = lease->want;
-  lease->want = up ? BELAY_RWLOCK_WRITE : BELAY_RWLOCK_READ;
+  if (lease->config->kind != &kind)
+    return belay__invalid(belay__lease_belay(lease), "lock: not a reader's or writer's");
+  uint8_t mode = lease->mode, want = lease->next_mode;
+  lease->next_mode = up ? BELAY_RWLOCK_WRITE : BELAY_RWLOCK_READ;
   if (!up)
     lease->mode = BELAY_RWLOCK_READ;
   error = belay__lock_extend(lock, lease->ttl, timeout_ms, cb);
   if (error == 0) {
-    lease->unsettled |= mode != lease->want; /* otherwise it is an extend, and no more */
-    lease->upgrading = lease->want != lease->mode;
+    lease->mode_uncertain |= mode != lease->next_mode; /* otherwise it is an extend, and no more */
+    lease->upgrading = lease->next_mode != lease->mode;
   } else {
     lease->mode = mode;
-    lease->want = want;
+    lease->next_mode = want;
   }
   return error;
 }

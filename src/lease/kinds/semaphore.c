@@ -24,38 +24,38 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__lease_begin(lease, call, &belay__script_semaphore_acquire, false, 8);
   belay__lease_put_token(lease, call);
   belay__call_arg_int(call, lease->ttl);
-  belay__call_arg_int(call, lease->terms->permits);
-  belay__call_arg_int(call, lease->terms->limit);
+  belay__call_arg_int(call, lease->config->permits);
+  belay__call_arg_int(call, lease->config->limit);
   belay__fair_put_place(lease, call);
   belay__call_arg_int(call, lease->members > 1);
 }
 
 /* How many they are: what the server has forgotten of them is put right. */
 static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
-  belay__call_arg_int(call, lease->terms->permits);
+  belay__call_arg_int(call, lease->config->permits);
 }
 
-static const char *const parts[] = {"::permits", "::queue", "::alive", NULL};
+static const char *const suffixes[] = {"::permits", "::queue", "::alive", NULL};
 #define KEYS ((size_t)4) /* the key and its parts */
 
 /* In a client one asks at a time; when it has its permits, the next one does. */
 static const belay__kind_t plain = {
     .family = FAMILY,
-    .parts = parts,
+    .suffixes = suffixes,
     .extend = &belay__script_semaphore_extend,
     .release = &belay__script_semaphore_release,
-    .lines_up = true,
+    .client_queue = true,
     .acquire = acquire,
     .acquired = belay__fair_acquired,
     .extend_keys = 2,
     .extend_args = 1,
     .extend_more = extend_more,
-    .tell = belay__lock_tell,
+    .notify_owner = belay__lock_notify,
 };
 
 static const belay__kind_t fair = {
     .family = FAMILY,
-    .parts = parts,
+    .suffixes = suffixes,
     .extend = &belay__script_semaphore_extend,
     .release = &belay__script_semaphore_release,
     .tickets = true,
@@ -64,7 +64,7 @@ static const belay__kind_t fair = {
     .extend_keys = 2,
     .extend_args = 1,
     .extend_more = extend_more,
-    .tell = belay__lock_tell,
+    .notify_owner = belay__lock_notify,
 };
 
 /* ---- making it ------------------------------------------------------------------------------------------- */
@@ -148,15 +148,15 @@ static void put_keys(belay__call_t *call, const char *name, size_t name_len) {
   }
   belay__key_build(key, client->prefix, client->prefix_len, FAMILY, name, name_len);
   belay__call_arg(call, key, len);
-  for (const char *const *part = parts; *part != NULL; part++)
-    belay__call_arg_joined(call, key, len, *part, strlen(*part));
+  for (const char *const *suffix = suffixes; *suffix != NULL; suffix++)
+    belay__call_arg_joined(call, key, len, *suffix, strlen(*suffix));
   belay__free(belay, key, len);
 }
 
 /* Checks a request about a semaphore, and begins its call: a script and its keys. Returns 0 or an error. */
-static int begin(belay_client_t *client, const belay_request_t *request, bool has_cb,
-                 const char *name, size_t name_len, const belay__script_t *script, size_t args,
-                 belay__call_t **call) {
+static int begin_call(belay_client_t *client, const belay_request_t *request, bool has_cb,
+                      const char *name, size_t name_len, const belay__script_t *script, size_t args,
+                      belay__call_t **call) {
   int error = belay__client_check(client);
   if (error == 0)
     error = belay__request_check(client, request, has_cb);
@@ -176,8 +176,8 @@ static int begin(belay_client_t *client, const belay_request_t *request, bool ha
 int belay_semaphore_read(belay_client_t *client, belay_request_t *request, belay_bytes_t name,
                          belay_semaphore_cb cb) {
   belay__call_t *call;
-  int error = begin(client, request, cb != NULL, name.data, name.len, &belay__script_semaphore_read,
-                    0, &call);
+  int error = begin_call(client, request, cb != NULL, name.data, name.len,
+                         &belay__script_semaphore_read, 0, &call);
   return error != 0
              ? error
              : belay__request_start(request, call, &read_ops, NULL, NULL, (void (*)(void))cb);
@@ -186,8 +186,8 @@ int belay_semaphore_read(belay_client_t *client, belay_request_t *request, belay
 int belay_semaphore_resize(belay_client_t *client, belay_request_t *request, belay_bytes_t name,
                            unsigned limit, belay_semaphore_cb cb) {
   belay__call_t *call;
-  int error = begin(client, request, cb != NULL, name.data, name.len,
-                    &belay__script_semaphore_resize, 2, &call);
+  int error = begin_call(client, request, cb != NULL, name.data, name.len,
+                         &belay__script_semaphore_resize, 2, &call);
   if (error != 0)
     return error;
   error = belay__check_range(client->belay, "limit", limit, 1, BELAY_SEMAPHORE_MAX);
@@ -233,7 +233,7 @@ static bool read_label(const belay__reply_t *token, size_t *len, char *out) {
 }
 
 /* token, permits, remaining_ms of each. 0, or an error. */
-static int measure(const belay__reply_t *reply, size_t *size) {
+static int measure_holders(const belay__reply_t *reply, size_t *size) {
   if (reply->type != BELAY__REPLY_ARRAY || reply->count % HOLDER_FIELDS != 0 ||
       reply->count > HOLDER_FIELDS * BELAY_SEMAPHORE_HOLDERS_MAX)
     return BELAY_EPROTO;
@@ -255,7 +255,7 @@ static int read_holders(belay__pending_t *pending, const belay__call_t *call,
                         const belay__reply_t *reply) {
   (void)call;
   size_t size, n = reply->count / HOLDER_FIELDS;
-  int error = measure(reply, &size);
+  int error = measure_holders(reply, &size);
   if (error != 0 || n == 0)
     return error;
   belay_semaphore_holder_t *list = belay__alloc(pending->client->belay, size);
@@ -279,12 +279,12 @@ static int read_holders(belay__pending_t *pending, const belay__call_t *call,
 
 static void tell_holders(belay_request_t *request, void (*cb)(void),
                          const belay__answer_t *answer) {
-  static const belay_semaphore_holder_t nobody;
+  static const belay_semaphore_holder_t none;
   belay_semaphore_holder_t *list = (void *)(intptr_t)answer->values[LIST];
   belay_t *belay = answer->client->belay;
-  const belay_semaphore_holder_t *told = list == NULL ? &nobody : list;
+  const belay_semaphore_holder_t *out = list == NULL ? &none : list;
   bool well = answer->status == 0;
-  ((belay_semaphore_holders_cb)cb)(request, answer->status, well ? told : NULL,
+  ((belay_semaphore_holders_cb)cb)(request, answer->status, well ? out : NULL,
                                    well ? (size_t)answer->values[COUNT] : 0);
   belay__free(belay, list, (size_t)answer->values[SIZE]);
 }
@@ -298,8 +298,8 @@ static const belay__request_ops_t holders_ops = {
 int belay_semaphore_holders(belay_client_t *client, belay_request_t *request, belay_bytes_t name,
                             belay_semaphore_holders_cb cb) {
   belay__call_t *call;
-  int error = begin(client, request, cb != NULL, name.data, name.len,
-                    &belay__script_semaphore_holders, 1, &call);
+  int error = begin_call(client, request, cb != NULL, name.data, name.len,
+                         &belay__script_semaphore_holders, 1, &call);
   if (error != 0)
     return error;
   size_t most = client->max_reply / HOLDER_BYTES;

@@ -5,7 +5,7 @@
 #include "lease/machine/notify.h"
 #include "lease/quorum/round.h"
 #include "lease/wait/hand_over.h"
-#include "lease/wait/poll.h"
+#include "lease/wait/poll_delay.h"
 #include "lease/wait/queue.h"
 #include "lease/wait/turns.h"
 #include "lease/wait/wake.h"
@@ -16,26 +16,26 @@
 
 /* The end of the wait cuts every attempt short but the first: the first is answered, or has its whole timeout. */
 static uint64_t wait_limit(const belay__lease_t *lease) {
-  bool limited = lease->bid->wait_until != 0 && lease->attempts > 1;
-  return limited ? lease->bid->wait_until : BELAY__NEVER;
+  bool limited = lease->acquire->wait_until != 0 && lease->attempts > 1;
+  return limited ? lease->acquire->wait_until : BELAY__NEVER;
 }
 
 /* One attempt, with a token of its own. Returns the state to go to. */
 belay__lease_state_t belay__attempt(belay__lease_t *lease) {
   lease->attempts++;
-  lease->bid->asked_at = belay__now(belay__lease_host(lease));
-  lease->ttl = lease->longest_ttl = lease->terms->ttl;
+  lease->acquire->started_at = belay__now(belay__lease_belay(lease));
+  lease->ttl = lease->longest_ttl = lease->config->ttl;
   lease->fence = 0;
-  lease->bid->proposals = 0;
-  lease->bid->woken = lease->bid->called = false;
+  lease->acquire->proposals = 0;
+  lease->acquire->woken = lease->acquire->turn_queued = false;
   belay__lease_stop_timer(lease);
-  belay_t *belay = belay__lease_host(lease);
+  belay_t *belay = belay__lease_belay(lease);
   int error = belay->host->random(belay, &lease->token, sizeof lease->token);
   if (error != 0)
     return belay__attempt_failed(lease, error);
-  if (lease->bid->wait_until != 0)
-    belay__wake_listen(lease, true);
-  uint64_t deadline = belay__after_ms(belay, lease->terms->timeout);
+  if (lease->acquire->wait_until != 0)
+    belay__wake_subscribe(lease, true);
+  uint64_t deadline = belay__after_ms(belay, lease->config->timeout);
   belay__round_start(lease, BELAY__ROUND_ACQUIRE, belay__earlier(deadline, wait_limit(lease)));
   return BELAY__LEASE_ACQUIRING;
 }
@@ -49,7 +49,7 @@ static bool cut_short(const belay__lease_t *lease, int status, uint64_t now) {
       status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE || status == BELAY_ENOQUORUM;
   bool contended = lease->error == BELAY_EHELD || lease->error == BELAY_EBUSY;
   return contended && unanswered && now >= wait_limit(lease) &&
-         lease->answer_by == wait_limit(lease);
+         lease->round_deadline == wait_limit(lease);
 }
 
 /* The attempts of an acquire are over. Returns the state to go to. */
@@ -64,12 +64,12 @@ static belay__lease_state_t give_up(belay__lease_t *lease, int status) {
 /* Asks sooner because of what was heard: that it may be free is news for who found it held. Whose grant did not count,
  * who was refused or not answered, may hear his own undo, or that of others like him; who answered each of those at once
  * would do nothing else, so he does it later, and once. */
-static void hasten(belay__lease_t *lease, belay__woken_t by, uint64_t now) {
+static void advance_retry(belay__lease_t *lease, belay__woken_t by, uint64_t now) {
   bool held = lease->error == BELAY_EHELD, connected = by == BELAY__WOKEN_CONNECTED;
   uint64_t delay;
-  if (held ? connected : lease->bid->hastened && !connected)
+  if (held ? connected : lease->acquire->retry_advanced && !connected)
     return;
-  lease->bid->hastened = true;
+  lease->acquire->retry_advanced = true;
   uint64_t when = belay__poll_woken(lease, now, held || connected ? by : BELAY__WOKEN_AGAIN);
   /* Where others go first a poll that was due does not come before them. */
   bool in_turn = held && by == BELAY__WOKEN_ALL && belay__turns_delay(lease, &delay);
@@ -77,57 +77,57 @@ static void hasten(belay__lease_t *lease, belay__woken_t by, uint64_t now) {
 }
 
 /* Waits for the time to ask again, or for what is heard. */
-static belay__lease_state_t wait(belay__lease_t *lease, int status, uint64_t now) {
+static belay__lease_state_t wait_for_retry(belay__lease_t *lease, int status, uint64_t now) {
   belay__round_undo(lease, BELAY__UNDO_KEEP_PLACE);
-  bool heard = lease->bid->woken;
+  bool heard = lease->acquire->woken;
   if (!belay__wake_is_up(lease)) {
-    belay__wake_listen(lease, false);
+    belay__wake_subscribe(lease, false);
     heard |= belay__wake_is_up(lease); /* it was not when we asked */
   }
   belay__lease_set_timer(lease, belay__poll_next(lease, status, now));
-  lease->bid->hastened = false;
+  lease->acquire->retry_advanced = false;
   if (heard)
-    hasten(lease, BELAY__WOKEN_ALL, now);
+    advance_retry(lease, BELAY__WOKEN_ALL, now);
   return BELAY__LEASE_WAITING;
 }
 
 /* An attempt did not end as held. Returns the state to go to. */
 belay__lease_state_t belay__attempt_failed(belay__lease_t *lease, int status) {
-  uint64_t now = belay__now(belay__lease_host(lease));
+  uint64_t now = belay__now(belay__lease_belay(lease));
   belay__hand_over_end(lease, status);
   belay__lease_stop_timers(lease);
   if (cut_short(lease, status, now))
     status = lease->error;
   lease->error = (int16_t)status;
   lease->failures = status == BELAY_EHELD ? 0 : lease->failures + 1;
-  lease->bid->found_held = status == BELAY_EHELD ? lease->bid->found_held + 1 : 0;
-  lease->streak = 0;
-  lease->streak_since = 0;
-  bool last = lease->terms->max_attempts != 0 && lease->attempts >= lease->terms->max_attempts;
-  if (lease->bid->wait_until == 0 || last || belay__refusal_is_lasting(status))
+  lease->acquire->found_held = status == BELAY_EHELD ? lease->acquire->found_held + 1 : 0;
+  lease->grants_in_row = 0;
+  lease->grants_in_row_since = 0;
+  bool last = lease->config->max_attempts != 0 && lease->attempts >= lease->config->max_attempts;
+  if (lease->acquire->wait_until == 0 || last || belay__refusal_is_lasting(status))
     return give_up(lease, status);
-  if (now >= lease->bid->wait_until)
+  if (now >= lease->acquire->wait_until)
     return give_up(lease, status == BELAY_EHELD ? BELAY_ETIMEDOUT : status);
-  return wait(lease, status, now);
+  return wait_for_retry(lease, status, now);
 }
 
 /* It is ours. Returns the state to go to. */
-static belay__lease_state_t granted(belay__lease_t *lease) {
+static belay__lease_state_t enter_granted(belay__lease_t *lease) {
   belay__lease_stop_timer(lease);
-  lease->held_since = belay__now(belay__lease_host(lease));
+  lease->held_since = belay__now(belay__lease_belay(lease));
   lease->failures = 0;
   lease->error = 0;
   lease->recheck = false;
-  lease->told = BELAY__UNTOLD;
-  if (lease->streak_since == 0)
-    lease->streak_since = lease->held_since;
+  lease->notified = BELAY__NOTIFIED_UNKNOWN;
+  if (lease->grants_in_row_since == 0)
+    lease->grants_in_row_since = lease->held_since;
   belay__round_leave_places(lease);
   belay__lease_end(lease, 0);
   return BELAY__LEASE_GRANTED;
 }
 
-static belay__lease_state_t propose(belay__lease_t *lease, belay__round_t round) {
-  uint64_t deadline = belay__after_ms(belay__lease_host(lease), lease->terms->timeout);
+static belay__lease_state_t propose_fence(belay__lease_t *lease, belay__round_t round) {
+  uint64_t deadline = belay__after_ms(belay__lease_belay(lease), lease->config->timeout);
   deadline = belay__earlier(deadline, belay__lease_deadline(lease));
   belay__round_start(lease, round, belay__earlier(deadline, wait_limit(lease)));
   return BELAY__LEASE_FENCING;
@@ -140,20 +140,20 @@ belay__lease_state_t belay__attempt_won(belay__lease_t *lease) {
     return belay__attempt_failed(lease, BELAY_EDUPLICATE);
   if (!belay__lease_set_expiry(lease))
     return belay__attempt_failed(lease, BELAY_EEXPIRED);
-  if (!lease->terms->fencing || lease->fence != 0)
-    return granted(lease);
-  return propose(lease, BELAY__ROUND_READ);
+  if (!lease->config->fencing || lease->fence != 0)
+    return enter_granted(lease);
+  return propose_fence(lease, BELAY__ROUND_READ);
 }
 
 /* A round about the fencing number is decided. Returns the state to go to. */
 belay__lease_state_t belay__attempt_proposed(belay__lease_t *lease, int status) {
   if (status == 0 && lease->round == BELAY__ROUND_ACCEPT)
-    return belay__lease_set_expiry(lease) ? granted(lease)
+    return belay__lease_set_expiry(lease) ? enter_granted(lease)
                                           : belay__attempt_failed(lease, BELAY_EEXPIRED);
   if (status == 0)
-    return propose(lease, BELAY__ROUND_ACCEPT);
-  if (status == BELAY_EFENCED && ++lease->bid->proposals < PROPOSALS_MAX)
-    return propose(lease, BELAY__ROUND_READ);
+    return propose_fence(lease, BELAY__ROUND_ACCEPT);
+  if (status == BELAY_EFENCED && ++lease->acquire->proposals < PROPOSALS_MAX)
+    return propose_fence(lease, BELAY__ROUND_READ);
   return belay__attempt_failed(lease, status == BELAY_EFENCED ? BELAY_ENOQUORUM : status);
 }
 
@@ -176,7 +176,7 @@ belay__lease_state_t belay__attempt_canceled(belay__lease_t *lease) {
 
 /* Lets others go first until then, or until half of the wait is over. Returns the state to go to. */
 static belay__lease_state_t attempt_after(belay__lease_t *lease, uint64_t when) {
-  uint64_t now = belay__now(belay__lease_host(lease)), until = lease->bid->wait_until;
+  uint64_t now = belay__now(belay__lease_belay(lease)), until = lease->acquire->wait_until;
   when = belay__earlier(when, now + (until - now) / 2);
   if (when <= now)
     return belay__attempt(lease);
@@ -187,15 +187,15 @@ static belay__lease_state_t attempt_after(belay__lease_t *lease, uint64_t when) 
 
 /* The owner wants it. Returns the state to go to. */
 belay__lease_state_t belay__attempt_begin(belay__lease_t *lease) {
-  lease->bid->found_held = 0;
-  lease->bid->releases = 0;
+  lease->acquire->found_held = 0;
+  lease->acquire->releases = 0;
   lease->held_since = 0;
-  lease->streak = 0;
-  lease->streak_since = 0;
-  bool counted = lease->bid->wait_until == 0 || lease->terms->max_attempts != 0;
+  lease->grants_in_row = 0;
+  lease->grants_in_row_since = 0;
+  bool counted = lease->acquire->wait_until == 0 || lease->config->max_attempts != 0;
   if (!belay__queue_join(lease, counted)) /* who has but so many attempts makes them */
     return counted ? belay__attempt(lease) : attempt_after(lease, belay__turns_return_at(lease));
-  belay__lease_set_timer(lease, lease->bid->wait_until);
+  belay__lease_set_timer(lease, lease->acquire->wait_until);
   return BELAY__LEASE_QUEUED;
 }
 
@@ -207,8 +207,8 @@ belay__lease_state_t belay__attempt_overdue(belay__lease_t *lease) {
 
 /* Its turn. Returns the state to go to. */
 belay__lease_state_t belay__attempt_turn(belay__lease_t *lease, belay__yield_t yield) {
-  uint64_t now = belay__now(belay__lease_host(lease));
-  if (now >= lease->bid->wait_until)
+  uint64_t now = belay__now(belay__lease_belay(lease));
+  if (now >= lease->acquire->wait_until)
     return belay__attempt_overdue(lease);
   if (yield == BELAY__YIELD_NOT)
     return belay__attempt(lease);
@@ -218,11 +218,11 @@ belay__lease_state_t belay__attempt_turn(belay__lease_t *lease, belay__yield_t y
 /* It may be free. Returns the state to go to. */
 belay__lease_state_t belay__attempt_woken(belay__lease_t *lease, belay__lease_state_t state,
                                           belay__woken_t by) {
-  lease->bid->releases += by == BELAY__WOKEN_ALL;
+  lease->acquire->releases += by == BELAY__WOKEN_ALL;
   if (state != BELAY__LEASE_WAITING) {
-    lease->bid->woken = true; /* what is being asked may have been answered before */
+    lease->acquire->woken = true; /* what is being asked may have been answered before */
     return state;
   }
-  hasten(lease, by, belay__now(belay__lease_host(lease)));
+  advance_retry(lease, by, belay__now(belay__lease_belay(lease)));
   return state;
 }

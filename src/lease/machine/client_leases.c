@@ -4,9 +4,9 @@
 
 static void free_leases(belay_client_t *client, belay__extension_t *extension) {
   belay__client_leases_t *leases = BELAY__CONTAINER(extension, belay__client_leases_t, extension);
-  assert(belay__list_empty(&leases->terms) && leases->kept_undos == 0);
-  belay__table_free(client->belay, &leases->lines);
-  belay__pool_free(client->belay, &leases->bids);
+  assert(belay__list_empty(&leases->configs) && leases->kept_undos == 0);
+  belay__table_free(client->belay, &leases->queues);
+  belay__pool_free(client->belay, &leases->acquire_states);
   belay__free(client->belay, leases, sizeof *leases);
 }
 
@@ -24,7 +24,7 @@ bool belay__client_leases_make(belay_client_t *const *clients, size_t n) {
     if (leases == NULL)
       return false;
     *leases = (belay__client_leases_t){.extension = {client->extensions, free_leases}};
-    belay__list_init(&leases->terms);
+    belay__list_init(&leases->configs);
     client->extensions = &leases->extension;
   }
   return true;

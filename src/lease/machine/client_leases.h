@@ -6,30 +6,30 @@
 #include "core/loop/pool.h"
 
 /* Whether the server has a vote, as far as was found out; lease/quorum/quarantine.c's. */
-typedef struct belay__standing {
+typedef struct belay__quarantine_state {
   belay__server_info_t server; /* of the connection on which that was; epoch 0: it was not yet */
   uint32_t max_ttl;
   int64_t votes_from;
-} belay__standing_t;
+} belay__quarantine_state_t;
 
 /* How many others wait for a key that this client has released; lease/wait/turns.c's. */
-typedef struct belay__crowd {
+typedef struct belay__contenders {
   uint64_t hash;        /* of the key, as in `lines` */
   uint64_t released_at; /* when the last release was answered, in nanoseconds */
   uint64_t held_for;    /* the hold that ended then, in nanoseconds */
   uint32_t others; /* connections of other clients that were told of it; 0: the entry is free */
-} belay__crowd_t;
+} belay__contenders_t;
 
-#define BELAY__CROWDS 16 /* keys that a client remembers others of; a power of two */
+#define BELAY__CONTENDERS 16 /* keys that a client remembers others of; a power of two */
 
 typedef struct belay__client_leases {
   belay__extension_t extension; /* of the client */
-  belay__standing_t standing;
-  belay__crowd_t crowds[BELAY__CROWDS]; /* lease/wait/turns.c's */
-  belay__table_t lines;                 /* wait queues, by key; lease/wait/queue.c's */
-  belay__list_t terms;                  /* that leases share; lease/machine/config.c's */
-  belay__pool_t bids; /* of leases that are being asked for; lease/machine/notify.c's */
-  size_t kept_undos;  /* that are repeated if their connection is lost; lease/quorum/undo.c's */
+  belay__quarantine_state_t quarantine;
+  belay__contenders_t contenders[BELAY__CONTENDERS]; /* lease/wait/turns.c's */
+  belay__table_t queues;                             /* wait queues, by key; lease/wait/queue.c's */
+  belay__list_t configs;        /* that leases share; lease/machine/config.c's */
+  belay__pool_t acquire_states; /* of leases that are being asked for; lease/machine/notify.c's */
+  size_t kept_undos; /* that are repeated if their connection is lost; lease/quorum/undo.c's */
 } belay__client_leases_t;
 
 /* Makes it for each of n clients that has none yet; false if memory is out. */

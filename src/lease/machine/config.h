@@ -7,7 +7,7 @@
 
 /* How it is taken and kept; milliseconds. Shared by all of a client that have the same, and so never
  * changed. */
-typedef struct belay__terms {
+typedef struct belay__lease_config {
   const belay__kind_t *kind;
   belay_lock_lost_cb on_lost;
   int64_t max_hold, wait;
@@ -23,14 +23,14 @@ typedef struct belay__terms {
   bool notify;            /* releases are published, and waiters listen */
   bool notice_break;      /* a holder with a watchdog listens too */
   bool repeat_release;    /* releases are repeated if their connection is lost */
-} belay__terms_t;
+} belay__lease_config_t;
 
 /* Returns the first client's copy of these terms, for one more lease on n clients, and makes the clients' shared
  * state. NULL if memory is out. */
-const belay__terms_t *belay__terms_share(belay_client_t *const *clients, size_t n,
-                                         const belay__terms_t *terms);
+const belay__lease_config_t *belay__lease_config_share(belay_client_t *const *clients, size_t n,
+                                                       const belay__lease_config_t *config);
 
 /* Drops one reference to the copy. */
-void belay__terms_leave(belay_client_t *client, const belay__terms_t *terms);
+void belay__lease_config_release(belay_client_t *client, const belay__lease_config_t *config);
 
 #endif /* BELAY_LEASE_MACHINE_CONFIG_H */

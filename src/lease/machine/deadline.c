@@ -28,12 +28,12 @@ uint64_t belay__lease_deadline(const belay__lease_t *lease) {
 uint64_t belay__lease_remaining(const belay__lease_t *lease) {
   if (!belay__lease_is_held(lease))
     return 0;
-  uint64_t deadline = belay__lease_deadline(lease), now = belay__now(belay__lease_host(lease));
+  uint64_t deadline = belay__lease_deadline(lease), now = belay__now(belay__lease_belay(lease));
   return deadline > now ? deadline - now : 0;
 }
 
 bool belay__lease_set_expiry(belay__lease_t *lease) {
-  belay_t *belay = belay__lease_host(lease);
+  belay_t *belay = belay__lease_belay(lease);
   uint64_t deadline = belay__lease_deadline(lease), now = belay__now(belay);
   belay__timer_set(belay, BELAY__RANK_EXPIRY, &lease->expiry, deadline > 0 ? deadline : now);
   return deadline > now;

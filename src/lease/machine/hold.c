@@ -2,60 +2,60 @@
 
 #include "lease/machine/deadline.h"
 #include "lease/machine/notify.h"
-#include "lease/machine/renewal.h"
+#include "lease/machine/renewal_time.h"
 #include "lease/quorum/round.h"
 
 static void schedule_renewal(belay__lease_t *lease) {
-  uint64_t due = belay__lease_renewal_due(lease, belay__now(belay__lease_host(lease)));
+  uint64_t due = belay__lease_renewal_due(lease, belay__now(belay__lease_belay(lease)));
   if (due != BELAY__NEVER)
     belay__lease_set_timer(lease, due);
 }
 
 /* It ended by itself. Returns the state to go to. */
-static belay__lease_state_t lost(belay__lease_t *lease, belay_lost_t reason) {
+static belay__lease_state_t lose_lease(belay__lease_t *lease, belay_lost_t reason) {
   belay__round_undo(lease, BELAY__UNDO);
   belay__lease_stop_timers(lease);
   belay__lease_end_extend(lease, reason == BELAY_LOST_TAKEN ? BELAY_ENOTOWNER : BELAY_ECANCELED);
-  belay__lease_tell_lost(lease, reason);
+  belay__lease_notify_lost(lease, reason);
   return BELAY__LEASE_LOST;
 }
 
 /* The deadline passed. Returns the state to go to. */
 belay__lease_state_t belay__hold_expired(belay__lease_t *lease) {
   bool over_held =
-      lease->terms->renew && !belay__lease_renews(lease, belay__now(belay__lease_host(lease)));
-  return lost(lease, over_held ? BELAY_LOST_MAX_HOLD : BELAY_LOST_EXPIRED);
+      lease->config->renew && !belay__lease_renews(lease, belay__now(belay__lease_belay(lease)));
+  return lose_lease(lease, over_held ? BELAY_LOST_MAX_HOLD : BELAY_LOST_EXPIRED);
 }
 
 /* A quorum has extended it in the mode that was wanted. Who has not said so keeps it in the other one, which does not
  * count for this. */
 static void change_mode(belay__lease_t *lease) {
-  for (unsigned i = 0; i < lease->members && lease->want != lease->mode; i++)
+  for (unsigned i = 0; i < lease->members && lease->next_mode != lease->mode; i++)
     if (lease->member[i].status != 0)
       lease->member[i].until = 0;
   (void)belay__lease_set_expiry(lease);
   if (belay__lease_remaining(lease) > 0)
-    lease->mode = lease->want;
-  lease->unsettled = false;
+    lease->mode = lease->next_mode;
+  lease->mode_uncertain = false;
 }
 
 /* Not extended, or not in that mode: what may be otherwise on some node is set right soon, renewed or not. */
 static void not_extended(belay__lease_t *lease, int status) {
   bool refused = status == BELAY_ESHARED && lease->members == 1; /* and all else is as it was */
   lease->error = (int16_t)status;
-  lease->want = lease->mode;
-  lease->unsettled &= !refused;
+  lease->next_mode = lease->mode;
+  lease->mode_uncertain &= !refused;
   if (refused)
     schedule_renewal(lease);
-  else if (lease->terms->renew || lease->unsettled)
-    belay__lease_set_timer(lease,
-                           belay__lease_renewal_retry(lease, belay__now(belay__lease_host(lease))));
+  else if (lease->config->renew || lease->mode_uncertain)
+    belay__lease_set_timer(
+        lease, belay__lease_renewal_retry(lease, belay__now(belay__lease_belay(lease))));
   lease->failures += !refused;
 }
 
 /* Asks soon, if the lease would be asked for again at all. Returns the state to go to. */
 static belay__lease_state_t check_soon(belay__lease_t *lease, belay__check_t why) {
-  uint64_t now = belay__now(belay__lease_host(lease));
+  uint64_t now = belay__now(belay__lease_belay(lease));
   uint64_t due = belay__timer_is_set(&lease->timer) ? lease->timer.when : BELAY__NEVER;
   if (belay__lease_renews(lease, now))
     belay__lease_set_timer(lease, belay__earlier(due, belay__lease_check_at(lease, now, why)));
@@ -70,7 +70,7 @@ belay__lease_state_t belay__hold_check(belay__lease_t *lease, belay__check_t why
 }
 
 /* A renewal or an extend was decided. Returns the state to go to. */
-static belay__lease_state_t extended(belay__lease_t *lease, int status) {
+static belay__lease_state_t finish_extend(belay__lease_t *lease, int status) {
   bool again = lease->recheck;
   lease->recheck = false;
   if (status == 0) {
@@ -84,13 +84,13 @@ static belay__lease_state_t extended(belay__lease_t *lease, int status) {
     not_extended(lease, status);
   }
   belay__lease_end_extend(lease, status);
-  return again ? check_soon(lease, BELAY__CHECK_HEARD) : BELAY__LEASE_HELD;
+  return again ? check_soon(lease, BELAY__CHECK_MESSAGE) : BELAY__LEASE_HELD;
 }
 
 /* The owner asked for another ttl: it counts from now on, and a shorter one at once. */
 void belay__lease_change_ttl(belay__lease_t *lease, uint32_t ttl_ms) {
   uint64_t until =
-      belay__now(belay__lease_host(lease)) + belay__lease_validity(ttl_ms, lease->terms->drift);
+      belay__now(belay__lease_belay(lease)) + belay__lease_validity(ttl_ms, lease->config->drift);
   lease->ttl = ttl_ms;
   if (ttl_ms > lease->longest_ttl)
     lease->longest_ttl = ttl_ms;
@@ -110,16 +110,17 @@ belay__lease_state_t belay__hold_answered(belay__lease_t *lease) {
     belay__round_won(lease);
   if (belay__lease_deadline(lease) == 0) { /* no quorum has it any more */
     lease->error = BELAY_ENOTOWNER;
-    return lost(lease, BELAY_LOST_TAKEN);
+    return lose_lease(lease, BELAY_LOST_TAKEN);
   }
   (void)belay__lease_set_expiry(lease);
   int status = extending ? belay__round_status(lease) : BELAY__PENDING;
-  return status == BELAY__PENDING ? (belay__lease_state_t)lease->state : extended(lease, status);
+  return status == BELAY__PENDING ? (belay__lease_state_t)lease->state
+                                  : finish_extend(lease, status);
 }
 
 belay__lease_state_t belay__hold_renew(belay__lease_t *lease, int64_t timeout_ms) {
   belay__lease_stop_timer(lease);
-  uint64_t deadline = belay__after_ms(belay__lease_host(lease), timeout_ms);
+  uint64_t deadline = belay__after_ms(belay__lease_belay(lease), timeout_ms);
   belay__round_start(lease, BELAY__ROUND_EXTEND,
                      belay__earlier(deadline, belay__lease_deadline(lease)));
   belay__round_leave_places(lease); /* what was asked before may have left some, unheard */
@@ -129,8 +130,8 @@ belay__lease_state_t belay__hold_renew(belay__lease_t *lease, int64_t timeout_ms
 /* The owner is about to know: from now on the watchdog works. */
 belay__lease_state_t belay__hold_begin(belay__lease_t *lease) {
   schedule_renewal(lease);
-  bool apart = false; /* from a server that was lost when it had granted it */
+  bool disconnected = false; /* from a server that was lost when it had granted it */
   for (unsigned i = 0; i < lease->members; i++)
-    apart |= lease->member[i].until != 0 && belay__member_server(&lease->member[i]) == NULL;
-  return apart ? check_soon(lease, BELAY__CHECK_LOST) : BELAY__LEASE_HELD;
+    disconnected |= lease->member[i].until != 0 && belay__member_server(&lease->member[i]) == NULL;
+  return disconnected ? check_soon(lease, BELAY__CHECK_CONNECTION_LOST) : BELAY__LEASE_HELD;
 }

@@ -10,18 +10,18 @@ typedef struct belay__lease belay__lease_t;
 #define BELAY__TTL_MIN_MS INT64_C(10)
 
 /* The news for the handle that a lease belongs to; always from a task. */
-typedef enum belay__news {
-  BELAY__NEWS_LOST,     /* status: a belay_lost_t */
-  BELAY__NEWS_EXTENDED, /* status: how an extend ended */
-  BELAY__NEWS_ENDED,    /* status: how an acquire or a release ended */
-  BELAY__NEWS_CLOSED    /* the lease is over; the handle frees the memory now */
-} belay__news_t;
+typedef enum belay__notice {
+  BELAY__NOTICE_LOST,     /* status: a belay_lost_t */
+  BELAY__NOTICE_EXTENDED, /* status: how an extend ended */
+  BELAY__NOTICE_ENDED,    /* status: how an acquire or a release ended */
+  BELAY__NOTICE_CLOSED    /* the lease is over; the handle frees the memory now */
+} belay__notice_t;
 
 typedef struct belay__kind {
   const char *family; /* in the keys */
 
   /* The suffixes of the other keys, after the key; ends with NULL. NULL: the key is alone. */
-  const char *const *parts;
+  const char *const *suffixes;
 
   /* The KEYS of both scripts are the key and its parts.
    *
@@ -33,11 +33,11 @@ typedef struct belay__kind {
    * place again, for MS milliseconds. Reply: 0 not ours, n: removed, and n - 1 connections got the message. */
   const belay__script_t *extend, *release;
 
-  bool many;     /* the key is a list of keys: belay__many_next() */
-  bool lines_up; /* the leases of one client form a queue, and one of them asks at a time */
-  bool passes;   /* a holder passes the lease to the next in the queue, which waits for that */
-  bool owned;    /* the value of the key is belay__lease_extra(), the owner, not a token */
-  bool tickets;  /* a waiter has a place on the server, under lease->ticket */
+  bool many;         /* the key is a list of keys: belay__many_next() */
+  bool client_queue; /* the leases of one client form a queue, and one of them asks at a time */
+  bool hands_over;   /* a holder passes the lease to the next in the queue, which waits for that */
+  bool owned;        /* the value of the key is belay__lease_extra(), the owner, not a token */
+  bool tickets;      /* a waiter has a place on the server, under lease->ticket */
 
   /* Builds the command that takes the lease; of a kind that passes: from lease->partner, if that is not NULL. */
   void (*acquire)(const belay__lease_t *lease, belay__call_t *call);
@@ -57,9 +57,9 @@ typedef struct belay__kind {
   int (*extended)(belay__lease_t *lease, int64_t reply);
 
   /* True if a waiter may be granted in addition to one that was just granted; NULL: that is not expected. */
-  bool (*beside)(const belay__lease_t *granted, const belay__lease_t *waiting);
+  bool (*may_share)(const belay__lease_t *granted, const belay__lease_t *waiting);
 
-  void (*tell)(belay__lease_t *lease, belay__news_t news, int status);
+  void (*notify_owner)(belay__lease_t *lease, belay__notice_t news, int status);
 } belay__kind_t;
 
 #endif /* BELAY_LEASE_MACHINE_KIND_H */

@@ -7,19 +7,19 @@
 #include "lease/machine/hold.h"
 #include "lease/machine/notify.h"
 #include "lease/machine/release.h"
-#include "lease/machine/renewal.h"
+#include "lease/machine/renewal_time.h"
 #include "lease/quorum/round.h"
 #include "lease/wait/queue.h"
 #include "lease/wait/wake.h"
 
 /* What goes with a state: subscriptions, the place in the queue, the state of the acquire, the hold on the loop. */
-static void settle(belay__lease_t *lease) {
+static void apply_state(belay__lease_t *lease) {
   belay__lease_state_t state = (belay__lease_state_t)lease->state;
   bool waits = state == BELAY__LEASE_WAITING || state == BELAY__LEASE_ACQUIRING ||
                state == BELAY__LEASE_FENCING;
-  bool granted = state == BELAY__LEASE_GRANTED && !lease->terms->kind->passes;
+  bool granted = state == BELAY__LEASE_GRANTED && !lease->config->kind->hands_over;
   if (!waits)
-    belay__wake_stop(lease);
+    belay__wake_unsubscribe(lease);
   if (belay__lease_is_held(lease))
     belay__wake_watch(lease);
   else
@@ -27,7 +27,7 @@ static void settle(belay__lease_t *lease) {
   if (granted || state == BELAY__LEASE_IDLE || state >= BELAY__LEASE_LOST)
     belay__queue_leave(lease, granted);
   if (state == BELAY__LEASE_IDLE || state >= BELAY__LEASE_HELD)
-    belay__lease_end_bid(lease);
+    belay__lease_free_acquire(lease);
   belay__lease_update_hold(lease);
 }
 
@@ -35,21 +35,21 @@ static void settle(belay__lease_t *lease) {
  * abandoned call does not answer. A state stops the timers that it does not use. */
 #define ON(name) (1u << BELAY__EV_##name)
 static const unsigned possible[] = {
-    [BELAY__LEASE_IDLE] = ON(ACQUIRE) | ON(CLOSE) | ON(TOLD),
+    [BELAY__LEASE_IDLE] = ON(ACQUIRE) | ON(CLOSE) | ON(NOTIFIED),
     [BELAY__LEASE_QUEUED] = ON(CANCEL) | ON(CLOSE) | ON(TIMER) | ON(TURN),
     [BELAY__LEASE_ACQUIRING] = ON(CANCEL) | ON(CLOSE) | ON(ANSWER) | ON(TIMER) | ON(WAKE),
     [BELAY__LEASE_FENCING] =
         ON(CANCEL) | ON(CLOSE) | ON(ANSWER) | ON(TIMER) | ON(EXPIRY) | ON(WAKE),
     [BELAY__LEASE_WAITING] = ON(CANCEL) | ON(CLOSE) | ON(TIMER) | ON(WAKE) | ON(TURN),
-    [BELAY__LEASE_GRANTED] = ON(CANCEL) | ON(CLOSE) | ON(ANSWER) | ON(EXPIRY) | ON(TOLD),
+    [BELAY__LEASE_GRANTED] = ON(CANCEL) | ON(CLOSE) | ON(ANSWER) | ON(EXPIRY) | ON(NOTIFIED),
     [BELAY__LEASE_HELD] =
         ON(CHECK) | ON(RELEASE) | ON(EXTEND) | ON(CLOSE) | ON(ANSWER) | ON(TIMER) | ON(EXPIRY),
     [BELAY__LEASE_EXTENDING] =
         ON(CHECK) | ON(RELEASE) | ON(EXTEND) | ON(CLOSE) | ON(ANSWER) | ON(TIMER) | ON(EXPIRY),
     [BELAY__LEASE_RELEASING] = ON(CLOSE) | ON(ANSWER) | ON(TIMER),
     [BELAY__LEASE_LOST] = ON(ACQUIRE) | ON(CLOSE),
-    [BELAY__LEASE_CLOSING] = ON(CLOSE) | ON(TIMER) | ON(TOLD) | ON(UNDONE),
-    [BELAY__LEASE_CLOSED] = ON(CLOSE) | ON(TOLD),
+    [BELAY__LEASE_CLOSING] = ON(CLOSE) | ON(TIMER) | ON(NOTIFIED) | ON(UNDONE),
+    [BELAY__LEASE_CLOSED] = ON(CLOSE) | ON(NOTIFIED),
 };
 
 bool belay__lease_expects(belay__lease_state_t state, belay__lease_event_t event) {
@@ -93,14 +93,14 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
   case BELAY__LEASE_WAITING:
     if (event == BELAY__EV_TURN)
       return belay__attempt_turn(lease, (belay__yield_t)arg);
-    return belay__now(belay__lease_host(lease)) < lease->bid->wait_until
+    return belay__now(belay__lease_belay(lease)) < lease->acquire->wait_until
                ? belay__attempt(lease)
                : belay__attempt_failed(lease, lease->error);
 
   case BELAY__LEASE_GRANTED:
     if (event == BELAY__EV_EXPIRY)
       return belay__attempt_expired(lease);
-    if (event == BELAY__EV_TOLD)
+    if (event == BELAY__EV_NOTIFIED)
       return belay__hold_begin(lease);
     belay__round_leave_places(lease);
     (void)belay__lease_set_expiry(lease); /* an answer that was not needed any more */
@@ -117,8 +117,9 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
     if (event == BELAY__EV_CHECK)
       return belay__hold_check(lease, (belay__check_t)arg);
     if (event == BELAY__EV_TIMER && state == BELAY__LEASE_HELD)
-      return lease->unsettled || belay__lease_renews(lease, belay__now(belay__lease_host(lease)))
-                 ? belay__hold_renew(lease, lease->terms->timeout)
+      return lease->mode_uncertain ||
+                     belay__lease_renews(lease, belay__now(belay__lease_belay(lease)))
+                 ? belay__hold_renew(lease, lease->config->timeout)
                  : state;
     return belay__hold_answered(lease);
 
@@ -129,7 +130,7 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
     return status == BELAY__PENDING ? state : belay__release_answered(lease, status);
 
   case BELAY__LEASE_CLOSING:
-    if (event == BELAY__EV_TOLD || (event == BELAY__EV_UNDONE && belay__round_undoing(lease)))
+    if (event == BELAY__EV_NOTIFIED || (event == BELAY__EV_UNDONE && belay__round_undoing(lease)))
       return state;
     return belay__release_closed(lease);
 
@@ -144,9 +145,9 @@ void belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64
     assert(false && "what cannot happen in this state");
     return;
   }
-  belay_t *belay = belay__lease_host(lease); /* which may outlive the lease */
+  belay_t *belay = belay__lease_belay(lease); /* which may outlive the lease */
   bool stopped = belay__stop_clock(belay);
   lease->state = (uint8_t)next_state(lease, event, arg);
-  settle(lease);
+  apply_state(lease);
   belay__start_clock(belay, stopped);
 }

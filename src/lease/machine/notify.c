@@ -4,13 +4,14 @@
 
 #include "belay/rwlock.h"
 
-void belay__lease_end_bid(belay__lease_t *lease) {
-  if (lease->bid == NULL)
+void belay__lease_free_acquire(belay__lease_t *lease) {
+  if (lease->acquire == NULL)
     return;
-  assert(lease->bid->wake == NULL);
-  belay__pool_give(belay__lease_host(lease), &belay__client_leases(lease->member[0].client)->bids,
-                   lease->bid, sizeof *lease->bid);
-  lease->bid = NULL;
+  assert(lease->acquire->wake == NULL);
+  belay__pool_give(belay__lease_belay(lease),
+                   &belay__client_leases(lease->member[0].client)->acquire_states, lease->acquire,
+                   sizeof *lease->acquire);
+  lease->acquire = NULL;
 }
 
 /* Whatever pends, and a lease that is held with a reference, keeps the loop alive. */
@@ -21,14 +22,14 @@ void belay__lease_update_hold(belay__lease_t *lease) {
   if (want == lease->holds_loop)
     return;
   lease->holds_loop = want;
-  (want ? belay__hold_loop : belay__free_loop)(belay__lease_host(lease));
+  (want ? belay__hold_loop : belay__free_loop)(belay__lease_belay(lease));
 }
 
 void belay__lease_end(belay__lease_t *lease, int status) {
   if (!belay__is_pending(lease->op))
     return;
   lease->op = (int16_t)status;
-  belay__defer(belay__lease_host(lease), &lease->task);
+  belay__defer(belay__lease_belay(lease), &lease->task);
 }
 
 void belay__lease_end_extend(belay__lease_t *lease, int status) {
@@ -37,10 +38,10 @@ void belay__lease_end_extend(belay__lease_t *lease, int status) {
   if (status != 0 && lease->upgrading)
     lease->mode = BELAY_RWLOCK_READ; /* it had become the writer, and is not to know any more */
   lease->extend = (int16_t)status;
-  belay__defer(belay__lease_host(lease), &lease->task);
+  belay__defer(belay__lease_belay(lease), &lease->task);
 }
 
-void belay__lease_tell_lost(belay__lease_t *lease, belay_lost_t reason) {
+void belay__lease_notify_lost(belay__lease_t *lease, belay_lost_t reason) {
   lease->loss = (uint8_t)reason;
-  belay__defer_urgent(belay__lease_host(lease), &lease->task);
+  belay__defer_urgent(belay__lease_belay(lease), &lease->task);
 }

@@ -11,10 +11,10 @@ void belay__lease_end(belay__lease_t *lease, int status);
 void belay__lease_end_extend(belay__lease_t *lease, int status);
 
 /* The lease was lost. */
-void belay__lease_tell_lost(belay__lease_t *lease, belay_lost_t reason);
+void belay__lease_notify_lost(belay__lease_t *lease, belay_lost_t reason);
 
 /* The acquire is over: frees its state. */
-void belay__lease_end_bid(belay__lease_t *lease);
+void belay__lease_free_acquire(belay__lease_t *lease);
 
 /* Holds the loop alive, or releases it, as the lease's state demands. */
 void belay__lease_update_hold(belay__lease_t *lease);

@@ -6,14 +6,14 @@
 #include "lease/machine/hold.h"
 #include "lease/machine/machine.h"
 #include "lease/machine/notify.h"
-#include "lease/machine/renewal.h"
+#include "lease/machine/renewal_time.h"
 #include "lease/quorum/command.h"
 #include "lease/quorum/round.h"
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
-static belay__pool_t *bids_of(const belay__lease_t *lease) {
-  return &belay__client_leases(lease->member[0].client)->bids;
+static belay__pool_t *acquire_pool(const belay__lease_t *lease) {
+  return &belay__client_leases(lease->member[0].client)->acquire_states;
 }
 
 int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms) {
@@ -21,20 +21,21 @@ int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms) {
       (lease->state != BELAY__LEASE_IDLE && lease->state != BELAY__LEASE_LOST))
     return BELAY_ESTATE;
   lease->ticket = 0;
-  if (lease->terms->kind->tickets && wait_ms != 0) {
-    int error = belay__lease_host(lease)->host->random(belay__lease_host(lease), &lease->ticket,
-                                                       sizeof lease->ticket);
+  if (lease->config->kind->tickets && wait_ms != 0) {
+    int error = belay__lease_belay(lease)->host->random(belay__lease_belay(lease), &lease->ticket,
+                                                        sizeof lease->ticket);
     if (error != 0)
       return error;
     lease->ticket |= 1; /* 0 is none */
   }
-  lease->bid = belay__pool_take(belay__lease_host(lease), bids_of(lease), sizeof *lease->bid);
-  if (lease->bid == NULL)
+  lease->acquire =
+      belay__pool_take(belay__lease_belay(lease), acquire_pool(lease), sizeof *lease->acquire);
+  if (lease->acquire == NULL)
     return BELAY_ENOMEM;
-  uint64_t wait_until = wait_ms == 0 ? 0 : belay__after_ms(belay__lease_host(lease), wait_ms);
-  *lease->bid = (belay__bid_t){.wait_until = wait_until};
-  lease->want = lease->mode;
-  lease->unsettled = false;
+  uint64_t wait_until = wait_ms == 0 ? 0 : belay__after_ms(belay__lease_belay(lease), wait_ms);
+  *lease->acquire = (belay__acquire_t){.wait_until = wait_until};
+  lease->next_mode = lease->mode;
+  lease->mode_uncertain = false;
   lease->op = BELAY__PENDING;
   lease->attempts = lease->failures = 0;
   lease->error = 0;
@@ -94,9 +95,9 @@ static void on_expiry(belay__timer_t *timer) {
 /* Runs the events that other leases have queued: no lease steps another one inside its own transition. A lease that
  * was closed, or has ended in another way, since then has no bid, or is not RELEASING any more. */
 static void run_events(belay__lease_t *lease) {
-  if (lease->bid != NULL && lease->bid->called) {
-    lease->bid->called = false;
-    belay__lease_step(lease, BELAY__EV_TURN, lease->bid->yield);
+  if (lease->acquire != NULL && lease->acquire->turn_queued) {
+    lease->acquire->turn_queued = false;
+    belay__lease_step(lease, BELAY__EV_TURN, lease->acquire->yield);
   }
   if (lease->state == BELAY__LEASE_RELEASING && belay__round_status(lease) != BELAY__PENDING)
     belay__lease_step(lease, BELAY__EV_ANSWER, 0);
@@ -109,33 +110,34 @@ static void run_task(belay__task_t *task) {
   if (lease->loss != 0) {
     int reason = lease->loss;
     lease->loss = 0;
-    lease->terms->kind->tell(lease, BELAY__NEWS_LOST, reason);
+    lease->config->kind->notify_owner(lease, BELAY__NOTICE_LOST, reason);
   }
   if (belay__is_over(lease->extend)) {
     int status = lease->extend;
     lease->extend = BELAY__NO_OPERATION;
     lease->upgrading = false;
     belay__lease_update_hold(lease);
-    lease->terms->kind->tell(lease, BELAY__NEWS_EXTENDED, status);
+    lease->config->kind->notify_owner(lease, BELAY__NOTICE_EXTENDED, status);
   }
   if (belay__is_over(lease->op)) {
     int status = lease->op;
     lease->op = BELAY__NO_OPERATION;
-    belay__lease_step(lease, BELAY__EV_TOLD, 0);
-    lease->terms->kind->tell(lease, BELAY__NEWS_ENDED, status);
+    belay__lease_step(lease, BELAY__EV_NOTIFIED, 0);
+    lease->config->kind->notify_owner(lease, BELAY__NOTICE_ENDED, status);
   }
   if (lease->state != BELAY__LEASE_CLOSED || belay__is_over(lease->extend) ||
       belay__is_over(lease->op))
     return; /* a callback has begun and closed again: the task is queued once more */
-  belay__task_stop(belay__lease_host(lease), task);
-  belay__free_loop(belay__lease_host(lease));
-  const belay__kind_t *kind = lease->terms->kind;
-  belay__terms_leave(lease->member[0].client, lease->terms); /* which may be gone before us */
-  lease->terms = NULL;
+  belay__task_stop(belay__lease_belay(lease), task);
+  belay__free_loop(belay__lease_belay(lease));
+  const belay__kind_t *kind = lease->config->kind;
+  belay__lease_config_release(lease->member[0].client,
+                              lease->config); /* which may be gone before us */
+  lease->config = NULL;
   for (unsigned i = 0; i < lease->members; i++)
     if (!belay__list_empty(&lease->member[i].object.node))
       belay__client_remove(lease->member[i].client, &lease->member[i].object);
-  kind->tell(lease, BELAY__NEWS_CLOSED, 0);
+  kind->notify_owner(lease, BELAY__NOTICE_CLOSED, 0);
 }
 
 /* ---- what the client reports --------------------------------------------------------------------------- */
@@ -163,7 +165,7 @@ static void connected(belay__lease_t *lease) {
     up += belay__member_server(&lease->member[i]) != NULL;
   if (up < lease->quorum)
     return;
-  uint64_t now = belay__now(belay__lease_host(lease));
+  uint64_t now = belay__now(belay__lease_belay(lease));
   if (waits)
     belay__lease_step(lease, BELAY__EV_WAKE, BELAY__WOKEN_CONNECTED);
   else
@@ -181,7 +183,7 @@ static void object_lost_connection(belay__object_t *object) {
   belay__lease_t *lease = belay__member_lease(member);
   const belay__server_info_t *server = belay__member_server(member);
   if (belay__lease_is_held(lease) && (server == NULL || server->epoch != member->sent_on))
-    belay__lease_step(lease, BELAY__EV_CHECK, BELAY__CHECK_LOST);
+    belay__lease_step(lease, BELAY__EV_CHECK, BELAY__CHECK_CONNECTION_LOST);
 }
 
 static const belay__object_ops_t object_ops = {.close = object_close,
@@ -206,13 +208,14 @@ static uint32_t affinity_of(const belay__kind_t *kind, const char *key, size_t l
 }
 
 void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, size_t n,
-                       const belay__terms_t *terms, char *key, size_t key_len, size_t extra_len) {
+                       const belay__lease_config_t *config, char *key, size_t key_len,
+                       size_t extra_len) {
   *lease = (belay__lease_t){
-      .terms = terms,
+      .config = config,
       .report = belay__lease_step,
       .expiry = {.fire = on_expiry},
       .timer = {.fire = on_timer},
-      .ttl = terms->ttl,
+      .ttl = config->ttl,
       .holds = 1,
       .op = BELAY__NO_OPERATION,
       .extend = BELAY__NO_OPERATION,
@@ -223,12 +226,12 @@ void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, si
       .key = key,
   };
   belay__task_init(&lease->task, run_task);
-  lease->affinity = affinity_of(terms->kind, key, key_len);
+  lease->affinity = affinity_of(config->kind, key, key_len);
   for (size_t i = 0; i < n; i++) {
     lease->member[i] = (belay__member_t){.object = {.ops = &object_ops},
                                          .client = clients[i],
                                          .index = (uint8_t)i,
-                                         .vote = BELAY__UNASKED};
+                                         .vote = BELAY__NO_VOTE};
     belay__client_add(clients[i], &lease->member[i].object);
   }
 }

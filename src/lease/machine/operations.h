@@ -5,9 +5,10 @@
 #include "lease/machine/lease.h"
 
 /* Initializes a lease of n members, one for each client. Their memory, and the key's, stay the caller's, until
- * BELAY__NEWS_CLOSED; the terms, shared with the first client's, are the lease's from now on. */
+ * BELAY__NOTICE_CLOSED; the terms, shared with the first client's, are the lease's from now on. */
 void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, size_t n,
-                       const belay__terms_t *terms, char *key, size_t key_len, size_t extra_len);
+                       const belay__lease_config_t *config, char *key, size_t key_len,
+                       size_t extra_len);
 
 /* The operations. Each returns 0 or a negative error, as the public function of that name does. */
 int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms);

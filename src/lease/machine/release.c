@@ -9,8 +9,8 @@ belay__lease_state_t belay__release_start(belay__lease_t *lease, int64_t timeout
   belay__lease_stop_timers(lease);
   belay__lease_end_extend(lease, BELAY_ECANCELED);
   belay__round_forget(lease);
-  lease->offered = false;
-  uint64_t deadline = belay__after_ms(belay__lease_host(lease), timeout_ms);
+  lease->may_be_handed_over = false;
+  uint64_t deadline = belay__after_ms(belay__lease_belay(lease), timeout_ms);
   if (!belay__hand_over_start(lease, deadline))
     belay__round_start(lease, BELAY__ROUND_RELEASE, deadline);
   return BELAY__LEASE_RELEASING;
@@ -18,13 +18,14 @@ belay__lease_state_t belay__release_start(belay__lease_t *lease, int64_t timeout
 
 /* A release was answered. What is not known to be gone is undone. */
 belay__lease_state_t belay__release_answered(belay__lease_t *lease, int status) {
-  if (lease->offered && status != 0) /* what was passed on is not ours, and was not lost */
+  if (lease->may_be_handed_over &&
+      status != 0) /* what was passed on is not ours, and was not lost */
     status = BELAY_EUNKNOWN;
   if (status != 0)
     lease->error = (int16_t)status;
   else
     belay__turns_note(lease);
-  if (status == 0 && lease->terms->repeat_release)
+  if (status == 0 && lease->config->repeat_release)
     belay__round_keep_release(lease);
   belay__round_undo(lease, BELAY__UNDO);
   belay__lease_stop_timers(lease);
@@ -41,7 +42,7 @@ belay__lease_state_t belay__release_overdue(belay__lease_t *lease) {
 belay__lease_state_t belay__release_closed(belay__lease_t *lease) {
   belay__lease_stop_timers(lease);
   belay__round_forget_undo(lease);
-  belay__defer(belay__lease_host(lease), &lease->task);
+  belay__defer(belay__lease_belay(lease), &lease->task);
   return BELAY__LEASE_CLOSED;
 }
 
@@ -56,10 +57,10 @@ belay__lease_state_t belay__release_close(belay__lease_t *lease) {
   belay__lease_end_extend(lease, BELAY_ECANCELED);
   if (!belay__round_undoing(lease))
     return belay__release_closed(lease);
-  int64_t patience = 0;
+  int64_t close_timeout = 0;
   for (unsigned i = 0; i < lease->members; i++)
-    if (lease->member[i].client->close_timeout_ms > patience)
-      patience = lease->member[i].client->close_timeout_ms;
-  belay__lease_set_timer(lease, belay__after_ms(belay__lease_host(lease), patience));
+    if (lease->member[i].client->close_timeout_ms > close_timeout)
+      close_timeout = lease->member[i].client->close_timeout_ms;
+  belay__lease_set_timer(lease, belay__after_ms(belay__lease_belay(lease), close_timeout));
   return BELAY__LEASE_CLOSING;
 }

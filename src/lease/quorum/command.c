@@ -51,12 +51,12 @@ const char *belay__many_next(const char *list, size_t list_len, size_t *at, size
 }
 
 bool belay__kind_has_one_key(const belay__kind_t *kind) {
-  return kind->parts == NULL && !kind->many;
+  return kind->suffixes == NULL && !kind->many;
 }
 
 static size_t count_keys(const belay__kind_t *kind, const char *key, size_t key_len) {
   size_t n = 1, at = 0, len;
-  for (const char *const *part = kind->parts; part != NULL && *part != NULL; part++)
+  for (const char *const *suffix = kind->suffixes; suffix != NULL && *suffix != NULL; suffix++)
     n++;
   if (kind->many)
     for (n = 0; belay__many_next(key, key_len, &at, &len) != NULL;)
@@ -75,28 +75,28 @@ static void put_keys(const belay__kind_t *kind, const char *key, size_t key_len,
   }
   belay__call_arg(call, key, key_len);
   for (size_t i = 0; i + 1 < n; i++)
-    belay__call_arg_joined(call, key, key_len, kind->parts[i], strlen(kind->parts[i]));
+    belay__call_arg_joined(call, key, key_len, kind->suffixes[i], strlen(kind->suffixes[i]));
 }
 
 static void put_fence_key(const belay__lease_t *lease, belay__call_t *call) {
   belay__call_arg_joined(call, lease->key, lease->key_len, FENCE_PART, sizeof FENCE_PART - 1);
 }
 
-static void begin(const belay__lease_t *lease, belay__call_t *call, const belay__script_t *script,
-                  size_t keys, bool fence, size_t args) {
-  if (lease->terms->min_replicas > 0)
+static void begin_script(const belay__lease_t *lease, belay__call_t *call,
+                         const belay__script_t *script, size_t keys, bool fence, size_t args) {
+  if (lease->config->min_replicas > 0)
     belay__call_script_text(call, script, keys + fence, args);
   else
     belay__call_script(call, script, keys + fence, args);
-  put_keys(lease->terms->kind, lease->key, lease->key_len, keys, call);
+  put_keys(lease->config->kind, lease->key, lease->key_len, keys, call);
   if (fence)
     put_fence_key(lease, call);
 }
 
 void belay__lease_begin(const belay__lease_t *lease, belay__call_t *call,
                         const belay__script_t *script, bool fence, size_t args) {
-  begin(lease, call, script, count_keys(lease->terms->kind, lease->key, lease->key_len), fence,
-        args);
+  begin_script(lease, call, script, count_keys(lease->config->kind, lease->key, lease->key_len),
+               fence, args);
 }
 
 static void put_token_and_ttl(const belay__lease_t *lease, belay__call_t *call) {
@@ -147,7 +147,7 @@ static bool remove_natively(const char *key, size_t key_len, const belay__releas
 void belay__release_build(const belay__kind_t *kind, const char *key, size_t key_len,
                           const belay__release_t *release, belay__call_t *call) {
   bool plain = kind->release == &belay__script_lock_release &&
-               (!release->notify || release->apart) && release->token_len > 0 &&
+               (!release->notify || release->separate_publish) && release->token_len > 0 &&
                release->other_len == 0;
   if (plain && remove_natively(key, key_len, release, call))
     return;
@@ -165,22 +165,22 @@ bool belay__release_read(const belay__call_t *call, const belay__reply_t *reply,
 
 /* ---- the questions --------------------------------------------------------------------------------------- */
 
-static void ask_fence(const belay__lease_t *lease, belay__call_t *call,
-                      const belay__script_t *script, size_t args) {
-  if (lease->terms->min_replicas > 0)
+static void build_fence(const belay__lease_t *lease, belay__call_t *call,
+                        const belay__script_t *script, size_t args) {
+  if (lease->config->min_replicas > 0)
     belay__call_script_text(call, script, 1, args);
   else
     belay__call_script(call, script, 1, args);
   put_fence_key(lease, call);
 }
 
-static void ask_extend(const belay__lease_t *lease, belay__call_t *call, bool retake) {
-  const belay__kind_t *kind = lease->terms->kind;
+static void build_extend(const belay__lease_t *lease, belay__call_t *call, bool retake) {
+  const belay__kind_t *kind = lease->config->kind;
   int64_t left = (int64_t)(belay__lease_remaining(lease) / BELAY__MS);
   size_t keys = kind->extend_keys;
   if (keys == 0)
     keys = count_keys(kind, lease->key, lease->key_len);
-  begin(lease, call, kind->extend, keys, false, 3 + kind->extend_args);
+  begin_script(lease, call, kind->extend, keys, false, 3 + kind->extend_args);
   belay__lease_put_token(lease, call);
   belay__call_arg_int(call, lease->ttl);
   belay__call_arg_int(call, retake ? left : 0);
@@ -188,35 +188,35 @@ static void ask_extend(const belay__lease_t *lease, belay__call_t *call, bool re
     kind->extend_more(lease, call);
 }
 
-static void ask_release(const belay__lease_t *lease, belay__call_t *call) {
-  belay__release_t release = {.notify = lease->terms->notify, .apart = true};
+static void build_release(const belay__lease_t *lease, belay__call_t *call) {
+  belay__release_t release = {.notify = lease->config->notify, .separate_publish = true};
   release.token_len = belay__lease_token(lease, release.token);
   if (lease->partner != NULL) /* it may have been passed on */
     release.other_len = belay__lease_token(lease->partner, release.other);
   else /* what came late may have left it there again */
     release.other_len = belay__ticket_text(lease->ticket, release.other);
-  belay__release_build(lease->terms->kind, lease->key, lease->key_len, &release, call);
+  belay__release_build(lease->config->kind, lease->key, lease->key_len, &release, call);
 }
 
-void belay__lease_question(const belay__lease_t *lease, belay__call_t *call, bool retake) {
+void belay__lease_build_command(const belay__lease_t *lease, belay__call_t *call, bool retake) {
   switch ((belay__round_t)lease->round) {
   case BELAY__ROUND_ACQUIRE:
-    lease->terms->kind->acquire(lease, call);
+    lease->config->kind->acquire(lease, call);
     break;
   case BELAY__ROUND_READ:
-    ask_fence(lease, call, &belay__script_fence_read, 0);
+    build_fence(lease, call, &belay__script_fence_read, 0);
     break;
   case BELAY__ROUND_ACCEPT:
-    ask_fence(lease, call, &belay__script_fence_accept, 3);
+    build_fence(lease, call, &belay__script_fence_accept, 3);
     belay__call_arg_int(call, (int64_t)lease->fence);
     belay__lease_put_token(lease, call);
     belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
     break;
   case BELAY__ROUND_EXTEND:
-    ask_extend(lease, call, retake);
+    build_extend(lease, call, retake);
     break;
   case BELAY__ROUND_RELEASE:
-    ask_release(lease, call);
+    build_release(lease, call);
     break;
   case BELAY__ROUND_NONE:
     assert(false && "nothing to ask");

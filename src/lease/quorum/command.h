@@ -41,7 +41,8 @@ typedef struct belay__release {
   char other[BELAY__TOKEN_TEXT_MAX]; /* a ticket, or another token; as kind->release has it */
   size_t other_len;
   bool notify; /* tells who waits */
-  bool apart;  /* which may be left to belay__wake_build(), if the call needs a capability */
+  bool
+      separate_publish; /* which may be left to belay__wake_build_publish(), if the call needs a capability */
 } belay__release_t;
 
 /* Fills in a kind's release; and reads its reply, which is no error: how many connections heard of it, and 1; 0: it was
@@ -55,6 +56,6 @@ void belay__lease_put_token(const belay__lease_t *lease, belay__call_t *call);
 void belay__lease_put_ticket(const belay__lease_t *lease, belay__call_t *call);
 
 /* Fills in the present round's. retake: an extend that takes it again if it is gone. */
-void belay__lease_question(const belay__lease_t *lease, belay__call_t *call, bool retake);
+void belay__lease_build_command(const belay__lease_t *lease, belay__call_t *call, bool retake);
 
 #endif /* BELAY_LEASE_QUORUM_COMMAND_H */

@@ -26,8 +26,8 @@
 #include "scripts.gen.h"
 
 static void on_reply(belay__call_t *call, const belay__result_t *result);
-static void on_copied(belay__call_t *call, const belay__result_t *result);
-static void on_heard(belay__call_t *call, const belay__result_t *result);
+static void on_replicated(belay__call_t *call, const belay__result_t *result);
+static void on_published(belay__call_t *call, const belay__result_t *result);
 static void on_late(belay__call_t *call, const belay__result_t *result);
 static void on_marker(belay__call_t *call, const belay__result_t *result);
 
@@ -54,14 +54,16 @@ static bool is_grant(const belay__lease_t *lease) {
 
 /* Rounds in which only servers count that have a vote: those that ask for something new. */
 static bool is_vote(const belay__lease_t *lease) {
-  bool upgrade = lease->round == BELAY__ROUND_EXTEND && lease->asked == BELAY__ASKED_UPGRADE;
+  bool upgrade =
+      lease->round == BELAY__ROUND_EXTEND && lease->sent_mode == BELAY__EXTEND_AS_UPGRADE;
   return lease->round == BELAY__ROUND_ACQUIRE || lease->round == BELAY__ROUND_READ ||
          lease->round == BELAY__ROUND_ACCEPT || upgrade;
 }
 
 /* The call of `same`, if the member can send it again in the same words; else NULL. That call may carry the text of a
  * script, which the other server did not have. */
-static const belay__call_t *twin(const belay__member_t *member, const belay__member_t *same) {
+static const belay__call_t *copyable_call(const belay__member_t *member,
+                                          const belay__member_t *same) {
   const belay__call_t *call = same != NULL && same->retake == member->retake ? same->call : NULL;
   if (call == NULL || call->broken || call->as_eval)
     return NULL;
@@ -71,91 +73,91 @@ static const belay__call_t *twin(const belay__member_t *member, const belay__mem
 }
 
 /* What takes it from others is to be copied; what removes it without a script leaves them untold. */
-static bool has_second(const belay__lease_t *lease, const belay__call_t *first) {
+static bool has_follow_up(const belay__lease_t *lease, const belay__call_t *first) {
   if (lease->round == BELAY__ROUND_RELEASE)
-    return first->needs != 0 && lease->terms->notify;
-  return lease->terms->min_replicas > 0;
+    return first->needs != 0 && lease->config->notify;
+  return lease->config->min_replicas > 0;
 }
 
-static void build_second(const belay__lease_t *lease, belay__call_t *call) {
+static void build_follow_up(const belay__lease_t *lease, belay__call_t *call) {
   if (lease->round == BELAY__ROUND_RELEASE) {
-    belay__wake_build(lease, call);
-    call->done = on_heard;
+    belay__wake_build_publish(lease, call);
+    call->done = on_published;
     return;
   }
   belay__call_command(call, "WAIT", 3);
-  belay__call_arg_int(call, lease->terms->min_replicas);
-  belay__call_arg_int(call, lease->terms->replica_timeout);
-  call->done = on_copied;
+  belay__call_arg_int(call, lease->config->min_replicas);
+  belay__call_arg_int(call, lease->config->replica_timeout);
+  call->done = on_replicated;
 }
 
 /* The question, and what belongs right behind it. */
-static int send(belay__member_t *member, uint64_t deadline, const belay__member_t *same) {
+static int send_command(belay__member_t *member, uint64_t deadline, const belay__member_t *same) {
   const belay__lease_t *lease = belay__member_lease(member);
   belay__call_t *calls[2] = {new_call(member, deadline, &member->call), NULL};
   size_t n = 1;
   if (calls[0] == NULL)
     return BELAY_ENOMEM;
-  const belay__call_t *said = twin(member, same);
-  if (said != NULL)
-    belay__call_repeat(calls[0], said);
+  const belay__call_t *original = copyable_call(member, same);
+  if (original != NULL)
+    belay__call_repeat(calls[0], original);
   else
-    belay__lease_question(lease, calls[0], member->retake);
+    belay__lease_build_command(lease, calls[0], member->retake);
   calls[0]->done = on_reply;
-  if (has_second(lease, calls[0])) {
+  if (has_follow_up(lease, calls[0])) {
     calls[n] = new_call(member, deadline, &member->confirm);
     if (calls[n] == NULL) {
       belay__call_abandon(calls[0]);
       return BELAY_ENOMEM;
     }
-    build_second(lease, calls[n++]);
+    build_follow_up(lease, calls[n++]);
   }
   /* What tells waiters is only a hint: a release may be sent again without it. */
-  bool apart = lease->round == BELAY__ROUND_RELEASE;
-  int error = (apart ? belay__call_send_apart : belay__call_send)(calls, n);
+  bool independent = lease->round == BELAY__ROUND_RELEASE;
+  int error = (independent ? belay__call_send_apart : belay__call_send)(calls, n);
   return error == 0 ? BELAY__PENDING : error;
 }
 
 /* What is known without asking; 0 if nothing is. */
-static int foreknown(belay__member_t *member) {
+static int local_status(belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
   belay_client_t *client = member->client;
-  if (lease->round == BELAY__ROUND_RELEASE && !member->maybe)
+  if (lease->round == BELAY__ROUND_RELEASE && !member->may_exist)
     return BELAY_ENOTOWNER;
   if (is_vote(lease) && belay__quarantine_known(member))
     return BELAY_EQUARANTINED;
   if (lease->round != BELAY__ROUND_ACQUIRE)
     return 0;
   /* A node that stands still would only be left more to undo. The others decide. */
-  uint64_t limit = lease->terms->timeout * BELAY__MS;
+  uint64_t limit = lease->config->timeout * BELAY__MS;
   if (lease->members > 1 &&
       client->node_ops->silent(client, belay__lease_lane(lease), lease->affinity, limit))
     return BELAY_EUNKNOWN;
   return 0;
 }
 
-void belay__member_ask(belay__member_t *member, uint64_t deadline, const belay__member_t *same) {
+void belay__member_send(belay__member_t *member, uint64_t deadline, const belay__member_t *same) {
   const belay__lease_t *lease = belay__member_lease(member);
-  int status = foreknown(member);
+  int status = local_status(member);
   /* Only where we are not: what is set again blindly, and not answered, cannot be told from what was always there,
    * and does not count either. */
-  member->retake = lease->members > 1 && !member->maybe;
+  member->retake = lease->members > 1 && !member->may_exist;
   if (member->retake && lease->round == BELAY__ROUND_EXTEND) {
     const belay__server_info_t *server = belay__member_server(member);
-    member->voter = server != NULL ? server->mark : 0; /* whoever may have it next */
+    member->server_mark = server != NULL ? server->mark : 0; /* whoever may have it next */
   }
   if (status == 0)
-    status = send(member, deadline, same);
+    status = send_command(member, deadline, same);
   member->status = (int16_t)status;
   if (is_grant(lease))
     member->vote = (int16_t)status;
   if (status == BELAY__PENDING && member->confirm == NULL && is_vote(lease))
-    belay__quarantine_ask_ahead(member, deadline, on_marker);
+    belay__quarantine_send_ahead(member, deadline, on_marker);
 }
 
 static void drop_confirm(belay__member_t *member) {
   if (member->confirm != NULL && member->confirm->script == &belay__script_quarantine)
-    belay__quarantine_leave(&member->confirm);
+    belay__quarantine_abandon(&member->confirm);
   else
     (void)belay__call_cancel(&member->confirm);
 }
@@ -174,7 +176,7 @@ void belay__member_forget_late(belay__member_t *member) {
 }
 
 void belay__member_postpone(belay__member_t *member) {
-  if (member->call == NULL || belay__member_lease(member)->terms->min_replicas > 0)
+  if (member->call == NULL || belay__member_lease(member)->config->min_replicas > 0)
     return; /* what its WAIT says would have to be heard too */
   drop_confirm(member);
   belay__call_own(&member->late, member->call, on_late, member);
@@ -194,9 +196,9 @@ static bool is_over(const belay__lease_t *lease) {
 }
 
 /* The node keeps the lease for us for a ttl from when it was asked. */
-static void trust(belay__member_t *member) {
+static void extend_validity(belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
-  uint64_t until = member->sent + belay__lease_validity(lease->ttl, lease->terms->drift);
+  uint64_t until = member->sent + belay__lease_validity(lease->ttl, lease->config->drift);
   if (until > member->until)
     member->until = until;
 }
@@ -207,7 +209,7 @@ static bool claim_vote(belay__member_t *member) {
   belay__lease_t *lease = belay__member_lease(member);
   for (unsigned i = 0; i < lease->members; i++) {
     belay__member_t *other = &lease->member[i];
-    if (other == member || member->voter == 0 || other->voter != member->voter)
+    if (other == member || member->server_mark == 0 || other->server_mark != member->server_mark)
       continue;
     if (other->status == 0)
       return false;
@@ -218,38 +220,39 @@ static bool claim_vote(belay__member_t *member) {
 
 /* Whether its server had lost it and was given it again; for this member, or for another that leads there, perhaps just
  * now. */
-static bool was_set_again(const belay__member_t *member) {
+static bool server_was_restored(const belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
-  bool again = member->fresh;
-  for (unsigned i = 0; i < lease->members && !again && member->voter != 0; i++) {
+  bool again = member->restored;
+  for (unsigned i = 0; i < lease->members && !again && member->server_mark != 0; i++) {
     const belay__member_t *other = &lease->member[i];
-    if (other == member || !(other->fresh || other->retake))
+    if (other == member || !(other->restored || other->retake))
       continue;
     const belay__server_info_t *server = belay__member_server(other);
-    again = other->voter == member->voter || (server != NULL && server->mark == member->voter);
+    again = other->server_mark == member->server_mark ||
+            (server != NULL && server->mark == member->server_mark);
   }
   return again;
 }
 
 /* The member has said what it has to say. */
-static void answer(belay__member_t *member, int status) {
+static void finish_reply(belay__member_t *member, int status) {
   belay__lease_t *lease = belay__member_lease(member);
   if (status == 0)
-    belay__reply_note_voter(member);
+    belay__reply_note_server(member);
   if (status == 0 && is_grant(lease) && is_over(lease))
     status = BELAY_EEXPIRED;
-  if (status == 0 && lease->round == BELAY__ROUND_EXTEND && was_set_again(member)) {
-    member->fresh = true;
+  if (status == 0 && lease->round == BELAY__ROUND_EXTEND && server_was_restored(member)) {
+    member->restored = true;
     status = BELAY__RESTORED;
   }
-  if (status != 0 && lease->round == BELAY__ROUND_ACQUIRE && lease->terms->quarantine)
-    member->fresh = true; /* it may have it, and does not count for being asked once more */
+  if (status != 0 && lease->round == BELAY__ROUND_ACQUIRE && lease->config->quarantine)
+    member->restored = true; /* it may have it, and does not count for being asked once more */
   if (status == 0 && lease->round != BELAY__ROUND_RELEASE && !claim_vote(member)) {
     status = BELAY_EDUPLICATE;
     member->until = 0;
   }
   if (status == 0 && is_grant(lease))
-    trust(member);
+    extend_validity(member);
   member->status = (int16_t)status;
   if (is_grant(lease))
     member->vote = (int16_t)status;
@@ -257,37 +260,37 @@ static void answer(belay__member_t *member, int status) {
 }
 
 void belay__member_rejoin(belay__member_t *member) {
-  if (!member->known_back || member->status != BELAY__RESTORED)
+  if (!member->known_restored || member->status != BELAY__RESTORED)
     return;
-  member->fresh = member->known_back = false;
+  member->restored = member->known_restored = false;
   if (is_over(belay__member_lease(member)) || !claim_vote(member))
     return;
   member->status = member->vote = 0;
-  trust(member);
+  extend_validity(member);
 }
 
 /* The server said yes; whether that counts is seen step by step. */
-static void confirm(belay__member_t *member) {
+static void confirm_reply(belay__member_t *member) {
   if (member->call != NULL || member->confirm != NULL)
     return;
-  bool vote = is_vote(belay__member_lease(member)) || member->fresh;
-  int status = vote ? belay__quarantine_judge(member, on_marker) : 0;
+  bool vote = is_vote(belay__member_lease(member)) || member->restored;
+  int status = vote ? belay__quarantine_check(member, on_marker) : 0;
   if (status != BELAY__PENDING)
-    answer(member, status);
+    finish_reply(member, status);
 }
 
-static void confirmed(belay__member_t *member, int status) {
+static void finish_confirm(belay__member_t *member, int status) {
   if (status == 0) {
-    confirm(member);
+    confirm_reply(member);
     return;
   }
   belay__member_forget(member); /* a WAIT's deadline may come before that of the call before it */
-  answer(member, status);
+  finish_reply(member, status);
 }
 
 /* Why what would confirm the answer was not answered. That it was not sent does not mean that the question was not
  * sent. */
-static int unconfirmed(const belay__member_t *member, const belay__result_t *result) {
+static int confirm_error(const belay__member_t *member, const belay__result_t *result) {
   bool unasked = member->call != NULL && member->call->state == BELAY__CALL_QUEUED;
   bool unsent = result->outcome == BELAY_OUTCOME_NOT_SENT;
   return unsent && !unasked ? BELAY_EUNKNOWN : result->error;
@@ -296,36 +299,37 @@ static int unconfirmed(const belay__member_t *member, const belay__result_t *res
 static void on_marker(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   bool replied = result->outcome == BELAY_OUTCOME_REPLY;
-  confirmed(member, replied ? belay__quarantine_read(call, result) : unconfirmed(member, result));
+  finish_confirm(member,
+                 replied ? belay__quarantine_read(call, result) : confirm_error(member, result));
 }
 
-static void on_copied(belay__call_t *call, const belay__result_t *result) {
+static void on_replicated(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   int64_t copies;
-  int status = unconfirmed(member, result);
+  int status = confirm_error(member, result);
   if (result->outcome == BELAY_OUTCOME_REPLY) {
     if (!belay__reply_integer(result->reply, 0, INT32_MAX, &copies)) {
       status = BELAY_EPROTO;
       belay__call_distrust(call, result->reply);
     } else if (call->epoch != member->sent_on) {
       status = BELAY_EUNKNOWN; /* not from whom the write went to */
-    } else if (copies < belay__member_lease(member)->terms->min_replicas) {
+    } else if (copies < belay__member_lease(member)->config->min_replicas) {
       status = BELAY_ENOREPLICAS;
     }
   }
-  confirmed(member, status);
+  finish_confirm(member, status);
 }
 
 /* Who waits was told, or was not: the release is over all the same. */
-static void on_heard(belay__call_t *call, const belay__result_t *result) {
+static void on_published(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
-  int64_t heard;
+  int64_t receivers;
   bool known = result->outcome == BELAY_OUTCOME_REPLY &&
-               belay__reply_integer(result->reply, 0, INT32_MAX, &heard);
+               belay__reply_integer(result->reply, 0, INT32_MAX, &receivers);
   if (result->outcome == BELAY_OUTCOME_REPLY && !known)
     belay__call_distrust(call, result->reply);
-  belay__member_lease(member)->told = known ? (uint32_t)heard : BELAY__UNTOLD;
-  confirmed(member, 0);
+  belay__member_lease(member)->notified = known ? (uint32_t)receivers : BELAY__NOTIFIED_UNKNOWN;
+  finish_confirm(member, 0);
 }
 
 /* An acquire that a round about the fencing number did not wait for. */
@@ -336,21 +340,21 @@ static void on_late(belay__call_t *call, const belay__result_t *result) {
     member->sent = call->first_sent;
     member->sent_on = call->epoch;
     status = belay__quarantine_allows(member) ? 0 : BELAY_EQUARANTINED;
-    member->fresh = status != 0;
+    member->restored = status != 0;
   }
   if (status == 0 && is_over(belay__member_lease(member)))
     status = BELAY_EEXPIRED;
   if (status == 0) {
-    belay__reply_note_voter(member);
-    trust(member);
+    belay__reply_note_server(member);
+    extend_validity(member);
   }
   member->vote = (int16_t)status;
   report_answer(member);
 }
 
 /* The same question in another way. */
-static void ask_again(belay__member_t *member) {
-  belay__member_ask(member, belay__member_lease(member)->answer_by, NULL);
+static void send_again(belay__member_t *member) {
+  belay__member_send(member, belay__member_lease(member)->round_deadline, NULL);
   if (member->status != BELAY__PENDING)
     report_answer(member);
 }
@@ -359,7 +363,7 @@ static void on_reply(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   if (call->denied) {
     drop_confirm(member); /* who waits has been told too early, and is told again */
-    ask_again(member);
+    send_again(member);
     return;
   }
   if (result->outcome == BELAY_OUTCOME_REPLY) {
@@ -370,9 +374,9 @@ static void on_reply(belay__call_t *call, const belay__result_t *result) {
   if (status == BELAY_EPROTO && result->outcome == BELAY_OUTCOME_REPLY)
     belay__call_distrust(call, result->reply);
   if (status == 0) {
-    confirm(member);
+    confirm_reply(member);
     return;
   }
   belay__member_forget(member); /* the WAIT behind it tells nothing */
-  answer(member, status);
+  finish_reply(member, status);
 }

@@ -6,7 +6,7 @@
 
 /* Sends the round's question. A question that cannot be sent is answered at once: member->status. same: a member that
  * was asked the same just now, or NULL; its call is copied. */
-void belay__member_ask(belay__member_t *member, uint64_t deadline, const belay__member_t *same);
+void belay__member_send(belay__member_t *member, uint64_t deadline, const belay__member_t *same);
 
 /* Abandons the question, and notes what it may do on the server. */
 void belay__member_forget(belay__member_t *member);

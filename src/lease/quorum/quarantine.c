@@ -23,21 +23,22 @@
 #define KEY_MAX (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2) + 32)
 
 /* Whether what the client knows is about this server and no older than this connection. */
-static bool is_known(const belay__member_t *member, const belay__server_info_t *server) {
-  const belay__standing_t *standing = &belay__client_leases(member->client)->standing;
-  return server->run_id_len > 0 && server->epoch <= standing->server.epoch &&
-         standing->max_ttl == belay__member_lease(member)->terms->max_ttl &&
-         belay__server_info_is(&standing->server, server->run_id, server->run_id_len) &&
-         standing->server.data_id_len == server->data_id_len &&
-         memcmp(standing->server.data_id, server->data_id, server->data_id_len) == 0;
+static bool is_current(const belay__member_t *member, const belay__server_info_t *server) {
+  const belay__quarantine_state_t *quarantine = &belay__client_leases(member->client)->quarantine;
+  return server->run_id_len > 0 && server->epoch <= quarantine->server.epoch &&
+         quarantine->max_ttl == belay__member_lease(member)->config->max_ttl &&
+         belay__server_info_is(&quarantine->server, server->run_id, server->run_id_len) &&
+         quarantine->server.data_id_len == server->data_id_len &&
+         memcmp(quarantine->server.data_id, server->data_id, server->data_id_len) == 0;
 }
 
 bool belay__quarantine_known(const belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
-  const belay__server_info_t *server = lease->terms->quarantine ? belay__member_server(member) : NULL;
-  return server != NULL && is_known(member, server) &&
-         (int64_t)belay__now(belay__lease_host(lease)) <
-             belay__client_leases(member->client)->standing.votes_from;
+  const belay__server_info_t *server =
+      lease->config->quarantine ? belay__member_server(member) : NULL;
+  return server != NULL && is_current(member, server) &&
+         (int64_t)belay__now(belay__lease_belay(lease)) <
+             belay__client_leases(member->client)->quarantine.votes_from;
 }
 
 uint64_t belay__quarantine_ends(const belay__lease_t *lease) {
@@ -46,7 +47,7 @@ uint64_t belay__quarantine_ends(const belay__lease_t *lease) {
     const belay__member_t *member = &lease->member[i];
     if (!belay__quarantine_known(member))
       continue;
-    uint64_t from = (uint64_t)belay__client_leases(member->client)->standing.votes_from;
+    uint64_t from = (uint64_t)belay__client_leases(member->client)->quarantine.votes_from;
     if (from < first)
       first = from;
   }
@@ -58,13 +59,13 @@ static int64_t later(int64_t a, int64_t b) {
 }
 
 /* The marker was read: n > 0 the server votes in n milliseconds; n <= 0 it has for -n milliseconds. */
-static void learn(belay_client_t *client, const belay__server_info_t *server, int64_t ms,
-                  uint32_t max_ttl) {
+static void set_state(belay_client_t *client, const belay__server_info_t *server, int64_t ms,
+                      uint32_t max_ttl) {
   int64_t ns = (int64_t)BELAY__MS, now = (int64_t)belay__now(client->belay);
   int64_t by_uptime = server->started_by + (int64_t)belay__lease_forgotten_after(max_ttl);
   int64_t by_marker =
       ms < -now / ns ? 0 : now + (ms + 1) * ns; /* its clock was cut to milliseconds */
-  belay__client_leases(client)->standing = (belay__standing_t){
+  belay__client_leases(client)->quarantine = (belay__quarantine_state_t){
       .server = *server, .max_ttl = max_ttl, .votes_from = later(by_uptime, by_marker)};
 }
 
@@ -102,28 +103,28 @@ int belay__quarantine_read(belay__call_t *call, const belay__result_t *result) {
   }
   if (server == NULL || server->epoch != call->epoch || !is_name_of(server, reply->items[2]))
     return BELAY_EUNKNOWN;
-  learn(client, server, ms, (uint32_t)max_ttl);
+  set_state(client, server, ms, (uint32_t)max_ttl);
   return 0;
 }
 
 /* Nobody waits for it, or not any more. */
-static void on_left(belay__call_t *call, const belay__result_t *result) {
+static void on_abandoned(belay__call_t *call, const belay__result_t *result) {
   (void)belay__quarantine_read(call, result);
 }
 
-void belay__quarantine_leave(belay__call_t **place) {
+void belay__quarantine_abandon(belay__call_t **place) {
   belay__call_t *call = *place;
   *place = NULL;
   call->place = NULL;
-  call->done = on_left;
+  call->done = on_abandoned;
   call->owner = NULL;
 }
 
-static int ask(belay__member_t *member, const belay__server_info_t *server, uint64_t deadline,
-               belay__call_cb done) {
+static int send_query(belay__member_t *member, const belay__server_info_t *server,
+                      uint64_t deadline, belay__call_cb done) {
   const belay__lease_t *lease = belay__member_lease(member);
   belay_client_t *client = member->client;
-  uint64_t rest = belay__lease_forgotten_after(lease->terms->max_ttl);
+  uint64_t rest = belay__lease_forgotten_after(lease->config->max_ttl);
   char key[KEY_MAX];
   belay__call_t *call = belay__call_new(client, belay__lease_lane(lease));
   if (call == NULL)
@@ -133,47 +134,48 @@ static int ask(belay__member_t *member, const belay__server_info_t *server, uint
                   belay__key_build(key, client->prefix, client->prefix_len, "node", "marker", 6));
   belay__call_arg_joined(call, server->run_id, server->run_id_len, server->data_id,
                          server->data_id_len);
-  belay__call_arg_int(call, lease->terms->max_ttl);
+  belay__call_arg_int(call, lease->config->max_ttl);
   belay__call_arg_int(call, (int64_t)(rest / BELAY__MS) + 1);
   call->deadline = deadline;
   call->affinity = lease->affinity;
   call->urgent = true;
-  call->settled = on_left;
+  call->settled = on_abandoned;
   int error = belay__call_start(&member->confirm, call, done, member);
   return error == 0 ? BELAY__PENDING : error;
 }
 
 /* ---- questions -------------------------------------------------------------------------------------------- */
 
-void belay__quarantine_ask_ahead(belay__member_t *member, uint64_t deadline, belay__call_cb done) {
+void belay__quarantine_send_ahead(belay__member_t *member, uint64_t deadline, belay__call_cb done) {
   const belay__server_info_t *server =
-      belay__member_lease(member)->terms->quarantine ? belay__member_server(member) : NULL;
-  if (server != NULL && server->run_id_len > 0 && !is_known(member, server))
-    (void)ask(member, server, deadline, done);
+      belay__member_lease(member)->config->quarantine ? belay__member_server(member) : NULL;
+  if (server != NULL && server->run_id_len > 0 && !is_current(member, server))
+    (void)send_query(member, server, deadline, done);
 }
 
 bool belay__quarantine_allows(const belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
   const belay__server_info_t *server = belay__member_server(member);
-  if (!lease->terms->quarantine)
+  if (!lease->config->quarantine)
     return true;
   if (server == NULL || server->epoch != member->sent_on)
     return false;
   if (server->run_id_len == 0)
-    return lease->terms->trust;
-  return is_known(member, server) &&
-         (int64_t)member->sent >= belay__client_leases(member->client)->standing.votes_from;
+    return lease->config->trust;
+  return is_current(member, server) &&
+         (int64_t)member->sent >= belay__client_leases(member->client)->quarantine.votes_from;
 }
 
-int belay__quarantine_judge(belay__member_t *member, belay__call_cb done) {
+int belay__quarantine_check(belay__member_t *member, belay__call_cb done) {
   static const char silent[] = "the server does not tell its run id";
   const belay__server_info_t *server = belay__member_server(member);
   if (belay__quarantine_allows(member))
     return 0;
   if (server == NULL || server->epoch != member->sent_on)
     return BELAY_EUNKNOWN; /* whoever answered has gone away since */
-  if (server->run_id_len > 0 && !is_known(member, server))
-    return ask(member, server, belay__member_lease(member)->answer_by, done) == BELAY__PENDING
+  if (server->run_id_len > 0 && !is_current(member, server))
+    return send_query(member, server, belay__member_lease(member)->round_deadline, done) ==
+                   BELAY__PENDING
                ? BELAY__PENDING
                : BELAY_EUNKNOWN;
   if (server->run_id_len == 0)

@@ -15,15 +15,15 @@ bool belay__quarantine_allows(const belay__member_t *member);
 
 /* The same, and asks the server if that is not known. Returns 0 (it counts), an error, or BELAY__PENDING: the question
  * is member->confirm, and done will run. */
-int belay__quarantine_judge(belay__member_t *member, belay__call_cb done);
+int belay__quarantine_check(belay__member_t *member, belay__call_cb done);
 
 /* Sends the question behind the call that was just sent, if that call's answer is going to need it. */
-void belay__quarantine_ask_ahead(belay__member_t *member, uint64_t deadline, belay__call_cb done);
+void belay__quarantine_send_ahead(belay__member_t *member, uint64_t deadline, belay__call_cb done);
 
 /* For done: reads the reply, which the client keeps. Returns 0 or an error. */
 int belay__quarantine_read(belay__call_t *call, const belay__result_t *result);
 
 /* The member does not wait for the question any more. The client still reads the reply. */
-void belay__quarantine_leave(belay__call_t **place);
+void belay__quarantine_abandon(belay__call_t **place);
 
 #endif /* BELAY_LEASE_QUORUM_QUARANTINE_H */

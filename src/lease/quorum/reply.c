@@ -9,22 +9,22 @@
 
 /* A call was not answered that takes the lease: it may have, or may do so yet. A vote it is not. */
 void belay__reply_note_lost_acquire(belay__member_t *member, uint32_t epoch) {
-  member->maybe = true;
-  member->placed |= belay__member_lease(member)->ticket != 0;
-  member->fresh |= belay__member_lease(member)->terms->quarantine;
+  member->may_exist = true;
+  member->has_place |= belay__member_lease(member)->ticket != 0;
+  member->restored |= belay__member_lease(member)->config->quarantine;
   if (epoch > member->epoch)
     member->epoch = epoch;
 }
 
 /* Its server had lost it, and has it again, or may soon: that does not count, whichever members lead there. */
-static void note_set_again(belay__member_t *member) {
+static void note_restored(belay__member_t *member) {
   belay__lease_t *lease = belay__member_lease(member);
   for (unsigned i = 0; i < lease->members; i++) {
     belay__member_t *other = &lease->member[i];
-    if (other != member && (member->voter == 0 || other->voter != member->voter))
+    if (other != member && (member->server_mark == 0 || other->server_mark != member->server_mark))
       continue;
-    other->fresh = true;
-    other->known_back = false;
+    other->restored = true;
+    other->known_restored = false;
     other->until = 0;
   }
 }
@@ -33,26 +33,26 @@ static void note_set_again(belay__member_t *member) {
 void belay__reply_note_lost(belay__member_t *member, uint32_t epoch) {
   bool retake = belay__member_lease(member)->round == BELAY__ROUND_EXTEND && member->retake;
   if (retake)
-    note_set_again(member);
+    note_restored(member);
   if (retake || belay__member_lease(member)->round == BELAY__ROUND_ACQUIRE)
     belay__reply_note_lost_acquire(member, epoch);
   bool lowers = belay__member_lease(member)->round == BELAY__ROUND_EXTEND &&
-                belay__member_lease(member)->asked == BELAY__ASKED_READ;
-  if (lowers && epoch > member->lowered)
-    member->lowered = epoch;
+                belay__member_lease(member)->sent_mode == BELAY__EXTEND_AS_READ;
+  if (lowers && epoch > member->downgrade_epoch)
+    member->downgrade_epoch = epoch;
 }
 
 /* It is not there any more, unless an older call is still to be executed. */
 static void note_gone(belay__member_t *member, const belay__call_t *call) {
-  member->maybe = belay__client_ghost(member->client, call, member->epoch);
+  member->may_exist = belay__client_ghost(member->client, call, member->epoch);
   member->until = 0;
 }
 
 /* Notes who has said yes. */
-void belay__reply_note_voter(belay__member_t *member) {
+void belay__reply_note_server(belay__member_t *member) {
   const belay__server_info_t *server = belay__member_server(member);
   bool known = server != NULL && server->epoch == member->sent_on;
-  member->voter = known ? server->mark : 0;
+  member->server_mark = known ? server->mark : 0;
 }
 
 /* ---- replies ------------------------------------------------------------------------------------------- */
@@ -63,14 +63,16 @@ int belay__reply_read_acquired(belay__member_t *member, const belay__call_t *cal
   int64_t holder_ms = -1;
   int status = result->error;
   if (result->outcome == BELAY_OUTCOME_REPLY)
-    status = lease->terms->kind->acquired(lease, call, result->reply, &holder_ms);
-  belay__bid_t *bid = lease->bid; /* NULL: the others have granted it, and that was told */
-  if (bid != NULL && holder_ms >= 0 && (bid->holder_ms < 0 || holder_ms < bid->holder_ms))
-    bid->holder_ms = holder_ms;
+    status = lease->config->kind->acquired(lease, call, result->reply, &holder_ms);
+  belay__acquire_t *acquire =
+      lease->acquire; /* NULL: the others have granted it, and that was told */
+  if (acquire != NULL && holder_ms >= 0 &&
+      (acquire->holder_ms < 0 || holder_ms < acquire->holder_ms))
+    acquire->holder_ms = holder_ms;
   if (result->outcome == BELAY_OUTCOME_REPLY)
-    member->placed = lease->ticket != 0 && status != 0; /* a grant takes it out of the queue */
+    member->has_place = lease->ticket != 0 && status != 0; /* a grant takes it out of the queue */
   if (status == 0 || status == BELAY_EDUPLICATE)
-    member->maybe = true;
+    member->may_exist = true;
   if (status == BELAY_EPROTO || result->outcome == BELAY_OUTCOME_UNKNOWN)
     belay__reply_note_lost_acquire(member, call->epoch);
   return status;
@@ -78,14 +80,14 @@ int belay__reply_read_acquired(belay__member_t *member, const belay__call_t *cal
 
 /* A key of another type is not our key. */
 static bool is_foreign(const belay__lease_t *lease, const belay__result_t *result) {
-  return result->error == BELAY_EWRONGTYPE && belay__kind_has_one_key(lease->terms->kind);
+  return result->error == BELAY_EWRONGTYPE && belay__kind_has_one_key(lease->config->kind);
 }
 
 /* What an extend replied. */
 static int read_extended(belay__member_t *member, const belay__call_t *call,
                          const belay__result_t *result) {
   belay__lease_t *lease = belay__member_lease(member);
-  int64_t most = lease->terms->kind->extended != NULL ? INT32_MAX : 2, n = -1;
+  int64_t most = lease->config->kind->extended != NULL ? INT32_MAX : 2, n = -1;
   bool answered = result->outcome == BELAY_OUTCOME_REPLY &&
                   belay__reply_integer(result->reply, 0, most, &n) && (n != 2 || member->retake);
   if (is_foreign(lease, result)) {
@@ -99,17 +101,17 @@ static int read_extended(belay__member_t *member, const belay__call_t *call,
     note_gone(member, call);
     return BELAY_ENOTOWNER;
   }
-  member->maybe = true;
+  member->may_exist = true;
   if (n == 2) {
-    belay__reply_note_voter(member);
-    note_set_again(member);
+    belay__reply_note_server(member);
+    note_restored(member);
     return BELAY__RESTORED;
   }
   member->retake = false; /* it was not gone */
   int status =
-      n > 2 && lease->terms->kind->extended != NULL ? lease->terms->kind->extended(lease, n) : 0;
-  bool writes = lease->asked != BELAY__ASKED_READ;
-  if (writes && status == 0 && belay__client_ghost(member->client, call, member->lowered))
+      n > 2 && lease->config->kind->extended != NULL ? lease->config->kind->extended(lease, n) : 0;
+  bool writes = lease->sent_mode != BELAY__EXTEND_AS_READ;
+  if (writes && status == 0 && belay__client_ghost(member->client, call, member->downgrade_epoch))
     status = BELAY_EUNKNOWN; /* it is the writer, but who knows for how long */
   if (writes && status != 0 && lease->mode == BELAY_RWLOCK_WRITE)
     member->until = 0;
@@ -125,7 +127,7 @@ static int read_released(belay__member_t *member, const belay__call_t *call,
   if (!answered && !is_foreign(belay__member_lease(member), result))
     return result->outcome == BELAY_OUTCOME_REPLY ? BELAY_EPROTO : result->error;
   note_gone(member, call);
-  belay__member_lease(member)->told = n > 0 ? (uint32_t)n - 1 : 0;
+  belay__member_lease(member)->notified = n > 0 ? (uint32_t)n - 1 : 0;
   return n > 0 ? 0 : BELAY_ENOTOWNER;
 }
 

@@ -14,7 +14,7 @@ int belay__reply_read_acquired(belay__member_t *member, const belay__call_t *cal
                                const belay__result_t *result);
 
 /* Notes the server that has said yes. */
-void belay__reply_note_voter(belay__member_t *member);
+void belay__reply_note_server(belay__member_t *member);
 
 /* Notes that the present round's call, sent on connection `epoch`, was not answered; the same for an acquire. */
 void belay__reply_note_lost(belay__member_t *member, uint32_t epoch);

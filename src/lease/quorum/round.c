@@ -12,7 +12,7 @@
 
 /* What was asked before is not waited for; but an acquire that is decided may still be answered while the fencing
  * number is agreed on. */
-static void leave_question(belay__member_t *member, belay__round_t next) {
+static void leave_call(belay__member_t *member, belay__round_t next) {
   bool fencing = next == BELAY__ROUND_READ || next == BELAY__ROUND_ACCEPT;
   if (fencing && belay__member_lease(member)->round == BELAY__ROUND_ACQUIRE)
     belay__member_postpone(member);
@@ -23,32 +23,32 @@ static void leave_question(belay__member_t *member, belay__round_t next) {
 
 void belay__round_forget(belay__lease_t *lease) {
   for (unsigned i = 0; i < lease->members; i++)
-    leave_question(&lease->member[i], BELAY__ROUND_NONE);
+    leave_call(&lease->member[i], BELAY__ROUND_NONE);
 }
 
-static belay__asked_t asked_of(const belay__lease_t *lease) {
-  if (lease->want == BELAY_RWLOCK_READ)
-    return BELAY__ASKED_READ;
-  return lease->mode == BELAY_RWLOCK_READ ? BELAY__ASKED_UPGRADE : BELAY__ASKED_WRITE;
+static belay__extend_as_t extend_as_of(const belay__lease_t *lease) {
+  if (lease->next_mode == BELAY_RWLOCK_READ)
+    return BELAY__EXTEND_AS_READ;
+  return lease->mode == BELAY_RWLOCK_READ ? BELAY__EXTEND_AS_UPGRADE : BELAY__EXTEND_AS_WRITE;
 }
 
 void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t deadline) {
   for (unsigned i = 0; i < lease->members; i++)
-    leave_question(&lease->member[i], round);
+    leave_call(&lease->member[i], round);
   lease->round = (uint8_t)round;
-  lease->asked = (uint8_t)asked_of(lease);
-  lease->answer_by = deadline;
-  if (lease->bid != NULL)
-    lease->bid->holder_ms = -1;
+  lease->sent_mode = (uint8_t)extend_as_of(lease);
+  lease->round_deadline = deadline;
+  if (lease->acquire != NULL)
+    lease->acquire->holder_ms = -1;
   for (unsigned i = 0; i < lease->members; i++) {
     belay__member_t *member = &lease->member[i];
-    member->known_back |= member->status == BELAY__RESTORED;
+    member->known_restored |= member->status == BELAY__RESTORED;
     member->status = BELAY__PENDING;
   }
   for (unsigned i = 0; i < lease->members; i++)
-    belay__member_ask(&lease->member[i], deadline, i > 0 ? &lease->member[i - 1] : NULL);
+    belay__member_send(&lease->member[i], deadline, i > 0 ? &lease->member[i - 1] : NULL);
   if (belay__round_status(lease) != BELAY__PENDING)
-    belay__lease_set_timer(lease, belay__now(belay__lease_host(lease)));
+    belay__lease_set_timer(lease, belay__now(belay__lease_belay(lease)));
 }
 
 /* ---- votes --------------------------------------------------------------------------------------------- */
@@ -58,14 +58,14 @@ typedef struct votes {
   unsigned shared;           /* of those: it is ours, but not ours alone */
   unsigned lasting;          /* refusals that will be the same next time */
   int reason;                /* the first of them */
-  bool twice;                /* a server has voted for two members */
+  bool duplicate;            /* a server has voted for two members */
 } votes_t;
 
-static votes_t count(const belay__lease_t *lease) {
+static votes_t count_votes(const belay__lease_t *lease) {
   votes_t votes = {0};
   for (unsigned i = 0; i < lease->members; i++) {
     int status = lease->member[i].status;
-    votes.twice |= status == BELAY_EDUPLICATE;
+    votes.duplicate |= status == BELAY_EDUPLICATE;
     if (status == 0)
       votes.yes++;
     else if (status == BELAY__PENDING)
@@ -85,10 +85,10 @@ static votes_t count(const belay__lease_t *lease) {
  * whether it can still be won, and whether a definite no stands in the way. */
 int belay__round_status(const belay__lease_t *lease) {
   unsigned quorum = lease->quorum, spare = lease->members - quorum;
-  votes_t votes = count(lease);
+  votes_t votes = count_votes(lease);
   if (lease->members == 1)
     return lease->member[0].status;
-  if (votes.twice && lease->round == BELAY__ROUND_ACQUIRE)
+  if (votes.duplicate && lease->round == BELAY__ROUND_ACQUIRE)
     return BELAY_EDUPLICATE;
   if (votes.yes >= quorum)
     return 0;
@@ -130,7 +130,7 @@ void belay__round_won(belay__lease_t *lease) {
 
 /* ---- taking back --------------------------------------------------------------------------------------- */
 
-static void undone(belay__undo_t *undo, void *owner, bool done) {
+static void on_undone(belay__undo_t *undo, void *owner, bool done) {
   (void)done;
   belay__member_t *member = owner;
   assert(member->undo == undo);
@@ -140,36 +140,36 @@ static void undone(belay__undo_t *undo, void *owner, bool done) {
 }
 
 /* Our token, if it may be there; and our ticket, unless that is to keep its place for so many milliseconds. */
-static belay__undo_of_t undo_of(const belay__member_t *member, bool ticket, uint32_t keep) {
+static belay__undo_target_t target_of(const belay__member_t *member, bool ticket, uint32_t keep) {
   const belay__lease_t *lease = belay__member_lease(member);
-  uint64_t ttl = member->maybe ? lease->longest_ttl : lease->terms->waiter_ttl;
+  uint64_t ttl = member->may_exist ? lease->longest_ttl : lease->config->waiter_ttl;
   size_t label_len;
   const char *label = belay__lease_label(lease, &label_len);
-  return (belay__undo_of_t){
+  return (belay__undo_target_t){
       .label = label,
       .label_len = label_len,
-      .kind = lease->terms->kind,
+      .kind = lease->config->kind,
       .key = lease->key,
       .key_len = lease->key_len,
-      .notify = lease->terms->notify,
+      .notify = lease->config->notify,
       .token = lease->token,
-      .no_token = !member->maybe,
-      .repeat = lease->terms->repeat_release && member->maybe,
+      .no_token = !member->may_exist,
+      .repeat = lease->config->repeat_release && member->may_exist,
       .ticket = ticket ? lease->ticket : 0,
       .keep_ms = keep,
       .lane = belay__lease_lane(lease),
       .affinity = lease->affinity,
       .epoch = member->epoch,
-      .until = belay__now(belay__lease_host(lease)) + belay__lease_forgotten_after((uint32_t)ttl),
+      .until = belay__now(belay__lease_belay(lease)) + belay__lease_forgotten_after((uint32_t)ttl),
   };
 }
 
 /* Takes that back. A release that is under way is the undo's first try. */
-static void undo(belay__member_t *member, belay__call_t *release, bool ticket, uint32_t keep,
-                 bool wait) {
-  const belay__undo_of_t of = undo_of(member, ticket, keep);
+static void undo_member(belay__member_t *member, belay__call_t *release, bool ticket, uint32_t keep,
+                        bool wait) {
+  const belay__undo_target_t target = target_of(member, ticket, keep);
   belay__undo_t *undo =
-      belay__undo_start(member->client, &of, release, wait ? undone : NULL, member);
+      belay__undo_start(member->client, &target, release, wait ? on_undone : NULL, member);
   if (wait)
     member->undo = undo;
 }
@@ -184,13 +184,13 @@ void belay__round_undo(belay__lease_t *lease, belay__undo_how_t how) {
     belay__member_forget_late(member);
     member->until = 0;
     bool waits = how == BELAY__UNDO_KEEP_PLACE && lease->ticket != 0;
-    bool keep = waits && member->maybe, leave = member->placed && !waits;
-    if (member->maybe || leave)
-      undo(member, release, keep || leave, keep ? lease->terms->waiter_ttl : 0,
-           how == BELAY__UNDO_AND_WAIT);
-    member->placed = keep || (member->placed && !leave);
-    member->maybe = member->fresh = member->known_back = false;
-    member->epoch = member->lowered = 0;
+    bool keep = waits && member->may_exist, leave = member->has_place && !waits;
+    if (member->may_exist || leave)
+      undo_member(member, release, keep || leave, keep ? lease->config->waiter_ttl : 0,
+                  how == BELAY__UNDO_AND_WAIT);
+    member->has_place = keep || (member->has_place && !leave);
+    member->may_exist = member->restored = member->known_restored = false;
+    member->epoch = member->downgrade_epoch = 0;
   }
   lease->round = BELAY__ROUND_NONE;
 }
@@ -198,24 +198,24 @@ void belay__round_undo(belay__lease_t *lease, belay__undo_how_t how) {
 void belay__round_keep_release(belay__lease_t *lease) {
   for (unsigned i = 0; i < lease->members; i++) {
     belay__member_t *member = &lease->member[i];
-    bool maybe = member->maybe;
-    member->maybe = true;
-    const belay__undo_of_t of = undo_of(member, false, 0);
-    member->maybe = maybe;
-    if (!maybe) /* else it is undone */
-      belay__undo_keep(member->client, &of, member->sent_on);
+    bool may_exist = member->may_exist;
+    member->may_exist = true;
+    const belay__undo_target_t target = target_of(member, false, 0);
+    member->may_exist = may_exist;
+    if (!may_exist) /* else it is undone */
+      belay__undo_keep(member->client, &target, member->sent_on);
   }
 }
 
 void belay__round_leave_places(belay__lease_t *lease) {
   for (unsigned i = 0; i < lease->members; i++) {
     belay__member_t *member = &lease->member[i];
-    if (!member->placed)
+    if (!member->has_place)
       continue;
-    bool maybe = member->maybe;
-    member->maybe = member->placed = false; /* the token stays */
-    undo(member, NULL, true, 0, false);
-    member->maybe = maybe;
+    bool may_exist = member->may_exist;
+    member->may_exist = member->has_place = false; /* the token stays */
+    undo_member(member, NULL, true, 0, false);
+    member->may_exist = may_exist;
   }
 }
 

@@ -20,19 +20,19 @@ struct belay__undo {
   belay__timer_t timer; /* RESTING: time to try again */
   belay__call_t *call;  /* SENDING: the call; NULL while RESTING, KEPT */
   bool kept;            /* it was KEPT before, or is: its owner was told, and nobody waits for it */
-  belay__undo_of_t of;
+  belay__undo_target_t target;
   unsigned tries, answers;
   uint32_t answered_on; /* connection of the last answer; 0: none */
-  uint64_t patience;    /* until then it keeps the loop alive */
+  uint64_t close_until; /* until then it keeps the loop alive */
   bool holds_loop;
   size_t size;
   char key[]; /* and the label */
 };
 
-static void send(belay__undo_t *undo);
+static void send_release(belay__undo_t *undo);
 
 /* Tells the owner, who does not know of it any more. */
-static void tell(belay__undo_t *undo, bool done) {
+static void notify_owner(belay__undo_t *undo, bool done) {
   belay_client_t *client = undo->client;
   belay_t *belay = client->belay;
   if (done) {
@@ -50,7 +50,7 @@ static void tell(belay__undo_t *undo, bool done) {
   undo->holds_loop = false;
 }
 
-static void over(belay__undo_t *undo, bool done) {
+static void end_undo(belay__undo_t *undo, bool done) {
   belay_client_t *client = undo->client;
   belay_t *belay = client->belay;
   (void)belay__call_cancel(&undo->call);
@@ -58,44 +58,45 @@ static void over(belay__undo_t *undo, bool done) {
   if (undo->kept)
     belay__client_leases(client)->kept_undos--;
   else
-    tell(undo, done);
+    notify_owner(undo, done);
   belay__client_remove(client, &undo->object);
   belay__free(belay, undo, undo->size);
 }
 
-static bool may_keep(const belay_client_t *client, const belay__undo_of_t *of) {
-  return of->repeat && !client->closing && belay__client_leases(client)->kept_undos < KEPT_MAX &&
-         belay__now(client->belay) < of->until;
+static bool may_keep(const belay_client_t *client, const belay__undo_target_t *target) {
+  return target->repeat && !client->closing &&
+         belay__client_leases(client)->kept_undos < KEPT_MAX &&
+         belay__now(client->belay) < target->until;
 }
 
 /* It was answered. */
-static void keep(belay__undo_t *undo) {
+static void keep_undo(belay__undo_t *undo) {
   belay_client_t *client = undo->client;
-  if (!undo->kept && !may_keep(client, &undo->of)) {
-    over(undo, true);
+  if (!undo->kept && !may_keep(client, &undo->target)) {
+    end_undo(undo, true);
     return;
   }
   if (!undo->kept) {
-    tell(undo, true);
+    notify_owner(undo, true);
     undo->kept = true;
     belay__client_leases(client)->kept_undos++;
   }
-  undo->of.ticket = undo->of.keep_ms = 0; /* a place is given back once */
-  belay__timer_set(client->belay, BELAY__RANK_OTHER, &undo->timer, undo->of.until);
+  undo->target.ticket = undo->target.keep_ms = 0; /* a place is given back once */
+  belay__timer_set(client->belay, BELAY__RANK_OTHER, &undo->timer, undo->target.until);
 }
 
-static void rest(belay__undo_t *undo) {
+static void schedule_retry(belay__undo_t *undo) {
   belay_t *belay = undo->client->belay;
   uint64_t when =
       belay__now(belay) + belay__backoff(belay, undo->tries++, BELAY__BACKOFF_MAX_MS * BELAY__MS);
-  if (undo->of.keep_ms != 0)
-    undo->of.ticket = undo->of.keep_ms = 0;
-  if (undo->holds_loop && belay__now(belay) >= undo->patience) {
+  if (undo->target.keep_ms != 0)
+    undo->target.ticket = undo->target.keep_ms = 0;
+  if (undo->holds_loop && belay__now(belay) >= undo->close_until) {
     undo->holds_loop = false;
     belay__free_loop(belay);
   }
   belay__timer_set(belay, BELAY__RANK_OTHER, &undo->timer,
-                   when < undo->of.until ? when : undo->of.until);
+                   when < undo->target.until ? when : undo->target.until);
 }
 
 static void on_reply(belay__call_t *call, const belay__result_t *result) {
@@ -103,73 +104,74 @@ static void on_reply(belay__call_t *call, const belay__result_t *result) {
   int64_t removed;
   bool answered = result->outcome == BELAY_OUTCOME_REPLY;
   if (call->denied) {
-    send(undo);
+    send_release(undo);
     return;
   }
   if (answered && !belay__release_read(call, result->reply, &removed)) {
     belay__call_distrust(call, result->reply);
     answered = false;
   }
-  if (result->error == BELAY_EWRONGTYPE && belay__kind_has_one_key(undo->of.kind))
+  if (result->error == BELAY_EWRONGTYPE && belay__kind_has_one_key(undo->target.kind))
     answered = true; /* the key holds something that is not ours */
   if (answered)
     undo->answered_on = call->epoch;
   if (answered && (++undo->answers > GHOST_REPEATS ||
-                   !belay__client_ghost(undo->client, call, undo->of.epoch))) {
-    keep(undo);
+                   !belay__client_ghost(undo->client, call, undo->target.epoch))) {
+    keep_undo(undo);
     return;
   }
-  rest(undo);
+  schedule_retry(undo);
 }
 
 static void on_timer(belay__timer_t *timer) {
   belay__undo_t *undo = BELAY__CONTAINER(timer, belay__undo_t, timer);
-  if (belay__now(undo->client->belay) >= undo->of.until)
-    over(undo, undo->answers > 0);
+  if (belay__now(undo->client->belay) >= undo->target.until)
+    end_undo(undo, undo->answers > 0);
   else
-    send(undo);
+    send_release(undo);
 }
 
-static belay__release_t what_of(const belay__undo_t *undo) {
-  const belay__undo_of_t *of = &undo->of;
-  belay__release_t release = {.notify = of->notify};
-  if (!of->no_token)
-    release.token_len = belay__token_text(release.token, &of->token, of->label, of->label_len);
-  size_t n = belay__ticket_text(of->ticket, release.other);
-  if (of->keep_ms != 0) /* what becomes of the place */
-    n +=
-        (size_t)snprintf(release.other + n, sizeof release.other - n, "+%u", (unsigned)of->keep_ms);
+static belay__release_t release_of(const belay__undo_t *undo) {
+  const belay__undo_target_t *target = &undo->target;
+  belay__release_t release = {.notify = target->notify};
+  if (!target->no_token)
+    release.token_len =
+        belay__token_text(release.token, &target->token, target->label, target->label_len);
+  size_t n = belay__ticket_text(target->ticket, release.other);
+  if (target->keep_ms != 0) /* what becomes of the place */
+    n += (size_t)snprintf(release.other + n, sizeof release.other - n, "+%u",
+                          (unsigned)target->keep_ms);
   release.other_len = n;
   return release;
 }
 
-static void send(belay__undo_t *undo) {
+static void send_release(belay__undo_t *undo) {
   belay_client_t *client = undo->client;
-  belay__call_t *call = belay__call_new(client, undo->of.lane);
+  belay__call_t *call = belay__call_new(client, undo->target.lane);
   if (call == NULL) {
-    rest(undo);
+    schedule_retry(undo);
     return;
   }
-  belay__release_t release = what_of(undo);
-  belay__release_build(undo->of.kind, undo->key, undo->of.key_len, &release, call);
+  belay__release_t release = release_of(undo);
+  belay__release_build(undo->target.kind, undo->key, undo->target.key_len, &release, call);
   uint64_t deadline = belay__after_ms(client->belay, client->timeout_ms);
-  call->deadline = deadline < undo->of.until ? deadline : undo->of.until;
-  call->affinity = undo->of.affinity;
+  call->deadline = deadline < undo->target.until ? deadline : undo->target.until;
+  call->affinity = undo->target.affinity;
   call->urgent = true;
-  call->once = undo->of.keep_ms != 0;
+  call->once = undo->target.keep_ms != 0;
   if (belay__call_start(&undo->call, call, on_reply, undo) != 0)
-    rest(undo);
+    schedule_retry(undo);
 }
 
 /* One that was not answered is going as fast as it can. */
 static void object_close(belay__object_t *object) {
   belay__undo_t *undo = BELAY__CONTAINER(object, belay__undo_t, object);
   if (undo->kept)
-    over(undo, true);
+    end_undo(undo, true);
 }
 
 static void object_abort(belay__object_t *object) {
-  over(BELAY__CONTAINER(object, belay__undo_t, object), false);
+  end_undo(BELAY__CONTAINER(object, belay__undo_t, object), false);
 }
 
 /* What was answered is repeated because of ghosts, and that takes its time. */
@@ -179,7 +181,8 @@ static void object_connected(belay__object_t *object) {
   uint64_t soon = belay__now(belay) + belay__spread(belay, BELAY__SPREAD_MS * BELAY__MS);
   bool resting = undo->call == NULL && undo->answers == 0;
   if (resting && belay__timer_is_set(&undo->timer) && soon < undo->timer.when &&
-      undo->client->node_ops->server(undo->client, undo->of.lane, undo->of.affinity) != NULL)
+      undo->client->node_ops->server(undo->client, undo->target.lane, undo->target.affinity) !=
+          NULL)
     belay__timer_set(belay, BELAY__RANK_OTHER, &undo->timer, soon);
 }
 
@@ -192,7 +195,7 @@ static void object_lost(belay__object_t *object) {
   if (!undo->kept || undo->call != NULL || undo->answers == 0)
     return;
   const belay__server_info_t *server =
-      client->node_ops->server(client, undo->of.lane, undo->of.affinity);
+      client->node_ops->server(client, undo->target.lane, undo->target.affinity);
   if (server != NULL && server->epoch == undo->answered_on)
     return;
   undo->answers = undo->tries = 0;
@@ -206,41 +209,42 @@ static const belay__object_ops_t object_ops = {.close = object_close,
                                                .lost_connection = object_lost};
 
 /* NULL: memory is out. */
-static belay__undo_t *new_undo(belay_client_t *client, const belay__undo_of_t *of) {
-  size_t size = sizeof(belay__undo_t) + of->key_len + of->label_len;
+static belay__undo_t *new_undo(belay_client_t *client, const belay__undo_target_t *target) {
+  size_t size = sizeof(belay__undo_t) + target->key_len + target->label_len;
   belay__undo_t *undo = belay__alloc(client->belay, size);
   if (undo == NULL)
     return NULL;
   *undo = (belay__undo_t){.object = {.ops = &object_ops},
                           .client = client,
                           .timer = {.fire = on_timer},
-                          .of = *of,
+                          .target = *target,
                           .size = size};
-  memcpy(undo->key, of->key, of->key_len);
-  memcpy(undo->key + of->key_len, of->label, of->label_len);
-  undo->of.key = undo->key;
-  undo->of.label = undo->key + of->key_len;
+  memcpy(undo->key, target->key, target->key_len);
+  memcpy(undo->key + target->key_len, target->label, target->label_len);
+  undo->target.key = undo->key;
+  undo->target.label = undo->key + target->key_len;
   belay__client_add(client, &undo->object);
   return undo;
 }
 
-void belay__undo_keep(belay_client_t *client, const belay__undo_of_t *of, uint32_t answered_on) {
-  belay__undo_t *undo = may_keep(client, of) ? new_undo(client, of) : NULL;
+void belay__undo_keep(belay_client_t *client, const belay__undo_target_t *target,
+                      uint32_t answered_on) {
+  belay__undo_t *undo = may_keep(client, target) ? new_undo(client, target) : NULL;
   if (undo == NULL)
     return;
   undo->kept = true;
   undo->answers = 1;
   undo->answered_on = answered_on;
-  undo->of.ticket = undo->of.keep_ms = 0;
+  undo->target.ticket = undo->target.keep_ms = 0;
   belay__client_leases(client)->kept_undos++;
-  belay__timer_set(client->belay, BELAY__RANK_OTHER, &undo->timer, of->until);
+  belay__timer_set(client->belay, BELAY__RANK_OTHER, &undo->timer, target->until);
 }
 
-belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t *of,
+belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_target_t *target,
                                  belay__call_t *release, belay__undo_cb cb, void *owner) {
   belay_t *belay = client->belay;
   bool room = cb != NULL || client->stats.undo_pending < UNDO_MAX;
-  belay__undo_t *undo = room ? new_undo(client, of) : NULL;
+  belay__undo_t *undo = room ? new_undo(client, target) : NULL;
   if (undo == NULL) {
     if (release != NULL)
       belay__call_abandon(release);
@@ -251,14 +255,14 @@ belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t 
   }
   undo->cb = cb;
   undo->owner = owner;
-  undo->patience = belay__after_ms(belay, client->close_timeout_ms);
+  undo->close_until = belay__after_ms(belay, client->close_timeout_ms);
   undo->holds_loop = true;
   client->stats.undo_pending++;
   belay__hold_loop(belay);
   if (release != NULL)
     belay__call_own(&undo->call, release, on_reply, undo);
   else
-    send(undo);
+    send_release(undo);
   return undo;
 }
 

@@ -31,7 +31,7 @@ typedef struct belay__undo belay__undo_t;
 typedef void (*belay__undo_cb)(belay__undo_t *undo, void *owner, bool done);
 
 /* What to undo. */
-typedef struct belay__undo_of {
+typedef struct belay__undo_target {
   const struct belay__kind *kind; /* whose release it runs */
   const char *key;                /* copied */
   size_t key_len;
@@ -49,18 +49,19 @@ typedef struct belay__undo_of {
   uint32_t affinity;
   uint32_t epoch; /* the connection of an attempt that was not answered; 0: none */
   uint64_t until; /* by then the server has forgotten it in any case */
-} belay__undo_of_t;
+} belay__undo_target_t;
 
 /* Starts one; its call goes out before this returns, behind all that were sent on its lane with its affinity,
  * unless a release is under way already: then that is its call (release may be NULL). cb (which may be NULL) is
  * told once, later. NULL if memory is out, or if there is no cb and more are under way than a client may have:
  * then what is left lives for its ttl. */
-belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t *of,
+belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_target_t *target,
                                  belay__call_t *release, belay__undo_cb cb, void *owner);
 
 /* The same for one that was answered already, as a release, on the connection answered_on: it is
  * KEPT, if there is room for it. */
-void belay__undo_keep(belay_client_t *client, const belay__undo_of_t *of, uint32_t answered_on);
+void belay__undo_keep(belay_client_t *client, const belay__undo_target_t *target,
+                      uint32_t answered_on);
 
 /* The owner does not want to be told any more; the undo goes on. */
 void belay__undo_detach(belay__undo_t *undo);

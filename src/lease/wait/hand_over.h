@@ -5,7 +5,7 @@
 #include "lease/machine/lease.h"
 
 /* Passes the lease to the next in the queue, which has until answer_by to answer. False if there is none. */
-bool belay__hand_over_start(belay__lease_t *lease, uint64_t answer_by);
+bool belay__hand_over_start(belay__lease_t *lease, uint64_t deadline);
 
 /* The attempt of a lease ended with that status; ends the hand-over, if the attempt was part of one. If the lease was
  * not passed on, or that is not known, the giver releases it by itself. */

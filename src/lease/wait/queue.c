@@ -9,37 +9,37 @@
 
 #include <string.h>
 
-#include "lease/wait/poll.h"
+#include "lease/wait/poll_delay.h"
 #include "lease/wait/wake.h"
 
 #define RUN_MAX 256 /* who ask at once because of one grant */
 
-static belay__lease_t *of_entry(const belay__entry_t *entry) {
+static belay__lease_t *lease_of_entry(const belay__entry_t *entry) {
   return BELAY__CONTAINER(entry, belay__lease_t, entry);
 }
 
-static belay__lease_t *after(const belay__lease_t *lease) {
-  return BELAY__CONTAINER(lease->line.next, belay__lease_t, line);
+static belay__lease_t *next_in_ring(const belay__lease_t *lease) {
+  return BELAY__CONTAINER(lease->queue_node.next, belay__lease_t, queue_node);
 }
 
-static bool stands_in_line(const belay__lease_t *lease) {
-  return lease->line.next != NULL;
+static bool is_queued(const belay__lease_t *lease) {
+  return lease->queue_node.next != NULL;
 }
 
 /* True if the lease was granted since it joined the queue. */
-static bool had(const belay__lease_t *lease) {
+static bool was_granted(const belay__lease_t *lease) {
   return lease->held_since != 0;
 }
 
 static belay__table_t *table_of(const belay__lease_t *lease) {
-  return &belay__client_leases(lease->member[0].client)->lines;
+  return &belay__client_leases(lease->member[0].client)->queues;
 }
 
 /* Those who ask for the same key in the same way stand in one line. */
-static bool is_same(const belay__entry_t *entry, const void *arg, size_t len) {
+static bool is_same_queue(const belay__entry_t *entry, const void *arg, size_t len) {
   (void)len;
-  const belay__lease_t *one = of_entry(entry), *other = arg;
-  const belay__terms_t *a = one->terms, *b = other->terms;
+  const belay__lease_t *one = lease_of_entry(entry), *other = arg;
+  const belay__lease_config_t *a = one->config, *b = other->config;
   return one->key_len == other->key_len && memcmp(one->key, other->key, one->key_len) == 0 &&
          one->members == other->members && a->min_replicas == b->min_replicas &&
          a->quarantine == b->quarantine && a->notify == b->notify && a->retry_min == b->retry_min &&
@@ -49,62 +49,65 @@ static bool is_same(const belay__entry_t *entry, const void *arg, size_t len) {
 /* The first in the line of that key; NULL if there is none. Notes the key's hash. */
 static belay__lease_t *find_first(belay__lease_t *lease) {
   belay__table_t *table = table_of(lease);
-  uint64_t hash = belay__table_hash(belay__lease_host(lease), table, lease->key, lease->key_len);
+  uint64_t hash = belay__table_hash(belay__lease_belay(lease), table, lease->key, lease->key_len);
   lease->entry.hash = hash;
-  belay__entry_t *entry = belay__table_find(table, hash, is_same, lease, 0);
-  return entry != NULL ? of_entry(entry) : NULL;
+  belay__entry_t *entry = belay__table_find(table, hash, is_same_queue, lease, 0);
+  return entry != NULL ? lease_of_entry(entry) : NULL;
 }
 
 static belay__lease_t *first_of(const belay__lease_t *lease) {
-  return of_entry(belay__table_find(table_of(lease), lease->entry.hash, is_same, lease, 0));
+  return lease_of_entry(
+      belay__table_find(table_of(lease), lease->entry.hash, is_same_queue, lease, 0));
 }
 
-void belay__queue_call(belay__lease_t *lease, belay__yield_t yield) {
-  lease->bid->called = true;
-  lease->bid->yield = (uint8_t)yield;
-  belay__defer(belay__lease_host(lease), &lease->task);
+void belay__queue_turn(belay__lease_t *lease, belay__yield_t yield) {
+  lease->acquire->turn_queued = true;
+  lease->acquire->yield = (uint8_t)yield;
+  belay__defer(belay__lease_belay(lease), &lease->task);
 }
 
 /* True if the lease waits for its turn, and the turn has not come. */
 static bool waits_for_turn(const belay__lease_t *lease) {
-  return lease->state == BELAY__LEASE_QUEUED && !lease->bid->called;
+  return lease->state == BELAY__LEASE_QUEUED && !lease->acquire->turn_queued;
 }
 
 /* In the place of the one that was first: for that there is room. */
-static void put_first(belay__lease_t *lease, belay__lease_t *was) {
+static void make_first(belay__lease_t *lease, belay__lease_t *was) {
   belay__table_remove(table_of(was), &was->entry);
-  (void)belay__table_add(belay__lease_host(lease), table_of(lease), &lease->entry,
+  (void)belay__table_add(belay__lease_belay(lease), table_of(lease), &lease->entry,
                          lease->entry.hash);
 }
 
 bool belay__queue_join(belay__lease_t *lease, bool try) {
-  lease->bid->hosted = false;
-  if (!lease->terms->kind->lines_up)
+  lease->acquire->shares_grant = false;
+  if (!lease->config->kind->client_queue)
     return false;
   belay__lease_t *first = find_first(lease);
   if (first == NULL) {
     /* Without memory for the table it stands alone: others then contend beside it. */
-    if (belay__table_add(belay__lease_host(lease), table_of(lease), &lease->entry,
+    if (belay__table_add(belay__lease_belay(lease), table_of(lease), &lease->entry,
                          lease->entry.hash) == 0)
-      belay__list_init(&lease->line);
+      belay__list_init(&lease->queue_node);
     return false;
   }
-  belay__list_insert_before(&first->line, &lease->line); /* last in the ring, or before the first */
+  belay__list_insert_before(&first->queue_node,
+                            &lease->queue_node); /* last in the ring, or before the first */
   if (try)
-    put_first(lease, first);
+    make_first(lease, first);
   return !try;
 }
 
 /* True if it may be the next: it waits, its wait is not over, and no other lease is being passed to it. */
 static bool may_be_next(const belay__lease_t *lease) {
   return (lease->state == BELAY__LEASE_QUEUED || lease->state == BELAY__LEASE_WAITING) &&
-         lease->partner == NULL && belay__now(belay__lease_host(lease)) < lease->bid->wait_until;
+         lease->partner == NULL &&
+         belay__now(belay__lease_belay(lease)) < lease->acquire->wait_until;
 }
 
 belay__lease_t *belay__queue_next(const belay__lease_t *lease) {
-  if (!stands_in_line(lease))
+  if (!is_queued(lease))
     return NULL;
-  for (belay__lease_t *other = after(lease); other != lease; other = after(other))
+  for (belay__lease_t *other = next_in_ring(lease); other != lease; other = next_in_ring(other))
     if (may_be_next(other))
       return other;
   return NULL;
@@ -118,82 +121,84 @@ int belay__queue_reason(const belay__lease_t *lease) {
 }
 
 void belay__queue_inherit(belay__lease_t *next, const belay__lease_t *gone) {
-  next->streak = gone->streak + had(gone);
-  next->streak_since = gone->streak_since;
-  if (gone->bid != NULL && !had(gone)) /* their client has waited for as long as that */
-    next->bid->releases = gone->bid->releases;
+  next->grants_in_row = gone->grants_in_row + was_granted(gone);
+  next->grants_in_row_since = gone->grants_in_row_since;
+  if (gone->acquire != NULL && !was_granted(gone)) /* their client has waited for as long as that */
+    next->acquire->releases = gone->acquire->releases;
 }
 
 /* Whether others elsewhere are to go first: this client has had it for so many times, and others were told that it
  * is free, or may have been; or for so long, and others may be asking now and then; or what it asks for together
  * with them would be split. */
-static belay__yield_t yields(const belay__lease_t *next, const belay__lease_t *gone) {
-  if (!gone->terms->kind->passes || !had(gone))
+static belay__yield_t choose_yield(const belay__lease_t *next, const belay__lease_t *gone) {
+  if (!gone->config->kind->hands_over || !was_granted(gone))
     return BELAY__YIELD_NOT;
   if (gone->members > 1)
     return BELAY__YIELD_BRIEFLY;
-  if (next->streak <= gone->terms->max_handovers)
+  if (next->grants_in_row <= gone->config->max_handovers)
     return BELAY__YIELD_NOT;
-  if (gone->terms->notify && belay__wake_others(gone))
+  if (gone->config->notify && belay__wake_reached_others(gone))
     return BELAY__YIELD_BRIEFLY;
-  uint64_t since = belay__now(belay__lease_host(gone)) - gone->streak_since;
+  uint64_t since = belay__now(belay__lease_belay(gone)) - gone->grants_in_row_since;
   return since >= belay__poll_streak_max(gone) ? BELAY__YIELD_LONG : BELAY__YIELD_NOT;
 }
 
 /* It asks because of a grant that it may have its own beside. Whoever comes in so brings nobody else: others
  * elsewhere wait. */
-static void bring(belay__lease_t *next, const belay__lease_t *granted) {
-  next->bid->hosted = !granted->bid->hosted || granted->attempts > 1;
-  next->bid->host = granted->token;
+static void share_grant(belay__lease_t *next, const belay__lease_t *granted) {
+  next->acquire->shares_grant = !granted->acquire->shares_grant || granted->attempts > 1;
+  next->acquire->granted_token = granted->token;
 }
 
 /* It is the turn of the first, who waits for that. */
-static void call_first(belay__lease_t *first, const belay__lease_t *gone, bool granted) {
-  belay__yield_t yield = granted ? BELAY__YIELD_NOT : yields(first, gone);
-  if (first->streak > gone->terms->max_handovers)
-    first->streak = 0; /* it was given back to the server */
+static void queue_first_turn(belay__lease_t *first, const belay__lease_t *gone, bool granted) {
+  belay__yield_t yield = granted ? BELAY__YIELD_NOT : choose_yield(first, gone);
+  if (first->grants_in_row > gone->config->max_handovers)
+    first->grants_in_row = 0; /* it was given back to the server */
   if (yield != BELAY__YIELD_NOT)
-    first->streak_since = 0;
-  if (granted && gone->terms->kind->beside != NULL && gone->terms->kind->beside(gone, first))
-    bring(first, gone);
-  belay__queue_call(first, yield);
+    first->grants_in_row_since = 0;
+  if (granted && gone->config->kind->may_share != NULL &&
+      gone->config->kind->may_share(gone, first))
+    share_grant(first, gone);
+  belay__queue_turn(first, yield);
 }
 
 /* What was just granted others may have beside it: those right behind the first ask too. */
-static void call_others(belay__lease_t *first, const belay__lease_t *granted) {
-  belay__lease_t *next = after(first);
-  for (unsigned i = 0; i < RUN_MAX && waits_for_turn(next); i++, next = after(next)) {
-    if (!granted->terms->kind->beside(granted, next))
+static void queue_shared_turns(belay__lease_t *first, const belay__lease_t *granted) {
+  belay__lease_t *next = next_in_ring(first);
+  for (unsigned i = 0; i < RUN_MAX && waits_for_turn(next); i++, next = next_in_ring(next)) {
+    if (!granted->config->kind->may_share(granted, next))
       return;
-    bring(next, granted);
-    belay__queue_call(next, BELAY__YIELD_NOT);
+    share_grant(next, granted);
+    belay__queue_turn(next, BELAY__YIELD_NOT);
   }
 }
 
 /* Whose turn is it, now that `gone` has left? The first one's, if it waited for its turn; or for what `gone` had. */
-static void call_next(belay__lease_t *first, const belay__lease_t *gone, bool granted) {
-  bool freed = first->state == BELAY__LEASE_WAITING && !first->bid->called && had(gone) && !granted;
+static void queue_next_turn(belay__lease_t *first, const belay__lease_t *gone, bool granted) {
+  bool freed = first->state == BELAY__LEASE_WAITING && !first->acquire->turn_queued &&
+               was_granted(gone) && !granted;
   if ((!waits_for_turn(first) && !freed) || gone->member[0].client->closing)
     return; /* or all of them end */
   belay__queue_inherit(first, gone);
-  call_first(first, gone, granted);
-  if (granted && gone->terms->kind->beside != NULL)
-    call_others(first, gone);
+  queue_first_turn(first, gone, granted);
+  if (granted && gone->config->kind->may_share != NULL)
+    queue_shared_turns(first, gone);
 }
 
 void belay__queue_leave(belay__lease_t *lease, bool granted) {
-  if (!stands_in_line(lease))
+  if (!is_queued(lease))
     return;
-  belay__lease_t *next = after(lease);
+  belay__lease_t *next = next_in_ring(lease);
   bool was_first = first_of(lease) == lease;
   if (next == lease) {
     belay__table_remove(table_of(lease), &lease->entry);
-    lease->line = (belay__list_t){NULL, NULL};
+    lease->queue_node = (belay__list_t){NULL, NULL};
     return;
   }
-  belay__list_remove(&lease->line);
-  lease->line = (belay__list_t){NULL, NULL};
+  belay__list_remove(&lease->queue_node);
+  lease->queue_node = (belay__list_t){NULL, NULL};
   if (was_first)
-    put_first(next, lease);
-  call_next(was_first ? next : first_of(next), lease, granted);
+    make_first(next, lease);
+  queue_next_turn(was_first ? next : first_of(next), lease, granted);
 }

@@ -13,7 +13,7 @@ void belay__queue_leave(belay__lease_t *lease, bool granted);
 
 /* Queues the turn of a lease that is QUEUED or WAITING: its task runs BELAY__EV_TURN, unless the lease has begun an
  * attempt or has ended by then. */
-void belay__queue_call(belay__lease_t *lease, belay__yield_t yield);
+void belay__queue_turn(belay__lease_t *lease, belay__yield_t yield);
 
 /* The lease behind it that waits, for the server or for its turn; NULL if there is none. */
 belay__lease_t *belay__queue_next(const belay__lease_t *lease);

@@ -20,64 +20,67 @@
 #define TURNS_KNOWN 4 /* what was learnt from a release holds for this many turns of all */
 #define RETURN_MAX_US UINT64_C(400) /* for those that were woken to ask */
 
-static belay__crowd_t *slot_of(const belay__lease_t *lease) {
-  return &belay__client_leases(lease->member[0].client)->crowds[lease->entry.hash % BELAY__CROWDS];
+static belay__contenders_t *slot_of(const belay__lease_t *lease) {
+  return &belay__client_leases(lease->member[0].client)
+              ->contenders[lease->entry.hash % BELAY__CONTENDERS];
 }
 
 static bool takes_turns(const belay__lease_t *lease) {
-  return lease->members == 1 && lease->terms->kind->passes && lease->terms->notify;
+  return lease->members == 1 && lease->config->kind->hands_over && lease->config->notify;
 }
 
 /* Whether the others have had their turns long ago, or have gone. */
-static bool is_stale(const belay__crowd_t *crowd, uint64_t now) {
-  uint64_t turn = (crowd->others + UINT64_C(1)) * (crowd->held_for + BELAY__MS);
-  return now - crowd->released_at > TURNS_KNOWN * turn;
+static bool is_stale(const belay__contenders_t *contenders, uint64_t now) {
+  uint64_t turn = (contenders->others + UINT64_C(1)) * (contenders->held_for + BELAY__MS);
+  return now - contenders->released_at > TURNS_KNOWN * turn;
 }
 
 /* NULL: no others are known of. */
-static const belay__crowd_t *find(const belay__lease_t *lease) {
-  const belay__crowd_t *crowd = slot_of(lease);
-  if (!takes_turns(lease) || crowd->others == 0 || crowd->hash != lease->entry.hash)
+static const belay__contenders_t *find_contenders(const belay__lease_t *lease) {
+  const belay__contenders_t *contenders = slot_of(lease);
+  if (!takes_turns(lease) || contenders->others == 0 || contenders->hash != lease->entry.hash)
     return NULL;
-  return is_stale(crowd, belay__now(belay__lease_host(lease))) ? NULL : crowd;
+  return is_stale(contenders, belay__now(belay__lease_belay(lease))) ? NULL : contenders;
 }
 
-static uint64_t least(uint64_t a, uint64_t b) {
+static uint64_t smaller(uint64_t a, uint64_t b) {
   return a < b ? a : b;
 }
 
-static uint64_t spread_of(const belay__crowd_t *crowd) {
-  uint64_t steps = crowd->others * STEP_MAX_US * 1000;
-  return least(least(steps, SPREAD_MAX_MS * BELAY__MS), crowd->held_for / HOLD_PART);
+static uint64_t spread_of(const belay__contenders_t *contenders) {
+  uint64_t steps = contenders->others * STEP_MAX_US * 1000;
+  return smaller(smaller(steps, SPREAD_MAX_MS * BELAY__MS), contenders->held_for / HOLD_PART);
 }
 
 void belay__turns_note(belay__lease_t *lease) {
-  belay__crowd_t *crowd = slot_of(lease);
-  if (!takes_turns(lease) || lease->told >= BELAY__UNTOLD_MIN)
+  belay__contenders_t *contenders = slot_of(lease);
+  if (!takes_turns(lease) || lease->notified >= BELAY__NOTIFIED_UNKNOWN_MIN)
     return;
-  uint32_t others = lease->told - (lease->told > 0 && belay__wake_is_subscribed(lease));
-  if (others == 0 && crowd->hash != lease->entry.hash)
+  uint32_t others = lease->notified - (lease->notified > 0 && belay__wake_is_subscribed(lease));
+  if (others == 0 && contenders->hash != lease->entry.hash)
     return; /* another key's stays */
-  uint64_t now = belay__now(belay__lease_host(lease));
-  *crowd = (belay__crowd_t){.hash = lease->entry.hash,
-                            .released_at = now,
-                            .held_for = now - lease->held_since,
-                            .others = others};
+  uint64_t now = belay__now(belay__lease_belay(lease));
+  *contenders = (belay__contenders_t){.hash = lease->entry.hash,
+                                      .released_at = now,
+                                      .held_for = now - lease->held_since,
+                                      .others = others};
 }
 
 bool belay__turns_delay(const belay__lease_t *lease, uint64_t *delay) {
-  const belay__crowd_t *crowd = find(lease);
-  if (crowd == NULL)
+  const belay__contenders_t *contenders = find_contenders(lease);
+  if (contenders == NULL)
     return false;
-  uint32_t before = lease->bid->releases < crowd->others ? crowd->others - lease->bid->releases : 0;
-  *delay = spread_of(crowd) * before / crowd->others;
+  uint32_t before = lease->acquire->releases < contenders->others
+                        ? contenders->others - lease->acquire->releases
+                        : 0;
+  *delay = spread_of(contenders) * before / contenders->others;
   return true;
 }
 
 uint64_t belay__turns_return_at(const belay__lease_t *lease) {
-  const belay__crowd_t *crowd = find(lease);
-  if (crowd == NULL)
+  const belay__contenders_t *contenders = find_contenders(lease);
+  if (contenders == NULL)
     return 0;
-  return crowd->released_at + spread_of(crowd) +
-         least(RETURN_MAX_US * 1000, crowd->held_for / HOLD_PART);
+  return contenders->released_at + spread_of(contenders) +
+         smaller(RETURN_MAX_US * 1000, contenders->held_for / HOLD_PART);
 }

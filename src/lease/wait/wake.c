@@ -22,42 +22,42 @@
 #define CHANNEL_MAX                                                                                \
   (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2) + 3 * BELAY__NAME_MAX + 64)
 
-typedef struct ear {
+typedef struct listener {
   belay__ear_t ear;
   belay__lease_t *lease;
-  bool heard;  /* a waiter's: since the last attempt */
-  bool was_up; /* the subscription was confirmed before */
-} ear_t;
+  bool received; /* a waiter's: since the last attempt */
+  bool was_up;   /* the subscription was confirmed before */
+} listener_t;
 
 struct belay__wake {
   unsigned count;
-  ear_t ears[];
+  listener_t listeners[];
 };
 
 /* ---- what is heard ------------------------------------------------------------------------------------- */
 
 static unsigned needed(const belay__lease_t *lease, bool up) {
-  if (lease->terms->kind->many)
-    return up ? lease->bid->wake->count : 1;
+  if (lease->config->kind->many)
+    return up ? lease->acquire->wake->count : 1;
   return lease->quorum;
 }
 
 static unsigned count_up(const belay__wake_t *wake) {
   unsigned n = 0;
   for (unsigned i = 0; i < wake->count; i++)
-    n += belay__ear_is_up(&wake->ears[i].ear);
+    n += belay__ear_is_up(&wake->listeners[i].ear);
   return n;
 }
 
-static unsigned count_heard(const belay__wake_t *wake) {
+static unsigned count_received(const belay__wake_t *wake) {
   unsigned n = 0;
   for (unsigned i = 0; i < wake->count; i++)
-    n += wake->ears[i].heard;
+    n += wake->listeners[i].received;
   return n;
 }
 
 bool belay__wake_is_up(const belay__lease_t *lease) {
-  return lease->bid->wake != NULL && count_up(lease->bid->wake) >= needed(lease, true);
+  return lease->acquire->wake != NULL && count_up(lease->acquire->wake) >= needed(lease, true);
 }
 
 /* '' is for everybody. */
@@ -67,38 +67,38 @@ static bool is_for(const belay__lease_t *lease, const char *data, size_t len) {
   return len == 0 || (len == n && memcmp(data, ticket, n) == 0);
 }
 
-static void hear(belay__ear_t *belay_ear, belay__heard_t what, const char *data, size_t len,
-                 int status) {
+static void on_waiter_message(belay__ear_t *belay_ear, belay__heard_t what, const char *data,
+                              size_t len, int status) {
   (void)status;
-  ear_t *ear = BELAY__CONTAINER(belay_ear, ear_t, ear);
+  listener_t *ear = BELAY__CONTAINER(belay_ear, listener_t, ear);
   belay__lease_t *lease = ear->lease;
   if (what == BELAY__HEARD_GAP || (what == BELAY__HEARD_MESSAGE && !is_for(lease, data, len)))
     return;
   belay__woken_t by = len > 0 ? BELAY__WOKEN_ALONE : BELAY__WOKEN_ALL;
   if (what == BELAY__HEARD_UP && ear->was_up)
     by = BELAY__WOKEN_AGAIN;
-  ear->heard = ear->was_up = true;
-  if (what == BELAY__HEARD_MESSAGE ? count_heard(lease->bid->wake) < needed(lease, false)
+  ear->received = ear->was_up = true;
+  if (what == BELAY__HEARD_MESSAGE ? count_received(lease->acquire->wake) < needed(lease, false)
                                    : !belay__wake_is_up(lease))
     return;
-  for (unsigned i = 0; i < lease->bid->wake->count; i++)
-    lease->bid->wake->ears[i].heard = false;
+  for (unsigned i = 0; i < lease->acquire->wake->count; i++)
+    lease->acquire->wake->listeners[i].received = false;
   lease->report(lease, BELAY__EV_WAKE, by);
 }
 
 /* A holder's. */
-static void hear_as_holder(belay__ear_t *belay_ear, belay__heard_t what, const char *data,
-                           size_t len, int status) {
-  belay__lease_t *lease = BELAY__CONTAINER(belay_ear, ear_t, ear)->lease;
+static void on_holder_message(belay__ear_t *belay_ear, belay__heard_t what, const char *data,
+                              size_t len, int status) {
+  belay__lease_t *lease = BELAY__CONTAINER(belay_ear, listener_t, ear)->lease;
   (void)data, (void)len, (void)status;
   if (what != BELAY__HEARD_GAP)
-    lease->report(lease, BELAY__EV_CHECK, BELAY__CHECK_HEARD);
+    lease->report(lease, BELAY__EV_CHECK, BELAY__CHECK_MESSAGE);
 }
 
 /* ---- ears ---------------------------------------------------------------------------------------------- */
 
 static size_t size_of(unsigned count) {
-  return sizeof(belay__wake_t) + count * sizeof(ear_t);
+  return sizeof(belay__wake_t) + count * sizeof(listener_t);
 }
 
 static size_t channel_of(char out[CHANNEL_MAX], const char *key, size_t len) {
@@ -112,16 +112,16 @@ static belay_client_t *channel(const belay__lease_t *lease, unsigned i, char out
                                size_t *len) {
   size_t at = 0, n = lease->key_len;
   const char *key = lease->key;
-  for (unsigned k = 0; lease->terms->kind->many && k <= i; k++)
+  for (unsigned k = 0; lease->config->kind->many && k <= i; k++)
     key = belay__many_next(lease->key, lease->key_len, &at, &n);
   *len = channel_of(out, key, n);
-  return lease->member[lease->terms->kind->many ? 0 : i].client;
+  return lease->member[lease->config->kind->many ? 0 : i].client;
 }
 
 static unsigned count_channels(const belay__lease_t *lease) {
   size_t at = 0, len;
   unsigned n = 0;
-  if (!lease->terms->kind->many)
+  if (!lease->config->kind->many)
     return lease->members;
   while (belay__many_next(lease->key, lease->key_len, &at, &len) != NULL)
     n++;
@@ -139,12 +139,13 @@ static bool are_known(const belay__lease_t *lease, unsigned count) {
   return true;
 }
 
-typedef void (*hear_t)(belay__ear_t *ear, belay__heard_t what, const char *data, size_t len,
-                       int status);
+typedef void (*message_cb_t)(belay__ear_t *listener, belay__heard_t what, const char *data,
+                             size_t len, int status);
 
 /* What cannot listen asks now and then. */
-static void open_ears(belay__lease_t *lease, belay__wake_t **out, unsigned count, hear_t hear_it) {
-  belay__wake_t *wake = belay__alloc(belay__lease_host(lease), size_of(count));
+static void open_listeners(belay__lease_t *lease, belay__wake_t **out, unsigned count,
+                           message_cb_t on_message) {
+  belay__wake_t *wake = belay__alloc(belay__lease_belay(lease), size_of(count));
   if (wake == NULL)
     return;
   *out = wake;
@@ -152,30 +153,30 @@ static void open_ears(belay__lease_t *lease, belay__wake_t **out, unsigned count
   for (unsigned i = 0; i < count; i++) {
     char name[CHANNEL_MAX];
     size_t len;
-    wake->ears[i] = (ear_t){.ear = {.hear = hear_it}, .lease = lease};
+    wake->listeners[i] = (listener_t){.ear = {.hear = on_message}, .lease = lease};
     belay_client_t *client = channel(lease, i, name, &len);
-    (void)belay__listen(client, name, len, &wake->ears[i].ear);
-    wake->ears[i].was_up = belay__ear_is_up(&wake->ears[i].ear);
+    (void)belay__listen(client, name, len, &wake->listeners[i].ear);
+    wake->listeners[i].was_up = belay__ear_is_up(&wake->listeners[i].ear);
   }
 }
 
-static void close_ears(belay__lease_t *lease, belay__wake_t **ears) {
-  belay__wake_t *wake = *ears;
-  *ears = NULL;
+static void close_listeners(belay__lease_t *lease, belay__wake_t **listeners) {
+  belay__wake_t *wake = *listeners;
+  *listeners = NULL;
   for (unsigned i = 0; i < wake->count; i++)
-    belay__unlisten(&wake->ears[i].ear);
-  belay__free(belay__lease_host(lease), wake, size_of(wake->count));
+    belay__unlisten(&wake->listeners[i].ear);
+  belay__free(belay__lease_belay(lease), wake, size_of(wake->count));
 }
 
-void belay__wake_listen(belay__lease_t *lease, bool known) {
+void belay__wake_subscribe(belay__lease_t *lease, bool known) {
   unsigned count = count_channels(lease);
-  if (lease->bid->wake == NULL && lease->terms->notify && (!known || are_known(lease, count)))
-    open_ears(lease, &lease->bid->wake, count, hear);
+  if (lease->acquire->wake == NULL && lease->config->notify && (!known || are_known(lease, count)))
+    open_listeners(lease, &lease->acquire->wake, count, on_waiter_message);
 }
 
-void belay__wake_stop(belay__lease_t *lease) {
-  if (lease->bid != NULL && lease->bid->wake != NULL)
-    close_ears(lease, &lease->bid->wake);
+void belay__wake_unsubscribe(belay__lease_t *lease) {
+  if (lease->acquire != NULL && lease->acquire->wake != NULL)
+    close_listeners(lease, &lease->acquire->wake);
 }
 
 static bool is_closing(const belay__lease_t *lease) {
@@ -186,17 +187,17 @@ static bool is_closing(const belay__lease_t *lease) {
 }
 
 void belay__wake_watch(belay__lease_t *lease) {
-  if (lease->watch == NULL && lease->terms->notice_break && lease->terms->renew &&
+  if (lease->watch == NULL && lease->config->notice_break && lease->config->renew &&
       !is_closing(lease))
-    open_ears(lease, &lease->watch, count_channels(lease), hear_as_holder);
+    open_listeners(lease, &lease->watch, count_channels(lease), on_holder_message);
 }
 
 void belay__wake_unwatch(belay__lease_t *lease) {
   if (lease->watch != NULL)
-    close_ears(lease, &lease->watch);
+    close_listeners(lease, &lease->watch);
 }
 
-void belay__wake_build(const belay__lease_t *lease, belay__call_t *call) {
+void belay__wake_build_publish(const belay__lease_t *lease, belay__call_t *call) {
   char name[CHANNEL_MAX];
   belay__publish_build(call, name, channel_of(name, lease->key, lease->key_len), "", 0);
 }
@@ -208,8 +209,8 @@ bool belay__wake_is_subscribed(const belay__lease_t *lease) {
 }
 
 /* Where nobody is told, others may be waiting all the same. */
-bool belay__wake_others(const belay__lease_t *lease) {
-  if (!lease->terms->notify || lease->members > 1)
+bool belay__wake_reached_others(const belay__lease_t *lease) {
+  if (!lease->config->notify || lease->members > 1)
     return true;
-  return lease->told > (belay__wake_is_subscribed(lease) ? 1 : 0);
+  return lease->notified > (belay__wake_is_subscribed(lease) ? 1 : 0);
 }

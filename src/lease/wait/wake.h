@@ -5,15 +5,15 @@
 #include "lease/machine/lease.h"
 
 /* Subscribes, unless the lease has. known: only if the client is subscribed already. */
-void belay__wake_listen(belay__lease_t *lease, bool known);
+void belay__wake_subscribe(belay__lease_t *lease, bool known);
 
 /* True if no release can be missed. */
 bool belay__wake_is_up(const belay__lease_t *lease);
 
-void belay__wake_stop(belay__lease_t *lease);
+void belay__wake_unsubscribe(belay__lease_t *lease);
 
 /* Builds the command that publishes a release. */
-void belay__wake_build(const belay__lease_t *lease, belay__call_t *call);
+void belay__wake_build_publish(const belay__lease_t *lease, belay__call_t *call);
 
 /* A holder subscribes to what may have taken the lease from it: any message makes it ask (BELAY__EV_CHECK), and so does
  * each confirmed subscription. The second unsubscribes. */
@@ -24,6 +24,6 @@ void belay__wake_unwatch(belay__lease_t *lease);
 bool belay__wake_is_subscribed(const belay__lease_t *lease);
 
 /* True if other clients got, or may have got, the message of the release that was just made. */
-bool belay__wake_others(const belay__lease_t *lease);
+bool belay__wake_reached_others(const belay__lease_t *lease);
 
 #endif /* BELAY_LEASE_WAIT_WAKE_H */

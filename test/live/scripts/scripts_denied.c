@@ -11,15 +11,33 @@
 
 /* Scripts that may have written before a command that is refused. Their keys have a ttl, and the next run
  * accepts it. */
-static const char *const partial[] = {"active_mark",       "barrier_arrive",    "barrier_withdraw",
-                                      "bloom_open",        "bloom_or",          "bloom_rotating",
-                                      "bloom_scaling",     "bloom_segment",     "dedup_mark",
-                                      "dedup_merge",       "dedup_window_mark", "fair_acquire",
-                                      "fair_release",      "fence_accept",      "idgen_segment",
-                                      "limit_log",         "lock_pass_fenced",  "reentrant_acquire",
-                                      "reentrant_release", "rwlock_extend",     "rwlock_read",
-                                      "rwlock_write",      "semaphore_acquire", "semaphore_extend",
-                                      "semaphore_release", "session_touch",     NULL};
+static const char *const partial[] = {"active_mark",
+                                      "barrier_arrive",
+                                      "barrier_withdraw",
+                                      "bloom_open",
+                                      "bloom_or",
+                                      "bloom_rotating",
+                                      "bloom_scaling",
+                                      "bloom_segment",
+                                      "dedup_mark",
+                                      "dedup_merge",
+                                      "dedup_window_mark",
+                                      "fair_acquire",
+                                      "fair_release",
+                                      "fence_accept",
+                                      "idgen_segment",
+                                      "limit_log",
+                                      "lock_hand_over_fenced",
+                                      "reentrant_acquire",
+                                      "reentrant_release",
+                                      "rwlock_extend",
+                                      "rwlock_read",
+                                      "rwlock_write",
+                                      "semaphore_acquire",
+                                      "semaphore_extend",
+                                      "semaphore_release",
+                                      "session_touch",
+                                      NULL};
 
 static unsigned refusals, clean_refusals, wrong;
 

@@ -53,23 +53,27 @@ static void over(belay__waiter_t *waiter) {
   watch_of(waiter)->over++;
 }
 
-static const belay__waiter_ops_t ops = {
-    .ask = ask, .read = read_it, .leave = leave, .left = left, .missed = missed, .over = over};
+static const belay__waiter_ops_t ops = {.build_query = ask,
+                                        .read = read_it,
+                                        .build_withdraw = leave,
+                                        .read_withdraw = left,
+                                        .failed = missed,
+                                        .finished = over};
 
-static void watch_with(watch_t *watch, bed_t *bed, const belay__waiter_terms_t *terms) {
+static void watch_with(watch_t *watch, bed_t *bed, const belay__waiter_config_t *config) {
   *watch = (watch_t){.bed = bed};
-  belay__waiter_init(&watch->waiter, &ops, bed->client, terms, WAKE, sizeof WAKE - 1);
+  belay__waiter_init(&watch->waiter, &ops, bed->client, config, WAKE, sizeof WAKE - 1);
 }
 
 static void watch_init(watch_t *watch, bed_t *bed, uint32_t forgotten_after) {
-  const belay__waiter_terms_t terms = {
+  const belay__waiter_config_t config = {
       .retry_min = 10,
       .retry_max = 20,
       .backoff_max = 50,
       .timeout = (uint32_t)(100 * slow()),
       .forgotten_after = forgotten_after,
   };
-  watch_with(watch, bed, &terms);
+  watch_with(watch, bed, &config);
 }
 
 static int end_of(watch_t *watch) {
@@ -83,7 +87,8 @@ static bool has_left(bed_t *bed) {
 }
 
 static void until_waiting(watch_t *watch) {
-  bed_until(watch->bed, watch->waiter.state == BELAY__WAITER_WAITING && watch->waiter.vain > 0);
+  bed_until(watch->bed,
+            watch->waiter.state == BELAY__WAITER_WAITING && watch->waiter.not_yet_count > 0);
 }
 
 TEST(who_was_not_answered_for_too_long_does_not_know) {
@@ -119,7 +124,7 @@ BED_TEST_OF(who_was_never_heard_has_nothing_to_know, o.reconnect_max_ms = 50) {
 
 /* However rarely it is to ask. */
 BED_TEST(who_is_answered_all_the_time_knows) {
-  const belay__waiter_terms_t terms = {
+  const belay__waiter_config_t config = {
       .retry_min = 60000,
       .retry_max = 60000,
       .backoff_max = 60000,
@@ -127,7 +132,7 @@ BED_TEST(who_is_answered_all_the_time_knows) {
       .forgotten_after = (uint32_t)(lag() + 800 * slow()),
   };
   watch_t watch;
-  watch_with(&watch, bed, &terms);
+  watch_with(&watch, bed, &config);
   belay__waiter_start(&watch.waiter, BELAY_FOREVER);
   bed_run_for(bed, 3 * (lag() + 800 * slow()));
   assert_int_equal(watch.over, 0);
@@ -139,7 +144,7 @@ BED_TEST(who_is_answered_all_the_time_knows) {
 /* A withdrawal after the server may have forgotten proves nothing; a recorded arrival does. */
 BED_TEST(a_withdrawal_that_is_answered_too_late) {
   for (int step = 0; step < 4; step++) {
-    const belay__waiter_terms_t terms = {
+    const belay__waiter_config_t config = {
         .retry_min = 10,
         .retry_max = 20,
         .backoff_max = 50,
@@ -150,7 +155,7 @@ BED_TEST(a_withdrawal_that_is_answered_too_late) {
     server_do(bed->server, "FLUSHALL", NULL);
     if (step == 3)
       server_do(bed->server, "SET", "left", "1", NULL);
-    watch_with(&watch, bed, &terms);
+    watch_with(&watch, bed, &config);
     belay__waiter_start(&watch.waiter, BELAY_FOREVER);
     until_waiting(&watch);
     server_pause(bed->server);
@@ -173,7 +178,7 @@ BED_TEST(what_is_left_is_taken_back_at_every_step) {
     if (step > 0)
       until_waiting(&watch);
     if (step == 2) {
-      belay__waiter_look(&watch.waiter);
+      belay__waiter_ask_soon(&watch.waiter);
       bed_until(bed, watch.waiter.state == BELAY__WAITER_ASKING);
     }
     if (step < 3)
@@ -191,7 +196,7 @@ BED_TEST(what_came_after_all) {
   until_waiting(&watch);
   belay__waiter_cancel(&watch.waiter, BELAY_ECANCELED);
   assert_int_equal(watch.waiter.state, BELAY__WAITER_LEAVING);
-  belay__waiter_look(&watch.waiter); /* means nothing any more */
+  belay__waiter_ask_soon(&watch.waiter); /* means nothing any more */
   belay__waiter_cancel(&watch.waiter, BELAY_ECANCELED);
   assert_error(end_of(&watch), 0);
 }
@@ -208,7 +213,7 @@ BED_TEST(stopping_at_every_step) {
     if (step > 0)
       until_waiting(&watch);
     if (step == 2)
-      belay__waiter_look(&watch.waiter);
+      belay__waiter_ask_soon(&watch.waiter);
     if (step == 3)
       belay__waiter_cancel(&watch.waiter, BELAY_ECANCELED);
     belay__waiter_stop(&watch.waiter);

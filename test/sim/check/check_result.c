@@ -78,7 +78,7 @@ static bool may_acquire_end_so(const sim_watch_t *watch, int status) {
   case BELAY_EMISMATCH: /* more than there are now */
     return watch->process->world->scenario->resized;
   case BELAY_EQUARANTINED:
-    return is_single(watch) && sim_watch_lease(watch)->terms->quarantine;
+    return is_single(watch) && sim_watch_lease(watch)->config->quarantine;
   case BELAY_ECANCELED:
     return watch->canceled || watch->closing;
   case BELAY_ELOADING: /* a server that was just restarted */
@@ -129,7 +129,7 @@ static void granted(sim_watch_t *watch) {
   sim_check_exclusive(watch);
   if (world->scenario->kind == SIM_REENTRANT)
     sim_fence_entered(watch);
-  else if (lease->terms->fencing)
+  else if (lease->config->fencing)
     sim_fence_granted(watch);
 }
 
@@ -141,8 +141,8 @@ static bool is_definite(const sim_watch_t *watch, int status) {
   if (status == BELAY_EHELD)
     return watch->wait_ms == 0 || !has_waited(watch); /* else it was cut short */
   /* A refusal may also be that of what would have made the lock count. */
-  const belay__terms_t *terms = sim_watch_lease(watch)->terms;
-  bool bare = !terms->quarantine && terms->min_replicas == 0;
+  const belay__lease_config_t *config = sim_watch_lease(watch)->config;
+  bool bare = !config->quarantine && config->min_replicas == 0;
   bool busy = status == BELAY_EBUSY && (watch->wait_ms == 0 || !has_waited(watch));
   return status == BELAY_EUNREACHABLE || busy || (bare && is_refusal(status));
 }
@@ -208,7 +208,7 @@ static void extended(const sim_watch_t *watch) {
   if (!watch->held || !belay__lease_is_held(lease) || deadline <= sim_process_now(watch->process))
     wrong(watch, "callbacks", "extended, and not held", 0);
   if (watch->turning != SIM_TURNS_WRITER &&
-      deadline < op->called + belay__lease_validity(lease->ttl, lease->terms->drift))
+      deadline < op->called + belay__lease_validity(lease->ttl, lease->config->drift))
     wrong(watch, "truth", "extended, and not for as long as it asked", 0);
   if (world->check->tokens && watch->token != NULL &&
       sim_token_somewhen(world, watch->token, op->since) < world->check->quorum)
@@ -284,8 +284,8 @@ void sim_result_lost(sim_watch_t *watch, belay_lost_t reason) {
   if (reason != BELAY_LOST_TAKEN && is_single(watch) && now < watch->seen)
     wrong(watch, "loss", "expired, and the lease still ran", 0);
   if (reason == BELAY_LOST_MAX_HOLD &&
-      (!lease->terms->renew || lease->terms->max_hold == BELAY_FOREVER ||
-       now - lease->held_since < (uint64_t)lease->terms->max_hold * SIM_MS))
+      (!lease->config->renew || lease->config->max_hold == BELAY_FOREVER ||
+       now - lease->held_since < (uint64_t)lease->config->max_hold * SIM_MS))
     wrong(watch, "loss", "held for too long, and it was not", 0);
   watch->held = watch->late_loss = false;
   watch->lost_taken = reason == BELAY_LOST_TAKEN;

@@ -89,7 +89,8 @@ static uint64_t remaining(const sim_watch_t *watch) {
 }
 
 static int64_t timeout_of(const sim_watch_t *watch, int64_t timeout_ms) {
-  return timeout_ms == BELAY_DEFAULT ? (int64_t)sim_watch_lease(watch)->terms->timeout : timeout_ms;
+  return timeout_ms == BELAY_DEFAULT ? (int64_t)sim_watch_lease(watch)->config->timeout
+                                     : timeout_ms;
 }
 
 static void on_lost(belay_lock_t *lock, belay_lost_t reason);
@@ -161,15 +162,15 @@ int sim_watch_acquire(sim_watch_t *watch, int64_t wait_ms) {
         scarce && error == BELAY_ENOMEM ? error : or_else);
   if (error != 0)
     return error;
-  bool rounds = lease->terms->fencing && lease->members > 1 && wait_ms != BELAY_FOREVER;
+  bool rounds = lease->config->fencing && lease->members > 1 && wait_ms != BELAY_FOREVER;
   /* The first attempt of a wait may begin at its end, and has its whole timeout. */
   expect(watch, SIM_ACQUIRE,
-         wait_ms == BELAY_FOREVER ? wait_ms : wait_ms + (int64_t)lease->terms->timeout);
+         wait_ms == BELAY_FOREVER ? wait_ms : wait_ms + (int64_t)lease->config->timeout);
   sim_pending_t *pending = &watch->op[SIM_ACQUIRE];
   if (rounds) {
     uint64_t wait = (uint64_t)wait_ms * SIM_MS;
-    pending->rounds = wait + ROUNDS_MAX * lease->terms->timeout * SIM_MS;
-    pending->limit = pending->called + wait + lease->terms->ttl * SIM_MS;
+    pending->rounds = wait + ROUNDS_MAX * lease->config->timeout * SIM_MS;
+    pending->limit = pending->called + wait + lease->config->ttl * SIM_MS;
     pending->due = pending->called + pending->rounds;
     if (pending->due > pending->limit)
       pending->due = pending->limit;
@@ -242,7 +243,7 @@ int sim_watch_extend(sim_watch_t *watch, int64_t ttl_ms, int64_t timeout_ms, boo
   watch->turning = SIM_STAYS;
   const belay__lease_t *lease = sim_watch_lease(watch);
   uint64_t until = sim_process_now(watch->process) +
-                   belay__lease_validity((uint32_t)ttl_ms, lease->terms->drift);
+                   belay__lease_validity((uint32_t)ttl_ms, lease->config->drift);
   watch->before = until < deadline ? until : deadline;
   watch->seen = belay__lease_deadline(lease);
   if (watch->seen > watch->before)

@@ -15,7 +15,7 @@ _Static_assert(BELAY__EV_UNDONE + 1 == SIM_EVENTS, "one column for each event");
 /* Counts transitions. No lease steps another one, or itself, inside a transition. */
 void __wrap_belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg) {
   static bool inside;
-  sim_process_t *process = sim_process_of(belay__lease_host(lease));
+  sim_process_t *process = sim_process_of(belay__lease_belay(lease));
   process->world->figures.steps[lease->state][event]++;
   if (inside)
     sim_violation(process->world, "callbacks: a lease of %s is stepped inside a transition",

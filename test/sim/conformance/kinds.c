@@ -11,10 +11,10 @@
 const conformance_row_t conformance_kinds[] = {
     /* passing it on, and telling whom it concerns */
     ROW_LIKE("EVAL @lock_acquire 1 %L %o %t", LIKE_MS),
-    ROW_LIKE("EVAL @lock_pass 1 %L %o %o %t", LIKE_MS),
-    ROW_LIKE("EVALSHA $lock_pass 1 %L %o %o %t", LIKE_MS),
-    ROW_LIKE("EVAL @lock_pass 1 %L %o %o %e", LIKE_MS),
-    ROW_LIKE("EVAL @lock_pass_fenced 2 %L %F %o %o %t %t", LIKE_FENCE),
+    ROW_LIKE("EVAL @lock_hand_over 1 %L %o %o %t", LIKE_MS),
+    ROW_LIKE("EVALSHA $lock_hand_over 1 %L %o %o %t", LIKE_MS),
+    ROW_LIKE("EVAL @lock_hand_over 1 %L %o %o %e", LIKE_MS),
+    ROW_LIKE("EVAL @lock_hand_over_fenced 2 %L %F %o %o %t %t", LIKE_FENCE),
     ROW("EVAL @lock_release 1 %L %o %H %o"),
     ROW("GET %L"),
     ROW_LIKE("PTTL %L", LIKE_MS),

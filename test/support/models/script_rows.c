@@ -294,9 +294,9 @@ const script_row_t script_rows[] = {
      {"u", "$T", "$L"}},
     {"lock_extend", "s:k", "lock_acquire", "i0:2", {"t", "$L", "0"}},
     {"lock_extend gone", "s:k", "", "i0:2", {"t", "$L", "$T"}},
-    {"lock_pass", "s:k", "lock_acquire", "i-2:", {"t", "u", "$T"}},
-    {"lock_pass_fenced", LOCK, "lock_acquire_fenced", "n|i1:|i-2:-2", {"t", "u", "$T", "$L"}},
-    {"lock_pass_fenced again", LOCK, "lock_acquire_fenced|lock_pass_fenced", "n|i1:|i-2:-2",
+    {"lock_hand_over", "s:k", "lock_acquire", "i-2:", {"t", "u", "$T"}},
+    {"lock_hand_over_fenced", LOCK, "lock_acquire_fenced", "n|i1:|i-2:-2", {"t", "u", "$T", "$L"}},
+    {"lock_hand_over_fenced again", LOCK, "lock_acquire_fenced|lock_hand_over_fenced", "n|i1:|i-2:-2",
      {"t", "u", "$T", "$L"}},
     {"lock_release", "s:k", "lock_acquire", "i0:2147483647", {"t", "PUBLISH", ""}},
 

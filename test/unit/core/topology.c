@@ -41,11 +41,11 @@ static belay__reply_t *array(belay__reply_t *first, ...) {
   return next(array);
 }
 
-static belay__sight_t sight;
+static belay__topology_entry_t info;
 
 static void begin(void) {
   used = listed = 0;
-  belay__sight_init(&sight, "host:1");
+  belay__topology_entry_init(&info, "host:1");
 }
 
 /* ---- roles ------------------------------------------------------------------------------------------------- */
@@ -58,19 +58,19 @@ TEST(a_primary) {
   belay__reply_t *bad = array(text("h"), text("65536"), text("17"), NULL);
   belay__reply_t *role =
       array(text("master"), number(17), array(one, other, bad, text("x"), NULL), NULL);
-  belay__sight_read_role(&sight, role);
-  assert_int_equal(sight.told.role, BELAY_ROLE_PRIMARY);
-  assert_int_equal(sight.told.replicated, 17);
-  assert_int_equal(sight.told.replicas, 4);
-  assert_true(belay__sight_replica(role, 0, place));
+  belay__topology_entry_read_role(&info, role);
+  assert_int_equal(info.result.role, BELAY_ROLE_PRIMARY);
+  assert_int_equal(info.result.replicated, 17);
+  assert_int_equal(info.result.replicas, 4);
+  assert_true(belay__topology_entry_replica(role, 0, place));
   assert_string_equal(place, "10.0.0.2:6379");
-  assert_true(belay__sight_replica(role, 1, place));
+  assert_true(belay__topology_entry_replica(role, 1, place));
   assert_string_equal(place, "[fe80::1%eth0]:6380");
-  assert_true(belay__sight_replica(role, 2, place));
+  assert_true(belay__topology_entry_replica(role, 2, place));
   assert_string_equal(place, "");
-  assert_true(belay__sight_replica(role, 3, place));
+  assert_true(belay__topology_entry_replica(role, 3, place));
   assert_string_equal(place, "");
-  assert_false(belay__sight_replica(role, 4, place));
+  assert_false(belay__topology_entry_replica(role, 4, place));
 }
 
 TEST(a_replica) {
@@ -78,17 +78,17 @@ TEST(a_replica) {
   begin();
   belay__reply_t *role =
       array(text("slave"), text("db1"), number(6379), text("connected"), number(5), NULL);
-  belay__sight_read_role(&sight, role);
-  assert_int_equal(sight.told.role, BELAY_ROLE_REPLICA);
-  assert_string_equal(sight.primary, "db1:6379");
-  assert_true(sight.told.in_sync);
-  assert_int_equal(sight.told.replicated, 5);
-  assert_false(belay__sight_replica(role, 0, place));
+  belay__topology_entry_read_role(&info, role);
+  assert_int_equal(info.result.role, BELAY_ROLE_REPLICA);
+  assert_string_equal(info.primary, "db1:6379");
+  assert_true(info.result.in_sync);
+  assert_int_equal(info.result.replicated, 5);
+  assert_false(belay__topology_entry_replica(role, 0, place));
   begin();
-  belay__sight_read_role(
-      &sight, array(text("slave"), text("db1"), number(6379), text("sync"), number(-1), NULL));
-  assert_false(sight.told.in_sync);
-  assert_int_equal(sight.told.replicated, -1);
+  belay__topology_entry_read_role(
+      &info, array(text("slave"), text("db1"), number(6379), text("sync"), number(-1), NULL));
+  assert_false(info.result.in_sync);
+  assert_int_equal(info.result.replicated, -1);
 }
 
 TEST(commands) {
@@ -106,37 +106,37 @@ TEST(commands) {
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     begin();
-    belay__sight_read_stats(&sight, text(rows[i].said));
-    assert_int_equal(sight.told.commands, rows[i].commands);
+    belay__topology_entry_read_stats(&info, text(rows[i].said));
+    assert_int_equal(info.result.commands, rows[i].commands);
   }
   begin();
-  belay__sight_read_stats(&sight, number(3));
-  assert_int_equal(sight.told.commands, -1);
+  belay__topology_entry_read_stats(&info, number(3));
+  assert_int_equal(info.result.commands, -1);
 }
 
 TEST(nonsense) {
   char place[BELAY__PLACE_MAX], host[BELAY__PLACE_MAX + 1];
   begin();
-  belay__sight_read_role(&sight, text("master"));
-  belay__sight_read_role(&sight, next((belay__reply_t){.type = BELAY__REPLY_ARRAY}));
-  belay__sight_read_role(&sight, array(number(1), NULL));
-  belay__sight_read_hello(&sight, text("server"));
-  belay__sight_read_hello(&sight, array(text("server"), number(1), text("version"), NULL));
-  assert_int_equal(sight.told.role, BELAY_ROLE_UNKNOWN);
-  assert_string_equal(sight.software, "");
-  assert_false(belay__sight_replica(text("master"), 0, place));
+  belay__topology_entry_read_role(&info, text("master"));
+  belay__topology_entry_read_role(&info, next((belay__reply_t){.type = BELAY__REPLY_ARRAY}));
+  belay__topology_entry_read_role(&info, array(number(1), NULL));
+  belay__topology_entry_read_hello(&info, text("server"));
+  belay__topology_entry_read_hello(&info, array(text("server"), number(1), text("version"), NULL));
+  assert_int_equal(info.result.role, BELAY_ROLE_UNKNOWN);
+  assert_string_equal(info.software, "");
+  assert_false(belay__topology_entry_replica(text("master"), 0, place));
   memset(host, 'h', sizeof host - 1);
   host[sizeof host - 1] = '\0';
-  belay__sight_read_role(
-      &sight, array(text("slave"), text(host), number(1), text("connected"), number(1), NULL));
-  assert_string_equal(sight.primary, "");
+  belay__topology_entry_read_role(
+      &info, array(text("slave"), text(host), number(1), text("connected"), number(1), NULL));
+  assert_string_equal(info.primary, "");
   belay__reply_t *cut =
       next((belay__reply_t){.type = BELAY__REPLY_STRING, .str = "db1\0.other", .len = 10});
-  belay__sight_read_role(&sight,
-                         array(text("slave"), cut, number(1), text("connected"), number(1), NULL));
-  assert_string_equal(sight.primary, "");
-  belay__sight_read_role(&sight, array(text("sentinel"), NULL));
-  assert_int_equal(sight.told.role, BELAY_ROLE_SENTINEL);
+  belay__topology_entry_read_role(
+      &info, array(text("slave"), cut, number(1), text("connected"), number(1), NULL));
+  assert_string_equal(info.primary, "");
+  belay__topology_entry_read_role(&info, array(text("sentinel"), NULL));
+  assert_int_equal(info.result.role, BELAY_ROLE_SENTINEL);
   assert_string_equal(belay_role_name(BELAY_ROLE_SENTINEL), "sentinel");
   assert_string_equal(belay_role_name(BELAY_ROLE_UNKNOWN), "unknown");
   assert_string_equal(belay_role_name((belay_role_t)7), "?");
@@ -150,23 +150,23 @@ static bool sample(int64_t ours, int64_t took, int64_t theirs) {
   (void)snprintf(s, sizeof s, "%lld", (long long)(theirs / 1000000));
   (void)snprintf(us, sizeof us, "%lld", (long long)(theirs % 1000000));
   used = listed = 0;
-  return belay__sight_read_time(&sight, array(text(s), text(us), NULL), (uint64_t)took * 1000,
-                                ours);
+  return belay__topology_entry_read_time(&info, array(text(s), text(us), NULL),
+                                         (uint64_t)took * 1000, ours);
 }
 
 /* Where the middle is between two microseconds the error is a little more. */
 static void expect_between(int64_t min, int64_t max) {
-  belay__sight_sum_up(&sight);
-  int64_t least = sight.told.clock_ahead_us - sight.told.clock_error_us;
+  belay__topology_entry_sum_up(&info);
+  int64_t least = info.result.clock_ahead_us - info.result.clock_error_us;
   assert_true(least == min || least == min - 1);
-  assert_int_equal(sight.told.clock_ahead_us + sight.told.clock_error_us, max);
+  assert_int_equal(info.result.clock_ahead_us + info.result.clock_error_us, max);
 }
 
 TEST(one_sample) {
   begin();
   assert_true(sample(1000000500, 400, 1000000300)); /* on its way there for 200, and here for 200 */
   expect_between(-201, 202);
-  assert_int_equal(sight.told.rtt_min_us, 400);
+  assert_int_equal(info.result.rtt_min_us, 400);
   begin();
   assert_true(sample(1000000500, 400, 1003000300));
   expect_between(2999799, 3000202);
@@ -179,9 +179,9 @@ TEST(samples_together) {
   assert_true(sample(2000900, 900, 2000100)); /* the way back did */
   assert_true(sample(3000100, 100, 3000050));
   expect_between(-51, 52);
-  assert_int_equal(sight.told.samples, 3);
-  assert_int_equal(sight.told.rtt_min_us, 100);
-  assert_int_equal(sight.told.rtt_median_us, 900);
+  assert_int_equal(info.result.samples, 3);
+  assert_int_equal(info.result.rtt_min_us, 100);
+  assert_int_equal(info.result.rtt_median_us, 900);
   begin();
   assert_true(sample(1000900, 900, 1000800));
   assert_true(sample(2000900, 900, 2000100));
@@ -197,14 +197,15 @@ TEST(a_clock_that_is_set) {
 
 TEST(no_time) {
   begin();
-  assert_false(belay__sight_read_time(&sight, text("1"), 1, 1));
-  assert_false(belay__sight_read_time(&sight, array(text("1"), NULL), 1, 1));
-  assert_false(belay__sight_read_time(&sight, array(text("1"), text("1000000"), NULL), 1, 1));
-  assert_false(belay__sight_read_time(&sight, array(text("x"), text("1"), NULL), 1, 1));
+  assert_false(belay__topology_entry_read_time(&info, text("1"), 1, 1));
+  assert_false(belay__topology_entry_read_time(&info, array(text("1"), NULL), 1, 1));
   assert_false(
-      belay__sight_read_time(&sight, array(text("9223372036854775807"), text("1"), NULL), 1, 1));
-  belay__sight_sum_up(&sight);
-  assert_int_equal(sight.told.samples, 0);
+      belay__topology_entry_read_time(&info, array(text("1"), text("1000000"), NULL), 1, 1));
+  assert_false(belay__topology_entry_read_time(&info, array(text("x"), text("1"), NULL), 1, 1));
+  assert_false(belay__topology_entry_read_time(
+      &info, array(text("9223372036854775807"), text("1"), NULL), 1, 1));
+  belay__topology_entry_sum_up(&info);
+  assert_int_equal(info.result.samples, 0);
   for (int i = 0; i < BELAY_TOPOLOGY_SAMPLES_MAX; i++)
     assert_true(sample(1000100, 100, 1000050));
   assert_false(sample(1000100, 100, 1000050));

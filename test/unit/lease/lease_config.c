@@ -30,9 +30,9 @@ TEST(a_node_has_by_default_its_share_of_a_tenth_of_the_ttl) {
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     belay_lock_options_t options = with(rows[i].ttl_ms, BELAY_DEFAULT);
-    belay__terms_t terms;
-    assert_int_equal(belay__lock_terms(&client, rows[i].nodes, &options, &terms), 0);
-    assert_int_equal(terms.timeout, rows[i].timeout_ms);
+    belay__lease_config_t config;
+    assert_int_equal(belay__lock_config(&client, rows[i].nodes, &options, &config), 0);
+    assert_int_equal(config.timeout, rows[i].timeout_ms);
   }
 }
 
@@ -42,24 +42,24 @@ TEST(a_node_may_be_given_a_tenth_of_the_ttl_and_no_more) {
     int64_t ttl_ms, most;
   } rows[] = {{3, 10000, 1000}, {5, 1000, 100}, {5, 50, 5}, {15, 10, 5}, {1, 1000, 600000}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    belay__terms_t terms;
+    belay__lease_config_t config;
     belay_lock_options_t options = with(rows[i].ttl_ms, rows[i].most);
-    assert_int_equal(belay__lock_terms(&client, rows[i].nodes, &options, &terms), 0);
-    assert_int_equal(terms.timeout, rows[i].most);
+    assert_int_equal(belay__lock_config(&client, rows[i].nodes, &options, &config), 0);
+    assert_int_equal(config.timeout, rows[i].most);
     options.timeout_ms++;
-    assert_int_equal(belay__lock_terms(&client, rows[i].nodes, &options, &terms), BELAY_EINVAL);
+    assert_int_equal(belay__lock_config(&client, rows[i].nodes, &options, &config), BELAY_EINVAL);
   }
 }
 
 TEST(a_lease_is_renewed_whatever_its_ttl_unless_it_is_not_to_be) {
   static const int64_t ttls[] = {BELAY_DEFAULT, 10, 10000, 86400000};
   for (size_t i = 0; i < sizeof ttls / sizeof *ttls; i++) {
-    belay__terms_t terms;
+    belay__lease_config_t config;
     belay_lock_options_t options = with(ttls[i], BELAY_DEFAULT);
-    assert_int_equal(belay__lock_terms(&client, 1, &options, &terms), 0);
-    assert_true(terms.renew);
+    assert_int_equal(belay__lock_config(&client, 1, &options, &config), 0);
+    assert_true(config.renew);
     options.watchdog = BELAY_WATCHDOG_OFF;
-    assert_int_equal(belay__lock_terms(&client, 1, &options, &terms), 0);
-    assert_false(terms.renew);
+    assert_int_equal(belay__lock_config(&client, 1, &options, &config), 0);
+    assert_false(config.renew);
   }
 }

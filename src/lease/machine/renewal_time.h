@@ -1,6 +1,6 @@
 /* When a holder asks its servers again. */
-#ifndef BELAY_LEASE_MACHINE_RENEWAL_H
-#define BELAY_LEASE_MACHINE_RENEWAL_H
+#ifndef BELAY_LEASE_MACHINE_RENEWAL_TIME_H
+#define BELAY_LEASE_MACHINE_RENEWAL_TIME_H
 
 #include "lease/machine/lease.h"
 
@@ -17,4 +17,4 @@ uint64_t belay__lease_renewal_soon(const belay__lease_t *lease, uint64_t now);
 /* When to ask because the server may have lost the lease. */
 uint64_t belay__lease_check_at(const belay__lease_t *lease, uint64_t now, belay__check_t why);
 
-#endif /* BELAY_LEASE_MACHINE_RENEWAL_H */
+#endif /* BELAY_LEASE_MACHINE_RENEWAL_TIME_H */

@@ -1,6 +1,6 @@
 /* When a waiter asks its servers again. */
-#ifndef BELAY_LEASE_WAIT_POLL_H
-#define BELAY_LEASE_WAIT_POLL_H
+#ifndef BELAY_LEASE_WAIT_POLL_DELAY_H
+#define BELAY_LEASE_WAIT_POLL_DELAY_H
 
 #include "lease/machine/lease.h"
 
@@ -17,4 +17,4 @@ uint64_t belay__poll_yielded(const belay__lease_t *lease, uint64_t now, belay__y
  * other clients that only poll. */
 uint64_t belay__poll_streak_max(const belay__lease_t *lease);
 
-#endif /* BELAY_LEASE_WAIT_POLL_H */
+#endif /* BELAY_LEASE_WAIT_POLL_DELAY_H */

@@ -1,4 +1,4 @@
-#include "lease/machine/renewal.h"
+#include "lease/machine/renewal_time.h"
 
 #include "core/loop/backoff.h"
 #include "lease/machine/deadline.h"
@@ -10,14 +10,14 @@
   UINT64_C(100) /* a holder that hears many messages asks no more often than this */
 
 bool belay__lease_renews(const belay__lease_t *lease, uint64_t now) {
-  return lease->terms->renew &&
-         (lease->terms->max_hold == BELAY_FOREVER ||
-          (now - lease->held_since) / BELAY__MS < (uint64_t)lease->terms->max_hold);
+  return lease->config->renew &&
+         (lease->config->max_hold == BELAY_FOREVER ||
+          (now - lease->held_since) / BELAY__MS < (uint64_t)lease->config->max_hold);
 }
 
 /* At most half of what can be trusted, so that there is time for a second try. */
 static uint64_t renew_after(const belay__lease_t *lease, uint64_t validity) {
-  uint64_t ttl = lease->ttl * BELAY__MS, after = lease->terms->renew_after * BELAY__MS;
+  uint64_t ttl = lease->ttl * BELAY__MS, after = lease->config->renew_after * BELAY__MS;
   if (after == 0)
     after = ttl / 3;
   if (after < ttl / 10)
@@ -32,7 +32,7 @@ uint64_t belay__lease_renewal_due(const belay__lease_t *lease, uint64_t now) {
   if (!belay__lease_renews(lease, now))
     return BELAY__NEVER;
   uint64_t deadline = belay__lease_deadline(lease);
-  uint64_t validity = belay__lease_validity(lease->ttl, lease->terms->drift);
+  uint64_t validity = belay__lease_validity(lease->ttl, lease->config->drift);
   uint64_t after = renew_after(lease, validity), rest = validity - after;
   uint64_t due = deadline > now + rest ? deadline - rest : 0;
   uint64_t sooner = after / 4 / 65536 * (lease->affinity >> 16);
@@ -46,17 +46,17 @@ uint64_t belay__lease_renewal_due(const belay__lease_t *lease, uint64_t now) {
 
 uint64_t belay__lease_renewal_retry(const belay__lease_t *lease, uint64_t now) {
   uint64_t most = lease->ttl * BELAY__MS / 10;
-  return now + 1 + belay__backoff(belay__lease_host(lease), lease->failures, most);
+  return now + 1 + belay__backoff(belay__lease_belay(lease), lease->failures, most);
 }
 
 uint64_t belay__lease_renewal_soon(const belay__lease_t *lease, uint64_t now) {
-  return now + belay__spread(belay__lease_host(lease), BELAY__SPREAD_MS * BELAY__MS);
+  return now + belay__spread(belay__lease_belay(lease), BELAY__SPREAD_MS * BELAY__MS);
 }
 
 uint64_t belay__lease_check_at(const belay__lease_t *lease, uint64_t now, belay__check_t why) {
   uint64_t spread = lease->ttl * BELAY__MS / 50, most = CHECK_SPREAD_MS * BELAY__MS, last = 0;
-  if (why == BELAY__CHECK_LOST)
-    return now + belay__spread(belay__lease_host(lease), spread < most ? spread : most);
+  if (why == BELAY__CHECK_CONNECTION_LOST)
+    return now + belay__spread(belay__lease_belay(lease), spread < most ? spread : most);
   for (unsigned i = 0; i < lease->members; i++)
     if (lease->member[i].sent > last)
       last = lease->member[i].sent;

@@ -36,7 +36,7 @@ static belay_vote_t vote_of(int status) {
     int status;
     belay_vote_t vote;
   } table[] = {
-      {BELAY__UNASKED, BELAY_VOTE_NONE},
+      {BELAY__NO_VOTE, BELAY_VOTE_NONE},
       {BELAY__PENDING, BELAY_VOTE_NONE},
       {0, BELAY_VOTE_GRANTED},
       {BELAY_EHELD, BELAY_VOTE_HELD},
@@ -61,8 +61,9 @@ static belay_vote_t vote_of(int status) {
 static int64_t quarantine_ms(const belay__member_t *member) {
   if (!belay__quarantine_known(member))
     return 0;
-  int64_t now = (int64_t)belay__now(belay__lease_host(belay__member_lease(member)));
-  return (belay__client_leases(member->client)->standing.votes_from - now) / (int64_t)BELAY__MS + 1;
+  int64_t now = (int64_t)belay__now(belay__lease_belay(belay__member_lease(member)));
+  return (belay__client_leases(member->client)->quarantine.votes_from - now) / (int64_t)BELAY__MS +
+         1;
 }
 
 void belay_lock_tally(const belay_lock_t *lock, belay_lock_tally_t *out) {

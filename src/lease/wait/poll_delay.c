@@ -1,4 +1,4 @@
-#include "lease/wait/poll.h"
+#include "lease/wait/poll_delay.h"
 
 #include "core/loop/backoff.h"
 #include "lease/quorum/quarantine.h"
@@ -17,21 +17,21 @@
 
 /* How long the last attempt took; a loop that stood still meanwhile does not count. */
 static uint64_t round_took(const belay__lease_t *lease, uint64_t now) {
-  uint64_t most = lease->terms->timeout * BELAY__MS * (lease->terms->fencing ? 3 : 1);
-  return now - lease->bid->asked_at < most ? now - lease->bid->asked_at : most;
+  uint64_t most = lease->config->timeout * BELAY__MS * (lease->config->fencing ? 3 : 1);
+  return now - lease->acquire->started_at < most ? now - lease->acquire->started_at : most;
 }
 
 /* Contenders that split the votes must not meet again: the delays differ by more than a round takes. */
-static uint64_t apart(const belay__lease_t *lease, uint64_t now) {
+static uint64_t contention_spread(const belay__lease_t *lease, uint64_t now) {
   return lease->members > 1 ? ROUNDS_APART * round_took(lease, now) : 0;
 }
 
 /* Whether its holder, if that is one like us, has had it for no longer than from one poll to the next: so it changes
  * hands. */
 static bool is_moving(const belay__lease_t *lease) {
-  int64_t ttl = lease->terms->ttl; /* elsewhere what is told may be another time than a holder's */
-  return lease->terms->kind->passes && lease->bid->holder_ms <= ttl &&
-         lease->bid->holder_ms + lease->terms->retry_max >= ttl;
+  int64_t ttl = lease->config->ttl; /* elsewhere what is told may be another time than a holder's */
+  return lease->config->kind->hands_over && lease->acquire->holder_ms <= ttl &&
+         lease->acquire->holder_ms + lease->config->retry_max >= ttl;
 }
 
 static uint64_t smaller(uint64_t a, uint64_t b) {
@@ -47,23 +47,25 @@ static belay__delay_t keep_place(const belay__lease_t *lease, belay__delay_t del
 
 /* It was held: the first time a short delay; then the delays double each time, unless the lock changes hands. */
 static belay__delay_t poll_delay(const belay__lease_t *lease) {
-  const belay__terms_t *terms = lease->terms;
+  const belay__lease_config_t *config = lease->config;
   if (lease->attempts == 1)
-    return belay__delay_ms(smaller(terms->retry_min, 1), smaller(terms->retry_max, FIRST_POLL_MS));
-  uint32_t found_held = lease->bid->found_held;
+    return belay__delay_ms(smaller(config->retry_min, 1),
+                           smaller(config->retry_max, FIRST_POLL_MS));
+  uint32_t found_held = lease->acquire->found_held;
   unsigned doublings = found_held > 2 && !is_moving(lease) ? found_held - 2 : 0;
   belay__delay_t delay =
-      belay__delay_poll(terms->retry_min, terms->retry_max, doublings, terms->backoff_max);
-  return keep_place(lease, delay, terms->waiter_ttl * BELAY__MS / 3);
+      belay__delay_poll(config->retry_min, config->retry_max, doublings, config->backoff_max);
+  return keep_place(lease, delay, config->waiter_ttl * BELAY__MS / 3);
 }
 
 uint64_t belay__poll_woken(const belay__lease_t *lease, uint64_t now, belay__woken_t by) {
-  uint64_t least = 0, spread = 0, max = lease->terms->retry_max;
-  uint32_t late = lease->bid->found_held < WAKE_HALVINGS ? lease->bid->found_held : WAKE_HALVINGS;
+  uint64_t least = 0, spread = 0, max = lease->config->retry_max;
+  uint32_t late =
+      lease->acquire->found_held < WAKE_HALVINGS ? lease->acquire->found_held : WAKE_HALVINGS;
   switch (by) {
   case BELAY__WOKEN_ALL:
     least = (WAKE_SPREAD_US * 1000 >> late) / 2;
-    spread = least + apart(lease, now);
+    spread = least + contention_spread(lease, now);
     break;
   case BELAY__WOKEN_ALONE:
     break;
@@ -75,14 +77,14 @@ uint64_t belay__poll_woken(const belay__lease_t *lease, uint64_t now, belay__wok
     break;
   }
   belay__delay_t range = {least + 1, least + (spread > 0 ? spread : 1)};
-  uint64_t when = now + belay__delay_draw(belay__lease_host(lease), range), delay;
+  uint64_t when = now + belay__delay_draw(belay__lease_belay(lease), range), delay;
   if (by == BELAY__WOKEN_ALL && belay__turns_delay(lease, &delay))
     when = now + 1 + delay;
-  return when < lease->bid->wait_until ? when : lease->bid->wait_until;
+  return when < lease->acquire->wait_until ? when : lease->acquire->wait_until;
 }
 
 uint64_t belay__poll_streak_max(const belay__lease_t *lease) {
-  return (lease->terms->notify ? STREAK_MAX_MS : POLLED_STREAK_MAX_MS) * BELAY__MS;
+  return (lease->config->notify ? STREAK_MAX_MS : POLLED_STREAK_MAX_MS) * BELAY__MS;
 }
 
 uint64_t belay__poll_yielded(const belay__lease_t *lease, uint64_t now, belay__yield_t how) {
@@ -92,32 +94,32 @@ uint64_t belay__poll_yielded(const belay__lease_t *lease, uint64_t now, belay__y
   else if (lease->members > 1)
     least = QUORUM_YIELD_MS * BELAY__MS;
   uint64_t when =
-      now + belay__delay_draw(belay__lease_host(lease), (belay__delay_t){least, 2 * least});
+      now + belay__delay_draw(belay__lease_belay(lease), (belay__delay_t){least, 2 * least});
   uint64_t others = belay__turns_return_at(lease);
   return when > others ? when : others;
 }
 
 /* It was refused, or not answered. Then it may have been our turn, and our place may be gone: nobody would wake us. */
 static belay__delay_t error_delay(const belay__lease_t *lease) {
-  belay__delay_t delay = belay__delay_poll(lease->terms->retry_min, lease->terms->retry_max,
+  belay__delay_t delay = belay__delay_poll(lease->config->retry_min, lease->config->retry_max,
                                            lease->failures, BELAY__BACKOFF_MAX_MS);
   return keep_place(lease, delay, MISSED_MAX_MS * BELAY__MS);
 }
 
 uint64_t belay__poll_next(const belay__lease_t *lease, int status, uint64_t now) {
   belay__delay_t delay = status == BELAY_EHELD ? poll_delay(lease) : error_delay(lease);
-  uint64_t spread = apart(lease, now);
+  uint64_t spread = contention_spread(lease, now);
   if (delay.max - delay.min < spread)
     delay.max = delay.min + spread;
-  uint64_t when = now + belay__delay_draw(belay__lease_host(lease), delay);
+  uint64_t when = now + belay__delay_draw(belay__lease_belay(lease), delay);
   uint64_t news = belay__quarantine_ends(lease); /* what was in the way may be gone by then */
-  if (status == BELAY_EHELD && lease->bid->holder_ms >= 0) {
-    uint64_t free_at = now + ((uint64_t)lease->bid->holder_ms + 1) * BELAY__MS;
+  if (status == BELAY_EHELD && lease->acquire->holder_ms >= 0) {
+    uint64_t free_at = now + ((uint64_t)lease->acquire->holder_ms + 1) * BELAY__MS;
     news = news < free_at ? news : free_at;
   }
   if (news < when) {
-    news += belay__spread(belay__lease_host(lease), BELAY__SPREAD_MS * BELAY__MS);
+    news += belay__spread(belay__lease_belay(lease), BELAY__SPREAD_MS * BELAY__MS);
     when = smaller(when, news);
   }
-  return smaller(when, lease->bid->wait_until);
+  return smaller(when, lease->acquire->wait_until);
 }
