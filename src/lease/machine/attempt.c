@@ -14,13 +14,13 @@
 
 /* ---- attempts ------------------------------------------------------------------------------------------ */
 
-/* The end of the wait cuts every attempt short but the first: the first is answered, or has its whole timeout. */
+/* The end of the wait limits all attempts except the first, which has its full timeout. */
 static uint64_t wait_limit(const belay__lease_t *lease) {
   bool limited = lease->acquire->wait_until != 0 && lease->attempts > 1;
   return limited ? lease->acquire->wait_until : BELAY__NEVER;
 }
 
-/* One attempt, with a token of its own. Returns the state to go to. */
+/* One attempt, with a token of its own. Returns the next state. */
 belay__lease_state_t belay__attempt(belay__lease_t *lease) {
   lease->attempts++;
   lease->acquire->started_at = belay__now(belay__lease_belay(lease));
@@ -42,8 +42,8 @@ belay__lease_state_t belay__attempt(belay__lease_t *lease) {
 
 /* ---- how attempts end ---------------------------------------------------------------------------------- */
 
-/* The end of the wait cut the attempt short: that it was not answered says nothing, and if the attempt before it found
- * the lock held, or its queue full, that still stands. */
+/* True if the end of the wait ended the attempt before its timeout. The missing reply then carries no
+ * information, and the result of the attempt before (held, or queue full) still applies. */
 static bool cut_short(const belay__lease_t *lease, int status, uint64_t now) {
   bool unanswered =
       status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE || status == BELAY_ENOQUORUM;
@@ -52,7 +52,7 @@ static bool cut_short(const belay__lease_t *lease, int status, uint64_t now) {
          lease->round_deadline == wait_limit(lease);
 }
 
-/* The attempts of an acquire are over. Returns the state to go to. */
+/* Ends the acquire. Returns the next state. */
 static belay__lease_state_t give_up(belay__lease_t *lease, int status) {
   belay__hand_over_end(lease, status);
   belay__lease_stop_timers(lease);
@@ -61,9 +61,9 @@ static belay__lease_state_t give_up(belay__lease_t *lease, int status) {
   return BELAY__LEASE_IDLE;
 }
 
-/* Asks sooner because of what was heard: that it may be free is news for who found it held. Whose grant did not count,
- * who was refused or not answered, may hear his own undo, or that of others like him; who answered each of those at once
- * would do nothing else, so he does it later, and once. */
+/* Moves the next attempt earlier because of a message or a connection. A waiter that found the lease
+ * held follows every message. A waiter whose attempt failed in another way can be woken by its own
+ * undo, or by the undo of a similar waiter: it follows only the first message, with a longer delay. */
 static void advance_retry(belay__lease_t *lease, belay__woken_t by, uint64_t now) {
   bool held = lease->error == BELAY_EHELD, connected = by == BELAY__WOKEN_CONNECTED;
   uint64_t delay;
@@ -71,18 +71,18 @@ static void advance_retry(belay__lease_t *lease, belay__woken_t by, uint64_t now
     return;
   lease->acquire->retry_advanced = true;
   uint64_t when = belay__poll_woken(lease, now, held || connected ? by : BELAY__WOKEN_AGAIN);
-  /* Where others go first a poll that was due does not come before them. */
+  /* If waiters of other clients go first, an earlier poll does not overtake them. */
   bool in_turn = held && by == BELAY__WOKEN_ALL && belay__turns_delay(lease, &delay);
   belay__lease_set_timer(lease, in_turn ? when : belay__earlier(lease->timer.when, when));
 }
 
-/* Waits for the time to ask again, or for what is heard. */
+/* Waits for the next attempt: until its time, or until a message. */
 static belay__lease_state_t wait_for_retry(belay__lease_t *lease, int status, uint64_t now) {
   belay__round_undo(lease, BELAY__UNDO_KEEP_PLACE);
   bool heard = lease->acquire->woken;
   if (!belay__wake_is_up(lease)) {
     belay__wake_subscribe(lease, false);
-    heard |= belay__wake_is_up(lease); /* it was not when we asked */
+    heard |= belay__wake_is_up(lease); /* the subscription was not up when the attempt was sent */
   }
   belay__lease_set_timer(lease, belay__poll_next(lease, status, now));
   lease->acquire->retry_advanced = false;
@@ -91,7 +91,7 @@ static belay__lease_state_t wait_for_retry(belay__lease_t *lease, int status, ui
   return BELAY__LEASE_WAITING;
 }
 
-/* An attempt did not end as held. Returns the state to go to. */
+/* An attempt did not end as held. Returns the next state. */
 belay__lease_state_t belay__attempt_failed(belay__lease_t *lease, int status) {
   uint64_t now = belay__now(belay__lease_belay(lease));
   belay__hand_over_end(lease, status);
@@ -111,7 +111,7 @@ belay__lease_state_t belay__attempt_failed(belay__lease_t *lease, int status) {
   return wait_for_retry(lease, status, now);
 }
 
-/* It is ours. Returns the state to go to. */
+/* The lease is granted. Returns the next state. */
 static belay__lease_state_t enter_granted(belay__lease_t *lease) {
   belay__lease_stop_timer(lease);
   lease->held_since = belay__now(belay__lease_belay(lease));
@@ -133,7 +133,7 @@ static belay__lease_state_t propose_fence(belay__lease_t *lease, belay__round_t 
   return BELAY__LEASE_FENCING;
 }
 
-/* A quorum said yes. Returns the state to go to. */
+/* A quorum said yes. Returns the next state. */
 belay__lease_state_t belay__attempt_won(belay__lease_t *lease) {
   belay__hand_over_end(lease, 0);
   if (!belay__round_distinct(lease))
@@ -145,7 +145,7 @@ belay__lease_state_t belay__attempt_won(belay__lease_t *lease) {
   return propose_fence(lease, BELAY__ROUND_READ);
 }
 
-/* A round about the fencing number is decided. Returns the state to go to. */
+/* A round about the fencing number is decided. Returns the next state. */
 belay__lease_state_t belay__attempt_proposed(belay__lease_t *lease, int status) {
   if (status == 0 && lease->round == BELAY__ROUND_ACCEPT)
     return belay__lease_set_expiry(lease) ? enter_granted(lease)
@@ -157,13 +157,15 @@ belay__lease_state_t belay__attempt_proposed(belay__lease_t *lease, int status) 
   return belay__attempt_failed(lease, status == BELAY_EFENCED ? BELAY_ENOQUORUM : status);
 }
 
-/* The same before the owner was told of the grant. */
+/* The deadline passed before the owner was notified of the grant. The acquire is pending again, so
+ * the attempt ends as any failed attempt does: the lease waits for the next attempt, or the acquire
+ * ends. Returns the next state. */
 belay__lease_state_t belay__attempt_expired(belay__lease_t *lease) {
   lease->op = BELAY__PENDING;
   return belay__attempt_failed(lease, BELAY_EEXPIRED);
 }
 
-/* The owner does not want it any more. Returns the state to go to. */
+/* The owner does not want it any more. Returns the next state. */
 belay__lease_state_t belay__attempt_canceled(belay__lease_t *lease) {
   belay__hand_over_end(lease, BELAY_ECANCELED);
   belay__round_undo(lease, BELAY__UNDO);
@@ -174,7 +176,8 @@ belay__lease_state_t belay__attempt_canceled(belay__lease_t *lease) {
 
 /* ---- the queue ----------------------------------------------------------------------------------------- */
 
-/* Lets others go first until then, or until half of the wait is over. Returns the state to go to. */
+/* Waits until `when`, at most half of the remaining wait, so that other waiters go first. Returns the
+ * next state. */
 static belay__lease_state_t attempt_after(belay__lease_t *lease, uint64_t when) {
   uint64_t now = belay__now(belay__lease_belay(lease)), until = lease->acquire->wait_until;
   when = belay__earlier(when, now + (until - now) / 2);
@@ -185,7 +188,7 @@ static belay__lease_state_t attempt_after(belay__lease_t *lease, uint64_t when) 
   return BELAY__LEASE_WAITING;
 }
 
-/* The owner wants it. Returns the state to go to. */
+/* The owner wants it. Returns the next state. */
 belay__lease_state_t belay__attempt_begin(belay__lease_t *lease) {
   lease->acquire->found_held = 0;
   lease->acquire->releases = 0;
@@ -193,19 +196,20 @@ belay__lease_state_t belay__attempt_begin(belay__lease_t *lease) {
   lease->grants_in_row = 0;
   lease->grants_in_row_since = 0;
   bool counted = lease->acquire->wait_until == 0 || lease->config->max_attempts != 0;
-  if (!belay__queue_join(lease, counted)) /* who has but so many attempts makes them */
+  if (!belay__queue_join(lease, counted)) /* a limited number of attempts starts at once */
     return counted ? belay__attempt(lease) : attempt_after(lease, belay__turns_return_at(lease));
   belay__lease_set_timer(lease, lease->acquire->wait_until);
   return BELAY__LEASE_QUEUED;
 }
 
-/* Its turn did not come in time: those who come first do not get it either, and they say why. */
+/* The turn did not come in time. The first lease of the queue did not get the lock either; its error
+ * is the reason. */
 belay__lease_state_t belay__attempt_overdue(belay__lease_t *lease) {
   lease->error = (int16_t)belay__queue_reason(lease);
   return give_up(lease, lease->error == BELAY_EHELD ? BELAY_ETIMEDOUT : lease->error);
 }
 
-/* Its turn. Returns the state to go to. */
+/* Its turn. Returns the next state. */
 belay__lease_state_t belay__attempt_turn(belay__lease_t *lease, belay__yield_t yield) {
   uint64_t now = belay__now(belay__lease_belay(lease));
   if (now >= lease->acquire->wait_until)
@@ -215,12 +219,12 @@ belay__lease_state_t belay__attempt_turn(belay__lease_t *lease, belay__yield_t y
   return attempt_after(lease, belay__poll_yielded(lease, now, yield));
 }
 
-/* It may be free. Returns the state to go to. */
+/* It may be free. Returns the next state. */
 belay__lease_state_t belay__attempt_woken(belay__lease_t *lease, belay__lease_state_t state,
                                           belay__woken_t by) {
   lease->acquire->releases += by == BELAY__WOKEN_ALL;
   if (state != BELAY__LEASE_WAITING) {
-    lease->acquire->woken = true; /* what is being asked may have been answered before */
+    lease->acquire->woken = true; /* the server may have executed the attempt before the message */
     return state;
   }
   advance_retry(lease, by, belay__now(belay__lease_belay(lease)));

@@ -61,182 +61,191 @@
 typedef struct belay__undo belay__undo_t;
 
 typedef enum belay__lease_state {
-  BELAY__LEASE_IDLE,      /* made; or an acquire failed; or a release ended */
-  BELAY__LEASE_QUEUED,    /* another lease of this client comes first */
-  BELAY__LEASE_ACQUIRING, /* an attempt is out */
-  BELAY__LEASE_FENCING,   /* a quorum granted it, and is being asked for a fencing number */
-  BELAY__LEASE_WAITING,   /* an attempt failed, the next one is not due yet */
-  BELAY__LEASE_GRANTED,   /* a quorum granted it, and its owner is not notified yet */
-  BELAY__LEASE_HELD,      /* its owner was notified of the grant */
-  BELAY__LEASE_EXTENDING, /* the same, and an extend or a renewal is out */
-  BELAY__LEASE_RELEASING, /* its owner gave it back, and the answer is not in */
-  BELAY__LEASE_LOST,      /* it ended by itself */
-  BELAY__LEASE_CLOSING,   /* the handle is closed, and its tokens are being undone */
-  BELAY__LEASE_CLOSED     /* nothing is left to wait for */
+  BELAY__LEASE_IDLE,      /* new, or the last acquire failed, or the last release ended */
+  BELAY__LEASE_QUEUED,    /* waits in the client's queue behind another lease of the same key */
+  BELAY__LEASE_ACQUIRING, /* the acquire round of an attempt is pending */
+  BELAY__LEASE_FENCING,   /* a quorum granted the attempt; a round about the number is pending */
+  BELAY__LEASE_WAITING,   /* an attempt failed, and the next attempt is not due yet */
+  BELAY__LEASE_GRANTED,   /* a quorum granted the lease; the owner is not notified yet */
+  BELAY__LEASE_HELD,      /* the owner was notified of the grant */
+  BELAY__LEASE_EXTENDING, /* held, and an extend or a renewal is pending */
+  BELAY__LEASE_RELEASING, /* the owner released the lease; the release is pending */
+  BELAY__LEASE_LOST,      /* the lease ended without a release */
+  BELAY__LEASE_CLOSING,   /* the handle is closed, and undos are pending */
+  BELAY__LEASE_CLOSED     /* the handle is closed, and no undo is waited for */
 } belay__lease_state_t;
 
 typedef enum belay__lease_event {
-  BELAY__EV_ACQUIRE,  /* the owner wants it */
-  BELAY__EV_RELEASE,  /* the owner gives it back */
-  BELAY__EV_TURN,     /* it comes next in its queue; arg: a belay__yield_t */
-  BELAY__EV_WAKE,     /* it may be free; arg: a belay__woken_t */
-  BELAY__EV_EXTEND,   /* the owner wants it for longer */
-  BELAY__EV_CHECK,    /* the server may have lost it; arg: a belay__check_t */
-  BELAY__EV_CANCEL,   /* the owner does not want to wait any more */
-  BELAY__EV_CLOSE,    /* the handle ends */
-  BELAY__EV_ANSWER,   /* a member answered */
-  BELAY__EV_TIMER,    /* the timer fired */
-  BELAY__EV_EXPIRY,   /* the deadline passed */
-  BELAY__EV_NOTIFIED, /* the owner is about to be notified of the grant */
-  BELAY__EV_UNDONE    /* an undo that CLOSING waits for is over */
+  BELAY__EV_ACQUIRE,  /* the owner starts an acquire */
+  BELAY__EV_RELEASE,  /* the owner starts a release; arg: the timeout in milliseconds */
+  BELAY__EV_TURN,     /* the lease is the next in its queue; arg: a belay__yield_t */
+  BELAY__EV_WAKE,     /* a message or a connection is a reason to retry; arg: a belay__woken_t */
+  BELAY__EV_EXTEND,   /* the owner starts an extend; arg: the timeout in milliseconds */
+  BELAY__EV_CHECK,    /* the server may have lost the lease; arg: a belay__check_t */
+  BELAY__EV_CANCEL,   /* the owner cancels the acquire */
+  BELAY__EV_CLOSE,    /* the owner or the client closes the handle */
+  BELAY__EV_ANSWER,   /* a member has a result */
+  BELAY__EV_TIMER,    /* lease->timer fired */
+  BELAY__EV_EXPIRY,   /* lease->expiry fired: the local deadline passed */
+  BELAY__EV_NOTIFIED, /* the task is about to notify the owner of the end of an operation */
+  BELAY__EV_UNDONE    /* an undo that CLOSING waits for ended */
 } belay__lease_event_t;
 
 /* Why a holder asks the server before its next renewal is due. */
 typedef enum belay__check {
-  BELAY__CHECK_CONNECTION_LOST, /* a connection was lost: of all that were held through it */
-  BELAY__CHECK_MESSAGE          /* something was published on its channel */
+  BELAY__CHECK_CONNECTION_LOST, /* a connection that confirmed the lease was lost */
+  BELAY__CHECK_MESSAGE          /* a message was published on the lease's channel */
 } belay__check_t;
 
-/* Whether it lets others elsewhere go first. */
+/* How long a lease lets waiters of other clients go first when its turn comes. */
 typedef enum belay__yield {
   BELAY__YIELD_NOT,
-  BELAY__YIELD_BRIEFLY, /* until the waiters that were just woken have asked */
-  BELAY__YIELD_LONG     /* until some of the waiters that only poll have asked */
+  BELAY__YIELD_BRIEFLY, /* until the waiters that a message woke have sent their attempts */
+  BELAY__YIELD_LONG     /* until some of the waiters that only poll have sent their attempts */
 } belay__yield_t;
 
 typedef enum belay__woken {
-  BELAY__WOKEN_ALL,      /* other waiters got the same message */
-  BELAY__WOKEN_ALONE,    /* we come next */
-  BELAY__WOKEN_AGAIN,    /* we are connected again, and may have missed something; as others may */
-  BELAY__WOKEN_CONNECTED /* a quorum is connected: the last attempt failed for want of that */
+  BELAY__WOKEN_ALL,      /* a message for all waiters */
+  BELAY__WOKEN_ALONE,    /* a message for this lease's ticket: it is first in the server's queue */
+  BELAY__WOKEN_AGAIN,    /* the subscription is up again; messages may have been lost */
+  BELAY__WOKEN_CONNECTED /* a quorum is connected; the last attempt failed without one */
 } belay__woken_t;
 
 typedef enum belay__round {
   BELAY__ROUND_NONE,
   BELAY__ROUND_ACQUIRE,
-  BELAY__ROUND_READ,   /* for a fencing number that a majority has not seen yet */
-  BELAY__ROUND_ACCEPT, /* that number */
-  BELAY__ROUND_EXTEND, /* a renewal too */
+  BELAY__ROUND_READ,   /* reads a fencing number that is larger than the stored number */
+  BELAY__ROUND_ACCEPT, /* proposes the largest of these numbers */
+  BELAY__ROUND_EXTEND, /* also a renewal */
   BELAY__ROUND_RELEASE
 } belay__round_t;
 
-#define BELAY__PENDING 1      /* a member's status while its answer is not in */
-#define BELAY__NO_VOTE 2      /* a member's vote before the first */
-#define BELAY__RESTORED 3     /* yes, but it was gone, and does not count yet */
-#define BELAY__NO_OPERATION 4 /* lease->op, lease->extend: nothing was asked for */
+#define BELAY__PENDING 1      /* a member's status before its result is known */
+#define BELAY__NO_VOTE 2      /* a member's vote before the first acquire */
+#define BELAY__RESTORED 3     /* the key was gone and is set again; this does not count yet */
+#define BELAY__NO_OPERATION 4 /* lease->op, lease->extend: no operation is pending */
 
-/* The mode that an extend asks for. An upgrade is a vote, as an acquire is; a downgrade is in force before it is sent,
- * and asks as a reader. */
+/* The mode that an extend asks for. An upgrade is a vote, as an acquire is. A downgrade is in force
+ * before the extend is sent, and the extend asks for the mode of a reader. */
 typedef enum belay__extend_as {
   BELAY__EXTEND_AS_READ,
-  BELAY__EXTEND_AS_WRITE,  /* of a writer */
-  BELAY__EXTEND_AS_UPGRADE /* of a reader */
+  BELAY__EXTEND_AS_WRITE,  /* sent by a writer */
+  BELAY__EXTEND_AS_UPGRADE /* sent by a reader */
 } belay__extend_as_t;
 
 /* The lease on one node. */
 typedef struct belay__member {
-  belay__object_t object; /* in the client's list */
+  belay__object_t object; /* entry in the client's list of objects */
   belay_client_t *client;
-  belay__call_t *call;    /* of the present round */
-  belay__call_t *confirm; /* makes its answer count: a WAIT, or the quarantine's question */
+  belay__call_t *call;    /* call of the current round; NULL if none is pending */
+  belay__call_t *confirm; /* WAIT, quarantine query or publication after the call; else NULL */
   union {
-    belay__call_t *late; /* an acquire that is not waited for; before CLOSING */
-    belay__undo_t *undo; /* CLOSING waits for it */
+    belay__call_t *late; /* before CLOSING: an acquire that the decision did not wait for */
+    belay__undo_t *undo; /* in CLOSING: the pending undo */
   };
-  uint64_t sent;        /* when the call was sent whose answer is being confirmed */
-  uint64_t until;       /* this node keeps the lease for us until then; 0: it does not */
-  uint64_t server_mark; /* the server that last said yes: a hash of its run id; 0: not known */
-  uint32_t sent_on;     /* ... and on which connection */
-  uint32_t epoch;       /* that of the last call that may yet take the lease, unanswered; 0: none */
-  uint32_t
-      downgrade_epoch; /* that of the last extend that may yet make a reader of the writer, unanswered; 0: none */
-  int16_t status;     /* in the present round */
-  int16_t vote;       /* in the last acquire or extend */
-  uint8_t index;      /* among the lease's */
-  bool may_exist : 1; /* our token may be on this node */
-  bool has_place : 1; /* our ticket may be */
-  bool retake : 1;    /* the present extend takes it again if it is gone */
-  bool
-      restored : 1; /* taken again after it was gone: does not count until a round was won without it */
-  bool known_restored : 1; /* ... that was asked when it had said that it has it again */
+  uint64_t sent;        /* time when the last call with a reply was first sent, in ns */
+  uint64_t until;       /* time until which this node keeps the lease, in ns; 0: it does not */
+  uint64_t server_mark; /* hash of the run id of the server that last granted; 0: unknown */
+  uint32_t sent_on;     /* epoch of the connection of the last call with a reply */
+  /* Epoch of the last connection with an unanswered call that may still take the lease; 0: none. */
+  uint32_t epoch;
+  /* Epoch of the last connection with an unanswered extend that may still turn the writer into a
+   * reader; 0: none. */
+  uint32_t downgrade_epoch;
+  int16_t status;     /* result in the current round */
+  int16_t vote;       /* result of the last acquire or extend */
+  uint8_t index;      /* index in lease->member */
+  bool may_exist : 1; /* true if the token may be on this node */
+  bool has_place : 1; /* true if the ticket may be in this node's queue */
+  bool retake : 1;    /* true if the current extend sets the key again if it is gone */
+  /* True if the key was gone and was set again. The node does not count until a quorum won a round
+   * without it. */
+  bool restored : 1;
+  bool known_restored : 1; /* true if the node confirmed `restored` before the current round */
 } belay__member_t;
 
 /* The subscriptions of a waiter or a holder; lease/wait/wake.c has the struct. */
 typedef struct belay__wake belay__wake_t;
 
 #define BELAY__NOTIFIED_UNKNOWN UINT32_MAX
-#define BELAY__NOTIFIED_UNKNOWN_MIN                                                                \
-  (INT32_MAX - 1) /* from here on the number of connections is not known */
+/* Values of lease->notified from here on mean that the number of connections is unknown. */
+#define BELAY__NOTIFIED_UNKNOWN_MIN (INT32_MAX - 1)
 
-/* The state of an acquire, up to its end or the notice of the grant. It is apart because most leases are held most of
- * the time. */
+/* The state of an acquire, from its start until the owner is notified of the grant. It is allocated
+ * separately because most leases are held most of the time. */
 typedef struct belay__acquire {
-  uint64_t wait_until; /* 0: one attempt only */
-  uint64_t started_at; /* when the present attempt began */
-  int64_t holder_ms;   /* how long another may still hold it; -1: not known */
-  belay__wake_t *wake; /* NULL: it does not listen */
-  uint32_t found_held; /* attempts in a row that found it held */
+  uint64_t wait_until; /* end of the wait, in ns; 0: one attempt only */
+  uint64_t started_at; /* start of the current attempt, in ns */
+  int64_t holder_ms;   /* remaining time of the holder in ms, at most; -1: unknown */
+  belay__wake_t *wake; /* the waiter's subscriptions; NULL: none */
+  uint32_t found_held; /* consecutive attempts that found the lease held */
   uint32_t releases;   /* releases that were published since the wait began */
   uint8_t proposals;   /* fencing numbers that were proposed for this grant */
-  bool woken;          /* something was heard since the attempt was sent */
-  bool retry_advanced; /* WAITING: it is asked sooner because of that */
-  bool turn_queued;    /* QUEUED, WAITING: its turn is queued: the task has to run EV_TURN, */
-  uint8_t yield;       /* with this belay__yield_t */
-  bool shares_grant;   /* when its turn came, another was granted what both may have: host */
+  bool woken;          /* true if a message came since the attempt was sent */
+  bool retry_advanced; /* WAITING: true if a message made the next attempt earlier */
+  bool turn_queued;    /* QUEUED, WAITING: true if the task has to run BELAY__EV_TURN */
+  uint8_t yield;       /* the belay__yield_t for that event */
+  bool shares_grant;   /* true if another lease's grant gave this one its turn: granted_token */
   belay__token_t granted_token;
 } belay__acquire_t;
 
-/* There may be a hundred thousand of them: the widths are what is needed, and the order leaves no gaps. */
+/* A program may have a hundred thousand leases: the fields are as narrow as possible, and their
+ * order leaves no gaps. */
 struct belay__lease {
   const belay__lease_config_t *config;
-  /* The machine's entry: members, undos and subscriptions report events through it. */
+  /* Entry of the machine. Members, undos and subscriptions report events through it. */
   void (*report)(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
-  belay__entry_t entry;      /* the first in its line: in the client's table of lines */
-  belay__list_t queue_node;  /* all of one key in one client; {NULL}: in none */
-  belay__lease_t *partner;   /* RELEASING: the heir; QUEUED to ACQUIRING: the giver; else NULL */
-  belay__acquire_t *acquire; /* QUEUED ... GRANTED; else NULL */
-  belay__wake_t *watch;      /* HELD, with notice_break: its ears; else NULL */
-  belay__timer_t expiry;     /* GRANTED, HELD: the local deadline */
-  belay__timer_t timer;      /* WAITING: the next attempt; HELD: renewal; CLOSING: patience */
-  belay__task_t task;        /* tells the face what there is to tell */
-  char *key;                 /* and behind it `extra`, the kind's own, and the label */
-  uint64_t held_since;       /* 0: it was not granted since it was asked for */
-  uint64_t round_deadline;   /* the present round's deadline */
-  uint64_t
-      grants_in_row_since; /* when the first of a streak got it that were in others' way; 0: we will be */
-  uint64_t ticket;         /* of the present wait; 0: none */
-  uint64_t fence;          /* the fencing number, or the one that is being agreed on; 0: none */
-  uint32_t ttl;            /* of the present hold */
-  uint32_t longest_ttl; /* the server may keep it for that long: its own ttl is never shortened */
-  uint32_t attempts;    /* of the present acquire */
-  uint32_t failures;    /* renewals that failed in a row; acquires that were refused in a row */
+  belay__entry_t entry;     /* entry of a queue's first lease in the client's table of queues */
+  belay__list_t queue_node; /* ring of the leases of one key in one client; {NULL}: in no queue */
+  /* The other lease of a hand-over. RELEASING: the lease that receives the lock. QUEUED, WAITING,
+   * ACQUIRING: the lease that releases it. NULL: no hand-over. */
+  belay__lease_t *partner;
+  belay__acquire_t *acquire; /* QUEUED to GRANTED; else NULL */
+  belay__wake_t *watch;      /* HELD, EXTENDING, with notice_break: subscriptions; else NULL */
+  belay__timer_t expiry;     /* FENCING, GRANTED, HELD, EXTENDING: the local deadline */
+  /* QUEUED: end of the wait. WAITING: next attempt. HELD: next renewal. RELEASING: deadline of the
+   * hand-over. CLOSING: end of close_timeout. Any round that is decided when it starts: now. */
+  belay__timer_t timer;
+  belay__task_t task;      /* runs queued events and notifies the owner */
+  char *key;               /* the key, followed by the kind's `extra` and by the label */
+  uint64_t held_since;     /* time of the grant, in ns; 0: not granted since the acquire began */
+  uint64_t round_deadline; /* deadline of the current round, in ns */
+  /* Time of the first of the consecutive grants to leases of this client, in ns; 0: the next grant
+   * is the first. */
+  uint64_t grants_in_row_since;
+  uint64_t ticket;      /* ticket of the current wait; 0: none */
+  uint64_t fence;       /* the fencing number, or the proposed number; 0: none */
+  uint32_t ttl;         /* ttl of the current hold, in ms */
+  uint32_t longest_ttl; /* longest ttl that a server may have, in ms: a ttl never shrinks */
+  uint32_t attempts;    /* attempts of the current acquire */
+  uint32_t failures;    /* consecutive renewals that failed, or attempts that were refused */
   uint32_t affinity;
-  uint32_t
-      notified; /* connections that got the message of the last release; BELAY__NOTIFIED_UNKNOWN */
-  uint32_t grants_in_row; /* how often others of this client had it, in a row, before us */
-  uint32_t holds;         /* a reentrant lock's */
+  /* Connections that received the message of the last release; from BELAY__NOTIFIED_UNKNOWN_MIN
+   * on: unknown. */
+  uint32_t notified;
+  uint32_t grants_in_row; /* consecutive grants to leases of this client before this one */
+  uint32_t holds;         /* reentrant lock: number of holds of the owner */
   belay__token_t token;
-  int16_t error; /* the last that went wrong; 0 since the last grant */
-  /* The owner's acquire or release, and its extend: BELAY__NO_OPERATION; BELAY__PENDING; or how it ended, which the
-   * owner is not notified of yet. */
+  int16_t error; /* last error since the last grant; 0: none */
+  /* The owner's acquire or release, and its extend. BELAY__NO_OPERATION; BELAY__PENDING; or the
+   * result, until the task notifies the owner. */
   int16_t op, extend;
   uint16_t key_len, extra_len;
-  uint8_t label_len; /* 0: the clients' owner label */
+  uint8_t label_len; /* 0: the owner label of the clients */
   uint8_t members, quorum;
   uint8_t state, round;
-  uint8_t loss;      /* the belay_lost_t that the owner is not notified of yet; 0: none */
-  uint8_t mode;      /* a reader's or a writer's: belay_rwlock_mode_t */
-  uint8_t next_mode; /* the mode that the next extend is to bring */
-  /* A belay__extend_as_t: the mode in the present round's command. It stays until the next round: a reply that comes after
-   * the decision answers the command that was sent, and not what the owner wants by then. */
+  uint8_t loss;      /* the belay_lost_t to notify the owner of; 0: none */
+  uint8_t mode;      /* belay_rwlock_mode_t of the handle */
+  uint8_t next_mode; /* mode after the next extend */
+  /* The belay__extend_as_t of the current round's command. It stays until the next round: a reply
+   * after the decision is read in the terms of the command that was sent. */
   uint8_t sent_mode;
-  bool upgrading : 1;      /* the owner has asked to become the writer, and was not told yet */
-  bool mode_uncertain : 1; /* a change of mode was not confirmed: some node may have it otherwise */
-  bool recheck : 1;        /* EXTENDING: a server may have lost it since the extend was sent */
-  bool
-      may_be_handed_over : 1; /* RELEASING: it may have been passed on, and the heir did not learn */
+  bool upgrading : 1;      /* true if the owner's upgrade is pending */
+  bool mode_uncertain : 1; /* true if a change of mode is unconfirmed: nodes may differ */
+  bool recheck : 1;        /* EXTENDING: true if a server may have lost the lease since the send */
+  bool may_be_handed_over : 1; /* RELEASING: true if a hand-over without a reply may have run */
   bool ref : 1, holds_loop : 1;
-  belay__member_t member[1]; /* so many as `members` says: the face has the memory, right behind */
+  belay__member_t member[1]; /* `members` elements; the owner of the lease allocates the rest */
 };
 
 /* The size of a struct that ends with a lease of n members. size: that of the struct with one member. */
@@ -244,7 +253,7 @@ static inline size_t belay__lease_sized(size_t size, size_t members) {
   return size + (members - 1) * sizeof(belay__member_t);
 }
 
-/* True if the owner was notified of the grant, and of no end since. The deadline may have passed. */
+/* True if the owner was notified of the grant and of no end since. The deadline may have passed. */
 static inline bool belay__lease_is_held(const belay__lease_t *lease) {
   return lease->state == BELAY__LEASE_HELD || lease->state == BELAY__LEASE_EXTENDING;
 }
@@ -258,7 +267,7 @@ static inline belay__lease_t *belay__member_lease(const belay__member_t *member)
   return (belay__lease_t *)(uintptr_t)(first - offsetof(belay__lease_t, member));
 }
 
-/* The label of the owner, as its tokens have it; not terminated. */
+/* The label in the lease's tokens, without a terminating 0. */
 static inline const char *belay__lease_label(const belay__lease_t *lease, size_t *len) {
   const belay_client_t *client = lease->member[0].client; /* all have the same */
   *len = lease->label_len > 0 ? lease->label_len : client->owner_len;
@@ -269,7 +278,7 @@ static inline const char *belay__lease_extra(const belay__lease_t *lease) {
   return lease->key + lease->key_len;
 }
 
-/* True if the acquire script counts the grants itself, which it does on one node. */
+/* True if the acquire script assigns the fencing number. It does so with a single node. */
 static inline bool belay__lease_counts(const belay__lease_t *lease) {
   return lease->config->fencing && lease->members == 1;
 }
@@ -286,12 +295,13 @@ static inline const belay__server_info_t *belay__member_server(const belay__memb
                                           lease->affinity);
 }
 
-/* True if an acquire or a release was asked for, or an extend, and its owner was not notified of its end. */
+/* True if an operation was started and the owner was not notified of its end. operation: lease->op
+ * or lease->extend. */
 static inline bool belay__is_pending(int operation) {
   return operation != BELAY__NO_OPERATION;
 }
 
-/* True if it has ended. */
+/* True if the operation ended and the owner is not notified yet. */
 static inline bool belay__is_over(int operation) {
   return operation <= 0;
 }

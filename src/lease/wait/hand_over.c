@@ -1,15 +1,22 @@
-/* The hand-over: a release whose answer is that of the next waiter's attempt, which takes the lease from the giver's
- * token.
+/* The hand-over. A release becomes an attempt of the next waiter in the queue: its script moves the
+ * lock from the token of the releasing lease (`from`) to the token of the waiter (`to`). The result
+ * of the attempt is the result of the release.
  *
- *   giver: HELD --release--> RELEASING ------------------------------ answered --> IDLE
- *                              | partner                                ^
- *   heir:  QUEUED --its turn--> ACQUIRING --granted: 0; held: not ours--+
- *     |                            |
- *     +--canceled, wait over       +--not known, not sent, canceled
- *     +----------------------------+--> the giver releases the lease by itself, from either token
+ *   from: HELD, EXTENDING --release--> RELEASING ---- reply of the attempt -----> IDLE
+ *                                        | partner           ^
+ *   to:   QUEUED, WAITING --its turn--> ACQUIRING -----------+ granted: 0
+ *           |                             |                    held: BELAY_ENOTOWNER
+ *           | canceled, closed, or its    | no reply, refused, not sent, canceled, closed
+ *           | wait is over                v
+ *           +---------------------------> from releases the lock itself, whichever of the two
+ *                                         tokens the lock has
  *
- * Neither steps the other: the heir's turn and the giver's answer are run by their tasks. Until then either may end; the
- * one that ends parts them. A giver whose time is over is told that the outcome is not known; the heir goes on. */
+ * No lease steps the other. The task of `to` runs its turn, and the task of `from` reads the result.
+ * Either lease can end before its task runs; the lease that ends unlinks both.
+ * If the deadline of `from` passes first, its release ends with BELAY_EUNKNOWN and `to` continues.
+ * If `from` is closed between the reply of `to` and its own task, its release ends with
+ * BELAY_ECANCELED although the hand-over succeeded. That is safe: a canceled release makes no
+ * statement about the lock. */
 #include "lease/wait/hand_over.h"
 
 #include <assert.h>
@@ -22,7 +29,8 @@ static void unlink_partners(belay__lease_t *one) {
   one->partner = NULL;
 }
 
-/* True if the attempt that ended with that status may have been executed, or may be yet. */
+/* True if the server may have executed the attempt that ended with this status, or may execute it
+ * later. */
 static bool may_have_run(const belay__lease_t *to, int status) {
   const belay__call_t *call = to->member[0].call;
   if (call != NULL)
@@ -30,13 +38,13 @@ static bool may_have_run(const belay__lease_t *to, int status) {
   return status == BELAY_EUNKNOWN || status == BELAY_EPROTO;
 }
 
-/* The giver sends its release now, from either token: the heir's undo, which may follow, must not come before it, or
- * the giver's own release would find nothing. */
+/* Sends the release of `from`, for either token. It must leave before the undo of `to`: after that
+ * undo the release would find no key, and would report BELAY_ENOTOWNER. */
 static void release_by_itself(belay__lease_t *from, bool may_be_handed_over) {
   uint64_t now = belay__now(belay__lease_belay(from));
   from->may_be_handed_over = may_be_handed_over;
   belay__lease_stop_timer(from);
-  /* A process that stood still may come here after the deadline. */
+  /* A process that was stopped can get here after the deadline. */
   belay__round_start(from, BELAY__ROUND_RELEASE,
                      from->round_deadline > now ? from->round_deadline : now);
 }
@@ -46,10 +54,10 @@ void belay__hand_over_end(belay__lease_t *lease, int status) {
   if (from == NULL)
     return;
   assert(from->state == BELAY__LEASE_RELEASING);
-  /* An heir that has not asked yet knows nothing of the lease, whatever it ends with. */
+  /* Without an attempt, the status says nothing about the lock. */
   bool asked = lease->state == BELAY__LEASE_ACQUIRING;
   if (!asked || (status != 0 && status != BELAY_EHELD)) {
-    release_by_itself(from, asked && may_have_run(lease, status)); /* needs the heir's token */
+    release_by_itself(from, asked && may_have_run(lease, status)); /* uses the token of `to` */
     unlink_partners(lease);
     return;
   }
@@ -57,12 +65,12 @@ void belay__hand_over_end(belay__lease_t *lease, int status) {
   from->member[0].status = status == 0 ? 0 : BELAY_ENOTOWNER;
   from->member[0].may_exist = false;
   from->member[0].until = 0;
-  /* The heir has asked since, and needs no turn when the giver leaves the queue. */
+  /* `to` has sent its attempt and needs no turn when `from` leaves the queue. */
   from->held_since = 0;
   belay__defer(belay__lease_belay(from), &from->task);
 }
 
-/* True if a single script can pass it on, and nothing else has to be asked. */
+/* True if one script is enough: one node, no replicas to wait for, no quarantine. */
 static bool is_simple(const belay__lease_t *lease) {
   return lease->members == 1 && lease->config->min_replicas == 0 && !lease->config->quarantine;
 }
