@@ -294,8 +294,8 @@ int belay_open(struct uv_loop_s *loop, const belay_options_t *options, belay_t *
   host->loop = loop;
   host->fork_count = atomic_load(&fork_count);
   belay__list_init(&host->flushes);
-  belay__gate_init(&host->gate, &host->base, &host->turns);
-  belay__pace_init(&host->pace, &host->base);
+  belay__work_budget_init(&host->work_budget, &host->base, &host->turns);
+  belay__connect_limiter_init(&host->connect_limiter, &host->base);
   if (open_alarm(host) != 0) {
     o->allocator.free(o->allocator.ctx, host);
     return BELAY_ESYSTEM;

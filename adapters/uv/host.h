@@ -31,8 +31,8 @@ typedef struct belay__host {
   int alarm_fd;  /* -1: a uv_timer */
   unsigned open_handles;
   belay__list_t flushes;
-  belay__gate_t gate;
-  belay__pace_t pace;
+  belay__work_budget_t work_budget;
+  belay__connect_limiter_t connect_limiter;
   struct belay_tls *system_tls; /* of the clients that were given none; NULL: there are none */
   uint64_t turns;               /* how often the loop has looked at its sockets */
   uint64_t turn_began;          /* when the loop last woke; 0: not since it last slept */

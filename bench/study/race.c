@@ -70,7 +70,7 @@ static void on_raw(belay__call_t *call, const belay__result_t *result) {
 static void raw(runner_t *runner) {
   shelf_t *shelf = runner->race->shelf;
   const shelf_key_t *key = next_key(runner->race);
-  belay__call_t *call = belay__call_new(shelf->client, BELAY__LANE_BULK);
+  belay__call_t *call = belay__call_new(shelf->client, BELAY__CLASS_BULK);
   if (call == NULL)
     bench_die("out of memory");
   belay__call_command(call, "GET", 2);

@@ -84,28 +84,28 @@ bool belay__held_parse(const belay_client_t *client, const char *key, size_t len
   return false;
 }
 
-belay__call_t *belay__held_script(belay_client_t *client, belay__lane_t lane,
+belay__call_t *belay__held_script(belay_client_t *client, belay__conn_class_t conn_class,
                                   const belay__held_key_t *key, const belay__script_t *script,
                                   const char *const *suffixes, size_t args) {
   size_t n = 0;
   while (suffixes[n] != NULL)
     n++;
-  belay__call_t *call = belay__call_new(client, lane);
+  belay__call_t *call = belay__call_new(client, conn_class);
   belay__call_script(call, script, 1 + n, args);
   if (call != NULL)
-    call->affinity = belay__key_affinity(key->key, key->key_len);
+    call->route = belay__key_route(key->key, key->key_len);
   belay__call_arg(call, key->key, key->key_len);
   for (size_t i = 0; i < n; i++)
     belay__call_arg_joined(call, key->key, key->key_len, suffixes[i], strlen(suffixes[i]));
   return call;
 }
 
-belay__call_t *belay__held_call(belay_client_t *client, belay__lane_t lane,
+belay__call_t *belay__held_call(belay_client_t *client, belay__conn_class_t conn_class,
                                 const belay__held_key_t *key, size_t most) {
   const belay__held_kind_t *kind_info = &belay__held_kinds[key->kind];
   size_t fit = client->max_reply / HOLDER_BYTES;
   belay__call_t *call =
-      belay__held_script(client, lane, key, kind_info->read, kind_info->suffixes, 2);
+      belay__held_script(client, conn_class, key, kind_info->read, kind_info->suffixes, 2);
   belay__publish_arg(call, true);
   belay__call_arg_int(call, (int64_t)(fit < most ? fit : most));
   return call;

@@ -37,12 +37,12 @@ bool belay__held_parse(const belay_client_t *client, const char *key, size_t len
 
 /* A call of a script with the key, these parts of it (up to a NULL), and so many arguments that are to be added. NULL:
  * memory is out. */
-belay__call_t *belay__held_script(belay_client_t *client, belay__lane_t lane,
+belay__call_t *belay__held_script(belay_client_t *client, belay__conn_class_t conn_class,
                                   const belay__held_key_t *key, const belay__script_t *script,
                                   const char *const *suffixes, size_t args);
 
 /* Asks who holds it; at most so many are told. NULL: memory is out. */
-belay__call_t *belay__held_call(belay_client_t *client, belay__lane_t lane,
+belay__call_t *belay__held_call(belay_client_t *client, belay__conn_class_t conn_class,
                                 const belay__held_key_t *key, size_t most);
 
 /* A holder, as it stands in a reply. */

@@ -47,14 +47,15 @@ static int start(belay_client_t *client, belay_request_t *request, const belay__
   size_t key_len = belay__key_build(NULL, client->prefix, client->prefix_len, family, what->name,
                                     what->name_len);
   size_t n = what->holders_len;
-  belay__pending_t *pending;
-  int error = belay__request_begin(client, request, ops, NULL, NULL, cb, &pending);
+  belay__operation_t *operation;
+  int error = belay__request_begin(client, request, ops, NULL, NULL, cb, &operation);
   if (error != 0)
     return error;
-  pending->deadline = belay__after_ms(client->belay, belay__request_timeout_ms(client, request));
-  query_t *query = belay__request_room(pending, sizeof *query + n * sizeof *query->marks + key_len);
+  operation->deadline = belay__after_ms(client->belay, belay__request_timeout_ms(client, request));
+  query_t *query =
+      belay__request_room(operation, sizeof *query + n * sizeof *query->marks + key_len);
   if (query == NULL)
-    return belay__request_begun(pending, BELAY_ENOMEM);
+    return belay__request_begun(operation, BELAY_ENOMEM);
   char *key = (char *)&query->marks[n];
   belay__key_build(key, client->prefix, client->prefix_len, family, what->name, what->name_len);
   (void)belay__held_parse(client, key, key_len, &query->key);
@@ -62,20 +63,20 @@ static int start(belay_client_t *client, belay_request_t *request, const belay__
   for (size_t i = 0; i < n; i++)
     query->marks[i] = what->holders[i].mark;
   belay__call_t *call =
-      belay__held_call(client, BELAY__LANE_DATA, &query->key, BELAY_HELD_HOLDERS_MAX);
-  return belay__request_begun(pending, belay__request_send(pending, call));
+      belay__held_call(client, BELAY__CLASS_DATA, &query->key, BELAY_HELD_HOLDERS_MAX);
+  return belay__request_begun(operation, belay__request_send(operation, call));
 }
 
 /* ---- read ---------------------------------------------------------------------------------------------- */
 
-static int read_held(belay__pending_t *pending, const belay__call_t *call,
+static int read_held(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
-  const query_t *query = pending->room;
+  const query_t *query = operation->room;
   belay__held_t *held;
   (void)call;
-  int error = belay__held_make(pending->client->belay, &query->key, reply, &held);
+  int error = belay__held_make(operation->client->belay, &query->key, reply, &held);
   if (error == 0)
-    pending->values[HELD] = (int64_t)(intptr_t)held;
+    operation->values[HELD] = (int64_t)(intptr_t)held;
   return error;
 }
 
@@ -116,7 +117,7 @@ static belay__call_t *new_release(belay_client_t *client, const belay__held_key_
                                   belay__held_token_t token) {
   static const char *const holds[BELAY__HELD_SUFFIXES_MAX] = {"::holds"};
   const belay__held_kind_t *how = &belay__held_kinds[key->kind];
-  belay__call_t *call = belay__held_script(client, BELAY__LANE_DATA, key,
+  belay__call_t *call = belay__held_script(client, BELAY__CLASS_DATA, key,
                                            owned ? &belay__script_reentrant_release : how->release,
                                            owned ? holds : how->release_suffixes, 3);
   belay__call_arg(call, token.token, token.len);
@@ -125,13 +126,13 @@ static belay__call_t *new_release(belay_client_t *client, const belay__held_key_
   return call;
 }
 
-static int read_released(belay__pending_t *pending, const belay__call_t *call,
+static int read_released(belay__operation_t *operation, const belay__call_t *call,
                          const belay__reply_t *reply) {
-  int64_t n, *heard = &pending->values[RECEIVERS];
+  int64_t n, *heard = &operation->values[RECEIVERS];
   (void)call;
   if (!belay__reply_integer(reply, 0, INT32_MAX, &n))
     return BELAY_EPROTO;
-  pending->values[REMOVED] += n > 0;
+  operation->values[REMOVED] += n > 0;
   if (n < INT32_MAX && n - 1 > *heard) /* INT32_MAX: nobody could be told */
     *heard = n - 1;
   return 0;
@@ -154,10 +155,10 @@ static void tell_broken(belay_request_t *request, void (*cb)(void), const belay_
 static const belay__request_ops_t release_ops = {.read = read_released, .tell = tell_broken};
 
 /* PARKED: releases n that were found. */
-static int release(belay__pending_t *pending, const belay__reply_t *reply, size_t listed,
+static int release(belay__operation_t *operation, const belay__reply_t *reply, size_t listed,
                    size_t n) {
-  belay_client_t *client = pending->client;
-  const query_t *query = pending->room;
+  belay_client_t *client = operation->client;
+  const query_t *query = operation->room;
   belay__call_t **calls = belay__alloc(client->belay, n * sizeof(belay__call_t *));
   bool owned = belay__held_is_owned(&query->key, reply);
   size_t made = 0;
@@ -169,16 +170,16 @@ static int release(belay__pending_t *pending, const belay__reply_t *reply, size_
       continue;
     calls[made++] = new_release(client, &query->key, owned, token);
   }
-  pending->ops = &release_ops;
-  pending->maybe = false; /* whatever became of the question, it has done nothing */
-  int error = belay__request_send_all(pending, calls, made);
+  operation->ops = &release_ops;
+  operation->reply_lost = false; /* whatever became of the question, it has done nothing */
+  int error = belay__request_send_all(operation, calls, made);
   belay__free(client->belay, calls, n * sizeof(belay__call_t *));
   return error;
 }
 
-static int read_seen(belay__pending_t *pending, const belay__call_t *call,
+static int read_seen(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
-  const query_t *query = pending->room;
+  const query_t *query = operation->room;
   size_t count, listed, n = 0;
   (void)call;
   if (!belay__held_check(reply, &count, &listed))
@@ -188,11 +189,11 @@ static int read_seen(belay__pending_t *pending, const belay__call_t *call,
   if (n > query->marks_len) /* it tells one twice */
     return BELAY_EPROTO;
   if (listed < count)
-    pending->values[NOT_LISTED] = (int64_t)(query->marks_len - n);
-  pending->values[OTHERS] = (int64_t)(count - n);
+    operation->values[NOT_LISTED] = (int64_t)(query->marks_len - n);
+  operation->values[OTHERS] = (int64_t)(count - n);
   if (n == 0)
     return 0;
-  int error = release(pending, reply, listed, n);
+  int error = release(operation, reply, listed, n);
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 

@@ -12,7 +12,7 @@
 /* Where it is. */
 typedef struct belay__sweep_position {
   size_t shard; /* on which of the servers that have the data */
-  uint32_t affinity;
+  uint32_t route;
   uint32_t version; /* of who has what, since the beginning */
   uint64_t cursor;  /* there; 0: at the beginning */
   bool over;        /* at the end of the last */
@@ -80,7 +80,7 @@ void belay__sweep_begin(belay_sweep_t *sweep);
 int belay__sweep_scan(belay_sweep_t *sweep, const belay__request_ops_t *ops);
 int belay__sweep_work(belay_sweep_t *sweep, const belay__request_ops_t *ops);
 
-int belay__sweep_read_page(belay__pending_t *pending, const belay__call_t *call,
+int belay__sweep_read_page(belay__operation_t *operation, const belay__call_t *call,
                            const belay__reply_t *reply);
 
 void belay__sweep_drop_page(belay_sweep_t *sweep);

@@ -15,14 +15,14 @@ static belay__held_key_t parse(const belay_sweep_t *sweep, const belay_bytes_t *
 
 static belay__call_t *ask(belay_sweep_t *sweep, const belay_bytes_t *key) {
   belay__held_key_t parsed = parse(sweep, key);
-  return belay__held_call(sweep->handle.client, BELAY__LANE_BULK, &parsed, BELAY_HELD_LISTED_MAX);
+  return belay__held_call(sweep->handle.client, BELAY__CLASS_BULK, &parsed, BELAY_HELD_LISTED_MAX);
 }
 
 /* Given back meanwhile it is not held; and what has a key too is found by that. */
-static int read_held(belay__pending_t *pending, const belay__call_t *call,
+static int read_held(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
-  belay_sweep_t *sweep = pending->context;
-  belay__held_key_t key = parse(sweep, &sweep->page.keys[sweep->page.next + pending->index]);
+  belay_sweep_t *sweep = operation->context;
+  belay__held_key_t key = parse(sweep, &sweep->page.keys[sweep->page.next + operation->index]);
   belay_t *belay = sweep->handle.client->belay;
   belay__held_t *held;
   (void)call;
@@ -38,14 +38,14 @@ static int read_held(belay__pending_t *pending, const belay__call_t *call,
 
 enum { ERROR }; /* of a request's values: why it has failed, but for keys that are something else */
 
-static void failed(belay__pending_t *pending, int status) {
-  int64_t *error = &pending->values[ERROR];
+static void failed(belay__operation_t *operation, int status) {
+  int64_t *error = &operation->values[ERROR];
   if (status != BELAY_EWRONGTYPE && (*error == 0 || status == BELAY_EUNKNOWN))
     *error = status;
 }
 
-static int recover(belay__pending_t *pending, int status) {
-  return status == BELAY_EWRONGTYPE ? (int)pending->values[ERROR] : status;
+static int recover(belay__operation_t *operation, int status) {
+  return status == BELAY_EWRONGTYPE ? (int)operation->values[ERROR] : status;
 }
 
 static belay__held_t *pop(belay_sweep_t *sweep) {

@@ -53,16 +53,15 @@ static bool keep_page(belay_sweep_t *sweep, const belay__reply_t *keys) {
 /* ---- places -------------------------------------------------------------------------------------------- */
 
 /* Whether there is such a server; and who has what now. */
-static bool find_shard(const belay_sweep_t *sweep, size_t i, uint32_t *affinity,
-                       uint32_t *version) {
+static bool find_shard(const belay_sweep_t *sweep, size_t i, uint32_t *route, uint32_t *version) {
   const belay_client_t *client = sweep->handle.client;
-  return client->node_ops->shard(client, i, affinity, version);
+  return client->node_ops->shard(client, i, route, version);
 }
 
 void belay__sweep_begin(belay_sweep_t *sweep) {
   belay__sweep_position_t *position = &sweep->position;
   *position = (belay__sweep_position_t){0};
-  (void)find_shard(sweep, 0, &position->affinity, &position->version);
+  (void)find_shard(sweep, 0, &position->route, &position->version);
 }
 
 /* Where the next page is. */
@@ -71,7 +70,7 @@ static void advance(belay_sweep_t *sweep, uint64_t cursor) {
   position->cursor = cursor;
   if (cursor != 0)
     return;
-  if (find_shard(sweep, next.shard, &next.affinity, &next.version))
+  if (find_shard(sweep, next.shard, &next.route, &next.version))
     *position = next;
   else
     position->over = true;
@@ -80,8 +79,8 @@ static void advance(belay_sweep_t *sweep, uint64_t cursor) {
 /* Whether data may have moved since it began, as far as is known. Who has what may not have been known before the first answer. */
 static bool have_slots_moved(belay_sweep_t *sweep) {
   belay__sweep_position_t *position = &sweep->position;
-  uint32_t affinity, version;
-  (void)find_shard(sweep, 0, &affinity, &version);
+  uint32_t route, version;
+  (void)find_shard(sweep, 0, &route, &version);
   if (position->version == 0 && position->shard == 0 && position->cursor == 0)
     position->version = version;
   return version != position->version;
@@ -93,7 +92,7 @@ static bool is_same_server(belay_sweep_t *sweep, const belay__call_t *call) {
   belay_client_t *client = call->client;
   belay__sweep_position_t *position = &sweep->position;
   const belay__server_info_t *server =
-      client->node_ops->server(client, (belay__lane_t)call->lane, call->affinity);
+      client->node_ops->server(client, (belay__conn_class_t)call->conn_class, call->route);
   belay__sweep_position_t now = *position;
   now.known = true;
   now.epoch = call->epoch;
@@ -112,9 +111,9 @@ static bool is_same_server(belay_sweep_t *sweep, const belay__call_t *call) {
 
 /* ---- asking -------------------------------------------------------------------------------------------- */
 
-int belay__sweep_read_page(belay__pending_t *pending, const belay__call_t *call,
+int belay__sweep_read_page(belay__operation_t *operation, const belay__call_t *call,
                            const belay__reply_t *reply) {
-  belay_sweep_t *sweep = pending->context;
+  belay_sweep_t *sweep = operation->context;
   uint64_t cursor;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
       !belay__reply_number(reply->items[0], 0, UINT64_MAX, &cursor) ||
@@ -137,10 +136,10 @@ int belay__sweep_read_page(belay__pending_t *pending, const belay__call_t *call,
 }
 
 static belay__call_t *new_call(belay_sweep_t *sweep, const char *name, size_t argc) {
-  belay__call_t *call = belay__call_new(sweep->handle.client, BELAY__LANE_BULK);
+  belay__call_t *call = belay__call_new(sweep->handle.client, BELAY__CLASS_BULK);
   belay__call_command(call, name, argc);
   if (call != NULL)
-    call->affinity = sweep->position.affinity; /* of a command without a key */
+    call->route = sweep->position.route; /* of a command without a key */
   return call;
 }
 
@@ -164,17 +163,17 @@ int belay__sweep_scan(belay_sweep_t *sweep, const belay__request_ops_t *ops) {
 int belay__sweep_work(belay_sweep_t *sweep, const belay__request_ops_t *ops) {
   const belay__sweep_page_t *page = &sweep->page;
   belay__call_t *calls[BELAY__SWEEP_CALLS_MAX];
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   size_t left = page->n - page->next, n = left < sweep->calls ? left : sweep->calls, made = 0;
-  int error = belay__handle_begin(&sweep->handle, &sweep->request, ops, NULL, &pending);
+  int error = belay__handle_begin(&sweep->handle, &sweep->request, ops, NULL, &operation);
   if (error != 0)
     return error;
   while (made < n &&
          (calls[made] = sweep->work->call(sweep, &page->keys[page->next + made])) != NULL)
     made++;
   sweep->cost = (uint32_t)made;
-  error = made == 0 ? BELAY_ENOMEM : belay__request_send_all(pending, calls, made);
-  return belay__request_begun(pending, error);
+  error = made == 0 ? BELAY_ENOMEM : belay__request_send_all(operation, calls, made);
+  return belay__request_begun(operation, error);
 }
 
 /* ---- deleting ------------------------------------------------------------------------------------------ */
@@ -185,9 +184,9 @@ static belay__call_t *new_unlink(belay_sweep_t *sweep, const belay_bytes_t *key)
   return call;
 }
 
-static int read_unlinked(belay__pending_t *pending, const belay__call_t *call,
+static int read_unlinked(belay__operation_t *operation, const belay__call_t *call,
                          const belay__reply_t *reply) {
-  belay_sweep_t *sweep = pending->context;
+  belay_sweep_t *sweep = operation->context;
   int64_t n;
   (void)call;
   if (!belay__reply_integer(reply, 0, 1, &n))

@@ -48,9 +48,9 @@ struct probe {
 
 struct survey {
   belay_t *belay;
-  belay__pending_t *pending; /* NULL: it is over, or nobody wants to know any more */
-  belay_client_t *client;    /* whose deployment it is, until then */
-  belay__task_t task;        /* to begin, or to end */
+  belay__operation_t *operation; /* NULL: it is over, or nobody wants to know any more */
+  belay_client_t *client;        /* whose deployment it is, until then */
+  belay__task_t task;            /* to begin, or to end */
   belay__list_t probes;
   size_t n, open; /* visits; those that are MEETING or SAMPLING */
   size_t refs;    /* who needs it: visits that are not GONE, and the request */
@@ -79,7 +79,7 @@ static void release_survey(survey_t *survey) {
 }
 
 static void end_if_complete(survey_t *survey) {
-  if (survey->open == 0 && survey->begun && survey->pending != NULL)
+  if (survey->open == 0 && survey->begun && survey->operation != NULL)
     belay__defer(survey->belay, &survey->task);
 }
 
@@ -149,11 +149,11 @@ static void begin(survey_t *survey) {
 enum { SURVEY, SERVERS }; /* of a request's values: the tour that is over; how many are told */
 
 static void end(survey_t *survey) {
-  belay__pending_t *pending = survey->pending;
+  belay__operation_t *operation = survey->operation;
   belay_topology_server_t *result = NULL;
   size_t n = 0;
   if (survey->status == 0)
-    result = belay__request_room(pending, survey->n * sizeof *result);
+    result = belay__request_room(operation, survey->n * sizeof *result);
   for (belay__list_t *node = survey->probes.next; result != NULL && node != &survey->probes;
        node = node->next) {
     probe_t *probe = probe_of(node);
@@ -161,10 +161,10 @@ static void end(survey_t *survey) {
     if (!probe->duplicate)
       result[n++] = probe->info.result;
   }
-  survey->pending = NULL;
-  pending->values[SURVEY] = (int64_t)(intptr_t)survey;
-  pending->values[SERVERS] = (int64_t)n;
-  belay__request_end(pending,
+  survey->operation = NULL;
+  operation->values[SURVEY] = (int64_t)(intptr_t)survey;
+  operation->values[SERVERS] = (int64_t)n;
+  belay__request_end(operation,
                      survey->status == 0 && result == NULL ? BELAY_ENOMEM : survey->status);
 }
 
@@ -211,7 +211,7 @@ static void fail(probe_t *probe, int error) {
 }
 
 static belay__call_t *new_call(probe_t *probe, const command_t *command) {
-  belay__call_t *call = belay__call_new(probe->client, BELAY__LANE_LEASE);
+  belay__call_t *call = belay__call_new(probe->client, BELAY__CLASS_LEASE);
   if (call == NULL)
     return NULL;
   belay__call_command(call, command->command, command->argument == NULL ? 1 : 2);
@@ -240,7 +240,7 @@ static bool send_commands(probe_t *probe, const command_t *commands, size_t n) {
 
 static void keep_run_id(probe_t *probe) {
   const belay__server_info_t *server =
-      probe->client->node_ops->server(probe->client, BELAY__LANE_LEASE, 0);
+      probe->client->node_ops->server(probe->client, BELAY__CLASS_LEASE, 0);
   if (server != NULL)
     memcpy(probe->info.run_id, server->run_id, server->run_id_len);
 }
@@ -266,7 +266,7 @@ static void read_reply(probe_t *probe, const belay__call_t *call, const belay__r
     belay__topology_entry_read_stats(&probe->info, reply);
   } else {
     belay__topology_entry_read_role(&probe->info, reply);
-    if (probe->survey->pending != NULL)
+    if (probe->survey->operation != NULL)
       add_related_servers(probe, reply);
   }
 }
@@ -298,7 +298,7 @@ static bool is_duplicate(const probe_t *probe) {
 
 static bool needs_more_samples(const probe_t *probe) {
   const survey_t *survey = probe->survey;
-  return survey->pending != NULL && probe->info.result.status == 0 && !probe->duplicate &&
+  return survey->operation != NULL && probe->info.result.status == 0 && !probe->duplicate &&
          !probe->no_time && probe->info.result.samples < survey->samples;
 }
 
@@ -331,26 +331,26 @@ static bool has_known_server(const survey_t *survey) {
 }
 
 static int send_ping(survey_t *survey, uint64_t deadline) {
-  belay__call_t *call = belay__call_new(survey->client, BELAY__LANE_LEASE);
+  belay__call_t *call = belay__call_new(survey->client, BELAY__CLASS_LEASE);
   belay__call_command(call, "PING", 1);
-  survey->pending->deadline = deadline;
-  return belay__request_send(survey->pending, call);
+  survey->operation->deadline = deadline;
+  return belay__request_send(survey->operation, call);
 }
 
 /* The deployment has given a sign of life, or none: what it knows now is where to go. */
-static int on_ping(belay__pending_t *pending, const belay__call_t *call,
+static int on_ping(belay__operation_t *operation, const belay__call_t *call,
                    const belay__reply_t *reply) {
-  survey_t *survey = pending->context;
+  survey_t *survey = operation->context;
   (void)call;
   (void)reply;
   belay__defer(survey->belay, &survey->task);
   return BELAY__REQUEST_PARK;
 }
 
-static int recover(belay__pending_t *pending, int status) {
-  survey_t *survey = pending->context;
+static int recover(belay__operation_t *operation, int status) {
+  survey_t *survey = operation->context;
   bool early =
-      pending->deadline < survey->deadline && belay__now(survey->belay) >= pending->deadline;
+      operation->deadline < survey->deadline && belay__now(survey->belay) >= operation->deadline;
   survey->status = status;
   if (early && !has_known_server(survey)) {
     int error = send_ping(survey, survey->deadline);
@@ -362,10 +362,10 @@ static int recover(belay__pending_t *pending, int status) {
   return BELAY__REQUEST_PARK;
 }
 
-static void on_canceled(belay__pending_t *pending, bool sent) {
-  survey_t *survey = pending->context;
+static void on_canceled(belay__operation_t *operation, bool sent) {
+  survey_t *survey = operation->context;
   (void)sent;
-  survey->pending = NULL;
+  survey->operation = NULL;
   belay__task_stop(survey->belay, &survey->task);
   for (belay__list_t *node = survey->probes.next; node != &survey->probes; node = node->next)
     if (probe_of(node)->state != CLOSED)
@@ -418,9 +418,9 @@ int belay_topology_read(belay_client_t *client, belay_request_t *request, unsign
   belay__task_init(&survey->task, on_survey);
   survey->deadline = belay__after_ms(belay, belay__request_timeout_ms(client, request));
   error =
-      belay__request_begin(client, request, &ops, survey, NULL, BELAY__CB(cb), &survey->pending);
+      belay__request_begin(client, request, &ops, survey, NULL, BELAY__CB(cb), &survey->operation);
   if (error == 0)
-    error = belay__request_begun(survey->pending, start(survey));
+    error = belay__request_begun(survey->operation, start(survey));
   if (error != 0)
     free_survey(survey);
   return error;

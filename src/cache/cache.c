@@ -10,7 +10,7 @@
 /* Loads and pinned keys are children, and have closed by now. */
 static void on_close(belay__handle_t *handle) {
   belay_cache_t *cache = (belay_cache_t *)handle;
-  belay__unlisten(&cache->ear);
+  belay__unlisten(&cache->subscription);
   belay__task_stop(handle->client->belay, &cache->task);
 }
 
@@ -102,7 +102,7 @@ static int on_init(belay__handle_t *handle, void *options) {
   cache->options = *o;
   cache->options.name.data = NULL;
   cache->terms = (belay__fresh_terms_t){o->stale_ms, o->keep_ms, o->beta};
-  cache->time.lane = BELAY__LANE_BULK;
+  cache->time.conn_class = BELAY__CLASS_BULK;
   belay__list_init(&cache->ready);
   belay__list_init(&cache->together);
   belay__task_init(&cache->task, belay__loader_task);

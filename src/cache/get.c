@@ -84,16 +84,16 @@ void belay__item_settle(belay_cache_t *cache, belay__item_t *item, const char *k
     join(cache, item, key, batch, end);
 }
 
-void belay__item_end_wait(belay__pending_t *pending, belay__item_t *item,
+void belay__item_end_wait(belay__operation_t *operation, belay__item_t *item,
                           const belay__served_t *served) {
-  belay__cache_count(pending->context, served, false);
+  belay__cache_count(operation->context, served, false);
   serve(item, *served);
 }
 
 /* The reference outlives the load. */
-void belay__item_end_late(belay__pending_t *pending, belay__item_t *item) {
+void belay__item_end_late(belay__operation_t *operation, belay__item_t *item) {
   belay__served_t served = belay__load_waiter_late(&item->waiter);
-  belay__item_end_wait(pending, item, &served);
+  belay__item_end_wait(operation, item, &served);
   belay__load_leave(&item->waiter);
 }
 
@@ -110,10 +110,10 @@ void belay__item_drop(belay_t *belay, belay__item_t *item) {
 
 /* ---- the request --------------------------------------------------------------------------------------- */
 
-void belay__get_deadlines(const belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
+void belay__get_deadlines(const belay_cache_t *cache, belay__operation_t *operation, uint64_t now,
                           uint64_t *deadline) {
   const belay_client_t *client = cache->handle.client;
-  const belay_request_t *request = belay__request_of(pending);
+  const belay_request_t *request = belay__request_of(operation);
   int64_t ms = request->timeout_ms;
   if (ms == 0 || ms == BELAY_DEFAULT)
     ms = cache->options.timeout_ms;
@@ -121,23 +121,23 @@ void belay__get_deadlines(const belay_cache_t *cache, belay__pending_t *pending,
   if (call_ms > client->timeout_ms)
     call_ms = client->timeout_ms;
   *deadline = now + (uint64_t)ms * BELAY__MS;
-  pending->deadline = now + (uint64_t)call_ms * BELAY__MS;
+  operation->deadline = now + (uint64_t)call_ms * BELAY__MS;
 }
 
-int belay__get_park(belay__pending_t *pending, void (*on_late)(belay__timer_t *),
+int belay__get_park(belay__operation_t *operation, void (*on_late)(belay__timer_t *),
                     uint64_t deadline) {
-  pending->timer.fire = on_late;
-  belay__timer_set(pending->client->belay, BELAY__RANK_OTHER, &pending->timer, deadline);
+  operation->timer.fire = on_late;
+  belay__timer_set(operation->client->belay, BELAY__RANK_OTHER, &operation->timer, deadline);
   return BELAY__REQUEST_PARK;
 }
 
-void belay__get_unpark(belay__pending_t *pending) {
-  belay__timer_stop(pending->client->belay, BELAY__RANK_OTHER, &pending->timer);
+void belay__get_unpark(belay__operation_t *operation) {
+  belay__timer_stop(operation->client->belay, BELAY__RANK_OTHER, &operation->timer);
 }
 
-void belay__get_end(belay__pending_t *pending, int status) {
-  belay__get_unpark(pending);
-  belay__request_end(pending, status);
+void belay__get_end(belay__operation_t *operation, int status) {
+  belay__get_unpark(operation);
+  belay__request_end(operation, status);
 }
 
 /* ---- a get of one key ---------------------------------------------------------------------------------- */
@@ -150,45 +150,46 @@ typedef struct get {
 
 _Static_assert(sizeof(get_t) <= BELAY__REQUEST_VALUES * sizeof(int64_t), "it has room");
 
-static get_t *get_of(belay__pending_t *pending) {
-  return (get_t *)(void *)pending->values;
+static get_t *get_of(belay__operation_t *operation) {
+  return (get_t *)(void *)operation->values;
 }
 
-static const char *key_of(belay__pending_t *pending) {
-  const get_t *get = get_of(pending);
-  return get->item.key_len <= SHORT_KEY ? get->key : pending->room;
+static const char *key_of(belay__operation_t *operation) {
+  const get_t *get = get_of(operation);
+  return get->item.key_len <= SHORT_KEY ? get->key : operation->room;
 }
 
 static void on_one_over(belay__load_waiter_t *waiter, const belay__served_t *served) {
   get_t *get = BELAY__CONTAINER(BELAY__CONTAINER(waiter, belay__item_t, waiter), get_t, item);
-  belay__pending_t *pending = BELAY__CONTAINER((int64_t *)(void *)get, belay__pending_t, values);
-  belay__item_end_wait(pending, &get->item, served);
-  if (belay__timer_is_set(&pending->timer))
-    belay__get_end(pending, served->status);
+  belay__operation_t *operation =
+      BELAY__CONTAINER((int64_t *)(void *)get, belay__operation_t, values);
+  belay__item_end_wait(operation, &get->item, served);
+  if (belay__timer_is_set(&operation->timer))
+    belay__get_end(operation, served->status);
 }
 
 static void on_one_late(belay__timer_t *timer) {
-  belay__pending_t *pending = BELAY__CONTAINER(timer, belay__pending_t, timer);
-  belay__item_t *item = &get_of(pending)->item;
-  belay__item_end_late(pending, item);
-  belay__get_end(pending, item->served.status);
+  belay__operation_t *operation = BELAY__CONTAINER(timer, belay__operation_t, timer);
+  belay__item_t *item = &get_of(operation)->item;
+  belay__item_end_late(operation, item);
+  belay__get_end(operation, item->served.status);
 }
 
-static int read_one(belay__pending_t *pending, const belay__call_t *call,
+static int read_one(belay__operation_t *operation, const belay__call_t *call,
                     const belay__reply_t *reply) {
-  return belay__lookup_step_read(pending->context, &get_of(pending)->item.lookup, pending, call,
-                                 reply);
+  return belay__lookup_step_read(operation->context, &get_of(operation)->item.lookup, operation,
+                                 call, reply);
 }
 
-static int settle_one(belay__pending_t *pending, int status) {
-  get_t *get = get_of(pending);
-  belay__item_settle(pending->context, &get->item, key_of(pending), status, NULL, on_one_over);
-  return belay__item_is_waiting(&get->item) ? belay__get_park(pending, on_one_late, get->deadline)
+static int settle_one(belay__operation_t *operation, int status) {
+  get_t *get = get_of(operation);
+  belay__item_settle(operation->context, &get->item, key_of(operation), status, NULL, on_one_over);
+  return belay__item_is_waiting(&get->item) ? belay__get_park(operation, on_one_late, get->deadline)
                                             : get->item.served.status;
 }
 
-static int after_one(belay__pending_t *pending) {
-  return settle_one(pending, 0);
+static int after_one(belay__operation_t *operation) {
+  return settle_one(operation, 0);
 }
 
 static void tell_one(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
@@ -200,15 +201,15 @@ static void tell_one(belay_request_t *request, void (*cb)(void), const belay__an
   belay__served_t served = get.item.served;
   if (served.status != answer->status) /* canceled */
     served = belay__cache_refuse(answer->status, served.load_error);
-  belay__cache_result(cache, &served, belay__turn(belay), &result);
+  belay__cache_result(cache, &served, belay__connect_slot(belay), &result);
   ((belay_cache_cb)cb)(request, result.status, &result);
   belay__item_drop(belay, &get.item);
 }
 
-static void cancel_one(belay__pending_t *pending, bool sent) {
+static void cancel_one(belay__operation_t *operation, bool sent) {
   (void)sent;
-  belay__get_unpark(pending);
-  belay__item_cancel_wait(&get_of(pending)->item);
+  belay__get_unpark(operation);
+  belay__item_cancel_wait(&get_of(operation)->item);
 }
 
 static const belay__request_ops_t one_ops = {.read = read_one,
@@ -219,7 +220,7 @@ static const belay__request_ops_t one_ops = {.read = read_one,
                                              .idempotent = true};
 
 static int begin(belay_cache_t *cache, belay_request_t *request, const char *key, size_t key_len,
-                 belay_cache_late_t late, belay_cache_cb cb, belay__pending_t **out) {
+                 belay_cache_late_t late, belay_cache_cb cb, belay__operation_t **out) {
   int error = belay__handle_begin(&cache->handle, request, &one_ops, (void (*)(void))cb, out);
   if (error != 0)
     return error;
@@ -237,7 +238,7 @@ static int begin(belay_cache_t *cache, belay_request_t *request, const char *key
 
 int belay_cache_get_late(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
                          belay_cache_late_t late, belay_cache_cb cb) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   if (cache == NULL)
     return BELAY_EINVAL;
   belay_t *belay = cache->handle.client->belay;
@@ -246,24 +247,24 @@ int belay_cache_get_late(belay_cache_t *cache, belay_request_t *request, belay_b
     error = belay__check_range(belay, "late", (int64_t)late, BELAY_CACHE_LATE_STALE,
                                BELAY_CACHE_LATE_LOAD);
   if (error == 0)
-    error = begin(cache, request, key.data, key.len, late, cb, &pending);
+    error = begin(cache, request, key.data, key.len, late, cb, &operation);
   if (error != 0)
     return error;
-  get_t *get = get_of(pending);
+  get_t *get = get_of(operation);
   uint64_t now = belay__now(belay);
-  belay__get_deadlines(cache, pending, now, &get->deadline);
+  belay__get_deadlines(cache, operation, now, &get->deadline);
   cache->stats.gets++;
   belay__cache_listen(cache);
-  if (belay__item_serve_local(cache, &get->item, key_of(pending), now)) {
-    belay__request_end(pending, get->item.served.status);
+  if (belay__item_serve_local(cache, &get->item, key_of(operation), now)) {
+    belay__request_end(operation, get->item.served.status);
     return 0;
   }
   belay__call_t *calls[BELAY__LOOKUP_CALLS_MAX + 1];
   size_t n = belay__lookup_calls(cache, &get->item.lookup, BELAY__LOOKUP_AT_ANY, now, key.data,
                                  key.len, calls);
-  error = belay__lookup_send(cache, pending, now, calls, n);
+  error = belay__lookup_send(cache, operation, now, calls, n);
   if (error != 0)
-    belay__request_forget(pending);
+    belay__request_forget(operation);
   return error;
 }
 

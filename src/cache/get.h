@@ -37,9 +37,9 @@ bool belay__item_serve_local(belay_cache_t *cache, belay__item_t *item, const ch
 void belay__item_settle(belay_cache_t *cache, belay__item_t *item, const char *key, int status,
                         belay__batch_t *batch, belay__item_end_fn end);
 /* The load serves the key; or the time of the get is over. */
-void belay__item_end_wait(belay__pending_t *pending, belay__item_t *item,
+void belay__item_end_wait(belay__operation_t *operation, belay__item_t *item,
                           const belay__served_t *served);
-void belay__item_end_late(belay__pending_t *pending, belay__item_t *item);
+void belay__item_end_late(belay__operation_t *operation, belay__item_t *item);
 void belay__item_cancel_wait(belay__item_t *item);
 
 /* Releases the records. */
@@ -47,14 +47,14 @@ void belay__item_drop(belay_t *belay, belay__item_t *item);
 
 /* Sets the deadline of the request's calls, and *deadline: of the get, which is later where a
  * load follows a server that does not answer. */
-void belay__get_deadlines(const belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
+void belay__get_deadlines(const belay_cache_t *cache, belay__operation_t *operation, uint64_t now,
                           uint64_t *deadline);
 
 /* The request waits for loads: its timer is set exactly as long. Returns BELAY__REQUEST_PARK. */
-int belay__get_park(belay__pending_t *pending, void (*on_late)(belay__timer_t *),
+int belay__get_park(belay__operation_t *operation, void (*on_late)(belay__timer_t *),
                     uint64_t deadline);
-void belay__get_unpark(belay__pending_t *pending);
+void belay__get_unpark(belay__operation_t *operation);
 /* Ends a request that is PARKED. */
-void belay__get_end(belay__pending_t *pending, int status);
+void belay__get_end(belay__operation_t *operation, int status);
 
 #endif /* BELAY_CACHE_GET_H */

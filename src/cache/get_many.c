@@ -18,7 +18,7 @@ typedef struct entry {
 
 /* The entries, the results and the keys follow. */
 struct many {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   size_t n, waiting;
   uint32_t calls;
   bool
@@ -28,15 +28,15 @@ struct many {
   belay_cache_result_t *results;
 };
 
-static many_t *many_of(const belay__pending_t *pending) {
-  return pending->room;
+static many_t *many_of(const belay__operation_t *operation) {
+  return operation->room;
 }
 
 static void tell_many(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   belay_cache_t *cache = answer->context;
   belay_t *belay = answer->client->belay;
   many_t *many = answer->room;
-  uint64_t now = belay__turn(belay);
+  uint64_t now = belay__connect_slot(belay);
   const belay__served_t unknown = {.status = answer->status};
   for (size_t i = 0; i < many->n; i++)
     belay__cache_result(cache, answer->status == 0 ? &many->entries[i].item.served : &unknown, now,
@@ -46,10 +46,10 @@ static void tell_many(belay_request_t *request, void (*cb)(void), const belay__a
     belay__item_drop(belay, &many->entries[i].item);
 }
 
-static void cancel_many(belay__pending_t *pending, bool sent) {
-  many_t *many = many_of(pending);
+static void cancel_many(belay__operation_t *operation, bool sent) {
+  many_t *many = many_of(operation);
   (void)sent;
-  belay__get_unpark(pending);
+  belay__get_unpark(operation);
   for (size_t i = 0; i < many->n; i++)
     belay__item_cancel_wait(&many->entries[i].item);
 }
@@ -57,18 +57,18 @@ static void cancel_many(belay__pending_t *pending, bool sent) {
 static void on_entry_over(belay__load_waiter_t *waiter, const belay__served_t *served) {
   entry_t *entry = BELAY__CONTAINER(BELAY__CONTAINER(waiter, belay__item_t, waiter), entry_t, item);
   many_t *many = entry->many;
-  belay__item_end_wait(many->pending, &entry->item, served);
-  if (belay__timer_is_set(&many->pending->timer) && --many->waiting == 0)
-    belay__get_end(many->pending, 0);
+  belay__item_end_wait(many->operation, &entry->item, served);
+  if (belay__timer_is_set(&many->operation->timer) && --many->waiting == 0)
+    belay__get_end(many->operation, 0);
 }
 
 static void on_many_late(belay__timer_t *timer) {
-  belay__pending_t *pending = BELAY__CONTAINER(timer, belay__pending_t, timer);
-  many_t *many = many_of(pending);
+  belay__operation_t *operation = BELAY__CONTAINER(timer, belay__operation_t, timer);
+  many_t *many = many_of(operation);
   for (size_t i = 0; i < many->n; i++)
     if (belay__item_is_waiting(&many->entries[i].item))
-      belay__item_end_late(pending, &many->entries[i].item);
-  belay__get_end(pending, 0);
+      belay__item_end_late(operation, &many->entries[i].item);
+  belay__get_end(operation, 0);
 }
 
 /* The entry of a call: the last one that begins no later. (An entry without calls begins where
@@ -85,15 +85,15 @@ static entry_t *entry_of(const many_t *many, uint32_t call) {
   return &many->entries[low];
 }
 
-static int read_many(belay__pending_t *pending, const belay__call_t *call,
+static int read_many(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
-  belay_cache_t *cache = pending->context;
-  many_t *many = many_of(pending);
+  belay_cache_t *cache = operation->context;
+  many_t *many = many_of(operation);
   many->answered = true;
-  if (pending->index >= many->calls)
+  if (operation->index >= many->calls)
     return belay__servertime_read(&cache->time, call, reply);
-  entry_t *entry = entry_of(many, pending->index);
-  return belay__lookup_read(cache, &entry->item.lookup, pending->index - entry->first, reply);
+  entry_t *entry = entry_of(many, operation->index);
+  return belay__lookup_read(cache, &entry->item.lookup, operation->index - entry->first, reply);
 }
 
 static void fail_all(many_t *many, int status) {
@@ -101,19 +101,19 @@ static void fail_all(many_t *many, int status) {
     many->entries[i].failed = status;
 }
 
-static void on_failed(belay__pending_t *pending, int status) {
-  const belay_cache_t *cache = pending->context;
-  many_t *many = many_of(pending);
+static void on_failed(belay__operation_t *operation, int status) {
+  const belay_cache_t *cache = operation->context;
+  many_t *many = many_of(operation);
   many->answered = true;
-  if (pending->index < many->calls)
-    entry_of(many, pending->index)->failed = status;
+  if (operation->index < many->calls)
+    entry_of(many, operation->index)->failed = status;
   else if (cache->time.learnt == 0)
     fail_all(many, status);
 }
 
-static int settle_many(belay__pending_t *pending, int status) {
-  belay_cache_t *cache = pending->context;
-  many_t *many = many_of(pending);
+static int settle_many(belay__operation_t *operation, int status) {
+  belay_cache_t *cache = operation->context;
+  many_t *many = many_of(operation);
   belay__batch_t *batch = cache->options.load_many == NULL ? NULL : belay__batch_new(cache);
   if (cache->options.load_many != NULL && batch == NULL)
     return BELAY_ENOMEM;
@@ -128,11 +128,11 @@ static int settle_many(belay__pending_t *pending, int status) {
     belay__batch_made(cache, batch);
   for (size_t i = 0; i < many->n; i++)
     many->waiting += belay__item_is_waiting(&many->entries[i].item);
-  return many->waiting == 0 ? 0 : belay__get_park(pending, on_many_late, many->deadline);
+  return many->waiting == 0 ? 0 : belay__get_park(operation, on_many_late, many->deadline);
 }
 
-static int after_many(belay__pending_t *pending) {
-  return settle_many(pending, 0);
+static int after_many(belay__operation_t *operation) {
+  return settle_many(operation, 0);
 }
 
 static const belay__request_ops_t many_ops = {.read = read_many,
@@ -155,15 +155,15 @@ static int check_many(belay_cache_t *cache, const belay_request_t *request,
                                                 BELAY__HANDLE_KEY_MAX);
 }
 
-static many_t *new_many(belay__pending_t *pending, const belay_bytes_t *keys, size_t n) {
-  const belay_cache_t *cache = pending->context;
+static many_t *new_many(belay__operation_t *operation, const belay_bytes_t *keys, size_t n) {
+  const belay_cache_t *cache = operation->context;
   size_t bytes = sizeof(many_t) + n * (sizeof(entry_t) + sizeof(belay_cache_result_t));
   for (size_t i = 0; i < n; i++)
     bytes += keys[i].len;
-  many_t *many = belay__request_room(pending, bytes);
+  many_t *many = belay__request_room(operation, bytes);
   if (many == NULL)
     return NULL;
-  many->pending = pending;
+  many->operation = operation;
   many->n = n;
   many->entries = (entry_t *)(void *)(many + 1);
   many->results = (belay_cache_result_t *)(void *)(many->entries + n);
@@ -181,9 +181,9 @@ static many_t *new_many(belay__pending_t *pending, const belay_bytes_t *keys, si
 }
 
 /* Serves what the table has, and looks all other keys up. */
-static int ask(belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
+static int ask(belay_cache_t *cache, belay__operation_t *operation, uint64_t now,
                belay__call_t **calls) {
-  many_t *many = many_of(pending);
+  many_t *many = many_of(operation);
   uint32_t n = 0;
   for (size_t i = 0; i < many->n; i++) {
     entry_t *entry = &many->entries[i];
@@ -195,41 +195,41 @@ static int ask(belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
   }
   many->calls = n;
   if (n > 0)
-    return belay__lookup_send(cache, pending, now, calls, n);
-  belay__request_end(pending, 0);
+    return belay__lookup_send(cache, operation, now, calls, n);
+  belay__request_end(operation, 0);
   return 0;
 }
 
 /* The request could not begin. */
-static void forget(belay__pending_t *pending) {
-  many_t *many = many_of(pending);
+static void forget(belay__operation_t *operation) {
+  many_t *many = many_of(operation);
   for (size_t i = 0; many != NULL && i < many->n; i++)
-    belay__item_drop(pending->client->belay, &many->entries[i].item);
-  belay__request_forget(pending);
+    belay__item_drop(operation->client->belay, &many->entries[i].item);
+  belay__request_forget(operation);
 }
 
 int belay_cache_get_many(belay_cache_t *cache, belay_request_t *request, const belay_bytes_t *keys,
                          size_t n, belay_cache_many_cb cb) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   int error = check_many(cache, request, keys, n, cb != NULL);
   if (error == 0)
-    error = belay__handle_begin(&cache->handle, request, &many_ops, (void (*)(void))cb, &pending);
+    error = belay__handle_begin(&cache->handle, request, &many_ops, (void (*)(void))cb, &operation);
   if (error != 0)
     return error;
   belay_t *belay = cache->handle.client->belay;
   size_t room = (n * BELAY__LOOKUP_CALLS_MAX + 1) * sizeof(belay__call_t *);
   belay__call_t **calls = belay__alloc(belay, room);
-  many_t *many = new_many(pending, keys, n);
+  many_t *many = new_many(operation, keys, n);
   error = calls == NULL || many == NULL ? BELAY_ENOMEM : 0;
   if (error == 0) {
     uint64_t now = belay__now(belay);
-    belay__get_deadlines(cache, pending, now, &many->deadline);
+    belay__get_deadlines(cache, operation, now, &many->deadline);
     belay__cache_listen(cache);
-    error = ask(cache, pending, now, calls);
+    error = ask(cache, operation, now, calls);
   }
   belay__free(belay, calls, room);
   if (error != 0)
-    forget(pending);
+    forget(operation);
   else
     cache->stats.gets += n;
   return error;

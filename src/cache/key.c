@@ -24,14 +24,14 @@ char *belay__cache_key(const belay_cache_t *cache, const char *key, size_t key_l
 }
 
 belay__call_t *belay__cache_command(const belay_cache_t *cache, const char *name, size_t n) {
-  belay__call_t *call = belay__call_new(cache->handle.client, BELAY__LANE_BULK);
+  belay__call_t *call = belay__call_new(cache->handle.client, BELAY__CLASS_BULK);
   belay__call_command(call, name, n);
   return call;
 }
 
 belay__call_t *belay__cache_script(const belay_cache_t *cache, const belay__script_t *script,
                                    const char *key, size_t key_len, size_t args) {
-  belay__call_t *call = belay__call_new(cache->handle.client, BELAY__LANE_BULK);
+  belay__call_t *call = belay__call_new(cache->handle.client, BELAY__CLASS_BULK);
   belay__call_script(call, script, 2, args);
   belay__handle_arg(&cache->handle, call, key, key_len, "}");
   belay__handle_arg(&cache->handle, call, key, key_len, BELAY__CACHE_GENERATION);
@@ -81,7 +81,7 @@ belay__call_t *belay__cache_capture(const belay_cache_t *cache, const belay_byte
   unsigned char fresh[BELAY__RECORD_ID];
   if (draw_generation(cache, fresh) != 0)
     return NULL;
-  belay__call_t *call = belay__call_new(cache->handle.client, BELAY__LANE_BULK);
+  belay__call_t *call = belay__call_new(cache->handle.client, BELAY__CLASS_BULK);
   belay__call_script(call, &belay__script_cache_tag, 1, 2);
   belay__handle_arg(&cache->handle, call, tag->data, tag->len, BELAY__CACHE_TAG);
   belay__call_arg(call, (const char *)fresh, sizeof fresh);

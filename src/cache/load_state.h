@@ -44,10 +44,11 @@ struct belay__load {
   belay_request_t request;    /* of the present state */
   belay_lock_t *lock;         /* NULL: none */
   belay_cache_load_t *handed; /* what the loader has; NULL: nothing */
-  belay__ear_t ear;           /* messages about stored values; since the first time in WAITING */
-  belay__timer_t timer;       /* WAITING: the next lookup; LOADING: the timeout */
-  belay__list_t ready;        /* READY: in a list of the cache or of its batch */
-  belay__batch_t *batch;      /* NULL: none, or not any more */
+  belay__subscription_t
+      subscription;      /* messages about stored values; since the first time in WAITING */
+  belay__timer_t timer;  /* WAITING: the next lookup; LOADING: the timeout */
+  belay__list_t ready;   /* READY: in a list of the cache or of its batch */
+  belay__batch_t *batch; /* NULL: none, or not any more */
 
   uint8_t state;
   bool requesting; /* request is pending */

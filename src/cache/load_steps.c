@@ -155,27 +155,27 @@ enum { SAID };
 static int ask(belay__load_t *load, const belay__request_ops_t *ops, belay__call_t **calls,
                size_t n) {
   belay__handle_t *handle = &load->cache->handle;
-  belay__pending_t *pending;
-  int error = belay__handle_begin(handle, &load->request, ops, NULL, &pending);
+  belay__operation_t *operation;
+  int error = belay__handle_begin(handle, &load->request, ops, NULL, &operation);
   if (error != 0) {
     belay__calls_discard(calls, n);
     return note_request(load, error);
   }
-  pending->fail_fast = belay__cache_fails_fast(load->cache);
-  error = belay__request_send_all(pending, calls, n);
+  operation->fail_fast = belay__cache_fails_fast(load->cache);
+  error = belay__request_send_all(operation, calls, n);
   if (error != 0)
-    belay__request_forget(pending);
+    belay__request_forget(operation);
   return note_request(load, error);
 }
 
-static belay__load_t *load_of_pending(belay__pending_t *pending) {
-  return load_of(belay__request_of(pending));
+static belay__load_t *load_of_pending(belay__operation_t *operation) {
+  return load_of(belay__request_of(operation));
 }
 
-static int read_said(belay__pending_t *pending, const belay__call_t *call,
+static int read_said(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   (void)call;
-  return belay__reply_integer(reply, 0, 1, &pending->values[SAID]) ? 0 : BELAY_EPROTO;
+  return belay__reply_integer(reply, 0, 1, &operation->values[SAID]) ? 0 : BELAY_EPROTO;
 }
 
 static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
@@ -191,10 +191,10 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
 
 /* ---- a lookup ------------------------------------------------------------------------------------------ */
 
-static int read_lookup(belay__pending_t *pending, const belay__call_t *call,
+static int read_lookup(belay__operation_t *operation, const belay__call_t *call,
                        const belay__reply_t *reply) {
-  belay__load_t *load = load_of_pending(pending);
-  return belay__lookup_step_read(load->cache, &load->lookup, pending, call, reply);
+  belay__load_t *load = load_of_pending(operation);
+  return belay__lookup_step_read(load->cache, &load->lookup, operation, call, reply);
 }
 
 static const belay__request_ops_t lookup_ops = {
@@ -202,28 +202,28 @@ static const belay__request_ops_t lookup_ops = {
 
 int belay__load_ask_lookup(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   belay__call_t *calls[BELAY__LOOKUP_CALLS_MAX + 1];
   belay__lookup_drop(cache, &load->lookup);
-  int error = belay__handle_begin(&cache->handle, &load->request, &lookup_ops, NULL, &pending);
+  int error = belay__handle_begin(&cache->handle, &load->request, &lookup_ops, NULL, &operation);
   if (error != 0)
     return note_request(load, error);
   uint64_t now = belay__now(belay_of(load));
   size_t n = belay__lookup_calls(cache, &load->lookup, BELAY__LOOKUP_AT_PRIMARY, now, load->key,
                                  load->key_len, calls);
-  error = belay__lookup_send(cache, pending, now, calls, n);
+  error = belay__lookup_send(cache, operation, now, calls, n);
   if (error != 0)
-    belay__request_forget(pending);
+    belay__request_forget(operation);
   return note_request(load, error);
 }
 
 /* ---- the generation, and those of the tags ------------------------------------------------------------- */
 
-static int read_begin(belay__pending_t *pending, const belay__call_t *call,
+static int read_begin(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  belay__load_t *load = load_of_pending(pending);
-  if (pending->index > 0) {
-    size_t i = pending->index - 1;
+  belay__load_t *load = load_of_pending(operation);
+  if (operation->index > 0) {
+    size_t i = operation->index - 1;
     int error = belay__cache_read_tag(call, reply, load->tags[i]);
     if (error == 0)
       load->lookup.tags ^= belay__lookup_fold(i, load->tags[i]);
@@ -231,7 +231,7 @@ static int read_begin(belay__pending_t *pending, const belay__call_t *call,
   }
   if (reply->type == BELAY__REPLY_STRING)
     return belay__lookup_again(load->cache, &load->lookup, reply->str, reply->len);
-  return belay__reply_integer(reply, 1, 1, &pending->values[SAID]) ? 0 : BELAY_EPROTO;
+  return belay__reply_integer(reply, 1, 1, &operation->values[SAID]) ? 0 : BELAY_EPROTO;
 }
 
 /* Not sent again: see cache_begin.lua. */
@@ -319,10 +319,11 @@ int belay__load_ask_fail(belay__load_t *load) {
 
 /* ---- what others store --------------------------------------------------------------------------------- */
 
-static void hear(belay__ear_t *ear, belay__heard_t what, const char *data, size_t len, int status) {
-  belay__load_t *load = BELAY__CONTAINER(ear, belay__load_t, ear);
+static void hear(belay__subscription_t *subscription, belay__channel_event_t what, const char *data,
+                 size_t len, int status) {
+  belay__load_t *load = BELAY__CONTAINER(subscription, belay__load_t, subscription);
   (void)data, (void)len, (void)status;
-  if (what == BELAY__HEARD_GAP)
+  if (what == BELAY__CHANNEL_GAP)
     return;
   load->woken = true;
   if (belay__load_is_waiting(load))
@@ -331,15 +332,16 @@ static void hear(belay__ear_t *ear, belay__heard_t what, const char *data, size_
 
 void belay__load_listen(belay__load_t *load) {
   size_t len;
-  if (load->ear.channel != NULL)
+  if (load->subscription.channel != NULL)
     return;
   char *name =
       belay__cache_key(load->cache, load->key, load->key_len, "}" BELAY__CACHE_FILLED, &len);
   if (name == NULL)
     return; /* it polls */
-  load->ear.hear = hear;
-  (void)belay__listen(load->cache->handle.client, name, len, &load->ear);
-  load->woken |= belay__ear_is_up(&load->ear); /* and something may have been stored by then */
+  load->subscription.hear = hear;
+  (void)belay__listen(load->cache->handle.client, name, len, &load->subscription);
+  load->woken |= belay__subscription_is_up(
+      &load->subscription); /* and something may have been stored by then */
   belay__free(belay_of(load), name, len);
 }
 
@@ -347,7 +349,7 @@ void belay__load_listen(belay__load_t *load) {
 
 /* The lock may be closing already, with its client. */
 void belay__load_end_steps(belay__load_t *load) {
-  belay__unlisten(&load->ear);
+  belay__unlisten(&load->subscription);
   if (load->requesting)
     (void)belay_request_cancel(&load->request);
   if (load->lock != NULL)

@@ -43,12 +43,12 @@ size_t belay__lookup_calls(belay_cache_t *cache, belay__lookup_t *lookup, belay_
   return n;
 }
 
-int belay__lookup_send(belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
+int belay__lookup_send(belay_cache_t *cache, belay__operation_t *operation, uint64_t now,
                        belay__call_t **calls, size_t n) {
   if (!belay__servertime_known_at(&cache->time, &cache->handle, now))
     calls[n++] = belay__servertime_call(&cache->time, &cache->handle);
-  pending->fail_fast = belay__cache_fails_fast(cache);
-  return belay__request_send_all(pending, calls, n);
+  operation->fail_fast = belay__cache_fails_fast(cache);
+  return belay__request_send_all(operation, calls, n);
 }
 
 /* ---- what is there ------------------------------------------------------------------------------------- */
@@ -99,10 +99,10 @@ int belay__lookup_read(belay_cache_t *cache, belay__lookup_t *lookup, size_t i,
 }
 
 int belay__lookup_step_read(belay_cache_t *cache, belay__lookup_t *lookup,
-                            const belay__pending_t *pending, const belay__call_t *call,
+                            const belay__operation_t *operation, const belay__call_t *call,
                             const belay__reply_t *reply) {
-  if (pending->index <= lookup->tags_len)
-    return belay__lookup_read(cache, lookup, pending->index, reply);
+  if (operation->index <= lookup->tags_len)
+    return belay__lookup_read(cache, lookup, operation->index, reply);
   return belay__servertime_read(&cache->time, call, reply);
 }
 

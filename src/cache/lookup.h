@@ -57,11 +57,11 @@ void belay__lookup_drop(belay_cache_t *cache, belay__lookup_t *lookup);
 
 /* Sends the n calls of lookups, and TIME if it is due; calls has room for one more. A step of a
  * request that is PARKED. Returns 0, BELAY_ENOMEM or BELAY_EBUSY. Takes the calls in any case. */
-int belay__lookup_send(belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
+int belay__lookup_send(belay_cache_t *cache, belay__operation_t *operation, uint64_t now,
                        belay__call_t **calls, size_t n);
 /* Reads a reply to the step of one lookup. */
 int belay__lookup_step_read(belay_cache_t *cache, belay__lookup_t *lookup,
-                            const belay__pending_t *pending, const belay__call_t *call,
+                            const belay__operation_t *operation, const belay__call_t *call,
                             const belay__reply_t *reply);
 
 #endif /* BELAY_CACHE_LOOKUP_H */

@@ -14,7 +14,7 @@ void belay__cache_keep_local(belay_cache_t *cache, const char *key, size_t key_l
     belay__local_remove(&cache->local, key, key_len);
     return;
   }
-  uint64_t now = belay__turn(cache->handle.client->belay);
+  uint64_t now = belay__connect_slot(cache->handle.client->belay);
   uint64_t until = asked + (uint64_t)o->local_ttl_ms * BELAY__MS, keep_until = now;
   int64_t left = record->fresh_ms - belay__cache_ms_at(cache, now);
   if (left > BELAY__CACHE_LIFE_MAX_MS)
@@ -33,10 +33,11 @@ void belay__cache_keep_local(belay_cache_t *cache, const char *key, size_t key_l
 
 /* ---- what is invalidated elsewhere --------------------------------------------------------------------- */
 
-static void hear(belay__ear_t *ear, belay__heard_t what, const char *data, size_t len, int status) {
-  belay_cache_t *cache = BELAY__CONTAINER(ear, belay_cache_t, ear);
+static void hear(belay__subscription_t *subscription, belay__channel_event_t what, const char *data,
+                 size_t len, int status) {
+  belay_cache_t *cache = BELAY__CONTAINER(subscription, belay_cache_t, subscription);
   (void)status;
-  if (what != BELAY__HEARD_MESSAGE) {
+  if (what != BELAY__CHANNEL_MESSAGE) {
     belay__local_doubt(&cache->local);
     return;
   }
@@ -47,13 +48,13 @@ static void hear(belay__ear_t *ear, belay__heard_t what, const char *data, size_
 /* If it cannot now, it may the next time: local_ttl_ms bounds what is not heard. */
 void belay__cache_listen(belay_cache_t *cache) {
   size_t len;
-  if (cache->options.local_bytes == 0 || cache->ear.channel != NULL)
+  if (cache->options.local_bytes == 0 || cache->subscription.channel != NULL)
     return;
   char *name = belay__cache_key(cache, "", 0, BELAY__CACHE_DROPPED, &len);
   if (name == NULL)
     return;
-  cache->ear.hear = hear;
-  (void)belay__listen(cache->handle.client, name, len, &cache->ear);
+  cache->subscription.hear = hear;
+  (void)belay__listen(cache->handle.client, name, len, &cache->subscription);
   belay__free(cache->handle.client->belay, name, len);
 }
 

@@ -34,7 +34,7 @@ struct belay_cache {
   belay__fresh_terms_t terms;
   belay__servertime_t time;
   belay__local_t local;
-  belay__ear_t ear; /* hears what is invalidated elsewhere */
+  belay__subscription_t subscription; /* hears what is invalidated elsewhere */
   belay__table_t loads;
   belay__table_t pins;
   /* A load of the key is over; left_ms as in load_state.h. NULL: no key was pinned yet. */
@@ -53,7 +53,7 @@ static inline int64_t belay__cache_ms_at(const belay_cache_t *cache, uint64_t no
 
 /* The same at the time at which the loop woke: what a step judges had arrived by then. */
 static inline int64_t belay__cache_now_ms(const belay_cache_t *cache) {
-  return belay__cache_ms_at(cache, belay__turn(cache->handle.client->belay));
+  return belay__cache_ms_at(cache, belay__connect_slot(cache->handle.client->belay));
 }
 
 /* Whether there is a loader. */

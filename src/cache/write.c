@@ -38,10 +38,10 @@ typedef struct write {
   size_t bytes;  /* of the record, as it was written */
   uint8_t state; /* state_t */
   uint8_t tags_len;
-  bool is_tag;  /* the key is a tag */
-  bool applied; /* the last step came to something */
-  bool maybe;   /* an answer of this step was lost */
-  bool asks;    /* the first step asks what time it is, too */
+  bool is_tag;     /* the key is a tag */
+  bool applied;    /* the last step came to something */
+  bool reply_lost; /* an answer of this step was lost */
+  bool asks;       /* the first step asks what time it is, too */
   unsigned char generation[BELAY__RECORD_ID];
   unsigned char tags[BELAY_CACHE_TAGS_MAX][BELAY__RECORD_ID]; /* of a touch: their generations */
   size_t key_len;
@@ -91,7 +91,7 @@ static belay__call_t *touch_call(belay_cache_t *cache, const write_t *write) {
   char fresh[8];
   int64_t keep_ms = belay__cache_date(cache, &dates, write->ttl_ms);
   belay__record_put_ms(fresh, dates.fresh_ms);
-  belay__call_t *call = belay__call_new(cache->handle.client, BELAY__LANE_BULK);
+  belay__call_t *call = belay__call_new(cache->handle.client, BELAY__CLASS_BULK);
   belay__call_script(call, &belay__script_cache_touch, 1, 3);
   belay__handle_arg(&cache->handle, call, write->key, write->key_len, "}");
   belay__call_arg(call, fresh, sizeof fresh);
@@ -105,11 +105,11 @@ static belay__call_t *tell_call(const belay_cache_t *cache, const write_t *write
   size_t len = 0;
   char *channel = belay__cache_key(cache, "", 0, BELAY__CACHE_DROPPED, &len);
   belay__call_t *call =
-      channel == NULL ? NULL : belay__call_new(cache->handle.client, BELAY__LANE_BULK);
+      channel == NULL ? NULL : belay__call_new(cache->handle.client, BELAY__CLASS_BULK);
   if (call != NULL) {
     belay__put_le(message, write->hash, sizeof message);
     belay__publish_build(call, channel, len, message, sizeof message);
-    call->affinity = cache->handle.affinity;
+    call->route = cache->handle.route;
   }
   belay__free(cache->handle.client->belay, channel, len);
   return call;
@@ -118,7 +118,7 @@ static belay__call_t *tell_call(const belay_cache_t *cache, const write_t *write
 /* ---- steps --------------------------------------------------------------------------------------------- */
 
 /* The first step of what is kept: begin, if there is one, the tags, and what time it is, all at once. */
-static int send_first(belay_cache_t *cache, belay__pending_t *pending, write_t *write) {
+static int send_first(belay_cache_t *cache, belay__operation_t *operation, write_t *write) {
   belay__call_t *calls[2 + BELAY_CACHE_TAGS_MAX];
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
   size_t n = 0, tags_len = belay__cache_tags(cache, write->key, write->key_len, tags);
@@ -131,14 +131,14 @@ static int send_first(belay_cache_t *cache, belay__pending_t *pending, write_t *
   if (write->asks)
     calls[n++] = belay__servertime_call(&cache->time, &cache->handle);
   write->tags_len = (uint8_t)tags_len;
-  return belay__request_send_all(pending, calls, n);
+  return belay__request_send_all(operation, calls, n);
 }
 
 /* What others still have by then they would not have served any more. */
-static void hurry(const belay_cache_t *cache, belay__pending_t *pending) {
+static void hurry(const belay_cache_t *cache, belay__operation_t *operation) {
   uint64_t until = belay__after_ms(cache->handle.client->belay, cache->options.local_ttl_ms);
-  if (until < pending->deadline)
-    pending->deadline = until;
+  if (until < operation->deadline)
+    operation->deadline = until;
 }
 
 /* All transitions. */
@@ -146,7 +146,7 @@ static state_t next_state(belay_cache_t *cache, const write_t *write) {
   state_t last = cache->options.quiet ? OVER : TELLING;
   switch ((state_t)write->state) {
   case BEGINNING: /* begun anew, it would come behind who invalidates it meanwhile */
-    return write->maybe ? DROPPING : FILLING;
+    return write->reply_lost ? DROPPING : FILLING;
   case FILLING:
     return write->applied ? last : DROPPING;
   case DROPPING:
@@ -162,9 +162,9 @@ static state_t next_state(belay_cache_t *cache, const write_t *write) {
 }
 
 /* Sends what belongs to the state: also once more. */
-static int enter(belay__pending_t *pending) {
-  belay_cache_t *cache = pending->context;
-  write_t *write = pending->room;
+static int enter(belay__operation_t *operation) {
+  belay_cache_t *cache = operation->context;
+  write_t *write = operation->room;
   if (write->state == BEGINNING || write->state == PREPARING)
     write->asks = !belay__servertime_known(&cache->time, &cache->handle);
   if (write->state == PREPARING && write->tags_len == 0 && !write->asks)
@@ -172,16 +172,16 @@ static int enter(belay__pending_t *pending) {
   switch ((state_t)write->state) {
   case BEGINNING:
   case PREPARING:
-    return send_first(cache, pending, write);
+    return send_first(cache, operation, write);
   case FILLING:
-    return belay__request_send(pending, fill_call(cache, write));
+    return belay__request_send(operation, fill_call(cache, write));
   case DROPPING:
-    return belay__request_send(pending, drop_call(cache, write));
+    return belay__request_send(operation, drop_call(cache, write));
   case TOUCHING:
-    return belay__request_send(pending, touch_call(cache, write));
+    return belay__request_send(operation, touch_call(cache, write));
   case TELLING:
-    hurry(cache, pending);
-    return belay__request_send(pending, tell_call(cache, write));
+    hurry(cache, operation);
+    return belay__request_send(operation, tell_call(cache, write));
   case OVER:
     break;
   }
@@ -200,50 +200,50 @@ static void note(belay_cache_t *cache, const write_t *write) {
     belay__local_invalidate(&cache->local, write->hash);
 }
 
-static int next(belay__pending_t *pending) {
-  belay_cache_t *cache = pending->context;
-  write_t *write = pending->room;
+static int next(belay__operation_t *operation) {
+  belay_cache_t *cache = operation->context;
+  write_t *write = operation->room;
   note(cache, write);
   write->state = (uint8_t)next_state(cache, write);
-  write->maybe = false;
+  write->reply_lost = false;
   if (write->state == OVER)
     return 0;
-  int error = enter(pending);
+  int error = enter(operation);
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
-static int recover(belay__pending_t *pending, int status) {
-  write_t *write = pending->room;
-  belay_client_t *client = pending->client;
+static int recover(belay__operation_t *operation, int status) {
+  write_t *write = operation->room;
+  belay_client_t *client = operation->client;
   if (status == BELAY_EUNKNOWN && !client->closing &&
-      belay__now(client->belay) < pending->deadline) {
-    write->maybe = true;
+      belay__now(client->belay) < operation->deadline) {
+    write->reply_lost = true;
     if (write->state == BEGINNING)
-      write->state = (uint8_t)next_state(pending->context, write);
-    if (enter(pending) == 0)
+      write->state = (uint8_t)next_state(operation->context, write);
+    if (enter(operation) == 0)
       return BELAY__REQUEST_PARK;
   }
-  return write->maybe ? BELAY_EUNKNOWN : status;
+  return write->reply_lost ? BELAY_EUNKNOWN : status;
 }
 
 /* ---- replies ------------------------------------------------------------------------------------------- */
 
-static int read_tag(belay__pending_t *pending, const belay__call_t *call, size_t i,
+static int read_tag(belay__operation_t *operation, const belay__call_t *call, size_t i,
                     const belay__reply_t *reply) {
-  write_t *write = pending->room;
+  write_t *write = operation->room;
   return belay__cache_read_tag(
       call, reply, write->record != NULL ? belay__record_tag(write->record, i) : write->tags[i]);
 }
 
-static int read_first(belay__pending_t *pending, const belay__call_t *call,
+static int read_first(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  belay_cache_t *cache = pending->context;
-  const write_t *write = pending->room;
-  size_t i = pending->index;
+  belay_cache_t *cache = operation->context;
+  const write_t *write = operation->room;
+  size_t i = operation->index;
   int64_t begun;
   if (write->state == BEGINNING && i-- == 0)
     return belay__reply_integer(reply, 1, 1, &begun) ? 0 : BELAY_EPROTO;
-  return i < write->tags_len ? read_tag(pending, call, i, reply)
+  return i < write->tags_len ? read_tag(operation, call, i, reply)
                              : belay__servertime_read(&cache->time, call, reply);
 }
 
@@ -256,14 +256,14 @@ static int read_applied(write_t *write, const belay__reply_t *reply) {
   return 0;
 }
 
-static int read_reply(belay__pending_t *pending, const belay__call_t *call,
+static int read_reply(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  write_t *write = pending->room;
+  write_t *write = operation->room;
   int64_t n;
   switch ((state_t)write->state) {
   case BEGINNING:
   case PREPARING:
-    return read_first(pending, call, reply);
+    return read_first(operation, call, reply);
   case FILLING:
     return read_applied(write, reply);
   case DROPPING: /* whether there was anything is of no account */
@@ -295,7 +295,7 @@ static const belay__request_ops_t write_ops = {
 
 /* One that is not sent yet. */
 static int begin(belay_cache_t *cache, belay_request_t *request, state_t state, const char *key,
-                 size_t key_len, belay_cache_change_cb cb, belay__pending_t **out) {
+                 size_t key_len, belay_cache_change_cb cb, belay__operation_t **out) {
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
   int error = belay__handle_begin_room(&cache->handle, request, &write_ops, (void (*)(void))cb,
                                        sizeof(write_t) + key_len, out);
@@ -313,15 +313,15 @@ static int begin(belay_cache_t *cache, belay_request_t *request, state_t state, 
   return 0;
 }
 
-static int go(belay_cache_t *cache, belay__pending_t *pending) {
-  write_t *write = pending->room;
+static int go(belay_cache_t *cache, belay__operation_t *operation) {
+  write_t *write = operation->room;
   if (write->state != PREPARING)
     belay__local_invalidate(&cache->local, write->hash);
-  int error = enter(pending);
+  int error = enter(operation);
   if (error == 0)
     return 0;
-  belay__record_drop(pending->client->belay, write->record);
-  belay__request_forget(pending);
+  belay__record_drop(operation->client->belay, write->record);
+  belay__request_forget(operation);
   return error;
 }
 
@@ -332,7 +332,7 @@ static int check_ttl(const belay_cache_t *cache, int64_t ttl_ms) {
 
 int belay_cache_put(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
                     belay_bytes_t value, int64_t ttl_ms, belay_cache_change_cb cb) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   int error = belay__handle_check_key((const belay__handle_t *)cache, request, key, cb != NULL);
   if (error == 0)
     error = belay__check_bytes(cache->handle.client->belay, "value", value, 0,
@@ -340,58 +340,58 @@ int belay_cache_put(belay_cache_t *cache, belay_request_t *request, belay_bytes_
   if (error == 0)
     error = check_ttl(cache, ttl_ms);
   if (error == 0)
-    error = begin(cache, request, BEGINNING, key.data, key.len, cb, &pending);
+    error = begin(cache, request, BEGINNING, key.data, key.len, cb, &operation);
   if (error != 0)
     return error;
-  write_t *write = pending->room;
+  write_t *write = operation->room;
   write->ttl_ms = ttl_ms;
   write->record =
-      belay__record_new(pending->client->belay, BELAY__RECORD_VALUE, value.len, write->tags_len);
+      belay__record_new(operation->client->belay, BELAY__RECORD_VALUE, value.len, write->tags_len);
   if (write->record == NULL) {
-    belay__request_forget(pending);
+    belay__request_forget(operation);
     return BELAY_ENOMEM;
   }
   if (value.len > 0)
     memcpy(write->record->bytes, value.data, value.len);
   memset(belay__record_tag(write->record, 0), 0, write->tags_len * BELAY__RECORD_ID);
-  return go(cache, pending);
+  return go(cache, operation);
 }
 
 int belay_cache_touch(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
                       int64_t ttl_ms, belay_cache_change_cb cb) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   int error = belay__handle_check_key((const belay__handle_t *)cache, request, key, cb != NULL);
   if (error == 0)
     error = check_ttl(cache, ttl_ms);
   if (error == 0)
-    error = begin(cache, request, PREPARING, key.data, key.len, cb, &pending);
+    error = begin(cache, request, PREPARING, key.data, key.len, cb, &operation);
   if (error != 0)
     return error;
-  ((write_t *)pending->room)->ttl_ms = ttl_ms;
-  return go(cache, pending);
+  ((write_t *)operation->room)->ttl_ms = ttl_ms;
+  return go(cache, operation);
 }
 
 int belay_cache_invalidate(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
                            belay_cache_change_cb cb) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   int error = belay__handle_check_key((const belay__handle_t *)cache, request, key, cb != NULL);
   if (error == 0)
-    error = begin(cache, request, DROPPING, key.data, key.len, cb, &pending);
-  return error != 0 ? error : go(cache, pending);
+    error = begin(cache, request, DROPPING, key.data, key.len, cb, &operation);
+  return error != 0 ? error : go(cache, operation);
 }
 
 int belay_cache_invalidate_tag(belay_cache_t *cache, belay_request_t *request, belay_bytes_t tag,
                                belay_cache_change_cb cb) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   int error = belay__handle_check_request((const belay__handle_t *)cache, request, cb != NULL);
   if (error == 0)
     error = belay__check_bytes(cache->handle.client->belay, "tag", tag, 1, BELAY_CACHE_TAG_MAX);
   if (error == 0)
-    error = begin(cache, request, DROPPING, tag.data, tag.len, cb, &pending);
+    error = begin(cache, request, DROPPING, tag.data, tag.len, cb, &operation);
   if (error != 0)
     return error;
-  write_t *write = pending->room;
+  write_t *write = operation->room;
   write->is_tag = true;
   write->hash = belay__local_hash(tag.data, tag.len, true);
-  return go(cache, pending);
+  return go(cache, operation);
 }

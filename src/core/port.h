@@ -57,13 +57,13 @@ typedef struct belay__host_ops {
 /* ---- node ---------------------------------------------------------------------------------------------- */
 
 /* Kinds of traffic. Each has its own connections, opened when first used. */
-typedef enum belay__lane {
-  BELAY__LANE_LEASE,   /* acquire, renew, release: never behind anything big */
-  BELAY__LANE_DATA,    /* everything else that is small */
-  BELAY__LANE_BULK,    /* large replies, sweeps */
-  BELAY__LANE_DURABLE, /* a write followed by WAIT, which holds up what comes behind it */
+typedef enum belay__conn_class {
+  BELAY__CLASS_LEASE,   /* acquire, renew, release: never behind anything big */
+  BELAY__CLASS_DATA,    /* everything else that is small */
+  BELAY__CLASS_BULK,    /* large replies, sweeps */
+  BELAY__CLASS_DURABLE, /* a write followed by WAIT, which holds up what comes behind it */
   BELAY__LANES
-} belay__lane_t;
+} belay__conn_class_t;
 
 /* What the adapter does next with a call whose reply it handed over (belay__call_reply()). */
 typedef enum belay__verdict {
@@ -99,12 +99,14 @@ typedef struct belay__server_info {
   char data_id[BELAY__DATA_ID_MAX];
 } belay__server_info_t;
 
-static inline bool belay__server_info_is(const belay__server_info_t *server, const char *run_id, size_t len) {
+static inline bool belay__server_info_is(const belay__server_info_t *server, const char *run_id,
+                                         size_t len) {
   return server->run_id_len == len && memcmp(server->run_id, run_id, len) == 0;
 }
 
 /* True if two connections (NULL: there is none) are known to lead to the same server. */
-static inline bool belay__server_info_same(const belay__server_info_t *a, const belay__server_info_t *b) {
+static inline bool belay__server_info_same(const belay__server_info_t *a,
+                                           const belay__server_info_t *b) {
   return a != NULL && b != NULL && a->run_id_len > 0 &&
          belay__server_info_is(a, b->run_id, b->run_id_len);
 }
@@ -120,7 +122,7 @@ typedef struct belay__node_ops {
   bool by_slots;
 
   /* Queues n calls, all or none. Those that follow each other are contiguous on one connection, and the others go
-   * where the first goes as far as their keys let them; calls of one lane and affinity are sent in the order of their
+   * where the first goes as far as their keys let them; calls of one connection class and route are sent in the order of their
    * submission, but for those whose slot moves to another server meanwhile. Returns 0, BELAY_EBUSY or a lasting error of the deployment
    * (BELAY_EAUTH). The node tells belay__call_sent() when a call is handed to a connection.
    *
@@ -141,22 +143,24 @@ typedef struct belay__node_ops {
   /* The call's connection broke the protocol: drop it. */
   void (*distrust)(belay_client_t *client, belay__call_t *call);
 
-  /* Of the connections that calls of this lane and affinity travelled on: all numbered up to the result
+  /* Of the connections that calls of this connection class and route travelled on: all numbered up to the result
    * are known to be dead on the server's side too, so that nothing sent on them can still be executed. */
-  uint32_t (*dead_epoch)(const belay_client_t *client, belay__lane_t lane, uint32_t affinity);
+  uint32_t (*dead_epoch)(const belay_client_t *client, belay__conn_class_t conn_class,
+                         uint32_t route);
 
-  /* Who answers calls of this lane and affinity now; NULL while they have no connection. */
-  const belay__server_info_t *(*server)(const belay_client_t *client, belay__lane_t lane,
-                                   uint32_t affinity);
+  /* Who answers calls of this connection class and route now; NULL while they have no connection. */
+  const belay__server_info_t *(*server)(const belay_client_t *client,
+                                        belay__conn_class_t conn_class, uint32_t route);
 
-  /* Whether calls of this lane and affinity are owed answers, and nothing has been heard for so many
+  /* Whether calls of this connection class and route are owed answers, and nothing has been heard for so many
    * nanoseconds, in which the loop has looked. */
-  bool (*silent)(belay_client_t *client, belay__lane_t lane, uint32_t affinity, uint64_t limit);
+  bool (*silent)(belay_client_t *client, belay__conn_class_t conn_class, uint32_t route,
+                 uint64_t limit);
 
-  /* Goes through the servers that have the data: an affinity that leads to the i-th of them, false if there are not
+  /* Goes through the servers that have the data: an route that leads to the i-th of them, false if there are not
    * so many. *version is another one whenever it is known here that data may have moved from one to
    * another since; which may be a minute after it has, if nobody asks for that data. */
-  bool (*shard)(const belay_client_t *client, size_t i, uint32_t *affinity, uint32_t *version);
+  bool (*shard)(const belay_client_t *client, size_t i, uint32_t *route, uint32_t *version);
 
   /* What belay_client_stats() does not count itself: connections_up. */
   size_t (*connections_up)(const belay_client_t *client);

@@ -71,7 +71,7 @@ static void put_keys(belay__call_t *call, const belay_limiter_t *limiter,
 belay__call_t *belay__limit_command_call(const belay_limiter_t *limiter,
                                          const belay__limit_command_t *command) {
   const belay__policy_t *policy = limiter->policy;
-  belay__call_t *call = belay__call_new(limiter->client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(limiter->client, BELAY__CLASS_DATA);
   if (call == NULL)
     return NULL;
   bool log = belay__policy_is_log(policy);

@@ -23,11 +23,11 @@ static int refuse(const belay_limiter_t *limiter, const char *why) {
 static int start(belay_limiter_t *limiter, belay_request_t *request,
                  const belay__limit_command_t *command, belay_limiter_cb cb) {
   bool once = command->verb == BELAY__LIMITER_PENALTY || command->verb == BELAY__LIMITER_REFUND;
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   if (limiter->policy->limits_len > 0 || command->verb == BELAY__LIMITER_RESET)
     belay__token_lease_before(limiter, command);
   return belay__limiter_start(limiter, request, once ? &once_ops : &repeated_ops, command, cb,
-                              &pending);
+                              &operation);
 }
 
 int belay_limiter_peek(belay_limiter_t *limiter, belay_request_t *request, belay_bytes_t key,

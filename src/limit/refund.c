@@ -53,7 +53,7 @@ static void on_given(belay__give_back_t *giving, belay__call_t *call,
 
 static void give(refund_t *refund, belay__call_t *call) {
   refund->base.end = on_given;
-  call->once = refund->tokens > 0; /* the limiter may get another policy */
+  call->no_retry = refund->tokens > 0; /* the limiter may get another policy */
   belay__give_back_send(&refund->base, call);
 }
 

@@ -19,15 +19,15 @@ static bool is_limited(const belay__limit_op_t *op) {
 
 /* ---- the answer ---------------------------------------------------------------------------------------- */
 
-int belay__limiter_read(belay__pending_t *pending, const belay__call_t *call,
+int belay__limiter_read(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
-  belay__limit_op_t *op = belay__limit_op_of(pending);
+  belay__limit_op_t *op = belay__limit_op_of(operation);
   bool good = op->verb == BELAY__LIMITER_RESET
                   ? belay__reply_integer(reply, 0, 2, &op->numbers.answer)
                   : belay__policy_read(op->policy, reply, returns_tokens(op) ? &op->returned : NULL,
                                        &op->numbers);
   if (good)
-    belay__denials_after(pending->context, op, call);
+    belay__denials_after(operation->context, op, call);
   return good ? 0 : BELAY_EPROTO;
 }
 
@@ -102,7 +102,7 @@ void belay__limiter_tell(belay_request_t *request, void (*cb)(void),
 
 int belay__limiter_begin(belay_limiter_t *limiter, belay_request_t *request,
                          const belay__request_ops_t *ops, const belay__limit_command_t *command,
-                         belay_limiter_cb cb, belay__pending_t **out) {
+                         belay_limiter_cb cb, belay__operation_t **out) {
   int error = belay__handle_begin(&limiter->handle, request, ops, (void (*)(void))cb, out);
   if (error != 0)
     return error;
@@ -117,9 +117,9 @@ int belay__limiter_begin(belay_limiter_t *limiter, belay_request_t *request,
   return 0;
 }
 
-int belay__limiter_send(belay_limiter_t *limiter, belay__pending_t *pending,
+int belay__limiter_send(belay_limiter_t *limiter, belay__operation_t *operation,
                         const belay__limit_command_t *command) {
-  belay__limit_op_t *op = belay__limit_op_of(pending);
+  belay__limit_op_t *op = belay__limit_op_of(operation);
   belay__limit_command_t sent = *command;
   if (sent.verb == BELAY__LIMITER_TAKE || sent.verb == BELAY__LIMITER_PENALTY) {
     int error = belay__limit_command_id(limiter, &sent, &op->id);
@@ -129,15 +129,15 @@ int belay__limiter_send(belay_limiter_t *limiter, belay__pending_t *pending,
   belay__call_t *call = belay__limit_command_call(limiter, &sent);
   op->hash = belay__limiter_hash(limiter, sent.key, sent.key_len);
   op->epoch = belay__denied_epoch(&limiter->denied, op->hash);
-  int error = belay__request_send(pending, call);
-  if (error == 0 && pending->calls_len > 0) /* else it was refused at once */
+  int error = belay__request_send(operation, call);
+  if (error == 0 && operation->calls_len > 0) /* else it was refused at once */
     limiter->stats.asked++;
   return error;
 }
 
 int belay__limiter_start(belay_limiter_t *limiter, belay_request_t *request,
                          const belay__request_ops_t *ops, const belay__limit_command_t *command,
-                         belay_limiter_cb cb, belay__pending_t **out) {
+                         belay_limiter_cb cb, belay__operation_t **out) {
   int error = belay__limiter_begin(limiter, request, ops, command, cb, out);
   if (error != 0)
     return error;
@@ -153,14 +153,14 @@ int belay__limiter_start(belay_limiter_t *limiter, belay_request_t *request,
   return error;
 }
 
-void belay__limiter_forget(belay__pending_t *pending) {
-  belay__policy_drop(pending->client->belay, belay__limit_op_of(pending)->policy);
-  belay__request_forget(pending);
+void belay__limiter_forget(belay__operation_t *operation) {
+  belay__policy_drop(operation->client->belay, belay__limit_op_of(operation)->policy);
+  belay__request_forget(operation);
 }
 
-void belay__limiter_answer(belay__pending_t *pending, belay_source_t source, int64_t answer) {
-  belay__limit_op_t *op = belay__limit_op_of(pending);
+void belay__limiter_answer(belay__operation_t *operation, belay_source_t source, int64_t answer) {
+  belay__limit_op_t *op = belay__limit_op_of(operation);
   op->source = (uint8_t)source;
   op->numbers.answer = answer;
-  belay__request_end(pending, 0);
+  belay__request_end(operation, 0);
 }

@@ -6,28 +6,28 @@
 #include "limit/command.h"
 
 /* For the ops of requests. */
-int belay__limiter_read(belay__pending_t *pending, const belay__call_t *call,
+int belay__limiter_read(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply);
 void belay__limiter_tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer);
 
 /* Begins a request: PARKED, with its values set. */
 int belay__limiter_begin(belay_limiter_t *limiter, belay_request_t *request,
                          const belay__request_ops_t *ops, const belay__limit_command_t *command,
-                         belay_limiter_cb cb, belay__pending_t **out);
+                         belay_limiter_cb cb, belay__operation_t **out);
 
 /* Sends the command of a request that is PARKED; on an error it is PARKED still. */
-int belay__limiter_send(belay_limiter_t *limiter, belay__pending_t *pending,
+int belay__limiter_send(belay_limiter_t *limiter, belay__operation_t *operation,
                         const belay__limit_command_t *command);
 
 /* Begins a request, and sends its command unless the policy alone answers it. out: set if the return value is 0. */
 int belay__limiter_start(belay_limiter_t *limiter, belay_request_t *request,
                          const belay__request_ops_t *ops, const belay__limit_command_t *command,
-                         belay_limiter_cb cb, belay__pending_t **out);
+                         belay_limiter_cb cb, belay__operation_t **out);
 
 /* Ends a request that is PARKED: its operation could not be started. */
-void belay__limiter_forget(belay__pending_t *pending);
+void belay__limiter_forget(belay__operation_t *operation);
 
 /* Ends a request that is PARKED with an answer that is known without a call. */
-void belay__limiter_answer(belay__pending_t *pending, belay_source_t source, int64_t answer);
+void belay__limiter_answer(belay__operation_t *operation, belay_source_t source, int64_t answer);
 
 #endif /* BELAY_LIMIT_REQUEST_H */

@@ -56,52 +56,53 @@ static int64_t remembered_us(const belay_limiter_t *limiter, const belay_request
   return (ms + ms / 100 + 2) * 1000;
 }
 
-static belay__pending_t *parked_at(belay__list_t *node) {
-  return BELAY__CONTAINER(node, belay__pending_t, queued);
+static belay__operation_t *parked_at(belay__list_t *node) {
+  return BELAY__CONTAINER(node, belay__operation_t, queued);
 }
 
 /* Its time, by the server's clock. */
-static int64_t act_of(belay__pending_t *pending) {
-  const belay__limit_op_t *op = belay__limit_op_of(pending);
+static int64_t act_of(belay__operation_t *operation) {
+  const belay__limit_op_t *op = belay__limit_op_of(operation);
   return op->numbers.at + op->numbers.answer;
 }
 
-static void unpark(belay__pending_t *pending) {
-  belay__list_remove(&pending->queued);
-  belay__timer_stop(pending->client->belay, BELAY__RANK_OTHER, &pending->timer);
+static void unpark(belay__operation_t *operation) {
+  belay__list_remove(&operation->queued);
+  belay__timer_stop(operation->client->belay, BELAY__RANK_OTHER, &operation->timer);
 }
 
 /* It is so late by the server's clock. */
 static void tell_until(belay__limit_queue_t *queue, int64_t act) {
   while (!belay__list_empty(&queue->parked)) {
-    belay__pending_t *pending = parked_at(queue->parked.next);
-    if (act_of(pending) > act)
+    belay__operation_t *operation = parked_at(queue->parked.next);
+    if (act_of(operation) > act)
       break;
-    unpark(pending);
-    belay__request_end(pending, 0);
+    unpark(operation);
+    belay__request_end(operation, 0);
   }
 }
 
 static void on_time(belay__timer_t *timer) {
-  belay__pending_t *pending = BELAY__CONTAINER(timer, belay__pending_t, timer);
-  tell_until(belay__limit_op_of(pending)->queue, act_of(pending));
+  belay__operation_t *operation = BELAY__CONTAINER(timer, belay__operation_t, timer);
+  tell_until(belay__limit_op_of(operation)->queue, act_of(operation));
 }
 
-static int read_wait(belay__pending_t *pending, const belay__call_t *call,
+static int read_wait(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
-  int error = belay__limiter_read(pending, call, reply);
-  const belay__limit_op_t *op = belay__limit_op_of(pending);
+  int error = belay__limiter_read(operation, call, reply);
+  const belay__limit_op_t *op = belay__limit_op_of(operation);
   belay__list_t *parked = &op->queue->parked, *after = parked->prev;
-  if (error == 0 && op->numbers.answer == 0 && !pending->maybe) /* or it was its turn before */
+  if (error == 0 && op->numbers.answer == 0 &&
+      !operation->reply_lost) /* or it was its turn before */
     tell_until(op->queue, op->numbers.at);
   if (error != 0 || op->numbers.answer <= 0)
     return error;
-  while (after != parked && act_of(parked_at(after)) > act_of(pending))
+  while (after != parked && act_of(parked_at(after)) > act_of(operation))
     after = after->prev;
-  belay__list_insert_before(after->next, &pending->queued);
-  belay_t *belay = pending->client->belay;
-  pending->timer.fire = on_time;
-  belay__timer_set(belay, BELAY__RANK_OTHER, &pending->timer,
+  belay__list_insert_before(after->next, &operation->queued);
+  belay_t *belay = operation->client->belay;
+  operation->timer.fire = on_time;
+  belay__timer_set(belay, BELAY__RANK_OTHER, &operation->timer,
                    belay__now(belay) + (uint64_t)op->numbers.answer * 1000);
   return BELAY__REQUEST_PARK;
 }
@@ -135,12 +136,12 @@ static void tell_wait(belay_request_t *request, void (*cb)(void), const belay__a
   belay__limiter_tell(request, cb, answer);
 }
 
-static void left_wait(belay__pending_t *pending, bool sent) {
-  belay_limiter_t *limiter = pending->context;
-  bool reserved = belay__timer_is_set(&pending->timer);
-  unpark(pending);
+static void left_wait(belay__operation_t *operation, bool sent) {
+  belay_limiter_t *limiter = operation->context;
+  bool reserved = belay__timer_is_set(&operation->timer);
+  unpark(operation);
   if (reserved || sent)
-    give_back(limiter, belay__request_of(pending), belay__limit_op_of(pending));
+    give_back(limiter, belay__request_of(operation), belay__limit_op_of(operation));
 }
 
 static const belay__request_ops_t wait_ops = {
@@ -184,10 +185,11 @@ int belay_limiter_reserve(belay_limiter_t *limiter, belay_request_t *request, be
   belay__limit_command_t command = {
       .verb = BELAY__LIMITER_RESERVE, .key = key.data, .key_len = key.len, .cost = cost};
   belay_reservation_t drawn;
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   int error = prepare(limiter, request, max_wait_us, cb != NULL, &command, &drawn);
-  return error != 0 ? error
-                    : belay__limiter_start(limiter, request, &reserve_ops, &command, cb, &pending);
+  return error != 0
+             ? error
+             : belay__limiter_start(limiter, request, &reserve_ops, &command, cb, &operation);
 }
 
 int belay_limiter_wait(belay_limiter_t *limiter, belay_request_t *request, belay_bytes_t key,
@@ -195,16 +197,16 @@ int belay_limiter_wait(belay_limiter_t *limiter, belay_request_t *request, belay
   belay__limit_command_t command = {
       .verb = BELAY__LIMITER_WAIT, .key = key.data, .key_len = key.len, .cost = cost};
   belay_reservation_t drawn;
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   belay__limit_queue_t *queue;
   int error = prepare(limiter, request, max_wait_us, cb != NULL, &command, &drawn);
   if (error == 0)
     error = join_queue(limiter, key.data, command.key_len, &queue);
   if (error != 0)
     return error;
-  error = belay__limiter_start(limiter, request, &wait_ops, &command, cb, &pending);
+  error = belay__limiter_start(limiter, request, &wait_ops, &command, cb, &operation);
   if (error == 0)
-    belay__limit_op_of(pending)->queue = queue;
+    belay__limit_op_of(operation)->queue = queue;
   else
     leave_queue(limiter, queue);
   return error;
@@ -213,7 +215,7 @@ int belay_limiter_wait(belay_limiter_t *limiter, belay_request_t *request, belay
 int belay_limiter_cancel_reservation(belay_limiter_t *limiter, belay_request_t *request,
                                      belay_bytes_t key, const belay_reservation_t *reservation,
                                      belay_limiter_cb cb) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   int error = belay__handle_check_key((belay__handle_t *)limiter, request, key, cb != NULL);
   if (error == 0 && reservation == NULL) {
     belay__detail(limiter->client->belay, "reservation: NULL");
@@ -227,5 +229,5 @@ int belay_limiter_cancel_reservation(belay_limiter_t *limiter, belay_request_t *
       cancel_command(limiter, request, key.data, key.len, reservation);
   if (limiter->policy->limits_len > 0)
     belay__token_lease_before(limiter, &command);
-  return belay__limiter_start(limiter, request, &reserve_ops, &command, cb, &pending);
+  return belay__limiter_start(limiter, request, &reserve_ops, &command, cb, &operation);
 }

@@ -79,8 +79,8 @@ typedef struct belay__limit_op {
 
 _Static_assert(sizeof(belay__limit_op_t) <= BELAY__REQUEST_VALUES * sizeof(int64_t), "it has room");
 
-static inline belay__limit_op_t *belay__limit_op_of(belay__pending_t *pending) {
-  return (belay__limit_op_t *)(void *)pending->values;
+static inline belay__limit_op_t *belay__limit_op_of(belay__operation_t *operation) {
+  return (belay__limit_op_t *)(void *)operation->values;
 }
 
 /* The hash of a key in the tables of denials, leases and fallback buckets. */

@@ -89,17 +89,17 @@ int belay_limiter_try(belay_limiter_t *limiter, belay_bytes_t key, int64_t cost,
 /* ---- taking -------------------------------------------------------------------------------------------- */
 
 /* The denial travels in the numbers of the reply, which there is not. */
-static void answer(belay__pending_t *pending, const known_t *known) {
-  belay__limit_reply_t *numbers = &belay__limit_op_of(pending)->numbers;
+static void answer(belay__operation_t *operation, const known_t *known) {
+  belay__limit_reply_t *numbers = &belay__limit_op_of(operation)->numbers;
   numbers->limits[0].a = known->denial.retry_us;
   numbers->limits[0].b = known->denial.window;
   numbers->limits[0].c = known->denial.banned;
-  belay__limiter_answer(pending, known->source, 0);
+  belay__limiter_answer(operation, known->source, 0);
 }
 
-int belay__take_route(belay_limiter_t *limiter, belay__pending_t *pending, const char *key,
+int belay__take_route(belay_limiter_t *limiter, belay__operation_t *operation, const char *key,
                       size_t len) {
-  belay__limit_op_t *op = belay__limit_op_of(pending);
+  belay__limit_op_t *op = belay__limit_op_of(operation);
   bool never = op->cost > limiter->policy->most;
   known_t known = {.source = (belay_source_t)0};
   op->hash = belay__limiter_hash(limiter, key, len);
@@ -108,11 +108,12 @@ int belay__take_route(belay_limiter_t *limiter, belay__pending_t *pending, const
   else if (!never)
     answer_here(limiter, op->hash, key, len, op->cost, &known);
   if (known.source != 0) {
-    answer(pending, &known);
+    answer(operation, &known);
     return 0;
   }
-  pending->fail_fast = belay__fallback_is_on(limiter);
-  if (!never && is_leased(limiter, op->cost) && belay__token_lease_park(limiter, pending, key, len))
+  operation->fail_fast = belay__fallback_is_on(limiter);
+  if (!never && is_leased(limiter, op->cost) &&
+      belay__token_lease_park(limiter, operation, key, len))
     return 0;
   belay__limit_command_t command = {
       .verb = BELAY__LIMITER_TAKE, .key = key, .key_len = len, .cost = op->cost};
@@ -120,7 +121,7 @@ int belay__take_route(belay_limiter_t *limiter, belay__pending_t *pending, const
     command.verb = BELAY__LIMITER_PEEK;
     command.cost = 0;
   }
-  return belay__limiter_send(limiter, pending, &command);
+  return belay__limiter_send(limiter, operation, &command);
 }
 
 static const belay__request_ops_t take_ops = {
@@ -129,18 +130,18 @@ static const belay__request_ops_t take_ops = {
 int belay_limiter_take(belay_limiter_t *limiter, belay_request_t *request, belay_bytes_t key,
                        int64_t cost, belay_limiter_cb cb) {
   const belay__limit_command_t command = {.verb = BELAY__LIMITER_TAKE, .cost = cost};
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   if (cost == 0)
     return belay_limiter_peek(limiter, request, key, cb);
   int error = belay__handle_check_key((belay__handle_t *)limiter, request, key, cb != NULL);
   if (error == 0)
     error = belay__check_range(limiter->client->belay, "cost", cost, 0, INT64_MAX);
   if (error == 0)
-    error = belay__limiter_begin(limiter, request, &take_ops, &command, cb, &pending);
+    error = belay__limiter_begin(limiter, request, &take_ops, &command, cb, &operation);
   if (error != 0)
     return error;
-  error = belay__take_route(limiter, pending, key.data, key.len);
+  error = belay__take_route(limiter, operation, key.data, key.len);
   if (error != 0)
-    belay__limiter_forget(pending);
+    belay__limiter_forget(operation);
   return error;
 }

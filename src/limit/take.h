@@ -6,7 +6,7 @@
 #include "limit/state.h"
 
 /* Answers a take that is PARKED, or sends it. On an error it is PARKED still. */
-int belay__take_route(belay_limiter_t *limiter, belay__pending_t *pending, const char *key,
+int belay__take_route(belay_limiter_t *limiter, belay__operation_t *operation, const char *key,
                       size_t len);
 
 #endif /* BELAY_LIMIT_TAKE_H */

@@ -222,40 +222,40 @@ void belay__token_lease_refill(belay__token_lease_t *lease, uint64_t now) {
 
 /* ---- who waits ----------------------------------------------------------------------------------------- */
 
-static belay__pending_t *first_of(const belay__token_lease_t *lease) {
-  return BELAY__CONTAINER(lease->waiting.next, belay__pending_t, queued);
+static belay__operation_t *first_of(const belay__token_lease_t *lease) {
+  return BELAY__CONTAINER(lease->waiting.next, belay__operation_t, queued);
 }
 
-static void leave(belay__token_lease_t *lease, belay__pending_t *pending) {
-  belay__timer_stop(lease->limiter->client->belay, BELAY__RANK_OTHER, &pending->timer);
-  belay__list_remove(&pending->queued);
-  belay__limit_op_of(pending)->lease = NULL;
+static void leave(belay__token_lease_t *lease, belay__operation_t *operation) {
+  belay__timer_stop(lease->limiter->client->belay, BELAY__RANK_OTHER, &operation->timer);
+  belay__list_remove(&operation->queued);
+  belay__limit_op_of(operation)->lease = NULL;
   lease->waiting_len--;
 }
 
-void belay__token_lease_left(belay__pending_t *pending, bool sent) {
+void belay__token_lease_left(belay__operation_t *operation, bool sent) {
   (void)sent;
-  belay__token_lease_t *lease = belay__limit_op_of(pending)->lease;
+  belay__token_lease_t *lease = belay__limit_op_of(operation)->lease;
   if (lease != NULL)
-    leave(lease, pending);
+    leave(lease, operation);
 }
 
 /* What it waited for may have been taken. */
 static void on_deadline(belay__timer_t *timer) {
-  belay__pending_t *pending = BELAY__CONTAINER(timer, belay__pending_t, timer);
-  leave(belay__limit_op_of(pending)->lease, pending);
-  belay__request_end(pending, BELAY_EUNKNOWN);
+  belay__operation_t *operation = BELAY__CONTAINER(timer, belay__operation_t, timer);
+  leave(belay__limit_op_of(operation)->lease, operation);
+  belay__request_end(operation, BELAY_EUNKNOWN);
 }
 
-static int64_t timeout_of(const belay__pending_t *pending) {
-  int64_t own =
-      belay__request_timeout_ms(pending->client, belay__request_of((belay__pending_t *)pending));
-  return own > pending->client->timeout_ms ? own : pending->client->timeout_ms;
+static int64_t timeout_of(const belay__operation_t *operation) {
+  int64_t own = belay__request_timeout_ms(operation->client,
+                                          belay__request_of((belay__operation_t *)operation));
+  return own > operation->client->timeout_ms ? own : operation->client->timeout_ms;
 }
 
-bool belay__token_lease_park(belay_limiter_t *limiter, belay__pending_t *pending, const char *key,
-                             size_t len) {
-  belay__limit_op_t *op = belay__limit_op_of(pending);
+bool belay__token_lease_park(belay_limiter_t *limiter, belay__operation_t *operation,
+                             const char *key, size_t len) {
+  belay__limit_op_t *op = belay__limit_op_of(operation);
   belay_t *belay = limiter->client->belay;
   uint64_t now = belay__now(belay);
   belay__token_lease_t *lease = belay__token_lease_find(limiter, op->hash, key, len);
@@ -265,17 +265,17 @@ bool belay__token_lease_park(belay_limiter_t *limiter, belay__pending_t *pending
     return false;
   if (lease->call == NULL) {
     int64_t need = op->cost - left(lease, now);
-    if (!fetch(lease, need > 0 ? need : 1, timeout_of(pending), now))
+    if (!fetch(lease, need > 0 ? need : 1, timeout_of(operation), now))
       return false;
   }
   op->lease = lease;
-  belay__list_push(&lease->waiting, &pending->queued);
+  belay__list_push(&lease->waiting, &operation->queued);
   lease->waiting_len++;
-  if (pending->deadline == 0)
-    pending->deadline = belay__after_ms(
-        belay, belay__request_timeout_ms(pending->client, belay__request_of(pending)));
-  pending->timer.fire = on_deadline;
-  belay__timer_set(belay, BELAY__RANK_OTHER, &pending->timer, pending->deadline);
+  if (operation->deadline == 0)
+    operation->deadline = belay__after_ms(
+        belay, belay__request_timeout_ms(operation->client, belay__request_of(operation)));
+  operation->timer.fire = on_deadline;
+  belay__timer_set(belay, BELAY__RANK_OTHER, &operation->timer, operation->deadline);
   return true;
 }
 
@@ -292,36 +292,36 @@ static bool denies(const belay__token_lease_t *lease, const belay__limit_reply_t
 }
 
 /* It asks for itself, in the time that it still has. */
-static void ask_alone(belay__token_lease_t *lease, belay__pending_t *pending) {
-  leave(lease, pending);
+static void ask_alone(belay__token_lease_t *lease, belay__operation_t *operation) {
+  leave(lease, operation);
   const belay__limit_command_t command = {.verb = BELAY__LIMITER_TAKE,
                                           .key = lease->keyed.key,
                                           .key_len = lease->keyed.key_len,
-                                          .cost = belay__limit_op_of(pending)->cost};
-  int error = belay__limiter_send(lease->limiter, pending, &command);
+                                          .cost = belay__limit_op_of(operation)->cost};
+  int error = belay__limiter_send(lease->limiter, operation, &command);
   if (error != 0)
-    belay__request_end(pending, error);
+    belay__request_end(operation, error);
 }
 
 /* Answers those who wait, in order, until one has to wait for another fetch. */
 static void answer_all(belay__token_lease_t *lease, const belay__limit_reply_t *numbers,
                        uint64_t now) {
   while (lease->waiting_len > 0) {
-    belay__pending_t *pending = first_of(lease);
-    belay__limit_op_t *op = belay__limit_op_of(pending);
+    belay__operation_t *operation = first_of(lease);
+    belay__limit_op_t *op = belay__limit_op_of(operation);
     int64_t need = op->cost - left(lease, now);
     if (take(lease, op->cost, now)) {
-      leave(lease, pending);
+      leave(lease, operation);
       lease->limiter->stats.from_leases++;
-      belay__limiter_answer(pending, BELAY_SOURCE_LEASE, 0);
+      belay__limiter_answer(operation, BELAY_SOURCE_LEASE, 0);
     } else if (numbers != NULL && denies(lease, numbers, need)) {
-      leave(lease, pending);
+      leave(lease, operation);
       op->numbers = *numbers;
-      belay__limiter_answer(pending, BELAY_SOURCE_SERVER, -1);
-    } else if (fetch(lease, need, timeout_of(pending), now)) {
+      belay__limiter_answer(operation, BELAY_SOURCE_SERVER, -1);
+    } else if (fetch(lease, need, timeout_of(operation), now)) {
       return;
     } else {
-      ask_alone(lease, pending);
+      ask_alone(lease, operation);
     }
   }
 }
@@ -329,9 +329,9 @@ static void answer_all(belay__token_lease_t *lease, const belay__limit_reply_t *
 static void on_lost(belay__token_lease_t *lease, int status, uint64_t now) {
   lease->rest_until = now + idle_ns(lease);
   while (lease->waiting_len > 0) {
-    belay__pending_t *pending = first_of(lease);
-    leave(lease, pending);
-    belay__request_end(pending, status);
+    belay__operation_t *operation = first_of(lease);
+    leave(lease, operation);
+    belay__request_end(operation, status);
   }
 }
 
@@ -427,20 +427,21 @@ void belay__token_leases_suspend(belay_limiter_t *limiter) {
 }
 
 void belay__token_leases_resume(belay_limiter_t *limiter,
-                                int (*route)(belay_limiter_t *limiter, belay__pending_t *pending,
-                                             const char *key, size_t len)) {
+                                int (*route)(belay_limiter_t *limiter,
+                                             belay__operation_t *operation, const char *key,
+                                             size_t len)) {
   for (belay__token_lease_t *lease = next_of(limiter, &limiter->leases.all); lease != NULL;
        lease = next_of(limiter, &lease->node))
     for (size_t n = lease->waiting_len; n > 0; n--) {
-      belay__pending_t *pending = first_of(lease);
-      belay__limit_op_t *op = belay__limit_op_of(pending);
-      leave(lease, pending);
+      belay__operation_t *operation = first_of(lease);
+      belay__limit_op_t *op = belay__limit_op_of(operation);
+      leave(lease, operation);
       belay__policy_drop(limiter->client->belay, op->policy);
       op->policy = limiter->policy;
       limiter->policy->refs++;
-      int error = route(limiter, pending, lease->keyed.key, lease->keyed.key_len);
+      int error = route(limiter, operation, lease->keyed.key, lease->keyed.key_len);
       if (error != 0)
-        belay__request_end(pending, error);
+        belay__request_end(operation, error);
     }
 }
 

@@ -20,11 +20,11 @@ void belay__token_lease_refill(belay__token_lease_t *lease, uint64_t now);
 
 /* Lets a take that is PARKED wait for the lease of its key, which is fetched. False: there is no room, and the take has
  * to be sent by itself. */
-bool belay__token_lease_park(belay_limiter_t *limiter, belay__pending_t *pending, const char *key,
-                             size_t len);
+bool belay__token_lease_park(belay_limiter_t *limiter, belay__operation_t *operation,
+                             const char *key, size_t len);
 
 /* A take is canceled: it does not wait for a lease any more. */
-void belay__token_lease_left(belay__pending_t *pending, bool sent);
+void belay__token_lease_left(belay__operation_t *operation, bool sent);
 
 /* Before an operation on a key is sent: denials and rests of the key do not hold any more, if the
  * operation gives something back; nor leased tokens, if it takes them back. */
@@ -34,8 +34,9 @@ void belay__token_lease_before(belay_limiter_t *limiter, const belay__limit_comm
 void belay__token_leases_suspend(belay_limiter_t *limiter);
 /* The other policy is there: takes that wait for a lease are made anew, by `route`. */
 void belay__token_leases_resume(belay_limiter_t *limiter,
-                                int (*route)(belay_limiter_t *limiter, belay__pending_t *pending,
-                                             const char *key, size_t len));
+                                int (*route)(belay_limiter_t *limiter,
+                                             belay__operation_t *operation, const char *key,
+                                             size_t len));
 
 /* The limiter closes, and no take waits any more: all leases are given back. */
 void belay__token_leases_close(belay_limiter_t *limiter);

@@ -128,7 +128,7 @@ int belay__awaitable_init(belay__awaitable_t *awaitable, const belay__awaitable_
   config = config_of(handle->client, o, config);
   belay__waiter_init(&awaitable->waiter, waiter_ops, handle->client, &config, awaitable->channel,
                      awaitable->channel_len);
-  awaitable->waiter.affinity = handle->affinity;
+  awaitable->waiter.route = handle->route;
   return 0;
 }
 

@@ -103,10 +103,10 @@ int belay_latch_wait(belay_latch_t *latch, int64_t wait_ms, belay_latch_cb cb) {
 /* ---- counting -------------------------------------------------------------------------------------------- */
 
 /* What is left, or -1: another count. */
-static int read_count(belay__pending_t *pending, const belay__call_t *call,
+static int read_count(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   (void)call;
-  int64_t *values = pending->values;
+  int64_t *values = operation->values;
   if (!belay__reply_integer(reply, -1, BELAY_LATCH_COUNT_MAX, &values[0]))
     return BELAY_EPROTO;
   return values[0] < 0 ? BELAY_EMISMATCH : 0;
@@ -150,7 +150,7 @@ int belay_latch_count_down(belay_latch_t *latch, belay_request_t *request, belay
   }
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(handle->client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(handle->client, BELAY__CLASS_DATA);
   begin_call(latch, call, &belay__script_latch_count, 5);
   belay__call_arg(call, op_id.data, op_id.len);
   belay__publish_arg(call, true);

@@ -30,10 +30,10 @@ static char *channel_new(belay_client_t *client, const char *name, size_t name_l
 
 /* ---- publishing ---------------------------------------------------------------------------------------- */
 
-static int read_receivers(belay__pending_t *pending, const belay__call_t *call,
+static int read_receivers(belay__operation_t *operation, const belay__call_t *call,
                           const belay__reply_t *reply) {
   (void)call;
-  return belay__reply_integer(reply, 0, INT64_MAX, &pending->values[0]) ? 0 : BELAY_EPROTO;
+  return belay__reply_integer(reply, 0, INT64_MAX, &operation->values[0]) ? 0 : BELAY_EPROTO;
 }
 
 static void tell_published(belay_request_t *request, void (*cb)(void),
@@ -56,11 +56,11 @@ int belay_topic_publish(belay_client_t *client, belay_request_t *request, belay_
     return belay__invalid(client->belay, "message: NULL, or more than 1,048,576 bytes");
   size_t channel_len;
   char *channel = channel_new(client, name.data, name.len, &channel_len);
-  belay__call_t *call = channel == NULL ? NULL : belay__call_new(client, BELAY__LANE_DATA);
+  belay__call_t *call = channel == NULL ? NULL : belay__call_new(client, BELAY__CLASS_DATA);
   if (call != NULL) {
     belay__publish_build(call, channel, channel_len, message.len == 0 ? "" : message.data,
                          message.len);
-    call->affinity = belay__key_affinity(channel, channel_len);
+    call->route = belay__key_route(channel, channel_len);
   }
   belay__free(client->belay, channel, channel_len);
   return call == NULL
@@ -78,7 +78,7 @@ typedef struct message {
 
 struct belay_subscription {
   belay__handle_t handle; /* first */
-  belay__ear_t ear;
+  belay__subscription_t subscription;
   belay__task_t task;
   belay_topic_cb cb;
   bool ref;
@@ -122,19 +122,19 @@ static int add_message(belay_subscription_t *subscription, const char *data, siz
   return 0;
 }
 
-static void on_message(belay__ear_t *ear, belay__heard_t what, const char *data, size_t len,
-                       int status) {
-  belay_subscription_t *subscription = BELAY__CONTAINER(ear, belay_subscription_t, ear);
+static void on_message(belay__subscription_t *base, belay__channel_event_t what, const char *data,
+                       size_t len, int status) {
+  belay_subscription_t *subscription = BELAY__CONTAINER(base, belay_subscription_t, subscription);
   if (subscription->gap != 0)
     return; /* it is in the gap; when that has been told, the task looks whether it is over */
   switch (what) {
-  case BELAY__HEARD_UP:
+  case BELAY__CHANNEL_UP:
     subscription->listening = true;
     break;
-  case BELAY__HEARD_MESSAGE:
+  case BELAY__CHANNEL_MESSAGE:
     subscription->gap = add_message(subscription, data, len);
     break;
-  case BELAY__HEARD_GAP:
+  case BELAY__CHANNEL_GAP:
     subscription->gap = status;
     break;
   }
@@ -160,7 +160,7 @@ static bool deliver_one(belay_subscription_t *subscription) {
   if (subscription->gap != 0) {
     int status = subscription->gap;
     subscription->gap = 0;
-    subscription->listening = belay__ear_is_up(&subscription->ear);
+    subscription->listening = belay__subscription_is_up(&subscription->subscription);
     belay__client_explain(client, status, NULL, 0);
     subscription->cb(subscription, BELAY_TOPIC_GAP, NULL, 0, status);
     return true;
@@ -179,7 +179,7 @@ static void on_task(belay__task_t *task) {
 
 static void on_close(belay__handle_t *handle) {
   belay_subscription_t *subscription = (belay_subscription_t *)handle;
-  belay__unlisten(&subscription->ear);
+  belay__unlisten(&subscription->subscription);
   while (!belay__list_empty(&subscription->queue))
     free_first(subscription);
   belay__task_stop(handle->client->belay, &subscription->task);
@@ -197,17 +197,17 @@ static int on_init(belay__handle_t *handle, void *options) {
   if (arguments->cb == NULL)
     return belay__invalid(client->belay, "cb: NULL");
   subscription->cb = arguments->cb;
-  subscription->ear.hear = on_message;
+  subscription->subscription.hear = on_message;
   belay__list_init(&subscription->queue);
   belay__task_init(&subscription->task, on_task);
   size_t len;
   char *channel = channel_new(client, arguments->name.data, arguments->name.len, &len);
-  int error =
-      channel == NULL ? BELAY_ENOMEM : belay__listen(client, channel, len, &subscription->ear);
+  int error = channel == NULL ? BELAY_ENOMEM
+                              : belay__listen(client, channel, len, &subscription->subscription);
   belay__free(client->belay, channel, len);
   if (error != 0)
     return error;
-  subscription->listening = belay__ear_is_up(&subscription->ear);
+  subscription->listening = belay__subscription_is_up(&subscription->subscription);
   if (subscription->listening)
     belay__defer(client->belay, &subscription->task);
   return 0;

@@ -83,8 +83,9 @@ static uint64_t next_query_at(const belay__waiter_t *waiter, int64_t holds_ms, u
 /* ---- leaves: talking ------------------------------------------------------------------------------------- */
 
 static void subscribe(belay__waiter_t *waiter) {
-  if (waiter->ear.channel == NULL && waiter->wait_until != 0)
-    (void)belay__listen(waiter->client, waiter->channel, waiter->channel_len, &waiter->ear);
+  if (waiter->subscription.channel == NULL && waiter->wait_until != 0)
+    (void)belay__listen(waiter->client, waiter->channel, waiter->channel_len,
+                        &waiter->subscription);
 }
 
 static void cancel_call(belay__waiter_t *waiter) {
@@ -95,12 +96,12 @@ static void cancel_call(belay__waiter_t *waiter) {
 /* Sends what `fill` fills in; 0 or an error. */
 static int send_call(belay__waiter_t *waiter, void (*fill)(belay__waiter_t *, belay__call_t *),
                      uint64_t deadline, bool urgent) {
-  belay__call_t *call = belay__call_new(waiter->client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(waiter->client, BELAY__CLASS_DATA);
   if (call == NULL)
     return BELAY_ENOMEM;
   fill(waiter, call);
   call->deadline = deadline;
-  call->affinity = waiter->affinity;
+  call->route = waiter->route;
   call->urgent = urgent;
   return belay__call_start(&waiter->call, call, on_answer, waiter);
 }
@@ -115,7 +116,7 @@ static belay__waiter_state_t end_wait(belay__waiter_t *waiter, int status) {
   waiter->status = status;
   cancel_call(waiter);
   belay__timer_stop(belay_of(waiter), BELAY__RANK_OTHER, &waiter->timer);
-  belay__unlisten(&waiter->ear);
+  belay__unlisten(&waiter->subscription);
   waiter->ops->finished(waiter);
   return BELAY__WAITER_IDLE;
 }
@@ -304,15 +305,15 @@ static void on_timer(belay__timer_t *timer) {
 }
 
 /* After a gap everybody asks again: over a longer time. */
-static void on_message(belay__ear_t *ear, belay__heard_t what, const char *data, size_t len,
-                       int status) {
-  belay__waiter_t *waiter = BELAY__CONTAINER(ear, belay__waiter_t, ear);
+static void on_message(belay__subscription_t *subscription, belay__channel_event_t what,
+                       const char *data, size_t len, int status) {
+  belay__waiter_t *waiter = BELAY__CONTAINER(subscription, belay__waiter_t, subscription);
   (void)data;
   (void)len;
   (void)status;
   bool gap = waiter->gap;
-  waiter->gap = what == BELAY__HEARD_GAP || (gap && what != BELAY__HEARD_UP);
-  if (what != BELAY__HEARD_GAP && belay__waiter_is_on(waiter))
+  waiter->gap = what == BELAY__CHANNEL_GAP || (gap && what != BELAY__CHANNEL_UP);
+  if (what != BELAY__CHANNEL_GAP && belay__waiter_is_on(waiter))
     step(waiter, EV_MESSAGE, gap ? RECONNECT_MS : (int)BELAY__SPREAD_MS, -1);
 }
 
@@ -325,11 +326,11 @@ void belay__waiter_init(belay__waiter_t *waiter, const belay__waiter_ops_t *ops,
       .ops = ops,
       .client = client,
       .config = *config,
-      .ear = {.hear = on_message},
+      .subscription = {.hear = on_message},
       .timer = {.fire = on_timer},
       .channel = channel,
       .channel_len = channel_len,
-      .affinity = belay__key_affinity(channel, channel_len),
+      .route = belay__key_route(channel, channel_len),
   };
   uint32_t often = config->forgotten_after / ASKS_BEFORE_FORGOTTEN;
   if (often > 0 && (config->max_interval == 0 || config->max_interval > often))

@@ -59,7 +59,7 @@ struct belay__waiter {
   const belay__waiter_ops_t *ops;
   belay_client_t *client;
   belay__waiter_config_t config;
-  belay__ear_t ear;
+  belay__subscription_t subscription;
   belay__timer_t timer; /* WAITING: the next question, or the end of the wait */
   belay__call_t *call;  /* ASKING, LEAVING */
   const char *channel;  /* a message on it is a reason to ask; memory of the owner */
@@ -67,7 +67,7 @@ struct belay__waiter {
   uint64_t wait_until; /* 0: asks once */
   uint64_t asked_at;   /* time of the last question */
   uint64_t known_at;   /* time of the first question, or of the last one with a reply */
-  uint32_t affinity;
+  uint32_t route;
   uint32_t not_yet_count, failures; /* consecutive replies of "not yet"; consecutive failures */
   int last;                         /* status of the wait if nothing better comes */
   int status;                       /* IDLE: of the last wait */

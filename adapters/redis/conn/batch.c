@@ -157,7 +157,7 @@ static void on_flush(belay__flush_t *flush) {
 /* What refers to the call before it, or cannot be sent again if all are refused, goes by itself. */
 static bool may_join(const belay__connection_t *connection, belay__call_t *call) {
   return call->script != NULL && call->script->many != NULL && !connection->batch.off &&
-         !call->follows && !call->followed && !call->once && !belay__dispatch(call)->asking &&
+         !call->follows && !call->followed && !call->no_retry && !belay__dispatch(call)->asking &&
          call->needs == 0;
 }
 
@@ -173,7 +173,7 @@ static bool fits(const belay__connection_t *connection, const belay__call_t *cal
 }
 
 static uint64_t bit_of(const belay__call_t *call) {
-  return UINT64_C(1) << (call->affinity ^ call->affinity >> 14) % 64;
+  return UINT64_C(1) << (call->route ^ call->route >> 14) % 64;
 }
 
 bool belay__call_batch_add(belay__connection_t *connection, belay__call_t *call) {
@@ -208,7 +208,7 @@ void belay__call_batch_yield_to(belay__connection_t *connection, const belay__ca
   if ((connection->batch.affinities & bit_of(call)) == 0)
     return;
   for (belay__list_t *node = calls->next; node != calls; node = node->next)
-    if (call_of(node)->affinity == call->affinity) {
+    if (call_of(node)->route == call->route) {
       send_batch(connection);
       return;
     }
@@ -219,7 +219,7 @@ void belay__call_batch_yield_to(belay__connection_t *connection, const belay__ca
 /* The whole command was refused: nothing was executed, unless the script itself was stopped, behind its first line. Then
  * that was in what runs the calls, behind the last line of theirs, so that none of them can know. */
 static bool is_stopped(const belay__refusal_t *refusal, const belay__reply_t *reply) {
-  return refusal->maybe && belay__refusal_line(reply->str, reply->len) != 1;
+  return refusal->may_have_written && belay__refusal_line(reply->str, reply->len) != 1;
 }
 
 /* What passes by itself concerns all of them; else it may be only one that is refused. TRYAGAIN is said of keys of which

@@ -11,7 +11,7 @@
  * one is whose script is not known. What passes by itself, such as BUSY, concerns all of them.
  *
  * A call that waits is queued, as far as anybody but the connection knows: it can be withdrawn, and has not been sent. Calls of
- * one affinity keep their order: before one of an affinity that waits is handed over, or one of several keys, the batch
+ * one route keep their order: before one of an route that waits is handed over, or one of several keys, the batch
  * leaves. Others pass. In a cluster all of a batch are of one slot.
  *
  * Calls that are under way together are linked in a ring by their nodes, without a head: the command's privdata is the

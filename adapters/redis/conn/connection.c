@@ -37,7 +37,7 @@ static void on_closed(belay__transport_t *transport, int error);
 static void on_read(belay__transport_t *transport);
 static void on_ready(belay__transport_t *transport);
 static void on_timer(belay__timer_t *timer);
-static void on_turn(belay__turn_t *turn);
+static void on_connect_slot(belay__connect_slot_t *turn);
 
 static belay__connection_t *connection_of(const belay__transport_t *transport) {
   return BELAY__CONTAINER(transport, belay__connection_t, transport);
@@ -67,7 +67,7 @@ void belay__connection_init(belay__connection_t *connection, belay__server_t *se
                     .on_closed = on_closed,
                     .dial = &connection->dial},
   };
-  belay__turn_init(&connection->turn, on_turn);
+  belay__connect_slot_init(&connection->turn, on_connect_slot);
   belay__list_init(&connection->urgent);
   belay__list_init(&connection->queue);
   belay__call_batch_init(&connection->batch);
@@ -118,7 +118,8 @@ static void on_closed(belay__transport_t *transport, int error) {
 /* ---- a connection begins ------------------------------------------------------------------------------- */
 
 static void stop_waiting(belay__connection_t *connection) {
-  belay__pace_leave(&connection->server->settings->host->pace, &connection->turn);
+  belay__connect_limiter_leave(&connection->server->settings->host->connect_limiter,
+                               &connection->turn);
   belay__timer_stop(belay__connection_loop(connection), BELAY__RANK_OTHER, &connection->timer);
 }
 
@@ -160,7 +161,8 @@ void belay__connection_on_resolved(belay__connection_t *connection, int error) {
 /* It has waited for long enough to dial again: does, when it is its turn. */
 static void queue_for_turn(belay__connection_t *connection) {
   belay__timer_stop(belay__connection_loop(connection), BELAY__RANK_OTHER, &connection->timer);
-  belay__pace_queue(&connection->server->settings->host->pace, &connection->turn, false);
+  belay__connect_limiter_queue(&connection->server->settings->host->connect_limiter,
+                               &connection->turn, false);
 }
 
 /* The time, or the turn, has come: to go on, if anybody still waits for a connection. */
@@ -175,7 +177,7 @@ static void continue_if_needed(belay__connection_t *connection,
   belay__outage_stopped_trying(connection);
 }
 
-static void on_turn(belay__turn_t *turn) {
+static void on_connect_slot(belay__connect_slot_t *turn) {
   continue_if_needed(BELAY__CONTAINER(turn, belay__connection_t, turn), start_attempt);
 }
 
@@ -307,7 +309,8 @@ int belay__connection_withdraw(belay__connection_t *connection, belay__call_t *c
 
 void belay__connection_retry_now(belay__connection_t *connection) {
   connection->failures = 0;
-  if (connection->state == BELAY__CONNECTION_BACKOFF && !belay__turn_is_awaited(&connection->turn))
+  if (connection->state == BELAY__CONNECTION_BACKOFF &&
+      !belay__connect_slot_is_awaited(&connection->turn))
     on_timer(&connection->timer);
 }
 

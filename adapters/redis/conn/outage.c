@@ -172,7 +172,7 @@ void belay__outage_call_overdue(belay__connection_t *connection, const belay__ca
   (void)snprintf(cause, sizeof cause, "timed out: no answer within %llu ms",
                  (unsigned long long)(took / BELAY__MS));
   belay__connection_report(connection, BELAY_EUNKNOWN, cause);
-  bool waits = call->lane == BELAY__LANE_DURABLE; /* WAIT holds the answers up */
+  bool waits = call->conn_class == BELAY__CLASS_DURABLE; /* WAIT holds the answers up */
   if (!waits && belay__connection_is_up(connection) && connection->transport.replies_due > 0 &&
       silence >= AWAY_MS * BELAY__MS && now - call->deadline < LATE_MS * BELAY__MS)
     fall_silent(connection->server, connection->transport.last_activity);

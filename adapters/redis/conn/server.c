@@ -92,21 +92,21 @@ bool belay__server_drain(belay__server_t *server) {
   return all && is_over(server);
 }
 
-/* The connections stand in the order of the lanes. */
-belay__connection_t *belay__server_connection(const belay__server_t *server, belay__lane_t lane,
-                                              uint32_t affinity) {
-  size_t n = server->connections_per_class, own = (affinity >> 14) % n, i = 0;
-  switch (lane) {
-  case BELAY__LANE_LEASE:
+/* The connections stand in the order of the connection classes. */
+belay__connection_t *belay__server_connection(const belay__server_t *server,
+                                              belay__conn_class_t conn_class, uint32_t route) {
+  size_t n = server->connections_per_class, own = (route >> 14) % n, i = 0;
+  switch (conn_class) {
+  case BELAY__CLASS_LEASE:
     i = own;
     break;
-  case BELAY__LANE_DATA:
+  case BELAY__CLASS_DATA:
     i = n + own;
     break;
-  case BELAY__LANE_BULK:
+  case BELAY__CLASS_BULK:
     i = 2 * n;
     break;
-  case BELAY__LANE_DURABLE:
+  case BELAY__CLASS_DURABLE:
   case BELAY__LANES:
     i = 2 * n + 1;
     break;
@@ -195,13 +195,13 @@ static void on_role_due(belay__timer_t *timer) {
 }
 
 void belay__server_connect(belay__server_t *server) {
-  belay__connection_connect(belay__server_connection(server, BELAY__LANE_DATA, 0));
+  belay__connection_connect(belay__server_connection(server, BELAY__CLASS_DATA, 0));
 }
 
-bool belay__server_is_readable(const belay__server_t *server, belay__lane_t lane,
-                               uint32_t affinity) {
-  belay__connection_t *connection = belay__server_connection(server, lane, affinity);
-  return belay__connection_is_up(belay__server_connection(server, BELAY__LANE_DATA, 0)) &&
+bool belay__server_is_readable(const belay__server_t *server, belay__conn_class_t conn_class,
+                               uint32_t route) {
+  belay__connection_t *connection = belay__server_connection(server, conn_class, route);
+  return belay__connection_is_up(belay__server_connection(server, BELAY__CLASS_DATA, 0)) &&
          belay__connection_check_room(connection, false, 1) == 0 &&
          !belay__connection_is_silent(connection, BELAY__SILENCE_MS * BELAY__MS);
 }

@@ -13,9 +13,9 @@ void belay__server_free(belay__server_t *server);
  * and lost() is told. True if no connection and no handle is left: then its memory may be given back. */
 bool belay__server_drain(belay__server_t *server);
 
-/* The connection for calls of that lane and affinity. */
-belay__connection_t *belay__server_connection(const belay__server_t *server, belay__lane_t lane,
-                                              uint32_t affinity);
+/* The connection for calls of that connection class and route. */
+belay__connection_t *belay__server_connection(const belay__server_t *server,
+                                              belay__conn_class_t conn_class, uint32_t route);
 
 size_t belay__server_connections_up(const belay__server_t *server);
 
@@ -31,8 +31,8 @@ bool belay__server_is_silent(belay__server_t *server);
 void belay__server_connect(belay__server_t *server);
 /* Whether what only reads may be asked there now: it is connected, has been found to be what it must be, and is not
  * silent. */
-bool belay__server_is_readable(const belay__server_t *server, belay__lane_t lane,
-                               uint32_t affinity);
+bool belay__server_is_readable(const belay__server_t *server, belay__conn_class_t conn_class,
+                               uint32_t route);
 
 /* What find() was to find out: 0 with the target set, or an error. */
 void belay__server_on_resolved(belay__server_t *server, int error);

@@ -61,7 +61,7 @@ struct belay__server {
   char outage_cause[BELAY__WORDS_MAX]; /* with failed: the server and the cause */
 
   size_t
-      connections_per_class; /* connections of LEASE and of DATA each; the other lanes have one */
+      connections_per_class; /* connections of LEASE and of DATA each; the other connection classes have one */
   size_t count;              /* of all connections that carry calls */
   belay__connection_t *connections;
 };
@@ -105,14 +105,14 @@ struct belay__connection {
   size_t channels;    /* channels that need the connection; 0 without listens */
   belay__connection_state_t state;
   bool connect_requested; /* it is to be connected once more, although no call waits for it */
-  bool extra;             /* not the first of its lane: closed when it is idle */
+  bool extra;             /* not the first of its connection class: closed when it is idle */
   belay__scripts_t sent_scripts; /* whose text has gone over the present connection */
   bool sharded;           /* channels of its server belong to slots, and to those who serve them */
   belay__target_t target; /* of the last attempt to connect */
   belay__dial_t dial;
   belay__transport_t transport; /* open while SHAKING, UP, DRAINING, CHECKING */
   belay__timer_t timer;         /* what it waits for depends on the state */
-  belay__turn_t turn;           /* BACKOFF, REFUSED: to dial, once the time is over */
+  belay__connect_slot_t turn;   /* BACKOFF, REFUSED: to dial, once the time is over */
   belay__list_t urgent;         /* calls that were not handed to the transport, and go first */
   belay__list_t queue;          /* the others that were not */
   belay__call_batch_t batch;    /* calls of both that wait for others to travel with */

@@ -33,12 +33,12 @@ static belay__cluster_t *cluster_of_connection(const belay__connection_t *connec
 /* ---- routes -------------------------------------------------------------------------------------------- */
 
 /* Who answers what only reads: the replicas that can in turn, and the primary where that is wanted or none can. */
-static uint16_t reader_of(const belay__cluster_t *cluster, uint16_t primary, belay__lane_t lane,
-                          uint32_t affinity) {
+static uint16_t reader_of(const belay__cluster_t *cluster, uint16_t primary,
+                          belay__conn_class_t conn_class, uint32_t route) {
   uint16_t ready[BELAY__SHARD_REPLICAS + 1], i = cluster->instances[primary]->replica;
   size_t n = 0;
   for (; i != BELAY__NO_INSTANCE && n < BELAY__SHARD_REPLICAS; i = cluster->instances[i]->next)
-    if (belay__server_is_readable(cluster->instances[i]->server, lane, affinity))
+    if (belay__server_is_readable(cluster->instances[i]->server, conn_class, route))
       ready[n++] = i;
   if (n == 0 || cluster->node.base.read_from == BELAY_READ_ANY)
     ready[n++] = primary;
@@ -46,25 +46,25 @@ static uint16_t reader_of(const belay__cluster_t *cluster, uint16_t primary, bel
 }
 
 static belay__connection_t *connection_at(const belay__cluster_t *cluster, uint16_t number,
-                                          belay__lane_t lane, uint32_t affinity) {
+                                          belay__conn_class_t conn_class, uint32_t route) {
   return number == BELAY__NO_INSTANCE
              ? NULL
-             : belay__server_connection(cluster->instances[number]->server, lane, affinity);
+             : belay__server_connection(cluster->instances[number]->server, conn_class, route);
 }
 
-/* Where calls of that lane and affinity go; NULL if nobody knows. */
-static belay__connection_t *connection_of(const belay_client_t *client, belay__lane_t lane,
-                                          uint32_t affinity) {
+/* Where calls of that connection class and route go; NULL if nobody knows. */
+static belay__connection_t *connection_of(const belay_client_t *client,
+                                          belay__conn_class_t conn_class, uint32_t route) {
   const belay__cluster_t *cluster = belay__cluster_of_client(client);
-  return connection_at(cluster, cluster->owner[affinity % BELAY__SLOTS], lane, affinity);
+  return connection_at(cluster, cluster->owner[route % BELAY__SLOTS], conn_class, route);
 }
 
 static belay__connection_t *route(const belay__cluster_t *cluster, const belay__call_t *call) {
   uint16_t number = cluster->owner[belay__call_slot(call)];
-  belay__lane_t lane = (belay__lane_t)call->lane;
+  belay__conn_class_t conn_class = (belay__conn_class_t)call->conn_class;
   if (number != BELAY__NO_INSTANCE && call->stale)
-    number = reader_of(cluster, number, lane, call->affinity);
-  return connection_at(cluster, number, lane, call->affinity);
+    number = reader_of(cluster, number, conn_class, call->route);
+  return connection_at(cluster, number, conn_class, call->route);
 }
 
 /* ---- calls --------------------------------------------------------------------------------------------- */
@@ -180,7 +180,8 @@ static void on_redirect(belay__connection_t *connection, const belay__redirect_t
     cluster->waiting_len--;
     call->stale = false; /* what was asked of a replica may be too much for one */
     belay__dispatch(call)->asking = to->ask;
-    put(cluster, call, connection_at(cluster, number, (belay__lane_t)call->lane, call->affinity));
+    put(cluster, call,
+        connection_at(cluster, number, (belay__conn_class_t)call->conn_class, call->route));
   }
 }
 
@@ -219,7 +220,7 @@ static void deal(belay__cluster_t *cluster) {
 /* Whether it is a replica that is to be read from, and cannot be. */
 static bool is_off(const belay__instance_t *instance) {
   return instance->primary != BELAY__NO_INSTANCE &&
-         !belay__connection_is_up(belay__server_connection(instance->server, BELAY__LANE_DATA, 0));
+         !belay__connection_is_up(belay__server_connection(instance->server, BELAY__CLASS_DATA, 0));
 }
 
 static belay__subscriber_t *subscriber_of(const belay__cluster_t *cluster,
@@ -335,22 +336,24 @@ static void on_handle_closed(belay__settings_t *settings, belay__server_t *serve
 
 /* Connections are numbered, whatever server they lead to; of one server's it is known which are dead. So where several have
  * been asked nothing is known: what was sent to another one may be executed there, if it gets the slot back. */
-static uint32_t dead_epoch(const belay_client_t *client, belay__lane_t lane, uint32_t affinity) {
+static uint32_t dead_epoch(const belay_client_t *client, belay__conn_class_t conn_class,
+                           uint32_t route) {
   const belay__cluster_t *cluster = belay__cluster_of_client(client);
-  unsigned slot = affinity % BELAY__SLOTS;
-  const belay__connection_t *connection = connection_of(client, lane, affinity);
+  unsigned slot = route % BELAY__SLOTS;
+  const belay__connection_t *connection = connection_of(client, conn_class, route);
   bool several = (cluster->moved[slot / 64] >> slot % 64 & 1) != 0;
   return connection == NULL || several ? 0 : connection->dead_epoch;
 }
 
-static const belay__server_info_t *server_of(const belay_client_t *client, belay__lane_t lane,
-                                             uint32_t affinity) {
-  const belay__connection_t *connection = connection_of(client, lane, affinity);
+static const belay__server_info_t *server_of(const belay_client_t *client,
+                                             belay__conn_class_t conn_class, uint32_t route) {
+  const belay__connection_t *connection = connection_of(client, conn_class, route);
   return connection != NULL && belay__connection_is_up(connection) ? &connection->peer.info : NULL;
 }
 
-static bool silent(belay_client_t *client, belay__lane_t lane, uint32_t affinity, uint64_t limit) {
-  belay__connection_t *connection = connection_of(client, lane, affinity);
+static bool silent(belay_client_t *client, belay__conn_class_t conn_class, uint32_t route,
+                   uint64_t limit) {
+  belay__connection_t *connection = connection_of(client, conn_class, route);
   return connection != NULL && belay__connection_is_silent(connection, limit);
 }
 

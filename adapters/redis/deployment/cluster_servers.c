@@ -198,19 +198,19 @@ bool belay__cluster_place(const belay_client_t *client, size_t i, char out[BELAY
 #endif
 
 /* Before there is a map it is one server as far as is known; then its version is another one. */
-bool belay__cluster_shard(const belay_client_t *client, size_t i, uint32_t *affinity,
+bool belay__cluster_shard(const belay_client_t *client, size_t i, uint32_t *route,
                           uint32_t *version) {
   const belay__cluster_t *cluster = belay__cluster_of_client(client);
   uint64_t seen[BELAY__CLUSTER_INSTANCES / 64] = {0};
   size_t n = 0;
   *version = cluster->version;
-  *affinity = 0;
+  *route = 0;
   for (uint32_t slot = 0; slot < BELAY__SLOTS; slot++) {
     uint16_t number = cluster->owner[slot];
     if (number == BELAY__NO_INSTANCE || (seen[number / 64] >> number % 64 & 1) != 0)
       continue;
     seen[number / 64] |= UINT64_C(1) << number % 64;
-    *affinity = slot;
+    *route = slot;
     if (n++ == i)
       return true;
   }

@@ -26,7 +26,7 @@ void belay__cluster_tidy_later(belay__cluster_t *cluster, bool ends);
 
 /* core/port.h */
 bool belay__cluster_place(const belay_client_t *client, size_t i, char out[BELAY__PLACE_MAX]);
-bool belay__cluster_shard(const belay_client_t *client, size_t i, uint32_t *affinity,
+bool belay__cluster_shard(const belay_client_t *client, size_t i, uint32_t *route,
                           uint32_t *version);
 
 #endif /* BELAY_REDIS_DEPLOYMENT_CLUSTER_SERVERS_H */

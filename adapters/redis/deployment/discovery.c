@@ -29,7 +29,7 @@ static void on_dialed(belay__dial_t *dial, int error, int fd, belay__uv_handle_t
 static void on_ready(belay__transport_t *transport);
 static void on_closed(belay__transport_t *transport, int error);
 static void on_timer(belay__timer_t *timer);
-static void on_turn(belay__turn_t *turn);
+static void on_connect_slot(belay__connect_slot_t *turn);
 static void on_push(belay__transport_t *transport, const belay__reply_t *reply);
 
 static belay_t *belay_of(const belay__discovery_t *discovery) {
@@ -57,7 +57,7 @@ void belay__discovery_init(belay__discovery_t *discovery, belay__settings_t *set
   discovery->login = login;
   discovery->state = BELAY__DISCOVERY_IDLE;
   discovery->timer.fire = on_timer;
-  belay__turn_init(&discovery->turn, on_turn);
+  belay__connect_slot_init(&discovery->turn, on_connect_slot);
   discovery->target = (belay__target_t){.keepalive_ms = settings->keepalive_ms,
                                         .tcp_user_timeout_ms = settings->tcp_user_timeout_ms};
   discovery->transport =
@@ -146,7 +146,8 @@ static void wait_for_turn(belay__discovery_t *discovery) {
   discovery->state = BELAY__DISCOVERY_WAITING;
   belay__timer_stop(belay, BELAY__RANK_OTHER, &discovery->timer);
   if (discovery->has_dialed)
-    belay__pace_queue(&discovery->settings->host->pace, &discovery->turn, discovery->was_answered);
+    belay__connect_limiter_queue(&discovery->settings->host->connect_limiter, &discovery->turn,
+                                 discovery->was_answered);
   else
     belay__timer_set(belay, BELAY__RANK_OTHER, &discovery->timer, belay__now(belay));
 }
@@ -256,7 +257,7 @@ static void fail_to_connect(belay__discovery_t *discovery, int error) {
   ask_next(discovery, error, NULL);
 }
 
-static void on_turn(belay__turn_t *turn) {
+static void on_connect_slot(belay__connect_slot_t *turn) {
   dial(BELAY__CONTAINER(turn, belay__discovery_t, turn));
 }
 
@@ -412,7 +413,7 @@ static void on_push(belay__transport_t *transport, const belay__reply_t *reply) 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
 void belay__discovery_close(belay__discovery_t *discovery) {
-  belay__pace_leave(&discovery->settings->host->pace, &discovery->turn);
+  belay__connect_limiter_leave(&discovery->settings->host->connect_limiter, &discovery->turn);
   belay__timer_stop(belay_of(discovery), BELAY__RANK_OTHER, &discovery->timer);
   belay__dial_close(&discovery->dial);
   discovery->state = BELAY__DISCOVERY_CLOSED;

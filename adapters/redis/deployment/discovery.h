@@ -68,8 +68,8 @@ struct belay__discovery {
   belay__dial_t dial;
   belay__transport_t transport;
   belay__timer_t timer;
-  belay__turn_t turn; /* to dial again */
-  size_t handles;     /* libuv handles that are open */
+  belay__connect_slot_t turn; /* to dial again */
+  size_t handles;             /* libuv handles that are open */
 };
 
 /* Fills in a discovery that is zeros, or whose channels are set. It may ask at the places. */

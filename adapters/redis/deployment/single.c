@@ -59,15 +59,15 @@ static belay__server_t *server_to_read(single_t *single, const belay__call_t *ca
       break;
     belay__server_t *replica = single->replicas[at];
     if (replica != NULL && !replica->retired &&
-        belay__server_is_readable(replica, (belay__lane_t)call->lane, call->affinity))
+        belay__server_is_readable(replica, (belay__conn_class_t)call->conn_class, call->route))
       return replica;
   }
   return single->primary;
 }
 
-static belay__connection_t *connection_of(const belay_client_t *client, belay__lane_t lane,
-                                          uint32_t affinity) {
-  return belay__server_connection(((const single_t *)client)->primary, lane, affinity);
+static belay__connection_t *connection_of(const belay_client_t *client,
+                                          belay__conn_class_t conn_class, uint32_t route) {
+  return belay__server_connection(((const single_t *)client)->primary, conn_class, route);
 }
 
 /* Those that are sent together are answered by one server. */
@@ -78,8 +78,8 @@ static int submit(belay_client_t *client, belay__call_t *const *calls, size_t n)
     stale = calls[i]->stale;
   belay__server_t *server = stale ? server_to_read(single, calls[0]) : single->primary;
   return belay__connection_submit(
-      belay__server_connection(server, (belay__lane_t)calls[0]->lane, calls[0]->affinity), calls,
-      n);
+      belay__server_connection(server, (belay__conn_class_t)calls[0]->conn_class, calls[0]->route),
+      calls, n);
 }
 
 static int withdraw(belay_client_t *client, belay__call_t *call) {
@@ -87,23 +87,25 @@ static int withdraw(belay_client_t *client, belay__call_t *call) {
   return belay__connection_withdraw(belay__dispatch(call)->at, call);
 }
 
-static uint32_t dead_epoch(const belay_client_t *client, belay__lane_t lane, uint32_t affinity) {
-  return connection_of(client, lane, affinity)->dead_epoch;
+static uint32_t dead_epoch(const belay_client_t *client, belay__conn_class_t conn_class,
+                           uint32_t route) {
+  return connection_of(client, conn_class, route)->dead_epoch;
 }
 
-static const belay__server_info_t *server_info(const belay_client_t *client, belay__lane_t lane,
-                                               uint32_t affinity) {
-  const belay__connection_t *connection = connection_of(client, lane, affinity);
+static const belay__server_info_t *server_info(const belay_client_t *client,
+                                               belay__conn_class_t conn_class, uint32_t route) {
+  const belay__connection_t *connection = connection_of(client, conn_class, route);
   return belay__connection_is_up(connection) ? &connection->peer.info : NULL;
 }
 
-static bool silent(belay_client_t *client, belay__lane_t lane, uint32_t affinity, uint64_t limit) {
-  return belay__connection_is_silent(connection_of(client, lane, affinity), limit);
+static bool silent(belay_client_t *client, belay__conn_class_t conn_class, uint32_t route,
+                   uint64_t limit) {
+  return belay__connection_is_silent(connection_of(client, conn_class, route), limit);
 }
 
-static bool shard(const belay_client_t *client, size_t i, uint32_t *affinity, uint32_t *version) {
+static bool shard(const belay_client_t *client, size_t i, uint32_t *route, uint32_t *version) {
   (void)client;
-  *affinity = 0;
+  *route = 0;
   *version = 0; /* another primary is another server, which is noticed anyway */
   return i == 0;
 }
@@ -144,7 +146,8 @@ static void requeue_connection(single_t *single, belay__connection_t *connection
   for (belay__list_t *node; (node = belay__list_pop(&calls)) != NULL;) {
     belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
     belay__connection_enqueue(
-        connection_of(&single->node.base, (belay__lane_t)call->lane, call->affinity), call);
+        connection_of(&single->node.base, (belay__conn_class_t)call->conn_class, call->route),
+        call);
   }
 }
 

@@ -26,7 +26,7 @@ void belay__dial_close_handle(belay__dial_t *dial, belay__uv_handle_t *handle) {
 
 /* Gives up the address that is being tried. */
 static void release_attempt(belay__dial_t *dial) {
-  belay__gate_leave(&dial->host->gate, &dial->start_slot);
+  belay__work_budget_leave(&dial->host->work_budget, &dial->start_slot);
   belay__timer_stop(&dial->host->base, BELAY__RANK_OTHER, &dial->timer);
   if (dial->handle != NULL)
     belay__dial_close_handle(dial, dial->handle);
@@ -197,7 +197,7 @@ static void on_timer(belay__timer_t *timer) {
 }
 
 /* Fails if there are no addresses. */
-static void on_turn(belay__chore_t *begin) {
+static void on_turn(belay__job_t *begin) {
   try_next(BELAY__CONTAINER(begin, belay__dial_t, start_slot));
 }
 
@@ -214,7 +214,7 @@ static void use_answer(belay__dial_t *dial, const struct addrinfo *list) {
   if (dial->count == 0)
     finish_failed(dial, BELAY_ERESOLVE);
   else
-    belay__gate_queue(&dial->host->gate, &dial->start_slot);
+    belay__work_budget_queue(&dial->host->work_budget, &dial->start_slot);
 }
 
 /* Of an answer to what is not asked any more nothing is used. */
@@ -250,7 +250,8 @@ static void look_up(belay__dial_t *dial) {
   dial->resolving = uv_getaddrinfo(dial->host->loop, &dial->request, on_resolved,
                                    dial->looked_up.host, port, &hints) == 0;
   if (!dial->resolving)
-    belay__gate_queue(&dial->host->gate, &dial->start_slot); /* fails there: no address */
+    belay__work_budget_queue(&dial->host->work_budget,
+                             &dial->start_slot); /* fails there: no address */
 }
 
 /* Addresses that need no look-up; false if it is a name. */
@@ -280,7 +281,7 @@ void belay__dial_init(belay__dial_t *dial, belay__host_t *host, const belay__tar
                           .on_released = on_released,
                           .timer = {.fire = on_timer},
                           .fd = -1};
-  belay__chore_init(&dial->start_slot, on_turn);
+  belay__job_init(&dial->start_slot, on_turn);
 }
 
 void belay__dial_start(belay__dial_t *dial, uint64_t deadline) {
@@ -293,5 +294,5 @@ void belay__dial_start(belay__dial_t *dial, uint64_t deadline) {
   if (dial->awaits_lookup)
     look_up(dial);
   else
-    belay__gate_queue(&dial->host->gate, &dial->start_slot);
+    belay__work_budget_queue(&dial->host->work_budget, &dial->start_slot);
 }

@@ -7,7 +7,7 @@
  *     |                +--does not resolve-----+--none is left--> told: an error
  *     +--path, numeric address--> CONNECTING
  *
- * Before the first address is tried the gate is passed (uv/work_budget.h): where many connect at once, not all of them do in the
+ * Before the first address is tried the work budget is passed (uv/work_budget.h): where many connect at once, not all of them do in the
  * same turn of the loop.
  *
  * cancel() in any state: nothing is told any more. A name look-up cannot be stopped: until it has come back
@@ -51,8 +51,8 @@ struct belay__dial {
   } addresses[BELAY__DIAL_ADDRESSES];
   size_t count, next;
   uint64_t deadline;
-  belay__chore_t start_slot; /* waits at the gate, to try the first address */
-  belay__timer_t timer;      /* the present address's share of the time */
+  belay__job_t start_slot; /* waits at the work budget, to try the first address */
+  belay__timer_t timer;    /* the present address's share of the time */
   int system_error; /* why the last address failed, or the name, as libuv has it; 0: nothing has failed */
   int fd;
   belay__uv_handle_t *handle; /* CONNECTING */

@@ -17,12 +17,12 @@
 #define HANDSHAKE_ROOM 1024         /* bytes that what comes with AUTH fits into */
 
 static void on_flush(belay__flush_t *flush);
-static void on_step(belay__chore_t *step);
+static void on_step(belay__job_t *step);
 
 void belay__transport_init(belay__transport_t *transport) {
   belay__list_init(&transport->flush.node);
   transport->flush.run = on_flush;
-  belay__chore_init(&transport->step, on_step);
+  belay__job_init(&transport->step, on_step);
   belay__reader_init(&transport->reader, &transport->host->base, transport->max_reply,
                      &transport->replies_due);
 }
@@ -109,7 +109,7 @@ static void on_want_write(void *privdata) {
 static void on_cleanup(void *privdata) {
   belay__transport_t *transport = privdata;
   belay__host_flush_cancel(&transport->flush);
-  belay__gate_leave(&transport->host->gate, &transport->step);
+  belay__work_budget_leave(&transport->host->work_budget, &transport->step);
   if (transport->handle == NULL)
     return;
   belay__dial_close_handle(transport->dial, transport->handle);
@@ -225,7 +225,7 @@ int belay__transport_open(belay__transport_t *transport, int fd, belay__uv_handl
   transport->last_activity = belay__now(&transport->host->base);
   transport->state = BELAY__TRANSPORT_TLS_HANDSHAKE;
   if (tls != NULL)
-    belay__gate_queue(&transport->host->gate, &transport->step);
+    belay__work_budget_queue(&transport->host->work_budget, &transport->step);
   else
     be_ready(transport);
   return 0;
@@ -443,7 +443,7 @@ static void on_poll(uv_poll_t *poll, int status, int events) {
     if (transport->state == BELAY__TRANSPORT_TLS_HANDSHAKE) {
       transport->poll_failed = status < 0;
       belay__socket_ignore(transport->handle); /* while it waits for its turn */
-      belay__gate_queue(&transport->host->gate, &transport->step);
+      belay__work_budget_queue(&transport->host->work_budget, &transport->step);
     } else {
       serve(transport, status, events);
       transport->on_read(transport);
@@ -475,7 +475,7 @@ static void on_verified(belay__transport_t *transport) {
   belay__transport_commit(transport);
 }
 
-static void on_step(belay__chore_t *step) {
+static void on_step(belay__job_t *step) {
   belay__transport_t *transport = BELAY__CONTAINER(step, belay__transport_t, step);
   int wants = belay__tls_connection_handshake(transport->tls_connection);
   if (wants > 0 && transport->poll_failed)

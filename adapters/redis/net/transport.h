@@ -8,7 +8,7 @@
  *
  * With TLS nothing but the handshake is written before the server has proved who it is, and, if it asked for our
  * certificate, has answered a PING: then ready is told, and not before that may commands be appended. The steps of a
- * handshake wait for their turn at the gate (uv/work_budget.h), where no loop is held up by many of them at once.
+ * handshake wait for their turn at the work budget (uv/work_budget.h), where no loop is held up by many of them at once.
  *
  * Writing: commands are appended to hiredis's buffer, and the transport is put on the host's list of what to flush
  * before the loop sleeps and right after it has woken; a few commands are written at once, so that the
@@ -49,7 +49,7 @@ struct belay__transport {
   redisContextFuncs funcs; /* hiredis's, but for what is done with the socket */
   belay__uv_handle_t *handle;
   belay__tls_connection_t *tls_connection; /* NULL: there is no TLS */
-  belay__chore_t step;                     /* of the TLS handshake: waits at the gate */
+  belay__job_t step;                       /* of the TLS handshake: waits at the work budget */
   belay__reader_t reader;
   belay__flush_t flush;
   int error; /* why it was dropped; 0: it was not */

@@ -15,7 +15,7 @@ static size_t size_of(const belay_client_t *client) {
   return sizeof(belay__call_t) + client->node_ops->call_room;
 }
 
-belay__call_t *belay__call_new(belay_client_t *client, belay__lane_t lane) {
+belay__call_t *belay__call_new(belay_client_t *client, belay__conn_class_t conn_class) {
   belay__list_t *node = belay__list_pop(&client->pool);
   belay__call_t *call;
   char *data = NULL;
@@ -28,7 +28,8 @@ belay__call_t *belay__call_new(belay_client_t *client, belay__lane_t lane) {
   } else if ((call = belay__alloc(client->belay, size_of(client))) == NULL) {
     return NULL;
   }
-  *call = (belay__call_t){.client = client, .lane = (uint8_t)lane, .data = data, .cap = cap};
+  *call = (belay__call_t){
+      .client = client, .conn_class = (uint8_t)conn_class, .data = data, .cap = cap};
   belay__list_init(&call->node);
   return call;
 }
@@ -202,7 +203,7 @@ void belay__call_script_text(belay__call_t *call, const belay__script_t *script,
 bool belay__call_become_eval(belay__call_t *call) {
   belay_client_t *client = call->client;
   size_t tail_len = call->len - call->tail;
-  belay__call_t *fresh = belay__call_new(client, call->lane);
+  belay__call_t *fresh = belay__call_new(client, call->conn_class);
   if (fresh == NULL)
     return false;
   char *count_end = memchr(call->data, '\n', call->len);
@@ -308,7 +309,7 @@ const char *belay__call_key(const belay__call_t *call, size_t *len) {
 uint16_t belay__call_slot(const belay__call_t *call) {
   size_t len;
   const char *key = belay__call_key(call, &len);
-  return key == NULL ? call->affinity % BELAY__SLOTS : belay__slot(key, len);
+  return key == NULL ? call->route % BELAY__SLOTS : belay__slot(key, len);
 }
 
 belay__call_t *belay__call_stale(belay__call_t *call) {
@@ -332,7 +333,7 @@ void belay__call_repeat(belay__call_t *call, const belay__call_t *said) {
 }
 
 belay__call_t *belay__call_copy(const belay__call_t *call) {
-  belay__call_t *copy = belay__call_new(call->client, call->lane);
+  belay__call_t *copy = belay__call_new(call->client, call->conn_class);
   if (copy == NULL)
     return NULL;
   belay__call_repeat(copy, call);
@@ -343,7 +344,7 @@ belay__call_t *belay__call_copy(const belay__call_t *call) {
   copy->settled = call->settled;
   copy->owner = call->owner;
   copy->deadline = call->deadline;
-  copy->affinity = call->affinity;
+  copy->route = call->route;
   copy->urgent = call->urgent;
   copy->stale = call->stale;
   copy->fail_fast = call->fail_fast;

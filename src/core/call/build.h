@@ -5,9 +5,9 @@
 #include "core/call/error_text.h"
 #include "core/call/state.h"
 
-/* Takes a call from the pool; NULL if memory is out. Set call->affinity, and call->deadline if it
+/* Takes a call from the pool; NULL if memory is out. Set call->route, and call->deadline if it
  * is not the client's timeout_ms, before it is sent. */
-belay__call_t *belay__call_new(belay_client_t *client, belay__lane_t lane);
+belay__call_t *belay__call_new(belay_client_t *client, belay__conn_class_t conn_class);
 
 /* The functions that add words do nothing if the call is NULL. So an operation builds its call without a check of each
  * step, and hands it to a function that starts a request, which returns BELAY_ENOMEM. */
@@ -46,13 +46,13 @@ void belay__call_needs(belay__call_t *call, belay__capability_t what);
 /* The first key of a script that was called; of another command the first word behind its name. NULL: it has no key. */
 const char *belay__call_key(const belay__call_t *call, size_t *len);
 
-/* The slot that it belongs to: its first key's; of one that has none, the affinity's. */
+/* The slot that it belongs to: its first key's; of one that has none, the route's. */
 uint16_t belay__call_slot(const belay__call_t *call);
 
 /* The words of another call, which is not broken, for a call that has none yet. */
 void belay__call_repeat(belay__call_t *call, const belay__call_t *said);
 
-/* The same command again, to be sent by itself, from inside done: with its deadline, affinity, owner and settled;
+/* The same command again, to be sent by itself, from inside done: with its deadline, route, owner and settled;
  * done is to be set. NULL if memory is out. */
 belay__call_t *belay__call_copy(const belay__call_t *call);
 

@@ -136,7 +136,7 @@ int belay__call_send(belay__call_t **calls, size_t n) {
   return send_all(calls, n, false);
 }
 
-int belay__call_send_apart(belay__call_t **calls, size_t n) {
+int belay__call_send_separately(belay__call_t **calls, size_t n) {
   return send_all(calls, n, true);
 }
 
@@ -184,7 +184,7 @@ static bool rest(belay__call_t *call, int error) {
   belay_t *belay = call->client->belay;
   uint64_t when =
       belay__now(belay) + belay__backoff(belay, call->tries, BELAY__BACKOFF_MAX_MS * BELAY__MS);
-  if (when >= call->deadline || call->follows || call->followed || call->once || call->no_rest)
+  if (when >= call->deadline || call->follows || call->followed || call->no_retry || call->no_rest)
     return false;
   call->state = BELAY__CALL_RESTING;
   call->stale = false; /* a replica that cannot answer now is not waited for: the primary may */
@@ -218,12 +218,13 @@ void belay__call_hurry_rests(belay_client_t *client) {
  * was raised, and the script writes behind that. */
 static void refuse(belay__call_t *call, const belay__refusal_t *refusal,
                    const belay__reply_t *reply) {
-  bool maybe = call->script != NULL && refusal->maybe;
-  if (maybe) {
+  bool may_have_written = call->script != NULL && refusal->may_have_written;
+  if (may_have_written) {
     unsigned line = belay__refusal_line(reply->str, reply->len);
-    maybe = line == 0 || line > call->script->clean_lines;
+    may_have_written = line == 0 || line > call->script->clean_lines;
   }
-  finish_with(call, maybe ? BELAY_OUTCOME_UNKNOWN : BELAY_OUTCOME_REFUSED, refusal->error);
+  finish_with(call, may_have_written ? BELAY_OUTCOME_UNKNOWN : BELAY_OUTCOME_REFUSED,
+              refusal->error);
 }
 
 int belay__call_blame_key(const belay__call_t *call, const char *key, size_t key_len, int error,
@@ -299,7 +300,7 @@ static void explain(const belay__call_t *call, const belay__refusal_t *refusal,
 
 /* What would come behind what was sent later is not sent again. */
 bool belay__call_may_redirect(const belay__call_t *call) {
-  return call->state == BELAY__CALL_SENT && !call->once && call->hops < HOPS_MAX;
+  return call->state == BELAY__CALL_SENT && !call->no_retry && call->hops < HOPS_MAX;
 }
 
 /* It was not executed where it was sent to, and begins anew. */
@@ -342,7 +343,7 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
   }
   assert(!call->followed || call->script == NULL || call->as_eval);
   if (refusal->remedy == BELAY__REMEDY_EVAL && call->script != NULL && !call->as_eval &&
-      !call->once) {
+      !call->no_retry) {
     call->first_sent = 0;
     if (belay__call_become_eval(call))
       return BELAY__VERDICT_RESEND;

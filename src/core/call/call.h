@@ -29,7 +29,7 @@ int belay__call_blame_key(const belay__call_t *call, const char *key, size_t key
  * lasting error of the deployment, such as BELAY_EAUTH. */
 int belay__call_send(belay__call_t **calls, size_t n);
 /* The same for calls none of which belongs behind another. */
-int belay__call_send_apart(belay__call_t **calls, size_t n);
+int belay__call_send_separately(belay__call_t **calls, size_t n);
 
 /* A call that has an owner, and the owner's pointer to it (*place, which is NULL before):
  *

@@ -18,7 +18,7 @@ typedef struct belay__refusal {
   const char *prefix; /* the reply begins with this and ends or goes on with a space after it */
   int error;
   belay__remedy_t remedy;
-  bool maybe; /* a script may be stopped with this when it has written already */
+  bool may_have_written; /* a script may stop with this error after a write */
 } belay__refusal_t;
 
 /* The row for an error reply. One that no row names is BELAY_EREFUSED, whose prefix is "". */

@@ -40,19 +40,19 @@ struct belay__call {
   uint64_t first_sent; /* when a byte of it may first have left; 0: never */
   uint32_t epoch;      /* the connection that it was last handed to; 0: none */
   uint32_t
-      affinity; /* calls of one lane with the same one share a connection, as far as their keys let them; of one
+      route; /* calls of one connection class with the same one share a connection, as far as their keys let them; of one
                         without a key it tells the slot (core/key/key.h) */
 
-  uint8_t state; /* belay__call_state_t */
-  uint8_t lane;  /* belay__lane_t */
-  uint8_t tries; /* rests so far */
-  uint8_t hops;  /* redirections since it was last sent anew */
-  bool urgent;   /* not subject to the client's limits: it gives something back */
-  bool once;     /* not sent again after a refusal: it would come behind what was sent later */
-  bool follows;  /* belongs behind the call before it, on the same connection: */
-  bool followed; /* neither of the two is sent again after a refusal */
-  bool stale;    /* belay__call_stale() */
-  bool as_eval;  /* the script's text is in it, not its hash */
+  uint8_t state;      /* belay__call_state_t */
+  uint8_t conn_class; /* belay__conn_class_t */
+  uint8_t tries;      /* rests so far */
+  uint8_t hops;       /* redirections since it was last sent anew */
+  bool urgent;        /* not subject to the client's limits: it gives something back */
+  bool no_retry;      /* not sent again after a refusal: it would come behind what was sent later */
+  bool follows;       /* belongs behind the call before it, on the same connection: */
+  bool followed;      /* neither of the two is sent again after a refusal */
+  bool stale;         /* belay__call_stale() */
+  bool as_eval;       /* the script's text is in it, not its hash */
   bool
       fail_fast; /* its caller has a policy for outages: it is not sent to a server that is away, and ends at once */
   bool no_rest;  /* the node's: a refusal that may pass ends it */

@@ -40,7 +40,7 @@ static belay__channel_t *make(belay_client_t *client, const char *name, size_t l
   *channel = (belay__channel_t){.client = client, .len = len};
   memcpy(channel->name, name, len);
   belay__list_init(&channel->lingers);
-  belay__list_init(&channel->ears);
+  belay__list_init(&channel->subscriptions);
   belay__list_init(&channel->node.list);
   if (belay__table_add(belay, table, &channel->entry, belay__table_hash(belay, table, name, len)) !=
       0) {
@@ -116,10 +116,11 @@ static void linger(belay__channel_t *channel) {
   watch(client);
 }
 
-/* ---- ears ---------------------------------------------------------------------------------------------- */
+/* ---- subscriptions ---------------------------------------------------------------------------------------------- */
 
-int belay__listen(belay_client_t *client, const char *name, size_t len, belay__ear_t *ear) {
-  assert(ear->channel == NULL && !client->node_closing);
+int belay__listen(belay_client_t *client, const char *name, size_t len,
+                  belay__subscription_t *subscription) {
+  assert(subscription->channel == NULL && !client->node_closing);
   belay__channel_t *channel = belay__channel_find(client, name, len);
   bool fresh = channel == NULL;
   if (fresh && client->channels.table.count >= CHANNELS_MAX && !evict(client))
@@ -127,27 +128,27 @@ int belay__listen(belay_client_t *client, const char *name, size_t len, belay__e
   if (fresh && (channel = make(client, name, len)) == NULL)
     return BELAY_ENOMEM;
   stay(channel);
-  ear->channel = channel;
-  ear->up = channel->up;
-  ear->told = 0;
-  belay__list_push(&channel->ears, &ear->node);
+  subscription->channel = channel;
+  subscription->up = channel->up;
+  subscription->told = 0;
+  belay__list_push(&channel->subscriptions, &subscription->node);
   client->node_ops->listen(client, channel);
   return 0;
 }
 
-void belay__unlisten(belay__ear_t *ear) {
-  belay__channel_t *channel = ear->channel;
+void belay__unlisten(belay__subscription_t *subscription) {
+  belay__channel_t *channel = subscription->channel;
   if (channel == NULL)
     return;
-  belay__list_remove(&ear->node);
-  ear->channel = NULL;
-  ear->up = false;
-  if (belay__list_empty(&channel->ears) && !channel->busy) /* else tell() looks */
+  belay__list_remove(&subscription->node);
+  subscription->channel = NULL;
+  subscription->up = false;
+  if (belay__list_empty(&channel->subscriptions) && !channel->busy) /* else tell() looks */
     linger(channel);
 }
 
-bool belay__ear_is_up(const belay__ear_t *ear) {
-  return ear->channel != NULL && ear->channel->up;
+bool belay__subscription_is_up(const belay__subscription_t *subscription) {
+  return subscription->channel != NULL && subscription->channel->up;
 }
 
 bool belay__channel_is_up(belay_client_t *client, const char *name, size_t len) {
@@ -157,61 +158,61 @@ bool belay__channel_is_up(belay_client_t *client, const char *name, size_t len) 
 
 /* ---- what is heard ------------------------------------------------------------------------------------- */
 
-/* Whether it concerns this ear; notes that it was told. */
-static bool concerns(belay__ear_t *ear, belay__heard_t what, int status) {
-  bool was_up = ear->up;
+/* Whether it concerns this subscription; notes that it was told. */
+static bool concerns(belay__subscription_t *subscription, belay__channel_event_t what, int status) {
+  bool was_up = subscription->up;
   switch (what) {
-  case BELAY__HEARD_UP:
-    ear->up = true;
-    ear->told = 0;
+  case BELAY__CHANNEL_UP:
+    subscription->up = true;
+    subscription->told = 0;
     return !was_up;
-  case BELAY__HEARD_MESSAGE:
+  case BELAY__CHANNEL_MESSAGE:
     return true;
-  case BELAY__HEARD_GAP:
-    if (!was_up && (belay_err_retryable(status) || ear->told == status))
+  case BELAY__CHANNEL_GAP:
+    if (!was_up && (belay_err_retryable(status) || subscription->told == status))
       return false;
-    ear->up = false;
-    ear->told = belay_err_retryable(status) ? 0 : status;
+    subscription->up = false;
+    subscription->told = belay_err_retryable(status) ? 0 : status;
     return true;
   }
   return false;
 }
 
-/* Tells all ears; those that come meanwhile know it already. */
-static void tell(belay__channel_t *channel, belay__heard_t what, const char *data, size_t len,
-                 int status) {
+/* Tells all subscriptions; those that come meanwhile know it already. */
+static void tell(belay__channel_t *channel, belay__channel_event_t what, const char *data,
+                 size_t len, int status) {
   belay__list_t untold;
-  if (belay__list_empty(&channel->ears))
+  if (belay__list_empty(&channel->subscriptions))
     return;
   belay__list_init(&untold);
-  belay__list_splice_front(&untold, &channel->ears);
+  belay__list_splice_front(&untold, &channel->subscriptions);
   channel->busy = true;
   for (belay__list_t *node; (node = belay__list_pop(&untold)) != NULL;) {
-    belay__ear_t *ear = BELAY__CONTAINER(node, belay__ear_t, node);
-    belay__list_push(&channel->ears, &ear->node);
-    if (concerns(ear, what, status))
-      ear->hear(ear, what, data, len, status);
+    belay__subscription_t *subscription = BELAY__CONTAINER(node, belay__subscription_t, node);
+    belay__list_push(&channel->subscriptions, &subscription->node);
+    if (concerns(subscription, what, status))
+      subscription->hear(subscription, what, data, len, status);
   }
   channel->busy = false;
-  if (belay__list_empty(&channel->ears))
+  if (belay__list_empty(&channel->subscriptions))
     linger(channel);
 }
 
 void belay__channel_confirmed(belay__channel_t *channel) {
   channel->up = true;
-  tell(channel, BELAY__HEARD_UP, NULL, 0, 0);
+  tell(channel, BELAY__CHANNEL_UP, NULL, 0, 0);
 }
 
 void belay__channel_lost(belay__channel_t *channel, int error) {
   channel->up = false;
-  tell(channel, BELAY__HEARD_GAP, NULL, 0, error);
+  tell(channel, BELAY__CHANNEL_GAP, NULL, 0, error);
 }
 
 void belay__channel_message(belay_client_t *client, const char *name, size_t name_len,
                             const char *data, size_t len) {
   belay__channel_t *channel = belay__channel_find(client, name, name_len);
   if (channel != NULL && channel->up) /* else it is of a subscription that was given up */
-    tell(channel, BELAY__HEARD_MESSAGE, data, len, 0);
+    tell(channel, BELAY__CHANNEL_MESSAGE, data, len, 0);
 }
 
 void belay__channels_each(belay_client_t *client,
@@ -235,7 +236,7 @@ void belay__channels_free(belay_client_t *client) {
   belay__channels_t *channels = &client->channels;
   for (belay__list_t *node; (node = belay__list_pop(&channels->all)) != NULL;) {
     belay__channel_t *channel = BELAY__CONTAINER(node, belay__channel_t, all);
-    assert(belay__list_empty(&channel->ears));
+    assert(belay__list_empty(&channel->subscriptions));
     discard(channel);
   }
   belay__table_free(client->belay, &channels->table);

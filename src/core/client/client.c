@@ -29,7 +29,7 @@ bool belay__client_ghost(const belay_client_t *client, const belay__call_t *answ
                          uint32_t epoch) {
   if (epoch == 0 || epoch == answered->epoch)
     return false;
-  return epoch > client->node_ops->dead_epoch(client, answered->lane, answered->affinity);
+  return epoch > client->node_ops->dead_epoch(client, answered->conn_class, answered->route);
 }
 
 void belay__client_refused(belay_client_t *client, int error, const char *text, size_t len) {

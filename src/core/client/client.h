@@ -126,7 +126,7 @@ void belay__client_explain(belay_client_t *client, int status, const char *key, 
 bool belay__client_can(belay_client_t *client, belay__capability_t what);
 
 /* Whether something that was sent on connection `epoch` (0: nothing was) may still be executed after
- * `answered`, a call of the same lane and affinity, has been. */
+ * `answered`, a call of the same connection class and route, has been. */
 bool belay__client_ghost(const belay_client_t *client, const belay__call_t *answered,
                          uint32_t epoch);
 

@@ -180,7 +180,7 @@ static bool make_prefix(belay__handle_t *handle, belay_bytes_t name) {
   at = put(out, at, escaped, escaped_len);
   at = put(out, at, "::", named);
   put(out, at, "{", type->whole ? 0 : 1);
-  handle->affinity = belay__key_affinity(escaped, escaped_len);
+  handle->route = belay__key_route(escaped, escaped_len);
   return true;
 }
 
@@ -272,14 +272,14 @@ int belay__handle_check_array(const belay__handle_t *handle, const char *what,
 /* ---- calls --------------------------------------------------------------------------------------------- */
 
 belay__call_t *belay__handle_command(const belay__handle_t *handle, const char *name, size_t argc) {
-  belay__call_t *call = belay__call_new(handle->client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(handle->client, BELAY__CLASS_DATA);
   belay__call_command(call, name, argc);
   return call;
 }
 
 belay__call_t *belay__handle_script(const belay__handle_t *handle, const belay__script_t *script,
                                     size_t keys, size_t args) {
-  belay__call_t *call = belay__call_new(handle->client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(handle->client, BELAY__CLASS_DATA);
   belay__call_script(call, script, keys, args);
   return call;
 }
@@ -292,17 +292,18 @@ void belay__handle_arg(const belay__handle_t *handle, belay__call_t *call, const
   memcpy(rest + n, tail, tail_len);
   belay__call_arg_joined(call, handle->prefix, handle->prefix_len, rest, n + tail_len);
   if (call != NULL)
-    call->affinity = key_len > 0 ? belay__key_affinity(rest, n) : handle->affinity;
+    call->route = key_len > 0 ? belay__key_route(rest, n) : handle->route;
 }
 
 int belay__handle_begin(belay__handle_t *handle, belay_request_t *request,
-                        const belay__request_ops_t *ops, void (*cb)(void), belay__pending_t **out) {
+                        const belay__request_ops_t *ops, void (*cb)(void),
+                        belay__operation_t **out) {
   return belay__request_begin(handle->client, request, ops, handle, &handle->requests, cb, out);
 }
 
 int belay__handle_begin_room(belay__handle_t *handle, belay_request_t *request,
                              const belay__request_ops_t *ops, void (*cb)(void), size_t room,
-                             belay__pending_t **out) {
+                             belay__operation_t **out) {
   int error = belay__handle_begin(handle, request, ops, cb, out);
   if (error != 0 || belay__request_room(*out, room) != NULL)
     return error;

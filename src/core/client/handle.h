@@ -76,7 +76,7 @@ struct belay__handle {
   void (*run_close_cb)(belay__handle_t *handle); /* casts close_cb to its type, and calls it */
   unsigned holds;
   bool closing;
-  uint32_t affinity; /* of the name */
+  uint32_t route; /* of the name */
   size_t prefix_len;
   char *prefix; /* of its keys, from the namespace into the braces */
 };
@@ -174,13 +174,13 @@ int belay__handle_check_array(const belay__handle_t *handle, const char *what,
                               const belay_bytes_t *items, size_t n, size_t max_n, size_t min_len,
                               size_t max_len);
 
-/* A call of a command of argc words, or of a script, with BELAY__LANE_DATA; NULL if memory is out. Add its words. */
+/* A call of a command of argc words, or of a script, with BELAY__CLASS_DATA; NULL if memory is out. Add its words. */
 belay__call_t *belay__handle_command(const belay__handle_t *handle, const char *name, size_t argc);
 belay__call_t *belay__handle_script(const belay__handle_t *handle, const belay__script_t *script,
                                     size_t keys, size_t args);
 
 /* Adds a key: prefix, the key (escaped; none in a whole handle), and what closes the braces: "}", or "}::part". The
- * call's affinity is that of the key, or of the name: calls of one key share a connection, and so keep their order. */
+ * call's route is that of the key, or of the name: calls of one key share a connection, and so keep their order. */
 void belay__handle_arg(const belay__handle_t *handle, belay__call_t *call, const char *key,
                        size_t key_len, const char *tail);
 
@@ -190,12 +190,13 @@ int belay__handle_start(belay__handle_t *handle, belay_request_t *request, belay
 
 /* A request of several steps: PARKED, with the handle as its context. */
 int belay__handle_begin(belay__handle_t *handle, belay_request_t *request,
-                        const belay__request_ops_t *ops, void (*cb)(void), belay__pending_t **out);
+                        const belay__request_ops_t *ops, void (*cb)(void),
+                        belay__operation_t **out);
 
 /* The same with a room of that many bytes (belay__request_room()). Returns BELAY_ENOMEM too. */
 int belay__handle_begin_room(belay__handle_t *handle, belay_request_t *request,
                              const belay__request_ops_t *ops, void (*cb)(void), size_t room,
-                             belay__pending_t **out);
+                             belay__operation_t **out);
 
 /* A number below 0 that a script replies: what it stands for. */
 typedef struct belay__fault {

@@ -1,9 +1,9 @@
 /* belay_client_ping(): a request of the client's own. */
 #include "core/client/request.h"
 
-static int read_pong(belay__pending_t *pending, const belay__call_t *call,
+static int read_pong(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
-  (void)pending;
+  (void)operation;
   (void)call;
   return belay__reply_is(reply, "PONG", 4) ? 0 : BELAY_EPROTO;
 }
@@ -24,7 +24,7 @@ int belay_client_ping(belay_client_t *client, int64_t timeout_ms, belay_client_c
   if (cb == NULL || timeout_ms < 1 || timeout_ms > 600000)
     return belay__invalid(client->belay,
                           cb == NULL ? "cb: NULL" : "timeout_ms: not from 1 to 600000");
-  belay__call_t *call = belay__call_new(client, BELAY__LANE_LEASE);
+  belay__call_t *call = belay__call_new(client, BELAY__CLASS_LEASE);
   if (call == NULL)
     return BELAY_ENOMEM;
   belay__call_command(call, "PING", 1);

@@ -9,7 +9,8 @@
 /* Whether calls of this handle are answered by the server that was asked, as far as is known. */
 static bool is_same_server(const belay__servertime_t *time, const belay__handle_t *handle) {
   const belay_client_t *client = handle->client;
-  const belay__server_info_t *server = client->node_ops->server(client, time->lane, handle->affinity);
+  const belay__server_info_t *server =
+      client->node_ops->server(client, time->conn_class, handle->route);
   return server == NULL || server->epoch == time->epoch;
 }
 
@@ -39,10 +40,10 @@ int64_t belay__servertime_ms(const belay__servertime_t *time, const belay__handl
 
 belay__call_t *belay__servertime_call(const belay__servertime_t *time,
                                       const belay__handle_t *handle) {
-  belay__call_t *call = belay__call_new(handle->client, time->lane);
+  belay__call_t *call = belay__call_new(handle->client, time->conn_class);
   belay__call_command(call, "TIME", 1);
   if (call != NULL)
-    call->affinity = handle->affinity;
+    call->route = handle->route;
   return call;
 }
 
@@ -63,19 +64,19 @@ int belay__servertime_read(belay__servertime_t *time, const belay__call_t *call,
 }
 
 int belay__servertime_begin(belay__servertime_t *time, const belay__handle_t *handle,
-                            belay__pending_t *pending, bool needed) {
-  pending->asks_time = needed && !belay__servertime_known(time, handle);
-  int error = pending->asks_time
-                  ? belay__request_send(pending, belay__servertime_call(time, handle))
-                  : pending->ops->next(pending);
-  return belay__request_begun(pending, error == BELAY__REQUEST_PARK ? 0 : error);
+                            belay__operation_t *operation, bool needed) {
+  operation->asks_time = needed && !belay__servertime_known(time, handle);
+  int error = operation->asks_time
+                  ? belay__request_send(operation, belay__servertime_call(time, handle))
+                  : operation->ops->next(operation);
+  return belay__request_begun(operation, error == BELAY__REQUEST_PARK ? 0 : error);
 }
 
-bool belay__servertime_learn(belay__servertime_t *time, belay__pending_t *pending,
+bool belay__servertime_learn(belay__servertime_t *time, belay__operation_t *operation,
                              const belay__call_t *call, const belay__reply_t *reply, int *status) {
-  if (!pending->asks_time)
+  if (!operation->asks_time)
     return false;
-  pending->asks_time = false;
+  operation->asks_time = false;
   *status = belay__servertime_read(time, call, reply);
   return true;
 }

@@ -13,12 +13,12 @@
 #include "core/client/handle.h"
 
 typedef struct belay__servertime {
-  uint64_t learnt;    /* when, by the host's clock; 0: never */
-  uint64_t ask_at;    /* from then on one operation asks */
-  int64_t us;         /* what the server's clock said then: microseconds since 1970 */
-  uint32_t epoch;     /* of the connection that was asked */
-  int64_t shift_us;   /* is added to what the server says; tests set it */
-  belay__lane_t lane; /* of the calls of the handle that needs it */
+  uint64_t learnt;                /* when, by the host's clock; 0: never */
+  uint64_t ask_at;                /* from then on one operation asks */
+  int64_t us;                     /* what the server's clock said then: microseconds since 1970 */
+  uint32_t epoch;                 /* of the connection that was asked */
+  int64_t shift_us;               /* is added to what the server says; tests set it */
+  belay__conn_class_t conn_class; /* of the calls of the handle that needs it */
 } belay__servertime_t;
 
 /* Whether the next operation need not ask. Each time it is due, one is told to. */
@@ -33,9 +33,9 @@ int64_t belay__servertime_ms_at(const belay__servertime_t *time, uint64_t now);
 /* The last line of an operation whose ops->next sends its calls, and needs the time if `needed`. PARKED: sends TIME if the
  * time is not known, else calls ops->next. The request is forgotten on an error, which is returned. */
 int belay__servertime_begin(belay__servertime_t *time, const belay__handle_t *handle,
-                            belay__pending_t *pending, bool needed);
+                            belay__operation_t *operation, bool needed);
 /* The first lines of its ops->read. True if this is the reply to TIME: then ops->read returns *status. */
-bool belay__servertime_learn(belay__servertime_t *time, belay__pending_t *pending,
+bool belay__servertime_learn(belay__servertime_t *time, belay__operation_t *operation,
                              const belay__call_t *call, const belay__reply_t *reply, int *status);
 
 /* The call that asks; NULL if memory is out. */

@@ -107,7 +107,7 @@ uint32_t belay__key_hash(const char *key, size_t len) {
 
 /* What two keys that differ in their last bytes only differ in, are the lower bits of their hashes, which give way to the
  * slot: so the upper ones are stirred. */
-uint32_t belay__key_affinity(const char *key, size_t len) {
+uint32_t belay__key_route(const char *key, size_t len) {
   uint32_t hash = belay__key_hash(key, len) * UINT32_C(0x9e3779b1);
   hash ^= hash >> 15;
   hash *= UINT32_C(0x85ebca77);

@@ -32,6 +32,6 @@ uint32_t belay__key_hash(const char *key, size_t len);
 
 /* Calls of the same one share a connection, and so keep their order (core/call/call.h). The lower 14 bits are the slot of
  * the key (or of what stands in its braces, escaped), the others a hash. */
-uint32_t belay__key_affinity(const char *key, size_t len);
+uint32_t belay__key_route(const char *key, size_t len);
 
 #endif /* BELAY_CORE_KEY_KEY_H */

@@ -119,7 +119,7 @@ static inline void belay__start_clock(belay_t *belay, bool stopped) {
 
 /* When the loop woke us, or now, if it did not: what came with that entry was there by then. A look at the clock may cost
  * as much as all else that is done with a reply. */
-static inline uint64_t belay__turn(belay_t *belay) {
+static inline uint64_t belay__connect_slot(belay_t *belay) {
   return belay->entered ? belay->entered_at : belay__now(belay);
 }
 

@@ -31,7 +31,7 @@ static const belay__range_t ranges[] = {
 static int on_init(belay__handle_t *handle, void *options) {
   belay_active_t *active = (belay_active_t *)handle;
   const belay_active_options_t *o = options;
-  active->time.lane = BELAY__LANE_DATA;
+  active->time.conn_class = BELAY__CLASS_DATA;
   active->unit_ms = o->unit == BELAY_ACTIVE_DAY ? BELAY__DAY_MS : BELAY__HOUR_MS;
   active->offset_ms = (int64_t)o->utc_offset_minutes * 60000;
   active->ttl_ms = o->ttl_ms;
@@ -100,40 +100,40 @@ static void keep(void *room, const belay__active_ask_t *ask) {
 int belay__active_begin(belay_active_t *active, belay_request_t *request,
                         const belay__request_ops_t *ops, const belay__active_ask_t *ask,
                         void (*cb)(void)) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   size_t items = ask->items == NULL ? 0 : ask->n, size = sizeof *ask + items * sizeof *ask->items;
   for (size_t i = 0; i < items; i++)
     size += ask->items[i].len;
-  int error = belay__handle_begin_room(&active->handle, request, ops, cb, size, &pending);
+  int error = belay__handle_begin_room(&active->handle, request, ops, cb, size, &operation);
   if (error != 0)
     return error;
-  keep(pending->room, ask);
+  keep(operation->room, ask);
   bool now = ask->from_ms == BELAY_ACTIVE_NOW || ask->to_ms == BELAY_ACTIVE_NOW;
-  return belay__servertime_begin(&active->time, &active->handle, pending, now);
+  return belay__servertime_begin(&active->time, &active->handle, operation, now);
 }
 
-int belay__active_next(belay__pending_t *pending) {
-  belay_active_t *active = pending->context;
-  belay__active_ask_t *ask = pending->room;
-  if (pending->values[BELAY__ACTIVE_SENT]++ != 0)
+int belay__active_next(belay__operation_t *operation) {
+  belay_active_t *active = operation->context;
+  belay__active_ask_t *ask = operation->room;
+  if (operation->values[BELAY__ACTIVE_SENT]++ != 0)
     return 0;
   int64_t now = belay__servertime_ms(&active->time, &active->handle);
   if (ask->from_ms == BELAY_ACTIVE_NOW)
     ask->from_ms = now;
   if (ask->to_ms == BELAY_ACTIVE_NOW)
     ask->to_ms = now;
-  int error = ask->send(active, pending, ask);
+  int error = ask->send(active, operation, ask);
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
 /* ---- marks --------------------------------------------------------------------------------------------- */
 
-static int read_marked(belay__pending_t *pending, const belay__call_t *call,
+static int read_marked(belay__operation_t *operation, const belay__call_t *call,
                        const belay__reply_t *reply) {
-  belay_active_t *active = pending->context;
+  belay_active_t *active = operation->context;
   int status;
   int64_t kept;
-  if (belay__servertime_learn(&active->time, pending, call, reply, &status))
+  if (belay__servertime_learn(&active->time, operation, call, reply, &status))
     return status;
   if (!belay__reply_integer(reply, 0, 1, &kept))
     return BELAY_EPROTO;
@@ -145,7 +145,7 @@ static const belay__request_ops_t mark_ops = {.read = read_marked,
                                               .tell = belay__request_tell_status,
                                               .idempotent = true};
 
-static int send_mark(belay_active_t *active, belay__pending_t *pending,
+static int send_mark(belay_active_t *active, belay__operation_t *operation,
                      const belay__active_ask_t *ask) {
   int64_t period = belay__active_period(active, ask->from_ms);
   belay__call_t *call =
@@ -154,7 +154,7 @@ static int send_mark(belay_active_t *active, belay__pending_t *pending,
   belay__call_arg_int(call, belay__active_begins_ms(active, period + 1) + active->ttl_ms);
   for (size_t i = 0; i < ask->n; i++)
     belay__call_arg(call, ask->items[i].data, ask->items[i].len);
-  return belay__request_send(pending, call);
+  return belay__request_send(operation, call);
 }
 
 int belay_active_mark_many(belay_active_t *active, belay_request_t *request,

@@ -34,7 +34,8 @@ typedef struct belay__active_ask belay__active_ask_t;
 
 struct belay__active_ask {
   /* Sends its calls: 0 or an error. */
-  int (*send)(belay_active_t *active, belay__pending_t *pending, const belay__active_ask_t *ask);
+  int (*send)(belay_active_t *active, belay__operation_t *operation,
+              const belay__active_ask_t *ask);
   int64_t from_ms, to_ms; /* BELAY_ACTIVE_NOW becomes the time when it is known */
   const belay_bytes_t *items;
   size_t n;
@@ -49,7 +50,7 @@ int belay__active_begin(belay_active_t *active, belay_request_t *request,
 /* Of requests that are begun so. */
 enum { BELAY__ACTIVE_COUNTS = BELAY_ACTIVE_SPANS_MAX, BELAY__ACTIVE_SENT, BELAY__ACTIVE_LEN };
 
-int belay__active_next(belay__pending_t *pending);
+int belay__active_next(belay__operation_t *operation);
 
 /* 0, or BELAY_EINVAL with a detail. */
 int belay__active_check_time(const belay_active_t *active, const char *what, int64_t time_ms);

@@ -12,22 +12,23 @@ _Static_assert(COUNTED < BELAY__REQUEST_VALUES, "and how many they are");
 
 /* ---- answers ------------------------------------------------------------------------------------------- */
 
-static int read_count(belay__pending_t *pending, const belay__call_t *call,
+static int read_count(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  belay_active_t *active = pending->context;
+  belay_active_t *active = operation->context;
   int status;
-  if (belay__servertime_learn(&active->time, pending, call, reply, &status))
+  if (belay__servertime_learn(&active->time, operation, call, reply, &status))
     return status;
-  return belay__reply_integer(reply, 0, INT64_MAX, &pending->values[pending->index]) ? 0
-                                                                                     : BELAY_EPROTO;
+  return belay__reply_integer(reply, 0, INT64_MAX, &operation->values[operation->index])
+             ? 0
+             : BELAY_EPROTO;
 }
 
-static int read_cleared(belay__pending_t *pending, const belay__call_t *call,
+static int read_cleared(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
-  belay_active_t *active = pending->context;
+  belay_active_t *active = operation->context;
   int status;
   int64_t keys;
-  if (belay__servertime_learn(&active->time, pending, call, reply, &status))
+  if (belay__servertime_learn(&active->time, operation, call, reply, &status))
     return status;
   return belay__reply_integer(reply, 0, BELAY_ACTIVE_PERIODS_MAX, &keys) ? 0 : BELAY_EPROTO;
 }
@@ -61,18 +62,18 @@ static belay__call_t *on_periods(const belay_active_t *active, const char *name,
   return call;
 }
 
-static belay__call_t *last_call(belay__pending_t *pending, size_t i, const void *arg) {
-  const belay_active_t *active = pending->context;
+static belay__call_t *last_call(belay__operation_t *operation, size_t i, const void *arg) {
+  const belay_active_t *active = operation->context;
   const belay__active_ask_t *ask = arg;
   int64_t to = belay__active_period(active, ask->to_ms);
   return belay__call_stale(on_periods(active, "PFCOUNT", to - ask->spans[i] + 1, to));
 }
 
-static int send_last(belay_active_t *active, belay__pending_t *pending,
+static int send_last(belay_active_t *active, belay__operation_t *operation,
                      const belay__active_ask_t *ask) {
   (void)active;
-  pending->values[COUNTED] = (int64_t)ask->n;
-  return belay__request_send_each(pending, ask->n, last_call, ask);
+  operation->values[COUNTED] = (int64_t)ask->n;
+  return belay__request_send_each(operation, ask->n, last_call, ask);
 }
 
 /* A span that ends now was measured with the time that was given only: it may be too long, or end before it begins. */
@@ -86,24 +87,25 @@ static int periods_of(const belay_active_t *active, const belay__active_ask_t *a
                         BELAY_ACTIVE_PERIODS_MAX);
 }
 
-static int send_span(belay_active_t *active, belay__pending_t *pending,
+static int send_span(belay_active_t *active, belay__operation_t *operation,
                      const belay__active_ask_t *ask) {
   int64_t from, to;
   int error = periods_of(active, ask, &from, &to);
-  pending->values[COUNTED] = 1;
+  operation->values[COUNTED] = 1;
   return error != 0 ? error
                     : belay__request_send(
-                          pending, belay__call_stale(on_periods(active, "PFCOUNT", from, to)));
+                          operation, belay__call_stale(on_periods(active, "PFCOUNT", from, to)));
 }
 
-static int send_clear(belay_active_t *active, belay__pending_t *pending,
+static int send_clear(belay_active_t *active, belay__operation_t *operation,
                       const belay__active_ask_t *ask) {
   int64_t from, to;
   int error = periods_of(active, ask, &from, &to);
-  return error != 0 ? error : belay__request_send(pending, on_periods(active, "UNLINK", from, to));
+  return error != 0 ? error
+                    : belay__request_send(operation, on_periods(active, "UNLINK", from, to));
 }
 
-static int send_archive(belay_active_t *active, belay__pending_t *pending,
+static int send_archive(belay_active_t *active, belay__operation_t *operation,
                         const belay__active_ask_t *ask) {
   int64_t from, to;
   int error = periods_of(active, ask, &from, &to);
@@ -114,8 +116,8 @@ static int send_archive(belay_active_t *active, belay__pending_t *pending,
   belay__active_put_archive(active, call, ask->items[0].data, ask->items[0].len);
   put_periods(active, call, from, to);
   belay__call_arg_int(call, active->archive_ttl_ms);
-  pending->values[COUNTED] = 1;
-  return belay__request_send(pending, call);
+  operation->values[COUNTED] = 1;
+  return belay__request_send(operation, call);
 }
 
 static belay__call_t *on_archives(const belay_active_t *active, const char *name,
@@ -126,15 +128,15 @@ static belay__call_t *on_archives(const belay_active_t *active, const char *name
   return call;
 }
 
-static int send_count_archives(belay_active_t *active, belay__pending_t *pending,
+static int send_count_archives(belay_active_t *active, belay__operation_t *operation,
                                const belay__active_ask_t *ask) {
-  pending->values[COUNTED] = 1;
-  return belay__request_send(pending, belay__call_stale(on_archives(active, "PFCOUNT", ask)));
+  operation->values[COUNTED] = 1;
+  return belay__request_send(operation, belay__call_stale(on_archives(active, "PFCOUNT", ask)));
 }
 
-static int send_clear_archives(belay_active_t *active, belay__pending_t *pending,
+static int send_clear_archives(belay_active_t *active, belay__operation_t *operation,
                                const belay__active_ask_t *ask) {
-  return belay__request_send(pending, on_archives(active, "UNLINK", ask));
+  return belay__request_send(operation, on_archives(active, "UNLINK", ask));
 }
 
 /* ---- operations ---------------------------------------------------------------------------------------- */

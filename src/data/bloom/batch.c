@@ -8,8 +8,8 @@
 
 /* ---- plans --------------------------------------------------------------------------------------------- */
 
-static const belay__bloom_batch_kind_t *kind_of(const belay__pending_t *pending) {
-  return ((const belay_bloom_t *)pending->context)->kind->batch;
+static const belay__bloom_batch_kind_t *kind_of(const belay__operation_t *operation) {
+  return ((const belay_bloom_t *)operation->context)->kind->batch;
 }
 
 size_t belay__bloom_batch_size(const belay_bloom_t *bloom, belay__bloom_what_t what, size_t n) {
@@ -17,12 +17,12 @@ size_t belay__bloom_batch_size(const belay_bloom_t *bloom, belay__bloom_what_t w
   return bloom->kind->batch->plan + n;
 }
 
-static void begin(belay__pending_t *pending) {
-  const belay_bloom_t *bloom = pending->context;
-  belay__bloom_op_t *op = belay__bloom_op(pending);
+static void begin(belay__operation_t *operation) {
+  const belay_bloom_t *bloom = operation->context;
+  belay__bloom_op_t *op = belay__bloom_op(operation);
   belay__bloom_batch_t *batch = op->plan;
   op->generation = bloom->config.generation;
-  batch->dealt = (bool *)op->plan + kind_of(pending)->plan;
+  batch->dealt = (bool *)op->plan + kind_of(operation)->plan;
   batch->other = batch->lost = batch->counting = false;
   if (batch->generation == op->generation)
     return;
@@ -54,34 +54,34 @@ static void cut(belay__bloom_op_t *op, uint32_t bits) {
   batch->first[++batch->calls_len] = i;
 }
 
-static belay__call_t *make_call(belay__pending_t *pending, size_t i, const void *arg) {
-  const belay__bloom_batch_t *batch = belay__bloom_op(pending)->plan;
+static belay__call_t *make_call(belay__operation_t *operation, size_t i, const void *arg) {
+  const belay__bloom_batch_t *batch = belay__bloom_op(operation)->plan;
   (void)arg;
-  return kind_of(pending)->make(pending, batch->first[i], batch->first[i + 1]);
+  return kind_of(operation)->make(operation, batch->first[i], batch->first[i + 1]);
 }
 
 /* Of an info there is one call. */
-static int send_round(belay__pending_t *pending) {
-  belay__bloom_op_t *op = belay__bloom_op(pending);
+static int send_round(belay__operation_t *operation) {
+  belay__bloom_op_t *op = belay__bloom_op(operation);
   belay__bloom_batch_t *batch = op->plan;
-  cut(op, kind_of(pending)->bits_of_item(pending->context));
+  cut(op, kind_of(operation)->bits_of_item(operation->context));
   batch->learnt = false;
-  return belay__request_send_each(pending, batch->calls_len, make_call, NULL);
+  return belay__request_send_each(operation, batch->calls_len, make_call, NULL);
 }
 
-int belay__bloom_batch_send(belay__pending_t *pending) {
-  const belay__bloom_batch_kind_t *kind = kind_of(pending);
-  begin(pending);
+int belay__bloom_batch_send(belay__operation_t *operation) {
+  const belay__bloom_batch_kind_t *kind = kind_of(operation);
+  begin(operation);
   if (kind->begin != NULL)
-    kind->begin(pending->context);
-  return send_round(pending);
+    kind->begin(operation->context);
+  return send_round(operation);
 }
 
-belay__call_t *belay__bloom_batch_script(belay__pending_t *pending, const belay__script_t *script,
-                                         size_t layers, size_t more, size_t each, uint32_t first,
-                                         uint32_t end) {
-  const belay_bloom_t *bloom = pending->context;
-  const belay__bloom_batch_t *batch = belay__bloom_op(pending)->plan;
+belay__call_t *belay__bloom_batch_script(belay__operation_t *operation,
+                                         const belay__script_t *script, size_t layers, size_t more,
+                                         size_t each, uint32_t first, uint32_t end) {
+  const belay_bloom_t *bloom = operation->context;
+  const belay__bloom_batch_t *batch = belay__bloom_op(operation)->plan;
   size_t n = 0;
   for (uint32_t i = first; i < end; i++)
     n += !batch->dealt[i];
@@ -90,9 +90,9 @@ belay__call_t *belay__bloom_batch_script(belay__pending_t *pending, const belay_
   return call;
 }
 
-void belay__bloom_batch_head(const belay__pending_t *pending, belay__call_t *call) {
-  const belay_bloom_t *bloom = pending->context;
-  const belay__bloom_op_t *op = pending->room;
+void belay__bloom_batch_head(const belay__operation_t *operation, belay__call_t *call) {
+  const belay_bloom_t *bloom = operation->context;
+  const belay__bloom_op_t *op = operation->room;
   uint8_t begins[BELAY__BLOOM_CONFIG_LEN];
   char header[BELAY__BLOOM_HEADER];
   belay__bloom_pack(&bloom->config.form, op->generation, true, begins);
@@ -113,9 +113,10 @@ static size_t put_number(char *out, uint32_t number) {
   return len;
 }
 
-void belay__bloom_batch_args(const belay__pending_t *pending, belay__call_t *call, uint32_t first,
-                             uint32_t end, const belay__bloom_shape_t *shapes, size_t shapes_len) {
-  const belay__bloom_op_t *op = pending->room;
+void belay__bloom_batch_args(const belay__operation_t *operation, belay__call_t *call,
+                             uint32_t first, uint32_t end, const belay__bloom_shape_t *shapes,
+                             size_t shapes_len) {
+  const belay__bloom_op_t *op = operation->room;
   const belay__bloom_batch_t *batch = op->plan;
   uint32_t positions[BELAY__BLOOM_K_MAX];
   char text[BELAY__BLOOM_K_MAX * 11];
@@ -156,9 +157,9 @@ static bool take_answers(belay__bloom_op_t *op, uint32_t part, const belay__repl
   return at == text->len;
 }
 
-int belay__bloom_batch_answers(belay__pending_t *pending, const belay__call_t *call,
+int belay__bloom_batch_answers(belay__operation_t *operation, const belay__call_t *call,
                                const belay__reply_t *reply, size_t count, int64_t *what) {
-  belay__bloom_op_t *op = belay__bloom_op(pending);
+  belay__bloom_op_t *op = belay__bloom_op(operation);
   belay__bloom_batch_t *batch = op->plan;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != count ||
       !belay__reply_integer(reply->items[0], -3, 2, what))
@@ -167,47 +168,47 @@ int belay__bloom_batch_answers(belay__pending_t *pending, const belay__call_t *c
     return belay__handle_mismatch(call, BELAY__BLOOM_DAMAGED);
   batch->other |= *what == -1;
   batch->lost |= *what == -2;
-  return take_answers(op, pending->index, reply->items[count - 1], *what == 0) ? 0 : BELAY_EPROTO;
+  return take_answers(op, operation->index, reply->items[count - 1], *what == 0) ? 0 : BELAY_EPROTO;
 }
 
 /* A round is over, and did not deal with all items, or was given the wrong layers. */
-static int again(belay__pending_t *pending) {
-  belay__bloom_batch_t *batch = belay__bloom_op(pending)->plan;
+static int again(belay__operation_t *operation) {
+  belay__bloom_batch_t *batch = belay__bloom_op(operation)->plan;
   batch->fruitless = batch->learnt ? 0 : batch->fruitless + 1;
   if (batch->fruitless > FRUITLESS_MAX)
     return BELAY_EPROTO;
-  int error = send_round(pending);
+  int error = send_round(operation);
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 
-static int count_layers(belay__pending_t *pending) {
-  belay__bloom_batch_t *batch = belay__bloom_op(pending)->plan;
+static int count_layers(belay__operation_t *operation) {
+  belay__bloom_batch_t *batch = belay__bloom_op(operation)->plan;
   belay__bloom_layer_t layers[BELAY__BLOOM_LAYERS_MAX];
-  int n = kind_of(pending)->live(pending, layers);
+  int n = kind_of(operation)->live(operation, layers);
   if (n < 0)
-    return again(pending);
+    return again(operation);
   batch->layers = (unsigned)n;
   batch->counting = true;
-  int error = belay__bloom_census_send(pending, layers, batch->layers, 1);
+  int error = belay__bloom_census_send(operation, layers, batch->layers, 1);
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 
-int belay__bloom_batch_next(belay__pending_t *pending) {
-  const belay__bloom_batch_kind_t *kind = kind_of(pending);
-  const belay__bloom_op_t *op = belay__bloom_op(pending);
+int belay__bloom_batch_next(belay__operation_t *operation) {
+  const belay__bloom_batch_kind_t *kind = kind_of(operation);
+  const belay__bloom_op_t *op = belay__bloom_op(operation);
   const belay__bloom_batch_t *batch = op->plan;
   if (batch->counting)
-    return kind->end_info(pending);
+    return kind->end_info(operation);
   if (batch->other || batch->lost)
-    return kind->look(pending);
+    return kind->look(operation);
   if (op->what == BELAY__BLOOM_INFO)
-    return count_layers(pending);
-  return batch->left == 0 ? 0 : again(pending);
+    return count_layers(operation);
+  return batch->left == 0 ? 0 : again(operation);
 }
 
-int belay__bloom_batch_read(belay__pending_t *pending, const belay__call_t *call,
+int belay__bloom_batch_read(belay__operation_t *operation, const belay__call_t *call,
                             const belay__reply_t *reply) {
-  belay__bloom_batch_t *batch = belay__bloom_op(pending)->plan;
-  return batch->counting ? belay__bloom_census_read(pending, call, reply, batch->census)
-                         : kind_of(pending)->read(pending, call, reply);
+  belay__bloom_batch_t *batch = belay__bloom_op(operation)->plan;
+  return batch->counting ? belay__bloom_census_read(operation, call, reply, batch->census)
+                         : kind_of(operation)->read(operation, call, reply);
 }

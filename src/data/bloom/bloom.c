@@ -66,14 +66,14 @@ belay__call_t *belay__bloom_get_config(const belay_bloom_t *bloom) {
 
 int belay__bloom_ask_config(belay_bloom_t *bloom, belay_request_t *request,
                             const belay__request_ops_t *ops, void (*cb)(void), size_t room) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   int error = belay__handle_check_request((const belay__handle_t *)bloom, request, cb != NULL);
   if (error == 0)
-    error = belay__handle_begin_room(&bloom->handle, request, ops, cb, room, &pending);
+    error = belay__handle_begin_room(&bloom->handle, request, ops, cb, room, &operation);
   if (error != 0)
     return error;
-  return belay__request_begun(pending,
-                              belay__request_send(pending, belay__bloom_get_config(bloom)));
+  return belay__request_begun(operation,
+                              belay__request_send(operation, belay__bloom_get_config(bloom)));
 }
 
 void belay__bloom_arg_beside(const belay_bloom_t *bloom, belay__call_t *call,
@@ -97,29 +97,29 @@ void belay__bloom_header(int64_t generation, char out[BELAY__BLOOM_HEADER]) {
 
 /* ---- operations that need an open filter ----------------------------------------------------------------- */
 
-static int on_reply(belay__pending_t *pending, const belay__call_t *call,
+static int on_reply(belay__operation_t *operation, const belay__call_t *call,
                     const belay__reply_t *reply) {
-  const belay_bloom_t *bloom = pending->context;
-  return belay__bloom_op(pending)->looking ? belay__bloom_read_look(pending, call, reply)
-                                           : bloom->kind->read(pending, call, reply);
+  const belay_bloom_t *bloom = operation->context;
+  return belay__bloom_op(operation)->looking ? belay__bloom_read_look(operation, call, reply)
+                                             : bloom->kind->read(operation, call, reply);
 }
 
-static int on_next(belay__pending_t *pending) {
-  const belay_bloom_t *bloom = pending->context;
-  return belay__bloom_op(pending)->looking ? belay__bloom_looked(pending)
-                                           : bloom->kind->next(pending);
+static int on_next(belay__operation_t *operation) {
+  const belay_bloom_t *bloom = operation->context;
+  return belay__bloom_op(operation)->looking ? belay__bloom_looked(operation)
+                                             : bloom->kind->next(operation);
 }
 
-static void on_left(belay__pending_t *pending, bool sent) {
+static void on_left(belay__operation_t *operation, bool sent) {
   (void)sent;
-  belay__list_remove(&pending->queued);
-  belay__timer_stop(pending->client->belay, BELAY__RANK_OTHER, &pending->timer);
+  belay__list_remove(&operation->queued);
+  belay__timer_stop(operation->client->belay, BELAY__RANK_OTHER, &operation->timer);
 }
 
 static void on_timer(belay__timer_t *timer) {
-  belay__pending_t *pending = BELAY__CONTAINER(timer, belay__pending_t, timer);
-  belay__list_remove(&pending->queued);
-  belay__request_end(pending, BELAY_ETIMEDOUT);
+  belay__operation_t *operation = BELAY__CONTAINER(timer, belay__operation_t, timer);
+  belay__list_remove(&operation->queued);
+  belay__request_end(operation, BELAY_ETIMEDOUT);
 }
 
 /* An add of which a part was executed is not one that may be tried again. */
@@ -159,23 +159,24 @@ static const belay__request_ops_t add_many_ops = {OPS, .tell = tell_answers, .id
 static const belay__request_ops_t exists_many_ops = {OPS, .tell = tell_answers, .idempotent = true};
 static const belay__request_ops_t info_ops = {OPS, .tell = tell_info, .idempotent = true};
 
-int belay__bloom_submit(belay_bloom_t *bloom, belay__pending_t *pending) {
+int belay__bloom_submit(belay_bloom_t *bloom, belay__operation_t *operation) {
   if (bloom->state == BELAY__BLOOM_IS_OPEN) {
-    if (belay__bloom_op(pending)->what == BELAY__BLOOM_OPEN) {
-      belay__request_end(pending, 0);
+    if (belay__bloom_op(operation)->what == BELAY__BLOOM_OPEN) {
+      belay__request_end(operation, 0);
       return 0;
     }
-    return bloom->kind->send(pending);
+    return bloom->kind->send(operation);
   }
   if (bloom->state == BELAY__BLOOM_UNREAD) {
-    int64_t ms = belay__request_timeout_ms(pending->client, belay__request_of(pending));
+    int64_t ms = belay__request_timeout_ms(operation->client, belay__request_of(operation));
     int error = belay__bloom_begin_opening(bloom, ms);
     if (error != 0)
       return error;
   }
-  pending->timer.fire = on_timer;
-  belay__timer_set(pending->client->belay, BELAY__RANK_OTHER, &pending->timer, pending->deadline);
-  belay__list_push(&bloom->waiting, &pending->queued);
+  operation->timer.fire = on_timer;
+  belay__timer_set(operation->client->belay, BELAY__RANK_OTHER, &operation->timer,
+                   operation->deadline);
+  belay__list_push(&bloom->waiting, &operation->queued);
   return 0;
 }
 
@@ -183,21 +184,21 @@ void belay__bloom_opened(belay_bloom_t *bloom, int status) {
   bloom->state = status == 0 ? BELAY__BLOOM_IS_OPEN : BELAY__BLOOM_UNREAD;
   belay__list_t *node;
   while ((node = belay__list_pop(&bloom->waiting)) != NULL) {
-    belay__pending_t *pending = BELAY__CONTAINER(node, belay__pending_t, queued);
-    belay__timer_stop(pending->client->belay, BELAY__RANK_OTHER, &pending->timer);
-    int error = status != 0 ? status : belay__bloom_submit(bloom, pending);
+    belay__operation_t *operation = BELAY__CONTAINER(node, belay__operation_t, queued);
+    belay__timer_stop(operation->client->belay, BELAY__RANK_OTHER, &operation->timer);
+    int error = status != 0 ? status : belay__bloom_submit(bloom, operation);
     if (error != 0)
-      belay__request_end(pending, error);
+      belay__request_end(operation, error);
   }
 }
 
 /* The room of a request: what it is about, the hashes, the plan of its kind, and the answers. */
-static belay__bloom_op_t *room_for(const belay_bloom_t *bloom, belay__pending_t *pending,
+static belay__bloom_op_t *room_for(const belay_bloom_t *bloom, belay__operation_t *operation,
                                    belay__bloom_what_t what, size_t n) {
   size_t plan = what == BELAY__BLOOM_OPEN ? 0 : bloom->kind->plan_size(bloom, what, n);
   plan = (plan + 15) / 16 * 16;
   size_t hashes = n * sizeof(belay__bloom_hash_t);
-  belay__bloom_op_t *op = belay__request_room(pending, sizeof *op + hashes + plan + n);
+  belay__bloom_op_t *op = belay__request_room(operation, sizeof *op + hashes + plan + n);
   if (op == NULL)
     return NULL;
   op->what = what;
@@ -210,23 +211,23 @@ static belay__bloom_op_t *room_for(const belay_bloom_t *bloom, belay__pending_t 
 
 static int start(belay_bloom_t *bloom, belay_request_t *request, const belay__request_ops_t *ops,
                  belay__bloom_what_t what, const belay_bytes_t *items, size_t n, void (*cb)(void)) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   int error = belay__handle_check_request((const belay__handle_t *)bloom, request, cb != NULL);
   if (error == 0 && (what == BELAY__BLOOM_ADD || what == BELAY__BLOOM_EXISTS))
     error = belay__handle_check_array(&bloom->handle, "item", items, n, BELAY_BLOOM_ITEMS_MAX, 0,
                                       BELAY_BLOOM_ITEM_MAX);
   if (error == 0)
-    error = belay__handle_begin(&bloom->handle, request, ops, cb, &pending);
+    error = belay__handle_begin(&bloom->handle, request, ops, cb, &operation);
   if (error != 0)
     return error;
   belay_client_t *client = bloom->handle.client;
-  pending->deadline = belay__after_ms(client->belay, belay__request_timeout_ms(client, request));
-  belay__bloom_op_t *op = room_for(bloom, pending, what, n);
+  operation->deadline = belay__after_ms(client->belay, belay__request_timeout_ms(client, request));
+  belay__bloom_op_t *op = room_for(bloom, operation, what, n);
   if (op == NULL)
-    return belay__request_begun(pending, BELAY_ENOMEM);
+    return belay__request_begun(operation, BELAY_ENOMEM);
   for (size_t i = 0; i < n; i++)
     op->hashes[i] = belay__bloom_hash(&bloom->form.hasher, items[i].data, items[i].len);
-  return belay__request_begun(pending, belay__bloom_submit(bloom, pending));
+  return belay__request_begun(operation, belay__bloom_submit(bloom, operation));
 }
 
 int belay_bloom_open(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_cb cb) {

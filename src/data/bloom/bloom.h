@@ -65,10 +65,11 @@ typedef struct belay__bloom_kind {
   size_t (*plan_size)(const belay_bloom_t *bloom, belay__bloom_what_t what, size_t n);
 
   /* PARKED, and the filter is OPEN: sends an add, an exists or an info. 0 or an error, and it is still PARKED. */
-  int (*send)(belay__pending_t *pending);
+  int (*send)(belay__operation_t *operation);
   /* As of belay__request_ops_t. */
-  int (*read)(belay__pending_t *pending, const belay__call_t *call, const belay__reply_t *reply);
-  int (*next)(belay__pending_t *pending);
+  int (*read)(belay__operation_t *operation, const belay__call_t *call,
+              const belay__reply_t *reply);
+  int (*next)(belay__operation_t *operation);
 
   /* The layers that may have segments, of a filter with that configuration, as it is kept in a value of len bytes;
    * NULL: it is not known what is kept. */
@@ -159,21 +160,21 @@ void belay__bloom_header(int64_t generation, char out[BELAY__BLOOM_HEADER]);
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
-static inline belay__bloom_op_t *belay__bloom_op(belay__pending_t *pending) {
-  return pending->room;
+static inline belay__bloom_op_t *belay__bloom_op(belay__operation_t *operation) {
+  return operation->room;
 }
 
 /* PARKED: sends it, once the filter is open; which is begun unless it has. 0, or an error, and it is still PARKED. */
-int belay__bloom_submit(belay_bloom_t *bloom, belay__pending_t *pending);
+int belay__bloom_submit(belay_bloom_t *bloom, belay__operation_t *operation);
 
 /* PARKED: under op->generation something is not there, or is another filter's. Looks what has become of it, in a step
  * of its own, in which n strays, which make_stray builds, are sent as well. A kind's next returns what this does; while
  * op->looking, its read is belay__bloom_read_look(), and its next belay__bloom_looked(), which ends it with BELAY_ELOST
  * or BELAY_EMISMATCH, or begins again: kind->send, under the new generation. */
-int belay__bloom_look(belay__pending_t *pending, size_t n, belay__make_call_fn make_stray);
-int belay__bloom_read_look(belay__pending_t *pending, const belay__call_t *call,
+int belay__bloom_look(belay__operation_t *operation, size_t n, belay__make_call_fn make_stray);
+int belay__bloom_read_look(belay__operation_t *operation, const belay__call_t *call,
                            const belay__reply_t *reply);
-int belay__bloom_looked(belay__pending_t *pending);
+int belay__bloom_looked(belay__operation_t *operation);
 
 /* The filter is not what it was under that generation (0: any): the next operation reads it anew. */
 void belay__bloom_forget(belay_bloom_t *bloom, int64_t generation);

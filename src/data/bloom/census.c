@@ -5,10 +5,10 @@ typedef struct census {
   size_t segments; /* of each */
 } census_t;
 
-static belay__call_t *census_call(belay__pending_t *pending, size_t i, const void *arg) {
-  const belay_bloom_t *bloom = pending->context;
+static belay__call_t *census_call(belay__operation_t *operation, size_t i, const void *arg) {
+  const belay_bloom_t *bloom = operation->context;
   const census_t *census = arg;
-  belay__call_t *call = belay__call_new(pending->client, BELAY__LANE_BULK);
+  belay__call_t *call = belay__call_new(operation->client, BELAY__CLASS_BULK);
   if (i == 0) {
     belay__call_command(call, "PTTL", 2);
     belay__bloom_arg_config(bloom, call);
@@ -25,21 +25,21 @@ static belay__call_t *census_call(belay__pending_t *pending, size_t i, const voi
   return call;
 }
 
-int belay__bloom_census_send(belay__pending_t *pending, const belay__bloom_layer_t *layers,
+int belay__bloom_census_send(belay__operation_t *operation, const belay__bloom_layer_t *layers,
                              size_t layers_len, size_t n) {
   const census_t census = {.layers = layers, .segments = n};
-  return belay__request_send_each(pending, 1 + 2 * layers_len * n, census_call, &census);
+  return belay__request_send_each(operation, 1 + 2 * layers_len * n, census_call, &census);
 }
 
-int belay__bloom_census_read(belay__pending_t *pending, const belay__call_t *call,
+int belay__bloom_census_read(belay__operation_t *operation, const belay__call_t *call,
                              const belay__reply_t *reply, belay__bloom_census_t *out) {
-  belay__bloom_op_t *op = belay__bloom_op(pending);
+  belay__bloom_op_t *op = belay__bloom_op(operation);
   char header[BELAY__BLOOM_HEADER];
   (void)call;
-  if (pending->index == 0)
+  if (operation->index == 0)
     return belay__reply_integer(reply, -2, INT64_MAX, &op->info.remaining_ms) ? 0 : BELAY_EPROTO;
-  out += (pending->index - 1) / 2;
-  if (pending->index % 2 == 0)
+  out += (operation->index - 1) / 2;
+  if (operation->index % 2 == 0)
     return belay__reply_integer(reply, 0, BELAY__BLOOM_SEGMENT_BITS_MAX, &out->bits_set)
                ? 0
                : BELAY_EPROTO;

@@ -21,8 +21,8 @@ static unsigned own_layers(const belay_bloom_t *bloom, plan_t *plan) {
   return bloom->kind->layers(&own, NULL, 0, plan->layers);
 }
 
-static int read_config(belay__pending_t *pending, plan_t *plan, const belay__reply_t *reply) {
-  const belay_bloom_t *bloom = pending->context;
+static int read_config(belay__operation_t *operation, plan_t *plan, const belay__reply_t *reply) {
+  const belay_bloom_t *bloom = operation->context;
   belay__bloom_config_t config;
   if (reply->type != BELAY__REPLY_NIL && reply->type != BELAY__REPLY_STRING)
     return BELAY_EPROTO;
@@ -42,13 +42,13 @@ static int read_config(belay__pending_t *pending, plan_t *plan, const belay__rep
   return 0;
 }
 
-static int read_step(belay__pending_t *pending, const belay__call_t *call,
+static int read_step(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   int64_t removed;
-  plan_t *plan = pending->room;
+  plan_t *plan = operation->room;
   (void)call;
   if (!plan->removing)
-    return read_config(pending, plan, reply);
+    return read_config(operation, plan, reply);
   return belay__reply_integer(reply, 0, 1, &removed) ? 0 : BELAY_EPROTO;
 }
 
@@ -72,8 +72,8 @@ static size_t segments_of(const belay__bloom_layer_t *layer) {
 }
 
 /* The first call, and then one for each segment that has a slot of its own. */
-static belay__call_t *discard(belay__pending_t *pending, size_t i, const void *arg) {
-  const belay_bloom_t *bloom = pending->context;
+static belay__call_t *discard(belay__operation_t *operation, size_t i, const void *arg) {
+  const belay_bloom_t *bloom = operation->context;
   const plan_t *plan = arg;
   const belay__bloom_layer_t *layer = plan->layers;
   char header[BELAY__BLOOM_HEADER];
@@ -88,15 +88,15 @@ static belay__call_t *discard(belay__pending_t *pending, size_t i, const void *a
   return call;
 }
 
-static int next_step(belay__pending_t *pending) {
-  plan_t *plan = pending->room;
+static int next_step(belay__operation_t *operation) {
+  plan_t *plan = operation->room;
   size_t n = 1;
   if (plan->removing)
     return 0;
   plan->removing = true;
   for (unsigned i = 0; i < plan->layers_len; i++)
     n += segments_of(&plan->layers[i]);
-  int error = belay__request_send_each(pending, n, discard, plan);
+  int error = belay__request_send_each(operation, n, discard, plan);
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 

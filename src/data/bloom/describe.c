@@ -18,7 +18,7 @@ static void options_of(const belay__bloom_config_t *config, belay_bloom_options_
   }
 }
 
-static int read_made(belay__pending_t *pending, const belay__call_t *call,
+static int read_made(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   belay__bloom_config_t config;
   if (reply->type == BELAY__REPLY_NIL)
@@ -28,7 +28,7 @@ static int read_made(belay__pending_t *pending, const belay__call_t *call,
   const char *wrong = belay__bloom_unpack(reply->str, reply->len, &config);
   if (wrong != NULL)
     return belay__handle_mismatch(call, wrong);
-  options_of(&config, pending->room);
+  options_of(&config, operation->room);
   return 0;
 }
 

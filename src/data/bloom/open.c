@@ -40,10 +40,10 @@ static int read_config_of(const belay_bloom_t *bloom, const belay__call_t *call,
   return wrong == NULL ? 0 : belay__handle_mismatch(call, wrong);
 }
 
-static int send_open(belay__pending_t *pending) {
-  belay_bloom_t *bloom = pending->context;
+static int send_open(belay__operation_t *operation) {
+  belay_bloom_t *bloom = operation->context;
   uint8_t fresh[BELAY__BLOOM_CONFIG_LEN];
-  int64_t generation = random_generation(pending->client->belay);
+  int64_t generation = random_generation(operation->client->belay);
   if (generation == 0)
     return BELAY_ESYSTEM;
   belay__bloom_pack(&bloom->form, generation, false, fresh);
@@ -51,13 +51,13 @@ static int send_open(belay__pending_t *pending) {
   belay__bloom_arg_config(bloom, call);
   belay__call_arg(call, (const char *)fresh, sizeof fresh);
   belay__call_arg_int(call, bloom->ttl_ms);
-  pending->values[STEP] = READING;
-  return belay__request_send(pending, call);
+  operation->values[STEP] = READING;
+  return belay__request_send(operation, call);
 }
 
-static int read_open(belay__pending_t *pending, const belay__call_t *call,
+static int read_open(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
-  belay_bloom_t *bloom = pending->context;
+  belay_bloom_t *bloom = operation->context;
   belay__bloom_config_t config;
   int64_t now;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
@@ -72,10 +72,10 @@ static int read_open(belay__pending_t *pending, const belay__call_t *call,
   bloom->segment = 0;
 #if BELAY_HAS_BLOOM_GROWING
   bloom->clock.server_ms = now;
-  bloom->clock.at = belay__now(pending->client->belay);
+  bloom->clock.at = belay__now(operation->client->belay);
 #endif
-  pending->values[CREATE_UNTIL] = now + CREATE_MS;
-  pending->values[TOO_LATE] = 0;
+  operation->values[CREATE_UNTIL] = now + CREATE_MS;
+  operation->values[TOO_LATE] = 0;
   return 0;
 }
 
@@ -86,8 +86,8 @@ static uint32_t segments_of(const belay_bloom_t *bloom) {
   return bloom->kind == &belay__bloom_plain ? bloom->config.form.shape.segments : 0;
 }
 
-static belay__call_t *new_segment(belay__pending_t *pending, size_t i, const void *first) {
-  const belay_bloom_t *bloom = pending->context;
+static belay__call_t *new_segment(belay__operation_t *operation, size_t i, const void *first) {
+  const belay_bloom_t *bloom = operation->context;
   const belay__bloom_layer_t layer = {.shape = bloom->config.form.shape};
   char header[BELAY__BLOOM_HEADER];
   belay__call_t *call = belay__handle_script(&bloom->handle, &belay__script_bloom_segment, 1, 3);
@@ -95,26 +95,26 @@ static belay__call_t *new_segment(belay__pending_t *pending, size_t i, const voi
   belay__bloom_arg_segment(bloom, call, &layer, *(const uint32_t *)first + (uint32_t)i);
   belay__call_arg(call, header, sizeof header);
   belay__call_arg_int(call, bloom->config.ends_at);
-  belay__call_arg_int(call, pending->values[CREATE_UNTIL]);
+  belay__call_arg_int(call, operation->values[CREATE_UNTIL]);
   return call;
 }
 
 /* The next n segments. */
-static int send_segments(belay__pending_t *pending, uint32_t n) {
-  belay_bloom_t *bloom = pending->context;
+static int send_segments(belay__operation_t *operation, uint32_t n) {
+  belay_bloom_t *bloom = operation->context;
   uint32_t first = bloom->segment;
   bloom->segment += n;
-  pending->values[STEP] = CREATING;
-  return belay__request_send_each(pending, n, new_segment, &first);
+  operation->values[STEP] = CREATING;
+  return belay__request_send_each(operation, n, new_segment, &first);
 }
 
-static int read_segment(belay__pending_t *pending, const belay__call_t *call,
+static int read_segment(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
   int64_t what;
   if (!belay__reply_integer(reply, 0, 3, &what))
     return BELAY_EPROTO;
   if (what == 3)
-    pending->values[TOO_LATE] = 1;
+    operation->values[TOO_LATE] = 1;
   if (what != 0)
     return 0;
   return belay__call_blame(call, BELAY_ELOST, "a segment of a filter that has no configuration");
@@ -122,8 +122,8 @@ static int read_segment(belay__pending_t *pending, const belay__call_t *call,
 
 /* ---- marking ------------------------------------------------------------------------------------------- */
 
-static int send_ready(belay__pending_t *pending) {
-  belay_bloom_t *bloom = pending->context;
+static int send_ready(belay__operation_t *operation) {
+  belay_bloom_t *bloom = operation->context;
   uint8_t ready[BELAY__BLOOM_VALUE_LEN];
   memcpy(ready, bloom->value, sizeof ready);
   bloom->config.form.hasher = bloom->form.hasher;
@@ -132,12 +132,12 @@ static int send_ready(belay__pending_t *pending) {
   belay__bloom_arg_config(bloom, call);
   belay__call_arg(call, (const char *)bloom->value, sizeof bloom->value);
   belay__call_arg(call, (const char *)ready, sizeof ready);
-  pending->values[STEP] = MARKING;
-  return belay__request_send(pending, call);
+  operation->values[STEP] = MARKING;
+  return belay__request_send(operation, call);
 }
 
-static int read_ready(belay__pending_t *pending, const belay__reply_t *reply) {
-  belay_bloom_t *bloom = pending->context;
+static int read_ready(belay__operation_t *operation, const belay__reply_t *reply) {
+  belay_bloom_t *bloom = operation->context;
   int64_t done;
   if (!belay__reply_integer(reply, 0, 1, &done))
     return BELAY_EPROTO;
@@ -147,37 +147,37 @@ static int read_ready(belay__pending_t *pending, const belay__reply_t *reply) {
 
 /* ---- the steps ----------------------------------------------------------------------------------------- */
 
-static int read_step(belay__pending_t *pending, const belay__call_t *call,
+static int read_step(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
-  switch (pending->values[STEP]) {
+  switch (operation->values[STEP]) {
   case READING:
-    return read_open(pending, call, reply);
+    return read_open(operation, call, reply);
   case CREATING:
-    return read_segment(pending, call, reply);
+    return read_segment(operation, call, reply);
   default:
-    return read_ready(pending, reply);
+    return read_ready(operation, reply);
   }
 }
 
-static int again(belay__pending_t *pending) {
-  belay_bloom_t *bloom = pending->context;
+static int again(belay__operation_t *operation) {
+  belay_bloom_t *bloom = operation->context;
   if (++bloom->tries > BELAY__BLOOM_TRIES)
     return BELAY_ELOST; /* as often as it was created, somebody has removed it */
-  return send_open(pending);
+  return send_open(operation);
 }
 
-static int next_step(belay__pending_t *pending) {
-  const belay_bloom_t *bloom = pending->context;
+static int next_step(belay__operation_t *operation) {
+  const belay_bloom_t *bloom = operation->context;
   uint32_t left = segments_of(bloom) - bloom->segment;
   int error;
   if (bloom->config.ready)
     return 0;
-  if (pending->values[STEP] == MARKING || pending->values[TOO_LATE])
-    error = again(pending);
+  if (operation->values[STEP] == MARKING || operation->values[TOO_LATE])
+    error = again(operation);
   else if (left > 0)
-    error = send_segments(pending, left < AT_ONCE ? left : AT_ONCE);
+    error = send_segments(operation, left < AT_ONCE ? left : AT_ONCE);
   else
-    error = send_ready(pending);
+    error = send_ready(operation);
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 
@@ -191,16 +191,16 @@ static const belay__request_ops_t opening_ops = {
     .read = read_step, .next = next_step, .tell = tell, .idempotent = true};
 
 int belay__bloom_begin_opening(belay_bloom_t *bloom, int64_t timeout_ms) {
-  belay__pending_t *pending;
-  int error = belay__handle_begin(&bloom->handle, &bloom->opening, &opening_ops, NULL, &pending);
+  belay__operation_t *operation;
+  int error = belay__handle_begin(&bloom->handle, &bloom->opening, &opening_ops, NULL, &operation);
   if (error != 0)
     return error;
   int64_t least = bloom->handle.client->timeout_ms;
   bloom->opening.timeout_ms = timeout_ms > least ? timeout_ms : least;
   bloom->tries = 0;
-  error = send_open(pending);
+  error = send_open(operation);
   if (error != 0)
-    belay__request_forget(pending);
+    belay__request_forget(operation);
   else
     bloom->state = BELAY__BLOOM_OPENING;
   return error;
@@ -216,25 +216,25 @@ void belay__bloom_forget(belay_bloom_t *bloom, int64_t generation) {
     bloom->state = BELAY__BLOOM_UNREAD;
 }
 
-static belay__call_t *look_call(belay__pending_t *pending, size_t i, const void *make_stray) {
+static belay__call_t *look_call(belay__operation_t *operation, size_t i, const void *make_stray) {
   if (i == 0)
-    return belay__bloom_get_config(pending->context);
-  return (*(const belay__make_call_fn *)make_stray)(pending, i - 1, NULL);
+    return belay__bloom_get_config(operation->context);
+  return (*(const belay__make_call_fn *)make_stray)(operation, i - 1, NULL);
 }
 
-int belay__bloom_look(belay__pending_t *pending, size_t n, belay__make_call_fn make_stray) {
-  belay__bloom_op(pending)->looking = true;
-  int error = belay__request_send_each(pending, 1 + n, look_call, &make_stray);
+int belay__bloom_look(belay__operation_t *operation, size_t n, belay__make_call_fn make_stray) {
+  belay__bloom_op(operation)->looking = true;
+  int error = belay__request_send_each(operation, 1 + n, look_call, &make_stray);
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 
-int belay__bloom_read_look(belay__pending_t *pending, const belay__call_t *call,
+int belay__bloom_read_look(belay__operation_t *operation, const belay__call_t *call,
                            const belay__reply_t *reply) {
-  belay_bloom_t *bloom = pending->context;
-  belay__bloom_op_t *op = belay__bloom_op(pending);
+  belay_bloom_t *bloom = operation->context;
+  belay__bloom_op_t *op = belay__bloom_op(operation);
   belay__bloom_config_t config;
   int64_t removed;
-  if (pending->index > 0)
+  if (operation->index > 0)
     return belay__reply_integer(reply, 0, 1, &removed) ? 0 : BELAY_EPROTO;
   if (reply->type == BELAY__REPLY_NIL) {
     op->found = GONE;
@@ -249,15 +249,15 @@ int belay__bloom_read_look(belay__pending_t *pending, const belay__call_t *call,
   return 0;
 }
 
-int belay__bloom_looked(belay__pending_t *pending) {
-  belay_bloom_t *bloom = pending->context;
-  belay__bloom_op_t *op = belay__bloom_op(pending);
+int belay__bloom_looked(belay__operation_t *operation) {
+  belay_bloom_t *bloom = operation->context;
+  belay__bloom_op_t *op = belay__bloom_op(operation);
   op->looking = false;
   if (op->found == SAME)
     return BELAY_ELOST;
   belay__bloom_forget(bloom, op->generation);
   if (op->found == GONE || ++op->tries > BELAY__BLOOM_TRIES)
     return BELAY_ELOST;
-  int error = belay__bloom_submit(bloom, pending);
+  int error = belay__bloom_submit(bloom, operation);
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }

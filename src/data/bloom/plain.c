@@ -23,29 +23,29 @@ static size_t plan_size(const belay_bloom_t *bloom, belay__bloom_what_t what, si
 
 /* ---- info ---------------------------------------------------------------------------------------------- */
 
-static int send_info(belay__pending_t *pending) {
-  const belay_bloom_t *bloom = pending->context;
+static int send_info(belay__operation_t *operation) {
+  const belay_bloom_t *bloom = operation->context;
   const belay__bloom_layer_t layer = layer_of(&bloom->config.form);
-  return belay__bloom_census_send(pending, &layer, 1, layer.shape.segments);
+  return belay__bloom_census_send(operation, &layer, 1, layer.shape.segments);
 }
 
-static int read_info(belay__pending_t *pending, const belay__call_t *call,
+static int read_info(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
-  const belay_bloom_t *bloom = pending->context;
-  belay__bloom_census_t *census = belay__bloom_op(pending)->plan;
-  int error = belay__bloom_census_read(pending, call, reply, census);
-  if (error != 0 || pending->index == 0)
+  const belay_bloom_t *bloom = operation->context;
+  belay__bloom_census_t *census = belay__bloom_op(operation)->plan;
+  int error = belay__bloom_census_read(operation, call, reply, census);
+  if (error != 0 || operation->index == 0)
     return error;
   /* The segment is another program's, or the name is that of a part of a SCALING filter. */
-  if (census[(pending->index - 1) / 2].bits_set > bloom->form.shape.segment_bits)
+  if (census[(operation->index - 1) / 2].bits_set > bloom->form.shape.segment_bits)
     return belay__handle_mismatch(call, "a segment has more bits than it can have");
   return 0;
 }
 
-static int end_info(belay__pending_t *pending) {
-  const belay_bloom_t *bloom = pending->context;
+static int end_info(belay__operation_t *operation) {
+  const belay_bloom_t *bloom = operation->context;
   const belay__bloom_form_t *form = &bloom->config.form;
-  belay__bloom_op_t *op = belay__bloom_op(pending);
+  belay__bloom_op_t *op = belay__bloom_op(operation);
   const belay__bloom_census_t *census = op->plan;
   belay_bloom_info_t *info = &op->info;
   bool whole = info->remaining_ms != -2;
@@ -65,59 +65,60 @@ static int end_info(belay__pending_t *pending) {
   }
   info->items = (int64_t)(items + 0.5);
   info->saturation = (double)info->bits_set / (double)info->bits;
-  return whole ? 0 : belay__bloom_look(pending, 0, NULL);
+  return whole ? 0 : belay__bloom_look(operation, 0, NULL);
 }
 
 /* ---- items --------------------------------------------------------------------------------------------- */
 
-static int send_items(belay__pending_t *pending) {
-  const belay_bloom_t *bloom = pending->context;
-  belay__bloom_op_t *op = belay__bloom_op(pending);
+static int send_items(belay__operation_t *operation) {
+  const belay_bloom_t *bloom = operation->context;
+  belay__bloom_op_t *op = belay__bloom_op(operation);
   belay__bloom_plan_t *plan = op->plan;
   const belay__bloom_layer_t layer = layer_of(&bloom->form);
   if (op->tries == 0)
     belay__bloom_plan_make(bloom, plan, &layer, op);
   uint32_t n = belay__bloom_plan_select(plan, op->generation);
   if (n > 0)
-    return belay__request_send_each(pending, n, belay__bloom_plan_call, NULL);
-  belay__request_end(pending, 0); /* all of them had met the new filter */
+    return belay__request_send_each(operation, n, belay__bloom_plan_call, NULL);
+  belay__request_end(operation, 0); /* all of them had met the new filter */
   return 0;
 }
 
-static int end_items(belay__pending_t *pending) {
-  belay__bloom_op_t *op = belay__bloom_op(pending);
+static int end_items(belay__operation_t *operation) {
+  belay__bloom_op_t *op = belay__bloom_op(operation);
   belay__bloom_plan_t *plan = op->plan;
   if (belay__bloom_plan_select(plan, op->generation) == 0)
     return 0;
   if (op->stale) { /* perhaps a replica has not heard of it yet: its primary knows */
     op->stale = false;
-    int error = send_items(pending);
+    int error = send_items(operation);
     return error != 0 ? error : BELAY__REQUEST_PARK;
   }
   size_t strays = op->what == BELAY__BLOOM_ADD ? belay__bloom_plan_select_strays(plan) : 0;
-  return belay__bloom_look(pending, strays, belay__bloom_plan_stray);
+  return belay__bloom_look(operation, strays, belay__bloom_plan_stray);
 }
 
 /* ---- the kind ------------------------------------------------------------------------------------------ */
 
-static int send(belay__pending_t *pending) {
-  const belay_bloom_t *bloom = pending->context;
-  belay__bloom_op_t *op = belay__bloom_op(pending);
+static int send(belay__operation_t *operation) {
+  const belay_bloom_t *bloom = operation->context;
+  belay__bloom_op_t *op = belay__bloom_op(operation);
   op->generation = bloom->config.generation;
-  op->stale = op->what == BELAY__BLOOM_EXISTS && pending->client->read_from != BELAY_READ_PRIMARY;
-  return op->what == BELAY__BLOOM_INFO ? send_info(pending) : send_items(pending);
+  op->stale = op->what == BELAY__BLOOM_EXISTS && operation->client->read_from != BELAY_READ_PRIMARY;
+  return op->what == BELAY__BLOOM_INFO ? send_info(operation) : send_items(operation);
 }
 
-static int read(belay__pending_t *pending, const belay__call_t *call, const belay__reply_t *reply) {
-  belay__bloom_op_t *op = belay__bloom_op(pending);
+static int read(belay__operation_t *operation, const belay__call_t *call,
+                const belay__reply_t *reply) {
+  belay__bloom_op_t *op = belay__bloom_op(operation);
   return op->what == BELAY__BLOOM_INFO
-             ? read_info(pending, call, reply)
-             : belay__bloom_plan_read(pending->context, op->plan, op, pending->index, reply);
+             ? read_info(operation, call, reply)
+             : belay__bloom_plan_read(operation->context, op->plan, op, operation->index, reply);
 }
 
-static int next(belay__pending_t *pending) {
-  return belay__bloom_op(pending)->what == BELAY__BLOOM_INFO ? end_info(pending)
-                                                             : end_items(pending);
+static int next(belay__operation_t *operation) {
+  return belay__bloom_op(operation)->what == BELAY__BLOOM_INFO ? end_info(operation)
+                                                               : end_items(operation);
 }
 
 const belay__bloom_kind_t belay__bloom_plain = {

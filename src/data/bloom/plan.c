@@ -10,7 +10,7 @@
 #define REPLY_OF_A_BIT 192u
 #define REPLY_OF_A_SEGMENT 65536u
 /* A batch that sets or gets more bits is to hold nobody up. */
-#define BULK_LANE_BITS 1024u
+#define BULK_CLASS_BITS 1024u
 /* Bytes of a segment for each bit that is wanted, below which the whole of it costs less: 100 and more than 300,
  * measured over a socket; less, since networks are slower elsewhere. */
 #define BULK_BYTES_PER_ADD 64u
@@ -75,12 +75,14 @@ void belay__bloom_plan_make(const belay_bloom_t *bloom, belay__bloom_plan_t *pla
   plan->sent = (uint32_t *)(plan->chunks + chunks);
   plan->order = plan->sent + chunks;
   plan->chunks_len = plan->sent_len = 0;
-  plan->lane = op->n * shape->hashes > BULK_LANE_BITS ? BELAY__LANE_BULK : BELAY__LANE_DATA;
+  plan->conn_class =
+      op->n * shape->hashes > BULK_CLASS_BITS ? BELAY__CLASS_BULK : BELAY__CLASS_DATA;
   sort(plan, op, ends);
   for (uint32_t s = 0; s < shape->segments; s++) {
     bool bulk = is_bulk(bloom, shape, op, ends[s] - first, &bulk_bytes);
     if (bulk)
-      plan->lane = BELAY__LANE_BULK; /* all of it: its calls are one step, on one connection */
+      plan->conn_class =
+          BELAY__CLASS_BULK; /* all of it: its calls are one step, on one connection */
     while (first < ends[s]) {
       uint32_t n = ends[s] - first;
       if (!bulk && n > most)
@@ -126,7 +128,7 @@ static belay__call_t *bitfield(belay_bloom_t *bloom, const belay__bloom_plan_t *
   bool add = op->what == BELAY__BLOOM_ADD;
   bool reads = !add && belay__client_can(client, BELAY__BITFIELD_RO);
   const char *name = reads ? "BITFIELD_RO" : "BITFIELD";
-  belay__call_t *call = belay__call_new(client, plan->lane);
+  belay__call_t *call = belay__call_new(client, plan->conn_class);
   belay__call_command(call, name, 5 + (size_t)chunk->n * k * (add ? 4 : 3));
   belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment);
   belay__call_arg_text(call, "GET");
@@ -148,7 +150,7 @@ static belay__call_t *bitfield(belay_bloom_t *bloom, const belay__bloom_plan_t *
 
 static belay__call_t *fetch(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
                             const belay__bloom_chunk_t *chunk) {
-  belay__call_t *call = belay__call_new(bloom->handle.client, plan->lane);
+  belay__call_t *call = belay__call_new(bloom->handle.client, plan->conn_class);
   belay__call_command(call, "GETRANGE", 4);
   belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment);
   belay__call_arg_int(call, 0);
@@ -162,7 +164,7 @@ static belay__call_t *unite(belay_bloom_t *bloom, const belay__bloom_plan_t *pla
   uint32_t positions[BELAY__BLOOM_K_MAX], k = plan->layer.shape.hashes;
   size_t len = belay__bloom_segment_bytes(&plan->layer.shape);
   char header[BELAY__BLOOM_HEADER];
-  belay__call_t *call = belay__call_new(client, plan->lane);
+  belay__call_t *call = belay__call_new(client, plan->conn_class);
   uint8_t *bits = call == NULL ? NULL : belay__alloc(client->belay, len);
   if (bits == NULL) {
     belay__calls_discard(&call, 1);
@@ -186,9 +188,9 @@ static belay__call_t *unite(belay_bloom_t *bloom, const belay__bloom_plan_t *pla
   return call;
 }
 
-belay__call_t *belay__bloom_plan_call(belay__pending_t *pending, size_t i, const void *arg) {
-  belay_bloom_t *bloom = pending->context;
-  const belay__bloom_op_t *op = belay__bloom_op(pending);
+belay__call_t *belay__bloom_plan_call(belay__operation_t *operation, size_t i, const void *arg) {
+  belay_bloom_t *bloom = operation->context;
+  const belay__bloom_op_t *op = belay__bloom_op(operation);
   const belay__bloom_plan_t *plan = op->plan;
   const belay__bloom_chunk_t *chunk = &plan->chunks[plan->sent[i]];
   (void)arg;
@@ -199,10 +201,10 @@ belay__call_t *belay__bloom_plan_call(belay__pending_t *pending, size_t i, const
   return op->stale && reads ? belay__call_stale(call) : call;
 }
 
-belay__call_t *belay__bloom_plan_stray(belay__pending_t *pending, size_t i, const void *arg) {
+belay__call_t *belay__bloom_plan_stray(belay__operation_t *operation, size_t i, const void *arg) {
   static const char nothing[BELAY__BLOOM_HEADER];
-  const belay_bloom_t *bloom = pending->context;
-  const belay__bloom_plan_t *plan = belay__bloom_op(pending)->plan;
+  const belay_bloom_t *bloom = operation->context;
+  const belay__bloom_plan_t *plan = belay__bloom_op(operation)->plan;
   (void)arg;
   belay__call_t *call = belay__handle_script(&bloom->handle, &belay__script_bloom_discard, 1, 1);
   belay__bloom_arg_segment(bloom, call, &plan->layer, plan->chunks[plan->sent[i]].segment);

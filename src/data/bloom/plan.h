@@ -21,7 +21,7 @@ typedef struct belay__bloom_chunk {
 
 typedef struct belay__bloom_plan {
   belay__bloom_layer_t layer;
-  belay__lane_t lane; /* of its calls */
+  belay__conn_class_t conn_class; /* of its calls */
   uint32_t chunks_len, sent_len;
   uint32_t *order;              /* of the items, by segment */
   uint32_t *sent;               /* the chunks that are selected, by number */
@@ -42,8 +42,8 @@ uint32_t belay__bloom_plan_select(belay__bloom_plan_t *plan, int64_t generation)
 uint32_t belay__bloom_plan_select_strays(belay__bloom_plan_t *plan);
 
 /* The call of the i-th selected chunk; and one that removes what an add left there. NULL if memory is out. */
-belay__call_t *belay__bloom_plan_call(belay__pending_t *pending, size_t i, const void *arg);
-belay__call_t *belay__bloom_plan_stray(belay__pending_t *pending, size_t i, const void *arg);
+belay__call_t *belay__bloom_plan_call(belay__operation_t *operation, size_t i, const void *arg);
+belay__call_t *belay__bloom_plan_stray(belay__operation_t *operation, size_t i, const void *arg);
 
 /* Reads the reply to the nth of them: the header, and the answers of its items. */
 int belay__bloom_plan_read(belay_bloom_t *bloom, belay__bloom_plan_t *plan, belay__bloom_op_t *op,

@@ -67,10 +67,10 @@ static int64_t server_ms(const belay_bloom_t *bloom) {
 }
 
 /* What a script has said: 0 or an error. */
-static int learn(belay__pending_t *pending, const belay__call_t *call, int64_t what,
+static int learn(belay__operation_t *operation, const belay__call_t *call, int64_t what,
                  belay__reply_t *const *items) {
-  belay_bloom_t *bloom = pending->context;
-  belay__bloom_batch_t *batch = belay__bloom_op(pending)->plan;
+  belay_bloom_t *bloom = operation->context;
+  belay__bloom_batch_t *batch = belay__bloom_op(operation)->plan;
   belay__bloom_clock_t *clock = &bloom->clock;
   const belay__reply_t *state = items[3];
   int64_t window, now, last;
@@ -97,20 +97,20 @@ static int learn(belay__pending_t *pending, const belay__call_t *call, int64_t w
 
 /* ---- items --------------------------------------------------------------------------------------------- */
 
-static belay__call_t *make(belay__pending_t *pending, uint32_t first, uint32_t end) {
-  const belay_bloom_t *bloom = pending->context;
+static belay__call_t *make(belay__operation_t *operation, uint32_t first, uint32_t end) {
+  const belay_bloom_t *bloom = operation->context;
   const belay__bloom_form_t *form = &bloom->config.form;
   int64_t window = server_ms(bloom) / form->window_ms, from = window > 0 ? window - 1 : 0;
   belay__call_t *call =
-      belay__bloom_batch_script(pending, &belay__script_bloom_rotating, 3, 5, 1, first, end);
+      belay__bloom_batch_script(operation, &belay__script_bloom_rotating, 3, 5, 1, first, end);
   for (int64_t i = from; i < from + 3; i++) {
     const belay__bloom_layer_t layer = layer_of(form, i);
     belay__bloom_arg_segment(bloom, call, &layer, 0);
   }
-  belay__bloom_batch_head(pending, call);
+  belay__bloom_batch_head(operation, call);
   belay__call_arg_int(call, form->window_ms);
   belay__call_arg_int(call, from);
-  belay__bloom_batch_args(pending, call, first, end, &form->shape, 1);
+  belay__bloom_batch_args(operation, call, first, end, &form->shape, 1);
   return call;
 }
 
@@ -118,36 +118,36 @@ static uint32_t bits_of_item(const belay_bloom_t *bloom) {
   return bloom->config.form.shape.hashes;
 }
 
-static int read_items(belay__pending_t *pending, const belay__call_t *call,
+static int read_items(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   int64_t what;
-  int error = belay__bloom_batch_answers(pending, call, reply, 5, &what);
+  int error = belay__bloom_batch_answers(operation, call, reply, 5, &what);
   if (error != 0)
     return error;
-  return what == 2 ? BELAY_EPROTO : learn(pending, call, what, reply->items);
+  return what == 2 ? BELAY_EPROTO : learn(operation, call, what, reply->items);
 }
 
 /* The configuration is missing, or another one. If what it was about was of no use any more by then, nothing is lost, and
  * all begins anew. */
-static int look(belay__pending_t *pending) {
-  belay_bloom_t *bloom = pending->context;
-  belay__bloom_op_t *op = belay__bloom_op(pending);
+static int look(belay__operation_t *operation) {
+  belay_bloom_t *bloom = operation->context;
+  belay__bloom_op_t *op = belay__bloom_op(operation);
   const belay__bloom_batch_t *batch = op->plan;
   const belay__bloom_clock_t *clock = &bloom->clock;
   bool of_use = clock->generation == op->generation && server_ms(bloom) < clock->of_use_until;
   if (batch->lost || of_use || ++op->tries > BELAY__BLOOM_TRIES)
-    return belay__bloom_look(pending, 0, NULL);
+    return belay__bloom_look(operation, 0, NULL);
   belay__bloom_forget(bloom, op->generation);
-  int error = belay__bloom_submit(bloom, pending);
+  int error = belay__bloom_submit(bloom, operation);
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 
 /* ---- info ---------------------------------------------------------------------------------------------- */
 
-static int live(belay__pending_t *pending, belay__bloom_layer_t out[BELAY__BLOOM_LAYERS_MAX]) {
-  const belay_bloom_t *bloom = pending->context;
+static int live(belay__operation_t *operation, belay__bloom_layer_t out[BELAY__BLOOM_LAYERS_MAX]) {
+  const belay_bloom_t *bloom = operation->context;
   const belay__bloom_clock_t *clock = &bloom->clock;
-  const belay__bloom_batch_t *batch = belay__bloom_op(pending)->plan;
+  const belay__bloom_batch_t *batch = belay__bloom_op(operation)->plan;
   int n = 0;
   if (!batch->learnt) /* it was given other windows */
     return -1;
@@ -159,10 +159,10 @@ static int live(belay__pending_t *pending, belay__bloom_layer_t out[BELAY__BLOOM
 }
 
 /* A layer that was there is missing if its time has come meanwhile: then it is none any more. */
-static int end_info(belay__pending_t *pending) {
-  const belay_bloom_t *bloom = pending->context;
+static int end_info(belay__operation_t *operation) {
+  const belay_bloom_t *bloom = operation->context;
   const belay__bloom_form_t *form = &bloom->config.form;
-  belay__bloom_op_t *op = belay__bloom_op(pending);
+  belay__bloom_op_t *op = belay__bloom_op(operation);
   const belay__bloom_batch_t *batch = op->plan;
   belay_bloom_info_t *info = &op->info;
   double items = 0;
@@ -182,7 +182,7 @@ static int end_info(belay__pending_t *pending) {
     items += belay__bloom_shape_items(&form->shape, (uint64_t)batch->census[i].bits_set);
   }
   info->items = (int64_t)(items + 0.5);
-  return info->remaining_ms != -2 ? 0 : look(pending);
+  return info->remaining_ms != -2 ? 0 : look(operation);
 }
 
 /* ---- the kind ------------------------------------------------------------------------------------------ */

@@ -109,9 +109,9 @@ static void know(belay_bloom_t *bloom) {
 }
 
 /* What a script has said. */
-static bool learn(belay__pending_t *pending, const belay__reply_t *state) {
-  belay_bloom_t *bloom = pending->context;
-  plan_t *plan = belay__bloom_op(pending)->plan;
+static bool learn(belay__operation_t *operation, const belay__reply_t *state) {
+  belay_bloom_t *bloom = operation->context;
+  plan_t *plan = belay__bloom_op(operation)->plan;
   belay__bloom_growth_t now;
   int64_t count;
   if (!read_state(state->str, state->len, &now, &count))
@@ -154,22 +154,22 @@ static unsigned layers_max(const belay_bloom_t *bloom) {
   return n;
 }
 
-static belay__call_t *make(belay__pending_t *pending, uint32_t first, uint32_t end) {
-  const belay_bloom_t *bloom = pending->context;
+static belay__call_t *make(belay__operation_t *operation, uint32_t first, uint32_t end) {
+  const belay_bloom_t *bloom = operation->context;
   const belay__bloom_growth_t *growth = &bloom->growth;
   char given[BELAY__BLOOM_LAYERS_MAX * BELAY__BLOOM_LAYER_DIGITS + 1];
   size_t len = 0;
-  belay__call_t *call = belay__bloom_batch_script(pending, &belay__script_bloom_scaling,
+  belay__call_t *call = belay__bloom_batch_script(operation, &belay__script_bloom_scaling,
                                                   growth->given, 5, growth->given, first, end);
   for (unsigned i = 0; i < growth->given; i++) {
     const belay__bloom_layer_t layer = layer_at(&growth->shapes[i], i);
     belay__bloom_arg_segment(bloom, call, &layer, 0);
     len += put_layer(growth, i, given + len);
   }
-  belay__bloom_batch_head(pending, call);
+  belay__bloom_batch_head(operation, call);
   belay__call_arg(call, given, len);
   belay__call_arg_int(call, layers_max(bloom));
-  belay__bloom_batch_args(pending, call, first, end, growth->shapes, growth->given);
+  belay__bloom_batch_args(operation, call, first, end, growth->shapes, growth->given);
   return call;
 }
 
@@ -180,15 +180,15 @@ static uint32_t bits_of_item(const belay_bloom_t *bloom) {
   return bits;
 }
 
-static int read_items(belay__pending_t *pending, const belay__call_t *call,
+static int read_items(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   int64_t what;
-  int error = belay__bloom_batch_answers(pending, call, reply, 3, &what);
+  int error = belay__bloom_batch_answers(operation, call, reply, 3, &what);
   if (error != 0)
     return error;
   if (reply->items[1]->type != BELAY__REPLY_STRING)
     return BELAY_EPROTO;
-  if (what >= 0 && !learn(pending, reply->items[1]))
+  if (what >= 0 && !learn(operation, reply->items[1]))
     return belay__handle_mismatch(call, BELAY__BLOOM_DAMAGED);
   if (what != 2)
     return 0;
@@ -197,22 +197,22 @@ static int read_items(belay__pending_t *pending, const belay__call_t *call,
 
 /* ---- info ---------------------------------------------------------------------------------------------- */
 
-static int look(belay__pending_t *pending) {
-  return belay__bloom_look(pending, 0, NULL);
+static int look(belay__operation_t *operation) {
+  return belay__bloom_look(operation, 0, NULL);
 }
 
-static int live(belay__pending_t *pending, belay__bloom_layer_t out[BELAY__BLOOM_LAYERS_MAX]) {
-  const belay__bloom_growth_t *growth = &((const belay_bloom_t *)pending->context)->growth;
+static int live(belay__operation_t *operation, belay__bloom_layer_t out[BELAY__BLOOM_LAYERS_MAX]) {
+  const belay__bloom_growth_t *growth = &((const belay_bloom_t *)operation->context)->growth;
   for (unsigned i = 0; i < growth->there; i++)
     out[i] = layer_at(&growth->shapes[i], i);
   return (int)growth->there;
 }
 
 /* All of it is about the layers that there were when the calls were made: there may be more by now. */
-static int end_info(belay__pending_t *pending) {
-  const belay_bloom_t *bloom = pending->context;
+static int end_info(belay__operation_t *operation) {
+  const belay_bloom_t *bloom = operation->context;
   const belay__bloom_growth_t *growth = &bloom->growth;
-  belay__bloom_op_t *op = belay__bloom_op(pending);
+  belay__bloom_op_t *op = belay__bloom_op(operation);
   plan_t *plan = op->plan;
   belay_bloom_info_t *info = &op->info;
   unsigned n = plan->batch.layers;
@@ -231,7 +231,7 @@ static int end_info(belay__pending_t *pending) {
     info->items += i + 1 == n ? plan->count : growth->capacities[i];
     info->saturation = (double)plan->batch.census[i].bits_set / growth->shapes[i].segment_bits;
   }
-  return whole ? 0 : look(pending);
+  return whole ? 0 : look(operation);
 }
 
 /* ---- the kind ------------------------------------------------------------------------------------------ */

@@ -75,7 +75,7 @@ static int not_a_record(const belay__call_t *call) {
 }
 
 /* Names and values from the item `first` on. */
-static int take_fields(belay__pending_t *pending, const belay__call_t *call,
+static int take_fields(belay__operation_t *operation, const belay__call_t *call,
                        const belay__reply_t *reply, size_t first) {
   size_t n = (reply->count - first) / 2, bytes = 0;
   if ((reply->count - first) % 2 != 0 || n > BELAY_CONFIG_FIELDS_MAX)
@@ -86,7 +86,7 @@ static int take_fields(belay__pending_t *pending, const belay__call_t *call,
       return not_a_record(call);
     bytes += reply->items[i]->len + 1;
   }
-  room_t *room = belay__request_room(pending, sizeof *room + n * sizeof room->fields[0] + bytes);
+  room_t *room = belay__request_room(operation, sizeof *room + n * sizeof room->fields[0] + bytes);
   if (room == NULL)
     return BELAY_ENOMEM;
   char *at = (char *)&room->fields[n];
@@ -98,11 +98,11 @@ static int take_fields(belay__pending_t *pending, const belay__call_t *call,
   return 0;
 }
 
-static int read_record(belay__pending_t *pending, const belay__call_t *call,
+static int read_record(belay__operation_t *operation, const belay__call_t *call,
                        const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ARRAY)
     return BELAY_EPROTO;
-  return reply->count == 0 ? BELAY_EABSENT : take_fields(pending, call, reply, 0);
+  return reply->count == 0 ? BELAY_EABSENT : take_fields(operation, call, reply, 0);
 }
 
 /* {0, name, recorded, given} */
@@ -118,7 +118,7 @@ static int contradiction(const belay__call_t *call, const belay__reply_t *reply)
   return belay__handle_mismatch(call, text);
 }
 
-static int read_opened(belay__pending_t *pending, const belay__call_t *call,
+static int read_opened(belay__operation_t *operation, const belay__call_t *call,
                        const belay__reply_t *reply) {
   int64_t code;
   if (belay__reply_integer(reply, -1, -1, &code))
@@ -126,7 +126,7 @@ static int read_opened(belay__pending_t *pending, const belay__call_t *call,
   if (reply->type != BELAY__REPLY_ARRAY || reply->count < 1 ||
       !belay__reply_integer(reply->items[0], 0, 1, &code))
     return BELAY_EPROTO;
-  return code == 0 ? contradiction(call, reply) : take_fields(pending, call, reply, 1);
+  return code == 0 ? contradiction(call, reply) : take_fields(operation, call, reply, 1);
 }
 
 static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {

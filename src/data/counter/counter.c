@@ -177,18 +177,18 @@ enum {
   LOW
 };
 
-static int read_added(belay__pending_t *pending, const belay__call_t *call,
+static int read_added(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   bool applied;
-  int error = belay__counter_added(call, reply, &applied, &pending->values[VALUE]);
-  pending->values[APPLIED] = applied;
+  int error = belay__counter_added(call, reply, &applied, &operation->values[VALUE]);
+  operation->values[APPLIED] = applied;
   return error;
 }
 
 /* One shard more, or the only one. */
-static int read_shard(belay__pending_t *pending, const belay__call_t *call,
+static int read_shard(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  int64_t *values = pending->values, value;
+  int64_t *values = operation->values, value;
   bool found;
   int error = belay__counter_look(call, reply, &found, &value);
   if (error != 0 || !found)
@@ -201,15 +201,15 @@ static int read_shard(belay__pending_t *pending, const belay__call_t *call,
   return 0;
 }
 
-static int sum_up(belay__pending_t *pending) {
-  int64_t *values = pending->values;
+static int sum_up(belay__operation_t *operation) {
+  int64_t *values = operation->values;
   const belay__sum_t sum = {.high = values[HIGH], .low = values[LOW]};
   return belay__sum_value(&sum, &values[VALUE]);
 }
 
-static int read_set(belay__pending_t *pending, const belay__call_t *call,
+static int read_set(belay__operation_t *operation, const belay__call_t *call,
                     const belay__reply_t *reply) {
-  int64_t *values = pending->values;
+  int64_t *values = operation->values;
   bool found;
   int error = belay__counter_look(call, reply, &found, &values[VALUE]);
   values[APPLIED] = 1;
@@ -219,14 +219,14 @@ static int read_set(belay__pending_t *pending, const belay__call_t *call,
              : error;
 }
 
-static int read_deleted(belay__pending_t *pending, const belay__call_t *call,
+static int read_deleted(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
   (void)call;
   int64_t keys;
   if (!belay__reply_integer(reply, 0, 1, &keys))
     return BELAY_EPROTO;
-  pending->values[APPLIED] = 1;
-  pending->values[FOUND] |= keys;
+  operation->values[APPLIED] = 1;
+  operation->values[FOUND] |= keys;
   return 0;
 }
 
@@ -335,15 +335,16 @@ static int start_all(belay_counter_t *counter, belay_request_t *request, const c
                                             size_t key_len, unsigned shard),
                      const belay__request_ops_t *ops, belay_counter_cb cb) {
   belay__call_t *calls[BELAY_COUNTER_SHARDS_MAX];
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   int error = check(counter, request, belay_bytes(key, key_len), cb);
   if (error == 0)
-    error = belay__handle_begin(&counter->handle, request, ops, BELAY__CB(cb), &pending);
+    error = belay__handle_begin(&counter->handle, request, ops, BELAY__CB(cb), &operation);
   if (error != 0)
     return error;
   for (unsigned i = 0; i < counter->shards; i++)
     calls[i] = make(counter, key, key_len, i);
-  return belay__request_begun(pending, belay__request_send_all(pending, calls, counter->shards));
+  return belay__request_begun(operation,
+                              belay__request_send_all(operation, calls, counter->shards));
 }
 
 int belay_counter_get(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,

@@ -103,7 +103,7 @@ typedef struct belay__counter_many {
 /* Begin a request about n things: its results have no status yet, and `more` bytes are behind them. */
 int belay__counter_begin_many(belay_counter_t *counter, belay_request_t *request,
                               const belay__request_ops_t *ops, size_t n, size_t more,
-                              belay_counter_many_cb cb, belay__pending_t **out);
+                              belay_counter_many_cb cb, belay__operation_t **out);
 
 /* Tells all of them; what has no status has the request's. */
 void belay__counter_tell_many(belay_request_t *request, void (*cb)(void),

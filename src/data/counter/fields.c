@@ -58,10 +58,10 @@ static belay__call_t *scripted_add(const belay_counter_t *counter, const char *k
   return call;
 }
 
-static int read_added(belay__pending_t *pending, const belay__call_t *call,
+static int read_added(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  int64_t *value = &pending->values[VALUE];
-  pending->values[APPLIED] = 1;
+  int64_t *value = &operation->values[VALUE];
+  operation->values[APPLIED] = 1;
   if (call->script == NULL)
     return belay__reply_integer(reply, INT64_MIN, INT64_MAX, value) ? 0 : BELAY_EPROTO;
   bool one = reply->type == BELAY__REPLY_ARRAY && reply->count == 1;
@@ -128,10 +128,10 @@ static int check_items(const belay_counter_t *counter, const belay_counter_add_i
 }
 
 /* n numbers. */
-static int read_all_added(belay__pending_t *pending, const belay__call_t *call,
+static int read_all_added(belay__operation_t *operation, const belay__call_t *call,
                           const belay__reply_t *reply) {
   (void)call;
-  belay__counter_many_t *many = pending->room;
+  belay__counter_many_t *many = operation->room;
   belay_counter_result_t *results = many->results;
   size_t n = many->n;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != n)
@@ -152,10 +152,10 @@ static const belay__request_ops_t add_all_ops = {.read = read_all_added,
 /* call: what it asks about n fields. */
 static int start_many(belay_counter_t *counter, belay_request_t *request, belay__call_t *call,
                       size_t n, const belay__request_ops_t *ops, belay_counter_many_cb cb) {
-  belay__pending_t *pending;
-  int error = belay__counter_begin_many(counter, request, ops, n, 0, cb, &pending);
+  belay__operation_t *operation;
+  int error = belay__counter_begin_many(counter, request, ops, n, 0, cb, &operation);
   if (error == 0)
-    return belay__request_begun(pending, belay__request_send(pending, call));
+    return belay__request_begun(operation, belay__request_send(operation, call));
   belay__calls_discard(&call, 1);
   return error;
 }
@@ -174,11 +174,11 @@ int belay_counter_add_fields(belay_counter_t *counter, belay_request_t *request,
 
 /* ---- getting some of them -------------------------------------------------------------------------------- */
 
-static int read_field(belay__pending_t *pending, const belay__call_t *call,
+static int read_field(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   bool found;
-  int error = belay__counter_look(call, reply, &found, &pending->values[VALUE]);
-  pending->values[FOUND] = found;
+  int error = belay__counter_look(call, reply, &found, &operation->values[VALUE]);
+  operation->values[FOUND] = found;
   return error;
 }
 
@@ -198,9 +198,9 @@ int belay_counter_get_field(belay_counter_t *counter, belay_request_t *request, 
 }
 
 /* Each is a number or missing, or it is none: then the others are what they are all the same. */
-static int read_fields(belay__pending_t *pending, const belay__call_t *call,
+static int read_fields(belay__operation_t *operation, const belay__call_t *call,
                        const belay__reply_t *reply) {
-  belay__counter_many_t *many = pending->room;
+  belay__counter_many_t *many = operation->room;
   belay_counter_result_t *results = many->results;
   size_t n = many->n;
   int error = 0;
@@ -257,12 +257,12 @@ static int too_many(const belay__call_t *call, int64_t n) {
 }
 
 /* The fields, and behind them their names. */
-static int keep_fields(belay__pending_t *pending, const belay__call_t *call,
+static int keep_fields(belay__operation_t *operation, const belay__call_t *call,
                        const belay__reply_t *reply, size_t n) {
   size_t size = n * sizeof(belay_counter_field_t);
   for (size_t i = 0; i < n; i++)
     size += reply->items[2 * i]->len + 1;
-  belay_counter_field_t *fields = belay__request_room(pending, size);
+  belay_counter_field_t *fields = belay__request_room(operation, size);
   if (fields == NULL)
     return BELAY_ENOMEM;
   char *names = (char *)&fields[n];
@@ -276,22 +276,22 @@ static int keep_fields(belay__pending_t *pending, const belay__call_t *call,
     fields[i].name_len = name->len;
     names += name->len + 1; /* the 0 is there */
   }
-  pending->values[COUNT] = (int64_t)n;
+  operation->values[COUNT] = (int64_t)n;
   return 0;
 }
 
-static int read_all(belay__pending_t *pending, const belay__call_t *call,
+static int read_all(belay__operation_t *operation, const belay__call_t *call,
                     const belay__reply_t *reply) {
   int64_t many;
   if (belay__reply_integer(reply, 1, INT64_MAX, &many))
     return too_many(call, many);
   if (reply->type != BELAY__REPLY_ARRAY || reply->count % 2 != 0 ||
-      reply->count / 2 > (size_t)pending->values[MAX])
+      reply->count / 2 > (size_t)operation->values[MAX])
     return BELAY_EPROTO;
   for (size_t i = 0; i < reply->count; i++)
     if (reply->items[i]->type != BELAY__REPLY_STRING)
       return BELAY_EPROTO;
-  return reply->count == 0 ? 0 : keep_fields(pending, call, reply, reply->count / 2);
+  return reply->count == 0 ? 0 : keep_fields(operation, call, reply, reply->count / 2);
 }
 
 static void tell_all(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
@@ -304,7 +304,7 @@ static const belay__request_ops_t all_ops = {
 
 int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
                           size_t max, belay_counter_all_cb cb) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   int error = check(counter, request, key, cb != NULL);
   if (error != 0)
     return error;
@@ -313,27 +313,27 @@ int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request, be
                              BELAY_COUNTER_MANY_MAX);
   if (error != 0)
     return error;
-  error = belay__handle_begin(&counter->handle, request, &all_ops, BELAY__CB(cb), &pending);
+  error = belay__handle_begin(&counter->handle, request, &all_ops, BELAY__CB(cb), &operation);
   if (error != 0)
     return error;
-  pending->values[MAX] = (int64_t)max;
-  belay__call_t *call = belay__call_stale(belay__call_new(client, BELAY__LANE_BULK));
+  operation->values[MAX] = (int64_t)max;
+  belay__call_t *call = belay__call_stale(belay__call_new(client, BELAY__CLASS_BULK));
   belay__call_script(call, &belay__script_counter_all, 1, 2);
   belay__counter_arg(counter, call, key.data, key.len, 0);
   belay__call_arg_int(call, (int64_t)max);
   belay__call_arg_int(call, (int64_t)client->max_reply);
-  return belay__request_begun(pending, belay__request_send(pending, call));
+  return belay__request_begun(operation, belay__request_send(operation, call));
 }
 
 /* ---- removing -------------------------------------------------------------------------------------------- */
 
-static int read_deleted(belay__pending_t *pending, const belay__call_t *call,
+static int read_deleted(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
   (void)call;
-  if (!belay__reply_integer(reply, 0, BELAY_COUNTER_MANY_MAX, &pending->values[VALUE]))
+  if (!belay__reply_integer(reply, 0, BELAY_COUNTER_MANY_MAX, &operation->values[VALUE]))
     return BELAY_EPROTO;
-  pending->values[APPLIED] = 1;
-  pending->values[FOUND] = pending->values[VALUE] > 0;
+  operation->values[APPLIED] = 1;
+  operation->values[FOUND] = operation->values[VALUE] > 0;
   return 0;
 }
 

@@ -38,10 +38,10 @@ struct belay__tally {
   uint64_t number;     /* of the sum's operation */
   uint64_t summed;     /* when that was made */
   uint64_t sent;       /* when it was, the last time */
-  uint64_t known_from; /* maybe: since then the server may know the operation */
+  uint64_t known_from; /* may_count: since then the server may know the operation */
   int status;          /* LOST: why */
   state_t state;
-  bool maybe; /* the sum may have been counted */
+  bool may_count; /* the sum may have been counted */
   size_t key_len;
   char key[];
 };
@@ -102,7 +102,7 @@ static void lose(belay__tally_t *tally, int status) {
 /* It is to be sent again, after a while; what may have been counted while the server knows. */
 static void try_again(belay__tally_t *tally) {
   belay_counter_t *counter = tally->counter;
-  int64_t ms = tally->maybe || counter->batch_ms < RETRY_MS ? RETRY_MS : counter->batch_ms;
+  int64_t ms = tally->may_count || counter->batch_ms < RETRY_MS ? RETRY_MS : counter->batch_ms;
   move(tally, READY);
   schedule(counter, belay__after_ms(counter->handle.client->belay, ms));
 }
@@ -111,7 +111,7 @@ static void try_again(belay__tally_t *tally) {
 static void settle(belay__tally_t *tally) {
   belay_counter_t *counter = tally->counter;
   tally->sum = 0;
-  tally->maybe = false;
+  tally->may_count = false;
   if (tally->gathered == 0) {
     move(tally, GONE);
     return;
@@ -149,7 +149,7 @@ static int64_t record_ms(const belay_counter_t *counter) {
 static bool too_late(const belay__tally_t *tally, uint64_t now) {
   const belay_counter_t *counter = tally->counter;
   int64_t ms = record_ms(counter) - margin_ms(counter);
-  return tally->maybe && now > tally->known_from + (uint64_t)ms * BELAY__MS;
+  return tally->may_count && now > tally->known_from + (uint64_t)ms * BELAY__MS;
 }
 
 static bool passes(int error) {
@@ -169,8 +169,8 @@ static void on_done(belay__call_t *call, const belay__result_t *result) {
       belay__call_distrust(call, result->reply);
     unknown = true;
   }
-  if (unknown && !tally->maybe) {
-    tally->maybe = true;
+  if (unknown && !tally->may_count) {
+    tally->may_count = true;
     tally->known_from = tally->sent;
   }
   if (error != 0 && passes(error)) {
@@ -260,13 +260,13 @@ static void on_timer(belay__timer_t *timer) {
 
 /* ---- what is lost ---------------------------------------------------------------------------------------- */
 
-static void tell(const belay__tally_t *tally, int64_t amount, int status, bool maybe) {
+static void tell(const belay__tally_t *tally, int64_t amount, int status, bool may_count) {
   belay_counter_t *counter = tally->counter;
   const belay_counter_loss_t loss = {.key = tally->key,
                                      .key_len = tally->key_len,
                                      .amount = amount,
                                      .status = status,
-                                     .maybe = maybe};
+                                     .maybe = may_count};
   counter->local.stats.lost++;
   if (counter->on_lost == NULL)
     return;
@@ -282,7 +282,7 @@ static void on_task(belay__task_t *task) {
     move(tally, TOLD);
     tally->sum = 0;
     if (sum != 0)
-      tell(tally, sum, tally->status, tally->maybe);
+      tell(tally, sum, tally->status, tally->may_count);
     sum = tally->gathered;
     if (local->ended && sum != 0) {
       tally->gathered = 0;
@@ -413,7 +413,7 @@ void belay__counter_local_abort(belay_counter_t *counter) {
   while (!belay__list_empty(&local->sent)) {
     belay__tally_t *tally = BELAY__CONTAINER(local->sent.next, belay__tally_t, node);
     if (belay__call_cancel(&tally->call))
-      tally->maybe = true;
+      tally->may_count = true;
     lose(tally, BELAY_ECANCELED);
   }
   while (!belay__list_empty(&local->ready))

@@ -7,7 +7,7 @@
 
 int belay__counter_begin_many(belay_counter_t *counter, belay_request_t *request,
                               const belay__request_ops_t *ops, size_t n, size_t more,
-                              belay_counter_many_cb cb, belay__pending_t **out) {
+                              belay_counter_many_cb cb, belay__operation_t **out) {
   const size_t size = sizeof(belay__counter_many_t) + n * sizeof(belay_counter_result_t) + more;
   int error = belay__handle_begin_room(&counter->handle, request, ops, BELAY__CB(cb), size, out);
   if (error != 0)
@@ -41,8 +41,8 @@ typedef struct wanted {
   int64_t record_ms;
 } wanted_t;
 
-static belay__call_t *make_call(belay__pending_t *pending, size_t i, const void *arg) {
-  belay_counter_t *counter = pending->context;
+static belay__call_t *make_call(belay__operation_t *operation, size_t i, const void *arg) {
+  belay_counter_t *counter = operation->context;
   const wanted_t *wanted = arg;
   if (wanted->adds == NULL) {
     const belay_bytes_t *key = &wanted->keys[i / counter->shards];
@@ -59,27 +59,28 @@ static belay__call_t *make_call(belay__pending_t *pending, size_t i, const void 
 static int start(belay_counter_t *counter, belay_request_t *request, const wanted_t *wanted,
                  size_t n, size_t calls, size_t more, const belay__request_ops_t *ops,
                  belay_counter_many_cb cb) {
-  belay__pending_t *pending;
-  int error = belay__counter_begin_many(counter, request, ops, n, more, cb, &pending);
+  belay__operation_t *operation;
+  int error = belay__counter_begin_many(counter, request, ops, n, more, cb, &operation);
   if (error != 0)
     return error;
-  return belay__request_begun(pending, belay__request_send_each(pending, calls, make_call, wanted));
+  return belay__request_begun(operation,
+                              belay__request_send_each(operation, calls, make_call, wanted));
 }
 
 /* ---- adding ---------------------------------------------------------------------------------------------- */
 
-static int read_added(belay__pending_t *pending, const belay__call_t *call,
+static int read_added(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   belay_counter_result_t *result =
-      &((belay__counter_many_t *)pending->room)->results[pending->index];
+      &((belay__counter_many_t *)operation->room)->results[operation->index];
   int error = belay__counter_added(call, reply, &result->applied, &result->value);
   if (error == 0)
     result->status = 0;
   return error;
 }
 
-static void add_failed(belay__pending_t *pending, int status) {
-  ((belay__counter_many_t *)pending->room)->results[pending->index].status = status;
+static void add_failed(belay__operation_t *operation, int status) {
+  ((belay__counter_many_t *)operation->room)->results[operation->index].status = status;
 }
 
 static const belay__request_ops_t add_ops = {
@@ -118,11 +119,11 @@ typedef struct parts {
   unsigned heard;
 } parts_t;
 
-static int read_shard(belay__pending_t *pending, const belay__call_t *call,
+static int read_shard(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  const belay_counter_t *counter = pending->context;
-  belay__counter_many_t *many = pending->room;
-  size_t i = pending->index / counter->shards;
+  const belay_counter_t *counter = operation->context;
+  belay__counter_many_t *many = operation->room;
+  size_t i = operation->index / counter->shards;
   parts_t *parts = (parts_t *)(void *)&many->results[many->n] + i;
   belay_counter_result_t *result = &many->results[i];
   int64_t value;
@@ -142,10 +143,11 @@ static int read_shard(belay__pending_t *pending, const belay__call_t *call,
 }
 
 /* That a shard is not known outweighs what another one is. */
-static void get_failed(belay__pending_t *pending, int status) {
-  const belay_counter_t *counter = pending->context;
-  int *known =
-      &((belay__counter_many_t *)pending->room)->results[pending->index / counter->shards].status;
+static void get_failed(belay__operation_t *operation, int status) {
+  const belay_counter_t *counter = operation->context;
+  int *known = &((belay__counter_many_t *)operation->room)
+                    ->results[operation->index / counter->shards]
+                    .status;
   if (*known == OPEN || status == BELAY_EUNKNOWN)
     *known = status;
 }

@@ -32,10 +32,10 @@ static int read_wrong_key(const belay__call_t *call, const belay__reply_t *reply
   return belay__call_blame_key(call, key, len, BELAY_EWRONGTYPE, text, sizeof text - 1);
 }
 
-static int read_count(belay__pending_t *pending, const belay__call_t *call,
+static int read_count(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   int error = call->script == NULL ? 0 : read_wrong_key(call, reply);
-  if (error == 0 && !belay__reply_integer(reply, 0, INT64_MAX, &pending->values[0]))
+  if (error == 0 && !belay__reply_integer(reply, 0, INT64_MAX, &operation->values[0]))
     error = BELAY_EPROTO;
   return error;
 }
@@ -155,7 +155,7 @@ int belay_dedup_store(belay_dedup_t *dedup, belay_request_t *request,
 enum { MEMBERS, NEXT }; /* the values of a page */
 
 /* A cursor is the server's, with the set that is being walked in its lowest bit. */
-static int read_page(belay__pending_t *pending, const belay__call_t *call,
+static int read_page(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   int64_t which;
   uint64_t where;
@@ -167,9 +167,9 @@ static int read_page(belay__pending_t *pending, const belay__call_t *call,
       !belay__reply_number(reply->items[1], 0, INT64_MAX, &where) ||
       reply->items[2]->type != BELAY__REPLY_ARRAY)
     return BELAY_EPROTO;
-  pending->values[NEXT] = (int64_t)(where << 1 | (uint64_t)which);
-  pending->values[MEMBERS] = (int64_t)reply->items[2]->count;
-  return belay__request_keep(pending, reply->items[2]->items, reply->items[2]->count);
+  operation->values[NEXT] = (int64_t)(where << 1 | (uint64_t)which);
+  operation->values[MEMBERS] = (int64_t)reply->items[2]->count;
+  return belay__request_keep(operation, reply->items[2]->items, reply->items[2]->count);
 }
 
 static void tell_page(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {

@@ -97,9 +97,9 @@ static int check_items(const belay_dedup_t *dedup, const belay_bytes_t *items, s
 
 /* Sets of one handle share a connection: what combines them is behind what has filled them. */
 static belay__call_t *new_call(const belay_dedup_t *dedup) {
-  belay__call_t *call = belay__call_new(dedup->handle.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(dedup->handle.client, BELAY__CLASS_DATA);
   if (call != NULL)
-    call->affinity = dedup->handle.affinity;
+    call->route = dedup->handle.route;
   return call;
 }
 
@@ -162,10 +162,10 @@ void belay__dedup_arg_items(const belay__dedup_batch_t *batch, const char *word,
   }
 }
 
-static belay__call_t *part_call(belay__pending_t *pending, size_t i, const void *arg) {
+static belay__call_t *part_call(belay__operation_t *operation, size_t i, const void *arg) {
   const belay__dedup_batch_t *batch = arg;
   size_t at = i * BELAY__DEDUP_PART, left = batch->n - at;
-  (void)pending;
+  (void)operation;
   return batch->part(batch, batch->items + at, left < BELAY__DEDUP_PART ? left : BELAY__DEDUP_PART);
 }
 
@@ -185,30 +185,32 @@ static int check_batch(belay__dedup_batch_t *batch, const belay_request_t *reque
 
 int belay__dedup_start(belay__dedup_batch_t *batch, belay_request_t *request, void (*cb)(void)) {
   belay_dedup_t *dedup = batch->dedup;
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   int error = check_batch(batch, request, cb != NULL);
   if (error != 0)
     return error;
   batch->op_ttl_ms = belay__request_keep_ms(dedup->handle.client, request, dedup->op_ttl_ms);
   bool count = dedup->kind == BELAY_DEDUP_COUNT && batch->count_ops != NULL;
   error = belay__handle_begin(&dedup->handle, request, count ? batch->count_ops : batch->ops, cb,
-                              &pending);
+                              &operation);
   if (error != 0)
     return error;
-  if (batch->many && belay__request_room(pending, batch->n * sizeof(belay_dedup_verdict_t)) == NULL)
-    return belay__request_begun(pending, BELAY_ENOMEM);
+  if (batch->many &&
+      belay__request_room(operation, batch->n * sizeof(belay_dedup_verdict_t)) == NULL)
+    return belay__request_begun(operation, BELAY_ENOMEM);
   size_t parts = (batch->n + BELAY__DEDUP_PART - 1) / BELAY__DEDUP_PART;
-  return belay__request_begun(pending, belay__request_send_each(pending, parts, part_call, batch));
+  return belay__request_begun(operation,
+                              belay__request_send_each(operation, parts, part_call, batch));
 }
 
-static int put_verdict(belay__pending_t *pending, size_t at, int64_t answer,
+static int put_verdict(belay__operation_t *operation, size_t at, int64_t answer,
                        const int verdicts[3]) {
   if (answer < 0 || answer > 2 || verdicts[answer] < 0)
     return BELAY_EPROTO;
-  if (pending->room != NULL)
-    ((belay_dedup_verdict_t *)pending->room)[at] = (belay_dedup_verdict_t)verdicts[answer];
+  if (operation->room != NULL)
+    ((belay_dedup_verdict_t *)operation->room)[at] = (belay_dedup_verdict_t)verdicts[answer];
   else
-    pending->values[0] = verdicts[answer];
+    operation->values[0] = verdicts[answer];
   return 0;
 }
 
@@ -220,17 +222,17 @@ int belay__dedup_fault(const belay__call_t *call, const belay__reply_t *reply) {
   return belay__handle_fault(call, reply, faults, sizeof faults / sizeof *faults);
 }
 
-int belay__dedup_read(belay__pending_t *pending, const belay__call_t *call,
+int belay__dedup_read(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply, const int verdicts[3]) {
   int64_t answer = 0;
   int error = belay__dedup_fault(call, reply);
   if (error != 0)
     return error;
-  size_t all = pending->room == NULL ? 1 : pending->room_len / sizeof(belay_dedup_verdict_t);
-  size_t at = pending->index * BELAY__DEDUP_PART;
+  size_t all = operation->room == NULL ? 1 : operation->room_len / sizeof(belay_dedup_verdict_t);
+  size_t at = operation->index * BELAY__DEDUP_PART;
   size_t n = all - at < BELAY__DEDUP_PART ? all - at : BELAY__DEDUP_PART;
   if (reply->type == BELAY__REPLY_INTEGER && n == 1)
-    return put_verdict(pending, at, reply->integer, verdicts);
+    return put_verdict(operation, at, reply->integer, verdicts);
   bool array = reply->type == BELAY__REPLY_ARRAY;
   if ((!array && reply->type != BELAY__REPLY_STRING) || (array ? reply->count : reply->len) != n)
     return BELAY_EPROTO;
@@ -239,7 +241,7 @@ int belay__dedup_read(belay__pending_t *pending, const belay__call_t *call,
       answer = reply->str[i] - '0';
     else if (!belay__reply_integer(reply->items[i], 0, 1, &answer))
       return BELAY_EPROTO;
-    error = put_verdict(pending, at + i, answer, verdicts);
+    error = put_verdict(operation, at + i, answer, verdicts);
   }
   return error;
 }

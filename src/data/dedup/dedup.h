@@ -73,7 +73,7 @@ int belay__dedup_fault(const belay__call_t *call, const belay__reply_t *reply);
 
 /* Reads what one call has answered for its items: a digit, a number or an integer of an array for each, which is what
  * verdicts[] has there, or -1: it cannot be that. */
-int belay__dedup_read(belay__pending_t *pending, const belay__call_t *call,
+int belay__dedup_read(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply, const int verdicts[3]);
 
 /* Calls back a belay_dedup_cb or a belay_dedup_many_cb. */

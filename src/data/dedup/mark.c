@@ -7,13 +7,13 @@
 
 /* ---- answers ------------------------------------------------------------------------------------------- */
 
-static int read_mark(belay__pending_t *pending, const belay__call_t *call,
+static int read_mark(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   static const int exact[] = {BELAY_DEDUP_SEEN, BELAY_DEDUP_NEW, -1};
   static const int count[] = {BELAY_DEDUP_MAYBE, BELAY_DEDUP_NEW, -1};
   static const int window[] = {BELAY_DEDUP_SEEN, BELAY_DEDUP_NEW, BELAY_DEDUP_FULL};
   static const int bits[] = {BELAY_DEDUP_NEW, BELAY_DEDUP_SEEN, -1}; /* that were there before */
-  const belay_dedup_t *dedup = pending->context;
+  const belay_dedup_t *dedup = operation->context;
   const int *verdicts = exact;
   if (dedup->kind == BELAY_DEDUP_COUNT)
     verdicts = count;
@@ -21,7 +21,7 @@ static int read_mark(belay__pending_t *pending, const belay__call_t *call,
     verdicts = window;
   else if (reply->type == BELAY__REPLY_ARRAY)
     verdicts = bits;
-  return belay__dedup_read(pending, call, reply, verdicts);
+  return belay__dedup_read(operation, call, reply, verdicts);
 }
 
 static const belay__request_ops_t mark_ops = {.read = read_mark, .tell = belay__dedup_tell};

@@ -6,10 +6,10 @@
 
 /* ---- seen ---------------------------------------------------------------------------------------------- */
 
-static int read_seen(belay__pending_t *pending, const belay__call_t *call,
+static int read_seen(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   static const int verdicts[] = {BELAY_DEDUP_NEW, BELAY_DEDUP_SEEN, -1};
-  return belay__dedup_read(pending, call, reply, verdicts);
+  return belay__dedup_read(operation, call, reply, verdicts);
 }
 
 static const belay__request_ops_t seen_ops = {
@@ -67,7 +67,7 @@ int belay_dedup_seen_many(belay_dedup_t *dedup, belay_request_t *request, belay_
 /* ---- forget -------------------------------------------------------------------------------------------- */
 
 /* Each part adds what it has taken out. */
-static int read_forgotten(belay__pending_t *pending, const belay__call_t *call,
+static int read_forgotten(belay__operation_t *operation, const belay__call_t *call,
                           const belay__reply_t *reply) {
   int64_t n;
   int error = belay__dedup_fault(call, reply);
@@ -75,7 +75,7 @@ static int read_forgotten(belay__pending_t *pending, const belay__call_t *call,
     return error;
   if (!belay__reply_integer(reply, 0, BELAY__DEDUP_PART, &n))
     return BELAY_EPROTO;
-  pending->values[0] += n;
+  operation->values[0] += n;
   return 0;
 }
 
@@ -113,18 +113,18 @@ int belay_dedup_forget(belay_dedup_t *dedup, belay_request_t *request, belay_byt
 
 /* ---- count, clear -------------------------------------------------------------------------------------- */
 
-static int read_count(belay__pending_t *pending, const belay__call_t *call,
+static int read_count(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   int error = belay__dedup_fault(call, reply);
   if (error != 0)
     return error;
-  return belay__reply_integer(reply, 0, INT64_MAX, &pending->values[0]) ? 0 : BELAY_EPROTO;
+  return belay__reply_integer(reply, 0, INT64_MAX, &operation->values[0]) ? 0 : BELAY_EPROTO;
 }
 
-static int read_cleared(belay__pending_t *pending, const belay__call_t *call,
+static int read_cleared(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
   (void)call;
-  return belay__reply_integer(reply, 0, 1, &pending->values[0]) ? 0 : BELAY_EPROTO;
+  return belay__reply_integer(reply, 0, 1, &operation->values[0]) ? 0 : BELAY_EPROTO;
 }
 
 static const belay__request_ops_t count_ops = {

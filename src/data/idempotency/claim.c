@@ -19,7 +19,7 @@ void belay__idempotency_key(const belay_idempotency_t *records, belay__call_t *c
     belay__handle_arg(&records->handle, call, key, key_len, "}");
   } else if (call != NULL) {
     belay__call_arg(call, key, key_len);
-    call->affinity = belay__key_affinity(key, key_len);
+    call->route = belay__key_route(key, key_len);
   }
 }
 

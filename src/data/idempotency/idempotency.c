@@ -34,11 +34,11 @@ static belay__claim_t *claim_of(int64_t value) {
 }
 
 /* Owner and result in one piece. */
-static int keep_texts(belay__pending_t *pending, const belay__reply_t *owner,
+static int keep_texts(belay__operation_t *operation, const belay__reply_t *owner,
                       const belay__reply_t *result) {
-  pending->values[OWNER_LEN] = (int64_t)owner->len;
-  pending->values[RESULT_LEN] = (int64_t)result->len;
-  char *room = belay__request_room(pending, owner->len + 1 + result->len);
+  operation->values[OWNER_LEN] = (int64_t)owner->len;
+  operation->values[RESULT_LEN] = (int64_t)result->len;
+  char *room = belay__request_room(operation, owner->len + 1 + result->len);
   if (room == NULL)
     return BELAY_ENOMEM;
   memcpy(room, owner->str, owner->len); /* the 0 behind it is there */
@@ -47,25 +47,25 @@ static int keep_texts(belay__pending_t *pending, const belay__reply_t *owner,
   return 0;
 }
 
-static int read_state(belay__pending_t *pending, const belay__call_t *call,
+static int read_state(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   static const int64_t min[] = {BELAY_IDEMPOTENCY_ABSENT, 0, 0, -1},
                        max[] = {BELAY_IDEMPOTENCY_ABANDONED, 1, NUMBER_MAX, NUMBER_MAX};
   int64_t what;
-  pending->values[SENT] = (int64_t)call->started;
+  operation->values[SENT] = (int64_t)call->started;
   if (belay__reply_integer(reply, OTHER, MALFORMED, &what))
     return belay__handle_mismatch(call, what == OTHER ? "it has another fingerprint"
                                                       : "it is no idempotency record");
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != PARTS)
     return BELAY_EPROTO;
   for (int i = 0; i <= LEFT; i++)
-    if (!belay__reply_integer(reply->items[i], min[i], max[i], &pending->values[i]))
+    if (!belay__reply_integer(reply->items[i], min[i], max[i], &operation->values[i]))
       return BELAY_EPROTO;
   const belay__reply_t *owner = reply->items[OWNER_LEN], *result = reply->items[RESULT_LEN];
   if (owner->type != BELAY__REPLY_STRING || owner->len > BELAY__OWNER_MAX ||
       result->type != BELAY__REPLY_STRING)
     return BELAY_EPROTO;
-  return keep_texts(pending, owner, result);
+  return keep_texts(operation, owner, result);
 }
 
 /* What is left, as it is told; of one's own time counted from before it was sent. */
@@ -79,27 +79,27 @@ static int64_t left(const belay__answer_t *answer) {
 }
 
 /* That it is somebody else's is what a request that was sent twice knows for certain, so it is no refusal here. */
-static int read_owned(belay__pending_t *pending, const belay__call_t *call,
+static int read_owned(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  int error = read_state(pending, call, reply);
-  if (error == 0 && !pending->values[OURS])
-    pending->values[VERDICT] = BELAY_ENOTOWNER;
+  int error = read_state(operation, call, reply);
+  if (error == 0 && !operation->values[OURS])
+    operation->values[VERDICT] = BELAY_ENOTOWNER;
   return error;
 }
 
 /* But whether the first time has given it back, and somebody has begun it since, is not known. */
-static int read_abandoned(belay__pending_t *pending, const belay__call_t *call,
+static int read_abandoned(belay__operation_t *operation, const belay__call_t *call,
                           const belay__reply_t *reply) {
-  int error = read_owned(pending, call, reply);
-  return error == 0 && pending->maybe && !pending->values[OURS] ? BELAY_EUNKNOWN : error;
+  int error = read_owned(operation, call, reply);
+  return error == 0 && operation->reply_lost && !operation->values[OURS] ? BELAY_EUNKNOWN : error;
 }
 
 /* Nor whether it has brought the result, where there is nothing any more. */
-static int read_finished(belay__pending_t *pending, const belay__call_t *call,
+static int read_finished(belay__operation_t *operation, const belay__call_t *call,
                          const belay__reply_t *reply) {
-  int error = read_owned(pending, call, reply);
-  bool gone = error == 0 && pending->values[WHAT] == BELAY_IDEMPOTENCY_ABSENT;
-  return pending->maybe && gone ? BELAY_EUNKNOWN : error;
+  int error = read_owned(operation, call, reply);
+  bool gone = error == 0 && operation->values[WHAT] == BELAY_IDEMPOTENCY_ABSENT;
+  return operation->reply_lost && gone ? BELAY_EUNKNOWN : error;
 }
 
 static bool is_other(const belay__reply_t *reply) {
@@ -107,23 +107,23 @@ static bool is_other(const belay__reply_t *reply) {
   return belay__reply_integer(reply, OTHER, OTHER, &what);
 }
 
-static int read_begun(belay__pending_t *pending, const belay__call_t *call,
+static int read_begun(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  int error = read_state(pending, call, reply);
+  int error = read_state(operation, call, reply);
   if (is_other(reply)) {
-    pending->values[VERDICT] =
+    operation->values[VERDICT] =
         error; /* also of one that was sent twice: the first has done nothing either */
     return 0;
   }
-  if (error == 0 && pending->values[WHAT] == BELAY_IDEMPOTENCY_ABANDONED)
-    pending->values[VERDICT] = BELAY_ENOTOWNER; /* somebody else knew its token */
+  if (error == 0 && operation->values[WHAT] == BELAY_IDEMPOTENCY_ABANDONED)
+    operation->values[VERDICT] = BELAY_ENOTOWNER; /* somebody else knew its token */
   return error;
 }
 
-static int read_forgotten(belay__pending_t *pending, const belay__call_t *call,
+static int read_forgotten(belay__operation_t *operation, const belay__call_t *call,
                           const belay__reply_t *reply) {
   (void)call;
-  return belay__reply_integer(reply, 0, 1, &pending->values[OURS]) ? 0 : BELAY_EPROTO;
+  return belay__reply_integer(reply, 0, 1, &operation->values[OURS]) ? 0 : BELAY_EPROTO;
 }
 
 static const belay_idempotency_state_t unknown = {.outcome = BELAY_IDEMPOTENCY_UNKNOWN,
@@ -175,9 +175,9 @@ static void tell_begun(belay_request_t *request, void (*cb)(void), const belay__
 }
 
 /* It is canceled, or the handle closes, which then waits for what is begun here. */
-static void on_left(belay__pending_t *pending, bool sent) {
-  belay__claim_t *claim = claim_of(pending->values[CLAIM]);
-  pending->values[CLAIM] = 0;
+static void on_left(belay__operation_t *operation, bool sent) {
+  belay__claim_t *claim = claim_of(operation->values[CLAIM]);
+  operation->values[CLAIM] = 0;
   if (sent)
     belay__claim_undo(claim);
   else
@@ -245,7 +245,7 @@ int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *reque
                             belay_bytes_t key, belay_bytes_t fingerprint, int64_t deadline_ms,
                             belay_idempotency_cb cb) {
   belay__claim_t *claim;
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   int error = check(records, request, key, cb != NULL);
   if (error == 0)
     error = belay__check_optional(records->handle.client->belay, "fingerprint", fingerprint,
@@ -256,7 +256,7 @@ int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *reque
     error = belay__claim_new(records, key.data, key.len, &claim);
   if (error != 0)
     return error;
-  error = belay__handle_begin(&records->handle, request, &begin_ops, BELAY__CB(cb), &pending);
+  error = belay__handle_begin(&records->handle, request, &begin_ops, BELAY__CB(cb), &operation);
   if (error != 0) {
     belay__claim_free(claim);
     return error;
@@ -267,10 +267,11 @@ int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *reque
                                 .keep_ms = grace_ms(records, request),
                                 .text = fingerprint.data,
                                 .len = fingerprint.len};
-  pending->values[CLAIM] = (int64_t)(intptr_t)claim;
-  error = belay__request_send(pending, belay__idempotency_call(records, key.data, key.len, &order));
+  operation->values[CLAIM] = (int64_t)(intptr_t)claim;
+  error =
+      belay__request_send(operation, belay__idempotency_call(records, key.data, key.len, &order));
   if (error != 0) {
-    belay__request_forget(pending);
+    belay__request_forget(operation);
     belay__claim_free(claim);
   }
   return error;

@@ -24,32 +24,33 @@ static const belay__idgen_kind_t *const kinds[] = {
 
 /* ---- who waits ----------------------------------------------------------------------------------------- */
 
-static void leave(belay_idgen_t *idgen, belay__pending_t *pending) {
-  belay__timer_stop(pending->client->belay, BELAY__RANK_OTHER, &pending->timer);
-  belay__list_remove(&pending->queued);
+static void leave(belay_idgen_t *idgen, belay__operation_t *operation) {
+  belay__timer_stop(operation->client->belay, BELAY__RANK_OTHER, &operation->timer);
+  belay__list_remove(&operation->queued);
   idgen->waiting_len--;
 }
 
-static void on_left(belay__pending_t *pending, bool sent) {
+static void on_left(belay__operation_t *operation, bool sent) {
   (void)sent;
-  leave(pending->context, pending);
+  leave(operation->context, operation);
 }
 
 static void on_deadline(belay__timer_t *timer) {
-  belay__pending_t *pending = BELAY__CONTAINER(timer, belay__pending_t, timer);
-  belay_idgen_t *idgen = pending->context;
-  leave(idgen, pending);
-  belay__request_end(pending, idgen->error != 0 ? idgen->error : BELAY_ETIMEDOUT);
+  belay__operation_t *operation = BELAY__CONTAINER(timer, belay__operation_t, timer);
+  belay_idgen_t *idgen = operation->context;
+  leave(idgen, operation);
+  belay__request_end(operation, idgen->error != 0 ? idgen->error : BELAY_ETIMEDOUT);
 }
 
-static belay__pending_t *first_of(const belay_idgen_t *idgen) {
-  return BELAY__CONTAINER(idgen->waiting.next, belay__pending_t, queued);
+static belay__operation_t *first_of(const belay_idgen_t *idgen) {
+  return BELAY__CONTAINER(idgen->waiting.next, belay__operation_t, queued);
 }
 
 /* 0: it has all; else why not. */
-static int fill(belay_idgen_t *idgen, belay__pending_t *pending, uint64_t *again_at) {
-  int64_t *ids = pending->room != NULL ? pending->room : &pending->values[BELAY__IDGEN_ID];
-  int64_t *has = &pending->values[BELAY__IDGEN_HAS], wanted = pending->values[BELAY__IDGEN_WANTED];
+static int fill(belay_idgen_t *idgen, belay__operation_t *operation, uint64_t *again_at) {
+  int64_t *ids = operation->room != NULL ? operation->room : &operation->values[BELAY__IDGEN_ID];
+  int64_t *has = &operation->values[BELAY__IDGEN_HAS],
+          wanted = operation->values[BELAY__IDGEN_WANTED];
   int error = 0;
   while (*has < wanted && error == 0) {
     error = idgen->kind->take(idgen, &ids[*has], again_at);
@@ -62,16 +63,16 @@ void belay__idgen_serve(belay_idgen_t *idgen) {
   belay_t *belay = idgen->handle.client->belay;
   belay__timer_stop(belay, BELAY__RANK_OTHER, &idgen->tick);
   while (idgen->waiting_len > 0) {
-    belay__pending_t *pending = first_of(idgen);
+    belay__operation_t *operation = first_of(idgen);
     uint64_t again_at = 0;
-    int error = fill(idgen, pending, &again_at);
+    int error = fill(idgen, operation, &again_at);
     if (error == BELAY_EAGAIN) {
       if (again_at != 0)
         belay__timer_set(belay, BELAY__RANK_OTHER, &idgen->tick, again_at);
       return;
     }
-    leave(idgen, pending);
-    belay__request_end(pending, error);
+    leave(idgen, operation);
+    belay__request_end(operation, error);
   }
 }
 
@@ -88,9 +89,9 @@ bool belay__idgen_failed(belay_idgen_t *idgen, int status) {
   if (belay__idgen_passes(status))
     return true;
   while (idgen->waiting_len > 0) {
-    belay__pending_t *pending = first_of(idgen);
-    leave(idgen, pending);
-    belay__request_end(pending, status);
+    belay__operation_t *operation = first_of(idgen);
+    leave(idgen, operation);
+    belay__request_end(operation, status);
   }
   return false;
 }
@@ -112,35 +113,35 @@ static void identify(const belay__server_info_t *server, belay__identity_t *out)
   out->len = server->run_id_len + server->data_id_len;
 }
 
-void belay__idgen_ask_identity(const belay_idgen_t *idgen, belay__lane_t lane, uint32_t affinity,
-                               belay__identity_t *out) {
+void belay__idgen_ask_identity(const belay_idgen_t *idgen, belay__conn_class_t conn_class,
+                               uint32_t route, belay__identity_t *out) {
   const belay_client_t *client = idgen->handle.client;
-  identify(client->node_ops->server(client, lane, affinity), out);
+  identify(client->node_ops->server(client, conn_class, route), out);
 }
 
 bool belay__idgen_is_identity(const belay_idgen_t *idgen, const belay__call_t *call,
                               const belay__identity_t *identity) {
   belay__identity_t now;
-  belay__idgen_ask_identity(idgen, (belay__lane_t)call->lane, call->affinity, &now);
+  belay__idgen_ask_identity(idgen, (belay__conn_class_t)call->conn_class, call->route, &now);
   return now.epoch != 0 && now.epoch == call->epoch && now.len == identity->len &&
          memcmp(now.text, identity->text, now.len) == 0;
 }
 
-belay__call_t *belay__idgen_new_ping(belay_idgen_t *idgen, belay__lane_t lane) {
-  belay__call_t *call = belay__call_new(idgen->handle.client, lane);
+belay__call_t *belay__idgen_new_ping(belay_idgen_t *idgen, belay__conn_class_t conn_class) {
+  belay__call_t *call = belay__call_new(idgen->handle.client, conn_class);
   belay__call_command(call, "PING", 1);
   if (call != NULL)
-    call->affinity = idgen->handle.affinity;
+    call->route = idgen->handle.route;
   return call;
 }
 
 belay__call_t *belay__idgen_new_wait(const belay_idgen_t *idgen) {
-  belay__call_t *call = belay__call_new(idgen->handle.client, BELAY__LANE_DURABLE);
+  belay__call_t *call = belay__call_new(idgen->handle.client, BELAY__CLASS_DURABLE);
   belay__call_command(call, "WAIT", 3);
   belay__call_arg_int(call, idgen->min_replicas);
   belay__call_arg_int(call, idgen->replica_timeout);
   if (call != NULL)
-    call->affinity = idgen->handle.affinity;
+    call->route = idgen->handle.route;
   return call;
 }
 
@@ -330,7 +331,7 @@ static const belay__request_ops_t many_ops = {.tell = belay__idgen_tell_many, .l
 
 int belay__idgen_begin(belay_idgen_t *idgen, belay_request_t *request,
                        const belay__request_ops_t *ops, size_t n, bool many, void (*cb)(void),
-                       belay__pending_t **out) {
+                       belay__operation_t **out) {
   int error = belay__handle_begin(&idgen->handle, request, ops, cb, out);
   if (error != 0)
     return error;
@@ -342,20 +343,20 @@ int belay__idgen_begin(belay_idgen_t *idgen, belay_request_t *request,
 
 static int get(belay_idgen_t *idgen, belay_request_t *request, size_t n, bool many,
                void (*cb)(void)) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   belay_t *belay = idgen->handle.client->belay;
   if (idgen->kind->take == NULL)
     return belay__idgen_sequence_get(idgen, request, n, many, cb);
   if (idgen->waiting_len >= idgen->max_waiting)
     return BELAY_EBUSY;
   int error =
-      belay__idgen_begin(idgen, request, many ? &many_ops : &one_ops, n, many, cb, &pending);
+      belay__idgen_begin(idgen, request, many ? &many_ops : &one_ops, n, many, cb, &operation);
   if (error != 0)
     return error;
-  belay__list_push(&idgen->waiting, &pending->queued);
-  pending->timer.fire = on_deadline;
-  belay__timer_set(belay, BELAY__RANK_OTHER, &pending->timer,
-                   belay__after_ms(belay, belay__request_timeout_ms(pending->client, request)));
+  belay__list_push(&idgen->waiting, &operation->queued);
+  operation->timer.fire = on_deadline;
+  belay__timer_set(belay, BELAY__RANK_OTHER, &operation->timer,
+                   belay__after_ms(belay, belay__request_timeout_ms(operation->client, request)));
   if (idgen->waiting_len++ == 0)
     belay__idgen_serve(idgen);
   if (idgen->waiting_len > 0)

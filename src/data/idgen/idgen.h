@@ -110,15 +110,15 @@ bool belay__idgen_passes(int status);
 /* How long to rest after so many tries in a row that have failed, in nanoseconds. */
 uint64_t belay__idgen_rest(belay_idgen_t *idgen, unsigned tries);
 
-/* Who answers calls of that lane and affinity now. */
-void belay__idgen_ask_identity(const belay_idgen_t *idgen, belay__lane_t lane, uint32_t affinity,
-                               belay__identity_t *out);
+/* Who answers calls of that connection class and route now. */
+void belay__idgen_ask_identity(const belay_idgen_t *idgen, belay__conn_class_t conn_class,
+                               uint32_t route, belay__identity_t *out);
 /* Whether that is who has answered this call. */
 bool belay__idgen_is_identity(const belay_idgen_t *idgen, const belay__call_t *call,
                               const belay__identity_t *identity);
 
 /* A PING to whoever has the keys, for a connection that there is; NULL if memory is out. */
-belay__call_t *belay__idgen_new_ping(belay_idgen_t *idgen, belay__lane_t lane);
+belay__call_t *belay__idgen_new_ping(belay_idgen_t *idgen, belay__conn_class_t conn_class);
 
 /* A WAIT to go behind a call; NULL if memory is out. And reads its reply: 0, BELAY_ENOREPLICAS, BELAY_EPROTO, or
  * BELAY_EUNKNOWN: the script ran on another connection, of that epoch. */
@@ -129,7 +129,7 @@ int belay__idgen_read_wait(const belay_idgen_t *idgen, const belay__call_t *call
 /* Begins a request for n ids, with a room for them if it is one for many. */
 int belay__idgen_begin(belay_idgen_t *idgen, belay_request_t *request,
                        const belay__request_ops_t *ops, size_t n, bool many, void (*cb)(void),
-                       belay__pending_t **out);
+                       belay__operation_t **out);
 
 /* Values of a request: its only id (first, for belay__request_tell_count()); how many it wants, and has; the connection
  * that it came over. */

@@ -41,8 +41,8 @@ static belay_t *belay_of(const belay_idgen_t *idgen) {
   return idgen->handle.client->belay;
 }
 
-static belay__lane_t lane_of(const belay_idgen_t *idgen) {
-  return idgen->min_replicas > 0 ? BELAY__LANE_DURABLE : BELAY__LANE_DATA;
+static belay__conn_class_t class_of(const belay_idgen_t *idgen) {
+  return idgen->min_replicas > 0 ? BELAY__CLASS_DURABLE : BELAY__CLASS_DATA;
 }
 
 /* ---- what is here -------------------------------------------------------------------------------------- */
@@ -141,7 +141,7 @@ static void on_copied(belay__call_t *call, const belay__result_t *result) {
 
 static void send_ping(belay_idgen_t *idgen) {
   belay__segment_t *s = &idgen->segment;
-  belay__call_t *call = belay__idgen_new_ping(idgen, lane_of(idgen));
+  belay__call_t *call = belay__idgen_new_ping(idgen, class_of(idgen));
   s->status = 0;
   int error = belay__call_start(&s->call, call, on_looked, idgen);
   if (error != 0)
@@ -161,7 +161,7 @@ static int64_t draw_jump(const belay_idgen_t *idgen) {
 static void send_script(belay_idgen_t *idgen) {
   belay__segment_t *s = &idgen->segment;
   bool copied = idgen->min_replicas > 0;
-  belay__call_t *call = belay__call_new(idgen->handle.client, lane_of(idgen)), *copy = NULL;
+  belay__call_t *call = belay__call_new(idgen->handle.client, class_of(idgen)), *copy = NULL;
   if (call != NULL && copied)
     copy = belay__idgen_new_wait(idgen);
   if (call == NULL || (copied && copy == NULL)) {
@@ -182,7 +182,7 @@ static void send_script(belay_idgen_t *idgen) {
   belay__call_t *calls[] = {call, copy}, **places[] = {&s->call, &s->copy};
   const belay__call_cb done[] = {on_fetched, on_copied};
   for (size_t i = 0; i < 1u + copied; i++) {
-    calls[i]->affinity = idgen->handle.affinity;
+    calls[i]->route = idgen->handle.route;
     calls[i]->place = places[i];
     calls[i]->done = done[i];
     calls[i]->owner = idgen;
@@ -204,7 +204,7 @@ static void refuse(belay_idgen_t *idgen) {
 static uint8_t begin(belay_idgen_t *idgen, bool looked) {
   belay__segment_t *s = &idgen->segment;
   belay__timer_stop(belay_of(idgen), BELAY__RANK_OTHER, &idgen->timer);
-  belay__idgen_ask_identity(idgen, lane_of(idgen), idgen->handle.affinity, &s->server);
+  belay__idgen_ask_identity(idgen, class_of(idgen), idgen->handle.route, &s->server);
   if (s->gap > 0 && s->server.epoch == 0 && !looked) {
     send_ping(idgen);
     return LOOKING;

@@ -120,7 +120,7 @@ static void take_lock(belay_idgen_t *idgen) {
 static belay__call_t *new_call(belay_idgen_t *idgen, const belay__script_t *script, size_t args) {
   belay__worker_t *w = &idgen->worker;
   char tail[32];
-  belay__call_t *call = belay__call_new(idgen->handle.client, BELAY__LANE_LEASE);
+  belay__call_t *call = belay__call_new(idgen->handle.client, BELAY__CLASS_LEASE);
   if (call == NULL)
     return NULL;
   belay__call_script(call, script, 2, args);
@@ -128,7 +128,7 @@ static belay__call_t *new_call(belay_idgen_t *idgen, const belay__script_t *scri
   belay__handle_arg(&idgen->handle, call, NULL, 0, tail);
   belay__handle_arg(&idgen->handle, call, NULL, 0, "}::workers");
   belay__call_arg(call, w->owner, w->owner_len);
-  belay__idgen_ask_identity(idgen, BELAY__LANE_LEASE, call->affinity, &w->server);
+  belay__idgen_ask_identity(idgen, BELAY__CLASS_LEASE, call->route, &w->server);
   return call;
 }
 
@@ -200,11 +200,11 @@ static void on_looked(belay__call_t *call, const belay__result_t *result) {
 /* The script has to be told who its server is. The lock may be elsewhere: then there may be no connection yet. */
 static void look_and_claim(belay_idgen_t *idgen) {
   belay__identity_t server;
-  belay__idgen_ask_identity(idgen, BELAY__LANE_LEASE, idgen->handle.affinity, &server);
+  belay__idgen_ask_identity(idgen, BELAY__CLASS_LEASE, idgen->handle.route, &server);
   if (server.epoch != 0)
     claim(idgen);
   else
-    send(idgen, belay__idgen_new_ping(idgen, BELAY__LANE_LEASE), on_looked);
+    send(idgen, belay__idgen_new_ping(idgen, BELAY__CLASS_LEASE), on_looked);
 }
 
 static belay__call_t *new_reserve(belay_idgen_t *idgen, int64_t until, bool last) {

@@ -200,10 +200,10 @@ static bool is_script(const belay_permission_t *permission, what_t what) {
   return permission->ttl_ms != 0 && what != GET && what != HAS;
 }
 
-static int read_fields(belay__pending_t *pending, const belay__call_t *call,
+static int read_fields(belay__operation_t *operation, const belay__call_t *call,
                        const belay__reply_t *reply) {
-  const belay_permission_t *permission = pending->context;
-  room_t *room = pending->room;
+  const belay_permission_t *permission = operation->context;
+  room_t *room = operation->room;
   reader_t reader = {.reply = reply, .piece = call->script != NULL ? SCRIPT_BITS : NATIVE_BITS};
   if (reply->type != BELAY__REPLY_ARRAY)
     return BELAY_EPROTO;
@@ -214,11 +214,11 @@ static int read_fields(belay__pending_t *pending, const belay__call_t *call,
 }
 
 /* 1 or 0, and the pieces of what it was. */
-static int read_swapped(belay__pending_t *pending, const belay__call_t *call,
+static int read_swapped(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
   (void)call;
-  const belay_permission_t *permission = pending->context;
-  belay_permission_result_t *field = ((room_t *)pending->room)->results;
+  const belay_permission_t *permission = operation->context;
+  belay_permission_result_t *field = ((room_t *)operation->room)->results;
   reader_t reader = {.reply = reply, .at = 1, .piece = SCRIPT_BITS};
   int64_t swapped;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count < 1 ||
@@ -231,9 +231,9 @@ static int read_swapped(belay__pending_t *pending, const belay__call_t *call,
   return 0;
 }
 
-static int read_cleared(belay__pending_t *pending, const belay__call_t *call,
+static int read_cleared(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
-  (void)pending, (void)call;
+  (void)operation, (void)call;
   int64_t keys;
   return belay__reply_integer(reply, 0, 2, &keys) ? 0 : BELAY_EPROTO;
 }
@@ -292,7 +292,7 @@ static belay__call_t *new_call(const belay_permission_t *permission, const char 
 /* Of what was checked: begins it, with room for n results. */
 static int begin(belay_permission_t *permission, belay_request_t *request,
                  const belay__request_ops_t *ops, what_t what, size_t n, belay_permission_cb cb,
-                 belay__pending_t **out) {
+                 belay__operation_t **out) {
   const size_t size = sizeof(room_t) + n * sizeof(belay_permission_result_t);
   int error = belay__handle_begin_room(&permission->handle, request, ops, BELAY__CB(cb), size, out);
   if (error == 0)
@@ -304,7 +304,7 @@ static int begin(belay_permission_t *permission, belay_request_t *request,
 static int start(belay_permission_t *permission, belay_request_t *request, const char *key,
                  size_t key_len, what_t what, const uint64_t *indices,
                  const belay_permission_field_t *fields, size_t n, belay_permission_cb cb) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   bool many = what <= SET;
   const void *given = what == GET ? (const void *)indices : (const void *)fields;
   int error = check(permission, request, belay_bytes(key, key_len), given, n,
@@ -313,16 +313,17 @@ static int start(belay_permission_t *permission, belay_request_t *request, const
     error = what == GET ? check_field(permission, indices[i], 0)
                         : check_field(permission, fields[i].index, fields[i].value);
   if (error == 0)
-    error = begin(permission, request, what <= HAS ? &ask_ops : &change_ops, what, n, cb, &pending);
+    error =
+        begin(permission, request, what <= HAS ? &ask_ops : &change_ops, what, n, cb, &operation);
   if (error != 0)
     return error;
-  room_t *room = pending->room;
+  room_t *room = operation->room;
   for (size_t i = 0; i < n; i++) {
     room->results[i].index = what == GET ? indices[i] : fields[i].index;
     room->results[i].value = what == GET ? 0 : fields[i].value;
   }
   return belay__request_begun(
-      pending, belay__request_send(pending, new_call(permission, key, key_len, room)));
+      operation, belay__request_send(operation, new_call(permission, key, key_len, room)));
 }
 
 int belay_permission_get(belay_permission_t *permission, belay_request_t *request,
@@ -378,7 +379,7 @@ static belay__call_t *new_swap(const belay_permission_t *permission, const char 
 int belay_permission_compare_and_set(belay_permission_t *permission, belay_request_t *request,
                                      belay_bytes_t key, const belay_permission_swap_t *swap,
                                      belay_permission_cb cb) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   int error =
       belay__handle_check_key((const belay__handle_t *)permission, request, key, cb != NULL);
   if (error == 0 && swap == NULL)
@@ -388,14 +389,14 @@ int belay_permission_compare_and_set(belay_permission_t *permission, belay_reque
   if (error == 0)
     error = check_field(permission, swap->index, swap->expected);
   if (error == 0)
-    error = begin(permission, request, &swap_ops, SET, 1, cb, &pending);
+    error = begin(permission, request, &swap_ops, SET, 1, cb, &operation);
   if (error != 0)
     return error;
-  room_t *room = pending->room;
+  room_t *room = operation->room;
   room->results[0] = (belay_permission_result_t){.index = swap->index, .value = swap->value};
   return belay__request_begun(
-      pending, belay__request_send(pending, new_swap(permission, key.data, key.len, swap->index,
-                                                     swap->expected, swap->value)));
+      operation, belay__request_send(operation, new_swap(permission, key.data, key.len, swap->index,
+                                                         swap->expected, swap->value)));
 }
 
 int belay_permission_clear(belay_permission_t *permission, belay_request_t *request,

@@ -41,12 +41,12 @@ static void find_runs(work_t *work) {
   }
 }
 
-static bool make_work(belay__pending_t *pending, const uint32_t *ids, uint32_t n) {
+static bool make_work(belay__operation_t *operation, const uint32_t *ids, uint32_t n) {
   uint32_t runs = BELAY__PRESENCE_SEGMENTS + n / RUN_MAX;
   if (runs > n)
     runs = n;
-  work_t *work = belay__request_room(pending, sizeof *work + n * sizeof(item_t) +
-                                                  runs * sizeof(run_t) + n * sizeof(bool));
+  work_t *work = belay__request_room(operation, sizeof *work + n * sizeof(item_t) +
+                                                    runs * sizeof(run_t) + n * sizeof(bool));
   if (work == NULL)
     return false;
   work->n = n;
@@ -128,11 +128,11 @@ static uint32_t calls_of_run(const belay_presence_t *presence, what_t what) {
   return what == IS ? belay__presence_live(presence) : 1;
 }
 
-static belay__call_t *make_call(belay__pending_t *pending, size_t i, const void *arg) {
-  const belay_presence_t *presence = pending->context;
-  const work_t *work = pending->room;
+static belay__call_t *make_call(belay__operation_t *operation, size_t i, const void *arg) {
+  const belay_presence_t *presence = operation->context;
+  const work_t *work = operation->room;
   what_t what = *(const what_t *)arg;
-  int64_t slice = pending->values[BELAY__PRESENCE_SLICE];
+  int64_t slice = operation->values[BELAY__PRESENCE_SLICE];
   uint32_t each = calls_of_run(presence, what);
   const run_t *run = &work->runs[i / each];
   if (what == SET)
@@ -142,27 +142,27 @@ static belay__call_t *make_call(belay__pending_t *pending, size_t i, const void 
 }
 
 /* There is one step. */
-static int send(belay__pending_t *pending, what_t what) {
-  const belay_presence_t *presence = pending->context;
-  const work_t *work = pending->room;
-  belay__presence_settle(pending);
-  if (pending->values[BELAY__PRESENCE_NEXT]++ != 0)
+static int send(belay__operation_t *operation, what_t what) {
+  const belay_presence_t *presence = operation->context;
+  const work_t *work = operation->room;
+  belay__presence_settle(operation);
+  if (operation->values[BELAY__PRESENCE_NEXT]++ != 0)
     return 0;
   size_t n = (size_t)work->runs_len * calls_of_run(presence, what);
-  int error = belay__request_send_each(pending, n, make_call, &what);
+  int error = belay__request_send_each(operation, n, make_call, &what);
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
-static int next_set(belay__pending_t *pending) {
-  return send(pending, SET);
+static int next_set(belay__operation_t *operation) {
+  return send(operation, SET);
 }
 
-static int next_clear(belay__pending_t *pending) {
-  return send(pending, CLEAR);
+static int next_clear(belay__operation_t *operation) {
+  return send(operation, CLEAR);
 }
 
-static int next_is(belay__pending_t *pending) {
-  return send(pending, IS);
+static int next_is(belay__operation_t *operation) {
+  return send(operation, IS);
 }
 
 /* ---- answers ------------------------------------------------------------------------------------------- */
@@ -181,27 +181,28 @@ static bool read_bits(const belay__reply_t *reply, work_t *work, const run_t *ru
   return true;
 }
 
-static int read_done(belay__pending_t *pending, const belay__call_t *call,
+static int read_done(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
-  belay_presence_t *presence = pending->context;
+  belay_presence_t *presence = operation->context;
   int status;
   int64_t one;
-  work_t *work = pending->room;
-  if (belay__servertime_learn(&presence->time, pending, call, reply, &status))
+  work_t *work = operation->room;
+  if (belay__servertime_learn(&presence->time, operation, call, reply, &status))
     return status;
   if (call->script != NULL)
     return belay__reply_integer(reply, 1, 1, &one) ? 0 : BELAY_EPROTO;
-  return read_bits(reply, work, &work->runs[pending->index]) ? 0 : BELAY_EPROTO; /* as they were */
+  return read_bits(reply, work, &work->runs[operation->index]) ? 0
+                                                               : BELAY_EPROTO; /* as they were */
 }
 
-static int read_is(belay__pending_t *pending, const belay__call_t *call,
+static int read_is(belay__operation_t *operation, const belay__call_t *call,
                    const belay__reply_t *reply) {
-  belay_presence_t *presence = pending->context;
+  belay_presence_t *presence = operation->context;
   int status;
-  work_t *work = pending->room;
-  if (belay__servertime_learn(&presence->time, pending, call, reply, &status))
+  work_t *work = operation->room;
+  if (belay__servertime_learn(&presence->time, operation, call, reply, &status))
     return status;
-  const run_t *run = &work->runs[pending->index / belay__presence_live(presence)];
+  const run_t *run = &work->runs[operation->index / belay__presence_live(presence)];
   return read_bits(reply, work, run) ? 0 : BELAY_EPROTO;
 }
 
@@ -231,17 +232,17 @@ static int check_ids(const belay_presence_t *presence, const uint32_t *ids, size
 
 static int begin(belay_presence_t *presence, belay_request_t *request,
                  const belay__request_ops_t *ops, const uint32_t *ids, size_t n, void (*cb)(void)) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   int error = belay__handle_check_request((const belay__handle_t *)presence, request, cb != NULL);
   if (error == 0)
     error = check_ids(presence, ids, n);
   if (error == 0)
-    error = belay__handle_begin(&presence->handle, request, ops, cb, &pending);
+    error = belay__handle_begin(&presence->handle, request, ops, cb, &operation);
   if (error != 0)
     return error;
-  if (!make_work(pending, ids, (uint32_t)n))
-    return belay__request_begun(pending, BELAY_ENOMEM);
-  return belay__presence_go(pending);
+  if (!make_work(operation, ids, (uint32_t)n))
+    return belay__request_begun(operation, BELAY_ENOMEM);
+  return belay__presence_go(operation);
 }
 
 int belay_presence_set_many(belay_presence_t *presence, belay_request_t *request,

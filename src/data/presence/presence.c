@@ -35,7 +35,7 @@ static const belay__range_t ranges[] = {
 static int on_init(belay__handle_t *handle, void *options) {
   belay_presence_t *presence = (belay_presence_t *)handle;
   const belay_presence_options_t *o = options;
-  presence->time.lane = BELAY__LANE_DATA;
+  presence->time.conn_class = BELAY__CLASS_DATA;
   presence->max_id = o->max_id;
   presence->slices = o->slices;
   presence->window_ms = o->window_ms;
@@ -83,21 +83,21 @@ void belay__presence_put_all(const belay_presence_t *presence, belay__call_t *ca
 
 /* ---- steps --------------------------------------------------------------------------------------------- */
 
-void belay__presence_settle(belay__pending_t *pending) {
-  const belay_presence_t *presence = pending->context;
-  if (presence->window_ms != 0 && pending->values[BELAY__PRESENCE_NEXT] == 0)
-    pending->values[BELAY__PRESENCE_SLICE] =
+void belay__presence_settle(belay__operation_t *operation) {
+  const belay_presence_t *presence = operation->context;
+  if (presence->window_ms != 0 && operation->values[BELAY__PRESENCE_NEXT] == 0)
+    operation->values[BELAY__PRESENCE_SLICE] =
         belay__servertime_ms(&presence->time, &presence->handle) / presence->slice_ms;
 }
 
 /* ---- counts -------------------------------------------------------------------------------------------- */
 
-static int read_count(belay__pending_t *pending, const belay__call_t *call,
+static int read_count(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  belay_presence_t *presence = pending->context;
+  belay_presence_t *presence = operation->context;
   int status;
   int64_t count;
-  if (belay__servertime_learn(&presence->time, pending, call, reply, &status))
+  if (belay__servertime_learn(&presence->time, operation, call, reply, &status))
     return status;
   if (!belay__reply_integer(reply, -1, INT64_MAX, &count))
     return BELAY_EPROTO;
@@ -105,7 +105,7 @@ static int read_count(belay__pending_t *pending, const belay__call_t *call,
     return belay__handle_mismatch(call, "it is where unions are made for a moment");
   if (count > BELAY__PRESENCE_SEGMENT)
     return belay__handle_mismatch(call, "it is longer than a segment");
-  pending->values[BELAY__PRESENCE_COUNT] += count;
+  operation->values[BELAY__PRESENCE_COUNT] += count;
   return 0;
 }
 
@@ -124,18 +124,18 @@ static belay__call_t *count_call(const belay_presence_t *presence, int64_t slice
   return call;
 }
 
-static int next_count(belay__pending_t *pending) {
-  const belay_presence_t *presence = pending->context;
+static int next_count(belay__operation_t *operation) {
+  const belay_presence_t *presence = operation->context;
   belay__call_t *calls[COUNTS_AT_ONCE];
   uint32_t n = 0, segments = belay__presence_segments(presence);
-  belay__presence_settle(pending);
-  uint32_t from = (uint32_t)pending->values[BELAY__PRESENCE_NEXT];
+  belay__presence_settle(operation);
+  uint32_t from = (uint32_t)operation->values[BELAY__PRESENCE_NEXT];
   if (from == segments)
     return 0;
   for (; n < COUNTS_AT_ONCE && from + n < segments; n++)
-    calls[n] = count_call(presence, pending->values[BELAY__PRESENCE_SLICE], from + n);
-  pending->values[BELAY__PRESENCE_NEXT] = from + n;
-  int error = belay__request_send_all(pending, calls, n);
+    calls[n] = count_call(presence, operation->values[BELAY__PRESENCE_SLICE], from + n);
+  operation->values[BELAY__PRESENCE_NEXT] = from + n;
+  int error = belay__request_send_all(operation, calls, n);
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
@@ -144,21 +144,21 @@ static const belay__request_ops_t count_ops = {
 
 /* ---- resets -------------------------------------------------------------------------------------------- */
 
-static int read_reset(belay__pending_t *pending, const belay__call_t *call,
+static int read_reset(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  belay_presence_t *presence = pending->context;
+  belay_presence_t *presence = operation->context;
   int status;
   int64_t keys;
-  if (belay__servertime_learn(&presence->time, pending, call, reply, &status))
+  if (belay__servertime_learn(&presence->time, operation, call, reply, &status))
     return status;
   return belay__reply_integer(reply, 0, UNLINKS_AT_ONCE + 1, &keys) ? 0 : BELAY_EPROTO;
 }
 
-static int next_reset(belay__pending_t *pending) {
-  const belay_presence_t *presence = pending->context;
+static int next_reset(belay__operation_t *operation) {
+  const belay_presence_t *presence = operation->context;
   uint32_t all = belay__presence_all(presence), segments = belay__presence_segments(presence);
-  belay__presence_settle(pending);
-  uint32_t from = (uint32_t)pending->values[BELAY__PRESENCE_NEXT];
+  belay__presence_settle(operation);
+  uint32_t from = (uint32_t)operation->values[BELAY__PRESENCE_NEXT];
   if (from == segments)
     return 0;
   uint32_t n = UNLINKS_AT_ONCE / all;
@@ -168,11 +168,11 @@ static int next_reset(belay__pending_t *pending) {
   belay__call_t *call =
       belay__handle_command(&presence->handle, "UNLINK", 1 + (size_t)n * all + last);
   for (uint32_t i = from; i < from + n; i++)
-    belay__presence_put_all(presence, call, pending->values[BELAY__PRESENCE_SLICE], i);
+    belay__presence_put_all(presence, call, operation->values[BELAY__PRESENCE_SLICE], i);
   if (last)
     belay__handle_arg(&presence->handle, call, NULL, 0, "}::config");
-  pending->values[BELAY__PRESENCE_NEXT] = from + n;
-  int error = belay__request_send(pending, call);
+  operation->values[BELAY__PRESENCE_NEXT] = from + n;
+  int error = belay__request_send(operation, call);
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
@@ -183,11 +183,11 @@ static const belay__request_ops_t reset_ops = {
 
 static int begin(belay_presence_t *presence, belay_request_t *request,
                  const belay__request_ops_t *ops, void (*cb)(void)) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   int error = belay__handle_check_request((const belay__handle_t *)presence, request, cb != NULL);
   if (error == 0)
-    error = belay__handle_begin(&presence->handle, request, ops, cb, &pending);
-  return error != 0 ? error : belay__presence_go(pending);
+    error = belay__handle_begin(&presence->handle, request, ops, cb, &operation);
+  return error != 0 ? error : belay__presence_go(operation);
 }
 
 int belay_presence_count(belay_presence_t *presence, belay_request_t *request,

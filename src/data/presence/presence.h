@@ -23,14 +23,14 @@ enum {
 };
 
 /* The last line of an operation: its ops->next sends the calls. */
-static inline int belay__presence_go(belay__pending_t *pending) {
-  belay_presence_t *presence = pending->context;
-  return belay__servertime_begin(&presence->time, &presence->handle, pending,
+static inline int belay__presence_go(belay__operation_t *operation) {
+  belay_presence_t *presence = operation->context;
+  return belay__servertime_begin(&presence->time, &presence->handle, operation,
                                  presence->window_ms != 0);
 }
 
 /* What every ops->next begins with: settles which slice it is. */
-void belay__presence_settle(belay__pending_t *pending);
+void belay__presence_settle(belay__operation_t *operation);
 
 static inline uint32_t belay__presence_segments(const belay_presence_t *presence) {
   return presence->max_id / BELAY__PRESENCE_SEGMENT + 1;

@@ -104,19 +104,19 @@ int belay__ranking_fault(const belay__call_t *call, const belay__reply_t *reply)
   return belay__handle_fault(call, reply, faults, sizeof faults / sizeof *faults);
 }
 
-int belay__ranking_read_count(belay__pending_t *pending, const belay__call_t *call,
+int belay__ranking_read_count(belay__operation_t *operation, const belay__call_t *call,
                               const belay__reply_t *reply) {
   int error = belay__ranking_fault(call, reply);
   if (error != 0)
     return error;
-  return belay__reply_integer(reply, 0, BELAY_RANKING_SCORE_MAX, &pending->values[0])
+  return belay__reply_integer(reply, 0, BELAY_RANKING_SCORE_MAX, &operation->values[0])
              ? 0
              : BELAY_EPROTO;
 }
 
-belay__ranking_room_t *belay__ranking_room(belay__pending_t *pending, size_t n, size_t bytes) {
+belay__ranking_room_t *belay__ranking_room(belay__operation_t *operation, size_t n, size_t bytes) {
   belay__ranking_room_t *room =
-      belay__request_room(pending, sizeof *room + n * sizeof room->entries[0] + bytes);
+      belay__request_room(operation, sizeof *room + n * sizeof room->entries[0] + bytes);
   if (room == NULL)
     return NULL;
   room->n = n;

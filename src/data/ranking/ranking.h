@@ -50,7 +50,7 @@ int belay__ranking_bad_score(const belay__call_t *call);
 bool belay__ranking_score(const char *text, size_t len, int64_t *out);
 
 /* A reply that is a number, of what there is of them. */
-int belay__ranking_read_count(belay__pending_t *pending, const belay__call_t *call,
+int belay__ranking_read_count(belay__operation_t *operation, const belay__call_t *call,
                               const belay__reply_t *reply);
 
 /* What a request's room holds for an answer of n entries, and behind them the bytes of their members. */
@@ -61,7 +61,7 @@ typedef struct belay__ranking_room {
 } belay__ranking_room_t;
 
 /* NULL if there is no memory. */
-belay__ranking_room_t *belay__ranking_room(belay__pending_t *pending, size_t n, size_t bytes);
+belay__ranking_room_t *belay__ranking_room(belay__operation_t *operation, size_t n, size_t bytes);
 /* Gives the next entry its member, a copy; returns the entry. */
 belay_ranking_entry_t *belay__ranking_name(belay__ranking_room_t *room, const void *data,
                                            size_t len);

@@ -7,9 +7,9 @@
 
 /* ---- where members stand ------------------------------------------------------------------------------- */
 
-static int read_found(belay__pending_t *pending, const belay__call_t *call,
+static int read_found(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  belay__ranking_room_t *room = pending->room;
+  belay__ranking_room_t *room = operation->room;
   int error = belay__ranking_fault(call, reply);
   if (error != 0)
     return error;
@@ -38,20 +38,20 @@ int belay__ranking_check_members(const belay_ranking_t *ranking, const belay_byt
 
 int belay_ranking_find(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
                        const belay_bytes_t *members, size_t n, belay_ranking_cb cb) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   size_t bytes = 0;
   int error = belay__ranking_check(ranking, request, board, cb != NULL);
   if (error == 0)
     error = belay__ranking_check_members(ranking, members, n);
   if (error == 0)
-    error = belay__handle_begin(&ranking->handle, request, &find_ops, BELAY__CB(cb), &pending);
+    error = belay__handle_begin(&ranking->handle, request, &find_ops, BELAY__CB(cb), &operation);
   if (error != 0)
     return error;
   for (size_t i = 0; i < n; i++)
     bytes += members[i].len;
-  belay__ranking_room_t *room = belay__ranking_room(pending, n, bytes);
+  belay__ranking_room_t *room = belay__ranking_room(operation, n, bytes);
   if (room == NULL)
-    return belay__request_begun(pending, BELAY_ENOMEM);
+    return belay__request_begun(operation, BELAY_ENOMEM);
   belay__call_t *call = belay__call_stale(
       belay__ranking_script(ranking, &belay__script_ranking_read, board.data, board.len, 1 + n));
   belay__call_arg_text(call, "find");
@@ -59,7 +59,7 @@ int belay_ranking_find(belay_ranking_t *ranking, belay_request_t *request, belay
     (void)belay__ranking_name(room, members[i].data, members[i].len);
     belay__call_arg(call, members[i].data, members[i].len);
   }
-  return belay__request_begun(pending, belay__request_send(pending, call));
+  return belay__request_begun(operation, belay__request_send(operation, call));
 }
 
 /* ---- pages --------------------------------------------------------------------------------------------- */
@@ -80,11 +80,11 @@ static bool is_timed(const belay__reply_t *member) {
 }
 
 /* Members and scores, in turn. */
-static int read_list(belay__pending_t *pending, const belay__call_t *call,
+static int read_list(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *list) {
-  const belay_ranking_t *ranking = pending->context;
+  const belay_ranking_t *ranking = operation->context;
   size_t skip = ranking->timed ? BELAY__RANKING_TURN : 0, bytes = 0;
-  const int64_t *values = pending->values;
+  const int64_t *values = operation->values;
   if (list->type != BELAY__REPLY_ARRAY || list->count % 2 != 0 ||
       list->count / 2 > (size_t)values[MOST])
     return BELAY_EPROTO;
@@ -95,7 +95,7 @@ static int read_list(belay__pending_t *pending, const belay__call_t *call,
       return belay__handle_mismatch(call, "it holds a member that has no turn");
     bytes += i % 2 == 0 ? list->items[i]->len : 0;
   }
-  belay__ranking_room_t *room = belay__ranking_room(pending, list->count / 2, bytes);
+  belay__ranking_room_t *room = belay__ranking_room(operation, list->count / 2, bytes);
   if (room == NULL)
     return BELAY_ENOMEM;
   for (size_t i = 0; i < room->n; i++) {
@@ -112,18 +112,18 @@ static int read_list(belay__pending_t *pending, const belay__call_t *call,
 }
 
 /* The rank of the first, and a list; or a list alone. */
-static int read_page(belay__pending_t *pending, const belay__call_t *call,
+static int read_page(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   int error = belay__ranking_fault(call, reply);
   if (error != 0)
     return error;
   if (call->script == NULL)
-    return read_list(pending, call, reply);
+    return read_list(operation, call, reply);
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
       !belay__reply_integer(reply->items[0], -BELAY_RANKING_SCORE_MAX, BELAY_RANKING_SCORE_MAX,
-                            &pending->values[FIRST]))
+                            &operation->values[FIRST]))
     return BELAY_EPROTO;
-  return read_list(pending, call, reply->items[1]);
+  return read_list(operation, call, reply->items[1]);
 }
 
 static const belay__request_ops_t page_ops = {
@@ -132,16 +132,16 @@ static const belay__request_ops_t page_ops = {
 /* Sends what asks for up to n. */
 static int start_page(belay_ranking_t *ranking, belay_request_t *request, belay__call_t *call,
                       int64_t first, belay_ranking_from_t from, size_t n, belay_ranking_cb cb) {
-  belay__pending_t *pending;
-  int error = belay__handle_begin(&ranking->handle, request, &page_ops, BELAY__CB(cb), &pending);
+  belay__operation_t *operation;
+  int error = belay__handle_begin(&ranking->handle, request, &page_ops, BELAY__CB(cb), &operation);
   if (error != 0) {
     belay__calls_discard(&call, 1);
     return error;
   }
-  pending->values[FIRST] = first;
-  pending->values[STEP] = from == BELAY_RANKING_FROM_BEST ? 1 : -1;
-  pending->values[MOST] = (int64_t)n;
-  return belay__request_begun(pending, belay__request_send(pending, belay__call_stale(call)));
+  operation->values[FIRST] = first;
+  operation->values[STEP] = from == BELAY_RANKING_FROM_BEST ? 1 : -1;
+  operation->values[MOST] = (int64_t)n;
+  return belay__request_begun(operation, belay__request_send(operation, belay__call_stale(call)));
 }
 
 static int check_scores(const belay_ranking_t *ranking, int64_t min, int64_t max) {

@@ -9,9 +9,9 @@
 
 /* ---- submit -------------------------------------------------------------------------------------------- */
 
-static int read_submitted(belay__pending_t *pending, const belay__call_t *call,
+static int read_submitted(belay__operation_t *operation, const belay__call_t *call,
                           const belay__reply_t *reply) {
-  belay__ranking_room_t *room = pending->room;
+  belay__ranking_room_t *room = operation->room;
   int error = belay__ranking_fault(call, reply);
   if (error != 0)
     return error;
@@ -68,7 +68,7 @@ static belay__call_t *new_submit(const belay_ranking_t *ranking, const char *boa
 int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
                          const belay_ranking_submission_t *submission, belay_ranking_cb cb) {
   static const char *const modes[] = {"set", "add", "best"};
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   size_t bytes;
   int error = belay__ranking_check(ranking, request, board, cb != NULL);
   if (error == 0 && submission == NULL)
@@ -80,10 +80,10 @@ int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request, bel
   if (error == 0)
     error = check_items(belay, submission->items, submission->n, &bytes);
   if (error == 0)
-    error = belay__handle_begin(&ranking->handle, request, &submit_ops, BELAY__CB(cb), &pending);
+    error = belay__handle_begin(&ranking->handle, request, &submit_ops, BELAY__CB(cb), &operation);
   if (error != 0)
     return error;
-  belay__ranking_room_t *room = belay__ranking_room(pending, submission->n, bytes);
+  belay__ranking_room_t *room = belay__ranking_room(operation, submission->n, bytes);
   for (size_t i = 0; i < submission->n && room != NULL; i++)
     (void)belay__ranking_name(room, submission->items[i].member.data,
                               submission->items[i].member.len);
@@ -91,7 +91,7 @@ int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request, bel
                             ? NULL
                             : new_submit(ranking, board.data, board.len, modes[submission->mode],
                                          submission->items, submission->n);
-  return belay__request_begun(pending, belay__request_send(pending, call));
+  return belay__request_begun(operation, belay__request_send(operation, call));
 }
 
 /* ---- what takes members off ---------------------------------------------------------------------------- */
@@ -114,14 +114,14 @@ int belay_ranking_remove(belay_ranking_t *ranking, belay_request_t *request, bel
 }
 
 /* How many there are now. Too many still, and it was a whole step: the next one. */
-static int read_trimmed(belay__pending_t *pending, const belay__call_t *call,
+static int read_trimmed(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
-  int64_t size = pending->values[1], left;
-  int error = belay__ranking_read_count(pending, call, reply);
-  left = pending->values[0];
+  int64_t size = operation->values[1], left;
+  int error = belay__ranking_read_count(operation, call, reply);
+  left = operation->values[0];
   if (error != 0 || left <= size)
     return error;
-  error = belay__request_send(pending, belay__call_copy(call));
+  error = belay__request_send(operation, belay__call_copy(call));
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 
@@ -130,29 +130,29 @@ static const belay__request_ops_t trim_ops = {
 
 int belay_ranking_trim(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
                        int64_t size, belay_ranking_count_cb cb) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   int error = belay__ranking_check(ranking, request, board, cb != NULL);
   if (error == 0)
     error =
         belay__check_range(ranking->handle.client->belay, "size", size, 0, BELAY_RANKING_SIZE_MAX);
   if (error == 0)
-    error = belay__handle_begin(&ranking->handle, request, &trim_ops, BELAY__CB(cb), &pending);
+    error = belay__handle_begin(&ranking->handle, request, &trim_ops, BELAY__CB(cb), &operation);
   if (error != 0)
     return error;
-  pending->values[1] = size;
+  operation->values[1] = size;
   belay__call_t *call =
       belay__ranking_script(ranking, &belay__script_ranking_drop, board.data, board.len, 3);
   belay__call_arg_text(call, "trim");
   belay__call_arg_int(call, size);
   belay__call_arg_int(call, TRIM_STEP);
-  return belay__request_begun(pending, belay__request_send(pending, call));
+  return belay__request_begun(operation, belay__request_send(operation, call));
 }
 
 /* ---- clear --------------------------------------------------------------------------------------------- */
 
-static int read_cleared(belay__pending_t *pending, const belay__call_t *call,
+static int read_cleared(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
-  (void)pending, (void)call;
+  (void)operation, (void)call;
   int64_t keys;
   return belay__reply_integer(reply, 0, 3, &keys) ? 0 : BELAY_EPROTO;
 }

@@ -39,15 +39,15 @@ static int fault(const belay__call_t *call, const belay__reply_t *reply) {
   return belay__handle_fault(call, reply, faults, sizeof faults / sizeof *faults);
 }
 
-static bool keep_id(belay__pending_t *pending, const belay__reply_t *id) {
+static bool keep_id(belay__operation_t *operation, const belay__reply_t *id) {
   if (id->type != BELAY__REPLY_STRING || id->len < 1 || id->len > BELAY_SESSION_ID_MAX)
     return false;
-  memcpy(&pending->values[ID_BYTES], id->str, id->len);
-  pending->values[ID] = (int64_t)id->len;
+  memcpy(&operation->values[ID_BYTES], id->str, id->len);
+  operation->values[ID] = (int64_t)id->len;
   return true;
 }
 
-static int read_touched(belay__pending_t *pending, const belay__call_t *call,
+static int read_touched(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
   int error = fault(call, reply);
   if (error != 0)
@@ -56,15 +56,15 @@ static int read_touched(belay__pending_t *pending, const belay__call_t *call,
     return BELAY_EPROTO;
   for (int i = NEW; i < ID; i++)
     if (!belay__reply_integer(reply->items[i], i == TOUCHES, i == NEW ? 1 : NUMBER_MAX,
-                              &pending->values[i]))
+                              &operation->values[i]))
       return BELAY_EPROTO;
-  pending->values[EXISTS] = 1;
-  return keep_id(pending, reply->items[ID]) ? 0 : BELAY_EPROTO;
+  operation->values[EXISTS] = 1;
+  return keep_id(operation, reply->items[ID]) ? 0 : BELAY_EPROTO;
 }
 
-static int read_ended(belay__pending_t *pending, const belay__call_t *call,
+static int read_ended(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  int64_t *values = pending->values;
+  int64_t *values = operation->values;
   int error = fault(call, reply);
   if (error != 0)
     return error;
@@ -72,14 +72,14 @@ static int read_ended(belay__pending_t *pending, const belay__call_t *call,
       !belay__reply_integer(reply->items[0], 0, 1, &values[ENDED]) ||
       !belay__reply_integer(reply->items[1], 0, NUMBER_MAX, &values[COUNT]))
     return BELAY_EPROTO;
-  if (!keep_id(pending, reply->items[2]) &&
+  if (!keep_id(operation, reply->items[2]) &&
       (values[ENDED] || !belay__reply_is(reply->items[2], "", 0)))
     return BELAY_EPROTO;
   values[EXISTS] = values[ID] > 0 && !values[ENDED];
-  return pending->maybe && !values[ENDED] ? BELAY_EUNKNOWN : 0;
+  return operation->reply_lost && !values[ENDED] ? BELAY_EUNKNOWN : 0;
 }
 
-static int read_read(belay__pending_t *pending, const belay__call_t *call,
+static int read_read(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   static const int order[] = {EXISTS, COUNT, KEPT, LOST, SINCE, LEFT};
   enum { NUMBERS = 6 };
@@ -90,14 +90,14 @@ static int read_read(belay__pending_t *pending, const belay__call_t *call,
     return BELAY_EPROTO;
   for (int i = 0; i < NUMBERS; i++)
     if (!belay__reply_integer(reply->items[i], order[i] == LEFT ? -1 : 0,
-                              order[i] == EXISTS ? 1 : NUMBER_MAX, &pending->values[order[i]]))
+                              order[i] == EXISTS ? 1 : NUMBER_MAX, &operation->values[order[i]]))
       return BELAY_EPROTO;
-  if (!pending->values[EXISTS])
+  if (!operation->values[EXISTS])
     return reply->count == NUMBERS + 1 ? 0 : BELAY_EPROTO;
-  if (!keep_id(pending, reply->items[NUMBERS]))
+  if (!keep_id(operation, reply->items[NUMBERS]))
     return BELAY_EPROTO;
-  pending->values[EVENTS] = (int64_t)(reply->count - NUMBERS - 1);
-  return belay__request_keep(pending, reply->items + NUMBERS + 1, reply->count - NUMBERS - 1);
+  operation->values[EVENTS] = (int64_t)(reply->count - NUMBERS - 1);
+  return belay__request_keep(operation, reply->items + NUMBERS + 1, reply->count - NUMBERS - 1);
 }
 
 static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {

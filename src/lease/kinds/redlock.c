@@ -3,7 +3,7 @@
 #include "lease/kinds/redlock.h"
 
 static const belay__server_info_t *server_of(const belay_client_t *client) {
-  return client->node_ops->server(client, BELAY__LANE_LEASE, 0);
+  return client->node_ops->server(client, BELAY__CLASS_LEASE, 0);
 }
 
 static bool same_text(const char *a, size_t a_len, const char *b, size_t b_len) {

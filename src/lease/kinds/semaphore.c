@@ -104,13 +104,13 @@ int belay_semaphore_new(belay_client_t *const *clients, size_t n, belay_bytes_t 
 
 /* ---- asking about it ------------------------------------------------------------------------------------- */
 
-static int read_state(belay__pending_t *pending, const belay__call_t *call,
+static int read_state(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   (void)call;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 4)
     return BELAY_EPROTO;
   for (size_t i = 0; i < 4; i++)
-    if (!belay__reply_integer(reply->items[i], 0, UINT32_MAX, &pending->values[i]))
+    if (!belay__reply_integer(reply->items[i], 0, UINT32_MAX, &operation->values[i]))
       return BELAY_EPROTO;
   return 0;
 }
@@ -165,7 +165,7 @@ static int begin_call(belay_client_t *client, const belay_request_t *request, bo
         belay__check_bytes(client->belay, "name", belay_bytes(name, name_len), 1, BELAY__NAME_MAX);
   if (error != 0)
     return error;
-  *call = belay__call_new(client, BELAY__LANE_DATA);
+  *call = belay__call_new(client, BELAY__CLASS_DATA);
   if (*call == NULL)
     return BELAY_ENOMEM;
   belay__call_script(*call, script, KEYS, args);
@@ -251,14 +251,14 @@ static int measure_holders(const belay__reply_t *reply, size_t *size) {
   return 0;
 }
 
-static int read_holders(belay__pending_t *pending, const belay__call_t *call,
+static int read_holders(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
   (void)call;
   size_t size, n = reply->count / HOLDER_FIELDS;
   int error = measure_holders(reply, &size);
   if (error != 0 || n == 0)
     return error;
-  belay_semaphore_holder_t *list = belay__alloc(pending->client->belay, size);
+  belay_semaphore_holder_t *list = belay__alloc(operation->client->belay, size);
   if (list == NULL)
     return BELAY_ENOMEM;
   char *label = (char *)&list[n];
@@ -271,9 +271,9 @@ static int read_holders(belay__pending_t *pending, const belay__call_t *call,
     label += len + 1;
   }
   qsort(list, n, sizeof *list, compare);
-  pending->values[LIST] = (int64_t)(intptr_t)list;
-  pending->values[COUNT] = (int64_t)n;
-  pending->values[SIZE] = (int64_t)size;
+  operation->values[LIST] = (int64_t)(intptr_t)list;
+  operation->values[COUNT] = (int64_t)n;
+  operation->values[SIZE] = (int64_t)size;
   return 0;
 }
 

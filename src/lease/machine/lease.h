@@ -219,7 +219,7 @@ struct belay__lease {
   uint32_t longest_ttl; /* longest ttl that a server may have, in ms: a ttl never shrinks */
   uint32_t attempts;    /* attempts of the current acquire */
   uint32_t failures;    /* consecutive renewals that failed, or attempts that were refused */
-  uint32_t affinity;
+  uint32_t route;
   /* Connections that received the message of the last release; from BELAY__NOTIFIED_UNKNOWN_MIN
    * on: unknown. */
   uint32_t notified;
@@ -284,15 +284,14 @@ static inline bool belay__lease_counts(const belay__lease_t *lease) {
 }
 
 /* The connection class of the lease's calls. */
-static inline belay__lane_t belay__lease_lane(const belay__lease_t *lease) {
-  return lease->config->min_replicas > 0 ? BELAY__LANE_DURABLE : BELAY__LANE_LEASE;
+static inline belay__conn_class_t belay__lease_class(const belay__lease_t *lease) {
+  return lease->config->min_replicas > 0 ? BELAY__CLASS_DURABLE : BELAY__CLASS_LEASE;
 }
 
 /* The server behind the member's connection; NULL while there is no connection. */
 static inline const belay__server_info_t *belay__member_server(const belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
-  return member->client->node_ops->server(member->client, belay__lease_lane(lease),
-                                          lease->affinity);
+  return member->client->node_ops->server(member->client, belay__lease_class(lease), lease->route);
 }
 
 /* True if an operation was started and the owner was not notified of its end. operation: lease->op

@@ -200,11 +200,11 @@ BELAY_ERRORS(X)
 #undef X
 
 /* Of many keys the first one's, which is where all of them are. */
-static uint32_t affinity_of(const belay__kind_t *kind, const char *key, size_t len) {
+static uint32_t route_of(const belay__kind_t *kind, const char *key, size_t len) {
   size_t at = 0;
   if (kind->many)
     key = belay__many_next(key, len, &at, &len);
-  return belay__key_affinity(key, len);
+  return belay__key_route(key, len);
 }
 
 void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, size_t n,
@@ -226,7 +226,7 @@ void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, si
       .key = key,
   };
   belay__task_init(&lease->task, run_task);
-  lease->affinity = affinity_of(config->kind, key, key_len);
+  lease->route = route_of(config->kind, key, key_len);
   for (size_t i = 0; i < n; i++) {
     lease->member[i] = (belay__member_t){.object = {.ops = &object_ops},
                                          .client = clients[i],

@@ -35,7 +35,7 @@ uint64_t belay__lease_renewal_due(const belay__lease_t *lease, uint64_t now) {
   uint64_t validity = belay__lease_validity(lease->ttl, lease->config->drift);
   uint64_t after = renew_after(lease, validity), rest = validity - after;
   uint64_t due = deadline > now + rest ? deadline - rest : 0;
-  uint64_t sooner = after / 4 / 65536 * (lease->affinity >> 16);
+  uint64_t sooner = after / 4 / 65536 * (lease->route >> 16);
   due = due > sooner ? due - sooner : 0;
   uint64_t slot = 1; /* a power of two, so that those of different ttls meet */
   while (slot <= after / RENEWAL_SLOTS / 2)

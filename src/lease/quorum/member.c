@@ -15,7 +15,7 @@
  * ASKED is member->call, COPYING and VETTED are member->confirm, which may be sent together with the call; so is what
  * tells who waits of a release that is not a script, which is over when both are answered. An acquire
  * that is ASKED when the others have decided is postponed (member->late): its yes still counts, nothing waits for
- * it. What a call may leave on the server is noted in `maybe` and `epoch`, whether its answer came or not. */
+ * it. What a call may leave on the server is noted in `may_exist` and `epoch`, whether its answer came or not. */
 #include "lease/quorum/member.h"
 
 #include "lease/machine/deadline.h"
@@ -36,11 +36,11 @@ static void on_marker(belay__call_t *call, const belay__result_t *result);
 /* A call of the present round's, which is kept at that place when it is sent. NULL if memory is out. */
 static belay__call_t *new_call(belay__member_t *member, uint64_t deadline, belay__call_t **place) {
   const belay__lease_t *lease = belay__member_lease(member);
-  belay__call_t *call = belay__call_new(member->client, belay__lease_lane(lease));
+  belay__call_t *call = belay__call_new(member->client, belay__lease_class(lease));
   if (call == NULL)
     return NULL;
   call->deadline = deadline;
-  call->affinity = lease->affinity;
+  call->route = lease->route;
   /* What asks for something new is subject to the client's limits; what keeps or gives back is not. */
   call->urgent = lease->round != BELAY__ROUND_ACQUIRE || lease->partner != NULL;
   call->owner = member;
@@ -114,7 +114,7 @@ static int send_command(belay__member_t *member, uint64_t deadline, const belay_
   }
   /* What tells waiters is only a hint: a release may be sent again without it. */
   bool independent = lease->round == BELAY__ROUND_RELEASE;
-  int error = (independent ? belay__call_send_apart : belay__call_send)(calls, n);
+  int error = (independent ? belay__call_send_separately : belay__call_send)(calls, n);
   return error == 0 ? BELAY__PENDING : error;
 }
 
@@ -131,7 +131,7 @@ static int local_status(belay__member_t *member) {
   /* A node that stands still would only be left more to undo. The others decide. */
   uint64_t limit = lease->config->timeout * BELAY__MS;
   if (lease->members > 1 &&
-      client->node_ops->silent(client, belay__lease_lane(lease), lease->affinity, limit))
+      client->node_ops->silent(client, belay__lease_class(lease), lease->route, limit))
     return BELAY_EUNKNOWN;
   return 0;
 }

@@ -89,7 +89,7 @@ int belay__quarantine_read(belay__call_t *call, const belay__result_t *result) {
   belay_client_t *client = call->client;
   const belay__reply_t *reply = result->reply;
   const belay__server_info_t *server =
-      client->node_ops->server(client, (belay__lane_t)call->lane, call->affinity);
+      client->node_ops->server(client, (belay__conn_class_t)call->conn_class, call->route);
   int64_t ms, max_ttl;
   if (result->outcome != BELAY_OUTCOME_REPLY)
     return result->error;
@@ -126,7 +126,7 @@ static int send_query(belay__member_t *member, const belay__server_info_t *serve
   belay_client_t *client = member->client;
   uint64_t rest = belay__lease_forgotten_after(lease->config->max_ttl);
   char key[KEY_MAX];
-  belay__call_t *call = belay__call_new(client, belay__lease_lane(lease));
+  belay__call_t *call = belay__call_new(client, belay__lease_class(lease));
   if (call == NULL)
     return BELAY_ENOMEM;
   belay__call_script_text(call, &belay__script_quarantine, 1, 3);
@@ -137,7 +137,7 @@ static int send_query(belay__member_t *member, const belay__server_info_t *serve
   belay__call_arg_int(call, lease->config->max_ttl);
   belay__call_arg_int(call, (int64_t)(rest / BELAY__MS) + 1);
   call->deadline = deadline;
-  call->affinity = lease->affinity;
+  call->route = lease->route;
   call->urgent = true;
   call->settled = on_abandoned;
   int error = belay__call_start(&member->confirm, call, done, member);

@@ -157,8 +157,8 @@ static belay__undo_target_t target_of(const belay__member_t *member, bool ticket
       .repeat = lease->config->repeat_release && member->may_exist,
       .ticket = ticket ? lease->ticket : 0,
       .keep_ms = keep,
-      .lane = belay__lease_lane(lease),
-      .affinity = lease->affinity,
+      .conn_class = belay__lease_class(lease),
+      .route = lease->route,
       .epoch = member->epoch,
       .until = belay__now(belay__lease_belay(lease)) + belay__lease_forgotten_after((uint32_t)ttl),
   };

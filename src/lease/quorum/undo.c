@@ -147,7 +147,7 @@ static belay__release_t release_of(const belay__undo_t *undo) {
 
 static void send_release(belay__undo_t *undo) {
   belay_client_t *client = undo->client;
-  belay__call_t *call = belay__call_new(client, undo->target.lane);
+  belay__call_t *call = belay__call_new(client, undo->target.conn_class);
   if (call == NULL) {
     schedule_retry(undo);
     return;
@@ -156,9 +156,9 @@ static void send_release(belay__undo_t *undo) {
   belay__release_build(undo->target.kind, undo->key, undo->target.key_len, &release, call);
   uint64_t deadline = belay__after_ms(client->belay, client->timeout_ms);
   call->deadline = deadline < undo->target.until ? deadline : undo->target.until;
-  call->affinity = undo->target.affinity;
+  call->route = undo->target.route;
   call->urgent = true;
-  call->once = undo->target.keep_ms != 0;
+  call->no_retry = undo->target.keep_ms != 0;
   if (belay__call_start(&undo->call, call, on_reply, undo) != 0)
     schedule_retry(undo);
 }
@@ -181,7 +181,7 @@ static void object_connected(belay__object_t *object) {
   uint64_t soon = belay__now(belay) + belay__spread(belay, BELAY__SPREAD_MS * BELAY__MS);
   bool resting = undo->call == NULL && undo->answers == 0;
   if (resting && belay__timer_is_set(&undo->timer) && soon < undo->timer.when &&
-      undo->client->node_ops->server(undo->client, undo->target.lane, undo->target.affinity) !=
+      undo->client->node_ops->server(undo->client, undo->target.conn_class, undo->target.route) !=
           NULL)
     belay__timer_set(belay, BELAY__RANK_OTHER, &undo->timer, soon);
 }
@@ -195,7 +195,7 @@ static void object_lost(belay__object_t *object) {
   if (!undo->kept || undo->call != NULL || undo->answers == 0)
     return;
   const belay__server_info_t *server =
-      client->node_ops->server(client, undo->target.lane, undo->target.affinity);
+      client->node_ops->server(client, undo->target.conn_class, undo->target.route);
   if (server != NULL && server->epoch == undo->answered_on)
     return;
   undo->answers = undo->tries = 0;

@@ -45,13 +45,13 @@ typedef struct belay__undo_target {
   /* For how long the ticket keeps its place; 0: it goes. That is said once: behind what is asked next it might
    * bring back a place that was given up. */
   uint32_t keep_ms;
-  belay__lane_t lane;
-  uint32_t affinity;
+  belay__conn_class_t conn_class;
+  uint32_t route;
   uint32_t epoch; /* the connection of an attempt that was not answered; 0: none */
   uint64_t until; /* by then the server has forgotten it in any case */
 } belay__undo_target_t;
 
-/* Starts one; its call goes out before this returns, behind all that were sent on its lane with its affinity,
+/* Starts one; its call goes out before this returns, behind all that were sent on its connection class with its route,
  * unless a release is under way already: then that is its call (release may be NULL). cb (which may be NULL) is
  * told once, later. NULL if memory is out, or if there is no cb and more are under way than a client may have:
  * then what is left lives for its ttl. */

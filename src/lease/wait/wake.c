@@ -1,13 +1,13 @@
 /* What wakes a lease that waits, and what makes a holder ask.
  *
- * Releases are published on the channel of the key. A waiter has an ear for that on each of its nodes (or, of many keys,
+ * Releases are published on the channel of the key. A waiter has an subscription for that on each of its nodes (or, of many keys,
  * for each of them). A message is only a hint, on which it asks again: at once or in its turn (turns.c) if it had found
- * the lease held, else within a second. Without one it asks as often as it does without ears.
+ * the lease held, else within a second. Without one it asks as often as it does without subscriptions.
  *
  *   message for everybody, or for our ticket --+
- *   subscription confirmed: first, after a gap -+--> as many ears as make a quorum (of many keys: one) --> BELAY__EV_WAKE
+ *   subscription confirmed: first, after a gap -+--> as many subscriptions as make a quorum (of many keys: one) --> BELAY__EV_WAKE
  *
- * A holder with notice_break has the same ears. While the lease is held only a break publishes there, or a release of
+ * A holder with notice_break has the same subscriptions. While the lease is held only a break publishes there, or a release of
  * another that holds it too: whatever it hears, and each confirmed subscription, makes it ask --> BELAY__EV_CHECK */
 #include "lease/wait/wake.h"
 
@@ -23,7 +23,7 @@
   (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2) + 3 * BELAY__NAME_MAX + 64)
 
 typedef struct listener {
-  belay__ear_t ear;
+  belay__subscription_t subscription;
   belay__lease_t *lease;
   bool received; /* a waiter's: since the last attempt */
   bool was_up;   /* the subscription was confirmed before */
@@ -45,7 +45,7 @@ static unsigned needed(const belay__lease_t *lease, bool up) {
 static unsigned count_up(const belay__wake_t *wake) {
   unsigned n = 0;
   for (unsigned i = 0; i < wake->count; i++)
-    n += belay__ear_is_up(&wake->listeners[i].ear);
+    n += belay__subscription_is_up(&wake->listeners[i].subscription);
   return n;
 }
 
@@ -67,19 +67,19 @@ static bool is_for(const belay__lease_t *lease, const char *data, size_t len) {
   return len == 0 || (len == n && memcmp(data, ticket, n) == 0);
 }
 
-static void on_waiter_message(belay__ear_t *belay_ear, belay__heard_t what, const char *data,
-                              size_t len, int status) {
+static void on_waiter_message(belay__subscription_t *belay_ear, belay__channel_event_t what,
+                              const char *data, size_t len, int status) {
   (void)status;
-  listener_t *ear = BELAY__CONTAINER(belay_ear, listener_t, ear);
-  belay__lease_t *lease = ear->lease;
-  if (what == BELAY__HEARD_GAP || (what == BELAY__HEARD_MESSAGE && !is_for(lease, data, len)))
+  listener_t *subscription = BELAY__CONTAINER(belay_ear, listener_t, subscription);
+  belay__lease_t *lease = subscription->lease;
+  if (what == BELAY__CHANNEL_GAP || (what == BELAY__CHANNEL_MESSAGE && !is_for(lease, data, len)))
     return;
   belay__woken_t by = len > 0 ? BELAY__WOKEN_ALONE : BELAY__WOKEN_ALL;
-  if (what == BELAY__HEARD_UP && ear->was_up)
+  if (what == BELAY__CHANNEL_UP && subscription->was_up)
     by = BELAY__WOKEN_AGAIN;
-  ear->received = ear->was_up = true;
-  if (what == BELAY__HEARD_MESSAGE ? count_received(lease->acquire->wake) < needed(lease, false)
-                                   : !belay__wake_is_up(lease))
+  subscription->received = subscription->was_up = true;
+  if (what == BELAY__CHANNEL_MESSAGE ? count_received(lease->acquire->wake) < needed(lease, false)
+                                     : !belay__wake_is_up(lease))
     return;
   for (unsigned i = 0; i < lease->acquire->wake->count; i++)
     lease->acquire->wake->listeners[i].received = false;
@@ -87,15 +87,15 @@ static void on_waiter_message(belay__ear_t *belay_ear, belay__heard_t what, cons
 }
 
 /* A holder's. */
-static void on_holder_message(belay__ear_t *belay_ear, belay__heard_t what, const char *data,
-                              size_t len, int status) {
-  belay__lease_t *lease = BELAY__CONTAINER(belay_ear, listener_t, ear)->lease;
+static void on_holder_message(belay__subscription_t *belay_ear, belay__channel_event_t what,
+                              const char *data, size_t len, int status) {
+  belay__lease_t *lease = BELAY__CONTAINER(belay_ear, listener_t, subscription)->lease;
   (void)data, (void)len, (void)status;
-  if (what != BELAY__HEARD_GAP)
+  if (what != BELAY__CHANNEL_GAP)
     lease->report(lease, BELAY__EV_CHECK, BELAY__CHECK_MESSAGE);
 }
 
-/* ---- ears ---------------------------------------------------------------------------------------------- */
+/* ---- subscriptions ---------------------------------------------------------------------------------------------- */
 
 static size_t size_of(unsigned count) {
   return sizeof(belay__wake_t) + count * sizeof(listener_t);
@@ -139,8 +139,8 @@ static bool are_known(const belay__lease_t *lease, unsigned count) {
   return true;
 }
 
-typedef void (*message_cb_t)(belay__ear_t *listener, belay__heard_t what, const char *data,
-                             size_t len, int status);
+typedef void (*message_cb_t)(belay__subscription_t *listener, belay__channel_event_t what,
+                             const char *data, size_t len, int status);
 
 /* What cannot listen asks now and then. */
 static void open_listeners(belay__lease_t *lease, belay__wake_t **out, unsigned count,
@@ -153,10 +153,10 @@ static void open_listeners(belay__lease_t *lease, belay__wake_t **out, unsigned 
   for (unsigned i = 0; i < count; i++) {
     char name[CHANNEL_MAX];
     size_t len;
-    wake->listeners[i] = (listener_t){.ear = {.hear = on_message}, .lease = lease};
+    wake->listeners[i] = (listener_t){.subscription = {.hear = on_message}, .lease = lease};
     belay_client_t *client = channel(lease, i, name, &len);
-    (void)belay__listen(client, name, len, &wake->listeners[i].ear);
-    wake->listeners[i].was_up = belay__ear_is_up(&wake->listeners[i].ear);
+    (void)belay__listen(client, name, len, &wake->listeners[i].subscription);
+    wake->listeners[i].was_up = belay__subscription_is_up(&wake->listeners[i].subscription);
   }
 }
 
@@ -164,7 +164,7 @@ static void close_listeners(belay__lease_t *lease, belay__wake_t **listeners) {
   belay__wake_t *wake = *listeners;
   *listeners = NULL;
   for (unsigned i = 0; i < wake->count; i++)
-    belay__unlisten(&wake->listeners[i].ear);
+    belay__unlisten(&wake->listeners[i].subscription);
   belay__free(belay__lease_belay(lease), wake, size_of(wake->count));
 }
 

@@ -58,9 +58,9 @@ static int64_t tokens_of_missing(const belay_bucket_t *bucket) {
   return bucket->full ? bucket->capacity : 0;
 }
 
-static int read_state(belay__pending_t *pending, const belay__call_t *call,
+static int read_state(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  const belay_bucket_t *bucket = pending->context;
+  const belay_bucket_t *bucket = operation->context;
   const int64_t max[VALUES] = {1, bucket->capacity, BELAY_BUCKET_INDEX_MAX};
   int64_t what;
   if (belay__reply_integer(reply, -2, -1, &what))
@@ -69,26 +69,27 @@ static int read_state(belay__pending_t *pending, const belay__call_t *call,
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != VALUES)
     return BELAY_EPROTO;
   for (int i = 0; i < VALUES; i++)
-    if (!belay__reply_integer(reply->items[i], 0, max[i], &pending->values[i]))
+    if (!belay__reply_integer(reply->items[i], 0, max[i], &operation->values[i]))
       return BELAY_EPROTO;
   return 0;
 }
 
 /* Where an answer was lost, and this time the index is another one, it may be we who have stepped it. */
-static int read_added(belay__pending_t *pending, const belay__call_t *call,
+static int read_added(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  int error = read_state(pending, call, reply);
-  return error == 0 && pending->maybe && !pending->values[APPLIED] ? BELAY_EUNKNOWN : error;
+  int error = read_state(operation, call, reply);
+  return error == 0 && operation->reply_lost && !operation->values[APPLIED] ? BELAY_EUNKNOWN
+                                                                            : error;
 }
 
-static int read_deleted(belay__pending_t *pending, const belay__call_t *call,
+static int read_deleted(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
   (void)call;
   int64_t keys;
   if (!belay__reply_integer(reply, 0, 2, &keys))
     return BELAY_EPROTO;
-  pending->values[APPLIED] = keys > 0;
-  pending->values[TOKENS] = tokens_of_missing(pending->context);
+  operation->values[APPLIED] = keys > 0;
+  operation->values[TOKENS] = tokens_of_missing(operation->context);
   return 0;
 }
 
@@ -132,7 +133,7 @@ static int start(belay_bucket_t *bucket, belay_request_t *request, belay__call_t
 /* Of 0 tokens it is a look. */
 static belay__call_t *new_fetch(const belay_bucket_t *bucket, const char *key, size_t key_len,
                                 int64_t tokens) {
-  belay__call_t *call = belay__call_new(bucket->handle.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(bucket->handle.client, BELAY__CLASS_DATA);
   belay__call_script(call, &belay__script_bucket_fetch, 2, 4);
   put_keys(bucket, call, key, key_len);
   belay__call_arg_int(call, tokens);
@@ -179,7 +180,7 @@ int belay_bucket_add(belay_bucket_t *bucket, belay_request_t *request, belay_byt
                                BELAY_BUCKET_INDEX_MAX - 1);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(bucket->handle.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(bucket->handle.client, BELAY__CLASS_DATA);
   belay__call_script(call, &belay__script_bucket_add, 2, 6);
   put_keys(bucket, call, key.data, key.len);
   belay__call_arg_int(call, tokens);
@@ -196,7 +197,7 @@ int belay_bucket_delete(belay_bucket_t *bucket, belay_request_t *request, belay_
   int error = check(bucket, request, key.data, key.len, cb != NULL);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(bucket->handle.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(bucket->handle.client, BELAY__CLASS_DATA);
   belay__call_command(call, "DEL", 3);
   put_keys(bucket, call, key.data, key.len);
   return start(bucket, request, call, &delete_ops, cb);

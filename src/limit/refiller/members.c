@@ -11,7 +11,7 @@
 typedef struct question {
   belay_request_t request;
   belay_client_t *client;
-  belay__pending_t *asker; /* NULL: it does not want to know any more */
+  belay__operation_t *asker; /* NULL: it does not want to know any more */
   int64_t lease_ms;
 } question_t;
 
@@ -42,7 +42,7 @@ static belay_refiller_member_t *copy(const question_t *question,
 static void on_holders(belay_request_t *request, int status,
                        const belay_semaphore_holder_t *holders, size_t n) {
   question_t *question = request->data;
-  belay__pending_t *asker = question->asker;
+  belay__operation_t *asker = question->asker;
   if (asker != NULL && status == 0 && n > 0) {
     size_t size;
     belay_refiller_member_t *list = copy(question, holders, n, &size);
@@ -68,8 +68,8 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
   belay__free(belay, list, (size_t)answer->values[SIZE]);
 }
 
-static void left(belay__pending_t *pending, bool sent) {
-  question_t *question = pending->context;
+static void left(belay__operation_t *operation, bool sent) {
+  question_t *question = operation->context;
   (void)sent;
   question->asker = NULL;
   (void)belay_request_cancel(&question->request);

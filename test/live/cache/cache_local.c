@@ -18,7 +18,7 @@ BED_TEST(the_table_comes_first) {
   bed_settle(bed);
   expect_cached(&here, "home", "home#1", BELAY_CACHE_FROM_SERVER);
   int64_t gets = server_calls(bed->server, "get");
-  bed_until(bed, belay__ear_is_up(&here.cache->ear));
+  bed_until(bed, belay__subscription_is_up(&here.cache->subscription));
   expect_cached(&here, "home", "home#1",
                 server_calls(bed->server, "get") == gets && peek(&here, "home") == 0
                     ? BELAY_CACHE_FROM_LOCAL

@@ -85,13 +85,13 @@ BED_TEST_OF(after_a_gap, o.reconnect_max_ms = 50) {
   warm_and_hear(&hoard, "home");
   server_do(bed->server, "ACL", "SETUSER", "default", "resetchannels", NULL); /* and drops it */
   /* until the gap is reported */
-  bed_until(bed, hoard.cache->ear.told != 0);
+  bed_until(bed, hoard.cache->subscription.told != 0);
   warm(&hoard, "home");
   invalidate_behind_its_back(bed, "home", KEY("home"));
   bed_run_for(bed, 10);
   expect_peek(&hoard, "home", "home#2"); /* for local_ttl_ms, or until it hears again */
   server_do(bed->server, "ACL", "SETUSER", "default", "allchannels", NULL);
-  bed_until(bed, belay__ear_is_up(&hoard.cache->ear));
+  bed_until(bed, belay__subscription_is_up(&hoard.cache->subscription));
   assert_int_equal(peek(&hoard, "home"), BELAY_EAGAIN);
   expect_cached(&hoard, "home", "home#3", BELAY_CACHE_FROM_LOAD);
 }

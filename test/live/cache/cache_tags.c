@@ -244,7 +244,7 @@ static void subscribe(hoard_t *hoard) {
   assert_int_equal(begin_cache_get(hoard, &fetch, "another"), 0);
   (void)end_of_fetch(&fetch);
   fetch_free(&fetch);
-  bed_until(hoard->bed, belay__ear_is_up(&hoard->cache->ear));
+  bed_until(hoard->bed, belay__subscription_is_up(&hoard->cache->subscription));
   hoard->loading = LOADING_BY_HAND;
 }
 
@@ -353,7 +353,7 @@ BED_TEST(tables_of_others_drop_it) {
   hoard_new(&here, bed, &options);
   hoard_of(&there, bed, bed_connect(bed, server_url(bed->server), NULL), &other);
   expect_cached(&here, "warm up", "v", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, belay__ear_is_up(&here.cache->ear));
+  bed_until(bed, belay__subscription_is_up(&here.cache->subscription));
   expect_cached(&here, "shop red", "v", BELAY_CACHE_FROM_LOAD);
   expect_cached(&here, "shop blue", "v", BELAY_CACHE_FROM_LOAD);
   bed_until(bed, peek(&here, "shop red") == 0 && peek(&here, "shop blue") == 0); /* stored */

@@ -25,11 +25,11 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
   ((asker_cb)cb)(request->data, answer->status, answer->values);
 }
 
-static int read_number(belay__pending_t *pending, const belay__call_t *call,
+static int read_number(belay__operation_t *operation, const belay__call_t *call,
                        const belay__reply_t *reply) {
   (void)call;
   for (int i = 0; i < BELAY__REQUEST_VALUES; i++)
-    pending->values[i] = reply->integer + i;
+    operation->values[i] = reply->integer + i;
   return reply->type == BELAY__REPLY_INTEGER ? 0 : BELAY_EPROTO;
 }
 
@@ -50,12 +50,12 @@ static void cancel_it(belay__task_t *task) {
     assert_error(belay_request_cancel(&ended_hook->request), 0);
 }
 
-static int read_and_cancel(belay__pending_t *pending, const belay__call_t *call,
+static int read_and_cancel(belay__operation_t *operation, const belay__call_t *call,
                            const belay__reply_t *reply) {
   (void)call;
   belay__task_init(&ended_task, cancel_it);
   belay__defer(ended_hook->bed->belay, &ended_task);
-  return read_number(pending, call, reply);
+  return read_number(operation, call, reply);
 }
 
 static const belay__request_ops_t ending = {.read = read_and_cancel, .tell = tell};
@@ -71,7 +71,7 @@ static int start(bed_t *bed, asker_t *asker, const belay__request_ops_t *ops, be
 }
 
 static belay__call_t *command(bed_t *bed, const char *name, const char *key) {
-  belay__call_t *call = belay__call_new(bed->client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(bed->client, BELAY__CLASS_DATA);
   belay__call_command(call, name, 2);
   belay__call_arg(call, key, strlen(key));
   return call;
@@ -111,7 +111,7 @@ TEST(an_answer_that_was_lost) {
   assert_error(outcome_of(&careful), 0);
   server_do(bed->server, "SET", "s", "text", NULL);
   for (int i = 0; i < 2; i++) { /* the script's text, then its hash */
-    belay__call_t *call = belay__call_new(bed->client, BELAY__LANE_DATA);
+    belay__call_t *call = belay__call_new(bed->client, BELAY__CLASS_DATA);
     belay__call_script(call, &belay__script_multi_release, 1, 1);
     belay__call_arg(call, "absent", 6);
     belay__call_arg(call, "token", 5);

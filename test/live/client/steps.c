@@ -41,12 +41,12 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
   ((asker_cb)cb)(request->data, answer->status, answer->room);
 }
 
-static int read_sum(belay__pending_t *pending, const belay__call_t *call,
+static int read_sum(belay__operation_t *operation, const belay__call_t *call,
                     const belay__reply_t *reply) {
-  sums_t *sums = pending->room;
+  sums_t *sums = operation->room;
   (void)call;
   sums->replies++;
-  return belay__reply_integer(reply, INT64_MIN, INT64_MAX, &sums->sum[pending->index])
+  return belay__reply_integer(reply, INT64_MIN, INT64_MAX, &sums->sum[operation->index])
              ? 0
              : BELAY_EPROTO;
 }
@@ -54,26 +54,26 @@ static int read_sum(belay__pending_t *pending, const belay__call_t *call,
 static belay__call_t *command(bed_t *bed, const char *name, int key) {
   char text[] = "k0";
   text[1] = (char)('0' + key);
-  belay__call_t *call = belay__call_new(bed->client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(bed->client, BELAY__CLASS_DATA);
   belay__call_command(call, name, 2);
   belay__call_arg(call, text, 2);
   return call;
 }
 
-static int send_all(bed_t *bed, belay__pending_t *pending, const char *name, int n) {
+static int send_all(bed_t *bed, belay__operation_t *operation, const char *name, int n) {
   belay__call_t *calls[CALLS];
   for (int i = 0; i < n; i++)
     calls[i] = command(bed, name, i);
-  return belay__request_send_all(pending, calls, (size_t)n);
+  return belay__request_send_all(operation, calls, (size_t)n);
 }
 
 /* The same once more, until there are no more steps. */
-static int next(belay__pending_t *pending) {
-  asker_t *asker = pending->context;
+static int next(belay__operation_t *operation) {
+  asker_t *asker = operation->context;
   if (asker->steps == 0)
     return asker->error;
   asker->steps--;
-  int error = send_all(asker->bed, pending, "INCR", CALLS);
+  int error = send_all(asker->bed, operation, "INCR", CALLS);
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
@@ -83,15 +83,15 @@ static const belay__request_ops_t steps = {.read = read_sum, .next = next, .tell
 
 static void start(bed_t *bed, asker_t *asker, const belay__request_ops_t *ops, const char *name,
                   int n) {
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   asker->bed = bed;
   asker->request.data = asker;
   bed->inside++;
   assert_error(belay__request_begin(bed->client, &asker->request, ops, asker, NULL,
-                                    (void (*)(void))on_told, &pending),
+                                    (void (*)(void))on_told, &operation),
                0);
-  assert_non_null(belay__request_room(pending, sizeof(sums_t)));
-  assert_error(send_all(bed, pending, name, n), 0);
+  assert_non_null(belay__request_room(operation, sizeof(sums_t)));
+  assert_error(send_all(bed, operation, name, n), 0);
   bed->inside--;
 }
 
@@ -136,7 +136,7 @@ BED_TEST(one_that_is_refused) {
 /* The detail names the right key, after any other refusals. */
 BED_TEST(each_names_its_own_key) {
   asker_t asker[CALLS] = {0};
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   for (int i = 0; i < CALLS; i++) {
     char key[] = {'k', (char)('0' + i), '\0'};
     server_do(bed->server, "LPUSH", key, "foreign", NULL);
@@ -146,10 +146,10 @@ BED_TEST(each_names_its_own_key) {
     asker[i].bed = bed;
     asker[i].request.data = &asker[i];
     assert_error(belay__request_begin(bed->client, &asker[i].request, &once, NULL, NULL,
-                                      (void (*)(void))on_told, &pending),
+                                      (void (*)(void))on_told, &operation),
                  0);
-    assert_non_null(belay__request_room(pending, sizeof(sums_t)));
-    assert_error(belay__request_send(pending, command(bed, "INCR", i)), 0);
+    assert_non_null(belay__request_room(operation, sizeof(sums_t)));
+    assert_error(belay__request_send(operation, command(bed, "INCR", i)), 0);
   }
   bed_run_for(bed, 20);
   server_resume(bed->server);
@@ -163,21 +163,21 @@ BED_TEST(each_names_its_own_key) {
 /* Which one of several keys was wrong the server does not say. */
 BED_TEST(of_several_keys_it_may_be_another) {
   asker_t asker = {.bed = bed};
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   asker.request.data = &asker;
   server_do(bed->server, "LPUSH", "counter{lock}", "foreign", NULL);
   assert_error(belay__request_begin(bed->client, &asker.request, &once, NULL, NULL,
-                                    (void (*)(void))on_told, &pending),
+                                    (void (*)(void))on_told, &operation),
                0);
-  assert_non_null(belay__request_room(pending, sizeof(sums_t)));
-  belay__call_t *call = belay__call_new(bed->client, BELAY__LANE_DATA);
+  assert_non_null(belay__request_room(operation, sizeof(sums_t)));
+  belay__call_t *call = belay__call_new(bed->client, BELAY__CLASS_DATA);
   belay__call_script(call, &belay__script_lock_acquire_fenced, 2, 3);
   belay__call_arg(call, "lock", 4);
   belay__call_arg(call, "counter{lock}", 13);
   belay__call_arg(call, "token", 5);
   belay__call_arg_int(call, 60000);
   belay__call_arg_int(call, 60000);
-  assert_error(belay__request_send(pending, call), 0);
+  assert_error(belay__request_send(operation, call), 0);
   assert_error(outcome_of(&asker), BELAY_EWRONGTYPE);
   assert_memory_equal(asker.detail, "lock: WRONGTYPE", 15);
   assert_non_null(strstr(asker.detail, "or another key of this call"));
@@ -196,9 +196,9 @@ BED_TEST(steps_share_a_time) {
 
 static int failures[CALLS];
 
-static void keep_failure(belay__pending_t *pending, int status) {
-  assert_int_equal(failures[pending->index], 0);
-  failures[pending->index] = status;
+static void keep_failure(belay__operation_t *operation, int status) {
+  assert_int_equal(failures[operation->index], 0);
+  failures[operation->index] = status;
 }
 
 static const belay__request_ops_t told_of_each = {
@@ -214,20 +214,20 @@ TEST(each_that_failed_is_told) {
                                          .len = sizeof text - 1,
                                          .index = BELAY__SCRIPTS_MAX - 1};
   asker_t asker = {.bed = bed, .request.data = &asker};
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   belay__call_t *calls[CALLS];
   server_do(bed->server, "LPUSH", "k2", "foreign", NULL);
   assert_error(belay__request_begin(bed->client, &asker.request, &told_of_each, &asker, NULL,
-                                    (void (*)(void))on_told, &pending),
+                                    (void (*)(void))on_told, &operation),
                0);
-  assert_non_null(belay__request_room(pending, sizeof(sums_t)));
+  assert_non_null(belay__request_room(operation, sizeof(sums_t)));
   for (int i = 0; i < CALLS; i++)
     calls[i] = command(bed, "INCR", i);
   (void)belay__call_abandon(calls[0]);
-  calls[0] = belay__call_new(bed->client, BELAY__LANE_DATA);
+  calls[0] = belay__call_new(bed->client, BELAY__CLASS_DATA);
   belay__call_script_text(calls[0], &script, 1, 0);
   belay__call_arg(calls[0], "k0", 2);
-  assert_error(belay__request_send_all(pending, calls, CALLS), 0);
+  assert_error(belay__request_send_all(operation, calls, CALLS), 0);
   assert_error(outcome_of(&asker), BELAY_EUNKNOWN); /* it may have written */
   assert_int_equal(asker.replies, CALLS - 2);
   for (int i = 0; i < CALLS; i++)
@@ -269,15 +269,15 @@ TEST(answers_that_were_lost) {
   bed_close(bed);
 }
 
-static int in_other_words(belay__pending_t *pending, int status) {
-  asker_t *asker = pending->context;
+static int in_other_words(belay__operation_t *operation, int status) {
+  asker_t *asker = operation->context;
   if (asker->steps-- == 0)
     return status == BELAY_EUNKNOWN ? 0 : status;
-  belay__call_t *call = belay__call_new(pending->client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(operation->client, BELAY__CLASS_DATA);
   belay__call_command(call, "APPEND", 3);
   belay__call_arg(call, "words", 5);
   belay__call_arg(call, "other;", 6);
-  assert_error(belay__request_send(pending, call), 0);
+  assert_error(belay__request_send(operation, call), 0);
   return BELAY__REQUEST_PARK;
 }
 
@@ -339,20 +339,20 @@ BED_TEST(it_is_canceled_as_a_whole) {
 BED_TEST_OF(all_or_none, o.max_bytes = 1 << 16) {
   enum { MANY = 2000 };
   static belay__call_t *calls[MANY];
-  belay__pending_t *pending;
+  belay__operation_t *operation;
   asker_t asker = {.bed = bed};
   asker.request.data = &asker;
   assert_error(belay__request_begin(bed->client, &asker.request, &once, &asker, NULL,
-                                    (void (*)(void))on_told, &pending),
+                                    (void (*)(void))on_told, &operation),
                0);
   for (int i = 0; i < MANY; i++) {
-    calls[i] = belay__call_new(bed->client, BELAY__LANE_DATA);
+    calls[i] = belay__call_new(bed->client, BELAY__CLASS_DATA);
     belay__call_command(calls[i], "SET", 3);
     belay__call_arg(calls[i], "key", 3);
     belay__call_arg(calls[i], "0123456789012345678901234567890123456789", 40);
   }
-  assert_error(belay__request_send_all(pending, calls, MANY), BELAY_EBUSY);
-  belay__request_forget(pending);
+  assert_error(belay__request_send_all(operation, calls, MANY), BELAY_EBUSY);
+  belay__request_forget(operation);
   assert_int_equal(client_stats(bed).pending, 0);
   bed_run_for(bed, 20);
   assert_int_equal(server_keys(bed->server), 0);

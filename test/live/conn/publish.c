@@ -54,7 +54,7 @@ static void assert_published(server_t *server, int64_t plain, int64_t sharded) {
 BED_TEST(a_publication_becomes_what_the_server_takes) {
   static const char plain[] = "*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$5\r\nhello\r\n";
   static const char sharded[] = "*3\r\n$8\r\nSPUBLISH\r\n$1\r\nc\r\n$5\r\nhello\r\n";
-  belay__call_t *call = belay__call_new(bed->client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(bed->client, BELAY__CLASS_DATA);
   belay__publish_build(call, "c", 1, "hello", 5);
   for (int i = 0; i < 4; i++) {
     belay__publish_as(call, i % 2 == 1);
@@ -72,7 +72,7 @@ BED_TEST(a_copy_becomes_it_too) {
   char message[600], text[700];
   memset(message, 'x', sizeof message);
   for (size_t len = 180; len < sizeof message; len++) {
-    belay__call_t *call = belay__call_new(bed->client, BELAY__LANE_DATA);
+    belay__call_t *call = belay__call_new(bed->client, BELAY__CLASS_DATA);
     belay__publish_build(call, "c", 1, message, len);
     belay__publish_as(call, false);
     belay__call_t *copy = belay__call_copy(call);

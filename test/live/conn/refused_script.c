@@ -126,7 +126,7 @@ static belay__script_t script_of(const row_t *row) {
 }
 
 static belay__call_t *call_of(bed_t *bed, const belay__script_t *script) {
-  belay__call_t *call = belay__call_new(bed->client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(bed->client, BELAY__CLASS_DATA);
   belay__call_script_text(call, script, 1, 0);
   belay__call_arg(call, KEY_OF_SCRIPT, sizeof KEY_OF_SCRIPT - 1);
   return call;
@@ -168,9 +168,9 @@ BED_TEST(what_becomes_of_a_call) {
 
 /* ---- what a request makes of it -------------------------------------------------------------------------- */
 
-static int read_anything(belay__pending_t *pending, const belay__call_t *call,
+static int read_anything(belay__operation_t *operation, const belay__call_t *call,
                          const belay__reply_t *reply) {
-  (void)pending;
+  (void)operation;
   (void)call;
   (void)reply;
   return 0;

@@ -68,7 +68,7 @@ static void on_pause(uv_timer_t *pause) {
 
 static void on_answer(belay_client_t *client, int status) {
   guest_t *guest = belay_client_data(client);
-  const belay__server_info_t *server = client->node_ops->server(client, BELAY__LANE_LEASE, 0);
+  const belay__server_info_t *server = client->node_ops->server(client, BELAY__CLASS_LEASE, 0);
   if (status == 0 && server != NULL && !guest->came) {
     guest->came = true;
     memcpy(guest->run_id, server->run_id, sizeof guest->run_id);

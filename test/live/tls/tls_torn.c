@@ -176,7 +176,7 @@ TEST(what_waits_is_sent_on_the_next_connection) {
   till_t till;
   till_new(&till, s.bed, NULL);
   assert_error(pong(s.bed, NULL), 0);
-  expect_added(&till, "first", 1, 1); /* on the lane that is filled below */
+  expect_added(&till, "first", 1, 1); /* on the connection class that is filled below */
   relay_silence(s.relay);
   for (int i = 0; i < MANY; i++) {
     char key[256];

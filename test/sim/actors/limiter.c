@@ -138,8 +138,8 @@ static void on_answer(belay_request_t *request, int status, const belay_limiter_
     keep(hand, number, result);
 }
 
-static const belay__pending_t *waiting(const hand_t *hand) {
-  return (const belay__pending_t *)(const void *)&hand->request[WAIT].belay_private;
+static const belay__operation_t *waiting(const hand_t *hand) {
+  return (const belay__operation_t *)(const void *)&hand->request[WAIT].belay_private;
 }
 
 /* "order": of those whose time is known already, and who wait at the same desk for the same key; not of those whose time
@@ -147,7 +147,7 @@ static const belay__pending_t *waiting(const hand_t *hand) {
  * hears that his time is past, does not know it. */
 static void check_order(const hand_t *hand, const sim_ask_t *ask, int64_t wait_us) {
   sim_world_t *world = sim_world_of(&hand->base);
-  if (wait_us == 0 && waiting(hand)->maybe)
+  if (wait_us == 0 && waiting(hand)->reply_lost)
     return;
   for (unsigned i = 0; i < world->scenario->actors; i++) {
     const hand_t *other = beside(hand, i);

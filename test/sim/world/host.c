@@ -114,8 +114,8 @@ int sim_host_open(sim_process_t *process, const belay_options_t *options) {
   memset(host, 0, sizeof *host);
   belay__init(&host->base.base, &host_ops, options);
   belay__list_init(&host->base.flushes);
-  belay__gate_init(&host->base.gate, &host->base.base, &host->base.turns);
-  belay__pace_init(&host->base.pace, &host->base.base);
+  belay__work_budget_init(&host->base.work_budget, &host->base.base, &host->base.turns);
+  belay__connect_limiter_init(&host->base.connect_limiter, &host->base.base);
   host->process = process;
   process->host = &host->base;
   process->belay = &host->base.base;

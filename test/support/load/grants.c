@@ -10,7 +10,7 @@
 #define NAMES_MAX 8
 #define WORDS_MAX 128
 #define NODES_MAX 4
-#define CONNECTS_MAX 8 /* a lane each, the listener, and a few more */
+#define CONNECTS_MAX 8 /* a connection class each, the listener, and a few more */
 
 static const char *missing; /* the word that the user lacks; NULL: none */
 static server_t *nodes[NODES_MAX];

@@ -48,8 +48,8 @@ static struct {
 
   belay_counter_t *counter;
   adder_t adder[ADDERS];
-  char key[32];      /* of the counter, */
-  uint32_t affinity; /* and its calls' */
+  char key[32];   /* of the counter, */
+  uint32_t route; /* and its calls' */
   bool rests, rest_told;
   uint64_t operations, confirmed, unconfirmed;
 
@@ -125,9 +125,9 @@ static void step_locker(locker_t *locker) {
 /* ---- who answers -------------------------------------------------------------------------------------------- */
 
 /* Told: the first answer on a connection to another server. */
-static void note_server(belay__lane_t lane, uint32_t affinity) {
+static void note_server(belay__conn_class_t conn_class, uint32_t route) {
   const belay_client_t *client = my.bed->client;
-  const belay__server_info_t *server = client->node_ops->server(client, lane, affinity);
+  const belay__server_info_t *server = client->node_ops->server(client, conn_class, route);
   if (server == NULL || server->epoch == my.epoch)
     return;
   my.epoch = server->epoch;
@@ -151,7 +151,7 @@ static void on_added(belay_request_t *request, int status, const belay_counter_r
   my.confirmed += status == 0;
   my.unconfirmed += status != 0;
   if (status == 0 && is_cluster())
-    note_server(BELAY__LANE_DATA, my.affinity);
+    note_server(BELAY__CLASS_DATA, my.route);
 }
 
 static void step_adder(adder_t *adder) {
@@ -211,7 +211,7 @@ static void step_ids(void) {
 static void on_pinged(bed_t *bed) {
   my.pinging = false;
   if (bed->pong_status == 0 && !is_cluster())
-    note_server(BELAY__LANE_LEASE, 0);
+    note_server(BELAY__CLASS_LEASE, 0);
 }
 
 /* ---- what is told and heard --------------------------------------------------------------------------------- */
@@ -257,7 +257,7 @@ static void go_on(void) {
 static void on_line(const char *line) {
   if (strncmp(line, "begin ", 6) == 0) {
     snprintf(my.key, sizeof my.key, "%.31s", line + 6);
-    my.affinity = belay__key_affinity(my.key, strlen(my.key));
+    my.route = belay__key_route(my.key, strlen(my.key));
     my.operations = my.confirmed = 0;
     go_on();
   } else if (strcmp(line, "go on") == 0) {

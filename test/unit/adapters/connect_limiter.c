@@ -7,7 +7,7 @@
 enum { PER_S = 200, AT_ONCE = PER_S / 5 + 1, CROWD = 500 };
 
 typedef struct guest {
-  belay__turn_t turn;
+  belay__connect_slot_t turn;
   struct guest *leaves; /* when his turn has come that one goes; NULL: none */
   bool again;           /* and he queues once more */
 } guest_t;
@@ -34,14 +34,14 @@ static void wake_at(belay_t *belay, uint64_t at) {
 
 static const belay__host_ops_t ops = {.now = host_now, .forked = never_forked, .wake_at = wake_at};
 
-static void come(belay__turn_t *turn) {
+static void come(belay__connect_slot_t *turn) {
   guest_t *guest = BELAY__CONTAINER(turn, guest_t, turn);
-  assert_false(belay__turn_is_awaited(turn));
+  assert_false(belay__connect_slot_is_awaited(turn));
   came[count++] = guest;
   if (guest->leaves != NULL)
-    belay__pace_leave(&host.pace, &guest->leaves->turn);
+    belay__connect_limiter_leave(&host.connect_limiter, &guest->leaves->turn);
   if (guest->again)
-    belay__pace_queue(&host.pace, turn, false);
+    belay__connect_limiter_queue(&host.connect_limiter, turn, false);
   guest->again = false;
 }
 
@@ -53,16 +53,16 @@ static void begin(void) {
   now = 1000 * BELAY__MS;
   count = 0;
   belay__init(&host.base, &ops, &options);
-  belay__pace_init(&host.pace, &host.base);
+  belay__connect_limiter_init(&host.connect_limiter, &host.base);
   for (unsigned i = 0; i < CROWD; i++) {
     crowd[i] = (guest_t){.leaves = NULL};
-    belay__turn_init(&crowd[i].turn, come);
+    belay__connect_slot_init(&crowd[i].turn, come);
   }
 }
 
 static void queue(unsigned from, unsigned to, bool ahead) {
   for (unsigned i = from; i < to; i++)
-    belay__pace_queue(&host.pace, &crowd[i].turn, ahead);
+    belay__connect_limiter_queue(&host.connect_limiter, &crowd[i].turn, ahead);
 }
 
 /* A while; how many turns have come since it began. */
@@ -81,7 +81,7 @@ static void assert_came(unsigned at, unsigned guest) {
 }
 
 static void assert_nobody_waits(void) {
-  assert_false(belay__timer_is_set(&host.pace.timer));
+  assert_false(belay__timer_is_set(&host.connect_limiter.timer));
 }
 
 TEST(a_crowd_comes_at_its_pace) {
@@ -112,8 +112,8 @@ TEST(who_leaves_makes_room) {
   queue(0, CROWD - 1, false);
   assert_int_equal(run(0), AT_ONCE);
   for (unsigned i = AT_ONCE; i < CROWD - 1; i++) {
-    belay__pace_leave(&host.pace, &crowd[i].turn);
-    belay__pace_leave(&host.pace, &crowd[i].turn);
+    belay__connect_limiter_leave(&host.connect_limiter, &crowd[i].turn);
+    belay__connect_limiter_leave(&host.connect_limiter, &crowd[i].turn);
   }
   assert_nobody_waits();
   queue(CROWD - 1, CROWD, false);

@@ -8,7 +8,7 @@
 #define MICROSECOND UINT64_C(1000)
 
 typedef struct work {
-  belay__chore_t chore;
+  belay__job_t job;
   uint64_t takes;
   struct work *leaves; /* takes that one out again; NULL: none */
   unsigned number;
@@ -42,14 +42,14 @@ static void wake_soon(belay_t *belay) {
 static const belay__host_ops_t ops = {
     .now = host_now, .forked = never_forked, .wake_at = wake_at, .wake_soon = wake_soon};
 
-static void work(belay__chore_t *chore) {
-  work_t *w = BELAY__CONTAINER(chore, work_t, chore);
+static void work(belay__job_t *job) {
+  work_t *w = BELAY__CONTAINER(job, work_t, job);
   now += w->takes;
   done[done_len++] = w->number;
   if (w->leaves != NULL)
-    belay__gate_leave(&host.gate, &w->leaves->chore);
+    belay__work_budget_leave(&host.work_budget, &w->leaves->job);
   if (w->again)
-    belay__gate_queue(&host.gate, &w->chore);
+    belay__work_budget_queue(&host.work_budget, &w->job);
   w->again = false;
 }
 
@@ -60,7 +60,7 @@ static void begin(void) {
   now = 1000 * BELAY__MS;
   done_len = woken = 0;
   belay__init(&host.base, &ops, &options);
-  belay__gate_init(&host.gate, &host.base, &host.turns);
+  belay__work_budget_init(&host.work_budget, &host.base, &host.turns);
 }
 
 /* The loop turns: events come in, each by itself. Returns how many steps were let in. */
@@ -77,8 +77,8 @@ static unsigned turn(unsigned events) {
 static void queue(work_t *works, unsigned n, uint64_t takes) {
   for (unsigned i = 0; i < n; i++) {
     works[i] = (work_t){.number = i, .takes = takes};
-    belay__chore_init(&works[i].chore, work);
-    belay__gate_queue(&host.gate, &works[i].chore);
+    belay__job_init(&works[i].job, work);
+    belay__work_budget_queue(&host.work_budget, &works[i].job);
   }
 }
 
@@ -127,20 +127,20 @@ TEST(who_has_left_is_not_run) {
   begin();
   work_t works[6];
   queue(works, 6, 1);
-  belay__gate_leave(&host.gate, &works[0].chore);
-  belay__gate_leave(&host.gate, &works[0].chore);
+  belay__work_budget_leave(&host.work_budget, &works[0].job);
+  belay__work_budget_leave(&host.work_budget, &works[0].job);
   works[1].leaves = &works[2]; /* while the gate is at it */
   works[4].leaves = &works[5];
-  belay__gate_queue(&host.gate, &works[3].chore); /* is queued already */
+  belay__work_budget_queue(&host.work_budget, &works[3].job); /* is queued already */
   assert_int_equal(turn(1), 3);
   assert_int_equal(done[0], 1);
   assert_int_equal(done[1], 3);
   assert_int_equal(done[2], 4);
 
   queue(works, 2, 1); /* when nobody is left nothing is to be done any more */
-  belay__gate_leave(&host.gate, &works[0].chore);
+  belay__work_budget_leave(&host.work_budget, &works[0].job);
   assert_int_equal(host.base.tasks_len, 1);
-  belay__gate_leave(&host.gate, &works[1].chore);
+  belay__work_budget_leave(&host.work_budget, &works[1].job);
   assert_int_equal(host.base.tasks_len, 0);
 }
 

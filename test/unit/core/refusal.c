@@ -110,9 +110,10 @@ static bool is_open(const row_t *row) {
 static void check(const char *text, size_t len, const row_t *row) {
   const belay__refusal_t *found = find(text, len);
   if (strcmp(found->prefix, row->prefix) != 0 || found->error != row->error ||
-      found->remedy != row->remedy || found->maybe != is_open(row))
+      found->remedy != row->remedy || found->may_have_written != is_open(row))
     fail_msg("\"%.*s\": row \"%s\", error %s, remedy %d%s", (int)len, text, found->prefix,
-             belay_err_name(found->error), (int)found->remedy, found->maybe ? ", maybe" : "");
+             belay_err_name(found->error), (int)found->remedy,
+             found->may_have_written ? ", maybe" : "");
 }
 
 static const row_t unknown = {"", "", BELAY_EREFUSED, BELAY__REMEDY_NONE};

@@ -62,8 +62,8 @@ TEST(empty_and_open_braces_do_not_count) {
 TEST(affinity_tells_the_slot) {
   static const char *const keys[] = {"belay::lock::{name}", "belay::lock::{name}::fence", "plain"};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-    uint32_t affinity = belay__key_affinity(keys[i], strlen(keys[i]));
-    assert_int_equal(affinity % BELAY__SLOTS, slot_of(keys[i]));
+    uint32_t route = belay__key_route(keys[i], strlen(keys[i]));
+    assert_int_equal(route % BELAY__SLOTS, slot_of(keys[i]));
   }
   assert_int_equal(slot_of(keys[0]), slot_of(keys[1]));
 }
