@@ -77,7 +77,7 @@ typedef struct belay_dedup_options {
   /** Type of the sets. Default BELAY_DEDUP_SET. */
   belay_dedup_kind_t kind;
   /** Name of the sets, 1 to BELAY_DEDUP_NAME_MAX bytes; copied. It is part of the keys:
-   * `NAMESPACE::dedup::{NAME}::KEY`. Required. */
+   * NAMESPACE::dedup::{NAME}, "::" and the key of the set. Required. */
   belay_bytes_t name;
   /** SET, COUNT, BITMAP: lifetime of a set after its creation, in milliseconds: 1,000 to
    * 31,536,000,000. 0: no end. Default 86,400,000, a day. */

@@ -49,7 +49,8 @@ typedef struct belay_permission belay_permission_t;
  * required. */
 typedef struct belay_permission_options {
   /** Name of the strings, 0 to 128 bytes; copied. It is part of the keys:
-   * `NAMESPACE::permission::NAME::{KEY}::u8` for a width of 8. Default: no name. */
+   * NAMESPACE::permission::NAME::{KEY}, followed by the width, "::u8" for 8 bits. Default: no
+   * name. */
   belay_bytes_t name;
   /** Width of a field in bits, 1 to BELAY_PERMISSION_WIDTH_MAX. Default 0: the smallest width for
    * `levels` values. */
