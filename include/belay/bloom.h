@@ -242,8 +242,8 @@ typedef void (*belay_bloom_info_cb)(belay_request_t *request, int status,
  * the default, and error_rate is the default if the filter was created from bits. If status is not
  * 0, all options are 0, which belay_bloom_new() refuses. options is valid until it returns. The
  * rules of belay_bloom_cb apply. */
-typedef void (*belay_bloom_made_cb)(belay_request_t *request, int status,
-                                    const belay_bloom_options_t *options);
+typedef void (*belay_bloom_options_cb)(belay_request_t *request, int status,
+                                       const belay_bloom_options_t *options);
 
 /* ---- operations ----
  *
@@ -261,8 +261,8 @@ BELAY_API int belay_bloom_open(belay_bloom_t *bloom, belay_request_t *request, b
  *
  *   BELAY_EABSENT    there is no filter
  *   BELAY_EMISMATCH  the key does not hold a filter */
-BELAY_API int belay_bloom_made(belay_bloom_t *bloom, belay_request_t *request,
-                               belay_bloom_made_cb cb);
+BELAY_API int belay_bloom_read_options(belay_bloom_t *bloom, belay_request_t *request,
+                                       belay_bloom_options_cb cb);
 
 /** Add an item, and report whether it is new, in one step. Not retried. */
 BELAY_API int belay_bloom_add(belay_bloom_t *bloom, belay_request_t *request, belay_bytes_t item,

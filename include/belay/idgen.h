@@ -85,14 +85,14 @@ typedef enum belay_idgen_mode {
   /** Each id is fetched from the server, and is one more than the id before it, with few gaps. The
    * slowest mode.
    *
-   * State: one hash, NAMESPACE::idgen::{NAME}::sequence, with a field per `kind` and without a ttl.
+   * State: one hash, NAMESPACE::idgen::{NAME}::sequence, with a field per sequence and without a ttl.
    * A server that loses writes gives the ids of those writes again: use min_replicas if that
    * matters. A server that loses the key (FLUSHALL, a deletion) gives all ids again, from
    * `start`. */
   BELAY_IDGEN_SEQUENCE
 } belay_idgen_mode_t;
 
-#define BELAY_IDGEN_NAME_MAX ((size_t)128)          /**< bytes of a name, and of a kind */
+#define BELAY_IDGEN_NAME_MAX ((size_t)128)          /**< bytes of a name, and of a sequence */
 #define BELAY_IDGEN_STEP_MAX (INT64_C(1) << 31)     /**< largest step */
 #define BELAY_IDGEN_GAP_MAX (INT64_C(1) << 62)      /**< largest gap */
 #define BELAY_IDGEN_CLOCK_RATE_MAX INT64_C(1000000) /**< largest clock_rate */
@@ -164,7 +164,7 @@ typedef struct belay_idgen_options {
 
   /** SEQUENCE: name of the sequence, a field of the hash: 1 to BELAY_IDGEN_NAME_MAX bytes; copied.
    * Default "id". */
-  belay_bytes_t kind;
+  belay_bytes_t sequence;
 
   /** SNOWFLAKE: worker to use, 0 to 1023. Default -1: any free worker. */
   int worker;
@@ -212,7 +212,7 @@ BELAY_API int belay_idgen_new(belay_client_t *client, const belay_idgen_options_
  *                        Use belay_idgen_get(). A SEQUENCE always returns this
  *   BELAY_EOVERFLOW      there are no ids any more: less than a step is left of the range, or the
  *                        clock is before the epoch or 2^41 ms after it
- *   BELAY_EMISMATCH      a key, or the field of the kind, holds a value that belay does not write,
+ *   BELAY_EMISMATCH      a key, or the field of the sequence, holds a value that belay does not write,
  *                        or was made with another epoch_ms, clock_rate, clock_skew_ms or start.
  *                        Nothing was written. belay_detail() says which
  *   BELAY_EINVAL, BELAY_ECLOSING, BELAY_EFORK

@@ -27,7 +27,7 @@ extern "C" {
  *
  * static void on_answer(belay_request_t *request, int status,
  *                       const belay_permission_result_t *results, size_t n) {
- *   if (status == 0 && n == 1 && results[0].yes)
+ *   if (status == 0 && n == 1 && results[0].answer)
  *     printf("%s may write\n", (const char *)request->data);
  * }
  *
@@ -115,7 +115,7 @@ typedef struct belay_permission_result {
    *   belay_permission_has()              true if all bits are set
    *   set, grant, revoke                  true if the value changed
    *   belay_permission_compare_and_set()  true if the field was set */
-  bool yes;
+  bool answer;
 } belay_permission_result_t;
 
 /** Receives n results, in the order of the fields; n is 0 if status is not 0. It runs exactly once,

@@ -188,8 +188,8 @@ static void on_changed(belay_request_t *r, int status, const belay_permission_re
   out_wide("id", (int64_t)results->index);
   out_bits("may", results->value);
   out_bits("before", results->before);
-  out_bool("changed", results->yes);
-  out_say("%s", results->yes ? "changed" : "it was so");
+  out_bool("changed", results->answer);
+  out_say("%s", results->answer ? "changed" : "it was so");
   harness_answer(h, true);
 }
 
@@ -200,10 +200,10 @@ static void on_checked(belay_request_t *r, int status, const belay_permission_re
     return;
   out_begin();
   out_wide("id", (int64_t)results->index);
-  out_bool("allowed", results->yes);
+  out_bool("allowed", results->answer);
   out_bits("may", results->value);
-  out_say("%s", results->yes ? "allowed" : "not allowed");
-  harness_answer(h, results->yes);
+  out_say("%s", results->answer ? "allowed" : "not allowed");
+  harness_answer(h, results->answer);
 }
 
 static void on_listed(belay_request_t *r, int status, const belay_permission_result_t *results,

@@ -38,12 +38,12 @@ static int open_bloom(harness_t *h, belay_bloom_options_t *options, belay_bloom_
 }
 
 /* Asks what there is. */
-static void look(harness_t *h, belay_bloom_made_cb cb) {
+static void look(harness_t *h, belay_bloom_options_cb cb) {
   belay_bloom_options_t options;
   belay_bloom_options_init(&options);
   options.capacity = 1;
   int error = open_bloom(h, &options, &any);
-  harness_ok(h, error != 0 ? error : belay_bloom_made(any, &h->request, cb));
+  harness_ok(h, error != 0 ? error : belay_bloom_read_options(any, &h->request, cb));
 }
 
 /* In the callback of look(): the filter is open then. status: of one that is not there. */

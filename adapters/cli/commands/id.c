@@ -89,7 +89,7 @@ static void draw(harness_t *h) {
   o.mode = *(const belay_idgen_mode_t *)h->command->data;
   o.name = belay_string(h->arguments->item[0]);
   if (asked.kind != NULL) {
-    o.kind = belay_string(asked.kind);
+    o.sequence = belay_string(asked.kind);
   }
   o.start = asked.start;
   o.step = asked.count; /* a larger step would skip those that are not printed */

@@ -49,14 +49,14 @@ static void play(demo_t *demo, belay_permission_t *a, belay_permission_t *b) {
              name);
   belay_permission_result_t refused = set(demo, a, READ, 0);
   demo_event(demo, 0, "A takes all away if the user may only read: %s",
-             refused.yes ? "it is gone" : "the user may more, and keeps it");
+             refused.answer ? "it is gone" : "the user may more, and keeps it");
   belay_permission_result_t changed = set(demo, a, READ | WRITE, INVITE);
   demo_event(demo, 0, "and if the user may read and write, A changes that to invite");
   demo_print("\n");
-  demo_fact(demo, had.yes && strcmp(name, "author") == 0,
+  demo_fact(demo, had.answer && strcmp(name, "author") == 0,
             "neither has undone what the other one did: bits are set one by one");
   demo_fact(demo,
-            !refused.yes && refused.value == (READ | WRITE) && changed.yes &&
+            !refused.answer && refused.value == (READ | WRITE) && changed.answer &&
                 changed.value == INVITE,
             "a change happens if the old value is the expected one, else not");
 }

@@ -181,7 +181,7 @@ static const belay_idgen_options_t defaults = {.mode = BELAY_IDGEN_SEGMENT,
                                                .gap = BELAY_DEFAULT,
                                                .clock_skew_ms = 1000,
                                                .replica_timeout_ms = BELAY_DEFAULT,
-                                               .kind = {"id", 2},
+                                               .sequence = {"id", 2},
                                                .worker = -1,
                                                .first_worker = -1,
                                                .ttl_ms = 10000,
@@ -236,7 +236,7 @@ static int check_options(const belay_client_t *client, belay_idgen_options_t *o)
     o->replica_timeout_ms = least((client->timeout_ms + 1) / 2, longest);
   int error = o->mode == BELAY_IDGEN_SEGMENT
                   ? check_segment(belay, o)
-                  : belay__check_bytes(belay, "kind", o->kind, 1, BELAY_IDGEN_NAME_MAX);
+                  : belay__check_bytes(belay, "sequence", o->sequence, 1, BELAY_IDGEN_NAME_MAX);
   if (error == 0)
     error = belay__check_range(belay, "min_replicas", o->min_replicas, 0, UINT8_MAX);
   if (error == 0 && o->min_replicas > 0)
@@ -265,7 +265,8 @@ static int on_init(belay__handle_t *handle, void *options) {
   idgen->start = o->start;
   idgen->replica_timeout = (uint32_t)o->replica_timeout_ms;
   idgen->min_replicas = (uint8_t)o->min_replicas;
-  keep_text(idgen, sequence ? o->kind.data : o->name.data, sequence ? o->kind.len : o->name.len);
+  keep_text(idgen, sequence ? o->sequence.data : o->name.data,
+            sequence ? o->sequence.len : o->name.len);
   if (o->mode == BELAY_IDGEN_SEGMENT)
     belay__idgen_segment_init(idgen, o);
   else if (o->mode == BELAY_IDGEN_SNOWFLAKE)

@@ -77,7 +77,7 @@ struct belay_idgen {
   uint32_t replica_timeout;
   uint8_t min_replicas;
   size_t text_len;
-  char text[BELAY_IDGEN_NAME_MAX]; /* SEQUENCE: the kind; else the name */
+  char text[BELAY_IDGEN_NAME_MAX]; /* SEQUENCE: its name; else the name */
 };
 
 /* What a mode does. */

@@ -9,7 +9,7 @@ static int read_last(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   int64_t wanted = operation->values[BELAY__IDGEN_WANTED], last;
   if (belay__reply_integer(reply, -1, -1, &last))
-    return belay__handle_mismatch(call, "the field of this kind holds no number");
+    return belay__handle_mismatch(call, "the field of this sequence holds no number");
   if (!belay__reply_int64(reply, &last) || last < INT64_MIN + (wanted - 1))
     return BELAY_EPROTO;
   int64_t *ids = operation->room != NULL ? operation->room : &operation->values[BELAY__IDGEN_ID];

@@ -178,7 +178,7 @@ static bool take_field(reader_t *reader, what_t what, unsigned width,
   if (what == SET) {
     if (!take_number(reader, width, &field->before))
       return false;
-    field->yes = field->before != given;
+    field->answer = field->before != given;
     return true;
   }
   uint64_t changing = what == GRANT || what == REVOKE ? given : 0;
@@ -190,9 +190,9 @@ static bool take_field(reader_t *reader, what_t what, unsigned width,
   if (!take_number(reader, width, &field->value))
     return false;
   field->before = (field->value & ~changing) | old;
-  field->yes = what == GET   ? field->value != 0
-               : what == HAS ? (field->value & given) == given
-                             : field->value != field->before;
+  field->answer = what == GET   ? field->value != 0
+                  : what == HAS ? (field->value & given) == given
+                                : field->value != field->before;
   return true;
 }
 
@@ -225,8 +225,8 @@ static int read_swapped(belay__operation_t *operation, const belay__call_t *call
       !belay__reply_integer(reply->items[0], 0, 1, &swapped) ||
       !take_number(&reader, permission->width, &field->before) || reader.at != reply->count)
     return BELAY_EPROTO;
-  field->yes = swapped != 0;
-  if (!field->yes)
+  field->answer = swapped != 0;
+  if (!field->answer)
     field->value = field->before;
   return 0;
 }

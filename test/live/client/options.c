@@ -380,8 +380,8 @@ OPTIONS_TEST(options_that_depend_on_each_other) {
   EXPECT(idgen, "start: not from 0 to 4503599627370496", o->clock_rate = 1;
          o->start = (INT64_C(1) << 52) + 1);
   EXPECT(idgen, "min_replicas: not from 0 to 255", o->min_replicas = 256);
-  EXPECT(idgen, "kind: not 1 to 128 bytes", o->mode = BELAY_IDGEN_SEQUENCE;
-         o->kind = belay_string(NULL));
-  EXPECT(idgen, "kind: not 1 to 128 bytes", o->mode = BELAY_IDGEN_SEQUENCE;
-         o->kind = belay_bytes(text, sizeof text));
+  EXPECT(idgen, "sequence: not 1 to 128 bytes", o->mode = BELAY_IDGEN_SEQUENCE;
+         o->sequence = belay_string(NULL));
+  EXPECT(idgen, "sequence: not 1 to 128 bytes", o->mode = BELAY_IDGEN_SEQUENCE;
+         o->sequence = belay_bytes(text, sizeof text));
 }

@@ -83,7 +83,7 @@ BED_TEST(the_widest_fields) {
                                   on_permit)),
                    0);
       assert_error(end_of_permit(&permit), 0);
-      assert_false(permit.results[0].yes);
+      assert_false(permit.results[0].answer);
       assert_true(permit.results[0].before == near && permit.results[0].value == near);
       expect_deed(&gate, DEED_SET, 2, n, near, n, true);
     }

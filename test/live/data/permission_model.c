@@ -44,7 +44,7 @@ static void expect(model_t *m, const belay_permission_result_t *result, uint64_t
   assert_true(result->index == index);
   assert_true(result->before == before);
   assert_true(result->value == now);
-  assert_int_equal(result->yes, yes);
+  assert_int_equal(result->answer, yes);
   m->changed += before != now;
   m->unchanged += before == now;
 }

@@ -153,7 +153,7 @@ BED_TEST(what_is_there_counts_more_than_the_start) {
 
 static belay_idgen_options_t sequence(const char *kind, int64_t start) {
   belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SEQUENCE);
-  options.kind = belay_string(kind);
+  options.sequence = belay_string(kind);
   options.start = start;
   return options;
 }
@@ -319,7 +319,7 @@ BED_TEST(the_longest_names) {
     for (int mode = BELAY_IDGEN_SEGMENT; mode <= BELAY_IDGEN_SEQUENCE; mode++) {
       belay_idgen_options_t options = idgen_options((belay_idgen_mode_t)mode);
       spring_t spring;
-      options.name = options.kind = belay_bytes(text, sizeof text);
+      options.name = options.sequence = belay_bytes(text, sizeof text);
       options.ahead_ms = 100;
       spring_new(&spring, bed, &options);
       int64_t first = get_id(&spring);

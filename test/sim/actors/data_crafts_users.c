@@ -29,7 +29,7 @@ static int make_permission(sim_data_hand_t *hand) {
 /* The key is its own: so what was before is nothing. */
 static void on_changed(belay_request_t *request, int status,
                        const belay_permission_result_t *results, size_t n) {
-  bool right = n == 1 && results->yes && results->before == 0;
+  bool right = n == 1 && results->answer && results->before == 0;
   tell(request->data, status, right, "that it was so before, because of its own try");
 }
 

@@ -26,7 +26,7 @@ static int bloom_begin(void *handle, belay_request_t *r, unsigned n, bool told) 
          : n == 3 ? belay_bloom_exists_many(b, r, &item, 1, many)
          : n == 4 ? belay_bloom_open(b, r, told ? on_done : NULL)
          : n == 5 ? belay_bloom_info(b, r, told ? on_bloom_info : NULL)
-         : n == 6 ? belay_bloom_made(b, r, told ? on_bloom_made : NULL)
+         : n == 6 ? belay_bloom_read_options(b, r, told ? on_bloom_made : NULL)
                   : belay_bloom_clear(b, r, told ? on_done : NULL);
 }
 
@@ -140,7 +140,7 @@ RIG_ANSWERS(on_ids, const int64_t *)
 RIG_HANDLE(idgen)
 RIG_MAKE(idgen, idgen_segment, o.mode = BELAY_IDGEN_SEGMENT)
 RIG_MAKE(idgen, idgen_snowflake, o.mode = BELAY_IDGEN_SNOWFLAKE)
-RIG_MAKE(idgen, idgen_sequence, o.mode = BELAY_IDGEN_SEQUENCE; o.kind = belay_string("k"))
+RIG_MAKE(idgen, idgen_sequence, o.mode = BELAY_IDGEN_SEQUENCE; o.sequence = belay_string("k"))
 
 static int idgen_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
   return n == 0 ? belay_idgen_get(handle, r, told ? on_number : NULL)
