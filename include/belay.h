@@ -1,6 +1,10 @@
-/* belay: distributed primitives over Redis and Valkey for programs on a libuv loop.
+/* belay: distributed primitives over Redis and Valkey, for programs on a libuv loop.
  *
- * This header brings all that this build has (belay/features.h). Each family also has a header of its own in belay/. */
+ * This header includes all headers of this build. A program may include single ones instead: each
+ * family has a header in belay/. belay/features.h says which optional parts the build has.
+ *
+ * Start with belay/loop.h (belay_open(), and the conventions of all headers), then belay/client.h
+ * (belay_connect()), then the header of a primitive, such as belay/lock.h. */
 #ifndef BELAY_H
 #define BELAY_H
 

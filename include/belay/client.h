@@ -1,4 +1,4 @@
-/* A client: one Redis deployment, as belay sees it. */
+/* Clients: the connections of a program to one Redis or Valkey deployment. */
 #ifndef BELAY_CLIENT_H
 #define BELAY_CLIENT_H
 
@@ -13,250 +13,330 @@
 extern "C" {
 #endif
 
-/** One logical deployment: its connections, its namespace, and what is held there. */
+/** A client: one logical deployment, its connections, its namespace, and the handles that were made
+ * from it. All locks, limiters, caches and other handles are made from a client.
+ *
+ * One client per deployment is enough for a program. Use several clients for several deployments,
+ * namespaces, users, or for different limits and timeouts. A client belongs to the thread of its
+ * loop.
+ *
+ * @code
+ * int open_client(belay_t *belay, belay_client_t **out) {
+ *   static const char *const parts[] = {"shop", "eu"}; // keys begin with shop::eu::
+ *   belay_client_options_t options;
+ *   belay_client_options_init(&options);
+ *   options.namespace_parts = parts;
+ *   options.namespace_count = 2;
+ *   options.timeout_ms = 500;
+ *   return belay_connect(belay, "redis://redis.example.com:6379", &options, out);
+ * }
+ * @endcode */
 typedef struct belay_client belay_client_t;
 
-/** What happens to a call when max_pending calls are on the way. */
+/** Treatment of a new call when a connection already has max_pending calls. */
 typedef enum belay_on_full {
-  BELAY_FULL_REFUSE, /**< it fails at once with BELAY_EBUSY */
-  BELAY_FULL_WAIT    /**< it waits for its turn, until its deadline */
+  BELAY_FULL_REFUSE, /**< the call fails at once with BELAY_EBUSY */
+  BELAY_FULL_WAIT    /**< the call waits in a queue, until its deadline */
 } belay_on_full_t;
 
-/** Who answers what only reads and may be a little old. */
+/** Servers that answer reads which may be slightly old. */
 typedef enum belay_read_from {
-  BELAY_READ_PRIMARY, /**< the primary, always */
-  BELAY_READ_REPLICA, /**< a replica, if there is one that is connected to its primary; else the primary */
-  BELAY_READ_ANY /**< any of them in turn, the primary too */
+  BELAY_READ_PRIMARY, /**< always the primary */
+  BELAY_READ_REPLICA, /**< a replica that is connected to its primary; otherwise the primary */
+  BELAY_READ_ANY      /**< the primary and such replicas in turn */
 } belay_read_from_t;
 
-/** The stations of a call, for the trace hook. */
+/** Steps of a call that the trace hook reports. */
 typedef enum belay_trace_event {
-  BELAY_TRACE_STARTED, /**< belay decided to make the call */
-  BELAY_TRACE_SENT,    /**< it was handed to a connection; again after a retry */
-  BELAY_TRACE_DONE,    /**< it ended for its caller: outcome and error are set */
-  BELAY_TRACE_SETTLED  /**< a call whose answer was late is over, one way or the other */
+  BELAY_TRACE_STARTED, /**< belay created the call */
+  BELAY_TRACE_SENT,    /**< belay gave the call to a connection; repeated for each retry */
+  BELAY_TRACE_DONE,    /**< the call ended for its caller; outcome and error are set */
+  BELAY_TRACE_SETTLED  /**< the late reply of a call arrived, or its connection ended */
 } belay_trace_event_t;
 
-/** The four ways in which a call ends. */
+/** Outcome of a call. */
 typedef enum belay_outcome {
   BELAY_OUTCOME_REPLY,    /**< the server answered */
-  BELAY_OUTCOME_REFUSED,  /**< the server refused before executing */
-  BELAY_OUTCOME_NOT_SENT, /**< it never left this process */
-  BELAY_OUTCOME_UNKNOWN   /**< it was sent, and what came of it is not known */
+  BELAY_OUTCOME_REFUSED,  /**< the server refused the call before execution */
+  BELAY_OUTCOME_NOT_SENT, /**< no byte of the call left this process */
+  BELAY_OUTCOME_UNKNOWN   /**< the call was sent, and its effect is not known */
 } belay_outcome_t;
 
-/** One station of one call. Valid until the hook returns. */
+/** One step of one call. Valid until the hook returns. */
 typedef struct belay_trace {
-  belay_trace_event_t event; /**< which station */
-  uint64_t call;             /**< numbers the calls of a client from 1 */
-  const char *command;       /**< the command's or the script's name, such as "SET" */
-  size_t bytes;              /**< its size on the wire, if it is alone */
-  uint64_t elapsed_ns;       /**< since STARTED */
-  belay_outcome_t outcome;   /**< with DONE and SETTLED */
-  int error;                 /**< with DONE and SETTLED: 0 or an error */
+  /** Step that the call has reached. */
+  belay_trace_event_t event;
+  /** Number of the call. The calls of a client are numbered from 1. */
+  uint64_t call;
+  /** Name of the command or of the script, such as "SET". */
+  const char *command;
+  /** Size of the call on the wire, in bytes, if it is not part of a batch. */
+  size_t bytes;
+  /** Time since STARTED, in nanoseconds. */
+  uint64_t elapsed_ns;
+  /** Outcome. Valid with DONE and SETTLED. */
+  belay_outcome_t outcome;
+  /** 0 or an error. Valid with DONE and SETTLED. */
+  int error;
 } belay_trace_t;
 
-/** The trace hook. It is called at each station, in order, on the loop or inside the function that made
- * the call. DONE comes exactly once for each call, SETTLED at most once, after a DONE whose outcome was
- * UNKNOWN because of the deadline. It must not call into belay. Keys, tokens and values never appear. */
+/** Trace hook. Runs at each step of each call, in order, on the loop or inside the function that
+ * made the call. It must not call belay. The trace never contains keys, tokens or values.
+ *
+ * DONE comes exactly once per call. SETTLED comes at most once, after a DONE whose outcome was
+ * UNKNOWN because of the deadline. */
 typedef void (*belay_trace_fn)(void *ctx, const belay_trace_t *trace);
 
-/** Who we are to a server: what AUTH says. */
+/** User and password for AUTH. */
 typedef struct belay_credentials {
-  const char *username; /**< NULL or "": the server's default user */
-  const char *password; /**< NULL: "", or, of the default user, none: then there is no AUTH */
+  /** User, terminated. NULL or "": the default user of the server. */
+  const char *username;
+  /** Password, terminated. NULL: "" for a named user; for the default user no AUTH is sent. */
+  const char *password;
 } belay_credentials_t;
 
-/** Tells who we are, each time that a connection has been made; with TLS, when the server has proved who it is. So a
- * password may be changed at any time. It puts its answer into *out, where both are NULL, and returns 0; what they point
- * to is read as soon as it is back, at most 65,536 bytes each, and belay keeps no copy. Anything but 0 ends the
- * connection with BELAY_EAUTH. It runs on the loop, and must not block it, or call into belay. */
+/** Supplies user and password for a new connection. Runs on the loop, once per connection. With TLS
+ * it runs after the server has proved its identity. So passwords can change at any time.
+ *
+ * It writes to *out, where both pointers are NULL, and returns 0. Any other value ends the
+ * connection with BELAY_EAUTH. belay reads the strings, of at most 65,536 bytes each, right after
+ * it returns, and keeps no copy. It must not block the loop or call belay. */
 typedef int (*belay_credentials_fn)(void *ctx, belay_credentials_t *out);
 
-/* KEYS. What belay keeps on a server lies under keys of this format:
+/* KEYS. belay stores its data under keys of these formats:
  *
  *   NAMESPACE::FAMILY::{NAME}
- *       one thing: lock, rwlock, semaphore, election, latch, barrier, topic, active, bloom, dedup,
+ *       one object: lock, rwlock, semaphore, election, latch, barrier, topic, active, bloom, dedup,
  *       idgen, presence
  *   NAMESPACE::FAMILY::NAME::{KEY}
  *       a handle with many keys: bucket, cache, counter, idempotency, limit, permission, ranking,
  *       session; without a name NAMESPACE::FAMILY::{KEY}
  *
- * and the same with "::" and a word behind it for further parts, such as
+ * Further parts of an object have the same key, "::" and a word: for example
  * NAMESPACE::lock::{orders/42}::fence. NAMESPACE is namespace_parts, joined by "::". The braces
- * keep all parts of one thing in one slot of a cluster. So the lock "orders/42" of a client with
- * the default namespace is the string belay::lock::{orders/42}, and its value is the holder's
- * token. belay_lock_key() returns the key of a handle. Locks with options.key have that key,
- * whatever its format.
+ * keep all parts of one object in one slot of a cluster.
  *
- * In each part of the namespace, name and key these bytes are written as % and two upper-case
- * hexadecimal digits: '%', '{', '}', bytes below 0x20, 0x7f, and ':' at an end of the part or
- * before another ':'. All other bytes stand for themselves: "a::{b}" becomes
+ * Example: the lock "orders/42" in the default namespace is the string belay::lock::{orders/42}.
+ * Its value is the holder's token. belay_lock_key() returns the key of a handle. A lock with
+ * options.key has exactly that key.
+ *
+ * Escapes: in each part of the namespace, name and key, some bytes are written as % and two
+ * upper-case hexadecimal digits. These are '%', '{', '}', bytes below 0x20, 0x7f, and ':' at an end
+ * of the part or before another ':'. All other bytes stand for themselves. So "a::{b}" becomes
  * a%3A:%7Bb%7D. */
 
-/** Options of belay_connect(). A string that is not NULL overrides what the URL says. Everything is
- * copied. Times are milliseconds. */
+/** Options; belay_client_options_init() sets the defaults. A string that is not NULL overrides that
+ * part of the URL. Everything is copied, except tls. All times are in milliseconds. */
 typedef struct belay_client_options {
-  const char *username; /**< default: NULL, the URL's; "" is the server's default user */
-  const char *password; /**< default: NULL, the URL's */
-  int db;               /**< default: -1, the URL's or 0; otherwise 0 to 65535 */
-  /** asked instead of what URL and options say, at each connection; default: NULL */
+  /** User for AUTH. Default NULL: that of the URL. "": the default user of the server. */
+  const char *username;
+  /** Password for AUTH. Default NULL: that of the URL. */
+  const char *password;
+  /** Number of the database: 0 to 65535. Default -1: that of the URL, or 0. */
+  int db;
+  /** Function that supplies user and password for each connection, instead of the URL and the
+   * options. Default NULL. */
   belay_credentials_fn credentials;
-  void *credentials_ctx; /**< handed to credentials */
-  /** for a URL that begins with rediss; default: NULL, that URL has the system's authorities. With another URL it is
-   * BELAY_EINVAL. The client keeps it until it is closed. */
+  /** First argument of credentials. Default NULL. */
+  void *credentials_ctx;
+  /** TLS configuration for a URL that begins with rediss. The client keeps a reference until it is
+   * closed. With another URL: BELAY_EINVAL. Default NULL: a rediss URL uses the certificate
+   * authorities of the system. */
   belay_tls_t *tls;
 
-  /** What sentinels want to hear before they answer; for redis+sentinel:// only. Default: NULL, nothing: the user and
-   * password above are those of the servers. At most 512 bytes each */
+  /** User for AUTH on Sentinels, at most 512 bytes. For redis+sentinel:// only. Default NULL: no
+   * AUTH on Sentinels. username and password are those of the servers. */
   const char *sentinel_username;
-  const char *sentinel_password; /**< see sentinel_username */
+  /** Password for AUTH on Sentinels, at most 512 bytes. For redis+sentinel:// only. Default
+   * NULL. */
+  const char *sentinel_password;
 
-  /** Who may answer the operations whose headers say that a replica may: they only read, and are told how things were a
-   * moment ago, as far as the replica is behind. So what was just written may not be found, and of two reads the later
-   * one may be told what is older. What was asked of a replica that cannot answer now is asked of the primary.
+  /** Servers that answer the reads whose headers allow a replica. Default BELAY_READ_PRIMARY. Not
+   * for redis:// and unix://, which have no known replicas.
    *
-   * A replica is read from while it says that it is connected to its primary, which it is asked (ROLE) every five
-   * seconds. One that was cut off without a word says so until its own repl-timeout, 60 s by default, has passed.
-   *
-   * Nothing that decides who holds something, or who is let in, is ever asked of a replica. For deployments that know
-   * their replicas: not for redis:// and unix://. Default BELAY_READ_PRIMARY */
+   *   - A replica returns an older state. A read may miss a write that this program just made. A
+   *     later read may return an older state than an earlier one.
+   *   - A replica is used while it says that it is connected to its primary. The client asks it
+   *     (ROLE) every five seconds. A replica whose connection broke silently says so only after its
+   *     repl-timeout, by default 60 s.
+   *   - If the chosen replica cannot answer, the primary answers.
+   *   - Operations that decide about a holder or an admission never use a replica. */
   belay_read_from_t read_from;
 
-  /** The parts of the namespace, wide to narrow, each 1 to 128 bytes; every key of this client begins
-   * with them. Default: {"belay"}. At most 8. */
+  /** Parts of the namespace, from wide to narrow: 1 to 8 strings of 1 to 128 bytes. Every key of
+   * this client begins with them. Default {"belay"}. */
   const char *const *namespace_parts;
-  size_t namespace_count; /**< how many there are; default 1 */
+  /** Number of namespace_parts, 1 to 8. Default 1. */
+  size_t namespace_count;
 
-  /** CLIENT SETNAME, 1 to 64 printable bytes without spaces; default "belay" */
+  /** Name of the connections on the server (CLIENT SETNAME): 1 to 64 printable bytes without
+   * spaces. Default "belay". */
   const char *client_name;
-  const char *owner; /**< who we are, in every token: 1 to 64 printable bytes; default "host:pid" */
+  /** Owner label in every token of this client, 1 to 64 printable bytes without spaces. Default
+   * NULL: "host:pid". */
+  const char *owner;
 
-  /** connections for each kind of traffic, to each server that is used; default 1, at most 64. Calls that
-   * concern one name always share one. */
+  /** Number of connections per server for leases, and the same number for other small commands: 1
+   * to 64; default 1. Calls for one name always use the same connection. */
   unsigned connections;
-  int64_t connect_timeout_ms; /**< resolve, connect and shake hands; default 2000; 1 to 600,000 */
-  /** time of one operation where neither its request nor its handle gives one (belay/request.h,
-   * TIME LIMITS); default 2000; 1 to 600,000. A loop that was away for longer ends its calls so,
-   * even if their answers lie in the socket: they may be about the past. */
+  /** Time to resolve the name, connect and complete the handshake, in milliseconds: 1 to 600,000;
+   * default 2000. */
+  int64_t connect_timeout_ms;
+  /** Time of an operation if neither its request nor its handle sets one, in milliseconds: 1 to
+   * 600,000; default 2000. See TIME LIMITS in belay/request.h.
+   *
+   * If the loop was blocked for longer than this, its calls time out, even if their replies are
+   * already in the socket: such replies may be out of date. */
   int64_t timeout_ms;
-  /** a connection that owes an answer and is silent for so long is dropped; default 5000; 10 to
-   * 600,000 */
+  /** Time without any byte after which a connection that owes a reply is dropped, in milliseconds:
+   * 10 to 600,000; default 5000. */
   int64_t stall_timeout_ms;
-  /** a connection idle for so long is checked with PING before it is used, and closed if it is not
-   * the first of its kind; a PING that is not answered within a quarter of connect_timeout_ms
-   * makes a new one; default 30,000; 10 to 86,400,000 or BELAY_FOREVER */
+  /** Time without use after which a connection is idle, in milliseconds: 10 to 86,400,000, or
+   * BELAY_FOREVER; default 30,000.
+   *
+   * The first connection of its kind stays open when idle, and is checked with a PING before its
+   * next use. If the PING is not answered within a quarter of connect_timeout_ms, a new connection
+   * replaces it. Other idle connections are closed. */
   int64_t idle_timeout_ms;
-  /** The longest delay before the second attempt to connect; default 20; 1 to 60,000 */
+  /** Longest delay before the second attempt to connect, in milliseconds: 1 to 60,000; default
+   * 20. */
   int64_t reconnect_min_ms;
-  /** The longest delay between attempts to connect; default 2000; reconnect_min_ms to 600,000. Each delay is drawn at
-   * random, from 0 to half of the time for which the server has been away, at least reconnect_min_ms and at most this. */
+  /** Longest delay between two attempts to connect, in milliseconds: reconnect_min_ms to 600,000;
+   * default 2000. Each delay is random, from 0 to half of the time for which the server has been
+   * away. That upper bound is at least reconnect_min_ms and at most this. */
   int64_t reconnect_max_ms;
-  int64_t close_timeout_ms; /**< how long a close may go on releasing; default 1000; 0 to 600,000 */
-  /** TCP_USER_TIMEOUT where the platform has it; default 10,000; 0: the system's */
+  /** Longest time for which a close continues to release leases, in milliseconds: 0 to 600,000;
+   * default 1000. */
+  int64_t close_timeout_ms;
+  /** Value of TCP_USER_TIMEOUT, where the platform has it, in milliseconds: 0 to 86,400,000;
+   * default 10,000. 0: the default of the system. */
   int64_t tcp_user_timeout_ms;
-  int64_t keepalive_ms; /**< TCP keepalive after so long; default 15,000; 0: off */
+  /** Idle time before TCP keepalive probes, in milliseconds: 0 to 86,400,000; default 15,000. It is
+   * rounded up to seconds. 0: no probes. */
+  int64_t keepalive_ms;
 
-  size_t max_pending; /**< calls on the way, for each connection; default 65,536; at least 1 */
-  /** bytes of calls that have not ended, for the client; over it calls fail with BELAY_EBUSY
-   * whatever on_full says; default 64 MiB; at least 64 KiB */
+  /** Largest number of pending calls per connection: at least 1; default 65,536. on_full says what
+   * happens to further calls. */
+  size_t max_pending;
+  /** Largest total size of the pending calls of the client, in bytes: at least 65,536; default
+   * 67,108,864 (64 MiB). Further calls fail with BELAY_EBUSY, whatever on_full is. */
   size_t max_bytes;
-  /** bytes of one reply; over it the connection is dropped; default 16 MiB; at least 64 KiB. Messages of a topic
-   * may be larger (belay/topic.h) */
+  /** Largest size of one reply, in bytes: at least 65,536; default 16,777,216 (16 MiB). A larger
+   * reply drops the connection. Messages of a topic may be larger (belay/topic.h). */
   size_t max_reply;
-  belay_on_full_t on_full; /**< default BELAY_FULL_REFUSE */
+  /** Treatment of a call when a connection has max_pending calls. Default BELAY_FULL_REFUSE. */
+  belay_on_full_t on_full;
 
-  belay_trace_fn trace; /**< default: NULL */
-  void *trace_ctx;      /**< handed to trace */
+  /** Trace hook. Default NULL. */
+  belay_trace_fn trace;
+  /** First argument of trace. Default NULL. */
+  void *trace_ctx;
 } belay_client_options_t;
 
-/** Fills in the defaults. */
+/** Set all options to their defaults. */
 BELAY_API void belay_client_options_init(belay_client_options_t *options);
 
-/** Makes a client for a deployment. It connects when it is first used, and again whenever it has to.
+/** Make a client for a deployment. It sends nothing: connections are opened at their first use, and
+ * reopened when needed. NULL options mean the defaults. On error *out is NULL, and belay_detail()
+ * names the part of the URL or the option.
  *
- * URLs; user, password and path may be percent-encoded, IPv6 addresses stand in brackets:
+ * URLs:
  *
- *   redis://[user[:password]@]host[:port][/db]     one server
- *   unix://[user[:password]@]/path[?db=n]          one server, by its socket
+ *   redis://[user[:password]@]host[:port][/db]
+ *       one server
+ *   unix://[user[:password]@]/path[?db=n]
+ *       one server, by its Unix socket
  *   redis+replicas://[user[:password]@]host[:port],host[:port]...[/db]
- *                                                  a primary and its replicas; who is who is asked (ROLE) each time
+ *       a primary and its replicas; belay asks each server for its role (ROLE)
  *   redis+sentinel://[user[:password]@]host[:port],host[:port].../master[/db]
- *                                                  the hosts are sentinels (port 26379), user and password are of the
- *                                                  servers behind them
+ *       the hosts are Sentinels (default port 26379); user and password are those of the servers
  *   redis+cluster://[user[:password]@]host[:port],host[:port]...[/db]
- *                                                  the hosts are some nodes of a cluster, the others are found
+ *       the hosts are some nodes of a cluster; belay finds the others
  *
- * and each of them but unix:// over TLS, "rediss" standing for "redis" (belay/tls.h). At most 16 hosts. A cluster has
- * hardly ever another db than 0. A NULL options means the defaults. On error *out is NULL and belay_detail() names the
- * part or the option.
+ * With "rediss" instead of "redis" the connections use TLS (belay/tls.h). A URL has at most 16
+ * hosts. User, password and path may be percent-encoded. IPv6 addresses stand in brackets. Most
+ * clusters have database 0 only.
  *
- * A server is away while no connection to it can be made, or while a call timed out on it and nothing was heard of it
- * since. The client detects this for each server, and also its return, without calls. While a server is away, operations
- * with a policy for it (belay_limiter_options_t::away, belay_cache_options_t::away) end at once; others wait for it until
- * their timeouts. belay_detail() names the server and the cause: "127.0.0.1:6379: connection refused".
+ * A server is away while no connection to it can be made, or while a call on it has timed out and
+ * no byte has arrived since. The client detects for each server that it is away, and that it is
+ * back, without calls of the program. While a server is away:
  *
- * Where an operation finds nobody to ask, nothing was sent, and it ends with BELAY_EUNREACHABLE, or with what says more:
- * BELAY_ERESOLVE, BELAY_ENOSENTINEL, BELAY_ENOMASTER, BELAY_ESPLIT, BELAY_EREADONLY, BELAY_ECLUSTERDOWN, BELAY_ELOADING,
- * BELAY_EMAXCLIENTS, BELAY_ETLS, BELAY_EAUTH or BELAY_EPERM. What each deployment promises is said in
- * adapters/redis/README.md.
+ *   - Operations with a policy for it end at once: away in belay_limiter_options_t and in
+ *     belay_cache_options_t.
+ *   - Other operations wait for the server, until their timeouts.
+ *   - belay_detail() names server and cause: "127.0.0.1:6379: connection refused".
+ *
+ * An operation that finds no server was not sent. It ends with BELAY_EUNREACHABLE, or with a more
+ * precise error: BELAY_ERESOLVE, BELAY_ENOSENTINEL, BELAY_ENOMASTER, BELAY_ESPLIT, BELAY_EREADONLY,
+ * BELAY_ECLUSTERDOWN, BELAY_ELOADING, BELAY_EMAXCLIENTS, BELAY_ETLS, BELAY_EAUTH or BELAY_EPERM.
+ *
+ * adapters/redis/README.md has the guarantees of each deployment.
  *
  * Returns 0, BELAY_EINVAL, BELAY_EURL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_connect(belay_t *belay, const char *url, const belay_client_options_t *options,
                             belay_client_t **out);
 
+/** Reports the end of a ping: status is 0 or an error. Runs exactly once per ping, on the loop,
+ * never inside belay_client_ping(). It may call any function of belay, including any close. */
 typedef void (*belay_client_cb)(belay_client_t *client, int status);
 
-/** Asks the server (the primary of several, one node of a cluster) for a sign of life (PING), on a connection that locks
- * use too, which it makes if there is none yet. timeout_ms: BELAY_DEFAULT is the client's. The callback's status is 0 or
- * an error that says why not. At most one at a time (BELAY_ESTATE).
+/** Send a PING to the server: the primary, or one node of a cluster. It uses a connection that
+ * locks use too, and opens it if needed. timeout_ms is 1 to 600,000; BELAY_DEFAULT for the
+ * timeout_ms of the client. status in the callback is 0 or the cause of the failure. A client has
+ * at most one pending ping.
  *
- * Returns 0, BELAY_EINVAL, BELAY_ESTATE, BELAY_EBUSY, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
+ * Returns 0, BELAY_EINVAL, BELAY_ESTATE (a ping is pending), BELAY_EBUSY, BELAY_ENOMEM,
+ * BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_client_ping(belay_client_t *client, int64_t timeout_ms, belay_client_cb cb);
 
-/** Runs once when belay_client_close() is through. data: see CLOSING in belay/loop.h. */
+/** Runs once when the client is gone. data is described at CLOSING in belay/loop.h. It may call any
+ * function of belay, except with this client or its handles. */
 typedef void (*belay_client_close_cb)(belay_client_t *client, void *data);
 
-/** Closes what was made from the client (pending operations end with BELAY_ECANCELED, what is held is
- * released), then its connections, and calls back (cb may be NULL). Takes at most close_timeout_ms,
- * plus the time of a name look-up that is under way. A handle of this client (a lock, a limiter, ...) may
- * be gone before that: after this call use it only inside its own callbacks.
+/** Close the client: its handles, then its connections. Then cb runs; NULL is allowed. Pending
+ * operations end with BELAY_ECANCELED, and held leases are released. It takes at most
+ * close_timeout_ms, plus the rest of a name lookup, which cannot be canceled.
+ *
+ * A handle of this client can be gone before cb runs. After this call use a handle only inside its
+ * own callbacks.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_client_close(belay_client_t *client, belay_client_close_cb cb);
 
-/** A pointer of the caller's own. */
+/** Set the pointer that belay_client_data() returns. */
 BELAY_API void belay_client_set_data(belay_client_t *client, void *data);
+/** Return the last pointer given to belay_client_set_data(); NULL if there is none. */
 BELAY_API void *belay_client_data(const belay_client_t *client);
 
-/** The belay_t that it was made from. */
+/** Return the belay_t of the client. */
 BELAY_API belay_t *belay_client_belay(const belay_client_t *client);
 
-/** Figures of one client, counted since it was made unless they say "now". */
+/** Statistics of one client, since it was made. The fields from pending on are present values. */
 typedef struct belay_client_stats {
-  uint64_t calls;          /**< calls that were started */
-  uint64_t replies;        /**< outcome REPLY */
-  uint64_t refused;        /**< outcome REFUSED */
-  uint64_t not_sent;       /**< outcome NOT_SENT */
-  uint64_t unknown;        /**< outcome UNKNOWN */
-  uint64_t settled_late;   /**< answers that came after their deadline */
-  uint64_t commands;       /**< commands handed to connections, retries included, handshakes not */
-  uint64_t batched;        /**< of them: those that travelled with others, as one */
-  uint64_t bytes_out;      /**< bytes written */
-  uint64_t bytes_in;       /**< bytes read */
-  uint64_t writes;         /**< writes to sockets */
-  uint64_t connects;       /**< connections that became usable */
-  uint64_t connect_errors; /**< attempts to connect that failed */
-  uint64_t drops;          /**< connections that were lost or dropped */
-  uint64_t undone;         /**< undos that are known to have run */
-  uint64_t undo_failed;    /**< undos given up: what they would have removed is left to its ttl */
-  size_t pending;          /**< now: calls that have not ended */
-  size_t pending_bytes;    /**< now: their bytes */
-  size_t undo_pending;     /**< now: undos under way */
-  size_t objects;          /**< now: locks and the like that were made from it */
-  size_t connections_up;   /**< now: connections that are usable */
+  uint64_t calls;          /**< number of calls that were started */
+  uint64_t replies;        /**< number of calls with outcome REPLY */
+  uint64_t refused;        /**< number of calls with outcome REFUSED */
+  uint64_t not_sent;       /**< number of calls with outcome NOT_SENT */
+  uint64_t unknown;        /**< number of calls with outcome UNKNOWN */
+  uint64_t settled_late;   /**< number of replies that arrived after the deadline of their call */
+  uint64_t commands;       /**< number of commands sent, with retries, without handshakes */
+  uint64_t batched;        /**< number of commands that were sent as part of a batch */
+  uint64_t bytes_out;      /**< number of bytes written */
+  uint64_t bytes_in;       /**< number of bytes read */
+  uint64_t writes;         /**< number of writes to sockets */
+  uint64_t connects;       /**< number of connections that became usable */
+  uint64_t connect_errors; /**< number of failed attempts to connect */
+  uint64_t drops;          /**< number of connections that were lost or dropped */
+  uint64_t undone;         /**< number of undos that were confirmed */
+  uint64_t undo_failed;    /**< number of undos given up; their keys end with their ttl */
+  size_t pending;          /**< present number of calls that have not ended */
+  size_t pending_bytes;    /**< present size of the calls that have not ended, in bytes */
+  size_t undo_pending;     /**< present number of undos that have not ended */
+  size_t objects;          /**< present number of locks and other handles of the client */
+  size_t connections_up;   /**< present number of usable connections */
 } belay_client_stats_t;
 
+/** Read the statistics of a client. All are 0 if client is NULL. */
 BELAY_API void belay_client_stats(const belay_client_t *client, belay_client_stats_t *out);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Fencing: the resource itself refuses whoever held the lock before its present holder. */
+/* Fencing: a resource refuses requests of an earlier holder of a lock. */
 #ifndef BELAY_FENCE_H
 #define BELAY_FENCE_H
 
@@ -14,42 +14,72 @@ extern "C" {
 
 #define BELAY_FENCE_TOKEN_MAX 128 /**< bytes of a token */
 
-/** What a guarded resource remembers: the largest fencing number that it has seen, and whose it was. Starts
- * as zeros. To be kept wherever the resource's own state is kept, and changed together with it. */
+/** State of a guarded resource: the largest fencing number that it has seen, and the token that
+ * came with it. Initialize it with zeros. Store it with the resource's own state, and change both
+ * together.
+ *
+ * A lock cannot stop a holder that was paused and continues after its lease. A fencing number makes
+ * such a holder harmless: each grant has a larger number (options.fencing in belay/lock.h, or the
+ * term of an election). The holder sends number and token with each request, and the resource
+ * refuses a number that is too small. Use it where a late write is expensive. It needs a resource
+ * that can check the number: for a resource in Redis use belay_fence_script(), for all others
+ * belay_fence_guard().
+ *
+ * @code
+ * static belay_fence_t fence; // stored with the file
+ *
+ * // In the process that owns the resource. number: belay_lock_fence(), token: belay_lock_token().
+ * int write_guarded(FILE *file, uint64_t number, belay_bytes_t token, const char *text) {
+ *   int error = belay_fence_guard(&fence, number, token);
+ *   if (error == 0)
+ *     fputs(text, file);
+ *   return error; // BELAY_EFENCED: a later holder has already written
+ * }
+ * @endcode */
 typedef struct belay_fence {
-  uint64_t number;                   /**< 0: none was seen yet */
-  size_t token_len;                  /**< bytes of the token */
-  char token[BELAY_FENCE_TOKEN_MAX]; /**< its bytes, then zeros */
+  uint64_t number;                   /**< largest number seen; 0: none yet */
+  size_t token_len;                  /**< length of the token, in bytes */
+  char token[BELAY_FENCE_TOKEN_MAX]; /**< token that came with number, padded with zeros */
 } belay_fence_t;
 
-/** Whether a request that came with this fencing number (belay_lock_fence()) and token
- * (belay_lock_token()) may go on. If so it is remembered. It may not if its number is smaller than one
- * that was seen, or equal and another's: then nothing changes.
+/** Check a request with this fencing number (belay_lock_fence()) and token (belay_lock_token()). If
+ * the number is larger than the stored one, or both are equal to the stored ones, the request may
+ * proceed, and fence stores them. Otherwise fence does not change. The token may come from a
+ * network: it need not be terminated.
  *
- * The token may come from a network: it need not be terminated.
- *
- * Returns 0, BELAY_EFENCED, or BELAY_EINVAL: number 0 or over 2^53, an empty token or a longer one than
- * BELAY_FENCE_TOKEN_MAX. */
+ * Returns
+ *   0              the request may proceed
+ *   BELAY_EFENCED  the number is smaller than the stored one, or equal with another token
+ *   BELAY_EINVAL   the number is 0 or over 2^53, or the token is not 1 to BELAY_FENCE_TOKEN_MAX
+ *                  bytes */
 BELAY_API int belay_fence_guard(belay_fence_t *fence, uint64_t number, belay_bytes_t token);
 
-/** The same for a resource that lives in Redis: the text of a script that runs one command if the
- * request may go on, both or neither; *len is its length, and len may be NULL. A static string.
+/** Return the text of a script that does the same for a resource in Redis. The script runs one
+ * command if the request may proceed. The check and the command take effect together or not at all.
+ * *len is the length of the text; len may be NULL. The text is static.
  *
  *   EVAL text numkeys fence [key ...] number token command [argument ...]
  *
- * KEYS[1] remembers the number and token (a hash of these two fields, without a ttl); further KEYS are those
- * that the command uses. It must not touch KEYS[1] itself. In a cluster all of them must share a slot.
+ * KEYS[1] is the fence: a hash with number and token, without a ttl. Further KEYS are those of the
+ * command, which must not touch KEYS[1]. In a cluster all of them must share a slot.
  *
- * The reply is the command's, with integers beyond 2^53 rounded as by any script. If it is an error, the
- * request is not remembered. With one of these, and with WRONGTYPE if KEYS[1] is no hash, nothing was run:
+ * The reply is that of the command. Integers beyond 2^53 are rounded, as in any script. If the
+ * reply is an error, the fence does not change. After one of these errors the command did not run:
  *
  *   FENCED a later holder has been here
- *   FENCED not a fencing number  it is 0, over 2^53, or not just decimal digits without a leading zero
- *   FENCED not a token           it is empty, or longer than BELAY_FENCE_TOKEN_MAX
- *   FENCED not a command         there is none
- *   FENCED not a fence           the hash is damaged, so that nobody may go on
+ *       the number is too small, or equal with another token
+ *   FENCED not a fencing number
+ *       the number is 0, over 2^53, or not plain decimal digits without a leading zero
+ *   FENCED not a token
+ *       the token is empty or longer than BELAY_FENCE_TOKEN_MAX
+ *   FENCED not a command
+ *       there is no command
+ *   FENCED not a fence
+ *       the hash is damaged; all requests are refused
+ *   WRONGTYPE
+ *       KEYS[1] is not a hash
  *
- * Run twice, it runs the command twice. */
+ * If the script runs twice, the command runs twice. */
 BELAY_API const char *belay_fence_script(size_t *len);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* belay on a libuv loop: what is opened first and closed last. */
+/* belay_t: belay on one libuv loop. It is opened first and closed last. */
 #ifndef BELAY_LOOP_H
 #define BELAY_LOOP_H
 
@@ -15,116 +15,155 @@ extern "C" {
 /* Conventions of all headers.
  *
  * BYTES. Names, keys, items, values and messages are belay_bytes_t: a pointer and an exact length
- * (belay/bytes.h). belay_string("orders") makes one of a terminated string, belay_bytes(data, len)
- * one of a buffer. A plain const char * without a length is a terminated string. Where some bytes
- * must be given (a name, an id, a fingerprint), a length of 0 is BELAY_EINVAL.
+ * (belay/bytes.h). belay_string("orders") makes one from a terminated string, belay_bytes(data,
+ * len) from a buffer. A plain const char * without a length is a terminated string. Where bytes are
+ * required (a name, an id, a fingerprint), a length of 0 is BELAY_EINVAL.
  *
- * TIMES are milliseconds in an int64_t where the name ends with _ms. BELAY_DEFAULT and
+ * TIMES. A name that ends with _ms is a time in milliseconds, in an int64_t. BELAY_DEFAULT and
  * BELAY_FOREVER (belay/export.h) are allowed where the comment says so.
  *
- * OPTIONS. Every options argument may be NULL: that means the defaults. Where an option must be
- * given (its comment says so) the function then returns BELAY_EINVAL, and belay_detail() names the
- * option. Otherwise initialize the options with belay_X_options_init(), and set what differs.
- * Options are copied.
+ * OPTIONS. Every options argument may be NULL for the defaults. Otherwise initialize the struct
+ * with belay_X_options_init() and set what differs. Options are copied. If a required option is
+ * missing, the function returns BELAY_EINVAL, and belay_detail() names the option.
  *
- * CLOSING. Each belay_X_close(x, cb) calls back once, when x is gone: cb(x, data). data is what
- * belay_X_data(x) returned last: options.data, or the argument of belay_X_set_data() where there is
- * one. belay reads it before it frees x. The pointer x only tells which handle it was. cb may be
- * NULL. */
+ * CALLBACKS. An operation that returned 0 calls back exactly once. An operation that returned an
+ * error never calls back. Callbacks run on the loop, never inside the function that started the
+ * operation. A callback may call any function of belay, including the close of its handle, of its
+ * client or of all. Exceptions are stated: the log function, the trace hook and the credentials
+ * function must not call belay. Pointers that a callback receives are valid until it returns.
+ *
+ * CLOSING. Each belay_X_close(x, cb) calls cb(x, data) once, when x is gone. cb may be NULL. data
+ * is the pointer that belay_X_data(x) returned last: options.data, or the argument of
+ * belay_X_set_data() where that function exists. belay reads it before it frees x. In cb, x only
+ * identifies the handle and must not be used. */
 
 struct uv_loop_s;
 
-/** belay's side of one loop. One for each loop; it belongs to that loop's thread, and every function
- * that takes it, or anything that was made from it, is called on that thread only. Two loops in two
- * threads are two of these, which share nothing. */
+/** belay on one loop: memory, timers, log, and the clients of that loop. A program opens one per
+ * loop. It belongs to the loop's thread: call every function that takes it, or an object made from
+ * it, on that thread only. Two loops in two threads have two independent belay_t.
+ *
+ * @code
+ * static void print_message(void *ctx, belay_log_level_t level, const char *message) {
+ *   if (level <= BELAY_LOG_WARNING)
+ *     fprintf((FILE *)ctx, "belay: %s\n", message);
+ * }
+ *
+ * int open_belay(struct uv_loop_s *loop, belay_t **out) {
+ *   belay_options_t options;
+ *   belay_options_init(&options);
+ *   options.log = print_message;
+ *   options.log_ctx = stderr;
+ *   return belay_open(loop, &options, out); // next: belay_connect() in belay/client.h
+ * }
+ * @endcode */
 typedef struct belay belay_t;
 
-/** Memory. Called on the loop's thread only. What hiredis, libuv and OpenSSL allocate does not pass here. */
+/** Allocator of belay's memory. Called on the loop's thread only. Memory of hiredis, libuv and
+ * OpenSSL does not come from it. */
 typedef struct belay_allocator {
-  void *(*alloc)(void *ctx, size_t size); /**< as malloc; size is never 0 */
-  void (*free)(void *ctx, void *ptr);     /**< as free; ptr is never NULL */
-  void *ctx;                              /**< handed to both */
+  void *(*alloc)(void *ctx, size_t size); /**< like malloc(); size is never 0 */
+  void (*free)(void *ctx, void *ptr);     /**< like free(); ptr is never NULL */
+  void *ctx;                              /**< first argument of alloc and free */
 } belay_allocator_t;
 
-/** How much a message matters. */
+/** Severity of a log message. */
 typedef enum belay_log_level {
-  BELAY_LOG_ERROR,   /**< something that a person should mend: a refused password, a foreign key */
-  BELAY_LOG_WARNING, /**< something went wrong and is being dealt with */
-  BELAY_LOG_INFO,    /**< connections that come and go */
-  BELAY_LOG_DEBUG    /**< everything else */
+  BELAY_LOG_ERROR,   /**< an operator must act: a refused password, a key of another program */
+  BELAY_LOG_WARNING, /**< a fault that belay handles */
+  BELAY_LOG_INFO,    /**< connections that open and close */
+  BELAY_LOG_DEBUG    /**< all other messages */
 } belay_log_level_t;
 
-/** A line for the log, without a line end; valid until the function returns. Secrets never appear in
- * it. It must not call into belay. */
+/** Receives one log message, without a line end. The text is valid until the function returns, and
+ * never contains secrets. Runs on the loop or inside a function of belay. It must not call
+ * belay. */
 typedef void (*belay_log_fn)(void *ctx, belay_log_level_t level, const char *message);
 
-/** Options of belay_open(). */
+/** Options; belay_options_init() sets the defaults. */
 typedef struct belay_options {
-  belay_allocator_t allocator; /**< default: malloc and free */
-  belay_log_fn log;            /**< default: NULL, nothing is logged */
-  void *log_ctx;               /**< handed to log */
-  /** connections that were lost, or were not to be had, are tried again at most so often a second, all clients
-   * together; a fifth of a second's may come at once. Default 200; 1 to 1,000,000. Processes add up: four of them knock
-   * at a server that has just been promoted at most 960 times in a second. A server of a cluster that takes over from
-   * another one counts the first time too, and so does one that only a redirection has named, of which a client knows at
-   * most 16 at a time until a map names them */
+  /** Allocator. Default: malloc() and free(). */
+  belay_allocator_t allocator;
+  /** Log function. Default NULL: nothing is logged. */
+  belay_log_fn log;
+  /** First argument of log. Default NULL. */
+  void *log_ctx;
+  /** Rate of attempts to reconnect, per second, of all clients of the loop together: 1 to
+   * 1,000,000; default 200. A fifth of a second's attempts may come at once. It bounds attempts
+   * after a connection was lost or could not be made.
+   *
+   * The rates of several processes add up: four of them make at most 960 attempts in one second at
+   * a server that was just promoted. Also counted, at the first attempt already, in a cluster: a
+   * server that takes over from another one, and a server that only a redirection has named. A
+   * client keeps at most 16 such servers until a map of the cluster names them. */
   uint32_t reconnects_per_s;
 } belay_options_t;
 
-/** Fills in the defaults. */
+/** Set all options to their defaults. */
 BELAY_API void belay_options_init(belay_options_t *options);
 
-/** Opens belay on a loop. options may be NULL. On error *out is NULL.
+/** Open belay on a loop. NULL options mean the defaults. On error *out is NULL.
  *
- * It adds a handful of handles to the loop; they keep the loop alive only while an operation is
- * pending, while something that was asked to (belay_lock_ref()) is held, and for about the client's
- * close_timeout_ms while something is being undone.
+ * belay adds a few handles to the loop. They keep the loop alive only
+ *
+ *   - while an operation is pending;
+ *   - while an object is held that belay_lock_ref() or a similar function was called for;
+ *   - while an undo runs in the background, for about the close_timeout_ms of its client.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ENOMEM or BELAY_ESYSTEM. */
 BELAY_API int belay_open(struct uv_loop_s *loop, const belay_options_t *options, belay_t **out);
 
-/** Runs once when belay_close() is through. data: see CLOSING above. */
+/** Runs once when the belay_t is gone. data is described at CLOSING above. It must not use objects
+ * of that belay_t. */
 typedef void (*belay_close_cb)(belay_t *belay, void *data);
 
-/** Closes everything that was made from it (but a belay_tls_t: see belay_tls_close()), then itself, and calls back (cb may be NULL). Clients are
- * closed as belay_client_close() says, so this takes as long as the longest close_timeout among them.
- * After the callback the memory is gone, and uv_loop_close() finds nothing of belay's.
+/** Close all objects that were made from belay, then belay itself; then cb runs (NULL is allowed).
+ * Exception: a belay_tls_t must be closed by belay_tls_close(). Clients are closed as by
+ * belay_client_close(), so this takes up to the largest close_timeout_ms among them. After cb all
+ * memory is freed, and no handle of belay is left in the loop.
  *
- * A host that closes every handle of its loop by itself (uv_walk) may do so before or after this call.
- * belay's handles being among those, nothing can call back from then on: call belay_close() afterwards
- * (again, if it had been called before; it returns 0 then) and run the loop once more. What was held
- * stays on the server for the rest of its ttl.
+ * A program may close all handles of its loop itself (uv_walk), before or after this call. Then
+ * call belay_close() after that, a second time if necessary, and run the loop once more. The second
+ * call returns 0. In that case no callback of belay runs after the handles were closed, except cb.
+ * Leases stay on the server for the rest of their ttl.
  *
  * Returns 0, BELAY_EINVAL (NULL), BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_close(belay_t *belay, belay_close_cb cb);
 
-/** A pointer of the caller's own. */
+/** Set the pointer that belay_data() returns. */
 BELAY_API void belay_set_data(belay_t *belay, void *data);
+/** Return the last pointer given to belay_set_data(); NULL if there is none. */
 BELAY_API void *belay_data(const belay_t *belay);
 
-/** Details of the last error, as text:
+/** Return details of the last error, as text:
  *
  *   after a function returned BELAY_EINVAL or BELAY_EURL
  *       the name of the option, argument or part of the URL, and the reason
  *   in a callback with an error of a server or a connection
- *       the server's place and its own words, or the cause of the lost connection; arguments of
- *       commands that the server repeats are hidden, and bytes that are not printable are \\xNN
+ *       the address of the server, and its message or the cause of the lost connection. Arguments
+ *       of commands that the server repeats are hidden. Bytes that are not printable are \\xNN
  *
- * "" in all other cases, such as a denial. Valid until the next call that takes a handle, a client
- * or this belay_t; belay_strerror() and the other functions of belay/error.h leave it as it is. */
+ * In all other cases, such as a denial, it is "". The text is valid until the next call that takes
+ * a handle, a client or this belay_t. belay_strerror() and the other functions of belay/error.h do
+ * not change it. */
 BELAY_API const char *belay_detail(const belay_t *belay);
 
-/** Figures of one belay_t. */
+/** Statistics of one belay_t, since it was opened. */
 typedef struct belay_stats {
-  /** the longest the loop has been away: the latest that a deadline was served, or the longest
-   * stretch between two polls */
+  /** Longest time for which the loop did not serve belay, in nanoseconds: the largest delay of a
+   * timer, or the longest time between two polls of the loop. */
   uint64_t max_gap_ns;
-  uint64_t wakeups;      /**< how often the loop entered belay */
-  uint64_t callbacks;    /**< deferred completions that were run */
-  uint64_t allocations;  /**< calls of allocator.alloc */
-  uint64_t memory_bytes; /**< bytes that are allocated through the allocator now */
+  /** Number of times that the loop has called belay. */
+  uint64_t wakeups;
+  /** Number of tasks that have run user callbacks. */
+  uint64_t callbacks;
+  /** Number of calls of allocator.alloc. */
+  uint64_t allocations;
+  /** Present memory from the allocator, in bytes. */
+  uint64_t memory_bytes;
 } belay_stats_t;
 
+/** Read the statistics. */
 BELAY_API void belay_stats(const belay_t *belay, belay_stats_t *out);
 
 #ifdef __cplusplus

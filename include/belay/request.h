@@ -1,4 +1,4 @@
-/* A request: memory of the caller's for one operation on a key. */
+/* Requests: memory of the caller for one operation. */
 #ifndef BELAY_REQUEST_H
 #define BELAY_REQUEST_H
 
@@ -12,43 +12,61 @@
 extern "C" {
 #endif
 
-/** An operation that has no handle. Initialize it with {0}, or with belay_request_init(); hand it to one operation at
- * a time; it is the caller's again when that operation's callback runs. An operation that returned an error never
- * took it. */
+/** Memory for one operation on keys, as uv_write_t is in libuv. Initialize it with {0} or
+ * belay_request_init(). It carries one operation at a time. An operation that returned 0 owns it
+ * until its callback runs. Then the caller may reuse or free it, in the callback too. An operation
+ * that returned an error does not use it.
+ *
+ * @code
+ * static void on_published(belay_request_t *request, int status, int64_t receivers) {
+ *   printf("%s: %s, %lld\n", (const char *)request->data, belay_strerror(status),
+ *          (long long)receivers);
+ * }
+ *
+ * int say_hello(belay_client_t *client) {
+ *   static belay_request_t request; // lives until on_published() has run
+ *   request.data = (void *)"hello";
+ *   request.timeout_ms = 100;
+ *   return belay_topic_publish(client, &request, belay_string("chat"), belay_string("hello"),
+ *                              on_published);
+ * }
+ * @endcode */
 typedef struct belay_request {
-  void *data; /**< the caller's own */
-  /** Time of one operation, in milliseconds: 1 to 600,000. 0 or BELAY_DEFAULT: the client's, and of
-   * a get of a cache that of the cache's options (see TIME LIMITS). */
+  /** Pointer of the caller. belay does not use it. */
+  void *data;
+  /** Time of the operation, in milliseconds: 1 to 600,000. 0 or BELAY_DEFAULT: the timeout_ms of
+   * the client; for a get of a cache that of the cache's options. See TIME LIMITS. */
   int64_t timeout_ms;
 
-  /** belay's: only its initialization, with 0, is the caller's */
+  /** Private fields of belay. The caller only initializes them with 0. */
   struct {
     void *pointers[24];
     int64_t numbers[26];
   } belay_private;
 } belay_request_t;
 
-/* Callbacks of requests. Each has the shape
+/* CALLBACKS of requests have the shape
  *
  *     void cb(belay_request_t *request, int status, RESULT)
  *
- * and runs exactly once, on the loop, never inside the call that began the operation. The request is the caller's again,
- * and may be used in the callback. Everything that the callback is given is valid until it returns.
+ * A callback runs exactly once, on the loop, never inside the call that started the operation. It
+ * may call any function of belay, including any close. The request belongs to the caller again and
+ * may be reused in the callback. All arguments are valid until the callback returns.
  *
- * status   0: the operation completed, and RESULT is valid. Otherwise an error; each header lists its errors.
+ * status   0: the operation completed, and RESULT is valid. Otherwise an error; each header lists
+ *          its errors.
  * RESULT   is one of
- *   a pointer to a struct   never NULL. If status is not 0, all fields are 0, false or NULL, but for those whose comment
- *                           gives another value for "not known"
- *   an array and n          n is 0 unless status is 0. If n is 0, the array may be NULL. Where each item has a status of
- *                           its own (belay_counter_many_cb, belay_cache_many_cb), n is always as asked for
- *   a number, a bool        0 or false unless status is 0, but where the comment gives another value
- *
- * request->data is the caller's: belay neither reads nor writes it. */
+ *   a pointer to a struct   never NULL. If status is not 0, all fields are 0, false or NULL. The
+ *                           comment of a field names another value for "not known", if there is one
+ *   an array and n          n is 0 unless status is 0. If n is 0, the array may be NULL. Where each
+ *                           item has its own status (belay_counter_many_cb, belay_cache_many_cb), n
+ *                           is always the number of items in the call
+ *   a number, a bool        0 or false unless status is 0; the comment names any other value */
 
 /* TIME LIMITS, of all primitives. An operation has one deadline, which is set when it begins. The
- * deadline covers all of its steps: connecting, waiting behind other calls, redirects, repeats, and
- * further questions to the server. Its distance is the first of these that is given (not
- * BELAY_DEFAULT, and of a request not 0):
+ * deadline covers all of its steps: connecting, waiting behind other calls, redirections, repeats,
+ * and further questions to the server. The time until the deadline is the first of these that is
+ * set (not BELAY_DEFAULT, and in a request not 0):
  *
  *   1. request.timeout_ms; or the argument timeout_ms of an operation without a request, such as
  *      belay_lock_release()
@@ -56,27 +74,27 @@ typedef struct belay_request {
  *      caches
  *   3. belay_client_options_t.timeout_ms
  *
- * Two kinds of operations take longer than one question to the server. Each question in them ends
- * after rule 2 or 3, or with the whole operation if that is earlier:
+ * Two kinds of operations can take longer than one question to the server. Each of their questions
+ * ends after the time of rule 2 or 3, or with the whole operation if that is earlier:
  *
  *   a wait for others
- *       A separate argument limits the whole: wait_ms of belay_lock_acquire() and of
+ *       A separate argument limits the whole wait: wait_ms of belay_lock_acquire() and of
  *       belay_latch_wait(), max_wait_us of belay_limiter_wait(). Rules 1 to 3 then give the time
- *       of each question. The first question always has its whole time, so that the wait may end
- *       that much later.
+ *       of each question. The first question always has its whole time, so the wait may end that
+ *       much later.
  *   a get of a cache
- *       options.timeout_ms of a cache is the time of a get; a question takes at most the client's
- *       timeout_ms. With BELAY_CACHE_AWAY_LOAD the first question takes at most half of the time
+ *       options.timeout_ms of a cache is the time of a get. A question takes at most the timeout_ms
+ *       of the client. With BELAY_CACHE_AWAY_LOAD the first question takes at most half of the time
  *       of the get, so that the other half is left for the load.
  *
- * A policy for a server that is away (belay_away_t, belay_cache_away_t) acts when the question has
- * failed. Except for that load it needs no time. */
+ * A policy for a server that is away (belay_away_t, belay_cache_away_t) acts after the question has
+ * failed. It needs no further time, except for that load. */
 
-/** Everything 0. */
+/** Set all fields to 0. */
 BELAY_API void belay_request_init(belay_request_t *request);
 
-/** Ends a pending operation with BELAY_ECANCELED; it may have been executed all the same. One whose end is known
- * and only not told yet ends as it has.
+/** End a pending operation with BELAY_ECANCELED. The server may have executed it, or may still
+ * execute it. An operation whose result is already known ends with that result.
  *
  * Returns 0, BELAY_EINVAL, BELAY_EFORK, or BELAY_ESTATE if nothing is pending. */
 BELAY_API int belay_request_cancel(belay_request_t *request);
