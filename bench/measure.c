@@ -11,7 +11,7 @@
 
 #define WARM_UP 0.1 /* of the time that is measured */
 
-/* ---- who is measured --------------------------------------------------------------------------------------- */
+/* ---- who is measured ---- */
 
 static bool there[SUBJECTS]; /* the peers that can be run here */
 
@@ -44,14 +44,15 @@ static bool takes_part(const options_t *o, const scenario_t *scenario, const cel
          cell->in != IN_CURVE;
 }
 
-/* ---- in which sizes ---------------------------------------------------------------------------------------- */
+/* ---- in which sizes ---- */
 
 typedef struct plan {
   unsigned n;
   cell_t cells[CELLS_MAX];
 } plan_t;
 
-/* Servers of others stay where they are; and with a concurrency of its own a scenario's first size is the only one. */
+/* Servers of others stay where they are; and with a concurrency of its own a scenario's first size
+ * is the only one. */
 static bool is_wanted(const options_t *o, const scenario_t *scenario, const cell_t *cell) {
   if (o->concurrency > 0)
     return cell == &scenario->cells[0];
@@ -112,7 +113,7 @@ static plan_t plan_of(const options_t *o, const scenario_t *scenario) {
   return plan;
 }
 
-/* ---- measuring --------------------------------------------------------------------------------------------- */
+/* ---- measuring ---- */
 
 static job_t job_of(const options_t *o, const scenario_t *scenario, const cell_t *cell,
                     subject_t subject) {

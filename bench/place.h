@@ -15,7 +15,8 @@ typedef enum placement {
 
 extern const char *const placement_names[PLACEMENTS];
 
-/* From here on a server, or this process as a client, runs there; threads that it has already do not. */
+/* From here on a server, or this process as a client, runs there; threads that it has already do
+ * not. */
 void place_server(pid_t pid, placement_t placement);
 void place_as_client(placement_t placement);
 

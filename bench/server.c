@@ -29,7 +29,7 @@ typedef struct server {
 static server_t servers[SERVERS_MAX];
 static unsigned count;
 
-/* ---- nothing is left behind ---------------------------------------------------------------------------- */
+/* ---- nothing is left behind ---- */
 
 /* Only what a signal handler may do. */
 static void clean_up(void) {
@@ -59,7 +59,7 @@ static void on_signal(int number) {
   raise(number);
 }
 
-/* ---- processes ------------------------------------------------------------------------------------------- */
+/* ---- processes ---- */
 
 /* Debian's redis-check-rdb is the server too, when it is called by that name. */
 static _Noreturn void become_server(const server_t *server) {

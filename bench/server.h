@@ -1,5 +1,5 @@
-/* Redis servers of the benchmark's own: each in a temporary folder, on a unix socket (and a port), gone with the program.
- * What is said of one server is said of the first. */
+/* Redis servers of the benchmark's own: each in a temporary folder, on a unix socket (and a port),
+ * gone with the program. What is said of one server is said of the first. */
 #ifndef BENCH_SERVER_H
 #define BENCH_SERVER_H
 

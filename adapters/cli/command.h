@@ -1,5 +1,5 @@
-/* What a command is: data. The same tables are what the command line is read by, and what help, manual and
- * completion say. commands.c has the list of all. */
+/* What a command is: data. The same tables are what the command line is read by, and what help,
+ * manual and completion say. commands.c has the list of all. */
 #ifndef BELAY_CLI_COMMAND_H
 #define BELAY_CLI_COMMAND_H
 
@@ -14,7 +14,7 @@
 typedef struct harness harness_t;
 typedef struct command command_t;
 
-/* ---- options ------------------------------------------------------------------------------------------- */
+/* ---- options ---- */
 
 /* Texts that an option was given, each valid to the end of the process. */
 typedef struct texts {
@@ -32,11 +32,13 @@ typedef enum option_kind {
   OPTION_RATE      /* rate; its count is from min to max */
 } option_kind_t;
 
-/* A row of a table that ends with {0}. What `to` points to holds the default, and keeps it unless the option is given.
- * Of an option that is given twice the last value counts, except for OPTION_TEXTS. */
+/* A row of a table that ends with {0}. What `to` points to holds the default, and keeps it unless
+ * the option is given. Of an option that is given twice the last value counts, except for
+ * OPTION_TEXTS. */
 typedef struct option {
   const char *name; /* without the dashes, lower case */
-  /* Name of the value, such as "FILE"; NULL: that of the kind. Completion offers files for "FILE" and "FOLDER". */
+  /* Name of the value, such as "FILE"; NULL: that of the kind. Completion offers files for "FILE"
+   * and "FOLDER". */
   const char *value;
   const char *help; /* begins in lower case, no full stop; states the default */
   union {
@@ -79,7 +81,7 @@ typedef struct option {
 
 #define OPTIONS(...) ((const option_t[]){__VA_ARGS__, {0}})
 
-/* ---- commands ------------------------------------------------------------------------------------------ */
+/* ---- commands ---- */
 
 /* The words of the command line that are not options. Valid to the end of the process. */
 typedef struct arguments {
@@ -100,7 +102,8 @@ typedef struct example {
 /* An array of examples that ends with {0}. */
 #define EXAMPLES(...) ((const example_t[]){__VA_ARGS__, {0}})
 
-/* A command, or one that consists of others ("bloom add"). Those have name, summary, text, examples and parts only. */
+/* A command, or one that consists of others ("bloom add"). Those have name, summary, text, examples
+ * and parts only. */
 struct command {
   const char *name;
   /* As usage prints them: "KEY [N]", "NAME [ITEM]...", without "-- COMMAND"; NULL: none. They also say how many
@@ -119,13 +122,16 @@ struct command {
   const char *what; /* beginning of an error message, see harness_ok(); NULL: "cannot NAME" */
   const void *data; /* the command's own; distinguishes commands with the same begin */
 
-  /* One of them. run returns the exit status. begin starts something on a loop, and harness_done() ends it. */
+  /* One of them. run returns the exit status. begin starts something on a loop, and harness_done()
+   * ends it. */
   int (*run)(const arguments_t *arguments);
   void (*begin)(harness_t *harness);
-  /* Receives SIGINT, SIGTERM and SIGHUP of a command with a begin, each time. It must call harness_done(), at once or
-   * soon. NULL: the first signal calls harness_done(), and a second one kills. */
+  /* Receives SIGINT, SIGTERM and SIGHUP of a command with a begin, each time. It must call
+   * harness_done(), at once or soon. NULL: the first signal calls harness_done(), and a second one
+   * kills. */
   void (*stop)(harness_t *harness, int signum);
-  /* Closes the handles that the command has opened on the loop itself. harness_done() calls it once. NULL: none. */
+  /* Closes the handles that the command has opened on the loop itself. harness_done() calls it
+   * once. NULL: none. */
   void (*tidy)(void);
 };
 

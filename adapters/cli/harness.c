@@ -10,7 +10,7 @@
 #include "shell/commands.h"
 #include "shell/config.h"
 
-/* ---- what is said -------------------------------------------------------------------------------------- */
+/* ---- what is said ---- */
 
 static void on_log(void *ctx, belay_log_level_t level, const char *message) {
   (void)ctx;
@@ -71,7 +71,7 @@ void harness_answer_changed(harness_t *harness, const char *name, const char *ch
   harness_done(harness, STATUS_YES);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 bool harness_is_done(const harness_t *harness) {
   return harness->done;
@@ -128,7 +128,7 @@ static void watch_signals(harness_t *harness) {
   }
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------------- */
+/* ---- the beginning ---- */
 
 static bool asks_tls(void) {
   return common.tls_ca != NULL || common.tls_ca_dir != NULL || common.tls_cert != NULL ||
@@ -213,7 +213,8 @@ void harness_become(harness_t *harness, char **command) {
   harness_done(harness, STATUS_YES);
 }
 
-/* Returns only if it cannot: the status. What libuv has open is closed by it, and its handlers of signals are no more. */
+/* Returns only if it cannot: the status. What libuv has open is closed by it, and its handlers of
+ * signals are no more. */
 static int become(char **command) {
   out_leave();
   (void)execvp(command[0], command);

@@ -23,8 +23,8 @@ static out_form_t form(void) {
   return common.json ? OUT_JSON : OUT_PLAIN;
 }
 
-/* Where one of the three standard files is closed, the next that is opened would take its place, and be read or written
- * to. What stands there instead can be neither. */
+/* Where one of the three standard files is closed, the next that is opened would take its place,
+ * and be read or written to. What stands there instead can be neither. */
 static void hold_standard_files(void) {
   for (int fd = 0; fd <= STDERR_FILENO; fd++)
     if (fcntl(fd, F_GETFD) == -1)

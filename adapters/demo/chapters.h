@@ -1,4 +1,5 @@
-/* The chapters. Each makes its handles, shows what they do, checks facts, and closes the handles. */
+/* The chapters. Each makes its handles, shows what they do, checks facts, and closes the
+ * handles. */
 #ifndef BELAY_DEMO_CHAPTERS_H
 #define BELAY_DEMO_CHAPTERS_H
 

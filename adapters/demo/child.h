@@ -1,4 +1,5 @@
-/* Child processes: this program in another role. A child tells its parent what it does, line by line. */
+/* Child processes: this program in another role. A child tells its parent what it does, line by
+ * line. */
 #ifndef BELAY_DEMO_CHILD_H
 #define BELAY_DEMO_CHILD_H
 
@@ -34,7 +35,8 @@ struct child {
   char buffer[1024];
 };
 
-/* Start this program in a role of main.c. args ends with NULL; the first one is the child's owner name. */
+/* Start this program in a role of main.c. args ends with NULL; the first one is the child's owner
+ * name. */
 void child_start(demo_t *demo, child_t *child, const char *role, const char *const *args);
 
 /* Send a signal to the child if it runs. */
@@ -43,8 +45,8 @@ void child_kill(child_t *child, int signum);
 /* Kill all children and wait for their end without the loop. For a program that is about to end. */
 void children_kill(demo_t *demo);
 
-/* In a child: end when the parent ends. The parent's process id is given as text. Does nothing where the system
- * has no such function. */
+/* In a child: end when the parent ends. The parent's process id is given as text. Does nothing
+ * where the system has no such function. */
 void child_die_with(const char *parent);
 
 #endif /* BELAY_DEMO_CHILD_H */

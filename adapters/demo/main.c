@@ -32,7 +32,7 @@ static void run_chapter(demo_t *demo, size_t i) {
   demo_run(demo);
 }
 
-/* ---- ending before the end ----------------------------------------------------------------------------- */
+/* ---- ending before the end ---- */
 
 static void on_signal(uv_signal_t *watcher, int signum) {
   demo_t *demo = watcher->data;
@@ -60,7 +60,7 @@ static unsigned watch_signals(demo_t *demo, uv_signal_t *watchers) {
   return n;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 /* url: NULL: starts a server. Returns an exit status. */
 static int open_server(demo_t *demo, server_t *server, const char *url) {
@@ -136,7 +136,7 @@ static int run(const char *url) {
   return fflush(stdout) == 0 && !ferror(stdout) ? status : STATUS_TROUBLE;
 }
 
-/* ---- the other processes ------------------------------------------------------------------------------- */
+/* ---- the other processes ---- */
 
 static const struct {
   const char *name;
@@ -149,7 +149,8 @@ static const struct {
     {"visitors", 2, visitors_run},
 };
 
-/* The arguments of a child process: role, parent, run, name, and those of the role, which begin with the owner. */
+/* The arguments of a child process: role, parent, run, name, and those of the role, which begin
+ * with the owner. */
 static int run_child(int argc, char **argv) {
   static demo_t demo;
   char **args = argv + 5;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- the process --------------------------------------------------------------------------------------- */
+/* ---- the process ---- */
 
 static bool is_fancy(void) {
   const char *no_color = getenv("NO_COLOR"), *type = getenv("TERM");
@@ -55,7 +55,7 @@ void demo_close(demo_t *demo) {
     demo_trouble(demo, "a handle was left open", 0);
 }
 
-/* ---- output -------------------------------------------------------------------------------------------- */
+/* ---- output ---- */
 
 const char *demo_style(const demo_t *demo, demo_style_t style) {
   static const char *const codes[] = {"\033[0m", "\033[1m", "\033[2m", "\033[32m", "\033[31m"};
@@ -114,7 +114,7 @@ void demo_trouble(demo_t *demo, const char *what, int error) {
   }
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------- */
+/* ---- waiting ---- */
 
 static void on_clock(uv_timer_t *timer) {
   (void)timer;

@@ -10,7 +10,8 @@
 
 #define DEMO_MS UINT64_C(1000000) /* in the nanoseconds of uv_hrtime() */
 
-/* The environment variable with the URL for child processes. A command line would show the password. */
+/* The environment variable with the URL for child processes. A command line would show the
+ * password. */
 #define DEMO_URL "BELAY_DEMO_URL"
 
 /* The first part of the namespace. The second part is the run. */
@@ -48,7 +49,8 @@ typedef struct demo {
 /* Open the loop. Returns false if it cannot. */
 bool demo_open(demo_t *demo, const char *run, const char *name);
 
-/* Open a client of the server that DEMO_URL names. Returns false if it cannot connect, which is printed. */
+/* Open a client of the server that DEMO_URL names. Returns false if it cannot connect, which is
+ * printed. */
 bool demo_connect(demo_t *demo, demo_who_t who, const char *owner);
 
 /* Close the clients and the loop. An open handle counts as a failure. */
@@ -57,7 +59,7 @@ void demo_close(demo_t *demo);
 /* The options of every client of the demo. */
 void demo_client_options(const demo_t *demo, belay_client_options_t *options, const char *owner);
 
-/* ---- output -------------------------------------------------------------------------------------------- */
+/* ---- output ---- */
 
 typedef enum demo_style { DEMO_NORMAL, DEMO_BOLD, DEMO_DIM, DEMO_GOOD, DEMO_BAD } demo_style_t;
 
@@ -86,7 +88,7 @@ void demo_tell(const char *word, int64_t number);
 /* Seconds between two uv_hrtime()s; negative if the second is the earlier one. */
 double demo_seconds(uint64_t from, uint64_t to);
 
-/* ---- waiting ------------------------------------------------------------------------------------------- */
+/* ---- waiting ---- */
 
 /* Run the loop until no active handle keeps it running. */
 void demo_run(demo_t *demo);
@@ -101,8 +103,9 @@ bool demo_wait_step(demo_t *demo);
 /* Run the loop for ms. */
 void demo_sleep(demo_t *demo, uint64_t ms);
 
-/* Run the loop until the callback of an operation was called. begun: the return value of the operation.
- * Returns 0 or the error of the operation. demo_await() prints the error, demo_status() does not. */
+/* Run the loop until the callback of an operation was called. begun: the return value of the
+ * operation. Returns 0 or the error of the operation. demo_await() prints the error, demo_status()
+ * does not. */
 int demo_status(demo_t *demo, int begun);
 bool demo_await(demo_t *demo, const char *what, int begun);
 

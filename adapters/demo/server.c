@@ -11,7 +11,7 @@
 
 enum { START_MAX_MS = 10000, NOT_FOUND = 127 }; /* 127: as a shell returns without such a program */
 
-/* ---- the folder ---------------------------------------------------------------------------------------- */
+/* ---- the folder ---- */
 
 int server_folder_make(char path[SERVER_FOLDER_MAX]) {
   static const char name[] = "/belay-demo-XXXXXX";
@@ -39,7 +39,7 @@ void server_folder_remove(const char *path) {
   (void)rmdir(path);
 }
 
-/* ---- the child's side ---------------------------------------------------------------------------------- */
+/* ---- the child's side ---- */
 
 /* Debian's redis-check-rdb is the server itself, which looks at the name that it was called by. */
 int server_become(char **args) {
@@ -61,7 +61,7 @@ int server_become(char **args) {
   return NOT_FOUND;
 }
 
-/* ---- the parent's side --------------------------------------------------------------------------------- */
+/* ---- the parent's side ---- */
 
 static bool takes_connections(const server_t *server) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};

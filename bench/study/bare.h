@@ -1,4 +1,5 @@
-/* hiredis alone, on libuv with the adapter that comes with it: what one would write without belay. */
+/* hiredis alone, on libuv with the adapter that comes with it: what one would write without
+ * belay. */
 #ifndef BENCH_BARE_H
 #define BENCH_BARE_H
 

@@ -1,8 +1,9 @@
 /* How fast a cache is.
  *
- * A get of what is there is a GET, and what is done with its answer. So it is measured against GETs of the same strings,
- * as calls of the core's over the same connection (parts A and D); what the table of this process has, against
- * the clock (part B); and what is not there, for what it costs (part C). */
+ * A get of what is there is a GET, and what is done with its answer. So it is measured against GETs
+ * of the same strings, as calls of the core's over the same connection (parts A and D); what the
+ * table of this process has, against the clock (part B); and what is not there, for what it costs
+ * (part C). */
 #include <stdio.h>
 
 #include "place.h"
@@ -42,10 +43,10 @@ static void fill(shelf_t *shelf) {
   (void)race_run(shelf, &plan);
 }
 
-/* ---- A, D: gets and GETs ------------------------------------------------------------------------------- */
+/* ---- A, D: gets and GETs ---- */
 
-/* One after the other, each first by turns, many times: others on this machine come and go, and both should have their
- * share of that. */
+/* One after the other, each first by turns, many times: others on this machine come and go, and
+ * both should have their share of that. */
 typedef struct duel {
   race_outcome_t own, other; /* means */
   double rates, times; /* medians of ratios: of the rates, and of the client's processor times */
@@ -140,9 +141,10 @@ static void measure_many(const bench_options_t *options, unsigned round) {
           options->rounds, raw.own.rate, raw.other.rate, raw.rates);
 }
 
-/* ---- B: what needs no server --------------------------------------------------------------------------- */
+/* ---- B: what needs no server ---- */
 
-/* All keys are in the table: the listening connection is there, and nothing is in doubt any more. */
+/* All keys are in the table: the listening connection is there, and nothing is in doubt any
+ * more. */
 static void fill_table(shelf_t *shelf) {
   race_plan_t plan = {
       .way = RACE_GET, .keys = shelf->keys_len, .pending = FILL_PENDING, .calls = shelf->keys_len};
@@ -182,7 +184,7 @@ static void measure_peeks(const bench_options_t *options, unsigned round) {
   shelf_close(shelf);
 }
 
-/* ---- C: what is not there ------------------------------------------------------------------------------ */
+/* ---- C: what is not there ---- */
 
 static void measure_misses(const bench_options_t *options, bool lock, unsigned round) {
   const char *who = lock ? "with a lock" : "without a lock";
@@ -202,7 +204,7 @@ static void measure_misses(const bench_options_t *options, bool lock, unsigned r
           options->rounds, who, o.rate, o.commands);
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------- */
+/* ---- all of it ---- */
 
 static void measure_round(const bench_options_t *options, unsigned round) {
   if (bench_wants(options, "A"))

@@ -1,8 +1,9 @@
 /* Many want one lock. How much faster could anybody be?
  *
- * A lock that is handed over by asking the server cannot change hands more often than one connection gets answers to
- * the script that does it (part A), nor, if it is held for a while, more often than once in that while and one
- * round trip (parts B and C). Everything is measured against that, in the same round, in processes of its own. */
+ * A lock that is handed over by asking the server cannot change hands more often than one
+ * connection gets answers to the script that does it (part A), nor, if it is held for a while, more
+ * often than once in that while and one round trip (parts B and C). Everything is measured against
+ * that, in the same round, in processes of its own. */
 #include "study/study.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* Fairness between processes: each has one waiter, which releases the lock after a while and asks for it again at once.
- * A fair turn is one hold of every process; the ceiling is one grant for each hold. */
+/* Fairness between processes: each has one waiter, which releases the lock after a while and asks
+ * for it again at once. A fair turn is one hold of every process; the ceiling is one grant for each
+ * hold. */
 #include "study/study.h"
 
 #include <stdio.h>
@@ -15,7 +16,8 @@ static const struct row {
   unsigned processes;
   int64_t hold;
   double length; /* of the run's seconds */
-  /* Aims; 0: none. commands_max is what was measured before wake-ups were spread by how long each had waited, and 2. */
+  /* Aims; 0: none. commands_max is what was measured before wake-ups were spread by how long each
+   * had waited, and 2. */
   double share_max, wait_max_ms, ratio_min, commands_max, across_max_ms;
 } rows[] = {
     {"A", "20 processes, held for 40 ms", 20, 40 * MS, 1, 2, 3000, 0.95, 29, 0},

@@ -1,4 +1,5 @@
-/* The studies: each looks at one family closely, and says how it does beside what its own text names. */
+/* The studies: each looks at one family closely, and says how it does beside what its own text
+ * names. */
 #include "study/study.h"
 
 #include <getopt.h>

@@ -39,7 +39,7 @@ static void over(runner_t *runner) {
     begin(runner);
 }
 
-/* ---- ways ---------------------------------------------------------------------------------------------- */
+/* ---- ways ---- */
 
 static void on_put(belay_request_t *request, int status, bool applied) {
   shelf_must(status, "put");
@@ -133,7 +133,7 @@ static void begin(runner_t *runner) {
   ways[runner->race->plan->way](runner);
 }
 
-/* ---- the race ------------------------------------------------------------------------------------------ */
+/* ---- the race ---- */
 
 static int64_t cpu_now(void) {
   struct timespec t;
@@ -178,7 +178,7 @@ race_outcome_t race_run(shelf_t *shelf, const race_plan_t *plan) {
                           .commands = (double)(after.commands - before.commands) / operations};
 }
 
-/* ---- peeks --------------------------------------------------------------------------------------------- */
+/* ---- peeks ---- */
 
 peeks_outcome_t race_peeks(shelf_t *shelf, unsigned keys, double seconds) {
   int64_t began = bench_now(), length = (int64_t)(seconds * 1e9), now;

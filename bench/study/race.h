@@ -1,4 +1,5 @@
-/* So many operations on a shelf, a number of them pending at any time: each is begun anew where it ends. */
+/* So many operations on a shelf, a number of them pending at any time: each is begun anew where it
+ * ends. */
 #ifndef BENCH_RACE_H
 #define BENCH_RACE_H
 

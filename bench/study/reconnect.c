@@ -55,7 +55,7 @@ static void must(int status, const char *what) {
     bench_die("%s: %s", what, belay_strerror(status));
 }
 
-/* ---- names ----------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 /* In one step, so that the name always leads somewhere. */
 static void lead_to(const user_t *user, const char *target) {
@@ -83,7 +83,7 @@ static void remove_names(const study_t *study) {
   (void)rmdir(study->folder);
 }
 
-/* ---- the outage ------------------------------------------------------------------------------ */
+/* ---- the outage ---- */
 
 static void begin_outage(study_t *study);
 
@@ -150,7 +150,7 @@ static void begin_outage(study_t *study) {
   server_hang_up();
 }
 
-/* ---- the run --------------------------------------------------------------------------------- */
+/* ---- the run ---- */
 
 static void make_user(study_t *study, int i) {
   user_t *user = &study->users[i];

@@ -73,7 +73,7 @@ static bool is_met(const series_t *s) {
   return s->target.kind == TARGET_AT_LEAST ? m >= s->target.limit : m <= s->target.limit;
 }
 
-/* ---- for people ------------------------------------------------------------------------------------------ */
+/* ---- for people ---- */
 
 static const char *form(double value) {
   static char text[4][32];
@@ -109,7 +109,7 @@ static void print_part(const pair_t *part) {
   }
 }
 
-/* ---- for programs ---------------------------------------------------------------------------------------- */
+/* ---- for programs ---- */
 
 static void json_string(FILE *out, const char *text) {
   fputc('"', out);

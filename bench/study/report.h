@@ -1,4 +1,5 @@
-/* What was measured: series of one value for each round, their medians, and the targets they are held to. */
+/* What was measured: series of one value for each round, their medians, and the targets they are
+ * held to. */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
 

@@ -1,4 +1,5 @@
-/* What all processes of a measurement share: the job, what a holder leaves for the next one, and the results. */
+/* What all processes of a measurement share: the job, what a holder leaves for the next one, and
+ * the results. */
 #ifndef BENCH_SCENE_H
 #define BENCH_SCENE_H
 

@@ -13,7 +13,8 @@ enum { SHELF_KEY = 16 /* bytes of a key */ };
 #define SHELF_NAME "bench"
 #define SHELF_PREFIX "belay::cache::" SHELF_NAME "::{"
 
-/* A key: where its bytes are, and the bytes of its name on the server, which begins SHELF_PREFIX before it. */
+/* A key: where its bytes are, and the bytes of its name on the server, which begins SHELF_PREFIX
+ * before it. */
 typedef struct shelf_key {
   char name[sizeof SHELF_PREFIX - 1];
   char key[SHELF_KEY];

@@ -27,7 +27,7 @@ static scene_t *map_scene(int fd) {
   return scene;
 }
 
-/* ---- the worker ------------------------------------------------------------------------------------------ */
+/* ---- the worker ---- */
 
 int team_work(const char *fd, const char *number) {
   scene_t *scene = map_scene((int)strtol(fd, NULL, 10));
@@ -38,7 +38,7 @@ int team_work(const char *fd, const char *number) {
   return 0;
 }
 
-/* ---- the parent ------------------------------------------------------------------------------------------ */
+/* ---- the parent ---- */
 
 static const char *own_path(void) {
   static char path[PATH_MAX];

@@ -15,8 +15,8 @@ typedef struct outcome {
   double changes;                                /* of the owner between processes, per second */
   double least, most; /* grants of the process with the fewest, and of that with the most */
   double share;       /* most over least */
-  double
-      beside; /* the share of time that a client's processor was the server's: they need not be woken there */
+  /* the share of time that a client's processor was the server's: they need not be woken there */
+  double beside;
   double across_median, across_p99, within_median, within_p99; /* from release to the next grant */
 } outcome_t;
 

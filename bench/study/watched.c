@@ -1,5 +1,6 @@
-/* What it costs to hold many leases: each is renewed by its watchdog, at its own time. All are taken, then nobody does
- * anything for a while, and that while is measured, once the first renewals are over. */
+/* What it costs to hold many leases: each is renewed by its watchdog, at its own time. All are
+ * taken, then nobody does anything for a while, and that while is measured, once the first renewals
+ * are over. */
 #include <belay.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +65,8 @@ static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
   bench_die("a lease is lost: %s", belay_lost_name(reason));
 }
 
-/* First the renewals come close together, as the leases were taken; after a ttl they are all over it. */
+/* First the renewals come close together, as the leases were taken; after a ttl they are all over
+ * it. */
 static void on_timer(uv_timer_t *timer) {
   watched_t *watched = timer->data;
   if (!watched->measures) {

@@ -35,7 +35,7 @@ static const option_t options[] = {
     {0},
 };
 
-/* ---- the command line ---------------------------------------------------------------------------------- */
+/* ---- the command line ---- */
 
 /* Says what is wrong, and never repeats what it was given: that may be a URL with a password. */
 static bool wrong(const char *what) {
@@ -121,7 +121,7 @@ static bool read_options(belay_acl_options_t *o) {
   return asked.server == NULL || read_version(o, asked.server);
 }
 
-/* ---- the lines ----------------------------------------------------------------------------------------- */
+/* ---- the lines ---- */
 
 /* A word of the rules, as redis-cli reads it: in quotes if there is one in it. */
 static void print_word(const char *word, size_t len, bool file) {

@@ -43,7 +43,7 @@ static struct {
 /* The key of a call. */
 #define KEY(h) (h)->items[0]
 
-/* ---- what they have in common -------------------------------------------------------------------------- */
+/* ---- what they have in common ---- */
 
 /* Divides --names, or those of the record. NULL, or what is wrong with them. */
 static const char *read_names(void) {
@@ -171,7 +171,7 @@ static bool out_field(const belay_permission_result_t *result) {
   return out_end();
 }
 
-/* ---- the parts ----------------------------------------------------------------------------------------- */
+/* ---- the parts ---- */
 
 static void go_field(harness_t *h) {
   const operation_t *operation = h->command->data;
@@ -264,7 +264,7 @@ static void go_delete(harness_t *h) {
   harness_ok(h, belay_permission_clear(permission, &h->request, KEY(h), on_deleted));
 }
 
-/* ---- tables -------------------------------------------------------------------------------------------- */
+/* ---- tables ---- */
 
 #define KEY_OPTIONS                                                                                \
   TEXT("names", "NAME,...", &asked.names,                                                          \

@@ -30,7 +30,7 @@ static void tidy(void) {
   text_free(&work.text);
 }
 
-/* ---- what they have in common: the filter, as it was made ------------------------------------------------ */
+/* ---- what they have in common: the filter, as it was made ---- */
 
 static int open_bloom(harness_t *h, belay_bloom_options_t *options, belay_bloom_t **out) {
   options->name = h->items[0];
@@ -70,7 +70,7 @@ static void answer(harness_t *h, const char *fact, bool is, const char *line, bo
   harness_answer(h, yes);
 }
 
-/* ---- create -------------------------------------------------------------------------------------------- */
+/* ---- create ---- */
 
 /* 0.01 or 1%. */
 static bool read_rate(const char *text, double *out) {
@@ -171,10 +171,10 @@ static const option_t create_options[] = {
     {0},
 };
 
-/* ---- add, has ------------------------------------------------------------------------------------------ */
+/* ---- add, has ---- */
 
-/* For people only those that are asked for are written, one in a line as they were read: so that they can go on through a
- * pipe. A terminal is given no orders by them. */
+/* For people only those that are asked for are written, one in a line as they were read: so that
+ * they can go on through a pipe. A terminal is given no orders by them. */
 static void write_plain(const belay_bytes_t *item) {
   static int terminal = -1;
   if (terminal == -1)
@@ -263,7 +263,7 @@ static void begin_has(harness_t *h) {
   "Items are arguments, or, with none or \"-\", the lines on standard input, of at most a MiB "    \
   "each: no more is read than is dealt with, and what comes slowly is dealt with at once."
 
-/* ---- info ---------------------------------------------------------------------------------------------- */
+/* ---- info ---- */
 
 static const char *kind_name(belay_bloom_kind_t kind) {
   static const char *const names[] = {[BELAY_BLOOM_PLAIN] = "plain",
@@ -308,7 +308,7 @@ static void begin_info(harness_t *h) {
   look(h, on_found_for_info);
 }
 
-/* ---- delete -------------------------------------------------------------------------------------------- */
+/* ---- delete ---- */
 
 static void on_deleted(belay_request_t *r, int status) {
   if (harness_ok(r->data, status))

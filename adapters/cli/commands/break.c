@@ -1,5 +1,5 @@
-/* `belay break`: takes away what someone holds. What is found is told, and of that just what was found is taken, by
- * marks: who came in between keeps what he has. */
+/* `belay break`: takes away what someone holds. What is found is told, and of that just what was
+ * found is taken, by marks: who came in between keeps what he has. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static step_t steps[URLS_MAX];
 static size_t pending, removed;
 static int failure;
 
-/* ---- whom ---------------------------------------------------------------------------------------------- */
+/* ---- whom ---- */
 
 static bool is_mark(const char *text) {
   return strlen(text) == MARK_DIGITS && strspn(text, "0123456789abcdefABCDEF") == MARK_DIGITS;
@@ -61,7 +61,7 @@ static bool is_one_kind(const seen_list_t *list) {
   return true;
 }
 
-/* ---- what is said -------------------------------------------------------------------------------------- */
+/* ---- what is said ---- */
 
 static void out_which(const step_t *step) {
   out_string("kind", belay_held_kind_name(step->seen.kind));
@@ -111,7 +111,7 @@ static bool write_broken(const step_t *step, const belay_broken_t *broken) {
   return out_end();
 }
 
-/* ---- how ----------------------------------------------------------------------------------------------- */
+/* ---- how ---- */
 
 static void tidy(void) {
   seen_clear(&reading.seen);

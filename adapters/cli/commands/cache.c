@@ -39,7 +39,7 @@ static bool over;
 static bool seeking; /* whether it is we who are to run the command once more, in the background */
 static bool won;     /* it is */
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 /* No command is left behind. */
 static void finish(harness_t *h, int status) {
@@ -53,8 +53,8 @@ static void finish(harness_t *h, int status) {
 
 static void refresh(harness_t *h);
 
-/* Served is what was loaded before it is stored, and what is stale before it is known who loads it again. Both are over when
- * nothing is under way any more, which takes a few operations. */
+/* Served is what was loaded before it is stored, and what is stale before it is known who loads it
+ * again. Both are over when nothing is under way any more, which takes a few operations. */
 static void on_look_timer(uv_timer_t *timer) {
   belay_cache_stats_t stats;
   belay_cache_stats(cache, &stats);
@@ -82,7 +82,7 @@ static void stop(harness_t *h, int signum) {
   finish(h, STATUS_SIGNAL + signum);
 }
 
-/* ---- the command --------------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 /* From SIGTERM, when it has taken longer than --longest, to when it is certainly gone. */
 static int64_t grace_ms(void) {
@@ -133,7 +133,7 @@ static void on_load(belay_cache_load_t *l, const char *key, size_t key_len, void
   errand_start(&errand, h, h->arguments->command);
 }
 
-/* ---- what is there ------------------------------------------------------------------------------------- */
+/* ---- what is there ---- */
 
 /* The same again, in the background: `belay cache --refresh`, with all else that we were told. Of all who were served what
  * is stale one does: who was given the lease. */
@@ -203,7 +203,7 @@ static void on_forgotten(belay_request_t *r, int status, bool applied) {
     harness_answer_changed(r->data, "key", "forgotten");
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------------- */
+/* ---- the beginning ---- */
 
 /* Another one's run that fails, and ours. */
 static int64_t get_ms(void) {
@@ -211,7 +211,8 @@ static int64_t get_ms(void) {
   return ms < GET_MAX_MS ? ms : GET_MAX_MS;
 }
 
-/* Who refreshes takes what is stale for nothing, and does not wait for somebody else who is about it. */
+/* Who refreshes takes what is stale for nothing, and does not wait for somebody else who is about
+ * it. */
 static int open_cache(harness_t *h) {
   belay_cache_options_t options;
   belay_cache_options_init(&options);

@@ -27,7 +27,7 @@ static belay_counter_t *counter;
   TEXT("field", "FIELD", &asked.field,                                                             \
        "the counter of this name among those that KEY is a group of")
 
-/* ---- what they have in common -------------------------------------------------------------------------- */
+/* ---- what they have in common ---- */
 
 static bool open_counter(harness_t *h) {
   belay_counter_options_t options;
@@ -65,7 +65,7 @@ static void answer(harness_t *h, const char *member, int64_t value, const char *
   harness_answer(h, yes);
 }
 
-/* ---- add ----------------------------------------------------------------------------------------------- */
+/* ---- add ---- */
 
 static void on_added(belay_request_t *r, int status, const belay_counter_result_t *result) {
   if (harness_ok(r->data, status))
@@ -109,7 +109,7 @@ static const option_t add_options[] = {
     {0},
 };
 
-/* ---- get ----------------------------------------------------------------------------------------------- */
+/* ---- get ---- */
 
 static void on_got_many(belay_request_t *r, int status, const belay_counter_result_t *results,
                         size_t n) {
@@ -180,7 +180,7 @@ static const option_t get_options[] = {
     {0},
 };
 
-/* ---- set, delete --------------------------------------------------------------------------------------- */
+/* ---- set, delete ---- */
 
 static void on_set(belay_request_t *r, int status, const belay_counter_result_t *result) {
   if (harness_ok(r->data, status))

@@ -47,7 +47,7 @@ static const char *name_of(const harness_t *h) {
   return asked.key != NULL ? asked.key : h->arguments->item[0];
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 static void tidy(void) {
   probe_end();
@@ -94,7 +94,8 @@ static void on_hold_over(uv_timer_t *timer) {
   release();
 }
 
-/* A command that did not run is another machine's; one that a signal has ended is not kept for others either. */
+/* A command that did not run is another machine's; one that a signal has ended is not kept for
+ * others either. */
 static void on_ended(errand_t *e) {
   bool lost = (e->lost || e->overdue) && e->started;
   uint64_t end = granted_at + (uint64_t)asked.hold_ms, now = uv_now(&e->harness->loop);
@@ -128,7 +129,7 @@ static void stop(harness_t *h, int signum) {
     harness_done(h, STATUS_SIGNAL + signum);
 }
 
-/* ---- the command --------------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 static int64_t left_us(void *data) {
   (void)data;
@@ -168,7 +169,7 @@ static void run_command(harness_t *h) {
   errand_start(&errand, h, h->arguments->command);
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------- */
+/* ---- waiting ---- */
 
 /* In words: which servers do not vote, and until when. */
 static const char *quarantine_words(const belay_lock_tally_t *tally) {
@@ -231,7 +232,7 @@ static void on_acquired(belay_lock_t *l, int status) {
     run_command(h);
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------------- */
+/* ---- the beginning ---- */
 
 /* One call to one of several servers: --timeout, as far as the library allows for that ttl. Its default, 50 ms, is for
  * servers nearby. */

@@ -37,7 +37,7 @@ static belay_idgen_t *idgen;
          "beginning of 2024",                                                                      \
          .value = "MS")
 
-/* ---- uuid ---------------------------------------------------------------------------------------------- */
+/* ---- uuid ---- */
 
 static void begin_uuid(harness_t *h) {
   for (int64_t i = 0; i < asked.count; i++) {
@@ -52,7 +52,7 @@ static void begin_uuid(harness_t *h) {
   harness_done(h, STATUS_YES);
 }
 
-/* ---- what servers are asked for ------------------------------------------------------------------------ */
+/* ---- what servers are asked for ---- */
 
 static void on_ids(belay_request_t *r, int status, const int64_t *ids, size_t n) {
   harness_t *h = r->data;
@@ -71,8 +71,8 @@ static void on_ids(belay_request_t *r, int status, const int64_t *ids, size_t n)
   harness_done(h, STATUS_YES);
 }
 
-/* The worker that this machine tries first: the same one each time, so that its record is there and the first id need not
- * wait. FNV-1a of the host's name. */
+/* The worker that this machine tries first: the same one each time, so that its record is there and
+ * the first id need not wait. FNV-1a of the host's name. */
 static int worker_of_host(void) {
   char host[256] = "";
   uint32_t hash = 2166136261U;
@@ -103,7 +103,7 @@ static void draw(harness_t *h) {
     harness_ok(h, belay_idgen_get_many(idgen, &h->request, (size_t)asked.count, on_ids));
 }
 
-/* ---- decode -------------------------------------------------------------------------------------------- */
+/* ---- decode ---- */
 
 static int run_decode(const arguments_t *arguments) {
   belay_idgen_parts_t parts;

@@ -43,7 +43,7 @@ static bool stopping; /* somebody wants us to end */
 static void stand(harness_t *h);
 static void run_command(harness_t *h);
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 static const char *name_of(const harness_t *h) {
   return asked.key != NULL ? asked.key : h->arguments->item[0];
@@ -82,7 +82,7 @@ static void stop(harness_t *h, int signum) {
     harness_done(h, STATUS_SIGNAL + signum);
 }
 
-/* ---- the command --------------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 static int64_t left_us(void *data) {
   (void)data;
@@ -132,7 +132,7 @@ static void run_command(harness_t *h) {
   errand_start(&errand, h, h->arguments->command);
 }
 
-/* ---- the election -------------------------------------------------------------------------------------- */
+/* ---- the election ---- */
 
 static void on_elected(belay_election_t *e, uint64_t term) {
   waiting_pause(&waiting);
@@ -165,7 +165,7 @@ static void stand(harness_t *h) {
     waiting_begin(&waiting, h);
 }
 
-/* ---- observing ----------------------------------------------------------------------------------------- */
+/* ---- observing ---- */
 
 static bool write_leader(const harness_t *h, const belay_leader_t *leader) {
   char term[24];
@@ -208,7 +208,7 @@ static void observe(harness_t *h) {
   waiting_begin(&waiting, h);
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------------- */
+/* ---- the beginning ---- */
 
 /* NULL: nothing is wrong. */
 static const char *wrong(const harness_t *h) {

@@ -34,7 +34,7 @@ static const char *in_words(const belay_limiter_result_t *result) {
   return words;
 }
 
-/* ---- answers -------------------------------------------------------------------------------------------- */
+/* ---- answers ---- */
 
 static void answer(harness_t *h, const belay_limiter_result_t *result) {
   out_begin();
@@ -98,7 +98,7 @@ static void on_banned(belay_request_t *r, int status, const belay_limiter_result
   harness_answer(h, true);
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------------- */
+/* ---- the beginning ---- */
 
 /* What is wrong with what was asked for; NULL: nothing. */
 static const char *check(const harness_t *h) {

@@ -45,7 +45,7 @@ static const char *key_of(const harness_t *h) {
   return asked.key != NULL ? asked.key : h->arguments->item[0];
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 static void finish(harness_t *h, int status) {
   if (status != STATUS_YES)
@@ -137,7 +137,7 @@ static void stop(harness_t *h, int signum) {
     harness_done(h, STATUS_SIGNAL + signum);
 }
 
-/* ---- the command --------------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 static int64_t left_us(void *data) {
   (void)data;
@@ -145,8 +145,8 @@ static int64_t left_us(void *data) {
   return left > 0 && taken == NULL ? left : 0;
 }
 
-/* A record tells how long from now, and counts from when the request was sent. The server's clock may run faster than
- * ours: as much is taken off as from a lock's lease. */
+/* A record tells how long from now, and counts from when the request was sent. The server's clock
+ * may run faster than ours: as much is taken off as from a lock's lease. */
 static void hold(const belay_idempotency_state_t *state) {
   until = keeper_now() + (state->remaining_ms - asked.ttl_ms / 100 - 2) * US_NS * 1000;
 }
@@ -191,7 +191,7 @@ static void run_command(harness_t *h, const belay_idempotency_state_t *state) {
   errand_start(&errand, h, h->arguments->command);
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------------- */
+/* ---- the beginning ---- */
 
 /* Standard output is the command's: what is said to people in its stead does not go there. */
 static void say(bool done, const char *owner, int64_t ms) {
@@ -262,7 +262,7 @@ static void on_begun(belay_request_t *r, int status, const belay_idempotency_sta
   harness_done(h, state->outcome == BELAY_IDEMPOTENCY_DONE ? STATUS_YES : (int)asked.conflict);
 }
 
-/* ---- forgetting ---------------------------------------------------------------------------------------- */
+/* ---- forgetting ---- */
 
 static void on_forgotten(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
   harness_t *h = r->data;

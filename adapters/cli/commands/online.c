@@ -20,7 +20,7 @@ typedef struct operation {
   void (*names)(harness_t *h);
 } operation_t;
 
-/* ---- what they have in common -------------------------------------------------------------------------- */
+/* ---- what they have in common ---- */
 
 void online_changed(belay_request_t *request, int status) {
   harness_t *h = request->data;
@@ -86,7 +86,7 @@ static void begin(harness_t *h) {
     record_begin(h, &record);
 }
 
-/* ---- tables -------------------------------------------------------------------------------------------- */
+/* ---- tables ---- */
 
 #define SITE_OPTIONS                                                                               \
   DURATION("window", 100, YEAR_MS, &asked.options.window_ms,                                       \

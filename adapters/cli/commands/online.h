@@ -1,4 +1,5 @@
-/* What the two kinds of sites of `belay online` share: members with numbers (presence), and members with names (dedup). */
+/* What the two kinds of sites of `belay online` share: members with numbers (presence), and members
+ * with names (dedup). */
 #ifndef BELAY_CLI_COMMANDS_ONLINE_H
 #define BELAY_CLI_COMMANDS_ONLINE_H
 
@@ -15,7 +16,8 @@ typedef struct online_options {
 bool online_ids_open(harness_t *h, const online_options_t *options);
 bool online_names_open(harness_t *h, const online_options_t *options);
 
-/* The parts of the command, for an open site. Argument 0 is the site, the others are members. Each ends the command. */
+/* The parts of the command, for an open site. Argument 0 is the site, the others are members. Each
+ * ends the command. */
 void online_ids_beat(harness_t *h);
 void online_ids_count(harness_t *h);
 void online_ids_is(harness_t *h);

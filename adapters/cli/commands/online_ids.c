@@ -42,7 +42,7 @@ bool online_ids_open(harness_t *h, const online_options_t *from) {
   return read_ids(h) && harness_ok(h, belay_presence_new(h->client[0], &options, &site));
 }
 
-/* ---- beat, leave, reset -------------------------------------------------------------------------------- */
+/* ---- beat, leave, reset ---- */
 
 void online_ids_beat(harness_t *h) {
   harness_ok(h, belay_presence_set_many(site, &h->request, work.ids, work.n, online_changed));
@@ -56,7 +56,7 @@ void online_ids_reset(harness_t *h) {
   harness_ok(h, belay_presence_reset(site, &h->request, online_changed));
 }
 
-/* ---- is, count ----------------------------------------------------------------------------------------- */
+/* ---- is, count ---- */
 
 static void on_is(belay_request_t *r, int status, const bool *online, size_t n) {
   harness_t *h = r->data;
@@ -84,7 +84,7 @@ void online_ids_count(harness_t *h) {
   harness_ok(h, belay_presence_count(site, &h->request, online_counted));
 }
 
-/* ---- list ---------------------------------------------------------------------------------------------- */
+/* ---- list ---- */
 
 static void ask_next(harness_t *h);
 

@@ -1,5 +1,6 @@
-/* Sites of `belay online` whose members are names: with a window each member is forgotten by itself (a dedup window),
- * without one all members end together (a dedup set). The keys are in the slot of the site's record. */
+/* Sites of `belay online` whose members are names: with a window each member is forgotten by itself
+ * (a dedup window), without one all members end together (a dedup set). The keys are in the slot of
+ * the site's record. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ bool online_names_open(harness_t *h, const online_options_t *from) {
          harness_ok(h, belay_presence_new(h->client[0], &site_options, &site));
 }
 
-/* ---- beat, leave, reset -------------------------------------------------------------------------------- */
+/* ---- beat, leave, reset ---- */
 
 static void on_marked(belay_request_t *r, int status, const belay_dedup_verdict_t *verdicts,
                       size_t n) {
@@ -70,7 +71,7 @@ void online_names_reset(harness_t *h) {
   harness_ok(h, belay_dedup_clear(names, &h->request, belay_string(KEY), on_cleared));
 }
 
-/* ---- is, count ----------------------------------------------------------------------------------------- */
+/* ---- is, count ---- */
 
 static void on_is(belay_request_t *r, int status, const belay_dedup_verdict_t *verdicts, size_t n) {
   harness_t *h = r->data;
@@ -99,7 +100,7 @@ void online_names_count(harness_t *h) {
   harness_ok(h, belay_dedup_count(names, &h->request, belay_string(KEY), online_counted));
 }
 
-/* ---- list ---------------------------------------------------------------------------------------------- */
+/* ---- list ---- */
 
 static int ask_page(harness_t *h, uint64_t cursor);
 

@@ -1,4 +1,5 @@
-/* `belay ping`: the servers of a deployment: who they are, how far away, and what their clocks say. */
+/* `belay ping`: the servers of a deployment: who they are, how far away, and what their clocks
+ * say. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ static table_t table;
 static size_t pending, told, answered;
 static int error;
 
-/* ---- what is said -------------------------------------------------------------------------------------- */
+/* ---- what is said ---- */
 
 static const column_t columns[] = {{"SERVER", false}, {"ROLE", false},  {"VERSION", false},
                                    {"MIN", true},     {"MEDIAN", true}, {"CLOCK", true},
@@ -93,7 +94,7 @@ static bool write_json(size_t node, const belay_topology_server_t *server) {
   return out_end();
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------- */
+/* ---- asking ---- */
 
 static void end(harness_t *h) {
   bool written = out_form() != OUT_PLAIN || told == 0 || table_write(&table);

@@ -21,7 +21,7 @@ typedef struct operation {
 static belay_ranking_t *ranking;
 static int64_t number; /* N */
 
-/* ---- what they have in common -------------------------------------------------------------------------- */
+/* ---- what they have in common ---- */
 
 /* What the handle of that board is called with, after the request. */
 #define BOARD(h) (h)->items[0]
@@ -102,7 +102,7 @@ static void on_entries(belay_request_t *r, int status, const belay_ranking_entry
   harness_done(h, all ? STATUS_YES : STATUS_NO);
 }
 
-/* ---- the parts ----------------------------------------------------------------------------------------- */
+/* ---- the parts ---- */
 
 static void on_submitted(belay_request_t *r, int status, const belay_ranking_entry_t *entries,
                          size_t n) {
@@ -186,7 +186,7 @@ static void delete (harness_t *h) {
                : belay_ranking_clear(ranking, &h->request, BOARD(h), on_cleared));
 }
 
-/* ---- tables -------------------------------------------------------------------------------------------- */
+/* ---- tables ---- */
 
 #define NAME_OPTION                                                                                \
   TEXT("name", "NAME", &asked.name,                                                                \

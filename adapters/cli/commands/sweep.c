@@ -35,7 +35,7 @@ static struct {
 
 static void begin_pass(harness_t *h, pass_t pass);
 
-/* ---- what is told -------------------------------------------------------------------------------------- */
+/* ---- what is told ---- */
 
 /* How far it is, or was. */
 static bool say(const harness_t *h, const belay_sweep_totals_t *totals, bool over) {
@@ -95,8 +95,9 @@ static bool may_be_held(const char *pattern) {
   return false;
 }
 
-/* What the keys that say so match, if what belongs to them matches the pattern: lock::{NAME}::holds belongs to lock::{NAME}.
- * Where it cannot be told which these are, more than those. NULL: memory is out. */
+/* What the keys that say so match, if what belongs to them matches the pattern: lock::{NAME}::holds
+ * belongs to lock::{NAME}. Where it cannot be told which these are, more than those. NULL: memory
+ * is out. */
 static const char *whose(const char *pattern) {
   size_t len = strlen(pattern), plain = strcspn(pattern, "*[\\");
   const char *close = strchr(pattern, '}');
@@ -110,7 +111,7 @@ static const char *whose(const char *pattern) {
   return cut;
 }
 
-/* ---- passes -------------------------------------------------------------------------------------------- */
+/* ---- passes ---- */
 
 static void refuse_held(harness_t *h) {
   complain(

@@ -55,7 +55,7 @@ static void tidy(void) {
   seen_clear(&top.listing.seen);
 }
 
-/* ---- drawing ------------------------------------------------------------------------------------------- */
+/* ---- drawing ---- */
 
 /* Those that most wait for come first. */
 static int compare(const void *a, const void *b) {
@@ -135,7 +135,7 @@ static void draw(void) {
   text_free(&lines);
 }
 
-/* ---- a look -------------------------------------------------------------------------------------------- */
+/* ---- a look ---- */
 
 /* The new list takes the place of the one before. */
 static void take_over(void) {

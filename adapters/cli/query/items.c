@@ -10,7 +10,7 @@
 
 #define CHUNK ((size_t)64 * 1024) /* that is read at once */
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 void items_stop(items_t *items) {
   if (items->source == ITEMS_STREAM) {
@@ -29,13 +29,14 @@ static void end(items_t *items, const char *wrong) {
   items->on_end(items, wrong);
 }
 
-/* ---- lines --------------------------------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 static bool too_long(const items_t *items) {
   return items->to - items->from > ITEMS_LINE_MAX;
 }
 
-/* Up to a line end, or, of the last one, without it; false: that is not there yet, or too far away. */
+/* Up to a line end, or, of the last one, without it; false: that is not there yet, or too far
+ * away. */
 static bool take_line(items_t *items, belay_bytes_t *out) {
   const char *from = items->bytes + items->from, *end = items->bytes + items->to;
   const char *found = NULL;
@@ -106,7 +107,7 @@ static void next_lines(items_t *items) {
     read_more(items);
 }
 
-/* ---- standard input ------------------------------------------------------------------------------------ */
+/* ---- standard input ---- */
 
 /* Returns how many bytes were read, 0 at the end, or an error. */
 static ssize_t read_some(items_t *items) {
@@ -136,7 +137,8 @@ static void read_more(items_t *items) {
     (void)uv_poll_start(&items->input, UV_READABLE, on_readable);
 }
 
-/* 0 or an error. Files, and devices such as /dev/null, cannot be polled: a read of them does not wait. */
+/* 0 or an error. Files, and devices such as /dev/null, cannot be polled: a read of them does not
+ * wait. */
 static int open_input(items_t *items) {
   items->flags = fcntl(STDIN_FILENO, F_GETFL);
   int error = uv_poll_init(&items->harness->loop, &items->input, STDIN_FILENO);
@@ -147,7 +149,7 @@ static int open_input(items_t *items) {
   return items->source == ITEMS_NONE ? error : 0;
 }
 
-/* ---- batches ------------------------------------------------------------------------------------------- */
+/* ---- batches ---- */
 
 static void next_arguments(items_t *items) {
   size_t left = items->harness->arguments->n - items->next,

@@ -1,5 +1,6 @@
-/* A command's items: its arguments, or, if there are none or one that is "-", the lines on standard input; a batch at a
- * time. No more is read while a batch is dealt with, so that whoever writes waits too. */
+/* A command's items: its arguments, or, if there are none or one that is "-", the lines on standard
+ * input; a batch at a time. No more is read while a batch is dealt with, so that whoever writes
+ * waits too. */
 #ifndef BELAY_CLI_QUERY_ITEMS_H
 #define BELAY_CLI_QUERY_ITEMS_H
 
@@ -10,8 +11,8 @@
 
 typedef struct items items_t;
 
-/* The next n items, at least one; valid until items_next(). Those of a line are what stands before its end; the last one
- * needs none. What is read from a pipe comes as soon as it is there. */
+/* The next n items, at least one; valid until items_next(). Those of a line are what stands before
+ * its end; the last one needs none. What is read from a pipe comes as soon as it is there. */
 typedef void (*items_batch_cb)(items_t *items, const belay_bytes_t *batch, size_t n);
 
 /* There are no more; wrong: why not, in words, or NULL. */
@@ -35,7 +36,8 @@ struct items {
   char separator;
   bool over;      /* nothing more will be read */
   uint64_t lines; /* lines given */
-  /* What was read: size bytes, of which from..to are not given yet. There is no line end between from and looked. */
+  /* What was read: size bytes, of which from..to are not given yet. There is no line end between
+   * from and looked. */
   char *bytes;
   size_t size, from, to, looked;
   belay_bytes_t batch[ITEMS_BATCH];
@@ -43,16 +45,16 @@ struct items {
   uv_poll_t input;
 };
 
-/* The arguments from `first` on, or lines; null: they end with a 0 byte. data and the like are the caller's own to keep
- * beside it. The first batch, or the end, may come at once. */
+/* The arguments from `first` on, or lines; null: they end with a 0 byte. data and the like are the
+ * caller's own to keep beside it. The first batch, or the end, may come at once. */
 void items_begin(items_t *items, harness_t *harness, size_t first, bool null,
                  items_batch_cb on_batch, items_end_cb on_end);
 
 /* The batch was dealt with. Not inside on_batch. */
 void items_next(items_t *items);
 
-/* No more, and on_end does not come either; closes what is open. Before harness_done(), whatever has ended it; legal
- * any number of times, also if nothing was begun. */
+/* No more, and on_end does not come either; closes what is open. Before harness_done(), whatever
+ * has ended it; legal any number of times, also if nothing was begun. */
 void items_stop(items_t *items);
 
 #endif /* BELAY_CLI_QUERY_ITEMS_H */

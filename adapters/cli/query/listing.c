@@ -39,8 +39,9 @@ static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_
     listing->on_listed(listing);
 }
 
-/* What the server is to look for: keys of one kind, and of names that begin as the pattern does, as far as those
- * characters are the same in keys. The rest is seen to here: in keys names are escaped, which patterns are not. */
+/* What the server is to look for: keys of one kind, and of names that begin as the pattern does, as
+ * far as those characters are the same in keys. The rest is seen to here: in keys names are
+ * escaped, which patterns are not. */
 static size_t write_pattern(char *out, size_t size, const char *pattern) {
   const char *kind = look_kinds.n == 1 ? look_kinds.item[0] : "*";
   size_t plain = 0;

@@ -8,7 +8,7 @@
 
 texts_t look_kinds;
 
-/* ---- which --------------------------------------------------------------------------------------------- */
+/* ---- which ---- */
 
 bool look_wants(belay_held_kind_t kind) {
   for (size_t i = 0; i < look_kinds.n; i++)
@@ -29,7 +29,7 @@ const char *look_at(const harness_t *h, size_t i) {
   return at;
 }
 
-/* ---- how it is said ------------------------------------------------------------------------------------ */
+/* ---- how it is said ---- */
 
 const char *look_holder(const belay_holder_t *holder) {
   return holder->label != NULL ? out_shown(holder->label, strlen(holder->label)) : "?";

@@ -23,13 +23,14 @@ const char *look_node(size_t i);
 /* A word behind what is said of it: " at NODE", or "" where there is one node. */
 const char *look_at(const harness_t *h, size_t i);
 
-/* ---- how it is said ------------------------------------------------------------------------------------ */
+/* ---- how it is said ---- */
 
 #define LOOK_TEXT_MAX 64
 
 /* Who that is: his label. */
 const char *look_holder(const belay_holder_t *holder);
-/* Whoever holds it, as far as there is one name for it: its owner, what a leader calls himself, or its first holder. */
+/* Whoever holds it, as far as there is one name for it: its owner, what a leader calls himself, or
+ * its first holder. */
 const char *look_owner(const belay_held_t *held);
 /* For how much longer: 1m30s; "no end". Returns buffer. */
 const char *look_left(char buffer[LOOK_TEXT_MAX], int64_t ms);

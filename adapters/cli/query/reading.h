@@ -11,8 +11,8 @@ struct reading {
   harness_t *h;
   const char *name;
   void (*on_read)(reading_t *); /* all have answered, or not, which was said then */
-  seen_list_t
-      seen; /* what there is of it, sorted; also what nobody holds and is remembered all the same */
+  /* what there is of it, sorted; also what nobody holds and is remembered all the same */
+  seen_list_t seen;
   size_t answered; /* servers */
   int error;       /* the first one that has come instead of an answer */
 
@@ -29,7 +29,8 @@ struct reading {
 /* Asks for all kinds that are wanted. If that cannot be, the harness is done. */
 void reading_begin(reading_t *reading);
 
-/* How the command is to end if too few servers have answered to say anything: less than a majority. STATUS_YES: enough. */
+/* How the command is to end if too few servers have answered to say anything: less than a majority.
+ * STATUS_YES: enough. */
 int reading_status(const reading_t *reading);
 
 /* At how many servers the same holder was seen to hold it; of all kinds and holders the most. */

@@ -21,7 +21,7 @@ static const char *set_name(void) {
   return out_shown(work.h->items[0].data, work.h->items[0].len);
 }
 
-/* ---- values -------------------------------------------------------------------------------------------- */
+/* ---- values ---- */
 
 static bool is_given(const record_field_t *field) {
   return field->number != NULL ? *field->number != field->unset : *field->text != NULL;
@@ -64,7 +64,8 @@ static bool adopt(const record_field_t *field, const char *value) {
   return true;
 }
 
-/* Merges what the record has (NULL: nothing) with what the command line says. false: that was an error, and was said. */
+/* Merges what the record has (NULL: nothing) with what the command line says. false: that was an
+ * error, and was said. */
 static bool merge(const record_field_t *field, const char *kept) {
   char digits[NUMBER_MAX];
   bool given = is_given(field);
@@ -101,7 +102,7 @@ static bool merge(const record_field_t *field, const char *kept) {
   return true;
 }
 
-/* ---- steps --------------------------------------------------------------------------------------------- */
+/* ---- steps ---- */
 
 static const record_operation_t *operation(void) {
   return work.h->command->data;

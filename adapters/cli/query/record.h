@@ -11,8 +11,9 @@
 #include "belay/config.h"
 #include "harness.h"
 
-/* One option, and its field. Either number or text points to the variable that the option sets. Before the merge it has the
- * value `unset` (a text: NULL) unless the command line gave it; after the merge it has the value that counts. */
+/* One option, and its field. Either number or text points to the variable that the option sets.
+ * Before the merge it has the value `unset` (a text: NULL) unless the command line gave it; after
+ * the merge it has the value that counts. */
 typedef struct record_field {
   const char *name;   /* of the field */
   const char *option; /* "--width", for messages */
@@ -43,7 +44,8 @@ typedef struct record_field {
 typedef enum record_use {
   RECORD_READS,
   RECORD_ADDS, /* it creates the record, or renews its life */
-  RECORD_REMOVES /* without a record, and without an option that says where the set is, it ends with STATUS_NO */
+  /* without a record, and without an option that says where the set is, it ends with STATUS_NO */
+  RECORD_REMOVES
 } record_use_t;
 
 /* What one command of a family does: `data` of its table, or the first member of that. */
@@ -52,7 +54,8 @@ typedef struct record_operation {
   void (*go)(harness_t *h);
 } record_operation_t;
 
-/* The options of a family of commands. Argument 0 is what the user calls the set: key, board or site. */
+/* The options of a family of commands. Argument 0 is what the user calls the set: key, board or
+ * site. */
 typedef struct record {
   belay_config_kind_t kind;
   const char **name; /* to the handle's name, or to NULL for ""; NULL: argument 0 is the name */
@@ -62,7 +65,8 @@ typedef struct record {
   bool (*check)(harness_t *h); /* looks at the other arguments; false: something was said */
 } record_t;
 
-/* Calls go() of the command's operation once, or ends the command. The record lives as long as the command. */
+/* Calls go() of the command's operation once, or ends the command. The record lives as long as the
+ * command. */
 void record_begin(harness_t *h, const record_t *record);
 
 #endif /* BELAY_CLI_QUERY_RECORD_H */

@@ -13,8 +13,8 @@ typedef struct capture {
 /* Opens the files. false: errno says why not. */
 bool capture_open(capture_t *capture);
 
-/* Writes what the files hold to this process's standard output, and then standard error, and closes the files. Does
- * nothing if they are not open. */
+/* Writes what the files hold to this process's standard output, and then standard error, and closes
+ * the files. Does nothing if they are not open. */
 void capture_show(capture_t *capture);
 
 #endif /* BELAY_CLI_RUN_CAPTURE_H */

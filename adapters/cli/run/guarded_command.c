@@ -29,7 +29,7 @@
 #define LOOK_MAX_MS 1000
 #define KEEPER_ARGS 6
 
-/* ---- how long ------------------------------------------------------------------------------------------ */
+/* ---- how long ---- */
 
 const char *errand_grace(int64_t ttl_ms, int64_t *grace_ms) {
   if (*grace_ms == 0)
@@ -39,7 +39,7 @@ const char *errand_grace(int64_t ttl_ms, int64_t *grace_ms) {
   return NULL;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 static void on_closed(uv_handle_t *handle) {
   errand_t *errand = handle->data;
@@ -52,8 +52,8 @@ static void close_handle(uv_handle_t *handle) {
     uv_close(handle, on_closed);
 }
 
-/* A ctrl-C goes to all that are in our group, and so does what timeout(1) sends: also to a keeper that has not come to
- * leaving it, or to blocking signals. It has not run anything then. */
+/* A ctrl-C goes to all that are in our group, and so does what timeout(1) sends: also to a keeper
+ * that has not come to leaving it, or to blocking signals. It has not run anything then. */
 static bool was_interrupted(const errand_t *errand) {
   static const int signums[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
   for (size_t i = 0; i < sizeof signums / sizeof *signums; i++)
@@ -62,7 +62,8 @@ static bool was_interrupted(const errand_t *errand) {
   return false;
 }
 
-/* How it ended. If the keeper has not told it, the keeper was killed, and what it kept may be there still. */
+/* How it ended. If the keeper has not told it, the keeper was killed, and what it kept may be there
+ * still. */
 static void settle(errand_t *errand) {
   if (errand->told) {
     if (errand->timed_out && errand->started) {
@@ -95,8 +96,8 @@ static void ended_one(errand_t *errand) {
     close_handle((uv_handle_t *)&errand->pipe);
 }
 
-/* Nothing is waited for any more but the output, which whoever has it open may never close; be it that the keeper was killed
- * before he could tell. */
+/* Nothing is waited for any more but the output, which whoever has it open may never close; be it
+ * that the keeper was killed before he could tell. */
 static bool only_reads(const errand_t *errand) {
   return errand->waiting == 1 && errand->output != NULL &&
          uv_is_active((const uv_handle_t *)&errand->pipe);
@@ -121,12 +122,12 @@ void errand_lose(errand_t *errand, const char *why) {
   errand->status = STATUS_LOST;
 }
 
-/* ---- belay to keeper ----------------------------------------------------------------------------------- */
+/* ---- belay to keeper ---- */
 
 static void on_told(uv_write_t *write, int status);
 
-/* What the channel has no room for is written once it has, and the rest behind it: the keeper may be stopped. Where it is
- * gone that is noticed elsewhere. */
+/* What the channel has no room for is written once it has, and the rest behind it: the keeper may
+ * be stopped. Where it is gone that is noticed elsewhere. */
 static void tell_owed(errand_t *errand) {
   uv_stream_t *channel = (uv_stream_t *)&errand->channel;
   while (errand->owed_n > 0 && !errand->is_writing && !uv_is_closing((uv_handle_t *)channel)) {
@@ -151,7 +152,8 @@ static void on_told(uv_write_t *write, int status) {
     tell_owed(errand);
 }
 
-/* The same signal twice that nobody has looked at is one, as everywhere, and of limits the last ones count. */
+/* The same signal twice that nobody has looked at is one, as everywhere, and of limits the last
+ * ones count. */
 static void tell(errand_t *errand, keeper_note_t note) {
   size_t kept = 0;
   if (!errand_runs(errand))
@@ -189,8 +191,8 @@ static int64_t read_until(const errand_t *errand) {
 
 static void on_timer(uv_timer_t *timer);
 
-/* The keeper would have ended it by now if nobody had stopped it: in half the time that is left there. One that goes on
- * only now, and has begun nothing, does not. */
+/* The keeper would have ended it by now if nobody had stopped it: in half the time that is left
+ * there. One that goes on only now, and has begun nothing, does not. */
 static void guard(errand_t *errand, int64_t now) {
   int64_t margin = errand->grace_ms * MS_NS / 20;
   if (errand->told || now < limits(errand, errand->until).kill_at + margin)
@@ -201,7 +203,8 @@ static void guard(errand_t *errand, int64_t now) {
   (void)uv_process_kill(&errand->process, SIGCONT);
 }
 
-/* What is lost all at once, since the server says that it is someone else's, leaves the grace to tidy up. */
+/* What is lost all at once, since the server says that it is someone else's, leaves the grace to
+ * tidy up. */
 void errand_look(errand_t *errand) {
   int64_t now = keeper_now(), until = read_until(errand), end = now + errand->grace_ms * MS_NS;
   if (!errand_runs(errand))
@@ -227,7 +230,7 @@ static void on_timer(uv_timer_t *timer) {
   errand_look(timer->data);
 }
 
-/* ---- signals ------------------------------------------------------------------------------------------- */
+/* ---- signals ---- */
 
 static bool is_to_end(int signum) {
   return signum != SIGUSR1 && signum != SIGUSR2 && signum != SIGWINCH && signum != SIGTSTP;
@@ -290,7 +293,7 @@ static void watch_signals(errand_t *errand) {
   }
 }
 
-/* ---- keeper to belay ----------------------------------------------------------------------------------- */
+/* ---- keeper to belay ---- */
 
 static void on_failed(errand_t *errand, int error) {
   errand->told = true;
@@ -308,7 +311,8 @@ static void on_note(errand_t *errand, const keeper_note_t *note) {
   case KEEPER_FAILED:
     on_failed(errand, note->number);
     break;
-  case KEEPER_STOPPED: /* and whoever else the terminal would have stopped, if it had not been lent */
+  /* and whoever else the terminal would have stopped, if it had not been lent */
+  case KEEPER_STOPPED:
     (void)kill(0, SIGTSTP);
     break;
   case KEEPER_OVERDUE:
@@ -353,7 +357,7 @@ static void on_exit_status(uv_process_t *process, int64_t status, int signum) {
   ended_one(errand);
 }
 
-/* ---- its output ---------------------------------------------------------------------------------------- */
+/* ---- its output ---- */
 
 static void on_output_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf) {
   (void)suggested;
@@ -376,7 +380,7 @@ static void on_output(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
   text_add(errand->output, buf->base, (size_t)n);
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------------- */
+/* ---- the beginning ---- */
 
 const char *errand_own_path(void) {
   static char path[PATH_MAX] = "/proc/self/exe";
@@ -441,7 +445,8 @@ static void open_handles(errand_t *errand) {
   errand->handles++;
 }
 
-/* A socket of any number, instead of the first free ones: the command gets all files that belay was given. */
+/* A socket of any number, instead of the first free ones: the command gets all files that belay was
+ * given. */
 static int begin(errand_t *errand, char **command) {
   uv_os_sock_t ends[2];
   int error = uv_socketpair(SOCK_STREAM, 0, ends, UV_NONBLOCK_PIPE, 0);

@@ -1,4 +1,5 @@
-/* A command that is run while something is held that may be lost, and that is gone before it could be someone else's. */
+/* A command that is run while something is held that may be lost, and that is gone before it could
+ * be someone else's. */
 #ifndef BELAY_CLI_RUN_GUARDED_COMMAND_H
 #define BELAY_CLI_RUN_GUARDED_COMMAND_H
 
@@ -25,12 +26,13 @@ enum {
 /* The caller zeroes it and fills in these: */
 struct errand {
   errand_left_fn left;
-  int64_t
-      grace_ms; /* SIGTERM comes so long before it is not held any more; SIGKILL a tenth of that before */
-  int64_t
-      max_runtime_ms; /* SIGTERM after so many milliseconds, and SIGKILL when nine tenths of grace_ms are over; 0: no limit */
-  capture_t *
-      capture; /* where its standard output and error go; NULL: they are ours. Beside `output` NULL */
+  /* SIGTERM comes so long before it is not held any more; SIGKILL a tenth of that before */
+  int64_t grace_ms;
+  /* SIGTERM after so many milliseconds, and SIGKILL when nine tenths of grace_ms are over; 0: no
+   * limit */
+  int64_t max_runtime_ms;
+  /* where its standard output and error go; NULL: they are ours. Beside `output` NULL */
+  capture_t *capture;
   errand_end_cb on_end;
   void *data;     /* handed to left */
   text_t *output; /* what it writes to standard output; NULL: it has ours. What is there is kept */
@@ -40,11 +42,11 @@ struct errand {
   int status;   /* of status.h: what it returned, 128 + N, or 126, 127, 123, which were said */
   bool started; /* it was run */
   bool overdue; /* it was ended since its time was over */
-  bool
-      timed_out; /* it was ended since max_runtime_ms were over, and its status is STATUS_TIMED_OUT */
+  /* it was ended since max_runtime_ms were over, and its status is STATUS_TIMED_OUT */
+  bool timed_out;
   bool too_much; /* since it has written more than output_max */
-  bool
-      not_all; /* its output was not read to the end: something that it has left behind kept it open */
+  /* its output was not read to the end: something that it has left behind kept it open */
+  bool not_all;
 
   /* Of the errand's own. */
   harness_t *harness;
@@ -72,7 +74,8 @@ struct errand {
   char buffer[65536];
 };
 
-/* The grace that goes with a ttl: 0 becomes the default, a sixth. NULL; or what is wrong, in words: it is too long. */
+/* The grace that goes with a ttl: 0 becomes the default, a sixth. NULL; or what is wrong, in words:
+ * it is too long. */
 const char *errand_grace(int64_t ttl_ms, int64_t *grace_ms);
 
 #define ERRAND_GRACE_OPTION(where)                                                                 \
@@ -85,7 +88,8 @@ const char *errand_grace(int64_t ttl_ms, int64_t *grace_ms);
            "SIGTERM when the command has run for this time, SIGKILL when nine tenths of --grace "  \
            "are over too; the status is 124; default: no limit")
 
-/* Of the command line: the status where another holds it, errand_t's capture, and who we are to others. */
+/* Of the command line: the status where another holds it, errand_t's capture, and who we are to
+ * others. */
 #define ERRAND_CONFLICT_OPTION(where)                                                              \
   NUMBER("conflict-exit-code", 0, 255, (where),                                                    \
          "the status if someone else holds it, or the wait is over; default 121", .letter = 'E',   \
@@ -99,14 +103,17 @@ const char *errand_grace(int64_t ttl_ms, int64_t *grace_ms);
        "who holds it, as others are shown it: 1 to 64 printable characters without spaces; "       \
        "default HOST:PID")
 
-/* Runs a command, NULL-ended, in a process group of its own under a keeper. on_end comes in any case, later. */
+/* Runs a command, NULL-ended, in a process group of its own under a keeper. on_end comes in any
+ * case, later. */
 void errand_start(errand_t *errand, harness_t *harness, char **command);
 
-/* What it needs is held for longer, or shorter, than before: it would be noticed soon in any case. */
+/* What it needs is held for longer, or shorter, than before: it would be noticed soon in any
+ * case. */
 void errand_look(errand_t *errand);
 
-/* Hands a signal on to it: SIGKILL, or one that the harness watches. If only its output is waited for any more, that is
- * given up, and a status of 0 becomes the signal's. Nothing happens if it is over. */
+/* Hands a signal on to it: SIGKILL, or one that the harness watches. If only its output is waited
+ * for any more, that is given up, and a status of 0 becomes the signal's. Nothing happens if it is
+ * over. */
 void errand_signal(errand_t *errand, int signum);
 
 /* Whether it was started and is not over. */

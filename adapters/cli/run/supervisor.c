@@ -81,7 +81,7 @@ static void hand_on(int signum) {
   (void)kill(-keeper.command, signum);
 }
 
-/* ---- the terminal -------------------------------------------------------------------------------------- */
+/* ---- the terminal ---- */
 
 static bool lend_terminal(void) {
   if (keeper.tty < 0 || tcgetpgrp(keeper.tty) != keeper.home ||
@@ -124,13 +124,14 @@ static void on_continued(void) {
   hand_on(SIGCONT);
 }
 
-/* Whoever waits for belay, a script in a loop say, would have been interrupted too if the terminal had not been lent. */
+/* Whoever waits for belay, a script in a loop say, would have been interrupted too if the terminal
+ * had not been lent. */
 static void pass_interrupt(int died_of) {
   if (keeper.lent && died_of == SIGINT)
     (void)kill(-keeper.home, SIGINT);
 }
 
-/* ---- the machine --------------------------------------------------------------------------------------- */
+/* ---- the machine ---- */
 
 typedef enum event {
   TIME_TO_TERM,
@@ -248,7 +249,8 @@ static void read_birth(void) {
   tell(KEEPER_FAILED, error);
 }
 
-/* The command has ended. It is left a zombie until its group is dealt with: so long the number is nobody else's. */
+/* The command has ended. It is left a zombie until its group is dealt with: so long the number is
+ * nobody else's. */
 static void on_ended(const siginfo_t *info) {
   int status = 0;
   read_birth(); /* there is nobody any more who could not tell */
@@ -285,7 +287,7 @@ static void look(void) {
   }
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------------- */
+/* ---- the beginning ---- */
 
 static void become(char **command, long ignored, pid_t parent, int failed) {
   sigset_t none;
@@ -329,7 +331,8 @@ static void on_child(int signum) {
   (void)signum; /* it is enough that pselect() returns */
 }
 
-/* A timer of pselect()'s stands still while the machine sleeps; this one is over when it wakes up. */
+/* A timer of pselect()'s stands still while the machine sleeps; this one is over when it wakes
+ * up. */
 static void open_alarm(void) {
   keeper.alarm = -1;
 #ifdef __linux__
@@ -351,7 +354,8 @@ static void set_alarm(int64_t at) {
 #endif
 }
 
-/* Does what there is to do, and waits until there is more. Where there is no alarm it looks up each second. */
+/* Does what there is to do, and waits until there is more. Where there is no alarm it looks up each
+ * second. */
 static void turn(const sigset_t *mask) {
   read_notes();
   read_birth();

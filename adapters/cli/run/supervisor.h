@@ -1,5 +1,5 @@
-/* The keeper: a process of its own, between belay and a command that it runs, which ends the command in time whatever
- * becomes of belay: guarded_command.h is who starts it. */
+/* The keeper: a process of its own, between belay and a command that it runs, which ends the
+ * command in time whatever becomes of belay: guarded_command.h is who starts it. */
 #ifndef BELAY_CLI_RUN_SUPERVISOR_H
 #define BELAY_CLI_RUN_SUPERVISOR_H
 
@@ -10,7 +10,8 @@ typedef enum keeper_word {
   KEEPER_LIMITS = 1, /* belay: end it at term_at, and in any case at kill_at */
   KEEPER_SIGNAL,     /* belay: hand signal `number` on to it */
   KEEPER_CONTINUE,   /* belay: it was continued itself */
-  KEEPER_STARTED, /* keeper: it is process `number`, which leads a group of its own; 0: it was too late for that */
+  /* keeper: it is process `number`, which leads a group of its own; 0: it was too late for that */
+  KEEPER_STARTED,
   KEEPER_FAILED,  /* keeper: it cannot be run after all: errno `number` */
   KEEPER_STOPPED, /* keeper: the terminal has stopped it */
   KEEPER_OVERDUE, /* keeper: its time is over, and it is being ended */
@@ -22,13 +23,14 @@ typedef struct keeper_note {
   int64_t term_at, kill_at; /* keeper_now() */
 } keeper_note_t;
 
-/* Nanoseconds of a clock that all processes share, that nobody sets, and that runs on while the machine sleeps. */
+/* Nanoseconds of a clock that all processes share, that nobody sets, and that runs on while the
+ * machine sleeps. */
 int64_t keeper_now(void);
 
 #define KEEPER_NAME "keep-command"
 
-/* belay keep-command SOCKET IGNORED TERM_AT KILL_AT COMMAND...: IGNORED has bit N of each signal N that the command is to
- * ignore. */
+/* belay keep-command SOCKET IGNORED TERM_AT KILL_AT COMMAND...: IGNORED has bit N of each signal N
+ * that the command is to ignore. */
 int command_keeper(int argc, char **argv);
 
 #endif /* BELAY_CLI_RUN_SUPERVISOR_H */

@@ -1,4 +1,5 @@
-/* A timer looks now and then. One server is asked at a time, each in its turn: the next one where one does not answer. */
+/* A timer looks now and then. One server is asked at a time, each in its turn: the next one where
+ * one does not answer. */
 #include "run/waiting.h"
 
 #include <stdio.h>

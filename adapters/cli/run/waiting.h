@@ -6,16 +6,17 @@
 
 typedef struct waiting waiting_t;
 
-/* Why the wait cannot end at present, in words: no server answers, say. NULL: it can. Valid to the next call. */
+/* Why the wait cannot end at present, in words: no server answers, say. NULL: it can. Valid to the
+ * next call. */
 typedef const char *(*waiting_trouble_fn)(const waiting_t *waiting);
 
 /* The caller zeroes it and fills in these: */
 struct waiting {
   belay_held_kind_t kind; /* of what it waits for */
-  const char
-      *name; /* its name; NULL: the holder cannot be asked for, since the key is an exact one */
-  waiting_trouble_fn
-      trouble; /* NULL: the servers are asked who holds it, and trouble is that they do not answer */
+  /* its name; NULL: the holder cannot be asked for, since the key is an exact one */
+  const char *name;
+  /* NULL: the servers are asked who holds it, and trouble is that they do not answer */
+  waiting_trouble_fn trouble;
 
   /* Of waiting.c. */
   harness_t *harness; /* NULL: it has not begun, or has ended */

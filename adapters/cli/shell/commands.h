@@ -4,7 +4,8 @@
 
 #include "command.h"
 
-/* In the order in which help lists them; ends with NULL. meson.build has their names: belay NAME is NAME_command. */
+/* In the order in which help lists them; ends with NULL. meson.build has their names: belay NAME is
+ * NAME_command. */
 extern const command_t *const commands[];
 
 /* Describes the options that may stand in front of a command's name: a command without a name. */

@@ -1,5 +1,5 @@
-/* What all commands have in common: options, and the settings behind those, which may also stand in the environment and
- * in configuration files. */
+/* What all commands have in common: options, and the settings behind those, which may also stand in
+ * the environment and in configuration files. */
 #ifndef BELAY_CLI_SHELL_COMMON_H
 #define BELAY_CLI_SHELL_COMMON_H
 
@@ -27,7 +27,8 @@ extern common_t common;
  * --tls-ca is BELAY_TLS_CA in the environment and tls-ca in a file. */
 extern const option_t common_options[], common_report_options[], common_server_options[];
 
-/* Which settings there are beside those: what is not for command lines, which everybody may read. */
+/* Which settings there are beside those: what is not for command lines, which everybody may
+ * read. */
 extern const option_t common_secrets[];
 
 /* A namespace, divided. */
@@ -36,8 +37,8 @@ typedef struct namespace_parts {
   size_t n;
 } namespace_parts_t;
 
-/* Divides "PART::PART" at each "::"; the parts are copies, for as long as the process lives. Returns false if there are
- * too many of them, or no memory. */
+/* Divides "PART::PART" at each "::"; the parts are copies, for as long as the process lives.
+ * Returns false if there are too many of them, or no memory. */
 bool namespace_divide(const char *text, namespace_parts_t *out);
 
 #endif /* BELAY_CLI_SHELL_COMMON_H */

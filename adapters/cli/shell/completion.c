@@ -1,4 +1,5 @@
-/* `belay completion SHELL` prints a script for a shell. All scripts ask this program for the candidates. */
+/* `belay completion SHELL` prints a script for a shell. All scripts ask this program for the
+ * candidates. */
 #include "shell/completion.h"
 
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include "ui/out.h"
 #include "ui/status.h"
 
-/* ---- candidates ---------------------------------------------------------------------------------------- */
+/* ---- candidates ---- */
 
 /* Where the last word stands. */
 typedef struct place {
@@ -82,7 +83,7 @@ int completion_words(size_t n, char **words) {
   return fflush(stdout) == 0 ? STATUS_YES : STATUS_TROUBLE;
 }
 
-/* ---- scripts ------------------------------------------------------------------------------------------- */
+/* ---- scripts ---- */
 
 static const char bash[] =
     "# Completion of belay for bash.\n"

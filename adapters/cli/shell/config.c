@@ -23,7 +23,8 @@
 /* All settings. */
 static const option_set_t settings = {{common_server_options, common_secrets}, 2};
 
-/* Whether a source that counts more than this one has set the option. A password and a password file are one setting. */
+/* Whether a source that counts more than this one has set the option. A password and a password
+ * file are one setting. */
 static bool is_said(const option_t *option, int source) {
   bool password = option->to.text == &common.password || option->to.text == &common.password_file;
   int before = option_source(option);
@@ -32,7 +33,7 @@ static bool is_said(const option_t *option, int source) {
           (common.password != NULL || common.password_file != NULL));
 }
 
-/* ---- the environment ----------------------------------------------------------------------------------- */
+/* ---- the environment ---- */
 
 /* "tls-ca" is BELAY_TLS_CA. */
 static void name_in_environment(const option_t *option, char out[ENV_NAME_MAX]) {
@@ -75,7 +76,7 @@ static bool read_environment(void) {
   return true;
 }
 
-/* ---- files --------------------------------------------------------------------------------------------- */
+/* ---- files ---- */
 
 typedef struct reading {
   const char *path;
@@ -195,7 +196,8 @@ static bool read_settings(FILE *file, const char *path, int source) {
   return read_all(file, path, FILE_BYTES_MAX, text) && read_lines(&r, text);
 }
 
-/* needed: it is wrong if it is not there. O_NONBLOCK: a pipe that no process writes to can be opened, and is refused. */
+/* needed: it is wrong if it is not there. O_NONBLOCK: a pipe that no process writes to can be
+ * opened, and is refused. */
 static bool read_file(const char *path, bool needed, int source) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
@@ -225,7 +227,7 @@ static bool read_files(void) {
   return read_file("/etc/belay/config", false, FROM_FILES + 1);
 }
 
-/* ---- passwords ----------------------------------------------------------------------------------------- */
+/* ---- passwords ---- */
 
 /* The first line. A pipe belongs to the process that has opened it, and has no mode. */
 static bool read_password(void) {

@@ -152,7 +152,7 @@ void help_print(const command_t *command) {
     print_command(command);
 }
 
-/* ---- belay help ---------------------------------------------------------------------------------------- */
+/* ---- belay help ---- */
 
 static int run_help(const arguments_t *arguments) {
   int argc = (int)arguments->n;

@@ -58,7 +58,7 @@ static const section_t files[] = {
     {"SEE ALSO", "redis-cli(1), flock(1)"},
 };
 
-/* ---- roff ---------------------------------------------------------------------------------------------- */
+/* ---- roff ---- */
 
 /* Text in which nothing is an order. */
 static void print_text(const char *text, size_t len) {
@@ -131,7 +131,7 @@ static void print_sections(const section_t *sections, size_t n) {
   }
 }
 
-/* ---- the page ------------------------------------------------------------------------------------------ */
+/* ---- the page ---- */
 
 static void print_sentence(const char *text) {
   (void)putchar(toupper((unsigned char)*text));

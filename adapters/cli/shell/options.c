@@ -18,7 +18,8 @@ typedef struct reading {
   option_set_t set;
   char **next, **end;
   char **at,
-      **behind; /* the word that is being read; the first one that stood behind the command's name */
+      /* the word that is being read; the first one that stood behind the command's name */
+      **behind;
   bool has_urls_in_front;
   arguments_t *out;
 } reading_t;
@@ -106,7 +107,7 @@ const option_t *option_of_word(const option_set_t *set, const char *word, bool *
   return option;
 }
 
-/* ---- values -------------------------------------------------------------------------------------------- */
+/* ---- values ---- */
 
 static bool in_range(const option_t *option, int64_t value) {
   return (option->min == 0 && option->max == 0) || (value >= option->min && value <= option->max);
@@ -205,7 +206,7 @@ const char *option_set_value(const option_t *option, const char *value) {
   return "is of no kind";
 }
 
-/* ---- the line ------------------------------------------------------------------------------------------ */
+/* ---- the line ---- */
 
 /* Repeats only what can be nothing but a name: a value in the wrong place may be a password. */
 static bool no_option(const reading_t *r, const char *name, size_t len) {
@@ -215,8 +216,8 @@ static bool no_option(const reading_t *r, const char *name, size_t len) {
   return false;
 }
 
-/* The URLs in front of the command's name are an alias's: the first one behind it replaces them. Of a command that asks one
- * server the last one counts. */
+/* The URLs in front of the command's name are an alias's: the first one behind it replaces them. Of
+ * a command that asks one server the last one counts. */
 static void drop_urls(reading_t *r) {
   bool is_alias = r->at < r->behind;
   if (command_urls(r->command) == 1 || (r->has_urls_in_front && !is_alias))
@@ -282,7 +283,8 @@ static bool is_argument(const char *word) {
   return word[0] != '-' || word[1] == '\0' || (word[1] >= '0' && word[1] <= '9');
 }
 
-/* The arguments that are not there, by the names that usage gives them: "ID and PERMISSION are missing". */
+/* The arguments that are not there, by the names that usage gives them: "ID and PERMISSION are
+ * missing". */
 static const char *missing(const command_t *command, size_t there, size_t least) {
   static char text[SHOWN_MAX * 8];
   size_t len = 0, n = 0;

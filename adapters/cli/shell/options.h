@@ -24,14 +24,16 @@ const char *option_value_name(const option_t *option);
  * --help ends it: then the rest does not matter. */
 bool options_read(const command_t *command, int argc, char **argv, arguments_t *out);
 
-/* How many words of the line that options_read() is given stood in front of the command's name: they begin it. */
+/* How many words of the line that options_read() is given stood in front of the command's name:
+ * they begin it. */
 extern size_t options_in_front;
 
 /* The option that a word such as "--url=X" or "-qu" is, of several letters the last one; NULL: none. *next: its value is
  * the next word. */
 const option_t *option_of_word(const option_set_t *set, const char *word, bool *next);
 
-/* Gives an option its value (NULL: a flag). NULL: done; else what is wrong with it, in words. Used for settings too. */
+/* Gives an option its value (NULL: a flag). NULL: done; else what is wrong with it, in words. Used
+ * for settings too. */
 const char *option_set_value(const option_t *option, const char *value);
 
 /* Where a value comes from. The first source that has one counts. */

@@ -18,7 +18,8 @@ static const unit_t units[] = {
 };
 #define UNITS (sizeof units / sizeof *units)
 
-/* By its name, its long form or the first three letters of that, with an s or without: m, min, mins, minute. */
+/* By its name, its long form or the first three letters of that, with an s or without: m, min,
+ * mins, minute. */
 static const unit_t *find_unit(const char *name, size_t len) {
   size_t word = len > 3 && name[len - 1] == 's' ? len - 1 : len;
   for (size_t i = 0; i < UNITS; i++) {
@@ -46,7 +47,8 @@ bool units_number(const char *text, int64_t *out) {
   return true;
 }
 
-/* Digits, and what is behind a point, which has to be a whole number of milliseconds. Moves *text on. */
+/* Digits, and what is behind a point, which has to be a whole number of milliseconds. Moves *text
+ * on. */
 static bool read_part(const char **text, const unit_t *unit, size_t digits, int64_t *sum) {
   int64_t whole = 0, fraction = 0, part = unit->ms;
   for (; is_digit(**text); ++*text, digits--)

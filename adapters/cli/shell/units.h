@@ -22,14 +22,15 @@ typedef struct rate {
 /* A whole number, with a sign or not: 10, -3. */
 bool units_number(const char *text, int64_t *out);
 
-/* 250ms, 90s, 1m30s, 1.5h, 7d, 2w, 5min, 2hours: parts from large units to small ones, each once, together a whole number
- * of milliseconds; or 0. A number alone is none: its unit is not known. */
+/* 250ms, 90s, 1m30s, 1.5h, 7d, 2w, 5min, 2hours: parts from large units to small ones, each once,
+ * together a whole number of milliseconds; or 0. A number alone is none: its unit is not known. */
 bool units_duration(const char *text, int64_t *out_ms);
 
 /* 10/s, 100/min, 5/h, 1000/d, 3/10s: a number, and any unit or duration. */
 bool units_rate(const char *text, rate_t *out);
 
-/* A duration in its two largest units: 1d2h, 1m30s; what is smaller is left out. From 0 ms on. Returns buffer. */
+/* A duration in its two largest units: 1d2h, 1m30s; what is smaller is left out. From 0 ms on.
+ * Returns buffer. */
 const char *units_show_duration(char buffer[UNITS_DURATION_MAX], int64_t ms);
 /* The same in as many units as it takes: units_duration() reads the same number. */
 const char *units_show_exactly(char buffer[UNITS_DURATION_MAX], int64_t ms);

@@ -44,7 +44,7 @@ out_form_t out_form(void) {
   return out.form;
 }
 
-/* ---- a result ------------------------------------------------------------------------------------------ */
+/* ---- a result ---- */
 
 void out_begin(void) {
   text_clear(&out.line);
@@ -282,7 +282,7 @@ bool out_finish(void) {
   return out.error == 0;
 }
 
-/* ---- beside results ------------------------------------------------------------------------------------ */
+/* ---- beside results ---- */
 
 void out_name(const char *name) {
   out.name = name;

@@ -13,11 +13,12 @@ typedef enum out_form {
   OUT_NONE   /* not at all */
 } out_form_t;
 
-/* Once, before anything is written. From then on a pipe that nobody reads from is an error like others. */
+/* Once, before anything is written. From then on a pipe that nobody reads from is an error like
+ * others. */
 void out_init(out_form_t form);
 out_form_t out_form(void);
 
-/* ---- a result ------------------------------------------------------------------------------------------ */
+/* ---- a result ---- */
 
 /* Members, between out_begin() and out_end(), which writes a line: with --json an object of them; for people their
  * values, apart by tabs, or what out_say() said instead. Names are of this program, valid to out_end().
@@ -28,8 +29,9 @@ void out_begin(void);
 void out_text(const char *name, const void *bytes, size_t len);
 void out_string(const char *name, const char *text); /* NULL: as out_null() */
 void out_number(const char *name, int64_t value);    /* a small one: below 2^53 whatever happens */
-/* A number that may pass 2^53, or that belongs to a kind of which others may: ids, counters, scores, fencing tokens. In
- * JSON it is a string of digits: many readers of JSON keep numbers as doubles, and round it. */
+/* A number that may pass 2^53, or that belongs to a kind of which others may: ids, counters,
+ * scores, fencing tokens. In JSON it is a string of digits: many readers of JSON keep numbers as
+ * doubles, and round it. */
 void out_wide(const char *name, int64_t value);
 void out_fraction(const char *name, double value); /* with at most six digits behind the point */
 void out_bool(const char *name, bool value);       /* for people: yes, no */
@@ -40,32 +42,36 @@ void out_duration(const char *name, int64_t ms);   /* for people: 1m30s; negativ
 void out_number_if(const char *name, bool known, int64_t value);
 void out_wide_if(const char *name, bool known, int64_t value);
 
-/* Texts of the member `name`, a JSON array; for people apart by spaces. Other members do not stand between. */
+/* Texts of the member `name`, a JSON array; for people apart by spaces. Other members do not stand
+ * between. */
 void out_list_begin(const char *name);
 void out_list_text(const void *bytes, size_t len);
 void out_list_end(void);
 
-/* In a list, instead of texts: objects, with members between these. For JSON only: people want it said otherwise. */
+/* In a list, instead of texts: objects, with members between these. For JSON only: people want it
+ * said otherwise. */
 void out_object_begin(void);
 void out_object_end(void);
 
-/* The line for people, without a line end, instead of the members' values. What comes from elsewhere is to go through
- * out_shown() first. */
+/* The line for people, without a line end, instead of the members' values. What comes from
+ * elsewhere is to go through out_shown() first. */
 void out_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Writes the line, at once. false: it could not be written, now or before; a command that goes on for long can end. */
+/* Writes the line, at once. false: it could not be written, now or before; a command that goes on
+ * for long can end. */
 bool out_end(void);
 
 /* Bytes as they are: a command's own output. Not with --quiet or --json. Returns as out_end(). */
 bool out_raw(const void *bytes, size_t len);
 
-/* Writes bytes to a file, at once: what is written late is noticed late. Where the file is full for now (standard input may be
- * the very same file, and is read without waiting) it waits for patience_ms, -1: as long as it takes. Returns 0 or an
- * errno. */
+/* Writes bytes to a file, at once: what is written late is noticed late. Where the file is full for
+ * now (standard input may be the very same file, and is read without waiting) it waits for
+ * patience_ms, -1: as long as it takes. Returns 0 or an errno. */
 int out_write(int file, const char *bytes, size_t len, int patience_ms);
 
-/* Bytes as people are shown them: what is no printable UTF-8 is \xXX. Returns one of eight buffers, in turn, of
- * which the text is at most OUT_SHOWN_MAX - 1 bytes, with "..." in its end if that is not all. */
+/* Bytes as people are shown them: what is no printable UTF-8 is \xXX. Returns one of eight buffers,
+ * in turn, of which the text is at most OUT_SHOWN_MAX - 1 bytes, with "..." in its end if that is
+ * not all. */
 #define OUT_SHOWN_MAX 512
 const char *out_shown(const void *bytes, size_t len);
 
@@ -75,9 +81,10 @@ bool out_finish(void);
 /* What a command that takes our place is not to find changed. */
 void out_leave(void);
 
-/* ---- beside results ------------------------------------------------------------------------------------ */
+/* ---- beside results ---- */
 
-/* The command's name, which every message begins with, "count add"; valid to the end of the process. */
+/* The command's name, which every message begins with, "count add"; valid to the end of the
+ * process. */
 void out_name(const char *name);
 
 /* "belay: NAME: what" on standard error, with a line end behind it. Never a secret. */

@@ -2,8 +2,8 @@
 #ifndef BELAY_CLI_UI_STATUS_H
 #define BELAY_CLI_UI_STATUS_H
 
-/* X(NAME, value, text). What a command that is run returns by itself is passed on, and hardly ever one of the high
- * ones. */
+/* X(NAME, value, text). What a command that is run returns by itself is passed on, and hardly ever
+ * one of the high ones. */
 #define STATUSES(X)                                                                                \
   X(YES, 0, "done; or the answer is yes")                                                          \
   X(NO, 1, "the answer is no: denied, not there, not allowed; nothing went wrong")                 \
@@ -25,8 +25,8 @@ enum {
 #undef STATUS_ENUM
 };
 
-/* Which one says best what an error of belay's means: _USAGE, _UNREACHABLE or _TROUBLE. 0: _YES. What is no trouble to
- * a command (BELAY_EHELD, BELAY_EABSENT, ...) it knows by itself. */
+/* Which one says best what an error of belay's means: _USAGE, _UNREACHABLE or _TROUBLE. 0: _YES.
+ * What is no trouble to a command (BELAY_EHELD, BELAY_EABSENT, ...) it knows by itself. */
 int status_of(int error);
 
 #endif /* BELAY_CLI_UI_STATUS_H */

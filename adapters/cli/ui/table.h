@@ -12,7 +12,8 @@ typedef struct column {
   bool right; /* its cells end below each other: numbers */
 } column_t;
 
-/* Begins by table_begin(). Cells are written row by row, from left to right; the first row are the headings. */
+/* Begins by table_begin(). Cells are written row by row, from left to right; the first row are the
+ * headings. */
 typedef struct table {
   const column_t *columns;
   size_t n, cells; /* columns; cells that are there, headings too */
@@ -23,11 +24,12 @@ typedef struct table {
 
 void table_begin(table_t *table, const column_t *columns);
 
-/* The next cell. What comes from elsewhere is to go through text_add_shown() or out_shown() first. */
+/* The next cell. What comes from elsewhere is to go through text_add_shown() or out_shown()
+ * first. */
 void table_cell(table_t *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Appends the next row, from that of the headings on, as a line without an end: at most so many characters wide. false:
- * there is none. */
+/* Appends the next row, from that of the headings on, as a line without an end: at most so many
+ * characters wide. false: there is none. */
 bool table_line(table_t *table, text_t *out, size_t width);
 
 /* Writes all rows by out.h, a line each; with --json and --quiet nothing. Returns as out_end(). */

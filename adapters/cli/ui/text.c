@@ -78,7 +78,7 @@ char *text_keep(const char *bytes, size_t len) {
   return kept->bytes;
 }
 
-/* ---- bytes of elsewhere -------------------------------------------------------------------------------- */
+/* ---- bytes of elsewhere ---- */
 
 /* The character at the beginning, and how many bytes it has; 0: that is no UTF-8. */
 static size_t decode(const unsigned char *bytes, size_t len, unsigned *out) {
@@ -105,8 +105,8 @@ size_t utf8_length(const unsigned char *bytes, size_t len) {
   return decode(bytes, len, &code);
 }
 
-/* Terminals take the characters below 0x20, and from 0x7f to 0x9f, for orders; some of those that look like nothing turn
- * a line round (U+202A and so on), or make two look alike. */
+/* Terminals take the characters below 0x20, and from 0x7f to 0x9f, for orders; some of those that
+ * look like nothing turn a line round (U+202A and so on), or make two look alike. */
 static bool is_printable(unsigned code) {
   static const struct {
     unsigned from, to;

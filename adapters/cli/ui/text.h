@@ -21,8 +21,8 @@ void text_vprint(text_t *text, const char *format, va_list args)
 /* What is no printable UTF-8, as \xXX. */
 void text_add_shown(text_t *text, const void *bytes, size_t len);
 
-/* A JSON string, in quotes, and what is no printable character as \uXXXX. If the bytes are no UTF-8 they are taken for
- * Latin-1. */
+/* A JSON string, in quotes, and what is no printable character as \uXXXX. If the bytes are no UTF-8
+ * they are taken for Latin-1. */
 void text_add_json(text_t *text, const void *bytes, size_t len);
 
 /* Empty again; the memory is kept. */

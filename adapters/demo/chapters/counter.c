@@ -33,7 +33,7 @@ static bool counter_write(const char *path, uint64_t value) {
   return close(fd) == 0 && well;
 }
 
-/* ---- a worker ------------------------------------------------------------------------------------------ */
+/* ---- a worker ---- */
 
 static int64_t calls_of(const demo_t *demo) {
   belay_client_stats_t stats;
@@ -85,7 +85,7 @@ void worker_run(demo_t *demo, char **args) {
     contender_close(lock);
 }
 
-/* ---- the chapter --------------------------------------------------------------------------------------- */
+/* ---- the chapter ---- */
 
 typedef struct hold {
   uint64_t from, to; /* when the lock was won, and when the work under it was done */

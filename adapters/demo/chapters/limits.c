@@ -1,9 +1,10 @@
-/* Chapters about limits: a token bucket whose tokens are waited for, several limits at once, and denials from memory. */
+/* Chapters about limits: a token bucket whose tokens are waited for, several limits at once, and
+ * denials from memory. */
 #include "demo/chapters.h"
 
 enum { GRACE_MS = 500 }; /* for a slow machine */
 
-/* ---- rate ---------------------------------------------------------------------------------------------- */
+/* ---- rate ---- */
 
 enum { WAITERS = 5, BURST = 2, PERIOD_MS = 500, EARLY_MS = 20 };
 
@@ -66,7 +67,7 @@ void chapter_rate(demo_t *demo) {
   (void)belay_limiter_close(limiter, NULL);
 }
 
-/* ---- windows ------------------------------------------------------------------------------------------- */
+/* ---- windows ---- */
 
 enum { WINDOWS = 3, ALL = 8, LONGEST_MS = 5000, CALLS_MAX = 64 };
 
@@ -115,7 +116,7 @@ void chapter_windows(demo_t *demo) {
   (void)belay_limiter_close(limiter, NULL);
 }
 
-/* ---- address ------------------------------------------------------------------------------------------- */
+/* ---- address ---- */
 
 enum { CALLS = 10, MOST = 3, MINUTE_MS = 60000 };
 

@@ -10,7 +10,7 @@
 
 enum { GRACE_MS = 1000 }; /* for a slow machine */
 
-/* ---- killed -------------------------------------------------------------------------------------------- */
+/* ---- killed ---- */
 
 enum { KILLED_TTL_MS = 1000, KILLED_DRIFT_MS = KILLED_TTL_MS / 100 + 2 };
 
@@ -71,7 +71,7 @@ void chapter_killed(demo_t *demo) {
   demo_run(demo);
 }
 
-/* ---- watchdog ------------------------------------------------------------------------------------------ */
+/* ---- watchdog ---- */
 
 enum { LONG_TTL_MS = 400, LONG_WORK_MS = 3 * LONG_TTL_MS, LOOK_MS = 200 };
 
@@ -98,7 +98,7 @@ void chapter_watchdog(demo_t *demo) {
   contender_close(&a);
 }
 
-/* ---- stalled ------------------------------------------------------------------------------------------- */
+/* ---- stalled ---- */
 
 /* Block the loop, as no program should: no callback of belay or of the program can run. */
 static void stand_still(void) {

@@ -1,4 +1,5 @@
-/* Chapter: a million users' permissions in one string, and two clients that change the same user's at once. */
+/* Chapter: a million users' permissions in one string, and two clients that change the same user's
+ * at once. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* Chapter: a lock over five servers. Some of them are killed, and start again without their data. */
+/* Chapter: a lock over five servers. Some of them are killed, and start again without their
+ * data. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +29,7 @@ typedef struct quorum {
   bool rising;    /* each was larger than the one before */
 } quorum_t;
 
-/* ---- output -------------------------------------------------------------------------------------------- */
+/* ---- output ---- */
 
 /* Print an event and how the servers voted last. */
 static void say(const party_t *party, uint64_t at, const char *what) {
@@ -52,7 +53,7 @@ static void print_head(const demo_t *demo) {
       demo_style(demo, DEMO_DIM), demo_style(demo, DEMO_NORMAL));
 }
 
-/* ---- votes --------------------------------------------------------------------------------------------- */
+/* ---- votes ---- */
 
 static unsigned votes(const party_t *party, belay_vote_t vote) {
   belay_lock_tally_t tally;
@@ -79,7 +80,7 @@ static bool win(quorum_t *quorum, party_t *party) {
   return true;
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------------- */
+/* ---- opening and closing ---- */
 
 static bool open_party(quorum_t *quorum, party_t *party, demo_who_t who) {
   demo_t *demo = quorum->demo;
@@ -133,7 +134,7 @@ static void kill_servers(quorum_t *quorum, unsigned set) {
       server_stop(&quorum->server[i]);
 }
 
-/* ---- the steps: each returns whether there can be a next one ------------------------------------------- */
+/* ---- the steps: each returns whether there can be a next one ---- */
 
 static bool ask_fresh_servers(quorum_t *quorum, uint64_t started) {
   party_t *a = &quorum->a;
@@ -169,8 +170,8 @@ static bool kill_two(quorum_t *quorum) {
   return true;
 }
 
-/* B cannot renew its lease while a majority is away. When these servers come back empty, A could get the lock that B
- * still has, if they had a vote. */
+/* B cannot renew its lease while a majority is away. When these servers come back empty, A could
+ * get the lock that B still has, if they had a vote. */
 static bool kill_majority(quorum_t *quorum) {
   party_t *a = &quorum->a, *b = &quorum->b;
   demo_t *demo = quorum->demo;

@@ -24,7 +24,7 @@ static belay_bucket_t *make_bucket(demo_t *demo) {
   return bucket;
 }
 
-/* ---- a process ----------------------------------------------------------------------------------------- */
+/* ---- a process ---- */
 
 static void on_change(belay_refiller_t *refiller, belay_refiller_state_t state) {
   (void)refiller;
@@ -62,7 +62,7 @@ void refiller_run(demo_t *demo, char **args) {
   demo_run(demo);
 }
 
-/* ---- the chapter --------------------------------------------------------------------------------------- */
+/* ---- the chapter ---- */
 
 typedef struct tank {
   demo_t *demo;

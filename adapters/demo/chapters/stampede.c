@@ -1,7 +1,7 @@
 /* Chapter: a thousand requests for one page, in four processes, through each stage of a cache.
  *
- * In each stage the processes meet at a barrier before they ask, and when all have asked. No load ends between these
- * two meetings, unless the stage spreads its requests. */
+ * In each stage the processes meet at a barrier before they ask, and when all have asked. No load
+ * ends between these two meetings, unless the stage spreads its requests. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ static belay_bloom_t *make_filter(demo_t *demo) {
   return filter;
 }
 
-/* ---- a process ----------------------------------------------------------------------------------------- */
+/* ---- a process ---- */
 
 typedef struct visitors {
   demo_t *demo;
@@ -163,7 +163,8 @@ static void ask_some(visitors_t *all) {
   }
 }
 
-/* Ask, and end loads if the stage spreads its requests. Returns true if each request was served, or looked up. */
+/* Ask, and end loads if the stage spreads its requests. Returns true if each request was served, or
+ * looked up. */
 static bool all_asked(visitors_t *all) {
   belay_cache_stats_t stats;
   ask_some(all);
@@ -275,7 +276,7 @@ void visitors_run(demo_t *demo, char **args) {
     all.stage++;
 }
 
-/* ---- the chapter --------------------------------------------------------------------------------------- */
+/* ---- the chapter ---- */
 
 typedef struct crowd {
   demo_t *demo;

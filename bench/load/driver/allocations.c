@@ -1,5 +1,6 @@
-/* Counts what a thread allocates, whoever asks for it: the C library's own functions have other names, too. Each has a plain
- * counter of its own, or those who allocate more would seem slower by the counting. */
+/* Counts what a thread allocates, whoever asks for it: the C library's own functions have other
+ * names, too. Each has a plain counter of its own, or those who allocate more would seem slower by
+ * the counting. */
 #include <stddef.h>
 
 #include "load/driver/meter.h"

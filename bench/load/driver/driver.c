@@ -94,7 +94,7 @@ static void begin(runner_t *runner, int64_t when) {
   runner->driver->doer->begin(runner);
 }
 
-/* ---- the open loop --------------------------------------------------------------------------------------- */
+/* ---- the open loop ---- */
 
 /* Begins what is due, as long as there is somebody to do it. */
 static void keep_up(driver_t *driver) {
@@ -124,7 +124,7 @@ static void open_schedule(driver_t *driver) {
   in->due = bench_now();
 }
 
-/* ---- phases ------------------------------------------------------------------------------------------------ */
+/* ---- phases ---- */
 
 static void on_time(uv_timer_t *timer);
 
@@ -153,7 +153,8 @@ static void start_all(driver_t *driver) {
     begin(&driver->runners[i], now);
 }
 
-/* All processes measure the same time: else one after the other could have for itself what is to be shared. */
+/* All processes measure the same time: else one after the other could have for itself what is to be
+ * shared. */
 static void gather(driver_t *driver) {
   int64_t waited = bench_now() - driver->course->gathers;
   if (waited > SETTLE_NS && atomic_load(&driver->stage->gathered) >= driver->job->processes)
@@ -212,8 +213,8 @@ static void filled_one(runner_t *runner) {
     arrive(driver);
 }
 
-/* Whether all runners have ended so many operations together that what they began with is no large part of it. Nobody waits
- * for that where they begin by a schedule, or only bytes are wanted. */
+/* Whether all runners have ended so many operations together that what they began with is no large
+ * part of it. Nobody waits for that where they begin by a schedule, or only bytes are wanted. */
 static bool is_through(const driver_t *driver, uint64_t ended, int64_t since) {
   const job_t *job = driver->job;
   return job->rate > 0 || driver->quiet != NULL || ended >= (uint64_t)ROUNDS * job->concurrency ||
@@ -229,8 +230,8 @@ static void start_measuring(driver_t *driver) {
   in->began = in->turned = bench_now();
 }
 
-/* Until something was done, however busy the machine is; and until all keys were used, where that is wanted. Where no turns
- * are counted each runner has a key of its own. */
+/* Until something was done, however busy the machine is; and until all keys were used, where that
+ * is wanted. Where no turns are counted each runner has a key of its own. */
 static bool goes_on(const driver_t *driver) {
   const course_t *in = driver->course;
   double seconds = (double)(bench_now() - in->began) / 1e9;
@@ -338,7 +339,7 @@ void driver_done(runner_t *runner) {
   end_if_idle(driver);
 }
 
-/* ---- what is held ------------------------------------------------------------------------------------------ */
+/* ---- what is held ---- */
 
 static void let_go(runner_t *runner) {
   driver_t *driver = runner->driver;
@@ -406,7 +407,7 @@ void driver_hold(runner_t *runner, int most, double seconds, void (*over)(runner
   }
 }
 
-/* ---- the control ------------------------------------------------------------------------------------------- */
+/* ---- the control ---- */
 
 static void control_begin(runner_t *runner) {
   driver_hold(runner, INT_MAX, 0, driver_done);
@@ -418,7 +419,7 @@ static void control_nothing(driver_t *driver) {
 
 const doer_t driver_control = {control_nothing, control_begin, control_nothing, NULL};
 
-/* ---- the loop ---------------------------------------------------------------------------------------------- */
+/* ---- the loop ---- */
 
 /* Once in each turn. What of it was not spent waiting was spent computing. */
 static void on_prepare(uv_prepare_t *prepare) {

@@ -52,7 +52,8 @@ struct driver {
   uint64_t (*allocations)(const driver_t *driver);
   uint64_t turn;  /* counts what is begun: for keys */
   uint64_t ended; /* operations, since the first one */
-  /* Told when the first one is over and when nobody is under way any more. NULL: nobody wants to know. */
+  /* Told when the first one is over and when nobody is under way any more. NULL: nobody wants to
+   * know. */
   void (*quiet)(driver_t *driver, bool before);
   struct course *course;
 };
@@ -64,13 +65,13 @@ void driver_run(const job_t *job, stage_t *stage, unsigned process, const doer_t
 uint64_t driver_run_watched(const job_t *job, stage_t *stage, const doer_t *doer,
                             void (*quiet)(driver_t *driver, bool before));
 
-/* A runner has what so many can have at most, and holds it for a while, always the same one, or, if that is 0, until the
- * loop's next turn, when all that this one has brought is known. It is to give it back then. The program ends if there are
- * more. */
+/* A runner has what so many can have at most, and holds it for a while, always the same one, or, if
+ * that is 0, until the loop's next turn, when all that this one has brought is known. It is to give
+ * it back then. The program ends if there are more. */
 void driver_hold(runner_t *runner, int most, double seconds, void (*over)(runner_t *runner));
 
-/* Does nothing: an operation ends in the loop's next turn. What it takes is what any operation takes that begins on such a
- * loop, on this machine, at this time. */
+/* Does nothing: an operation ends in the loop's next turn. What it takes is what any operation
+ * takes that begins on such a loop, on this machine, at this time. */
 extern const doer_t driver_control;
 
 /* An operation has ended well; it counts for as many as the job's batch. */

@@ -1,6 +1,7 @@
 #include "load/driver/hist.h"
 
-/* Below 64 each value has a bucket of its own; then the leading bit says which octave, the six bits behind it which part. */
+/* Below 64 each value has a bucket of its own; then the leading bit says which octave, the six bits
+ * behind it which part. */
 static unsigned bucket_of(uint64_t ns) {
   if (ns < HIST_PER_OCTAVE)
     return (unsigned)ns;

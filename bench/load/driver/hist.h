@@ -1,5 +1,5 @@
-/* A histogram of durations whose buckets grow with the values (as HdrHistogram's do): 64 of them for each doubling, so
- * a percentile is off by less than 1.6 %, whatever its size. */
+/* A histogram of durations whose buckets grow with the values (as HdrHistogram's do): 64 of them
+ * for each doubling, so a percentile is off by less than 1.6 %, whatever its size. */
 #ifndef BENCH_LOAD_DRIVER_HIST_H
 #define BENCH_LOAD_DRIVER_HIST_H
 

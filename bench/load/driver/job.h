@@ -1,5 +1,5 @@
-/* One measurement: what is done, and what came of it. Both lie in memory that the program shares with the process which
- * measures. */
+/* One measurement: what is done, and what came of it. Both lie in memory that the program shares
+ * with the process which measures. */
 #ifndef BENCH_LOAD_DRIVER_JOB_H
 #define BENCH_LOAD_DRIVER_JOB_H
 
@@ -31,8 +31,8 @@ typedef struct job {
   load_t load;
   double rate; /* operations per second that begin; 0: each begins where one ends */
   double warm_up, seconds;
-  double
-      cover; /* it goes on until each key was used, for at most so many seconds; 0: it does not */
+  /* it goes on until each key was used, for at most so many seconds; 0: it does not */
+  double cover;
   placement_t placement;
   unsigned processes; /* that do it at the same time, each with its share of concurrency */
   double hold;        /* what is got is held for so many seconds, by one at a time */
@@ -47,8 +47,8 @@ typedef struct outcome {
   uint64_t commands;                       /* that the servers counted, those inside scripts too */
   uint64_t allocations, belay_allocations; /* of the process; of these belay's own */
   double bytes_per_object;                 /* of belay's memory; 0: it is not known */
-  double
-      control_p99; /* of a loop that has the same to do and does nothing, in seconds; 0: not measured */
+  /* of a loop that has the same to do and does nothing, in seconds; 0: not measured */
+  double control_p99;
   unsigned keys;   /* a limit's: that are on its tape */
   uint64_t window; /* a limit's: how many were unanswered at most; 0: one */
   double gap;      /* the longest that the loop computed at a stretch, in seconds */

@@ -19,8 +19,8 @@ typedef struct reading {
 void meter_open(meter_t *meter, const job_t *job);
 void meter_close(meter_t *meter);
 
-/* Asks the servers, and does not wait for what they say: nothing that is under way is held up by it. What is said of this
- * process is of now. */
+/* Asks the servers, and does not wait for what they say: nothing that is under way is held up by
+ * it. What is said of this process is of now. */
 void meter_ask(meter_t *meter, reading_t *out);
 
 /* Adds what they have answered, to the first question that was not heard yet. */
@@ -33,7 +33,8 @@ void meter_read(meter_t *meter, reading_t *out);
 void meter_add(const meter_t *meter, const reading_t *from, const reading_t *to,
                outcome_t *outcome);
 
-/* A connection of its own to a server of a job, which waits; with a unix socket's or redis://host:port. */
+/* A connection of its own to a server of a job, which waits; with a unix socket's or
+ * redis://host:port. */
 redisContext *meter_dial(const char *url);
 
 /* How often malloc() and the like were called in this thread. */

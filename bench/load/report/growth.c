@@ -14,7 +14,8 @@ double growth_cost(const result_t *result) {
   return result_median(result, FIGURE_SERVER) + result_median(result, FIGURE_CLIENT);
 }
 
-/* Where each operation has a key of its own, keys grow with the concurrency: that is no difference. */
+/* Where each operation has a key of its own, keys grow with the concurrency: that is no
+ * difference. */
 static bool agree(const result_t *a, const result_t *b, axis_t axis) {
   bool own_a = a->keys == a->concurrency, own_b = b->keys == b->concurrency;
   if (a->scenario != b->scenario || a->subject != b->subject || a->batch != b->batch ||

@@ -1,5 +1,5 @@
-/* How what an operation costs grows with how many are at once, or with how many keys there are: a curve of results that
- * agree in all but one thing. */
+/* How what an operation costs grows with how many are at once, or with how many keys there are: a
+ * curve of results that agree in all but one thing. */
 #ifndef BENCH_LOAD_REPORT_GROWTH_H
 #define BENCH_LOAD_REPORT_GROWTH_H
 
@@ -23,7 +23,8 @@ unsigned axis_of(const result_t *result, axis_t axis);
 curve_t growth_curve(const results_t *results, const scenario_t *scenario, subject_t subject,
                      axis_t axis);
 
-/* Where an operation is cheapest, of those that are far from the last point: what it costs there can only grow. */
+/* Where an operation is cheapest, of those that are far from the last point: what it costs there
+ * can only grow. */
 const result_t *growth_base(const curve_t *curve, axis_t axis);
 
 /* With which power what all operations of a curve cost grows, from there to its last point. */

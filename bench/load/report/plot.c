@@ -47,7 +47,7 @@ static void put_number(FILE *out, double x, double y, const char *anchor, double
   put_text(out, x, y, anchor, NULL, text);
 }
 
-/* ---- bars ---------------------------------------------------------------------------------------------------- */
+/* ---- bars ---- */
 
 static void put_bars(FILE *out, const panel_t *panel, double left, double top) {
   double most = 0, room = WIDTH - BAR_LEFT - BAR_RIGHT;
@@ -64,7 +64,7 @@ static void put_bars(FILE *out, const panel_t *panel, double left, double top) {
   }
 }
 
-/* ---- lines --------------------------------------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 static double at_x(const frame_t *f, double x) {
   return f->left + LEFT + (log10(x) - f->x0) / (f->x1 - f->x0) * (WIDTH - LEFT - RIGHT);

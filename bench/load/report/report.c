@@ -45,7 +45,7 @@ static bool is_next(const results_t *results, const scenario_t *scenario, row_t 
   return false;
 }
 
-/* ---- the terminal ------------------------------------------------------------------------------------------------ */
+/* ---- the terminal ---- */
 
 static void print_cells(const char *const *titles, const row_t *row) {
   static const int widths[TABLE_COLUMNS] = {-13, 7, 8, 5, 6, 6, 12, 5, 6, 7, 8,
@@ -77,7 +77,7 @@ void report_print(const results_t *results) {
     printf("%-12s  %-14s  %-28s  %s\n", aim.met, aim.asked, aim.measured, aim.aim);
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ---- */
 
 static void put_text(FILE *out, const char *text) {
   fputc('"', out);
@@ -144,7 +144,7 @@ void report_json(const results_t *results, const char *path) {
   finish(out, path);
 }
 
-/* ---- the page -------------------------------------------------------------------------------------------------------- */
+/* ---- the page ---- */
 
 static void put_escaped(FILE *out, const char *text) {
   for (; *text != '\0'; text++) {
@@ -237,7 +237,7 @@ void report_page(const results_t *results, const char *path) {
   finish(out, path);
 }
 
-/* ---- Markdown -------------------------------------------------------------------------------------------------------- */
+/* ---- Markdown ---- */
 
 static void put_rows(FILE *out, const results_t *results, const scenario_t *scenario) {
   row_t row;

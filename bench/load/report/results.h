@@ -1,4 +1,5 @@
-/* What came of all measurements: medians of rounds, and facts about the machine and what ran on it. */
+/* What came of all measurements: medians of rounds, and facts about the machine and what ran on
+ * it. */
 #ifndef BENCH_LOAD_REPORT_RESULTS_H
 #define BENCH_LOAD_REPORT_RESULTS_H
 
@@ -26,7 +27,8 @@ typedef enum figure {
   FIGURE_LATENCIES, /* how many were measured, */
   FIGURE_SECONDS,   /* and how long */
   FIGURE_KEYS,      /* a limit's tape has, */
-  FIGURE_WINDOW, /* and how many of it were unanswered at most; NAN also where that was not bounded */
+  /* and how many of it were unanswered at most; NAN also where that was not bounded */
+  FIGURE_WINDOW,
   FIGURES
 } figure_t;
 
@@ -60,7 +62,8 @@ double result_median(const result_t *result, figure_t figure);
 /* Of all runs, the largest less the smallest, over the median. */
 double result_spread(const result_t *result);
 
-/* Of a limit of the same scenario and size; NAN: that was not measured, or is no limit to be near to. */
+/* Of a limit of the same scenario and size; NAN: that was not measured, or is no limit to be near
+ * to. */
 double result_ratio(const results_t *results, const result_t *result, subject_t limit);
 
 #endif /* BENCH_LOAD_REPORT_RESULTS_H */

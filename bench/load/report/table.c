@@ -102,7 +102,8 @@ static bool note_growth(char note[TABLE_NOTE], const results_t *results, const s
   return true;
 }
 
-/* belay sends what its limit does: it cannot be faster, unless the limit was measured while others had the machine. */
+/* belay sends what its limit does: it cannot be faster, unless the limit was measured while others
+ * had the machine. */
 static bool note_beyond(char note[TABLE_NOTE], const results_t *results, const scenario_t *scenario,
                         const result_t *r) {
   double ratio = result_ratio(results, r, SUBJECT_LIMIT);

@@ -17,7 +17,8 @@ extern const char *const table_legend[];
 
 void table_row(row_t *row, const results_t *results, const result_t *result);
 
-/* What else is to be said of a scenario: the next note from number i on; false: there are no more. */
+/* What else is to be said of a scenario: the next note from number i on; false: there are no
+ * more. */
 bool table_note(char note[TABLE_NOTE], const results_t *results, const scenario_t *scenario,
                 unsigned *i);
 

@@ -16,8 +16,8 @@ typedef struct answers {
   char line[ANSWERS_LINE];
 } answers_t;
 
-/* The next bytes. false: an error is among them, as an answer or anywhere in an array, since that is one call's of several
- * that travel together; line is what it says. */
+/* The next bytes. false: an error is among them, as an answer or anywhere in an array, since that
+ * is one call's of several that travel together; line is what it says. */
 bool answers_count(answers_t *answers, const char *bytes, size_t n);
 
 #endif /* BENCH_LOAD_SUBJECTS_ANSWERS_H */

@@ -4,7 +4,8 @@
 
 #include "load/driver/driver.h"
 
-/* Of this job; with options for busy machines, on which nothing is to end because something else is slow. */
+/* Of this job; with options for busy machines, on which nothing is to end because something else is
+ * slow. */
 typedef struct host {
   belay_t *belay;
   unsigned n;

@@ -11,7 +11,7 @@
 #define RECORD_S 0.25    /* of belay's commands are enough, */
 #define RECORD_MAX_S 2.0 /* or until each key is among them, but no longer than this */
 
-/* ---- what belay sends ---------------------------------------------------------------------------------------- */
+/* ---- what belay sends ---- */
 
 static tap_t *taps[JOB_SERVERS_MAX];
 static uint64_t turns; /* while they write: keys, from the first on */
@@ -50,10 +50,11 @@ static uint64_t record(const job_t *job, const doer_t *belay, bool single, playe
   return operations * job->batch;
 }
 
-/* ---- how fast that can be ------------------------------------------------------------------------------------ */
+/* ---- how fast that can be ---- */
 
-/* With few unanswered a server waits; with very many it has to put aside what it has to say; and whoever sleeps has to be
- * woken by it, but whoever does not takes processor time, which may be the server's. */
+/* With few unanswered a server waits; with very many it has to put aside what it has to say; and
+ * whoever sleeps has to be woken by it, but whoever does not takes processor time, which may be the
+ * server's. */
 static pace_t best_pace(const job_t *job, player_t *players) {
   static const uint64_t windows[] = {16, 64, 256, 1000, PLAYER_NO_WINDOW};
   enum { PACES = 2 * sizeof windows / sizeof *windows, PROBES = 2 * PACES };

@@ -25,7 +25,7 @@ static void close_data(driver_t *driver) {
   host_close(driver, &data->host, 0);
 }
 
-/* ---- Bloom filter ------------------------------------------------------------------------------------------ */
+/* ---- Bloom filter ---- */
 
 static void on_added(belay_request_t *request, int status, bool is_new) {
   (void)is_new;
@@ -110,7 +110,7 @@ static void open_bloom(driver_t *driver) {
   must(belay_bloom_new(data->host.clients[0], &options, &data->bloom), "bloom");
 }
 
-/* ---- counter ----------------------------------------------------------------------------------------------- */
+/* ---- counter ---- */
 
 static void on_counted(belay_request_t *request, int status, const belay_counter_result_t *result) {
   must(status, "add");
@@ -135,7 +135,7 @@ static void open_counter(driver_t *driver) {
   must(belay_counter_new(data->host.clients[0], &options, &data->counter), "counter");
 }
 
-/* ---- ids --------------------------------------------------------------------------------------------------- */
+/* ---- ids ---- */
 
 static void on_id(belay_request_t *request, int status, int64_t id) {
   runner_t *runner = request->data;

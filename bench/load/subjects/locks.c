@@ -13,7 +13,7 @@ typedef struct locks {
   uint64_t asked, served; /* of those who queue */
 } locks_t;
 
-/* ---- operations ------------------------------------------------------------------------------------------- */
+/* ---- operations ---- */
 
 static void on_released(belay_lock_t *lock, int status) {
   must(status, "release");
@@ -38,7 +38,8 @@ static void on_held_long_enough(runner_t *runner) {
   release(runner->own);
 }
 
-/* Beforehand, when all want it at once, for long enough that one who should not have it would have it, too. */
+/* Beforehand, when all want it at once, for long enough that one who should not have it would have
+ * it, too. */
 static void hold(belay_lock_t *lock, int status, int most) {
   runner_t *runner = belay_lock_data(lock);
   must(status, "acquire");
@@ -114,7 +115,7 @@ static void begin_keeping(runner_t *runner) {
   begin_renewing(runner);
 }
 
-/* ---- from begin to end -------------------------------------------------------------------------------------- */
+/* ---- from begin to end ---- */
 
 static void open_locks(driver_t *driver, belay_lock_options_t *options) {
   locks_t *locks = driver->own = bench_alloc(1, sizeof *locks);

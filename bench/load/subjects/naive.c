@@ -1,5 +1,5 @@
-/* What a C programmer writes first: hiredis with its stock libuv adapter, one connection to each server, and the commands
- * that everybody knows. */
+/* What a C programmer writes first: hiredis with its stock libuv adapter, one connection to each
+ * server, and the commands that everybody knows. */
 #include <hiredis/adapters/libuv.h>
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
@@ -66,7 +66,7 @@ static const redisReply *good(void *reply, int type) {
   return r;
 }
 
-/* ---- locks ------------------------------------------------------------------------------------------------- */
+/* ---- locks ---- */
 
 static void on_deleted(redisAsyncContext *connection, void *reply, void *data) {
   runner_t *runner = data;
@@ -101,7 +101,7 @@ static void set(runner_t *runner, redisCallbackFn *function) {
   send_all(runner, function, 6, argv);
 }
 
-/* ---- contention: it asks again after a millisecond ----------------------------------------------------------- */
+/* ---- contention: it asks again after a millisecond ---- */
 
 static void want(runner_t *runner);
 
@@ -183,7 +183,7 @@ static void begin_keeping(runner_t *runner) {
   begin_renew(runner);
 }
 
-/* ---- numbers and strings ------------------------------------------------------------------------------------ */
+/* ---- numbers and strings ---- */
 
 static const char *next_key(runner_t *runner) {
   static char key[KEY_SIZE];
@@ -218,7 +218,7 @@ static void begin_get(runner_t *runner) {
   send_to(runner->driver->own, 0, on_got, runner, 2, argv);
 }
 
-/* ---- from begin to end ---------------------------------------------------------------------------------------- */
+/* ---- from begin to end ---- */
 
 static void on_connected(const redisAsyncContext *connection, int status) {
   if (status != REDIS_OK)

@@ -38,13 +38,14 @@ static void hear(player_t *player, int flags) {
     bench_die("the server refuses: %s", player->heard.line);
 }
 
-/* ---- as many as fit --------------------------------------------------------------------------------------- */
+/* ---- as many as fit ---- */
 
 static uint64_t unanswered(const player_t *player) {
   return player->asked - player->heard.n;
 }
 
-/* How many more may be written. Not each as soon as one is answered: that would be as many writes, for the server to read. */
+/* How many more may be written. Not each as soon as one is answered: that would be as many writes,
+ * for the server to read. */
 static uint64_t room(player_t *player, uint64_t window, bool over) {
   uint64_t n = unanswered(player);
   if (over)
@@ -107,7 +108,7 @@ double players_play(player_t *players, unsigned n, const pace_t *pace, double se
   return times / n;
 }
 
-/* ---- one at a time ------------------------------------------------------------------------------------------- */
+/* ---- one at a time ---- */
 
 static void put(player_t *player, uint64_t at) {
   size_t from = at > 0 ? player->ends[at - 1] : 0, len = player->ends[at] - from;

@@ -1,4 +1,5 @@
-/* Plays tapes: commands that are ready, written by somebody who only counts the answers; one tape for each server. */
+/* Plays tapes: commands that are ready, written by somebody who only counts the answers; one tape
+ * for each server. */
 #ifndef BENCH_LOAD_SUBJECTS_PLAYER_H
 #define BENCH_LOAD_SUBJECTS_PLAYER_H
 
@@ -30,11 +31,12 @@ typedef struct pace {
   bool awake; /* it does not sleep until there is something to do: then nobody has to wake it */
 } pace_t;
 
-/* All of them for so long, over and over. Returns how often, which is no whole number: of several the mean. */
+/* All of them for so long, over and over. Returns how often, which is no whole number: of several
+ * the mean. */
 double players_play(player_t *players, unsigned n, const pace_t *pace, double seconds);
 
-/* One command to each at a time: the next one when most have answered, and it was held for as long as the job says. So many
- * steps are an operation. Returns the steps. */
+/* One command to each at a time: the next one when most have answered, and it was held for as long
+ * as the job says. So many steps are an operation. Returns the steps. */
 uint64_t players_walk(const job_t *job, player_t *players, uint64_t steps, double seconds,
                       hist_t *latency);
 

@@ -38,7 +38,7 @@ struct tap {
   char chunk[CHUNK];
 };
 
-/* ---- commands ---------------------------------------------------------------------------------------------- */
+/* ---- commands ---- */
 
 /* A number that ends with a line; the bytes up to there, 0: it is not all there. */
 static size_t number(const char *at, const char *end, long *n) {
@@ -124,7 +124,7 @@ static void note(tap_t *tap, wire_t *wire, const char *bytes, size_t n) {
   wire->len -= used;
 }
 
-/* ---- wires --------------------------------------------------------------------------------------------------- */
+/* ---- wires ---- */
 
 static void open_wire(tap_t *tap) {
   int client = accept4(tap->listener, NULL, NULL, SOCK_CLOEXEC);
@@ -189,7 +189,7 @@ static void *run(void *arg) {
   return NULL;
 }
 
-/* ---- from begin to end --------------------------------------------------------------------------------------- */
+/* ---- from begin to end ---- */
 
 tap_t *tap_open(const char *server, char *url, size_t size) {
   tap_t *tap = bench_alloc(1, sizeof *tap);

@@ -1,5 +1,5 @@
-/* A tap: stands between belay and a server, passes everything on, and writes down the commands that go by; not those that
- * listen. It has a thread of its own. */
+/* A tap: stands between belay and a server, passes everything on, and writes down the commands that
+ * go by; not those that listen. It has a thread of its own. */
 #ifndef BENCH_LOAD_SUBJECTS_TAP_H
 #define BENCH_LOAD_SUBJECTS_TAP_H
 
@@ -34,8 +34,8 @@ void tape_word(tape_t *tape, const char *text, size_t len);
 /* Opens a tap to a server; url is where it is reached. */
 tap_t *tap_open(const char *server, char *url, size_t size);
 
-/* Begins to write, or ends that: then nothing is passed on any more, and the server stays as it is, whatever belay gives back
- * when it is closed. Between commands: nothing may be under way. */
+/* Begins to write, or ends that: then nothing is passed on any more, and the server stays as it is,
+ * whatever belay gives back when it is closed. Between commands: nothing may be under way. */
 void tap_write(tap_t *tap, bool on);
 
 /* Closes it, and hands over what it has written: to be freed. */

@@ -16,8 +16,8 @@ typedef struct mark {
   uint64_t grants, passed, commands, changes;
 } mark_t;
 
-/* What counts, and what times. The hold is timed by the kernel's fine clock: libuv's timers count milliseconds, and
- * would make one of 1 ms last anything between 1 and 2. */
+/* What counts, and what times. The hold is timed by the kernel's fine clock: libuv's timers count
+ * milliseconds, and would make one of 1 ms last anything between 1 and 2. */
 typedef struct crowd_clock {
   int fd;
   uv_poll_t hold;
@@ -26,7 +26,7 @@ typedef struct crowd_clock {
   mark_t now, began;
 } crowd_clock_t;
 
-/* ---- writing down ---------------------------------------------------------------------------------------- */
+/* ---- writing down ---- */
 
 static void note(durations_t *durations, int64_t ns) {
   if (durations->count < SCENE_SAMPLES_MAX)
@@ -88,7 +88,7 @@ static void ask(waiter_t *waiter) {
   waiter->crowd->kind->acquire(waiter);
 }
 
-/* ---- holding ----------------------------------------------------------------------------------------------- */
+/* ---- holding ---- */
 
 static void let_go(waiter_t *waiter) {
   note_release(waiter);
@@ -131,7 +131,7 @@ void crowd_lost(waiter_t *waiter) {
   waiter->crowd->result->losses++;
 }
 
-/* ---- from begin to end --------------------------------------------------------------------------------------- */
+/* ---- from begin to end ---- */
 
 static void finish(crowd_t *crowd) {
   mark_t end = take_mark(crowd), began = crowd->clock->began;

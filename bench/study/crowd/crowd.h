@@ -1,4 +1,5 @@
-/* A process full of waiters for one lock: what they do, and what is written down of it. How they ask is the kind's. */
+/* A process full of waiters for one lock: what they do, and what is written down of it. How they
+ * ask is the kind's. */
 #ifndef BENCH_STUDY_CROWD_CROWD_H
 #define BENCH_STUDY_CROWD_CROWD_H
 
@@ -16,7 +17,8 @@ typedef struct waiter {
   void *own;       /* the kind's */
 } waiter_t;
 
-/* How waiters ask. Each acquire leads to crowd_granted(), each release to crowd_released(), both from the loop. */
+/* How waiters ask. Each acquire leads to crowd_granted(), each release to crowd_released(), both
+ * from the loop. */
 typedef struct crowd_kind {
   void (*open)(crowd_t *crowd); /* connects, and makes what belongs to each waiter */
   void (*acquire)(waiter_t *waiter);

@@ -1,5 +1,6 @@
-/* Nobody waits: the script that hands a lock over, over and over on one connection, each time when the reply to the
- * last has come (and the hold is over). No lock can be handed over faster by asking the server each time. */
+/* Nobody waits: the script that hands a lock over, over and over on one connection, each time when
+ * the reply to the last has come (and the hold is over). No lock can be handed over faster by
+ * asking the server each time. */
 #include "study/bare.h"
 
 #include <stdio.h>

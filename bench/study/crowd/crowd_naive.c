@@ -1,5 +1,5 @@
-/* Waiters as most programs have them: SET NX PX, and again after a fixed time; released by compare-and-delete. All
- * of a process share one connection. */
+/* Waiters as most programs have them: SET NX PX, and again after a fixed time; released by
+ * compare-and-delete. All of a process share one connection. */
 #include "study/bare.h"
 
 #include <stdio.h>
