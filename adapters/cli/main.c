@@ -43,8 +43,8 @@ static int run(const command_t *command, const arguments_t *arguments) {
 
 int main(int argc, char **argv) {
   hold_standard_files();
-  if (argc > 1 && strcmp(argv[1], KEEPER_NAME) == 0) /* a hidden subcommand of belay exec */
-    return command_keeper(argc, argv);
+  if (argc > 1 && strcmp(argv[1], SUPERVISOR_NAME) == 0) /* a hidden subcommand of belay exec */
+    return command_supervisor(argc, argv);
   if (argc > 1 &&
       strcmp(argv[1], COMPLETE_NAME) == 0) /* what the scripts of `belay completion` call */
     return completion_words((size_t)argc - 2, argv + 2);

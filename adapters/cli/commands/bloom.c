@@ -17,7 +17,7 @@ static struct {
 
 static belay_bloom_t *any, *bloom; /* of that name: to look what is there; and as it was made */
 static belay_bloom_options_t made;
-static bool there; /* before this command */
+static bool existed; /* before this command */
 static items_t items;
 static struct {
   bool adds;       /* else it asks */
@@ -38,7 +38,7 @@ static int open_bloom(harness_t *h, belay_bloom_options_t *options, belay_bloom_
 }
 
 /* Asks what there is. */
-static void look(harness_t *h, belay_bloom_options_cb cb) {
+static void read_filter(harness_t *h, belay_bloom_options_cb cb) {
   belay_bloom_options_t options;
   belay_bloom_options_init(&options);
   options.capacity = 1;
@@ -138,13 +138,13 @@ static const char *read_form(belay_bloom_options_t *out) {
 
 static void on_created(belay_request_t *r, int status) {
   if (harness_ok(r->data, status))
-    answer(r->data, "created", !there, there ? "there already, made so" : "created", true);
+    answer(r->data, "created", !existed, existed ? "there already, made so" : "created", true);
 }
 
-static void on_looked(belay_request_t *r, int status, const belay_bloom_options_t *options) {
+static void on_filter_read(belay_request_t *r, int status, const belay_bloom_options_t *options) {
   harness_t *h = r->data;
   (void)options;
-  there = status == 0;
+  existed = status == 0;
   int error = status == BELAY_EABSENT ? 0 : status;
   if (error == 0)
     error = open_bloom(h, &made, &bloom);
@@ -154,7 +154,7 @@ static void on_looked(belay_request_t *r, int status, const belay_bloom_options_
 static void begin_create(harness_t *h) {
   const char *wrong = read_form(&made);
   if (wrong == NULL)
-    look(h, on_looked);
+    read_filter(h, on_filter_read);
   else
     harness_refuse(h, wrong);
 }
@@ -250,11 +250,11 @@ static void on_found(belay_request_t *r, int status, const belay_bloom_options_t
 
 static void begin_add(harness_t *h) {
   work.adds = true;
-  look(h, on_found);
+  read_filter(h, on_found);
 }
 
 static void begin_has(harness_t *h) {
-  look(h, on_found);
+  read_filter(h, on_found);
 }
 
 #define NULL_OPTION                                                                                \
@@ -305,28 +305,28 @@ static void on_found_for_info(belay_request_t *r, int status,
 }
 
 static void begin_info(harness_t *h) {
-  look(h, on_found_for_info);
+  read_filter(h, on_found_for_info);
 }
 
 /* ---- delete ---- */
 
 static void on_deleted(belay_request_t *r, int status) {
   if (harness_ok(r->data, status))
-    answer(r->data, "found", there, there ? "deleted" : "not there", there);
+    answer(r->data, "found", existed, existed ? "deleted" : "not there", existed);
 }
 
 /* Deletes all parts, also of a filter whose configuration is lost. */
 static void on_found_for_delete(belay_request_t *r, int status,
                                 const belay_bloom_options_t *options) {
   (void)options;
-  there = status == 0;
+  existed = status == 0;
   if (status == 0 || status == BELAY_EABSENT)
     status = belay_bloom_clear(any, r, on_deleted);
   harness_ok(r->data, status);
 }
 
 static void begin_delete(harness_t *h) {
-  look(h, on_found_for_delete);
+  read_filter(h, on_found_for_delete);
 }
 
 static const command_t parts[] = {

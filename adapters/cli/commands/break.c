@@ -20,7 +20,7 @@ typedef struct step {
   belay_request_t request;
   harness_t *h;
   size_t node;
-  belay_held_t seen; /* with those holders only that were asked for */
+  belay_held_t held; /* with those holders only that were asked for */
 } step_t;
 
 static reading_t reading;
@@ -39,18 +39,18 @@ static bool is_meant(uint64_t mark) {
 }
 
 /* Leaves the holders who are meant. */
-static void choose(seen_t *seen, belay_held_t *out) {
-  belay_holder_t *holders = (belay_holder_t *)seen->held->holders; /* the list's own copy */
+static void choose(snapshot_entry_t *entry, belay_held_t *out) {
+  belay_holder_t *holders = (belay_holder_t *)entry->held->holders; /* the list's own copy */
   size_t n = 0;
-  for (size_t i = 0; i < seen->held->holders_len; i++)
+  for (size_t i = 0; i < entry->held->holders_len; i++)
     if (is_meant(holders[i].mark))
       holders[n++] = holders[i];
-  *out = *seen->held;
+  *out = *entry->held;
   out->holders_len = n;
 }
 
 /* Of one name several things may be held; one is to be broken. */
-static bool is_one_kind(const seen_list_t *list) {
+static bool is_one_kind(const snapshot_t *list) {
   for (size_t i = 0, first = list->n; i < list->n; i++) {
     if (list->item[i].held->holders_count == 0)
       continue;
@@ -64,25 +64,26 @@ static bool is_one_kind(const seen_list_t *list) {
 /* ---- what is said ---- */
 
 static void out_which(const step_t *step) {
-  out_string("kind", belay_held_kind_name(step->seen.kind));
-  out_text("name", step->seen.name, step->seen.name_len);
+  out_string("kind", belay_held_kind_name(step->held.kind));
+  out_text("name", step->held.name, step->held.name_len);
   if (step->h->clients > 1)
-    out_string("node", look_node(step->node));
+    out_string("node", query_server_name(step->node));
 }
 
 static bool write_plan(const step_t *step) {
-  char left[LOOK_TEXT_MAX], mark[MARK_DIGITS + 1];
-  for (size_t i = 0; i < step->seen.holders_len; i++) {
-    const belay_holder_t *holder = &step->seen.holders[i];
+  char left[QUERY_TEXT_MAX], mark[MARK_DIGITS + 1];
+  for (size_t i = 0; i < step->held.holders_len; i++) {
+    const belay_holder_t *holder = &step->held.holders[i];
     (void)snprintf(mark, sizeof mark, "%016" PRIx64, holder->mark);
     out_begin();
     out_which(step);
     out_string("label", holder->label);
     out_string("mark", mark);
     out_bool("broken", false);
-    out_say("would take %s %s from %s, %s, mark %s%s", belay_held_kind_name(step->seen.kind),
-            out_shown(step->seen.name, step->seen.name_len), look_holder(holder),
-            look_left(left, holder->remaining_ms), mark, look_at(step->h, step->node));
+    out_say("would take %s %s from %s, %s, mark %s%s", belay_held_kind_name(step->held.kind),
+            out_shown(step->held.name, step->held.name_len), query_holder_name(holder),
+            query_time_left(left, holder->remaining_ms), mark,
+            query_at_server(step->h, step->node));
     if (!out_end())
       return false;
   }
@@ -105,8 +106,8 @@ static bool write_broken(const step_t *step, const belay_broken_t *broken) {
   out_number("unseen", (int64_t)broken->unseen);
   out_number("others", (int64_t)broken->others);
   out_number("heard", (int64_t)broken->notified);
-  out_say("%s %s%s: taken from %zu%s%s%s", belay_held_kind_name(step->seen.kind),
-          out_shown(step->seen.name, step->seen.name_len), look_at(step->h, step->node),
+  out_say("%s %s%s: taken from %zu%s%s%s", belay_held_kind_name(step->held.kind),
+          out_shown(step->held.name, step->held.name_len), query_at_server(step->h, step->node),
           broken->removed, missed, unseen, kept);
   return out_end();
 }
@@ -114,7 +115,7 @@ static bool write_broken(const step_t *step, const belay_broken_t *broken) {
 /* ---- how ---- */
 
 static void tidy(void) {
-  seen_clear(&reading.seen);
+  snapshot_clear(&reading.snapshot);
 }
 
 static void on_broken(belay_request_t *request, int status, const belay_broken_t *broken) {
@@ -124,7 +125,7 @@ static void on_broken(belay_request_t *request, int status, const belay_broken_t
     return;
   if (status != 0) {
     char what[OUT_SHOWN_MAX + 32];
-    (void)snprintf(what, sizeof what, "cannot break it%s", look_at(h, step->node));
+    (void)snprintf(what, sizeof what, "cannot break it%s", query_at_server(h, step->node));
     harness_complain(h, what, status);
     failure = failure != 0 ? failure : status_of(status);
   } else {
@@ -142,7 +143,7 @@ static void on_broken(belay_request_t *request, int status, const belay_broken_t
 static void break_all(harness_t *h, size_t n) {
   for (size_t i = 0; i < n; i++) {
     int error =
-        belay_held_break(h->client[steps[i].node], &steps[i].request, &steps[i].seen, on_broken);
+        belay_held_break(h->client[steps[i].node], &steps[i].request, &steps[i].held, on_broken);
     if (!harness_ok(h, error))
       return;
     pending++;
@@ -152,8 +153,8 @@ static void break_all(harness_t *h, size_t n) {
 /* Whether all holders that were found are one: on several servers it has the same mark. */
 static bool is_one_holder(size_t n) {
   for (size_t i = 0; i < n; i++)
-    if (steps[i].seen.holders_len > 1 ||
-        steps[i].seen.holders[0].mark != steps[0].seen.holders[0].mark)
+    if (steps[i].held.holders_len > 1 ||
+        steps[i].held.holders[0].mark != steps[0].held.holders[0].mark)
       return false;
   return true;
 }
@@ -165,7 +166,7 @@ static void plan(harness_t *h, size_t n) {
   if (is_one_holder(n))
     complain("nothing was done: say --yes; or, for exactly what is told here: --mark %016" PRIx64
              " --yes",
-             steps[0].seen.holders[0].mark);
+             steps[0].held.holders[0].mark);
   else
     complain("nothing was done: say --yes, or --mark MARK --yes for one of them only");
   harness_done(h, written ? STATUS_USAGE : STATUS_TROUBLE);
@@ -185,21 +186,21 @@ static void on_read(reading_t *read) {
   size_t n = 0;
   bool held = false, crowd = false;
   int status = reading_status(read);
-  if (!is_one_kind(&read->seen)) {
+  if (!is_one_kind(&read->snapshot)) {
     complain("several things have this name: say which one by --kind");
     harness_done(h, STATUS_USAGE);
     return;
   }
-  for (size_t i = 0; i < read->seen.n; i++) {
-    seen_t *seen = &read->seen.item[i];
-    if (seen->held->holders_count == 0)
+  for (size_t i = 0; i < read->snapshot.n; i++) {
+    snapshot_entry_t *entry = &read->snapshot.item[i];
+    if (entry->held->holders_count == 0)
       continue;
     held = true; /* of one kind: one for each server at most */
-    crowd |= seen->held->holders_count > seen->held->holders_len;
-    steps[n] = (step_t){.h = h, .node = seen->node};
+    crowd |= entry->held->holders_count > entry->held->holders_len;
+    steps[n] = (step_t){.h = h, .node = entry->node};
     steps[n].request.data = &steps[n];
-    choose(seen, &steps[n].seen);
-    n += steps[n].seen.holders_len > 0;
+    choose(entry, &steps[n].held);
+    n += steps[n].held.holders_len > 0;
   }
   if (n == 0) {
     if (status == STATUS_YES)
@@ -224,7 +225,7 @@ static const option_t options[] = {
          .letter = 'y'),
     TEXT("mark", "MARK", &asked.mark, "take it from this holder only, as belay show tells him",
          .letter = 'm'),
-    LOOK_KIND_OPTION,
+    QUERY_KIND_OPTION,
     {0},
 };
 

@@ -17,7 +17,7 @@
 
 #include "run/guarded_command.h"
 
-#define LOOK_MS 2
+#define CHECK_MS 2
 #define LONGEST_MAX_MS 300000
 #define GET_MAX_MS 600000 /* as long as a request may take */
 #define SLACK_MS 1000     /* the keeper is first */
@@ -30,11 +30,11 @@ static struct {
 
 static belay_cache_t *cache;
 static belay_cache_load_t *load;
-static errand_t errand;
+static guarded_t guarded;
 static text_t output;
-static int64_t until; /* keeper_now(): the command is to have ended by then */
+static int64_t until; /* supervisor_now(): the command is to have ended by then */
 static int ends_with; /* the status, once the command has ended too */
-static uv_timer_t look_timer;
+static uv_timer_t check_timer;
 static bool over;
 static bool seeking; /* whether it is we who are to run the command once more, in the background */
 static bool won;     /* it is */
@@ -45,8 +45,8 @@ static bool won;     /* it is */
 static void finish(harness_t *h, int status) {
   ends_with = status;
   over = true;
-  if (errand_runs(&errand))
-    errand_signal(&errand, SIGKILL);
+  if (guarded_is_running(&guarded))
+    guarded_signal(&guarded, SIGKILL);
   else
     harness_done(h, status);
 }
@@ -55,7 +55,7 @@ static void refresh(harness_t *h);
 
 /* Served is what was loaded before it is stored, and what is stale before it is known who loads it
  * again. Both are over when nothing is under way any more, which takes a few operations. */
-static void on_look_timer(uv_timer_t *timer) {
+static void on_check_timer(uv_timer_t *timer) {
   belay_cache_stats_t stats;
   belay_cache_stats(cache, &stats);
   if (stats.loading > 0)
@@ -69,16 +69,16 @@ static void on_look_timer(uv_timer_t *timer) {
 }
 
 static void finish_when_settled(harness_t *h) {
-  (void)uv_timer_init(&h->loop, &look_timer);
-  look_timer.data = h;
-  (void)uv_timer_start(&look_timer, on_look_timer, 0, LOOK_MS);
+  (void)uv_timer_init(&h->loop, &check_timer);
+  check_timer.data = h;
+  (void)uv_timer_start(&check_timer, on_check_timer, 0, CHECK_MS);
 }
 
 static void stop(harness_t *h, int signum) {
-  if (errand_take(&errand, signum))
+  if (guarded_on_signal(&guarded, signum))
     return;
-  if (uv_is_active((uv_handle_t *)&look_timer))
-    uv_close((uv_handle_t *)&look_timer, NULL);
+  if (uv_is_active((uv_handle_t *)&check_timer))
+    uv_close((uv_handle_t *)&check_timer, NULL);
   finish(h, STATUS_SIGNAL + signum);
 }
 
@@ -91,11 +91,11 @@ static int64_t grace_ms(void) {
 
 static int64_t left_us(void *data) {
   (void)data;
-  int64_t left = (until - keeper_now()) / 1000;
+  int64_t left = (until - supervisor_now()) / 1000;
   return left > 0 ? left : 0;
 }
 
-static void on_ended(errand_t *e) {
+static void on_ended(guarded_t *e) {
   if (e->too_much)
     complain("the command writes more than --max-size allows");
   else if (e->overdue)
@@ -124,13 +124,13 @@ static void on_load(belay_cache_load_t *l, const char *key, size_t key_len, void
   }
   load = l;
   text_clear(&output);
-  until = keeper_now() + (asked.longest_ms + grace_ms()) * 1000000;
-  errand = (errand_t){.left = left_us,
-                      .grace_ms = grace_ms(),
-                      .on_end = on_ended,
-                      .output = &output,
-                      .output_max = (size_t)asked.max_size};
-  errand_start(&errand, h, h->arguments->command);
+  until = supervisor_now() + (asked.longest_ms + grace_ms()) * 1000000;
+  guarded = (guarded_t){.left = left_us,
+                        .grace_ms = grace_ms(),
+                        .on_end = on_ended,
+                        .output = &output,
+                        .output_max = (size_t)asked.max_size};
+  guarded_start(&guarded, h, h->arguments->command);
 }
 
 /* ---- what is there ---- */
@@ -151,7 +151,7 @@ static void refresh(harness_t *h) {
   args[2] = "--refresh";
   memcpy(args + 3, line + 2, (n - 2) * sizeof *args);
   uv_process_options_t options = {
-      .file = errand_own_path(),
+      .file = guarded_own_path(),
       .args = args,
       .flags = UV_PROCESS_DETACHED,
   };
@@ -185,8 +185,8 @@ static void on_got(belay_request_t *r, int status, const belay_cache_result_t *r
     else
       finish(h, STATUS_YES);
   } else if (status == BELAY_ETIMEDOUT) {
-    bool ours = errand.harness != NULL;
-    if (ours && errand_runs(&errand) && !errand.overdue)
+    bool ours = guarded.harness != NULL;
+    if (ours && guarded_is_running(&guarded) && !guarded.overdue)
       complain("the command has not ended in time");
     else if (!ours && !asked.refresh)
       complain("another machine runs the command, and has not ended in time");

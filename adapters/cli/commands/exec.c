@@ -36,7 +36,7 @@ static struct {
 
 static enum { CONNECTING, WAITING, RUNNING, HOLDING, RELEASING } state;
 static belay_lock_t *lock;
-static errand_t errand;
+static guarded_t guarded;
 static capture_t capture;
 static waiting_t waiting;
 static uv_timer_t hold_timer;
@@ -57,24 +57,24 @@ static void tidy(void) {
 }
 
 static void finish(harness_t *h) {
-  if (errand.status != STATUS_YES)
+  if (guarded.status != STATUS_YES)
     capture_show(&capture);
-  harness_done(h, errand.status);
+  harness_done(h, guarded.status);
 }
 
 /* When it was lost is not known where it was held for longer than the command ran. */
 static void lose(const char *why) {
-  if (held_on && !errand.lost)
+  if (held_on && !guarded.lost)
     complain("lost while the command ran, or before --hold was over: %s", why);
-  errand.lost = errand.lost || held_on;
-  errand_lose(&errand, why);
+  guarded.lost = guarded.lost || held_on;
+  guarded_set_lost(&guarded, why);
 }
 
 static void on_released(belay_lock_t *l, int status) {
   harness_t *h = belay_lock_data(l);
   if (harness_is_done(h))
     return;
-  if (status == BELAY_ENOTOWNER && errand.started)
+  if (status == BELAY_ENOTOWNER && guarded.started)
     lose(belay_lost_name(BELAY_LOST_TAKEN));
   else if (status != 0)
     harness_complain(h, "not given back, so that it is held until its lease ends", status);
@@ -96,13 +96,13 @@ static void on_hold_over(uv_timer_t *timer) {
 
 /* A command that did not run is another machine's; one that a signal has ended is not kept for
  * others either. */
-static void on_ended(errand_t *e) {
+static void on_ended(guarded_t *e) {
   bool lost = (e->lost || e->overdue) && e->started;
   uint64_t end = granted_at + (uint64_t)asked.hold_ms, now = uv_now(&e->harness->loop);
   if (lost)
-    errand_lose(e, "no renewal was confirmed in time");
+    guarded_set_lost(e, "no renewal was confirmed in time");
   state = HOLDING;
-  held_on = !lost && e->started && e->hurried == 0 && end > now;
+  held_on = !lost && e->started && e->end_signal == 0 && end > now;
   if (!held_on)
     release();
   else
@@ -116,16 +116,16 @@ static void on_lost(belay_lock_t *l, belay_lost_t reason) {
     release();
     return;
   }
-  if (!errand.overdue) /* that is said at the end */
-    errand_lose(&errand, belay_lost_name(reason));
-  errand_look(&errand);
+  if (!guarded.overdue) /* that is said at the end */
+    guarded_set_lost(&guarded, belay_lost_name(reason));
+  guarded_check_limits(&guarded);
 }
 
 static void stop(harness_t *h, int signum) {
   bool started = state == RUNNING || state == RELEASING;
   if (state == HOLDING)
     release();
-  else if (!started || !errand_take(&errand, signum))
+  else if (!started || !guarded_on_signal(&guarded, signum))
     harness_done(h, STATUS_SIGNAL + signum);
 }
 
@@ -161,12 +161,12 @@ static void run_command(harness_t *h) {
   granted_at = uv_now(&h->loop);
   (void)uv_timer_init(&h->loop, &hold_timer);
   hold_timer.data = h;
-  errand = (errand_t){.left = left_us,
-                      .grace_ms = asked.grace_ms,
-                      .max_runtime_ms = asked.max_runtime_ms,
-                      .capture = asked.hides ? &capture : NULL,
-                      .on_end = on_ended};
-  errand_start(&errand, h, h->arguments->command);
+  guarded = (guarded_t){.left = left_us,
+                        .grace_ms = asked.grace_ms,
+                        .max_runtime_ms = asked.max_runtime_ms,
+                        .capture = asked.hides ? &capture : NULL,
+                        .on_end = on_ended};
+  guarded_start(&guarded, h, h->arguments->command);
 }
 
 /* ---- waiting ---- */
@@ -174,7 +174,7 @@ static void run_command(harness_t *h) {
 /* In words: which servers do not vote, and until when. */
 static const char *quarantine_words(const belay_lock_tally_t *tally) {
   static char words[160];
-  char left[LOOK_TEXT_MAX];
+  char left[QUERY_TEXT_MAX];
   int64_t ms = 0;
   for (unsigned i = 0; i < tally->nodes; i++)
     if (tally->node[i].quarantine_ms > ms)
@@ -183,7 +183,7 @@ static const char *quarantine_words(const belay_lock_tally_t *tally) {
                  "%u of %u servers are in quarantine and do not vote: they were started less than "
                  "--max-ttl ago; they vote in %s",
                  tally->votes[BELAY_VOTE_QUARANTINED], tally->nodes,
-                 look_left(left, ms > 0 ? ms : asked.max_ttl_ms));
+                 query_time_left(left, ms > 0 ? ms : asked.max_ttl_ms));
   return words;
 }
 
@@ -304,7 +304,7 @@ static const char *wrong(const harness_t *h) {
     return "--ttl: longer than --max-ttl";
   if (*name_of(h) == '\0' || strlen(name_of(h)) > 1024)
     return asked.key != NULL ? "--key: 1 to 1024 bytes" : "NAME: 1 to 1024 bytes";
-  return errand_grace(asked.ttl_ms, &asked.grace_ms);
+  return guarded_set_grace(asked.ttl_ms, &asked.grace_ms);
 }
 
 static void begin(harness_t *h) {
@@ -319,19 +319,19 @@ static const option_t options[] = {
     DURATION("ttl", 100, DAY_MS, &asked.ttl_ms,
              "the lease, renewed while the command runs: if this machine dies others wait until it "
              "ends; default 30s"),
-    ERRAND_GRACE_OPTION(&asked.grace_ms),
+    GUARDED_GRACE_OPTION(&asked.grace_ms),
     DURATION("hold", 0, DAY_MS, &asked.hold_ms,
              "keep the lock for at least this time, also when the command has ended; belay ends "
              "after it; default 0"),
-    ERRAND_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
+    GUARDED_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
     DURATION("wait", 0, YEAR_MS, &asked.wait_ms, "how long to wait for it; default forever",
              .letter = 'w', .forever = true),
     FLAG("try", &asked.try_once, "do not wait: end at once if someone else holds it"),
     FLAG("quiet", &asked.quiet, "do not say that it is not acquired: the status does",
          .letter = 'q'),
-    ERRAND_CONFLICT_OPTION(&asked.conflict),
-    ERRAND_QUIET_OPTION(&asked.hides),
-    ERRAND_LABEL_OPTION,
+    GUARDED_CONFLICT_OPTION(&asked.conflict),
+    GUARDED_QUIET_OPTION(&asked.hides),
+    GUARDED_LABEL_OPTION,
     TEXT("key", "KEY", &asked.key,
          "the exact key on the server, instead of NAME, which is NAMESPACE::lock::{NAME}: to share "
          "a lock with programs that do SET KEY TOKEN NX PX; there is no BELAY_FENCE"),

@@ -23,7 +23,7 @@
 #include "run/guarded_command.h"
 #include "run/waiting.h"
 
-#define LOOK_MS 100
+#define CHECK_MS 100
 
 static struct {
   int64_t ttl_ms, grace_ms, restart_ms, max_runtime_ms;
@@ -32,7 +32,7 @@ static struct {
 } asked = {.ttl_ms = 30000, .restart_ms = -1};
 
 static belay_election_t *election;
-static errand_t errand;
+static guarded_t guarded;
 static uv_timer_t pause_timer;
 static waiting_t waiting;
 static int unknown; /* why it is not known who leads; 0: it is */
@@ -61,7 +61,7 @@ static void on_resigned(belay_election_t *e, int status) {
     complain("deposed: %s", belay_lost_name(BELAY_LOST_TAKEN));
   else if (status != 0 && status != BELAY_ECANCELED)
     harness_complain(h, "not given up, so that nobody leads until the lease ends", status);
-  harness_done(h, errand.status);
+  harness_done(h, guarded.status);
 }
 
 static void finish(harness_t *h) {
@@ -69,16 +69,16 @@ static void finish(harness_t *h) {
   (void)uv_timer_stop(&pause_timer);
   state = RESIGNING;
   if (belay_election_resign(election, on_resigned) != 0)
-    harness_done(h, errand.status); /* it does not lead */
+    harness_done(h, guarded.status); /* it does not lead */
 }
 
 static void stop(harness_t *h, int signum) {
   stopping = true;
   if (state == STANDING || state == PAUSING) {
-    errand.status = STATUS_SIGNAL + signum;
-    errand.urged = true;
+    guarded.status = STATUS_SIGNAL + signum;
+    guarded.ignored_one = true;
     finish(h);
-  } else if (state == OBSERVING || !errand_take(&errand, signum))
+  } else if (state == OBSERVING || !guarded_on_signal(&guarded, signum))
     harness_done(h, STATUS_SIGNAL + signum);
 }
 
@@ -96,7 +96,7 @@ static void on_pause_over(uv_timer_t *timer) {
   if (left_us(NULL) > 2000 * asked.grace_ms)
     run_command(timer->data);
   else
-    pause_for(LOOK_MS);
+    pause_for(CHECK_MS);
 }
 
 static void pause_for(int64_t ms) {
@@ -104,7 +104,7 @@ static void pause_for(int64_t ms) {
   (void)uv_timer_start(&pause_timer, on_pause_over, (uint64_t)ms, 0);
 }
 
-static void on_ended(errand_t *e) {
+static void on_ended(guarded_t *e) {
   harness_t *h = e->harness;
   bool lost = (e->overdue || deposed) && e->started;
   if (stopping || !e->started || (!lost && asked.restart_ms < 0)) {
@@ -115,7 +115,7 @@ static void on_ended(errand_t *e) {
   if (deposed)
     stand(h);
   else
-    pause_for(lost ? LOOK_MS : asked.restart_ms);
+    pause_for(lost ? CHECK_MS : asked.restart_ms);
 }
 
 static void run_command(harness_t *h) {
@@ -125,11 +125,11 @@ static void run_command(harness_t *h) {
   (void)setenv("BELAY_FENCE", term, 1);
   (void)unsetenv("BELAY_DEADLINE");
   state = RUNNING;
-  errand = (errand_t){.left = left_us,
-                      .grace_ms = asked.grace_ms,
-                      .max_runtime_ms = asked.max_runtime_ms,
-                      .on_end = on_ended};
-  errand_start(&errand, h, h->arguments->command);
+  guarded = (guarded_t){.left = left_us,
+                        .grace_ms = asked.grace_ms,
+                        .max_runtime_ms = asked.max_runtime_ms,
+                        .on_end = on_ended};
+  guarded_start(&guarded, h, h->arguments->command);
 }
 
 /* ---- the election ---- */
@@ -145,7 +145,7 @@ static void on_deposed(belay_election_t *e, belay_lost_t reason) {
   complain("deposed: %s", belay_lost_name(reason));
   deposed = true;
   if (state == RUNNING)
-    errand_look(&errand); /* stands again when the command is gone */
+    guarded_check_limits(&guarded); /* stands again when the command is gone */
   else if (state != RESIGNING) {
     (void)uv_timer_stop(&pause_timer);
     stand(h);
@@ -221,7 +221,7 @@ static const char *wrong(const harness_t *h) {
     return "either a command behind --, or --observe";
   if (common.json && !asked.observe)
     return "--json is for --observe";
-  return errand_grace(asked.ttl_ms, &asked.grace_ms);
+  return guarded_set_grace(asked.ttl_ms, &asked.grace_ms);
 }
 
 static int new_election(harness_t *h) {
@@ -261,13 +261,13 @@ static const option_t options[] = {
     DURATION("ttl", 100, DAY_MS, &asked.ttl_ms,
              "the lease, renewed while it leads: if the leader's machine dies nobody leads until "
              "it ends; default 30s"),
-    ERRAND_GRACE_OPTION(&asked.grace_ms),
+    GUARDED_GRACE_OPTION(&asked.grace_ms),
     DURATION("restart", 0, DAY_MS, &asked.restart_ms,
              "start the command again this time after it has ended, and lead meanwhile; default: "
              "another machine's turn"),
     TEXT("as", "TEXT", &asked.as,
          "what it calls itself while it leads, up to 256 bytes; default: the machine's name"),
-    ERRAND_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
+    GUARDED_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
     TEXT("key", "KEY", &asked.key,
          "the exact key on the server, instead of NAME, which is NAMESPACE::election::{NAME}; the "
          "term stands in KEY::fence"),

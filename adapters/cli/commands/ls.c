@@ -5,36 +5,36 @@
 
 static bool found;
 
-static void write_seen(listing_t *listing) {
-  seen_list_t *seen = &listing->seen;
+static void write_snapshot(listing_t *listing) {
+  snapshot_t *snapshot = &listing->snapshot;
   table_t table = {0};
   bool written = true;
-  seen_sort(seen);
-  found = found || seen->n > 0;
-  if (out_form() == OUT_PLAIN && seen->n > 0) {
-    table_begin(&table, look_columns(listing->h));
-    for (size_t i = 0; i < seen->n; i++)
-      look_row(&table, listing->h, &seen->item[i], 0);
+  snapshot_sort(snapshot);
+  found = found || snapshot->n > 0;
+  if (out_form() == OUT_PLAIN && snapshot->n > 0) {
+    table_begin(&table, query_columns(listing->h));
+    for (size_t i = 0; i < snapshot->n; i++)
+      query_row(&table, listing->h, &snapshot->item[i], 0);
     written = table_write(&table);
     table_free(&table);
   }
-  for (size_t i = 0; i < seen->n && written && out_form() == OUT_JSON; i++) {
+  for (size_t i = 0; i < snapshot->n && written && out_form() == OUT_JSON; i++) {
     out_begin();
-    look_out(listing->h, &seen->item[i]);
+    query_write_members(listing->h, &snapshot->item[i]);
     written = out_end();
   }
-  seen_clear(seen);
+  snapshot_clear(snapshot);
   if (!written)
     harness_done(listing->h, STATUS_TROUBLE);
 }
 
-static void on_seen(listing_t *listing) {
-  if (listing->seen.n == ROWS_MAX)
-    write_seen(listing);
+static void on_snapshot_entry(listing_t *listing) {
+  if (listing->snapshot.n == ROWS_MAX)
+    write_snapshot(listing);
 }
 
 static void on_listed(listing_t *listing) {
-  write_seen(listing);
+  write_snapshot(listing);
   if (listing->error != 0)
     harness_done(listing->h, status_of(listing->error));
   else
@@ -43,7 +43,7 @@ static void on_listed(listing_t *listing) {
 
 static void begin(harness_t *h) {
   static listing_t listing;
-  listing = (listing_t){.h = h, .on_seen = on_seen, .on_listed = on_listed};
+  listing = (listing_t){.h = h, .on_snapshot_entry = on_snapshot_entry, .on_listed = on_listed};
   if (h->arguments->n > 0)
     listing.pattern = h->arguments->item[0];
   if (listing_open(&listing))
@@ -70,7 +70,7 @@ const command_t ls_command = {
                  {"Semaphores whose name begins with gpu", "belay ls 'gpu*' --kind semaphore"},
                  {"Who leads, for a script",
                   "belay ls --kind election --json | jq -r '.name + \" \" + .owner'"}),
-    .options = OPTIONS(LOOK_KIND_OPTION),
+    .options = OPTIONS(QUERY_KIND_OPTION),
     .urls = URLS_MAX,
     .begin = begin,
 };

@@ -32,11 +32,11 @@ static struct {
 static belay_idempotency_t *records;
 static belay_idempotency_token_t token;
 static belay_request_t extend_request;
-static errand_t errand;
+static guarded_t guarded;
 static capture_t capture;
 static uv_timer_t extend_timer, wait_timer;
 static uint64_t wait_until; /* uv_now(); UINT64_MAX: for ever */
-static int64_t until;       /* keeper_now(): it is ours for so long */
+static int64_t until;       /* supervisor_now(): it is ours for so long */
 static const char *taken;   /* why it is not ours any more, in words; NULL: it is */
 static bool extending;
 static size_t key_len;
@@ -107,23 +107,23 @@ static void on_abandoned(belay_request_t *r, int status, const belay_idempotency
   if (status != 0 && status != BELAY_ENOTOWNER && status != BELAY_ECANCELED)
     harness_complain(h, "not given back, so that it is not run again before its time is over",
                      status);
-  finish(h, errand.status);
+  finish(h, guarded.status);
 }
 
 static void conclude(harness_t *h) {
   if (belay_request_cancel(&extend_request) != 0)
     extending = false; /* it was not pending */
   uv_close((uv_handle_t *)&extend_timer, NULL);
-  int error = errand.status == STATUS_YES
+  int error = guarded.status == STATUS_YES
                   ? begin_finish(h, on_finished)
                   : belay_idempotency_abandon(records, &h->request, belay_bytes(key_of(h), key_len),
                                               &token, on_abandoned);
   harness_fail(h, "cannot say how it ended", error);
 }
 
-static void on_ended(errand_t *e) {
+static void on_ended(guarded_t *e) {
   if ((e->overdue || taken != NULL) && e->started)
-    errand_lose(e, taken != NULL ? taken : "it could not be extended in time");
+    guarded_set_lost(e, taken != NULL ? taken : "it could not be extended in time");
   conclude(e->harness);
 }
 
@@ -133,7 +133,7 @@ static void tidy(void) {
 }
 
 static void stop(harness_t *h, int signum) {
-  if (!errand_take(&errand, signum))
+  if (!guarded_on_signal(&guarded, signum))
     harness_done(h, STATUS_SIGNAL + signum);
 }
 
@@ -141,14 +141,14 @@ static void stop(harness_t *h, int signum) {
 
 static int64_t left_us(void *data) {
   (void)data;
-  int64_t left = (until - keeper_now()) / US_NS;
+  int64_t left = (until - supervisor_now()) / US_NS;
   return left > 0 && taken == NULL ? left : 0;
 }
 
 /* A record tells how long from now, and counts from when the request was sent. The server's clock
  * may run faster than ours: as much is taken off as from a lock's lease. */
 static void hold(const belay_idempotency_state_t *state) {
-  until = keeper_now() + (state->remaining_ms - asked.ttl_ms / 100 - 2) * US_NS * 1000;
+  until = supervisor_now() + (state->remaining_ms - asked.ttl_ms / 100 - 2) * US_NS * 1000;
 }
 
 static void on_extended(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
@@ -158,8 +158,8 @@ static void on_extended(belay_request_t *r, int status, const belay_idempotency_
     taken = why_taken(state);
   else if (status == 0)
     hold(state);
-  if (errand_runs(&errand))
-    errand_look(&errand);
+  if (guarded_is_running(&guarded))
+    guarded_check_limits(&guarded);
 }
 
 static void on_extend_timer(uv_timer_t *timer) {
@@ -183,12 +183,12 @@ static void run_command(harness_t *h, const belay_idempotency_state_t *state) {
   (void)uv_timer_init(&h->loop, &extend_timer);
   extend_timer.data = h;
   (void)uv_timer_start(&extend_timer, on_extend_timer, third, third);
-  errand = (errand_t){.left = left_us,
-                      .grace_ms = asked.grace_ms,
-                      .max_runtime_ms = asked.max_runtime_ms,
-                      .capture = asked.hides ? &capture : NULL,
-                      .on_end = on_ended};
-  errand_start(&errand, h, h->arguments->command);
+  guarded = (guarded_t){.left = left_us,
+                        .grace_ms = asked.grace_ms,
+                        .max_runtime_ms = asked.max_runtime_ms,
+                        .capture = asked.hides ? &capture : NULL,
+                        .on_end = on_ended};
+  guarded_start(&guarded, h, h->arguments->command);
 }
 
 /* ---- the beginning ---- */
@@ -236,11 +236,11 @@ static void on_wait_timer(uv_timer_t *timer) {
 static bool wait_on(harness_t *h, const belay_idempotency_state_t *state) {
   uint64_t now = uv_now(&h->loop), left = wait_until > now ? wait_until - now : 0;
   unsigned char random = 0;
-  char shown[LOOK_TEXT_MAX];
+  char shown[QUERY_TEXT_MAX];
   if (left == 0 || harness_is_done(h))
     return false;
   remark("waiting for %s, %s left", out_shown(state->owner, strlen(state->owner)),
-         look_left(shown, state->remaining_ms));
+         query_time_left(shown, state->remaining_ms));
   (void)uv_random(NULL, NULL, &random, sizeof random, 0, NULL); /* any number will do */
   uint64_t pause = ASK_AGAIN_MS / 2 + (uint64_t)random * (ASK_AGAIN_MS / 2) / 255;
   (void)uv_timer_start(&wait_timer, on_wait_timer, pause < left ? pause : left, 0);
@@ -303,7 +303,7 @@ static const char *wrong(const harness_t *h) {
     return "either a command behind --, or --forget";
   if (asked.yes && !asked.forget)
     return "--yes is for --forget";
-  return errand_grace(asked.ttl_ms, &asked.grace_ms);
+  return guarded_set_grace(asked.ttl_ms, &asked.grace_ms);
 }
 
 static void begin(harness_t *h) {
@@ -338,15 +338,15 @@ static const option_t options[] = {
     DURATION("ttl", 100, DAY_MS, &asked.ttl_ms,
              "renewed while it runs: if this machine dies another one may run it after so long; "
              "default 30s"),
-    ERRAND_GRACE_OPTION(&asked.grace_ms),
-    ERRAND_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
+    GUARDED_GRACE_OPTION(&asked.grace_ms),
+    GUARDED_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
     DURATION("wait", 0, YEAR_MS, &asked.wait_ms,
              "while it runs elsewhere, wait for this time: until it is done, or can be run here; "
              "default 0",
              .letter = 'w', .forever = true),
-    ERRAND_CONFLICT_OPTION(&asked.conflict),
-    ERRAND_QUIET_OPTION(&asked.hides),
-    ERRAND_LABEL_OPTION,
+    GUARDED_CONFLICT_OPTION(&asked.conflict),
+    GUARDED_QUIET_OPTION(&asked.hides),
+    GUARDED_LABEL_OPTION,
     TEXT("key", "KEY", &asked.key,
          "the exact key on the server, instead of KEY, which is NAMESPACE::idempotency::{KEY}"),
     TEXT("name", "NAME", &asked.name,

@@ -16,7 +16,7 @@ static struct {
 } visits[URLS_MAX];
 
 static table_t table;
-static size_t pending, told, answered;
+static size_t pending, listed, answered;
 static int error;
 
 /* ---- what is said ---- */
@@ -72,7 +72,7 @@ static void out_word(const char *name, const char *word) {
 static bool write_json(size_t node, const belay_topology_server_t *server) {
   bool known = server->samples > 0;
   out_begin();
-  out_string("deployment", look_node(node));
+  out_string("deployment", query_server_name(node));
   out_string("server", server->address);
   out_bool("reached", server->status == 0);
   out_string("error", server->status != 0 ? belay_strerror(server->status) : NULL);
@@ -97,7 +97,7 @@ static bool write_json(size_t node, const belay_topology_server_t *server) {
 /* ---- asking ---- */
 
 static void end(harness_t *h) {
-  bool written = out_form() != OUT_PLAIN || told == 0 || table_write(&table);
+  bool written = out_form() != OUT_PLAIN || listed == 0 || table_write(&table);
   table_free(&table);
   if (!written)
     harness_done(h, STATUS_TROUBLE);
@@ -115,14 +115,14 @@ static void on_servers(belay_request_t *request, int status, const belay_topolog
     return;
   if (status != 0) {
     char what[OUT_SHOWN_MAX + 32];
-    (void)snprintf(what, sizeof what, "no server is found at %s", look_node(node));
+    (void)snprintf(what, sizeof what, "no server is found at %s", query_server_name(node));
     harness_complain(h, what, status);
     error = error != 0 ? error : status;
   }
   for (size_t i = 0; status == 0 && i < n; i++) {
     error = error != 0 ? error : servers[i].status;
     answered += servers[i].status == 0;
-    told++;
+    listed++;
     add_row(&servers[i]);
     if (out_form() == OUT_JSON && !write_json(node, &servers[i])) {
       harness_done(h, STATUS_TROUBLE);

@@ -6,12 +6,12 @@
 #include "ui/text.h"
 
 static void add_holder(text_t *text, const belay_held_t *held, const belay_holder_t *holder) {
-  char left[LOOK_TEXT_MAX];
+  char left[QUERY_TEXT_MAX];
   text_print(text, "\n  %s by %s, %s, mark %016" PRIx64,
              held->kind != BELAY_HELD_RWLOCK ? "held"
              : holder->writes                ? "written"
                                              : "read",
-             look_holder(holder), look_left(left, holder->remaining_ms), holder->mark);
+             query_holder_name(holder), query_time_left(left, holder->remaining_ms), holder->mark);
   if (held->kind == BELAY_HELD_SEMAPHORE && holder->permits > 0)
     text_print(text, ", %u permit%s", holder->permits, holder->permits == 1 ? "" : "s");
 }
@@ -23,7 +23,7 @@ static void add_figures(text_t *text, const belay_held_t *held) {
     text_print(text, "\n  %u of %u permits are out", held->used, held->limit);
   if (held->owner != NULL)
     text_print(text, "\n  its %s is %s", held->kind == BELAY_HELD_ELECTION ? "leader" : "owner",
-               look_owner(held));
+               query_owner_name(held));
   if (held->fence > 0)
     text_print(text, "\n  the last %s is %" PRIu64,
                held->kind == BELAY_HELD_ELECTION ? "term" : "fencing number", held->fence);
@@ -33,13 +33,13 @@ static void add_figures(text_t *text, const belay_held_t *held) {
     text_print(text, "\n  %" PRId64 " listen for its release", held->listening);
 }
 
-static bool write_one(const harness_t *h, const seen_t *seen) {
-  const belay_held_t *held = seen->held;
+static bool write_one(const harness_t *h, const snapshot_entry_t *entry) {
+  const belay_held_t *held = entry->held;
   text_t text = {0};
   out_begin();
-  look_out(h, seen);
+  query_write_members(h, entry);
   text_print(&text, "%s %s%s", belay_held_kind_name(held->kind),
-             out_shown(held->name, held->name_len), look_at(h, seen->node));
+             out_shown(held->name, held->name_len), query_at_server(h, entry->node));
   if (held->holders_count == 0)
     text_print(&text, "\n  held by nobody");
   for (size_t i = 0; i < held->holders_len; i++)
@@ -56,15 +56,15 @@ static void on_read(reading_t *reading) {
   size_t agreed = reading_agreed(reading);
   bool written = true;
   int status = reading_status(reading);
-  for (size_t i = 0; i < reading->seen.n && written; i++)
-    written = write_one(h, &reading->seen.item[i]);
+  for (size_t i = 0; i < reading->snapshot.n && written; i++)
+    written = write_one(h, &reading->snapshot.item[i]);
   if (h->clients > 1 && written && out_form() == OUT_PLAIN) {
     out_begin();
     out_say("the same holder at %zu of %zu: %s majority", agreed, h->clients,
             agreed >= reading_majority(reading) ? "a" : "no");
     written = out_end();
   }
-  seen_clear(&reading->seen);
+  snapshot_clear(&reading->snapshot);
   if (status == STATUS_YES)
     status = agreed >= reading_majority(reading) ? STATUS_YES : STATUS_NO;
   harness_done(h, written ? status : STATUS_TROUBLE);
@@ -92,7 +92,7 @@ const command_t show_command = {
         "that waits.",
     .examples = EXAMPLES({"Who has the deployment", "belay show deploy"},
                          {"Whether anybody does", "belay show deploy --quiet"}),
-    .options = OPTIONS(LOOK_KIND_OPTION),
+    .options = OPTIONS(QUERY_KIND_OPTION),
     .urls = URLS_MAX,
     .begin = begin,
 };

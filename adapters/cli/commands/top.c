@@ -14,7 +14,7 @@
 
 #include "query/listing.h"
 
-#define THINGS_MAX 10000 /* that are kept */
+#define ENTRIES_MAX 10000 /* that are kept */
 #define FRAME_ROWS                                                                                 \
   6 /* that are no things: two of figures, an empty one, headings, an error, the cursor */
 #define MS_NS UINT64_C(1000000)
@@ -41,27 +41,27 @@ static struct {
   size_t columns, rows;
   bool colours;
   listing_t listing;
-  bool looking;
-  seen_list_t seen; /* by the last look that a server answered */
-  uint64_t seen_at; /* when that was: uv_hrtime() */
-  size_t more;      /* what was held beside that, and is not kept */
-  int error;        /* of the last look; 0: all servers have answered */
+  bool querying;
+  snapshot_t snapshot;  /* by the last look that a server answered */
+  uint64_t snapshot_at; /* when that was: uv_hrtime() */
+  size_t more;          /* what was held beside that, and is not kept */
+  int error;            /* of the last look; 0: all servers have answered */
 } top;
 
 static void tidy(void) {
   if (top.timer.data != NULL)
     uv_close((uv_handle_t *)&top.timer, NULL);
-  seen_clear(&top.seen);
-  seen_clear(&top.listing.seen);
+  snapshot_clear(&top.snapshot);
+  snapshot_clear(&top.listing.snapshot);
 }
 
 /* ---- drawing ---- */
 
 /* Those that most wait for come first. */
 static int compare(const void *a, const void *b) {
-  const seen_t *one = a, *other = b;
-  int64_t more = look_waiters(other->held) - look_waiters(one->held);
-  return more != 0 ? (more > 0) - (more < 0) : seen_compare(one, other);
+  const snapshot_entry_t *one = a, *other = b;
+  int64_t more = query_waiters(other->held) - query_waiters(one->held);
+  return more != 0 ? (more > 0) - (more < 0) : snapshot_compare(one, other);
 }
 
 /* Appends a line that is no wider than the screen is. */
@@ -81,28 +81,29 @@ static void add_head(text_t *lines) {
   const char *namespace_text = common.namespace_text != NULL ? common.namespace_text : "belay";
   text_print(&head, "belay top  %s  %s", clock, out_shown(namespace_text, strlen(namespace_text)));
   for (size_t i = 0; i < top.h->clients; i++)
-    text_print(&head, "  %s", look_node(i));
+    text_print(&head, "  %s", query_server_name(i));
   add_line(lines, BOLD, head.bytes != NULL ? head.bytes : "");
   int64_t waiting = 0;
-  for (size_t i = 0; i < top.seen.n; i++)
-    waiting += look_waiters(top.seen.item[i].held) > 0 ? look_waiters(top.seen.item[i].held) : 0;
+  for (size_t i = 0; i < top.snapshot.n; i++)
+    waiting +=
+        query_waiters(top.snapshot.item[i].held) > 0 ? query_waiters(top.snapshot.item[i].held) : 0;
   text_clear(&head);
-  text_print(&head, "held %zu  waiting %" PRId64, top.seen.n + top.more, waiting);
+  text_print(&head, "held %zu  waiting %" PRId64, top.snapshot.n + top.more, waiting);
   add_line(lines, NORMAL, head.bytes != NULL ? head.bytes : "");
   add_line(lines, NORMAL, "");
   text_free(&head);
 }
 
-static void add_things(text_t *lines) {
+static void add_entries(text_t *lines) {
   size_t room = top.rows > FRAME_ROWS ? top.rows - FRAME_ROWS : 0;
-  int64_t age_ms = (int64_t)((uv_hrtime() - top.seen_at) / MS_NS);
+  int64_t age_ms = (int64_t)((uv_hrtime() - top.snapshot_at) / MS_NS);
   text_t line = {0};
   table_t table = {0};
-  if (top.seen.n == 0)
+  if (top.snapshot.n == 0)
     return;
-  table_begin(&table, look_columns(top.h));
-  for (size_t i = 0; i < top.seen.n && i < room; i++)
-    look_row(&table, top.h, &top.seen.item[i], age_ms);
+  table_begin(&table, query_columns(top.h));
+  for (size_t i = 0; i < top.snapshot.n && i < room; i++)
+    query_row(&table, top.h, &top.snapshot.item[i], age_ms);
   for (const char *style = DIM; table_line(&table, &line, top.columns); style = NORMAL) {
     add_line(lines, style, line.bytes);
     text_clear(&line);
@@ -121,12 +122,12 @@ static void measure(void) {
 /* A first look that no server has answered leaves the terminal as it is. */
 static void draw(void) {
   text_t lines = {0};
-  if (top.seen_at == 0 || harness_is_done(top.h))
+  if (top.snapshot_at == 0 || harness_is_done(top.h))
     return;
   measure();
   text_print(&lines, FIRST);
   add_head(&lines);
-  add_things(&lines);
+  add_entries(&lines);
   if (top.error != 0)
     add_line(&lines, RED, belay_strerror(top.error));
   text_print(&lines, BELOW);
@@ -139,41 +140,41 @@ static void draw(void) {
 
 /* The new list takes the place of the one before. */
 static void take_over(void) {
-  seen_clear(&top.seen);
-  seen_sort(&top.listing.seen);
-  top.seen = top.listing.seen;
-  top.listing.seen = (seen_list_t){0};
-  if (top.seen.n > 0)
-    qsort(top.seen.item, top.seen.n, sizeof *top.seen.item, compare);
-  top.seen_at = uv_hrtime();
+  snapshot_clear(&top.snapshot);
+  snapshot_sort(&top.listing.snapshot);
+  top.snapshot = top.listing.snapshot;
+  top.listing.snapshot = (snapshot_t){0};
+  if (top.snapshot.n > 0)
+    qsort(top.snapshot.item, top.snapshot.n, sizeof *top.snapshot.item, compare);
+  top.snapshot_at = uv_hrtime();
   top.listing.silent = true;
 }
 
 static void on_listed(listing_t *listing) {
-  top.looking = false;
+  top.querying = false;
   top.error = listing->error;
   if (listing->failed < top.h->clients)
     take_over();
-  else if (top.seen_at == 0)
+  else if (top.snapshot_at == 0)
     harness_done(top.h, status_of(top.error));
-  seen_clear(&listing->seen);
+  snapshot_clear(&listing->snapshot);
   draw();
 }
 
-static void on_seen(listing_t *listing) {
-  if (listing->seen.n <= THINGS_MAX)
+static void on_snapshot_entry(listing_t *listing) {
+  if (listing->snapshot.n <= ENTRIES_MAX)
     return;
-  seen_drop(&listing->seen);
+  snapshot_drop_last(&listing->snapshot);
   top.more++;
 }
 
 static void on_timer(uv_timer_t *timer) {
   (void)timer;
-  if (top.looking) {
+  if (top.querying) {
     draw();
     return;
   }
-  top.looking = true;
+  top.querying = true;
   top.more = 0;
   (void)listing_run(&top.listing);
 }
@@ -186,7 +187,7 @@ static void begin(harness_t *h) {
   }
   top.h = h;
   top.colours = no_color == NULL || *no_color == '\0';
-  top.listing = (listing_t){.h = h, .on_seen = on_seen, .on_listed = on_listed};
+  top.listing = (listing_t){.h = h, .on_snapshot_entry = on_snapshot_entry, .on_listed = on_listed};
   if (h->arguments->n > 0)
     top.listing.pattern = h->arguments->item[0];
   if (!listing_open(&top.listing))
@@ -210,7 +211,7 @@ const command_t top_command = {
                          {"The elections of a namespace", "belay top -n shop --kind election"}),
     .options = OPTIONS(DURATION("every", 100, HOUR_MS, &asked.every_ms,
                                 "how often it looks; default 1s", .letter = 'e'),
-                       LOOK_KIND_OPTION),
+                       QUERY_KIND_OPTION),
     .urls = URLS_MAX,
     .plain = true,
     .begin = begin,

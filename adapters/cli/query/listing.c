@@ -10,13 +10,13 @@ typedef struct listing_node listing_node_t;
 static void on_held(belay_sweep_t *sweep, const belay_held_t *held) {
   listing_node_t *node = belay_sweep_data(sweep);
   listing_t *listing = node->listing;
-  if (!look_wants(held->kind) ||
+  if (!query_wants_kind(held->kind) ||
       (listing->pattern != NULL && fnmatch(listing->pattern, held->name, 0) != 0))
     return;
-  if (!seen_add(&listing->seen, held, node->node))
+  if (!snapshot_add(&listing->snapshot, held, node->node))
     (void)belay_sweep_cancel(sweep);
-  else if (listing->on_seen != NULL)
-    listing->on_seen(listing);
+  else if (listing->on_snapshot_entry != NULL)
+    listing->on_snapshot_entry(listing);
 }
 
 static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_t *totals) {
@@ -29,7 +29,7 @@ static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_
   if (status == BELAY_ECANCELED) /* by us */
     status = BELAY_ENOMEM;
   if (status != 0) {
-    (void)snprintf(what, sizeof what, "cannot list%s", look_at(listing->h, node->node));
+    (void)snprintf(what, sizeof what, "cannot list%s", query_at_server(listing->h, node->node));
     if (!listing->silent)
       harness_complain(listing->h, what, status);
     listing->error = listing->error != 0 ? listing->error : status;
@@ -43,7 +43,7 @@ static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_
  * far as those characters are the same in keys. The rest is seen to here: in keys names are
  * escaped, which patterns are not. */
 static size_t write_pattern(char *out, size_t size, const char *pattern) {
-  const char *kind = look_kinds.n == 1 ? look_kinds.item[0] : "*";
+  const char *kind = query_kinds.n == 1 ? query_kinds.item[0] : "*";
   size_t plain = 0;
   while (pattern != NULL && plain < size / 2 && isalnum((unsigned char)pattern[plain]))
     plain++;

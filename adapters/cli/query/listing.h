@@ -8,8 +8,8 @@ typedef struct listing listing_t;
 
 struct listing {
   harness_t *h;
-  seen_list_t seen;               /* what was found; the caller may empty it at any time */
-  void (*on_seen)(listing_t *);   /* one more is there; or NULL */
+  snapshot_t snapshot;                    /* what was found; the caller may empty it at any time */
+  void (*on_snapshot_entry)(listing_t *); /* one more is there; or NULL */
   void (*on_listed)(listing_t *); /* all were asked: error says whether they have answered */
   void *data;                     /* the caller's own */
   const char *pattern;            /* what names are to match; NULL: any */

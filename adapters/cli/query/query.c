@@ -6,72 +6,73 @@
 
 #include "shell/units.h"
 
-texts_t look_kinds;
+texts_t query_kinds;
 
 /* ---- which ---- */
 
-bool look_wants(belay_held_kind_t kind) {
-  for (size_t i = 0; i < look_kinds.n; i++)
-    if (strcmp(belay_held_kind_name(kind), look_kinds.item[i]) == 0)
+bool query_wants_kind(belay_held_kind_t kind) {
+  for (size_t i = 0; i < query_kinds.n; i++)
+    if (strcmp(belay_held_kind_name(kind), query_kinds.item[i]) == 0)
       return true;
-  return look_kinds.n == 0;
+  return query_kinds.n == 0;
 }
 
-const char *look_node(size_t i) {
+const char *query_server_name(size_t i) {
   const char *url = harness_url(i), *scheme = strstr(url, "://");
   return scheme != NULL ? scheme + 3 : url;
 }
 
-const char *look_at(const harness_t *h, size_t i) {
+const char *query_at_server(const harness_t *h, size_t i) {
   static char at[OUT_SHOWN_MAX + 4];
   (void)snprintf(at, sizeof at, "%s%s", h->clients > 1 ? " at " : "",
-                 h->clients > 1 ? look_node(i) : "");
+                 h->clients > 1 ? query_server_name(i) : "");
   return at;
 }
 
 /* ---- how it is said ---- */
 
-const char *look_holder(const belay_holder_t *holder) {
+const char *query_holder_name(const belay_holder_t *holder) {
   return holder->label != NULL ? out_shown(holder->label, strlen(holder->label)) : "?";
 }
 
-const char *look_owner(const belay_held_t *held) {
+const char *query_owner_name(const belay_held_t *held) {
   if (held->owner != NULL)
     return out_shown(held->owner, held->owner_len);
-  return held->holders_len > 0 ? look_holder(&held->holders[0]) : "nobody";
+  return held->holders_len > 0 ? query_holder_name(&held->holders[0]) : "nobody";
 }
 
-const char *look_left(char buffer[LOOK_TEXT_MAX], int64_t ms) {
+const char *query_time_left(char buffer[QUERY_TEXT_MAX], int64_t ms) {
   char shown[UNITS_DURATION_MAX];
   if (ms >= 10000) /* nobody waits for its milliseconds */
     ms -= ms % 1000;
   if (ms >= 1000 && ms < 10000)
-    (void)snprintf(buffer, LOOK_TEXT_MAX, "%" PRId64 ".%" PRId64 "s", ms / 1000, ms % 1000 / 100);
+    (void)snprintf(buffer, QUERY_TEXT_MAX, "%" PRId64 ".%" PRId64 "s", ms / 1000, ms % 1000 / 100);
   else
-    (void)snprintf(buffer, LOOK_TEXT_MAX, "%s", ms < 0 ? "no end" : units_show_duration(shown, ms));
+    (void)snprintf(buffer, QUERY_TEXT_MAX, "%s",
+                   ms < 0 ? "no end" : units_show_duration(shown, ms));
   return buffer;
 }
 
-const char *look_holds(char buffer[LOOK_TEXT_MAX], const belay_held_t *held) {
+const char *query_hold_count(char buffer[QUERY_TEXT_MAX], const belay_held_t *held) {
   size_t n = held->holders_count;
   if (held->kind == BELAY_HELD_SEMAPHORE && held->limit > 0)
-    (void)snprintf(buffer, LOOK_TEXT_MAX, "%u of %u", held->used, held->limit);
+    (void)snprintf(buffer, QUERY_TEXT_MAX, "%u of %u", held->used, held->limit);
   else if (held->kind == BELAY_HELD_SEMAPHORE)
-    (void)snprintf(buffer, LOOK_TEXT_MAX, "%u permit%s", held->used, held->used == 1 ? "" : "s");
+    (void)snprintf(buffer, QUERY_TEXT_MAX, "%u permit%s", held->used, held->used == 1 ? "" : "s");
   else if (held->kind == BELAY_HELD_RWLOCK && n > 0)
-    (void)snprintf(buffer, LOOK_TEXT_MAX, "%zu %s%s", n,
+    (void)snprintf(buffer, QUERY_TEXT_MAX, "%zu %s%s", n,
                    held->holders[0].writes ? "writer" : "reader", n > 1 ? "s" : "");
   else
-    (void)snprintf(buffer, LOOK_TEXT_MAX, "%zu", n);
+    (void)snprintf(buffer, QUERY_TEXT_MAX, "%zu", n);
   return buffer;
 }
 
-int64_t look_waiters(const belay_held_t *held) {
+int64_t query_waiters(const belay_held_t *held) {
   int64_t waiting = (int64_t)held->waiting;
   return waiting > held->listening ? waiting : held->listening;
 }
 
-const column_t *look_columns(const harness_t *h) {
+const column_t *query_columns(const harness_t *h) {
   static const column_t columns[] = {{"KIND", false},   {"NAME", false},     {"HELD", false},
                                      {"OWNER", false},  {"REMAINING", true}, {"FENCE", true},
                                      {"WAITING", true}, {"NODE", false},     {NULL, false}};
@@ -83,27 +84,27 @@ const column_t *look_columns(const harness_t *h) {
   return alone;
 }
 
-void look_row(table_t *table, const harness_t *h, const seen_t *seen, int64_t age_ms) {
-  char text[LOOK_TEXT_MAX];
-  const belay_held_t *held = seen->held;
+void query_row(table_t *table, const harness_t *h, const snapshot_entry_t *entry, int64_t age_ms) {
+  char text[QUERY_TEXT_MAX];
+  const belay_held_t *held = entry->held;
   int64_t left = held->holders_len > 0 ? held->holders[0].remaining_ms : 0;
   if (left > 0)
     left = left > age_ms ? left - age_ms : 0;
   table_cell(table, "%s", belay_held_kind_name(held->kind));
   table_cell(table, "%s", out_shown(held->name, held->name_len));
-  table_cell(table, "%s", look_holds(text, held));
+  table_cell(table, "%s", query_hold_count(text, held));
   if (held->holders_count > 1 && held->owner == NULL)
-    table_cell(table, "%s +%zu", look_owner(held), held->holders_count - 1);
+    table_cell(table, "%s +%zu", query_owner_name(held), held->holders_count - 1);
   else
-    table_cell(table, "%s", look_owner(held));
-  table_cell(table, "%s", look_left(text, left));
+    table_cell(table, "%s", query_owner_name(held));
+  table_cell(table, "%s", query_time_left(text, left));
   if (held->fence > 0)
     table_cell(table, "%" PRIu64, held->fence);
   else
     table_cell(table, "-");
-  table_cell(table, "%" PRId64, look_waiters(held) > 0 ? look_waiters(held) : 0);
+  table_cell(table, "%" PRId64, query_waiters(held) > 0 ? query_waiters(held) : 0);
   if (h->clients > 1)
-    table_cell(table, "%s", look_node(seen->node));
+    table_cell(table, "%s", query_server_name(entry->node));
 }
 
 static void out_holders(const belay_held_t *held) {
@@ -125,12 +126,12 @@ static void out_holders(const belay_held_t *held) {
   out_list_end();
 }
 
-void look_out(const harness_t *h, const seen_t *seen) {
-  const belay_held_t *held = seen->held;
+void query_write_members(const harness_t *h, const snapshot_entry_t *entry) {
+  const belay_held_t *held = entry->held;
   out_string("kind", belay_held_kind_name(held->kind));
   out_text("name", held->name, held->name_len);
   if (h->clients > 1)
-    out_string("node", look_node(seen->node));
+    out_string("node", query_server_name(entry->node));
   if (held->owner != NULL)
     out_text("owner", held->owner, held->owner_len);
   else

@@ -14,14 +14,15 @@ static void failed(reading_t *reading, size_t node, int status) {
     return;
   reading->failed[node] = true;
   reading->error = reading->error != 0 ? reading->error : status;
-  (void)snprintf(what, sizeof what, "cannot ask%s", look_at(reading->h, node));
+  (void)snprintf(what, sizeof what, "cannot ask%s", query_at_server(reading->h, node));
   harness_complain(reading->h, what, status);
 }
 
 /* It is nobody's, and the server has answered. */
 static void tell_foreign(const reading_t *reading, const struct reading_request *asked) {
   complain("%s %s%s: the key holds something else", belay_held_kind_name(asked->kind),
-           out_shown(reading->name, strlen(reading->name)), look_at(reading->h, asked->node));
+           out_shown(reading->name, strlen(reading->name)),
+           query_at_server(reading->h, asked->node));
 }
 
 static void on_held(belay_request_t *request, int status, const belay_held_t *held) {
@@ -29,7 +30,7 @@ static void on_held(belay_request_t *request, int status, const belay_held_t *he
   reading_t *reading = asked->reading;
   if (harness_is_done(reading->h))
     return;
-  if (status == 0 && is_there(held) && !seen_add(&reading->seen, held, asked->node))
+  if (status == 0 && is_there(held) && !snapshot_add(&reading->snapshot, held, asked->node))
     status = BELAY_ENOMEM;
   if (status == BELAY_EWRONGTYPE)
     tell_foreign(reading, asked);
@@ -39,7 +40,7 @@ static void on_held(belay_request_t *request, int status, const belay_held_t *he
     return;
   for (size_t i = 0; i < reading->h->clients; i++)
     reading->answered += !reading->failed[i];
-  seen_sort(&reading->seen);
+  snapshot_sort(&reading->snapshot);
   reading->on_read(reading);
 }
 
@@ -48,7 +49,7 @@ void reading_begin(reading_t *reading) {
   for (size_t i = 0; i < h->clients; i++)
     for (int kind = 0; kind < BELAY_HELD_KINDS; kind++) {
       struct reading_request *asked = &reading->requests[i][kind];
-      if (!look_wants((belay_held_kind_t)kind))
+      if (!query_wants_kind((belay_held_kind_t)kind))
         continue;
       *asked =
           (struct reading_request){.reading = reading, .node = i, .kind = (belay_held_kind_t)kind};
@@ -73,15 +74,15 @@ int reading_status(const reading_t *reading) {
   return reading->answered == 0 ? status_of(reading->error) : STATUS_UNREACHABLE;
 }
 
-static bool holds(const seen_t *seen, uint64_t mark) {
-  for (size_t i = 0; i < seen->held->holders_len; i++)
-    if (seen->held->holders[i].mark == mark)
+static bool holds(const snapshot_entry_t *entry, uint64_t mark) {
+  for (size_t i = 0; i < entry->held->holders_len; i++)
+    if (entry->held->holders[i].mark == mark)
       return true;
   return false;
 }
 
 /* At how many servers that holder is, of those of this kind. */
-static size_t count(const seen_list_t *list, belay_held_kind_t kind, uint64_t mark) {
+static size_t count(const snapshot_t *list, belay_held_kind_t kind, uint64_t mark) {
   size_t n = 0;
   for (size_t i = 0; i < list->n; i++)
     n += list->item[i].held->kind == kind && holds(&list->item[i], mark);
@@ -89,7 +90,7 @@ static size_t count(const seen_list_t *list, belay_held_kind_t kind, uint64_t ma
 }
 
 size_t reading_agreed(const reading_t *reading) {
-  const seen_list_t *list = &reading->seen;
+  const snapshot_t *list = &reading->snapshot;
   size_t most = 0;
   for (size_t i = 0; i < list->n && most < reading->h->clients; i++)
     for (size_t j = 0; j < list->item[i].held->holders_len; j++) {

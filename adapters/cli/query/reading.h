@@ -12,7 +12,7 @@ struct reading {
   const char *name;
   void (*on_read)(reading_t *); /* all have answered, or not, which was said then */
   /* what there is of it, sorted; also what nobody holds and is remembered all the same */
-  seen_list_t seen;
+  snapshot_t snapshot;
   size_t answered; /* servers */
   int error;       /* the first one that has come instead of an answer */
 

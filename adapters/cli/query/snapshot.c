@@ -37,10 +37,10 @@ static belay_held_t *copy(const belay_held_t *held) {
   return made;
 }
 
-bool seen_add(seen_list_t *list, const belay_held_t *held, size_t node) {
+bool snapshot_add(snapshot_t *list, const belay_held_t *held, size_t node) {
   if (list->n == list->size) {
     size_t size = list->size == 0 ? 16 : 2 * list->size;
-    seen_t *item = realloc(list->item, size * sizeof *item);
+    snapshot_entry_t *item = realloc(list->item, size * sizeof *item);
     if (item == NULL)
       return false;
     list->item = item;
@@ -49,15 +49,15 @@ bool seen_add(seen_list_t *list, const belay_held_t *held, size_t node) {
   const belay_held_t *kept = copy(held);
   if (kept == NULL)
     return false;
-  list->item[list->n++] = (seen_t){.held = kept, .node = node};
+  list->item[list->n++] = (snapshot_entry_t){.held = kept, .node = node};
   return true;
 }
 
-void seen_drop(seen_list_t *list) {
+void snapshot_drop_last(snapshot_t *list) {
   free((void *)list->item[--list->n].held);
 }
 
-int seen_compare(const seen_t *a, const seen_t *b) {
+int snapshot_compare(const snapshot_entry_t *a, const snapshot_entry_t *b) {
   const belay_held_t *one = a->held, *other = b->held;
   size_t len = one->name_len < other->name_len ? one->name_len : other->name_len;
   int order = memcmp(one->name, other->name, len);
@@ -69,15 +69,15 @@ int seen_compare(const seen_t *a, const seen_t *b) {
 }
 
 static int compare(const void *a, const void *b) {
-  return seen_compare(a, b);
+  return snapshot_compare(a, b);
 }
 
-void seen_sort(seen_list_t *list) {
+void snapshot_sort(snapshot_t *list) {
   size_t n = 0;
   if (list->n > 0)
     qsort(list->item, list->n, sizeof *list->item, compare);
   for (size_t i = 0; i < list->n; i++) {
-    if (n > 0 && seen_compare(&list->item[n - 1], &list->item[i]) == 0)
+    if (n > 0 && snapshot_compare(&list->item[n - 1], &list->item[i]) == 0)
       free((void *)list->item[i].held);
     else
       list->item[n++] = list->item[i];
@@ -85,9 +85,9 @@ void seen_sort(seen_list_t *list) {
   list->n = n;
 }
 
-void seen_clear(seen_list_t *list) {
+void snapshot_clear(snapshot_t *list) {
   for (size_t i = 0; i < list->n; i++)
     free((void *)list->item[i].held);
   free(list->item);
-  *list = (seen_list_t){0};
+  *list = (snapshot_t){0};
 }

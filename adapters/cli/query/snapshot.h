@@ -4,30 +4,30 @@
 
 #include "belay/held.h"
 
-typedef struct seen {
+typedef struct snapshot_entry {
   const belay_held_t *held; /* a copy, whole */
   size_t node;              /* of which client it was */
-} seen_t;
+} snapshot_entry_t;
 
 /* Begins as {0}. */
-typedef struct seen_list {
-  seen_t *item;
+typedef struct snapshot {
+  snapshot_entry_t *item;
   size_t n, size;
-} seen_list_t;
+} snapshot_t;
 
 /* Adds a copy; false: no memory. */
-bool seen_add(seen_list_t *list, const belay_held_t *held, size_t node);
+bool snapshot_add(snapshot_t *list, const belay_held_t *held, size_t node);
 
 /* Takes the last one off again. */
-void seen_drop(seen_list_t *list);
+void snapshot_drop_last(snapshot_t *list);
 
 /* By name, kind and node; of what was told more than once only one is left. */
-void seen_sort(seen_list_t *list);
+void snapshot_sort(snapshot_t *list);
 
 /* How two compare: by name, kind and node. */
-int seen_compare(const seen_t *a, const seen_t *b);
+int snapshot_compare(const snapshot_entry_t *a, const snapshot_entry_t *b);
 
 /* Empty again; the memory is given back. */
-void seen_clear(seen_list_t *list);
+void snapshot_clear(snapshot_t *list);
 
 #endif /* BELAY_CLI_QUERY_SNAPSHOT_H */

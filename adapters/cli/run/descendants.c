@@ -54,13 +54,13 @@ static bool send_one(pid_t pid, int depth) {
   return true;
 }
 
-void offspring_signal(pid_t but_group, int signum) {
+void descendants_signal(pid_t but_group, int signum) {
   spared_group = but_group;
   sent = signum;
   (void)visit_children(getpid(), send_one, 0);
 }
 
-void offspring_end(void) {
+void descendants_end(void) {
   spared_group = 0; /* nobody's */
   sent = SIGKILL;
   while (visit_children(getpid(), send_one, 0) > 0 && waitpid(-1, NULL, 0) > 0) {

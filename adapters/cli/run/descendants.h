@@ -7,10 +7,10 @@
 
 /* Sends a signal to all of this process's that are not in that process group; and SIGCONT, in case
  * one is stopped. */
-void offspring_signal(pid_t but_group, int signum);
+void descendants_signal(pid_t but_group, int signum);
 
 /* Kills all of this process's, and waits for them: for a subreaper, to which comes who loses its
  * parent. What it may not kill is left. */
-void offspring_end(void);
+void descendants_end(void);
 
 #endif /* BELAY_CLI_RUN_DESCENDANTS_H */

@@ -10,22 +10,22 @@
 #include "run/supervisor.h"
 #include "ui/text.h"
 
-typedef struct errand errand_t;
+typedef struct guarded guarded_t;
 
 /* It is over, and the struct the caller's again. */
-typedef void (*errand_end_cb)(errand_t *errand);
+typedef void (*guarded_end_cb)(guarded_t *guarded);
 
 /* For how long what it needs is held for certain, in microseconds; 0: it is not. */
-typedef int64_t (*errand_left_fn)(void *data);
+typedef int64_t (*guarded_left_fn)(void *data);
 
 enum {
-  ERRAND_SIGNALS = 6,
-  ERRAND_NOTES = ERRAND_SIGNALS + HARNESS_SIGNALS + 2 /* each signal, SIGKILL, and the limits */
+  GUARDED_SIGNALS = 6,
+  GUARDED_NOTES = GUARDED_SIGNALS + HARNESS_SIGNALS + 2 /* each signal, SIGKILL, and the limits */
 };
 
 /* The caller zeroes it and fills in these: */
-struct errand {
-  errand_left_fn left;
+struct guarded {
+  guarded_left_fn left;
   /* SIGTERM comes so long before it is not held any more; SIGKILL a tenth of that before */
   int64_t grace_ms;
   /* SIGTERM after so many milliseconds, and SIGKILL when nine tenths of grace_ms are over; 0: no
@@ -33,7 +33,7 @@ struct errand {
   int64_t max_runtime_ms;
   /* where its standard output and error go; NULL: they are ours. Beside `output` NULL */
   capture_t *capture;
-  errand_end_cb on_end;
+  guarded_end_cb on_end;
   void *data;     /* handed to left */
   text_t *output; /* what it writes to standard output; NULL: it has ours. What is there is kept */
   size_t output_max;
@@ -51,24 +51,24 @@ struct errand {
   /* Of the errand's own. */
   harness_t *harness;
   const char *name;
-  int64_t until;     /* keeper_now(): what the keeper was told */
-  int64_t run_until; /* keeper_now(): when max_runtime_ms are over */
+  int64_t until;     /* supervisor_now(): what the keeper was told */
+  int64_t run_until; /* supervisor_now(): when max_runtime_ms are over */
   pid_t command;
   uv_process_t process;
   uv_pipe_t channel, pipe;
   uv_timer_t timer;
-  uv_signal_t signal[ERRAND_SIGNALS];
+  uv_signal_t signal[GUARDED_SIGNALS];
   unsigned handles, waiting; /* that are not closed; whose end is waited for */
-  bool told;                 /* how it ended is known */
-  bool lost;                 /* errand_lose() */
-  bool urged;                /* a signal has come after its end */
-  int hurried;               /* the signal by which somebody wants it to end; 0: nobody does */
-  int keeper_died_of;        /* a signal; 0: of none */
+  bool has_status;           /* how it ended is known */
+  bool lost;                 /* guarded_set_lost() */
+  bool ignored_one;          /* a signal has come after its end */
+  int end_signal;            /* the signal by which somebody wants it to end; 0: nobody does */
+  int supervisor_signal;     /* a signal; 0: of none */
   size_t len;
-  keeper_note_t note;
-  keeper_note_t owed[ERRAND_NOTES]; /* to the keeper, in order; each kind of note once */
-  size_t owed_n;
-  keeper_note_t writing; /* that the channel had no room for */
+  supervisor_note_t note;
+  supervisor_note_t queued[GUARDED_NOTES]; /* to the keeper, in order; each kind of note once */
+  size_t queued_n;
+  supervisor_note_t writing; /* that the channel had no room for */
   uv_write_t write;
   bool is_writing;
   char buffer[65536];
@@ -76,58 +76,58 @@ struct errand {
 
 /* The grace that goes with a ttl: 0 becomes the default, a sixth. NULL; or what is wrong, in words:
  * it is too long. */
-const char *errand_grace(int64_t ttl_ms, int64_t *grace_ms);
+const char *guarded_set_grace(int64_t ttl_ms, int64_t *grace_ms);
 
-#define ERRAND_GRACE_OPTION(where)                                                                 \
+#define GUARDED_GRACE_OPTION(where)                                                                \
   DURATION("grace", 1, DAY_MS / 3, (where),                                                        \
            "if no renewal is confirmed, SIGTERM this time before the lease ends, and SIGKILL "     \
            "when nine tenths of it are over; at most a third of --ttl; default a sixth")
 
-#define ERRAND_MAX_RUNTIME_OPTION(where)                                                           \
+#define GUARDED_MAX_RUNTIME_OPTION(where)                                                          \
   DURATION("max-runtime", 1, YEAR_MS, (where),                                                     \
            "SIGTERM when the command has run for this time, SIGKILL when nine tenths of --grace "  \
            "are over too; the status is 124; default: no limit")
 
-/* Of the command line: the status where another holds it, errand_t's capture, and who we are to
+/* Of the command line: the status where another holds it, guarded_t's capture, and who we are to
  * others. */
-#define ERRAND_CONFLICT_OPTION(where)                                                              \
+#define GUARDED_CONFLICT_OPTION(where)                                                             \
   NUMBER("conflict-exit-code", 0, 255, (where),                                                    \
          "the status if someone else holds it, or the wait is over; default 121", .letter = 'E',   \
          .value = "STATUS")
-#define ERRAND_QUIET_OPTION(where)                                                                 \
+#define GUARDED_QUIET_OPTION(where)                                                                \
   FLAG("quiet-unless-failed", (where),                                                             \
        "show what the command writes only if the status is not 0, at the end: standard output, "   \
        "then standard error")
-#define ERRAND_LABEL_OPTION                                                                        \
+#define GUARDED_LABEL_OPTION                                                                       \
   TEXT("as", "LABEL", &common.label,                                                               \
        "who holds it, as others are shown it: 1 to 64 printable characters without spaces; "       \
        "default HOST:PID")
 
 /* Runs a command, NULL-ended, in a process group of its own under a keeper. on_end comes in any
  * case, later. */
-void errand_start(errand_t *errand, harness_t *harness, char **command);
+void guarded_start(guarded_t *guarded, harness_t *harness, char **command);
 
 /* What it needs is held for longer, or shorter, than before: it would be noticed soon in any
  * case. */
-void errand_look(errand_t *errand);
+void guarded_check_limits(guarded_t *guarded);
 
 /* Hands a signal on to it: SIGKILL, or one that the harness watches. If only its output is waited
  * for any more, that is given up, and a status of 0 becomes the signal's. Nothing happens if it is
  * over. */
-void errand_signal(errand_t *errand, int signum);
+void guarded_signal(guarded_t *guarded, int signum);
 
 /* Whether it was started and is not over. */
-bool errand_runs(const errand_t *errand);
+bool guarded_is_running(const guarded_t *guarded);
 
 /* What it needs was lost: says why, once, and its status is STATUS_LOST. */
-void errand_lose(errand_t *errand, const char *why);
+void guarded_set_lost(guarded_t *guarded, const char *why);
 
 /* A signal that the harness watches, in whatever state: while the command runs it is handed on. When that has ended, what is
  * held for it is being given back, or is noted, within --timeout: the first one is let pass, since that is not to be
  * dropped. false: it is to end belay. */
-bool errand_take(errand_t *errand, int signum);
+bool guarded_on_signal(guarded_t *guarded, int signum);
 
 /* Where this very program is: what lies where it was started may be another one by now. */
-const char *errand_own_path(void);
+const char *guarded_own_path(void);
 
 #endif /* BELAY_CLI_RUN_GUARDED_COMMAND_H */

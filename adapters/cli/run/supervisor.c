@@ -48,19 +48,19 @@ static struct {
   /* KILLED: nothing is waited for any more but its end */
   enum { RUNNING, ENDING, KILLED, OVER } state;
   int channel;
-  int birth;       /* ends when the command's program runs, or tells why it cannot; -1: it has */
+  int exec_result; /* ends when the command's program runs, or tells why it cannot; -1: it has */
   int alarm;       /* readable when there is something to do; -1: none */
   int tty;         /* the terminal that belay and the command have; -1: none */
   pid_t home;      /* belay's process group */
   pid_t command;   /* the command, and its group */
-  bool lent, left; /* the terminal is the command's; was, or was wanted, when it was stopped */
+  bool lent, was_lent; /* the terminal is the command's; was, or was wanted, when it was stopped */
   bool has_modes;
   struct termios modes; /* the terminal's when it was lent */
   bool stopping;        /* belay knows that it is being stopped, and is itself */
   int64_t term_at, kill_at;
-} keeper;
+} supervisor;
 
-int64_t keeper_now(void) {
+int64_t supervisor_now(void) {
 #ifdef CLOCK_BOOTTIME
   const clockid_t clock = CLOCK_BOOTTIME;
 #else
@@ -71,64 +71,65 @@ int64_t keeper_now(void) {
   return now.tv_sec * SECOND_NS + now.tv_nsec;
 }
 
-static void tell(keeper_word_t word, int number) {
-  keeper_note_t note = {.word = (int32_t)word, .number = number};
-  (void)!write(keeper.channel, &note, sizeof note); /* if belay is gone that is noticed elsewhere */
+static void send_note(supervisor_word_t word, int number) {
+  supervisor_note_t note = {.word = (int32_t)word, .number = number};
+  (void)!write(supervisor.channel, &note,
+               sizeof note); /* if belay is gone that is noticed elsewhere */
 }
 
 /* To the command, and to all that it has started. */
-static void hand_on(int signum) {
-  (void)kill(-keeper.command, signum);
+static void signal_group(int signum) {
+  (void)kill(-supervisor.command, signum);
 }
 
 /* ---- the terminal ---- */
 
 static bool lend_terminal(void) {
-  if (keeper.tty < 0 || tcgetpgrp(keeper.tty) != keeper.home ||
-      tcsetpgrp(keeper.tty, keeper.command) != 0)
+  if (supervisor.tty < 0 || tcgetpgrp(supervisor.tty) != supervisor.home ||
+      tcsetpgrp(supervisor.tty, supervisor.command) != 0)
     return false;
-  keeper.lent = true;
-  keeper.has_modes = tcgetattr(keeper.tty, &keeper.modes) == 0;
+  supervisor.lent = true;
+  supervisor.has_modes = tcgetattr(supervisor.tty, &supervisor.modes) == 0;
   return true;
 }
 
 /* Who was killed had no time to leave it as it was. */
 static void take_terminal_back(bool killed) {
-  if (keeper.lent && tcgetpgrp(keeper.tty) == keeper.command) {
-    if (killed && keeper.has_modes)
-      (void)tcsetattr(keeper.tty, TCSANOW, &keeper.modes);
-    (void)tcsetpgrp(keeper.tty, keeper.home);
+  if (supervisor.lent && tcgetpgrp(supervisor.tty) == supervisor.command) {
+    if (killed && supervisor.has_modes)
+      (void)tcsetattr(supervisor.tty, TCSANOW, &supervisor.modes);
+    (void)tcsetpgrp(supervisor.tty, supervisor.home);
   }
-  keeper.lent = false;
+  supervisor.lent = false;
 }
 
 /* SIGSTOP comes from somebody who wants this process stopped and nothing else. */
 static void on_stopped(int signum) {
   bool wants_terminal = signum == SIGTTIN || signum == SIGTTOU;
-  if (signum == SIGSTOP || keeper.state != RUNNING)
+  if (signum == SIGSTOP || supervisor.state != RUNNING)
     return;
   if (wants_terminal && lend_terminal()) {
-    hand_on(SIGCONT);
+    signal_group(SIGCONT);
     return;
   }
-  keeper.left = keeper.lent || wants_terminal;
+  supervisor.was_lent = supervisor.lent || wants_terminal;
   take_terminal_back(false);
-  if (!keeper.stopping)
-    tell(KEEPER_STOPPED, signum);
+  if (!supervisor.stopping)
+    send_note(SUPERVISOR_STOPPED, signum);
 }
 
 static void on_continued(void) {
-  if (keeper.left)
+  if (supervisor.was_lent)
     (void)lend_terminal();
-  keeper.left = keeper.stopping = false;
-  hand_on(SIGCONT);
+  supervisor.was_lent = supervisor.stopping = false;
+  signal_group(SIGCONT);
 }
 
 /* Whoever waits for belay, a script in a loop say, would have been interrupted too if the terminal
  * had not been lent. */
 static void pass_interrupt(int died_of) {
-  if (keeper.lent && died_of == SIGINT)
-    (void)kill(-keeper.home, SIGINT);
+  if (supervisor.lent && died_of == SIGINT)
+    (void)kill(-supervisor.home, SIGINT);
 }
 
 /* ---- the machine ---- */
@@ -141,62 +142,63 @@ typedef enum event {
   CANNOT_BE_RUN
 } event_t;
 
-static void shorten(int64_t kill_at) {
-  if (kill_at < keeper.kill_at)
-    keeper.kill_at = kill_at;
+static void shorten_kill_at(int64_t kill_at) {
+  if (kill_at < supervisor.kill_at)
+    supervisor.kill_at = kill_at;
 }
 
 static void step(event_t event, int died_of) {
   switch (event) {
   case TIME_TO_TERM:
-    if (keeper.state != RUNNING)
+    if (supervisor.state != RUNNING)
       return;
-    keeper.state = ENDING;
-    tell(KEEPER_OVERDUE, 0);
-    offspring_signal(keeper.command, SIGTERM);
-    hand_on(SIGTERM);
-    hand_on(SIGCONT);
+    supervisor.state = ENDING;
+    send_note(SUPERVISOR_OVERDUE, 0);
+    descendants_signal(supervisor.command, SIGTERM);
+    signal_group(SIGTERM);
+    signal_group(SIGCONT);
     return;
   case BELAY_IS_GONE:
-    if (keeper.state != RUNNING)
+    if (supervisor.state != RUNNING)
       return;
-    shorten(keeper_now() + keeper.kill_at - keeper.term_at);
+    shorten_kill_at(supervisor_now() + supervisor.kill_at - supervisor.term_at);
     step(TIME_TO_TERM, 0);
     return;
   case TIME_TO_KILL:
-    if (keeper.state == KILLED || keeper.state == OVER)
+    if (supervisor.state == KILLED || supervisor.state == OVER)
       return;
-    if (keeper.state == RUNNING)
-      tell(KEEPER_OVERDUE, 0);
-    keeper.state = KILLED;
-    hand_on(SIGKILL); /* at once: to look for the others takes longer the more there are */
-    offspring_signal(keeper.command, SIGKILL); /* the command may be one that cannot be killed */
+    if (supervisor.state == RUNNING)
+      send_note(SUPERVISOR_OVERDUE, 0);
+    supervisor.state = KILLED;
+    signal_group(SIGKILL); /* at once: to look for the others takes longer the more there are */
+    descendants_signal(supervisor.command,
+                       SIGKILL); /* the command may be one that cannot be killed */
     return;
   case COMMAND_ENDED:
-    if (keeper.state != RUNNING)
-      hand_on(SIGKILL);
+    if (supervisor.state != RUNNING)
+      signal_group(SIGKILL);
     pass_interrupt(died_of);
     take_terminal_back(died_of != 0);
-    keeper.state = OVER;
+    supervisor.state = OVER;
     return;
   case CANNOT_BE_RUN:
-    keeper.state = OVER;
+    supervisor.state = OVER;
   }
 }
 
-static void on_note(const keeper_note_t *note) {
+static void on_note(const supervisor_note_t *note) {
   switch (note->word) {
-  case KEEPER_LIMITS:
-    if (keeper.state == RUNNING) {
-      keeper.term_at = note->term_at;
-      keeper.kill_at = note->kill_at;
+  case SUPERVISOR_LIMITS:
+    if (supervisor.state == RUNNING) {
+      supervisor.term_at = note->term_at;
+      supervisor.kill_at = note->kill_at;
     }
     break;
-  case KEEPER_SIGNAL:
-    keeper.stopping = keeper.stopping || note->number == SIGTSTP;
-    hand_on(note->number);
+  case SUPERVISOR_SIGNAL:
+    supervisor.stopping = supervisor.stopping || note->number == SIGTSTP;
+    signal_group(note->number);
     break;
-  case KEEPER_CONTINUE:
+  case SUPERVISOR_CONTINUE:
     on_continued();
     break;
   default:
@@ -210,15 +212,15 @@ static bool is_readable(int file) {
 }
 
 static void read_note(void) {
-  keeper_note_t note;
+  supervisor_note_t note;
   size_t n = 0;
   while (n < sizeof note) {
-    ssize_t got = read(keeper.channel, (char *)&note + n, sizeof note - n);
+    ssize_t got = read(supervisor.channel, (char *)&note + n, sizeof note - n);
     if (got < 0 && errno == EINTR)
       continue;
     if (got <= 0) {
-      (void)close(keeper.channel);
-      keeper.channel = -1;
+      (void)close(supervisor.channel);
+      supervisor.channel = -1;
       step(BELAY_IS_GONE, 0);
       return;
     }
@@ -229,59 +231,59 @@ static void read_note(void) {
 
 /* Of several limits the last ones count, however long we could not look. */
 static void read_notes(void) {
-  while (is_readable(keeper.channel))
+  while (is_readable(supervisor.channel))
     read_note();
 }
 
 /* What execvp() has come to. */
-static void read_birth(void) {
+static void read_exec_result(void) {
   int error = 0;
-  if (!is_readable(keeper.birth))
+  if (!is_readable(supervisor.exec_result))
     return;
-  bool failed = read(keeper.birth, &error, sizeof error) == (ssize_t)sizeof error;
-  (void)close(keeper.birth);
-  keeper.birth = -1;
+  bool failed = read(supervisor.exec_result, &error, sizeof error) == (ssize_t)sizeof error;
+  (void)close(supervisor.exec_result);
+  supervisor.exec_result = -1;
   if (!failed)
     return;
-  (void)kill(keeper.command, SIGKILL); /* it may have been stopped on its way out */
-  (void)waitpid(keeper.command, NULL, 0);
+  (void)kill(supervisor.command, SIGKILL); /* it may have been stopped on its way out */
+  (void)waitpid(supervisor.command, NULL, 0);
   step(CANNOT_BE_RUN, 0);
-  tell(KEEPER_FAILED, error);
+  send_note(SUPERVISOR_FAILED, error);
 }
 
 /* The command has ended. It is left a zombie until its group is dealt with: so long the number is
  * nobody else's. */
 static void on_ended(const siginfo_t *info) {
   int status = 0;
-  read_birth(); /* there is nobody any more who could not tell */
-  if (keeper.state == OVER)
+  read_exec_result(); /* there is nobody any more who could not tell */
+  if (supervisor.state == OVER)
     return;
   read_notes();
-  if (keeper_now() >= keeper.kill_at) /* the machine has slept */
+  if (supervisor_now() >= supervisor.kill_at) /* the machine has slept */
     step(TIME_TO_KILL, 0);
-  bool in_time = keeper.state == RUNNING;
+  bool in_time = supervisor.state == RUNNING;
   step(COMMAND_ENDED, info->si_code == CLD_EXITED ? 0 : info->si_status);
-  (void)waitpid(keeper.command, &status, 0);
+  (void)waitpid(supervisor.command, &status, 0);
   if (!in_time)
-    offspring_end();
-  while (!in_time && waitpid(-keeper.command, NULL, 0) > 0) {
-    /* the rest of its group, really gone: adopted, see command_keeper() */
+    descendants_end();
+  while (!in_time && waitpid(-supervisor.command, NULL, 0) > 0) {
+    /* the rest of its group, really gone: adopted, see command_supervisor() */
   }
-  tell(KEEPER_ENDED, status);
+  send_note(SUPERVISOR_ENDED, status);
 }
 
 /* What has become of the command, and of others that it has left to us. */
-static void look(void) {
+static void check_children(void) {
   siginfo_t info = {0};
-  while (keeper.state != OVER &&
+  while (supervisor.state != OVER &&
          waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0) {
     bool stopped = info.si_code == CLD_STOPPED;
-    if (info.si_pid == keeper.command && !stopped) {
+    if (info.si_pid == supervisor.command && !stopped) {
       on_ended(&info);
       return;
     }
     (void)waitid(P_PID, (id_t)info.si_pid, &info, WEXITED | WSTOPPED | WNOHANG);
-    if (info.si_pid == keeper.command)
+    if (info.si_pid == supervisor.command)
       on_stopped(info.si_status);
     info = (siginfo_t){0};
   }
@@ -289,7 +291,7 @@ static void look(void) {
 
 /* ---- the beginning ---- */
 
-static void become(char **command, long ignored, pid_t parent, int failed) {
+static void exec_command(char **command, long ignored, pid_t parent, int failed) {
   sigset_t none;
   (void)setpgid(0, 0);
 #ifdef __linux__
@@ -317,13 +319,13 @@ static int start(char **command, long ignored) {
     return errno;
   for (int i = 0; i < 2; i++)
     (void)fcntl(ends[i], F_SETFD, FD_CLOEXEC); /* closed once another program runs */
-  keeper.command = ends[0] < FD_SETSIZE ? fork() : -1;
-  if (keeper.command == 0)
-    become(command, ignored, parent, ends[1]);
-  if (keeper.command < 0)
+  supervisor.command = ends[0] < FD_SETSIZE ? fork() : -1;
+  if (supervisor.command == 0)
+    exec_command(command, ignored, parent, ends[1]);
+  if (supervisor.command < 0)
     error = ends[0] < FD_SETSIZE ? errno : EMFILE;
   (void)close(ends[1]);
-  keeper.birth = ends[0];
+  supervisor.exec_result = ends[0];
   return error;
 }
 
@@ -334,12 +336,12 @@ static void on_child(int signum) {
 /* A timer of pselect()'s stands still while the machine sleeps; this one is over when it wakes
  * up. */
 static void open_alarm(void) {
-  keeper.alarm = -1;
+  supervisor.alarm = -1;
 #ifdef __linux__
-  keeper.alarm = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-  if (keeper.alarm >= FD_SETSIZE) {
-    (void)close(keeper.alarm);
-    keeper.alarm = -1;
+  supervisor.alarm = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (supervisor.alarm >= FD_SETSIZE) {
+    (void)close(supervisor.alarm);
+    supervisor.alarm = -1;
   }
 #endif
 }
@@ -347,8 +349,8 @@ static void open_alarm(void) {
 static void set_alarm(int64_t at) {
 #ifdef __linux__
   struct itimerspec when = {.it_value = {.tv_sec = at / SECOND_NS, .tv_nsec = at % SECOND_NS}};
-  if (keeper.alarm >= 0)
-    (void)timerfd_settime(keeper.alarm, TFD_TIMER_ABSTIME, &when, NULL);
+  if (supervisor.alarm >= 0)
+    (void)timerfd_settime(supervisor.alarm, TFD_TIMER_ABSTIME, &when, NULL);
 #else
   (void)at;
 #endif
@@ -356,22 +358,24 @@ static void set_alarm(int64_t at) {
 
 /* Does what there is to do, and waits until there is more. Where there is no alarm it looks up each
  * second. */
-static void turn(const sigset_t *mask) {
+static void run_once(const sigset_t *mask) {
   read_notes();
-  read_birth();
-  look();
-  if (keeper.state == OVER)
+  read_exec_result();
+  check_children();
+  if (supervisor.state == OVER)
     return;
-  int64_t now = keeper_now();
-  if (now >= keeper.kill_at)
+  int64_t now = supervisor_now();
+  if (now >= supervisor.kill_at)
     step(TIME_TO_KILL, 0);
-  else if (now >= keeper.term_at)
+  else if (now >= supervisor.term_at)
     step(TIME_TO_TERM, 0);
-  int64_t next = keeper.state == RUNNING ? keeper.term_at : keeper.kill_at, left = next - now;
-  if (left > SECOND_NS || left <= 0) /* there is none any more */
-    left = SECOND_NS;
-  struct timespec wait = {.tv_sec = left / SECOND_NS, .tv_nsec = left % SECOND_NS};
-  int files[] = {keeper.channel, keeper.birth, next > now ? keeper.alarm : -1}, highest = -1;
+  int64_t next = supervisor.state == RUNNING ? supervisor.term_at : supervisor.kill_at,
+          time_left = next - now;
+  if (time_left > SECOND_NS || time_left <= 0) /* there is none any more */
+    time_left = SECOND_NS;
+  struct timespec wait = {.tv_sec = time_left / SECOND_NS, .tv_nsec = time_left % SECOND_NS};
+  int files[] = {supervisor.channel, supervisor.exec_result, next > now ? supervisor.alarm : -1},
+      highest = -1;
   fd_set readable;
   FD_ZERO(&readable);
   if (next > now)
@@ -384,7 +388,7 @@ static void turn(const sigset_t *mask) {
   (void)pselect(highest + 1, &readable, NULL, NULL, &wait, mask);
 }
 
-int command_keeper(int argc, char **argv) {
+int command_supervisor(int argc, char **argv) {
   sigset_t all, all_but_child;
   if (argc < 7)
     return STATUS_USAGE;
@@ -394,35 +398,36 @@ int command_keeper(int argc, char **argv) {
   (void)sigdelset(&all_but_child, SIGCHLD);
   (void)signal(SIGCHLD, on_child);
 
-  keeper.channel = (int)strtol(argv[2], NULL, 10);
-  if (keeper.channel >= FD_SETSIZE)
+  supervisor.channel = (int)strtol(argv[2], NULL, 10);
+  if (supervisor.channel >= FD_SETSIZE)
     return STATUS_TROUBLE;
-  (void)fcntl(keeper.channel, F_SETFD, FD_CLOEXEC);
-  keeper.term_at = strtoll(argv[4], NULL, 10);
-  keeper.kill_at = strtoll(argv[5], NULL, 10);
+  (void)fcntl(supervisor.channel, F_SETFD, FD_CLOEXEC);
+  supervisor.term_at = strtoll(argv[4], NULL, 10);
+  supervisor.kill_at = strtoll(argv[5], NULL, 10);
 #ifdef __linux__
   (void)prctl(PR_SET_CHILD_SUBREAPER,
               1); /* whoever loses its parent is ours, so that we can wait for it */
 #endif
-  keeper.home = getpgrp();
+  supervisor.home = getpgrp();
   (void)setpgid(0, 0); /* who stops or kills belay's whole group lets us do what we are here for */
   open_alarm();
-  keeper.tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+  supervisor.tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
 
-  if (keeper_now() >= keeper.term_at) { /* belay was stopped meanwhile */
-    tell(KEEPER_STARTED, 0);
-    tell(KEEPER_OVERDUE, 0);
-    tell(KEEPER_ENDED, SIGTERM);
+  if (supervisor_now() >= supervisor.term_at) { /* belay was stopped meanwhile */
+    send_note(SUPERVISOR_STARTED, 0);
+    send_note(SUPERVISOR_OVERDUE, 0);
+    send_note(SUPERVISOR_ENDED, SIGTERM);
     return STATUS_YES;
   }
   int error = start(argv + 6, strtol(argv[3], NULL, 10));
   if (error != 0) {
-    tell(KEEPER_FAILED, error);
+    send_note(SUPERVISOR_FAILED, error);
     return STATUS_NO_COMMAND;
   }
-  (void)setpgid(keeper.command, keeper.command); /* as it does itself: who is first is not known */
-  tell(KEEPER_STARTED, (int)keeper.command);
-  while (keeper.state != OVER)
-    turn(&all_but_child);
+  (void)setpgid(supervisor.command,
+                supervisor.command); /* as it does itself: who is first is not known */
+  send_note(SUPERVISOR_STARTED, (int)supervisor.command);
+  while (supervisor.state != OVER)
+    run_once(&all_but_child);
   return STATUS_YES;
 }

@@ -7,7 +7,7 @@
 
 #include "query/query.h"
 
-#define LOOK_MS 1000
+#define CHECK_MS 1000
 #define PROBE_MS 5000 /* of servers that are asked for no other reason */
 #define AGAIN_MS 60000
 #define NAME_AGAIN_MS 10000
@@ -15,12 +15,12 @@
 static void tell_trouble(waiting_t *waiting, const char *trouble) {
   uint64_t now = uv_now(&waiting->harness->loop);
   if (trouble == NULL) {
-    if (waiting->told_at != 0)
+    if (waiting->reported_at != 0)
       complain("waiting: the servers answer again");
-    waiting->told_at = 0;
-  } else if (waiting->told_at == 0 || now - waiting->told_at >= AGAIN_MS) {
+    waiting->reported_at = 0;
+  } else if (waiting->reported_at == 0 || now - waiting->reported_at >= AGAIN_MS) {
     complain("waiting: %s", trouble);
-    waiting->told_at = now;
+    waiting->reported_at = now;
   }
 }
 
@@ -30,11 +30,11 @@ static void name_holder(waiting_t *waiting, const belay_held_t *held) {
     return;
   if (held->holders[0].mark == waiting->mark && now - waiting->named_at < NAME_AGAIN_MS)
     return;
-  char left[LOOK_TEXT_MAX], more[48] = "";
+  char left[QUERY_TEXT_MAX], more[48] = "";
   if (held->holders_count > 1)
     (void)snprintf(more, sizeof more, " and %zu more", held->holders_count - 1);
-  remark("waiting for %s%s, %s left", look_owner(held), more,
-         look_left(left, held->holders[0].remaining_ms));
+  remark("waiting for %s%s, %s left", query_owner_name(held), more,
+         query_time_left(left, held->holders[0].remaining_ms));
   waiting->mark = held->holders[0].mark;
   waiting->named_at = now;
 }
@@ -86,15 +86,15 @@ void waiting_begin(waiting_t *waiting, harness_t *harness) {
   waiting->harness = harness;
   waiting->timer.data = waiting;
   bool probes = waiting->trouble == NULL;
-  (void)uv_timer_start(&waiting->timer, on_look, probes ? 0 : LOOK_MS,
-                       probes && !common.verbose ? PROBE_MS : LOOK_MS);
+  (void)uv_timer_start(&waiting->timer, on_look, probes ? 0 : CHECK_MS,
+                       probes && !common.verbose ? PROBE_MS : CHECK_MS);
   uv_unref((uv_handle_t *)&waiting->timer);
 }
 
 void waiting_pause(waiting_t *waiting) {
   if (waiting->harness != NULL)
     (void)uv_timer_stop(&waiting->timer);
-  waiting->told_at = waiting->mark = 0;
+  waiting->reported_at = waiting->mark = 0;
 }
 
 void waiting_end(waiting_t *waiting) {

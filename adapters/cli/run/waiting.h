@@ -22,12 +22,12 @@ struct waiting {
   harness_t *harness; /* NULL: it has not begun, or has ended */
   uv_timer_t timer;
   belay_request_t request;
-  bool asking;       /* request, or a ping, is pending */
-  size_t next;       /* the server that is asked next */
-  char words[1024];  /* of an answer that is an error */
-  uint64_t told_at;  /* uv_now() when trouble was told last; 0: there is none */
-  uint64_t named_at; /* uv_now() when the holder was named last */
-  uint64_t mark;     /* the holder that was named last */
+  bool asking;          /* request, or a ping, is pending */
+  size_t next;          /* the server that is asked next */
+  char words[1024];     /* of an answer that is an error */
+  uint64_t reported_at; /* uv_now() when trouble was told last; 0: there is none */
+  uint64_t named_at;    /* uv_now() when the holder was named last */
+  uint64_t mark;        /* the holder that was named last */
 };
 
 /* Says on standard error, from now on and until waiting_pause():
