@@ -1,4 +1,4 @@
-/* `belay acl`: the rules of a user who may do what belay does, and nothing else. */
+/* `belay acl`: print the rules of a user that may run what belay needs, and nothing else. */
 #include "belay/acl.h"
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@ static struct {
   const char *user, *namespace_text, *server;
   texts_t keys;
   int64_t db;
-  bool file; /* for users.acl, rather than for redis-cli */
+  bool file; /* for users.acl, not for redis-cli */
   bool sentinel;
 } asked;
 
@@ -37,13 +37,14 @@ static const option_t options[] = {
 
 /* ---- the command line ---- */
 
-/* Says what is wrong, and never repeats what it was given: that may be a URL with a password. */
+/* Print what is wrong. The message never repeats the argument, which may be a URL with a
+ * password. */
 static bool wrong(const char *what) {
   complain("%s", what);
   return false;
 }
 
-/* Visible characters that no line, and no shell of redis-cli's, takes for anything else. */
+/* Returns true for visible characters that have no special meaning in users.acl or in redis-cli. */
 static bool is_user(const char *text) {
   size_t len = strlen(text);
   for (const char *c = text; *c != '\0'; c++)
@@ -89,7 +90,7 @@ static bool is_name(const char *text) {
   return strcmp(text, "all") == 0;
 }
 
-/* The names, and room for one more. */
+/* Read the names; there is room for one more. */
 static bool read_names(belay_acl_options_t *o, const arguments_t *arguments) {
   static const char *names[TEXTS_MAX + 1];
   for (size_t i = 0; i < arguments->n; i++) {
@@ -121,9 +122,10 @@ static bool read_options(belay_acl_options_t *o) {
   return asked.server == NULL || read_version(o, asked.server);
 }
 
-/* ---- the lines ---- */
+/* ---- output ---- */
 
-/* A word of the rules, as redis-cli reads it: in quotes if there is one in it. */
+/* Print a word of the rules, as redis-cli reads it: a word that contains a quote is put in
+ * quotes. */
 static void print_word(const char *word, size_t len, bool file) {
   bool quoted = !file && (memchr(word, '"', len) != NULL || memchr(word, '\'', len) != NULL);
   (void)fputs(quoted ? " \"" : " ", stdout);

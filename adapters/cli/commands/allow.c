@@ -1,4 +1,4 @@
-/* `belay allow`: who may do what. */
+/* `belay allow`: permissions of users. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,37 +15,37 @@ static struct {
   int64_t width, max_id, ttl_ms;
 } asked = {.max_id = -1, .ttl_ms = -1};
 
-/* How a part of the command reads the arguments behind KEY. */
+/* The arguments that a subcommand takes behind KEY. */
 typedef enum reads { READS_NOTHING, READS_IDS, READS_FIELD } reads_t;
 
-/* What grant, revoke, set and has of the library are. */
+/* The common type of the library's functions grant, revoke, set and has. */
 typedef int (*change_t)(belay_permission_t *, belay_request_t *, belay_bytes_t,
                         const belay_permission_field_t *, size_t, belay_permission_cb);
 
-/* One part of the command. */
+/* A subcommand. */
 typedef struct operation {
   record_operation_t record;
   reads_t reads;
-  change_t change;            /* of those that read a field */
-  belay_permission_cb answer; /* its callback */
+  change_t change;            /* for READS_FIELD */
+  belay_permission_cb answer; /* the callback of change */
 } operation_t;
 
 static belay_permission_t *permission;
 static struct {
-  const char *names[BELAY_PERMISSION_WIDTH_MAX]; /* of bits, from the lowest on */
+  const char *names[BELAY_PERMISSION_WIDTH_MAX]; /* the names of the bits, from the lowest on */
   size_t named;
-  belay_permission_field_t field;            /* the one that is asked for, or changed */
-  uint64_t ids[BELAY_PERMISSION_FIELDS_MAX]; /* of a list */
-  uint64_t next;                             /* the first id that was not asked for */
-  bool some;                                 /* an entry was written */
+  belay_permission_field_t field;            /* the field to query or to change */
+  uint64_t ids[BELAY_PERMISSION_FIELDS_MAX]; /* the ids to list */
+  uint64_t next;                             /* the first id that was not queried yet */
+  bool some;                                 /* true if an entry was written */
 } work;
 
 /* The key of a call. */
 #define KEY(h) (h)->items[0]
 
-/* ---- what they have in common ---- */
+/* ---- shared by the subcommands ---- */
 
-/* Divides --names, or those of the record. NULL, or what is wrong with them. */
+/* Split --names, or the names of the record. Returns what is wrong with them, or NULL. */
 static const char *read_names(void) {
   char *copy = asked.names != NULL ? text_keep(asked.names, strlen(asked.names)) : NULL;
   work.named = 0;
@@ -66,7 +66,7 @@ static const char *read_names(void) {
   return NULL;
 }
 
-/* A name, or the number of a bit. */
+/* Read a name, or the number of a bit. */
 static bool read_bit(const char *word, uint64_t *out) {
   int64_t number;
   for (size_t i = 0; i < work.named; i++)
@@ -90,7 +90,7 @@ static bool read_id(const char *word, uint64_t *out) {
 
 static const char not_an_id[] = "ID is no whole number from 0 to --max-id";
 
-/* The arguments behind KEY. NULL, or what is wrong with them. */
+/* Read the arguments behind KEY. Returns what is wrong with them, or NULL. */
 static const char *read_arguments(const arguments_t *arguments, reads_t reads) {
   if (reads == READS_IDS && arguments->n - 1 > BELAY_PERMISSION_FIELDS_MAX)
     return "too many ids";
@@ -115,10 +115,10 @@ static bool open_permission(harness_t *h) {
   return harness_ok(h, belay_permission_new(h->client[0], &options, &permission));
 }
 
-/* All options are known now. */
+/* Check the arguments when all options are known. */
 static bool check_arguments(harness_t *h) {
   const operation_t *operation = h->command->data;
-  const char *wrong = read_names(); /* the record's, where none were given */
+  const char *wrong = read_names(); /* the names of the record, if --names was not given */
   if (wrong == NULL && work.named > (size_t)asked.width)
     wrong = "--names: more than --width";
   if (wrong == NULL)
@@ -150,7 +150,7 @@ static void begin(harness_t *h) {
     harness_refuse(h, wrong);
 }
 
-/* The names of bits, or their numbers. */
+/* Write the names of the bits that are set. A bit without a name is written as a number. */
 static void out_bits(const char *name, uint64_t value) {
   out_list_begin(name);
   for (unsigned bit = 0; bit < (unsigned)asked.width; bit++) {
@@ -171,7 +171,7 @@ static bool out_field(const belay_permission_result_t *result) {
   return out_end();
 }
 
-/* ---- the parts ---- */
+/* ---- subcommands ---- */
 
 static void go_field(harness_t *h) {
   const operation_t *operation = h->command->data;
@@ -218,7 +218,7 @@ static void on_listed(belay_request_t *r, int status, const belay_permission_res
 
 static void ask_next(harness_t *h);
 
-/* Of all ids those that may do anything. */
+/* Write the ids that have at least one permission. */
 static void on_some(belay_request_t *r, int status, const belay_permission_result_t *results,
                     size_t n) {
   harness_t *h = r->data;

@@ -1,4 +1,4 @@
-/* `belay bloom`: whether something has been seen. */
+/* `belay bloom`: shared Bloom filters. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +15,15 @@ static struct {
   bool null, missing;
 } asked = {.ttl_ms = -1};
 
-static belay_bloom_t *any, *bloom; /* of that name: to look what is there; and as it was made */
+/* handles of that name: any reads the stored options; bloom is opened with them */
+static belay_bloom_t *any, *bloom;
 static belay_bloom_options_t made;
-static bool existed; /* before this command */
+static bool existed; /* true if the filter existed before this command */
 static items_t items;
 static struct {
-  bool adds;       /* else it asks */
-  uint64_t n, yes; /* answers; that it is new, or there */
-  text_t text;     /* of one batch */
+  bool adds;       /* false: it tests */
+  uint64_t n, yes; /* number of answers; of those that were "new" or "found" */
+  text_t text;     /* output of one batch */
 } work;
 
 static void tidy(void) {
@@ -30,14 +31,14 @@ static void tidy(void) {
   text_free(&work.text);
 }
 
-/* ---- what they have in common: the filter, as it was made ---- */
+/* ---- shared by the subcommands: open the filter with its stored options ---- */
 
 static int open_bloom(harness_t *h, belay_bloom_options_t *options, belay_bloom_t **out) {
   options->name = h->items[0];
   return belay_bloom_new(h->client[0], options, out);
 }
 
-/* Asks what there is. */
+/* Read the stored options of the filter. */
 static void read_filter(harness_t *h, belay_bloom_options_cb cb) {
   belay_bloom_options_t options;
   belay_bloom_options_init(&options);
@@ -46,7 +47,8 @@ static void read_filter(harness_t *h, belay_bloom_options_cb cb) {
   harness_ok(h, error != 0 ? error : belay_bloom_read_options(any, &h->request, cb));
 }
 
-/* In the callback of look(): the filter is open then. status: of one that is not there. */
+/* Open the filter; call it in the callback of read_filter(). status: the exit status if there is no
+ * filter. */
 static bool opened(harness_t *h, int error, const belay_bloom_options_t *options, int status) {
   if (error == BELAY_EABSENT) {
     const char *name = out_shown(h->items[0].data, h->items[0].len);
@@ -61,7 +63,7 @@ static bool opened(harness_t *h, int error, const belay_bloom_options_t *options
   return harness_ok(h, error);
 }
 
-/* One fact about the filter, and its line for people. */
+/* Write a boolean about the filter, and its line in plain output. */
 static void answer(harness_t *h, const char *fact, bool is, const char *line, bool yes) {
   out_begin();
   out_text("name", h->items[0].data, h->items[0].len);
@@ -72,7 +74,7 @@ static void answer(harness_t *h, const char *fact, bool is, const char *line, bo
 
 /* ---- create ---- */
 
-/* 0.01 or 1%. */
+/* Read 0.01 or 1%. */
 static bool read_rate(const char *text, double *out) {
   char *end;
   if (text[strspn(text, "0123456789.e-%")] != '\0')
@@ -173,8 +175,8 @@ static const option_t create_options[] = {
 
 /* ---- add, has ---- */
 
-/* For people only those that are asked for are written, one in a line as they were read: so that
- * they can go on through a pipe. A terminal is given no orders by them. */
+/* Write an item. Plain output has only the selected items, one per line and unchanged, so that
+ * another program can read them. On a terminal, control characters are escaped. */
 static void write_plain(const belay_bytes_t *item) {
   static int terminal = -1;
   if (terminal == -1)
@@ -183,7 +185,7 @@ static void write_plain(const belay_bytes_t *item) {
     text_add_shown(&work.text, item->data, item->len);
   else
     text_add(&work.text, item->data, item->len);
-  text_add(&work.text, asked.null ? "" : "\n", 1); /* "" is a 0 byte */
+  text_add(&work.text, asked.null ? "" : "\n", 1); /* the first byte of "" is a 0 byte */
 }
 
 static bool write_answers(const bool *answers, size_t n) {
@@ -315,7 +317,7 @@ static void on_deleted(belay_request_t *r, int status) {
     answer(r->data, "found", existed, existed ? "deleted" : "not there", existed);
 }
 
-/* Deletes all parts, also of a filter whose configuration is lost. */
+/* Delete all parts, even of a filter whose options are lost. */
 static void on_found_for_delete(belay_request_t *r, int status,
                                 const belay_bloom_options_t *options) {
   (void)options;

@@ -1,5 +1,5 @@
-/* `belay break`: takes away what someone holds. What is found is told, and of that just what was
- * found is taken, by marks: who came in between keeps what he has. */
+/* `belay break`: take a name away from its holders. It reads the holders first and then removes
+ * exactly those, by their marks: a holder that came in between keeps its hold. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +15,12 @@ static struct {
   const char *mark;
 } asked;
 
-/* What is asked of each server. */
+/* The request to one server. */
 typedef struct step {
   belay_request_t request;
   harness_t *h;
   size_t node;
-  belay_held_t held; /* with those holders only that were asked for */
+  belay_held_t held; /* with only the holders to remove */
 } step_t;
 
 static reading_t reading;
@@ -28,7 +28,7 @@ static step_t steps[URLS_MAX];
 static size_t pending, removed;
 static int failure;
 
-/* ---- whom ---- */
+/* ---- selecting holders ---- */
 
 static bool is_mark(const char *text) {
   return strlen(text) == MARK_DIGITS && strspn(text, "0123456789abcdefABCDEF") == MARK_DIGITS;
@@ -38,7 +38,7 @@ static bool is_meant(uint64_t mark) {
   return asked.mark == NULL || strtoull(asked.mark, NULL, 16) == mark;
 }
 
-/* Leaves the holders who are meant. */
+/* Keep only the selected holders. */
 static void choose(snapshot_entry_t *entry, belay_held_t *out) {
   belay_holder_t *holders = (belay_holder_t *)entry->held->holders; /* the list's own copy */
   size_t n = 0;
@@ -49,7 +49,7 @@ static void choose(snapshot_entry_t *entry, belay_held_t *out) {
   out->holders_len = n;
 }
 
-/* Of one name several things may be held; one is to be broken. */
+/* Several kinds can have the same name; only one kind is broken. */
 static bool is_one_kind(const snapshot_t *list) {
   for (size_t i = 0, first = list->n; i < list->n; i++) {
     if (list->item[i].held->holders_count == 0)
@@ -61,7 +61,7 @@ static bool is_one_kind(const snapshot_t *list) {
   return true;
 }
 
-/* ---- what is said ---- */
+/* ---- output ---- */
 
 static void out_which(const step_t *step) {
   out_string("kind", belay_held_kind_name(step->held.kind));
@@ -112,7 +112,7 @@ static bool write_broken(const step_t *step, const belay_broken_t *broken) {
   return out_end();
 }
 
-/* ---- how ---- */
+/* ---- breaking ---- */
 
 static void tidy(void) {
   snapshot_clear(&reading.snapshot);
@@ -135,8 +135,9 @@ static void on_broken(belay_request_t *request, int status, const belay_broken_t
   }
   if (--pending > 0)
     return;
+  /* removing it from a minority of the servers counts as a failure */
   if (failure == 0)
-    failure = reading_status(&reading); /* at a minority it is as good as not broken */
+    failure = reading_status(&reading);
   harness_done(h, failure != 0 ? failure : removed > 0 ? STATUS_YES : STATUS_NO);
 }
 
@@ -150,7 +151,8 @@ static void break_all(harness_t *h, size_t n) {
   }
 }
 
-/* Whether all holders that were found are one: on several servers it has the same mark. */
+/* Returns true if all holders that were found are the same one: on several servers it has the same
+ * mark. */
 static bool is_one_holder(size_t n) {
   for (size_t i = 0; i < n; i++)
     if (steps[i].held.holders_len > 1 ||
@@ -172,7 +174,8 @@ static void plan(harness_t *h, size_t n) {
   harness_done(h, written ? STATUS_USAGE : STATUS_TROUBLE);
 }
 
-/* Whoever is meant was not found; crowd: among those who are told, and there are more. */
+/* Report that the selected holder was not found. crowd: true if there are more holders than were
+ * read. */
 static void say_nobody(bool held, bool crowd) {
   if (crowd)
     complain("nobody of that mark is among the first %d who hold it, and there are more",
@@ -195,7 +198,7 @@ static void on_read(reading_t *read) {
     snapshot_entry_t *entry = &read->snapshot.item[i];
     if (entry->held->holders_count == 0)
       continue;
-    held = true; /* of one kind: one for each server at most */
+    held = true; /* of one kind, so there is one entry for each server at most */
     crowd |= entry->held->holders_count > entry->held->holders_len;
     steps[n] = (step_t){.h = h, .node = entry->node};
     steps[n].request.data = &steps[n];

@@ -1,11 +1,11 @@
-/* `belay cache`: what a command writes, kept for all machines.
+/* `belay cache`: keep the output of a command for all machines.
  *
  *   ASKING --fresh--> written --> done
  *     |  |
- *     |  +--stale--> written, SEEKING --nobody else loads it--> another process of ours does, and nobody waits --> done
- *     |                           +-- somebody does --> done
+ *     |  +--stale--> written, SEEKING --no other process loads it--> start a background process --> done
+ *     |                           +-- another process loads it --> done
  *     |  ^
- *     |  +-- another machine runs the command: it is waited for
+ *     |  +-- another machine runs the command: wait for it
  *     v
  *   LOADING: the command runs --status 0--> kept, written --> done
  *                             --otherwise--> written, not kept --> done, with its status */
@@ -19,8 +19,8 @@
 
 #define CHECK_MS 2
 #define LONGEST_MAX_MS 300000
-#define GET_MAX_MS 600000 /* as long as a request may take */
-#define SLACK_MS 1000     /* the keeper is first */
+#define GET_MAX_MS 600000 /* the longest timeout of a request */
+#define SLACK_MS 1000     /* the supervisor ends the command before the library's load times out */
 
 static struct {
   int64_t ttl_ms, stale_ms, longest_ms, max_size;
@@ -32,16 +32,16 @@ static belay_cache_t *cache;
 static belay_cache_load_t *load;
 static guarded_t guarded;
 static text_t output;
-static int64_t until; /* supervisor_now(): the command is to have ended by then */
-static int ends_with; /* the status, once the command has ended too */
+static int64_t until; /* supervisor_now() when the command must have ended */
+static int ends_with; /* the exit status, once the command has ended too */
 static uv_timer_t check_timer;
 static bool over;
-static bool seeking; /* whether it is we who are to run the command once more, in the background */
-static bool won;     /* it is */
+static bool seeking; /* true while it is undecided whether this process refreshes a stale value */
+static bool won;     /* true if this process has to refresh */
 
 /* ---- the end ---- */
 
-/* No command is left behind. */
+/* End belay. A command that still runs is killed first. */
 static void finish(harness_t *h, int status) {
   ends_with = status;
   over = true;
@@ -53,8 +53,8 @@ static void finish(harness_t *h, int status) {
 
 static void refresh(harness_t *h);
 
-/* Served is what was loaded before it is stored, and what is stale before it is known who loads it
- * again. Both are over when nothing is under way any more, which takes a few operations. */
+/* Wait until the cache is idle. The cache serves a loaded value before it is stored, and a stale
+ * value before it is known which process loads it again. Both take a few operations. */
 static void on_check_timer(uv_timer_t *timer) {
   belay_cache_stats_t stats;
   belay_cache_stats(cache, &stats);
@@ -84,7 +84,8 @@ static void stop(harness_t *h, int signum) {
 
 /* ---- the command ---- */
 
-/* From SIGTERM, when it has taken longer than --longest, to when it is certainly gone. */
+/* Time from SIGTERM, when the command has taken longer than --longest, until SIGKILL has ended
+ * it. */
 static int64_t grace_ms(void) {
   return asked.longest_ms / 6;
 }
@@ -104,9 +105,9 @@ static void on_ended(guarded_t *e) {
     complain("the command has ended, but what it has left behind keeps its output open");
   if (e->too_much || e->overdue || output.spoiled || (e->not_all && e->status == STATUS_YES))
     e->status = STATUS_TROUBLE;
+  /* an error is reported to the callbacks of the gets */
   if (e->status == STATUS_YES)
-    (void)belay_cache_load_done(
-        load, belay_bytes(output.bytes, output.len)); /* whoever waits is told of an error */
+    (void)belay_cache_load_done(load, belay_bytes(output.bytes, output.len));
   else
     (void)belay_cache_load_failed(load, e->status);
   if (over)
@@ -117,7 +118,7 @@ static void on_load(belay_cache_load_t *l, const char *key, size_t key_len, void
   harness_t *h = arg;
   (void)key;
   (void)key_len;
-  if (over || seeking) { /* who runs it takes the lease that we give back */
+  if (over || seeking) { /* fail the load, so that the refreshing process takes the lease */
     won = seeking;
     (void)belay_cache_load_failed(l, STATUS_TROUBLE);
     return;
@@ -133,10 +134,10 @@ static void on_load(belay_cache_load_t *l, const char *key, size_t key_len, void
   guarded_start(&guarded, h, h->arguments->command);
 }
 
-/* ---- what is there ---- */
+/* ---- reading ---- */
 
-/* The same again, in the background: `belay cache --refresh`, with all else that we were told. Of all who were served what
- * is stale one does: who was given the lease. */
+/* Start this command again in the background: `belay cache --refresh`, with the other options. Of
+ * all processes that were served a stale value, only the one with the lease does so. */
 static void refresh(harness_t *h) {
   static uv_process_t process;
   char **line = h->arguments->line;
@@ -173,7 +174,8 @@ static void on_got(belay_request_t *r, int status, const belay_cache_result_t *r
   harness_t *h = r->data;
   if (harness_is_done(h))
     return;
-  bool failed = result->load_error > 0; /* by ourselves: others' failures are not kept */
+  /* the command of this process failed: failures on other machines are not kept */
+  bool failed = result->load_error > 0;
   if (failed && (status == BELAY_ELOAD || asked.refresh)) {
     write_it(output.bytes, output.len);
     finish(h, result->load_error);
@@ -205,14 +207,14 @@ static void on_forgotten(belay_request_t *r, int status, bool applied) {
 
 /* ---- the beginning ---- */
 
-/* Another one's run that fails, and ours. */
+/* The timeout of a get: time for a failing run on another machine, and for a run here. */
 static int64_t get_ms(void) {
   int64_t ms = 2 * (asked.longest_ms + grace_ms());
   return ms < GET_MAX_MS ? ms : GET_MAX_MS;
 }
 
-/* Who refreshes takes what is stale for nothing, and does not wait for somebody else who is about
- * it. */
+/* Open the cache. With --refresh a stale value is not used, and the get does not wait for another
+ * process that loads it. */
 static int open_cache(harness_t *h) {
   belay_cache_options_t options;
   belay_cache_options_init(&options);

@@ -1,10 +1,10 @@
-/* `belay count`: numbers that many add to. */
+/* `belay count`: shared counters. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "harness.h"
 
-/* What was asked for: each part has some of these options. */
+/* The options; each subcommand has some of them. */
 static struct {
   const char *name, *id, *field;
   int64_t ttl_ms, shards, min, max, delta;
@@ -27,7 +27,7 @@ static belay_counter_t *counter;
   TEXT("field", "FIELD", &asked.field,                                                             \
        "the counter of this name among those that KEY is a group of")
 
-/* ---- what they have in common ---- */
+/* ---- shared by the subcommands ---- */
 
 static bool open_counter(harness_t *h) {
   belay_counter_options_t options;
@@ -39,7 +39,7 @@ static bool open_counter(harness_t *h) {
   return harness_ok(h, belay_counter_new(h->client[0], &options, &counter));
 }
 
-/* Argument 1, a whole number. */
+/* Read argument 1, a whole number. */
 static bool read_delta(harness_t *h) {
   if (h->arguments->n < 2 || units_number(h->arguments->item[1], &asked.delta))
     return true;
@@ -47,7 +47,7 @@ static bool read_delta(harness_t *h) {
   return false;
 }
 
-/* Begins a line of results with the members that name the counter. */
+/* Begin a line of results with the members that name the counter. */
 static void begin_line(const harness_t *h) {
   out_begin();
   out_string("key", h->arguments->item[0]);
@@ -55,7 +55,7 @@ static void begin_line(const harness_t *h) {
     out_string("field", asked.field);
 }
 
-/* One value, and a fact about it. */
+/* Write a value, and a boolean about it. */
 static void answer(harness_t *h, const char *member, int64_t value, const char *fact, bool is,
                    bool yes) {
   begin_line(h);

@@ -1,4 +1,4 @@
-/* `belay exec`: a command that runs while a lock is held. */
+/* `belay exec`: run a command while a lock is held. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,19 +11,21 @@
 #include "run/probe.h"
 #include "run/waiting.h"
 
-/* CONNECTING --enough servers answered (probe.h)--> WAITING --granted--> RUNNING --the command ended--> HOLDING
- *     |                                                |                  |
- *     +--too few answered--> DONE: 120                 |                  +--lost: the keeper ends the command: 122
- *                                                      +--held by another, or the wait is over--> DONE: 121, or -E
+/*   CONNECTING --enough servers answered (probe.h)--> WAITING --granted--> RUNNING --command ended--> HOLDING
+ *     |                                                |                     |
+ *     +--too few answered--> DONE: 120                 |                     +--lost: the supervisor ends the command: 122
+ *                                                      +--held elsewhere, or the wait is over--> DONE: 121, or -E
  *
  *   HOLDING --the time of --hold is over (at once without it), a signal, or lost--> RELEASING --> DONE
  *
- * The command's status is kept, but for a loss: 122. A loss may be noticed only by the release: 122 too.
+ * The exit status is that of the command, or 122 after a loss. Sometimes only the release detects a
+ * loss; the status is 122 then too.
  *
- * A signal: CONNECTING and WAITING end; RUNNING hands it to the command, and there is no HOLDING then; HOLDING ends;
- * RELEASING ignores the first one, and the second one ends belay. */
+ * A signal in CONNECTING, WAITING or HOLDING ends that state. RUNNING forwards the signal to the
+ * command, and HOLDING is skipped. RELEASING ignores the first signal; the second one ends
+ * belay. */
 #define QUARANTINE_MS 30000
-#define QUORUM_TIMEOUT_MS 5 /* that the library always allows */
+#define QUORUM_TIMEOUT_MS 5 /* the smallest timeout that the library accepts for any ttl */
 
 static struct {
   int64_t ttl_ms, grace_ms, wait_ms, permits, max_ttl_ms, hold_ms, max_runtime_ms, conflict;
@@ -41,7 +43,7 @@ static capture_t capture;
 static waiting_t waiting;
 static uv_timer_t hold_timer;
 static uint64_t granted_at; /* uv_now() */
-static bool held_on;        /* for --hold, when the command had ended */
+static bool held_on;        /* true if --hold kept the lock after the command had ended */
 
 static const char *name_of(const harness_t *h) {
   return asked.key != NULL ? asked.key : h->arguments->item[0];
@@ -62,7 +64,8 @@ static void finish(harness_t *h) {
   harness_done(h, guarded.status);
 }
 
-/* When it was lost is not known where it was held for longer than the command ran. */
+/* Report a loss. If the lock was held for longer than the command ran, the time of the loss is
+ * unknown. */
 static void lose(const char *why) {
   if (held_on && !guarded.lost)
     complain("lost while the command ran, or before --hold was over: %s", why);
@@ -94,8 +97,8 @@ static void on_hold_over(uv_timer_t *timer) {
   release();
 }
 
-/* A command that did not run is another machine's; one that a signal has ended is not kept for
- * others either. */
+/* Ignore --hold if the command did not run, so that another machine can run it, and if a signal
+ * ended the command. */
 static void on_ended(guarded_t *e) {
   bool lost = (e->lost || e->overdue) && e->started;
   uint64_t end = granted_at + (uint64_t)asked.hold_ms, now = uv_now(&e->harness->loop);
@@ -116,7 +119,7 @@ static void on_lost(belay_lock_t *l, belay_lost_t reason) {
     release();
     return;
   }
-  if (!guarded.overdue) /* that is said at the end */
+  if (!guarded.overdue) /* on_ended() reports it */
     guarded_set_lost(&guarded, belay_lost_name(reason));
   guarded_check_limits(&guarded);
 }
@@ -142,7 +145,7 @@ static void set_number(const char *name, uint64_t value) {
   (void)setenv(name, digits, 1);
 }
 
-/* What was there before is of a belay around this one. */
+/* Replace or remove the variables that an outer belay may have set. */
 static void set_environment(const harness_t *h) {
   struct timespec now;
   (void)clock_gettime(CLOCK_REALTIME, &now);
@@ -171,7 +174,7 @@ static void run_command(harness_t *h) {
 
 /* ---- waiting ---- */
 
-/* In words: which servers do not vote, and until when. */
+/* Describe the servers that do not vote, and the time until they vote. */
 static const char *quarantine_words(const belay_lock_tally_t *tally) {
   static char words[160];
   char left[QUERY_TEXT_MAX];
@@ -187,7 +190,7 @@ static const char *quarantine_words(const belay_lock_tally_t *tally) {
   return words;
 }
 
-/* Which servers do not answer, and why. */
+/* Describe the servers that do not answer, with the errors. */
 static const char *absence_words(const belay_lock_tally_t *tally) {
   static char words[1024];
   size_t n = 0;
@@ -200,7 +203,7 @@ static const char *absence_words(const belay_lock_tally_t *tally) {
   return words;
 }
 
-/* NULL: enough servers answer and vote. */
+/* The reason why no quorum can be reached; NULL if enough servers answer and vote. */
 static const char *trouble(const waiting_t *w) {
   (void)w;
   belay_lock_tally_t tally;
@@ -234,8 +237,8 @@ static void on_acquired(belay_lock_t *l, int status) {
 
 /* ---- the beginning ---- */
 
-/* One call to one of several servers: --timeout, as far as the library allows for that ttl. Its default, 50 ms, is for
- * servers nearby. */
+/* The timeout of one call to one of several servers: --timeout, limited to what the library allows
+ * for the ttl. The library's default of 50 ms suits nearby servers only. */
 static int64_t quorum_timeout(void) {
   int64_t most = asked.ttl_ms / 10 > QUORUM_TIMEOUT_MS ? asked.ttl_ms / 10 : QUORUM_TIMEOUT_MS;
   return common.timeout_ms < most ? common.timeout_ms : most;
@@ -281,7 +284,7 @@ static void acquire(harness_t *h) {
   harness_ok(h, belay_lock_acquire(lock, asked.try_once ? 0 : asked.wait_ms, on_acquired));
 }
 
-/* What excludes what; NULL: nothing is wrong. */
+/* Return what is wrong with the options, or NULL. */
 static const char *wrong(const harness_t *h) {
   bool special = asked.permits > 0 || asked.fair || asked.shared || asked.exclusive;
   if ((h->arguments->n > 0) == (asked.key != NULL))

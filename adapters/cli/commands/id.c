@@ -1,4 +1,4 @@
-/* `belay id`: numbers that nobody else is given. */
+/* `belay id`: unique ids. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 #define EPOCH_MAX_MS (INT64_C(1) << 42)
 
-/* What was asked for: each part has some of these options. */
+/* The options; each subcommand has some of them. */
 static struct {
   const char *kind;
   int64_t count, start, min_replicas, worker, ttl_ms, ahead_ms, epoch_ms;
@@ -52,7 +52,7 @@ static void begin_uuid(harness_t *h) {
   harness_done(h, STATUS_YES);
 }
 
-/* ---- what servers are asked for ---- */
+/* ---- ids from servers ---- */
 
 static void on_ids(belay_request_t *r, int status, const int64_t *ids, size_t n) {
   harness_t *h = r->data;
@@ -71,8 +71,8 @@ static void on_ids(belay_request_t *r, int status, const int64_t *ids, size_t n)
   harness_done(h, STATUS_YES);
 }
 
-/* The worker that this machine tries first: the same one each time, so that its record is there and
- * the first id need not wait. FNV-1a of the host's name. */
+/* Return the worker that this machine tries first, or -1. It is the same each time, so that its
+ * record exists and the first id need not wait. FNV-1a of the host's name. */
 static int worker_of_host(void) {
   char host[256] = "";
   uint32_t hash = 2166136261U;
@@ -92,7 +92,7 @@ static void draw(harness_t *h) {
     o.sequence = belay_string(asked.kind);
   }
   o.start = asked.start;
-  o.step = asked.count; /* a larger step would skip those that are not printed */
+  o.step = asked.count; /* a larger step would skip ids that are not printed */
   o.min_replicas = (unsigned)asked.min_replicas;
   o.worker = (int)asked.worker;
   o.first_worker = worker_of_host();

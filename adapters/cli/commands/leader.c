@@ -1,18 +1,20 @@
-/* `belay leader`: a command that runs on exactly one of many machines.
+/* `belay leader`: run a command on exactly one of many machines.
  *
  *   STANDING --elected--> RUNNING --the command has ended--> RESIGNING --> done; with --restart: PAUSING
  *      ^                   |  ^                                             |
  *      |  deposed: the     |  +---------- the pause is over ----------------+
- *      |  keeper ends it   |                                                |
+ *      |  supervisor ends  |                                                |
+ *      |  the command      |                                                |
  *      +-------------------+----------- deposed ----------------------------+
- *      +-- deposed: elected, but stopped for so long meanwhile that we are not told
+ *      +-- deposed while this process was stopped: no callback reports the election
  *
- * A command that was ended since renewal was late, where we lead all the same in the end, is PAUSING too.
+ * If a late renewal ended the command, but the lease is renewed after all, the state is PAUSING
+ * too.
  *
- * With --observe: OBSERVING, and nothing else.
+ * With --observe the only state is OBSERVING.
  *
- * A signal: OBSERVING, STANDING and PAUSING end; RUNNING hands it on, and then ends as the command does; RESIGNING goes on in spite
- * of the first one. */
+ * A signal ends OBSERVING, STANDING and PAUSING. RUNNING forwards it to the command, and belay ends
+ * with the command. RESIGNING ignores the first signal. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -35,10 +37,10 @@ static belay_election_t *election;
 static guarded_t guarded;
 static uv_timer_t pause_timer;
 static waiting_t waiting;
-static int unknown; /* why it is not known who leads; 0: it is */
+static int unknown; /* the error of the last observation; 0: the leader is known */
 static enum { STANDING, RUNNING, PAUSING, RESIGNING, OBSERVING } state;
-static bool deposed;  /* since it was elected */
-static bool stopping; /* somebody wants us to end */
+static bool deposed;  /* true if deposed since the last election */
+static bool stopping; /* true if a signal has asked belay to end */
 
 static void stand(harness_t *h);
 static void run_command(harness_t *h);
@@ -69,7 +71,7 @@ static void finish(harness_t *h) {
   (void)uv_timer_stop(&pause_timer);
   state = RESIGNING;
   if (belay_election_resign(election, on_resigned) != 0)
-    harness_done(h, guarded.status); /* it does not lead */
+    harness_done(h, guarded.status); /* this process does not lead */
 }
 
 static void stop(harness_t *h, int signum) {
@@ -91,7 +93,8 @@ static int64_t left_us(void *data) {
 
 static void pause_for(int64_t ms);
 
-/* A lease that is nearly over is no time to start: it is renewed soon, or we are deposed. */
+/* Do not start the command if the lease is nearly over: wait until it is renewed, or until
+ * on_deposed() is called. */
 static void on_pause_over(uv_timer_t *timer) {
   if (left_us(NULL) > 2000 * asked.grace_ms)
     run_command(timer->data);
@@ -145,14 +148,14 @@ static void on_deposed(belay_election_t *e, belay_lost_t reason) {
   complain("deposed: %s", belay_lost_name(reason));
   deposed = true;
   if (state == RUNNING)
-    guarded_check_limits(&guarded); /* stands again when the command is gone */
+    guarded_check_limits(&guarded); /* on_ended() stands again */
   else if (state != RESIGNING) {
     (void)uv_timer_stop(&pause_timer);
     stand(h);
   }
 }
 
-/* What passes is sat out. */
+/* Report a campaign that ended with an error. Temporary errors do not end a campaign. */
 static void on_campaign_over(belay_election_t *e, int status) {
   if (status != BELAY_ECANCELED)
     harness_ok(belay_election_data(e), status);
@@ -191,7 +194,7 @@ static void on_observe(belay_election_t *e, int status, const belay_leader_t *le
     harness_done(h, STATUS_TROUBLE);
 }
 
-/* That no server answers is the only trouble of one who observes. */
+/* Return the error if no server answers, or NULL. An observer reports nothing else. */
 static const char *not_known(const waiting_t *w) {
   static char words[OUT_SHOWN_MAX + 160];
   (void)w;
@@ -210,7 +213,7 @@ static void observe(harness_t *h) {
 
 /* ---- the beginning ---- */
 
-/* NULL: nothing is wrong. */
+/* Return what is wrong with the options, or NULL. */
 static const char *wrong(const harness_t *h) {
   bool runs = h->arguments->command != NULL;
   if ((h->arguments->n > 0) == (asked.key != NULL))

@@ -1,4 +1,4 @@
-/* `belay limit`: whether something may be done now. */
+/* `belay limit`: take tokens from a rate limiter. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +15,13 @@ static struct {
 
 static belay_limiter_t *limiter;
 
-/* Rounded up: a caller that comes back then is not early. Negative: there is no such time. */
+/* Convert to milliseconds, rounded up so that a caller that returns then is not early. -1 if us is
+ * negative: there is no such time. */
 static int64_t ms_of(int64_t us) {
   return us < 0 ? -1 : us / 1000 + (us % 1000 > 0);
 }
 
-/* For people. */
+/* Describe a result in words. */
 static const char *in_words(const belay_limiter_result_t *result) {
   static char words[64];
   char again[UNITS_DURATION_MAX];
@@ -47,7 +48,8 @@ static void answer(harness_t *h, const belay_limiter_result_t *result) {
   harness_answer(h, result->verdict == BELAY_ALLOWED);
 }
 
-/* What a command writes is its own: why it was not run is said beside that. */
+/* Run the command, or report the denial on standard error: standard output belongs to the
+ * command. */
 static void run_it(harness_t *h, const belay_limiter_result_t *result) {
   if (result->verdict == BELAY_ALLOWED) {
     harness_become(h, h->arguments->command);
@@ -100,7 +102,7 @@ static void on_banned(belay_request_t *r, int status, const belay_limiter_result
 
 /* ---- the beginning ---- */
 
-/* What is wrong with what was asked for; NULL: nothing. */
+/* Return what is wrong with the options, or NULL. */
 static const char *check(const harness_t *h) {
   int64_t burst = asked.burst > 0 ? asked.burst : asked.rate.count;
   bool runs = asked.wait_ms >= 0 || h->arguments->command != NULL;
@@ -121,7 +123,7 @@ static const char *check(const harness_t *h) {
 }
 
 static int open_limiter(harness_t *h) {
-  /* A reset deletes the key, whatever the rate. */
+  /* A reset deletes the key, so its rate does not matter. */
   const belay_limit_t limit = {.kind = BELAY_LIMIT_BUCKET,
                                .count = asked.rate.count > 0 ? asked.rate.count : 1,
                                .period_us =

@@ -1,7 +1,7 @@
-/* `belay ls`: what is held. */
+/* `belay ls`: list what is held. */
 #include "query/listing.h"
 
-#define ROWS_MAX 1000 /* that are below each other, and are in memory */
+#define ROWS_MAX 1000 /* rows of one table, which are in memory */
 
 static bool found;
 

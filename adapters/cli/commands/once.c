@@ -1,15 +1,17 @@
-/* `belay once`: a command that is run once for each key.
+/* `belay once`: run a command once for each key.
  *
- *   ASKING --nobody has it--> RUNNING --status 0--> REMEMBERING --> DONE
- *    ^ |                       |  |
- *    | +-- done before: 0      |  +-- another status, or a signal: GIVING_BACK --> DONE
- *    | +-- runs elsewhere: 121 +-- not extended in time, taken over, or forgotten: the keeper ends it, 122
+ *   ASKING --no record--> RUNNING --status 0--> REMEMBERING --> DONE
+ *    ^ |                   |  |
+ *    | +-- done before: 0  |  +-- another status, or a signal: GIVING_BACK --> DONE
+ *    | +-- runs elsewhere: +-- not extended in time, taken over, or forgotten: the supervisor ends
+ *    |     121                 the command, 122
  *    v
  *   WAITING (runs elsewhere, and --wait is not over)
  *
- * A signal: ASKING and WAITING end; RUNNING hands it on; REMEMBERING and GIVING_BACK go on in spite of the first one.
+ * A signal ends ASKING and WAITING. RUNNING forwards it to the command. REMEMBERING and GIVING_BACK
+ * ignore the first signal.
  *
- * While it runs the record is extended each third of its time. */
+ * While the command runs, belay extends the record each third of its time. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,7 +23,9 @@
 
 #define US_NS 1000
 
-#define ASK_AGAIN_MS 1000 /* at most, of a run elsewhere; half of it at least */
+/* Longest pause between two queries about a run elsewhere, in milliseconds. A pause is at least
+ * half of it. */
+#define ASK_AGAIN_MS 1000
 
 static struct {
   int64_t for_ms, ttl_ms, grace_ms, max_runtime_ms, wait_ms, conflict;
@@ -35,9 +39,9 @@ static belay_request_t extend_request;
 static guarded_t guarded;
 static capture_t capture;
 static uv_timer_t extend_timer, wait_timer;
-static uint64_t wait_until; /* uv_now(); UINT64_MAX: for ever */
-static int64_t until;       /* supervisor_now(): it is ours for so long */
-static const char *taken;   /* why it is not ours any more, in words; NULL: it is */
+static uint64_t wait_until; /* uv_now(); UINT64_MAX: no limit */
+static int64_t until;       /* supervisor_now() when this process's claim ends */
+static const char *taken;   /* the reason why this process's claim was lost; NULL while it holds */
 static bool extending;
 static size_t key_len;
 
@@ -53,7 +57,7 @@ static void finish(harness_t *h, int status) {
   harness_done(h, status);
 }
 
-/* What has become of a record that is not ours any more. */
+/* Describe the record of a claim that was lost. */
 static const char *why_taken(const belay_idempotency_state_t *state) {
   return state->outcome == BELAY_IDEMPOTENCY_ABSENT
              ? "its record is gone: forgotten (--forget), or lost by the server"
@@ -83,7 +87,7 @@ static void on_finished_again(belay_request_t *r, int status,
   }
 }
 
-/* If the outcome is not known, a second finish reports it. */
+/* If the outcome is unknown, a second finish reports it. */
 static void on_finished(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
   harness_t *h = r->data;
   if (harness_is_done(h))
@@ -112,7 +116,7 @@ static void on_abandoned(belay_request_t *r, int status, const belay_idempotency
 
 static void conclude(harness_t *h) {
   if (belay_request_cancel(&extend_request) != 0)
-    extending = false; /* it was not pending */
+    extending = false; /* the extend request was not pending */
   uv_close((uv_handle_t *)&extend_timer, NULL);
   int error = guarded.status == STATUS_YES
                   ? begin_finish(h, on_finished)
@@ -145,8 +149,9 @@ static int64_t left_us(void *data) {
   return left > 0 && taken == NULL ? left : 0;
 }
 
-/* A record tells how long from now, and counts from when the request was sent. The server's clock
- * may run faster than ours: as much is taken off as from a lock's lease. */
+/* Set the end of the claim. The record gives the time that is left, counted from when the request
+ * was sent. The server's clock may be faster than this machine's: subtract the same margin as for a
+ * lock's lease. */
 static void hold(const belay_idempotency_state_t *state) {
   until = supervisor_now() + (state->remaining_ms - asked.ttl_ms / 100 - 2) * US_NS * 1000;
 }
@@ -178,7 +183,7 @@ static void run_command(harness_t *h, const belay_idempotency_state_t *state) {
   if (state->outcome == BELAY_IDEMPOTENCY_TAKEN_OVER)
     remark("somebody has begun before, and has not ended in time");
   (void)setenv("BELAY_NAME", key_of(h), 1);
-  (void)unsetenv("BELAY_FENCE"); /* of a belay around this one */
+  (void)unsetenv("BELAY_FENCE"); /* an outer belay may have set it */
   (void)unsetenv("BELAY_DEADLINE");
   (void)uv_timer_init(&h->loop, &extend_timer);
   extend_timer.data = h;
@@ -193,7 +198,7 @@ static void run_command(harness_t *h, const belay_idempotency_state_t *state) {
 
 /* ---- the beginning ---- */
 
-/* Standard output is the command's: what is said to people in its stead does not go there. */
+/* Messages go to standard error, because standard output belongs to the command. */
 static void say(bool done, const char *owner, int64_t ms) {
   char left[UNITS_DURATION_MAX];
   if (common.quiet)
@@ -232,7 +237,7 @@ static void on_wait_timer(uv_timer_t *timer) {
   harness_ok(timer->data, ask(timer->data));
 }
 
-/* Asks again when the run elsewhere may have ended: true; or the wait is over. */
+/* Start the timer that asks again. Returns false if the wait is over. */
 static bool wait_on(harness_t *h, const belay_idempotency_state_t *state) {
   uint64_t now = uv_now(&h->loop), left = wait_until > now ? wait_until - now : 0;
   unsigned char random = 0;
@@ -280,7 +285,7 @@ static int forget(harness_t *h) {
                                   on_forgotten);
 }
 
-/* That a run goes on is found out before: it would be run twice. */
+/* If a run is in progress, refuse to forget it, because the command could run twice. */
 static void on_read(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
   harness_t *h = r->data;
   if (status == 0 && state->outcome == BELAY_IDEMPOTENCY_IN_PROGRESS && state->remaining_ms > 0) {
@@ -292,7 +297,7 @@ static void on_read(belay_request_t *r, int status, const belay_idempotency_stat
     harness_ok(h, status != 0 ? status : forget(h));
 }
 
-/* NULL: nothing is wrong. */
+/* Return what is wrong with the options, or NULL. */
 static const char *wrong(const harness_t *h) {
   bool runs = h->arguments->command != NULL;
   if ((h->arguments->n > 0) == (asked.key != NULL))

@@ -1,4 +1,4 @@
-/* `belay online`: who is there. */
+/* `belay online`: users and machines that are online. */
 #include "commands/online.h"
 
 #include <inttypes.h>
@@ -13,14 +13,14 @@ static struct {
   int64_t life_ms;
 } asked = {.options = {.ttl_ms = -1, .max_id = -1}};
 
-/* One part of the command, for a site of ids and for one of names. */
+/* A subcommand, for a site of ids and for one of names. */
 typedef struct operation {
   record_operation_t record;
   void (*ids)(harness_t *h);
   void (*names)(harness_t *h);
 } operation_t;
 
-/* ---- what they have in common ---- */
+/* ---- shared by the subcommands ---- */
 
 void online_changed(belay_request_t *request, int status) {
   harness_t *h = request->data;
@@ -51,7 +51,7 @@ static bool is_by_name(void) {
   return strcmp(asked.members, "names") == 0;
 }
 
-/* All options are known now. */
+/* Open the site when all options are known. */
 static bool open_site(harness_t *h) {
   asked.life_ms = asked.options.window_ms > 0 ? asked.options.window_ms : asked.options.ttl_ms;
   return is_by_name() ? online_names_open(h, &asked.options) : online_ids_open(h, &asked.options);

@@ -1,5 +1,5 @@
-/* What the two kinds of sites of `belay online` share: members with numbers (presence), and members
- * with names (dedup). */
+/* Shared by the two kinds of sites of `belay online`: members that are numbers (presence), and
+ * members that are names (dedup). */
 #ifndef BELAY_CLI_COMMANDS_ONLINE_H
 #define BELAY_CLI_COMMANDS_ONLINE_H
 
@@ -12,11 +12,11 @@ typedef struct online_options {
   int64_t slices, ttl_ms, max_id;
 } online_options_t;
 
-/* Makes the handle of a site. Returns false if the command has ended instead. */
+/* Open the handle of a site. Returns false if the command has ended instead. */
 bool online_ids_open(harness_t *h, const online_options_t *options);
 bool online_names_open(harness_t *h, const online_options_t *options);
 
-/* The parts of the command, for an open site. Argument 0 is the site, the others are members. Each
+/* The subcommands, for an open site. Argument 0 is the site, the others are members. Each function
  * ends the command. */
 void online_ids_beat(harness_t *h);
 void online_ids_count(harness_t *h);
@@ -31,7 +31,7 @@ void online_names_leave(harness_t *h);
 void online_names_list(harness_t *h);
 void online_names_reset(harness_t *h);
 
-/* Callbacks that end the command with what both kinds write: a change that is done, a count. */
+/* Callbacks that end the command with output for a change, or for a count. */
 void online_changed(belay_request_t *request, int status);
 void online_counted(belay_request_t *request, int status, int64_t count);
 

@@ -6,14 +6,15 @@
 
 static belay_presence_t *site;
 static struct {
-  uint32_t *ids; /* that are asked for, or set */
+  uint32_t *ids; /* the ids to query or to set */
   size_t n;
   int64_t max_id;
   int64_t next,
-      left; /* of a list: the first id that was not asked for; how many are still to be found */
+      /* For a list: the first id that was not queried; the number of members still to be found. */
+      left;
 } work;
 
-/* The arguments behind the site; valid to the end of the process. */
+/* Read the arguments behind the site. They are valid to the end of the process. */
 static bool read_ids(harness_t *h) {
   const arguments_t *arguments = h->arguments;
   work.n = arguments->n - 1;

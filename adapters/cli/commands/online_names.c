@@ -1,5 +1,5 @@
-/* Sites of `belay online` whose members are names: with a window each member is forgotten by itself
- * (a dedup window), without one all members end together (a dedup set). The keys are in the slot of
+/* Sites of `belay online` whose members are names. With a window each member expires by itself (a
+ * dedup window); without one all members expire together (a dedup set). The keys are in the slot of
  * the site's record. */
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,9 @@
 #define PAGE ((size_t)1000)
 
 static belay_dedup_t *names;
-static belay_presence_t *site; /* for a reset: it removes the record */
+static belay_presence_t *site; /* for a reset, which deletes the record */
 
-/* The members of the command line, for a call. */
+/* The members on the command line, as arguments of a call. */
 #define MEMBERS(h) (h)->items + 1, (h)->arguments->n - 1
 
 bool online_names_open(harness_t *h, const online_options_t *from) {

@@ -1,5 +1,4 @@
-/* `belay ping`: the servers of a deployment: who they are, how far away, and what their clocks
- * say. */
+/* `belay ping`: the servers of a deployment, with role, round-trip time and clock. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,13 +18,13 @@ static table_t table;
 static size_t pending, listed, answered;
 static int error;
 
-/* ---- what is said ---- */
+/* ---- output ---- */
 
 static const column_t columns[] = {{"SERVER", false}, {"ROLE", false},  {"VERSION", false},
                                    {"MIN", true},     {"MEDIAN", true}, {"CLOCK", true},
                                    {"ERROR", true},   {"STATE", false}, {NULL, false}};
 
-/* Microseconds, as milliseconds. */
+/* Write microseconds as milliseconds. */
 static void cell_ms(bool known, const char *sign, int64_t us) {
   us = us < 0 ? -us : us;
   if (known)
@@ -94,7 +93,7 @@ static bool write_json(size_t node, const belay_topology_server_t *server) {
   return out_end();
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 static void end(harness_t *h) {
   bool written = out_form() != OUT_PLAIN || listed == 0 || table_write(&table);

@@ -1,4 +1,4 @@
-/* `belay rank`: members with scores, and who stands where. */
+/* `belay rank`: leaderboards, members with scores. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,22 +11,23 @@ static struct {
   bool low_first, best, worst;
 } asked = {.ttl_ms = -1, .max_members = -1};
 
-/* One part of the command. N is an argument, and may be left out if it is the last one. */
+/* A subcommand. N is an argument; it may be left out if it is the last one. */
 typedef struct operation {
   record_operation_t record;
-  size_t at;                  /* which argument N is; 0: there is no N */
-  int64_t least, most, usual; /* of N */
+  size_t at;                  /* index of the argument N; 0: there is no N */
+  int64_t least, most, usual; /* range and default of N */
 } operation_t;
 
 static belay_ranking_t *ranking;
 static int64_t number; /* N */
 
-/* ---- what they have in common ---- */
+/* ---- shared by the subcommands ---- */
 
-/* What the handle of that board is called with, after the request. */
+/* The board of a call. */
 #define BOARD(h) (h)->items[0]
 
-/* A record may hold a name that this version does not have: the library refuses it. */
+/* Return the rule for equal scores. If the record has a name that this version does not know, the
+ * result is invalid, and the library refuses it. */
 static belay_ranking_ties_t ties(void) {
   static const char *const names[] = {[BELAY_RANKING_BY_MEMBER] = "member",
                                       [BELAY_RANKING_EARLIER_FIRST] = "earlier",
@@ -37,7 +38,7 @@ static belay_ranking_ties_t ties(void) {
   return (belay_ranking_ties_t)i;
 }
 
-/* All options are known now. */
+/* Open the handle when all options are known. */
 static bool open_ranking(harness_t *h) {
   belay_ranking_options_t options;
   belay_ranking_options_init(&options);
@@ -78,7 +79,7 @@ static void begin(harness_t *h) {
     harness_refuse(h, "N is no whole number, or is out of range");
 }
 
-/* Ranks are those of people: the best is 1. */
+/* Write an entry. Ranks start at 1, which is the best. */
 static bool out_entry(const belay_ranking_entry_t *entry) {
   bool there = entry->rank >= 0;
   out_begin();
@@ -88,7 +89,8 @@ static bool out_entry(const belay_ranking_entry_t *entry) {
   return out_end();
 }
 
-/* Of several: the status is 1 if one is not there, or there are none. */
+/* Write several entries. The status is 1 if one of the members does not exist, or if there are
+ * none. */
 static void on_entries(belay_request_t *r, int status, const belay_ranking_entry_t *entries,
                        size_t n) {
   harness_t *h = r->data;
@@ -102,7 +104,7 @@ static void on_entries(belay_request_t *r, int status, const belay_ranking_entry
   harness_done(h, all ? STATUS_YES : STATUS_NO);
 }
 
-/* ---- the parts ---- */
+/* ---- subcommands ---- */
 
 static void on_submitted(belay_request_t *r, int status, const belay_ranking_entry_t *entries,
                          size_t n) {
@@ -150,7 +152,7 @@ static void find(harness_t *h) {
                                    h->arguments->n - 1, on_entries));
 }
 
-/* A number, and whether there is any. */
+/* Write a number. The status is 1 if it is 0. */
 static void answer(harness_t *h, int status, const char *member, int64_t n) {
   if (!harness_ok(h, status))
     return;

@@ -1,4 +1,4 @@
-/* `belay show`: one name, and all who hold it or wait for it. */
+/* `belay show`: show one name with all its holders and waiters. */
 #include <inttypes.h>
 #include <stdio.h>
 

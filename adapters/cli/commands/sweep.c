@@ -1,13 +1,13 @@
-/* `belay sweep`: deletes what matches a pattern.
+/* `belay sweep`: delete the keys that match a pattern.
  *
- *   CHECKING: is something held? --no--> DELETING --> the totals are written
+ *   CHECKING: is something held? --no--> DELETING --> write the totals
  *      |  |
- *      |  +--yes: the user is told
- *      +--not done with --held, or if no lock's key can match
+ *      |  +--yes: refuse
+ *      +--skipped with --held, or if no key of a lock can match
  *
  *   LISTING, with --dry-run
  *
- * ctrl-C ends what runs, and how far it came is told. */
+ * Ctrl-C ends the pass, and belay prints its progress. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,18 +26,18 @@ static struct {
 static struct {
   pass_t pass;
   belay_sweep_t *sweep;
-  const char *whose;              /* what CHECKING looks at */
-  uint64_t held;                  /* that CHECKING has found */
-  uint64_t said;                  /* when a line was written last, by the loop's clock */
-  int signum;                     /* that has ended it */
-  char first[OUT_SHOWN_MAX + 16]; /* of them, and its kind */
+  const char *whose;              /* the pattern of CHECKING */
+  uint64_t held;                  /* number of held objects that CHECKING has found */
+  uint64_t said;                  /* when the last progress line was written, by the loop's clock */
+  int signum;                     /* the signal that ended the pass; 0: none */
+  char first[OUT_SHOWN_MAX + 16]; /* kind and name of the first held object */
 } work;
 
 static void begin_pass(harness_t *h, pass_t pass);
 
-/* ---- what is told ---- */
+/* ---- output ---- */
 
-/* How far it is, or was. */
+/* Write the progress, or the totals if the pass is over. */
 static bool say(const harness_t *h, const belay_sweep_totals_t *totals, bool over) {
   out_begin();
   out_string("pattern", h->arguments->item[0]);
@@ -64,7 +64,7 @@ static void on_progress(belay_sweep_t *sweep, const belay_sweep_totals_t *totals
     (void)belay_sweep_cancel(sweep);
 }
 
-/* --dry-run: each key, as it is on the server. */
+/* --dry-run: write each key, as it is on the server. */
 static void on_keys(belay_sweep_t *sweep, const belay_bytes_t *keys, size_t n) {
   for (size_t i = 0; i < n; i++) {
     out_begin();
@@ -83,7 +83,7 @@ static void on_held(belay_sweep_t *sweep, const belay_held_t *held) {
                    out_shown(held->name, held->name_len));
 }
 
-/* Whether the pattern may match a key that says that something is held: they are KIND::{NAME}. */
+/* Returns true if the pattern may match the key of a held object: those keys are KIND::{NAME}. */
 static bool may_be_held(const char *pattern) {
   size_t plain = strcspn(pattern, "*?[\\");
   for (int kind = 0; kind < BELAY_HELD_KINDS; kind++) {
@@ -95,9 +95,9 @@ static bool may_be_held(const char *pattern) {
   return false;
 }
 
-/* What the keys that say so match, if what belongs to them matches the pattern: lock::{NAME}::holds
- * belongs to lock::{NAME}. Where it cannot be told which these are, more than those. NULL: memory
- * is out. */
+/* Return a pattern for the keys of objects whose parts may match the pattern: lock::{NAME}::holds
+ * belongs to lock::{NAME}. If the pattern does not show which objects these are, the result matches
+ * more. NULL: out of memory. */
 static const char *whose(const char *pattern) {
   size_t len = strlen(pattern), plain = strcspn(pattern, "*[\\");
   const char *close = strchr(pattern, '}');
@@ -143,7 +143,7 @@ static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_
   if (work.signum != 0)
     harness_done(h, STATUS_SIGNAL + work.signum);
   else if (status == BELAY_ECANCELED)
-    harness_done(h, STATUS_TROUBLE); /* it could not be written */
+    harness_done(h, STATUS_TROUBLE); /* the output could not be written */
   else if (status == BELAY_EPERM && work.pass == CHECKING)
     harness_fail(h, "cannot tell what is held (with --held it does not look)", status);
   else if (status != 0)
@@ -158,8 +158,8 @@ static void begin_pass(harness_t *h, pass_t pass) {
   work.pass = pass;
   work.said = uv_now(&h->loop);
   options.pattern = belay_string(pass == CHECKING ? work.whose : h->arguments->item[0]);
-  options.type =
-      pass == CHECKING ? NULL : asked.type; /* what belongs to it may be of another one */
+  /* a key that belongs to the object may have another type */
+  options.type = pass == CHECKING ? NULL : asked.type;
   options.remove = pass == DELETING;
   options.keys_per_s = (uint32_t)asked.keys_per_s;
   options.patience_ms = asked.patience_ms;
@@ -171,7 +171,7 @@ static void begin_pass(harness_t *h, pass_t pass) {
     harness_ok(h, belay_sweep_start(work.sweep, on_swept));
 }
 
-/* NULL: nothing is wrong. */
+/* Return what is wrong with the options, or NULL. */
 static const char *wrong(void) {
   if (asked.dry && asked.yes)
     return "--dry-run and --yes exclude each other";

@@ -1,10 +1,10 @@
 /* `belay top`: a live view of what is held.
  *
- *   timer, every so often --> is a look under way? --no--> look: list what is held
- *                                  | yes                          |
- *                                  v                              v all servers have answered, or not
- *                             draw what is known, which ages    draw it
- */
+ *   timer --> is a query in progress? --no--> query: list what is held
+ *                | yes                          |
+ *                v                              v all servers have answered or failed
+ *           draw the last snapshot,           draw the new snapshot
+ *           with its age */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,23 +14,24 @@
 
 #include "query/listing.h"
 
-#define ENTRIES_MAX 10000 /* that are kept */
+#define ENTRIES_MAX 10000 /* entries that are kept */
 #define FRAME_ROWS                                                                                 \
-  6 /* that are no things: two of figures, an empty one, headings, an error, the cursor */
+  6 /* lines without an entry: two of totals, an empty one, headings, an error, the cursor */
 #define MS_NS UINT64_C(1000000)
 
-/* Orders to a terminal: go to the first place; leave nothing of this line; leave nothing below. */
+/* Terminal control sequences: go to the first cell; erase to the end of the line; erase to the end
+ * of the screen. */
 #define FIRST "\033[H"
 #define LINE "\033[K"
 #define BELOW "\033[J"
 
-/* Styles; none if NO_COLOR is set. */
+/* Styles; unused if NO_COLOR is set. */
 #define BOLD "\033[1m"
 #define DIM "\033[2m"
 #define RED "\033[31m"
 #define NORMAL "\033[0m"
 
-#define COLUMNS 80 /* of a terminal that does not say */
+#define COLUMNS 80 /* for a terminal that does not report its size */
 #define ROWS 24
 
 static struct { int64_t every_ms; } asked = {.every_ms = 1000};
@@ -42,10 +43,10 @@ static struct {
   bool colours;
   listing_t listing;
   bool querying;
-  snapshot_t snapshot;  /* by the last look that a server answered */
-  uint64_t snapshot_at; /* when that was: uv_hrtime() */
-  size_t more;          /* what was held beside that, and is not kept */
-  int error;            /* of the last look; 0: all servers have answered */
+  snapshot_t snapshot;  /* of the last query that a server answered */
+  uint64_t snapshot_at; /* uv_hrtime() of that query; 0: none yet */
+  size_t more;          /* number of entries beyond ENTRIES_MAX */
+  int error;            /* of the last query; 0: all servers have answered */
 } top;
 
 static void tidy(void) {
@@ -57,14 +58,14 @@ static void tidy(void) {
 
 /* ---- drawing ---- */
 
-/* Those that most wait for come first. */
+/* Entries with the most waiters come first. */
 static int compare(const void *a, const void *b) {
   const snapshot_entry_t *one = a, *other = b;
   int64_t more = query_waiters(other->held) - query_waiters(one->held);
   return more != 0 ? (more > 0) - (more < 0) : snapshot_compare(one, other);
 }
 
-/* Appends a line that is no wider than the screen is. */
+/* Append a line, cut to the width of the screen. */
 static void add_line(text_t *lines, const char *style, const char *text) {
   text_print(lines, "%s", top.colours ? style : "");
   (void)utf8_add_cut(lines, text, top.columns);
@@ -119,7 +120,7 @@ static void measure(void) {
   top.rows = size.ws_row > 0 ? size.ws_row : ROWS;
 }
 
-/* A first look that no server has answered leaves the terminal as it is. */
+/* Draw the screen. If no server has answered the first query, the terminal stays unchanged. */
 static void draw(void) {
   text_t lines = {0};
   if (top.snapshot_at == 0 || harness_is_done(top.h))
@@ -136,9 +137,9 @@ static void draw(void) {
   text_free(&lines);
 }
 
-/* ---- a look ---- */
+/* ---- queries ---- */
 
-/* The new list takes the place of the one before. */
+/* Replace the snapshot with the new one. */
 static void take_over(void) {
   snapshot_clear(&top.snapshot);
   snapshot_sort(&top.listing.snapshot);
