@@ -8,7 +8,7 @@ NAMES="--names read,write,invite"
 
 @test "grant, check, revoke, set, list and delete" {
   is "$(belay allow grant forum 17 write read $NAMES)" changed
-  is "$(belay allow grant forum 17 write $NAMES)" "it was so"
+  is "$(belay allow grant forum 17 write $NAMES)" "unchanged"
   is "$(belay allow check forum 17 read write $NAMES)" allowed
   run -1 belay allow check forum 17 read invite $NAMES
   is "$output" "not allowed"
@@ -70,7 +70,7 @@ NAMES="--names read,write,invite"
     has "$output" "there is no configuration of forum, so nothing was found"
     has "$output" "--width, --names"
   done
-  is "$(belay allow revoke forum 17 1 --width 3)" "it was so"
+  is "$(belay allow revoke forum 17 1 --width 3)" "unchanged"
   belay allow delete forum --width 3
   is "$(ask DBSIZE)" 0
 }

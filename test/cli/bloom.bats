@@ -31,7 +31,7 @@ has_all() { seq "$1" "$2" | belay bloom has f -q; }
   run -0 belay bloom delete f
   is "$output" deleted
   run -1 belay bloom delete f
-  is "$output" "not there"
+  is "$output" "not found"
   is "$(ask DBSIZE)" 0
 }
 
@@ -57,7 +57,7 @@ has_all() { seq "$1" "$2" | belay bloom has f -q; }
 @test "created twice it is the same one; made otherwise it is an error" {
   is "$(belay bloom create f --capacity 1000)" created
   belay bloom add f a -q
-  is "$(belay bloom create f --capacity 1000)" "there already, made so"
+  is "$(belay bloom create f --capacity 1000)" "exists already, with the same options"
   run -123 belay bloom create f --capacity 1001
   has "$output" "it has another number of bits"
   run -0 belay bloom has f a
@@ -96,7 +96,7 @@ has_all() { seq "$1" "$2" | belay bloom has f -q; }
 @test "rates in both forms" {
   belay bloom create a --capacity 1000 --error-rate 0.1% -q
   run -0 belay bloom create a --capacity 1000 --error-rate 0.001
-  is "$output" "there already, made so"
+  is "$output" "exists already, with the same options"
 }
 
 # ---- lines ----

@@ -11,7 +11,7 @@ for line in sys.stdin:
 
 @test "nobody holds it: the status is 1" {
   run -1 belay break orders --yes
-  is "$output" "belay: break: nobody holds it"
+  is "$output" "belay: break: not held"
   run -1 belay break orders
   run -1 belay break orders --yes --quiet
 }
@@ -20,7 +20,7 @@ for line in sys.stdin:
   hold lock orders web-1
   run -2 belay break orders
   [[ ${lines[0]} =~ ^would\ take\ lock\ orders\ from\ web-1,\ [0-9.]+s,\ mark\ [0-9a-f]{16}$ ]]
-  is "${lines[1]}" "belay: break: nothing was done: say --yes; or, for exactly what is told here: --mark ${lines[0]##*mark } --yes"
+  is "${lines[1]}" "belay: break: nothing was done: give --yes; or, to remove exactly the holder above: --mark ${lines[0]##*mark } --yes"
   run -0 belay show orders
   run -2 --separate-stderr belay break orders --json
   is "$(json 'o["label"], o["mark"], o["broken"]')" "('web-1', '$(mark_of orders web-1)', False)"
@@ -51,7 +51,7 @@ for line in sys.stdin:
   wait "$begun"
   hold lock orders web-1 # the very same name
   run -1 belay break orders --mark "$old" --yes
-  is "$output" "belay: break: nobody of that mark holds it: who holds it now keeps it"
+  is "$output" "belay: break: no holder with that mark was found; the present holder keeps it"
   run -0 belay show orders --quiet
   run -0 belay break orders --mark "$(mark_of orders web-1)" --yes
   run -1 belay show orders --quiet
@@ -71,7 +71,7 @@ for line in sys.stdin:
   run -0 belay break orders "${urls[@]}" --yes
   is "$(grep -c "taken from 1" <<<"$output")" 16
   run -1 belay break orders "${urls[@]}" --yes
-  is "$output" "belay: break: nobody holds it"
+  is "$output" "belay: break: not held"
 }
 
 @test "one of several holders" {
@@ -90,7 +90,7 @@ for line in sys.stdin:
   hold semaphore x web-1
   hold election x web-2
   run -2 belay break x --yes
-  has "$output" "say which one by --kind"
+  has "$output" "select one with --kind"
   run -0 belay show x --quiet
   run -0 belay break x --kind semaphore --yes
   is "$output" "semaphore x: taken from 1"
@@ -123,7 +123,7 @@ for line in sys.stdin:
   mark=$(mark_of gpu dead)
   ask ZADD 'belay::semaphore::{gpu}' "${others[@]}"
   run -123 belay break gpu --mark "$mark" --yes
-  is "$output" "belay: break: nobody of that mark is among the first 1000 who hold it, and there are more"
+  is "$output" "belay: break: no holder with that mark is among the first 1000 holders, and there are more"
   is "$(ask ZCARD 'belay::semaphore::{gpu}')" 1001
   ask ZREM 'belay::semaphore::{gpu}' 1
   run -0 belay break gpu --mark "$mark" --yes --json
@@ -138,7 +138,7 @@ for line in sys.stdin:
   lacks "$output" "$token"
   for mark in 1 "${token:0:16}0" "0x${token:0:14}" "$token"; do
     run -2 belay break a --mark "$mark" --yes
-    has "$output" "--mark: not the 16 digits"
+    has "$output" "--mark must be the 16 digits"
   done
   run -123 bash -c 'belay break a >/dev/full'
   run -0 belay break a --yes --verbose

@@ -57,7 +57,7 @@ wc -l <"$HOME/runs"
 END
   chmod +x "$HOME/waits"
   cached() { belay cache k --verbose --ttl 1s --stale 1h -- "$HOME/waits" 2>>"$HOME/said"; }
-  begins() { grep -c "it is run again in the background" "$HOME/said"; }
+  begins() { grep -c "the command runs again in the background" "$HOME/said"; }
   is "$(cached)" 1
   sleep 1.2
   is "$(cached)" 1
@@ -109,7 +109,7 @@ END
   run -123 --separate-stderr belay cache k --longest 500ms -- sh -c "$left" 3>&-
   kill "$(cat "$HOME/left")"
   is "$output" hi
-  is "$stderr" "belay: cache: the command has ended, but what it has left behind keeps its output open"
+  is "$stderr" "belay: cache: the command has ended, but a process that it left behind keeps its output open"
   run -130 on_terminal --when begun --type ^C belay cache k -- sh -c "$left; sleep 0.3; echo begun >&2"
   kill "$(cat "$HOME/left")"
   is "$(belay cache k --longest 10s -- sh -c 'sleep 1 & echo all')" all

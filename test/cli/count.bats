@@ -14,7 +14,7 @@ set_up() { start_server; }
   run -0 belay count delete k
   is "$output" deleted
   run -1 belay count delete k
-  is "$output" "not there"
+  is "$output" "not found"
 }
 
 @test "what is not there is 0, and the answer is no" {
@@ -32,7 +32,7 @@ set_up() { start_server; }
   has "$output" "belay: count add: cannot add: "
   is "$(belay count get k)" 9223372036854775807
   run -2 belay count add k 9223372036854775808
-  has "$output" "N is no whole number"
+  has "$output" "N is not a whole number"
   is "$(belay count set k -9223372036854775808)" 9223372036854775807
 }
 

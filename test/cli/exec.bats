@@ -74,7 +74,7 @@ is_fresh() { [ "$(ask PTTL "$key")" -gt "$1" ]; }
   mkfifo "$HOME/go"
   wait_until test -e "$HOME/held"
   run -121 belay exec job --try -- true
-  is "$output" "belay: exec: not acquired: someone else holds it"
+  is "$output" "belay: exec: not acquired: another process holds the lock"
   run -121 belay exec job --wait 200ms -- true
   run -121 belay exec job --try -q -- true
   is "$output" ""
@@ -357,7 +357,7 @@ END
     wait "$begun" || true
     ask DEL "$key"
   done
-  has "$(cat "$HOME/said")" "its keeper is gone"
+  has "$(cat "$HOME/said")" "the supervisor of the command is gone, so the command was killed"
 }
 
 @test "all of belay's process group is stopped or killed: the same" {

@@ -62,7 +62,7 @@ load helper
   # Of several servers all those count that stand at the same place.
   run -0 belay -u "$none" -u "$none" exec job -u "$url" -- true
   run -2 belay exec job -u "$url" -u "$url" -- true
-  has "$output" "--redlock is for several servers"
+  has "$output" "--redlock needs several servers"
   run -2 belay -u "$url" -u "$url" exec job -- true
 }
 
@@ -222,7 +222,7 @@ load helper
   is "$(belay allow delete f --json)" '{"key":"f","deleted":true}'
   is "$(belay cache report --forget --json)" '{"key":"report","forgotten":true}'
   run -2 belay cache report --json -- echo x
-  has "$output" "--json is for --forget"
+  has "$output" "--json needs --forget"
 }
 
 @test "no server: no result is written" {

@@ -162,14 +162,14 @@ END
 @test "--observe: who leads, at each change" {
   begin belay leader job --observe >"$HOME/observed"
   begin belay leader job --observe --json >"$HOME/objects"
-  wait_until grep -q "nobody leads" "$HOME/observed"
+  wait_until grep -q "no leader" "$HOME/observed"
   candidate --as one -- sleep 60
   local one=$begun
   wait_until grep -q "^one leads, term [0-9]*$" "$HOME/observed"
   wait_until grep -qE '"leader":"one","term":"[0-9]+"' "$HOME/objects"
   kill -TERM "$one"
   wait "$one" || true
-  wait_until eval '[ "$(tail -n 1 "$HOME/observed")" = "nobody leads" ]'
+  wait_until eval '[ "$(tail -n 1 "$HOME/observed")" = "no leader" ]'
   output=$(cat "$HOME/objects")
   json 'o["name"]' >/dev/null
 }

@@ -96,7 +96,7 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
 
 @test "--forget" {
   run -1 belay once k --forget
-  is "$output" "not there"
+  is "$output" "not found"
   work
   run -0 belay once k --forget --json
   is "$output" '{"key":"k","existed":true}'
@@ -109,7 +109,7 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
   local first=$begun status=0
   wait_until test -e "$HOME/began"
   run -2 belay once k --forget
-  has "$output" "belay: once: it runs at "
+  has "$output" "belay: once: the command runs at "
   has "$output" "--yes"
   is "$(ask EXISTS "$key")" 1
   run -0 belay once k --forget --yes
@@ -122,7 +122,7 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
 
 @test "forgotten, and not extended since: that it was done is not remembered, and that is said" {
   run -122 belay once k -- belay once k --forget --yes --quiet
-  has "$output" "the command has done its work, but that is not remembered: its record is gone"
+  has "$output" "the command succeeded, but belay cannot remember it: its record is gone"
   run -122 belay once k -- sh -c 'belay once k --forget --yes -q; belay once k -- true'
   has "$output" "not remembered: another one has begun"
   work --for 1m

@@ -74,7 +74,7 @@ set_up() { start_server; }
   belay online reset machines
   is "$(ask DBSIZE)" 0
   run -2 belay online beat machines web-1
-  has "$output" "for names add --names to the first beat"
+  has "$output" "for names give --names with the first beat"
   run -2 belay online beat machines "$(head -c 513 /dev/zero | tr '\0' x)" --names
 }
 
@@ -114,7 +114,7 @@ set_up() { start_server; }
 
 @test "no server: 120; a full disk: 123" {
   run -120 belay online beat shop 1 --url redis://127.0.0.1:1 --timeout 100ms
-  has "$output" "belay: online beat: cannot tell: no server could be reached"
+  has "$output" "belay: online beat: cannot change SITE: no server could be reached"
   belay online beat shop $(seq 100)
   run -123 bash -c 'belay online list shop >/dev/full'
   run -123 bash -c 'belay online count shop >/dev/full'

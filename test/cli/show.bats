@@ -12,7 +12,7 @@ set_up() { start_server; }
   gone() { ! belay show orders; }
   wait_until gone
   run -1 belay show orders
-  [[ $output =~ ^lock\ orders$'\n'\ \ held\ by\ nobody$'\n'\ \ the\ last\ fencing\ number\ is\ [0-9]+$ ]]
+  [[ $output =~ ^lock\ orders$'\n'\ \ not\ held$'\n'\ \ the\ last\ fencing\ number\ is\ [0-9]+$ ]]
   run -1 belay show orders --json
   is "$(json 'o["holders"], o["owner"], o["remaining_ms"], int(o["fence"]) > 0, isinstance(o["fence"], str)')" "([], None, None, True, True)"
 }
@@ -28,7 +28,7 @@ set_up() { start_server; }
   is "$(sed 's/, [0-9.]*s, mark [0-9a-f]\{16\}/, T, M/' <<<"$output")" "lock both
   held by web-2, T, M
   2 wait in the queue
-  2 listen for its release
+  2 connections listen for its release
 semaphore both
   held by web-1, T, M, 2 permits"
   run -0 belay show both --kind semaphore --json

@@ -16,7 +16,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
 @test "nothing is deleted that nobody said yes to" {
   fill 3 belay::old::
   run -2 belay sweep '*'
-  has "$output" "look with --dry-run, then say --yes"
+  has "$output" "look with --dry-run, then give --yes"
   run -2 belay sweep '*' --dry-run --yes
   run -2 belay sweep
   run -2 belay sweep a b --yes
@@ -87,7 +87,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   export BELAY_USER=sweeper BELAY_PASSWORD=hunter2
   run -0 belay sweep 'k*' --yes
   run -123 --separate-stderr belay sweep '*' --yes
-  has "$stderr" "cannot tell what is held (with --held it does not look): "
+  has "$stderr" "cannot check what is held (with --held it does not look): "
   run -0 belay sweep '*' --yes --held
 }
 
@@ -154,8 +154,8 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
 
 @test "no server: 120, when patience is over" {
   run -120 belay sweep '*' --yes --url redis://127.0.0.1:1 --timeout 100ms --patience 200ms
-  has "$output" "belay: sweep: cannot go on: "
-  is "${lines[0]}" "so far: 0 deleted of 0 that matched; up to 0 keys looked at"
+  has "$output" "belay: sweep: cannot continue: "
+  is "${lines[0]}" "so far: 0 deleted of 0 that matched; up to 0 keys visited"
 }
 
 @test "a server that stands still for a while is waited for" {

@@ -21,17 +21,17 @@ static struct {
 } asked;
 
 static const option_t options[] = {
-    TEXT("user", "NAME", &asked.user, "who it is; must be given"),
+    TEXT("user", "NAME", &asked.user, "name of the user; required"),
     TEXT("namespace", "PART[::PART]...", &asked.namespace_text,
-         "the client's namespace; may not have spaces in it; must be given", .letter = 'n'),
+         "the client's namespace, without spaces; required", .letter = 'n'),
     TEXTS("key", "KEY", &asked.keys,
-          "an exact key of a lock outside of it; may be given several times"),
-    NUMBER("db", 0, 65535, &asked.db, "the database, if not 0"),
+          "exact key of a lock outside of the namespace; may be given several times"),
+    NUMBER("db", 0, 65535, &asked.db, "number of the database; default 0"),
     TEXT("server", "VERSION", &asked.server,
-         "the oldest server that is to understand it: 6.0, 6.2, valkey-8.0, ...; default 7.0"),
-    FLAG("file", &asked.file, "a line of users.acl; without it: one for redis-cli"),
+         "oldest server that must accept the rules: 6.0, 6.2, valkey-8.0, ...; default 7.0"),
+    FLAG("file", &asked.file, "print a line of users.acl; default: a command for redis-cli"),
     FLAG("sentinel", &asked.sentinel,
-         "for servers that sentinels watch; and a second line, for these"),
+         "for servers with sentinels; prints a second line for the sentinels"),
     {0},
 };
 
@@ -79,7 +79,7 @@ static bool read_version(belay_acl_options_t *o, const char *text) {
     if (*text++ != '.')
       break;
   }
-  return wrong("--server: no version, such as 7.0 or valkey-8.0");
+  return wrong("--server: not a version such as 7.0 or valkey-8.0");
 }
 
 static bool is_name(const char *text) {
@@ -95,7 +95,7 @@ static bool read_names(belay_acl_options_t *o, const arguments_t *arguments) {
   static const char *names[TEXTS_MAX + 1];
   for (size_t i = 0; i < arguments->n; i++) {
     if (!is_name(arguments->item[i]))
-      return wrong("nothing of belay's has such a name: belay acl --help lists them");
+      return wrong("no feature has such a name: belay acl --help lists them");
     names[i] = arguments->item[i];
   }
   o->names = names;
@@ -108,9 +108,9 @@ static bool read_names(belay_acl_options_t *o, const arguments_t *arguments) {
 static bool read_options(belay_acl_options_t *o) {
   static namespace_parts_t parts;
   if (asked.user == NULL || asked.namespace_text == NULL)
-    return wrong("--user and --namespace are needed: see belay acl --help");
+    return wrong("--user and --namespace are required: see belay acl --help");
   if (!is_user(asked.user))
-    return wrong("--user: not 1 to 64 visible characters without quotes");
+    return wrong("--user: must be 1 to 64 visible characters without quotes");
   if (!namespace_divide(asked.namespace_text, &parts))
     return wrong("--namespace: more than 8 parts");
   o->namespace_parts = parts.part;
@@ -143,8 +143,8 @@ static bool print_line(const belay_acl_options_t *asked_for, bool sentinel) {
   size_t len;
   o.sentinel = sentinel;
   if (belay_acl_rules(&o, NULL, 0, &len) != 0)
-    return wrong("--namespace, --key: a part is not 1 to 128, a key not 1 to 1024 bytes without a "
-                 "space, which no ACL can express");
+    return wrong("--namespace, --key: a part must have 1 to 128 bytes and a key 1 to 1024 "
+                 "bytes, without spaces, which an ACL cannot express");
   char *rules = malloc(len + 1);
   if (rules == NULL || belay_acl_rules(&o, rules, len + 1, &len) != 0) {
     free(rules);
@@ -167,8 +167,8 @@ static int run(const arguments_t *arguments) {
   if (!read_options(&o) || !read_names(&o, arguments) || !print_line(&o, false) ||
       (o.sentinel && !print_line(&o, true)))
     return STATUS_USAGE;
-  complain("%s has no password from this: give it one with %s, or it cannot log in", asked.user,
-           asked.file ? "a word more, `>` and the password" : "ACL SETUSER ... >password");
+  complain("%s has no password yet: set one with %s, or the user cannot log in", asked.user,
+           asked.file ? "another word, `>` and the password" : "ACL SETUSER ... >password");
   return STATUS_YES;
 }
 
@@ -179,22 +179,25 @@ static const char *words(size_t i) {
 const command_t acl_command = {
     .name = "acl",
     .arguments = "NAME...",
-    .summary = "the rules of a least-privilege user",
-    .text = "Prints the rules of a user who may do what the named things do, on keys and channels "
-            "of the namespace and those below it. It asks no server, and no password is part of "
-            "it. Replicas, the nodes of a cluster, and sentinels have users of their own each.\n\n"
-            "CLIENT KILL is among the rules, since a client ends a connection that it has lost. No "
-            "server can limit it to the user's own connections: it reaches those of other users "
-            "too.\n\n"
-            "What says how the server is deployed is not in all: cluster, replicas, sentinel.\n\n"
-            "The user has no password yet, and so cannot log in: give it one by `ACL SETUSER app "
-            ">...` at the prompt of redis-cli, or in users.acl by a word more, `>` and the "
+    .summary = "print the ACL rules of a least-privilege user",
+    .text = "Prints the rules of a user that may use the named features, on the keys and "
+            "channels of the namespace and the namespaces below it. belay does not contact a "
+            "server, and prints no password. Replicas, nodes of a cluster, and sentinels each "
+            "have their own users.\n\n"
+            "CLIENT KILL is among the rules, because a client ends a connection that it has "
+            "lost. No server can limit CLIENT KILL to the user's own connections: it reaches "
+            "those of other users too.\n\n"
+            "The names that depend on the deployment are not part of all: cluster, replicas, "
+            "sentinel.\n\n"
+            "The user has no password yet and cannot log in. Set one with `ACL SETUSER app "
+            ">...` at the prompt of redis-cli. In users.acl, add another word: `>` and the "
             "password, or `#` and its SHA-256.\n\n"
-            "Where there is an AOF, switch the default user off by `user default off ~* &* +@all`: "
-            "with nothing that he may do, writes of scripts are lost at the next restart.",
-    .examples = EXAMPLES({"A user for locks and limiters, made at once",
+            "If the server has an AOF, disable the default user with `user default off ~* &* "
+            "+@all`: without permissions for the default user, the server loses writes of "
+            "scripts at the next restart.",
+    .examples = EXAMPLES({"Create a user for locks and limiters",
                           "belay acl --user app --namespace app lock limiter | redis-cli"},
-                         {"A line for a file of users",
+                         {"Add a line to a file of users",
                           "belay acl --user app --namespace app::eu --file all >>users.acl"}),
     .options = options,
     .words = words,

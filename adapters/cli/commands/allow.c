@@ -55,12 +55,12 @@ static const char *read_names(void) {
     if (next != NULL)
       *next++ = '\0';
     if (work.named == BELAY_PERMISSION_WIDTH_MAX)
-      return "--names: more than 63";
+      return "--names: more than 63 names";
     if (*name == '\0' || (*name >= '0' && *name <= '9'))
-      return "--names: each begins with something else than a digit: read,write,invite";
+      return "--names: a name must not begin with a digit: read,write,invite";
     for (size_t i = 0; i < work.named; i++)
       if (strcmp(work.names[i], name) == 0)
-        return "--names: one of them stands there twice";
+        return "--names: a name is given twice";
     work.names[work.named++] = name;
   }
   return NULL;
@@ -88,7 +88,7 @@ static bool read_id(const char *word, uint64_t *out) {
   return true;
 }
 
-static const char not_an_id[] = "ID is no whole number from 0 to --max-id";
+static const char not_an_id[] = "ID must be a whole number from 0 to --max-id";
 
 /* Read the arguments behind KEY. Returns what is wrong with them, or NULL. */
 static const char *read_arguments(const arguments_t *arguments, reads_t reads) {
@@ -101,7 +101,7 @@ static const char *read_arguments(const arguments_t *arguments, reads_t reads) {
     return not_an_id;
   for (size_t i = 2; reads == READS_FIELD && i < arguments->n; i++)
     if (!read_bit(arguments->item[i], &work.field.value))
-      return "PERMISSION is none of --names, and no number below --width";
+      return "PERMISSION must be one of --names, or a number below --width";
   return NULL;
 }
 
@@ -120,7 +120,7 @@ static bool check_arguments(harness_t *h) {
   const operation_t *operation = h->command->data;
   const char *wrong = read_names(); /* the names of the record, if --names was not given */
   if (wrong == NULL && work.named > (size_t)asked.width)
-    wrong = "--names: more than --width";
+    wrong = "--names: more names than --width";
   if (wrong == NULL)
     wrong = read_arguments(h->arguments, operation->reads);
   if (wrong != NULL)
@@ -188,8 +188,8 @@ static void on_changed(belay_request_t *r, int status, const belay_permission_re
   out_wide("id", (int64_t)results->index);
   out_bits("may", results->value);
   out_bits("before", results->before);
-  out_bool("changed", results->answer);
-  out_say("%s", results->answer ? "changed" : "it was so");
+  out_bool("changed", results->yes);
+  out_say("%s", results->yes ? "changed" : "unchanged");
   harness_answer(h, true);
 }
 
@@ -268,18 +268,19 @@ static void go_delete(harness_t *h) {
 
 #define KEY_OPTIONS                                                                                \
   TEXT("names", "NAME,...", &asked.names,                                                          \
-       "what permissions are called, the first one is number 0; default: the names of KEY"),       \
+       "names of the permissions, from number 0 on; default: the names of KEY"),                   \
       NUMBER("width", 1, BELAY_PERMISSION_WIDTH_MAX, &asked.width,                                 \
-             "how many permissions there are; default: that of KEY; of a new one as many as "      \
-             "names, or 8"),                                                                       \
+             "number of permissions; default: that of KEY; for a new KEY the number of names, "    \
+             "or 8"),                                                                              \
       NUMBER("max-id", 0, UINT32_MAX, &asked.max_id,                                               \
-             "the largest id there may be; default: that of KEY; of a new one 1048575"),           \
+             "largest id; default: that of KEY; for a new KEY 1048575"),                           \
       TEXT("name", "NAME", &asked.name,                                                            \
-           "which permissions: part of the keys, so that others may have some of the same KEY")
+           "a group of permissions, part of the keys: the same KEY under another NAME is "         \
+           "separate")
 #define TTL_OPTION                                                                                 \
   DURATION("ttl", 1000, YEAR_MS, &asked.ttl_ms,                                                    \
-           "the server forgets KEY after this time without a change; default: that of KEY; of a "  \
-           "new one: never")
+           "the server deletes KEY after this time without a change; default: that of KEY; for "   \
+           "a new KEY: never")
 
 static const option_t key_options[] = {KEY_OPTIONS, {0}};
 static const option_t change_options[] = {KEY_OPTIONS, TTL_OPTION, {0}};
@@ -293,7 +294,7 @@ static const command_t parts[] = {
     {
         .name = "check",
         .arguments = "KEY ID PERMISSION...",
-        .summary = "whether somebody may do all of this; the status is 1 if not",
+        .summary = "test whether a user has all of these permissions; the status is 1 if not",
         .examples = EXAMPLES({"In a script", "belay allow check -q forum $ID write || exit 1"}),
         .options = key_options,
         .what = "cannot ask",
@@ -303,8 +304,8 @@ static const command_t parts[] = {
     {
         .name = "delete",
         .arguments = "KEY",
-        .summary = "nobody may do anything any more",
-        .examples = EXAMPLES({"The forum is closed", "belay allow delete forum"}),
+        .summary = "delete all permissions of KEY",
+        .examples = EXAMPLES({"Close the forum", "belay allow delete forum"}),
         .options = key_options,
         .begin = begin,
         .data = OPERATION(.record = {RECORD_REMOVES, go_delete}),
@@ -312,8 +313,8 @@ static const command_t parts[] = {
     {
         .name = "grant",
         .arguments = "KEY ID PERMISSION...",
-        .summary = "somebody may do this too",
-        .examples = EXAMPLES({"A moderator of the forum",
+        .summary = "give a user more permissions",
+        .examples = EXAMPLES({"Make a user a moderator of the forum",
                               "belay allow grant forum 17 write invite --names read,write,invite"}),
         .options = change_options,
         .what = "cannot change",
@@ -323,10 +324,10 @@ static const command_t parts[] = {
     {
         .name = "list",
         .arguments = "KEY [ID]...",
-        .summary = "what these may do; or all who may do anything, and what",
-        .text = "Without an ID all of them up to --max-id are asked for, 16384 at a time; the "
-                "status is 1 if nobody may do anything.",
-        .examples = EXAMPLES({"Two of them, as JSON", "belay allow list forum 17 23 --json"}),
+        .summary = "list the permissions of these users, or of all users that have any",
+        .text = "Without an ID, belay queries all ids up to --max-id, 16384 at a time; the "
+                "status is 1 if no user has a permission.",
+        .examples = EXAMPLES({"List two users, as JSON", "belay allow list forum 17 23 --json"}),
         .options = key_options,
         .begin = begin,
         .data = OPERATION(.record = {RECORD_READS, go_list}, .reads = READS_IDS),
@@ -334,9 +335,9 @@ static const command_t parts[] = {
     {
         .name = "revoke",
         .arguments = "KEY ID PERMISSION...",
-        .summary = "somebody may not do this any more",
+        .summary = "take permissions from a user",
         .examples =
-            EXAMPLES({"Who has left may only read", "belay allow revoke forum 17 write invite"}),
+            EXAMPLES({"Let a former member only read", "belay allow revoke forum 17 write invite"}),
         .options = change_options,
         .what = "cannot change",
         .begin = begin,
@@ -346,8 +347,8 @@ static const command_t parts[] = {
     {
         .name = "set",
         .arguments = "KEY ID [PERMISSION]...",
-        .summary = "somebody may do this, and nothing else",
-        .examples = EXAMPLES({"A guest", "belay allow set forum 23 read"}),
+        .summary = "give a user exactly these permissions",
+        .examples = EXAMPLES({"Add a guest", "belay allow set forum 23 read"}),
         .options = change_options,
         .what = "cannot change",
         .begin = begin,
@@ -358,14 +359,14 @@ static const command_t parts[] = {
 
 const command_t allow_command = {
     .name = "allow",
-    .summary = "who may do what, a few bits for each",
-    .text =
-        "KEY is what it is about, ID a user's number, from 0 on, and PERMISSION one of --names or "
-        "a number below --width. The first grant decides the names and the width of a KEY. The "
-        "server keeps them: later commands need not repeat them, and a command that contradicts "
-        "them ends with an error. A permission that was never granted is not allowed.",
+    .summary = "permissions of users, a few bits for each",
+    .text = "KEY names the object, such as a forum. ID is the number of a user, from 0 on. "
+            "PERMISSION is one of --names, or a number below --width. The first grant sets the "
+            "names and the width of a KEY. The server stores them: later commands need not repeat "
+            "them, and a command that contradicts them ends with an error. A permission that was "
+            "never granted is not allowed.",
     .examples = EXAMPLES(
-        {"A moderator, and who may write",
+        {"Make a user a moderator, and list all permissions",
          "belay allow grant forum 17 write --names read,write,invite; belay allow list forum"}),
     .parts = parts,
 };

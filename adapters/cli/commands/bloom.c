@@ -99,7 +99,8 @@ static const char *read_growth(belay_bloom_options_t *out) {
   if (growth.scaling && growth.window_ms > 0)
     return "--scaling and --window exclude each other";
   if (growth.window_ms > 0 && asked.ttl_ms >= 0)
-    return "--window and --ttl exclude each other: items are forgotten by the window";
+    return "--window and --ttl exclude each other: --window already limits the lifetime of "
+           "items";
   out->window_ms = growth.window_ms;
   if (growth.window_ms > 0)
     out->kind = BELAY_BLOOM_ROTATING;
@@ -108,11 +109,13 @@ static const char *read_growth(belay_bloom_options_t *out) {
   return NULL;
 }
 
-#define GROWTH_CAPACITY "; with --scaling: at first; with --window: in that time"
+#define GROWTH_CAPACITY "; with --scaling: the first capacity; with --window: items in that time"
 #define GROWTH_OPTIONS                                                                             \
-  FLAG("scaling", &growth.scaling, "it grows beyond its capacity, and keeps to its error rate"),   \
+  FLAG("scaling", &growth.scaling,                                                                 \
+       "the filter grows beyond its capacity, and keeps its error "                                \
+       "rate"),                                                                                    \
       DURATION("window", 1000, YEAR_MS, &growth.window_ms,                                         \
-               "items are forgotten after this time, or up to twice of it"),
+               "forget items after this time, at the latest after twice this time"),
 #else
 static const char *read_growth(belay_bloom_options_t *out) {
   (void)out;
@@ -126,12 +129,12 @@ static const char *read_growth(belay_bloom_options_t *out) {
 static const char *read_form(belay_bloom_options_t *out) {
   belay_bloom_options_init(out);
   if (asked.capacity == 0)
-    return "--capacity is missing: how many items there will be";
+    return "--capacity is missing: the expected number of items";
   const char *wrong = read_growth(out);
   if (wrong != NULL)
     return wrong;
   if (asked.error_rate != NULL && !read_rate(asked.error_rate, &out->error_rate))
-    return "--error-rate is no number such as 0.01 or 1%";
+    return "--error-rate is not a number such as 0.01 or 1%";
   out->capacity = asked.capacity;
   if (asked.ttl_ms >= 0)
     out->ttl_ms = asked.ttl_ms == BELAY_FOREVER ? 0 : asked.ttl_ms;
@@ -140,7 +143,8 @@ static const char *read_form(belay_bloom_options_t *out) {
 
 static void on_created(belay_request_t *r, int status) {
   if (harness_ok(r->data, status))
-    answer(r->data, "created", !existed, existed ? "there already, made so" : "created", true);
+    answer(r->data, "created", !existed,
+           existed ? "exists already, with the same options" : "created", true);
 }
 
 static void on_filter_read(belay_request_t *r, int status, const belay_bloom_options_t *options) {
@@ -163,13 +167,13 @@ static void begin_create(harness_t *h) {
 
 static const option_t create_options[] = {
     NUMBER("capacity", 1, BELAY_BLOOM_CAPACITY_MAX, &asked.capacity,
-           "how many different items there will be" GROWTH_CAPACITY, .letter = 'c'),
+           "expected number of different items" GROWTH_CAPACITY, .letter = 'c'),
     TEXT("error-rate", "RATE", &asked.error_rate,
-         "how much of what was never added is found all the same, when it is full: 0.001 or 0.1%; "
-         "default 1%",
+         "share of items that were never added but are found, when the filter is full: 0.001 "
+         "or 0.1%; default 1%",
          .letter = 'e'),
     GROWTH_OPTIONS DURATION("ttl", 1000, 10 * YEAR_MS, &asked.ttl_ms,
-                            "for how long it lives from now on; default 30d", .forever = true),
+                            "lifetime of the filter; default 30d", .forever = true),
     {0},
 };
 
@@ -211,10 +215,10 @@ static bool write_answers(const bool *answers, size_t n) {
 static void fail_items(harness_t *h, int error) {
   char what[96];
   if (work.n == 0)
-    (void)snprintf(what, sizeof what, work.adds ? "cannot add" : "cannot ask");
+    (void)snprintf(what, sizeof what, work.adds ? "cannot add" : "cannot test");
   else
     (void)snprintf(what, sizeof what, "cannot %s more than the first %" PRIu64,
-                   work.adds ? "add" : "ask for", work.n);
+                   work.adds ? "add" : "test", work.n);
   harness_fail(h, what, error);
 }
 
@@ -260,10 +264,11 @@ static void begin_has(harness_t *h) {
 }
 
 #define NULL_OPTION                                                                                \
-  FLAG("null", &asked.null, "items end with a 0 byte instead of a line end, read and written")
+  FLAG("null", &asked.null, "items end with a 0 byte instead of a line end, in input and output")
 #define ABOUT_ITEMS                                                                                \
-  "Items are arguments, or, with none or \"-\", the lines on standard input, of at most a MiB "    \
-  "each: no more is read than is dealt with, and what comes slowly is dealt with at once."
+  "Items are arguments. Without arguments, or with \"-\", they are the lines of standard "         \
+  "input, of at most one MiB each. Lines are processed as they arrive, and belay reads no "        \
+  "further than it has processed."
 
 /* ---- info ---- */
 
@@ -294,7 +299,7 @@ static void on_info(belay_request_t *r, int status, const belay_bloom_info_t *in
   out_duration("ttl_ms", info->remaining_ms);
   out_say("%s, about %" PRId64 " items of %" PRId64 ", %.3g%% of %" PRId64 " bits are set, %s%s",
           kind_name(info->kind), info->items, info->capacity, info->saturation * 100, info->bits,
-          info->remaining_ms < 0 ? "stays for ever" : "ends in ",
+          info->remaining_ms < 0 ? "no end" : "ends in ",
           info->remaining_ms < 0 ? "" : units_show_duration(ends, info->remaining_ms));
   harness_answer(h, true);
 }
@@ -314,7 +319,7 @@ static void begin_info(harness_t *h) {
 
 static void on_deleted(belay_request_t *r, int status) {
   if (harness_ok(r->data, status))
-    answer(r->data, "found", existed, existed ? "deleted" : "not there", existed);
+    answer(r->data, "found", existed, existed ? "deleted" : "not found", existed);
 }
 
 /* Delete all parts, even of a filter whose options are lost. */
@@ -335,10 +340,10 @@ static const command_t parts[] = {
     {
         .name = "create",
         .arguments = "NAME",
-        .summary = "make a filter, if there is none of that name",
-        .text = "If there is one that was made so, that is well too; one that was made otherwise "
-                "is an error, and is left as it is.",
-        .examples = EXAMPLES({"A million addresses, of which one in a thousand is mistaken",
+        .summary = "make a filter, if there is none with that name",
+        .text = "It is no error if the filter exists with the same options. If it exists with "
+                "other options, that is an error, and the filter is unchanged.",
+        .examples = EXAMPLES({"A filter for a million addresses, with false positives of 0.1%",
                               "belay bloom create addresses --capacity 1000000 --error-rate 0.1%"}),
         .options = create_options,
         .begin = begin_create,
@@ -347,14 +352,15 @@ static const command_t parts[] = {
     {
         .name = "add",
         .arguments = "NAME [ITEM]...",
-        .summary = "add items, and write those that are new",
+        .summary = "add items, and print those that are new",
         .text = ABOUT_ITEMS "\n\n"
-                            "The status is 0 if one of them was new, or there were none; 1 if all "
-                            "had been added before. An add whose answer is lost may have happened, "
-                            "and is not sent again: the status is 123.",
-        .examples = EXAMPLES({"Of all addresses in a log those that were never seen",
+                            "The status is 0 if at least one item was new, or if there were no "
+                            "items; it is 1 if all had been added before. If the reply to an "
+                            "add is lost, the add may have happened, and belay does not send "
+                            "it again: the status is 123.",
+        .examples = EXAMPLES({"Addresses in a log that were never seen before",
                               "cut -d' ' -f1 access.log | belay bloom add addresses"},
-                             {"Once for each order, here or elsewhere",
+                             {"Once for each order, on any machine",
                               "belay bloom add -q orders \"$ID\" && mail-invoice \"$ID\""}),
         .options = OPTIONS(NULL_OPTION),
         .begin = begin_add,
@@ -363,34 +369,34 @@ static const command_t parts[] = {
     {
         .name = "has",
         .arguments = "NAME [ITEM]...",
-        .summary = "write those items that were, probably, added; the status is 0 if all were",
+        .summary = "print items that were probably added; the status is 0 if all were",
         .text = ABOUT_ITEMS,
-        .examples = EXAMPLES(
-            {"Whom we have not written to", "belay bloom has mailed --missing < addresses"}),
+        .examples = EXAMPLES({"Addresses that did not get a mail yet",
+                              "belay bloom has mailed --missing < addresses"}),
         .options = OPTIONS(NULL_OPTION, FLAG("missing", &asked.missing,
-                                             "write those that were certainly not added instead",
+                                             "print the items that were certainly not added "
+                                             "instead",
                                              .letter = 'm')),
-        .what = "cannot ask",
+        .what = "cannot test",
         .begin = begin_has,
         .tidy = tidy,
     },
     {
         .name = "info",
         .arguments = "NAME",
-        .summary =
-            "say how a filter was made, and how full it is; the status is 1 if there is none",
-        .examples = EXAMPLES(
-            {"How full it is, in a script", "belay bloom info lines --json | jq .saturation"}),
-        .what = "cannot look",
+        .summary = "print the options and the load of a filter; the status is 1 if none",
+        .examples = EXAMPLES({"The load of a filter, in a script",
+                              "belay bloom info lines --json | jq .saturation"}),
+        .what = "cannot read the filter",
         .begin = begin_info,
         .tidy = tidy,
     },
     {
         .name = "delete",
         .arguments = "NAME",
-        .summary = "remove a filter; the status is 1 if it was not there",
+        .summary = "delete a filter; the status is 1 if it does not exist",
         .examples =
-            EXAMPLES({"Begin again with a larger one",
+            EXAMPLES({"Start again with a larger filter",
                       "belay bloom delete lines; belay bloom create lines --capacity 10000000"}),
         .begin = begin_delete,
         .tidy = tidy,
@@ -400,10 +406,11 @@ static const command_t parts[] = {
 
 const command_t bloom_command = {
     .name = "bloom",
-    .summary = "whether something has been seen, in a few bits for each thing",
-    .text = "What was added to a Bloom filter is found ever after; what was not is found all the "
-            "same now and then, as --error-rate says. Nothing can be taken out again. The others "
-            "need its name only: how it was made is on the server.",
+    .summary = "Bloom filters: test whether an item was seen, with a few bits per item",
+    .text = "An item that was added to a Bloom filter is always found. An item that was not "
+            "added may be found too, with the probability --error-rate. Items cannot be "
+            "removed. After create, the other subcommands need only the name: the server "
+            "stores the options.",
     .examples = EXAMPLES(
         {"Lines that no machine has seen before",
          "belay bloom create lines --capacity 1000000; tail -f log | belay bloom add lines"}),

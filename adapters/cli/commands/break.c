@@ -93,9 +93,11 @@ static bool write_plan(const step_t *step) {
 static bool write_broken(const step_t *step, const belay_broken_t *broken) {
   char kept[64] = "", missed[64] = "", unseen[96] = "";
   if (broken->missed > 0)
-    (void)snprintf(missed, sizeof missed, "; %zu had gone by themselves", broken->missed);
+    (void)snprintf(missed, sizeof missed, "; %zu had ended by themselves", broken->missed);
   if (broken->unseen > 0)
-    (void)snprintf(unseen, sizeof unseen, "; %zu may hold it or not: more do than are told",
+    (void)snprintf(unseen, sizeof unseen,
+                   "; %zu may still hold it: there are more holders "
+                   "than the server returns",
                    broken->unseen);
   if (broken->others > 0)
     (void)snprintf(kept, sizeof kept, "; %zu more hold it, and keep it", broken->others);
@@ -166,11 +168,12 @@ static void plan(harness_t *h, size_t n) {
   for (size_t i = 0; i < n && written; i++)
     written = write_plan(&steps[i]);
   if (is_one_holder(n))
-    complain("nothing was done: say --yes; or, for exactly what is told here: --mark %016" PRIx64
-             " --yes",
-             steps[0].held.holders[0].mark);
+    complain(
+        "nothing was done: give --yes; or, to remove exactly the holder above: --mark %016" PRIx64
+        " --yes",
+        steps[0].held.holders[0].mark);
   else
-    complain("nothing was done: say --yes, or --mark MARK --yes for one of them only");
+    complain("nothing was done: give --yes, or --mark MARK --yes for one of the holders only");
   harness_done(h, written ? STATUS_USAGE : STATUS_TROUBLE);
 }
 
@@ -178,10 +181,10 @@ static void plan(harness_t *h, size_t n) {
  * read. */
 static void say_nobody(bool held, bool crowd) {
   if (crowd)
-    complain("nobody of that mark is among the first %d who hold it, and there are more",
+    complain("no holder with that mark is among the first %d holders, and there are more",
              BELAY_HELD_HOLDERS_MAX);
   else
-    complain(held ? "nobody of that mark holds it: who holds it now keeps it" : "nobody holds it");
+    complain(held ? "no holder with that mark was found; the present holder keeps it" : "not held");
 }
 
 static void on_read(reading_t *read) {
@@ -190,7 +193,7 @@ static void on_read(reading_t *read) {
   bool held = false, crowd = false;
   int status = reading_status(read);
   if (!is_one_kind(&read->snapshot)) {
-    complain("several things have this name: say which one by --kind");
+    complain("several things have this name: select one with --kind");
     harness_done(h, STATUS_USAGE);
     return;
   }
@@ -218,15 +221,19 @@ static void on_read(reading_t *read) {
 static void begin(harness_t *h) {
   reading = (reading_t){.h = h, .name = h->arguments->item[0], .on_read = on_read};
   if (asked.mark != NULL && !is_mark(asked.mark))
-    harness_refuse(h, "--mark: not the 16 digits that belay show tells");
+    harness_refuse(h, "--mark must be the 16 digits that belay show prints");
   else
     reading_begin(&reading);
 }
 
 static const option_t options[] = {
-    FLAG("yes", &asked.yes, "do it; without it: only say what would be done, the status is 2",
+    FLAG("yes", &asked.yes,
+         "break it; without --yes belay only prints what it would do, and "
+         "the status is 2",
          .letter = 'y'),
-    TEXT("mark", "MARK", &asked.mark, "take it from this holder only, as belay show tells him",
+    TEXT("mark", "MARK", &asked.mark,
+         "take it only from the holder with this mark, which "
+         "belay show prints",
          .letter = 'm'),
     QUERY_KIND_OPTION,
     {0},
@@ -235,21 +242,23 @@ static const option_t options[] = {
 const command_t break_command = {
     .name = "break",
     .arguments = "NAME",
-    .summary = "take NAME away from who holds it; the status is 1 if nobody does",
-    .text = "Taken away is what is found to be held, from exactly those who are found: who gets it "
-            "before that is done keeps it. It is done as the holder would give it back, so that "
-            "who waits is woken. With --mark it is taken only if that holder still has it.\n\n"
-            "THE HOLDER IS NOT STOPPED: it takes itself for one until its next renewal, or its "
-            "deadline. As a rule belay exec and belay leader notice a break at once, and then end "
-            "their command. So this is for holders that are known to be dead, or whose work is "
-            "guarded by fencing numbers, which stay.\n\n"
-            "With several --url these are the servers of one Redlock; the status is 120 if less "
-            "than a majority of them have answered. At most 1000 holders are taken it from at "
-            "once, those whose leases last longest; where more hold it, and it is not known "
-            "whether the one who is meant is among them, the status is 123.",
-    .examples = EXAMPLES({"What would be done", "belay break deploy"},
+    .summary = "take NAME away from its holders; the status is 1 if it is not held",
+    .text = "belay reads the holders and takes NAME away from exactly those: a process that "
+            "gets it in between keeps it. The effect on the server is that of a release, so "
+            "that a waiter is woken. With --mark, NAME is taken away only if that holder still "
+            "has it.\n\n"
+            "THE HOLDER IS NOT STOPPED: it assumes that it still holds NAME until its next "
+            "renewal, or until its deadline. Usually belay exec and belay leader notice a "
+            "break at once and then end their command. So use belay break for holders that are "
+            "known to be dead, or whose work is protected by fencing numbers, which are "
+            "kept.\n\n"
+            "Several --url are the servers of one Redlock; the status is 120 if fewer than a "
+            "majority of them have answered. One call removes at most 1000 holders, those "
+            "whose leases last longest. If there are more, and it is unknown whether the "
+            "selected holder is among them, the status is 123.",
+    .examples = EXAMPLES({"Print what would be done", "belay break deploy"},
                          {"The host that had it is gone", "belay break deploy --yes"},
-                         {"One holder of several, whom belay show has told",
+                         {"Remove one of several holders, by the mark that belay show prints",
                           "belay break gpu --mark 40e0b8deffef6e38 --yes"}),
     .options = options,
     .urls = URLS_MAX,

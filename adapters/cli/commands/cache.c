@@ -63,7 +63,7 @@ static void on_check_timer(uv_timer_t *timer) {
   if (won)
     refresh(timer->data);
   else if (!seeking && stats.fills == 0 && !asked.anyway)
-    remark("what it has written could not be kept");
+    remark("the output of the command could not be kept");
   uv_close((uv_handle_t *)timer, NULL);
   finish(timer->data, STATUS_YES);
 }
@@ -102,7 +102,7 @@ static void on_ended(guarded_t *e) {
   else if (e->overdue)
     complain("the command has taken longer than --longest allows, and was ended");
   else if (e->not_all && e->status == STATUS_YES)
-    complain("the command has ended, but what it has left behind keeps its output open");
+    complain("the command has ended, but a process that it left behind keeps its output open");
   if (e->too_much || e->overdue || output.spoiled || (e->not_all && e->status == STATUS_YES))
     e->status = STATUS_TROUBLE;
   /* an error is reported to the callbacks of the gets */
@@ -158,9 +158,9 @@ static void refresh(harness_t *h) {
   };
   int error = uv_spawn(&h->loop, &process, &options);
   if (error != 0)
-    remark("cannot run it again in the background: %s", uv_strerror(error));
+    remark("cannot run the command again in the background: %s", uv_strerror(error));
   else
-    remark("stale: it is run again in the background");
+    remark("stale: the command runs again in the background");
   uv_close((uv_handle_t *)&process, NULL);
   free(args);
 }
@@ -239,11 +239,11 @@ static void begin(harness_t *h) {
   const char *key = h->arguments->item[0];
   bool runs = h->arguments->command != NULL;
   if (runs == asked.forget || (asked.forget && asked.refresh)) {
-    harness_refuse(h, "either a command behind --, or --forget");
+    harness_refuse(h, "give either a command behind --, or --forget");
     return;
   }
   if (runs && out_form() == OUT_JSON) {
-    harness_refuse(h, "--json is for --forget: what the command writes is written as it is");
+    harness_refuse(h, "--json needs --forget: the output of the command is written unchanged");
     return;
   }
   h->request.timeout_ms = asked.forget ? 0 : get_ms();
@@ -255,36 +255,37 @@ static void begin(harness_t *h) {
 
 static const option_t options[] = {
     DURATION("ttl", 1, YEAR_MS, &asked.ttl_ms,
-             "what the command has written is fresh for so long; default 5m"),
+             "time for which the output of the command is fresh; default 5m"),
     DURATION("stale", 0, YEAR_MS, &asked.stale_ms,
-             "and for so long after that it is written out all the same, while the command runs "
-             "once more in the background, on one machine; default 0s"),
+             "time after --ttl in which the old output is still written, while one machine "
+             "runs the command again in the background; default 0s"),
     DURATION("longest", 100, LONGEST_MAX_MS, &asked.longest_ms,
-             "the command is ended if it takes longer; default 1m"),
+             "maximum run time of the command; then it is ended; default 1m"),
     NUMBER("max-size", 1, (int64_t)BELAY_CACHE_VALUE_MAX, &asked.max_size,
-           "the command is ended if it writes more; default 8388608", .value = "BYTES"),
-    FLAG("anyway", &asked.anyway, "if no server can be asked: run the command, and keep nothing"),
+           "maximum output of the command; then it is ended; default 8388608", .value = "BYTES"),
+    FLAG("anyway", &asked.anyway, "if no server answers: run the command, and keep nothing"),
     FLAG("refresh", &asked.refresh,
-         "write nothing: run the command if what is there is not fresh, and nobody else does"),
-    FLAG("forget", &asked.forget,
-         "instead of running a command: what is there is not written out any more"),
+         "write nothing; run the command if the kept output is not fresh and no other process "
+         "runs it"),
+    FLAG("forget", &asked.forget, "instead of running a command: forget the output that is kept"),
     TEXT("name", "NAME", &asked.name,
-         "what the keys are of: others may have the same KEY under another NAME"),
+         "a group of keys: the same KEY under another NAME is separate"),
     {0},
 };
 
 const command_t cache_command = {
     .name = "cache",
     .arguments = "KEY",
-    .summary = "write what a command writes, without running it each time",
-    .text = "What the command writes to standard output is kept under KEY if its status is 0, and "
-            "written out, byte for byte, wherever KEY is asked for until it is too old. One "
-            "machine at a time runs the command; the others wait for what it writes.\n\n"
-            "If the command fails, what it has written is written out, with its status, and "
-            "nothing is kept. Its standard error is ours.",
-    .examples = EXAMPLES({"A slow report, at most five minutes old; at worst an hour",
+    .summary = "write the output of a command without running it each time",
+    .text = "belay keeps the standard output of the command under KEY if its status is 0. "
+            "Until it is too old, all calls with KEY write it, byte for byte. One machine at a "
+            "time runs the command; the others wait for its output.\n\n"
+            "If the command fails, its output is written, belay ends with its status, and "
+            "nothing is kept. Standard error of the command is that of belay.",
+    .examples = EXAMPLES({"Write a slow report that is at most five minutes old; at worst an "
+                          "hour",
                           "belay cache report --ttl 5m --stale 1h -- ./report"},
-                         {"It has changed", "belay cache report --forget"}),
+                         {"Forget it after a change", "belay cache report --forget"}),
     .options = options,
     .runs = RUNS_MAYBE,
     .what = "cannot ask",

@@ -15,17 +15,14 @@ static belay_counter_t *counter;
 
 #define NAME_OPTION                                                                                \
   TEXT("name", "NAME", &asked.name,                                                                \
-       "which counters: part of the keys, so that others may have counters of the same KEY")
+       "a group of counters, part of the keys: the same KEY under another NAME is separate")
 #define SHARDS_OPTION                                                                              \
   NUMBER("shards", 1, BELAY_COUNTER_SHARDS_MAX, &asked.shards,                                     \
-         "spread over so many keys, for what very many add to at once; all who share the counter " \
-         "must say the same; default 1")
+         "number of keys over which the counter is spread, for very frequent adds. All users "     \
+         "of the counter must give the same number; default 1")
 #define TTL_OPTION                                                                                 \
-  DURATION("ttl", 1, YEAR_MS, &asked.ttl_ms,                                                       \
-           "for how long it lives from when it is created; default: for ever")
-#define FIELD_OPTION                                                                               \
-  TEXT("field", "FIELD", &asked.field,                                                             \
-       "the counter of this name among those that KEY is a group of")
+  DURATION("ttl", 1, YEAR_MS, &asked.ttl_ms, "lifetime from its creation on; default: no limit")
+#define FIELD_OPTION TEXT("field", "FIELD", &asked.field, "counter with this name in the group KEY")
 
 /* ---- shared by the subcommands ---- */
 
@@ -43,7 +40,7 @@ static bool open_counter(harness_t *h) {
 static bool read_delta(harness_t *h) {
   if (h->arguments->n < 2 || units_number(h->arguments->item[1], &asked.delta))
     return true;
-  harness_refuse(h, "N is no whole number of 64 bits");
+  harness_refuse(h, "N is not a whole number of 64 bits");
   return false;
 }
 
@@ -96,14 +93,16 @@ static void begin_add(harness_t *h) {
 }
 
 static const option_t add_options[] = {
-    TEXT("id", "ID", &asked.id, "this add's own id: said again within an hour it counts once"),
+    TEXT("id", "ID", &asked.id,
+         "id of this add: a second add with the same ID within an hour "
+         "has no effect"),
     NUMBER("min", 0, 0, &asked.min,
-           "add nothing if less than this would come out; the status is 1 then"),
+           "add nothing if the result would be less; the status is 1 then"),
     NUMBER("max", 0, 0, &asked.max,
-           "add nothing if more than this would come out; the status is 1 then"),
+           "add nothing if the result would be more; the status is 1 then"),
     FIELD_OPTION,
     TTL_OPTION,
-    FLAG("extend", &asked.extend, "the ttl begins again with this add"),
+    FLAG("extend", &asked.extend, "restart the ttl with this add"),
     SHARDS_OPTION,
     NAME_OPTION,
     {0},
@@ -167,7 +166,7 @@ static int get(harness_t *h, const char *key, size_t len) {
 
 static void begin_get(harness_t *h) {
   if ((asked.field != NULL || asked.all) && h->arguments->n > 1)
-    harness_refuse(h, "--field and --all are of one KEY");
+    harness_refuse(h, "--field and --all take one KEY only");
   else if (asked.field != NULL && asked.all)
     harness_refuse(h, "--field and --all exclude each other");
   else if (open_counter(h))
@@ -175,7 +174,7 @@ static void begin_get(harness_t *h) {
 }
 
 static const option_t get_options[] = {
-    FIELD_OPTION,  FLAG("all", &asked.all, "all counters that KEY is a group of, in no order"),
+    FIELD_OPTION,  FLAG("all", &asked.all, "all counters of the group KEY, unsorted"),
     SHARDS_OPTION, NAME_OPTION,
     {0},
 };
@@ -199,7 +198,7 @@ static void on_deleted(belay_request_t *r, int status, const belay_counter_resul
   bool found = asked.field != NULL ? result->value > 0 : result->found;
   begin_line(h);
   out_bool("found", found);
-  out_say("%s", found ? "deleted" : "not there");
+  out_say("%s", found ? "deleted" : "not found");
   harness_answer(h, found);
 }
 
@@ -219,10 +218,11 @@ static const command_t parts[] = {
     {
         .name = "add",
         .arguments = "KEY [N]",
-        .summary = "add N, or 1, and say what has come of it",
-        .text = "An add whose answer is lost may have happened, and is not sent again: the status "
-                "is 123. With --id it is, and counts once.",
-        .examples = EXAMPLES({"Take one of ten seats, if there is one",
+        .summary = "add N (default 1) and print the result",
+        .text = "If the reply to an add is lost, the add may have happened, and belay does not "
+                "send it again: the status is 123. With --id belay sends it again, and it "
+                "counts once.",
+        .examples = EXAMPLES({"Take one of ten seats, if one is left",
                               "belay count add seats --max 10 && echo welcome"}),
         .options = add_options,
         .begin = begin_add,
@@ -230,8 +230,8 @@ static const command_t parts[] = {
     {
         .name = "get",
         .arguments = "KEY...",
-        .summary = "say what counters are at: 0 where there is none, and the status is 1 then",
-        .examples = EXAMPLES({"What two of them are at", "belay count get visits orders"}),
+        .summary = "print counters; a missing counter is 0, and the status is 1 then",
+        .examples = EXAMPLES({"Print two counters", "belay count get visits orders"}),
         .options = get_options,
         .what = "cannot read",
         .begin = begin_get,
@@ -239,19 +239,19 @@ static const command_t parts[] = {
     {
         .name = "set",
         .arguments = "KEY N",
-        .summary = "replace what a counter is at, and say what that was",
-        .text = "To 0: reads and resets in one step.",
-        .examples =
-            EXAMPLES({"The number of the day, and begin again at 0", "belay count set visits 0"}),
+        .summary = "set a counter, and print its old value",
+        .text = "With 0, this reads and resets in one step.",
+        .examples = EXAMPLES(
+            {"Print the count of the day, and start again at 0", "belay count set visits 0"}),
         .options = OPTIONS(TTL_OPTION, NAME_OPTION),
         .begin = begin_set,
     },
     {
         .name = "delete",
         .arguments = "KEY",
-        .summary = "remove a counter, or a whole group; the status is 1 if it was not there",
+        .summary = "delete a counter or a whole group; the status is 1 if it does not exist",
         .examples =
-            EXAMPLES({"What was counted of one day", "belay count delete visits::2024-02-29"}),
+            EXAMPLES({"Delete the count of one day", "belay count delete visits::2024-02-29"}),
         .options = OPTIONS(FIELD_OPTION, SHARDS_OPTION, NAME_OPTION),
         .begin = begin_delete,
     },
@@ -260,12 +260,12 @@ static const command_t parts[] = {
 
 const command_t count_command = {
     .name = "count",
-    .summary = "numbers that many add to",
-    .text = "A counter is a whole number of 64 bits with a sign, 0 where there is none. Or KEY is "
-            "a group of them, each with the name of a field. What would leave the range changes "
-            "nothing, and is an error.",
+    .summary = "counters shared by all machines",
+    .text = "A counter is a signed whole number of 64 bits; a missing counter is 0. KEY can "
+            "also be a group of counters, each with the name of a field. An add whose result "
+            "would leave the range changes nothing, and is an error.",
     .examples =
-        EXAMPLES({"How often this machine has restarted", "belay count add restarts::$(hostname)"},
-                 {"The number of the day, and begin again at 0", "belay count set visits 0"}),
+        EXAMPLES({"Count the restarts of this machine", "belay count add restarts::$(hostname)"},
+                 {"Print the count of the day, and start again at 0", "belay count set visits 0"}),
     .parts = parts,
 };

@@ -80,7 +80,7 @@ static void on_released(belay_lock_t *l, int status) {
   if (status == BELAY_ENOTOWNER && guarded.started)
     lose(belay_lost_name(BELAY_LOST_TAKEN));
   else if (status != 0)
-    harness_complain(h, "not given back, so that it is held until its lease ends", status);
+    harness_complain(h, "cannot release the lock, which stays held until its lease ends", status);
   finish(h);
 }
 
@@ -183,8 +183,8 @@ static const char *quarantine_words(const belay_lock_tally_t *tally) {
     if (tally->node[i].quarantine_ms > ms)
       ms = tally->node[i].quarantine_ms;
   (void)snprintf(words, sizeof words,
-                 "%u of %u servers are in quarantine and do not vote: they were started less than "
-                 "--max-ttl ago; they vote in %s",
+                 "%u of %u servers are in quarantine and do not vote: they were started less "
+                 "than --max-ttl ago; they vote in %s",
                  tally->votes[BELAY_VOTE_QUARANTINED], tally->nodes,
                  query_time_left(left, ms > 0 ? ms : asked.max_ttl_ms));
   return words;
@@ -224,8 +224,9 @@ static void on_acquired(belay_lock_t *l, int status) {
     return;
   if (status == BELAY_EHELD || status == BELAY_ETIMEDOUT) {
     if (!asked.quiet)
-      complain("not acquired: %s", status == BELAY_EHELD ? "someone else holds it"
-                                                         : "someone else held it all the time");
+      complain("not acquired: %s", status == BELAY_EHELD ? "another process holds the lock"
+                                                         : "other processes held the lock "
+                                                           "all the time");
     harness_done(h, (int)asked.conflict);
   } else if (status == BELAY_ENOQUORUM || status == BELAY_EQUARANTINED) {
     const char *why = trouble(&waiting);
@@ -288,21 +289,22 @@ static void acquire(harness_t *h) {
 static const char *wrong(const harness_t *h) {
   bool special = asked.permits > 0 || asked.fair || asked.shared || asked.exclusive;
   if ((h->arguments->n > 0) == (asked.key != NULL))
-    return "either a NAME or --key";
+    return "give either a NAME or --key";
   if (asked.key != NULL && special)
-    return "--key is for a plain lock, with --redlock or without";
+    return "--key works only for a plain lock, with or without --redlock";
   if (asked.try_once && asked.wait_ms != BELAY_FOREVER)
     return "--try and --wait exclude each other";
   if ((asked.permits > 0) + asked.shared + asked.exclusive > 1)
     return "--semaphore, --shared and --exclusive exclude each other";
   if (asked.fair && (asked.shared || asked.exclusive || asked.redlock))
-    return "--fair is for a lock or a semaphore on one server";
+    return "--fair works only for a lock or a semaphore on one server";
   if (asked.redlock != (h->clients > 1))
-    return "--redlock is for several servers, each with a --url of its own, and they for it";
+    return "--redlock needs several servers, and several servers need --redlock: give one "
+           "--url for each";
   if (asked.redlock && h->clients == 2)
-    return "--redlock: two servers protect against nothing that one does not: at least three";
+    return "--redlock needs at least three servers: two protect no better than one";
   if (asked.redlock && asked.permits > 1)
-    return "--redlock: a semaphore of more than one permit cannot be had of several servers";
+    return "--redlock: a semaphore on several servers has one permit only";
   if (asked.redlock && asked.ttl_ms > asked.max_ttl_ms)
     return "--ttl: longer than --max-ttl";
   if (*name_of(h) == '\0' || strlen(name_of(h)) > 1024)
@@ -320,36 +322,45 @@ static void begin(harness_t *h) {
 
 static const option_t options[] = {
     DURATION("ttl", 100, DAY_MS, &asked.ttl_ms,
-             "the lease, renewed while the command runs: if this machine dies others wait until it "
-             "ends; default 30s"),
+             "duration of the lease, which is renewed while the command runs. If this machine "
+             "fails, other machines wait until the lease ends; default 30s"),
     GUARDED_GRACE_OPTION(&asked.grace_ms),
     DURATION("hold", 0, DAY_MS, &asked.hold_ms,
-             "keep the lock for at least this time, also when the command has ended; belay ends "
-             "after it; default 0"),
+             "keep the lock for at least this time, even if the command ends earlier; belay "
+             "itself ends after it; default 0"),
     GUARDED_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
-    DURATION("wait", 0, YEAR_MS, &asked.wait_ms, "how long to wait for it; default forever",
+    DURATION("wait", 0, YEAR_MS, &asked.wait_ms,
+             "maximum time to wait for the lock; default "
+             "forever",
              .letter = 'w', .forever = true),
-    FLAG("try", &asked.try_once, "do not wait: end at once if someone else holds it"),
-    FLAG("quiet", &asked.quiet, "do not say that it is not acquired: the status does",
+    FLAG("try", &asked.try_once, "do not wait: end at once if another process holds the lock"),
+    FLAG("quiet", &asked.quiet,
+         "print no message if the lock is not acquired; the exit status "
+         "tells it",
          .letter = 'q'),
     GUARDED_CONFLICT_OPTION(&asked.conflict),
     GUARDED_QUIET_OPTION(&asked.hides),
     GUARDED_LABEL_OPTION,
     TEXT("key", "KEY", &asked.key,
-         "the exact key on the server, instead of NAME, which is NAMESPACE::lock::{NAME}: to share "
-         "a lock with programs that do SET KEY TOKEN NX PX; there is no BELAY_FENCE"),
+         "exact key on the server, instead of NAME, which stands for NAMESPACE::lock::{NAME}. "
+         "Use it to share a lock with programs that do SET KEY TOKEN NX PX; BELAY_FENCE is not "
+         "set"),
     FLAG("fair", &asked.fair, "first come, first served, among all processes that use --fair"),
-    FLAG("shared", &asked.shared, "as one of many readers, beside others that use --shared"),
+    FLAG("shared", &asked.shared,
+         "hold the lock as one of many readers, together with others "
+         "that use --shared"),
     FLAG("exclusive", &asked.exclusive,
-         "as the writer, whom readers and other writers wait for; without either it is another "
-         "lock"),
+         "hold the lock as the only writer: it excludes readers and other writers. A lock "
+         "without --shared or --exclusive is a separate lock"),
     NUMBER("semaphore", 1, BELAY_SEMAPHORE_MAX, &asked.permits,
-           "with up to N at a time; all use the same N; there is no BELAY_FENCE"),
+           "let up to N holders run at a time. All processes must give the same N; BELAY_FENCE "
+           "is not set"),
     FLAG("redlock", &asked.redlock,
-         "on several independent servers, each a --url: held when most of them have granted it"),
+         "use several independent servers, each given with --url; the lock is held when a "
+         "majority has granted it"),
     DURATION("max-ttl", 100, DAY_MS, &asked.max_ttl_ms,
-             "with --redlock: the longest --ttl in this namespace, for all the same: a server that "
-             "was started does not vote for so long; default 30s"),
+             "with --redlock: longest --ttl in this namespace, the same for all processes. A "
+             "server that was restarted does not vote for this time; default 30s"),
     {0},
 };
 
@@ -357,46 +368,49 @@ const command_t exec_command = {
     .name = "exec",
     .arguments = "[NAME]",
     .summary = "run a command while holding the lock NAME, and end with its status",
-    .text =
-        "belay renews the lease while the command runs, and releases the lock when the command has "
-        "ended. If no renewal is confirmed, the command is ended before another process can get "
-        "the lock: SIGTERM when --grace is left, SIGKILL to all its processes shortly before the "
-        "end. The status is 122 then. A process of its own does that, also if belay is stopped or "
-        "killed: after kill -9 of belay it sends SIGTERM at once and SIGKILL after --grace, and "
-        "the lock stays held until its lease ends.\n\n"
-        "A lock can also be taken away: by belay break, or by a server that restarts without its "
-        "data. As a rule belay notices that at once: it listens for a break, and asks the server "
-        "when the connection is back. Where that message is lost the next renewal tells, a third "
-        "of --ttl after the last one at the latest. The command is sent SIGTERM then and has "
-        "--grace to end. From the break or the restart to its end it may run beside the next "
-        "holder: guard what it writes to with BELAY_FENCE, or use --redlock.\n\n"
-        "The command finds in its environment BELAY_NAME; BELAY_FENCE, a number that grows with "
-        "each grant of the lock: what the command writes to refuses smaller numbers; and "
-        "BELAY_DEADLINE, the end of the first lease, in milliseconds since 1970 by this machine's "
-        "clock (date +%s%3N).\n\n"
-        "For cron on many machines: --try alone runs a short job again on each machine whose clock "
-        "is later by more than the job takes. --hold keeps the lock for longer than clocks differ. "
-        "A second run while the lock is held ends with status 121. Use belay once where the "
-        "command must not run again later either, such as one invoice run for each month: it "
-        "remembers that the command was done.\n\n"
-        "belay hands SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 and SIGWINCH to the "
-        "command and its process group, those of the terminal too. Stopped by ctrl-Z, the command "
-        "stands still and nothing is renewed: continued in time (fg) both go on; else the command "
-        "is ended as above. Processes that the command leaves behind when it ends by itself run "
-        "on, without the lock. While --hold lasts a signal ends the hold. While belay releases the "
-        "lock, which takes no longer than twice --timeout, it ignores one signal; a second one "
-        "ends it.\n\n"
-        "Processes of another user (sudo) are not ended; nor, elsewhere than on Linux, processes "
-        "that have left the command's process group (setsid, timeout). BELAY_PASSWORD, if it is "
-        "set, is in the command's environment too: --password-file keeps the password from it.",
+    .text = "belay renews the lease while the command runs, and releases the lock when the command "
+            "has ended. If no renewal is confirmed, belay ends the command before another process "
+            "can get the lock: it sends SIGTERM when --grace is left, and SIGKILL to all processes "
+            "of the command shortly before the lease ends. The status is 122 then. A separate "
+            "supervisor process sends these signals, so that they are sent even if belay is "
+            "stopped or killed. After kill -9 of belay, the supervisor sends SIGTERM at once and "
+            "SIGKILL after --grace. The lock then stays held until its lease ends.\n\n"
+            "A lock can also be taken away: by belay break, or by a server that restarts without "
+            "its data. Usually belay notices that at once: it listens for a break, and asks the "
+            "server after a reconnect. If that message is lost, the next renewal notices it, at "
+            "most a third of --ttl after the last one. belay then sends SIGTERM to the command, "
+            "which has --grace to end. From the break or the restart until its end, the command "
+            "may run at the same time as the next holder. To protect the data against that, use "
+            "BELAY_FENCE or --redlock.\n\n"
+            "The environment of the command contains BELAY_NAME, BELAY_FENCE and BELAY_DEADLINE. "
+            "BELAY_FENCE is a number that grows with each grant of the lock; the storage that the "
+            "command writes to should refuse smaller numbers. BELAY_DEADLINE is the end of the "
+            "first lease, in milliseconds since 1970 by this machine's clock (date +%s%3N).\n\n"
+            "For cron on many machines, --try alone is not enough: if the clock of a machine is "
+            "late by more than the job takes, the job runs there again. --hold keeps the lock for "
+            "longer than the clocks differ. A second run while the lock is held ends with status "
+            "121. Use belay once if the command must not run again later either, such as one "
+            "invoice run for each month: belay once remembers that the command was done.\n\n"
+            "belay forwards SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 and SIGWINCH to the "
+            "command and its process group, including signals from the terminal. Ctrl-Z stops both "
+            "belay and the command, and no lease is renewed. If they are continued in time (fg), "
+            "both go on; otherwise the command is ended as above. Processes that the command "
+            "leaves behind when it ends by itself keep running, without the lock. A signal ends "
+            "the time of --hold. While belay releases the lock, which takes at most twice "
+            "--timeout, it ignores one signal; a second signal ends belay.\n\n"
+            "belay does not end processes of another user (sudo). On systems other than Linux it "
+            "also does not end processes that have left the process group of the command (setsid, "
+            "timeout). BELAY_PASSWORD, if it is set, is in the environment of the command too; "
+            "with --password-file the password is not.",
     .examples = EXAMPLES(
-        {"From cron on many machines, whose clocks agree to a minute: on one of them",
+        {"From cron on many machines whose clocks differ by less than a minute: run on one of "
+         "them",
          "belay exec nightly --try --hold 1m --quiet -- backup --all"},
-        {"Wait for a minute, and then do without", "belay exec deploy --wait 1m -- ./deploy"},
+        {"Wait for at most a minute", "belay exec deploy --wait 1m -- ./deploy"},
         {"At most three at a time", "belay exec encoder --semaphore 3 -- encode film.mov"},
-        {"Mail from cron only if it fails, or takes too long",
+        {"Mail from cron only if the command fails or takes too long",
          "belay exec sync --try -q --max-runtime 1h --quiet-unless-failed -- ./sync"},
-        {"On three servers of which one may fail",
+        {"Use three servers, of which one may fail",
          "belay exec pay --redlock -u redis://a -u redis://b -u redis://c -- pay"}),
     .options = options,
     .runs = RUNS_ALWAYS,

@@ -25,16 +25,15 @@ static belay_idgen_t *idgen;
 
 #define COUNT_OPTION                                                                               \
   NUMBER("count", 1, (int64_t)BELAY_IDGEN_MANY_MAX, &asked.count,                                  \
-         "so many, each in a line; default 1", .letter = 'c')
-#define START_OPTION                                                                               \
-  NUMBER("start", 0, 0, &asked.start, "the first id of all, where there was none yet; default 1")
+         "number of ids, one per line; default 1", .letter = 'c')
+#define START_OPTION NUMBER("start", 0, 0, &asked.start, "first id if NAME is new; default 1")
 #define REPLICAS_OPTION                                                                            \
   NUMBER("min-replicas", 0, 255, &asked.min_replicas,                                              \
-         "an id counts once so many replicas know that it is gone; default 0")
+         "number of replicas that must store an id before it is printed; default 0")
 #define EPOCH_OPTION                                                                               \
   NUMBER("epoch", 0, EPOCH_MAX_MS, &asked.epoch_ms,                                                \
-         "when time begins, in milliseconds since 1970, the same for all of NAME; default: the "   \
-         "beginning of 2024",                                                                      \
+         "start of the time, in milliseconds since 1970, the same for all users of NAME; "         \
+         "default: the beginning of 2024",                                                         \
          .value = "MS")
 
 /* ---- uuid ---- */
@@ -57,7 +56,7 @@ static void begin_uuid(harness_t *h) {
 static void on_ids(belay_request_t *r, int status, const int64_t *ids, size_t n) {
   harness_t *h = r->data;
   if (status == BELAY_EHELD) {
-    harness_complain(h, "cannot have a worker", status);
+    harness_complain(h, "cannot get a worker", status);
     harness_done(h, STATUS_NOT_ACQUIRED);
   }
   bool written = true;
@@ -110,7 +109,7 @@ static int run_decode(const arguments_t *arguments) {
   int64_t id;
   if (!units_number(arguments->item[0], &id) ||
       belay_idgen_decode(id, asked.epoch_ms, &parts) != 0) {
-    complain("ID is no number of 63 bits");
+    complain("ID is not a number of 63 bits");
     return STATUS_USAGE;
   }
   out_begin();
@@ -128,69 +127,72 @@ static const command_t parts[] = {
     {
         .name = "decode",
         .arguments = "ID",
-        .summary = "what a snowflake is made of: when, in seconds since 1970, by which worker",
+        .summary = "show the parts of a snowflake: time in seconds since 1970, worker",
         .examples = EXAMPLES(
-            {"Which worker has made it", "belay id decode 7305183413149696 --json | jq .worker"}),
+            {"Which worker made this id", "belay id decode 7305183413149696 --json | jq .worker"}),
         .options = OPTIONS(EPOCH_OPTION),
         .run = run_decode,
     },
     {
         .name = "segment",
         .arguments = "NAME",
-        .summary = "a number that roughly grows, and comes once even if a server forgets",
-        .text = "A server that may have forgotten what it gave jumps ahead: then numbers are "
-                "skipped. They are drawn from the same ones as belay_idgen_new() of that name has.",
+        .summary = "a unique number that roughly grows, even if a server loses data",
+        .text = "A server that may have lost data jumps ahead, so that numbers are skipped. "
+                "The ids are those of belay_idgen_new() with the same name.",
         .examples = EXAMPLES(
             {"A number for an order, even after a server was restored from yesterday's copy",
              "belay id segment orders"}),
         .options = OPTIONS(COUNT_OPTION, START_OPTION, REPLICAS_OPTION),
-        .what = "cannot have one",
+        .what = "cannot get an id",
         .begin = draw,
         .data = &(const belay_idgen_mode_t){BELAY_IDGEN_SEGMENT},
     },
     {
         .name = "sequence",
         .arguments = "NAME",
-        .summary = "the next number: one more than the one before, whoever was given that",
-        .text = "Few are skipped: those whose answers were lost. A server that loses writes may "
-                "give some again, unless there are --min-replicas.",
+        .summary = "the next number: one more than the last one of all machines",
+        .text = "Few numbers are skipped: those whose replies were lost. A server that loses "
+                "writes may give numbers twice; --min-replicas prevents that.",
         .examples = EXAMPLES({"The next invoice", "belay id sequence invoices"}),
-        .options = OPTIONS(
-            COUNT_OPTION, START_OPTION,
-            TEXT("kind", "KIND", &asked.kind, "of several sequences of NAME this one; default id"),
-            REPLICAS_OPTION),
-        .what = "cannot have one",
+        .options = OPTIONS(COUNT_OPTION, START_OPTION,
+                           TEXT("kind", "KIND", &asked.kind,
+                                "select one of several sequences of NAME; "
+                                "default id"),
+                           REPLICAS_OPTION),
+        .what = "cannot get an id",
         .begin = draw,
         .data = &(const belay_idgen_mode_t){BELAY_IDGEN_SEQUENCE},
     },
     {
         .name = "snowflake",
         .arguments = "NAME",
-        .summary = "a number made of the time, a worker, and a sequence: 41, 10 and 12 bits",
-        .text = "It takes a worker of NAME for as long as it runs. A machine tries the same worker "
-                "each time; its first use of NAME takes --ahead longer. The status is 121 if all "
-                "1,024 workers, or the one that was asked for, are taken. See belay id decode.",
-        .examples = EXAMPLES({"Ids of a machine that always takes the same worker",
+        .summary = "a number made of the time, a worker and a sequence: 41, 10 and 12 bits",
+        .text = "belay locks a worker of NAME for as long as it runs. A machine tries the same "
+                "worker each time; its first use of NAME takes --ahead longer. The status is "
+                "121 if all 1,024 workers, or the selected one, are in use. See belay id "
+                "decode.",
+        .examples = EXAMPLES({"Ids of a machine that always uses the same worker",
                               "belay id snowflake events --worker 7 --count 100"}),
         .options = OPTIONS(
             COUNT_OPTION,
             NUMBER("worker", 0, BELAY_IDGEN_WORKERS - 1, &asked.worker,
-                   "this one, 0 to 1023; default: any that is free"),
-            DURATION("ttl", 100, DAY_MS, &asked.ttl_ms, "of the worker's lock; default 10s"),
+                   "number of the worker, 0 to 1023; default: any free worker"),
+            DURATION("ttl", 100, DAY_MS, &asked.ttl_ms,
+                     "duration of the lease on the worker; default 10s"),
             DURATION("ahead", 100, 60000, &asked.ahead_ms,
-                     "for how long a worker may issue without asking, the same for all of NAME; "
-                     "default 1s"),
+                     "time for which a worker may issue ids without a query, the same for all "
+                     "users of NAME; default 1s"),
             EPOCH_OPTION),
-        .what = "cannot have one",
+        .what = "cannot get an id",
         .begin = draw,
         .data = &(const belay_idgen_mode_t){BELAY_IDGEN_SNOWFLAKE},
     },
     {
         .name = "uuid",
-        .summary = "a UUID of version 7, which asks no server",
-        .examples = EXAMPLES({"Ten of them", "belay id uuid --count 10"}),
+        .summary = "a UUID of version 7, made without a server",
+        .examples = EXAMPLES({"Make ten UUIDs", "belay id uuid --count 10"}),
         .options = OPTIONS(COUNT_OPTION),
-        .what = "cannot make one",
+        .what = "cannot make a UUID",
         .begin = begin_uuid,
         .offline = true,
     },
@@ -199,8 +201,8 @@ static const command_t parts[] = {
 
 const command_t id_command = {
     .name = "id",
-    .summary = "numbers that nobody else is given",
+    .summary = "unique ids: numbers and UUIDs",
     .examples = EXAMPLES(
-        {"When one was made", "date -d @$(belay id decode $ID --json | jq .unix_ms/1000)"}),
+        {"When an id was made", "date -d @$(belay id decode $ID --json | jq .unix_ms/1000)"}),
     .parts = parts,
 };

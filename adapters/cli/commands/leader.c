@@ -62,7 +62,7 @@ static void on_resigned(belay_election_t *e, int status) {
   if (status == BELAY_ENOTOWNER)
     complain("deposed: %s", belay_lost_name(BELAY_LOST_TAKEN));
   else if (status != 0 && status != BELAY_ECANCELED)
-    harness_complain(h, "not given up, so that nobody leads until the lease ends", status);
+    harness_complain(h, "cannot resign, so that there is no leader until the lease ends", status);
   harness_done(h, guarded.status);
 }
 
@@ -182,7 +182,7 @@ static bool write_leader(const harness_t *h, const belay_leader_t *leader) {
   } else {
     out_null("leader");
     out_null("term");
-    out_say("nobody leads");
+    out_say("no leader");
   }
   return out_end();
 }
@@ -217,13 +217,13 @@ static void observe(harness_t *h) {
 static const char *wrong(const harness_t *h) {
   bool runs = h->arguments->command != NULL;
   if ((h->arguments->n > 0) == (asked.key != NULL))
-    return "either a NAME or --key";
+    return "give either a NAME or --key";
   if (*name_of(h) == '\0' || strlen(name_of(h)) > 1024)
     return asked.key != NULL ? "--key: 1 to 1024 bytes" : "NAME: 1 to 1024 bytes";
   if (runs == asked.observe)
-    return "either a command behind --, or --observe";
+    return "give either a command behind --, or --observe";
   if (common.json && !asked.observe)
-    return "--json is for --observe";
+    return "--json needs --observe";
   return guarded_set_grace(asked.ttl_ms, &asked.grace_ms);
 }
 
@@ -262,20 +262,20 @@ static void begin(harness_t *h) {
 
 static const option_t options[] = {
     DURATION("ttl", 100, DAY_MS, &asked.ttl_ms,
-             "the lease, renewed while it leads: if the leader's machine dies nobody leads until "
-             "it ends; default 30s"),
+             "duration of the lease, which is renewed while this machine leads. If the "
+             "leader's machine fails, there is no leader until the lease ends; default 30s"),
     GUARDED_GRACE_OPTION(&asked.grace_ms),
     DURATION("restart", 0, DAY_MS, &asked.restart_ms,
-             "start the command again this time after it has ended, and lead meanwhile; default: "
-             "another machine's turn"),
+             "stay leader when the command ends, and start it again after this time; default: "
+             "resign, so that another machine leads"),
     TEXT("as", "TEXT", &asked.as,
-         "what it calls itself while it leads, up to 256 bytes; default: the machine's name"),
+         "name of this leader, up to 256 bytes; default: the machine's name"),
     GUARDED_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
     TEXT("key", "KEY", &asked.key,
-         "the exact key on the server, instead of NAME, which is NAMESPACE::election::{NAME}; the "
-         "term stands in KEY::fence"),
+         "exact key on the server, instead of NAME, which stands for "
+         "NAMESPACE::election::{NAME}; KEY::fence holds the term"),
     FLAG("observe", &asked.observe,
-         "instead of running a command: write who leads, now and at each change"),
+         "instead of running a command: print the leader, now and at each change"),
     {0},
 };
 
@@ -283,29 +283,30 @@ const command_t leader_command = {
     .name = "leader",
     .arguments = "[NAME]",
     .summary = "keep a command running on exactly one of many machines",
-    .text =
-        "Each of the machines runs this. One of them is elected, and runs the command; the others "
-        "wait. A leader that cannot renew its lease in time is deposed: it has ended the command "
-        "by then, as belay exec does, and stands again. If no server answers belay says so, once "
-        "and then every minute, and goes on waiting.\n\n"
-        "When the command ends by itself belay gives up leadership, so that another machine runs "
-        "it, and ends with the command's status: a supervisor may start belay again. With "
-        "--restart it starts the command again itself. A signal goes to the command, and belay "
-        "ends with it. While leadership is given up belay ignores one signal; a second one ends "
-        "it.\n\n"
-        "The command finds in its environment BELAY_NAME, and BELAY_FENCE, the number of the term: "
-        "larger for each leader. For leadership that outlasts the loss of a server there is belay "
-        "exec --redlock.\n\n"
-        "--observe tells who leads a moment after the change, by what the server "
-        "said: news, and no permission to act. Only the command itself runs under the lease.",
+    .text = "Run this on each of the machines. One of them is elected and runs the command; the "
+            "others wait. A leader that cannot renew its lease in time is deposed: by then it has "
+            "ended the command, as belay exec does. It then stands for election again. If no "
+            "server answers, belay reports that, at first and then every minute, and keeps "
+            "waiting.\n\n"
+            "When the command ends by itself, belay resigns, so that another machine runs the "
+            "command, and ends with the command's status. A service manager may then start belay "
+            "again. With --restart, belay stays leader and starts the command again itself. A "
+            "signal goes to the command, and belay ends with the command. While belay resigns it "
+            "ignores one signal; a second signal ends it.\n\n"
+            "The environment of the command contains BELAY_NAME and BELAY_FENCE. BELAY_FENCE is "
+            "the number of the term, which is larger for each leader. For leadership that survives "
+            "the loss of a server, use belay exec --redlock.\n\n"
+            "--observe reports the leader shortly after each change. Its output is news, not a "
+            "permission to act: only the command itself runs under the lease.",
     .examples = EXAMPLES(
-        {"One scheduler, wherever it is", "belay leader scheduler --restart 1s -- ./scheduler"},
-        {"Who leads, from now on", "belay leader scheduler --observe"},
+        {"Run one scheduler among all machines",
+         "belay leader scheduler --restart 1s -- ./scheduler"},
+        {"Print the leader, now and at each change", "belay leader scheduler --observe"},
         {"Point the proxy at each new leader", "belay leader db --observe --json | while read -r "
                                                "change; do ./repoint \"$change\"; done"}),
     .options = options,
     .runs = RUNS_MAYBE,
-    .what = "cannot stand",
+    .what = "cannot stand for election",
     .begin = begin,
     .stop = stop,
     .tidy = tidy,

@@ -110,15 +110,15 @@ static const char *check(const harness_t *h) {
   if (asked.reset && bans)
     return "--reset and --ban exclude each other";
   if ((asked.reset || bans) && (runs || asked.cost >= 0))
-    return "--reset and --ban take nothing: there is no --cost, nothing to wait for, or to run";
+    return "--reset and --ban take no tokens: they exclude --cost, --wait and a command";
   if (asked.rate.count == 0 && !asked.reset)
-    return "--rate is missing: how much in what time";
+    return "--rate is missing: give a count and a time, such as 10/s";
   if (asked.rate.per_ms > INT64_MAX / 1000)
     return "--rate: its time is too long";
   if (asked.cost > burst)
-    return "--cost is more than --burst: that would never be allowed";
+    return "--cost is more than --burst: it would never be allowed";
   if (asked.cost == 0 && runs)
-    return "--cost 0 only looks: there is nothing to wait for, or to run";
+    return "--cost 0 takes no tokens: it excludes --wait and a command";
   return NULL;
 }
 
@@ -159,43 +159,46 @@ static void begin(harness_t *h) {
 }
 
 static const option_t limit_options[] = {
-    RATE("rate", &asked.rate, "how much comes in what time: 10/s, 100/min, 5/h, 1000/d, 3/10s",
+    RATE("rate", &asked.rate, "refill rate, as COUNT/TIME: 10/s, 100/min, 5/h, 1000/d, 3/10s",
          .letter = 'r'),
     NUMBER("burst", 1, BELAY_LIMITER_UNITS_MAX, &asked.burst,
-           "how much may be saved up; default: as much as comes in that time", .letter = 'b'),
+           "capacity of the bucket; default: the count of --rate", .letter = 'b'),
     NUMBER("cost", 0, BELAY_LIMITER_UNITS_MAX, &asked.cost,
-           "so much is taken; 0: only look; default 1", .letter = 'c'),
+           "number of tokens to take; 0: only read the state; default 1", .letter = 'c'),
     DURATION("wait", 1, DAY_MS, &asked.wait_ms,
-             "until it is allowed, if that is within this time; default, if none is given: a day",
+             "wait until it is allowed, if that takes at most this time; default, if no time "
+             "is given: a day",
              .letter = 'w', .bare = true, .value = "[DURATION]"),
-    FLAG("reset", &asked.reset, "forget what was taken, and a ban"),
+    FLAG("reset", &asked.reset, "forget the tokens that were taken, and a ban"),
     DURATION("ban", 0, 10 * YEAR_MS, &asked.ban_ms,
              "deny everything for this time, by the server's clock; 0 lifts a ban"),
     TEXT("name", "NAME", &asked.name,
-         "of which policy: part of the keys, so that KEY may be limited in several ways"),
+         "name of the policy, which is part of the keys: a KEY can have several limits"),
     {0},
 };
 
 const command_t limit_command = {
     .name = "limit",
     .arguments = "KEY",
-    .summary = "whether something may be done now: so much in so long, among all machines",
-    .text = "A token bucket for KEY on the server: it holds --burst and is filled at --rate, and "
-            "what is done takes --cost. The status is 0 if there was enough, and 1 if not: nothing "
-            "was taken then. Those who share a KEY should say the same rate and burst.\n\n"
-            "With --wait it is reserved, in the order in which the server was asked, and the time "
-            "waited out; what would not come within that time is denied at once. Who is "
-            "interrupted gives it back.\n\n"
-            "A COMMAND is run in the place of belay when it is allowed: its status is the "
-            "command's. Otherwise that is 121, so that it can be told from the command's own. With "
-            "no server it is 120: whether that means yes or no is yours to decide.\n\n"
-            "--reset and --ban change KEY, and take nothing.",
+    .summary = "limit a rate among all machines: take tokens, or be denied",
+    .text = "The server has a token bucket for KEY. It holds up to --burst tokens and is "
+            "refilled at --rate; each call takes --cost tokens. The status is 0 if there were "
+            "enough tokens, and 1 if not; then nothing was taken. All callers that share a KEY "
+            "should give the same rate and burst.\n\n"
+            "With --wait the tokens are reserved, in the order of the requests, and belay "
+            "waits for them. If that would take longer than the given time, the request is "
+            "denied at once. If belay is interrupted, it gives the tokens back.\n\n"
+            "If a COMMAND is given and allowed, it replaces belay, and the status is that of "
+            "the command. If the command is denied, the status is 121, which differs from the "
+            "usual statuses of commands. If no server answers, the status is 120: the caller "
+            "decides whether that means yes or no.\n\n"
+            "--reset and --ban change KEY, and take no tokens.",
     .examples =
-        EXAMPLES({"At most ten mails in a minute, whoever sends them",
+        EXAMPLES({"Send at most ten mails per minute, from all machines together",
                   "belay limit mails --rate 10/min --wait -- sendmail -t < mail"},
-                 {"In a script: three tries in an hour for each user",
+                 {"In a script: three tries per hour for each user",
                   "belay limit \"login::$USER\" --rate 3/h --quiet || exit 1"},
-                 {"No tries for a day", "belay limit \"login::$USER\" --rate 3/h --ban 1d"}),
+                 {"Ban a user for a day", "belay limit \"login::$USER\" --rate 3/h --ban 1d"}),
     .options = limit_options,
     .runs = RUNS_MAYBE,
     .what = "cannot ask",

@@ -53,22 +53,24 @@ static void begin(harness_t *h) {
 const command_t ls_command = {
     .name = "ls",
     .arguments = "[PATTERN]",
-    .summary = "what is held in the namespace, and by whom; the status is 1 if nothing is",
-    .text = "PATTERN is what names are to match, as of files: * ? [a-z]. Put it in quotes, so that "
-            "the shell does not take it for files.\n\n"
-            "Locks, readers and writers, semaphores and elections are told; their owners by the "
-            "label that they give themselves, ? if what is there is none of belay's. REMAINING is "
-            "for how long the lease goes on if it is not renewed; of several holders, of the one "
-            "that lasts longest. WAITING is how many wait, as far as the server knows: places in "
-            "the queue or connections that listen, whichever are more. A lock whose exact key was "
-            "given to the library is not found.\n\n"
-            "The server is asked page by page, all masters of a cluster, and several servers of "
-            "--url each: what changes hands meanwhile may be told as it was, and what is more than "
-            "1000 may be told twice. With --json there are 16 holders of each at most.",
+    .summary = "list what is held in the namespace; the status is 1 if nothing is held",
+    .text = "PATTERN selects names, with the wildcards * ? [a-z]. Put it in quotes, so that "
+            "the shell does not expand it.\n\n"
+            "belay lists locks, readers and writers, semaphores and elections. OWNER is the "
+            "label that the holder gave itself, or ? if the holder is not a belay client. "
+            "REMAINING is the time until the lease ends if it is not renewed; with several "
+            "holders it is the longest one. WAITING is the number of waiters, as far as the "
+            "server knows: the larger of the number of places in the queue and the number of "
+            "listening connections. A lock whose exact key was given to the library is not "
+            "listed.\n\n"
+            "belay queries the server page by page: all masters of a cluster, and each server "
+            "if there are several --url. If a lock changes hands meanwhile, the list may show "
+            "its old state. If there are more than 1000 entries, some may be listed twice. "
+            "With --json each entry has at most 16 holders.",
     .examples =
         EXAMPLES({"All", "belay ls"},
                  {"Semaphores whose name begins with gpu", "belay ls 'gpu*' --kind semaphore"},
-                 {"Who leads, for a script",
+                 {"The leaders, for a script",
                   "belay ls --kind election --json | jq -r '.name + \" \" + .owner'"}),
     .options = OPTIONS(QUERY_KIND_OPTION),
     .urls = URLS_MAX,

@@ -61,11 +61,11 @@ static void finish(harness_t *h, int status) {
 static const char *why_taken(const belay_idempotency_state_t *state) {
   return state->outcome == BELAY_IDEMPOTENCY_ABSENT
              ? "its record is gone: forgotten (--forget), or lost by the server"
-             : "another one has begun";
+             : "another process has begun";
 }
 
 static void complain_not_remembered(const char *why) {
-  complain("the command has done its work, but that is not remembered: %s", why);
+  complain("the command succeeded, but belay cannot remember it: %s", why);
 }
 
 static int begin_finish(harness_t *h, belay_idempotency_cb cb);
@@ -81,8 +81,7 @@ static void on_finished_again(belay_request_t *r, int status,
     complain_not_remembered(why_taken(state));
     finish(h, STATUS_LOST);
   } else {
-    harness_complain(h, "the command has done its work; it is not known whether that is remembered",
-                     status);
+    harness_complain(h, "the command succeeded; it is unknown whether that is remembered", status);
     finish(h, STATUS_TROUBLE);
   }
 }
@@ -109,7 +108,9 @@ static void on_abandoned(belay_request_t *r, int status, const belay_idempotency
   harness_t *h = r->data;
   (void)state;
   if (status != 0 && status != BELAY_ENOTOWNER && status != BELAY_ECANCELED)
-    harness_complain(h, "not given back, so that it is not run again before its time is over",
+    harness_complain(h,
+                     "cannot give back the record: the command cannot run again before the "
+                     "record's time is over",
                      status);
   finish(h, guarded.status);
 }
@@ -122,12 +123,12 @@ static void conclude(harness_t *h) {
                   ? begin_finish(h, on_finished)
                   : belay_idempotency_abandon(records, &h->request, belay_bytes(key_of(h), key_len),
                                               &token, on_abandoned);
-  harness_fail(h, "cannot say how it ended", error);
+  harness_fail(h, "cannot record how the command ended", error);
 }
 
 static void on_ended(guarded_t *e) {
   if ((e->overdue || taken != NULL) && e->started)
-    guarded_set_lost(e, taken != NULL ? taken : "it could not be extended in time");
+    guarded_set_lost(e, taken != NULL ? taken : "the record could not be extended in time");
   conclude(e->harness);
 }
 
@@ -181,7 +182,7 @@ static void run_command(harness_t *h, const belay_idempotency_state_t *state) {
   token = state->token;
   hold(state);
   if (state->outcome == BELAY_IDEMPOTENCY_TAKEN_OVER)
-    remark("somebody has begun before, and has not ended in time");
+    remark("an earlier run has begun, and has not ended in time");
   (void)setenv("BELAY_NAME", key_of(h), 1);
   (void)unsetenv("BELAY_FENCE"); /* an outer belay may have set it */
   (void)unsetenv("BELAY_DEADLINE");
@@ -276,7 +277,7 @@ static void on_forgotten(belay_request_t *r, int status, const belay_idempotency
   out_begin();
   out_string("key", key_of(h));
   out_bool("existed", state->existed);
-  out_say("%s", state->existed ? "forgotten" : "not there");
+  out_say("%s", state->existed ? "forgotten" : "not found");
   harness_answer(h, state->existed);
 }
 
@@ -289,8 +290,8 @@ static int forget(harness_t *h) {
 static void on_read(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
   harness_t *h = r->data;
   if (status == 0 && state->outcome == BELAY_IDEMPOTENCY_IN_PROGRESS && state->remaining_ms > 0) {
-    complain("it runs at %s: nothing was done. With --yes it is forgotten; that run is ended when "
-             "it is extended next, and another one may begin before",
+    complain("the command runs at %s: nothing was done. --yes forgets it anyway: the next "
+             "extend ends that run, and another one may begin before",
              out_shown(state->owner, strlen(state->owner)));
     harness_done(h, STATUS_USAGE);
   } else
@@ -301,13 +302,13 @@ static void on_read(belay_request_t *r, int status, const belay_idempotency_stat
 static const char *wrong(const harness_t *h) {
   bool runs = h->arguments->command != NULL;
   if ((h->arguments->n > 0) == (asked.key != NULL))
-    return "either a KEY or --key";
+    return "give either a KEY or --key";
   if (asked.key != NULL && *asked.name != '\0')
     return "--key and --name exclude each other";
   if (runs == asked.forget)
-    return "either a command behind --, or --forget";
+    return "give either a command behind --, or --forget";
   if (asked.yes && !asked.forget)
-    return "--yes is for --forget";
+    return "--yes needs --forget";
   return guarded_set_grace(asked.ttl_ms, &asked.grace_ms);
 }
 
@@ -339,27 +340,30 @@ static void begin(harness_t *h) {
 
 static const option_t options[] = {
     DURATION("for", 1000, YEAR_MS, &asked.for_ms,
-             "for how long it is remembered that the command was run; default 1d"),
+             "time for which belay remembers that the command was done; default 1d"),
     DURATION("ttl", 100, DAY_MS, &asked.ttl_ms,
-             "renewed while it runs: if this machine dies another one may run it after so long; "
-             "default 30s"),
+             "duration of the claim, which is extended while the command runs. If this machine "
+             "fails, another one may run the command after this time; default 30s"),
     GUARDED_GRACE_OPTION(&asked.grace_ms),
     GUARDED_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
     DURATION("wait", 0, YEAR_MS, &asked.wait_ms,
-             "while it runs elsewhere, wait for this time: until it is done, or can be run here; "
-             "default 0",
+             "maximum time to wait for a run elsewhere, until it is done or until the command "
+             "can run here; default 0",
              .letter = 'w', .forever = true),
     GUARDED_CONFLICT_OPTION(&asked.conflict),
     GUARDED_QUIET_OPTION(&asked.hides),
     GUARDED_LABEL_OPTION,
     TEXT("key", "KEY", &asked.key,
-         "the exact key on the server, instead of KEY, which is NAMESPACE::idempotency::{KEY}"),
+         "exact key on the server, instead of KEY, which stands for "
+         "NAMESPACE::idempotency::{KEY}"),
     TEXT("name", "NAME", &asked.name,
-         "what the keys are of: others may have the same KEY under another NAME"),
+         "a group of keys: the same KEY under another NAME is a separate record"),
     FLAG("forget", &asked.forget,
-         "instead of running a command: forget that one was run; the status is 1 if none was"),
+         "instead of running a command: forget that it was done; the status is 1 if there is "
+         "no record"),
     FLAG("yes", &asked.yes,
-         "with --forget: also while a command runs; without it the status is 2 then",
+         "with --forget: forget the record even while the command runs; without --yes the "
+         "status is 2 then",
          .letter = 'y'),
     {0},
 };
@@ -367,25 +371,25 @@ static const option_t options[] = {
 const command_t once_command = {
     .name = "once",
     .arguments = "[KEY]",
-    .summary = "run a command unless that was done before, on whatever machine",
-    .text = "If the command ends with status 0, belay remembers that under the KEY. A later call "
-            "with the same KEY says so on standard error (with --json on standard output): \"done "
-            "already\", and its status is 0. If the command ends otherwise, or by a signal, "
-            "nothing is remembered, and the next call runs it. While it runs elsewhere the status "
-            "is 121; with --wait belay waits for that run.\n\n"
-            "That a command is run and that this is remembered are two steps: where a machine dies "
-            "between them the command is run again. If belay cannot extend its claim while the "
-            "command runs it ends the command in time, as belay exec does, with status 122. So it "
-            "does with a command whose KEY was forgotten meanwhile. The command finds BELAY_NAME, "
-            "the KEY, in its environment.\n\n"
-            "Use belay once where the same work must not be done again, and belay exec where it "
-            "may be done again but by one machine at a time.",
+    .summary = "run a command unless it was done before, on any machine",
+    .text = "If the command ends with status 0, belay remembers that under KEY. A later call "
+            "with the same KEY reports \"done already\" on standard error (with --json on "
+            "standard output), and its status is 0. If the command ends with another status or "
+            "by a signal, nothing is remembered, and the next call runs it. While the command "
+            "runs elsewhere, the status is 121; with --wait belay waits for that run.\n\n"
+            "Running the command and remembering it are two steps: if a machine fails between "
+            "them, the command is run again. If belay cannot extend its claim while the "
+            "command runs, it ends the command in time, as belay exec does, with status 122. "
+            "It does the same if KEY was forgotten meanwhile. The environment of the command "
+            "contains BELAY_NAME, which is the KEY.\n\n"
+            "Use belay once for work that must not be done again, and belay exec for work that "
+            "may be done again, but by one machine at a time.",
     .examples =
-        EXAMPLES({"The month's invoices, however often cron is told",
+        EXAMPLES({"Send the month's invoices, however often cron runs",
                   "belay once invoices-$(date +%Y-%m) --for 60d -- send-invoices"},
                  {"Migrate once, before any of the servers starts",
                   "belay once migration-7 --for 365d --wait 10m -- ./migrate && exec ./server"},
-                 {"Once more, please", "belay once invoices-$(date +%Y-%m) --forget"}),
+                 {"Run it once more", "belay once invoices-$(date +%Y-%m) --forget"}),
     .options = options,
     .runs = RUNS_MAYBE,
     .what = "cannot begin",

@@ -90,21 +90,21 @@ static void begin(harness_t *h) {
 
 #define SITE_OPTIONS                                                                               \
   DURATION("window", 100, YEAR_MS, &asked.options.window_ms,                                       \
-           "a member is online for this time after its last beat, and up to a slice of it "        \
-           "longer; default: that of SITE; of a new one a member stays until it leaves",           \
+           "time after its last beat for which a member is online, or up to one slice longer; "    \
+           "default: that of SITE; for a new SITE a member stays until it leaves",                 \
            .letter = 'w'),                                                                         \
       NUMBER("slices", 1, 14, &asked.options.slices,                                               \
-             "how many parts the window has: the window is exact to one of them; default: that "   \
-             "of SITE; of a new one 4"),                                                           \
+             "number of slices of the window; the window is exact to one slice; default: that "    \
+             "of SITE; for a new SITE 4"),                                                         \
       DURATION("ttl", 1000, YEAR_MS, &asked.options.ttl_ms,                                        \
-               "without --window: the server forgets all members after this time without a beat; " \
-               "default: that of SITE; of a new one 1d",                                           \
+               "without --window: the server deletes all members after this time without a "       \
+               "beat; default: that of SITE; for a new SITE 1d",                                   \
                .forever = true),                                                                   \
       NUMBER("max-id", 0, UINT32_MAX, &asked.options.max_id,                                       \
-             "the largest id there may be; default: that of SITE; of a new one 16777215"),         \
+             "largest id; default: that of SITE; for a new SITE 16777215"),                        \
       FLAG("names", &asked.by_name,                                                                \
            "members are names of up to 512 bytes instead of numbers; only the first beat of a "    \
-           "SITE needs it")
+           "SITE needs this option")
 
 static const option_t site_options[] = {SITE_OPTIONS, {0}};
 
@@ -117,21 +117,21 @@ static const command_t parts[] = {
     {
         .name = "beat",
         .arguments = "SITE ID...",
-        .summary = "somebody is there, or several are",
+        .summary = "mark members as online",
         .examples =
-            EXAMPLES({"A machine that says every minute that it lives",
+            EXAMPLES({"A machine reports every minute that it is up",
                       "* * * * * belay online beat machines $(hostname) --names --window 3m"}),
         .options = site_options,
-        .what = "cannot tell",
+        .what = "cannot change SITE",
         .begin = begin,
         .data = OPERATION(RECORD_ADDS, beat),
     },
     {
         .name = "count",
         .arguments = "SITE",
-        .summary = "how many are there",
-        .examples = EXAMPLES(
-            {"How many were here within the last five minutes", "belay online count shop"}),
+        .summary = "print the number of members that are online",
+        .examples =
+            EXAMPLES({"The number of users in the last five minutes", "belay online count shop"}),
         .options = site_options,
         .begin = begin,
         .data = OPERATION(RECORD_READS, count),
@@ -139,33 +139,33 @@ static const command_t parts[] = {
     {
         .name = "is",
         .arguments = "SITE ID...",
-        .summary = "whether somebody is there; the status is 0 if all of them are",
+        .summary = "test whether members are online; the status is 0 if all are",
         .examples =
             EXAMPLES({"In a script", "belay online is -q machines web-17 || echo web-17 is down"}),
         .options = site_options,
-        .what = "cannot ask",
+        .what = "cannot read SITE",
         .begin = begin,
         .data = OPERATION(RECORD_READS, is),
     },
     {
         .name = "leave",
         .arguments = "SITE ID...",
-        .summary = "somebody is there no more",
-        .examples = EXAMPLES({"Somebody has logged out", "belay online leave shop 17"}),
+        .summary = "mark members as offline",
+        .examples = EXAMPLES({"A user has logged out", "belay online leave shop 17"}),
         .options = site_options,
-        .what = "cannot tell",
+        .what = "cannot change SITE",
         .begin = begin,
         .data = OPERATION(RECORD_REMOVES, leave),
     },
     {
         .name = "list",
         .arguments = "SITE",
-        .summary = "who is there: ids in their order, names in none",
-        .text =
-            "It counts ids, and then asks for ids from 0 on, 16384 at a time, until it has found "
-            "as many: one that comes or goes meanwhile may be listed or not. Names come 1000 at a "
-            "time; one that comes or goes meanwhile may be listed twice or not at all.",
-        .examples = EXAMPLES({"The machines that live", "belay online list machines"}),
+        .summary = "print the members that are online: ids sorted, names unsorted",
+        .text = "For ids, belay reads their number, and then queries ids from 0 on, 16384 at a "
+                "time, until it has found as many. An id that comes or goes meanwhile may be "
+                "listed or not. Names are read 1000 at a time; a name that comes or goes meanwhile "
+                "may be listed twice or not at all.",
+        .examples = EXAMPLES({"The machines that are up", "belay online list machines"}),
         .options = site_options,
         .begin = begin,
         .data = OPERATION(RECORD_READS, list),
@@ -173,10 +173,10 @@ static const command_t parts[] = {
     {
         .name = "reset",
         .arguments = "SITE",
-        .summary = "nobody is there any more",
+        .summary = "delete all members of SITE",
         .examples = EXAMPLES({"The shop was moved to another machine", "belay online reset shop"}),
         .options = site_options,
-        .what = "cannot tell",
+        .what = "cannot change SITE",
         .begin = begin,
         .data = OPERATION(RECORD_REMOVES, reset),
     },
@@ -185,14 +185,14 @@ static const command_t parts[] = {
 
 const command_t online_command = {
     .name = "online",
-    .summary = "who is there, a bit for each: users, machines",
+    .summary = "users or machines that are online, one bit each",
     .text =
-        "ID is a whole number from 0 on, at best from a sequence (belay id sequence): SITE takes "
-        "as many bits as the largest of them. With --names it is any text, and each member takes "
-        "about 100 bytes. With --window a member without a beat in that time is not online any "
-        "more. The first beat decides the options of a SITE. The server keeps them: later commands "
-        "need not repeat them, and a command that contradicts them ends with an error.",
+        "ID is a whole number from 0 on, ideally from a sequence (belay id sequence): SITE "
+        "takes as many bits as the largest id. With --names it is any text, and each member "
+        "takes about 100 bytes. With --window, a member without a beat in that time is "
+        "offline. The first beat decides the options of a SITE. The server stores them: later "
+        "commands need not repeat them, and a command that contradicts them ends with an error.",
     .examples =
-        EXAMPLES({"How many were here within the last five minutes", "belay online count shop"}),
+        EXAMPLES({"The number of users in the last five minutes", "belay online count shop"}),
     .parts = parts,
 };

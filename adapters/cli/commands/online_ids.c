@@ -23,7 +23,8 @@ static bool read_ids(harness_t *h) {
     int64_t id;
     if (!units_number(arguments->item[i + 1], &id) || id < 0 || id > work.max_id) {
       harness_refuse(
-          h, "ID is no whole number from 0 to --max-id; for names add --names to the first beat");
+          h, "ID must be a whole number from 0 to --max-id; for names give --names with the "
+             "first beat");
       return false;
     }
     work.ids[i] = (uint32_t)id;

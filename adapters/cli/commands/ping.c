@@ -114,7 +114,7 @@ static void on_servers(belay_request_t *request, int status, const belay_topolog
     return;
   if (status != 0) {
     char what[OUT_SHOWN_MAX + 32];
-    (void)snprintf(what, sizeof what, "no server is found at %s", query_server_name(node));
+    (void)snprintf(what, sizeof what, "no server found at %s", query_server_name(node));
     harness_complain(h, what, status);
     error = error != 0 ? error : status;
   }
@@ -141,7 +141,7 @@ static void begin(harness_t *h) {
     int failed =
         belay_topology_read(h->client[i], &visits[i].request, (unsigned)asked.count, on_servers);
     if (failed != 0) {
-      harness_fail(h, "cannot ask", failed);
+      harness_fail(h, "cannot query the servers", failed);
       return;
     }
     pending++;
@@ -150,21 +150,21 @@ static void begin(harness_t *h) {
 
 const command_t ping_command = {
     .name = "ping",
-    .summary = "the servers: role, version, how far away, how their clocks go",
-    .text =
-        "All servers of the deployment are asked: of a redis+replicas, redis+sentinel or "
-        "redis+cluster URL those that are found, replicas too; with several --url, of each. MIN "
-        "and MEDIAN are of the round trips; CLOCK is by how much the server's clock is ahead of "
-        "this machine's, or behind (-), at most ERROR more or less. Sentinels are not told.\n\n"
-        "The status is 0 if all servers have answered, 1 if only some of them have, and 120 if "
-        "none could be reached. All of it takes at most --timeout.",
-    .examples =
-        EXAMPLES({"Whether the servers of a Redlock are well",
-                  "belay ping -u redis://a -u redis://b -u redis://c"},
-                 {"How a cluster's clocks differ",
-                  "belay ping -u redis+cluster://a --count 50 --json | jq .clock_ahead_us"}),
+    .summary = "list the servers: role, version, round-trip time, clock difference",
+    .text = "belay queries all servers of the deployment. With a redis+replicas, redis+sentinel or "
+            "redis+cluster URL these are the servers found there, including replicas; with several "
+            "--url, those of each. MIN and MEDIAN are round-trip times. CLOCK is the difference "
+            "between the server's clock and this machine's: + if the server's clock is ahead, - if "
+            "it is behind. ERROR is the largest possible error of CLOCK. Sentinels are not "
+            "listed.\n\n"
+            "The status is 0 if all servers have answered, 1 if some have, and 120 if none could "
+            "be reached. The whole query takes at most --timeout.",
+    .examples = EXAMPLES(
+        {"Check the servers of a Redlock", "belay ping -u redis://a -u redis://b -u redis://c"},
+        {"Compare the clocks of a cluster",
+         "belay ping -u redis+cluster://a --count 50 --json | jq .clock_ahead_us"}),
     .options = OPTIONS(NUMBER("count", 1, BELAY_TOPOLOGY_SAMPLES_MAX, &asked.count,
-                              "round trips that are measured to each; default 5", .letter = 'c')),
+                              "number of round trips to each server; default 5", .letter = 'c')),
     .urls = URLS_MAX,
     .begin = begin,
 };

@@ -76,7 +76,7 @@ static void begin(harness_t *h) {
   if (read_number(h, h->command->data))
     record_begin(h, &record);
   else
-    harness_refuse(h, "N is no whole number, or is out of range");
+    harness_refuse(h, "N is not a whole number, or is out of range");
 }
 
 /* Write an entry. Ranks start at 1, which is the best. */
@@ -192,22 +192,23 @@ static void delete (harness_t *h) {
 
 #define NAME_OPTION                                                                                \
   TEXT("name", "NAME", &asked.name,                                                                \
-       "which boards: part of the keys, so that others may have a BOARD of the same name")
+       "a group of boards, part of the keys: the same BOARD under another NAME is separate")
 #define LOW_OPTION                                                                                 \
   FLAG("low-first", &asked.low_first, "the lowest score is the best: seconds, strokes")
 #define TIES_OPTION                                                                                \
   TEXT("ties", "WHO", &asked.ties,                                                                 \
-       "of those with the same score is better: member (by their bytes), earlier or later (who "   \
-       "reached it first, last); default: that of the board; of a new one member",                 \
+       "which of two members with the same score is better: member (by their bytes), earlier "     \
+       "or later (the one that reached the score first, or last); default: that of BOARD; for "    \
+       "a new BOARD member",                                                                       \
        .choices = "member earlier later")
 #define CHANGE_OPTIONS                                                                             \
   DURATION("ttl", 1000, YEAR_MS, &asked.ttl_ms,                                                    \
-           "the server forgets the board after this time without a change; default: that of the "  \
-           "board; of a new one 30d",                                                              \
+           "the server deletes the board after this time without a change; default: that of "      \
+           "BOARD; for a new BOARD 30d",                                                           \
            .forever = true),                                                                       \
-      NUMBER(                                                                                      \
-          "max-members", 1, BELAY_RANKING_SIZE_MAX, &asked.max_members,                            \
-          "how many members stay, the best; default: that of the board; of a new one any number")
+      NUMBER("max-members", 1, BELAY_RANKING_SIZE_MAX, &asked.max_members,                         \
+             "maximum number of members; the best are kept; default: that of BOARD; for a new "    \
+             "BOARD no limit")
 #define BOARD_OPTIONS LOW_OPTION, TIES_OPTION, NAME_OPTION
 
 static const option_t board_options[] = {BOARD_OPTIONS, {0}};
@@ -221,9 +222,10 @@ static const command_t parts[] = {
     {
         .name = "add",
         .arguments = "BOARD MEMBER [N]",
-        .summary = "add N, or 1, to a member's score, and say where it stands",
-        .text = "An add whose answer is lost may have happened, and is not sent again: the status "
-                "is 123. The status is 1 if --max-members leaves no place for it.",
+        .summary = "add N (default 1) to a member's score, and print its rank",
+        .text = "If the reply to an add is lost, the add may have happened, and belay does not "
+                "send it again: the status is 123. The status is 1 if --max-members leaves no "
+                "place for the member.",
         .examples = EXAMPLES({"Five points for ada", "belay rank add points ada 5"}),
         .options = OPTIONS(BOARD_OPTIONS, CHANGE_OPTIONS),
         .begin = begin,
@@ -233,10 +235,10 @@ static const command_t parts[] = {
     {
         .name = "around",
         .arguments = "BOARD MEMBER [N]",
-        .summary = "a member, and up to N (default 5) who are better, and who are worse",
-        .text = "The status is 1 if it is not there.",
+        .summary = "a member, with up to N (default 5) better and N worse members",
+        .text = "The status is 1 if the member does not exist.",
         .examples =
-            EXAMPLES({"Who is just before ada, and just behind", "belay rank around points ada 1"}),
+            EXAMPLES({"The members just before and after ada", "belay rank around points ada 1"}),
         .options = board_options,
         .what = "cannot read",
         .begin = begin,
@@ -246,8 +248,8 @@ static const command_t parts[] = {
     {
         .name = "count",
         .arguments = "BOARD",
-        .summary = "how many members there are; the status is 1 if there are none",
-        .examples = EXAMPLES({"How many take part", "belay rank count points"}),
+        .summary = "print the number of members; the status is 1 if there are none",
+        .examples = EXAMPLES({"The number of players", "belay rank count points"}),
         .options = board_options,
         .begin = begin,
         .data = OPERATION(.record = {RECORD_READS, count}),
@@ -255,9 +257,9 @@ static const command_t parts[] = {
     {
         .name = "delete",
         .arguments = "BOARD [MEMBER]...",
-        .summary = "take members off, and say how many were there; without any, the whole board",
-        .text = "The status is 1 if none of the members was there.",
-        .examples = EXAMPLES({"Somebody who has cheated", "belay rank delete points mallory"}),
+        .summary = "delete members, and print how many existed; or delete the whole board",
+        .text = "The status is 1 if none of the members existed.",
+        .examples = EXAMPLES({"Delete a cheater", "belay rank delete points mallory"}),
         .options = board_options,
         .begin = begin,
         .data = OPERATION(.record = {RECORD_REMOVES, delete}),
@@ -265,8 +267,8 @@ static const command_t parts[] = {
     {
         .name = "of",
         .arguments = "BOARD MEMBER...",
-        .summary = "where members stand; the status is 1 if one is not there",
-        .examples = EXAMPLES({"Where two of them stand", "belay rank of points ada bob"}),
+        .summary = "print the ranks of members; the status is 1 if one does not exist",
+        .examples = EXAMPLES({"The ranks of two members", "belay rank of points ada bob"}),
         .options = board_options,
         .what = "cannot read",
         .begin = begin,
@@ -275,12 +277,13 @@ static const command_t parts[] = {
     {
         .name = "set",
         .arguments = "BOARD MEMBER N",
-        .summary = "give a member a score, and say where it stands",
-        .text = "The status is 1 if --max-members leaves no place for it.",
+        .summary = "set a member's score, and print its rank",
+        .text = "The status is 1 if --max-members leaves no place for the member.",
         .examples = EXAMPLES(
             {"A personal best, in seconds", "belay rank set laps ada 73 --best --low-first"}),
         .options = OPTIONS(FLAG("best", &asked.best,
-                                "only if that is better than what it has; the status is 1 if not"),
+                                "only if N is better than the present score; the status is 1 "
+                                "if not"),
                            BOARD_OPTIONS, CHANGE_OPTIONS),
         .begin = begin,
         .data =
@@ -289,11 +292,11 @@ static const command_t parts[] = {
     {
         .name = "top",
         .arguments = "BOARD [N]",
-        .summary = "the best N, or 10: rank, member, score; the status is 1 if there are none",
+        .summary = "the best N (default 10): rank, member, score; the status is 1 if none",
         .examples = EXAMPLES({"The fastest three", "belay rank top laps 3"}),
         .options = OPTIONS(
-            NUMBER("skip", 0, BELAY_RANKING_SIZE_MAX, &asked.skip, "not the first N of them"),
-            FLAG("worst", &asked.worst, "from the other end: the worst one first"), BOARD_OPTIONS),
+            NUMBER("skip", 0, BELAY_RANKING_SIZE_MAX, &asked.skip, "skip the first N members"),
+            FLAG("worst", &asked.worst, "start with the worst member"), BOARD_OPTIONS),
         .what = "cannot read",
         .begin = begin,
         .data = OPERATION({RECORD_READS, top}, 1, 1, (int64_t)BELAY_RANKING_PAGE_MAX, 10),
@@ -303,12 +306,14 @@ static const command_t parts[] = {
 
 const command_t rank_command = {
     .name = "rank",
-    .summary = "members with scores, and who stands where",
-    .text = "Scores are whole numbers, up to 2^53 - 1; the best one has rank 1. The first add or "
-            "set decides --low-first and --ties of a BOARD. The server keeps them: later commands "
-            "need not repeat them, and a command that contradicts them ends with an error.",
-    .examples = EXAMPLES(
-        {"Points, and the best three", "belay rank add points ada 5; belay rank top points 3"},
-        {"A personal best, in seconds", "belay rank set laps ada 73 --best --low-first"}),
+    .summary = "leaderboards: members with scores and ranks",
+    .text = "Scores are whole numbers, up to 2^53 - 1; the best one has rank 1. The first add "
+            "or set decides --low-first and --ties of a BOARD. The server stores them: later "
+            "commands need not repeat them, and a command that contradicts them ends with an "
+            "error.",
+    .examples =
+        EXAMPLES({"Add points, and print the best three",
+                  "belay rank add points ada 5; belay rank top points 3"},
+                 {"A personal best, in seconds", "belay rank set laps ada 73 --best --low-first"}),
     .parts = parts,
 };

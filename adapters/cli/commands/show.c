@@ -30,7 +30,7 @@ static void add_figures(text_t *text, const belay_held_t *held) {
   if (held->waiting > 0)
     text_print(text, "\n  %zu wait in the queue", held->waiting);
   if (held->listening > 0)
-    text_print(text, "\n  %" PRId64 " listen for its release", held->listening);
+    text_print(text, "\n  %" PRId64 " connections listen for its release", held->listening);
 }
 
 static bool write_one(const harness_t *h, const snapshot_entry_t *entry) {
@@ -41,7 +41,8 @@ static bool write_one(const harness_t *h, const snapshot_entry_t *entry) {
   text_print(&text, "%s %s%s", belay_held_kind_name(held->kind),
              out_shown(held->name, held->name_len), query_at_server(h, entry->node));
   if (held->holders_count == 0)
-    text_print(&text, "\n  held by nobody");
+    text_print(&text, "\n"
+                      "  not held");
   for (size_t i = 0; i < held->holders_len; i++)
     add_holder(&text, held, &held->holders[i]);
   add_figures(&text, held);
@@ -79,19 +80,18 @@ static void begin(harness_t *h) {
 const command_t show_command = {
     .name = "show",
     .arguments = "NAME",
-    .summary = "who holds NAME, and who waits for it; the status is 1 if nobody holds it",
-    .text =
-        "All kinds of that name are told, each holder with the time for which its lease goes on if "
-        "it is not renewed, and with a mark, which tells this hold from all others, and later ones "
-        "of the same holder. A mark is no token: nothing can be done with it but break --mark.\n\n"
-        "With several --url these are the servers of one Redlock: then it is held if the same "
-        "holder is at a majority of them, and the status is 120 if less than that have "
-        "answered.\n\n"
-        "Who waits is told as far as the server knows: places in the queue of a fair lock, a "
-        "semaphore, readers and writers; and connections that listen, about one for each process "
-        "that waits.",
-    .examples = EXAMPLES({"Who has the deployment", "belay show deploy"},
-                         {"Whether anybody does", "belay show deploy --quiet"}),
+    .summary = "show the holders and waiters of NAME; the status is 1 if it is not held",
+    .text = "belay shows all kinds with that name. Each holder has the time until its lease ends "
+            "if it is not renewed, and a mark. A mark identifies this hold: a later hold of the "
+            "same holder has another mark. A mark is not a token: it is of use only for belay "
+            "break --mark.\n\n"
+            "Several --url are the servers of one Redlock. It is held if the same holder has it at "
+            "a majority of them. The status is 120 if fewer than a majority have answered.\n\n"
+            "Waiters are shown as far as the server knows them: places in the queue of a fair "
+            "lock, a semaphore, readers and writers; and listening connections, about one for each "
+            "process that waits.",
+    .examples = EXAMPLES({"Show the holder of the deployment lock", "belay show deploy"},
+                         {"Test whether it is held", "belay show deploy --quiet"}),
     .options = OPTIONS(QUERY_KIND_OPTION),
     .urls = URLS_MAX,
     .begin = begin,

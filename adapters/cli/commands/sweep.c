@@ -48,7 +48,7 @@ static bool say(const harness_t *h, const belay_sweep_totals_t *totals, bool ove
   if (over)
     out_say("%" PRIu64 " deleted of %" PRIu64 " that matched", totals->deleted, totals->matched);
   else
-    out_say("%s: %" PRIu64 " deleted of %" PRIu64 " that matched; up to %" PRIu64 " keys looked at",
+    out_say("%s: %" PRIu64 " deleted of %" PRIu64 " that matched; up to %" PRIu64 " keys visited",
             work.signum != 0 ? "stopped" : "so far", totals->deleted, totals->matched,
             totals->scanned);
   return out_end();
@@ -145,9 +145,9 @@ static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_
   else if (status == BELAY_ECANCELED)
     harness_done(h, STATUS_TROUBLE); /* the output could not be written */
   else if (status == BELAY_EPERM && work.pass == CHECKING)
-    harness_fail(h, "cannot tell what is held (with --held it does not look)", status);
+    harness_fail(h, "cannot check what is held (--held skips the check)", status);
   else if (status != 0)
-    harness_fail(h, "cannot go on", status);
+    harness_fail(h, "cannot continue", status);
   else
     harness_done(h, status_at_end(totals));
 }
@@ -176,8 +176,8 @@ static const char *wrong(void) {
   if (asked.dry && asked.yes)
     return "--dry-run and --yes exclude each other";
   if (!asked.dry && !asked.yes)
-    return "this deletes whatever matches: look with --dry-run, then say --yes";
-  return asked.dry && asked.held ? "--held goes with --yes" : NULL;
+    return "this would delete all matching keys: check with --dry-run, then give --yes";
+  return asked.dry && asked.held ? "--held needs --yes" : NULL;
 }
 
 static void begin(harness_t *h) {
@@ -200,21 +200,20 @@ static void stop(harness_t *h, int signum) {
 
 static const option_t sweep_options[] = {
     FLAG("dry-run", &asked.dry,
-         "delete nothing: write the keys that match, whole, in no order; now and then one comes "
-         "twice; the status is 1 if there are none"),
-    FLAG("yes", &asked.yes, "delete them"),
+         "delete nothing: print the keys that match, unsorted; a key may be printed twice; the "
+         "status is 1 if there are none"),
+    FLAG("yes", &asked.yes, "delete the keys"),
     FLAG("held", &asked.held,
-         "also if some are of locks, readers and writers, semaphores or elections that are held; "
-         "that is not looked at then"),
+         "delete keys of locks, readers and writers, semaphores and elections even if they are "
+         "held, and skip the check for them"),
     TEXT("type", "TYPE", &asked.type,
-         "only keys of that type: string, hash, list, set, zset, stream",
+         "only keys of this type: string, hash, list, set, zset, stream",
          .choices = "string list set zset hash stream"),
     NUMBER("keys-per-s", 1, 10000000, &asked.keys_per_s,
-           "so many are looked at and deleted in a second, at most; default 50000"),
+           "maximum number of keys visited and deleted per second; default 50000"),
     DURATION("patience", 0, DAY_MS, &asked.patience_ms,
-             "for so long it goes on asking a server that does not answer; default 1m"),
-    DURATION("progress", 1, DAY_MS, &asked.progress_ms,
-             "how often a line says how far it is; default 10s"),
+             "time to keep trying while a server does not answer; default 1m"),
+    DURATION("progress", 1, DAY_MS, &asked.progress_ms, "time between progress lines; default 10s"),
     {0},
 };
 
@@ -222,21 +221,24 @@ const command_t sweep_command = {
     .name = "sweep",
     .arguments = "PATTERN",
     .summary = "delete the keys in the namespace that match a pattern",
-    .text = "PATTERN is what keys are behind the namespace and two colons: * ? [a-z] [^a-z], and a "
-            "backslash before what stands for itself. Put it in quotes. Nothing outside of the "
-            "namespace is ever found. A whole key is FAMILY::NAME::{KEY}, such as "
-            "limit::login::{ada}; FAMILY::{KEY} where there is no NAME.\n\n"
-            "Where keys of locks may match, it looks first whether one of them is held; then it "
-            "deletes nothing, and the status is 123, unless --held says so; for that a user needs "
-            "the rights of belay acl held sweep. What is taken meanwhile is not seen, nor what is "
-            "held in a namespace inside of this one. Else a key is a key: fencing numbers, "
-            "idempotency records and ids that were handed out go, and with them what they protect. "
-            "So it does nothing without --dry-run or --yes. What comes or goes meanwhile is found "
-            "or not; in a cluster so are the keys of a slot that moves meanwhile.\n\n"
-            "The server is asked for a page at a time, with rests in between. ctrl-C stops it, and "
-            "it says how far it came; what was deleted stays so.",
-    .examples = EXAMPLES({"What there is of all limits", "belay sweep 'limit::*' --dry-run"},
-                         {"Sessions of the old site, gently",
+    .text = "PATTERN selects keys by their text behind the namespace and two colons. Its "
+            "wildcards are * ? [a-z] [^a-z]; a backslash makes the next character literal. Put "
+            "it in quotes. Keys outside of the namespace never match. A whole key is "
+            "FAMILY::NAME::{KEY}, such as limit::login::{ada}, or FAMILY::{KEY} if there is no "
+            "NAME.\n\n"
+            "If keys of locks may match, belay first checks whether one of them is held. If "
+            "so, it deletes nothing, and the status is 123. --held skips this check. For the "
+            "check a user needs the rights of belay acl held sweep. The check does not see "
+            "what is taken after it, nor what is held in a namespace inside of this one. All "
+            "other keys are deleted without a check: fencing numbers, idempotency records and "
+            "ids that were handed out, and with them what they protect. So belay does nothing "
+            "without --dry-run or --yes. Keys that are created or deleted meanwhile may be "
+            "found or not; in a cluster that is also true for the keys of a slot that moves "
+            "meanwhile.\n\n"
+            "belay queries the server page by page, with pauses. Ctrl-C stops it, and it "
+            "prints its progress; keys that were deleted stay deleted.",
+    .examples = EXAMPLES({"List the keys of all limits", "belay sweep 'limit::*' --dry-run"},
+                         {"Delete the sessions of the old site, slowly",
                           "belay sweep 'session::old::*' -n shop --yes --keys-per-s 1000"}),
     .options = sweep_options,
     .what = "cannot begin",

@@ -183,7 +183,7 @@ static void on_timer(uv_timer_t *timer) {
 static void begin(harness_t *h) {
   const char *type = getenv("TERM"), *no_color = getenv("NO_COLOR");
   if (!isatty(STDOUT_FILENO) || type == NULL || strcmp(type, "dumb") == 0) {
-    harness_refuse(h, "standard output is no terminal that can be drawn on: see belay ls");
+    harness_refuse(h, "standard output is not a terminal that can be drawn on: see belay ls");
     return;
   }
   top.h = h;
@@ -201,17 +201,17 @@ static void begin(harness_t *h) {
 const command_t top_command = {
     .name = "top",
     .arguments = "[PATTERN]",
-    .summary = "a live view of what is held, and who waits",
-    .text =
-        "It draws on the terminal, what is waited for most above, until ctrl-C. "
-        "PATTERN and the columns are those of belay ls, which also writes them elsewhere than on a "
-        "terminal. Each look asks for all keys of the namespace: on large ones look less often.\n\n"
-        "The status is 120 if the first look finds no server; later it waits for them to come "
-        "back.",
+    .summary = "a live view of holders and waiters",
+    .text = "belay draws on the terminal until Ctrl-C; entries with the most waiters come first. "
+            "PATTERN and the columns are those of belay ls, which also works without a terminal. "
+            "Each update queries all keys of the namespace: use a longer --every for large "
+            "ones.\n\n"
+            "The status is 120 if the first update finds no server; after that belay waits until "
+            "the servers are back.",
     .examples = EXAMPLES({"Watch", "belay top"},
                          {"The elections of a namespace", "belay top -n shop --kind election"}),
     .options = OPTIONS(DURATION("every", 100, HOUR_MS, &asked.every_ms,
-                                "how often it looks; default 1s", .letter = 'e'),
+                                "time between updates; default 1s", .letter = 'e'),
                        QUERY_KIND_OPTION),
     .urls = URLS_MAX,
     .plain = true,

@@ -15,7 +15,7 @@ static int run_version(const arguments_t *arguments) {
 
 const command_t version_command = {
     .name = "version",
-    .summary = "say which belay this is",
+    .summary = "print the version of belay",
     .examples = EXAMPLES({"In a script", "belay version --json | jq -r .version"}),
     .run = run_version,
 };
