@@ -21,7 +21,7 @@ enum { HARNESS_SIGNALS = 3 };
 struct harness {
   uv_loop_t loop;
   belay_t *belay;
-  /* in the order of --url; of those that ask one the first is there */
+  /* in the order of --url; a command for one server uses the first */
   belay_client_t *client[URLS_MAX];
   size_t clients;
   const arguments_t *arguments;
@@ -31,45 +31,44 @@ struct harness {
 
   const command_t *command;
   uv_signal_t signal[HARNESS_SIGNALS];
-  unsigned signals; /* that are watched */
-  int signum;       /* the one that ended it */
+  unsigned signals; /* number of signals that are watched */
+  int signum;       /* the signal that ended the command */
   int status;
   bool done;
   char **become; /* harness_become() */
 };
 
-/* For main.c. Returns the exit status; what is wrong was said. If a signal has ended it, it ends
- * the process by that. */
+/* Run a command, for main.c. Returns the exit status; errors were reported. If a signal ended the
+ * command, the process ends by that signal. */
 int harness_run(const command_t *command, const arguments_t *arguments);
 
-/* It is over, with that exit status; the first call counts. Legal in begin, in every callback, and
- * for whoever is in begin also before anything was started. What is pending ends with
- * BELAY_ECANCELED after it: those callbacks still come. */
+/* End the command with an exit status; the first call counts. May be called in begin and in every
+ * callback. Pending operations end with BELAY_ECANCELED: their callbacks are still called. */
 void harness_done(harness_t *harness, int status);
 
-/* For callbacks whose command may be over: what comes then does not matter any more. */
+/* Return true if the command has ended, so that a callback can ignore its result. */
 bool harness_is_done(const harness_t *harness);
 
-/* Says what is wrong with what was asked for, in words, and is done with STATUS_USAGE. */
+/* Report what is wrong with the command line, and end with STATUS_USAGE. */
 void harness_refuse(harness_t *harness, const char *what);
 
-/* As harness_done() with STATUS_YES; and once everything is closed and written, that command, with
- * its arguments and a NULL behind them, takes the place of this process. If it cannot, that is
- * said, and the status is STATUS_NO_COMMAND or STATUS_CANNOT_RUN. */
+/* End with STATUS_YES, and replace this process with another command (NULL-terminated) when
+ * everything is closed and written. If that fails, it is reported, and the status is
+ * STATUS_NO_COMMAND or STATUS_CANNOT_RUN. */
 void harness_become(harness_t *harness, char **command);
 
-/* Is stopped by SIGTSTP as if nobody watched it, until SIGCONT comes; where no shell would continue
- * it the system does not stop it, and it goes on. */
+/* Stop this process as SIGTSTP does by default, until SIGCONT comes. The system does not stop a
+ * process that no shell could continue; then the function returns at once. */
 void harness_suspend(void);
 
-/* As harness_fail(), with the words of the command's table. Returns whether the status is 0. */
+/* As harness_fail(), with the text of the command's table. Returns true if status is 0. */
 bool harness_ok(harness_t *harness, int status);
 
-/* Writes the line of results that out_begin() has begun, and is done: STATUS_YES or STATUS_NO. */
+/* Write the line of results that out_begin() has begun, and end with STATUS_YES or STATUS_NO. */
 void harness_answer(harness_t *harness, bool yes);
 
-/* Reports a change for which there is nothing to say: with --json a line that has argument 0 as member `name`, and `change`
- * as true. Is done with STATUS_YES. */
+/* Report a change that needs no text: with --json, write a line with argument 0 as member `name`,
+ * and `change` as true. Ends with STATUS_YES. */
 void harness_answer_changed(harness_t *harness, const char *name, const char *change);
 
 /* Says what did not work and why: "cannot add: no server could be reached", with what belay knows
@@ -78,11 +77,10 @@ void harness_answer_changed(harness_t *harness, const char *name, const char *ch
  * already. */
 void harness_fail(harness_t *harness, const char *what, int error);
 
-/* The URL of the i-th client as it may be shown: without user and password. Valid as what
- * out_shown() returns. */
+/* Return the URL of client i without user and password. Valid as the result of out_shown(). */
 const char *harness_url(size_t i);
 
-/* So that what the server says is said too: harness_fail() without the end. */
+/* Report an error with the server's message: harness_fail() without ending the command. */
 void harness_complain(const harness_t *harness, const char *what, int error);
 
 #endif /* BELAY_CLI_HARNESS_H */

@@ -1,33 +1,33 @@
-/* What was seen to be held, for longer than the callback that told it. */
+/* A snapshot of what is held: copies that outlive the callback of the query. */
 #ifndef BELAY_CLI_QUERY_SNAPSHOT_H
 #define BELAY_CLI_QUERY_SNAPSHOT_H
 
 #include "belay/held.h"
 
 typedef struct snapshot_entry {
-  const belay_held_t *held; /* a copy, whole */
-  size_t node;              /* of which client it was */
+  const belay_held_t *held; /* a deep copy */
+  size_t node;              /* index of the client */
 } snapshot_entry_t;
 
-/* Begins as {0}. */
+/* Initialize it with {0}. */
 typedef struct snapshot {
   snapshot_entry_t *item;
   size_t n, size;
 } snapshot_t;
 
-/* Adds a copy; false: no memory. */
+/* Add a copy. Returns false if memory is out. */
 bool snapshot_add(snapshot_t *list, const belay_held_t *held, size_t node);
 
-/* Takes the last one off again. */
+/* Remove the last entry. */
 void snapshot_drop_last(snapshot_t *list);
 
-/* By name, kind and node; of what was told more than once only one is left. */
+/* Sort by name, kind and node, and remove duplicates. */
 void snapshot_sort(snapshot_t *list);
 
-/* How two compare: by name, kind and node. */
+/* Compare two entries by name, kind and node. */
 int snapshot_compare(const snapshot_entry_t *a, const snapshot_entry_t *b);
 
-/* Empty again; the memory is given back. */
+/* Remove all entries and free their memory. */
 void snapshot_clear(snapshot_t *list);
 
 #endif /* BELAY_CLI_QUERY_SNAPSHOT_H */

@@ -1,15 +1,17 @@
-/* What belay does for a command that it runs; what has to be done in time is the keeper's: supervisor.c.
+/* Guarded commands, the part in belay. The supervisor ends the command in time: see supervisor.c.
  *
- *   start --> the keeper runs, and the command under it
- *               each renewal: a new deadline to the keeper
- *               a signal: to the command. SIGTSTP: to the command, and stops us; SIGCONT: it too
- *   the keeper's process, its channel and the command's output have ended --> handles are closed --> on_end
+ *   start --> the supervisor runs, and the command under it
+ *               each renewal: send a new deadline to the supervisor
+ *               a signal: forward it to the command. SIGTSTP: forward it, and stop belay; SIGCONT: forward it
+ *   the supervisor, its channel and the command's output have ended --> handles are closed --> on_end
  *
- * The output may be open in what the command has left behind: that is waited for until its time is over, or a signal.
+ * A process that the command left behind may keep the output open. belay reads on until the lease
+ * is over or a signal comes.
  *
- * The keeper is told two times: of the lease less the grace, and of --max-runtime, the earlier one counts.
+ * The supervisor gets the earlier of two times: the end of the lease minus the grace, and the end
+ * of --max-runtime.
  *
- * While belay is stopped it renews nothing, and the keeper ends the command at its deadline as always. */
+ * While belay is stopped it renews nothing, and the supervisor ends the command at its deadline. */
 #include "run/guarded_command.h"
 
 #include <errno.h>
@@ -29,7 +31,7 @@
 #define CHECK_MAX_MS 1000
 #define SUPERVISOR_ARGS 6
 
-/* ---- how long ---- */
+/* ---- the grace ---- */
 
 const char *guarded_set_grace(int64_t ttl_ms, int64_t *grace_ms) {
   if (*grace_ms == 0)
@@ -52,8 +54,9 @@ static void close_handle(uv_handle_t *handle) {
     uv_close(handle, on_closed);
 }
 
-/* A ctrl-C goes to all that are in our group, and so does what timeout(1) sends: also to a keeper
- * that has not come to leaving it, or to blocking signals. It has not run anything then. */
+/* Returns true if a signal to the process group of belay ended the supervisor before it had started
+ * the command. Ctrl-C and timeout(1) signal the whole group, which includes a supervisor that has
+ * not yet left the group or blocked signals. */
 static bool was_interrupted(const guarded_t *guarded) {
   static const int signums[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
   for (size_t i = 0; i < sizeof signums / sizeof *signums; i++)
@@ -62,8 +65,8 @@ static bool was_interrupted(const guarded_t *guarded) {
   return false;
 }
 
-/* How it ended. If the keeper has not told it, the keeper was killed, and what it kept may be there
- * still. */
+/* Set the status. If the supervisor did not send it, the supervisor was killed, and processes of
+ * the command may still run. */
 static void set_status(guarded_t *guarded) {
   if (guarded->has_status) {
     if (guarded->timed_out && guarded->started) {
@@ -96,8 +99,8 @@ static void source_ended(guarded_t *guarded) {
     close_handle((uv_handle_t *)&guarded->pipe);
 }
 
-/* Nothing is waited for any more but the output, which whoever has it open may never close; be it
- * that the keeper was killed before he could tell. */
+/* Returns true if only the output is still open. A process that keeps it open may never close it.
+ * The supervisor may also have been killed before it could send the status. */
 static bool only_reads(const guarded_t *guarded) {
   return guarded->waiting == 1 && guarded->output != NULL &&
          uv_is_active((const uv_handle_t *)&guarded->pipe);
@@ -122,12 +125,12 @@ void guarded_set_lost(guarded_t *guarded, const char *why) {
   guarded->status = STATUS_LOST;
 }
 
-/* ---- belay to keeper ---- */
+/* ---- belay to supervisor ---- */
 
 static void on_note_written(uv_write_t *write, int status);
 
-/* What the channel has no room for is written once it has, and the rest behind it: the keeper may
- * be stopped. Where it is gone that is noticed elsewhere. */
+/* Send the queued notes. If the supervisor is stopped, the channel may be full: the rest is sent
+ * when it has room. If the supervisor is gone, on_exit_status() reports that. */
 static void send_queued(guarded_t *guarded) {
   uv_stream_t *channel = (uv_stream_t *)&guarded->channel;
   while (guarded->queued_n > 0 && !guarded->is_writing && !uv_is_closing((uv_handle_t *)channel)) {
@@ -152,8 +155,8 @@ static void on_note_written(uv_write_t *write, int status) {
     send_queued(guarded);
 }
 
-/* The same signal twice that nobody has looked at is one, as everywhere, and of limits the last
- * ones count. */
+/* Queue a note. It replaces an unsent note of the same kind: of two equal signals one is sent, and
+ * of two limits the later one. */
 static void queue_note(guarded_t *guarded, supervisor_note_t note) {
   size_t kept = 0;
   if (!guarded_is_running(guarded))
@@ -174,7 +177,8 @@ static supervisor_note_t limits(const guarded_t *guarded, int64_t until) {
       .word = SUPERVISOR_LIMITS, .term_at = term_at, .kill_at = term_at + grace - grace / 10};
 }
 
-/* The keeper ends it: since its lease is nearly over, or since it has run for long enough. */
+/* Record the reason why the supervisor ends the command: the lease is nearly over, or --max-runtime
+ * is. */
 static void note_overdue(guarded_t *guarded) {
   int64_t term_at = guarded->until - guarded->grace_ms * MS_NS;
   if (guarded->run_until <= term_at && supervisor_now() >= guarded->run_until)
@@ -183,7 +187,7 @@ static void note_overdue(guarded_t *guarded) {
     guarded->overdue = true;
 }
 
-/* The clock is read first: so the deadline is never too late. */
+/* Read the clock first, so that the deadline is never too late. */
 static int64_t read_until(const guarded_t *guarded) {
   int64_t now = supervisor_now(), left = guarded->left(guarded->data);
   return now + (left < INT64_MAX / 2000 ? left * 1000 : INT64_MAX / 2 - now);
@@ -191,8 +195,9 @@ static int64_t read_until(const guarded_t *guarded) {
 
 static void on_timer(uv_timer_t *timer);
 
-/* The keeper would have ended it by now if nobody had stopped it: in half the time that is left
- * there. One that goes on only now, and has begun nothing, does not. */
+/* Kill the command if a supervisor that is stopped has missed kill_at by the margin, half of the
+ * rest of the lease. A supervisor that continues later, before it has started the command, does not
+ * start it. */
 static void kill_overdue(guarded_t *guarded, int64_t now) {
   int64_t margin = guarded->grace_ms * MS_NS / 20;
   if (guarded->has_status || now < limits(guarded, guarded->until).kill_at + margin)
@@ -203,8 +208,8 @@ static void kill_overdue(guarded_t *guarded, int64_t now) {
   (void)uv_process_kill(&guarded->process, SIGCONT);
 }
 
-/* What is lost all at once, since the server says that it is someone else's, leaves the grace to
- * tidy up. */
+/* If the lease was lost at once, because the server reports another owner, the command gets the
+ * full grace to end. */
 void guarded_check_limits(guarded_t *guarded) {
   int64_t now = supervisor_now(), until = read_until(guarded),
           end = now + guarded->grace_ms * MS_NS;
@@ -261,7 +266,7 @@ static void on_signal(uv_signal_t *watcher, int signum) {
     guarded_signal(guarded, signum);
   if (signum == SIGTSTP)
     harness_suspend();
-  if (signum == SIGTSTP || signum == SIGCONT) { /* the system may not have stopped us */
+  if (signum == SIGTSTP || signum == SIGCONT) { /* the system may not have stopped belay */
     queue_note(guarded, (supervisor_note_t){.word = SUPERVISOR_CONTINUE});
     guarded_check_limits(guarded);
   }
@@ -272,7 +277,8 @@ static bool is_ignored(int signum) {
   return sigaction(signum, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-/* Bit N: signal N is ignored, as nohup(1) wants it. That of broken pipes is by ourselves. */
+/* Bit N is set if signal N is ignored, as under nohup(1). SIGPIPE is left out, because belay itself
+ * ignores it. */
 static long ignored_signals(void) {
   long mask = 0;
   for (int i = 1; i < 32; i++)
@@ -281,7 +287,7 @@ static long ignored_signals(void) {
   return mask;
 }
 
-/* Those that the harness does not watch. */
+/* Watch the signals that the harness does not watch. */
 static void watch_signals(guarded_t *guarded) {
   static const int signums[GUARDED_SIGNALS] = {SIGQUIT,  SIGUSR1, SIGUSR2,
                                                SIGWINCH, SIGTSTP, SIGCONT};
@@ -295,7 +301,7 @@ static void watch_signals(guarded_t *guarded) {
   }
 }
 
-/* ---- keeper to belay ---- */
+/* ---- supervisor to belay ---- */
 
 static void on_failed(guarded_t *guarded, int error) {
   guarded->has_status = true;
@@ -313,7 +319,8 @@ static void on_note(guarded_t *guarded, const supervisor_note_t *note) {
   case SUPERVISOR_FAILED:
     on_failed(guarded, note->number);
     break;
-  /* and whoever else the terminal would have stopped, if it had not been lent */
+  /* stop the whole group of belay, which the terminal would have stopped without the supervisor's
+   * own group */
   case SUPERVISOR_STOPPED:
     (void)kill(0, SIGTSTP);
     break;
@@ -359,7 +366,7 @@ static void on_exit_status(uv_process_t *process, int64_t status, int signum) {
   source_ended(guarded);
 }
 
-/* ---- its output ---- */
+/* ---- output of the command ---- */
 
 static void on_output_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf) {
   (void)suggested;
@@ -388,7 +395,7 @@ const char *guarded_own_path(void) {
   static char path[PATH_MAX] = "/proc/self/exe";
   size_t size = sizeof path;
   if (access(path, X_OK) != 0 && uv_exepath(path, &size) != 0)
-    path[0] = '\0'; /* which cannot be started, and that is said */
+    path[0] = '\0'; /* the start fails then, and is reported */
   return path;
 }
 
@@ -428,7 +435,7 @@ static int spawn(guarded_t *guarded, char **command, int channel) {
       .stdio_count = 3,
       .stdio = stdio,
   };
-  guarded->handles++; /* also if it fails */
+  guarded->handles++; /* uv_spawn() initializes the handle even if it fails */
   int error = uv_spawn(&guarded->harness->loop, &guarded->process, &options);
   free(args);
   return error;
@@ -447,8 +454,8 @@ static void open_handles(guarded_t *guarded) {
   guarded->handles++;
 }
 
-/* A socket of any number, instead of the first free ones: the command gets all files that belay was
- * given. */
+/* Open the channel and start the supervisor. The channel is an inherited socket with any number,
+ * because the command inherits the low numbers from belay's caller. */
 static int open_and_spawn(guarded_t *guarded, char **command) {
   uv_os_sock_t ends[2];
   int error = uv_socketpair(SOCK_STREAM, 0, ends, UV_NONBLOCK_PIPE, 0);
@@ -472,7 +479,7 @@ void guarded_start(guarded_t *guarded, harness_t *harness, char **command) {
   int error = guarded->capture != NULL && !capture_open(guarded->capture)
                   ? uv_translate_sys_error(errno)
                   : open_and_spawn(guarded, command);
-  watch_signals(guarded); /* behind it: what we ignore is looked at before */
+  watch_signals(guarded); /* after spawn(), which reads the ignored signals */
   if (error == 0)
     error = uv_read_start((uv_stream_t *)&guarded->channel, on_note_room, on_note_read);
   if (error == 0 && guarded->output != NULL)

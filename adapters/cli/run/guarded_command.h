@@ -1,5 +1,5 @@
-/* A command that is run while something is held that may be lost, and that is gone before it could
- * be someone else's. */
+/* Guarded commands: a command that runs under a lease, and is ended before another process can get
+ * the lease. */
 #ifndef BELAY_CLI_RUN_GUARDED_COMMAND_H
 #define BELAY_CLI_RUN_GUARDED_COMMAND_H
 
@@ -12,10 +12,11 @@
 
 typedef struct guarded guarded_t;
 
-/* It is over, and the struct the caller's again. */
+/* Called when the command has ended and all handles are closed. The struct belongs to the caller
+ * again. */
 typedef void (*guarded_end_cb)(guarded_t *guarded);
 
-/* For how long what it needs is held for certain, in microseconds; 0: it is not. */
+/* Return the time that the lease is certain to last, in microseconds; 0: it is lost. */
 typedef int64_t (*guarded_left_fn)(void *data);
 
 enum {
@@ -23,59 +24,70 @@ enum {
   GUARDED_NOTES = GUARDED_SIGNALS + HARNESS_SIGNALS + 2 /* each signal, SIGKILL, and the limits */
 };
 
-/* The caller zeroes it and fills in these: */
+/* The caller zeroes the struct and sets these fields: */
 struct guarded {
   guarded_left_fn left;
-  /* SIGTERM comes so long before it is not held any more; SIGKILL a tenth of that before */
+  /* Milliseconds from SIGTERM to the end of the lease. SIGKILL follows when nine tenths of it are
+   * over. */
   int64_t grace_ms;
-  /* SIGTERM after so many milliseconds, and SIGKILL when nine tenths of grace_ms are over; 0: no
-   * limit */
+  /* Maximum run time in milliseconds; 0: no limit. SIGTERM comes at its end, and SIGKILL when nine
+   * tenths of grace_ms are over too. */
   int64_t max_runtime_ms;
-  /* where its standard output and error go; NULL: they are ours. Beside `output` NULL */
+  /* Files for standard output and standard error of the command; NULL: it shares those of belay.
+   * Must be NULL if output is set. */
   capture_t *capture;
   guarded_end_cb on_end;
-  void *data;     /* handed to left */
-  text_t *output; /* what it writes to standard output; NULL: it has ours. What is there is kept */
+  void *data; /* argument of left */
+  /* Buffer to which standard output of the command is appended; NULL: the command shares that of
+   * belay. */
+  text_t *output;
   size_t output_max;
 
-  /* At the end: */
-  int status;   /* of status.h: what it returned, 128 + N, or 126, 127, 123, which were said */
-  bool started; /* it was run */
-  bool overdue; /* it was ended since its time was over */
-  /* it was ended since max_runtime_ms were over, and its status is STATUS_TIMED_OUT */
+  /* Results, valid in on_end: */
+  /* Exit status as in status.h: the status of the command, 128 + its signal, or 126, 127 or 123,
+   * for which a message was printed. */
+  int status;
+  bool started; /* true if the command was started */
+  bool overdue; /* true if it was ended because the lease was nearly over */
+  /* true if it was ended because max_runtime_ms were over; the status is STATUS_TIMED_OUT then */
   bool timed_out;
-  bool too_much; /* since it has written more than output_max */
-  /* its output was not read to the end: something that it has left behind kept it open */
+  bool too_much; /* true if it was ended because it wrote more than output_max */
+  /* true if its output was not read to the end, because a process that it left behind kept it
+   * open */
   bool not_all;
 
-  /* Of the errand's own. */
+  /* Private fields. */
   harness_t *harness;
   const char *name;
-  int64_t until;     /* supervisor_now(): what the keeper was told */
+  /* supervisor_now(): the end of the lease as it was last sent to the supervisor */
+  int64_t until;
   int64_t run_until; /* supervisor_now(): when max_runtime_ms are over */
   pid_t command;
   uv_process_t process;
   uv_pipe_t channel, pipe;
   uv_timer_t timer;
   uv_signal_t signal[GUARDED_SIGNALS];
-  unsigned handles, waiting; /* that are not closed; whose end is waited for */
-  bool has_status;           /* how it ended is known */
-  bool lost;                 /* guarded_set_lost() */
-  bool ignored_one;          /* a signal has come after its end */
-  int end_signal;            /* the signal by which somebody wants it to end; 0: nobody does */
-  int supervisor_signal;     /* a signal; 0: of none */
+  /* number of open handles; number of event sources (process, channel, output) that have not
+   * ended */
+  unsigned handles, waiting;
+  bool has_status;       /* true if the status is known */
+  bool lost;             /* set by guarded_set_lost() */
+  bool ignored_one;      /* true if one signal was ignored after the command had ended */
+  int end_signal;        /* the last signal that asks the command to end; 0: none */
+  int supervisor_signal; /* the signal that ended the supervisor; 0: none */
   size_t len;
   supervisor_note_t note;
-  supervisor_note_t queued[GUARDED_NOTES]; /* to the keeper, in order; each kind of note once */
+  /* notes for the supervisor, in order; each kind of note at most once */
+  supervisor_note_t queued[GUARDED_NOTES];
   size_t queued_n;
-  supervisor_note_t writing; /* that the channel had no room for */
+  supervisor_note_t writing; /* the note that the channel could not take at once */
   uv_write_t write;
   bool is_writing;
   char buffer[65536];
 };
 
-/* The grace that goes with a ttl: 0 becomes the default, a sixth. NULL; or what is wrong, in words:
- * it is too long. */
+/* Set the default grace if it is 0: a sixth of the ttl. Returns NULL, or a message if the grace is
+ * too long. */
 const char *guarded_set_grace(int64_t ttl_ms, int64_t *grace_ms);
 
 #define GUARDED_GRACE_OPTION(where)                                                                \
@@ -88,8 +100,8 @@ const char *guarded_set_grace(int64_t ttl_ms, int64_t *grace_ms);
            "SIGTERM when the command has run for this time, SIGKILL when nine tenths of --grace "  \
            "are over too; the status is 124; default: no limit")
 
-/* Of the command line: the status where another holds it, guarded_t's capture, and who we are to
- * others. */
+/* Options of the command line: the status if another process holds the lock, guarded_t's capture,
+ * and the label of this process. */
 #define GUARDED_CONFLICT_OPTION(where)                                                             \
   NUMBER("conflict-exit-code", 0, 255, (where),                                                    \
          "the status if someone else holds it, or the wait is over; default 121", .letter = 'E',   \
@@ -103,31 +115,32 @@ const char *guarded_set_grace(int64_t ttl_ms, int64_t *grace_ms);
        "who holds it, as others are shown it: 1 to 64 printable characters without spaces; "       \
        "default HOST:PID")
 
-/* Runs a command, NULL-ended, in a process group of its own under a keeper. on_end comes in any
- * case, later. */
+/* Run a command (NULL-terminated) in its own process group under a supervisor. on_end is called
+ * later in any case. */
 void guarded_start(guarded_t *guarded, harness_t *harness, char **command);
 
-/* What it needs is held for longer, or shorter, than before: it would be noticed soon in any
- * case. */
+/* Send the new end of the lease to the supervisor after the lease was renewed or lost. A timer does
+ * so too, a little later. */
 void guarded_check_limits(guarded_t *guarded);
 
-/* Hands a signal on to it: SIGKILL, or one that the harness watches. If only its output is waited
- * for any more, that is given up, and a status of 0 becomes the signal's. Nothing happens if it is
- * over. */
+/* Forward a signal to the command: SIGKILL, or one that the harness watches. If the command has
+ * ended and only its output is still open, stop reading; a status of 0 then becomes that of the
+ * signal. Does nothing if everything has ended. */
 void guarded_signal(guarded_t *guarded, int signum);
 
-/* Whether it was started and is not over. */
+/* Return true if the command was started and has not ended. */
 bool guarded_is_running(const guarded_t *guarded);
 
-/* What it needs was lost: says why, once, and its status is STATUS_LOST. */
+/* Report once that the lease was lost, and set the status to STATUS_LOST. */
 void guarded_set_lost(guarded_t *guarded, const char *why);
 
-/* A signal that the harness watches, in whatever state: while the command runs it is handed on. When that has ended, what is
- * held for it is being given back, or is noted, within --timeout: the first one is let pass, since that is not to be
- * dropped. false: it is to end belay. */
+/* Handle a signal that the harness watches, in any state. While the command runs, the signal is
+ * forwarded. After that the caller releases the lease within --timeout, and the first signal is
+ * ignored so that the release can finish. Returns false if the signal has to end belay. */
 bool guarded_on_signal(guarded_t *guarded, int signum);
 
-/* Where this very program is: what lies where it was started may be another one by now. */
+/* The path of this program's own file. The path that was used to start belay may name another file
+ * by now. */
 const char *guarded_own_path(void);
 
 #endif /* BELAY_CLI_RUN_GUARDED_COMMAND_H */

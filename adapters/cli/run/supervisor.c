@@ -1,24 +1,27 @@
-/* One command, its process group, and when it has to be gone.
+/* One command, its process group, and the time by which all its processes must have ended.
  *
- *   RUNNING: forked; whether the program is there may take long to know, and is one more thing that is waited for
+ *   RUNNING: forked. The result of execvp() may come late; it is an event like the others.
  *   RUNNING --term_at, or belay is gone--> ENDING: SIGTERM, and SIGCONT in case it is stopped
- *   RUNNING, ENDING --kill_at--> KILLED: SIGKILL; on Linux to all that it has started, in whatever group: descendants.h
+ *   RUNNING, ENDING --kill_at--> KILLED: SIGKILL; on Linux to all descendants: descendants.h
  *   RUNNING --the command has ended--> OVER
  *   RUNNING, ENDING, KILLED --it cannot be run--> OVER
- *   ENDING, KILLED --the command has ended--> OVER, and what is left of its group is killed, on Linux of all that it
- *                                             has started, and waited for: first what can be killed, then the rest
+ *   ENDING, KILLED --the command has ended--> OVER. The rest of its group is killed, on Linux all
+ *                                             descendants, and the supervisor waits for them
  *
- * Belay moves both times with each renewal, until the first of them has come: what it has written is read first, and
- * the clock then. A belay that is stopped or hangs moves nothing, and the keeper ends the command at these times. If belay
- * was killed the keeper ends the command at once, with the grace between the two times, but no later than kill_at: the
- * lease may be another's then. If the keeper itself is killed the command dies with it where the system can do that (Linux: PR_SET_PDEATHSIG),
- * and belay, which notices, kills the group.
+ * belay moves both times with each renewal, until the first of them has come. The supervisor reads
+ * notes before it reads the clock. If belay is stopped or hangs, it moves nothing, and the
+ * supervisor ends the command at these times. If belay was killed, the supervisor ends the command
+ * at once, with the grace between the two times, but no later than kill_at: another process may
+ * hold the lease then. If the supervisor itself is killed, the command dies with it if the system
+ * supports that (Linux: PR_SET_PDEATHSIG). belay notices the end of the supervisor and kills the
+ * group.
  *
- * The keeper is in a process group of its own: what is sent to belay's whole group (by timeout(1), or a shell) does not
- * take it away. And so is the command, so that all that it has started ends with it. What is typed at a
- * terminal (ctrl-C) therefore goes to belay alone, which hands it on: the command gets it once. The terminal is lent
- * to the command when it wants to read from it, and only then: in `belay exec ... | less` it is the pager's. From then
- * on the command gets what is typed, and belay nothing. */
+ * The supervisor has its own process group, so that a signal to belay's whole group (by timeout(1),
+ * or a shell) does not reach it. The command has its own group too, so that all its processes can
+ * be ended together. Therefore keys of the terminal (Ctrl-C) signal only belay, which forwards the
+ * signal: the command gets it once. The supervisor lends the terminal to the command when the
+ * command wants to read from it, and only then: in `belay exec ... | less` the terminal belongs to
+ * the pager. While it is lent, signals of the terminal go to the command, and not to belay. */
 #include "run/supervisor.h"
 
 #include <errno.h>
@@ -42,21 +45,23 @@
 #include "ui/status.h"
 
 #define SECOND_NS INT64_C(1000000000)
-#define LAST_SIGNAL 31 /* of those that can be ignored and handed on */
+#define LAST_SIGNAL 31 /* the last signal that can be ignored and forwarded */
 
 static struct {
-  /* KILLED: nothing is waited for any more but its end */
+  /* KILLED: only the end of the command is still awaited */
   enum { RUNNING, ENDING, KILLED, OVER } state;
   int channel;
-  int exec_result; /* ends when the command's program runs, or tells why it cannot; -1: it has */
-  int alarm;       /* readable when there is something to do; -1: none */
-  int tty;         /* the terminal that belay and the command have; -1: none */
+  int exec_result; /* pipe that execvp() closes, or that reports its error; -1: closed */
+  int alarm;       /* timer file, readable at the next deadline; -1: none */
+  int tty;         /* the controlling terminal of belay and the command; -1: none */
   pid_t home;      /* belay's process group */
-  pid_t command;   /* the command, and its group */
-  bool lent, was_lent; /* the terminal is the command's; was, or was wanted, when it was stopped */
+  pid_t command;   /* process and process group of the command */
+  /* true if the terminal is lent to the command; if it was lent or wanted when the command was
+   * stopped */
+  bool lent, was_lent;
   bool has_modes;
-  struct termios modes; /* the terminal's when it was lent */
-  bool stopping;        /* belay knows that it is being stopped, and is itself */
+  struct termios modes; /* modes of the terminal when it was lent */
+  bool stopping;        /* true if belay is stopping itself, and expects no SUPERVISOR_STOPPED */
   int64_t term_at, kill_at;
 } supervisor;
 
@@ -74,10 +79,10 @@ int64_t supervisor_now(void) {
 static void send_note(supervisor_word_t word, int number) {
   supervisor_note_t note = {.word = (int32_t)word, .number = number};
   (void)!write(supervisor.channel, &note,
-               sizeof note); /* if belay is gone that is noticed elsewhere */
+               sizeof note); /* if belay is gone, the channel's end reports it */
 }
 
-/* To the command, and to all that it has started. */
+/* Send a signal to the process group of the command. */
 static void signal_group(int signum) {
   (void)kill(-supervisor.command, signum);
 }
@@ -93,7 +98,8 @@ static bool lend_terminal(void) {
   return true;
 }
 
-/* Who was killed had no time to leave it as it was. */
+/* Take the terminal back. A command that a signal has killed could not restore the modes of the
+ * terminal. */
 static void take_terminal_back(bool killed) {
   if (supervisor.lent && tcgetpgrp(supervisor.tty) == supervisor.command) {
     if (killed && supervisor.has_modes)
@@ -103,7 +109,8 @@ static void take_terminal_back(bool killed) {
   supervisor.lent = false;
 }
 
-/* SIGSTOP comes from somebody who wants this process stopped and nothing else. */
+/* Handle a stop of the command. SIGSTOP was sent to this one process on purpose, and is left
+ * alone. */
 static void on_stopped(int signum) {
   bool wants_terminal = signum == SIGTTIN || signum == SIGTTOU;
   if (signum == SIGSTOP || supervisor.state != RUNNING)
@@ -125,8 +132,8 @@ static void on_continued(void) {
   signal_group(SIGCONT);
 }
 
-/* Whoever waits for belay, a script in a loop say, would have been interrupted too if the terminal
- * had not been lent. */
+/* Send the SIGINT of a terminal that was lent to belay's group too. Without the loan a caller of
+ * belay, such as a loop in a script, would have got it. */
 static void pass_interrupt(int died_of) {
   if (supervisor.lent && died_of == SIGINT)
     (void)kill(-supervisor.home, SIGINT);
@@ -170,9 +177,11 @@ static void step(event_t event, int died_of) {
     if (supervisor.state == RUNNING)
       send_note(SUPERVISOR_OVERDUE, 0);
     supervisor.state = KILLED;
-    signal_group(SIGKILL); /* at once: to look for the others takes longer the more there are */
+    signal_group(SIGKILL); /* first the group: a search for the descendants takes time */
     descendants_signal(supervisor.command,
-                       SIGKILL); /* the command may be one that cannot be killed */
+                       /* the command itself may ignore its end, such as a process of another
+                        * user */
+                       SIGKILL);
     return;
   case COMMAND_ENDED:
     if (supervisor.state != RUNNING)
@@ -229,13 +238,13 @@ static void read_note(void) {
   on_note(&note);
 }
 
-/* Of several limits the last ones count, however long we could not look. */
+/* Read all notes: of several limits the last ones count. */
 static void read_notes(void) {
   while (is_readable(supervisor.channel))
     read_note();
 }
 
-/* What execvp() has come to. */
+/* Read the result of execvp(). */
 static void read_exec_result(void) {
   int error = 0;
   if (!is_readable(supervisor.exec_result))
@@ -245,21 +254,21 @@ static void read_exec_result(void) {
   supervisor.exec_result = -1;
   if (!failed)
     return;
-  (void)kill(supervisor.command, SIGKILL); /* it may have been stopped on its way out */
+  (void)kill(supervisor.command, SIGKILL); /* it may have been stopped before it could exit */
   (void)waitpid(supervisor.command, NULL, 0);
   step(CANNOT_BE_RUN, 0);
   send_note(SUPERVISOR_FAILED, error);
 }
 
-/* The command has ended. It is left a zombie until its group is dealt with: so long the number is
- * nobody else's. */
+/* The command has ended. It stays a zombie until its group is handled, so that its number is not
+ * reused. */
 static void on_ended(const siginfo_t *info) {
   int status = 0;
-  read_exec_result(); /* there is nobody any more who could not tell */
+  read_exec_result(); /* the result is complete, because the process has ended */
   if (supervisor.state == OVER)
     return;
   read_notes();
-  if (supervisor_now() >= supervisor.kill_at) /* the machine has slept */
+  if (supervisor_now() >= supervisor.kill_at) /* the machine may have slept */
     step(TIME_TO_KILL, 0);
   bool in_time = supervisor.state == RUNNING;
   step(COMMAND_ENDED, info->si_code == CLD_EXITED ? 0 : info->si_status);
@@ -267,12 +276,13 @@ static void on_ended(const siginfo_t *info) {
   if (!in_time)
     descendants_end();
   while (!in_time && waitpid(-supervisor.command, NULL, 0) > 0) {
-    /* the rest of its group, really gone: adopted, see command_supervisor() */
+    /* the rest of its group, which the subreaper option of command_supervisor() has made children
+     * of this process */
   }
   send_note(SUPERVISOR_ENDED, status);
 }
 
-/* What has become of the command, and of others that it has left to us. */
+/* Handle state changes of the command and of adopted descendants. */
 static void check_children(void) {
   siginfo_t info = {0};
   while (supervisor.state != OVER &&
@@ -311,14 +321,14 @@ static void exec_command(char **command, long ignored, pid_t parent, int failed)
   _exit(STATUS_NO_COMMAND);
 }
 
-/* Why it cannot be run, as an errno; 0: it will be, or read_birth() tells. */
+/* Start the command. Returns 0 or an errno; read_exec_result() reports the errors of execvp(). */
 static int start(char **command, long ignored) {
   int ends[2], error = 0;
   pid_t parent = getpid();
   if (pipe(ends) != 0)
     return errno;
   for (int i = 0; i < 2; i++)
-    (void)fcntl(ends[i], F_SETFD, FD_CLOEXEC); /* closed once another program runs */
+    (void)fcntl(ends[i], F_SETFD, FD_CLOEXEC); /* execvp() closes it */
   supervisor.command = ends[0] < FD_SETSIZE ? fork() : -1;
   if (supervisor.command == 0)
     exec_command(command, ignored, parent, ends[1]);
@@ -333,8 +343,8 @@ static void on_child(int signum) {
   (void)signum; /* it is enough that pselect() returns */
 }
 
-/* A timer of pselect()'s stands still while the machine sleeps; this one is over when it wakes
- * up. */
+/* Open a timer file. The timeout of pselect() does not count while the machine sleeps; this timer
+ * does. */
 static void open_alarm(void) {
   supervisor.alarm = -1;
 #ifdef __linux__
@@ -356,7 +366,7 @@ static void set_alarm(int64_t at) {
 #endif
 }
 
-/* Does what there is to do, and waits until there is more. Where there is no alarm it looks up each
+/* Handle all events, then wait for the next one. Without the timer file the wait lasts at most a
  * second. */
 static void run_once(const sigset_t *mask) {
   read_notes();
@@ -371,7 +381,7 @@ static void run_once(const sigset_t *mask) {
     step(TIME_TO_TERM, 0);
   int64_t next = supervisor.state == RUNNING ? supervisor.term_at : supervisor.kill_at,
           time_left = next - now;
-  if (time_left > SECOND_NS || time_left <= 0) /* there is none any more */
+  if (time_left > SECOND_NS || time_left <= 0) /* no deadline is left */
     time_left = SECOND_NS;
   struct timespec wait = {.tv_sec = time_left / SECOND_NS, .tv_nsec = time_left % SECOND_NS};
   int files[] = {supervisor.channel, supervisor.exec_result, next > now ? supervisor.alarm : -1},
@@ -406,10 +416,12 @@ int command_supervisor(int argc, char **argv) {
   supervisor.kill_at = strtoll(argv[5], NULL, 10);
 #ifdef __linux__
   (void)prctl(PR_SET_CHILD_SUBREAPER,
-              1); /* whoever loses its parent is ours, so that we can wait for it */
+              /* orphaned descendants become children of this process, so that it can wait for
+               * them */
+              1);
 #endif
   supervisor.home = getpgrp();
-  (void)setpgid(0, 0); /* who stops or kills belay's whole group lets us do what we are here for */
+  (void)setpgid(0, 0); /* signals that stop or kill belay's group must not reach the supervisor */
   open_alarm();
   supervisor.tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
 
@@ -425,7 +437,7 @@ int command_supervisor(int argc, char **argv) {
     return STATUS_NO_COMMAND;
   }
   (void)setpgid(supervisor.command,
-                supervisor.command); /* as it does itself: who is first is not known */
+                supervisor.command); /* the command does so too: either process may be first */
   send_note(SUPERVISOR_STARTED, (int)supervisor.command);
   while (supervisor.state != OVER)
     run_once(&all_but_child);

@@ -1,5 +1,5 @@
-/* A timer looks now and then. One server is asked at a time, each in its turn: the next one where
- * one does not answer. */
+/* A timer checks the servers. It queries one server at a time, and the next one if that does not
+ * answer. */
 #include "run/waiting.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "query/query.h"
 
 #define CHECK_MS 1000
-#define PROBE_MS 5000 /* of servers that are asked for no other reason */
+#define PROBE_MS 5000 /* for servers that get no other query */
 #define AGAIN_MS 60000
 #define NAME_AGAIN_MS 10000
 

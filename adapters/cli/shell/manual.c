@@ -1,4 +1,4 @@
-/* `belay manual`: the manual page, belay(1), out of the commands' tables. */
+/* `belay manual`: print the manual page belay(1), made from the tables of the commands. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@ typedef struct section {
   const char *heading, *text;
 } section_t;
 
-/* What no table says. */
+/* Sections that are not in the tables. */
 static const section_t before[] = {
     {"DESCRIPTION",
      "belay is the library of that name in a shell and in cron: locks, limits, counters, ids and "
@@ -60,7 +60,7 @@ static const section_t files[] = {
 
 /* ---- roff ---- */
 
-/* Text in which nothing is an order. */
+/* Print text in which no character is a roff request. */
 static void print_text(const char *text, size_t len) {
   for (size_t i = 0; i < len; i++) {
     switch (text[i]) {
@@ -111,7 +111,7 @@ static void print_paragraphs(const char *text) {
   }
 }
 
-/* A term, in bold, and what it means. */
+/* Print a term in bold, and its text. */
 static void print_entry(const char *term, const char *what) {
   (void)fputs(".TP\n\\fB", stdout);
   print_string(term);

@@ -1,9 +1,9 @@
-/* How the command ends: one list, which the manual prints too. */
+/* The exit statuses: one list, which the manual prints too. */
 #ifndef BELAY_CLI_UI_STATUS_H
 #define BELAY_CLI_UI_STATUS_H
 
-/* X(NAME, value, text). What a command that is run returns by itself is passed on, and hardly ever
- * one of the high ones. */
+/* X(NAME, value, text). The status of a guarded command is passed on; commands rarely use the high
+ * values. */
 #define STATUSES(X)                                                                                \
   X(YES, 0, "done; or the answer is yes")                                                          \
   X(NO, 1, "the answer is no: denied, not there, not allowed; nothing went wrong")                 \
@@ -25,8 +25,8 @@ enum {
 #undef STATUS_ENUM
 };
 
-/* Which one says best what an error of belay's means: _USAGE, _UNREACHABLE or _TROUBLE. 0: _YES.
- * What is no trouble to a command (BELAY_EHELD, BELAY_EABSENT, ...) it knows by itself. */
+/* Return the status for an error of belay: _USAGE, _UNREACHABLE or _TROUBLE; _YES for 0. Each
+ * command itself handles errors that are normal results (BELAY_EHELD, BELAY_EABSENT, ...). */
 int status_of(int error);
 
 #endif /* BELAY_CLI_UI_STATUS_H */
