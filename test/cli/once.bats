@@ -78,7 +78,7 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
   is "$status" 122
   kill -CONT "$server"
   (($(tail -n 1 "$HOME/beats") < end))
-  has "$(cat "$HOME/said")" "it could not be extended in time"
+  has "$(cat "$HOME/said")" "the record could not be extended in time"
   wait_until work
 }
 
@@ -124,7 +124,7 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
   run -122 belay once k -- belay once k --forget --yes --quiet
   has "$output" "the command succeeded, but belay cannot remember it: its record is gone"
   run -122 belay once k -- sh -c 'belay once k --forget --yes -q; belay once k -- true'
-  has "$output" "not remembered: another one has begun"
+  has "$output" "cannot remember it: another process has begun"
   work --for 1m
   run -2 belay once k --yes -- true
 }

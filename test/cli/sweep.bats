@@ -87,7 +87,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   export BELAY_USER=sweeper BELAY_PASSWORD=hunter2
   run -0 belay sweep 'k*' --yes
   run -123 --separate-stderr belay sweep '*' --yes
-  has "$stderr" "cannot check what is held (with --held it does not look): "
+  has "$stderr" "cannot check what is held (--held skips the check): "
   run -0 belay sweep '*' --yes --held
 }
 

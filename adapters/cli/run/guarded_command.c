@@ -37,7 +37,7 @@ const char *guarded_set_grace(int64_t ttl_ms, int64_t *grace_ms) {
   if (*grace_ms == 0)
     *grace_ms = ttl_ms / 6;
   if (ttl_ms < 3 * *grace_ms)
-    return "--ttl is to be at least three times --grace: renewal begins when a third of it is over";
+    return "--ttl must be at least three times --grace: renewals start after a third of --ttl";
   return NULL;
 }
 
@@ -82,7 +82,7 @@ static void set_status(guarded_t *guarded) {
   if (guarded->command > 0)
     (void)kill(-guarded->command, SIGKILL);
   guarded->status = STATUS_TROUBLE;
-  complain("the command was lost sight of, and killed: its keeper is gone");
+  complain("the supervisor of the command is gone, so the command was killed");
 }
 
 static void source_ended(guarded_t *guarded) {

@@ -92,28 +92,29 @@ const char *guarded_set_grace(int64_t ttl_ms, int64_t *grace_ms);
 
 #define GUARDED_GRACE_OPTION(where)                                                                \
   DURATION("grace", 1, DAY_MS / 3, (where),                                                        \
-           "if no renewal is confirmed, SIGTERM this time before the lease ends, and SIGKILL "     \
-           "when nine tenths of it are over; at most a third of --ttl; default a sixth")
+           "if no renewal is confirmed, send SIGTERM this time before the lease ends, and "        \
+           "SIGKILL when nine tenths of it are over; at most a third of --ttl; default a sixth "   \
+           "of --ttl")
 
 #define GUARDED_MAX_RUNTIME_OPTION(where)                                                          \
   DURATION("max-runtime", 1, YEAR_MS, (where),                                                     \
-           "SIGTERM when the command has run for this time, SIGKILL when nine tenths of --grace "  \
-           "are over too; the status is 124; default: no limit")
+           "send SIGTERM when the command has run for this time, and SIGKILL when nine tenths "    \
+           "of --grace are over too; the status is 124; default: no limit")
 
 /* Options of the command line: the status if another process holds the lock, guarded_t's capture,
  * and the label of this process. */
 #define GUARDED_CONFLICT_OPTION(where)                                                             \
   NUMBER("conflict-exit-code", 0, 255, (where),                                                    \
-         "the status if someone else holds it, or the wait is over; default 121", .letter = 'E',   \
-         .value = "STATUS")
+         "exit status if another process holds it, or the wait is over; default 121",              \
+         .letter = 'E', .value = "STATUS")
 #define GUARDED_QUIET_OPTION(where)                                                                \
   FLAG("quiet-unless-failed", (where),                                                             \
-       "show what the command writes only if the status is not 0, at the end: standard output, "   \
-       "then standard error")
+       "show the output of the command only if the status is not 0, at the end: standard "         \
+       "output, then standard error")
 #define GUARDED_LABEL_OPTION                                                                       \
   TEXT("as", "LABEL", &common.label,                                                               \
-       "who holds it, as others are shown it: 1 to 64 printable characters without spaces; "       \
-       "default HOST:PID")
+       "label of this process for belay ls and show: 1 to 64 printable characters without "        \
+       "spaces; default HOST:PID")
 
 /* Run a command (NULL-terminated) in its own process group under a supervisor. on_end is called
  * later in any case. */

@@ -16,45 +16,50 @@ typedef struct section {
 /* Sections that are not in the tables. */
 static const section_t before[] = {
     {"DESCRIPTION",
-     "belay is the library of that name in a shell and in cron: locks, limits, counters, ids and "
-     "other things that many machines share, on a Redis or Valkey server.\n\n"
-     "Options may stand anywhere behind the command's name, as --name VALUE or --name=VALUE; those "
-     "that commands share, which are told at the end, before it too. Behind -- there are none."},
+     "belay makes the belay library available to shells and cron: locks, limits, counters, ids "
+     "and other things that many machines share, on a Redis or Valkey server.\n\n"
+     "Options may stand anywhere behind the command's name, as --name VALUE or --name=VALUE. "
+     "Options that commands share, listed at the end, may also stand before it. Words behind "
+     "-- are not options."},
 };
 static const section_t behind[] = {
     {"SERVERS",
      "redis://[user[:password]@]host[:port][/db], unix://[user[:password]@]/path[?db=n], "
      "redis+replicas://host,host[/db], redis+sentinel://host,host/master[/db], "
-     "redis+cluster://host,host[/db]; each but unix over TLS with rediss in the place of redis. "
+     "redis+cluster://host,host[/db]. All but unix can use TLS, with rediss instead of redis. "
      "User, password and path may be percent-encoded.\n\n"
-     "What belay does for others is done by one deployment. Where several make a quorum, each has "
-     "a --url of its own."},
-    {"UNITS", "Durations: 250ms, 90s, 1m30s, 1.5h, 24h, 7d, 2w; from large units to small ones. A "
-              "number without a unit is none. Rates: 10/s, 100/min, 5/h, 1000/d, 3/10s."},
-    {"RESULTS", "A line for each result, on standard output; with --json an object in a line. "
-                "Texts in it are as they are if they are UTF-8; one that is not is taken for "
-                "Latin-1: each of its bytes from 0x80 on becomes \\u0080 to \\u00ff. What "
-                "terminals take for orders is \\uXXXX. For people what is not printable is \\xXX. "
-                "There are colours on terminals only, and none if NO_COLOR is set.\n\n"
-                "What goes wrong is said on standard error, and begins with `belay: COMMAND: `."},
+     "belay uses one deployment. If several servers form a quorum, give one --url for each."},
+    {"UNITS", "Durations: 250ms, 90s, 1m30s, 1.5h, 24h, 7d, 2w, from large units to small "
+              "ones. A number without a unit is not a duration. Rates: 10/s, 100/min, 5/h, "
+              "1000/d, 3/10s."},
+    {"RESULTS", "Each result is one line on standard output; with --json it is an object on "
+                "one line. In JSON, texts in UTF-8 are unchanged. Other texts are read as "
+                "Latin-1: each byte from 0x80 on becomes \\u0080 to \\u00ff. Terminal control "
+                "characters become \\uXXXX. In plain output, unprintable bytes become \\xXX. "
+                "Colours are used on terminals only, and not if NO_COLOR is set.\n\n"
+                "Errors are reported on standard error. Each message begins with `belay: "
+                "COMMAND: `."},
     {"SETTINGS",
-     "What the command line does not say is looked for in the environment, then in files. Each "
-     "option of THE SERVER above that has a value may be set there, --config in the environment "
-     "only: --tls-ca is BELAY_TLS_CA in the environment, and a line `tls-ca = FILE` in a file. "
-     "Several URLs stand in BELAY_URL with spaces between them, and in a file in a line each.\n\n"
+     "belay looks for settings on the command line, then in the environment, then in files. "
+     "Each option of THE SERVER above that has a value can be set there, --config in the "
+     "environment only. --tls-ca is BELAY_TLS_CA in the environment, and a line `tls-ca = "
+     "FILE` in a file. BELAY_URL may hold several URLs, separated by spaces; in a file each "
+     "has its own line.\n\n"
      "A file has lines `name = value`, empty lines, and comments, which begin with #. Without "
-     "--config and BELAY_CONFIG the user's own counts first, and for what it does not say that of "
-     "the system; one of these that is not there, or not for this user to read, is passed over."},
+     "--config and BELAY_CONFIG, belay reads the user's file first, and takes missing settings "
+     "from the system's file. A file that does not exist, or that the user may not read, is "
+     "skipped."},
     {"PASSWORDS",
-     "There is no option for a password, since everybody on the machine may read a command line "
-     "(/proc/PID/cmdline). It stands in BELAY_PASSWORD; in the first line of the file that "
-     "--password-file or BELAY_PASSWORD_FILE names; as `password = TEXT` in a file of settings; or "
-     "in the URL, where that stands in one of those places. A file with a password that everybody "
-     "may read is refused. A URL's own password counts more than the others."},
+     "There is no option for a password, because all users of the machine can read a command "
+     "line (/proc/PID/cmdline). The password can be in BELAY_PASSWORD; in the first line of "
+     "the file that --password-file or BELAY_PASSWORD_FILE names; as `password = TEXT` in a "
+     "settings file; or in the URL, if the URL is in one of those places. A file with a "
+     "password that all users can read is refused. The password of a URL takes precedence."},
 };
 static const section_t files[] = {
-    {"FILES", "$XDG_CONFIG_HOME/belay/config, or ~/.config/belay/config: the user's settings.\n\n"
-              "/etc/belay/config: those of all users."},
+    {"FILES", "$XDG_CONFIG_HOME/belay/config, or ~/.config/belay/config: the user's "
+              "settings.\n\n"
+              "/etc/belay/config: the settings of all users."},
     {"SEE ALSO", "redis-cli(1), flock(1)"},
 };
 
@@ -178,7 +183,7 @@ static void print_statuses(void) {
 static void print_environment(void) {
   (void)puts(".SH ENVIRONMENT");
   print_entry("BELAY_URL, BELAY_NAMESPACE, BELAY_PASSWORD, ...", "see SETTINGS");
-  print_entry("BELAY_CONFIG", "the file of settings, as --config");
+  print_entry("BELAY_CONFIG", "the settings file, as --config");
   print_entry("NO_COLOR", "if set, and not empty: no colours");
 }
 

@@ -5,17 +5,17 @@
 /* X(NAME, value, text). The status of a guarded command is passed on; commands rarely use the high
  * values. */
 #define STATUSES(X)                                                                                \
-  X(YES, 0, "done; or the answer is yes")                                                          \
-  X(NO, 1, "the answer is no: denied, not there, not allowed; nothing went wrong")                 \
+  X(YES, 0, "success; or the answer is yes")                                                       \
+  X(NO, 1, "the answer is no: denied, not found, not allowed; no error occurred")                  \
   X(USAGE, 2, "the command line, the environment or the configuration is wrong; nothing was done") \
-  X(UNREACHABLE, 120, "no server could be reached, or too few may vote; nothing was done")         \
+  X(UNREACHABLE, 120, "no server could be reached, or too few can vote; nothing was done")         \
   X(NOT_ACQUIRED, 121,                                                                             \
-    "not acquired: someone else holds it, or the wait is over; -E is another one")                 \
-  X(LOST, 122, "it was lost while the command ran, or before --hold was over")                     \
-  X(TROUBLE, 123, "anything else: refused, not known, the output could not be written")            \
+    "not acquired: another process holds it, or the wait is over; -E sets another status")         \
+  X(LOST, 122, "the lease was lost while the command ran, or before --hold was over")              \
+  X(TROUBLE, 123, "another error: refused, unknown outcome, or the output could not be written")   \
   X(TIMED_OUT, 124, "the command ran for longer than --max-runtime")                               \
-  X(CANNOT_RUN, 126, "the command was found and cannot be run")                                    \
-  X(NO_COMMAND, 127, "there is no such command")                                                   \
+  X(CANNOT_RUN, 126, "the command was found but cannot be run")                                    \
+  X(NO_COMMAND, 127, "the command was not found")                                                  \
   X(SIGNAL, 128, "and N: the command, or belay itself, was ended by signal N")
 
 /* STATUS_YES and so on. */
