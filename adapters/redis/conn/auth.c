@@ -5,7 +5,7 @@
 #include "core/call/refusal.h"
 #include "core/call/error_text.h"
 
-#define CREDENTIAL_MAX ((size_t)65536) /* bytes of a user or a password */
+#define CREDENTIAL_MAX ((size_t)65536) /* bytes of a username or a password */
 
 static void explain(belay_client_t *client, int error, const char *words) {
   belay__client_refused(client, error, words, strlen(words));
@@ -15,7 +15,7 @@ static bool is_too_long(const char *text) {
   return text != NULL && strnlen(text, CREDENTIAL_MAX + 1) > CREDENTIAL_MAX;
 }
 
-/* NULL, or why it is not known who we are. */
+/* Gets the credentials to send. Returns NULL, or the reason for which there are none. */
 static const char *find(const belay__login_t *login, belay_credentials_t *out) {
   *out = (belay_credentials_t){login->username, login->password};
   if (login->credentials == NULL)
@@ -51,7 +51,8 @@ int belay__auth_send(const belay__login_t *login, belay_client_t *client,
   return 0;
 }
 
-/* A server that does not understand AUTH may repeat what came with it. */
+/* Some servers do not know AUTH with these arguments and repeat them in the error. The password
+ * is therefore removed from the text. */
 void belay__auth_report(const belay__login_t *login, belay_client_t *client,
                         const belay__reply_t *reply, int error) {
   belay__said_t said;
@@ -72,7 +73,9 @@ int belay__auth_read(const belay__login_t *login, belay_client_t *client,
   if (error != BELAY_EMAXCLIENTS)
     error = BELAY_EAUTH;
   if (login->credentials !=
-      NULL) /* nobody can say any more whether it repeats what we were only told for the moment */
+      /* The credentials came from a callback and were not kept, so they cannot be removed from
+       * the text. */
+      NULL)
     explain(client, error, "AUTH was refused");
   else
     belay__auth_report(login, client, reply, error);

@@ -22,7 +22,7 @@ void belay__call_batch_init(belay__call_batch_t *batch) {
   belay__list_init(&batch->flush.node);
 }
 
-/* The last one has left it. */
+/* Empties the batch after its last call left it. */
 static void reset(belay__call_batch_t *batch) {
   belay__host_flush_cancel(&batch->flush);
   batch->len = batch->bytes = 0;
@@ -45,11 +45,12 @@ void belay__call_batch_remove(belay__connection_t *connection, const belay__call
   connection->batch.len -= node != calls;
 }
 
-/* ---- there --------------------------------------------------------------------------------------------- */
+/* ---- send ---- */
 
 static void on_replies(redisAsyncContext *ac, void *object, void *privdata);
 
-/* The command's words before the keys; hiredis looks at the first of them, and so is given them in one piece. */
+/* Writes the command's words before the keys, in one piece: hiredis parses the first word of the
+ * appended text. */
 static bool start_command(belay__connection_t *connection, const belay__script_t *many, size_t n,
                           belay__call_t *first) {
   const belay__call_batch_t *batch = &connection->batch;
@@ -75,7 +76,7 @@ static void add_number(belay__transport_t *transport, size_t value) {
   belay__transport_extend(transport, text, (size_t)len);
 }
 
-/* Appends the command; false if nothing of it was. */
+/* Appends the command to the transport. False if nothing was appended. */
 static bool append_command(belay__connection_t *connection, size_t n) {
   belay__list_t *calls = &connection->batch.calls;
   belay__call_parts_t parts[BELAY__CALL_BATCH_MAX];
@@ -96,7 +97,8 @@ static bool append_command(belay__connection_t *connection, size_t n) {
   add_number(&connection->transport, n);
   for (size_t i = 0; i < n; i++)
     belay__transport_extend(&connection->transport, parts[i].args, parts[i].args_len);
-  connection->transport.unflushed += (unsigned)n - 1; /* as much work for the server as so many */
+  /* The flush threshold counts calls: the batch is as much work for the server as n commands. */
+  connection->transport.unflushed += (unsigned)n - 1;
   return true;
 }
 
@@ -109,14 +111,14 @@ static void send_together(belay__connection_t *connection, size_t n) {
     belay__transport_break(&connection->transport, BELAY_ENOMEM);
     return;
   }
-  if (!sending) /* one look at the clock for all of them */
+  if (!sending) /* One clock reading serves all calls of the batch. */
     client->sending = belay__now(client->belay);
   for (belay__list_t *node = calls->next; node != calls; node = node->next)
     belay__call_sent(call_of(node), connection->peer.info.epoch);
   if (!sending)
     client->sending = 0;
   client->stats.batched += n;
-  belay__list_remove(calls); /* the ring is left */
+  belay__list_remove(calls); /* The calls stay linked in a ring without a head. */
   connection->queue_len -= n;
   connection->in_flight += n;
   reset(&connection->batch);
@@ -125,8 +127,9 @@ static void send_together(belay__connection_t *connection, size_t n) {
   belay__transport_commit(&connection->transport);
 }
 
-/* So few that it would not be faster. The connection may turn out to be gone on the way: what was not sent stays where it
- * is put back, in order. */
+/* Sends the calls one by one: a batch of fewer than BELAY__CALL_BATCH_MIN calls is not faster.
+ * The connection may end on the way. The calls that were not sent are then in their queues
+ * again, in order. */
 static void send_each(belay__connection_t *connection, size_t n) {
   belay__call_t *calls[BELAY__CALL_BATCH_MIN];
   belay__list_t *node = connection->batch.calls.next;
@@ -152,9 +155,10 @@ static void on_flush(belay__flush_t *flush) {
   send_batch(BELAY__CONTAINER(flush, belay__connection_t, batch.flush));
 }
 
-/* ---- who waits ----------------------------------------------------------------------------------------- */
+/* ---- collect ---- */
 
-/* What refers to the call before it, or cannot be sent again if all are refused, goes by itself. */
+/* True if the call may be part of a batch. A call that belongs to the call before it may not,
+ * and neither may a call that must not be sent twice: a refused batch is sent again. */
 static bool may_join(const belay__connection_t *connection, belay__call_t *call) {
   return call->script != NULL && call->script->many != NULL && !connection->batch.off &&
          !call->follows && !call->followed && !call->no_retry && !belay__dispatch(call)->asking &&
@@ -201,7 +205,8 @@ bool belay__call_batch_add(belay__connection_t *connection, belay__call_t *call)
 
 void belay__call_batch_yield_to(belay__connection_t *connection, const belay__call_t *call) {
   belay__list_t *calls = &connection->batch.calls;
-  if (connection->batch.len > 0 && belay__call_has_keys(call)) { /* any of them may be another's */
+  /* Any of its keys may be the key of a call in the batch. */
+  if (connection->batch.len > 0 && belay__call_has_keys(call)) {
     send_batch(connection);
     return;
   }
@@ -214,16 +219,18 @@ void belay__call_batch_yield_to(belay__connection_t *connection, const belay__ca
     }
 }
 
-/* ---- and back ------------------------------------------------------------------------------------------ */
+/* ---- receive ---- */
 
-/* The whole command was refused: nothing was executed, unless the script itself was stopped, behind its first line. Then
- * that was in what runs the calls, behind the last line of theirs, so that none of them can know. */
+/* True if the batch was stopped while it ran (SCRIPT KILL or a time limit). Any other error of
+ * the whole command means that nothing was executed. A stop happens between the scripts of two
+ * calls, so no call can tell whether its script ran. */
 static bool is_stopped(const belay__refusal_t *refusal, const belay__reply_t *reply) {
   return refusal->may_have_written && belay__refusal_line(reply->str, reply->len) != 1;
 }
 
-/* What passes by itself concerns all of them; else it may be only one that is refused. TRYAGAIN is said of keys of which
- * some are there and others are on their way: each by itself is in one place. */
+/* True if an error of the whole command applies to each call. Temporary errors (BUSY, LOADING)
+ * do. Any other error may be about one call. TRYAGAIN does not apply to all: it means that some
+ * keys were moved to another server, but each call alone has its key on one server. */
 static bool concerns_all(const belay__refusal_t *refusal) {
   switch (refusal->remedy) {
   case BELAY__REMEDY_NONE:
@@ -245,7 +252,8 @@ static void refuse_all(belay__connection_t *connection, belay__list_t *calls,
                "calls go one by one from now on, since several were refused: %s",
                belay_strerror(refusal->error));
   }
-  connection->sent_scripts = (belay__scripts_t){.bits = {0}}; /* it was not read, or is forgotten */
+  /* The server did not read the script, or has lost it. */
+  connection->sent_scripts = (belay__scripts_t){.bits = {0}};
   for (belay__list_t *node; (node = belay__list_pop(calls)) != NULL;) {
     belay__call_t *call = call_of(node);
     connection->in_flight--;
@@ -256,7 +264,8 @@ static void refuse_all(belay__connection_t *connection, belay__list_t *calls,
   }
 }
 
-/* Whoever hears his reply may end the connection: what is said on it is not believed any more then. */
+/* A reply callback may close the connection. The remaining replies of the batch are then
+ * ignored. */
 static void answer_all(belay__connection_t *connection, const redisContext *c, belay__list_t *calls,
                        const belay__reply_t *reply) {
   for (size_t i = 0; i < reply->count && !(c->flags & REDIS_FREEING); i++) {
@@ -283,7 +292,9 @@ static void on_replies(redisAsyncContext *ac, void *object, void *privdata) {
   belay__list_init(&calls);
   belay__list_insert_before(&((belay__call_t *)privdata)->node, &calls);
   const belay__reply_t *reply = belay__transport_take_reply(&connection->transport, object);
-  if (reply == NULL) { /* the transport is ending; its end judges */
+  /* The transport is closing. belay__connection_requeue_dropped() decides the outcome of the
+   * calls. */
+  if (reply == NULL) {
     drop_all(connection, &calls);
     return;
   }
@@ -295,6 +306,6 @@ static void on_replies(redisAsyncContext *ac, void *object, void *privdata) {
     connection->transport.reader.rejection = "an answer to several that is not one for each";
     belay__transport_drop(&connection->transport, BELAY_EPROTO);
   }
-  drop_all(connection, &calls); /* who was not answered */
+  drop_all(connection, &calls); /* the calls without a reply */
   belay__connection_replies_done(connection);
 }

@@ -1,45 +1,52 @@
-/* A batch: calls of one script that are ready at about the same time, and travel as one command.
+/* Batches: calls of one script that are ready in the same turn of the loop are sent as one
+ * command.
  *
- *   connection's queues --its turn--> waits --the loop is about to sleep, or there are enough--> one command --> each its reply
- *        ^                       |  |                                                        |
- *        |                       |  +--only a few: by themselves                               +--refused as a whole:
- *        +----connection is not up-----+                                                              each by itself
  *
- * A server takes a good part of its time for a script before the first and after the last line of it: that is saved. What
- * one of the calls raises is that one's reply, and what the whole command is refused for before anything is executed
- * concerns perhaps only one of them: so each is sent again, and hears what concerns it; behind what was sent in between, as
- * one is whose script is not known. What passes by itself, such as BUSY, concerns all of them.
+ *    queues --call_batch_add()--> batch --loop about to sleep, or full--> one command --> a reply for each call
+ *      ^                           |  |                                      |
+ *      |                           |  +--fewer than MIN: one by one          +--refused as a whole:
+ *      +--connection is not up-----+                                            each call sent again alone
  *
  * A call that waits is queued, as far as anybody but the connection knows: it can be withdrawn, and has not been sent. Calls of
  * one route keep their order: before one of an route that waits is handed over, or one of several keys, the batch
  * leaves. Others pass. In a cluster all of a batch are of one slot.
  *
- * Calls that are under way together are linked in a ring by their nodes, without a head: the command's privdata is the
- * first of them. */
+ * The server may refuse the whole command before it executes anything, perhaps because of one
+ * call. Each call is then sent again alone, behind the commands that were sent in between, as
+ * after NOSCRIPT. A temporary refusal such as BUSY applies to all calls of the batch.
+ *
+ * Outside this file a call in a batch counts as queued: it is not sent and can be withdrawn.
+ * Calls of one affinity keep their order. The batch is sent before another call of an affinity
+ * in it, and before a call with several keys. Calls of other affinities may overtake the batch.
+ * In a cluster all calls of a batch have the same slot.
+ *
+ * Calls that were sent as a batch are linked in a ring by their nodes, without a head. The
+ * command's privdata is the first of them. */
 #ifndef BELAY_REDIS_CONN_BATCH_H
 #define BELAY_REDIS_CONN_BATCH_H
 
 #include "redis/conn/state.h"
 
-#define BELAY__CALL_BATCH_MIN 4 /* fewer are not faster together */
-#define BELAY__CALL_BATCH_MAX                                                                      \
-  32 /* more than that brings nothing, and holds up what comes behind it */
-#define BELAY__CALL_BATCH_BYTES                                                                    \
-  8192 /* what a call brings tells how long the server is at it: 0.1 ms for all of them */
+#define BELAY__CALL_BATCH_MIN 4 /* calls; fewer are not faster as a batch */
+/* Calls in a batch. More gain no speed and delay the calls behind the batch. */
+#define BELAY__CALL_BATCH_MAX 32
+/* Bytes of keys and arguments in a batch. They bound the server's time for the batch to about
+ * 0.1 ms. */
+#define BELAY__CALL_BATCH_BYTES 8192
 
 void belay__call_batch_init(belay__call_batch_t *batch);
 
-/* A queued call whose turn it is, on a connection that is up: takes it out of its queue, and lets it wait; false if it is to go
- * by itself. The connection's queue_len still counts it. */
+/* Moves a queued call from its queue into the batch. The connection is up. False if the call
+ * must be sent alone. connection->queue_len still counts the call. */
 bool belay__call_batch_add(belay__connection_t *connection, belay__call_t *call);
 
-/* A call is about to be handed over: if it may not pass those that wait, they are handed over now. */
+/* Sends the batch now if the call, which is about to be sent, must not overtake it. */
 void belay__call_batch_yield_to(belay__connection_t *connection, const belay__call_t *call);
 
-/* One that may be waiting is being withdrawn. */
+/* Accounts for a call that is being withdrawn and may be in the batch. */
 void belay__call_batch_remove(belay__connection_t *connection, const belay__call_t *call);
 
-/* Puts those that wait back to the front of their queues, in order. */
+/* Moves the calls of the batch back to the front of their queues, in order. */
 void belay__call_batch_disband(belay__connection_t *connection);
 
 #endif /* BELAY_REDIS_CONN_BATCH_H */

@@ -4,9 +4,10 @@
 #include "redis/conn/dispatch.h"
 #include "redis/conn/liveness.h"
 
-/* ---- while there is a connection ------------------------------------------------------------- */
+/* ---- connected ---- */
 
-/* The call that may be handed over next: an urgent one always, another if there is room. */
+/* Returns the next call to send: an urgent call always, another call if there is room. NULL if
+ * there is none. */
 static belay__call_t *next_call(const belay__connection_t *connection) {
   if (!belay__list_empty(&connection->urgent))
     return BELAY__CONTAINER(connection->urgent.next, belay__call_t, node);
@@ -16,7 +17,8 @@ static belay__call_t *next_call(const belay__connection_t *connection) {
   return NULL;
 }
 
-/* Hands a call over, and those that belong behind it; false if the transport did not take all of them. */
+/* Dispatches a call and the calls that belong behind it. False if the transport did not take all
+ * of them. */
 static bool hand_over_all(belay__connection_t *connection, belay__call_t *call) {
   belay__list_t *list = call->urgent ? &connection->urgent : &connection->queue;
   for (;;) {
@@ -32,7 +34,8 @@ static bool hand_over_all(belay__connection_t *connection, belay__call_t *call) 
   }
 }
 
-/* What is urgent overtakes what is not: it undoes nothing that is still queued, because that was withdrawn. */
+/* Urgent calls, which undo, overtake the others. No undo can overtake the call that it undoes,
+ * because that call was withdrawn from the queue before. */
 void belay__connection_send_queued(belay__connection_t *connection) {
   for (belay__call_t *call; (call = next_call(connection)) != NULL;) {
     if (connection->state == BELAY__CONNECTION_UP)
@@ -45,7 +48,7 @@ void belay__connection_send_queued(belay__connection_t *connection) {
   }
 }
 
-/* ---- while there is none --------------------------------------------------------------------- */
+/* ---- not connected ---- */
 
 void belay__connection_take_queued(belay__connection_t *connection, belay__list_t *out) {
   belay__call_batch_disband(connection);
@@ -61,7 +64,7 @@ void belay__connection_refuse_queued(belay__connection_t *connection, int error)
   belay__list_splice_front(&refused, &connection->queue);
   belay__list_splice_front(&refused, &connection->urgent);
   for (belay__list_t *node; (node = belay__list_pop(&refused)) != NULL;) {
-    connection->queue_len--; /* whoever is told may withdraw others of these */
+    connection->queue_len--; /* The callback may withdraw other calls of this list. */
     belay__call_refused(BELAY__CONTAINER(node, belay__call_t, node), error);
   }
 }

@@ -1,16 +1,16 @@
-/* The calls that a connection has queued: sent while it is up, judged when it is lost. */
+/* The queued calls of a connection. */
 #ifndef BELAY_REDIS_CONN_CALL_QUEUE_H
 #define BELAY_REDIS_CONN_CALL_QUEUE_H
 
 #include "redis/conn/state.h"
 
-/* Hands queued calls to the transport, as many as it may carry. */
+/* Sends queued calls as far as the transport and max_pending permit. */
 void belay__connection_send_queued(belay__connection_t *connection);
 
-/* Takes back all that is queued, in order. */
+/* Moves all queued calls to out, in order. */
 void belay__connection_take_queued(belay__connection_t *connection, belay__list_t *out);
 
-/* What is queued is refused. */
+/* Ends all queued calls as refused with that error. */
 void belay__connection_refuse_queued(belay__connection_t *connection, int error);
 
 #endif /* BELAY_REDIS_CONN_CALL_QUEUE_H */

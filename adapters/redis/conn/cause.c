@@ -37,7 +37,7 @@ void belay__connection_report_cause(const belay__connection_t *connection, int e
     belay__connection_report(connection, error, connection->cause);
 }
 
-/* A cause that is known from before is that of whoever ended the connection. */
+/* A cause that was set earlier wins: the code that closed the transport has set it. */
 void belay__connection_set_transport_cause(belay__connection_t *connection, int error) {
   const belay__transport_t *transport = &connection->transport;
   const belay__refused_t *refused = &connection->server->settings->client->refused;
@@ -49,7 +49,8 @@ void belay__connection_set_transport_cause(belay__connection_t *connection, int 
     belay__connection_set_cause(connection,
                                 "timed out: the handshake was not answered within %lld ms",
                                 (long long)connection->server->settings->connect_timeout_ms);
-  else if (belay__connection_is_up(connection)) /* the server may have said why */
+  /* The last reply of the server may have said why. */
+  else if (belay__connection_is_up(connection))
     belay__connection_set_cause(connection, "%s",
                                 refused->error == error ? refused->text : belay_strerror(error));
 }

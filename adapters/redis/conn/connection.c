@@ -1,23 +1,25 @@
-/* A connection.
+/* One connection: the state machine.
  *
- *   DOWN --a call--> FINDING --found--> DIALING --connected--> SHAKING --shaken--> UP --idle, then a call--> CHECKING
- *    ^                 |  ^                |                      |                | ^                          |  |
- *    |                 |  |                |                      |                | +-----------PONG-----------+  |
- *    |                 v  | time, and turn v                      v                v (DRAINING, if it is READONLY) |
- *    |                BACKOFF <------------+----------------------+----------------+-------------------------------+
- *    |                 |           (REFUSED if the reason is a lasting one)
- *    +--nobody waits---+
  *
- *   any --close--> CLOSED
+ *    DOWN --a call--> RESOLVING --found--> DIALING --connected--> HANDSHAKE --done--> UP --idle, a call--> CHECKING
+ *     ^                  |  ^                 |                      |               | ^                     |  |
+ *     |                  |  |                 |                      |               | +--------PONG---------+  |
+ *     |                  v  | time and slot   v                      v               v                          |
+ *     |                BACKOFF <--------------+----------------------+---------------+--------------------------+
+ *     |                  |      (REFUSED if the error is lasting)       (UP passes through DRAINING on READONLY)
+ *     +--no call waits---+
  *
- * FINDING is passed at once where the server of the server is always in the same place; elsewhere it takes as long as its
- * owner needs. Who dials again waits for a turn (uv/connect_limiter.h): if everybody loses a server at once, not everybody knocks at
- * once.
+ *    any --close--> CLOSED
  *
- * When a connection ends, the transport gives back the calls that were not answered; each is judged by its place in
- * the stream of bytes: what left is UNKNOWN, what did not is queued again, in order, before everything that
- * has been queued since. The connection's number is kept as a ghost until it is known to be dead on the
- * server's side too (handshake.c). */
+ * RESOLVING takes no time for a server at a fixed address. Otherwise it takes as long as the
+ * deployment's resolver. Before each new attempt the connection waits for a slot of the connect
+ * limiter (uv/connect_limiter.h). So many clients that lose a server together do not reconnect
+ * at the same moment.
+ *
+ * When a connection ends, the transport gives back the calls without a reply. Each call is
+ * judged by its offset in the stream of bytes: calls that left are UNKNOWN, the others are
+ * queued again, in order, in front of all calls queued since. connection->lost_peer keeps the id
+ * of the ended connection until the server is known to have closed it (handshake.c). */
 #include "redis/conn/connection.h"
 
 #include <assert.h>
@@ -82,7 +84,7 @@ void belay__connection_deinit(belay__connection_t *connection) {
   belay__transport_deinit(&connection->transport);
 }
 
-/* ---- a connection ends --------------------------------------------------------------------------------- */
+/* ---- end of a connection ---- */
 
 static void remember_lost_peer(belay__connection_t *connection) {
   if (connection->peer.info.epoch == 0)
@@ -98,7 +100,8 @@ static void on_closed(belay__transport_t *transport, int error) {
   connection->in_flight = 0;
   connection->server->settings->capabilities_known = false;
   if (connection->state ==
-      BELAY__CONNECTION_DOWN) { /* retired: nothing was owed, so nothing can haunt us */
+      /* The connection was retired: no reply was due, so the server executes nothing late. */
+      BELAY__CONNECTION_DOWN) {
     connection->peer.info.epoch = 0;
     return;
   }
@@ -115,7 +118,7 @@ static void on_closed(belay__transport_t *transport, int error) {
   belay__connection_requeue_dropped(connection, error);
 }
 
-/* ---- a connection begins ------------------------------------------------------------------------------- */
+/* ---- start of a connection ---- */
 
 static void stop_waiting(belay__connection_t *connection) {
   belay__connect_limiter_leave(&connection->server->settings->host->connect_limiter,
@@ -123,7 +126,7 @@ static void stop_waiting(belay__connection_t *connection) {
   belay__timer_stop(belay__connection_loop(connection), BELAY__RANK_OTHER, &connection->timer);
 }
 
-/* The timer covers all of it, the handshake too. */
+/* Starts to connect. The timer bounds the whole attempt, the handshake included. */
 static void dial(belay__connection_t *connection) {
   set_timer(connection, connection->server->settings->connect_timeout_ms);
   connection->state = BELAY__CONNECTION_DIALING;
@@ -154,18 +157,19 @@ void belay__connection_on_resolved(belay__connection_t *connection, int error) {
     return;
   }
   connection->cause[0] = '\0';
-  connection->cause_set = true; /* the client has the resolver's words */
+  connection->cause_set = true; /* The client has the text of the resolver. */
   belay__connection_attempt_failed(connection, error);
 }
 
-/* It has waited for long enough to dial again: does, when it is its turn. */
+/* Waits for a slot of the connect limiter, after the back-off time. */
 static void queue_for_turn(belay__connection_t *connection) {
   belay__timer_stop(belay__connection_loop(connection), BELAY__RANK_OTHER, &connection->timer);
   belay__connect_limiter_queue(&connection->server->settings->host->connect_limiter,
                                &connection->turn, false);
 }
 
-/* The time, or the turn, has come: to go on, if anybody still waits for a connection. */
+/* Goes on with on() if a call, a channel or a probe still needs the connection. Otherwise the
+ * connection is DOWN. */
 static void continue_if_needed(belay__connection_t *connection,
                                void (*on)(belay__connection_t *connection)) {
   if (connection->queue_len > 0 || connection->connect_requested || connection->channels > 0 ||
@@ -181,7 +185,8 @@ static void on_connect_slot(belay__connect_slot_t *turn) {
   continue_if_needed(BELAY__CONTAINER(turn, belay__connection_t, turn), start_attempt);
 }
 
-/* Somebody wants it. The first time nobody needs to wait, unless all come at once, or there is no end of first times. */
+/* Connects a connection that is DOWN. The first attempt needs no slot of the connect limiter,
+ * except where many clients learn of a server at once. */
 static void start_connecting(belay__connection_t *connection) {
   if (connection->error == 0 && !connection->server->queue_first_dial) {
     start_attempt(connection);
@@ -235,7 +240,7 @@ static void on_ready(belay__transport_t *transport) {
   belay__handshake_start(connection_of(transport), on_handshake_done);
 }
 
-/* ---- calls --------------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 static void on_read(belay__transport_t *transport) {
   belay__outage_bytes_read(connection_of(transport));
@@ -248,7 +253,8 @@ int belay__connection_check_room(const belay__connection_t *connection, bool urg
     return BELAY_ECLOSING;
   if (connection->state == BELAY__CONNECTION_REFUSED)
     return connection->error;
-  /* Two that belong together are let in if there is nothing else. */
+  /* A group of calls that belong together is admitted when nothing else is pending, even above
+   * max_pending. */
   size_t pending = connection->in_flight + connection->queue_len;
   bool full = pending > 0 && pending + n > settings->max_pending;
   return full && !urgent && settings->on_full == BELAY_FULL_REFUSE ? BELAY_EBUSY : 0;
@@ -303,7 +309,7 @@ int belay__connection_withdraw(belay__connection_t *connection, belay__call_t *c
   belay__list_remove(&call->node);
   connection->queue_len--;
   if (connection->state == BELAY__CONNECTION_UP)
-    return BELAY_EBUSY; /* it was not its turn yet */
+    return BELAY_EBUSY; /* The connection is up, but the call was still in the queue. */
   return belay__outage_unsent_error(connection);
 }
 
@@ -338,7 +344,7 @@ void belay__connection_distrust(belay__connection_t *connection, uint32_t epoch)
     belay__transport_drop(&connection->transport, BELAY_EPROTO);
 }
 
-/* ---- time ---------------------------------------------------------------------------------------------- */
+/* ---- timers ---- */
 
 static void on_timer(belay__timer_t *timer) {
   belay__connection_t *connection = BELAY__CONTAINER(timer, belay__connection_t, timer);
@@ -376,7 +382,7 @@ static void on_timer(belay__timer_t *timer) {
   }
 }
 
-/* ---- by others than calls ------------------------------------------------------------------------------- */
+/* ---- requests other than calls ---- */
 
 void belay__connection_connect(belay__connection_t *connection) {
   connection->connect_requested = connection->connect_requested ||
@@ -397,14 +403,16 @@ void belay__connection_retire(belay__connection_t *connection) {
     belay__dial_cancel(&connection->dial);
   else if (connection->state != BELAY__CONNECTION_RESOLVING &&
            connection->state != BELAY__CONNECTION_HANDSHAKE && !belay__connection_is_up(connection))
-    return; /* who comes back soon waits for his turn */
+    /* In the back-off states the timer goes on, so that a prompt new request still waits its
+     * time. */
+    return;
   belay__timer_stop(belay__connection_loop(connection), BELAY__RANK_OTHER, &connection->timer);
   connection->connect_requested = false;
   connection->state = BELAY__CONNECTION_DOWN;
   belay__transport_drop(&connection->transport, BELAY_EUNREACHABLE);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- close ---- */
 
 void belay__connection_close(belay__connection_t *connection) {
   stop_waiting(connection);

@@ -1,14 +1,15 @@
-/* What a connection carries: calls are handed to the transport, and their replies to them.
+/* Dispatch: calls go to the transport, and replies go to the calls.
  *
- *   queue --room, in order--> the transport --reply--> over
- *                               |  ^   |
- *                               |  +---+ NOSCRIPT: the script's text, at once
- *                               |
- *                               +--MOVED, ASK--> told to the settings's owner, who queues it elsewhere
  *
- * Calls that belong behind one another are all queued elsewhere if the first is refused so; for that the answers to the
- * others are waited for, and thrown away. That is possible as none of the others has an effect on its own: such as WAIT.
- */
+ *    queue --room, in order--> transport --reply--> call ends
+ *                                |  ^   |
+ *                                |  +---+ NOSCRIPT: sent again with the script's text, at once
+ *                                |
+ *                                +--MOVED, ASK--> the deployment, which queues the call elsewhere
+ *
+ * Calls that belong together go to the new server together if the first of them is redirected.
+ * The replies to the others are awaited and discarded. That is safe because the others have no
+ * effect of their own (WAIT). */
 #include "redis/conn/dispatch.h"
 
 #include "core/call/publish.h"
@@ -17,15 +18,15 @@
 
 static void on_reply(redisAsyncContext *ac, void *object, void *privdata);
 
-/* ---- there --------------------------------------------------------------------------------------------- */
+/* ---- send ---- */
 
-/* To this there is nothing to say: what it was said for is answered next. */
+/* Ignores the reply to ASKING: the reply to the call that follows says all. */
 static void on_asking(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   (void)belay__transport_take_reply(&belay__connection_of_context(ac)->transport, object);
 }
 
-/* Hands a call to the transport; false if it did not take it. */
+/* Appends a call to the transport. False if the transport did not take it. */
 static bool append_call(belay__connection_t *connection, belay__call_t *call) {
   bool had_replies_due = connection->transport.replies_due > 0;
   if (call->publisher != 0)
@@ -58,13 +59,14 @@ void belay__connection_dispatched(belay__connection_t *connection, bool all) {
   if (all)
     belay__transport_commit(&connection->transport);
   else if (belay__transport_is_open(
-               &connection->transport)) /* else what it has said is still read */
+               /* If it is not open, replies that arrived are still read. */
+               &connection->transport))
     belay__transport_break(&connection->transport, BELAY_ENOMEM);
 }
 
-/* ---- elsewhere ----------------------------------------------------------------------------------------- */
+/* ---- redirect ---- */
 
-/* All is answered that is to go elsewhere together. */
+/* Hands the redirected calls to the deployment. All replies of the group are in. */
 static void send_redirected(belay__connection_t *connection) {
   bool may = true;
   for (belay__list_t *node = connection->redirected.next; node != &connection->redirected;
@@ -81,7 +83,7 @@ static void send_redirected(belay__connection_t *connection) {
                                               &connection->redirected);
 }
 
-/* It is to go elsewhere, or belongs behind what is. */
+/* Adds a redirected call, or a call that belongs behind one. */
 static void add_redirected(belay__connection_t *connection, belay__call_t *call) {
   belay__list_push(&connection->redirected, &call->node);
   if (!call->followed)
@@ -92,7 +94,8 @@ static void start_redirect(belay__connection_t *connection, belay__call_t *call,
                            const belay__reply_t *reply) {
   const belay__deployment_ops_t *ops = connection->server->settings->ops;
   if (call->as_eval)
-    connection->sent_scripts = (belay__scripts_t){.bits = {0}}; /* it was not read */
+    /* The server redirected the call before it read the script. */
+    connection->sent_scripts = (belay__scripts_t){.bits = {0}};
   if (ops->redirect == NULL) {
     belay__call_stay(call, reply, BELAY_EMOVED);
   } else if (call->follows ||
@@ -110,27 +113,30 @@ void belay__connection_cancel_redirect(belay__connection_t *connection,
     belay__call_stay(BELAY__CONTAINER(node, belay__call_t, node), reply, BELAY_ECLUSTERDOWN);
 }
 
-/* ---- and back ------------------------------------------------------------------------------------------ */
+/* ---- receive ---- */
 
 void belay__connection_resend(belay__connection_t *connection, belay__call_t *call) {
   call->first_sent = 0;
   if (!belay__transport_is_open(&connection->transport) || !append_call(connection, call)) {
-    belay__dispatch(call)->offset = UINT64_MAX; /* what was sent of it was refused */
+    /* The bytes that were sent of this call were refused, so it counts as not sent. */
+    belay__dispatch(call)->offset = UINT64_MAX;
     belay__list_push(&connection->dropped, &call->node);
-    if (!connection->transport.write_closed) /* else what it has said is still read */
+    /* If the peer stopped reading, the replies that it sent before are still read. */
+    if (!connection->transport.write_closed)
       belay__transport_drop(&connection->transport, BELAY_ENOMEM);
   }
   belay__transport_commit(&connection->transport);
 }
 
-/* A server that does not know a script any more knows none. Not every call may fall back to its text. */
+/* True if the server has lost a script. It has then lost all of them (SCRIPT FLUSH, restart).
+ * Some calls must not fall back to the script's text, so this is noted even for them. */
 static bool has_lost_scripts(const belay__reply_t *reply) {
   return reply->type == BELAY__REPLY_ERROR &&
          belay__refusal_find(reply->str, reply->len)->remedy == BELAY__REMEDY_EVAL;
 }
 
-/* A command that the user may not run counts as missing, whatever the server has: he may be let run it before the next
- * connection is made. */
+/* A command that the user may not run counts as missing until the next connection. The user may
+ * have gained the right by then. */
 static void note_denied(belay__connection_t *connection, belay__call_t *call,
                         const belay__reply_t *reply) {
   unsigned denied = belay__call_denied(call, reply);
@@ -140,7 +146,8 @@ static void note_denied(belay__connection_t *connection, belay__call_t *call,
   connection->server->settings->capabilities_known = false;
 }
 
-/* TRYAGAIN is about keys that are being moved. */
+/* True for a temporary refusal of the server. TRYAGAIN is none: it is about the keys of one
+ * call. */
 static bool is_passing(const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ERROR)
     return false;
@@ -192,7 +199,9 @@ static void on_reply(redisAsyncContext *ac, void *object, void *privdata) {
   belay__connection_t *connection = belay__connection_of_context(ac);
   belay__call_t *call = privdata;
   const belay__reply_t *reply = belay__transport_take_reply(&connection->transport, object);
-  if (reply == NULL) { /* the transport is ending; its end judges */
+  /* The transport is closing. belay__connection_requeue_dropped() decides the outcome of the
+   * call. */
+  if (reply == NULL) {
     belay__list_push(&connection->dropped, &call->node);
     return;
   }

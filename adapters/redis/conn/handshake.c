@@ -1,23 +1,29 @@
-/* The handshake: AUTH, ROLE, SELECT, CLIENT SETNAME, COMMAND INFO, HELLO, INFO twice, sent together; then, after a
- * connection that was lost, CLIENT KILL of that one.
+/* The handshake. All commands but the last are sent together: AUTH, ROLE, READONLY, SELECT,
+ * CLIENT SETNAME, COMMAND INFO, HELLO, INFO server, INFO replication. CLIENT KILL follows if a
+ * connection was lost before.
  *
- *   first ---all sent---> the last is answered --no ghost on this server--> shaken
- *                             |
- *                             +--a ghost on the same server--> CLIENT KILL --answered--> shaken
  *
- * COMMAND INFO tells what the server can do. HELLO without arguments tells our id, and leaves the protocol as it is; INFO
- * tells the run id and when it last became a primary.
- * Where it matters, ROLE tells whether it is what it is taken for: then it, and on a cluster's replica READONLY, come
- * first behind AUTH.
- * A server that permits none of these three is used all the same: it is just not known whether a ghost is gone, and what
- * can be done in two ways is done in the older one.
- * A ghost is not known to be gone either where this is another server, or the same one restarted, for the two look alike:
- * the one before may stand still, have been replaced since, and go on with what it was sent, as a primary if it is made
- * one again.
+ *    send all --> reply to the last one --no lost connection on this server--> done
+ *                      |
+ *                      +--a lost connection on the same server--> CLIENT KILL --reply--> done
  *
- * A connection that listens: AUTH, CLIENT SETNAME, PING, COMMAND INFO, INFO, HELLO 3. The subscriber relies on PING; INFO tells
- * whether it is at the server that the calls are at; without RESP3 it cannot tell what is pushed from what is
- * answered. */
+ * - COMMAND INFO shows which commands the server has.
+ * - HELLO without arguments shows the id of this connection and does not change the protocol.
+ * - INFO shows the run id, and when the server last became a primary.
+ * - ROLE verifies the role where it matters. It and, for a replica of a cluster, READONLY come
+ *   right after AUTH.
+ *
+ * A server that permits none of COMMAND INFO, HELLO and INFO is used nevertheless. It is then
+ * unknown whether the lost connection is dead, and belay uses the older of two possible
+ * commands.
+ *
+ * A lost connection is not known to be dead either if the new server is another one, or the same
+ * one after a restart. These two look alike. The old server may be paused, may have been
+ * replaced, and may execute what it received once it is primary again.
+ *
+ * A subscriber sends AUTH, CLIENT SETNAME, PING, COMMAND INFO, INFO server and HELLO 3. It
+ * relies on PING. INFO shows whether its server is the server of the calls. Without RESP3 a push
+ * cannot be distinguished from a reply. */
 #include "redis/conn/handshake.h"
 
 #include <stdio.h>
@@ -26,8 +32,8 @@
 #include "core/call/refusal.h"
 #include "redis/conn/cause.h"
 
-#define SECOND INT64_C(1000000000)     /* in nanoseconds */
-#define UPTIME_MAX INT64_C(1000000000) /* in seconds; longer ones are of no interest */
+#define SECOND INT64_C(1000000000)     /* ns */
+#define UPTIME_MAX INT64_C(1000000000) /* s; a longer uptime is cut to this */
 
 static void fail(belay__connection_t *connection, const belay__reply_t *reply, int error) {
   if (reply->type == BELAY__REPLY_ERROR)
@@ -36,18 +42,19 @@ static void fail(belay__connection_t *connection, const belay__reply_t *reply, i
   connection->handshake_done(connection, error);
 }
 
-/* The reply in a callback; NULL when the connection is ending or being given up. */
+/* Returns the reply in a callback. NULL if the connection is ending or the handshake was given
+ * up. */
 static const belay__reply_t *receive(belay__connection_t *connection, void *object) {
   const belay__reply_t *reply = belay__transport_take_reply(&connection->transport, object);
   return connection->state == BELAY__CONNECTION_HANDSHAKE ? reply : NULL;
 }
 
-#define WORDS_MAX 6 /* of a question */
+#define WORDS_MAX 6 /* words of a step */
 
-/* A command of the handshake, and the function that reads its answer. */
+/* One command of the handshake, and the function that reads its reply. */
 typedef struct question {
   void (*read)(belay__connection_t *connection, const belay__reply_t *reply);
-  const char *words[WORDS_MAX + 1]; /* NULL behind the last one */
+  const char *words[WORDS_MAX + 1]; /* ends with NULL */
 } question_t;
 
 static void on_answer(redisAsyncContext *ac, void *object, void *privdata) {
@@ -58,7 +65,7 @@ static void on_answer(redisAsyncContext *ac, void *object, void *privdata) {
     question->read(connection, reply);
 }
 
-/* last: one more word; NULL: none. */
+/* Sends the command of a step. last: one more word; NULL: none. */
 static void ask(belay__connection_t *connection, const question_t *question, const char *last) {
   const char *argv[WORDS_MAX + 1];
   size_t n = 0;
@@ -69,7 +76,8 @@ static void ask(belay__connection_t *connection, const question_t *question, con
   belay__transport_command(&connection->transport, on_answer, (void *)(uintptr_t)question, n, argv);
 }
 
-/* An error that means that we may not come in, whatever command it answers. */
+/* Ends the handshake if the reply means that the client may not use the server at all, whatever
+ * the command. True if so. */
 static bool shut_out(belay__connection_t *connection, const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ERROR)
     return false;
@@ -80,14 +88,15 @@ static bool shut_out(belay__connection_t *connection, const belay__reply_t *repl
   return true;
 }
 
-/* An answer that is not the one that was hoped for. */
+/* Ends the handshake because of an unexpected reply. error: for a reply that is no error. */
 static void reject(belay__connection_t *connection, const belay__reply_t *reply, int error) {
   if (reply->type == BELAY__REPLY_ERROR)
     error = belay__refusal_find(reply->str, reply->len)->error;
   fail(connection, reply, error);
 }
 
-/* A server that may not tell who it is may be used all the same; one that cannot at this time may not. */
+/* Ends the handshake if the server refuses for a temporary reason. True if so. A server that
+ * does not permit the command at all may be used. */
 static bool not_now(belay__connection_t *connection, const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ERROR)
     return false;
@@ -98,7 +107,7 @@ static bool not_now(belay__connection_t *connection, const belay__reply_t *reply
   return true;
 }
 
-/* ---- the answers --------------------------------------------------------------------------------------- */
+/* ---- replies ---- */
 
 const char *belay__role_words(belay__role_t role) {
   return role == BELAY__ROLE_PRIMARY ? "the server says that it is not a primary"
@@ -113,7 +122,7 @@ bool belay__role_is(const belay__reply_t *reply, belay__role_t role) {
     return belay__reply_is(reply->items[0], "master", 6);
   return belay__reply_is(reply->items[0], "slave", 5) && reply->count >= 4 &&
          belay__reply_is(reply->items[3], "connected",
-                         9); /* to its primary: it is not much behind */
+                         9); /* The replica has its primary, so it is not far behind. */
 }
 
 static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
@@ -127,11 +136,10 @@ static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
 }
 
 static void read_setname(belay__connection_t *connection, const belay__reply_t *reply) {
-  (void)shut_out(connection,
-                 reply); /* a name that the server does not take is not worth a connection */
+  (void)shut_out(connection, reply); /* A refused name does not end the handshake. */
 }
 
-/* Sentinels, or a list of addresses, may know no better than we who is who by now. */
+/* Sentinels and lists of addresses may be out of date; the server's own reply decides. */
 static void read_role(belay__connection_t *connection, const belay__reply_t *reply) {
   if (belay__role_is(reply, connection->server->role))
     return;
@@ -151,12 +159,13 @@ static const question_t role = {read_role, {"ROLE"}}, readonly = {read_ok, {"REA
 
 static void read_commands(belay__connection_t *connection, const belay__reply_t *reply);
 
-/* The commands that a server is asked about, and the abilities of a server that has them. */
+/* The commands to look for, and the capabilities of a server that has them. */
 static const question_t commands = {
     read_commands, {"COMMAND", "INFO", "bitfield_ro", "ssubscribe", "delifeq", "delex"}};
 static const unsigned abilities[] = {
     1u << BELAY__BITFIELD_RO,
-    /* that SET takes NX and GET together cannot be seen: it does since the same release, Redis 7.0 */
+    /* No command shows that SET takes NX with GET. Redis 7.0 introduced both that and
+     * SSUBSCRIBE. */
     1u << BELAY__SHARDED_CHANNELS | 1u << BELAY__SET_NX_GET,
     1u << BELAY__DELIFEQ,
     1u << BELAY__DELEX,
@@ -164,8 +173,8 @@ static const unsigned abilities[] = {
 #define PROBES (sizeof abilities / sizeof *abilities)
 _Static_assert(2 + PROBES == WORDS_MAX, "an ability for each command");
 
-/* Of each command an array that begins with its name; nil: there is none. Of a server that says anything else nothing is
- * known. */
+/* Reads one element for each command: an array that begins with the command's name, or nil for
+ * an unknown command. After any other reply no capability is assumed. */
 static void read_commands(belay__connection_t *connection, const belay__reply_t *reply) {
   unsigned all = 0;
   if (shut_out(connection, reply) || not_now(connection, reply) ||
@@ -193,7 +202,8 @@ static void read_id(belay__connection_t *connection, const belay__reply_t *reply
     connection->peer.id = 0;
 }
 
-/* One that is not what the URL takes it for. */
+/* Checks that the server is of the kind that the URL says. A Sentinel ends the handshake; a
+ * cluster node behind a URL of one server only logs a warning, once per client. */
 static void check_kind(belay__connection_t *connection, const belay__reply_t *reply) {
   static const char sentinel[] = "it is a sentinel, which has no data: redis+sentinel://";
   belay__settings_t *settings = connection->server->settings;
@@ -218,7 +228,7 @@ static void read_hello(belay__connection_t *connection, const belay__reply_t *re
   check_kind(connection, reply);
 }
 
-/* ---- of a connection that carries calls ---------------------------------------------------------------------- */
+/* ---- connections that carry calls ---- */
 
 static void read_kill(belay__connection_t *connection, const belay__reply_t *reply) {
   int64_t killed;
@@ -239,7 +249,8 @@ static void kill_lost_peer(belay__connection_t *connection) {
   ask(connection, &kill, id);
 }
 
-/* Adds a field of INFO at out, cut to the room that there is; returns the length with it. */
+/* Appends the value of a field of INFO to out, cut to the room that is left. Returns the new
+ * length. */
 static size_t add_field(const belay__reply_t *info, const char *name, char *out, size_t len,
                         size_t max) {
   size_t n = 0;
@@ -252,7 +263,7 @@ static size_t add_field(const belay__reply_t *info, const char *name, char *out,
   return len + n;
 }
 
-/* FNV-1a; 0: nothing is there. */
+/* Returns the FNV-1a hash of a text; 0 for an empty text. */
 static uint64_t mark_of(const char *text, size_t len) {
   uint64_t mark = UINT64_C(14695981039346656037);
   for (size_t i = 0; i < len; i++)
@@ -260,8 +271,8 @@ static uint64_t mark_of(const char *text, size_t len) {
   return len == 0 ? 0 : mark;
 }
 
-/* The uptime is a difference of two clocks that tick in seconds: it may say up to one too much. One that is no number says
- * nothing. */
+/* Reads the server's start time and run id. The uptime is a difference of two clocks in whole
+ * seconds and may be one second too long. An uptime that is no number is ignored. */
 static void note_server(belay__connection_t *connection, const belay__reply_t *info) {
   belay__server_info_t *info_of_server = &connection->peer.info;
   uint64_t uptime = 0;
@@ -274,8 +285,9 @@ static void note_server(belay__connection_t *connection, const belay__reply_t *i
   info_of_server->mark = mark_of(info_of_server->run_id, info_of_server->run_id_len);
 }
 
-/* Whose data it has gone on with when it became a primary, and from where. This is zeros for one that was never
- * anything else; the replication id itself changes for less. */
+/* Reads the id of the data with which the server last became a primary: master_replid2 and
+ * second_repl_offset. Both are empty values for a server that was never promoted. master_replid
+ * itself is not used, because it changes more often. */
 static void read_data_id(belay__server_info_t *info_of_server, const belay__reply_t *info) {
   size_t n = add_field(info, "master_replid2", info_of_server->data_id, 0, BELAY__DATA_ID_MAX);
   info_of_server->data_id_len =
@@ -306,7 +318,7 @@ static const question_t hello = {read_hello, {"HELLO"}},
                         server_info = {read_server, {"INFO", "server"}},
                         replication = {read_replication, {"INFO", "replication"}};
 
-/* ---- of one that listens ------------------------------------------------------------------------------- */
+/* ---- subscribers ---- */
 
 static void read_pong(belay__connection_t *connection, const belay__reply_t *reply) {
   if (!belay__reply_is(reply, "PONG", 4))
@@ -324,7 +336,7 @@ static void read_hello_3(belay__connection_t *connection, const belay__reply_t *
 
 static const question_t ping = {read_pong, {"PING"}}, hello_3 = {read_hello_3, {"HELLO", "3"}};
 
-/* ---- the questions ------------------------------------------------------------------------------------- */
+/* ---- start ---- */
 
 void belay__handshake_start(belay__connection_t *connection,
                             void (*handshake_done)(belay__connection_t *connection, int error)) {

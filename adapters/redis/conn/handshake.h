@@ -4,15 +4,16 @@
 
 #include "redis/conn/state.h"
 
-/* Sends what must be agreed on before the first call, or before listening. shaken is called once, unless the connection
- * ends before: 0, or the error that is to end the connection. It may be called inside this. */
+/* Sends the commands of the handshake. handshake_done is called once with 0 or the error that
+ * must end the connection, possibly inside this call. It is not called if the connection ends
+ * before. */
 void belay__handshake_start(belay__connection_t *connection,
                             void (*handshake_done)(belay__connection_t *connection, int error));
 
-/* The cause in words when a server does not have that role any more. */
+/* Returns the cause of a disconnect, as text, for a server that does not have the role. */
 const char *belay__role_words(belay__role_t role);
 
-/* Whether that is the answer to ROLE of a server that is this. */
+/* True if the reply to ROLE is that of a server with the role. */
 bool belay__role_is(const belay__reply_t *reply, belay__role_t role);
 
 #endif /* BELAY_REDIS_CONN_HANDSHAKE_H */

@@ -1,11 +1,12 @@
-/* Whether a connection that is up is of use still: one that is silent may be dead, and one that nobody uses may be one too many.
+/* Liveness of a connection that is up. A silent connection may be dead, and an idle extra
+ * connection is closed.
  *
- *   UP --idle for long, and there is a call, or it listens--> CHECKING --PONG--> UP
- *    |                                                           |
- *    |                                                           +--time--> dropped
- *    +--owes an answer, silent for long--> dropped
- *    +--idle for long, one too many--> DOWN
- */
+ *
+ *    UP --idle for idle_timeout_ms, and a call comes or it is a subscriber--> CHECKING --PONG--> UP
+ *     |                                                                          |
+ *     |                                                                          +--time--> dropped
+ *     +--a reply is due, silent for stall_timeout_ms--> dropped
+ *     +--extra, idle for idle_timeout_ms--> DOWN */
 #include "redis/conn/liveness.h"
 
 #include "redis/conn/cause.h"
@@ -26,7 +27,8 @@ static void on_pong(redisAsyncContext *ac, void *object, void *privdata) {
   belay__connection_watch(connection);
 }
 
-/* Since bytes last came, or since the server last owed nothing when it was asked; in nanoseconds. */
+/* Returns the ns since the last read, or since the first command after a time without due
+ * replies. */
 static uint64_t silence(const belay__connection_t *connection) {
   return belay__now(belay__connection_loop(connection)) - connection->transport.last_activity;
 }
@@ -65,7 +67,8 @@ static void send_check(belay__connection_t *connection) {
   static const char *const argv[] = {"PING"};
   connection->state = BELAY__CONNECTION_CHECKING;
   int64_t ms =
-      (connection->server->settings->connect_timeout_ms + 3) / 4; /* leaves time for a new one */
+      /* A quarter of the connect timeout, so that time is left for a new connection. */
+      (connection->server->settings->connect_timeout_ms + 3) / 4;
   belay__timer_set(belay__connection_loop(connection), BELAY__RANK_OTHER, &connection->timer,
                    belay__after_ms(belay__connection_loop(connection), ms));
   if (connection->is_subscriber)
@@ -79,7 +82,8 @@ void belay__connection_check_if_idle(belay__connection_t *connection) {
     send_check(connection);
 }
 
-/* Of a replica's others may be asked instead. */
+/* Returns the limit in ns. It is shorter for a replica, because other servers can answer its
+ * reads. */
 static uint64_t stall_limit(const belay__connection_t *connection) {
   uint64_t ms = (uint64_t)connection->server->settings->stall_timeout_ms;
   if (connection->server->role == BELAY__ROLE_REPLICA && ms > REPLICA_STALL_MS)
@@ -87,16 +91,16 @@ static uint64_t stall_limit(const belay__connection_t *connection) {
   return ms * BELAY__MS;
 }
 
-/* Perhaps its server has been replaced meanwhile. */
+/* Tells the deployment that the server may have been replaced. */
 static void suspect_server(belay__connection_t *connection) {
   const belay__deployment_ops_t *ops = connection->server->settings->ops;
   if (ops->suspect != NULL)
     ops->suspect(connection);
 }
 
-/* UP: a connection that owes nothing may be one too many; one that owes something must be heard of. A loop that was
- * away itself has heard nothing: so the last quarter of the time begins only when the silence is first
- * noticed. */
+/* Sets the timer of a connection that is UP, or drops the connection. Without due replies only
+ * an extra connection or a subscriber is watched. With due replies the last quarter of the limit
+ * starts when the silence is first noticed: a loop that was busy has read nothing either. */
 void belay__connection_watch(belay__connection_t *connection) {
   belay_t *belay = belay__connection_loop(connection);
   uint64_t heard = connection->transport.last_activity, limit = idle_limit(connection), when;
@@ -104,7 +108,7 @@ void belay__connection_watch(belay__connection_t *connection) {
     limit = stall_limit(connection) / 4 * 3;
   else if ((!connection->extra && !connection->is_subscriber) || limit == BELAY__NEVER ||
            connection->queue_len > 0)
-    limit = 0; /* nothing to watch for, or something is about to be handed over */
+    limit = 0; /* Nothing to watch for, or a call is about to be sent. */
 
   if (limit == 0) {
     belay__timer_stop(belay, BELAY__RANK_OTHER, &connection->timer);
@@ -120,14 +124,15 @@ void belay__connection_watch(belay__connection_t *connection) {
     connection->stall_noticed = heard;
     when = belay__now(belay) + limit / 3 + 1;
   } else if (connection->transport.replies_due == 0 && connection->is_subscriber) {
-    send_check(connection); /* nothing that is ever sent would find out */
+    /* A subscriber sends nothing else that would reveal a dead connection. */
+    send_check(connection);
     return;
   } else {
     if (connection->transport.replies_due > 0)
       belay__connection_set_cause(connection, "timed out: no answer for %llu ms",
                                   (unsigned long long)(silence(connection) / BELAY__MS));
     else
-      connection->state = BELAY__CONNECTION_DOWN; /* one too many: it is retired */
+      connection->state = BELAY__CONNECTION_DOWN; /* An idle extra connection is retired. */
     belay__transport_drop(&connection->transport, BELAY_EUNREACHABLE);
     return;
   }

@@ -1,21 +1,22 @@
-/* Whether a server is away, for all connections to it together (a server), and the cause.
+/* Outages: whether a server is away, for all connections to it together, and the cause.
  *
- *            an attempt to connect fails; or it has taken AWAY_MS when the deadline of a call comes
- *         +------------------------------------------------------------------------------> FAILED
- *   HERE -+                                                                                  |
- *    ^    +--a deadline comes, nothing was read for AWAY_MS--> SILENT --an attempt fails-----+
- *    |                                                            |                          |
- *    +--a byte is read on the connection; one is made-------------+                          |
- *    +--a connection is made; no connection tries any more-----------------------------------------+
  *
- * FAILED is server->failed. SILENT is judged for each connection: nothing was read on it since
- * server->silent_since. So a connection that hears its server goes on while another one is dead; connections
- * that are idle are sent a PING to find out.
+ *             an attempt to connect fails, or runs for AWAY_MS at the deadline of a call
+ *          +------------------------------------------------------------------------------> FAILED
+ *    HERE -+                                                                                  |
+ *     ^    +--a deadline passes, nothing read for AWAY_MS--> SILENT --an attempt fails--------+
+ *     |                                                         |                             |
+ *     +--a byte is read; a connection is made-------------------+                             |
+ *     +--a connection is made; no connection tries any more-----------------------------------+
  *
- * A call with fail_fast is not queued for a server that is away, and ends when its server goes
- * away before it was sent. The connections find out by themselves when the server is back: a connection that
- * is not connected tries again, one at a time often, the others seldom until that one succeeds;
- * and a silent server owes answers, the first of which ends the silence. */
+ * FAILED means that server->failed is set. SILENT is decided for each connection: nothing was
+ * read on it since server->silent_since. So a connection with replies goes on while another is
+ * dead. Idle connections get a PING as a test.
+ *
+ * A call with fail_fast is not queued for a server that is away, and a queued one ends when the
+ * server goes away. The connections themselves detect the server's return. Connections that are
+ * down try again: one of them often, the others rarely until that one succeeds. A silent server
+ * owes replies, and the first reply ends the silence. */
 #include "redis/conn/outage.h"
 
 #include <stdio.h>
@@ -25,16 +26,15 @@
 #include "redis/conn/cause.h"
 #include "redis/conn/liveness.h"
 
-/* Silences and attempts that are shorter are not taken for an outage, even by calls whose
- * timeout is shorter. */
+/* ms; shorter silences and attempts are no outage, even for calls with a shorter timeout */
 #define AWAY_MS UINT64_C(100)
-/* A deadline that is served later tells nothing: the loop was busy, and the answer may lie in
- * the socket. */
+/* ms; a deadline that runs later proves nothing: the loop was busy, and the reply may be in the
+ * socket */
 #define LATE_MS UINT64_C(50)
-/* Time after the last refused call in which connections try to connect. */
+/* ms after the last refused call during which connections try to connect */
 #define PROBE_MS UINT64_C(3600000)
 
-/* ---- whether it is away ---------------------------------------------------------------------- */
+/* ---- is the server away? ---- */
 
 static int judge(const belay__connection_t *connection) {
   const belay__server_t *server = connection->server;
@@ -69,7 +69,7 @@ int belay__outage_check(belay__connection_t *connection) {
   return error;
 }
 
-/* ---- it goes away, and comes back ------------------------------------------------------------ */
+/* ---- begin and end of an outage ---- */
 
 static void take_fail_fast(belay__list_t *from, belay__list_t *out) {
   for (belay__list_t *node = from->next, *next; node != from; node = next) {
@@ -88,7 +88,7 @@ static void refuse_queued(belay__connection_t *connection, int error) {
   take_fail_fast(&connection->urgent, &refused);
   take_fail_fast(&connection->queue, &refused);
   for (belay__list_t *node; (node = belay__list_pop(&refused)) != NULL;) {
-    connection->queue_len--; /* a callback may withdraw others of these */
+    connection->queue_len--; /* A callback may withdraw other calls of this list. */
     explain_away(connection, error);
     belay__call_refused(BELAY__CONTAINER(node, belay__call_t, node), error);
   }
@@ -111,8 +111,8 @@ void belay__outage_refuse_soon(belay__server_t *server) {
                    belay__now(belay__server_loop(server)));
 }
 
-/* What concerns a connection that listens may concern no other. Without a cause the client has the
- * words of a resolver. */
+/* Notes a failed attempt to connect. Subscribers do not count, because their failure may be
+ * theirs alone. An empty cause means that the client has the text of the resolver. */
 static void fail(belay__connection_t *connection, int error, const char *cause) {
   belay__server_t *server = connection->server;
   const char *found = server->settings->client->refused.text;
@@ -152,9 +152,10 @@ void belay__outage_bytes_read(belay__connection_t *connection) {
     connection->server->last_read = connection->transport.last_read;
 }
 
-/* ---- deadlines ------------------------------------------------------------------------------- */
+/* ---- deadlines ---- */
 
-/* Links that have read nothing since are asked: they may be alive. */
+/* Starts a silence. Connections that have read nothing since then get a PING, because they may
+ * be alive. */
 static void fall_silent(belay__server_t *server, uint64_t since) {
   if (server->silent_since >= since)
     return;
@@ -202,7 +203,7 @@ int belay__outage_unsent_error(belay__connection_t *connection) {
   return error;
 }
 
-/* ---- refusals that may pass ------------------------------------------------------------------ */
+/* ---- temporary refusals ---- */
 
 bool belay__outage_refuses_call(const belay__connection_t *connection, const belay__call_t *call) {
   return call->fail_fast && connection->refusing_since != 0 &&
@@ -210,7 +211,7 @@ bool belay__outage_refuses_call(const belay__connection_t *connection, const bel
              AWAY_MS * BELAY__MS;
 }
 
-/* ---- who tries ------------------------------------------------------------------------------- */
+/* ---- which connection tries ---- */
 
 static bool is_trying(const belay__connection_t *connection) {
   return connection->state == BELAY__CONNECTION_RESOLVING ||

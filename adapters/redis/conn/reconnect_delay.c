@@ -9,13 +9,16 @@
 
 #define OLD_SERVER_MS UINT64_C(300000)
 
-/* ---- the next attempt ------------------------------------------------------------------------ */
+/* ---- delay ---- */
 
-/* The time until the next attempt: random, from 0 (of a lasting reason, and where another connection
- * tries for all of them: from half) to half of the time for which nothing has come of it,
- * between reconnect_min_ms and reconnect_max_ms. So a server that was away for a short time is
- * used soon after it is back, and one that is away for long is tried seldom. A server that is
- * too old to be listened to stays so until there is another one: it is asked ever more seldom. */
+/* Returns the time until the next attempt, in ns. The upper bound is half of the time since the
+ * first failure, but within reconnect_min_ms and reconnect_max_ms. The delay is drawn from 0 to
+ * the bound. It is drawn from half of the bound to the bound if the error is lasting or another
+ * connection tries often.
+ *
+ * So a server that was away briefly is used soon after its return, and one that is away for long
+ * is tried rarely. A server that is too old for subscribers (old) stays so until it is replaced:
+ * the bound then grows up to OLD_SERVER_MS. */
 static uint64_t choose_delay(belay__connection_t *connection, bool lasting, bool old) {
   belay_t *belay = belay__connection_loop(connection);
   const belay__settings_t *settings = connection->server->settings;
@@ -35,7 +38,8 @@ static uint64_t choose_delay(belay__connection_t *connection, bool lasting, bool
   return belay__delay_draw(belay, (belay__delay_t){least + 1, limit});
 }
 
-/* There is no connection. Calls wait for the next one, or are refused. */
+/* Waits before the next attempt. With a lasting error the queued calls are refused, otherwise
+ * they wait. */
 static void back_off(belay__connection_t *connection, int error) {
   belay_t *belay = belay__connection_loop(connection);
   if (connection->state == BELAY__CONNECTION_CLOSED)
@@ -54,10 +58,10 @@ static void back_off(belay__connection_t *connection, int error) {
   connection->server->ops->lost(connection, error);
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- reports ---- */
 
-/* Makes the cause the client's last refusal; returns whether it is another one than before. What
- * the server or a resolver said is that already, and becomes the cause. */
+/* Makes the cause the client's last refusal. Returns true if it differs from the one before. If
+ * no cause was set, the text of the server or the resolver becomes the cause. */
 static bool explain(belay__connection_t *connection, int error) {
   belay_client_t *client = connection->server->settings->client;
   bool news = error != connection->error;
@@ -66,7 +70,7 @@ static bool explain(belay__connection_t *connection, int error) {
     belay__connection_set_cause(connection, "%s",
                                 told ? client->refused.text : belay_strerror(error));
   } else if (connection->cause[0] == '\0') {
-    return news; /* the client has the resolver's words */
+    return news; /* The client has the text of the resolver. */
   } else if (belay__error_is_lasting(error)) {
     news =
         news || strncmp(connection->cause, client->refused.text, sizeof connection->cause - 1) != 0;
@@ -77,7 +81,7 @@ static bool explain(belay__connection_t *connection, int error) {
   return news;
 }
 
-/* The resolver of the server has written its reason to the log already. */
+/* A resolver has already logged its own failure. */
 void belay__connection_attempt_failed(belay__connection_t *connection, int error) {
   belay_client_t *client = connection->server->settings->client;
   char place[BELAY__TARGET_WORDS];
@@ -85,7 +89,7 @@ void belay__connection_attempt_failed(belay__connection_t *connection, int error
   client->stats.connect_errors++;
   bool lasting = belay__error_is_lasting(error), news = explain(connection, error);
   belay__target_words(&connection->target, place);
-  if (!told && lasting && news) /* once for each reason */
+  if (!told && lasting && news) /* once for each cause */
     belay__log(client->belay, BELAY_LOG_ERROR, "no connection to %s: %s: %s", place,
                belay_strerror(error), client->refused.text);
   else if (!told && !lasting)
@@ -95,7 +99,7 @@ void belay__connection_attempt_failed(belay__connection_t *connection, int error
   back_off(connection, error);
 }
 
-/* Those of the calls that the transport gave back which end as unknown. */
+/* Counts the calls from the transport that end as unknown. */
 static size_t count_unknown(belay__connection_t *connection) {
   size_t n = 0;
   for (belay__list_t *node = connection->dropped.next; node != &connection->dropped;

@@ -3,7 +3,8 @@
 #include "redis/conn/batch.h"
 #include "redis/conn/dispatch.h"
 
-/* A call that belongs behind one that was handed over is of no use on another connection. */
+/* Refuses calls at the front of the queue that belong behind a call that was sent: they are
+ * useless on another connection. */
 static void refuse_followers(belay__connection_t *connection, belay__list_t *list) {
   while (!belay__list_empty(list)) {
     belay__call_t *call = BELAY__CONTAINER(list->next, belay__call_t, node);
@@ -19,7 +20,7 @@ void belay__connection_requeue_dropped(belay__connection_t *connection, int erro
   belay__list_t again, urgent;
   belay__list_init(&again);
   belay__list_init(&urgent);
-  bool kept = false; /* the call before was queued again */
+  bool kept = false; /* True if the call before was queued again. */
   belay__connection_cancel_redirect(connection, NULL);
   belay__call_batch_disband(connection);
   for (belay__list_t *node; (node = belay__list_pop(&connection->dropped)) != NULL;) {
@@ -28,7 +29,8 @@ void belay__connection_requeue_dropped(belay__connection_t *connection, int erro
          follows = call->follows;
     bool queue = belay__call_dropped(call, sent, error);
     if (queue && ((follows && !kept) || connection->state == BELAY__CONNECTION_CLOSED)) {
-      belay__call_refused(call, BELAY_EUNREACHABLE); /* what it belongs behind is not sent again */
+      /* The call before it, to which it belongs, is not sent again. */
+      belay__call_refused(call, BELAY_EUNREACHABLE);
       queue = false;
     }
     if (queue) {

@@ -4,9 +4,10 @@
 
 #include "redis/conn/state.h"
 
-/* Ends or queues again each call that the transport gave back when it closed (connection->dropped). A
- * call of which bytes left the process ends as unknown or late. A call that was not sent goes back to
- * the front of its queue, in order. error: the reason for which the connection ended. */
+/* Ends each call that the transport gave back when it closed (connection->dropped), or queues it
+ * again. A call of which bytes left the process counts as sent: its outcome is unknown. A call
+ * that was not sent goes back to the front of its queue, in order. error: the reason for which
+ * the connection ended. */
 void belay__connection_requeue_dropped(belay__connection_t *connection, int error);
 
 #endif /* BELAY_REDIS_CONN_REQUEUE_H */

@@ -47,7 +47,8 @@ belay__server_t *belay__server_new(belay__settings_t *settings, size_t connectio
   return server;
 }
 
-/* The i-th of all connections: those that carry calls, then, with i = server->count, the one that listens. */
+/* Returns connection i. Connections below server->count carry calls; number server->count is the
+ * subscriber. */
 static belay__connection_t *connection_at(const belay__server_t *server, size_t i) {
   return i < server->count ? &server->connections[i] : &server->subscriber->connection;
 }
@@ -59,7 +60,7 @@ void belay__server_free(belay__server_t *server) {
   belay__free(belay__server_loop(server), server, size_of(server->count));
 }
 
-/* Ends all its connections at once. */
+/* Ends all connections of the server at once. */
 static void close_connections(belay__server_t *server) {
   belay__timer_stop(belay__server_loop(server), BELAY__RANK_OTHER, &server->role_timer);
   belay__timer_stop(belay__server_loop(server), BELAY__RANK_OTHER, &server->refuse_timer);
@@ -68,7 +69,7 @@ static void close_connections(belay__server_t *server) {
   belay__subscriber_close(server->subscriber);
 }
 
-/* Whether a closed server has no connection and no handle any more. */
+/* True if a closed server has no open connection and no open handle. */
 static bool is_over(const belay__server_t *server) {
   bool over = server->handles == 0;
   for (size_t i = 0; i <= server->count && over; i++)
@@ -122,7 +123,7 @@ bool belay__server_owes_reply(const belay__server_t *server, uint64_t ms) {
 }
 
 bool belay__server_is_silent(belay__server_t *server) {
-  bool silent = false; /* each is asked: it remembers when */
+  bool silent = false; /* Each connection is checked, because the check has to note the time. */
   for (size_t i = 0; i < server->count; i++)
     silent |= belay__connection_is_silent(&server->connections[i], BELAY__SILENCE_MS * BELAY__MS);
   return silent;
@@ -156,10 +157,10 @@ void belay__server_replace_connections(belay__server_t *server) {
                             "the server has another role now");
 }
 
-/* ---- what it is ---------------------------------------------------------------------------------------- */
+/* ---- role ---- */
 
-/* One that cannot tell at this time, as while a script runs for long, is what it was; and what is wanted of it may have
- * changed since it was asked. */
+/* A server that cannot answer ROLE now, for example while a script runs, keeps its role. The
+ * expected role may have changed since ROLE was sent. */
 static void on_role(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__connection_t *connection = belay__connection_of_context(ac);
@@ -177,7 +178,7 @@ static void set_role_timer(belay__server_t *server) {
                    belay__now(belay) + belay__period(belay, PROBE_MS * BELAY__MS));
 }
 
-/* While there is a connection. */
+/* Sends ROLE on a connection that is up. Without one the timer ends. */
 static void on_role_due(belay__timer_t *timer) {
   belay__server_t *server = BELAY__CONTAINER(timer, belay__server_t, role_timer);
   for (size_t i = 0; i < server->count; i++) {
@@ -186,7 +187,7 @@ static void on_role_due(belay__timer_t *timer) {
       continue;
     set_role_timer(server);
     if (connection->state != BELAY__CONNECTION_UP)
-      continue; /* it may be, the next time */
+      continue; /* It may be up the next time. */
     belay__transport_command(&connection->transport, on_role, NULL, 1,
                              (const char *const[]){"ROLE"});
     belay__connection_reply_expected(connection);
@@ -206,7 +207,7 @@ bool belay__server_is_readable(const belay__server_t *server, belay__conn_class_
          !belay__connection_is_silent(connection, BELAY__SILENCE_MS * BELAY__MS);
 }
 
-/* ---- what connections tell ---------------------------------------------------------------------------------- */
+/* ---- events of connections ---- */
 
 static void on_up(belay__connection_t *connection) {
   belay__server_t *server = connection->server;
@@ -232,7 +233,7 @@ static void on_lost(belay__connection_t *connection, int error) {
 static const belay__connection_events_t ops = {
     .up = on_up, .lost = on_lost, .retry_now = belay__server_retry_now};
 
-/* ---- all servers of a client --------------------------------------------------------------------------- */
+/* ---- all servers of a client ---- */
 
 static belay__server_t *server_at(const belay__list_t *node) {
   return BELAY__CONTAINER(node, belay__server_t, node);
@@ -246,7 +247,7 @@ size_t belay__servers_connections_up(const belay__settings_t *settings) {
   return n;
 }
 
-/* Takes out of *can what the server of one of its connections cannot do; false if there is none. */
+/* Removes from *can the capabilities that a connected peer lacks. False if no connection is up. */
 static bool intersect_capabilities(const belay__server_t *server, unsigned *can) {
   bool any = false;
   for (size_t i = 0; i < server->count; i++) {

@@ -1,9 +1,12 @@
-/* The state of the connections to one server (a server), and of one of them (a connection). The files of this folder work on it:
+/* The state of one server and of one connection to it. The files of this folder work on it:
  *
- *   server.c --> subscriber.c --> connection.c --> handshake.c, loss.c --> outage.c --> queue.c --> batch.c --> dispatch.c
- *                                                                                                          --> liveness.c
  *
- * Each file calls those to its right. A file tells those to its left by belay__connection_events_t and connection->shaken. */
+ *    server.c --> subscriber.c --> connection.c --> handshake.c, reconnect_delay.c, requeue.c --> outage.c
+ *                                       |                                                            |
+ *                                       +--> call_queue.c --> batch.c --> dispatch.c --> liveness.c <+
+ *
+ * Each file calls files to its right. A file reaches files to its left through
+ * belay__connection_events_t and connection->handshake_done. */
 #ifndef BELAY_REDIS_CONN_STATE_H
 #define BELAY_REDIS_CONN_STATE_H
 
@@ -12,11 +15,14 @@
 #include "redis/net/dial.h"
 #include "redis/net/transport.h"
 
-/* What the adapter keeps in each call (call->room). */
+/* The adapter's data in each call (call->room). */
 typedef struct belay__dispatch {
-  belay__connection_t *at; /* the connection that it is queued or was sent on; NULL: none yet */
-  uint64_t offset;         /* position of its first byte in the stream of the connection */
-  bool asking; /* it goes to the server that its slot is moving to: ASKING precedes it */
+  /* The connection on which the call is queued or was sent; NULL: none yet. */
+  belay__connection_t *at;
+  /* Position of the call's first byte in the connection's stream of bytes. */
+  uint64_t offset;
+  /* True if the call's slot is being moved to this server: ASKING is sent in front of the call. */
+  bool asking;
 } belay__dispatch_t;
 
 static inline belay__dispatch_t *belay__dispatch(belay__call_t *call) {
@@ -25,40 +31,42 @@ static inline belay__dispatch_t *belay__dispatch(belay__call_t *call) {
 
 /* Events of a connection, for its server. */
 typedef struct belay__connection_events {
-  /* A connection is up. */
+  /* The connection is usable. */
   void (*up)(belay__connection_t *connection);
-  /* A connection was lost, or an attempt to connect failed. Called before the next attempt. */
+  /* The connection was lost, or an attempt failed. Called before the next attempt. */
   void (*lost)(belay__connection_t *connection, int error);
-  /* The server was away and is back: no connection needs to wait any longer before it connects. */
+  /* The server was away and is back: no connection needs to wait before it connects. */
   void (*retry_now)(belay__server_t *server);
 } belay__connection_events_t;
 
 struct belay__server {
-  belay__list_t node; /* in settings->servers */
+  belay__list_t node; /* entry in settings->servers */
   belay__settings_t *settings;
   const belay__connection_events_t *ops;
   belay__target_t target;
   belay__role_t role;
-  bool retired; /* set by its owner: the server gets no more calls */
-  bool
-      readonly; /* a cluster's replica: it answers what only reads once it is told that this is meant */
-  bool
-      queue_first_dial; /* all clients hear of its server at once: the first to dial waits for its turn too */
-  size_t handles;            /* libuv handles that are open */
-  belay__timer_t role_timer; /* the server is asked for its role again */
-  void *owner;               /* its owner's */
+  bool retired;  /* Set by the deployment: the server gets no more calls. */
+  bool readonly; /* True for a replica of a cluster, which serves reads only after READONLY. */
+  /* True if many clients learn of this server at once: even the first attempt takes a slot of
+   * the connect limiter. */
+  bool queue_first_dial;
+  size_t handles;            /* number of open libuv handles */
+  belay__timer_t role_timer; /* time of the next ROLE */
+  void *owner;               /* for the deployment */
   belay__subscriber_t *subscriber;
 
-  /* Whether the server is away (redis/conn/outage.c). Times are nanoseconds of the loop's clock. */
-  int failed; /* error of the last attempt to connect; 0: it succeeded, or there was none */
-  uint64_t
-      last_read; /* when a byte last came from the server, for a connection that carries calls */
-  uint64_t silent_since; /* since when a call that timed out heard nothing; 0: none has timed out */
-  belay__connection_t
-      *probe; /* the connection that tries to connect most often while failed is set, or NULL */
-  uint64_t probe_until;        /* connections try to connect until then although no call waits */
-  belay__timer_t refuse_timer; /* calls with fail_fast that are queued end */
-  char outage_cause[BELAY__WORDS_MAX]; /* with failed: the server and the cause */
+  /* Outage (redis/conn/outage.c). Times are ns of the loop's clock. */
+  int failed; /* Error of the last attempt to connect; 0: it succeeded, or there was none. */
+  uint64_t last_read; /* Time of the last read on a connection that carries calls. */
+  /* Start of the silence in which a sent call timed out; 0: no call has timed out. */
+  uint64_t silent_since;
+  /* The connection that tries most often during an outage; NULL: none. */
+  belay__connection_t *probe;
+  /* Until this time connections try to connect without a queued call. */
+  uint64_t probe_until;
+  belay__timer_t refuse_timer; /* Ends queued calls with fail_fast. */
+  /* Address and cause of the outage; valid while failed is set. */
+  char outage_cause[BELAY__WORDS_MAX];
 
   size_t
       connections_per_class; /* connections of LEASE and of DATA each; the other connection classes have one */
@@ -67,42 +75,45 @@ struct belay__server {
 };
 
 typedef enum belay__connection_state {
-  BELAY__CONNECTION_DOWN,      /* not connected, and nobody wants it to be */
-  BELAY__CONNECTION_RESOLVING, /* it is being found out where the server is */
-  BELAY__CONNECTION_DIALING,   /* looking up, connecting */
-  BELAY__CONNECTION_HANDSHAKE, /* connected; the handshake is being answered */
-  BELAY__CONNECTION_UP,        /* calls go through */
-  BELAY__CONNECTION_DRAINING, /* the server is of no use; what it was asked is still being answered */
-  BELAY__CONNECTION_CHECKING, /* was idle for long; a PING is out, calls wait for its answer */
-  BELAY__CONNECTION_BACKOFF,  /* waits before it dials again; calls wait */
-  BELAY__CONNECTION_REFUSED, /* the same, and the server's reason is a lasting one: calls are refused */
+  BELAY__CONNECTION_DOWN,      /* not connected, and not needed */
+  BELAY__CONNECTION_RESOLVING, /* the deployment looks for the server's address */
+  BELAY__CONNECTION_DIALING,   /* name lookup, connect */
+  BELAY__CONNECTION_HANDSHAKE, /* connected; replies of the handshake are due */
+  BELAY__CONNECTION_UP,        /* calls are sent */
+  BELAY__CONNECTION_DRAINING,  /* the server is the wrong one now; due replies are still received */
+  BELAY__CONNECTION_CHECKING,  /* was idle for long; PING is sent, and calls wait for PONG */
+  BELAY__CONNECTION_BACKOFF,   /* waits before the next attempt; calls wait */
+  /* waits before the next attempt after a lasting error; calls are refused */
+  BELAY__CONNECTION_REFUSED,
   BELAY__CONNECTION_CLOSED
 } belay__connection_state_t;
 
-/* Who is at the other end of a connection: enough to have it killed from the next one; and what he can do. */
+/* The server at the other end, as far as the next connection needs it to kill this one, and its
+ * capabilities. */
 typedef struct belay__peer {
-  belay__server_info_t info; /* epoch 0: there was none */
-  int64_t id;                /* CLIENT ID; 0: not known */
-  unsigned capabilities;     /* a bit for each belay__capability_t */
+  belay__server_info_t info; /* epoch 0: no connection */
+  int64_t id;                /* CLIENT ID; 0: unknown */
+  unsigned capabilities;     /* one bit for each belay__capability_t */
 } belay__peer_t;
 
-#define BELAY__CAUSE_MAX ((size_t)160) /* bytes of a cause in words, a 0 included */
+#define BELAY__CAUSE_MAX ((size_t)160) /* bytes of a cause's text, with the terminating 0 */
 
-/* Calls that wait to travel as one command (batch.h). */
+/* Calls that wait to be sent as one command (batch.h). */
 typedef struct belay__call_batch {
-  belay__list_t calls; /* that wait, in order */
-  size_t len;          /* how many */
-  size_t bytes;        /* of their keys and arguments, and of those that were withdrawn */
-  size_t keys, args;   /* of each */
-  uint64_t affinities; /* a bit for each of theirs; one bit may be several's */
-  bool off;            /* the server of the present connection does not let calls travel together */
+  belay__list_t calls; /* in order of their arrival */
+  size_t len;          /* number of calls */
+  size_t bytes;        /* Bytes of keys and arguments, those of withdrawn calls included. */
+  size_t keys, args;   /* number of keys and of arguments of each call */
+  uint64_t affinities; /* Bit set of hashed affinities; several affinities may share a bit. */
+  /* True if this connection sends no batches any more, because the server refused one. */
+  bool off;
   belay__flush_t flush;
 } belay__call_batch_t;
 
 struct belay__connection {
   belay__server_t *server;
-  bool is_subscriber; /* it receives messages; false: it carries calls */
-  size_t channels;    /* channels that need the connection; 0 without listens */
+  bool is_subscriber; /* True if the connection receives messages; false if it carries calls. */
+  size_t channels;    /* number of channels that need the connection; 0 without is_subscriber */
   belay__connection_state_t state;
   bool connect_requested; /* it is to be connected once more, although no call waits for it */
   bool extra;             /* not the first of its connection class: closed when it is idle */
@@ -127,20 +138,22 @@ struct belay__connection {
   uint64_t attempt_since;       /* when the present attempt to connect began; 0: there is none */
   /* The first of consecutive refusals that may pass; 0: the last answer was another. */
   uint64_t refusing_since;
-  uint64_t stall_noticed;   /* the last_heard of a silence that was noticed already */
-  uint64_t silence_noticed; /* the last_heard of a silence that somebody asked about, */
-  uint64_t silence_turn;    /* and the turn of the loop in which that was */
-  int error;                /* why it is not up */
-  /* The same in words: the cause of the last attempt or connection that ended, or "". */
+  /* transport.last_activity of the silence that the stall check has noticed */
+  uint64_t stall_noticed;
+  /* transport.last_activity of the silence that belay__connection_is_silent() has noticed */
+  uint64_t silence_noticed;
+  uint64_t silence_turn; /* The turn of the loop in which silence_noticed was set. */
+  int error;             /* Error of the last attempt or connection; 0 while up. */
+  /* Text of the cause of the last attempt or connection that ended; "" if there is none. */
   char cause[BELAY__CAUSE_MAX];
-  bool cause_set; /* the cause is that of the present attempt or connection */
-  /* Called by the handshake when it is over: 0, or the error that ends the connection. */
+  bool cause_set; /* True if the cause belongs to the present attempt or connection. */
+  /* Called at the end of the handshake: 0, or the error that must end the connection. */
   void (*handshake_done)(belay__connection_t *connection, int error);
-  belay__peer_t peer; /* the present connection */
-  belay__peer_t
-      lost_peer;     /* the one before it, while the server may still execute what was sent on it */
-  bool several_lost; /* and of those before that too */
-  uint32_t dead_epoch; /* connections up to this one are known to be dead */
+  belay__peer_t peer; /* of the present connection */
+  /* Of the connection before, while the server may still execute calls that were sent on it. */
+  belay__peer_t lost_peer;
+  bool several_lost;   /* True if even older connections may still be alive. */
+  uint32_t dead_epoch; /* Connections with numbers up to this one are known to be dead. */
 };
 
 static inline bool belay__connection_is_up(const belay__connection_t *connection) {
@@ -157,7 +170,7 @@ static inline belay_t *belay__connection_loop(const belay__connection_t *connect
   return belay__server_loop(connection->server);
 }
 
-/* The connection of a connection, in a callback of hiredis. */
+/* Returns the connection of a hiredis context, in a callback of hiredis. */
 static inline belay__connection_t *belay__connection_of_context(const redisAsyncContext *ac) {
   return BELAY__CONTAINER(ac->data, belay__connection_t, transport);
 }

@@ -1,22 +1,23 @@
-/* A channel:
+/* The subscriptions of one connection. A channel:
  *
- *   listen --> QUEUED --batch sent--> ASKED --confirmed--> UP
- *                ^ ^ ^                 |  |                |
- *                | | |                 |  +--its turn: refused--> REFUSED
- *                | | +--refused with---+                   |        |
- *                | |    others: alone                      |        |
- *                | +--------------connection lost----------+--------+
- *                +--asked for again, a few of them every reconnect_max--+
  *
- *   any --unlisten--> gone; the server is told where it was ASKED or UP
+ *    add --> QUEUED --sent--> ASKED --confirmed--> UP
+ *              ^ ^ ^            |  |                |
+ *              | | |            |  +--refused alone--> REFUSED
+ *              | | +--refused---+                   |     |
+ *              | |    in a group: sent alone next     |     |
+ *              | +-------------connection lost------+-----+
+ *              +--a few of them again every reconnect_max_ms--+
  *
- * What is sent is batches, each followed by a PING; so the server owes an answer to everything, and if it is
- * silent the connection finds out. It answers in order: one confirmation for each subscription, or one error for each
- * command, and a PONG behind each batch. Subscriptions are numbered as they are sent, and their answers as they
- * come. So the answer to one that was given up is never taken for that to a later one of the same name, and an
- * error is always that of a certain command. Where the server's words do not fit, the connection is dropped.
+ *    any --remove--> gone; ASKED and UP send an UNSUBSCRIBE
  *
- * Nothing here is called back by hiredis: it takes everything for a push (reader.h). */
+ * Commands are sent in groups. Each group ends with a PING, so that a silent server is noticed.
+ * The server answers in order: one confirmation per subscription or one error per command, then
+ * a PONG. Subscriptions are numbered when they are sent, and replies when they arrive. So the
+ * reply to a removed subscription is not taken for that to a newer one of the same name, and an
+ * error belongs to a known command. If a reply does not fit, the connection is dropped.
+ *
+ * hiredis calls back nothing here: it takes all replies for pushes (reader.h). */
 #include "redis/conn/subscriber.h"
 
 #include <assert.h>
@@ -27,9 +28,9 @@
 #include "redis/conn/connection.h"
 #include "redis/conn/liveness.h"
 
-#define GROUP_MAX 128                                  /* channels */
-#define MESSAGE_ROOM (BELAY_TOPIC_MESSAGE_MAX + 65536) /* with its channel's name */
-#define PROBES 16 /* refused ones that are asked for again at a time */
+#define GROUP_MAX 128                                  /* channels in one command */
+#define MESSAGE_ROOM (BELAY_TOPIC_MESSAGE_MAX + 65536) /* bytes of a message with its channel */
+#define PROBES 16 /* refused channels that are tried again at a time */
 
 typedef enum state { QUEUED, ASKED, UP, REFUSED } state_t;
 
@@ -73,14 +74,14 @@ static void queue_all(belay__subscriber_t *subscriber, belay__list_t *from) {
     queue(subscriber, channel_at(from->next));
 }
 
-/* ---- batches ------------------------------------------------------------------------------------------- */
+/* ---- groups of subscriptions ---- */
 
 static belay__subscription_group_t *group_at(belay__subscriber_t *subscriber, size_t i) {
   size_t size = sizeof subscriber->groups / sizeof *subscriber->groups;
   return &subscriber->groups[(subscriber->first + i) % size];
 }
 
-/* The one that is being answered; NULL if none is. */
+/* Returns the group whose replies are due; NULL: none. */
 static belay__subscription_group_t *head(belay__subscriber_t *subscriber) {
   return subscriber->count == 0 ? NULL : group_at(subscriber, 0);
 }
@@ -105,9 +106,9 @@ static void forget_groups(belay__subscriber_t *subscriber) {
   subscriber->last_number = subscriber->answered_count = 0;
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------- */
+/* ---- subscribe ---- */
 
-/* Asks for the first channels of the queue. */
+/* Sends a group with the first channels of the queue. */
 static void send_group(belay__subscriber_t *subscriber) {
   const char *argv[GROUP_MAX + 1] = {subscriber->connection.sharded ? "SSUBSCRIBE" : "SUBSCRIBE"};
   size_t lens[GROUP_MAX + 1] = {subscriber->connection.sharded ? 10 : 9}, n = 0;
@@ -124,7 +125,7 @@ static void send_group(belay__subscriber_t *subscriber) {
     lens[n] = channel->len;
   }
   alone = alone || subscriber->connection.sharded ||
-          n == 1; /* a shard is a slot's: several may not be one's */
+          n == 1; /* SSUBSCRIBE accepts only channels of one slot. */
   if (!alone)
     belay__transport_send(transport, n + 1, argv, lens, false);
   for (size_t i = 1; i <= n && alone; i++)
@@ -156,7 +157,7 @@ void belay__subscriber_add(belay__subscriber_t *subscriber, belay__channel_t *ch
   }
 }
 
-/* Good-bye to one that the server may think we listen to. */
+/* Unsubscribes from a channel to which the server may have subscribed this connection. */
 static void leave(belay__subscriber_t *subscriber, const belay__channel_t *channel) {
   const char *const argv[] = {subscriber->connection.sharded ? "SUNSUBSCRIBE" : "UNSUBSCRIBE",
                               channel->name};
@@ -192,9 +193,9 @@ void belay__subscriber_close(belay__subscriber_t *subscriber) {
   belay__connection_close(&subscriber->connection);
 }
 
-/* ---- the connection ------------------------------------------------------------------------------------ */
+/* ---- connection ---- */
 
-/* Why: what the server says does not fit. */
+/* Drops the connection. why: text for the log if the server broke the protocol; else NULL. */
 static void drop(belay__subscriber_t *subscriber, int error, const char *why) {
   if (why != NULL)
     belay__log(belay__connection_loop(&subscriber->connection), BELAY_LOG_ERROR,
@@ -247,14 +248,14 @@ void belay__subscriber_lost(belay__subscriber_t *subscriber, int error) {
                     &subscriber->retry_timer);
   queue_all(subscriber, &subscriber->asked);
   queue_all(subscriber, &subscriber->up);
-  queue_all(subscriber, &subscriber->refused); /* alone, as before */
+  queue_all(subscriber, &subscriber->refused); /* These are sent alone again. */
   belay__channels_each(subscriber->connection.server->settings->client, tell_lost,
                        &(loss_t){.subscriber = subscriber, .error = error});
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------- */
+/* ---- answers ---- */
 
-/* The channel whose turn it is, if it is still wanted. */
+/* Returns the channel to which the present reply belongs; NULL if it was removed. */
 static belay__channel_t *answered(belay__subscriber_t *subscriber) {
   if (belay__list_empty(&subscriber->asked))
     return NULL;
@@ -283,19 +284,22 @@ static void on_subscribed(belay__subscriber_t *subscriber, const belay__reply_t 
     return;
   }
   if (channel->node.probe)
-    queue_all(subscriber, &subscriber->refused); /* something has changed */
+    /* The server's rules have changed, so all refused channels are tried again. */
+    queue_all(subscriber, &subscriber->refused);
   channel->node.alone = channel->node.probe = false;
   move(channel, &subscriber->up, UP);
   belay__channel_confirmed(channel);
 }
 
-/* The channel's slot has gone elsewhere. Where to is what is answered if it is asked for again. */
+/* Handles a channel whose slot moved to another server. The next SSUBSCRIBE returns the new
+ * server. */
 static void on_taken_away(belay__subscriber_t *subscriber, belay__channel_t *channel) {
   queue(subscriber, channel);
   belay__channel_lost(channel, BELAY_ECLUSTERDOWN);
 }
 
-/* The answer to a good-bye; or nobody said one, and the channel is taken away. */
+/* Handles the reply to an UNSUBSCRIBE, or the message that the server sends when the slot of a
+ * channel moves. */
 static void on_unsubscribed(belay__subscriber_t *subscriber, const belay__reply_t *name) {
   belay__subscription_group_t *group = head(subscriber);
   belay_client_t *client = subscriber->connection.server->settings->client;
@@ -305,7 +309,7 @@ static void on_unsubscribed(belay__subscriber_t *subscriber, const belay__reply_
     on_taken_away(subscriber, channel);
   else if (group != NULL && group->kind == BELAY__GROUP_UNSUBSCRIBE && group->left > 0)
     group->left--;
-  else if (!sharded) /* else it was left, and taken away too */
+  else if (!sharded) /* If sharded, the channel was removed and its slot moved at the same time. */
     drop(subscriber, BELAY_EUNREACHABLE, NULL);
 }
 
@@ -329,7 +333,7 @@ static void on_retry(belay__timer_t *timer) {
     retry_refused_later(subscriber);
 }
 
-/* The owner of the settings sees that it is listened to there. */
+/* Tells the deployment where the channel is, or that the cluster has changed. */
 static void tell_moved(belay__subscriber_t *subscriber, const belay__reply_t *reply) {
   belay__connection_t *connection = &subscriber->connection;
   const belay__deployment_ops_t *ops = connection->server->settings->ops;
@@ -341,7 +345,7 @@ static void tell_moved(belay__subscriber_t *subscriber, const belay__reply_t *re
     ops->suspect(connection);
 }
 
-/* One was refused for itself. */
+/* Handles the refusal of a single subscription. */
 static void refuse(belay__subscriber_t *subscriber, const belay__reply_t *reply, int error) {
   subscriber->answered_count++;
   belay__channel_t *channel = answered(subscriber);
@@ -359,7 +363,7 @@ static void refuse(belay__subscriber_t *subscriber, const belay__reply_t *reply,
   belay__channel_lost(channel, moved ? BELAY_ECLUSTERDOWN : error);
 }
 
-/* Several were refused together, perhaps because of one of them. */
+/* Handles the refusal of a group: one channel may be the reason, so each is sent alone. */
 static void part(belay__subscriber_t *subscriber, uint64_t last) {
   subscriber->answered_count = last;
   while (!belay__list_empty(&subscriber->asked)) {
@@ -375,18 +379,19 @@ static void on_error(belay__subscriber_t *subscriber, const belay__reply_t *repl
   const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
   belay__subscription_group_t *group = head(subscriber);
   bool leaves = group != NULL && group->kind == BELAY__GROUP_UNSUBSCRIBE;
-  /* others may be served */
+  /* Channels of other slots may be accepted. */
   bool of_slot = refusal->error == BELAY_ECLUSTERDOWN || refusal->error == BELAY_EMOVED;
   if (leaves && of_slot &&
       subscriber->connection
-          .sharded) /* perhaps taken away by then, which was heard as the answer */
+          .sharded) /* The slot may have moved, and that message was counted as the reply. */
     group->left -= group->left > 0;
   else if (group == NULL || subscriber->connection.state == BELAY__CONNECTION_CHECKING ||
            (refusal->remedy != BELAY__REMEDY_NONE && !of_slot) ||
            (leaves ? group->left == 0 : subscriber->answered_count == group->last))
-    drop(subscriber, refusal->error, NULL); /* it is the PING's; or a server that cannot now */
+    /* The error is the reply to PING, or the server cannot answer at present. */
+    drop(subscriber, refusal->error, NULL);
   else if (leaves)
-    group->left--; /* what is not wanted comes all the same, and is not heard */
+    group->left--; /* Messages of the removed channel may still arrive; they are ignored. */
   else if (group->kind == BELAY__GROUP_TOGETHER)
     part(subscriber, group->last);
   else
@@ -412,13 +417,13 @@ static void on_pong(belay__subscriber_t *subscriber) {
     belay__host_flush_soon(connection->server->settings->host, &subscriber->flush);
 }
 
-/* ---- what is said -------------------------------------------------------------------------------------- */
+/* ---- pushes ---- */
 
 static bool is_string(const belay__reply_t *reply) {
   return reply->type == BELAY__REPLY_STRING;
 }
 
-/* Words of another kind are not for us, and do no harm. */
+/* Ignores pushes of unknown kinds. */
 static void on_words(belay__subscriber_t *subscriber, const belay__reply_t *reply) {
   belay__reply_t **words = reply->items;
   if (reply->count < 1 || !is_string(words[0])) {

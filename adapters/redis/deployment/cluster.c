@@ -30,7 +30,7 @@ static belay__cluster_t *cluster_of_connection(const belay__connection_t *connec
   return belay__cluster_of(connection->server->settings);
 }
 
-/* ---- routes -------------------------------------------------------------------------------------------- */
+/* ---- routes ---- */
 
 /* Who answers what only reads: the replicas that can in turn, and the primary where that is wanted or none can. */
 static uint16_t reader_of(const belay__cluster_t *cluster, uint16_t primary,
@@ -67,7 +67,7 @@ static belay__connection_t *route(const belay__cluster_t *cluster, const belay__
   return connection_at(cluster, number, conn_class, call->route);
 }
 
-/* ---- calls --------------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 /* A call that stands in no queue counts as waiting: so it can be withdrawn, whatever happens meanwhile. */
 static void wait(belay__cluster_t *cluster, belay__list_t *list, belay__call_t *call) {
@@ -185,7 +185,7 @@ static void on_redirect(belay__connection_t *connection, const belay__redirect_t
   }
 }
 
-/* ---- tidying ------------------------------------------------------------------------------------------- */
+/* ---- tidying ---- */
 
 /* Takes back what is queued at a server, to the calls that wait, before those: it is older. */
 static void take_back(belay__cluster_t *cluster, const belay__instance_t *instance) {
@@ -306,7 +306,7 @@ static void refuse_all(belay__cluster_t *cluster, int error) {
   }
 }
 
-/* ---- what connections tell ----------------------------------------------------------------------------------- */
+/* ---- what connections tell ---- */
 
 static void on_suspect(belay__connection_t *connection) {
   belay__cluster_check_map(cluster_of_connection(connection));
@@ -332,7 +332,7 @@ static void on_handle_closed(belay__settings_t *settings, belay__server_t *serve
   belay__node_check_closed(&cluster->node);
 }
 
-/* ---- the port's questions ------------------------------------------------------------------------------ */
+/* ---- the port's questions ---- */
 
 /* Connections are numbered, whatever server they lead to; of one server's it is known which are dead. So where several have
  * been asked nothing is known: what was sent to another one may be executed there, if it gets the slot back. */
@@ -375,7 +375,7 @@ static void unlisten(belay_client_t *client, belay__channel_t *channel) {
     belay__subscriber_remove(channel->node.at, channel);
 }
 
-/* ---- begin and end ------------------------------------------------------------------------------------- */
+/* ---- begin and end ---- */
 
 static void close_all(belay_client_t *client) {
   belay__cluster_t *cluster = belay__cluster_of_client(client);

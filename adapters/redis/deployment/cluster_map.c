@@ -42,7 +42,7 @@ typedef enum event {
   EVENT_OVER  /* the discovery has an answer, or there is none */
 } event_t;
 
-/* ---- who is asked -------------------------------------------------------------------------------------- */
+/* ---- who is asked ---- */
 
 static uint64_t since(const belay__cluster_t *cluster, uint64_t then) {
   return belay__now(belay__cluster_host(cluster)) - then;
@@ -238,7 +238,7 @@ static void on_due(belay__timer_t *timer) {
   step(BELAY__CONTAINER(timer, belay__cluster_t, due), EVENT_TIME, 0);
 }
 
-/* ---- what ---------------------------------------------------------------------------------------------- */
+/* ---- what ---- */
 
 static void add_replica(belay__cluster_t *cluster, belay__instance_t *primary,
                         const belay__place_t *place) {
@@ -301,7 +301,7 @@ static bool apply(belay__cluster_t *cluster, const belay__reply_t *reply) {
   return true;
 }
 
-/* ---- the discovery ----------------------------------------------------------------------------------------- */
+/* ---- the discovery ---- */
 
 static belay__cluster_t *cluster_of_discovery(belay__discovery_t *discovery) {
   return BELAY__CONTAINER(discovery, belay__cluster_t, discovery);

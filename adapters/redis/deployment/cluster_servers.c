@@ -11,8 +11,8 @@
 
 #define TEND_MS UINT64_C(500)
 #define END_MS UINT64_C(50)
-#define HEARSAY                                                                                    \
-  16 /* servers that no map has named: who names ever more of them does not lead far */
+/* servers that no map has named: who names ever more of them does not lead far */
+#define HEARSAY 16
 
 void belay__cluster_tidy_soon(belay__cluster_t *cluster) {
   belay_t *belay = belay__cluster_host(cluster);
@@ -28,7 +28,7 @@ void belay__cluster_tidy_later(belay__cluster_t *cluster, bool ends) {
                      belay__now(belay) + belay__period(belay, delay));
 }
 
-/* ---- by their place ------------------------------------------------------------------------------------ */
+/* ---- by their place ---- */
 
 static bool is_at(const belay__entry_t *entry, const void *key, size_t len) {
   const belay__instance_t *instance = BELAY__CONTAINER(entry, belay__instance_t, entry);
@@ -143,7 +143,7 @@ void belay__cluster_set_owner(belay__cluster_t *cluster, uint16_t slot, uint16_t
     belay__cluster_tidy_soon(cluster);
 }
 
-/* ---- their end ----------------------------------------------------------------------------------------- */
+/* ---- their end ---- */
 
 void belay__cluster_retire_unknown(belay__cluster_t *cluster) {
   bool any = false;
@@ -181,7 +181,7 @@ bool belay__cluster_close_retired(belay__cluster_t *cluster) {
   return all;
 }
 
-/* ---- what they have in common -------------------------------------------------------------------------- */
+/* ---- what they have in common ---- */
 
 #if BELAY_HAS_TOPOLOGY
 bool belay__cluster_place(const belay_client_t *client, size_t i, char out[BELAY__PLACE_MAX]) {

@@ -9,7 +9,7 @@ static const belay__deployment_t *deployment_of(const belay__url_t *url) {
   return url->kind == BELAY__URL_CLUSTER ? &belay__cluster : &belay__single;
 }
 
-/* ---- options ------------------------------------------------------------------------------------------- */
+/* ---- options ---- */
 
 /* What the options say overrides the URL; false if it does not fit. */
 static bool override(belay_t *belay, belay__url_t *url, const belay_client_options_t *o) {

@@ -75,7 +75,7 @@ void belay__discovery_init(belay__discovery_t *discovery, belay__settings_t *set
   belay__discovery_set_places(discovery, places, n);
 }
 
-/* ---- places -------------------------------------------------------------------------------------------- */
+/* ---- places ---- */
 
 /* The connection leads to somebody who is not to be asked. */
 static void disconnect(belay__discovery_t *discovery) {
@@ -125,7 +125,7 @@ const belay__place_t *belay__discovery_place(const belay__discovery_t *discovery
   return &discovery->places[discovery->at];
 }
 
-/* ---- the round ----------------------------------------------------------------------------------------- */
+/* ---- the round ---- */
 
 static void set_patience(belay__discovery_t *discovery) {
   int64_t shares = (int64_t)discovery->count + 1;
@@ -273,7 +273,7 @@ static void on_timer(belay__timer_t *timer) {
   }
 }
 
-/* ---- the connection ------------------------------------------------------------------------------------ */
+/* ---- the connection ---- */
 
 static void on_closed(belay__transport_t *transport, int error) {
   belay__discovery_t *discovery = BELAY__CONTAINER(transport, belay__discovery_t, transport);
@@ -351,7 +351,7 @@ static void on_ready(belay__transport_t *transport) {
     discovery->ops->ask(discovery);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------- */
+/* ---- answers ---- */
 
 static void on_reply(belay__discovery_t *discovery, const belay__reply_t *reply) {
   int error = BELAY_EUNREACHABLE;
@@ -410,7 +410,7 @@ static void on_push(belay__transport_t *transport, const belay__reply_t *reply) 
     on_reply(discovery, reply);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 void belay__discovery_close(belay__discovery_t *discovery) {
   belay__connect_limiter_leave(&discovery->settings->host->connect_limiter, &discovery->turn);

@@ -37,7 +37,7 @@ static int choose_tls(belay_t *belay, const belay__url_t *url, belay_tls_t *give
   return *out == NULL ? BELAY_EINVAL : 0;
 }
 
-/* ---- making -------------------------------------------------------------------------------------------- */
+/* ---- making ---- */
 
 /* "host:pid", so that a person who looks at a token sees where its holder runs. */
 static void default_owner(char *out, size_t size) {
@@ -156,7 +156,7 @@ int belay__node_make(belay_t *belay, const belay__deployment_t *deployment,
   return 0;
 }
 
-/* ---- calls --------------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 void belay__node_overdue(belay_client_t *client, belay__call_t *call) {
   belay__connection_t *connection = belay__dispatch(call)->at;
@@ -172,7 +172,7 @@ void belay__node_distrust(belay_client_t *client, belay__call_t *call) {
     belay__connection_distrust(connection, call->epoch);
 }
 
-/* ---- all servers ---------------------------------------------------------------------------------------- */
+/* ---- all servers ---- */
 
 size_t belay__node_links_up(const belay_client_t *client) {
   return belay__servers_connections_up(&BELAY__CONTAINER(client, belay__node_t, base)->settings);

@@ -38,7 +38,7 @@ static belay__resolver_t *resolver_of(belay__discovery_t *discovery) {
   return BELAY__CONTAINER(discovery, belay__resolver_t, discovery);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 /* An address as a sentinel gives it. */
 static bool read_place(const belay__reply_t *host, const belay__reply_t *port,
@@ -150,7 +150,7 @@ static bool read_replicas(belay__resolver_t *resolver, const belay__reply_t *rep
   return true;
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------- */
+/* ---- asking ---- */
 
 /* The last one only if all are wanted, or the sentinel leads a failover. */
 static const struct question {
@@ -238,7 +238,7 @@ static void on_over(belay__discovery_t *discovery, int error) {
     belay__resolver_ask(resolver);
 }
 
-/* ---- hints --------------------------------------------------------------------------------------------- */
+/* ---- hints ---- */
 
 #define ELECTED "+vote-for-leader"
 #define DOWN "+sdown"

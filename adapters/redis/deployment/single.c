@@ -35,8 +35,7 @@ typedef struct single {
   bool applying;                                  /* the resolver tells what it has found */
   belay__server_t *replicas[BELAY__REPLICAS_MAX]; /* NULL: there is none in this place */
   size_t turn;                                    /* who is read from next */
-  belay__timer_t
-      requeue_timer; /* what is queued at replicas that have failed may be answered by others */
+  belay__timer_t requeue_timer; /* what is queued at replicas that have failed may be answered by others */
   belay__timer_t replica_timer; /* replicas that are not connected are tried again */
 } single_t;
 
@@ -48,7 +47,7 @@ static belay_t *belay_of(const single_t *single) {
   return single->node.base.belay;
 }
 
-/* ---- the port ------------------------------------------------------------------------------------------ */
+/* ---- the port ---- */
 
 /* A replica that can be read from, or the primary. */
 static belay__server_t *server_to_read(single_t *single, const belay__call_t *call) {
@@ -137,7 +136,7 @@ static void unlisten(belay_client_t *client, belay__channel_t *channel) {
   belay__subscriber_remove(((single_t *)client)->primary->subscriber, channel);
 }
 
-/* ---- replicas ------------------------------------------------------------------------------------------ */
+/* ---- replicas ---- */
 
 static void requeue_connection(single_t *single, belay__connection_t *connection) {
   belay__list_t calls;
@@ -237,7 +236,7 @@ static void use_replicas(single_t *single) {
     on_replica_timer(&single->replica_timer);
 }
 
-/* ---- finding ------------------------------------------------------------------------------------------- */
+/* ---- finding ---- */
 
 /* A replica's server has been made for the place where it is. */
 static void resolve(belay__server_t *server) {
@@ -291,7 +290,7 @@ static void on_primary_resolved(belay__resolver_t *resolver, int error) {
     use_replicas(single);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 static void on_handle_closed(belay__settings_t *settings, belay__server_t *server) {
   (void)server;
@@ -315,7 +314,7 @@ static void free_single(belay_client_t *client) {
   belay__free(belay, resolver, sizeof *resolver);
 }
 
-/* ---- making -------------------------------------------------------------------------------------------- */
+/* ---- making ---- */
 
 static const belay__deployment_ops_t single_ops = {.handle_closed = on_handle_closed};
 static const belay__deployment_ops_t resolved_ops = {.resolve = resolve,

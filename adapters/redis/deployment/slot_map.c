@@ -33,7 +33,7 @@ static bool read_slots(const belay__reply_t *from, const belay__reply_t *to, bel
   return true;
 }
 
-/* ---- CLUSTER SLOTS: from, to, primary, replicas; each of these host, port, ... -------------------------- */
+/* ---- CLUSTER SLOTS: from, to, primary, replicas; each of these host, port, ... ---- */
 
 static bool read_range(const belay__reply_t *reply, const belay__place_t *here,
                        belay__range_t *out) {
@@ -78,7 +78,7 @@ static bool read_nodes(const belay__reply_t *nodes, const belay__place_t *here, 
   return has_primary;
 }
 
-/* ---- both ---------------------------------------------------------------------------------------------- */
+/* ---- both ---- */
 
 void belay__slot_map_read(const belay__reply_t *reply, const belay__place_t *here, bool tls,
                           belay__range_fn visit, void *arg) {

@@ -10,7 +10,7 @@
 
 static void try_next(belay__dial_t *dial);
 
-/* ---- ends ---------------------------------------------------------------------------------------------- */
+/* ---- ends ---- */
 
 static void on_handle_closed(belay__uv_handle_t *handle) {
   belay__dial_t *dial = handle->data;
@@ -70,7 +70,7 @@ void belay__dial_close(belay__dial_t *dial) {
     (void)uv_cancel((uv_req_t *)&dial->request); /* works only before it has begun */
 }
 
-/* ---- connecting ---------------------------------------------------------------------------------------- */
+/* ---- connecting ---- */
 
 static void set_int(int fd, int level, int name, int value) {
   (void)setsockopt(fd, level, name, &value, sizeof value); /* a socket works without it */
@@ -201,7 +201,7 @@ static void on_turn(belay__job_t *begin) {
   try_next(BELAY__CONTAINER(begin, belay__dial_t, start_slot));
 }
 
-/* ---- resolving ----------------------------------------------------------------------------------------- */
+/* ---- resolving ---- */
 
 static void look_up(belay__dial_t *dial);
 

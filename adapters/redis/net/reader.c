@@ -6,8 +6,8 @@
 #define DEPTH_MAX 8
 #define ELEMENTS_MAX (1 << 20)
 #define CHUNK_SIZE ((size_t)2048) /* the smallest; */
-#define SPARES_MAX                                                                                 \
-  4 /* so many of these are kept: an answer to calls that travel together fits in */
+/* so many of these are kept: an answer to calls that travel together fits in */
+#define SPARES_MAX 4
 
 struct belay__chunk {
   belay__chunk_t *next;
@@ -21,7 +21,7 @@ typedef struct object {
   belay__reader_t *reader;
 } object_t;
 
-/* ---- the arena ----------------------------------------------------------------------------------------- */
+/* ---- the arena ---- */
 
 static belay__chunk_t *get_chunk(belay__reader_t *reader, size_t room) {
   belay__chunk_t *chunk = reader->spare;
@@ -77,7 +77,7 @@ static void arena_reset(belay__reader_t *reader) {
   free_all(reader, chunks);
 }
 
-/* ---- the functions ------------------------------------------------------------------------------------- */
+/* ---- the functions ---- */
 
 static object_t *make(const redisReadTask *task, belay__reply_type_t type) {
   belay__reader_t *reader = task->privdata;

@@ -15,7 +15,7 @@ void belay_tls_options_init(belay_tls_options_t *options) {
   *options = (belay_tls_options_t){.min_version = BELAY_TLS_1_2};
 }
 
-/* ---- reading the files: each says what is wrong, and returns an error ----------------------------------- */
+/* ---- reading the files: each says what is wrong, and returns an error ---- */
 
 static int wrong(belay_t *belay, const char *option, const char *why) {
   return belay__invalid(belay, "%s: %s", option, why);
@@ -77,7 +77,7 @@ static int load_identity(belay_t *belay, SSL_CTX *context, const belay_tls_optio
                           : "holds no key that can be read without a pass phrase");
 }
 
-/* ---- contexts ------------------------------------------------------------------------------------------- */
+/* ---- contexts ---- */
 
 /* Otherwise OpenSSL would ask at the terminal. */
 static int no_pass_phrase(char *buffer, int size, int writing, void *arg) {
@@ -150,7 +150,7 @@ int belay_tls_reload(belay_tls_t *tls, const belay_tls_options_t *options) {
   return 0;
 }
 
-/* ---- lifetimes ------------------------------------------------------------------------------------------ */
+/* ---- lifetimes ---- */
 
 int belay_tls_new(belay_t *belay, const belay_tls_options_t *options, belay_tls_t **out) {
   if (out == NULL)

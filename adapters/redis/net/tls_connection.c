@@ -33,7 +33,7 @@ struct belay__tls_connection {
   char error_text[BELAY__TLS_ERROR_MAX]; /* with failed */
 };
 
-/* ---- making, and the first step -------------------------------------------------------------------------- */
+/* ---- making, and the first step ---- */
 
 /* A name as certificates have it: without the dot that makes it absolute. An address without its zone. */
 static void copy_name(char *out, const char *host) {
@@ -101,7 +101,7 @@ static bool start_tls(belay__tls_connection_t *connection) {
   return set_expected_name(ssl, connection->name);
 }
 
-/* ---- ends ------------------------------------------------------------------------------------------------ */
+/* ---- ends ---- */
 
 static void fail(belay__tls_connection_t *connection) {
   bool tls = connection->socket.first >= RECORD_TYPES_FIRST &&
@@ -157,7 +157,7 @@ const char *belay__tls_connection_error(const belay__tls_connection_t *connectio
   return NULL;
 }
 
-/* ---- the handshake --------------------------------------------------------------------------------------- */
+/* ---- the handshake ---- */
 
 int belay__tls_connection_handshake(belay__tls_connection_t *connection) {
   assert(!connection->handshake_done);
@@ -195,7 +195,7 @@ bool belay__tls_connection_needs_confirmation(const belay__tls_connection_t *con
   return connection->handshake_done && !connection->answered;
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 void belay__tls_connection_allow_read(belay__tls_connection_t *connection) {
   connection->socket.reads = 1;
@@ -221,7 +221,7 @@ bool belay__tls_connection_has_more(const belay__tls_connection_t *connection) {
   return connection->more;
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 /* Data goes out in records, each encrypted and sealed as a whole. One that the socket did not take whole is kept by
  * OpenSSL, which goes on with it when it is given the same data again. If it were given more than one record's, it would

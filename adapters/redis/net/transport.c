@@ -45,7 +45,7 @@ bool belay__transport_is_full(const belay__transport_t *transport) {
   return transport->appended - transport->written >= BACKLOG;
 }
 
-/* ---- hiredis's hooks ----------------------------------------------------------------------------------- */
+/* ---- hiredis's hooks ---- */
 
 static ssize_t read_some(redisContext *c, char *buffer, size_t size) {
   belay__transport_t *transport = c->privdata;
@@ -154,7 +154,7 @@ static void on_disconnect(const redisAsyncContext *ac, int status) {
   belay__tls_connection_free(tls_connection); /* the words are its */
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 
@@ -248,7 +248,7 @@ void belay__transport_break(belay__transport_t *transport, int error) {
   belay__host_flush_soon(transport->host, &transport->flush);
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 /* Takes so many bytes away from what is to be written. hiredis would give the memory back each time, and not care what is
  * in it: a password may be, and nothing of that is to be left in memory that is given back. So wipe what moved up too;
@@ -394,7 +394,7 @@ void belay__transport_send(belay__transport_t *transport, size_t argc, const cha
   belay__host_flush_soon(transport->host, &transport->flush);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 const belay__reply_t *belay__transport_take_reply(belay__transport_t *transport, void *object) {
   if (object == NULL)
@@ -452,7 +452,7 @@ static void on_poll(uv_poll_t *poll, int status, int events) {
   belay__leave(belay);
 }
 
-/* ---- the handshake of TLS ------------------------------------------------------------------------------- */
+/* ---- the handshake of TLS ---- */
 
 /* Whatever it says: that it says something means that we are let in. Before AUTH it may well be an error. */
 static void on_answer(redisAsyncContext *ac, void *object, void *privdata) {

@@ -27,7 +27,7 @@ static bool wrong(parser_t *p, const char *part, const char *why) {
   return false;
 }
 
-/* ---- leaves -------------------------------------------------------------------------------------------- */
+/* ---- leaves ---- */
 
 static size_t length(span_t s) {
   return (size_t)(s.end - s.at);
@@ -123,7 +123,7 @@ static bool decode(parser_t *p, const char *part, span_t s, const char *reserved
   return true;
 }
 
-/* ---- parts --------------------------------------------------------------------------------------------- */
+/* ---- parts ---- */
 
 static bool take_db(parser_t *p, span_t s) {
   p->url->db = number(s);
@@ -244,7 +244,7 @@ static bool take_master(parser_t *p, const char *text) {
   return name.end[0] == '\0' || name.end[1] == '\0' || take_db(p, until(name.end + 1, ""));
 }
 
-/* ---- the schemes --------------------------------------------------------------------------------------- */
+/* ---- the schemes ---- */
 
 /* [user[:password]@]hosts[/master][/db] */
 static bool take_redis(parser_t *p, const char *text) {
