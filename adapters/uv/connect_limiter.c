@@ -1,14 +1,16 @@
 #include "uv/connect_limiter.h"
 
-#define BURST (1000 * BELAY__MS / 5) /* of a second's turns, one part in so many may come at once */
+/* Largest burst of connects: the number for a fifth of a second */
+#define BURST (1000 * BELAY__MS / 5)
 
 static belay__list_t *next(belay__connect_limiter_t *connect_limiter) {
   belay__list_t *node = belay__list_pop(&connect_limiter->ahead);
   return node != NULL ? node : belay__list_pop(&connect_limiter->queue);
 }
 
-/* A bucket as a point in time ("generic cell rate algorithm"): up to when turns are given away, if they had come one
- * after the other. So the next one may come when that is no further ahead than a burst. */
+/* A token bucket kept as a point in time ("generic cell rate algorithm"). `until` is the time up
+ * to which slots are given away, if they had been spaced evenly. The next slot is due when
+ * `until` is at most BURST ahead of now. */
 static void set_timer(belay__connect_limiter_t *connect_limiter) {
   belay_t *belay = connect_limiter->belay;
   uint64_t now = belay__now(belay);

@@ -1,23 +1,25 @@
-/* The connect limiter: how often a loop's clients dial again after a connection was lost or not to be had, all together. When a
- * server goes, everybody notices at once; whoever takes its place must not be run over.
+/* Connect limiter: one limit for the connects of all clients of a loop, after a connection was
+ * lost or could not be made. When a server fails, all clients notice in the same moment. The
+ * limit keeps them from overloading the server that replaces it.
  *
- * Who wants to dial queues for a turn, and leaves when he does not want to any more: that turn is the next one's. */
+ * A connection queues for a slot before it connects. If it leaves the queue, its slot goes to
+ * the next one. */
 #ifndef BELAY_UV_CONNECT_LIMITER_H
 #define BELAY_UV_CONNECT_LIMITER_H
 
 #include "core/loop/loop.h"
 
-/* Somebody's place in the queue. */
+/* One entry of the queue. */
 typedef struct belay__connect_slot {
-  belay__list_t node; /* in a queue, or alone */
+  belay__list_t node; /* Link in one of the queues; unlinked: not queued */
   void (*come)(struct belay__connect_slot *turn);
 } belay__connect_slot_t;
 
 typedef struct belay__connect_limiter {
-  belay_t *belay; /* the loop, whose reconnects_per_s is the rate */
+  belay_t *belay; /* The loop. Its reconnects_per_s is the rate */
   belay__list_t ahead, queue;
   belay__timer_t timer;
-  uint64_t until; /* up to when turns are given away */
+  uint64_t until; /* Time up to which slots are given away, in nanoseconds */
 } belay__connect_limiter_t;
 
 void belay__connect_limiter_init(belay__connect_limiter_t *connect_limiter, belay_t *belay);
@@ -29,11 +31,11 @@ static inline bool belay__connect_slot_is_awaited(const belay__connect_slot_t *t
   return !belay__list_empty(&turn->node);
 }
 
-/* Queues for a turn, also one that is queued already: its come() is called from the loop, once. First come, first served;
- * but whoever is ahead comes before those who are not. */
+/* Queue for a slot; no effect if already queued. The limiter calls come() once, from the loop.
+ * Slots are given first come, first served; entries with `ahead` come before all others. */
 void belay__connect_limiter_queue(belay__connect_limiter_t *connect_limiter,
                                   belay__connect_slot_t *turn, bool ahead);
-/* Takes it out again, also one that is not queued. */
+/* Leave the queue; no effect if not queued. */
 void belay__connect_limiter_leave(belay__connect_limiter_t *connect_limiter,
                                   belay__connect_slot_t *turn);
 

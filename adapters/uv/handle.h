@@ -1,9 +1,10 @@
-/* A libuv handle that may be closed behind our back.
+/* A libuv handle that the program may close behind belay's back.
  *
- * A host may walk its loop and close every handle that it finds, ours too; then the close callback is not
- * ours, and nothing tells when libuv has let go of the memory. belay__uv_handle_close() works either way: if the
- * handle is being closed by somebody else already, it closes one of its own twice in a row. libuv runs
- * close callbacks in batches, one for each turn, so when the second is run the first handle is long gone. */
+ * A program may walk its loop and close every handle, those of belay too. Then the close
+ * callback is the program's, and belay does not learn when libuv has released the memory.
+ * belay__uv_handle_close() works in both cases. If the handle is already closing, it closes a
+ * spare handle twice in a row. libuv runs close callbacks in batches, one per loop iteration.
+ * When the second one runs, libuv has released the first handle. */
 #ifndef BELAY_UV_HANDLE_H
 #define BELAY_UV_HANDLE_H
 
@@ -19,14 +20,14 @@ struct belay__uv_handle {
     uv_idle_t idle;
     uv_prepare_t prepare;
     uv_check_t check;
-  } u;             /* first: a callback's handle is cast to this struct */
-  uv_idle_t spare; /* what is closed when u is closing already */
+  } u;             /* First: callbacks cast the handle to this struct */
+  uv_idle_t spare; /* Handle that is closed instead of u if u is already closing */
   int turns;
   void (*closed)(belay__uv_handle_t *handle);
   void *data;
 };
 
-/* Closes it; closed is called, from the loop, when its memory may be reused. */
+/* Close the handle. closed() runs from the loop when the memory may be reused. */
 void belay__uv_handle_close(belay__uv_handle_t *handle, void (*closed)(belay__uv_handle_t *handle));
 
 #endif /* BELAY_UV_HANDLE_H */

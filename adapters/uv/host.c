@@ -15,10 +15,11 @@
 #define ALARM_CLOCK CLOCK_MONOTONIC
 #endif
 
-/* Where the alarm is a uv_timer it does not run during a suspend: look at the clock at least this often. */
+/* A uv_timer does not run during a suspend. Where it is the alarm, the clock is read at least
+ * this often. */
 #define TIMER_MAX_MS UINT64_C(1000)
 
-/* ---- forks --------------------------------------------------------------------------------------------- */
+/* ---- forks ---- */
 
 static atomic_uint fork_count;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
@@ -35,7 +36,7 @@ static bool host_forked(const belay_t *belay) {
   return ((const belay__host_t *)belay)->fork_count != atomic_load(&fork_count);
 }
 
-/* ---- time ---------------------------------------------------------------------------------------------- */
+/* ---- time ---- */
 
 static uint64_t host_now(belay_t *belay) {
   (void)belay;
@@ -80,7 +81,7 @@ static void on_timer(uv_timer_t *timer) {
   belay__host_t *host = timer->data;
   if (!belay__enter(&host->base))
     return;
-  host->base.armed = BELAY__NEVER; /* it may have rung early, so that it is set anew */
+  host->base.armed = BELAY__NEVER; /* the timer may have fired early: set it again */
   belay__leave(&host->base);
 }
 
@@ -90,7 +91,7 @@ static void on_alarm(uv_poll_t *poll, int status, int events) {
   (void)events;
   belay__host_t *host = poll->data;
   uint64_t expirations;
-  if (host_forked(&host->base)) { /* the alarm is the other process's */
+  if (host_forked(&host->base)) { /* the alarm belongs to the parent process */
     uv_poll_stop(poll);
     return;
   }
@@ -102,7 +103,7 @@ static void on_alarm(uv_poll_t *poll, int status, int events) {
 }
 #endif
 
-/* ---- turns of the loop --------------------------------------------------------------------------------- */
+/* ---- turns of the loop ---- */
 
 static void on_idle(uv_idle_t *idle) {
   belay__host_t *host = idle->data;
@@ -111,7 +112,8 @@ static void on_idle(uv_idle_t *idle) {
     belay__leave(&host->base);
 }
 
-/* Once somebody has closed our handles, only a fresh one can still bring us back. */
+/* After the program has closed the handles of belay, only a new handle can wake the loop for
+ * belay. */
 static void host_wake_soon(belay_t *belay) {
   belay__host_t *host = (belay__host_t *)belay;
   assert(!host->closing);
@@ -156,16 +158,16 @@ static void run_flushes(belay__host_t *host) {
   belay__leave(&host->base);
 }
 
-/* What ran since the loop woke kept it from polling for that long. */
+/* The time since the loop woke is a time in which it did not poll. */
 static void on_prepare(uv_prepare_t *prepare) {
   belay__host_t *host = prepare->data;
-  if (host_forked(&host->base)) { /* what lies ready to be written is the other process's */
+  if (host_forked(&host->base)) { /* the buffered writes belong to the parent process */
     uv_prepare_stop(prepare);
     return;
   }
   run_flushes(host);
   if (!belay__list_empty(&host->flushes) && !host->closing)
-    host_wake_soon(&host->base); /* a callback at the end of that had more to send */
+    host_wake_soon(&host->base); /* a callback at the end of the flush had more to send */
   host->prepared = true;
   if (host->turn_began != 0) {
     uint64_t gap = host_now(&host->base) - host->turn_began;
@@ -182,14 +184,14 @@ static void on_check(uv_check_t *check) {
   host->turns++;
   run_flushes(host);
   if (host->base.tasks_len == 0 && !uv_is_closing(&host->idle.u.any))
-    uv_idle_stop(&host->idle.u.idle); /* it was only for the flush */
+    uv_idle_stop(&host->idle.u.idle); /* it only served the flush */
 }
 
 void belay__host_flush_soon(belay__host_t *host, belay__flush_t *flush) {
   if (!belay__list_empty(&flush->node))
     return;
   belay__list_push(&host->flushes, &flush->node);
-  /* From a prepare callback of somebody else's that runs after ours, the loop would sleep on it. */
+  /* If a prepare callback of the program runs after ours, the loop would sleep before the flush. */
   if (host->prepared && !host->base.entered)
     host_wake_soon(&host->base);
 }
@@ -198,14 +200,14 @@ void belay__host_flush_cancel(belay__flush_t *flush) {
   belay__list_remove(&flush->node);
 }
 
-/* ---- random bytes -------------------------------------------------------------------------------------- */
+/* ---- random bytes ---- */
 
 static int host_random(belay_t *belay, void *buffer, size_t len) {
   belay__host_t *host = (belay__host_t *)belay;
   if (len > sizeof host->entropy)
     return uv_random(NULL, NULL, buffer, len, 0, NULL) == 0 ? 0 : BELAY_ESYSTEM;
   if (host_forked(belay))
-    return BELAY_EFORK; /* what is buffered here is the other process's */
+    return BELAY_EFORK; /* the buffered bytes belong to the parent process */
   if (host->entropy_left < len) {
     if (uv_random(NULL, NULL, host->entropy, sizeof host->entropy, 0, NULL) != 0)
       return BELAY_ESYSTEM;
@@ -218,7 +220,7 @@ static int host_random(belay_t *belay, void *buffer, size_t len) {
   return 0;
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------------- */
+/* ---- opening and closing ---- */
 
 static void on_handle_closed(belay__uv_handle_t *handle) {
   belay__host_t *host = handle->data;
@@ -255,7 +257,8 @@ static const belay__host_ops_t host_ops = {
     .close = host_close,
 };
 
-/* The timerfd is sharper than a millisecond and rings after a suspend; a uv_timer does neither. */
+/* A timerfd has a precision below 1 ms and fires after a suspend; a uv_timer has neither
+ * property. */
 static int open_alarm(belay__host_t *host) {
   host->alarm_fd = -1;
 #ifdef __linux__

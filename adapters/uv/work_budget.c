@@ -1,9 +1,10 @@
 #include "uv/work_budget.h"
 
-#define SLICE BELAY__MS /* of a turn; the last step that is let in may take longer */
+#define SLICE BELAY__MS /* Budget per loop iteration. The last step may exceed it */
 
-/* The loop has others to serve in between: a task that is queued while it runs comes again in the loop's next turn, or
- * with the next event of this one, and then it is still the same turn. */
+/* A task that is queued while it runs comes again in the next loop iteration, so that the loop
+ * serves other handles in between. It can also come with the next event of the same iteration;
+ * then the rest of that iteration's budget applies. */
 static void run_slice(belay__task_t *task) {
   belay__work_budget_t *work_budget = BELAY__CONTAINER(task, belay__work_budget_t, task);
   belay_t *belay = work_budget->belay;

@@ -1,27 +1,28 @@
-/* The work budget: work that holds the loop up, a slice of it in each turn.
+/* Work budget: limits how much long-running work a loop does per iteration.
  *
- * A step of a TLS handshake takes half a millisecond of arithmetic, to begin a connection a tenth of that; two hundred of
- * them that are due at once, one after another, would keep everything else waiting. So each step waits here for its turn.
- * They are let in in order, until a millisecond of the loop's turn is used up; the others come in its next one. Only
- * work is waited for: whoever waits for the network stands outside, so that a peer that says nothing stops nobody. */
+ * A step of a TLS handshake takes half a millisecond of CPU time, the start of a connection a
+ * tenth of that. Two hundred such steps in a row would delay everything else. So each step is a
+ * job in this queue. Jobs run in order until one millisecond of the iteration is used up; the
+ * others run in the next iteration. A job never waits for the network, so a silent peer delays
+ * no other job. */
 #ifndef BELAY_UV_WORK_BUDGET_H
 #define BELAY_UV_WORK_BUDGET_H
 
 #include "core/loop/loop.h"
 
-/* A step. It is run once, from the loop, when the machines are at rest. */
+/* One step. The loop runs it once, when no machine is inside a transition. */
 typedef struct belay__job {
-  belay__list_t node; /* in the work budget's queue, or alone */
+  belay__list_t node; /* Link in the queue of the work budget; unlinked: not queued */
   void (*run)(struct belay__job *job);
 } belay__job_t;
 
 typedef struct belay__work_budget {
   belay_t *belay;
-  const uint64_t *turns; /* number of the present turn of the loop */
+  const uint64_t *turns; /* Counter of loop iterations, of the host */
   belay__list_t queue;
   belay__task_t task;
-  uint64_t turn;  /* of the loop, in which the last step was, */
-  uint64_t spent; /* and how much of it is used up, in nanoseconds */
+  uint64_t turn;  /* Loop iteration in which the last job ran */
+  uint64_t spent; /* Part of that iteration's budget that is used up, in nanoseconds */
 } belay__work_budget_t;
 
 void belay__work_budget_init(belay__work_budget_t *work_budget, belay_t *belay,
@@ -29,9 +30,9 @@ void belay__work_budget_init(belay__work_budget_t *work_budget, belay_t *belay,
 
 void belay__job_init(belay__job_t *job, void (*run)(belay__job_t *job));
 
-/* Queues a step, also one that is queued already. */
+/* Queue a job; no effect if already queued. */
 void belay__work_budget_queue(belay__work_budget_t *work_budget, belay__job_t *job);
-/* Takes it out again, also one that is not queued. */
+/* Remove a job from the queue; no effect if not queued. */
 void belay__work_budget_leave(belay__work_budget_t *work_budget, belay__job_t *job);
 
 #endif /* BELAY_UV_WORK_BUDGET_H */

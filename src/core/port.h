@@ -1,10 +1,12 @@
-/* The port: what the core asks of the world. A host is a loop's side, a node one logical deployment.
+/* The port: the functions that the core needs from its environment. A host is one loop, a node
+ * is one logical deployment.
  *
- *   your server -> include/ -> src/lease ... -> src/core -> [ this page ] <- adapters/uv, adapters/redis
+ *    your program -> include/ -> src/lease ... -> src/core -> [ port.h ] <- adapters/uv, adapters/redis
  *
- * adapters/ keep it on libuv and hiredis; a simulation keeps it on a virtual clock. Everything runs on one
- * thread. The core never calls a user's function from inside these calls: completions are tasks
- * (core/loop/loop.h) that run when the world has left belay or is about to. */
+ * The adapters implement it with libuv and hiredis; the simulator implements it with a virtual
+ * clock. Everything runs on one thread. The core never calls a function of the user inside one
+ * of these calls. Completions are tasks (core/loop/loop.h) that run at the end of an entry from
+ * the loop. */
 #ifndef BELAY_CORE_PORT_H
 #define BELAY_CORE_PORT_H
 
@@ -21,81 +23,88 @@ typedef struct belay__call belay__call_t;
 typedef struct belay__reply belay__reply_t;
 typedef struct belay__channel belay__channel_t;
 
-/* ---- host ---------------------------------------------------------------------------------------------- */
+/* ---- host ---- */
 
-/* Whatever the loop calls in the adapter is wrapped in belay__enter() ... belay__leave() (core/loop/loop.h). */
+/* The adapter wraps each callback of the loop in belay__enter() ... belay__leave()
+ * (core/loop/loop.h). */
 typedef struct belay__host_ops {
-  /* Nanoseconds, monotonic, running while the machine is suspended. Never 0. */
+  /* Monotonic time in nanoseconds, never 0. The clock runs while the machine is suspended. */
   uint64_t (*now)(belay_t *belay);
 
-  /* What the machine takes for the time of day: microseconds since 1970, which may step. Never negative. */
+  /* Wall-clock time in microseconds since 1970, never negative. It may step. */
   int64_t (*wall_us)(belay_t *belay);
 
-  /* Enter belay at that time or as soon after it as can be; replaces the time before. UINT64_MAX: never.
-   * By itself this does not keep the loop alive. */
+  /* Enter belay at this time, or as soon as possible after it. Replaces the earlier wake-up
+   * time. UINT64_MAX: never. A wake-up time alone does not keep the loop alive. */
   void (*wake_at)(belay_t *belay, uint64_t when);
 
-  /* Enter belay in the loop's next turn, and keep the loop alive until then. */
+  /* Enter belay in the next loop iteration, and keep the loop alive until then. */
   void (*wake_soon)(belay_t *belay);
 
-  /* Whether the loop is to be kept alive. */
+  /* on: keep the loop alive until this is called with false. */
   void (*keep_alive)(belay_t *belay, bool on);
 
-  /* Random bytes fit for a token; 0 or BELAY_ESYSTEM. */
+  /* Fill the buffer with cryptographically secure random bytes. Returns 0 or BELAY_ESYSTEM. */
   int (*random)(belay_t *belay, void *buffer, size_t len);
 
-  /* Whether this process is a fork of the one that opened the host. */
+  /* true if this process is a fork of the process that opened the host. */
   bool (*forked)(const belay_t *belay);
 
-  /* Whether the loop's handles were closed by somebody else, so that nothing will ever call again. */
+  /* true if the program closed the loop's handles, so that the loop never calls belay again. */
   bool (*dead)(const belay_t *belay);
 
-  /* All clients are gone: give back everything, call belay__gone(), then free the host. */
+  /* Called when all clients are gone: release all resources, call belay__gone(), then free the
+   * host. */
   void (*close)(belay_t *belay);
 } belay__host_ops_t;
 
-/* ---- node ---------------------------------------------------------------------------------------------- */
+/* ---- node ---- */
 
-/* Kinds of traffic. Each has its own connections, opened when first used. */
+/* Connection classes. Each class has its own connections, opened at first use. */
 typedef enum belay__conn_class {
-  BELAY__CLASS_LEASE,   /* acquire, renew, release: never behind anything big */
-  BELAY__CLASS_DATA,    /* everything else that is small */
+  BELAY__CLASS_LEASE,   /* acquire, renew, release; never behind a large command */
+  BELAY__CLASS_DATA,    /* all other small commands */
   BELAY__CLASS_BULK,    /* large replies, sweeps */
-  BELAY__CLASS_DURABLE, /* a write followed by WAIT, which holds up what comes behind it */
+  BELAY__CLASS_DURABLE, /* a write followed by WAIT, which delays later commands */
   BELAY__LANES
 } belay__conn_class_t;
 
-/* What the adapter does next with a call whose reply it handed over (belay__call_reply()). */
+/* Tells the adapter what to do with a call after it passed on the reply (belay__call_reply()). */
 typedef enum belay__verdict {
-  BELAY__VERDICT_OVER,   /* the call is not the adapter's any more */
-  BELAY__VERDICT_RESEND, /* send it again, now, on the same connection */
-  BELAY__VERDICT_REDIRECT, /* its key is with another server: belay__call_redirect() or belay__call_stay() */
-  BELAY__VERDICT_RECONNECT /* as OVER, and the connection is of no use: drop it */
+  BELAY__VERDICT_OVER,   /* the adapter no longer owns the call */
+  BELAY__VERDICT_RESEND, /* send the call again at once, on the same connection */
+  /* The key belongs to another server: continue with belay__call_redirect() or
+   * belay__call_stay() */
+  BELAY__VERDICT_REDIRECT,
+  BELAY__VERDICT_RECONNECT /* as OVER; the adapter also drops the connection */
 } belay__verdict_t;
 
-/* What not every server can do, or lets us do. */
+/* Features that some servers lack, or that the access rules of the user may forbid. */
 typedef enum belay__capability {
-  BELAY__SET_NX_GET, /* SET with NX and GET */
+  BELAY__SET_NX_GET, /* SET with both NX and GET */
   BELAY__BITFIELD_RO,
   BELAY__SHARDED_CHANNELS, /* SSUBSCRIBE, SPUBLISH */
-  BELAY__DELIFEQ,          /* Valkey's compare and delete */
-  BELAY__DELEX             /* Redis's */
+  BELAY__DELIFEQ,          /* compare-and-delete of Valkey */
+  BELAY__DELEX             /* compare-and-delete of Redis */
 } belay__capability_t;
 
 #define BELAY__RUN_ID_MAX 40 /* bytes of a server's run id */
 #define BELAY__DATA_ID_MAX 64
-#define BELAY__PLACE_MAX 272 /* bytes of where a server is, a 0 included */
+#define BELAY__PLACE_MAX 272 /* bytes of a server's address, terminating 0 included */
 
 /* The server at the other end of a connection. */
 typedef struct belay__server_info {
-  uint32_t epoch;     /* the connection's number */
-  int64_t started_by; /* by then it was running; negative: before this machine was */
-  size_t run_id_len;  /* 0: it does not tell */
+  uint32_t epoch; /* Number of the connection */
+  /* Latest time at which the server can have started, in nanoseconds of the host's clock.
+   * Negative: before this machine booted */
+  int64_t started_by;
+  size_t run_id_len; /* Bytes of run_id; 0: the server does not report one */
   char run_id[BELAY__RUN_ID_MAX];
-  uint64_t
-      mark; /* stands for the run id where that would be long to compare; 0: it does not tell */
-  size_t
-      data_id_len; /* when it last became a primary, and after whom: another one after each time */
+  /* Number that stands for the run id in comparisons; 0: the server does not report one */
+  uint64_t mark;
+  /* Bytes of data_id: when this server last became a primary, and after which server. It changes
+   * with each promotion */
+  size_t data_id_len;
   char data_id[BELAY__DATA_ID_MAX];
 } belay__server_info_t;
 
@@ -104,92 +113,103 @@ static inline bool belay__server_info_is(const belay__server_info_t *server, con
   return server->run_id_len == len && memcmp(server->run_id, run_id, len) == 0;
 }
 
-/* True if two connections (NULL: there is none) are known to lead to the same server. */
+/* true if two connections are known to lead to the same server. NULL: no connection. */
 static inline bool belay__server_info_same(const belay__server_info_t *a,
                                            const belay__server_info_t *b) {
   return a != NULL && b != NULL && a->run_id_len > 0 &&
          belay__server_info_is(a, b->run_id, b->run_id_len);
 }
 
-/* Between submit and belay__call_reply() or belay__call_dropped() a call is the node's: it stands in one
- * of its queues by call->node. */
+/* The node owns a call from submit until belay__call_reply() or belay__call_dropped(). It links
+ * the call in its queues by call->node. */
 typedef struct belay__node_ops {
-  /* Bytes that the node keeps in each call (call->room): its own, from submit until the call is over. Undefined before
-   * the first submit. */
+  /* Bytes of call->room, which belong to the node from submit until the call is over. The
+   * content is undefined before the first submit. */
   size_t call_room;
 
-  /* Keys belong to slots (core/key/slot.h), which may lie on several servers: those of two do not share a call. */
+  /* true if keys belong to slots (core/key/slot.h), which may be on several servers. Keys of
+   * different slots do not share a call. */
   bool by_slots;
 
-  /* Queues n calls, all or none. Those that follow each other are contiguous on one connection, and the others go
-   * where the first goes as far as their keys let them; calls of one connection class and route are sent in the order of their
-   * submission, but for those whose slot moves to another server meanwhile. Returns 0, BELAY_EBUSY or a lasting error of the deployment
-   * (BELAY_EAUTH). The node tells belay__call_sent() when a call is handed to a connection.
+  /* Queue n calls, all or none.
    *
-   * A server is away while no connection to it can be made, or none that it has is answered. The node detects this for each
-   * server, and detects its return by itself: no call is needed to find out. Calls with fail_fast whose servers are all
-   * away are not queued: the error that says why is returned. A queued call with fail_fast ends with
-   * belay__call_refused() when its server goes away. Other calls wait for the server until their deadlines. */
+   * - Calls that are marked as following each other are contiguous on one connection.
+   * - The other calls use the connection of the first one where their keys permit that.
+   * - Calls of one connection class and route are sent in the order of submission, except those
+   *   whose slot moves to another server meanwhile.
+   * - The node calls belay__call_sent() when it hands a call to a connection.
+   *
+   * Returns 0, BELAY_EBUSY or a lasting error of the deployment (such as BELAY_EAUTH).
+   *
+   * A server is away while no connection to it can be made, or while it answers on none of them.
+   * The node detects this for each server, and it detects the return without a call. If all
+   * servers of a call with fail_fast are away, submit queues nothing and returns the cause. A
+   * queued call with fail_fast ends with belay__call_refused() when its server goes away. Other
+   * calls wait for the server until their deadlines. */
   int (*submit)(belay_client_t *client, belay__call_t *const *calls, size_t n);
 
-  /* Takes a call that was not handed to a connection out of its queue. Returns the error that explains
-   * why it was not: BELAY_EUNREACHABLE, BELAY_ERESOLVE, BELAY_EAUTH, BELAY_EBUSY. */
+  /* Remove a call from its queue; it was not yet handed to a connection. Returns the error that
+   * explains the wait: BELAY_EUNREACHABLE, BELAY_ERESOLVE, BELAY_EAUTH, BELAY_EBUSY. */
   int (*withdraw)(belay_client_t *client, belay__call_t *call);
 
-  /* The deadline of a call that was handed to a connection is over. Makes the reason the client's last refusal
-   * (belay__client_refused()) with BELAY_EUNKNOWN. */
+  /* Called at the deadline of a call that was handed to a connection. Reports the cause as the
+   * client's last refusal (belay__client_refused()) with BELAY_EUNKNOWN. */
   void (*overdue)(belay_client_t *client, belay__call_t *call);
 
-  /* The call's connection broke the protocol: drop it. */
+  /* Drop the connection of this call: it broke the protocol. */
   void (*distrust)(belay_client_t *client, belay__call_t *call);
 
-  /* Of the connections that calls of this connection class and route travelled on: all numbered up to the result
-   * are known to be dead on the server's side too, so that nothing sent on them can still be executed. */
+  /* Concerns the connections that calls of this connection class and route used. Every
+   * connection with a number up to the result is known to be closed on the server too. So the
+   * server executes nothing more that was sent on it. */
   uint32_t (*dead_epoch)(const belay_client_t *client, belay__conn_class_t conn_class,
                          uint32_t route);
 
-  /* Who answers calls of this connection class and route now; NULL while they have no connection. */
+  /* The server that answers calls of this connection class and route now; NULL: no connection. */
   const belay__server_info_t *(*server)(const belay_client_t *client,
                                         belay__conn_class_t conn_class, uint32_t route);
 
-  /* Whether calls of this connection class and route are owed answers, and nothing has been heard for so many
-   * nanoseconds, in which the loop has looked. */
+  /* true if calls of this connection class and route await replies, and nothing arrived for
+   * `limit` nanoseconds although the loop has polled. */
   bool (*silent)(belay_client_t *client, belay__conn_class_t conn_class, uint32_t route,
                  uint64_t limit);
 
-  /* Goes through the servers that have the data: an route that leads to the i-th of them, false if there are not
-   * so many. *version is another one whenever it is known here that data may have moved from one to
-   * another since; which may be a minute after it has, if nobody asks for that data. */
+  /* Enumerate the servers that hold the data: set *route to a route that leads to the i-th
+   * server. Returns false if there is no i-th server. *version changes when the node learns that
+   * data may have moved between servers. Without calls for that data this can be a minute late. */
   bool (*shard)(const belay_client_t *client, size_t i, uint32_t *route, uint32_t *version);
 
-  /* What belay_client_stats() does not count itself: connections_up. */
+  /* The number of connections that are up, for belay_client_stats(). */
   size_t (*connections_up)(const belay_client_t *client);
 
-  /* Whether all servers that the client is connected to can do that; false while there is none. */
+  /* true if all servers that the client is connected to have this feature; false without a
+   * connection. */
   bool (*can)(belay_client_t *client, belay__capability_t what);
 
-  /* A channel is wanted, by one more who listens; or is not any more (core/client/channel.h). One that is wanted already
-   * stays as it is, and if the server had refused it, it is asked for again. The node keeps one connection for all
-   * of them while there are any, and tells belay__channel_confirmed(), belay__channel_message()
-   * and belay__channel_lost(), none of them inside these two. Each message comes once. */
+  /* Add or remove a subscription to a channel (core/client/channel.h). If the channel already
+   * has subscriptions, it stays as it is; if the server had refused it, the node subscribes
+   * again. The node keeps one connection for all channels while there are any. It reports with
+   * belay__channel_confirmed(), belay__channel_message() and belay__channel_lost(), but never
+   * inside these two functions. It reports each message once. */
   void (*listen)(belay_client_t *client, belay__channel_t *channel);
   void (*unlisten)(belay_client_t *client, belay__channel_t *channel);
 
 #if BELAY_HAS_TOPOLOGY
-  /* Goes through the places where servers of the deployment are known to be by now: writes the i-th in words, "host:port"
-   * or a path, at out; false if there are not so many. */
+  /* Enumerate the known addresses of the deployment's servers: write the i-th as "host:port" or
+   * as a path to out. Returns false if there is no i-th address. */
   bool (*place)(const belay_client_t *client, size_t i, char out[BELAY__PLACE_MAX]);
 
-  /* Makes a client of the server in that place alone, with this one's user, password, TLS, database, timeouts and largest reply. Returns
-   * 0, BELAY_ENOMEM, BELAY_ERESOLVE: that is no place, or BELAY_ESINGLE: the
-   * deployment is one server, and that is another. */
+  /* Create a client of the server at this address alone. It uses the user, password, TLS
+   * settings, database, timeouts and reply limit of this client. Returns 0, BELAY_ENOMEM,
+   * BELAY_ERESOLVE (not an address), or BELAY_ESINGLE (the deployment is one server, at another
+   * address). */
   int (*visit)(belay_client_t *client, const char *place, belay_client_t **out);
 #endif
 
-  /* Drop every connection, end every call, then call belay__client_gone(). */
+  /* Drop all connections, end all calls, then call belay__client_gone(). */
   void (*close)(belay_client_t *client);
 
-  /* Give the memory back; called last. */
+  /* Free the memory; the last call. */
   void (*free)(belay_client_t *client);
 } belay__node_ops_t;
 

@@ -17,7 +17,7 @@ static const char *const words[] = {
     [BELAY__LIMITER_WAIT] = "reserve",
 };
 
-/* ---- ARGV[4] ------------------------------------------------------------------------------------------- */
+/* ---- ARGV[4] ---- */
 
 void belay__limit_command_number(belay__limit_command_t *command, int64_t value) {
   assert(command->extra_len + 8 <= sizeof command->extra);
@@ -47,7 +47,7 @@ belay__limit_command_t belay__limit_command_refund(const belay_limiter_t *limite
   return command;
 }
 
-/* ---- the call ------------------------------------------------------------------------------------------ */
+/* ---- the call ---- */
 
 /* The tail of the second key: of a log's ban, or of a reservation; NULL: there is only one key. */
 static const char *second_tail(const belay__limit_command_t *command, bool log, char out[64]) {

@@ -25,7 +25,7 @@ static terms_t terms_of(const belay__limit_t *limit, unsigned percent) {
   return terms;
 }
 
-/* ---- which bucket -------------------------------------------------------------------------------------- */
+/* ---- which bucket ---- */
 
 static int64_t divide_up(int64_t value, int64_t by) {
   return value / by + (value % by != 0);
@@ -95,7 +95,7 @@ static bucket_t *find(belay_limiter_t *limiter, uint64_t hash, uint64_t now) {
   return bucket;
 }
 
-/* ---- taking from it ------------------------------------------------------------------------------------ */
+/* ---- taking from it ---- */
 
 /* How long until there is room for the cost: 0: there is; -1: never. */
 static int64_t retry_after(const terms_t *terms, const bucket_t *bucket, int64_t debt, int64_t cost,
@@ -152,7 +152,7 @@ static void answer_locally(belay_limiter_t *limiter, const belay__limit_op_t *op
     take(limiter, bucket, op->cost, now, result);
 }
 
-/* ---- the policy ---------------------------------------------------------------------------------------- */
+/* ---- the policy ---- */
 
 void belay__fallback_clear(belay_limiter_t *limiter) {
   belay_t *belay = limiter->client->belay;

@@ -4,7 +4,7 @@
 #include "limit/take.h"
 #include "limit/token_lease.h"
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 static void on_close(belay__handle_t *handle) {
   belay__token_leases_close((belay_limiter_t *)handle);
@@ -19,7 +19,7 @@ static void on_deinit(belay__handle_t *handle) {
   belay__fallback_clear(limiter);
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------------- */
+/* ---- the beginning ---- */
 
 static const belay_limiter_options_t defaults = {
     .max_denied = 4096,
@@ -63,7 +63,7 @@ const belay__handle_type_t belay__limiter_type = {
 
 BELAY__HANDLE_FUNCTIONS(limiter)
 
-/* ---- the rest ------------------------------------------------------------------------------------------ */
+/* ---- the rest ---- */
 
 int belay_limiter_reconfigure(belay_limiter_t *limiter, const belay_limit_t *limits, size_t n) {
   int error = belay__handle_check((const belay__handle_t *)limiter);

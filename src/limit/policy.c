@@ -8,7 +8,7 @@
 #define UNITS_MAX BELAY_LIMITER_UNITS_MAX
 #define EXACT_MAX (INT64_C(1) << 53)
 
-/* ---- making it ------------------------------------------------------------------------------------------- */
+/* ---- making it ---- */
 
 static int64_t gcd(int64_t a, int64_t b) {
   while (b != 0) {
@@ -117,7 +117,7 @@ void belay__policy_drop(belay_t *belay, belay__policy_t *policy) {
     belay__free(belay, policy, sizeof *policy);
 }
 
-/* ---- numbers --------------------------------------------------------------------------------------------- */
+/* ---- numbers ---- */
 
 char *belay__policy_put(char *out, int64_t value) {
   double number = (double)value;
@@ -190,7 +190,7 @@ bool belay__policy_read(const belay__policy_t *policy, const belay__reply_t *rep
   return true;
 }
 
-/* ---- what it means --------------------------------------------------------------------------------------- */
+/* ---- what it means ---- */
 
 static int64_t positive(int64_t value) {
   return value > 0 ? value : 0;
@@ -290,7 +290,7 @@ void belay__policy_judge(const belay__policy_t *policy, const belay__limit_reply
   result->retry_after_us = retry;
 }
 
-/* ---- receipts -------------------------------------------------------------------------------------------- */
+/* ---- receipts ---- */
 
 void belay__policy_receipt(const belay__policy_t *policy, const belay__limit_reply_t *numbers,
                            int64_t cost, int64_t id, belay_receipt_t *receipt) {

@@ -35,7 +35,7 @@ static refund_t *start(belay_limiter_t *limiter, int64_t tokens, end_t on_end) {
   return refund;
 }
 
-/* ---- giving back --------------------------------------------------------------------------------------- */
+/* ---- giving back ---- */
 
 static void on_given(belay__give_back_t *giving, belay__call_t *call,
                      const belay__result_t *result) {
@@ -82,7 +82,7 @@ void belay__refund_grant(belay_limiter_t *limiter, const char *key, size_t key_l
   belay__refund_send(limiter, new_call(limiter, key, key_len, receipt, tokens), tokens);
 }
 
-/* ---- fetches without a taker ---------------------------------------------------------------------------- */
+/* ---- fetches without a taker ---- */
 
 /* The granted tokens go back. Under another policy they cannot. */
 static void on_granted(refund_t *refund, const belay__call_t *fetch,

@@ -17,7 +17,7 @@ static bool is_limited(const belay__limit_op_t *op) {
   return op->verb == BELAY__LIMITER_TAKE || is_reservation(op);
 }
 
-/* ---- the answer ---------------------------------------------------------------------------------------- */
+/* ---- the answer ---- */
 
 int belay__limiter_read(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
@@ -98,7 +98,7 @@ void belay__limiter_tell(belay_request_t *request, void (*cb)(void),
   ((belay_limiter_cb)cb)(request, status, &result);
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------- */
+/* ---- asking ---- */
 
 int belay__limiter_begin(belay_limiter_t *limiter, belay_request_t *request,
                          const belay__request_ops_t *ops, const belay__limit_command_t *command,

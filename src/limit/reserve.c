@@ -12,7 +12,7 @@
 
 #define WAIT_MAX_US (INT64_C(86400) * 1000000)
 
-/* ---- the queue of a key -------------------------------------------------------------------------------- */
+/* ---- the queue of a key ---- */
 
 struct belay__limit_queue {
   belay__keyed_t keyed; /* first; in limiter->queues */
@@ -48,7 +48,7 @@ static void leave_queue(belay_limiter_t *limiter, belay__limit_queue_t *queue) {
   belay__keyed_free(limiter->client->belay, &queue->keyed);
 }
 
-/* ---- a wait -------------------------------------------------------------------------------------------- */
+/* ---- a wait ---- */
 
 /* For so long a call may be sent again, by the server's clock. */
 static int64_t remembered_us(const belay_limiter_t *limiter, const belay_request_t *request) {
@@ -149,7 +149,7 @@ static const belay__request_ops_t wait_ops = {
 static const belay__request_ops_t reserve_ops = {
     .read = belay__limiter_read, .tell = belay__limiter_tell, .idempotent = true};
 
-/* ---- the operations ------------------------------------------------------------------------------------ */
+/* ---- the operations ---- */
 
 /* Reservations need a policy that gives credit. */
 static int check_policy(const belay_limiter_t *limiter) {

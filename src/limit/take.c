@@ -5,7 +5,7 @@
 #include "limit/request.h"
 #include "limit/token_lease.h"
 
-/* ---- without a call ------------------------------------------------------------------------------------- */
+/* ---- without a call ---- */
 
 /* An answer to a take without a call. */
 typedef struct known {
@@ -86,7 +86,7 @@ int belay_limiter_try(belay_limiter_t *limiter, belay_bytes_t key, int64_t cost,
   return 0;
 }
 
-/* ---- taking -------------------------------------------------------------------------------------------- */
+/* ---- taking ---- */
 
 /* The denial travels in the numbers of the reply, which there is not. */
 static void answer(belay__operation_t *operation, const known_t *known) {

@@ -51,7 +51,7 @@ struct belay__token_lease {
   bool stale; /* granted tokens are given back */
 };
 
-/* ---- what is there ------------------------------------------------------------------------------------- */
+/* ---- what is there ---- */
 
 belay__token_lease_t *belay__token_lease_find(const belay_limiter_t *limiter, uint64_t hash,
                                               const char *key, size_t len) {
@@ -93,7 +93,7 @@ static uint64_t idle_ns(const belay__token_lease_t *lease) {
   return lease->limiter->options.lease_ms * BELAY__MS / 2;
 }
 
-/* ---- giving back --------------------------------------------------------------------------------------- */
+/* ---- giving back ---- */
 
 static void give_back(belay__token_lease_t *lease, grant_t *grant) {
   belay_limiter_t *limiter = lease->limiter;
@@ -178,7 +178,7 @@ static belay__token_lease_t *add(belay_limiter_t *limiter, uint64_t hash, const 
   return lease;
 }
 
-/* ---- fetching ------------------------------------------------------------------------------------------ */
+/* ---- fetching ---- */
 
 static void on_fetched(belay__call_t *call, const belay__result_t *result);
 
@@ -220,7 +220,7 @@ void belay__token_lease_refill(belay__token_lease_t *lease, uint64_t now) {
     lease->rest_until = now + idle_ns(lease);
 }
 
-/* ---- who waits ----------------------------------------------------------------------------------------- */
+/* ---- who waits ---- */
 
 static belay__operation_t *first_of(const belay__token_lease_t *lease) {
   return BELAY__CONTAINER(lease->waiting.next, belay__operation_t, queued);
@@ -279,7 +279,7 @@ bool belay__token_lease_park(belay_limiter_t *limiter, belay__operation_t *opera
   return true;
 }
 
-/* ---- the answer ---------------------------------------------------------------------------------------- */
+/* ---- the answer ---- */
 
 /* Whether the answer says that so many more are not to be had. Of a log it says so only of what was asked. */
 static bool denies(const belay__token_lease_t *lease, const belay__limit_reply_t *numbers,
@@ -393,7 +393,7 @@ static void on_fetched(belay__call_t *call, const belay__result_t *result) {
   }
 }
 
-/* ---- the ends ------------------------------------------------------------------------------------------ */
+/* ---- the ends ---- */
 
 void belay__token_lease_before(belay_limiter_t *limiter, const belay__limit_command_t *command) {
   if (!belay__denials_end(command->verb))

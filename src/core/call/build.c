@@ -7,10 +7,10 @@
 #include "core/key/slot.h"
 
 #define FIRST_CAPACITY ((size_t)256)  /* bytes of a new call's buffer */
-#define POOLED_CAPACITY ((size_t)512) /* a larger buffer is not kept */
-#define POOLED_CALLS ((size_t)2048)   /* calls that a client keeps for later */
+#define POOLED_CAPACITY ((size_t)512) /* bytes of the largest buffer that the pool keeps */
+#define POOLED_CALLS ((size_t)2048)   /* calls that a client keeps for reuse */
 
-/* The bytes of a call, its words aside. */
+/* Size of a call in bytes, without its command. */
 static size_t size_of(const belay_client_t *client) {
   return sizeof(belay__call_t) + client->node_ops->call_room;
 }
@@ -62,8 +62,9 @@ void belay__call_pool_free(belay_client_t *client) {
   client->pool_len = 0;
 }
 
-/* Room for more bytes at the end, and for a 0 behind them: hiredis looks for what follows a command's name
- * without asking whether anything does. NULL and broken if memory is out. */
+/* Make room for more bytes at the end, and for a terminating 0: hiredis reads the byte after a
+ * command's name without checking the length. If memory is out, returns NULL and marks the call
+ * as broken. */
 static char *enlarge(belay__call_t *call, size_t more) {
   size_t cap = call->cap == 0 ? FIRST_CAPACITY : call->cap;
   while (cap - call->len < more)
@@ -88,7 +89,8 @@ static inline char *grow(belay__call_t *call, size_t more) {
 
 #define DIGITS_MAX 20
 
-/* Writes a number; returns how many digits. Many times faster than snprintf(), and on the way of every call. */
+/* Write a number; returns the number of digits. Much faster than snprintf(), and used for every
+ * call. */
 static size_t put_digits(char out[DIGITS_MAX], uint64_t value) {
   char digits[DIGITS_MAX];
   size_t n = 0, at = 0;
@@ -101,11 +103,11 @@ static size_t put_digits(char out[DIGITS_MAX], uint64_t value) {
   return at;
 }
 
-/* Writes a type byte, a number and a line end; returns the bytes written, at most 23. */
+/* Write a type byte, a number and a line end; returns the number of bytes, at most 23. */
 static inline size_t put_header(char *out, char type, uint64_t value) {
   size_t at = 0;
   out[at++] = type;
-  if (value < 100) { /* nearly always */
+  if (value < 100) { /* the usual case */
     if (value >= 10)
       out[at++] = (char)('0' + value / 10);
     out[at++] = (char)('0' + value % 10);
@@ -215,7 +217,8 @@ bool belay__call_become_eval(belay__call_t *call) {
     belay__call_arg(fresh, "EVAL", 4);
     belay__call_arg(fresh, call->script->text, call->script->len);
     size_t tail = fresh->len;
-    memcpy(fresh->data + fresh->len, call->data + call->tail, tail_len + 1); /* the 0 too */
+    /* with the terminating 0 */
+    memcpy(fresh->data + fresh->len, call->data + call->tail, tail_len + 1);
     client->stats.pending_bytes += fresh->len + tail_len - call->len;
     char *data = call->data;
     size_t cap = call->cap;
@@ -233,7 +236,8 @@ bool belay__call_become_eval(belay__call_t *call) {
   return call->as_eval;
 }
 
-/* Without memory it goes by its hash, and the server says what it thinks of that. */
+/* If memory is out, the call keeps the hash, and the server answers NOSCRIPT if it does not have
+ * the script. */
 void belay__call_bring_script(belay__call_t *call, belay__scripts_t *brought) {
   const belay__script_t *script = call->script;
   if (script == NULL)
@@ -244,7 +248,7 @@ void belay__call_bring_script(belay__call_t *call, belay__scripts_t *brought) {
     *word |= bit;
 }
 
-/* The next word of a command; NULL at its end. */
+/* The next argument of a command; NULL at its end. */
 static const char *next_word(const belay__call_t *call, size_t *at, size_t *len) {
   const char *p = call->data + *at, *end = call->data + call->len;
   *len = 0;
@@ -257,12 +261,12 @@ static const char *next_word(const belay__call_t *call, size_t *at, size_t *len)
   return p;
 }
 
-/* Where the words begin. */
+/* Offset of the first argument. */
 static size_t first_word(const belay__call_t *call) {
   return (size_t)((const char *)memchr(call->data, '\n', call->len) - call->data) + 1;
 }
 
-/* The n-th word from 0, which is there. */
+/* Argument n, counted from 0, which must exist. */
 static const char *nth_word(const belay__call_t *call, unsigned n, size_t *len) {
   size_t at = first_word(call);
   for (; n > 0; n--)
@@ -285,13 +289,13 @@ static bool is_our_key(const belay_client_t *client, const char *word, size_t le
 
 void belay__call_hide(const belay__call_t *call, belay__said_t *said, bool but_keys) {
   size_t at = first_word(call), len;
-  (void)next_word(call, &at, &len); /* the command */
+  (void)next_word(call, &at, &len); /* skip the command's name */
   for (const char *word; (word = next_word(call, &at, &len)) != NULL;)
     if (!but_keys || !is_our_key(call->client, word, len))
       belay__said_hide(said, word, len);
 }
 
-/* Commands that have no key. */
+/* true for commands that have no key. */
 static bool is_keyless(const char *command) {
   static const char *const names[] = {"PING", "TIME", "SCAN", "WAIT", "INFO"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -319,10 +323,10 @@ belay__call_t *belay__call_stale(belay__call_t *call) {
 }
 
 void belay__call_repeat(belay__call_t *call, const belay__call_t *said) {
-  char *out = grow(call, said->len + 1); /* for a longer publisher */
+  char *out = grow(call, said->len + 1); /* room for the longer publish command */
   if (out == NULL)
     return;
-  memcpy(out, said->data, said->len + 1); /* the 0 too */
+  memcpy(out, said->data, said->len + 1); /* with the terminating 0 */
   call->len = said->len;
   call->script = said->script;
   call->command = said->command;

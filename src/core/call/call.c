@@ -8,10 +8,10 @@
 #include "core/call/refusal.h"
 #include "core/loop/backoff.h"
 
-#define LINE_SHOWN ((size_t)80) /* bytes of a script's line in a detail */
+#define LINE_SHOWN ((size_t)80) /* bytes of a script line that a detail shows */
 #define HOPS_MAX 5
 
-/* ---- ends ---------------------------------------------------------------------------------------------- */
+/* ---- ends ---- */
 
 static void trace(const belay__call_t *call, belay_trace_event_t event, belay_outcome_t outcome,
                   int error) {
@@ -59,7 +59,7 @@ static void tell(belay__call_t *call, const belay__result_t *result) {
   done(call, result);
 }
 
-/* The call is over: tells whoever still wants to know, and gives it back. */
+/* End the call: notify its owner if it still waits, and give the call back to the pool. */
 static void finish(belay__call_t *call, const belay__result_t *result) {
   if (call->state == BELAY__CALL_LATE) {
     if (result->outcome == BELAY_OUTCOME_REPLY)
@@ -79,7 +79,7 @@ static void finish_with(belay__call_t *call, belay_outcome_t outcome, int error)
   finish(call, &(belay__result_t){.outcome = outcome, .error = error});
 }
 
-/* ---- the way there and back ---------------------------------------------------------------------------- */
+/* ---- the way there and back ---- */
 
 static void on_timer(belay__timer_t *timer);
 
@@ -179,7 +179,7 @@ void belay__call_sent(belay__call_t *call, uint32_t epoch) {
   trace(call, BELAY_TRACE_SENT, BELAY_OUTCOME_UNKNOWN, 0);
 }
 
-/* Backs off after a refusal that may pass, if there is time for another try. */
+/* Back off after a temporary refusal. Returns false if there is no time for another try. */
 static bool rest(belay__call_t *call, int error) {
   belay_t *belay = call->client->belay;
   uint64_t when =
@@ -187,8 +187,10 @@ static bool rest(belay__call_t *call, int error) {
   if (when >= call->deadline || call->follows || call->followed || call->no_retry || call->no_rest)
     return false;
   call->state = BELAY__CALL_RESTING;
-  call->stale = false; /* a replica that cannot answer now is not waited for: the primary may */
-  call->last_error = error; /* first_sent stays: it only makes a lease believe in less */
+  /* do not wait for a replica that cannot answer now: the primary may be able to */
+  call->stale = false;
+  /* first_sent stays: it only shortens the validity that a lease computes */
+  call->last_error = error;
   call->hops = 0;
   if (call->tries < UINT8_MAX)
     call->tries++;
@@ -214,8 +216,9 @@ void belay__call_hurry_rests(belay_client_t *client) {
   }
 }
 
-/* An error that stops a script may come after a write, unless it is one that comes before, or the server tells where it
- * was raised, and the script writes behind that. */
+/* End the call with a refusal. A script may have written before the error that stopped it. It
+ * has not if the table says so, or if the server names the line and the script's first write is
+ * behind that line. */
 static void refuse(belay__call_t *call, const belay__refusal_t *refusal,
                    const belay__reply_t *reply) {
   bool may_have_written = call->script != NULL && refusal->may_have_written;
@@ -246,7 +249,7 @@ int belay__call_blame(const belay__call_t *call, int error, const char *text) {
   return belay__call_blame_key(call, key, key_len, error, text, strlen(text));
 }
 
-/* Whether a script has named one of several keys itself: the namespace and "::" are in it. */
+/* true if the error of a script names one of several keys: it contains the namespace and "::". */
 static bool names_a_key(const belay_client_t *client, const belay__reply_t *reply) {
   const char *at = reply->str, *end = at + reply->len;
   while ((at = memmem(at, (size_t)(end - at), client->prefix, client->prefix_len)) != NULL) {
@@ -265,7 +268,8 @@ static size_t words_of(const belay__call_t *call, const belay__reply_t *reply, b
   return belay__said_write(&said, text);
 }
 
-/* Some servers do not say which command of a script it is that they refuse: so the line that they name is told. */
+/* Some servers do not say which command of a script they refuse. So the detail shows the script
+ * line that they name. */
 static void blame_line(const belay__call_t *call, int error, const belay__reply_t *reply,
                        const char *text) {
   char about[BELAY__WORDS_MAX];
@@ -277,8 +281,8 @@ static void blame_line(const belay__call_t *call, int error, const belay__reply_
   belay__client_refused(call->client, error, about, strlen(about));
 }
 
-/* Keeps the server's words; where something is wrong with what is there already, behind the key, which of several is the
- * first. */
+/* Keep the server's error text. If the error concerns existing data, put the key before the
+ * text; of several keys, the first. */
 static void explain(const belay__call_t *call, const belay__refusal_t *refusal,
                     const belay__reply_t *reply) {
   char text[BELAY__WORDS_MAX], about[BELAY__WORDS_MAX];
@@ -298,12 +302,12 @@ static void explain(const belay__call_t *call, const belay__refusal_t *refusal,
   (void)belay__call_blame(call, refusal->error, about);
 }
 
-/* What would come behind what was sent later is not sent again. */
+/* A call with no_retry is not sent again: it would run after calls that were sent later. */
 bool belay__call_may_redirect(const belay__call_t *call) {
   return call->state == BELAY__CALL_SENT && !call->no_retry && call->hops < HOPS_MAX;
 }
 
-/* It was not executed where it was sent to, and begins anew. */
+/* The server did not execute the call; it starts again. */
 void belay__call_redirect(belay__call_t *call) {
   assert(belay__call_may_redirect(call));
   call->hops++;
@@ -351,7 +355,7 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
     return BELAY__VERDICT_OVER;
   }
   bool raised = memcmp(reply->str, "ERR ", reply->len < 4 ? reply->len : 4) ==
-                0; /* by a script, in the middle */
+                0; /* raised by a script after it started */
   if (refusal->remedy == BELAY__REMEDY_REDIRECT && !raised)
     return BELAY__VERDICT_REDIRECT;
   explain(call, refusal, reply);

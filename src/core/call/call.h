@@ -1,98 +1,107 @@
 /* A call: one command on its way to a server and back.
  *
- *   new --args--> BUILDING --send--> QUEUED --handed to a connection--> SENT --reply--> over
- *                                     ^  |                              |  |
- *          RESTING --time to retry----+  +--deadline: NOT_SENT--> over  |  +--drop--> UNKNOWN, over;
- *             ^                      ^                                 |  |           or back to QUEUED
- *             +--------a refusal that may pass, deadline ahead---------+  |           if not a byte left
- *                                    +--MOVED, ASK: five times in a row---+
- *                                                                      |
- *                                        deadline: UNKNOWN, then LATE -+--reply or drop--> settled, over
+ *    new --args--> BUILDING --send--> QUEUED --handed to a connection--> SENT --reply--> over
+ *                                      ^  |                              |  |
+ *           RESTING --time to retry----+  +--deadline: NOT_SENT--> over  |  +--drop--> UNKNOWN, over;
+ *              ^                      ^                                 |  |           or QUEUED again
+ *              +--------temporary refusal, deadline ahead--------------+  |           if no byte left
+ *                                     +--MOVED, ASK: five times in a row---+
+ *                                                                       |
+ *                                         deadline: UNKNOWN, then LATE -+--reply or drop--> settled, over
  *
- * done is called exactly once, settled at most once and after it. When the last of them has returned the call
- * goes back to its client's pool. Neither is called inside belay__call_send(). */
+ * `done` is called exactly once, `settled` at most once and after `done`. When the last of them
+ * has returned, the call goes back to its client's pool. Neither is called inside
+ * belay__call_send(). */
 #ifndef BELAY_CORE_CALL_CALL_H
 #define BELAY_CORE_CALL_CALL_H
 
 #include "core/call/build.h"
 #include "core/call/state.h"
 
-/* What is kept at that key is not what it must be: makes text, behind the key, the detail of the error, which is
- * returned. */
+/* Report that the value at the call's first key is not valid: the detail becomes the key and
+ * text. Returns error. */
 int belay__call_blame(const belay__call_t *call, int error, const char *text);
-/* The same of another of its keys. */
+/* The same for another key of the call. */
 int belay__call_blame_key(const belay__call_t *call, const char *key, size_t key_len, int error,
                           const char *text, size_t text_len);
 
-/* Sends n calls, all or none, on one connection: contiguous there. Sets call->place where a call has one. On an error
- * nothing was sent, none of them calls back, and all are given back to the pool. Returns 0, BELAY_ENOMEM, BELAY_EBUSY or a
- * lasting error of the deployment, such as BELAY_EAUTH. */
+/* Send n calls, all or none, contiguous on one connection. Sets call->place where a call has
+ * one. Returns 0, BELAY_ENOMEM, BELAY_EBUSY or a lasting error of the deployment, such as
+ * BELAY_EAUTH. On an error nothing was sent, no callback runs, and all calls go back to the
+ * pool. */
 int belay__call_send(belay__call_t **calls, size_t n);
-/* The same for calls none of which belongs behind another. */
+/* The same for calls that need not follow each other. */
 int belay__call_send_separately(belay__call_t **calls, size_t n);
 
 /* A call that has an owner, and the owner's pointer to it (*place, which is NULL before):
  *
- *   NULL --start--> the call --it ends--> NULL, then done is called
- *                     |  ^ |--cancel--> NULL; nothing is called
- *                     |  +--own (another place)
- *                     +--own (from another place)--> NULL
+ *    NULL --start--> the call --it ends--> NULL, then done is called
+ *                      |  ^ |--cancel--> NULL; no callback runs
+ *                      |  +--own (another place)
+ *                      +--own (from another place)--> NULL
  *
- * A LATE call has no place any more: its owner was notified of UNKNOWN. belay__call_own() gives it a
- * place again; then done runs with the late reply. */
+ * A LATE call has no place any more: its owner was notified of UNKNOWN. belay__call_own() gives
+ * it a place again; then `done` runs with the late reply. */
 
-/* Sends one call; NULL: memory was out. Returns as belay__call_send() does. */
+/* Send one call. NULL: memory was out. Returns as belay__call_send() does. */
 int belay__call_start(belay__call_t **place, belay__call_t *call, belay__call_cb done, void *owner);
 
-/* Makes a call that was sent another owner's. */
+/* Give a call that was sent to another owner. */
 void belay__call_own(belay__call_t **place, belay__call_t *call, belay__call_cb done, void *owner);
 
-/* Abandons the call that is there, if there is one. Returns true if the server may have executed it, or still may. */
+/* Abandon the call in *place, if any. Returns true if the server may have executed it, or may
+ * still execute it. */
 bool belay__call_cancel(belay__call_t **place);
 
-/* The caller is not interested any more: neither done nor settled will be called, no retry and no
- * fallback is made. Returns true if the server may have executed the call, or still may. */
+/* Drop the callbacks of a call: neither `done` nor `settled` will run, and the call is not
+ * retried. Returns true if the server may have executed the call, or may still execute it. */
 bool belay__call_abandon(belay__call_t *call);
 
-/* Gives back n calls that were not sent; some may be NULL. */
+/* Give back n calls that were not sent; some may be NULL. */
 void belay__calls_discard(belay__call_t *const *calls, size_t n);
 
-/* The client closes: what rests is over. */
+/* End all resting calls, because the client closes. */
 void belay__call_end_rests(belay_client_t *client);
 
-/* There is a new connection, and so reason to hope: what rests does not rest for long any more. */
+/* Shorten the rest of all resting calls: a new connection is up, so a retry may succeed. */
 void belay__call_hurry_rests(belay_client_t *client);
 
-/* The caller cannot read the reply. A plain command's reply then comes from a connection that cannot be trusted, and so
- * does a nil or a status to a script, since no script replies these: the connection is dropped. What else a script
- * replies is made of what its keys hold, and says nothing about the connection: only this call fails. Is called from
- * inside done or settled. */
+/* Report, inside `done` or `settled`, that the caller cannot read the reply. The connection is
+ * dropped after an unreadable reply to a plain command, and after a nil or a status as the reply
+ * to a script, because no script replies with these. Any other reply of a script depends on the
+ * content of its keys and says nothing about the connection: then only this call fails. */
 void belay__call_distrust(belay__call_t *call, const belay__reply_t *reply);
 
-/* ---- for the node --------------------------------------------------------------------------------------- */
+/* ---- for the node ---- */
 
-/* A call was handed to the connection of that number. */
+/* Report that a call was handed to the connection with this number. */
 void belay__call_sent(belay__call_t *call, uint32_t epoch);
 
-/* For the node, before belay__call_reply(): what the connection counts as unable to do from now on, a bit of a
- * belay__capability_t; 0: nothing new. */
+/* Call this before belay__call_reply(). Returns the feature that the connection lacks from now
+ * on, as a bit of a belay__capability_t; 0: no news. */
 unsigned belay__call_denied(belay__call_t *call, const belay__reply_t *reply);
 
-/* Its reply came. */
+/* Pass on the reply to a call. */
 belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *reply);
 
-/* After BELAY__VERDICT_REDIRECT, for it and all that belong behind it, when they have been answered too: whether it may
- * go elsewhere; it does, and is as if it had not been sent; or it does not, with that error. With BELAY_ECLUSTERDOWN it is
- * tried again later where it may be and there is time, else it is over. reply: which tells why, or NULL. */
+/* After BELAY__VERDICT_REDIRECT, for the call and all calls that must follow it, once they have
+ * been answered too.
+ *
+ * - belay__call_may_redirect(): true if the call may go to another server.
+ * - belay__call_redirect(): the call goes there, as if it had not been sent.
+ * - belay__call_stay(): the call does not go there and ends with `error`. With
+ *   BELAY_ECLUSTERDOWN it is retried later if it may be retried and there is time. reply: the
+ *   cause, or NULL. */
 bool belay__call_may_redirect(const belay__call_t *call);
 void belay__call_redirect(belay__call_t *call);
 void belay__call_stay(belay__call_t *call, const belay__reply_t *reply, int error);
 
-/* Its connection is gone, or will never be. If no byte of the call left and its caller still waits, it is to
- * be queued again and true is returned; else it is over, and error says why. */
+/* Report that the connection of a call is gone, or will never exist. Returns true if no byte of
+ * the call left and its caller still waits: queue it again. Otherwise the call is over, with
+ * `error` as the cause. */
 bool belay__call_dropped(belay__call_t *call, bool sent, int error);
 
-/* The deployment refuses every call for a lasting reason: a queued call is over. */
+/* End a queued call, because the deployment refuses all calls for a lasting reason. */
 void belay__call_refused(belay__call_t *call, int error);
 
 #endif /* BELAY_CORE_CALL_CALL_H */

@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-#define HEAD_MAX ((size_t)4) /* so many bytes of an argument are it */
+#define HEAD_MAX ((size_t)4) /* bytes at the start of an argument that suffice to recognize it */
 
-/* ---- in print ------------------------------------------------------------------------------------------ */
+/* ---- in print ---- */
 
-/* Writes one byte as it is shown; returns how many that are. */
+/* Write the printable form of one byte; returns its length. */
 static size_t put(char out[4], char byte) {
   static const char digits[] = "0123456789abcdef";
   unsigned char c = (unsigned char)byte;
@@ -20,7 +20,7 @@ static size_t put(char out[4], char byte) {
   return 4;
 }
 
-/* Adds what fits as a whole; false if it does not. */
+/* Append text if all of it fits; otherwise return false. */
 static bool add(char *out, size_t size, size_t *n, const char *more, size_t len) {
   if (*n + len >= size)
     return false;
@@ -49,9 +49,9 @@ size_t belay__words(char *out, size_t size, const char *text, size_t len) {
   return write(out, size, text, len, NULL);
 }
 
-/* ---- what a server repeats ----------------------------------------------------------------------------- */
+/* ---- what a server repeats ---- */
 
-/* As it is in an error, which is one line. */
+/* The byte as it appears in an error, which is one line. */
 static char in_a_line(char c) {
   return c == '\r' || c == '\n' ? ' ' : c;
 }
@@ -88,7 +88,7 @@ static bool is_word(const belay__said_t *said, size_t at, size_t len) {
          (at + len == said->len || !is_letter(said->text[at + len]));
 }
 
-/* How much of it stands there: nothing, or at least its head. */
+/* The number of bytes of the argument that appear at this position: 0, or at least its head. */
 static size_t match(const belay__said_t *said, size_t at, const char *data, size_t len) {
   size_t n = 0;
   while (n < len && at + n < said->len && in_a_line(said->text[at + n]) == in_a_line(data[n]))
@@ -103,7 +103,7 @@ void belay__said_hide(belay__said_t *said, const char *data, size_t len) {
     return;
   size_t bit = bit_of(data, len < HEAD_MAX ? len : HEAD_MAX);
   if ((said->there[bit / 64] >> bit % 64 & 1) == 0)
-    return; /* as nearly always; and there may be many thousands */
+    return; /* the usual case, and there may be thousands of arguments */
   for (size_t i = 0; i < said->shown; i++) {
     size_t n = match(said, i, data, len), room = said->shown - i;
     memset(said->hidden + i, true, n < room ? n : room);

@@ -1,7 +1,8 @@
-/* What others say, made fit for a log and for belay_detail(): in print, short, and without what they were told.
+/* Texts of servers and the system, made fit for a log and for belay_detail(): printable, short,
+ * and without secrets.
  *
- * A server repeats things: "unknown command 'SET', with args beginning with: ..." has a token in it. So the command that
- * it answers goes in with its words: whatever is there of an argument, or of the beginning of one, is hidden. */
+ * A server repeats parts of a command: "unknown command 'SET', with args beginning with: ..."
+ * contains a token. So each occurrence of an argument, or of the beginning of one, is hidden. */
 #ifndef BELAY_CORE_CALL_ERROR_TEXT_H
 #define BELAY_CORE_CALL_ERROR_TEXT_H
 
@@ -9,29 +10,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BELAY__WORDS_MAX ((size_t)256) /* bytes that are kept of what a server says, a 0 included */
+/* bytes of a server's text that are kept, terminating 0 included */
+#define BELAY__WORDS_MAX ((size_t)256)
 
-/* Writes the text at out, and a 0: what is not printable ASCII as \xNN. What does not fit into size bytes is left off,
- * never a part of a \xNN. Returns the length. */
+/* Write the text with a terminating 0. Bytes that are not printable ASCII become \xNN. Text that
+ * does not fit into size bytes is cut, never inside a \xNN. Returns the length. */
 size_t belay__words(char *out, size_t size, const char *text, size_t len);
 
 #define BELAY__WORDS_BITS ((size_t)16384)
 
 typedef struct belay__said {
   const char *text;
-  size_t len, shown; /* shown: of its bytes, as many as can be */
+  size_t len, shown; /* shown: number of its bytes that fit */
   bool hidden[BELAY__WORDS_MAX];
-  uint64_t there[BELAY__WORDS_BITS / 64]; /* hashes of all that an argument may begin with */
+  /* Hashes of all strings that an argument may begin with */
+  uint64_t there[BELAY__WORDS_BITS / 64];
 } belay__said_t;
 
-/* What a server said; the text stays the caller's, until it is written. What the server itself takes for arguments is
- * cut off. */
+/* Begin with the server's text, which must stay valid until it is written. The part in which the
+ * server lists arguments is cut off. */
 void belay__said_begin(belay__said_t *said, const char *text, size_t len);
 
-/* Hides what it repeats of that; of less than four bytes, where it stands as a word. */
+/* Hide each occurrence of this argument. One of less than four bytes is hidden only where it
+ * stands as a word. */
 void belay__said_hide(belay__said_t *said, const char *data, size_t len);
 
-/* As belay__words(), with "..." in the place of what is hidden. */
+/* Write the text as belay__words() does, with "..." in place of the hidden parts. */
 size_t belay__said_write(const belay__said_t *said, char out[BELAY__WORDS_MAX]);
 
 #endif /* BELAY_CORE_CALL_ERROR_TEXT_H */

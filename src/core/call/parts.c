@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-/* Reads a number up to its line end, and steps over that. */
+/* Read a number up to its line end, and skip the line end. */
 static size_t read_number(const char **at) {
   size_t value = 0;
   const char *p = *at;
@@ -16,7 +16,7 @@ belay__call_parts_t belay__call_parts(const belay__call_t *call) {
   assert(call->script != NULL);
   const char *head = call->data + 1, *at = call->data + call->tail + 1;
   size_t words = read_number(&head);
-  (void)read_number(&at); /* how long the next number is */
+  (void)read_number(&at); /* length of the next number */
   belay__call_parts_t parts = {.keys_count = read_number(&at)};
   parts.keys = at;
   for (size_t i = 0; i < parts.keys_count; i++) {

@@ -5,12 +5,12 @@
 
 #include "core/client/client.h"
 
-/* The two on the wire. */
+/* Both commands in the wire format. */
 static const char sharded_word[] = "$8\r\nSPUBLISH\r\n", plain_word[] = "$7\r\nPUBLISH\r\n";
 
 #define WORD_LEN(sharded) ((sharded) ? sizeof sharded_word - 1 : sizeof plain_word - 1)
 
-/* The longer one was added last, so that there is room for either. */
+/* The longer command was added last, so that there is room for either. */
 static void note_word(belay__call_t *call) {
   if (call == NULL)
     return;
@@ -35,12 +35,13 @@ void belay__publish_arg(belay__call_t *call, bool publishes) {
 
 void belay__publish_as(belay__call_t *call, bool sharded) {
   char *word = call->data + call->publisher;
-  bool is_sharded = word[1] == '8'; /* bytes of it */
+  bool is_sharded = word[1] == '8'; /* length of the word */
   if (sharded == is_sharded)
     return;
   size_t from = WORD_LEN(is_sharded), to = WORD_LEN(sharded);
   assert(call->len - from + to < call->cap);
-  memmove(word + to, word + from, call->len - call->publisher - from + 1); /* the 0 too */
+  /* with the terminating 0 */
+  memmove(word + to, word + from, call->len - call->publisher - from + 1);
   memcpy(word, sharded ? sharded_word : plain_word, to);
   if (call->script == NULL)
     call->command = sharded ? "SPUBLISH" : "PUBLISH";

@@ -1,19 +1,21 @@
-/* Publishing: PUBLISH, or SPUBLISH where channels belong to slots. Which of the two it is, is only known when there
- * is a connection: so a call is built for either, whether the word is its command or an argument of its script, and
- * the node has the last word each time that it hands the call over. */
+/* Publishing: PUBLISH, or SPUBLISH where channels belong to slots. Only the connection decides
+ * which one is needed. So a call is built for either, and the node selects the command each time
+ * that it hands the call to a connection. It is the call's command, or an argument of its
+ * script. */
 #ifndef BELAY_CORE_CALL_PUBLISH_H
 #define BELAY_CORE_CALL_PUBLISH_H
 
 #include "core/call/call.h"
 
-/* Builds the command. */
+/* Build the publish command. */
 void belay__publish_build(belay__call_t *call, const char *channel, size_t channel_len,
                           const void *message, size_t len);
 
-/* Adds the argument that tells a script which command to publish with, one in a call; '': it does not. */
+/* Add the argument that tells a script which command to publish with; at most one per call.
+ * publishes: false adds '', and the script publishes nothing. */
 void belay__publish_arg(belay__call_t *call, bool publishes);
 
-/* For the node, before it hands over a call that has such a word: makes it the one that this is. */
+/* For the node, before it hands over a call with such a word: select SPUBLISH or PUBLISH. */
 void belay__publish_as(belay__call_t *call, bool sharded);
 
 #endif /* BELAY_CORE_CALL_PUBLISH_H */

@@ -4,13 +4,13 @@
 
 #include "belay/error.h"
 
-/* A lease treats every refusal of a renewal, release or undo that is not BELAY_EWRONGTYPE as indefinite,
- * and asks again until its deadline; a waiter goes on waiting after those that
- * belay_err_retryable() says may pass.
+/* After a renewal, release or undo, a lease treats every refusal except BELAY_EWRONGTYPE as
+ * indefinite, and sends the command again until its deadline. A waiter continues after the
+ * refusals that belay_err_retryable() calls temporary.
  *
- * What a server checks inside a script, it checks before the script's first write, so that it is whole: room, disk,
- * replicas, its own role; and the scripts themselves look at what they find before they write. Only what a user may not
- * do is found out command by command. */
+ * Inside a script, a server checks memory, disk, replicas and its own role before the script's
+ * first write. The scripts of belay check their keys before they write. So these refusals mean
+ * that nothing was written. Only permissions are checked command by command. */
 static const belay__refusal_t table[] = {
     {"NOSCRIPT", BELAY_EREFUSED, BELAY__REMEDY_EVAL, false},
     {"TRYAGAIN", BELAY_ECLUSTERDOWN, BELAY__REMEDY_RETRY, false},
@@ -19,7 +19,7 @@ static const belay__refusal_t table[] = {
     {"LOADING", BELAY_ELOADING, BELAY__REMEDY_RETRY, false},
     {"BUSY", BELAY_ESCRIPTBUSY, BELAY__REMEDY_RETRY, false},
     {"READONLY", BELAY_EREADONLY, BELAY__REMEDY_RECONNECT, false},
-    /* a WAIT, when a primary becomes a replica; and after that */
+    /* replies to WAIT: while the primary becomes a replica, and after that */
     {"UNBLOCKED", BELAY_EREADONLY, BELAY__REMEDY_RECONNECT, false},
     {"ERR WAIT cannot be used with replica", BELAY_EREADONLY, BELAY__REMEDY_RECONNECT, false},
     {"NOAUTH", BELAY_EAUTH, BELAY__REMEDY_REAUTH, false},
@@ -29,7 +29,7 @@ static const belay__refusal_t table[] = {
     {"ERR Client sent", BELAY_EAUTH, BELAY__REMEDY_NONE, false}, /* before Redis 6 */
     {"DENIED", BELAY_EAUTH, BELAY__REMEDY_NONE, false},          /* protected mode */
     {"NOPERM", BELAY_EPERM, BELAY__REMEDY_NONE, false},
-    /* inside a script: to Redis 7.0, and since */
+    /* inside a script: up to Redis 7.0, and later versions */
     {"ERR The user executing the script can't", BELAY_EPERM, BELAY__REMEDY_NONE, true},
     {"ERR ACL failure in script:", BELAY_EPERM, BELAY__REMEDY_NONE, true},
     {"WRONGTYPE", BELAY_EWRONGTYPE, BELAY__REMEDY_NONE, false},
@@ -38,7 +38,7 @@ static const belay__refusal_t table[] = {
     {"ERR hash value is not an integer", BELAY_EWRONGTYPE, BELAY__REMEDY_NONE, false},
     {"ERR increment or decrement would overflow", BELAY_EOVERFLOW, BELAY__REMEDY_NONE, false},
     {"ERR the fencing number is used up", BELAY_EOVERFLOW, BELAY__REMEDY_NONE, false},
-    {"INVALIDOBJ", BELAY_EMISMATCH, BELAY__REMEDY_NONE, false}, /* a HyperLogLog that is damaged */
+    {"INVALIDOBJ", BELAY_EMISMATCH, BELAY__REMEDY_NONE, false}, /* a damaged HyperLogLog */
     {"CROSSSLOT", BELAY_ECROSSSLOT, BELAY__REMEDY_NONE, false},
     {"MOVED", BELAY_EMOVED, BELAY__REMEDY_REDIRECT, false},
     {"ASK", BELAY_EMOVED, BELAY__REMEDY_REDIRECT, false},
@@ -47,16 +47,16 @@ static const belay__refusal_t table[] = {
     {"NOREPLICAS", BELAY_ENOREPLICAS, BELAY__REMEDY_NONE, false},
     {"ERR max number of clients", BELAY_EMAXCLIENTS, BELAY__REMEDY_NONE, false},
     {"ERR unknown command", BELAY_EREFUSED, BELAY__REMEDY_NONE,
-     false}, /* it has another name there */
+     false}, /* the command was renamed on this server */
     {"", BELAY_EREFUSED, BELAY__REMEDY_NONE, true},
 };
 
 static const char mark[] = "@user_script:";
 #define MARK_LEN (sizeof mark - 1)
 
-/* Before Redis 7 an error that a command raises inside a script is wrapped:
- * "ERR Error running script (call to f_...): @user_script:1: @user_script: 1: -OOM command ...". An error of the
- * script's own environment has no code then. */
+/* Before Redis 7 an error that a command raises inside a script is wrapped: "ERR Error running
+ * script (call to f_...): @user_script:1: @user_script: 1: -OOM command ...". An error of the
+ * script environment itself has no code then. */
 static const char *unwrap(const char *text, size_t *len, bool *wrapped) {
   static const char wrapping[] = "ERR Error running script ";
   const size_t wrapping_len = sizeof wrapping - 1;
@@ -72,7 +72,7 @@ static const char *unwrap(const char *text, size_t *len, bool *wrapped) {
   return inner;
 }
 
-/* Whether the text begins with these words, whole. */
+/* true if the text begins with these words, as whole words. */
 static bool begins(const char *text, size_t len, const char *words) {
   size_t n = strlen(words);
   return len >= n && memcmp(text, words, n) == 0 && (len == n || text[n] == ' ');

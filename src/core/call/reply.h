@@ -1,4 +1,4 @@
-/* A reply as the core sees it, and its strict reading: a reply is what was expected or it is wrong. */
+/* A reply, and functions that read it strictly: they accept only the expected type and range. */
 #ifndef BELAY_CORE_CALL_REPLY_H
 #define BELAY_CORE_CALL_REPLY_H
 
@@ -15,38 +15,41 @@ typedef enum belay__reply_type {
   BELAY__REPLY_ARRAY
 } belay__reply_type_t;
 
-/* Valid until the callback that it was handed to returns. */
+/* Valid until the callback that received it returns. */
 typedef struct belay__reply belay__reply_t;
 struct belay__reply {
   belay__reply_type_t type;
-  int64_t integer;        /* INTEGER */
-  const char *str;        /* STATUS, STRING, ERROR: len bytes and a 0 */
-  size_t len;             /* */
-  belay__reply_t **items; /* ARRAY: count of them; none is NULL */
+  int64_t integer;        /* Value of an INTEGER */
+  const char *str;        /* Bytes of a STATUS, STRING or ERROR, with a terminating 0 */
+  size_t len;             /* Number of bytes, without the terminating 0 */
+  belay__reply_t **items; /* Elements of an ARRAY, `count` of them; none is NULL */
   size_t count;
 };
 
-/* An integer within min..max: true, and *out is set. */
+/* Read an integer within min..max. Returns true and sets *out, or returns false. */
 bool belay__reply_integer(const belay__reply_t *reply, int64_t min, int64_t max, int64_t *out);
 
-/* A string of decimal digits, a number within min..max: true, and *out is set. */
+/* Read a string of decimal digits, a number within min..max. Returns true and sets *out, or
+ * returns false. */
 bool belay__reply_number(const belay__reply_t *reply, uint64_t min, uint64_t max, uint64_t *out);
 
-/* A string that is a number of 64 bits as the server writes it, without leading zeros: true, and *out is set. */
+/* Read a string that is a 64-bit number as the server writes it, without leading zeros. Returns
+ * true and sets *out, or returns false. */
 bool belay__reply_int64(const belay__reply_t *reply, int64_t *out);
 
-/* The value of a field of INFO, whose lines are "name:value": len bytes, without the end of the line. NULL if the reply is no
- * string or has no such line. */
+/* The value of a field of INFO, whose lines are "name:value". It has *len bytes, without the
+ * line end. NULL if the reply is not a string or has no such line. */
 const char *belay__info_field(const belay__reply_t *info, const char *name, size_t *len);
 
-/* The same for a number: decimal digits, within min..max: true, and *out is set. */
+/* Read a field of INFO as a number: decimal digits, within min..max. Returns true and sets *out,
+ * or returns false. */
 bool belay__info_number(const belay__reply_t *info, const char *name, uint64_t min, uint64_t max,
                         uint64_t *out);
 
-/* Exactly these bytes, as a string or status. */
+/* true if the reply is a string or status with exactly these bytes. */
 bool belay__reply_is(const belay__reply_t *reply, const char *str, size_t len);
 
-/* A field of a reply that is an array of name, value, name, value; NULL if it is not there. */
+/* The value of a field in an array of name, value, name, value; NULL if there is none. */
 const belay__reply_t *belay__reply_field(const belay__reply_t *reply, const char *name);
 
 #endif /* BELAY_CORE_CALL_REPLY_H */

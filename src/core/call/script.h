@@ -10,27 +10,30 @@
 
 typedef struct belay__script belay__script_t;
 struct belay__script {
-  const char *name; /* the file's name without .lua */
-  const char *sha1; /* of the text, 40 hexadecimal digits */
-  const char *text; /* what EVAL is given */
+  const char *name; /* Name of the file, without .lua */
+  const char *sha1; /* SHA1 of the text, 40 hexadecimal digits */
+  const char *text; /* Text for EVAL */
   size_t len;
-  /* what stops it on one of its first so many lines comes before anything that it writes; UINT_MAX: it writes nothing */
+  /* Number of lines before the first write: an error on one of these lines means that nothing
+   * was written. UINT_MAX: the script never writes */
   unsigned clean_lines;
-  unsigned index; /* numbers the scripts from 0, below BELAY__SCRIPTS_MAX */
-  /* The same for several calls in one command: KEYS, and behind the number of calls ARGV, of all of them in order, each as
-   * many. Reply: an array of theirs. NULL: they travel alone. */
+  unsigned index; /* Number of the script, from 0 to BELAY__SCRIPTS_MAX - 1 */
+  /* Variant that runs several calls in one command; NULL: calls are not batched. KEYS: the keys
+   * of all calls in order. ARGV: the number of calls, then the arguments of all calls in order;
+   * each call has the same number of them. Reply: an array of the calls' replies. */
   const belay__script_t *many;
 };
 
-/* Some of them: a bit for each. */
+/* A set of scripts, one bit for each. */
 typedef struct belay__scripts {
   uint64_t bits[BELAY__SCRIPTS_MAX / 64];
 } belay__scripts_t;
 
-/* Adds one; whether it was among them already. */
+/* Add a script to the set. Returns true if it was there already. */
 bool belay__scripts_add(belay__scripts_t *scripts, const belay__script_t *script);
 
-/* That line of the script, from 1 on, without its end and what is before its first call(); "" if there is none. */
+/* A line of the script, numbered from 1, without its end and without the text before its first
+ * call(). "" if there is no such line. */
 const char *belay__script_line(const belay__script_t *script, unsigned number, size_t *len);
 
 #endif /* BELAY_CORE_CALL_SCRIPT_H */

@@ -15,7 +15,7 @@ void belay__channels_init(belay_client_t *client) {
   belay__list_init(&client->channels.lingering);
 }
 
-/* ---- the registry -------------------------------------------------------------------------------------- */
+/* ---- the registry ---- */
 
 static bool is_named(const belay__entry_t *entry, const void *name, size_t len) {
   const belay__channel_t *channel = BELAY__CONTAINER(entry, belay__channel_t, entry);
@@ -58,7 +58,7 @@ static void discard(belay__channel_t *channel) {
   belay__free(channel->client->belay, channel, sizeof *channel + channel->len);
 }
 
-/* ---- lingering ----------------------------------------------------------------------------------------- */
+/* ---- lingering ---- */
 
 static void stay(belay__channel_t *channel) {
   if (belay__list_empty(&channel->lingers))
@@ -74,7 +74,8 @@ static void leave(belay__channel_t *channel) {
   discard(channel);
 }
 
-/* Sets the timer to the first that lingers; one that is set is early at most. */
+/* Set the timer to the end of the first lingering channel. A timer that is already set can only
+ * be too early. */
 static void watch(belay_client_t *client) {
   belay__channels_t *channels = &client->channels;
   if (belay__list_empty(&channels->lingering) || belay__timer_is_set(&channels->timer))
@@ -97,7 +98,7 @@ static void on_timer(belay__timer_t *timer) {
   watch(client);
 }
 
-/* The one that was left first goes at once. False if there is none. */
+/* Leave the channel that has lingered longest. Returns false if there is none. */
 static bool evict(belay_client_t *client) {
   belay__list_t *lingering = &client->channels.lingering;
   if (belay__list_empty(lingering))
@@ -106,7 +107,7 @@ static bool evict(belay_client_t *client) {
   return true;
 }
 
-/* Nobody hears it. */
+/* Start the linger time of a channel without subscriptions. */
 static void linger(belay__channel_t *channel) {
   belay_client_t *client = channel->client;
   channel->lingers_until = belay__after_ms(client->belay, LINGER_MS);
@@ -116,7 +117,7 @@ static void linger(belay__channel_t *channel) {
   watch(client);
 }
 
-/* ---- subscriptions ---------------------------------------------------------------------------------------------- */
+/* ---- subscriptions ---- */
 
 int belay__listen(belay_client_t *client, const char *name, size_t len,
                   belay__subscription_t *subscription) {
@@ -143,7 +144,7 @@ void belay__unlisten(belay__subscription_t *subscription) {
   belay__list_remove(&subscription->node);
   subscription->channel = NULL;
   subscription->up = false;
-  if (belay__list_empty(&channel->subscriptions) && !channel->busy) /* else tell() looks */
+  if (belay__list_empty(&channel->subscriptions) && !channel->busy) /* else notify_all() checks */
     linger(channel);
 }
 
@@ -156,9 +157,9 @@ bool belay__channel_is_up(belay_client_t *client, const char *name, size_t len) 
   return channel != NULL && channel->up;
 }
 
-/* ---- what is heard ------------------------------------------------------------------------------------- */
+/* ---- what is heard ---- */
 
-/* Whether it concerns this subscription; notes that it was told. */
+/* true if the event concerns this subscription; notes that the subscription was notified. */
 static bool concerns(belay__subscription_t *subscription, belay__channel_event_t what, int status) {
   bool was_up = subscription->up;
   switch (what) {
@@ -178,7 +179,7 @@ static bool concerns(belay__subscription_t *subscription, belay__channel_event_t
   return false;
 }
 
-/* Tells all subscriptions; those that come meanwhile know it already. */
+/* Notify all subscriptions. Subscriptions that are added meanwhile have the new state already. */
 static void tell(belay__channel_t *channel, belay__channel_event_t what, const char *data,
                  size_t len, int status) {
   belay__list_t untold;
@@ -211,7 +212,8 @@ void belay__channel_lost(belay__channel_t *channel, int error) {
 void belay__channel_message(belay_client_t *client, const char *name, size_t name_len,
                             const char *data, size_t len) {
   belay__channel_t *channel = belay__channel_find(client, name, name_len);
-  if (channel != NULL && channel->up) /* else it is of a subscription that was given up */
+  /* otherwise the message belongs to a subscription that was given up */
+  if (channel != NULL && channel->up)
     tell(channel, BELAY__CHANNEL_MESSAGE, data, len, 0);
 }
 
@@ -226,7 +228,7 @@ void belay__channels_each(belay_client_t *client,
   }
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 void belay__channels_close(belay_client_t *client) {
   belay__timer_stop(client->belay, BELAY__RANK_OTHER, &client->channels.timer);

@@ -1,9 +1,10 @@
-/* Channels: what a client listens to, on one connection for all who want to hear. What is heard is a hint, never the
- * truth: messages are lost with every connection.
+/* Channels that a client subscribes to, on one connection for all subscriptions. Messages are
+ * hints: they are lost with each connection.
  *
- *   subscription --listen--> channel, wanted --the node subscribes--> confirmed: UP --connection lost: GAP--> wanted
+ *    subscription --listen--> channel, requested --the node subscribes--> confirmed: UP --connection lost: GAP--> requested
  *
- * A channel whose last subscription has gone stays for a while, so that who comes back soon finds it confirmed. */
+ * A channel whose last subscription has gone is kept for a while, so that a new subscription
+ * finds it confirmed. */
 #ifndef BELAY_CORE_CLIENT_CHANNEL_H
 #define BELAY_CORE_CLIENT_CHANNEL_H
 
@@ -12,87 +13,95 @@
 typedef struct belay__subscription belay__subscription_t;
 
 typedef enum belay__channel_event {
-  BELAY__CHANNEL_UP, /* confirmed: from now on messages come; the first time, and after each gap */
-  BELAY__CHANNEL_MESSAGE, /* one came */
-  /* From now on messages are lost. Told to who was UP; and to who was not yet, if the server refuses for a reason
-   * that is a lasting one, once for each reason. It is tried again all the same. */
+  /* The server confirmed the subscription: from now on messages arrive. Reported first, and
+   * after each gap */
+  BELAY__CHANNEL_UP,
+  BELAY__CHANNEL_MESSAGE, /* a message arrived */
+  /* Messages are lost from now on. Reported to a subscription that was UP. Also reported, once
+   * per cause, to one that was not, if the server refuses for a lasting reason. In all cases the
+   * node subscribes again. */
   BELAY__CHANNEL_GAP
 } belay__channel_event_t;
 
-/* Who wants to hear a channel; lives in its owner. {0} listens to nothing. */
+/* A subscription to a channel, embedded in its owner. {0} subscribes to nothing. */
 struct belay__subscription {
-  belay__list_t node; /* in the channel's list */
+  belay__list_t node; /* Link in the channel's list */
   belay__channel_t *channel;
-  bool up;  /* it was told so */
-  int told; /* the refusal that it was told of; 0: none since it was UP */
-  /* data and len with MESSAGE; status with GAP. Never called inside belay__listen() or belay__unlisten(). It may
-   * listen and unlisten, itself and others. */
+  bool up;  /* true if the owner was notified of UP */
+  int told; /* Refusal that the owner was notified of; 0: none since UP */
+  /* Called for each event. data and len: the message; status: the cause of a GAP. Never called
+   * inside belay__listen() or belay__unlisten(). It may call both functions for this and for
+   * other subscriptions. */
   void (*hear)(belay__subscription_t *subscription, belay__channel_event_t what, const char *data,
                size_t len, int status);
 };
 
-/* Listens to a channel (the name is copied); not for an subscription that listens to one already. One that is confirmed
- * already is not told so: belay__subscription_is_up(). One that the server had refused is asked for again.
- * Returns 0, BELAY_ENOMEM, or BELAY_EBUSY if the client listens to too many. */
+/* Subscribe to a channel; the name is copied. The subscription must not have a channel. If the
+ * channel is confirmed already, no UP event follows: check belay__subscription_is_up(). If the
+ * server had refused it, the node subscribes again. Returns 0, BELAY_ENOMEM, or BELAY_EBUSY if
+ * the client has too many channels. */
 int belay__listen(belay_client_t *client, const char *name, size_t len,
                   belay__subscription_t *subscription);
 
-/* Does not want to hear it any more; also for one that listens to nothing. */
+/* End a subscription; no effect if it has no channel. */
 void belay__unlisten(belay__subscription_t *subscription);
 
-/* Whether messages come now. */
+/* true if messages arrive now. */
 bool belay__subscription_is_up(const belay__subscription_t *subscription);
 
-/* Whether this client is among those who get what is published there. */
+/* true if this client receives the messages that are published there now. */
 bool belay__channel_is_up(belay_client_t *client, const char *name, size_t len);
 
 void belay__channels_init(belay_client_t *client);
-/* The client closes: nobody listens any more, and nothing is told. */
+/* End all subscriptions without notifying them, because the client closes. */
 void belay__channels_close(belay_client_t *client);
-/* Its memory goes. */
+/* Free the memory of all channels. */
 void belay__channels_free(belay_client_t *client);
 
-/* ---- for the node --------------------------------------------------------------------------------------- */
+/* ---- for the node ---- */
 
-/* A name that is listened to. It is the node's, by `node`, from listen() to unlisten(). */
+/* A channel that the client subscribes to. Between listen() and unlisten() the node links it by
+ * `node`. */
 struct belay__channel {
-  belay__entry_t entry;   /* in the client's table */
-  belay__list_t all;      /* in the client's list */
-  belay__list_t lingers;  /* in the client's list of those that nobody hears; else alone */
-  uint64_t lingers_until; /* then it is left */
+  belay__entry_t entry; /* Link in the client's table */
+  belay__list_t all;    /* Link in the client's list of all channels */
+  /* Link in the client's list of channels without subscriptions; unlinked: it has one */
+  belay__list_t lingers;
+  uint64_t lingers_until; /* End of the linger time, in nanoseconds */
   belay_client_t *client;
   belay__list_t subscriptions;
-  bool busy; /* its subscriptions are being told */
-  bool up;   /* confirmed */
+  bool busy; /* true while its subscriptions are being notified */
+  bool up;   /* true if the server confirmed the subscription */
 
   struct {
-    belay__list_t list; /* a queue of the node's */
-    uint64_t number;    /* of the subscription */
-    void *at;           /* who listens to it; NULL: nobody yet */
-    bool alone;         /* is not asked for together with others */
-    bool probe;         /* was refused, and is asked for to see whether it still is */
+    belay__list_t list; /* Link in a queue of the node */
+    uint64_t number;    /* Number of the subscription */
+    void *at;           /* Connection that subscribes to it; NULL: none yet */
+    bool alone;         /* true if it is not subscribed together with others */
+    bool probe;         /* true if it was refused, and the node tests whether it still is */
     uint8_t state;
-    uint16_t slot; /* in a cluster */
+    uint16_t slot; /* Slot in a cluster */
   } node;
 
   size_t len;
   char name[];
 };
 
-/* NULL if nobody listens to one of that name. */
+/* The channel of this name; NULL if there is none. */
 belay__channel_t *belay__channel_find(belay_client_t *client, const char *name, size_t len);
 
-/* The server has confirmed the subscription. */
+/* Report that the server confirmed the subscription. */
 void belay__channel_confirmed(belay__channel_t *channel);
 
-/* A message came. */
+/* Report a message. */
 void belay__channel_message(belay_client_t *client, const char *name, size_t name_len,
                             const char *data, size_t len);
 
-/* The server refuses the subscription, or its connection is lost or cannot be made. */
+/* Report that the server refused the subscription, or that its connection was lost or cannot be
+ * made. */
 void belay__channel_lost(belay__channel_t *channel, int error);
 
-/* Does something with each of a client's channels; that may listen and unlisten. */
+/* Call a function for each channel of a client. The function may listen and unlisten. */
 void belay__channels_each(belay_client_t *client,
                           void (*visit)(belay__channel_t *channel, void *arg), void *arg);
 

@@ -73,6 +73,6 @@ void belay_client_stats(const belay_client_t *client, belay_client_stats_t *out)
   if (client == NULL)
     return;
   *out = client->stats;
-  out->objects -= out->undo_pending; /* an undo is an object too, but not one that was asked for */
+  out->objects -= out->undo_pending; /* undos are objects too, but the user did not create them */
   out->connections_up = client->node_ops->connections_up(client);
 }

@@ -6,7 +6,7 @@
 #include "core/key/key.h"
 #include "core/client/lifecycle.h"
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 static void free_handle(belay_t *belay, belay__handle_t *handle) {
   belay__free(belay, handle->prefix, handle->prefix_len);
@@ -48,7 +48,7 @@ void belay__handle_detach(belay__handle_t *handle, belay__child_t *child) {
   belay__handle_release(handle);
 }
 
-/* ---- giving back --------------------------------------------------------------------------------------- */
+/* ---- giving back ---- */
 
 belay__give_back_t *belay__give_back_new(belay__handle_t *handle, size_t size) {
   belay__give_back_t *giving = belay__alloc(handle->client->belay, size);
@@ -112,7 +112,7 @@ static void abandon_returns(belay__handle_t *handle, bool late_only) {
   }
 }
 
-/* ---- closing ------------------------------------------------------------------------------------------- */
+/* ---- closing ---- */
 
 static void on_close(belay__object_t *object) {
   belay__handle_t *handle = BELAY__CONTAINER(object, belay__handle_t, object);
@@ -154,7 +154,7 @@ int belay__handle_close(belay__handle_t *handle, void (*cb)(void),
   return 0;
 }
 
-/* ---- a new one ----------------------------------------------------------------------------------------- */
+/* ---- a new one ---- */
 
 static size_t put(char *out, size_t at, const char *text, size_t len) {
   if (len > 0)
@@ -167,7 +167,7 @@ static bool make_prefix(belay__handle_t *handle, belay_bytes_t name) {
   const belay__handle_type_t *type = handle->type;
   char escaped[3 * BELAY__NAME_MAX];
   size_t escaped_len = belay__key_escape(escaped, name.data, name.len);
-  size_t named = type->whole || name.len == 0 ? 0 : 2; /* "::" */
+  size_t named = type->whole || name.len == 0 ? 0 : 2; /* for "::" */
   size_t len = client->prefix_len + 2 + strlen(type->family) + 3 + escaped_len + named;
   char *out = handle->prefix = belay__alloc(client->belay, len);
   if (out == NULL)
@@ -238,7 +238,7 @@ int belay__handle_new(belay_client_t *client, const belay__handle_type_t *type, 
   return 0;
 }
 
-/* ---- checks -------------------------------------------------------------------------------------------- */
+/* ---- checks ---- */
 
 int belay__handle_check(const belay__handle_t *handle) {
   int error = handle == NULL ? BELAY_EINVAL : belay__client_check(handle->client);
@@ -269,7 +269,7 @@ int belay__handle_check_array(const belay__handle_t *handle, const char *what,
   return error;
 }
 
-/* ---- calls --------------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 belay__call_t *belay__handle_command(const belay__handle_t *handle, const char *name, size_t argc) {
   belay__call_t *call = belay__call_new(handle->client, BELAY__CLASS_DATA);

@@ -1,15 +1,18 @@
-/* A handle: the base of what a program opens on a client and closes (a limiter, a Bloom filter, a cache). It has its
- * client, the prefix of its keys, its requests and its children.
+/* A handle: the base of each object that a program opens on a client and closes, such as a
+ * limiter, a Bloom filter or a cache. It has a client, a key prefix, a list of requests and a
+ * list of children.
  *
- *   OPEN --close, the client closes--> CLOSING: its requests are canceled; type->close
- *                                        |--nothing holds it any more; the task
- *                                        v
- *                                      the close callback; type->deinit; freed
+ *    OPEN --close, the client closes--> CLOSING: its requests are canceled; type->close
+ *                                         |--no retain and no child is left; the task
+ *                                         v
+ *                                       the close callback; type->deinit; freed
  *
- * The task is queued behind those of the requests, so that they are told before. What closes keeps the loop alive.
+ * The task is queued behind the tasks of the requests, so that their callbacks run first. A
+ * closing handle keeps the loop alive.
  *
- * Its keys are NAMESPACE::FAMILY::NAME::{KEY}PART, or NAMESPACE::FAMILY::{NAME}PART for a handle that is one thing, such
- * as a Bloom filter: all keys in one pair of braces live together in one slot of a cluster. */
+ * The keys are NAMESPACE::FAMILY::NAME::{KEY}PART. For a handle that is one object, such as a
+ * Bloom filter, they are NAMESPACE::FAMILY::{NAME}PART. All keys with the same braces share a
+ * slot of a cluster. */
 #ifndef BELAY_CORE_CLIENT_HANDLE_H
 #define BELAY_CORE_CLIENT_HANDLE_H
 
@@ -19,69 +22,74 @@
 #include "core/client/request.h"
 
 #define BELAY__HANDLE_NAME_MAX ((size_t)128) /* bytes of a handle's name */
-#define BELAY__HANDLE_KEY_MAX ((size_t)1024) /* bytes of a key in it */
+#define BELAY__HANDLE_KEY_MAX ((size_t)1024) /* bytes of a key in a handle */
 #define BELAY__HANDLE_KEYS_MAX 65536         /* keys or items in one request */
 
 typedef struct belay__handle belay__handle_t;
 typedef struct belay__handle_type belay__handle_type_t;
 
-/* An object of a handle, such as a load of a cache. It closes with the handle and is freed before it. */
+/* An object of a handle, such as a load of a cache. It closes with the handle and is freed
+ * before it. */
 typedef struct belay__child belay__child_t;
 
 struct belay__child {
   belay__list_t node;
-  /* Begin to end; called once. It may leave at once; no other child leaves in it, and nothing that is an object of the
-   * client's goes: both lists are being walked. */
+  /* Called once: start to close. It may detach this child at once. It must not detach another
+   * child or remove an object of the client, because the caller iterates over both lists. */
   void (*close)(belay__child_t *child);
 };
 
-/* The type of a handle: in what belay_X_new(), belay_X_options_init() and the end of a handle differ. Hooks that are
- * NULL have nothing to do. */
+/* The type of a handle: the data and hooks of belay_X_new(), belay_X_options_init() and the end
+ * of a handle. A hook may be NULL. */
 struct belay__handle_type {
-  const char *family; /* in the keys; no byte of it is escaped */
-  size_t size;        /* of belay_X_t, which begins with belay__handle_t */
-  bool whole;      /* the name is in the braces, so that all keys share a slot; it must be given */
-  size_t name_max; /* at most BELAY__NAME_MAX; 0: BELAY__HANDLE_NAME_MAX */
+  const char *family; /* Family part of the keys; it must need no escaping */
+  size_t size;        /* Size of belay_X_t, which begins with belay__handle_t */
+  /* true if the name is inside the braces, so that all keys share a slot; then a name is
+   * mandatory */
+  bool whole;
+  /* Bytes of the longest name, at most BELAY__NAME_MAX; 0: BELAY__HANDLE_NAME_MAX */
+  size_t name_max;
 
-  size_t options_size;          /* of belay_X_options_t */
-  const void *defaults;         /* such options */
-  const belay__range_t *ranges; /* of their numbers */
-  size_t name_at;               /* offset of options.name */
-  bool unnamed;                 /* the options have no name */
-  size_t data_at;               /* offset of options.data */
+  size_t options_size;          /* Size of belay_X_options_t */
+  const void *defaults;         /* Default options */
+  const belay__range_t *ranges; /* Ranges of the options' numbers */
+  size_t name_at;               /* Offset of options.name */
+  bool unnamed;                 /* true if the options have no name */
+  size_t data_at;               /* Offset of options.data */
 
-  /* Choose another type by the options, which are in range. */
+  /* Select another type by the options, whose ranges are checked. */
   const belay__handle_type_t *(*variant)(const void *options);
-  /* Check what the ranges cannot say, and fill the struct, which is 0 behind the handle. options: a copy to resolve
-   * defaults in. On an error, init frees what it allocated. */
+  /* Check the options beyond their ranges, and fill the struct, which is 0 behind the handle.
+   * options: a copy, in which defaults may be resolved. On an error, init frees what it
+   * allocated. */
   int (*init)(belay__handle_t *handle, void *options);
-  /* Begin to end what runs in the background. */
+  /* Start to end the background work. */
   void (*close)(belay__handle_t *handle);
-  /* The client's close_timeout is over: end it now. */
+  /* Called when the client's close_timeout is over: end the background work now. */
   void (*abort)(belay__handle_t *handle);
   /* Free the fields of the struct, after the close callback. */
   void (*deinit)(belay__handle_t *handle);
 };
 
 struct belay__handle {
-  belay__object_t object; /* of the client */
+  belay__object_t object; /* Object of the client */
   belay_client_t *client;
   const belay__handle_type_t *type;
-  belay__list_t requests; /* that are pending */
+  belay__list_t requests; /* Pending requests */
   belay__list_t children;
-  belay__list_t returns; /* belay__give_back_t */
+  belay__list_t returns; /* Background calls, of type belay__give_back_t */
   belay__task_t task;
-  void *data;                                    /* the user's */
-  void (*close_cb)(void);                        /* the user's, or NULL */
-  void (*run_close_cb)(belay__handle_t *handle); /* casts close_cb to its type, and calls it */
+  void *data;                                    /* Pointer of the user */
+  void (*close_cb)(void);                        /* Close callback of the user, or NULL */
+  void (*run_close_cb)(belay__handle_t *handle); /* Casts close_cb to its type and calls it */
   unsigned holds;
   bool closing;
-  uint32_t route; /* of the name */
+  uint32_t route; /* Route of the name */
   size_t prefix_len;
-  char *prefix; /* of its keys, from the namespace into the braces */
+  char *prefix; /* Prefix of the keys, from the namespace to the opening brace or behind it */
 };
 
-/* What types have in common: .size and the places of options that have a name. */
+/* The fields that most types have in common: .size and the offsets of options that have a name. */
 #define BELAY__HANDLE_LAYOUT(kind)                                                                 \
   .size = sizeof(belay_##kind##_t), .options_size = sizeof(belay_##kind##_options_t),              \
   .name_at = offsetof(belay_##kind##_options_t, name),                                             \
@@ -99,7 +107,8 @@ struct belay__handle {
     return handle == NULL ? NULL : ((const belay__handle_t *)handle)->data;                        \
   }
 
-/* Defines belay_X_options_init(), belay_X_new(), belay_X_close() and belay_X_data() of the type belay__X_type. */
+/* Defines belay_X_options_init(), belay_X_new(), belay_X_close() and belay_X_data() of the type
+ * belay__X_type. */
 #define BELAY__HANDLE_FUNCTIONS(kind)                                                              \
   extern const belay__handle_type_t belay__##kind##_type;                                          \
   void belay_##kind##_options_init(belay_##kind##_options_t *options) {                            \
@@ -118,98 +127,108 @@ struct belay__handle {
   }                                                                                                \
   BELAY__HANDLE_END(kind)
 
-/* Make a handle. filled: memory for the options, until this returns. Set *out on success only. Returns 0, BELAY_EINVAL
- * (with a detail), BELAY_ENOMEM, BELAY_ECLOSING, BELAY_EFORK, or the error of type->init. */
+/* Create a handle. filled: memory for the options, needed until this returns. Sets *out on
+ * success only. Returns 0, BELAY_EINVAL (with a detail), BELAY_ENOMEM, BELAY_ECLOSING,
+ * BELAY_EFORK, or the error of type->init. */
 int belay__handle_new(belay_client_t *client, const belay__handle_type_t *type, const void *options,
                       void *filled, belay__handle_t **out);
 
-/* Check the handle, which may be NULL, and begin to close it. cb may be NULL. */
+/* Check the handle, which may be NULL, and start to close it. cb may be NULL. */
 int belay__handle_close(belay__handle_t *handle, void (*cb)(void),
                         void (*run_close_cb)(belay__handle_t *handle));
 
-/* Of one that is not closing. child->close is set. */
+/* Add a child to a handle that is not closing. child->close must be set. */
 void belay__handle_attach(belay__handle_t *handle, belay__child_t *child);
-/* The child touches the handle no more. One that closes is gone some time after the last of them has left, and never
- * inside this. */
+/* Remove a child, which no longer uses the handle. A closing handle is freed some time after its
+ * last child was detached, never inside this function. */
 void belay__handle_detach(belay__handle_t *handle, belay__child_t *child);
 
-/* The handle is not freed before each retain has its release, which may happen in type->close. */
+/* Delay the freeing of the handle until each retain has its release. type->close may call
+ * release. */
 void belay__handle_retain(belay__handle_t *handle);
 void belay__handle_release(belay__handle_t *handle);
 
-/* Something that a handle gives back in the background. The handle is not gone before that ends; a client that is out of
- * patience abandons it. */
+/* A call that gives something back in the background. The handle is not freed before it ends.
+ * After the client's close_timeout it is abandoned. */
 typedef struct belay__give_back belay__give_back_t;
 struct belay__give_back {
-  belay__list_t node; /* in handle->returns */
+  belay__list_t node; /* Link in handle->returns */
   belay__handle_t *handle;
-  belay__call_t *call; /* NULL in end */
+  belay__call_t *call; /* The call; NULL inside `end` */
   size_t size;
-  /* The call has ended; without a call and a result it was not sent, or was abandoned: then this frees it. Otherwise this
-   * frees it, sends another call or owns the late one. */
+  /* Called when the call has ended. call and result are NULL if it was not sent or was
+   * abandoned: then `end` frees this struct. Otherwise `end` frees it, sends another call, or
+   * takes over the late call. */
   void (*end)(belay__give_back_t *giving, belay__call_t *call, const belay__result_t *result);
 };
 
-/* size: of a struct that begins with it; all else in it is 0. NULL: memory is out. */
+/* Create one. size: size of the struct that begins with belay__give_back_t; its other bytes are
+ * 0. NULL: memory is out. */
 belay__give_back_t *belay__give_back_new(belay__handle_t *handle, size_t size);
 void belay__give_back_free(belay__give_back_t *giving);
 
-/* Sends a call; or takes over one that was sent. A LATE one is abandoned when the handle closes. */
+/* Send a call, or take over a call that was sent. A LATE call is abandoned when the handle
+ * closes. */
 void belay__give_back_send(belay__give_back_t *giving, belay__call_t *call);
 void belay__give_back_own(belay__give_back_t *giving, belay__call_t *call);
 
-/* Sends a call that gives something back (NULL: memory was out), and ignores how it ends. */
+/* Send a call that gives something back (NULL: memory was out), and ignore its result. */
 void belay__handle_give_back(belay__handle_t *handle, belay__call_t *call);
 
-/* What all operations check: 0, or an error, with a detail where it is BELAY_EINVAL. NULL is BELAY_EINVAL. */
+/* The check that all operations begin with. Returns 0 or an error, with a detail for
+ * BELAY_EINVAL. A NULL handle is BELAY_EINVAL. */
 int belay__handle_check(const belay__handle_t *handle);
-/* And that the request is one, and that there is a callback. */
+/* The same; also checks the request and that there is a callback. */
 int belay__handle_check_request(const belay__handle_t *handle, const belay_request_t *request,
                                 bool has_cb);
-/* And of one key: 1 to BELAY__HANDLE_KEY_MAX bytes. */
+/* The same; also checks one key of 1 to BELAY__HANDLE_KEY_MAX bytes. */
 int belay__handle_check_key(const belay__handle_t *handle, const belay_request_t *request,
                             belay_bytes_t key, bool has_cb);
-/* And of an array of 1 to max_n items, each of min_len to max_len bytes. what: one of them, such as "key". */
+/* The same; also checks an array of 1 to max_n items, each of min_len to max_len bytes. what:
+ * the name of one item, such as "key". */
 int belay__handle_check_array(const belay__handle_t *handle, const char *what,
                               const belay_bytes_t *items, size_t n, size_t max_n, size_t min_len,
                               size_t max_len);
 
-/* A call of a command of argc words, or of a script, with BELAY__CLASS_DATA; NULL if memory is out. Add its words. */
+/* A call of a command of argc arguments, or of a script, with BELAY__CLASS_DATA; NULL if memory
+ * is out. The caller adds the arguments. */
 belay__call_t *belay__handle_command(const belay__handle_t *handle, const char *name, size_t argc);
 belay__call_t *belay__handle_script(const belay__handle_t *handle, const belay__script_t *script,
                                     size_t keys, size_t args);
 
-/* Adds a key: prefix, the key (escaped; none in a whole handle), and what closes the braces: "}", or "}::part". The
- * call's route is that of the key, or of the name: calls of one key share a connection, and so keep their order. */
+/* Add a key: the prefix, the key (escaped; none in a whole handle), and the end: "}", or
+ * "}::part". The call's route becomes that of the key, or of the name. So calls of one key share
+ * a connection and keep their order. */
 void belay__handle_arg(const belay__handle_t *handle, belay__call_t *call, const char *key,
                        size_t key_len, const char *tail);
 
-/* A request that is one call (NULL: memory was out), with the handle as its context. */
+/* Start a request that is one call (NULL: memory was out), with the handle as its context. */
 int belay__handle_start(belay__handle_t *handle, belay_request_t *request, belay__call_t *call,
                         const belay__request_ops_t *ops, void (*cb)(void));
 
-/* A request of several steps: PARKED, with the handle as its context. */
+/* Begin a request of several steps: PARKED, with the handle as its context. */
 int belay__handle_begin(belay__handle_t *handle, belay_request_t *request,
                         const belay__request_ops_t *ops, void (*cb)(void),
                         belay__operation_t **out);
 
-/* The same with a room of that many bytes (belay__request_room()). Returns BELAY_ENOMEM too. */
+/* The same with a room of this number of bytes (belay__request_room()). Returns BELAY_ENOMEM
+ * too. */
 int belay__handle_begin_room(belay__handle_t *handle, belay_request_t *request,
                              const belay__request_ops_t *ops, void (*cb)(void), size_t room,
                              belay__operation_t **out);
 
-/* A number below 0 that a script replies: what it stands for. */
+/* The meaning of a negative number that a script replies. */
 typedef struct belay__fault {
   int error;
-  const char *text; /* the detail, behind the key of the call; NULL: none */
+  const char *text; /* Text of the detail, behind the key of the call; NULL: none */
 } belay__fault_t;
 
 /* Returns 0, or the error of faults[-1 - N] if the reply is the integer N, from -n to -1. */
 int belay__handle_fault(const belay__call_t *call, const belay__reply_t *reply,
                         const belay__fault_t *faults, size_t n);
 
-/* What is kept there is not what this expects: makes text, behind the key of the call, the detail of BELAY_EMISMATCH,
- * which is returned. */
+/* Report that the value at the key is not valid: the detail becomes the key of the call and
+ * text. Returns BELAY_EMISMATCH. */
 int belay__handle_mismatch(const belay__call_t *call, const char *text);
 
 #endif /* BELAY_CORE_CLIENT_HANDLE_H */

@@ -7,7 +7,7 @@
 #include "core/client/channel.h"
 #include "core/key/key.h"
 
-/* ---- closing ------------------------------------------------------------------------------------------- */
+/* ---- closing ---- */
 
 static void close_node_if_empty(belay_client_t *client) {
   if (!client->closing || client->node_closing || !belay__list_empty(&client->objects))
@@ -25,7 +25,8 @@ void belay__client_remove(belay_client_t *client, belay__object_t *object) {
   close_node_if_empty(client);
 }
 
-/* Calls close or abort of every object. One that ends takes itself out, and no other. */
+/* Call close or abort of all objects. An object that ends removes itself from the list, and no
+ * other object. */
 static void end_objects(belay_client_t *client, bool now) {
   for (belay__list_t *i = client->objects.next, *next; i != &client->objects; i = next) {
     next = i->next;
@@ -81,7 +82,7 @@ static void gone(belay__task_t *task) {
   belay__close_if_empty(belay);
 }
 
-/* ---- making -------------------------------------------------------------------------------------------- */
+/* ---- making ---- */
 
 int belay__client_init(belay_client_t *client, belay_t *belay, const belay__node_ops_t *node_ops,
                        const belay_client_options_t *options, const char *owner) {
@@ -129,7 +130,7 @@ void belay__client_fini(belay_client_t *client) {
   belay__free(client->belay, client->prefix, client->prefix_len);
 }
 
-/* ---- objects ------------------------------------------------------------------------------------------- */
+/* ---- objects ---- */
 
 void belay__client_add(belay_client_t *client, belay__object_t *object) {
   belay__list_push(&client->objects, &object->node);

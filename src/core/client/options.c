@@ -53,7 +53,7 @@ static const belay__range_t ranges[] = {
 
 int belay__client_options_check(belay_t *belay, const belay_client_options_t *o) {
   int error = belay__check_ranges(belay, o, ranges);
-  if (error == 0 && o->max_pending == 0) /* any other number is valid */
+  if (error == 0 && o->max_pending == 0) /* all other values are valid */
     error = belay__check_range(belay, "max_pending", 0, 1, INT32_MAX);
   if (error != 0)
     return error;

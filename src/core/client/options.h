@@ -4,7 +4,7 @@
 
 #include "core/client/client.h"
 
-/* Checks the options' ranges; BELAY_EINVAL with a detail, or 0. */
+/* Check the ranges of the options. Returns 0, or BELAY_EINVAL with a detail. */
 int belay__client_options_check(belay_t *belay, const belay_client_options_t *options);
 
 #endif /* BELAY_CORE_CLIENT_OPTIONS_H */

@@ -1,4 +1,4 @@
-/* belay_client_ping(): a request of the client's own. */
+/* belay_client_ping(): a request embedded in the client. */
 #include "core/client/request.h"
 
 static int read_pong(belay__operation_t *operation, const belay__call_t *call,

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* An unsigned number above INT64_MAX is -1, which no range of an unsigned field has. */
+/* An unsigned number above INT64_MAX becomes -1, which is outside the range of all unsigned
+ * fields. */
 static int64_t value_at(const void *options, size_t offset, belay__number_t type) {
   const char *field = (const char *)options + offset;
   int small;

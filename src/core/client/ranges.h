@@ -13,7 +13,7 @@ typedef enum belay__number {
   BELAY__NUMBER_UINT64
 } belay__number_t;
 
-/* A value outside the range that is valid too. */
+/* A special value outside the range that is valid too. */
 typedef enum belay__range_also {
   BELAY__OR_NOTHING,
   BELAY__OR_0,
@@ -21,11 +21,12 @@ typedef enum belay__range_also {
   BELAY__OR_FOREVER  /* BELAY_FOREVER */
 } belay__range_also_t;
 
-/* A range of one field of an options struct. */
+/* The range of one field of an options struct. */
 typedef struct belay__range {
-  const char *name; /* of the field, as a detail names it; NULL ends the table */
-  size_t offset;    /* in the struct */
-  size_t min_from;  /* offset of the field, of the same type, that is the minimum; 0: min */
+  const char *name; /* Name of the field in a detail; NULL ends the table */
+  size_t offset;    /* Offset of the field in the struct */
+  /* Offset of another field, of the same type, whose value is the minimum; 0: `min` is */
+  size_t min_from;
   int64_t min, max;
   belay__number_t type;
   belay__range_also_t also;
@@ -41,8 +42,8 @@ typedef struct belay__range {
            : BELAY__NUMBER_INT64, unsigned long long                                               \
            : BELAY__NUMBER_UINT64)
 
-/* The rows of a table: the least and the greatest valid value. _OR: or a value outside. _FROM: the least value is that
- * of another field. */
+/* The rows of a table: the smallest and the greatest valid value. _OR: a special value is valid
+ * too. _FROM: the smallest value is that of another field. */
 #define BELAY__RANGE_ROW(struct_type, field, ...)                                                  \
   {                                                                                                \
     .name = #field, .offset = offsetof(struct_type, field),                                        \
@@ -56,7 +57,8 @@ typedef struct belay__range {
   BELAY__RANGE_ROW(struct_type, field, .also = BELAY__OR_##value,                                  \
                    .min_from = offsetof(struct_type, lower), .max = (most))
 
-/* Check the fields of a table in its order. Returns 0, or BELAY_EINVAL with a detail about the first wrong field. */
+/* Check the fields in the order of the table. Returns 0, or BELAY_EINVAL with a detail about the
+ * first wrong field. */
 int belay__check_ranges(belay_t *belay, const void *options, const belay__range_t *table);
 
 #endif /* BELAY_CORE_CLIENT_RANGES_H */

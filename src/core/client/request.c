@@ -4,14 +4,14 @@
 #include <assert.h>
 #include <string.h>
 
-#define FEW_CALLS ((size_t)8) /* that belay__request_send_each() keeps on the stack */
+#define FEW_CALLS ((size_t)8) /* calls that belay__request_send_each() keeps on the stack */
 #define TIMEOUT_MAX_MS INT64_C(600000)
 
 enum {
-  IDLE,    /* the caller's: new, or told */
-  PARKED,  /* begun; or answered, and the handle waits for something */
+  IDLE,    /* owned by the caller: new, or its callback has run */
+  PARKED,  /* begun; or answered, and the handle waits for another event */
   CALLING, /* sent, or sent again */
-  ENDED    /* answered, refused, lost, canceled; the task is queued */
+  ENDED    /* answered, refused, lost or canceled; the task is queued */
 };
 
 #define ROOM sizeof(((belay_request_t *)NULL)->belay_private)
@@ -26,9 +26,9 @@ belay_request_t *belay__request_of(belay__operation_t *operation) {
   return BELAY__CONTAINER(operation, belay_request_t, belay_private);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
-/* It is nobody's any more, but for its room. */
+/* Return the memory of the request to the caller; the room stays until the callback has run. */
 static void leave(belay__operation_t *operation) {
   operation->state = IDLE;
   belay__list_remove(&operation->owned);
@@ -36,7 +36,7 @@ static void leave(belay__operation_t *operation) {
   belay__free_loop(operation->client->belay);
 }
 
-/* Others may be refused before it is told: so what is said of this one is kept. */
+/* Keep the text of this refusal: other refusals may arrive before the callback runs. */
 static void keep_words(belay__operation_t *operation, int status) {
   belay_client_t *client = operation->client;
   if (status == 0 || status != client->refused.error || operation->words != NULL)
@@ -46,7 +46,8 @@ static void keep_words(belay__operation_t *operation, int status) {
     *operation->words = client->refused;
 }
 
-/* Whoever ends because of this one ends with the same. */
+/* Restore the text of the refusal, so that requests that end because of this one report the same
+ * text. */
 static void tell_words(belay_client_t *client, int status, belay__refused_t *words) {
   client->belay->detail[0] = '\0';
   if (words == NULL)
@@ -103,7 +104,7 @@ static belay__call_t **slots(belay__operation_t *operation) {
   return operation->calls_len > 1 ? operation->calls : &operation->call;
 }
 
-/* None of its calls is open. */
+/* Forget the calls; none is open. */
 static void drop_calls(belay__operation_t *operation) {
   if (operation->calls_len > 1)
     belay__free(operation->client->belay, operation->calls,
@@ -112,7 +113,7 @@ static void drop_calls(belay__operation_t *operation) {
   operation->calls_len = operation->calls_open = 0;
 }
 
-/* Whether any of them may be executed. */
+/* Abandon the calls. Returns true if the server may execute one of them. */
 static bool abandon_calls(belay__operation_t *operation) {
   bool sent = false;
   for (uint32_t i = 0; i < operation->calls_len; i++)
@@ -121,7 +122,7 @@ static bool abandon_calls(belay__operation_t *operation) {
   return sent;
 }
 
-/* What is known already is told all the same. */
+/* Cancel the request. If its result is known already, the callback gets that result. */
 static void cancel(belay__operation_t *operation) {
   if (operation->state != CALLING && operation->state != PARKED)
     return;
@@ -137,11 +138,11 @@ static void on_close(belay__object_t *object) {
 
 static const belay__object_ops_t object_ops = {.close = on_close, .abort = on_close};
 
-/* ---- the calls ----------------------------------------------------------------------------------------- */
+/* ---- the calls ---- */
 
 static void on_done_again(belay__call_t *call, const belay__result_t *result);
 
-/* An answer was lost: asks again if that does no harm and there is time. */
+/* A reply was lost: send the call again if the request is idempotent and there is time. */
 static bool ask_again(belay__operation_t *operation, belay__call_t *call, int error) {
   belay_client_t *client = operation->client;
   if (!operation->ops->idempotent || error != BELAY_EUNKNOWN || client->closing ||
@@ -151,7 +152,7 @@ static bool ask_again(belay__operation_t *operation, belay__call_t *call, int er
   return belay__call_start(call->place, copy, on_done_again, operation) == 0;
 }
 
-/* Of those that were sent together one is over. */
+/* One call of a step has ended. */
 static void over(belay__operation_t *operation) {
   if (--operation->calls_open > 0)
     return;
@@ -159,13 +160,14 @@ static void over(belay__operation_t *operation) {
   operation->state = PARKED;
 }
 
-/* What two ends are together: that something is not known outweighs why something else was refused. */
+/* The common status of two calls: BELAY_EUNKNOWN wins over other errors, otherwise the first
+ * error. */
 static int both(int first, int second) {
   return first == 0 || (second == BELAY_EUNKNOWN && first != 0) ? second : first;
 }
 
-/* How a call ended of which it is not known what it did. That a script was stopped halfway is no refusal; the words are told
- * all the same. */
+/* The error of a call whose effect is unknown. A script that was stopped halfway was not
+ * refused, so its BELAY_EREFUSED becomes BELAY_EUNKNOWN; the server's text is kept. */
 static int not_known(const belay__operation_t *operation, int error) {
   if (error != BELAY_EREFUSED)
     return error;
@@ -174,7 +176,7 @@ static int not_known(const belay__operation_t *operation, int error) {
   return BELAY_EUNKNOWN;
 }
 
-/* All that was asked is over. */
+/* All calls of the step have ended. */
 static void end_of_step(belay__operation_t *operation) {
   int status = operation->status;
   if (status == 0 && operation->ops->next != NULL) {
@@ -187,11 +189,12 @@ static void end_of_step(belay__operation_t *operation) {
     end(operation, status);
 }
 
-/* A call ended. again: it was sent again, and what became of the first time is not known. */
+/* A call has ended. again: it was a second attempt, and the effect of the first one is unknown. */
 static void end_of_call(belay__call_t *call, const belay__result_t *result, bool again) {
   belay__operation_t *operation = call->owner;
   int status = result->error;
-  /* What is said of this time says nothing of the one before; nor, of several that were sent together, of the others. */
+  /* An error of this attempt says nothing about the previous one. Of several calls, a lost reply
+   * of one says nothing about the others. */
   bool may_have_run = again || (operation->reply_lost && operation->calls_len == 1);
   assert(operation->state == CALLING);
   operation->index = (uint32_t)(call->place - slots(operation));
@@ -310,7 +313,7 @@ int belay__request_send_all(belay__operation_t *operation, belay__call_t **calls
     int64_t ms = belay__request_timeout_ms(client, belay__request_of(operation));
     deadline = belay__after_ms(client->belay, ms);
     if (operation->ops->next != NULL)
-      operation->deadline = deadline; /* of all of its steps */
+      operation->deadline = deadline; /* for all steps */
   }
   if (!are_made(calls, n) || !make_slots(operation, n)) {
     belay__calls_discard(calls, n);
@@ -332,7 +335,7 @@ int belay__request_send_all(belay__operation_t *operation, belay__call_t **calls
   operation->state = PARKED;
   if (error == BELAY_EBUSY || error == BELAY_ENOMEM)
     return error;
-  operation->status = (int16_t)error; /* the server does not let us in: that is an answer */
+  operation->status = (int16_t)error; /* the server refuses the client: report that as the result */
   end_of_step(operation);
   return 0;
 }
@@ -398,7 +401,7 @@ int belay__request_start(belay_request_t *request, belay__call_t *call,
   return belay__request_begun(operation, belay__request_send(operation, call));
 }
 
-/* ---- callbacks ----------------------------------------------------------------------------------------- */
+/* ---- callbacks ---- */
 
 void belay__request_tell_status(belay_request_t *request, void (*cb)(void),
                                 const belay__answer_t *answer) {
@@ -411,7 +414,7 @@ void belay__request_tell_count(belay_request_t *request, void (*cb)(void),
   ((void (*)(belay_request_t *, int, int64_t))cb)(request, answer->status, count);
 }
 
-/* ---- canceling ----------------------------------------------------------------------------------------- */
+/* ---- canceling ---- */
 
 void belay__requests_cancel(belay__list_t *owner_list) {
   for (belay__list_t *node; (node = belay__list_pop(owner_list)) != NULL;)

@@ -1,18 +1,23 @@
-/* What a request does: a call, or several at once, or one after the other, whose end is told from a task, once.
+/* Requests. A request is one call, several calls at once, or several steps; its callback runs
+ * once, from a task.
  *
- *   IDLE --begin--> PARKED --send--> CALLING --answered, refused, lost--> ENDED --the task--> IDLE, told
- *             |     |   ^            |  ^  |                              ^
- *             |     |   |            v  |  +--cancel, the client closes---+
- *             |     |   |    lost, and idempotent: sent again,            |
- *             |     |   |    until the deadline                           |
- *             |     |   +---answered, or recovered: the handle waits      |
- *             |     |                                                     |
- *             |     +--the handle ends it; cancel, the client closes------+
- *             +--forget (the operation could not be started)--> IDLE, not told
+ *    IDLE --begin--> PARKED --send--> CALLING --answered, refused, lost--> ENDED --the task--> IDLE, callback
+ *              |     |   ^            |  ^  |                              ^
+ *              |     |   |            v  |  +--cancel, the client closes---+
+ *              |     |   |    lost, and idempotent: sent again,            |
+ *              |     |   |    until the deadline                           |
+ *              |     |   +---answered, or recovered: the handle waits      |
+ *              |     |                                                     |
+ *              |     +--the handle ends it; cancel, the client closes------+
+ *              +--forget (the operation could not be started)--> IDLE, no callback
  *
- * Several calls at once are a step: it is over when each of them is. Who was sent again ends with 0 or BELAY_EUNKNOWN: that the second time was refused says nothing of the first.
- * While it is not IDLE the request is an object of the client, and keeps the loop alive. It is IDLE, and its memory
- * the caller's, before the callback runs. The handle is what has the operation: a limiter, a topic. */
+ * Several calls at once are a step, which is over when all its calls are. A call that was sent
+ * again ends with 0 or BELAY_EUNKNOWN: a refusal of the second attempt says nothing about the
+ * first one.
+ *
+ * While it is not IDLE, the request is an object of the client and keeps the loop alive. Before
+ * the callback runs, it is IDLE and its memory belongs to the caller. "The handle" below is the
+ * object with the operation: a limiter, a topic. */
 #ifndef BELAY_CORE_CLIENT_REQUEST_H
 #define BELAY_CORE_CLIENT_REQUEST_H
 
@@ -21,157 +26,168 @@
 #include "core/client/client.h"
 
 #define BELAY__REQUEST_VALUES 24
-#define BELAY__REQUEST_PARK 1 /* what read returns if the request is not over: it is PARKED */
+#define BELAY__REQUEST_PARK 1 /* returned by `read` if the request is not over: it is PARKED */
 
 /* A callback of any type, as requests store it; ops->tell casts it back. */
 #define BELAY__CB(cb) ((void (*)(void))(cb))
 
 typedef struct belay__operation belay__operation_t;
 
-/* How it ended. Values are as begin left them, and the handle. */
+/* The result of a request: its status, its values, and its handle as context. */
 typedef struct belay__answer {
   belay_client_t *client;
   void *context;
-  void *room; /* as belay__request_room() gave it; given back when tell has returned */
+  void *room; /* Memory of belay__request_room(); freed after `tell` has returned */
   size_t room_len;
   int status;
   int64_t values[BELAY__REQUEST_VALUES];
 } belay__answer_t;
 
 typedef struct belay__request_ops {
-  /* Reads a reply that is no error: 0, with operation->values or its room set; BELAY__REQUEST_PARK, if the call was
-   * alone; or an error. BELAY_EPROTO ends the connection too. */
+  /* Reads a reply that is not an error. Returns 0 with operation->values or the room set, or an
+   * error; BELAY_EPROTO also ends the connection. BELAY__REQUEST_PARK keeps the request open;
+   * only for a step of one call. */
   int (*read)(belay__operation_t *operation, const belay__call_t *call,
               const belay__reply_t *reply);
 
-  /* One of the calls of a step has not gone well: it was refused, was not sent, or its answer was lost or is wrong. Not
-   * of a step of which nothing was taken: that only ends. NULL: what all of them come to is enough. */
+  /* Called for each call of a step that failed: refused, not sent, reply lost or wrong. Not
+   * called if the deployment refused the whole step at once: then the request only ends. NULL:
+   * the common status of the step is enough. */
   void (*failed)(belay__operation_t *operation, int status);
 
-  /* PARKED: each call of a step has gone well. 0: that was all; BELAY__REQUEST_PARK: it was sent again, or waits; or an
-   * error. NULL: a request is one step. */
+  /* PARKED: all calls of a step succeeded. Returns 0 if that was the last step;
+   * BELAY__REQUEST_PARK if it sent another step or waits; or an error. NULL: a request is one
+   * step. */
   int (*next)(belay__operation_t *operation);
 
-  /* PARKED: a step has ended with an error. What it comes to: that or another error, 0, or BELAY__REQUEST_PARK: it waits
-   * for something all the same. NULL: that error. Not called when it is canceled. */
+  /* PARKED: a step ended with an error. Returns the status to report: this or another error, 0,
+   * or BELAY__REQUEST_PARK to wait for another event. NULL: this error. Not called after a
+   * cancel. */
   int (*recover)(belay__operation_t *operation, int status);
 
-  /* Calls back: casts cb to what the handle calls it. */
+  /* Runs the callback: casts cb to the type of the handle's callbacks. */
   void (*tell)(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer);
 
-  /* It is canceled, PARKED or CALLING (and then sent says whether the call may be executed): the handle takes it out
-   * of its queue, stops its timer, undoes what was done. NULL: there is nothing to do. */
+  /* Called on a cancel, while PARKED or CALLING. sent: the server may execute the call. The
+   * handle removes the request from its queue, stops its timer, and undoes its effects. NULL:
+   * nothing to do. */
   void (*left)(belay__operation_t *operation, bool sent);
 
-  /* Whether a call whose answer was lost is sent again while there is time: its effect and its answer are the same
-   * however often it runs. */
+  /* true if a call whose reply was lost is sent again while there is time. Its effect and its
+   * reply must be the same however often it runs. */
   bool idempotent;
 
-  /* The calls of a step belong behind one another: none is sent again, not after a refusal either. Not of what is
-   * idempotent. */
+  /* true if the calls of a step must follow each other. Then none is sent again, not after a
+   * refusal either. Not allowed with `idempotent`. */
   bool joined;
 } belay__request_ops_t;
 
-/* For ops->tell: callbacks of the types (request, status) and (request, status, int64_t). The latter is given values[0],
- * or 0 if status is not 0. */
+/* For ops->tell, with callbacks of the types (request, status) and (request, status, int64_t).
+ * The latter gets values[0], or 0 if status is not 0. */
 void belay__request_tell_status(belay_request_t *request, void (*cb)(void),
                                 const belay__answer_t *answer);
 void belay__request_tell_count(belay_request_t *request, void (*cb)(void),
                                const belay__answer_t *answer);
 
-/* What is in the caller's memory. */
+/* The state of a request, inside the caller's belay_request_t. */
 struct belay__operation {
-  belay__object_t object; /* of the client */
-  belay__list_t owned;    /* in the list of an object; else alone */
-  belay__list_t queued;   /* PARKED: the handle's; alone otherwise */
-  belay__timer_t timer;   /* PARKED: the handle's */
+  belay__object_t object; /* Object of the client */
+  belay__list_t owned;    /* Link in the list of an owner; unlinked: no owner */
+  belay__list_t queued;   /* PARKED: link in a queue of the handle; else unlinked */
+  belay__timer_t timer;   /* PARKED: timer of the handle */
   belay__task_t task;
   belay_client_t *client;
   union {
-    belay__call_t *call;   /* CALLING, if calls_len is 1 */
-    belay__call_t **calls; /* if it is more; those that are over are NULL */
+    belay__call_t *call; /* CALLING with calls_len 1: the call */
+    /* CALLING with calls_len above 1: the calls; those that are over are NULL */
+    belay__call_t **calls;
   };
   uint32_t calls_len, calls_open;
   const belay__request_ops_t *ops;
   void (*cb)(void);
-  void *context; /* the handle's */
+  void *context; /* Pointer of the handle */
   void *room;
   size_t room_len;
-  belay__refused_t
-      *words; /* why it fails, as it is going to be told; NULL: there is nothing to say */
+  /* Text of the refusal for the callback; NULL: none */
+  belay__refused_t *words;
   int64_t values[BELAY__REQUEST_VALUES];
-  uint64_t
-      deadline; /* of its calls; 0: they have timeout_ms each. The handle's; else, of steps, that of the first */
-  uint32_t index; /* in read and failed: the call's position among those sent together, from 0 */
-  int16_t status; /* of the calls that are over */
+  /* Deadline of the calls, in nanoseconds; 0: each call has timeout_ms. Set by the handle, or by
+   * the first of several steps */
+  uint64_t deadline;
+  /* In read and failed: the position of the call among those sent together, from 0 */
+  uint32_t index;
+  int16_t status; /* Status of the calls that are over */
   uint8_t state;
-  bool reply_lost : 1; /* a reply of this step was lost */
-  bool asks_time : 1;  /* its call is TIME: belay__servertime_begin() */
-  bool fail_fast : 1;  /* the handle's: its calls end at once while their server is away */
+  bool reply_lost : 1; /* true if a reply of this step was lost */
+  bool asks_time : 1;  /* true if the call is TIME; see belay__servertime_begin() */
+  bool fail_fast : 1;  /* Set by the handle: true if calls end at once while their server is away */
 } __attribute__((may_alias));
 
 belay_request_t *belay__request_of(belay__operation_t *operation);
 
-/* 0 or BELAY_EINVAL, with a detail: what is checked of every request, and that there is a callback. */
+/* The checks common to all requests, and that there is a callback. Returns 0, or BELAY_EINVAL
+ * with a detail. */
 int belay__request_check(belay_client_t *client, const belay_request_t *request, bool has_cb);
 
-/* Its time; of one that was checked. */
+/* The timeout of a request that was checked, in milliseconds. */
 int64_t belay__request_timeout_ms(const belay_client_t *client, const belay_request_t *request);
 
-/* For how many milliseconds a server keeps what a resent call must find: past the last time that the request may be
- * sent, and at least least_ms. */
+/* The time for which a server must keep the data that a resent call looks up, in milliseconds.
+ * It ends after the last time at which the request may be sent, and is at least least_ms. */
 int64_t belay__request_keep_ms(const belay_client_t *client, const belay_request_t *request,
                                int64_t least_ms);
 
-/* Begins: PARKED, *out is set, its values are 0. owner_list: NULL, or a list of an object's that it stands in until it
- * is told, for belay__requests_cancel(). cb is of the type that ops->tell casts it to. Returns 0 or BELAY_ESTATE (it is
- * pending). */
+/* Begin a request: PARKED, *out is set, its values are 0. owner_list: a list for
+ * belay__requests_cancel() that links the request until its callback runs; or NULL. cb has the
+ * type to which ops->tell casts it. Returns 0, or BELAY_ESTATE if the request is pending. */
 int belay__request_begin(belay_client_t *client, belay_request_t *request,
                          const belay__request_ops_t *ops, void *context, belay__list_t *owner_list,
                          void (*cb)(void), belay__operation_t **out);
 
-/* Sends a call (NULL: memory was out) of one that is PARKED: its deadline is set here, by operation->deadline or timeout_ms;
- * call->route is the handle's to set. Returns 0 (also if a lasting refusal of the server's is going to be told);
- * BELAY_ENOMEM or BELAY_EBUSY, and it is still PARKED. The call is given back on an error. */
+/* Send a call (NULL: memory was out) of a PARKED request. Sets the call's deadline from
+ * operation->deadline or timeout_ms; the handle sets call->route. Returns 0, also if the server
+ * refuses the client for a lasting reason, which the callback then reports. Returns BELAY_ENOMEM
+ * or BELAY_EBUSY if the request is still PARKED. On an error the call goes back to the pool. */
 int belay__request_send(belay__operation_t *operation, belay__call_t *call);
 
-/* The same for n calls at once, on the connection of the first, all or none; also none if one of them is NULL. What a call that was
- * executed has done stays done if another one fails: that is BELAY_EUNKNOWN if the answer of any is not known, else
- * the error of the first that failed. */
+/* The same for n calls at once, all or none; also none if one of them is NULL. They use the
+ * connection of the first one. The effect of a call remains if another call fails: the status is
+ * then BELAY_EUNKNOWN if the result of any call is unknown, else the error of the first one that
+ * failed. */
 int belay__request_send_all(belay__operation_t *operation, belay__call_t **calls, size_t n);
 
-/* The same for calls that make() builds, one for each i below n. make may return NULL: memory was out. arg: what make is
- * given. Returns BELAY_ENOMEM too. */
+/* The same for calls that make() builds, one for each i below n. make returns NULL if memory is
+ * out. arg: passed to make. Returns BELAY_ENOMEM too. */
 typedef belay__call_t *(*belay__make_call_fn)(belay__operation_t *operation, size_t i,
                                               const void *arg);
 int belay__request_send_each(belay__operation_t *operation, size_t n, belay__make_call_fn make,
                              const void *arg);
 
-/* Memory for what does not fit into values, all 0; one piece in a request's life. NULL if there is none. It lives until
- * the callback has returned. */
+/* Allocate memory for data that does not fit into values, all 0; once per request. NULL if
+ * memory is out. It is freed after the callback has returned. */
 void *belay__request_room(belay__operation_t *operation, size_t size);
 
-/* Copy the strings of a reply to the room, as n belay_bytes_t, with their bytes behind them. Returns 0, BELAY_EPROTO (one
- * is no string) or BELAY_ENOMEM. With n 0 there is no room. */
+/* Copy the strings of a reply to the room, as n belay_bytes_t with their bytes behind them.
+ * Returns 0, BELAY_EPROTO (an item is not a string) or BELAY_ENOMEM. With n 0 there is no room. */
 int belay__request_keep(belay__operation_t *operation, belay__reply_t *const *items, size_t n);
 
-/* PARKED: it ends, with the values that it has. */
+/* End a PARKED request with its present values. */
 void belay__request_end(belay__operation_t *operation, int status);
 
-/* PARKED: IDLE, and never told. */
+/* Return a PARKED request to IDLE without a callback. */
 void belay__request_forget(belay__operation_t *operation);
 
-/* End the function of an operation. error: what sending returned; if it is not 0, the request is forgotten. Returns
- * error. */
+/* The last line of an operation. error: the result of sending; if it is not 0, the request is
+ * forgotten. Returns error. */
 int belay__request_begun(belay__operation_t *operation, int error);
 
-/* All of it, for an operation that is one call: begins and sends; forgotten on an error. */
+/* Begin a request that is one call, and send it. The request is forgotten on an error. */
 int belay__request_start(belay_request_t *request, belay__call_t *call,
                          const belay__request_ops_t *ops, void *context, belay__list_t *owner_list,
                          void (*cb)(void));
 
-/* Ends all that stand in an object's list: with BELAY_ECANCELED, or as it is known that they have ended. They are
- * told from tasks of their own. */
+/* Cancel all requests in an owner's list. They end with BELAY_ECANCELED, or with their result if
+ * it is known already. Each callback runs from a task of its own. */
 void belay__requests_cancel(belay__list_t *owner_list);
 
 #endif /* BELAY_CORE_CLIENT_REQUEST_H */

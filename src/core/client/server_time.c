@@ -1,12 +1,15 @@
 #include "core/client/server_time.h"
 
-#define FRESH_MS 60000 /* so long nobody asks */
-#define OLD_MS 600000  /* and after that everybody does */
-#define AGAIN_MS 5000  /* if who was told to ask has no answer by then, another is told to */
-#define NEAR_MS 100    /* what took longer to be answered is asked again so soon too */
+/* Milliseconds after an answer: until FRESH_MS no operation asks, from OLD_MS on each one does. In between
+ * one operation asks. If there is no answer after AGAIN_MS, another operation asks. After a round trip of more
+ * than NEAR_MS, the next question also follows after AGAIN_MS. */
+#define FRESH_MS 60000
+#define OLD_MS 600000
+#define AGAIN_MS 5000
+#define NEAR_MS 100
 #define TIME_MAX_US INT64_C(253370764799999000) /* the end of the year 9998 */
 
-/* Whether calls of this handle are answered by the server that was asked, as far as is known. */
+/* true if, as far as is known, the server that was asked also answers calls of this handle. */
 static bool is_same_server(const belay__servertime_t *time, const belay__handle_t *handle) {
   const belay_client_t *client = handle->client;
   const belay__server_info_t *server =
@@ -30,7 +33,8 @@ bool belay__servertime_known(belay__servertime_t *time, const belay__handle_t *h
 }
 
 int64_t belay__servertime_ms_at(const belay__servertime_t *time, uint64_t now) {
-  int64_t since_us = (int64_t)(now - time->learnt) / 1000; /* less than 0 if it was learnt since */
+  /* negative if the answer arrived after `now` */
+  int64_t since_us = (int64_t)(now - time->learnt) / 1000;
   return (time->us + time->shift_us + since_us) / 1000;
 }
 
@@ -54,7 +58,8 @@ int belay__servertime_read(belay__servertime_t *time, const belay__call_t *call,
       !belay__reply_number(reply->items[0], 1, TIME_MAX_US / 1000000, &seconds) ||
       !belay__reply_number(reply->items[1], 0, 999999, &us))
     return BELAY_EPROTO;
-  /* Its clock was read some time between the two; half way is never off by more than half of it. */
+  /* The server read its clock between the two times. The middle is wrong by at most half of the
+   * difference. */
   uint64_t took = now - call->first_sent;
   time->learnt = call->first_sent + took / 2;
   time->us = (int64_t)(seconds * 1000000 + us);

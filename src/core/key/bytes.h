@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Writes 2 * len lower-case digits; returns their end. */
+/* Write 2 * len lower-case digits; returns the address behind them. */
 static inline char *belay__hex(char *out, const void *bytes, size_t len) {
   static const char digits[] = "0123456789abcdef";
   for (size_t i = 0; i < len; i++) {
@@ -16,7 +16,7 @@ static inline char *belay__hex(char *out, const void *bytes, size_t len) {
   return out;
 }
 
-/* len: 0 to 8. */
+/* Write a number as len little-endian bytes. len: 0 to 8. */
 static inline void belay__put_le(void *out, uint64_t number, size_t len) {
   for (size_t i = 0; i < len; i++)
     ((unsigned char *)out)[i] = (unsigned char)(number >> 8 * i);

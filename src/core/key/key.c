@@ -11,7 +11,7 @@ static bool must_escape(const char *part, size_t len, size_t i) {
   return c < 0x20 || c == 0x7f || c == '%' || c == '{' || c == '}';
 }
 
-/* Bytes at the beginning that are as they are, as most bytes of most keys. */
+/* The number of bytes at the start that need no escaping: most bytes of most keys. */
 static size_t plain_len(const char *part, size_t len) {
   size_t n = 0;
   while (n < len && part[n] > '%' && part[n] < '{' && part[n] != ':')
@@ -61,7 +61,7 @@ bool belay__key_unescape(char *out, size_t *out_len, const char *text, size_t le
     i += 2;
   }
   *out_len = n;
-  /* Only what escaping would give again was made by it. */
+  /* Accept an escape only where belay__key_escape() would produce it. */
   size_t again = 0;
   for (size_t i = 0; i < n; i++) {
     size_t width = must_escape(out, n, i) ? 3 : 1;
@@ -105,8 +105,8 @@ uint32_t belay__key_hash(const char *key, size_t len) {
   return hash;
 }
 
-/* What two keys that differ in their last bytes only differ in, are the lower bits of their hashes, which give way to the
- * slot: so the upper ones are stirred. */
+/* Two keys that differ only in their last bytes have hashes that differ in the lower bits. The
+ * slot replaces these bits, so the upper bits are mixed. */
 uint32_t belay__key_route(const char *key, size_t len) {
   uint32_t hash = belay__key_hash(key, len) * UINT32_C(0x9e3779b1);
   hash ^= hash >> 15;

@@ -19,7 +19,7 @@ static inline void mix(uint64_t v[4], unsigned rounds) {
   }
 }
 
-/* Up to eight bytes, the first one lowest. */
+/* Load up to eight bytes, the first one lowest. */
 static uint64_t load(const uint8_t *bytes, size_t len) {
   uint64_t x = 0;
   for (size_t i = 0; i < len; i++)
@@ -33,7 +33,7 @@ static inline void add_word(uint64_t v[4], uint64_t word, unsigned rounds) {
   v[0] ^= word;
 }
 
-/* Makes the state of a key, and adds all data. */
+/* Initialize the state with a key, and add all data. */
 static inline void begin(uint64_t v[4], uint64_t k0, uint64_t k1, const uint8_t *bytes, size_t len,
                          unsigned rounds) {
   v[0] ^= k0 ^ UINT64_C(0x736f6d6570736575);

@@ -1,5 +1,5 @@
-/* SipHash: hashes under a key, which say nothing of each other without it. (Aumasson, Bernstein: "SipHash: a fast
- * short-input PRF", 2012.) */
+/* SipHash: keyed hashes. Without the key, one hash reveals nothing about others. (Aumasson,
+ * Bernstein: "SipHash: a fast short-input PRF", 2012.) */
 #ifndef BELAY_CORE_KEY_SIPHASH_H
 #define BELAY_CORE_KEY_SIPHASH_H
 
@@ -9,7 +9,7 @@
 #define BELAY__SIPHASH_KEY_LEN 16
 
 typedef struct belay__hash128 {
-  uint64_t h1, h2; /* the first and the second 8 bytes, little-endian */
+  uint64_t h1, h2; /* The first and the second 8 bytes, little-endian */
 } belay__hash128_t;
 
 /* SipHash-1-3 with 64 bits of output, under a key of two words. */

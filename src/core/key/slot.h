@@ -7,8 +7,8 @@
 
 #define BELAY__SLOTS 16384
 
-/* The slot of a key: CRC-16/XMODEM of what stands between the first '{' and the next '}' behind it, if there is
- * anything, else of all of it ("Redis cluster specification"). */
+/* The slot of a key: CRC-16/XMODEM of the text between the first '{' and the next '}', if not
+ * empty, else of the whole key ("Redis cluster specification"). */
 uint16_t belay__slot(const char *key, size_t len);
 
 #endif /* BELAY_CORE_KEY_SLOT_H */

@@ -10,7 +10,7 @@
 #define BUCKET_SIZE sizeof(void *)
 
 uint64_t belay__table_hash(belay_t *belay, belay__table_t *table, const void *key, size_t len) {
-  if (!table->seeded) /* without random bytes it goes on with what there is */
+  if (!table->seeded) /* without random bytes the present content is the seed */
     (void)belay->host->random(belay, table->seed, sizeof table->seed);
   table->seeded = true;
   return belay__siphash64(table->seed, key, len);
@@ -30,7 +30,7 @@ belay__entry_t *belay__table_find(const belay__table_t *table, uint64_t hash, be
   return entry;
 }
 
-/* False if memory is out; then it is as it was. */
+/* Resize the table. If memory is out, returns false and changes nothing. */
 static bool resize(belay_t *belay, belay__table_t *table, size_t size) {
   belay__table_t old = *table;
   belay__entry_t **buckets = belay__alloc(belay, size * BUCKET_SIZE);

@@ -1,8 +1,8 @@
-/* A hash table that lives inside what it holds. The hash is seeded, so that nobody who chooses names can choose which
- * of them meet.
+/* A hash table whose links are inside its entries. The hash is seeded, so that a client that
+ * chooses names cannot force collisions.
  *
- * It doubles when it is full. Where memory is out it stays as it is, and is slower: only its first buckets must be
- * there. Who walks it and adds or takes out meanwhile, walks something else. */
+ * The table doubles when it is full. If memory is out it keeps its size and becomes slower; only
+ * the first allocation must succeed. Do not add or remove entries while iterating over it. */
 #ifndef BELAY_CORE_KEY_TABLE_H
 #define BELAY_CORE_KEY_TABLE_H
 
@@ -15,34 +15,35 @@
 typedef struct belay__entry belay__entry_t;
 
 struct belay__entry {
-  belay__entry_t *next; /* in the same bucket */
+  belay__entry_t *next; /* Next entry in the same bucket */
   uint64_t hash;
 };
 
-/* {0} is an empty one. */
+/* {0} is an empty table. */
 typedef struct belay__table {
   belay__entry_t **buckets;
-  size_t size, count; /* buckets, a power of two or 0; entries */
+  size_t size, count; /* Number of buckets, a power of two or 0; number of entries */
   bool seeded;
   uint64_t seed[2];
 } belay__table_t;
 
-/* Whether an entry is the one of that key. */
+/* true if the entry has this key. */
 typedef bool (*belay__equal_fn)(const belay__entry_t *entry, const void *key, size_t len);
 
 uint64_t belay__table_hash(belay_t *belay, belay__table_t *table, const void *key, size_t len);
 
-/* The entry of a key whose hash is known; NULL if there is none. equal: NULL: any entry of that hash. */
+/* The entry of a key with this hash; NULL if there is none. equal: NULL accepts any entry with
+ * this hash. */
 belay__entry_t *belay__table_find(const belay__table_t *table, uint64_t hash, belay__equal_fn equal,
                                   const void *key, size_t len);
 
-/* Adds an entry whose key is not there. Returns 0 or BELAY_ENOMEM. */
+/* Add an entry whose key is not in the table. Returns 0 or BELAY_ENOMEM. */
 int belay__table_add(belay_t *belay, belay__table_t *table, belay__entry_t *entry, uint64_t hash);
 
-/* Takes out one that is there. */
+/* Remove an entry that is in the table. */
 void belay__table_remove(belay__table_t *table, belay__entry_t *entry);
 
-/* Gives the buckets back; the entries are their owners'. */
+/* Free the buckets. The entries belong to their owners. */
 void belay__table_free(belay_t *belay, belay__table_t *table);
 
 #endif /* BELAY_CORE_KEY_TABLE_H */

@@ -6,7 +6,7 @@
 
 size_t belay__token_text(char *out, const belay__token_t *token, const char *owner,
                          size_t owner_len) {
-  const belay__token_t copy = *token; /* out may point to the token */
+  const belay__token_t copy = *token; /* out may overlap the token */
   char *p = belay__hex(out, copy.bytes, BELAY__TOKEN_BYTES);
   *p++ = ':';
   memcpy(p, owner, owner_len);

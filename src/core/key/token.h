@@ -1,4 +1,5 @@
-/* Tokens: who holds a lease. On the server: 40 hexadecimal digits, a colon, the owner's label. */
+/* Tokens: they identify the holder of a lease. On the server: 40 hexadecimal digits, a colon,
+ * the owner's label. */
 #ifndef BELAY_CORE_KEY_TOKEN_H
 #define BELAY_CORE_KEY_TOKEN_H
 
@@ -10,11 +11,11 @@
 #define BELAY__TOKEN_TEXT_MAX (2 * BELAY__TOKEN_BYTES + 1 + BELAY__OWNER_MAX)
 
 typedef struct belay__token {
-  uint8_t bytes[BELAY__TOKEN_BYTES]; /* random, fresh for every attempt */
+  uint8_t bytes[BELAY__TOKEN_BYTES]; /* Random, new for each attempt */
 } belay__token_t;
 
-/* Writes the text (no terminating 0) at out, which has room for BELAY__TOKEN_TEXT_MAX; returns its
- * length. owner_len is at most BELAY__OWNER_MAX. */
+/* Write the text without a terminating 0. out has room for BELAY__TOKEN_TEXT_MAX bytes. Returns
+ * the length. owner_len is at most BELAY__OWNER_MAX. */
 size_t belay__token_text(char *out, const belay__token_t *token, const char *owner,
                          size_t owner_len);
 

@@ -1,12 +1,12 @@
-/* UUIDs of version 7 (RFC 9562): 48 bits of milliseconds since 1970, and 74 random ones. */
+/* UUIDs of version 7 (RFC 9562): 48 bits of milliseconds since 1970, and 74 random bits. */
 #ifndef BELAY_CORE_KEY_UUID_H
 #define BELAY_CORE_KEY_UUID_H
 
 #include <stdint.h>
 
-#define BELAY__UUID_TEXT 36 /* bytes of the text, without a 0 */
+#define BELAY__UUID_TEXT 36 /* bytes of the text, without a terminating 0 */
 
-/* Its 16 bytes, from a time and what is random (of which 74 bits are used), and their text. */
+/* Make the 16 bytes from a time and random bytes, of which 74 bits are used; and make the text. */
 void belay__uuid_make(uint8_t out[16], uint64_t ms, const uint8_t random[10]);
 void belay__uuid_text(char out[BELAY__UUID_TEXT], const uint8_t uuid[16]);
 

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stddef.h>
 
-/* Joins two trees; either may be NULL. On a tie the first stays on top. */
+/* Join two trees; either may be NULL. On a tie the first one stays on top. */
 static belay__timer_t *meld(belay__timer_t *a, belay__timer_t *b) {
   if (a == NULL)
     return b;
@@ -22,7 +22,7 @@ static belay__timer_t *meld(belay__timer_t *a, belay__timer_t *b) {
   return a;
 }
 
-/* Joins a row of siblings into one tree: in pairs from the left, then the pairs from the right. */
+/* Join a row of siblings into one tree: in pairs from the left, then the pairs from the right. */
 static belay__timer_t *meld_row(belay__timer_t *first) {
   belay__timer_t *pairs = NULL; /* linked by next, the last pair on top */
   while (first != NULL) {

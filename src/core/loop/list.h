@@ -1,4 +1,4 @@
-/* A doubly linked ring that lives inside what it links. A node that is in no list points to itself. */
+/* A doubly linked ring whose links are inside the objects. An unlinked node points to itself. */
 #ifndef BELAY_CORE_LOOP_LIST_H
 #define BELAY_CORE_LOOP_LIST_H
 
@@ -9,7 +9,7 @@ typedef struct belay__list {
   struct belay__list *next, *prev;
 } belay__list_t;
 
-/* The struct that a node is embedded in. */
+/* The struct that embeds this member. */
 #define BELAY__CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 static inline void belay__list_init(belay__list_t *list) {
@@ -41,7 +41,7 @@ static inline void belay__list_remove(belay__list_t *node) {
   belay__list_init(node);
 }
 
-/* The first node, taken out; NULL if there is none. */
+/* Remove and return the first node; NULL if the list is empty. */
 static inline belay__list_t *belay__list_pop(belay__list_t *list) {
   belay__list_t *node = list->next;
   if (node == list)
@@ -50,7 +50,7 @@ static inline belay__list_t *belay__list_pop(belay__list_t *list) {
   return node;
 }
 
-/* Moves everything in `from` to the front of `to`, in order. */
+/* Move all nodes of `from` to the front of `to`, in order. */
 static inline void belay__list_splice_front(belay__list_t *to, belay__list_t *from) {
   if (belay__list_empty(from))
     return;

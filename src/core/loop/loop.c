@@ -50,7 +50,7 @@ int belay__check(belay_t *belay) {
   return belay->closing ? BELAY_ECLOSING : 0;
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 void *belay__alloc(belay_t *belay, size_t size) {
   void *ptr = belay->allocator.alloc(belay->allocator.ctx, size);
@@ -68,7 +68,7 @@ void belay__free(belay_t *belay, void *ptr, size_t size) {
   belay->allocator.free(belay->allocator.ctx, ptr);
 }
 
-/* ---- time ---------------------------------------------------------------------------------------------- */
+/* ---- time ---- */
 
 static uint64_t earliest(const belay_t *belay) {
   uint64_t when = BELAY__NEVER;
@@ -80,8 +80,8 @@ static uint64_t earliest(const belay_t *belay) {
   return when;
 }
 
-/* The host is told of earlier times only: most timers are stopped long before they are due, and a wake-up
- * that finds nothing to do costs less than setting it anew each time. */
+/* Only earlier times are passed to the host. Most timers are stopped long before they are due,
+ * and an unneeded wake-up costs less than setting the host's timer each time. */
 static void arm(belay_t *belay, uint64_t when) {
   if (belay->entered || when >= belay->armed)
     return;
@@ -100,7 +100,7 @@ void belay__timer_stop(belay_t *belay, belay__rank_t rank, belay__timer_t *timer
     belay__heap_remove(&belay->timers[rank], timer);
 }
 
-/* Fires the earliest timer of a rank if it is due. */
+/* Fire the earliest timer of a rank if it is due. */
 static bool fire_due(belay_t *belay, belay__rank_t rank, uint64_t now) {
   belay__timer_t *timer = belay->timers[rank].root;
   if (timer == NULL || timer->when > now)
@@ -135,7 +135,7 @@ uint64_t belay__after_ms(belay_t *belay, int64_t ms) {
   return now + (uint64_t)ms * BELAY__MS;
 }
 
-/* ---- tasks --------------------------------------------------------------------------------------------- */
+/* ---- tasks ---- */
 
 void belay__task_init(belay__task_t *task, void (*run)(belay__task_t *task)) {
   belay__list_init(&task->node);
@@ -175,8 +175,8 @@ static void run_one(belay_t *belay, belay__list_t *queue) {
   task->run(task);
 }
 
-/* Runs what is queued now. What these tasks queue in their turn waits for the loop's next turn, so that
- * a callback that always asks again does not stop the loop. */
+/* Run the tasks that are queued now. Tasks that these queue wait for the next loop iteration, so
+ * that a callback that always starts another operation does not block the loop. */
 static void run_tasks(belay_t *belay) {
   size_t budget = belay->tasks_len;
   for (;;) {
@@ -209,11 +209,11 @@ void belay__leave(belay_t *belay) {
   if (belay->tasks_len > 0)
     belay->host->wake_soon(belay);
   if (belay->armed <= belay__now(belay))
-    belay->armed = BELAY__NEVER; /* that wake-up is spent, or about to be */
+    belay->armed = BELAY__NEVER; /* that wake-up has fired, or is about to */
   arm(belay, earliest(belay));
 }
 
-/* ---- keeping the loop alive ---------------------------------------------------------------------------- */
+/* ---- keeping the loop alive ---- */
 
 void belay__hold_loop(belay_t *belay) {
   if (belay->alive++ == 0)
@@ -226,7 +226,7 @@ void belay__free_loop(belay_t *belay) {
     belay->host->keep_alive(belay, false);
 }
 
-/* ---- closing ------------------------------------------------------------------------------------------- */
+/* ---- closing ---- */
 
 void belay__close_if_empty(belay_t *belay) {
   if (belay->closing && belay__list_empty(&belay->closables))
@@ -243,7 +243,7 @@ int belay_close(belay_t *belay, belay_close_cb cb) {
   belay->closing = true;
   belay->close_cb = cb;
   if (dead && belay->tasks_len > 0)
-    belay->host->wake_soon(belay); /* what was to wake us is gone */
+    belay->host->wake_soon(belay); /* the handles that would have woken belay are gone */
   for (belay__list_t *i = belay->closables.next, *next; i != &belay->closables; i = next) {
     next = i->next;
     belay__closable_t *closable = BELAY__CONTAINER(i, belay__closable_t, node);
@@ -261,13 +261,13 @@ void belay__gone(belay_t *belay) {
     ;
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------ */
+/* ---- the rest ---- */
 
 uint64_t belay__random_below(belay_t *belay, uint64_t limit) {
   uint64_t r;
   if (limit == 0 || belay->host->random(belay, &r, sizeof r) != 0)
     return 0;
-  return r % limit; /* the bias is below 2^-20 for any delay that is used here */
+  return r % limit; /* the bias is below 2^-20 for all delays in use */
 }
 
 static void set_detail(belay_t *belay, const char *format, va_list args) {

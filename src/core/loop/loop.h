@@ -1,15 +1,16 @@
-/* belay_t: memory, time, and the order in which things happen.
+/* belay_t: memory, time, and the order of events.
  *
- * The one rule: a user's function is only ever called from a task, and tasks run only when the machines
- * are at rest: at the end of an entry from the loop. So no transition is ever re-entered, and a callback
- * may do anything.
+ * User callbacks run only from tasks, and tasks run only at the end of an entry from the loop,
+ * when no machine is inside a transition. So no transition is re-entered, and a callback may
+ * call any function.
  *
- *   loop -> belay__enter: timers that are due, expiries of leases first
- *             the adapter's own work: replies, connections -> machines -> tasks
- *           belay__leave: tasks, urgent ones first; expiries that became due are run between them
- *             the host's wake-up is set to the earliest timer
+ *    loop -> belay__enter: timers that are due, expiries of leases first
+ *              the adapter's own work: replies, connections -> machines -> tasks
+ *            belay__leave: tasks, urgent ones first; expiries that became due run between them
+ *              the host's wake-up time is set to the earliest timer
  *
- * A task that was made outside an entry, inside a call of the user's, runs in the loop's next turn. */
+ * A task that is queued outside an entry, in a call of the user, runs in the next loop
+ * iteration. */
 #ifndef BELAY_CORE_LOOP_LOOP_H
 #define BELAY_CORE_LOOP_LOOP_H
 
@@ -20,29 +21,29 @@
 #include "core/loop/list.h"
 #include "core/port.h"
 
-#define BELAY__MS UINT64_C(1000000)     /* nanoseconds in a millisecond */
+#define BELAY__MS UINT64_C(1000000)     /* nanoseconds per millisecond */
 #define BELAY__NEVER UINT64_MAX         /* a time that does not come */
-#define BELAY__DETAIL_MAX ((size_t)256) /* bytes of belay_detail(), its 0 included */
-#define BELAY__LOG_MAX ((size_t)512)    /* of a line of the log */
+#define BELAY__DETAIL_MAX ((size_t)256) /* bytes of belay_detail(), terminating 0 included */
+#define BELAY__LOG_MAX ((size_t)512)    /* bytes of a log line */
 
-/* The order among timers that are due together. */
+/* The order of timers that are due together. */
 typedef enum belay__rank {
-  BELAY__RANK_EXPIRY, /* a lease is over */
+  BELAY__RANK_EXPIRY, /* the end of a lease */
   BELAY__RANK_OTHER,
   BELAY__RANKS
 } belay__rank_t;
 
-/* Something to be run once, when the machines are at rest. */
+/* A function that runs once, when no machine is inside a transition. */
 typedef struct belay__task {
-  belay__list_t node; /* in a queue, or alone */
+  belay__list_t node; /* Link in a queue; unlinked: not queued */
   void (*run)(struct belay__task *task);
 } belay__task_t;
 
-/* Something that the host closes before it closes itself: a client. */
+/* An object that belay closes before it closes itself: a client. */
 typedef struct belay__closable {
-  belay__list_t node; /* in belay->closables */
-  /* Begins to close it, unless it closes already. now: without waiting for the network. It removes itself from the list
-   * later, and then calls belay__close_if_empty(). */
+  belay__list_t node; /* Link in belay->closables */
+  /* Start to close, unless already closing. now: do not wait for the network. Later the object
+   * removes itself from the list and calls belay__close_if_empty(). */
   void (*close)(struct belay__closable *closable, bool now);
 } belay__closable_t;
 
@@ -54,45 +55,48 @@ struct belay {
   void *data;
 
   belay__heap_t timers[BELAY__RANKS];
-  uint64_t armed; /* what the host was told */
+  uint64_t armed; /* Wake-up time that the host has, in nanoseconds */
   belay__list_t tasks, urgent;
   size_t tasks_len;
-  unsigned entered;    /* 1 between enter and leave */
-  uint64_t entered_at; /* when that began */
-  size_t alive;        /* reasons to keep the loop alive */
+  unsigned entered;    /* 1 between belay__enter() and belay__leave() */
+  uint64_t entered_at; /* Time of the last belay__enter(), in nanoseconds */
+  size_t alive;        /* Number of reasons to keep the loop alive */
 
   belay__list_t closables;
-  belay__list_t
-      survivors; /* objects of the user's that may outlive it; they are taken out when it is gone */
+  /* Objects of the user that may outlive belay_t. They are unlinked when it is gone */
+  belay__list_t survivors;
   bool closing;
   belay_close_cb close_cb;
   belay_stats_t stats;
   char detail[BELAY__DETAIL_MAX];
   uint32_t reconnects_per_s;
-  bool stopped;    /* the clock is: see belay__stop_clock(); */
-  uint64_t moment; /* and it stands at this; 0: nobody has looked since */
+  bool stopped; /* true while the clock stands still; see belay__stop_clock() */
+  /* Time at which the stopped clock stands, in nanoseconds; 0: not read since it stopped */
+  uint64_t moment;
 };
 
-/* Initializes the core's part of a host. options is not NULL. */
+/* Initialize the core's part of a host. options is not NULL. */
 void belay__init(belay_t *belay, const belay__host_ops_t *host, const belay_options_t *options);
 
-/* Closes the host if belay_close() was called and every closable is gone. */
+/* Close the host if belay_close() was called and every closable is gone. */
 void belay__close_if_empty(belay_t *belay);
 
-/* The host is closed: tells the user. The memory is the adapter's to free afterwards. */
+/* Called when the host is closed: runs the user's close callback. The adapter then frees the
+ * memory. */
 void belay__gone(belay_t *belay);
 
-/* False in a fork, which shares its sockets with the process that they belong to: it must touch nothing, and
- * belay__leave() is not called. */
+/* Begin an entry. Returns false in a fork, which shares its sockets with the parent process:
+ * then the caller must touch nothing and must not call belay__leave(). */
 bool belay__enter(belay_t *belay);
 void belay__leave(belay_t *belay);
 
-/* 0, BELAY_EFORK or BELAY_ECLOSING; a NULL belay is BELAY_EINVAL. Clears the detail. */
+/* Check that belay can be used, and clear the detail. Returns 0, BELAY_EINVAL (NULL),
+ * BELAY_EFORK or BELAY_ECLOSING. */
 int belay__check(belay_t *belay);
 
-/* NULL if there is none. The memory is not initialized. */
+/* Allocate memory, not initialized; NULL if memory is out. */
 void *belay__alloc(belay_t *belay, size_t size);
-/* size as it was asked for; ptr may be NULL. */
+/* Free memory. size: as in belay__alloc(). ptr may be NULL. */
 void belay__free(belay_t *belay, void *ptr, size_t size);
 
 static inline uint64_t belay__now(belay_t *belay) {
@@ -103,8 +107,9 @@ static inline uint64_t belay__now(belay_t *belay) {
   return belay->moment;
 }
 
-/* From here on all is done at one moment, up to belay__start_clock(), which is given what this returns. For a step of a
- * machine, which is short and calls nobody back. */
+/* Stop the clock: belay__now() returns one constant time until belay__start_clock(), which gets
+ * the value that this returns. Use it for a step of a machine, which is short and calls no
+ * callback. */
 static inline bool belay__stop_clock(belay_t *belay) {
   bool was = belay->stopped;
   belay->stopped = true;
@@ -117,40 +122,42 @@ static inline void belay__start_clock(belay_t *belay, bool stopped) {
     belay->moment = 0;
 }
 
-/* When the loop woke us, or now, if it did not: what came with that entry was there by then. A look at the clock may cost
- * as much as all else that is done with a reply. */
+/* The time at which the loop entered belay, or now outside an entry. Use it for replies, which
+ * had arrived by then. Reading the clock can cost as much as all other work on a reply. */
 static inline uint64_t belay__connect_slot(belay_t *belay) {
   return belay->entered ? belay->entered_at : belay__now(belay);
 }
 
-/* Sets a timer, also one that is set already; when may be past, and is never 0. */
+/* Set a timer, or set it to another time. `when` may be past; it is never 0. */
 void belay__timer_set(belay_t *belay, belay__rank_t rank, belay__timer_t *timer, uint64_t when);
-/* Stops a timer, also one that is not set. */
+/* Stop a timer; no effect if not set. */
 void belay__timer_stop(belay_t *belay, belay__rank_t rank, belay__timer_t *timer);
 
 void belay__task_init(belay__task_t *task, void (*run)(belay__task_t *task));
-/* Queues a task, also one that is queued already. */
+/* Queue a task; no effect if already queued. */
 void belay__defer(belay_t *belay, belay__task_t *task);
-/* The same, before all that are not urgent. */
+/* Queue a task before all tasks that are not urgent; no effect if already queued. */
 void belay__defer_urgent(belay_t *belay, belay__task_t *task);
 void belay__task_stop(belay_t *belay, belay__task_t *task);
 
-/* Gives the loop one more reason to stay alive, or takes one away. */
+/* Add one reason to keep the loop alive, or remove one. */
 void belay__hold_loop(belay_t *belay);
 void belay__free_loop(belay_t *belay);
 
-/* A number from 0 to limit - 1 (0 if limit is 0), fit for jitter. */
+/* A random number from 0 to limit - 1, for jitter; 0 if limit is 0. */
 uint64_t belay__random_below(belay_t *belay, uint64_t limit);
 
-/* A time in milliseconds as nanoseconds from now; BELAY_FOREVER and what overflows are BELAY__NEVER. */
+/* The time in ms milliseconds, in nanoseconds. BELAY_FOREVER and values that overflow give
+ * BELAY__NEVER. */
 uint64_t belay__after_ms(belay_t *belay, int64_t ms);
 
-/* Sets belay_detail(); what is not printable stands there as \xNN (core/call/error_text.h). */
+/* Set belay_detail(). Bytes that are not printable become \xNN (core/call/error_text.h). */
 __attribute__((format(printf, 2, 3))) void belay__detail(belay_t *belay, const char *format, ...);
-/* Set the detail; return BELAY_EINVAL. */
+/* Set the detail and return BELAY_EINVAL. */
 __attribute__((format(printf, 2, 3))) int belay__invalid(belay_t *belay, const char *format, ...);
 
-/* True unless optional bytes are absent. NULL with a length is a mistake of the caller, not absence. */
+/* true unless optional bytes are absent. NULL with a length is an error of the caller, not
+ * absence. */
 static inline bool belay__is_given(belay_bytes_t bytes) {
   return bytes.data != NULL || bytes.len > 0;
 }
@@ -164,10 +171,10 @@ int belay__check_bytes(belay_t *belay, const char *what, belay_bytes_t bytes, si
 /* The bytes are absent (NULL, 0), or have an address and a length of 1 to max_len. */
 int belay__check_optional(belay_t *belay, const char *what, belay_bytes_t bytes, size_t max_len);
 
-/* An array of 1 to max items; what: one of them, such as "key". */
+/* The array has 1 to max items. what: the name of one item, such as "key". */
 int belay__check_count(belay_t *belay, const char *what, const void *items, size_t n, size_t max);
 
-/* A line for the log hook; likewise. */
+/* Pass a line to the log hook. Bytes that are not printable become \xNN. */
 __attribute__((format(printf, 3, 4))) void belay__log(belay_t *belay, belay_log_level_t level,
                                                       const char *format, ...);
 

@@ -1,4 +1,4 @@
-/* Blocks of one size that are not in use: what is taken and given back all the time costs no allocation. */
+/* A pool of unused blocks of one size, for objects that are allocated and freed all the time. */
 #ifndef BELAY_CORE_LOOP_POOL_H
 #define BELAY_CORE_LOOP_POOL_H
 
@@ -6,20 +6,21 @@
 
 #include "belay/loop.h"
 
-/* {0} is an empty one. */
+/* {0} is an empty pool. */
 typedef struct belay__pool {
-  void *first; /* each begins with the next one */
+  void *first; /* First unused block; each block begins with the address of the next one */
   size_t len;
-  size_t size; /* of each */
+  size_t size; /* Size of each block, in bytes */
 } belay__pool_t;
 
-/* A block, not initialized; NULL if memory is out. The size is the same each time, and no less than a pointer's. */
+/* Take a block, not initialized; NULL if memory is out. The size is the same in all calls, and
+ * at least that of a pointer. */
 void *belay__pool_take(belay_t *belay, belay__pool_t *pool, size_t size);
 
-/* Gives one back; a pool keeps 1024 at most. */
+/* Give a block back. A pool keeps at most 1024 blocks. */
 void belay__pool_give(belay_t *belay, belay__pool_t *pool, void *block, size_t size);
 
-/* Gives back what the pool keeps. */
+/* Free the blocks in the pool. */
 void belay__pool_free(belay_t *belay, belay__pool_t *pool);
 
 #endif /* BELAY_CORE_LOOP_POOL_H */

@@ -15,7 +15,7 @@ struct belay_bucket {
   bool full;
 };
 
-/* ---- the handle ---------------------------------------------------------------------------------------- */
+/* ---- the handle ---- */
 
 int belay__bucket_check(const belay_bucket_t *bucket) {
   return belay__handle_check((const belay__handle_t *)bucket);
@@ -50,7 +50,7 @@ const belay__handle_type_t belay__bucket_type = {
 
 BELAY__HANDLE_FUNCTIONS(bucket)
 
-/* ---- answers ------------------------------------------------------------------------------------------- */
+/* ---- answers ---- */
 
 enum { APPLIED, TOKENS, INDEX, VALUES }; /* of a request */
 
@@ -106,7 +106,7 @@ static const belay__request_ops_t add_ops = {.read = read_added, .tell = tell, .
 static const belay__request_ops_t read_ops = {.read = read_state, .tell = tell, .idempotent = true};
 static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = tell};
 
-/* ---- operations ---------------------------------------------------------------------------------------- */
+/* ---- operations ---- */
 
 static int check(const belay_bucket_t *bucket, const belay_request_t *request, const char *key,
                  size_t key_len, bool has_cb) {
@@ -203,7 +203,7 @@ int belay_bucket_delete(belay_bucket_t *bucket, belay_request_t *request, belay_
   return start(bucket, request, call, &delete_ops, cb);
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------ */
+/* ---- the rest ---- */
 
 belay_client_t *belay__bucket_client(const belay_bucket_t *bucket) {
   return bucket->handle.client;

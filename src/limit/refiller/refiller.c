@@ -50,7 +50,7 @@ bool belay__refiller_fills(const belay_refiller_t *refiller) {
   return refiller->state == ELECTED && belay_lock_remaining_us(refiller->lock) > 0;
 }
 
-/* ---- what happens -------------------------------------------------------------------------------------- */
+/* ---- what happens ---- */
 
 static void on_acquired(belay_lock_t *lock, int status) {
   belay_refiller_t *refiller = belay_lock_data(lock);
@@ -125,7 +125,7 @@ static void on_task(belay__task_t *task) {
     belay__refill(refiller);
 }
 
-/* ---- the machine --------------------------------------------------------------------------------------- */
+/* ---- the machine ---- */
 
 /* A place is asked for again, some time after that was refused. Returns the state to go to. */
 static int rest(belay_refiller_t *refiller) {
@@ -189,7 +189,7 @@ static void step(belay_refiller_t *refiller, event_t event) {
   }
 }
 
-/* ---- options ------------------------------------------------------------------------------------------- */
+/* ---- options ---- */
 
 void belay_refiller_options_init(belay_refiller_options_t *options) {
   if (options == NULL)
@@ -230,7 +230,7 @@ static int check_options(const belay_bucket_t *bucket, const belay_refiller_opti
   return error != 0 ? error : check_period(bucket, o->period_ms);
 }
 
-/* ---- a new one ----------------------------------------------------------------------------------------- */
+/* ---- a new one ---- */
 
 /* The bucket's name as it stands in keys, behind the family "bucket". */
 static const char *bucket_name(const belay_bucket_t *bucket, size_t *len) {
@@ -346,7 +346,7 @@ int belay_refiller_new(belay_bucket_t *bucket, const belay_refiller_options_t *o
   return 0;
 }
 
-/* ---- operations ---------------------------------------------------------------------------------------- */
+/* ---- operations ---- */
 
 int belay__refiller_check(const belay_refiller_t *refiller) {
   int error = refiller == NULL ? BELAY_EINVAL : belay__bucket_check(refiller->bucket);
@@ -395,7 +395,7 @@ int belay_refiller_close(belay_refiller_t *refiller, belay_refiller_close_cb cb)
   return 0;
 }
 
-/* ---- questions ----------------------------------------------------------------------------------------- */
+/* ---- questions ---- */
 
 belay_refiller_state_t belay_refiller_state(const belay_refiller_t *refiller) {
   if (refiller == NULL || !belay__refiller_fills(refiller))

@@ -70,7 +70,7 @@ static inline belay_t *belay__refiller_host(const belay_refiller_t *refiller) {
 /* 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 int belay__refiller_check(const belay_refiller_t *refiller);
 
-/* ---- limit/refiller/table.c: the buckets ---------------------------------------------------------------- */
+/* ---- limit/refiller/table.c: the buckets ---- */
 
 void belay__refill_table_init(belay__refill_table_t *table);
 
@@ -86,7 +86,7 @@ void belay__refill_drop(belay_refiller_t *refiller, belay__refill_key_t *key);
 /* Drops some of all that are left; whether none is. */
 bool belay__refill_clear(belay_refiller_t *refiller);
 
-/* ---- limit/refiller/fill.c: rounds and fillings ----------------------------------------------------------- */
+/* ---- limit/refiller/fill.c: rounds and fillings ---- */
 
 /* Asks for what is due, as far as it may, and sets the timer for what comes next. */
 void belay__refill(belay_refiller_t *refiller);
@@ -98,7 +98,7 @@ void belay__refiller_answered(belay_refiller_t *refiller);
 /* Gives the memory of questions back; none is out. */
 void belay__refill_free_slots(belay_refiller_t *refiller);
 
-/* ---- limit/refiller/refiller.c ---------------------------------------------------------------------------------- */
+/* ---- limit/refiller/refiller.c ---- */
 
 /* Whether it may fill now. */
 bool belay__refiller_fills(const belay_refiller_t *refiller);
