@@ -34,7 +34,8 @@ void belay__denials_after(belay_limiter_t *limiter, const belay__limit_op_t *op,
   if (denied && op->cost <= op->policy->most)
     (void)belay__denials_learn(limiter, call, op->policy, &op->numbers, op->cost, op->hash,
                                op->epoch);
-  else if (belay__denials_end((belay__limiter_verb_t)op->verb)) /* it may have been sent twice */
+  /* the operation may have been sent twice */
+  else if (belay__denials_end((belay__limiter_verb_t)op->verb))
     belay__denied_forget(limiter->client->belay, &limiter->denied, op->hash);
 }
 

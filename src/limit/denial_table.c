@@ -6,8 +6,8 @@
 
 typedef struct entry {
   belay__keyed_t keyed; /* first */
-  belay__timer_t order; /* in the heap: nothing rings */
-  uint64_t over;        /* when the server admits it, at the earliest */
+  belay__timer_t order; /* In the heap of the table; never fires */
+  uint64_t over;        /* Earliest time at which the server admits the tokens, in nanoseconds */
   belay__denial_t denial;
 } entry_t;
 
@@ -43,8 +43,7 @@ void belay__denied_learn(belay_t *belay, belay__denied_t *denied, uint32_t max, 
   if (e != NULL) {
     belay__heap_remove(&denied->first, &e->order);
   } else {
-    while (denied->table.count >=
-           max) /* a denial that is over is kept until its place is needed: */
+    while (denied->table.count >= max) /* a denial that is over stays until its place is needed: */
       drop(belay, denied, first_of(denied)); /* its key is likely to be denied again */
     e = belay__keyed_new(belay, &denied->table, hash, sizeof *e, key, len);
   }

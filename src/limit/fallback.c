@@ -1,17 +1,21 @@
 #include "limit/fallback.h"
 
-/* A bucket of this process, for one key or for those that have none of their own. Debts are in units of 1/100 of those of
- * the policy, so that a percentage of its rate is exact. What is 0 again after a while is as if it had never been. */
+/* A local bucket, for one key or for all keys without a bucket of their own. Debts are in 1/100
+ * of the policy's units, so that a percentage of its rate is exact. A bucket whose debts are all
+ * 0 again is equal to a new one. */
 typedef struct belay__local_bucket {
-  belay__keyed_t keyed; /* first; by the hash alone, without a key */
+  belay__keyed_t keyed; /* First; found by the hash alone, without a key */
   belay__list_t used;
-  uint64_t at, taken; /* microseconds: when the debts were so; when the last was allowed */
+  /* Microseconds: time of the present debts; time of the last take that was allowed */
+  uint64_t at, taken;
   int64_t debts[BELAY_LIMITER_LIMITS_MAX];
 } bucket_t;
 
-/* A limit, as a bucket with a part of its rate and burst. */
+/* A limit as a bucket with a percentage of its rate and burst. */
 typedef struct terms {
-  int64_t token, leak, most, idle; /* units: of a token, per microsecond; tokens; microseconds */
+  /* Units per token; units that leak per microsecond; capacity in tokens; microseconds until an
+   * allotment is full again */
+  int64_t token, leak, most, idle;
 } terms_t;
 
 static terms_t terms_of(const belay__limit_t *limit, unsigned percent) {
@@ -31,7 +35,7 @@ static int64_t divide_up(int64_t value, int64_t by) {
   return value / by + (value % by != 0);
 }
 
-/* What is numbers after that time. */
+/* The debt at this time. */
 static int64_t leaked(const terms_t *terms, const bucket_t *bucket, size_t i, uint64_t now) {
   int64_t debt = bucket->debts[i];
   if (terms->leak == 0)
@@ -63,7 +67,7 @@ static void drop(belay_limiter_t *limiter, bucket_t *bucket) {
   belay__keyed_free(limiter->client->belay, &bucket->keyed);
 }
 
-/* The bucket of all keys that have none of their own; NULL if memory is out. */
+/* The bucket of all keys without a bucket of their own; NULL if memory is out. */
 static bucket_t *shared(belay_limiter_t *limiter) {
   bucket_t **out = &limiter->fallback.shared;
   if (*out == NULL && (*out = belay__alloc(limiter->client->belay, sizeof **out)) != NULL)
@@ -71,7 +75,7 @@ static bucket_t *shared(belay_limiter_t *limiter) {
   return *out;
 }
 
-/* A bucket of its own for another key, if there is room for one; else the shared one. */
+/* Create a bucket for another key. If there is no room, returns the shared one. */
 static bucket_t *add(belay_limiter_t *limiter, uint64_t hash, uint64_t now) {
   belay__table_t *table = &limiter->fallback.table;
   bucket_t *oldest = BELAY__CONTAINER(limiter->fallback.used.next, bucket_t, used), *bucket = NULL;
@@ -97,7 +101,7 @@ static bucket_t *find(belay_limiter_t *limiter, uint64_t hash, uint64_t now) {
 
 /* ---- taking from it ---- */
 
-/* How long until there is room for the cost: 0: there is; -1: never. */
+/* Microseconds until there is room for the cost. 0: there is room now; -1: never. */
 static int64_t retry_after(const terms_t *terms, const bucket_t *bucket, int64_t debt, int64_t cost,
                            uint64_t now) {
   if (cost > terms->most)

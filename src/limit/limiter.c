@@ -1,5 +1,6 @@
-/* belay_limiter_t: a policy, and the operations that are pending under it. A close waits until the callback of each
- * request has run and each refund in the background is over, or the client is out of patience. */
+/* belay_limiter_t: a policy, and the pending operations that use it. A close waits until the
+ * callbacks of all requests have run and all background refunds are over, or until the client's
+ * close_timeout. */
 #include "limit/fallback.h"
 #include "limit/take.h"
 #include "limit/token_lease.h"

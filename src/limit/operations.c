@@ -1,4 +1,4 @@
-/* The operations on a key that always ask the server: peek, penalty, refund, reset, ban. */
+/* Operations that always ask the server: peek, penalty, refund, reset, ban. */
 #include "limit/request.h"
 #include "limit/token_lease.h"
 
@@ -19,7 +19,7 @@ static int refuse(const belay_limiter_t *limiter, const char *why) {
   return belay__invalid(limiter->client->belay, "%s", why);
 }
 
-/* Starts an operation whose arguments were checked. */
+/* Start an operation whose arguments were checked. */
 static int start(belay_limiter_t *limiter, belay_request_t *request,
                  const belay__limit_command_t *command, belay_limiter_cb cb) {
   bool once = command->verb == BELAY__LIMITER_PENALTY || command->verb == BELAY__LIMITER_REFUND;

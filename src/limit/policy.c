@@ -52,7 +52,7 @@ static int check_limit(belay_t *belay, size_t i, size_t n, const belay_limit_t *
   return 0;
 }
 
-/* Fills in one that was checked and is not infinite. */
+/* Fill in a limit that was checked and is not infinite. */
 static int set_limit(belay_t *belay, size_t i, const belay_limit_t *from, belay__limit_t *limit) {
   static const belay__limit_kind_t kinds[] = {
       [BELAY_LIMIT_BUCKET] = BELAY__LIMIT_BUCKET,
@@ -127,14 +127,15 @@ char *belay__policy_put(char *out, int64_t value) {
   return out + 8;
 }
 
-/* The number at data; false if it is beyond the integers that a double has exactly. */
+/* Read the number at data. Returns false if it exceeds the integers that a double represents
+ * exactly. */
 static bool get_number(const char *data, double *number) {
   uint64_t bits = belay__get_le(data, 8);
   memcpy(number, &bits, sizeof *number);
   return fabs(*number) <= (double)EXACT_MAX;
 }
 
-/* The same of an integer. */
+/* The same for an integer. */
 static bool get(const char *data, int64_t *value) {
   double number;
   if (!get_number(data, &number) || number != floor(number))
@@ -143,7 +144,7 @@ static bool get(const char *data, int64_t *value) {
   return true;
 }
 
-/* Whether a reply's numbers are what the script can give: what is computed from them cannot overflow then. */
+/* true if the script can produce these numbers: then computations with them cannot overflow. */
 static bool possible(const belay__limit_t *limit, int64_t now, int64_t a, int64_t b, int64_t c) {
   if (a < 0 || b < 0 || c < 0)
     return false;
@@ -153,7 +154,7 @@ static bool possible(const belay__limit_t *limit, int64_t now, int64_t a, int64_
   return (b == 0 && c == 0) || (b <= most && c <= most && a <= now && now - a < limit->p);
 }
 
-/* The brief form of a denial. */
+/* Read the short form of a denial. */
 static bool read_debt(const belay__policy_t *policy, const belay__reply_t *reply,
                       belay__limit_reply_t *numbers) {
   *numbers = (belay__limit_reply_t){.answer = -1};
@@ -196,7 +197,7 @@ static int64_t positive(int64_t value) {
   return value > 0 ? value : 0;
 }
 
-/* Rounded up; value is not negative. */
+/* Divide and round up; value is not negative. */
 static int64_t divide_up(int64_t value, int64_t by) {
   return value / by + (value % by != 0);
 }
@@ -213,8 +214,8 @@ static judgement_t judge_bucket(const belay__limit_t *limit, int64_t debt, int64
   };
 }
 
-/* The window began at `since`; count tokens in it, before of the window before it. The weight of those falls by one
- * P-th in each microsecond. */
+/* count: tokens in the window that began at `since`. before: tokens in the previous window,
+ * whose weight falls by 1/P in each microsecond. */
 static judgement_t judge_sliding(const belay__limit_t *limit, int64_t now, int64_t since,
                                  int64_t count, int64_t before, int64_t cost) {
   int64_t p = limit->p, left = since + p - now, room = limit->b - count - cost;
@@ -226,7 +227,7 @@ static judgement_t judge_sliding(const belay__limit_t *limit, int64_t now, int64
   };
   if (room >= 0 && before > 0)
     is.retry = positive(left - room * p / before);
-  else if (room < 0) /* in the window that follows, where count is what was before */
+  else if (room < 0) /* in the next window, where count is the previous count */
     is.retry = left + (count > 0 ? positive(p - (limit->b - cost) * p / count) : 0);
   return is;
 }

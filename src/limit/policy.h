@@ -1,7 +1,8 @@
-/* A policy: its limits, checked, as the scripts want them; and what their replies mean. Nothing here knows of keys or
- * connections.
+/* A policy: its checked limits in the format of the scripts, and the meaning of script replies.
+ * Independent of keys and connections.
  *
- * Exact: all numbers are integers, at most 2^53, and travel as doubles. lua/limit/limit.lua says what they are. */
+ * All numbers are integers of at most 2^53, sent as doubles, so they are exact.
+ * lua/limit/limit.lua explains them. */
 #ifndef BELAY_LIMIT_POLICY_H
 #define BELAY_LIMIT_POLICY_H
 
@@ -20,24 +21,28 @@ typedef enum belay__limit_kind {
 
 typedef struct belay__limit {
   belay__limit_kind_t kind;
-  unsigned index; /* in the user's list */
-  int64_t most;   /* tokens: the burst, or the count */
+  unsigned index; /* Position in the user's list of limits */
+  int64_t most;   /* Tokens: the burst, or the count */
   int64_t p,
-      r; /* a bucket's: units of a token, units that leak in a microsecond; others: the period, 0 */
-  int64_t b; /* what fits: a bucket's in units, others in tokens */
+      /* Of a bucket: units per token, units that leak per microsecond; of others: the period in
+       * microseconds, 0 */
+      r;
+  int64_t b; /* Capacity: of a bucket in units, of others in tokens */
 } belay__limit_t;
 
-/* Shared by all requests that were sent under it. */
+/* A policy, shared by all requests that were sent with it. */
 typedef struct belay__policy {
   unsigned refs;
-  size_t limits_len; /* 0: nothing limits */
+  size_t limits_len; /* Number of finite limits; 0: no limit applies */
   belay__limit_t limits[BELAY_LIMITER_LIMITS_MAX];
-  int64_t most;                               /* the smallest; BELAY_INFINITE */
-  bool reservable;                            /* buckets alone, that are filled */
-  char packed[32 * BELAY_LIMITER_LIMITS_MAX]; /* ARGV of the scripts */
+  /* Smallest count of all limits, in tokens; BELAY_INFINITE without a limit */
+  int64_t most;
+  bool reservable;                            /* true if all limits are token buckets */
+  char packed[32 * BELAY_LIMITER_LIMITS_MAX]; /* The limits as ARGV of the scripts */
 } belay__policy_t;
 
-/* What a reply says: the numbers at the top of lua/limit/limit.lua. Of a log: a is the count, b the retry, c the reset. */
+/* The numbers of a script's reply (see the top of lua/limit/limit.lua). Of a log: a is the
+ * count, b the retry time, c the reset time. */
 typedef struct belay__limit_reply {
   int64_t answer, at, since, ban;
   struct {
@@ -45,7 +50,7 @@ typedef struct belay__limit_reply {
   } limits[BELAY_LIMITER_LIMITS_MAX];
 } belay__limit_reply_t;
 
-/* Makes one with a reference. Returns 0, BELAY_EINVAL with a detail, or BELAY_ENOMEM. */
+/* Create a policy with one reference. Returns 0, BELAY_EINVAL with a detail, or BELAY_ENOMEM. */
 int belay__policy_new(belay_t *belay, const belay_limit_t *limits, size_t n, belay__policy_t **out);
 void belay__policy_drop(belay_t *belay, belay__policy_t *policy);
 
@@ -57,25 +62,26 @@ static inline size_t belay__policy_packed_len(const belay__policy_t *policy) {
   return 32 * policy->limits_len;
 }
 
-/* Appends a number as a little-endian double; returns what is behind it. */
+/* Append a number as a little-endian double; returns the address behind it. */
 char *belay__policy_put(char *out, int64_t value);
 
-/* Reads a script's reply; false if it is none. Where the answer may be a fraction, *exact is set to
- * it, and numbers->answer is rounded down; NULL: it may not. */
+/* Read a script's reply; false if it is invalid. exact: NULL if the answer must be an integer;
+ * otherwise *exact gets the answer, and numbers->answer the same rounded down. */
 bool belay__policy_read(const belay__policy_t *policy, const belay__reply_t *reply, double *exact,
                         belay__limit_reply_t *numbers);
 
-/* What that means for somebody who wanted cost tokens: remaining, retry_after_us, reset_after_us, window, banned. */
+/* Set the fields of a result for a take of cost tokens: remaining, retry_after_us,
+ * reset_after_us, window, banned. */
 void belay__policy_judge(const belay__policy_t *policy, const belay__limit_reply_t *numbers,
                          int64_t cost, belay_limiter_result_t *result);
 
-/* What was taken, as numbers says after it; id: of a log's entries. */
+/* Make the receipt of a take. numbers: the reply to the take. id: of a log's entries. */
 void belay__policy_receipt(const belay__policy_t *policy, const belay__limit_reply_t *numbers,
                            int64_t cost, int64_t id, belay_receipt_t *receipt);
 
 #define BELAY__RECEIPT_MAX (8 * (2 + BELAY_LIMITER_LIMITS_MAX))
 
-/* Writes what the refund of a receipt has as ARGV[4]; returns its length. */
+/* Write the ARGV[4] of a refund; returns its length. */
 size_t belay__policy_put_receipt(const belay__policy_t *policy, const belay_receipt_t *receipt,
                                  char out[BELAY__RECEIPT_MAX]);
 

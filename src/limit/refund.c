@@ -4,8 +4,8 @@
 
 typedef struct refund {
   belay__give_back_t base; /* first */
-  belay__policy_t *policy; /* of the call; a reference */
-  int64_t tokens;          /* GIVING: that go back. Else: that were asked for */
+  belay__policy_t *policy; /* Policy of the call; one reference */
+  int64_t tokens;          /* GIVING: tokens to give back. Otherwise: tokens that were asked for */
   int64_t id;
 } refund_t;
 
@@ -16,7 +16,7 @@ static belay_limiter_t *limiter_of(const refund_t *refund) {
   return (belay_limiter_t *)refund->base.handle;
 }
 
-/* lost: tokens that were not given back. */
+/* lost: number of tokens that were not given back. */
 static void end(refund_t *refund, int64_t lost) {
   belay_limiter_t *limiter = limiter_of(refund);
   limiter->stats.void_tokens += (uint64_t)lost;
@@ -41,7 +41,7 @@ static void on_given(belay__give_back_t *giving, belay__call_t *call,
                      const belay__result_t *result) {
   refund_t *refund = (refund_t *)giving;
   belay__limit_reply_t numbers;
-  double exact; /* void_tokens counts only whole tokens */
+  double exact; /* void_tokens counts whole tokens only */
   int64_t lost = refund->tokens;
   (void)call;
   if (lost > 0 && result != NULL && result->outcome == BELAY_OUTCOME_REPLY &&
@@ -67,7 +67,7 @@ void belay__refund_send(belay_limiter_t *limiter, belay__call_t *call, int64_t t
   limiter->stats.void_tokens += (uint64_t)tokens;
 }
 
-/* The call that gives back what a fetch has granted. */
+/* Build the call that gives back granted tokens. */
 static belay__call_t *new_call(belay_limiter_t *limiter, const char *key, size_t key_len,
                                const belay_receipt_t *receipt, int64_t tokens) {
   uint64_t hash = belay__limiter_hash(limiter, key, key_len);
@@ -84,7 +84,7 @@ void belay__refund_grant(belay_limiter_t *limiter, const char *key, size_t key_l
 
 /* ---- fetches without a taker ---- */
 
-/* The granted tokens go back. Under another policy they cannot. */
+/* Give back the granted tokens. If the policy has changed, they are void. */
 static void on_granted(refund_t *refund, const belay__call_t *fetch,
                        const belay__limit_reply_t *numbers) {
   belay_limiter_t *limiter = limiter_of(refund);

@@ -3,7 +3,7 @@
 #include "limit/denial_cache.h"
 #include "limit/fallback.h"
 
-/* true if the answer is how many tokens were given back. */
+/* true if the answer is a number of tokens that were given back. */
 static bool returns_tokens(const belay__limit_op_t *op) {
   return op->verb == BELAY__LIMITER_REFUND || op->verb == BELAY__LIMITER_CANCEL;
 }
@@ -12,7 +12,7 @@ static bool is_reservation(const belay__limit_op_t *op) {
   return op->verb == BELAY__LIMITER_RESERVE || op->verb == BELAY__LIMITER_WAIT;
 }
 
-/* true if the cost is held against the limits. */
+/* true if the limits apply to the cost. */
 static bool is_limited(const belay__limit_op_t *op) {
   return op->verb == BELAY__LIMITER_TAKE || is_reservation(op);
 }
@@ -31,7 +31,7 @@ int belay__limiter_read(belay__operation_t *operation, const belay__call_t *call
   return good ? 0 : BELAY_EPROTO;
 }
 
-/* What the server's reply means. */
+/* Set the result from the server's reply. */
 static void tell_reply(const belay__limit_op_t *op, belay_limiter_result_t *result) {
   belay__policy_judge(op->policy, &op->numbers, is_limited(op) ? op->cost : 0, result);
   if (result->verdict == BELAY_NEVER)
@@ -51,11 +51,11 @@ static void tell_reply(const belay__limit_op_t *op, belay_limiter_result_t *resu
     result->wait_us = op->numbers.answer;
 }
 
-/* Completes a result that does not come from the server. */
+/* Complete a result that does not come from the server. */
 static void tell_without_server(belay_limiter_t *limiter, const belay__limit_op_t *op, int status,
                                 belay_limiter_result_t *result) {
   if (belay__denials_end((belay__limiter_verb_t)op->verb) &&
-      status != 0) /* it may have been done */
+      status != 0) /* it may have been executed */
     belay__denied_forget(limiter->client->belay, &limiter->denied, op->hash);
   if (op->verb != BELAY__LIMITER_TAKE)
     return;
@@ -130,7 +130,7 @@ int belay__limiter_send(belay_limiter_t *limiter, belay__operation_t *operation,
   op->hash = belay__limiter_hash(limiter, sent.key, sent.key_len);
   op->epoch = belay__denied_epoch(&limiter->denied, op->hash);
   int error = belay__request_send(operation, call);
-  if (error == 0 && operation->calls_len > 0) /* else it was refused at once */
+  if (error == 0 && operation->calls_len > 0) /* otherwise it was refused at once */
     limiter->stats.asked++;
   return error;
 }

@@ -1,11 +1,12 @@
-/* Tokens on credit: reservations, and requests that wait for the time of theirs.
+/* Tokens on credit: reservations, and requests that wait for the time of their reservation.
  *
- *   a wait:  CALLING --reserved--> PARKED until its time --> told
- *               |                    |
- *               +---cancel, close----+--> the reservation is given back, told
+ *    a wait:  CALLING --reserved--> PARKED until its time --> callback
+ *                |                    |
+ *                +---cancel, close----+--> the reservation is given back, callback
  *
- * Of one key and handle, and of those whose answers are in, whose time is first is told first: answers take their time, so
- * that our clock's idea of it may say otherwise; but when one's time has come, so has that of all before it. */
+ * Waits of one key and handle end in the order of their times, as far as their replies have
+ * arrived. Replies take different times to arrive, so the local clock could give another order.
+ * When the time of one wait has come, all waits with earlier times end before it. */
 #include "limit/refund.h"
 #include "limit/request.h"
 #include "limit/token_lease.h"
@@ -15,12 +16,12 @@
 /* ---- the queue of a key ---- */
 
 struct belay__limit_queue {
-  belay__keyed_t keyed; /* first; in limiter->queues */
-  size_t waiting;       /* requests, */
-  belay__list_t parked; /* and those whose time is known, in the order of it */
+  belay__keyed_t keyed; /* First; in limiter->queues */
+  size_t waiting;       /* Number of waiting requests */
+  belay__list_t parked; /* Requests whose time is known, in the order of their times */
 };
 
-/* One more request waits. Returns 0, BELAY_EBUSY or BELAY_ENOMEM. */
+/* Add a waiting request. Returns 0, BELAY_EBUSY or BELAY_ENOMEM. */
 static int join_queue(belay_limiter_t *limiter, const char *key, size_t len,
                       belay__limit_queue_t **out) {
   belay_t *belay = limiter->client->belay;
@@ -50,7 +51,7 @@ static void leave_queue(belay_limiter_t *limiter, belay__limit_queue_t *queue) {
 
 /* ---- a wait ---- */
 
-/* For so long a call may be sent again, by the server's clock. */
+/* The microseconds for which a call may be sent again, by the server's clock. */
 static int64_t remembered_us(const belay_limiter_t *limiter, const belay_request_t *request) {
   int64_t ms = belay__request_timeout_ms(limiter->client, request);
   return (ms + ms / 100 + 2) * 1000;
@@ -60,7 +61,7 @@ static belay__operation_t *parked_at(belay__list_t *node) {
   return BELAY__CONTAINER(node, belay__operation_t, queued);
 }
 
-/* Its time, by the server's clock. */
+/* The time of a reservation, by the server's clock. */
 static int64_t act_of(belay__operation_t *operation) {
   const belay__limit_op_t *op = belay__limit_op_of(operation);
   return op->numbers.at + op->numbers.answer;
@@ -71,7 +72,7 @@ static void unpark(belay__operation_t *operation) {
   belay__timer_stop(operation->client->belay, BELAY__RANK_OTHER, &operation->timer);
 }
 
-/* It is so late by the server's clock. */
+/* End the waits whose time is at most `act` by the server's clock. */
 static void tell_until(belay__limit_queue_t *queue, int64_t act) {
   while (!belay__list_empty(&queue->parked)) {
     belay__operation_t *operation = parked_at(queue->parked.next);
@@ -93,7 +94,7 @@ static int read_wait(belay__operation_t *operation, const belay__call_t *call,
   const belay__limit_op_t *op = belay__limit_op_of(operation);
   belay__list_t *parked = &op->queue->parked, *after = parked->prev;
   if (error == 0 && op->numbers.answer == 0 &&
-      !operation->reply_lost) /* or it was its turn before */
+      !operation->reply_lost) /* after a lost reply, 0 can also mean that its time has passed */
     tell_until(op->queue, op->numbers.at);
   if (error != 0 || op->numbers.answer <= 0)
     return error;
@@ -117,7 +118,8 @@ static belay__limit_command_t cancel_command(const belay_limiter_t *limiter,
   return command;
 }
 
-/* The request does not wait any more: its reservation, which may be yet to come, is given back. */
+/* Give back the reservation of a request that no longer waits. The reservation may not be made
+ * yet. */
 static void give_back(belay_limiter_t *limiter, const belay_request_t *request,
                       const belay__limit_op_t *op) {
   if (limiter->policy->limits_len == 0)
@@ -151,7 +153,7 @@ static const belay__request_ops_t reserve_ops = {
 
 /* ---- the operations ---- */
 
-/* Reservations need a policy that gives credit. */
+/* Check that the policy permits reservations. */
 static int check_policy(const belay_limiter_t *limiter) {
   if (limiter->policy->reservable)
     return 0;
@@ -159,7 +161,7 @@ static int check_policy(const belay_limiter_t *limiter) {
                         "limits: only token buckets with a count give credit");
 }
 
-/* Checks the arguments of a reservation, and draws its id. */
+/* Check the arguments of a reservation, and draw its id. */
 static int prepare(belay_limiter_t *limiter, const belay_request_t *request, int64_t max_wait_us,
                    bool has_cb, belay__limit_command_t *command, belay_reservation_t *drawn) {
   int error = belay__handle_check_key((belay__handle_t *)limiter, request,

@@ -7,18 +7,18 @@
 
 /* ---- without a call ---- */
 
-/* An answer to a take without a call. */
+/* A local answer to a take. */
 typedef struct known {
-  belay_source_t source; /* 0: there is none */
+  belay_source_t source; /* 0: no local answer */
   belay__denial_t denial;
-  belay__token_lease_t *lease; /* of the key, if it did not serve the take; or NULL */
+  belay__token_lease_t *lease; /* Token lease of the key that could not serve the take; or NULL */
 } known_t;
 
 static bool is_leased(const belay_limiter_t *limiter, int64_t cost) {
   return cost <= limiter->options.lease_tokens;
 }
 
-/* Takes from the lease of the key, if there is one. cost: 1 to the policy's most. */
+/* Answer from the token lease or the denial cache, if possible. cost: 1 to the policy's most. */
 static void answer_here(belay_limiter_t *limiter, uint64_t hash, const char *key, size_t len,
                         int64_t cost, known_t *known) {
   bool leased = is_leased(limiter, cost);
@@ -88,7 +88,7 @@ int belay_limiter_try(belay_limiter_t *limiter, belay_bytes_t key, int64_t cost,
 
 /* ---- taking ---- */
 
-/* The denial travels in the numbers of the reply, which there is not. */
+/* There is no server reply, so its fields carry the denial. */
 static void answer(belay__operation_t *operation, const known_t *known) {
   belay__limit_reply_t *numbers = &belay__limit_op_of(operation)->numbers;
   numbers->limits[0].a = known->denial.retry_us;
@@ -117,7 +117,7 @@ int belay__take_route(belay_limiter_t *limiter, belay__operation_t *operation, c
     return 0;
   belay__limit_command_t command = {
       .verb = BELAY__LIMITER_TAKE, .key = key, .key_len = len, .cost = op->cost};
-  if (never) { /* the result says how the key stands */
+  if (never) { /* the result shows the state of the key */
     command.verb = BELAY__LIMITER_PEEK;
     command.cost = 0;
   }

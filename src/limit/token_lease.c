@@ -1,20 +1,22 @@
-/* A token lease: tokens of one key that were taken ahead.
+/* A token lease: tokens of one key that were fetched ahead.
  *
  *            a take, and there is room
  *   (none) ----------------------------> FETCHING <---------------------------------+
  *     ^                                   |  ^  |                                   |
- *     |       granted, and who waits has  |  |  | who waits needs more:             | less than a quarter is left;
- *     |       all that there is for it;   |  +--+ fetched again                     | a take needs more
+ *     |       granted, and all waiting    |  |  | a waiting take                    | less than a quarter is left;
+ *     |       takes are answered;         |  +--+ needs more: fetch again           | a take needs more
  *     |       denied; lost                v                                         |
  *     +---------------------------------- READY ------------------------------------+
- *       idle for half of lease_ms: what is left is given back
+ *       idle for half of lease_ms: the remaining tokens are given back
  *
- * FETCHING: a call is in flight, and takes that need more than what is left wait for it, in order. Its answer judges all
- * of them: they are served, or denied as the server would; or it says nothing of them, and it is asked again.
+ * FETCHING: a call is in flight. Takes that need more than the remaining tokens wait for it, in
+ * order. Its reply decides about all of them: a take is served, or denied as the server would
+ * deny it. If the reply says nothing about a take, the lease fetches again.
  *
- * The tokens of one answer are a grant, which is void lease_ms after just before it was asked for. Older grants are used
- * first. Together with the tokens that are asked for they are never more than options.lease_tokens. Tokens that are given back
- * are taken out of their grant before. */
+ * The tokens of one reply are a grant. A grant is void lease_ms after the time just before its
+ * call was sent. Older grants are used first. The tokens of all grants and of the call in flight
+ * are at most options.lease_tokens. Tokens are removed from their grant before they are given
+ * back. */
 #include "limit/token_lease.h"
 
 #include <assert.h>
@@ -24,7 +26,7 @@
 #include "limit/refund.h"
 #include "limit/request.h"
 
-#define GRANTS 3 /* two; and the one that has just come */
+#define GRANTS 3 /* two, and the one that has just arrived */
 #define REST_MAX_US INT64_C(3600000000)
 
 typedef struct grant {
@@ -37,18 +39,18 @@ struct belay__token_lease {
   belay__keyed_t keyed; /* first */
   belay__list_t node;
   belay_limiter_t *limiter;
-  belay__timer_t timer;   /* something is void, or it is idle; always set */
-  grant_t grants[GRANTS]; /* the oldest first */
-  uint64_t used;          /* when it was last taken from */
-  uint64_t rest_until;    /* nothing is fetched ahead before */
+  belay__timer_t timer;   /* Earliest end of a grant, or the end of the idle time; always set */
+  grant_t grants[GRANTS]; /* Grants, the oldest first */
+  uint64_t used;          /* Time of the last take, in nanoseconds */
+  uint64_t rest_until;    /* Time before which nothing is fetched ahead, in nanoseconds */
   belay__list_t waiting;
-  size_t waiting_len; /* not 0: FETCHING */
+  size_t waiting_len; /* Number of waiting takes; above 0 only in FETCHING */
 
-  /* FETCHING: */
-  belay__call_t *call; /* NULL: READY */
+  /* Valid in FETCHING: */
+  belay__call_t *call; /* Call in flight; NULL: READY */
   int64_t asked, fewest, id;
   uint32_t epoch;
-  bool stale; /* granted tokens are given back */
+  bool stale; /* true if the granted tokens are given back */
 };
 
 /* ---- what is there ---- */
@@ -110,7 +112,7 @@ static void give_all_back(belay__token_lease_t *lease) {
     give_back(lease, &lease->grants[i]);
 }
 
-/* Grants that have something, from the first on; what is one too many goes back. */
+/* Move the grants with tokens to the front. If there are too many, give back the oldest. */
 static void tidy(belay__token_lease_t *lease) {
   size_t n = 0;
   for (size_t i = 0; i < GRANTS; i++)
@@ -125,7 +127,7 @@ static void tidy(belay__token_lease_t *lease) {
   tidy(lease);
 }
 
-/* The timer is set to when something will be to be done; takes only put that off. */
+/* Set the timer to the next end of a grant or of the idle time. Takes only postpone it. */
 static void arm(belay__token_lease_t *lease, uint64_t now) {
   uint64_t when = lease->used + idle_ns(lease);
   if (when <= now)
@@ -159,7 +161,7 @@ static void on_timer(belay__timer_t *timer) {
     arm(lease, now);
 }
 
-/* NULL: there is no room, or memory is out. */
+/* Create a lease. NULL: there is no room, or memory is out. */
 static belay__token_lease_t *add(belay_limiter_t *limiter, uint64_t hash, const char *key,
                                  size_t len) {
   belay_t *belay = limiter->client->belay;
@@ -182,7 +184,7 @@ static belay__token_lease_t *add(belay_limiter_t *limiter, uint64_t hash, const 
 
 static void on_fetched(belay__call_t *call, const belay__result_t *result);
 
-/* Asks for as much as there is room for. False: it could not be sent. */
+/* Ask for as many tokens as there is room for. Returns false if the call could not be sent. */
 static bool fetch(belay__token_lease_t *lease, int64_t fewest, int64_t timeout_ms, uint64_t now) {
   belay_limiter_t *limiter = lease->limiter;
   belay_t *belay = limiter->client->belay;
@@ -240,7 +242,7 @@ void belay__token_lease_left(belay__operation_t *operation, bool sent) {
     leave(lease, operation);
 }
 
-/* What it waited for may have been taken. */
+/* The result is unknown: the tokens for this take may have been taken. */
 static void on_deadline(belay__timer_t *timer) {
   belay__operation_t *operation = BELAY__CONTAINER(timer, belay__operation_t, timer);
   leave(belay__limit_op_of(operation)->lease, operation);
@@ -281,7 +283,8 @@ bool belay__token_lease_park(belay_limiter_t *limiter, belay__operation_t *opera
 
 /* ---- the answer ---- */
 
-/* Whether the answer says that so many more are not to be had. Of a log it says so only of what was asked. */
+/* true if the reply shows that `need` more tokens are not available. A log's reply shows this
+ * only for the number that was asked for. */
 static bool denies(const belay__token_lease_t *lease, const belay__limit_reply_t *numbers,
                    int64_t need) {
   if (belay__policy_is_log(lease->limiter->policy))
@@ -291,7 +294,7 @@ static bool denies(const belay__token_lease_t *lease, const belay__limit_reply_t
   return (numbers->answer < 0 && need >= lease->fewest) || result.retry_after_us > 0;
 }
 
-/* It asks for itself, in the time that it still has. */
+/* Send a separate take, with the remaining time of the request. */
 static void ask_alone(belay__token_lease_t *lease, belay__operation_t *operation) {
   leave(lease, operation);
   const belay__limit_command_t command = {.verb = BELAY__LIMITER_TAKE,
@@ -303,7 +306,7 @@ static void ask_alone(belay__token_lease_t *lease, belay__operation_t *operation
     belay__request_end(operation, error);
 }
 
-/* Answers those who wait, in order, until one has to wait for another fetch. */
+/* Answer the waiting takes in order, until one has to wait for another fetch. */
 static void answer_all(belay__token_lease_t *lease, const belay__limit_reply_t *numbers,
                        uint64_t now) {
   while (lease->waiting_len > 0) {
@@ -335,7 +338,7 @@ static void on_lost(belay__token_lease_t *lease, int status, uint64_t now) {
   }
 }
 
-/* The server has no more: nothing is fetched ahead for a while, and the denial is remembered. */
+/* The server has no more tokens: stop fetching ahead for a while, and cache the denial. */
 static void learn(belay__token_lease_t *lease, const belay__call_t *call,
                   const belay__limit_reply_t *numbers) {
   belay_limiter_t *limiter = lease->limiter;
@@ -349,7 +352,8 @@ static void learn(belay__token_lease_t *lease, const belay__call_t *call,
                         (uint64_t)(retry_us < REST_MAX_US ? retry_us : REST_MAX_US) * 1000;
 }
 
-/* True: it has the tokens; false: they came too late to be of use, or nobody wants them any more. */
+/* Store the grant. Returns false if the tokens arrived too late, or the lease is stale: then
+ * they are given back. */
 static bool keep(belay__token_lease_t *lease, const belay__call_t *call,
                  const belay__limit_reply_t *numbers, uint64_t now) {
   grant_t *grant = &lease->grants[GRANTS - 1];
@@ -370,7 +374,7 @@ static void on_granted(belay__token_lease_t *lease, const belay__call_t *call,
   learn(lease, call, numbers);
   if (useful || stale)
     answer_all(lease, stale ? NULL : numbers, now);
-  while (!useful && !stale && lease->waiting_len > 0) /* a slice is void before it is here */
+  while (!useful && !stale && lease->waiting_len > 0) /* a grant would be void before it arrives */
     ask_alone(lease, first_of(lease));
   tidy(lease);
   arm(lease, now);
@@ -422,7 +426,8 @@ void belay__token_leases_suspend(belay_limiter_t *limiter) {
        lease = next_of(limiter, &lease->node)) {
     give_all_back(lease);
     lease->rest_until = 0;
-    (void)belay__call_cancel(&lease->call); /* of no use, and could not be given back */
+    /* the reply is useless, and its tokens could not be given back */
+    (void)belay__call_cancel(&lease->call);
   }
 }
 

@@ -1,5 +1,5 @@
-/* The refilled bucket: a number of tokens and the index of the next filling, a key for each, and scripts that know
- * both. All its operations are requests. */
+/* The refilled bucket: a number of tokens and the index of the next filling, in one key each,
+ * and scripts that use both. All its operations are requests. */
 #include "limit/refiller/bucket.h"
 
 #include <string.h>
@@ -52,7 +52,7 @@ BELAY__HANDLE_FUNCTIONS(bucket)
 
 /* ---- answers ---- */
 
-enum { APPLIED, TOKENS, INDEX, VALUES }; /* of a request */
+enum { APPLIED, TOKENS, INDEX, VALUES }; /* values of a request */
 
 static int64_t tokens_of_missing(const belay_bucket_t *bucket) {
   return bucket->full ? bucket->capacity : 0;
@@ -74,7 +74,7 @@ static int read_state(belay__operation_t *operation, const belay__call_t *call,
   return 0;
 }
 
-/* Where an answer was lost, and this time the index is another one, it may be we who have stepped it. */
+/* If a reply was lost and the index has changed, the change may come from the lost attempt. */
 static int read_added(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   int error = read_state(operation, call, reply);
@@ -118,7 +118,7 @@ static int check_tokens(const belay_bucket_t *bucket, int64_t tokens) {
   return belay__check_range(bucket->handle.client->belay, "tokens", tokens, 1, bucket->capacity);
 }
 
-/* Adds both keys of a bucket. */
+/* Add both keys of a bucket. */
 static void put_keys(const belay_bucket_t *bucket, belay__call_t *call, const char *key,
                      size_t key_len) {
   belay__handle_arg(&bucket->handle, call, key, key_len, "}");
@@ -130,7 +130,7 @@ static int start(belay_bucket_t *bucket, belay_request_t *request, belay__call_t
   return belay__handle_start(&bucket->handle, request, call, ops, (void (*)(void))cb);
 }
 
-/* Of 0 tokens it is a look. */
+/* With 0 tokens it only reads. */
 static belay__call_t *new_fetch(const belay_bucket_t *bucket, const char *key, size_t key_len,
                                 int64_t tokens) {
   belay__call_t *call = belay__call_new(bucket->handle.client, BELAY__CLASS_DATA);
@@ -163,7 +163,8 @@ int belay_bucket_read(belay_bucket_t *bucket, belay_request_t *request, belay_by
   return start(bucket, request, call, &read_ops, cb);
 }
 
-/* The index outlives the last time that this may be sent, or that would find a bucket that has no index again. */
+/* The ttl of the index. The index must outlive the last time at which this command may be sent;
+ * otherwise the command would find a bucket without index. */
 static int64_t index_ms(const belay_bucket_t *bucket, const belay_request_t *request) {
   int64_t ms = belay__request_timeout_ms(bucket->handle.client, request);
   ms += ms / 100 + 2;

@@ -1,24 +1,28 @@
 /* Rounds and fillings.
  *
- *   a key: UNKNOWN --its turn: read--> asked --answered--> KNOWN, due in a period --its turn: add--> asked --+
- *             ^                          |                   ^                                              |
- *             +-----not answered---------+---<---------------|-----not answered-------------------<---------+
- *                                                            +-----answered: applied or not---------<-------+
+ *    a key: UNKNOWN --due: read--> asked --answered--> KNOWN, due in a period --due: add--> asked --+
+ *              ^                     |                   ^                                         |
+ *              +---not answered------+---<---------------|---not answered-----------------<--------+
+ *                                                        +---answered: applied or not-----<--------+
  *
- * Two fillings of one bucket are at least a period apart, however many refillers there are, and whatever they know of
- * each other. Each filling steps the index from i to i + 1. Who does the next one has to say i + 1, which nobody can
- * have learnt before the first was done; and it says that a period after it has learnt it, by its own clock. If
- * somebody else has filled in the meantime the index is another one, nothing is added, and the index that it learns by
- * that is again used a period later. Nothing in this needs the election: that only keeps it cheap.
+ * Two fillings of one bucket are at least a period apart, whatever the number of refillers and
+ * their knowledge of each other. Each filling increments the index from i to i + 1. The next
+ * filling must name i + 1, which no refiller can learn before the first filling is done. A
+ * refiller uses an index one period after it has learnt it, by its own clock. If another
+ * refiller has filled meanwhile, the index differs and nothing is added. The refiller learns the
+ * new index from the reply, and uses it again a period later. The election is not needed for
+ * this; it only saves commands.
  *
- * That holds for as long as the index only grows. Of a bucket that is deleted or forgotten it begins again with 0, and
- * may come to where it was: so what was learnt while it was elected another time is forgotten, which may be long ago.
+ * This holds while the index only grows. The index of a deleted or expired bucket begins again
+ * with 0 and may reach an old value. So a refiller forgets the indexes that it learnt in an
+ * earlier election, which may be long ago.
  *
- * A filling whose answer was lost may have been done or not, and may be done yet: the index is forgotten, and learnt
- * anew. Nothing is caught up on: who was away fills once, and then in a period again. */
+ * A filling whose reply was lost may be done, not done, or still to be done. So the index is
+ * forgotten and read again. Missed fillings are not made up for: a refiller that was away fills
+ * once, and then once per period. */
 #include "limit/refiller/refiller.h"
 
-#define REST_MS UINT64_C(10) /* where the client takes no more questions */
+#define REST_MS UINT64_C(10) /* milliseconds to wait if the client accepts no more calls */
 
 static void on_answer(belay_request_t *request, int status, const belay_bucket_state_t *state);
 
@@ -38,14 +42,14 @@ void belay__refill_free_slots(belay_refiller_t *refiller) {
                 sizeof(belay__refill_slot_t));
 }
 
-/* Its next turn comes a period from now. */
+/* Make the key due a period from now. */
 static void put_off(belay_refiller_t *refiller, belay__refill_key_t *key) {
   key->due = belay__now(belay__refiller_host(refiller)) + refiller->period;
   belay__list_remove(&key->due_node);
   belay__list_push(&refiller->table.due, &key->due_node);
 }
 
-/* Sends what is to be asked. */
+/* Send the command that is due. */
 static int send(belay_refiller_t *refiller, belay__refill_slot_t *slot, belay__refill_key_t *key) {
   if (key->election != refiller->stats.elections)
     key->index = BELAY__REFILL_UNKNOWN;
@@ -59,7 +63,7 @@ static int send(belay_refiller_t *refiller, belay__refill_slot_t *slot, belay__r
                           on_answer);
 }
 
-/* False if that cannot be now: it stays the first. */
+/* Returns false if the command cannot be sent now; the key stays first. */
 static bool ask(belay_refiller_t *refiller, belay__refill_key_t *key) {
   belay__refill_slot_t *slot = take_slot(refiller);
   int error = slot == NULL ? BELAY_ENOMEM : send(refiller, slot, key);
@@ -128,7 +132,8 @@ void belay__refill(belay_refiller_t *refiller) {
       next = due;
     break;
   }
-  /* Of one that is out of its place the lock tells; where all slots are in use the next answer comes back here. */
+  /* The lock reports the loss of the place. If all slots are in use, the next answer calls this
+   * function again. */
   if (belay__refiller_fills(refiller) && next != BELAY__NEVER)
     belay__timer_set(belay, BELAY__RANK_OTHER, &refiller->timer, next);
 }

@@ -1,7 +1,8 @@
-/* Who has a place. The semaphore is asked with a question of ours, and the caller's request waits for it:
+/* The holders of places. The refiller reads the semaphore with a request of its own, and the
+ * caller's request waits for it:
  *
- *   the caller's: PARKED --our question is answered--> told
- *                   |--canceled, the refiller closes--> told; the question is canceled, and is forgotten when it ends */
+ *    the caller's: PARKED --own request answered--> callback
+ *                    |--canceled, the refiller closes--> callback; the own request is canceled, and freed when it ends */
 #include <string.h>
 
 #include "belay/semaphore.h"
@@ -11,13 +12,14 @@
 typedef struct question {
   belay_request_t request;
   belay_client_t *client;
-  belay__operation_t *asker; /* NULL: it does not want to know any more */
+  belay__operation_t *asker; /* Request of the caller; NULL: it was canceled */
   int64_t lease_ms;
 } question_t;
 
 enum { LIST, COUNT, SIZE }; /* values of the caller's request */
 
-/* A copy, and behind it the labels: it is told later. NULL: memory is out. */
+/* Copy the members with their labels behind them, because the callback runs later. NULL: memory
+ * is out. */
 static belay_refiller_member_t *copy(const question_t *question,
                                      const belay_semaphore_holder_t *holders, size_t n,
                                      size_t *size) {

@@ -1,18 +1,19 @@
-/* The refiller: a contender for one of the places, who fills while it has one.
+/* The refiller: a contender for a place, which fills buckets while it holds the place.
  *
- *   RESTING --time; at once where it is new, or was elected--> WAITING --granted--> ELECTED
- *     ^ ^                                                        |                    |
- *     | +--refused, for a reason that may pass-------------------+                    |
- *     +--------------------------------------lost-------------------------------------+
+ *    RESTING --time; at once if new or elected before--> WAITING --granted--> ELECTED
+ *      ^ ^                                                  |                    |
+ *      | +--refused, for a temporary reason-----------------+                    |
+ *      +--------------------------------lost-------------------------------------+
  *
- *   any --close--> CLOSING: the place is given back, questions are canceled
- *                    |--all of that is through; the task, as often as it takes to give the table back
- *                    v
- *                  told, gone
+ *    any --close--> CLOSING: the place is given back, own requests are canceled
+ *                     |--all of that is done; the task, repeated until the table is freed
+ *                     v
+ *                   close callback, freed
  *
- * A place is a permit of a semaphore, with a watchdog. Its lease is renewed after a third of it: one of which less than
- * half is left has missed that, and is SUSPECT, wherever it is seen. It keeps the place until all of it is over, and
- * then it is lost, which the lock tells. Whether it may fill is asked of the lock's clock, and not of the state. */
+ * A place is a permit of a semaphore, with automatic renewal. The lease is renewed after a third
+ * of its ttl. With less than half of the ttl left, the holder has missed a renewal and is
+ * SUSPECT to every observer. It keeps the place until the end of the ttl; then it is lost, which
+ * the lock reports. The lock's clock, not the state, decides whether the refiller may fill. */
 #include "limit/refiller/refiller.h"
 
 #include <assert.h>
@@ -26,18 +27,18 @@
 
 #define NAME_MAX_LEN ((size_t)128)
 #define PERIOD_MAX_MS 86400000
-#define PERIODS_IDLE 2   /* that a bucket's tokens outlast */
-#define PERIODS_INDEX 10 /* and its index */
+#define PERIODS_IDLE 2   /* periods that a bucket's tokens outlast */
+#define PERIODS_INDEX 10 /* periods that its index outlasts */
 
 enum {
-  RESTING, /* made; lost its place; or what it asked for was refused */
-  WAITING, /* for a place: the lock's acquire is pending */
-  ELECTED, /* granted */
-  CLOSING  /* closed; what is left of it ends */
+  RESTING, /* new; or the place was lost; or the acquire was refused */
+  WAITING, /* the lock's acquire is pending */
+  ELECTED, /* the place is held */
+  CLOSING  /* closed; remaining work ends */
 };
 
 typedef enum event {
-  EV_SEEK, /* it is time to wait for a place */
+  EV_SEEK, /* time to acquire a place */
   EV_GRANTED,
   EV_REFUSED,
   EV_LOST,
@@ -127,7 +128,7 @@ static void on_task(belay__task_t *task) {
 
 /* ---- the machine ---- */
 
-/* A place is asked for again, some time after that was refused. Returns the state to go to. */
+/* Set the time of the next acquire, some time after a refusal. Returns the next state. */
 static int rest(belay_refiller_t *refiller) {
   belay_t *belay = belay__refiller_host(refiller);
   belay__timer_set(belay, BELAY__RANK_OTHER, &refiller->timer,
@@ -153,7 +154,7 @@ static void leave_off(belay_refiller_t *refiller) {
   belay__timer_stop(belay__refiller_host(refiller), BELAY__RANK_OTHER, &refiller->timer);
 }
 
-/* Where the client closes the lock does not tell when it is gone: nothing more is heard of it. */
+/* If the client closes too, the lock does not report its end, and no further event follows. */
 static int start_close(belay_refiller_t *refiller) {
   leave_off(refiller);
   belay__refill_cancel(refiller);
@@ -202,7 +203,8 @@ void belay_refiller_options_init(belay_refiller_options_t *options) {
   };
 }
 
-/* Otherwise the bucket is forgotten between two fillings, and is full each time, or empty. */
+/* A bucket must outlive the time between two fillings. Otherwise it expires and is always full,
+ * or always empty. */
 static int check_period(const belay_bucket_t *bucket, int64_t ms) {
   belay_t *belay = belay__bucket_client(bucket)->belay;
   if (ms <= belay__bucket_idle_ms(bucket) / PERIODS_IDLE &&
@@ -244,7 +246,7 @@ static const char *bucket_name(const belay_bucket_t *bucket, size_t *len) {
   return prefix + before + 2;
 }
 
-/* What the semaphore is called: writes it at out (NULL: measures it), which has room for a 0 too. */
+/* Write the name of the semaphore, which has room for a terminating 0 too. out: NULL to measure. */
 static size_t put_election(char *out, const belay_bucket_t *bucket,
                            const belay_refiller_options_t *o) {
   char head[32];
@@ -269,7 +271,8 @@ static int make_lock(belay_refiller_t *refiller, const belay_refiller_options_t 
   lock.ttl_ms = o->lease_ms;
   lock.watchdog = BELAY_WATCHDOG_ON;
   lock.retry_min_ms =
-      o->lease_ms / 4; /* who has a place may have it for weeks: a vacancy is told, or timed */
+      /* a place may be held for weeks: vacancies are notified, or end with the ttl */
+      o->lease_ms / 4;
   lock.retry_max_ms = o->lease_ms / 2;
   lock.label = o->label;
   lock.on_lost = on_lost;

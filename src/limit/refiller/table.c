@@ -1,9 +1,9 @@
-/* The buckets that a refiller fills: by their keys, and in the order in which they are due. Each is asked about a period
- * after its last answer, and the period is the same for all: so the queue is in order when those that are answered go
- * to its end. */
+/* The buckets of a refiller, by key and in the order in which they are due. Each is due a period
+ * after its last answer, and the period is the same for all. So an answered bucket goes to the
+ * end of the queue, and the queue stays in order. */
 #include "limit/refiller/refiller.h"
 
-#define CLEAR_MAX 1000 /* in one turn */
+#define CLEAR_MAX 1000 /* buckets freed per loop iteration */
 
 void belay__refill_table_init(belay__refill_table_t *table) {
   *table = (belay__refill_table_t){.table = {0}};
