@@ -1,15 +1,15 @@
--- Puts tokens into a bucket, as many as there is room for, if its index is the one that is said; the index steps.
--- KEYS[1]: how many are there, a number; where it is missing they are ARGV[4]. KEYS[2]: the index of the next filling,
---   a number; where it is missing it is 0. ARGV[1]: how many to put in. ARGV[2]: the index of this filling. ARGV[3]: the
---   capacity. ARGV[4]: the tokens of a bucket that is missing: 0 or the capacity. ARGV[5]: for how long the tokens are
---   kept after this, in milliseconds. ARGV[6]: for how long the index is, in milliseconds.
--- Reply: {added, n, index}: 1, or 0 because the index is another one; how many are there now; the index of the next
---   filling; -1 what KEYS[1] holds is no number of tokens; -2 what KEYS[2] holds is no index. An index that could not
---   step is an error.
--- Run twice: the second run finds the next index, and adds nothing.
+-- Adds tokens to a bucket, up to its capacity, if its index is the given one; increments the index.
+-- KEYS[1]: the number of tokens; a missing key counts as ARGV[4]. KEYS[2]: the index of the next filling; a missing key
+--   counts as 0. ARGV[1]: the tokens to add. ARGV[2]: the index of this filling. ARGV[3]: the capacity. ARGV[4]: the
+--   tokens of a missing bucket: 0 or the capacity. ARGV[5]: the ttl of the tokens in milliseconds. ARGV[6]: the ttl of
+--   the index in milliseconds.
+-- Reply: {added, n, index}: 1, or 0 if the index differs; the present number of tokens; the index of the next filling.
+--   -1: the value of KEYS[1] is not a number of tokens. -2: the value of KEYS[2] is not an index. An index that cannot be
+--   incremented is an error.
+-- Run twice: the second run finds the next index and adds nothing.
 --
--- A bucket that was full is left alone, with the ttl that it has. The index is written first: if anything could stop
--- this half way, a filling would be lost, and none could come twice.
+-- A full bucket is left unchanged, with its ttl. The index is written first: if the script stopped between the two
+-- writes, a filling would be lost, but none could happen twice.
 local function number(text, max)
   local n = (text == '0' or string.match(text, '^[1-9]%d*$')) and tonumber(text)
   return n and n <= max and n
@@ -35,7 +35,7 @@ end
 tokens = math.min(had + ARGV[1], capacity)
 index = string.format('%.0f', said + 1)
 if tokens ~= had and tokens == tonumber(ARGV[4]) then
-  redis.call('SET', KEYS[1], '', 'NX') -- it changes nothing; who may not do that shall not have deleted anything
+  redis.call('SET', KEYS[1], '', 'NX') -- no effect; fails before the DEL if the user may not SET
   redis.call('DEL', KEYS[1])
   redis.call('SET', KEYS[2], index, 'PX', ARGV[6])
 else

@@ -1,13 +1,13 @@
--- Takes tokens out of a bucket, or none if there are not so many; of 0 tokens it only tells how the bucket stands.
--- KEYS[1]: how many are there, a number; where it is missing they are ARGV[3]. KEYS[2]: the index of the next filling,
---   a number; where it is missing it is 0. ARGV[1]: how many to take. ARGV[2]: the capacity. ARGV[3]: the tokens of a
---   bucket that is missing: 0 or the capacity. ARGV[4]: for how long the tokens are kept after this, in milliseconds.
--- Reply: {taken, n, index}: 1 or 0, how many are there now, the index; -1 what KEYS[1] holds is no number of tokens;
---   -2 what KEYS[2] holds is no index.
+-- Takes tokens out of a bucket, or none if there are too few. With 0 tokens it only reads the bucket.
+-- KEYS[1]: the number of tokens; a missing key counts as ARGV[3]. KEYS[2]: the index of the next filling; a missing key
+--   counts as 0. ARGV[1]: the tokens to take. ARGV[2]: the capacity. ARGV[3]: the tokens of a missing bucket: 0 or the
+--   capacity. ARGV[4]: the ttl of the tokens in milliseconds.
+-- Reply: {taken, n, index}: 1 or 0, the present number of tokens, the index. -1: the value of KEYS[1] is not a number of
+--   tokens. -2: the value of KEYS[2] is not an index.
 -- Run twice: takes twice.
 --
--- A bucket that holds more than its capacity, because it had a larger one, counts as full. What says no more than a
--- missing key would is not kept.
+-- A bucket that holds more than its capacity, because the capacity was larger before, counts as full. A value that equals
+-- that of a missing key is not stored.
 local function number(text, max)
   local n = (text == '0' or string.match(text, '^[1-9]%d*$')) and tonumber(text)
   return n and n <= max and n

@@ -1,50 +1,50 @@
--- A policy of up to four limits, for one key: what is owed, and whether more may be taken.
+-- Up to four limits for one key: stores the used tokens and decides whether more may be taken.
 --
--- KEYS[1]  the key; KEYS[2], of reserve and cancel: the reservation's
+-- KEYS[1]  the key; KEYS[2], for reserve and cancel: the reservation
 -- ARGV[1]  take, slice, peek, penalty, refund, ban, reserve, cancel
--- ARGV[2]  the policy: for each limit four doubles (little-endian, as all here): kind, P, R, B
---            kind 1  token bucket. One token is P units; R units leak per microsecond; it holds B units
---                 2  sliding window of P microseconds, weighted; at most B tokens
---                 3  fixed window of P microseconds from the first admitted call on; at most B tokens
---                 4  the same between multiples of P
---                 5  allotment: B tokens, until nothing was admitted for P microseconds
---            B * P is at most 2^52 for kinds 2 to 5, and B and P for the bucket
--- ARGV[3]  the cost in tokens; of a bucket, cost * P is at most 2^52. A take of 0 is a peek. A slice is a take of as many
---          as there are: at most the cost
--- ARGV[4]  doubles, of
---            slice    the fewest that are of use: 1 and more
---            refund   when it was taken, its since, and for each limit the third of its numbers below
---            ban      for how many microseconds
---            reserve  the longest wait; how long to remember it at least (both in microseconds)
---            cancel   how long to remember that
+-- ARGV[2]  the policy: for each limit four little-endian doubles: kind, P, R, B
+--            kind 1  token bucket. One token is P units, R units leak per microsecond, the capacity is B units
+--                 2  sliding window of P microseconds, weighted, at most B tokens
+--                 3  fixed window of P microseconds that begins with the first admitted call, at most B tokens
+--                 4  the same, aligned to multiples of P
+--                 5  allotment: B tokens, refilled after P microseconds without an admitted call
+--            B * P is at most 2^52 for kinds 2 to 5; for the bucket B and P are
+-- ARGV[3]  the cost in tokens; for a bucket, cost * P is at most 2^52. A take of 0 is a peek. A slice takes as many
+--          tokens as there are, at most the cost
+-- ARGV[4]  little-endian doubles:
+--            slice    the smallest useful number of tokens, at least 1
+--            refund   the time of the take, its `since`, and for each limit its refund number (see below)
+--            ban      the duration in microseconds
+--            reserve  the longest wait, and the shortest time to remember the reservation, both in microseconds
+--            cancel   the time to remember the cancel, in microseconds
 -- ARGV[5]  tests only: the time, instead of the server's
 --
--- Reply: an integer, of a take that is denied: the debt, of the only limit, a bucket; nobody is banned. Or, like the value
--- of the key, four doubles, and for each limit seven (in a denial perhaps only three):
---   in the key: when the last of those who have reserved acts; 0: nobody waits. In a reply: -1 denied, and nothing is
---     changed; else: of take and penalty 0; of peek 0; of slice the tokens that were taken; of reserve the microseconds
---     to wait; of refund and cancel the tokens that were given back, where they were least, which
---     may be a fraction
---   at, when this was so: of a reply, now
---   since, another number whenever what was taken before is not to be given back any more
---   ban, until when; 0 or past: none
---   and of each limit
---     a, b, c: bucket: debt; the same without what was given back below other debts; what a smaller burst has forgiven
---              of it: it leaks when nothing else is left, and is owed again as far as a burst is larger
---              others: when the window began; tokens admitted in it; in the one before (sliding)
---     the third number for a refund is: bucket: b; others: a
---     kind, P, R, B of the policy under which that counts. Another policy converts it: tokens owed stay owed, up to the
---     new burst, and overdrafts on top; fixed windows, and sliding ones of the same P, go on; everything else becomes a
---     debt, or a window that begins
+-- Reply: the integer debt, for a take that is denied if the only limit is a bucket and there is no ban. Otherwise a
+-- string in the format of the stored value: four doubles, and for each limit seven (a denial may have only three):
+--   first    stored: the latest time of all reservations; 0: no request waits.
+--            Reply: -1: denied, nothing changed. Otherwise: take, penalty, peek: 0; slice: the tokens taken; reserve: the
+--            microseconds to wait; refund, cancel: the tokens given back, the smallest number of all limits, which may
+--            be a fraction
+--   at       the time of this state; in a reply, now
+--   since    a number that changes when earlier takes can no longer be given back
+--   ban      the end of the ban; 0 or past: no ban
+--   and for each limit
+--     a, b, c    bucket: a: the debt. b: the debt without tokens that were given back below other debts. c: debt that a
+--                smaller burst has forgiven; it leaks after all other debt, and counts again if the burst grows
+--                others: a: the start of the window. b: tokens admitted in it. c: tokens of the previous window (sliding)
+--                The refund number of a limit is b for a bucket and a for others
+--     kind, P, R, B    the policy of these numbers. Another policy converts them: used tokens stay used, up to the new
+--                burst, and overdrafts are added. Fixed windows continue, and so do sliding windows with the same P.
+--                Other limits become a debt, or a new window
 --
--- A reservation is charged as of the time at which one may act on it: a bucket that would have been empty before then is
--- charged from there. So the bound holds for the acts, whatever the reservations were made of.
+-- A reservation is charged at the time at which its owner may act. A bucket that would be empty before that time is
+-- charged from that time on. So the limit holds for the acts, whenever the reservations were made.
 --
--- A clock that stepped back: time stands still for this key until the clock is where it was written; so the time is
--- written, with a denial too.
+-- If the clock steps back, time stands still for this key until the clock reaches the stored time. For this reason a
+-- denial also writes the time.
 --
--- Twice: peek and ban change nothing more. reserve and cancel are remembered in KEYS[2], and answer the same (a
--- reservation that was canceled before it was made is denied). take, slice, penalty and refund count twice.
+-- Run twice: peek and ban change nothing more. reserve and cancel are remembered in KEYS[2] and give the same reply; a
+-- reservation that was canceled before it was made is denied. take, slice, penalty and refund count twice.
 
 local call, pack, unpack = redis.call, struct.pack, struct.unpack
 local BUCKET, SLIDING, ALIGNED, ALLOTMENT = 1, 2, 4, 5
@@ -60,7 +60,7 @@ else
 end
 local last, at, since, ban = 0, now, now, 0
 
--- The commonest case by itself, at half the price: a take, one limit, and nothing unusual.
+-- A fast path for the most common case: a take, one limit, nothing unusual. It halves the cost.
 if #policy == 32 and (not value or #value == 88) and argv[1] == 'take' and argv[3] ~= '0' then
   local K, P, R, B = unpack('<dddd', policy)
   local a, b, c, k, p, r, q = 0, 0, 0, K, P, R, B
@@ -105,7 +105,7 @@ end
 
 local op, cost = ARGV[3] == '0' and ARGV[1] == 'take' and 'peek' or ARGV[1], tonumber(ARGV[3])
 local limits, stored = #policy / 32, value and (#value - 32) / 56 or 0
-local function is_none(number, least, most) -- NaN and infinity have no rest that is 0
+local function is_none(number, least, most) -- x % 1 of NaN and infinity is not 0
   return not (number % 1 == 0 and number >= least and number <= most)
 end
 if stored % 1 ~= 0 or stored < 0 or value and stored == 0 then
@@ -123,7 +123,7 @@ if elapsed < 0 then
   ban, elapsed, changed = ban + elapsed, 0, true
 end
 
--- Units of 1/p token as units of 1/P, rounded up: x * P / p, in two parts, the second by long multiplication.
+-- Convert units of 1/p token to units of 1/P, rounded up: x * P / p, in two parts, the second by long multiplication.
 local function scaled(x, p, P)
   local rest, quotient, left = x % p, 0, 0
   local whole = (x - rest) / p * P
@@ -142,7 +142,7 @@ local function scaled(x, p, P)
   return whole + quotient + (left > 0 and 1 or 0)
 end
 
--- What is owed under a policy (k, p, q), as another one (K, P, B) has it.
+-- Convert the numbers of a limit (k, p, q) to those of another limit (K, P, B).
 local function converted(k, p, q, a, b, c, K, P, B)
   if k == BUCKET and K == BUCKET then
     local over = a > q and a - q or 0
@@ -175,7 +175,7 @@ local function converted(k, p, q, a, b, c, K, P, B)
   return K == ALIGNED and now - now % P or now, used, 0
 end
 
--- What time has done, and whether there is room
+-- Advance all limits to the present time, and compute the free room
 local now_owed, free = '', math.huge
 for i = 1, limits do
   local K, P, R, B = unpack('<dddd', policy, i * 32 - 31)
@@ -223,7 +223,7 @@ if changed or lapsed then
   since, last = since + 1, 0
 end
 
--- What is to be done: the cost is charged, or given back
+-- Decide: charge the cost, or give it back
 local admitted = now >= ban and cost <= free
 local answer, charge, refund, wait, write = admitted and 0 or -1, false, false, 0, changed and value and op ~= 'peek'
 local record, act, remember, taken, valid, thirds
@@ -235,7 +235,7 @@ if record then
   for i = 1, good and #record or 0, 8 do
     good = good and not is_none(unpack('<d', record, i), 0, MOST)
   end
-  if #record == 8 then -- canceled: what was given back may be a fraction
+  if #record == 8 then -- canceled: the tokens given back may be a fraction
     good = unpack('<d', record) <= -1 and unpack('<d', record) >= -MOST
   end
   if not good then
@@ -329,9 +329,9 @@ for i = 1, limits do
   owed, marks = owed .. pack('<ddddddd', a, b, c, K, P, R, B), marks .. pack('<d', b)
 end
 
--- Written, and said
+-- Write the value and reply
 if op == 'cancel' then
-  answer = -1 - (-1 - answer) -- as it can be remembered
+  answer = -1 - (-1 - answer) -- rounded as the stored value is
 end
 local reply = pack('<dddd', answer, now, since, ban) .. owed
 if charge or refund or write then

@@ -1,21 +1,27 @@
--- An exact sliding window: each token is an entry whose score is the time at which it was admitted.
+-- An exact sliding window: each token is an entry whose score is the time of its admission.
 --
--- KEYS[1]  the sorted set; KEYS[2] until when the key is banned, and for how long at most
+-- KEYS[1]  the sorted set; KEYS[2]: the end of a ban, and its longest duration
 -- ARGV[1]  take, slice, peek, penalty, refund, ban
--- ARGV[2]  four doubles: 6, the period P in microseconds, 0, the most tokens in it, B
--- ARGV[3]  the cost in tokens, 1 to B, of a penalty more, of a peek 0; of ban 0. A slice is a take of as many as there are: at most the cost
--- ARGV[4]  take, penalty, refund: the id of what is taken or was; slice: a double, the fewest that are of use, and an
---          id; ban: a double, for how many microseconds
+-- ARGV[2]  four doubles: 6, the period P in microseconds, 0, the limit B in tokens per period
+-- ARGV[3]  the cost in tokens: 1 to B; penalty: may be more; peek, ban: 0. A slice takes as many tokens as there are, at
+--          most the cost
+-- ARGV[4]  take, penalty: an id for the entries; refund: the id of the take; slice: a double, the smallest useful number
+--          of tokens, and an id; ban: a double, the duration in microseconds
 -- ARGV[5]  tests only: the time, instead of the server's
 --
--- Reply: seven doubles: -1 denied, and nothing is changed, else 0, or of refund the tokens that were given back, of slice
--- those that were taken; now; 0; ban, until when (0 or past: none); tokens in the last P; microseconds until as many would
--- be admitted as were asked for (slice, denied: the fewest; else one more); and until all is over.
+-- Reply: seven doubles:
+--   the answer: -1: denied, nothing changed. Otherwise 0; refund: the tokens given back; slice: the tokens taken
+--   now
+--   0
+--   the end of the ban; 0 or past: no ban
+--   the tokens of the last P microseconds
+--   microseconds until the cost would be admitted (slice, denied: the smallest useful number; slice, granted: one more)
+--   microseconds until all entries are over
 --
--- A penalty leaves at most 2 * B entries. A clock that stepped back: what lies in the future happened now, as it seems;
--- this is written, with a denial too.
+-- A penalty leaves at most 2 * B entries. If the clock steps back, entries of the future count as admitted now; this is
+-- written, also with a denial.
 --
--- Twice: the same, as long as the id is; a take may then be denied because of itself.
+-- Run twice: the same, if the id is the same; a take may then be denied because of its own entries.
 
 --@include stored
 local call, pack, read = redis.call, struct.pack, struct.unpack
@@ -51,7 +57,7 @@ if banned then
   end
 end
 
--- Members in pieces that fit on the stack, with a score before each of them or not
+-- Call a command for all members, in pieces that fit on the Lua stack; optionally with a score before each member
 local function each(command, names, score)
   local sum = 0
   for first = 1, #names, 1000 do
@@ -115,7 +121,7 @@ if added > 0 or op == 'refund' then
   end
 end
 
--- When enough of the oldest are over; when the newest is
+-- The time until the entry of this rank is over
 local function over(rank)
   local entry = call('ZRANGE', KEYS[1], rank, rank, 'WITHSCORES')
   return entry[2] and math.max(math.min(math.ceil(tonumber(entry[2])), now) + P - now, 0) or 0
