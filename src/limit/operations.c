@@ -92,7 +92,7 @@ int belay_limiter_ban(belay_limiter_t *limiter, belay_request_t *request, belay_
   if (error == 0)
     error = belay__check_range(limiter->client->belay, "ban_us", ban_us, 0, BAN_MAX_US);
   if (error == 0 && ban_us > 0 && limiter->policy->limits_len == 0)
-    error = refuse(limiter, "limits: they are infinite, and nobody would ask for a ban");
+    error = refuse(limiter, "limits: all are infinite, so a ban would have no effect");
   if (error != 0)
     return error;
   belay__limit_command_number(&command, ban_us);
