@@ -201,7 +201,7 @@ static void tell_one(belay_request_t *request, void (*cb)(void), const belay__an
   belay__served_t served = get.item.served;
   if (served.status != answer->status) /* canceled */
     served = belay__cache_refuse(answer->status, served.load_error);
-  belay__cache_result(cache, &served, belay__connect_slot(belay), &result);
+  belay__cache_result(cache, &served, belay__entry_time(belay), &result);
   ((belay_cache_cb)cb)(request, result.status, &result);
   belay__item_drop(belay, &get.item);
 }

@@ -36,7 +36,7 @@ static void tell_many(belay_request_t *request, void (*cb)(void), const belay__a
   belay_cache_t *cache = answer->context;
   belay_t *belay = answer->client->belay;
   many_t *many = answer->room;
-  uint64_t now = belay__connect_slot(belay);
+  uint64_t now = belay__entry_time(belay);
   const belay__served_t unknown = {.status = answer->status};
   for (size_t i = 0; i < many->n; i++)
     belay__cache_result(cache, answer->status == 0 ? &many->entries[i].item.served : &unknown, now,

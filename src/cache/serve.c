@@ -14,7 +14,7 @@ void belay__cache_keep_local(belay_cache_t *cache, const char *key, size_t key_l
     belay__local_remove(&cache->local, key, key_len);
     return;
   }
-  uint64_t now = belay__connect_slot(cache->handle.client->belay);
+  uint64_t now = belay__entry_time(cache->handle.client->belay);
   uint64_t until = asked + (uint64_t)o->local_ttl_ms * BELAY__MS, keep_until = now;
   int64_t left = record->fresh_ms - belay__cache_ms_at(cache, now);
   if (left > BELAY__CACHE_LIFE_MAX_MS)

@@ -53,7 +53,7 @@ static inline int64_t belay__cache_ms_at(const belay_cache_t *cache, uint64_t no
 
 /* The same at the time at which the loop woke: what a step judges had arrived by then. */
 static inline int64_t belay__cache_now_ms(const belay_cache_t *cache) {
-  return belay__cache_ms_at(cache, belay__connect_slot(cache->handle.client->belay));
+  return belay__cache_ms_at(cache, belay__entry_time(cache->handle.client->belay));
 }
 
 /* Whether there is a loader. */

@@ -124,7 +124,7 @@ static inline void belay__start_clock(belay_t *belay, bool stopped) {
 
 /* The time at which the loop entered belay, or now outside an entry. Use it for replies, which
  * had arrived by then. Reading the clock can cost as much as all other work on a reply. */
-static inline uint64_t belay__connect_slot(belay_t *belay) {
+static inline uint64_t belay__entry_time(belay_t *belay) {
   return belay->entered ? belay->entered_at : belay__now(belay);
 }
 
