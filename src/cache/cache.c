@@ -18,7 +18,7 @@ static void on_deinit(belay__handle_t *handle) {
   belay_cache_t *cache = (belay_cache_t *)handle;
   belay__local_free(&cache->local);
   belay__table_free(handle->client->belay, &cache->loads);
-  belay__table_free(handle->client->belay, &cache->pins);
+  belay__table_free(handle->client->belay, &cache->fresh_keys);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -101,10 +101,10 @@ static int on_init(belay__handle_t *handle, void *options) {
     return error;
   cache->options = *o;
   cache->options.name.data = NULL;
-  cache->terms = (belay__fresh_terms_t){o->stale_ms, o->keep_ms, o->beta};
+  cache->fresh_config = (belay__fresh_config_t){o->stale_ms, o->keep_ms, o->beta};
   cache->time.conn_class = BELAY__CLASS_BULK;
   belay__list_init(&cache->ready);
-  belay__list_init(&cache->together);
+  belay__list_init(&cache->ready_many);
   belay__task_init(&cache->task, belay__loader_task);
   return belay__local_init(&cache->local, handle->client->belay, o->local_bytes);
 }

@@ -19,10 +19,10 @@
 
 /* ---- a key of a get ------------------------------------------------------------------------------------ */
 
-static void serve(belay__item_t *item, belay__served_t served) {
+static void set_served(belay__item_t *item, belay__served_t served) {
   item->served = served;
   if (served.record != NULL)
-    belay__record_hold(served.record);
+    belay__record_retain(served.record);
 }
 
 bool belay__item_serve_local(belay_cache_t *cache, belay__item_t *item, const char *key,
@@ -30,7 +30,7 @@ bool belay__item_serve_local(belay_cache_t *cache, belay__item_t *item, const ch
   belay__served_t served;
   if (!belay__cache_serve_local(cache, key, item->key_len, now, &served))
     return false;
-  serve(item, served);
+  set_served(item, served);
   belay__load_refresh_early(cache, key, item->key_len, served.record);
   return true;
 }
@@ -43,51 +43,51 @@ static void begin_to_wait(belay__item_t *item, belay__item_end_fn end) {
 }
 
 /* After a lookup that found nothing fresh. */
-static void join(belay_cache_t *cache, belay__item_t *item, const char *key, belay__batch_t *batch,
-                 belay__item_end_fn end) {
+static void join_load(belay_cache_t *cache, belay__item_t *item, const char *key,
+                      belay__load_group_t *group, belay__item_end_fn end) {
   belay__lookup_t lookup = item->lookup;
   cache->stats.misses++;
   begin_to_wait(item, end);
-  int error = belay__load_join(cache, key, item->key_len, &lookup, batch, &item->waiter);
-  belay__lookup_drop(cache, &lookup); /* what the load has not taken */
+  int error = belay__load_join(cache, key, item->key_len, &lookup, group, &item->waiter);
+  belay__lookup_release(cache, &lookup); /* what the load has not taken */
   if (error != 0)
-    serve(item, belay__cache_refuse(error, 0));
+    set_served(item, belay__cache_refuse(error, 0));
 }
 
 /* After a lookup that the server did not answer. */
-static void join_away(belay_cache_t *cache, belay__item_t *item, const char *key, int status,
-                      belay__item_end_fn end) {
+static void join_in_outage(belay_cache_t *cache, belay__item_t *item, const char *key, int status,
+                           belay__item_end_fn end) {
   cache->stats.away++;
-  belay__served_t served = belay__cache_serve_away(cache, key, item->key_len, status);
+  belay__served_t served = belay__cache_serve_in_outage(cache, key, item->key_len, status);
   belay__cache_count(cache, &served, true);
-  serve(item, served);
+  set_served(item, served);
   if (served.record != NULL || cache->options.away != BELAY_CACHE_AWAY_LOAD)
     return;
-  uint64_t asked = item->lookup.asked;
-  belay__lookup_drop(cache, &item->lookup);
+  uint64_t asked_at = item->lookup.asked_at;
+  belay__lookup_release(cache, &item->lookup);
   begin_to_wait(item, end);
-  int error = belay__load_join_away(cache, key, item->key_len, asked, &item->waiter);
+  int error = belay__load_join_in_outage(cache, key, item->key_len, asked_at, &item->waiter);
   if (error != 0 && error != BELAY_EBUSY)
-    serve(item, belay__cache_refuse(error, 0));
+    set_served(item, belay__cache_refuse(error, 0));
 }
 
 void belay__item_settle(belay_cache_t *cache, belay__item_t *item, const char *key, int status,
-                        belay__batch_t *batch, belay__item_end_fn end) {
+                        belay__load_group_t *group, belay__item_end_fn end) {
   belay__served_t served;
-  if (status != 0 && belay__cache_is_away(status))
-    join_away(cache, item, key, status, end);
+  if (status != 0 && belay__cache_is_outage(status))
+    join_in_outage(cache, item, key, status, end);
   else if (status != 0)
-    serve(item, belay__cache_refuse(status, 0));
-  else if (belay__load_spare(cache, key, item->key_len, &item->lookup, &served))
-    serve(item, served);
+    set_served(item, belay__cache_refuse(status, 0));
+  else if (belay__load_serve_lookup(cache, key, item->key_len, &item->lookup, &served))
+    set_served(item, served);
   else
-    join(cache, item, key, batch, end);
+    join_load(cache, item, key, group, end);
 }
 
 void belay__item_end_wait(belay__operation_t *operation, belay__item_t *item,
                           const belay__served_t *served) {
   belay__cache_count(operation->context, served, false);
-  serve(item, *served);
+  set_served(item, *served);
 }
 
 /* The reference outlives the load. */
@@ -102,10 +102,10 @@ void belay__item_cancel_wait(belay__item_t *item) {
     belay__load_leave(&item->waiter);
 }
 
-void belay__item_drop(belay_t *belay, belay__item_t *item) {
-  belay__record_drop(belay, item->served.record);
+void belay__item_release(belay_t *belay, belay__item_t *item) {
+  belay__record_release(belay, item->served.record);
   if (!item->waits)
-    belay__record_drop(belay, item->lookup.record);
+    belay__record_release(belay, item->lookup.record);
 }
 
 /* ---- the request --------------------------------------------------------------------------------------- */
@@ -203,7 +203,7 @@ static void tell_one(belay_request_t *request, void (*cb)(void), const belay__an
     served = belay__cache_refuse(answer->status, served.load_error);
   belay__cache_result(cache, &served, belay__entry_time(belay), &result);
   ((belay_cache_cb)cb)(request, result.status, &result);
-  belay__item_drop(belay, &get.item);
+  belay__item_release(belay, &get.item);
 }
 
 static void cancel_one(belay__operation_t *operation, bool sent) {
@@ -219,8 +219,9 @@ static const belay__request_ops_t one_ops = {.read = read_one,
                                              .left = cancel_one,
                                              .idempotent = true};
 
-static int begin(belay_cache_t *cache, belay_request_t *request, const char *key, size_t key_len,
-                 belay_cache_late_t late, belay_cache_cb cb, belay__operation_t **out) {
+static int begin_get(belay_cache_t *cache, belay_request_t *request, const char *key,
+                     size_t key_len, belay_cache_late_t late, belay_cache_cb cb,
+                     belay__operation_t **out) {
   int error = belay__handle_begin(&cache->handle, request, &one_ops, (void (*)(void))cb, out);
   if (error != 0)
     return error;
@@ -247,14 +248,14 @@ int belay_cache_get_late(belay_cache_t *cache, belay_request_t *request, belay_b
     error = belay__check_range(belay, "late", (int64_t)late, BELAY_CACHE_LATE_STALE,
                                BELAY_CACHE_LATE_LOAD);
   if (error == 0)
-    error = begin(cache, request, key.data, key.len, late, cb, &operation);
+    error = begin_get(cache, request, key.data, key.len, late, cb, &operation);
   if (error != 0)
     return error;
   get_t *get = get_of(operation);
   uint64_t now = belay__now(belay);
   belay__get_deadlines(cache, operation, now, &get->deadline);
   cache->stats.gets++;
-  belay__cache_listen(cache);
+  belay__cache_subscribe(cache);
   if (belay__item_serve_local(cache, &get->item, key_of(operation), now)) {
     belay__request_end(operation, get->item.served.status);
     return 0;

@@ -35,7 +35,7 @@ bool belay__item_serve_local(belay_cache_t *cache, belay__item_t *item, const ch
  * or NULL. end: of the waiter, which calls belay__item_end_wait(); it may run before this
  * returns. */
 void belay__item_settle(belay_cache_t *cache, belay__item_t *item, const char *key, int status,
-                        belay__batch_t *batch, belay__item_end_fn end);
+                        belay__load_group_t *group, belay__item_end_fn end);
 /* The load serves the key; or the time of the get is over. */
 void belay__item_end_wait(belay__operation_t *operation, belay__item_t *item,
                           const belay__served_t *served);
@@ -43,7 +43,7 @@ void belay__item_end_late(belay__operation_t *operation, belay__item_t *item);
 void belay__item_cancel_wait(belay__item_t *item);
 
 /* Releases the records. */
-void belay__item_drop(belay_t *belay, belay__item_t *item);
+void belay__item_release(belay_t *belay, belay__item_t *item);
 
 /* Sets the deadline of the request's calls, and *deadline: of the get, which is later where a
  * load follows a server that does not answer. */

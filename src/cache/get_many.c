@@ -11,7 +11,7 @@ typedef struct entry {
   belay__item_t item;
   many_t *many;
   uint32_t first; /* index of its first call */
-  bool asked;     /* its lookup was sent */
+  bool looked_up; /* its lookup was sent */
   int32_t failed; /* status of a call of it that failed */
   const char *key;
 } entry_t;
@@ -43,7 +43,7 @@ static void tell_many(belay_request_t *request, void (*cb)(void), const belay__a
                         &many->results[i]);
   ((belay_cache_many_cb)cb)(request, answer->status, many->results, many->n);
   for (size_t i = 0; i < many->n; i++)
-    belay__item_drop(belay, &many->entries[i].item);
+    belay__item_release(belay, &many->entries[i].item);
 }
 
 static void cancel_many(belay__operation_t *operation, bool sent) {
@@ -114,18 +114,19 @@ static void on_failed(belay__operation_t *operation, int status) {
 static int settle_many(belay__operation_t *operation, int status) {
   belay_cache_t *cache = operation->context;
   many_t *many = many_of(operation);
-  belay__batch_t *batch = cache->options.load_many == NULL ? NULL : belay__batch_new(cache);
-  if (cache->options.load_many != NULL && batch == NULL)
+  belay__load_group_t *group =
+      cache->options.load_many == NULL ? NULL : belay__load_group_new(cache);
+  if (cache->options.load_many != NULL && group == NULL)
     return BELAY_ENOMEM;
   if (!many->answered)
     fail_all(many, status);
   for (size_t i = 0; i < many->n; i++) {
     entry_t *entry = &many->entries[i];
-    if (entry->asked)
-      belay__item_settle(cache, &entry->item, entry->key, entry->failed, batch, on_entry_over);
+    if (entry->looked_up)
+      belay__item_settle(cache, &entry->item, entry->key, entry->failed, group, on_entry_over);
   }
-  if (batch != NULL)
-    belay__batch_made(cache, batch);
+  if (group != NULL)
+    belay__load_group_seal(cache, group);
   for (size_t i = 0; i < many->n; i++)
     many->waiting += belay__item_is_waiting(&many->entries[i].item);
   return many->waiting == 0 ? 0 : belay__get_park(operation, on_many_late, many->deadline);
@@ -181,15 +182,15 @@ static many_t *new_many(belay__operation_t *operation, const belay_bytes_t *keys
 }
 
 /* Serves what the table has, and looks all other keys up. */
-static int ask(belay_cache_t *cache, belay__operation_t *operation, uint64_t now,
-               belay__call_t **calls) {
+static int send_lookups(belay_cache_t *cache, belay__operation_t *operation, uint64_t now,
+                        belay__call_t **calls) {
   many_t *many = many_of(operation);
   uint32_t n = 0;
   for (size_t i = 0; i < many->n; i++) {
     entry_t *entry = &many->entries[i];
     entry->first = n;
-    entry->asked = !belay__item_serve_local(cache, &entry->item, entry->key, now);
-    if (entry->asked)
+    entry->looked_up = !belay__item_serve_local(cache, &entry->item, entry->key, now);
+    if (entry->looked_up)
       n += (uint32_t)belay__lookup_calls(cache, &entry->item.lookup, BELAY__LOOKUP_AT_ANY, now,
                                          entry->key, entry->item.key_len, calls + n);
   }
@@ -201,10 +202,10 @@ static int ask(belay_cache_t *cache, belay__operation_t *operation, uint64_t now
 }
 
 /* The request could not begin. */
-static void forget(belay__operation_t *operation) {
+static void forget_request(belay__operation_t *operation) {
   many_t *many = many_of(operation);
   for (size_t i = 0; many != NULL && i < many->n; i++)
-    belay__item_drop(operation->client->belay, &many->entries[i].item);
+    belay__item_release(operation->client->belay, &many->entries[i].item);
   belay__request_forget(operation);
 }
 
@@ -224,12 +225,12 @@ int belay_cache_get_many(belay_cache_t *cache, belay_request_t *request, const b
   if (error == 0) {
     uint64_t now = belay__now(belay);
     belay__get_deadlines(cache, operation, now, &many->deadline);
-    belay__cache_listen(cache);
-    error = ask(cache, operation, now, calls);
+    belay__cache_subscribe(cache);
+    error = send_lookups(cache, operation, now, calls);
   }
   belay__free(belay, calls, room);
   if (error != 0)
-    forget(operation);
+    forget_request(operation);
   else
     cache->stats.gets += n;
   return error;

@@ -5,14 +5,14 @@
 #include "cache/loader.h"
 #include "cache/waiters.h"
 
-static bool is_of(const belay__entry_t *entry, const void *key, size_t len) {
+static bool is_load_of(const belay__entry_t *entry, const void *key, size_t len) {
   const belay__load_t *load = BELAY__CONTAINER(entry, belay__load_t, entry);
   return load->key_len == len && memcmp(load->key, key, len) == 0;
 }
 
-static belay__load_t *find(belay_cache_t *cache, const char *key, size_t len, uint64_t *hash) {
+static belay__load_t *find_load(belay_cache_t *cache, const char *key, size_t len, uint64_t *hash) {
   *hash = belay__table_hash(cache->handle.client->belay, &cache->loads, key, len);
-  belay__entry_t *entry = belay__table_find(&cache->loads, *hash, is_of, key, len);
+  belay__entry_t *entry = belay__table_find(&cache->loads, *hash, is_load_of, key, len);
   return entry == NULL ? NULL : BELAY__CONTAINER(entry, belay__load_t, entry);
 }
 
@@ -40,58 +40,59 @@ static belay__load_t *new_load(belay_cache_t *cache, const char *key, size_t len
 }
 
 int belay__load_join(belay_cache_t *cache, const char *key, size_t key_len, belay__lookup_t *lookup,
-                     belay__batch_t *batch, belay__load_waiter_t *waiter) {
+                     belay__load_group_t *group, belay__load_waiter_t *waiter) {
   uint64_t hash;
   if (!belay__cache_loads(cache))
     return BELAY_EABSENT;
-  belay__load_t *load = find(cache, key, key_len, &hash);
-  bool fresh = load == NULL;
-  if (fresh)
+  belay__load_t *load = find_load(cache, key, key_len, &hash);
+  bool is_new = load == NULL;
+  if (is_new)
     load = new_load(cache, key, key_len, hash);
   if (load == NULL)
     return BELAY_ENOMEM;
-  belay__load_adopt(load, lookup);
-  belay__load_add_waiter(load, waiter, lookup->asked);
-  load->reached = true;
-  cache->stats.joined += !fresh;
-  if (fresh) {
-    belay__loader_join(load, batch);
+  belay__load_take_lookup(load, lookup);
+  belay__load_add_waiter(load, waiter, lookup->asked_at);
+  load->server_reached = true;
+  cache->stats.joined += !is_new;
+  if (is_new) {
+    belay__loader_join(load, group);
     belay__load_begin(load);
   }
   return 0;
 }
 
-int belay__load_join_away(belay_cache_t *cache, const char *key, size_t key_len, uint64_t asked,
-                          belay__load_waiter_t *waiter) {
+int belay__load_join_in_outage(belay_cache_t *cache, const char *key, size_t key_len,
+                               uint64_t asked_at, belay__load_waiter_t *waiter) {
   uint64_t hash;
-  belay__load_t *load = find(cache, key, key_len, &hash);
-  bool fresh = load == NULL;
-  if (fresh && (!belay__cache_loads(cache) || cache->away_loads >= cache->options.max_away_loads))
+  belay__load_t *load = find_load(cache, key, key_len, &hash);
+  bool is_new = load == NULL;
+  if (is_new &&
+      (!belay__cache_loads(cache) || cache->outage_loads >= cache->options.max_away_loads))
     return BELAY_EBUSY;
-  if (fresh)
+  if (is_new)
     load = new_load(cache, key, key_len, hash);
   if (load == NULL)
     return BELAY_ENOMEM;
-  belay__load_add_waiter(load, waiter, asked);
-  cache->stats.joined += !fresh;
-  if (fresh)
-    belay__load_begin_away(load);
+  belay__load_add_waiter(load, waiter, asked_at);
+  cache->stats.joined += !is_new;
+  if (is_new)
+    belay__load_begin_in_outage(load);
   return 0;
 }
 
 /* ---- loads in the background --------------------------------------------------------------------------- */
 
 /* A load of the key that is on does the same when it ends. */
-static int refresh(belay_cache_t *cache, const char *key, size_t key_len,
-                   const belay__lookup_t *lookup, int64_t lead_ms) {
+static int load_in_background(belay_cache_t *cache, const char *key, size_t key_len,
+                              const belay__lookup_t *lookup, int64_t lead_ms) {
   uint64_t hash;
-  if (!belay__cache_loads(cache) || find(cache, key, key_len, &hash) != NULL)
+  if (!belay__cache_loads(cache) || find_load(cache, key, key_len, &hash) != NULL)
     return 0;
   belay__load_t *load = new_load(cache, key, key_len, hash);
   if (load == NULL)
     return BELAY_ENOMEM;
   load->early = lookup->freshness == BELAY__EARLY;
-  load->seen = lookup->seen;
+  load->seen_id = lookup->seen_id;
   load->lead_ms = lead_ms;
   load->refresh = true;
   belay__load_begin(load);
@@ -99,33 +100,34 @@ static int refresh(belay_cache_t *cache, const char *key, size_t key_len,
 }
 
 int belay__load_check(belay_cache_t *cache, const char *key, size_t key_len, int64_t lead_ms) {
-  const belay__lookup_t none = {.freshness = BELAY__GONE};
-  return refresh(cache, key, key_len, &none, lead_ms);
+  const belay__lookup_t none = {.freshness = BELAY__EXPIRED};
+  return load_in_background(cache, key, key_len, &none, lead_ms);
 }
 
-bool belay__load_spare(belay_cache_t *cache, const char *key, size_t key_len,
-                       belay__lookup_t *lookup, belay__served_t *served) {
-  belay__lookup_over(cache, lookup);
-  if (!lookup->behind) /* else the table would serve a value for longer than the replica lags */
-    belay__cache_keep_local(cache, key, key_len, lookup->record, &lookup->stamp, lookup->asked);
+bool belay__load_serve_lookup(belay_cache_t *cache, const char *key, size_t key_len,
+                              belay__lookup_t *lookup, belay__served_t *served) {
+  belay__lookup_judge(cache, lookup);
+  if (!lookup
+           ->from_replica) /* else the table would serve a value for longer than the replica lags */
+    belay__cache_store_local(cache, key, key_len, lookup->record, &lookup->stamp, lookup->asked_at);
   if (!belay__fresh_serves(lookup->freshness))
     return false;
   *served = belay__lookup_serve(lookup);
   belay__cache_count(cache, served, true);
   if (lookup->freshness == BELAY__EARLY || lookup->freshness == BELAY__STALE)
-    (void)refresh(cache, key, key_len, lookup, 0);
+    (void)load_in_background(cache, key, key_len, lookup, 0);
   return true;
 }
 
 void belay__load_refresh_early(belay_cache_t *cache, const char *key, size_t key_len,
                                const belay__record_t *record) {
-  belay__lookup_t lookup = {.seen.len = BELAY__RECORD_ID};
-  if (cache->terms.beta <= 0)
+  belay__lookup_t lookup = {.seen_id.len = BELAY__RECORD_ID};
+  if (cache->fresh_config.beta <= 0)
     return;
-  lookup.freshness = belay__fresh_judge(record, &cache->terms, belay__cache_now_ms(cache),
+  lookup.freshness = belay__fresh_judge(record, &cache->fresh_config, belay__cache_now_ms(cache),
                                         belay__fresh_random(cache->handle.client->belay));
   if (lookup.freshness != BELAY__EARLY)
     return;
-  memcpy(lookup.seen.id, record->id, BELAY__RECORD_ID);
-  (void)refresh(cache, key, key_len, &lookup, 0);
+  memcpy(lookup.seen_id.id, record->id, BELAY__RECORD_ID);
+  (void)load_in_background(cache, key, key_len, &lookup, 0);
 }

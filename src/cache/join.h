@@ -6,20 +6,20 @@
 
 /* Ends the lookup of a get. true: the record that it found serves the get (the lookup keeps the
  * reference), and a load in the background follows if one is due. */
-bool belay__load_spare(belay_cache_t *cache, const char *key, size_t key_len,
-                       belay__lookup_t *lookup, belay__served_t *served);
+bool belay__load_serve_lookup(belay_cache_t *cache, const char *key, size_t key_len,
+                              belay__lookup_t *lookup, belay__served_t *served);
 
 /* Waits for the value of the key after a lookup that found nothing fresh. Takes the record of
  * the lookup. batch: of the load, if one begins; or NULL. Returns 0, BELAY_ENOMEM, or
  * BELAY_EABSENT: there is no loader. */
 int belay__load_join(belay_cache_t *cache, const char *key, size_t key_len, belay__lookup_t *lookup,
-                     belay__batch_t *batch, belay__load_waiter_t *waiter);
+                     belay__load_group_t *group, belay__load_waiter_t *waiter);
 
 /* The same after a lookup at the time asked that the server did not answer: a load that begins
  * is not stored. Returns 0, BELAY_ENOMEM, or BELAY_EBUSY: there is no loader, or max_away_loads
  * is reached. */
-int belay__load_join_away(belay_cache_t *cache, const char *key, size_t key_len, uint64_t asked,
-                          belay__load_waiter_t *waiter);
+int belay__load_join_in_outage(belay_cache_t *cache, const char *key, size_t key_len,
+                               uint64_t asked_at, belay__load_waiter_t *waiter);
 
 /* Loads the key in the background if XFetch says so; record: from the table of this process. */
 void belay__load_refresh_early(belay_cache_t *cache, const char *key, size_t key_len,

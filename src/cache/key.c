@@ -102,12 +102,12 @@ int belay__cache_read_tag(const belay__call_t *call, const belay__reply_t *reply
 /* ---- generations --------------------------------------------------------------------------------------- */
 
 belay__call_t *belay__cache_begin(const belay_cache_t *cache, const char *key, size_t key_len,
-                                  const void *seen, size_t seen_len,
+                                  const void *seen_id, size_t seen_id_len,
                                   unsigned char generation[BELAY__RECORD_ID]) {
   if (draw_generation(cache, generation) != 0)
     return NULL;
   belay__call_t *call = belay__cache_script(cache, &belay__script_cache_begin, key, key_len, 3);
-  belay__call_arg(call, seen, seen_len);
+  belay__call_arg(call, seen_id, seen_id_len);
   belay__call_arg(call, (const char *)generation, BELAY__RECORD_ID);
   belay__call_arg_int(call, generation_ms(cache));
   return call;

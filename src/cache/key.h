@@ -37,7 +37,7 @@ int belay__cache_read_tag(const belay__call_t *call, const belay__reply_t *reply
 /* The call that begins a load or a put, if the record is the one that was seen; draws its
  * generation. NULL: memory is out, or there are no random bytes. It is not sent twice. */
 belay__call_t *belay__cache_begin(const belay_cache_t *cache, const char *key, size_t key_len,
-                                  const void *seen, size_t seen_len,
+                                  const void *seen_id, size_t seen_id_len,
                                   unsigned char generation[BELAY__RECORD_ID]);
 
 /* Sets when the record is stored and until when it is fresh: ttl_ms (BELAY_DEFAULT: of the

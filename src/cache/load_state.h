@@ -14,14 +14,14 @@
 
 typedef struct belay__load belay__load_t;
 typedef struct belay__load_waiter belay__load_waiter_t;
-typedef struct belay__batch belay__batch_t;
+typedef struct belay__load_group belay__load_group_t;
 
 /* A get that waits, or one key of a get of many. {0} does not wait. */
 struct belay__load_waiter {
   belay__list_t node;  /* in load->waiters */
   belay__load_t *load; /* NULL: does not wait */
-  uint64_t turn;       /* in which it joined */
-  uint64_t since;      /* time at which it joined */
+  uint64_t seq;        /* in which it joined */
+  uint64_t joined_at;  /* time at which it joined */
   uint8_t late;        /* belay_cache_late_t */
   /* The waiter is served and has left the load. The record belongs to the load: end takes a
    * reference to keep it. */
@@ -40,38 +40,39 @@ struct belay__load {
   belay__entry_t entry; /* in cache->loads */
   belay__child_t child;
   belay_cache_t *cache;
-  belay__list_t waiters;      /* in the order in which they joined */
-  belay_request_t request;    /* of the present state */
-  belay_lock_t *lock;         /* NULL: none */
-  belay_cache_load_t *handed; /* what the loader has; NULL: nothing */
+  belay__list_t waiters;        /* in the order in which they joined */
+  belay_request_t request;      /* of the present state */
+  belay_lock_t *lock;           /* NULL: none */
+  belay_cache_load_t *load_ref; /* what the loader has; NULL: nothing */
   belay__subscription_t
-      subscription;      /* messages about stored values; since the first time in WAITING */
-  belay__timer_t timer;  /* WAITING: the next lookup; LOADING: the timeout */
-  belay__list_t ready;   /* READY: in a list of the cache or of its batch */
-  belay__batch_t *batch; /* NULL: none, or not any more */
+      subscription;           /* messages about stored values; since the first time in WAITING */
+  belay__timer_t timer;       /* WAITING: the next lookup; LOADING: the timeout */
+  belay__list_t ready;        /* READY: in a list of the cache or of its batch */
+  belay__load_group_t *group; /* NULL: none, or not any more */
 
   uint8_t state;
-  bool requesting; /* request is pending */
-  bool held;       /* the lease was granted and no loss was reported */
-  bool loser;      /* the loaded value is not stored */
-  bool away;       /* loads because the server is away; counted in cache->away_loads */
-  bool reached;    /* a waiter that joined since then could ask the server */
-  bool refresh;    /* loads without waiters, too */
-  bool early;      /* refresh is due to XFetch */
-  bool woken;      /* a value was stored since the last lookup */
-  uint8_t tries;   /* consecutive failures to begin */
+  bool requesting;     /* request is pending */
+  bool held;           /* the lease was granted and no loss was reported */
+  bool unstored;       /* the loaded value is not stored */
+  bool outage;         /* loads because the server is away; counted in cache->away_loads */
+  bool server_reached; /* a waiter that joined since then could ask the server */
+  bool refresh;        /* loads without waiters, too */
+  bool early;          /* refresh is due to XFetch */
+  bool woken;          /* a value was stored since the last lookup */
+  uint8_t tries;       /* consecutive failures to begin */
 
-  uint64_t turn;        /* present */
-  uint64_t asked_turn;  /* of the present observation, or of what stores it */
-  uint64_t loaded_turn; /* of the load */
-  uint64_t began;       /* time at which LOADING began */
-  int64_t lead_ms;      /* a value with at most this time left is loaded again; or 0 */
-  int64_t left_ms;      /* time that the value has left, less the lead; -1: not known */
+  uint64_t seq;        /* present */
+  uint64_t asked_seq;  /* of the present observation, or of what stores it */
+  uint64_t loaded_seq; /* of the load */
+  uint64_t began_at;   /* time at which LOADING began */
+  int64_t lead_ms;     /* a value with at most this time left is loaded again; or 0 */
+  int64_t left_ms;     /* time that the value has left, less the lead; -1: not known */
 
-  belay__lookup_t lookup; /* the present one; or stamp and time of what is being stored */
-  belay__seen_t seen;     /* of the last lookup, of the load or of a waiter */
-  uint64_t seen_asked;    /* time at which that lookup began */
-  belay__record_t *kept; /* a record of that lookup that may be served if the load fails; or NULL */
+  belay__lookup_t lookup;   /* the present one; or stamp and time of what is being stored */
+  belay__seen_id_t seen_id; /* of the last lookup, of the load or of a waiter */
+  uint64_t seen_at;         /* time at which that lookup began */
+  belay__record_t
+      *fallback; /* a record of that lookup that may be served if the load fails; or NULL */
   belay__record_t *loaded; /* FILLING: what is being stored */
   size_t written;          /* bytes of loaded, as the server keeps it */
   int error;               /* FAILING: the loader's error */
@@ -98,7 +99,7 @@ typedef enum belay__load_event {
 void belay__load_step(belay__load_t *load, belay__load_event_t event, int arg);
 /* Enters the first state; or that of a load while the server is away. */
 void belay__load_begin(belay__load_t *load);
-void belay__load_begin_away(belay__load_t *load);
+void belay__load_begin_in_outage(belay__load_t *load);
 void belay__load_on_timer(belay__timer_t *timer);
 void belay__load_on_close(belay__child_t *child);
 bool belay__load_is_over(const belay__load_t *load);

@@ -21,9 +21,9 @@ static belay_t *belay_of(const belay__load_t *load) {
 static void free_load(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay_t *belay = belay_of(load);
-  belay__lookup_drop(cache, &load->lookup);
-  belay__record_drop(belay, load->kept);
-  belay__record_drop(belay, load->loaded);
+  belay__lookup_release(cache, &load->lookup);
+  belay__record_release(belay, load->fallback);
+  belay__record_release(belay, load->loaded);
   belay__handle_detach(&cache->handle, &load->child);
   belay__free(belay, load, sizeof *load + load->key_len);
 }
@@ -35,7 +35,7 @@ static void free_if_ended(belay__load_t *load) {
 
 /* The request of the load has ended: true if the load goes on. Otherwise the load may be freed
  * by now. */
-static bool is_back(belay__load_t *load) {
+static bool request_ended(belay__load_t *load) {
   bool over = belay__load_is_over(load);
   load->requesting = false;
   free_if_ended(load);
@@ -52,11 +52,11 @@ static int note_request(belay__load_t *load, int error) {
 
 static void on_filter(belay_request_t *request, int status, bool exists) {
   belay__load_t *load = load_of(request);
-  if (is_back(load))
+  if (request_ended(load))
     belay__load_step(load, status != 0 || exists ? BELAY__LOAD_YES : BELAY__LOAD_NO, status);
 }
 
-int belay__load_ask_filter(belay__load_t *load) {
+int belay__load_start_filter(belay__load_t *load) {
   return note_request(load, belay_bloom_exists(load->cache->options.filter, &load->request,
                                                belay_bytes(load->key, load->key_len), on_filter));
 }
@@ -65,11 +65,11 @@ static void on_limiter(belay_request_t *request, int status, const belay_limiter
   belay__load_t *load = load_of(request);
   bool allowed = result->verdict == BELAY_ALLOWED;
   (void)status;
-  if (is_back(load))
+  if (request_ended(load))
     belay__load_step(load, allowed ? BELAY__LOAD_YES : BELAY__LOAD_NO, 0);
 }
 
-int belay__load_ask_limiter(belay__load_t *load) {
+int belay__load_start_limiter(belay__load_t *load) {
   const belay_cache_options_t *o = &load->cache->options;
   const char *key = o->limit_per_key ? load->key : "loads";
   size_t len = o->limit_per_key ? load->key_len : strlen("loads");
@@ -141,7 +141,7 @@ static int new_lock(belay__load_t *load) {
   return error;
 }
 
-int belay__load_ask_lease(belay__load_t *load) {
+int belay__load_start_lease(belay__load_t *load) {
   int error = load->lock == NULL ? new_lock(load) : 0;
   return error != 0 ? error : belay_lock_try(load->lock, on_lease);
 }
@@ -149,11 +149,11 @@ int belay__load_ask_lease(belay__load_t *load) {
 /* ---- requests of the load's own ---------------------------------------------------------------------- */
 
 /* What a reply said, in the request's values. */
-enum { SAID };
+enum { RESULT };
 
 /* Takes the calls in any case. */
-static int ask(belay__load_t *load, const belay__request_ops_t *ops, belay__call_t **calls,
-               size_t n) {
+static int send_calls(belay__load_t *load, const belay__request_ops_t *ops, belay__call_t **calls,
+                      size_t n) {
   belay__handle_t *handle = &load->cache->handle;
   belay__operation_t *operation;
   int error = belay__handle_begin(handle, &load->request, ops, NULL, &operation);
@@ -172,20 +172,20 @@ static belay__load_t *load_of_pending(belay__operation_t *operation) {
   return load_of(belay__request_of(operation));
 }
 
-static int read_said(belay__operation_t *operation, const belay__call_t *call,
-                     const belay__reply_t *reply) {
+static int read_result(belay__operation_t *operation, const belay__call_t *call,
+                       const belay__reply_t *reply) {
   (void)call;
-  return belay__reply_integer(reply, 0, 1, &operation->values[SAID]) ? 0 : BELAY_EPROTO;
+  return belay__reply_integer(reply, 0, 1, &operation->values[RESULT]) ? 0 : BELAY_EPROTO;
 }
 
 static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   belay__load_t *load = load_of(request);
   (void)cb;
-  if (is_back(load))
+  if (request_ended(load))
     belay__load_step(load,
-                     answer->status != 0    ? BELAY__LOAD_ERROR
-                     : answer->values[SAID] ? BELAY__LOAD_YES
-                                            : BELAY__LOAD_SEEN,
+                     answer->status != 0      ? BELAY__LOAD_ERROR
+                     : answer->values[RESULT] ? BELAY__LOAD_YES
+                                              : BELAY__LOAD_SEEN,
                      answer->status);
 }
 
@@ -200,11 +200,11 @@ static int read_lookup(belay__operation_t *operation, const belay__call_t *call,
 static const belay__request_ops_t lookup_ops = {
     .read = read_lookup, .tell = tell, .idempotent = true};
 
-int belay__load_ask_lookup(belay__load_t *load) {
+int belay__load_start_lookup(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay__operation_t *operation;
   belay__call_t *calls[BELAY__LOOKUP_CALLS_MAX + 1];
-  belay__lookup_drop(cache, &load->lookup);
+  belay__lookup_release(cache, &load->lookup);
   int error = belay__handle_begin(&cache->handle, &load->request, &lookup_ops, NULL, &operation);
   if (error != 0)
     return note_request(load, error);
@@ -230,45 +230,47 @@ static int read_begin(belay__operation_t *operation, const belay__call_t *call,
     return error;
   }
   if (reply->type == BELAY__REPLY_STRING)
-    return belay__lookup_again(load->cache, &load->lookup, reply->str, reply->len);
-  return belay__reply_integer(reply, 1, 1, &operation->values[SAID]) ? 0 : BELAY_EPROTO;
+    return belay__lookup_replace(load->cache, &load->lookup, reply->str, reply->len);
+  return belay__reply_integer(reply, 1, 1, &operation->values[RESULT]) ? 0 : BELAY_EPROTO;
 }
 
 /* Not sent again: see cache_begin.lua. */
 static const belay__request_ops_t begin_ops = {.read = read_begin, .tell = tell};
 
-int belay__load_ask_begin(belay__load_t *load) {
+int belay__load_start_begin(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
   belay__call_t *calls[1 + BELAY_CACHE_TAGS_MAX];
   size_t tags_len = belay__cache_tags(cache, load->key, load->key_len, tags);
-  calls[0] = belay__cache_begin(cache, load->key, load->key_len, load->seen.id, load->seen.len,
-                                load->generation);
+  calls[0] = belay__cache_begin(cache, load->key, load->key_len, load->seen_id.id,
+                                load->seen_id.len, load->generation);
   for (size_t i = 0; i < tags_len; i++)
     calls[1 + i] = belay__cache_capture(cache, &tags[i], BELAY_DEFAULT);
   load->tags_len = (uint8_t)tags_len;
-  belay__lookup_drop(cache, &load->lookup);
-  load->lookup = (belay__lookup_t){
-      .asked = belay__now(belay_of(load)), .tags_len = (uint8_t)tags_len, .freshness = BELAY__GONE};
+  belay__lookup_release(cache, &load->lookup);
+  load->lookup = (belay__lookup_t){.asked_at = belay__now(belay_of(load)),
+                                   .tags_len = (uint8_t)tags_len,
+                                   .freshness = BELAY__EXPIRED};
   belay__local_stamp(&cache->local, load->key, load->key_len, tags, tags_len, &load->lookup.stamp);
-  return ask(load, &begin_ops, calls, 1 + tags_len);
+  return send_calls(load, &begin_ops, calls, 1 + tags_len);
 }
 
 /* ---- what was loaded ----------------------------------------------------------------------------------- */
 
-static const belay__request_ops_t store_ops = {.read = read_said, .tell = tell, .idempotent = true};
+static const belay__request_ops_t store_ops = {
+    .read = read_result, .tell = tell, .idempotent = true};
 
 /* Takes the call in any case. error: of what was added to it. */
-static int ask_store(belay__load_t *load, belay__call_t *call, int error) {
+static int start_store(belay__load_t *load, belay__call_t *call, int error) {
   if (error != 0) {
     belay__calls_discard(&call, 1);
     return error;
   }
   belay__publish_arg(call, load->cache->options.lock);
-  return ask(load, &store_ops, &call, 1);
+  return send_calls(load, &store_ops, &call, 1);
 }
 
-int belay__load_ask_fill(belay__load_t *load) {
+int belay__load_start_fill(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay__record_t *record = load->loaded;
   belay__call_t *call =
@@ -277,12 +279,12 @@ int belay__load_ask_fill(belay__load_t *load) {
     return BELAY_ENOMEM;
   int64_t ttl_ms = belay__cache_date(cache, record, BELAY_DEFAULT);
   if (load->tags_len == 0) { /* else it is as good as its tags were when they were captured */
-    load->lookup.asked = belay__now(belay_of(load));
+    load->lookup.asked_at = belay__now(belay_of(load));
     belay__local_restamp(&cache->local, &load->lookup.stamp);
   }
   int error =
       belay__cache_record_args(cache, call, load->generation, record, ttl_ms, &load->written);
-  return ask_store(load, call, error);
+  return start_store(load, call, error);
 }
 
 /* ---- that it failed ------------------------------------------------------------------------------------ */
@@ -302,19 +304,19 @@ static int put_failure(belay__load_t *load, belay__call_t *call) {
   int error = belay__cache_record_args(cache, call, load->generation, record, ttl_ms, &written);
   char retry[8];
   belay__record_put_ms(retry, record->fresh_ms);
-  bool useful = load->refresh || load->kept != NULL; /* what is there */
+  bool useful = load->refresh || load->fallback != NULL; /* what is there */
   belay__call_arg(call, retry, useful && cache->options.error_ms > 0 ? sizeof retry : 0);
-  belay__record_drop(belay, record);
+  belay__record_release(belay, record);
   return error;
 }
 
-int belay__load_ask_fail(belay__load_t *load) {
+int belay__load_start_fail(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay__call_t *call =
       belay__cache_script(cache, &belay__script_cache_fail, load->key, load->key_len, 5);
   if (call == NULL)
     return BELAY_ENOMEM;
-  return ask_store(load, call, put_failure(load, call));
+  return start_store(load, call, put_failure(load, call));
 }
 
 /* ---- what others store --------------------------------------------------------------------------------- */
@@ -330,7 +332,7 @@ static void hear(belay__subscription_t *subscription, belay__channel_event_t wha
     belay__load_step(load, BELAY__LOAD_WAKE, 0);
 }
 
-void belay__load_listen(belay__load_t *load) {
+void belay__load_subscribe(belay__load_t *load) {
   size_t len;
   if (load->subscription.channel != NULL)
     return;

@@ -5,17 +5,17 @@
 #include "cache/load_state.h"
 
 /* Loads of one belay_cache_get_many() that reach the loader together. */
-struct belay__batch {
-  unsigned open; /* loads on their way to READY, and 1 until belay__batch_made() */
+struct belay__load_group {
+  unsigned open; /* loads on their way to READY, and 1 until belay__load_group_seal() */
   belay__list_t ready;
 };
 
-/* NULL if memory is out. The creator calls belay__batch_made() when all loads have joined. */
-belay__batch_t *belay__batch_new(belay_cache_t *cache);
-void belay__batch_made(belay_cache_t *cache, belay__batch_t *batch);
+/* NULL if memory is out. The creator calls belay__load_group_seal() when all loads have joined. */
+belay__load_group_t *belay__load_group_new(belay_cache_t *cache);
+void belay__load_group_seal(belay_cache_t *cache, belay__load_group_t *group);
 
 /* batch: NULL: none. */
-void belay__loader_join(belay__load_t *load, belay__batch_t *batch);
+void belay__loader_join(belay__load_t *load, belay__load_group_t *group);
 /* The load is READY: a task, or the last load of its batch, hands it to the loader
  * (BELAY__LOAD_YES). */
 void belay__loader_ready(belay__load_t *load);

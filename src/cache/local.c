@@ -10,7 +10,7 @@ _Static_assert(BELAY__LOCAL_COUNTERS - 1 <= UINT16_MAX, "places");
 #define COUNTERS_SIZE (BELAY__LOCAL_COUNTERS * sizeof(uint32_t))
 
 /* What a hit reads stands together. */
-typedef struct kept {
+typedef struct cached {
   belay__entry_t entry;
   belay__list_t recent;
   belay__record_t *record;
@@ -18,12 +18,12 @@ typedef struct kept {
   belay__stamp_t stamp;
   uint16_t key_len;
   unsigned char key[];
-} kept_t;
+} cached_t;
 
 _Static_assert(BELAY_CACHE_KEY_MAX <= UINT16_MAX, "the length of a key");
 
 static size_t size_of(const belay__record_t *record, size_t key_len) {
-  return sizeof(kept_t) + key_len + belay__record_size(record);
+  return sizeof(cached_t) + key_len + belay__record_size(record);
 }
 
 static size_t buckets_size(const belay__local_t *local) {
@@ -31,8 +31,8 @@ static size_t buckets_size(const belay__local_t *local) {
 }
 
 static bool is_key(const belay__entry_t *entry, const void *key, size_t len) {
-  const kept_t *kept = BELAY__CONTAINER(entry, kept_t, entry);
-  return kept->key_len == len && memcmp(kept->key, key, len) == 0;
+  const cached_t *cached = BELAY__CONTAINER(entry, cached_t, entry);
+  return cached->key_len == len && memcmp(cached->key, key, len) == 0;
 }
 
 /* ---- counters ------------------------------------------------------------------------------------------ */
@@ -66,7 +66,7 @@ void belay__local_stamp(const belay__local_t *local, const void *key, size_t key
 
 void belay__local_restamp(const belay__local_t *local, belay__stamp_t *stamp) {
   stamp->sum = sum_of(local, stamp);
-  stamp->doubt = local->doubt;
+  stamp->gaps = local->gaps;
 }
 
 bool belay__local_is_good(const belay__local_t *local, const belay__stamp_t *stamp) {
@@ -78,8 +78,8 @@ void belay__local_invalidate(belay__local_t *local, uint64_t hash) {
     local->counters[place_of(hash)]++;
 }
 
-void belay__local_doubt(belay__local_t *local) {
-  local->doubt++;
+void belay__local_note_gap(belay__local_t *local) {
+  local->gaps++;
 }
 
 /* ---- the table ----------------------------------------------------------------------------------------- */
@@ -96,24 +96,24 @@ int belay__local_init(belay__local_t *local, belay_t *belay, size_t max_bytes) {
   return 0;
 }
 
-static void drop(belay__local_t *local, kept_t *kept) {
-  size_t size = size_of(kept->record, kept->key_len);
-  belay__table_remove(&local->table, &kept->entry);
-  belay__list_remove(&kept->recent);
-  belay__record_drop(local->belay, kept->record);
-  belay__free(local->belay, kept, sizeof *kept + kept->key_len);
+static void remove_cached(belay__local_t *local, cached_t *cached) {
+  size_t size = size_of(cached->record, cached->key_len);
+  belay__table_remove(&local->table, &cached->entry);
+  belay__list_remove(&cached->recent);
+  belay__record_release(local->belay, cached->record);
+  belay__free(local->belay, cached, sizeof *cached + cached->key_len);
   local->bytes -= size;
 }
 
 /* The least recently used go until so many more bytes fit. */
 static void make_room(belay__local_t *local, size_t size) {
   while (local->bytes + size > local->max_bytes && !belay__list_empty(&local->recent))
-    drop(local, BELAY__CONTAINER(local->recent.prev, kept_t, recent));
+    remove_cached(local, BELAY__CONTAINER(local->recent.prev, cached_t, recent));
 }
 
 void belay__local_free(belay__local_t *local) {
   while (!belay__list_empty(&local->recent))
-    drop(local, BELAY__CONTAINER(local->recent.next, kept_t, recent));
+    remove_cached(local, BELAY__CONTAINER(local->recent.next, cached_t, recent));
   belay__table_free(local->belay, &local->table);
   belay__free(local->belay, local->counters, COUNTERS_SIZE);
   local->counters = NULL;
@@ -121,38 +121,38 @@ void belay__local_free(belay__local_t *local) {
 }
 
 /* NULL: memory is out. */
-static kept_t *kept_new(belay__local_t *local, const void *key, size_t key_len) {
-  kept_t *kept = belay__alloc(local->belay, sizeof *kept + key_len);
-  if (kept == NULL)
+static cached_t *new_cached(belay__local_t *local, const void *key, size_t key_len) {
+  cached_t *cached = belay__alloc(local->belay, sizeof *cached + key_len);
+  if (cached == NULL)
     return NULL;
-  kept->key_len = (uint16_t)key_len;
-  memcpy(kept->key, key, key_len);
-  return kept;
+  cached->key_len = (uint16_t)key_len;
+  memcpy(cached->key, key, key_len);
+  return cached;
 }
 
-static kept_t *find(belay__local_t *local, const void *key, size_t key_len) {
+static cached_t *find_cached(belay__local_t *local, const void *key, size_t key_len) {
   if (local->table.count == 0)
     return NULL;
   uint64_t hash = belay__table_hash(local->belay, &local->table, key, key_len);
   belay__entry_t *entry = belay__table_find(&local->table, hash, is_key, key, key_len);
-  return entry == NULL ? NULL : BELAY__CONTAINER(entry, kept_t, entry);
+  return entry == NULL ? NULL : BELAY__CONTAINER(entry, cached_t, entry);
 }
 
 void belay__local_remove(belay__local_t *local, const void *key, size_t key_len) {
-  kept_t *kept = find(local, key, key_len);
-  if (kept != NULL)
-    drop(local, kept);
+  cached_t *cached = find_cached(local, key, key_len);
+  if (cached != NULL)
+    remove_cached(local, cached);
 }
 
 /* Its buckets may have become more, which count too. */
-static void add(belay__local_t *local, kept_t *kept, uint64_t hash) {
-  size_t size = size_of(kept->record, kept->key_len), before = buckets_size(local);
-  if (belay__table_add(local->belay, &local->table, &kept->entry, hash) != 0) {
-    belay__record_drop(local->belay, kept->record);
-    belay__free(local->belay, kept, sizeof *kept + kept->key_len);
+static void add_cached(belay__local_t *local, cached_t *cached, uint64_t hash) {
+  size_t size = size_of(cached->record, cached->key_len), before = buckets_size(local);
+  if (belay__table_add(local->belay, &local->table, &cached->entry, hash) != 0) {
+    belay__record_release(local->belay, cached->record);
+    belay__free(local->belay, cached, sizeof *cached + cached->key_len);
     return;
   }
-  belay__list_push_front(&local->recent, &kept->recent);
+  belay__list_push_front(&local->recent, &cached->recent);
   local->bytes += size + buckets_size(local) - before;
   make_room(local, 0);
 }
@@ -162,41 +162,41 @@ void belay__local_put(belay__local_t *local, const void *key, size_t key_len,
                       uint64_t keep_until) {
   if (local->max_bytes == 0)
     return;
-  belay__record_hold(record); /* what goes first may be the same */
+  belay__record_retain(record); /* what goes first may be the same */
   belay__local_remove(local, key, key_len);
   size_t size = size_of(record, key_len);
-  kept_t *kept = NULL;
-  if (belay__local_is_good(local, stamp) && stamp->doubt == local->doubt &&
+  cached_t *cached = NULL;
+  if (belay__local_is_good(local, stamp) && stamp->gaps == local->gaps &&
       buckets_size(local) + size <= local->max_bytes) {
     make_room(local, size);
-    kept = kept_new(local, key, key_len);
+    cached = new_cached(local, key, key_len);
   }
-  if (kept == NULL) {
-    belay__record_drop(local->belay, record);
+  if (cached == NULL) {
+    belay__record_release(local->belay, record);
     return;
   }
-  kept->record = record;
-  kept->until = until;
-  kept->keep_until = keep_until;
-  kept->stamp = *stamp;
-  add(local, kept, belay__table_hash(local->belay, &local->table, key, key_len));
+  cached->record = record;
+  cached->until = until;
+  cached->keep_until = keep_until;
+  cached->stamp = *stamp;
+  add_cached(local, cached, belay__table_hash(local->belay, &local->table, key, key_len));
 }
 
 belay__local_hit_t belay__local_find(belay__local_t *local, const void *key, size_t key_len,
                                      uint64_t now) {
   belay__local_hit_t hit = {0};
-  kept_t *kept = find(local, key, key_len);
-  if (kept == NULL)
+  cached_t *cached = find_cached(local, key, key_len);
+  if (cached == NULL)
     return hit;
-  hit.fresh = now < kept->until && kept->stamp.doubt == local->doubt;
-  if (!belay__local_is_good(local, &kept->stamp) || (!hit.fresh && now >= kept->keep_until)) {
-    drop(local, kept);
+  hit.fresh = now < cached->until && cached->stamp.gaps == local->gaps;
+  if (!belay__local_is_good(local, &cached->stamp) || (!hit.fresh && now >= cached->keep_until)) {
+    remove_cached(local, cached);
     return (belay__local_hit_t){0};
   }
-  hit.record = kept->record;
-  if (local->recent.next != &kept->recent) {
-    belay__list_remove(&kept->recent);
-    belay__list_push_front(&local->recent, &kept->recent);
+  hit.record = cached->record;
+  if (local->recent.next != &cached->recent) {
+    belay__list_remove(&cached->recent);
+    belay__list_push_front(&local->recent, &cached->recent);
   }
   return hit;
 }

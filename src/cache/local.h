@@ -18,8 +18,8 @@
 
 /* Where to lookup, and what was seen there. */
 typedef struct belay__stamp {
-  uint64_t sum;   /* of the counters */
-  uint64_t doubt; /* gaps until then */
+  uint64_t sum;  /* of the counters */
+  uint64_t gaps; /* gaps until then */
   uint16_t places[1 + BELAY_CACHE_TAGS_MAX];
   uint8_t len;
 } belay__stamp_t;
@@ -31,7 +31,7 @@ typedef struct belay__local {
       bytes; /* of the entries, keys and records included, and of the buckets; not of the counters */
   belay__table_t table;
   belay__list_t recent; /* the most recently used first */
-  uint64_t doubt;
+  uint64_t gaps;
   uint32_t *counters; /* BELAY__LOCAL_COUNTERS; NULL as long as max_bytes is 0 */
 } belay__local_t;
 
@@ -74,6 +74,6 @@ belay__local_hit_t belay__local_find(belay__local_t *local, const void *key, siz
 /* Whatever has this hash is invalidated. */
 void belay__local_invalidate(belay__local_t *local, uint64_t hash);
 /* What is there is in doubt. */
-void belay__local_doubt(belay__local_t *local);
+void belay__local_note_gap(belay__local_t *local);
 
 #endif /* BELAY_CACHE_LOCAL_H */

@@ -5,17 +5,17 @@
 #include "cache/key.h"
 #include "xxhash.h"
 
-static void set_seen(belay__seen_t *seen, const char *bytes, size_t len) {
+static void set_seen_id(belay__seen_id_t *seen_id, const char *bytes, size_t len) {
   size_t n = len > BELAY__RECORD_AT_ID ? len - BELAY__RECORD_AT_ID : 0;
-  seen->len = (uint8_t)(n < BELAY__RECORD_ID ? n : BELAY__RECORD_ID);
-  if (seen->len > 0)
-    memcpy(seen->id, bytes + BELAY__RECORD_AT_ID, seen->len);
+  seen_id->len = (uint8_t)(n < BELAY__RECORD_ID ? n : BELAY__RECORD_ID);
+  if (seen_id->len > 0)
+    memcpy(seen_id->id, bytes + BELAY__RECORD_AT_ID, seen_id->len);
 }
 
-void belay__lookup_drop(belay_cache_t *cache, belay__lookup_t *lookup) {
-  belay__record_drop(cache->handle.client->belay, lookup->record);
+void belay__lookup_release(belay_cache_t *cache, belay__lookup_t *lookup) {
+  belay__record_release(cache->handle.client->belay, lookup->record);
   lookup->record = NULL;
-  lookup->freshness = BELAY__GONE;
+  lookup->freshness = BELAY__EXPIRED;
 }
 
 /* ---- calls  -------------------------------------------------------------------------------------------- */
@@ -31,15 +31,15 @@ size_t belay__lookup_calls(belay_cache_t *cache, belay__lookup_t *lookup, belay_
                            uint64_t now, const char *key, size_t key_len, belay__call_t **calls) {
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
   size_t tags_len = belay__cache_tags(cache, key, key_len, tags), n = 1 + tags_len;
-  *lookup =
-      (belay__lookup_t){.asked = now, .tags_len = (uint8_t)tags_len, .freshness = BELAY__GONE};
+  *lookup = (belay__lookup_t){
+      .asked_at = now, .tags_len = (uint8_t)tags_len, .freshness = BELAY__EXPIRED};
   belay__local_stamp(&cache->local, key, key_len, tags, tags_len, &lookup->stamp);
   calls[0] = new_get(cache, key, key_len, "}");
   for (size_t i = 0; i < tags_len; i++)
     calls[1 + i] = new_get(cache, tags[i].data, tags[i].len, BELAY__CACHE_TAG);
   if (at == BELAY__LOOKUP_AT_ANY && cache->options.replicas)
     for (size_t i = 0; i < n; i++)
-      lookup->behind = belay__call_stale(calls[i]) != NULL && calls[i]->stale;
+      lookup->from_replica = belay__call_stale(calls[i]) != NULL && calls[i]->stale;
   return n;
 }
 
@@ -56,9 +56,9 @@ int belay__lookup_send(belay_cache_t *cache, belay__operation_t *operation, uint
 static int read_record(belay_cache_t *cache, belay__lookup_t *lookup, const char *bytes,
                        size_t len) {
   belay_t *belay = cache->handle.client->belay;
-  belay__record_drop(belay, lookup->record);
+  belay__record_release(belay, lookup->record);
   lookup->record = NULL;
-  set_seen(&lookup->seen, bytes, len);
+  set_seen_id(&lookup->seen_id, bytes, len);
   if (len == 0)
     return 0;
   cache->stats.bytes_in += len;
@@ -106,8 +106,8 @@ int belay__lookup_step_read(belay_cache_t *cache, belay__lookup_t *lookup,
   return belay__servertime_read(&cache->time, call, reply);
 }
 
-int belay__lookup_again(belay_cache_t *cache, belay__lookup_t *lookup, const char *bytes,
-                        size_t len) {
+int belay__lookup_replace(belay_cache_t *cache, belay__lookup_t *lookup, const char *bytes,
+                          size_t len) {
   return read_record(cache, lookup, bytes, len);
 }
 
@@ -121,22 +121,22 @@ static bool is_tagged(const belay__lookup_t *lookup) {
   return tags == lookup->tags;
 }
 
-void belay__lookup_over(belay_cache_t *cache, belay__lookup_t *lookup) {
-  lookup->freshness = BELAY__GONE;
+void belay__lookup_judge(belay_cache_t *cache, belay__lookup_t *lookup) {
+  lookup->freshness = BELAY__EXPIRED;
   if (lookup->record == NULL)
     return;
   if (is_tagged(lookup))
     lookup->freshness = belay__fresh_judge(
-        lookup->record, &cache->terms, belay__cache_now_ms(cache),
-        cache->terms.beta > 0 ? belay__fresh_random(cache->handle.client->belay) : 1.0);
+        lookup->record, &cache->fresh_config, belay__cache_now_ms(cache),
+        cache->fresh_config.beta > 0 ? belay__fresh_random(cache->handle.client->belay) : 1.0);
   if (lookup->freshness == BELAY__KEPT && !belay__cache_loads(cache))
     lookup->freshness = BELAY__STALE; /* there will be nothing better */
-  if (lookup->freshness == BELAY__GONE)
-    belay__lookup_drop(cache, lookup);
+  if (lookup->freshness == BELAY__EXPIRED)
+    belay__lookup_release(cache, lookup);
 }
 
 belay__served_t belay__lookup_serve(const belay__lookup_t *lookup) {
   bool stale = lookup->freshness != BELAY__FRESH && lookup->freshness != BELAY__EARLY;
-  int reason = lookup->freshness == BELAY__RESTING ? BELAY_ELOAD : 0;
+  int reason = lookup->freshness == BELAY__STALE_BACKOFF ? BELAY_ELOAD : 0;
   return belay__cache_serve(lookup->record, BELAY_CACHE_FROM_SERVER, stale, reason, 0);
 }

@@ -6,20 +6,20 @@
 #include "cache/serve.h"
 
 /* What is seen of a record by scripts: bytes 48 to 63, or as many as there are. */
-typedef struct belay__seen {
+typedef struct belay__seen_id {
   uint8_t len;
   unsigned char id[BELAY__RECORD_ID];
-} belay__seen_t;
+} belay__seen_id_t;
 
 typedef struct belay__lookup {
   belay__record_t *record; /* a reference; NULL: nothing that is good */
-  uint64_t asked;          /* when; by the host */
+  uint64_t asked_at;       /* when; by the host */
   uint64_t tags;           /* the generations that the tags have now, folded */
   belay__stamp_t stamp;
   uint8_t tags_len; /* that the key has */
-  belay__seen_t seen;
+  belay__seen_id_t seen_id;
   bool untagged;                /* one of them has none */
-  bool behind;                  /* a replica may have answered */
+  bool from_replica;            /* a replica may have answered */
   belay__freshness_t freshness; /* once it is over; GONE without a record */
 } belay__lookup_t;
 
@@ -42,18 +42,18 @@ int belay__lookup_read(belay_cache_t *cache, belay__lookup_t *lookup, size_t i,
 uint64_t belay__lookup_fold(size_t i, const void *generation);
 
 /* All are answered: what it comes to. */
-void belay__lookup_over(belay_cache_t *cache, belay__lookup_t *lookup);
+void belay__lookup_judge(belay_cache_t *cache, belay__lookup_t *lookup);
 
 /* The same for a record that came from elsewhere, on the server since the lookup: replaces what
  * was found. */
-int belay__lookup_again(belay_cache_t *cache, belay__lookup_t *lookup, const char *bytes,
-                        size_t len);
+int belay__lookup_replace(belay_cache_t *cache, belay__lookup_t *lookup, const char *bytes,
+                          size_t len);
 
 /* What is served of one that found something; it keeps the reference. */
 belay__served_t belay__lookup_serve(const belay__lookup_t *lookup);
 
 /* Gives its record back. */
-void belay__lookup_drop(belay_cache_t *cache, belay__lookup_t *lookup);
+void belay__lookup_release(belay_cache_t *cache, belay__lookup_t *lookup);
 
 /* Sends the n calls of lookups, and TIME if it is due; calls has room for one more. A step of a
  * request that is PARKED. Returns 0, BELAY_ENOMEM or BELAY_EBUSY. Takes the calls in any case. */

@@ -71,12 +71,12 @@ belay__record_t *belay__record_new(belay_t *belay, belay__record_kind_t kind, si
   return record;
 }
 
-belay__record_t *belay__record_hold(belay__record_t *record) {
+belay__record_t *belay__record_retain(belay__record_t *record) {
   record->refs++;
   return record;
 }
 
-void belay__record_drop(belay_t *belay, belay__record_t *record) {
+void belay__record_release(belay_t *belay, belay__record_t *record) {
   if (record == NULL)
     return;
   assert(record->refs > 0);
@@ -157,7 +157,7 @@ int belay__record_read(belay_t *belay, const void *bytes, size_t len, size_t max
     return BELAY_ENOMEM;
   size_t tags_size = shape.tags_len * BELAY__RECORD_ID;
   if (!read_head(record, head) || !read_data(record, tags + tags_size, &shape)) {
-    belay__record_drop(belay, record);
+    belay__record_release(belay, record);
     return BELAY_EMISMATCH;
   }
   memcpy(belay__record_tag(record, 0), tags, tags_size);

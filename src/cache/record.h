@@ -57,9 +57,9 @@ typedef struct belay__record {
  * else is 0. NULL: memory is out. */
 belay__record_t *belay__record_new(belay_t *belay, belay__record_kind_t kind, size_t len,
                                    size_t tags_len);
-belay__record_t *belay__record_hold(belay__record_t *record);
+belay__record_t *belay__record_retain(belay__record_t *record);
 /* record may be NULL. */
-void belay__record_drop(belay_t *belay, belay__record_t *record);
+void belay__record_release(belay_t *belay, belay__record_t *record);
 
 /* Memory that it takes. */
 size_t belay__record_size(const belay__record_t *record);

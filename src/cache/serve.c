@@ -5,8 +5,9 @@
 
 /* ---- the table of this process -------------------------------------------------------------------------- */
 
-void belay__cache_keep_local(belay_cache_t *cache, const char *key, size_t key_len,
-                             belay__record_t *record, const belay__stamp_t *stamp, uint64_t asked) {
+void belay__cache_store_local(belay_cache_t *cache, const char *key, size_t key_len,
+                              belay__record_t *record, const belay__stamp_t *stamp,
+                              uint64_t asked_at) {
   const belay_cache_options_t *o = &cache->options;
   if (o->local_bytes == 0)
     return;
@@ -15,7 +16,7 @@ void belay__cache_keep_local(belay_cache_t *cache, const char *key, size_t key_l
     return;
   }
   uint64_t now = belay__entry_time(cache->handle.client->belay);
-  uint64_t until = asked + (uint64_t)o->local_ttl_ms * BELAY__MS, keep_until = now;
+  uint64_t until = asked_at + (uint64_t)o->local_ttl_ms * BELAY__MS, keep_until = now;
   int64_t left = record->fresh_ms - belay__cache_ms_at(cache, now);
   if (left > BELAY__CACHE_LIFE_MAX_MS)
     left = BELAY__CACHE_LIFE_MAX_MS; /* the time in an envelope is not checked */
@@ -38,7 +39,7 @@ static void hear(belay__subscription_t *subscription, belay__channel_event_t wha
   belay_cache_t *cache = BELAY__CONTAINER(subscription, belay_cache_t, subscription);
   (void)status;
   if (what != BELAY__CHANNEL_MESSAGE) {
-    belay__local_doubt(&cache->local);
+    belay__local_note_gap(&cache->local);
     return;
   }
   if (len == 8)
@@ -46,7 +47,7 @@ static void hear(belay__subscription_t *subscription, belay__channel_event_t wha
 }
 
 /* If it cannot now, it may the next time: local_ttl_ms bounds what is not heard. */
-void belay__cache_listen(belay_cache_t *cache) {
+void belay__cache_subscribe(belay_cache_t *cache) {
   size_t len;
   if (cache->options.local_bytes == 0 || cache->subscription.channel != NULL)
     return;
@@ -83,7 +84,7 @@ belay__served_t belay__cache_refuse(int status, int load_error) {
   return (belay__served_t){.status = status, .load_error = load_error};
 }
 
-bool belay__cache_is_away(int status) {
+bool belay__cache_is_outage(int status) {
   return status != BELAY_ECANCELED && status != BELAY_EWRONGTYPE && status != BELAY_EMISMATCH &&
          status != BELAY_ENOMEM;
 }
@@ -92,8 +93,8 @@ bool belay__cache_fails_fast(const belay_cache_t *cache) {
   return cache->options.away != BELAY_CACHE_AWAY_FAIL;
 }
 
-belay__served_t belay__cache_serve_away(belay_cache_t *cache, const char *key, size_t key_len,
-                                        int status) {
+belay__served_t belay__cache_serve_in_outage(belay_cache_t *cache, const char *key, size_t key_len,
+                                             int status) {
   if (cache->options.away == BELAY_CACHE_AWAY_FAIL || cache->options.local_bytes == 0)
     return belay__cache_refuse(status, 0);
   belay__local_hit_t hit =
@@ -104,13 +105,13 @@ belay__served_t belay__cache_serve_away(belay_cache_t *cache, const char *key, s
                             0);
 }
 
-void belay__cache_count(belay_cache_t *cache, const belay__served_t *served, bool at_once) {
+void belay__cache_count(belay_cache_t *cache, const belay__served_t *served, bool without_wait) {
   belay_cache_stats_t *stats = &cache->stats;
   if (served->record == NULL)
     return;
   stats->absent_served += served->status == BELAY_EABSENT;
   stats->stale_served += served->stale;
-  if (!served->stale && at_once)
+  if (!served->stale && without_wait)
     *(served->from == BELAY_CACHE_FROM_LOCAL ? &stats->local_hits : &stats->hits) += 1;
 }
 

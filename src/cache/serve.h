@@ -6,11 +6,12 @@
 
 /* Puts it into the table of this process, if there is one; by a stamp that was taken before the server was asked, at
  * `asked`. NULL: the server has nothing that is good, and what the table has goes. */
-void belay__cache_keep_local(belay_cache_t *cache, const char *key, size_t key_len,
-                             belay__record_t *record, const belay__stamp_t *stamp, uint64_t asked);
+void belay__cache_store_local(belay_cache_t *cache, const char *key, size_t key_len,
+                              belay__record_t *record, const belay__stamp_t *stamp,
+                              uint64_t asked_at);
 
 /* Listens to what others invalidate, if there is a table, unless it does. */
-void belay__cache_listen(belay_cache_t *cache);
+void belay__cache_subscribe(belay_cache_t *cache);
 
 typedef struct belay__served {
   belay__record_t
@@ -29,19 +30,19 @@ belay__served_t belay__cache_serve(belay__record_t *record, belay_cache_from_t f
 belay__served_t belay__cache_refuse(int status, int load_error);
 
 /* The server could not be asked, and that is not the key's fault. */
-bool belay__cache_is_away(int status);
+bool belay__cache_is_outage(int status);
 /* true if there is a policy for that, so that what a get asks does not wait for a server that is away. */
 bool belay__cache_fails_fast(const belay_cache_t *cache);
 /* What is served then, if options.away allows it and there is something; the table's reference. */
-belay__served_t belay__cache_serve_away(belay_cache_t *cache, const char *key, size_t key_len,
-                                        int status);
+belay__served_t belay__cache_serve_in_outage(belay_cache_t *cache, const char *key, size_t key_len,
+                                             int status);
 
 /* What the table of this process has fresh: true, and it is counted; the table's reference. */
 bool belay__cache_serve_local(belay_cache_t *cache, const char *key, size_t key_len, uint64_t now,
                               belay__served_t *served);
 
 /* Somebody is served; at_once: he had not to wait. */
-void belay__cache_count(belay_cache_t *cache, const belay__served_t *served, bool at_once);
+void belay__cache_count(belay_cache_t *cache, const belay__served_t *served, bool without_wait);
 
 /* As the caller is told. */
 void belay__cache_result(const belay_cache_t *cache, const belay__served_t *served, uint64_t now,

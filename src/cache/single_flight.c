@@ -75,14 +75,14 @@ static bool is_waited_for(const belay__load_t *load) {
 /* ---- transitions --------------------------------------------------------------------------------------- */
 
 /* Some were served. */
-static state_t go_on(belay__load_t *load) {
+static state_t end_or_look_up(belay__load_t *load) {
   load->tries = 0;
   return is_waited_for(load) ? LOOKING_UP : OVER;
 }
 
 /* When the first of those who wait has waited for long enough. */
 static uint64_t late_at(const belay__load_t *load) {
-  return belay__load_first(load)->since + (uint64_t)load->cache->options.wait_ms * BELAY__MS;
+  return belay__load_first(load)->joined_at + (uint64_t)load->cache->options.wait_ms * BELAY__MS;
 }
 
 static state_t limit_or_load(const belay__load_t *load) {
@@ -107,16 +107,16 @@ static bool end_late(belay__load_t *load, bool allowed) {
 /* Another process loads it. */
 static state_t wait_for_others(belay__load_t *load) {
   if (end_late(load, true)) {
-    load->loser = true;
+    load->unstored = true;
     return limit_or_load(load);
   }
   return is_waited_for(load) ? WAITING : OVER;
 }
 
 /* The limiter denies the load. A loser's waiters that have time left go on waiting. */
-static state_t denied(belay__load_t *load) {
+static state_t load_denied(belay__load_t *load) {
   load->cache->stats.limited++;
-  if (load->loser)
+  if (load->unstored)
     (void)end_late(load, false);
   else
     belay__load_fall_back(load, UINT64_MAX, BELAY_ELIMITED, 0);
@@ -128,49 +128,49 @@ static state_t lookup_or(state_t state) {
 }
 
 /* It is loaded all the same; false: too many are. */
-static bool be_away_load(belay__load_t *load) {
+static bool begin_outage_load(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
-  if (!load->away && cache->away_loads >= cache->options.max_away_loads)
+  if (!load->outage && cache->outage_loads >= cache->options.max_away_loads)
     return false;
-  cache->away_loads += !load->away;
-  load->away = load->loser = true;
-  load->reached = false;
+  cache->outage_loads += !load->outage;
+  load->outage = load->unstored = true;
+  load->server_reached = false;
   return true;
 }
 
 /* The server is there again. */
-static void be_back(belay__load_t *load) {
-  load->cache->away_loads -= load->away;
-  load->away = false;
+static void end_outage(belay__load_t *load) {
+  load->cache->outage_loads -= load->outage;
+  load->outage = false;
 }
 
 /* The server cannot be asked, or will not do it. */
-static state_t be_away(belay__load_t *load, int status) {
+static state_t handle_outage(belay__load_t *load, int status) {
   belay_cache_t *cache = load->cache;
   const belay_cache_options_t *o = &cache->options;
-  if (!belay__cache_is_away(status) || o->away == BELAY_CACHE_AWAY_FAIL) {
+  if (!belay__cache_is_outage(status) || o->away == BELAY_CACHE_AWAY_FAIL) {
     belay__load_serve(load, UINT64_MAX, belay__cache_refuse(status, 0));
     return OVER;
   }
-  belay__served_t served = belay__cache_serve_away(cache, load->key, load->key_len, status);
+  belay__served_t served = belay__cache_serve_in_outage(cache, load->key, load->key_len, status);
   if (served.record != NULL)
     belay__load_serve(load, UINT64_MAX, served);
-  if (o->away == BELAY_CACHE_AWAY_LOAD && load->kept == NULL && is_waited_for(load) &&
-      be_away_load(load))
+  if (o->away == BELAY_CACHE_AWAY_LOAD && load->fallback == NULL && is_waited_for(load) &&
+      begin_outage_load(load))
     return READY;
   belay__load_fall_back(load, UINT64_MAX, status, 0);
   return OVER;
 }
 
 /* There is no lease, or no generation, now; the next lookup finds out why. */
-static state_t try_again(belay__load_t *load, int status) {
+static state_t try_later(belay__load_t *load, int status) {
   if (status != BELAY_EUNKNOWN && status != BELAY_EEXPIRED)
-    return be_away(load, status);
+    return handle_outage(load, status);
   return wait_for_others(load);
 }
 
-static state_t load_it(belay__load_t *load) {
-  load->loser = false;
+static state_t lock_or_begin(belay__load_t *load) {
+  load->unstored = false;
   if (!is_waited_for(load) && !load->refresh)
     return OVER;
   return load->held || !load->cache->options.lock ? BEGINNING : LOCKING;
@@ -184,56 +184,58 @@ static int64_t left_of(const belay__load_t *load, const belay__record_t *record)
 }
 
 /* The lookup is answered. */
-static state_t see(belay__load_t *load) {
+static state_t lookup_answered(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay__lookup_t *lookup = &load->lookup;
-  be_back(load);
-  belay__lookup_over(cache, lookup);
+  end_outage(load);
+  belay__lookup_judge(cache, lookup);
   belay__freshness_t freshness = lookup->freshness;
   if (!belay__fresh_serves(freshness)) {
-    belay__load_adopt(load, lookup);
-    return load_it(load);
+    belay__load_take_lookup(load, lookup);
+    return lock_or_begin(load);
   }
   load->left_ms = left_of(load, lookup->record);
   bool rests = lookup->record->retry_ms > belay__cache_now_ms(cache);
-  belay__load_serve(load, load->asked_turn, belay__lookup_serve(lookup));
-  belay__load_adopt(load, lookup);
+  belay__load_serve(load, load->asked_seq, belay__lookup_serve(lookup));
+  belay__load_take_lookup(load, lookup);
   load->refresh |= freshness == BELAY__STALE;
-  return load->refresh && !rests && load->left_ms <= load->lead_ms ? load_it(load) : go_on(load);
+  return load->refresh && !rests && load->left_ms <= load->lead_ms ? lock_or_begin(load)
+                                                                   : end_or_look_up(load);
 }
 
 /* Waiters from before the load began do not wait until the value is stored. Later ones that
  * could not ask the server either do not ask again. */
-static state_t loaded(belay__load_t *load) {
-  belay__load_serve(load, load->loaded_turn,
+static state_t value_loaded(belay__load_t *load) {
+  belay__load_serve(load, load->loaded_seq,
                     belay__cache_serve(load->loaded, BELAY_CACHE_FROM_LOAD, false, 0, 0));
-  if (!load->loser)
+  if (!load->unstored)
     return FILLING;
-  return load->away && !load->reached && is_waited_for(load) ? READY : go_on(load);
+  return load->outage && !load->server_reached && is_waited_for(load) ? READY
+                                                                      : end_or_look_up(load);
 }
 
-static state_t failed(belay__load_t *load, int error) {
+static state_t load_failed(belay__load_t *load, int error) {
   load->error = error;
   load->cache->stats.load_failures++;
-  belay__load_fall_back(load, load->loser ? UINT64_MAX : load->loaded_turn, BELAY_ELOAD, error);
-  return load->loser ? OVER : FAILING;
+  belay__load_fall_back(load, load->unstored ? UINT64_MAX : load->loaded_seq, BELAY_ELOAD, error);
+  return load->unstored ? OVER : FAILING;
 }
 
 /* No invalidation came between: the value is good for all waiters that joined until then. A
  * value with tags is not, because a tag may have been invalidated: waiters that joined during
  * the load look it up. */
-static state_t stored(belay__load_t *load) {
+static state_t value_stored(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay__record_t *record = load->loaded;
   cache->stats.bytes_out += load->written;
   cache->stats.fills += record->kind == BELAY__RECORD_VALUE || cache->options.absent_ms > 0;
   load->left_ms = left_of(load, record);
-  belay__cache_keep_local(cache, load->key, load->key_len, record, &load->lookup.stamp,
-                          load->lookup.asked);
+  belay__cache_store_local(cache, load->key, load->key_len, record, &load->lookup.stamp,
+                           load->lookup.asked_at);
   if (load->tags_len == 0)
-    belay__load_serve(load, load->asked_turn,
+    belay__load_serve(load, load->asked_seq,
                       belay__cache_serve(record, BELAY_CACHE_FROM_LOAD, false, 0, 0));
-  return go_on(load);
+  return end_or_look_up(load);
 }
 
 static state_t next_state(belay__load_t *load, belay__load_event_t event, int arg) {
@@ -241,36 +243,36 @@ static state_t next_state(belay__load_t *load, belay__load_event_t event, int ar
   switch ((state_t)load->state) {
   case FILTERING:
     if (event != BELAY__LOAD_NO)
-      return load->lead_ms > 0 ? LOOKING_UP : load_it(load);
+      return load->lead_ms > 0 ? LOOKING_UP : lock_or_begin(load);
     load->cache->stats.filtered++;
-    belay__load_serve(load, load->asked_turn, belay__cache_refuse(BELAY_EABSENT, 0));
+    belay__load_serve(load, load->asked_seq, belay__cache_refuse(BELAY_EABSENT, 0));
     return is_waited_for(load) ? FILTERING : OVER;
   case LOCKING:
     load->held = yes;
-    return yes ? BEGINNING : event == BELAY__LOAD_NO ? wait_for_others(load) : try_again(load, arg);
+    return yes ? BEGINNING : event == BELAY__LOAD_NO ? wait_for_others(load) : try_later(load, arg);
   case WAITING:
     return lookup_or(wait_for_others(load));
   case LOOKING_UP:
-    return event == BELAY__LOAD_SEEN ? see(load) : be_away(load, arg);
+    return event == BELAY__LOAD_SEEN ? lookup_answered(load) : handle_outage(load, arg);
   case BEGINNING:
     if (event == BELAY__LOAD_SEEN)
-      return ++load->tries < TRIES_MAX ? see(load) : be_away(load, BELAY_EBUSY);
+      return ++load->tries < TRIES_MAX ? lookup_answered(load) : handle_outage(load, BELAY_EBUSY);
     if (event == BELAY__LOAD_ERROR)
-      return ++load->tries < TRIES_MAX ? try_again(load, arg) : be_away(load, arg);
+      return ++load->tries < TRIES_MAX ? try_later(load, arg) : handle_outage(load, arg);
     load->tries = 0;
     return limit_or_load(load);
   case LIMITING:
-    return yes ? READY : denied(load);
+    return yes ? READY : load_denied(load);
   case READY:
-    return yes ? LOADING : be_away(load, arg);
+    return yes ? LOADING : handle_outage(load, arg);
   case LOADING:
-    return event == BELAY__LOAD_LOADED ? loaded(load) : failed(load, arg);
+    return event == BELAY__LOAD_LOADED ? value_loaded(load) : load_failed(load, arg);
   case FILLING:
     load->cache->stats.refused_fills += event == BELAY__LOAD_SEEN;
-    return yes ? stored(load) : go_on(load);
+    return yes ? value_stored(load) : end_or_look_up(load);
   case FAILING:
-    belay__load_fall_back(load, load->asked_turn, BELAY_ELOAD, load->error);
-    return go_on(load); /* later waiters do not get this failure */
+    belay__load_fall_back(load, load->asked_seq, BELAY_ELOAD, load->error);
+    return end_or_look_up(load); /* later waiters do not get this failure */
   case OVER:
     break;
   }
@@ -287,73 +289,73 @@ bool belay__load_is_waiting(const belay__load_t *load) {
   return load->state == WAITING;
 }
 
-static void wait_a_while(belay__load_t *load) {
+static void enter_waiting(belay__load_t *load) {
   const belay_cache_options_t *o = &load->cache->options;
   belay_t *belay = belay_of(load);
   load->cache->stats.waits += load->subscription.hear == NULL; /* the first time */
   belay__loader_leave(load);
-  belay__load_listen(load);
+  belay__load_subscribe(load);
   uint64_t now = belay__now(belay), late = late_at(load);
   belay__delay_t poll = belay__delay_ms((uint64_t)o->retry_min_ms, (uint64_t)o->retry_max_ms);
   uint64_t when = load->woken ? now : now + belay__delay_draw(belay, poll);
   belay__timer_set(belay, BELAY__RANK_OTHER, &load->timer, when < late ? when : late);
 }
 
-static void await_load(belay__load_t *load) {
+static void enter_loading(belay__load_t *load) {
   belay_t *belay = belay_of(load);
   belay_cache_stats_t *stats = &load->cache->stats;
   stats->loads++;
-  stats->losers += load->loser;
+  stats->losers += load->unstored;
   if (!is_waited_for(load)) {
     stats->refreshes++;
     stats->early += load->early;
   }
-  load->loaded_turn = ++load->turn;
-  load->began = belay__now(belay);
+  load->loaded_seq = ++load->seq;
+  load->began_at = belay__now(belay);
   belay__timer_set(belay, BELAY__RANK_OTHER, &load->timer,
                    belay__after_ms(belay, load->cache->options.load_timeout_ms));
 }
 
-static void be_over(belay__load_t *load) {
+static void enter_over(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay__table_remove(&cache->loads, &load->entry);
   belay__load_serve(load, UINT64_MAX, belay__cache_refuse(BELAY_ECANCELED, 0));
   belay__loader_leave(load);
-  cache->away_loads -= load->away;
+  cache->outage_loads -= load->outage;
   if (!cache->handle.closing && cache->on_load_over != NULL)
     cache->on_load_over(cache, load->key, load->key_len, load->left_ms);
   belay__load_end_steps(load);
 }
 
 /* Begins what belongs to the state; an error: it could not be begun. */
-static int enter(belay__load_t *load) {
+static int enter_state(belay__load_t *load) {
   switch ((state_t)load->state) {
   case FILTERING:
-    return belay__load_ask_filter(load);
+    return belay__load_start_filter(load);
   case LOCKING:
-    return belay__load_ask_lease(load);
+    return belay__load_start_lease(load);
   case WAITING:
-    wait_a_while(load);
+    enter_waiting(load);
     return 0;
   case LOOKING_UP:
     load->woken = false;
-    return belay__load_ask_lookup(load);
+    return belay__load_start_lookup(load);
   case BEGINNING:
-    return belay__load_ask_begin(load);
+    return belay__load_start_begin(load);
   case LIMITING:
-    return belay__load_ask_limiter(load);
+    return belay__load_start_limiter(load);
   case READY:
     belay__loader_ready(load);
     return 0;
   case LOADING:
-    await_load(load);
+    enter_loading(load);
     return 0;
   case FILLING:
-    return belay__load_ask_fill(load);
+    return belay__load_start_fill(load);
   case FAILING:
-    return belay__load_ask_fail(load);
+    return belay__load_start_fail(load);
   case OVER:
-    be_over(load);
+    enter_over(load);
     return 0;
   }
   return 0;
@@ -365,8 +367,8 @@ void belay__load_step(belay__load_t *load, belay__load_event_t event, int arg) {
     if (load->state == LOADING)
       belay__loader_detach(load);
     load->state = (uint8_t)(event == BELAY__LOAD_CLOSE ? OVER : next_state(load, event, arg));
-    load->asked_turn = ++load->turn;
-    arg = enter(load);
+    load->asked_seq = ++load->seq;
+    arg = enter_state(load);
     if (arg == 0)
       return;
     event = BELAY__LOAD_ERROR;
@@ -386,23 +388,23 @@ void belay__load_on_close(belay__child_t *child) {
 }
 
 /* Enters its first state. */
-static void begin(belay__load_t *load, state_t state) {
+static void begin_in(belay__load_t *load, state_t state) {
   load->state = (uint8_t)state;
-  load->asked_turn = ++load->turn;
-  int error = enter(load);
+  load->asked_seq = ++load->seq;
+  int error = enter_state(load);
   if (error != 0)
     belay__load_step(load, BELAY__LOAD_ERROR, error);
 }
 
 void belay__load_begin(belay__load_t *load) {
   const belay_cache_options_t *o = &load->cache->options;
-  begin(load, o->filter != NULL   ? FILTERING
-              : load->lead_ms > 0 ? LOOKING_UP
-              : o->lock           ? LOCKING
-                                  : BEGINNING);
+  begin_in(load, o->filter != NULL   ? FILTERING
+                 : load->lead_ms > 0 ? LOOKING_UP
+                 : o->lock           ? LOCKING
+                                     : BEGINNING);
 }
 
-void belay__load_begin_away(belay__load_t *load) {
-  (void)be_away_load(load);
-  begin(load, READY);
+void belay__load_begin_in_outage(belay__load_t *load) {
+  (void)begin_outage_load(load);
+  begin_in(load, READY);
 }

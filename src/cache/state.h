@@ -31,18 +31,18 @@
 struct belay_cache {
   belay__handle_t handle;        /* first */
   belay_cache_options_t options; /* resolved; its name is not kept */
-  belay__fresh_terms_t terms;
+  belay__fresh_config_t fresh_config;
   belay__servertime_t time;
   belay__local_t local;
   belay__subscription_t subscription; /* hears what is invalidated elsewhere */
   belay__table_t loads;
-  belay__table_t pins;
+  belay__table_t fresh_keys;
   /* A load of the key is over; left_ms as in load_state.h. NULL: no key was pinned yet. */
   void (*on_load_over)(belay_cache_t *cache, const char *key, size_t key_len, int64_t left_ms);
-  belay__list_t ready;    /* loads that the next task hands to options.load */
-  belay__list_t together; /* loads that the next task hands to options.load_many */
+  belay__list_t ready;      /* loads that the next task hands to options.load */
+  belay__list_t ready_many; /* loads that the next task hands to options.load_many */
   belay__task_t task;
-  size_t away_loads; /* under way */
+  size_t outage_loads; /* under way */
   belay_cache_stats_t stats;
 };
 

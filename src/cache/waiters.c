@@ -10,11 +10,11 @@ belay__load_waiter_t *belay__load_first(const belay__load_t *load) {
              : BELAY__CONTAINER(load->waiters.next, belay__load_waiter_t, node);
 }
 
-void belay__load_add_waiter(belay__load_t *load, belay__load_waiter_t *waiter, uint64_t asked) {
-  bool before = load->handed != NULL && asked < load->began;
+void belay__load_add_waiter(belay__load_t *load, belay__load_waiter_t *waiter, uint64_t asked_at) {
+  bool before = load->load_ref != NULL && asked_at < load->began_at;
   waiter->load = load;
-  waiter->turn = before ? load->loaded_turn - 1 : load->turn;
-  waiter->since = belay__now(belay_of(load));
+  waiter->seq = before ? load->loaded_seq - 1 : load->seq;
+  waiter->joined_at = belay__now(belay_of(load));
   if (before)
     belay__list_push_front(&load->waiters, &waiter->node);
   else
@@ -33,9 +33,9 @@ void belay__load_waiter_end(belay__load_waiter_t *waiter, belay__served_t served
   waiter->end(waiter, &served);
 }
 
-void belay__load_serve(belay__load_t *load, uint64_t turn, belay__served_t served) {
+void belay__load_serve(belay__load_t *load, uint64_t seq, belay__served_t served) {
   for (belay__load_waiter_t *waiter;
-       (waiter = belay__load_first(load)) != NULL && waiter->turn < turn;)
+       (waiter = belay__load_first(load)) != NULL && waiter->seq < seq;)
     belay__load_waiter_end(waiter, served);
 }
 
@@ -44,14 +44,15 @@ belay__served_t belay__load_waiter_fallback(const belay__load_waiter_t *waiter, 
                                             int load_error) {
   const belay__load_t *load = waiter->load;
   const belay_cache_t *cache = load->cache;
-  belay__freshness_t freshness = BELAY__GONE;
-  if (load->kept != NULL)
-    freshness = belay__fresh_judge(load->kept, &cache->terms, belay__cache_now_ms(cache), 1.0);
-  if (freshness == BELAY__GONE)
+  belay__freshness_t freshness = BELAY__EXPIRED;
+  if (load->fallback != NULL)
+    freshness =
+        belay__fresh_judge(load->fallback, &cache->fresh_config, belay__cache_now_ms(cache), 1.0);
+  if (freshness == BELAY__EXPIRED)
     return belay__cache_refuse(reason, load_error);
   if (freshness == BELAY__FRESH)
-    return belay__cache_serve(load->kept, BELAY_CACHE_FROM_SERVER, false, 0, 0);
-  return belay__cache_serve(load->kept, BELAY_CACHE_FROM_SERVER, true, reason, load_error);
+    return belay__cache_serve(load->fallback, BELAY_CACHE_FROM_SERVER, false, 0, 0);
+  return belay__cache_serve(load->fallback, BELAY_CACHE_FROM_SERVER, true, reason, load_error);
 }
 
 belay__served_t belay__load_waiter_late(const belay__load_waiter_t *waiter) {
@@ -60,18 +61,18 @@ belay__served_t belay__load_waiter_late(const belay__load_waiter_t *waiter) {
              : belay__load_waiter_fallback(waiter, BELAY_ETIMEDOUT, 0);
 }
 
-void belay__load_fall_back(belay__load_t *load, uint64_t turn, int reason, int load_error) {
+void belay__load_fall_back(belay__load_t *load, uint64_t seq, int reason, int load_error) {
   for (belay__load_waiter_t *waiter;
-       (waiter = belay__load_first(load)) != NULL && waiter->turn < turn;)
+       (waiter = belay__load_first(load)) != NULL && waiter->seq < seq;)
     belay__load_waiter_end(waiter, belay__load_waiter_fallback(waiter, reason, load_error));
 }
 
-void belay__load_adopt(belay__load_t *load, belay__lookup_t *lookup) {
-  if (lookup->asked < load->seen_asked)
+void belay__load_take_lookup(belay__load_t *load, belay__lookup_t *lookup) {
+  if (lookup->asked_at < load->seen_at)
     return;
-  belay__record_drop(belay_of(load), load->kept);
-  load->seen_asked = lookup->asked;
-  load->kept = lookup->record;
-  load->seen = lookup->seen;
+  belay__record_release(belay_of(load), load->fallback);
+  load->seen_at = lookup->asked_at;
+  load->fallback = lookup->record;
+  load->seen_id = lookup->seen_id;
   lookup->record = NULL;
 }

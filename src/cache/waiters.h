@@ -6,7 +6,7 @@
 
 /* asked: time of the lookup that found nothing. A waiter that asked before LOADING began joins
  * the waiters from before it. */
-void belay__load_add_waiter(belay__load_t *load, belay__load_waiter_t *waiter, uint64_t asked);
+void belay__load_add_waiter(belay__load_t *load, belay__load_waiter_t *waiter, uint64_t asked_at);
 /* NULL: no waiters. */
 belay__load_waiter_t *belay__load_first(const belay__load_t *load);
 
@@ -21,11 +21,11 @@ belay__served_t belay__load_waiter_fallback(const belay__load_waiter_t *waiter, 
                                             int load_error);
 
 /* Ends the waiters that joined before that turn. */
-void belay__load_serve(belay__load_t *load, uint64_t turn, belay__served_t served);
-void belay__load_fall_back(belay__load_t *load, uint64_t turn, int reason, int load_error);
+void belay__load_serve(belay__load_t *load, uint64_t seq, belay__served_t served);
+void belay__load_fall_back(belay__load_t *load, uint64_t seq, int reason, int load_error);
 
 /* Takes the result of a lookup, unless the load has the result of a later one: a waiter must not
  * get what was seen before it joined. */
-void belay__load_adopt(belay__load_t *load, belay__lookup_t *lookup);
+void belay__load_take_lookup(belay__load_t *load, belay__lookup_t *lookup);
 
 #endif /* BELAY_CACHE_WAITERS_H */

@@ -22,11 +22,11 @@
 
 typedef enum state {
   BEGINNING, /* what is there, and whoever loads, is out of the race; the tags are captured; what time it is */
-  FILLING,   /* begun */
-  DROPPING,  /* what is there is deleted: that is all, or another one was faster */
-  PREPARING, /* the tags are kept for long enough; what time it is */
-  TOUCHING,  /* prepared */
-  TELLING,   /* it is done; the tables of others are told */
+  FILLING,    /* begun */
+  DELETING,   /* what is there is deleted: that is all, or another one was faster */
+  PREPARING,  /* the tags are kept for long enough; what time it is */
+  TOUCHING,   /* prepared */
+  PUBLISHING, /* it is done; the tables of others are told */
   OVER
 } state_t;
 
@@ -41,7 +41,7 @@ typedef struct write {
   bool is_tag;     /* the key is a tag */
   bool applied;    /* the last step came to something */
   bool reply_lost; /* an answer of this step was lost */
-  bool asks;       /* the first step asks what time it is, too */
+  bool gets_time;  /* the first step asks what time it is, too */
   unsigned char generation[BELAY__RECORD_ID];
   unsigned char tags[BELAY_CACHE_TAGS_MAX][BELAY__RECORD_ID]; /* of a touch: their generations */
   size_t key_len;
@@ -73,7 +73,7 @@ static belay__call_t *fill_call(belay_cache_t *cache, write_t *write) {
   return call;
 }
 
-static belay__call_t *drop_call(const belay_cache_t *cache, const write_t *write) {
+static belay__call_t *delete_call(const belay_cache_t *cache, const write_t *write) {
   belay__call_t *call = belay__cache_command(cache, "DEL", write->is_tag ? 2 : 3);
   if (call == NULL)
     return NULL;
@@ -100,7 +100,7 @@ static belay__call_t *touch_call(belay_cache_t *cache, const write_t *write) {
   return call;
 }
 
-static belay__call_t *tell_call(const belay_cache_t *cache, const write_t *write) {
+static belay__call_t *publish_call(const belay_cache_t *cache, const write_t *write) {
   char message[8];
   size_t len = 0;
   char *channel = belay__cache_key(cache, "", 0, BELAY__CACHE_DROPPED, &len);
@@ -128,14 +128,14 @@ static int send_first(belay_cache_t *cache, belay__operation_t *operation, write
     calls[n++] = begin_call(cache, write);
   for (size_t i = 0; i < tags_len; i++)
     calls[n++] = belay__cache_capture(cache, &tags[i], write->ttl_ms);
-  if (write->asks)
+  if (write->gets_time)
     calls[n++] = belay__servertime_call(&cache->time, &cache->handle);
   write->tags_len = (uint8_t)tags_len;
   return belay__request_send_all(operation, calls, n);
 }
 
 /* What others still have by then they would not have served any more. */
-static void hurry(const belay_cache_t *cache, belay__operation_t *operation) {
+static void limit_deadline(const belay_cache_t *cache, belay__operation_t *operation) {
   uint64_t until = belay__after_ms(cache->handle.client->belay, cache->options.local_ttl_ms);
   if (until < operation->deadline)
     operation->deadline = until;
@@ -143,18 +143,18 @@ static void hurry(const belay_cache_t *cache, belay__operation_t *operation) {
 
 /* All transitions. */
 static state_t next_state(belay_cache_t *cache, const write_t *write) {
-  state_t last = cache->options.quiet ? OVER : TELLING;
+  state_t last = cache->options.quiet ? OVER : PUBLISHING;
   switch ((state_t)write->state) {
   case BEGINNING: /* begun anew, it would come behind who invalidates it meanwhile */
-    return write->reply_lost ? DROPPING : FILLING;
+    return write->reply_lost ? DELETING : FILLING;
   case FILLING:
-    return write->applied ? last : DROPPING;
-  case DROPPING:
+    return write->applied ? last : DELETING;
+  case DELETING:
     return last;
   case PREPARING:
     return TOUCHING;
   case TOUCHING:
-  case TELLING:
+  case PUBLISHING:
   case OVER:
     break;
   }
@@ -162,12 +162,12 @@ static state_t next_state(belay_cache_t *cache, const write_t *write) {
 }
 
 /* Sends what belongs to the state: also once more. */
-static int enter(belay__operation_t *operation) {
+static int enter_state(belay__operation_t *operation) {
   belay_cache_t *cache = operation->context;
   write_t *write = operation->room;
   if (write->state == BEGINNING || write->state == PREPARING)
-    write->asks = !belay__servertime_known(&cache->time, &cache->handle);
-  if (write->state == PREPARING && write->tags_len == 0 && !write->asks)
+    write->gets_time = !belay__servertime_known(&cache->time, &cache->handle);
+  if (write->state == PREPARING && write->tags_len == 0 && !write->gets_time)
     write->state = (uint8_t)next_state(cache, write);
   switch ((state_t)write->state) {
   case BEGINNING:
@@ -175,13 +175,13 @@ static int enter(belay__operation_t *operation) {
     return send_first(cache, operation, write);
   case FILLING:
     return belay__request_send(operation, fill_call(cache, write));
-  case DROPPING:
-    return belay__request_send(operation, drop_call(cache, write));
+  case DELETING:
+    return belay__request_send(operation, delete_call(cache, write));
   case TOUCHING:
     return belay__request_send(operation, touch_call(cache, write));
-  case TELLING:
-    hurry(cache, operation);
-    return belay__request_send(operation, tell_call(cache, write));
+  case PUBLISHING:
+    limit_deadline(cache, operation);
+    return belay__request_send(operation, publish_call(cache, write));
   case OVER:
     break;
   }
@@ -189,30 +189,30 @@ static int enter(belay__operation_t *operation) {
 }
 
 /* What the step has come to, for this process. */
-static void note(belay_cache_t *cache, const write_t *write) {
+static void count_step(belay_cache_t *cache, const write_t *write) {
   if (write->state == FILLING && write->applied) {
     cache->stats.fills++;
     cache->stats.bytes_out += write->bytes;
   } else if (write->state == FILLING) {
     cache->stats.refused_fills++;
   }
-  if (write->state == FILLING || write->state == DROPPING || write->state == TOUCHING)
+  if (write->state == FILLING || write->state == DELETING || write->state == TOUCHING)
     belay__local_invalidate(&cache->local, write->hash);
 }
 
-static int next(belay__operation_t *operation) {
+static int next_step(belay__operation_t *operation) {
   belay_cache_t *cache = operation->context;
   write_t *write = operation->room;
-  note(cache, write);
+  count_step(cache, write);
   write->state = (uint8_t)next_state(cache, write);
   write->reply_lost = false;
   if (write->state == OVER)
     return 0;
-  int error = enter(operation);
+  int error = enter_state(operation);
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
-static int recover(belay__operation_t *operation, int status) {
+static int recover_step(belay__operation_t *operation, int status) {
   write_t *write = operation->room;
   belay_client_t *client = operation->client;
   if (status == BELAY_EUNKNOWN && !client->closing &&
@@ -220,7 +220,7 @@ static int recover(belay__operation_t *operation, int status) {
     write->reply_lost = true;
     if (write->state == BEGINNING)
       write->state = (uint8_t)next_state(operation->context, write);
-    if (enter(operation) == 0)
+    if (enter_state(operation) == 0)
       return BELAY__REQUEST_PARK;
   }
   return write->reply_lost ? BELAY_EUNKNOWN : status;
@@ -266,13 +266,13 @@ static int read_reply(belay__operation_t *operation, const belay__call_t *call,
     return read_first(operation, call, reply);
   case FILLING:
     return read_applied(write, reply);
-  case DROPPING: /* whether there was anything is of no account */
+  case DELETING: /* whether there was anything is of no account */
     return belay__reply_integer(reply, 0, 2, &n) ? 0 : BELAY_EPROTO;
   case TOUCHING:
     if (belay__reply_integer(reply, -1, -1, &n))
       return belay__handle_mismatch(call, "it holds nothing of a cache's");
     return read_applied(write, reply);
-  case TELLING:
+  case PUBLISHING:
   case OVER:
     return belay__reply_integer(reply, 0, INT64_MAX, &n) ? 0 : BELAY_EPROTO;
   }
@@ -282,20 +282,21 @@ static int read_reply(belay__operation_t *operation, const belay__call_t *call,
 /* Done is done, whether the others were told or not. */
 static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   write_t *write = answer->room;
-  bool done = write->state == TELLING || write->state == OVER, applied = write->applied;
-  belay__record_drop(answer->client->belay, write->record);
+  bool done = write->state == PUBLISHING || write->state == OVER, applied = write->applied;
+  belay__record_release(answer->client->belay, write->record);
   int status = done ? 0 : answer->status;
   ((belay_cache_change_cb)cb)(request, status, status == 0 && applied);
 }
 
 static const belay__request_ops_t write_ops = {
-    .read = read_reply, .next = next, .recover = recover, .tell = tell};
+    .read = read_reply, .next = next_step, .recover = recover_step, .tell = tell};
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
 /* One that is not sent yet. */
-static int begin(belay_cache_t *cache, belay_request_t *request, state_t state, const char *key,
-                 size_t key_len, belay_cache_change_cb cb, belay__operation_t **out) {
+static int begin_write(belay_cache_t *cache, belay_request_t *request, state_t state,
+                       const char *key, size_t key_len, belay_cache_change_cb cb,
+                       belay__operation_t **out) {
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
   int error = belay__handle_begin_room(&cache->handle, request, &write_ops, (void (*)(void))cb,
                                        sizeof(write_t) + key_len, out);
@@ -306,21 +307,21 @@ static int begin(belay_cache_t *cache, belay_request_t *request, state_t state, 
   write->key_len = key_len;
   memcpy(write->key, key, key_len);
   write->hash = belay__local_hash(key, key_len, false);
-  if (state == DROPPING)
+  if (state == DELETING)
     write->applied = true;
   else
     write->tags_len = (uint8_t)belay__cache_tags(cache, write->key, key_len, tags);
   return 0;
 }
 
-static int go(belay_cache_t *cache, belay__operation_t *operation) {
+static int start_write(belay_cache_t *cache, belay__operation_t *operation) {
   write_t *write = operation->room;
   if (write->state != PREPARING)
     belay__local_invalidate(&cache->local, write->hash);
-  int error = enter(operation);
+  int error = enter_state(operation);
   if (error == 0)
     return 0;
-  belay__record_drop(operation->client->belay, write->record);
+  belay__record_release(operation->client->belay, write->record);
   belay__request_forget(operation);
   return error;
 }
@@ -340,7 +341,7 @@ int belay_cache_put(belay_cache_t *cache, belay_request_t *request, belay_bytes_
   if (error == 0)
     error = check_ttl(cache, ttl_ms);
   if (error == 0)
-    error = begin(cache, request, BEGINNING, key.data, key.len, cb, &operation);
+    error = begin_write(cache, request, BEGINNING, key.data, key.len, cb, &operation);
   if (error != 0)
     return error;
   write_t *write = operation->room;
@@ -354,7 +355,7 @@ int belay_cache_put(belay_cache_t *cache, belay_request_t *request, belay_bytes_
   if (value.len > 0)
     memcpy(write->record->bytes, value.data, value.len);
   memset(belay__record_tag(write->record, 0), 0, write->tags_len * BELAY__RECORD_ID);
-  return go(cache, operation);
+  return start_write(cache, operation);
 }
 
 int belay_cache_touch(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
@@ -364,11 +365,11 @@ int belay_cache_touch(belay_cache_t *cache, belay_request_t *request, belay_byte
   if (error == 0)
     error = check_ttl(cache, ttl_ms);
   if (error == 0)
-    error = begin(cache, request, PREPARING, key.data, key.len, cb, &operation);
+    error = begin_write(cache, request, PREPARING, key.data, key.len, cb, &operation);
   if (error != 0)
     return error;
   ((write_t *)operation->room)->ttl_ms = ttl_ms;
-  return go(cache, operation);
+  return start_write(cache, operation);
 }
 
 int belay_cache_invalidate(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
@@ -376,8 +377,8 @@ int belay_cache_invalidate(belay_cache_t *cache, belay_request_t *request, belay
   belay__operation_t *operation;
   int error = belay__handle_check_key((const belay__handle_t *)cache, request, key, cb != NULL);
   if (error == 0)
-    error = begin(cache, request, DROPPING, key.data, key.len, cb, &operation);
-  return error != 0 ? error : go(cache, operation);
+    error = begin_write(cache, request, DELETING, key.data, key.len, cb, &operation);
+  return error != 0 ? error : start_write(cache, operation);
 }
 
 int belay_cache_invalidate_tag(belay_cache_t *cache, belay_request_t *request, belay_bytes_t tag,
@@ -387,11 +388,11 @@ int belay_cache_invalidate_tag(belay_cache_t *cache, belay_request_t *request, b
   if (error == 0)
     error = belay__check_bytes(cache->handle.client->belay, "tag", tag, 1, BELAY_CACHE_TAG_MAX);
   if (error == 0)
-    error = begin(cache, request, DROPPING, tag.data, tag.len, cb, &operation);
+    error = begin_write(cache, request, DELETING, tag.data, tag.len, cb, &operation);
   if (error != 0)
     return error;
   write_t *write = operation->room;
   write->is_tag = true;
   write->hash = belay__local_hash(tag.data, tag.len, true);
-  return go(cache, operation);
+  return start_write(cache, operation);
 }

@@ -33,8 +33,8 @@ BED_TEST(what_is_put_is_there) {
   expect_stored(&shelf, KEY, "second");
   belay__record_t *second = record_at(&shelf, KEY);
   assert_memory_not_equal(first->id, second->id, BELAY__RECORD_ID);
-  belay__record_drop(bed->belay, first);
-  belay__record_drop(bed->belay, second);
+  belay__record_release(bed->belay, first);
+  belay__record_release(bed->belay, second);
   belay_cache_stats_t stats;
   belay_cache_stats(shelf.cache, &stats);
   assert_int_equal(stats.fills, 2);
@@ -70,7 +70,7 @@ BED_TEST(for_how_long) {
       int64_t now = server_now_ms(bed->server);
       assert_between(record->fresh_ms - now, rows[i].fresh - 5000,
                      rows[i].fresh + clock_since_ms(began) + 2);
-      belay__record_drop(bed->belay, record);
+      belay__record_release(bed->belay, record);
       assert_between(server_integer(bed->server, "PTTL", KEY, NULL), rows[i].kept - 5000,
                      rows[i].kept);
       assert_error(begin_close_shelf(&shelf), 0);
@@ -96,7 +96,7 @@ BED_TEST(jitter) {
     assert_between(server_integer(bed->server, "PTTL", KEY, NULL), life - 5000, life);
     least = life < least ? life : least;
     most = life > most ? life : most;
-    belay__record_drop(bed->belay, record);
+    belay__record_release(bed->belay, record);
   }
   assert_true(least < 80000 && most > 90000); /* once in 10^10 not so */
 }
@@ -109,7 +109,7 @@ static void expect_bytes(shelf_t *shelf, const char *value, size_t len) {
   belay__record_t *record = record_at(shelf, KEY);
   assert_int_equal(record->len, len);
   assert_true(len == 0 || memcmp(record->bytes, value, len) == 0);
-  belay__record_drop(shelf->bed->belay, record);
+  belay__record_release(shelf->bed->belay, record);
 }
 
 BED_TEST(any_bytes_are_a_value) {
@@ -230,8 +230,8 @@ BED_TEST(touch) {
   assert_true(after->fresh_ms - before->fresh_ms >= 3300000);
   assert_int_equal(after->created_ms, before->created_ms);
   assert_memory_equal(after->id, before->id, BELAY__RECORD_ID);
-  belay__record_drop(bed->belay, before);
-  belay__record_drop(bed->belay, after);
+  belay__record_release(bed->belay, before);
+  belay__record_release(bed->belay, after);
   expect_stored(&shelf, KEY, "value");
   shelf_touch(&shelf, "page", 1, true);
   bed_until(bed, server_keys(bed->server) == 0);
@@ -252,7 +252,7 @@ BED_TEST(what_is_no_value_is_not_touched) {
     shelf_touch(&shelf, "page", 100000, false);
     assert_between(server_integer(bed->server, "PTTL", KEY, NULL), 1, 50000);
     belay__free(bed->belay, bytes, size);
-    belay__record_drop(bed->belay, record);
+    belay__record_release(bed->belay, record);
   }
 }
 
@@ -343,7 +343,7 @@ static int good_tags(shelf_t *shelf) {
         memcmp(reply->str, belay__record_tag(record, i), BELAY__RECORD_ID) == 0)
       good |= 1 << i;
   }
-  belay__record_drop(shelf->bed->belay, record);
+  belay__record_release(shelf->bed->belay, record);
   return good;
 }
 

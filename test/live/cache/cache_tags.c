@@ -330,10 +330,10 @@ BED_TEST(an_earlier_look) {
     belay__child_t *child =
         BELAY__CONTAINER(hoard.cache->handle.children.next, belay__child_t, node);
     belay__load_t *load = BELAY__CONTAINER(child, belay__load_t, child);
-    assert_non_null(load->kept);
-    belay__record_drop(bed->belay, load->kept);
-    load->kept = NULL;
-    load->seen_asked += later ? 1000000 * UINT64_C(60000) : 0;
+    assert_non_null(load->fallback);
+    belay__record_release(bed->belay, load->fallback);
+    load->fallback = NULL;
+    load->seen_at += later ? 1000000 * UINT64_C(60000) : 0;
     assert_int_equal(begin_cache_get(&hoard, &second, "shop"), 0);
     bed_until(bed,
               !belay__list_empty(&load->waiters) && load->waiters.next->next != &load->waiters);

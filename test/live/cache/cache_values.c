@@ -87,7 +87,7 @@ TEST(what_looks_like_an_envelope) {
     snprintf(key, sizeof key, "kind%zu", i);
     expect_through(&pair, key, bytes, len);
     belay__free(pair.bed->belay, bytes, size);
-    belay__record_drop(pair.bed->belay, record);
+    belay__record_release(pair.bed->belay, record);
   }
   /* the value of another key */
   const resp_t *whole = server_ask(pair.bed->server, "GET", "belay::cache::pages::{kind0}", NULL);

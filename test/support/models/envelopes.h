@@ -80,7 +80,7 @@ static inline int read_as(world_t *world, const envelope_t *envelope, size_t max
   belay__record_t *record;
   int error = belay__record_read(&world->belay, envelope->bytes, envelope->len, max_len, &record);
   assert_true((record != NULL) == (error == 0));
-  belay__record_drop(&world->belay, record);
+  belay__record_release(&world->belay, record);
   return error;
 }
 

@@ -25,7 +25,7 @@ static envelope_t sample(world_t *world, int which) {
       new_record(world, shapes[which].kind, shapes[which].len, shapes[which].tags_len, TEXT);
   envelope_t envelope = written(world, record, 100);
   assert_int_equal(envelope.bytes[ENCODING], which == 1);
-  belay__record_drop(&world->belay, record);
+  belay__record_release(&world->belay, record);
   return envelope;
 }
 #define SAMPLES 5
@@ -197,7 +197,7 @@ WORLD_TEST(what_is_never_written_is_refused) {
 WORLD_TEST(bombs_are_refused) {
   belay__record_t *record = new_record(world, BELAY__RECORD_VALUE, 8 * MIB, 0, ZEROS);
   envelope_t bomb = written(world, record, 1);
-  belay__record_drop(&world->belay, record);
+  belay__record_release(&world->belay, record);
   assert_true(bomb.len < 8 * MIB / 200);
   assert_error(read_as(world, &bomb, 8 * MIB), 0);
   uint64_t allocations = world->belay.stats.allocations;
@@ -245,7 +245,7 @@ WORLD_TEST(random_ones_do_no_harm) {
     } else {
       assert_error(error, BELAY_EMISMATCH);
     }
-    belay__record_drop(&world->belay, record);
+    belay__record_release(&world->belay, record);
     free(envelope.bytes);
   }
   print_message("%zu of 60000 are records\n", accepted);
@@ -333,20 +333,20 @@ WORLD_TEST(the_format_is_what_it_was) {
   assert_int_equal(record->len, 5);
   assert_memory_equal(record->bytes, "hello", 5);
   expect_written(world, record, golden_value, sizeof golden_value);
-  belay__record_drop(&world->belay, record);
+  belay__record_release(&world->belay, record);
 
   record = read_golden(world, golden_error, sizeof golden_error);
   assert_int_equal(record->kind, BELAY__RECORD_ERROR);
   assert_int_equal(record->error, -5);
   assert_int_equal(record->load_us, UINT32_MAX);
   expect_written(world, record, golden_error, sizeof golden_error);
-  belay__record_drop(&world->belay, record);
+  belay__record_release(&world->belay, record);
 
   record = read_golden(world, golden_lz4, sizeof golden_lz4); /* how LZ4 writes it is its own */
   assert_int_equal(record->len, 100);
   for (size_t i = 0; i < 100; i++)
     assert_int_equal(record->bytes[i], 'a');
-  belay__record_drop(&world->belay, record);
+  belay__record_release(&world->belay, record);
 }
 
 WORLD_TEST(scripts_write_times_in_place) {
@@ -371,7 +371,7 @@ WORLD_TEST(scripts_write_times_in_place) {
     assert_error(belay__record_read(&world->belay, envelope.bytes, envelope.len, MIB, &record), 0);
     assert_true(record->fresh_ms == cases[i].ms && record->retry_ms == cases[i].ms / 2);
     assert_memory_equal(record->id, envelope.bytes + BELAY__RECORD_AT_ID, BELAY__RECORD_ID);
-    belay__record_drop(&world->belay, record);
+    belay__record_release(&world->belay, record);
   }
   free(envelope.bytes);
 }

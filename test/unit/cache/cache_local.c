@@ -30,7 +30,7 @@ static void put_stamped(world_t *world, belay__local_t *local, const char *key, 
   belay__record_t *record = new_record(world, 100, serial);
   assert_non_null(record);
   belay__local_put(local, key, strlen(key), record, stamp, 1000, 2000);
-  belay__record_drop(&world->belay, record);
+  belay__record_release(&world->belay, record);
 }
 
 static void put(world_t *world, belay__local_t *local, const char *key, int64_t serial) {
@@ -87,7 +87,7 @@ WORLD_TEST(names_are_bytes) {
     belay__local_stamp(&local, keys[i].data, keys[i].len, NULL, 0, &stamp);
     belay__record_t *record = new_record(world, 0, i + 1);
     belay__local_put(&local, keys[i].data, keys[i].len, record, &stamp, 10, 10);
-    belay__record_drop(&world->belay, record);
+    belay__record_release(&world->belay, record);
   }
   for (int i = 0; i < N; i++) {
     belay__local_hit_t hit = belay__local_find(&local, keys[i].data, keys[i].len, 0);
@@ -148,11 +148,11 @@ WORLD_TEST(who_holds_a_record_keeps_it) {
   belay__local_t local;
   init(world, &local, 10000);
   put(world, &local, "a", 1);
-  belay__record_t *record = belay__record_hold(belay__local_find(&local, "a", 1, 0).record);
+  belay__record_t *record = belay__record_retain(belay__local_find(&local, "a", 1, 0).record);
   belay__local_free(&local);
   assert_int_equal(record->refs, 1);
   assert_int_equal(record->created_ms, 1);
-  belay__record_drop(&world->belay, record);
+  belay__record_release(&world->belay, record);
 }
 
 /* ---- room ---------------------------------------------------------------------------------------------- */
@@ -204,7 +204,7 @@ WORLD_TEST(what_is_too_large_is_not_put_in) {
     belay__record_t *record = new_record(world, 100 + 2 * one + (fits ? 0 : 1), 3);
     belay__stamp_t stamp = stamp_of(&local, "b", NULL);
     belay__local_put(&local, "b", 1, record, &stamp, 1000, 1000);
-    belay__record_drop(&world->belay, record);
+    belay__record_release(&world->belay, record);
     assert_int_equal(found(&local, "b", 0, fits), fits ? 3 : 0);
     assert_int_equal(local.table.count, fits ? 1 : 0);
     assert_true(local.bytes <= local.max_bytes);
@@ -213,7 +213,7 @@ WORLD_TEST(what_is_too_large_is_not_put_in) {
   belay__record_t *record = new_record(world, (size_t)8 * 1024 * 1024, 4);
   belay__stamp_t stamp = stamp_of(&local, "c", NULL);
   belay__local_put(&local, "c", 1, record, &stamp, 1000, 1000);
-  belay__record_drop(&world->belay, record);
+  belay__record_release(&world->belay, record);
   assert_int_equal(found(&local, "c", 0, false), 0);
   assert_int_equal(found(&local, "a", 0, true), 1); /* nobody went for it */
   belay__local_free(&local);
@@ -242,7 +242,7 @@ WORLD_TEST(without_a_table_stamps_are_good) {
   invalidate(&local, "a", false);
   invalidate(&local, "red", true);
   assert_true(belay__local_is_good(&local, &stamp));
-  belay__local_doubt(&local);
+  belay__local_note_gap(&local);
   belay__local_restamp(&local, &stamp);
   assert_true(belay__local_is_good(&local, &stamp));
   put_stamped(world, &local, "a", 1, &stamp);
@@ -280,7 +280,7 @@ static void exercise(world_t *world, belay__local_t *local) {
       belay__stamp_t stamp;
       belay__local_stamp(local, key, len, NULL, 0, &stamp);
       belay__local_put(local, key, len, record, &stamp, 10, 10);
-      belay__record_drop(&world->belay, record);
+      belay__record_release(&world->belay, record);
     } else {
       belay__local_invalidate(local, belay__local_hash(key, len, false));
       last[k] = 0;

@@ -150,7 +150,7 @@ static void do_put(run_t *run) {
   slot.keep_until = slot.until + below(world, 100);
   slot.size = run->model.overhead + key_len + belay__record_size(record);
   belay__local_put(&run->local, key, key_len, record, &pending->stamp, slot.until, slot.keep_until);
-  belay__record_drop(&world->belay, record);
+  belay__record_release(&world->belay, record);
   model_put(run, &pending->seen, &slot);
 }
 
@@ -198,7 +198,7 @@ static void step(run_t *run) {
   else if (what < 199)
     run->now += below(run->world, 10);
   else {
-    belay__local_doubt(&run->local);
+    belay__local_note_gap(&run->local);
     run->model.doubt++;
   }
 }
@@ -212,7 +212,7 @@ static size_t overhead_of_one(world_t *world) {
   belay__local_stamp(&local, "k", 1, NULL, 0, &stamp);
   belay__local_put(&local, "k", 1, record, &stamp, 1, 1);
   size_t overhead = local.bytes - 16 * BUCKET - 1 - belay__record_size(record);
-  belay__record_drop(&world->belay, record);
+  belay__record_release(&world->belay, record);
   belay__local_free(&local);
   return overhead;
 }

@@ -28,7 +28,7 @@ static void round_trip(world_t *world, const belay__record_t *record, size_t com
   expect_same(back, record);
   assert_int_equal(back->refs, 1);
   assert_int_equal(belay__record_size(back), belay__record_size(record));
-  belay__record_drop(&world->belay, back);
+  belay__record_release(&world->belay, back);
   if (record->len > 0)
     assert_error(read_as(world, &envelope, record->len - 1), BELAY_EMISMATCH);
   free(envelope.bytes);
@@ -46,7 +46,7 @@ WORLD_TEST(any_bytes_go_there_and_back) {
         round_trip(world, record, 1);
         round_trip(world, record, lens[i]);
         round_trip(world, record, lens[i] + 1);
-        belay__record_drop(&world->belay, record);
+        belay__record_release(&world->belay, record);
       }
 }
 
@@ -56,7 +56,7 @@ WORLD_TEST(large_ones_too) {
     for (content_t content = ZEROS; content < CONTENTS; content += 2) {
       belay__record_t *record = new_record(world, BELAY__RECORD_VALUE, lens[i], 8, content);
       round_trip(world, record, content == ZEROS ? 1 : 0);
-      belay__record_drop(&world->belay, record);
+      belay__record_release(&world->belay, record);
     }
 }
 
@@ -64,12 +64,12 @@ WORLD_TEST(what_is_no_value_too) {
   static const int32_t errors[] = {1, -1, INT32_MAX, INT32_MIN, BELAY_ETIMEDOUT};
   belay__record_t *record = new_record(world, BELAY__RECORD_ABSENT, 0, 3, ZEROS);
   round_trip(world, record, 1);
-  belay__record_drop(&world->belay, record);
+  belay__record_release(&world->belay, record);
   for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
     record = new_record(world, BELAY__RECORD_ERROR, 0, i, ZEROS);
     record->error = errors[i];
     round_trip(world, record, 1);
-    belay__record_drop(&world->belay, record);
+    belay__record_release(&world->belay, record);
   }
 }
 
@@ -81,7 +81,7 @@ WORLD_TEST(numbers_at_their_ends) {
   record->created_ms = record->fresh_ms = record->retry_ms = 0;
   record->load_us = 0;
   round_trip(world, record, 0);
-  belay__record_drop(&world->belay, record);
+  belay__record_release(&world->belay, record);
 }
 
 WORLD_TEST(it_is_compressed_where_that_makes_it_smaller) {
@@ -102,7 +102,7 @@ WORLD_TEST(it_is_compressed_where_that_makes_it_smaller) {
     if (cases[i].compressed)
       assert_true(envelope.len < HEAD + cases[i].len / 4);
     free(envelope.bytes);
-    belay__record_drop(&world->belay, record);
+    belay__record_release(&world->belay, record);
   }
 }
 
@@ -117,14 +117,14 @@ WORLD_TEST(at_the_edge_of_being_smaller) {
       envelope_t envelope = written(world, record, 1);
       ended[envelope.bytes[ENCODING]]++;
       free(envelope.bytes);
-      belay__record_drop(&world->belay, record);
+      belay__record_release(&world->belay, record);
     }
   assert_true(ended[0] > 500 && ended[1] > 500);
   for (size_t behind = 8; behind < 15; behind++) { /* four bytes again, which costs four */
     belay__record_t *record = new_record(world, BELAY__RECORD_VALUE, 12 + behind, 0, RANDOM);
     memcpy(record->bytes + 8, record->bytes, 4);
     round_trip(world, record, 1);
-    belay__record_drop(&world->belay, record);
+    belay__record_release(&world->belay, record);
   }
 }
 
@@ -142,9 +142,9 @@ WORLD_TEST(an_envelope_is_a_value_too) {
     assert_error(read_as(world, &outside, MIB), BELAY_EMISMATCH);
     free(outside.bytes);
     free(inside.bytes);
-    belay__record_drop(&world->belay, outer);
+    belay__record_release(&world->belay, outer);
   }
-  belay__record_drop(&world->belay, inner);
+  belay__record_release(&world->belay, inner);
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
@@ -153,13 +153,13 @@ WORLD_TEST(the_last_who_drops_it_gives_it_back) {
   belay__record_t *record = new_record(world, BELAY__RECORD_VALUE, 100, 3, TEXT);
   assert_int_equal(world->belay.stats.memory_bytes, belay__record_size(record));
   assert_true(belay__record_size(record) >= sizeof *record + 100 + 3 * BELAY__RECORD_ID);
-  assert_ptr_equal(belay__record_hold(record), record);
-  belay__record_drop(&world->belay, record);
+  assert_ptr_equal(belay__record_retain(record), record);
+  belay__record_release(&world->belay, record);
   assert_int_equal(record->refs, 1);
   assert_int_equal(record->len, 100);
-  belay__record_drop(&world->belay, record);
+  belay__record_release(&world->belay, record);
   assert_int_equal(world->belay.stats.memory_bytes, 0);
-  belay__record_drop(&world->belay, NULL);
+  belay__record_release(&world->belay, NULL);
 }
 
 WORLD_TEST(a_new_one_is_empty) {
@@ -171,7 +171,7 @@ WORLD_TEST(a_new_one_is_empty) {
   assert_true(record->created_ms == 0 && record->fresh_ms == 0 && record->retry_ms == 0);
   assert_memory_equal(record->id, none, sizeof none);
   assert_true(record->len == 0);
-  belay__record_drop(&world->belay, record);
+  belay__record_release(&world->belay, record);
 }
 
 WORLD_TEST(without_memory_it_says_so) {
@@ -197,7 +197,7 @@ WORLD_TEST(without_memory_it_says_so) {
   world->allocations = 0;
   assert_error(belay__record_write(&world->belay, record, 1, &out, &len, &size), 0);
   belay__free(&world->belay, out, size);
-  belay__record_drop(&world->belay, back);
-  belay__record_drop(&world->belay, record);
+  belay__record_release(&world->belay, back);
+  belay__record_release(&world->belay, record);
   free(envelope.bytes);
 }
