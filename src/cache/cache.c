@@ -1,13 +1,13 @@
-/* belay_cache_t: its options, a new one, its end. */
+/* The cache handle: options, creation, close. */
 #include "cache/loader.h"
 
 #define DAY_MS INT64_C(86400000)
-#define CALL_BYTES                                                                                 \
-  ((size_t)8192) /* of a call or a reply, beside the value: keys, tags, what the script is given */
+/* Bytes of a call or a reply without the value: keys, tags, script arguments. */
+#define CALL_BYTES ((size_t)8192)
 
-/* ---- closing ------------------------------------------------------------------------------------------- */
+/* ---- closing ---- */
 
-/* Loads and pinned keys are children, and have closed by now. */
+/* Loads and fresh keys are children of the handle. They are closed before. */
 static void on_close(belay__handle_t *handle) {
   belay_cache_t *cache = (belay_cache_t *)handle;
   belay__unlisten(&cache->subscription);
@@ -21,7 +21,7 @@ static void on_deinit(belay__handle_t *handle) {
   belay__table_free(handle->client->belay, &cache->fresh_keys);
 }
 
-/* ---- a new one ----------------------------------------------------------------------------------------- */
+/* ---- creation ---- */
 
 static const belay_cache_options_t defaults = {
     .ttl_ms = 300000,
@@ -71,7 +71,7 @@ static void resolve(belay_cache_options_t *o) {
     o->wait_ms = 600000;
 }
 
-/* option: a limiter or a filter, or NULL. */
+/* true if the option, a limiter or a filter, belongs to another belay_t. NULL is allowed. */
 static bool is_of_another(const belay_client_t *client, const void *option) {
   const belay__handle_t *handle = option;
   return handle != NULL && handle->client->belay != client->belay;

@@ -1,13 +1,13 @@
 /* A get of one key, and a peek. A get is a request:
  *
- *   begun --the table has the key, fresh--> over
- *     |
- *     +--lookup--> (CALLING) --served (item.h)--> over
- *                      |
- *                      +--the key waits--> PARKED --its load is over, its time is over--> over
+ *     begun --a fresh record in the local table--> over
+ *       |
+ *       +--lookup--> (CALLING) --served (get.h)--> over
+ *                        |
+ *                        +--the key waits--> PARKED --the load ends, or the get times out--> over
  *
- * It needs no memory of its own: the key lies in the values of the request, except for a long
- * one. */
+ * The get allocates no memory of its own for short keys: the key is in the values of the
+ * request. */
 #include "cache/get.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@
 
 #define SHORT_KEY ((size_t)64)
 
-/* ---- a key of a get ------------------------------------------------------------------------------------ */
+/* ---- one key ---- */
 
 static void set_served(belay__item_t *item, belay__served_t served) {
   item->served = served;
@@ -35,7 +35,7 @@ bool belay__item_serve_local(belay_cache_t *cache, belay__item_t *item, const ch
   return true;
 }
 
-/* The waiter takes the place of the lookup. */
+/* The waiter replaces the lookup in the union. */
 static void begin_to_wait(belay__item_t *item, belay__item_end_fn end) {
   item->waits = true;
   item->waiter = (belay__load_waiter_t){.late = item->late, .end = end};
@@ -49,7 +49,7 @@ static void join_load(belay_cache_t *cache, belay__item_t *item, const char *key
   cache->stats.misses++;
   begin_to_wait(item, end);
   int error = belay__load_join(cache, key, item->key_len, &lookup, group, &item->waiter);
-  belay__lookup_release(cache, &lookup); /* what the load has not taken */
+  belay__lookup_release(cache, &lookup); /* the record, if the load has not taken it */
   if (error != 0)
     set_served(item, belay__cache_refuse(error, 0));
 }
@@ -108,7 +108,7 @@ void belay__item_release(belay_t *belay, belay__item_t *item) {
     belay__record_release(belay, item->lookup.record);
 }
 
-/* ---- the request --------------------------------------------------------------------------------------- */
+/* ---- the request ---- */
 
 void belay__get_deadlines(const belay_cache_t *cache, belay__operation_t *operation, uint64_t now,
                           uint64_t *deadline) {
@@ -140,12 +140,12 @@ void belay__get_end(belay__operation_t *operation, int status) {
   belay__request_end(operation, status);
 }
 
-/* ---- a get of one key ---------------------------------------------------------------------------------- */
+/* ---- get of one key ---- */
 
 typedef struct get {
   belay__item_t item;
   uint64_t deadline;
-  char key[SHORT_KEY]; /* or the key is the room of the request */
+  char key[SHORT_KEY]; /* short key; a longer key is in the room of the request */
 } get_t;
 
 _Static_assert(sizeof(get_t) <= BELAY__REQUEST_VALUES * sizeof(int64_t), "it has room");

@@ -1,10 +1,10 @@
-/* One key of a get: a lookup, then perhaps a waiter.
+/* One key of a get: a lookup, then perhaps a wait.
  *
- *   looked up --found--> served, and perhaps loaded again in the background
- *      |  |
- *      |  +--not found--> waits for a load --the load is over, the time of the get is over--> served
- *      |
- *      +--not answered--> as options.away says: served, refused, or waits for a load */
+ *     looked up --found--> served, and perhaps loaded again in the background
+ *        |  |
+ *        |  +--not found--> waits for a load --the load ends, or the get times out--> served
+ *        |
+ *        +--no answer--> served, refused, or waits for a load, as options.away says */
 #ifndef BELAY_CACHE_GET_H
 #define BELAY_CACHE_GET_H
 
@@ -13,12 +13,12 @@
 typedef struct belay__item {
   union {
     belay__lookup_t lookup;
-    belay__load_waiter_t waiter; /* since the key waits */
+    belay__load_waiter_t waiter; /* valid when the key waits */
   };
-  belay__served_t served; /* with a reference of its own */
+  belay__served_t served; /* result, with its own reference to the record */
   uint16_t key_len;
   uint8_t late; /* belay_cache_late_t */
-  bool waits;   /* or has waited */
+  bool waits;   /* true from the beginning of the wait on, also after it */
 } belay__item_t;
 
 typedef void (*belay__item_end_fn)(belay__load_waiter_t *waiter, const belay__served_t *served);
@@ -27,13 +27,13 @@ static inline bool belay__item_is_waiting(const belay__item_t *item) {
   return item->waits && item->waiter.load != NULL;
 }
 
-/* true: the table of this process has the key, fresh. */
+/* true if the local table has a fresh record of the key; item->served is set. */
 bool belay__item_serve_local(belay_cache_t *cache, belay__item_t *item, const char *key,
                              uint64_t now);
 
-/* The lookup has ended with that status: serves the key, or makes it wait. batch: of its load;
- * or NULL. end: of the waiter, which calls belay__item_end_wait(); it may run before this
- * returns. */
+/* The lookup has ended with this status: serves the key, or makes the key wait. group: group of its
+ * load, or NULL. end: called when the wait ends; it must call belay__item_end_wait(), and it can
+ * run before this function returns. */
 void belay__item_settle(belay_cache_t *cache, belay__item_t *item, const char *key, int status,
                         belay__load_group_t *group, belay__item_end_fn end);
 /* The load serves the key; or the time of the get is over. */

@@ -1,4 +1,4 @@
-/* A get of many keys: one request, in one round trip. It is over when none of its keys waits
+/* A get of many keys: one request, one round trip. The request ends when none of its keys waits
  * (get.h). */
 #include <string.h>
 
@@ -10,19 +10,20 @@ typedef struct many many_t;
 typedef struct entry {
   belay__item_t item;
   many_t *many;
-  uint32_t first; /* index of its first call */
-  bool looked_up; /* its lookup was sent */
-  int32_t failed; /* status of a call of it that failed */
+  uint32_t first; /* index of the first call of the key */
+  bool looked_up; /* a lookup was sent */
+  int32_t failed; /* status of a failed call of the key; 0: none failed */
   const char *key;
 } entry_t;
 
-/* The entries, the results and the keys follow. */
+/* State of the request. The entries, the results and the bytes of the keys follow it in memory. */
 struct many {
   belay__operation_t *operation;
   size_t n, waiting;
   uint32_t calls;
-  bool
-      answered; /* a call has an answer of its own; else all entries have the status of the request */
+  /* a call has ended with a status of its own; if none has, all entries get the status of the
+   * request */
+  bool answered;
   uint64_t deadline;
   entry_t *entries;
   belay_cache_result_t *results;
@@ -71,8 +72,8 @@ static void on_many_late(belay__timer_t *timer) {
   belay__get_end(operation, 0);
 }
 
-/* The entry of a call: the last one that begins no later. (An entry without calls begins where
- * the next one does.) */
+/* Returns the entry that a call belongs to: the last entry whose first call is not later. An entry
+ * without calls has the index of the next entry's first call. */
 static entry_t *entry_of(const many_t *many, uint32_t call) {
   size_t low = 0, high = many->n;
   while (high - low > 1) {

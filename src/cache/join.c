@@ -16,7 +16,7 @@ static belay__load_t *find_load(belay_cache_t *cache, const char *key, size_t le
   return entry == NULL ? NULL : BELAY__CONTAINER(entry, belay__load_t, entry);
 }
 
-/* Not begun yet. */
+/* Creates a load without beginning it. */
 static belay__load_t *new_load(belay_cache_t *cache, const char *key, size_t len, uint64_t hash) {
   belay_t *belay = cache->handle.client->belay;
   belay__load_t *load = belay__alloc(belay, sizeof *load + len);
@@ -80,9 +80,10 @@ int belay__load_join_in_outage(belay_cache_t *cache, const char *key, size_t key
   return 0;
 }
 
-/* ---- loads in the background --------------------------------------------------------------------------- */
+/* ---- background loads ---- */
 
-/* A load of the key that is on does the same when it ends. */
+/* Does nothing if a load of the key is running: a fresh key starts its timer again when that load
+ * ends. */
 static int load_in_background(belay_cache_t *cache, const char *key, size_t key_len,
                               const belay__lookup_t *lookup, int64_t lead_ms) {
   uint64_t hash;
@@ -107,8 +108,7 @@ int belay__load_check(belay_cache_t *cache, const char *key, size_t key_len, int
 bool belay__load_serve_lookup(belay_cache_t *cache, const char *key, size_t key_len,
                               belay__lookup_t *lookup, belay__served_t *served) {
   belay__lookup_judge(cache, lookup);
-  if (!lookup
-           ->from_replica) /* else the table would serve a value for longer than the replica lags */
+  if (!lookup->from_replica) /* a value from a lagging replica must not be kept for even longer */
     belay__cache_store_local(cache, key, key_len, lookup->record, &lookup->stamp, lookup->asked_at);
   if (!belay__fresh_serves(lookup->freshness))
     return false;

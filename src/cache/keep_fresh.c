@@ -1,18 +1,20 @@
-/* Pinned keys: a timer for each.
+/* Fresh keys: keys that the cache loads again before they expire. Each has a timer.
  *
- *   pinned --at once--> a load that looks the key up, and loads it if little time is left --over--> timer --+
- *                        ^                                                                                  |
- *                        +----------------------------------------------------------------------------------+
+ *     added --at once--> a load that looks the key up, and loads it if little time is left
+ *                          ^                |
+ *                          |                | the load ends
+ *                          |                v
+ *                          +--it fires-- timer
  *
- * Every other load of the key sets the timer, too. Of many processes that pin a key one loads
- * it: each looks the key up at a random time, and later ones find it fresh. */
+ * Every other load of the key sets the timer, too. If many processes keep a key fresh, one of them
+ * loads it: each looks the key up at a random time, and the later ones find it fresh. */
 #include <string.h>
 
 #include "cache/join.h"
 #include "cache/serve.h"
 #include "core/loop/backoff.h"
 
-#define AGAIN_MS 1000 /* delay while the time left is not known, or short; at most refresh_ms */
+#define AGAIN_MS 1000 /* delay in ms while the time left is unknown or short; at most refresh_ms */
 
 typedef struct fresh_key {
   belay__entry_t entry; /* in cache->pins */
@@ -34,7 +36,7 @@ static fresh_key_t *find_key(belay_cache_t *cache, const char *key, size_t len, 
   return entry == NULL ? NULL : BELAY__CONTAINER(entry, fresh_key_t, entry);
 }
 
-/* At a random moment between the two. */
+/* Sets the timer to a random time between the two. */
 static void set_timer_between(fresh_key_t *fresh_key, int64_t from_ms, int64_t to_ms) {
   belay_t *belay = fresh_key->cache->handle.client->belay;
   belay__delay_t delay = belay__delay_ms((uint64_t)from_ms, (uint64_t)to_ms);
@@ -42,7 +44,7 @@ static void set_timer_between(fresh_key_t *fresh_key, int64_t from_ms, int64_t t
                    belay__now(belay) + belay__delay_draw(belay, delay));
 }
 
-/* The timer is set to the first half of the lead, so that a load has time. */
+/* Sets the timer to the first half of the lead, so that a load has time to finish. */
 static void on_load_over(belay_cache_t *cache, const char *key, size_t key_len, int64_t left_ms) {
   uint64_t hash;
   fresh_key_t *fresh_key =
@@ -50,7 +52,7 @@ static void on_load_over(belay_cache_t *cache, const char *key, size_t key_len, 
   if (fresh_key == NULL)
     return;
   if (left_ms > BELAY__CACHE_LIFE_MAX_MS)
-    left_ms = BELAY__CACHE_LIFE_MAX_MS; /* a record may have any time in it */
+    left_ms = BELAY__CACHE_LIFE_MAX_MS; /* the time in a record is not checked */
   int64_t lead_ms = cache->options.refresh_ms, again_ms = lead_ms < AGAIN_MS ? lead_ms : AGAIN_MS;
   if (left_ms > lead_ms)
     set_timer_between(fresh_key, left_ms - lead_ms, left_ms - lead_ms / 2);
@@ -62,7 +64,7 @@ static void on_timer(belay__timer_t *timer) {
   fresh_key_t *fresh_key = BELAY__CONTAINER(timer, fresh_key_t, timer);
   belay_cache_t *cache = fresh_key->cache;
   int64_t lead_ms = cache->options.refresh_ms;
-  set_timer_between(fresh_key, lead_ms, lead_ms + AGAIN_MS); /* if the load does not begin */
+  set_timer_between(fresh_key, lead_ms, lead_ms + AGAIN_MS); /* in case the load does not begin */
   (void)belay__load_check(cache, fresh_key->key, fresh_key->key_len, lead_ms);
 }
 
@@ -79,7 +81,7 @@ static void on_close(belay__child_t *child) {
   remove_key(BELAY__CONTAINER(child, fresh_key_t, child));
 }
 
-/* ---- operations ---------------------------------------------------------------------------------------- */
+/* ---- operations ---- */
 
 static int check_key(const belay_cache_t *cache, const char *key, size_t key_len) {
   int error = belay__handle_check((const belay__handle_t *)cache);

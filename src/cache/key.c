@@ -1,4 +1,4 @@
-/* The cache's keys, and the calls that have them. */
+/* Keys of the cache, and the calls that use them. */
 #include "cache/key.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "core/key/key.h"
 #include "scripts.gen.h"
 
-#define GENERATION_SLACK_MS 60000 /* it outlives the load by so much */
+#define GENERATION_SLACK_MS 60000 /* time that a generation outlives its load */
 #define KEEP_TAG_MS INT64_C(86400000)
 
 char *belay__cache_key(const belay_cache_t *cache, const char *key, size_t key_len,
@@ -38,7 +38,7 @@ belay__call_t *belay__cache_script(const belay_cache_t *cache, const belay__scri
   return call;
 }
 
-/* ---- tags ---------------------------------------------------------------------------------------------- */
+/* ---- tags ---- */
 
 size_t belay__cache_tags(const belay_cache_t *cache, const char *key, size_t key_len,
                          belay_bytes_t tags[BELAY_CACHE_TAGS_MAX]) {
@@ -54,18 +54,19 @@ size_t belay__cache_tags(const belay_cache_t *cache, const char *key, size_t key
   return n;
 }
 
-/* Draw a fresh generation. Returns 0 or BELAY_ESYSTEM. */
+/* Draws a new generation. Returns 0 or BELAY_ESYSTEM. */
 static int draw_generation(const belay_cache_t *cache, unsigned char out[BELAY__RECORD_ID]) {
   belay_t *belay = cache->handle.client->belay;
   return belay->host->random(belay, out, BELAY__RECORD_ID);
 }
 
-/* The time for which a generation is valid. */
+/* Returns the lifetime of a generation, in ms. */
 static int64_t generation_ms(const belay_cache_t *cache) {
   return cache->options.load_timeout_ms + GENERATION_SLACK_MS;
 }
 
-/* It is needed for as long as anything that was stored under it may be there. */
+/* Returns the lifetime of a tag, in ms. The generation must outlive every record that was stored
+ * under it. */
 static int64_t tag_ms(const belay_cache_t *cache, int64_t ttl_ms) {
   const belay_cache_options_t *o = &cache->options;
   int64_t life = o->ttl_ms > ttl_ms ? o->ttl_ms : ttl_ms;
@@ -99,7 +100,7 @@ int belay__cache_read_tag(const belay__call_t *call, const belay__reply_t *reply
   return 0;
 }
 
-/* ---- generations --------------------------------------------------------------------------------------- */
+/* ---- generations ---- */
 
 belay__call_t *belay__cache_begin(const belay_cache_t *cache, const char *key, size_t key_len,
                                   const void *seen_id, size_t seen_id_len,
@@ -113,7 +114,7 @@ belay__call_t *belay__cache_begin(const belay_cache_t *cache, const char *key, s
   return call;
 }
 
-/* ---- records ------------------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 int64_t belay__cache_date(belay_cache_t *cache, belay__record_t *record, int64_t ttl_ms) {
   const belay_cache_options_t *o = &cache->options;

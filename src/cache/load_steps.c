@@ -8,7 +8,7 @@
 #include "scripts.gen.h"
 #include "xxhash.h"
 
-#define LOCK_KEY_MAX ((size_t)1024) /* what a lock takes for an exact key */
+#define LOCK_KEY_MAX ((size_t)1024) /* longest exact key of a lock */
 
 static belay__load_t *load_of(belay_request_t *request) {
   return BELAY__CONTAINER(request, belay__load_t, request);
@@ -33,8 +33,8 @@ static void free_if_ended(belay__load_t *load) {
     free_load(load);
 }
 
-/* The request of the load has ended: true if the load goes on. Otherwise the load may be freed
- * by now. */
+/* Notes that the request of the load has ended. true if the load goes on. Otherwise the load may be
+ * freed. */
 static bool request_ended(belay__load_t *load) {
   bool over = belay__load_is_over(load);
   load->requesting = false;
@@ -42,13 +42,13 @@ static bool request_ended(belay__load_t *load) {
   return !over;
 }
 
-/* error: of the function that began the request. */
+/* error: result of the function that began the request. Returns error. */
 static int note_request(belay__load_t *load, int error) {
   load->requesting = error == 0;
   return error;
 }
 
-/* ---- the filter and the limiter ------------------------------------------------------------------------ */
+/* ---- the filter and the limiter ---- */
 
 static void on_filter(belay_request_t *request, int status, bool exists) {
   belay__load_t *load = load_of(request);
@@ -77,7 +77,7 @@ int belay__load_start_limiter(belay__load_t *load) {
       load, belay_limiter_take(o->limiter, &load->request, belay_bytes(key, len), 1, on_limiter));
 }
 
-/* ---- the lease ----------------------------------------------------------------------------------------- */
+/* ---- the lease ---- */
 
 static void on_lease(belay_lock_t *lock, int status) {
   belay__load_t *load = belay_lock_data(lock);
@@ -90,14 +90,15 @@ static void on_lease(belay_lock_t *lock, int status) {
                    status);
 }
 
-/* The load goes on: what it brings is stored unless somebody else has begun one by then. */
+/* A lost lease does not stop the load. Its value is stored unless another process has begun a load
+ * by then. */
 static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
   belay__load_t *load = belay_lock_data(lock);
   (void)reason;
   load->held = false;
 }
 
-/* The key itself is in it if there is room for it; else a hash of it. */
+/* The lease key contains the key itself if it fits, and otherwise a hash of it. */
 static char *new_lease_key(const belay__load_t *load, size_t *len) {
   belay_cache_t *cache = load->cache;
   char *key = belay__cache_key(cache, load->key, load->key_len, BELAY__CACHE_LEASE, len);
@@ -129,9 +130,10 @@ static int new_lock(belay__load_t *load) {
   o.key.data = key;
   o.ttl_ms = load->cache->options.lease_ms;
   o.watchdog = BELAY_WATCHDOG_ON;
-  o.wakeup = BELAY_WAKE_POLL; /* the value's own channel wakes the waiters */
+  o.wakeup = BELAY_WAKE_POLL; /* the channel of stored values wakes the waiters */
   o.max_handovers = 0;
-  o.repeat_release = true; /* else a failover that loses it keeps the key unloaded for lease_ms */
+  /* otherwise a failover that loses the release blocks loads of the key for lease_ms */
+  o.repeat_release = true;
   o.on_lost = on_lost;
   o.data = load;
   int error = belay_lock_new(client, belay_bytes(load->key, load->key_len), &o, &load->lock);
@@ -146,12 +148,12 @@ int belay__load_start_lease(belay__load_t *load) {
   return error != 0 ? error : belay_lock_try(load->lock, on_lease);
 }
 
-/* ---- requests of the load's own ---------------------------------------------------------------------- */
+/* ---- requests of the load ---- */
 
-/* What a reply said, in the request's values. */
+/* Index of the reply in the values of the request. */
 enum { RESULT };
 
-/* Takes the calls in any case. */
+/* Takes ownership of the calls, also on error. */
 static int send_calls(belay__load_t *load, const belay__request_ops_t *ops, belay__call_t **calls,
                       size_t n) {
   belay__handle_t *handle = &load->cache->handle;
@@ -189,7 +191,7 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
                      answer->status);
 }
 
-/* ---- a lookup ------------------------------------------------------------------------------------------ */
+/* ---- lookup ---- */
 
 static int read_lookup(belay__operation_t *operation, const belay__call_t *call,
                        const belay__reply_t *reply) {
@@ -217,7 +219,7 @@ int belay__load_start_lookup(belay__load_t *load) {
   return note_request(load, error);
 }
 
-/* ---- the generation, and those of the tags ------------------------------------------------------------- */
+/* ---- begin: the generations of the key and of its tags ---- */
 
 static int read_begin(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
@@ -234,7 +236,7 @@ static int read_begin(belay__operation_t *operation, const belay__call_t *call,
   return belay__reply_integer(reply, 1, 1, &operation->values[RESULT]) ? 0 : BELAY_EPROTO;
 }
 
-/* Not sent again: see cache_begin.lua. */
+/* Not idempotent: see src/lua/cache/begin.lua. */
 static const belay__request_ops_t begin_ops = {.read = read_begin, .tell = tell};
 
 int belay__load_start_begin(belay__load_t *load) {
@@ -255,12 +257,12 @@ int belay__load_start_begin(belay__load_t *load) {
   return send_calls(load, &begin_ops, calls, 1 + tags_len);
 }
 
-/* ---- what was loaded ----------------------------------------------------------------------------------- */
+/* ---- storing the value ---- */
 
 static const belay__request_ops_t store_ops = {
     .read = read_result, .tell = tell, .idempotent = true};
 
-/* Takes the call in any case. error: of what was added to it. */
+/* Takes ownership of the call, also on error. error: result of adding arguments to the call. */
 static int start_store(belay__load_t *load, belay__call_t *call, int error) {
   if (error != 0) {
     belay__calls_discard(&call, 1);
@@ -278,7 +280,7 @@ int belay__load_start_fill(belay__load_t *load) {
   if (call == NULL)
     return BELAY_ENOMEM;
   int64_t ttl_ms = belay__cache_date(cache, record, BELAY_DEFAULT);
-  if (load->tags_len == 0) { /* else it is as good as its tags were when they were captured */
+  if (load->tags_len == 0) { /* a record with tags keeps the stamp from the capture of its tags */
     load->lookup.asked_at = belay__now(belay_of(load));
     belay__local_restamp(&cache->local, &load->lookup.stamp);
   }
@@ -287,9 +289,10 @@ int belay__load_start_fill(belay__load_t *load) {
   return start_store(load, call, error);
 }
 
-/* ---- that it failed ------------------------------------------------------------------------------------ */
+/* ---- storing a failure ---- */
 
-/* The record that says so, and its ttl; of error_ms 0 neither. */
+/* Adds an ERROR record, its ttl, and the retry time for the stored value. If error_ms is 0, it adds
+ * neither a record nor a retry time. */
 static int put_failure(belay__load_t *load, belay__call_t *call) {
   belay_cache_t *cache = load->cache;
   belay_t *belay = belay_of(load);
@@ -304,7 +307,7 @@ static int put_failure(belay__load_t *load, belay__call_t *call) {
   int error = belay__cache_record_args(cache, call, load->generation, record, ttl_ms, &written);
   char retry[8];
   belay__record_put_ms(retry, record->fresh_ms);
-  bool useful = load->refresh || load->fallback != NULL; /* what is there */
+  bool useful = load->refresh || load->fallback != NULL; /* the stored value is usable */
   belay__call_arg(call, retry, useful && cache->options.error_ms > 0 ? sizeof retry : 0);
   belay__record_release(belay, record);
   return error;
@@ -319,7 +322,7 @@ int belay__load_start_fail(belay__load_t *load) {
   return start_store(load, call, put_failure(load, call));
 }
 
-/* ---- what others store --------------------------------------------------------------------------------- */
+/* ---- values stored by other processes ---- */
 
 static void hear(belay__subscription_t *subscription, belay__channel_event_t what, const char *data,
                  size_t len, int status) {
@@ -347,9 +350,9 @@ void belay__load_subscribe(belay__load_t *load) {
   belay__free(belay_of(load), name, len);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
-/* The lock may be closing already, with its client. */
+/* The client may be closing its locks already. */
 void belay__load_end_steps(belay__load_t *load) {
   belay__unlisten(&load->subscription);
   if (load->requesting)

@@ -1,5 +1,5 @@
-/* A batch is open while one of its loads is on its way to READY. Loads that are READY wait for
- * the others; a load that is served, or waits for another process, leaves the batch. */
+/* A group is open while one of its loads may still become READY. Loads that are READY wait for the
+ * others. A load that is served, or that waits for another process, leaves the group. */
 #include "cache/loader.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static belay_t *belay_of(const belay__load_t *load) {
   return load->cache->handle.client->belay;
 }
 
-/* ---- batches ------------------------------------------------------------------------------------------- */
+/* ---- groups ---- */
 
 static void queue_load(belay__load_t *load, bool ready_many) {
   belay_cache_t *cache = load->cache;
@@ -18,7 +18,7 @@ static void queue_load(belay__load_t *load, bool ready_many) {
   belay__defer(belay_of(load), &cache->task);
 }
 
-/* One less is awaited. */
+/* Removes one reason to wait. The last one closes the group and queues its loads. */
 static void leave_group(belay_cache_t *cache, belay__load_group_t *group) {
   if (--group->open > 0)
     return;
@@ -63,12 +63,12 @@ void belay__loader_leave(belay__load_t *load) {
   belay__load_group_t *group = load->group;
   load->group = NULL;
   if (!belay__list_empty(&load->ready))
-    belay__list_remove(&load->ready); /* its batch does not wait for it any more */
+    belay__list_remove(&load->ready); /* it was READY: its group did not wait for it */
   else if (group != NULL)
     leave_group(load->cache, group);
 }
 
-/* ---- handing over -------------------------------------------------------------------------------------- */
+/* ---- passing loads to the loader ---- */
 
 static belay_cache_load_t *new_load_ref(belay__load_t *load) {
   belay_t *belay = belay_of(load);
@@ -82,13 +82,13 @@ static belay_cache_load_t *new_load_ref(belay__load_t *load) {
   return load_ref;
 }
 
-/* Its belay_t may be gone. */
+/* The belay_t may be gone. */
 static void free_load_ref(belay_cache_load_t *load_ref) {
   belay_allocator_t allocator = load_ref->allocator;
   allocator.free(allocator.ctx, load_ref);
 }
 
-/* NULL: memory is out, and the load has failed. */
+/* Returns the loader's reference. NULL: no memory, and the load has failed. */
 static belay_cache_load_t *hand_to_loader(belay__load_t *load) {
   belay_cache_load_t *load_ref = new_load_ref(load);
   if (load_ref == NULL) {
@@ -100,7 +100,7 @@ static belay_cache_load_t *hand_to_loader(belay__load_t *load) {
   return load_ref;
 }
 
-/* Takes loads off a queue, to which the loader may add. Returns how many there are. */
+/* Takes loads from a queue, to which the loader can add. Returns their number. */
 static size_t collect_loads(belay__list_t *queue, belay_cache_load_t **loads, size_t max) {
   size_t n = 0;
   for (belay__list_t *node; n < max && (node = belay__list_pop(queue)) != NULL;)
@@ -109,9 +109,9 @@ static size_t collect_loads(belay__list_t *queue, belay_cache_load_t **loads, si
   return n;
 }
 
-#define LOADS_PER_TASK BELAY_CACHE_MANY_MAX /* loads, on the stack */
+#define LOADS_PER_TASK BELAY_CACHE_MANY_MAX /* loads of one task run; they are on the stack */
 
-/* The cache may be closed in the loader; it is there until tasks have run. */
+/* The loader may close the cache. The handle is retained until the task has run. */
 void belay__loader_task(belay__task_t *task) {
   belay_cache_t *cache = BELAY__CONTAINER(task, belay_cache_t, task);
   const belay_cache_options_t *o = &cache->options;
@@ -123,7 +123,8 @@ void belay__loader_task(belay__task_t *task) {
     if (loads[i]->load != NULL)
       o->load(loads[i], loads[i]->key, loads[i]->key_len, o->arg);
     else
-      free_load_ref(loads[i]); /* the loader before it closed the cache */
+      /* an earlier call of the loader has closed the cache */
+      free_load_ref(loads[i]);
   n = collect_loads(&cache->ready_many, loads, LOADS_PER_TASK);
   for (size_t i = 0; i < n; i++)
     keys[i] = (belay_bytes_t){loads[i]->key, loads[i]->key_len};
@@ -134,7 +135,7 @@ void belay__loader_task(belay__task_t *task) {
   belay__handle_release(&cache->handle);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- results of the loader ---- */
 
 void belay__loader_detach(belay__load_t *load) {
   if (load->load_ref == NULL)
@@ -154,7 +155,7 @@ static void deliver(belay_cache_load_t *load_ref, belay__record_t *record, int e
   belay__load_step(load, record != NULL ? BELAY__LOAD_LOADED : BELAY__LOAD_FAILED, error);
 }
 
-/* With the generations from before the load. */
+/* Creates a record with the generations that were captured before the load. */
 static belay__record_t *new_record(const belay__load_t *load, belay__record_kind_t kind,
                                    const void *value, size_t len) {
   belay_t *belay = belay_of(load);

@@ -9,7 +9,7 @@ _Static_assert(BELAY__LOCAL_COUNTERS - 1 <= UINT16_MAX, "places");
 
 #define COUNTERS_SIZE (BELAY__LOCAL_COUNTERS * sizeof(uint32_t))
 
-/* What a hit reads stands together. */
+/* An entry. The fields that a hit reads are next to each other. */
 typedef struct cached {
   belay__entry_t entry;
   belay__list_t recent;
@@ -35,7 +35,7 @@ static bool is_key(const belay__entry_t *entry, const void *key, size_t len) {
   return cached->key_len == len && memcmp(cached->key, key, len) == 0;
 }
 
-/* ---- counters ------------------------------------------------------------------------------------------ */
+/* ---- counters ---- */
 
 uint64_t belay__local_hash(const void *bytes, size_t len, bool is_tag) {
   return XXH3_64bits_withSeed(bytes, len, is_tag ? 1 : 0);
@@ -82,7 +82,7 @@ void belay__local_note_gap(belay__local_t *local) {
   local->gaps++;
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 int belay__local_init(belay__local_t *local, belay_t *belay, size_t max_bytes) {
   *local = (belay__local_t){.belay = belay, .max_bytes = max_bytes};
@@ -105,7 +105,7 @@ static void remove_cached(belay__local_t *local, cached_t *cached) {
   local->bytes -= size;
 }
 
-/* The least recently used go until so many more bytes fit. */
+/* Removes the least recently used entries until `size` more bytes fit. */
 static void make_room(belay__local_t *local, size_t size) {
   while (local->bytes + size > local->max_bytes && !belay__list_empty(&local->recent))
     remove_cached(local, BELAY__CONTAINER(local->recent.prev, cached_t, recent));
@@ -120,7 +120,7 @@ void belay__local_free(belay__local_t *local) {
   local->bytes = 0;
 }
 
-/* NULL: memory is out. */
+/* Creates an entry. NULL if there is no memory. */
 static cached_t *new_cached(belay__local_t *local, const void *key, size_t key_len) {
   cached_t *cached = belay__alloc(local->belay, sizeof *cached + key_len);
   if (cached == NULL)
@@ -144,7 +144,7 @@ void belay__local_remove(belay__local_t *local, const void *key, size_t key_len)
     remove_cached(local, cached);
 }
 
-/* Its buckets may have become more, which count too. */
+/* Adds an entry. The table may grow by buckets, which count too. */
 static void add_cached(belay__local_t *local, cached_t *cached, uint64_t hash) {
   size_t size = size_of(cached->record, cached->key_len), before = buckets_size(local);
   if (belay__table_add(local->belay, &local->table, &cached->entry, hash) != 0) {
@@ -162,7 +162,7 @@ void belay__local_put(belay__local_t *local, const void *key, size_t key_len,
                       uint64_t keep_until) {
   if (local->max_bytes == 0)
     return;
-  belay__record_retain(record); /* what goes first may be the same */
+  belay__record_retain(record); /* the entry that is removed may have the same record */
   belay__local_remove(local, key, key_len);
   size_t size = size_of(record, key_len);
   cached_t *cached = NULL;

@@ -1,12 +1,16 @@
-/* The table of records in this process: bounded by bytes, the least recently used goes first.
+/* The local table: records in the memory of this process. It is bounded in bytes; the least
+ * recently used records leave first.
  *
- * What is invalidated is found out without being looked for: there are counters, by hash, and whoever invalidates a key
- * or a tag steps its counter. A stamp is where the counters of a key and its tags are, and what their sum was; it
- * is good as long as it still is. (Two keys may share a counter: then one goes for nothing.) A stamp is taken before the
- * server is asked, so that what was invalidated while it answered is not put in.
+ * Invalidations do not search the table. It has BELAY__LOCAL_COUNTERS counters, and each key and
+ * each tag has one of them, by its hash. An invalidation increments the counter. A stamp holds the
+ * indexes of the counters of a key and its tags, and their sum. The stamp is valid while the sum
+ * has not changed. Two keys can share a counter: then an invalidation of one also drops the other.
  *
- * Messages of others may be lost while there is a gap in what is heard: what was put in before is in doubt then, and only
- * served while the server is away. */
+ * A stamp is taken before the request to the server, so that a value that is invalidated in the
+ * meantime does not enter the table.
+ *
+ * Messages of other processes can be lost in a gap of the subscription. Records from before a gap
+ * are served only in an outage. */
 #ifndef BELAY_CACHE_LOCAL_H
 #define BELAY_CACHE_LOCAL_H
 
@@ -16,64 +20,68 @@
 
 #define BELAY__LOCAL_COUNTERS 4096 /* a power of two */
 
-/* Where to lookup, and what was seen there. */
+/* The counters of a key and its tags, and their sum at one moment. */
 typedef struct belay__stamp {
-  uint64_t sum;  /* of the counters */
-  uint64_t gaps; /* gaps until then */
-  uint16_t places[1 + BELAY_CACHE_TAGS_MAX];
-  uint8_t len;
+  uint64_t sum;                              /* sum of the counters */
+  uint64_t gaps;                             /* number of gaps of the subscription at that moment */
+  uint16_t places[1 + BELAY_CACHE_TAGS_MAX]; /* indexes of the counters: the key, then its tags */
+  uint8_t len;                               /* number of places; 0 without a table */
 } belay__stamp_t;
 
 typedef struct belay__local {
   belay_t *belay;
-  size_t max_bytes; /* 0: there is no table, and nothing is put in; stamps are good all the same */
-  size_t
-      bytes; /* of the entries, keys and records included, and of the buckets; not of the counters */
+  /* bound of `bytes`; 0: there is no table, nothing enters it, and all stamps are valid */
+  size_t max_bytes;
+  size_t bytes; /* of entries with keys and records, and of buckets; without the counters */
   belay__table_t table;
-  belay__list_t recent; /* the most recently used first */
-  uint64_t gaps;
-  uint32_t *counters; /* BELAY__LOCAL_COUNTERS; NULL as long as max_bytes is 0 */
+  belay__list_t recent; /* the most recently used entry comes first */
+  uint64_t gaps;        /* gaps of the subscription until now */
+  uint32_t *counters;   /* BELAY__LOCAL_COUNTERS of them; NULL if max_bytes is 0 */
 } belay__local_t;
 
-/* What was found. */
+/* Result of a search. */
 typedef struct belay__local_hit {
-  belay__record_t *record; /* the table's reference; NULL: nothing */
-  bool fresh;              /* else it is only good while the server is away */
+  belay__record_t *record; /* the table owns the reference; NULL: not found */
+  bool fresh;              /* false: the record may be served only in an outage */
 } belay__local_hit_t;
 
 /* Returns 0 or BELAY_ENOMEM. */
 int belay__local_init(belay__local_t *local, belay_t *belay, size_t max_bytes);
 void belay__local_free(belay__local_t *local);
 
-/* The hash by which the counter of a key, or of a tag, is known in all processes: it is what an invalidation publishes.
- * XXH3 of the bytes, with seed 0 for a key, and 1 for a tag. */
+/* Hashes a key or a tag for its counter. All processes use this hash: an invalidation publishes it.
+ * It is XXH3 with 64 bits; the seed is 0 for a key and 1 for a tag. */
 uint64_t belay__local_hash(const void *bytes, size_t len, bool is_tag);
 
-/* A stamp of now; and one that was taken, renewed. tags may be NULL if n is 0. */
+/* Takes a stamp. tags may be NULL if n is 0. belay__local_restamp() takes a stamp of the same
+ * counters again. */
 void belay__local_stamp(const belay__local_t *local, const void *key, size_t key_len,
                         const belay_bytes_t *tags, size_t n, belay__stamp_t *out);
 void belay__local_restamp(const belay__local_t *local, belay__stamp_t *stamp);
-/* Whether nothing of it was invalidated since; whether it is in doubt is not asked here. */
+/* true if neither the key nor a tag was invalidated since the stamp was taken. Does not consider
+ * gaps. */
 bool belay__local_is_good(const belay__local_t *local, const belay__stamp_t *stamp);
 
-/* It makes room for it; what is larger than the table is not put in, nor if memory is out. until, keep_until: times of the host, until when it
- * is fresh, and until when it may be served while the server is away. Not put in if the stamp is not good, or in doubt.
- * What the key had before goes in any case. */
+/* Puts a record into the table and makes room for it. The previous record of the key leaves the
+ * table in any case. The new record does not enter the table if it is larger than the table, if
+ * there is no memory, or if the stamp is invalid or from before a gap. until: host time until which
+ * the record is fresh. keep_until: host time until which it may be served in an outage. */
 void belay__local_put(belay__local_t *local, const void *key, size_t key_len,
                       belay__record_t *record, const belay__stamp_t *stamp, uint64_t until,
                       uint64_t keep_until);
 
-/* What the key has goes. */
+/* Removes the record of the key, if there is one. */
 void belay__local_remove(belay__local_t *local, const void *key, size_t key_len);
 
-/* What is there at that time, which is used by that; what is of no use any more goes. Allocates nothing. The record is the
- * table's, and good until something is put in or found again. */
+/* Searches the table and marks the entry as used. Removes an entry that is not usable any more.
+ * Allocates nothing. The table owns the record of the result, which is valid until the next put or
+ * find. */
 belay__local_hit_t belay__local_find(belay__local_t *local, const void *key, size_t key_len,
                                      uint64_t now);
 
-/* Whatever has this hash is invalidated. */
+/* Invalidates all keys and tags with this hash. */
 void belay__local_invalidate(belay__local_t *local, uint64_t hash);
-/* What is there is in doubt. */
+/* Notes a gap of the subscription: from now on, present records are served only in an outage. */
 void belay__local_note_gap(belay__local_t *local);
 
 #endif /* BELAY_CACHE_LOCAL_H */

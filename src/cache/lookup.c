@@ -18,7 +18,7 @@ void belay__lookup_release(belay_cache_t *cache, belay__lookup_t *lookup) {
   lookup->freshness = BELAY__EXPIRED;
 }
 
-/* ---- calls  -------------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 static belay__call_t *new_get(const belay_cache_t *cache, const char *key, size_t key_len,
                               const char *tail) {
@@ -51,7 +51,7 @@ int belay__lookup_send(belay_cache_t *cache, belay__operation_t *operation, uint
   return belay__request_send_all(operation, calls, n);
 }
 
-/* ---- what is there ------------------------------------------------------------------------------------- */
+/* ---- replies ---- */
 
 static int read_record(belay_cache_t *cache, belay__lookup_t *lookup, const char *bytes,
                        size_t len) {
@@ -75,7 +75,7 @@ uint64_t belay__lookup_fold(size_t i, const void *generation) {
   return XXH3_64bits_withSeed(generation, BELAY__RECORD_ID, i + 1);
 }
 
-/* An empty string is no record either. */
+/* Reads the reply to the GET of a key. An empty string is counted as undecodable. */
 static int read_get(belay_cache_t *cache, belay__lookup_t *lookup, const belay__reply_t *reply) {
   if (reply->type == BELAY__REPLY_NIL)
     return read_record(cache, lookup, "", 0);
@@ -111,7 +111,7 @@ int belay__lookup_replace(belay_cache_t *cache, belay__lookup_t *lookup, const c
   return read_record(cache, lookup, bytes, len);
 }
 
-/* Whether it was stored under the generations that its tags have now. */
+/* true if the record was stored under the present generations of its tags. */
 static bool is_tagged(const belay__lookup_t *lookup) {
   uint64_t tags = 0;
   if (lookup->untagged || lookup->record->tags_len != lookup->tags_len)
@@ -130,7 +130,7 @@ void belay__lookup_judge(belay_cache_t *cache, belay__lookup_t *lookup) {
         lookup->record, &cache->fresh_config, belay__cache_now_ms(cache),
         cache->fresh_config.beta > 0 ? belay__fresh_random(cache->handle.client->belay) : 1.0);
   if (lookup->freshness == BELAY__KEPT && !belay__cache_loads(cache))
-    lookup->freshness = BELAY__STALE; /* there will be nothing better */
+    lookup->freshness = BELAY__STALE; /* no load will replace it */
   if (lookup->freshness == BELAY__EXPIRED)
     belay__lookup_release(cache, lookup);
 }

@@ -1,65 +1,68 @@
-/* A lookup of what the server has of a key: a GET, and one for the generation of each of its tags,
- * and TIME now and then, all at once. */
+/* A lookup reads a record from the server: one GET for the key, one for the generation of each tag,
+ * and TIME when the server's clock is not known. All calls are sent at once. */
 #ifndef BELAY_CACHE_LOOKUP_H
 #define BELAY_CACHE_LOOKUP_H
 
 #include "cache/serve.h"
 
-/* What is seen of a record by scripts: bytes 48 to 63, or as many as there are. */
+/* The record id that the scripts compare: bytes 48 to 63 of the stored value, or fewer if the value
+ * is shorter. len 0: no value. */
 typedef struct belay__seen_id {
   uint8_t len;
   unsigned char id[BELAY__RECORD_ID];
 } belay__seen_id_t;
 
 typedef struct belay__lookup {
-  belay__record_t *record; /* a reference; NULL: nothing that is good */
-  uint64_t asked_at;       /* when; by the host */
-  uint64_t tags;           /* the generations that the tags have now, folded */
-  belay__stamp_t stamp;
-  uint8_t tags_len; /* that the key has */
-  belay__seen_id_t seen_id;
-  bool untagged;                /* one of them has none */
-  bool from_replica;            /* a replica may have answered */
-  belay__freshness_t freshness; /* once it is over; GONE without a record */
+  belay__record_t *record;  /* a reference; NULL: no usable record */
+  uint64_t asked_at;        /* host time at which the lookup began */
+  uint64_t tags;            /* hash of the present generations of all tags */
+  belay__stamp_t stamp;     /* taken when the lookup began */
+  uint8_t tags_len;         /* number of tags of the key */
+  belay__seen_id_t seen_id; /* id of the stored value */
+  bool untagged;            /* a tag has no generation */
+  bool from_replica;        /* a replica may have answered, so the record may be old */
+  /* valid after belay__lookup_judge(); BELAY__EXPIRED without a record */
+  belay__freshness_t freshness;
 } belay__lookup_t;
 
 #define BELAY__LOOKUP_CALLS_MAX (1 + BELAY_CACHE_TAGS_MAX)
 
-/* Who may answer. */
+/* Servers that may answer a lookup. */
 typedef enum belay__lookup_at { BELAY__LOOKUP_AT_PRIMARY, BELAY__LOOKUP_AT_ANY } belay__lookup_at_t;
 
-/* Builds the calls of a lookup, which begins now: at most BELAY__LOOKUP_CALLS_MAX; returns how
- * many. A call is NULL if memory is out. */
+/* Starts a lookup and builds its calls. Returns the number of calls, at most
+ * BELAY__LOOKUP_CALLS_MAX. A call is NULL if there is no memory for it. */
 size_t belay__lookup_calls(belay_cache_t *cache, belay__lookup_t *lookup, belay__lookup_at_t at,
                            uint64_t now, const char *key, size_t key_len, belay__call_t **calls);
 
-/* Reads the reply to the call number i of them. Returns 0, BELAY_ENOMEM or BELAY_EPROTO. */
+/* Reads the reply to the lookup's call number i. Returns 0, BELAY_ENOMEM or BELAY_EPROTO. */
 int belay__lookup_read(belay_cache_t *cache, belay__lookup_t *lookup, size_t i,
                        const belay__reply_t *reply);
 
-/* The generation of the tag number i, as a part of lookup->tags, which is the exclusive or of
- * them all. */
+/* Hashes the generation of tag number i. lookup->tags is the exclusive or of the hashes of all
+ * tags. */
 uint64_t belay__lookup_fold(size_t i, const void *generation);
 
-/* All are answered: what it comes to. */
+/* Judges the record after all replies are read: sets lookup->freshness, and releases a record that
+ * is not usable. */
 void belay__lookup_judge(belay_cache_t *cache, belay__lookup_t *lookup);
 
-/* The same for a record that came from elsewhere, on the server since the lookup: replaces what
- * was found. */
+/* Replaces the record of a finished lookup by another stored value, which a script has returned.
+ * Returns 0 or BELAY_ENOMEM. */
 int belay__lookup_replace(belay_cache_t *cache, belay__lookup_t *lookup, const char *bytes,
                           size_t len);
 
-/* What is served of one that found something; it keeps the reference. */
+/* Returns the result for a lookup with a record. The lookup keeps the reference. */
 belay__served_t belay__lookup_serve(const belay__lookup_t *lookup);
 
-/* Gives its record back. */
+/* Releases the record of the lookup. */
 void belay__lookup_release(belay_cache_t *cache, belay__lookup_t *lookup);
 
 /* Sends the n calls of lookups, and TIME if it is due; calls has room for one more. A step of a
  * request that is PARKED. Returns 0, BELAY_ENOMEM or BELAY_EBUSY. Takes the calls in any case. */
 int belay__lookup_send(belay_cache_t *cache, belay__operation_t *operation, uint64_t now,
                        belay__call_t **calls, size_t n);
-/* Reads a reply to the step of one lookup. */
+/* Reads a reply to a step that consists of one lookup. Returns as belay__lookup_read(). */
 int belay__lookup_step_read(belay_cache_t *cache, belay__lookup_t *lookup,
                             const belay__operation_t *operation, const belay__call_t *call,
                             const belay__reply_t *reply);

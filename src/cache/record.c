@@ -13,9 +13,9 @@ _Static_assert(sizeof BELAY__RECORD_MAGIC == 5, "four bytes");
 
 #define PLAIN 0
 #define LZ4 1
-#define LZ4_RATIO_MAX 255 /* a byte of a block stands for so many at the most */
+#define LZ4_RATIO_MAX 255 /* one byte of an LZ4 block decodes to at most this many bytes */
 
-/* Where the rest of the head is. */
+/* Offsets of the other header fields. */
 #define AT_KIND 4
 #define AT_ENCODING 5
 #define AT_TAGS 6
@@ -27,11 +27,12 @@ _Static_assert(sizeof BELAY__RECORD_MAGIC == 5, "four bytes");
 #define AT_RAW 64
 #define AT_WRITTEN 68
 
-#define SUMMED 32 /* the sum is of what stands from here on, and of the first eight bytes */
+/* offset from which the checksum covers the record; it covers the first 8 bytes, too */
+#define SUMMED 32
 
-/* ---- numbers ------------------------------------------------------------------------------------------- */
+/* ---- numbers ---- */
 
-/* Written out, so that compilers see that it is one load. */
+/* Written without a loop, so that compilers generate one load. */
 static uint32_t number_at4(const unsigned char *b) {
   return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
@@ -40,7 +41,7 @@ static uint64_t number_at8(const unsigned char *b) {
   return number_at4(b) | (uint64_t)number_at4(b + 4) << 32;
 }
 
-/* The two's complement. */
+/* Interprets the number as two's complement. */
 static int64_t signed_of(uint64_t number) {
   return number <= INT64_MAX ? (int64_t)number : -(int64_t)~number - 1;
 }
@@ -49,12 +50,12 @@ void belay__record_put_ms(char out[8], int64_t ms) {
   belay__put_le(out, (uint64_t)ms, 8);
 }
 
-/* Of an envelope of so many bytes: what no script changes. */
+/* Computes the checksum of a stored record: all fields that no script changes. */
 static uint64_t sum_of(const unsigned char *bytes, size_t len) {
   return XXH3_64bits(bytes + SUMMED, len - SUMMED) ^ number_at8(bytes);
 }
 
-/* ---- records ------------------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 static size_t size_of(size_t len, size_t tags_len) {
   return sizeof(belay__record_t) + len + tags_len * BELAY__RECORD_ID;
@@ -88,16 +89,16 @@ size_t belay__record_size(const belay__record_t *record) {
   return size_of(record->len, record->tags_len);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
-/* What the head says of what comes behind it. */
+/* Layout of a stored record, from its header. */
 typedef struct shape {
   size_t raw, written, tags_len;
   bool compressed;
 } shape_t;
 
-/* What is said of the data fits together, and is what is there. The sum comes last: it is the only one that reads it
- * all. */
+/* Checks the header against the length of the value. The checksum comes last, because only it reads
+ * all bytes. */
 static bool is_envelope(const unsigned char *bytes, size_t len, size_t max_len, shape_t *shape) {
   if (len < BELAY__RECORD_HEAD || memcmp(bytes, BELAY__RECORD_MAGIC, 4) != 0)
     return false;
@@ -123,7 +124,7 @@ static bool is_envelope(const unsigned char *bytes, size_t len, size_t max_len, 
          number_at8(bytes + AT_SUM) == sum_of(bytes, len);
 }
 
-/* False: a time is none. */
+/* Reads the times, the error and the id. false if a time is negative. */
 static bool read_head(belay__record_t *record, const unsigned char *bytes) {
   record->created_ms = signed_of(number_at8(bytes + AT_CREATED));
   record->fresh_ms = signed_of(number_at8(bytes + BELAY__RECORD_AT_FRESH));
@@ -165,9 +166,10 @@ int belay__record_read(belay_t *belay, const void *bytes, size_t len, size_t max
   return 0;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
-/* Writes the data, compressed if that is wanted and makes it smaller; returns its bytes. */
+/* Writes the data, compressed if that is requested and makes it smaller. Returns the bytes
+ * written. */
 static size_t write_data(const belay__record_t *record, size_t compress_bytes, unsigned char *out,
                          uint8_t *encoding) {
   *encoding = LZ4;

@@ -3,7 +3,7 @@
 #include "cache/key.h"
 #include "core/key/bytes.h"
 
-/* ---- the table of this process -------------------------------------------------------------------------- */
+/* ---- the local table ---- */
 
 void belay__cache_store_local(belay_cache_t *cache, const char *key, size_t key_len,
                               belay__record_t *record, const belay__stamp_t *stamp,
@@ -19,7 +19,7 @@ void belay__cache_store_local(belay_cache_t *cache, const char *key, size_t key_
   uint64_t until = asked_at + (uint64_t)o->local_ttl_ms * BELAY__MS, keep_until = now;
   int64_t left = record->fresh_ms - belay__cache_ms_at(cache, now);
   if (left > BELAY__CACHE_LIFE_MAX_MS)
-    left = BELAY__CACHE_LIFE_MAX_MS; /* the time in an envelope is not checked */
+    left = BELAY__CACHE_LIFE_MAX_MS; /* the checksum does not cover this time */
   uint64_t fresh_until = left > 0 ? now + (uint64_t)left * BELAY__MS : now;
   if (until > fresh_until)
     until = fresh_until;
@@ -29,10 +29,10 @@ void belay__cache_store_local(belay_cache_t *cache, const char *key, size_t key_
   if (until > now || keep_until > now)
     belay__local_put(&cache->local, key, key_len, record, stamp, until, keep_until);
   else
-    belay__local_remove(&cache->local, key, key_len); /* which knows no better */
+    belay__local_remove(&cache->local, key, key_len); /* remove the older record of the key */
 }
 
-/* ---- what is invalidated elsewhere --------------------------------------------------------------------- */
+/* ---- invalidations of other processes ---- */
 
 static void hear(belay__subscription_t *subscription, belay__channel_event_t what, const char *data,
                  size_t len, int status) {
@@ -46,7 +46,7 @@ static void hear(belay__subscription_t *subscription, belay__channel_event_t wha
     belay__local_invalidate(&cache->local, belay__get_le(data, 8));
 }
 
-/* If it cannot now, it may the next time: local_ttl_ms bounds what is not heard. */
+/* After a failure the next get tries again. Until then local_ttl_ms bounds the age of records. */
 void belay__cache_subscribe(belay_cache_t *cache) {
   size_t len;
   if (cache->options.local_bytes == 0 || cache->subscription.channel != NULL)
@@ -59,7 +59,7 @@ void belay__cache_subscribe(belay_cache_t *cache) {
   belay__free(cache->handle.client->belay, name, len);
 }
 
-/* ---- what a get came to --------------------------------------------------------------------------------- */
+/* ---- results ---- */
 
 belay__served_t belay__cache_serve(belay__record_t *record, belay_cache_from_t from, bool stale,
                                    int reason, int load_error) {

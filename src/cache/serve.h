@@ -1,50 +1,55 @@
-/* What a get is served: from which place, and what its caller is told. The table of this process, as the options want it. */
+/* Results of gets, and the use of the local table according to the options. */
 #ifndef BELAY_CACHE_SERVE_H
 #define BELAY_CACHE_SERVE_H
 
 #include "cache/state.h"
 
-/* Puts it into the table of this process, if there is one; by a stamp that was taken before the server was asked, at
- * `asked`. NULL: the server has nothing that is good, and what the table has goes. */
+/* Puts a record into the local table, if there is one. stamp: taken before the request to the
+ * server, at the time asked_at. record NULL: the server has no usable record, and the key leaves
+ * the local table. */
 void belay__cache_store_local(belay_cache_t *cache, const char *key, size_t key_len,
                               belay__record_t *record, const belay__stamp_t *stamp,
                               uint64_t asked_at);
 
-/* Listens to what others invalidate, if there is a table, unless it does. */
+/* Subscribes to invalidations of other processes, if there is a local table and no subscription
+ * yet. */
 void belay__cache_subscribe(belay_cache_t *cache);
 
+/* Result of a get before it is copied for the caller. The other fields are as in
+ * belay_cache_result_t. */
 typedef struct belay__served {
-  belay__record_t
-      *record; /* NULL: there is nothing; whoever keeps one of these says whose reference it is */
-  int32_t status; /* as in belay_cache_result_t, as are the others */
+  belay__record_t *record; /* NULL: none; each function states the owner of the reference */
+  int32_t status;
   int32_t reason;
   int32_t load_error;
   uint8_t from; /* belay_cache_from_t */
   bool stale;
 } belay__served_t;
 
-/* A record, served as what it is; reason: why it is, though it is not fresh; or 0. */
+/* Makes the result for a record. reason: error because of which a stale record is served; or 0. */
 belay__served_t belay__cache_serve(belay__record_t *record, belay_cache_from_t from, bool stale,
                                    int reason, int load_error);
-/* Nothing, and why. */
+/* Makes a result without a record. */
 belay__served_t belay__cache_refuse(int status, int load_error);
 
-/* The server could not be asked, and that is not the key's fault. */
+/* true if the status means that the server could not be asked for any key. */
 bool belay__cache_is_outage(int status);
-/* true if there is a policy for that, so that what a get asks does not wait for a server that is away. */
+/* true if calls of gets fail at once during an outage: the options have a policy for outages. */
 bool belay__cache_fails_fast(const belay_cache_t *cache);
-/* What is served then, if options.away allows it and there is something; the table's reference. */
+/* Makes the result of a get during an outage: the record of the local table, if options.away allows
+ * it and there is one; otherwise status. The local table owns the reference. */
 belay__served_t belay__cache_serve_in_outage(belay_cache_t *cache, const char *key, size_t key_len,
                                              int status);
 
-/* What the table of this process has fresh: true, and it is counted; the table's reference. */
+/* true if the local table has a fresh record, which is counted as a hit. The local table owns the
+ * reference. */
 bool belay__cache_serve_local(belay_cache_t *cache, const char *key, size_t key_len, uint64_t now,
                               belay__served_t *served);
 
-/* Somebody is served; at_once: he had not to wait. */
+/* Counts a result in the statistics. without_wait: the get did not wait for a load. */
 void belay__cache_count(belay_cache_t *cache, const belay__served_t *served, bool without_wait);
 
-/* As the caller is told. */
+/* Fills in the result for the caller. */
 void belay__cache_result(const belay_cache_t *cache, const belay__served_t *served, uint64_t now,
                          belay_cache_result_t *result);
 

@@ -1,41 +1,42 @@
 /* The machine of a single-flight load:
  *
- *   a get found nothing good; a refresh          a pinned key
+ *   a get without a fresh record; a refresh      a fresh key   
  *        |                                          |
  *        v                                          v
- *    FILTERING --may exist, not known------>+   LOOKING_UP <--wake-up, poll-- WAITING <------+
+ *    FILTERING --may exist, unknown-------->+   LOOKING_UP <--wake-up, poll-- WAITING <------+
  *        |  (with a filter only)            |       |  |                                     |
- *        | does not exist                   |       |  +--good--> OVER                       |
- *        v                                  v       v not good, or to be loaded again        |
+ *        | does not exist                   |       |  +--fresh-> OVER                       |
+ *        v                                  v       v not fresh, or a refresh is due         |
  *      OVER                              LOCKING <--+                                        |
  *                                           |   |                                            |
- *                                   granted |   +--held elsewhere, or not known------------->+
+ *                                   granted |   +--held elsewhere, or unknown--------------->+
  *                                           v                                                |
- *            OVER <--good by now-------- BEGINNING --not known-------------------------------+
+ *            OVER <--fresh by now------- BEGINNING --unknown---------------------------------+
  *                                           |   (generation, tags)
  *                                     begun |
  *                                           v
  *                 OVER <--denied-------- LIMITING --allowed--> READY --> LOADING
  *                                                                           |
- *        OVER <--stored, or refused-- FILLING <--loaded (a loser: OVER)-----+
- *        OVER <--noted--------------- FAILING <--failed, timed out----------+  (a loser: OVER)
+ *        OVER <--stored, or refused-- FILLING <--loaded (unstored: OVER)----+
+ *        OVER <--noted--------------- FAILING <--failed, timed out----------+  (unstored: OVER)
  *
  * Not drawn:
- *   - A pinned key also asks the filter before its lookup.
- *   - A load that holds the lease, or a cache without a lock, skips LOCKING; a cache without a
+ *   - A fresh key also queries the filter before its lookup.
+ *   - A load that holds the lease, or a cache without a lock, skips LOCKING. A cache without a
  *     limiter skips LIMITING.
- *   - Without waiters LOCKING and WAITING are OVER. A refresh is locked, begun and loaded without
- *     waiters, too.
- *   - A waiter that joins during a question cannot use its answer. If such waiters are left, OVER
- *     becomes LOOKING_UP, and after the filter FILTERING.
- *   - BEGINNING finds another record than the lookup did: the load takes it as the result of a
- *     lookup.
- *   - In WAITING the time of a waiter with BELAY_CACHE_LATE_LOAD ends: LIMITING, as a loser, which
- *     stores nothing. If the limiter denies that, the waiters that have time left stay in WAITING.
- *   - LOCKING, LOOKING_UP, BEGINNING or READY cannot ask the server: OVER; with
- *     BELAY_CACHE_AWAY_LOAD READY, as a loser, and again from LOADING for waiters that could not
- *     ask meanwhile.
- *   - The cache closes: OVER, from any state.
+ *   - Without waiters, OVER replaces LOCKING and WAITING. A refresh is locked, begun and loaded
+ *     even without waiters.
+ *   - A waiter that joins during an observation cannot use its result. If such waiters are left,
+ *     LOOKING_UP replaces OVER; after the filter, FILTERING replaces OVER.
+ *   - If BEGINNING finds another record than the lookup did, the load treats that record as the
+ *     result of a lookup.
+ *   - If in WAITING the time of a waiter with BELAY_CACHE_LATE_LOAD ends, LIMITING follows. The
+ *     value of that load is not stored ("unstored"). If the limiter denies the load, the waiters
+ *     that have time left stay in WAITING.
+ *   - If LOCKING, LOOKING_UP, BEGINNING or READY cannot reach the server, OVER follows. With
+ *     BELAY_CACHE_AWAY_LOAD, READY follows instead: an unstored load. It is repeated from LOADING
+ *     for waiters that could not reach the server in the meantime.
+ *   - If the cache closes, OVER follows any state.
  *
  * A load that is OVER is in no table. It is freed when its request has ended and its lease is
  * released. */
@@ -48,17 +49,17 @@
 #include "cache/waiters.h"
 #include "core/loop/backoff.h"
 
-#define TRIES_MAX 16 /* to begin, when others were faster each time */
+#define TRIES_MAX 16 /* attempts to begin while other processes are faster */
 
 typedef enum state {
-  FILTERING,  /* does the key exist? */
-  LOCKING,    /* tries the lease */
-  WAITING,    /* another process has the lease */
+  FILTERING,  /* queries the filter */
+  LOCKING,    /* tries to acquire the lease */
+  WAITING,    /* another process holds the lease */
   LOOKING_UP, /* reads the record from the server */
   BEGINNING,  /* registers its generation */
   LIMITING,   /* asks the limiter */
   READY,      /* queued for the loader */
-  LOADING,    /* the loader runs */
+  LOADING,    /* the loader has the load */
   FILLING,    /* stores the value */
   FAILING,    /* stores the failure */
   OVER
@@ -72,15 +73,15 @@ static bool is_waited_for(const belay__load_t *load) {
   return belay__load_first(load) != NULL;
 }
 
-/* ---- transitions --------------------------------------------------------------------------------------- */
+/* ---- transitions ---- */
 
-/* Some were served. */
+/* Continues after an observation: looks up again for the remaining waiters, or ends. */
 static state_t end_or_look_up(belay__load_t *load) {
   load->tries = 0;
   return is_waited_for(load) ? LOOKING_UP : OVER;
 }
 
-/* When the first of those who wait has waited for long enough. */
+/* Returns the time at which wait_ms of the first waiter ends. */
 static uint64_t late_at(const belay__load_t *load) {
   return belay__load_first(load)->joined_at + (uint64_t)load->cache->options.wait_ms * BELAY__MS;
 }
@@ -89,8 +90,8 @@ static state_t limit_or_load(const belay__load_t *load) {
   return load->cache->options.limiter != NULL ? LIMITING : READY;
 }
 
-/* Ends the waiters whose time is over. true: one of them is to load the value itself, and that
- * is allowed. */
+/* Ends the waiters whose time is over. true if such a waiter loads the value itself and `allowed`
+ * is true. */
 static bool end_late(belay__load_t *load, bool allowed) {
   uint64_t now = belay__now(belay_of(load));
   while (is_waited_for(load) && late_at(load) <= now) {
@@ -104,7 +105,7 @@ static bool end_late(belay__load_t *load, bool allowed) {
   return false;
 }
 
-/* Another process loads it. */
+/* Waits while another process loads the key. */
 static state_t wait_for_others(belay__load_t *load) {
   if (end_late(load, true)) {
     load->unstored = true;
@@ -113,7 +114,8 @@ static state_t wait_for_others(belay__load_t *load) {
   return is_waited_for(load) ? WAITING : OVER;
 }
 
-/* The limiter denies the load. A loser's waiters that have time left go on waiting. */
+/* The limiter has denied the load. In an unstored load, the waiters that have time left go on
+ * waiting. */
 static state_t load_denied(belay__load_t *load) {
   load->cache->stats.limited++;
   if (load->unstored)
@@ -127,7 +129,7 @@ static state_t lookup_or(state_t state) {
   return state == WAITING ? LOOKING_UP : state;
 }
 
-/* It is loaded all the same; false: too many are. */
+/* Makes this an unstored load because of the outage. false if max_away_loads is reached. */
 static bool begin_outage_load(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   if (!load->outage && cache->outage_loads >= cache->options.max_away_loads)
@@ -138,13 +140,13 @@ static bool begin_outage_load(belay__load_t *load) {
   return true;
 }
 
-/* The server is there again. */
+/* The server answers again. */
 static void end_outage(belay__load_t *load) {
   load->cache->outage_loads -= load->outage;
   load->outage = false;
 }
 
-/* The server cannot be asked, or will not do it. */
+/* The server is out of reach or has refused a command. */
 static state_t handle_outage(belay__load_t *load, int status) {
   belay_cache_t *cache = load->cache;
   const belay_cache_options_t *o = &cache->options;
@@ -162,7 +164,7 @@ static state_t handle_outage(belay__load_t *load, int status) {
   return OVER;
 }
 
-/* There is no lease, or no generation, now; the next lookup finds out why. */
+/* Without a lease or a generation the load waits; the next lookup finds the reason. */
 static state_t try_later(belay__load_t *load, int status) {
   if (status != BELAY_EUNKNOWN && status != BELAY_EEXPIRED)
     return handle_outage(load, status);
@@ -176,14 +178,15 @@ static state_t lock_or_begin(belay__load_t *load) {
   return load->held || !load->cache->options.lock ? BEGINNING : LOCKING;
 }
 
-/* Time until the key is to be loaded again, plus the lead. Only values are loaded ahead of time. */
+/* Returns the time until the key is to be loaded again, plus the lead. Only values are loaded ahead
+ * of time. */
 static int64_t left_of(const belay__load_t *load, const belay__record_t *record) {
   int64_t left = record->fresh_ms - belay__cache_now_ms(load->cache);
   int64_t lead = record->kind == BELAY__RECORD_VALUE ? 0 : load->cache->options.refresh_ms;
   return left > INT64_MAX - lead ? INT64_MAX : left + lead;
 }
 
-/* The lookup is answered. */
+/* The lookup has all replies. */
 static state_t lookup_answered(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay__lookup_t *lookup = &load->lookup;
@@ -203,8 +206,8 @@ static state_t lookup_answered(belay__load_t *load) {
                                                                    : end_or_look_up(load);
 }
 
-/* Waiters from before the load began do not wait until the value is stored. Later ones that
- * could not ask the server either do not ask again. */
+/* The loader has returned a value. Waiters from before the load do not wait for the store. Later
+ * waiters that could not reach the server either cause another load. */
 static state_t value_loaded(belay__load_t *load) {
   belay__load_serve(load, load->loaded_seq,
                     belay__cache_serve(load->loaded, BELAY_CACHE_FROM_LOAD, false, 0, 0));
@@ -221,9 +224,9 @@ static state_t load_failed(belay__load_t *load, int error) {
   return load->unstored ? OVER : FAILING;
 }
 
-/* No invalidation came between: the value is good for all waiters that joined until then. A
- * value with tags is not, because a tag may have been invalidated: waiters that joined during
- * the load look it up. */
+/* The server has stored the value, so there was no invalidation during the load, and the value
+ * serves all waiters that joined until now. A value with tags does not, because a tag may have been
+ * invalidated: waiters that joined during the load look it up. */
 static state_t value_stored(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay__record_t *record = load->loaded;
@@ -279,7 +282,7 @@ static state_t next_state(belay__load_t *load, belay__load_event_t event, int ar
   return OVER;
 }
 
-/* ---- entering a state ---------------------------------------------------------------------------------- */
+/* ---- entering a state ---- */
 
 bool belay__load_is_over(const belay__load_t *load) {
   return load->state == OVER;
@@ -327,7 +330,7 @@ static void enter_over(belay__load_t *load) {
   belay__load_end_steps(load);
 }
 
-/* Begins what belongs to the state; an error: it could not be begun. */
+/* Starts the work of the state. Returns an error if it could not start. */
 static int enter_state(belay__load_t *load) {
   switch ((state_t)load->state) {
   case FILTERING:
@@ -387,7 +390,7 @@ void belay__load_on_close(belay__child_t *child) {
   belay__load_step(BELAY__CONTAINER(child, belay__load_t, child), BELAY__LOAD_CLOSE, 0);
 }
 
-/* Enters its first state. */
+/* Enters the first state. */
 static void begin_in(belay__load_t *load, state_t state) {
   load->state = (uint8_t)state;
   load->asked_seq = ++load->seq;

@@ -1,16 +1,19 @@
-/* Changes: put, touch, invalidate. Each is a few steps:
+/* Writes: put, touch, invalidate. Each is a sequence of steps:
  *
- *   put --> BEGINNING --begun--> FILLING --stored-----------------> TELLING --> told, applied
- *                 |                 +--refused--> DROPPING --------> TELLING --> told, not applied
- *                 +--its answer is lost-------------^
- *   touch --> PREPARING --the tags last, the time is known--> TOUCHING --> told
- *        +--it has no tags, and the time is known-------------^
- *   invalidate --> DROPPING --> TELLING --> told
+ *     put --> BEGINNING --begun--> FILLING --stored-----------------> PUBLISHING --> applied
+ *                   |                 +--refused--> DELETING -------> PUBLISHING --> not applied
+ *                   +--reply lost----------------------^
+ *     touch --> PREPARING --tags last long enough, time known--> TOUCHING --> end
+ *          +--no tags, and the time is known----------------------^
+ *     invalidate --> DELETING --> PUBLISHING --> end
  *
- * What was lost is sent again until the time is over: the whole step, made anew, since a generation of a tag that was sent
- * once is never sent again. But a put does not begin twice: the second time may come behind an invalidation which the
- * first came before, and what is put is older. So what is late on its way stores nothing after an invalidation. (That the
- * others are told is no part of the change: it is over in any case.) */
+ * A step whose reply was lost is sent again until the deadline. It is built anew, because a
+ * generation of a tag must not be sent twice. BEGINNING is the exception: a second BEGINNING could
+ * run after an invalidation that followed the first, and the value of the put is older than that
+ * invalidation. So a late command never stores a value after an invalidation.
+ *
+ * PUBLISHING informs the local tables of other processes. Its outcome does not matter for the
+ * result. */
 #include <string.h>
 
 #include "cache/key.h"
@@ -18,37 +21,38 @@
 #include "core/key/bytes.h"
 #include "scripts.gen.h"
 
-#define TTL_MAX_MS INT64_C(31536000000) /* a year */
+#define TTL_MAX_MS INT64_C(31536000000) /* one year */
 
 typedef enum state {
-  BEGINNING, /* what is there, and whoever loads, is out of the race; the tags are captured; what time it is */
-  FILLING,    /* begun */
-  DELETING,   /* what is there is deleted: that is all, or another one was faster */
-  PREPARING,  /* the tags are kept for long enough; what time it is */
-  TOUCHING,   /* prepared */
-  PUBLISHING, /* it is done; the tables of others are told */
+  /* Registers a generation, so that running loads cannot store; captures tags; reads the time. */
+  BEGINNING,
+  FILLING,    /* stores the record */
+  DELETING,   /* deletes the record: an invalidation, or a put that lost the race */
+  PREPARING,  /* extends the tags; reads the time */
+  TOUCHING,   /* extends the record */
+  PUBLISHING, /* the write is done; informs the local tables of other processes */
   OVER
 } state_t;
 
-/* What is in a request's room. */
+/* State of the request, in its room. */
 typedef struct write {
-  belay__record_t *record; /* what is put; or NULL */
+  belay__record_t *record; /* the record that a put stores; otherwise NULL */
   int64_t ttl_ms;
-  uint64_t hash; /* by which tables know it */
-  size_t bytes;  /* of the record, as it was written */
+  uint64_t hash; /* hash that the message to the local tables has */
+  size_t bytes;  /* size of the record as stored, in bytes */
   uint8_t state; /* state_t */
   uint8_t tags_len;
   bool is_tag;     /* the key is a tag */
-  bool applied;    /* the last step came to something */
-  bool reply_lost; /* an answer of this step was lost */
-  bool gets_time;  /* the first step asks what time it is, too */
+  bool applied;    /* the last step had an effect */
+  bool reply_lost; /* a reply to this step was lost */
+  bool gets_time;  /* the first step also reads the time */
   unsigned char generation[BELAY__RECORD_ID];
-  unsigned char tags[BELAY_CACHE_TAGS_MAX][BELAY__RECORD_ID]; /* of a touch: their generations */
+  unsigned char tags[BELAY_CACHE_TAGS_MAX][BELAY__RECORD_ID]; /* touch: generations of the tags */
   size_t key_len;
   char key[];
 } write_t;
 
-/* ---- calls --------------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 static belay__call_t *begin_call(const belay_cache_t *cache, write_t *write) {
   static const char any[] = "whatever is there";
@@ -115,7 +119,7 @@ static belay__call_t *publish_call(const belay_cache_t *cache, const write_t *wr
   return call;
 }
 
-/* ---- steps --------------------------------------------------------------------------------------------- */
+/* ---- steps ---- */
 
 /* The first step of what is kept: begin, if there is one, the tags, and what time it is, all at once. */
 static int send_first(belay_cache_t *cache, belay__operation_t *operation, write_t *write) {
@@ -123,7 +127,8 @@ static int send_first(belay_cache_t *cache, belay__operation_t *operation, write
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
   size_t n = 0, tags_len = belay__cache_tags(cache, write->key, write->key_len, tags);
   if (tags_len > write->tags_len)
-    tags_len = write->tags_len; /* it does not say the same: what it has not said is never good */
+    /* the tags option is not deterministic: a record with missing tags is never served */
+    tags_len = write->tags_len;
   if (write->state == BEGINNING)
     calls[n++] = begin_call(cache, write);
   for (size_t i = 0; i < tags_len; i++)
@@ -145,7 +150,7 @@ static void limit_deadline(const belay_cache_t *cache, belay__operation_t *opera
 static state_t next_state(belay_cache_t *cache, const write_t *write) {
   state_t last = cache->options.quiet ? OVER : PUBLISHING;
   switch ((state_t)write->state) {
-  case BEGINNING: /* begun anew, it would come behind who invalidates it meanwhile */
+  case BEGINNING: /* a second BEGINNING could run after an invalidation */
     return write->reply_lost ? DELETING : FILLING;
   case FILLING:
     return write->applied ? last : DELETING;
@@ -188,7 +193,7 @@ static int enter_state(belay__operation_t *operation) {
   return 0;
 }
 
-/* What the step has come to, for this process. */
+/* Updates statistics and the local table after a step. */
 static void count_step(belay_cache_t *cache, const write_t *write) {
   if (write->state == FILLING && write->applied) {
     cache->stats.fills++;
@@ -226,7 +231,7 @@ static int recover_step(belay__operation_t *operation, int status) {
   return write->reply_lost ? BELAY_EUNKNOWN : status;
 }
 
-/* ---- replies ------------------------------------------------------------------------------------------- */
+/* ---- replies ---- */
 
 static int read_tag(belay__operation_t *operation, const belay__call_t *call, size_t i,
                     const belay__reply_t *reply) {
@@ -247,7 +252,7 @@ static int read_first(belay__operation_t *operation, const belay__call_t *call,
                              : belay__servertime_read(&cache->time, call, reply);
 }
 
-/* 1 or 0: whether it came to something. */
+/* Reads 1 or 0: true if the step had an effect. */
 static int read_applied(write_t *write, const belay__reply_t *reply) {
   int64_t n;
   if (!belay__reply_integer(reply, 0, 1, &n))
@@ -266,7 +271,7 @@ static int read_reply(belay__operation_t *operation, const belay__call_t *call,
     return read_first(operation, call, reply);
   case FILLING:
     return read_applied(write, reply);
-  case DELETING: /* whether there was anything is of no account */
+  case DELETING: /* the number of deleted keys does not matter */
     return belay__reply_integer(reply, 0, 2, &n) ? 0 : BELAY_EPROTO;
   case TOUCHING:
     if (belay__reply_integer(reply, -1, -1, &n))
@@ -279,7 +284,7 @@ static int read_reply(belay__operation_t *operation, const belay__call_t *call,
   return BELAY_EPROTO;
 }
 
-/* Done is done, whether the others were told or not. */
+/* The write has succeeded once PUBLISHING begins, even if PUBLISHING fails. */
 static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   write_t *write = answer->room;
   bool done = write->state == PUBLISHING || write->state == OVER, applied = write->applied;
@@ -291,9 +296,9 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
 static const belay__request_ops_t write_ops = {
     .read = read_reply, .next = next_step, .recover = recover_step, .tell = tell};
 
-/* ---- operations ---------------------------------------------------------------------------------------- */
+/* ---- operations ---- */
 
-/* One that is not sent yet. */
+/* Creates the request without sending anything. */
 static int begin_write(belay_cache_t *cache, belay_request_t *request, state_t state,
                        const char *key, size_t key_len, belay_cache_change_cb cb,
                        belay__operation_t **out) {

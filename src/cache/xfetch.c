@@ -2,7 +2,8 @@
 
 #include <math.h>
 
-/* XFetch: how long the last load took, stretched at random, is all that is left, or more. */
+/* XFetch: a record is early if a random multiple of its load time is at least the time left.
+ * (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede Prevention.) */
 static bool is_early(const belay__record_t *record, double beta, int64_t left, double random) {
   double delta = (double)record->load_us / 1000;
   return beta > 0 && -beta * delta * log(random) >= (double)left;
@@ -11,7 +12,7 @@ static bool is_early(const belay__record_t *record, double beta, int64_t left, d
 belay__freshness_t belay__fresh_judge(const belay__record_t *record,
                                       const belay__fresh_config_t *fresh_config, int64_t now_ms,
                                       double random) {
-  int64_t left = record->fresh_ms - now_ms; /* neither of them is negative */
+  int64_t left = record->fresh_ms - now_ms; /* both are at least 0, so this does not overflow */
   if (record->kind != BELAY__RECORD_VALUE)
     return left > 0 ? BELAY__FRESH : BELAY__EXPIRED;
   bool rests = record->retry_ms > now_ms;
@@ -28,6 +29,6 @@ belay__freshness_t belay__fresh_judge(const belay__record_t *record,
 double belay__fresh_random(belay_t *belay) {
   uint64_t bits;
   if (belay->host->random(belay, &bits, sizeof bits) != 0)
-    return 1; /* which is never early */
+    return 1; /* 1 is never early */
   return (double)((bits >> 11) + 1) * 0x1p-53;
 }

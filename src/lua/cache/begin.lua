@@ -1,13 +1,17 @@
--- Begins a load, or a put: from now on only this one may store what it brings.
--- KEYS[1]: the record (an envelope, see src/cache/record.h). KEYS[2]: its generation: who may store one.
--- ARGV[1]: the id of what was seen there, bytes 48 to 63, or as many as there are; '': nothing; 'whatever is there' (which
---   is longer than an id): it is of no account. ARGV[2]: our generation, 16 random bytes. ARGV[3]: for how long it is
---   good, in milliseconds.
--- Reply: 1 begun; else what is there, which is something else than was seen, and nothing was done.
--- Run twice: it would let us store what we loaded before an invalidation that came between the two. So it is never sent
---   twice with the same generation.
+-- Begins a load or a put: registers its generation. Only the owner of the registered generation may
+-- store a record.
+-- KEYS[1]: the record (stored form: src/cache/record.h). KEYS[2]: the registered generation.
+-- ARGV[1]: the id of the record that the caller has seen: bytes 48 to 63, or fewer if the value is
+--   shorter. '': no record. 'whatever is there' (longer than any id): begin regardless of the
+--   record.
+-- ARGV[2]: the new generation, 16 random bytes.
+-- ARGV[3]: lifetime of the generation in milliseconds.
+-- Reply: 1 if begun. Otherwise the stored value, which is not the one that the caller has seen;
+--   nothing was done.
+-- Run twice: the second run could follow an invalidation, and would then permit a value from before
+--   the invalidation. So the script is never sent twice with the same generation.
 local there = redis.call('GETRANGE', KEYS[1], 48, 63)
-redis.call('GET', KEYS[2]) -- what is there is going to be replaced, but not if it is of another type
+redis.call('GET', KEYS[2]) -- fails if the key, which SET would replace, has another type
 if there ~= ARGV[1] and ARGV[1] ~= 'whatever is there' then
   return redis.call('GET', KEYS[1]) or ''
 end

@@ -1,8 +1,12 @@
--- The generation of a tag, which is made if there is none; whoever deletes it invalidates all that were stored under it.
--- KEYS[1]: the tag's. ARGV[1]: 16 random bytes. ARGV[2]: for how long it is needed, in milliseconds.
--- Reply: the generation; or what else is there, if it has not 16 bytes, which is left alone.
--- Run twice: the second run finds it. But if it was deleted between the two, what was stored under it would be good
---   again: so it is never sent twice with the same bytes.
+-- Returns the generation of a tag, and creates it if the tag has none. Deleting the generation
+-- invalidates all records that were stored under it.
+-- KEYS[1]: the generation of the tag.
+-- ARGV[1]: a new generation, 16 random bytes.
+-- ARGV[2]: time for which the generation is needed, in milliseconds.
+-- Reply: the generation. If the key holds a value that has not 16 bytes: that value, unchanged.
+-- Run twice: the second run finds the generation of the first. If the generation was deleted
+--   between the two runs, the second run would make the deleted records valid again. So the script
+--   is never sent twice with the same bytes.
 local generation = redis.call('GET', KEYS[1])
 if not generation then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
