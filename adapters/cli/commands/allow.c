@@ -188,8 +188,8 @@ static void on_changed(belay_request_t *r, int status, const belay_permission_re
   out_wide("id", (int64_t)results->index);
   out_bits("may", results->value);
   out_bits("before", results->before);
-  out_bool("changed", results->yes);
-  out_say("%s", results->yes ? "changed" : "unchanged");
+  out_bool("changed", results->answer);
+  out_say("%s", results->answer ? "changed" : "unchanged");
   harness_answer(h, true);
 }
 

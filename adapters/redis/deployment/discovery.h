@@ -47,7 +47,8 @@ struct belay__discovery {
   belay__settings_t *settings;
   const belay__discovery_ops_t *ops;
   belay__login_t login;
-  const char *const *channels; /* to listen to, where the server can do both at once, up to a NULL; or NULL: none */
+  const char *const *
+      channels; /* to listen to, where the server can do both at once, up to a NULL; or NULL: none */
   belay__discovery_state_t state;
   belay__place_t places[BELAY__DISCOVERY_PLACES];
   size_t count;

@@ -28,7 +28,8 @@ struct belay__node {
   char client_name[65];
   char sentinel_username[BELAY__SECRET_MAX + 1], sentinel_password[BELAY__SECRET_MAX + 1];
   size_t connections_per_class;
-  belay__discovery_t *discovery; /* finds the servers; NULL: there is one server, in a fixed place */
+  belay__discovery_t
+      *discovery; /* finds the servers; NULL: there is one server, in a fixed place */
   bool closing, gone;
 };
 

@@ -31,7 +31,8 @@ struct belay__resolver {
   unsigned primaries;      /* replicas.c: that say they are */
   uint64_t epoch;          /* sentinel.c: of what is used: set by who uses it */
   uint64_t failed_since;   /* since when what is found is of no use; 0: it is */
-  const belay__place_t *configured; /* sentinel.c: the sentinels that were known from the beginning */
+  const belay__place_t
+      *configured; /* sentinel.c: the sentinels that were known from the beginning */
   size_t configured_count;
   bool hinted;        /* sentinel.c: something has changed, and it was not asked yet */
   bool has_news;      /* something had changed before it was asked */
@@ -41,7 +42,8 @@ struct belay__resolver {
    * looked for */
   char leader[BELAY__RUN_ID_MAX];
   size_t leader_len;
-  belay__place_t leads; /* sentinel.c: where that sentinel is; port 0: the one that was asked does not say */
+  belay__place_t
+      leads; /* sentinel.c: where that sentinel is; port 0: the one that was asked does not say */
   /* The end of a question, which may have been the resolver's own: 0, or an error, which the client knows in words too.
    * From the loop; another question may be begun in it. */
   void (*on_resolved)(belay__resolver_t *resolver, int error);

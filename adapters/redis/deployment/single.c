@@ -35,7 +35,8 @@ typedef struct single {
   bool applying;                                  /* the resolver tells what it has found */
   belay__server_t *replicas[BELAY__REPLICAS_MAX]; /* NULL: there is none in this place */
   size_t turn;                                    /* who is read from next */
-  belay__timer_t requeue_timer; /* what is queued at replicas that have failed may be answered by others */
+  belay__timer_t
+      requeue_timer; /* what is queued at replicas that have failed may be answered by others */
   belay__timer_t replica_timer; /* replicas that are not connected are tried again */
 } single_t;
 

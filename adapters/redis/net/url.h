@@ -31,7 +31,8 @@ typedef enum belay__url_kind {
 } belay__url_kind_t;
 
 typedef struct belay__place {
-  char host[BELAY__HOST_MAX + 1]; /* name or numeric address, without brackets, zone after one '%' */
+  char
+      host[BELAY__HOST_MAX + 1]; /* name or numeric address, without brackets, zone after one '%' */
   uint16_t port;                 /* in a URL: 6379, of a sentinel 26379, if not given */
 } belay__place_t;
 
