@@ -16,7 +16,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
 @test "nothing is deleted that nobody said yes to" {
   fill 3 belay::old::
   run -2 belay sweep '*'
-  has "$output" "look with --dry-run, then give --yes"
+  has "$output" "check with --dry-run, then give --yes"
   run -2 belay sweep '*' --dry-run --yes
   run -2 belay sweep
   run -2 belay sweep a b --yes
