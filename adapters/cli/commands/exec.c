@@ -403,8 +403,7 @@ const command_t exec_command = {
             "timeout). BELAY_PASSWORD, if it is set, is in the environment of the command too; "
             "with --password-file the password is not.",
     .examples = EXAMPLES(
-        {"From cron on many machines whose clocks differ by less than a minute: run on one of "
-         "them",
+        {"Cron on many machines, clocks within a minute of each other: one runs it",
          "belay exec nightly --try --hold 1m --quiet -- backup --all"},
         {"Wait for at most a minute", "belay exec deploy --wait 1m -- ./deploy"},
         {"At most three at a time", "belay exec encoder --semaphore 3 -- encode film.mov"},
