@@ -1,4 +1,4 @@
-/* What the files of active users share: the series, its periods, and how an operation asks. */
+/* Shared by the files of active users: the series, its periods, and the sending of operations. */
 #ifndef BELAY_DATA_ACTIVE_ACTIVE_H
 #define BELAY_DATA_ACTIVE_ACTIVE_H
 

@@ -1,5 +1,5 @@
-/* Active users: what is counted, archived and cleared. Counts are PFCOUNTs of as many keys as there are periods; several
- * of them are sent together. */
+/* Active users: counts, archives and clears. A count is one PFCOUNT over the keys of its
+ * periods; several counts are sent together. */
 #include <stdint.h>
 
 #include "data/active/active.h"
@@ -172,7 +172,7 @@ int belay_active_count(belay_active_t *active, belay_request_t *request, int64_t
   return belay_active_count_last(active, request, time_ms, &one, 1, cb);
 }
 
-/* What is known of a span before it is known what time it is. */
+/* Checks a span as far as possible without the server's time. */
 static int check_span(const belay_active_t *active, const belay__active_ask_t *ask) {
   int64_t from, to;
   int error = belay__active_check_time(active, "from_ms", ask->from_ms);

@@ -1,9 +1,9 @@
-/* How the items of an operation travel to a script, of the kinds whose layers share a slot.
+/* Sends the items of an operation to a script, for kinds whose layers share a slot.
  *
- * They are cut into calls of so few bits each that none holds the server up for long, and so many calls are sent at once
- * that they do not take too much memory. A script deals with as many of a call's items as it can, from the first one on; what is
- * left is sent again, in the next round, when it is known why. An answer that was given under a generation that is not
- * any more is forgotten. */
+ * The items are divided into calls. Each call has few enough bits that it does not block the
+ * server for long, and the number of calls sent at once is limited to bound memory. A script
+ * processes as many items of its call as it can, from the first one on. The next round sends the
+ * rest, with the knowledge from the reply. Answers of an outdated generation are dropped. */
 #ifndef BELAY_DATA_BLOOM_BATCH_H
 #define BELAY_DATA_BLOOM_BATCH_H
 
@@ -60,7 +60,8 @@ int belay__bloom_batch_next(belay__operation_t *operation);
 belay__call_t *belay__bloom_batch_script(belay__operation_t *operation,
                                          const belay__script_t *script, size_t layers, size_t more,
                                          size_t each, uint32_t first, uint32_t end);
-/* Adds the first three arguments: what the configuration begins with, a layer's header, and whether the items are added. */
+/* Adds the first three arguments: the beginning of the configuration, a layer's header, and true
+ * if the items are added. */
 void belay__bloom_batch_head(const belay__operation_t *operation, belay__call_t *call);
 
 /* Adds for each item, for each layer of those shapes, where its bits are: offsets in the key, in one argument. */

@@ -192,7 +192,8 @@ void belay__bloom_opened(belay_bloom_t *bloom, int status) {
   }
 }
 
-/* The room of a request: what it is about, the hashes, the plan of its kind, and the answers. */
+/* Allocates the room of a request: the operation, the hashes, the plan of its kind, and the
+ * answers. */
 static belay__bloom_op_t *room_for(const belay_bloom_t *bloom, belay__operation_t *operation,
                                    belay__bloom_what_t what, size_t n) {
   size_t plan = what == BELAY__BLOOM_OPEN ? 0 : bloom->kind->plan_size(bloom, what, n);

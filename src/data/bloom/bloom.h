@@ -48,8 +48,8 @@ typedef struct belay__bloom_op {
   bool looking;                /* by belay__bloom_look() */
   bool touched;                /* some of its items were dealt with */
   bool stale;                  /* an exists that a replica may answer */
-  uint8_t found;               /* what that has found */
-  uint8_t tries;               /* so often has it begun again */
+  uint8_t found;               /* state that the lookup found */
+  uint8_t tries;               /* number of restarts */
   uint32_t n;                  /* items */
   int64_t generation;          /* that it was sent under */
   belay__bloom_hash_t *hashes; /* of the items */
@@ -94,7 +94,7 @@ typedef enum belay__bloom_state {
 } belay__bloom_state_t;
 
 #if BELAY_HAS_BLOOM_GROWING
-/* What is known of the layers of a SCALING one. */
+/* Known layers of a SCALING filter. */
 typedef struct belay__bloom_growth {
   int64_t generation; /* of which filter; 0: none */
   unsigned there,
@@ -108,7 +108,7 @@ typedef struct belay__bloom_clock {
   int64_t server_ms;      /* the server's clock; 0: not known */
   uint64_t at;            /* when it was that */
   int64_t generation;     /* of which filter the rest is */
-  int64_t of_use_until;   /* by the server's clock: what was added to it */
+  int64_t of_use_until;   /* the server's time until which the added items can be found */
   int64_t window;         /* it was, when it was asked last */
   bool current, previous; /* something was added in that, in the one before */
 } belay__bloom_clock_t;
@@ -121,7 +121,7 @@ struct belay_bloom {
   int64_t ttl_ms;
 
   belay__bloom_state_t state;
-  belay__bloom_config_t config; /* OPENING, OPEN: what the server keeps */
+  belay__bloom_config_t config; /* OPENING, OPEN: the configuration on the server */
 #if BELAY_HAS_BLOOM_GROWING
   belay__bloom_growth_t growth;
   belay__bloom_clock_t clock;
@@ -140,7 +140,8 @@ struct belay_bloom {
 void belay__bloom_arg_config(const belay_bloom_t *bloom, belay__call_t *call);
 /* A call that reads it; NULL if memory is out. */
 belay__call_t *belay__bloom_get_config(const belay_bloom_t *bloom);
-/* Begins a request that reads it first, with so many bytes of room: 0, or an error and nothing was begun. */
+/* Begins a request that reads the configuration first, with room_len bytes of room. Returns 0 or
+ * an error; after an error nothing was begun. */
 int belay__bloom_ask_config(belay_bloom_t *bloom, belay_request_t *request,
                             const belay__request_ops_t *ops, void (*cb)(void), size_t room);
 /* Adds the key of a segment. */
@@ -181,8 +182,8 @@ void belay__bloom_forget(belay_bloom_t *bloom, int64_t generation);
 
 /* ---- opening ------------------------------------------------------------------------------------------- */
 
-/* UNREAD -> OPENING, for an operation that has so much time; others that come to wait for it have at most as much. 0 or
- * an error, and it is UNREAD. */
+/* UNREAD -> OPENING, for an operation with timeout_ms left. Operations that join the wait have
+ * at most this time. Returns 0 or an error; after an error the state is UNREAD. */
 int belay__bloom_begin_opening(belay_bloom_t *bloom, int64_t timeout_ms);
 
 /* OPENING -> OPEN, or UNREAD: sends or ends all that wait. */

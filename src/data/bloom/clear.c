@@ -1,6 +1,7 @@
-/* Clearing: reads the configuration, whatever it is, and removes it, with the layers that are in its slot, and then the
- * segments that it speaks of. Whoever creates the filter anew meanwhile keeps what he has created: what goes is of the
- * configuration, or the generation, that was read. Where none was read, or a filter that was never finished, all go. */
+/* Clears a filter: reads the configuration, deletes it with the layers in its slot, then deletes
+ * the segments that it names. A filter that another client creates meanwhile stays: deletes name
+ * the configuration or the generation that was read. Without a readable configuration, or of an
+ * unfinished filter, all keys are deleted. */
 #include <string.h>
 
 #include "data/bloom/bloom.h"

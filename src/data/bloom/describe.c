@@ -1,4 +1,4 @@
-/* What a filter that is there was made with: its configuration, as options that say the same. */
+/* Reads the options with which an existing filter was created, from its configuration. */
 #include "data/bloom/bloom.h"
 
 static void options_of(const belay__bloom_config_t *config, belay_bloom_options_t *out) {

@@ -47,7 +47,8 @@ static const char *shape_of(const belay_bloom_options_t *o, belay__bloom_shape_t
     if (o->hashes > BELAY_BLOOM_HASHES_MAX)
       return "hashes: not from 1 to 32";
     unsigned hashes = o->hashes == 0 ? BELAY__BLOOM_HASHES_DEFAULT : o->hashes;
-    (void)belay__bloom_shape_of_bits((uint64_t)o->bits, hashes, out); /* of what is in range */
+    /* options are in range here */
+    (void)belay__bloom_shape_of_bits((uint64_t)o->bits, hashes, out);
     return check_segments(o, out);
   }
   if (o->capacity < 1 || o->capacity > BELAY_BLOOM_CAPACITY_MAX)

@@ -1,4 +1,4 @@
-/* What a filter is made to be, by its options; and how that is written down on the server. Pure. */
+/* The form of a filter, from its options, and its representation on the server. Pure functions. */
 #ifndef BELAY_DATA_BLOOM_FORM_H
 #define BELAY_DATA_BLOOM_FORM_H
 
@@ -17,18 +17,18 @@ typedef struct belay__bloom_form {
 /* Sets *out; or returns what is wrong with the options. ttl_ms and the name are not looked at. */
 const char *belay__bloom_form_of(const belay_bloom_options_t *options, belay__bloom_form_t *out);
 
-/* A filter's configuration, as it is kept under NAMESPACE::bloom::{NAME}:
+/* The configuration of a filter, stored under NAMESPACE::bloom::{NAME}:
  *
- *   0   "belayBF" and the version, 1
- *   8   kind, hash (0 XXH3, 1 SipHash), ready (0 being created, 1), 0
- *   12  hashes; 16 segments; 20 bits of a segment          (little-endian, as all that follows)
- *   24  seed; 32 fingerprint of the key
- *   40  capacity; 48 error rate, as IEEE 754 has it; 56 window_ms
- *   64  generation, positive
- *   72  XXH3 (64 bits) of all of the above
- *   80  when it ends by the server's clock, milliseconds, 16 decimal digits; 0: never
+ *    0   "belayBF" and the version, 1
+ *    8   kind, hash (0 XXH3, 1 SipHash), ready (0 being created, 1), 0
+ *    12  hashes; 16 segments; 20 bits of a segment          (little-endian, as all that follows)
+ *    24  seed; 32 fingerprint of the key
+ *    40  capacity; 48 error rate, as IEEE 754 has it; 56 window_ms
+ *    64  generation, positive
+ *    72  XXH3 (64 bits) of all of the above
+ *    80  the server's time of its end, milliseconds, 16 decimal digits; 0: never
  *
- * The last line is written by the server, and what follows it is the kind's. */
+ * The server writes the last line. Bytes after it belong to the kind. */
 #define BELAY__BLOOM_CONFIG_LEN 80 /* what is checked */
 #define BELAY__BLOOM_DIGITS 16
 #define BELAY__BLOOM_VALUE_LEN (BELAY__BLOOM_CONFIG_LEN + BELAY__BLOOM_DIGITS)
@@ -51,7 +51,7 @@ const char *belay__bloom_unpack(const void *value, size_t len, belay__bloom_conf
 /* A number of exactly len decimal digits: true, and *out is set. */
 bool belay__bloom_digits(const char *text, size_t len, int64_t *out);
 
-/* What differs, and bits would be elsewhere: NULL if nothing does. */
+/* Returns the name of the first difference that moves bits; NULL if there is none. */
 const char *belay__bloom_differs(const belay__bloom_form_t *form,
                                  const belay__bloom_config_t *config);
 

@@ -1,16 +1,18 @@
-/* Where the bits of an item are. Pure, and the same on every machine and for ever: a stored filter depends on it.
+/* The bit positions of an item. Pure functions, equal on every machine and for ever: stored
+ * filters depend on them.
  *
- * An item is hashed to two numbers of 64 bits: the low and the high half of XXH3's 128 bits, under the seed; or, under a
- * key, the first and the second 8 bytes of SipHash-2-4 with 128 bits of output, little-endian.
+ * An item is hashed to two 64-bit numbers: the low and high half of XXH3's 128 bits under the
+ * seed; or, under a key, the first and second 8 bytes of SipHash-2-4 with 128 bits of output,
+ * little-endian.
  *
- *   segment     = floor(high 32 bits of h1 * segments / 2^32)
- *   g(i)        = h1 + i * h2 + (i^3 - i) / 6 mod 2^64, for i = 0 ... k - 1     (enhanced double hashing)
- *   position(i) = floor((mix(g(i)) >> 25) * bits / 2^39), within the segment
+ *    segment     = floor(high 32 bits of h1 * segments / 2^32)
+ *    g(i)        = h1 + i * h2 + (i^3 - i) / 6 mod 2^64, for i = 0 ... k - 1     (enhanced double hashing)
+ *    position(i) = floor((mix(g(i)) >> 25) * bits / 2^39), within the segment
  *
- * mix is a bijection, the finalizer of MurmurHash3. With g(i) mod bits there would be no more than bits^2
- * different sets of positions, and so many items would share theirs with another that low rates could not be met:
- * of 1,000 items in the 29,000 bits that one in a million takes, more than one in a million would. With it items share
- * their positions if they share 128 bits. */
+ * mix is a bijection, the finalizer of MurmurHash3. g(i) mod bits would allow at most bits^2
+ * different sets of positions. Then too many items would share all positions for low error
+ * rates: of 1,000 items in 29,000 bits, more than one in a million. With mix, two items share
+ * all positions only if they share 128 bits. */
 #ifndef BELAY_DATA_BLOOM_HASH_H
 #define BELAY_DATA_BLOOM_HASH_H
 

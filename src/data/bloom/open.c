@@ -14,7 +14,7 @@
 
 #define AT_ONCE 256u /* segments that are created in one step */
 #define CREATE_MS                                                                                  \
-  INT64_C(10000) /* after the configuration was read, segments are created for so long */
+  INT64_C(10000) /* time for the creation of segments after the configuration was read */
 
 enum { READING, CREATING, MARKING }; /* values[STEP] */
 enum { STEP, CREATE_UNTIL, TOO_LATE };
@@ -162,7 +162,7 @@ static int read_step(belay__operation_t *operation, const belay__call_t *call,
 static int again(belay__operation_t *operation) {
   belay_bloom_t *bloom = operation->context;
   if (++bloom->tries > BELAY__BLOOM_TRIES)
-    return BELAY_ELOST; /* as often as it was created, somebody has removed it */
+    return BELAY_ELOST; /* another client deleted the filter after each creation */
   return send_open(operation);
 }
 

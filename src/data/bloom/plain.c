@@ -89,7 +89,7 @@ static int end_items(belay__operation_t *operation) {
   belay__bloom_plan_t *plan = op->plan;
   if (belay__bloom_plan_select(plan, op->generation) == 0)
     return 0;
-  if (op->stale) { /* perhaps a replica has not heard of it yet: its primary knows */
+  if (op->stale) { /* a replica may lag behind: ask the primary */
     op->stale = false;
     int error = send_items(operation);
     return error != 0 ? error : BELAY__REQUEST_PARK;

@@ -9,7 +9,7 @@
 /* Bytes, at most, by which an answer counts towards max_reply; and a segment, beside its own. */
 #define REPLY_OF_A_BIT 192u
 #define REPLY_OF_A_SEGMENT 65536u
-/* A batch that sets or gets more bits is to hold nobody up. */
+/* Calls with more bits use the BULK class. */
 #define BULK_CLASS_BITS 1024u
 /* Bytes of a segment for each bit that is wanted, below which the whole of it costs less: 100 and more than 300,
  * measured over a socket; less, since networks are slower elsewhere. */
@@ -39,7 +39,8 @@ size_t belay__bloom_plan_size(const belay_bloom_t *bloom, const belay__bloom_sha
          chunks * sizeof(uint32_t) + n * sizeof(uint32_t);
 }
 
-/* Whether n items of a segment cost less as a bitmap. A quarter of what the client may have pending is left to others. */
+/* True if n items of a segment cost less as a bitmap. A quarter of the client's pending bytes
+ * stays free for other calls. */
 static bool is_bulk(const belay_bloom_t *bloom, const belay__bloom_shape_t *shape,
                     const belay__bloom_op_t *op, uint32_t n, size_t *bulk_bytes) {
   const belay_client_t *client = bloom->handle.client;
@@ -233,7 +234,7 @@ static int read_bitfield(const belay__bloom_plan_t *plan, belay__bloom_chunk_t *
   return 0;
 }
 
-/* What the segment was, and what it has become by each item: the second of two that are equal is not new. */
+/* Replays the items on the old segment: of two equal items only the first is new. */
 static void judge(const belay__bloom_plan_t *plan, const belay__bloom_chunk_t *chunk,
                   belay__bloom_op_t *op, uint8_t *bits) {
   uint32_t positions[BELAY__BLOOM_K_MAX], k = plan->layer.shape.hashes;

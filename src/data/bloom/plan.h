@@ -1,12 +1,12 @@
-/* How the items of an operation travel to one layer.
+/* Sends the items of an operation to one layer.
  *
- * They are sorted by segment, and cut into chunks, each a call. A chunk sets or gets bits one by one, in one BITFIELD
- * that reads the header too; or, where so many bits of a segment are wanted that it costs less, all of it is fetched,
- * and a bitmap is sent to be or-ed into it. The chunks of one segment are in the order of their items.
+ * The items are sorted by segment and divided into chunks, one call each. A chunk sets or gets
+ * single bits, in one BITFIELD that also reads the header. If a segment has many wanted bits,
+ * the whole segment is fetched instead, and a bitmap is or-ed into it. The chunks of a segment
+ * keep the order of their items.
  *
- * An answer stands if its chunk's header is the generation that the operation is about in the end. So a chunk is not sent
- * again when the filter turns out to be another one by now, and it had met that already: its own bits
- * would make its items old. */
+ * An answer counts if its chunk read the generation that the operation ends with. A chunk that
+ * already met the final generation is not sent again: its own bits would make its items old. */
 #ifndef BELAY_DATA_BLOOM_PLAN_H
 #define BELAY_DATA_BLOOM_PLAN_H
 
@@ -28,7 +28,7 @@ typedef struct belay__bloom_plan {
   belay__bloom_chunk_t *chunks; /* */
 } belay__bloom_plan_t;
 
-/* Bytes of a plan for n items, with what it points to. */
+/* Bytes of a plan for n items, with its arrays. */
 size_t belay__bloom_plan_size(const belay_bloom_t *bloom, const belay__bloom_shape_t *shape,
                               size_t n);
 

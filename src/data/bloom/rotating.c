@@ -1,14 +1,15 @@
-/* The rotating kind: a layer for each window of time, of which the current one is added to, and that and the one before it
- * are looked at: so an item is found for one window at least, and for two at most, after it was added.
+/* The rotating kind: one layer per time window. Adds go to the current layer; lookups read the
+ * current and the previous one. So an item is found for at least one window and at most two.
  *
- * Windows are numbered by the server's clock. All layers are in the slot of the name, under NAMESPACE::bloom::{NAME}::wI::0 for
- * the window I, and in which something was added is written behind the configuration (lua/bloom/rotating.lua). A
- * script has to be given its keys, so a handle has to know about which window it is: it is told with each answer, and
- * counts on by its own clock. If it is wrong, it is told, and nothing was done.
+ * The server's clock numbers the windows. All layers are in the slot of the name, under
+ * NAMESPACE::bloom::{NAME}::wI::0 for window I. The used windows are listed behind the
+ * configuration (lua/bloom/rotating.lua). A script needs its keys in advance, so a handle must
+ * know the approximate window. Each reply contains it, and the handle continues counting by its
+ * own clock. A wrong window makes the script return the right one without any effect.
  *
- * All ends by itself, the configuration last, when nothing has been added for two windows: nothing is lost then. A
- * handle knows until when what it has seen of the filter was of use. A configuration that is missing before that
- * time was lost; after it, the filter is only made anew. */
+ * All keys expire, the configuration last, two windows after the last add: no data is lost then.
+ * The handle remembers until when its added items can be found. A configuration that is missing
+ * before that time was lost. After that time, the filter is created again. */
 #include <stdio.h>
 #include <string.h>
 
@@ -66,7 +67,7 @@ static int64_t server_ms(const belay_bloom_t *bloom) {
   return clock->server_ms + (int64_t)(since / BELAY__MS);
 }
 
-/* What a script has said: 0 or an error. */
+/* Reads a script's reply: 0 or an error. */
 static int learn(belay__operation_t *operation, const belay__call_t *call, int64_t what,
                  belay__reply_t *const *items) {
   belay_bloom_t *bloom = operation->context;

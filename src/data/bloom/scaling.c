@@ -1,13 +1,15 @@
-/* The scaling kind: layers, each of twice the capacity and half the error rate of the one before, so that all together
- * meet the rate: the first one has half of it. When the newest layer has as many items as it was made for, the script
- * that adds the next one makes a new layer. A layer that would take more than a segment's bits is as large as one.
+/* The scaling kind: layers, each with twice the capacity and half the error rate of the one
+ * before, so that all layers together meet the rate (the first one has half of it). When the
+ * newest layer is full, the next add's script creates a new layer. A layer larger than a segment
+ * gets the size of one.
  *
- * All layers are in the slot of the name, under NAMESPACE::bloom::{NAME}::lI::0, and which there are is written behind the
- * configuration (lua/bloom/scaling.lua). A handle knows those that it has been told of. It says where the bits of an item
- * are in these and in the one that comes next; if there are others, it is told.
+ * All layers are in the slot of the name, under NAMESPACE::bloom::{NAME}::lI::0. The list of
+ * layers is stored behind the configuration (lua/bloom/scaling.lua). A handle sends the bit
+ * positions of an item for the layers that it knows and for the next one. If there are others,
+ * the reply lists them.
  *
- * How large a layer is follows from logarithms, which are not the same to the last bit on every machine: what was
- * written down counts. */
+ * The size of a layer follows from logarithms, whose last bits differ between machines: the
+ * stored size counts. */
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +35,7 @@ static bool fits(uint64_t n, double rate, belay__bloom_shape_t *out) {
   return belay__bloom_shape_of_capacity(n, rate, out) && out->segments == 1;
 }
 
-/* What the layer i of a filter is to be; false: there is to be none. */
+/* Computes the layer i of a filter; false if there is no such layer. */
 static bool next_layer(const belay__bloom_form_t *form, unsigned i, belay__bloom_growth_t *out) {
   double rate = form->error_rate / 2;
   for (unsigned j = 0; j < i; j++)
@@ -99,7 +101,7 @@ static void add_next(belay_bloom_t *bloom) {
   growth->given = growth->there + next_layer(&bloom->config.form, growth->there, growth);
 }
 
-/* What is known of another generation is of no use. */
+/* Knowledge of another generation is dropped. */
 static void know(belay_bloom_t *bloom) {
   if (bloom->growth.generation == bloom->config.generation)
     return;
@@ -108,7 +110,7 @@ static void know(belay_bloom_t *bloom) {
   add_next(bloom);
 }
 
-/* What a script has said. */
+/* Reads the layers from a script's reply. */
 static bool learn(belay__operation_t *operation, const belay__reply_t *state) {
   belay_bloom_t *bloom = operation->context;
   plan_t *plan = belay__bloom_op(operation)->plan;

@@ -1,5 +1,5 @@
-/* Counters in a key each. Native commands where nothing else has to happen in the same step: INCRBY, GET, GETSET;
- * scripts for what has a ttl, bounds, or an operation id. */
+/* Counters with a key each. Native commands (INCRBY, GET, GETSET) where nothing else happens in
+ * the same step; scripts for ttls, bounds and operation ids. */
 #include "data/counter/counter.h"
 
 #include <stdio.h>
@@ -117,7 +117,8 @@ static void put_life(const belay_counter_t *counter, belay__call_t *call) {
   belay__call_arg_int(call, counter->extend_ttl);
 }
 
-/* least, most: of the value before it. bounded: what is beyond them is an answer. */
+/* least, most: range of the value before the addition. bounded: a value outside is an answer, no
+ * error. */
 static belay__call_t *scripted_add(const belay_counter_t *counter, const char *key, size_t key_len,
                                    unsigned shard, int64_t delta, int64_t least, int64_t most,
                                    bool bounded) {
@@ -275,7 +276,7 @@ int belay_counter_add_bounded(belay_counter_t *counter, belay_request_t *request
                                INT64_MAX);
   if (error != 0)
     return error;
-  /* What the value must be before it. Where no value would do, none is said to. */
+  /* The range of the value before the addition; empty if no value allows it. */
   int64_t least = difference(bounds->min, delta), most = difference(bounds->max, delta), unused;
   if ((delta < 0 && __builtin_sub_overflow(bounds->min, delta, &unused)) ||
       (delta > 0 && __builtin_sub_overflow(bounds->max, delta, &unused))) {

@@ -1,4 +1,4 @@
-/* What the parts of a counter share: one key, many keys, fields of a hash, and what is added here first. */
+/* Shared by the files of counters: one key, many keys, fields of a hash, and locally added sums. */
 #ifndef BELAY_DATA_COUNTER_COUNTER_H
 #define BELAY_DATA_COUNTER_COUNTER_H
 
@@ -9,14 +9,14 @@
 #define BELAY__COUNTER_TAIL_MAX 256  /* bytes behind a key, the 0 included */
 #define BELAY__COUNTER_LABEL_BYTES 16
 
-/* What was added here and is not on the server yet; local.c's. */
+/* A sum that was added locally and is not on the server yet; belongs to local.c. */
 typedef struct belay__tally belay__tally_t;
 
 typedef struct belay__counter_local {
   belay__table_t table; /* of tallies, by key */
   belay__list_t ready;  /* that may be sent when the timer fires */
   belay__list_t sent;   /* that wait for an answer */
-  belay__list_t lost;   /* that the user is to be told of */
+  belay__list_t lost;   /* lost sums that are still to be reported */
   belay__tally_t *last; /* that was added to; NULL: none, or it is gone */
   belay__timer_t timer; /* the next flush; set while there is something ready */
   belay__task_t task;   /* tells of those that are lost */
@@ -94,7 +94,7 @@ int belay__sum_value(const belay__sum_t *sum, int64_t *out);
 
 /* ---- several results (many.c) -------------------------------------------------------------------- */
 
-/* What the room of a request about n things begins with. */
+/* The beginning of the room of a request about n counters. */
 typedef struct belay__counter_many {
   size_t n;
   belay_counter_result_t results[];
@@ -105,7 +105,7 @@ int belay__counter_begin_many(belay_counter_t *counter, belay_request_t *request
                               const belay__request_ops_t *ops, size_t n, size_t more,
                               belay_counter_many_cb cb, belay__operation_t **out);
 
-/* Tells all of them; what has no status has the request's. */
+/* Calls back with all results; a result without a status gets the status of the request. */
 void belay__counter_tell_many(belay_request_t *request, void (*cb)(void),
                               const belay__answer_t *answer);
 

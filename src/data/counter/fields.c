@@ -1,4 +1,5 @@
-/* Many counters in one key: a hash. HINCRBY, HGET, HMGET, HDEL; scripts for what has a ttl, and for all or nothing. */
+/* Many counters in one hash: HINCRBY, HGET, HMGET, HDEL; scripts for ttls and for all or
+ * nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,7 +150,7 @@ static int read_all_added(belay__operation_t *operation, const belay__call_t *ca
 static const belay__request_ops_t add_all_ops = {.read = read_all_added,
                                                  .tell = belay__counter_tell_many};
 
-/* call: what it asks about n fields. */
+/* call: the command about n fields. */
 static int start_many(belay_counter_t *counter, belay_request_t *request, belay__call_t *call,
                       size_t n, const belay__request_ops_t *ops, belay_counter_many_cb cb) {
   belay__operation_t *operation;
@@ -197,7 +198,8 @@ int belay_counter_get_field(belay_counter_t *counter, belay_request_t *request, 
   return belay__handle_start(&counter->handle, request, call, &get_ops, BELAY__CB(cb));
 }
 
-/* Each is a number or missing, or it is none: then the others are what they are all the same. */
+/* Reads fields: each is a number, missing, or invalid. An invalid one does not affect the
+ * others. */
 static int read_fields(belay__operation_t *operation, const belay__call_t *call,
                        const belay__reply_t *reply) {
   belay__counter_many_t *many = operation->room;

@@ -99,7 +99,7 @@ static void lose(belay__tally_t *tally, int status) {
   move(tally, LOST);
 }
 
-/* It is to be sent again, after a while; what may have been counted while the server knows. */
+/* Sends the sum again after a delay, or gives up if the server may have forgotten the operation. */
 static void try_again(belay__tally_t *tally) {
   belay_counter_t *counter = tally->counter;
   int64_t ms = tally->may_count || counter->batch_ms < RETRY_MS ? RETRY_MS : counter->batch_ms;
@@ -107,7 +107,7 @@ static void try_again(belay__tally_t *tally) {
   schedule(counter, belay__after_ms(counter->handle.client->belay, ms));
 }
 
-/* Nothing of it is on the way any more: what had to wait for that follows at once, if it was asked for. */
+/* The last call for this sum has ended. A postponed flush follows at once. */
 static void settle(belay__tally_t *tally) {
   belay_counter_t *counter = tally->counter;
   tally->sum = 0;

@@ -34,7 +34,7 @@ void belay__counter_tell_many(belay_request_t *request, void (*cb)(void),
 
 /* ---- sending --------------------------------------------------------------------------------------------- */
 
-/* What a request about many keys is given. */
+/* The arguments of a request about many keys. */
 typedef struct wanted {
   const belay_counter_add_item_t *adds; /* or */
   const belay_bytes_t *keys;

@@ -1,4 +1,4 @@
-/* What the server says about counters, read strictly. */
+/* Reads replies about counters strictly. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* Dedup: what is made of several sets of one handle. Where a key holds something else the scripts say which one it is. */
+/* Dedup: unions, intersections and differences of the sets of one handle. The scripts name a key
+ * of another type. */
 #include <string.h>
 
 #include "data/dedup/dedup.h"

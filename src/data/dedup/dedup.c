@@ -95,7 +95,7 @@ static int check_items(const belay_dedup_t *dedup, const belay_bytes_t *items, s
 
 /* ---- calls --------------------------------------------------------------------------------------------- */
 
-/* Sets of one handle share a connection: what combines them is behind what has filled them. */
+/* All calls of one handle use one connection, so that combinations follow the marks before them. */
 static belay__call_t *new_call(const belay_dedup_t *dedup) {
   belay__call_t *call = belay__call_new(dedup->handle.client, BELAY__CLASS_DATA);
   if (call != NULL)
@@ -118,7 +118,7 @@ belay__call_t *belay__dedup_command(const belay_dedup_t *dedup, const char *name
   return call;
 }
 
-#define CLOSING "}::" /* the braces, and what is in them with the key */
+#define CLOSING "}::" /* the end of the braces of a key */
 
 void belay__dedup_arg_answer(const belay_dedup_t *dedup, belay__call_t *call, const char *key,
                              size_t key_len, const void *id, size_t id_len) {

@@ -1,4 +1,4 @@
-/* What the parts of dedup share: the handle, its keys, and batches that travel in parts. */
+/* Shared by the files of dedup: the handle, its keys, and batches that are sent in chunks. */
 #ifndef BELAY_DATA_DEDUP_DEDUP_H
 #define BELAY_DATA_DEDUP_DEDUP_H
 
@@ -29,7 +29,7 @@ belay__call_t *belay__dedup_script(const belay_dedup_t *dedup, const belay__scri
                                    size_t keys, size_t args);
 belay__call_t *belay__dedup_command(const belay_dedup_t *dedup, const char *name, size_t argc);
 
-/* Adds the key of a set; and that of an operation's answer, beside it. */
+/* Adds the key of a set; or the key of an operation's stored answer, which is beside it. */
 void belay__dedup_arg_key(const belay_dedup_t *dedup, belay__call_t *call, const char *key,
                           size_t key_len);
 void belay__dedup_arg_answer(const belay_dedup_t *dedup, belay__call_t *call, const char *key,
@@ -68,7 +68,7 @@ size_t belay__dedup_words(const belay__dedup_batch_t *batch, const char *word, s
 void belay__dedup_arg_items(const belay__dedup_batch_t *batch, const char *word,
                             belay__call_t *call, const belay_bytes_t *items, size_t n);
 
-/* What the scripts of sets and windows reply instead of an answer: an error, or 0. */
+/* Returns the error that a script of sets and windows replied, or 0. */
 int belay__dedup_fault(const belay__call_t *call, const belay__reply_t *reply);
 
 /* Reads what one call has answered for its items: a digit, a number or an integer of an array for each, which is what

@@ -1,5 +1,5 @@
-/* Dedup: marking. Whether an item was new is told by whoever adds it, in one step; so a second try is told something
- * else than the first, unless the first answer was kept under an operation's id. */
+/* Dedup: marks. One step marks an item and answers whether it was new. So a second try would get
+ * another answer, unless the first answer was stored under an operation id. */
 #include <stdio.h>
 
 #include "data/dedup/dedup.h"
@@ -27,7 +27,7 @@ static int read_mark(belay__operation_t *operation, const belay__call_t *call,
 static const belay__request_ops_t mark_ops = {.read = read_mark, .tell = belay__dedup_tell};
 static const belay__request_ops_t many_ops = {.read = read_mark, .tell = belay__dedup_tell_many};
 
-/* Whose answer says the same, or less that is true, however often it is asked. */
+/* Operations whose repeated answer is equal, or weaker and still true. */
 static const belay__request_ops_t mark_again_ops = {
     .read = read_mark, .tell = belay__dedup_tell, .idempotent = true};
 static const belay__request_ops_t many_again_ops = {

@@ -1,4 +1,4 @@
-/* Dedup: what is there, how many are, and taking out. */
+/* Dedup: lookups, counts and removal. */
 #include "data/dedup/dedup.h"
 #include "scripts.gen.h"
 

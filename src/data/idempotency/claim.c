@@ -1,7 +1,8 @@
-/* What a begin may have won. One whose caller is told nothing good, and that may have been executed, is taken back:
+/* The claim of a begin. A claim whose caller gets no good status, and that may have been
+ * executed, is abandoned:
  *
- *   begun --told, or never sent--> given back
- *     +--else: an abandon is on its way, and the handle waits for its end--> given back */
+ *    begun --reported, or never sent--> freed
+ *      +--else: an abandon is sent, and the handle waits for its end--> freed */
 #include <string.h>
 
 #include "core/key/key.h"

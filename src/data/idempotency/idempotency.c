@@ -68,7 +68,8 @@ static int read_state(belay__operation_t *operation, const belay__call_t *call,
   return keep_texts(operation, owner, result);
 }
 
-/* What is left, as it is told; of one's own time counted from before it was sent. */
+/* The remaining time at the callback. The owner's own time counts from before the request was
+ * sent. */
 static int64_t left(const belay__answer_t *answer) {
   const int64_t *values = answer->values;
   if (values[WHAT] != BELAY_IDEMPOTENCY_STARTED && values[WHAT] != BELAY_IDEMPOTENCY_TAKEN_OVER)
@@ -78,7 +79,7 @@ static int64_t left(const belay__answer_t *answer) {
   return values[LEFT] > ms ? values[LEFT] - ms : 0;
 }
 
-/* That it is somebody else's is what a request that was sent twice knows for certain, so it is no refusal here. */
+/* After a repeated request, "another owner" is a definite answer, not a refusal. */
 static int read_owned(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   int error = read_state(operation, call, reply);
@@ -87,7 +88,8 @@ static int read_owned(belay__operation_t *operation, const belay__call_t *call,
   return error;
 }
 
-/* But whether the first time has given it back, and somebody has begun it since, is not known. */
+/* After a repeated abandon it is unknown whether the first try abandoned the record and another
+ * client began it since. */
 static int read_abandoned(belay__operation_t *operation, const belay__call_t *call,
                           const belay__reply_t *reply) {
   int error = read_owned(operation, call, reply);
@@ -116,7 +118,7 @@ static int read_begun(belay__operation_t *operation, const belay__call_t *call,
     return 0;
   }
   if (error == 0 && operation->values[WHAT] == BELAY_IDEMPOTENCY_ABANDONED)
-    operation->values[VERDICT] = BELAY_ENOTOWNER; /* somebody else knew its token */
+    operation->values[VERDICT] = BELAY_ENOTOWNER; /* another client used the same token */
   return error;
 }
 
@@ -129,7 +131,7 @@ static int read_forgotten(belay__operation_t *operation, const belay__call_t *ca
 static const belay_idempotency_state_t unknown = {.outcome = BELAY_IDEMPOTENCY_UNKNOWN,
                                                   .owner = ""};
 
-/* token: of who has begun it; NULL: there is none to be told. */
+/* token: of the client that began the record; NULL: none to report. */
 static void tell_state(belay_request_t *request, belay_idempotency_cb cb,
                        const belay__answer_t *answer, const belay__token_t *token) {
   const int64_t *values = answer->values;
@@ -154,7 +156,8 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
   tell_state(request, (belay_idempotency_cb)cb, answer, NULL);
 }
 
-/* Nothing good is told, and it may have been executed. A client that is closing by now does not wait any more. */
+/* True if no good status is reported and the begin may have been executed. A closing client no
+ * longer waits for the abandon. */
 static bool is_to_be_undone(const belay__answer_t *answer) {
   return !answer->client->closing &&
          (answer->status == BELAY_EUNKNOWN || answer->status == BELAY_EPROTO ||
@@ -174,7 +177,8 @@ static void tell_begun(belay_request_t *request, void (*cb)(void), const belay__
   tell_state(request, (belay_idempotency_cb)cb, answer, &token);
 }
 
-/* It is canceled, or the handle closes, which then waits for what is begun here. */
+/* The request is canceled, or the handle closes. The handle then waits for the abandon begun
+ * here. */
 static void on_left(belay__operation_t *operation, bool sent) {
   belay__claim_t *claim = claim_of(operation->values[CLAIM]);
   operation->values[CLAIM] = 0;
@@ -208,7 +212,7 @@ static int check(const belay_idempotency_t *records, const belay_request_t *requ
   return belay__handle_check_key((const belay__handle_t *)records, request, key, has_cb);
 }
 
-/* The same of who says a token. */
+/* The same checks for an operation with a token. */
 static int check_owned(const belay_idempotency_t *records, const belay_request_t *request,
                        belay_bytes_t key, const belay_idempotency_token_t *token, bool has_cb) {
   int error = check(records, request, key, has_cb);

@@ -1,4 +1,4 @@
-/* What the files of idempotency records share. */
+/* Shared by the files of idempotency records. */
 #ifndef BELAY_DATA_IDEMPOTENCY_IDEMPOTENCY_H
 #define BELAY_DATA_IDEMPOTENCY_IDEMPOTENCY_H
 
@@ -13,7 +13,7 @@ struct belay_idempotency {
   bool exact_keys;
 };
 
-/* What a begin may have won. */
+/* The claim of a begin. */
 typedef struct belay__claim {
   belay_idempotency_t *records;
   belay__token_t token;
@@ -21,7 +21,7 @@ typedef struct belay__claim {
   char key[];
 } belay__claim_t;
 
-/* What the script is told beside the key. */
+/* The arguments of the script, without the key. */
 typedef struct belay__order {
   const char *verb;
   const void *token; /* BELAY__TOKEN_BYTES bytes; NULL: none */

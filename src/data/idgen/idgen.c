@@ -1,13 +1,14 @@
-/* Ids: the handle, what is answered from memory, and who waits.
+/* Ids: the handle, requests that are served from memory, and waiting requests.
  *
- *   a request: begun --ids are here, and nobody waits--> told
- *                |
- *                v
- *              waiting, in order --ids come--> told, when it has all of its ids
- *                |--its time is over; nothing will come; canceled--> told; what it had is skipped
+ *    a request: begun --ids are present, and no request waits--> ended
+ *                 |
+ *                 v
+ *               waiting, in order --ids arrive--> ended, when it has all of its ids
+ *                 |--timeout; no more ids will come; canceled--> ended; its ids are skipped
  *
- * Three keys of belay's have no ttl, since they must outlive all that was made from them: the two hashes here
- * (NAMESPACE::idgen::{NAME} and NAMESPACE::idgen::{NAME}::sequence), and the quarantine's marker (lease/quorum/quarantine.c). */
+ * Three keys of belay have no ttl, because they must outlive all ids: the two hashes of this
+ * file (NAMESPACE::idgen::{NAME} and NAMESPACE::idgen::{NAME}::sequence), and the quarantine's
+ * marker (lease/quorum/quarantine.c). */
 #include "data/idgen/idgen.h"
 
 #include <assert.h>
@@ -289,7 +290,7 @@ BELAY__HANDLE_FUNCTIONS(idgen)
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
-/* Whoever waits was here before. */
+/* Waiting requests come first. */
 static __attribute__((noinline)) int next_slowly(belay_idgen_t *idgen, int64_t *id) {
   belay_client_t *client = idgen->handle.client;
   uint64_t again_at;

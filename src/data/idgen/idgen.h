@@ -1,4 +1,4 @@
-/* Ids, inside: the handle, which all modes share, and what each of them does. */
+/* Ids: the handle, which all modes share, and the functions of each mode. */
 #ifndef BELAY_DATA_IDGEN_IDGEN_H
 #define BELAY_DATA_IDGEN_IDGEN_H
 
@@ -7,14 +7,14 @@
 #include "core/client/handle.h"
 #include "core/key/token.h"
 
-/* What a snowflake is made of, beside the time. */
+/* The parts of a snowflake beside the time. */
 #define BELAY__IDGEN_SEQUENCES 4096
 #define BELAY__IDGEN_SEQUENCE_BITS 12
 #define BELAY__IDGEN_WORKER_BITS 10
 
 #define BELAY__IDENTITY_MAX (BELAY__RUN_ID_MAX + BELAY__DATA_ID_MAX)
 
-/* Who a server is, as it stands in keys; len 0: it does not tell. */
+/* The identity of a server, as stored in keys; len 0: the server hides it. */
 typedef struct belay__identity {
   uint32_t epoch; /* of the connection on which it was; 0: there was none */
   size_t len;
@@ -36,7 +36,7 @@ typedef struct belay__segment {
   int status;               /* of both, so far */
   uint32_t sent_on;         /* the connection that the script went over */
   int64_t first;            /* that was answered */
-  belay__identity_t server; /* that was told who it is */
+  belay__identity_t server; /* the server that the script was told */
 } belay__segment_t;
 
 typedef struct belay__worker {
@@ -52,8 +52,8 @@ typedef struct belay__worker {
   int64_t until;
   unsigned sequence; /* of the next id at that time */
   unsigned tries;    /* in a row that have failed */
-  int status;        /* of what could not be sent; 0: it was */
-  int64_t floor;     /* of the last claim: what it must start above */
+  int status;        /* error of an unsent call; 0: it was sent */
+  int64_t floor;     /* lower bound of the last claim */
   belay__call_t *call;
   int64_t asked; /* that until be so */
   belay__identity_t server;
@@ -67,11 +67,11 @@ struct belay_idgen {
     belay__worker_t worker;
   };
   const struct belay__idgen_kind *kind;
-  int error;             /* what the last try ended with; 0: well, or not yet */
+  int error;             /* error of the last try; 0: success, or none yet */
   belay__list_t waiting; /* requests, in order */
   size_t waiting_len, max_waiting;
   belay__timer_t timer; /* the mode's */
-  belay__timer_t tick;  /* who waits may be served */
+  belay__timer_t tick;  /* the time at which waiting requests may be served */
 
   int64_t start;
   uint32_t replica_timeout;
@@ -80,7 +80,7 @@ struct belay_idgen {
   char text[BELAY_IDGEN_NAME_MAX]; /* SEQUENCE: its name; else the name */
 };
 
-/* What a mode does. */
+/* The functions of a mode. */
 typedef struct belay__idgen_kind {
   /* The next id that is here: 0 or BELAY_EAGAIN, and then *again_at says when to ask again without being told to (0:
    * not before). Fetches more, if that is due. NULL: all have to be asked for. */
@@ -101,23 +101,24 @@ int belay__idgen_sequence_get(belay_idgen_t *idgen, belay_request_t *request, si
 /* There is something: serves those who wait, in order. */
 void belay__idgen_serve(belay_idgen_t *idgen);
 
-/* A try has failed: if that is not expected to pass, those who wait are told. True: it will be tried again. */
+/* Handles a failed try: a lasting error ends all waiting requests. Returns true if the try will
+ * be repeated. */
 bool belay__idgen_failed(belay_idgen_t *idgen, int status);
 
 /* Whether the same may go well in a while. */
 bool belay__idgen_passes(int status);
 
-/* How long to rest after so many tries in a row that have failed, in nanoseconds. */
+/* The delay after `tries` consecutive failures, in nanoseconds. */
 uint64_t belay__idgen_rest(belay_idgen_t *idgen, unsigned tries);
 
-/* Who answers calls of that connection class and route now. */
+/* Reads the identity of the server that serves calls of this connection class and route now. */
 void belay__idgen_ask_identity(const belay_idgen_t *idgen, belay__conn_class_t conn_class,
                                uint32_t route, belay__identity_t *out);
 /* Whether that is who has answered this call. */
 bool belay__idgen_is_identity(const belay_idgen_t *idgen, const belay__call_t *call,
                               const belay__identity_t *identity);
 
-/* A PING to whoever has the keys, for a connection that there is; NULL if memory is out. */
+/* Makes a PING to the server of the keys, to open a connection; NULL if memory is out. */
 belay__call_t *belay__idgen_new_ping(belay_idgen_t *idgen, belay__conn_class_t conn_class);
 
 /* A WAIT to go behind a call; NULL if memory is out. And reads its reply: 0, BELAY_ENOREPLICAS, BELAY_EPROTO, or

@@ -32,7 +32,7 @@ enum {
 
 typedef enum event {
   WANTED,   /* more ids are */
-  ANSWERED, /* what was asked, well */
+  ANSWERED, /* the fetch succeeded */
   LATER,    /* the server's clock is not there yet; wait_ms says when it will be */
   FAILED
 } event_t;
@@ -51,7 +51,8 @@ static bool has_spare(const belay__segment_t *s) {
   return s->spare < s->spare_end;
 }
 
-/* From where on somebody has to look: when a fifth is left; unless that was done. */
+/* Sets the mark at which the next segment is fetched: a fifth is left, unless a fetch failed
+ * there. */
 static void set_low(belay_idgen_t *idgen) {
   belay__segment_t *s = &idgen->segment;
   int64_t fifth = s->step / 5 + (s->step % 5 != 0);
@@ -82,7 +83,7 @@ static void over(belay_idgen_t *idgen, int status) {
     on_event(idgen, s->status == 0 ? ANSWERED : s->status == BELAY_EAGAIN ? LATER : FAILED);
 }
 
-/* Something could not be sent: that is told as if it had been, later. */
+/* A call could not be sent: reports it later, as if it had failed. */
 static void on_timer(belay__timer_t *timer) {
   belay_idgen_t *idgen = BELAY__CONTAINER(timer, belay_idgen_t, timer);
   if (idgen->segment.state != REST)
@@ -218,7 +219,7 @@ static uint8_t begin(belay_idgen_t *idgen, bool looked) {
   return FETCHING;
 }
 
-/* Half of what is left is handed out before it is tried again; unless somebody waits, or none is left. */
+/* Delays the next try until half of the rest is used; not if requests wait or no id is left. */
 static void rest(belay_idgen_t *idgen) {
   belay__segment_t *s = &idgen->segment;
   bool passes = belay__idgen_failed(idgen, s->status);

@@ -1,5 +1,5 @@
-/* Sequences: each id is asked for. A question whose answer was lost is asked again, which skips what the first one may
- * have taken out: nobody can tell that from somebody else's ids. */
+/* Sequences: each id is one request. A request whose reply was lost is sent again, which skips
+ * the ids of the first one. Such ids look like those of another client. */
 #include "data/idgen/idgen.h"
 #include "scripts.gen.h"
 

@@ -24,7 +24,7 @@
 #define RECORD_MS INT64_C(86400000) /* a record is kept behind its end: longer than clocks differ */
 #define BEHIND_MAX_MS INT64_C(100)  /* and then a clock that is behind is looked at again */
 #define WAIT_MS                                                                                    \
-  INT64_C(1000) /* for a worker's lock at a time: who asks is told soon that others hold it */
+  INT64_C(1000) /* time for one worker's lock: the caller soon learns that other clients hold it */
 #define NUMBER_MAX (INT64_C(1) << 53) /* of milliseconds, as the script has them */
 
 enum {
@@ -35,7 +35,7 @@ enum {
 };
 
 typedef enum event {
-  WANTED,  /* ids are, or the rest is over and somebody waits */
+  WANTED,  /* ids are wanted, or the delay is over and requests wait */
   LOCKED,  /* the lock is held */
   HELD,    /* it is held by another, or its record is far ahead */
   CLAIMED, /* until is later, or was set first */
@@ -60,7 +60,7 @@ static void set_timer(belay_idgen_t *idgen, uint64_t ns) {
 
 /* ---- the lock ------------------------------------------------------------------------------------------ */
 
-/* It goes on without us: what it calls finds nobody. */
+/* The claim continues without the handle: its callbacks find none. */
 static void let_go(belay_idgen_t *idgen) {
   belay__worker_t *w = &idgen->worker;
   if (w->lock == NULL)
@@ -197,7 +197,8 @@ static void on_looked(belay__call_t *call, const belay__result_t *result) {
     on_event(idgen, FAILED, result->error);
 }
 
-/* The script has to be told who its server is. The lock may be elsewhere: then there may be no connection yet. */
+/* The script needs the server's identity. The lock may be on another server, so there may be no
+ * connection to this one yet. */
 static void look_and_claim(belay_idgen_t *idgen) {
   belay__identity_t server;
   belay__idgen_ask_identity(idgen, BELAY__CLASS_LEASE, idgen->handle.route, &server);
@@ -406,7 +407,7 @@ static void on_lock_closed(belay_lock_t *lock, void *data) {
   belay__handle_release(&idgen->handle);
 }
 
-/* Whoever is next need not wait for what was allowed, and not used. */
+/* Returns the reserved and unused time, so that the next owner need not wait for it. */
 static void give_back(belay_idgen_t *idgen) {
   belay__worker_t *w = &idgen->worker;
   const belay_client_t *client = idgen->handle.client;

@@ -1,4 +1,4 @@
-/* What permissions are without a server: how wide a field is, and what its values are called. */
+/* Permissions without a server: the width of a field, and the names of its values. */
 #include <string.h>
 
 #include "data/permission/permission.h"

@@ -81,7 +81,7 @@ static void put_place(writer_t *writer, uint64_t offset, unsigned width) {
   put_number(writer, offset);
 }
 
-/* How many bits of so many are not in the first piece. */
+/* The number of bits of `width` that are not in the first piece. */
 static unsigned rest_of(unsigned width, unsigned piece) {
   return width > piece ? piece : 0;
 }
@@ -114,7 +114,7 @@ typedef struct reader {
   unsigned piece;
 } reader_t;
 
-/* What put_get() or put_set() has asked for: false if the reply is none. */
+/* Reads the reply to put_get() or put_set(); false if it is invalid. */
 static bool take_number(reader_t *reader, unsigned width, uint64_t *out) {
   unsigned rest = rest_of(width, reader->piece);
   int64_t n;
@@ -147,7 +147,7 @@ static unsigned run_of(uint64_t mask, unsigned *low) {
 
 typedef enum what { GET, HAS, SET, GRANT, REVOKE } what_t;
 
-/* A request's room: what was given is in the results until the answer is. */
+/* A request's room: the results hold the arguments until the reply is read. */
 typedef struct room {
   size_t n;
   what_t what;
@@ -213,7 +213,7 @@ static int read_fields(belay__operation_t *operation, const belay__call_t *call,
   return reader.at == reply->count ? 0 : BELAY_EPROTO;
 }
 
-/* 1 or 0, and the pieces of what it was. */
+/* The reply: 1 or 0, and the pieces of the old value. */
 static int read_swapped(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
   (void)call;

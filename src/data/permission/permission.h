@@ -1,4 +1,4 @@
-/* What the parts of permissions share. */
+/* Shared by the files of permissions. */
 #ifndef BELAY_DATA_PERMISSION_PERMISSION_H
 #define BELAY_DATA_PERMISSION_PERMISSION_H
 

@@ -1,5 +1,5 @@
-/* Presence: what is done with ids. They are sorted, and each run of those of one segment is a call; or, where they are
- * asked for, one for each slice. */
+/* Presence: operations on ids. They are sorted, and each run of ids in one segment is a call;
+ * lookups have one call per slice. */
 #include <stdlib.h>
 
 #include "data/presence/presence.h"

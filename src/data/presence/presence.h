@@ -1,4 +1,4 @@
-/* What the files of presence share: the handle, its keys, and what is in a request's room. */
+/* Shared by the files of presence: the handle, its keys, and the values of a request. */
 #ifndef BELAY_DATA_PRESENCE_PRESENCE_H
 #define BELAY_DATA_PRESENCE_PRESENCE_H
 
@@ -15,7 +15,7 @@ struct belay_presence {
   int64_t window_ms, slice_ms, ttl_ms; /* window_ms 0: there are no slices */
 };
 
-/* Of a request: what was found so far; which slice it is; which comes next. */
+/* Values of a request: the results so far, the present slice, the next slice. */
 enum {
   BELAY__PRESENCE_COUNT, /* first, for belay__request_tell_count() */
   BELAY__PRESENCE_SLICE,
@@ -29,15 +29,15 @@ static inline int belay__presence_go(belay__operation_t *operation) {
                                  presence->window_ms != 0);
 }
 
-/* What every ops->next begins with: settles which slice it is. */
+/* Computes the present slice: the first step of every ops->next. */
 void belay__presence_settle(belay__operation_t *operation);
 
 static inline uint32_t belay__presence_segments(const belay_presence_t *presence) {
   return presence->max_id / BELAY__PRESENCE_SEGMENT + 1;
 }
 
-/* How many slices are looked at: the one that it is, those before it whose bits count, and the one after it, in which
- * it may be already for somebody else. Without a window there is one bitmap. */
+/* The number of slices that are read: the present one, the earlier ones that count, and the next
+ * one, which may be the present one by another clock. Without a window there is one bitmap. */
 static inline uint32_t belay__presence_live(const belay_presence_t *presence) {
   return presence->window_ms == 0 ? 1 : presence->slices + 2;
 }

@@ -1,4 +1,4 @@
-/* What the parts of a ranking share: how its keys and its replies are read. */
+/* Shared by the files of ranking: keys, and the reading of replies. */
 #ifndef BELAY_DATA_RANKING_RANKING_H
 #define BELAY_DATA_RANKING_RANKING_H
 
@@ -10,7 +10,7 @@
 struct belay_ranking {
   belay__handle_t handle; /* first */
   bool high, timed;
-  const char *kind; /* "high", "low-earlier": what the scripts call it */
+  const char *kind; /* the scripts' name of the order, such as "high" or "low-earlier" */
   int64_t ttl_ms, max_members;
 };
 
@@ -30,8 +30,8 @@ void belay__ranking_put_keys(const belay_ranking_t *ranking, belay__call_t *call
 belay__call_t *belay__ranking_script(const belay_ranking_t *ranking, const belay__script_t *script,
                                      const char *board, size_t board_len, size_t args);
 
-/* A call with args more arguments to add: the command, whose key it has, if members order ties; else the script, which
- * is told the word. NULL: memory was out. */
+/* Makes a call with `args` more arguments: the command, if members order ties; else the script
+ * with the order's name. NULL if memory is out. */
 belay__call_t *belay__ranking_call(const belay_ranking_t *ranking, const char *command,
                                    const belay__script_t *script, const char *word,
                                    const char *board, size_t board_len, size_t args);
@@ -40,7 +40,7 @@ belay__call_t *belay__ranking_call(const belay_ranking_t *ranking, const char *c
 int belay__ranking_check_members(const belay_ranking_t *ranking, const belay_bytes_t *members,
                                  size_t n);
 
-/* What the scripts say instead of an answer: an error, or 0. */
+/* Returns the error that a script replied, or 0. */
 int belay__ranking_fault(const belay__call_t *call, const belay__reply_t *reply);
 
 /* A score that is no number of ours: BELAY_EMISMATCH. */
@@ -49,11 +49,11 @@ int belay__ranking_bad_score(const belay__call_t *call);
 /* A score as servers write it ("7", "-7", "1e+15", "1.5e3"), if it is a whole number of our range. */
 bool belay__ranking_score(const char *text, size_t len, int64_t *out);
 
-/* A reply that is a number, of what there is of them. */
+/* Reads a reply that is a number of members. */
 int belay__ranking_read_count(belay__operation_t *operation, const belay__call_t *call,
                               const belay__reply_t *reply);
 
-/* What a request's room holds for an answer of n entries, and behind them the bytes of their members. */
+/* A request's room: an answer of n entries, followed by the bytes of their members. */
 typedef struct belay__ranking_room {
   size_t n, named; /* entries, and how many of them have a member */
   char *bytes;     /* of the next one */

@@ -1,5 +1,5 @@
-/* What asks about a board. Where ties are broken by the members' bytes and a command of the server's says it all it is
- * that command; else a script, which sees the board at one time. */
+/* Queries of a board. If members order ties and one native command suffices, it is used; else a
+ * script reads the board at one time. */
 #include <string.h>
 
 #include "data/ranking/ranking.h"

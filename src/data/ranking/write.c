@@ -1,4 +1,4 @@
-/* What changes a board. */
+/* Changes of a board. */
 #include <string.h>
 
 #include "data/ranking/ranking.h"

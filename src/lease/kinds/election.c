@@ -1,12 +1,12 @@
-/* The election: a candidate is a lock whose kind also says who leads, an observer is a waiter that never ends. A
- * handle is made of both, and of a task that tells what was observed:
+/* The election: a candidate is a lock whose kind also states the leader; an observer is a waiter
+ * that never ends. A handle has both, and a task that reports observations:
  *
- *   campaign --> lock --> elected, deposed; each makes the waiter look
- *   observe  --> waiter --another leads than was told--> task --> on_observe
+ *    campaign --> lock --> elected, deposed; each makes the waiter ask
+ *    observe  --> waiter --another leader than reported--> task --> on_observe
  *
- *   close: the waiter stops, the lock closes; when that is through the memory is given back
+ *    close: the waiter stops, the lock closes; after both the memory is freed
  *
- * The term is the fencing number of the lock. What the leader calls itself stands beside it. */
+ * The term is the lock's fencing number. The leader's value is stored beside it. */
 #include "belay/election.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static const char fence_part[] = "::fence", wake_part[] = "::wake";
 #define FENCE_PART_LEN (sizeof fence_part - 1)
 #define WAKE_PART_LEN (sizeof wake_part - 1)
 
-/* Who leads, as the server says; or why that is not known. */
+/* The leader according to the server, or the reason why it is unknown. */
 typedef struct view {
   int status;
   uint64_t term; /* 0: nobody */
@@ -43,7 +43,7 @@ struct belay_election {
   belay_election_close_cb close_cb;
   void *data;
   bool resigning;     /* while it stood */
-  bool report_due;    /* `seen` is to be told */
+  bool report_due;    /* true while `seen` is to be reported */
   bool reported_any;  /* since observing began */
   bool reported_ours; /* the last reported leader is this candidate */
   bool holds_loop, closing;
@@ -71,7 +71,7 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__call_arg(call, belay__lease_extra(lease), lease->extra_len);
 }
 
-/* Who leads for longer than terms are remembered still has one. */
+/* A leader that leads for longer than terms are remembered keeps its term. */
 static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
   (void)lease;
   belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
@@ -119,7 +119,7 @@ static bool is_ours(const belay_election_t *election, const view_t *view) {
   return len > 0 && len == view->token_len && memcmp(token, view->token, len) == 0;
 }
 
-/* Tells what was seen, unless that was told last. */
+/* Reports the observation, unless it equals the last reported one. */
 static void report_if_changed(belay_election_t *election) {
   election->report_due = !election->reported_any ||
                          !is_same(&election->latest, &election->reported) ||
@@ -169,7 +169,7 @@ static void on_failed(belay__waiter_t *waiter, int status) {
 }
 
 static void on_over(belay__waiter_t *waiter) {
-  (void)waiter; /* it ends only when nobody wants to know any more */
+  (void)waiter; /* ends only without an observer */
 }
 
 static const belay__waiter_ops_t waiter_ops = {

@@ -1,13 +1,13 @@
 /* The fair lock: first come, first served, among all clients.
  *
- *   acquire --> a ticket in the server's queue --first in line, and it is free--> held
- *                 | each time that it asks its place is renewed; who does not ask loses it
- *                 +--cancel, close, the wait is over--> taken out; was it the first, and it is free, the next one is woken
+ *    acquire --> a ticket in the server's queue --first in the queue, and the lock is free--> held
+ *                  | each attempt renews the place; without attempts it expires
+ *                  +--cancel, close, timeout--> removed; the next one is woken if this was its turn
  *
- * The key is that of the plain lock, so that the two exclude each other; only the fair ones keep to the queue. The
- * order is that in which the first attempts came to the server. Whoever gives the lock back wakes the first in
- * line, by the ticket: all hear it, and the others take no notice; and all others are told when that one's place
- * runs out, so that one of them comes then, takes the dead out, and wakes the next. */
+ * The key is the plain lock's, so that both exclude each other; only fair locks respect the
+ * queue. The order is that of the first attempts at the server. A release wakes the first waiter
+ * by its ticket: all waiters get the message, and the others ignore the ticket. They wait until
+ * the first place would expire; then one of them removes the dead waiter and wakes the next. */
 #include "lease/kinds/fair.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
 /* The fair lock; on one node. */
 extern const belay__kind_t belay__fair_kind;
 
-/* 0, or an error with a detail: what fair does not go with. */
+/* Returns 0, or an error with a detail if an option contradicts `fair`. */
 int belay__fair_check(belay_t *belay, size_t n, const belay_lock_options_t *options);
 
 /* Adds what a script needs to know of a waiter: its ticket, for how long that keeps its place, and how to publish.

@@ -1,4 +1,4 @@
-/* The guard in C. Its twin is src/lua/fence/guard.lua: what one lets pass, the other does. */
+/* The guard in C. src/lua/fence/guard.lua must accept and refuse the same tokens. */
 #include "belay/fence.h"
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@ static bool is_same_token(const belay_fence_t *fence, const void *token, size_t 
   return token_len == fence->token_len && memcmp(token, fence->token, token_len) == 0;
 }
 
-/* Nothing is left of the token before: who stores or compares a fence as bytes may do so. */
+/* Clears the rest of the former token, because callers may store or compare a fence as bytes. */
 static void remember(belay_fence_t *fence, uint64_t number, const void *token, size_t token_len) {
   fence->number = number;
   fence->token_len = token_len;

@@ -111,7 +111,7 @@ int belay__lock_acquired(belay__lease_t *lease, const belay__call_t *call,
 
 static void free_lock(belay_lock_t *lock);
 
-/* What a server said, if it is what the status comes from, becomes belay_detail(). */
+/* Sets belay_detail() to the server's error text if the status comes from it. */
 static void set_detail(belay_lock_t *lock, int status) {
   const belay__lease_t *lease = &lock->lease;
   for (unsigned i = 0; i < lease->members; i++) {
@@ -351,7 +351,7 @@ uint64_t belay_lock_fence(const belay_lock_t *lock) {
   return belay_lock_remaining_us(lock) > 0 ? lock->lease.fence : 0;
 }
 
-/* What stands under the key: with an owner that. */
+/* Writes the value of the key: the owner if there is one, else the token. */
 static size_t put_token(const belay__lease_t *lease, char out[BELAY__TOKEN_TEXT_MAX]) {
   if (!lease->config->kind->owned)
     return belay__lease_token(lease, out);

@@ -1,4 +1,4 @@
-/* What the constructors of a lock share. */
+/* Shared by the constructors of locks. */
 #ifndef BELAY_LEASE_KINDS_LOCK_H
 #define BELAY_LEASE_KINDS_LOCK_H
 
@@ -6,7 +6,7 @@
 #include "lease/machine/operations.h"
 #include "lease/quorum/command.h"
 
-/* What is to be made. */
+/* The parameters of a lock that is made. */
 typedef struct belay__lock_spec {
   const belay__kind_t *kind;
   const char *key; /* NULL: made of the namespace, the kind's family and the name */

@@ -4,8 +4,8 @@
 
 #include "lease/kinds/lock.h"
 
-/* What public constructors begin with: sets *out to NULL, checks the clients, and copies the options, or the
- * defaults. Returns 0 or an error, with a detail. */
+/* The first step of public constructors: sets *out to NULL, checks the clients, and copies the
+ * options or the defaults. Returns 0 or an error with a detail. */
 int belay__lock_check(belay_client_t *const *clients, size_t n, const belay_lock_options_t *options,
                       belay_lock_options_t *resolved, belay_lock_t **out);
 

@@ -1,4 +1,4 @@
-/* The options of a lock: defaults, ranges, and what the lease is told of them. */
+/* The options of a lock: defaults, ranges, and their translation for the lease. */
 #include "lease/kinds/lock.h"
 
 #include "core/client/ranges.h"
@@ -7,7 +7,7 @@
 #define TTL_MS INT64_C(10000)     /* where none is given */
 #define MAX_TTL_MS INT64_C(30000) /* of a namespace with a quarantine, where none is given */
 #define TIMEOUT_MAX_MS INT64_C(600000)
-#define NODE_TIMEOUT_MS INT64_C(50) /* one of several nodes has at most so long to answer, */
+#define NODE_TIMEOUT_MS INT64_C(50) /* default timeout of one of several nodes */
 #define NODE_TIMEOUT_LEAST_MS INT64_C(5)
 #define BACKOFF_MAX_MS INT64_C(300)
 #define TTL_PART 10 /* and all one after the other no more than a tenth of the ttl */

@@ -1,4 +1,4 @@
-/* What is told of a lock in words: why it was lost, what its nodes said. */
+/* Reports about a lock: the reason of a loss, and the votes of its nodes. */
 #include "lease/kinds/lock.h"
 #include "lease/quorum/quarantine.h"
 
@@ -30,7 +30,7 @@ const char *belay_vote_name(belay_vote_t vote) {
   return (unsigned)vote < BELAY_VOTES ? names[vote] : "?";
 }
 
-/* What a member's status means; what is not in the table is a refusal. */
+/* Translates a member's status; a status outside the table is a refusal. */
 static belay_vote_t vote_of(int status) {
   static const struct {
     int status;

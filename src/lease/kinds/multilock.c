@@ -28,10 +28,10 @@
 typedef enum state {
   IDLE,         /* made, given back, failed */
   ACQUIRING,    /* the part `at` was asked for; those before it are held */
-  HELD,         /* the last part was granted, and the owner was told */
+  HELD,         /* the last member was granted, and the owner was notified */
   RELEASING,    /* the owner gave it back, and not all answers are in */
   ROLLING_BACK, /* an acquire failed, or a part was lost; op_pending: and then it is to be acquired */
-  CLIENT_CLOSED, /* a client is closed: what it had is gone, and so is the whole */
+  CLIENT_CLOSED, /* a client closed: its members are gone, and so is the multilock */
   CLOSING        /* the owner has closed it */
 } state_t;
 
@@ -52,7 +52,7 @@ static belay__multilock_member_t *member_of(belay__lease_t *lease) {
 
 /* ---- leaves ---------------------------------------------------------------------------------------------- */
 
-/* The owner is to be told, when the machine is at rest. */
+/* Ends the operation; the task notifies the owner. */
 static void end_op(belay_multilock_t *multilock, int status) {
   if (!multilock->op_pending || multilock->op_done)
     return;
@@ -61,8 +61,8 @@ static void end_op(belay_multilock_t *multilock, int status) {
   belay__defer(multilock->belay, &multilock->task);
 }
 
-/* Nothing is held, and nothing is going on or still to be told, which would be taken for news of what comes after
- * it. */
+/* True if nothing is held, no operation runs, and no notification is due. A late notification
+ * would seem to belong to the next operation. */
 static bool is_settled(const belay_multilock_t *multilock) {
   for (unsigned i = 0; i < multilock->members; i++) {
     const belay__lease_t *lease = &multilock->member[i].lease;
@@ -87,7 +87,7 @@ static bool wait_is_over(const belay_multilock_t *multilock) {
   return multilock->wait_until != 0 && belay__now(multilock->belay) >= multilock->wait_until;
 }
 
-/* What is left of the wait, in milliseconds. */
+/* The rest of the wait, in milliseconds. */
 static int64_t wait_left(const belay_multilock_t *multilock) {
   if (multilock->wait_until == 0 || multilock->wait_until == BELAY__NEVER)
     return multilock->wait_until == 0 ? 0 : BELAY_FOREVER;
@@ -300,7 +300,7 @@ void belay__multilock_on_timer(belay__timer_t *timer) {
 
 /* ---- what the owner is told -------------------------------------------------------------------------------- */
 
-/* What a server said, if it is what the status comes from, becomes belay_detail(). */
+/* Sets belay_detail() to the server's error text if the status comes from it. */
 static void set_detail(const belay_multilock_t *multilock, int status) {
   multilock->belay->detail[0] = '\0';
   for (unsigned i = 0; i < multilock->members && multilock->belay->detail[0] == '\0'; i++)
@@ -341,7 +341,8 @@ static void free_if_closed(belay_multilock_t *multilock) {
   belay__free(multilock->belay, multilock, multilock->size);
 }
 
-/* What a part says is told to the owner at once, where it is the owner's business: nothing can come between. */
+/* Forwards a member's notice to the owner at once if it concerns the owner. No event can come
+ * between. */
 void belay__multilock_notify(belay__lease_t *lease, belay__notice_t news, int status) {
   belay__multilock_member_t *member = member_of(lease);
   belay_multilock_t *multilock = member->multilock;

@@ -1,4 +1,4 @@
-/* What the files of the lock on several names share. */
+/* Shared by the files of the multilock. */
 #ifndef BELAY_LEASE_KINDS_MULTILOCK_H
 #define BELAY_LEASE_KINDS_MULTILOCK_H
 
@@ -13,7 +13,7 @@ extern const belay__kind_t belay__multi_kind;
 
 /* ---- lease/kinds/multilock.c ----------------------------------------------------------------------------------- */
 
-/* What is asked of one deployment; of a cluster, of whoever has a slot. */
+/* The lease in one deployment, or in one slot of a cluster. */
 typedef struct belay__multilock_member {
   belay_multilock_t *multilock;
   int status; /* of its last operation */
@@ -65,7 +65,7 @@ typedef struct belay__multilock_key {
 typedef struct belay__multilock_keys {
   size_t count; /* of those that differ */
   belay__multilock_key_t at[BELAY_MULTILOCK_MAX];
-  char *text; /* what the keys point into */
+  char *text; /* memory of the keys */
   size_t text_len;
 } belay__multilock_keys_t;
 

@@ -1,7 +1,7 @@
-/* The names of a lock on several of them: sorted, so that everybody takes them in the same order.
+/* The names of a multilock, sorted so that every client takes them in the same order.
  *
- * First by the deployment, which is known by the address in its URL; of one deployment by the namespace; of a cluster by
- * the slot; then by the key's bytes. What is meant twice counts once. */
+ * The order is: the deployment, by the address in its URL; the namespace; in a cluster the slot;
+ * the bytes of the key. Equal names count once. */
 #include <string.h>
 
 #include "core/key/key.h"

@@ -21,7 +21,7 @@ static int acquired(belay__lease_t *lease, const belay__call_t *call, const bela
   return own ? BELAY_EDUPLICATE : status;
 }
 
-/* When one of them is gone the others are given back, and those who wait for them are told. */
+/* If one key is lost, the script releases the others and wakes their waiters. */
 static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
   belay__publish_arg(call, lease->config->notify);
 }

@@ -4,7 +4,7 @@
 
 #include "lease/kinds/lock.h"
 
-/* What a quorum asks of its clients and options; sets those whose default is another one for it. */
+/* Checks the clients and options of a quorum, and sets options with another default. */
 int belay__redlock_check(belay_client_t *const *clients, size_t n, belay_lock_options_t *options);
 
 #endif /* BELAY_LEASE_KINDS_REDLOCK_H */

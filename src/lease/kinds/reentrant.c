@@ -1,12 +1,13 @@
-/* The reentrant lock: a lock whose string is its owner, and not a token; the tokens stand beside it, one for each
- * hold.
+/* The reentrant lock: the value of the key is the owner, not a token. The tokens of the holds
+ * are stored beside it.
  *
- *   KEY          <the client's 40 digits>:<the owner>
- *   KEY::holds   token of a hold -> when it ends, and how many there were with it
+ *    KEY          <the client's 40 digits>:<the owner>
+ *    KEY::holds   token of a hold -> its end, and the number of holds with it
  *
- * To whoever uses the key as a plain lock it is held or free. Each handle is a lease of its own and contends by
- * itself: who would stand in a line behind another owner is let in before it if it is the holder's. It is not for a
- * quorum: the counts of several servers may differ, and what is the last hold on one is not on another. */
+ * A client that uses the key as a plain lock sees it held or free. Each handle is a lease of its
+ * own and asks the server itself: a holder's further handle must not queue behind another owner.
+ * There is no quorum form: the servers could count different numbers of holds and disagree about
+ * the last one. */
 #include "lease/kinds/reentrant.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "lease/kinds/lock.h"
 
-/* The lock of an owner, who may take it again. */
+/* Makes the lock of an owner, which the owner may take again. */
 int belay__reentrant_new(belay_client_t *const *clients, size_t n, const char *name,
                          size_t name_len, const belay_lock_options_t *options, belay_lock_t **out);
 

@@ -1,15 +1,16 @@
 /* Readers and writers: a lease in one of two modes.
  *
- *   KEY             the writer's token
- *   KEY::readers    the readers' tokens, by when they end
- *   KEY::waiting    tickets of readers that wait behind a waiting writer
- *   KEY::writers    tickets of writers that wait
- *   KEY::admitted   tickets of readers that a writer was let in before: they are next
+ *    KEY             the writer's token
+ *    KEY::readers    the readers' tokens, by their ends
+ *    KEY::waiting    tickets of readers that wait behind a waiting writer
+ *    KEY::writers    tickets of waiting writers
+ *    KEY::admitted   tickets of readers before which a writer was granted: they are next
  *
- * A ticket is in them for waiter_ttl after its owner last asked. lease->mode is what the handle is, lease->want what the
- * next extend is to make of it, lease->asked what the extend that is under way asks for. A downgrade is in force before it is sent: what a writer has on the
- * server is enough for a reader. An upgrade is when a quorum has said yes; until then, and if it never does, the
- * handle is a reader, and the next extend says so to whoever may have done it. */
+ * A ticket expires waiter_ttl after its owner's last attempt. lease->mode is the present mode,
+ * lease->next_mode the mode for the next extend, lease->sent_mode the mode of the extend in
+ * flight. A downgrade takes effect before it is sent, because a writer's state on the server
+ * suffices for a reader. An upgrade takes effect when a quorum has confirmed it. Until then the
+ * handle is a reader, and after a failure the next extend restores that on every member. */
 #include "belay/rwlock.h"
 
 #include "core/call/publish.h"
@@ -23,7 +24,7 @@ static void put_host(const belay__lease_t *lease, belay__call_t *call) {
   char text[BELAY__TOKEN_TEXT_MAX];
   const belay_client_t *client = call->client;
   const belay__acquire_t *acquire =
-      lease->acquire; /* NULL: the others have granted it, and that was told */
+      lease->acquire; /* NULL: the others granted it, and the owner was notified */
   bool hosted = acquire != NULL && acquire->shares_grant && lease->attempts == 1;
   belay__call_arg(
       call, text,

@@ -1,8 +1,8 @@
-/* The semaphore: permits, each acquire's a lease of its own that the server's clock ends. Two kinds, of which one
- * queues on the server as the fair lock does; they share their keys and scripts.
+/* The semaphore: permits. Each acquire is a lease whose end the server's clock decides. One of
+ * two kinds queues on the server like the fair lock; both share keys and scripts.
  *
- *   key, a zset: token -> until when      ::permits, a hash: token -> how many; used; limit
- *   ::queue, ::alive: as the fair lock's, also asked by those that do not queue: nobody overtakes who does */
+ *    key, a zset: token -> its end      ::permits, a hash: token -> number of permits; used; limit
+ *    ::queue, ::alive: as the fair lock's; the other kind reads them too, so as not to overtake */
 #include "belay/semaphore.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 
 /* ---- the kinds ------------------------------------------------------------------------------------------- */
 
-/* On a quorum the limit is 1, whatever somebody has set on one of the nodes. */
+/* On a quorum the limit is 1, whatever limit a node has stored. */
 static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__lease_begin(lease, call, &belay__script_semaphore_acquire, false, 8);
   belay__lease_put_token(lease, call);
@@ -30,7 +30,7 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call) {
   belay__call_arg_int(call, lease->members > 1);
 }
 
-/* How many they are: what the server has forgotten of them is put right. */
+/* Sends the number of permits, which restores it if the server lost it. */
 static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
   belay__call_arg_int(call, lease->config->permits);
 }
@@ -206,8 +206,8 @@ int belay_semaphore_resize(belay_client_t *client, belay_request_t *request, bel
 #define HOLDER_BYTES ((size_t)768) /* of a reply as it lies in memory: more than one of ours has */
 #define LABEL_AT ((size_t)2 * BELAY__TOKEN_BYTES + 1)
 
-/* A list of them, and behind it their labels. In a request's values: where it is, how many, its size. What was read
- * is told, whatever happens meanwhile, and then given back. */
+/* The list of holders, followed by their labels. A request's values: its address, its length,
+ * its size. It is freed after the callback. */
 enum { LIST, COUNT, SIZE };
 
 static int compare(const void *a, const void *b) {

@@ -1,4 +1,4 @@
-/* What the leases of one client share. */
+/* Shared by the leases of one client. */
 #ifndef BELAY_LEASE_MACHINE_CLIENT_LEASES_H
 #define BELAY_LEASE_MACHINE_CLIENT_LEASES_H
 
@@ -17,7 +17,8 @@ typedef struct belay__contenders {
   uint64_t hash;        /* of the key, as in `lines` */
   uint64_t released_at; /* when the last release was answered, in nanoseconds */
   uint64_t held_for;    /* the hold that ended then, in nanoseconds */
-  uint32_t others; /* connections of other clients that were told of it; 0: the entry is free */
+  /* connections of other clients that got the last release; 0: the entry is free */
+  uint32_t others;
 } belay__contenders_t;
 
 #define BELAY__CONTENDERS 16 /* keys that a client remembers others of; a power of two */

@@ -1,6 +1,6 @@
-/* What leases agree on. A program has many leases and few sorts of them: those of one client that are taken and kept in the
- * same way share one copy of their terms. The copies stand in a list, the last used first; a program that has more sorts
- * at a time than are looked through has some of them twice. */
+/* Configurations of leases. A program has many leases with few different configurations: leases
+ * of one client with equal ones share a copy. The copies are in a list, the last used first.
+ * Only the first few are compared, so a program with many configurations has some of them twice. */
 #include "lease/machine/config.h"
 
 #include <assert.h>

@@ -27,8 +27,8 @@ belay__lease_state_t belay__hold_expired(belay__lease_t *lease) {
   return lose_lease(lease, over_held ? BELAY_LOST_MAX_HOLD : BELAY_LOST_EXPIRED);
 }
 
-/* A quorum has extended it in the mode that was wanted. Who has not said so keeps it in the other one, which does not
- * count for this. */
+/* A quorum extended the lease in the new mode. Members that did not confirm still hold the old
+ * mode and do not count. */
 static void change_mode(belay__lease_t *lease) {
   for (unsigned i = 0; i < lease->members && lease->next_mode != lease->mode; i++)
     if (lease->member[i].status != 0)
@@ -39,7 +39,8 @@ static void change_mode(belay__lease_t *lease) {
   lease->mode_uncertain = false;
 }
 
-/* Not extended, or not in that mode: what may be otherwise on some node is set right soon, renewed or not. */
+/* The extend or the change of mode failed. Members with another state are set right soon, with
+ * or without a renewal. */
 static void not_extended(belay__lease_t *lease, int status) {
   bool refused = status == BELAY_ESHARED && lease->members == 1; /* and all else is as it was */
   lease->error = (int16_t)status;
@@ -123,7 +124,7 @@ belay__lease_state_t belay__hold_renew(belay__lease_t *lease, int64_t timeout_ms
   uint64_t deadline = belay__after_ms(belay__lease_belay(lease), timeout_ms);
   belay__round_start(lease, BELAY__ROUND_EXTEND,
                      belay__earlier(deadline, belay__lease_deadline(lease)));
-  belay__round_leave_places(lease); /* what was asked before may have left some, unheard */
+  belay__round_leave_places(lease); /* an earlier unanswered attempt may have left places */
   return BELAY__LEASE_EXTENDING;
 }
 

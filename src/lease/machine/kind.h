@@ -23,14 +23,16 @@ typedef struct belay__kind {
   /* The suffixes of the other keys, after the key; ends with NULL. NULL: the key is alone. */
   const char *const *suffixes;
 
-  /* The KEYS of both scripts are the key and its parts.
+  /* The KEYS of both scripts are the key and its companions.
    *
-   * extend: ARGV: the token; the ttl in ms; the ttl with which to take the lease again if it is gone, or 0; then the
-   * arguments of extend_more. Reply: 1 extended, 0 not ours, 2 taken again, or a number for `extended`.
+   * extend: ARGV: the token; the ttl in ms; the ttl for taking a missing lease again, or 0; then
+   * the arguments of extend_more. Reply: 1 extended, 0 not ours, 2 taken again, or a number for
+   * `extended`.
    *
-   * release: ARGV: the token, or '' for none; how to publish, or '' for not at all; and what else to remove: '', a ticket,
-   * the token of the heir, or TICKET+MS. TICKET+MS undoes a grant that the waiter did not learn of: the ticket gets its
-   * place again, for MS milliseconds. Reply: 0 not ours, n: removed, and n - 1 connections got the message. */
+   * release: ARGV: the token, or '' for none; the publish command, or '' for none; and one more
+   * thing to remove: '', a ticket, the token of the next holder, or TICKET+MS. TICKET+MS undoes
+   * a grant whose reply was lost: the ticket gets its place again, for MS milliseconds. Reply: 0
+   * not ours, or n: removed, and n - 1 connections got the message. */
   const belay__script_t *extend, *release;
 
   bool many;         /* the key is a list of keys: belay__many_next() */

@@ -12,7 +12,8 @@
 #include "lease/wait/queue.h"
 #include "lease/wait/wake.h"
 
-/* What goes with a state: subscriptions, the place in the queue, the state of the acquire, the hold on the loop. */
+/* Applies the effects of a state: subscriptions, the place in the queue, the acquire state, the
+ * hold on the loop. */
 static void apply_state(belay__lease_t *lease) {
   belay__lease_state_t state = (belay__lease_state_t)lease->state;
   bool waits = state == BELAY__LEASE_WAITING || state == BELAY__LEASE_ACQUIRING ||

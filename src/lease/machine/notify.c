@@ -14,7 +14,7 @@ void belay__lease_free_acquire(belay__lease_t *lease) {
   lease->acquire = NULL;
 }
 
-/* Whatever pends, and a lease that is held with a reference, keeps the loop alive. */
+/* Pending operations and held leases with a reference keep the loop alive. */
 void belay__lease_update_hold(belay__lease_t *lease) {
   bool held = lease->state == BELAY__LEASE_GRANTED || belay__lease_is_held(lease);
   bool want = belay__is_pending(lease->op) || belay__is_pending(lease->extend) ||
@@ -33,7 +33,8 @@ void belay__lease_end(belay__lease_t *lease, int status) {
 }
 
 void belay__lease_end_extend(belay__lease_t *lease, int status) {
-  if (!belay__is_pending(lease->extend)) /* what was not told yet may still turn worse */
+  /* a result that was not reported yet may still turn worse */
+  if (!belay__is_pending(lease->extend))
     return;
   if (status != 0 && lease->upgrading)
     lease->mode = BELAY_RWLOCK_READ; /* it had become the writer, and is not to know any more */

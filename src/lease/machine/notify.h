@@ -1,4 +1,5 @@
-/* What the owner of a lease is going to be told. Nothing here calls the owner: the lease's task does. */
+/* Notifications that the owner of a lease will get. No function here calls the owner: the
+ * lease's task does. */
 #ifndef BELAY_LEASE_MACHINE_NOTIFY_H
 #define BELAY_LEASE_MACHINE_NOTIFY_H
 

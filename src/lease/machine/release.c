@@ -16,10 +16,10 @@ belay__lease_state_t belay__release_start(belay__lease_t *lease, int64_t timeout
   return BELAY__LEASE_RELEASING;
 }
 
-/* A release was answered. What is not known to be gone is undone. */
+/* The reply of a release. A token that may still exist is undone. */
 belay__lease_state_t belay__release_answered(belay__lease_t *lease, int status) {
   if (lease->may_be_handed_over &&
-      status != 0) /* what was passed on is not ours, and was not lost */
+      status != 0) /* a hand-over that was executed is neither ours nor lost */
     status = BELAY_EUNKNOWN;
   if (status != 0)
     lease->error = (int16_t)status;
@@ -33,7 +33,7 @@ belay__lease_state_t belay__release_answered(belay__lease_t *lease, int status) 
   return BELAY__LEASE_IDLE;
 }
 
-/* Who it is passed to has not answered in time for us. */
+/* The hand-over's reply did not come within this lease's time. */
 belay__lease_state_t belay__release_overdue(belay__lease_t *lease) {
   belay__hand_over_forget(lease);
   return belay__release_answered(lease, BELAY_EUNKNOWN);
@@ -46,7 +46,7 @@ belay__lease_state_t belay__release_closed(belay__lease_t *lease) {
   return BELAY__LEASE_CLOSED;
 }
 
-/* What every close does, whatever the state. Returns the state to go to. */
+/* The first step of every close, in every state. Returns the next state. */
 belay__lease_state_t belay__release_close(belay__lease_t *lease) {
   belay__hand_over_forget(lease);
   belay__hand_over_end(lease, BELAY_ECANCELED);

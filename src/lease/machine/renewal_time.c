@@ -15,7 +15,7 @@ bool belay__lease_renews(const belay__lease_t *lease, uint64_t now) {
           (now - lease->held_since) / BELAY__MS < (uint64_t)lease->config->max_hold);
 }
 
-/* At most half of what can be trusted, so that there is time for a second try. */
+/* At most half of the validity, so that a second try fits. */
 static uint64_t renew_after(const belay__lease_t *lease, uint64_t validity) {
   uint64_t ttl = lease->ttl * BELAY__MS, after = lease->config->renew_after * BELAY__MS;
   if (after == 0)

@@ -116,7 +116,8 @@ void belay__lease_put_fence_ttl(const belay__lease_t *lease, belay__call_t *call
     belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
 }
 
-/* Commands that do what the script of a lock's release does, but tell nobody, and take nothing else back. */
+/* Native commands that replace the release script if there is no notification and nothing else
+ * to remove. */
 static const struct {
   belay__capability_t needs;
   const char *name, *condition;
@@ -193,7 +194,7 @@ static void build_release(const belay__lease_t *lease, belay__call_t *call) {
   release.token_len = belay__lease_token(lease, release.token);
   if (lease->partner != NULL) /* it may have been passed on */
     release.other_len = belay__lease_token(lease->partner, release.other);
-  else /* what came late may have left it there again */
+  else /* a late execution may have set it again */
     release.other_len = belay__ticket_text(lease->ticket, release.other);
   belay__release_build(lease->config->kind, lease->key, lease->key_len, &release, call);
 }

@@ -34,7 +34,7 @@ void belay__lease_begin_acquire(const belay__lease_t *lease, belay__call_t *call
 /* Adds for how long the fencing number is remembered, if one node counts the grants. */
 void belay__lease_put_fence_ttl(const belay__lease_t *lease, belay__call_t *call);
 
-/* What a release takes back. */
+/* The tokens and tickets that a release removes. */
 typedef struct belay__release {
   char token[BELAY__TOKEN_TEXT_MAX];
   size_t token_len;                  /* 0: none */
@@ -45,8 +45,9 @@ typedef struct belay__release {
       separate_publish; /* which may be left to belay__wake_build_publish(), if the call needs a capability */
 } belay__release_t;
 
-/* Fills in a kind's release; and reads its reply, which is no error: how many connections heard of it, and 1; 0: it was
- * not ours. */
+/* belay__release_build() fills in the release of a kind. belay__release_read() reads its reply,
+ * which is no error: 1 + the number of connections that got the message; 0: the lock was not
+ * ours. */
 void belay__release_build(const belay__kind_t *kind, const char *key, size_t key_len,
                           const belay__release_t *release, belay__call_t *call);
 bool belay__release_read(const belay__call_t *call, const belay__reply_t *reply, int64_t *n);

@@ -41,7 +41,7 @@ static belay__call_t *new_call(belay__member_t *member, uint64_t deadline, belay
     return NULL;
   call->deadline = deadline;
   call->route = lease->route;
-  /* What asks for something new is subject to the client's limits; what keeps or gives back is not. */
+  /* New acquires obey the client's limits; renewals and releases do not. */
   call->urgent = lease->round != BELAY__ROUND_ACQUIRE || lease->partner != NULL;
   call->owner = member;
   call->place = place;
@@ -72,7 +72,8 @@ static const belay__call_t *copyable_call(const belay__member_t *member,
   return known ? call : NULL;
 }
 
-/* What takes it from others is to be copied; what removes it without a script leaves them untold. */
+/* True if a second command follows: a WAIT after a change that must reach replicas, or a PUBLISH
+ * after a release without a script. */
 static bool has_follow_up(const belay__lease_t *lease, const belay__call_t *first) {
   if (lease->round == BELAY__ROUND_RELEASE)
     return first->needs != 0 && lease->config->notify;
@@ -91,7 +92,7 @@ static void build_follow_up(const belay__lease_t *lease, belay__call_t *call) {
   call->done = on_replicated;
 }
 
-/* The question, and what belongs right behind it. */
+/* Sends the command and its follow-up. */
 static int send_command(belay__member_t *member, uint64_t deadline, const belay__member_t *same) {
   const belay__lease_t *lease = belay__member_lease(member);
   belay__call_t *calls[2] = {new_call(member, deadline, &member->call), NULL};
@@ -112,13 +113,13 @@ static int send_command(belay__member_t *member, uint64_t deadline, const belay_
     }
     build_follow_up(lease, calls[n++]);
   }
-  /* What tells waiters is only a hint: a release may be sent again without it. */
+  /* A publication is only a hint: a release may be sent again without it. */
   bool independent = lease->round == BELAY__ROUND_RELEASE;
   int error = (independent ? belay__call_send_separately : belay__call_send)(calls, n);
   return error == 0 ? BELAY__PENDING : error;
 }
 
-/* What is known without asking; 0 if nothing is. */
+/* Returns the status that is known without a request; 0: none. */
 static int local_status(belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
   belay_client_t *client = member->client;
@@ -139,12 +140,12 @@ static int local_status(belay__member_t *member) {
 void belay__member_send(belay__member_t *member, uint64_t deadline, const belay__member_t *same) {
   const belay__lease_t *lease = belay__member_lease(member);
   int status = local_status(member);
-  /* Only where we are not: what is set again blindly, and not answered, cannot be told from what was always there,
-   * and does not count either. */
+  /* Only members without our token: a blind SET whose reply is lost looks like a token that was
+   * always there, and does not count either. */
   member->retake = lease->members > 1 && !member->may_exist;
   if (member->retake && lease->round == BELAY__ROUND_EXTEND) {
     const belay__server_info_t *server = belay__member_server(member);
-    member->server_mark = server != NULL ? server->mark : 0; /* whoever may have it next */
+    member->server_mark = server != NULL ? server->mark : 0; /* the server that may grant it next */
   }
   if (status == 0)
     status = send_command(member, deadline, same);
@@ -177,7 +178,7 @@ void belay__member_forget_late(belay__member_t *member) {
 
 void belay__member_postpone(belay__member_t *member) {
   if (member->call == NULL || belay__member_lease(member)->config->min_replicas > 0)
-    return; /* what its WAIT says would have to be heard too */
+    return; /* the reply of its WAIT would be needed, too */
   drop_confirm(member);
   belay__call_own(&member->late, member->call, on_late, member);
 }
@@ -189,8 +190,8 @@ static void report_answer(belay__member_t *member) {
   lease->report(lease, BELAY__EV_ANSWER, 0);
 }
 
-/* The lease was held and is over, although nobody has noticed: a process may be stopped anywhere. What a node says
- * now does not count: what is over stays over. */
+/* True if the lease was held and is over. A process may be stopped at any point, so the end may
+ * not have been noticed. Later replies do not count: an ended lease stays ended. */
 static bool is_over(const belay__lease_t *lease) {
   return belay__lease_is_held(lease) && belay__lease_remaining(lease) == 0;
 }
@@ -203,8 +204,8 @@ static void extend_validity(belay__member_t *member) {
     member->until = until;
 }
 
-/* One server counts once, by its last word, wherever addresses lead: what it said for another member before does not
- * count any more. False if it has said yes to this very question for another. */
+/* A server counts once, by its last reply, even if several addresses lead to it: its reply for
+ * another member no longer counts. Returns false if it confirmed this round for another member. */
 static bool claim_vote(belay__member_t *member) {
   belay__lease_t *lease = belay__member_lease(member);
   for (unsigned i = 0; i < lease->members; i++) {
@@ -288,8 +289,8 @@ static void finish_confirm(belay__member_t *member, int status) {
   finish_reply(member, status);
 }
 
-/* Why what would confirm the answer was not answered. That it was not sent does not mean that the question was not
- * sent. */
+/* The error of a confirmation without a reply. An unsent confirmation does not mean an unsent
+ * command. */
 static int confirm_error(const belay__member_t *member, const belay__result_t *result) {
   bool unasked = member->call != NULL && member->call->state == BELAY__CALL_QUEUED;
   bool unsent = result->outcome == BELAY_OUTCOME_NOT_SENT;
@@ -320,7 +321,7 @@ static void on_replicated(belay__call_t *call, const belay__result_t *result) {
   finish_confirm(member, status);
 }
 
-/* Who waits was told, or was not: the release is over all the same. */
+/* The release is complete, whether or not waiters got the publication. */
 static void on_published(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   int64_t receivers;
@@ -362,7 +363,8 @@ static void send_again(belay__member_t *member) {
 static void on_reply(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   if (call->denied) {
-    drop_confirm(member); /* who waits has been told too early, and is told again */
+    /* the waiters were notified too early, so the publication is sent again */
+    drop_confirm(member);
     send_again(member);
     return;
   }

@@ -1,17 +1,17 @@
-/* The quarantine: a server that may have forgotten leases does not vote before they have run out.
+/* The quarantine: a server that may have lost leases does not vote until they have expired.
  *
- * When a connection to a server is first used for a vote, the namespace's marker on it is read, by a script behind
- * the question, whose answer waits for it. From what it says and from how long the server has been up follows
- * since when, or from when on, it votes:
+ * When a connection is first used for a vote, a script behind the command reads the namespace's
+ * marker. The vote waits for its reply. The marker and the server's uptime decide from when on
+ * the server votes:
  *
- *   restarted without its data:     no marker           up for less than the longest ttl
- *   restarted with its data:        another's marker    up for less than that
- *   a replica in its place:         another's marker    up for however long
- *   it has been there all the time: its own marker      up for long
+ *    restarted without its data:     no marker           uptime below the longest ttl
+ *    restarted with its data:        another's marker    uptime below that
+ *    a replica in its place:         another's marker    any uptime
+ *    always present:                 its own marker      long uptime
  *
- * A server is known by its run id and by when it became a primary: one that was demoted in between has another's
- * data. What was found out holds for connections up to the one on which it was: so it
- * is asked once for each connection, by whoever comes first, however many locks there are. */
+ * A server is identified by its run id and by the time at which it became a primary: a server
+ * that was demoted in between has another server's data. The result holds for connections up to
+ * the one that asked. So one command per connection suffices for all locks. */
 #include "lease/quorum/quarantine.h"
 
 #include <stdio.h>
@@ -69,7 +69,7 @@ static void set_state(belay_client_t *client, const belay__server_info_t *server
       .server = *server, .max_ttl = max_ttl, .votes_from = later(by_uptime, by_marker)};
 }
 
-/* Another longest ttl is stored: to count on either would be a mistake for somebody. */
+/* Another longest ttl is stored: either value would be wrong for one of the clients. */
 static int mismatch(belay_client_t *client, const belay__reply_t *reply) {
   char text[96];
   int n = snprintf(text, sizeof text, "the namespace has another max_ttl_ms: %.20s", reply->str);
@@ -172,7 +172,7 @@ int belay__quarantine_check(belay__member_t *member, belay__call_cb done) {
   if (belay__quarantine_allows(member))
     return 0;
   if (server == NULL || server->epoch != member->sent_on)
-    return BELAY_EUNKNOWN; /* whoever answered has gone away since */
+    return BELAY_EUNKNOWN; /* the server that replied is disconnected since */
   if (server->run_id_len > 0 && !is_current(member, server))
     return send_query(member, server, belay__member_lease(member)->round_deadline, done) ==
                    BELAY__PENDING

@@ -10,7 +10,8 @@ bool belay__quarantine_known(const belay__member_t *member);
 /* When the first of the nodes that are known to have no vote gets it; BELAY__NEVER if there is none. */
 uint64_t belay__quarantine_ends(const belay__lease_t *lease);
 
-/* True if an answer to what was sent at member->sent, on connection member->sent_on, counts, as far as is known. */
+/* True if a reply to the command sent at member->sent on connection member->sent_on counts, as
+ * far as is known. */
 bool belay__quarantine_allows(const belay__member_t *member);
 
 /* The same, and asks the server if that is not known. Returns 0 (it counts), an error, or BELAY__PENDING: the question

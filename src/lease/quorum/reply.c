@@ -65,7 +65,7 @@ int belay__reply_read_acquired(belay__member_t *member, const belay__call_t *cal
   if (result->outcome == BELAY_OUTCOME_REPLY)
     status = lease->config->kind->acquired(lease, call, result->reply, &holder_ms);
   belay__acquire_t *acquire =
-      lease->acquire; /* NULL: the others have granted it, and that was told */
+      lease->acquire; /* NULL: the others granted it, and the owner was notified */
   if (acquire != NULL && holder_ms >= 0 &&
       (acquire->holder_ms < 0 || holder_ms < acquire->holder_ms))
     acquire->holder_ms = holder_ms;
@@ -83,7 +83,7 @@ static bool is_foreign(const belay__lease_t *lease, const belay__result_t *resul
   return result->error == BELAY_EWRONGTYPE && belay__kind_has_one_key(lease->config->kind);
 }
 
-/* What an extend replied. */
+/* Reads the reply of an extend. */
 static int read_extended(belay__member_t *member, const belay__call_t *call,
                          const belay__result_t *result) {
   belay__lease_t *lease = belay__member_lease(member);
@@ -118,7 +118,7 @@ static int read_extended(belay__member_t *member, const belay__call_t *call,
   return status;
 }
 
-/* What a release replied. */
+/* Reads the reply of a release. */
 static int read_released(belay__member_t *member, const belay__call_t *call,
                          const belay__result_t *result) {
   int64_t n = 0;

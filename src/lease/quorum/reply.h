@@ -1,4 +1,5 @@
-/* What a node's reply to a lease's command means, and what a missing reply may have left on the server. */
+/* The meaning of a node's reply to a lease's command, and the possible effect of a missing
+ * reply. */
 #ifndef BELAY_LEASE_QUORUM_REPLY_H
 #define BELAY_LEASE_QUORUM_REPLY_H
 

@@ -10,8 +10,8 @@
 #include "lease/quorum/member.h"
 #include "lease/quorum/undo.h"
 
-/* What was asked before is not waited for; but an acquire that is decided may still be answered while the fencing
- * number is agreed on. */
+/* Abandons the call of the former round. A decided acquire may still get its reply while the
+ * fencing number is agreed on. */
 static void leave_call(belay__member_t *member, belay__round_t next) {
   bool fencing = next == BELAY__ROUND_READ || next == BELAY__ROUND_ACCEPT;
   if (fencing && belay__member_lease(member)->round == BELAY__ROUND_ACQUIRE)
@@ -80,9 +80,10 @@ static votes_t count_votes(const belay__lease_t *lease) {
   return votes;
 }
 
-/* What an acquire is told is the same in whatever order the answers come: somebody else has it, if enough nodes
- * answered to know; else that too few did, or why so many never will. What keeps, gives back or counts asks
- * whether it can still be won, and whether a definite no stands in the way. */
+/* The status of a round does not depend on the order of replies. An acquire: held by another
+ * owner, if enough nodes replied; else too few replied, or the reason why too many never will.
+ * Renewals, releases and fencing: whether success is still possible, and whether a definite
+ * refusal prevents it. */
 int belay__round_status(const belay__lease_t *lease) {
   unsigned quorum = lease->quorum, spare = lease->members - quorum;
   votes_t votes = count_votes(lease);
@@ -139,7 +140,8 @@ static void on_undone(belay__undo_t *undo, void *owner, bool done) {
   lease->report(lease, BELAY__EV_UNDONE, 0);
 }
 
-/* Our token, if it may be there; and our ticket, unless that is to keep its place for so many milliseconds. */
+/* The undo of our token, if it may exist, and of our ticket, unless it keeps its place for
+ * keep_ms. */
 static belay__undo_target_t target_of(const belay__member_t *member, bool ticket, uint32_t keep) {
   const belay__lease_t *lease = belay__member_lease(member);
   uint64_t ttl = member->may_exist ? lease->longest_ttl : lease->config->waiter_ttl;

@@ -20,8 +20,9 @@ bool belay__round_distinct(const belay__lease_t *lease);
 /* An extend was won, perhaps with one more answer just now: members that did not count in it may count from now on. */
 void belay__round_won(belay__lease_t *lease);
 
-/* Ends the round, and undoes our token on every member that may have it; and our ticket, unless the place is kept.
- * wait: the lease is to hear of each that is over (BELAY__EV_UNDONE), until belay__round_forget_undo(). */
+/* Ends the round and undoes our token on every member that may have it, and our ticket, unless
+ * its place is kept. wait: the lease gets BELAY__EV_UNDONE for each finished undo, until
+ * belay__round_forget_undo(). */
 typedef enum belay__undo_how {
   BELAY__UNDO,
   BELAY__UNDO_KEEP_PLACE,

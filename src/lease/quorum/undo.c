@@ -8,7 +8,7 @@
 #include "core/client/lifecycle.h"
 #include "core/loop/backoff.h"
 
-#define UNDO_MAX ((size_t)4096) /* undos under way in one client that nobody waits for */
+#define UNDO_MAX ((size_t)4096) /* maximum number of undos of one client without an owner */
 #define KEPT_MAX ((size_t)4096) /* undos that are KEPT in one client */
 #define GHOST_REPEATS 3         /* how often it is repeated where a ghost is possible */
 
@@ -19,7 +19,7 @@ struct belay__undo {
   void *owner;
   belay__timer_t timer; /* RESTING: time to try again */
   belay__call_t *call;  /* SENDING: the call; NULL while RESTING, KEPT */
-  bool kept;            /* it was KEPT before, or is: its owner was told, and nobody waits for it */
+  bool kept;            /* was KEPT once: its owner was notified, and no caller waits for it */
   belay__undo_target_t target;
   unsigned tries, answers;
   uint32_t answered_on; /* connection of the last answer; 0: none */
@@ -31,7 +31,7 @@ struct belay__undo {
 
 static void send_release(belay__undo_t *undo);
 
-/* Tells the owner, who does not know of it any more. */
+/* Notifies the owner and parts from it. */
 static void notify_owner(belay__undo_t *undo, bool done) {
   belay_client_t *client = undo->client;
   belay_t *belay = client->belay;
@@ -138,7 +138,7 @@ static belay__release_t release_of(const belay__undo_t *undo) {
     release.token_len =
         belay__token_text(release.token, &target->token, target->label, target->label_len);
   size_t n = belay__ticket_text(target->ticket, release.other);
-  if (target->keep_ms != 0) /* what becomes of the place */
+  if (target->keep_ms != 0) /* the new state of the place */
     n += (size_t)snprintf(release.other + n, sizeof release.other - n, "+%u",
                           (unsigned)target->keep_ms);
   release.other_len = n;
@@ -174,7 +174,7 @@ static void object_abort(belay__object_t *object) {
   end_undo(BELAY__CONTAINER(object, belay__undo_t, object), false);
 }
 
-/* What was answered is repeated because of ghosts, and that takes its time. */
+/* An answered undo is repeated because of possible late executions, after a delay. */
 static void object_connected(belay__object_t *object) {
   belay__undo_t *undo = BELAY__CONTAINER(object, belay__undo_t, object);
   belay_t *belay = undo->client->belay;

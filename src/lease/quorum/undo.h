@@ -1,22 +1,22 @@
-/* An undo: takes back what an attempt may have left on a server, in the background, also when the handle that
- * made the attempt is closed.
+/* An undo removes, in the background, the token that an attempt may have left on a server. It
+ * continues after the handle is closed.
  *
- *   start --> SENDING --answer, nothing can come after it--> over: undone
- *               |  ^
- *    not known, |  | time to try again
- *    or a ghost |  |
- *               v  |
- *             RESTING --the ttl has run out on the server, or abort--> over: given up
+ *    start --> SENDING --reply, no later execution possible--> over: undone
+ *                |  ^
+ *     unknown,   |  | time for the next try
+ *     or a ghost |  |
+ *                v  |
+ *              RESTING --the ttl has expired on the server, or abort--> over: given up
  *
- * With `repeat` it is not over when it was answered, although its owner is told so: the server may be replaced by one
- * that does not know of it.
+ * With `repeat` a replied undo notifies its owner but is not over, because a server without the
+ * undo may take the place:
  *
- *   answered --> KEPT --its connection is lost--> SENDING
- *                  +--the ttl has run out on the server, or the client closes--> over
+ *    replied --> KEPT --its connection is lost--> SENDING
+ *                  +--the ttl has expired on the server, or the client closes--> over
  *
- * A ghost: the attempt went out on a connection that was lost, and the server may still read it from its
- * socket after the undo that came on the next connection. Where the new connection could not kill the
- * old one, the undo is repeated a few times; what slips through lives for its ttl. */
+ * A ghost is an attempt on a lost connection which the server may still read from its socket,
+ * after the undo on the next connection. If the new connection could not kill the old one, the
+ * undo is repeated a few times. A remaining token lives for its ttl. */
 #ifndef BELAY_LEASE_QUORUM_UNDO_H
 #define BELAY_LEASE_QUORUM_UNDO_H
 
@@ -32,7 +32,7 @@ typedef void (*belay__undo_cb)(belay__undo_t *undo, void *owner, bool done);
 
 /* What to undo. */
 typedef struct belay__undo_target {
-  const struct belay__kind *kind; /* whose release it runs */
+  const struct belay__kind *kind; /* the kind with the release script */
   const char *key;                /* copied */
   size_t key_len;
   belay__token_t token;
@@ -63,7 +63,7 @@ belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_targe
 void belay__undo_keep(belay_client_t *client, const belay__undo_target_t *target,
                       uint32_t answered_on);
 
-/* The owner does not want to be told any more; the undo goes on. */
+/* Parts from the owner, which gets no notification; the undo continues. */
 void belay__undo_detach(belay__undo_t *undo);
 
 #endif /* BELAY_LEASE_QUORUM_UNDO_H */

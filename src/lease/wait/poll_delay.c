@@ -12,7 +12,7 @@
 #define YIELD_US UINT64_C(400) /* those who were woken are through with asking */
 #define QUORUM_YIELD_MS UINT64_C(2)
 #define LONG_YIELD_MS UINT64_C(10)  /* long enough for some of those who ask now and then, ... */
-#define STREAK_MAX_MS UINT64_C(500) /* ... of which, after so long, there may be some, */
+#define STREAK_MAX_MS UINT64_C(500) /* time after which other processes may be polling */
 #define POLLED_STREAK_MAX_MS UINT64_C(100) /* or are */
 
 /* How long the last attempt took; a loop that stood still meanwhile does not count. */
@@ -29,7 +29,7 @@ static uint64_t contention_spread(const belay__lease_t *lease, uint64_t now) {
 /* Whether its holder, if that is one like us, has had it for no longer than from one poll to the next: so it changes
  * hands. */
 static bool is_moving(const belay__lease_t *lease) {
-  int64_t ttl = lease->config->ttl; /* elsewhere what is told may be another time than a holder's */
+  int64_t ttl = lease->config->ttl; /* for other kinds the reported time may not be a holder's */
   return lease->config->kind->hands_over && lease->acquire->holder_ms <= ttl &&
          lease->acquire->holder_ms + lease->config->retry_max >= ttl;
 }
@@ -99,7 +99,8 @@ uint64_t belay__poll_yielded(const belay__lease_t *lease, uint64_t now, belay__y
   return when > others ? when : others;
 }
 
-/* It was refused, or not answered. Then it may have been our turn, and our place may be gone: nobody would wake us. */
+/* The delay after a refusal or a lost reply. It may have been our turn, or our place may be
+ * gone, and no message would wake us. */
 static belay__delay_t error_delay(const belay__lease_t *lease) {
   belay__delay_t delay = belay__delay_poll(lease->config->retry_min, lease->config->retry_max,
                                            lease->failures, BELAY__BACKOFF_MAX_MS);
@@ -112,7 +113,7 @@ uint64_t belay__poll_next(const belay__lease_t *lease, int status, uint64_t now)
   if (delay.max - delay.min < spread)
     delay.max = delay.min + spread;
   uint64_t when = now + belay__delay_draw(belay__lease_belay(lease), delay);
-  uint64_t news = belay__quarantine_ends(lease); /* what was in the way may be gone by then */
+  uint64_t news = belay__quarantine_ends(lease); /* the quarantine may be over by then */
   if (status == BELAY_EHELD && lease->acquire->holder_ms >= 0) {
     uint64_t free_at = now + ((uint64_t)lease->acquire->holder_ms + 1) * BELAY__MS;
     news = news < free_at ? news : free_at;

@@ -1,10 +1,11 @@
-/* A line: the leases of one key in one client, in the order in which they are served. Those that contend for it or
- * hold it stand in front, then those that wait for their turn:
+/* A queue: the leases of one key in one client, in the order of service. Contenders and holders
+ * come first, then the leases that wait for their turn:
  *
- *   lines --key--> first: HELD, or ACQUIRING ... --> QUEUED --> QUEUED --> (round again)
+ *    queues --key--> first: HELD, or ACQUIRING ... --> QUEUED --> QUEUED --> (round again)
  *
- * So one contends, whoever waits beside it costs the server nothing, and a holder finds its heir behind itself. The
- * line is a ring that lives in the leases; its first is the one that is in the client's table. */
+ * So one lease contends, further waiters cost the server nothing, and a holder finds the next
+ * lease behind itself. The queue is a ring inside the leases; its first lease is in the client's
+ * table. */
 #include "lease/wait/queue.h"
 
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "lease/wait/poll_delay.h"
 #include "lease/wait/wake.h"
 
-#define RUN_MAX 256 /* who ask at once because of one grant */
+#define RUN_MAX 256 /* maximum number of leases that ask at once after one grant */
 
 static belay__lease_t *lease_of_entry(const belay__entry_t *entry) {
   return BELAY__CONTAINER(entry, belay__lease_t, entry);
@@ -84,7 +85,7 @@ bool belay__queue_join(belay__lease_t *lease, bool try) {
     return false;
   belay__lease_t *first = find_first(lease);
   if (first == NULL) {
-    /* Without memory for the table it stands alone: others then contend beside it. */
+    /* Without memory for the table the lease stands alone, and others contend beside it. */
     if (belay__table_add(belay__lease_belay(lease), table_of(lease), &lease->entry,
                          lease->entry.hash) == 0)
       belay__list_init(&lease->queue_node);
@@ -127,9 +128,9 @@ void belay__queue_inherit(belay__lease_t *next, const belay__lease_t *gone) {
     next->acquire->releases = gone->acquire->releases;
 }
 
-/* Whether others elsewhere are to go first: this client has had it for so many times, and others were told that it
- * is free, or may have been; or for so long, and others may be asking now and then; or what it asks for together
- * with them would be split. */
+/* Decides whether other clients go first: this client had the lock for a number of grants and
+ * others were notified; or for a long time and others may be polling; or joint requests would be
+ * split. */
 static belay__yield_t choose_yield(const belay__lease_t *next, const belay__lease_t *gone) {
   if (!gone->config->kind->hands_over || !was_granted(gone))
     return BELAY__YIELD_NOT;
@@ -143,14 +144,14 @@ static belay__yield_t choose_yield(const belay__lease_t *next, const belay__leas
   return since >= belay__poll_streak_max(gone) ? BELAY__YIELD_LONG : BELAY__YIELD_NOT;
 }
 
-/* It asks because of a grant that it may have its own beside. Whoever comes in so brings nobody else: others
- * elsewhere wait. */
+/* The lease asks because of a grant that it may share. Leases admitted this way admit no further
+ * ones, because other clients wait. */
 static void share_grant(belay__lease_t *next, const belay__lease_t *granted) {
   next->acquire->shares_grant = !granted->acquire->shares_grant || granted->attempts > 1;
   next->acquire->granted_token = granted->token;
 }
 
-/* It is the turn of the first, who waits for that. */
+/* Gives the turn to the first lease, which waits for it. */
 static void queue_first_turn(belay__lease_t *first, const belay__lease_t *gone, bool granted) {
   belay__yield_t yield = granted ? BELAY__YIELD_NOT : choose_yield(first, gone);
   if (first->grants_in_row > gone->config->max_handovers)
@@ -163,7 +164,7 @@ static void queue_first_turn(belay__lease_t *first, const belay__lease_t *gone, 
   belay__queue_turn(first, yield);
 }
 
-/* What was just granted others may have beside it: those right behind the first ask too. */
+/* Leases directly behind the first may share the grant: they ask, too. */
 static void queue_shared_turns(belay__lease_t *first, const belay__lease_t *granted) {
   belay__lease_t *next = next_in_ring(first);
   for (unsigned i = 0; i < RUN_MAX && waits_for_turn(next); i++, next = next_in_ring(next)) {
@@ -174,7 +175,8 @@ static void queue_shared_turns(belay__lease_t *first, const belay__lease_t *gran
   }
 }
 
-/* Whose turn is it, now that `gone` has left? The first one's, if it waited for its turn; or for what `gone` had. */
+/* Finds the next turn after `gone` has left: the first lease, if it waited for its turn or for
+ * the lock of `gone`. */
 static void queue_next_turn(belay__lease_t *first, const belay__lease_t *gone, bool granted) {
   bool freed = first->state == BELAY__LEASE_WAITING && !first->acquire->turn_queued &&
                was_granted(gone) && !granted;

@@ -1,14 +1,16 @@
-/* Turns among clients. The server publishes a release to all that listen, and the first question that reaches it wins:
- * that is the fastest client, not the one that has waited longest. So the clients put themselves in order. A client learns
- * from its own release how many other connections were told of it: `others`. Each of them has its turn before this client
- * has its next one, so a waiter that has heard of n releases since its wait began is about n-th of them:
+/* Turns among clients. The server publishes a release to all subscribers, and the first attempt
+ * wins: the fastest client's, not the longest waiter's. So clients order themselves. A client
+ * learns from its own release how many other connections got the message: `others`. Each of them
+ * has a turn before this client's next one. A waiter that has seen n releases since its wait
+ * began is about n-th of them:
  *
- *   release heard --n >= others--> asks at once: it has waited longest
+ *    release seen --n >= others--> asks at once: it has waited longest
  *                 --n < others --> asks (others - n) steps later, and sooner with each release
  *
- * All steps together are a small part of a hold, so that little is lost if those that should come first have gone. A
- * client that has not released the key lately knows of no others and asks as belay__poll_woken() says. Only the
- * plain lock on one server does this: only there a release serves exactly one waiter. */
+ * All steps together are a small part of a hold, so that little time is lost if earlier clients
+ * have left. A client without a recent release of its own knows of no others, and asks as
+ * belay__poll_woken() says. Only the plain lock on one server does this, because only there a
+ * release serves exactly one waiter. */
 #include "lease/wait/turns.h"
 
 #include "lease/wait/wake.h"
@@ -17,7 +19,7 @@
 #define SPREAD_MAX_MS                                                                              \
   UINT64_C(20)        /* the longest that a waiter which was woken lets others go first */
 #define HOLD_PART 8   /* and the part of a hold that this is at most */
-#define TURNS_KNOWN 4 /* what was learnt from a release holds for this many turns of all */
+#define TURNS_KNOWN 4 /* number of rounds of all clients for which `others` stays valid */
 #define RETURN_MAX_US UINT64_C(400) /* for those that were woken to ask */
 
 static belay__contenders_t *slot_of(const belay__lease_t *lease) {

@@ -1,14 +1,16 @@
-/* What wakes a lease that waits, and what makes a holder ask.
+/* Messages that wake a waiting lease, or make a holder check its lease.
  *
- * Releases are published on the channel of the key. A waiter has an subscription for that on each of its nodes (or, of many keys,
- * for each of them). A message is only a hint, on which it asks again: at once or in its turn (turns.c) if it had found
- * the lease held, else within a second. Without one it asks as often as it does without subscriptions.
+ * Releases are published on the channel of the key. A waiter subscribes to it on each of its
+ * nodes (or, for many keys, to each of them). A message is only a hint to ask again: at once or
+ * in its turn (turns.c) if the lock was held, else within a second. Without messages it polls as
+ * without subscriptions.
  *
- *   message for everybody, or for our ticket --+
- *   subscription confirmed: first, after a gap -+--> as many subscriptions as make a quorum (of many keys: one) --> BELAY__EV_WAKE
+ *    message for all, or for our ticket --+
+ *    subscription confirmed, also again --+--> as many as make a quorum (many keys: one) --> BELAY__EV_WAKE
  *
- * A holder with notice_break has the same subscriptions. While the lease is held only a break publishes there, or a release of
- * another that holds it too: whatever it hears, and each confirmed subscription, makes it ask --> BELAY__EV_CHECK */
+ * A holder with notice_break has the same subscriptions. During a hold only a break publishes
+ * there, or a release by another holder: each message and each confirmed subscription makes the
+ * holder check --> BELAY__EV_CHECK. */
 #include "lease/wait/wake.h"
 
 #include <string.h>
@@ -18,7 +20,7 @@
 #include "lease/quorum/command.h"
 
 #define CHANNEL_PART "::wake"
-/* A namespace and a name, all of them escaped, and what is around them. */
+/* An escaped namespace and name, and the fixed parts. */
 #define CHANNEL_MAX                                                                                \
   (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2) + 3 * BELAY__NAME_MAX + 64)
 
@@ -107,7 +109,7 @@ static size_t channel_of(char out[CHANNEL_MAX], const char *key, size_t len) {
   return len + sizeof CHANNEL_PART - 1;
 }
 
-/* The i-th of what is listened to: a channel in a client. */
+/* The i-th channel: its client and name. */
 static belay_client_t *channel(const belay__lease_t *lease, unsigned i, char out[CHANNEL_MAX],
                                size_t *len) {
   size_t at = 0, n = lease->key_len;
@@ -142,7 +144,7 @@ static bool are_known(const belay__lease_t *lease, unsigned count) {
 typedef void (*message_cb_t)(belay__subscription_t *listener, belay__channel_event_t what,
                              const char *data, size_t len, int status);
 
-/* What cannot listen asks now and then. */
+/* Without a subscription the lease polls. */
 static void open_listeners(belay__lease_t *lease, belay__wake_t **out, unsigned count,
                            message_cb_t on_message) {
   belay__wake_t *wake = belay__alloc(belay__lease_belay(lease), size_of(count));
@@ -208,7 +210,7 @@ bool belay__wake_is_subscribed(const belay__lease_t *lease) {
   return belay__channel_is_up(lease->member[0].client, name, len);
 }
 
-/* Where nobody is told, others may be waiting all the same. */
+/* If the release notified no other client, others may still be polling. */
 bool belay__wake_reached_others(const belay__lease_t *lease) {
   if (!lease->config->notify || lease->members > 1)
     return true;

@@ -15,8 +15,8 @@ void belay__wake_unsubscribe(belay__lease_t *lease);
 /* Builds the command that publishes a release. */
 void belay__wake_build_publish(const belay__lease_t *lease, belay__call_t *call);
 
-/* A holder subscribes to what may have taken the lease from it: any message makes it ask (BELAY__EV_CHECK), and so does
- * each confirmed subscription. The second unsubscribes. */
+/* Subscribes a holder to messages of breaks: each message and each confirmed subscription makes
+ * it check the lease (BELAY__EV_CHECK). belay__wake_unwatch() unsubscribes. */
 void belay__wake_watch(belay__lease_t *lease);
 void belay__wake_unwatch(belay__lease_t *lease);
 
