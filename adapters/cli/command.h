@@ -1,5 +1,5 @@
-/* What a command is: data. The same tables are what the command line is read by, and what help,
- * manual and completion say. commands.c has the list of all. */
+/* A command is data: the parser, help, manual and completion use the same tables. commands.c
+ * lists all commands. */
 #ifndef BELAY_CLI_COMMAND_H
 #define BELAY_CLI_COMMAND_H
 
@@ -32,9 +32,8 @@ typedef enum option_kind {
   OPTION_RATE      /* rate; its count is from min to max */
 } option_kind_t;
 
-/* A row of a table that ends with {0}. What `to` points to holds the default, and keeps it unless
- * the option is given. Of an option that is given twice the last value counts, except for
- * OPTION_TEXTS. */
+/* A row of a table that ends with {0}. `to` points to the default, which stays unless the option
+ * is given. The last value of a repeated option counts, except for OPTION_TEXTS. */
 typedef struct option {
   const char *name; /* without the dashes, lower case */
   /* Name of the value, such as "FILE"; NULL: that of the kind. Completion offers files for "FILE"

@@ -111,7 +111,7 @@ void harness_suspend(void) {
   (void)sigaction(SIGTSTP, &before, NULL);
 }
 
-/* Those that end a program, but for one that it was told to ignore. */
+/* Watches the signals that end a program, except signals that were ignored at the start. */
 static void watch_signals(harness_t *harness) {
   static const int signums[HARNESS_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
   for (size_t i = 0; i < HARNESS_SIGNALS; i++) {
@@ -213,8 +213,8 @@ void harness_become(harness_t *harness, char **command) {
   harness_done(harness, STATUS_YES);
 }
 
-/* Returns only if it cannot: the status. What libuv has open is closed by it, and its handlers of
- * signals are no more. */
+/* Replaces this program by the command. Returns only on failure: the status. The descriptors of
+ * libuv close, and its signal handlers end. */
 static int become(char **command) {
   out_leave();
   (void)execvp(command[0], command);
@@ -223,7 +223,7 @@ static int become(char **command) {
   return status;
 }
 
-/* What a signal has ended ends by it: whoever started us learns of it. */
+/* Ends the program by the signal that ended the command, so that the parent process sees it. */
 static int end(const harness_t *harness) {
   bool by_signal = harness->signum != 0 && harness->status == STATUS_SIGNAL + harness->signum;
   bool written = out_finish();

@@ -1,10 +1,9 @@
-/* What a command hangs in that asks servers: a loop, belay on it, and a client for each server.
+/* The harness of commands that ask servers: a loop, belay on it, and a client for each server.
  *
- *   main -> harness_run() -> command->begin(): starts something, and returns
- *                            ... the loop turns: callbacks, timers ...
- *                            harness_done(), from any of these: everything of belay's is closed, the loop runs
- *                            until nothing is left on it, harness_run() returns the exit status
- */
+ *    main -> harness_run() -> command->begin(): starts an operation, and returns
+ *                             ... the loop runs: callbacks, timers ...
+ *                             harness_done(), from any of these: closes all of belay, the loop runs until
+ *                             no handle is left, harness_run() returns the exit status */
 #ifndef BELAY_CLI_HARNESS_H
 #define BELAY_CLI_HARNESS_H
 
@@ -71,10 +70,9 @@ void harness_answer(harness_t *harness, bool yes);
  * and `change` as true. Ends with STATUS_YES. */
 void harness_answer_changed(harness_t *harness, const char *name, const char *change);
 
-/* Says what did not work and why: "cannot add: no server could be reached", with what belay knows
- * of it, and is done with status_of(error). Call it in the callback that was told of the error,
- * before anything else. Does nothing if error is 0, or is BELAY_ECANCELED and it is done
- * already. */
+/* Prints the failed action and its cause: "cannot add: no server could be reached", with belay's
+ * detail, and ends with status_of(error). Call it first in the callback that got the error. Does
+ * nothing if error is 0, or if it is BELAY_ECANCELED and the command is done already. */
 void harness_fail(harness_t *harness, const char *what, int error);
 
 /* Return the URL of client i without user and password. Valid as the result of out_shown(). */

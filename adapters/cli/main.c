@@ -23,8 +23,8 @@ static out_form_t form(void) {
   return common.json ? OUT_JSON : OUT_PLAIN;
 }
 
-/* Where one of the three standard files is closed, the next that is opened would take its place,
- * and be read or written to. What stands there instead can be neither. */
+/* Opens /dev/null in place of closed standard files. Otherwise the next opened file would take
+ * their place. */
 static void hold_standard_files(void) {
   for (int fd = 0; fd <= STDERR_FILENO; fd++)
     if (fcntl(fd, F_GETFD) == -1)
@@ -46,7 +46,7 @@ int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], SUPERVISOR_NAME) == 0) /* a hidden subcommand of belay exec */
     return command_supervisor(argc, argv);
   if (argc > 1 &&
-      strcmp(argv[1], COMPLETE_NAME) == 0) /* what the scripts of `belay completion` call */
+      strcmp(argv[1], COMPLETE_NAME) == 0) /* called by the scripts of `belay completion` */
     return completion_words((size_t)argc - 2, argv + 2);
   size_t words = (size_t)argc;
   static char **line;

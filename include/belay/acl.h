@@ -1,4 +1,4 @@
-/* ACL: what a user of the server must be allowed, and nothing else. */
+/* Access rules: the permissions that a least-privilege user of the server needs. */
 #ifndef BELAY_ACL_H
 #define BELAY_ACL_H
 
@@ -11,15 +11,16 @@
 extern "C" {
 #endif
 
-/** What the user is for. Everything is read inside the call only. */
+/** The purposes of the user. All options are only read during the call. */
 typedef struct belay_acl_options {
   /** The client's namespace, as in belay_client_options_t. Default: {"belay"}. The user may then use all namespaces
    * below it too. A part with a space in it is BELAY_EINVAL: an ACL knows no way to write one. */
   const char *const *namespace_parts;
   size_t namespace_count; /**< how many there are; default 1 */
 
-  /** What is going to be used, by the names that belay_acl_name() lists: "lock", "limiter", ... or "all", which is all of
-   * them but those that say how servers are deployed: "cluster", "replicas", "sentinel". Default: {"all"} */
+  /** The features to permit, by the names of belay_acl_name(): "lock", "limiter", ... or "all",
+   * which is every name except those of deployments: "cluster", "replicas", "sentinel". Default:
+   * {"all"}. */
   const char *const *names;
   size_t names_count; /**< how many there are; default 1 */
 
@@ -43,16 +44,16 @@ typedef struct belay_acl_options {
 /** Fills in the defaults. */
 BELAY_API void belay_acl_options_init(belay_acl_options_t *options);
 
-/** Writes the rules, for every server of a deployment, since they do not tell each other: what comes behind `ACL SETUSER name`, or behind `user name` in a users.acl, in words that are apart
- * by single spaces. They begin with `on`, take away what the user was allowed before, but for the passwords, of which
- * they say nothing: a new user can not log in before it is given one.
+/** Writes the rules: the text after `ACL SETUSER name`, or after `user name` in a
+ * users.acl, as words with single spaces. Each server of a deployment needs them, because servers
+ * do not exchange rules. They begin with `on` and remove all former permissions. They do not change
+ * passwords: a new user cannot log in before it gets one.
  *
- * CLIENT KILL is among them: a client ends a connection that it has lost, by its number, so that nothing sent on it is
- * executed later. Servers know no rule that limits CLIENT KILL to the connections of the user itself: it can end those of
- * other users too.
+ * CLIENT KILL is among them: a client ends a connection that it has lost, so that nothing sent on it
+ * is executed later. Servers cannot limit CLIENT KILL to the user's own connections.
  *
- * *len: their length, without the 0 behind them. buffer: NULL to ask for the length only; else it must have room for
- * *len + 1 bytes, and is empty ("") if it has not. options: NULL: the defaults.
+ * *len: the length without the terminating 0. buffer: NULL, to get the length only; otherwise its size
+ * must be at least *len + 1 bytes, else it is set to "". options: NULL for the defaults.
  *
  * @code
  * static void print_rules(void) {
@@ -73,8 +74,8 @@ BELAY_API void belay_acl_options_init(belay_acl_options_t *options);
 BELAY_API int belay_acl_rules(const belay_acl_options_t *options, char *buffer, size_t size,
                               size_t *len);
 
-/** The names that belay_acl_options_t takes, in the order of the alphabet, from index 0 on; NULL behind the last. in_all:
- * NULL, or where it is told whether "all" means it too. */
+/** Returns the index-th name of belay_acl_options_t.names, in alphabetical order; NULL after the
+ * last. in_all: NULL, or set to true if "all" includes the name. */
 BELAY_API const char *belay_acl_name(size_t index, bool *in_all);
 
 #ifdef __cplusplus

@@ -40,17 +40,20 @@ typedef void (*belay_multilock_cb)(belay_multilock_t *lock, int status);
  * when what it had is given back, and the handle is good for a close only. */
 typedef void (*belay_multilock_lost_cb)(belay_multilock_t *lock, belay_lost_t reason);
 
-/** Makes a handle for 1 to BELAY_MULTILOCK_MAX names; one that is named twice counts once. Sends nothing. All clients
- * share a belay_t; names of the same URL and namespace have the same client. The keys of one deployment are together
- * at most 65,535 bytes long, counting two more for each. Of the options, owner, fair, fencing, key and on_lost are
- * not for this lock. on_lost may be NULL.
+/** Makes a handle for 1 to BELAY_MULTILOCK_MAX names; a repeated name counts once. Sends nothing.
  *
- * When one of the clients is closed nothing can be acquired any more: what pends ends with BELAY_ECANCELED, what is
- * held is lost (BELAY_LOST_CLOSED), and the handle is there until it is closed, or all of its clients are. When the
- * last of them begins to close it is only good in callbacks of its own, as any lock.
+ * - All clients share a belay_t. Names of the same URL and namespace have the same client.
+ * - The keys of one deployment have together at most 65,535 bytes, plus two per key.
+ * - The options owner, fair, fencing, key and on_lost of the lock options are not permitted.
+ * - on_lost may be NULL.
  *
- * Returns 0, BELAY_EINVAL, BELAY_EDUPLICATE (two clients of one URL and namespace), BELAY_ENOMEM, BELAY_ECLOSING or
- * BELAY_EFORK. */
+ * After one of the clients is closed, no acquire is possible: a pending operation ends with
+ * BELAY_ECANCELED, and a held multilock is lost (BELAY_LOST_CLOSED). The handle exists until it
+ * is closed, or all of its clients are. After the close of the last client began, the handle may
+ * only be used in its own callbacks, as any lock.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_EDUPLICATE (two clients of one URL and namespace),
+ * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_multilock_new(const belay_multilock_name_t *names, size_t n,
                                   const belay_lock_options_t *options,
                                   belay_multilock_lost_cb on_lost, belay_multilock_t **out);
@@ -73,15 +76,16 @@ BELAY_API int belay_multilock_new(const belay_multilock_name_t *names, size_t n,
 BELAY_API int belay_multilock_acquire(belay_multilock_t *lock, int64_t wait_ms,
                                       belay_multilock_cb cb);
 
-/** Gives all of them back. From this call on none is held, and no loss is told. timeout_ms: for each deployment,
- * all of which are asked at once; BELAY_DEFAULT is the option's. cb may be NULL. The status is 0, or the first
- * error among the deployments', as of belay_lock_release(); BELAY_ECANCELED also if a client is closed meanwhile.
+/** Releases all names. From this call on none is held, and no loss is reported. timeout_ms: for
+ * each deployment, all at once; BELAY_DEFAULT: the option's. cb may be NULL. Its status is 0 or
+ * the first error of a deployment, as of belay_lock_release(); BELAY_ECANCELED also if a client
+ * is closed meanwhile.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ENOTOWNER (not held, or lost), BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_multilock_release(belay_multilock_t *lock, int64_t timeout_ms,
                                       belay_multilock_cb cb);
 
-/** Ends a pending acquire with BELAY_ECANCELED; what was taken is given back.
+/** Ends a pending acquire with BELAY_ECANCELED; names that it acquired are released.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ESTATE (no acquire is pending), BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_multilock_cancel(belay_multilock_t *lock);
@@ -89,9 +93,10 @@ BELAY_API int belay_multilock_cancel(belay_multilock_t *lock);
 /** How long all of them are certainly held yet, in microseconds; 0: they are not. Reads the clock each time. */
 BELAY_API int64_t belay_multilock_remaining_us(const belay_multilock_t *lock);
 
-/** What the last attempt or renewal that failed ended with, and of which deployment: after a loss, why it was lost.
- * 0 if none failed since the last grant; then *client is NULL, and so it is if that client is closed. client may be
- * NULL. A name whose key is of another type is in the detail of the callback that says BELAY_EWRONGTYPE. */
+/** Returns the error of the last failed attempt or renewal, and sets *client to its deployment:
+ * after a loss, its cause. Returns 0 if none failed since the last grant; then *client is NULL.
+ * *client is also NULL if that client is closed. client may be NULL. If a key has another type,
+ * belay_detail() names it in the callback with BELAY_EWRONGTYPE. */
 BELAY_API int belay_multilock_error(const belay_multilock_t *lock, belay_client_t **client);
 
 /** A pointer of the caller's own: options.data. */

@@ -1,4 +1,4 @@
-/* Redlock: one lock over several independent servers, which is held by whoever a majority granted it to. */
+/* Redlock: one lock over several independent servers. A majority of them grants it. */
 #ifndef BELAY_REDLOCK_H
 #define BELAY_REDLOCK_H
 
@@ -12,54 +12,64 @@
 extern "C" {
 #endif
 
-/** Makes a handle for the lock of that name on n servers that know nothing of each other, each reached by a
- * client of its own. It is used with the functions of belay/lock.h, and means what they say; a plain lock is a
- * quorum of one. The algorithm is Redlock, https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/,
- * with the changes that are told here.
+/** Makes a handle for the lock `name` on n independent servers, each with a client of its own.
+ * The functions of belay/lock.h use it, with the same meaning; a plain lock is a quorum of one.
+ * The algorithm is Redlock,
+ * https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/, with the changes
+ * below.
  *
- * It is held when n/2 + 1 nodes have granted it. All are asked at once; each has timeout_ms to answer; the
- * decision falls as soon as the votes allow one, so that a node that is slow or away delays nothing. A node that
- * has been silent for longer than timeout_ms is not asked again before something is heard of it. The lock survives
- * the loss of any minority: 1 of 3, 2 of 5. An even number survives no more losses than the odd one before it.
+ * The lock is held when n/2 + 1 nodes have granted it. All nodes are asked at once, and each has
+ * timeout_ms to reply. The round ends as soon as the votes decide, so a slow or absent node
+ * delays nothing. A node that was silent for longer than timeout_ms is asked again after it has
+ * sent something. The lock survives the loss of a minority: 1 of 3, 2 of 5. An even n survives
+ * no more losses than n - 1.
  *
- * - **Time.** Each node's grant is believed in for its ttl less the drift, from just before it was asked. The
- *   lease ends when the time of the n/2 + 1st longest grant is over. An answer is only good before that.
- * - **Connections** are made when they are first needed, within timeout_ms as all else: where the first attempt
- *   matters, ping the clients before it.
- * - **Undo.** What did not end as held is taken back on every node that may have it, behind the call that
- *   may have left it there, also after a cancel and a close. A node that cannot be reached forgets it when
- *   the ttl is over.
- * - **Renewal** asks all nodes, and sets the key again where it is gone, for the time that is left. Such a
- *   node counts only after the next majority that was reached without it.
- * - **Quarantine.** A server that was restarted, or took another's place, does not vote while leases from
- *   before may run: see belay_quarantine_t. On by default. A server that has just been started for the first
- *   time is no different: it votes once it has been up for max_ttl_ms.
- * - **Fencing** (option fencing): when a majority has granted the lock, a number is proposed that is larger
- *   than any that a majority has stored, and no smaller than the servers' clocks; the lock is held only
- *   when a majority has accepted it. Two holders never have the same number, and a later one has a larger one, also
- *   when a minority loses its counters, as long as the servers' clocks do not step back and are less than
- *   max_ttl_ms apart. A server without a vote has none about the number either.
+ * - **Time.** Each grant counts for its ttl minus the drift, from just before its request was
+ *   sent. The lease ends with the (n/2 + 1)-th longest grant. Replies count only before that.
+ * - **Connections** are made at first use, within timeout_ms. Ping the clients first if the
+ *   first attempt must not fail.
+ * - **Undo.** A token that does not end as held is removed from every node that may have it,
+ *   also after a cancel or a close. On an unreachable node it expires with its ttl.
+ * - **Renewal** asks all nodes. It sets a missing key again for the rest of the lease. Such a
+ *   node counts only after the next majority without it.
+ * - **Quarantine.** A server that restarted, or replaced another one, does not vote while former
+ *   leases may be valid: see belay_quarantine_t. On by default. A new server votes max_ttl_ms
+ *   after its start, too.
+ * - **Fencing** (option fencing). After a majority has granted the lock, the handle proposes a
+ *   number that is larger than every number that a majority has stored, and not below the
+ *   servers' clocks. The lock is held only after a majority has accepted the number. Two holders
+ *   never have the same number, and a later holder has a larger one. This holds if a minority
+ *   loses its counters, as long as the servers' clocks do not step back and differ by less than
+ *   max_ttl_ms. A server without a vote has none about numbers.
  *
- * With fewer than n/2 + 1 of the nodes in reach an acquire ends with BELAY_ENOQUORUM, with none of them too, within
- * timeout_ms; one that waits goes on trying, and has the lock when enough are back. With n = 4 the majority is 3.
+ * With fewer than n/2 + 1 reachable nodes, even with none, an acquire ends with BELAY_ENOQUORUM
+ * within timeout_ms. A waiting acquire keeps trying until enough nodes are back. For n = 4 the
+ * majority is 3.
  *
- * Differences from a plain lock in what callbacks say: BELAY_EHELD if enough nodes answered and somebody else has
- * too many of them; BELAY_ENOQUORUM if too few answered, unless so many refused for a lasting reason that
- * there can be no quorum: then it is that reason. BELAY_LOST_TAKEN if so many nodes said that it is gone or someone
- * else's that those whose grant still counts are no majority. With n = 1 the statuses are a plain lock's.
+ * Statuses that differ from a plain lock's:
  *
- * What it promises is what a plain lock promises (README.md), while at most a minority of the nodes lose data
- * at a time and only in ways that the quarantine sees. It sees what makes a new connection necessary: a restart, a
- * failover, a primary that was made a replica and a primary again (Sentinel closes its connections). It does
- * not see FLUSHALL, eviction, data of another server put into a running one behind its clients' backs, a clock
- * that jumps forward right after a restart without data, and a replica that takes over before it has received
- * the namespace's first marker.
+ * - BELAY_EHELD: enough nodes replied, and another owner has too many of them.
+ * - BELAY_ENOQUORUM: too few nodes replied. If too many nodes refused for a lasting reason, the
+ *   status is that reason.
+ * - BELAY_LOST_TAKEN: the lock is gone or another owner's on so many nodes that the remaining
+ *   grants are no majority.
  *
- * clients: 1 or 3 to BELAY_NODES_MAX, all different, of one belay_t, with the same namespace and owner, none of a cluster
- * (BELAY_EINVAL, whatever the quarantine is: the nodes of a cluster are not independent of each other);
- * 2 protect against nothing that 1 does not, and are refused unless allow_small. The array is copied. Closing one of
- * them closes the lock. That two of them reach the same server is refused where servers tell their run id: here
- * if it is known, else by the acquire (BELAY_EDUPLICATE).
+ * With n = 1 the statuses are a plain lock's.
+ *
+ * The promise is that of a plain lock (README.md), while at most a minority of the nodes loses
+ * data at a time, and only in ways that the quarantine detects. It detects every loss that ends
+ * connections: a restart, a failover, a primary that was demoted and promoted again. It does not
+ * detect:
+ *
+ * - FLUSHALL, eviction, or data of another server loaded into a running one;
+ * - a clock that jumps forward right after a restart without data;
+ * - a replica that is promoted before it has the namespace's first marker.
+ *
+ * clients: 1, or 3 to BELAY_NODES_MAX, all different, of one belay_t, with the same namespace
+ * and owner, none of a cluster (BELAY_EINVAL, with any quarantine: nodes of a cluster are not
+ * independent). 2 nodes protect no better than 1, and need allow_small. The array is copied.
+ * Closing one client closes the lock. Two clients of one server are refused where servers tell
+ * their run id: by this call if it is known, else by the acquire (BELAY_EDUPLICATE).
  *
  * Returns 0, BELAY_EINVAL, BELAY_EDUPLICATE, BELAY_ESINGLE, BELAY_ENOMEM, BELAY_ECLOSING or
  * BELAY_EFORK. */

@@ -8,47 +8,49 @@
 extern "C" {
 #endif
 
-/** What the holder does with what is locked. */
+/** The access that the holder has. */
 typedef enum belay_rwlock_mode {
   BELAY_RWLOCK_READ, /**< beside other readers */
   BELAY_RWLOCK_WRITE /**< alone */
 } belay_rwlock_mode_t;
 
-/** Makes a handle that reads or writes, on one server (n = 1) or on a quorum of n (see belay/redlock.h). It is used
- * with the functions of belay/lock.h; each reader has a lease of its own. Sends nothing.
+/** Makes a handle for a reader or a writer, on one server (n = 1) or on a quorum of n servers
+ * (see belay/redlock.h). The functions of belay/lock.h use it. Each reader has a lease of its
+ * own. Sends nothing.
  *
- * A writer that waits stops new readers. When a writer releases, the readers that have waited meanwhile are served
- * before the next writer: so neither starves the other. Among writers there is no order: of those that wait, the
- * one whose question reaches the server first when it is free has it. A waiter that dies keeps others out for at
+ * A waiting writer stops new readers. When a writer releases, the readers that waited meanwhile
+ * are granted before the next writer, so neither side starves the other. Writers have no order
+ * among themselves: the first request at the free lock wins. A dead waiter blocks others for at
  * most waiter_ttl_ms.
  *
- * Of the readers of one client that wait one asks for all (and of all that wait in a client, one, in their order):
- * when it is let in, so are those that stand right behind it, up to 256, also beside a writer that waits. A reader
- * behind a writer of its own client begins to wait on the server when that writer has had its turn.
+ * One handle of a client asks the server for all waiting handles of that client, in their order.
+ * When a reader is granted, the readers directly behind it are granted too, up to 256, even if a
+ * writer waits. A reader behind a writer of its own client begins to wait on the server after
+ * that writer's turn.
  *
- * Nothing tells who asks for whom: whoever reads and waits to read once more, with another handle, may wait for
- * itself, since a writer that waits meanwhile keeps it out, and waits for its first hold to end. A writer that asks
- * once more, in either mode, waits for itself in any case.
+ * The server does not know which handles belong together. A reader that waits for a second read
+ * hold can deadlock: a waiting writer blocks it, and waits for its first hold. A writer that
+ * acquires a second handle always waits for itself.
  *
- * Fencing numbers are given to writers and readers alike, larger for each grant, and a change of mode is none: a
- * resource that has seen the number of a later reader refuses that of an earlier one, also when it has become the
- * writer. The options owner, fair and key are not for this lock.
+ * Writers and readers get fencing numbers, larger with each grant; a change of mode keeps the
+ * number. A resource that has seen a later reader's number refuses an earlier reader's, even
+ * after its upgrade. The options owner, fair and key are not permitted.
  *
  * Returns 0, BELAY_EINVAL, BELAY_EDUPLICATE, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_rwlock_new(belay_client_t *const *clients, size_t n, belay_bytes_t name,
                                belay_rwlock_mode_t mode, const belay_lock_options_t *options,
                                belay_lock_t **out);
 
-/** What the handle is: as it was made, or as it was changed since. */
+/** Returns the present mode of the handle. */
 BELAY_API belay_rwlock_mode_t belay_rwlock_mode(const belay_lock_t *lock);
 
-/** Turns a writer that holds the lock into a reader that does; nobody else writes in between. From the call on the
- * handle is a reader's, whatever the answer is. Extends the lease as well. If the change is not confirmed, belay
- * goes on asking for it, and so extends the lease again, also without a watchdog and past max_hold_ms, until it is
- * confirmed, or the lease is over, released or lost.
+/** Turns a writer that holds the lock into a reader; no other client writes in between. From the
+ * call on the handle is a reader, whatever the reply is. The call extends the lease, too. belay
+ * repeats an unconfirmed change, which extends the lease again, also without a watchdog and past
+ * max_hold_ms, until it is confirmed or the lease is over, released or lost.
  *
- * Returns, and calls back, as belay_lock_extend() does; BELAY_EINVAL for a handle that is not a reader's or
- * writer's. */
+ * Returns, and calls back, as belay_lock_extend() does; BELAY_EINVAL for a handle that is no
+ * reader or writer. */
 BELAY_API int belay_rwlock_downgrade(belay_lock_t *lock, int64_t timeout_ms, belay_lock_cb cb);
 
 /** Turns a reader that holds the lock into its writer, if no other reader holds it. The callback's status:

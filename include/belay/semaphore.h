@@ -1,4 +1,4 @@
-/* A semaphore: at most so many permits are out, each of them a lease. */
+/* A semaphore: a limited number of permits, each of them a lease. */
 #ifndef BELAY_SEMAPHORE_H
 #define BELAY_SEMAPHORE_H
 
@@ -17,25 +17,28 @@ typedef struct belay_semaphore_size {
   unsigned permits; /**< permits of this lock */
 } belay_semaphore_size_t;
 
-/** Makes a handle that acquires `permits` of the semaphore's `limit` at once, all or none (each 1 to
- * BELAY_SEMAPHORE_MAX, permits at most limit). It is used with the functions of belay/lock.h. Sends nothing.
+/** Makes a handle that acquires `permits` of the semaphore's `limit` at once, all or none (each 1
+ * to BELAY_SEMAPHORE_MAX, permits at most limit). The functions of belay/lock.h use it. Sends
+ * nothing.
  *
- * Permits of a holder that died come back when its ttl ends, by the server's clock. The limit is the one that was set
- * with belay_semaphore_resize(), as long as the server remembers it (7 days after the last acquire or extension;
- * and if it loses that key, NAME::permits, no longer than that); otherwise that of whoever asks. Where that key
- * alone is lost, nobody is given any until all who have some have extended them, or lost them. An acquire of more
- * permits than the limit that was set ends with BELAY_EMISMATCH.
+ * - **Dead holders.** Permits return when the ttl ends by the server's clock.
+ * - **Limit.** A limit set with belay_semaphore_resize() counts while the server remembers it: 7
+ *   days after the last acquire or extension. Otherwise the limit of each acquiring handle
+ *   counts. If the server loses only the key NAME::permits, it grants no permits until all
+ *   holders have extended or lost theirs. An acquire of more permits than a set limit ends with
+ *   BELAY_EMISMATCH.
+ * - **Waiters.** One handle of a client asks the server, and the others are served behind it in
+ *   order, whatever number they want. With the option fair all waiters queue on the server in
+ *   order of arrival: a waiter for many permits is not overtaken, not even by handles without
+ *   the option. Behind 100,000 waiters an acquire asks repeatedly and ends with BELAY_EBUSY at
+ *   the end of its wait.
+ * - BELAY_EHELD and BELAY_ETIMEDOUT mean that too few permits are free.
+ * - The options owner, key and fencing are not permitted; max_handovers has no effect.
  *
- * Of the waiters for one semaphore in one client one asks the server, and the others are served behind it, in their
- * order, whatever they want. With the option fair all queue on the server, and permits are given in the order of
- * arrival: a waiter that wants many is not overtaken by those that want few, not even by those without the option.
- * Behind 100,000 waiters an acquire asks again and again, and ends with
- * BELAY_EBUSY when its time is over. BELAY_EHELD and BELAY_ETIMEDOUT mean that too few permits are free. The options owner, key and fencing are not for
- * semaphores; max_handovers is of no effect.
- *
- * With several clients (n > 1) the limit must be 1, otherwise this returns BELAY_ESINGLE: each of five servers would
- * let two in, and majorities of them three. Nor is fair for several clients; and a limit that was set does not count
- * there. An acquire ends with BELAY_EDUPLICATE if two clients lead to the same server.
+ * With several clients (n > 1) the limit must be 1, otherwise this returns BELAY_ESINGLE: with a
+ * limit of two, each of five servers would grant two holders, and majorities of them three. fair
+ * is not permitted for several clients, and a set limit does not count there. An acquire ends
+ * with BELAY_EDUPLICATE if two clients lead to one server.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ESINGLE, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_semaphore_new(belay_client_t *const *clients, size_t n, belay_bytes_t name,
@@ -76,13 +79,14 @@ typedef struct belay_semaphore_holder {
 
 #define BELAY_SEMAPHORE_HOLDERS_MAX 1000 /**< that are told */
 
-/** holders: n of them, in the order of their labels; n is 0 unless status is 0.
- * status: as with belay_semaphore_read(); BELAY_EMISMATCH: what the key holds is not belay's. */
+/** holders: n entries, ordered by label; n is 0 unless status is 0. status: as with
+ * belay_semaphore_read(); BELAY_EMISMATCH: belay did not write the key's value. */
 typedef void (*belay_semaphore_holders_cb)(belay_request_t *request, int status,
                                            const belay_semaphore_holder_t *holders, size_t n);
 
-/** Asks who has permits. Where there are more than BELAY_SEMAPHORE_HOLDERS_MAX, or than fit into the client's max_reply,
- * those are told whose leases end last: belay_semaphore_read() says how many there are.
+/** Lists the holders of permits. If there are more than BELAY_SEMAPHORE_HOLDERS_MAX, or than fit
+ * into the client's max_reply, those with the latest ends are listed; belay_semaphore_read()
+ * returns their number.
  *
  * Returns as belay_semaphore_read() does. */
 BELAY_API int belay_semaphore_holders(belay_client_t *client, belay_request_t *request,

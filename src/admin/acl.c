@@ -1,10 +1,10 @@
-/* What a user must be allowed: one table, of which commands each family sends, by itself and inside its scripts, which
- * run with the permissions of whoever calls them.
+/* Access rules: one table of the commands that each family sends, directly and inside its
+ * scripts, which run with the caller's permissions.
  *
- * AUTH is not in it, since nobody can be forbidden to try. What belay asks for in vain without harm is: then it
- * does not know which server it speaks to (INFO, HELLO), nor what that can do (COMMAND INFO), bears no name (CLIENT
- * SETNAME), cannot end a connection that it has lost (CLIENT KILL), and polls for what it would have been told (PUBLISH,
- * SUBSCRIBE). */
+ * AUTH is not in the table, because every user may try it. Some refused commands do no harm.
+ * Without INFO and HELLO belay does not know the server's identity, without COMMAND INFO not its
+ * abilities. Without CLIENT SETNAME the connection has no name, and without CLIENT KILL a lost
+ * connection cannot be ended. Without PUBLISH and SUBSCRIBE clients poll. */
 #include "belay/acl.h"
 
 #include <assert.h>
@@ -25,7 +25,7 @@
 #define NAMESPACE_MAX (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2))
 
 typedef enum kind {
-  GROUP,      /* others stand on it; nobody asks for it */
+  GROUP,      /* the base of other entries; has no name */
   PRIMITIVE,  /* a header of belay's, or an option that several have */
   DEPLOYMENT, /* not in "all" */
 } kind_t;
@@ -242,7 +242,7 @@ static bool add_all(words_t *words) {
 
 typedef struct text {
   char *buffer;
-  size_t size, len; /* len: also of what there is no room for */
+  size_t size, len; /* len: includes bytes that did not fit */
 } text_t;
 
 static void put(text_t *text, const char *bytes, size_t len) {
@@ -255,7 +255,7 @@ static void put_string(text_t *text, const char *string) {
   put(text, string, strlen(string));
 }
 
-/* A pattern that matches this alone, and whatever begins with it if the tail is "*". */
+/* Writes a pattern that matches these bytes only, and every continuation if the tail is "*". */
 static void put_pattern(text_t *text, const char *kind, const char *bytes, size_t len,
                         const char *tail) {
   char quoted[2];
@@ -320,8 +320,8 @@ void belay_acl_options_init(belay_acl_options_t *options) {
     };
 }
 
-/* What an ACL takes for the end of a word cannot be written in it. Keys have all of them as they are, namespaces only the
- * space: the others are escaped there. */
+/* True if no text contains a byte that ends a word of an ACL rule. Keys contain all bytes
+ * unescaped; namespaces only the space, because their other special bytes are escaped. */
 static bool are_words(const char *const *texts, size_t count, size_t max, const char *ends) {
   if (texts == NULL)
     return count == 0;

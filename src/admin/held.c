@@ -150,7 +150,7 @@ belay__held_token_t belay__held_token(const belay__reply_t *reply, size_t i) {
                                .mark = belay__siphash128(key, token->str, token->len).h1};
 }
 
-/* What stands behind the digits of a token; NULL: it is none of ours. */
+/* Returns the label after the digits of a token; NULL if belay did not make the token. */
 static const char *label_part(const char *token, size_t len, size_t *rest) {
   if (len <= LABEL_AT || token[LABEL_AT - 1] != ':')
     return NULL;

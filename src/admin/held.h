@@ -1,5 +1,5 @@
-/* What is held, as it is read from the server (held.c); asking about one thing, and taking it away, are held_query.c's, and
- * listing is admin/sweep_held.c's. */
+/* Held objects as read from the server (held.c). Queries and breaks of one object are in
+ * held_query.c, lists in admin/sweep_held.c. */
 #ifndef BELAY_ADMIN_HELD_H
 #define BELAY_ADMIN_HELD_H
 
@@ -28,20 +28,20 @@ typedef struct belay__held_key {
   size_t key_len;
   const char *name; /* in it, escaped */
   size_t name_len;
-  bool alternate; /* it was told by the kind's `also` */
+  bool alternate; /* found by the script of the kind's `also` */
 } belay__held_key_t;
 
 /* Whether something of the client's namespace itself may be held where there is this key. */
 bool belay__held_parse(const belay_client_t *client, const char *key, size_t len,
                        belay__held_key_t *out);
 
-/* A call of a script with the key, these parts of it (up to a NULL), and so many arguments that are to be added. NULL:
- * memory is out. */
+/* Makes a call of a script with the key, the given companions (up to a NULL), and n arguments
+ * still to be added. NULL: memory is out. */
 belay__call_t *belay__held_script(belay_client_t *client, belay__conn_class_t conn_class,
                                   const belay__held_key_t *key, const belay__script_t *script,
                                   const char *const *suffixes, size_t args);
 
-/* Asks who holds it; at most so many are told. NULL: memory is out. */
+/* Makes a query of the holders, of which at most `max` are returned. NULL: memory is out. */
 belay__call_t *belay__held_call(belay_client_t *client, belay__conn_class_t conn_class,
                                 const belay__held_key_t *key, size_t most);
 
@@ -62,7 +62,7 @@ belay__held_token_t belay__held_token(const belay__reply_t *reply, size_t i);
 /* Of a lock: whether it is held by its owner, whose holds these are. */
 bool belay__held_is_owned(const belay__held_key_t *key, const belay__reply_t *reply);
 
-/* What is told, in one piece of memory with all that it points to. */
+/* The result, in one block of memory with all that it points to. */
 typedef struct belay__held {
   belay__list_t node; /* its owner's */
   size_t size;

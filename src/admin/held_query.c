@@ -1,13 +1,14 @@
-/* Asking about one thing that is held, and taking it away.
+/* Queries and breaks of one held object.
  *
- *   read:   who holds it? --> told
- *   break:  who holds it? --those that were seen are there--> each released by its token --> told
- *                         --none is--> told
+ *    read:   query the holders --> callback
+ *    break:  query the holders --the listed ones are present--> release each by its token --> callback
+ *                              --none is present--> callback
  *
- * Of more than it can tell the server tells some: who is to go and is not among them may be there or not.
+ * The server returns a limited number of holders. A listed holder that is not among them may be
+ * present or not.
  *
- * A token is known only between the two questions. What is released by it is gone or another's if it is not that one any
- * more: so nobody is hit who came later. */
+ * The token is known only between the two requests. A release by a token does nothing if the
+ * token is gone, so a later holder is never affected. */
 #include <assert.h>
 #include <string.h>
 
@@ -16,10 +17,10 @@
 #include "admin/held.h"
 #include "scripts.gen.h"
 
-enum { HELD };                                   /* of a read: values, where what is told is */
+enum { HELD };                                   /* values of a read: the result */
 enum { REMOVED, NOT_LISTED, OTHERS, RECEIVERS }; /* of a break */
 
-/* What a request is about: in its room, with its key behind the marks. */
+/* The query of a request, in its room; the key follows the marks. */
 typedef struct query {
   belay__held_key_t key;
   size_t marks_len;
@@ -80,7 +81,7 @@ static int read_held(belay__operation_t *operation, const belay__call_t *call,
   return error;
 }
 
-/* What was read is told, whatever happens meanwhile, and then given back. */
+/* Passes the result to the callback and frees it. */
 static void tell_held(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   const belay_held_t unknown = {.name = "", .listening = -1};
   belay__held_t *held = (void *)(intptr_t)answer->values[HELD];
@@ -133,7 +134,7 @@ static int read_released(belay__operation_t *operation, const belay__call_t *cal
   if (!belay__reply_integer(reply, 0, INT32_MAX, &n))
     return BELAY_EPROTO;
   operation->values[REMOVED] += n > 0;
-  if (n < INT32_MAX && n - 1 > *heard) /* INT32_MAX: nobody could be told */
+  if (n < INT32_MAX && n - 1 > *heard) /* INT32_MAX: publishing was refused */
     *heard = n - 1;
   return 0;
 }
@@ -171,7 +172,7 @@ static int release(belay__operation_t *operation, const belay__reply_t *reply, s
     calls[made++] = new_release(client, &query->key, owned, token);
   }
   operation->ops = &release_ops;
-  operation->reply_lost = false; /* whatever became of the question, it has done nothing */
+  operation->reply_lost = false; /* a query has no effect */
   int error = belay__request_send_all(operation, calls, made);
   belay__free(client->belay, calls, n * sizeof(belay__call_t *));
   return error;

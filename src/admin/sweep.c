@@ -1,22 +1,22 @@
-/* The sweep: a page of keys after the other, with rests in between.
+/* The sweep: one page of keys after another, with pauses in between.
  *
- *   IDLE      --start--> SCANNING
- *   SCANNING  --a page with whose keys something is to be done is told--> WORKING
- *             --another one is--> RESTING; if it is the last, ENDING
- *   WORKING   --some keys, or all, are done with--> RESTING; if they are the last of the last page, ENDING
- *   RESTING   --time--> WORKING, if the page has more keys; else SCANNING
- *   SCANNING, WORKING, as they are entered too
- *             --no answer, for the time being--> RESTING
- *             --refused, or no answer for too long--> ENDING
- *   all these --cancel, close--> ENDING
- *   ENDING    --the task; told--> IDLE
+ *    IDLE      --start--> SCANNING
+ *    SCANNING  --a page with keys to process--> WORKING
+ *              --another page--> PAUSED; after the last page ENDING
+ *    WORKING   --some or all keys are processed--> PAUSED; after the last keys of the last page ENDING
+ *    PAUSED    --time--> WORKING, if the page has more keys; else SCANNING
+ *    SCANNING, WORKING, at entry too
+ *              --no reply, temporarily--> PAUSED
+ *              --refused, or no reply for too long--> ENDING
+ *    all these --cancel, close--> ENDING
+ *    ENDING    --the task; callback--> IDLE
  *
- * What is done with keys (they are deleted, or it is asked who holds what they are of) is done by a call for each, many of
- * them at once: in a cluster keys that do not share a slot may not share a command, and a server goes to others in
- * between. A cursor means something to the process that made it alone:
- * where another one answers, all is looked at again. Of several servers one is looked through after the other; where it
- * is known that slots have moved from one to another meanwhile, all is looked at again too. (SCAN is never redirected: that
- * slots have moved is known by other calls, and by the map, which comes once a minute.) */
+ * Keys are processed (deleted, or their holders queried) with one call each, many calls at once:
+ * in a cluster, keys of different slots may not share a command, and a server can serve other
+ * clients in between. A cursor is valid only for the process that made it: if another process
+ * replies, the scan begins again. Several servers are scanned one after another. If slots have
+ * moved between them meanwhile, the scan begins again, too. SCAN is never redirected: moved
+ * slots become known by other calls and by the map, which is refreshed once a minute. */
 #include "admin/sweep.h"
 
 #include <assert.h>
@@ -27,7 +27,7 @@
 #define RETRY_MS UINT64_C(200)
 
 enum {
-  IDLE,     /* made; or the end of a run was told */
+  IDLE,     /* new, or after the callback of a run */
   SCANNING, /* started, or rested: a page was asked for, or is being told */
   WORKING,  /* told of a page, or rested: something is being done with some keys */
   PAUSED,   /* a page is dealt with, or some of its keys are; or it was not answered */
@@ -56,7 +56,7 @@ static belay_t *belay_of(const belay_sweep_t *sweep) {
 static void on_scanned(belay_sweep_t *sweep, int status);
 static void on_worked(belay_sweep_t *sweep, int status);
 
-/* Where the run is over meanwhile, nothing is heard of it. */
+/* A run that has ended meanwhile ignores the reply. */
 static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   belay_sweep_t *sweep = answer->context;
   (void)request;
@@ -74,13 +74,13 @@ static const belay__request_ops_t scan_ops = {
 
 /* ---- what is told -------------------------------------------------------------------------------------- */
 
-/* What was asked is done; some of the page's keys may be left. */
+/* The calls are done; the page may have more keys. */
 static void finish_step(belay_sweep_t *sweep) {
   const uint8_t state = sweep->state;
   if (sweep->page.n == 0 && sweep->on_progress != NULL) {
     const belay_sweep_totals_t totals = sweep->totals;
     sweep->on_progress(sweep, &totals);
-    if (sweep->state != state) /* it was told to stop */
+    if (sweep->state != state) /* the run was stopped */
       return;
   }
   step(sweep, sweep->page.n == 0 && sweep->position.over ? EV_LAST : EV_NEXT);
@@ -120,7 +120,7 @@ static void on_worked(belay_sweep_t *sweep, int status) {
   sweep->page.next += sweep->cost;
   if (work->deliver != NULL) {
     work->deliver(sweep);
-    if (sweep->state != WORKING) /* it was told to stop */
+    if (sweep->state != WORKING) /* the run was stopped */
       return;
   }
   if (sweep->page.next == sweep->page.n)
@@ -167,7 +167,7 @@ static uint8_t back_off(belay_sweep_t *sweep, bool scanning) {
   return pause_until(sweep, later_of(sweep->due, now + RETRY_MS * BELAY__MS));
 }
 
-/* Enough was done for now. What it rests is not what it waits for an answer. */
+/* The rate limit is reached. A pause does not count as waiting for a reply. */
 static uint8_t pause_until_due(belay_sweep_t *sweep) {
   sweep->since = later_of(sweep->due, belay__now(belay_of(sweep)));
   return pause_until(sweep, sweep->since);
@@ -272,7 +272,7 @@ static const belay__range_t ranges[] = {
     {.name = NULL},
 };
 
-/* All keys of what may be held, and few others: the beginnings of their families' names. */
+/* Matches all keys of held objects and few others: the first letters of their families. */
 static const char held_pattern[] = "[elrs][elow]*::{*";
 
 static int check_options(belay_t *belay, belay_sweep_options_t *o) {

@@ -1,5 +1,5 @@
-/* A sweep: what it is, what it asks (sweep_page.c), and what it does with the keys that it finds: it deletes them
- * (sweep_page.c), or asks who holds what they are of (sweep_held.c). */
+/* A sweep: its state, its requests (sweep_page.c), and the processing of keys: deletion
+ * (sweep_page.c) or queries of holders (sweep_held.c). */
 #ifndef BELAY_ADMIN_SWEEP_H
 #define BELAY_ADMIN_SWEEP_H
 
@@ -13,7 +13,7 @@
 typedef struct belay__sweep_position {
   size_t shard; /* on which of the servers that have the data */
   uint32_t route;
-  uint32_t version; /* of who has what, since the beginning */
+  uint32_t version; /* version of the slot map at the beginning */
   uint64_t cursor;  /* there; 0: at the beginning */
   bool over;        /* at the end of the last */
   bool known;       /* the server has answered: */
@@ -29,7 +29,7 @@ typedef struct belay__sweep_page {
   size_t n, next;      /* how many there are; the first with which nothing was done yet */
 } belay__sweep_page_t;
 
-/* What is done with each key of a page, by a call of its own. */
+/* The processing of each key of a page, by a call of its own. */
 typedef struct belay__sweep_work {
   /* Whether it is done with this one; the others are left out of the page. NULL: with all. */
   bool (*accepts)(const belay_sweep_t *sweep, const char *key, size_t len);
@@ -37,9 +37,11 @@ typedef struct belay__sweep_work {
   belay__call_t *(*call)(belay_sweep_t *sweep, const belay_bytes_t *key);
   /* Of these calls, but for tell. */
   belay__request_ops_t ops;
-  /* All that was asked is answered, which is the user's to hear: he may end the run in it. NULL: it is not. */
+  /* All calls are answered: passes the results to the user, who may end the run. NULL: no
+   * results. */
   void (*deliver)(belay_sweep_t *sweep);
-  /* What was answered so far is told to nobody: that will be asked again, or the run is over. NULL: nothing is kept. */
+  /* Drops results that are not reported, because the calls are repeated or the run is over.
+   * NULL: none. */
   void (*drop)(belay_sweep_t *sweep);
 } belay__sweep_work_t;
 
@@ -58,11 +60,11 @@ struct belay_sweep {
   int64_t patience_ms;
   uint32_t keys_per_s, batch;
   uint32_t count, calls; /* in one page, and at once: fewer where that was too much */
-  uint32_t cost;         /* of what was asked last, in keys */
+  uint32_t cost;         /* cost of the last request, in keys */
   int status;
   uint8_t state;
   const belay__sweep_work_t *work; /* NULL: the keys are only told */
-  belay__request_ops_t work_ops;   /* its, and how they are told */
+  belay__request_ops_t work_ops;   /* its operations, with a callback of its own */
   belay__list_t held;              /* that was answered, and not told yet */
   belay_sweep_held_cb on_held;
   belay_sweep_keys_cb on_keys;

@@ -18,7 +18,7 @@ static belay__call_t *ask(belay_sweep_t *sweep, const belay_bytes_t *key) {
   return belay__held_call(sweep->handle.client, BELAY__CLASS_BULK, &parsed, BELAY_HELD_LISTED_MAX);
 }
 
-/* Given back meanwhile it is not held; and what has a key too is found by that. */
+/* A released object is skipped. An object with a key of its own is found by that key. */
 static int read_held(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   belay_sweep_t *sweep = operation->context;

@@ -1,4 +1,4 @@
-/* What a sweep asks a server, and how it reads the answers. */
+/* The requests of a sweep, and the reading of their replies. */
 #include "admin/sweep.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ void belay__sweep_drop_page(belay_sweep_t *sweep) {
   sweep->page = (belay__sweep_page_t){0};
 }
 
-/* Whatever a server says: what is not in the namespace is not ours. */
+/* Ignores keys outside the namespace, whatever the server returns. */
 static bool is_wanted(const belay_sweep_t *sweep, const belay__reply_t *key) {
   const belay_client_t *client = sweep->handle.client;
   const belay__sweep_work_t *work = sweep->work;
@@ -52,7 +52,8 @@ static bool keep_page(belay_sweep_t *sweep, const belay__reply_t *keys) {
 
 /* ---- places -------------------------------------------------------------------------------------------- */
 
-/* Whether there is such a server; and who has what now. */
+/* Finds the i-th server and the present version of the slot map; false if there is no such
+ * server. */
 static bool find_shard(const belay_sweep_t *sweep, size_t i, uint32_t *route, uint32_t *version) {
   const belay_client_t *client = sweep->handle.client;
   return client->node_ops->shard(client, i, route, version);
@@ -76,7 +77,8 @@ static void advance(belay_sweep_t *sweep, uint64_t cursor) {
     position->over = true;
 }
 
-/* Whether data may have moved since it began, as far as is known. Who has what may not have been known before the first answer. */
+/* True if keys may have moved since the beginning, as far as known. Before the first reply the
+ * map may have been unknown. */
 static bool have_slots_moved(belay_sweep_t *sweep) {
   belay__sweep_position_t *position = &sweep->position;
   uint32_t route, version;

@@ -37,7 +37,7 @@ struct probe {
   belay__list_t node; /* the tour's */
   survey_t *survey;
   belay_client_t *client; /* NULL: GONE */
-  belay__task_t task;     /* what was asked is answered */
+  belay__task_t task;     /* runs when all replies are in */
   size_t asked;           /* calls that are on the way */
   belay__call_t *calls[COMMANDS_MAX];
   uint8_t state;
@@ -48,15 +48,15 @@ struct probe {
 
 struct survey {
   belay_t *belay;
-  belay__operation_t *operation; /* NULL: it is over, or nobody wants to know any more */
-  belay_client_t *client;        /* whose deployment it is, until then */
+  belay__operation_t *operation; /* NULL: the request has ended */
+  belay_client_t *client;        /* the client of the deployment, until then */
   belay__task_t task;            /* to begin, or to end */
   belay__list_t probes;
   size_t n, open; /* visits; those that are MEETING or SAMPLING */
   size_t refs;    /* who needs it: visits that are not GONE, and the request */
   unsigned samples;
   uint64_t deadline;
-  int status; /* why nobody is known, or not everybody who was named */
+  int status; /* cause if no server was found, or not every named one */
   bool begun;
 };
 
@@ -93,7 +93,7 @@ static bool is_known(const survey_t *survey, const char *place) {
 static void on_closed(belay_client_t *client, void *data);
 static void on_probe(belay__task_t *task);
 
-/* What is asked, of whom one meets, and then again and again. */
+/* A command that each connection sends, some of them repeatedly. */
 typedef struct command {
   const char *command, *argument;
 } command_t;
@@ -109,7 +109,7 @@ static void add_server(survey_t *survey, const char *place) {
   if (place[0] == '\0' || survey->n == BELAY_TOPOLOGY_SERVERS_MAX || is_known(survey, place))
     return;
   probe_t *probe = belay__alloc(survey->belay, sizeof *probe);
-  if (probe == NULL) { /* there is not even room for what it would be told with */
+  if (probe == NULL) { /* no memory for the entry of the result */
     survey->status = BELAY_ENOMEM;
     return;
   }
@@ -140,13 +140,13 @@ static void begin(survey_t *survey) {
   survey->begun = true;
   for (size_t i = 0; survey->client->node_ops->place(survey->client, i, place); i++) {
     if (i == 0)
-      survey->status = 0; /* whoever has not answered */
+      survey->status = 0; /* 0 until a reply */
     add_server(survey, place);
   }
   end_if_complete(survey);
 }
 
-enum { SURVEY, SERVERS }; /* of a request's values: the tour that is over; how many are told */
+enum { SURVEY, SERVERS }; /* values of a request: the survey, and the number of servers */
 
 static void end(survey_t *survey) {
   belay__operation_t *operation = survey->operation;
@@ -189,7 +189,7 @@ static void close_probe(probe_t *probe) {
   end_if_complete(probe->survey);
 }
 
-/* It may be that somebody else has closed it: all of belay's clients. */
+/* The close may come from elsewhere: belay_close() closes all clients. */
 static void on_closed(belay_client_t *client, void *data) {
   probe_t *probe = data;
   (void)client;
@@ -202,7 +202,7 @@ static void on_closed(belay_client_t *client, void *data) {
 
 static void on_answer(belay__call_t *call, const belay__result_t *result);
 
-/* Keeps the error, and what the client knows of it. */
+/* Stores the error and the client's detail. */
 static void fail(probe_t *probe, int error) {
   const belay__refused_t *refused = &probe->client->refused;
   probe->info.result.status = error;
@@ -256,7 +256,8 @@ static void read_reply(probe_t *probe, const belay__call_t *call, const belay__r
   belay_t *belay = probe->survey->belay;
   size_t which = (size_t)(call->place - probe->calls);
   if (probe->state == SAMPLING) {
-    int64_t wall_us = belay->host->wall_us(belay); /* first: what it takes to look is in `took` */
+    /* read first: `took` includes the time of reading */
+    int64_t wall_us = belay->host->wall_us(belay);
     uint64_t took = belay__now(belay) - call->first_sent;
     if (!belay__topology_entry_read_time(&probe->info, reply, took, wall_us))
       probe->info.result.status = BELAY_EPROTO;
@@ -271,7 +272,7 @@ static void read_reply(probe_t *probe, const belay__call_t *call, const belay__r
   }
 }
 
-/* What its user may not ask is left out. */
+/* A command that the user may not run is left out. */
 static void on_answer(belay__call_t *call, const belay__result_t *result) {
   probe_t *probe = call->owner;
   bool refused = result->outcome == BELAY_OUTCOME_REFUSED && call->epoch != 0;
@@ -337,7 +338,7 @@ static int send_ping(survey_t *survey, uint64_t deadline) {
   return belay__request_send(survey->operation, call);
 }
 
-/* The deployment has given a sign of life, or none: what it knows now is where to go. */
+/* The PING of the deployment has ended: the known servers are surveyed. */
 static int on_ping(belay__operation_t *operation, const belay__call_t *call,
                    const belay__reply_t *reply) {
   survey_t *survey = operation->context;
@@ -395,7 +396,7 @@ static int check(belay_client_t *client, const belay_request_t *request, unsigne
              : belay__check_range(client->belay, "samples", samples, 1, BELAY_TOPOLOGY_SAMPLES_MAX);
 }
 
-/* Begins where somebody is known, or asks for a sign of life. */
+/* Begins with the known servers, or sends a PING to find one. */
 static int start(survey_t *survey) {
   uint64_t now = belay__now(survey->belay);
   if (!has_known_server(survey))

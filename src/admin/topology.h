@@ -1,5 +1,5 @@
-/* A look at the servers of a deployment: what is kept of each (topology.c has the machine), and how it is read out of what
- * they answer (topology_read.c). */
+/* The survey of a deployment's servers: the state of each (topology.c has the machine), and the
+ * reading of its replies (topology_read.c). */
 #ifndef BELAY_ADMIN_TOPOLOGY_H
 #define BELAY_ADMIN_TOPOLOGY_H
 
@@ -9,7 +9,7 @@
 
 #define BELAY__TOPOLOGY_WORD 32 /* bytes of a name or a version, a 0 included */
 
-/* What is known of a server: what is told, and what its texts are in. */
+/* A server: its result and the memory of its strings. */
 typedef struct belay__topology_entry {
   belay_topology_server_t result;
   char address[BELAY__PLACE_MAX], primary[BELAY__PLACE_MAX];
@@ -23,7 +23,7 @@ typedef struct belay__topology_entry {
 /* Of a server at that address nothing is known yet. */
 void belay__topology_entry_init(belay__topology_entry_t *info, const char *address);
 
-/* Reads HELLO, ROLE, INFO; what is not as it should be is left out. */
+/* These read HELLO, ROLE and INFO, and leave out invalid parts. */
 void belay__topology_entry_read_hello(belay__topology_entry_t *info, const belay__reply_t *reply);
 void belay__topology_entry_read_role(belay__topology_entry_t *info, const belay__reply_t *reply);
 void belay__topology_entry_read_stats(belay__topology_entry_t *info, const belay__reply_t *reply);
@@ -36,7 +36,7 @@ bool belay__topology_entry_replica(const belay__reply_t *reply, size_t i,
 bool belay__topology_entry_read_time(belay__topology_entry_t *info, const belay__reply_t *reply,
                                      uint64_t took, int64_t wall_us);
 
-/* All samples are there: what they come to. */
+/* Computes the result from all samples. */
 void belay__topology_entry_sum_up(belay__topology_entry_t *info);
 
 #endif /* BELAY_ADMIN_TOPOLOGY_H */

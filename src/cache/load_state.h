@@ -46,7 +46,7 @@ struct belay__load {
   belay__list_t waiters;        /* in the order in which they joined */
   belay_request_t request;      /* request of the present state */
   belay_lock_t *lock;           /* NULL: none */
-  belay_cache_load_t *load_ref; /* what the loader has; NULL: nothing */
+  belay_cache_load_t *load_ref; /* the loader's reference; NULL: none */
   belay__subscription_t
       subscription;           /* messages about stored values; since the first time in WAITING */
   belay__timer_t timer;       /* WAITING: the next lookup; LOADING: the timeout */

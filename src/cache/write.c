@@ -121,7 +121,8 @@ static belay__call_t *publish_call(const belay_cache_t *cache, const write_t *wr
 
 /* ---- steps ---- */
 
-/* The first step of what is kept: begin, if there is one, the tags, and what time it is, all at once. */
+/* The first step of a put or touch: the begin (if any), the tags and the server's time,
+ * together. */
 static int send_first(belay_cache_t *cache, belay__operation_t *operation, write_t *write) {
   belay__call_t *calls[2 + BELAY_CACHE_TAGS_MAX];
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
@@ -139,7 +140,7 @@ static int send_first(belay_cache_t *cache, belay__operation_t *operation, write
   return belay__request_send_all(operation, calls, n);
 }
 
-/* What others still have by then they would not have served any more. */
+/* After this time the tables of other processes would not serve the old value any more. */
 static void limit_deadline(const belay_cache_t *cache, belay__operation_t *operation) {
   uint64_t until = belay__after_ms(cache->handle.client->belay, cache->options.local_ttl_ms);
   if (until < operation->deadline)

@@ -26,7 +26,7 @@ struct belay__awaitable {
   char *channel; /* the key and "::wake" */
 };
 
-/* What a type of handles needs to know: the options of a latch, and the arguments of
+/* The parameters of an awaitable type: the options of a latch, and the arguments of
  * belay_X_new(). */
 typedef struct belay__awaitable_options {
   belay_latch_options_t latch; /* first */
@@ -34,7 +34,7 @@ typedef struct belay__awaitable_options {
   void *data; /* NULL */
 } belay__awaitable_options_t;
 
-/* For types: what they have in common; kind_: latch or barrier. */
+/* The common members of the types; kind_: latch or barrier. */
 #define BELAY__AWAITABLE_TYPE(kind_, init_)                                                        \
   .family = #kind_, .size = sizeof(belay_##kind_##_t), .whole = true, .name_max = BELAY__NAME_MAX, \
   .options_size = sizeof(belay__awaitable_options_t), .ranges = belay__awaitable_ranges,           \

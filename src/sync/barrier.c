@@ -1,12 +1,11 @@
-/* The barrier: a waiter whose question is also the coming, and whose party keeps its place by
- * asking.
+/* The barrier: a waiter whose command also registers the party. Asking again keeps the party's
+ * place.
  *
- * A party is named by a token that is fresh for each wait. What the server remembers of the
- * parties that have passed, or withdrawn, makes each answer the same however often it is asked
- * for: one that was lost can be asked for again, and one that comes late, from a connection that
- * is gone, changes nothing. It remembers for a minute, or until the next wait of a party of
- * which nothing can come late any more; who has not been answered for most of that minute, its
- * withdrawal included, does not know any more, and says so. */
+ * Each wait has a new token for its party. The server remembers passed and withdrawn parties, so
+ * that a repeated command gets the same reply: a lost reply can be asked for again, and a late
+ * execution from a lost connection changes nothing. The record lives for a minute, or until the
+ * next wait of a party without possible late executions. A party without a reply for most of
+ * that minute, including its withdrawal, ends as unknown. */
 #include <string.h>
 
 #include "belay/latch.h"
@@ -15,8 +14,8 @@
 #include "sync/awaitable.h"
 #include "scripts.gen.h"
 
-#define REMEMBERED_MS 60000      /* who has passed or withdrawn */
-#define FORGOTTEN_AFTER_MS 40000 /* leaves time for what is under way */
+#define REMEMBERED_MS 60000      /* time for which passed and withdrawn parties are remembered */
+#define FORGOTTEN_AFTER_MS 40000 /* leaves time for commands in flight */
 #define ASKS_PER_PLACE 3         /* in a waiter_ttl, at least */
 
 struct belay_barrier {

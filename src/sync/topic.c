@@ -1,12 +1,12 @@
 /* Topics. A subscription is a handle:
  *
- *   LISTENING: messages are queued
- *     |    ^
- *     v    | the callback got the gap, and the channel is up
- *   GAP: messages are lost
+ *    LISTENING: messages are queued
+ *      |    ^
+ *      v    | the callback got the gap, and the channel is up
+ *    GAP: messages are lost
  *
- * A task passes the queue, and the gap behind it, to the callback. Whatever the connection does
- * until then is part of the same gap, so the queue is bounded in bytes. */
+ * A task passes the queue, and the gap behind it, to the callback. All events of the connection
+ * before that belong to the same gap, so the queue is bounded in bytes. */
 #include <belay/topic.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@
 #include "core/key/key.h"
 
 #define FAMILY "topic"
-#define EVENTS_PER_TASK 64 /* a deadline of somebody else's must not wait for all of them */
+#define EVENTS_PER_TASK 64 /* other deadlines must not wait for the whole queue */
 
 /* The name of a topic's channel; NULL if memory is out. */
 static char *channel_new(belay_client_t *client, const char *name, size_t name_len, size_t *len) {

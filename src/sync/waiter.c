@@ -121,8 +121,8 @@ static belay__waiter_state_t end_wait(belay__waiter_t *waiter, int status) {
   return BELAY__WAITER_IDLE;
 }
 
-/* It could not be said that nobody waits any more. Who only stopped waiting does not know
- * whether the answer had come. */
+/* The withdrawal could not be confirmed. A waiter that only stopped waiting does not know
+ * whether the condition was met. */
 static int withdraw_failed(int status) {
   bool stopped = status == BELAY_ETIMEDOUT || status == BELAY_ECANCELED;
   return stopped ? BELAY_EUNKNOWN : status;
@@ -155,8 +155,8 @@ static belay__waiter_state_t give_up(belay__waiter_t *waiter, int status) {
   return BELAY__WAITER_LEAVING;
 }
 
-/* The end of the wait cut a question short: that it was not answered says nothing, and what the
- * one before it found still stands. */
+/* True if the end of the wait cut a command short. The missing reply says nothing, and the
+ * result of the command before it stands. */
 static bool cut_short(const belay__waiter_t *waiter, int status, uint64_t now) {
   return waiter->limited && now >= waiter->wait_until &&
          (status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE);
@@ -278,7 +278,7 @@ static void step(belay__waiter_t *waiter, event_t event, int arg, int64_t holds_
 
 /* ---- what happens ---------------------------------------------------------------------------------------- */
 
-/* What a call was answered with. */
+/* Reads the reply of a command. */
 static int read(belay__waiter_t *waiter, belay__call_t *call, const belay__result_t *result,
                 int64_t *holds_ms) {
   if (result->outcome == BELAY_OUTCOME_UNKNOWN)

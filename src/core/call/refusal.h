@@ -1,4 +1,4 @@
-/* The table of refusals: what an error reply of a server means. */
+/* The table of refusals: the meaning of a server's error replies. */
 #ifndef BELAY_CORE_CALL_REFUSAL_H
 #define BELAY_CORE_CALL_REFUSAL_H
 

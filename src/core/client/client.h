@@ -39,9 +39,8 @@ typedef struct belay__extension belay__extension_t;
 
 struct belay__extension {
   belay__extension_t *next;
-  /* Frees the extension and what it owns, when all objects of the client are gone. Each layer
-   * has a different function here, by which belay__client_extension() finds the layer's
-   * extension. */
+  /* Frees the extension and its memory, after all objects of the client are gone. Each layer has
+   * a different function here, by which belay__client_extension() finds the layer's extension. */
   void (*free)(belay_client_t *client, belay__extension_t *extension);
 };
 

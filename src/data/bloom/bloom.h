@@ -23,9 +23,10 @@
 
 #define BELAY__BLOOM_LAYERS_MAX 32u
 #define BELAY__BLOOM_LABEL_MAX 28
-#define BELAY__BLOOM_HEADER 8    /* bytes */
-#define BELAY__BLOOM_TRIES 8     /* that an operation begins again because the filter has changed */
-#define BELAY__BLOOM_TAIL_MAX 64 /* bytes of what closes the braces of a key, the 0 included */
+#define BELAY__BLOOM_HEADER 8 /* bytes */
+#define BELAY__BLOOM_TRIES 8  /* that an operation begins again because the filter has changed */
+/* bytes after the opening brace of a key, with the terminating 0 */
+#define BELAY__BLOOM_TAIL_MAX 64
 #define BELAY__BLOOM_LAYER_DIGITS 22 /* of a layer of a SCALING one, as it is written down */
 
 typedef struct belay__bloom_layer {

@@ -36,7 +36,7 @@ typedef struct belay__segment {
   int status;               /* of both, so far */
   uint32_t sent_on;         /* the connection that the script went over */
   int64_t first;            /* that was answered */
-  belay__identity_t server; /* the server that the script was told */
+  belay__identity_t server; /* identity that was sent to the script */
 } belay__segment_t;
 
 typedef struct belay__worker {

@@ -3,7 +3,8 @@
 #include "core/loop/backoff.h"
 #include "lease/machine/deadline.h"
 
-#define RENEWAL_SLOTS 16 /* renewals of one period go out in so many parts, or up to twice that */
+/* number of groups in which the renewals of one period are sent; up to twice that */
+#define RENEWAL_SLOTS 16
 #define CHECK_SPREAD_MS                                                                            \
   UINT64_C(100) /* leases that were held through a lost connection ask within this */
 #define CHECKS_APART_MS                                                                            \

@@ -4,7 +4,8 @@
 
 #include "lease/machine/lease.h"
 
-#define BELAY__FENCE_TTL_MS INT64_C(604800000) /* so long after a grant its number is remembered */
+/* time for which a number is remembered after its grant */
+#define BELAY__FENCE_TTL_MS INT64_C(604800000)
 #define BELAY__FENCE_MAX ((UINT64_C(1) << 53) - 1)
 #define BELAY__TICKET_TEXT_MAX 16
 

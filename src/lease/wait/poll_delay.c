@@ -4,11 +4,13 @@
 #include "lease/quorum/quarantine.h"
 #include "lease/wait/turns.h"
 
-#define FIRST_POLL_MS UINT64_C(5)    /* the second attempt comes within this */
-#define ROUNDS_APART 4               /* the least spread of delays of a quorum, in rounds */
-#define MISSED_MAX_MS UINT64_C(1000) /* who may have missed a message asks within this */
+#define FIRST_POLL_MS UINT64_C(5) /* the second attempt comes within this */
+#define ROUNDS_APART 4            /* the least spread of delays of a quorum, in rounds */
+/* longest time until an attempt after a possibly missed message */
+#define MISSED_MAX_MS UINT64_C(1000)
 #define WAKE_SPREAD_US UINT64_C(800) /* spreads who wakes when it was released; half of that */
-#define WAKE_HALVINGS 6        /* for each time that it was held: who waits for long goes first */
+/* delay halvings, one per failed attempt: a long waiter goes first */
+#define WAKE_HALVINGS 6
 #define YIELD_US UINT64_C(400) /* those who were woken are through with asking */
 #define QUORUM_YIELD_MS UINT64_C(2)
 #define LONG_YIELD_MS UINT64_C(10)  /* long enough for some of those who ask now and then, ... */

@@ -85,7 +85,7 @@ bool belay__queue_join(belay__lease_t *lease, bool try) {
     return false;
   belay__lease_t *first = find_first(lease);
   if (first == NULL) {
-    /* Without memory for the table the lease stands alone, and others contend beside it. */
+    /* Without memory for the table the lease stands alone, and other leases contend, too. */
     if (belay__table_add(belay__lease_belay(lease), table_of(lease), &lease->entry,
                          lease->entry.hash) == 0)
       belay__list_init(&lease->queue_node);

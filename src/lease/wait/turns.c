@@ -15,7 +15,8 @@
 
 #include "lease/wait/wake.h"
 
-#define STEP_MAX_US UINT64_C(500) /* two clients that hear of the same release ask this far apart */
+/* distance between the attempts of two clients after one release */
+#define STEP_MAX_US UINT64_C(500)
 #define SPREAD_MAX_MS                                                                              \
   UINT64_C(20)        /* the longest that a waiter which was woken lets others go first */
 #define HOLD_PART 8   /* and the part of a hold that this is at most */
