@@ -15,9 +15,9 @@ extern "C" {
  * identity:
  *
  * - its certificate is signed by one of the authorities, and valid today;
- * - it is for the name in the URL, or for the address, if that is what stands there. Of a wildcard only a whole label
- *   counts: *.example.com is redis.example.com, and r*.example.com is nobody.
- *   What names it has are its subjectAltName; a common name (CN) is none.
+ * - it names the host of the URL, or its address if the URL has one. A wildcard must be a whole
+ *   label: *.example.com matches redis.example.com, r*.example.com matches nothing. Only the
+ *   subjectAltName counts, not the common name (CN).
  *
  * Otherwise calls fail with BELAY_ETLS, and belay_detail() and the log have the cause. There is no
  * fallback.
