@@ -117,12 +117,12 @@ struct belay__connection {
   belay__connection_state_t state;
   bool connect_requested; /* it is to be connected once more, although no call waits for it */
   bool extra;             /* not the first of its connection class: closed when it is idle */
-  belay__scripts_t sent_scripts; /* whose text has gone over the present connection */
+  belay__scripts_t sent_scripts; /* scripts whose text was sent on the present connection */
   bool sharded;           /* channels of its server belong to slots, and to those who serve them */
   belay__target_t target; /* of the last attempt to connect */
   belay__dial_t dial;
   belay__transport_t transport; /* open while SHAKING, UP, DRAINING, CHECKING */
-  belay__timer_t timer;         /* what it waits for depends on the state */
+  belay__timer_t timer;         /* its purpose depends on the state */
   belay__connect_slot_t turn;   /* BACKOFF, REFUSED: to dial, once the time is over */
   belay__list_t urgent;         /* calls that were not handed to the transport, and go first */
   belay__list_t queue;          /* the others that were not */

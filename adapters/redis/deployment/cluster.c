@@ -32,7 +32,8 @@ static belay__cluster_t *cluster_of_connection(const belay__connection_t *connec
 
 /* ---- routes ---- */
 
-/* Who answers what only reads: the replicas that can in turn, and the primary where that is wanted or none can. */
+/* Chooses the server of a read: usable replicas in turn; the primary if it is allowed, or if no
+ * replica is usable. */
 static uint16_t reader_of(const belay__cluster_t *cluster, uint16_t primary,
                           belay__conn_class_t conn_class, uint32_t route) {
   uint16_t ready[BELAY__SHARD_REPLICAS + 1], i = cluster->instances[primary]->replica;
@@ -52,7 +53,7 @@ static belay__connection_t *connection_at(const belay__cluster_t *cluster, uint1
              : belay__server_connection(cluster->instances[number]->server, conn_class, route);
 }
 
-/* Where calls of that connection class and route go; NULL if nobody knows. */
+/* Returns the connection for calls of this class and route; NULL if the server is unknown. */
 static belay__connection_t *connection_of(const belay_client_t *client,
                                           belay__conn_class_t conn_class, uint32_t route) {
   const belay__cluster_t *cluster = belay__cluster_of_client(client);
@@ -127,7 +128,7 @@ static int admits(belay__cluster_t *cluster, belay__call_t *const *calls, size_t
   return away;
 }
 
-/* What was refused because its slot was not served may be served elsewhere by now. */
+/* A call that was refused because its slot had no server may succeed on another server now. */
 static int submit(belay_client_t *client, belay__call_t *const *calls, size_t n) {
   belay__cluster_t *cluster = belay__cluster_of_client(client);
   int error = admits(cluster, calls, n);
@@ -178,7 +179,7 @@ static void on_redirect(belay__connection_t *connection, const belay__redirect_t
   for (belay__list_t *node; (node = belay__list_pop(&moving)) != NULL;) {
     belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
     cluster->waiting_len--;
-    call->stale = false; /* what was asked of a replica may be too much for one */
+    call->stale = false; /* a replica's refusal may not apply to a primary */
     belay__dispatch(call)->asking = to->ask;
     put(cluster, call,
         connection_at(cluster, number, (belay__conn_class_t)call->conn_class, call->route));
@@ -229,7 +230,8 @@ static belay__subscriber_t *subscriber_of(const belay__cluster_t *cluster,
   return number == BELAY__NO_INSTANCE ? NULL : cluster->instances[number]->server->subscriber;
 }
 
-/* Listens where the channel is now. Who heard it is told last: he may leave it for good. */
+/* Subscribes on the channel's present server. The subscribers are notified last, because they
+ * may unsubscribe. */
 static void move_channel(belay__channel_t *channel, void *arg) {
   belay__cluster_t *cluster = arg;
   belay__subscriber_t *from = channel->node.at, *to = subscriber_of(cluster, channel);
@@ -312,7 +314,8 @@ static void on_suspect(belay__connection_t *connection) {
   belay__cluster_check_map(cluster_of_connection(connection));
 }
 
-/* Its calls are still being given back. What waits there for an answer to ASK begins anew. */
+/* The calls of the connection are still being returned. Calls that wait there for a reply to ASK
+ * start again. */
 static void on_lost(belay__connection_t *connection, int error) {
   belay__cluster_t *cluster = cluster_of_connection(connection);
   belay__instance_t *instance = connection->server->owner;
@@ -334,8 +337,9 @@ static void on_handle_closed(belay__settings_t *settings, belay__server_t *serve
 
 /* ---- the port's questions ---- */
 
-/* Connections are numbered, whatever server they lead to; of one server's it is known which are dead. So where several have
- * been asked nothing is known: what was sent to another one may be executed there, if it gets the slot back. */
+/* Connections are numbered across servers, and each server knows which of its own are dead. If
+ * several servers got calls, the answer is unknown: a call on another server may still be
+ * executed there after the slot returns. */
 static uint32_t dead_epoch(const belay_client_t *client, belay__conn_class_t conn_class,
                            uint32_t route) {
   const belay__cluster_t *cluster = belay__cluster_of_client(client);

@@ -31,9 +31,9 @@
 #define APART_MS UINT64_C(1000) /* two maps, at least */
 #define LOOK_MS UINT64_C(50)    /* two questions, at least; and at most the jitter more */
 #define JITTER_MS UINT64_C(100)
-#define OLD_MS UINT64_C(5000) /* a map that somebody doubts */
+#define OLD_MS UINT64_C(5000) /* age of a map that a call made doubtful */
 #define ANYWAY_MS UINT64_C(60000)
-#define READER_MS UINT64_C(10000) /* who reads from replicas learns of new ones only so */
+#define READER_MS UINT64_C(10000) /* new replicas become known only by a refresh */
 #define SOON_MS UINT64_C(5000)
 
 typedef enum event {
@@ -88,8 +88,8 @@ static bool asks_the_sick(const belay__cluster_t *cluster) {
   return false;
 }
 
-/* Who asks again for the map soon asks another one, and so does whoever would ask one that is not well; what that one
- * tells of slots that fail is not compared. */
+/* Chooses another node for the next map. A node that is not well is skipped; its view of failing
+ * slots is not compared. */
 static void turn(belay__cluster_t *cluster) {
   bool again = cluster->whole && cluster->answered != 0 &&
                since(cluster, cluster->answered) < SOON_MS * BELAY__MS;
@@ -103,7 +103,7 @@ static void turn(belay__cluster_t *cluster) {
   belay__discovery_restart_list(&cluster->discovery);
 }
 
-/* Whether somebody waits for a connection that was lost. */
+/* True if calls wait for a connection that was lost. */
 static bool is_missed(const belay__connection_t *connection, bool wanted) {
   return wanted && connection->error != 0 && !belay__error_is_lasting(connection->error);
 }
@@ -211,7 +211,7 @@ static void step(belay__cluster_t *cluster, event_t event, int error) {
     break;
   case EVENT_TIME:
     if (state == BELAY__MAP_REFUSED && !is_wanted(cluster)) {
-      cluster->map = BELAY__MAP_KEPT; /* whoever comes next may try */
+      cluster->map = BELAY__MAP_KEPT; /* a later call may try again */
       cluster->error = 0;
     } else {
       cluster->map = BELAY__MAP_ASKED;
@@ -252,7 +252,7 @@ static void add_replica(belay__cluster_t *cluster, belay__instance_t *primary,
   primary->replica = number;
 }
 
-/* What a map says of one range. */
+/* Reads one range of a map. */
 static void visit(const belay__range_t *range, void *arg) {
   belay__cluster_t *cluster = arg;
   uint16_t number = belay__cluster_add_instance(cluster, &range->primary);
@@ -268,7 +268,7 @@ static void visit(const belay__range_t *range, void *arg) {
       add_replica(cluster, instance, &range->replicas[i]);
 }
 
-/* What it was connected to for is not what it is for now. */
+/* The connection's former role does not fit the instance's present role. */
 static void set_role(const belay__instance_t *instance) {
   belay__server_t *server = instance->server;
   bool replica = instance->primary != BELAY__NO_INSTANCE;

@@ -1,8 +1,8 @@
-/* The servers of a cluster, and who has which slot.
+/* The servers of a cluster, and the owners of slots.
  *
- *   made: a map or a redirection names it --> in use --a map does not--> retired --its last answer is in--> gone
+ *    made: a map or a redirection names it --> in use --a map does not--> retired --its last reply--> freed
  *
- * Nothing leads to a server that is retired: no slot, no replica, no place. */
+ * No slot, replica or place leads to a retired server. */
 #include "redis/deployment/cluster_servers.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define TEND_MS UINT64_C(500)
 #define END_MS UINT64_C(50)
-/* servers that no map has named: who names ever more of them does not lead far */
+/* Number of servers that no map has named. It limits endless redirections to new servers. */
 #define HEARSAY 16
 
 void belay__cluster_tidy_soon(belay__cluster_t *cluster) {

@@ -23,11 +23,11 @@ typedef struct belay__instance {
   bool known;             /* the last map names it */
   bool hearsay;           /* only a redirection has named it */
   bool guests;            /* calls may be queued here whose slot is on its way here */
-  bool changed;           /* what is queued here may belong elsewhere; or it has got slots */
+  bool changed;           /* queued calls may belong elsewhere; or the server got slots */
 } belay__instance_t;
 
 typedef enum belay__map_state {
-  BELAY__MAP_KEPT,   /* made; or the last one will do; or nobody wants one */
+  BELAY__MAP_KEPT,   /* present, or no refresh is wanted */
   BELAY__MAP_DUE,    /* it is wanted, and will be asked for when that may be */
   BELAY__MAP_ASKED,  /* the discovery asks */
   BELAY__MAP_REFUSED /* there is none, for a lasting reason: calls are refused */
@@ -44,14 +44,14 @@ struct belay__cluster {
   bool is_full;                      /* there were more than there is room for */
   uint16_t vacant;                   /* no number below this one is */
   belay__table_t places;             /* of those that are not retired */
-  uint16_t owner[BELAY__SLOTS];      /* NOBODY: nobody, as far as is known */
+  uint16_t owner[BELAY__SLOTS];      /* NO_INSTANCE: no owner is known */
   uint64_t moved[BELAY__SLOTS / 64]; /* slots for which several servers have been asked */
   uint32_t version;                  /* of owner */
 
-  belay__list_t waiting; /* calls whose slot nobody has, as far as is known */
+  belay__list_t waiting; /* calls whose slot has no known owner */
   size_t waiting_len;
-  unsigned turn;       /* who is read from next */
-  belay__timer_t tidy; /* what has changed is seen to */
+  unsigned turn;       /* the next server for reads */
+  belay__timer_t tidy; /* processes changes */
   uint32_t tidied;     /* the version for which that was done */
 
   /* The question for the map is over: map and has_map say how. error: 0, or why there was no answer. */
@@ -60,11 +60,11 @@ struct belay__cluster {
   belay__timer_t due; /* of the map */
   uint64_t asked;     /* when it last was; 0: never */
   uint64_t answered;  /* when anything last was; 0: never */
-  size_t first;       /* who is asked first, if he is well */
+  size_t first;       /* the first server to ask, if it is well */
   bool has_map;
   bool wanted;      /* ASKED: the answer may be too old already */
   bool news;        /* the map is known to be another one */
-  bool blind;       /* nobody tells whether anything has changed */
+  bool blind;       /* true if no server reports changes */
   bool whole;       /* ASKED: the map is asked for, not only whether anything has changed */
   bool by_shards;   /* CLUSTER SHARDS is asked first, because it was answered last */
   unsigned answers; /* ASKED: so far, by the one that is asked now */

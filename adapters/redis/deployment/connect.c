@@ -11,7 +11,7 @@ static const belay__deployment_t *deployment_of(const belay__url_t *url) {
 
 /* ---- options ---- */
 
-/* What the options say overrides the URL; false if it does not fit. */
+/* Options replace parts of the URL; false if they contradict it. */
 static bool override(belay_t *belay, belay__url_t *url, const belay_client_options_t *o) {
   if (!belay__node_take_text(belay, "username", o->username, url->username, sizeof url->username) ||
       !belay__node_take_text(belay, "password", o->password, url->password, sizeof url->password))
@@ -25,7 +25,7 @@ static bool override(belay_t *belay, belay__url_t *url, const belay_client_optio
   return true;
 }
 
-/* What is for another kind of deployment would do nothing. */
+/* Options of another kind of deployment are refused, because they would have no effect. */
 static bool fits_kind(belay_t *belay, const belay__url_t *url, const belay_client_options_t *o) {
   const char *name = NULL;
   if (url->kind != BELAY__URL_SENTINEL && o->sentinel_username != NULL)

@@ -77,7 +77,7 @@ void belay__discovery_init(belay__discovery_t *discovery, belay__settings_t *set
 
 /* ---- places ---- */
 
-/* The connection leads to somebody who is not to be asked. */
+/* The connection leads to a server that is not to be asked. */
 static void disconnect(belay__discovery_t *discovery) {
   if (discovery->state != BELAY__DISCOVERY_READY)
     return;
@@ -139,8 +139,8 @@ static void set_patience(belay__discovery_t *discovery) {
       belay__after_ms(belay_of(discovery), ms > PATIENCE_MIN_MS ? ms : PATIENCE_MIN_MS));
 }
 
-/* It may be asked for from anywhere: so it is only begun from the loop. Who asks goes ahead of who only dials and does not
- * know better, as long as he is answered. */
+/* Discovery starts from the loop only, because it may be requested anywhere. It goes ahead of
+ * other connection attempts in the connect limiter, as long as its servers answer. */
 static void wait_for_turn(belay__discovery_t *discovery) {
   belay_t *belay = belay_of(discovery);
   discovery->state = BELAY__DISCOVERY_WAITING;
@@ -168,7 +168,7 @@ static void end_round(belay__discovery_t *discovery, int error) {
   discovery->ops->on_over(discovery, error);
 }
 
-/* What somebody has said outweighs that another one says nothing, or is a replica. */
+/* A definite answer outweighs silence and the answer of a replica. */
 void belay__discovery_set_cause(belay__discovery_t *discovery, int error, const char *words) {
   if (discovery->has_cause && (words == NULL || error == BELAY_EREADONLY))
     return;
@@ -181,7 +181,7 @@ void belay__discovery_set_cause(belay__discovery_t *discovery, int error, const 
   snprintf(discovery->cause_text, sizeof discovery->cause_text, "%s", words);
 }
 
-/* The log has each reason once, whoever it is that gives it next. */
+/* Each reason is logged once, whichever server gives it. */
 void belay__discovery_report(belay__discovery_t *discovery, int error) {
   belay_client_t *client = discovery->settings->client;
   char text[BELAY__WORDS_MAX], place[BELAY__TARGET_WORDS];
@@ -288,7 +288,7 @@ static void on_closed(belay__transport_t *transport, int error) {
   }
 }
 
-/* Who does not let us in is asked no more. */
+/* A server that refuses the login is not asked again. */
 static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__discovery_t *discovery = discovery_of(ac);
@@ -315,7 +315,7 @@ static void subscribe(belay__discovery_t *discovery) {
   }
 }
 
-/* Who cannot speak and be asked on one connection is only asked. */
+/* A server without RESP3 is only asked, not subscribed to. */
 static void on_hello(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__discovery_t *discovery = discovery_of(ac);
@@ -394,7 +394,8 @@ static bool is_message(const belay__reply_t *reply) {
          reply->items[2]->type == BELAY__REPLY_STRING;
 }
 
-/* Answers come in order; the first ones are to SUBSCRIBE. Who may not listen asks all the same. */
+/* Replies come in order, and the first ones belong to SUBSCRIBE. Without the right to subscribe,
+ * discovery still asks. */
 static void on_push(belay__transport_t *transport, const belay__reply_t *reply) {
   belay__discovery_t *discovery = BELAY__CONTAINER(transport, belay__discovery_t, transport);
   if (is_message(reply)) {

@@ -22,10 +22,10 @@ typedef enum belay__discovery_verdict {
 typedef struct belay__discovery_ops {
   /* It is connected: says what there is to ask, by belay__discovery_send(). */
   void (*ask)(belay__discovery_t *discovery);
-  /* An answer, in the order of what was said; an error too. */
+  /* Reads a reply, in the order of the commands; also an error. */
   belay__discovery_verdict_t (*answer)(belay__discovery_t *discovery, const belay__reply_t *reply);
-  /* The question is over: 0, or why nobody has answered it; belay__discovery_report() tells the client. Another one may be
-   * begun in it. */
+  /* The query has ended: 0, or the reason why no server answered it. belay__discovery_report()
+   * tells the client. Another query may begin in this callback. */
   void (*on_over)(belay__discovery_t *discovery, int error);
   /* The connection was lost while nothing was being asked; may be NULL. */
   void (*lost)(belay__discovery_t *discovery);
@@ -38,7 +38,7 @@ typedef enum belay__discovery_state {
   BELAY__DISCOVERY_IDLE,    /* no connection, and nothing to ask */
   BELAY__DISCOVERY_WAITING, /* a turn to dial is waited for */
   BELAY__DISCOVERY_DIALING, /* looking up, connecting */
-  BELAY__DISCOVERY_ASKING,  /* what was said is being answered */
+  BELAY__DISCOVERY_ASKING,  /* commands are sent, replies are due */
   BELAY__DISCOVERY_READY,   /* connected, nothing to ask */
   BELAY__DISCOVERY_CLOSED
 } belay__discovery_state_t;
@@ -55,14 +55,14 @@ struct belay__discovery {
   size_t at;           /* the one that is being asked */
   size_t places_left;  /* that were not asked yet, of this round */
   bool has_dialed;     /* it has dialed before */
-  unsigned subscribes; /* so many answers to SUBSCRIBE come next */
-  bool was_answered;   /* somebody has answered something on this connection */
+  unsigned subscribes; /* number of SUBSCRIBE replies that come next */
+  bool was_answered;   /* true if a server has replied on this connection */
   int system_error;    /* the system's error of the last connection, as libuv has it; 0: none */
   int error;           /* why those that were asked in this round are of no use, */
   bool has_cause;      /* as one of them has said, */
   belay__place_t cause_place;        /* this one, */
   char cause_text[BELAY__WORDS_MAX]; /* in words */
-  int logged_error; /* what the log was told since somebody last was of use; 0: nothing, */
+  int logged_error; /* error that was logged since the last useful answer; 0: none */
   char logged_cause[BELAY__WORDS_MAX]; /* and why */
   belay__target_t target;
   belay__dial_t dial;
@@ -82,17 +82,17 @@ void belay__discovery_init(belay__discovery_t *discovery, belay__settings_t *set
 void belay__discovery_set_places(belay__discovery_t *discovery, const belay__place_t *places,
                                  size_t n);
 
-/* Begins to ask, unless it does. Nothing is told inside this. */
+/* Begins a query, unless one is in progress. No callback runs inside this call. */
 void belay__discovery_ask(belay__discovery_t *discovery);
 
-/* The next question goes to the first of them first, not to whoever has answered last. */
+/* The next query begins with the first server, not with the last one that answered. */
 void belay__discovery_restart_list(belay__discovery_t *discovery);
 
 /* The next question goes to that place first; false, and nothing is changed, if the discovery may not ask there or is asking
  * now. */
 bool belay__discovery_prefer(belay__discovery_t *discovery, const belay__place_t *place);
 
-/* The next question goes to somebody else first, if one is to be begun. */
+/* The next query begins with another server. */
 void belay__discovery_pick_other(belay__discovery_t *discovery);
 
 /* In ask(): one command, whose answer comes to answer(). */
@@ -101,10 +101,10 @@ void belay__discovery_send(belay__discovery_t *discovery, size_t argc, const cha
 /* In answer(): the one that is asked is of no use, in its words, for that reason. */
 void belay__discovery_set_cause(belay__discovery_t *discovery, int error, const char *words);
 
-/* In over(): the client is going to be told of that error, and why. */
+/* Called in on_over(): reports the error and its cause to the client. */
 void belay__discovery_report(belay__discovery_t *discovery, int error);
 
-/* Whom it asks, or asked last. */
+/* The server of the present or last query. */
 const belay__place_t *belay__discovery_place(const belay__discovery_t *discovery);
 
 void belay__discovery_close(belay__discovery_t *discovery);

@@ -23,7 +23,7 @@ bool belay__node_take_text(belay_t *belay, const char *name, const char *from, c
   return true;
 }
 
-/* What is spoken to the servers; *out stays NULL if that is not TLS. */
+/* Chooses the TLS settings for the servers; *out stays NULL without TLS. */
 static int choose_tls(belay_t *belay, const belay__url_t *url, belay_tls_t *given,
                       belay_tls_t **out) {
   if (given == NULL)

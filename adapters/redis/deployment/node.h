@@ -1,4 +1,4 @@
-/* A node: what every deployment's client has, whatever is behind it. */
+/* A node: the common part of the clients of all deployments. */
 #ifndef BELAY_REDIS_DEPLOYMENT_NODE_H
 #define BELAY_REDIS_DEPLOYMENT_NODE_H
 
@@ -15,7 +15,7 @@ typedef struct belay__deployment {
   size_t size;
   const belay__node_ops_t *ops;
   const belay__deployment_ops_t *deployment_ops;
-  /* Makes the rest of it, which is zeros; 0, or what belay_connect() returns. */
+  /* Initializes the rest of the node, which is zeros. Returns 0 or an error of belay_connect(). */
   int (*init)(belay__node_t *node);
 } belay__deployment_t;
 
@@ -24,7 +24,7 @@ struct belay__node {
   belay__settings_t settings;
   const belay__deployment_t *deployment;
   const belay__deployment_t *single; /* a client of one server, which visit makes */
-  belay__url_t url;                  /* what the settings's strings point into */
+  belay__url_t url;                  /* memory of the strings in `settings` */
   char client_name[65];
   char sentinel_username[BELAY__SECRET_MAX + 1], sentinel_password[BELAY__SECRET_MAX + 1];
   size_t connections_per_class;
@@ -37,7 +37,8 @@ struct belay__node {
 bool belay__node_take_text(belay_t *belay, const char *name, const char *from, char *to,
                            size_t size);
 
-/* Makes a client of that deployment. Returns 0, BELAY_ENOMEM, BELAY_EINVAL or what the deployment's init() returns. */
+/* Makes a client of this deployment. Returns 0, BELAY_ENOMEM, BELAY_EINVAL or an error of the
+ * deployment's init(). */
 int belay__node_make(belay_t *belay, const belay__deployment_t *deployment,
                      const belay__deployment_t *single, const belay__url_t *url,
                      const belay_client_options_t *o, belay_client_t **out);

@@ -13,7 +13,7 @@ typedef struct belay__found {
   belay__place_t primary;
   belay__place_t replicas[BELAY__REPLICAS_MAX]; /* that may be well: they are asked themselves */
   size_t replica_count;
-  uint64_t epoch; /* sentinel.c: what is later has a higher one */
+  uint64_t epoch; /* sentinel.c: grows with each failover */
   bool down;      /* sentinel.c: the sentinel does not reach the primary that it names */
   bool promotes;  /* sentinel.c: the sentinel leads a failover */
   /* sentinel.c: the replica that the sentinel is promoting; port 0: none */
@@ -23,14 +23,15 @@ typedef struct belay__found {
 struct belay__resolver {
   belay__discovery_t discovery;
   belay__timer_t
-      poll_timer;          /* sentinel.c: asks from time to time whether everything is as it was */
-  belay__found_t found;    /* what is being found; in told() what was */
-  belay__found_t outdated; /* sentinel.c: what one has said who does not know the latest, */
-  bool is_outdated;        /* and found is that: it is good for whoever has nothing better */
-  unsigned answers;        /* sentinel.c: of the one that is being asked */
-  unsigned primaries;      /* replicas.c: that say they are */
-  uint64_t epoch;          /* sentinel.c: of what is used: set by who uses it */
-  uint64_t failed_since;   /* since when what is found is of no use; 0: it is */
+      poll_timer;       /* sentinel.c: asks from time to time whether everything is as it was */
+  belay__found_t found; /* the servers being found; in on_result(), the result */
+  /* sentinel.c: the answer of a Sentinel that does not know the latest epoch */
+  belay__found_t outdated;
+  bool is_outdated;      /* `found` is outdated: it only serves clients without a connection */
+  unsigned answers;      /* sentinel.c: of the one that is being asked */
+  unsigned primaries;    /* replicas.c: that say they are */
+  uint64_t epoch;        /* sentinel.c: epoch of the used primary; its user sets it */
+  uint64_t failed_since; /* since when what is found is of no use; 0: it is */
   const belay__place_t
       *configured; /* sentinel.c: the sentinels that were known from the beginning */
   size_t configured_count;
@@ -52,7 +53,7 @@ struct belay__resolver {
 /* Asks, unless that is being done. It is not told inside this. */
 void belay__resolver_ask(belay__resolver_t *resolver);
 
-/* What was found is of no use: there is no connection to it. Others may know better. */
+/* The found primary cannot be reached. Other servers may know a newer one. */
 void belay__resolver_primary_failed(belay__resolver_t *resolver);
 
 #endif /* BELAY_REDIS_DEPLOYMENT_PRIMARY_RESOLVER_H */

@@ -13,7 +13,7 @@ bool belay__redirect_read_host(const char *text, size_t len, const belay__place_
   return !(len == 1 && text[0] == '?') && belay__place_set_host(out, text, len);
 }
 
-/* A number up to max, and what follows it; NULL if there is none. */
+/* Reads a number up to max. Returns the rest of the text; NULL if there is no number. */
 static const char *read_number(const char *at, const char *end, unsigned max, unsigned *out) {
   const char *begin = at;
   for (*out = 0; at < end && *at >= '0' && *at <= '9' && *out <= max; at++)

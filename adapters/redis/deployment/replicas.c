@@ -1,8 +1,9 @@
-/* The resolver for a list of addresses: everybody is asked who it is (ROLE), and exactly one must be the primary. The
- * others, whoever they say they are, are taken for its replicas: that is asked again where one is connected to.
+/* The resolver for a list of addresses: all servers are asked for their role (ROLE), and exactly
+ * one must be the primary. The others count as its replicas; their role is checked again at each
+ * connection.
  *
- * Two who say that they are the primary are one that is and one that was replaced and does not know it yet, and which is
- * which cannot be seen from here: so neither is used until one of them has given up. */
+ * If two servers report to be the primary, one of them was replaced and does not know it yet.
+ * The client cannot see which, so it uses neither until one of them is demoted. */
 #include "redis/deployment/replicas.h"
 
 #include <stdio.h>

@@ -204,7 +204,7 @@ static belay__discovery_verdict_t answer(belay__discovery_t *discovery,
   return BELAY__DISCOVERY_NEXT;
 }
 
-/* That they do not let us in, or do not know the master, says more than that nobody has answered. */
+/* A refused login or an unknown master says more than a missing reply. */
 static int final_error(belay__resolver_t *resolver, int error) {
   if (!belay__error_is_lasting(error) && error != BELAY_ENOMASTER)
     error = BELAY_ENOSENTINEL;
@@ -243,10 +243,10 @@ static void on_over(belay__discovery_t *discovery, int error) {
 #define ELECTED "+vote-for-leader"
 #define DOWN "+sdown"
 
-/* +vote-for-leader: the sentinel has voted for the one that is to lead a failover. All others but +sdown are told by the
- * leader: +failover-state-wait-promotion when a replica was told to become a primary, +promoted-slave when it has become
- * one, +switch-master when all replicas follow it. The other sentinels say +switch-master when the leader has told them of
- * the new primary. */
+/* +vote-for-leader: the Sentinel has voted for the leader of a failover. All others but +sdown
+ * come from the leader: +failover-state-wait-promotion when it has promoted a replica,
+ * +promoted-slave when that is a primary, +switch-master when all replicas follow it. The other
+ * Sentinels publish +switch-master when the leader has told them of the new primary. */
 static const char *const channels[] = {
     DOWN, ELECTED, "+failover-state-wait-promotion", "+promoted-slave", "+switch-master", NULL};
 
@@ -275,7 +275,7 @@ static void on_message(belay__discovery_t *discovery, const belay__reply_t *chan
   belay__resolver_ask(resolver);
 }
 
-/* Without it nothing would be heard of a change. */
+/* Without the connection no change would be reported. */
 static void lost(belay__discovery_t *discovery) {
   belay__resolver_ask(resolver_of(discovery));
 }

@@ -1,17 +1,17 @@
-/* A deployment with one primary: a server, or one of several that a resolver finds; and its replicas, if they are to be
- * read from.
+/* A deployment with one primary: one server, or one of several that a resolver finds; and its
+ * replicas, if reads may use them.
  *
- * A resolver is asked before each attempt to connect. Where it finds another primary than the one that we are connected
- * to, those connections end: what was sent on them and not answered is UNKNOWN, the rest goes to the new one.
+ * The resolver runs before each attempt to connect. If it finds another primary, the present
+ * connections end: sent calls without a reply are UNKNOWN, and the others go to the new primary.
  *
  * A replica:
  *
- *   named by the resolver --connected, and it is one (ROLE)--> read from --cut off, silent, lost--> tried again
- *                                                               |
- *                                                               +--not named any more--> retired: closed when what it
- *                                                                                        was asked is answered
+ *    named by the resolver --connected, role confirmed--> serves reads --cut off, silent, lost--> retried
+ *                                                          |
+ *                                                          +--no longer named--> retired: closed after
+ *                                                                                its last reply
  *
- * What was to be asked of one that is lost goes to the others, or to the primary. */
+ * Queued calls of a lost replica go to the other replicas or to the primary. */
 #include "redis/deployment/single.h"
 
 #include <stdio.h>
@@ -34,9 +34,8 @@ typedef struct single {
   belay__resolver_t *resolver;                    /* NULL: the server is always in the same place */
   bool applying;                                  /* the resolver tells what it has found */
   belay__server_t *replicas[BELAY__REPLICAS_MAX]; /* NULL: there is none in this place */
-  size_t turn;                                    /* who is read from next */
-  belay__timer_t
-      requeue_timer; /* what is queued at replicas that have failed may be answered by others */
+  size_t turn;                                    /* the next server for reads */
+  belay__timer_t requeue_timer; /* moves queued calls from failed replicas to other servers */
   belay__timer_t replica_timer; /* replicas that are not connected are tried again */
 } single_t;
 
@@ -151,7 +150,7 @@ static void requeue_connection(single_t *single, belay__connection_t *connection
   }
 }
 
-/* What is queued where it would have to wait goes to the primary. */
+/* Moves calls that would wait too long to the primary. */
 static void on_requeue(belay__timer_t *timer) {
   single_t *single = BELAY__CONTAINER(timer, single_t, requeue_timer);
   for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++) {
@@ -177,7 +176,7 @@ static void on_lost(belay__connection_t *connection, int error) {
 
 static void on_replica_timer(belay__timer_t *timer) {
   single_t *single = BELAY__CONTAINER(timer, single_t, replica_timer);
-  on_requeue(&single->requeue_timer); /* what is queued at one that is closed would be refused */
+  on_requeue(&single->requeue_timer); /* a closed replica would refuse its queued calls */
   belay__timer_set(belay_of(single), BELAY__RANK_OTHER, &single->replica_timer,
                    belay__after_ms(belay_of(single), REPLICA_CHECK_MS));
   for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++) {

@@ -12,7 +12,7 @@ static bool is_own(const belay__url_t *url, const char *place) {
   return strcmp(own, place) == 0;
 }
 
-/* What this client was made with, as far as it is a matter of connections. */
+/* The options of this client that concern connections. */
 static belay_client_options_t options_of(const belay__node_t *node) {
   const belay__settings_t *settings = &node->settings;
   belay_client_options_t o;

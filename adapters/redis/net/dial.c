@@ -217,7 +217,7 @@ static void use_answer(belay__dial_t *dial, const struct addrinfo *list) {
     belay__work_budget_queue(&dial->host->work_budget, &dial->start_slot);
 }
 
-/* Of an answer to what is not asked any more nothing is used. */
+/* A result for an older target is ignored. */
 static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *list) {
   belay__dial_t *dial = request->data;
   belay_t *belay = &dial->host->base;

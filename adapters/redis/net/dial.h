@@ -42,7 +42,7 @@ struct belay__dial {
   bool resolving, active;
   bool awaits_lookup; /* active, and waits for the answer to a look-up */
   uv_getaddrinfo_t request;
-  belay__place_t looked_up; /* what is being looked up */
+  belay__place_t looked_up; /* the host that is being looked up */
   union {
     struct sockaddr any;
     struct sockaddr_in v4;
@@ -61,7 +61,8 @@ struct belay__dial {
 void belay__dial_init(belay__dial_t *dial, belay__host_t *host, const belay__target_t *target,
                       size_t *handles, belay__dial_cb cb, void (*on_released)(belay__dial_t *dial));
 
-/* Starts, for what the target is now; tells once, from the loop and never from inside this call. Not while it is active. */
+/* Starts a connection attempt to the present target. Calls back once, from the loop, never
+ * inside this call. Not while an attempt is in progress. */
 void belay__dial_start(belay__dial_t *dial, uint64_t deadline);
 void belay__dial_cancel(belay__dial_t *dial);
 /* The same when its time is over; returns the error that says how far it came. */

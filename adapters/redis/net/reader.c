@@ -6,7 +6,7 @@
 #define DEPTH_MAX 8
 #define ELEMENTS_MAX (1 << 20)
 #define CHUNK_SIZE ((size_t)2048) /* the smallest; */
-/* so many of these are kept: an answer to calls that travel together fits in */
+/* Number of spare blocks: the reply to a batch fits. */
 #define SPARES_MAX 4
 
 struct belay__chunk {
@@ -62,7 +62,7 @@ static void *arena_alloc(belay__reader_t *reader, size_t size) {
   return at;
 }
 
-/* Empties the arena, and keeps some of what it was made of. */
+/* Empties the arena and keeps some of its blocks. */
 static void arena_reset(belay__reader_t *reader) {
   belay__chunk_t *chunks = reader->chunks;
   reader->chunks = NULL;

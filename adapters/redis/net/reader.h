@@ -1,13 +1,12 @@
-/* Replies: what hiredis's reader builds, in an arena of our own, with limits.
+/* Replies: hiredis's reader builds them in an arena of belay, with limits.
  *
- * hiredis parses; these functions make the objects. One reply at a time is alive, and freeing it is emptying
- * the arena. What a server must not be able to do to us is refused by returning NULL, which ends the
- * connection: nesting deeper than 8, more memory than max_reply, types that RESP2 does not have, and a
- * reply that nobody asked for.
+ * hiredis parses; these functions make the objects. One reply is alive at a time, and freeing it
+ * empties the arena. Returning NULL refuses a reply and ends the connection, for: nesting deeper
+ * than 8, more memory than max_reply, types that RESP2 lacks, and a reply without a request.
  *
- * Where RESP3 is agreed on, its types become those of RESP2: a map is an array of name, value, name, value. And there
- * is a mode in which hiredis takes everything for a push, so that all that is said comes to one function, in order;
- * its own notion of who waits for what knows no sharded channels. */
+ * With RESP3, types are converted to those of RESP2: a map becomes an array of name, value,
+ * name, value. In push mode hiredis passes every reply to one function, in order, because its
+ * own callback table does not know sharded channels. */
 #ifndef BELAY_REDIS_NET_READER_H
 #define BELAY_REDIS_NET_READER_H
 

@@ -1,5 +1,5 @@
-/* What a transport asks of its socket: all that it does with the system, and with libuv's poll handle for it. A simulation
- * keeps this page, and those of dial.h and uv/host.h, on a network of its own. */
+/* The socket functions of a transport: all system calls, and libuv's poll handle. The simulator
+ * implements this header, dial.h and uv/host.h on its own network. */
 #ifndef BELAY_REDIS_NET_SOCKET_H
 #define BELAY_REDIS_NET_SOCKET_H
 
@@ -18,14 +18,15 @@ static inline bool belay__socket_error_passes(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
-/* Closes it at once: what was not sent is not, and the other side is told. */
+/* Closes the socket with a reset: unsent bytes are dropped, and the peer is notified. */
 void belay__socket_reset(int fd);
 
-/* Calls back while one of these events is so, in the place of what was watched for before; 0 or an error. */
+/* Calls back while one of these events is present; replaces the former events. Returns 0 or an
+ * error. */
 int belay__socket_watch(belay__uv_handle_t *handle, int events, uv_poll_cb cb);
 void belay__socket_ignore(belay__uv_handle_t *handle);
 
-/* Whether somebody else has closed the handle. */
+/* True if the handle was closed elsewhere. */
 bool belay__socket_is_closing(const belay__uv_handle_t *handle);
 
 #endif /* BELAY_REDIS_NET_SOCKET_H */

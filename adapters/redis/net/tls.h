@@ -1,4 +1,5 @@
-/* TLS: what TLS connections (redis/net/tls_connection.h) are made from, and several clients share. */
+/* TLS settings from which TLS connections (redis/net/tls_connection.h) are made, shared by
+ * clients. */
 #ifndef BELAY_REDIS_NET_TLS_H
 #define BELAY_REDIS_NET_TLS_H
 
@@ -19,7 +20,7 @@ struct belay_tls {
   char server_name[BELAY__TLS_NAME_MAX + 1]; /* "": the one that is connected to */
 };
 
-/* What a client has that was given none: the system's authorities, and one for all of them. */
+/* Returns the default settings: the system's authorities, one instance for all clients. */
 int belay__tls_of_system(belay__host_t *host, belay_tls_t **out);
 
 belay_tls_t *belay__tls_retain(belay_tls_t *tls);

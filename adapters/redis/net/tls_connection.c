@@ -21,7 +21,7 @@ struct belay__tls_connection {
   belay_tls_t *tls;
   SSL *ssl; /* NULL: nothing has been done yet */
   belay__tls_socket_t socket;
-  char name[BELAY__TLS_NAME_MAX + 1]; /* what the certificate must be for */
+  char name[BELAY__TLS_NAME_MAX + 1]; /* the name that the certificate must have */
 
   bool handshake_done;        /* the handshake is */
   bool certificate_requested; /* the server asked for a certificate of ours */
@@ -29,7 +29,7 @@ struct belay__tls_connection {
   bool more;                  /* there may be more in it than was read */
   bool failed;
   size_t record;        /* bytes of data in the record that is being written; 0: none is */
-  uint64_t sent_before; /* what had left when that was begun */
+  uint64_t sent_before; /* bytes that were sent before the write began */
   char error_text[BELAY__TLS_ERROR_MAX]; /* with failed */
 };
 
@@ -79,7 +79,8 @@ static bool is_unusable_name(const char *name) {
   return name[0] == '\0' || name[0] == '.';
 }
 
-/* Who the server must prove to be. Only names are told to it: an address is none (RFC 6066). */
+/* Sets the identity that the server must prove. Only names are sent to the server, no addresses
+ * (RFC 6066). */
 static bool set_expected_name(SSL *ssl, const char *name) {
   if (is_address(name))
     return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1;
@@ -115,11 +116,11 @@ static void fail(belay__tls_connection_t *connection) {
                      connection->error_text);
 }
 
-/* Without renegotiation reading waits for writing, or writing for reading, only where a peer wants new keys while nothing can
- * be written: such a connection is given up (EIO).
+/* Without renegotiation, a read waits for writability, or a write for readability, only if the
+ * peer wants new keys while nothing can be written. Such a connection is ended (EIO).
  *
- * What is to be made of a step that OpenSSL did not complete: UV_READABLE or UV_WRITABLE, 0 for the end, or -1 and an
- * errno: the network's fault if it is not EPROTO. */
+ * Translates an incomplete step of OpenSSL: UV_READABLE or UV_WRITABLE, 0 for the end, or -1 and
+ * an errno. EPROTO is a TLS error, all others are network errors. */
 static int classify_result(belay__tls_connection_t *connection, int result) {
   int error = SSL_get_error(connection->ssl, result);
   if (error == SSL_ERROR_WANT_READ)
@@ -144,7 +145,7 @@ const char *belay__tls_connection_error(const belay__tls_connection_t *connectio
   bool in_use = connection->handshake_done && connection->answered;
   *error = connection->failed && !in_use ? BELAY_ETLS : BELAY_EUNREACHABLE;
   if (in_use)
-    return NULL; /* it has been good: whatever has befallen it since may pass */
+    return NULL; /* it was verified before: a later fault may be temporary */
   if (connection->failed)
     return connection->error_text;
   if (connection->socket.ended || connection->socket.read_error != 0 ||
@@ -176,7 +177,7 @@ int belay__tls_connection_handshake(belay__tls_connection_t *connection) {
     int wants = classify_result(connection, result);
     return wants > 0 ? wants : (connection->failed ? BELAY_ETLS : BELAY_EUNREACHABLE);
   }
-  /* What must be so by now, whatever a configuration of the system's has made of OpenSSL. */
+  /* Checks what must hold now, whatever the system's OpenSSL configuration says. */
   X509 *certificate = SSL_get_peer_certificate(connection->ssl);
   bool proved = certificate != NULL && SSL_get_verify_result(connection->ssl) == X509_V_OK;
   X509_free(certificate);
@@ -252,10 +253,10 @@ ssize_t belay__tls_connection_write(belay__tls_connection_t *connection, const c
   return (ssize_t)total;
 }
 
-/* A server can do nothing with part of a record: it takes a record for its peer's only when it has all of it. So what is
- * in one that left in part has certainly not been executed. It counts as begun all the same, from the first byte that the
- * socket took: as a command does that left in part without TLS. To say of something that it was not sent when it was would
- * be the worst of errors; to say that it is not known costs a question. */
+/* A server processes a TLS record only when it is complete. So a command in an incompletely sent
+ * record was certainly not executed. It still counts as begun from the first byte that the
+ * socket took, like a partly sent command without TLS. A wrong "not sent" would be the worst
+ * error; a wrong "unknown" only costs a query. */
 size_t belay__tls_connection_partial_bytes(const belay__tls_connection_t *connection) {
   return connection->socket.sent > connection->sent_before ? connection->record : 0;
 }

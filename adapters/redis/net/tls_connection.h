@@ -19,7 +19,8 @@ typedef struct belay__tls_connection belay__tls_connection_t;
 belay__tls_connection_t *belay__tls_connection_new(belay_tls_t *tls, int fd, const char *host);
 void belay__tls_connection_free(belay__tls_connection_t *connection); /* also NULL */
 
-/* Goes on with the handshake. 0: it is through; UV_READABLE or UV_WRITABLE: what it waits for; or an error. */
+/* Continues the handshake. 0: complete; UV_READABLE or UV_WRITABLE: the event to wait for; or an
+ * error. */
 int belay__tls_connection_handshake(belay__tls_connection_t *connection);
 
 /* Whether the server may still turn us away: it has asked for our certificate, and not answered anything yet. */
@@ -29,8 +30,8 @@ bool belay__tls_connection_needs_confirmation(const belay__tls_connection_t *con
  * belay__tls_connection_read() reads from it at most once after each of these. */
 void belay__tls_connection_allow_read(belay__tls_connection_t *connection);
 
-/* As recv() and send() on the socket (redis/net/socket.h). EPROTO: TLS itself has failed. What was not taken must be given
- * again, whatever comes behind it. */
+/* Like recv() and send() of the socket (redis/net/socket.h). EPROTO: a TLS error. Bytes that
+ * were not taken must be passed again, followed by any others. */
 ssize_t belay__tls_connection_read(belay__tls_connection_t *connection, char *buffer, size_t size);
 ssize_t belay__tls_connection_write(belay__tls_connection_t *connection, const char *data,
                                     size_t len);
@@ -38,7 +39,7 @@ ssize_t belay__tls_connection_write(belay__tls_connection_t *connection, const c
 /* Whether something may lie in the TLS connection that the socket, which has given it away, does not tell of any more. */
 bool belay__tls_connection_has_more(const belay__tls_connection_t *connection);
 
-/* How many of the bytes that belay__tls_connection_write() did not take may have left all the same, in part. */
+/* The number of bytes that belay__tls_connection_write() did not take but may have sent in part. */
 size_t belay__tls_connection_partial_bytes(const belay__tls_connection_t *connection);
 
 /* Why it did not come to be, without a secret; and BELAY_ETLS, or BELAY_EUNREACHABLE where it is the network that failed.

@@ -5,7 +5,7 @@
 #include <openssl/x509v3.h>
 #include <stdio.h>
 
-/* What is wrong with the server's certificate. */
+/* Explains the fault of the server's certificate. */
 static void explain_certificate(long result, const char *name, char *out, size_t size) {
   switch (result) {
   case X509_V_ERR_HOSTNAME_MISMATCH:
@@ -36,7 +36,7 @@ static void explain_certificate(long result, const char *name, char *out, size_t
   }
 }
 
-/* What the server says is wrong with us. */
+/* Explains the server's alert about this client. */
 static void explain_alert(int alert, bool demanded, bool have_one, char *out, size_t size) {
   switch (alert) {
   case SSL_AD_PROTOCOL_VERSION:

@@ -24,8 +24,8 @@ static int read_socket(BIO *bio, char *buffer, int size) {
   return (int)n;
 }
 
-/* A failed write looks to OpenSSL like a full socket: the TLS connection learns of it by write_error, and what the server sent
- * before it closed the connection can still be read. */
+/* A failed write looks like a full socket to OpenSSL. The TLS connection gets write_error, so
+ * that bytes which the server sent before it closed can still be read. */
 static int write_socket(BIO *bio, const char *data, int len) {
   belay__tls_socket_t *from = BIO_get_data(bio);
   BIO_clear_retry_flags(bio);

@@ -6,15 +6,16 @@
 
 #include "redis/net/socket.h"
 
-/* Commands that are written before the loop's turn ends: so few while the server has nothing else to do, that it is at work
- * while we are; but a system call, which may have to wake it, for each few is too much when it is busy anyway, or when there
- * are others at work: then so many times their number squared. */
+/* Number of commands that are written before the end of the loop's turn. If the server is idle,
+ * an early write lets it work while this process does. If it is busy, or if other connections
+ * are busy too, each system call costs more than it gains: then the number grows with their
+ * square. */
 #define FLUSH_AFTER 2
 #define FLUSH_SHARE 8               /* of those that it owes answers to */
 #define ROOM_KEPT ((size_t)1 << 16) /* bytes to be written in the next turns */
 #define BACKLOG ((uint64_t)1 << 20) /* bytes; and the command that goes beyond */
 #define REPLY_SLACK ((size_t)65536) /* bytes of several replies that may be in the buffer at once */
-#define HANDSHAKE_ROOM 1024         /* bytes that what comes with AUTH fits into */
+#define HANDSHAKE_ROOM 1024         /* bytes that the login commands fit into */
 
 static void on_flush(belay__flush_t *flush);
 static void on_step(belay__job_t *step);
@@ -116,7 +117,7 @@ static void on_cleanup(void *privdata) {
   transport->handle = NULL;
 }
 
-/* What the network, or TLS, did to it; in words, if that is all that was ever had of the server. */
+/* Finds the error of the network or of TLS; as text if the server never said anything else. */
 static const char *find_cause(const belay__transport_t *transport, int *error) {
   if (transport->tls_connection != NULL)
     return belay__tls_connection_error(transport->tls_connection, error);
@@ -250,9 +251,9 @@ void belay__transport_break(belay__transport_t *transport, int error) {
 
 /* ---- writing ---- */
 
-/* Takes so many bytes away from what is to be written. hiredis would give the memory back each time, and not care what is
- * in it: a password may be, and nothing of that is to be left in memory that is given back. So wipe what moved up too;
- * grow() wipes what was moved, and on_disconnect() the rest. */
+/* Removes n bytes from the front of the output buffer. hiredis would free the memory each time
+ * without wiping it. The bytes may contain a password, so the moved part is wiped, too; grow()
+ * and on_disconnect() wipe the rest. */
 static void take_away(belay__transport_t *transport, size_t n) {
   redisContext *c = &transport->ac->c;
   size_t before = sdslen(c->obuf), left = before - n;
@@ -280,7 +281,7 @@ static bool write_out(belay__transport_t *transport) {
   return n >= 0;
 }
 
-/* Makes room for so many bytes; false if memory is out. */
+/* Makes room for n more bytes; false if memory is out. */
 static bool grow(redisContext *c, size_t len) {
   size_t used = sdslen(c->obuf);
   if (sdsavail(c->obuf) >= len)
@@ -335,8 +336,8 @@ void belay__transport_extend(belay__transport_t *transport, const char *data, si
   transport->appended += len;
 }
 
-/* Whether so much waits to be written that it is not left for the end of the turn. Those to which something is written in
- * this turn count as at work; no more of them are counted than matter. */
+/* True if enough is buffered to write before the end of the turn. Connections that write in this
+ * turn count as busy, up to the number that matters. */
 static bool is_due(const belay__transport_t *transport) {
   const belay__list_t *all = &transport->host->flushes;
   size_t enough = FLUSH_AFTER + transport->replies_due / FLUSH_SHARE, n = 1;
@@ -454,7 +455,8 @@ static void on_poll(uv_poll_t *poll, int status, int events) {
 
 /* ---- the handshake of TLS ---- */
 
-/* Whatever it says: that it says something means that we are let in. Before AUTH it may well be an error. */
+/* Any reply but an error means that the server accepts the client. Before AUTH it may be an
+ * error. */
 static void on_answer(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__transport_t *transport = ac->data;

@@ -1,22 +1,24 @@
 /* A transport: one connection, hiredis on libuv, from the connected socket to its end.
  *
- *   open --> OPEN --error, end of file, drop--> the commands' callbacks with NULL --> gone is told --> closed
- *     |       ^                                                                         ^
- *     TLS     +--let in--+                                                              |
- *     v                  |                                                              |
- *   SHAKING --verified--> ASKING, if the server may still turn us away --error, end, drop+
+ *    open --> OPEN --error, end of file, drop--> the commands' callbacks with NULL --> on_gone --> closed
+ *      |       ^                                                                         ^
+ *      TLS     +--accepted-+                                                             |
+ *      v                   |                                                             |
+ *    HANDSHAKE --verified--> ASKING, if the server may still refuse --error, end, drop---+
  *
- * With TLS nothing but the handshake is written before the server has proved who it is, and, if it asked for our
- * certificate, has answered a PING: then ready is told, and not before that may commands be appended. The steps of a
- * handshake wait for their turn at the work budget (uv/work_budget.h), where no loop is held up by many of them at once.
+ * With TLS only the handshake is written before the server has proved its identity and, if it
+ * asked for a client certificate, has answered a PING. Then `ready` is called, and commands may
+ * be appended. The steps of a handshake queue at the work budget (uv/work_budget.h), so that
+ * many handshakes do not stall the loop.
  *
- * Writing: commands are appended to hiredis's buffer, and the transport is put on the host's list of what to flush
- * before the loop sleeps and right after it has woken; a few commands are written at once, so that the
- * server does not wait for us. The socket's read interest is armed once and stays; write interest is
- * asked for only after a write that the system did not take whole.
+ * Writing: commands are appended to hiredis's buffer, and the transport is on the host's flush
+ * list. It is flushed before the loop sleeps and right after it wakes. A few commands are
+ * written at once, so that an idle server starts early. Read interest is armed once and stays;
+ * write interest exists only after a partial write.
  *
- * The end: the connection is reset rather than closed. hiredis calls back every command that was not answered
- * with NULL, and frees its context: at once, or when the callback that drop() was called in returns. */
+ * The end: the connection is reset rather than closed. hiredis calls back every unanswered
+ * command with NULL and frees its context: at once, or when the callback that called drop()
+ * returns. */
 #ifndef BELAY_REDIS_NET_TRANSPORT_H
 #define BELAY_REDIS_NET_TRANSPORT_H
 
@@ -46,7 +48,7 @@ struct belay__transport {
   belay__dial_t *dial;          /* made the handles, and closes them */
 
   redisAsyncContext *ac;   /* NULL: not open */
-  redisContextFuncs funcs; /* hiredis's, but for what is done with the socket */
+  redisContextFuncs funcs; /* hiredis's functions, with other socket operations */
   belay__uv_handle_t *handle;
   belay__tls_connection_t *tls_connection; /* NULL: there is no TLS */
   belay__job_t step;                       /* of the TLS handshake: waits at the work budget */
@@ -62,11 +64,11 @@ struct belay__transport {
     BELAY__TRANSPORT_TLS_CONFIRM,
     BELAY__TRANSPORT_OPEN
   } state;                /* unless ac is NULL */
-  bool poll_failed;       /* the socket has failed; what was said before is still read */
+  bool poll_failed;       /* the socket has failed; bytes from before are still read */
   bool nothing_read;      /* nothing was heard yet */
   bool wants_write;       /* the last write was not taken whole */
   bool has_secret;        /* something is to be written that must not be left in memory */
-  bool write_closed;      /* the other side takes no more; what it has said is still read */
+  bool write_closed;      /* the peer reads no more; its bytes from before are still read */
   bool broken;            /* it is of no use, and ends when the loop flushes it */
   size_t replies_due;     /* answers that the server owes */
   uint64_t appended;      /* bytes that were appended since it was opened */
@@ -78,17 +80,18 @@ struct belay__transport {
 void belay__transport_init(belay__transport_t *transport);
 void belay__transport_deinit(belay__transport_t *transport);
 
-/* Opens it on a connected socket and a uv_poll for it that is not started. On an error both are closed. tls: NULL,
- * or what is spoken to that host, a name or a numeric address; it must outlive the transport.
- * Returns 0, BELAY_ENOMEM or BELAY_ESYSTEM. */
+/* Opens the transport on a connected socket and a uv_poll that is not started. On an error both
+ * are closed. tls: NULL, or the TLS settings for this host name or numeric address; they must
+ * outlive the transport. Returns 0, BELAY_ENOMEM or BELAY_ESYSTEM. */
 int belay__transport_open(belay__transport_t *transport, int fd, belay__uv_handle_t *handle,
                           belay_tls_t *tls, const char *host);
 
 /* Whether commands may be appended. */
 bool belay__transport_is_open(const belay__transport_t *transport);
 
-/* Whether so much waits to be written that more had better wait with its owner: there it may still be withdrawn, and the
- * buffer, which grows by steps, is not copied again and again. What waits here is answered some time. */
+/* True if so much is buffered that further commands should wait with their owner. There they can
+ * be withdrawn, and the buffer is not copied at each growth. Buffered commands get a reply
+ * eventually. */
 bool belay__transport_is_full(const belay__transport_t *transport);
 
 /* Appends one command; fn gets its reply, through belay__transport_take_reply(). False if memory is out: nothing was
@@ -101,8 +104,9 @@ void belay__transport_command(belay__transport_t *transport, redisCallbackFn *fn
 /* Adds to the command that was appended last, which has begun with its first word, and a part of the next: before
  * belay__transport_commit(). */
 void belay__transport_extend(belay__transport_t *transport, const char *data, size_t len);
-/* Appends a command that nobody is called back for, and writes it when the loop sleeps next; with `asks` the
- * server owes an answer, and who hears it counts transport->owed down. Memory that is out ends the transport. */
+/* Appends a command without a callback; it is written when the loop sleeps next. With `asks` the
+ * server owes a reply, and the receiver of the reply decrements transport->replies_due. If
+ * memory is out, the transport ends. */
 void belay__transport_send(belay__transport_t *transport, size_t argc, const char *const *argv,
                            const size_t *lens, bool asks);
 /* hiredis keeps a failed append to itself: call this when the command has been accounted for. */
@@ -111,7 +115,7 @@ void belay__transport_commit(belay__transport_t *transport);
 /* In a callback: the reply, counted as given; NULL when the transport is ending. */
 const belay__reply_t *belay__transport_take_reply(belay__transport_t *transport, void *object);
 
-/* Ends it from the loop, before that sleeps: nobody is called back inside this call. */
+/* Ends the transport from the loop, before it sleeps: no callback runs inside this call. */
 void belay__transport_break(belay__transport_t *transport, int error);
 
 /* Ends it, also from inside a command's callback. */

@@ -38,7 +38,7 @@ static const char *find(span_t s, char c) {
   return memchr(s.at, c, length(s));
 }
 
-/* What follows the last c, or NULL. */
+/* Returns the text after the last c, or NULL. */
 static const char *after_last(span_t s, char c) {
   for (const char *at = s.end; at > s.at; at--)
     if (at[-1] == c)
@@ -154,7 +154,7 @@ static bool take_user(parser_t *p, span_t s) {
                                  sizeof url->password);
 }
 
-/* What stands in the brackets: address[%zone] or address[%25zone]. */
+/* Reads the text in brackets: address[%zone] or address[%25zone]. */
 static bool take_address(parser_t *p, belay__place_t *place, span_t s) {
   const char *percent = find(s, '%');
   span_t address = {s.at, percent != NULL ? percent : s.end};
@@ -250,7 +250,7 @@ static bool take_master(parser_t *p, const char *text) {
 static bool take_redis(parser_t *p, const char *text) {
   span_t authority = until(text, "/?");
   const char *hosts = after_last(authority, '@'), *rest = authority.end;
-  /* No '@' can come later: somebody's user or password has a bare '/' or '?' in it. */
+  /* No '@' can follow: a user or password contains a bare '/' or '?'. */
   if (hosts == NULL && strchr(rest, '@') != NULL)
     return wrong(p, find(authority, ':') != NULL ? "password" : "user", BARE);
   if (hosts != NULL && !take_user(p, (span_t){text, hosts - 1}))

@@ -50,7 +50,7 @@ typedef struct belay__url {
   size_t place_count; /* 0 if is_unix; 1 of a SINGLE */
   belay__place_t places[BELAY__URL_HOSTS];
   char path[108];                     /* absolute; fits sun_path with its 0; "" unless is_unix */
-  char master[BELAY__MASTER_MAX + 1]; /* what sentinels call it; "" unless SENTINEL */
+  char master[BELAY__MASTER_MAX + 1]; /* the master's name at the Sentinels; "" unless SENTINEL */
   bool has_username;                  /* one that is not empty: an empty one is the default user */
   bool has_password;                  /* also an empty one: there was a ':' */
   char username[257], password[513];  /* "" if there is none. The password is never logged. */
