@@ -1,5 +1,5 @@
-/* What may not happen, however slow the machine is. A test that fails because of its time may be run again; one that fails
- * by this is not (tools/tally.py looks for the word). */
+/* Assertions that hold on a machine of any speed. A failed test may be run again if its time is
+ * the cause; after assert_never() it is not (tools/tally.py looks for the word). */
 #ifndef TEST_SUPPORT_BASE_NEVER_H
 #define TEST_SUPPORT_BASE_NEVER_H
 

@@ -1,4 +1,4 @@
-/* A belay_t with nothing behind it, whose memory is out when it is told to be, and numbers that are the same each time. */
+/* A belay_t without servers, whose memory fails on demand, and repeatable random numbers. */
 #ifndef TEST_SUPPORT_BASE_SMALL_H
 #define TEST_SUPPORT_BASE_SMALL_H
 

@@ -1,4 +1,4 @@
-/* cmocka, with what its header wants to be included before it. */
+/* cmocka with the headers that it needs before its own. */
 #ifndef TEST_SUPPORT_BASE_UNIT_H
 #define TEST_SUPPORT_BASE_UNIT_H
 

@@ -32,7 +32,7 @@ struct cluster {
   unsigned primaries, size;
   node_t node[CLUSTER_NODES_MAX];
   unsigned slot; /* that fails over */
-  int old, new;  /* who had it, and who has it */
+  int old, new;  /* the former and the present primary */
   cluster_way_t way;
   int64_t asked;      /* when the replica was asked for it last */
   bool suspects_soon; /* see cluster_suspect_soon() */
@@ -74,7 +74,7 @@ static int find(const cluster_t *cluster, const char *id) {
 
 /* ---- starting ------------------------------------------------------------------------------------------ */
 
-/* A random name for it, as it would choose itself; the clock, so that it is nobody else's. */
+/* Writes a random node id, as a node chooses it; the clock makes it unique. */
 static void name_node(char *id) {
   static unsigned count;
   snprintf(id, CLUSTER_ID_SIZE, "%016llx%016x%08x", (unsigned long long)clock_now(),
@@ -108,8 +108,9 @@ static void name_url(cluster_t *cluster) {
   server_name_several(cluster->url, sizeof cluster->url, "cluster", some[0], some, n);
 }
 
-/* What a node knows from the beginning: each shard has a primary that is nowhere. All nodes are replicas, because these
- * take commands as soon as they know who has which slot; a primary that starts waits two seconds before it does. */
+/* Writes the first cluster map of a node: each shard has an unreachable primary. All nodes are
+ * replicas, because replicas take commands as soon as they know the map; a starting primary
+ * waits two seconds. */
 static void write_map(const cluster_t *cluster, unsigned self, char (*nowhere)[CLUSTER_ID_SIZE]) {
   char path[128];
   unsigned shards = cluster->primaries;
@@ -136,7 +137,7 @@ static bool is_ready(cluster_t *cluster, unsigned i) {
   return reply != NULL && reply->str != NULL && strstr(reply->str, "cluster_state:ok") != NULL;
 }
 
-/* Whether everybody has heard that the first ones have taken over, and follows nobody else. */
+/* True if all nodes know that the first ones are the primaries, and follow no others. */
 static bool have_taken_over(cluster_t *cluster, unsigned unused) {
   (void)unused;
   cluster_line_t line;
@@ -237,7 +238,7 @@ server_t *cluster_node(const cluster_t *cluster, unsigned i) {
 
 /* ---- whole --------------------------------------------------------------------------------------------- */
 
-/* Whether this view has nobody whom it should not, and says of each node what that one says itself. */
+/* True if this view has no unexpected node and agrees with each node's view of itself. */
 static bool agrees(const cluster_t *cluster, char *const *view, unsigned i) {
   cluster_line_t seen, own;
   for (const char *text = view[i]; (text = cluster_read_line(text, &seen)) != NULL;) {

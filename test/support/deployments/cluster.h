@@ -1,7 +1,8 @@
-/* A cluster: three primaries and a replica for each, or more, or none; every node is a real process with ports of its
- * own on 127.0.0.1. The first nodes are the primaries, in the order of their slots, then come their replicas.
+/* A cluster: three primaries with a replica each, or more, or none. Every node is a real process
+ * with ports of its own on 127.0.0.1. The first nodes are the primaries, in the order of their
+ * slots, then come their replicas.
  *
- * What does not wait says so; such functions serve who must not stand still, because a loop runs beside. */
+ * Functions that do not wait say so; they serve callers whose loop must keep running. */
 #ifndef TEST_SUPPORT_DEPLOYMENTS_CLUSTER_H
 #define TEST_SUPPORT_DEPLOYMENTS_CLUSTER_H
 
@@ -11,7 +12,7 @@ enum { CLUSTER_NODES_MAX = 12, CLUSTER_SLOTS = 16384 };
 
 typedef struct cluster cluster_t;
 
-/* What is pointed to must last as long as the cluster. */
+/* Pointers must stay valid as long as the cluster. */
 typedef struct cluster_options {
   unsigned primaries;           /* 0: three */
   bool without_replicas;        /* each primary has one otherwise */
@@ -46,7 +47,8 @@ const char *cluster_url(const cluster_t *cluster);
 unsigned cluster_size(const cluster_t *cluster);
 server_t *cluster_node(const cluster_t *cluster, unsigned i);
 
-/* Which slot a key is in, and who serves a slot by its own opinion, the newest; -1: nobody who runs. */
+/* cluster_slot() returns the slot of a key. cluster_owner() returns the node that serves a slot
+ * by its own newest view; -1: no running node. */
 unsigned cluster_slot(cluster_t *cluster, const char *key);
 int cluster_owner(cluster_t *cluster, unsigned slot);
 
@@ -62,12 +64,12 @@ bool cluster_has_failed_over(cluster_t *cluster);
 /* Lets everybody go on who was killed or paused. Does not wait. */
 void cluster_mend(cluster_t *cluster);
 
-/* Whether all run, agree, and have what their primaries have, so that the next failover may come, or a slot may move: one
- * that does before everybody has heard of the newest change goes astray, because two nodes then say of each other that the
- * other has it. Does not wait. */
+/* True if all nodes run, agree, and replicas have their primaries' data. Only then may the next
+ * failover or slot move begin: before, two nodes can each name the other as the owner. Does not
+ * wait. */
 bool cluster_is_whole(cluster_t *cluster);
 
-/* The same, and wait for it. A failover: who serves the slot then. */
+/* The same, and waits for it. After a failover, returns the slot's new owner. */
 unsigned cluster_fail_over(cluster_t *cluster, unsigned slot, cluster_way_t way);
 void cluster_wait(cluster_t *cluster);
 

@@ -1,4 +1,4 @@
-/* What a node of a cluster says about all of them: the reply to CLUSTER NODES. */
+/* A node's view of its cluster: the reply to CLUSTER NODES. */
 #ifndef TEST_SUPPORT_DEPLOYMENTS_CLUSTER_VIEW_H
 #define TEST_SUPPORT_DEPLOYMENTS_CLUSTER_VIEW_H
 
@@ -10,7 +10,7 @@ enum { CLUSTER_ID_SIZE = 41 };
 typedef struct cluster_line {
   char id[CLUSTER_ID_SIZE], flags[64], primary[CLUSTER_ID_SIZE], link[16];
   unsigned long long epoch;
-  char slots[2048]; /* "0-5460 5462 "; what is under way is left out */
+  char slots[2048]; /* "0-5460 5462 "; without slots that are being moved */
 } cluster_line_t;
 
 /* Reads the first line; where the next one begins, NULL if there is none. */

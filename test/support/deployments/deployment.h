@@ -1,6 +1,6 @@
-/* What a test's servers are, where the test does not say so itself: BELAY_TEST_DEPLOYMENT in the environment. A test that
- * knows nothing of it runs on any of them: it is given a server_t, whose URL leads to the whole, and which is asked, paused,
- * killed and started again as one. */
+/* The servers of a test that names no deployment: BELAY_TEST_DEPLOYMENT in the environment
+ * selects it. Such a test runs on any deployment: its server_t has a URL of the whole, and is
+ * queried, paused, killed and restarted as one. */
 #ifndef TEST_SUPPORT_DEPLOYMENTS_DEPLOYMENT_H
 #define TEST_SUPPORT_DEPLOYMENTS_DEPLOYMENT_H
 
@@ -11,7 +11,7 @@ typedef enum deployment {
   DEPLOYMENT_CLUSTER, /* "cluster": a cluster of one node, where keys of several slots may not share a command */
   DEPLOYMENT_CLUSTER3, /* "cluster3": a cluster of three nodes, which have a third of the slots each */
   DEPLOYMENT_SENTINEL, /* "sentinel": one server, which is found by asking a Sentinel */
-  DEPLOYMENT_REPLICAS /* "replicas": a primary and a replica, which are told apart by asking them */
+  DEPLOYMENT_REPLICAS  /* "replicas": a primary and a replica, told apart by their ROLE */
 } deployment_t;
 
 /* Fails the test if it is none of these. */

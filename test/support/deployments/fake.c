@@ -33,7 +33,7 @@ struct fake_link {
 struct fake {
   fake_options_t options;
   pthread_t thread;
-  int listener, news[2]; /* a pipe for what is published; its end is the fake's */
+  int listener, news[2]; /* a pipe for published messages; the fake reads its end */
   atomic_uint connections, commands;
   char url[64];
   fake_link_t *links[LINKS_MAX];
@@ -85,7 +85,7 @@ bool fake_is_handshake(const char *const *words) {
 
 void fake_say_bytes(fake_link_t *link, const char *data, size_t len) {
   if (link->fd >= 0)
-    (void)resp_send(link->fd, data, len); /* he may have hung up on us */
+    (void)resp_send(link->fd, data, len); /* the client may have closed the connection */
 }
 
 void fake_say(fake_link_t *link, const char *text) {

@@ -1,4 +1,5 @@
-/* A server that only pretends: on a TCP port of 127.0.0.1, in a thread of its own, it answers as it is told to. */
+/* A fake server: on a TCP port of 127.0.0.1, in a thread of its own, it replies as the test
+ * wants. */
 #ifndef TEST_SUPPORT_DEPLOYMENTS_FAKE_H
 #define TEST_SUPPORT_DEPLOYMENTS_FAKE_H
 
@@ -13,9 +14,9 @@ typedef void (*fake_command_fn)(fake_link_t *link, const char *const *words, siz
                                 void *arg);
 
 typedef struct fake_options {
-  bool mute;            /* accepts, reads, and never says a word */
-  const char *knows;    /* a command that version 7 does not; NULL: none */
-  const char *greeting; /* said to whoever connects, before he has said a word; NULL: nothing */
+  bool mute;                  /* accepts, reads, and never says a word */
+  const char *knows;          /* a command that version 7 does not; NULL: none */
+  const char *greeting;       /* sent to each new client before its first command; NULL: none */
   fake_command_fn on_command; /* NULL: fake_behave() */
   void *arg;
 } fake_options_t;

@@ -117,7 +117,7 @@ static void on_auth(fake_link_t *link, const char *const *words, size_t count,
     fake_say(link, "+OK\r\n");
 }
 
-/* A connection that was let in stays in: what comes behind AUTH is answered as if that had been right. */
+/* An accepted connection stays accepted: commands after a wrong AUTH are answered. */
 static void on_command(fake_link_t *link, const char *const *words, size_t count, void *arg) {
   oracle_t *oracle = arg;
   pthread_mutex_lock(&oracle->lock);

@@ -1,4 +1,4 @@
-/* A sentinel that only pretends: it says what it is told to, true or not. Its master is ORACLE_MASTER. */
+/* A fake Sentinel: it reports what the test wants, true or not. Its master is ORACLE_MASTER. */
 #ifndef TEST_SUPPORT_DEPLOYMENTS_FAKE_SENTINEL_H
 #define TEST_SUPPORT_DEPLOYMENTS_FAKE_SENTINEL_H
 
@@ -26,11 +26,11 @@ void oracle_name(oracle_t *oracle, const char *host, int port, uint64_t epoch);
 /* The flags that it gives to the master: "master" at first. They must last as long as the oracle. */
 void oracle_flag(oracle_t *oracle, const char *flags);
 
-/* That there is another sentinel; its run id is that of oracle_run_id(). */
+/* Adds another Sentinel to its list; the run id is that of oracle_run_id(). */
 void oracle_introduce(oracle_t *oracle, const char *host, int port);
-/* That there is none. */
+/* Removes the other Sentinels from its list. */
 void oracle_forget(oracle_t *oracle);
-/* That there is a replica; flags: as a sentinel tells them, "slave" if all is well. */
+/* Adds a replica to its list; flags: as a Sentinel reports them, "slave" for a healthy one. */
 void oracle_add_replica(oracle_t *oracle, const char *host, int port, const char *flags);
 
 /* It answers that to the question where the primary is, whatever it is. NULL: it answers again. */
@@ -38,7 +38,7 @@ void oracle_answer(oracle_t *oracle, const char *text);
 /* It reads, and does not say a word any more; or does again, from the next question on. */
 void oracle_mute(oracle_t *oracle, bool on);
 
-/* Whoever listens hears this on +switch-master; or on that channel. */
+/* Publishes a message on +switch-master, or on the given channel. */
 void oracle_publish(oracle_t *oracle, const char *message);
 void oracle_publish_on(oracle_t *oracle, const char *channel, const char *message);
 

@@ -24,18 +24,20 @@ struct group {
 
 /* ---- how they go about it ------------------------------------------------------------------------------ */
 
-/* Sentinels are slow to see what has changed, or quick to change what they see: one that has not heard yet of a
- * failover turns the new primary back into a replica after four times its publish-period, and nobody can make the
- * leader look at it more often than once a second. So they take their time until all have heard of it; and then, that
- * all are told whom to follow, see it, end the failover without waiting until each replica says so, and find nobody
- * dead whom they have hardly met. */
+/* Sentinels detect changes slowly and act on them quickly. A Sentinel that has not heard of a
+ * failover turns the new primary back into a replica after four publish periods, and the leader
+ * is rarely polled more often than once a second. So the Sentinels are slow until all know of
+ * the failover. Then they are quick: they finish the failover without waiting for each replica,
+ * and do not declare new servers dead. */
 static const struct mood {
   const char *info, *publish, *timeout; /* milliseconds */
-  const char *down[GROUP_SENTINELS]; /* three that vote for themselves elect nobody: one is late */
+  /* three Sentinels that vote for themselves elect none: one is late */
+  const char *down[GROUP_SENTINELS];
 } deciding = {"1000", "500", "2000", {"500", "500", "1000"}},
   healing = {"100", "50", "100", {"3000", "3000", "3000"}};
 
-/* Not in its file. A loaded machine is no reason to stop doing anything; what a replica said counts for five pings. */
+/* Settings outside its file. A loaded machine must not stop it; a replica's reply is valid for
+ * five pings. */
 static void hurry(server_t *sentinel) {
   server_do(sentinel, "SENTINEL", "DEBUG", "ping-period", "250", "ask-period", "100",
             "min-link-reconnect-period", "100", "tilt-trigger", "3600000", NULL);
@@ -192,7 +194,7 @@ static bool is_content(group_t *group, unsigned i, const char *primary_port) {
   return r != NULL;
 }
 
-/* Whether nobody who runs thinks of another one. */
+/* True if no running Sentinel names another primary. */
 static bool is_agreed(group_t *group, int primary) {
   for (unsigned i = 0; i < GROUP_SENTINELS; i++)
     if (named_by(group, i) != primary && server_is_running(group->sentinel[i]))
@@ -226,7 +228,7 @@ void group_wait(group_t *group) {
 
 /* ---- failing over ---------------------------------------------------------------------------------------- */
 
-/* One that thinks of a failover already, or that has not heard of the replicas for a moment, refuses. */
+/* A Sentinel refuses while a failover runs, or while it has no recent news of the replicas. */
 static void ask_for_it(group_t *group) {
   if (clock_since_ms(group->asked) < ASK_AGAIN_MS)
     return;

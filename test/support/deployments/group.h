@@ -1,7 +1,8 @@
-/* A Sentinel group: a primary, two replicas and three Sentinels, each a real process on a port of 127.0.0.1. Its
- * Sentinels look often and decide fast: a failover takes well under a second, the next one may follow at once.
+/* A Sentinel group: a primary, two replicas and three Sentinels, each a real process on a port
+ * of 127.0.0.1. The Sentinels poll often and decide fast: a failover takes well under a second,
+ * and the next one may follow at once.
  *
- * What does not wait says so; such functions serve who must not stand still, because a loop runs beside. */
+ * Functions that do not wait say so; they serve callers whose loop must keep running. */
 #ifndef TEST_SUPPORT_DEPLOYMENTS_GROUP_H
 #define TEST_SUPPORT_DEPLOYMENTS_GROUP_H
 
@@ -12,7 +13,7 @@ enum { GROUP_SENTINELS = 3 };
 
 typedef struct group group_t;
 
-/* What is pointed to must last as long as the group. */
+/* Pointers must stay valid as long as the group. */
 typedef struct group_options {
   replicas_options_t nodes;
   const char *sentinel_password;         /* NULL: none */
@@ -45,7 +46,8 @@ void group_revive_sentinel(group_t *group, unsigned i);
 /* The node that a Sentinel names and that agrees; -1: none, at this moment. */
 int group_primary(group_t *group);
 
-/* Begins a failover, and whether somebody knows of another primary since. Do not wait. */
+/* group_begin_fail_over() begins a failover. group_has_failed_over() returns true if a Sentinel
+ * names another primary since. Neither waits. */
 void group_begin_fail_over(group_t *group, group_way_t way);
 bool group_has_failed_over(group_t *group);
 

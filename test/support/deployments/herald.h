@@ -1,4 +1,4 @@
-/* Who hears of failovers, at each Sentinel of a group, and when. */
+/* A log of the failover messages of each Sentinel of a group, with their times. */
 #ifndef TEST_SUPPORT_DEPLOYMENTS_HERALD_H
 #define TEST_SUPPORT_DEPLOYMENTS_HERALD_H
 
@@ -10,7 +10,7 @@ typedef struct herald herald_t;
 herald_t *herald_start(const group_t *group);
 void herald_stop(herald_t *herald);
 
-/* What was heard is forgotten. */
+/* Clears the log. */
 void herald_reset(herald_t *herald);
 
 /* When it was first heard at that Sentinel, by clock_now(); 0: not yet. */

@@ -73,7 +73,7 @@ belay_lock_options_t redlock_options(int64_t ttl_ms) {
   options.watchdog = BELAY_WATCHDOG_OFF;
   options.quarantine = BELAY_QUARANTINE_OFF;
   options.max_attempts =
-      1000000; /* who counts them contends by itself, beside the others of its client */
+      1000000; /* maximum; a handle with it contends by itself, beside the others of its client */
   return options;
 }
 
@@ -146,7 +146,8 @@ void nodes_occupy(nodes_t *nodes, unsigned node, contender_t *contender, int64_t
   server_do(nodes->server[node], "SET", key_of(contender), "somebody else", "PX", ttl, NULL);
 }
 
-/* A lock's key ends with its name; what belongs to a lock, such as a fencing counter, has more behind it. */
+/* A lock's key ends with its name; companions of a lock, such as its fencing counter, have
+ * longer keys. */
 int64_t nodes_keys(nodes_t *nodes) {
   int64_t count = 0;
   for (unsigned i = 0; i < nodes->n; i++)

@@ -28,7 +28,7 @@ contender_t *nodes_contender(nodes_t *nodes, const char *name, const belay_lock_
 contender_t *contender_over(bed_t *bed, belay_client_t *const *clients, size_t n, const char *name,
                             const belay_lock_options_t *options);
 
-/* What the node has under the contender's key: NULL if nothing. Valid until that node's next question. */
+/* The value of the contender's key on this node; NULL: none. Valid until the node's next query. */
 const char *nodes_value(nodes_t *nodes, unsigned node, contender_t *contender);
 
 /* How many of the nodes that answer have the contender's token under its key. */
@@ -37,11 +37,11 @@ unsigned nodes_holding(nodes_t *nodes, contender_t *contender);
 /* Somebody else takes the key on that node, behind everybody's back. */
 void nodes_occupy(nodes_t *nodes, unsigned node, contender_t *contender, int64_t ttl_ms);
 
-/* The first so many of them stand still, or die. */
+/* Pauses or kills the first `count` nodes. */
 void nodes_pause(nodes_t *nodes, unsigned count);
 void nodes_kill(nodes_t *nodes, unsigned count);
 
-/* All that stand still go on, and the first so many start again with nothing. */
+/* Resumes all paused nodes, or restarts the first `count` without data. */
 void nodes_resume(nodes_t *nodes);
 void nodes_restart(nodes_t *nodes, unsigned count);
 
@@ -51,7 +51,8 @@ void nodes_warm(nodes_t *nodes);
 /* Until nothing is under way any more on any node's client, undos included. */
 void nodes_settle(nodes_t *nodes);
 
-/* Keys of locks on all nodes that answer, of whatever name: "*::lock::*", without the fencing counters. */
+/* The number of lock keys of any name on all nodes that reply: "*::lock::*", without fencing
+ * counters. */
 int64_t nodes_keys(nodes_t *nodes);
 
 /* When nothing is under way any more, no node that answers has a lock's key left. */

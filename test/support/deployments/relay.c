@@ -35,7 +35,7 @@ typedef struct chunk {
 
 typedef struct way {
   chunk_t *first, **last;
-  bool ended; /* whoever spoke here has hung up */
+  bool ended; /* the sender has closed its side */
 } way_t;
 
 typedef struct wire {
@@ -44,7 +44,7 @@ typedef struct wire {
   bool silent;
   bool asks;   /* it was asked where the nodes of the cluster are */
   size_t left; /* bytes that still come through to the client; SIZE_MAX: all that come */
-  bool mute;   /* what follows is silence; else it is reset */
+  bool mute;   /* true: silence follows; false: a reset */
 } wire_t;
 
 struct relay {
@@ -251,7 +251,7 @@ static void *run(void *arg) {
     for (size_t i = 0; i < WIRES_MAX; i++) {
       const wire_t *wire = &relay->wires[i];
       polls[2 + 2 * i] = listen_to(wire->client, wire->silent || wire->to_server.ended);
-      if (wire->silent && wire->mute) /* only whether he is still there */
+      if (wire->silent && wire->mute) /* only checks that the peer is present */
         polls[2 + 2 * i] = (struct pollfd){.fd = wire->client};
       polls[3 + 2 * i] = listen_to(wire->server, wire->silent || wire->to_client.ended);
     }

@@ -12,33 +12,33 @@
 
 typedef struct relay relay_t;
 
-/* Listens on a TCP port of 127.0.0.1 and passes everything on to a server: the path of its unix socket, or its
- * URL there or on 127.0.0.1. The text must last as long as the relay. If that is a URL of TLS, the relay's is one too;
- * and it is for who can log in without a password of the test's. */
+/* Listens on a TCP port of 127.0.0.1 and forwards to a server: the path of its unix socket, or
+ * its URL on a socket or 127.0.0.1. The text must stay valid as long as the relay. For a TLS URL
+ * the relay's URL is a TLS one, too; it suits clients that need no password of the test. */
 relay_t *relay_start(const char *target);
 void relay_stop(relay_t *relay);
 const char *relay_url(const relay_t *relay);
 
-/* From now on nothing passes on the connections that are open; new ones work. Neither side is told. */
+/* Silences the open connections from now on; new ones work. Neither side notices. */
 void relay_silence(relay_t *relay);
 
 /* Resets the connections that are open, towards the client only: the server still reads what it was sent. */
 void relay_cut(relay_t *relay);
 
-/* The same, and what is on its way to the server arrives there all the same, when its time has come. */
+/* The same, but bytes in flight to the server arrive later. */
 void relay_haunt(relay_t *relay);
 
-/* What comes in from now on is passed on so much later, in each direction; 0: at once. */
+/* Delays all later bytes by `ms` in each direction; 0: no delay. */
 void relay_delay(relay_t *relay, int64_t ms);
 
 /* So much later, that there is time to see what has come about and to cut the wire before the answer is back. */
 #define RELAY_LONG (150 * slow())
 
-/* Those of a client to whom so long a wire is none that is dead. */
+/* Options of a client that does not take such a long delay for a dead connection. */
 belay_client_options_t relay_client_options(void);
 
-/* On connections that are made from now on, so many bytes come through to the client; then it is reset, or nothing
- * passes any more. 0: no such thing. */
+/* On new connections, `bytes` bytes reach the client; then the connection is reset, or silent.
+ * 0: no limit. */
 void relay_cut_after(relay_t *relay, size_t bytes);
 void relay_silence_after(relay_t *relay, size_t bytes);
 

@@ -13,7 +13,7 @@ typedef struct remote {
 /* Fresh servers, connected. */
 remote_t *remote_open(unsigned n);
 
-/* And all of them have been up for long enough to vote; nobody has asked them. */
+/* All servers have been up for long enough to vote, and have no marker. */
 remote_t *remote_open_seasoned(unsigned n);
 
 /* Closes the bed, whatever is held, and stops servers and wires. */
@@ -22,7 +22,7 @@ void remote_close(remote_t *remote);
 /* Until all of them are connected, also those that were away. */
 void remote_reach(remote_t *remote);
 
-/* All of them are so many milliseconds away, there and back. */
+/* Sets the round-trip time to all servers, in ms. */
 void remote_put(remote_t *remote, int64_t ms);
 
 #endif /* TEST_SUPPORT_DEPLOYMENTS_REMOTE_H */

@@ -85,7 +85,7 @@ void replicas_revive(replicas_t *replicas, unsigned i, unsigned primary) {
   server_spawn(replicas->node[i]);
 }
 
-/* What it replies to ROLE, if that begins with this word. */
+/* Its reply to ROLE, if that begins with this word. */
 static const resp_t *role(server_t *server, const char *word) {
   const resp_t *reply = server_try(server, "ROLE", NULL);
   bool is = reply != NULL && reply->type == RESP_ARRAY && strcmp(reply->items[0]->str, word) == 0;

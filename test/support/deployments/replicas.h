@@ -1,4 +1,4 @@
-/* A primary and two replicas, each a real server on a port of 127.0.0.1, and nobody who watches over them. */
+/* A primary and two replicas, each a real server on a port of 127.0.0.1, without a Sentinel. */
 #ifndef TEST_SUPPORT_DEPLOYMENTS_REPLICAS_H
 #define TEST_SUPPORT_DEPLOYMENTS_REPLICAS_H
 
@@ -8,7 +8,7 @@ enum { REPLICAS_NODES = 3 };
 
 typedef struct replicas replicas_t;
 
-/* What is pointed to must last as long as they do. */
+/* Pointers must stay valid as long as the servers. */
 typedef struct replicas_options {
   const char *password;         /* theirs, and among them; NULL: none */
   bool tls;                     /* on all ports; the certificates are up to the arguments */
@@ -38,7 +38,8 @@ void replicas_revive(replicas_t *replicas, unsigned i, unsigned primary);
 bool replicas_are_in_line(replicas_t *replicas, unsigned primary);
 void replicas_wait(replicas_t *replicas, unsigned primary);
 
-/* Of any server: what it says about itself, false if it does not answer; whether it has all that another one has. */
+/* server_is_primary() returns the server's own answer, false without a reply.
+ * server_has_all_of() returns true if it has all data of another one. */
 bool server_is_primary(server_t *server);
 bool server_is_in_step(server_t *replica, server_t *primary);
 

@@ -18,7 +18,8 @@ static const char *name_of(const server_t *server, char name[NAME_MAX_LEN]) {
   return name;
 }
 
-/* It never connects to whom it knows, whose next ping is far away: what is counted there is only what the test does. */
+/* It never connects to known peers, whose next ping is far away: so only the test's actions
+ * count. */
 static void start(void) {
   watcher = server_start(&(server_options_t){.address = "127.0.0.1", .sentinel = true});
   server_do(watcher, "SENTINEL", "DEBUG", "ping-period", "9000000000000000", NULL);

@@ -1,4 +1,4 @@
-/* Who believed to hold a lock, and when: what several processes wrote down, and whether it can be true. */
+/* The times in which processes believed to hold a lock, and a check of them. */
 #ifndef TEST_SUPPORT_LOAD_BELIEF_H
 #define TEST_SUPPORT_LOAD_BELIEF_H
 
@@ -12,7 +12,7 @@ typedef struct belief {
 } belief_t;
 
 typedef struct verdict {
-  size_t overlaps;       /* beliefs that began while somebody believed */
+  size_t overlaps;       /* beliefs that began during another one */
   size_t ungrown;        /* fencing numbers that were no larger than all before them */
   int64_t longest_gap;   /* nanoseconds from the beginning of one to that of the next */
   const belief_t *wrong; /* the first that cannot be; NULL: none */

@@ -30,7 +30,8 @@ static void believe_no_longer_than(int64_t time) {
     believe_until(time);
 }
 
-/* The clock is read first: whoever is stopped between the two lines believes for no longer than is written. */
+/* The clock is read first, so that a process stopped between the two lines writes no longer
+ * belief. */
 static void look(uv_check_t *check) {
   (void)check;
   if (belief == NULL)
@@ -79,7 +80,7 @@ static void hold_and_renew(void) {
   hold_for(TTL_MS + TTL_MS / 5, 2 * TTL_MS);
 }
 
-/* Whoever is stopped in here believes only until here. */
+/* A process stopped in here believes only until here. */
 static void begin_to_extend(int64_t ttl_ms) {
   if (belief != NULL)
     believe_no_longer_than(clock_now());
@@ -131,7 +132,7 @@ static int choose_manner(void) {
   return i;
 }
 
-/* From the call on it is not held any more. A lease that has run out by itself is told, and told once. */
+/* The hold ends with this call. An expired lease is reported, once. */
 static void give_back(unsigned lost_before) {
   if (belief != NULL)
     believe_no_longer_than(clock_now());

@@ -133,7 +133,7 @@ void contest_await_turns(contest_t *contest, unsigned turns) {
                contest->contestant[kind][i].grants >= before[kind][i] + turns);
 }
 
-/* Those who have it leave, and so do those who wait, who may be told of a grant meanwhile. */
+/* Holders leave, and so do waiters, which may be granted the lock meanwhile. */
 static bool all_have_gone(contest_t *contest) {
   bool gone = true;
   FOR_ALL(kind, i) {

@@ -20,7 +20,7 @@ typedef struct contestant {
 struct contest {
   bed_t *bed;
   bool over;
-  int64_t forgotten; /* what was granted before this need not be known to the server any more */
+  int64_t forgotten; /* grants from before this time may be unknown to the server */
   player_t player[HELD_KINDS][CONTEST_EACH];
   contestant_t contestant[HELD_KINDS][CONTEST_EACH];
   unsigned clashes[HELD_KINDS];  /* had by too many at once */
@@ -36,16 +36,18 @@ struct contest {
 void contest_begin(contest_t *contest, bed_t *bed, const char *url,
                    const belay_client_options_t *client, const belay_lock_options_t *options);
 
-/* What anybody has now, or is just being told, is forgotten by the server. */
+/* The server forgets all present grants, also those about to be reported. */
 void contest_forget(contest_t *contest);
 
-/* Until each of them has had its turn so many times from now on. */
+/* Waits until each contender has had its turn `turns` times from now on. */
 void contest_await_turns(contest_t *contest, unsigned turns);
 
-/* All leave, and nothing is under way any more; checks that nobody clashed and that no number went backward. */
+/* All contenders leave and all calls end; checks that no holds overlapped and no number went
+ * backward. */
 void contest_end(contest_t *contest);
 
-/* Fails the test if there were failures; if anything was free for longer than so many ms, though it was wanted. */
+/* The first fails the test after any failure; the second, if a wanted lock was free for longer
+ * than `ms`. */
 void contest_expect_no_failures(const contest_t *contest);
 void contest_expect_prompt(const contest_t *contest, int64_t ms);
 

@@ -11,10 +11,10 @@ typedef struct lockers {
   belay_lock_t *locks[LOCKERS_MAX];
 } lockers_t;
 
-/* Handles of the bed's client; their names are all the same, or all different. */
+/* Handles of the bed's client with equal or with different names. */
 lockers_t lockers_new(bed_t *bed, size_t count, bool same_name);
 
-/* All of them together go through so many cycles, each without a pause between them. */
+/* All handles together run this number of cycles, without a pause. */
 void run_cycles(bed_t *bed, const lockers_t *lockers, size_t cycles);
 
 #endif /* TEST_SUPPORT_LOAD_CYCLES_H */

@@ -1,4 +1,4 @@
-/* Failovers again and again, while a load (support/load/load.h) goes on: what such drills have in common. */
+/* Repeated failovers under a load (support/load/load.h): the common part of such tests. */
 #ifndef TEST_SUPPORT_LOAD_DRILL_H
 #define TEST_SUPPORT_LOAD_DRILL_H
 
@@ -38,15 +38,14 @@ bool drill_is_at(const load_t *load, server_t *server);
 /* How long after the one the other was, in milliseconds; 0 if it was before. */
 double drill_after(int64_t from, int64_t to);
 
-/* What has become of counters. */
+/* The final state of counters. */
 typedef struct drill_sum {
   uint64_t confirmed, lost; /* operations */
   unsigned lossy;           /* failovers that have lost something that was confirmed */
 } drill_sum_t;
 
-/* The load rests; and what that server has of the counter of this name is right: each operation is counted and recorded, or
- * neither; and at least that many are. Then it forgets it, so that no server is asked to look through all that there
- * was. */
+/* Pauses the load and checks this counter on the server: each operation is counted and recorded,
+ * or neither; and at least `safe` are. Then deletes it, so that later checks stay fast. */
 void drill_check_counter(load_t *load, server_t *primary, const char *name, uint64_t safe,
                          drill_sum_t *sum);
 

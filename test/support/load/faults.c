@@ -5,8 +5,8 @@
 #include "support/base/clock.h"
 #include "support/base/unit.h"
 
-#define RECOVERY_MS 50 /* so long a node counts as failed after it stood still */
-#define AMBUSH_MS 250  /* so long others stand still in an ambush */
+#define RECOVERY_MS 50 /* time for which a node counts as failed after it stood still */
+#define AMBUSH_MS 250  /* time for which other nodes stand still in an ambush */
 
 static void leave_it(server_t *server) {
   (void)server;
@@ -24,7 +24,7 @@ static const struct {
     [KEPT] = {"restarted with its data", server_restart_keeping, leave_it, 0, 0, true},
 };
 
-/* Again and again. Most of them are soon over, so that there are times when nobody has failed. */
+/* Repeated in this order. Most faults are short, so that at times no node has failed. */
 static const fault_t program[] = {KILLED,  STOPPED, STOPPED, RESTARTED, STOPPED,
                                   STOPPED, KEPT,    STOPPED, STOPPED};
 
@@ -85,8 +85,8 @@ static node_t *choose(faults_t *faults, bool failed) {
   return NULL;
 }
 
-/* As many as may fail stand still, and whoever takes a lock meanwhile has it from the others only. When they
- * are back, one of those forgets it: these would be enough to give it to somebody else. */
+/* Stops as many nodes as may fail, so that a lock taken meanwhile is on the others only. When
+ * they are back, one of the others loses its data: then a second holder would find a majority. */
 static void begin_ambush(faults_t *faults) {
   unsigned first = (unsigned)random() % faults->n;
   faults->ambush_at = clock_now();

@@ -1,4 +1,4 @@
-/* Servers that fail, one after the other, but never more than so many at a time. */
+/* Servers that fail, one after another, never more than a maximum at a time. */
 #ifndef TEST_SUPPORT_LOAD_FAULTS_H
 #define TEST_SUPPORT_LOAD_FAULTS_H
 
@@ -20,7 +20,7 @@ typedef struct node {
 
 typedef struct faults {
   unsigned n, most;   /* nodes, and how many of them may have failed */
-  int64_t forgets_ms; /* so long a node counts as failed after it was started again */
+  int64_t forgets_ms; /* time for which a node counts as failed after a restart */
   node_t node[FAULTS_NODES_MAX];
   unsigned struck[FAULTS];
   unsigned step;     /* in the program of faults */

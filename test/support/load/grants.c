@@ -121,7 +121,7 @@ typedef struct outcome {
 static outcome_t run(const chore_t *chore) {
   server_t *server = nodes[0];
   belay_client_options_t options = client_options();
-  options.close_timeout_ms = 20; /* what may not be undone is not waited for */
+  options.close_timeout_ms = 20; /* an undo that the user may not run is not waited for */
   bed_t *bed = bed_open_at(grants_url(server), &options);
   bed->server = server;
   outcome_t result = {.status = chore->run(bed)};
@@ -137,7 +137,7 @@ static outcome_t run(const chore_t *chore) {
   return result;
 }
 
-/* What the server did, but for what this test asks of it. */
+/* The commands that the server executed, without the test's own queries. */
 static void executed(server_t *server, char *out, size_t size) {
   static const char own[] =
       "acl|setuser config|resetstat flushall info auth pubsub|numsub mset dbsize";
@@ -177,8 +177,8 @@ static void give(const chore_t *chore, const char *less) {
 /* The words that the chore is to show. */
 typedef struct shown {
   words_t rules;
-  char base[RULES_MAX];    /* what every client may do, and WAIT */
-  char covered[RULES_MAX]; /* what other chores show */
+  char base[RULES_MAX];    /* rules of every client, and WAIT */
+  char covered[RULES_MAX]; /* rules that other cases cover */
 } shown_t;
 
 static bool is_shown(const shown_t *shown, const chore_t *chore, const char *rule) {

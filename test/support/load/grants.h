@@ -1,5 +1,5 @@
-/* Chores: all that a family does, done by a user who may do just what belay_acl_rules() says; and again without each
- * single thing that he may do. */
+/* Access-rule cases: all operations of a family, by a user with exactly the rules of
+ * belay_acl_rules(); and again without each single rule. */
 #ifndef TEST_SUPPORT_LOAD_GRANTS_H
 #define TEST_SUPPORT_LOAD_GRANTS_H
 
@@ -19,7 +19,7 @@ typedef int (*chore_fn)(bed_t *bed);
 typedef struct chore {
   const char *names; /* as belay_acl_options_t takes them, apart by spaces */
   chore_fn run;
-  const char *spared;    /* words whose absence nobody is told of: they are done without */
+  const char *spared;    /* rules whose absence has no visible effect: belay works without them */
   const char *elsewhere; /* words that another test is about; NULL: none */
   const char *covered;   /* names whose own chores are about all of their words; NULL: none */
   unsigned more;         /* servers beside the first: for a quorum */
@@ -37,12 +37,13 @@ bool grants_try(const char *word);
 /* Of the chore's servers beside the first one: the bed's client of it. */
 belay_client_t *grants_node(bed_t *bed, unsigned i);
 
-/* Returns when somebody listens to "KEY::wake"; at once if something is missing. */
+/* Waits for a subscriber of "KEY::wake"; returns at once if a right is missing. */
 void grants_await_ear(bed_t *bed, const char *key);
 
 /* ---- by hand ------------------------------------------------------------------------------------------- */
 
-/* Makes the user "worker", who has the rules, or those for these names, less that word (NULL: none). */
+/* Creates the user "worker" with the rules, or with those of these names, less one word (NULL:
+ * none). */
 void grants_set(server_t *server, const char *rules, const char *less);
 void grants_give(server_t *server, const char *names, const char *less);
 

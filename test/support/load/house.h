@@ -19,14 +19,14 @@ typedef struct house {
   char detail[256]; /* of the last that was refused */
 } house_t;
 
-/* What each of them is told. */
+/* The expected statuses of each operation. */
 typedef struct house_told {
   int acquire;         /* a try */
-  int extend, release; /* of what is held */
+  int extend, release; /* of a held lock */
   int take, add;       /* of a limiter, of a counter */
   /* It is asked again until its time is over; that may be while it is being asked: then it is not known. */
   bool passes;
-  int also; /* what may be told in the place of any of these; 0: nothing */
+  int also; /* another permitted status; 0: none */
 } house_told_t;
 
 /* Its client asks as that user, with that password; NULL: the default one. */
@@ -37,15 +37,16 @@ void house_close(house_t *house);
 /* Holds what is to be held, and uses everything once. */
 void house_move_in(house_t *house);
 
-/* All of it, one after the other: each is told what `told` says, and the detail of each refusal has `says` in it (NULL: it
- * does not matter). */
+/* Runs all operations: each must end with its status in `told`, and the detail of each refusal
+ * must contain `says` (NULL: any). */
 void house_expect(house_t *house, const char *name, const house_told_t *told, const char *says);
 
-/* The server does not refuse any more: what was held is held, what was released is gone, and everything works; nothing
- * that was refused was done. */
+/* The server accepts commands again: held locks are held, released ones are free, all operations
+ * work, and no refused operation had an effect. */
 void house_expect_well(house_t *house);
 
-/* Each alone; what was told, with the detail kept. A call whose time was over while it asked again is made again. */
+/* Each operation alone; its status, with the detail kept. A call whose time ended during retries
+ * is repeated. */
 int house_acquire(house_t *house);
 int house_take(house_t *house);
 int house_add(house_t *house);

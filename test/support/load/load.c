@@ -1,4 +1,4 @@
-/* The load's own side. What it tells is read in loader.c. */
+/* The process of the load. loader.c reads its output. */
 #include "support/load/load.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 enum { LOCKERS = 4, ADDERS = 4, TICK_MS = 3, GRANTS_MAX = 400000, IDS_MAX = 2000000 };
 
 #define LOCK_WAIT_MS 1000
-#define LATE_MS 60 /* for so long somebody goes on who does not hold the lock any more */
+#define LATE_MS 60 /* time for which a former holder keeps writing */
 #define RATE 200
 #define BURST 50
 
@@ -21,9 +21,9 @@ typedef struct locker {
   contender_t *contender;
   bool busy;              /* something was begun */
   bool holds;             /* as he believes */
-  uint64_t floor, number; /* the largest that was told when he asked; his own */
+  uint64_t floor, number; /* the largest number reported before its request; its own number */
   char token[BELAY_FENCE_TOKEN_MAX + 1];
-  int64_t until; /* then he gives it back; when that is past, he writes for a while all the same */
+  int64_t until; /* the time of its release; after that it keeps writing for a while */
 } locker_t;
 
 typedef struct adder {
@@ -73,7 +73,7 @@ static struct {
 
 /* ---- the lock ---------------------------------------------------------------------------------------------- */
 
-/* If somebody else has been there the resource says that he is too late. */
+/* The resource refuses the write if a later holder has written. */
 static void write_guarded(const locker_t *locker) {
   if (belay_fence_guard(&my.fence, locker->number, belay_string(locker->token)) == 0)
     my.writes++;
@@ -274,7 +274,7 @@ static void on_input(uv_poll_t *poll, int status, int events) {
   (void)poll, (void)events;
   ssize_t n = status < 0 ? 0 : read(STDIN_FILENO, text, sizeof text);
   if (n <= 0)
-    _exit(1); /* whoever has started us is gone */
+    _exit(1); /* the parent process is gone */
   for (ssize_t i = 0; i < n; i++) {
     if (text[i] != '\n') {
       assert_true(my.line_len + 1 < sizeof my.line);

@@ -1,4 +1,4 @@
-/* The side of whoever has started a load. */
+/* The parent's side of a load. */
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>

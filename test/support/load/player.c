@@ -138,7 +138,7 @@ static void multilock_lost(belay_multilock_t *lock, belay_lost_t reason) {
   lost(belay_multilock_data(lock), reason);
 }
 
-/* Success is told by elected() too, and with the term. */
+/* The callback elected() reports a success, too, with the term. */
 static void campaigned(belay_election_t *election, int status) {
   if (status != 0)
     came(belay_election_data(election), status, 0);

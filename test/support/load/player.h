@@ -1,5 +1,5 @@
-/* Whatever belay lets somebody have or wait for, behind one face: so that what must hold for all kinds of it can be
- * said once, for a row of a table. See bed.h, where a contender is of lock.h alone. */
+/* All primitives that can be held or waited for, behind one interface, so that a table can state
+ * rules for all of them. In bed.h a contender is only for lock.h. */
 #ifndef TEST_SUPPORT_LOAD_PLAYER_H
 #define TEST_SUPPORT_LOAD_PLAYER_H
 
@@ -9,7 +9,7 @@ typedef enum kind_id {
   LOCK,
   LOCK_FENCED,
   LOCK_ALONE,   /* nothing is handed over */
-  LOCK_POLLING, /* nobody is told of a release */
+  LOCK_POLLING, /* no notification of releases */
   REENTRANT,    /* even and odd numbers are two owners */
   FAIR,
   READER, /* even numbers read, odd ones write */
@@ -18,19 +18,19 @@ typedef enum kind_id {
   SEMAPHORE_FAIR,
   MULTILOCK, /* two names */
   ELECTION,
-  HELD_KINDS, /* up to here somebody has it and gives it back; what follows is only waited for */
+  HELD_KINDS, /* kinds up to here are held and released; the others are only waited for */
   LATCH = HELD_KINDS,
   BARRIER,
   KINDS
 } kind_id_t;
 
-enum { SEMAPHORE_LIMIT = 3, MEETING = 2 /* what latches and barriers count to */ };
+enum { SEMAPHORE_LIMIT = 3, MEETING = 2 /* counts of latches and barriers */ };
 
 typedef struct kind {
-  const char *name; /* of the row, and of what it is about */
+  const char *name; /* name of the row and of its object */
   const char *holders
       [2]; /* keys that say who has it: a token or a zset of tokens; of several all are had */
-  const char *queue[2]; /* zsets of who waits; NULL: waiting leaves no key */
+  const char *queue[2]; /* zsets of waiters; NULL: a wait leaves no key */
   bool told;            /* of releases */
   bool passes;          /* from handle to handle in a client */
   bool numbers;         /* grants are numbered */
@@ -41,7 +41,7 @@ extern const kind_t kinds[KINDS];
 
 typedef enum happening { CAME, WENT, LOST } happening_t;
 
-/* A handle of any kind, and what was heard of it. */
+/* A handle of any kind, and its callbacks. */
 typedef struct player player_t;
 struct player {
   bed_t *bed;
@@ -58,9 +58,9 @@ struct player {
   unsigned leaving, left; /* releases, and their ends */
   unsigned changing, changed;
   unsigned lost, sights;
-  bool has;          /* it was told so, and has not given it back */
+  bool has;          /* true from the grant to the release */
   bool forgotten;    /* the test's: the server does not know of it any more; until it comes again */
-  unsigned to_count; /* what a latch had left, when it was last counted down */
+  unsigned to_count; /* the rest of a latch at its last count */
   belay_request_t request;
   int status, left_status, change_status; /* the last */
   uint64_t grant;                         /* the number of the last: fence, term, generation */
@@ -80,7 +80,7 @@ void player_init(player_t *player, bed_t *bed, belay_client_t *client, kind_id_t
 void player_come(player_t *player);
 /* Begins to give it back, to resign, or to stop waiting. */
 void player_leave(player_t *player);
-/* Begins an extend for so long; of readers and writers, to change into the other. */
+/* Begins an extend by ttl_ms; for readers and writers, a change to the other mode. */
 void player_extend(player_t *player, int64_t ttl_ms);
 void player_change(player_t *player);
 void player_observe(player_t *player); /* an election */
@@ -89,7 +89,7 @@ void player_observe(player_t *player); /* an election */
 void player_await(player_t *player);
 void player_await_left(player_t *player);
 
-/* bed_until(), which says of whom it was. */
+/* bed_until(), which names the player on failure. */
 #define player_until(player, condition)                                                            \
   do {                                                                                             \
     const player_t *player_ = (player);                                                            \
@@ -104,7 +104,7 @@ void player_wait_begin(const player_t *player, const char *awaited);
 /* Has it, by its own belief. */
 bool player_has(const player_t *player);
 
-/* How many pairs of those that have it now may not, each at the same time as the other. Who was forgotten does not
+/* The number of pairs of present holders that exclude each other. Forgotten holders do not
  * count. */
 unsigned players_clash(const player_t *players, unsigned n);
 
@@ -114,7 +114,7 @@ unsigned player_count(player_t *player, const char *operation);
 
 /* ---- what the server says ------------------------------------------------------------------------------- */
 
-/* For how many milliseconds somebody still has it: 0: nobody. */
+/* Milliseconds for which it is held; 0: free. */
 int64_t kind_lease_left(server_t *server, kind_id_t kind);
 /* How many wait in its queue; how many connections listen for its releases. */
 int64_t kind_queue(server_t *server, kind_id_t kind);
@@ -122,7 +122,8 @@ int64_t kind_listeners(server_t *server, kind_id_t kind);
 
 /* Every key has a ttl. */
 void expect_ttl_on_every_key(server_t *server);
-/* How many keys there are but for what is to be remembered: numbers, and who has passed a barrier. And one of them. */
+/* The number of keys except those that must be remembered (numbers, passed parties), and an
+ * example. */
 int64_t keys_left(server_t *server, char *example, size_t size);
 
 #endif /* TEST_SUPPORT_LOAD_PLAYER_H */

@@ -20,7 +20,7 @@ typedef struct pulse {
 void pulse_begin(pulse_t *pulse, uv_loop_t *loop);
 void pulse_end(pulse_t *pulse);
 
-/* What was is forgotten. */
+/* Forgets the past. */
 void pulse_reset(pulse_t *pulse);
 
 /* A loop that does nothing else, in a thread of its own. */
@@ -32,7 +32,7 @@ typedef struct pulse_control {
 } pulse_control_t;
 
 void pulse_control_begin(pulse_control_t *control);
-/* Its longest gap, but for what others took away. */
+/* Its longest gap, without the time of other processes. */
 int64_t pulse_control_end(pulse_control_t *control);
 
 #endif /* TEST_SUPPORT_LOAD_PULSE_H */

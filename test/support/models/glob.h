@@ -1,5 +1,5 @@
-/* Patterns as servers match them (KEYS, SCAN), for models of what a pattern finds. The ends of a range are compared as
- * plain `char`, as servers do. */
+/* Patterns as servers match them (KEYS, SCAN), for models. Range ends are compared as plain
+ * `char`, as servers do. */
 #ifndef TEST_SUPPORT_MODELS_GLOB_H
 #define TEST_SUPPORT_MODELS_GLOB_H
 

@@ -14,7 +14,7 @@ enum {
   COUNT_MOST = 1500, /* more than the script adds at once */
   ENTRIES = 3 * COUNT_MOST,
   RECEIPTS = 4,
-  SHOWN = 16, /* of so many entries, all are compared */
+  SHOWN = 16, /* number of entries up to which all are compared */
   WORDS = 7,
   ITEMS = 5,
   NUMBERS = 7
@@ -74,7 +74,7 @@ typedef struct request {
   op_t op;
   int64_t p, b, cost, now;
   int64_t fewest; /* SLICE */
-  int64_t id;     /* of what is taken or was */
+  int64_t id;     /* id of the present or former take */
   int64_t ban_us; /* BAN */
 } request_t;
 
@@ -116,7 +116,7 @@ static void sort_last(limit_key_t *key, int64_t now) {
   qsort(key->entry + first, key->count - first, sizeof *key->entry, by_member);
 }
 
-/* What is in the future happened now; and a ban is no longer than it was. True: it would have been. */
+/* Moves future entries to now, and shortens a ban accordingly. Returns true if there were any. */
 static bool step_back(limit_key_t *key, int64_t now) {
   bool any = key->count > 0 && key->entry[key->count - 1].at > now;
   for (size_t i = key->count; i-- > 0 && key->entry[i].at > now;)
@@ -167,7 +167,7 @@ static int64_t ban_of(const limit_key_t *key, int64_t now) {
   return key->ban_us == 0 ? 0 : least(key->banned_until, now + key->ban_us);
 }
 
-/* wanted: when as many would be admitted is told. */
+/* wanted: the number of tokens whose admission time is reported. */
 static void tell(const limit_key_t *key, const request_t *request, int64_t wanted, int64_t answer,
                  int64_t ban, outcome_t *outcome) {
   size_t over = count_over(key, request->now, request->p), live = key->count - over;

@@ -25,7 +25,7 @@ static wide_t divided_up(wide_t a, int64_t b) {
   return (a + wide(b) - 1) / wide(b);
 }
 
-/* What does not fit is more than anything it is compared with. */
+/* A number that does not fit is larger than any that it is compared with. */
 static int64_t narrow(wide_t a) {
   return a > INT64_MAX ? INT64_MAX : (int64_t)a;
 }
@@ -50,7 +50,8 @@ static bool is_counted(limit_kind_t kind) {
 
 /* ---- time ---------------------------------------------------------------------------------------------- */
 
-/* What a window is now. True: receipts of what was in it are void, though nothing else tells that. */
+/* Advances to the present window. Returns true if receipts of the former one became void without
+ * other signs. */
 static bool pass_window(limit_owed_t *owed, int64_t now) {
   const limit_rule_t *rule = &owed->rule;
   if (is_empty(owed))
@@ -74,14 +75,14 @@ static bool pass(limit_owed_t *owed, int64_t elapsed, int64_t now) {
   if (owed->rule.kind != LIMIT_BUCKET)
     return pass_window(owed, now);
   wide_t leaked = times(elapsed, owed->rule.r);
-  if (leaked > wide(owed->a)) /* what was forgiven leaks when nothing else is left */
+  if (leaked > wide(owed->a)) /* a forgiven debt leaks after everything else */
     owed->c = less_by(owed->c, leaked - wide(owed->a));
   owed->a = less_by(owed->a, leaked);
   owed->b = less_by(owed->b, times(elapsed, owed->rule.r));
   return false;
 }
 
-/* What the window before still weighs, in 1/p of a token. */
+/* The weight of the previous window, in 1/p of a token. */
 static wide_t weight(const limit_owed_t *owed, int64_t now) {
   return owed->c == 0 ? 0 : times(owed->c, owed->rule.p - (now - owed->a));
 }
@@ -93,7 +94,7 @@ static int64_t in_units(int64_t debt, const limit_rule_t *from, const limit_rule
   return narrow(divided_up(times(debt, to->p), from->p));
 }
 
-/* Tokens that are owed: those up to what the limit was, and those above. */
+/* The owed tokens up to the former limit, and those above. */
 static void count_tokens(const limit_owed_t *owed, int64_t now, int64_t *within, int64_t *over) {
   const limit_rule_t *rule = &owed->rule;
   if (rule->kind == LIMIT_BUCKET) {
@@ -218,13 +219,13 @@ static view_t look(const limit_state_t *state, const limit_request_t *request) {
 
 /* ---- taking and giving back ---------------------------------------------------------------------------- */
 
-/* What could leak in that time, and will not, because there is not that much. */
+/* The part of the possible leak in this time that has no debt to leak. */
 static wide_t idle(const limit_owed_t *owed, int64_t wait) {
   wide_t leaks = times(wait, owed->rule.r), debt = wide(owed->a);
   return leaks > debt ? leaks - debt : 0;
 }
 
-/* After so long: what would be empty before then is charged as of then. */
+/* Charges after a wait: tokens that would be empty before that time are charged as of then. */
 static void charge(limit_state_t *is, int64_t cost, int64_t wait) {
   for (size_t i = 0; i < is->count; i++) {
     limit_owed_t *owed = &is->owed[i];
@@ -236,8 +237,7 @@ static void charge(limit_state_t *is, int64_t cost, int64_t wait) {
       continue;
     }
     int64_t units = narrow(times(cost, rule->p) + idle(owed, wait));
-    is->since +=
-        owed->b > LIMIT_DEBT_MOST - units; /* what was cut off cannot be told apart later */
+    is->since += owed->b > LIMIT_DEBT_MOST - units; /* clipped debts cannot be told apart later */
     owed->a = least(owed->a + units, LIMIT_DEBT_MOST);
     owed->b = least(owed->b + units, LIMIT_DEBT_MOST);
     owed->c = least(owed->c, LIMIT_DEBT_MOST - owed->a);
@@ -249,9 +249,9 @@ typedef struct receipt {
   const int64_t *thirds;
 } receipt_t;
 
-/* Debts lie one upon the other, and leak from the bottom. What of this one has not leaked is below all that was taken
- * later; when those act who were later and wait, it must still be owed what they take; and what was built upon by those
- * who wait is not given at all. Tells how many tokens. */
+/* Debts are stacked and leak from the bottom. The part of this debt that has not leaked is below
+ * all later ones. Later reservations must still find their tokens owed when they act, and the
+ * part that they were built upon is not returned. Returns the number of tokens. */
 static double give_units(limit_owed_t *owed, const receipt_t *receipt, int64_t third, int64_t now,
                          int64_t wait) {
   const limit_rule_t *rule = &owed->rule;
@@ -293,7 +293,7 @@ static double give_back(limit_state_t *is, const receipt_t *receipt) {
 
 /* ---- reservations -------------------------------------------------------------------------------------- */
 
-/* When it would be admitted, if nobody else came; -1: never, or no debt can be as large. */
+/* The time at which the cost would be admitted without other requests; -1: never, or too large. */
 static int64_t turn_of(const limit_state_t *is, int64_t cost) {
   int64_t turn = is->at;
   for (size_t i = 0; i < is->count; i++) {
@@ -357,7 +357,7 @@ static void write_state(limit_state_t *state, limit_outcome_t *outcome) {
   }
 }
 
-/* Whether it is done; then what is told is what is after it. */
+/* True if the reservation was made; then the result shows the state after it. */
 static bool try_reserve(limit_record_t *record, const limit_request_t *request, const view_t *view,
                         limit_outcome_t *outcome) {
   limit_state_t *is = &outcome->told;
@@ -389,7 +389,7 @@ static bool cancel(limit_record_t *record, const limit_request_t *request,
     receipt_t receipt = {record->taken, record->since, record->cost, record->thirds};
     returned = give_back(is, &receipt);
   }
-  returned = -1 - (-1 - returned); /* as it is remembered: what it is told twice is the same */
+  returned = -1 - (-1 - returned); /* rounded as it is stored: a repeated answer is equal */
   *record = (limit_record_t){.what = LIMIT_CANCELED, .returned = returned};
   outcome->returned = returned;
   outcome->answer = (int64_t)returned;

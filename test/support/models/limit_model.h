@@ -1,5 +1,4 @@
-/* What the script limit.lua is to do, said once more: in whole numbers, of 128 bits where products are formed, and from
- * its contract alone. */
+/* A second statement of the contract of limit.lua: in integers, with 128 bits for products. */
 #ifndef TEST_SUPPORT_MODELS_LIMIT_MODEL_H
 #define TEST_SUPPORT_MODELS_LIMIT_MODEL_H
 
@@ -32,7 +31,7 @@ typedef struct limit_policy {
   limit_rule_t rule[LIMIT_RULES];
 } limit_policy_t;
 
-/* What is owed under one of them. */
+/* The debt under one limit. */
 typedef struct limit_owed {
   int64_t
       a; /* bucket: the debt; else when the window began: means nothing if there is nothing in it */
@@ -50,7 +49,7 @@ typedef struct limit_state {
   limit_owed_t owed[LIMIT_RULES];
 } limit_state_t;
 
-/* What is remembered of a reservation. */
+/* The record of a reservation. */
 typedef struct limit_record {
   enum { LIMIT_NO_RECORD, LIMIT_RESERVED, LIMIT_CANCELED } what;
   int64_t act, taken, since, cost;
@@ -81,7 +80,7 @@ typedef struct limit_request {
   int64_t remember;                          /* LIMIT_RESERVE, LIMIT_CANCEL */
 } limit_request_t;
 
-/* What becomes of a key. */
+/* The change of a key. */
 typedef enum limit_change { LIMIT_KEPT, LIMIT_SET, LIMIT_GONE } limit_change_t;
 
 typedef struct limit_outcome {
@@ -92,11 +91,13 @@ typedef struct limit_outcome {
   int64_t key_ttl_ms, record_ttl_ms; /* LIMIT_SET */
 } limit_outcome_t;
 
-/* Does it; what there is at both keys is changed as the server's is to be. record may be NULL where none is asked for. */
+/* Executes a request and changes both keys as the server must. record may be NULL if none is
+ * used. */
 limit_outcome_t limit_model(limit_state_t *state, limit_record_t *record,
                             const limit_request_t *request);
 
-/* For whoever looks for the limits: when the same cost, if alone, would be admitted by what is told; -1: never. */
+/* For searches of a limit: the time at which the same cost alone would be admitted, by the
+ * result; -1: never. */
 int64_t limit_model_retry(const limit_state_t *told, int64_t cost);
 
 #endif /* TEST_SUPPORT_MODELS_LIMIT_MODEL_H */

@@ -70,7 +70,7 @@ static void draw_policy(limit_world_t *world, limit_policy_t *policy) {
     draw_rule(world, &policy->rule[i], buckets);
 }
 
-/* A little other: as it is when somebody turns a knob. */
+/* Changes the policy a little. */
 static void change_policy(limit_world_t *world, limit_policy_t *policy) {
   limit_rule_t *rule = &policy->rule[limit_below(&world->chance, (int64_t)policy->count)];
   int64_t tokens = rule->kind == LIMIT_BUCKET ? rule->b / rule->p : rule->b;
@@ -105,7 +105,7 @@ static void change_policy(limit_world_t *world, limit_policy_t *policy) {
 
 /* ---- times --------------------------------------------------------------------------------------------- */
 
-/* A moment at which something happens to what is owed, or nearly. */
+/* A moment at, or near, a change of the debt. */
 static int64_t turning_point(limit_world_t *world, const limit_key_t *key) {
   const limit_state_t *is = &key->state;
   const limit_owed_t *owed = &is->owed[limit_below(&world->chance, (int64_t)is->count)];
@@ -138,7 +138,7 @@ static int64_t draw_beginning(limit_world_t *world) {
              : limit_sized(&world->chance, TIME_MOST / 2) - 1;
 }
 
-/* So little that most of what is owed is owed still. */
+/* A short time, after which most of the debt remains. */
 static int64_t moment(limit_world_t *world, const limit_key_t *key) {
   const limit_state_t *is = &key->state;
   if (is->count == 0 || limit_once_in(&world->chance, 3))
@@ -336,7 +336,7 @@ static void keep_receipt(limit_key_t *key, const limit_case_t *done) {
   key->receipt[key->receipts++] = receipt;
 }
 
-/* What a key is forgotten for: it was reset, its ttl is over, or somebody has written something else there. */
+/* Causes of a lost key: a reset, an ended ttl, another program's value. */
 static limit_deed_t draw_deed(limit_world_t *world, limit_key_t *key) {
   bool over = key->state.count > 0 && key->now > key->ends;
   if (key->garbled)

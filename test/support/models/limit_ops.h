@@ -1,4 +1,5 @@
-/* Random operations on limited keys, with times of their own, and what limit.lua is to make of them. */
+/* Random operations on limited keys, with times of their own, and the expected results of
+ * limit.lua. */
 #ifndef TEST_SUPPORT_MODELS_LIMIT_OPS_H
 #define TEST_SUPPORT_MODELS_LIMIT_OPS_H
 
@@ -30,7 +31,7 @@ typedef struct limit_world {
   limit_key_t key[LIMIT_KEYS];
 } limit_world_t;
 
-/* What is done to a key. */
+/* The operations on a key. */
 typedef enum limit_deed {
   LIMIT_ASK,
   LIMIT_FORGET, /* the key and the record are removed */

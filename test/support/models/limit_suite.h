@@ -1,9 +1,9 @@
-/* A model beside a script, wherever that runs: batches of random cases as words of an EVALSHA, and replies that are
- * checked.
+/* A model beside a script, in any engine: batches of random cases as words of an EVALSHA, and
+ * checked replies.
  *
- *   limit_suite_t --next()--> limit_words_t --an engine, or a server--> reply --check()
+ *    limit_suite_t --next()--> limit_words_t --an engine, or a server--> reply --check()
  *
- * Always the same for a seed: what is answered changes nothing, so that many batches may be under way. */
+ * A seed decides all cases. Replies change nothing, so that many batches may be in flight. */
 #ifndef TEST_SUPPORT_MODELS_LIMIT_SUITE_H
 #define TEST_SUPPORT_MODELS_LIMIT_SUITE_H
 
@@ -30,8 +30,7 @@ typedef struct limit_words {
 
 typedef struct limit_suite {
   const belay__script_t *script;
-  const char *head,
-      *tail; /* what is before and behind its text in the one that does a whole batch */
+  const char *head, *tail; /* the text before and after the script in its batch form */
   void (*begin)(uint64_t seed);
   void (*next)(size_t slot, limit_words_t *words);
   /* Fails the test if the reply is not what the model says. done: how many cases were before. */
@@ -50,7 +49,7 @@ uint64_t limit_suite_seed(void);
 
 /* ---- words --------------------------------------------------------------------------------------------- */
 
-/* Begins a command: EVALSHA, room for the sha1, and so many keys, named by numbers. */
+/* Begins a command: EVALSHA, room for the sha1, and `keys` keys with numbers as names. */
 void limit_words_begin(limit_words_t *words, size_t keys);
 void limit_words_text(limit_words_t *words, const char *text); /* it stays where it is */
 void limit_words_integer(limit_words_t *words, int64_t value);

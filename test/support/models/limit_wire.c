@@ -61,7 +61,7 @@ static const char *deed_name(const limit_case_t *one) {
                                      : op_name(one->request.op);
 }
 
-/* What slice, refund, ban, reserve and cancel are told. */
+/* Adds the arguments of slice, refund, ban, reserve and cancel. */
 static void add_details(limit_words_t *words, const limit_request_t *request) {
   int64_t numbers[2 + LIMIT_RULES] = {request->taken, request->since};
   size_t count = 2;

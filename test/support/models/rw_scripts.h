@@ -1,4 +1,4 @@
-/* The scripts of readers and writers, and who runs them. */
+/* The scripts of readers and writers, and their callers. */
 #ifndef TEST_SUPPORT_MODELS_RW_SCRIPTS_H
 #define TEST_SUPPORT_MODELS_RW_SCRIPTS_H
 
@@ -33,7 +33,7 @@ typedef struct asking {
 
 extern const asking_t usual;
 
-/* What a script is given. */
+/* The keys and arguments of a script. */
 script_input_t acquire_input(const belay__script_t *script, const actor_t *a, asking_t how);
 script_input_t extend_input(const actor_t *a, const char *ttl, const char *retake,
                             const char *mode);

@@ -1,4 +1,4 @@
-/* Every script of src/lua as a server runs it: its keys, usual arguments, and what it may reply. */
+/* Every script of src/lua: its keys, usual arguments, and permitted replies. */
 #ifndef TEST_SUPPORT_MODELS_SCRIPT_ROWS_H
 #define TEST_SUPPORT_MODELS_SCRIPT_ROWS_H
 

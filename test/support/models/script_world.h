@@ -1,4 +1,4 @@
-/* Rows of support/models/script_rows.h on a server: what is there before a run, and the changes of it. */
+/* Rows of support/models/script_rows.h on a server: the keys before a run, and their changes. */
 #ifndef TEST_SUPPORT_MODELS_SCRIPT_WORLD_H
 #define TEST_SUPPORT_MODELS_SCRIPT_WORLD_H
 

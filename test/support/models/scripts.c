@@ -57,7 +57,7 @@ uint64_t server_digest(server_t *server) {
   return strtoull(part, NULL, 16);
 }
 
-/* What is on its way to the server may take the key away meanwhile. */
+/* Commands in flight may delete the key meanwhile. */
 static void expect_ttl(server_t *server, const char *key) {
   char type[16];
   snprintf(type, sizeof type, "%s", server_ask(server, "TYPE", key, NULL)->str);

@@ -8,7 +8,7 @@
 #define SCRIPT_KEYS_MAX 6
 #define SCRIPT_ARGS_MAX 9
 
-/* What a script is given; both lists end with a NULL. */
+/* The keys and arguments of a script; both lists end with NULL. */
 typedef struct script_input {
   const char *keys[SCRIPT_KEYS_MAX + 1];
   const char *args[SCRIPT_ARGS_MAX + 1];

@@ -53,8 +53,8 @@ void listener_close(listener_t *listener) {
   resp_hang_up(&listener->client);
 }
 
-/* A message comes before the answer to what was asked after it was published; each reply that is read is paid for
- * with a question more. */
+/* A message precedes the reply to a later command; each reply that is read sends one more
+ * command. */
 unsigned listener_drain(listener_t *listener, char *out, size_t size) {
   unsigned messages = 0, first = listener->asked + 1;
   out[0] = '\0';

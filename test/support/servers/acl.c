@@ -28,8 +28,8 @@ static size_t divide(char *text, const char **words, size_t max) {
 }
 
 #if BELAY_HAS_ACL
-/* What each program is about: names of belay_acl_options_t; and the rules that it needs more, and why. The first row that
- * fits counts. */
+/* The features of each test program, as names of belay_acl_options_t, and additional rules with
+ * their reason. The first matching row counts. */
 static const struct {
   const char *program, *names, *more;
 } rows[] = {
@@ -129,8 +129,8 @@ void acl_write(FILE *out, const server_options_t *options) {
   write_rules(rules, options->cluster);
   fprintf(out, "user admin on \">%s\" ~* &* +@all\n", ACL_ADMIN_PASSWORD);
   fprintf(out, "user worker \">at work\" %s\n", rules);
-  /* A test's own password is that of who names no user. Else nobody is that, but what has been written to the AOF is read
-   * again as his: see "Rights" in adapters/redis/README.md. */
+  /* A test's own password is that of clients without a user name. Otherwise no client is that
+   * user, but a server reads its AOF as that user: see "Rights" in adapters/redis/README.md. */
   if (options->password != NULL)
     fprintf(out, "user default \">%s\" %s\n", options->password, rules);
   else
@@ -208,7 +208,7 @@ int acl_dial(const server_options_t *options, resp_client_t *client, const char 
 }
 
 const char *acl_login(const server_options_t *options) {
-  static char login[600]; /* what a URL has room for */
+  static char login[600]; /* room for the URL */
   snprintf(login, sizeof login, ":%s@", options->password == NULL ? "" : options->password);
   if (options->password != NULL)
     return login;

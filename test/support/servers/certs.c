@@ -27,7 +27,7 @@ struct certs {
   certs_t *next;
 };
 
-static certs_t *all; /* what is left if a test fails */
+static certs_t *all; /* freed at exit after a failed test */
 
 /* ---- files ---------------------------------------------------------------------------------------------- */
 

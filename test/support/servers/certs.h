@@ -1,4 +1,5 @@
-/* A throwaway authority, and what it signs: files in a folder of their own, gone with the test. */
+/* A temporary certificate authority and its certificates: files in a folder of their own,
+ * deleted with the test. */
 #ifndef TEST_SUPPORT_SERVERS_CERTS_H
 #define TEST_SUPPORT_SERVERS_CERTS_H
 
@@ -7,9 +8,9 @@
 typedef struct certs certs_t;
 
 typedef struct cert_options {
-  /* Whom it is for, as OpenSSL writes that; NULL: "DNS:localhost,IP:127.0.0.1". */
+  /* The names of the certificate, in OpenSSL's form; NULL: "DNS:localhost,IP:127.0.0.1". */
   const char *names;
-  int from_day, days; /* valid from that day on, today being 0, for so many; 0: 10 */
+  int from_day, days; /* first day of validity (today is 0) and number of days; 0: 10 */
   bool self_signed;   /* instead of by the authority */
   const char *usage;  /* "serverAuth" or "clientAuth"; NULL: both */
   const char *pass;   /* the key's pass phrase; NULL: none */
@@ -19,7 +20,7 @@ typedef struct cert_options {
 certs_t *certs_new(const char *name);
 void certs_free(certs_t *certs);
 
-/* One more authority: who signs from now on. */
+/* Adds an authority, which signs from now on. */
 void certs_authority(certs_t *certs, const char *name);
 
 /* A certificate and its key, in NAME.crt, its authority's behind it if there is one, and NAME.key; and both in

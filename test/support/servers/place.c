@@ -12,8 +12,8 @@
 
 #include "support/base/unit.h"
 
-/* What is bound lets those in that share the address, and it asks for that only when it has the port: servers, which
- * share always, come in; other tests, which look for a port that nobody has, do not. */
+/* The socket is bound and sets the option to share its address afterwards. So servers, which
+ * always set it, can bind the port; tests that search a free port cannot. */
 int place_hold_port(const char *address, int *fd) {
   struct sockaddr_in v4 = {.sin_family = AF_INET};
   struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
@@ -28,7 +28,7 @@ int place_hold_port(const char *address, int *fd) {
   return ntohs(is_v4 ? v4.sin_port : v6.sin6_port);
 }
 
-/* What servers write has names of their own, and lies one folder deep at most. */
+/* Files of servers have names of their own and are at most one folder deep. */
 void place_remove(const char *path) {
   char inside[512];
   DIR *dir = opendir(path);

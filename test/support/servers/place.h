@@ -1,9 +1,9 @@
-/* Where a test's servers are: what the machine gives each of them alone. */
+/* Resources of the machine that one test's servers have for themselves. */
 #ifndef TEST_SUPPORT_SERVERS_PLACE_H
 #define TEST_SUPPORT_SERVERS_PLACE_H
 
-/* A free TCP port of an address, kept until its descriptor is closed: nobody else, not even a connection that goes out,
- * gets it while no server is there. */
+/* A free TCP port of an address, reserved until its descriptor is closed: no other process, and
+ * no outgoing connection, gets it while no server uses it. */
 int place_hold_port(const char *address, int *fd);
 
 /* A folder and all that is in it. Only what a signal handler may do, more or less. */

@@ -25,7 +25,7 @@ void process_write_line(process_t *process, const char *line);
 
 void process_kill(process_t *process, int signal_number);
 
-/* Closes the pipes and waits for its end; what it exited with, or minus the signal that ended it. */
+/* Closes the pipes and waits for the end; the exit status, or minus the signal. */
 int process_wait(process_t *process);
 
 #endif /* TEST_SUPPORT_SERVERS_PROCESS_H */

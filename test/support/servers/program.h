@@ -1,4 +1,4 @@
-/* The program that servers are: Redis, or what BELAY_TEST_SERVER names, looked for in PATH. */
+/* The server program: Redis, or the one that BELAY_TEST_SERVER names, found in PATH. */
 #ifndef TEST_SUPPORT_SERVERS_PROGRAM_H
 #define TEST_SUPPORT_SERVERS_PROGRAM_H
 

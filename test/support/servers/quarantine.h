@@ -20,8 +20,8 @@ int wait_for(contender_t *c);
 
 belay_lock_tally_t tally_of(const contender_t *c);
 
-/* Takes it and gives it back until so many nodes at least vote so. An attempt that a majority has decided asks
- * no more of the others. */
+/* Acquires and releases until at least `count` nodes vote so. An attempt that a majority has
+ * decided asks no further nodes. */
 void ask_until(contender_t *c, belay_vote_t vote, unsigned count);
 
 /* Fresh nodes, when all of them have come to vote. */
@@ -34,7 +34,7 @@ nodes_t *seasoned(unsigned n);
 void start_veterans(void);
 void stop_veterans(void);
 
-/* The veterans, in a namespace where nobody has been before. */
+/* The long-running nodes, in a new namespace. */
 nodes_t *visit(void);
 nodes_t *visit_without_info(void); /* as a user who may not ask for INFO */
 void leave(nodes_t *nodes);

@@ -1,4 +1,4 @@
-/* A client that blocks: what a test uses to look behind the scenes. */
+/* A blocking client for a test's own queries. */
 #ifndef TEST_SUPPORT_SERVERS_RESP_H
 #define TEST_SUPPORT_SERVERS_RESP_H
 
@@ -38,7 +38,7 @@ typedef struct resp_words {
   size_t len[RESP_WORDS];
 } resp_words_t;
 
-/* Connects; 0, or -1 if nobody listens. Blocking calls give up after 10 seconds. */
+/* Connects; 0, or -1 if no server listens. Blocking calls fail after 10 seconds. */
 int resp_dial_unix(resp_client_t *client, const char *path);
 int resp_dial_tcp(resp_client_t *client, const char *address, int port);
 void resp_hang_up(resp_client_t *client);
@@ -50,8 +50,8 @@ resp_words_t resp_words(va_list strings);
 resp_t *resp_call(resp_client_t *client, const resp_words_t *words);
 void resp_free(resp_t *reply);
 
-/* Sends n commands together and reads their replies; 0, or -1 if the connection is lost. What they say must fit into
- * the buffers of the sockets. */
+/* Sends n commands together and reads their replies; 0, or -1 if the connection is lost. The
+ * replies must fit into the buffers of the sockets. */
 int resp_calls(resp_client_t *client, const resp_words_t *words, size_t n, resp_t **replies);
 
 /* Sends everything, on any socket; 0, or -1 if the other side is gone. */

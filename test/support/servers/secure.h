@@ -32,7 +32,7 @@ bed_t *secure_bed(const char *url, const belay_tls_options_t *tls,
 belay_client_t *secure_connect(bed_t *bed, const char *url, const belay_tls_options_t *tls,
                                const belay_client_options_t *client);
 
-/* Asks for a sign of life, and waits for what comes of it: the status; *detail is what belay_detail() said. */
+/* Pings and waits for the result: the status; *detail is belay_detail(). */
 int pong(bed_t *bed, const char **detail);
 
 #endif /* TEST_SUPPORT_SERVERS_SECURE_H */

@@ -279,7 +279,7 @@ static void add_replica(server_t *server) {
            o.address, server->port, o.address, server->replica->port);
 }
 
-/* Its URL becomes what the deployment says. What is about TLS has URLs of its own. */
+/* Its URL becomes the deployment's. Tests of TLS have URLs of their own. */
 static void lead(server_t *server) {
   const server_options_t *o = &server->options;
   if (o->sentinel || o->cluster || o->tls)
@@ -337,7 +337,8 @@ void server_configure(server_t *server, const char *line) {
   }
 }
 
-/* What is one to a test: a replica ends, stands still and begins again with its primary. */
+/* A server of the test may be several processes: a replica ends, pauses and starts with its
+ * primary. */
 static server_t *part(server_t *server, unsigned i) {
   return i == 1 && server->replica != NULL ? server->replica : server_process(server, i);
 }
@@ -410,7 +411,7 @@ static void wait_until_in_step(server_t *replica, server_t *primary) {
   }
 }
 
-/* What is replicated goes through no file, and starts at once. */
+/* Diskless replication, which starts at once. */
 void server_follow(server_t *replica, server_t *primary) {
   char port[12];
   needs_one_server("REPLICAOF, which no node of a cluster takes");

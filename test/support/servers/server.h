@@ -20,14 +20,13 @@ typedef struct server_options {
   bool cluster;         /* a node of a cluster; on 127.0.0.1, if there is no address */
   bool sentinel;        /* not a server, but a Sentinel */
   const char *arguments[SERVER_ARGUMENTS]; /* more of the server's own, up to a NULL */
-  const char
-      *lines; /* and of its file; what the options point to must last only until it is started */
+  const char *lines; /* and lines of its file; pointers must stay valid until the start */
 } server_options_t;
 
 /* Adds to the arguments: words up to a NULL; NULL: none. */
 void server_add(server_options_t *options, const char *const *words);
 
-/* The same: a name and what it is to be; NULL: it stays as it is. */
+/* The same: a name and its value; NULL: no change. */
 void server_set(server_options_t *options, const char *name, const char *value);
 
 /* Starts one, and returns when it answers. NULL: a unix socket, no password. It is what BELAY_TEST_DEPLOYMENT says
@@ -47,7 +46,7 @@ void server_stop(server_t *server);
 void server_kill(server_t *server);
 void server_terminate(server_t *server);
 
-/* Starts it again at the same address; its data is gone, unless it was told to append it to a file. */
+/* Restarts it at the same address; without its data, unless it appends to a file. */
 void server_restart(server_t *server);
 
 /* Adds a line to its file, for when it starts again. */
@@ -70,11 +69,13 @@ void server_resume(server_t *server);
 /* Whether each server is to speak TLS, and each client that is given none of its own to trust it (BELAY_TEST_TLS). */
 bool servers_are_secure(void);
 
-/* Where it is: redis://address:port or unix:///path, with the password if there is one; or what leads there. */
+/* Its URL: redis://address:port or unix:///path, with the password if there is one; or the
+ * deployment's. */
 const char *server_url(const server_t *server);
 /* The same of itself, where the other leads to a Sentinel. */
 const char *server_own_url(const server_t *server);
-/* What stands in it before the host or the path: a user, a password, an '@'; or nothing. Valid until the next time. */
+/* The part before the host or path: a user, a password, an '@'; or empty. Valid until the next
+ * call. */
 const char *server_login(const server_t *server);
 const char *server_path(const server_t *server); /* of the unix socket; NULL on TCP without TLS */
 int server_port(const server_t *server);
@@ -116,7 +117,7 @@ int64_t server_commands(server_t *server);
 int64_t server_calls(server_t *server, const char *command);
 int64_t server_publications(server_t *server);
 
-/* How many hear a channel, and, by publishing, who has heard it. */
+/* The number of subscribers of a channel; and, by publishing, the number that got it. */
 int64_t server_listeners(server_t *server, const char *channel);
 int64_t server_publish(server_t *server, const char *channel, const char *message);
 

@@ -9,14 +9,14 @@
 #include "support/servers/server_inside.h"
 #include "support/base/unit.h"
 
-/* What one process says; NULL: nothing. */
+/* The reply of one process; NULL: none. */
 static resp_t *call_process(server_t *server, const resp_words_t *said) {
   resp_t *reply = NULL;
   resp_words_t translated = *said, *words = &translated;
   acl_translate(&server->options, words);
   if (!server->paused && server->pid > 0)
     reply = resp_call(&server->client, words);
-  if (reply == NULL && !server->paused && server->pid > 0) { /* somebody killed all connections */
+  if (reply == NULL && !server->paused && server->pid > 0) { /* all connections were killed */
     resp_hang_up(&server->client);
     if (server_dial(server))
       reply = resp_call(&server->client, words);
@@ -39,7 +39,7 @@ static bool looks_for_keys(const resp_words_t *words) {
   return strcmp(words->word[0], "KEYS") == 0 || strcmp(words->word[0], "RANDOMKEY") == 0;
 }
 
-/* What one has said, and then another one: of two keys, the first; of two lists, one behind the other. */
+/* Joins two replies: of two keys, the first; of two lists, their concatenation. */
 static resp_t *join(resp_t *all, resp_t *more) {
   if (all == NULL || more == NULL || all->type == RESP_NIL) {
     resp_free(all);
@@ -67,7 +67,7 @@ static server_t *redirected(server_t *server, const resp_t *reply) {
   return NULL;
 }
 
-/* What is asked may be words of the last reply. */
+/* The words may belong to the last reply. */
 static const resp_t *try_words(server_t *server, const resp_words_t *words) {
   server_t *each = server_process(server, 0), *other;
   resp_t *reply = call_process(each, words);

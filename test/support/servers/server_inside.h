@@ -1,4 +1,4 @@
-/* What server.c and server_ask.c know of each other. */
+/* Shared by server.c and server_ask.c. */
 #ifndef TEST_SUPPORT_SERVERS_SERVER_INSIDE_H
 #define TEST_SUPPORT_SERVERS_SERVER_INSIDE_H
 
@@ -7,14 +7,14 @@
 #include "support/deployments/cluster.h"
 #include "support/servers/server.h"
 
-/* One process; or a cluster of some, which is told and asked as if it were one. */
+/* One process; or a cluster of several, which is controlled and queried as one. */
 struct server {
   cluster_t *cluster; /* NULL: it is a process */
   server_options_t options;
   pid_t pid; /* 0: not running */
   bool paused;
   int port, bus;     /* 0: none */
-  int held[2];       /* what keeps the ports ours; -1: nothing */
+  int held[2];       /* reservations of the ports; -1: none */
   server_t *replica; /* of the deployment "replicas"; it has none of its own */
   char folder[64], file[96], socket[96], log[96], dump[96], url[256];
   char led[256]; /* the URL by which it is found, if that is not its own */

@@ -1,4 +1,5 @@
-/* The pace: so many turns in a second, in order, and none for who has left. */
+/* The connect limiter: a number of slots per second, in order, and none for callers that have
+ * left. */
 #include <string.h>
 
 #include "support/base/test.h"
@@ -8,8 +9,8 @@ enum { PER_S = 200, AT_ONCE = PER_S / 5 + 1, CROWD = 500 };
 
 typedef struct guest {
   belay__connect_slot_t turn;
-  struct guest *leaves; /* when his turn has come that one goes; NULL: none */
-  bool again;           /* and he queues once more */
+  struct guest *leaves; /* the entry that leaves when this one gets its slot; NULL: none */
+  bool again;           /* true: it queues again */
 } guest_t;
 
 static belay__host_t host;
@@ -146,7 +147,7 @@ TEST(turns_change_the_queue) {
   assert_came(1, 2);
   assert_nobody_waits();
   crowd[0].leaves = NULL;
-  crowd[0].again = true; /* who is the only one has the next too */
+  crowd[0].again = true; /* a single entry gets the next slot, too */
   queue(0, 1, false);
   assert_int_equal(run(1000), 2);
   assert_nobody_waits();

@@ -1,6 +1,6 @@
-/* What hiredis does with our replies. It decides by its own fields, and which of them it reads is nowhere promised:
- * so it is asked here. Where everything is a push, everything must come to the push callback; if hiredis took
- * something for the confirmation of a subscription of its own, it would look for whom to tell, and abort. */
+/* hiredis with belay's reply functions. hiredis decides by fields of its own, without a promise
+ * which it reads: this test asks it. In push mode every reply must reach the push callback. If
+ * hiredis took one for the confirmation of a subscription of its own, it would abort. */
 #include "redis/net/reader.h"
 
 #include <hiredis/async.h>
@@ -17,8 +17,8 @@ typedef struct conversation {
   size_t replies_due;
   redisAsyncContext *ac;
   int server;         /* the other end of the socket */
-  char said[256];     /* what came to the push callback: one word for each */
-  unsigned elsewhere; /* what came to another one */
+  char said[256];     /* the push callback's replies: one word each */
+  unsigned elsewhere; /* number of replies to another callback */
 } conversation_t;
 
 static void *alloc(void *ctx, size_t size) {
@@ -107,7 +107,7 @@ TEST(a_null_array_is_part_of_an_answer) {
   end(&c);
 }
 
-/* Before that, answers go to who has asked, and what is pushed between them does not. */
+/* Before push mode, replies go to their commands, and pushes between them do not. */
 TEST(a_push_is_no_answer) {
   static const char ping[] = "*1\r\n$4\r\nPING\r\n";
   conversation_t c;

@@ -1,4 +1,4 @@
-/* What a cluster's node says of who has which slots, as servers of several versions say it, and as none should. */
+/* Slot maps in the replies of several server versions, and malformed ones. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -84,7 +84,7 @@ static void put_range(const belay__range_t *range, void *arg) {
     put_place(out, &range->replicas[i]);
 }
 
-/* What is visited, and how many slots are counted. */
+/* The visited ranges, and the number of slots. */
 static void expect(const char *reply, bool tls, const char *ranges, size_t slots) {
   char out[4096] = "";
   const belay__reply_t *value = read_value(&reply);
@@ -207,7 +207,7 @@ TEST(more_replicas_than_there_is_room_for_are_left_out) {
   expect(text, false, wanted, 1);
 }
 
-/* Who says so could go on for ever. */
+/* Such a map could be endless. */
 TEST(a_map_that_tells_a_slot_twice_is_none) {
   expect("[[0, 9, ['a', 1]], [9, 12, ['b', 2]]]", false, "0-9 a:1; 9-12 b:2", 0);
   expect("[[0, 16383, ['a', 1]], [0, 16383, ['a', 1]]]", false, "0-16383 a:1; 0-16383 a:1", 0);
@@ -371,7 +371,7 @@ TEST(malformed_redirects_tell_nothing) {
   assert_false(read_redirect(text, strlen(text), &to));
 }
 
-/* What ends early is read no further than it goes. */
+/* A truncated text is not read past its end. */
 TEST(parts_of_redirects_tell_nothing) {
   static const char whole[] = "MOVED 1234 127.0.0.1:7000";
   belay__redirect_t to;

@@ -1,4 +1,4 @@
-/* A connection: handshakes, certificates, and what a server may turn out to be. */
+/* TLS connections: handshakes, certificates, and wrong servers. */
 #include "unit/adapters/tls_ends.h"
 
 /* ---- the handshake ---------------------------------------------------------------------------------------- */
@@ -35,7 +35,7 @@ TEST(who_never_stops_shaking_gets_a_step_at_a_time) {
   hang_up(ends);
 }
 
-/* The names in a certificate, and who may be connected to by it. */
+/* The names in a certificate, and the hosts that they permit. */
 TEST(names_are_compared_as_they_should_be) {
   static const struct {
     const char *names, *host, *server_name;
@@ -64,7 +64,7 @@ TEST(names_are_compared_as_they_should_be) {
       {"DNS:redis.example.com", "10.0.0.7", "redis.example.com", true},
       {"DNS:redis.example.com", "redis.example.com", "other.example.com", false},
       {"IP:10.0.0.7", "redis.example.com", "10.0.0.7", true},
-      /* names of nobody in particular, some of which OpenSSL takes for anybody's */
+      /* special names, some of which OpenSSL treats as wildcards */
       {"DNS:redis.example.com", "%eth0", NULL, false},
       {"DNS:redis.example.com", "redis.example.com", "%", false},
       {"DNS:redis.example.com", "redis.example.com", ".example.com", false},
@@ -238,7 +238,7 @@ TEST(doubts_end_with_the_first_answer) {
   assert_false(belay__tls_connection_needs_confirmation(ends->connection));
   hang_up(ends);
 
-  ends = handshake_done(NULL); /* who does not ask has no doubts */
+  ends = handshake_done(NULL); /* without a check there is no doubt */
   assert_false(belay__tls_connection_needs_confirmation(ends->connection));
   hang_up(ends);
 }

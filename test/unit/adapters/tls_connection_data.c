@@ -59,7 +59,7 @@ TEST(ends_are_told_from_errors) {
   assert_int_equal(read_once(ends, buffer, sizeof buffer), 0);
   hang_up(ends);
 
-  ends = handshake_done(NULL); /* cut off: it is over all the same */
+  ends = handshake_done(NULL); /* cut: the connection ends anyway */
   read_tickets(ends);
   net.ended = true;
   assert_int_equal(read_once(ends, buffer, sizeof buffer), 0);
@@ -73,7 +73,7 @@ TEST(ends_are_told_from_errors) {
   assert_int_equal(errno, ECONNRESET);
   hang_up(ends);
 
-  ends = handshake_done(NULL); /* a byte fell over: nothing of that record is told */
+  ends = handshake_done(NULL); /* a changed byte: nothing of that record is delivered */
   read_tickets(ends);
   say(ends, "hello", 5);
   net.to_client.data[net.to_client.end - 1] ^= 1;
@@ -113,7 +113,7 @@ TEST(keys_may_change_while_the_socket_takes_nothing) {
 TEST(data_arrives_as_it_was_however_little_is_taken) {
   static const size_t LEN = 600000;
   char *data = noise(LEN);
-  size_t total = 0, given = 0; /* what was given once is given again */
+  size_t total = 0, given = 0; /* bytes that were not taken are passed again */
   ends_t *ends = handshake_done(NULL);
   for (int i = 0; i < 10000 && total < LEN; i++) {
     given += (size_t)rand() % (LEN - given + 1);
@@ -124,7 +124,7 @@ TEST(data_arrives_as_it_was_however_little_is_taken) {
     assert_true(n > 0 || errno == EAGAIN);
     total += n > 0 ? (size_t)n : 0;
     serve(ends);
-    assert_int_equal(ends->heard_len, total); /* not a byte of what was not taken whole */
+    assert_int_equal(ends->heard_len, total); /* no byte of an incomplete record */
     assert_true(belay__tls_connection_partial_bytes(ends->connection) <= given - total);
   }
   assert_int_equal(total, LEN);
@@ -134,7 +134,7 @@ TEST(data_arrives_as_it_was_however_little_is_taken) {
   hang_up(ends);
 }
 
-/* What was begun and not taken whole cannot be read by the server, and counts as having left all the same. */
+/* The server cannot read an incomplete record, but it counts as sent. */
 TEST(what_has_left_in_part_is_begun) {
   char *data = noise(3 * RECORD);
   ends_t *ends = handshake_done(NULL);
@@ -148,7 +148,7 @@ TEST(what_has_left_in_part_is_begun) {
   net.takes = 100; /* all but the end of it */
   assert_int_equal(belay__tls_connection_write(ends->connection, data, 200), -1);
   assert_int_equal(belay__tls_connection_partial_bytes(ends->connection),
-                   100); /* what came later is not in it */
+                   100); /* without later bytes */
   serve(ends);
   assert_int_equal(ends->heard_len, 0);
   net.takes = PLENTY;

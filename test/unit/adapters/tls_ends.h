@@ -102,7 +102,7 @@ typedef struct ends {
   belay__tls_connection_t *connection;
   SSL_CTX *context;
   SSL *server;
-  char *heard; /* what the server was told */
+  char *heard; /* the bytes that the server received */
   size_t heard_len;
   size_t bytes; /* that belay has */
 } ends_t;
@@ -171,7 +171,7 @@ static inline void drain(ends_t *ends) {
     put(&net.to_client, buffer, (size_t)n);
 }
 
-/* The server does with what has come whatever can be done with it. */
+/* The server processes all received bytes. */
 static inline void serve(ends_t *ends) {
   char buffer[4096];
   size_t n;
@@ -225,7 +225,7 @@ static inline ssize_t read_once(ends_t *ends, char *buffer, size_t size) {
   return belay__tls_connection_read(ends->connection, buffer, size);
 }
 
-/* What TLS has to say to us that is no data: tickets. */
+/* Reads TLS messages that are no data: session tickets. */
 static inline void read_tickets(ends_t *ends) {
   char buffer[16];
   for (int i = 0; i < 100 && net.to_client.end > 0; i++)

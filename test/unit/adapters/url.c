@@ -1,4 +1,4 @@
-/* URLs: what is read from good ones, and which part is named of bad ones. */
+/* URLs: the parts of valid ones, and the named part of invalid ones. */
 #include "support/base/random.h"
 #include "unit/adapters/urls.h"
 
@@ -334,7 +334,7 @@ TEST(longest_user_and_password_fit_together) {
 
 /* ---- secrets and noise --------------------------------------------------------------------------------- */
 
-/* Whatever is wrong with a URL, and wherever, the explanation has nothing of its password. */
+/* For every fault of a URL, the explanation contains nothing of its password. */
 TEST(explanation_never_quotes_the_password) {
   static const char *const formats[] = {
       "redis://u:%s",
@@ -389,7 +389,7 @@ static int is_part(const char *part) {
   return 0;
 }
 
-/* What is accepted is complete and in range; what is not is named. */
+/* An accepted URL is complete and in range; for a refused one a part is named. */
 static void check_sane(const char *text) {
   belay__url_t url;
   const char *part, *why;

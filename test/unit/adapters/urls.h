@@ -1,4 +1,4 @@
-/* What the tests of URLs have in common. */
+/* Shared by the tests of URLs. */
 #ifndef TEST_UNIT_ADAPTERS_URLS_H
 #define TEST_UNIT_ADAPTERS_URLS_H
 

@@ -1,4 +1,4 @@
-/* The gate: so much work in each turn of the loop, in order. */
+/* The work budget: a limit of work per turn of the loop, in order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ static void begin(void) {
   belay__work_budget_init(&host.work_budget, &host.base, &host.turns);
 }
 
-/* The loop turns: events come in, each by itself. Returns how many steps were let in. */
+/* One turn of the loop with `events` events. Returns the number of steps that ran. */
 static unsigned turn(unsigned events) {
   unsigned before = done_len;
   host.turns++;
@@ -87,7 +87,8 @@ TEST(a_turn_has_room_for_a_millisecond) {
   work_t works[10];
   queue(works, 10, 300 * MICROSECOND);
   assert_int_equal(woken, 1);
-  for (unsigned i = 0; i < 2; i++) /* three are not a millisecond, and the fourth is let in */
+  /* three steps take less than a millisecond, so the fourth runs */
+  for (unsigned i = 0; i < 2; i++)
     assert_int_equal(turn(1), 4);
   assert_int_equal(turn(1), 2);
   assert_int_equal(turn(1), 0);
@@ -137,7 +138,7 @@ TEST(who_has_left_is_not_run) {
   assert_int_equal(done[1], 3);
   assert_int_equal(done[2], 4);
 
-  queue(works, 2, 1); /* when nobody is left nothing is to be done any more */
+  queue(works, 2, 1); /* without entries no wake-up remains */
   belay__work_budget_leave(&host.work_budget, &works[0].job);
   assert_int_equal(host.base.tasks_len, 1);
   belay__work_budget_leave(&host.work_budget, &works[1].job);

@@ -1,4 +1,4 @@
-/* Envelopes: what was not written by us is refused, and the format stays what it is. */
+/* Envelopes: foreign bytes are refused, and the format stays stable. */
 #include "support/models/envelopes.h"
 
 /* ---- nothing else is read -------------------------------------------------------------------------------- */
@@ -155,7 +155,7 @@ WORLD_TEST(lies_are_refused) {
   }
 }
 
-/* Whole ones, but for what they are. */
+/* Complete envelopes except for their type. */
 WORLD_TEST(what_is_never_written_is_refused) {
   envelope_t eight = sample(world, 3), nine = {malloc(eight.len + 16), eight.len + 16};
   assert_non_null(nine.bytes);
@@ -222,7 +222,7 @@ WORLD_TEST(bombs_are_refused) {
   free(bomb.bytes);
 }
 
-/* What is read at random is as it says, or refused. */
+/* Random bytes are read as they say, or refused. */
 WORLD_TEST(random_ones_do_no_harm) {
   size_t accepted = 0;
   for (int i = 0; i < 60000; i++) {

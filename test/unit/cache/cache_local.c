@@ -1,4 +1,4 @@
-/* The table of records in a process: its limits. What is found in it, and for how long: cache_local_model.c. */
+/* The table of records of a process: its limits. Lookups and lifetimes: cache_local_model.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -59,7 +59,7 @@ static void init(world_t *world, belay__local_t *local, size_t max_bytes) {
 
 /* ---- one thing after the other ------------------------------------------------------------------------- */
 
-/* What is published, which all versions must understand. */
+/* Published hashes, which all versions must understand. */
 TEST(hashes_are_what_they_were) {
   static const char longer[] = "a longer key, of more than sixteen bytes";
   assert_true(belay__local_hash("", 0, false) == UINT64_C(0x2d06800538d394c2));
@@ -215,7 +215,7 @@ WORLD_TEST(what_is_too_large_is_not_put_in) {
   belay__local_put(&local, "c", 1, record, &stamp, 1000, 1000);
   belay__record_release(&world->belay, record);
   assert_int_equal(found(&local, "c", 0, false), 0);
-  assert_int_equal(found(&local, "a", 0, true), 1); /* nobody went for it */
+  assert_int_equal(found(&local, "a", 0, true), 1); /* no other lookup used it */
   belay__local_free(&local);
 }
 
@@ -267,7 +267,7 @@ WORLD_TEST(a_hit_allocates_nothing) {
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
 
-/* Puts and finds; whatever fails, what is found is what was put in last. */
+/* Puts and finds: after any failure, a found value is the last one put. */
 static void exercise(world_t *world, belay__local_t *local) {
   int64_t last[40] = {0};
   for (int i = 0; i < 120; i++) {

@@ -11,7 +11,7 @@
 #define TAGS 6
 #define PENDING 8
 
-/* What was seen when the server was asked. */
+/* Values observed at the server. */
 typedef struct seen {
   size_t key, tags_len, tags[2];
   uint64_t versions[3], doubt;

@@ -1,4 +1,4 @@
-/* Envelopes: what was written is read. */
+/* Envelopes: a written one is read. */
 #include "support/models/envelopes.h"
 
 /* ---- what was written is read -------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* The command line, read by tables. What it says of mistakes, test/cli looks at. */
+/* The table-driven command line parser. test/cli checks its messages. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

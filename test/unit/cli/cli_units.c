@@ -5,7 +5,7 @@
 #include "cli/shell/units.h"
 #include "support/base/test.h"
 
-#define SAME INT64_C(-77) /* what was there before */
+#define SAME INT64_C(-77) /* the value from before */
 
 static const struct {
   const char *text;

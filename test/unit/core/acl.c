@@ -27,7 +27,7 @@ static const char *rules_of(const belay_acl_options_t *options) {
   return rules;
 }
 
-/* ends: what may stand behind it, if that is not the end. */
+/* ends: characters that may follow the word, beside the end of the text. */
 static bool has_before(const char *text, const char *word, size_t len, const char *ends) {
   for (const char *at = text; (at = strstr(at, " +")) != NULL;) {
     at += 2;
@@ -100,7 +100,7 @@ TEST(each_word_once_and_in_order) {
   assert_true(words > 70);
 }
 
-/* What no user of belay's may ever do. */
+/* Commands that no user of belay may ever get. */
 TEST(what_is_never_allowed) {
   static const char *const names[] = {"all", "cluster", "replicas", "sentinel"};
   static const char *const never[] = {"keys",   "flushall", "flushdb",  "config",       "script",
@@ -263,7 +263,7 @@ TEST(each_header) {
   assert_true(names > 20);
 }
 
-/* Whose script it is, if its name does not begin with that. */
+/* The family of scripts whose names do not begin with it. */
 static const struct {
   const char *script, *names[4];
 } owners[] = {
@@ -300,8 +300,8 @@ static bool ever_allows(const char *name, const char *word, size_t len) {
   return false;
 }
 
-/* Words of a script's code in quotes, in capitals: those of call('...'), and others that are commands, if they are not
- * what commands are told as well. */
+/* Quoted words in capitals in a script's code: those of call('...'), and other commands, unless
+ * they are arguments as well. */
 static void check_script(const belay__script_t *script, const char *name) {
   for (const char *at = script->text; (at = strchr(at, '\'')) != NULL; at++) {
     char word[64];

@@ -84,7 +84,7 @@ TEST(texts_are_one_short_printable_line) {
   }
 }
 
-/* A second opinion: what may pass by itself and does no harm when it is asked again. */
+/* An independent list of errors that may pass by themselves and are safe to retry. */
 static int may_pass(int error) {
   switch (error) {
   case BELAY_ENOMEM:

@@ -1,4 +1,4 @@
-/* What others say, in print, short, and without what they were told. */
+/* Server texts in printable form, short, and without the command's arguments. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ TEST(all_else_is_written_in_hexadecimal) {
   assert_string_equal(out, "\\x1b[2J\\x0d\\x0aERROR all is lost\\x9b\\x00\\xc3\\xa4");
   char again[64];
   belay__words(again, sizeof again, out, strlen(out));
-  assert_string_equal(again, out); /* what is in print already stays so */
+  assert_string_equal(again, out); /* printable text stays unchanged */
 }
 
 TEST(what_does_not_fit_is_left_off_as_a_whole) {
@@ -95,7 +95,7 @@ TEST(what_was_told_is_not_shown) {
       {{""}, "ERR ''", "ERR ''"},
       {{"a\r\nb: secret"}, "ERR a  b: secret!", "ERR ...!"}, /* an error is one line */
       {{"\xff\xfe\xfd\xfc"}, "ERR \xff\xfe\xfd\xfc.", "ERR ...."},
-      /* and what the server itself calls arguments is cut off, told or not */
+      /* and the server's own list of arguments is cut off */
       {{NULL},
        "ERR unknown command 'SET', with args beginning with: 'key' 'token' ",
        "ERR unknown command 'SET'"},
@@ -133,7 +133,7 @@ TEST(a_long_text_is_cut) {
   assert_int_equal(strlen(heard(text, sizeof text, told)), 252);
 }
 
-/* Whatever is told and said at random: nothing of four bytes of what was told is left. */
+/* For random arguments and texts, no four bytes of an argument remain. */
 TEST(nothing_of_it_is_left) {
   uint32_t random = 1;
 #define NEXT(n) (((random = random * 1664525 + 1013904223) >> 16) % (n))

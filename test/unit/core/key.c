@@ -78,7 +78,7 @@ TEST(examples_unescape_to_what_they_were) {
   }
 }
 
-/* What the separators and the cluster's slots are made of. */
+/* Escapes of the separators and of the characters that select cluster slots. */
 static void check_escaped(const char *text, size_t len) {
   assert_int_not_equal(text[0], ':');
   assert_int_not_equal(text[len - 1], ':');
@@ -209,7 +209,7 @@ static int compare(const void *a, const void *b) {
   return strcmp(((const text_t *)a)->bytes, ((const text_t *)b)->bytes);
 }
 
-/* The index-th part over an alphabet of what could be mistaken. */
+/* The index-th part over an alphabet of ambiguous characters. */
 static text_t part(size_t index) {
   static const char alphabet[LETTERS] = {':', 'a', '%', '{', '}'};
   text_t out = {""};

@@ -1,4 +1,4 @@
-/* What a server's refusal means. The replies are what servers say, word for word. */
+/* The meaning of refusals. The replies are real server texts. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Slots: the checksum, and what of a key it is of. */
+/* Slots: the checksum, and the hashed part of a key. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What servers say of themselves, well or badly, and what is made of it. */
+/* Replies of servers about themselves, valid and malformed, and the values read from them. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

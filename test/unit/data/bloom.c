@@ -110,13 +110,13 @@ TEST(the_estimate_is_right) {
   assert_true(fabs(belay__bloom_shape_items(&shape, 7) - 1) < 1e-3);
   double expected = 9585059 * (1 - exp(-7e6 / 9585059));
   assert_true(fabs(belay__bloom_shape_items(&shape, (uint64_t)expected) - 1e6) < 10);
-  assert_true(belay__bloom_shape_items(&shape, 9585059) > 2e7); /* full: a number all the same */
+  assert_true(belay__bloom_shape_items(&shape, 9585059) > 2e7); /* full: still a number */
   assert_true(isfinite(belay__bloom_shape_items(&shape, UINT64_MAX)));
 }
 
 /* ---- hashes -------------------------------------------------------------------------------------------- */
 
-/* What xxHash's own tests expect of its own bytes. */
+/* The values that xxHash's own tests expect for its test bytes. */
 TEST(xxh3_is_what_is_published) {
   static const struct {
     size_t len;

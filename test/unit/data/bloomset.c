@@ -1,4 +1,4 @@
-/* Bloom filters in memory: what was added is found, and of what was not no more than was said. */
+/* Bloom filters in memory: added items are found, and false positives stay within the rate. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "support/base/test.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-#define SCALE 10 /* everything takes so much longer */
+#define SCALE 10 /* factor for the time of everything */
 #else
 #define SCALE 1
 #endif

@@ -1,4 +1,4 @@
-/* The guard of a resource: whose request goes on, whose does not, and what each leaves behind. */
+/* The guard of a resource: accepted and refused requests, and the stored state after each. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #define LARGEST (UINT64_C(1) << 53)
 #define TOKEN_MAX BELAY_FENCE_TOKEN_MAX
 
-/* What a fence looks like that remembers this and never remembered anything longer. */
+/* A fence with this content that never stored anything longer. */
 static belay_fence_t fence_of(uint64_t number, const char *token, size_t len) {
   belay_fence_t fence;
   memset(&fence, 0, sizeof fence);
@@ -38,7 +38,7 @@ static void check(int row, const belay_fence_t *before, uint64_t number, const c
 
 /* ---- numbers ------------------------------------------------------------------------------------------- */
 
-#define BEFORE 100 /* what is remembered, and as "mine", when the row's request comes */
+#define BEFORE 100 /* stored before the row's request, with the token "mine" */
 
 static const struct {
   uint64_t number;
@@ -73,7 +73,7 @@ TEST(requests_after_another_one_end_as_written) {
           requests[i].expected);
 }
 
-/* Nobody is too late: what is no request after another one is none here, and all others go on. */
+/* An empty fence accepts every valid request. */
 TEST(first_request_goes_on_whatever_its_number) {
   belay_fence_t fresh = {0};
   for (int i = 0; i < REQUESTS; i++)

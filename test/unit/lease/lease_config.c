@@ -1,4 +1,4 @@
-/* What the options of a lock come to: how long one of several nodes may take to answer. */
+/* The effect of a lock's options: the timeout of one of several nodes. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

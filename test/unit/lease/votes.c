@@ -1,4 +1,4 @@
-/* What the answers of several nodes come to: for every combination of them, and in whatever order they come. */
+/* The result of several nodes' replies: every combination, in every order. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

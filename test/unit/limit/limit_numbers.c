@@ -1,4 +1,4 @@
-/* What a limiter's script may say, and what it may not: nothing that is read can make the arithmetic overflow. */
+/* The permitted replies of a limiter's script: no value can overflow the arithmetic. */
 #include "limit/policy.h"
 
 #include <math.h>
