@@ -1,5 +1,5 @@
-/* What the model of limits promises, which the script is like (limit_model.c): that no interval admits more than it may,
- * and that what is computed from a reply is so.
+/* The promises of the model of limits, which the script equals (limit_model.c): no interval
+ * admits too much, and computed times are right.
  *
  * BELAY_LIMIT_OPS=N, BELAY_LIMIT_SEED=S. */
 #include <inttypes.h>
@@ -42,7 +42,7 @@ static belay__limit_reply_t owed_of(const limit_outcome_t *outcome) {
   return owed;
 }
 
-/* Whether so much is admitted then, if nothing happens before. */
+/* True if the cost is admitted then without earlier requests. */
 static bool admits(const limit_case_t *one, int64_t cost, int64_t now) {
   limit_state_t state = one->outcome.told;
   limit_request_t request = {.op = LIMIT_PEEK, .policy = &one->policy, .cost = cost, .now = now};
@@ -110,10 +110,10 @@ TEST(what_replies_mean) {
 
 enum { STEPS = 60 };
 
-/* Tokens with which somebody acted at a time; fewer if some were given back. */
+/* Tokens executed at a time; fewer after a refund. */
 typedef struct act {
   int64_t at, tokens;
-  limit_request_t refund; /* what it takes to give it back */
+  limit_request_t refund; /* the request of its refund */
   bool over;              /* it was given back, or a part of it */
 } act_t;
 
@@ -176,7 +176,7 @@ static void keep_act(story_t *story, const limit_request_t *request,
                                 : outcome->told.owed[i].a;
 }
 
-/* What is given back at once leaves everything as it was. */
+/* An immediate refund restores the former state. */
 static void expect_identity(const story_t *story, const limit_state_t *before) {
   limit_state_t state = story->state;
   limit_request_t peek = {.op = LIMIT_PEEK, .policy = &story->policy, .now = story->now};
@@ -233,7 +233,7 @@ static int by_time(const void *one, const void *other) {
   return (a->at > b->at) - (a->at < b->at);
 }
 
-/* More is not admitted from one act to another that is so much later. */
+/* The tokens between two acts fit the rule for their distance. */
 static bool is_within(const limit_rule_t *rule, int64_t tokens, const act_t *from,
                       const act_t *to) {
   int64_t d = to->at - from->at;

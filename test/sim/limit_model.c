@@ -1,6 +1,6 @@
-/* The scripts of limits do what their models say: random operations, each with a time of its own, through the engine.
+/* The scripts of limits against models, in the engine: random operations with explicit times.
  *
- * BELAY_LIMIT_OPS=N: so many of each script. BELAY_LIMIT_SEED=S: from that seed. */
+ * BELAY_LIMIT_OPS=N sets the number of operations per script, BELAY_LIMIT_SEED=S the first seed. */
 #include "support/models/limit_suite.h"
 
 #include <hiredis/hiredis.h>
@@ -26,7 +26,7 @@ static void execute(engine_t *engine, const limit_words_t *words, engine_buffer_
   engine_execute(engine, &conn, NOW_US, argv, words->argc, out);
 }
 
-/* What SCRIPT LOAD says. */
+/* The reply of SCRIPT LOAD. */
 static void load(engine_t *engine, const char *text, char sha1[41]) {
   engine_buffer_t out = {0};
   const engine_word_t words[] = {{"SCRIPT", 6}, {"LOAD", 4}, {text, strlen(text)}};

@@ -1,12 +1,12 @@
-/* The simulator's command: one run as a story, or many as figures.
+/* The simulator's command: one run as a log, or many as figures.
  *
- *   sim --seed S --scenario NAME                          one run, every event of it
- *   sim [--scenario NAME] --seeds N | --duration SECONDS  as many as that of every scenario, or of one
- *       [--first SEED] [--jobs N] [--expect CHECKER]
+ *    sim --seed S --scenario NAME                          one run with all events
+ *    sim [--scenario NAME] --seeds N | --duration SECONDS  many runs of one or of every scenario
+ *        [--first SEED] [--jobs N] [--expect CHECKER]
  *
- * --expect: what is looked for is a violation of that checker's, or with "died" an assertion that fails; finding it is
- * success. Exit status 1: a violation, or none that was expected. Each of the jobs is a process, which sends the
- * figures of each run through a pipe, and notes what it is at in memory that outlives it. */
+ * --expect: success is a violation found by that checker, or with "died" a failed assertion.
+ * Exit status 1: a violation, or no expected one. Each job is a process, which sends the figures
+ * of its runs through a pipe, and stores its position in shared memory. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -38,7 +38,7 @@ typedef struct result {
   sim_figures_t figures;
 } result_t;
 
-/* What a job is at. */
+/* The position of a job. */
 typedef struct place {
   uint64_t seed;
   size_t scenario;
@@ -60,7 +60,7 @@ static double now(void) {
 static int run_one(const wish_t *wish) {
   sim_figures_t figures = {0};
   char verdict[512];
-  setvbuf(stdout, NULL, _IOLBF, 0); /* the end of the story is told also if an assertion fails */
+  setvbuf(stdout, NULL, _IOLBF, 0); /* the log must be complete if an assertion fails */
   const sim_scenario_t *scenario = sim_scenario_at(wish->scenario);
   bool ok = sim_run(scenario, wish->seed, stdout, &figures, verdict, sizeof verdict);
   printf("\n%s\n", ok ? "no violation" : verdict);

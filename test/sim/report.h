@@ -1,4 +1,4 @@
-/* What is said about runs: figures, faults that happened, transitions that were seen, and the story of one run. */
+/* Reports of runs: figures, faults, transitions, and the log of one run. */
 #ifndef TEST_SIM_REPORT_H
 #define TEST_SIM_REPORT_H
 

@@ -72,8 +72,8 @@ static unsigned unseen(void) {
   return n;
 }
 
-/* What cannot happen is asserted in the machine itself; everything else does happen here. The rarest needs memory
- * to run out between two rounds, on all servers. */
+/* The machine asserts that impossible transitions do not happen; all others happen here. The
+ * rarest one needs allocation failures between two rounds on all servers. */
 TEST(every_transition_is_seen) {
   for (uint64_t seed = SEEDS + 1; unseen() > 0 && seed < 20 * SEEDS; seed++)
     run(sim_scenario_at(sim_scenario_find("redlock-memory")), seed);

@@ -172,7 +172,7 @@ static void acquire(sim_actor_t *actor) {
     wait_ms = (int64_t)between(actor, 1, scenario->wait_ms);
   }
   if (sim_watch_acquire(watch, wait_ms) != 0) {
-    think(actor); /* a release that nobody hears of is still under way */
+    think(actor); /* a release without a callback is still in progress */
     return;
   }
   if (actor->healing)
@@ -222,7 +222,7 @@ static void extend(sim_actor_t *actor) {
   (void)sim_watch_extend(watch, ttl_ms, some_timeout(actor), chance(actor, 60));
 }
 
-/* Arrives soon, or when the lock may be somebody else's for long. */
+/* Arrives soon, or after the lock may have had other holders for long. */
 static void write_late(sim_actor_t *actor) {
   sim_world_t *world = actor->watch.process->world;
   uint64_t delay = sim_net_delay(world);
@@ -359,7 +359,7 @@ static void after_acquire(sim_actor_t *actor, int status) {
     think(actor);
 }
 
-/* What one hears ends what another waits for, who may be about to hear that he has it. */
+/* Ends an operation of another actor, which may be about to be granted the lock. */
 static void meddle(sim_actor_t *actor) {
   sim_process_t *process = actor->watch.process;
   sim_actor_t *other = &process->actor[sim_below(random_of(actor), scenario_of(actor)->actors)];

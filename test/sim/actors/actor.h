@@ -1,9 +1,9 @@
-/* An actor: one lock handle in a process, and a program that does with it whatever the public functions allow, at
- * random.
+/* An actor: one lock handle in a process, and a program that calls the public functions at
+ * random, in every permitted order.
  *
- *   without a handle --make--> IDLE --acquire, try--> ACQUIRING --held--> HELD --release, close, wait for the loss--> ...
+ *    without a handle --make--> IDLE --acquire, try--> ACQUIRING --held--> HELD --release, close, loss--> ...
  *
- * All that it does and is told goes through the checkers (check.h). */
+ * All calls and callbacks pass through the checkers (check.h). */
 #ifndef TEST_SIM_ACTORS_ACTOR_H
 #define TEST_SIM_ACTORS_ACTOR_H
 

@@ -1,4 +1,4 @@
-/* What a program asks of its lock: by chance, among what the scenario is about. */
+/* The options of an actor's lock: random ones, within the scenario. */
 #include <string.h>
 
 #include "sim/check/check_actor.h"
@@ -51,7 +51,7 @@ static void choose_waiting(sim_watch_t *watch, belay_lock_options_t *options) {
     options->waiter_ttl_ms = scenario->waiter_ttl_ms;
 }
 
-/* What it is, among those that there are in the scenario. */
+/* Chooses one of the scenario's kinds. */
 static void choose_kind(sim_watch_t *watch, belay_lock_options_t *options) {
   static const char *const owners[] = {"red", "green", "blue"};
   const sim_scenario_t *scenario = scenario_of(watch);

@@ -6,13 +6,13 @@
 
 #define GENERATIONS 8192
 #define UNCERTAIN 64
-#define SLACK (5 * SIM_S) /* so long an opening may be on its way to those who wait */
+#define SLACK (5 * SIM_S) /* time that an opening may need to reach waiters */
 
 enum { WAIT };
 
 typedef struct ledger {
-  unsigned passed[GENERATIONS];  /* how many were told that they are through, by generation */
-  uint64_t uncertain[UNCERTAIN]; /* when waits ended of which nobody knows whether they had come */
+  unsigned passed[GENERATIONS];  /* reported passes, by generation */
+  uint64_t uncertain[UNCERTAIN]; /* ends of waits whose arrival is unknown */
   unsigned hand;
 } ledger_t;
 
@@ -37,8 +37,8 @@ static void note_uncertain(sim_world_t *world) {
   ledger->uncertain[ledger->hand++ % UNCERTAIN] = world->now;
 }
 
-/* Who may have come: those who are through, those who wait and had come when it opened for all that is known, and
- * those of whom it is not known. */
+/* The parties that may have arrived: reported passes, waiters whose arrival may be counted, and
+ * parties of unknown state. */
 static unsigned may_have_come(sim_world_t *world, uint64_t generation) {
   const ledger_t *ledger = ledger_of(world);
   unsigned n = 0;
@@ -52,7 +52,7 @@ static unsigned may_have_come(sim_world_t *world, uint64_t generation) {
   return n;
 }
 
-/* Exactly so many are of one generation: no more are told so, and no fewer can have come. */
+/* A generation has exactly n parties: no more are reported, and at least n may have arrived. */
 static void check_passed(hand_t *hand, uint64_t generation) {
   sim_world_t *world = sim_world_of(&hand->base);
   ledger_t *ledger = ledger_of(world);

@@ -1,10 +1,10 @@
-/* Hands that fetch from refilled buckets and fill them, several of them with the same index.
+/* Hands that take from refilled buckets and fill them, several with the same index.
  *
- *   filled   an index is applied once, and then the next one is due; a bucket never holds more than its capacity; what
- *            is there is what was put in, less what was fetched, as long as nobody deletes it
- *   truth    what is fetched once is executed once at most; what a callback says agrees with what the server did
+ *    filled   an index is applied once, then the next one is due; a bucket never holds more than its
+ *             capacity; its content is the sum of fillings minus the takes, unless it was deleted
+ *    truth    a take is executed at most once; callbacks agree with the server
  *
- * How many tokens one asks for tells who it is: the remainder is a number. */
+ * The number of requested tokens identifies the request: its remainder is a number. */
 #include "belay/bucket.h"
 
 #include <stdlib.h>
@@ -20,10 +20,10 @@ enum { ASK };
 
 typedef enum kind { FETCH = 1, ADD, READ, DELETE } kind_t;
 
-/* What somebody has asked for. */
+/* A request. */
 typedef struct ask {
   uint8_t kind, key;
-  bool unsent;  /* somebody was told that it was not sent, or refused */
+  bool unsent;  /* true if a callback said that it was not sent or was refused */
   bool applied; /* by the server */
   unsigned executed;
   int64_t tokens, index;
@@ -44,7 +44,7 @@ typedef struct hand {
   belay_bucket_t *bucket;
   belay_request_t request;
   unsigned ask;       /* 0: it has a look, or deletes */
-  int64_t seen[KEYS]; /* the next index, as it was told */
+  int64_t seen[KEYS]; /* the reported next index */
 } hand_t;
 
 static hand_t *of(sim_hand_t *base) {

@@ -1,13 +1,13 @@
-/* A hand with a cache, on keys that all processes share: gets, loads that take their time, fail, or are never ended, and
- * changes of what the keys stand for, which are invalidated, by their key or their tag, or put.
+/* A hand with a cache, on keys that all processes share: gets; loads that take time, fail, or
+ * never end; and changes of the source, which are invalidated by key or tag, or put.
  *
- * The source of truth is a number for each key, which each change increases before anything is asked of the cache. A
- * loader reads it when it is called.
+ * The source of truth is a number per key, which each change increases before it calls the
+ * cache. A loader reads it when it is called.
  *
- *   stale      who asks is not served what is older than a change that was acknowledged before; from a table of its
- *              process: than one that was acknowledged longer ago than local_ttl_ms. A value that was put may be older
- *              than a change that was made while it was being put
- *   exclusion  while nothing goes wrong a key is loaded by one at a time */
+ *    stale      a get is never served a value older than a change that was acknowledged before the get;
+ *               from the process's table, than one acknowledged longer ago than local_ttl_ms. A put
+ *               value may be older than a change made during the put
+ *    exclusion  without faults, one process at a time loads a key */
 #include <belay/cache.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,8 +130,8 @@ static void end_all(cache_hand_t *hand) {
       end(hand, &hand->load[i], true);
 }
 
-/* Loads of that key that are under way, of all processes, and must not be beside each other: not one that took too long, or
- * whose cache was closed. */
+/* Present loads of that key in all processes that must not overlap: without loads that took too
+ * long or whose cache was closed. */
 static unsigned loads_of(const sim_world_t *world, unsigned key) {
   unsigned n = 0;
   for (unsigned i = 0; i < sim_hands_count(world); i++) {
@@ -363,7 +363,7 @@ static void rest(sim_hand_t *base) {
   end_all(of(base));
 }
 
-/* Its memory is gone, or about to go. What it has been putting is not put by anybody from now on. */
+/* Its memory is freed or about to be. Its unfinished puts no longer count. */
 static void gone(sim_hand_t *base) {
   cache_hand_t *hand = of(base);
   ledger_t *ledger = ledger_of(hand);

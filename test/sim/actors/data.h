@@ -23,14 +23,14 @@
 
 typedef struct sim_craft sim_craft_t;
 
-/* What somebody has asked for. */
+/* A request. */
 typedef struct sim_data_ask {
   const sim_craft_t *craft;
   uint8_t key;
-  bool unsent; /* somebody was told that it was not sent, or refused */
-  bool maybe;  /* somebody was told that it is not known */
+  bool unsent; /* true if a callback said that it was not sent or was refused */
+  bool maybe;  /* true if a callback said that the outcome is unknown */
   unsigned executed;
-  int64_t value; /* what whoever asked is to be told, where the first execution decides that */
+  int64_t value; /* expected result, if the first execution decides it */
 } sim_data_ask_t;
 
 /* The world's account of it all. */
@@ -40,10 +40,10 @@ typedef struct sim_data {
   int64_t sum[SIM_DATA_KEYS];        /* of the counter that is added to once for each operation */
   int64_t operations[SIM_DATA_KEYS]; /* the same, of the one whose operations share a key */
   int64_t events[SIM_DATA_KEYS];     /* of a user's session */
-  int64_t active;                    /* users that somebody was told are marked */
+  int64_t active;                    /* users that were reported as marked */
   int64_t flake[SIM_DATA_WORKERS];   /* the highest snowflake of each worker that was given */
-  int64_t done[SIM_DATA_ASKS]; /* the result of an idempotency record, as it was told; 0: not yet */
-  uint64_t ids[SIM_DATA_IDS / 64]; /* that were given, a bit for each */
+  int64_t done[SIM_DATA_ASKS];       /* the reported results of idempotency records; 0: none yet */
+  uint64_t ids[SIM_DATA_IDS / 64];   /* that were given, a bit for each */
 } sim_data_t;
 
 typedef struct sim_data_hand {
@@ -92,7 +92,7 @@ const sim_craft_t *sim_crafts_of_users(size_t *len);
 
 sim_data_t *sim_data_of(const sim_data_hand_t *hand);
 
-/* A question is over. NULL: what it was told is right; else what is wrong with it. */
+/* The end of a request. NULL: its result is right; otherwise the fault. */
 void sim_data_told(sim_data_hand_t *hand, int status, const char *wrong);
 
 void sim_data_closed(sim_data_hand_t *hand);
@@ -118,7 +118,7 @@ static inline belay_client_t *client_of(const sim_data_hand_t *hand) {
   return hand->base.process->client[0];
 }
 
-/* Somebody was given that id: NULL, or what is wrong with it. */
+/* A new id: NULL, or its fault. */
 const char *sim_data_given(sim_data_hand_t *hand, int64_t id);
 
 #endif /* TEST_SIM_ACTORS_DATA_H */

@@ -1,4 +1,4 @@
-/* The crafts of data.c: what is asked of each kind of handle, and what may be told. */
+/* The kinds of data.c: the requests of each handle, and the permitted results. */
 #include <belay/bloom.h>
 #include <belay/counter.h>
 #include <belay/dedup.h>
@@ -34,7 +34,7 @@ static int make_counter_of_operations(sim_data_hand_t *hand) {
   return belay_counter_new(client_of(hand), &options, (belay_counter_t **)&hand->handle);
 }
 
-/* The key is its own: so what it is told is what it has added. */
+/* The key belongs to this hand, so the result is its own sum. */
 static void on_added(belay_request_t *request, int status, const belay_counter_result_t *result) {
   sim_data_hand_t *hand = request->data;
   bool right = status != 0 || result->value == hand->ask;
@@ -173,8 +173,8 @@ static int ask_bloom(sim_data_hand_t *hand, const sim_data_ask_t *ask, const cha
 
 /* ---- idempotency records --------------------------------------------------------------------------------- */
 
-/* Records that several begin, of whom one at a time has it, and one result is ever seen. `known` is the record that is
- * ours, by our token. */
+/* Idempotency records that several hands begin. One at a time owns a record, and only one result
+ * is ever seen. `known` is the record that this hand owns. */
 enum { RECORDS = 400 };
 
 SIM_CRAFT_CLOSE(idempotency)
@@ -217,8 +217,8 @@ static void on_begun(belay_request_t *request, int status, const belay_idempoten
   sim_data_told(hand, status, wrong);
 }
 
-/* It is ours to finish, or it is not any more; but not done with another result and ours too, and not if somebody has
- * begun it after us. */
+/* The finish succeeds or ends as not-owner. It never succeeds after another result, or after
+ * another owner began the record. */
 static void on_finished(belay_request_t *request, int status,
                         const belay_idempotency_state_t *state) {
   sim_data_hand_t *hand = request->data;

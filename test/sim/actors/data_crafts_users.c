@@ -1,5 +1,5 @@
-/* More crafts of data.c: permissions, presence, active users, sessions, snowflakes. What is known of a
- * question that was answered (hand->known) is asked for by the next one. */
+/* More kinds of data.c: permissions, presence, active users, sessions, snowflakes. The next
+ * request asks about the result of an answered one (hand->known). */
 #include <belay/active.h>
 #include <belay/idgen.h>
 #include <belay/permission.h>
@@ -117,7 +117,7 @@ static void on_marked(belay_request_t *request, int status) {
   tell(hand, status, sim_data_asked(hand)->executed > 0, "and no server has done it");
 }
 
-/* It is an estimate, of those who were told and of some who were not; within six times its standard error. */
+/* The estimate includes reported users and possibly others, within six standard errors. */
 static void on_counted(belay_request_t *request, int status, const int64_t *counts, size_t n) {
   sim_data_hand_t *hand = request->data;
   const sim_data_t *data = sim_data_of(hand);
@@ -200,7 +200,7 @@ static int make_flakes(sim_data_hand_t *hand) {
   return belay_idgen_new(client_of(hand), &options, (belay_idgen_t **)&hand->handle);
 }
 
-/* A worker's ids grow, whoever has it. */
+/* Ids of a worker number grow across all its owners. */
 static const char *check_flake(const sim_data_hand_t *hand, int64_t id) {
   belay_idgen_parts_t parts;
   if (belay_idgen_decode(id, BELAY_IDGEN_EPOCH_MS, &parts) != 0 || parts.worker >= SIM_DATA_WORKERS)

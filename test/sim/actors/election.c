@@ -10,11 +10,11 @@
 enum { CAMPAIGN, RESIGN };
 
 typedef struct ledger {
-  uint64_t term; /* the largest that was told to a leader */
+  uint64_t term; /* the largest term that a leader was told */
   struct {
     uint64_t term;
     char who[16];
-  } of[TERMS]; /* who leads, by what leaders and observers were told */
+  } of[TERMS]; /* the leader of each term, by reports to leaders and observers */
   unsigned next;
 } ledger_t;
 
@@ -46,7 +46,7 @@ static uint64_t remaining(const hand_t *hand) {
 
 /* ---- rules ---------------------------------------------------------------------------------------------- */
 
-/* Each term has one leader, whoever tells of it. */
+/* Each term has one leader in all reports. */
 static void check_term(sim_hand_t *base, uint64_t term, const char *who) {
   sim_world_t *world = sim_world_of(base);
   ledger_t *ledger = ledger_of(world);

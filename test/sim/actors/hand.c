@@ -229,7 +229,7 @@ bool sim_hand_may_fail(const sim_hand_t *hand, int status) {
 
 /* ---- turns ---------------------------------------------------------------------------------------------- */
 
-/* What is pending keeps the loop alive, and is not overdue. */
+/* Pending operations keep the loop alive and are not overdue. */
 static void check_promises(const sim_hand_t *hand, uint64_t now) {
   for (unsigned i = 0; i < SIM_PROMISES; i++) {
     if (!hand->promise[i].pending)

@@ -1,8 +1,9 @@
-/* A hand: an actor with something else than a handle of belay/lock.h, and what is the same for all of them.
+/* A hand: an actor with another handle than a lock of belay/lock.h, and the common part of all
+ * of them.
  *
- *   actor.c --sim_hands_*()--> hand.c --trade->act()--> multilock.c, latch.c, election.c, limiter.c ...
- *                                 ^                           |
- *                                 +-- promises: what is to call back, once and in time */
+ *    actor.c --sim_hands_*()--> hand.c --trade->act()--> multilock.c, latch.c, election.c, limiter.c ...
+ *                                  ^                           |
+ *                                  +-- promises: callbacks that must come, once and in time */
 #ifndef TEST_SIM_ACTORS_HAND_H
 #define TEST_SIM_ACTORS_HAND_H
 
@@ -14,10 +15,10 @@
 
 typedef struct sim_hand sim_hand_t;
 
-/* What hands of a kind do. */
+/* The functions of one kind of hands. */
 typedef struct sim_trade {
   size_t size;                  /* of the struct that begins with the sim_hand_t */
-  const char *op[SIM_PROMISES]; /* what its promises are called; the last one is the close */
+  const char *op[SIM_PROMISES]; /* names of its promises; the last one is the close */
   /* Other ends of a promise than success, a failure of the network or the server, and BELAY_ECANCELED after a
    * cancel. SIM_ANY: every status. */
   int ends[SIM_PROMISES][3];
@@ -68,14 +69,14 @@ static inline sim_world_t *sim_world_of(const sim_hand_t *hand) {
 bool sim_hand_chance(sim_hand_t *hand, unsigned per_mille);
 uint64_t sim_hand_between(sim_hand_t *hand, uint64_t min, uint64_t max);
 void sim_hand_later(sim_hand_t *hand, uint64_t ns);
-/* As the scenario's programs think; who is to be served hurries. */
+/* Waits like the scenario's programs; shorter at the end, when waiters must be served. */
 void sim_hand_think(sim_hand_t *hand);
 
 /* Around each call; leave tells whether it has succeeded, and it has failed otherwise only as it may. */
 void sim_hand_enter(sim_hand_t *hand);
 bool sim_hand_leave(sim_hand_t *hand, const char *what, int error, int may);
 
-/* Promise i is given: within so many milliseconds, or BELAY_FOREVER. */
+/* a client's default timeout_ms */
 #define SIM_CALL_MS 2000 /* a client's timeout_ms where nothing else is said */
 void sim_hand_promise(sim_hand_t *hand, unsigned i, int64_t within_ms);
 /* It is kept, with a status that it may have. */
@@ -105,7 +106,7 @@ void sim_hand_believes(const sim_hand_t *hand, uint64_t *seen, uint64_t left);
 /* The kind's own account of the world, of that size and zeros at first. */
 void *sim_ledger(sim_world_t *world, size_t size);
 
-/* What may be said of anything that was asked of a server; but 0. */
+/* True for each error that a request to a server may end with. */
 bool sim_hand_may_fail(const sim_hand_t *hand, int status);
 
 /* A server has executed this. */

@@ -12,7 +12,7 @@
 
 enum { WAIT, COUNT };
 
-/* What servers have executed. */
+/* The operations that servers have executed. */
 typedef struct ledger {
   unsigned latch; /* the present one's number */
   struct {
@@ -63,8 +63,8 @@ static bool read_operation(engine_word_t word, unsigned *latch, unsigned *operat
   return *end == '\0' && *operation < OPERATIONS;
 }
 
-/* Whoever it was that asked, and however often: an operation counts once. Those that come when it is open count as
- * well, here, where nobody asks any more. */
+/* An operation counts once, whatever hand sent it and however often. Operations on an open latch
+ * count here, too. */
 static void on_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
                         engine_word_t reply) {
   sim_world_t *world = server->world;
@@ -119,7 +119,7 @@ static void close_it(hand_t *hand) {
   sim_hand_close(&hand->base, belay_latch_close(hand->latch, on_closed));
 }
 
-/* An operation of its own, or one that it or somebody else has asked for before. */
+/* A new operation, or one that this or another hand has sent before. */
 static void count(hand_t *hand) {
   sim_hand_t *base = &hand->base;
   ledger_t *ledger = ledger_of(sim_world_of(base));
@@ -218,7 +218,7 @@ static void on_wait(belay_latch_t *latch, int status) {
   hand->base.cured |= hand->base.healing;
 }
 
-/* What is left never grows, and is no less than what is left by now. */
+/* The rest never grows, and is at least the present rest. */
 static void on_count(belay_request_t *request, int status, unsigned left) {
   hand_t *hand = request->data;
   sim_world_t *world = sim_world_of(&hand->base);

@@ -13,13 +13,13 @@ enum { ASK, WAIT };
 
 typedef struct hand hand_t;
 
-/* What the hands of a process stand at; lives as long as they do: it is the first hand's of those at it. */
+/* A limiter shared by the hands of a process; the first of them owns it. */
 typedef struct desk {
   belay_limiter_t *limiter;
-  hand_t *closer; /* it is being closed, and this one is told */
+  hand_t *closer; /* the hand whose close is pending */
 } desk_t;
 
-/* What may be given back. */
+/* A receipt. */
 typedef struct kept {
   unsigned ask; /* 0: nothing */
   belay_receipt_t receipt;
@@ -105,7 +105,7 @@ static void close_it(hand_t *hand) {
 
 /* ---- what it is told -------------------------------------------------------------------------------------- */
 
-/* What it may want to give back. */
+/* Keeps a receipt for a later refund. */
 static void keep(hand_t *hand, unsigned number, const belay_limiter_result_t *result) {
   if (number == 0 || !sim_hand_chance(&hand->base, 500))
     return;
@@ -133,7 +133,7 @@ static void on_answer(belay_request_t *request, int status, const belay_limiter_
   sim_limits_told(&hand->base, number, result);
   if (result->verdict == BELAY_ALLOWED && kind != SIM_ASK_REFUND)
     be_served(hand, ASK);
-  /* Whatever became of a reservation, it may be given back. */
+  /* A reservation may be cancelled after any result. */
   if (kind == SIM_ASK_RESERVE || (kind == SIM_ASK_TAKE && result->verdict == BELAY_ALLOWED))
     keep(hand, number, result);
 }
@@ -142,9 +142,9 @@ static const belay__operation_t *waiting(const hand_t *hand) {
   return (const belay__operation_t *)(const void *)&hand->request[WAIT].belay_private;
 }
 
-/* "order": of those whose time is known already, and who wait at the same desk for the same key; not of those whose time
- * came while their process stood still. Who had to ask again, and
- * hears that his time is past, does not know it. */
+/* "order": among waits with a known time at the same desk and key. Waits whose time came during
+ * a pause of the process do not count. A repeated request whose time has passed does not know
+ * it. */
 static void check_order(const hand_t *hand, const sim_ask_t *ask, int64_t wait_us) {
   sim_world_t *world = sim_world_of(&hand->base);
   if (wait_us == 0 && waiting(hand)->reply_lost)

@@ -1,4 +1,4 @@
-/* Checkers: who believes what, and what is left. */
+/* Checkers: beliefs of holders, and leftovers. */
 #include "sim/check/check.h"
 
 #include <stdlib.h>
@@ -25,8 +25,8 @@ void sim_check_init(sim_world_t *world) {
   check->tokens = scenario->kind == SIM_LOCK || scenario->kind == SIM_FAIR;
   check->faithful =
       !scenario->broken && scenario->servers == 1 && !loses_data(scenario) && check->tokens;
-  /* One server's counter is no smaller than its clock, and never forgets while that steps. A majority of several
-   * may forget in ways that nobody sees. */
+  /* One server's fencing counter is never below its clock, and is not lost while that clock
+   * steps. A majority of several servers can lose counters unnoticed. */
   check->numbered = !scenario->broken || scenario->servers == 1 || scenario->counters_kept ||
                     (scenario->drift == 0 && scenario->skew_ms == 0 && scenario->step_ms == 0);
   check->name = sim_alloc(scenario->names * sizeof *check->name);
@@ -95,14 +95,14 @@ void sim_check_exclusive(const sim_watch_t *watch) {
         watch->who, watch->permits, watch->name, permits, scenario->limit);
 }
 
-/* Since then it has not stood still, so that whatever was over then was over for good. */
+/* The last time at which the process continued: expired leases from before have been noticed. */
 static uint64_t stretch_begin(const sim_process_t *process) {
   uint64_t begin = sim_clock_at(&process->clock, process->world->now);
   uint64_t stood = process->world->check->seen[process->index].stood_until;
   return begin > stood ? begin : stood;
 }
 
-/* What was not believed any more is not believed again; and nobody believes what he was not told. */
+/* An ended belief does not return, and a belief needs a reported grant. */
 void sim_check_belief(sim_watch_t *watch) {
   if (watch->lock == NULL || watch->closing)
     return;
@@ -116,7 +116,7 @@ void sim_check_belief(sim_watch_t *watch) {
     return;
   }
   if (!believes)
-    return; /* lost, and about to be told */
+    return; /* lost, and about to be reported */
   uint64_t deadline = belay__lease_deadline(lease);
   if (deadline > sim_process_now(process) && watch->seen <= stretch_begin(process))
     sim_violation(world, "revival: %s believes in n%u again, which was over %.3f ms ago",
@@ -154,14 +154,14 @@ uint64_t sim_due(const sim_watch_t *watch, sim_op_t op) {
   return due > excused ? due : excused;
 }
 
-/* When a turn is over every loss was told. */
+/* At the end of a turn every loss was reported. */
 static void check_told(const sim_watch_t *watch) {
   if (watch->held && !belay__lease_is_held(sim_watch_lease(watch)))
     sim_violation(watch->process->world, "loss: %s does not hold n%u any more and was not told",
                   watch->who, watch->name);
 }
 
-/* What is pending keeps the loop alive, and is not overdue. */
+/* Pending operations keep the loop alive and are not overdue. */
 static void check_pending(const sim_watch_t *watch, uint64_t now) {
   sim_process_t *process = watch->process;
   for (sim_op_t op = 0; op < SIM_OPS; op++) {

@@ -1,29 +1,31 @@
-/* The checkers: what must never be, whatever goes wrong. What they see is the truth: the world's time, every handle
- * of every process, every key of every server. A violation ends the run (sim_violation()).
+/* The checkers: rules that hold under all faults. They see the truth: the world's time, every
+ * handle of every process, every key of every server. A violation ends the run
+ * (sim_violation()).
  *
- *   exclusion     nobody is told that he holds a name while another believes in holding it, until his local deadline
- *                 (assumed scenarios only). Holds of one owner, readers, and permits up to the limit stand beside
- * each other
- *   revival       what was not believed any more is not believed again
- *   fencing       numbers grow from grant to grant; nobody gets the same; a guarded resource accepts nothing stale
- *   count         an operation counts once, a latch is open when all have; exactly as many pass a barrier together as
- *                 it is for
- *   bound, due, lease, filled
- *                 limits and refilled buckets: limit.h, check_limit_lease.c, bucket.c
- *   stale         who asks a cache is not served what was invalidated before: cache.c, orders_cache.c
- *   attempts      no process connects more often in a second than it may: outage.c
- *   callbacks     every operation calls back once, in time, and keeps the loop alive until then
- *   truth         what a callback says agrees with what servers did
- *   loss          told at the local deadline, not later, once, and before a server gives the name away
- *   ttl           every key has one, but those that the library lists
- *   order         where first come is first served: a server gives nothing to a waiter while another's ticket stands in
- *                 its queue that came before, unless that one has not asked for waiter_ttl. A ticket came when a
- * server
- *                 first heard of it since it was last taken out (by a grant, a release); one that was late once is
- *                 excused from then on: it may have kept its place or not
- *   leaks         when all is closed no memory is left, no key that is known to be undone, no token and no ticket
- *   liveness      when faults have stopped everybody who waits is served within scenario->served_ms; and nothing is
- *                 free for scenario->free_ms while somebody waits for it */
+ *    exclusion     no grant is reported while another holder believes in its hold, up to its local
+ *                  deadline (only in scenarios with the assumptions). Holds of one owner, readers, and
+ *                  permits up to the limit may overlap
+ *    revival       an ended belief does not return
+ *    fencing       numbers grow from grant to grant and are unique; a guarded resource accepts no stale
+ *                  write
+ *    count         an operation counts once, a latch opens when all have counted, and exactly n parties
+ *                  pass a barrier together
+ *    bound, due, lease, filled
+ *                  limits and refilled buckets: limit.h, check_limit_lease.c, bucket.c
+ *    stale         a get is not served values from before an invalidation: cache.c, orders_cache.c
+ *    attempts      no process connects more often per second than permitted: outage.c
+ *    callbacks     every operation calls back once, in time, and keeps the loop alive until then
+ *    truth         callbacks agree with the servers' actions
+ *    loss          reported once, at the local deadline, before a server grants the name again
+ *    ttl           every key has one, except those that the library lists
+ *    order         for fair kinds: a server grants nothing to a waiter while an earlier ticket is in its
+ *                  queue, unless that waiter has not asked for waiter_ttl. A ticket's time is its first
+ *                  arrival since its last removal (by a grant or release). A waiter that was late once
+ *                  is excused from then on, because its place may be lost
+ *    leaks         after all closes no memory is left, no key that is known to be undone, no token and
+ *                  no ticket
+ *    liveness      after the faults every waiter is served within scenario->served_ms; nothing is free
+ *                  for scenario->free_ms while a waiter wants it */
 #ifndef TEST_SIM_CHECK_CHECK_H
 #define TEST_SIM_CHECK_CHECK_H
 
@@ -45,7 +47,7 @@ void sim_check_executed(sim_server_t *server, const engine_word_t *argv, size_t 
 /* The same of one that is perhaps several calls' (redis/conn/batch.h). */
 void sim_check_executed_all(sim_server_t *server, const engine_word_t *argv, size_t argc,
                             engine_word_t reply);
-/* It begins anew, with whatever it has. */
+/* The server restarts, with or without data. */
 void sim_check_restarted(sim_server_t *server);
 
 /* ---- from processes ---- */
@@ -54,7 +56,7 @@ void sim_check_restarted(sim_server_t *server);
 void sim_check_turn(sim_process_t *process);
 /* It has written a line to its log. */
 void sim_check_logged(sim_process_t *process, const char *line);
-/* It has crashed: nobody in it believes anything. */
+/* The process has crashed: its beliefs end. */
 void sim_check_crashed(sim_process_t *process);
 /* belay_close() has called back, and its memory should be too. */
 void sim_check_closed(sim_process_t *process);
@@ -64,6 +66,6 @@ void sim_check_closed(sim_process_t *process);
 void sim_check_regularly(sim_world_t *world); /* now and then: keys without a ttl */
 void sim_check_end(sim_world_t *world);       /* everything is closed */
 
-/* What actors tell is theirs and the checkers': check_actor.h. */
+/* The interface of actors is check_actor.h. */
 
 #endif /* TEST_SIM_CHECK_CHECK_H */

@@ -1,10 +1,11 @@
-/* A watched lock: what an actor does with its lock handle, and what it is told, passes the checkers here.
+/* A watched lock: an actor's calls of its lock handle, and their callbacks, pass through the
+ * checkers.
  *
- *   actor.c --acquire, release ...--> sim_watch_*() --> belay_lock_*()
- *      ^                                                     |
- *      +-- told(), lost() <-- rules about callbacks <-- belay's callbacks
+ *    actor.c --acquire, release ...--> sim_watch_*() --> belay_lock_*()
+ *       ^                                                     |
+ *       +-- told(), lost() <-- rules about callbacks <-- belay's callbacks
  *
- * The functions are belay's, with a NULL in the place of a callback where `deaf`. What they return is checked too. */
+ * The functions are belay's; with `deaf` the callback is NULL. Return values are checked, too. */
 #ifndef TEST_SIM_CHECK_CHECK_ACTOR_H
 #define TEST_SIM_CHECK_CHECK_ACTOR_H
 
@@ -29,8 +30,7 @@ typedef struct sim_pending {
   uint64_t called; /* by the process's clock */
   uint64_t since;  /* and by the world's */
   uint64_t due;    /* UINT64_MAX: whenever */
-  uint64_t
-      rounds; /* not 0: so long from the last time that the process stood still, and by `limit` at the latest */
+  uint64_t rounds; /* not 0: time since the process last stood still; at most `limit` */
   uint64_t limit;
 } sim_pending_t;
 
@@ -53,9 +53,9 @@ struct sim_watch {
   sim_pending_t op[SIM_OPS];
   int64_t wait_ms; /* of the present acquire */
   bool canceled;   /* the present acquire was */
-  bool closing;    /* the handle is, or its client: it is only heard of any more */
+  bool closing;    /* the handle or its client is closing: only its callbacks are left */
   bool taken_away; /* the client's, or belay's: the handle goes without a callback of its own */
-  bool late_loss;  /* when it was closed, a loss was still to be told */
+  bool late_loss;  /* at the close, a loss was still to be reported */
   bool deaf, deaf_extend; /* released, extended without a callback: it may still go on */
   belay_client_t *with;   /* the client whose close took it along */
 
@@ -63,7 +63,7 @@ struct sim_watch {
   bool held;        /* granted, and neither lost nor given back */
   bool lost_taken;  /* the last one ended so */
   uint64_t seen;    /* the deadline when it was last looked at, by the process's clock */
-  uint64_t before;  /* what an extend may leave of it if it fails */
+  uint64_t before;  /* the end of the lease if an extend fails */
   uint64_t granted; /* the world's time */
   uint64_t granted_clock, ordinal, floor, number;
   uint64_t
@@ -71,18 +71,18 @@ struct sim_watch {
   uint64_t called_clock; /* when that was, by the process's clock */
   sim_token_t *token;
   unsigned counted;      /* a bit for each server whose vote counted when it was granted */
-  uint64_t floor_number; /* what its number has to be larger than */
+  uint64_t floor_number; /* lower bound of its number */
 };
 
-/* Options for a handle that it is about to make, and what goes with them: owner, permits, writer. actor_options.c */
+/* Chooses the options of the next handle, and its owner, permits and mode. actor_options.c */
 void sim_choose_options(sim_watch_t *watch, belay_lock_options_t *options);
 
 void sim_watch_begin(sim_watch_t *watch);
 /* The process has crashed, or is closed. */
 void sim_watch_end(sim_watch_t *watch);
 
-/* Makes a handle for a name, of what the scenario is about; false if that was not possible now. For that owner,
- * permits, writer are set before. */
+/* Makes a handle for a name, of the scenario's kind; false if that failed. Set owner, permits
+ * and writer before. */
 bool sim_watch_make(sim_watch_t *watch, unsigned name, const belay_lock_options_t *options);
 int sim_watch_acquire(sim_watch_t *watch, int64_t wait_ms);
 int sim_watch_release(sim_watch_t *watch, int64_t timeout_ms, bool deaf);
@@ -103,8 +103,8 @@ void sim_watch_ping(sim_process_t *process, unsigned server, int64_t timeout_ms)
 /* A callback takes its time. */
 void sim_watch_stall(sim_process_t *process, uint64_t ns);
 
-/* Writes to the resource that the lock guards, if it is held; the write arrives after so long, whatever comes.
- * False: it is not held, or has no fencing. */
+/* Writes to the resource that the held lock guards; the write arrives after `delay`, in any
+ * state. False: not held, or without fencing. */
 bool sim_watch_write(sim_watch_t *watch, uint64_t delay);
 
 /* A client is about to be closed (1), has been (-1), or will be together with its process (0). */

@@ -50,7 +50,7 @@ static bool read_key(engine_word_t word, unsigned *key, engine_word_t *id) {
   return false;
 }
 
-/* What a script of limits was called with, and the number that its reply begins with. */
+/* Reads the arguments of a limit script, and the first number of its reply. */
 static bool read_command(sim_server_t *server, const engine_word_t *argv, size_t argc,
                          engine_word_t reply, command_t *command) {
   *command = (command_t){.server = server};
@@ -87,7 +87,7 @@ static bool read_command(sim_server_t *server, const engine_word_t *argv, size_t
   return command->id.len == 0 || command->id.len == SIM_LIMIT_ID;
 }
 
-/* Who asked for it; NULL: nobody. */
+/* The request of the command; NULL: none. */
 static sim_ask_t *asked(sim_limits_t *limits, const command_t *command) {
   sim_ask_t *ask = &limits->ask[command->cost % SIM_ASKS];
   if (ask->kind == 0 || ask->cost != command->cost || ask->key != command->key) {
@@ -122,7 +122,7 @@ static void took(sim_limits_t *limits, const command_t *command) {
   }
 }
 
-/* What a process takes ahead has no number: it gets one. */
+/* A lease of tokens has no number of a request: it gets one. */
 static void leased(sim_limits_t *limits, const command_t *command) {
   sim_world_t *world = command->server->world;
   int64_t granted = command->answer > 0 ? command->answer : 0;
@@ -235,7 +235,7 @@ static void reserve(sim_limits_t *limits, const command_t *command) {
     reserved(limits, command, ask);
 }
 
-/* What was never heard of is canceled too: its number is not known then. */
+/* A cancel may concern a reservation whose reply was lost: its number is unknown then. */
 static void canceled(sim_limits_t *limits, const command_t *command) {
   sim_ask_t *ask = by_id(limits, command->id);
   if (ask == NULL) {

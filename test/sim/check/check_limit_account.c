@@ -1,4 +1,4 @@
-/* Checkers: limits, what they hold, and who asks. */
+/* Checkers: limits, their debts, and requests. */
 #include <string.h>
 
 #include "sim/check/limit_state.h"
@@ -97,7 +97,7 @@ void sim_limits_unasked(sim_world_t *world, unsigned number) {
 
 /* ---- rules: bound, due ------------------------------------------------------------------------------------ */
 
-/* What is owed, in units, after it has leaked for so long. */
+/* The debt, in units, after it has leaked since a time. */
 static int64_t leaked(const belay_limit_t *limit, int64_t owed, uint64_t since, uint64_t now) {
   uint64_t us = now > since ? now - since : 0;
   return us <= (uint64_t)(owed / limit->count) ? owed - (int64_t)us * limit->count : 0;
@@ -182,7 +182,7 @@ void sim_check_bound(sim_server_t *server, const sim_limits_t *limits, unsigned 
   }
 }
 
-/* Whether a limit has no room for so many tokens now, nor within so many microseconds. */
+/* True if a limit has no room for this many tokens now, or within a number of microseconds. */
 static bool is_full(const sim_account_t *account, const belay_limit_t *limit, size_t i,
                     uint64_t now, int64_t cost, int64_t within_us) {
   if (limit->kind == BELAY_LIMIT_BUCKET) {

@@ -1,8 +1,8 @@
-/* Checkers: limits, tokens that are leased.
+/* Checkers: limits, leased tokens.
  *
- *   lease    a process uses no more than it was granted, less what it has given back; nothing that was granted longer ago
- *            than lease_ms; and what is used of a key in any interval is no more than its buckets allow in one that is
- *            longer by lease_ms */
+ *    lease    a process uses at most its granted tokens minus returned ones, none older than lease_ms;
+ *             and the tokens of a key used in any interval fit its buckets in an interval longer by
+ *             lease_ms */
 #include "sim/check/limit_state.h"
 
 /* After that it is void, by the server's clock. */
@@ -22,7 +22,8 @@ void sim_lease_granted(sim_server_t *server, unsigned number) {
   lease->granted += ask->cost;
 }
 
-/* Of a grant: so much is given back. Whose it was is not known if there were several in that microsecond. */
+/* A return of leased tokens. Their owner is unknown if several leases were granted in that
+ * microsecond. */
 static void shrink(sim_world_t *world, unsigned number, int64_t tokens, int64_t returned,
                    bool alone) {
   sim_limits_t *limits = sim_limits_of(world);

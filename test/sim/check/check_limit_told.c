@@ -1,7 +1,7 @@
 /* Checkers: limits, what callbacks say. */
 #include "sim/check/limit_state.h"
 
-/* A wait may be called so much too early, and a hundredth of what was waited: clocks differ. */
+/* A wait may end this much early, plus a hundredth of its length, because clocks differ. */
 #define LATE_US 2000
 
 static void false_to(sim_hand_t *hand, const sim_ask_t *ask, const char *what, int status) {
@@ -47,7 +47,8 @@ static void allowed(sim_hand_t *hand, sim_ask_t *ask, const belay_limiter_result
                   ask->key);
 }
 
-/* What is denied from memory was denied before, for as many tokens or fewer, and is until later than it was asked. */
+/* A local denial needs an earlier denial for at most as many tokens, with a retry time after the
+ * request. */
 static void check_memory(sim_hand_t *hand, const sim_ask_t *ask) {
   const sim_world_t *world = sim_world_of(hand);
   const sim_limits_t *limits = sim_limits_of(sim_world_of(hand));
@@ -76,7 +77,8 @@ static void denied(sim_hand_t *hand, sim_ask_t *ask, const belay_limiter_result_
     false_to(hand, ask, "denied, and it is nothing to be denied", 0);
   if (result->retry_after_us <= 0)
     false_to(hand, ask, "denied, and there is no telling for how long", 0);
-  bool leases = sim_limits_of(sim_world_of(hand))->slice > 0; /* whose denials are others' too */
+  /* its denials may come from other requests */
+  bool leases = sim_limits_of(sim_world_of(hand))->slice > 0;
   if (result->source == BELAY_SOURCE_DENIAL && !leases)
     check_memory(hand, ask);
   if (result->source == BELAY_SOURCE_DENIAL || (leases && ask->executed == 0)) {
@@ -89,7 +91,7 @@ static void denied(sim_hand_t *hand, sim_ask_t *ask, const belay_limiter_result_
     remember(hand, ask, result->retry_after_us);
 }
 
-/* What it says of the server's doings is so, now and for good. */
+/* Its statement about the server is true now and later. */
 static void indeterminate(sim_hand_t *hand, sim_ask_t *ask, int status) {
   if (status == BELAY_EUNKNOWN || status == BELAY_ECANCELED)
     return;

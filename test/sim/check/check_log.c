@@ -1,5 +1,5 @@
-/* Checkers: what servers did, by token. Tokens are random, so that one is enough to tell an attempt from every
- * other. */
+/* Checkers: the servers' actions, by token. Tokens are random, so a token identifies its
+ * attempt. */
 #include <assert.h>
 #include <string.h>
 
@@ -41,7 +41,7 @@ sim_token_t *sim_log_get(sim_log_t *log, const uint8_t bytes[BELAY__TOKEN_BYTES]
   sim_token_t *token = sim_log_find(log, bytes);
   if (token != NULL)
     return token;
-  do { /* what is on a server, or held, is over some time */
+  do { /* every key and every hold ends at some time */
     log->hand = (log->hand + 1) % SIM_TOKENS;
     token = &log->token[log->hand];
   } while (token->used && (token->now_on != 0 || token->pins > 0));
@@ -134,7 +134,7 @@ static const sim_watch_t *find_believer(const sim_check_t *check, unsigned name,
 
 /* ---- rules: truth --------------------------------------------------------------------------------------- */
 
-/* What was taken back is not set again, but by bytes of a dead connection. */
+/* An undone token is set again only by bytes of a dead connection. */
 static void check_set(sim_check_t *check, const sim_server_t *server, sim_token_t *token) {
   sim_world_t *world = check->world;
   unsigned bit = 1u << server->index;
@@ -157,8 +157,8 @@ static void check_set(sim_check_t *check, const sim_server_t *server, sim_token_
                   token->name, token->process, other->who);
 }
 
-/* "loss": whoever holds it knows before a server gives the name away; on several nodes, as far as he counts on this
- * one. */
+/* "loss": the holder knows before a server grants the name again; with several nodes, if it
+ * counts this one. */
 static void check_gone(sim_check_t *check, const sim_server_t *server, const sim_token_t *token,
                        engine_cause_t cause) {
   sim_world_t *world = check->world;
@@ -235,7 +235,7 @@ bool sim_is_release(const engine_word_t *args, size_t n) {
   return false;
 }
 
-/* What a script was given, if it is a token of that name's; else NULL. */
+/* The word as a token of that name; NULL if it is none. */
 static sim_token_t *token_in(sim_check_t *check, engine_word_t word, unsigned name) {
   uint8_t bytes[BELAY__TOKEN_BYTES];
   unsigned process, life;
@@ -248,8 +248,9 @@ static sim_token_t *token_in(sim_check_t *check, engine_word_t word, unsigned na
   return token;
 }
 
-/* Scripts about what is held have its key first, and its token before everything else; a release may have another,
- * that it was being passed to. What was set before a release is gone; what is set after it was overtaken by it. */
+/* A lease script has the key first, and the token before its other arguments; a release may have
+ * a second token, of the next holder. Tokens set before a release are gone; those set after it
+ * were late. */
 void sim_check_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
                         engine_word_t reply) {
   sim_world_t *world = server->world;
@@ -362,7 +363,7 @@ static sim_token_t *stands_in(sim_check_t *check, const sim_server_t *server, un
   return sim_read_token(value, bytes, &process, &life) ? sim_log_find(&check->log, bytes) : NULL;
 }
 
-/* It came in a way that nobody could know of, or nobody could take it back. */
+/* True if the late execution could not be known or undone. */
 bool sim_is_excused(const sim_check_t *check, const sim_server_t *server, unsigned process,
                     unsigned life, bool ghostly, uint64_t came) {
   bool unforeseen = ghostly && check->world->scenario->secretive &&
@@ -386,7 +387,7 @@ static bool is_being_undone(const sim_check_t *check, const sim_server_t *server
          client == NULL || client->stats.undo_pending > 0;
 }
 
-/* "leaks": what nobody holds or asks for is being taken back. */
+/* "leaks": a token without a holder or an attempt is being undone. */
 static void look_for_strays(sim_check_t *check, const sim_server_t *server) {
   sim_world_t *world = check->world;
   for (unsigned i = 0; i < world->scenario->names; i++) {

@@ -1,4 +1,4 @@
-/* Checkers: who waits on servers in which order, and what stands in their keys when all is closed. */
+/* Checkers: the order of waiters on servers, and the rest of their keys after all closes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static sim_ticket_t *find(sim_line_t *line, const char *text) {
   return NULL;
 }
 
-/* Those that wait are kept, as far as there is room: what is forgotten is not found out. */
+/* Keeps tickets as far as there is room; forgotten ones are not checked. */
 static sim_ticket_t *get(sim_line_t *line, const char *text) {
   sim_ticket_t *ticket = find(line, text);
   if (ticket != NULL)
@@ -117,7 +117,7 @@ static unsigned number_in(engine_word_t word) {
   return (unsigned)strtoul(text, NULL, 10);
 }
 
-/* "exclusion": what was just given, and what is believed in, is not more than there is now. */
+/* "exclusion": the new grant and all beliefs together fit the present limit. */
 static void check_permits(const sim_server_t *server, unsigned name, unsigned given) {
   sim_world_t *world = server->world;
   unsigned set = world->check->name[name].limit, limit = set > 0 ? set : world->scenario->limit;
@@ -168,7 +168,7 @@ void sim_line_executed(sim_server_t *server, unsigned name, const sim_token_t *t
 
 /* ---- rules: liveness ------------------------------------------------------------------------------------ */
 
-/* Who has waited for the name since then; NULL: nobody. */
+/* A waiter for the name since then; NULL: none. */
 static const sim_watch_t *find_waiter(const sim_check_t *check, unsigned name, uint64_t since) {
   for (unsigned i = 0; i < check->world->scenario->processes; i++)
     for (unsigned j = 0; j < SIM_ACTORS_MAX; j++) {
@@ -243,7 +243,7 @@ static void look_at_word(void *ctx, engine_word_t key, engine_word_t word, int64
 
 void sim_line_end(sim_check_t *check) {
   const sim_world_t *world = check->world;
-  if (world->scenario->kind == SIM_LOCK) /* whose keys hold nothing but tokens: sim_check_end() */
+  if (world->scenario->kind == SIM_LOCK) /* its keys contain only tokens: sim_check_end() */
     return;
   for (unsigned i = 0; i < world->scenario->servers; i++) {
     const sim_server_t *server = &world->server[i];

@@ -1,4 +1,4 @@
-/* Checkers: what callbacks say against what was. */
+/* Checkers: statuses of callbacks against the truth. */
 #include "sim/check/check_result.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static bool is_single(const sim_watch_t *watch) {
 
 /* ---- which statuses there are --------------------------------------------------------------------------- */
 
-/* What servers here refuse with. */
+/* True for the refusals of the simulated servers. */
 static bool is_refusal(int status) {
   switch (status) {
   case BELAY_ELOADING:
@@ -35,7 +35,7 @@ static bool is_refusal(int status) {
   }
 }
 
-/* What any operation may end with, for reasons that are not its own. */
+/* True if any operation may end with this status. */
 static bool may_end_so(const sim_watch_t *watch, int status) {
   const sim_scenario_t *scenario = watch->process->world->scenario;
   switch (status) {
@@ -133,14 +133,13 @@ static void granted(sim_watch_t *watch) {
     sim_fence_granted(watch);
 }
 
-/* That somebody else has it, that nothing was sent or that it was refused is said only where it is so; of the last
- * attempt. */
+/* "Held by another", "not sent" and "refused" must be true of the last attempt. */
 static bool is_definite(const sim_watch_t *watch, int status) {
   if (!is_single(watch))
     return false;
   if (status == BELAY_EHELD)
     return watch->wait_ms == 0 || !has_waited(watch); /* else it was cut short */
-  /* A refusal may also be that of what would have made the lock count. */
+  /* A refusal may also concern a command that the lock needs to count. */
   const belay__lease_config_t *config = sim_watch_lease(watch)->config;
   bool bare = !config->quarantine && config->min_replicas == 0;
   bool busy = status == BELAY_EBUSY && (watch->wait_ms == 0 || !has_waited(watch));
@@ -277,7 +276,7 @@ void sim_result_lost(sim_watch_t *watch, belay_lost_t reason) {
   if (now > due && now - due > SIM_TICK)
     sim_violation(world, "loss: %s, n%u: told %.3f ms late", watch->who, watch->name,
                   sim_in_ms(now - due));
-  /* Servers whose vote counted when it was granted, and who cannot have said since that it is not ours. */
+  /* Servers whose votes counted at the grant, and that cannot have replied "not ours" since. */
   unsigned keep = sim_token_throughout(world, watch->token, watch->granted) & watch->counted;
   if (world->check->tokens && reason == BELAY_LOST_TAKEN && sim_bits(keep) >= world->check->quorum)
     wrong(watch, "loss", "taken, and a quorum has had it all the time", 0);

@@ -1,4 +1,4 @@
-/* What callbacks say against what was: check_result.c, called by check_watch.c. */
+/* Statuses of callbacks against the truth: check_result.c, called by check_watch.c. */
 #ifndef TEST_SIM_CHECK_CHECK_RESULT_H
 #define TEST_SIM_CHECK_CHECK_RESULT_H
 

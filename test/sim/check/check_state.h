@@ -1,4 +1,4 @@
-/* What the checkers keep in mind; for check*.c and register.c only. */
+/* The state of the checkers; for check*.c and register.c only. */
 #ifndef TEST_SIM_CHECK_CHECK_STATE_H
 #define TEST_SIM_CHECK_CHECK_STATE_H
 
@@ -13,7 +13,7 @@
 #include "sim/scenarios/scenario.h"
 #include "sim/world/server.h"
 
-#define SIM_TICK (2 * SIM_MS) /* what is due comes within this */
+#define SIM_TICK (2 * SIM_MS) /* limit of delay for due events */
 
 /* ---- what servers did, by token --------------------------------------------------------------------------- */
 
@@ -56,7 +56,7 @@ static inline unsigned sim_bits(unsigned mask) {
 unsigned sim_token_somewhen(const sim_world_t *world, const sim_token_t *token, uint64_t since);
 unsigned sim_token_throughout(const sim_world_t *world, const sim_token_t *token, uint64_t since);
 
-/* What stands in a server's key: a token's 20 bytes, whose it is. False if it is something else. */
+/* Reads the value of a server's key: a token's 20 bytes and its process. False if it is none. */
 bool sim_read_token(engine_word_t value, uint8_t bytes[BELAY__TOKEN_BYTES], unsigned *process,
                     unsigned *life);
 /* The name that a key belongs to: NAMESPACE::FAMILY::{nNUMBER}. */
@@ -87,7 +87,7 @@ typedef struct sim_line {
 /* A script was executed with these arguments; token: the first, NULL if it is none. */
 void sim_line_executed(sim_server_t *server, unsigned name, const sim_token_t *token,
                        const engine_word_t *args, size_t n, engine_word_t reply);
-/* "liveness": nothing is free for long while somebody waits for it. */
+/* "liveness": nothing is free for long while a waiter wants it. */
 void sim_line_look(sim_check_t *check);
 /* "leaks": tokens and tickets, when all is closed. */
 void sim_line_end(sim_check_t *check);
@@ -104,12 +104,12 @@ typedef struct sim_name {
   size_t key_len;
   uint64_t grants;              /* numbers them */
   uint64_t free_since;          /* of the world's: a key was seen last */
-  uint64_t number;              /* the largest fencing number that was told, */
+  uint64_t number;              /* the largest reported fencing number, */
   uint64_t written;             /* RWLOCK: to a writer */
   uint64_t over;                /* REENTRANT: and the largest of an owner who has given all back */
   uint64_t entered;             /* REENTRANT: the first grant of the present ownership */
   unsigned limit;               /* SEMAPHORE: as it was set; 0: it was not */
-  const sim_process_t *process; /* REENTRANT: whose that number is: */
+  const sim_process_t *process; /* REENTRANT: the process of that number: */
   unsigned life, owner;
   uint64_t numbers[SIM_NUMBERS];
 
@@ -120,7 +120,7 @@ typedef struct sim_name {
 
 /* The number that came with a grant. */
 void sim_fence_granted(sim_watch_t *watch);
-/* The same for one of an owner's holds, and what is over with its release. */
+/* The same for one of an owner's holds, and the effects of its release. */
 void sim_fence_entered(sim_watch_t *watch);
 void sim_fence_left(const sim_watch_t *watch);
 void sim_register_fini(struct sim_check *check);
@@ -142,17 +142,17 @@ struct sim_check {
   sim_world_t *world;
   unsigned quorum;
   bool faithful;  /* one server, which loses nothing: its keys are the whole truth */
-  bool strangers; /* somebody else removes keys */
-  bool tokens;    /* a lock's key is a string, which is the token of who holds it */
+  bool strangers; /* true if another program deletes keys */
+  bool tokens;    /* true if a lock's key is a string, the token of its holder */
   bool numbered;  /* fencing numbers grow whatever else is broken */
   sim_name_t *name;
   sim_seen_t seen[SIM_PROCESSES_MAX];
   uint64_t lost_data[SIM_SERVERS_MAX]; /* when a server last began anew */
-  sim_event_t strays;                  /* looks for what was left behind */
+  sim_event_t strays;                  /* searches leftovers */
   belay__list_t writes;                /* on their way to guarded resources */
   sim_log_t log;
   sim_line_t line;
-  void *ledger; /* of hands: what their kind knows */
+  void *ledger; /* state of one kind of hands */
 };
 
 static inline const belay__lease_t *sim_watch_lease(const sim_watch_t *watch) {
@@ -176,7 +176,7 @@ void sim_check_exclusive(const sim_watch_t *watch);
 /* Looks at what is believed, as "revival" needs it. */
 void sim_check_belief(sim_watch_t *watch);
 
-/* Looks for tokens that nobody takes back, from now on. */
+/* Searches tokens that no process undoes, from now on. */
 void sim_strays_begin(sim_check_t *check);
 
 /* The time on its clock until which the process stood still. */

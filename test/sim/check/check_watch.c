@@ -1,4 +1,4 @@
-/* Checkers: what the functions return, and that callbacks come once, in time, and say what they may. */
+/* Checkers: return values, and callbacks: once, in time, with permitted statuses. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static void expect(sim_watch_t *watch, sim_op_t op, int64_t within_ms) {
                                   .due = ever ? UINT64_MAX : now + (uint64_t)within_ms * SIM_MS};
 }
 
-/* What is pending ends now: it was canceled, or its handle is closed. */
+/* Pending operations end now: canceled, or the handle closed. */
 static void hurry(sim_watch_t *watch, sim_op_t op) {
   uint64_t now = sim_process_now(watch->process);
   watch->op[op].rounds = 0;
@@ -71,7 +71,7 @@ static void enter(sim_watch_t *watch) {
   seen_of(watch)->calling = true;
 }
 
-/* What was returned is what it should be. */
+/* Checks a return value. */
 static int leave(sim_watch_t *watch, const char *what, int error, int expected, int or_else) {
   sim_world_t *world = watch->process->world;
   seen_of(watch)->calling = false;
@@ -203,7 +203,7 @@ int sim_watch_release(sim_watch_t *watch, int64_t timeout_ms, bool deaf) {
   return 0;
 }
 
-/* How an extend, or what is answered as one, is to begin. */
+/* The expected return value of an extend or a similar operation. */
 static int extend_expected(const sim_watch_t *watch) {
   bool holds = watch->held && remaining(watch) > 0, pending = watch->op[SIM_EXTEND].pending;
   return watch->closing ? BELAY_ECLOSING : !holds ? BELAY_ENOTOWNER : pending ? BELAY_ESTATE : 0;

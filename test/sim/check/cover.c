@@ -1,5 +1,4 @@
-/* What the library does inside that the checkers want to count: functions that the linker leads through here
- * (--wrap). */
+/* Counts internal events of the library: functions that the linker wraps (--wrap). */
 #include <string.h>
 
 #include "lease/machine/machine.h"

@@ -1,14 +1,14 @@
-/* What is known from outside of limits in a world: who asked for what, what the server did, when. check_limit.c has the
- * rules, limiter.c those who ask.
+/* The outside view of limits in a world: requests, the server's actions, and times.
+ * check_limit.c has the rules, limiter.c the requests.
  *
- *   bound    of a key no more is admitted in any interval than its policy allows, by the server's clock; what was
- *            reserved counts at the time for which it was
- *   due      nobody is denied while there is room
- *   truth    what was asked for once is executed once at most; what a callback says agrees with what the server did
- *   order    who waits is not called before the time of his reservation, and those of one key and handle in the
- *            order in which the server gave them theirs
+ *    bound    in any interval of the server's clock, a key admits at most its policy's tokens;
+ *             reservations count at their time
+ *    due      no request is denied while there is room
+ *    truth    a request is executed at most once; callbacks agree with the server
+ *    order    a wait does not end before its reservation's time; waits of one key and handle end in the
+ *             server's order
  *
- * All costs of a world are different, so that a cost tells who asked: its remainder is a number. */
+ * All costs of a world differ, so a cost identifies its request: its remainder is a number. */
 #ifndef TEST_SIM_CHECK_LIMIT_H
 #define TEST_SIM_CHECK_LIMIT_H
 
@@ -34,19 +34,19 @@ typedef enum sim_ask_kind {
 typedef struct sim_ask {
   uint8_t kind; /* 0: nobody has asked */
   uint8_t key;
-  bool unsent;    /* somebody was told that it was not sent, or refused */
+  bool unsent;    /* true if a callback said that it was not sent or was refused */
   bool admitted;  /* by the server */
   bool canceled;  /* it has executed that the reservation be given back */
-  bool forgotten; /* it was told to forget it: a reset */
-  bool acted;     /* who asked was told to go on */
+  bool forgotten; /* true after a reset */
+  bool acted;     /* true after the request was admitted in a callback */
   unsigned executed;
-  unsigned of; /* REFUND: what it gives back of */
+  unsigned of; /* REFUND: the refunded request */
   int64_t cost;
   int64_t returned;       /* canceled: so much */
   uint64_t at_us;         /* when it was executed first, by the server's clock */
   uint64_t acts_us;       /* when it may act */
   uint64_t remembered_us; /* until then a reservation is the same one, */
-  uint64_t rest_us;       /* and what was canceled stays so */
+  uint64_t rest_us;       /* and cancelled requests stay so */
   char id[SIM_LIMIT_ID];  /* RESERVE, WAIT: as far as the server has seen it */
   unsigned next;          /* in its slot */
   uint8_t process;        /* SLICE: whose it is, */
@@ -61,8 +61,8 @@ const belay_limit_t *sim_limits_policy(const sim_limits_t *limits, size_t *n);
 int64_t sim_limits_slice(const sim_limits_t *limits, uint32_t *lease_ms);
 int64_t sim_limits_most(const sim_limits_t *limits); /* the smallest burst, or count */
 
-/* Somebody is going to ask; returns the number, or 0: there are no more of them. cost becomes so many times SIM_ASKS, and
- * the number. */
+/* Registers a request; returns its number, or 0 if there are no more. cost becomes cost *
+ * SIM_ASKS plus the number. */
 unsigned sim_limits_ask(sim_world_t *world, sim_ask_kind_t kind, unsigned key, uint64_t times);
 sim_ask_t *sim_limits_asked(sim_world_t *world, unsigned number);
 /* He could not. */

@@ -1,4 +1,4 @@
-/* What the checkers of limits keep in mind; for check_limit*.c only. */
+/* The state of the limit checkers; for check_limit*.c only. */
 #ifndef TEST_SIM_CHECK_LIMIT_STATE_H
 #define TEST_SIM_CHECK_LIMIT_STATE_H
 
@@ -7,7 +7,7 @@
 #define SIM_ENTRIES 1024 /* of an account; the older half of them is summed up when it is full */
 #define SIM_LIMIT_SLOTS 4096
 #define SIM_LIMIT_STRANGERS 256
-#define SIM_LIMIT_DENIALS 512 /* the latest that a process was told, of each key */
+#define SIM_LIMIT_DENIALS 512 /* the last denials of a process, of each key */
 #define SIM_LEASES 128
 
 /* The tokens of a key that a life of a process was granted ahead. */
@@ -24,7 +24,7 @@ typedef struct sim_lease {
 typedef struct sim_entry {
   uint64_t at_us;
   unsigned ask;
-  int64_t used;    /* tokens of it that somebody may use */
+  int64_t used;    /* its usable tokens */
   int64_t charged; /* that the server holds against the key */
 } sim_entry_t;
 
@@ -32,13 +32,13 @@ typedef struct sim_entry {
 typedef struct sim_account {
   size_t len;
   sim_entry_t entry[SIM_ENTRIES];
-  uint64_t before_us; /* what was summed up: until then, */
+  uint64_t before_us; /* end of the summed part, */
   int64_t used[BELAY_LIMITER_LIMITS_MAX], charged[BELAY_LIMITER_LIMITS_MAX]; /* buckets: units */
   uint64_t window_us; /* FIXED: when the present one began, */
-  int64_t in_window;  /* and what was charged in it */
-  /* Several limits: what waited was given back, and how much of it in each is not known. */
+  int64_t in_window;  /* and the tokens charged in it */
+  /* several limits: waiting tokens were returned, and their distribution is unknown */
   bool murky;
-  /* What was before a reset in one microsecond with it was given back after it: only happens here. */
+  /* tokens from before a reset in the same microsecond were returned after it; happens only here */
   bool blurred;
   uint64_t reset_us;
 } sim_account_t;
@@ -54,7 +54,7 @@ struct sim_limits {
   struct {
     char id[SIM_LIMIT_ID];
     uint64_t rest_us;
-  } canceled[SIM_LIMIT_STRANGERS]; /* before anything else was heard of them */
+  } canceled[SIM_LIMIT_STRANGERS]; /* before the request itself was seen */
   unsigned cancels;
   struct {
     unsigned life;
@@ -67,31 +67,31 @@ struct sim_limits {
   int64_t slice;
   uint32_t lease_ms;
   sim_lease_t lease[SIM_PROCESSES_MAX][SIM_LIMIT_KEYS];
-  sim_account_t told[SIM_LIMIT_KEYS]; /* what was allowed, when it was told */
+  sim_account_t told[SIM_LIMIT_KEYS]; /* admitted tokens, at the time of the callback */
 };
 
 /* ---- check_limit_account.c ---- */
 
-/* Charges what was asked for; returns its place in the account. used: somebody may use it. */
+/* Charges a request; returns its place in the account. used: its tokens may be used. */
 size_t sim_account_charge(const sim_limits_t *limits, sim_account_t *account, unsigned number,
                           uint64_t at_us, bool used);
-/* Of what was charged so much will not be used, and so much the server says to have given back. */
+/* Notes that some charged tokens will not be used, and how many the server reports as returned. */
 void sim_account_give_back(const sim_limits_t *limits, sim_account_t *account, unsigned number,
                            int64_t unused, int64_t returned);
 /* The most units that a bucket was over its burst by, from that place on; negative: it never was. */
 int64_t sim_account_over(const sim_account_t *account, const belay_limit_t *limit, size_t i,
                          size_t from);
 
-/* "bound": what was charged at that place and all that comes after it. */
+/* "bound": the charge at that place and all later ones. */
 void sim_check_bound(sim_server_t *server, const sim_limits_t *limits, unsigned key, size_t from);
-/* "due": so many more are denied, within so many microseconds. */
+/* "due": a number of further tokens is denied within a time. */
 void sim_check_due(sim_server_t *server, const sim_limits_t *limits, unsigned key, int64_t cost,
                    uint64_t now, int64_t within_us);
 
 /* ---- check_limit_lease.c ---- */
 
-/* A server has granted so many tokens of the ask's, to the process whose command it executes; has taken back what was
- * asked for so; somebody was told that he may use his. */
+/* A server has granted leased tokens to the process of its command; has taken back a request's
+ * tokens; a callback has admitted a request. */
 void sim_lease_granted(sim_server_t *server, unsigned number);
 void sim_lease_returned(sim_server_t *server, unsigned key, int64_t tokens, uint64_t taken_us,
                         int64_t returned);

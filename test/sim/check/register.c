@@ -14,8 +14,8 @@ static bool was_told(const sim_name_t *name, uint64_t number) {
   return false;
 }
 
-/* A number is larger than that of every grant before; where two may hold at once, than that of every grant that was
- * told before this one was asked for, and nobody else's. */
+/* A number is larger than those of all earlier grants. For kinds with several holders: larger
+ * than every number reported before the request, and unique. */
 void sim_fence_granted(sim_watch_t *watch) {
   sim_world_t *world = watch->process->world;
   sim_check_t *check = world->check;
@@ -98,8 +98,8 @@ static bool is_over(const sim_watch_t *watch) {
   return watch->lock == NULL || (sim_watch_is_idle(watch) && !watch->deaf);
 }
 
-/* With the last hold of an owner, of which nothing is under way, its number is over. (Only while nothing goes
- * wrong: else something may be there still that nobody knows of.) */
+/* An owner's number ends with its last hold, if no call is in flight. (Only without faults:
+ * otherwise an unknown hold may exist.) */
 void sim_fence_left(const sim_watch_t *watch) {
   sim_world_t *world = watch->process->world;
   sim_name_t *name = &world->check->name[watch->name];
@@ -131,8 +131,8 @@ typedef struct writing {
   char token[BELAY_FENCE_TOKEN_MAX];
 } writing_t;
 
-/* What was held before the latest whose write was accepted is over: nothing of it is accepted any more. Where two may
- * hold at once it is over for certain only if the latest was asked for after it. */
+/* Writes of holders before the latest accepted one are refused. For kinds with several holders
+ * only if the latest asked after the earlier hold. */
 static void check_accepted(sim_world_t *world, sim_name_t *name, const writing_t *writing) {
   uint64_t over = world->scenario->broken ? name->excluded : name->accepted;
   bool stale = world->scenario->broken ? writing->ordinal <= over : writing->ordinal < over;
@@ -148,7 +148,7 @@ static void check_accepted(sim_world_t *world, sim_name_t *name, const writing_t
     name->excluded = writing->floor;
 }
 
-/* The newest number is refused to nobody. */
+/* The newest number is never refused. */
 static void check_refused(sim_world_t *world, const sim_name_t *name, const writing_t *writing) {
   if (writing->number > name->fence.number)
     sim_violation(world, "fencing: a write of %s to n%u with the newest number %llu is refused",

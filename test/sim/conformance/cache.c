@@ -1,5 +1,5 @@
-/* The scripts of the cache; and what stands in their keys. %G is a generation, %R a record of one, or what is none, %U eight
- * bytes of an envelope. */
+/* The scripts of the cache, and foreign values in their keys. %G is a generation, %R a record or
+ * an invalid one, %U eight bytes of an envelope. */
 #include "sim/conformance/conformance.h"
 
 #define PAIR "{v} {v}gen"
@@ -28,7 +28,7 @@ const conformance_row_t conformance_cache[] = {
     ROW("EVALSHA $cache_tag 1 {v}tag %G %t"),
     ROW("EVAL @cache_tag 1 {v}tag %G %e"),
 
-    /* what a cache does without a script */
+    /* commands of a cache without a script */
     ROW("DEL " PAIR),
     ROW("DEL {v}tag"),
     ROW("DEL {v}gen"),
@@ -40,7 +40,7 @@ const conformance_row_t conformance_cache[] = {
     ROW_LIKE("PTTL {v}tag", LIKE_MS),
     ROW("PUBLISH {v}::filled %v"),
 
-    /* what is no record, and what is of the wrong type */
+    /* invalid records and other types */
     ROW("SET {v} %R PX %t"),
     ROW("SET {v} %v"),
     ROW("SET {v}gen %G PX %t"),

@@ -1,12 +1,12 @@
-/* The engine does what a real server does: the same commands to both, by chance but always the same for a seed, and
- * every reply is compared.
+/* The engine behaves like a real server: both get the same random commands (repeatable by a
+ * seed), and every reply is compared.
  *
- * BELAY_SIM_SEEDS=N: so many seeds for each family instead of a few. BELAY_SIM_SEED=S: that one alone.
- * With the name of a family as its argument the program runs that family alone.
+ * BELAY_SIM_SEEDS=N: seeds per family. BELAY_SIM_SEED=S: this seed only. With a family's name as
+ * argument, the program runs that family only.
  *
- * The engine is told the wall clock as it was before the server was asked. So what they say of time differs by as
- * long as the server took at most, and only where a reply is such a time is anything but the same bytes accepted.
- * Ttls are either longer than a sequence takes, or so short that nothing is asked until they are over. */
+ * The engine gets the wall clock of the moment before the real command. So times differ by at
+ * most the real command's duration; all other replies must be equal bytes. Ttls are longer than
+ * a sequence, or so short that the test waits until they have ended. */
 #include "sim/conformance/peers.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 #define SEEDS 30         /* of a family */
 #define BATCH 64         /* commands that the server is sent at once */
 #define PAUSE_US 6000    /* short ttls are over by then */
-#define ROUNDING_US 2000 /* what rounding to milliseconds may add, twice */
+#define ROUNDING_US 2000 /* effect of rounding to milliseconds, twice */
 #define TRIES 4          /* that a difference has to be there in a row */
 #define DAYS_MS (UINT64_C(86400000) * 30)
 
@@ -82,7 +82,7 @@ static bool ask_engine(run_t *run, const conformance_command_t *command, engine_
   return good;
 }
 
-/* What was published came, and nothing else. */
+/* Expects the published messages and nothing else. */
 static bool compare_pushed_to(run_t *run, unsigned conn) {
   conformance_peers_t *peers = run->peers;
   engine_word_t engines = {peers->pushed[conn].at, peers->pushed[conn].len};
@@ -103,7 +103,7 @@ static bool compare_pushed(run_t *run) {
   return same;
 }
 
-/* Asks the engine, and compares. What it publishes to itself (in RESP3) comes before its reply. */
+/* Runs the command in the engine and compares. Messages to itself (RESP3) precede the reply. */
 static bool compare_one(run_t *run, const conformance_command_t *command) {
   conformance_peers_t *peers = run->peers;
   engine_buffer_t out = {0};
@@ -255,7 +255,7 @@ static server_t *start_server(void) {
   return server_start(&options);
 }
 
-/* The engine is like a server of 7.0, and what others do is not compared. */
+/* The engine imitates server 7.0; differences of other versions are not compared. */
 static void learn(conformance_peers_t *peers) {
   const char *info = server_string(peers->server, "INFO", "server", NULL);
   const char *run_id = strstr(info, "\nrun_id:");
@@ -288,7 +288,7 @@ static void test_family(void **state) {
   server_stop(peers.server);
 }
 
-/* The reply, and who is closed; a connection does not close itself. */
+/* The reply, and the closed connections; a connection does not close itself. */
 TEST(kill) {
   conformance_peers_t peers = {.server = start_server()};
   learn(&peers);

@@ -1,4 +1,4 @@
-/* The engine beside a real server: what both are asked, and how their replies are compared. */
+/* The engine compared with a real server: commands and the comparison of replies. */
 #ifndef TEST_SIM_CONFORMANCE_CONFORMANCE_H
 #define TEST_SIM_CONFORMANCE_CONFORMANCE_H
 
@@ -15,7 +15,7 @@
 
 /* ---- replies (reply.c) --------------------------------------------------------------------- */
 
-/* When two replies are the same. Whatever is not named here must be the same bytes. */
+/* How two replies are compared. Unnamed replies must be equal bytes. */
 typedef enum conformance_like {
   LIKE_BYTES,      /* all of it */
   LIKE_SET,        /* an array, in any order */
@@ -30,7 +30,7 @@ typedef enum conformance_like {
   LIKE_INFO,       /* the lines that belay reads */
 } conformance_like_t;
 
-/* What is known of time when two replies are compared. */
+/* The times for a comparison of two replies. */
 typedef struct conformance_times {
   uint64_t now_us;       /* the wall clock */
   uint64_t tolerance_us; /* by how much the two may differ in what depends on it */
@@ -99,7 +99,8 @@ void conformance_print_command(FILE *out, const conformance_command_t *command);
 #define ROW_LIKE(pattern, like)                                                                    \
   { pattern, like, 0 }
 
-/* What makes keys of other types, and removes them; and what tells all of a key. */
+/* Commands that create and delete keys of other types; and commands that read everything of a
+ * key. */
 extern const conformance_row_t conformance_any[], conformance_final[];
 
 /* Those that are not about one type of values. */
@@ -121,7 +122,7 @@ typedef struct conformance_script {
 /* NULL: there is none. */
 const conformance_script_t *conformance_script(const char *name, size_t len);
 
-/* Asks somebody who knows for the SHA1 of each. */
+/* Computes the SHA1 of each script with the given function. */
 void conformance_scripts_name(void (*sha1)(void *ctx, const char *text, char out[41]), void *ctx);
 
 /* ---- the engine's own account of its strings (shadow.c) --------------------------------------- */
@@ -130,7 +131,7 @@ typedef struct conformance_shadow conformance_shadow_t;
 conformance_shadow_t *conformance_shadow_new(void);
 void conformance_shadow_free(conformance_shadow_t *shadow);
 
-/* What the hook `changed` is told. */
+/* The function of the hook `changed`. */
 void conformance_shadow_changed(conformance_shadow_t *shadow, engine_word_t key, engine_word_t was,
                                 engine_word_t is);
 

@@ -1,4 +1,4 @@
-/* The scripts of what is in src/data; and what stands in their keys. */
+/* The scripts of src/data, and foreign values in their keys. */
 #include "sim/conformance/conformance.h"
 
 #define WIDE "-9223372036854775808 9223372036854775807"
@@ -46,7 +46,7 @@ const conformance_row_t conformance_data[] = {
     ROW_LIKE("HGETALL {n}", LIKE_PAIRS),
     ROW("DEL {i} {n}"),
 
-    /* what has been seen */
+    /* dedup */
     ROW("EVAL @dedup_mark 1 {d}1 s %t 0 0 " PRINT " %m %m"),
     ROW("EVAL @dedup_mark 1 {d}2 s 0 0 0 " PRINT " %m %m %m"),
     ROW("EVAL @dedup_mark 2 {d}1 {d}op s %t 1 %t " PRINT " %m"),
@@ -74,7 +74,7 @@ const conformance_row_t conformance_data[] = {
     ROW_LIKE("PTTL {o}", LIKE_MS),
     ROW("DEL {o}"),
 
-    /* what a user does */
+    /* sessions */
     ROW_LIKE("EVAL @session_touch 2 {u} {u}events %m %t 3 1 %v 0", LIKE_CLOCK),
     ROW_LIKE("EVAL @session_touch 2 {u} {u}events %m %t 0 0 %v 0", LIKE_CLOCK),
     ROW_LIKE("EVAL @session_touch 3 {u} {u}events {u}op %m %t 2 1 %v %t", LIKE_CLOCK),
@@ -84,7 +84,7 @@ const conformance_row_t conformance_data[] = {
     ROW("DEL {u}events"),
     ROW("DEL {u} {u}op"),
 
-    /* who is best, who may what, who is there */
+    /* rankings, permissions, presence */
     ROW("EVAL @ranking_submit 1 {r} high add %t 3 %m %n %m %n"),
     ROW("EVAL @ranking_submit 1 {r} high best 0 0 %m %N"),
     ROW("EVAL @ranking_drop 1 {r} high remove %m"),
@@ -107,7 +107,7 @@ const conformance_row_t conformance_data[] = {
     ROW_LIKE("PTTL {a}1", LIKE_MS),
     ROW("EVAL @active_mark 1 {h}1 %a %m %m"),
 
-    /* what is of the wrong type is left as it is */
+    /* keys of other types stay unchanged */
     ROW("RPUSH {c} %v"),
     ROW("SET {f} %v"),
     ROW("SET {d}1 %v"),

@@ -203,7 +203,7 @@ static bool may_move_up(const conformance_command_t *command, size_t at) {
   return true;
 }
 
-/* What a client would not send: too few words, too many, some that have no business there. */
+/* Makes an invalid command: too few words, too many, or misplaced ones. */
 static void spoil(generator_t *g, conformance_command_t *command, const char *pattern) {
   size_t count, at = below(g, command->argc);
   bool timed = is_about_time(pattern);

@@ -1,4 +1,4 @@
-/* The scripts of everything that is held by many, or waited for in a line; and what stands in their keys. */
+/* The scripts of kinds with several holders or a queue, and foreign values in their keys. */
 #include "sim/conformance/conformance.h"
 
 #define FAIR "{g} {g}q {g}a"
@@ -106,7 +106,7 @@ const conformance_row_t conformance_kinds[] = {
     ROW("EVAL @multi_extend 2 %L %L %o %t 0"),
     ROW("EVAL @multi_release 2 %L %L %o %H %o"),
 
-    /* what is of the wrong type is left as it is */
+    /* keys of other types stay unchanged */
     ROW("SET {s} %v"),
     ROW("SET {w}r %v"),
     ROW("HSET {g} a b"),

@@ -94,7 +94,7 @@ engine_word_t conformance_next_few(conformance_peers_t *peers, unsigned conn, si
 
 /* ---- beginning and ending ------------------------------------------------------------------------------- */
 
-/* Both get the same replies, but for what they say of themselves. */
+/* Both sides get the same replies, except about themselves. */
 static void speak_resp3(conformance_peers_t *peers, unsigned conn) {
   const engine_word_t hello[] = {{"HELLO", 5}, {"3", 1}};
   engine_buffer_t bytes = {0};

@@ -1,4 +1,4 @@
-/* Both sides: the engine, and a real server with so many connections to it. */
+/* Both sides: the engine, and a real server with several connections. */
 #ifndef TEST_SIM_CONFORMANCE_PEERS_H
 #define TEST_SIM_CONFORMANCE_PEERS_H
 

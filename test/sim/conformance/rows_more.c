@@ -1,4 +1,4 @@
-/* What there is to ask that is not about one type of values: scripts, connections, channels. */
+/* Commands that are not about one type of values: scripts, connections, channels. */
 #include "sim/conformance/conformance.h"
 
 const conformance_row_t conformance_belays[] = {
@@ -122,7 +122,7 @@ const conformance_row_t conformance_scripts[] = {
     END,
 };
 
-/* What the library `struct` makes of doubles; and numbers as texts. */
+/* The bytes of doubles from the library `struct`; and numbers as text. */
 const conformance_row_t conformance_structs[] = {
     {"EVAL @pack 0 <d %q", LIKE_BYTES, ROW_AS_IT_IS},
     {"EVAL @pack 0 <ddd %q %q %q", LIKE_BYTES, ROW_AS_IT_IS},
@@ -191,7 +191,7 @@ const conformance_row_t conformance_connections[] = {
     END,
 };
 
-/* What a connection that listens may do in RESP3, and in RESP2 may not; and it may change its mind. */
+/* Commands of a subscribed connection in RESP3 and in RESP2, with changes between both. */
 const conformance_row_t conformance_protocols[] = {
     {"HELLO", LIKE_HELLO, ROW_AS_IT_IS},
     {"HELLO 3", LIKE_HELLO, ROW_AS_IT_IS},

@@ -15,7 +15,7 @@
   "end\n"                                                                                          \
   "return told(struct.unpack"
 
-/* What a script may come to: their names are not needed, rows say @v1, @v2, … */
+/* Scripts for all results of a script; rows call them @v1, @v2, … */
 static conformance_script_t scripts[] = {
     /* commands from the words */
     {"call", "return redis.call(unpack(ARGV))", ""},
@@ -58,7 +58,7 @@ static conformance_script_t scripts[] = {
     {"many",
      "local n = 0\nfor i = 1, 100 do n = n + redis.call('INCRBY', KEYS[1], i) end\nreturn n", ""},
     {"time", "return redis.call('TIME')", ""},
-    /* bytes: numbers are told with all their digits */
+    /* bytes: numbers with all their digits */
     {"pack", "return struct.pack(unpack(ARGV))", ""},
     {"pack_numbers",
      "local t = {}\nfor i = 2, #ARGV do t[i - 1] = tonumber(ARGV[i]) or ARGV[i] end\n"

@@ -1,4 +1,4 @@
-/* What the engine tells of its strings, put together again: it must come to what the engine has. */
+/* Rebuilds the engine's strings from its change hook, and compares them. */
 #include "sim/conformance/conformance.h"
 
 #include <stdlib.h>
@@ -75,7 +75,7 @@ const char *conformance_shadow_check(const conformance_shadow_t *shadow, const e
     engine_word_t bytes = engine_peek(engine, now_us, entry->key);
     if (bytes.at != NULL && !has(&((const engine_field_t *)entry)->value, bytes))
       return "a string is not as it was told";
-    if (bytes.at == NULL) /* it has ended, and nobody has looked yet */
+    if (bytes.at == NULL) /* expired, and not looked up yet */
       counting.known++;
   }
   return counting.known == shadow->strings.count ? NULL : "a string is not there as it was told";

@@ -22,12 +22,12 @@ typedef struct list {
   "until_fr\0\0\0\0\0\0\0\0checksumcreated!took\0\0\0\0" id "\5\0\0\0\5\0\0\0value"
 
 static list_t lists[] = {
-    /* Keys: few, so that what is asked meets what was done. */
+    /* Keys: few, so that commands meet. */
     {'k', L("k:1|k:2|k:3|k:4||\0\xff\r\n")},
     {'L', L("{l}:1|{l}:2")},
     {'F', L("{f}:1|{f}:2")},
     {'Q', L("{q}:1|{q}:2")},
-    /* Strings: plain ones, bytes of any kind, numbers and what is nearly one. */
+    /* Strings: plain ones, arbitrary bytes, numbers and near-numbers. */
     {'v',
      L("|a|hello "
        "world|\0\xff\r\n\x01|0|10|-5|3.5|3.0|9007199254740993|9223372036854775807|"
@@ -49,8 +49,8 @@ static list_t lists[] = {
     {'w', L("0|0|1|5|8|13|64|100|#0|#1|#2|#7|-1|#-1|abc|#|4294967296|#4294967296")},
     {'z', L("0|1|-1|3|-8|127|128|-129|255|256|65535|4294967295|1000000000000|9223372036854775807|-"
             "9223372036854775808|x")},
-    /* Ttls that have not ended while the sequence runs, those that have soon, and what is none, which is far from all
-     * others all the same: lock_extend compares it. */
+    /* Ttls longer than the sequence, very short ones, and invalid ones. They differ clearly,
+     * because lock_extend compares them. */
     {'t', L("60000|60001|100000|3600000|86400000")},
     {'x', L("1|2|3")},
     /* Sums of one of these and a long one are made too: none is over while a sequence runs. */
@@ -69,13 +69,13 @@ static list_t lists[] = {
     {'H', L("PUBLISH|PUBLISH||NOSUCH")},
     {'n', L("1|2|3|4")},
     {'c', L("c:1|c:2|d:1||\0\xff")},
-    /* Generations, and their records: a value, that something is absent, an error; what is too short, and nothing;
-     * places in an envelope. */
+    /* Generations and their records: a value, an absence, an error; too short and empty ones;
+     * offsets in an envelope. */
     {'G', L(GENERATION_A "|" GENERATION_A "|" GENERATION_B "|whatever is there|short|")},
     {'R', L(RECORD("\1", GENERATION_A) "|" RECORD("\1", GENERATION_B) "|" RECORD(
               "\2", GENERATION_A) "|" RECORD("\3", GENERATION_B) "|\xbely\1\1|")},
     {'U', L("12345678|\0\0\0\0\0\0\0\xff|")},
-    /* What has no business where it is put. */
+    /* Words at the wrong places. */
     {'?', L("|0|-1|1.5|abc|\0|\xff\xfe|9223372036854775807|01|(1|-inf")},
 };
 

@@ -17,7 +17,7 @@ static void put_bit(engine_buffer_t *bytes, uint64_t bit, bool on) {
   bytes->at[bit / 8] = (char)byte;
 }
 
-/* width: of a field, for an offset of so many of them ("#3"); 0: there is no such. */
+/* width: of a field, for an offset in fields ("#3"); 0: no such form. */
 static bool read_offset(engine_call_t *call, engine_word_t word, unsigned width, uint64_t *offset) {
   int64_t value;
   bool fields = width > 0 && word.len > 0 && word.at[0] == '#';

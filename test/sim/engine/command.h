@@ -1,4 +1,4 @@
-/* What a command is, and how it replies. */
+/* A command and its replies. */
 #ifndef TEST_SIM_ENGINE_COMMAND_H
 #define TEST_SIM_ENGINE_COMMAND_H
 
@@ -13,7 +13,7 @@ struct engine {
   engine_options_t options; /* its strings are not good; these are: */
   char run_id[41], data_id[41];
   engine_table_t keys;   /* of engine_object_t */
-  engine_buffer_t was;   /* what the string that is open was; */
+  engine_buffer_t was;   /* the former value of the open string; */
   bool was_there;        /* if there was one */
   engine_table_t topics; /* channels that have subscribers: pubsub.c */
   uint8_t *scripts;      /* which are loaded: a bit for each that script.c has compiled */
@@ -40,7 +40,7 @@ typedef void engine_command_fn(engine_call_t *call);
 enum {
   ENGINE_WRITES = 1,    /* counted by engine_writes() */
   ENGINE_NO_SCRIPT = 2, /* no script may call it */
-  ENGINE_SUBSCRIBED = 4 /* a connection that has subscribed may send it all the same */
+  ENGINE_SUBSCRIBED = 4 /* also permitted to a subscribed connection */
 };
 
 struct engine_command {
@@ -72,7 +72,7 @@ extern const engine_command_t engine_server_commands[];
 /* NULL: there is none of that name, in upper or in lower case. */
 const engine_command_t *engine_command_find(engine_word_t name);
 
-/* Finds, checks and runs a command: what a connection sends, and what a script calls. */
+/* Finds, checks and runs a command of a connection or a script. */
 void engine_run(engine_call_t *call);
 
 /* ---- replies (reply.c) --------------------------------------------------------------------------------- */
@@ -82,10 +82,10 @@ void engine_reply_bulk(engine_call_t *call, const char *at, size_t len);
 void engine_reply_word(engine_call_t *call, engine_word_t word);
 void engine_reply_text(engine_call_t *call, const char *text); /* as a bulk */
 void engine_reply_nil(engine_call_t *call);                    /* $-1 */
-void engine_reply_array(engine_call_t *call, size_t count);    /* so many replies follow */
-void engine_reply_map(engine_call_t *call, size_t pairs);      /* so many pairs of them */
+void engine_reply_array(engine_call_t *call, size_t count);    /* number of replies that follow */
+void engine_reply_map(engine_call_t *call, size_t pairs);      /* number of pairs that follow */
 void engine_reply_set(engine_call_t *call, size_t count);
-void engine_reply_push(engine_call_t *call, size_t count);   /* a message, or what belongs to it */
+void engine_reply_push(engine_call_t *call, size_t count);   /* a message, or a part of it */
 void engine_reply_double(engine_call_t *call, double value); /* a score */
 void engine_reply_verbatim(engine_call_t *call, const char *at, size_t len); /* as a bulk */
 void engine_reply_ok(engine_call_t *call);
@@ -102,7 +102,7 @@ void engine_reply_error(engine_call_t *call, const char *format, ...)
 void engine_reply_error_bytes(engine_call_t *call, const char *at, size_t len);
 void engine_reply_syntax_error(engine_call_t *call);
 void engine_reply_wrongtype(engine_call_t *call);
-/* Of the arguments, where the arity alone does not tell. whole: call->command, or what it is a part of. */
+/* The error of a wrong number of arguments. whole: call->command, or its parent command. */
 void engine_reply_wrong_number(engine_call_t *call, const engine_command_t *whole);
 void engine_reply_not_an_integer(engine_call_t *call); /* "… or out of range" */
 
@@ -143,7 +143,7 @@ bool engine_field_put(engine_call_t *call, engine_word_t key, engine_word_t name
 
 /* ---- the parts ----------------------------------------------------------------------------------------- */
 
-/* pubsub.c: what a connection has subscribed to goes with it; and what the engine has of it all. */
+/* pubsub.c: deletes a connection's subscriptions; and the engine's state. */
 void engine_pubsub_leave(engine_t *engine, engine_conn_t *conn);
 void engine_pubsub_free(engine_t *engine);
 

@@ -40,7 +40,7 @@ static void push_line(lua_State *lua, const char **at, const char *name) {
   *at = end + 2;
 }
 
-/* What a command has replied is well formed; and it is not deep. */
+/* Replies of commands are well-formed and not deep. */
 static void push_value(lua_State *lua, const char **at) {
   int64_t count;
   luaL_checkstack(lua, 4, "reply");

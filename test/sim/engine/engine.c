@@ -1,4 +1,4 @@
-/* The whole: its making, its commands by name, and what is looked at from outside. */
+/* The engine: creation, the table of commands, and inspection. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ static const engine_command_t *const tables[] = {
     engine_list_commands,   engine_sketch_commands,
 };
 
-/* By the hash of the name; whose slot is taken comes into the next one that is free. */
+/* Open addressing by the hash of the name. */
 static const engine_command_t *slots[SLOTS];
 static bool slots_filled;
 
@@ -84,7 +84,7 @@ const engine_command_t *engine_command_find(engine_word_t name) {
   return slots[slot];
 }
 
-/* How much of a word is to be told; what is behind a zero byte is not, as in Redis. */
+/* The number of bytes of a word that are shown; a zero byte ends it, as in Redis. */
 static int shown(engine_word_t word, size_t max) {
   return (int)strnlen(word.at, word.len < max ? word.len : max);
 }

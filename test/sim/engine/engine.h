@@ -17,7 +17,7 @@
 
 typedef struct engine engine_t;
 
-/* Bytes that are somebody else's. */
+/* Bytes of another owner. */
 typedef struct engine_word {
   const char *at;
   size_t len;
@@ -32,14 +32,14 @@ typedef struct engine_buffer {
 void engine_buffer_add(engine_buffer_t *buffer, const char *at, size_t len);
 void engine_buffer_free(engine_buffer_t *buffer);
 
-/* What the server knows of one connection; the caller's memory. Zeros and an id that is not 0 before the first
- * command; engine_disconnect() after the last. */
+/* The server's state of one connection, in the caller's memory. Zeros and a nonzero id before
+ * the first command; engine_disconnect() after the last. */
 typedef struct engine_conn {
   int64_t id;
   void *owner;                  /* the caller's */
   char name[64];                /* CLIENT SETNAME */
   int resp;                     /* 3: HELLO 3; anything else: RESP2 */
-  struct engine_channel *first; /* what it has subscribed to; the engine's */
+  struct engine_channel *first; /* its subscriptions; owned by the engine */
   size_t channels;
 } engine_conn_t;
 
@@ -50,7 +50,7 @@ typedef enum engine_cause {
   ENGINE_BY_FLUSH /* FLUSHALL, FLUSHDB */
 } engine_cause_t;
 
-/* What the caller wants to know and has to do. Any may be NULL. None may call the engine. */
+/* Callbacks of the engine. Any may be NULL. None may call the engine. */
 typedef struct engine_hooks {
   void *ctx; /* handed to each */
 
@@ -73,7 +73,7 @@ typedef struct engine_options {
   const char *data_id; /* master_replid2, 40 bytes; NULL: zeros, and a second_repl_offset of -1 */
   int64_t data_offset; /* second_repl_offset, where data_id is not NULL */
   uint64_t started_us; /* the wall clock when it started, in microseconds since 1970 */
-  unsigned replicas;   /* what WAIT answers, at once, if it is asked for as many or more */
+  unsigned replicas;   /* the immediate reply to WAIT, if it asks for at least as many */
 } engine_options_t;
 
 engine_t *engine_new(const engine_options_t *options);
@@ -82,16 +82,16 @@ void engine_free(engine_t *engine);
 /* Gives back what all engines of the process share (the interpreter); they are all gone. */
 void engine_shutdown(void);
 
-/* Executes one command (argc >= 1) at this wall-clock time and appends its reply. Replies of SUBSCRIBE go into `out`
- * too. Whatever the words are, this returns. */
+/* Executes one command (argc >= 1) at this wall-clock time and appends its reply, also those of
+ * SUBSCRIBE. Returns for any words. */
 void engine_execute(engine_t *engine, engine_conn_t *conn, uint64_t now_us,
                     const engine_word_t *argv, size_t argc, engine_buffer_t *out);
 
 /* The connection is gone. */
 void engine_disconnect(engine_t *engine, engine_conn_t *conn);
 
-/* The keys with what is in them and when they end, as they are on a disk: for a restart with older data, or the same.
- * A restart is engine_free(), engine_new(), engine_load(): scripts and connections are forgotten. */
+/* The keys with their values and ttls, as on a disk: for a restart with the same or older data.
+ * A restart is engine_free(), engine_new(), engine_load(): scripts and connections are lost. */
 typedef struct engine_image engine_image_t;
 engine_image_t *engine_save(const engine_t *engine);
 void engine_load(engine_t *engine, const engine_image_t *image);
@@ -101,8 +101,8 @@ void engine_image_free(engine_image_t *image);
 typedef void (*engine_key_fn)(void *ctx, engine_word_t key, const char *type, int64_t ttl_ms);
 size_t engine_each_key(const engine_t *engine, uint64_t now_us, engine_key_fn fn, void *ctx);
 
-/* Looks at every word in every value: strings, fields and what is in them, members. until_ms: a member's score, or
- * the first word of what is in a field, as far as that can be a time; else INT64_MAX. */
+/* Visits every word of every value: strings, fields and their values, members. until_ms: a
+ * member's score, or the first word of a field's value, if it can be a time; else INT64_MAX. */
 typedef void (*engine_word_fn)(void *ctx, engine_word_t key, engine_word_t word, int64_t until_ms);
 void engine_each_word(const engine_t *engine, uint64_t now_us, engine_word_fn fn, void *ctx);
 

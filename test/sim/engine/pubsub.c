@@ -142,6 +142,6 @@ const engine_command_t engine_pubsub_commands[] = {
     {"SUBSCRIBE", subscribe, -2, ENGINE_NO_SCRIPT | ENGINE_SUBSCRIBED, NULL},
     {"SSUBSCRIBE", ssubscribe, -2, ENGINE_NO_SCRIPT, NULL},
     {"UNSUBSCRIBE", unsubscribe, -2, ENGINE_NO_SCRIPT | ENGINE_SUBSCRIBED, NULL},
-    {"PUBLISH", publish, 3, ENGINE_WRITES, NULL}, /* what replicas hear too counts as written */
+    {"PUBLISH", publish, 3, ENGINE_WRITES, NULL}, /* counts as a write, because replicas get it */
     {NULL, NULL, 0, 0, NULL},
 };

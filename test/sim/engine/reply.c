@@ -1,5 +1,4 @@
-/* RESP, the way out: of version 2, or 3 for a connection that has asked for it. What a script is told by what it
- * calls is always version 2. */
+/* RESP output: version 2, or 3 for a connection that chose it. Scripts always get version 2. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,7 +22,7 @@ static char *write_number(char *at, int64_t value) {
   return at + (sizeof digits - n);
 }
 
-/* A line with a number: an integer, or how long what follows is. Makes room for what follows, too. */
+/* Writes a line with a number: an integer or a length. Makes room for `more` bytes, too. */
 static void add_line(engine_buffer_t *out, char kind, int64_t value, size_t more) {
   char *start = engine_buffer_room(out, NUMBER_MAX + 3 + more), *at = start;
   *at++ = kind;

@@ -5,7 +5,7 @@
 
 #define LEN_MAX (512 * 1024 * 1024) /* of one word, as in Redis */
 
-/* What is not read yet. */
+/* The unread rest. */
 typedef struct rest {
   const char *at, *end;
 } rest_t;

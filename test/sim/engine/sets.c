@@ -1,4 +1,4 @@
-/* SADD and its kin. The members are told in the order in which they came. */
+/* SADD and related commands. Members keep their order of insertion. */
 #include "command.h"
 
 #include <stdlib.h>

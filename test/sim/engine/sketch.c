@@ -112,7 +112,7 @@ static int64_t estimate(const char *registers) {
 
 /* ---- commands ------------------------------------------------------------------------------------------ */
 
-/* False: what is there is no HyperLogLog, and the reply says so. */
+/* False: the key is no HyperLogLog, and the error is the reply. */
 static bool find(engine_call_t *call, engine_word_t key, const engine_object_t **found) {
   engine_object_t *object;
   if (!engine_find(call, key, ENGINE_STRING, &object))

@@ -1,12 +1,13 @@
-/* The keyspace, and the containers that its values are made of.
+/* The keyspace, and the containers of its values.
  *
- *   engine_t.keys --table--> engine_object_t (one per key) --> string: bytes
- *                                                              hash:   table of engine_field_t
- *                                                              set:    table of engine_entry_t
- *                                                              zset:   table of engine_score_t, and a sorted array
- *                                                              list:   array of bytes
+ *    engine_t.keys --table--> engine_object_t (one per key) --> string: bytes
+ *                                                               hash:   table of engine_field_t
+ *                                                               set:    table of engine_entry_t
+ *                                                               zset:   table of engine_score_t, and a
+ *                                                                       sorted array
+ *                                                               list:   array of bytes
  *
- * Whatever is gone over is gone over in the order of insertion, so that nothing depends on addresses or on a seed. */
+ * Every iteration is in the order of insertion, independent of addresses and seeds. */
 #ifndef TEST_SIM_ENGINE_STORE_H
 #define TEST_SIM_ENGINE_STORE_H
 
@@ -28,7 +29,7 @@ void engine_buffer_set(engine_buffer_t *buffer, const char *at, size_t len);
 
 /* ---- tables (table.c) ---------------------------------------------------------------------------------- */
 
-/* The first member of whatever is in a table. The bytes of the key are in the same memory, behind that struct. */
+/* The first member of table entries. The key's bytes follow the struct in the same memory. */
 typedef struct engine_entry {
   struct engine_entry *chain; /* the next one in the same bucket */
   struct engine_entry *before, *after;
@@ -60,13 +61,13 @@ void engine_table_clear(engine_table_t *table);
 /* A hash of bytes; the same in every run. */
 uint64_t engine_hash(const char *at, size_t len);
 
-/* What the table of a hash consists of. */
+/* The table entries of a hash. */
 typedef struct engine_field {
   engine_entry_t entry; /* the field's name */
   engine_buffer_t value;
 } engine_field_t;
 
-/* What the table of a sorted set consists of. */
+/* The table entries of a sorted set. */
 typedef struct engine_score {
   engine_entry_t entry; /* the member */
   double score;
@@ -131,8 +132,8 @@ static inline bool engine_has_ended(const engine_object_t *object, int64_t now_m
   return object->ends_ms != ENGINE_FOREVER && object->ends_ms < now_ms;
 }
 
-/* What is at that key; NULL: nothing. What has ended is removed by this, as Redis does; so a pointer to another
- * object of the same key is not good after it, those to objects of other keys are. */
+/* The object at that key; NULL: none. Expired objects are removed here, as Redis does; so an
+ * older pointer to an object of the same key is invalid afterwards. */
 engine_object_t *engine_look(engine_call_t *call, engine_word_t key);
 
 /* The same for a command that wants that type: *found is NULL if there is nothing. False: it is of another type,
@@ -162,11 +163,10 @@ void engine_delete_if_empty(engine_call_t *call, engine_object_t *object);
 engine_object_t *engine_string_put(engine_call_t *call, engine_word_t key, engine_word_t bytes,
                                    bool keep_ttl);
 
-/* To change bytes in their place (SETBIT, APPEND): opens the string at a key, made if it is not there, and extended
- * with
- * zeros to at least that length; then its bytes (object->as.string) may be written and, by engine_buffer_add(), extended;
- * then it is to be closed before anything else is asked of the store, and its change is told. NULL: WRONGTYPE is the
- * reply. */
+/* For changes in place (SETBIT, APPEND): opens the string at a key, created if absent and
+ * extended with zeros to at least that length. Its bytes (object->as.string) may then be written
+ * and extended by engine_buffer_add(). Close it before the next call of the store; closing
+ * reports the change. NULL: WRONGTYPE is the reply. */
 engine_object_t *engine_string_open(engine_call_t *call, engine_word_t key, size_t len);
 void engine_string_close(engine_call_t *call, engine_object_t *object);
 

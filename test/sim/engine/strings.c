@@ -3,7 +3,7 @@
 
 #define STRING_MAX (512LL * 1024 * 1024) /* proto-max-bulk-len */
 
-/* What SET may be told. */
+/* The options of SET. */
 enum { NX = 1, XX = 2, KEEPTTL = 4, PX = 8, GET = 16 };
 
 static unsigned flag_of(engine_word_t word) {
@@ -14,7 +14,7 @@ static unsigned flag_of(engine_word_t word) {
   return 0;
 }
 
-/* time: what PX is given. */
+/* time: the argument of PX. */
 static bool parse_wishes(engine_call_t *call, unsigned *flags, const engine_word_t **time) {
   for (size_t i = 3; i < call->argc; i++) {
     unsigned flag = flag_of(call->argv[i]);

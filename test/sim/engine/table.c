@@ -5,7 +5,7 @@
 
 #include "store.h"
 
-enum { FEW = 8 }; /* so many are found faster without buckets */
+enum { FEW = 8 }; /* number of entries up to which a linear search is faster */
 
 #define PRIME_1 UINT64_C(0x9e3779b97f4a7c15)
 #define PRIME_2 UINT64_C(0xbf58476d1ce4e5b9)

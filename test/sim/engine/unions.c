@@ -7,7 +7,7 @@
 typedef enum aggregate { SUM, MIN, MAX } aggregate_t;
 
 typedef struct joining {
-  engine_zset_t zset; /* what comes of it */
+  engine_zset_t zset; /* the result */
   size_t keys;        /* how many there are; the first is argv[3] */
   aggregate_t aggregate;
 } joining_t;
@@ -90,7 +90,7 @@ static void join_key(joining_t *joining, const engine_object_t *object) {
   }
 }
 
-/* What is joined may be what is replaced. */
+/* The destination may be one of the sources. */
 static void put(engine_call_t *call, joining_t *joining) {
   size_t count = joining->zset.members.count;
   engine_object_t *object = engine_make(call, call->argv[1], ENGINE_ZSET);

@@ -175,7 +175,8 @@ typedef struct span {
   size_t first, end;
 } span_t;
 
-/* Redis asks strtod(): what it takes is a number, nothing at all is 0, and a 0 byte ends the text. */
+/* Redis uses strtod(): a number as far as it reads, 0 for an empty text, and a 0 byte ends the
+ * text. */
 static bool read_bound(engine_word_t word, bound_t *bound) {
   char *text = engine_allocate(word.len + 1), *end;
   if (word.len > 0)

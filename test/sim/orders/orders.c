@@ -119,7 +119,7 @@ static bool depend(sim_act_t a, sim_act_t b) {
   return a.kind != SIM_ACT_EXECUTE && b.kind != SIM_ACT_EXECUTE && a.process == b.process;
 }
 
-/* What was tried before, and what the act does not touch, need not be tried behind it. */
+/* True if the act was tried before and is independent of the acts since. */
 static bool sleeps(const sim_choice_t *before, sim_act_t act) {
   for (unsigned i = 0; i < before->len; i++)
     if (before->done[i] && is_same(before->act[i], act))
@@ -147,7 +147,7 @@ bool sim_orders_follow(sim_search_t *search, sim_subject_t *subject) {
       if (choice->len == 0)
         return true;
       if (search->depth == SIM_ACTS)
-        abort(); /* what is cut off is not all */
+        abort(); /* a cut search would not be exhaustive */
       if (!choose(choice))
         return false;
       search->depth++;

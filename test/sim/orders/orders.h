@@ -1,15 +1,18 @@
-/* All orders in which what two processes do can come, and not some by chance.
+/* All orders of two processes' steps, instead of random ones.
  *
- *   part k of a scenario --> steps for each process --> a run for each order --> a verdict
+ *    part k of a scenario --> steps for each process --> a run for each order --> a verdict
  *
- * What can come next is an act: a process takes its next step; a server executes the next command of a connection; an
- * answer, or what was published, arrives. Depth first, from the beginning each time: a run takes the acts that the search
- * says, as far as it goes, and then what comes first. After each act the world runs until nothing more happens at once.
+ * The next event is an act: a process takes its next step; a server executes the next command of
+ * a connection; a reply or message arrives. The search is depth-first, from the beginning each
+ * time: a run takes the acts of the search, then the first possible ones. After each act the
+ * world runs until it is at rest.
  *
- * Two acts are not tried both ways if neither changes what the other touches (sleep sets: Godefroid, "Partial-Order Methods
- * for the Verification of Concurrent Systems", 1996). So every order that can be told apart has its turn, once.
+ * Two independent acts are tried in one order only (sleep sets: Godefroid, "Partial-Order
+ * Methods for the Verification of Concurrent Systems", 1996). So each distinguishable order is
+ * tried once.
  *
- * In worlds that are not held (world->held) there are steps only: everything else is over before the next. */
+ * In worlds that are not held (world->held) only steps are acts: all else happens before the
+ * next step. */
 #ifndef TEST_SIM_ORDERS_ORDERS_H
 #define TEST_SIM_ORDERS_ORDERS_H
 
@@ -23,15 +26,15 @@ typedef enum sim_act_kind {
   SIM_ACT_STEP,
   SIM_ACT_EXECUTE,
   SIM_ACT_ANSWER,
-  SIM_ACT_LOSE /* the process loses the connection, and whatever was on its way to it */
+  SIM_ACT_LOSE /* the process loses the connection and everything in flight to it */
 } sim_act_kind_t;
 
 typedef struct sim_act {
   uint8_t kind, process, conn; /* conn: the how manieth of the process's */
-  uint8_t touches, changes; /* bits: what; the subject's to say. What is changed is touched, too */
+  uint8_t touches, changes;    /* bits chosen by the subject; changed ones are touched, too */
 } sim_act_t;
 
-/* What could come next at some place of a run, and what has been tried. */
+/* The possible acts at a point of a run, and those that were tried. */
 typedef struct sim_choice {
   sim_act_t act[SIM_CHOICES];
   bool done[SIM_CHOICES]; /* it was tried here, or need not be */
@@ -57,7 +60,7 @@ typedef struct sim_subject {
   void (*mark)(struct sim_subject *subject, sim_act_t *act, const engine_word_t *argv, size_t argc);
 } sim_subject_t;
 
-/* Runs what happens at once, and what that leads to; and what happens within that time. */
+/* Runs everything that happens at once; and everything within a time. */
 void sim_orders_settle(sim_world_t *world);
 void sim_orders_wait(sim_world_t *world, uint64_t ns);
 

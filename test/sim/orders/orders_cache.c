@@ -1,20 +1,20 @@
-/* Orders of what two processes do with a key of a cache; each step is a letter.
+/* Orders of two processes' operations on a key of a cache; each step is a letter.
  *
- *   G  a get                                   I  the source changes, and the key is invalidated
- *   E  the oldest load of this process ends    T  ... and the tag is
- *   F  it fails                                P  ... and what it is now is put
- *   W  half a second passes                    R, N, Y  the record, its generation, the tag's: evicted
+ *    G  a get                                   I  the source changes, and the key is invalidated
+ *    E  the oldest load of this process ends    T  ... and the tag is
+ *    F  it fails                                P  ... and its new value is put
+ *    W  half a second passes                    R, N, Y  the record, its generation, the tag's: evicted
  *
- * The source of truth is a number, which each change increases before anything is asked of the cache. A loader reads it when
- * it is called, and says so when it is ended. When all steps are taken, all is let through, all loads end, and each process
- * asks once more.
+ * The source of truth is a number, which each change increases before it calls the cache. A
+ * loader reads it when it is called, and returns it when it ends. After all steps, all calls and
+ * loads end, and each process gets the key once more.
  *
- *   stale      a get is not served what is older than a change that was acknowledged before it was called. From a table of its
- *              process it may be: for local_ttl_ms, unless it was this process that changed it, or the message has arrived.
- *              And a value that was put may be, if the first call of that put was executed when the change had taken effect:
- *              nobody knows which of the two came first
- *   callbacks  each is called once; and with 0, where no answer is lost and no load fails
- *   liveness   at the end nothing is pending */
+ *    stale      a get is never served a value older than a change acknowledged before the get. Its
+ *               process's table may be older: for local_ttl_ms, unless this process made the change or
+ *               has the message. A put value may be older if the put's first call was executed after
+ *               the change took effect: their order is unknown
+ *    callbacks  each runs once; with 0 if no reply is lost and no load fails
+ *    liveness   nothing is pending at the end */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@
 
 #define DRAINED (20 * SIM_S)
 #define PATIENCE (25 * SIM_MS)
-#define GRACEFULLY 32 /* one of so many worlds is closed as one should */
+#define GRACEFULLY 32 /* one of this many worlds is closed gracefully */
 
 orders_t *sim_orders_current;
 
@@ -41,7 +41,7 @@ static void violate(orders_t *self, const char *checker, const char *what, unsig
 
 /* ---- what a get may be served ---------------------------------------------------------------------------- */
 
-/* Something that was published is still on its way to that process, or nobody there listens. */
+/* True if a message to that process is in flight, or the process is not subscribed. */
 static bool is_deaf(const orders_t *self, unsigned process) {
   const sim_net_t *net = self->base.world->net;
   bool listens = false;

@@ -1,4 +1,4 @@
-/* What orders_cache.c and orders_touch.c keep in mind. */
+/* The state of orders_cache.c and orders_touch.c. */
 #ifndef TEST_SIM_ORDERS_ORDERS_CACHE_H
 #define TEST_SIM_ORDERS_ORDERS_CACHE_H
 

@@ -130,7 +130,8 @@ static void find_calls(uint64_t k, sim_part_t *part) {
   part->calls = true;
   part->lossy = calls[k].lossy;
   part->ghosts =
-      part->lossy && part->config->local_ttl_ms == 0; /* who listens asks what is refused then */
+      /* a subscribed process sends a command that is refused then */
+      part->lossy && part->config->local_ttl_ms == 0;
   for (unsigned i = 0; i < 2; i++)
     snprintf(part->steps[i], sizeof part->steps[i], "%s", calls[k].steps[i]);
 }

@@ -8,7 +8,7 @@
 #define SIM_WAITS (500 * SIM_MS) /* a W */
 #define SIM_CALLS_MAX 60000 /* orders of the calls of one pair; those of the first parts are less */
 #define SIM_PARTS_FIRST                                                                            \
-  458 /* up to those of few letters: what every test run looks at (meson.build) */
+  458 /* the parts with few letters, which every test run checks (meson.build) */
 
 /* The cache's options. */
 typedef struct sim_config {
@@ -23,7 +23,8 @@ typedef struct sim_part {
   bool calls; /* the calls are ordered too; else the steps alone */
   bool lossy;
   bool
-      ghosts; /* what was lost is executed all the same, if it has arrived; else our connections are killed */
+      /* lost commands are executed if they arrived; else the client's connections are killed */
+      ghosts;
   const char *letters;
   unsigned number[2]; /* of the steps, among all that can be made of the letters */
   char steps[2][8];

@@ -1,4 +1,5 @@
-/* Orders of what two processes do with a cache: what each act touches, and what servers execute. */
+/* Orders of two processes' operations on a cache: the state that each act touches, and the
+ * servers' commands. */
 #include <string.h>
 
 #include "sim/actors/hand.h"
@@ -32,7 +33,7 @@ static void mark_command(sim_act_t *act, const engine_word_t *argv, size_t argc)
   act->changes = reads ? 0 : act->touches;
 }
 
-/* A step may read what was told, and change the source; an answer may be the end of a change, and the beginning of a load. */
+/* A step may read results and change the source; a reply may end a change and begin a load. */
 void sim_orders_mark(sim_subject_t *subject, sim_act_t *act, const engine_word_t *argv,
                      size_t argc) {
   const orders_t *self = (orders_t *)subject;

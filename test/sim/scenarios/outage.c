@@ -1,11 +1,11 @@
-/* Very many clients in few processes lose their one server for a minute, and all want to ask it.
+/* Very many clients in few processes lose their only server for a minute, and all have requests.
  *
- *   connected --the server is away for AWAY_S--> asking in vain --it is back--> answered
+ *    connected --the server is away for AWAY_S--> retrying --it is back--> answered
  *
- *   attempts   from the loss on no process begins more attempts to connect in a second than 1.2
- *              times its reconnects_per_s, however many clients it has
- *   liveness   all clients are answered soon after the server is back: within reconnect_max_ms,
- *              and the time that so many attempts take at that rate */
+ *    attempts   after the loss no process begins more connection attempts per second than 1.2 times its
+ *               reconnects_per_s, for any number of clients
+ *    liveness   all clients are answered soon after the server is back: within reconnect_max_ms and the
+ *               time of all attempts at that rate */
 #include "sim/scenarios/outage.h"
 
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static void ask_all(crowd_t *crowd) {
   }
 }
 
-/* Until all are answered, or for so long. */
+/* Runs until all are answered, or for this time. */
 static void run_for(crowd_t *crowd, uint64_t ns) {
   sim_world_t *world = crowd->world;
   uint64_t until = world->now + ns;

@@ -1,4 +1,4 @@
-/* A scenario: who there is, what they do, what goes wrong. All of it is data: scenario.c, scenario_kinds.c. */
+/* A scenario: actors, actions and faults, as data: scenario.c, scenario_kinds.c. */
 #ifndef TEST_SIM_SCENARIOS_SCENARIO_H
 #define TEST_SIM_SCENARIOS_SCENARIO_H
 
@@ -19,7 +19,7 @@ typedef enum sim_kind {
   SIM_ELECTION,
   SIM_LIMITER, /* takes */
   SIM_RESERVE, /* and reservations */
-  SIM_SLICE,   /* takes of what was leased */
+  SIM_SLICE,   /* takes of leased tokens */
   SIM_BUCKET,
   SIM_DATA, /* data.h's crafts */
   SIM_USERS,
@@ -54,7 +54,7 @@ struct sim_scenario {
   int64_t timeout_ms;             /* 0: the default */
   unsigned min_replicas;
   sim_waking_t waking;   /* BOTH: each handle in its own way */
-  int64_t asleep_ms;     /* who waits asks so seldom; 0: at least every 600 ms */
+  int64_t asleep_ms;     /* poll interval of waiters; 0: at most 600 ms */
   int64_t waiter_ttl_ms; /* 0: the default */
   unsigned owners;       /* REENTRANT: in each process */
   unsigned limit;        /* SEMAPHORE: permits; LATCH, BARRIER: the count */
@@ -70,26 +70,23 @@ struct sim_scenario {
 
   /* What actors do; times in milliseconds. */
   uint64_t hold_ms, think_ms; /* means */
-  uint64_t wait_ms;           /* at most so long an acquire waits; some do not wait at all */
+  uint64_t wait_ms;           /* longest wait of an acquire; some do not wait */
   unsigned stalls;            /* of a thousand callbacks: take their time */
   unsigned extends; /* of a thousand times that a holder does something: extends; 0 is 90 */
 
   /* The run. */
   uint64_t calm_ms, storm_ms; /* either may be 0 */
-  /* When faults have stopped, everybody who waits is served within this. A connection that is dead, and that nobody
-   * told of it, takes up to stall_timeout_ms (5 s); another comes up within 2 s; then what was left behind runs
-   * out. */
+  /* After the faults every waiter is served within this time. A dead connection is detected
+   * within stall_timeout_ms (5 s), a new one is up within 2 s, then leftovers expire. */
   uint64_t served_ms;
-  uint64_t
-      free_ms; /* not 0: nothing is free for so long while somebody waits for it, at any time */
+  uint64_t free_ms; /* not 0: time for which nothing may be free while a waiter wants it */
 
   /* The world's faults. */
-  int64_t drift;     /* clocks of processes and servers run at most so wrong, in billionths */
-  uint64_t skew_ms;  /* wall clocks of servers are set at most so far apart */
-  unsigned delays;   /* of a thousand segments: travel for long, */
-  uint64_t delay_ms; /* up to this */
-  unsigned
-      ghosts; /* of a thousand connections that a process closes: what is on its way arrives, late, */
+  int64_t drift;       /* clocks of processes and servers run at most so wrong, in billionths */
+  uint64_t skew_ms;    /* largest difference of the servers' wall clocks */
+  unsigned delays;     /* of a thousand segments: travel for long, */
+  uint64_t delay_ms;   /* up to this */
+  unsigned ghosts;     /* per mille of closed connections whose bytes in flight arrive late, */
   uint64_t ghost_ms;   /* at most so late; 0: as late as delay_ms */
   unsigned starvation; /* of a thousand times that memory runs out, all of it does; 0 is 300 */
   uint64_t pause_ms, down_ms, partition_ms, step_ms; /* at most, each time */

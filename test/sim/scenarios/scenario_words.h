@@ -1,4 +1,4 @@
-/* What many scenarios say in the same words. */
+/* Common parts of scenarios. */
 #ifndef TEST_SIM_SCENARIOS_SCENARIO_WORDS_H
 #define TEST_SIM_SCENARIOS_SCENARIO_WORDS_H
 
@@ -6,7 +6,7 @@
  * off a ttl. */
 #define DRIFT 4000000
 
-/* What the network and processes do to everybody; milliseconds between two of a kind. */
+/* Faults of network and processes for everyone; milliseconds between two of a kind. */
 #define NETWORK_FAULTS                                                                             \
   [SIM_CUT_BEFORE] = 150, [SIM_CUT_AFTER] = 150, [SIM_CUT_HALF] = 200, [SIM_REPLY_LOST] = 900,     \
   [SIM_EARS_CUT] = 300, [SIM_PARTITION_UP] = 500, [SIM_PARTITION_DOWN] = 500,                      \
@@ -25,7 +25,7 @@
 #define QUORUM_LEASES                                                                              \
   .ttl_min_ms = 60, .ttl_max_ms = 400, .hold_ms = 40, .think_ms = 30, .wait_ms = 700
 #define SHORT_LEASES .ttl_min_ms = 30, .ttl_max_ms = 400, .hold_ms = 30, .think_ms = 20
-/* About half of what is granted is granted in either. */
+/* About half of all grants happen in each phase. */
 #define BOTH_PHASES .calm_ms = 3000, .storm_ms = 12000
 
 /* ---- bases -------------------------------------------------------------------------------------------- */

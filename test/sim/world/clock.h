@@ -5,11 +5,11 @@
 #include <stdint.h>
 
 typedef struct sim_clock {
-  uint64_t base; /* what it shows when the world begins, in nanoseconds */
+  uint64_t base; /* its value at the beginning of the world, in nanoseconds */
   int64_t rate;  /* how much too fast, in billionths; at most 5,000,000 either way */
 } sim_clock_t;
 
-/* What it shows at a time of the world. Exact for the first half hour. */
+/* Its value at a time of the world. Exact for the first half hour. */
 static inline uint64_t sim_clock_at(const sim_clock_t *clock, uint64_t now) {
   return clock->base + now + (uint64_t)((int64_t)now * clock->rate / 1000000000);
 }

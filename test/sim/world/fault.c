@@ -48,7 +48,7 @@ static sim_conn_t *any_conn(sim_world_t *world) {
   return found;
 }
 
-/* At most so many milliseconds, mostly much less. */
+/* A random time up to `ms`, usually much shorter. */
 static uint64_t a_while(sim_world_t *world, uint64_t ms) {
   uint64_t most = ms * SIM_MS, ns = sim_around(&world->random, most / 4);
   return ns < most ? ns + 1 : most;
@@ -176,7 +176,7 @@ static void pick(void *ctx, engine_word_t key, const char *type, int64_t ttl_ms)
     snprintf(picked->key, sizeof picked->key, "%.*s", (int)key.len, key.at);
 }
 
-/* What is held by many, or waited for in a line, has several keys. */
+/* Kinds with several holders or a queue have several keys. */
 static void delete_any_key(sim_world_t *world, sim_server_t *server) {
   picked_t picked = {.world = world};
   (void)engine_each_key(server->engine, sim_server_clock(server), pick, &picked);

@@ -9,7 +9,7 @@
 #include "sim/world/process.h"
 #include "sim/scenarios/scenario.h"
 
-#define PREEMPTED 2000 /* one of so many times */
+#define PREEMPTED 2000 /* one in this many times */
 
 typedef struct sim_host {
   belay__host_t base; /* first */

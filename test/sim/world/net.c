@@ -8,7 +8,7 @@
 #include "sim/world/server.h"
 
 #define LONG_DELAY (20 * SIM_MS) /* counted as a fault */
-#define RETRANSMITTED_MS 200     /* what was held up arrives within so long after the way is free */
+#define RETRANSMITTED_MS 200     /* longest delay of held bytes after the network recovers */
 
 static void on_arrival(sim_event_t *event);
 

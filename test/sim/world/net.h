@@ -28,11 +28,11 @@ typedef struct sim_pipe {
   sim_way_t way;
   sim_segment_t *first, *last;
   sim_event_t arrival; /* of the first */
-  bool black_hole;     /* whatever is sent is never heard of */
+  bool black_hole;     /* true: all bytes to it are lost */
   bool ended;          /* the end was sent: nothing comes after it */
 } sim_pipe_t;
 
-/* What becomes of a connection's next input. */
+/* The fate of a connection's next input. */
 typedef enum sim_doom { SIM_SPARED, SIM_CUT_FIRST, SIM_CUT_THEN } sim_doom_t;
 
 struct sim_conn {
@@ -53,7 +53,7 @@ struct sim_conn {
   engine_buffer_t in;
   size_t in_read;
   bool in_end;  /* the server has closed */
-  bool lingers; /* what is on its way when the process closes arrives */
+  bool lingers; /* bytes in flight at the process's close arrive */
   sim_ready_t ready;
 
   /* the server's side */
@@ -65,15 +65,15 @@ struct sim_conn {
   belay__list_t waiting; /* in server->waiting */
   sim_doom_t doom;
   bool ended;     /* nothing more will come */
-  unsigned let;   /* so many commands of it are let through */
+  unsigned let;   /* number of commands let through */
   uint64_t wrote; /* when a command of it last wrote; 0: never */
   bool blocked;   /* by WAIT, until it is answered: */
   sim_event_t unblocked;
   unsigned copies; /* with this */
 };
 
-/* In a world that is held: lets the next answer through to the process. What is held is let through when it is not held
- * any more. */
+/* In a held world: sim_conn_has_answer() returns true if a reply waits; sim_conn_let_answer()
+ * delivers the next one. Everything held is delivered when the world is no longer held. */
 bool sim_conn_has_answer(const sim_conn_t *conn);
 void sim_conn_let_answer(sim_conn_t *conn);
 void sim_net_let_all(struct sim_net *net);
@@ -113,12 +113,12 @@ sim_conn_t *sim_net_connect(sim_net_t *net, sim_process_t *process, sim_server_t
 sim_conn_t *sim_net_conn(sim_net_t *net, int fd);
 
 void sim_conn_send(sim_conn_t *conn, sim_way_t way, const char *at, size_t len);
-/* One side closes. What is on its way from there may still arrive (linger), or not. */
+/* One side closes. Bytes in flight from there may still arrive (linger). */
 void sim_conn_close_process(sim_conn_t *conn, bool linger);
 void sim_conn_close_server(sim_conn_t *conn);
-/* Both ends see it die; what is on its way is gone. */
+/* Both sides see the end; bytes in flight are lost. */
 void sim_conn_cut(sim_conn_t *conn);
-/* The process sees it die, the server does not yet: what is on its way there arrives, sooner or later. */
+/* The process sees the end, the server not yet: bytes in flight to it arrive later. */
 void sim_conn_break(sim_conn_t *conn);
 
 #endif /* TEST_SIM_WORLD_NET_H */

@@ -47,7 +47,7 @@ void sim_process_free(sim_process_t *process, void *ptr) {
   free(block);
 }
 
-/* hiredis's, of whoever has the turn. */
+/* hiredis's allocations belong to the present process. */
 static void *alloc_hiredis(size_t size) {
   return sim_process_alloc(sim_current, size);
 }
@@ -139,7 +139,7 @@ static size_t length(const belay__list_t *list) {
   return n;
 }
 
-/* What is due now; what becomes due meanwhile waits for the next turn. */
+/* Runs due timers; those that become due meanwhile wait for the next turn. */
 static void run_alarms(sim_process_t *process) {
   for (size_t n = length(&process->due); n > 0 && !belay__list_empty(&process->due); n--) {
     sim_alarm_t *alarm = BELAY__CONTAINER(belay__list_pop(&process->due), sim_alarm_t, node);
@@ -162,7 +162,7 @@ static void ring(sim_process_t *process) {
   belay__leave(process->belay);
 }
 
-/* In any order: who is first in the kernel's list is chance. */
+/* In random order, because the kernel's order is arbitrary. */
 static void poll(sim_process_t *process) {
   sim_random_t *random = &process->world->random;
   size_t n = length(&process->ready);

@@ -49,14 +49,14 @@ struct sim_process {
   sim_event_t alarm; /* belay's wake_at */
   bool alarm_due, soon, turning;
   bool telling;          /* belay runs its tasks: callbacks among them */
-  bool keeps_alive;      /* what belay said last */
-  bool leaving;          /* the host was told to close */
+  bool keeps_alive;      /* belay's last report */
+  bool leaving;          /* the host is closing */
   uint64_t paused_until; /* of the world */
   uint64_t not_before;   /* it is busy until then */
-  uint64_t ahead;        /* in a turn: so long a callback has taken already */
+  uint64_t ahead;        /* in a turn: time that a callback has taken already */
   uint64_t closes;       /* when belay_close() was called, by its clock */
-  uint64_t excused;      /* it stood still until then: what was due before is late with reason */
-  unsigned fails;        /* so many of a thousand allocations fail */
+  uint64_t excused;      /* end of the last pause: events due before it are late with reason */
+  unsigned fails;        /* per mille of failing allocations */
   uint64_t attempts_at;  /* the last second in which it began to connect, */
   unsigned attempts;     /* how often it did in that, and the most in any */
   unsigned attempts_most;
@@ -87,29 +87,29 @@ void sim_process_wake(sim_process_t *process);
 /* Inside a callback: it takes so long. */
 void sim_process_stall(sim_process_t *process, uint64_t ns);
 
-/* In so many nanoseconds of its clock. */
+/* Sets the timer, in nanoseconds of its clock. */
 void sim_alarm_set(sim_alarm_t *alarm, uint64_t delay);
 void sim_alarm_stop(sim_alarm_t *alarm);
 
-/* Memory of belay's, hiredis's and of whatever belongs to the process: gone when it crashes. */
+/* Memory of the process (belay, hiredis, actors): freed when it crashes. */
 void *sim_process_alloc(sim_process_t *process, size_t size);
 void sim_process_free(sim_process_t *process, void *ptr);
 
 /* ---- for host.c, dial.c and socket.c ------------------------------------------------------------------------ */
 
-/* Whose turn it is: hiredis's memory is taken from it. */
+/* The present process, whose memory hiredis uses. */
 extern sim_process_t *sim_current;
 
 sim_process_t *sim_process_of(const belay_t *belay);
 int sim_host_open(sim_process_t *process, const belay_options_t *options);
 
-/* What is not seen yet of an attempt to connect is not seen any more. */
+/* Drops unseen results of connection attempts. */
 void sim_dials_drop(sim_process_t *process);
 /* Handles that were closed are gone. */
 void sim_handles_closed(sim_process_t *process);
 /* A turn's prepare and check: batches of writes. */
 void sim_host_flush(sim_process_t *process);
-/* The host was told to close, and nothing of it is left. */
+/* The host was closed and freed. */
 void sim_host_gone(sim_process_t *process);
 
 /* A uv_poll handle, as dial.c makes it. */

@@ -25,7 +25,7 @@ static inline uint64_t sim_between(sim_random_t *random, uint64_t min, uint64_t 
   return min + sim_below(random, max - min + 1);
 }
 
-/* True so many times in a thousand. */
+/* True in per_mille of 1,000 cases. */
 static inline bool sim_chance(sim_random_t *random, unsigned per_mille) {
   return sim_below(random, 1000) < per_mille;
 }

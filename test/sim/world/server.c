@@ -11,7 +11,7 @@
 #define OLD_MS 3600000 /* at first servers have been up for at least so long */
 #define BATCH 16       /* commands of one connection at one instant */
 #define SAVE_MS 400    /* between two images, about */
-#define SLOW_MS 8      /* what a command takes at most on a slow server */
+#define SLOW_MS 8      /* longest command on a slow server */
 
 static void on_work(sim_event_t *event);
 
@@ -178,7 +178,7 @@ static void note_command(const sim_conn_t *conn, const engine_word_t *argv, size
   sim_write(conn->world, conn->server->name, "%s: %s -> %.*s", conn->name, text, reply, said);
 }
 
-/* What came on which connection, in which order. */
+/* Notes the order of commands of all connections. */
 static void note_order(sim_conn_t *conn) {
   sim_net_t *net = conn->world->net;
   uint64_t *youngest = &net->executed[conn->process_index][conn->server->index];
@@ -222,8 +222,8 @@ static void on_unblocked(sim_event_t *event) {
   queue(conn->server, conn);
 }
 
-/* WAIT, as of Redis 7.2: what comes behind it on its connection is not looked at before the replicas have what the
- * connection has written, or the time that it was given is over. */
+/* WAIT, as in Redis 7.2: later commands of its connection wait until the replicas have the
+ * connection's writes or the timeout ends. */
 static bool blocks(sim_server_t *server, sim_conn_t *conn, const engine_word_t *argv, size_t argc) {
   sim_world_t *world = server->world;
   if (argc != 3 || !is_word(argv[0], "WAIT"))
@@ -263,7 +263,7 @@ static void execute(sim_server_t *server, sim_conn_t *conn, const engine_word_t 
 
 /* ---- a world that is held ------------------------------------------------------------------------------- */
 
-/* What a client says of itself, and asks of the server as such, waits for nobody. */
+/* True for commands that wait for replicas; commands about the connection or the server do not. */
 static bool waits(const engine_word_t *argv) {
   static const char *const free[] = {"HELLO", "AUTH", "CLIENT",    "COMMAND",    "INFO",  "PING",
                                      "TIME",  "WAIT", "SUBSCRIBE", "SSUBSCRIBE", "SCRIPT"};
@@ -350,7 +350,7 @@ static void serve(sim_server_t *server, sim_conn_t *conn) {
     sim_conn_send(conn, SIM_TO_PROCESS, out.at, out.len);
   engine_buffer_free(&out);
   if (server->world->answering && conn->accepted)
-    queue(server, conn); /* what follows may be free to go */
+    queue(server, conn); /* later commands may be ready */
   server->world->answering = false;
   if (conn->ended && !conn->blocked)
     sim_server_hang_up(server, conn);
@@ -387,7 +387,7 @@ void sim_server_drop(sim_server_t *server, sim_conn_t *conn) {
   sim_conn_close_server(conn);
 }
 
-/* It reads what came before the end, and answers nobody. */
+/* Closes a connection: the server reads the earlier bytes and sends no replies. */
 void sim_server_hang_up(sim_server_t *server, sim_conn_t *conn) {
   conn->ended = true;
   if (conn->input.len == conn->input_done && !conn->blocked)
@@ -440,7 +440,7 @@ void sim_server_refuse(sim_server_t *server, const char *error, uint64_t ns) {
   server->refusing_until = server->world->now + ns;
 }
 
-/* Who waits in a WAIT while the server is demoted is told so. */
+/* Ends all connections. A pending WAIT ends with an error if the server is demoted. */
 static void hang_up_on_all(sim_server_t *server, bool demoted) {
   static const char unblocked[] = "-UNBLOCKED force unblock from blocking operation, "
                                   "instance state changed (master -> replica?)\r\n";
@@ -456,7 +456,7 @@ static void hang_up_on_all(sim_server_t *server, bool demoted) {
   }
 }
 
-/* The data is another, and whoever is connected does not notice. */
+/* Replaces the data; present clients do not notice. */
 static void replace_data(sim_server_t *server) {
   static const char *const flush[] = {"FLUSHALL"};
   sim_server_command(server, flush, 1);

@@ -15,8 +15,8 @@ typedef enum sim_restart {
   SIM_WITH_DATA,
   SIM_WITH_OLDER_DATA, /* as of the last image */
   SIM_WITHOUT_DATA,
-  SIM_FROM_REPLICA, /* another takes its place, with what was copied */
-  SIM_UNSEEN        /* the data goes, connections and run id stay: what nobody can see */
+  SIM_FROM_REPLICA, /* a replica takes its place, with the copied data */
+  SIM_UNSEEN        /* the data is lost, connections and run id stay: undetectable */
 } sim_restart_t;
 
 struct sim_server {
@@ -24,8 +24,8 @@ struct sim_server {
   unsigned index;
   char name[8]; /* "s0" */
   engine_t *engine;
-  engine_image_t *image;   /* what is on its disk; may be older than what is in memory */
-  engine_image_t *replica; /* what its replicas have; all that WAIT has said they have */
+  engine_image_t *image;   /* data on its disk; may be older than the memory */
+  engine_image_t *replica; /* data of its replicas; includes everything that WAIT has confirmed */
   sim_clock_t clock;       /* its wall clock, in nanoseconds since 1970 */
   int64_t step;            /* by which it was set */
   unsigned lives;
@@ -34,9 +34,9 @@ struct sim_server {
   sim_event_t work; /* the next connection's turn */
   sim_event_t save; /* writes its image */
   uint64_t busy_until, paused_until, slow_until, refusing_until, behind_since, behind_until;
-  unsigned from;       /* whose command it executes: a process's */
+  unsigned from;       /* process of the present command */
   const char *refusal; /* the error that it answers with until then */
-  bool ghost; /* what it executes came on a dead connection, and its successor was served already */
+  bool ghost; /* the present command came on a dead connection whose successor was served already */
   bool secretive;        /* HELLO, COMMAND, INFO and CLIENT KILL are not permitted */
   belay__list_t waiting; /* connections with input */
 };
@@ -53,8 +53,8 @@ void sim_server_hang_up(sim_server_t *server, sim_conn_t *conn);
 /* It closes a connection, and does not read what came in any more. */
 void sim_server_drop(sim_server_t *server, sim_conn_t *conn);
 
-/* In a world that is held: the command of a connection that waits, of so many words, or 0;
- * lets that one through; lets all of them. */
+/* In a held world: returns the next command of a connection and its number of words, or 0; lets
+ * that one run; lets all run. */
 size_t sim_server_next(const sim_conn_t *conn, engine_word_t argv[ENGINE_ARGS_MAX]);
 void sim_server_let_command(sim_conn_t *conn);
 void sim_server_let_all(sim_server_t *server);

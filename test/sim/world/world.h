@@ -1,17 +1,17 @@
-/* The world: a clock that jumps, what is to happen next, and everybody who lives in it.
+/* The world: a clock that jumps, the queue of events, and all actors.
  *
- *   seed, scenario --> sim_run() --> a verdict, and the same every time
+ *    seed, scenario --> sim_run() --> a verdict, and the same every time
  *
- *   processes: belay itself, unchanged, from its public functions down to hiredis   process.h, host.c, dial.c, socket.c
- *   actors:    what a program does with locks, and with everything else             actor.h, hand.h
- *   network:   connections, delays, partitions                                      net.h
- *   servers:   real scripts in real Lua over a small store                          server.h, engine/
- *   faults:    what goes wrong                                                      fault.h
- *   checkers:  what must never be                                                   check.h
- *   orders:    nothing by chance: all orders in which something can happen          orders.h
+ *    processes: belay itself, unchanged, from its public functions down to hiredis   process.h, host.c, dial.c, socket.c
+ *    actors:    programs that use locks and all other handles                        actor.h, hand.h
+ *    network:   connections, delays, partitions                                      net.h
+ *    servers:   real scripts in real Lua over a small store                          server.h, engine/
+ *    faults:    fault.h
+ *    checkers:  rules that must hold                                                 check.h
+ *    orders:    exhaustive orders instead of random ones                             orders.h
  *
- * One thread, one random generator, no real time: an event happens at an instant, and the next is what has the
- * smallest time, then what was set first. */
+ * One thread, one random generator, no real time: an event happens at an instant. The next event
+ * has the smallest time; equal times keep their order. */
 #ifndef TEST_SIM_WORLD_WORLD_H
 #define TEST_SIM_WORLD_WORLD_H
 
@@ -89,7 +89,7 @@ typedef enum sim_phase {
 struct sim_world {
   const sim_scenario_t *scenario;
   uint64_t seed;
-  uint64_t now; /* nanoseconds since it began: the truth, which nobody sees */
+  uint64_t now; /* nanoseconds since the beginning: the true time, hidden from processes */
   sim_phase_t phase;
   sim_random_t random;
 
@@ -104,9 +104,9 @@ struct sim_world {
   struct sim_strikes *strikes; /* fault.c's */
 
   sim_figures_t figures;
-  /* orders.h: what servers execute, and what they answer, waits until it is let through, one at a time. */
+  /* orders.h: commands and replies wait until each is let through. */
   bool held;
-  bool answering; /* what is being executed was let through: what it sends waits */
+  bool answering; /* the present command was let through: its replies wait */
 
   FILE *timeline; /* NULL: not wanted */
   bool failed;    /* a violation was found: the run ends */
@@ -118,8 +118,8 @@ struct sim_world {
 bool sim_run(const sim_scenario_t *scenario, uint64_t seed, FILE *timeline, sim_figures_t *figures,
              char *verdict, size_t verdict_size);
 
-/* The same in pieces, for who decides himself what happens when (orders.h): who there is, at rest; what happens next,
- * unless that is later, or nothing does: then it is false; and the end. */
+/* The same in parts, for callers that choose the events (orders.h): opens a world at rest; runs
+ * the next event up to a time, false if there is none; closes it. */
 void sim_world_open(sim_world_t *world);
 bool sim_world_turn(sim_world_t *world, uint64_t until);
 void sim_world_close(sim_world_t *world);

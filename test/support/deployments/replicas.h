@@ -39,7 +39,7 @@ bool replicas_are_in_line(replicas_t *replicas, unsigned primary);
 void replicas_wait(replicas_t *replicas, unsigned primary);
 
 /* server_is_primary() returns the server's own answer, false without a reply.
- * server_has_all_of() returns true if it has all data of another one. */
+ * server_is_in_step() returns true if the replica has all data of the primary. */
 bool server_is_primary(server_t *server);
 bool server_is_in_step(server_t *replica, server_t *primary);
 

@@ -1,4 +1,4 @@
-/* Lua, one for all engines, and what scripts find in it of Redis. */
+/* The Lua interpreter, shared by all engines, and the functions of Redis for scripts. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,17 +6,17 @@
 
 enum { WORDS_MAX = 8192 }; /* more than fit on Lua's stack of a C function */
 
-/* What is always on the stack, below everything else. */
+/* Slots at the bottom of the stack. */
 enum { GLOBALS = 1, HANDLER, KEYS_NAME, ARGV_NAME };
 
 static lua_State *state;          /* NULL until the first script */
 static engine_call_t *running;    /* the EVAL */
-static engine_buffer_t answer;    /* of what a script calls */
+static engine_buffer_t answer;    /* reply of a script's command */
 static engine_buffer_t complaint; /* its error */
 
 /* ---- errors -------------------------------------------------------------------------------------------- */
 
-/* Makes a table of whatever was thrown, and adds to it where that was. */
+/* Makes a table of the thrown value and adds its position. */
 static int on_error(lua_State *lua) {
   lua_Debug where;
   bool known = lua_getstack(lua, 1, &where) && lua_getinfo(lua, "Sl", &where);
@@ -142,7 +142,7 @@ static bool is_one_string(lua_State *lua) {
   return is;
 }
 
-/* An error has a code in front of its text: what has none has ERR. A '-' in front is not part of it. */
+/* An error text begins with a code; ERR is the default. A leading '-' is not part of it. */
 static int redis_error_reply(lua_State *lua) {
   if (!is_one_string(lua))
     return 1;

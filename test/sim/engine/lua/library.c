@@ -1,5 +1,5 @@
-/* What scripts find of Lua's own libraries: nothing that reaches outside, nothing that one script could change for
- * another, and nothing that depends on chance. */
+/* Lua's libraries for scripts: without outside access, without shared mutable state, without
+ * randomness. */
 #include <lualib.h>
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ void engine_library_protect(lua_State *lua) {
   lua_remove(lua, -2);
 }
 
-/* An error that is {err = text} is that text for whoever catches it. */
+/* An error {err = text} is caught as that text. */
 static int call_protected(lua_State *lua) {
   luaL_checkany(lua, 1);
   int status = lua_pcall(lua, lua_gettop(lua) - 1, LUA_MULTRET, 0);
@@ -50,7 +50,7 @@ static void open_one(lua_State *lua, lua_CFunction function, const char *name) {
   lua_call(lua, 1, 0);
 }
 
-/* What is left must not depend on chance, and no script may change what another one finds. */
+/* Removes random functions and everything that a script could change for others. */
 static void remove_globals(lua_State *lua) {
   static const char *const names[] = {
       "print",  "dofile",     "loadfile",       "load",   "getfenv", "newproxy",    "setfenv",
@@ -65,7 +65,7 @@ static void remove_globals(lua_State *lua) {
   lua_pop(lua, 1);
 }
 
-/* What ("x"):upper() looks in. */
+/* The metatable of ("x"):upper(). */
 static void hide_string_metatable(lua_State *lua) {
   lua_pushliteral(lua, "");
   lua_getmetatable(lua, -1);

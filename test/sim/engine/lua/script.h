@@ -1,5 +1,5 @@
-/* Scripts: the parts that script.c (commands), interpreter.c (Lua and what scripts find in it) and convert.c (values)
- * have of each other. */
+/* The interfaces between script.c (commands), interpreter.c (Lua and its functions) and
+ * convert.c (values). */
 #ifndef TEST_SIM_ENGINE_LUA_SCRIPT_H
 #define TEST_SIM_ENGINE_LUA_SCRIPT_H
 
@@ -12,8 +12,8 @@ enum { ENGINE_SHA1_LEN = 40 };
 
 /* ---- interpreter.c ------------------------------------------------------------------------------------- */
 
-/* Compiles a text. Returns what engine_interpreter_run() is to be told; LUA_NOREF: it is no Lua, and the reply is
- * that. */
+/* Compiles a text. Returns the argument of engine_interpreter_run(); LUA_NOREF: invalid Lua, and
+ * the error is the reply. */
 int engine_interpreter_compile(engine_call_t *call, engine_word_t text);
 
 /* Runs it; its reply, or its error, is the call's. */

@@ -1,5 +1,5 @@
-/* What scripts find as `struct`: doubles as bytes, and back. Of its formats belay's scripts use one: "<ddd", 8 bytes
- * in little-endian order for each d. */
+/* The library `struct` for scripts: doubles as bytes and back. Of its formats belay's scripts
+ * use one: "<ddd", 8 little-endian bytes for each d. */
 #include "sim/engine/lua/script.h"
 
 /* The number of doubles of a format. */
@@ -15,7 +15,7 @@ static int read_format(lua_State *lua) {
 static int pack(lua_State *lua) {
   luaL_Buffer out;
   int count = read_format(lua);
-  lua_pushnil(lua); /* what is missing is this; the buffer may put something behind it */
+  lua_pushnil(lua); /* result of missing bytes; the buffer may append to it */
   luaL_buffinit(lua, &out);
   for (int i = 2; i < 2 + count; i++) {
     lua_Number number = luaL_checknumber(lua, i);
