@@ -13,19 +13,19 @@
 extern "C" {
 #endif
 
-#define BELAY_HELD_HOLDERS_MAX /** maximum number of holders that a query of one object returns */
-1000
+/** Maximum number of holders that a query of one object returns. */
+#define BELAY_HELD_HOLDERS_MAX 1000
 #define BELAY_HELD_LISTED_MAX 16 /**< and where all are listed */
 
-    /** The kind of a held object. Fair and reentrant locks, and each name of a multilock, are locks.
+/** The kind of a held object. Fair and reentrant locks, and each name of a multilock, are locks.
  * A Redlock's key on one of its servers is a lock, too. */
-    typedef enum belay_held_kind {
-      BELAY_HELD_LOCK,      /**< belay/lock.h, belay/redlock.h, belay/multilock.h */
-      BELAY_HELD_RWLOCK,    /**< belay/rwlock.h */
-      BELAY_HELD_SEMAPHORE, /**< belay/semaphore.h; also the fillers of a refiller */
-      BELAY_HELD_ELECTION,  /**< belay/election.h; also the election of refillers */
-      BELAY_HELD_KINDS      /**< how many kinds there are */
-    } belay_held_kind_t;
+typedef enum belay_held_kind {
+  BELAY_HELD_LOCK,      /**< belay/lock.h, belay/redlock.h, belay/multilock.h */
+  BELAY_HELD_RWLOCK,    /**< belay/rwlock.h */
+  BELAY_HELD_SEMAPHORE, /**< belay/semaphore.h; also the fillers of a refiller */
+  BELAY_HELD_ELECTION,  /**< belay/election.h; also the election of refillers */
+  BELAY_HELD_KINDS      /**< how many kinds there are */
+} belay_held_kind_t;
 
 /** The kind's name, as it stands in its keys: "lock", "rwlock", "semaphore", "election"; "?" for another number. */
 BELAY_API const char *belay_held_kind_name(belay_held_kind_t kind);

@@ -402,15 +402,15 @@ const command_t exec_command = {
             "also does not end processes that have left the process group of the command (setsid, "
             "timeout). BELAY_PASSWORD, if it is set, is in the environment of the command too; "
             "with --password-file the password is not.",
-    .examples = EXAMPLES(
-        {"Cron on many machines, clocks within a minute of each other: one runs it",
-         "belay exec nightly --try --hold 1m --quiet -- backup --all"},
-        {"Wait for at most a minute", "belay exec deploy --wait 1m -- ./deploy"},
-        {"At most three at a time", "belay exec encoder --semaphore 3 -- encode film.mov"},
-        {"Mail from cron only if the command fails or takes too long",
-         "belay exec sync --try -q --max-runtime 1h --quiet-unless-failed -- ./sync"},
-        {"Use three servers, of which one may fail",
-         "belay exec pay --redlock -u redis://a -u redis://b -u redis://c -- pay"}),
+    .examples =
+        EXAMPLES({"Cron on many machines, clocks within a minute of each other: one runs it",
+                  "belay exec nightly --try --hold 1m --quiet -- backup --all"},
+                 {"Wait for at most a minute", "belay exec deploy --wait 1m -- ./deploy"},
+                 {"At most three at a time", "belay exec encoder --semaphore 3 -- encode film.mov"},
+                 {"Mail from cron only if the command fails or takes too long",
+                  "belay exec sync --try -q --max-runtime 1h --quiet-unless-failed -- ./sync"},
+                 {"Use three servers, of which one may fail",
+                  "belay exec pay --redlock -u redis://a -u redis://b -u redis://c -- pay"}),
     .options = options,
     .runs = RUNS_ALWAYS,
     .urls = BELAY_NODES_MAX,

@@ -47,7 +47,7 @@ static const step_t steps[STEPS] = {
     [RENEWING] = {"renewing", true, TTL, TTL, true, {"extend"}},
     [EXTENDING] = {"extending", false, TTL, 2 * TTL, true, {"extend"}},
     [CHANGING] = {"changing", false, TTL, TTL, true, {"extend"}},
-    [PASSING] = {"passing", false, 2 * TTL, 2 * TTL, true, {"pass", "release"}},
+    [PASSING] = {"passing", false, 2 * TTL, 2 * TTL, true, {"hand_over", "release"}},
     [RELEASING] = {"releasing", false, 20000, 0, true, {"release", "withdraw"}},
 };
 
