@@ -22,7 +22,7 @@ typedef struct texts {
   size_t n;
 } texts_t;
 
-/* What an option takes, and the member of `to` that receives the value. */
+/* The kind of an option's value, and the member of `to` that receives it. */
 typedef enum option_kind {
   OPTION_FLAG,     /* nothing; flag becomes true */
   OPTION_TEXT,     /* text */

@@ -37,8 +37,8 @@ typedef struct belay__sweep_work {
   belay__call_t *(*call)(belay_sweep_t *sweep, const belay_bytes_t *key);
   /* Of these calls, but for tell. */
   belay__request_ops_t ops;
-  /* All calls are answered: passes the results to the user, who may end the run. NULL: no
-   * results. */
+  /* All calls are answered: passes the results to the user's callback, which may end the run.
+   * NULL: no results. */
   void (*deliver)(belay_sweep_t *sweep);
   /* Drops results that are not reported, because the calls are repeated or the run is over.
    * NULL: none. */

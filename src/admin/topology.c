@@ -1,19 +1,21 @@
-/* A look at the servers of a deployment: each is visited by a client of its own, all of them at the same time.
+/* A survey of the servers of a deployment: a temporary client probes each of them, all at the
+ * same time.
  *
- *   a place is known --> MEETING --HELLO ... answered---> SAMPLING --TIME, as often as it was wanted--> LEAVING
- *                           |  it names others: they are visited too    ^   |                             |  |
- *                           |                                           +---+                             |  |
- *                           +--not reached; or it was met before, elsewhere; or nobody wants to know------+  |
- *                                                                                                            v
- *                                                                                 its client is closed: GONE
+ *    a place is known --> IDENTIFYING --HELLO ... answered---> SAMPLING --TIME, `samples` times--> CLOSING
+ *                            |  new names are probed, too      ^   |                             |  |
+ *                            |                                 +---+                             |  |
+ *                            +--not reached; a known server; or the request has ended------------+  |
+ *                                                                                                   v
+ *                                                                         its client is closed: CLOSED
  *
- * When the last one is leaving it is told. When it was told, or who asked has left, and all are gone, so is the tour: a
- * client that looks a name up is closed when that is over, which may be long after. Who leaves ends the visits. All answers
- * end by one deadline, so that it needs no timer.
+ * The result is reported when the last probe is leaving. The survey is freed after the report
+ * (or the end of the request) when all probes are gone. A client in a name lookup closes only
+ * after it, which may be much later. A cancel ends the probes. All replies end at one deadline,
+ * so the survey needs no timer.
  *
- * Where no place is known the deployment's own client is asked for a sign of life first, for which it must find one. It may
- * find who is dead: so after a third of the time whoever it knows by then is visited, and only if that is nobody it has the
- * rest of it too. */
+ * If no place is known, the deployment's own client first sends a PING, which makes it find a
+ * server. That server may be dead. So after a third of the time the servers known by then are
+ * probed; if there are none, the PING gets the rest of the time. */
 #include "admin/topology.h"
 
 #include <string.h>

@@ -135,8 +135,8 @@ typedef struct belay__node_ops {
    *
    * - Calls that are marked as following each other are contiguous on one connection.
    * - The other calls use the connection of the first one where their keys permit that.
-   * - Calls of one connection class and route are sent in the order of submission, except those
-   *   whose slot moves to another server meanwhile.
+   * - Calls of one connection class and route are sent in the order of submission. Calls of a
+   *   slot that moves to another server meanwhile are an exception.
    * - The node calls belay__call_sent() when it hands a call to a connection.
    *
    * Returns 0, BELAY_EBUSY or a lasting error of the deployment (such as BELAY_EAUTH).

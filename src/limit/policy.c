@@ -214,8 +214,8 @@ static judgement_t judge_bucket(const belay__limit_t *limit, int64_t debt, int64
   };
 }
 
-/* count: tokens in the window that began at `since`. before: tokens in the previous window,
- * whose weight falls by 1/P in each microsecond. */
+/* count: tokens in the window that began at `since`. before: tokens in the previous window;
+ * their weight falls by 1/P in each microsecond. */
 static judgement_t judge_sliding(const belay__limit_t *limit, int64_t now, int64_t since,
                                  int64_t count, int64_t before, int64_t cost) {
   int64_t p = limit->p, left = since + p - now, room = limit->b - count - cost;

@@ -1,21 +1,21 @@
 /* The waiter.
  *
- *   IDLE --start--> ASKING --not yet, or no answer--> WAITING --time; heard something--> ASKING
- *    ^                | |                               |
- *    |<--the answer---+ |                               |
- *    |                  +--cancel, end of the wait, <---+
- *    |                  |  a refusal that lasts, forgotten
- *    |<--nothing left---+
- *    |                  v
- *    +--answer, or-- LEAVING
- *       none
+ *    IDLE --start--> ASKING --not yet, or no reply--> WAITING --time; a message--> ASKING
+ *     ^                | |                               |
+ *     |<--the reply----+ |                               |
+ *     |                  +--cancel, end of the wait, <---+
+ *     |                  |  a lasting refusal, forgotten
+ *     |<--nothing left---+
+ *     |                  v
+ *     +--reply, or---- LEAVING
+ *        none
  *
- *   any --stop--> IDLE
+ *    any --stop--> IDLE
  *
- * Only step() writes the state. The question is asked at once; then whenever something is heard
- * on the channel, when its subscription is confirmed (what was said before was missed), and now
- * and then all the same, because messages are lost. What is heard while a question is out may
- * have happened after it was answered: it is asked once more. */
+ * Only step() writes the state. The waiter sends its command at once, after each message on the
+ * channel, and when the subscription is confirmed, because earlier messages were missed. It also
+ * polls, because messages can be lost. A message during a command may describe a later change,
+ * so the command is sent once more. */
 #include "sync/waiter.h"
 
 #include <assert.h>

@@ -7,8 +7,8 @@
 #include "core/client/channel.h"
 #include "core/client/client.h"
 
-/* Returned by ops->read beside 0 and errors. BELAY__NOT_YET: another reply. BELAY__NEVER_AGAIN:
- * the server has forgotten the object, and the wait ends with BELAY_EUNKNOWN. */
+/* Returned by ops->read beside 0 and errors. BELAY__NOT_YET: another reply. BELAY__FORGOTTEN: the
+ * server has forgotten the object, and the wait ends with BELAY_EUNKNOWN. */
 #define BELAY__NOT_YET 1
 #define BELAY__FORGOTTEN 2
 

@@ -238,8 +238,8 @@ static void on_acquired(belay_lock_t *l, int status) {
 
 /* ---- the beginning ---- */
 
-/* The timeout of one call to one of several servers: --timeout, limited to what the library allows
- * for the ttl. The library's default of 50 ms suits nearby servers only. */
+/* The timeout of one call to one of several servers: --timeout, within the library's limit for
+ * the ttl. The library's default of 50 ms suits nearby servers only. */
 static int64_t quorum_timeout(void) {
   int64_t most = asked.ttl_ms / 10 > QUORUM_TIMEOUT_MS ? asked.ttl_ms / 10 : QUORUM_TIMEOUT_MS;
   return common.timeout_ms < most ? common.timeout_ms : most;

@@ -1,10 +1,10 @@
-/* `belay top`: a live view of what is held.
+/* `belay top`: a live view of held objects.
  *
- *   timer --> is a query in progress? --no--> query: list what is held
- *                | yes                          |
- *                v                              v all servers have answered or failed
- *           draw the last snapshot,           draw the new snapshot
- *           with its age */
+ *    timer --> is a query in progress? --no--> query: list held objects
+ *                 | yes                          |
+ *                 v                              v all servers have answered or failed
+ *            draw the last snapshot,           draw the new snapshot
+ *            with its age */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* A command's items: its arguments, or, if there are none or one that is "-", the lines on standard
- * input; a batch at a time. No more is read while a batch is dealt with, so that whoever writes
- * waits too. */
+/* A command's items: its arguments, or the lines of standard input if there are no arguments or
+ * one is "-". Items come in batches. No input is read while a batch is processed, so the writer
+ * waits. */
 #ifndef BELAY_CLI_QUERY_ITEMS_H
 #define BELAY_CLI_QUERY_ITEMS_H
 
@@ -11,8 +11,8 @@
 
 typedef struct items items_t;
 
-/* The next n items, at least one; valid until items_next(). Those of a line are what stands before
- * its end; the last one needs none. What is read from a pipe comes as soon as it is there. */
+/* The next n items, at least one; valid until items_next(). An item of a line is the text before
+ * its end; the last line needs no end. Input from a pipe is passed on as soon as it arrives. */
 typedef void (*items_batch_cb)(items_t *items, const belay_bytes_t *batch, size_t n);
 
 /* There are no more; wrong: why not, in words, or NULL. */
@@ -45,8 +45,8 @@ struct items {
   uv_poll_t input;
 };
 
-/* The arguments from `first` on, or lines; null: they end with a 0 byte. data and the like are the
- * caller's own to keep beside it. The first batch, or the end, may come at once. */
+/* Begins with the arguments from `first` on, or with lines; null: lines end with a 0 byte.
+ * `data` is for the caller. The first batch, or the end, may come inside this call. */
 void items_begin(items_t *items, harness_t *harness, size_t first, bool null,
                  items_batch_cb on_batch, items_end_cb on_end);
 

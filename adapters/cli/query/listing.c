@@ -39,9 +39,8 @@ static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_
     listing->on_listed(listing);
 }
 
-/* What the server is to look for: keys of one kind, and of names that begin as the pattern does, as
- * far as those characters are the same in keys. The rest is seen to here: in keys names are
- * escaped, which patterns are not. */
+/* The server's pattern: keys of one kind whose names begin like the given pattern, as far as its
+ * characters are not escaped in keys. This program checks the rest of each name. */
 static size_t write_pattern(char *out, size_t size, const char *pattern) {
   const char *kind = query_kinds.n == 1 ? query_kinds.item[0] : "*";
   size_t plain = 0;

@@ -12,8 +12,8 @@ struct listing {
   void (*on_snapshot_entry)(listing_t *); /* one more is there; or NULL */
   void (*on_listed)(listing_t *); /* all were asked: error says whether they have answered */
   void *data;                     /* the caller's own */
-  const char *pattern;            /* what names are to match; NULL: any */
-  int error;                      /* of this run: the first one; what it was is said then */
+  const char *pattern;            /* pattern for names; NULL: all */
+  int error;                      /* first error of this run; printed when it happens */
   size_t failed;                  /* how many have not answered */
   bool silent;                    /* it is not said */
   size_t running;

@@ -43,7 +43,7 @@ const char *query_owner_name(const belay_held_t *held) {
 
 const char *query_time_left(char buffer[QUERY_TEXT_MAX], int64_t ms) {
   char shown[UNITS_DURATION_MAX];
-  if (ms >= 10000) /* nobody waits for its milliseconds */
+  if (ms >= 10000) /* long durations are shown without milliseconds */
     ms -= ms % 1000;
   if (ms >= 1000 && ms < 10000)
     (void)snprintf(buffer, QUERY_TEXT_MAX, "%" PRId64 ".%" PRId64 "s", ms / 1000, ms % 1000 / 100);

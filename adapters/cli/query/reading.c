@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of what nobody holds something may be left, which is worth telling. */
+/* True if the object has holders, or remembers something without them. */
 static bool is_there(const belay_held_t *held) {
   return held->holders_count > 0 || held->fence > 0 || held->waiting > 0 || held->limit > 0;
 }
@@ -18,7 +18,7 @@ static void failed(reading_t *reading, size_t node, int status) {
   harness_complain(reading->h, what, status);
 }
 
-/* It is nobody's, and the server has answered. */
+/* Reports a key that belay did not write; the server counts as answered. */
 static void tell_foreign(const reading_t *reading, const struct reading_request *asked) {
   complain("%s %s%s: the key holds something else", belay_held_kind_name(asked->kind),
            out_shown(reading->name, strlen(reading->name)),

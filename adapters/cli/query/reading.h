@@ -1,4 +1,4 @@
-/* One name, asked about at all servers: who holds what is called so. */
+/* Queries one name on all servers: its objects and their holders. */
 #ifndef BELAY_CLI_QUERY_READING_H
 #define BELAY_CLI_QUERY_READING_H
 
@@ -11,7 +11,7 @@ struct reading {
   harness_t *h;
   const char *name;
   void (*on_read)(reading_t *); /* all have answered, or not, which was said then */
-  /* what there is of it, sorted; also what nobody holds and is remembered all the same */
+  /* the objects, sorted; also free ones that remember something */
   snapshot_t snapshot;
   size_t answered; /* servers */
   int error;       /* the first one that has come instead of an answer */

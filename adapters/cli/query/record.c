@@ -64,8 +64,8 @@ static bool adopt(const record_field_t *field, const char *value) {
   return true;
 }
 
-/* Merges what the record has (NULL: nothing) with what the command line says. false: that was an
- * error, and was said. */
+/* Merges the recorded value (NULL: none) with the command line's. Returns false after printing
+ * an error. */
 static bool merge(const record_field_t *field, const char *kept) {
   char digits[NUMBER_MAX];
   bool given = is_given(field);

@@ -40,7 +40,7 @@ typedef struct record_field {
     .rule = (rule_), .duration = true                                                              \
   }
 
-/* What a command does to the set. */
+/* The effect of a command on the set. */
 typedef enum record_use {
   RECORD_READS,
   RECORD_ADDS, /* it creates the record, or renews its life */
@@ -48,7 +48,7 @@ typedef enum record_use {
   RECORD_REMOVES
 } record_use_t;
 
-/* What one command of a family does: `data` of its table, or the first member of that. */
+/* One command of a family: `data` of its table, or the first member of that. */
 typedef struct record_operation {
   record_use_t use;
   void (*go)(harness_t *h);

@@ -1,4 +1,4 @@
-/* A snapshot of what is held: copies that outlive the callback of the query. */
+/* A snapshot of held objects: copies that outlive the callback of the query. */
 #ifndef BELAY_CLI_QUERY_SNAPSHOT_H
 #define BELAY_CLI_QUERY_SNAPSHOT_H
 

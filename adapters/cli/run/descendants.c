@@ -64,6 +64,6 @@ void descendants_end(void) {
   spared_group = 0; /* nobody's */
   sent = SIGKILL;
   while (visit_children(getpid(), send_one, 0) > 0 && waitpid(-1, NULL, 0) > 0) {
-    /* who is gone has left us its children */
+    /* children of a dead process become this process's */
   }
 }

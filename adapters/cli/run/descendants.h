@@ -1,5 +1,4 @@
-/* What a process has started, and what that has, whatever process group it has gone to. Linux;
- * elsewhere nothing is found. */
+/* The descendants of a process, in any process group. Linux only; elsewhere none is found. */
 #ifndef BELAY_CLI_RUN_DESCENDANTS_H
 #define BELAY_CLI_RUN_DESCENDANTS_H
 
@@ -9,8 +8,8 @@
  * one is stopped. */
 void descendants_signal(pid_t but_group, int signum);
 
-/* Kills all of this process's, and waits for them: for a subreaper, to which comes who loses its
- * parent. What it may not kill is left. */
+/* Kills all descendants of this process and waits for them. The process is a subreaper, which
+ * becomes the parent of orphans. Processes that it may not kill stay. */
 void descendants_end(void);
 
 #endif /* BELAY_CLI_RUN_DESCENDANTS_H */

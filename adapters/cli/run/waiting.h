@@ -12,7 +12,7 @@ typedef const char *(*waiting_trouble_fn)(const waiting_t *waiting);
 
 /* The caller zeroes the struct and sets these fields: */
 struct waiting {
-  belay_held_kind_t kind; /* the kind of what it waits for */
+  belay_held_kind_t kind; /* kind of the awaited object */
   /* its name; NULL: the holder cannot be queried, because the key is an exact one */
   const char *name;
   /* NULL: query the holder from the servers, and report it if they do not answer */

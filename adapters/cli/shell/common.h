@@ -1,5 +1,5 @@
-/* What all commands have in common: options, and the settings behind those, which may also stand in
- * the environment and in configuration files. */
+/* The options that all commands share, and their settings from the environment and from
+ * configuration files. */
 #ifndef BELAY_CLI_SHELL_COMMON_H
 #define BELAY_CLI_SHELL_COMMON_H
 
@@ -8,7 +8,7 @@
 #define URLS_MAX 16
 #define NAMESPACE_PARTS_MAX 8
 
-/* What was asked for, or the default. */
+/* The given values, or the defaults. */
 typedef struct common {
   bool help, json, quiet, verbose;
   const char *label;  /* --as of those commands that hold something: NULL: host:pid */
@@ -27,8 +27,7 @@ extern common_t common;
  * --tls-ca is BELAY_TLS_CA in the environment and tls-ca in a file. */
 extern const option_t common_options[], common_report_options[], common_server_options[];
 
-/* Which settings there are beside those: what is not for command lines, which everybody may
- * read. */
+/* Settings that are no options, because every user can read command lines. */
 extern const option_t common_secrets[];
 
 /* A namespace, divided. */

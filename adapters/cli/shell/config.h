@@ -1,19 +1,20 @@
-/* Settings: what the command line does not say comes from the environment, else from files. */
+/* Settings: the environment, then files, complete the command line. */
 #ifndef BELAY_CLI_SHELL_CONFIG_H
 #define BELAY_CLI_SHELL_CONFIG_H
 
 #include <stdbool.h>
 
-/* Completes `common` by the environment (BELAY_URL, ...), and then by files: that of --config or BELAY_CONFIG, or
- * those that are there of $XDG_CONFIG_HOME/belay/config (~/.config/belay/config) and /etc/belay/config. What has been said
- * counts more than what is read later: of passwords and files of them together, too. A URL that has a password keeps it.
+/* Completes `common` from the environment (BELAY_URL, ...), and then from files: that of
+ * --config or BELAY_CONFIG, or $XDG_CONFIG_HOME/belay/config (~/.config/belay/config) and
+ * /etc/belay/config. Earlier sources win; passwords and password files count as one setting. A
+ * URL's own password stays.
  *
- * A file is a regular one, of at most 1 MiB, without a byte 0: lines of `name = value` of at most 70,000 bytes, empty ones,
- * and comments, which begin with #; a name is that of a long option, or `password`. One with a password that everybody
- * may read is refused. A password file may be a pipe too: of at most 70,000 bytes, without a byte 0, whose first line is
- * the password.
+ * A file must be a regular one of at most 1 MiB without a byte 0. Its lines are `name = value`
+ * of at most 70,000 bytes, empty, or comments that begin with #. A name is that of a long
+ * option, or `password`. A file with a password that every user can read is refused. A password
+ * file may be a pipe: at most 70,000 bytes without a byte 0, whose first line is the password.
  *
- * false: something is wrong, and was said. */
+ * Returns false after printing an error. */
 bool config_read(void);
 
 /* scheme://user:password@... */

@@ -12,9 +12,9 @@
 
 #define WIDTH 79
 #define USAGE_MAX 256
-#define COLUMN 14        /* of what a command does */
-#define OPTION_COLUMN 30 /* of what an option does */
-#define STATUS_COLUMN 7  /* of what an exit status means */
+#define COLUMN 14        /* column of a command's description */
+#define OPTION_COLUMN 30 /* column of an option's description */
+#define STATUS_COLUMN 7  /* column of an exit status's meaning */
 
 const char help_about_passwords[] =
     "A password belongs in the environment (BELAY_PASSWORD, or BELAY_URL), in a file "

@@ -1,4 +1,4 @@
-/* What commands say of themselves, out of their tables. */
+/* Help texts from the tables of commands. */
 #ifndef BELAY_CLI_SHELL_HELP_H
 #define BELAY_CLI_SHELL_HELP_H
 

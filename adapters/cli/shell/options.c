@@ -225,7 +225,7 @@ static void drop_urls(reading_t *r) {
   r->has_urls_in_front = is_alias;
 }
 
-/* What is given twice counts as it is given last, so that aliases may give options. */
+/* The last value of a repeated option counts, so that aliases may contain options. */
 static bool take(reading_t *r, const option_t *option, const char *value) {
   if (option->kind == OPTION_TEXTS && option->to.texts == &common.urls)
     drop_urls(r);
@@ -236,7 +236,7 @@ static bool take(reading_t *r, const option_t *option, const char *value) {
   return wrong == NULL;
 }
 
-/* value: what was attached to it; NULL: nothing. */
+/* value: the attached value; NULL: none. */
 static bool take_next(reading_t *r, const option_t *option, const char *value) {
   if (option->kind == OPTION_FLAG) {
     if (value == NULL)
@@ -278,7 +278,7 @@ static bool read_letters(reading_t *r, const char *letters) {
   return true;
 }
 
-/* What begins like an option and is none: "-", and numbers. */
+/* True for words that look like options and are none: "-" and numbers. */
 static bool is_argument(const char *word) {
   return word[0] != '-' || word[1] == '\0' || (word[1] >= '0' && word[1] <= '9');
 }
@@ -331,7 +331,7 @@ bool options_read(const command_t *command, int argc, char **argv, arguments_t *
                  .end = argv + argc,
                  .behind = argv + options_in_front,
                  .out = out};
-  *out = (arguments_t){.item = argv}; /* in place: what is taken out has been read */
+  *out = (arguments_t){.item = argv}; /* in place: removed words have been read */
   bool only_arguments = false;
   while (r.next < r.end && !common.help) {
     r.at = r.next;

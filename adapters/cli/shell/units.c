@@ -47,8 +47,7 @@ bool units_number(const char *text, int64_t *out) {
   return true;
 }
 
-/* Digits, and what is behind a point, which has to be a whole number of milliseconds. Moves *text
- * on. */
+/* Reads digits and a fraction, which must be a whole number of milliseconds. Advances *text. */
 static bool read_part(const char **text, const unit_t *unit, size_t digits, int64_t *sum) {
   int64_t whole = 0, fraction = 0, part = unit->ms;
   for (; is_digit(**text); ++*text, digits--)

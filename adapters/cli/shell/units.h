@@ -8,7 +8,7 @@
 
 typedef struct rate {
   int64_t count;  /* so many, at least 1 */
-  int64_t per_ms; /* in so long, at least 1 */
+  int64_t per_ms; /* length of the period in ms, at least 1 */
 } rate_t;
 
 #define HOUR_MS INT64_C(3600000)
@@ -17,7 +17,7 @@ typedef struct rate {
 
 #define UNITS_DURATION_MAX 32 /* bytes that units_show_duration() writes at most, with the 0 */
 
-/* All return false for what is none, or is too large for 64 bits, and leave *out alone then. */
+/* All return false for an invalid or too large value, and leave *out unchanged then. */
 
 /* A whole number, with a sign or not: 10, -3. */
 bool units_number(const char *text, int64_t *out);
@@ -29,8 +29,8 @@ bool units_duration(const char *text, int64_t *out_ms);
 /* 10/s, 100/min, 5/h, 1000/d, 3/10s: a number, and any unit or duration. */
 bool units_rate(const char *text, rate_t *out);
 
-/* A duration in its two largest units: 1d2h, 1m30s; what is smaller is left out. From 0 ms on.
- * Returns buffer. */
+/* Formats a duration in its two largest units: 1d2h, 1m30s; smaller units are dropped. ms is at
+ * least 0. Returns buffer. */
 const char *units_show_duration(char buffer[UNITS_DURATION_MAX], int64_t ms);
 /* The same in as many units as it takes: units_duration() reads the same number. */
 const char *units_show_exactly(char buffer[UNITS_DURATION_MAX], int64_t ms);

@@ -54,7 +54,7 @@ void out_begin(void) {
     text_add(&out.line, "{", 1);
 }
 
-/* What stands before a value. */
+/* Writes the text before a value. */
 static void begin_member(const char *name) {
   if (out.form == OUT_JSON) {
     if (out.members > 0)
@@ -208,7 +208,8 @@ void out_say(const char *format, ...) {
   va_end(args);
 }
 
-/* What is said beside the results may be lost: a lease is not, because nobody reads it. */
+/* Maximum time for writing a message. A message may be lost; a lease must not expire because of
+ * a slow reader. */
 #define TELL_MS 20
 
 int out_write(int file, const char *bytes, size_t len, int patience_ms) {

@@ -13,18 +13,19 @@ typedef enum out_form {
   OUT_NONE   /* not at all */
 } out_form_t;
 
-/* Once, before anything is written. From then on a pipe that nobody reads from is an error like
- * others. */
+/* Call once, before any output. From then on a closed pipe is an ordinary error. */
 void out_init(out_form_t form);
 out_form_t out_form(void);
 
 /* ---- a result ---- */
 
-/* Members, between out_begin() and out_end(), which writes a line: with --json an object of them; for people their
- * values, apart by tabs, or what out_say() said instead. Names are of this program, valid to out_end().
+/* Members of a result, between out_begin() and out_end(), which writes a line: with --json an
+ * object of the members; otherwise their values, separated by tabs, or the text of out_say().
+ * Names must stay valid until out_end().
  *
- * Texts may have any bytes in them. In JSON one that is no UTF-8 is taken for Latin-1: \u00XX for each byte; and what is
- * no printable character is \uXXXX. For people what is no printable UTF-8 is \xXX. */
+ * Texts may contain any bytes. JSON output reads invalid UTF-8 as Latin-1 (\u00XX for each
+ * byte), and escapes unprintable characters with four hexadecimal digits. Other output escapes
+ * unprintable bytes with two. */
 void out_begin(void);
 void out_text(const char *name, const void *bytes, size_t len);
 void out_string(const char *name, const char *text); /* NULL: as out_null() */
@@ -64,21 +65,20 @@ bool out_end(void);
 /* Bytes as they are: a command's own output. Not with --quiet or --json. Returns as out_end(). */
 bool out_raw(const void *bytes, size_t len);
 
-/* Writes bytes to a file, at once: what is written late is noticed late. Where the file is full for
- * now (standard input may be the very same file, and is read without waiting) it waits for
- * patience_ms, -1: as long as it takes. Returns 0 or an errno. */
+/* Writes bytes to a file at once. If the file is full (it may be the non-blocking standard
+ * input) it waits for patience_ms; -1: without limit. Returns 0 or an errno. */
 int out_write(int file, const char *bytes, size_t len, int patience_ms);
 
-/* Bytes as people are shown them: what is no printable UTF-8 is \xXX. Returns one of eight buffers,
- * in turn, of which the text is at most OUT_SHOWN_MAX - 1 bytes, with "..." in its end if that is
- * not all. */
+/* Returns bytes in printable form: unprintable ones as a backslash, x and two hexadecimal
+ * digits. Returns one of eight buffers in turn, with at most OUT_SHOWN_MAX - 1 bytes; "..." ends
+ * a shortened text. */
 #define OUT_SHOWN_MAX 512
 const char *out_shown(const void *bytes, size_t len);
 
 /* Whether all could be written; says on standard error if not. At the end. */
 bool out_finish(void);
 
-/* What a command that takes our place is not to find changed. */
+/* Restores the terminal and files for a command that replaces this process. */
 void out_leave(void);
 
 /* ---- beside results ---- */

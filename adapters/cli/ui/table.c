@@ -60,7 +60,7 @@ static size_t add_spaces(text_t *out, size_t n, size_t room) {
 bool table_line(table_t *table, text_t *out, size_t width) {
   if (table->bytes.spoiled || table->next >= table->bytes.len)
     return false;
-  size_t at = 0, gap = 0; /* what a row ends with is not written: no spaces before nothing */
+  size_t at = 0, gap = 0; /* no spaces at the end of a row */
   for (size_t i = 0; i < table->n && table->next < table->bytes.len; i++) {
     const char *cell = table->bytes.bytes + table->next;
     size_t pad = table->width[i] - utf8_width(cell);

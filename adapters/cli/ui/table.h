@@ -24,8 +24,7 @@ typedef struct table {
 
 void table_begin(table_t *table, const column_t *columns);
 
-/* The next cell. What comes from elsewhere is to go through text_add_shown() or out_shown()
- * first. */
+/* Adds a cell. Pass foreign texts through text_add_shown() or out_shown() first. */
 void table_cell(table_t *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Appends the next row, from that of the headings on, as a line without an end: at most so many
@@ -41,7 +40,7 @@ void table_free(table_t *table);
 /* How many characters wide a text in UTF-8 is. */
 size_t utf8_width(const char *text);
 
-/* Appends at most so many characters of it; returns how many. */
+/* Appends at most `width` characters; returns their number. */
 size_t utf8_add_cut(text_t *out, const char *text, size_t width);
 
 #endif /* BELAY_CLI_UI_TABLE_H */

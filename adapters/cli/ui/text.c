@@ -139,7 +139,7 @@ static bool is_utf8(const unsigned char *c, size_t len) {
   return true;
 }
 
-/* What is not printable has four digits: that is_printable() knows. */
+/* Unprintable characters have at most four hexadecimal digits: see is_printable(). */
 void text_add_json(text_t *text, const void *bytes, size_t len) {
   const unsigned char *c = bytes;
   bool utf8 = is_utf8(c, len);

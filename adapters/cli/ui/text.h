@@ -18,11 +18,11 @@ void text_print(text_t *text, const char *format, ...) __attribute__((format(pri
 void text_vprint(text_t *text, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 
-/* What is no printable UTF-8, as \xXX. */
+/* Appends bytes; unprintable ones as a backslash, x and two hexadecimal digits. */
 void text_add_shown(text_t *text, const void *bytes, size_t len);
 
-/* A JSON string, in quotes, and what is no printable character as \uXXXX. If the bytes are no UTF-8
- * they are taken for Latin-1. */
+/* Appends a quoted JSON string. Unprintable characters are escaped with four hexadecimal digits;
+ * invalid UTF-8 is read as Latin-1. */
 void text_add_json(text_t *text, const void *bytes, size_t len);
 
 /* Empty again; the memory is kept. */

@@ -121,7 +121,7 @@ struct belay__connection {
   bool sharded;           /* channels of its server belong to slots, and to those who serve them */
   belay__target_t target; /* of the last attempt to connect */
   belay__dial_t dial;
-  belay__transport_t transport; /* open while SHAKING, UP, DRAINING, CHECKING */
+  belay__transport_t transport; /* open while HANDSHAKE, UP, DRAINING, CHECKING */
   belay__timer_t timer;         /* its purpose depends on the state */
   belay__connect_slot_t turn;   /* BACKOFF, REFUSED: to dial, once the time is over */
   belay__list_t urgent;         /* calls that were not handed to the transport, and go first */

@@ -1,16 +1,16 @@
-/* A deployment that is a cluster: a router from slots to the servers of the servers that have them.
+/* A cluster: a router from slots to the connections of their servers.
  *
- *   a call --its slot has a server--> the connection to that one --MOVED, ASK--> the connection to the one that is named
- *     |                                  ^  |
- *     +--nobody has it-> WAITING --------+  | slots of the server have gone elsewhere; it is retired; it is a replica
- *                          ^   a map comes  | that is not connected: what is queued there, and was not sent
- *                          +----------------+
+ *    a call --its slot has a server--> that server's connection --MOVED, ASK--> the named server's connection
+ *      |                                  ^  |
+ *      +--no known server-> WAITING ------+  | the server lost slots; is retired; or is a replica without a
+ *                             ^  a map comes | connection: unsent calls are queued again
+ *                             +--------------+
  *
- * A MOVED is believed at once, for its slot; and a map is asked for (cluster_map.c). An ASK is for one call only: where the
- * server that it names is not to be had, the call begins anew with the one that has the slot.
+ * MOVED updates its slot at once and asks for a map (cluster_map.c). ASK is for one call only:
+ * if the named server cannot be reached, the call starts again at the slot's owner.
  *
- * Order: what is queued goes on in the order in which it came. What was sent and is redirected may come behind what was
- * sent later to the new server; what must not, is not redirected (core/call/call.h). */
+ * Order: queued calls keep their order. A redirected call may run after a later call to the new
+ * server; a call that must not is not redirected (core/call/call.h). */
 #include "redis/deployment/cluster.h"
 
 #include <string.h>

@@ -1,25 +1,28 @@
-/* The map of a cluster: who has which slot, as one of its nodes tells.
+/* The map of a cluster: the owners of slots, as one of its nodes reports them.
  *
- *   KEPT --wanted: a connection was lost, MOVED, a slot that nobody has--> DUE --its time--> ASKED
- *    ^ |                                                                   ^                  |
- *    | +--a minute is over-------------------------------------------------|------------------+
- *    |                                                                     |                  |
- *    +--it has come, or is as it was, or nobody has one--------------------|------------------+
- *    |                                                                     +--still wanted----+
- *    +--time-- REFUSED <--nobody has one, for a reason that is a lasting one------------------+
- *                 +--time, and somebody listens--> ASKED
+ *    KEPT --wanted: a lost connection, MOVED, a slot without server--> DUE --its time--> ASKED
+ *     ^ |                                                                ^                  |
+ *     | +--a minute is over----------------------------------------------|------------------+
+ *     |                                                                  |                  |
+ *     +--it has come, is unchanged, or no node has one-------------------|------------------+
+ *     |                                                                  +--still wanted----+
+ *     +--time-- REFUSED <--no node has one, for a lasting reason----------------------------+
+ *                  +--time, and there are subscribers--> ASKED
  *
- * It is asked for at most once a second, at a random time of a tenth of that, so that many who lose a server do not all
- * ask at once. But until a replica takes over, which takes seconds, each map would be the same, and who has just asked for
- * one would learn of the next a second late. So what is asked first, and may be asked ten times a second, is whether
- * anything has changed (CLUSTER INFO): an election, which has another epoch, is over when no slots fail any more. The map
- * is asked for only then; or if there is reason to believe that it is wrong, such as MOVED; or if it is old, or nobody
- * tells, because an address may have changed, which is not seen so.
+ * The map is asked for at most once a second, with a random delay of a tenth of that, so that
+ * clients that lose a server together do not all ask together. During an election, which takes
+ * seconds, each map would be the same, and the next one would come a second late. So the first
+ * question, up to ten times a second, is whether anything has changed (CLUSTER INFO): an
+ * election has another epoch, and it is over when no slot fails any more. The map is asked for
+ * only then; or if it is probably wrong, as after MOVED; or if it is old, or no node reports
+ * changes, because changed addresses are not visible otherwise.
  *
- * A node may know less than others: it lives in the past, or in a minority. So who asks for the map again soon asks
- * another one. (Not who asks for less: that would be ten connections a second.)
+ * A node may know less than others: it may lag, or be in a minority. So the next map comes from
+ * another node. (CLUSTER INFO stays at one node: changing it would mean ten connections a
+ * second.)
  *
- * A map may be partial. A slot that it leaves out stays with who had it, unless that one is in the map no more. */
+ * A map may be partial. A missing slot keeps its owner, unless that server is not in the map any
+ * more. */
 #include "redis/deployment/cluster_map.h"
 
 #include "core/call/refusal.h"

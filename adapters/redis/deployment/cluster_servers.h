@@ -4,7 +4,7 @@
 
 #include "redis/deployment/cluster_state.h"
 
-/* The server at that place, which may be new; NOBODY if there is no memory or room for it. */
+/* The server at that place, which may be new; BELAY__NO_INSTANCE if there is no memory or room for it. */
 uint16_t belay__cluster_add_instance(belay__cluster_t *cluster, const belay__place_t *place);
 /* The same of one that a redirection names: of those that no map has named there are few at a time. */
 uint16_t belay__cluster_add_redirected(belay__cluster_t *cluster, const belay__place_t *place);

@@ -18,8 +18,8 @@ typedef struct belay__instance {
   belay__entry_t entry; /* by its place, unless it is retired */
   belay__server_t *server;
   uint16_t number;        /* among the servers */
-  uint16_t primary;       /* of a replica that is read from: whose; else NOBODY */
-  uint16_t replica, next; /* the first of its replicas; of a replica, the next one; NOBODY: none */
+  uint16_t primary;       /* of a replica for reads: its primary; else NO_INSTANCE */
+  uint16_t replica, next; /* first replica; of a replica, the next; NO_INSTANCE: none */
   bool known;             /* the last map names it */
   bool hearsay;           /* only a redirection has named it */
   bool guests;            /* calls may be queued here whose slot is on its way here */

@@ -1,16 +1,16 @@
-/* A discovery.
+/* Discovery.
  *
- *   IDLE --ask--> WAITING --its turn--> DIALING --connected--> ASKING --DONE--> READY --ask--> ASKING
- *    ^              ^                      |                     |                |
- *    |              |                      v                     v                |
- *    |              +---the next one---- lost, late, refused, NEXT                |
- *    |                                     |                                      |
- *    +-------------none is left------------+              +----------lost---------+
- *    +----------------------------------------------------+
+ *    IDLE --ask--> WAITING --its slot--> DIALING --connected--> ASKING --DONE--> READY --ask--> ASKING
+ *     ^              ^                      |                     |                |
+ *     |              |                      v                     v                |
+ *     |              +---the next one---- lost, late, refused, NEXT                |
+ *     |                                     |                                      |
+ *     +-------------none is left------------+              +----------lost---------+
+ *     +----------------------------------------------------+
  *
- *   any --close--> CLOSED
+ *    any --close--> CLOSED
  *
- * A round asks everybody once, whoever answered last first. */
+ * A round asks each server once, beginning with the last one that answered. */
 #include "redis/deployment/discovery.h"
 
 #include <assert.h>

@@ -1,29 +1,32 @@
-/* The resolver that asks sentinels ("Guidelines for Redis clients with support for Redis Sentinel").
+/* The resolver that asks Sentinels ("Guidelines for Redis clients with support for Redis
+ * Sentinel").
  *
- *   ask the next one --says nothing, does not let us in, does not know the master--> ask the next one
- *         |          --knows an older configuration than that which is in use-------> keep it, ask the next one
- *         v
- *   that is the primary
+ *    ask the next one --no reply, refuses the login, does not know the master--> ask the next one
+ *          |          --knows an older configuration than the used one---------> keep it, ask the next one
+ *          v
+ *    the primary is found
  *
- * If none is left, what was kept is taken by whoever has no connection: sentinels that were set up anew count from 0
- * again. Whatever is found, the connection that is made to it verifies that it is a primary (ROLE, in the handshake). That
- * decides, and not how new a sentinel says that its word is: the epoch counts as long as what was found under it is of
- * use. If it is of none for a while, nothing that was heard before counts any more, and another sentinel is asked first.
+ * If no Sentinel is left, a client without a connection takes the kept answer: Sentinels that
+ * were set up again count from 0. Every connection verifies the role (ROLE, in the handshake).
+ * The role decides, not the epoch: an epoch counts only while its primary is usable. After a
+ * while without a usable one, no earlier answer counts any more, and another Sentinel is asked
+ * first.
  *
- * The other sentinels are those that the one who is believed has named last, and those of the URL. Its connection stays
- * open: on it is heard that something has changed, which is only a hint to ask again. Hints can be lost, and a sentinel
- * can die without a word: so it is asked again from time to time in any case.
+ * The other Sentinels are those that the believed one has named last, and those of the URL. The
+ * connection to the believed one stays open for events, which are only hints to ask again. Hints
+ * can be lost, and a Sentinel can die silently, so the client also asks periodically.
  *
  * A failover:
  *
- *   +vote-for-leader RUNID --that sentinel is asked from now on--> +failover-state-wait-promotion --asked--> "promoted"
+ *    +vote-for-leader RUNID --that Sentinel is asked from now on--> +failover-state-wait-promotion --asked--> "promoted"
  *
- * The sentinel that leads a failover sends REPLICAOF NO ONE to a replica, and sees up to a second later that the replica
- * has become a primary. Only then it names it as the master, and only then the other sentinels learn of it. Until then
- * it flags the replica as "promoted". So the leader is asked, and where it says that the master is down, the promoted
- * replica is the one to connect to: the handshake finds out whether it is a primary already. If the failover is given
- * up the flag is gone, and what is named as the master counts again. A failover that an operator has ordered while the
- * master is well is not anticipated: the old primary answers until the other one is named. */
+ * The leader of a failover sends REPLICAOF NO ONE to a replica, and sees its new role up to a
+ * second later. Only then it names the replica as the master, and the other Sentinels learn of
+ * it. Until then it flags the replica as "promoted". So the client asks the leader. If the
+ * leader reports the master as down, the client connects to the promoted replica, and the
+ * handshake verifies its role. If the failover is given up, the flag disappears, and the named
+ * master counts again. A failover that an operator orders while the master is well is not
+ * anticipated: the old primary serves until the new one is named. */
 #include "redis/deployment/sentinel.h"
 
 #include <stdio.h>

@@ -1,17 +1,18 @@
-/* Dialing: from a name to a connected socket, every address tried, nothing ever blocking.
+/* Dialing: from a name to a connected socket, over all addresses, without blocking.
  *
- *   start --name--> RESOLVING --addresses--> CONNECTING --connected--> told: a socket
- *     |                |                       |    ^
- *     |                |                       +----+ this address failed, or took its share of the time
- *     |                |                       |
- *     |                +--does not resolve-----+--none is left--> told: an error
- *     +--path, numeric address--> CONNECTING
+ *    start --name--> RESOLVING --addresses--> CONNECTING --connected--> callback: a socket
+ *      |                |                       |    ^
+ *      |                |                       +----+ this address failed, or used its share of the time
+ *      |                |                       |
+ *      |                +--does not resolve-----+--none is left--> callback: an error
+ *      +--path, numeric address--> CONNECTING
  *
- * Before the first address is tried the work budget is passed (uv/work_budget.h): where many connect at once, not all of them do in the
- * same turn of the loop.
+ * The first address waits for the work budget (uv/work_budget.h), so that many simultaneous
+ * attempts do not all start in one turn of the loop.
  *
- * cancel() in any state: nothing is told any more. A name look-up cannot be stopped: until it has come back
- * belay__dial_busy() is true and the struct must stay; a start before that takes its answer, if it is for the same name. */
+ * cancel() in any state: no callback runs any more. A name lookup cannot be stopped: until it
+ * returns, belay__dial_busy() is true and the struct must stay; a start for the same name uses
+ * its result. */
 #ifndef BELAY_REDIS_NET_DIAL_H
 #define BELAY_REDIS_NET_DIAL_H
 

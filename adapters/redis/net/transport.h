@@ -90,7 +90,7 @@ int belay__transport_open(belay__transport_t *transport, int fd, belay__uv_handl
 bool belay__transport_is_open(const belay__transport_t *transport);
 
 /* True if so much is buffered that further commands should wait with their owner. There they can
- * be withdrawn, and the buffer is not copied at each growth. Buffered commands get a reply
+ * be withdrawn, and the buffer is not copied at each growth. Every buffered command gets a reply
  * eventually. */
 bool belay__transport_is_full(const belay__transport_t *transport);
 

@@ -1,18 +1,19 @@
-/* A Bloom filter on the server: what its kinds share, and what each of them brings.
+/* A Bloom filter on the server: the common part of all kinds, and the interface of a kind.
  *
- * A filter is a configuration (data/bloom/form.h), under NAMESPACE::bloom::{NAME}, and layers: a PLAIN one is one
- * layer. A layer is a shape and a label; its segments are strings under NAMESPACE::bloom::{NAME label::I}, each in a
- * slot of its own; or, together, in that of the name, NAMESPACE::bloom::{NAME}label::I. They are 8 bytes that are the
- * generation, high byte first, and then bits. A segment whose first 8 bytes are something else is not the filter's:
- * it is as good as gone.
+ * A filter is a configuration (data/bloom/form.h) under NAMESPACE::bloom::{NAME}, and layers: a
+ * PLAIN filter has one. A layer is a shape and a label. Its segments are strings under
+ * NAMESPACE::bloom::{NAME label::I}, each in a slot of its own; or all in the slot of the name,
+ * under NAMESPACE::bloom::{NAME}label::I. A segment is the generation in 8 bytes, high byte
+ * first, and then bits. A segment with other first bytes belongs to another filter and counts as
+ * lost.
  *
- *   UNREAD --an operation--> OPENING: open.c reads the configuration, or creates it and the segments
- *     ^                        |  it went well            |  it did not: those who waited are told
- *     |                        v                          v
- *     +--gone, or another---- OPEN                      UNREAD
+ *    UNREAD --an operation--> OPENING: open.c reads the configuration, or creates it and the segments
+ *      ^                        |  success                 |  failure: the waiting operations end
+ *      |                        v                          v
+ *      +--gone, or another---- OPEN                      UNREAD
  *
- * An operation is a request whose room is a belay__bloom_op_t. It waits while the filter is not OPEN; then it is its
- * kind's: send, read, next. */
+ * An operation is a request whose room is a belay__bloom_op_t. It waits while the filter is not
+ * OPEN. Then its kind's functions send, read and next execute it. */
 #ifndef BELAY_DATA_BLOOM_BLOOM_H
 #define BELAY_DATA_BLOOM_BLOOM_H
 

@@ -1,12 +1,12 @@
-/* Opening a filter, and looking what has become of one. The opening is a request of the handle's own:
+/* Opens a filter, and checks its present state. The opening is a request of the handle:
  *
- *   READING --it is being created--> CREATING: segments, so many at a time --all are there--> MARKING --> told
- *    ^   |                            |                                                       |
- *    |   +--it is ready; mismatch; error--> told                                              |
- *    |                                |                                                       |
- *    +----------it took too long------+---------------it is another one by now----------------+
+ *    READING --it is being created--> CREATING: segments, in groups --all exist--> MARKING --> ended
+ *     ^   |                            |                                              |
+ *     |   +--ready; mismatch; error--> ended                                          |
+ *     |                                |                                              |
+ *     +----------timeout---------------+--------another configuration by now----------+
  *
- * Whoever finds a filter that is being created goes on with it, so that none is left so for good. */
+ * A client that finds a filter in creation completes it, so no filter stays incomplete. */
 #include <string.h>
 
 #include "data/bloom/bloom.h"

@@ -1,16 +1,18 @@
-/* What is added here and sent later: a tally for each key, one sum of which is on the way at a time.
+/* Sums that are added locally and sent later: a tally for each key, with one sum in flight at a
+ * time.
  *
- *   add_local--> READY --the timer--> SENT --counted; nothing was added since--> gone
- *                ^ ^ |                | |
- *                | | |                | +--refused for good; not known for too long; abort--> LOST
- *                | | +--abort, or not known for too long--------------------------------------^ |
- *                | +--not answered, refused for a while; counted, and more was added since--+   |
- *                |                                    (from SENT)                               |
- *                +--told, and more was added since------------------------------------TOLD <----+
- *                                             gone <--told, and nothing was added since--+
+ *    add_local--> READY --the timer--> SENT --counted; nothing was added since--> freed
+ *                 ^ ^ |                | |
+ *                 | | |                | +--lasting refusal; unknown for too long; abort--> LOST
+ *                 | | +--abort, or unknown for too long----------------------------------^ |
+ *                 | +--no reply, temporary refusal; counted, and more was added since--+   |
+ *                 |                                    (from SENT)                         |
+ *                 +--reported, and more was added since--------------------------TOLD <----+
+ *                                              freed <--reported, nothing was added since--+
  *
- * A sum keeps its operation id until it is known to be counted, so that it may be sent again. That is for as long as the
- * server knows the operation; where it was surely not executed, for as long as it takes. move() holds all transitions. */
+ * A sum keeps its operation id until it is known to be counted, so that it can be sent again:
+ * while the server remembers the operation; without a time limit if the call was surely not
+ * executed. move() has all transitions. */
 #include <stdio.h>
 #include <string.h>
 

@@ -29,7 +29,7 @@ belay__call_t *belay__dedup_script(const belay_dedup_t *dedup, const belay__scri
                                    size_t keys, size_t args);
 belay__call_t *belay__dedup_command(const belay_dedup_t *dedup, const char *name, size_t argc);
 
-/* Adds the key of a set; or the key of an operation's stored answer, which is beside it. */
+/* Adds the key of a set; or the key of an operation's stored answer. */
 void belay__dedup_arg_key(const belay_dedup_t *dedup, belay__call_t *call, const char *key,
                           size_t key_len);
 void belay__dedup_arg_answer(const belay_dedup_t *dedup, belay__call_t *call, const char *key,

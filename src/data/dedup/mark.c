@@ -156,11 +156,10 @@ int belay_dedup_mark_many(belay_dedup_t *dedup, belay_request_t *request, belay_
 
 int belay_dedup_mark_once(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
                           const belay_dedup_once_t *once, belay_dedup_many_cb cb) {
-  int error = belay__dedup_check(dedup, request, BELAY__DEDUP_ALL_KINDS, cb != NULL);
-  if (error != 0)
-    return error;
-  if (once == NULL)
-    return belay__invalid(dedup->handle.client->belay, "once: NULL");
+  if (once == NULL) {
+    int error = belay__dedup_check(dedup, request, BELAY__DEDUP_ALL_KINDS, cb != NULL);
+    return error != 0 ? error : belay__invalid(dedup->handle.client->belay, "once: NULL");
+  }
   belay__dedup_batch_t batch = {.dedup = dedup,
                                 .kinds = BELAY__DEDUP_ALL_KINDS,
                                 .key = key.data,

@@ -1,20 +1,21 @@
-/* Segments: ids that were fetched ahead, a step at a time.
+/* Segments: ids that are fetched in advance, one step at a time.
  *
- *    ids run out,            the connection                 answered: the ids are here
- *    somebody waits          is there
- *   REST ---------> LOOKING --------------> FETCHING ----------------------------------> REST
- *    ^  |              |                    ^  |
- *    |  +--------------|--------------------+  | not answered, refused; answered by a server that is not the one
- *    |    it was there |                       | which the script was told it was
- *    |                 v                       v
- *    +--rest, if it may pass-------------------+
- *    +--the server's clock is not there yet----+
+ *     ids run out,            the connection                 answered: the ids are present
+ *     requests wait           is up
+ *    REST ---------> LOOKING --------------> FETCHING ----------------------------------> REST
+ *     ^  |              |                    ^  |
+ *     |  +--------------|--------------------+  | no reply, refused; or another server than the
+ *     |    it was up    |                       | script's argument names has replied
+ *     |                 v                       v
+ *     +--delay, if the fault may pass-----------+
+ *     +--the server's clock is behind-----------+
  *
- * The script has to be told who its server is. That is known once there is a connection, so that a PING makes one first;
- * and as the call may go out on a later one, it is looked at again when it is answered. What then is not as it was said
- * is not used: ids are skipped, and none is used twice.
+ * The script needs its server's identity as an argument. The identity is known once there is a
+ * connection, so a PING makes one first. The call may still use a later connection, so the reply
+ * is compared with the present identity. If they differ, the ids are skipped, and no id is used
+ * twice.
  *
- * Two segments are here at most: the one that ids are taken from, and the spare. */
+ * There are at most two segments: the present one and the spare. */
 #include <assert.h>
 
 #include "data/idgen/idgen.h"

@@ -1,18 +1,19 @@
-/* Snowflakes: a worker whose lock is held, and whose record says up to when ids may be issued.
+/* Snowflakes: a worker number whose lock is held, and whose record states until when ids may be
+ * issued.
  *
- *         wanted                    granted               it is ours
- *   NONE ------> LOCKING ------------------> CLAIMING ------------------> READY --+ renewed: until is later
- *    ^  |        |  ^  held by another;         |                          |  ^   |
- *    |  |        +--+  any will do: the next    |                          |  +---+
- *    |  |                  one is tried <-------+ its record is far ahead  |
- *    |  +<--wanted, or somebody waits--+                                   |
- *    |                                 |                                   |
- *    +--rest <--held, refused, not answered; lost, fenced------------------+
+ *          wanted                    granted               the record is ours
+ *    NONE ------> LOCKING ------------------> CLAIMING ------------------> READY --+ renewed: until is later
+ *     ^  |        |  ^  held by another:         |                          |  ^   |
+ *     |  |        +--+  the next number          |                          |  +---+
+ *     |  |              is tried <---------------+ its record is far ahead  |
+ *     |  +<--wanted, or requests wait--+                                    |
+ *     |                                |                                    |
+ *     +--delay <--held, refused, no reply; lost, fenced---------------------+
  *
- * The record outlasts the lock: its owner has written that nobody issues ids up to that time but he, before he does. So
- * two who believe to have the worker, because a lock failed, are told apart by it: the later one starts above what the
- * first one was allowed, and the first one's next renewal is refused. The wall clock decides which time an id has, the
- * lock's own clock and the record whether there is one. */
+ * The record outlasts the lock. An owner extends the record before it issues ids up to that
+ * time. If a lock failure gives a number two owners, the record separates them: the later owner
+ * starts above the first one's time, and the first one's next renewal is refused. The wall clock
+ * decides the time in an id; the lock's clock and the record decide whether an id may be issued. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>

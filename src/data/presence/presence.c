@@ -1,11 +1,11 @@
-/* Presence: the handle, its keys, counts and resets. An operation is a few steps:
+/* Presence: the handle, its keys, counts and resets. An operation has a few steps:
  *
- *   begin, go --there is no window, or the time is known--> next: sends calls --answered--> next ... --> told
- *                |                                          ^
- *                +--> TIME --answered-----------------------+
+ *    begin, go --no window, or the time is known--> next: sends calls --answered--> next ... --> ended
+ *                 |                                 ^
+ *                 +--> TIME --answered--------------+
  *
- * What is asked of several segments goes out together, and what takes the server long in portions, one after the
- * other: it does not come to others between calls that were sent together. */
+ * Calls for several segments are sent together. Expensive calls are sent in portions, one after
+ * another, so that the server can serve other clients between them. */
 #include "data/presence/presence.h"
 
 #include <inttypes.h>

@@ -6,7 +6,7 @@
  *
  *    close: the waiter stops, the lock closes; after both the memory is freed
  *
- * The term is the lock's fencing number. The leader's value is stored beside it. */
+ * The term is the lock's fencing number. The key of the term also has the leader's value. */
 #include "belay/election.h"
 
 #include <string.h>

@@ -1,23 +1,25 @@
-/* The lock on several names: a lease for each deployment, and of a cluster for each slot (multilock_slot.c), taken one after the
- * other.
+/* The lock on several names: a lease (member) for each deployment, in a cluster for each slot
+ * (multilock_slot.c), taken one after another.
  *
- *   IDLE --acquire--> ACQUIRING: one part after the other --the last one is held--> HELD --release--> RELEASING --> IDLE
- *    ^                  |     ^                                                     |
- *    |   not held, or   |     | all is given back, and an acquire is wanted         | a part is lost:
- *    |   canceled: told |     | (also if a part was lost, and there is time)        | told at once
- *    |   at once        v     |                                                     |
- *    +--all is given-- CLEARING: what was taken is given back <---------------------+
- *       back
- *   CLEARING, and an acquire is wanted --its wait is over--> CLEARING, told
- *   any --one of the clients is closed--> CUT: told; what the others have is given back, and no more is asked
- *   any --close--> CLOSING: all parts close --the last one is closed--> freed; so is CUT, when the last client is closed
+ *    IDLE --acquire--> ACQUIRING: one member after another --the last is held--> HELD --release--> RELEASING --> IDLE
+ *     ^                  |     ^                                                  |
+ *     |   not held, or   |     | all are released, and an acquire is wanted       | a member is lost:
+ *     |   canceled:      |     | (also after a loss, if there is time)            | reported at once
+ *     |   reported       v     |                                                  |
+ *     +--all are------ ROLLING_BACK: acquired members are released <--------------+
+ *        released
+ *    ROLLING_BACK, and an acquire is wanted --its wait is over--> ROLLING_BACK, reported
+ *    any --a client closes--> CLIENT_CLOSED: reported; other members are released; no further acquires
+ *    any --close--> CLOSING: all members close --the last one is closed--> freed; so is CLIENT_CLOSED,
+ *                                                                      when the last client is closed
  *
- * Only step() writes the state. All take the parts in the same order (multilock_names.c); so of those who want the
- * same ones somebody always has all that he waits for behind him. That is why a part that is lost while others are
- * being waited for is not taken again by itself: all of them are given back, and the first is taken again.
+ * Only step() writes the state. All multilocks take members in the same order
+ * (multilock_names.c), so among competing ones there is always one that can get all of its
+ * names. For that reason a member that is lost during an acquire is not taken again alone: all
+ * are released, and the first one is taken again.
  *
- * What a part tells comes from a task, in which the owner is told as well; what is decided in a call of the owner's
- * is told from our own task. */
+ * A member's notice comes from its task, and the owner is notified there. Decisions inside a
+ * call of the owner are reported from the multilock's own task. */
 #include "lease/kinds/multilock.h"
 
 #include <assert.h>
@@ -43,7 +45,7 @@ typedef enum event {
   EV_CLIENT_CLOSED, /* a client is closed */
   EV_ENDED,         /* a part's acquire or release is over */
   EV_LOST,          /* a part is lost */
-  EV_TIMER          /* CLEARING: the wait of the acquire that is wanted is over */
+  EV_TIMER          /* ROLLING_BACK: the wait of the acquire that is wanted is over */
 } event_t;
 
 static belay__multilock_member_t *member_of(belay__lease_t *lease) {

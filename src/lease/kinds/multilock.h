@@ -24,7 +24,7 @@ typedef struct belay__multilock_member {
 struct belay_multilock {
   belay_t *belay;
   belay__task_t task;   /* tells what was decided in a call of the owner's */
-  belay__timer_t timer; /* CLEARING: the end of the wait */
+  belay__timer_t timer; /* ROLLING_BACK: the end of the wait */
   belay_multilock_cb op_cb;
   belay_multilock_lost_cb on_lost;
   belay_multilock_close_cb close_cb;

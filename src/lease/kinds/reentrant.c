@@ -1,5 +1,5 @@
-/* The reentrant lock: the value of the key is the owner, not a token. The tokens of the holds
- * are stored beside it.
+/* The reentrant lock: the value of the key is the owner, not a token. A second key has the
+ * tokens of the holds.
  *
  *    KEY          <the client's 40 digits>:<the owner>
  *    KEY::holds   token of a hold -> its end, and the number of holds with it

@@ -1,21 +1,22 @@
-/* A member: one node of a lease, and what it says to one question.
+/* A member: one node of a lease, and its answer to one command.
  *
- *   ask --cannot be sent--> answered: why
- *    |
- *    v
- *   ASKED --no, or an error--> answered
- *    | yes
- *    +--with min_replicas--> COPYING: the WAIT that was sent right behind it --too few--> answered: ENOREPLICAS
- *    |                          | enough
- *    +--------------------------+--a vote, with a quarantine--> VETTED: quarantine.c asks whether its server
- *    |                                                          votes --no--> answered: EQUARANTINED
- *    v                                                            | yes
- *   answered: 0, and the lease runs until sent + ttl - drift <----+
+ *    acquire_member --cannot be sent--> answered: the cause
+ *     |
+ *     v
+ *    ASKED --no, or an error--> answered
+ *     | yes
+ *     +--with min_replicas--> COPYING: the WAIT behind the command --too few--> answered: ENOREPLICAS
+ *     |                          | enough
+ *     +--------------------------+--a vote, with a quarantine--> VETTED: quarantine.c asks whether the server
+ *     |                                                          votes --no--> answered: EQUARANTINED
+ *     v                                                            | yes
+ *    answered: 0, and the lease runs until sent + ttl - drift <----+
  *
- * ASKED is member->call, COPYING and VETTED are member->confirm, which may be sent together with the call; so is what
- * tells who waits of a release that is not a script, which is over when both are answered. An acquire
- * that is ASKED when the others have decided is postponed (member->late): its yes still counts, nothing waits for
- * it. What a call may leave on the server is noted in `may_exist` and `epoch`, whether its answer came or not. */
+ * ASKED is member->call; COPYING and VETTED are member->confirm, which may be sent together with
+ * the call. The publication behind a release without a script is sent together with it, too; the
+ * release is over when both are answered. If an acquire is ASKED when the other members have
+ * decided, it is postponed (member->late): its yes still counts, and no operation waits for it.
+ * `may_exist` and `epoch` note the possible effect of a call, with or without a reply. */
 #include "lease/quorum/member.h"
 
 #include "lease/machine/deadline.h"
