@@ -38,7 +38,7 @@ typedef struct survey survey_t;
 struct probe {
   belay__list_t node; /* the tour's */
   survey_t *survey;
-  belay_client_t *client; /* NULL: GONE */
+  belay_client_t *client; /* NULL: CLOSED */
   belay__task_t task;     /* runs when all replies are in */
   size_t asked;           /* calls that are on the way */
   belay__call_t *calls[COMMANDS_MAX];
@@ -54,8 +54,8 @@ struct survey {
   belay_client_t *client;        /* the client of the deployment, until then */
   belay__task_t task;            /* to begin, or to end */
   belay__list_t probes;
-  size_t n, open; /* visits; those that are MEETING or SAMPLING */
-  size_t refs;    /* who needs it: visits that are not GONE, and the request */
+  size_t n, open; /* all probes; those that are IDENTIFYING or SAMPLING */
+  size_t refs;    /* references: probes that are not CLOSED, and the request */
   unsigned samples;
   uint64_t deadline;
   int status; /* cause if no server was found, or not every named one */
