@@ -14,13 +14,14 @@ void belay__cluster_set_owner(belay__cluster_t *cluster, uint16_t slot, uint16_t
 /* Several servers have been asked for the slot. */
 void belay__cluster_mark_moved(belay__cluster_t *cluster, uint16_t slot);
 
-/* Retires those that the last map does not name. */
+/* Retires the servers that the last map does not name. */
 void belay__cluster_retire_unknown(belay__cluster_t *cluster);
-/* Ends those that are retired and owe nothing; whether these were all. Not while calls may be queued there. */
+/* Closes retired servers that owe no reply. Returns true if none is left. Not while calls may be queued
+ * there. */
 bool belay__cluster_close_retired(belay__cluster_t *cluster);
 void belay__cluster_free_instance(belay__cluster_t *cluster, belay__instance_t *instance);
 
-/* Runs belay__cluster_tidy() from the loop: at once, or later, which is sooner where a server is to end. */
+/* Process changes from the loop: at once; or later, and sooner than usual if a server ends. */
 void belay__cluster_tidy_soon(belay__cluster_t *cluster);
 void belay__cluster_tidy_later(belay__cluster_t *cluster, bool ends);
 

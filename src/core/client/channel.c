@@ -180,8 +180,8 @@ static bool concerns(belay__subscription_t *subscription, belay__channel_event_t
 }
 
 /* Notify all subscriptions. Subscriptions that are added meanwhile have the new state already. */
-static void tell(belay__channel_t *channel, belay__channel_event_t what, const char *data,
-                 size_t len, int status) {
+static void notify_all(belay__channel_t *channel, belay__channel_event_t what, const char *data,
+                       size_t len, int status) {
   belay__list_t untold;
   if (belay__list_empty(&channel->subscriptions))
     return;
@@ -201,12 +201,12 @@ static void tell(belay__channel_t *channel, belay__channel_event_t what, const c
 
 void belay__channel_confirmed(belay__channel_t *channel) {
   channel->up = true;
-  tell(channel, BELAY__CHANNEL_UP, NULL, 0, 0);
+  notify_all(channel, BELAY__CHANNEL_UP, NULL, 0, 0);
 }
 
 void belay__channel_lost(belay__channel_t *channel, int error) {
   channel->up = false;
-  tell(channel, BELAY__CHANNEL_GAP, NULL, 0, error);
+  notify_all(channel, BELAY__CHANNEL_GAP, NULL, 0, error);
 }
 
 void belay__channel_message(belay_client_t *client, const char *name, size_t name_len,
@@ -214,7 +214,7 @@ void belay__channel_message(belay_client_t *client, const char *name, size_t nam
   belay__channel_t *channel = belay__channel_find(client, name, name_len);
   /* otherwise the message belongs to a subscription that was given up */
   if (channel != NULL && channel->up)
-    tell(channel, BELAY__CHANNEL_MESSAGE, data, len, 0);
+    notify_all(channel, BELAY__CHANNEL_MESSAGE, data, len, 0);
 }
 
 void belay__channels_each(belay_client_t *client,

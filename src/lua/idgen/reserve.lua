@@ -1,6 +1,6 @@
 -- Lets the owner of a worker issue ids for longer; or records, when the owner has ended, up to when
 -- it has.
--- KEYS[1]: the worker's record; KEYS[2]: what all workers of the name share (idgen_claim.lua).
+-- KEYS[1]: the worker's record; KEYS[2]: what all workers of the name share (idgen/claim.lua).
 --   ARGV[1]: the owner. ARGV[2]: until when, in milliseconds since 1970. ARGV[3]: '1' the owner has
 --   ended; '0': until never gets less, since this may be executed behind a later one. ARGV[4]: the
 --   run of this server, '' if it is not known. ARGV[5]: for how long the records are kept, in

@@ -1,5 +1,5 @@
 -- Takes members off a board: those that are named, or the last ones.
--- KEYS[1], KEYS[2]: the board, as ranking_submit.lua has it. ARGV[1]: its kind, as there. ARGV[2] and so on: "remove",
+-- KEYS[1], KEYS[2]: the board, as ranking/submit.lua has it. ARGV[1]: its kind, as there. ARGV[2] and so on: "remove",
 --   member, member ...; or "trim", size, most: down to that many, but not more than `most` of them in one run.
 -- Reply: "remove": how many of them were there. "trim": how many there are now. -1: one of the keys is gone, or part
 --   of it; -2: what KEYS[2] holds is no such hash; -3: its kind is another one than ARGV[1].

@@ -1,5 +1,5 @@
 -- Reads a board: where members stand, who stands where, how many there are.
--- KEYS[1], KEYS[2]: the board, as ranking_submit.lua has it. ARGV[1]: its kind, as there. ARGV[2] and so on, one of
+-- KEYS[1], KEYS[2]: the board, as ranking/submit.lua has it. ARGV[1]: its kind, as there. ARGV[2] and so on, one of
 --   "find", member, member ...; "rank", from, first, n: n of them from there on; "score", min, max, from, first, n: the
 --   same among those with these scores; "around", member, before, after: those, and the member between them; "count";
 --   "count", min, max. from: "best" or "worst", which end they are counted and told from.
@@ -42,7 +42,7 @@ local function range(best, first, n)
   return redis.call(best == high and 'ZREVRANGE' or 'ZRANGE', KEYS[1], first, first + n - 1, 'WITHSCORES')
 end
 
--- What is replied about members and their scores, if these are such as ranking_submit.lua writes.
+-- What is replied about members and their scores, if these are such as ranking/submit.lua writes.
 local function told(first, list)
   for i = 2, #list, 2 do
     if not whole(list[i], -9007199254740991) then

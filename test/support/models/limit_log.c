@@ -1,4 +1,4 @@
-/* limit_log.lua beside a model of it: entries in a list. */
+/* limit/log.lua beside a model of it: entries in a list. */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <stdio.h>
