@@ -25,7 +25,7 @@
 #define NAMESPACE_MAX (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2))
 
 typedef enum kind {
-  GROUP,      /* the base of other entries; has no name */
+  GROUP,      /* the base of other rows; users cannot ask for it */
   PRIMITIVE,  /* a header of belay's, or an option that several have */
   DEPLOYMENT, /* not in "all" */
 } kind_t;

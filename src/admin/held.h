@@ -28,20 +28,22 @@ typedef struct belay__held_key {
   size_t key_len;
   const char *name; /* in it, escaped */
   size_t name_len;
-  bool alternate; /* found by the script of the kind's `also` */
+  /* true if the key was found by the kind's alternate suffix, not by the key itself */
+  bool alternate;
 } belay__held_key_t;
 
 /* Whether something of the client's namespace itself may be held where there is this key. */
 bool belay__held_parse(const belay_client_t *client, const char *key, size_t len,
                        belay__held_key_t *out);
 
-/* Makes a call of a script with the key, the given companions (up to a NULL), and n arguments
- * still to be added. NULL: memory is out. */
+/* Makes a call of a script with the key, the key with each of these suffixes
+ * (up to a NULL), and `args` arguments still to be added. NULL: memory is out. */
 belay__call_t *belay__held_script(belay_client_t *client, belay__conn_class_t conn_class,
                                   const belay__held_key_t *key, const belay__script_t *script,
                                   const char *const *suffixes, size_t args);
 
-/* Makes a query of the holders, of which at most `max` are returned. NULL: memory is out. */
+/* Makes a query of the holders. It returns at most `most` of them, or fewer if the client's
+ * max_reply is too small. NULL: memory is out. */
 belay__call_t *belay__held_call(belay_client_t *client, belay__conn_class_t conn_class,
                                 const belay__held_key_t *key, size_t most);
 

@@ -28,8 +28,8 @@
 
 enum {
   IDLE,     /* new, or after the callback of a run */
-  SCANNING, /* started, or rested: a page was asked for, or is being told */
-  WORKING,  /* told of a page, or rested: something is being done with some keys */
+  SCANNING, /* started, or paused: a page was asked for, or its keys are being reported */
+  WORKING,  /* reported a page, or paused: some keys are being processed */
   PAUSED,   /* a page is dealt with, or some of its keys are; or it was not answered */
   ENDING    /* the run is over; the task is queued */
 };
@@ -167,7 +167,8 @@ static uint8_t back_off(belay_sweep_t *sweep, bool scanning) {
   return pause_until(sweep, later_of(sweep->due, now + RETRY_MS * BELAY__MS));
 }
 
-/* The rate limit is reached. A pause does not count as waiting for a reply. */
+/* Pauses for as long as keys_per_s demands, which may be no time. A pause does not count as
+ * waiting for a reply. */
 static uint8_t pause_until_due(belay_sweep_t *sweep) {
   sweep->since = later_of(sweep->due, belay__now(belay_of(sweep)));
   return pause_until(sweep, sweep->since);

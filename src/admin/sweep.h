@@ -50,7 +50,7 @@ extern const belay__sweep_work_t belay__sweep_deleting, belay__sweep_reading;
 struct belay_sweep {
   belay__handle_t handle;  /* first */
   belay_request_t request; /* SCANNING, WORKING */
-  belay__timer_t timer;    /* RESTING */
+  belay__timer_t timer;    /* PAUSED: the end of the pause */
   belay__task_t task;      /* ENDING */
   belay__sweep_position_t position;
   belay__sweep_page_t page;

@@ -36,7 +36,7 @@ typedef struct probe probe_t;
 typedef struct survey survey_t;
 
 struct probe {
-  belay__list_t node; /* the tour's */
+  belay__list_t node; /* link in survey->probes */
   survey_t *survey;
   belay_client_t *client; /* NULL: CLOSED */
   belay__task_t task;     /* runs when all replies are in */
@@ -62,7 +62,7 @@ struct survey {
   bool begun;
 };
 
-/* ---- the tour ------------------------------------------------------------------------------------------ */
+/* ---- the survey ---- */
 
 static probe_t *probe_of(belay__list_t *node) {
   return BELAY__CONTAINER(node, probe_t, node);
@@ -106,7 +106,7 @@ static const command_t time_commands[1] = {{"TIME", NULL}};
 
 static bool send_commands(probe_t *probe, const command_t *commands, size_t n);
 
-/* Visits that place, if that was not done. */
+/* Probes the server at that address, unless it is probed already. */
 static void add_server(survey_t *survey, const char *place) {
   if (place[0] == '\0' || survey->n == BELAY_TOPOLOGY_SERVERS_MAX || is_known(survey, place))
     return;
@@ -142,7 +142,7 @@ static void begin(survey_t *survey) {
   survey->begun = true;
   for (size_t i = 0; survey->client->node_ops->place(survey->client, i, place); i++) {
     if (i == 0)
-      survey->status = 0; /* 0 until a reply */
+      survey->status = 0; /* servers are known, so the failed PING does not matter */
     add_server(survey, place);
   }
   end_if_complete(survey);
@@ -179,7 +179,7 @@ static void on_survey(belay__task_t *task) {
     begin(survey);
 }
 
-/* ---- a visit ------------------------------------------------------------------------------------------- */
+/* ---- a probe ---- */
 
 static void close_probe(probe_t *probe) {
   if (probe->state == CLOSING)

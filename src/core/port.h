@@ -186,9 +186,12 @@ typedef struct belay__node_ops {
    * connection. */
   bool (*can)(belay_client_t *client, belay__capability_t what);
 
-  /* Add or remove a subscription to a channel (core/client/channel.h). If the channel already
-   * has subscriptions, it stays as it is; if the server had refused it, the node subscribes
-   * again. The node keeps one connection for all channels while there are any. It reports with
+  /* listen: called for each new subscription to a channel (core/client/channel.h). A channel
+   * that the node already has stays as it is; if the server had refused it, the node subscribes
+   * again. unlisten: the channel has no subscription and its linger time is over, or it was
+   * evicted.
+   *
+   * The node keeps one connection for all channels while there are any. It reports with
    * belay__channel_confirmed(), belay__channel_message() and belay__channel_lost(), but never
    * inside these two functions. It reports each message once. */
   void (*listen)(belay_client_t *client, belay__channel_t *channel);

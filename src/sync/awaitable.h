@@ -64,8 +64,8 @@ int belay__awaitable_new(belay_client_t *client, const belay__handle_type_t *typ
                          belay_bytes_t name, const belay_latch_options_t *options,
                          belay__handle_t **out);
 
-/* For type->init. terms: most_apart and forgotten_after; the options give all others.
- * waiter_ops->over is belay__awaitable_over. */
+/* For type->init. config: max_interval and forgotten_after; the options give all others.
+ * waiter_ops->finished is belay__awaitable_finished. */
 int belay__awaitable_init(belay__awaitable_t *awaitable, const belay__awaitable_options_t *options,
                           unsigned count_max, belay__waiter_config_t config,
                           const belay__waiter_ops_t *waiter_ops);

@@ -3,8 +3,8 @@
  *
  * Each wait has a new token for its party. The server remembers passed and withdrawn parties, so
  * that a repeated command gets the same reply: a lost reply can be asked for again, and a late
- * execution from a lost connection changes nothing. The record lives for a minute, or until the
- * next wait of a party without possible late executions. A party without a reply for most of
+ * execution from a lost connection changes nothing. The record lives for a minute. It ends
+ * earlier with the party's next wait, if no command of the party can still run late. A party without a reply for most of
  * that minute, including its withdrawal, ends as unknown. */
 #include <string.h>
 

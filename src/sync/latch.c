@@ -102,7 +102,7 @@ int belay_latch_wait(belay_latch_t *latch, int64_t wait_ms, belay_latch_cb cb) {
 
 /* ---- counting -------------------------------------------------------------------------------------------- */
 
-/* The count, or -1 if the latch has another one. */
+/* Reads the number left to count; -1: the latch was made with another count. */
 static int read_count(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   (void)call;

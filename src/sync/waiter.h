@@ -52,7 +52,7 @@ typedef enum belay__waiter_state {
   BELAY__WAITER_IDLE,
   BELAY__WAITER_ASKING,  /* the question was sent */
   BELAY__WAITER_WAITING, /* until the next question is due */
-  BELAY__WAITER_LEAVING  /* ops->leave was sent */
+  BELAY__WAITER_LEAVING  /* the command of ops->build_withdraw was sent */
 } belay__waiter_state_t;
 
 struct belay__waiter {
@@ -87,7 +87,7 @@ void belay__waiter_init(belay__waiter_t *waiter, const belay__waiter_ops_t *ops,
 /* Begins a wait and asks at once. wait_ms: 0: asks once; BELAY_FOREVER: no limit. In IDLE only. */
 void belay__waiter_start(belay__waiter_t *waiter, int64_t wait_ms);
 
-/* Ends the wait with a status, after ops->leave where that is needed. Not in IDLE. */
+/* Ends the wait with a status, after a withdrawal where that is needed. Not in IDLE. */
 void belay__waiter_cancel(belay__waiter_t *waiter, int status);
 
 /* Asks soon: something happened that may change the reply. */

@@ -46,7 +46,7 @@ int belay__call_send_separately(belay__call_t **calls, size_t n);
 /* Send one call. NULL: memory was out. Returns as belay__call_send() does. */
 int belay__call_start(belay__call_t **place, belay__call_t *call, belay__call_cb done, void *owner);
 
-/* Give a call that was sent to another owner. */
+/* Transfer a call that was sent, or is LATE, to another owner. */
 void belay__call_own(belay__call_t **place, belay__call_t *call, belay__call_cb done, void *owner);
 
 /* Abandon the call in *place, if any. Returns true if the server may have executed it, or may

@@ -30,7 +30,8 @@ const belay__refusal_t *belay__refusal_find(const char *text, size_t len);
  * the line. */
 unsigned belay__refusal_line(const char *text, size_t len);
 
-/* true for a refusal that will not change without a change of configuration. */
+/* True for an error that a retry would get again: not retryable, nor BELAY_EUNKNOWN or
+ * BELAY_EPROTO. */
 bool belay__refusal_is_lasting(int status);
 
 #endif /* BELAY_CORE_CALL_REFUSAL_H */

@@ -27,7 +27,7 @@ typedef enum belay__channel_event {
 struct belay__subscription {
   belay__list_t node; /* Link in the channel's list */
   belay__channel_t *channel;
-  bool up;  /* true if the owner was notified of UP */
+  bool up;  /* true if the owner was notified of UP, or the channel was up at belay__listen() */
   int told; /* Refusal that the owner was notified of; 0: none since UP */
   /* Called for each event. data and len: the message; status: the cause of a GAP. Never called
    * inside belay__listen() or belay__unlisten(). It may call both functions for this and for
@@ -53,7 +53,7 @@ bool belay__subscription_is_up(const belay__subscription_t *subscription);
 bool belay__channel_is_up(belay_client_t *client, const char *name, size_t len);
 
 void belay__channels_init(belay_client_t *client);
-/* End all subscriptions without notifying them, because the client closes. */
+/* Stop the linger timer, because the client closes. No channel has subscriptions any more. */
 void belay__channels_close(belay_client_t *client);
 /* Free the memory of all channels. */
 void belay__channels_free(belay_client_t *client);

@@ -51,7 +51,7 @@ typedef struct belay__request_ops {
               const belay__reply_t *reply);
 
   /* Called for each call of a step that failed: refused, not sent, reply lost or wrong. Not
-   * called if the deployment refused the whole step at once: then the request only ends. NULL:
+   * called if the deployment refused the whole step at once: then `recover` gets the error, or the request ends with it. NULL:
    * the common status of the step is enough. */
   void (*failed)(belay__operation_t *operation, int status);
 
@@ -118,9 +118,10 @@ struct belay__operation {
   uint32_t index;
   int16_t status; /* Status of the calls that are over */
   uint8_t state;
-  bool reply_lost : 1; /* true if a reply of this step was lost */
-  bool asks_time : 1;  /* true if the call is TIME; see belay__servertime_begin() */
-  bool fail_fast : 1;  /* Set by the handle: true if calls end at once while their server is away */
+  /* true if a reply was lost since the request began, or since the last call of ops->next */
+  bool reply_lost : 1;
+  bool asks_time : 1; /* true if the call is TIME; see belay__servertime_begin() */
+  bool fail_fast : 1; /* Set by the handle: true if calls end at once while their server is away */
 } __attribute__((may_alias));
 
 belay_request_t *belay__request_of(belay__operation_t *operation);

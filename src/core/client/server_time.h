@@ -15,7 +15,7 @@
 #include "core/client/handle.h"
 
 typedef struct belay__servertime {
-  /* Time of the answer by the host's clock, in nanoseconds; 0: never */
+  /* Middle of the round trip of the last TIME, in nanoseconds of the host's clock; 0: never */
   uint64_t learnt;
   uint64_t ask_at; /* Time from which one operation asks again, in nanoseconds */
   int64_t us;      /* Server's time at `learnt`: microseconds since 1970 */

@@ -136,7 +136,7 @@ void belay__timer_stop(belay_t *belay, belay__rank_t rank, belay__timer_t *timer
 void belay__task_init(belay__task_t *task, void (*run)(belay__task_t *task));
 /* Queue a task; no effect if already queued. */
 void belay__defer(belay_t *belay, belay__task_t *task);
-/* Queue a task before all tasks that are not urgent; no effect if already queued. */
+/* Queue a task before all tasks that are not urgent. A task that is already queued moves there. */
 void belay__defer_urgent(belay_t *belay, belay__task_t *task);
 void belay__task_stop(belay_t *belay, belay__task_t *task);
 
@@ -147,7 +147,7 @@ void belay__free_loop(belay_t *belay);
 /* A random number from 0 to limit - 1, for jitter; 0 if limit is 0. */
 uint64_t belay__random_below(belay_t *belay, uint64_t limit);
 
-/* The time in ms milliseconds, in nanoseconds. BELAY_FOREVER and values that overflow give
+/* The time that is ms milliseconds from now, in nanoseconds of the host's clock. BELAY_FOREVER and values that overflow give
  * BELAY__NEVER. */
 uint64_t belay__after_ms(belay_t *belay, int64_t ms);
 

@@ -43,7 +43,7 @@ struct belay_election {
   belay_election_close_cb close_cb;
   void *data;
   bool resigning;     /* while it stood */
-  bool report_due;    /* true while `seen` is to be reported */
+  bool report_due;    /* true while `latest` is to be reported */
   bool reported_any;  /* since observing began */
   bool reported_ours; /* the last reported leader is this candidate */
   bool holds_loop, closing;

@@ -6,8 +6,9 @@
  *
  * The key is the plain lock's, so that both exclude each other; only fair locks respect the
  * queue. The order is that of the first attempts at the server. A release wakes the first waiter
- * by its ticket: all waiters get the message, and the others ignore the ticket. They wait until
- * the first place would expire; then one of them removes the dead waiter and wakes the next. */
+ * by its ticket: all waiters get the message, and the others ignore it. They
+ * ask again when the first place would expire, or earlier by polling; then one of them removes the
+ * dead waiter and wakes the next. */
 #include "lease/kinds/fair.h"
 
 #include <string.h>

@@ -26,7 +26,7 @@ int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name,
 /* The plain lock, on one node or several. */
 extern const belay__kind_t belay__lock_kind;
 
-/* A kind's `tell`, for all that are a belay_lock_t. */
+/* A kind's `notify_owner`, for all kinds whose handle is a belay_lock_t. */
 void belay__lock_notify(belay__lease_t *lease, belay__notice_t news, int status);
 
 /* A kind's `acquired`, for scripts that reply a string where grants are counted, or 0: granted; -1: ours already; another
@@ -57,7 +57,8 @@ belay__lease_t *belay__lock_lease(const belay_lock_t *lock);
 
 /* ---- lease/kinds/lock_options.c -------------------------------------------------------------------------------- */
 
-/* Checks the options of a lock over n nodes, and makes terms of them. Returns 0, or BELAY_EINVAL with a detail. */
+/* Checks the options of a lock over n nodes, and makes a configuration of them. Returns 0, or
+ * BELAY_EINVAL with a detail. */
 int belay__lock_config(const belay_client_t *client, size_t n, const belay_lock_options_t *options,
                        belay__lease_config_t *config);
 

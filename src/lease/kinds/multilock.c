@@ -29,12 +29,13 @@
 
 typedef enum state {
   IDLE,         /* made, given back, failed */
-  ACQUIRING,    /* the part `at` was asked for; those before it are held */
+  ACQUIRING,    /* the member `at` was asked; those before it are held */
   HELD,         /* the last member was granted, and the owner was notified */
   RELEASING,    /* the owner gave it back, and not all answers are in */
-  ROLLING_BACK, /* an acquire failed, or a part was lost; op_pending: and then it is to be acquired */
-  CLIENT_CLOSED, /* a client closed: its members are gone, and so is the multilock */
-  CLOSING        /* the owner has closed it */
+  ROLLING_BACK, /* an acquire failed, or a member was lost; op_pending: an acquire follows */
+  /* a client closed: its members are lost, and so is the lock; the handle still exists */
+  CLIENT_CLOSED,
+  CLOSING /* the owner has closed it */
 } state_t;
 
 typedef enum event {
@@ -43,8 +44,8 @@ typedef enum event {
   EV_CANCEL,        /* the owner does not want to wait any more */
   EV_CLOSE,         /* the owner has no more use for it */
   EV_CLIENT_CLOSED, /* a client is closed */
-  EV_ENDED,         /* a part's acquire or release is over */
-  EV_LOST,          /* a part is lost */
+  EV_ENDED,         /* a member's acquire or release is over */
+  EV_LOST,          /* a member is lost */
   EV_TIMER          /* ROLLING_BACK: the wait of the acquire that is wanted is over */
 } event_t;
 
@@ -75,7 +76,7 @@ static bool is_settled(const belay_multilock_t *multilock) {
   return true;
 }
 
-/* Nanoseconds for which the first n parts are certainly held, all of them. */
+/* Nanoseconds for which the first n members are certainly all held. */
 static uint64_t remaining(const belay_multilock_t *multilock, unsigned n) {
   uint64_t least = BELAY__NEVER;
   for (unsigned i = 0; i < n; i++) {
@@ -105,7 +106,7 @@ static state_t fail_acquire(belay_multilock_t *multilock, int status) {
   return roll_back(multilock);
 }
 
-/* Asks for a part; those before it are held. Returns the state to go to. */
+/* Acquires a member; those before it are held. Returns the next state. */
 static state_t acquire_member(belay_multilock_t *multilock, unsigned at) {
   belay__multilock_member_t *member = &multilock->member[at];
   multilock->at = (uint8_t)at;
@@ -129,21 +130,21 @@ static state_t roll_back(belay_multilock_t *multilock) {
   return multilock->op_pending && !multilock->op_done ? acquire_member(multilock, 0) : IDLE;
 }
 
-/* Does not wait for the part that was asked for any more. Returns the state to go to. */
+/* Stops waiting for the member that was asked. Returns the next state. */
 static state_t cancel_member(belay_multilock_t *multilock) {
   (void)belay__lease_cancel(
       &multilock->member[multilock->at].lease); /* it may be over, and about to tell so */
   return roll_back(multilock);
 }
 
-/* A part is over before all are held. Returns the state to go to. */
+/* A member ended before all are held. Returns the next state. */
 static state_t lose_member(belay_multilock_t *multilock) {
   if (multilock->wait_until == 0 || wait_is_over(multilock))
     end_op(multilock, BELAY_EEXPIRED);
   return cancel_member(multilock);
 }
 
-/* The part that was asked for has answered. Returns the state to go to. */
+/* The member that was asked has answered. Returns the next state. */
 static state_t finish_member(belay_multilock_t *multilock, int status) {
   unsigned next = multilock->at + 1u;
   if (status != 0)
@@ -237,7 +238,7 @@ bool belay__multilock_overlaps(belay__lease_t *lease) {
 
 /* ---- the machine ----------------------------------------------------------------------------------------- */
 
-/* The state after an event. status: how a part's operation ended, or why it was lost. */
+/* The state after an event. status: the end of a member's operation, or the reason of its loss. */
 static state_t next_state(belay_multilock_t *multilock, event_t event,
                           belay__multilock_member_t *member, int status) {
   state_t state = (state_t)multilock->state;
@@ -332,7 +333,7 @@ void belay__multilock_on_task(belay__task_t *task) {
   notify_owner(BELAY__CONTAINER(task, belay_multilock_t, task));
 }
 
-/* Frees it, if all parts are closed: by the owner, or each by its client. */
+/* Frees the multilock if all members are closed: by the owner, or each by its client. */
 static void free_if_closed(belay_multilock_t *multilock) {
   for (unsigned i = 0; i < multilock->members; i++)
     if (!multilock->member[i].closed)

@@ -49,7 +49,7 @@ bool belay__multilock_overlaps(belay__lease_t *lease);
 void belay__multilock_on_task(belay__task_t *task);
 void belay__multilock_on_timer(belay__timer_t *timer);
 
-/* The kind's `tell`. */
+/* The kind's `notify_owner`. */
 void belay__multilock_notify(belay__lease_t *lease, belay__notice_t news, int status);
 
 /* ---- lease/kinds/multilock_names.c ----------------------------------------------------------------------------- */
@@ -69,7 +69,7 @@ typedef struct belay__multilock_keys {
   size_t text_len;
 } belay__multilock_keys_t;
 
-/* Makes the keys of n names, those of one part together, in the order in which everybody takes them. Returns 0 or
+/* Makes the keys of n names, those of one member together, in the order in which every client takes them. Returns 0 or
  * an error, with a detail; with 0 the text is to be freed. */
 int belay__multilock_keys(const belay_multilock_name_t *names, size_t n,
                           belay__multilock_keys_t *keys);
@@ -77,14 +77,14 @@ int belay__multilock_keys(const belay_multilock_name_t *names, size_t n,
 /* The order of two keys: less than, equal to, or greater than 0. */
 int belay__multilock_compare(const char *a, size_t a_len, const char *b, size_t b_len);
 
-/* The first of the keys from `from` on that belongs to another part; keys->count at the end. */
+/* The first of the keys from `from` on that belongs to another member; keys->count at the end. */
 size_t belay__multilock_group_end(const belay__multilock_keys_t *keys, size_t from);
 
 /* Writes the list of the keys from `from` to before `end` at out (NULL: measures it); returns its length. */
 size_t belay__multilock_list(const belay__multilock_keys_t *keys, size_t from, size_t end,
                              char *out);
 
-/* How many parts there are, and how long their lists are together. Returns 0 or BELAY_EINVAL, with a detail. */
+/* The number of members, and the total length of their lists. Returns 0 or BELAY_EINVAL, with a detail. */
 int belay__multilock_measure(const belay__multilock_keys_t *keys, size_t *groups, size_t *list_len);
 
 #endif /* BELAY_LEASE_KINDS_MULTILOCK_H */

@@ -2,7 +2,7 @@
 #include "lease/kinds/lock.h"
 #include "lease/kinds/multilock.h"
 
-/* The terms of a part of that client's. Returns 0 or an error, with a detail. */
+/* Makes the configuration of a member of that client. Returns 0 or an error, with a detail. */
 static int share_config(belay_client_t *client, const belay_lock_options_t *options,
                         const belay__lease_config_t **shared) {
   belay__lease_config_t config;
@@ -14,7 +14,7 @@ static int share_config(belay_client_t *client, const belay_lock_options_t *opti
   return *shared != NULL ? 0 : BELAY_ENOMEM;
 }
 
-/* Those of the first n parts, which come to nothing. */
+/* Frees the first n members after a failure. */
 static void release_configs(const belay__multilock_keys_t *keys,
                             const belay__lease_config_t *const *config, size_t n) {
   for (size_t i = 0, from = 0; i < n; i++, from = belay__multilock_group_end(keys, from))

@@ -36,7 +36,7 @@ static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
 }
 
 static const char *const suffixes[] = {"::permits", "::queue", "::alive", NULL};
-#define KEYS ((size_t)4) /* the key and its parts */
+#define KEYS ((size_t)4) /* the key and its suffixed keys */
 
 /* In a client one asks at a time; when it has its permits, the next one does. */
 static const belay__kind_t plain = {
@@ -136,7 +136,7 @@ static const belay__request_ops_t read_ops = {
  * be after another has set the limit. */
 static const belay__request_ops_t resize_ops = {.read = read_state, .tell = tell_state};
 
-/* Adds the key and its parts. */
+/* Adds the key and its suffixed keys. */
 static void put_keys(belay__call_t *call, const char *name, size_t name_len) {
   const belay_client_t *client = call->client;
   belay_t *belay = client->belay;

@@ -42,8 +42,8 @@ belay__lease_state_t belay__attempt(belay__lease_t *lease) {
 
 /* ---- how attempts end ---------------------------------------------------------------------------------- */
 
-/* True if the end of the wait ended the attempt before its timeout. The missing reply then carries no
- * information, and the result of the attempt before (held, or queue full) still applies. */
+/* True if the end of the wait cut the attempt short, and the attempt before it found the lease
+ * held or the queue full. The missing reply then says nothing, and that result still applies. */
 static bool cut_short(const belay__lease_t *lease, int status, uint64_t now) {
   bool unanswered =
       status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE || status == BELAY_ENOQUORUM;
@@ -63,7 +63,8 @@ static belay__lease_state_t give_up(belay__lease_t *lease, int status) {
 
 /* Moves the next attempt earlier because of a message or a connection. A waiter that found the lease
  * held follows every message. A waiter whose attempt failed in another way can be woken by its own
- * undo, or by the undo of a similar waiter: it follows only the first message, with a longer delay. */
+ * undo, or by the undo of a similar waiter: it follows only the
+ * first message, with a longer delay. A connection counts only for such a waiter, also after a message. */
 static void advance_retry(belay__lease_t *lease, belay__woken_t by, uint64_t now) {
   bool held = lease->error == BELAY_EHELD, connected = by == BELAY__WOKEN_CONNECTED;
   uint64_t delay;

@@ -14,7 +14,7 @@ typedef struct belay__quarantine_state {
 
 /* How many others wait for a key that this client has released; lease/wait/turns.c's. */
 typedef struct belay__contenders {
-  uint64_t hash;        /* of the key, as in `lines` */
+  uint64_t hash;        /* hash of the key, as in `queues` */
   uint64_t released_at; /* when the last release was answered, in nanoseconds */
   uint64_t held_for;    /* the hold that ended then, in nanoseconds */
   /* connections of other clients that got the last release; 0: the entry is free */

@@ -16,10 +16,10 @@ typedef struct shared {
   belay__lease_config_t config;
 } shared_t;
 
-/* Equal terms are equal bytes: there are none between the members. */
+/* Equal configurations are equal bytes: the struct has no padding. */
 _Static_assert(sizeof(belay__lease_config_t) ==
                    2 * sizeof(void *) + 2 * sizeof(int64_t) + 14 * sizeof(uint32_t) + 8,
-               "terms with gaps");
+               "a configuration with gaps");
 
 static belay__list_t *configs_of(const belay_client_t *client) {
   return &belay__client_leases(client)->configs;

@@ -25,7 +25,7 @@ typedef struct belay__lease_config {
   bool repeat_release;    /* releases are repeated if their connection is lost */
 } belay__lease_config_t;
 
-/* Returns the first client's copy of these terms, for one more lease on n clients, and makes the clients' shared
+/* Returns the first client's copy of this configuration, for one more lease on n clients, and makes the clients' shared
  * state. NULL if memory is out. */
 const belay__lease_config_t *belay__lease_config_share(belay_client_t *const *clients, size_t n,
                                                        const belay__lease_config_t *config);

@@ -23,7 +23,7 @@ typedef struct belay__kind {
   /* The suffixes of the other keys, after the key; ends with NULL. NULL: the key is alone. */
   const char *const *suffixes;
 
-  /* The KEYS of both scripts are the key and its companions.
+  /* The KEYS of both scripts are the key, and the key with each of `suffixes`.
    *
    * extend: ARGV: the token; the ttl in ms; the ttl for taking a missing lease again, or 0; then
    * the arguments of extend_more. Reply: 1 extended, 0 not ours, 2 taken again, or a number for
@@ -41,7 +41,8 @@ typedef struct belay__kind {
   bool owned;        /* the value of the key is belay__lease_extra(), the owner, not a token */
   bool tickets;      /* a waiter has a place on the server, under lease->ticket */
 
-  /* Builds the command that takes the lease; of a kind that passes: from lease->partner, if that is not NULL. */
+  /* Builds the command that takes the lease; of a kind with hands_over: from lease->partner, if
+   * that is not NULL. */
   void (*acquire)(const belay__lease_t *lease, belay__call_t *call);
 
   /* Reads the reply to it. Returns 0 (granted), BELAY_EHELD, BELAY_EPROTO or another error. With BELAY_EHELD, *holder_ms

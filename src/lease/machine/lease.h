@@ -185,7 +185,8 @@ typedef struct belay__acquire {
   bool retry_advanced; /* WAITING: true if a message made the next attempt earlier */
   bool turn_queued;    /* QUEUED, WAITING: true if the task has to run BELAY__EV_TURN */
   uint8_t yield;       /* the belay__yield_t for that event */
-  bool shares_grant;   /* true if another lease's grant gave this one its turn: granted_token */
+  /* true if granted_token is the grant that gave this lease its turn and that it may share */
+  bool shares_grant;
   belay__token_t granted_token;
 } belay__acquire_t;
 

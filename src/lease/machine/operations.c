@@ -92,8 +92,9 @@ static void on_expiry(belay__timer_t *timer) {
   belay__lease_step(BELAY__CONTAINER(timer, belay__lease_t, expiry), BELAY__EV_EXPIRY, 0);
 }
 
-/* Runs the events that other leases have queued: no lease steps another one inside its own transition. A lease that
- * was closed, or has ended in another way, since then has no bid, or is not RELEASING any more. */
+/* Runs the events that other leases have queued: no lease steps another one inside its own
+ * transition. A lease that was closed or has ended since then has no acquire state, or is not
+ * RELEASING any more. */
 static void run_events(belay__lease_t *lease) {
   if (lease->acquire != NULL && lease->acquire->turn_queued) {
     lease->acquire->turn_queued = false;

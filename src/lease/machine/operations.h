@@ -5,7 +5,7 @@
 #include "lease/machine/lease.h"
 
 /* Initializes a lease of n members, one for each client. Their memory, and the key's, stay the caller's, until
- * BELAY__NOTICE_CLOSED; the terms, shared with the first client's, are the lease's from now on. */
+ * BELAY__NOTICE_CLOSED; the configuration, shared through the first client, belongs to the lease from now on. */
 void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, size_t n,
                        const belay__lease_config_t *config, char *key, size_t key_len,
                        size_t extra_len);

@@ -46,7 +46,7 @@ belay__lease_state_t belay__release_closed(belay__lease_t *lease) {
   return BELAY__LEASE_CLOSED;
 }
 
-/* The first step of every close, in every state. Returns the next state. */
+/* Handles a close, in every state before CLOSING. Returns the next state. */
 belay__lease_state_t belay__release_close(belay__lease_t *lease) {
   belay__hand_over_forget(lease);
   belay__hand_over_end(lease, BELAY_ECANCELED);

@@ -116,8 +116,8 @@ void belay__lease_put_fence_ttl(const belay__lease_t *lease, belay__call_t *call
     belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
 }
 
-/* Native commands that replace the release script if there is no notification and nothing else
- * to remove. */
+/* Native commands that replace the release script of the lock if there is nothing else to
+ * remove. They publish nothing: a notification needs a PUBLISH of its own. */
 static const struct {
   belay__capability_t needs;
   const char *name, *condition;

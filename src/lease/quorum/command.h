@@ -43,7 +43,9 @@ typedef struct belay__release {
   size_t other_len;
   bool notify; /* tells who waits */
   bool
-      separate_publish; /* which may be left to belay__wake_build_publish(), if the call needs a capability */
+      /* true if a native release may be used: the caller then sends belay__wake_build_publish()
+       * itself */
+      separate_publish;
 } belay__release_t;
 
 /* belay__release_build() fills in the release of a kind. belay__release_read() reads its reply,

@@ -1,6 +1,6 @@
 /* A member: one node of a lease, and its answer to one command.
  *
- *    acquire_member --cannot be sent--> answered: the cause
+ *    belay__member_send --cannot be sent--> answered: the cause
  *     |
  *     v
  *    ASKED --no, or an error--> answered

@@ -1,5 +1,5 @@
-/* An undo removes, in the background, the token that an attempt may have left on a server. It
- * continues after the handle is closed.
+/* An undo removes, in the background, the token and the ticket that an attempt may have left on a
+ * server. The ticket may keep its place instead. An undo continues after the handle is closed.
  *
  *    start --> SENDING --reply, no later execution possible--> over: undone
  *                |  ^

@@ -8,14 +8,18 @@
 #define ROUNDS_APART 4            /* the least spread of delays of a quorum, in rounds */
 /* longest time until an attempt after a possibly missed message */
 #define MISSED_MAX_MS UINT64_C(1000)
-#define WAKE_SPREAD_US UINT64_C(800) /* spreads who wakes when it was released; half of that */
-/* delay halvings, one per failed attempt: a long waiter goes first */
+/* after a release for all: waiters ask after half of this to all of it; see WAKE_HALVINGS */
+#define WAKE_SPREAD_US UINT64_C(800)
+/* most halvings of that spread: one for each consecutive attempt that found the lease held */
 #define WAKE_HALVINGS 6
-#define YIELD_US UINT64_C(400) /* those who were woken are through with asking */
+/* YIELD_BRIEFLY, one node: the woken waiters have sent their attempts by then */
+#define YIELD_US UINT64_C(400)
 #define QUORUM_YIELD_MS UINT64_C(2)
-#define LONG_YIELD_MS UINT64_C(10)  /* long enough for some of those who ask now and then, ... */
-#define STREAK_MAX_MS UINT64_C(500) /* time after which other processes may be polling */
-#define POLLED_STREAK_MAX_MS UINT64_C(100) /* or are */
+/* YIELD_LONG: some of the waiters that only poll have asked by then */
+#define LONG_YIELD_MS UINT64_C(10)
+/* time of grants in a row after which YIELD_LONG applies, with notifications */
+#define STREAK_MAX_MS UINT64_C(500)
+#define POLLED_STREAK_MAX_MS UINT64_C(100) /* the same without notifications: all others poll */
 
 /* How long the last attempt took; a loop that stood still meanwhile does not count. */
 static uint64_t round_took(const belay__lease_t *lease, uint64_t now) {

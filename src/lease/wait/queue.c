@@ -128,9 +128,10 @@ void belay__queue_inherit(belay__lease_t *next, const belay__lease_t *gone) {
     next->acquire->releases = gone->acquire->releases;
 }
 
-/* Decides whether other clients go first: this client had the lock for a number of grants and
- * others were notified; or for a long time and others may be polling; or joint requests would be
- * split. */
+/* Decides whether other clients go first. With several nodes they do, briefly: joint requests
+ * would split the votes. Otherwise they do only after more than max_handovers grants in a row.
+ * Then they go first briefly if the release notified them, or for longer after
+ * belay__poll_streak_max(), because others may poll. */
 static belay__yield_t choose_yield(const belay__lease_t *next, const belay__lease_t *gone) {
   if (!gone->config->kind->hands_over || !was_granted(gone))
     return BELAY__YIELD_NOT;

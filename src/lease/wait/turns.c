@@ -15,7 +15,7 @@
 
 #include "lease/wait/wake.h"
 
-/* distance between the attempts of two clients after one release */
+/* longest distance between the attempts of two clients after one release */
 #define STEP_MAX_US UINT64_C(500)
 #define SPREAD_MAX_MS                                                                              \
   UINT64_C(20)        /* the longest that a waiter which was woken lets others go first */

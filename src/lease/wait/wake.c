@@ -210,7 +210,8 @@ bool belay__wake_is_subscribed(const belay__lease_t *lease) {
   return belay__channel_is_up(lease->member[0].client, name, len);
 }
 
-/* If the release notified no other client, others may still be polling. */
+/* Returns false if the last release notified no other client. Without notifications, and with
+ * several nodes, the answer is unknown: then this returns true. */
 bool belay__wake_reached_others(const belay__lease_t *lease) {
   if (!lease->config->notify || lease->members > 1)
     return true;
