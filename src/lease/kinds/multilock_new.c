@@ -14,7 +14,7 @@ static int share_config(belay_client_t *client, const belay_lock_options_t *opti
   return *shared != NULL ? 0 : BELAY_ENOMEM;
 }
 
-/* Frees the first n members after a failure. */
+/* Releases the first n configurations after a failure. */
 static void release_configs(const belay__multilock_keys_t *keys,
                             const belay__lease_config_t *const *config, size_t n) {
   for (size_t i = 0, from = 0; i < n; i++, from = belay__multilock_group_end(keys, from))
