@@ -13,8 +13,9 @@ extern "C" {
 
 /** The purposes of the user. All options are only read during the call. */
 typedef struct belay_acl_options {
-  /** The client's namespace, as in belay_client_options_t. Default: {"belay"}. The user may then use all namespaces
-   * below it too. A part with a space in it is BELAY_EINVAL: an ACL knows no way to write one. */
+  /** The client's namespace, as in belay_client_options_t. Default: {"belay"}. The user may then
+   * use all namespaces below it too. A part with a space in it is BELAY_EINVAL: an ACL knows no
+   * way to write one. */
   const char *const *namespace_parts;
   size_t namespace_count; /**< how many there are; default 1 */
 
@@ -24,20 +25,20 @@ typedef struct belay_acl_options {
   const char *const *names;
   size_t names_count; /**< how many there are; default 1 */
 
-  /** Exact keys of locks outside of the namespace (belay_lock_options_t's key), 1 to 1024 bytes without a space; what
-   * wakes those who wait for them is allowed too. Default: none */
+  /** Exact keys of locks outside of the namespace (belay_lock_options_t's key), 1 to 1024 bytes
+   * without a space; what wakes those who wait for them is allowed too. Default: none */
   const char *const *keys;
   size_t keys_count; /**< how many there are, at most 64; default 0 */
 
   int db; /**< the database, 0 to 65535; default 0 */
 
-  /** The oldest server that is to understand the rules, as major * 10000 + minor * 100 + patch: one refuses all rules
-   * if it does not know one of the commands. Default: 70000; from 60000 on */
+  /** The oldest server that is to understand the rules, as major * 10000 + minor * 100 + patch:
+   * one refuses all rules if it does not know one of the commands. Default: 70000; from 60000 on */
   unsigned server_version;
   bool valkey; /**< that is a version of Valkey, rather than of Redis; default: false */
 
-  /** The rules are for a user of the sentinels, rather than of the servers that they watch. Of the rest only
-   * server_version matters then. Default: false */
+  /** The rules are for a user of the sentinels, rather than of the servers that they watch. Of
+   * the rest only server_version matters then. Default: false */
   bool sentinel;
 } belay_acl_options_t;
 

@@ -108,11 +108,11 @@ typedef struct belay_bloom_options {
   /** Secret key of the hash function, BELAY_BLOOM_KEY_LEN bytes, for items that an attacker can
    * choose. It requires a seed of 0. Default NULL: no key.
    *
-   * With a key, items are hashed with SipHash-2-4 instead of XXH3. Without a key, anybody who knows
-   * the seed can compute items with the same bits, and so fill the filter or produce false
+   * With a key, items are hashed with SipHash-2-4 instead of XXH3. Without a key, anybody who
+   * knows the seed can compute items with the same bits, and so fill the filter or produce false
    * positives. With a key an attacker can only try items and remember which were found. The key
-   * also hides items from readers of the server's keys. It does not protect from clients that can
-   * write these keys. The server stores a fingerprint of the key, to detect a wrong one. */
+   * does not protect from clients that can read or write the server's keys. Readers cannot guess
+   * items from the bits. The server stores a fingerprint of the key, to detect a wrong one. */
   const uint8_t *key;
 
   /** Lifetime of the filter after its creation, in milliseconds: 1,000 to 315,360,000,000 (ten
@@ -192,7 +192,9 @@ typedef void (*belay_bloom_cb)(belay_request_t *request, int status);
  *
  *   add     true if the item is new: at least one of its bits was not set. Of two concurrent adds
  *           one is true
- *   exists  true if the item was probably added; false if it was certainly not added */
+ *   exists  true if the item was probably added; false if it was not added. Exceptions: a replica
+ *           that lags, a ROTATING item that was forgotten, and the losses that belay_bloom_cb lists
+ *           as not noticed */
 typedef void (*belay_bloom_answer_cb)(belay_request_t *request, int status, bool answer);
 
 /** Receives the answers for n items, in their order; n is 0 if status is not 0. Of equal items in
@@ -214,13 +216,15 @@ typedef struct belay_bloom_info {
   int64_t bits;
   /** Bits per item; with several layers, of the newest. */
   unsigned hashes;
-  /** Number of layers. PLAIN: 1. SCALING: 1 or more. ROTATING: 0 to 2; 0: nothing was added yet. */
+  /** Number of layers. PLAIN: 1. SCALING: 0 or more. ROTATING: 0 to 2. For both, 0: nothing was
+   * added yet. */
   unsigned layers;
   /** Number of keys that hold bits, of all layers. */
   unsigned segments;
   /** Number of bits that are set, of all layers. */
   int64_t bits_set;
-  /** Number of different items that were added. SCALING: exact, the adds that were new. Otherwise
+  /** Number of different items that were added. SCALING: the adds that reported new; too small by
+   * the false positives. Otherwise
    * an estimate from bits_set: off by a few percent of the capacity, and too small if saturation is
    * near 1. ROTATING: items of the current and the previous window; an item of both counts
    * twice. */

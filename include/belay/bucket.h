@@ -48,8 +48,9 @@ typedef struct belay_bucket_options {
   int64_t capacity;
   /** true if a bucket that does not exist counts as full. Default false: it counts as empty. */
   bool full;
-  /** Lifetime of the tokens after the last fetch, or add with room, in milliseconds: 1,000 to
-   * 31,536,000,000. Then the bucket does not exist any more. Default 3,600,000, an hour. */
+  /** Lifetime of the tokens after the last fetch that took tokens, or the last add that put
+   * tokens in, in milliseconds: 1,000 to 31,536,000,000. Then the bucket does not exist any
+   * more. Default 3,600,000, an hour. */
   int64_t idle_ms;
   /** Lifetime of the index after the last filling, in milliseconds: idle_ms to 31,536,000,000. Use
    * many periods. It is kept longer if the add may be retried for longer. Default 86,400,000, a
@@ -90,7 +91,7 @@ typedef struct belay_bucket_state {
  *                        retried, and the index has changed, so it is not known which add changed
  *                        it; belay_bucket_read() returns the next index
  *   BELAY_ECANCELED      belay_request_cancel() or a close
- *   BELAY_EMISMATCH      the keys hold no number of tokens, or no index
+ *   BELAY_EMISMATCH      a key holds a value that is not a number of tokens, or not an index
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE */
 typedef void (*belay_bucket_cb)(belay_request_t *request, int status,
                                 const belay_bucket_state_t *state);

@@ -146,8 +146,8 @@ typedef struct belay_cache_options {
   /** Time that a value is fresh, in milliseconds, by the server's clock: 1 to 31,536,000,000.
    * Default 300,000. */
   int64_t ttl_ms;
-  /** Random reduction of ttl_ms, in percent, 0 to 90, drawn for each value, so that values that
-   * were stored together do not expire together. Default 10; 0: no reduction. */
+  /** Largest random reduction of ttl_ms, in percent, 0 to 90, drawn for each value, so that
+   * values that were stored together do not expire together. Default 10; 0: no reduction. */
   unsigned jitter_percent;
   /** Time that a value is stale after it was fresh, in milliseconds: 0 to 31,536,000,000
    * ("stale-while-revalidate"). Default 0: it is never stale. */
@@ -159,9 +159,9 @@ typedef struct belay_cache_options {
    * absence is not cached. Then all processes that wait for the key load it, with a lock one after
    * the other. */
   int64_t absent_ms;
-  /** Time without a new load after a failed load, in milliseconds, 0 to 31,536,000,000. Gets serve
-   * the value that is there, or else end with BELAY_ELOAD. If that value expires, there is a new
-   * load at once. Default 0: no such time. */
+  /** Time without a new load after a failed load, in milliseconds, 0 to 31,536,000,000. Gets
+   * serve the value that is there, or else end with BELAY_ELOAD. When that value is not kept any
+   * more (keep_ms), there is a new load at once. Default 0: no such time. */
   int64_t error_ms;
 
   /* ---- loads ---- */
@@ -232,15 +232,17 @@ typedef struct belay_cache_options {
   /** Size of the table in this process, in bytes, bookkeeping included except for 16 KiB. Default
    * 0: no table. */
   size_t local_bytes;
-  /** Time that the table may serve a value that another process has invalidated, in milliseconds: 1
+  /** Time that the table may serve a value that another process, or another cache of this
+ * process, has invalidated, in milliseconds: 1
    * to 86,400,000. Default 1000. */
   int64_t local_ttl_ms;
   /** true if invalidations are not published. Only for caches of which no process has a table.
    * Default false. */
   bool quiet;
   /** true if a replica may answer the first look of a get, if the client reads from replicas
-   * (belay_client_options_t.read_from). If the replica has no fresh value, the get continues on the
-   * primary. Values of a replica are not put into the table of this process. Default false. */
+   * (belay_client_options_t.read_from). A fresh or stale value of the replica is served. If the
+   * replica has neither, the get continues on the primary. Values of a replica are not put into
+   * the table of this process. Default false. */
   bool replicas;
 
   /** Maximum size of a value in bytes: 1 to BELAY_CACHE_VALUE_MAX, and less than max_reply and

@@ -133,8 +133,8 @@ BELAY_API int belay_counter_new(belay_client_t *client, const belay_counter_opti
 typedef struct belay_counter_result {
   /** 0 or an error of this counter, as listed at belay_counter_cb. */
   int status;
-  /** true if an add or a set was done. false for a bounded add that would leave its bounds, and for
-   * other operations. */
+  /** true if an add, a set or a delete was done. false for a get, and for a bounded add that would
+   * leave its bounds. */
   bool applied;
   /** true if the counter existed before a get, a set or a delete. */
   bool found;

@@ -11,14 +11,16 @@ extern "C" {
 /** The list: X(NAME, value, retryable, text).
  *
  * "Retryable" says that the same call, made again a little later, may well succeed and that
- * repeating it does no harm. An outcome that is not known is not retryable by itself: look first.
+ * repeating it does no harm. An outcome that is not known is not retryable by itself: look
+ * first.
  *
- * EWRONGTYPE: a key that the call uses has another type, or holds a value that belay did not write, for example a number
- * that is NaN, infinite or a fraction. Nothing was written, and the connection stays. belay_detail() names the key, or
- * the first of several. Some functions answer EMISMATCH instead, as their headers say.
+ * EWRONGTYPE: a key that the call uses has another type, or holds a value that belay did not
+ * write, for example a number that is NaN, infinite or a fraction. Nothing was written, and the
+ * connection stays. belay_detail() names the key, or the first of several. Some functions answer
+ * EMISMATCH instead, as their headers say.
  *
- * EPROTO: belay cannot read the reply. If the reply is one that no server gives to this command, the connection is
- * dropped too. */
+ * EPROTO: belay cannot read the reply. If the reply is one that no server gives to this command,
+ * the connection is dropped too. */
 #define BELAY_ERRORS(X)                                                                            \
   /* The call was wrong; it started nothing and will not call back. */                             \
   X(EINVAL, -20001, 0, "an argument or option is out of its range")                                \

@@ -1,4 +1,5 @@
-/* What is held: by whom, for how much longer, and how it is taken away. For people who look after it, not for programs. */
+/* What is held: by whom, for how much longer, and how it is taken away. For people who look
+ * after it, not for programs. */
 #ifndef BELAY_HELD_H
 #define BELAY_HELD_H
 
@@ -27,7 +28,8 @@ typedef enum belay_held_kind {
   BELAY_HELD_KINDS      /**< how many kinds there are */
 } belay_held_kind_t;
 
-/** The kind's name, as it stands in its keys: "lock", "rwlock", "semaphore", "election"; "?" for another number. */
+/** The kind's name, as it stands in its keys: "lock", "rwlock", "semaphore", "election"; "?" for
+ * another number. */
 BELAY_API const char *belay_held_kind_name(belay_held_kind_t kind);
 
 /** One who holds something: each handle that does, by itself. */
@@ -39,14 +41,15 @@ typedef struct belay_holder {
   /** of a semaphore: how many it has, 0: the server has forgotten how many; else 1 */
   unsigned permits;
   bool writes; /**< of readers and writers: it is the writer */
-  /** Tells this hold from others, from later ones of the same holder too, as far as 64 bits can. It is made of the
-   * token; one of belay's cannot be made of it, or guessed: so it may be shown. Equal marks of several locks are one
-   * multilock's (of a cluster: no), or one Redlock's on several servers. */
+  /** Tells this hold from others, from later ones of the same holder too, as far as 64 bits can.
+   * It is made of the token; one of belay's cannot be made of it, or guessed: so it may be
+   * shown. Equal marks of several locks are one multilock's (of a cluster: no), or one Redlock's
+   * on several servers. */
   uint64_t mark;
 } belay_holder_t;
 
-/** One thing, and its holders. In a callback whose status is not 0, name is "" and listening is -1; a holders_count of 0
- * does not mean then that the thing is free. */
+/** One thing, and its holders. In a callback whose status is not 0, name is "" and listening is
+ * -1; a holders_count of 0 does not mean then that the thing is free. */
 typedef struct belay_held {
   belay_held_kind_t kind; /**< what it is */
   const char *name;       /**< as the handles are given it; name_len bytes, and a 0 */
@@ -57,8 +60,8 @@ typedef struct belay_held {
   size_t holders_count; /**< how many there are, which may be more */
   /** The last fencing number, or an election's last term; it stays after a release. 0: none. */
   uint64_t fence;
-  /** places in the server's queue: of fair locks, semaphores with the option fair, readers and writers. A client in which
-   * several wait in a line may have one for all of them */
+  /** places in the server's queue: of fair locks, semaphores with the option fair, readers and
+   * writers. A client in which several wait in a line may have one for all of them */
   size_t waiting;
   /** Number of connections that a release notifies, about one per client with waiters; for an
    * election also those of observers. Some waiters poll instead, and a connection stays
@@ -121,28 +124,32 @@ typedef struct belay_broken {
    * and these were not among them. They are unchanged. Try again with fewer holders or a larger
    * max_reply. */
   size_t unseen;
-  /** holds that were there and were none of those that were to go, unless they are unseen: they are as they were */
+  /** holds that were there and were none of those that were to go, unless they are unseen: they
+   * are as they were */
   size_t others;
   /** Number of connections that got the message of a release; the largest of all releases. */
   size_t notified;
 } belay_broken_t;
 
-/** A callback of the shape of belay/request.h. status: as with belay_held_read(). BELAY_EUNKNOWN: sent without a reply, and not sent again. Some or
- * all of the listed holds may be released, now or later; no others. */
+/** A callback of the shape of belay/request.h. status: as with belay_held_read(). BELAY_EUNKNOWN:
+ * sent without a reply, and not sent again. Some or all of the listed holds may be released, now
+ * or later; no others. */
 typedef void (*belay_broken_cb)(belay_request_t *request, int status, const belay_broken_t *broken);
 
-/** Releases the holds of the holders in `held`, by their marks; later holders keep theirs. Waiters are
- * woken as by a normal release. It takes two round trips: the first finds the tokens, the second
- * releases each by its token.
+/** Releases the holds of the holders in `held`, by their marks; later holders keep theirs.
+ * Waiters are woken as by a normal release. It takes two round trips: the first finds the
+ * tokens, the second releases each by its token.
  *
- * THE HOLDER IS NOT STOPPED: it believes in its hold until its next renewal or its deadline. Only a
- * holder with the option notice_break (belay/lock.h) checks at once, usually within a few round trips;
- * its message may be lost. So use this for holders that are known to be dead, or whose work fencing
- * numbers protect. Fencing numbers stay and keep growing. For a Redlock, do it on most of its servers.
+ * THE HOLDER IS NOT STOPPED: it believes in its hold until its next renewal or its deadline.
+ * Only a holder with the option notice_break (belay/lock.h) checks at once, usually within a few
+ * round trips; its message may be lost. So use this for holders that are known to be dead, or
+ * whose work fencing numbers protect. Fencing numbers stay and keep growing. For a Redlock, do
+ * it on most of its servers.
  *
- * Of `held`, the fields kind, name, name_len, holders and holders_len are used, and of holders the marks.
- * All of it is copied: `held` may be a callback's argument or a copy of it. 1 to
- * BELAY_HELD_HOLDERS_MAX holders. A token of more than 256 bytes, which belay did not make, stays.
+ * Of `held`, the fields kind, name, name_len, holders and holders_len are used, and of holders
+ * the marks. All of it is copied: `held` may be a callback's argument or a copy of it. 1 to
+ * BELAY_HELD_HOLDERS_MAX holders. A token of more than 256 bytes, which belay did not make,
+ * stays.
  *
  * Returns as belay_held_read() does. */
 BELAY_API int belay_held_break(belay_client_t *client, belay_request_t *request,

@@ -20,8 +20,7 @@ extern "C" {
  *
  *   absent --begin--> PROCESSING(token, deadline) --finish--> DONE(result), for ttl_ms
  *                        ^      |            |
- *                        |      |            +--abandon--> ABANDONED --begin--> PROCESSING(new
- *                               token)
+ *                        |      |            +--abandon--> ABANDONED --begin--> PROCESSING
  *                        |      v
  *                        +--begin after the deadline: TAKEN_OVER(new token)
  *
@@ -179,17 +178,17 @@ typedef void (*belay_idempotency_cb)(belay_request_t *request, int status,
 
 /** Begin a record, or learn which state it has: STARTED, TAKEN_OVER, IN_PROGRESS or DONE.
  *
- * fingerprint: at most BELAY_IDEMPOTENCY_FINGERPRINT_MAX bytes that distinguish this request from
- * others with the same key, such as its SHA-256. An absent or empty fingerprint is a fingerprint
- * too. deadline_ms: time to process the request, 1 to 86,400,000; 0 or BELAY_DEFAULT:
- * options.deadline_ms.
+ * fingerprint: at most BELAY_IDEMPOTENCY_FINGERPRINT_MAX bytes that distinguish this request
+ * from others with the same key, such as its SHA-256. An absent fingerprint (NULL, 0) counts as
+ * a fingerprint too. Other bytes of length 0 are BELAY_EINVAL. deadline_ms: time to process the
+ * request, 1 to 86,400,000; 0 or BELAY_DEFAULT: options.deadline_ms.
  *
- * A begin whose callback gets an error may still have begun the record. belay then abandons it in
- * the background, for at most the client's timeout_ms; a close waits for that, for at most its
- * close_timeout_ms. The abandon can fail: the server is not reachable, the process ends, or the
- * server executes a copy from a broken connection later. Then a record remains that no client
- * processes. Later begins get IN_PROGRESS until deadline_ms have passed, and then TAKEN_OVER. No
- * work that was done is undone by this.
+ * A begin whose callback gets an error may still have begun the record. belay then abandons it
+ * in the background, for at most the client's timeout_ms; a close waits for that, for at most
+ * its close_timeout_ms. The abandon can fail: the server is not reachable, the process ends, or
+ * the server executes a copy from a broken connection later. Then a record remains that no
+ * client processes. Later begins get IN_PROGRESS until deadline_ms have passed, and then
+ * TAKEN_OVER. No work that was done is undone by this.
  *
  * Also returns BELAY_ESYSTEM if there are no random bytes. */
 BELAY_API int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *request,

@@ -40,7 +40,7 @@ typedef struct belay_idgen belay_idgen_t;
 
 /** Method that makes ids. */
 typedef enum belay_idgen_mode {
-  /** Ids are fetched in segments of `step` and handed out from memory. The fastest mode; ids are
+  /** Ids are fetched in segments of `step` and handed out from memory; ids are
    * not dense.
    *
    * Order: strictly increasing within a generator, and roughly increasing among all of them. When a
@@ -82,12 +82,11 @@ typedef enum belay_idgen_mode {
    * Order: ids never go back. While the wall clock is behind the last id, there is no id. If any
    * worker is allowed, a worker whose record is far ahead, because of a wrong clock, is skipped. */
   BELAY_IDGEN_SNOWFLAKE,
-  /** Each id is fetched from the server, and is one more than the id before it, with few gaps. The
-   * slowest mode.
+  /** Each id is fetched from the server, and is one more than the id before it, with few gaps.
    *
-   * State: one hash, NAMESPACE::idgen::{NAME}::sequence, with a field per sequence and without a ttl.
-   * A server that loses writes gives the ids of those writes again: use min_replicas if that
-   * matters. A server that loses the key (FLUSHALL, a deletion) gives all ids again, from
+   * State: one hash, NAMESPACE::idgen::{NAME}::sequence, with a field per sequence and without a
+   * ttl. A server that loses writes gives the ids of those writes again: use min_replicas if
+   * that matters. A server that loses the key (FLUSHALL, a deletion) gives all ids again, from
    * `start`. */
   BELAY_IDGEN_SEQUENCE
 } belay_idgen_mode_t;
@@ -141,17 +140,18 @@ typedef struct belay_idgen_options {
   /** SEGMENT with clock_rate: time by which the clocks of servers may differ or step back, in
    * milliseconds: 0 to 60,000. Default 1,000. 0: not at all. */
   int64_t clock_skew_ms;
-  /** SEGMENT: unit of a jump, in ids: 0 to BELAY_IDGEN_GAP_MAX. Default BELAY_DEFAULT: 1,000 times
-   * step.
+  /** SEGMENT: unit of a jump, in ids: 0 to BELAY_IDGEN_GAP_MAX. Default BELAY_DEFAULT: 1,000
+   * times step.
    *
-   * A server that may lack fetches jumps by this times a random number from 1 to 1,000, at most
-   * 2^50. Choose more than all processes together can fetch without the knowledge of the new
-   * server: during the lag of a replica or the age of a file, and from an old primary by clients
-   * that have not noticed the failover.
+   * A server that may lack fetches jumps by this times a random number from 1 to 1,000. The
+   * upper end is less if the jump would exceed 2^50. A jump is never less than gap. Choose more
+   * than all processes together can fetch without the knowledge of the new server: during the
+   * lag of a replica or the age of a file, and from an old primary by clients that have not
+   * noticed the failover.
    *
    * 0: the servers lose nothing, so there are no jumps. With any other value, a server that does
-   * not reveal its run id (INFO) is refused with BELAY_EPERM, unless there are min_replicas. With
-   * clock_rate, only whether it is 0 matters. */
+   * not reveal its run id (INFO) is refused with BELAY_EPERM, unless there are min_replicas.
+   * With clock_rate, only whether it is 0 matters. */
   int64_t gap;
   /** SEGMENT, SEQUENCE: number of replicas that must confirm a fetch (WAIT) before its ids are
    * used, 0 to 255. With fewer confirmations the status is BELAY_ENOREPLICAS, and the ids are

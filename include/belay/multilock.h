@@ -16,28 +16,32 @@ typedef struct belay_multilock_name {
   belay_bytes_t name;     /**< 1 to 1024 bytes; copied */
 } belay_multilock_name_t;
 
-/** A lock on several names, in one deployment or in several. It excludes, and is excluded by, plain locks
- * (belay_lock_new()) on any of them.
+/** A lock on several names, in one deployment or in several. It excludes, and is excluded by,
+ * plain locks (belay_lock_new()) on any of them.
  *
- * The names of one deployment are taken by one script, all or none. Several deployments are asked one after the
- * other, in an order that is the same for everybody whose clients have the same URLs (host or path, port, and
- * database, as they are written there) and, for one URL, the same namespaces: so two who want the same names never
- * hold a part each and wait for the other. While a later one is waited for the earlier ones are held; what was
- * taken is given back if the rest cannot be had in time. The lease is that of all of them: it is lost when the
- * first of them is, and then the others are given back.
+ * The names of one deployment are taken by one script, all or none. Several deployments are
+ * asked one after the other, in an order that is the same for everybody whose clients have the
+ * same URLs (host or path, port, and database, as they are written there) and, for one URL, the
+ * same namespaces: so two who want the same names never hold a part each and wait for the other.
+ * While a later one is waited for the earlier ones are held; what was taken is given back if the
+ * rest cannot be had in time. The lease is that of all of them: it is lost when the first of
+ * them is, and then the others are given back.
  *
- * Of a cluster (redis+cluster://) each slot is a deployment of its own in all of that: names that lie in different ones
- * are asked for one after the other, in the order of the slots. A server that is a node of a cluster, and is called by
- * a URL that does not say so, refuses names of different slots: BELAY_ECROSSSLOT. */
+ * Of a cluster (redis+cluster://) each slot is a deployment of its own in all of that: names
+ * that lie in different ones are asked for one after the other, in the order of the slots. A
+ * server that is a node of a cluster, and is called by a URL that does not say so, refuses names
+ * of different slots: BELAY_ECROSSSLOT. */
 typedef struct belay_multilock belay_multilock_t;
 
-/** How an acquire or a release ended: 0 or an error; exactly once for each that returned 0, on the loop, never
- * inside the call that started it. Anything of belay's may be called in it, a close too. */
+/** How an acquire or a release ended: 0 or an error; exactly once for each that returned 0, on
+ * the loop, never inside the call that started it. Anything of belay's may be called in it, a
+ * close too. */
 typedef void (*belay_multilock_cb)(belay_multilock_t *lock, int status);
 
-/** It is held no more, and the owner did not ask for that: one of the names is lost. Exactly once for each loss, as
- * belay_lock_lost_cb; the others are being given back. With BELAY_LOST_CLOSED one of the clients was closed: told
- * when what it had is given back, and the handle is good for a close only. */
+/** It is held no more, and the owner did not ask for that: one of the names is lost. Exactly once
+ * for each loss, as belay_lock_lost_cb; the others are being given back. With BELAY_LOST_CLOSED
+ * one of the clients was closed: told when what it had is given back, and the handle is good for
+ * a close only. */
 typedef void (*belay_multilock_lost_cb)(belay_multilock_t *lock, belay_lost_t reason);
 
 /** Makes a handle for 1 to BELAY_MULTILOCK_MAX names; a repeated name counts once. Sends nothing.
@@ -90,7 +94,8 @@ BELAY_API int belay_multilock_release(belay_multilock_t *lock, int64_t timeout_m
  * Returns 0, BELAY_EINVAL, BELAY_ESTATE (no acquire is pending), BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_multilock_cancel(belay_multilock_t *lock);
 
-/** How long all of them are certainly held yet, in microseconds; 0: they are not. Reads the clock each time. */
+/** How long all of them are certainly held yet, in microseconds; 0: they are not. Reads the clock
+ * each time. */
 BELAY_API int64_t belay_multilock_remaining_us(const belay_multilock_t *lock);
 
 /** Returns the error of the last failed attempt or renewal, and sets *client to its deployment:
@@ -102,18 +107,20 @@ BELAY_API int belay_multilock_error(const belay_multilock_t *lock, belay_client_
 /** A pointer of the caller's own: options.data. */
 BELAY_API void *belay_multilock_data(const belay_multilock_t *lock);
 
-/** Whether it keeps the loop alive while it is held. It does not, unless asked to. Asking twice is asking once. */
+/** Whether it keeps the loop alive while it is held. It does not, unless asked to. Asking twice
+ * is asking once. */
 BELAY_API void belay_multilock_ref(belay_multilock_t *lock);
 BELAY_API void belay_multilock_unref(belay_multilock_t *lock);
 
 /** Runs once when belay_multilock_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_multilock_close_cb)(belay_multilock_t *lock, void *data);
 
-/** Ends the handle, in any state and in any callback. A pending operation ends with BELAY_ECANCELED; what is held,
- * or may be, is released in the background, for at most the clients' close_timeout_ms; then the callback runs (cb
- * may be NULL) and the memory is gone.
+/** Ends the handle, in any state and in any callback. A pending operation ends with
+ * BELAY_ECANCELED; what is held, or may be, is released in the background, for at most the
+ * clients' close_timeout_ms; then the callback runs (cb may be NULL) and the memory is gone.
  *
- * Returns 0, BELAY_EINVAL, BELAY_ECLOSING (it is closed already, or all of belay is) or BELAY_EFORK. */
+ * Returns 0, BELAY_EINVAL, BELAY_ECLOSING (it is closed already, or all of belay is) or
+ * BELAY_EFORK. */
 BELAY_API int belay_multilock_close(belay_multilock_t *lock, belay_multilock_close_cb cb);
 
 #ifdef __cplusplus

@@ -11,8 +11,7 @@ extern "C" {
 #endif
 
 /** Permissions: strings of small numbers of one width, any number of strings, each with its own
- * key. Field i is the w bits from bit i * w on, where w is the width. 16 levels for a million users
- * take 512 KiB.
+ * key. Field i is the w bits from bit i * w on, where w is the width. 16 levels for a million users take 500,000 bytes.
  *
  * Use it if users have numeric ids and few levels or bits each. For sparse ids, use a hash of your
  * own: a string is as long as its highest index requires. For one bit per user that expires, use

@@ -68,8 +68,8 @@ typedef struct belay_presence_options {
   /** Minimum time that a user is online after a set, in milliseconds: 100 to 31,536,000,000.
    * Default 0: no window; a user is online until a clear. */
   int64_t window_ms;
-  /** With window_ms: number of slices of the window, 1 to 14. Default 4. Each one needs a
-   * bitmap. */
+  /** With window_ms: number of slices of the window, 1 to 14. Default 4. n slices need n + 1
+   * bitmaps. */
   uint32_t slices;
   /** Without window_ms: lifetime of a segment after the last set in it, in milliseconds: 1,000 to
    * 31,536,000,000. Default 86,400,000, a day. 0: until belay_presence_reset(), unless another

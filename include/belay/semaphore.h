@@ -65,8 +65,8 @@ typedef void (*belay_semaphore_cb)(belay_request_t *request, int status,
 
 /** Asks how it stands. The request is the caller's, and belay's until the callback runs.
  *
- * Returns 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY, BELAY_ENOMEM, BELAY_ECLOSING or
- * BELAY_EFORK. */
+ * Returns 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY, BELAY_ENOMEM,
+ * BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_semaphore_read(belay_client_t *client, belay_request_t *request,
                                    belay_bytes_t name, belay_semaphore_cb cb);
 
@@ -92,11 +92,13 @@ typedef void (*belay_semaphore_holders_cb)(belay_request_t *request, int status,
 BELAY_API int belay_semaphore_holders(belay_client_t *client, belay_request_t *request,
                                       belay_bytes_t name, belay_semaphore_holders_cb cb);
 
-/** Sets the limit for all who use it: 1 to BELAY_SEMAPHORE_MAX. If more permits are out, none is taken back, and none
- * given until enough have come back. Waiters are woken. Doing it twice is doing it once.
+/** Sets the limit for all who use it: 1 to BELAY_SEMAPHORE_MAX. If more permits are out, none is
+ * taken back, and none given until enough have come back. Waiters are woken. Doing it twice is
+ * doing it once.
  *
- * Status: as with belay_semaphore_read(); and BELAY_EUNKNOWN: it was sent and not answered, and not sent again. It
- * may have been executed, or may yet be, also after a limit that is set later.
+ * Status: as with belay_semaphore_read(); and BELAY_EUNKNOWN: it was sent and not answered, and
+ * not sent again. It may have been executed, or may yet be, also after a limit that is set
+ * later.
  *
  * Returns as belay_semaphore_read() does. */
 BELAY_API int belay_semaphore_resize(belay_client_t *client, belay_request_t *request,

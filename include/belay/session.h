@@ -168,7 +168,8 @@ BELAY_API int belay_session_read(belay_session_t *session, belay_request_t *requ
 /** End the user's context if it has this id, 1 to BELAY_SESSION_ID_MAX bytes. An absent id (NULL,
  * 0) ends the context whatever its id is: check an id that may be NULL before belay_string().
  *
- * Retried only with an id. A retry that finds no context ends with BELAY_EUNKNOWN. */
+ * Retried only with an id. A retry that ends nothing ends
+ * with BELAY_EUNKNOWN, also if there is a context with another id. */
 BELAY_API int belay_session_end(belay_session_t *session, belay_request_t *request,
                                 belay_bytes_t user, belay_bytes_t id, belay_session_cb cb);
 

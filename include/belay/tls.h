@@ -59,20 +59,23 @@ typedef enum belay_tls_version {
 
 /** Options of belay_tls_new(). Everything is copied. Files are PEM. */
 typedef struct belay_tls_options {
-  /** A file of authorities, and a folder of them as `openssl rehash` leaves it; default: NULL both, the system's,
-   * which are a file and a folder. In a folder OpenSSL looks for an authority by its hash in the handshake in which a
-   * server shows a certificate that needs it, and blocks the loop meanwhile: some 0.3 ms for one that is there, once
-   * until the next belay_tls_reload(), and some microseconds each time for one that is not. That is on a disk of this
-   * machine; a folder that is reached over a network blocks for as long as the network takes. A file does not. */
+  /** A file of authorities, and a folder of them as `openssl rehash` leaves it; default: NULL
+   * both, the system's, which are a file and a folder. In a folder OpenSSL looks for an
+   * authority by its hash in the handshake in which a server shows a certificate that needs it,
+   * and blocks the loop meanwhile: some 0.3 ms for one that is there, once until the next
+   * belay_tls_reload(), and some microseconds each time for one that is not. That is on a disk
+   * of this machine; a folder that is reached over a network blocks for as long as the network
+   * takes. A file does not. */
   const char *ca_file;
   const char *ca_dir; /**< see ca_file */
-  /** Our own certificate, for servers that ask for one, followed by those between it and the authority; default:
-   * NULL, we have none */
+  /** Our own certificate, for servers that ask for one, followed by those between it and the
+   * authority; default: NULL, we have none */
   const char *cert_file;
   /** Its key, without a pass phrase; default: NULL, it is in cert_file too */
   const char *key_file;
-  /** The name, or the numeric address, that a server's certificate must be for, instead of the one that is connected
-   * to: for tunnels, and where the servers of a deployment share a certificate. Default: NULL. 1 to 255 bytes. */
+  /** The name, or the numeric address, that a server's certificate must be for, instead of the
+   * one that is connected to: for tunnels, and where the servers of a deployment share a
+   * certificate. Default: NULL. 1 to 255 bytes. */
   const char *server_name;
   belay_tls_version_t min_version; /**< default BELAY_TLS_1_2 */
 } belay_tls_options_t;
@@ -80,19 +83,21 @@ typedef struct belay_tls_options {
 /** Fills in the defaults. */
 BELAY_API void belay_tls_options_init(belay_tls_options_t *options);
 
-/** Makes one. It reads the files, here and now, and blocks the loop meanwhile: the system's authorities, some 140, take
- * 20 to 50 ms. A NULL options means the defaults. On error *out is NULL, and belay_detail() names the option and says what
- * is wrong with it.
+/** Makes one. It reads the files, here and now, and blocks the loop meanwhile: the system's
+ * authorities, some 140, take 20 to 50 ms. A NULL options means the defaults. On error *out is
+ * NULL, and belay_detail() names the option and says what is wrong with it.
  *
- * A client whose URL begins with rediss, and which is given none, has one with the defaults, which it shares with others
- * like it; the first of them makes it, in belay_connect(), which then takes as long.
+ * A client whose URL begins with rediss, and which is given none, has one with the defaults,
+ * which it shares with others like it; the first of them makes it, in belay_connect(), which
+ * then takes as long.
  *
- * Returns 0, BELAY_EINVAL (also for a file that cannot be read), BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
+ * Returns 0, BELAY_EINVAL (also for a file that cannot be read), BELAY_ENOMEM, BELAY_ECLOSING or
+ * BELAY_EFORK. */
 BELAY_API int belay_tls_new(belay_t *belay, const belay_tls_options_t *options, belay_tls_t **out);
 
-/** Replaces all of it: connections that are made from now on use these options, and those that are open stay as they are.
- * A NULL options means the defaults, not what was there before. On error everything stays as it was. It blocks the loop
- * for as long as belay_tls_new().
+/** Replaces all of it: connections that are made from now on use these options, and those that
+ * are open stay as they are. A NULL options means the defaults, not what was there before. On
+ * error everything stays as it was. It blocks the loop for as long as belay_tls_new().
  *
  * Returns as belay_tls_new(), and BELAY_ESTATE if the belay_t is gone. */
 BELAY_API int belay_tls_reload(belay_tls_t *tls, const belay_tls_options_t *options);

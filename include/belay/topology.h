@@ -30,9 +30,9 @@ BELAY_API const char *belay_role_name(belay_role_t role);
 /** One server. Unreported or forbidden values are "" or 0. */
 typedef struct belay_topology_server {
   const char *address; /**< "host:port", as it was found, or the path of its socket */
-  /** 0: it was reached, and all that was asked was answered or refused; else why not, such as BELAY_EUNREACHABLE,
-   * BELAY_ETLS, BELAY_EAUTH, BELAY_EUNKNOWN (an answer did not come in time) or BELAY_ENOMEM (it was found, and could
-   * not be asked) */
+  /** 0: it was reached, and all that was asked was answered or refused; else why not, such as
+   * BELAY_EUNREACHABLE, BELAY_ETLS, BELAY_EAUTH, BELAY_EUNKNOWN (an answer did not come in time)
+   * or BELAY_ENOMEM (it was found, and could not be asked) */
   int status;
   const char *
       detail; /**< in words, what the status comes from, as belay_detail() has it; "": nothing is known */
@@ -45,7 +45,8 @@ typedef struct belay_topology_server {
   unsigned replicas;    /**< of a primary: how many are connected to it */
   /** bytes of the stream of writes: of a primary made, of a replica copied; -1: unknown */
   int64_t replicated;
-  /** commands that it has executed since it started, those of replication and of this look too; -1: unknown */
+  /** commands that it has executed since it started, those of replication and of this look too;
+   * -1: unknown */
   int64_t commands;
   /** number of measured round trips; 0: none, and the following fields are 0 */
   unsigned samples;
