@@ -78,7 +78,7 @@ static void raw(runner_t *runner) {
   call->deadline = belay__after_ms(shelf->belay, shelf->client->timeout_ms);
   call->done = on_raw;
   call->owner = runner;
-  shelf_must(belay__call_send(&call, 1), "GET");
+  shelf_must(belay__call_send(&call, 1, true), "GET");
 }
 
 static void on_get(belay_request_t *request, int status, const belay_cache_result_t *result) {

@@ -13,7 +13,6 @@
 
 #include "belay/error.h"
 #include "core/client/client.h"
-#include "core/key/glob.h"
 #include "core/key/key.h"
 
 #define DB_MAX 65535

@@ -22,7 +22,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/key/glob.h"
+#include "core/key/key.h"
 
 #define RETRY_MS UINT64_C(200)
 
@@ -70,7 +70,7 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
 }
 
 static const belay__request_ops_t scan_ops = {
-    .read = belay__sweep_read_page, .tell = tell, .idempotent = true};
+    .read = belay__sweep_read_page, .notify = tell, .idempotent = true};
 
 /* ---- what is told -------------------------------------------------------------------------------------- */
 
@@ -312,7 +312,7 @@ static void set_work(belay_sweep_t *sweep, const belay_sweep_options_t *o) {
   if (sweep->work == NULL)
     return;
   sweep->work_ops = sweep->work->ops;
-  sweep->work_ops.tell = tell;
+  sweep->work_ops.notify = tell;
 }
 
 static int on_init(belay__handle_t *handle, void *options) {

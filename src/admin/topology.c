@@ -231,7 +231,7 @@ static bool send_commands(probe_t *probe, const command_t *commands, size_t n) {
   size_t made = 0;
   for (; made < n && (calls[made] = new_call(probe, &commands[made])) != NULL; made++)
     calls[made]->place = &probe->calls[made];
-  int error = made == n ? belay__call_send(calls, n) : BELAY_ENOMEM;
+  int error = made == n ? belay__call_send(calls, n, true) : BELAY_ENOMEM;
   if (made < n)
     belay__calls_discard(calls, made);
   probe->asked = error == 0 ? n : 0;
@@ -386,7 +386,7 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
 }
 
 static const belay__request_ops_t ops = {
-    .read = on_ping, .recover = recover, .left = on_canceled, .tell = tell, .idempotent = true};
+    .read = on_ping, .recover = recover, .left = on_canceled, .notify = tell, .idempotent = true};
 
 static int check(belay_client_t *client, const belay_request_t *request, unsigned samples,
                  bool has_cb) {

@@ -215,7 +215,7 @@ static void cancel_one(belay__operation_t *operation, bool sent) {
 static const belay__request_ops_t one_ops = {.read = read_one,
                                              .next = after_one,
                                              .recover = settle_one,
-                                             .tell = tell_one,
+                                             .notify = tell_one,
                                              .left = cancel_one,
                                              .idempotent = true};
 

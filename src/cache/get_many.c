@@ -141,7 +141,7 @@ static const belay__request_ops_t many_ops = {.read = read_many,
                                               .failed = on_failed,
                                               .next = after_many,
                                               .recover = settle_many,
-                                              .tell = tell_many,
+                                              .notify = tell_many,
                                               .left = cancel_many,
                                               .idempotent = true};
 

@@ -200,7 +200,7 @@ static int read_lookup(belay__operation_t *operation, const belay__call_t *call,
 }
 
 static const belay__request_ops_t lookup_ops = {
-    .read = read_lookup, .tell = tell, .idempotent = true};
+    .read = read_lookup, .notify = tell, .idempotent = true};
 
 int belay__load_start_lookup(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
@@ -237,7 +237,7 @@ static int read_begin(belay__operation_t *operation, const belay__call_t *call,
 }
 
 /* Not idempotent: see src/lua/cache/begin.lua. */
-static const belay__request_ops_t begin_ops = {.read = read_begin, .tell = tell};
+static const belay__request_ops_t begin_ops = {.read = read_begin, .notify = tell};
 
 int belay__load_start_begin(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
@@ -260,7 +260,7 @@ int belay__load_start_begin(belay__load_t *load) {
 /* ---- storing the value ---- */
 
 static const belay__request_ops_t store_ops = {
-    .read = read_result, .tell = tell, .idempotent = true};
+    .read = read_result, .notify = tell, .idempotent = true};
 
 /* Takes ownership of the call, also on error. error: result of adding arguments to the call. */
 static int start_store(belay__load_t *load, belay__call_t *call, int error) {
@@ -343,7 +343,7 @@ void belay__load_subscribe(belay__load_t *load) {
       belay__cache_key(load->cache, load->key, load->key_len, "}" BELAY__CACHE_FILLED, &len);
   if (name == NULL)
     return; /* it polls */
-  load->subscription.hear = hear;
+  load->subscription.on_event = hear;
   (void)belay__listen(load->cache->handle.client, name, len, &load->subscription);
   load->woken |= belay__subscription_is_up(
       &load->subscription); /* and something may have been stored by then */

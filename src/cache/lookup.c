@@ -45,7 +45,7 @@ size_t belay__lookup_calls(belay_cache_t *cache, belay__lookup_t *lookup, belay_
 
 int belay__lookup_send(belay_cache_t *cache, belay__operation_t *operation, uint64_t now,
                        belay__call_t **calls, size_t n) {
-  if (!belay__servertime_known_at(&cache->time, &cache->handle, now))
+  if (!belay__servertime_known(&cache->time, &cache->handle, now))
     calls[n++] = belay__servertime_call(&cache->time, &cache->handle);
   operation->fail_fast = belay__cache_fails_fast(cache);
   return belay__request_send_all(operation, calls, n);

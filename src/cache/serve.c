@@ -54,7 +54,7 @@ void belay__cache_subscribe(belay_cache_t *cache) {
   char *name = belay__cache_key(cache, "", 0, BELAY__CACHE_DROPPED, &len);
   if (name == NULL)
     return;
-  cache->subscription.hear = hear;
+  cache->subscription.on_event = hear;
   (void)belay__listen(cache->handle.client, name, len, &cache->subscription);
   belay__free(cache->handle.client->belay, name, len);
 }

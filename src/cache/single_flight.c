@@ -295,7 +295,7 @@ bool belay__load_is_waiting(const belay__load_t *load) {
 static void enter_waiting(belay__load_t *load) {
   const belay_cache_options_t *o = &load->cache->options;
   belay_t *belay = belay_of(load);
-  load->cache->stats.waits += load->subscription.hear == NULL; /* the first time */
+  load->cache->stats.waits += load->subscription.on_event == NULL; /* the first time */
   belay__loader_leave(load);
   belay__load_subscribe(load);
   uint64_t now = belay__now(belay), late = late_at(load);

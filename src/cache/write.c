@@ -172,7 +172,8 @@ static int enter_state(belay__operation_t *operation) {
   belay_cache_t *cache = operation->context;
   write_t *write = operation->room;
   if (write->state == BEGINNING || write->state == PREPARING)
-    write->gets_time = !belay__servertime_known(&cache->time, &cache->handle);
+    write->gets_time = !belay__servertime_known(&cache->time, &cache->handle,
+                                                belay__now(cache->handle.client->belay));
   if (write->state == PREPARING && write->tags_len == 0 && !write->gets_time)
     write->state = (uint8_t)next_state(cache, write);
   switch ((state_t)write->state) {
@@ -295,7 +296,7 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
 }
 
 static const belay__request_ops_t write_ops = {
-    .read = read_reply, .next = next_step, .recover = recover_step, .tell = tell};
+    .read = read_reply, .next = next_step, .recover = recover_step, .notify = tell};
 
 /* ---- operations ---- */
 

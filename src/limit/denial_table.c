@@ -1,6 +1,6 @@
 #include "limit/denial_table.h"
 
-#include "core/key/keyed.h"
+#include "core/key/table.h"
 
 #define RETRY_MAX_US (INT64_C(1) << 52)
 

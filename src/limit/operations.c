@@ -5,9 +5,9 @@
 #define BAN_MAX_US (INT64_C(10) * 366 * 86400 * 1000000)
 
 static const belay__request_ops_t once_ops = {.read = belay__limiter_read,
-                                              .tell = belay__limiter_tell};
+                                              .notify = belay__limiter_tell};
 static const belay__request_ops_t repeated_ops = {
-    .read = belay__limiter_read, .tell = belay__limiter_tell, .idempotent = true};
+    .read = belay__limiter_read, .notify = belay__limiter_tell, .idempotent = true};
 
 static int check(belay_limiter_t *limiter, const belay_request_t *request,
                  belay__limit_command_t *command, belay_limiter_cb cb) {

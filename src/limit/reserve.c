@@ -147,9 +147,9 @@ static void left_wait(belay__operation_t *operation, bool sent) {
 }
 
 static const belay__request_ops_t wait_ops = {
-    .read = read_wait, .tell = tell_wait, .left = left_wait, .idempotent = true};
+    .read = read_wait, .notify = tell_wait, .left = left_wait, .idempotent = true};
 static const belay__request_ops_t reserve_ops = {
-    .read = belay__limiter_read, .tell = belay__limiter_tell, .idempotent = true};
+    .read = belay__limiter_read, .notify = belay__limiter_tell, .idempotent = true};
 
 /* ---- the operations ---- */
 

@@ -17,7 +17,7 @@
 #define BELAY_LIMIT_STATE_H
 
 #include "core/client/handle.h"
-#include "core/key/keyed.h"
+#include "core/key/table.h"
 #include "limit/denial_table.h"
 #include "limit/policy.h"
 

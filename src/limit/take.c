@@ -125,7 +125,7 @@ int belay__take_route(belay_limiter_t *limiter, belay__operation_t *operation, c
 }
 
 static const belay__request_ops_t take_ops = {
-    .read = belay__limiter_read, .tell = belay__limiter_tell, .left = belay__token_lease_left};
+    .read = belay__limiter_read, .notify = belay__limiter_tell, .left = belay__token_lease_left};
 
 int belay_limiter_take(belay_limiter_t *limiter, belay_request_t *request, belay_bytes_t key,
                        int64_t cost, belay_limiter_cb cb) {

@@ -118,7 +118,7 @@ static void tell_count(belay_request_t *request, void (*cb)(void), const belay__
 }
 
 static const belay__request_ops_t count_ops = {
-    .read = read_count, .tell = tell_count, .idempotent = true};
+    .read = read_count, .notify = tell_count, .idempotent = true};
 
 /* The server remembers a count for longer than it may be sent again, whatever the latch's ttl:
  * so it counts in one latch at most. */

@@ -41,7 +41,7 @@ static void tell_published(belay_request_t *request, void (*cb)(void),
   ((belay_topic_publish_cb)cb)(request, answer->status, answer->values[0]);
 }
 
-static const belay__request_ops_t publish_ops = {.read = read_receivers, .tell = tell_published};
+static const belay__request_ops_t publish_ops = {.read = read_receivers, .notify = tell_published};
 
 int belay_topic_publish(belay_client_t *client, belay_request_t *request, belay_bytes_t name,
                         belay_bytes_t message, belay_topic_publish_cb cb) {
@@ -197,7 +197,7 @@ static int on_init(belay__handle_t *handle, void *options) {
   if (arguments->cb == NULL)
     return belay__invalid(client->belay, "cb: NULL");
   subscription->cb = arguments->cb;
-  subscription->subscription.hear = on_message;
+  subscription->subscription.on_event = on_message;
   belay__list_init(&subscription->queue);
   belay__task_init(&subscription->task, on_task);
   size_t len;

@@ -55,12 +55,12 @@ int belay__auth_send(const belay__login_t *login, belay_client_t *client,
  * is therefore removed from the text. */
 void belay__auth_report(const belay__login_t *login, belay_client_t *client,
                         const belay__reply_t *reply, int error) {
-  belay__said_t said;
+  belay__redacted_t said;
   char text[BELAY__WORDS_MAX];
-  belay__said_begin(&said, reply->str, reply->len);
+  belay__redacted_init(&said, reply->str, reply->len);
   if (login->password != NULL)
-    belay__said_hide(&said, login->password, strlen(login->password));
-  belay__client_refused(client, error, text, belay__said_write(&said, text));
+    belay__redacted_hide(&said, login->password, strlen(login->password));
+  belay__client_refused(client, error, text, belay__redacted_write(&said, text));
 }
 
 int belay__auth_read(const belay__login_t *login, belay_client_t *client,

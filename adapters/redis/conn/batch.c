@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/call/build.h"
-#include "core/call/parts.h"
 #include "core/call/publish.h"
 #include "core/call/refusal.h"
 #include "redis/conn/dispatch.h"

@@ -1,7 +1,7 @@
 /* belay_connect(): from a URL and options to a client of the right kind. */
 #include <openssl/crypto.h>
 
-#include "core/client/options.h"
+#include "core/client/lifecycle.h"
 #include "redis/deployment/cluster.h"
 #include "redis/deployment/single.h"
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "core/client/lifecycle.h"
-#include "core/client/options.h"
 #include "redis/conn/connection.h"
 #include "redis/conn/outage.h"
 #include "redis/conn/server.h"

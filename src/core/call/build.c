@@ -248,30 +248,38 @@ void belay__call_bring_script(belay__call_t *call, belay__scripts_t *brought) {
     *word |= bit;
 }
 
-/* The next argument of a command; NULL at its end. */
-static const char *next_word(const belay__call_t *call, size_t *at, size_t *len) {
-  const char *p = call->data + *at, *end = call->data + call->len;
-  *len = 0;
-  if (p == end)
-    return NULL;
-  for (p++; *p != '\r'; p++)
-    *len = 10 * *len + (size_t)(*p - '0');
-  p += 2;
-  *at = (size_t)(p - call->data) + *len + 2;
-  return p;
+/* Read a number up to its line end, and skip the line end. */
+static size_t read_number(const char **at) {
+  size_t value = 0;
+  const char *p = *at;
+  for (; *p != '\r'; p++)
+    value = 10 * value + (size_t)(*p - '0');
+  *at = p + 2;
+  return value;
 }
 
-/* Offset of the first argument. */
-static size_t first_word(const belay__call_t *call) {
-  return (size_t)((const char *)memchr(call->data, '\n', call->len) - call->data) + 1;
+/* The next argument of a command, which must exist; moves *at behind the argument. */
+static const char *next_word(const char **at, size_t *len) {
+  (*at)++;
+  *len = read_number(at);
+  const char *word = *at;
+  *at += *len + 2;
+  return word;
+}
+
+/* Skip the number of arguments and return it. */
+static size_t first_word(const belay__call_t *call, const char **at) {
+  *at = call->data + 1;
+  return read_number(at);
 }
 
 /* Argument n, counted from 0, which must exist. */
 static const char *nth_word(const belay__call_t *call, unsigned n, size_t *len) {
-  size_t at = first_word(call);
+  const char *at;
+  (void)first_word(call, &at);
   for (; n > 0; n--)
-    (void)next_word(call, &at, len);
-  return next_word(call, &at, len);
+    (void)next_word(&at, len);
+  return next_word(&at, len);
 }
 
 bool belay__call_has_keys(const belay__call_t *call) {
@@ -287,12 +295,15 @@ static bool is_our_key(const belay_client_t *client, const char *word, size_t le
   return len >= n + 2 && memcmp(word, client->prefix, n) == 0 && memcmp(word + n, "::", 2) == 0;
 }
 
-void belay__call_hide(const belay__call_t *call, belay__said_t *said, bool but_keys) {
-  size_t at = first_word(call), len;
-  (void)next_word(call, &at, &len); /* skip the command's name */
-  for (const char *word; (word = next_word(call, &at, &len)) != NULL;)
+void belay__call_redact(const belay__call_t *call, belay__redacted_t *redacted, bool but_keys) {
+  const char *at;
+  size_t len, words = first_word(call, &at);
+  (void)next_word(&at, &len); /* skip the command's name */
+  for (size_t i = 1; i < words; i++) {
+    const char *word = next_word(&at, &len);
     if (!but_keys || !is_our_key(call->client, word, len))
-      belay__said_hide(said, word, len);
+      belay__redacted_hide(redacted, word, len);
+  }
 }
 
 /* true for commands that have no key. */
@@ -316,24 +327,39 @@ uint16_t belay__call_slot(const belay__call_t *call) {
   return key == NULL ? call->route % BELAY__SLOTS : belay__slot(key, len);
 }
 
+belay__call_parts_t belay__call_parts(const belay__call_t *call) {
+  const char *at;
+  size_t len, words = first_word(call, &at);
+  at = call->data + call->tail;
+  const char *count = next_word(&at, &len);
+  belay__call_parts_t parts = {.keys = at, .keys_count = read_number(&count)};
+  for (size_t i = 0; i < parts.keys_count; i++)
+    (void)next_word(&at, &len);
+  parts.args = at;
+  parts.keys_len = (size_t)(at - parts.keys);
+  parts.args_len = (size_t)(call->data + call->len - at);
+  parts.args_count = words - 3 - parts.keys_count;
+  return parts;
+}
+
 belay__call_t *belay__call_stale(belay__call_t *call) {
   if (call != NULL)
     call->stale = call->client->read_from != BELAY_READ_PRIMARY;
   return call;
 }
 
-void belay__call_repeat(belay__call_t *call, const belay__call_t *said) {
-  char *out = grow(call, said->len + 1); /* room for the longer publish command */
+void belay__call_repeat(belay__call_t *call, const belay__call_t *original) {
+  char *out = grow(call, original->len + 1); /* room for the longer publish command */
   if (out == NULL)
     return;
-  memcpy(out, said->data, said->len + 1); /* with the terminating 0 */
-  call->len = said->len;
-  call->script = said->script;
-  call->command = said->command;
-  call->publisher = said->publisher;
-  call->needs = said->needs;
-  call->as_eval = said->as_eval;
-  call->tail = said->tail;
+  memcpy(out, original->data, original->len + 1); /* with the terminating 0 */
+  call->len = original->len;
+  call->script = original->script;
+  call->command = original->command;
+  call->publisher = original->publisher;
+  call->needs = original->needs;
+  call->as_eval = original->as_eval;
+  call->tail = original->tail;
 }
 
 belay__call_t *belay__call_copy(const belay__call_t *call) {

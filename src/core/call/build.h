@@ -55,8 +55,18 @@ const char *belay__call_key(const belay__call_t *call, size_t *len);
 /* The slot of the call: that of its first key, or of the route if it has no key. */
 uint16_t belay__call_slot(const belay__call_t *call);
 
+/* The parts of a script call, for the code that sends several calls as one command. They are in
+ * the wire format and valid until the call changes. */
+typedef struct belay__call_parts {
+  const char *keys, *args;
+  size_t keys_len, args_len;
+  size_t keys_count, args_count;
+} belay__call_parts_t;
+
+belay__call_parts_t belay__call_parts(const belay__call_t *call);
+
 /* Copy the arguments of another call, which is not broken, into a call that has none yet. */
-void belay__call_repeat(belay__call_t *call, const belay__call_t *said);
+void belay__call_repeat(belay__call_t *call, const belay__call_t *original);
 
 /* Create the same command again, to be sent alone. Call this inside `done`. The copy has the
  * same deadline, route, owner and `settled`; set `done`. NULL if memory is out. */
@@ -71,7 +81,7 @@ void belay__call_recycle(belay__call_t *call);
 bool belay__call_has_keys(const belay__call_t *call);
 
 /* Hide the call's arguments where the server repeats them. but_keys: do not hide keys of belay. */
-void belay__call_hide(const belay__call_t *call, belay__said_t *said, bool but_keys);
+void belay__call_redact(const belay__call_t *call, belay__redacted_t *redacted, bool but_keys);
 
 /* Replace the script's hash with its text; false if memory is out. */
 bool belay__call_become_eval(belay__call_t *call);

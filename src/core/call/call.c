@@ -98,14 +98,14 @@ static void start(belay__call_t *call, uint64_t now) {
   trace(call, BELAY_TRACE_STARTED, BELAY_OUTCOME_NOT_SENT, 0);
 }
 
-static int send_all(belay__call_t **calls, size_t n, bool apart) {
+int belay__call_send(belay__call_t **calls, size_t n, bool joined) {
   belay_client_t *client = calls[0]->client;
   size_t bytes = client->stats.pending_bytes;
   int error = 0;
   for (size_t i = 0; i < n; i++) {
     bytes += calls[i]->len;
-    calls[i]->follows = i > 0 && !apart;
-    calls[i]->followed = i + 1 < n && !apart;
+    calls[i]->follows = joined && i > 0;
+    calls[i]->followed = joined && i + 1 < n;
     if (calls[i]->broken)
       error = BELAY_ENOMEM;
   }
@@ -132,14 +132,6 @@ static int send_all(belay__call_t **calls, size_t n, bool apart) {
   return error;
 }
 
-int belay__call_send(belay__call_t **calls, size_t n) {
-  return send_all(calls, n, false);
-}
-
-int belay__call_send_separately(belay__call_t **calls, size_t n) {
-  return send_all(calls, n, true);
-}
-
 int belay__call_start(belay__call_t **place, belay__call_t *call, belay__call_cb done,
                       void *owner) {
   assert(*place == NULL);
@@ -148,7 +140,7 @@ int belay__call_start(belay__call_t **place, belay__call_t *call, belay__call_cb
   call->place = place;
   call->done = done;
   call->owner = owner;
-  return belay__call_send(&call, 1);
+  return belay__call_send(&call, 1, true);
 }
 
 void belay__call_own(belay__call_t **place, belay__call_t *call, belay__call_cb done, void *owner) {
@@ -262,10 +254,10 @@ static bool names_a_key(const belay_client_t *client, const belay__reply_t *repl
 
 static size_t words_of(const belay__call_t *call, const belay__reply_t *reply, bool with_keys,
                        char text[BELAY__WORDS_MAX]) {
-  belay__said_t said;
-  belay__said_begin(&said, reply->str, reply->len);
-  belay__call_hide(call, &said, with_keys);
-  return belay__said_write(&said, text);
+  belay__redacted_t redacted;
+  belay__redacted_init(&redacted, reply->str, reply->len);
+  belay__call_redact(call, &redacted, with_keys);
+  return belay__redacted_write(&redacted, text);
 }
 
 /* Some servers do not say which command of a script they refuse. So the detail shows the script

@@ -25,13 +25,11 @@ int belay__call_blame(const belay__call_t *call, int error, const char *text);
 int belay__call_blame_key(const belay__call_t *call, const char *key, size_t key_len, int error,
                           const char *text, size_t text_len);
 
-/* Send n calls, all or none, contiguous on one connection. Sets call->place where a call has
+/* Send n calls, all or none. joined: contiguous on one connection. Sets call->place where a call has
  * one. Returns 0, BELAY_ENOMEM, BELAY_EBUSY or a lasting error of the deployment, such as
  * BELAY_EAUTH. On an error nothing was sent, no callback runs, and all calls go back to the
  * pool. */
-int belay__call_send(belay__call_t **calls, size_t n);
-/* The same for calls that need not follow each other. */
-int belay__call_send_separately(belay__call_t **calls, size_t n);
+int belay__call_send(belay__call_t **calls, size_t n, bool joined);
 
 /* A call that has an owner, and the owner's pointer to it (*place, which is NULL before):
  *

@@ -64,18 +64,18 @@ static size_t bit_of(const char *data, size_t len) {
   return (hash >> 7) % BELAY__WORDS_BITS;
 }
 
-void belay__said_begin(belay__said_t *said, const char *text, size_t len) {
+void belay__redacted_init(belay__redacted_t *redacted, const char *text, size_t len) {
   static const char arguments[] = ", with args";
   const char *cut = memmem(text, len, arguments, sizeof arguments - 1);
-  memset(said, 0, sizeof *said);
-  said->text = text;
-  said->len = said->shown = cut != NULL ? (size_t)(cut - text) : len;
-  if (said->shown > BELAY__WORDS_MAX)
-    said->shown = BELAY__WORDS_MAX;
-  for (size_t i = 0; i < said->shown; i++)
-    for (size_t n = 1; n <= HEAD_MAX && n <= said->len - i; n++) {
+  memset(redacted, 0, sizeof *redacted);
+  redacted->text = text;
+  redacted->len = redacted->shown = cut != NULL ? (size_t)(cut - text) : len;
+  if (redacted->shown > BELAY__WORDS_MAX)
+    redacted->shown = BELAY__WORDS_MAX;
+  for (size_t i = 0; i < redacted->shown; i++)
+    for (size_t n = 1; n <= HEAD_MAX && n <= redacted->len - i; n++) {
       size_t bit = bit_of(text + i, n);
-      said->there[bit / 64] |= UINT64_C(1) << bit % 64;
+      redacted->there[bit / 64] |= UINT64_C(1) << bit % 64;
     }
 }
 
@@ -83,33 +83,34 @@ static bool is_letter(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool is_word(const belay__said_t *said, size_t at, size_t len) {
-  return (at == 0 || !is_letter(said->text[at - 1])) &&
-         (at + len == said->len || !is_letter(said->text[at + len]));
+static bool is_word(const belay__redacted_t *redacted, size_t at, size_t len) {
+  return (at == 0 || !is_letter(redacted->text[at - 1])) &&
+         (at + len == redacted->len || !is_letter(redacted->text[at + len]));
 }
 
 /* The number of bytes of the argument that appear at this position: 0, or at least its head. */
-static size_t match(const belay__said_t *said, size_t at, const char *data, size_t len) {
+static size_t match(const belay__redacted_t *redacted, size_t at, const char *data, size_t len) {
   size_t n = 0;
-  while (n < len && at + n < said->len && in_a_line(said->text[at + n]) == in_a_line(data[n]))
+  while (n < len && at + n < redacted->len &&
+         in_a_line(redacted->text[at + n]) == in_a_line(data[n]))
     n++;
-  if (n >= HEAD_MAX || (n == len && is_word(said, at, n)))
+  if (n >= HEAD_MAX || (n == len && is_word(redacted, at, n)))
     return n;
   return 0;
 }
 
-void belay__said_hide(belay__said_t *said, const char *data, size_t len) {
+void belay__redacted_hide(belay__redacted_t *redacted, const char *data, size_t len) {
   if (len == 0)
     return;
   size_t bit = bit_of(data, len < HEAD_MAX ? len : HEAD_MAX);
-  if ((said->there[bit / 64] >> bit % 64 & 1) == 0)
+  if ((redacted->there[bit / 64] >> bit % 64 & 1) == 0)
     return; /* the usual case, and there may be thousands of arguments */
-  for (size_t i = 0; i < said->shown; i++) {
-    size_t n = match(said, i, data, len), room = said->shown - i;
-    memset(said->hidden + i, true, n < room ? n : room);
+  for (size_t i = 0; i < redacted->shown; i++) {
+    size_t n = match(redacted, i, data, len), room = redacted->shown - i;
+    memset(redacted->hidden + i, true, n < room ? n : room);
   }
 }
 
-size_t belay__said_write(const belay__said_t *said, char out[BELAY__WORDS_MAX]) {
-  return write(out, BELAY__WORDS_MAX, said->text, said->shown, said->hidden);
+size_t belay__redacted_write(const belay__redacted_t *redacted, char out[BELAY__WORDS_MAX]) {
+  return write(out, BELAY__WORDS_MAX, redacted->text, redacted->shown, redacted->hidden);
 }

@@ -19,23 +19,23 @@ size_t belay__words(char *out, size_t size, const char *text, size_t len);
 
 #define BELAY__WORDS_BITS ((size_t)16384)
 
-typedef struct belay__said {
+typedef struct belay__redacted {
   const char *text;
   size_t len, shown; /* shown: number of its bytes that fit */
   bool hidden[BELAY__WORDS_MAX];
   /* Hashes of all strings that an argument may begin with */
   uint64_t there[BELAY__WORDS_BITS / 64];
-} belay__said_t;
+} belay__redacted_t;
 
 /* Begin with the server's text, which must stay valid until it is written. The part in which the
  * server lists arguments is cut off. */
-void belay__said_begin(belay__said_t *said, const char *text, size_t len);
+void belay__redacted_init(belay__redacted_t *redacted, const char *text, size_t len);
 
 /* Hide each occurrence of this argument. One of less than four bytes is hidden only where it
  * stands as a word. */
-void belay__said_hide(belay__said_t *said, const char *data, size_t len);
+void belay__redacted_hide(belay__redacted_t *redacted, const char *data, size_t len);
 
 /* Write the text as belay__words() does, with "..." in place of the hidden parts. */
-size_t belay__said_write(const belay__said_t *said, char out[BELAY__WORDS_MAX]);
+size_t belay__redacted_write(const belay__redacted_t *redacted, char out[BELAY__WORDS_MAX]);
 
 #endif /* BELAY_CORE_CALL_ERROR_TEXT_H */

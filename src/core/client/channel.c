@@ -192,7 +192,7 @@ static void notify_all(belay__channel_t *channel, belay__channel_event_t what, c
     belay__subscription_t *subscription = BELAY__CONTAINER(node, belay__subscription_t, node);
     belay__list_push(&channel->subscriptions, &subscription->node);
     if (concerns(subscription, what, status))
-      subscription->hear(subscription, what, data, len, status);
+      subscription->on_event(subscription, what, data, len, status);
   }
   channel->busy = false;
   if (belay__list_empty(&channel->subscriptions))

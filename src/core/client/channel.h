@@ -32,8 +32,8 @@ struct belay__subscription {
   /* Called for each event. data and len: the message; status: the cause of a GAP. Never called
    * inside belay__listen() or belay__unlisten(). It may call both functions for this and for
    * other subscriptions. */
-  void (*hear)(belay__subscription_t *subscription, belay__channel_event_t what, const char *data,
-               size_t len, int status);
+  void (*on_event)(belay__subscription_t *subscription, belay__channel_event_t what,
+                   const char *data, size_t len, int status);
 };
 
 /* Subscribe to a channel; the name is copied. The subscription must not have a channel. If the

@@ -25,17 +25,17 @@ bool belay__client_can(belay_client_t *client, belay__capability_t what) {
   return client->node_ops->can(client, what);
 }
 
-bool belay__client_ghost(const belay_client_t *client, const belay__call_t *answered,
-                         uint32_t epoch) {
+bool belay__client_may_run(const belay_client_t *client, const belay__call_t *answered,
+                           uint32_t epoch) {
   if (epoch == 0 || epoch == answered->epoch)
     return false;
   return epoch > client->node_ops->dead_epoch(client, answered->conn_class, answered->route);
 }
 
 void belay__client_refused(belay_client_t *client, int error, const char *text, size_t len) {
-  belay__said_t said;
-  belay__said_begin(&said, text, len);
-  (void)belay__said_write(&said, client->refused.text);
+  belay__redacted_t redacted;
+  belay__redacted_init(&redacted, text, len);
+  (void)belay__redacted_write(&redacted, client->refused.text);
   client->refused.key_len = 0;
   client->refused.error = error;
 }

@@ -133,7 +133,7 @@ bool belay__client_can(belay_client_t *client, belay__capability_t what);
 
 /* true if the server may still execute a command that was sent on connection `epoch` (0: none
  * was), although it has executed `answered`, a call of the same connection class and route. */
-bool belay__client_ghost(const belay_client_t *client, const belay__call_t *answered,
-                         uint32_t epoch);
+bool belay__client_may_run(const belay_client_t *client, const belay__call_t *answered,
+                           uint32_t epoch);
 
 #endif /* BELAY_CORE_CLIENT_CLIENT_H */

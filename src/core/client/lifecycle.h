@@ -17,6 +17,9 @@
 int belay__client_init(belay_client_t *client, belay_t *belay, const belay__node_ops_t *node_ops,
                        const belay_client_options_t *options, const char *owner);
 
+/* Check the ranges of the options. Returns 0, or BELAY_EINVAL with a detail. */
+int belay__client_options_check(belay_t *belay, const belay_client_options_t *options);
+
 /* Undo belay__client_init(), for an adapter that fails after it. */
 void belay__client_fini(belay_client_t *client);
 

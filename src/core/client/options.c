@@ -1,4 +1,4 @@
-#include "core/client/options.h"
+#include "core/client/lifecycle.h"
 
 #include <string.h>
 

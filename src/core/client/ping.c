@@ -13,7 +13,7 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
   ((belay_client_cb)cb)(answer->client, answer->status);
 }
 
-static const belay__request_ops_t ops = {.read = read_pong, .tell = tell};
+static const belay__request_ops_t ops = {.read = read_pong, .notify = tell};
 
 int belay_client_ping(belay_client_t *client, int64_t timeout_ms, belay_client_cb cb) {
   int error = belay__client_check(client);

@@ -72,7 +72,7 @@ static void on_task(belay__task_t *task) {
   belay__refused_t *words = operation->words;
   leave(operation);
   tell_words(answer.client, answer.status, words);
-  ops->tell(belay__request_of(operation), cb, &answer);
+  ops->notify(belay__request_of(operation), cb, &answer);
   belay__free(answer.client->belay, answer.room, answer.room_len);
 }
 
@@ -328,7 +328,7 @@ int belay__request_send_all(belay__operation_t *operation, belay__call_t **calls
   }
   operation->status = 0;
   operation->state = CALLING;
-  int error = (operation->ops->joined ? belay__call_send : belay__call_send_separately)(calls, n);
+  int error = belay__call_send(calls, n, operation->ops->joined);
   if (error == 0)
     return 0;
   drop_calls(operation);
@@ -403,13 +403,13 @@ int belay__request_start(belay_request_t *request, belay__call_t *call,
 
 /* ---- callbacks ---- */
 
-void belay__request_tell_status(belay_request_t *request, void (*cb)(void),
-                                const belay__answer_t *answer) {
+void belay__request_notify_status(belay_request_t *request, void (*cb)(void),
+                                  const belay__answer_t *answer) {
   ((void (*)(belay_request_t *, int))cb)(request, answer->status);
 }
 
-void belay__request_tell_count(belay_request_t *request, void (*cb)(void),
-                               const belay__answer_t *answer) {
+void belay__request_notify_count(belay_request_t *request, void (*cb)(void),
+                                 const belay__answer_t *answer) {
   int64_t count = answer->status == 0 ? answer->values[0] : 0;
   ((void (*)(belay_request_t *, int, int64_t))cb)(request, answer->status, count);
 }

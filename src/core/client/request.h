@@ -28,7 +28,7 @@
 #define BELAY__REQUEST_VALUES 24
 #define BELAY__REQUEST_PARK 1 /* returned by `read` if the request is not over: it is PARKED */
 
-/* A callback of any type, as requests store it; ops->tell casts it back. */
+/* A callback of any type, as requests store it; ops->notify casts it back. */
 #define BELAY__CB(cb) ((void (*)(void))(cb))
 
 typedef struct belay__operation belay__operation_t;
@@ -66,7 +66,7 @@ typedef struct belay__request_ops {
   int (*recover)(belay__operation_t *operation, int status);
 
   /* Runs the callback: casts cb to the type of the handle's callbacks. */
-  void (*tell)(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer);
+  void (*notify)(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer);
 
   /* Called on a cancel, while PARKED or CALLING. sent: the server may execute the call. The
    * handle removes the request from its queue, stops its timer, and undoes its effects. NULL:
@@ -82,12 +82,12 @@ typedef struct belay__request_ops {
   bool joined;
 } belay__request_ops_t;
 
-/* For ops->tell, with callbacks of the types (request, status) and (request, status, int64_t).
+/* For ops->notify, with callbacks of the types (request, status) and (request, status, int64_t).
  * The latter gets values[0], or 0 if status is not 0. */
-void belay__request_tell_status(belay_request_t *request, void (*cb)(void),
-                                const belay__answer_t *answer);
-void belay__request_tell_count(belay_request_t *request, void (*cb)(void),
-                               const belay__answer_t *answer);
+void belay__request_notify_status(belay_request_t *request, void (*cb)(void),
+                                  const belay__answer_t *answer);
+void belay__request_notify_count(belay_request_t *request, void (*cb)(void),
+                                 const belay__answer_t *answer);
 
 /* The state of a request, inside the caller's belay_request_t. */
 struct belay__operation {
@@ -140,7 +140,7 @@ int64_t belay__request_keep_ms(const belay_client_t *client, const belay_request
 
 /* Begin a request: PARKED, *out is set, its values are 0. owner_list: a list for
  * belay__requests_cancel() that links the request until its callback runs; or NULL. cb has the
- * type to which ops->tell casts it. Returns 0, or BELAY_ESTATE if the request is pending. */
+ * type to which ops->notify casts it. Returns 0, or BELAY_ESTATE if the request is pending. */
 int belay__request_begin(belay_client_t *client, belay_request_t *request,
                          const belay__request_ops_t *ops, void *context, belay__list_t *owner_list,
                          void (*cb)(void), belay__operation_t **out);

@@ -17,8 +17,8 @@ static bool is_same_server(const belay__servertime_t *time, const belay__handle_
   return server == NULL || server->epoch == time->epoch;
 }
 
-bool belay__servertime_known_at(belay__servertime_t *time, const belay__handle_t *handle,
-                                uint64_t now) {
+bool belay__servertime_known(belay__servertime_t *time, const belay__handle_t *handle,
+                             uint64_t now) {
   if (time->learnt == 0 || now - time->learnt >= OLD_MS * BELAY__MS ||
       !is_same_server(time, handle))
     return false;
@@ -26,10 +26,6 @@ bool belay__servertime_known_at(belay__servertime_t *time, const belay__handle_t
     return true;
   time->ask_at = now + AGAIN_MS * BELAY__MS;
   return false;
-}
-
-bool belay__servertime_known(belay__servertime_t *time, const belay__handle_t *handle) {
-  return belay__servertime_known_at(time, handle, belay__now(handle->client->belay));
 }
 
 int64_t belay__servertime_ms_at(const belay__servertime_t *time, uint64_t now) {
@@ -70,7 +66,8 @@ int belay__servertime_read(belay__servertime_t *time, const belay__call_t *call,
 
 int belay__servertime_begin(belay__servertime_t *time, const belay__handle_t *handle,
                             belay__operation_t *operation, bool needed) {
-  operation->asks_time = needed && !belay__servertime_known(time, handle);
+  operation->asks_time =
+      needed && !belay__servertime_known(time, handle, belay__now(operation->client->belay));
   int error = operation->asks_time
                   ? belay__request_send(operation, belay__servertime_call(time, handle))
                   : operation->ops->next(operation);

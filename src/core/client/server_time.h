@@ -25,11 +25,10 @@ typedef struct belay__servertime {
   belay__conn_class_t conn_class; /* Connection class of the handle's calls */
 } belay__servertime_t;
 
-/* true if the next operation need not ask. When an answer is due, this returns false to one
+/* true if the next operation, at a time of the host's clock, need not ask. When an answer is due, this returns false to one
  * operation. */
-bool belay__servertime_known(belay__servertime_t *time, const belay__handle_t *handle);
-bool belay__servertime_known_at(belay__servertime_t *time, const belay__handle_t *handle,
-                                uint64_t now);
+bool belay__servertime_known(belay__servertime_t *time, const belay__handle_t *handle,
+                             uint64_t now);
 
 /* The server's time in milliseconds since 1970, once known; _at: at a time of the host's clock. */
 int64_t belay__servertime_ms(const belay__servertime_t *time, const belay__handle_t *handle);

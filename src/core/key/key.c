@@ -113,3 +113,13 @@ uint32_t belay__key_route(const char *key, size_t len) {
   hash *= UINT32_C(0x85ebca77);
   return (hash & ~(uint32_t)(BELAY__SLOTS - 1)) | belay__slot(key, len);
 }
+
+size_t belay__glob_quote(char *out, const char *text, size_t len) {
+  size_t n = 0;
+  for (size_t i = 0; i < len; i++) {
+    if (strchr("*?[]\\", text[i]) != NULL && text[i] != '\0')
+      out[n++] = '\\';
+    out[n++] = text[i];
+  }
+  return n;
+}

@@ -37,4 +37,8 @@ uint32_t belay__key_hash(const char *key, size_t len);
  * braces), the others a hash. */
 uint32_t belay__key_route(const char *key, size_t len);
 
+/* Write the glob pattern of Redis (KEYS, SCAN, access rules) that matches only this text. out has
+ * room for 2 * len bytes. Returns the length. */
+size_t belay__glob_quote(char *out, const char *text, size_t len);
+
 #endif /* BELAY_CORE_KEY_KEY_H */

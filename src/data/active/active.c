@@ -142,7 +142,7 @@ static int read_marked(belay__operation_t *operation, const belay__call_t *call,
 
 static const belay__request_ops_t mark_ops = {.read = read_marked,
                                               .next = belay__active_next,
-                                              .tell = belay__request_tell_status,
+                                              .notify = belay__request_notify_status,
                                               .idempotent = true};
 
 static int send_mark(belay_active_t *active, belay__operation_t *operation,

@@ -40,10 +40,10 @@ static void tell_counts(belay_request_t *request, void (*cb)(void), const belay_
 }
 
 static const belay__request_ops_t count_ops = {
-    .read = read_count, .next = belay__active_next, .tell = tell_counts, .idempotent = true};
+    .read = read_count, .next = belay__active_next, .notify = tell_counts, .idempotent = true};
 static const belay__request_ops_t clear_ops = {.read = read_cleared,
                                                .next = belay__active_next,
-                                               .tell = belay__request_tell_status,
+                                               .notify = belay__request_notify_status,
                                                .idempotent = true};
 
 /* ---- calls --------------------------------------------------------------------------------------------- */

@@ -151,13 +151,14 @@ static void tell_info(belay_request_t *request, void (*cb)(void), const belay__a
 
 #define OPS .read = on_reply, .next = on_next, .left = on_left
 
-static const belay__request_ops_t open_ops = {OPS, .tell = belay__request_tell_status,
+static const belay__request_ops_t open_ops = {OPS, .notify = belay__request_notify_status,
                                               .idempotent = true};
-static const belay__request_ops_t add_ops = {OPS, .tell = tell_answer, .idempotent = false};
-static const belay__request_ops_t exists_ops = {OPS, .tell = tell_answer, .idempotent = true};
-static const belay__request_ops_t add_many_ops = {OPS, .tell = tell_answers, .idempotent = false};
-static const belay__request_ops_t exists_many_ops = {OPS, .tell = tell_answers, .idempotent = true};
-static const belay__request_ops_t info_ops = {OPS, .tell = tell_info, .idempotent = true};
+static const belay__request_ops_t add_ops = {OPS, .notify = tell_answer, .idempotent = false};
+static const belay__request_ops_t exists_ops = {OPS, .notify = tell_answer, .idempotent = true};
+static const belay__request_ops_t add_many_ops = {OPS, .notify = tell_answers, .idempotent = false};
+static const belay__request_ops_t exists_many_ops = {OPS, .notify = tell_answers,
+                                                     .idempotent = true};
+static const belay__request_ops_t info_ops = {OPS, .notify = tell_info, .idempotent = true};
 
 int belay__bloom_submit(belay_bloom_t *bloom, belay__operation_t *operation) {
   if (bloom->state == BELAY__BLOOM_IS_OPEN) {

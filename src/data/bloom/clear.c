@@ -109,7 +109,7 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
 }
 
 static const belay__request_ops_t clear_ops = {
-    .read = read_step, .next = next_step, .tell = tell, .idempotent = true};
+    .read = read_step, .next = next_step, .notify = tell, .idempotent = true};
 
 int belay_bloom_clear(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_cb cb) {
   return belay__bloom_ask_config(bloom, request, &clear_ops, BELAY__CB(cb), sizeof(plan_t));

@@ -38,7 +38,8 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
   ((belay_bloom_options_cb)cb)(request, answer->status, answer->status == 0 ? made : &unknown);
 }
 
-static const belay__request_ops_t made_ops = {.read = read_made, .tell = tell, .idempotent = true};
+static const belay__request_ops_t made_ops = {
+    .read = read_made, .notify = tell, .idempotent = true};
 
 int belay_bloom_read_options(belay_bloom_t *bloom, belay_request_t *request,
                              belay_bloom_options_cb cb) {

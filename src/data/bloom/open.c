@@ -188,7 +188,7 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
 }
 
 static const belay__request_ops_t opening_ops = {
-    .read = read_step, .next = next_step, .tell = tell, .idempotent = true};
+    .read = read_step, .next = next_step, .notify = tell, .idempotent = true};
 
 int belay__bloom_begin_opening(belay_bloom_t *bloom, int64_t timeout_ms) {
   belay__operation_t *operation;

@@ -136,9 +136,9 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
 }
 
 static const belay__request_ops_t read_ops = {
-    .read = read_record, .tell = tell, .idempotent = true};
+    .read = read_record, .notify = tell, .idempotent = true};
 static const belay__request_ops_t open_ops = {
-    .read = read_opened, .tell = tell, .idempotent = true};
+    .read = read_opened, .notify = tell, .idempotent = true};
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 

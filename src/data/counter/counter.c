@@ -231,13 +231,14 @@ static int read_deleted(belay__operation_t *operation, const belay__call_t *call
   return 0;
 }
 
-static const belay__request_ops_t add_ops = {.read = read_added, .tell = belay__counter_tell};
+static const belay__request_ops_t add_ops = {.read = read_added, .notify = belay__counter_tell};
 static const belay__request_ops_t once_ops = {
-    .read = read_added, .tell = belay__counter_tell, .idempotent = true};
+    .read = read_added, .notify = belay__counter_tell, .idempotent = true};
 static const belay__request_ops_t get_ops = {
-    .read = read_shard, .next = sum_up, .tell = belay__counter_tell, .idempotent = true};
-static const belay__request_ops_t set_ops = {.read = read_set, .tell = belay__counter_tell};
-static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = belay__counter_tell};
+    .read = read_shard, .next = sum_up, .notify = belay__counter_tell, .idempotent = true};
+static const belay__request_ops_t set_ops = {.read = read_set, .notify = belay__counter_tell};
+static const belay__request_ops_t delete_ops = {.read = read_deleted,
+                                                .notify = belay__counter_tell};
 
 /* ---- operations ------------------------------------------------------------------------------------------ */
 

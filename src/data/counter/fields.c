@@ -69,7 +69,7 @@ static int read_added(belay__operation_t *operation, const belay__call_t *call,
   return one && belay__reply_int64(reply->items[0], value) ? 0 : BELAY_EPROTO;
 }
 
-static const belay__request_ops_t add_ops = {.read = read_added, .tell = belay__counter_tell};
+static const belay__request_ops_t add_ops = {.read = read_added, .notify = belay__counter_tell};
 
 int belay_counter_add_field(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
                             belay_bytes_t field, int64_t delta, belay_counter_cb cb) {
@@ -148,7 +148,7 @@ static int read_all_added(belay__operation_t *operation, const belay__call_t *ca
 }
 
 static const belay__request_ops_t add_all_ops = {.read = read_all_added,
-                                                 .tell = belay__counter_tell_many};
+                                                 .notify = belay__counter_tell_many};
 
 /* call: the command about n fields. */
 static int start_many(belay_counter_t *counter, belay_request_t *request, belay__call_t *call,
@@ -184,7 +184,7 @@ static int read_field(belay__operation_t *operation, const belay__call_t *call,
 }
 
 static const belay__request_ops_t get_ops = {
-    .read = read_field, .tell = belay__counter_tell, .idempotent = true};
+    .read = read_field, .notify = belay__counter_tell, .idempotent = true};
 
 int belay_counter_get_field(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
                             belay_bytes_t field, belay_counter_cb cb) {
@@ -218,7 +218,7 @@ static int read_fields(belay__operation_t *operation, const belay__call_t *call,
 }
 
 static const belay__request_ops_t get_fields_ops = {
-    .read = read_fields, .tell = belay__counter_tell_many, .idempotent = true};
+    .read = read_fields, .notify = belay__counter_tell_many, .idempotent = true};
 
 static int check_names(const belay_counter_t *counter, const belay_bytes_t *fields, size_t n,
                        size_t max) {
@@ -302,7 +302,7 @@ static void tell_all(belay_request_t *request, void (*cb)(void), const belay__an
 }
 
 static const belay__request_ops_t all_ops = {
-    .read = read_all, .tell = tell_all, .idempotent = true};
+    .read = read_all, .notify = tell_all, .idempotent = true};
 
 int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
                           size_t max, belay_counter_all_cb cb) {
@@ -339,7 +339,8 @@ static int read_deleted(belay__operation_t *operation, const belay__call_t *call
   return 0;
 }
 
-static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = belay__counter_tell};
+static const belay__request_ops_t delete_ops = {.read = read_deleted,
+                                                .notify = belay__counter_tell};
 
 int belay_counter_delete_fields(belay_counter_t *counter, belay_request_t *request,
                                 belay_bytes_t key, const belay_bytes_t *fields, size_t n,

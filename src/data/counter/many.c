@@ -84,9 +84,11 @@ static void add_failed(belay__operation_t *operation, int status) {
 }
 
 static const belay__request_ops_t add_ops = {
-    .read = read_added, .failed = add_failed, .tell = belay__counter_tell_many};
-static const belay__request_ops_t once_ops = {
-    .read = read_added, .failed = add_failed, .tell = belay__counter_tell_many, .idempotent = true};
+    .read = read_added, .failed = add_failed, .notify = belay__counter_tell_many};
+static const belay__request_ops_t once_ops = {.read = read_added,
+                                              .failed = add_failed,
+                                              .notify = belay__counter_tell_many,
+                                              .idempotent = true};
 
 int belay_counter_add_many(belay_counter_t *counter, belay_request_t *request,
                            const belay_counter_add_item_t *items, size_t n,
@@ -152,8 +154,10 @@ static void get_failed(belay__operation_t *operation, int status) {
     *known = status;
 }
 
-static const belay__request_ops_t get_ops = {
-    .read = read_shard, .failed = get_failed, .tell = belay__counter_tell_many, .idempotent = true};
+static const belay__request_ops_t get_ops = {.read = read_shard,
+                                             .failed = get_failed,
+                                             .notify = belay__counter_tell_many,
+                                             .idempotent = true};
 
 int belay_counter_get_many(belay_counter_t *counter, belay_request_t *request,
                            const belay_bytes_t *keys, size_t n, belay_counter_many_cb cb) {

@@ -42,9 +42,9 @@ static int read_count(belay__operation_t *operation, const belay__call_t *call,
 }
 
 static const belay__request_ops_t count_ops = {
-    .read = read_count, .tell = belay__request_tell_count, .idempotent = true};
+    .read = read_count, .notify = belay__request_notify_count, .idempotent = true};
 static const belay__request_ops_t once_ops = {.read = read_count,
-                                              .tell = belay__request_tell_count};
+                                              .notify = belay__request_notify_count};
 
 /* ---- calls --------------------------------------------------------------------------------------------- */
 
@@ -181,7 +181,7 @@ static void tell_page(belay_request_t *request, void (*cb)(void), const belay__a
 }
 
 static const belay__request_ops_t page_ops = {
-    .read = read_page, .tell = tell_page, .idempotent = true};
+    .read = read_page, .notify = tell_page, .idempotent = true};
 
 int belay_dedup_page(belay_dedup_t *dedup, belay_request_t *request, const belay_dedup_sets_t *sets,
                      uint64_t cursor, size_t limit, belay_dedup_page_cb cb) {

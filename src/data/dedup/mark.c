@@ -24,14 +24,14 @@ static int read_mark(belay__operation_t *operation, const belay__call_t *call,
   return belay__dedup_read(operation, call, reply, verdicts);
 }
 
-static const belay__request_ops_t mark_ops = {.read = read_mark, .tell = belay__dedup_tell};
-static const belay__request_ops_t many_ops = {.read = read_mark, .tell = belay__dedup_tell_many};
+static const belay__request_ops_t mark_ops = {.read = read_mark, .notify = belay__dedup_tell};
+static const belay__request_ops_t many_ops = {.read = read_mark, .notify = belay__dedup_tell_many};
 
 /* Operations whose repeated answer is equal, or weaker and still true. */
 static const belay__request_ops_t mark_again_ops = {
-    .read = read_mark, .tell = belay__dedup_tell, .idempotent = true};
+    .read = read_mark, .notify = belay__dedup_tell, .idempotent = true};
 static const belay__request_ops_t many_again_ops = {
-    .read = read_mark, .tell = belay__dedup_tell_many, .idempotent = true};
+    .read = read_mark, .notify = belay__dedup_tell_many, .idempotent = true};
 
 /* ---- calls --------------------------------------------------------------------------------------------- */
 

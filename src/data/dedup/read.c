@@ -13,9 +13,9 @@ static int read_seen(belay__operation_t *operation, const belay__call_t *call,
 }
 
 static const belay__request_ops_t seen_ops = {
-    .read = read_seen, .tell = belay__dedup_tell, .idempotent = true};
+    .read = read_seen, .notify = belay__dedup_tell, .idempotent = true};
 static const belay__request_ops_t seen_many_ops = {
-    .read = read_seen, .tell = belay__dedup_tell_many, .idempotent = true};
+    .read = read_seen, .notify = belay__dedup_tell_many, .idempotent = true};
 
 static belay__call_t *new_seen(const belay__dedup_batch_t *batch, const belay_bytes_t *items,
                                size_t n) {
@@ -80,7 +80,7 @@ static int read_forgotten(belay__operation_t *operation, const belay__call_t *ca
 }
 
 static const belay__request_ops_t forget_ops = {.read = read_forgotten,
-                                                .tell = belay__request_tell_count};
+                                                .notify = belay__request_notify_count};
 
 static belay__call_t *new_forget(const belay__dedup_batch_t *batch, const belay_bytes_t *items,
                                  size_t n) {
@@ -128,9 +128,9 @@ static int read_cleared(belay__operation_t *operation, const belay__call_t *call
 }
 
 static const belay__request_ops_t count_ops = {
-    .read = read_count, .tell = belay__request_tell_count, .idempotent = true};
+    .read = read_count, .notify = belay__request_notify_count, .idempotent = true};
 static const belay__request_ops_t clear_ops = {.read = read_cleared,
-                                               .tell = belay__request_tell_count};
+                                               .notify = belay__request_notify_count};
 
 int belay_dedup_count(belay_dedup_t *dedup, belay_request_t *request, belay_bytes_t key,
                       belay_dedup_count_cb cb) {

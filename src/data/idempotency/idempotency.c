@@ -195,15 +195,16 @@ static void tell_forgotten(belay_request_t *request, void (*cb)(void),
 }
 
 static const belay__request_ops_t begin_ops = {
-    .read = read_begun, .tell = tell_begun, .left = on_left, .idempotent = true};
+    .read = read_begun, .notify = tell_begun, .left = on_left, .idempotent = true};
 static const belay__request_ops_t extend_ops = {
-    .read = read_owned, .tell = tell, .idempotent = true};
+    .read = read_owned, .notify = tell, .idempotent = true};
 static const belay__request_ops_t finish_ops = {
-    .read = read_finished, .tell = tell, .idempotent = true};
+    .read = read_finished, .notify = tell, .idempotent = true};
 static const belay__request_ops_t abandon_ops = {
-    .read = read_abandoned, .tell = tell, .idempotent = true};
-static const belay__request_ops_t read_ops = {.read = read_state, .tell = tell, .idempotent = true};
-static const belay__request_ops_t forget_ops = {.read = read_forgotten, .tell = tell_forgotten};
+    .read = read_abandoned, .notify = tell, .idempotent = true};
+static const belay__request_ops_t read_ops = {
+    .read = read_state, .notify = tell, .idempotent = true};
+static const belay__request_ops_t forget_ops = {.read = read_forgotten, .notify = tell_forgotten};
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 

@@ -328,8 +328,9 @@ void belay__idgen_tell_many(belay_request_t *request, void (*cb)(void),
                             well ? (size_t)answer->values[BELAY__IDGEN_WANTED] : 0);
 }
 
-static const belay__request_ops_t one_ops = {.tell = belay__request_tell_count, .left = on_left};
-static const belay__request_ops_t many_ops = {.tell = belay__idgen_tell_many, .left = on_left};
+static const belay__request_ops_t one_ops = {.notify = belay__request_notify_count,
+                                             .left = on_left};
+static const belay__request_ops_t many_ops = {.notify = belay__idgen_tell_many, .left = on_left};
 
 int belay__idgen_begin(belay_idgen_t *idgen, belay_request_t *request,
                        const belay__request_ops_t *ops, size_t n, bool many, void (*cb)(void),

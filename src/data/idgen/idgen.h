@@ -132,7 +132,7 @@ int belay__idgen_begin(belay_idgen_t *idgen, belay_request_t *request,
                        const belay__request_ops_t *ops, size_t n, bool many, void (*cb)(void),
                        belay__operation_t **out);
 
-/* Values of a request: its only id (first, for belay__request_tell_count()); how many it wants, and has; the connection
+/* Values of a request: its only id (first, for belay__request_notify_count()); how many it wants, and has; the connection
  * that it came over. */
 enum { BELAY__IDGEN_ID, BELAY__IDGEN_WANTED, BELAY__IDGEN_HAS, BELAY__IDGEN_EPOCH };
 void belay__idgen_tell_many(belay_request_t *request, void (*cb)(void),

@@ -190,7 +190,7 @@ static void send_script(belay_idgen_t *idgen) {
     calls[i]->owner = idgen;
   }
   s->status = 0;
-  int error = belay__call_send(calls, 1u + copied);
+  int error = belay__call_send(calls, 1u + copied, true);
   if (error != 0)
     fail_soon(idgen, error);
 }

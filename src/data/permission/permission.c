@@ -244,11 +244,12 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
                             room != NULL ? room->n : 0);
 }
 
-static const belay__request_ops_t ask_ops = {.read = read_fields, .tell = tell, .idempotent = true};
-static const belay__request_ops_t change_ops = {.read = read_fields, .tell = tell};
-static const belay__request_ops_t swap_ops = {.read = read_swapped, .tell = tell};
+static const belay__request_ops_t ask_ops = {
+    .read = read_fields, .notify = tell, .idempotent = true};
+static const belay__request_ops_t change_ops = {.read = read_fields, .notify = tell};
+static const belay__request_ops_t swap_ops = {.read = read_swapped, .notify = tell};
 static const belay__request_ops_t clear_ops = {
-    .read = read_cleared, .tell = tell, .idempotent = true};
+    .read = read_cleared, .notify = tell, .idempotent = true};
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 

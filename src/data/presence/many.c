@@ -213,12 +213,16 @@ static void tell_is(belay_request_t *request, void (*cb)(void), const belay__ans
                              well ? work->n : 0);
 }
 
-static const belay__request_ops_t set_ops = {
-    .read = read_done, .next = next_set, .tell = belay__request_tell_status, .idempotent = true};
-static const belay__request_ops_t clear_ops = {
-    .read = read_done, .next = next_clear, .tell = belay__request_tell_status, .idempotent = true};
+static const belay__request_ops_t set_ops = {.read = read_done,
+                                             .next = next_set,
+                                             .notify = belay__request_notify_status,
+                                             .idempotent = true};
+static const belay__request_ops_t clear_ops = {.read = read_done,
+                                               .next = next_clear,
+                                               .notify = belay__request_notify_status,
+                                               .idempotent = true};
 static const belay__request_ops_t is_ops = {
-    .read = read_is, .next = next_is, .tell = tell_is, .idempotent = true};
+    .read = read_is, .next = next_is, .notify = tell_is, .idempotent = true};
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 

@@ -139,8 +139,10 @@ static int next_count(belay__operation_t *operation) {
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
-static const belay__request_ops_t count_ops = {
-    .read = read_count, .next = next_count, .tell = belay__request_tell_count, .idempotent = true};
+static const belay__request_ops_t count_ops = {.read = read_count,
+                                               .next = next_count,
+                                               .notify = belay__request_notify_count,
+                                               .idempotent = true};
 
 /* ---- resets -------------------------------------------------------------------------------------------- */
 
@@ -176,8 +178,10 @@ static int next_reset(belay__operation_t *operation) {
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
-static const belay__request_ops_t reset_ops = {
-    .read = read_reset, .next = next_reset, .tell = belay__request_tell_status, .idempotent = true};
+static const belay__request_ops_t reset_ops = {.read = read_reset,
+                                               .next = next_reset,
+                                               .notify = belay__request_notify_status,
+                                               .idempotent = true};
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 

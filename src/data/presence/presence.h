@@ -17,7 +17,7 @@ struct belay_presence {
 
 /* Values of a request: the results so far, the present slice, the next slice. */
 enum {
-  BELAY__PRESENCE_COUNT, /* first, for belay__request_tell_count() */
+  BELAY__PRESENCE_COUNT, /* first, for belay__request_notify_count() */
   BELAY__PRESENCE_SLICE,
   BELAY__PRESENCE_NEXT
 };

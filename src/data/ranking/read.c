@@ -28,7 +28,7 @@ static int read_found(belay__operation_t *operation, const belay__call_t *call,
 }
 
 static const belay__request_ops_t find_ops = {
-    .read = read_found, .tell = belay__ranking_tell, .idempotent = true};
+    .read = read_found, .notify = belay__ranking_tell, .idempotent = true};
 
 int belay__ranking_check_members(const belay_ranking_t *ranking, const belay_bytes_t *members,
                                  size_t n) {
@@ -127,7 +127,7 @@ static int read_page(belay__operation_t *operation, const belay__call_t *call,
 }
 
 static const belay__request_ops_t page_ops = {
-    .read = read_page, .tell = belay__ranking_tell, .idempotent = true};
+    .read = read_page, .notify = belay__ranking_tell, .idempotent = true};
 
 /* Sends what asks for up to n. */
 static int start_page(belay_ranking_t *ranking, belay_request_t *request, belay__call_t *call,
@@ -235,7 +235,7 @@ int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request, bel
 /* ---- how many ------------------------------------------------------------------------------------------ */
 
 static const belay__request_ops_t count_ops = {
-    .read = belay__ranking_read_count, .tell = belay__request_tell_count, .idempotent = true};
+    .read = belay__ranking_read_count, .notify = belay__request_notify_count, .idempotent = true};
 
 /* Of all; or of those from bounds[0] to bounds[1], if that is not NULL. */
 static int start_count(belay_ranking_t *ranking, belay_request_t *request, const char *board,

@@ -32,7 +32,7 @@ static int read_submitted(belay__operation_t *operation, const belay__call_t *ca
 }
 
 static const belay__request_ops_t submit_ops = {.read = read_submitted,
-                                                .tell = belay__ranking_tell};
+                                                .notify = belay__ranking_tell};
 
 static int check_items(belay_t *belay, const belay_ranking_score_t *items, size_t n,
                        size_t *bytes) {
@@ -97,7 +97,7 @@ int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request, bel
 /* ---- what takes members off ---------------------------------------------------------------------------- */
 
 static const belay__request_ops_t remove_ops = {.read = belay__ranking_read_count,
-                                                .tell = belay__request_tell_count};
+                                                .notify = belay__request_notify_count};
 
 int belay_ranking_remove(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
                          const belay_bytes_t *members, size_t n, belay_ranking_count_cb cb) {
@@ -126,7 +126,7 @@ static int read_trimmed(belay__operation_t *operation, const belay__call_t *call
 }
 
 static const belay__request_ops_t trim_ops = {
-    .read = read_trimmed, .tell = belay__request_tell_count, .idempotent = true};
+    .read = read_trimmed, .notify = belay__request_notify_count, .idempotent = true};
 
 int belay_ranking_trim(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
                        int64_t size, belay_ranking_count_cb cb) {
@@ -158,7 +158,7 @@ static int read_cleared(belay__operation_t *operation, const belay__call_t *call
 }
 
 static const belay__request_ops_t clear_ops = {
-    .read = read_cleared, .tell = belay__request_tell_count, .idempotent = true};
+    .read = read_cleared, .notify = belay__request_notify_count, .idempotent = true};
 
 int belay_ranking_clear(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
                         belay_ranking_count_cb cb) {

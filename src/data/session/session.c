@@ -119,13 +119,14 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
   ((belay_session_cb)cb)(request, answer->status, &state);
 }
 
-static const belay__request_ops_t touch_ops = {.read = read_touched, .tell = tell};
+static const belay__request_ops_t touch_ops = {.read = read_touched, .notify = tell};
 static const belay__request_ops_t touch_op_ops = {
-    .read = read_touched, .tell = tell, .idempotent = true};
-static const belay__request_ops_t end_ops = {.read = read_ended, .tell = tell};
+    .read = read_touched, .notify = tell, .idempotent = true};
+static const belay__request_ops_t end_ops = {.read = read_ended, .notify = tell};
 static const belay__request_ops_t end_id_ops = {
-    .read = read_ended, .tell = tell, .idempotent = true};
-static const belay__request_ops_t read_ops = {.read = read_read, .tell = tell, .idempotent = true};
+    .read = read_ended, .notify = tell, .idempotent = true};
+static const belay__request_ops_t read_ops = {
+    .read = read_read, .notify = tell, .idempotent = true};
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 

@@ -128,13 +128,13 @@ static void tell_state(belay_request_t *request, void (*cb)(void), const belay__
 
 static const belay__request_ops_t read_ops = {
     .read = read_state,
-    .tell = tell_state,
+    .notify = tell_state,
     .idempotent = true,
 };
 
 /* Not sent again when the answer is lost: the second answer would not tell when the first is executed, and that may
  * be after another has set the limit. */
-static const belay__request_ops_t resize_ops = {.read = read_state, .tell = tell_state};
+static const belay__request_ops_t resize_ops = {.read = read_state, .notify = tell_state};
 
 /* Adds the key and its suffixed keys. */
 static void put_keys(belay__call_t *call, const char *name, size_t name_len) {
@@ -291,7 +291,7 @@ static void tell_holders(belay_request_t *request, void (*cb)(void),
 
 static const belay__request_ops_t holders_ops = {
     .read = read_holders,
-    .tell = tell_holders,
+    .notify = tell_holders,
     .idempotent = true,
 };
 

@@ -116,7 +116,7 @@ static int send_command(belay__member_t *member, uint64_t deadline, const belay_
   }
   /* A publication is only a hint: a release may be sent again without it. */
   bool independent = lease->round == BELAY__ROUND_RELEASE;
-  int error = (independent ? belay__call_send_separately : belay__call_send)(calls, n);
+  int error = belay__call_send(calls, n, !independent);
   return error == 0 ? BELAY__PENDING : error;
 }
 

@@ -44,7 +44,7 @@ void belay__reply_note_lost(belay__member_t *member, uint32_t epoch) {
 
 /* It is not there any more, unless an older call is still to be executed. */
 static void note_gone(belay__member_t *member, const belay__call_t *call) {
-  member->may_exist = belay__client_ghost(member->client, call, member->epoch);
+  member->may_exist = belay__client_may_run(member->client, call, member->epoch);
   member->until = 0;
 }
 
@@ -111,7 +111,7 @@ static int read_extended(belay__member_t *member, const belay__call_t *call,
   int status =
       n > 2 && lease->config->kind->extended != NULL ? lease->config->kind->extended(lease, n) : 0;
   bool writes = lease->sent_mode != BELAY__EXTEND_AS_READ;
-  if (writes && status == 0 && belay__client_ghost(member->client, call, member->downgrade_epoch))
+  if (writes && status == 0 && belay__client_may_run(member->client, call, member->downgrade_epoch))
     status = BELAY_EUNKNOWN; /* it is the writer, but who knows for how long */
   if (writes && status != 0 && lease->mode == BELAY_RWLOCK_WRITE)
     member->until = 0;

@@ -116,7 +116,7 @@ static void on_reply(belay__call_t *call, const belay__result_t *result) {
   if (answered)
     undo->answered_on = call->epoch;
   if (answered && (++undo->answers > GHOST_REPEATS ||
-                   !belay__client_ghost(undo->client, call, undo->target.epoch))) {
+                   !belay__client_may_run(undo->client, call, undo->target.epoch))) {
     keep_undo(undo);
     return;
   }

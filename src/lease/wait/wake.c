@@ -155,7 +155,7 @@ static void open_listeners(belay__lease_t *lease, belay__wake_t **out, unsigned 
   for (unsigned i = 0; i < count; i++) {
     char name[CHANNEL_MAX];
     size_t len;
-    wake->listeners[i] = (listener_t){.subscription = {.hear = on_message}, .lease = lease};
+    wake->listeners[i] = (listener_t){.subscription = {.on_event = on_message}, .lease = lease};
     belay_client_t *client = channel(lease, i, name, &len);
     (void)belay__listen(client, name, len, &wake->listeners[i].subscription);
     wake->listeners[i].was_up = belay__subscription_is_up(&wake->listeners[i].subscription);

@@ -101,10 +101,12 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
   ((belay_bucket_cb)cb)(request, answer->status, answer->status == 0 ? &state : &unknown);
 }
 
-static const belay__request_ops_t fetch_ops = {.read = read_state, .tell = tell};
-static const belay__request_ops_t add_ops = {.read = read_added, .tell = tell, .idempotent = true};
-static const belay__request_ops_t read_ops = {.read = read_state, .tell = tell, .idempotent = true};
-static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = tell};
+static const belay__request_ops_t fetch_ops = {.read = read_state, .notify = tell};
+static const belay__request_ops_t add_ops = {
+    .read = read_added, .notify = tell, .idempotent = true};
+static const belay__request_ops_t read_ops = {
+    .read = read_state, .notify = tell, .idempotent = true};
+static const belay__request_ops_t delete_ops = {.read = read_deleted, .notify = tell};
 
 /* ---- operations ---- */
 

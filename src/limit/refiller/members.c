@@ -77,7 +77,7 @@ static void left(belay__operation_t *operation, bool sent) {
   (void)belay_request_cancel(&question->request);
 }
 
-static const belay__request_ops_t ops = {.tell = tell, .left = left};
+static const belay__request_ops_t ops = {.notify = tell, .left = left};
 
 int belay_refiller_members(belay_refiller_t *refiller, belay_request_t *request,
                            belay_refiller_members_cb cb) {

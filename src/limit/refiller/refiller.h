@@ -6,7 +6,7 @@
 #include "belay/refiller.h"
 #include "core/call/call.h"
 #include "core/client/client.h"
-#include "core/key/keyed.h"
+#include "core/key/table.h"
 #include "limit/refiller/bucket.h"
 
 #define BELAY__REFILL_SLOTS_MAX 256 /* requests in flight at once */

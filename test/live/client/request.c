@@ -33,8 +33,8 @@ static int read_number(belay__operation_t *operation, const belay__call_t *call,
   return reply->type == BELAY__REPLY_INTEGER ? 0 : BELAY_EPROTO;
 }
 
-static const belay__request_ops_t once = {.read = read_number, .tell = tell};
-static const belay__request_ops_t again = {.read = read_number, .tell = tell, .idempotent = true};
+static const belay__request_ops_t once = {.read = read_number, .notify = tell};
+static const belay__request_ops_t again = {.read = read_number, .notify = tell, .idempotent = true};
 
 /* Reads the reply and cancels the request before its callback. */
 static asker_t *ended_hook;
@@ -58,7 +58,7 @@ static int read_and_cancel(belay__operation_t *operation, const belay__call_t *c
   return read_number(operation, call, reply);
 }
 
-static const belay__request_ops_t ending = {.read = read_and_cancel, .tell = tell};
+static const belay__request_ops_t ending = {.read = read_and_cancel, .notify = tell};
 
 static int start(bed_t *bed, asker_t *asker, const belay__request_ops_t *ops, belay__call_t *call,
                  belay__list_t *list) {

@@ -77,9 +77,9 @@ static int next(belay__operation_t *operation) {
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
-static const belay__request_ops_t once = {.read = read_sum, .tell = tell};
-static const belay__request_ops_t again = {.read = read_sum, .tell = tell, .idempotent = true};
-static const belay__request_ops_t steps = {.read = read_sum, .next = next, .tell = tell};
+static const belay__request_ops_t once = {.read = read_sum, .notify = tell};
+static const belay__request_ops_t again = {.read = read_sum, .notify = tell, .idempotent = true};
+static const belay__request_ops_t steps = {.read = read_sum, .next = next, .notify = tell};
 
 static void start(bed_t *bed, asker_t *asker, const belay__request_ops_t *ops, const char *name,
                   int n) {
@@ -202,7 +202,7 @@ static void keep_failure(belay__operation_t *operation, int status) {
 }
 
 static const belay__request_ops_t told_of_each = {
-    .read = read_sum, .failed = keep_failure, .tell = tell};
+    .read = read_sum, .failed = keep_failure, .notify = tell};
 
 /* An unknown outcome of one call says nothing about the others. */
 TEST(each_that_failed_is_told) {
@@ -282,7 +282,7 @@ static int in_other_words(belay__operation_t *operation, int status) {
 }
 
 static const belay__request_ops_t recovers = {
-    .read = read_sum, .recover = in_other_words, .tell = tell};
+    .read = read_sum, .recover = in_other_words, .notify = tell};
 
 /* After a lost reply the step may ask in another way or accept the state. A refusal does not
  * recover. */

@@ -156,7 +156,7 @@ BED_TEST(what_becomes_of_a_call) {
     call->deadline = belay__after_ms(bed->belay, 5000);
     call->done = on_done;
     call->owner = &ended;
-    assert_error(belay__call_send(&call, 1), 0);
+    assert_error(belay__call_send(&call, 1, true), 0);
     bed_until(bed, ended.times > 0);
     if (ended.outcome != row->outcome || ended.error != row->error)
       fail_msg("a script that %s: outcome %d, %s", row->name, (int)ended.outcome,
@@ -193,8 +193,8 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
 /* Also one that would be sent again if its answer were lost: this one was not. */
 BED_TEST(what_a_request_is_told) {
   static const belay__request_ops_t ops[] = {
-      {.read = read_anything, .tell = tell},
-      {.read = read_anything, .tell = tell, .idempotent = true},
+      {.read = read_anything, .notify = tell},
+      {.read = read_anything, .notify = tell, .idempotent = true},
   };
   for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
     const row_t *row = &rows[i / 2];

@@ -56,18 +56,18 @@ TEST(what_does_not_fit_is_left_off_as_a_whole) {
 
 static const char *heard(const char *text, size_t len, const char *const *told) {
   static char out[BELAY__WORDS_MAX];
-  belay__said_t said;
+  belay__redacted_t said;
   char *copy = malloc(len > 0 ? len : 1);
   memcpy(copy, text, len);
-  belay__said_begin(&said, copy, len);
+  belay__redacted_init(&said, copy, len);
   for (size_t i = 0; i < HIDDEN_MAX && told[i] != NULL; i++) {
     size_t n = strlen(told[i]);
     char *word = malloc(n > 0 ? n : 1);
     memcpy(word, told[i], n);
-    belay__said_hide(&said, word, n);
+    belay__redacted_hide(&said, word, n);
     free(word);
   }
-  size_t n = belay__said_write(&said, out);
+  size_t n = belay__redacted_write(&said, out);
   free(copy);
   assert_int_equal(n, strlen(out));
   return out;

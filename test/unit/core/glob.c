@@ -1,5 +1,5 @@
 /* Patterns that match one text. */
-#include "core/key/glob.h"
+#include "core/key/key.h"
 
 #include <stdlib.h>
 #include <string.h>
