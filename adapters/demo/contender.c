@@ -15,12 +15,6 @@ static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
   contender->reason = reason;
 }
 
-static bool check(contender_t *contender, const char *what, int error) {
-  if (error != 0)
-    demo_trouble(contender->demo, what, error);
-  return error == 0;
-}
-
 void contender_options(contender_t *contender, belay_lock_options_t *options, int64_t ttl_ms,
                        bool watchdog) {
   belay_lock_options_init(options);
@@ -35,8 +29,8 @@ bool contender_open(contender_t *contender, demo_t *demo, demo_who_t who, int64_
   belay_lock_options_t options;
   *contender = (contender_t){.demo = demo, .who = who};
   contender_options(contender, &options, ttl_ms, watchdog);
-  return check(
-      contender, "making a lock",
+  return demo_check(
+      demo, "making a lock",
       belay_lock_new(demo->client[who], belay_string(demo->name), &options, &contender->lock));
 }
 
@@ -53,35 +47,30 @@ void contender_close(contender_t *contender) {
                      belay_lock_close(contender->lock, on_closed));
 }
 
-static bool begin(contender_t *contender, const char *what, int error) {
+bool contender_start(contender_t *contender, int64_t wait_ms) {
   contender->ended = false;
   contender->asked = uv_hrtime();
-  return check(contender, what, error);
+  return demo_check(contender->demo, "acquiring the lock",
+                    belay_lock_acquire(contender->lock, wait_ms, on_ended));
 }
 
-bool contender_ask(contender_t *contender, int64_t wait_ms) {
-  return begin(contender, "asking for the lock",
-               belay_lock_acquire(contender->lock, wait_ms, on_ended));
-}
-
-bool contender_win(contender_t *contender) {
+bool contender_wait(contender_t *contender) {
   DEMO_WAIT(contender->demo, CONTENDER_PATIENCE_MS, contender->ended);
-  return check(contender, "waiting for the lock",
-               contender->ended ? contender->status : BELAY_ETIMEDOUT);
+  return demo_check(contender->demo, "waiting for the lock",
+                    contender->ended ? contender->status : BELAY_ETIMEDOUT);
 }
 
-bool contender_take(contender_t *contender) {
-  return contender_ask(contender, CONTENDER_PATIENCE_MS) && contender_win(contender);
+bool contender_acquire(contender_t *contender) {
+  return contender_start(contender, CONTENDER_PATIENCE_MS) && contender_wait(contender);
 }
 
-int contender_release(contender_t *contender) {
-  if (!begin(contender, "releasing the lock",
-             belay_lock_release(contender->lock, BELAY_DEFAULT, on_ended)))
-    return BELAY_ESTATE;
-  (void)contender_win(contender);
-  return contender->ended ? contender->status : BELAY_ETIMEDOUT;
+bool contender_release(contender_t *contender) {
+  contender->ended = false;
+  return demo_check(contender->demo, "releasing the lock",
+                    belay_lock_release(contender->lock, BELAY_DEFAULT, on_ended)) &&
+         contender_wait(contender);
 }
 
-void contender_say(contender_t *contender, uint64_t at, const char *what) {
+void contender_event(contender_t *contender, uint64_t at, const char *what) {
   demo_event(contender->demo, at, "%s %s", contender->who == DEMO_A ? "A" : "B", what);
 }

@@ -21,26 +21,23 @@ typedef struct contender {
 void contender_options(contender_t *contender, belay_lock_options_t *options, int64_t ttl_ms,
                        bool watchdog);
 
-/* Make the lock, with the chapter's name. Returns false after an error, which is printed. */
+/* Make the lock, with the chapter's name. Like the functions below, it returns false after an
+ * error, which is printed. */
 bool contender_open(contender_t *contender, demo_t *demo, demo_who_t who, int64_t ttl_ms,
                     bool watchdog);
 
 /* Close the lock, if there is one. */
 void contender_close(contender_t *contender);
 
-/* Begin to acquire the lock. Returns false after an error, which is printed. */
-bool contender_ask(contender_t *contender, int64_t wait_ms);
+/* Start to acquire the lock; wait until it is acquired; both. */
+bool contender_start(contender_t *contender, int64_t wait_ms);
+bool contender_wait(contender_t *contender);
+bool contender_acquire(contender_t *contender);
 
-/* Wait until the lock is acquired. Returns false after an error, which is printed. */
-bool contender_win(contender_t *contender);
-
-/* contender_ask() and contender_win(). */
-bool contender_take(contender_t *contender);
-
-/* Release the lock and wait for the answer. Returns 0 or an error, which is printed. */
-int contender_release(contender_t *contender);
+/* Release the lock and wait for the answer. */
+bool contender_release(contender_t *contender);
 
 /* Print an event of the contender. at: 0: now. */
-void contender_say(contender_t *contender, uint64_t at, const char *what);
+void contender_event(contender_t *contender, uint64_t at, const char *what);
 
 #endif /* BELAY_DEMO_CONTENDER_H */

@@ -4,19 +4,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- the process ---- */
 
-static bool is_fancy(void) {
-  const char *no_color = getenv("NO_COLOR"), *type = getenv("TERM");
-  return isatty(STDOUT_FILENO) && type != NULL && strcmp(type, "dumb") != 0 &&
-         (no_color == NULL || *no_color == '\0');
-}
-
-bool demo_open(demo_t *demo, const char *run, const char *name) {
-  *demo = (demo_t){.space = {DEMO_NAMESPACE, run}, .name = name, .fancy = is_fancy()};
+bool demo_open(demo_t *demo) {
+  const char *no_color = getenv("NO_COLOR");
+  demo->fancy = isatty(STDOUT_FILENO) && (no_color == NULL || *no_color == '\0');
   demo->request.data = demo;
   if (uv_loop_init(&demo->loop) != 0)
     return false;
@@ -24,22 +18,12 @@ bool demo_open(demo_t *demo, const char *run, const char *name) {
   return belay_open(&demo->loop, NULL, &demo->belay) == 0;
 }
 
-void demo_client_options(const demo_t *demo, belay_client_options_t *options, const char *owner) {
-  belay_client_options_init(options);
-  options->namespace_parts = demo->space;
-  options->namespace_count = 2;
-  options->client_name = DEMO_NAMESPACE;
-  options->owner = owner;
-}
-
 static void on_ping(belay_client_t *client, int status) {
   demo_done(belay_client_data(client), status);
 }
 
-bool demo_connect(demo_t *demo, demo_who_t who, const char *owner) {
-  belay_client_options_t options;
-  demo_client_options(demo, &options, owner);
-  int error = belay_connect(demo->belay, getenv(DEMO_URL), &options, &demo->client[who]);
+bool demo_connect(demo_t *demo, demo_who_t who) {
+  int error = belay_connect(demo->belay, demo->url, NULL, &demo->client[who]);
   if (error == 0) {
     belay_client_set_data(demo->client[who], demo);
     error = belay_client_ping(demo->client[who], BELAY_DEFAULT, on_ping);
@@ -76,29 +60,28 @@ double demo_seconds(uint64_t from, uint64_t to) {
 }
 
 void demo_event(demo_t *demo, uint64_t at, const char *format, ...) {
-  char text[256];
   va_list args;
+  demo_print("  %s%7.3f s%s  ", demo_style(demo, DEMO_DIM),
+             demo_seconds(demo->began, at != 0 ? at : uv_hrtime()), demo_style(demo, DEMO_NORMAL));
   va_start(args, format);
-  (void)vsnprintf(text, sizeof text, format, args);
+  (void)vprintf(format, args);
   va_end(args);
-  const char *dim = demo_style(demo, DEMO_DIM), *normal = demo_style(demo, DEMO_NORMAL);
-  demo_print("  %s%7.3f s%s  %s%s\n", dim, demo_seconds(demo->began, at != 0 ? at : uv_hrtime()),
-             normal, text, normal);
+  demo_print("\n");
 }
 
 void demo_fact(demo_t *demo, bool holds, const char *format, ...) {
-  char text[256];
   va_list args;
-  va_start(args, format);
-  (void)vsnprintf(text, sizeof text, format, args);
-  va_end(args);
   demo->facts++;
-  demo->failed += holds ? 0 : 1;
-  demo_print("  %s%s%s  %s\n", demo_style(demo, holds ? DEMO_GOOD : DEMO_BAD),
-             holds ? "ok    " : "FAILED", demo_style(demo, DEMO_NORMAL), text);
+  demo->failed += !holds;
+  demo_print("  %s%s%s  ", demo_style(demo, holds ? DEMO_GOOD : DEMO_BAD),
+             holds ? "ok    " : "FAILED", demo_style(demo, DEMO_NORMAL));
+  va_start(args, format);
+  (void)vprintf(format, args);
+  va_end(args);
+  demo_print("\n");
 }
 
-void demo_tell(const char *word, int64_t number) {
+void demo_report(const char *word, int64_t number) {
   if (printf("%s %" PRIu64 " %" PRId64 "\n", word, uv_hrtime(), number) < 0 || fflush(stdout) != 0)
     exit(1);
 }
@@ -106,12 +89,18 @@ void demo_tell(const char *word, int64_t number) {
 void demo_trouble(demo_t *demo, const char *what, int error) {
   if (demo->is_child) {
     demo->failed++;
-    demo_tell(DEMO_FAILED, error);
+    demo_report(DEMO_FAILED, error);
   } else if (error != 0) {
     demo_fact(demo, false, "%s: %s (%s)", what, belay_err_name(error), belay_strerror(error));
   } else {
     demo_fact(demo, false, "%s", what);
   }
+}
+
+bool demo_check(demo_t *demo, const char *what, int error) {
+  if (error != 0)
+    demo_trouble(demo, what, error);
+  return error == 0;
 }
 
 /* ---- waiting ---- */
@@ -130,10 +119,6 @@ bool demo_wait_step(demo_t *demo) {
     return false;
   (void)uv_run(&demo->loop, UV_RUN_ONCE);
   return true;
-}
-
-void demo_sleep(demo_t *demo, uint64_t ms) {
-  DEMO_WAIT(demo, ms, false);
 }
 
 void demo_run(demo_t *demo) {
@@ -157,86 +142,11 @@ int demo_status(demo_t *demo, int begun) {
 }
 
 bool demo_await(demo_t *demo, const char *what, int begun) {
-  int status = demo_status(demo, begun);
-  if (status != 0)
-    demo_trouble(demo, what, status);
-  return status == 0;
-}
-
-bool demo_made(demo_t *demo, const char *what, int error) {
-  if (error != 0) {
-    char text[64];
-    (void)snprintf(text, sizeof text, "making %s", what);
-    demo_trouble(demo, text, error);
-  }
-  return error == 0;
-}
-
-void demo_on_done(belay_request_t *request, int status) {
-  demo_done(request->data, status);
-}
-
-void demo_on_yes(belay_request_t *request, int status, bool yes) {
-  demo_t *demo = request->data;
-  demo->yes = yes;
-  demo_done(demo, status);
+  return demo_check(demo, what, demo_status(demo, begun));
 }
 
 void demo_on_number(belay_request_t *request, int status, int64_t number) {
   demo_t *demo = request->data;
   demo->number = number;
   demo_done(demo, status);
-}
-
-static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_t *totals) {
-  demo_t *demo = belay_sweep_data(sweep);
-  *(belay_sweep_totals_t *)demo->out = *totals;
-  demo_done(demo, status);
-  (void)belay_sweep_close(sweep, NULL);
-}
-
-belay_sweep_totals_t demo_sweep(demo_t *demo, const char *pattern, bool remove,
-                                uint32_t keys_per_s) {
-  belay_sweep_totals_t totals = {0};
-  belay_sweep_t *sweep;
-  belay_sweep_options_t options;
-  belay_sweep_options_init(&options);
-  options.pattern = belay_string(pattern);
-  options.remove = remove;
-  if (keys_per_s > 0) {
-    options.keys_per_s = keys_per_s;
-    options.batch = keys_per_s / 100; /* rests are short */
-  }
-  options.data = demo;
-  demo->out = &totals;
-  int error = belay_sweep_new(demo->client[DEMO_A], &options, &sweep);
-  if (error == 0)
-    error = belay_sweep_start(sweep, on_swept);
-  (void)demo_await(demo, "sweeping", error);
-  return totals;
-}
-
-belay_limiter_t *demo_limiter(demo_t *demo, const belay_limit_t *limits, size_t n) {
-  belay_limiter_t *limiter = NULL;
-  belay_limiter_options_t options;
-  belay_limiter_options_init(&options);
-  options.name = belay_string(demo->name);
-  options.limits = limits;
-  options.limits_len = n;
-  (void)demo_made(demo, "a limiter", belay_limiter_new(demo->client[DEMO_A], &options, &limiter));
-  return limiter;
-}
-
-static void on_taken(belay_request_t *request, int status, const belay_limiter_result_t *result) {
-  demo_t *demo = request->data;
-  *(belay_limiter_result_t *)demo->out = *result;
-  demo_done(demo, status);
-}
-
-belay_limiter_result_t demo_take(demo_t *demo, belay_limiter_t *limiter, const char *key) {
-  belay_limiter_result_t result = {.verdict = BELAY_DENIED};
-  demo->out = &result;
-  (void)demo_await(demo, "taking a token",
-                   belay_limiter_take(limiter, &demo->request, belay_string(key), 1, on_taken));
-  return result;
 }

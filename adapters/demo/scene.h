@@ -10,54 +10,39 @@
 
 #define DEMO_MS UINT64_C(1000000) /* in the nanoseconds of uv_hrtime() */
 
-/* The environment variable with the URL for child processes. A command line would show the
- * password. */
-#define DEMO_URL "BELAY_DEMO_URL"
-
-/* The first part of the namespace. The second part is the run. */
-#define DEMO_NAMESPACE "belay-demo"
-
-struct child;
-
 /* The two contenders of a chapter. Each has its own client. A child process has only A. */
 typedef enum demo_who { DEMO_A, DEMO_B, DEMO_CONTENDERS } demo_who_t;
 
 typedef struct demo {
   uv_loop_t loop;
-  bool fancy;             /* standard output is a terminal, and NO_COLOR is not set */
-  uv_timer_t clock;       /* wakes the loop while DEMO_WAIT() waits for a condition */
-  uint64_t deadline;      /* of DEMO_WAIT() */
-  struct child *children; /* that run */
-  bool is_child;          /* this process prints nothing; it sends its failures to its parent */
+  bool fancy;        /* standard output is a terminal, and NO_COLOR is not set */
+  uv_timer_t clock;  /* wakes the loop while DEMO_WAIT() waits for a condition */
+  uint64_t deadline; /* of DEMO_WAIT() */
+  bool is_child;     /* this process prints nothing; it sends its failures to its parent */
   belay_t *belay;
   belay_client_t *client[DEMO_CONTENDERS];
-  const char *space[2]; /* the namespace */
-  const char *name;     /* of the chapter's locks and other handles */
-  const char *folder;   /* for files of a chapter */
-  uint64_t began;       /* when the text of the chapter was printed */
+  const char *url;    /* of the demo's server */
+  const char *name;   /* of the chapter's locks and other handles */
+  const char *folder; /* for files of a chapter */
+  uint64_t began;     /* when the text of the chapter was printed */
   unsigned facts, failed;
 
   /* One operation at a time: see demo_await(). */
   belay_request_t request; /* its data is the demo */
   bool done;               /* the callback was called */
   int status;              /* the argument of the callback */
-  bool yes;                /* set by demo_on_yes() */
   int64_t number;          /* set by demo_on_number() */
   void *out;               /* where a callback of the chapter copies its result */
 } demo_t;
 
 /* Open the loop. Returns false if it cannot. */
-bool demo_open(demo_t *demo, const char *run, const char *name);
+bool demo_open(demo_t *demo);
 
-/* Open a client of the server that DEMO_URL names. Returns false if it cannot connect, which is
- * printed. */
-bool demo_connect(demo_t *demo, demo_who_t who, const char *owner);
+/* Open a client of the server. Returns false if it cannot connect, which is printed. */
+bool demo_connect(demo_t *demo, demo_who_t who);
 
 /* Close the clients and the loop. An open handle counts as a failure. */
 void demo_close(demo_t *demo);
-
-/* The options of every client of the demo. */
-void demo_client_options(const demo_t *demo, belay_client_options_t *options, const char *owner);
 
 /* ---- output ---- */
 
@@ -83,7 +68,7 @@ void demo_trouble(demo_t *demo, const char *what, int error);
 /* In a child process: print a line for the parent. Exits if the parent does not read any more.
  * DEMO_FAILED: the child cannot go on. Its parent prints the number, an error of belay or 0. */
 #define DEMO_FAILED "failed"
-void demo_tell(const char *word, int64_t number);
+void demo_report(const char *word, int64_t number);
 
 /* Seconds between two uv_hrtime()s; negative if the second is the earlier one. */
 double demo_seconds(uint64_t from, uint64_t to);
@@ -100,9 +85,6 @@ void demo_run(demo_t *demo);
 void demo_wait_start(demo_t *demo, uint64_t ms);
 bool demo_wait_step(demo_t *demo);
 
-/* Run the loop for ms. */
-void demo_sleep(demo_t *demo, uint64_t ms);
-
 /* Run the loop until the callback of an operation was called. begun: the return value of the
  * operation. Returns 0 or the error of the operation. demo_await() prints the error, demo_status()
  * does not. */
@@ -112,23 +94,10 @@ bool demo_await(demo_t *demo, const char *what, int begun);
 /* Each callback calls this. */
 void demo_done(demo_t *demo, int status);
 
-/* Callbacks of demo->request that keep what they are given. */
-void demo_on_done(belay_request_t *request, int status);
-void demo_on_yes(belay_request_t *request, int status, bool yes);
+/* A callback of demo->request that keeps the number. */
 void demo_on_number(belay_request_t *request, int status, int64_t number);
 
-/* Print the error of making a handle. Returns true if there was none. */
-bool demo_made(demo_t *demo, const char *what, int error);
-
-/* Visit the keys of the demo's namespace that match the pattern, and delete them if remove is true.
- * keys_per_s: 0: as fast as the sweep does by default. */
-belay_sweep_totals_t demo_sweep(demo_t *demo, const char *pattern, bool remove,
-                                uint32_t keys_per_s);
-
-/* A limiter of A's with the chapter's name; NULL after an error, which is printed. */
-belay_limiter_t *demo_limiter(demo_t *demo, const belay_limit_t *limits, size_t n);
-
-/* Take a token of the key. */
-belay_limiter_result_t demo_take(demo_t *demo, belay_limiter_t *limiter, const char *key);
+/* Print an error. Returns true if there was none. */
+bool demo_check(demo_t *demo, const char *what, int error);
 
 #endif /* BELAY_DEMO_SCENE_H */

@@ -14,28 +14,18 @@ enum { START_MAX_MS = 10000, NOT_FOUND = 127 }; /* 127: as a shell returns witho
 /* ---- the folder ---- */
 
 int server_folder_make(char path[SERVER_FOLDER_MAX]) {
-  static const char name[] = "/belay-demo-XXXXXX";
-  static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/-._";
-  const char *parent = getenv("TMPDIR");
-  if (parent == NULL || *parent != '/' || parent[strspn(parent, plain)] != '\0' ||
-      strlen(parent) + sizeof name > SERVER_FOLDER_MAX)
-    parent = "/tmp";
-  (void)snprintf(path, SERVER_FOLDER_MAX, "%s%s", parent, name);
-  if (mkdtemp(path) != NULL)
-    return 0;
-  path[0] = '\0';
-  return -1;
+  (void)snprintf(path, SERVER_FOLDER_MAX, "/tmp/belay-demo-XXXXXX");
+  return mkdtemp(path) != NULL ? 0 : -1;
 }
 
 void server_folder_remove(const char *path) {
-  DIR *folder = *path == '\0' ? NULL : opendir(path);
-  if (folder == NULL)
-    return;
+  DIR *folder = opendir(path);
   const struct dirent *entry;
-  while ((entry = readdir(folder)) != NULL)
-    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+  while (folder != NULL && (entry = readdir(folder)) != NULL)
+    if (entry->d_name[0] != '.')
       (void)unlinkat(dirfd(folder), entry->d_name, 0);
-  (void)closedir(folder);
+  if (folder != NULL)
+    (void)closedir(folder);
   (void)rmdir(path);
 }
 
@@ -76,25 +66,21 @@ static bool takes_connections(const server_t *server) {
 
 const char *server_start(server_t *server, demo_t *demo, const char *name) {
   bool up = false;
-  *server = (server_t){.child = {.may_fail = true}};
+  *server = (server_t){0};
   (void)snprintf(server->socket, sizeof server->socket, "%s/%s.sock", demo->folder, name);
   (void)snprintf(server->url, sizeof server->url, "unix://%s", server->socket);
   const char *args[] = {demo->folder, name, NULL};
   child_start(demo, &server->child, "server", args);
   uv_unref((uv_handle_t *)&server->child.process);
+  uv_unref((uv_handle_t *)&server->child.output);
   DEMO_WAIT(demo, START_MAX_MS, server->child.over || (up = takes_connections(server)));
   if (up)
     return NULL;
   if (server->child.error != 0)
     return uv_strerror(server->child.error);
-  if (server_missing(server))
-    return "there is neither a redis-server nor a valkey-server here; install one, or name one"
-           " that runs already with --url";
+  if (server->child.exit_status == NOT_FOUND)
+    return "there is neither a redis-server nor a valkey-server here";
   return server->child.over ? "the server ended at once" : "the server does not take connections";
-}
-
-bool server_missing(const server_t *server) {
-  return server->child.over && server->child.exit_status == NOT_FOUND;
 }
 
 void server_stop(server_t *server) {
@@ -102,7 +88,8 @@ void server_stop(server_t *server) {
   if (demo == NULL || server->child.over)
     return;
   uv_ref((uv_handle_t *)&server->child.process);
-  child_kill(&server->child, SIGKILL);
+  uv_ref((uv_handle_t *)&server->child.output);
+  child_kill(&server->child);
   while (!server->child.over)
     (void)uv_run(&demo->loop, UV_RUN_ONCE);
 }

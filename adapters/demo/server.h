@@ -5,7 +5,7 @@
 
 #include "demo/child.h"
 
-#define SERVER_FOLDER_MAX 80 /* the path of a unix socket is short */
+#define SERVER_FOLDER_MAX 32
 #define SERVER_FILE_MAX 16
 
 typedef struct server {
@@ -14,20 +14,16 @@ typedef struct server {
   char url[SERVER_FOLDER_MAX + SERVER_FILE_MAX + 8];
 } server_t;
 
-/* Make a temporary folder, under $TMPDIR if that is short and plain in a URL, else under /tmp.
- * Returns 0, or -1 with errno. */
+/* Make a temporary folder. Returns 0, or -1 with errno. */
 int server_folder_make(char path[SERVER_FOLDER_MAX]);
 
-/* Remove the folder and its files. An empty path is ignored. */
+/* Remove the folder and its files. */
 void server_folder_remove(const char *path);
 
 /* Start a server and run the loop until it takes connections. Its files lie in demo->folder and
  * begin with the name. Returns NULL, or the text of an error. Afterwards the server does not keep
  * the loop running. */
 const char *server_start(server_t *server, demo_t *demo, const char *name);
-
-/* After a start that failed: true if there is no such program. */
-bool server_missing(const server_t *server);
 
 /* Kill the server and run the loop until it is gone. Legal after a start that failed, and without a
  * start. */

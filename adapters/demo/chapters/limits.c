@@ -1,8 +1,18 @@
-/* Chapters about limits: a token bucket whose tokens are waited for, several limits at once, and
- * denials from memory. */
+/* Chapters about limits: a token bucket with waiting requests, and denials from memory. */
 #include "demo/chapters.h"
 
 enum { GRACE_MS = 500 }; /* for a slow machine */
+
+static belay_limiter_t *make_limiter(demo_t *demo, const belay_limit_t *limit) {
+  belay_limiter_t *limiter = NULL;
+  belay_limiter_options_t options;
+  belay_limiter_options_init(&options);
+  options.limits = limit;
+  options.limits_len = 1;
+  (void)demo_check(demo, "making a limiter",
+                   belay_limiter_new(demo->client[DEMO_A], &options, &limiter));
+  return limiter;
+}
 
 /* ---- rate ---- */
 
@@ -52,14 +62,13 @@ void chapter_rate(demo_t *demo) {
                                       .burst = BURST};
   _Static_assert(WAITERS == 5, "as the texts say");
   rate_t rate = {.demo = demo, .in_order = true};
-  belay_limiter_t *limiter = demo_limiter(demo, &limit, 1);
+  belay_limiter_t *limiter = make_limiter(demo, &limit);
   uint64_t asked = uv_hrtime();
   for (unsigned i = 0; i < WAITERS && limiter != NULL; i++) {
     rate.request[i] = (belay_request_t){.data = &rate, .timeout_ms = 1000};
-    int error = belay_limiter_wait(limiter, &rate.request[i], belay_string("door"), 1,
-                                   INT64_C(30000000), on_turn);
-    if (error != 0)
-      demo_trouble(demo, "asking for a token", error);
+    (void)demo_check(demo, "asking for a token",
+                     belay_limiter_wait(limiter, &rate.request[i], belay_string("door"), 1,
+                                        INT64_C(30000000), on_turn));
   }
   demo_run(demo);
   if (rate.over == WAITERS)
@@ -67,61 +76,21 @@ void chapter_rate(demo_t *demo) {
   (void)belay_limiter_close(limiter, NULL);
 }
 
-/* ---- windows ---- */
-
-enum { WINDOWS = 3, ALL = 8, LONGEST_MS = 5000, CALLS_MAX = 64 };
-
-static const belay_limit_t limits[WINDOWS] = {
-    {.kind = BELAY_LIMIT_FIXED, .count = 3, .period_us = 300000},
-    {.kind = BELAY_LIMIT_SLIDING, .count = 5, .period_us = 600000},
-    {.kind = BELAY_LIMIT_FIXED, .count = ALL, .period_us = LONGEST_MS * INT64_C(1000)},
-};
-static const char *const names[WINDOWS] = {"3 in 0.3 s", "5 in 0.6 s", "8 in 5 s"};
-
-void chapter_windows(demo_t *demo) {
-  belay_limiter_t *limiter = demo_limiter(demo, limits, WINDOWS);
-  belay_limiter_result_t result = {.verdict = BELAY_DENIED};
-  unsigned admitted = 0, denied[WINDOWS] = {0}, came_back = 0, denied_again = 0;
-  bool comes_back = false;
-  uint64_t began = uv_hrtime();
-  for (unsigned calls = 0; limiter != NULL && calls < CALLS_MAX; calls++) {
-    result = demo_take(demo, limiter, "export");
-    came_back += comes_back;
-    if (result.verdict == BELAY_ALLOWED) {
-      demo_event(demo, 0, "call %2u  allowed", calls + 1);
-      admitted++;
-      comes_back = false;
-      continue;
-    }
-    demo_event(demo, 0, "call %2u  denied by %s: again in %.3f s", calls + 1, names[result.window],
-               (double)result.retry_after_us / 1e6);
-    denied_again += comes_back;
-    denied[result.window]++;
-    if (result.window == WINDOWS - 1)
-      break;
-    demo_sleep(demo, (uint64_t)result.retry_after_us / 1000 + 2);
-    comes_back = true;
-  }
-  double passed = demo_seconds(began, uv_hrtime()), left = (double)result.retry_after_us / 1e6;
-  demo_print("\n");
-  demo_fact(demo, denied[0] > 0 && denied[1] > 0 && denied[2] == 1 && admitted == ALL,
-            "each of them has blocked, after %u calls the last one; no denied call counted",
-            admitted);
-  demo_fact(demo, came_back > 0 && denied_again == 0,
-            "%u times the client came back in time, and was admitted each time", came_back);
-  demo_fact(demo,
-            passed + left >= (LONGEST_MS - GRACE_MS) / 1e3 &&
-                passed + left <= (LONGEST_MS + GRACE_MS) / 1e3,
-            "after %.1f s the answer names %.1f s more: 5 s in all", passed, left);
-  (void)belay_limiter_close(limiter, NULL);
-}
-
 /* ---- address ---- */
 
 enum { CALLS = 10, MOST = 3, MINUTE_MS = 60000 };
 
-static belay_limiter_result_t call(demo_t *demo, belay_limiter_t *limiter, const char *address) {
-  belay_limiter_result_t result = demo_take(demo, limiter, address);
+static void on_taken(belay_request_t *request, int status, const belay_limiter_result_t *result) {
+  demo_t *demo = request->data;
+  *(belay_limiter_result_t *)demo->out = *result;
+  demo_done(demo, status);
+}
+
+static belay_limiter_result_t take(demo_t *demo, belay_limiter_t *limiter, const char *address) {
+  belay_limiter_result_t result = {.verdict = BELAY_DENIED};
+  demo->out = &result;
+  (void)demo_await(demo, "taking a token",
+                   belay_limiter_take(limiter, &demo->request, belay_string(address), 1, on_taken));
   if (result.verdict == BELAY_ALLOWED)
     demo_event(demo, 0, "%-14s  allowed, %lld left", address, (long long)result.remaining);
   else
@@ -136,20 +105,20 @@ void chapter_address(demo_t *demo) {
       .kind = BELAY_LIMIT_FIXED, .count = MOST, .period_us = MINUTE_MS * INT64_C(1000)};
   static const char one[] = "192.0.2.7",
                     other[] = "198.51.100.23"; /* of documentation (RFC 5737) */
-  belay_limiter_t *limiter = demo_limiter(demo, &limit, 1);
+  belay_limiter_t *limiter = make_limiter(demo, &limit);
   belay_limiter_stats_t stats;
   unsigned allowed = 0, from_memory = 0;
   double wait_s = 0; /* as the first denial says */
   if (limiter == NULL)
     return;
   for (unsigned i = 0; i < CALLS; i++) {
-    belay_limiter_result_t result = call(demo, limiter, one);
+    belay_limiter_result_t result = take(demo, limiter, one);
     allowed += result.verdict == BELAY_ALLOWED && allowed == i;
     from_memory += result.source == BELAY_SOURCE_DENIAL;
     if (i == MOST)
       wait_s = (double)result.retry_after_us / 1e6;
   }
-  bool passed = call(demo, limiter, other).verdict == BELAY_ALLOWED;
+  bool passed = take(demo, limiter, other).verdict == BELAY_ALLOWED;
   belay_limiter_stats(limiter, &stats);
   demo_print("\n");
   demo_fact(demo, allowed == MOST, "of ten calls by %s the first three passed", one);

@@ -1,6 +1,5 @@
-/* Chapters about a lock on one server: its holder is killed, is slow, or stands still. */
+/* Chapters about a lock on one server: its holder is killed, is slow, or blocks its loop. */
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -16,7 +15,7 @@ enum { KILLED_TTL_MS = 1000, KILLED_DRIFT_MS = KILLED_TTL_MS / 100 + 2 };
 
 typedef struct holder {
   child_t child;
-  uint64_t asks, won; /* when */
+  uint64_t asked, acquired; /* times */
 } holder_t;
 
 void holder_run(demo_t *demo, char **args) {
@@ -24,33 +23,33 @@ void holder_run(demo_t *demo, char **args) {
   (void)args;
   if (!contender_open(&self, demo, DEMO_A, KILLED_TTL_MS, false))
     return;
-  demo_tell("asks", 0);
-  if (contender_take(&self))
-    demo_tell("won", 0);
-  demo_sleep(demo, 60000);
+  demo_report("asks", 0);
+  if (contender_acquire(&self))
+    demo_report("acquired", 0);
+  DEMO_WAIT(demo, 60000, false);
 }
 
-static void on_news(child_t *child, const news_t *news) {
+static void on_report(child_t *child, const child_report_t *report) {
   holder_t *holder = child->data;
-  *(strcmp(news->word, "won") == 0 ? &holder->won : &holder->asks) = news->at;
+  *(strcmp(report->word, "asks") == 0 ? &holder->asked : &holder->acquired) = report->at;
 }
 
 static void wait_for_killed(demo_t *demo, holder_t *holder, contender_t *b) {
-  demo_event(demo, holder->won, "A has the lock, for 1 s, as process %d",
+  demo_event(demo, holder->acquired, "A has the lock, for 1 s, as process %d",
              uv_process_get_pid(&holder->child.process));
-  if (!contender_ask(b, CONTENDER_PATIENCE_MS))
+  if (!contender_start(b, CONTENDER_PATIENCE_MS))
     return;
   DEMO_WAIT(demo, 300, b->ended);
-  child_kill(&holder->child, SIGKILL);
+  child_kill(&holder->child);
   demo_event(demo, 0, "B waits for it; A is killed with kill -9");
-  if (!contender_win(b))
+  if (!contender_wait(b))
     return;
-  contender_say(b, b->at, "has it");
-  uint64_t end = holder->asks + KILLED_TTL_MS * DEMO_MS;
+  contender_event(b, b->at, "has it");
+  uint64_t end = holder->asked + KILLED_TTL_MS * DEMO_MS;
   demo_print("\n");
   demo_fact(demo, b->at + KILLED_DRIFT_MS * DEMO_MS >= end,
             "B got it %.3f s after A asked for it: not before the ttl was over",
-            demo_seconds(holder->asks, b->at));
+            demo_seconds(holder->asked, b->at));
   demo_fact(demo, b->at <= end + GRACE_MS * DEMO_MS,
             "and %.0f ms after the end of the ttl, although A released nothing",
             1e3 * demo_seconds(end, b->at));
@@ -58,15 +57,15 @@ static void wait_for_killed(demo_t *demo, holder_t *holder, contender_t *b) {
 }
 
 void chapter_killed(demo_t *demo) {
-  holder_t holder = {.child = {.on_news = on_news, .data = &holder}};
+  holder_t holder = {.child = {.on_report = on_report, .data = &holder}};
   contender_t b;
   if (!contender_open(&b, demo, DEMO_B, BELAY_DEFAULT, true))
     return;
-  child_start(demo, &holder.child, "holder", (const char *[]){"A", NULL});
-  DEMO_WAIT(demo, CONTENDER_PATIENCE_MS, holder.won != 0 || holder.child.over);
-  if (holder.won != 0)
+  child_start(demo, &holder.child, "holder", (const char *[]){NULL});
+  DEMO_WAIT(demo, CONTENDER_PATIENCE_MS, holder.acquired != 0 || holder.child.over);
+  if (holder.acquired != 0)
     wait_for_killed(demo, &holder, &b);
-  child_kill(&holder.child, SIGKILL);
+  child_kill(&holder.child);
   contender_close(&b);
   demo_run(demo);
 }
@@ -81,7 +80,7 @@ void chapter_watchdog(demo_t *demo) {
   if (!contender_open(&a, demo, DEMO_A, LONG_TTL_MS, true) ||
       !contender_open(&b, demo, DEMO_B, LONG_TTL_MS, true))
     return;
-  if (contender_take(&a) && contender_ask(&b, LONG_WORK_MS)) {
+  if (contender_acquire(&a) && contender_start(&b, LONG_WORK_MS)) {
     while (!b.ended) {
       int64_t left_ms = belay_lock_remaining_us(a.lock) / 1000;
       held = left_ms > 0 && held;
@@ -89,7 +88,7 @@ void chapter_watchdog(demo_t *demo) {
       DEMO_WAIT(demo, LOOK_MS, b.ended);
     }
     demo_print("\n");
-    demo_fact(demo, held && a.reason == 0 && contender_release(&a) == 0,
+    demo_fact(demo, held && a.reason == 0 && contender_release(&a),
               "A had the lock for %.1f s, three times its ttl, and released it itself",
               demo_seconds(a.at, uv_hrtime()));
     demo_fact(demo, b.status == BELAY_ETIMEDOUT, "B did not get it: %s", belay_err_name(b.status));
@@ -100,36 +99,35 @@ void chapter_watchdog(demo_t *demo) {
 
 /* ---- stalled ---- */
 
-/* Block the loop, as no program should: no callback of belay or of the program can run. */
-static void stand_still(void) {
+/* Block the loop, so that no callback of belay or of the program can run. */
+static void block_loop(void) {
   struct timespec left = {.tv_nsec = 800000000};
   while (nanosleep(&left, &left) != 0 && errno == EINTR) {
   }
 }
 
 static void stall(demo_t *demo, contender_t *a, contender_t *b) {
-  if (!contender_ask(b, CONTENDER_PATIENCE_MS))
+  if (!contender_start(b, CONTENDER_PATIENCE_MS))
     return;
-  contender_say(a, 0, "has the lock, for 0.5 s, B waits for it, and A stands still");
-  stand_still();
+  contender_event(a, 0, "has the lock, for 0.5 s, B waits for it, and A blocks its loop");
+  block_loop();
   int64_t left_us = belay_lock_remaining_us(a->lock);
   bool no_callback = a->lost == 0 && !b->ended;
-  contender_say(a, 0, "moves again, and asks first how much time is left");
-  if (!contender_win(b))
+  contender_event(a, 0, "runs again, and asks first how much time is left");
+  if (!contender_wait(b))
     return;
-  uint64_t won = b->at;
-  contender_say(a, a->lost, "learns from on_lost that its time is over");
-  contender_say(b, won, "has the lock");
+  uint64_t acquired = b->at;
+  contender_event(a, a->lost, "learns from on_lost that its time is over");
+  contender_event(b, acquired, "has the lock");
   int refused = belay_lock_release(a->lock, BELAY_DEFAULT, NULL);
-  int released = contender_release(b);
+  bool released = contender_release(b);
   demo_print("\n");
   demo_fact(demo, left_us == 0 && no_callback,
-            "the first answer was the truth, before any callback could run: %d ms left",
+            "the first answer was right, before any callback could run: %d ms left",
             (int)(left_us / 1000));
-  demo_fact(demo, a->reason == BELAY_LOST_EXPIRED && a->lost < won,
-            "A learned of the loss (%s) before B had the lock",
-            a->reason != 0 ? belay_lost_name(a->reason) : "not at all");
-  demo_fact(demo, refused == BELAY_ENOTOWNER && released == 0,
+  demo_fact(demo, a->reason == BELAY_LOST_EXPIRED && a->lost < acquired,
+            "A learned of the loss before B had the lock");
+  demo_fact(demo, refused == BELAY_ENOTOWNER && released,
             "A's late release was refused (%s), and B released its lock itself",
             belay_err_name(refused));
 }
@@ -139,7 +137,7 @@ void chapter_stalled(demo_t *demo) {
   if (!contender_open(&a, demo, DEMO_A, 500, false) ||
       !contender_open(&b, demo, DEMO_B, 5000, false))
     return;
-  if (contender_take(&a))
+  if (contender_acquire(&a))
     stall(demo, &a, &b);
   contender_close(&b);
   contender_close(&a);

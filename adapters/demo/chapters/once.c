@@ -1,4 +1,4 @@
-/* Chapter: a payment that is sent three times, while the process that works on it stands still. */
+/* Chapter: a payment that is sent three times, while the process that works on it does not run. */
 #include <stdio.h>
 #include <string.h>
 
@@ -49,23 +49,22 @@ static void play(demo_t *demo, belay_idempotency_t *records) {
   unsigned turned_away = 0;
   uint64_t began = uv_hrtime();
   int error = begin(demo, records, hash, &first);
-  demo_event(demo, 0, "a process begins, with a deadline of %d ms, and stands still", DEADLINE_MS);
+  demo_event(demo, 0, "a process begins, with a deadline of %d ms, and then does not run",
+             DEADLINE_MS);
   while (error == 0 && second.outcome != BELAY_IDEMPOTENCY_TAKEN_OVER) {
     error = begin(demo, records, hash, &second);
     turned_away += second.outcome == BELAY_IDEMPOTENCY_IN_PROGRESS;
-    demo_sleep(demo, second.outcome == BELAY_IDEMPOTENCY_IN_PROGRESS ? RETRY_MS : 0);
+    DEMO_WAIT(demo, second.outcome == BELAY_IDEMPOTENCY_IN_PROGRESS ? RETRY_MS : 0, false);
   }
   double seconds = demo_seconds(began, uv_hrtime());
   if (error == 0)
     error = finish(demo, records, &second, "paid");
-  if (error != 0) {
-    demo_trouble(demo, "an order", error);
+  if (!demo_check(demo, "an order", error))
     return;
-  }
   demo_event(demo, 0, "the order comes again: attempt %lld takes it over, and pays it",
              (long long)second.attempt);
   int late = finish(demo, records, &first, "late");
-  demo_event(demo, 0, "the first process wakes up and wants to finish: %s", belay_err_name(late));
+  demo_event(demo, 0, "the first process runs again and finishes: %s", belay_err_name(late));
   error = begin(demo, records, hash, &third);
   demo_event(demo, 0, "sent a third time: nothing is done, and the answer is \"%s\"", third.result);
   int other = begin(demo, records, other_hash, &(answer_t){0});
@@ -85,7 +84,8 @@ void chapter_once(demo_t *demo) {
   belay_idempotency_t *records;
   belay_idempotency_options_t options;
   belay_idempotency_options_init(&options);
-  if (!demo_made(demo, "a handle", belay_idempotency_new(demo->client[DEMO_A], &options, &records)))
+  if (!demo_check(demo, "making a handle",
+                  belay_idempotency_new(demo->client[DEMO_A], &options, &records)))
     return;
   play(demo, records);
   (void)belay_idempotency_close(records, NULL);

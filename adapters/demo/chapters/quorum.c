@@ -32,7 +32,7 @@ typedef struct quorum {
 /* ---- output ---- */
 
 /* Print an event and how the servers voted last. */
-static void say(const party_t *party, uint64_t at, const char *what) {
+static void print_votes(const party_t *party, uint64_t at, const char *what) {
   static const char looks[BELAY_VOTES] = {
       [BELAY_VOTE_NONE] = ' ',     [BELAY_VOTE_GRANTED] = '#',     [BELAY_VOTE_HELD] = '.',
       [BELAY_VOTE_REFUSED] = 'x',  [BELAY_VOTE_TIMED_OUT] = 'x',   [BELAY_VOTE_UNREACHABLE] = 'x',
@@ -62,21 +62,21 @@ static unsigned votes(const party_t *party, belay_vote_t vote) {
 }
 
 /* Wait until n servers vote like that and all have voted, then print the event. */
-static void say_when(party_t *party, belay_vote_t vote, unsigned n, const char *what) {
+static void print_votes_when(party_t *party, belay_vote_t vote, unsigned n, const char *what) {
   DEMO_WAIT(party->c.demo, SOON_MS, votes(party, vote) == n && votes(party, BELAY_VOTE_NONE) == 0);
-  say(party, 0, what);
+  print_votes(party, 0, what);
 }
 
 /* Wait for the lock, and compare its fencing number with the last one. */
-static bool win(quorum_t *quorum, party_t *party) {
-  if (!contender_win(&party->c))
+static bool wait_for_grant(quorum_t *quorum, party_t *party) {
+  if (!contender_wait(&party->c))
     return false;
   uint64_t fence = belay_lock_fence(party->c.lock);
   quorum->rising = fence > quorum->fence && (quorum->fence == 0 || quorum->rising);
   quorum->fence = fence;
   char text[64];
   (void)snprintf(text, sizeof text, "has the lock, number %" PRIu64, fence);
-  say(party, party->c.at, text);
+  print_votes(party, party->c.at, text);
   return true;
 }
 
@@ -86,7 +86,7 @@ static bool open_party(quorum_t *quorum, party_t *party, demo_who_t who) {
   demo_t *demo = quorum->demo;
   belay_client_options_t client;
   belay_lock_options_t lock;
-  demo_client_options(demo, &client, who == DEMO_A ? "A" : "B");
+  belay_client_options_init(&client);
   client.reconnect_max_ms = RECONNECT_MS; /* the client sees soon that a server is back */
   party->c = (contender_t){.demo = demo, .who = who};
   contender_options(&party->c, &lock, TTL_MS, true);
@@ -99,9 +99,7 @@ static bool open_party(quorum_t *quorum, party_t *party, demo_who_t who) {
   if (error == 0)
     error =
         belay_redlock_new(party->client, SERVERS, belay_string(demo->name), &lock, &party->c.lock);
-  if (error != 0)
-    demo_trouble(demo, "making a lock", error);
-  return error == 0;
+  return demo_check(demo, "making a lock", error);
 }
 
 static void close_party(party_t *party) {
@@ -117,13 +115,10 @@ static bool start_servers(quorum_t *quorum, unsigned set) {
     (void)snprintf(name, sizeof name, "node-%u", i + 1);
     const char *error =
         (set >> i & 1) == 0 ? NULL : server_start(&quorum->server[i], quorum->demo, name);
-    if (error == NULL)
-      continue;
-    if (server_missing(&quorum->server[i]))
-      demo_print("  Left out: %s.\n", error);
-    else
+    if (error != NULL) {
       demo_trouble(quorum->demo, error, 0);
-    return false;
+      return false;
+    }
   }
   return true;
 }
@@ -138,12 +133,12 @@ static void kill_servers(quorum_t *quorum, unsigned set) {
 
 static bool ask_fresh_servers(quorum_t *quorum, uint64_t started) {
   party_t *a = &quorum->a;
-  if (!contender_ask(&a->c, PATIENCE_MS))
+  if (!contender_start(&a->c, PATIENCE_MS))
     return false;
-  say_when(a, BELAY_VOTE_QUARANTINED, SERVERS, "asks, and waits: they are too new to vote");
-  if (!win(quorum, a))
+  print_votes_when(a, BELAY_VOTE_QUARANTINED, SERVERS, "asks, and waits: they are too new to vote");
+  if (!wait_for_grant(quorum, a))
     return false;
-  say_when(a, BELAY_VOTE_GRANTED, SERVERS, "has it on all five");
+  print_votes_when(a, BELAY_VOTE_GRANTED, SERVERS, "has it on all five");
   demo_fact(quorum->demo, a->c.at - started >= MAX_TTL_MS * DEMO_MS,
             "A had the lock %.1f s after the servers were started: for 1 s none votes\n",
             demo_seconds(started, a->c.at));
@@ -155,13 +150,13 @@ static bool kill_two(quorum_t *quorum) {
   demo_t *demo = quorum->demo;
   kill_servers(quorum, FOUR | FIVE);
   demo_event(demo, 0, "servers 4 and 5 are killed with kill -9");
-  say_when(a, BELAY_VOTE_GRANTED, MAJORITY, "renews the lease");
+  print_votes_when(a, BELAY_VOTE_GRANTED, MAJORITY, "renews the lease");
   DEMO_WAIT(demo, KEEP_MS, a->c.reason != 0);
   bool kept = a->c.reason == 0 && belay_lock_remaining_us(a->c.lock) > 0;
-  say_when(a, BELAY_VOTE_GRANTED, MAJORITY, "still has the lock, and releases it");
+  print_votes_when(a, BELAY_VOTE_GRANTED, MAJORITY, "still has the lock, and releases it");
   uint64_t released = uv_hrtime();
-  if (!kept || contender_release(&a->c) != 0 || !contender_ask(&b->c, PATIENCE_MS) ||
-      !win(quorum, b))
+  if (!kept || !contender_release(&a->c) || !contender_start(&b->c, PATIENCE_MS) ||
+      !wait_for_grant(quorum, b))
     return false;
   demo_fact(demo, kept, "with two of five away A kept it for %.1f s; its ttl is 1 s",
             KEEP_MS / 1e3);
@@ -177,17 +172,17 @@ static bool kill_majority(quorum_t *quorum) {
   demo_t *demo = quorum->demo;
   kill_servers(quorum, THREE);
   demo_event(demo, 0, "server 3 is killed: three of five are away");
-  if (!contender_ask(&a->c, 0))
+  if (!contender_start(&a->c, 0))
     return false;
   DEMO_WAIT(demo, PATIENCE_MS, a->c.ended);
   int refused = a->c.ended ? a->c.status : 0;
   double after_ms = 1e3 * demo_seconds(a->c.asked, a->c.at);
-  say(a, a->c.at, "asks, and cannot have it");
-  if (!start_servers(quorum, THREE | FOUR | FIVE) || !contender_ask(&a->c, PATIENCE_MS))
+  print_votes(a, a->c.at, "asks, and cannot have it");
+  if (!start_servers(quorum, THREE | FOUR | FIVE) || !contender_start(&a->c, PATIENCE_MS))
     return false;
   demo_event(demo, 0, "servers 3, 4 and 5 are started again, without their data");
   DEMO_WAIT(demo, PATIENCE_MS, b->c.reason != 0);
-  if (b->c.reason == 0 || !win(quorum, a))
+  if (b->c.reason == 0 || !wait_for_grant(quorum, a))
     return false;
   demo_fact(demo, refused == BELAY_ENOQUORUM && after_ms <= TIMEOUT_MS + GRACE_MS,
             "with three of five away A got an answer after %.0f ms: %s", after_ms,
@@ -196,7 +191,7 @@ static bool kill_majority(quorum_t *quorum) {
             "three of five forgot B's lock; B learned it (%s) %.1f s before A had it",
             belay_lost_name(b->c.reason), demo_seconds(b->c.lost, a->c.at));
   demo_fact(demo, quorum->rising, "each grant has a larger number, though servers forgot theirs");
-  return contender_release(&a->c) == 0;
+  return contender_release(&a->c);
 }
 
 void chapter_quorum(demo_t *demo) {

@@ -23,8 +23,7 @@ static void count_views(demo_t *demo, belay_counter_t *counter) {
   uint64_t began = uv_hrtime();
   for (unsigned i = 0; i < VIEWS && error == 0; i++)
     error = belay_counter_add_local(counter, belay_string(views), 1);
-  if (error != 0)
-    demo_trouble(demo, "counting here", error);
+  (void)demo_check(demo, "counting here", error);
   demo_event(demo, 0, "%d views were counted here, in %.1f ms", VIEWS,
              1e3 * demo_seconds(began, uv_hrtime()));
   (void)belay_counter_flush(counter);
@@ -40,15 +39,13 @@ static void count_views(demo_t *demo, belay_counter_t *counter) {
 
 static void on_order(belay_request_t *request, int status, const belay_counter_result_t *result) {
   sale_t *sale = request->data;
-  if (status != 0)
-    demo_trouble(sale->demo, "an order", status);
+  (void)demo_check(sale->demo, "an order", status);
   sale->left[request - sale->again] = result->value;
 }
 
 static void on_seat(belay_request_t *request, int status, const belay_counter_result_t *result) {
   sale_t *sale = request->data;
-  if (status != 0)
-    demo_trouble(sale->demo, "selling a seat", status);
+  (void)demo_check(sale->demo, "selling a seat", status);
   sale->sold += result->applied;
   if (result->value < sale->lowest)
     sale->lowest = result->value;
@@ -71,8 +68,7 @@ static void sell_seats(demo_t *demo, belay_counter_t *counter) {
     error = belay_counter_add_bounded(counter, &sale.request[i], belay_string(seats), -1,
                                       &(belay_counter_bounds_t){.min = 0, .max = SEATS}, on_seat);
   }
-  if (error != 0)
-    demo_trouble(demo, "selling seats", error);
+  (void)demo_check(demo, "selling seats", error);
   demo_run(demo);
   demo_fact(demo, sale.left[0] == SEATS - 1 && sale.left[1] == SEATS - 1,
             "an order that came twice took one seat, and got the same answer twice: %lld left",
@@ -87,7 +83,8 @@ void chapter_tally(demo_t *demo) {
   belay_counter_options_init(&options);
   options.name = belay_string(demo->name);
   options.op_ttl_ms = 1000;
-  if (!demo_made(demo, "a counter", belay_counter_new(demo->client[DEMO_A], &options, &counter)))
+  if (!demo_check(demo, "making a counter",
+                  belay_counter_new(demo->client[DEMO_A], &options, &counter)))
     return;
   count_views(demo, counter);
   sell_seats(demo, counter);
