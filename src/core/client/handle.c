@@ -197,7 +197,10 @@ static int init(belay__handle_t *handle, belay_client_t *client, const belay__ha
   belay__task_init(&handle->task, on_task);
   if (!make_prefix(handle, name))
     return BELAY_ENOMEM;
-  return type->init == NULL ? 0 : type->init(handle, options);
+  int error = type->init == NULL ? 0 : type->init(handle, options);
+  if (error == 0 && type->copy_at != 0)
+    memcpy((char *)handle + type->copy_at, options, type->options_size);
+  return error;
 }
 
 static belay_bytes_t find_name(const belay__handle_type_t *type, const char *options) {
@@ -284,15 +287,23 @@ belay__call_t *belay__handle_script(const belay__handle_t *handle, const belay__
   return call;
 }
 
+void belay__handle_arg_id(const belay__handle_t *handle, belay__call_t *call, belay_bytes_t key,
+                          const char *tail, belay_bytes_t id) {
+  char rest[3 * BELAY__HANDLE_KEY_MAX + 128 + 3 * BELAY__HANDLE_KEY_MAX];
+  size_t n = belay__key_escape(rest, key.data, key.len), tail_len = strlen(tail);
+  uint32_t route = key.len > 0 ? belay__key_route(rest, n) : handle->route;
+  assert(n + tail_len + 3 * id.len <= sizeof rest);
+  memcpy(rest + n, tail, tail_len);
+  n += tail_len;
+  n += belay__key_escape(rest + n, id.data, id.len);
+  belay__call_arg_joined(call, handle->prefix, handle->prefix_len, rest, n);
+  if (call != NULL)
+    call->route = route;
+}
+
 void belay__handle_arg(const belay__handle_t *handle, belay__call_t *call, const char *key,
                        size_t key_len, const char *tail) {
-  char rest[3 * BELAY__HANDLE_KEY_MAX + 128];
-  size_t n = belay__key_escape(rest, key, key_len), tail_len = strlen(tail);
-  assert(tail_len <= 128);
-  memcpy(rest + n, tail, tail_len);
-  belay__call_arg_joined(call, handle->prefix, handle->prefix_len, rest, n + tail_len);
-  if (call != NULL)
-    call->route = key_len > 0 ? belay__key_route(rest, n) : handle->route;
+  belay__handle_arg_id(handle, call, belay_bytes(key, key_len), tail, (belay_bytes_t){0});
 }
 
 int belay__handle_begin(belay__handle_t *handle, belay_request_t *request,

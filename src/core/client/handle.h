@@ -56,6 +56,9 @@ struct belay__handle_type {
   size_t name_at;               /* Offset of options.name */
   bool unnamed;                 /* true if the options have no name */
   size_t data_at;               /* Offset of options.data */
+  /* Offset in the struct of a copy of the options, made after init; its pointers are not valid. 0:
+   * no copy */
+  size_t copy_at;
 
   /* Select another type by the options, whose ranges are checked. */
   const belay__handle_type_t *(*variant)(const void *options);
@@ -201,6 +204,9 @@ belay__call_t *belay__handle_script(const belay__handle_t *handle, const belay__
  * a connection and keep their order. */
 void belay__handle_arg(const belay__handle_t *handle, belay__call_t *call, const char *key,
                        size_t key_len, const char *tail);
+/* The same with an id, escaped, behind the tail. */
+void belay__handle_arg_id(const belay__handle_t *handle, belay__call_t *call, belay_bytes_t key,
+                          const char *tail, belay_bytes_t id);
 
 /* Start a request that is one call (NULL: memory was out), with the handle as its context. */
 int belay__handle_start(belay__handle_t *handle, belay_request_t *request, belay__call_t *call,

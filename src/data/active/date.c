@@ -1,9 +1,9 @@
-/* A year begins with March here, so that the day that is there only now and then is its last; and 400 years, an era,
- * always have the same number of days. */
+/* The Gregorian calendar. Here a year begins with March, so that a leap day is its last day. An era
+ * is 400 years, which always have the same number of days. */
 #include "data/active/date.h"
 
-#define ERA_DAYS 146097   /* in 400 years */
-#define EPOCH_DAYS 719468 /* from 0000-03-01 to 1970-01-01 */
+#define ERA_DAYS 146097   /* days in an era */
+#define EPOCH_DAYS 719468 /* days from 0000-03-01 to 1970-01-01 */
 
 int64_t belay__date_floor(int64_t n, int64_t by) {
   return n / by - (n % by < 0);

@@ -1,4 +1,4 @@
-/* Dates: days counted from 1970-01-01 in the Gregorian calendar, which goes on in both directions. */
+/* Dates: days counted from 1970-01-01 in the Gregorian calendar, extended in both directions. */
 #ifndef BELAY_DATA_ACTIVE_DATE_H
 #define BELAY_DATA_ACTIVE_DATE_H
 
@@ -7,10 +7,10 @@
 #define BELAY__HOUR_MS INT64_C(3600000)
 #define BELAY__DAY_MS INT64_C(86400000)
 
-/* n / by, rounded down; by is not 0 or less. */
+/* Return n / by, rounded down. by is above 0. */
 int64_t belay__date_floor(int64_t n, int64_t by);
 
-/* A day as a number that reads as its date: 20261121. Of the years 1 to 9999. */
+/* Return the date of a day, of the years 1 to 9999, as a decimal number such as 20261121. */
 int32_t belay__date_of(int64_t days);
 
 #endif /* BELAY_DATA_ACTIVE_DATE_H */

@@ -14,10 +14,8 @@
 
 struct belay_config {
   belay__handle_t handle; /* first */
-  int64_t ttl_ms;
+  belay_config_options_t options;
 };
-
-/* ---- the handle ---------------------------------------------------------------------------------------- */
 
 static const belay_config_options_t defaults = {.kind = BELAY_CONFIG_PERMISSION};
 
@@ -27,13 +25,9 @@ static const belay__range_t ranges[] = {
     {.name = NULL},
 };
 
-static int on_init(belay__handle_t *handle, void *options) {
-  ((belay_config_t *)handle)->ttl_ms = ((const belay_config_options_t *)options)->ttl_ms;
-  return 0;
-}
-
 /* The keys begin as those of the records' handles do. */
-#define VARIANT(family_) .family = (family_), BELAY__HANDLE_LAYOUT(config), .init = on_init
+#define VARIANT(family_)                                                                           \
+  .family = (family_), BELAY__HANDLE_LAYOUT(config), .copy_at = offsetof(belay_config_t, options)
 static const belay__handle_type_t variants[] = {
     [BELAY_CONFIG_PERMISSION] = {VARIANT("permission")},
     [BELAY_CONFIG_PRESENCE] = {VARIANT("presence"), .whole = true},
@@ -48,8 +42,6 @@ const belay__handle_type_t belay__config_type = {
     BELAY__HANDLE_LAYOUT(config), .defaults = &defaults, .ranges = ranges, .variant = choose};
 
 BELAY__HANDLE_FUNCTIONS(config)
-
-/* ---- answers ------------------------------------------------------------------------------------------- */
 
 /* A request's room: the fields, and behind them the bytes of their names and values. */
 typedef struct room {
@@ -129,18 +121,16 @@ static int read_opened(belay__operation_t *operation, const belay__call_t *call,
   return code == 0 ? contradiction(call, reply) : take_fields(operation, call, reply, 1);
 }
 
-static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void notify(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   const room_t *room = answer->status == 0 ? answer->room : NULL;
   ((belay_config_cb)cb)(request, answer->status, room != NULL ? room->fields : NULL,
                         room != NULL ? room->n : 0);
 }
 
 static const belay__request_ops_t read_ops = {
-    .read = read_record, .notify = tell, .idempotent = true};
+    .read = read_record, .notify = notify, .idempotent = true};
 static const belay__request_ops_t open_ops = {
-    .read = read_opened, .notify = tell, .idempotent = true};
-
-/* ---- operations ---------------------------------------------------------------------------------------- */
+    .read = read_opened, .notify = notify, .idempotent = true};
 
 static int check(const belay_config_t *config, const belay_request_t *request, belay_bytes_t key,
                  bool has_cb) {
@@ -160,10 +150,8 @@ static int check_fields(belay_t *belay, const belay_config_field_t *fields, size
     error = belay__check_bytes(
         belay, "name", belay_bytes(field->name, field->name != NULL ? strlen(field->name) : 0), 1,
         BELAY_CONFIG_NAME_MAX);
-    if (error == 0 && field->value == NULL) {
-      belay__detail(belay, "value: NULL");
-      error = BELAY_EINVAL;
-    }
+    if (error == 0 && field->value == NULL)
+      error = belay__invalid(belay, "value: NULL");
     if (error == 0)
       error = belay__check_bytes(belay, "value", belay_bytes(field->value, strlen(field->value)), 0,
                                  BELAY_CONFIG_VALUE_MAX);
@@ -194,7 +182,7 @@ int belay_config_open(belay_config_t *config, belay_request_t *request, belay_by
   belay__call_t *call =
       belay__handle_script(&config->handle, &belay__script_config_open, 1, 1 + 3 * n);
   belay__handle_arg(&config->handle, call, key.data, key.len, TAIL);
-  belay__call_arg_int(call, config->ttl_ms);
+  belay__call_arg_int(call, config->options.ttl_ms);
   for (size_t i = 0; i < n; i++) {
     belay__call_arg_text(call, rules[fields[i].rule]);
     belay__call_arg_text(call, fields[i].name);

@@ -5,11 +5,9 @@
 #include "data/dedup/dedup.h"
 #include "scripts.gen.h"
 
-#define COMBINABLE (1U << BELAY_DEDUP_SET | 1U << BELAY_DEDUP_COUNT)
+#define COMBINABLE (BELAY__DEDUP_IS(SET) | BELAY__DEDUP_IS(COUNT))
 
-/* ---- answers ------------------------------------------------------------------------------------------- */
-
-/* The nth key of a script, from 0. */
+/* Return the nth key of a script, from 0. */
 static const char *key_of(const belay__call_t *call, int64_t nth, size_t *len) {
   const char *key = belay__call_key(call, len);
   for (; nth > 0; nth--) {
@@ -22,7 +20,7 @@ static const char *key_of(const belay__call_t *call, int64_t nth, size_t *len) {
   return key;
 }
 
-/* 0, or the error if a key, by its number from -1 down, holds something else. */
+/* Return 0, or the error if the reply is the negative number of a key of another type. */
 static int read_wrong_key(const belay__call_t *call, const belay__reply_t *reply) {
   static const char text[] = "it holds something else";
   int64_t nth;
@@ -46,16 +44,14 @@ static const belay__request_ops_t count_ops = {
 static const belay__request_ops_t once_ops = {.read = read_count,
                                               .notify = belay__request_notify_count};
 
-/* ---- calls --------------------------------------------------------------------------------------------- */
-
 static const char *letter_of(belay_dedup_operator_t how) {
   return how == BELAY_DEDUP_UNION ? "u" : how == BELAY_DEDUP_INTERSECTION ? "i" : "d";
 }
 
-static void put_keys(const belay_dedup_t *dedup, belay__call_t *call, const belay_bytes_t *keys,
-                     size_t n) {
-  for (size_t i = 0; i < n; i++)
-    belay__dedup_arg_key(dedup, call, keys[i].data, keys[i].len);
+static void put_keys(const belay_dedup_t *dedup, belay__call_t *call,
+                     const belay_dedup_sets_t *sets) {
+  for (size_t i = 0; i < sets->n; i++)
+    belay__dedup_arg_key(dedup, call, sets->keys[i]);
 }
 
 static int check(const belay_dedup_t *dedup, const belay_request_t *request, unsigned kinds,
@@ -66,32 +62,13 @@ static int check(const belay_dedup_t *dedup, const belay_request_t *request, uns
   belay_t *belay = dedup->handle.client->belay;
   if (sets == NULL)
     return belay__invalid(belay, "sets: NULL");
-  bool count = dedup->kind == BELAY_DEDUP_COUNT;
-  size_t max = count ? BELAY_DEDUP_KEYS_MAX : 2;
+  bool count = dedup->options.kind == BELAY_DEDUP_COUNT;
   error = belay__check_range(belay, "how", (int64_t)sets->how, 0,
                              count ? BELAY_DEDUP_UNION : BELAY_DEDUP_DIFFERENCE);
   if (error != 0)
     return error;
-  return belay__handle_check_array(&dedup->handle, "key", sets->keys, sets->n, max, 1,
-                                   BELAY_DEDUP_KEY_MAX);
-}
-
-/* ---- counts -------------------------------------------------------------------------------------------- */
-
-static belay__call_t *new_count(const belay_dedup_t *dedup, belay_dedup_operator_t how,
-                                const belay_bytes_t *keys, size_t n) {
-  bool count = dedup->kind == BELAY_DEDUP_COUNT;
-  belay__call_t *call;
-  if (n == 1)
-    call = belay__dedup_command(dedup, count ? "PFCOUNT" : "SCARD", 2);
-  else if (count)
-    call = belay__dedup_script(dedup, &belay__script_dedup_estimate, n, 0);
-  else
-    call = belay__dedup_script(dedup, &belay__script_dedup_count, n, 1);
-  put_keys(dedup, call, keys, n);
-  if (n > 1 && !count)
-    belay__call_arg(call, letter_of(how), 1);
-  return belay__call_stale(call);
+  return belay__handle_check_array(&dedup->handle, "key", sets->keys, sets->n,
+                                   count ? BELAY_DEDUP_KEYS_MAX : 2, 1, BELAY_DEDUP_KEY_MAX);
 }
 
 int belay_dedup_count_of(belay_dedup_t *dedup, belay_request_t *request,
@@ -99,41 +76,44 @@ int belay_dedup_count_of(belay_dedup_t *dedup, belay_request_t *request,
   int error = check(dedup, request, COMBINABLE, sets, cb != NULL);
   if (error != 0)
     return error;
-  belay__call_t *call = new_count(dedup, sets->how, sets->keys, sets->n);
-  return belay__handle_start(&dedup->handle, request, call, &count_ops, BELAY__CB(cb));
+  bool count = dedup->options.kind == BELAY_DEDUP_COUNT;
+  belay__call_t *call;
+  if (sets->n == 1)
+    call = belay__handle_command(&dedup->handle, count ? "PFCOUNT" : "SCARD", 2);
+  else if (count)
+    call = belay__handle_script(&dedup->handle, &belay__script_dedup_estimate, sets->n, 0);
+  else
+    call = belay__handle_script(&dedup->handle, &belay__script_dedup_count, sets->n, 1);
+  put_keys(dedup, call, sets);
+  if (sets->n > 1 && !count)
+    belay__call_arg(call, letter_of(sets->how), 1);
+  return belay__handle_start(&dedup->handle, request, belay__call_stale(call), &count_ops,
+                             BELAY__CB(cb));
 }
 
-/* ---- store --------------------------------------------------------------------------------------------- */
-
-static belay__call_t *new_merge(const belay_dedup_t *dedup, const belay_bytes_t *keys, size_t n,
-                                const char *into, size_t into_len) {
-  belay__call_t *call = belay__dedup_script(dedup, &belay__script_dedup_merge, n + 1, 2);
-  belay__dedup_arg_key(dedup, call, into, into_len);
-  put_keys(dedup, call, keys, n);
-  belay__call_arg_int(call, dedup->ttl_ms);
-  belay__call_arg_int(call, dedup->extend_ttl);
+static belay__call_t *make_store(const belay_dedup_t *dedup, const belay_dedup_sets_t *sets,
+                                 belay_bytes_t into) {
+  const belay__handle_t *handle = &dedup->handle;
+  bool count = dedup->options.kind == BELAY_DEDUP_COUNT;
+  belay__call_t *call =
+      count ? belay__handle_script(handle, &belay__script_dedup_merge, sets->n + 1, 2)
+            : belay__handle_script(handle, &belay__script_dedup_store, 3, 2);
+  belay__dedup_arg_key(dedup, call, into);
+  put_keys(dedup, call, sets);
+  if (!count && sets->n == 1) /* one set is its union with itself */
+    put_keys(dedup, call, sets);
+  if (!count)
+    belay__call_arg(call, letter_of(sets->n == 1 ? BELAY_DEDUP_UNION : sets->how), 1);
+  belay__call_arg_int(call, dedup->options.ttl_ms);
+  if (count)
+    belay__call_arg_int(call, dedup->options.extend_ttl);
   return call;
 }
 
-/* One set is its union with itself. */
-static belay__call_t *new_store(const belay_dedup_t *dedup, belay_dedup_operator_t how,
-                                const belay_bytes_t *keys, size_t n, const char *into,
-                                size_t into_len) {
-  belay__call_t *call = belay__dedup_script(dedup, &belay__script_dedup_store, 3, 2);
-  belay__dedup_arg_key(dedup, call, into, into_len);
-  put_keys(dedup, call, keys, n);
-  if (n == 1)
-    put_keys(dedup, call, keys, n);
-  belay__call_arg(call, letter_of(n == 1 ? BELAY_DEDUP_UNION : how), 1);
-  belay__call_arg_int(call, dedup->ttl_ms);
-  return call;
-}
-
-/* A difference in place of its second set is another one the second time. */
-static bool is_its_own_end(belay_dedup_operator_t how, const belay_bytes_t *keys, size_t n,
-                           const char *into, size_t into_len) {
-  return how == BELAY_DEDUP_DIFFERENCE && n == 2 && keys[1].len == into_len &&
-         memcmp(keys[1].data, into, into_len) == 0;
+/* true if a second run has another result: a difference that replaces its second set. */
+static bool replaces_operand(const belay_dedup_sets_t *sets, belay_bytes_t into) {
+  return sets->how == BELAY_DEDUP_DIFFERENCE && sets->n == 2 && sets->keys[1].len == into.len &&
+         memcmp(sets->keys[1].data, into.data, into.len) == 0;
 }
 
 int belay_dedup_store(belay_dedup_t *dedup, belay_request_t *request,
@@ -143,19 +123,13 @@ int belay_dedup_store(belay_dedup_t *dedup, belay_request_t *request,
     error = belay__check_bytes(dedup->handle.client->belay, "into", into, 1, BELAY_DEDUP_KEY_MAX);
   if (error != 0)
     return error;
-  belay__call_t *call = dedup->kind == BELAY_DEDUP_COUNT
-                            ? new_merge(dedup, sets->keys, sets->n, into.data, into.len)
-                            : new_store(dedup, sets->how, sets->keys, sets->n, into.data, into.len);
-  bool once = is_its_own_end(sets->how, sets->keys, sets->n, into.data, into.len);
-  return belay__handle_start(&dedup->handle, request, call, once ? &once_ops : &count_ops,
-                             BELAY__CB(cb));
+  return belay__handle_start(&dedup->handle, request, make_store(dedup, sets, into),
+                             replaces_operand(sets, into) ? &once_ops : &count_ops, BELAY__CB(cb));
 }
-
-/* ---- pages --------------------------------------------------------------------------------------------- */
 
 enum { MEMBERS, NEXT }; /* the values of a page */
 
-/* A cursor is the server's, with the set that is being walked in its lowest bit. */
+/* A cursor is the server's cursor, with the index of the scanned set in its lowest bit. */
 static int read_page(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   int64_t which;
@@ -173,35 +147,36 @@ static int read_page(belay__operation_t *operation, const belay__call_t *call,
   return belay__request_keep(operation, reply->items[2]->items, reply->items[2]->count);
 }
 
-static void tell_page(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
-  bool well = answer->status == 0;
-  ((belay_dedup_page_cb)cb)(request, answer->status, well ? answer->room : NULL,
-                            well ? (size_t)answer->values[MEMBERS] : 0,
-                            well ? (uint64_t)answer->values[NEXT] : 0);
+static void notify_page(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  bool good = answer->status == 0;
+  ((belay_dedup_page_cb)cb)(request, answer->status, good ? answer->room : NULL,
+                            good ? (size_t)answer->values[MEMBERS] : 0,
+                            good ? (uint64_t)answer->values[NEXT] : 0);
 }
 
 static const belay__request_ops_t page_ops = {
-    .read = read_page, .notify = tell_page, .idempotent = true};
+    .read = read_page, .notify = notify_page, .idempotent = true};
 
 int belay_dedup_page(belay_dedup_t *dedup, belay_request_t *request, const belay_dedup_sets_t *sets,
                      uint64_t cursor, size_t limit, belay_dedup_page_cb cb) {
-  int error =
-      check(dedup, request, 1U << BELAY_DEDUP_SET | 1U << BELAY_DEDUP_WINDOW, sets, cb != NULL);
+  unsigned kinds = BELAY__DEDUP_IS(SET) | BELAY__DEDUP_IS(WINDOW);
+  int error = check(dedup, request, kinds, sets, cb != NULL);
   if (error != 0)
     return error;
-  bool window = dedup->kind == BELAY_DEDUP_WINDOW;
+  bool window = dedup->options.kind == BELAY_DEDUP_WINDOW;
   belay_t *belay = dedup->handle.client->belay;
   if (window && sets->n != 1)
     return belay__invalid(belay, "keys: of a window, 1");
   if ((cursor & 1) != 0 && (sets->how != BELAY_DEDUP_UNION || sets->n != 2))
-    return belay__invalid(belay, "cursor: not of a page of this");
+    return belay__invalid(belay, "cursor: not of a page of these sets");
   error = belay__check_range(belay, "limit", limit > BELAY_DEDUP_PAGE_MAX ? -1 : (int64_t)limit, 1,
                              BELAY_DEDUP_PAGE_MAX);
   if (error != 0)
     return error;
-  belay__call_t *call = window ? belay__dedup_script(dedup, &belay__script_dedup_window_page, 1, 2)
-                               : belay__dedup_script(dedup, &belay__script_dedup_page, sets->n, 4);
-  put_keys(dedup, call, sets->keys, sets->n);
+  belay__call_t *call = belay__handle_script(
+      &dedup->handle, window ? &belay__script_dedup_window_page : &belay__script_dedup_page,
+      sets->n, window ? 2 : 4);
+  put_keys(dedup, call, sets);
   if (!window) {
     belay__call_arg(call, letter_of(sets->how), 1);
     belay__call_arg_int(call, (int64_t)(cursor & 1));

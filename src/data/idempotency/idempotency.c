@@ -1,19 +1,134 @@
-/* Idempotency records. All that is done to one is done by one script, under a token that is drawn before it is sent;
- * so a begin that is sent again finds itself. */
-#include "data/idempotency/idempotency.h"
-
+/* Idempotency records. One script executes each operation, under a token that is drawn before it is
+ * sent; so a begin that is sent again finds itself. A begin has a claim. If its caller gets no good
+ * status, and the begin may have been executed, the claim is abandoned:
+ *
+ *    begun --reported, or never sent--> freed
+ *      +--else: an abandon is sent, and the handle waits for its end--> freed */
 #include <string.h>
 
+#include "belay/idempotency.h"
+
+#include "core/client/handle.h"
+#include "core/key/key.h"
+#include "core/key/token.h"
+#include "scripts.gen.h"
+
 #define TTL_MIN_MS INT64_C(1000)
-#define TTL_MAX_MS INT64_C(31536000000) /* a year */
+#define TTL_MAX_MS INT64_C(31536000000) /* one year */
 #define DEADLINE_MAX_MS INT64_C(86400000)
 #define NUMBER_MAX ((INT64_C(1) << 53) - 1)
+#define TOKEN_TEXT ((size_t)2 * BELAY__TOKEN_BYTES)
 
-_Static_assert(sizeof(belay_idempotency_token_t) == BELAY__TOKEN_BYTES, "one is the other");
-_Static_assert(BELAY_IDEMPOTENCY_OWNER_MAX == BELAY__OWNER_MAX, "one is the other");
+_Static_assert(sizeof(belay_idempotency_token_t) == BELAY__TOKEN_BYTES, "the token sizes agree");
+_Static_assert(BELAY_IDEMPOTENCY_OWNER_MAX == BELAY__OWNER_MAX, "the owner sizes agree");
 
-/* ---- answers ------------------------------------------------------------------------------------------- */
+struct belay_idempotency {
+  belay__handle_t handle; /* first */
+  belay_idempotency_options_t options;
+};
 
+static const belay_idempotency_options_t defaults = {
+    .deadline_ms = 30000, .ttl_ms = 86400000, .grace_ms = 3600000};
+
+static const belay__range_t ranges[] = {
+    BELAY__RANGE(belay_idempotency_options_t, deadline_ms, 1, DEADLINE_MAX_MS),
+    BELAY__RANGE(belay_idempotency_options_t, ttl_ms, TTL_MIN_MS, TTL_MAX_MS),
+    BELAY__RANGE(belay_idempotency_options_t, grace_ms, TTL_MIN_MS, TTL_MAX_MS),
+    {.name = NULL},
+};
+
+const belay__handle_type_t belay__idempotency_type = {
+    .family = "idempotency",
+    BELAY__HANDLE_LAYOUT(idempotency),
+    .copy_at = offsetof(belay_idempotency_t, options),
+    .defaults = &defaults,
+    .ranges = ranges,
+};
+
+BELAY__HANDLE_FUNCTIONS(idempotency)
+
+/* The arguments of the script, without the key. */
+typedef struct order {
+  const char *verb;
+  const void *token; /* BELAY__TOKEN_BYTES bytes; NULL: none */
+  int64_t ms, keep_ms;
+  belay_bytes_t text; /* Fingerprint or result */
+} order_t;
+
+static void put_key(const belay_idempotency_t *records, belay__call_t *call, belay_bytes_t key) {
+  if (!records->options.exact_keys) {
+    belay__handle_arg(&records->handle, call, key.data, key.len, "}");
+  } else if (call != NULL) {
+    belay__call_arg(call, key.data, key.len);
+    call->route = belay__key_route(key.data, key.len);
+  }
+}
+
+static belay__call_t *make_call(const belay_idempotency_t *records, belay_bytes_t key,
+                                const order_t *order) {
+  const belay_client_t *client = records->handle.client;
+  char token[BELAY__TOKEN_TEXT_MAX];
+  belay__token_t bytes;
+  if (order->token != NULL)
+    (void)belay__token_text(token, memcpy(&bytes, order->token, sizeof bytes), "", 0);
+  belay__call_t *call = belay__handle_script(&records->handle, &belay__script_idempotency, 1, 6);
+  put_key(records, call, key);
+  belay__call_arg_text(call, order->verb);
+  belay__call_arg(call, token, order->token != NULL ? TOKEN_TEXT : 0);
+  belay__call_arg_int(call, order->ms);
+  belay__call_arg_int(call, order->keep_ms);
+  belay__call_arg(call, order->text.len == 0 ? "" : order->text.data, order->text.len);
+  belay__call_arg(call, client->owner, client->owner_len);
+  return call;
+}
+
+/* ---- claims ---- */
+
+/* The claim of a begin. */
+typedef struct claim {
+  belay_idempotency_t *records;
+  belay__token_t token;
+  size_t key_len;
+  char key[];
+} claim_t;
+
+static void claim_free(claim_t *claim) {
+  belay__free(claim->records->handle.client->belay, claim, sizeof *claim + claim->key_len);
+}
+
+/* Make a claim with a fresh token. Returns 0, BELAY_ENOMEM or BELAY_ESYSTEM. */
+static int claim_new(belay_idempotency_t *records, belay_bytes_t key, claim_t **out) {
+  belay_t *belay = records->handle.client->belay;
+  claim_t *claim = *out = belay__alloc(belay, sizeof *claim + key.len);
+  if (claim == NULL)
+    return BELAY_ENOMEM;
+  *claim = (claim_t){.records = records, .key_len = key.len};
+  memcpy(claim->key, key.data, key.len);
+  int error = belay->host->random(belay, &claim->token, sizeof claim->token);
+  if (error != 0)
+    claim_free(claim);
+  return error;
+}
+
+/* Free the claim. undo: send an abandon before. If the abandon overtakes the begin on another
+ * connection, the record lives until its deadline. */
+static void claim_end(claim_t *claim, bool undo) {
+  belay_idempotency_t *records = claim->records;
+  const order_t order = {
+      .verb = "abandon", .token = &claim->token, .keep_ms = records->options.grace_ms};
+  if (undo)
+    belay__handle_give_back(&records->handle,
+                            make_call(records, belay_bytes(claim->key, claim->key_len), &order));
+  claim_free(claim);
+}
+
+static claim_t *claim_of(int64_t value) {
+  return (claim_t *)(void *)(intptr_t)value; // NOLINT(performance-no-int-to-ptr)
+}
+
+/* ---- replies ---- */
+
+/* The values of a request. The first six are the reply. */
 enum {
   WHAT,
   OURS,
@@ -23,17 +138,11 @@ enum {
   RESULT_LEN,
   VERDICT,
   CLAIM,
-  SENT, /* when it was, by this machine's clock */
-  MALFORMED = -1,
-  OTHER = -2
+  SENT /* Time of the first attempt, by the host's clock */
 };
-enum { PARTS = 6 }; /* of a reply */
+enum { PARTS = 6, MALFORMED = -1, OTHER = -2 };
 
-static belay__claim_t *claim_of(int64_t value) {
-  return (belay__claim_t *)(void *)(intptr_t)value; // NOLINT(performance-no-int-to-ptr)
-}
-
-/* Owner and result in one piece. */
+/* Copy the owner, a 0 and the result to the room. */
 static int keep_texts(belay__operation_t *operation, const belay__reply_t *owner,
                       const belay__reply_t *result) {
   operation->values[OWNER_LEN] = (int64_t)owner->len;
@@ -41,7 +150,7 @@ static int keep_texts(belay__operation_t *operation, const belay__reply_t *owner
   char *room = belay__request_room(operation, owner->len + 1 + result->len);
   if (room == NULL)
     return BELAY_ENOMEM;
-  memcpy(room, owner->str, owner->len); /* the 0 behind it is there */
+  memcpy(room, owner->str, owner->len); /* the room is all 0 */
   if (result->len > 0)
     memcpy(room + owner->len + 1, result->str, result->len);
   return 0;
@@ -68,9 +177,9 @@ static int read_state(belay__operation_t *operation, const belay__call_t *call,
   return keep_texts(operation, owner, result);
 }
 
-/* The remaining time at the callback. The owner's own time counts from before the request was
- * sent. */
-static int64_t left(const belay__answer_t *answer) {
+/* Return the remaining time at the callback. The caller's own claim counts from before the request
+ * was sent. */
+static int64_t remaining_ms(const belay__answer_t *answer) {
   const int64_t *values = answer->values;
   if (values[WHAT] != BELAY_IDEMPOTENCY_STARTED && values[WHAT] != BELAY_IDEMPOTENCY_TAKEN_OVER)
     return values[LEFT];
@@ -96,7 +205,7 @@ static int read_abandoned(belay__operation_t *operation, const belay__call_t *ca
   return error == 0 && operation->reply_lost && !operation->values[OURS] ? BELAY_EUNKNOWN : error;
 }
 
-/* Nor whether it has brought the result, where there is nothing any more. */
+/* After a repeated finish, an absent record may have had the result and expired. */
 static int read_finished(belay__operation_t *operation, const belay__call_t *call,
                          const belay__reply_t *reply) {
   int error = read_owned(operation, call, reply);
@@ -113,8 +222,7 @@ static int read_begun(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   int error = read_state(operation, call, reply);
   if (is_other(reply)) {
-    operation->values[VERDICT] =
-        error; /* also of one that was sent twice: the first has done nothing either */
+    operation->values[VERDICT] = error; /* definite after a retry too: no attempt did anything */
     return 0;
   }
   if (error == 0 && operation->values[WHAT] == BELAY_IDEMPOTENCY_ABANDONED)
@@ -131,9 +239,9 @@ static int read_forgotten(belay__operation_t *operation, const belay__call_t *ca
 static const belay_idempotency_state_t unknown = {.outcome = BELAY_IDEMPOTENCY_UNKNOWN,
                                                   .owner = ""};
 
-/* token: of the client that began the record; NULL: none to report. */
-static void tell_state(belay_request_t *request, belay_idempotency_cb cb,
-                       const belay__answer_t *answer, const belay__token_t *token) {
+/* token: the token of a begin; NULL: none to report. */
+static void notify_state(belay_request_t *request, belay_idempotency_cb cb,
+                         const belay__answer_t *answer, const belay__token_t *token) {
   const int64_t *values = answer->values;
   int status = answer->status != 0 ? answer->status : (int)values[VERDICT];
   bool known = answer->status == 0 && (status == 0 || status == BELAY_ENOTOWNER);
@@ -141,7 +249,7 @@ static void tell_state(belay_request_t *request, belay_idempotency_cb cb,
     belay__client_explain(answer->client, status, NULL, 0);
   belay_idempotency_state_t state = {.outcome = (belay_idempotency_outcome_t)values[WHAT],
                                      .attempt = values[ATTEMPT],
-                                     .remaining_ms = left(answer),
+                                     .remaining_ms = remaining_ms(answer),
                                      .owner = answer->room != NULL ? answer->room : ""};
   if (state.outcome == BELAY_IDEMPOTENCY_DONE && !values[OURS]) {
     state.result = state.owner + values[OWNER_LEN] + 1;
@@ -152,61 +260,53 @@ static void tell_state(belay_request_t *request, belay_idempotency_cb cb,
   cb(request, status, known ? &state : &unknown);
 }
 
-static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
-  tell_state(request, (belay_idempotency_cb)cb, answer, NULL);
+static void notify(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  notify_state(request, (belay_idempotency_cb)cb, answer, NULL);
 }
 
 /* True if no good status is reported and the begin may have been executed. A closing client no
  * longer waits for the abandon. */
-static bool is_to_be_undone(const belay__answer_t *answer) {
+static bool must_undo(const belay__answer_t *answer) {
   return !answer->client->closing &&
          (answer->status == BELAY_EUNKNOWN || answer->status == BELAY_EPROTO ||
           answer->status == BELAY_ENOMEM);
 }
 
-static void tell_begun(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
-  belay__claim_t *claim = claim_of(answer->values[CLAIM]);
+static void notify_begun(belay_request_t *request, void (*cb)(void),
+                         const belay__answer_t *answer) {
+  claim_t *claim = claim_of(answer->values[CLAIM]);
   belay__token_t token = {{0}};
   if (claim != NULL) {
     token = claim->token;
-    if (is_to_be_undone(answer))
-      belay__claim_undo(claim);
-    else
-      belay__claim_free(claim);
+    claim_end(claim, must_undo(answer));
   }
-  tell_state(request, (belay_idempotency_cb)cb, answer, &token);
+  notify_state(request, (belay_idempotency_cb)cb, answer, &token);
 }
 
-/* The request is canceled, or the handle closes. The handle then waits for the abandon begun
- * here. */
-static void on_left(belay__operation_t *operation, bool sent) {
-  belay__claim_t *claim = claim_of(operation->values[CLAIM]);
+/* A closing handle waits for the abandon that is sent here. */
+static void on_cancel(belay__operation_t *operation, bool sent) {
+  claim_t *claim = claim_of(operation->values[CLAIM]);
   operation->values[CLAIM] = 0;
-  if (sent)
-    belay__claim_undo(claim);
-  else
-    belay__claim_free(claim);
+  claim_end(claim, sent);
 }
 
-static void tell_forgotten(belay_request_t *request, void (*cb)(void),
-                           const belay__answer_t *answer) {
+static void notify_forgotten(belay_request_t *request, void (*cb)(void),
+                             const belay__answer_t *answer) {
   const belay_idempotency_state_t state = {.owner = "", .existed = answer->values[OURS] != 0};
   ((belay_idempotency_cb)cb)(request, answer->status, answer->status == 0 ? &state : &unknown);
 }
 
 static const belay__request_ops_t begin_ops = {
-    .read = read_begun, .notify = tell_begun, .left = on_left, .idempotent = true};
+    .read = read_begun, .notify = notify_begun, .left = on_cancel, .idempotent = true};
 static const belay__request_ops_t extend_ops = {
-    .read = read_owned, .notify = tell, .idempotent = true};
+    .read = read_owned, .notify = notify, .idempotent = true};
 static const belay__request_ops_t finish_ops = {
-    .read = read_finished, .notify = tell, .idempotent = true};
+    .read = read_finished, .notify = notify, .idempotent = true};
 static const belay__request_ops_t abandon_ops = {
-    .read = read_abandoned, .notify = tell, .idempotent = true};
+    .read = read_abandoned, .notify = notify, .idempotent = true};
 static const belay__request_ops_t read_ops = {
-    .read = read_state, .notify = tell, .idempotent = true};
-static const belay__request_ops_t forget_ops = {.read = read_forgotten, .notify = tell_forgotten};
-
-/* ---- operations ---------------------------------------------------------------------------------------- */
+    .read = read_state, .notify = notify, .idempotent = true};
+static const belay__request_ops_t forget_ops = {.read = read_forgotten, .notify = notify_forgotten};
 
 static int check(const belay_idempotency_t *records, const belay_request_t *request,
                  belay_bytes_t key, bool has_cb) {
@@ -222,7 +322,7 @@ static int check_owned(const belay_idempotency_t *records, const belay_request_t
   return error;
 }
 
-/* A time that is said, or the option. */
+/* Replace 0 and BELAY_DEFAULT by the option, and check the range. */
 static int check_ms(const belay_idempotency_t *records, const char *what, int64_t *ms,
                     int64_t option, int64_t min, int64_t max) {
   if (*ms == 0 || *ms == BELAY_DEFAULT)
@@ -231,25 +331,24 @@ static int check_ms(const belay_idempotency_t *records, const char *what, int64_
 }
 
 static int check_deadline(const belay_idempotency_t *records, int64_t *ms) {
-  return check_ms(records, "deadline_ms", ms, records->deadline_ms, 1, DEADLINE_MAX_MS);
+  return check_ms(records, "deadline_ms", ms, records->options.deadline_ms, 1, DEADLINE_MAX_MS);
 }
 
-/* For how long a record outlives what is done to it here. */
+/* Return the time for which a record outlives this operation. */
 static int64_t grace_ms(const belay_idempotency_t *records, const belay_request_t *request) {
-  return belay__request_keep_ms(records->handle.client, request, records->grace_ms);
+  return belay__request_keep_ms(records->handle.client, request, records->options.grace_ms);
 }
 
-static int start(belay_idempotency_t *records, belay_request_t *request, const char *key,
-                 size_t key_len, const belay__order_t *order, const belay__request_ops_t *ops,
-                 belay_idempotency_cb cb) {
-  belay__call_t *call = belay__idempotency_call(records, key, key_len, order);
-  return belay__handle_start(&records->handle, request, call, ops, BELAY__CB(cb));
+static int start(belay_idempotency_t *records, belay_request_t *request, belay_bytes_t key,
+                 const order_t *order, const belay__request_ops_t *ops, belay_idempotency_cb cb) {
+  return belay__handle_start(&records->handle, request, make_call(records, key, order), ops,
+                             BELAY__CB(cb));
 }
 
 int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *request,
                             belay_bytes_t key, belay_bytes_t fingerprint, int64_t deadline_ms,
                             belay_idempotency_cb cb) {
-  belay__claim_t *claim;
+  claim_t *claim;
   belay__operation_t *operation;
   int error = check(records, request, key, cb != NULL);
   if (error == 0)
@@ -258,26 +357,24 @@ int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *reque
   if (error == 0)
     error = check_deadline(records, &deadline_ms);
   if (error == 0)
-    error = belay__claim_new(records, key.data, key.len, &claim);
+    error = claim_new(records, key, &claim);
   if (error != 0)
     return error;
   error = belay__handle_begin(&records->handle, request, &begin_ops, BELAY__CB(cb), &operation);
   if (error != 0) {
-    belay__claim_free(claim);
+    claim_free(claim);
     return error;
   }
-  const belay__order_t order = {.verb = "begin",
-                                .token = &claim->token,
-                                .ms = deadline_ms,
-                                .keep_ms = grace_ms(records, request),
-                                .text = fingerprint.data,
-                                .len = fingerprint.len};
+  const order_t order = {.verb = "begin",
+                         .token = &claim->token,
+                         .ms = deadline_ms,
+                         .keep_ms = grace_ms(records, request),
+                         .text = fingerprint};
   operation->values[CLAIM] = (int64_t)(intptr_t)claim;
-  error =
-      belay__request_send(operation, belay__idempotency_call(records, key.data, key.len, &order));
+  error = belay__request_send(operation, make_call(records, key, &order));
   if (error != 0) {
     belay__request_forget(operation);
-    belay__claim_free(claim);
+    claim_free(claim);
   }
   return error;
 }
@@ -290,9 +387,9 @@ int belay_idempotency_extend(belay_idempotency_t *records, belay_request_t *requ
     error = check_deadline(records, &deadline_ms);
   if (error != 0)
     return error;
-  const belay__order_t order = {
+  const order_t order = {
       .verb = "extend", .token = token, .ms = deadline_ms, .keep_ms = grace_ms(records, request)};
-  return start(records, request, key.data, key.len, &order, &extend_ops, cb);
+  return start(records, request, key, &order, &extend_ops, cb);
 }
 
 int belay_idempotency_finish(belay_idempotency_t *records, belay_request_t *request,
@@ -303,7 +400,7 @@ int belay_idempotency_finish(belay_idempotency_t *records, belay_request_t *requ
     return belay__invalid(records->handle.client->belay, "finish: NULL");
   int64_t ttl_ms = error == 0 ? finish->ttl_ms : 0;
   if (error == 0)
-    error = check_ms(records, "ttl_ms", &ttl_ms, records->ttl_ms, TTL_MIN_MS, TTL_MAX_MS);
+    error = check_ms(records, "ttl_ms", &ttl_ms, records->options.ttl_ms, TTL_MIN_MS, TTL_MAX_MS);
   if (error == 0) {
     size_t half = records->handle.client->max_reply / 2;
     size_t max = half < BELAY_IDEMPOTENCY_RESULT_MAX ? half : BELAY_IDEMPOTENCY_RESULT_MAX;
@@ -311,13 +408,11 @@ int belay_idempotency_finish(belay_idempotency_t *records, belay_request_t *requ
   }
   if (error != 0)
     return error;
-  const belay__order_t order = {.verb = "finish",
-                                .token = token,
-                                .ms =
-                                    belay__request_keep_ms(records->handle.client, request, ttl_ms),
-                                .text = finish->result.data,
-                                .len = finish->result.len};
-  return start(records, request, key.data, key.len, &order, &finish_ops, cb);
+  const order_t order = {.verb = "finish",
+                         .token = token,
+                         .ms = belay__request_keep_ms(records->handle.client, request, ttl_ms),
+                         .text = finish->result};
+  return start(records, request, key, &order, &finish_ops, cb);
 }
 
 int belay_idempotency_abandon(belay_idempotency_t *records, belay_request_t *request,
@@ -326,9 +421,8 @@ int belay_idempotency_abandon(belay_idempotency_t *records, belay_request_t *req
   int error = check_owned(records, request, key, token, cb != NULL);
   if (error != 0)
     return error;
-  const belay__order_t order = {
-      .verb = "abandon", .token = token, .keep_ms = grace_ms(records, request)};
-  return start(records, request, key.data, key.len, &order, &abandon_ops, cb);
+  const order_t order = {.verb = "abandon", .token = token, .keep_ms = grace_ms(records, request)};
+  return start(records, request, key, &order, &abandon_ops, cb);
 }
 
 int belay_idempotency_read(belay_idempotency_t *records, belay_request_t *request,
@@ -336,8 +430,8 @@ int belay_idempotency_read(belay_idempotency_t *records, belay_request_t *reques
   int error = check(records, request, key, cb != NULL);
   if (error != 0)
     return error;
-  const belay__order_t order = {.verb = "read"};
-  return start(records, request, key.data, key.len, &order, &read_ops, cb);
+  const order_t order = {.verb = "read"};
+  return start(records, request, key, &order, &read_ops, cb);
 }
 
 int belay_idempotency_forget(belay_idempotency_t *records, belay_request_t *request,
@@ -346,38 +440,6 @@ int belay_idempotency_forget(belay_idempotency_t *records, belay_request_t *requ
   if (error != 0)
     return error;
   belay__call_t *call = belay__handle_command(&records->handle, "UNLINK", 2);
-  belay__idempotency_key(records, call, key.data, key.len);
+  put_key(records, call, key);
   return belay__handle_start(&records->handle, request, call, &forget_ops, BELAY__CB(cb));
 }
-
-/* ---- the handle ---------------------------------------------------------------------------------------- */
-
-static const belay_idempotency_options_t defaults = {
-    .deadline_ms = 30000, .ttl_ms = 86400000, .grace_ms = 3600000};
-
-static const belay__range_t ranges[] = {
-    BELAY__RANGE(belay_idempotency_options_t, deadline_ms, 1, DEADLINE_MAX_MS),
-    BELAY__RANGE(belay_idempotency_options_t, ttl_ms, TTL_MIN_MS, TTL_MAX_MS),
-    BELAY__RANGE(belay_idempotency_options_t, grace_ms, TTL_MIN_MS, TTL_MAX_MS),
-    {.name = NULL},
-};
-
-static int on_init(belay__handle_t *handle, void *options) {
-  belay_idempotency_t *records = (belay_idempotency_t *)handle;
-  const belay_idempotency_options_t *o = options;
-  records->deadline_ms = o->deadline_ms;
-  records->ttl_ms = o->ttl_ms;
-  records->grace_ms = o->grace_ms;
-  records->exact_keys = o->exact_keys;
-  return 0;
-}
-
-const belay__handle_type_t belay__idempotency_type = {
-    .family = "idempotency",
-    BELAY__HANDLE_LAYOUT(idempotency),
-    .defaults = &defaults,
-    .ranges = ranges,
-    .init = on_init,
-};
-
-BELAY__HANDLE_FUNCTIONS(idempotency)

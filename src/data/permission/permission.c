@@ -5,18 +5,33 @@
  *                         b   3  2  1  0     grant 0b0110: SET u2 9 3, GET u4 8
  *
  * A number that passes through a script is a double there, so what is wider than 32 bits goes there in two pieces. */
-#include "data/permission/permission.h"
-
 #include <stdio.h>
 #include <string.h>
 
+#include "belay/permission.h"
+#include "core/client/handle.h"
+
 #include "scripts.gen.h"
 
-#define NATIVE_BITS 63                  /* of a piece, in a command */
-#define SCRIPT_BITS 32                  /* and in a script */
-#define TTL_MAX_MS INT64_C(31536000000) /* a year */
+#define NATIVE_BITS 63                  /* of a piece in a command */
+#define SCRIPT_BITS 32                  /* of a piece in a script */
+#define TTL_MAX_MS INT64_C(31536000000) /* one year */
 
-/* ---- the handle ---------------------------------------------------------------------------------------- */
+#define NAME_MAX_LEN ((size_t)128)
+
+/* The names of values, followed by their texts. */
+typedef struct names {
+  size_t size; /* Bytes of this struct and the texts */
+  size_t count;
+  const char *text[];
+} names_t;
+
+struct belay_permission {
+  belay__handle_t handle; /* first */
+  belay_permission_options_t options;
+  names_t *names; /* NULL: there are none */
+  char tail[16];  /* End of the keys, such as "}::u5" */
+};
 
 static const belay_permission_options_t defaults = {.max_index = 1048575};
 
@@ -26,27 +41,105 @@ static const belay__range_t ranges[] = {
     {.name = NULL},
 };
 
+unsigned belay_permission_width(uint64_t levels) {
+  if (levels == 0 || levels > UINT64_C(1) << BELAY_PERMISSION_WIDTH_MAX)
+    return 0;
+  unsigned width = 1;
+  while (UINT64_C(1) << width < levels)
+    width++;
+  return width;
+}
+
+const char *belay_permission_name(const belay_permission_t *permission, uint64_t value) {
+  const names_t *names = permission == NULL ? NULL : permission->names;
+  const char *text = names != NULL && value < names->count ? names->text[value] : NULL;
+  return text != NULL ? text : "unknown";
+}
+
+/* Check `levels` against the width, and set a width of 0 by levels or names. */
+static int check_width(belay_t *belay, belay_permission_options_t *o) {
+  uint64_t levels = o->levels;
+  if (levels == 0)
+    levels = o->width != 0 ? UINT64_C(1) << o->width : o->names_len;
+  if (levels == 0)
+    return belay__invalid(belay, "width: neither it nor levels nor names are given");
+  unsigned needed = belay_permission_width(levels);
+  if (needed == 0)
+    return belay__invalid(belay, "levels: more than 2^63");
+  if (o->width == 0)
+    o->width = needed;
+  if (needed > o->width)
+    return belay__invalid(belay, "levels: more than fit into width");
+  if (o->names_len > levels)
+    return belay__invalid(belay, "names: more than there are values");
+  return 0;
+}
+
+static int check_names(belay_t *belay, const belay_permission_options_t *o) {
+  if (o->names_len > BELAY_PERMISSION_NAMES_MAX || (o->names_len > 0 && o->names == NULL))
+    return belay__invalid(belay, "names: NULL, or more than 65536 of them");
+  for (size_t i = 0; i < o->names_len; i++)
+    if (o->names[i] != NULL && strnlen(o->names[i], NAME_MAX_LEN + 1) > NAME_MAX_LEN)
+      return belay__invalid(belay, "names: one of more than 128 bytes");
+  return 0;
+}
+
+static int check_options(belay_t *belay, belay_permission_options_t *options) {
+  int error = check_names(belay, options);
+  if (error == 0)
+    error = check_width(belay, options);
+  if (error != 0)
+    return error;
+  uint64_t fields = BELAY_PERMISSION_BITS_MAX / options->width;
+  if (options->max_index >= fields)
+    return belay__invalid(belay, "max_index: not from 0 to %llu", (unsigned long long)fields - 1);
+  return 0;
+}
+
+static bool copy_names(belay_t *belay, const belay_permission_options_t *options, names_t **out) {
+  names_t *names = *out = NULL;
+  size_t n = options->names_len, size = sizeof *names + n * sizeof names->text[0];
+  if (n == 0)
+    return true;
+  for (size_t i = 0; i < n; i++)
+    size += options->names[i] == NULL ? 0 : strlen(options->names[i]) + 1;
+  names = *out = belay__alloc(belay, size);
+  if (names == NULL)
+    return false;
+  names->size = size;
+  names->count = n;
+  char *at = (char *)&names->text[n];
+  for (size_t i = 0; i < n; i++) {
+    names->text[i] = NULL;
+    if (options->names[i] == NULL)
+      continue;
+    size_t len = strlen(options->names[i]) + 1;
+    names->text[i] = memcpy(at, options->names[i], len);
+    at += len;
+  }
+  return true;
+}
+
 static int on_init(belay__handle_t *handle, void *options) {
   belay_permission_t *permission = (belay_permission_t *)handle;
   belay_permission_options_t *o = options;
-  int error = belay__permission_check_options(handle->client->belay, o);
+  int error = check_options(handle->client->belay, o);
   if (error != 0)
     return error;
-  permission->width = o->width;
-  permission->max_index = o->max_index;
-  permission->ttl_ms = o->ttl_ms;
   (void)snprintf(permission->tail, sizeof permission->tail, "}::u%u", o->width);
-  return belay__permission_copy_names(handle->client->belay, o, &permission->names) ? 0
-                                                                                    : BELAY_ENOMEM;
+  return copy_names(handle->client->belay, o, &permission->names) ? 0 : BELAY_ENOMEM;
 }
 
 static void on_deinit(belay__handle_t *handle) {
-  belay__permission_free_names(handle->client->belay, ((belay_permission_t *)handle)->names);
+  names_t *names = ((belay_permission_t *)handle)->names;
+  if (names != NULL)
+    belay__free(handle->client->belay, names, names->size);
 }
 
 const belay__handle_type_t belay__permission_type = {
     .family = "permission",
     BELAY__HANDLE_LAYOUT(permission),
+    .copy_at = offsetof(belay_permission_t, options),
     .defaults = &defaults,
     .ranges = ranges,
     .init = on_init,
@@ -55,13 +148,11 @@ const belay__handle_type_t belay__permission_type = {
 
 BELAY__HANDLE_FUNCTIONS(permission)
 
-/* ---- pieces -------------------------------------------------------------------------------------------- */
-
-/* Writes what a BITFIELD is given; or counts its words, while there is no call. */
+/* Writes the words of a BITFIELD; without a call it only counts them. */
 typedef struct writer {
   belay__call_t *call;
   size_t words;
-  unsigned piece; /* bits of one, at most */
+  unsigned piece; /* maximum bits of a piece */
 } writer_t;
 
 static void put_word(writer_t *writer, const char *text) {
@@ -81,7 +172,7 @@ static void put_place(writer_t *writer, uint64_t offset, unsigned width) {
   put_number(writer, offset);
 }
 
-/* The number of bits of `width` that are not in the first piece. */
+/* Return the number of bits that are not in the first piece. */
 static unsigned rest_of(unsigned width, unsigned piece) {
   return width > piece ? piece : 0;
 }
@@ -107,7 +198,6 @@ static void put_set(writer_t *writer, uint64_t offset, unsigned width, uint64_t 
     put_set(writer, offset + width - rest, rest, value & mask_of(rest));
 }
 
-/* Reads the numbers of a reply, one after the other. */
 typedef struct reader {
   const belay__reply_t *reply;
   size_t at;
@@ -130,7 +220,8 @@ static bool take_number(reader_t *reader, unsigned width, uint64_t *out) {
   return true;
 }
 
-/* The highest bits of mask that lie together: how many, 0 if there are none; *low is the number of the lowest. */
+/* Return the length of the highest run of set bits in mask, 0 if there is none; *low is the number
+ * of its lowest bit. */
 static unsigned run_of(uint64_t mask, unsigned *low) {
   unsigned high = BELAY_PERMISSION_WIDTH_MAX, bits = 0;
   if (mask == 0)
@@ -143,45 +234,43 @@ static unsigned run_of(uint64_t mask, unsigned *low) {
   return bits;
 }
 
-/* ---- what is asked, and what comes of it --------------------------------------------------------------- */
+typedef enum kind { GET, HAS, SET, GRANT, REVOKE } kind_t;
 
-typedef enum what { GET, HAS, SET, GRANT, REVOKE } what_t;
-
-/* A request's room: the results hold the arguments until the reply is read. */
+/* The room of a request. The results hold the arguments until the reply is read. */
 typedef struct room {
   size_t n;
-  what_t what;
+  kind_t kind;
   belay_permission_result_t results[];
 } room_t;
 
-/* All of a field: in value is what it was given. */
-static void put_field(writer_t *writer, what_t what, unsigned width,
+/* Add the words of a field; field->value is its argument. */
+static void put_field(writer_t *writer, kind_t kind, unsigned width,
                       const belay_permission_result_t *field) {
   uint64_t offset = field->index * width, mask = field->value;
   unsigned low, bits;
-  if (what == SET) {
+  if (kind == SET) {
     put_set(writer, offset, width, field->value);
     return;
   }
-  for (; (what == GRANT || what == REVOKE) && (bits = run_of(mask, &low)) > 0;
+  for (; (kind == GRANT || kind == REVOKE) && (bits = run_of(mask, &low)) > 0;
        mask &= mask_of(low)) {
     uint64_t ones = mask_of(bits);
-    put_set(writer, offset + width - low - bits, bits, what == GRANT ? ones : 0);
+    put_set(writer, offset + width - low - bits, bits, kind == GRANT ? ones : 0);
   }
   put_get(writer, offset, width);
 }
 
-static bool take_field(reader_t *reader, what_t what, unsigned width,
+static bool take_field(reader_t *reader, kind_t kind, unsigned width,
                        belay_permission_result_t *field) {
   uint64_t given = field->value, old = 0, n;
   unsigned low, bits;
-  if (what == SET) {
+  if (kind == SET) {
     if (!take_number(reader, width, &field->before))
       return false;
     field->answer = field->before != given;
     return true;
   }
-  uint64_t changing = what == GRANT || what == REVOKE ? given : 0;
+  uint64_t changing = kind == GRANT || kind == REVOKE ? given : 0;
   for (uint64_t mask = changing; (bits = run_of(mask, &low)) > 0; mask &= mask_of(low)) {
     if (!take_number(reader, bits, &n))
       return false;
@@ -190,14 +279,14 @@ static bool take_field(reader_t *reader, what_t what, unsigned width,
   if (!take_number(reader, width, &field->value))
     return false;
   field->before = (field->value & ~changing) | old;
-  field->answer = what == GET   ? field->value != 0
-                  : what == HAS ? (field->value & given) == given
+  field->answer = kind == GET   ? field->value != 0
+                  : kind == HAS ? (field->value & given) == given
                                 : field->value != field->before;
   return true;
 }
 
-static bool is_script(const belay_permission_t *permission, what_t what) {
-  return permission->ttl_ms != 0 && what != GET && what != HAS;
+static bool is_script(const belay_permission_t *permission, kind_t kind) {
+  return permission->options.ttl_ms != 0 && kind != GET && kind != HAS;
 }
 
 static int read_fields(belay__operation_t *operation, const belay__call_t *call,
@@ -208,7 +297,7 @@ static int read_fields(belay__operation_t *operation, const belay__call_t *call,
   if (reply->type != BELAY__REPLY_ARRAY)
     return BELAY_EPROTO;
   for (size_t i = 0; i < room->n; i++)
-    if (!take_field(&reader, room->what, permission->width, &room->results[i]))
+    if (!take_field(&reader, room->kind, permission->options.width, &room->results[i]))
       return BELAY_EPROTO;
   return reader.at == reply->count ? 0 : BELAY_EPROTO;
 }
@@ -223,7 +312,7 @@ static int read_swapped(belay__operation_t *operation, const belay__call_t *call
   int64_t swapped;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count < 1 ||
       !belay__reply_integer(reply->items[0], 0, 1, &swapped) ||
-      !take_number(&reader, permission->width, &field->before) || reader.at != reply->count)
+      !take_number(&reader, permission->options.width, &field->before) || reader.at != reply->count)
     return BELAY_EPROTO;
   field->answer = swapped != 0;
   if (!field->answer)
@@ -238,20 +327,18 @@ static int read_cleared(belay__operation_t *operation, const belay__call_t *call
   return belay__reply_integer(reply, 0, 2, &keys) ? 0 : BELAY_EPROTO;
 }
 
-static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void notify(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   const room_t *room = answer->status == 0 ? answer->room : NULL;
   ((belay_permission_cb)cb)(request, answer->status, room != NULL ? room->results : NULL,
                             room != NULL ? room->n : 0);
 }
 
-static const belay__request_ops_t ask_ops = {
-    .read = read_fields, .notify = tell, .idempotent = true};
-static const belay__request_ops_t change_ops = {.read = read_fields, .notify = tell};
-static const belay__request_ops_t swap_ops = {.read = read_swapped, .notify = tell};
+static const belay__request_ops_t read_ops = {
+    .read = read_fields, .notify = notify, .idempotent = true};
+static const belay__request_ops_t change_ops = {.read = read_fields, .notify = notify};
+static const belay__request_ops_t swap_ops = {.read = read_swapped, .notify = notify};
 static const belay__request_ops_t clear_ops = {
-    .read = read_cleared, .notify = tell, .idempotent = true};
-
-/* ---- operations ---------------------------------------------------------------------------------------- */
+    .read = read_cleared, .notify = notify, .idempotent = true};
 
 static int check(const belay_permission_t *permission, const belay_request_t *request,
                  belay_bytes_t key, const void *fields, size_t n, size_t max, bool has_cb) {
@@ -262,118 +349,118 @@ static int check(const belay_permission_t *permission, const belay_request_t *re
 
 static int check_field(const belay_permission_t *permission, uint64_t index, uint64_t value) {
   belay_t *belay = permission->handle.client->belay;
-  if (index > permission->max_index)
+  if (index > permission->options.max_index)
     return belay__invalid(belay, "index: not from 0 to %llu",
-                          (unsigned long long)permission->max_index);
-  if (value > mask_of(permission->width))
-    return belay__invalid(belay, "value: not of %u bits", permission->width);
+                          (unsigned long long)permission->options.max_index);
+  if (value > mask_of(permission->options.width))
+    return belay__invalid(belay, "value: not of %u bits", permission->options.width);
   return 0;
 }
 
-static belay__call_t *new_call(const belay_permission_t *permission, const char *key,
-                               size_t key_len, const room_t *room) {
-  bool script = is_script(permission, room->what), asks = room->what <= HAS;
+static belay__call_t *new_call(const belay_permission_t *permission, belay_bytes_t key,
+                               const room_t *room) {
+  bool script = is_script(permission, room->kind), asks = room->kind <= HAS;
   writer_t writer = {.piece = script ? SCRIPT_BITS : NATIVE_BITS};
   for (size_t i = 0; i < room->n; i++)
-    put_field(&writer, room->what, permission->width, &room->results[i]);
+    put_field(&writer, room->kind, permission->options.width, &room->results[i]);
   belay__call_t *call =
       script ? belay__handle_script(&permission->handle, &belay__script_permission_write, 1,
                                     1 + writer.words)
              : belay__handle_command(&permission->handle, asks ? "BITFIELD_RO" : "BITFIELD",
                                      2 + writer.words);
-  belay__handle_arg(&permission->handle, call, key, key_len, permission->tail);
+  belay__handle_arg(&permission->handle, call, key.data, key.len, permission->tail);
   if (script)
-    belay__call_arg_int(call, permission->ttl_ms);
+    belay__call_arg_int(call, permission->options.ttl_ms);
   writer.call = call;
   for (size_t i = 0; i < room->n; i++)
-    put_field(&writer, room->what, permission->width, &room->results[i]);
+    put_field(&writer, room->kind, permission->options.width, &room->results[i]);
   return call;
 }
 
-/* Of what was checked: begins it, with room for n results. */
+/* Begin an operation with room for n results. */
 static int begin(belay_permission_t *permission, belay_request_t *request,
-                 const belay__request_ops_t *ops, what_t what, size_t n, belay_permission_cb cb,
+                 const belay__request_ops_t *ops, kind_t kind, size_t n, belay_permission_cb cb,
                  belay__operation_t **out) {
   const size_t size = sizeof(room_t) + n * sizeof(belay_permission_result_t);
   int error = belay__handle_begin_room(&permission->handle, request, ops, BELAY__CB(cb), size, out);
   if (error == 0)
-    *(room_t *)(*out)->room = (room_t){.n = n, .what = what};
+    *(room_t *)(*out)->room = (room_t){.n = n, .kind = kind};
   return error;
 }
 
-/* Either indices or fields. */
-static int start(belay_permission_t *permission, belay_request_t *request, const char *key,
-                 size_t key_len, what_t what, const uint64_t *indices,
-                 const belay_permission_field_t *fields, size_t n, belay_permission_cb cb) {
+/* Start an operation on indices (GET) or fields (all others). */
+static int start(belay_permission_t *permission, belay_request_t *request, belay_bytes_t key,
+                 kind_t kind, const uint64_t *indices, const belay_permission_field_t *fields,
+                 size_t n, belay_permission_cb cb) {
   belay__operation_t *operation;
-  bool many = what <= SET;
-  const void *given = what == GET ? (const void *)indices : (const void *)fields;
-  int error = check(permission, request, belay_bytes(key, key_len), given, n,
+  bool many = kind <= SET;
+  const void *given = kind == GET ? (const void *)indices : (const void *)fields;
+  int error = check(permission, request, key, given, n,
                     many ? BELAY_PERMISSION_FIELDS_MAX : BELAY_PERMISSION_GRANTS_MAX, cb != NULL);
   for (size_t i = 0; i < n && error == 0; i++)
-    error = what == GET ? check_field(permission, indices[i], 0)
+    error = kind == GET ? check_field(permission, indices[i], 0)
                         : check_field(permission, fields[i].index, fields[i].value);
   if (error == 0)
     error =
-        begin(permission, request, what <= HAS ? &ask_ops : &change_ops, what, n, cb, &operation);
+        begin(permission, request, kind <= HAS ? &read_ops : &change_ops, kind, n, cb, &operation);
   if (error != 0)
     return error;
   room_t *room = operation->room;
   for (size_t i = 0; i < n; i++) {
-    room->results[i].index = what == GET ? indices[i] : fields[i].index;
-    room->results[i].value = what == GET ? 0 : fields[i].value;
+    room->results[i].index = kind == GET ? indices[i] : fields[i].index;
+    room->results[i].value = kind == GET ? 0 : fields[i].value;
   }
-  return belay__request_begun(
-      operation, belay__request_send(operation, new_call(permission, key, key_len, room)));
+  return belay__request_begun(operation,
+                              belay__request_send(operation, new_call(permission, key, room)));
 }
 
 int belay_permission_get(belay_permission_t *permission, belay_request_t *request,
                          belay_bytes_t key, const uint64_t *indices, size_t n,
                          belay_permission_cb cb) {
-  return start(permission, request, key.data, key.len, GET, indices, NULL, n, cb);
+  return start(permission, request, key, GET, indices, NULL, n, cb);
 }
 
 int belay_permission_has(belay_permission_t *permission, belay_request_t *request,
                          belay_bytes_t key, const belay_permission_field_t *fields, size_t n,
                          belay_permission_cb cb) {
-  return start(permission, request, key.data, key.len, HAS, NULL, fields, n, cb);
+  return start(permission, request, key, HAS, NULL, fields, n, cb);
 }
 
 int belay_permission_set(belay_permission_t *permission, belay_request_t *request,
                          belay_bytes_t key, const belay_permission_field_t *fields, size_t n,
                          belay_permission_cb cb) {
-  return start(permission, request, key.data, key.len, SET, NULL, fields, n, cb);
+  return start(permission, request, key, SET, NULL, fields, n, cb);
 }
 
 int belay_permission_grant(belay_permission_t *permission, belay_request_t *request,
                            belay_bytes_t key, const belay_permission_field_t *fields, size_t n,
                            belay_permission_cb cb) {
-  return start(permission, request, key.data, key.len, GRANT, NULL, fields, n, cb);
+  return start(permission, request, key, GRANT, NULL, fields, n, cb);
 }
 
 int belay_permission_revoke(belay_permission_t *permission, belay_request_t *request,
                             belay_bytes_t key, const belay_permission_field_t *fields, size_t n,
                             belay_permission_cb cb) {
-  return start(permission, request, key.data, key.len, REVOKE, NULL, fields, n, cb);
+  return start(permission, request, key, REVOKE, NULL, fields, n, cb);
 }
 
-static belay__call_t *new_swap(const belay_permission_t *permission, const char *key,
-                               size_t key_len, uint64_t index, uint64_t expected, uint64_t value) {
-  unsigned width = permission->width, rest = rest_of(width, SCRIPT_BITS);
-  uint64_t offset = index * width;
+static belay__call_t *new_swap(const belay_permission_t *permission, belay_bytes_t key,
+                               const belay_permission_swap_t *swap) {
+  unsigned width = permission->options.width, rest = rest_of(width, SCRIPT_BITS);
+  uint64_t offset = swap->index * width;
   belay__call_t *call = belay__handle_script(&permission->handle, &belay__script_permission_swap, 1,
                                              rest > 0 ? 9 : 5);
   writer_t writer = {.call = call};
-  belay__handle_arg(&permission->handle, call, key, key_len, permission->tail);
-  belay__call_arg_int(call, permission->ttl_ms);
+  belay__handle_arg(&permission->handle, call, key.data, key.len, permission->tail);
+  belay__call_arg_int(call, permission->options.ttl_ms);
   put_place(&writer, offset, width - rest);
-  put_number(&writer, expected >> rest);
-  put_number(&writer, value >> rest);
+  put_number(&writer, swap->expected >> rest);
+  put_number(&writer, swap->value >> rest);
   if (rest == 0)
     return call;
   put_place(&writer, offset + width - rest, rest);
-  put_number(&writer, expected & mask_of(rest));
-  put_number(&writer, value & mask_of(rest));
+  put_number(&writer, swap->expected & mask_of(rest));
+  put_number(&writer, swap->value & mask_of(rest));
   return call;
 }
 
@@ -395,9 +482,8 @@ int belay_permission_compare_and_set(belay_permission_t *permission, belay_reque
     return error;
   room_t *room = operation->room;
   room->results[0] = (belay_permission_result_t){.index = swap->index, .value = swap->value};
-  return belay__request_begun(
-      operation, belay__request_send(operation, new_swap(permission, key.data, key.len, swap->index,
-                                                         swap->expected, swap->value)));
+  return belay__request_begun(operation,
+                              belay__request_send(operation, new_swap(permission, key, swap)));
 }
 
 int belay_permission_clear(belay_permission_t *permission, belay_request_t *request,

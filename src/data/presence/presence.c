@@ -1,26 +1,30 @@
-/* Presence: the handle, its keys, counts and resets. An operation has a few steps:
+/* Presence: bitmaps of SEGMENT bits; with a window one for each slice of it. An operation has a few
+ * steps:
  *
- *    begin, go --no window, or the time is known--> next: sends calls --answered--> next ... --> ended
- *                 |                                 ^
- *                 +--> TIME --answered--------------+
+ *    start --no window, or the time is known--> next: sends calls --answered--> next ... --> ended
+ *      |                                         ^
+ *      +--> TIME --answered----------------------+
  *
- * Calls for several segments are sent together. Expensive calls are sent in portions, one after
+ * Operations on ids sort them; each run of ids in one segment is a call, of a lookup one call per
+ * slice. All of them are sent in one step. Counts and resets are sent in portions, one after
  * another, so that the server can serve other clients between them. */
 #include "data/presence/presence.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "scripts.gen.h"
 
 #define WINDOW_MIN_MS 100
 #define TTL_MIN_MS 1000
-#define TTL_MAX_MS INT64_C(31536000000) /* a year */
+#define TTL_MAX_MS INT64_C(31536000000) /* one year */
 #define SLICES_MAX 14    /* the union of more than 16 bitmaps takes the server 20 times as long */
-#define COUNTS_AT_ONCE 4 /* segments: as many calls */
+#define COUNTS_AT_ONCE 4 /* segments, and so calls */
 #define UNLINKS_AT_ONCE 1024 /* keys of segments, in one call */
-
-/* ---- the handle ----------------------------------------------------------------------------------------- */
+#define SEGMENT BELAY__PRESENCE_SEGMENT
+#define SEGMENTS_MAX 512 /* segments of 2^32 ids */
+#define RUN_MAX 4096     /* ids in one call */
 
 static const belay_presence_options_t defaults = {
     .max_id = (UINT32_C(1) << 24) - 1, .slices = 4, .ttl_ms = INT64_C(86400000)};
@@ -36,11 +40,7 @@ static int on_init(belay__handle_t *handle, void *options) {
   belay_presence_t *presence = (belay_presence_t *)handle;
   const belay_presence_options_t *o = options;
   presence->time.conn_class = BELAY__CLASS_DATA;
-  presence->max_id = o->max_id;
-  presence->slices = o->slices;
-  presence->window_ms = o->window_ms;
   presence->slice_ms = (o->window_ms + o->slices - 1) / o->slices;
-  presence->ttl_ms = o->ttl_ms;
   return 0;
 }
 
@@ -48,6 +48,7 @@ const belay__handle_type_t belay__presence_type = {
     .family = "presence",
     .whole = true,
     BELAY__HANDLE_LAYOUT(presence),
+    .copy_at = offsetof(belay_presence_t, options),
     .defaults = &defaults,
     .ranges = ranges,
     .init = on_init,
@@ -55,42 +56,292 @@ const belay__handle_type_t belay__presence_type = {
 
 BELAY__HANDLE_FUNCTIONS(presence)
 
-/* ---- keys ---------------------------------------------------------------------------------------------- */
+/* The values of a request: the count, the present slice, and the next segment, or the number of
+ * sent steps. */
+enum { COUNT, SLICE, NEXT };
 
-void belay__presence_put(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
-                         uint32_t i, uint32_t segment) {
+typedef struct item {
+  uint32_t id, at; /* at: position in the caller's array */
+} item_t;
+
+/* Items of one segment: those of one call. */
+typedef struct run {
+  uint32_t from, len;
+} run_t;
+
+/* The room of a request on ids, followed by the runs and the results. */
+typedef struct work {
+  uint32_t n, runs_len;
+  run_t *runs;
+  bool *online;
+  item_t items[];
+} work_t;
+
+static int by_id(const void *a, const void *b) {
+  const item_t *x = a, *y = b;
+  return (x->id > y->id) - (x->id < y->id);
+}
+
+static uint32_t segment_of(const work_t *work, const run_t *run) {
+  return work->items[run->from].id / SEGMENT;
+}
+
+static void find_runs(work_t *work) {
+  for (uint32_t i = 0; i < work->n; i++) {
+    run_t *run = work->runs_len == 0 ? NULL : &work->runs[work->runs_len - 1];
+    if (run == NULL || run->len == RUN_MAX ||
+        segment_of(work, run) != work->items[i].id / SEGMENT) {
+      run = &work->runs[work->runs_len++];
+      *run = (run_t){.from = i};
+    }
+    run->len++;
+  }
+}
+
+static bool make_work(belay__operation_t *operation, const uint32_t *ids, uint32_t n) {
+  uint32_t runs = SEGMENTS_MAX + n / RUN_MAX;
+  if (runs > n)
+    runs = n;
+  work_t *work = belay__request_room(operation, sizeof *work + n * sizeof(item_t) +
+                                                    runs * sizeof(run_t) + n * sizeof(bool));
+  if (work == NULL)
+    return false;
+  work->n = n;
+  work->runs = (run_t *)(void *)(work->items + n);
+  work->online = (bool *)(void *)(work->runs + runs);
+  for (uint32_t i = 0; i < n; i++)
+    work->items[i] = (item_t){.id = ids[i], .at = i};
+  qsort(work->items, n, sizeof *work->items, by_id);
+  find_runs(work);
+  return true;
+}
+
+/* ---- keys ---- */
+
+static uint32_t segments_of(const belay_presence_t *presence) {
+  return presence->options.max_id / SEGMENT + 1;
+}
+
+/* Return the number of slices that are read: the present one, the earlier ones that count, and the
+ * next one, which is the present one by another clock. Without a window there is one bitmap. */
+static uint32_t live_slices(const belay_presence_t *presence) {
+  return presence->options.window_ms == 0 ? 1 : presence->options.slices + 2;
+}
+
+/* Return the number of slices that are cleared: also the one before the live slices, because a
+ * process whose clock is late still counts it. */
+static uint32_t all_slices(const belay_presence_t *presence) {
+  return live_slices(presence) + (presence->options.window_ms == 0 ? 0 : 1);
+}
+
+/* Add the key of a segment in the i-th live slice; slice is the present one. */
+static void put_key(const belay_presence_t *presence, belay__call_t *call, int64_t slice, int64_t i,
+                    uint32_t segment) {
   char tail[64];
-  if (presence->window_ms == 0)
+  if (presence->options.window_ms == 0)
     (void)snprintf(tail, sizeof tail, "}::%u", segment);
   else
-    (void)snprintf(tail, sizeof tail, "}::%" PRId64 "::%u", slice - presence->slices + i, segment);
+    (void)snprintf(tail, sizeof tail, "}::%" PRId64 "::%u", slice - presence->options.slices + i,
+                   segment);
   belay__handle_arg(&presence->handle, call, NULL, 0, tail);
 }
 
-/* Add the segment in all live slices. */
-static void put_live(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
-                     uint32_t segment) {
-  for (uint32_t i = 0; i < belay__presence_live(presence); i++)
-    belay__presence_put(presence, call, slice, i, segment);
+/* Add the keys of a segment in the last n of all slices. */
+static void put_keys(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
+                     uint32_t n, uint32_t segment) {
+  int64_t live = live_slices(presence);
+  for (int64_t i = live - n; i < live; i++)
+    put_key(presence, call, slice, i, segment);
 }
 
-void belay__presence_put_all(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
-                             uint32_t segment) {
-  if (presence->window_ms != 0)
-    belay__presence_put(presence, call, slice - 1, 0, segment);
-  put_live(presence, call, slice, segment);
+/* ---- calls on ids ---- */
+
+static void put_bits(belay__call_t *call, const work_t *work, const run_t *run, const char *before,
+                     const char *after) {
+  for (uint32_t i = run->from; i < run->from + run->len; i++) {
+    if (before != NULL) {
+      belay__call_arg(call, before, 3);
+      belay__call_arg_text(call, "u1");
+    }
+    belay__call_arg_int(call, work->items[i].id % SEGMENT);
+    if (after != NULL)
+      belay__call_arg(call, after, 1);
+  }
 }
 
-/* ---- steps --------------------------------------------------------------------------------------------- */
+static belay__call_t *make_set(const belay_presence_t *presence, int64_t slice, const work_t *work,
+                               const run_t *run) {
+  const belay__handle_t *handle = &presence->handle;
+  const belay_presence_options_t *o = &presence->options;
+  bool window = o->window_ms != 0;
+  if (!window && o->ttl_ms == 0) {
+    belay__call_t *call = belay__handle_command(handle, "BITFIELD", 2 + (size_t)4 * run->len);
+    put_key(presence, call, slice, 0, segment_of(work, run));
+    put_bits(call, work, run, "SET", "1");
+    return call;
+  }
+  belay__call_t *call =
+      belay__handle_script(handle, &belay__script_presence_set, 1, 2 + (size_t)run->len);
+  put_key(presence, call, slice, o->slices, segment_of(work, run));
+  belay__call_arg_text(call, window ? "PEXPIREAT" : "PEXPIRE");
+  /* A bit counts in `slices` more slices, and then for a client whose clock is late. */
+  belay__call_arg_int(call, window ? (slice + o->slices + 2) * presence->slice_ms : o->ttl_ms);
+  put_bits(call, work, run, NULL, NULL);
+  return call;
+}
 
-void belay__presence_settle(belay__operation_t *operation) {
+static belay__call_t *make_clear(const belay_presence_t *presence, int64_t slice,
+                                 const work_t *work, const run_t *run) {
+  uint32_t slices = all_slices(presence);
+  belay__call_t *call =
+      belay__handle_script(&presence->handle, &belay__script_presence_clear, slices, run->len);
+  put_keys(presence, call, slice, slices, segment_of(work, run));
+  put_bits(call, work, run, NULL, NULL);
+  return call;
+}
+
+static belay__call_t *make_is(const belay_presence_t *presence, int64_t slice, uint32_t i,
+                              const work_t *work, const run_t *run) {
+  belay__call_t *call =
+      belay__handle_command(&presence->handle, "BITFIELD_RO", 2 + (size_t)3 * run->len);
+  put_key(presence, call, slice, i, segment_of(work, run));
+  put_bits(call, work, run, "GET", NULL);
+  return belay__call_stale(call);
+}
+
+typedef enum kind { SET, CLEAR, IS } kind_t;
+
+static belay__call_t *make_call(belay__operation_t *operation, size_t i, const void *arg) {
   const belay_presence_t *presence = operation->context;
-  if (presence->window_ms != 0 && operation->values[BELAY__PRESENCE_NEXT] == 0)
-    operation->values[BELAY__PRESENCE_SLICE] =
+  const work_t *work = operation->room;
+  kind_t kind = *(const kind_t *)arg;
+  int64_t slice = operation->values[SLICE];
+  uint32_t live = live_slices(presence);
+  if (kind == IS)
+    return make_is(presence, slice, (uint32_t)i % live, work, &work->runs[i / live]);
+  return kind == SET ? make_set(presence, slice, work, &work->runs[i])
+                     : make_clear(presence, slice, work, &work->runs[i]);
+}
+
+/* ---- steps ---- */
+
+/* Compute the present slice at the first step. */
+static void find_slice(belay__operation_t *operation) {
+  const belay_presence_t *presence = operation->context;
+  if (presence->options.window_ms != 0 && operation->values[NEXT] == 0)
+    operation->values[SLICE] =
         belay__servertime_ms(&presence->time, &presence->handle) / presence->slice_ms;
 }
 
-/* ---- counts -------------------------------------------------------------------------------------------- */
+static int send_ids(belay__operation_t *operation, kind_t kind) {
+  const work_t *work = operation->room;
+  find_slice(operation);
+  if (operation->values[NEXT]++ != 0)
+    return 0;
+  size_t n = (size_t)work->runs_len * (kind == IS ? live_slices(operation->context) : 1);
+  int error = belay__request_send_each(operation, n, make_call, &kind);
+  return error != 0 ? error : BELAY__REQUEST_PARK;
+}
+
+static int next_set(belay__operation_t *operation) {
+  return send_ids(operation, SET);
+}
+
+static int next_clear(belay__operation_t *operation) {
+  return send_ids(operation, CLEAR);
+}
+
+static int next_is(belay__operation_t *operation) {
+  return send_ids(operation, IS);
+}
+
+static belay__call_t *make_count(belay__operation_t *operation, size_t i, const void *arg) {
+  const belay_presence_t *presence = operation->context;
+  const belay__handle_t *handle = &presence->handle;
+  uint32_t live = live_slices(presence), from = *(const uint32_t *)arg;
+  belay__call_t *call;
+  if (presence->options.window_ms == 0) {
+    call = belay__call_stale(belay__handle_command(handle, "BITCOUNT", 2));
+  } else { /* it writes a temporary key, so a replica cannot run it */
+    call = belay__handle_script(handle, &belay__script_presence_count, 1 + live, 0);
+    belay__handle_arg(handle, call, NULL, 0, "}::union");
+  }
+  put_keys(presence, call, operation->values[SLICE], live, from + (uint32_t)i);
+  return call;
+}
+
+static int next_count(belay__operation_t *operation) {
+  find_slice(operation);
+  uint32_t from = (uint32_t)operation->values[NEXT], n = segments_of(operation->context) - from;
+  if (n == 0)
+    return 0;
+  if (n > COUNTS_AT_ONCE)
+    n = COUNTS_AT_ONCE;
+  operation->values[NEXT] = from + n;
+  int error = belay__request_send_each(operation, n, make_count, &from);
+  return error != 0 ? error : BELAY__REQUEST_PARK;
+}
+
+/* The last call also deletes the configuration record. */
+static int next_reset(belay__operation_t *operation) {
+  const belay_presence_t *presence = operation->context;
+  uint32_t all = all_slices(presence), segments = segments_of(presence);
+  find_slice(operation);
+  uint32_t from = (uint32_t)operation->values[NEXT], n = UNLINKS_AT_ONCE / all;
+  if (from == segments)
+    return 0;
+  if (n > segments - from)
+    n = segments - from;
+  bool last = from + n == segments;
+  belay__call_t *call =
+      belay__handle_command(&presence->handle, "UNLINK", 1 + (size_t)n * all + last);
+  for (uint32_t i = from; i < from + n; i++)
+    put_keys(presence, call, operation->values[SLICE], all, i);
+  if (last)
+    belay__handle_arg(&presence->handle, call, NULL, 0, "}::config");
+  operation->values[NEXT] = from + n;
+  int error = belay__request_send(operation, call);
+  return error != 0 ? error : BELAY__REQUEST_PARK;
+}
+
+/* ---- replies ---- */
+
+/* Read one bit for each id of a run. */
+static int read_bits(const belay__reply_t *reply, work_t *work, const run_t *run) {
+  int64_t bit;
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != run->len)
+    return BELAY_EPROTO;
+  for (uint32_t i = 0; i < run->len; i++) {
+    if (!belay__reply_integer(reply->items[i], 0, 1, &bit))
+      return BELAY_EPROTO;
+    if (bit == 1)
+      work->online[work->items[run->from + i].at] = true;
+  }
+  return 0;
+}
+
+static int read_changed(belay__operation_t *operation, const belay__call_t *call,
+                        const belay__reply_t *reply) {
+  belay_presence_t *presence = operation->context;
+  work_t *work = operation->room;
+  int status;
+  int64_t one;
+  if (belay__servertime_learn(&presence->time, operation, call, reply, &status))
+    return status;
+  if (call->script == NULL)
+    return read_bits(reply, work, &work->runs[operation->index]);
+  return belay__reply_integer(reply, 1, 1, &one) ? 0 : BELAY_EPROTO;
+}
+
+static int read_is(belay__operation_t *operation, const belay__call_t *call,
+                   const belay__reply_t *reply) {
+  belay_presence_t *presence = operation->context;
+  work_t *work = operation->room;
+  int status;
+  if (belay__servertime_learn(&presence->time, operation, call, reply, &status))
+    return status;
+  return read_bits(reply, work, &work->runs[operation->index / live_slices(presence)]);
+}
 
 static int read_count(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
@@ -103,48 +354,11 @@ static int read_count(belay__operation_t *operation, const belay__call_t *call,
     return BELAY_EPROTO;
   if (count == -1)
     return belay__handle_mismatch(call, "it is where unions are made for a moment");
-  if (count > BELAY__PRESENCE_SEGMENT)
+  if (count > SEGMENT)
     return belay__handle_mismatch(call, "it is longer than a segment");
-  operation->values[BELAY__PRESENCE_COUNT] += count;
+  operation->values[COUNT] += count;
   return 0;
 }
-
-static belay__call_t *count_call(const belay_presence_t *presence, int64_t slice,
-                                 uint32_t segment) {
-  const belay__handle_t *handle = &presence->handle;
-  uint32_t live = belay__presence_live(presence);
-  belay__call_t *call;
-  if (presence->window_ms == 0) {
-    call = belay__call_stale(belay__handle_command(handle, "BITCOUNT", 2));
-  } else { /* it writes for a moment, which a replica does not do */
-    call = belay__handle_script(handle, &belay__script_presence_count, 1 + live, 0);
-    belay__handle_arg(handle, call, NULL, 0, "}::union");
-  }
-  put_live(presence, call, slice, segment);
-  return call;
-}
-
-static int next_count(belay__operation_t *operation) {
-  const belay_presence_t *presence = operation->context;
-  belay__call_t *calls[COUNTS_AT_ONCE];
-  uint32_t n = 0, segments = belay__presence_segments(presence);
-  belay__presence_settle(operation);
-  uint32_t from = (uint32_t)operation->values[BELAY__PRESENCE_NEXT];
-  if (from == segments)
-    return 0;
-  for (; n < COUNTS_AT_ONCE && from + n < segments; n++)
-    calls[n] = count_call(presence, operation->values[BELAY__PRESENCE_SLICE], from + n);
-  operation->values[BELAY__PRESENCE_NEXT] = from + n;
-  int error = belay__request_send_all(operation, calls, n);
-  return error != 0 ? error : BELAY__REQUEST_PARK;
-}
-
-static const belay__request_ops_t count_ops = {.read = read_count,
-                                               .next = next_count,
-                                               .notify = belay__request_notify_count,
-                                               .idempotent = true};
-
-/* ---- resets -------------------------------------------------------------------------------------------- */
 
 static int read_reset(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
@@ -156,50 +370,96 @@ static int read_reset(belay__operation_t *operation, const belay__call_t *call,
   return belay__reply_integer(reply, 0, UNLINKS_AT_ONCE + 1, &keys) ? 0 : BELAY_EPROTO;
 }
 
-static int next_reset(belay__operation_t *operation) {
-  const belay_presence_t *presence = operation->context;
-  uint32_t all = belay__presence_all(presence), segments = belay__presence_segments(presence);
-  belay__presence_settle(operation);
-  uint32_t from = (uint32_t)operation->values[BELAY__PRESENCE_NEXT];
-  if (from == segments)
-    return 0;
-  uint32_t n = UNLINKS_AT_ONCE / all;
-  if (n > segments - from)
-    n = segments - from;
-  bool last = from + n == segments; /* the configuration record goes with them */
-  belay__call_t *call =
-      belay__handle_command(&presence->handle, "UNLINK", 1 + (size_t)n * all + last);
-  for (uint32_t i = from; i < from + n; i++)
-    belay__presence_put_all(presence, call, operation->values[BELAY__PRESENCE_SLICE], i);
-  if (last)
-    belay__handle_arg(&presence->handle, call, NULL, 0, "}::config");
-  operation->values[BELAY__PRESENCE_NEXT] = from + n;
-  int error = belay__request_send(operation, call);
-  return error != 0 ? error : BELAY__REQUEST_PARK;
+static void notify_is(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  const work_t *work = answer->room;
+  bool good = answer->status == 0;
+  ((belay_presence_is_cb)cb)(request, answer->status, good ? work->online : NULL,
+                             good ? work->n : 0);
 }
 
+static const belay__request_ops_t set_ops = {.read = read_changed,
+                                             .next = next_set,
+                                             .notify = belay__request_notify_status,
+                                             .idempotent = true};
+static const belay__request_ops_t clear_ops = {.read = read_changed,
+                                               .next = next_clear,
+                                               .notify = belay__request_notify_status,
+                                               .idempotent = true};
+static const belay__request_ops_t is_ops = {
+    .read = read_is, .next = next_is, .notify = notify_is, .idempotent = true};
+static const belay__request_ops_t count_ops = {.read = read_count,
+                                               .next = next_count,
+                                               .notify = belay__request_notify_count,
+                                               .idempotent = true};
 static const belay__request_ops_t reset_ops = {.read = read_reset,
                                                .next = next_reset,
                                                .notify = belay__request_notify_status,
                                                .idempotent = true};
 
-/* ---- operations ---------------------------------------------------------------------------------------- */
+/* ---- operations ---- */
 
-static int begin(belay_presence_t *presence, belay_request_t *request,
-                 const belay__request_ops_t *ops, void (*cb)(void)) {
+static int check_ids(const belay_presence_t *presence, const uint32_t *ids, size_t n) {
+  belay_t *belay = presence->handle.client->belay;
+  int error = belay__check_count(belay, "id", ids, n, BELAY_PRESENCE_IDS_MAX);
+  for (size_t i = 0; i < n && error == 0; i++)
+    error = belay__check_range(belay, "id", ids[i], 0, presence->options.max_id);
+  return error;
+}
+
+/* with_ids: false: the operation has no ids. */
+static int start(belay_presence_t *presence, belay_request_t *request,
+                 const belay__request_ops_t *ops, bool with_ids, const uint32_t *ids, size_t n,
+                 void (*cb)(void)) {
   belay__operation_t *operation;
   int error = belay__handle_check_request((const belay__handle_t *)presence, request, cb != NULL);
+  if (error == 0 && with_ids)
+    error = check_ids(presence, ids, n);
   if (error == 0)
     error = belay__handle_begin(&presence->handle, request, ops, cb, &operation);
-  return error != 0 ? error : belay__presence_go(operation);
+  if (error != 0)
+    return error;
+  if (with_ids && !make_work(operation, ids, (uint32_t)n))
+    return belay__request_begun(operation, BELAY_ENOMEM);
+  return belay__servertime_begin(&presence->time, &presence->handle, operation,
+                                 presence->options.window_ms != 0);
+}
+
+int belay_presence_set_many(belay_presence_t *presence, belay_request_t *request,
+                            const uint32_t *ids, size_t n, belay_presence_cb cb) {
+  return start(presence, request, &set_ops, true, ids, n, BELAY__CB(cb));
+}
+
+int belay_presence_set(belay_presence_t *presence, belay_request_t *request, uint32_t id,
+                       belay_presence_cb cb) {
+  return belay_presence_set_many(presence, request, &id, 1, cb);
+}
+
+int belay_presence_clear_many(belay_presence_t *presence, belay_request_t *request,
+                              const uint32_t *ids, size_t n, belay_presence_cb cb) {
+  return start(presence, request, &clear_ops, true, ids, n, BELAY__CB(cb));
+}
+
+int belay_presence_clear(belay_presence_t *presence, belay_request_t *request, uint32_t id,
+                         belay_presence_cb cb) {
+  return belay_presence_clear_many(presence, request, &id, 1, cb);
+}
+
+int belay_presence_is_many(belay_presence_t *presence, belay_request_t *request,
+                           const uint32_t *ids, size_t n, belay_presence_is_cb cb) {
+  return start(presence, request, &is_ops, true, ids, n, BELAY__CB(cb));
+}
+
+int belay_presence_is(belay_presence_t *presence, belay_request_t *request, uint32_t id,
+                      belay_presence_is_cb cb) {
+  return belay_presence_is_many(presence, request, &id, 1, cb);
 }
 
 int belay_presence_count(belay_presence_t *presence, belay_request_t *request,
                          belay_presence_count_cb cb) {
-  return begin(presence, request, &count_ops, BELAY__CB(cb));
+  return start(presence, request, &count_ops, false, NULL, 0, BELAY__CB(cb));
 }
 
 int belay_presence_reset(belay_presence_t *presence, belay_request_t *request,
                          belay_presence_cb cb) {
-  return begin(presence, request, &reset_ops, BELAY__CB(cb));
+  return start(presence, request, &reset_ops, false, NULL, 0, BELAY__CB(cb));
 }

@@ -1,19 +1,18 @@
-/* Rankings: a sorted set for each board; and where ties are broken by time a hash, which says what stands before each
- * member there: its turn, in digits, so that the order of the bytes is that of the turns.
+/* Rankings: a sorted set for each board. If time breaks ties, there is also a hash of turns. The turn
+ * of a member stands before it in the sorted set, in digits, so that bytes sort in the order of
+ * turns.
  *
  *   members ordered by bytes    NAME::{BOARD}         ada -> 7, bob -> 7
  *   by time                     NAME::{BOARD}::timed  0000000000000001bob -> 7, 0000000000000002ada -> 7
  *                               NAME::{BOARD}::turns  ada -> 0000000000000002, bob -> 0000000000000001,
  *                                                     (empty) -> low-earlier 2
  *
- * The hash has one field more than the set has members, in every script: else a key was lost. */
+ * The hash has one field more than the set has members; scripts check it, to detect a lost key. */
 #include "data/ranking/ranking.h"
 
 #include <string.h>
 
-#define TTL_MAX_MS INT64_C(31536000000) /* a year */
-
-/* ---- the handle ----------------------------------------------------------------------------------------- */
+#define TTL_MAX_MS INT64_C(31536000000) /* one year */
 
 static const belay_ranking_options_t defaults = {.ttl_ms = INT64_C(2592000000)};
 
@@ -33,14 +32,13 @@ static int on_init(belay__handle_t *handle, void *options) {
   ranking->high = o->order == BELAY_RANKING_HIGH_FIRST;
   ranking->timed = o->ties != BELAY_RANKING_BY_MEMBER;
   ranking->kind = kinds[o->order][o->ties];
-  ranking->ttl_ms = o->ttl_ms;
-  ranking->max_members = o->max_members;
   return 0;
 }
 
 const belay__handle_type_t belay__ranking_type = {
     .family = "ranking",
     BELAY__HANDLE_LAYOUT(ranking),
+    .copy_at = offsetof(belay_ranking_t, options),
     .defaults = &defaults,
     .ranges = ranges,
     .init = on_init,
@@ -48,44 +46,40 @@ const belay__handle_type_t belay__ranking_type = {
 
 BELAY__HANDLE_FUNCTIONS(ranking)
 
-/* ---- calls --------------------------------------------------------------------------------------------- */
-
 size_t belay__ranking_keys(const belay_ranking_t *ranking) {
   return ranking->timed ? 2 : 1;
 }
 
-void belay__ranking_put_keys(const belay_ranking_t *ranking, belay__call_t *call, const char *board,
-                             size_t board_len) {
+void belay__ranking_put_keys(const belay_ranking_t *ranking, belay__call_t *call,
+                             belay_bytes_t board) {
   const char *tail = ranking->timed ? "}::timed" : "}";
-  belay__handle_arg(&ranking->handle, call, board, board_len, tail);
+  belay__handle_arg(&ranking->handle, call, board.data, board.len, tail);
   if (ranking->timed)
-    belay__handle_arg(&ranking->handle, call, board, board_len, "}::turns");
+    belay__handle_arg(&ranking->handle, call, board.data, board.len, "}::turns");
 }
 
 belay__call_t *belay__ranking_script(const belay_ranking_t *ranking, const belay__script_t *script,
-                                     const char *board, size_t board_len, size_t args) {
+                                     belay_bytes_t board, size_t args) {
   belay__call_t *call =
       belay__handle_script(&ranking->handle, script, belay__ranking_keys(ranking), 1 + args);
-  belay__ranking_put_keys(ranking, call, board, board_len);
+  belay__ranking_put_keys(ranking, call, board);
   belay__call_arg_text(call, ranking->kind);
   return call;
 }
 
 belay__call_t *belay__ranking_call(const belay_ranking_t *ranking, const char *command,
                                    const belay__script_t *script, const char *word,
-                                   const char *board, size_t board_len, size_t args) {
+                                   belay_bytes_t board, size_t args) {
   belay__call_t *call;
   if (ranking->timed) {
-    call = belay__ranking_script(ranking, script, board, board_len, 1 + args);
+    call = belay__ranking_script(ranking, script, board, 1 + args);
     belay__call_arg_text(call, word);
   } else {
     call = belay__handle_command(&ranking->handle, command, 2 + args);
-    belay__ranking_put_keys(ranking, call, board, board_len);
+    belay__ranking_put_keys(ranking, call, board);
   }
   return call;
 }
-
-/* ---- answers ------------------------------------------------------------------------------------------- */
 
 #define BAD_SCORE "it holds a score that is no whole number within 2^53"
 
@@ -124,18 +118,17 @@ belay__ranking_room_t *belay__ranking_room(belay__operation_t *operation, size_t
   return room;
 }
 
-belay_ranking_entry_t *belay__ranking_name(belay__ranking_room_t *room, const void *data,
-                                           size_t len) {
+belay_ranking_entry_t *belay__ranking_name(belay__ranking_room_t *room, belay_bytes_t member) {
   belay_ranking_entry_t *entry = &room->entries[room->named++];
-  entry->member = (belay_bytes_t){.data = room->bytes, .len = len};
-  if (len > 0)
-    memcpy(room->bytes, data, len);
-  room->bytes += len;
+  entry->member = belay_bytes(room->bytes, member.len);
+  if (member.len > 0)
+    memcpy(room->bytes, member.data, member.len);
+  room->bytes += member.len;
   return entry;
 }
 
-void belay__ranking_tell(belay_request_t *request, void (*cb)(void),
-                         const belay__answer_t *answer) {
+void belay__ranking_notify(belay_request_t *request, void (*cb)(void),
+                           const belay__answer_t *answer) {
   const belay__ranking_room_t *room = answer->room;
   bool any = answer->status == 0 && room->n > 0;
   ((belay_ranking_cb)cb)(request, answer->status, any ? room->entries : NULL, any ? room->n : 0);

@@ -5,8 +5,6 @@
 #include "data/ranking/ranking.h"
 #include "scripts.gen.h"
 
-/* ---- where members stand ------------------------------------------------------------------------------- */
-
 static int read_found(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   belay__ranking_room_t *room = operation->room;
@@ -28,7 +26,7 @@ static int read_found(belay__operation_t *operation, const belay__call_t *call,
 }
 
 static const belay__request_ops_t find_ops = {
-    .read = read_found, .notify = belay__ranking_tell, .idempotent = true};
+    .read = read_found, .notify = belay__ranking_notify, .idempotent = true};
 
 int belay__ranking_check_members(const belay_ranking_t *ranking, const belay_bytes_t *members,
                                  size_t n) {
@@ -52,17 +50,15 @@ int belay_ranking_find(belay_ranking_t *ranking, belay_request_t *request, belay
   belay__ranking_room_t *room = belay__ranking_room(operation, n, bytes);
   if (room == NULL)
     return belay__request_begun(operation, BELAY_ENOMEM);
-  belay__call_t *call = belay__call_stale(
-      belay__ranking_script(ranking, &belay__script_ranking_read, board.data, board.len, 1 + n));
+  belay__call_t *call =
+      belay__call_stale(belay__ranking_script(ranking, &belay__script_ranking_read, board, 1 + n));
   belay__call_arg_text(call, "find");
   for (size_t i = 0; i < n; i++) {
-    (void)belay__ranking_name(room, members[i].data, members[i].len);
+    (void)belay__ranking_name(room, members[i]);
     belay__call_arg(call, members[i].data, members[i].len);
   }
   return belay__request_begun(operation, belay__request_send(operation, call));
 }
-
-/* ---- pages --------------------------------------------------------------------------------------------- */
 
 enum {
   FIRST,
@@ -101,7 +97,7 @@ static int read_list(belay__operation_t *operation, const belay__call_t *call,
   for (size_t i = 0; i < room->n; i++) {
     const belay__reply_t *member = list->items[2 * i], *score = list->items[2 * i + 1];
     belay_ranking_entry_t *entry =
-        belay__ranking_name(room, member->str + skip, member->len - skip);
+        belay__ranking_name(room, belay_bytes(member->str + skip, member->len - skip));
     entry->rank = values[FIRST] + (int64_t)i * values[STEP];
     if (entry->rank < 0)
       return BELAY_EPROTO;
@@ -127,7 +123,7 @@ static int read_page(belay__operation_t *operation, const belay__call_t *call,
 }
 
 static const belay__request_ops_t page_ops = {
-    .read = read_page, .notify = belay__ranking_tell, .idempotent = true};
+    .read = read_page, .notify = belay__ranking_notify, .idempotent = true};
 
 /* Sends what asks for up to n. */
 static int start_page(belay_ranking_t *ranking, belay_request_t *request, belay__call_t *call,
@@ -164,21 +160,20 @@ static int check_page(const belay_ranking_t *ranking, const belay_ranking_page_t
   return error != 0 || !page->by_score ? error : check_scores(ranking, page->min, page->max);
 }
 
-static belay__call_t *new_page(const belay_ranking_t *ranking, const char *board, size_t board_len,
+static belay__call_t *new_page(const belay_ranking_t *ranking, belay_bytes_t board,
                                const belay_ranking_page_t *page) {
   belay__call_t *call;
   bool best = page->from == BELAY_RANKING_FROM_BEST;
   if (!page->by_score && !ranking->timed && best) {
     call = belay__handle_command(&ranking->handle, ranking->high ? "ZREVRANGE" : "ZRANGE", 5);
-    belay__ranking_put_keys(ranking, call, board, board_len);
+    belay__ranking_put_keys(ranking, call, board);
     belay__call_arg_int(call, page->skip);
     belay__call_arg_int(call, page->skip + (int64_t)page->n - 1);
     belay__call_arg_text(call, "WITHSCORES");
     return call;
   }
   /* How many there are says the ranks. */
-  call = belay__ranking_script(ranking, &belay__script_ranking_read, board, board_len,
-                               page->by_score ? 6 : 4);
+  call = belay__ranking_script(ranking, &belay__script_ranking_read, board, page->by_score ? 6 : 4);
   belay__call_arg_text(call, page->by_score ? "score" : "rank");
   if (page->by_score) {
     belay__call_arg_int(call, page->min);
@@ -197,7 +192,7 @@ int belay_ranking_page(belay_ranking_t *ranking, belay_request_t *request, belay
     error = check_page(ranking, page);
   if (error != 0)
     return error;
-  belay__call_t *call = new_page(ranking, board.data, board.len, page);
+  belay__call_t *call = new_page(ranking, board, page);
   return start_page(ranking, request, call, page->by_score ? 0 : page->skip, page->from, page->n,
                     cb);
 }
@@ -222,8 +217,7 @@ int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request, bel
   const size_t others = BELAY_RANKING_PAGE_MAX - 1;
   if (around->before > others || around->after > others - around->before)
     return belay__invalid(belay, "before, after: more than %zu in all", others);
-  belay__call_t *call =
-      belay__ranking_script(ranking, &belay__script_ranking_read, board.data, board.len, 4);
+  belay__call_t *call = belay__ranking_script(ranking, &belay__script_ranking_read, board, 4);
   belay__call_arg_text(call, "around");
   belay__call_arg(call, around->member.data, around->member.len);
   belay__call_arg_int(call, (int64_t)around->before);
@@ -232,18 +226,15 @@ int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request, bel
                     around->before + 1 + around->after, cb);
 }
 
-/* ---- how many ------------------------------------------------------------------------------------------ */
-
 static const belay__request_ops_t count_ops = {
     .read = belay__ranking_read_count, .notify = belay__request_notify_count, .idempotent = true};
 
 /* Of all; or of those from bounds[0] to bounds[1], if that is not NULL. */
-static int start_count(belay_ranking_t *ranking, belay_request_t *request, const char *board,
-                       size_t board_len, const int64_t *bounds, belay_ranking_count_cb cb) {
+static int start_count(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
+                       const int64_t *bounds, belay_ranking_count_cb cb) {
   size_t more = bounds == NULL ? 0 : 2;
-  belay__call_t *call =
-      belay__ranking_call(ranking, bounds == NULL ? "ZCARD" : "ZCOUNT", &belay__script_ranking_read,
-                          "count", board, board_len, more);
+  belay__call_t *call = belay__ranking_call(ranking, bounds == NULL ? "ZCARD" : "ZCOUNT",
+                                            &belay__script_ranking_read, "count", board, more);
   for (size_t i = 0; i < more; i++)
     belay__call_arg_int(call, bounds[i]);
   return belay__handle_start(&ranking->handle, request, belay__call_stale(call), &count_ops,
@@ -253,7 +244,7 @@ static int start_count(belay_ranking_t *ranking, belay_request_t *request, const
 int belay_ranking_count(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
                         belay_ranking_count_cb cb) {
   int error = belay__ranking_check(ranking, request, board, cb != NULL);
-  return error != 0 ? error : start_count(ranking, request, board.data, board.len, NULL, cb);
+  return error != 0 ? error : start_count(ranking, request, board, NULL, cb);
 }
 
 int belay_ranking_count_by_score(belay_ranking_t *ranking, belay_request_t *request,
@@ -263,5 +254,5 @@ int belay_ranking_count_by_score(belay_ranking_t *ranking, belay_request_t *requ
   int error = belay__ranking_check(ranking, request, board, cb != NULL);
   if (error == 0)
     error = check_scores(ranking, min, max);
-  return error != 0 ? error : start_count(ranking, request, board.data, board.len, bounds, cb);
+  return error != 0 ? error : start_count(ranking, request, board, bounds, cb);
 }

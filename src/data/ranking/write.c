@@ -7,8 +7,6 @@
 #define TRIM_STEP                                                                                  \
   8192 /* members that are taken off at once: some milliseconds of the server's time */
 
-/* ---- submit -------------------------------------------------------------------------------------------- */
-
 static int read_submitted(belay__operation_t *operation, const belay__call_t *call,
                           const belay__reply_t *reply) {
   belay__ranking_room_t *room = operation->room;
@@ -32,7 +30,7 @@ static int read_submitted(belay__operation_t *operation, const belay__call_t *ca
 }
 
 static const belay__request_ops_t submit_ops = {.read = read_submitted,
-                                                .notify = belay__ranking_tell};
+                                                .notify = belay__ranking_notify};
 
 static int check_items(belay_t *belay, const belay_ranking_score_t *items, size_t n,
                        size_t *bytes) {
@@ -50,14 +48,13 @@ static int check_items(belay_t *belay, const belay_ranking_score_t *items, size_
   return error;
 }
 
-static belay__call_t *new_submit(const belay_ranking_t *ranking, const char *board,
-                                 size_t board_len, const char *mode,
-                                 const belay_ranking_score_t *items, size_t n) {
+static belay__call_t *new_submit(const belay_ranking_t *ranking, belay_bytes_t board,
+                                 const char *mode, const belay_ranking_score_t *items, size_t n) {
   belay__call_t *call =
-      belay__ranking_script(ranking, &belay__script_ranking_submit, board, board_len, 3 + 2 * n);
+      belay__ranking_script(ranking, &belay__script_ranking_submit, board, 3 + 2 * n);
   belay__call_arg_text(call, mode);
-  belay__call_arg_int(call, ranking->ttl_ms);
-  belay__call_arg_int(call, ranking->max_members);
+  belay__call_arg_int(call, ranking->options.ttl_ms);
+  belay__call_arg_int(call, ranking->options.max_members);
   for (size_t i = 0; i < n; i++) {
     belay__call_arg(call, items[i].member.data, items[i].member.len);
     belay__call_arg_int(call, items[i].score);
@@ -85,16 +82,12 @@ int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request, bel
     return error;
   belay__ranking_room_t *room = belay__ranking_room(operation, submission->n, bytes);
   for (size_t i = 0; i < submission->n && room != NULL; i++)
-    (void)belay__ranking_name(room, submission->items[i].member.data,
-                              submission->items[i].member.len);
-  belay__call_t *call = room == NULL
-                            ? NULL
-                            : new_submit(ranking, board.data, board.len, modes[submission->mode],
-                                         submission->items, submission->n);
+    (void)belay__ranking_name(room, submission->items[i].member);
+  belay__call_t *call = room == NULL ? NULL
+                                     : new_submit(ranking, board, modes[submission->mode],
+                                                  submission->items, submission->n);
   return belay__request_begun(operation, belay__request_send(operation, call));
 }
-
-/* ---- what takes members off ---------------------------------------------------------------------------- */
 
 static const belay__request_ops_t remove_ops = {.read = belay__ranking_read_count,
                                                 .notify = belay__request_notify_count};
@@ -106,8 +99,8 @@ int belay_ranking_remove(belay_ranking_t *ranking, belay_request_t *request, bel
     error = belay__ranking_check_members(ranking, members, n);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__ranking_call(ranking, "ZREM", &belay__script_ranking_drop, "remove",
-                                            board.data, board.len, n);
+  belay__call_t *call =
+      belay__ranking_call(ranking, "ZREM", &belay__script_ranking_drop, "remove", board, n);
   for (size_t i = 0; i < n; i++)
     belay__call_arg(call, members[i].data, members[i].len);
   return belay__handle_start(&ranking->handle, request, call, &remove_ops, BELAY__CB(cb));
@@ -140,15 +133,12 @@ int belay_ranking_trim(belay_ranking_t *ranking, belay_request_t *request, belay
   if (error != 0)
     return error;
   operation->values[1] = size;
-  belay__call_t *call =
-      belay__ranking_script(ranking, &belay__script_ranking_drop, board.data, board.len, 3);
+  belay__call_t *call = belay__ranking_script(ranking, &belay__script_ranking_drop, board, 3);
   belay__call_arg_text(call, "trim");
   belay__call_arg_int(call, size);
   belay__call_arg_int(call, TRIM_STEP);
   return belay__request_begun(operation, belay__request_send(operation, call));
 }
-
-/* ---- clear --------------------------------------------------------------------------------------------- */
 
 static int read_cleared(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
@@ -167,7 +157,7 @@ int belay_ranking_clear(belay_ranking_t *ranking, belay_request_t *request, bela
     return error;
   belay__call_t *call =
       belay__handle_command(&ranking->handle, "UNLINK", 2 + belay__ranking_keys(ranking));
-  belay__ranking_put_keys(ranking, call, board.data, board.len);
+  belay__ranking_put_keys(ranking, call, board);
   belay__handle_arg(&ranking->handle, call, board.data, board.len, "}::config");
   return belay__handle_start(&ranking->handle, request, call, &clear_ops, BELAY__CB(cb));
 }

@@ -11,17 +11,15 @@
 #include "scripts.gen.h"
 
 #define TTL_MIN_MS INT64_C(1000)
-#define TTL_MAX_MS INT64_C(31536000000) /* a year */
+#define TTL_MAX_MS INT64_C(31536000000) /* one year */
 #define OP_TTL_MAX_MS INT64_C(86400000)
 #define NUMBER_MAX ((INT64_C(1) << 53) - 1)
-#define EVENT_BYTES ((size_t)160) /* of a reply, beside the event */
+#define EVENT_BYTES ((size_t)160) /* of a reply per event, without its text */
 
 struct belay_session {
   belay__handle_t handle; /* first */
-  int64_t ttl_ms, max_events, op_ttl_ms;
+  belay_session_options_t options;
 };
-
-/* ---- replies ------------------------------------------------------------------------------------------- */
 
 /* The first eight are the reply to a touch, in its order. ID is the length of the id; its bytes begin at ID_BYTES. */
 enum { NEW, TOUCHES, COUNT, KEPT, LOST, SINCE, DUE, ID, EXISTS, ENDED, LEFT, EVENTS, ID_BYTES };
@@ -100,7 +98,7 @@ static int read_read(belay__operation_t *operation, const belay__call_t *call,
   return belay__request_keep(operation, reply->items + NUMBERS + 1, reply->count - NUMBERS - 1);
 }
 
-static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void notify(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   const int64_t *values = answer->values;
   belay_session_state_t state = {0};
   if (answer->status == 0)
@@ -119,16 +117,14 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
   ((belay_session_cb)cb)(request, answer->status, &state);
 }
 
-static const belay__request_ops_t touch_ops = {.read = read_touched, .notify = tell};
+static const belay__request_ops_t touch_ops = {.read = read_touched, .notify = notify};
 static const belay__request_ops_t touch_op_ops = {
-    .read = read_touched, .notify = tell, .idempotent = true};
-static const belay__request_ops_t end_ops = {.read = read_ended, .notify = tell};
+    .read = read_touched, .notify = notify, .idempotent = true};
+static const belay__request_ops_t end_ops = {.read = read_ended, .notify = notify};
 static const belay__request_ops_t end_id_ops = {
-    .read = read_ended, .notify = tell, .idempotent = true};
+    .read = read_ended, .notify = notify, .idempotent = true};
 static const belay__request_ops_t read_ops = {
-    .read = read_read, .notify = tell, .idempotent = true};
-
-/* ---- operations ---------------------------------------------------------------------------------------- */
+    .read = read_read, .notify = notify, .idempotent = true};
 
 static int check(const belay_session_t *session, const belay_request_t *request, belay_bytes_t user,
                  bool has_cb) {
@@ -148,18 +144,9 @@ static int check_touch(const belay_session_t *session, const belay_session_touch
   return error;
 }
 
-static void put_keys(const belay_session_t *session, belay__call_t *call, const char *user,
-                     size_t user_len) {
-  belay__handle_arg(&session->handle, call, user, user_len, "}");
-  belay__handle_arg(&session->handle, call, user, user_len, "}::events");
-}
-
-static void put_op_key(const belay_session_t *session, belay__call_t *call, const char *user,
-                       size_t user_len, const belay_session_touch_t *touch) {
-  char tail[7 + 3 * BELAY_SESSION_OP_ID_MAX + 1] = "}::op::";
-  size_t n = belay__key_escape(tail + 7, touch->op_id.data, touch->op_id.len);
-  tail[7 + n] = '\0';
-  belay__handle_arg(&session->handle, call, user, user_len, tail);
+static void put_keys(const belay_session_t *session, belay__call_t *call, belay_bytes_t user) {
+  belay__handle_arg(&session->handle, call, user.data, user.len, "}");
+  belay__handle_arg(&session->handle, call, user.data, user.len, "}::events");
 }
 
 int belay_session_touch(belay_session_t *session, belay_request_t *request, belay_bytes_t user,
@@ -177,17 +164,17 @@ int belay_session_touch(belay_session_t *session, belay_request_t *request, bela
     return error;
   belay__call_t *call = belay__handle_script(&session->handle, &belay__script_session_touch,
                                              touch->op_id.data != NULL ? 3 : 2, 6);
-  put_keys(session, call, user.data, user.len);
+  put_keys(session, call, user);
   if (touch->op_id.data != NULL)
-    put_op_key(session, call, user.data, user.len, touch);
+    belay__handle_arg_id(&session->handle, call, user, "}::op::", touch->op_id);
   belay__call_arg(call, touch->id.data != NULL ? touch->id.data : uuid,
                   touch->id.data != NULL ? touch->id.len : BELAY__UUID_TEXT);
-  belay__call_arg_int(call, session->ttl_ms);
-  belay__call_arg_int(call, session->max_events);
+  belay__call_arg_int(call, session->options.ttl_ms);
+  belay__call_arg_int(call, session->options.max_events);
   belay__call_arg_int(call, touch->event.data != NULL);
   belay__call_arg(call, touch->event.len > 0 ? touch->event.data : "", touch->event.len);
-  belay__call_arg_int(call,
-                      belay__request_keep_ms(session->handle.client, request, session->op_ttl_ms));
+  belay__call_arg_int(
+      call, belay__request_keep_ms(session->handle.client, request, session->options.op_ttl_ms));
   return belay__handle_start(&session->handle, request, call,
                              touch->op_id.data != NULL ? &touch_op_ops : &touch_ops, BELAY__CB(cb));
 }
@@ -202,7 +189,7 @@ int belay_session_read(belay_session_t *session, belay_request_t *request, belay
     return error;
   size_t bytes = session->handle.client->max_reply / 2;
   belay__call_t *call = belay__handle_script(&session->handle, &belay__script_session_read, 2, 3);
-  put_keys(session, call, user.data, user.len);
+  put_keys(session, call, user);
   belay__call_arg_int(call, (int64_t)n);
   belay__call_arg_int(call, bytes > (size_t)NUMBER_MAX ? NUMBER_MAX : (int64_t)bytes);
   belay__call_arg_int(call, EVENT_BYTES);
@@ -222,13 +209,11 @@ int belay_session_end(belay_session_t *session, belay_request_t *request, belay_
   if (error != 0)
     return error;
   belay__call_t *call = belay__handle_script(&session->handle, &belay__script_session_end, 2, 1);
-  put_keys(session, call, user.data, user.len);
+  put_keys(session, call, user);
   belay__call_arg(call, id.len > 0 ? id.data : "", id.len);
   return belay__handle_start(&session->handle, request, call,
                              id.data != NULL ? &end_id_ops : &end_ops, BELAY__CB(cb));
 }
-
-/* ---- the handle ---------------------------------------------------------------------------------------- */
 
 static const belay_session_options_t defaults = {
     .ttl_ms = 1800000, .max_events = 100, .op_ttl_ms = 60000};
@@ -240,21 +225,12 @@ static const belay__range_t ranges[] = {
     {.name = NULL},
 };
 
-static int on_init(belay__handle_t *handle, void *options) {
-  belay_session_t *session = (belay_session_t *)handle;
-  const belay_session_options_t *o = options;
-  session->ttl_ms = o->ttl_ms;
-  session->max_events = o->max_events;
-  session->op_ttl_ms = o->op_ttl_ms;
-  return 0;
-}
-
 const belay__handle_type_t belay__session_type = {
     .family = "session",
     BELAY__HANDLE_LAYOUT(session),
+    .copy_at = offsetof(belay_session_t, options),
     .defaults = &defaults,
     .ranges = ranges,
-    .init = on_init,
 };
 
 BELAY__HANDLE_FUNCTIONS(session)

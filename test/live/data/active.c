@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "support/models/scripts.h"
+#include "data/active/date.h"
 #include "support/fixtures/data/seen.h"
 
 #define PREFIX "belay::active::{site}::"

@@ -47,7 +47,7 @@ static int begin(bed_t *bed, belay_presence_t *p, seen_t *seen, int n) {
 
 /* The key of the first segment, in the present slice. */
 static void first_key(belay_presence_t *p, char *out, size_t size) {
-  if (p->window_ms == 0)
+  if (p->options.window_ms == 0)
     snprintf(out, size, PREFIX "0");
   else
     snprintf(out, size, PREFIX "%lld::0",

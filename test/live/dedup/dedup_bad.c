@@ -128,7 +128,7 @@ BED_TEST(numbers_of_items_and_sets_are_checked) {
   assert_string_equal(belay_detail(bed->belay), "limit: not from 1 to 10000");
   assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "a", 3, 10), BELAY_EINVAL);
   assert_error(begin_page(&book, &entry, BELAY_DEDUP_DIFFERENCE, "a,b", 3, 10), BELAY_EINVAL);
-  assert_string_equal(belay_detail(bed->belay), "cursor: not of a page of this");
+  assert_string_equal(belay_detail(bed->belay), "cursor: not of a page of these sets");
   assert_int_equal(client_stats(bed).calls, 0);
 }
 
