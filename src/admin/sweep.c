@@ -27,54 +27,64 @@
 #define RETRY_MS UINT64_C(200)
 
 enum {
-  IDLE,     /* new, or after the callback of a run */
-  SCANNING, /* started, or paused: a page was asked for, or its keys are being reported */
-  WORKING,  /* reported a page, or paused: some keys are being processed */
-  PAUSED,   /* a page is dealt with, or some of its keys are; or it was not answered */
-  ENDING    /* the run is over; the task is queued */
+  IDLE,     /* New, or after the callback of a run */
+  SCANNING, /* A page was requested, or its keys are being reported */
+  WORKING,  /* Some keys of the page are being processed, or results are being reported */
+  PAUSED,   /* The timer is set */
+  ENDING    /* The run is over; the task is queued */
 };
-
-typedef enum event {
-  EV_START,
-  EV_WORK,   /* the page has keys, and something is to be done with them */
-  EV_NEXT,   /* enough was done for now */
-  EV_FAILED, /* no answer, or a refusal: sweep->status */
-  EV_TIME,
-  EV_LAST,    /* everything was done */
-  EV_STOP,    /* canceled, closed */
-  EV_NOTIFIED /* the run is over, and is being told */
-} event_t;
-
-static void step(belay_sweep_t *sweep, event_t event);
 
 static belay_t *belay_of(const belay_sweep_t *sweep) {
   return sweep->handle.client->belay;
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------- */
-
-static void on_scanned(belay_sweep_t *sweep, int status);
-static void on_worked(belay_sweep_t *sweep, int status);
-
-/* A run that has ended meanwhile ignores the reply. */
-static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
-  belay_sweep_t *sweep = answer->context;
-  (void)request;
-  (void)cb;
-  if (answer->status == 0)
-    sweep->since = belay__now(belay_of(sweep));
-  if (sweep->state == SCANNING)
-    on_scanned(sweep, answer->status);
-  else if (sweep->state == WORKING)
-    on_worked(sweep, answer->status);
+static uint64_t later_of(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
 }
 
-static const belay__request_ops_t scan_ops = {
-    .read = belay__sweep_read_page, .notify = tell, .idempotent = true};
+static void pause_until(belay_sweep_t *sweep, uint64_t when) {
+  sweep->state = PAUSED;
+  belay__timer_set(belay_of(sweep), BELAY__RANK_OTHER, &sweep->timer, when);
+}
 
-/* ---- what is told -------------------------------------------------------------------------------------- */
+static void end_run(belay_sweep_t *sweep, int status) {
+  sweep->state = ENDING;
+  sweep->status = status;
+  belay__timer_stop(belay_of(sweep), BELAY__RANK_OTHER, &sweep->timer);
+  belay__defer(belay_of(sweep), &sweep->task);
+}
 
-/* The calls are done; the page may have more keys. */
+/* Requests less if that may be the cause, or waits; ends the run when patience_ms is over. */
+static void back_off(belay_sweep_t *sweep, int status, bool scanning) {
+  uint64_t now = belay__now(belay_of(sweep));
+  uint32_t *size = scanning ? &sweep->count : &sweep->calls;
+  belay__sweep_drop_held(sweep);
+  if (status == (scanning ? BELAY_EPROTO : BELAY_EBUSY) && *size > 1) {
+    *size /= 2;
+    pause_until(sweep, later_of(sweep->due, now));
+  } else if ((belay_err_retryable(status) || status == BELAY_EUNKNOWN) &&
+             now - sweep->since < (uint64_t)sweep->patience_ms * BELAY__MS) {
+    pause_until(sweep, later_of(sweep->due, now + RETRY_MS * BELAY__MS));
+  } else {
+    end_run(sweep, status);
+  }
+}
+
+static void send_step(belay_sweep_t *sweep) {
+  bool scanning = sweep->page.n == 0;
+  uint64_t now = belay__now(belay_of(sweep));
+  int error = scanning ? belay__sweep_scan(sweep) : belay__sweep_work(sweep);
+  if (error != 0) {
+    back_off(sweep, error, scanning);
+    return;
+  }
+  uint64_t cost = UINT64_C(1000) * BELAY__MS * sweep->cost / sweep->keys_per_s;
+  sweep->due = later_of(sweep->due, now) + cost;
+  sweep->state = scanning ? SCANNING : WORKING;
+}
+
+/* The calls are done; the page may have more keys. Pauses for as long as keys_per_s demands, which
+ * may be no time. A pause does not count as waiting for a reply. */
 static void finish_step(belay_sweep_t *sweep) {
   const uint8_t state = sweep->state;
   if (sweep->page.n == 0 && sweep->on_progress != NULL) {
@@ -83,179 +93,87 @@ static void finish_step(belay_sweep_t *sweep) {
     if (sweep->state != state) /* the run was stopped */
       return;
   }
-  step(sweep, sweep->page.n == 0 && sweep->position.over ? EV_LAST : EV_NEXT);
-}
-
-static void fail(belay_sweep_t *sweep, int status) {
-  sweep->status = status;
-  step(sweep, EV_FAILED);
-}
-
-static void on_scanned(belay_sweep_t *sweep, int status) {
-  if (status != 0) {
-    fail(sweep, status);
-    return;
+  if (sweep->page.n == 0 && sweep->position.over) {
+    end_run(sweep, 0);
+  } else if (sweep->totals.restarts > BELAY_SWEEP_RESTARTS_MAX) {
+    end_run(sweep, BELAY_ELOST);
+  } else {
+    sweep->since = later_of(sweep->due, belay__now(belay_of(sweep)));
+    pause_until(sweep, sweep->since);
   }
+}
+
+static void on_scanned(belay_sweep_t *sweep) {
   sweep->totals.pages++;
   sweep->totals.scanned += sweep->cost;
   sweep->totals.matched += sweep->page.n;
   if (sweep->page.n > 0 && sweep->on_keys != NULL)
     sweep->on_keys(sweep, sweep->page.keys, sweep->page.n);
-  if (sweep->state != SCANNING)
+  if (sweep->state != SCANNING) /* the run was stopped */
     return;
   if (sweep->page.n > 0 && sweep->work != NULL) {
-    step(sweep, EV_WORK);
+    send_step(sweep);
     return;
   }
   belay__sweep_drop_page(sweep);
   finish_step(sweep);
 }
 
-static void on_worked(belay_sweep_t *sweep, int status) {
-  const belay__sweep_work_t *work = sweep->work;
-  if (status != 0) {
-    fail(sweep, status);
-    return;
-  }
+static void on_worked(belay_sweep_t *sweep) {
   sweep->page.next += sweep->cost;
-  if (work->deliver != NULL) {
-    work->deliver(sweep);
-    if (sweep->state != WORKING) /* the run was stopped */
-      return;
-  }
+  belay__sweep_report_held(sweep);
+  if (sweep->state != WORKING) /* the run was stopped */
+    return;
   if (sweep->page.next == sweep->page.n)
     belay__sweep_drop_page(sweep);
   finish_step(sweep);
 }
 
-/* ---- the machine --------------------------------------------------------------------------------------- */
-
-static uint64_t later_of(uint64_t a, uint64_t b) {
-  return a > b ? a : b;
-}
-
-static uint8_t pause_until(belay_sweep_t *sweep, uint64_t when) {
-  belay__timer_set(belay_of(sweep), BELAY__RANK_OTHER, &sweep->timer, when);
-  return PAUSED;
-}
-
-static uint8_t end(belay_sweep_t *sweep, int status) {
-  sweep->status = status;
-  belay__timer_stop(belay_of(sweep), BELAY__RANK_OTHER, &sweep->timer);
-  belay__defer(belay_of(sweep), &sweep->task);
-  return ENDING;
-}
-
-static void drop_answers(belay_sweep_t *sweep) {
-  if (sweep->work != NULL && sweep->work->drop != NULL)
-    sweep->work->drop(sweep);
-}
-
-/* Asks for less where that may be what is wrong, or waits; until patience is over. */
-static uint8_t back_off(belay_sweep_t *sweep, bool scanning) {
-  uint64_t now = belay__now(belay_of(sweep));
-  int status = sweep->status;
-  uint32_t *size = scanning ? &sweep->count : &sweep->calls;
-  drop_answers(sweep);
-  if (status == (scanning ? BELAY_EPROTO : BELAY_EBUSY) && *size > 1) {
-    *size /= 2;
-    return pause_until(sweep, later_of(sweep->due, now));
-  }
-  if ((!belay_err_retryable(status) && status != BELAY_EUNKNOWN) ||
-      now - sweep->since >= (uint64_t)sweep->patience_ms * BELAY__MS)
-    return end(sweep, status);
-  return pause_until(sweep, later_of(sweep->due, now + RETRY_MS * BELAY__MS));
-}
-
-/* Pauses for as long as keys_per_s demands, which may be no time. A pause does not count as
- * waiting for a reply. */
-static uint8_t pause_until_due(belay_sweep_t *sweep) {
-  sweep->since = later_of(sweep->due, belay__now(belay_of(sweep)));
-  return pause_until(sweep, sweep->since);
-}
-
-static uint8_t ask(belay_sweep_t *sweep) {
-  bool scanning = sweep->page.n == 0;
-  uint64_t now = belay__now(belay_of(sweep));
-  sweep->status =
-      scanning ? belay__sweep_scan(sweep, &scan_ops) : belay__sweep_work(sweep, &sweep->work_ops);
-  if (sweep->status != 0)
-    return back_off(sweep, scanning);
-  uint64_t cost = UINT64_C(1000) * BELAY__MS * sweep->cost / sweep->keys_per_s;
-  sweep->due = later_of(sweep->due, now) + cost;
-  return scanning ? SCANNING : WORKING;
-}
-
-static uint8_t begin(belay_sweep_t *sweep) {
-  belay__sweep_begin(sweep);
-  sweep->totals = (belay_sweep_totals_t){0};
-  sweep->count = sweep->batch;
-  sweep->calls = BELAY__SWEEP_CALLS_MAX;
-  sweep->due = 0;
-  sweep->since = belay__now(belay_of(sweep));
-  belay__hold_loop(belay_of(sweep));
-  return ask(sweep);
-}
-
-static uint8_t stop(belay_sweep_t *sweep) {
-  (void)belay_request_cancel(&sweep->request); /* if there is one */
-  return end(sweep, BELAY_ECANCELED);
-}
-
-/* All transitions. */
-static void step(belay_sweep_t *sweep, event_t event) {
-  switch (event) {
-  case EV_START:
-    sweep->state = begin(sweep);
-    break;
-  case EV_WORK:
-  case EV_TIME:
-    sweep->state = ask(sweep);
-    break;
-  case EV_NEXT:
-    sweep->state = sweep->totals.restarts > BELAY_SWEEP_RESTARTS_MAX ? end(sweep, BELAY_ELOST)
-                                                                     : pause_until_due(sweep);
-    break;
-  case EV_FAILED:
-    sweep->state = back_off(sweep, sweep->state == SCANNING);
-    break;
-  case EV_LAST:
-    sweep->state = end(sweep, 0);
-    break;
-  case EV_STOP:
-    sweep->state = stop(sweep);
-    break;
-  case EV_NOTIFIED:
-    sweep->state = IDLE;
-    break;
-  }
+/* A run that has ended meanwhile ignores the reply. */
+void belay__sweep_notify(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  belay_sweep_t *sweep = answer->context;
+  (void)request;
+  (void)cb;
+  if (answer->status == 0)
+    sweep->since = belay__now(belay_of(sweep));
+  if (sweep->state != SCANNING && sweep->state != WORKING)
+    return;
+  if (answer->status != 0)
+    back_off(sweep, answer->status, sweep->state == SCANNING);
+  else if (sweep->state == SCANNING)
+    on_scanned(sweep);
+  else
+    on_worked(sweep);
 }
 
 static void on_timer(belay__timer_t *timer) {
-  step(BELAY__CONTAINER(timer, belay_sweep_t, timer), EV_TIME);
+  send_step(BELAY__CONTAINER(timer, belay_sweep_t, timer));
 }
 
 static void on_task(belay__task_t *task) {
   belay_sweep_t *sweep = BELAY__CONTAINER(task, belay_sweep_t, task);
   const belay_sweep_totals_t totals = sweep->totals;
   belay__sweep_drop_page(sweep);
-  drop_answers(sweep);
-  step(sweep, EV_NOTIFIED);
+  belay__sweep_drop_held(sweep);
+  sweep->state = IDLE;
   belay__free_loop(belay_of(sweep));
   belay__client_explain(sweep->handle.client, sweep->status, NULL, 0);
   sweep->cb(sweep, sweep->status, &totals);
 }
 
-/* ---- a new one, and its end ---------------------------------------------------------------------------- */
-
-static bool is_running(const belay_sweep_t *sweep) {
-  return sweep->state != IDLE && sweep->state != ENDING;
+/* Returns false if no run is under way. */
+static bool cancel_run(belay_sweep_t *sweep) {
+  if (sweep->state == IDLE || sweep->state == ENDING)
+    return false;
+  (void)belay_request_cancel(&sweep->request); /* there is none while PAUSED */
+  end_run(sweep, BELAY_ECANCELED);
+  return true;
 }
 
+/* ---- creation and end ---- */
+
 static void on_close(belay__handle_t *handle) {
-  belay_sweep_t *sweep = (belay_sweep_t *)handle;
-  if (is_running(sweep))
-    step(sweep, EV_STOP);
+  (void)cancel_run((belay_sweep_t *)handle);
 }
 
 static void on_deinit(belay__handle_t *handle) {
@@ -287,7 +205,7 @@ static int check_options(belay_t *belay, belay_sweep_options_t *o) {
   return belay__check_bytes(belay, "pattern", o->pattern, 1, BELAY_SWEEP_PATTERN_MAX);
 }
 
-/* The namespace, in which nothing has a meaning, and then the pattern, in which everything has. */
+/* The pattern of SCAN: the quoted namespace, then the pattern of the options. */
 static bool make_match(belay_sweep_t *sweep, const belay_sweep_options_t *o) {
   const belay_client_t *client = sweep->handle.client;
   assert(o->pattern.data != NULL);
@@ -302,19 +220,6 @@ static bool make_match(belay_sweep_t *sweep, const belay_sweep_options_t *o) {
   return true;
 }
 
-static void set_work(belay_sweep_t *sweep, const belay_sweep_options_t *o) {
-  belay__list_init(&sweep->held);
-  sweep->on_held = o->on_held;
-  if (o->remove)
-    sweep->work = &belay__sweep_deleting;
-  else if (o->on_held != NULL)
-    sweep->work = &belay__sweep_reading;
-  if (sweep->work == NULL)
-    return;
-  sweep->work_ops = sweep->work->ops;
-  sweep->work_ops.notify = tell;
-}
-
 static int on_init(belay__handle_t *handle, void *options) {
   belay_sweep_t *sweep = (belay_sweep_t *)handle;
   belay_sweep_options_t *o = options;
@@ -323,7 +228,12 @@ static int on_init(belay__handle_t *handle, void *options) {
     return error;
   sweep->timer.fire = on_timer;
   belay__task_init(&sweep->task, on_task);
-  set_work(sweep, o);
+  belay__list_init(&sweep->held);
+  sweep->on_held = o->on_held;
+  if (o->remove)
+    sweep->work = &belay__sweep_deleting;
+  else if (o->on_held != NULL)
+    sweep->work = &belay__sweep_reading;
   sweep->keys_per_s = o->keys_per_s;
   sweep->batch = o->batch;
   sweep->patience_ms = o->patience_ms;
@@ -349,8 +259,6 @@ const belay__handle_type_t belay__sweep_type = {
 
 BELAY__HANDLE_FUNCTIONS(sweep)
 
-/* ---- operations ---------------------------------------------------------------------------------------- */
-
 int belay_sweep_start(belay_sweep_t *sweep, belay_sweep_cb cb) {
   int error = belay__handle_check((const belay__handle_t *)sweep);
   if (error != 0)
@@ -360,16 +268,18 @@ int belay_sweep_start(belay_sweep_t *sweep, belay_sweep_cb cb) {
   if (sweep->state != IDLE)
     return BELAY_ESTATE;
   sweep->cb = cb;
-  step(sweep, EV_START);
+  belay__sweep_begin(sweep);
+  sweep->totals = (belay_sweep_totals_t){0};
+  sweep->count = sweep->batch;
+  sweep->calls = BELAY__SWEEP_CALLS_MAX;
+  sweep->due = 0;
+  sweep->since = belay__now(belay_of(sweep));
+  belay__hold_loop(belay_of(sweep));
+  send_step(sweep);
   return 0;
 }
 
 int belay_sweep_cancel(belay_sweep_t *sweep) {
   int error = belay__handle_check((const belay__handle_t *)sweep);
-  if (error != 0)
-    return error;
-  if (!is_running(sweep))
-    return BELAY_ESTATE;
-  step(sweep, EV_STOP);
-  return 0;
+  return error == 0 && !cancel_run(sweep) ? BELAY_ESTATE : error;
 }

@@ -1,4 +1,4 @@
-/* A sweep that lists what is held: of each key that may be that of something it asks who holds it. */
+/* A sweep that lists held objects: it queries the holders of each key that may be that of one. */
 #include "admin/held.h"
 #include "admin/sweep.h"
 
@@ -13,7 +13,7 @@ static belay__held_key_t parse(const belay_sweep_t *sweep, const belay_bytes_t *
   return parsed;
 }
 
-static belay__call_t *ask(belay_sweep_t *sweep, const belay_bytes_t *key) {
+static belay__call_t *make_query(belay_sweep_t *sweep, const belay_bytes_t *key) {
   belay__held_key_t parsed = parse(sweep, key);
   return belay__held_call(sweep->handle.client, BELAY__CLASS_BULK, &parsed, BELAY_HELD_LISTED_MAX);
 }
@@ -36,25 +36,34 @@ static int read_held(belay__operation_t *operation, const belay__call_t *call,
   return 0;
 }
 
-enum { ERROR }; /* of a request's values: why it has failed, but for keys that are something else */
+enum { ERROR }; /* values of a request: the error of a key, except BELAY_EWRONGTYPE */
 
-static void failed(belay__operation_t *operation, int status) {
+static void on_key_failed(belay__operation_t *operation, int status) {
   int64_t *error = &operation->values[ERROR];
   if (status != BELAY_EWRONGTYPE && (*error == 0 || status == BELAY_EUNKNOWN))
     *error = status;
 }
 
+/* Keys of another type are skipped. */
 static int recover(belay__operation_t *operation, int status) {
   return status == BELAY_EWRONGTYPE ? (int)operation->values[ERROR] : status;
 }
+
+const belay__sweep_work_t belay__sweep_reading = {.accepts = accepts,
+                                                  .call = make_query,
+                                                  .ops = {.read = read_held,
+                                                          .failed = on_key_failed,
+                                                          .recover = recover,
+                                                          .notify = belay__sweep_notify,
+                                                          .idempotent = true}};
 
 static belay__held_t *pop(belay_sweep_t *sweep) {
   belay__list_t *node = belay__list_pop(&sweep->held);
   return node == NULL ? NULL : BELAY__CONTAINER(node, belay__held_t, node);
 }
 
-/* Where the run is ended in it, what is left is dropped with the page. */
-static void deliver(belay_sweep_t *sweep) {
+/* If the callback ends the run, the rest is dropped with the page. */
+void belay__sweep_report_held(belay_sweep_t *sweep) {
   const uint8_t state = sweep->state;
   for (belay__held_t *held; sweep->state == state && (held = pop(sweep)) != NULL;) {
     sweep->on_held(sweep, &held->held);
@@ -62,14 +71,7 @@ static void deliver(belay_sweep_t *sweep) {
   }
 }
 
-static void drop(belay_sweep_t *sweep) {
+void belay__sweep_drop_held(belay_sweep_t *sweep) {
   for (belay__held_t *held; (held = pop(sweep)) != NULL;)
     belay__free(sweep->handle.client->belay, held, held->size);
 }
-
-const belay__sweep_work_t belay__sweep_reading = {
-    .accepts = accepts,
-    .call = ask,
-    .ops = {.read = read_held, .failed = failed, .recover = recover, .idempotent = true},
-    .deliver = deliver,
-    .drop = drop};

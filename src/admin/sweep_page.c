@@ -7,8 +7,6 @@ static belay_t *belay_of(const belay_sweep_t *sweep) {
   return sweep->handle.client->belay;
 }
 
-/* ---- pages --------------------------------------------------------------------------------------------- */
-
 void belay__sweep_drop_page(belay_sweep_t *sweep) {
   belay__free(belay_of(sweep), sweep->page.keys, sweep->page.size);
   sweep->page = (belay__sweep_page_t){0};
@@ -50,8 +48,6 @@ static bool keep_page(belay_sweep_t *sweep, const belay__reply_t *keys) {
   return true;
 }
 
-/* ---- places -------------------------------------------------------------------------------------------- */
-
 /* Finds the i-th server and the present version of the slot map; false if there is no such
  * server. */
 static bool find_shard(const belay_sweep_t *sweep, size_t i, uint32_t *route, uint32_t *version) {
@@ -65,7 +61,7 @@ void belay__sweep_begin(belay_sweep_t *sweep) {
   (void)find_shard(sweep, 0, &position->route, &position->version);
 }
 
-/* Where the next page is. */
+/* Move to the next page. */
 static void advance(belay_sweep_t *sweep, uint64_t cursor) {
   belay__sweep_position_t *position = &sweep->position, next = {.shard = position->shard + 1};
   position->cursor = cursor;
@@ -88,8 +84,8 @@ static bool have_slots_moved(belay_sweep_t *sweep) {
   return version != position->version;
 }
 
-/* Whether the one who answers now is the one that the cursor is of; who is remembered. A connection says nothing where
- * the server does not tell who it is. */
+/* Returns true if the reply comes from the server that made the cursor, and remembers the server of
+ * the reply. Without a run id the connection identifies the server. */
 static bool is_same_server(belay_sweep_t *sweep, const belay__call_t *call) {
   belay_client_t *client = call->client;
   belay__sweep_position_t *position = &sweep->position;
@@ -111,10 +107,8 @@ static bool is_same_server(belay_sweep_t *sweep, const belay__call_t *call) {
   return same;
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------- */
-
-int belay__sweep_read_page(belay__operation_t *operation, const belay__call_t *call,
-                           const belay__reply_t *reply) {
+static int read_page(belay__operation_t *operation, const belay__call_t *call,
+                     const belay__reply_t *reply) {
   belay_sweep_t *sweep = operation->context;
   uint64_t cursor;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
@@ -145,7 +139,10 @@ static belay__call_t *new_call(belay_sweep_t *sweep, const char *name, size_t ar
   return call;
 }
 
-int belay__sweep_scan(belay_sweep_t *sweep, const belay__request_ops_t *ops) {
+static const belay__request_ops_t scan_ops = {
+    .read = read_page, .notify = belay__sweep_notify, .idempotent = true};
+
+int belay__sweep_scan(belay_sweep_t *sweep) {
   size_t type_len = strlen(sweep->type);
   belay__sweep_drop_page(sweep);
   sweep->cost = sweep->count;
@@ -159,15 +156,16 @@ int belay__sweep_scan(belay_sweep_t *sweep, const belay__request_ops_t *ops) {
     belay__call_arg_text(call, "TYPE");
     belay__call_arg(call, sweep->type, type_len);
   }
-  return belay__handle_start(&sweep->handle, &sweep->request, call, ops, NULL);
+  return belay__handle_start(&sweep->handle, &sweep->request, call, &scan_ops, NULL);
 }
 
-int belay__sweep_work(belay_sweep_t *sweep, const belay__request_ops_t *ops) {
+int belay__sweep_work(belay_sweep_t *sweep) {
   const belay__sweep_page_t *page = &sweep->page;
   belay__call_t *calls[BELAY__SWEEP_CALLS_MAX];
   belay__operation_t *operation;
   size_t left = page->n - page->next, n = left < sweep->calls ? left : sweep->calls, made = 0;
-  int error = belay__handle_begin(&sweep->handle, &sweep->request, ops, NULL, &operation);
+  int error =
+      belay__handle_begin(&sweep->handle, &sweep->request, &sweep->work->ops, NULL, &operation);
   if (error != 0)
     return error;
   while (made < n &&
@@ -177,8 +175,6 @@ int belay__sweep_work(belay_sweep_t *sweep, const belay__request_ops_t *ops) {
   error = made == 0 ? BELAY_ENOMEM : belay__request_send_all(operation, calls, made);
   return belay__request_begun(operation, error);
 }
-
-/* ---- deleting ------------------------------------------------------------------------------------------ */
 
 static belay__call_t *new_unlink(belay_sweep_t *sweep, const belay_bytes_t *key) {
   belay__call_t *call = new_call(sweep, "UNLINK", 2);
@@ -198,4 +194,5 @@ static int read_unlinked(belay__operation_t *operation, const belay__call_t *cal
 }
 
 const belay__sweep_work_t belay__sweep_deleting = {
-    .call = new_unlink, .ops = {.read = read_unlinked, .idempotent = true}};
+    .call = new_unlink,
+    .ops = {.read = read_unlinked, .notify = belay__sweep_notify, .idempotent = true}};
