@@ -10,22 +10,6 @@
 
 #define TTL_MAX_MS INT64_C(31536000000) /* a year */
 
-/* ---- closing --------------------------------------------------------------------------------------------- */
-
-static void on_close(belay__handle_t *handle) {
-  belay__counter_local_close((belay_counter_t *)handle);
-}
-
-static void on_abort(belay__handle_t *handle) {
-  belay__counter_local_abort((belay_counter_t *)handle);
-}
-
-static void on_deinit(belay__handle_t *handle) {
-  belay__counter_local_free((belay_counter_t *)handle);
-}
-
-/* ---- a new one ------------------------------------------------------------------------------------------- */
-
 static const belay_counter_options_t defaults = {
     .op_ttl_ms = 3600000, .shards = 1, .batch_ms = 100, .max_keys = 10000};
 
@@ -70,14 +54,14 @@ const belay__handle_type_t belay__counter_type = {
     .defaults = &defaults,
     .ranges = ranges,
     .init = on_init,
-    .close = on_close,
-    .abort = on_abort,
-    .deinit = on_deinit,
+    .close = belay__counter_local_close,
+    .abort = belay__counter_local_abort,
+    .deinit = belay__counter_local_deinit,
 };
 
 BELAY__HANDLE_FUNCTIONS(counter)
 
-/* ---- calls ----------------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 int belay__counter_whole(const belay_counter_t *counter, const char *what) {
   if (counter->shards == 1)
@@ -93,9 +77,9 @@ void belay__counter_arg(const belay_counter_t *counter, belay__call_t *call, con
   belay__handle_arg(&counter->handle, call, key, key_len, tail);
 }
 
-/* The key beside the counter that has the record of an operation, or those of all of them. */
-static void put_record(const belay_counter_t *counter, belay__call_t *call, const char *key,
-                       size_t key_len, unsigned shard, const void *id, size_t id_len) {
+/* Add the key of the record of an operation, or of the records of all operations. */
+static void add_record_key(const belay_counter_t *counter, belay__call_t *call, const char *key,
+                           size_t key_len, unsigned shard, const void *id, size_t id_len) {
   const belay__handle_t *handle = &counter->handle;
   char rest[3 * (BELAY_COUNTER_KEY_MAX + BELAY_COUNTER_OP_ID_MAX) + 32];
   size_t n = belay__key_escape(rest, key, key_len);
@@ -112,22 +96,22 @@ static void put_record(const belay_counter_t *counter, belay__call_t *call, cons
   belay__call_arg_joined(call, handle->prefix, handle->prefix_len, rest, n);
 }
 
-static void put_life(const belay_counter_t *counter, belay__call_t *call) {
+static void add_ttl(const belay_counter_t *counter, belay__call_t *call) {
   belay__call_arg_int(call, counter->ttl_ms);
   belay__call_arg_int(call, counter->extend_ttl);
 }
 
-/* least, most: range of the value before the addition. bounded: a value outside is an answer, no
+/* least, most: range of the value before the addition. bounded: a value outside is a result, not an
  * error. */
-static belay__call_t *scripted_add(const belay_counter_t *counter, const char *key, size_t key_len,
-                                   unsigned shard, int64_t delta, int64_t least, int64_t most,
-                                   bool bounded) {
+static belay__call_t *make_script_add(const belay_counter_t *counter, const char *key,
+                                      size_t key_len, unsigned shard, int64_t delta, int64_t least,
+                                      int64_t most, bool bounded) {
   belay__call_t *call = belay__handle_script(&counter->handle, &belay__script_counter_add, 1, 6);
   belay__counter_arg(counter, call, key, key_len, shard);
   belay__call_arg_int(call, delta);
   belay__call_arg_int(call, least);
   belay__call_arg_int(call, most);
-  put_life(counter, call);
+  add_ttl(counter, call);
   belay__call_arg_int(call, bounded);
   return call;
 }
@@ -137,9 +121,9 @@ belay__call_t *belay__counter_add_call(belay_counter_t *counter, const char *key
   unsigned shard = counter->turn;
   counter->turn = (shard + 1) % counter->shards;
   if (counter->ttl_ms > 0)
-    return scripted_add(counter, key, key_len, shard, delta,
-                        delta < 0 ? INT64_MIN - delta : INT64_MIN,
-                        delta > 0 ? INT64_MAX - delta : INT64_MAX, false);
+    return make_script_add(counter, key, key_len, shard, delta,
+                           delta < 0 ? INT64_MIN - delta : INT64_MIN,
+                           delta > 0 ? INT64_MAX - delta : INT64_MAX, false);
   belay__call_t *call = belay__handle_command(&counter->handle, "INCRBY", 3);
   belay__counter_arg(counter, call, key, key_len, shard);
   belay__call_arg_int(call, delta);
@@ -152,10 +136,10 @@ belay__call_t *belay__counter_once_call(const belay_counter_t *counter, const ch
   unsigned shard = belay__key_hash(id, id_len) % counter->shards;
   belay__call_t *call = belay__handle_script(&counter->handle, &belay__script_counter_once, 2, 6);
   belay__counter_arg(counter, call, key, key_len, shard);
-  put_record(counter, call, key, key_len, shard, id, id_len);
+  add_record_key(counter, call, key, key_len, shard, id, id_len);
   belay__call_arg_int(call, delta);
   belay__call_arg_int(call, record_ms);
-  put_life(counter, call);
+  add_ttl(counter, call);
   belay__call_arg_int(call, counter->max_ops);
   belay__call_arg(call, counter->max_ops > 0 ? id : "", counter->max_ops > 0 ? id_len : 0);
   return call;
@@ -168,14 +152,12 @@ belay__call_t *belay__counter_get_call(const belay_counter_t *counter, const cha
   return belay__call_stale(call);
 }
 
-/* ---- answers --------------------------------------------------------------------------------------------- */
+/* ---- replies ---- */
 
 enum {
   APPLIED = BELAY__COUNTER_APPLIED,
   FOUND = BELAY__COUNTER_FOUND,
-  VALUE = BELAY__COUNTER_VALUE,
-  HIGH = BELAY__COUNTER_MORE,
-  LOW
+  VALUE = BELAY__COUNTER_VALUE
 };
 
 static int read_added(belay__operation_t *operation, const belay__call_t *call,
@@ -186,28 +168,6 @@ static int read_added(belay__operation_t *operation, const belay__call_t *call,
   return error;
 }
 
-/* One shard more, or the only one. */
-static int read_shard(belay__operation_t *operation, const belay__call_t *call,
-                      const belay__reply_t *reply) {
-  int64_t *values = operation->values, value;
-  bool found;
-  int error = belay__counter_look(call, reply, &found, &value);
-  if (error != 0 || !found)
-    return error;
-  belay__sum_t sum = {.high = values[HIGH], .low = values[LOW]};
-  belay__sum_add(&sum, value);
-  values[FOUND] = 1;
-  values[HIGH] = sum.high;
-  values[LOW] = sum.low;
-  return 0;
-}
-
-static int sum_up(belay__operation_t *operation) {
-  int64_t *values = operation->values;
-  const belay__sum_t sum = {.high = values[HIGH], .low = values[LOW]};
-  return belay__sum_value(&sum, &values[VALUE]);
-}
-
 static int read_set(belay__operation_t *operation, const belay__call_t *call,
                     const belay__reply_t *reply) {
   int64_t *values = operation->values;
@@ -216,7 +176,7 @@ static int read_set(belay__operation_t *operation, const belay__call_t *call,
   values[APPLIED] = 1;
   values[FOUND] = found;
   return error == BELAY_EWRONGTYPE
-             ? belay__handle_mismatch(call, "what was there before was no number")
+             ? belay__handle_mismatch(call, "the value before the set was not a number")
              : error;
 }
 
@@ -231,16 +191,14 @@ static int read_deleted(belay__operation_t *operation, const belay__call_t *call
   return 0;
 }
 
-static const belay__request_ops_t add_ops = {.read = read_added, .notify = belay__counter_tell};
+static const belay__request_ops_t add_ops = {.read = read_added, .notify = belay__counter_notify};
 static const belay__request_ops_t once_ops = {
-    .read = read_added, .notify = belay__counter_tell, .idempotent = true};
-static const belay__request_ops_t get_ops = {
-    .read = read_shard, .next = sum_up, .notify = belay__counter_tell, .idempotent = true};
-static const belay__request_ops_t set_ops = {.read = read_set, .notify = belay__counter_tell};
+    .read = read_added, .notify = belay__counter_notify, .idempotent = true};
+static const belay__request_ops_t set_ops = {.read = read_set, .notify = belay__counter_notify};
 static const belay__request_ops_t delete_ops = {.read = read_deleted,
-                                                .notify = belay__counter_tell};
+                                                .notify = belay__counter_notify};
 
-/* ---- operations ------------------------------------------------------------------------------------------ */
+/* ---- operations ---- */
 
 static int check(const belay_counter_t *counter, const belay_request_t *request, belay_bytes_t key,
                  belay_counter_cb cb) {
@@ -256,7 +214,7 @@ int belay_counter_add(belay_counter_t *counter, belay_request_t *request, belay_
   return belay__handle_start(&counter->handle, request, call, &add_ops, BELAY__CB(cb));
 }
 
-/* a - b, or the end of the range that it is beyond. */
+/* a - b, or the nearest number in the range. */
 static int64_t difference(int64_t a, int64_t b) {
   int64_t out;
   if (!__builtin_sub_overflow(a, b, &out))
@@ -284,7 +242,7 @@ int belay_counter_add_bounded(belay_counter_t *counter, belay_request_t *request
     least = 1;
     most = 0;
   }
-  belay__call_t *call = scripted_add(counter, key.data, key.len, 0, delta, least, most, true);
+  belay__call_t *call = make_script_add(counter, key.data, key.len, 0, delta, least, most, true);
   return belay__handle_start(&counter->handle, request, call, &add_ops, BELAY__CB(cb));
 }
 
@@ -322,39 +280,23 @@ int belay_counter_set(belay_counter_t *counter, belay_request_t *request, belay_
   return belay__handle_start(&counter->handle, request, call, &set_ops, BELAY__CB(cb));
 }
 
-static belay__call_t *delete_call(const belay_counter_t *counter, const char *key, size_t key_len,
-                                  unsigned shard) {
-  belay__call_t *call =
-      belay__handle_command(&counter->handle, "UNLINK", 2); /* a group may be large */
-  belay__counter_arg(counter, call, key, key_len, shard);
+/* A counter may be a large group, so it is unlinked. */
+static belay__call_t *delete_shard(belay__operation_t *operation, size_t shard, const void *key) {
+  const belay_counter_t *counter = operation->context;
+  const belay_bytes_t *k = key;
+  belay__call_t *call = belay__handle_command(&counter->handle, "UNLINK", 2);
+  belay__counter_arg(counter, call, k->data, k->len, (unsigned)shard);
   return call;
-}
-
-/* The same of all shards. */
-static int start_all(belay_counter_t *counter, belay_request_t *request, const char *key,
-                     size_t key_len,
-                     belay__call_t *(*make)(const belay_counter_t *counter, const char *key,
-                                            size_t key_len, unsigned shard),
-                     const belay__request_ops_t *ops, belay_counter_cb cb) {
-  belay__call_t *calls[BELAY_COUNTER_SHARDS_MAX];
-  belay__operation_t *operation;
-  int error = check(counter, request, belay_bytes(key, key_len), cb);
-  if (error == 0)
-    error = belay__handle_begin(&counter->handle, request, ops, BELAY__CB(cb), &operation);
-  if (error != 0)
-    return error;
-  for (unsigned i = 0; i < counter->shards; i++)
-    calls[i] = make(counter, key, key_len, i);
-  return belay__request_begun(operation,
-                              belay__request_send_all(operation, calls, counter->shards));
-}
-
-int belay_counter_get(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
-                      belay_counter_cb cb) {
-  return start_all(counter, request, key.data, key.len, belay__counter_get_call, &get_ops, cb);
 }
 
 int belay_counter_delete(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
                          belay_counter_cb cb) {
-  return start_all(counter, request, key.data, key.len, delete_call, &delete_ops, cb);
+  belay__operation_t *operation;
+  int error = check(counter, request, key, cb);
+  if (error == 0)
+    error = belay__handle_begin(&counter->handle, request, &delete_ops, BELAY__CB(cb), &operation);
+  if (error != 0)
+    return error;
+  return belay__request_begun(
+      operation, belay__request_send_each(operation, counter->shards, delete_shard, &key));
 }

@@ -7,7 +7,7 @@
 #include "data/counter/counter.h"
 #include "scripts.gen.h"
 
-#define FIELD_BYTES 256 /* of max_reply, for a number in a reply */
+#define FIELD_BYTES 256 /* bytes of max_reply for each number in a reply */
 
 static int check(const belay_counter_t *counter, const belay_request_t *request, belay_bytes_t key,
                  bool has_cb) {
@@ -15,26 +15,30 @@ static int check(const belay_counter_t *counter, const belay_request_t *request,
   return error != 0 ? error : belay__counter_whole(counter, "fields");
 }
 
-static int check_name(const belay_counter_t *counter, const void *name, size_t len) {
-  return belay__check_bytes(counter->handle.client->belay, "field", belay_bytes(name, len), 1,
+static int check_name(const belay_counter_t *counter, belay_bytes_t field) {
+  return belay__check_bytes(counter->handle.client->belay, "field", field, 1,
                             BELAY_COUNTER_FIELD_MAX);
 }
 
-/* A command of its key and `more` words. */
-static belay__call_t *new_call(const belay_counter_t *counter, const char *name, const char *key,
-                               size_t key_len, size_t more) {
+static int check_field(const belay_counter_t *counter, const belay_request_t *request,
+                       belay_bytes_t key, belay_bytes_t field, bool has_cb) {
+  int error = check(counter, request, key, has_cb);
+  return error != 0 ? error : check_name(counter, field);
+}
+
+/* Make a command with the key of a group, and `more` arguments to be added. */
+static belay__call_t *make_call(const belay_counter_t *counter, const char *name, const char *key,
+                                size_t key_len, size_t more) {
   belay__call_t *call = belay__handle_command(&counter->handle, name, 2 + more);
   belay__counter_arg(counter, call, key, key_len, 0);
   return call;
 }
 
-/* How many numbers may be asked for in one reply. */
+/* Maximum number of numbers in one reply. */
 static size_t most_numbers(const belay_counter_t *counter, size_t most) {
   size_t max = counter->handle.client->max_reply / FIELD_BYTES;
   return max < most ? max : most;
 }
-
-/* ---- adding ---------------------------------------------------------------------------------------------- */
 
 enum {
   APPLIED = BELAY__COUNTER_APPLIED,
@@ -42,8 +46,9 @@ enum {
   VALUE = BELAY__COUNTER_VALUE
 };
 
-static belay__call_t *scripted_add(const belay_counter_t *counter, const char *key, size_t key_len,
-                                   const belay_counter_add_item_t *items, size_t n) {
+static belay__call_t *make_script_add(const belay_counter_t *counter, const char *key,
+                                      size_t key_len, const belay_counter_add_item_t *items,
+                                      size_t n) {
   belay__call_t *call =
       belay__handle_script(&counter->handle, &belay__script_counter_fields, 1, 2 + 4 * n);
   belay__counter_arg(counter, call, key, key_len, 0);
@@ -69,18 +74,16 @@ static int read_added(belay__operation_t *operation, const belay__call_t *call,
   return one && belay__reply_int64(reply->items[0], value) ? 0 : BELAY_EPROTO;
 }
 
-static const belay__request_ops_t add_ops = {.read = read_added, .notify = belay__counter_tell};
+static const belay__request_ops_t add_ops = {.read = read_added, .notify = belay__counter_notify};
 
 int belay_counter_add_field(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
                             belay_bytes_t field, int64_t delta, belay_counter_cb cb) {
-  int error = check(counter, request, key, cb != NULL);
-  if (error == 0)
-    error = check_name(counter, field.data, field.len);
+  int error = check_field(counter, request, key, field, cb != NULL);
   if (error != 0)
     return error;
   const belay_counter_add_item_t item = {.key = field, .delta = delta};
-  belay__call_t *call = counter->ttl_ms > 0 ? scripted_add(counter, key.data, key.len, &item, 1)
-                                            : new_call(counter, "HINCRBY", key.data, key.len, 2);
+  belay__call_t *call = counter->ttl_ms > 0 ? make_script_add(counter, key.data, key.len, &item, 1)
+                                            : make_call(counter, "HINCRBY", key.data, key.len, 2);
   if (counter->ttl_ms == 0) {
     belay__call_arg(call, field.data, field.len);
     belay__call_arg_int(call, delta);
@@ -96,7 +99,7 @@ static int by_name(const void *a, const void *b) {
   return memcmp(x->key.data, y->key.data, x->key.len);
 }
 
-/* One that came twice would be checked against the value before the first. */
+/* A repeated field would be checked against the value before its first add. */
 static int check_distinct(belay_t *belay, const belay_counter_add_item_t *items, size_t n) {
   typedef const belay_counter_add_item_t *item_t;
   item_t *sorted = belay__alloc(belay, n * sizeof(item_t));
@@ -121,14 +124,13 @@ static int check_items(const belay_counter_t *counter, const belay_counter_add_i
   int error =
       belay__check_count(belay, "item", items, n, most_numbers(counter, BELAY_COUNTER_FIELDS_MAX));
   for (size_t i = 0; i < n && error == 0; i++) {
-    error = check_name(counter, items[i].key.data, items[i].key.len);
+    error = check_name(counter, items[i].key);
     if (error == 0 && belay__is_given(items[i].op_id))
       error = belay__invalid(belay, "op_id: not of a field");
   }
   return error != 0 ? error : check_distinct(belay, items, n);
 }
 
-/* n numbers. */
 static int read_all_added(belay__operation_t *operation, const belay__call_t *call,
                           const belay__reply_t *reply) {
   (void)call;
@@ -148,13 +150,13 @@ static int read_all_added(belay__operation_t *operation, const belay__call_t *ca
 }
 
 static const belay__request_ops_t add_all_ops = {.read = read_all_added,
-                                                 .notify = belay__counter_tell_many};
+                                                 .notify = belay__counter_notify_many};
 
 /* call: the command about n fields. */
 static int start_many(belay_counter_t *counter, belay_request_t *request, belay__call_t *call,
                       size_t n, const belay__request_ops_t *ops, belay_counter_many_cb cb) {
   belay__operation_t *operation;
-  int error = belay__counter_begin_many(counter, request, ops, n, 0, cb, &operation);
+  int error = belay__counter_begin_many(counter, request, ops, n, 0, BELAY__CB(cb), &operation);
   if (error == 0)
     return belay__request_begun(operation, belay__request_send(operation, call));
   belay__calls_discard(&call, 1);
@@ -169,11 +171,9 @@ int belay_counter_add_fields(belay_counter_t *counter, belay_request_t *request,
     error = check_items(counter, items, n);
   if (error != 0)
     return error;
-  belay__call_t *call = scripted_add(counter, key.data, key.len, items, n);
+  belay__call_t *call = make_script_add(counter, key.data, key.len, items, n);
   return start_many(counter, request, call, n, &add_all_ops, cb);
 }
-
-/* ---- getting some of them -------------------------------------------------------------------------------- */
 
 static int read_field(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
@@ -184,16 +184,14 @@ static int read_field(belay__operation_t *operation, const belay__call_t *call,
 }
 
 static const belay__request_ops_t get_ops = {
-    .read = read_field, .notify = belay__counter_tell, .idempotent = true};
+    .read = read_field, .notify = belay__counter_notify, .idempotent = true};
 
 int belay_counter_get_field(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
                             belay_bytes_t field, belay_counter_cb cb) {
-  int error = check(counter, request, key, cb != NULL);
-  if (error == 0)
-    error = check_name(counter, field.data, field.len);
+  int error = check_field(counter, request, key, field, cb != NULL);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_stale(new_call(counter, "HGET", key.data, key.len, 1));
+  belay__call_t *call = belay__call_stale(make_call(counter, "HGET", key.data, key.len, 1));
   belay__call_arg(call, field.data, field.len);
   return belay__handle_start(&counter->handle, request, call, &get_ops, BELAY__CB(cb));
 }
@@ -218,7 +216,7 @@ static int read_fields(belay__operation_t *operation, const belay__call_t *call,
 }
 
 static const belay__request_ops_t get_fields_ops = {
-    .read = read_fields, .notify = belay__counter_tell_many, .idempotent = true};
+    .read = read_fields, .notify = belay__counter_notify_many, .idempotent = true};
 
 static int check_names(const belay_counter_t *counter, const belay_bytes_t *fields, size_t n,
                        size_t max) {
@@ -229,7 +227,7 @@ static int check_names(const belay_counter_t *counter, const belay_bytes_t *fiel
 static belay__call_t *call_of_fields(const belay_counter_t *counter, const char *name,
                                      const char *key, size_t key_len, const belay_bytes_t *fields,
                                      size_t n) {
-  belay__call_t *call = new_call(counter, name, key, key_len, n);
+  belay__call_t *call = make_call(counter, name, key, key_len, n);
   for (size_t i = 0; i < n; i++)
     belay__call_arg(call, fields[i].data, fields[i].len);
   return call;
@@ -248,8 +246,6 @@ int belay_counter_get_fields(belay_counter_t *counter, belay_request_t *request,
   return start_many(counter, request, call, n, &get_fields_ops, cb);
 }
 
-/* ---- getting all of them --------------------------------------------------------------------------------- */
-
 enum { COUNT, MAX }; /* of a request about all */
 
 static int too_many(const belay__call_t *call, int64_t n) {
@@ -258,7 +254,7 @@ static int too_many(const belay__call_t *call, int64_t n) {
   return belay__call_blame(call, BELAY_EOVERFLOW, text);
 }
 
-/* The fields, and behind them their names. */
+/* Keep the fields in the room, followed by their names. */
 static int keep_fields(belay__operation_t *operation, const belay__call_t *call,
                        const belay__reply_t *reply, size_t n) {
   size_t size = n * sizeof(belay_counter_field_t);
@@ -327,8 +323,6 @@ int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request, be
   return belay__request_begun(operation, belay__request_send(operation, call));
 }
 
-/* ---- removing -------------------------------------------------------------------------------------------- */
-
 static int read_deleted(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
   (void)call;
@@ -340,7 +334,7 @@ static int read_deleted(belay__operation_t *operation, const belay__call_t *call
 }
 
 static const belay__request_ops_t delete_ops = {.read = read_deleted,
-                                                .notify = belay__counter_tell};
+                                                .notify = belay__counter_notify};
 
 int belay_counter_delete_fields(belay_counter_t *counter, belay_request_t *request,
                                 belay_bytes_t key, const belay_bytes_t *fields, size_t n,

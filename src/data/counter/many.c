@@ -1,15 +1,13 @@
 /* Many counters in one round trip: a call for each key, or for each shard of it. */
 #include "data/counter/counter.h"
 
-#define OPEN 1 /* a result's status while there is none */
-
-/* ---- results --------------------------------------------------------------------------------------------- */
+#define OPEN 1 /* status of a result that is not known yet */
 
 int belay__counter_begin_many(belay_counter_t *counter, belay_request_t *request,
                               const belay__request_ops_t *ops, size_t n, size_t more,
-                              belay_counter_many_cb cb, belay__operation_t **out) {
+                              void (*cb)(void), belay__operation_t **out) {
   const size_t size = sizeof(belay__counter_many_t) + n * sizeof(belay_counter_result_t) + more;
-  int error = belay__handle_begin_room(&counter->handle, request, ops, BELAY__CB(cb), size, out);
+  int error = belay__handle_begin_room(&counter->handle, request, ops, cb, size, out);
   if (error != 0)
     return error;
   belay__counter_many_t *many = (*out)->room;
@@ -19,8 +17,8 @@ int belay__counter_begin_many(belay_counter_t *counter, belay_request_t *request
   return 0;
 }
 
-void belay__counter_tell_many(belay_request_t *request, void (*cb)(void),
-                              const belay__answer_t *answer) {
+void belay__counter_notify_many(belay_request_t *request, void (*cb)(void),
+                                const belay__answer_t *answer) {
   belay__counter_many_t *many = answer->room;
   for (size_t i = 0; i < many->n; i++) {
     belay_counter_result_t *result = &many->results[i];
@@ -32,42 +30,38 @@ void belay__counter_tell_many(belay_request_t *request, void (*cb)(void),
   ((belay_counter_many_cb)cb)(request, answer->status, many->results, many->n);
 }
 
-/* ---- sending --------------------------------------------------------------------------------------------- */
-
 /* The arguments of a request about many keys. */
-typedef struct wanted {
+typedef struct many_args {
   const belay_counter_add_item_t *adds; /* or */
   const belay_bytes_t *keys;
   int64_t record_ms;
-} wanted_t;
+} many_args_t;
 
 static belay__call_t *make_call(belay__operation_t *operation, size_t i, const void *arg) {
   belay_counter_t *counter = operation->context;
-  const wanted_t *wanted = arg;
-  if (wanted->adds == NULL) {
-    const belay_bytes_t *key = &wanted->keys[i / counter->shards];
+  const many_args_t *args = arg;
+  if (args->adds == NULL) {
+    const belay_bytes_t *key = &args->keys[i / counter->shards];
     return belay__counter_get_call(counter, key->data, key->len, (unsigned)(i % counter->shards));
   }
-  const belay_counter_add_item_t *item = &wanted->adds[i];
+  const belay_counter_add_item_t *item = &args->adds[i];
   return item->op_id.len > 0
              ? belay__counter_once_call(counter, item->key.data, item->key.len, item->delta,
-                                        item->op_id.data, item->op_id.len, wanted->record_ms)
+                                        item->op_id.data, item->op_id.len, args->record_ms)
              : belay__counter_add_call(counter, item->key.data, item->key.len, item->delta);
 }
 
-/* n things, calls calls; more: bytes of room. */
-static int start(belay_counter_t *counter, belay_request_t *request, const wanted_t *wanted,
+/* n: results; calls: number of calls; more: bytes of room behind the results. */
+static int start(belay_counter_t *counter, belay_request_t *request, const many_args_t *args,
                  size_t n, size_t calls, size_t more, const belay__request_ops_t *ops,
-                 belay_counter_many_cb cb) {
+                 void (*cb)(void)) {
   belay__operation_t *operation;
   int error = belay__counter_begin_many(counter, request, ops, n, more, cb, &operation);
   if (error != 0)
     return error;
   return belay__request_begun(operation,
-                              belay__request_send_each(operation, calls, make_call, wanted));
+                              belay__request_send_each(operation, calls, make_call, args));
 }
-
-/* ---- adding ---------------------------------------------------------------------------------------------- */
 
 static int read_added(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
@@ -84,10 +78,10 @@ static void add_failed(belay__operation_t *operation, int status) {
 }
 
 static const belay__request_ops_t add_ops = {
-    .read = read_added, .failed = add_failed, .notify = belay__counter_tell_many};
+    .read = read_added, .failed = add_failed, .notify = belay__counter_notify_many};
 static const belay__request_ops_t once_ops = {.read = read_added,
                                               .failed = add_failed,
-                                              .notify = belay__counter_tell_many,
+                                              .notify = belay__counter_notify_many,
                                               .idempotent = true};
 
 int belay_counter_add_many(belay_counter_t *counter, belay_request_t *request,
@@ -107,18 +101,16 @@ int belay_counter_add_many(belay_counter_t *counter, belay_request_t *request,
   }
   if (error != 0)
     return error;
-  const wanted_t wanted = {
+  const many_args_t args = {
       .adds = items,
       .record_ms = belay__request_keep_ms(counter->handle.client, request, counter->op_ttl_ms)};
-  return start(counter, request, &wanted, n, n, 0, ids == n ? &once_ops : &add_ops, cb);
+  return start(counter, request, &args, n, n, 0, ids == n ? &once_ops : &add_ops, BELAY__CB(cb));
 }
 
-/* ---- getting --------------------------------------------------------------------------------------------- */
-
-/* A key of which not all shards have answered. */
+/* The shards of a key that have replied. */
 typedef struct parts {
   belay__sum_t sum;
-  unsigned heard;
+  unsigned replied;
 } parts_t;
 
 static int read_shard(belay__operation_t *operation, const belay__call_t *call,
@@ -135,7 +127,7 @@ static int read_shard(belay__operation_t *operation, const belay__call_t *call,
     return error;
   if (found)
     belay__sum_add(&parts->sum, value);
-  if (++parts->heard < counter->shards)
+  if (++parts->replied < counter->shards)
     return 0;
   error = belay__sum_value(&parts->sum, &result->value);
   result->found = parts->sum.found;
@@ -144,7 +136,7 @@ static int read_shard(belay__operation_t *operation, const belay__call_t *call,
   return error;
 }
 
-/* That a shard is not known outweighs what another one is. */
+/* BELAY_EUNKNOWN of one shard outweighs the status of another one. */
 static void get_failed(belay__operation_t *operation, int status) {
   const belay_counter_t *counter = operation->context;
   int *known = &((belay__counter_many_t *)operation->room)
@@ -156,8 +148,30 @@ static void get_failed(belay__operation_t *operation, int status) {
 
 static const belay__request_ops_t get_ops = {.read = read_shard,
                                              .failed = get_failed,
-                                             .notify = belay__counter_tell_many,
+                                             .notify = belay__counter_notify_many,
                                              .idempotent = true};
+
+static void tell_one(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  belay__counter_many_t *many = answer->room;
+  if (answer->status != 0)
+    many->results[0] = (belay_counter_result_t){.status = answer->status};
+  ((belay_counter_cb)cb)(request, answer->status, many->results);
+}
+
+static const belay__request_ops_t get_one_ops = {
+    .read = read_shard, .notify = tell_one, .idempotent = true};
+
+static int start_get(belay_counter_t *counter, belay_request_t *request, const belay_bytes_t *keys,
+                     size_t n, const belay__request_ops_t *ops, void (*cb)(void)) {
+  const many_args_t args = {.keys = keys};
+  return start(counter, request, &args, n, n * counter->shards, n * sizeof(parts_t), ops, cb);
+}
+
+int belay_counter_get(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
+                      belay_counter_cb cb) {
+  int error = belay__handle_check_key((const belay__handle_t *)counter, request, key, cb != NULL);
+  return error != 0 ? error : start_get(counter, request, &key, 1, &get_one_ops, BELAY__CB(cb));
+}
 
 int belay_counter_get_many(belay_counter_t *counter, belay_request_t *request,
                            const belay_bytes_t *keys, size_t n, belay_counter_many_cb cb) {
@@ -169,7 +183,5 @@ int belay_counter_get_many(belay_counter_t *counter, belay_request_t *request,
                                 BELAY_COUNTER_MANY_MAX / counter->shards, 1, BELAY_COUNTER_KEY_MAX);
   if (error != 0)
     return error;
-  const wanted_t wanted = {.keys = keys};
-  return start(counter, request, &wanted, n, n * counter->shards, n * sizeof(parts_t), &get_ops,
-               cb);
+  return start_get(counter, request, keys, n, &get_ops, BELAY__CB(cb));
 }

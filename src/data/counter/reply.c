@@ -1,12 +1,10 @@
-/* Reads replies about counters strictly. */
-#include <assert.h>
-#include <string.h>
+/* Reads replies about counters strictly, and sums shards. */
 
 #include "data/counter/counter.h"
 #include "scripts.gen.h"
 
-void belay__counter_tell(belay_request_t *request, void (*cb)(void),
-                         const belay__answer_t *answer) {
+void belay__counter_notify(belay_request_t *request, void (*cb)(void),
+                           const belay__answer_t *answer) {
   belay_counter_result_t result = {.status = answer->status};
   if (answer->status == 0) {
     result.applied = answer->values[BELAY__COUNTER_APPLIED] != 0;
@@ -16,7 +14,7 @@ void belay__counter_tell(belay_request_t *request, void (*cb)(void),
   ((belay_counter_cb)cb)(request, answer->status, &result);
 }
 
-/* The server would say so of an add, and says nothing of a get. */
+/* A server checks the type on an add, not on a get. */
 static int no_number(const belay__call_t *call) {
   return belay__call_blame(call, BELAY_EWRONGTYPE, "it holds no number");
 }
@@ -35,8 +33,8 @@ int belay__counter_look(const belay__call_t *call, const belay__reply_t *reply, 
 
 static int once(const belay__call_t *call, const belay__reply_t *reply, int64_t *out) {
   static const belay__fault_t faults[] = {
-      {BELAY_EMISMATCH, "this operation added something else"},
-      {BELAY_EMISMATCH, "what is known of this operation is garbage"},
+      {BELAY_EMISMATCH, "this operation added another amount"},
+      {BELAY_EMISMATCH, "the record of this operation is damaged"},
       {BELAY_EBUSY, "max_ops operations have a record already"},
   };
   int error = belay__handle_fault(call, reply, faults, sizeof faults / sizeof *faults);
@@ -59,21 +57,16 @@ int belay__counter_added(const belay__call_t *call, const belay__reply_t *reply,
   return 0;
 }
 
-/* ---- sums ------------------------------------------------------------------------------------------------ */
-
 void belay__sum_add(belay__sum_t *sum, int64_t value) {
-  uint64_t bits = (uint64_t)value;
-  sum->low += (int64_t)(bits & UINT32_MAX);
-  sum->high += (int64_t)(bits >> 32) - (value < 0 ? INT64_C(1) << 32 : 0);
-  sum->high += sum->low >> 32;
-  sum->low &= UINT32_MAX;
+  sum->high += value >> 32;
+  sum->low += value & UINT32_MAX;
   sum->found = true;
 }
 
 int belay__sum_value(const belay__sum_t *sum, int64_t *out) {
-  assert(sum->low >= 0 && sum->low <= UINT32_MAX);
-  if (sum->high < INT32_MIN || sum->high > INT32_MAX)
+  int64_t high = sum->high + (sum->low >> 32);
+  if (high < INT32_MIN || high > INT32_MAX)
     return BELAY_EOVERFLOW;
-  *out = sum->high * (INT64_C(1) << 32) + sum->low;
+  *out = high * (INT64_C(1) << 32) + (sum->low & UINT32_MAX);
   return 0;
 }
