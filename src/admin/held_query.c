@@ -82,7 +82,7 @@ static int read_held(belay__operation_t *operation, const belay__call_t *call,
 }
 
 /* Passes the result to the callback and frees it. */
-static void tell_held(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void notify_held(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   const belay_held_t unknown = {.name = "", .listening = -1};
   belay__held_t *held = (void *)(intptr_t)answer->values[HELD];
   belay_t *belay = answer->client->belay;
@@ -93,7 +93,7 @@ static void tell_held(belay_request_t *request, void (*cb)(void), const belay__a
 }
 
 static const belay__request_ops_t read_ops = {
-    .read = read_held, .notify = tell_held, .idempotent = true};
+    .read = read_held, .notify = notify_held, .idempotent = true};
 
 int belay_held_read(belay_client_t *client, belay_request_t *request, belay_held_kind_t kind,
                     belay_bytes_t name, belay_held_cb cb) {
@@ -139,7 +139,8 @@ static int read_released(belay__operation_t *operation, const belay__call_t *cal
   return 0;
 }
 
-static void tell_broken(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void notify_broken(belay_request_t *request, void (*cb)(void),
+                          const belay__answer_t *answer) {
   const query_t *query = answer->room;
   const belay_broken_t unknown = {0};
   const belay_broken_t broken = {
@@ -153,7 +154,7 @@ static void tell_broken(belay_request_t *request, void (*cb)(void), const belay_
 }
 
 /* Not sent again: the second answer would say that it was not there any more. */
-static const belay__request_ops_t release_ops = {.read = read_released, .notify = tell_broken};
+static const belay__request_ops_t release_ops = {.read = read_released, .notify = notify_broken};
 
 /* PARKED: releases n that were found. */
 static int release(belay__operation_t *operation, const belay__reply_t *reply, size_t listed,
@@ -199,7 +200,7 @@ static int read_seen(belay__operation_t *operation, const belay__call_t *call,
 }
 
 static const belay__request_ops_t seen_ops = {
-    .read = read_seen, .notify = tell_broken, .idempotent = true};
+    .read = read_seen, .notify = notify_broken, .idempotent = true};
 
 int belay_held_break(belay_client_t *client, belay_request_t *request, const belay_held_t *held,
                      belay_broken_cb cb) {

@@ -130,7 +130,8 @@ static void on_worked(belay_sweep_t *sweep) {
 }
 
 /* A run that has ended meanwhile ignores the reply. */
-void belay__sweep_notify(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+void belay__sweep_notify(belay_request_t *request, void (*cb)(void),
+                         const belay__answer_t *answer) {
   belay_sweep_t *sweep = answer->context;
   (void)request;
   (void)cb;

@@ -376,7 +376,7 @@ static void on_canceled(belay__operation_t *operation, bool sent) {
   release_survey(survey);
 }
 
-static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void notify(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   survey_t *survey = (void *)(intptr_t)answer->values[SURVEY];
   bool well = answer->status == 0;
   ((belay_topology_cb)cb)(request, answer->status, well ? answer->room : NULL,
@@ -386,7 +386,7 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
 }
 
 static const belay__request_ops_t ops = {
-    .read = on_ping, .recover = recover, .left = on_canceled, .notify = tell, .idempotent = true};
+    .read = on_ping, .recover = recover, .left = on_canceled, .notify = notify, .idempotent = true};
 
 static int check(belay_client_t *client, const belay_request_t *request, unsigned samples,
                  bool has_cb) {

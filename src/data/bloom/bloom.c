@@ -129,21 +129,22 @@ static int status_of_items(const belay__answer_t *answer) {
   return part && belay_err_retryable(answer->status) ? BELAY_EUNKNOWN : answer->status;
 }
 
-static void tell_answer(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void notify_answer(belay_request_t *request, void (*cb)(void),
+                          const belay__answer_t *answer) {
   const belay__bloom_op_t *op = answer->room;
   int status = status_of_items(answer);
   ((belay_bloom_answer_cb)cb)(request, status, status == 0 && op->answers[0]);
 }
 
-static void tell_answers(belay_request_t *request, void (*cb)(void),
-                         const belay__answer_t *answer) {
+static void notify_answers(belay_request_t *request, void (*cb)(void),
+                           const belay__answer_t *answer) {
   const belay__bloom_op_t *op = answer->room;
   int status = status_of_items(answer);
   bool well = status == 0;
   ((belay_bloom_answers_cb)cb)(request, status, well ? op->answers : NULL, well ? op->n : 0);
 }
 
-static void tell_info(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void notify_info(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   const belay_bloom_info_t unknown = {0};
   const belay__bloom_op_t *op = answer->room;
   ((belay_bloom_info_cb)cb)(request, answer->status, answer->status == 0 ? &op->info : &unknown);
@@ -153,12 +154,13 @@ static void tell_info(belay_request_t *request, void (*cb)(void), const belay__a
 
 static const belay__request_ops_t open_ops = {OPS, .notify = belay__request_notify_status,
                                               .idempotent = true};
-static const belay__request_ops_t add_ops = {OPS, .notify = tell_answer, .idempotent = false};
-static const belay__request_ops_t exists_ops = {OPS, .notify = tell_answer, .idempotent = true};
-static const belay__request_ops_t add_many_ops = {OPS, .notify = tell_answers, .idempotent = false};
-static const belay__request_ops_t exists_many_ops = {OPS, .notify = tell_answers,
+static const belay__request_ops_t add_ops = {OPS, .notify = notify_answer, .idempotent = false};
+static const belay__request_ops_t exists_ops = {OPS, .notify = notify_answer, .idempotent = true};
+static const belay__request_ops_t add_many_ops = {OPS, .notify = notify_answers,
+                                                  .idempotent = false};
+static const belay__request_ops_t exists_many_ops = {OPS, .notify = notify_answers,
                                                      .idempotent = true};
-static const belay__request_ops_t info_ops = {OPS, .notify = tell_info, .idempotent = true};
+static const belay__request_ops_t info_ops = {OPS, .notify = notify_info, .idempotent = true};
 
 int belay__bloom_submit(belay_bloom_t *bloom, belay__operation_t *operation) {
   if (bloom->state == BELAY__BLOOM_IS_OPEN) {

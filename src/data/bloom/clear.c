@@ -101,7 +101,7 @@ static int next_step(belay__operation_t *operation) {
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 
-static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void notify(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   const plan_t *plan = answer->room;
   if (plan->removing)
     belay__bloom_forget(answer->context, 0);
@@ -109,7 +109,7 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
 }
 
 static const belay__request_ops_t clear_ops = {
-    .read = read_step, .next = next_step, .notify = tell, .idempotent = true};
+    .read = read_step, .next = next_step, .notify = notify, .idempotent = true};
 
 int belay_bloom_clear(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_cb cb) {
   return belay__bloom_ask_config(bloom, request, &clear_ops, BELAY__CB(cb), sizeof(plan_t));

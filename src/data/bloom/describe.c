@@ -32,14 +32,14 @@ static int read_made(belay__operation_t *operation, const belay__call_t *call,
   return 0;
 }
 
-static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void notify(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   const belay_bloom_options_t unknown = {0};
   const belay_bloom_options_t *made = answer->room;
   ((belay_bloom_options_cb)cb)(request, answer->status, answer->status == 0 ? made : &unknown);
 }
 
 static const belay__request_ops_t made_ops = {
-    .read = read_made, .notify = tell, .idempotent = true};
+    .read = read_made, .notify = notify, .idempotent = true};
 
 int belay_bloom_read_options(belay_bloom_t *bloom, belay_request_t *request,
                              belay_bloom_options_cb cb) {

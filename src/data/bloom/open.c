@@ -181,14 +181,14 @@ static int next_step(belay__operation_t *operation) {
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 
-static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void notify(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   (void)request;
   (void)cb;
   belay__bloom_opened(answer->context, answer->status);
 }
 
 static const belay__request_ops_t opening_ops = {
-    .read = read_step, .next = next_step, .notify = tell, .idempotent = true};
+    .read = read_step, .next = next_step, .notify = notify, .idempotent = true};
 
 int belay__bloom_begin_opening(belay_bloom_t *bloom, int64_t timeout_ms) {
   belay__operation_t *operation;

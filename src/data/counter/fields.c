@@ -292,13 +292,13 @@ static int read_all(belay__operation_t *operation, const belay__call_t *call,
   return reply->count == 0 ? 0 : keep_fields(operation, call, reply, reply->count / 2);
 }
 
-static void tell_all(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void notify_all(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   size_t n = answer->status == 0 ? (size_t)answer->values[COUNT] : 0;
   ((belay_counter_all_cb)cb)(request, answer->status, n > 0 ? answer->room : NULL, n);
 }
 
 static const belay__request_ops_t all_ops = {
-    .read = read_all, .notify = tell_all, .idempotent = true};
+    .read = read_all, .notify = notify_all, .idempotent = true};
 
 int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
                           size_t max, belay_counter_all_cb cb) {

@@ -151,7 +151,7 @@ static const belay__request_ops_t get_ops = {.read = read_shard,
                                              .notify = belay__counter_notify_many,
                                              .idempotent = true};
 
-static void tell_one(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void notify_one(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   belay__counter_many_t *many = answer->room;
   if (answer->status != 0)
     many->results[0] = (belay_counter_result_t){.status = answer->status};
@@ -159,7 +159,7 @@ static void tell_one(belay_request_t *request, void (*cb)(void), const belay__an
 }
 
 static const belay__request_ops_t get_one_ops = {
-    .read = read_shard, .notify = tell_one, .idempotent = true};
+    .read = read_shard, .notify = notify_one, .idempotent = true};
 
 static int start_get(belay_counter_t *counter, belay_request_t *request, const belay_bytes_t *keys,
                      size_t n, const belay__request_ops_t *ops, void (*cb)(void)) {

@@ -321,8 +321,8 @@ int belay_idgen_next(belay_idgen_t *idgen, int64_t *id) {
   return 0;
 }
 
-void belay__idgen_tell_many(belay_request_t *request, void (*cb)(void),
-                            const belay__answer_t *answer) {
+void belay__idgen_notify_many(belay_request_t *request, void (*cb)(void),
+                              const belay__answer_t *answer) {
   bool well = answer->status == 0;
   ((belay_idgen_many_cb)cb)(request, answer->status, well ? answer->room : NULL,
                             well ? (size_t)answer->values[BELAY__IDGEN_WANTED] : 0);
@@ -330,7 +330,7 @@ void belay__idgen_tell_many(belay_request_t *request, void (*cb)(void),
 
 static const belay__request_ops_t one_ops = {.notify = belay__request_notify_count,
                                              .left = on_left};
-static const belay__request_ops_t many_ops = {.notify = belay__idgen_tell_many, .left = on_left};
+static const belay__request_ops_t many_ops = {.notify = belay__idgen_notify_many, .left = on_left};
 
 int belay__idgen_begin(belay_idgen_t *idgen, belay_request_t *request,
                        const belay__request_ops_t *ops, size_t n, bool many, void (*cb)(void),

@@ -22,21 +22,19 @@ typedef struct belay__identity {
 } belay__identity_t;
 
 typedef struct belay__segment {
-  int64_t next, end; /* ids that are here: next to end - 1 */
-  int64_t spare, spare_end;
-  int64_t floor; /* all ids that were given to this handle are below it */
-  int64_t step, gap;
-  int64_t clock_rate, clock_skew; /* ids per second, 0: none; milliseconds */
-  int64_t wait_ms;                /* LATER: from the last answer on */
+  int64_t next, end;              /* Unused ids: next to end - 1 */
+  int64_t spare, spare_end;       /* The next segment; equal: none */
+  int64_t floor;                  /* Above all ids that this handle has received */
+  int64_t step, gap;              /* As in the options */
+  int64_t clock_rate, clock_skew; /* Ids per second, 0: none; milliseconds */
 
-  uint8_t state;       /* segment.c's */
-  unsigned tries;      /* in a row that have failed */
-  uint64_t rest_until; /* nothing is fetched before */
-  belay__call_t *call, *copy;
-  int status;               /* of both, so far */
-  uint32_t sent_on;         /* the connection that the script went over */
-  int64_t first;            /* that was answered */
-  belay__identity_t server; /* identity that was sent to the script */
+  bool fetching;            /* true while idgen->request is pending */
+  unsigned tries;           /* Consecutive failures */
+  uint64_t rest_until;      /* Earliest time of the next fetch */
+  uint32_t script_epoch;    /* Connection on which the script ran */
+  int64_t first;            /* First id of the reply */
+  int64_t wait_ms;          /* Time until the server's clock permits the next segment */
+  belay__identity_t server; /* Identity that was sent to the script */
 } belay__segment_t;
 
 typedef struct belay__worker {
@@ -70,8 +68,9 @@ struct belay_idgen {
   int error;             /* error of the last try; 0: success, or none yet */
   belay__list_t waiting; /* requests, in order */
   size_t waiting_len, max_waiting;
-  belay__timer_t timer; /* the mode's */
-  belay__timer_t tick;  /* the time at which waiting requests may be served */
+  belay__timer_t timer;    /* the mode's */
+  belay_request_t request; /* the mode's */
+  belay__timer_t tick;     /* the time at which waiting requests may be served */
 
   int64_t start;
   uint32_t replica_timeout;
@@ -135,7 +134,7 @@ int belay__idgen_begin(belay_idgen_t *idgen, belay_request_t *request,
 /* Values of a request: its only id (first, for belay__request_notify_count()); how many it wants, and has; the connection
  * that it came over. */
 enum { BELAY__IDGEN_ID, BELAY__IDGEN_WANTED, BELAY__IDGEN_HAS, BELAY__IDGEN_EPOCH };
-void belay__idgen_tell_many(belay_request_t *request, void (*cb)(void),
-                            const belay__answer_t *answer);
+void belay__idgen_notify_many(belay_request_t *request, void (*cb)(void),
+                              const belay__answer_t *answer);
 
 #endif /* BELAY_DATA_IDGEN_IDGEN_H */

@@ -1,14 +1,11 @@
 /* Segments: ids that are fetched in advance, one step at a time.
  *
- *     ids run out,            the connection                 answered: the ids are present
- *     requests wait           is up
- *    REST ---------> LOOKING --------------> FETCHING ----------------------------------> REST
- *     ^  |              |                    ^  |
- *     |  +--------------|--------------------+  | no reply, refused; or another server than the
- *     |    it was up    |                       | script's argument names has replied
- *     |                 v                       v
- *     +--delay, if the fault may pass-----------+
- *     +--the server's clock is behind-----------+
+ *    REST --ids run out, requests wait--> FETCHING --answered: the ids are present--> REST
+ *     ^                                     |  |
+ *     |                                     |  | no reply, refused; or another server than the
+ *     |                                     |  | script's argument names has replied
+ *     +--delay, if the fault may pass-------|--+
+ *     +--the server's clock is behind-------+
  *
  * The script needs its server's identity as an argument. The identity is known once there is a
  * connection, so a PING makes one first. The call may still use a later connection, so the reply
@@ -21,22 +18,11 @@
 #include "data/idgen/idgen.h"
 #include "scripts.gen.h"
 
-#define JUMPS 1000                  /* gaps of the longest jump */
-#define JUMP_MAX (INT64_C(1) << 50) /* unless that is more than this */
-#define WAIT_MAX_MS 1000            /* the longest time that the script tells the caller to wait */
+#define JUMPS 1000                  /* Gaps of the longest jump */
+#define JUMP_MAX (INT64_C(1) << 50) /* Upper limit of a jump of more than one gap */
+#define WAIT_MAX_MS 1000            /* Longest time that the script tells the caller to wait */
 
-enum {
-  REST,     /* nothing is under way; after a failure, not before rest_until */
-  LOOKING,  /* a PING is, or could not be sent */
-  FETCHING, /* the script is, and perhaps a WAIT behind it, or could not be sent */
-};
-
-typedef enum event {
-  WANTED,   /* more ids are */
-  ANSWERED, /* the fetch succeeded */
-  LATER,    /* the server's clock is not there yet; wait_ms says when it will be */
-  FAILED
-} event_t;
+enum { PINGING }; /* values of a fetch: true if the PING is under way, not the script */
 
 static belay_t *belay_of(const belay_idgen_t *idgen) {
   return idgen->handle.client->belay;
@@ -46,63 +32,18 @@ static belay__conn_class_t class_of(const belay_idgen_t *idgen) {
   return idgen->min_replicas > 0 ? BELAY__CLASS_DURABLE : BELAY__CLASS_DATA;
 }
 
-/* ---- what is here -------------------------------------------------------------------------------------- */
-
 static bool has_spare(const belay__segment_t *s) {
   return s->spare < s->spare_end;
 }
 
-/* Sets the mark at which the next segment is fetched: a fifth is left, unless a fetch failed
- * there. */
-static void set_low(belay_idgen_t *idgen) {
-  belay__segment_t *s = &idgen->segment;
-  int64_t fifth = s->step / 5 + (s->step % 5 != 0);
-  idgen->low = s->end;
-  if (s->state == REST && !has_spare(s))
-    idgen->low = s->end - fifth > s->next ? s->end - fifth : s->next;
+/* true if the next segment may be fetched. */
+static bool has_room(const belay__segment_t *s) {
+  return !s->fetching && !has_spare(s);
 }
 
-static void keep(belay_idgen_t *idgen) {
-  belay__segment_t *s = &idgen->segment;
-  assert(!has_spare(s));
-  s->spare = s->first;
-  s->spare_end = s->floor = s->first + s->step;
-  s->tries = 0;
-  idgen->error = 0;
-}
+/* ---- requests ---- */
 
-/* ---- what is asked ------------------------------------------------------------------------------------- */
-
-static void on_event(belay_idgen_t *idgen, event_t event);
-
-/* One of the calls is over. */
-static void over(belay_idgen_t *idgen, int status) {
-  belay__segment_t *s = &idgen->segment;
-  if (s->status == 0)
-    s->status = status;
-  if (s->call == NULL && s->copy == NULL)
-    on_event(idgen, s->status == 0 ? ANSWERED : s->status == BELAY_EAGAIN ? LATER : FAILED);
-}
-
-/* A call could not be sent: reports it later, as if it had failed. */
-static void on_timer(belay__timer_t *timer) {
-  belay_idgen_t *idgen = BELAY__CONTAINER(timer, belay_idgen_t, timer);
-  if (idgen->segment.state != REST)
-    on_event(idgen, FAILED);
-  else if (idgen->waiting_len > 0)
-    on_event(idgen, WANTED);
-}
-
-static void fail_soon(belay_idgen_t *idgen, int error) {
-  idgen->segment.status = error;
-  belay__timer_set(belay_of(idgen), BELAY__RANK_OTHER, &idgen->timer, belay__now(belay_of(idgen)));
-}
-
-static void on_looked(belay__call_t *call, const belay__result_t *result) {
-  over(call->owner, result->error);
-}
-
-static int read_next(belay_idgen_t *idgen, belay__call_t *call, const belay__reply_t *reply) {
+static int read_next(belay_idgen_t *idgen, const belay__call_t *call, const belay__reply_t *reply) {
   belay__segment_t *s = &idgen->segment;
   static const belay__fault_t faults[] = {
       {BELAY_EMISMATCH, "it holds no number of the next id"},
@@ -114,44 +55,26 @@ static int read_next(belay_idgen_t *idgen, belay__call_t *call, const belay__rep
     return error;
   if (s->clock_rate > 0 && belay__reply_integer(reply, 1, WAIT_MAX_MS, &s->wait_ms))
     return BELAY_EAGAIN;
-  if (!belay__reply_number(reply, (uint64_t)s->floor + (uint64_t)s->step, INT64_MAX, &next)) {
-    belay__call_distrust(call, reply);
+  if (!belay__reply_number(reply, (uint64_t)s->floor + (uint64_t)s->step, INT64_MAX, &next))
     return BELAY_EPROTO;
-  }
   s->first = (int64_t)next - s->step;
   return s->gap == 0 || belay__idgen_is_identity(idgen, call, &s->server) ? 0 : BELAY_EUNKNOWN;
 }
 
-static void on_fetched(belay__call_t *call, const belay__result_t *result) {
-  belay_idgen_t *idgen = call->owner;
-  int status = result->error;
-  idgen->segment.sent_on = call->epoch;
-  if (result->outcome == BELAY_OUTCOME_REPLY)
-    status = read_next(idgen, call, result->reply);
-  over(idgen, status);
+/* The replies to the PING, or to the script and the WAIT. */
+static int read_fetch(belay__operation_t *operation, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  belay_idgen_t *idgen = operation->context;
+  if (operation->values[PINGING])
+    return 0;
+  if (operation->index > 0)
+    return belay__idgen_read_wait(idgen, call, reply, idgen->segment.script_epoch);
+  idgen->segment.script_epoch = call->epoch;
+  return read_next(idgen, call, reply);
 }
 
-static void on_copied(belay__call_t *call, const belay__result_t *result) {
-  belay_idgen_t *idgen = call->owner;
-  int status = result->error;
-  if (result->outcome == BELAY_OUTCOME_REPLY)
-    status = belay__idgen_read_wait(idgen, call, result->reply, idgen->segment.sent_on);
-  if (result->outcome == BELAY_OUTCOME_REPLY && status == BELAY_EPROTO)
-    belay__call_distrust(call, result->reply);
-  over(idgen, status);
-}
-
-static void send_ping(belay_idgen_t *idgen) {
-  belay__segment_t *s = &idgen->segment;
-  belay__call_t *call = belay__idgen_new_ping(idgen, class_of(idgen));
-  s->status = 0;
-  int error = belay__call_start(&s->call, call, on_looked, idgen);
-  if (error != 0)
-    fail_soon(idgen, error);
-}
-
-/* Two servers that have forgotten the same must not jump to the same, and cannot know of each other: the second of two
- * failovers, or of two restarts from one file. */
+/* Two servers that have forgotten the same ids must not jump to the same number, and do not know
+ * each other: the second of two failovers, or of two restarts from one file. */
 static int64_t draw_jump(const belay_idgen_t *idgen) {
   int64_t gap = idgen->segment.gap, most = gap > 0 ? JUMP_MAX / gap : 0;
   if (most <= 1)
@@ -160,18 +83,11 @@ static int64_t draw_jump(const belay_idgen_t *idgen) {
   return gap * (1 + (int64_t)belay__random_below(belay_of(idgen), gaps));
 }
 
-static void send_script(belay_idgen_t *idgen) {
+static int send_script(belay__operation_t *operation) {
+  belay_idgen_t *idgen = operation->context;
   belay__segment_t *s = &idgen->segment;
   bool copied = idgen->min_replicas > 0;
-  belay__call_t *call = belay__call_new(idgen->handle.client, class_of(idgen)), *copy = NULL;
-  if (call != NULL && copied)
-    copy = belay__idgen_new_wait(idgen);
-  if (call == NULL || (copied && copy == NULL)) {
-    if (call != NULL)
-      (void)belay__call_abandon(call);
-    fail_soon(idgen, BELAY_ENOMEM);
-    return;
-  }
+  belay__call_t *call = belay__call_new(idgen->handle.client, class_of(idgen));
   (copied ? belay__call_script_text : belay__call_script)(call, &belay__script_idgen_segment, 1, 7);
   belay__handle_arg(&idgen->handle, call, NULL, 0, "}");
   belay__call_arg_int(call, s->step);
@@ -181,106 +97,110 @@ static void send_script(belay_idgen_t *idgen) {
   belay__call_arg_int(call, idgen->start);
   belay__call_arg_int(call, s->clock_rate);
   belay__call_arg_int(call, s->clock_skew);
-  belay__call_t *calls[] = {call, copy}, **places[] = {&s->call, &s->copy};
-  const belay__call_cb done[] = {on_fetched, on_copied};
-  for (size_t i = 0; i < 1u + copied; i++) {
-    calls[i]->route = idgen->handle.route;
-    calls[i]->place = places[i];
-    calls[i]->done = done[i];
-    calls[i]->owner = idgen;
-  }
-  s->status = 0;
-  int error = belay__call_send(calls, 1u + copied, true);
-  if (error != 0)
-    fail_soon(idgen, error);
+  belay__call_t *calls[2] = {call, copied ? belay__idgen_new_wait(idgen) : NULL};
+  return belay__request_send_all(operation, calls, 1u + copied);
 }
 
-static void refuse(belay_idgen_t *idgen) {
+static int send_fetch(belay__operation_t *operation, bool pinged) {
   static const char silent[] = "the server does not tell its run id: INFO is not permitted";
-  belay__client_refused(idgen->handle.client, BELAY_EPERM, silent, sizeof silent - 1);
-  fail_soon(idgen, BELAY_EPERM);
-}
-
-/* ---- the machine --------------------------------------------------------------------------------------- */
-
-static uint8_t begin(belay_idgen_t *idgen, bool looked) {
+  belay_idgen_t *idgen = operation->context;
   belay__segment_t *s = &idgen->segment;
-  belay__timer_stop(belay_of(idgen), BELAY__RANK_OTHER, &idgen->timer);
   belay__idgen_ask_identity(idgen, class_of(idgen), idgen->handle.route, &s->server);
-  if (s->gap > 0 && s->server.epoch == 0 && !looked) {
-    send_ping(idgen);
-    return LOOKING;
-  }
-  if (s->gap > 0 && s->server.epoch == 0)
-    fail_soon(idgen, BELAY_EUNKNOWN); /* the connection is gone again */
-  else if (s->gap > 0 && s->server.len == 0 && idgen->min_replicas == 0)
-    refuse(idgen);
-  else
-    send_script(idgen);
-  return FETCHING;
+  operation->values[PINGING] = s->gap > 0 && s->server.epoch == 0;
+  if (operation->values[PINGING])
+    return pinged ? BELAY_EUNKNOWN /* the connection is gone again */
+                  : belay__request_send(operation, belay__idgen_new_ping(idgen, class_of(idgen)));
+  if (s->gap == 0 || s->server.len > 0 || idgen->min_replicas > 0)
+    return send_script(operation);
+  belay__client_refused(idgen->handle.client, BELAY_EPERM, silent, sizeof silent - 1);
+  return BELAY_EPERM;
 }
 
-/* Delays the next try until half of the rest is used; not if requests wait or no id is left. */
-static void rest(belay_idgen_t *idgen) {
+/* The ids of the reply are present. Waiting requests get theirs before the program can take one. */
+static void keep_spare(belay_idgen_t *idgen) {
   belay__segment_t *s = &idgen->segment;
-  bool passes = belay__idgen_failed(idgen, s->status);
-  s->tries++;
-  s->rest_until = belay__now(belay_of(idgen)) + belay__idgen_rest(idgen, s->tries);
-  idgen->low = s->end - (s->end - s->next) / 2;
-  if (passes && idgen->waiting_len > 0)
-    belay__timer_set(belay_of(idgen), BELAY__RANK_OTHER, &idgen->timer, s->rest_until);
-}
-
-/* The ids are there when the server's clock is. Nothing has failed. */
-static void wait_for_clock(belay_idgen_t *idgen) {
-  belay__segment_t *s = &idgen->segment;
+  assert(!has_spare(s));
+  s->spare = s->first;
+  s->spare_end = s->floor = s->first + s->step;
   s->tries = 0;
   idgen->error = 0;
-  s->rest_until = belay__now(belay_of(idgen)) + (uint64_t)s->wait_ms * BELAY__MS;
+  belay__idgen_serve(idgen);
+}
+
+static int next_step(belay__operation_t *operation) {
+  if (!operation->values[PINGING]) {
+    keep_spare(operation->context);
+    return 0;
+  }
+  operation->deadline = 0; /* each step has the client's timeout */
+  int error = send_fetch(operation, true);
+  return error == 0 ? BELAY__REQUEST_PARK : error;
+}
+
+/* ---- the machine ---- */
+
+/* Delays the next fetch until half of the rest is used; only by the time if requests wait or no id
+ * is left. */
+static void delay_fetch(belay_idgen_t *idgen, uint64_t ns) {
+  belay__segment_t *s = &idgen->segment;
+  s->rest_until = belay__now(belay_of(idgen)) + ns;
   idgen->low = s->end - (s->end - s->next) / 2;
   if (idgen->waiting_len > 0)
     belay__timer_set(belay_of(idgen), BELAY__RANK_OTHER, &idgen->timer, s->rest_until);
 }
 
-static void on_event(belay_idgen_t *idgen, event_t event) {
+/* Sets the mark at which the next segment is fetched: a fifth is left, unless a fetch failed
+ * there. */
+static void set_low(belay_idgen_t *idgen) {
   belay__segment_t *s = &idgen->segment;
-  switch (s->state) {
-  case REST:
-    assert(event == WANTED);
-    s->state = begin(idgen, false);
-    break;
-  case LOOKING:
-    if (event == ANSWERED) {
-      s->state = begin(idgen, true);
-    } else if (event == FAILED) {
-      s->state = REST;
-      rest(idgen);
-    }
-    break;
-  default:
-    assert(s->state == FETCHING);
-    if (event == WANTED)
-      break;
-    s->state = REST;
-    if (event == ANSWERED) {
-      keep(idgen);
-      belay__idgen_serve(idgen);
-    } else if (event == LATER) {
-      wait_for_clock(idgen);
-    } else {
-      rest(idgen);
-    }
-    break;
+  int64_t fifth = s->step / 5 + (s->step % 5 != 0);
+  idgen->low = s->end;
+  if (has_room(s))
+    idgen->low = s->end - fifth > s->next ? s->end - fifth : s->next;
+}
+
+static void on_fetched(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  belay_idgen_t *idgen = answer->context;
+  belay__segment_t *s = &idgen->segment;
+  (void)request;
+  (void)cb;
+  s->fetching = false;
+  if (idgen->handle.closing)
+    return;
+  if (answer->status == 0) {
+    set_low(idgen);
+    belay__idgen_serve(idgen); /* if requests still wait, it fetches the next segment */
+  } else if (answer->status == BELAY_EAGAIN) {
+    s->tries = 0;
+    idgen->error = 0;
+    delay_fetch(idgen, (uint64_t)s->wait_ms * BELAY__MS);
+  } else {
+    (void)belay__idgen_failed(idgen, answer->status);
+    delay_fetch(idgen, belay__idgen_rest(idgen, ++s->tries));
   }
 }
 
-/* ---- what the handle asks of it ------------------------------------------------------------------------ */
+static const belay__request_ops_t fetch_ops = {
+    .read = read_fetch, .next = next_step, .notify = on_fetched, .joined = true};
 
-static void more(belay_idgen_t *idgen) {
-  const belay__segment_t *s = &idgen->segment;
-  if (s->state == REST && !has_spare(s) && belay__now(belay_of(idgen)) >= s->rest_until)
-    on_event(idgen, WANTED);
+static void fetch(belay_idgen_t *idgen) {
+  belay__operation_t *operation;
+  belay__timer_stop(belay_of(idgen), BELAY__RANK_OTHER, &idgen->timer);
+  if (belay__handle_begin(&idgen->handle, &idgen->request, &fetch_ops, NULL, &operation) != 0)
+    return;
+  idgen->segment.fetching = true;
+  int error = send_fetch(operation, false);
+  if (error != 0)
+    belay__request_end(operation, error);
 }
+
+static void on_timer(belay__timer_t *timer) {
+  belay_idgen_t *idgen = BELAY__CONTAINER(timer, belay_idgen_t, timer);
+  if (!idgen->segment.fetching && idgen->waiting_len > 0)
+    fetch(idgen);
+}
+
+/* ---- the functions of the mode ---- */
 
 static int take(belay_idgen_t *idgen, int64_t *id, uint64_t *again_at) {
   belay__segment_t *s = &idgen->segment;
@@ -292,8 +212,9 @@ static int take(belay_idgen_t *idgen, int64_t *id, uint64_t *again_at) {
     set_low(idgen);
   }
   if (s->next >= idgen->low || s->next == s->end) {
-    more(idgen);
-    idgen->low = s->state == REST && !has_spare(s) ? s->end - (s->end - s->next) / 2 : s->end;
+    if (has_room(s) && belay__now(belay_of(idgen)) >= s->rest_until)
+      fetch(idgen);
+    idgen->low = has_room(s) ? s->end - (s->end - s->next) / 2 : s->end;
   }
   if (s->next == s->end)
     return BELAY_EAGAIN;
@@ -303,18 +224,16 @@ static int take(belay_idgen_t *idgen, int64_t *id, uint64_t *again_at) {
 
 static void want(belay_idgen_t *idgen) {
   belay__segment_t *s = &idgen->segment;
-  if (s->state != REST)
+  if (s->fetching)
     return;
   if (belay__now(belay_of(idgen)) >= s->rest_until || !belay__idgen_passes(idgen->error))
-    on_event(idgen, WANTED);
+    fetch(idgen);
   else if (!belay__timer_is_set(&idgen->timer))
     belay__timer_set(belay_of(idgen), BELAY__RANK_OTHER, &idgen->timer, s->rest_until);
 }
 
 static void close(belay_idgen_t *idgen) {
   belay__segment_t *s = &idgen->segment;
-  (void)belay__call_cancel(&s->call);
-  (void)belay__call_cancel(&s->copy);
   s->next = s->end = s->spare = s->spare_end = 0;
 }
 

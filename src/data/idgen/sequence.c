@@ -30,9 +30,9 @@ static int read_answer(belay__operation_t *operation, const belay__call_t *call,
 /* Of two calls that belong together none is sent again alone. */
 static const belay__request_ops_t ops[2][2] = {
     {{.read = read_answer, .notify = belay__request_notify_count, .idempotent = true},
-     {.read = read_answer, .notify = belay__idgen_tell_many, .idempotent = true}},
+     {.read = read_answer, .notify = belay__idgen_notify_many, .idempotent = true}},
     {{.read = read_answer, .notify = belay__request_notify_count, .joined = true},
-     {.read = read_answer, .notify = belay__idgen_tell_many, .joined = true}},
+     {.read = read_answer, .notify = belay__idgen_notify_many, .joined = true}},
 };
 
 static belay__call_t *new_script(const belay_idgen_t *idgen, int64_t n) {
