@@ -10,7 +10,7 @@
 #define TTL_MIN_MS 1000
 #define TTL_MAX_MS INT64_C(63072000000) /* two years: twice the lifetime of a set */
 #define TAIL "}::config"
-#define SHOWN 120 /* bytes of a value in an error's detail */
+#define SHOWN 120 /* bytes of a value in a detail */
 
 struct belay_config {
   belay__handle_t handle; /* first */
@@ -25,7 +25,7 @@ static const belay__range_t ranges[] = {
     {.name = NULL},
 };
 
-/* The keys begin as those of the records' handles do. */
+/* The prefix of the keys is that of the handle whose set the record describes. */
 #define VARIANT(family_)                                                                           \
   .family = (family_), BELAY__HANDLE_LAYOUT(config), .copy_at = offsetof(belay_config_t, options)
 static const belay__handle_type_t variants[] = {
@@ -43,7 +43,7 @@ const belay__handle_type_t belay__config_type = {
 
 BELAY__HANDLE_FUNCTIONS(config)
 
-/* A request's room: the fields, and behind them the bytes of their names and values. */
+/* The room of a request: the fields, followed by the bytes of their names and values. */
 typedef struct room {
   size_t n;
   belay_config_field_t fields[];
@@ -66,7 +66,7 @@ static int not_a_record(const belay__call_t *call) {
   return belay__handle_mismatch(call, "it is no configuration record");
 }
 
-/* Names and values from the item `first` on. */
+/* Read names and values from the item `first` on. */
 static int take_fields(belay__operation_t *operation, const belay__call_t *call,
                        const belay__reply_t *reply, size_t first) {
   size_t n = (reply->count - first) / 2, bytes = 0;
@@ -97,7 +97,7 @@ static int read_record(belay__operation_t *operation, const belay__call_t *call,
   return reply->count == 0 ? BELAY_EABSENT : take_fields(operation, call, reply, 0);
 }
 
-/* {0, name, recorded, given} */
+/* Report {0, name, recorded value, given value}. */
 static int contradiction(const belay__call_t *call, const belay__reply_t *reply) {
   char text[BELAY_CONFIG_NAME_MAX + (size_t)2 * SHOWN + 48];
   if (reply->count != 4)

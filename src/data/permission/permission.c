@@ -1,22 +1,21 @@
-/* Permissions: BITFIELD on one string. A field is unsigned and its highest bit comes first, so that bit b of field i is
- * bit i * w + (w - 1 - b) of the string; bits of a field that lie together are set at once.
+/* Permissions: BITFIELD on one string. A field is unsigned, its highest bit first: bit b of field
+ * i is bit i * w + (w - 1 - b) of the string. Adjacent bits of a field are set at once.
  *
  *   width 4, index 2     bit  8  9 10 11
  *                         b   3  2  1  0     grant 0b0110: SET u2 9 3, GET u4 8
  *
- * A number that passes through a script is a double there, so what is wider than 32 bits goes there in two pieces. */
+ * A script handles numbers as doubles, so a field of more than 32 bits is sent to it in two
+ * pieces. */
 #include <stdio.h>
 #include <string.h>
 
 #include "belay/permission.h"
 #include "core/client/handle.h"
-
 #include "scripts.gen.h"
 
 #define NATIVE_BITS 63                  /* of a piece in a command */
 #define SCRIPT_BITS 32                  /* of a piece in a script */
 #define TTL_MAX_MS INT64_C(31536000000) /* one year */
-
 #define NAME_MAX_LEN ((size_t)128)
 
 /* The names of values, followed by their texts. */
@@ -148,7 +147,7 @@ const belay__handle_type_t belay__permission_type = {
 
 BELAY__HANDLE_FUNCTIONS(permission)
 
-/* Writes the words of a BITFIELD; without a call it only counts them. */
+/* Adds the words of a BITFIELD to a call; without a call it only counts them. */
 typedef struct writer {
   belay__call_t *call;
   size_t words;
@@ -204,7 +203,7 @@ typedef struct reader {
   unsigned piece;
 } reader_t;
 
-/* Reads the reply to put_get() or put_set(); false if it is invalid. */
+/* Read the reply to put_get() or put_set(). Returns false if it is not valid. */
 static bool take_number(reader_t *reader, unsigned width, uint64_t *out) {
   unsigned rest = rest_of(width, reader->piece);
   int64_t n;
@@ -302,7 +301,7 @@ static int read_fields(belay__operation_t *operation, const belay__call_t *call,
   return reader.at == reply->count ? 0 : BELAY_EPROTO;
 }
 
-/* The reply: 1 or 0, and the pieces of the old value. */
+/* Read 1 or 0, and the pieces of the old value. */
 static int read_swapped(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
   (void)call;
@@ -339,13 +338,6 @@ static const belay__request_ops_t change_ops = {.read = read_fields, .notify = n
 static const belay__request_ops_t swap_ops = {.read = read_swapped, .notify = notify};
 static const belay__request_ops_t clear_ops = {
     .read = read_cleared, .notify = notify, .idempotent = true};
-
-static int check(const belay_permission_t *permission, const belay_request_t *request,
-                 belay_bytes_t key, const void *fields, size_t n, size_t max, bool has_cb) {
-  int error = belay__handle_check_key((const belay__handle_t *)permission, request, key, has_cb);
-  return error != 0 ? error
-                    : belay__check_count(permission->handle.client->belay, "field", fields, n, max);
-}
 
 static int check_field(const belay_permission_t *permission, uint64_t index, uint64_t value) {
   belay_t *belay = permission->handle.client->belay;
@@ -388,18 +380,23 @@ static int begin(belay_permission_t *permission, belay_request_t *request,
   return error;
 }
 
-/* Start an operation on indices (GET) or fields (all others). */
+static belay_permission_field_t field_of(kind_t kind, const void *given, size_t i) {
+  if (kind == GET)
+    return (belay_permission_field_t){.index = ((const uint64_t *)given)[i]};
+  return ((const belay_permission_field_t *)given)[i];
+}
+
+/* Start an operation. given: n indices for GET, else n fields. */
 static int start(belay_permission_t *permission, belay_request_t *request, belay_bytes_t key,
-                 kind_t kind, const uint64_t *indices, const belay_permission_field_t *fields,
-                 size_t n, belay_permission_cb cb) {
+                 kind_t kind, const void *given, size_t n, belay_permission_cb cb) {
   belay__operation_t *operation;
-  bool many = kind <= SET;
-  const void *given = kind == GET ? (const void *)indices : (const void *)fields;
-  int error = check(permission, request, key, given, n,
-                    many ? BELAY_PERMISSION_FIELDS_MAX : BELAY_PERMISSION_GRANTS_MAX, cb != NULL);
+  size_t max = kind <= SET ? BELAY_PERMISSION_FIELDS_MAX : BELAY_PERMISSION_GRANTS_MAX;
+  int error =
+      belay__handle_check_key((const belay__handle_t *)permission, request, key, cb != NULL);
+  if (error == 0)
+    error = belay__check_count(permission->handle.client->belay, "field", given, n, max);
   for (size_t i = 0; i < n && error == 0; i++)
-    error = kind == GET ? check_field(permission, indices[i], 0)
-                        : check_field(permission, fields[i].index, fields[i].value);
+    error = check_field(permission, field_of(kind, given, i).index, field_of(kind, given, i).value);
   if (error == 0)
     error =
         begin(permission, request, kind <= HAS ? &read_ops : &change_ops, kind, n, cb, &operation);
@@ -407,8 +404,8 @@ static int start(belay_permission_t *permission, belay_request_t *request, belay
     return error;
   room_t *room = operation->room;
   for (size_t i = 0; i < n; i++) {
-    room->results[i].index = kind == GET ? indices[i] : fields[i].index;
-    room->results[i].value = kind == GET ? 0 : fields[i].value;
+    belay_permission_field_t field = field_of(kind, given, i);
+    room->results[i] = (belay_permission_result_t){.index = field.index, .value = field.value};
   }
   return belay__request_begun(operation,
                               belay__request_send(operation, new_call(permission, key, room)));
@@ -417,31 +414,31 @@ static int start(belay_permission_t *permission, belay_request_t *request, belay
 int belay_permission_get(belay_permission_t *permission, belay_request_t *request,
                          belay_bytes_t key, const uint64_t *indices, size_t n,
                          belay_permission_cb cb) {
-  return start(permission, request, key, GET, indices, NULL, n, cb);
+  return start(permission, request, key, GET, indices, n, cb);
 }
 
 int belay_permission_has(belay_permission_t *permission, belay_request_t *request,
                          belay_bytes_t key, const belay_permission_field_t *fields, size_t n,
                          belay_permission_cb cb) {
-  return start(permission, request, key, HAS, NULL, fields, n, cb);
+  return start(permission, request, key, HAS, fields, n, cb);
 }
 
 int belay_permission_set(belay_permission_t *permission, belay_request_t *request,
                          belay_bytes_t key, const belay_permission_field_t *fields, size_t n,
                          belay_permission_cb cb) {
-  return start(permission, request, key, SET, NULL, fields, n, cb);
+  return start(permission, request, key, SET, fields, n, cb);
 }
 
 int belay_permission_grant(belay_permission_t *permission, belay_request_t *request,
                            belay_bytes_t key, const belay_permission_field_t *fields, size_t n,
                            belay_permission_cb cb) {
-  return start(permission, request, key, GRANT, NULL, fields, n, cb);
+  return start(permission, request, key, GRANT, fields, n, cb);
 }
 
 int belay_permission_revoke(belay_permission_t *permission, belay_request_t *request,
                             belay_bytes_t key, const belay_permission_field_t *fields, size_t n,
                             belay_permission_cb cb) {
-  return start(permission, request, key, REVOKE, NULL, fields, n, cb);
+  return start(permission, request, key, REVOKE, fields, n, cb);
 }
 
 static belay__call_t *new_swap(const belay_permission_t *permission, belay_bytes_t key,

@@ -1,11 +1,11 @@
-/* Rankings: a sorted set for each board. If time breaks ties, there is also a hash of turns. The turn
- * of a member stands before it in the sorted set, in digits, so that bytes sort in the order of
+/* Rankings: a sorted set for each board. If time breaks ties, there is also a hash of turns. In the
+ * sorted set the turn, in digits, is a prefix of the member, so that bytes sort in the order of
  * turns.
  *
- *   members ordered by bytes    NAME::{BOARD}         ada -> 7, bob -> 7
- *   by time                     NAME::{BOARD}::timed  0000000000000001bob -> 7, 0000000000000002ada -> 7
- *                               NAME::{BOARD}::turns  ada -> 0000000000000002, bob -> 0000000000000001,
- *                                                     (empty) -> low-earlier 2
+ *   ties by bytes  NAME::{BOARD}         ada -> 7, bob -> 7
+ *   ties by time   NAME::{BOARD}::timed  0000000000000001bob -> 7, 0000000000000002ada -> 7
+ *                  NAME::{BOARD}::turns  ada -> 0000000000000002, bob -> 0000000000000001,
+ *                                        (empty) -> low-earlier 2
  *
  * The hash has one field more than the set has members; scripts check it, to detect a lost key. */
 #include "data/ranking/ranking.h"
@@ -31,6 +31,7 @@ static int on_init(belay__handle_t *handle, void *options) {
   const belay_ranking_options_t *o = options;
   ranking->high = o->order == BELAY_RANKING_HIGH_FIRST;
   ranking->timed = o->ties != BELAY_RANKING_BY_MEMBER;
+  ranking->keys = ranking->timed ? 2 : 1;
   ranking->kind = kinds[o->order][o->ties];
   return 0;
 }
@@ -46,10 +47,6 @@ const belay__handle_type_t belay__ranking_type = {
 
 BELAY__HANDLE_FUNCTIONS(ranking)
 
-size_t belay__ranking_keys(const belay_ranking_t *ranking) {
-  return ranking->timed ? 2 : 1;
-}
-
 void belay__ranking_put_keys(const belay_ranking_t *ranking, belay__call_t *call,
                              belay_bytes_t board) {
   const char *tail = ranking->timed ? "}::timed" : "}";
@@ -60,8 +57,7 @@ void belay__ranking_put_keys(const belay_ranking_t *ranking, belay__call_t *call
 
 belay__call_t *belay__ranking_script(const belay_ranking_t *ranking, const belay__script_t *script,
                                      belay_bytes_t board, size_t args) {
-  belay__call_t *call =
-      belay__handle_script(&ranking->handle, script, belay__ranking_keys(ranking), 1 + args);
+  belay__call_t *call = belay__handle_script(&ranking->handle, script, ranking->keys, 1 + args);
   belay__ranking_put_keys(ranking, call, board);
   belay__call_arg_text(call, ranking->kind);
   return call;

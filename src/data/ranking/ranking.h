@@ -12,6 +12,7 @@ struct belay_ranking {
   belay__handle_t handle; /* first */
   belay_ranking_options_t options;
   bool high, timed;
+  size_t keys;      /* Keys of a board: its set and, if timed, its turns */
   const char *kind; /* Name of the order in scripts, such as "high" or "low-earlier" */
 };
 
@@ -22,8 +23,7 @@ static inline int belay__ranking_check(const belay_ranking_t *ranking,
   return belay__handle_check_key((const belay__handle_t *)ranking, request, board, has_cb);
 }
 
-/* Add the key of the board and, if it has turns, that of the turns: belay__ranking_keys() keys. */
-size_t belay__ranking_keys(const belay_ranking_t *ranking);
+/* Add the keys of a board. */
 void belay__ranking_put_keys(const belay_ranking_t *ranking, belay__call_t *call,
                              belay_bytes_t board);
 

@@ -60,13 +60,10 @@ int belay_ranking_find(belay_ranking_t *ranking, belay_request_t *request, belay
   return belay__request_begun(operation, belay__request_send(operation, call));
 }
 
-enum {
-  FIRST,
-  STEP,
-  MOST
-}; /* of a request: the first one's rank, what the next one's differs by; how many */
+/* The values of a page: rank of the first entry, step to the next rank, maximum of entries. */
+enum { FIRST, STEP, MOST };
 
-/* Whether a turn stands before a member. */
+/* true if a member has the prefix of a turn. */
 static bool is_timed(const belay__reply_t *member) {
   size_t i = 0;
   while (i < BELAY__RANKING_TURN && i < member->len && member->str[i] >= '0' &&
@@ -75,7 +72,7 @@ static bool is_timed(const belay__reply_t *member) {
   return i == BELAY__RANKING_TURN && member->len > i;
 }
 
-/* Members and scores, in turn. */
+/* Read members and scores, which alternate. */
 static int read_list(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *list) {
   const belay_ranking_t *ranking = operation->context;
@@ -107,7 +104,7 @@ static int read_list(belay__operation_t *operation, const belay__call_t *call,
   return 0;
 }
 
-/* The rank of the first, and a list; or a list alone. */
+/* Read a list; from a script also the rank of the first entry. */
 static int read_page(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   int error = belay__ranking_fault(call, reply);
@@ -125,7 +122,7 @@ static int read_page(belay__operation_t *operation, const belay__call_t *call,
 static const belay__request_ops_t page_ops = {
     .read = read_page, .notify = belay__ranking_notify, .idempotent = true};
 
-/* Sends what asks for up to n. */
+/* Send a call whose reply has up to n entries. */
 static int start_page(belay_ranking_t *ranking, belay_request_t *request, belay__call_t *call,
                       int64_t first, belay_ranking_from_t from, size_t n, belay_ranking_cb cb) {
   belay__operation_t *operation;
@@ -172,7 +169,6 @@ static belay__call_t *new_page(const belay_ranking_t *ranking, belay_bytes_t boa
     belay__call_arg_text(call, "WITHSCORES");
     return call;
   }
-  /* How many there are says the ranks. */
   call = belay__ranking_script(ranking, &belay__script_ranking_read, board, page->by_score ? 6 : 4);
   belay__call_arg_text(call, page->by_score ? "score" : "rank");
   if (page->by_score) {
@@ -229,7 +225,7 @@ int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request, bel
 static const belay__request_ops_t count_ops = {
     .read = belay__ranking_read_count, .notify = belay__request_notify_count, .idempotent = true};
 
-/* Of all; or of those from bounds[0] to bounds[1], if that is not NULL. */
+/* Count the scores from bounds[0] to bounds[1]; NULL: all. */
 static int start_count(belay_ranking_t *ranking, belay_request_t *request, belay_bytes_t board,
                        const int64_t *bounds, belay_ranking_count_cb cb) {
   size_t more = bounds == NULL ? 0 : 2;

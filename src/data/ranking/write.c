@@ -4,8 +4,8 @@
 #include "data/ranking/ranking.h"
 #include "scripts.gen.h"
 
-#define TRIM_STEP                                                                                  \
-  8192 /* members that are taken off at once: some milliseconds of the server's time */
+/* Members that one call removes: some milliseconds of the server's time. */
+#define TRIM_STEP 8192
 
 static int read_submitted(belay__operation_t *operation, const belay__call_t *call,
                           const belay__reply_t *reply) {
@@ -106,7 +106,7 @@ int belay_ranking_remove(belay_ranking_t *ranking, belay_request_t *request, bel
   return belay__handle_start(&ranking->handle, request, call, &remove_ops, BELAY__CB(cb));
 }
 
-/* How many there are now. Too many still, and it was a whole step: the next one. */
+/* Read the present size of the board, and send the next step if the board is still too large. */
 static int read_trimmed(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
   int64_t size = operation->values[1], left;
@@ -155,8 +155,7 @@ int belay_ranking_clear(belay_ranking_t *ranking, belay_request_t *request, bela
   int error = belay__ranking_check(ranking, request, board, cb != NULL);
   if (error != 0)
     return error;
-  belay__call_t *call =
-      belay__handle_command(&ranking->handle, "UNLINK", 2 + belay__ranking_keys(ranking));
+  belay__call_t *call = belay__handle_command(&ranking->handle, "UNLINK", 2 + ranking->keys);
   belay__ranking_put_keys(ranking, call, board);
   belay__handle_arg(&ranking->handle, call, board.data, board.len, "}::config");
   return belay__handle_start(&ranking->handle, request, call, &clear_ops, BELAY__CB(cb));

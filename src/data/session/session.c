@@ -6,7 +6,6 @@
 
 #include "belay/uuid.h"
 #include "core/client/handle.h"
-#include "core/key/key.h"
 #include "core/key/uuid.h"
 #include "scripts.gen.h"
 
@@ -14,14 +13,15 @@
 #define TTL_MAX_MS INT64_C(31536000000) /* one year */
 #define OP_TTL_MAX_MS INT64_C(86400000)
 #define NUMBER_MAX ((INT64_C(1) << 53) - 1)
-#define EVENT_BYTES ((size_t)160) /* of a reply per event, without its text */
+#define EVENT_BYTES ((size_t)160) /* of a reply for each event, without its text */
 
 struct belay_session {
   belay__handle_t handle; /* first */
   belay_session_options_t options;
 };
 
-/* The first eight are the reply to a touch, in its order. ID is the length of the id; its bytes begin at ID_BYTES. */
+/* The values of a request. The first eight are the reply to a touch, in its order. ID is the length
+ * of the id; its bytes begin at ID_BYTES. */
 enum { NEW, TOUCHES, COUNT, KEPT, LOST, SINCE, DUE, ID, EXISTS, ENDED, LEFT, EVENTS, ID_BYTES };
 
 static_assert(ID_BYTES * sizeof(int64_t) + BELAY_SESSION_ID_MAX <=
