@@ -1,12 +1,13 @@
--- Adds periods to an archive: it counts all who were active in any of them, or in what was added before.
--- KEYS[1]: the archive, a HyperLogLog. KEYS from 2 on: the periods, HyperLogLogs; those that are missing count as empty.
--- ARGV[1]: for how long the archive is kept after this, in milliseconds; '0': for ever.
--- Reply: how many users the archive counts now.
--- Run twice: the same again, but that the archive's life counts from the second run.
+-- Adds periods to an archive, which counts all users that were active in any of them or in those
+-- added before.
+-- KEYS[1]: the archive, a HyperLogLog. KEYS[2] and so on: the periods, HyperLogLogs; a missing one
+--   is empty. ARGV[1]: ttl of the archive from now on, in milliseconds; '0': no end.
+-- Reply: the number of users in the archive.
+-- Run twice: the same, but the ttl counts from the second run.
 --
--- What may be refused is called before anything is added: the archive is counted, and said to be kept; and before that it
--- is written to, with nothing, since where memory is short a server refuses only what is the first to write. The other
--- keys' types are looked at by PFMERGE before it writes.
+-- The calls that can be refused come before the first addition: the count, and the ttl. Before them
+-- comes an empty write, because a server without memory refuses only the first write of a script.
+-- PFMERGE checks the types of the other keys before it writes.
 local function keep()
   if ARGV[1] ~= '0' then
     redis.call('PEXPIRE', KEYS[1], ARGV[1])

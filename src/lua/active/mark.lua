@@ -1,12 +1,13 @@
--- Counts users as active in a period: of each, that it has been seen.
--- KEYS[1]: the period's HyperLogLog. ARGV[1]: when it ends, in milliseconds since 1970. ARGV from 2 on: the users.
--- Reply: 1; or 0: the period is so long ago that its key is over already, and nothing is kept.
--- Run twice: the same again.
+-- Counts users as active in a period.
+-- KEYS[1]: the period's HyperLogLog. ARGV[1]: its end, in milliseconds since 1970. ARGV[2] and so
+--   on: the users.
+-- Reply: 1; or 0: the period ended before, and nothing is kept.
+-- Run twice: the same.
 --
--- The ttl is set where the key is made, and never changed: it ends a certain time after the period, whenever it was
--- made. What may be refused is called before anything is made: the ttl of the missing key is set; and before that it is
--- written to, with nothing, since where memory is short a server refuses only what is the first to write. Users come to
--- PFADD in portions, because too many words (some 8,000) are an error.
+-- The ttl is set when the key is made, and never changed. The calls that can be refused come first:
+-- the ttl of the missing key, and before it an empty write, because a server without memory refuses
+-- only the first write of a script. PFADD gets the users in portions, because about 8,000 words are
+-- an error.
 local new = redis.call('PTTL', KEYS[1]) == -2
 if new then
   redis.call('SETRANGE', KEYS[1], 0, '')

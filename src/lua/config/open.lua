@@ -1,9 +1,10 @@
--- Creates a configuration record, or compares it with what a program expects and adds the fields that it does not have.
--- KEYS[1]: the record, a hash. ARGV[1]: its lifetime from now on, in milliseconds; 0: no end. ARGV[2] and so on, for each
---   field: its rule ("same", "latest" or "largest"), its name, its value.
--- Reply: {1, name, value, ...}, all fields of the record; {0, name, the recorded value, the given value}, the first field
---   that contradicts: nothing was written; -1: the hash is no record, it has more than 32 fields.
--- Run twice: the second run answers the same.
+-- Makes a configuration record, or compares it with the given fields and adds the missing ones.
+-- KEYS[1]: the record, a hash. ARGV[1]: ttl from now on, in milliseconds; 0: no end. ARGV[2] and so
+--   on, for each field: its rule ("same", "latest" or "largest"), its name, its value.
+-- Reply: {1, name, value, ...}, all fields of the record; {0, name, recorded value, given value},
+--   the first field that contradicts: nothing was written; -1: the hash is no record, it has more
+--   than 32 fields.
+-- Run twice: the same.
 if redis.call('HLEN', KEYS[1]) > 32 then
   return -1
 end

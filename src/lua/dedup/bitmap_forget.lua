@@ -1,7 +1,7 @@
--- Takes numbers out of a bitmap, which does not grow by that.
+-- Removes numbers from a bitmap, which does not grow.
 -- KEYS[1]: the bitmap. ARGV: the numbers.
--- Reply: how many of them were there.
--- Run twice: the second time there is nothing to take out.
+-- Reply: the number of bits that were set.
+-- Run twice: the second run finds no bit set.
 local bits = redis.call('STRLEN', KEYS[1]) * 8
 local n = 0
 for i = 1, #ARGV do

@@ -1,10 +1,10 @@
--- How many members are in what is made of two sets.
--- KEYS[1], KEYS[2]: the sets. ARGV[1]: 'u' the union, 'i' the intersection, 'd' the difference.
--- Reply: their number; -1 or -2: that key holds something else.
+-- Counts the members of a combination of two sets.
+-- KEYS[1], KEYS[2]: the sets. ARGV[1]: 'u' union, 'i' intersection, 'd' difference.
+-- Reply: the number of members; -1 or -2: that key has another type.
 -- Run twice: the same; it writes nothing.
 --
--- The intersection tells all: who is in a union is in one of two sets, and not counted twice. A server before Redis 7 has
--- to build it.
+-- The sizes of the sets and of the intersection give all three counts. A server before Redis 7 must
+-- build the intersection.
 for i = 1, 2 do
   local type = redis.call('TYPE', KEYS[i]).ok
   if type ~= 'set' and type ~= 'none' then

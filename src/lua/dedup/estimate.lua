@@ -1,7 +1,7 @@
--- How many different items were counted by any of several HyperLogLogs.
--- KEYS: all of them.
--- Reply: the estimate; -1, -2, ...: that key holds something else.
--- Run twice: the same; it changes nothing, if not what a server remembers of an estimate.
+-- Estimates the number of different items of several HyperLogLogs.
+-- KEYS: the HyperLogLogs.
+-- Reply: the estimate; -1, -2, ...: that key has another type.
+-- Run twice: the same; it changes at most the cached estimate of a server.
 for i = 1, #KEYS do
   local n = redis.pcall('PFCOUNT', KEYS[i])
   if type(n) ~= 'number' then

@@ -1,14 +1,16 @@
--- Marks items in a set, a HyperLogLog or a bitmap, and tells of each whether it was new.
--- KEYS[1]: the set. KEYS[2], which need not be there: what was answered under this operation's id. ARGV[1]: 's' it is a
---   set, 'c' a HyperLogLog, 'b' a bitmap. ARGV[2]: for how long a new one is kept, in milliseconds; 0: for ever. ARGV[3]:
---   1: the time begins anew, also for one that is there. ARGV[4]: for how long the answer is kept. ARGV[5]: tells these
---   items from others, 16 characters. ARGV[6] and so on: the items; of a bitmap SET, u1, the number, 1 for each.
--- Reply: a digit for each item: 1 it was new, 0 it was not, or is not known to have been; -1: the answer that is kept is
---   one of other items, or no answer.
--- Run twice: without KEYS[2] the second answer is that nothing was new; with it, it is the first one, and nothing is done.
+-- Marks items in a set, a HyperLogLog or a bitmap, and reports for each whether it was new.
+-- KEYS[1]: the set. KEYS[2], optional: the stored answer of this operation id.
+-- ARGV[1]: 's' set, 'c' HyperLogLog, 'b' bitmap. ARGV[2]: ttl of a new key in milliseconds; 0:
+--   none. ARGV[3]: 1: the ttl also starts again for an existing key. ARGV[4]: ttl of the stored
+--   answer. ARGV[5]: a hash of the items, 16 characters. ARGV[6] and so on: the items; for a bitmap
+--   SET, u1, the number, 1 for each.
+-- Reply: a digit for each item: 1 new, 0 not new or (HyperLogLog) not known to be new; -1: the
+--   stored answer is for other items, or is not valid.
+-- Run twice: without KEYS[2] the second run reports no item as new; with it, it repeats the first
+--   answer and changes nothing.
 --
--- What might be refused comes first, where it changes nothing that lasts: to take memory, to set the ttl, to keep an empty
--- answer, which is none.
+-- All calls that can be refused come first, in a form that changes nothing lasting: an empty write,
+-- the ttl, and an empty answer, which does not count as one.
 local kept = KEYS[2] and redis.call('GET', KEYS[2])
 if kept and kept ~= '' then
   local same, digits = string.sub(kept, 1, 16) == ARGV[5], string.sub(kept, 17)
@@ -33,7 +35,7 @@ else
 end
 
 if ttl ~= '0' and (ARGV[3] == '1' or not there) then
-  redis.call('SET', KEYS[1], '', there and 'NX' or 'XX') -- nothing; but a server whose memory is full refuses it
+  redis.call('SET', KEYS[1], '', there and 'NX' or 'XX') -- an empty write
   redis.call('PEXPIRE', KEYS[1], ttl)
 end
 if KEYS[2] then
@@ -53,7 +55,7 @@ else
     else
       added = redis.pcall('PFADD', KEYS[1], ARGV[i])
     end
-    if type(added) == 'table' then -- it is damaged: the empty answer goes
+    if type(added) == 'table' then -- a damaged key: remove the empty answer
       if KEYS[2] and not kept then
         redis.call('PEXPIRE', KEYS[2], 0)
       end

@@ -1,10 +1,11 @@
 -- Merges HyperLogLogs into one.
--- KEYS[1]: that one; what it has counted stays counted. KEYS[2] and so on: the others. ARGV[1]: for how long it is kept if
---   it is new, in milliseconds; 0: for ever. ARGV[2]: 1: the time begins anew, also if it is there.
--- Reply: what it estimates; -1, -2, ...: that key holds something else.
+-- KEYS[1]: the target, which keeps its own items. KEYS[2] and so on: the others. ARGV[1]: ttl of a
+--   new target in milliseconds; 0: none. ARGV[2]: 1: the ttl also starts again for an existing
+--   target.
+-- Reply: the estimate for the target; -1, -2, ...: that key has another type.
 -- Run twice: the same.
 --
--- What might be refused comes first: to take memory, to set the ttl.
+-- The calls that can be refused come first: an empty write, and the ttl.
 for i = 1, #KEYS do
   local n = redis.pcall('PFCOUNT', KEYS[i])
   if type(n) ~= 'number' then
@@ -13,7 +14,7 @@ for i = 1, #KEYS do
 end
 local there = redis.call('EXISTS', KEYS[1]) == 1
 if ARGV[1] ~= '0' and (ARGV[2] == '1' or not there) then
-  redis.call('SET', KEYS[1], '', there and 'NX' or 'XX') -- nothing
+  redis.call('SET', KEYS[1], '', there and 'NX' or 'XX') -- an empty write
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
 end
 redis.call('PFMERGE', KEYS[1], unpack(KEYS, 2))

@@ -1,8 +1,10 @@
--- A page of the members of what is made of two sets, of which the first is walked; and of a union the second, but for what
--- is in the first.
--- KEYS[1], KEYS[2]: the sets; KEYS[2] need not be there. ARGV[1]: 'u' their union, 'i' the intersection, 'd' the
---   difference. ARGV[2]: which of them is being walked, 0 or 1. ARGV[3]: where in it. ARGV[4]: how many members to look at.
--- Reply: {which, where, members}: from where to go on; both are 0 when all is over; -1 or -2: that key holds something else.
+-- Reads a page of the members of a combination of two sets. It scans the first set; for a union it
+-- then scans the second set and skips the members of the first.
+-- KEYS[1], KEYS[2]: the sets; KEYS[2] is optional. ARGV[1]: 'u' union, 'i' intersection, 'd'
+--   difference. ARGV[2]: the index of the scanned set, 0 or 1. ARGV[3]: its cursor. ARGV[4]: the
+--   number of members to look at.
+-- Reply: {index, cursor, members} for the next page, both 0 at the end; -1 or -2: that key has
+--   another type.
 -- Run twice: the same; it writes nothing.
 for i = 1, #KEYS do
   local type = redis.call('TYPE', KEYS[i]).ok

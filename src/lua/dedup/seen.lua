@@ -1,6 +1,6 @@
--- Which items are in a set.
+-- Tests whether items are in a set.
 -- KEYS[1]: the set. ARGV: the items.
--- Reply: a digit for each item: 1 it is there, 0 it is not.
+-- Reply: a digit for each item: 1 member, 0 not.
 -- Run twice: the same; it writes nothing.
 local answers = {}
 for i = 1, #ARGV do

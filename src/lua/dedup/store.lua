@@ -1,10 +1,11 @@
--- Makes a set of two others, in place of what was there.
--- KEYS[1]: where; it may be one of the two. KEYS[2], KEYS[3]: the two. ARGV[1]: 'u' their union, 'i' the intersection, 'd'
---   the difference. ARGV[2]: for how long it is kept, in milliseconds; 0: for ever.
--- Reply: how many members it has, and if it is none, it is not there; -1, -2 or -3: that key holds something else.
--- Run twice: the same, but for a difference in place of its second set.
+-- Stores a combination of two sets, and replaces the old value.
+-- KEYS[1]: the target, which may be one of the two. KEYS[2], KEYS[3]: the sets. ARGV[1]: 'u' union,
+--   'i' intersection, 'd' difference. ARGV[2]: ttl in milliseconds; 0: none.
+-- Reply: the number of members; with 0 the key does not exist; -1, -2 or -3: that key has another
+--   type.
+-- Run twice: the same, except for a difference that replaces its second set.
 --
--- What might be refused comes first: to take memory, to set the ttl.
+-- The calls that can be refused come first: an empty write, and the ttl.
 for i = 1, 3 do
   local type = redis.call('TYPE', KEYS[i]).ok
   if type ~= 'set' and type ~= 'none' then
@@ -12,7 +13,7 @@ for i = 1, 3 do
   end
 end
 if ARGV[2] ~= '0' then
-  redis.call('SET', KEYS[1], '', redis.call('EXISTS', KEYS[1]) == 1 and 'NX' or 'XX') -- nothing
+  redis.call('SET', KEYS[1], '', redis.call('EXISTS', KEYS[1]) == 1 and 'NX' or 'XX') -- an empty write
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
 local n

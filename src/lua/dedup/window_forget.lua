@@ -1,7 +1,8 @@
--- Takes items out of a window.
--- KEYS[1]: a sorted set, in which the score of an item is the time until which it counts, in milliseconds. ARGV: the items.
--- Reply: how many of them counted; -2: scores in KEYS[1] are no times.
--- Run twice: the second time there is nothing to take out.
+-- Removes items from a window.
+-- KEYS[1]: a sorted set; the score of an item is the end of its time, in milliseconds since 1970.
+--   ARGV: the items.
+-- Reply: the number of items that still counted; -2: scores in KEYS[1] are no times.
+-- Run twice: the second run finds no items.
 local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
 local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2]
 local is_time = '^' .. string.rep('%d', 13) .. '$'

@@ -1,16 +1,19 @@
--- Marks items in a window, each for some time, and tells of each whether it was new.
--- KEYS[1]: a sorted set, in which the score of an item is the time until which it counts, in milliseconds. KEYS[2], which
---   need not be there: what was answered under this operation's id. ARGV[1]: for how long an item counts, in milliseconds.
---   ARGV[2]: 1: its time begins anew, if that makes it longer. ARGV[3]: how many there may be. ARGV[4]: 1: those whose time
---   is over first make room. ARGV[5]: for how long the answer is kept. ARGV[6]: tells these items from others, 16
---   characters. ARGV[7] and so on: the items.
--- Reply: a digit for each item: 1 it was new, 0 it was not, 2 it was, and there is no room; -1: the answer that is kept is
---   one of other items, or no answer; -2: scores in KEYS[1] are no times.
--- Run twice: without KEYS[2] the second answer is that nothing was new; with it, it is the first one, and nothing is done.
+-- Marks items in a window for a time, and reports for each whether it was new.
+-- KEYS[1]: a sorted set; the score of an item is the end of its time, in milliseconds since 1970.
+--   KEYS[2], optional: the stored answer of this operation id.
+-- ARGV[1]: the time of an item in milliseconds. ARGV[2]: 1: start the time again, if that makes it
+--   longer. ARGV[3]: maximum number of items. ARGV[4]: 1: a full window removes the items that end
+--   first. ARGV[5]: ttl of the stored answer. ARGV[6]: a hash of the items, 16 characters. ARGV[7]
+--   and so on: the items.
+-- Reply: a digit for each item: 1 new, 0 not new, 2 new but not added, because the window is full;
+--   -1: the stored answer is for other items, or is not valid; -2: scores in KEYS[1] are no times.
+-- Run twice: without KEYS[2] the second run reports no item as new; with it, it repeats the first
+--   answer and changes nothing.
 --
--- Of what does not count any more some is thrown out each time: more than comes in, and never much. The key outlives what
--- is in it by a second, since time may go on inside a script, and not for the ttl; and is given a quarter more, so as not
--- to be given it each time. What might be refused comes first, where it changes nothing that counts.
+-- Each run removes some of the expired items: more than it adds, but a bounded number. The key
+-- lives one second longer than its items, because the ttl uses a clock that can advance inside a
+-- script. It gets a quarter more, so that not each run must set it. The calls that can be refused
+-- come first, in a form that changes nothing that counts.
 local kept = KEYS[2] and redis.call('GET', KEYS[2])
 if kept and kept ~= '' then
   local same, digits = string.sub(kept, 1, 16) == ARGV[6], string.sub(kept, 17)
@@ -34,17 +37,17 @@ local size = redis.call('ZCARD', KEYS[1])
 local stale = redis.call('ZCOUNT', KEYS[1], '-inf', now)
 local trim = math.min(stale, #ARGV + 64)
 
-redis.call('ZADD', KEYS[1], first and 'NX' or 'XX', 0, last_item or '') -- nothing; but it may be refused
+redis.call('ZADD', KEYS[1], first and 'NX' or 'XX', 0, last_item or '') -- an empty write
 local ttl = redis.call('PTTL', KEYS[1])
 local needed = math.max(ends, last or 0) - now + 1000
 local given = string.format('%.0f', math.max(ttl, needed + math.floor(ARGV[1] / 4)))
-if ttl < needed or trim == size or size - trim >= most then -- the key may go, and come again
+if ttl < needed or trim == size or size - trim >= most then -- the key may be deleted and made again
   redis.call('PEXPIRE', KEYS[1], given)
 end
 if trim > 0 then
   redis.call('ZREMRANGEBYRANK', KEYS[1], 0, trim - 1)
 else
-  redis.call('ZREMRANGEBYRANK', KEYS[1], 1, 0) -- nothing
+  redis.call('ZREMRANGEBYRANK', KEYS[1], 1, 0) -- an empty range
 end
 if KEYS[2] then
   redis.call('SET', KEYS[2], '', 'PX', ARGV[5])
@@ -56,7 +59,7 @@ local function add(item)
   redis.call('ZADD', KEYS[1], string.format('%.0f', ends), item)
 end
 
--- Whether there is room for one more.
+-- Returns true if one more item may be added.
 local function make_room()
   local surplus = math.min(size - most + 1, 16, evict and size or stale)
   if size < most or surplus == 0 then

@@ -1,7 +1,7 @@
--- A page of the items that count in a window.
--- KEYS[1]: a sorted set, in which the score of an item is the time until which it counts, in milliseconds. ARGV[1]: the
---   cursor of the page, 0 at first. ARGV[2]: how many items to look at.
--- Reply: {0, the cursor of the next page, 0 after the last one, {items}}.
+-- Reads a page of the items that count in a window.
+-- KEYS[1]: a sorted set; the score of an item is the end of its time, in milliseconds since 1970.
+--   ARGV[1]: the cursor of the page, 0 at first. ARGV[2]: the number of items to look at.
+-- Reply: {0, cursor of the next page or 0 at the end, {items}}.
 -- Run twice: the same; it writes nothing.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

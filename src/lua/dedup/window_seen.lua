@@ -1,6 +1,8 @@
--- Which items count in a window; without items, how many do.
--- KEYS[1]: a sorted set, in which the score of an item is the time until which it counts, in milliseconds. ARGV: the items.
--- Reply: a digit for each item: 1 it counts, 0 it does not; without items a number; -2: scores in KEYS[1] are no times.
+-- Tests whether items count in a window; without items, counts them.
+-- KEYS[1]: a sorted set; the score of an item is the end of its time, in milliseconds since 1970.
+--   ARGV: the items.
+-- Reply: a digit for each item: 1 it counts, 0 it does not; without items a number; -2: scores in
+--   KEYS[1] are no times.
 -- Run twice: the same; it writes nothing.
 local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
 local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2]

@@ -1,26 +1,29 @@
--- All that is done to the record of a request that is to be processed once.
--- KEYS[1]: the record, a hash: state ('started', 'taken': it is being processed; 'free': who did has given it back;
---   'done'), token and owner (whose it is, or was last), attempt (how many have begun), until (to when it is his
---   alone, by this server's clock, in milliseconds), fingerprint, result ('' until it is done).
--- ARGV[1]: what is to be done:
---   'begin':   make it ours, if it is nobody's: not there, free, or its owner's time is over.
---   'extend':  our time is to last for at least so long from now.
---   'finish':  the result is there, and it is done.
---   'abandon': give it back.
+-- All changes and reads of an idempotency record.
+-- KEYS[1]: the record, a hash: state ('started' or 'taken': a client processes it; 'free': its
+--   client gave it back; 'done'), token and owner (of the present or last client), attempt (number
+--   of begins), until (end of the owner's time by this server's clock, in milliseconds),
+--   fingerprint, result ('' until it is done).
+-- ARGV[1]: the operation:
+--   'begin':   own the record if it is absent or free, or if the owner's time is over.
+--   'extend':  let our time last for at least ARGV[3] from now.
+--   'finish':  store the result.
+--   'abandon': give the record back.
 --   'read':    change nothing.
--- ARGV[2]: our token, 40 hexadecimal digits. ARGV[3]: our time; of 'finish' for how long the result is kept; in
---   milliseconds. ARGV[4]: for how long the record is kept beyond our time, in milliseconds. ARGV[5]: of 'begin' the
---   fingerprint, of 'finish' the result. ARGV[6]: of 'begin' who we are, in words.
--- Reply: {state, ours, attempt, left, owner, result}: 0 it is not there, 1 started, 2 taken over from one whose time
---   was over, 3 somebody else processes it, 4 done, 5 free; 1 or 0 whether it is ours; how many have begun; how much
---   is left, of the time of its owner, or of that for which a result is kept (-1: for ever), in milliseconds; his
---   words; the result, if somebody asks who has not just brought it. -1: the record is none. -2: it has another
---   fingerprint.
--- Run twice: the second run finds our token, and answers the same; of 'begin' with what is left by then.
+-- ARGV[2]: our token, 40 hexadecimal digits. ARGV[3]: our time, for 'finish' the ttl of the result,
+--   in milliseconds. ARGV[4]: the time that the record is kept after our time, in milliseconds.
+--   ARGV[5]: for 'begin' the fingerprint, for 'finish' the result. ARGV[6]: for 'begin' the text
+--   that names us.
+-- Reply: {state, ours, attempt, left, owner, result}. state: 0 absent, 1 started, 2 taken over from
+--   an owner whose time was over, 3 another client processes it, 4 done, 5 free. ours: 1 or 0.
+--   attempt: number of begins. left: rest of the owner's time, or of the ttl of the result (-1: no
+--   end), in milliseconds. owner: the text of the owner. result: empty for the client that just
+--   stored it. Or -1: the key is no record; -2: it has another fingerprint.
+-- Run twice: the second run finds our token, and replies the same; 'begin' with the time that is
+--   left.
 --
--- A 'begin' that runs when its token has been given back does not begin again. What might be refused comes first: who
--- takes memory writes what is there once more before anything else, and is refused then if there is none; to be given
--- back needs none. A record without a ttl is never left behind.
+-- A 'begin' that runs after its token was given back does not begin again. The calls that can be
+-- refused come first: an operation that needs memory first rewrites the present values, and is
+-- refused there if memory is out. Giving back needs no memory. A record never stays without a ttl.
 --@include number
 local verb, token = ARGV[1], ARGV[2]
 local time = redis.call('TIME')
@@ -37,10 +40,10 @@ end
 local function begin(how, n)
   redis.call('HSET', KEYS[1], 'state', how, 'token', token, 'owner', ARGV[6], 'attempt', string.format('%.0f', n),
     'until', string.format('%.0f', now + ARGV[3]), 'fingerprint', ARGV[5], 'result', '')
-  local said = redis.pcall('PEXPIRE', KEYS[1], string.format('%.0f', ARGV[3] + ARGV[4]))
-  if type(said) == 'table' then -- who may not do that shall not leave anything
+  local refused = redis.pcall('PEXPIRE', KEYS[1], string.format('%.0f', ARGV[3] + ARGV[4]))
+  if type(refused) == 'table' then -- a user without that right leaves nothing
     redis.call('DEL', KEYS[1])
-    return said
+    return refused
   end
   return {how == 'taken' and 2 or 1, 1, n, tonumber(ARGV[3]), ARGV[6], ''}
 end

@@ -1,9 +1,9 @@
--- Sets a field of a string if it is what is expected. A field of more than 32 bits is given in two pieces, each of which
--- Lua's numbers can hold.
--- KEYS[1]: the string. ARGV[1]: for how long it is kept after a change, in milliseconds; 0: as before. ARGV[2] and so on,
---   for each piece: its type and offset, as BITFIELD has them; what is expected; and the new value.
--- Reply: {swapped, piece, ...}: 1 or 0, and what the pieces were before.
--- Run twice: the second run finds the new value, and says 0 unless that is what was expected.
+-- Sets a field of a string if it has the expected value. A field of more than 32 bits comes in two
+-- pieces, which are exact as Lua numbers.
+-- KEYS[1]: the string. ARGV[1]: ttl after a change, in milliseconds; 0: as before. ARGV[2] and so
+--   on, for each piece: type and offset for BITFIELD; the expected value; the new value.
+-- Reply: {swapped, piece, ...}: 1 or 0, and the old values of the pieces.
+-- Run twice: the second run finds the new value, and replies 0 unless that is the expected value.
 local reply, same = {0}, true
 for i = 2, #ARGV, 4 do
   local n = redis.call('BITFIELD', KEYS[1], 'GET', ARGV[i], ARGV[i + 1])[1]

@@ -1,11 +1,12 @@
--- Changes fields of a string, and extends its life.
--- KEYS[1]: the string. ARGV[1]: for how long it is kept after this, in milliseconds. ARGV[2] and so on: what a BITFIELD is
---   given: "GET", type, offset, or "SET", type, offset, value, any number of them. No type is of more than 53 bits.
--- Reply: the numbers that the BITFIELD answers: what a field is, or was.
--- Run twice: the second run says what the first one has left.
+-- Changes fields of a string, and extends its ttl.
+-- KEYS[1]: the string. ARGV[1]: ttl from now on, in milliseconds. ARGV[2] and so on: the words of a
+--   BITFIELD: "GET", type, offset, or "SET", type, offset, value, any number of them. No type has
+--   more than 53 bits.
+-- Reply: the numbers of the BITFIELD: present or old values.
+-- Run twice: the second run reports the values that the first one left.
 --
--- Whoever may not set a ttl changes nothing: it is set before; and again
--- behind, since a ttl that is over by then deletes the string.
+-- The ttl is set before the first change, so that a user without that right changes nothing. It is
+-- set again at the end, because a short ttl may be over by then.
 redis.call('BITFIELD', KEYS[1], 'GET', 'u1', 0)
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 local words, reply = {}, {}

@@ -1,9 +1,10 @@
--- Clears bits in a segment of a bitmap, or of several: the slices that count.
+-- Clears bits in a segment of one or several bitmaps: the slices that count.
 -- KEYS: the segment in each of them. ARGV: the numbers of the bits.
 -- Reply: 1.
--- Run twice: the same again.
+-- Run twice: the same.
 --
--- No key is made, and none made longer: a bit behind a segment's end is clear. All types are looked at first.
+-- No key is made or becomes longer: a bit behind a segment's end is clear. The types of all keys
+-- are checked first.
 local bits = {}
 for k = 1, #KEYS do
   bits[k] = 8 * redis.call('STRLEN', KEYS[k])

@@ -1,9 +1,10 @@
--- Counts the bits that are set in any of several bitmaps: a segment in the slices that are live.
--- KEYS[1]: where their union is made, and taken away again before this ends. KEYS from 2 on: the segment in each slice.
--- Reply: how many; -1: there is something where the union would be made.
+-- Counts the bits that are set in any of several bitmaps: a segment in the live slices.
+-- KEYS[1]: a key for their union, which is removed at the end. KEYS[2] and so on: the segment in
+--   each slice.
+-- Reply: the number of bits; -1: KEYS[1] exists.
 -- Run twice: counts twice.
 --
--- What cannot be counted or taken away again shall not be made: both are tried before.
+-- Counting and removing are tried first, so that no union is left behind.
 local there = {}
 for i = 2, #KEYS do
   if redis.call('STRLEN', KEYS[i]) > 0 then

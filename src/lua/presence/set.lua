@@ -1,12 +1,13 @@
--- Sets bits in a segment of a bitmap, and how long it lives.
--- KEYS[1]: the segment. ARGV[1]: PEXPIRE: it lives for ARGV[2] milliseconds from now, each time anew; or PEXPIREAT: until
---   ARGV[2], in milliseconds since 1970, from when it is made. ARGV from 3 on: the numbers of the bits.
+-- Sets bits in a segment of a bitmap, and its ttl.
+-- KEYS[1]: the segment. ARGV[1]: PEXPIRE: the ttl is ARGV[2] milliseconds, and starts again each
+--   time; or PEXPIREAT: a new key lives until ARGV[2], in milliseconds since 1970. ARGV[3] and so
+--   on: the numbers of the bits.
 -- Reply: 1.
--- Run twice: the same again, but that the life counts from the second run.
+-- Run twice: the same, but a PEXPIRE counts from the second run.
 --
--- What may be refused is called before anything is made: setting bits first, by a BITFIELD that sets none, since where
--- memory is short a server refuses only what is the first to write; and then the ttl, of a key that may be missing. The
--- bits are set in portions, because too many words (some 8,000) are an error.
+-- The calls that can be refused come first: a BITFIELD that sets no bit, because a server without
+-- memory refuses only the first write of a script, and the ttl of the key, which may be missing.
+-- Bits are set in portions, because about 8,000 words are an error.
 redis.call('BITFIELD', KEYS[1], 'GET', 'u1', '0')
 local new = redis.call('PTTL', KEYS[1]) == -2
 if new or ARGV[1] == 'PEXPIRE' then

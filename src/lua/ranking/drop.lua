@@ -1,11 +1,13 @@
--- Takes members off a board: those that are named, or the last ones.
--- KEYS[1], KEYS[2]: the board, as ranking/submit.lua has it. ARGV[1]: its kind, as there. ARGV[2] and so on: "remove",
---   member, member ...; or "trim", size, most: down to that many, but not more than `most` of them in one run.
--- Reply: "remove": how many of them were there. "trim": how many there are now. -1: one of the keys is gone, or part
---   of it; -2: what KEYS[2] holds is no such hash; -3: its kind is another one than ARGV[1].
--- Run twice: the second run finds none of those that were named; or has nothing to trim, but for what has come since.
+-- Removes members from a board: given ones, or the last ones.
+-- KEYS[1], KEYS[2]: the board, as in ranking/submit.lua. ARGV[1]: its kind, as there. ARGV[2] and
+--   so on: "remove", member, member ...; or "trim", size, max: down to that size, at most `max`
+--   members in one run.
+-- Reply: "remove": the number of members that were there. "trim": the present size. -1: a key or a
+--   part of it is lost; -2: KEYS[2] is no hash of turns; -3: the board has another kind.
+-- Run twice: the second run finds none of the given members; or trims members that came since.
 --
--- Ttls stay as they are. What might be refused is called before anything is changed; a hash goes with the last member.
+-- Ttls do not change. The calls that can be refused come before the first change. The hash goes
+-- with the last member.
 local high = string.sub(ARGV[1], 1, 4) == 'high'
 local card = redis.call('ZCARD', KEYS[1])
 if KEYS[2] then

@@ -1,13 +1,17 @@
--- Reads a board: where members stand, who stands where, how many there are.
--- KEYS[1], KEYS[2]: the board, as ranking/submit.lua has it. ARGV[1]: its kind, as there. ARGV[2] and so on, one of
---   "find", member, member ...; "rank", from, first, n: n of them from there on; "score", min, max, from, first, n: the
---   same among those with these scores; "around", member, before, after: those, and the member between them; "count";
---   "count", min, max. from: "best" or "worst", which end they are counted and told from.
--- Reply: "find": {rank, score, ...}, two for each; -1 and "0": it is not there. "rank", "score", "around": {rank of the
---   first one, {member, score, ...}}, members with their turns before them. "count": a number. -1: one of the keys is
---   gone, or part of it; -2: what KEYS[2] holds is no such hash; -3: its kind is another one than ARGV[1]; -4: a score
---   that is stored is no such number.
--- Run twice: says the same. It writes nothing.
+-- Reads a board: positions of members, pages, counts.
+-- KEYS[1], KEYS[2]: the board, as in ranking/submit.lua. ARGV[1]: its kind, as there. ARGV[2] and
+--   so on, one of
+--   "find", member, member ...
+--   "rank", from, first, n: n entries from position `first` on
+--   "score", min, max, from, first, n: the same among the members with these scores
+--   "around", member, before, after: the member and its neighbours
+--   "count"; or "count", min, max
+--   from: "best" or "worst": the end at which positions begin and which comes first.
+-- Reply: "find": {rank, score, ...}, two for each; -1 and "0": no such member. "rank", "score",
+--   "around": {rank of the first entry, {member, score, ...}}, each member with its turn as prefix.
+--   "count": a number. -1: a key or a part of it is lost; -2: KEYS[2] is no hash of turns; -3: the
+--   board has another kind; -4: a stored score is not valid.
+-- Run twice: the same; it writes nothing.
 --@include stored
 local high = string.sub(ARGV[1], 1, 4) == 'high'
 local card = redis.call('ZCARD', KEYS[1])
@@ -25,7 +29,7 @@ if KEYS[2] then
   end
 end
 
-local function entry_of(member) -- false: it is not there
+local function entry_of(member) -- false: no such member
   if not KEYS[2] then
     return member
   end
@@ -37,13 +41,13 @@ local function rank_of(entry)
   return redis.call(high and 'ZREVRANK' or 'ZRANK', KEYS[1], entry)
 end
 
--- n of them, from the first-th one on, as they stand when the best or the worst one comes first.
+-- Returns n entries from position `first` on, counted from the best or the worst end.
 local function range(best, first, n)
   return redis.call(best == high and 'ZREVRANGE' or 'ZRANGE', KEYS[1], first, first + n - 1, 'WITHSCORES')
 end
 
--- What is replied about members and their scores, if these are such as ranking/submit.lua writes.
-local function told(first, list)
+-- Returns the reply for members and scores; -4 if a score is not valid.
+local function page_of(first, list)
   for i = 2, #list, 2 do
     if not whole(list[i], -9007199254740991) then
       return -4
@@ -71,17 +75,17 @@ if what == 'find' then
   return reply
 elseif what == 'rank' then
   local best, first = ARGV[3] == 'best', tonumber(ARGV[4])
-  return told(best and first or card - 1 - first, range(best, first, ARGV[5]))
+  return page_of(best and first or card - 1 - first, range(best, first, ARGV[5]))
 elseif what == 'score' then
   local best, first = ARGV[5] == 'best', tonumber(ARGV[6])
   local falling = best == high
-  local before -- those whose scores come before the first of these
+  local before -- number of members with better scores
   if falling then
     before = redis.call('ZCOUNT', KEYS[1], '(' .. ARGV[4], '+inf')
   else
     before = redis.call('ZCOUNT', KEYS[1], '-inf', '(' .. ARGV[3])
   end
-  return told(best and before + first or card - 1 - before - first,
+  return page_of(best and before + first or card - 1 - before - first,
     redis.call(falling and 'ZREVRANGEBYSCORE' or 'ZRANGEBYSCORE', KEYS[1], ARGV[falling and 4 or 3],
       ARGV[falling and 3 or 4], 'WITHSCORES', 'LIMIT', ARGV[6], ARGV[7]))
 elseif what == 'around' then
@@ -91,7 +95,7 @@ elseif what == 'around' then
     return KEYS[2] and entry and -1 or {0, {}}
   end
   local first = math.max(0, rank - ARGV[4])
-  return told(first, range(true, first, rank - first + 1 + ARGV[5]))
+  return page_of(first, range(true, first, rank - first + 1 + ARGV[5]))
 elseif ARGV[3] then
   return redis.call('ZCOUNT', KEYS[1], ARGV[3], ARGV[4])
 end

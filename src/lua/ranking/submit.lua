@@ -1,22 +1,23 @@
--- Gives members of a board scores: sets them, adds to them, or keeps the best. All of them, or none.
--- KEYS[1]: the board, a sorted set. KEYS[2]: not there where ties are broken by the members' bytes; else a hash: the
---   field of a member is its turn, 16 digits, behind which the member stands in KEYS[1]; the empty field is ARGV[1] and
---   the last turn. ARGV[1]: "high" or "low", which is the best score; with KEYS[2] also "-earlier" or "-later", who of
---   several with one score is the better. ARGV[2]: "set", "add" or "best". ARGV[3]: for how long the board is kept after
---   this, in milliseconds; 0: for ever. ARGV[4]: how many members it may have, the best; 0: any number. ARGV[5] and so
---   on: a member, a number from -(2^53 - 1) to 2^53 - 1, the next member.
--- Reply: {score, rank, changed, ...}, three for each: its score when all is done; its rank, 0 is the best one, -1: it is
---   not among those that the board may have; 1 if this gave it another score, or the first, else 0. -1: one of the keys
---   is gone, or part of it; -2: what KEYS[2] holds is no such hash; -3: its kind is another one than ARGV[1]; -4: a score
---   that is stored is no such number; -5: a score would be none.
--- Run twice: "add" adds twice; with the others the second run changes nothing, and says so.
+-- Changes scores of a board: sets them, adds to them, or keeps the best. All of them, or none.
+-- KEYS[1]: the board, a sorted set. KEYS[2]: if time breaks ties, a hash; the field of a member is
+--   its turn, 16 digits, which is the prefix of the member in KEYS[1]; the empty field has ARGV[1]
+--   and the last turn.
+-- ARGV[1]: "high" or "low": the best score; with KEYS[2] also "-earlier" or "-later": the better
+--   member among equal scores. ARGV[2]: "set", "add" or "best". ARGV[3]: ttl from now on, in
+--   milliseconds; 0: no end. ARGV[4]: maximum number of members, the best ones; 0: any number.
+--   ARGV[5] and so on: a member, its number from -(2^53 - 1) to 2^53 - 1, the next member.
+-- Reply: {score, rank, changed, ...}, three for each: the new score; the rank, 0 for the best, -1:
+--   beyond the maximum; 1 if the score is new or another one, else 0. -1: a key or a part of it is
+--   lost; -2: KEYS[2] is no hash of turns; -3: the board has another kind; -4: a stored score is
+--   not valid; -5: a sum would not be valid.
+-- Run twice: "add" adds twice; with the others the second run changes nothing, and reports that.
 --
--- A turn is taken when a score becomes another one, so that who submits the score that he has stays where he is. Of
--- members beyond ARGV[4], each run takes off as many as it was given and 1,024 more: a board may have become too large
--- because it may have fewer. What might be refused is called before anything is changed.
+-- A member gets a new turn only when its score changes, so a repeated score keeps its position.
+-- Each run removes at most as many members beyond ARGV[4] as it was given and 1,024 more, because
+-- the maximum may have become smaller. The calls that can be refused come before the first change.
 local MAX = 9007199254740991 -- 2^53 - 1
 local high = string.sub(ARGV[1], 1, 4) == 'high'
-local up = ARGV[1] == 'high-later' or ARGV[1] == 'low-earlier' -- whether later turns stand behind earlier ones
+local up = ARGV[1] == 'high-later' or ARGV[1] == 'low-earlier' -- later turns sort behind earlier ones
 
 local function whole(text)
   local n = tonumber(text)
@@ -73,7 +74,7 @@ end
 local most, ttl = tonumber(ARGV[4]), tonumber(ARGV[3])
 local time = redis.call('TIME')
 local ends = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ttl)
-redis.call('ZADD', KEYS[1], 'XX', 'INCR', 0, ARGV[5]) -- this and what follows changes nothing but ttls
+redis.call('ZADD', KEYS[1], 'XX', 'INCR', 0, ARGV[5]) -- the calls from here to the ttls change no score
 if KEYS[2] then
   redis.call('ZREM', KEYS[1], '')
   redis.call('HDEL', KEYS[2], string.rep(' ', 1025))

@@ -1,10 +1,10 @@
--- How a context stands, and its last events.
--- KEYS[1]: the context, as session_touch has it. KEYS[2]: the list of its last events. ARGV[1]: so many of them are
---   told at most. ARGV[2]: and so many bytes of them, each counted with ARGV[3] bytes more.
--- Reply: {there, count, kept, lost, since, left, id, event...}: 0 there is none, and all that follow are 0, '', and no
---   event; how many events came; how many of them are in the list, and are not though they should be; when it began,
---   by this server's clock; for how long it lives unless it is touched, in milliseconds; its id; the events, the oldest
---   first. -1 what KEYS[1] holds is no context; -2 what KEYS[2] holds is no list.
+-- Reads a context and its last events.
+-- KEYS[1]: the context, as in session/touch.lua. KEYS[2]: the list of its last events. ARGV[1]:
+--   maximum number of events. ARGV[2]: maximum of their bytes, each with ARGV[3] bytes more.
+-- Reply: {exists, count, kept, lost, since, left, id, event...}: 0 without a context, then all that
+--   follow are 0 and '', without events. count: all events. kept: events in the list. lost: events
+--   that are missing there. since: start by this server's clock. left: ttl without a touch, in
+--   milliseconds. The oldest event comes first. -1: KEYS[1] is no context; -2: KEYS[2] is no list.
 -- Run twice: the same.
 --@include number
 if redis.call('HLEN', KEYS[1]) == 0 then
@@ -24,7 +24,7 @@ local left = math.max(redis.call('PTTL', KEYS[1]), -1)
 local reply = {1, count, length, math.max(kept - length, 0), since, left, id}
 local wanted, bytes, each = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local events, last, full = {}, length - 1, false
-while #events < wanted and last >= 0 and not full do -- a few at a time: they may be large
+while #events < wanted and last >= 0 and not full do -- in portions: events may be large
   local first = math.max(last - math.min(wanted - #events, 64) + 1, 0)
   local some = redis.call('LRANGE', KEYS[2], first, last)
   for i = #some, 1, -1 do

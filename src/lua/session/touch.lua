@@ -1,37 +1,38 @@
--- Somebody does something: his context lives on, or a new one begins; what he did is noted in it.
--- KEYS[1]: the context, a hash: id, touches, count (of events), kept (of them, in the list), since (by this server's
---   clock, in milliseconds). KEYS[2]: the list of its last events. KEYS[3], if there is an operation id: what that
---   operation was answered.
--- ARGV[1]: the id of a new context. ARGV[2]: for how long both live on, in milliseconds. ARGV[3]: so many events are
---   kept. ARGV[4]: '1': there is an event. ARGV[5]: the event. ARGV[6]: for how long the answer is kept.
--- Reply: {new, touches, count, kept, lost, since, due, id}: 1 or 0 whether the context is new; how often it was touched
---   and how many events came in all; how many of them are in the list, and are not though they should be; when it
---   began, and when it ends unless it is touched again, by this server's clock; its id. -1 what KEYS[1] holds is no
---   context; -2 what KEYS[2] holds is no list; -3 what KEYS[3] holds is no answer.
--- Run twice: with an operation id the second run answers the same as the first, and changes nothing. Without one it
---   touches twice.
+-- Touches a context: extends the present one or starts a new one, and may add an event.
+-- KEYS[1]: the context, a hash: id, touches, count (of events), kept (events in the list), since
+--   (by this server's clock, in milliseconds). KEYS[2]: the list of its last events. KEYS[3], with
+--   an operation id: the stored answer.
+-- ARGV[1]: the id of a new context. ARGV[2]: ttl of both, in milliseconds. ARGV[3]: maximum of kept
+--   events. ARGV[4]: '1': there is an event. ARGV[5]: the event. ARGV[6]: ttl of the stored answer.
+-- Reply: {new, touches, count, kept, lost, since, due, id}: 1 or 0 for a new context; number of
+--   touches; number of all events; of events in the list; of events that are missing there; start
+--   and, without another touch, end by this server's clock; id. -1: KEYS[1] is no context; -2:
+--   KEYS[2] is no list; -3: KEYS[3] is no answer.
+-- Run twice: with an operation id the second run repeats the answer and changes nothing. Without
+--   one it touches twice.
 --
--- A list that is left of a context that is gone is not that of one that has noted nothing yet. What might be refused comes
--- first: an empty answer is kept, which is none; who takes memory writes what is there once more; the ttls are set; what
--- has none is not left behind. A context that was refused after all, and so was not touched yet, is none.
+-- The list of a lost context does not belong to a new context without events. The calls that can be
+-- refused come first: an empty answer, which does not count as one; a rewrite of the present
+-- values; the ttls. A new key that gets no ttl is removed. A context without a touch was refused
+-- and does not count.
 --@include number
 local function text(n)
   return string.format('%.0f', n)
 end
 
-local said = #KEYS == 3 and redis.call('GET', KEYS[3])
-if said and said ~= '' then
+local stored = #KEYS == 3 and redis.call('GET', KEYS[3])
+if stored and stored ~= '' then
   local a = {}
   local at = 1
   for i = 1, 7 do
-    local from, to, digits = string.find(said, '^(%d+):', at)
+    local from, to, digits = string.find(stored, '^(%d+):', at)
     a[i] = from and number(digits)
     if not a[i] then
       return -3
     end
     at = to + 1
   end
-  a[8] = string.sub(said, at)
+  a[8] = string.sub(stored, at)
   if a[8] == '' or #a[8] > 64 then
     return -3
   end
