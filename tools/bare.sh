@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Proves that the README's commands are all that a bare Debian 12 needs: bare.sh [COMMAND]... runs ./run demo and ./run test, installs
-# belay, uses it as the README says and removes it; or it runs the given commands. All of that happens in
-# a fresh minimal system.
+# bare.sh [COMMAND]...: prove that the README's commands suffice on a bare Debian 12. In a new minimal
+# system, it runs ./run demo and ./run test, installs belay, uses it as the README says, and removes
+# it; or it runs the given commands.
 #
-# The system is made by debootstrap from the mirrors that this machine's apt uses. All of it lives
-# in mount and process namespaces of its own: whatever is mounted or started there is gone with
-# them, so that removing the folder afterwards can reach nothing else.
+# debootstrap makes the system from the mirrors that this machine's apt uses. The system has mount and
+# process namespaces of its own. Its mounts and processes end with them, so that removing the folder
+# afterwards cannot reach anything else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,12 +30,12 @@ inside() {
   echo "bare: making a minimal $suite in $root"
   debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$root.log" || die "see $root.log"
   cp "$root.sources" "$root/etc/apt/sources.list"
-  # Proxies and the like, should this machine need any to reach its mirrors.
+  # Pass on the proxies that this machine may need for its mirrors.
   apt-config dump | grep -E '^Acquire::(http|https|ftp|Check|ForceIPv|Retries)' \
     >"$root/etc/apt/apt.conf.d/99host" || true
   cp /etc/resolv.conf /etc/hosts "$root/etc/"
 
-  # What git has or would take: what a clone would bring.
+  # The files of git, and new files that are not ignored: those of a clone.
   mkdir "$root/belay"
   git ls-files -z --cached --others --exclude-standard |
     tar --null --files-from=- --ignore-failed-read -cf - | tar -xf - -C "$root/belay"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# check_examples.sh INCLUDES HEADER... -- CC...: the examples in the headers' comments, between @code and @endcode, compile
-# as they stand, each as a file that includes belay.h.
+# check_examples.sh INCLUDES HEADER... -- CC...: check that the examples in the headers' comments,
+# between @code and @endcode, compile, each as a file that includes belay.h.
 set -eu
 
 includes=$1
@@ -25,7 +25,7 @@ for header in $headers; do
     [ -e "$body" ] || continue
     source=${body%.body}.c
     { printf '#include <belay.h>\n#include <stdio.h>\n#include <string.h>\n'; cat "$body"; } >"$source"
-    # The flags are words of their own.
+    # CFLAGS are split into words.
     # shellcheck disable=SC2046,SC2086
     "$@" -Wall -Wextra -Werror -Wno-unused-function -fsyntax-only $includes \
       $(pkg-config --cflags libuv) "$source"

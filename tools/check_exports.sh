@@ -1,5 +1,5 @@
 #!/bin/sh
-# check_exports.sh LIBRARY: fails if the shared library shows the world anything but belay_* names.
+# check_exports.sh LIBRARY: fail if the shared library exports other names than belay_*.
 set -eu
 
 names=$(nm -D --defined-only "$1" | awk '{ print $3 }')

@@ -1,7 +1,8 @@
 #!/bin/sh
-# check_install.sh BUILD README CC...: installs the build into a folder of its own. There programs find belay through
-# pkg-config and through CMake, include it, link to it and run; the program in the README is compiled by the README's own
-# line. A Meson project finds belay's source through its wrap file.
+# check_install.sh BUILD README CC...: install the build into a temporary folder, and check that
+# programs find belay there by pkg-config and CMake, include it, link to it and run. The program in
+# the README is compiled by the README's own line. A Meson project finds belay's source by its wrap
+# file.
 set -eu
 
 build=$1 readme=$2
@@ -42,7 +43,7 @@ project('use', 'c')
 executable('program', 'program.c', dependencies: dependency('belay', fallback: 'belay'))
 END
 
-# The flags are words of their own.
+# The flags are split into words.
 # shellcheck disable=SC2046
 if [ -e "$lib/libbelay.so" ]; then
   "$@" -o "$temp/shared" "$temp/use/program.c" $(pkg-config --cflags --libs belay)

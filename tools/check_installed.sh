@@ -1,6 +1,6 @@
 #!/bin/sh
-# check_installed.sh: the belay that ./run install has put into /usr/local is found without a variable set: by the shell, by
-# man, by pkg-config, by the loader, and by the line of the README that compiles its program.
+# check_installed.sh: check that the shell, man, pkg-config, the loader and the README's compiler line
+# find the belay that ./run install put into /usr/local, without any variable.
 set -eux
 
 belay --version

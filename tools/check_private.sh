@@ -1,6 +1,6 @@
 #!/bin/sh
-# check_private.sh BUILD: shows that the command was compiled with nothing of belay's but include/ and its own files, by
-# what the compiler said that it had read.
+# check_private.sh BUILD: check, by the compiler's lists of read files, that the command includes
+# only include/ and its own files.
 set -eu
 
 read=$(ninja -C "$1" -t deps | awk '

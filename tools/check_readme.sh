@@ -1,7 +1,7 @@
 #!/bin/sh
-# check_readme.sh README [CC...]: compiles the program in the README by the line that the README gives for it, against the
-# belay that pkg-config finds, with CC in the place of cc. The program has fewer than 40 lines, and takes and gives back a
-# lock on a server that this script starts.
+# check_readme.sh README [CC...]: compile the program in the README by the README's own line, against
+# the belay that pkg-config finds, with CC instead of cc. The program must have fewer than 40 lines,
+# and acquire and release a lock on a server that this script starts.
 set -eu
 
 readme=$1
@@ -19,7 +19,7 @@ line=$(grep -o 'cc program\.c [^`]*' "$readme" | head -n 1)
 [ $# != 0 ] || set -- cc
 (cd "$temp" && eval "$* -Wall -Wextra -Werror ${line#cc }")
 
-# Debian's redis-tools has the server under the name of its checker, which acts by the name it is called.
+# In Debian's redis-tools, redis-check-rdb is the server under another name.
 found=$(command -v redis-server || command -v valkey-server || command -v redis-check-rdb)
 ln -s "$found" "$temp/redis-server"
 "$temp/redis-server" --port 0 --unixsocket "$temp/socket" --save '' --dir "$temp" >"$temp/log" &

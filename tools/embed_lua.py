@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Turns src/lua/*/*.lua into C: embed_lua.py OUT.h OUT.c FAMILY/FILE.lua...
+"""Turn src/lua/*/*.lua into C: embed_lua.py OUT.h OUT.c FAMILY/FILE.lua...
 
 Each script becomes a belay__script_t named belay__script_FAMILY_FILE, or belay__script_FAMILY if the
-file has the family's name: its text, and the SHA1 by which EVALSHA calls it. The comment at the top of a script is for its readers; it is not sent.
+file has the family's name. It has the text without the comment at the top, the SHA1 for EVALSHA, and
+the number of first lines that write nothing: an error on one of them means that nothing was done. For
+this, each call has a line of its own, and nested code is indented.
 
-And how many of its first lines are run before it may write anything: an error on one of these means that nothing was
-done. For this a call stands on a line of its own, and what is nested is indented.
-
-And of some a second script, which runs the first for several calls, each by itself.
+Some scripts also become a second script, which runs the first one for several calls, each by itself.
 """
 
 import hashlib
@@ -20,7 +19,7 @@ INCLUDES = pathlib.Path(__file__).resolve().parent.parent / "src" / "lua" / "inc
 
 
 def included(name):
-    """The file include/NAME.lua without its comments. Its functions call nothing of the server, and raise no errors."""
+    """The file include/NAME.lua without its comments. Its functions call no command and raise no errors."""
     lines = (INCLUDES / f"{name}.lua").read_text(encoding="utf-8").splitlines(keepends=True)
     text = "".join(line for line in lines if line.strip() and not line.startswith("--"))
     if re.search(r"call\(", text):
@@ -51,10 +50,11 @@ def body(path):
     return text
 
 
-# Commands that write nothing. What is not here is taken to write.
+# Commands that write nothing. All others count as writes.
 READS = set(
-    """BITCOUNT EXISTS GET GETBIT GETRANGE HEXISTS HGET HGETALL HLEN HMGET LLEN LRANGE PTTL PUBSUB SCARD SINTER SINTERCARD SISMEMBER
-    SSCAN STRLEN TIME TYPE ZCARD ZCOUNT ZRANGE ZRANGEBYSCORE ZRANK ZREVRANGE ZREVRANGEBYSCORE ZREVRANK ZSCORE""".split()
+    """BITCOUNT EXISTS GET GETBIT GETRANGE HEXISTS HGET HGETALL HLEN HMGET LLEN LRANGE PTTL PUBSUB SCARD
+    SINTER SINTERCARD SISMEMBER SSCAN STRLEN TIME TYPE ZCARD ZCOUNT ZRANGE ZRANGEBYSCORE ZRANK ZREVRANGE
+    ZREVRANGEBYSCORE ZREVRANK ZSCORE""".split()
 )
 
 
@@ -65,14 +65,15 @@ def writes(call):
 
 
 def clean_lines(text):
-    """How many lines there are up to the first call that may write; None: there is none. Without a function, which may be
-    called again behind it, unless it is included; and without a loop that the call stands in."""
+    """The number of lines before the first call that may write; None: there is no such call. A function
+    that is not included ends them too, because it may be called after a write; so does a loop around
+    the call."""
     called = r"p?call\(([^,)]*)"
     if not any(map(writes, re.findall(called, re.sub(r"--.*", "", text)))):
         return None
     for path in INCLUDES.glob("*.lua"):
         text = text.replace(included(path.stem), "\n" * included(path.stem).count("\n"))
-    loops = []  # that are open: how far each is indented, and the line before it
+    loops = []  # open loops: indentation, and number of the line before
     for number, line in enumerate(text.splitlines(), 1):
         line = re.sub(r"--.*", "", line)
         if not line.strip():
@@ -88,12 +89,13 @@ def clean_lines(text):
             loops.append((indent, number - 1))
 
 
-# Scripts whose calls may travel together: short ones, where what a server does before and after a script counts.
+# Scripts whose calls go in batches: short ones, because a server's overhead per script counts there.
 TOGETHER = {"limit", "lock_extend", "lock_release"}
 
-# The script as a function, its lines numbered as before. ARGV[1] is the number of calls, which have as many keys and
-# arguments each. Reply: theirs, in order. What one of them raises is its reply, and says where that was: on which level of
-# the stack depends on whether a command raised it. A nil would end the array.
+# The script as a function with the same line numbers. ARGV[1] is the number of calls, which have equal
+# numbers of keys and arguments. Reply: their replies, in order. The reply of a failed call is its
+# error with the line; the level of the stack depends on whether a command raised it. A nil would end
+# the array.
 MANY = """{time}local of_all, rest, KEYS, ARGV = KEYS, ARGV, {{}}, {{}} local function one() {text}end
 local function raised(e)
   local _, at = pcall(error, '', 3)
@@ -126,8 +128,8 @@ return replies
 
 
 def together(text):
-    """The script for several calls. All of them run at one time, which is asked for once: on the first line, so that what is
-    raised there can be told from what is raised behind a write."""
+    """The script for several calls. It reads the time once for all of them, on the first line, so that an
+    error there is distinct from an error after a write."""
     timeless = re.sub(r"\b(redis\.)?call\('TIME'\)", "TIME", text)
     return MANY.format(time="" if timeless == text else "local TIME = redis.call('TIME') ", text=timeless)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns a text into C, an array of its lines: embed_text.py IN OUT.h NAME"""
+"""Turn a text into a C array of its lines: embed_text.py IN OUT.h NAME"""
 
 import pathlib
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# install.sh configure BUILD [--prefix DIR]: has BUILD made for that prefix, before it is compiled.
-# install.sh install BUILD [--prefix DIR]: installs what was compiled in BUILD, and notes each file in
+# install.sh configure BUILD [--prefix DIR]: set the prefix of BUILD, before it is compiled.
+# install.sh install BUILD [--prefix DIR]: install BUILD, and list each file in
 # DIR/share/belay/installed-files. install.sh uninstall [--prefix DIR]: removes those files again.
 set -euo pipefail
 
@@ -8,7 +8,7 @@ readonly default_prefix=/usr/local
 
 die() { echo "$*" >&2 && exit 2; }
 
-# as_owner COMMAND...: as root where DIR is root's.
+# as_owner COMMAND...: run it as root if DIR belongs to root.
 as_owner() {
   local existing=$prefix
   until [ -e "$existing" ]; do existing=$(dirname "$existing"); done
@@ -21,7 +21,7 @@ as_owner() {
   fi
 }
 
-# The loader's cache is of system folders only; in a container it may not be writable.
+# The loader's cache has only system folders, and may not be writable in a container.
 refresh_loader() {
   case $prefix in
     /usr | /usr/local) as_owner ldconfig 2>/dev/null || true ;;
@@ -54,7 +54,7 @@ install_build() {
   as_owner meson install -C "$build" --no-rebuild --quiet
   list=$(mktemp)
   list_files "$build" >"$list"
-  # Files of an older version that this one does not have.
+  # Remove files of an older version that this version does not have.
   [ ! -f "$manifest" ] || sort "$manifest" | comm -23 - <(sort "$list") |
     while IFS= read -r file; do as_owner rm -f "$file"; done
   as_owner mkdir -p "$(dirname "$manifest")"

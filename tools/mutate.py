@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Breaks a source file on purpose: mutate.py NAME.mutant OUT.c SOURCE.c
+"""Apply a mutant to a source file: mutate.py NAME.mutant OUT.c SOURCE.c
                                     mutate.py NAME.mutant OUT.c SCRIPT.lua...
 
-A mutant is the library with one of its rules removed; test/sim/ must find out. Its file says which rule and why
-it is there, then how it is found, then what to change, as a patch without line numbers:
+A mutant is the library with one of its rules removed; a checker of test/sim must fail. Its file has
+the rule and its reason, then the scenario that finds it, then the change, as a patch without line
+numbers:
 
-    # Why nobody should do this.
+    # The removed rule.
     scenario: plain
     seeds: 40
     caught by: exclusion
@@ -17,8 +18,8 @@ it is there, then how it is found, then what to change, as a patch without line 
     +a line that comes
     @@ ...
 
-What an edit expects must be there exactly once, or this fails: code that moves takes its mutants along. Scripts are
-changed and embedded together, all that there are, as tools/embed_lua.py does it.
+The old text of an edit must occur exactly once, or this fails; so a change of the code must change its
+mutants too. All scripts are changed and embedded together, as tools/embed_lua.py does.
 """
 
 import pathlib

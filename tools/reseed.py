@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Looks for new seeds of mutants that name one world: reseed.py BUILD [NAME...]
+"""Find new seeds for mutants that need one: reseed.py BUILD [NAME...]
 
-A world changes with whatever draws a number in it. BUILD has the mutants' programs (ninja sim-mutant-NAME); those that are not
-found out with their seed any more are given the first that finds them out, and with which belay itself has nothing to say.
+A change that draws another random number changes the world of a seed. BUILD has the mutants' programs
+(ninja sim-mutant-NAME). A mutant whose seed no longer finds it gets the first seed that finds it and
+with which belay itself passes.
 """
 
 import pathlib

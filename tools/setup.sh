@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Brings what belay needs: setup.sh build|test|check|valgrind (each but the last includes those
-# before it), or bench (which includes the first). It looks for the things themselves and keeps no note of having been here, so where
-# all is there it does nothing, and where something went away it comes back.
+# Install the requirements of belay: setup.sh build|test|check|valgrind (each but the last includes those
+# before it), or bench (which includes the first). It looks for the things themselves and keeps no
+# record, so it does nothing if all are present, and restores those that were removed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -12,9 +12,9 @@ wrap() { sed -n "s/^$1 = //p" subprojects/hiredis.wrap; }
 hiredis_hash=$(wrap source_hash)
 hiredis_tarball=subprojects/packagecache/$(wrap source_filename)
 valkey=subprojects/packagecache/valkey-server # for the tests alone: nothing is installed
-peers=bench/peers/node                         # for the benchmarks alone
+peers=bench/peers/node                         # only for the benchmarks
 
-# ---- what is needed: a Debian package, and how to tell that it, or its like, is there ----
+# ---- requirements: a Debian package, and a check for it or its equivalent ----
 
 need() { # need PACKAGE TEST...
   local package=$1
@@ -87,7 +87,7 @@ look() { # look build|test|check|valgrind|bench: fills `missing`
   need doxygen have doxygen
 }
 
-# ---- how it gets here ----
+# ---- installation ----
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then
@@ -103,7 +103,7 @@ as_root() {
 # The version of a package that apt would install.
 candidate() { apt-cache show --no-all-versions "$1" 2>/dev/null | sed -n 's/^Version: //p'; }
 
-# quietly COMMAND...: what the command prints is shown only if it fails.
+# quietly COMMAND...: show the output of the command only if it fails.
 quietly() {
   local log status=0
   log=$(mktemp)
@@ -115,8 +115,8 @@ quietly() {
 
 install_packages() {
   local packages=() package
-  # What is only fetched needs neither root nor the system's package lists. As for those: some
-  # repository that has nothing to do with us may be out of order, so go on and see.
+  # Downloads need neither root nor the system's package lists. A failed update of the lists may
+  # concern an unrelated repository, so go on.
   [ -z "$(required)" ] || as_root apt-get -qq update || say "apt-get update had trouble"
   for package in "${missing[@]}"; do
     case $package in
@@ -142,8 +142,8 @@ install_packages() {
     say "no luck with npm: the benchmarks will skip what runs on Node.js"
 }
 
-# What is missing, without what is done without: Meson can bring hiredis by itself where the
-# network lets it, and tests that have no Valkey are skipped.
+# The missing requirements. hiredis and Valkey are optional: Meson can download hiredis, and tests
+# that need Valkey are skipped without it.
 required() {
   local package
   for package in "${missing[@]}"; do
@@ -154,9 +154,9 @@ required() {
   done
 }
 
-# apart LINE COMMAND...: runs the command in an empty folder. `apt_get` is there apt with lists of
-# its own, of the one source in that line, in which MIRROR is the mirror that this machine uses
-# anyway: nothing changes for the rest of the system.
+# apart LINE COMMAND...: run the command in an empty folder, where `apt_get` is apt with package
+# lists of its own, of the one source in LINE. MIRROR in LINE is this machine's mirror. The rest of
+# the system does not change.
 apart() {
   local mirror temp status=0
   # shellcheck disable=SC2016
@@ -180,11 +180,11 @@ apart() {
 
 apt_get() { apt-get "${private[@]}" "$@" >/dev/null; }
 
-# keep FILE PLACE: moves what a command has made in an empty folder to where it belongs.
+# keep FILE PLACE: move a file of the empty folder to its place.
 keep() { mkdir -p "$root/${2%/*}" && mv "$1" "$root/$2"; }
 
-# The distribution's next release has hiredis 1.2: its source package holds the very tarball that
-# subprojects/hiredis.wrap names. Its hash proves more than a look at signatures would.
+# The distribution's next release has hiredis 1.2: its source package holds the tarball that
+# subprojects/hiredis.wrap names. The hash in that file is stronger than a signature.
 fetch_hiredis() {
   local suite component
   case $ID in
@@ -201,8 +201,8 @@ unpack_hiredis() {
     keep hiredis_*.orig.tar.gz "$hiredis_tarball"
 }
 
-# The distribution's backports have Valkey 8, signed as everything is. Of its tools one is the
-# server under another name; it is taken out of its package, so that none starts for the system.
+# The distribution's backports have signed packages of Valkey 8. One of its tools is the server under
+# another name. It is extracted, not installed, so that no system service starts.
 fetch_valkey() {
   say "fetching Valkey from $VERSION_CODENAME-backports"
   apart "deb MIRROR $VERSION_CODENAME-backports main" unpack_valkey
@@ -215,7 +215,7 @@ unpack_valkey() {
     keep valkey-server "$valkey"
 }
 
-# ---- do it ----
+# ---- main ----
 
 look "${1:-check}"
 [ ${#missing[@]} != 0 ] || exit 0

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Counts what runs of `meson test` came to: tally.py TESTLOG.json...
+"""Count the results of `meson test`: tally.py TESTLOG.json...
 
-Where a test is a cmocka program or speaks TAP, each of its cases counts; any other test counts as one. Of a test that
-was run again only the last run counts. Shows what those printed that failed, also at first, and ends with the line
-"N passed, N failed".
+Each case of a cmocka or TAP program counts; any other test counts as one. Of a repeated test, only the
+last run counts. Prints the output of all failed runs, and at the end "N passed, N failed".
 
-With --again before it: the names of those that are to be run again, by themselves. They have real clocks, and the
-machine is others' too: a few of hundreds may fail because it stood still. More than a few, a crash, a timeout, and a wrong
-answer, whatever the time (assert_never), are no accident.
+With --again: print the names of the tests to repeat, one at a time. Tests use real clocks on a shared
+machine, so a few of hundreds may fail because the machine stood still. More failures, a crash, a
+timeout, or a wrong answer that no delay explains (assert_never) are not repeated.
 """
 
 import json
@@ -30,7 +29,7 @@ def count(test):
         skipped = max(skipped, 1)
     elif test["result"] in ("OK", "EXPECTEDFAIL"):
         passed = passed if passed + skipped else 1
-    else:  # a crash or a timeout leaves no line of its own
+    else:  # a crash or a timeout prints no result line
         failed = max(failed, 1)
     return passed, failed, skipped
 
@@ -81,7 +80,7 @@ def main(paths):
     return failed != 0
 
 
-# What no machine is to blame for, however slow it is.
+# Failures that a slow machine does not explain.
 SERIOUS = (
     "NEVER: ",
     "Test failed with exception",
@@ -92,9 +91,9 @@ SERIOUS = (
 
 
 def may_be_the_machines(test):
-    """Whether it may have failed because the machine stood still, and for no other reason."""
+    """True if a stop of the machine may explain the failure."""
     output = (test.get("stdout") or "") + (test.get("stderr") or "")
-    leaks = "ERROR: LeakSanitizer" in output and "[  FAILED  ]" in output  # of a case that was left where it failed
+    leaks = "ERROR: LeakSanitizer" in output and "[  FAILED  ]" in output  # from a case that ended at its failure
     crashed = not 0 < test["returncode"] < 128 and not (leaks and test["returncode"] == -signal.SIGABRT)
     timeless = name_of(test).endswith("_model") or any(words in output for words in SERIOUS)
     return test["result"] in ("FAIL", "ERROR") and not crashed and not timeless
