@@ -1,4 +1,4 @@
-/* The benchmarks: what all scenarios have in common. */
+/* Definitions that all scenarios share. */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 

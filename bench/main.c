@@ -1,4 +1,4 @@
-/* The benchmark program: what is said of the machine, and what comes of it all. */
+/* The benchmark program: facts about the machine, and the reports. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 
 enum { ARGS_MAX = 64 };
 
-/* The first line of a file that begins with a word: what stands behind its colon. */
+/* Return the text behind the colon of the first line that starts with a word. */
 static void look_up(const char *path, const char *word, char *text, size_t size) {
   char line[FACT_VALUE];
   FILE *file = fopen(path, "r");

@@ -15,7 +15,7 @@
 
 static bool there[SUBJECTS]; /* the peers that can be run here */
 
-/* Those that somebody may want to measure. */
+/* The measurements that can be chosen. */
 static void look_for_peers(const options_t *o, results_t *results) {
   for (subject_t s = SUBJECT_NODE_REDLOCK; s < SUBJECTS; s++) {
     char text[128];
@@ -89,7 +89,7 @@ static cell_t settled(const options_t *o, const scenario_t *scenario, const cell
   return c;
 }
 
-/* What is wanted for several reasons is measured once. */
+/* A measurement that several reports need runs once. */
 static void add(plan_t *plan, const cell_t *cell) {
   for (unsigned i = 0; i < plan->n; i++) {
     cell_t *c = &plan->cells[i];

@@ -1,4 +1,4 @@
-/* Who is measured when. */
+/* The order of the measurements. */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 

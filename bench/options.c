@@ -12,24 +12,22 @@ static void help(FILE *out) {
       "usage: bench [SCENARIO...] [OPTION...]\n"
       "       bench study [NAME...]      a close look at one family\n\n"
       "  --quick            the short table: one round, half a second each\n"
-      "  --curve            also how the cost grows with how many are at once, and with the keys\n"
-      "  --half             everything of ours once more, at half the rate that it has reached\n"
-      "  --rounds N         everything is measured so often, in turns; figures are medians (3)\n"
-      "  --seconds S        each time for so long (2), after a tenth of it\n"
-      "  --concurrency N    so many operations at once, instead of the scenario's numbers\n"
-      "  --rate R           an open loop: R operations a second begin, whatever becomes of them\n"
+      "  --curve            also how the cost grows with concurrency and with the number of keys\n"
+      "  --half             belay and naive-c once more, at half the rate that they reached\n"
+      "  --rounds N         rounds, in which all take turns; figures are medians (3)\n"
+      "  --seconds S        time of each measurement (2); a tenth of it before is not counted\n"
+      "  --concurrency N    N concurrent operations, instead of the scenario's numbers\n"
+      "  --rate R           an open loop: start R operations per second, by a schedule\n"
       "  --subjects A,B     only these: belay, limit, limit-single, naive-c, node-redlock, "
       "node-limiter, redis-py\n"
       "  --tcp              private servers on ports, not on unix sockets\n"
-      "  --url URL          this server instead (unix:// or redis://host:port); once for each of "
-      "them.\n"
+      "  --url URL          this server instead (unix:// or redis://host:port); once for each\n"
       "                     ALL ITS KEYS ARE LOST\n"
-      "  --pin same|apart   everything so, instead of as its scenario says: all on the last "
-      "processor;\n"
-      "                     or the servers there, all others on the rest\n"
-      "  --json FILE        the results go there too\n"
-      "  --html FILE        and there, as a page with plots\n"
-      "  --markdown FILE    and there; its plots lie beside it, in plots/\n\n",
+      "  --pin same|apart   for all scenarios: all processes on the last processor;\n"
+      "                     or the servers there, and the clients on the others\n"
+      "  --json FILE        also write the results as JSON\n"
+      "  --html FILE        also write a page with plots\n"
+      "  --markdown FILE    also write Markdown, and its plots to plots/ in that folder\n\n",
       out);
   for (unsigned i = 0; i < scenarios_len; i++)
     fprintf(out, "  %-15s %s\n", scenarios[i].name, scenarios[i].about);
@@ -41,7 +39,7 @@ static _Noreturn void refuse(const char *what, const char *which) {
   exit(2);
 }
 
-/* More than 0; whole numbers too, if a least one is told. */
+/* Read a number above 0; a whole number if there is a minimum. */
 static double number(const char *text, double max, double min, const char *name) {
   char *end;
   double n = strtod(text, &end);

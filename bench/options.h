@@ -1,4 +1,4 @@
-/* What the program is told to measure. */
+/* The options of the program. */
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 

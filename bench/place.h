@@ -23,7 +23,7 @@ void place_as_client(placement_t placement);
 /* Whether there are processors enough. */
 bool place_can(placement_t placement);
 
-/* The processor that a process ran on last; -1 if that cannot be told. */
+/* Return the processor that a process last ran on; -1 if it is unknown. */
 int place_of(pid_t pid);
 
 /* In words, for the report. Ends the program if there is but one processor, and nothing to pin. */

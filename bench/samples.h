@@ -1,4 +1,4 @@
-/* Many measured values, and what stands at which place among them. */
+/* Measured values, and their percentiles. */
 #ifndef BENCH_SAMPLES_H
 #define BENCH_SAMPLES_H
 

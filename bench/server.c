@@ -113,7 +113,7 @@ static void wait_until_up(server_t *server) {
   }
 }
 
-/* A port that nobody has at the moment. */
+/* Return a port that is free now. */
 static int free_port(void) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t len = sizeof address;

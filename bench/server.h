@@ -1,5 +1,5 @@
-/* Redis servers of the benchmark's own: each in a temporary folder, on a unix socket (and a port),
- * gone with the program. What is said of one server is said of the first. */
+/* Private Redis servers: each in a temporary folder, on a unix socket and maybe a port, until the
+ * program ends. Figures of one server are those of the first. */
 #ifndef BENCH_SERVER_H
 #define BENCH_SERVER_H
 
@@ -34,7 +34,7 @@ pid_t server_pid(void);
 /* The processor time that its main thread has used, in nanoseconds. */
 int64_t server_cpu(void);
 
-/* What it says itself (INFO cpu) all of it has used, in seconds. */
+/* Processor time of all threads of the server (INFO cpu), in seconds. */
 double server_used_cpu(void);
 
 uint64_t server_keys(void); /* how many there are */

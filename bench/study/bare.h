@@ -1,5 +1,4 @@
-/* hiredis alone, on libuv with the adapter that comes with it: what one would write without
- * belay. */
+/* hiredis alone, on libuv with its stock adapter: a program without belay. */
 #ifndef BENCH_BARE_H
 #define BENCH_BARE_H
 

@@ -1,9 +1,8 @@
-/* How fast a cache is.
+/* The speed of a cache.
  *
- * A get of what is there is a GET, and what is done with its answer. So it is measured against GETs
- * of the same strings, as calls of the core's over the same connection (parts A and D); what the
- * table of this process has, against the clock (part B); and what is not there, for what it costs
- * (part C). */
+ * A hit is a GET and the work on its reply. So hits are measured against GETs of the same strings,
+ * as calls of the core on the same connection (parts A and D). Hits in the table of the process are
+ * measured against the clock (part B), and misses for their cost (part C). */
 #include <stdio.h>
 
 #include "place.h"
@@ -59,7 +58,7 @@ static void add_up(race_outcome_t *sum, const race_outcome_t *o) {
   sum->allocations += o->allocations / PAIRS;
 }
 
-/* For so many seconds both, which may differ in way and pending only. */
+/* Run both for this number of seconds; they may differ in kind and pending only. */
 static duel_t fight(shelf_t *shelf, race_plan_t own, race_plan_t other, double seconds) {
   duel_t duel = {0};
   double rates[PAIRS], times[PAIRS];
@@ -222,10 +221,11 @@ static void measure_round(const bench_options_t *options, unsigned round) {
 static void run(const bench_options_t *options) {
   static const char *const parts[][2] = {
       {"A",
-       "belay_cache_get() of what is there, beside GETs of the same strings: bytes of a value, "
-       "one key or 100,000 (of 16 KiB: 10,000) / so many pending; processor time for each"},
-      {"B", "belay_cache_peek(), of a table of 100,000 keys of 16 bytes: at random among so many"},
-      {"C", "belay_cache_get() of what is not there, and is loaded at once, 64 pending"},
+       "hits of belay_cache_get(), beside GETs of the same strings: bytes of a value, one key or "
+       "100,000 (of 16 KiB: 10,000) / number of pending gets; processor time for each"},
+      {"B",
+       "belay_cache_peek() in a table of 100,000 keys of 16 bytes: random keys of the first N"},
+      {"C", "misses of belay_cache_get(), loaded at once, 64 pending"},
       {"D", "belay_cache_get_many() of 100 keys, values of 16 B, 4 pending; GETs: 400 pending"},
   };
   bench_begin(options);

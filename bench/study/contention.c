@@ -20,7 +20,7 @@
 
 static const char delete_script[] =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
-/* What the medians are held to; 0: nothing. */
+/* required values of the medians; 0: none */
 typedef struct goals {
   double ratio, commands, share, across_ms;
 } goals_t;
@@ -41,7 +41,7 @@ typedef struct row {
 } row_t;
 
 static const row_t rows[] = {
-    /* what all others are measured against comes first */
+    /* the reference of all others comes first */
     {"A", "hiredis alone", CROWD_BARE, false, 0, 1, 1, 0, BRIEF, &none},
     {"A", "belay", CROWD_BELAY, false, 0, 1, 1000, 0, BRIEF, &goals_a},
     {"A", "belay, polling", CROWD_BELAY, true, 0, 1, 1000, 0, BRIEF, &goals_a},
@@ -74,7 +74,7 @@ static void add_plain(const row_t *row, const char *what, const char *unit, doub
   add(row, what, unit, value, (report_target_t){TARGET_NONE, 0});
 }
 
-/* What can be had at most: a grant in each hold (as it was) and round trip. */
+/* The upper limit: one grant for each measured hold and round trip. */
 static double ceiling(const outcome_t *o, double round_trip_ns) {
   return 1e9 / (o->held + round_trip_ns);
 }

@@ -9,10 +9,10 @@ enum { RACE_PENDING_MAX = 1000, RACE_MANY = 100 /* keys of a get of many */ };
 
 typedef enum race_way {
   RACE_PUT,      /* the shelf's value is put */
-  RACE_RAW,      /* GET, as a call of the core's: what a get of the cache's cannot do without */
-  RACE_GET,      /* a get of what is there */
+  RACE_RAW,      /* GET as a call of the core: the least cost of a cached get */
+  RACE_GET,      /* a hit */
   RACE_MANY_GET, /* RACE_MANY of them in one */
-  RACE_MISS,     /* a get of what is not there, and is loaded at once */
+  RACE_MISS,     /* a miss, which is loaded at once */
   RACE_WAYS
 } race_way_t;
 
@@ -32,7 +32,7 @@ typedef struct race_outcome {
 
 race_outcome_t race_run(shelf_t *shelf, const race_plan_t *plan);
 
-/* belay_cache_peek() of the first keys of a shelf, in no order, for so long. All are there. */
+/* belay_cache_peek() of present keys of a shelf in random order, for this time. */
 typedef struct peeks_outcome {
   double rate;        /* per second */
   double cpu;         /* nanoseconds of processor time for each */

@@ -1,9 +1,9 @@
-/* How soon a server that was away is used again, and what calls cost while it is away.
+/* The time until a server that was away is used again, and the cost of calls meanwhile.
  *
- * There is one server, and each client reaches it by a name of its own (a symbolic link). For an
- * outage all connections are killed, and the names lead to a socket that refuses connections,
- * until each leads to the server again, at a time of its own. Each client asks a limiter with a
- * policy for outages, one take after the other. */
+ * There is one server, and each client reaches it by a symbolic link of its own. For an outage, all
+ * connections are killed and the links lead to a socket that refuses connections. Then each link
+ * leads to the server again, at a time of its own. Each client asks a limiter with a policy for
+ * outages, one take after the other. */
 #include <belay.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 #define REPORT_ROUNDS_MAX 99
 
-/* What a median should be: at least, or at most, the limit. */
+/* The limit of a median: minimum or maximum. */
 typedef struct report_target {
   enum { TARGET_NONE, TARGET_AT_LEAST, TARGET_AT_MOST } kind;
   double limit;
@@ -19,7 +19,7 @@ void report_fact(const char *name, const char *text);
 /* A part of the report, under which its series stand. */
 void report_part(const char *part, const char *title);
 
-/* One more value of a series: of whom, what, in which unit. The strings stay. */
+/* Add a value to a series. The strings must stay valid. */
 void report_add(const char *part, const char *who, const char *what, const char *unit, double value,
                 report_target_t target);
 

@@ -1,4 +1,4 @@
-/* What all processes of a measurement share: the job, what a holder leaves for the next one, and
+/* Shared by all processes of a measurement: the job, the notes of a holder for the next one, and
  * the results. */
 #ifndef BENCH_SCENE_H
 #define BENCH_SCENE_H
@@ -35,7 +35,7 @@ typedef struct durations {
   uint32_t ns[SCENE_SAMPLES_MAX];
 } durations_t;
 
-/* What one process did between begin and end. */
+/* The counts of one process between begin and end. */
 typedef struct result {
   bool done;
   uint64_t grants, commands;
@@ -50,7 +50,7 @@ typedef struct result {
 typedef struct scene {
   job_t job;
   char path[128];
-  int64_t begin, end; /* what is measured; before, everybody gets into his place */
+  int64_t begin, end; /* measured time; before it, the processes start */
 
   _Atomic int inside;       /* how many hold it */
   _Atomic int releaser;     /* the process of the last release; -1: there was none */

@@ -16,7 +16,7 @@ void shelf_must(int status, const char *what) {
     bench_die("%s: %s", what, belay_strerror(status));
 }
 
-/* What was to be loaded is there at once. */
+/* The loader has the value at once. */
 static void load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   const shelf_t *shelf = arg;
   (void)key;

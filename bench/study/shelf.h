@@ -33,7 +33,7 @@ typedef struct shelf {
   uint64_t number; /* of the next key that was never there */
 } shelf_t;
 
-/* What a shelf is to be: all else is as it is best for a measurement. */
+/* Parameters of a shelf; all other options are the best for a measurement. */
 typedef struct shelf_plan {
   unsigned keys;
   size_t value_len;

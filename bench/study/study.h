@@ -1,4 +1,4 @@
-/* The studies: what all of them have in common. */
+/* Definitions that all studies share. */
 #ifndef BENCH_STUDY_H
 #define BENCH_STUDY_H
 

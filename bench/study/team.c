@@ -74,7 +74,8 @@ static void sleep_until(int64_t when) {
   }
 }
 
-/* Sleeps until the end of what is measured, and looks now and then who runs beside the server. */
+/* Sleep until the end of the measured time, and sometimes look which processes run beside the
+ * server. */
 static double watch(const pid_t *workers, const scene_t *scene) {
   unsigned looks = 0, beside = 0;
   for (int64_t now; (now = bench_now()) < scene->end;) {
@@ -140,7 +141,7 @@ static outcome_t add_up(const scene_t *scene, int64_t server_cpu) {
     o.held += (double)r->held;
   }
   if (grants == 0)
-    bench_die("nobody got the lock");
+    bench_die("no process got the lock");
   o.commands /= grants;
   o.client_cpu /= grants;
   o.held /= grants;

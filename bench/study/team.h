@@ -6,7 +6,7 @@
 
 #define TEAM_WORKER "--worker"
 
-/* What all of them did together. Rates per second, times in nanoseconds. */
+/* Totals of all processes. Rates per second, times in nanoseconds. */
 typedef struct outcome {
   double grants; /* per second */
   double passed; /* of these, to another waiter than the one who had had it */

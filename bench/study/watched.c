@@ -1,6 +1,5 @@
-/* What it costs to hold many leases: each is renewed by its watchdog, at its own time. All are
- * taken, then nobody does anything for a while, and that while is measured, once the first renewals
- * are over. */
+/* The cost of many held leases, each renewed by its watchdog at its own time. All are acquired;
+ * then the program does nothing else, and is measured once the first renewals are over. */
 #include <belay.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -25,6 +25,6 @@ def check(bench, file, scenario, rate, concurrency):
 with tempfile.TemporaryDirectory(prefix="belay-bench-open-") as name:
     file = pathlib.Path(name) / "all.json"
     check(sys.argv[1], file, "counter", 2000, 8)
-    # more than one at a time can do: whoever comes later has waited longer, and is counted all the same
+    # more than one runner can do: late operations wait longer, and still count
     for result in check(sys.argv[1], file, "lock", 100000, 1):
         assert result["ops_per_s"] < 95000 and result["p99_us"] > result["p50_us"] > 1000, result

@@ -1,6 +1,6 @@
-/* Counts what a thread allocates, whoever asks for it: the C library's own functions have other
- * names, too. Each has a plain counter of its own, or those who allocate more would seem slower by
- * the counting. */
+/* Counts the allocations of a thread, by any caller; it also replaces the other names of the C
+ * library's functions. Each thread has a plain counter of its own, so that counting does not slow
+ * down a thread that allocates more. */
 #include <stddef.h>
 
 #include "load/driver/meter.h"

@@ -10,10 +10,10 @@
 #include "bench.h"
 #include "load/driver/meter.h"
 
-#define PATIENCE_NS INT64_C(120000000000) /* for what is under way, and to fill */
+#define PATIENCE_NS INT64_C(120000000000) /* limit for filling and for pending operations */
 #define PATIENCE_S 20.0                   /* for the first that is done */
 #define SETTLE_NS INT64_C(50000000) /* for connections that the first operation did not need */
-#define FILL_AT_ONCE 64             /* that is enough for nobody to wait */
+#define FILL_AT_ONCE 64             /* few enough that no operation waits */
 #define GATHER_S 0.001              /* until it looks again */
 #define ROUNDS 4                    /* of all runners: to warm up, and to measure at least */
 #define ROUNDS_S 5.0                /* if it takes no longer than that */
@@ -44,9 +44,9 @@ typedef struct course {
   int64_t due,
       apart; /* an open loop: when the next one begins, and how long after the one before */
   alarm_t schedule, hold;
-  runner_t *later;                /* who goes on in the next turn */
-  runner_t *holder, *last_holder; /* who holds something for a while: in the order of its end */
-  void (*over)(runner_t *runner); /* what they do then */
+  runner_t *later;                /* runners that go on in the next turn */
+  runner_t *holder, *last_holder; /* runners that hold, in the order in which they end */
+  void (*over)(runner_t *runner); /* called at the end of a hold */
   uv_idle_t idle;                 /* active: the loop does not wait */
   uv_timer_t timer;
   uv_prepare_t prepare;
@@ -70,7 +70,7 @@ static void alarm_open(driver_t *driver, alarm_t *alarm, uv_poll_cb on_alarm) {
   uv_poll_start(&alarm->poll, UV_READABLE, on_alarm);
 }
 
-/* After so many nanoseconds, and then as often as every says; 0: never again. */
+/* Start the timer: it expires after ns nanoseconds, then after each `every`; 0: once. */
 static void alarm_set(const alarm_t *alarm, int64_t ns, int64_t every) {
   struct itimerspec when = {{every / 1000000000, every % 1000000000},
                             {ns / 1000000000, ns % 1000000000}};
@@ -96,7 +96,7 @@ static void begin(runner_t *runner, int64_t when) {
 
 /* ---- the open loop ---- */
 
-/* Begins what is due, as long as there is somebody to do it. */
+/* Start the operations that are due while there are free runners. */
 static void keep_up(driver_t *driver) {
   course_t *in = driver->course;
   int64_t now = bench_now();
@@ -213,8 +213,8 @@ static void filled_one(runner_t *runner) {
     arrive(driver);
 }
 
-/* Whether all runners have ended so many operations together that what they began with is no large
- * part of it. Nobody waits for that where they begin by a schedule, or only bytes are wanted. */
+/* true if the runners have ended enough operations that their first ones are a small part. Not
+ * required with a schedule, or for a recording. */
 static bool is_through(const driver_t *driver, uint64_t ended, int64_t since) {
   const job_t *job = driver->job;
   return job->rate > 0 || driver->quiet != NULL || ended >= (uint64_t)ROUNDS * job->concurrency ||
@@ -421,7 +421,7 @@ const doer_t driver_control = {control_nothing, control_begin, control_nothing, 
 
 /* ---- the loop ---- */
 
-/* Once in each turn. What of it was not spent waiting was spent computing. */
+/* Runs once in each turn. The loop computed in the time in which it did not wait. */
 static void on_prepare(uv_prepare_t *prepare) {
   driver_t *driver = prepare->data;
   course_t *in = driver->course;
@@ -456,7 +456,7 @@ static uint64_t run(driver_t *driver) {
     driver->runners[i].number = i;
     driver->runners[i].request.data = &driver->runners[i];
   }
-  if (driver->quiet == NULL) /* else nobody wants the figures, and the servers are behind taps */
+  if (driver->quiet == NULL) /* recording: no figures, and the servers are behind taps */
     meter_open(&in->meter, job);
   driver->doer->open(driver);
   open_course(driver);

@@ -1,12 +1,14 @@
-/* Begins operations, and measures: as many as there are runners, each anew where it ends (a closed loop), or so many a
- * second by a schedule (an open one), where an operation's latency counts from when it was to begin, not from when a runner
- * was free: otherwise those who wait behind a slow one would not be counted as slow.
+/* Starts operations and measures them. A closed loop starts an operation of each runner when its
+ * previous one ends. An open loop starts a fixed number per second by a schedule. The latency of an
+ * operation then counts from its scheduled time; otherwise the operations that wait behind a slow
+ * one would not count as slow.
  *
- *   open --> the first one, alone --> FILLING --each key was used--> GATHERING --all processes have come so far-->
- *   WARMING --time--> MEASURING --time--> DRAINING --all that was to begin has ended--> close
+ *   open --> the first one, alone --> FILLING --each key was used--> GATHERING
+ *   --all processes are ready--> WARMING --time--> MEASURING --time--> DRAINING
+ *   --all scheduled operations have ended--> close
  *
- * The latency of everything counts that was to begin while it measured, also of what ends after that, and what an open loop
- * begins only then because it is late. */
+ * The latencies include all operations that were scheduled while it measured, also those that start
+ * or end later. */
 #ifndef BENCH_LOAD_DRIVER_DRIVER_H
 #define BENCH_LOAD_DRIVER_DRIVER_H
 
@@ -20,12 +22,12 @@ typedef struct driver driver_t;
 typedef struct runner {
   driver_t *driver;
   unsigned number;
-  int64_t began; /* or was to begin */
+  int64_t began; /* time of the start, in an open loop by the schedule */
   belay_request_t request;
-  void *own;           /* the subject's; */
-  uint64_t ticket;     /* and this, too */
-  int64_t until;       /* it holds something */
-  struct runner *next; /* free: an open loop's; or what goes on in the next turn */
+  void *own;           /* of the subject */
+  uint64_t ticket;     /* of the subject */
+  int64_t until;       /* end of a hold */
+  struct runner *next; /* next free runner, or next runner of the next turn */
 } runner_t;
 
 /* How one subject does one scenario. */
@@ -52,8 +54,7 @@ struct driver {
   uint64_t (*allocations)(const driver_t *driver);
   uint64_t turn;  /* counts what is begun: for keys */
   uint64_t ended; /* operations, since the first one */
-  /* Told when the first one is over and when nobody is under way any more. NULL: nobody wants to
-   * know. */
+  /* Called when the first operation has ended and when none is pending. NULL: not called. */
   void (*quiet)(driver_t *driver, bool before);
   struct course *course;
 };
@@ -61,17 +62,18 @@ struct driver {
 /* Does a job. Ends the program if anything goes wrong in it. */
 void driver_run(const job_t *job, stage_t *stage, unsigned process, const doer_t *doer);
 
-/* The same, alone, and quiet is told; returns how many operations ended between the two. */
+/* Run one operation alone, and call quiet before and after. Returns the number of operations that
+ * ended in between. */
 uint64_t driver_run_watched(const job_t *job, stage_t *stage, const doer_t *doer,
                             void (*quiet)(driver_t *driver, bool before));
 
-/* A runner has what so many can have at most, and holds it for a while, always the same one, or, if
- * that is 0, until the loop's next turn, when all that this one has brought is known. It is to give
- * it back then. The program ends if there are more. */
+/* A runner holds one of at most `max` permits for the same time in each operation, or, if that is
+ * 0, until the next turn of the loop, when all replies of this turn are read. Then it must release
+ * it. The program ends if more runners hold one. */
 void driver_hold(runner_t *runner, int most, double seconds, void (*over)(runner_t *runner));
 
-/* Does nothing: an operation ends in the loop's next turn. What it takes is what any operation
- * takes that begins on such a loop, on this machine, at this time. */
+/* Do nothing: the operation ends in the next turn of the loop. Its time is the part of any
+ * operation that this loop and this machine take now. */
 extern const doer_t driver_control;
 
 /* An operation has ended well; it counts for as many as the job's batch. */

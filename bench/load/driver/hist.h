@@ -18,7 +18,7 @@ typedef struct hist {
   uint64_t counts[HIST_BUCKETS];
 } hist_t;
 
-/* Nanoseconds; what is longer than the last bucket (73 minutes) is counted there. */
+/* Value in nanoseconds; larger values than the last bucket (73 minutes) are counted there. */
 void hist_add(hist_t *hist, uint64_t ns);
 void hist_merge(hist_t *into, const hist_t *from);
 

@@ -1,5 +1,5 @@
-/* One measurement: what is done, and what came of it. Both lie in memory that the program shares
- * with the process which measures. */
+/* One measurement: its parameters and its results. Both are in memory that the program shares with
+ * the measuring process. */
 #ifndef BENCH_LOAD_DRIVER_JOB_H
 #define BENCH_LOAD_DRIVER_JOB_H
 
@@ -15,7 +15,7 @@ enum { JOB_SERVERS_MAX = 5, JOB_URL_MAX = 160, JOB_NAME_MAX = 24 };
 /* When operations begin. */
 typedef enum load {
   LOAD_CLOSED, /* each where one ends */
-  LOAD_OPEN,   /* so many a second, whatever becomes of them */
+  LOAD_OPEN,   /* an open loop: a fixed number per second */
   LOAD_HALF,   /* so, and half as many as the closed loop has just done */
   LOADS
 } load_t;
@@ -31,11 +31,11 @@ typedef struct job {
   load_t load;
   double rate; /* operations per second that begin; 0: each begins where one ends */
   double warm_up, seconds;
-  /* it goes on until each key was used, for at most so many seconds; 0: it does not */
+  /* Limit of the phase in which each key is used once, in seconds; 0: no such phase. */
   double cover;
   placement_t placement;
   unsigned processes; /* that do it at the same time, each with its share of concurrency */
-  double hold;        /* what is got is held for so many seconds, by one at a time */
+  double hold;        /* time that a grant is held, in seconds; one runner holds at a time */
 } job_t;
 
 /* Between the two looks at the clock. Figures of a server are the sum of all. */
@@ -51,13 +51,13 @@ typedef struct outcome {
   double control_p99;
   unsigned keys;   /* a limit's: that are on its tape */
   uint64_t window; /* a limit's: how many were unanswered at most; 0: one */
-  double gap;      /* the longest that the loop computed at a stretch, in seconds */
+  double gap;      /* longest time without a wait of the loop, in seconds */
   hist_t latency;
 } outcome_t;
 
 enum { JOB_PROCESSES_MAX = 8 };
 
-/* What all processes of a job share. */
+/* Shared by all processes of a job. */
 typedef struct stage {
   _Atomic int inside;        /* how many have what one can have at most */
   _Atomic unsigned gathered; /* processes, that are about to begin */

@@ -1,4 +1,4 @@
-/* What a measurement costs: of this process, and of the servers, as they say themselves. */
+/* The costs of a measurement: of this process, and of the servers by their own figures. */
 #ifndef BENCH_LOAD_DRIVER_METER_H
 #define BENCH_LOAD_DRIVER_METER_H
 
@@ -19,8 +19,8 @@ typedef struct reading {
 void meter_open(meter_t *meter, const job_t *job);
 void meter_close(meter_t *meter);
 
-/* Asks the servers, and does not wait for what they say: nothing that is under way is held up by
- * it. What is said of this process is of now. */
+/* Send INFO to the servers without a wait for the replies, so that no pending operation is delayed.
+ * The figures of this process are read at once. */
 void meter_ask(meter_t *meter, reading_t *out);
 
 /* Adds what they have answered, to the first question that was not heard yet. */
@@ -29,7 +29,7 @@ void meter_hear(meter_t *meter, reading_t *out);
 /* Both. */
 void meter_read(meter_t *meter, reading_t *out);
 
-/* What was used between two readings. */
+/* The difference between two readings. */
 void meter_add(const meter_t *meter, const reading_t *from, const reading_t *to,
                outcome_t *outcome);
 

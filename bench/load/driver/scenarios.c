@@ -61,7 +61,7 @@ const scenario_t scenarios[] = {
     },
     {
         .name = "renew",
-        .about = "what is held is renewed",
+        .about = "held locks are renewed",
         .joined = true,
         .servers = 1,
         .placement = PLACE_APART,
@@ -190,8 +190,7 @@ const scenario_t scenarios[] = {
     {
         .name = "semaphore",
         .about = "one of ten permits is acquired and released; all want one",
-        .limit = "what the server can do with these commands if nobody has to wait for another "
-                 "one's release",
+        .limit = "the server's rate for these commands if no acquire waits for a release",
         .servers = 1,
         .placement = PLACE_APART,
         .belay = &belay_semaphore,
@@ -201,8 +200,7 @@ const scenario_t scenarios[] = {
     {
         .name = "fair",
         .about = "one lock goes from one to the next, in the order of the queue",
-        .limit = "what the server can do with these commands if nobody has to wait for another "
-                 "one's release",
+        .limit = "the server's rate for these commands if no acquire waits for a release",
         .servers = 1,
         .placement = PLACE_APART,
         .belay = &belay_fair,

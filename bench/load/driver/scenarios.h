@@ -1,4 +1,4 @@
-/* The scenarios: what is measured, of whom, and in which sizes. All of it is data. */
+/* The scenarios, as data: subjects, sizes and places. */
 #ifndef BENCH_LOAD_DRIVER_SCENARIOS_H
 #define BENCH_LOAD_DRIVER_SCENARIOS_H
 
@@ -40,11 +40,11 @@ enum { CELLS_MAX = 18 };
 
 typedef struct scenario {
   const char *name, *about;
-  const char *limit; /* what its limit is; NULL: what the servers can do at all */
+  const char *limit; /* text of its limit; NULL: all that the servers can do */
   bool arithmetic;   /* that is no rate that anybody could come near: there is no ratio */
   bool joined;       /* belay's calls travel together: there is a limit of single ones */
   unsigned servers;
-  placement_t placement;       /* of what says nothing else */
+  placement_t placement;       /* placement, unless a run has another */
   const doer_t *belay, *naive; /* naive may be NULL */
   bool fill;                   /* the keys are there when it begins */
   unsigned peers[SUBJECTS];    /* of the processes that are not ours: up to which concurrency */

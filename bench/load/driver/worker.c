@@ -43,7 +43,7 @@ static pid_t start(const scenario_t *scenario, subject_t subject, const job_t *j
   _exit(0);
 }
 
-/* What the servers used is told by each process, for the same time. */
+/* Each process reports the costs of the servers for the same time. */
 static void add(outcome_t *sum, const outcome_t *one) {
   sum->operations += one->operations;
   sum->client_cpu += one->client_cpu;

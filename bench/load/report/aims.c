@@ -7,7 +7,7 @@
 
 typedef enum want { TOLD, AT_LEAST, AT_MOST } want_t;
 
-/* A figure of belay's, or of `who`; over the same one of somebody else. */
+/* A figure of belay or of `who`, divided by the same figure of another subject. */
 typedef struct aim {
   const char *what, *scenario;
   unsigned concurrency, keys; /* 0 keys: any */
@@ -35,9 +35,9 @@ static const aim_t aims[] = {
      .placement = PLACE_SAME, OF_LIMIT, .want = AT_LEAST, .bound = 0.9},
     {"lock cycles, 1 at once, beside bare round trips, on two processors", "lock", 1,
      .placement = PLACE_APART, OF_LIMIT, .want = AT_LEAST, .bound = 0.9},
-    {"p99 of lock cycles at half of what it has reached, beyond the control's", "lock", 1000,
+    {"p99 of lock cycles at half of the reached rate, minus the control's", "lock", 1000,
      .load = LOAD_HALF, EXCESS},
-    {"the same of naive-c, at half of what that has reached", "lock", 1000, .load = LOAD_HALF,
+    {"the same of naive-c, at half of its reached rate", "lock", 1000, .load = LOAD_HALF,
      .who = SUBJECT_NAIVE, EXCESS},
     {"client's processor time of a lock cycle, 64 at once", "lock", 64, CPU_OF_NAIVE,
      .want = AT_MOST, .bound = 0.7},
@@ -117,8 +117,8 @@ static void judge_growth(aim_row_t *row, const results_t *results, const struct 
   curve_t curve = growth_curve(results, scenario_find(aim->scenario), SUBJECT_BELAY, aim->axis);
   bool far = curve.n > 2 && axis_of(curve.at[curve.n - 1], aim->axis) >=
                                 TIMES_MIN * axis_of(curve.at[0], aim->axis);
-  (void)snprintf(row->aim, sizeof row->aim, "%s: what all of them cost grows with %s by a power of",
-                 aim->scenario, aim->axis == AXIS_KEYS ? "the keys" : "how many are at once");
+  (void)snprintf(row->aim, sizeof row->aim, "%s: the total cost grows with %s by a power of",
+                 aim->scenario, aim->axis == AXIS_KEYS ? "the keys" : "concurrency");
   judge(row, far ? growth_power(&curve, aim->axis) : NAN, AT_MOST, POWER_MAX, "");
 }
 

@@ -1,4 +1,4 @@
-/* What belay is to reach, and whether it has, in this run. */
+/* The aims of belay, and whether this run meets them. */
 #ifndef BENCH_LOAD_REPORT_AIMS_H
 #define BENCH_LOAD_REPORT_AIMS_H
 

@@ -13,7 +13,7 @@ enum { CURVE_MAX = 16 };
 
 typedef struct curve {
   unsigned n;
-  const result_t *at[CURVE_MAX]; /* in the order of what grows */
+  const result_t *at[CURVE_MAX]; /* in the order of the growing size */
 } curve_t;
 
 /* Where a result stands on an axis. */
@@ -23,8 +23,8 @@ unsigned axis_of(const result_t *result, axis_t axis);
 curve_t growth_curve(const results_t *results, const scenario_t *scenario, subject_t subject,
                      axis_t axis);
 
-/* Where an operation is cheapest, of those that are far from the last point: what it costs there
- * can only grow. */
+/* The cheapest point among those that are far from the last one: from there the cost can only
+ * grow. */
 const result_t *growth_base(const curve_t *curve, axis_t axis);
 
 /* With which power what all operations of a curve cost grows, from there to its last point. */

@@ -11,7 +11,7 @@ typedef struct series {
   const char *name;
   unsigned colour; /* 0 to 6 */
   unsigned n;
-  double x[PLOT_POINTS], y[PLOT_POINTS]; /* what is not above 0 is left out */
+  double x[PLOT_POINTS], y[PLOT_POINTS]; /* values of 0 or less are left out */
 } series_t;
 
 typedef struct panel {
@@ -24,7 +24,7 @@ typedef struct panel {
 
 void plot_write(FILE *out, const panel_t *panels, unsigned n);
 
-/* A number in few letters; nothing for what is none. */
+/* A number in few characters; an empty text for NAN. */
 void plot_number(char *text, size_t size, double n);
 
 #endif /* BENCH_LOAD_REPORT_PLOT_H */

@@ -221,7 +221,7 @@ static void put_body(FILE *out, const results_t *results) {
     put_notes(out, results, scenario);
   }
   put_aims(out, results);
-  put_element(out, "h2", "What the columns mean");
+  put_element(out, "h2", "Columns");
   for (unsigned i = 0; table_legend[i] != NULL; i++)
     put_element(out, "p", table_legend[i]);
 }
@@ -274,12 +274,12 @@ void report_markdown(const results_t *results, const char *path) {
   (void)snprintf(folder, sizeof folder, "%.*s", stroke != NULL ? (int)(stroke + 1 - path) : 0,
                  path);
   FILE *out = create(path);
-  fputs("# What was measured\n\nWritten by `bench --markdown`. On a shared machine only ratios of "
+  fputs("# Results\n\nWritten by `bench --markdown`. On a shared machine only ratios of "
         "one run mean something.\n\n| | |\n|---|---|\n",
         out);
   for (unsigned i = 0; i < results->facts; i++)
     fprintf(out, "| %s | %s |\n", results->fact[i], results->value[i]);
-  fputs("\n## What the columns mean\n\n", out);
+  fputs("\n## Columns\n\n", out);
   for (unsigned i = 0; table_legend[i] != NULL; i++)
     fprintf(out, "- %s\n", table_legend[i]);
   for (unsigned i = 0; (scenario = next(results, &i)) != NULL;) {

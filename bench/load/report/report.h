@@ -10,7 +10,7 @@ void report_print(const results_t *results);
 void report_json(const results_t *results, const char *path);
 void report_page(const results_t *results, const char *path);
 
-/* The plots lie beside it, in plots/. */
+/* The plots are in plots/, in the same folder. */
 void report_markdown(const results_t *results, const char *path);
 
 #endif /* BENCH_LOAD_REPORT_REPORT_H */

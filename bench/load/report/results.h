@@ -1,5 +1,5 @@
-/* What came of all measurements: medians of rounds, and facts about the machine and what ran on
- * it. */
+/* The results of all measurements: medians of rounds, and facts about the machine and the
+ * programs. */
 #ifndef BENCH_LOAD_REPORT_RESULTS_H
 #define BENCH_LOAD_REPORT_RESULTS_H
 
@@ -7,7 +7,7 @@
 
 enum { RESULTS_MAX = 512, RUNS_MAX = 99, FACTS_MAX = 24, FACT_NAME = 32, FACT_VALUE = 256 };
 
-/* What was not measured is NAN. */
+/* Figures that were not measured are NAN. */
 typedef enum figure {
   FIGURE_OPS,  /* per second */
   FIGURE_RATE, /* an open loop's: that were to begin, per second */

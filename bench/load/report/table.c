@@ -14,29 +14,25 @@ const char *const table_titles[TABLE_COLUMNS] = {
 };
 
 const char *const table_legend[] = {
-    "ops/s: medians of the rounds; +-: their spread; /limit: the ratio to the limit of the same "
-    "size and placement.",
-    "limit: belay's own commands, word for word, written by a loop that only counts the answers, "
-    "with as many unanswered "
-    "(16 to 1,000, or no matter how many) as suit the server best. At 1 at once it is the bare "
-    "round trips: a command, its answer, then the next. "
-    "keys: of a limit, how many its commands touch.",
-    "limit-single: the same, but calls that belay lets travel together, as one command, go each by "
-    "itself; /single: the ratio to that.",
-    "load: empty where each operation begins when another one ends (a closed loop); half: so many "
-    "begin each second, by a schedule, as are half of what the closed loop has done; open: as many "
-    "as --rate says. Latency counts from when an "
-    "operation was to begin. busy: the client's share of a processor then.",
-    "excess: of p99, in us, what an idle control loop has not: one that begins as many operations, "
-    "which do nothing, just before.",
+    "ops/s: median of the rounds; +-: spread of the rounds; /limit: ratio to the limit of the "
+    "same size and placement.",
+    "limit: belay's own commands, byte for byte, written by a loop that only counts the replies, "
+    "with the best number of unanswered commands (16 to 1,000, or any number). For one operation "
+    "at a time: bare round trips. keys: for a limit, the number of keys in its commands.",
+    "limit-single: the same without batches: each call is a command of its own; /single: ratio to "
+    "that.",
+    "load: empty: each operation starts when another one ends (a closed loop); half: a schedule "
+    "at half of the rate of the closed loop; open: the rate of --rate. Latency counts from the "
+    "scheduled start. busy: the client's share of a processor then.",
+    "excess: p99 in us, minus that of a control loop with the same schedule and empty operations, "
+    "just before.",
     "placed: same, apart: client and server on one processor, or each on its own; empty: left to "
     "the scheduler.",
     "server, client: processor time in us for each operation, of the server's main thread and of "
-    "the client's process. cmds: that the server counted, those inside scripts too. allocs: calls "
-    "of malloc() and the like. bytes: of belay's memory for each object, where there are at least "
-    "1,000 of them (locks, slices of a limit); empty where one handle does it all. gap: the "
-    "longest "
-    "that the client's loop computed at a stretch.",
+    "the client's process. cmds: commands that the server counted, also those inside scripts. "
+    "allocs: calls of malloc() and similar functions. bytes: belay's memory for each object, if "
+    "there are at least 1,000 (locks, token leases of a limit); empty if one handle serves all. "
+    "gap: longest time in which the client's loop did not wait.",
     "redis-py has a thread for each operation, which takes turns with all others: it is left out "
     "beyond 64.",
     NULL};
@@ -55,7 +51,7 @@ static void put(char cell[TABLE_CELL], double n, int digits) {
     (void)snprintf(cell, TABLE_CELL, "%.*f", digits, n);
 }
 
-/* Not of what is no limit to be near to, and of nobody to himself. */
+/* Not for a result without a limit, and not for a subject that is compared with itself. */
 static void put_ratio(char cell[TABLE_CELL], const results_t *results, const result_t *r,
                       subject_t limit) {
   if (r->subject == limit)

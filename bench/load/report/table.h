@@ -12,13 +12,12 @@ typedef struct row {
 
 extern const char *const table_titles[TABLE_COLUMNS];
 
-/* What the columns mean, and what is left out; until NULL. */
+/* The meanings of the columns, and the omissions; NULL ends the list. */
 extern const char *const table_legend[];
 
 void table_row(row_t *row, const results_t *results, const result_t *result);
 
-/* What else is to be said of a scenario: the next note from number i on; false: there are no
- * more. */
+/* Find the next note of a scenario from number i on. Returns false if there are no more. */
 bool table_note(char note[TABLE_NOTE], const results_t *results, const scenario_t *scenario,
                 unsigned *i);
 

@@ -1,4 +1,4 @@
-/* belay as a subject: what all its scenarios have in common. */
+/* belay as a subject: shared by its scenarios. */
 #ifndef BENCH_LOAD_SUBJECTS_BELAY_H
 #define BENCH_LOAD_SUBJECTS_BELAY_H
 

@@ -1,4 +1,4 @@
-/* belay's cache as a subject: what is there, and what all want at once when it is not. */
+/* belay's cache as a subject: hits, and many gets of a value that is absent. */
 #include <stdio.h>
 #include <string.h>
 

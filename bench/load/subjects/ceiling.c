@@ -43,7 +43,7 @@ static uint64_t record(const job_t *job, const doer_t *belay, bool single, playe
     }
     redisFree(server);
     if (tape.commands == 0)
-      bench_die("%s: belay has asked nobody", job->scenario);
+      bench_die("%s: belay sent no command", job->scenario);
     player_open(&players[i], job->urls[i], tape);
   }
   free(unused);
@@ -52,9 +52,8 @@ static uint64_t record(const job_t *job, const doer_t *belay, bool single, playe
 
 /* ---- how fast that can be ---- */
 
-/* With few unanswered a server waits; with very many it has to put aside what it has to say; and
- * whoever sleeps has to be woken by it, but whoever does not takes processor time, which may be the
- * server's. */
+/* With few unanswered commands a server waits; with very many it must buffer its replies. A client
+ * that sleeps must be woken by the server; a client that polls takes processor time from it. */
 static pace_t best_pace(const job_t *job, player_t *players) {
   static const uint64_t windows[] = {16, 64, 256, 1000, PLAYER_NO_WINDOW};
   enum { PACES = 2 * sizeof windows / sizeof *windows, PROBES = 2 * PACES };

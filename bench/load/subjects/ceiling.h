@@ -1,12 +1,13 @@
-/* The limit: the same commands, word for word, that belay sends, written on one connection to each server by somebody who has
- * them ready and only counts the answers.
+/* The limit: the same commands that belay sends, byte for byte, on one connection to each server, by
+ * a loop that only counts the replies.
  *
- *   many at once  without end: what the servers can do at all, with as many unanswered as suits them best
- *   one at a time a command, its answer (of several servers: most of theirs), and then the next: the bare round trips
- *   held          a command, its answer, and then the time for which it is held: a lock that is handed on by one command is
- *                 had by another one a round trip later, and not before
+ *   many at once   without pause, with the best number of unanswered commands
+ *   one at a time  a command, its reply (of several servers: of a majority), the next command
+ *   held           a command, its reply, and the time of the hold: the next holder gets a lock one
+ *                  round trip after the command that hands it over, not sooner
  *
- * And the limit of single calls: the same, but calls that belay lets travel together are each a command of its own. */
+ * The limit of single calls is the same, but each call that belay puts in a batch is a command of
+ * its own. */
 #ifndef BENCH_LOAD_SUBJECTS_CEILING_H
 #define BENCH_LOAD_SUBJECTS_CEILING_H
 

@@ -53,7 +53,7 @@ static void open_limits(driver_t *driver, const belay_limit_t *limit, int64_t sl
   options.name = belay_string("bench");
   options.limits = limit;
   options.limits_len = 1;
-  options.max_denied = 0; /* a denial that is remembered asks nobody */
+  options.max_denied = 0; /* a cached denial would send nothing */
   options.lease_tokens = slice;
   limits->most = most;
   limits->leased = slice > 0;

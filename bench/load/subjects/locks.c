@@ -55,7 +55,7 @@ static void on_permitted(belay_lock_t *lock, int status) {
   hold(lock, status, PERMITS);
 }
 
-/* Who has asked first comes first. */
+/* Grants must come in the order of the requests. */
 static void on_turn(belay_lock_t *lock, int status) {
   const runner_t *runner = belay_lock_data(lock);
   locks_t *locks = runner->driver->own;

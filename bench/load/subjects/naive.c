@@ -1,5 +1,5 @@
-/* What a C programmer writes first: hiredis with its stock libuv adapter, one connection to each
- * server, and the commands that everybody knows. */
+/* The simplest C program: hiredis with its stock libuv adapter, one connection to each server, and
+ * well-known commands. */
 #include <hiredis/adapters/libuv.h>
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
@@ -37,7 +37,7 @@ typedef struct naive {
 /* One runner's lock. */
 typedef struct own {
   char key[KEY_SIZE], token[TOKEN_SIZE];
-  unsigned answers, yes; /* of the servers, to what was asked last */
+  unsigned answers, yes; /* replies to the last command, of all servers */
   bool held;
   uv_timer_t timer; /* until it asks again */
 } own_t;

@@ -1,5 +1,5 @@
-/* What others use, as a subject: a program in another language (bench/peers), which is told the job
- * and tells what came of it. */
+/* Other libraries as a subject: a program in another language (bench/peers), which gets the job and
+ * reports its results. */
 #ifndef BENCH_LOAD_SUBJECTS_PEER_H
 #define BENCH_LOAD_SUBJECTS_PEER_H
 

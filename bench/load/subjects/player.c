@@ -49,7 +49,7 @@ static uint64_t unanswered(const player_t *player) {
 static uint64_t room(player_t *player, uint64_t window, bool over) {
   uint64_t n = unanswered(player);
   if (over)
-    return player->part > 0; /* what has begun is written to its end */
+    return player->part > 0; /* a command that was begun is written to its end */
   if (n <= window / 2)
     player->filling = true;
   else if (n >= window)
@@ -117,7 +117,7 @@ static void put(player_t *player, uint64_t at) {
   player->asked++;
 }
 
-/* Waits until somebody answers: in the reading itself where there is but one. */
+/* Wait for a reply of any server; with one server, by a blocking read. */
 static void read_some(player_t *players, unsigned n) {
   struct pollfd fds[JOB_SERVERS_MAX];
   for (unsigned i = 0; i < n; i++)

@@ -1,5 +1,4 @@
-/* Plays tapes: commands that are ready, written by somebody who only counts the answers; one tape
- * for each server. */
+/* Plays tapes: writes recorded commands and only counts the replies; one tape for each server. */
 #ifndef BENCH_LOAD_SUBJECTS_PLAYER_H
 #define BENCH_LOAD_SUBJECTS_PLAYER_H
 
@@ -26,13 +25,13 @@ void player_open(player_t *player, const char *url, tape_t tape);
 void player_close(player_t *player);
 
 typedef struct pace {
-  uint64_t window; /* so many commands of each are unanswered at most */
+  uint64_t window; /* maximum of unanswered commands of each */
   bool once;       /* each tape, from its beginning to its end, instead of for a time */
-  bool awake; /* it does not sleep until there is something to do: then nobody has to wake it */
+  bool awake;      /* true: poll instead of sleep, so that the server need not wake this process */
 } pace_t;
 
-/* All of them for so long, over and over. Returns how often, which is no whole number: of several
- * the mean. */
+/* Play all tapes repeatedly for this time. Returns the number of repetitions, with a fraction; of
+ * several tapes the mean. */
 double players_play(player_t *players, unsigned n, const pace_t *pace, double seconds);
 
 /* One command to each at a time: the next one when most have answered, and it was held for as long

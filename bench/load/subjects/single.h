@@ -1,4 +1,4 @@
-/* What a tape would be if belay's calls did not travel together. */
+/* Makes the tape that belay would send without batches. */
 #ifndef BENCH_LOAD_SUBJECTS_SINGLE_H
 #define BENCH_LOAD_SUBJECTS_SINGLE_H
 

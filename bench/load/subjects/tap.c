@@ -18,7 +18,7 @@
 
 enum { WIRES_MAX = 16, CHUNK = 1 << 16 };
 
-/* One connection: what the client has sent and is no whole command yet. */
+/* One connection: bytes from the client that are no whole command yet. */
 typedef struct wire {
   int client, server;
   redisContext *dialed;
@@ -144,7 +144,7 @@ static void close_wire(tap_t *tap, wire_t *wire) {
   *wire = tap->wires[--tap->n];
 }
 
-/* To nobody, where that is -1. */
+/* -1: no server. */
 static bool pass(int from, int to, char *chunk, size_t *n) {
   ssize_t got = read(from, chunk, CHUNK);
   if (got <= 0)

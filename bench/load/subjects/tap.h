@@ -26,7 +26,7 @@ size_t tape_command_len(const char *bytes, size_t len);
 /* The same, and its words, up to max of them. */
 size_t tape_words(const char *bytes, size_t len, tape_word_t *words, size_t max, size_t *n);
 
-/* Bytes as they are; the beginning of a command of so many words; and a word. */
+/* Append bytes; the header of a command with this number of words; one word. */
 void tape_append(tape_t *tape, const char *bytes, size_t n);
 void tape_command(tape_t *tape, size_t words);
 void tape_word(tape_t *tape, const char *text, size_t len);
@@ -34,8 +34,8 @@ void tape_word(tape_t *tape, const char *text, size_t len);
 /* Opens a tap to a server; url is where it is reached. */
 tap_t *tap_open(const char *server, char *url, size_t size);
 
-/* Begins to write, or ends that: then nothing is passed on any more, and the server stays as it is,
- * whatever belay gives back when it is closed. Between commands: nothing may be under way. */
+/* Start to record, or stop: then nothing is forwarded any more, and the server keeps its state when
+ * belay closes. Nothing may be pending. */
 void tap_write(tap_t *tap, bool on);
 
 /* Closes it, and hands over what it has written: to be freed. */

@@ -16,8 +16,8 @@ typedef struct mark {
   uint64_t grants, passed, commands, changes;
 } mark_t;
 
-/* What counts, and what times. The hold is timed by the kernel's fine clock: libuv's timers count
- * milliseconds, and would make one of 1 ms last anything between 1 and 2. */
+/* Counters and clocks. The hold is timed by the kernel's fine clock, because the milliseconds of
+ * libuv's timers would make a hold of 1 ms last 1 to 2 ms. */
 typedef struct crowd_clock {
   int fd;
   uv_poll_t hold;

@@ -1,5 +1,4 @@
-/* A process full of waiters for one lock: what they do, and what is written down of it. How they
- * ask is the kind's. */
+/* A process full of waiters for one lock, and its records. A kind states how they acquire it. */
 #ifndef BENCH_STUDY_CROWD_CROWD_H
 #define BENCH_STUDY_CROWD_CROWD_H
 
@@ -24,7 +23,7 @@ typedef struct crowd_kind {
   void (*acquire)(waiter_t *waiter);
   void (*release)(waiter_t *waiter);
   uint64_t (*commands)(const crowd_t *crowd); /* sent so far */
-  void (*close)(crowd_t *crowd); /* gives back everything; nothing is told afterwards */
+  void (*close)(crowd_t *crowd);              /* releases everything; no callback runs afterwards */
 } crowd_kind_t;
 
 struct crowd {
