@@ -23,9 +23,6 @@
     "  The five servers are independent; a client that three of them grant the lock\n"             \
     "  has it. A server that has just been started may have forgotten a lock that is\n"            \
     "  still held: it has no vote until all leases from before are over.")                         \
-  X(rate, "Two at once, then two a second",                                                        \
-    "  A token bucket: two tokens a second, burst 2. Five requests for a token are made\n"         \
-    "  at the same time, and each is called back when it has one.")                                \
   X(address, "Ten calls by one address",                                                           \
     "  Each address has three calls a minute. One of them calls ten times. The first\n"            \
     "  denial says until when it holds; until then no call needs to ask the server.")              \

@@ -15,21 +15,21 @@ enum { WORKERS = 5, ROUNDS = 6, ADDITIONS = WORKERS * ROUNDS, WORK_MS = 5 };
 #define REPORT_WON "won"       /* a worker has the lock; 0 */
 #define REPORT_WORKED "worked" /* its work under the lock is done; the counter */
 
-/* The counter is a number in a file. */
-static bool counter_read(const char *path, uint64_t *value) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+/* Read or write the counter, which is a number in a file. */
+static bool access_counter(const char *path, int flags, uint64_t *value) {
+  int fd = open(path, flags | O_CLOEXEC, 0600);
   if (fd < 0)
     return false;
-  bool well = read(fd, value, sizeof *value) == (ssize_t)sizeof *value;
-  return close(fd) == 0 && well;
+  ssize_t n = flags == O_RDONLY ? read(fd, value, sizeof *value) : write(fd, value, sizeof *value);
+  return close(fd) == 0 && n == (ssize_t)sizeof *value;
+}
+
+static bool counter_read(const char *path, uint64_t *value) {
+  return access_counter(path, O_RDONLY, value);
 }
 
 static bool counter_write(const char *path, uint64_t value) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0)
-    return false;
-  bool well = write(fd, &value, sizeof value) == (ssize_t)sizeof value;
-  return close(fd) == 0 && well;
+  return access_counter(path, O_WRONLY | O_CREAT, &value);
 }
 
 /* ---- a worker ---- */

@@ -1,84 +1,8 @@
-/* Chapters about limits: a token bucket with waiting requests, and denials from memory. */
+/* Chapter: a limiter that remembers denials. */
 #include "demo/chapters.h"
 
-enum { GRACE_MS = 500 }; /* for a slow machine */
-
-static belay_limiter_t *make_limiter(demo_t *demo, const belay_limit_t *limit) {
-  belay_limiter_t *limiter = NULL;
-  belay_limiter_options_t options;
-  belay_limiter_options_init(&options);
-  options.limits = limit;
-  options.limits_len = 1;
-  (void)demo_check(demo, "making a limiter",
-                   belay_limiter_new(demo->client[DEMO_A], &options, &limiter));
-  return limiter;
-}
-
-/* ---- rate ---- */
-
-enum { WAITERS = 5, BURST = 2, PERIOD_MS = 500, EARLY_MS = 20 };
-
-typedef struct rate {
-  demo_t *demo;
-  belay_request_t request[WAITERS];
-  uint64_t at[WAITERS];
-  unsigned over;
-  bool in_order;
-} rate_t;
-
-static void on_turn(belay_request_t *request, int status, const belay_limiter_result_t *result) {
-  rate_t *rate = request->data;
-  unsigned i = (unsigned)(request - rate->request);
-  rate->at[i] = uv_hrtime();
-  rate->in_order = rate->in_order && i == rate->over++;
-  if (result->verdict != BELAY_ALLOWED)
-    demo_trouble(rate->demo, "waiting for a token", status);
-  else
-    demo_event(rate->demo, rate->at[i], "%u may act: %s", i + 1,
-               result->wait_us == 0 ? "there was a token" : "its token has come");
-}
-
-static void conclude(const rate_t *rate, uint64_t asked) {
-  demo_t *demo = rate->demo;
-  bool evenly = true;
-  for (unsigned i = BURST; i < WAITERS; i++) {
-    uint64_t due = asked + (i - BURST + UINT64_C(1)) * PERIOD_MS * DEMO_MS;
-    evenly = evenly && rate->at[i] + EARLY_MS * DEMO_MS >= due &&
-             rate->at[i] <= due + GRACE_MS * DEMO_MS;
-  }
-  demo_print("\n");
-  demo_fact(demo, rate->at[BURST - 1] - asked <= GRACE_MS * DEMO_MS,
-            "two could act at once, after %.0f ms", 1e3 * demo_seconds(asked, rate->at[BURST - 1]));
-  demo_fact(demo, evenly && rate->in_order,
-            "the others in their order, after %.3f, %.3f and %.3f s: two a second",
-            demo_seconds(asked, rate->at[2]), demo_seconds(asked, rate->at[3]),
-            demo_seconds(asked, rate->at[4]));
-}
-
-void chapter_rate(demo_t *demo) {
-  static const belay_limit_t limit = {.kind = BELAY_LIMIT_BUCKET,
-                                      .count = 1,
-                                      .period_us = PERIOD_MS * INT64_C(1000),
-                                      .burst = BURST};
-  _Static_assert(WAITERS == 5, "as the texts say");
-  rate_t rate = {.demo = demo, .in_order = true};
-  belay_limiter_t *limiter = make_limiter(demo, &limit);
-  uint64_t asked = uv_hrtime();
-  for (unsigned i = 0; i < WAITERS && limiter != NULL; i++) {
-    rate.request[i] = (belay_request_t){.data = &rate, .timeout_ms = 1000};
-    (void)demo_check(demo, "asking for a token",
-                     belay_limiter_wait(limiter, &rate.request[i], belay_string("door"), 1,
-                                        INT64_C(30000000), on_turn));
-  }
-  demo_run(demo);
-  if (rate.over == WAITERS)
-    conclude(&rate, asked);
-  (void)belay_limiter_close(limiter, NULL);
-}
-
-/* ---- address ---- */
-
 enum { CALLS = 10, MOST = 3, MINUTE_MS = 60000 };
+enum { GRACE_MS = 500 }; /* for a slow machine */
 
 static void on_taken(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   demo_t *demo = request->data;
@@ -105,11 +29,16 @@ void chapter_address(demo_t *demo) {
       .kind = BELAY_LIMIT_FIXED, .count = MOST, .period_us = MINUTE_MS * INT64_C(1000)};
   static const char one[] = "192.0.2.7",
                     other[] = "198.51.100.23"; /* of documentation (RFC 5737) */
-  belay_limiter_t *limiter = make_limiter(demo, &limit);
+  belay_limiter_t *limiter;
+  belay_limiter_options_t options;
   belay_limiter_stats_t stats;
   unsigned allowed = 0, from_memory = 0;
   double wait_s = 0; /* as the first denial says */
-  if (limiter == NULL)
+  belay_limiter_options_init(&options);
+  options.limits = &limit;
+  options.limits_len = 1;
+  if (!demo_check(demo, "making a limiter",
+                  belay_limiter_new(demo->client[DEMO_A], &options, &limiter)))
     return;
   for (unsigned i = 0; i < CALLS; i++) {
     belay_limiter_result_t result = take(demo, limiter, one);

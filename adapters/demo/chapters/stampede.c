@@ -243,8 +243,8 @@ static void on_report(child_t *child, const child_report_t *report) {
                (double)sums[LONGEST_US] / 1e3);
 }
 
-/* Returns true if there were n loads, and so many requests waited; all others were served at
- * once. */
+/* Returns true if these numbers of loads and of waiting requests were counted, and all other
+ * requests were served at once. */
 static bool is_result(const crowd_t *crowd, stage_t stage, int64_t loads, int64_t waited) {
   const int64_t *counts = crowd->counts[stage];
   return counts[LOADS] == loads && counts[WAITED] == waited && counts[AT_ONCE] == REQUESTS - waited;
