@@ -1,5 +1,5 @@
-/* A command is data: the parser, help, manual and completion use the same tables. commands.c
- * lists all commands. */
+/* A command is a table that the parser, help, manual and completion use. commands.c lists all
+ * commands. */
 #ifndef BELAY_CLI_COMMAND_H
 #define BELAY_CLI_COMMAND_H
 
@@ -16,7 +16,7 @@ typedef struct command command_t;
 
 /* ---- options ---- */
 
-/* Texts that an option was given, each valid to the end of the process. */
+/* Texts of an option that may be given several times, each valid to the end of the process. */
 typedef struct texts {
   const char *item[TEXTS_MAX];
   size_t n;
@@ -52,7 +52,6 @@ typedef struct option {
   option_kind_t kind;
   char letter;  /* short form; 0: none */
   bool forever; /* of a duration: the word "forever" gives BELAY_FOREVER */
-  bool bare;    /* of a duration: the value may be left out, and is max then */
 } option_t;
 
 /* A row of each kind. The last argument is the help. Other members may follow it: .letter = 'q'. */
@@ -87,7 +86,6 @@ typedef struct arguments {
   char **item;
   size_t n;
   char **command; /* the words behind "--", ends with NULL; NULL: there was no "--" */
-  char **line; /* the whole command line, with options behind the command's name; ends with NULL */
 } arguments_t;
 
 /* Whether a command runs another one, which stands behind "--". */
@@ -105,8 +103,8 @@ typedef struct example {
  * and parts only. */
 struct command {
   const char *name;
-  /* As usage prints them: "KEY [N]", "NAME [ITEM]...", without "-- COMMAND"; NULL: none. They also say how many
-   * arguments there may be. */
+  /* As usage prints them: "KEY [N]", "NAME [ITEM]...", without "-- COMMAND"; NULL: none. The number
+   * of arguments is checked against this text. */
   const char *arguments;
   const char *summary;       /* one line: begins in lower case, no full stop */
   const char *text;          /* paragraphs, separated by "\n\n"; NULL: none */

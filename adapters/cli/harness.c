@@ -10,7 +10,7 @@
 #include "shell/commands.h"
 #include "shell/config.h"
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 static void on_log(void *ctx, belay_log_level_t level, const char *message) {
   (void)ctx;
@@ -18,7 +18,7 @@ static void on_log(void *ctx, belay_log_level_t level, const char *message) {
   remark("%s", message);
 }
 
-/* A password stands before an @, and nothing behind the last one is a part of it. */
+/* A password ends before the last @. */
 const char *harness_url(size_t i) {
   const char *url = i < common.urls.n ? common.urls.item[i] : COMMON_URL;
   const char *host = strrchr(url, '@'), *end = strstr(url, "://");
@@ -29,7 +29,7 @@ const char *harness_url(size_t i) {
   return out_shown(shown, strlen(shown));
 }
 
-/* Whether the error is about a connection: then the user needs to see to which server. */
+/* Returns true if the message needs the server's name. */
 static bool is_of_connection(int error) {
   return status_of(error) == STATUS_UNREACHABLE || error == BELAY_EUNKNOWN || error == BELAY_EAUTH;
 }
@@ -123,7 +123,7 @@ static void watch_signals(harness_t *harness) {
     watcher->data = harness;
     harness->signals++;
     if (uv_signal_start(watcher, on_signal, signums[i]) != 0)
-      complain("a signal will not find everything tidied up");
+      complain("signal %d is not watched", signums[i]);
     uv_unref((uv_handle_t *)watcher);
   }
 }
@@ -135,7 +135,7 @@ static bool asks_tls(void) {
          common.tls_key != NULL || common.tls_server_name != NULL;
 }
 
-/* *out: NULL if it was not asked for. */
+/* *out: NULL without options for TLS. */
 static int open_tls(harness_t *harness, belay_tls_t **out) {
   *out = NULL;
   if (!asks_tls())
@@ -242,7 +242,7 @@ int harness_run(const command_t *command, const arguments_t *arguments) {
   harness.request.data = &harness;
   if (items == NULL || uv_loop_init(&harness.loop) != 0) {
     free(items);
-    complain("no loop: too many files are open, or there is no memory");
+    complain("cannot open a loop: too many files are open, or out of memory");
     return STATUS_TROUBLE;
   }
   for (size_t i = 0; i < arguments->n; i++)
@@ -254,12 +254,12 @@ int harness_run(const command_t *command, const arguments_t *arguments) {
     harness_done(&harness, STATUS_USAGE);
   (void)uv_run(&harness.loop, UV_RUN_DEFAULT);
   if (!harness.done) {
-    complain("nothing was left to wait for, and nothing has come of it");
+    complain("the loop has ended without a result");
     harness_done(&harness, STATUS_TROUBLE);
     (void)uv_run(&harness.loop, UV_RUN_DEFAULT);
   }
   if (uv_loop_close(&harness.loop) != 0)
-    complain("something was left open");
+    complain("a handle was left open");
   free(items);
   return end(&harness);
 }

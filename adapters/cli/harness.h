@@ -1,9 +1,10 @@
-/* The harness of commands that ask servers: a loop, belay on it, and a client for each server.
+/* The harness of commands that query servers: a loop, belay on it, and a client for each server.
  *
  *    main -> harness_run() -> command->begin(): starts an operation, and returns
  *                             ... the loop runs: callbacks, timers ...
- *                             harness_done(), from any of these: closes all of belay, the loop runs until
- *                             no handle is left, harness_run() returns the exit status */
+ *                             harness_done(), from any of these: closes all of belay
+ *                             ... the loop runs until no handle is left ...
+ *         <- the exit status */
 #ifndef BELAY_CLI_HARNESS_H
 #define BELAY_CLI_HARNESS_H
 
@@ -70,15 +71,15 @@ void harness_answer(harness_t *harness, bool yes);
  * and `change` as true. Ends with STATUS_YES. */
 void harness_answer_changed(harness_t *harness, const char *name, const char *change);
 
-/* Prints the failed action and its cause: "cannot add: no server could be reached", with belay's
- * detail, and ends with status_of(error). Call it first in the callback that got the error. Does
+/* Print the failed action and its cause: "cannot add: no server could be reached", with belay's
+ * detail, and end with status_of(error). Call it first in the callback that got the error. Does
  * nothing if error is 0, or if it is BELAY_ECANCELED and the command is done already. */
 void harness_fail(harness_t *harness, const char *what, int error);
 
 /* Return the URL of client i without user and password. Valid as the result of out_shown(). */
 const char *harness_url(size_t i);
 
-/* Report an error with the server's message: harness_fail() without ending the command. */
+/* Print an error as harness_fail() does, without ending the command. */
 void harness_complain(const harness_t *harness, const char *what, int error);
 
 #endif /* BELAY_CLI_HARNESS_H */

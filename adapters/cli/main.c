@@ -1,12 +1,10 @@
-/* The belay command: the library worn by a shell. */
+/* The belay command: the library for shells. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "shell/commands.h"
-#include "shell/line.h"
 #include "shell/common.h"
 #include "shell/completion.h"
 #include "shell/config.h"
@@ -48,26 +46,18 @@ int main(int argc, char **argv) {
   if (argc > 1 &&
       strcmp(argv[1], COMPLETE_NAME) == 0) /* called by the scripts of `belay completion` */
     return completion_words((size_t)argc - 2, argv + 2);
-  size_t words = (size_t)argc;
-  static char **line;
-  line = calloc(words + 1, sizeof *line);
-  if (line == NULL)
-    return STATUS_TROUBLE;
-  char **all = argv;
   argc -= argc > 0;
   argv++;
   out_init(OUT_PLAIN);
   const command_t *command = command_find(&argc, &argv);
   if (command == NULL)
     return STATUS_USAGE;
-  memcpy(line, all, words * sizeof *line); /* options are taken out of argv itself */
   static char name[64];
   arguments_t arguments;
   (void)snprintf(name, sizeof name, "%s", command_full_name(command));
   out_name(name);
   if (!options_read(command, argc, argv, &arguments))
     return STATUS_USAGE;
-  arguments.line = line;
   out_init(form());
   if (!common.help)
     return run(command, &arguments);

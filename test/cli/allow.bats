@@ -33,7 +33,7 @@ NAMES="--names read,write,invite"
   is "$(belay allow check f 1 invite $NAMES --json || true)" '{"id":"1","allowed":false,"may":["read","write"]}'
 }
 
-@test "numbers instead of names, and names with a width" {
+@test "permissions by number, and names with a larger width" {
   belay allow grant f 1 0 7 -q
   is "$(belay allow list f)" $'1\t0 7'
   run -2 belay allow grant f 1 8
@@ -44,7 +44,7 @@ NAMES="--names read,write,invite"
   is "$(belay allow list f 2 --names read --width 8)" $'2\tread 7'
 }
 
-@test "the key's width and names are kept: no command needs them again, and none can contradict them" {
+@test "the server stores width and names of a KEY; other values are errors" {
   belay allow grant forum 17 write read $NAMES -q
   is "$(belay allow check forum 17 write)" allowed
   is "$(belay allow list forum)" $'17\tread write'
@@ -64,7 +64,7 @@ NAMES="--names read,write,invite"
   run -1 belay allow check forum 18 invite $NAMES
 }
 
-@test "what takes away and cannot know where does not say that it did" {
+@test "revoke and delete without a record: 1" {
   for command in "revoke forum 17 1" "delete forum"; do
     run -1 belay allow $command
     has "$output" "there is no configuration of forum, so nothing was found"
@@ -75,7 +75,7 @@ NAMES="--names read,write,invite"
   is "$(ask DBSIZE)" 0
 }
 
-@test "the largest id and the ttl are kept as well" {
+@test "the server stores the largest id and the ttl" {
   belay allow grant f 5 1 --max-id 9 --ttl 1h -q
   run -2 belay allow grant f 10 1
   belay allow grant f 10 1 --max-id 20 -q
@@ -88,13 +88,13 @@ NAMES="--names read,write,invite"
   (($(ask PTTL "belay::permission::{f}::config") > $(ask PTTL "belay::permission::{f}::u8")))
 }
 
-@test "all of many, in their order" {
+@test "list: all ids, in order" {
   for i in 0 16383 16384 40000 1048575; do belay allow grant f "$i" 1 -q; done
   is "$(belay allow list f | cut -f 1)" $'0\n16383\n16384\n40000\n1048575'
   is "$(belay allow list f --max-id 20000 | cut -f 1)" $'0\n16383\n16384'
 }
 
-@test "for ever, unless it is said" {
+@test "without --ttl a KEY does not expire" {
   belay allow grant f 1 1 -q
   is "$(ask KEYS '*' | xargs -I{} redis-cli -s "$server_socket" PTTL {})" $'-1\n-1'
   belay allow grant g 1 1 --ttl 1h -q
@@ -103,7 +103,7 @@ NAMES="--names read,write,invite"
   ((left > 0 && left <= 3600000))
 }
 
-@test "what makes no sense is refused" {
+@test "invalid arguments are refused" {
   for wrong in "grant f 1" "grant f x read" "grant f -1 0" "grant f 1 reed --names read" "check f 1048576 0" \
     "grant f 1 0 --names a,,b" "grant f 1 0 --names a,b,a" "grant f 1 0 --names 1a" "grant f 1 0 --names a,b --width 1" \
     "grant f 1 0 --width 64" "list f --names a,b,a" "list f x" "delete f --names ," "list f --max-id 4294967295"; do

@@ -6,7 +6,7 @@ set_up() { start_server; }
 
 create() { belay bloom create f --capacity 20000 --error-rate 1e-6 --quiet "$@"; }
 
-# has_all FROM TO: in lines.
+# has_all FROM TO: test these items, as lines.
 has_all() { seq "$1" "$2" | belay bloom has f -q; }
 
 # ---- filters ----
@@ -35,7 +35,7 @@ has_all() { seq "$1" "$2" | belay bloom has f -q; }
   is "$(ask DBSIZE)" 0
 }
 
-@test "--json says it of each" {
+@test "--json: one object per item" {
   create
   run -0 belay bloom add f a b a --json
   is "$output" '{"item":"a","new":true}
@@ -46,7 +46,7 @@ has_all() { seq "$1" "$2" | belay bloom has f -q; }
 {"item":"c","found":false}'
 }
 
-@test "without a filter nothing is added, nor made" {
+@test "a missing filter: 123, and none is created" {
   run -123 belay bloom add f a
   has "$output" "there is no filter"
   run -123 belay bloom has f a
@@ -54,7 +54,7 @@ has_all() { seq "$1" "$2" | belay bloom has f -q; }
   is "$(ask DBSIZE)" 0
 }
 
-@test "created twice it is the same one; made otherwise it is an error" {
+@test "create again: no error with the same options, an error with others" {
   is "$(belay bloom create f --capacity 1000)" created
   belay bloom add f a -q
   is "$(belay bloom create f --capacity 1000)" "exists already, with the same options"
@@ -63,7 +63,7 @@ has_all() { seq "$1" "$2" | belay bloom has f -q; }
   run -0 belay bloom has f a
 }
 
-@test "kinds, and for how long" {
+@test "kinds and ttls" {
   belay bloom create s --capacity 100 --scaling --ttl forever -q
   seq 1000 | belay bloom add s -q
   run -0 belay bloom info s --json
@@ -79,7 +79,7 @@ has_all() { seq "$1" "$2" | belay bloom has f -q; }
   ((left > 0 && left <= 60000))
 }
 
-@test "what makes no sense is refused" {
+@test "invalid options are refused" {
   run -2 belay bloom create f
   has "$output" "--capacity is missing"
   for wrong in "--scaling --window 1h" "--window 1h --ttl 1h" "--error-rate x" "--error-rate 1%%" "--error-rate 0" \
@@ -93,7 +93,7 @@ has_all() { seq "$1" "$2" | belay bloom has f -q; }
   is "$(ask DBSIZE)" 0
 }
 
-@test "rates in both forms" {
+@test "--error-rate as a number and in percent" {
   belay bloom create a --capacity 1000 --error-rate 0.1% -q
   run -0 belay bloom create a --capacity 1000 --error-rate 0.001
   is "$output" "exists already, with the same options"
@@ -113,13 +113,13 @@ has_all() { seq "$1" "$2" | belay bloom has f -q; }
   is "$output" "$(seq 10001 11000)"
   run -0 belay bloom info f --json
   is "$(json '10900 <= o["items"] <= 11100')" True
-  # In batches: nobody asks for each line by itself.
+  # Lines are sent in batches.
   local calls
   calls=$(ask INFO stats | tr -d '\r' | sed -n 's/^total_commands_processed://p')
   ((calls < 1000))
 }
 
-@test "one socket for input and output, as inetd has it: all results, however late they are taken" {
+@test "one socket for input and output: all results, even with a slow reader" {
   create
   run -0 python3 -c 'import socket, subprocess, sys, threading, time
 ours, its = socket.socketpair()
@@ -139,7 +139,7 @@ sys.exit(belay.wait())' belay bloom add f
   is "$output" True
 }
 
-@test "10,000 lines out of a file, and off a terminal" {
+@test "10,000 lines from a file, and from a file on a terminal" {
   create
   seq 10000 >"$HOME/lines"
   run -0 bash -c 'belay bloom add f --json <"$HOME/lines" | grep -c "\"new\":true"'
@@ -157,7 +157,7 @@ sys.exit(belay.wait())' belay bloom add f
   has_all 1 10000
 }
 
-@test "the last line needs no end, an empty one is an item, and so are spaces" {
+@test "a last line without an end, empty lines, spaces" {
   create
   run -0 bash -c 'printf "a\n\n b \nc" | belay bloom add f --json'
   is "$(json 'o["item"]')" $'a\n\n b \nc'
@@ -168,14 +168,7 @@ sys.exit(belay.wait())' belay bloom add f
   run -0 bash -c 'belay bloom has f </dev/null'
 }
 
-@test "items that end with a 0 byte" {
-  create
-  printf 'a\nb\0c\0d' | belay bloom add f --null >"$HOME/said"
-  is "$(od -An -c "$HOME/said" | tr -d ' \n')" 'a\nb\0c\0d\0'
-  run -0 belay bloom has f $'a\nb' c d
-}
-
-@test "any bytes pass as they are; a terminal is given no orders" {
+@test "any bytes pass unchanged; a terminal gets control characters escaped" {
   create
   printf '\xff\x01\e[31m\nb\r\n' >"$HOME/lines"
   belay bloom add f <"$HOME/lines" | cmp - "$HOME/lines"
@@ -184,7 +177,7 @@ sys.exit(belay.wait())' belay bloom add f
   has "$output" '\xff\x01\x1b[31m'
 }
 
-@test "a pipe that is slow is heard line by line, halves of them too" {
+@test "a slow pipe: each line is processed when it is complete" {
   create
   mkfifo "$HOME/pipe"
   begin bash -c 'exec belay bloom add f <"$HOME/pipe" >"$HOME/said"'
@@ -200,7 +193,7 @@ sys.exit(belay.wait())' belay bloom add f
   is "$(cat "$HOME/said")" $'one\ntwo\nthree'
 }
 
-@test "who writes faster than the server reads has to wait" {
+@test "a writer that is faster than the server has to wait" {
   create
   kill -STOP "$server"
   begin bash -c '{ yes | head -c 50000000; echo all >"$HOME/written"; } | belay bloom add f -q --timeout 5m; true'
@@ -215,7 +208,7 @@ sys.exit(belay.wait())' belay bloom add f
   kill -CONT "$server"
 }
 
-@test "a line may be long, and not longer" {
+@test "a line has at most one MiB" {
   create
   head -c 1048576 /dev/zero | tr '\0' x >"$HOME/long"
   { echo before && cat "$HOME/long" && echo && echo behind; } >"$HOME/lines"
@@ -232,7 +225,7 @@ sys.exit(belay.wait())' belay bloom add f
   run -1 belay bloom has f behindx
 }
 
-@test "standard input that is closed, or a folder" {
+@test "standard input is closed, or a folder" {
   create
   run -123 bash -c 'belay bloom add f <&-'
   has "$output" "standard input cannot be read"
@@ -240,7 +233,7 @@ sys.exit(belay.wait())' belay bloom add f
   has "$output" "standard input cannot be read: "
 }
 
-@test "ctrl-C while it waits for lines, and the pipe is as it was" {
+@test "ctrl-C while it waits for lines: the pipe has its old flags" {
   create
   run -130 on_terminal --when begun --type ^C bash -c 'echo begun; exec belay bloom add f'
   mkfifo "$HOME/pipe"
@@ -256,14 +249,14 @@ sys.exit(belay.wait())' belay bloom add f
   exec 5>&-
 }
 
-# ---- what goes wrong ----
+# ---- faults ----
 
 @test "no server: 120" {
   run -120 belay bloom add f a --url redis://127.0.0.1:1 --timeout 100ms
   has "$output" "belay: bloom add: cannot add: no server could be reached"
 }
 
-@test "a server that stops in the middle: how far it came is said" {
+@test "a server stops in the middle: the error has the number of processed items" {
   create
   mkfifo "$HOME/pipe"
   begin bash -c 'exec belay bloom add f --timeout 1s <"$HOME/pipe" >"$HOME/said" 2>"$HOME/wrong"'
@@ -279,13 +272,13 @@ sys.exit(belay.wait())' belay bloom add f
   has "$(cat "$HOME/wrong")" "cannot add more than the first 10: "
 }
 
-@test "a full disk, and a reader that has gone: it ends" {
+@test "a full disk, and a reader that closed the pipe" {
   create
   run -123 bash -c 'seq 100000 | belay bloom add f >/dev/full'
-  has "$output" "not all of this could be written: No space left on device"
+  has "$output" "the output could not be written: No space left on device"
   run -0 --separate-stderr bash -c '{ seq 100000 200000 | belay bloom add f; echo $? >"$HOME/status"; } | head -n 1'
   is "$output" 100000
   is "$(cat "$HOME/status")" 123
-  run -1 belay bloom has f 200000 # it has not gone on for nobody
+  run -1 belay bloom has f 200000 # it has stopped early
   run -0 bash -c 'seq 10 | belay bloom has f -q >/dev/full; [ $? -le 1 ]'
 }

@@ -9,14 +9,14 @@ for line in sys.stdin:
     for h in json.loads(line)["holders"]:
         if h["label"] == sys.argv[1]: print(h["mark"])' "$2"; }
 
-@test "nobody holds it: the status is 1" {
+@test "not held: the status is 1" {
   run -1 belay break orders --yes
   is "$output" "belay: break: not held"
   run -1 belay break orders
   run -1 belay break orders --yes --quiet
 }
 
-@test "without --yes it is only said" {
+@test "without --yes it only prints its plan" {
   hold lock orders web-1
   run -2 belay break orders
   [[ ${lines[0]} =~ ^would\ take\ lock\ orders\ from\ web-1,\ [0-9.]+s,\ mark\ [0-9a-f]{16}$ ]]
@@ -26,7 +26,7 @@ for line in sys.stdin:
   is "$(json 'o["label"], o["mark"], o["broken"]')" "('web-1', '$(mark_of orders web-1)', False)"
 }
 
-@test "who waits gets it; the holder learns of it; the fencing number grows" {
+@test "the waiter gets the lock, the holder is notified, the fencing number grows" {
   hold lock orders web-1
   local before holder=$begun
   run -0 belay show orders --json
@@ -43,7 +43,7 @@ for line in sys.stdin:
   kill -0 "$holder"
 }
 
-@test "a newer holder is never touched, and that is said" {
+@test "a holder that came after the read keeps the lock" {
   hold lock orders web-1
   local old
   old=$(mark_of orders web-1)
@@ -57,7 +57,7 @@ for line in sys.stdin:
   run -1 belay show orders --quiet
 }
 
-@test "at as many servers as may be named, where it was something else before" {
+@test "the maximum number of servers, some with a value of another kind" {
   local urls=() i
   for i in {0..15}; do
     urls+=(--url "$BELAY_URL?db=$i")
@@ -86,7 +86,7 @@ for line in sys.stdin:
   run -1 belay show doc --quiet
 }
 
-@test "each kind, and a name that is of several" {
+@test "each kind, and a name of several kinds" {
   hold semaphore x web-1
   hold election x web-2
   run -2 belay break x --yes
@@ -116,7 +116,7 @@ for line in sys.stdin:
   run -120 belay break orders "${urls[@]}" --yes --timeout 500ms
 }
 
-@test "who is behind a thousand others is not said to have gone" {
+@test "a holder behind a thousand others is not reported as removed" {
   local mark i others=() token=0123456789abcdef0123456789abcdef01234567
   for i in {1..1000}; do others+=(8e15 "$i"); done
   ask ZADD 'belay::semaphore::{gpu}' 7e15 "$token:dead"
@@ -130,7 +130,7 @@ for line in sys.stdin:
   is "$(json 'o["removed"], o["missed"], o["unseen"], o["others"]')" "(1, 0, 0, 999)"
 }
 
-@test "no token, no server, no mark, a full disk" {
+@test "no token in the output; no server, no mark, a full disk" {
   local token=0123456789abcdef0123456789abcdef01234567
   ask SET 'belay::lock::{a}' "$token:web-1"
   run -2 belay break a -v

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# belay cache: what a command writes, kept.
+# belay cache: the kept output of a command.
 load helper
 
 set_up() { start_server; }
 
-# Says how often it was run.
+# A command that prints the number of its runs.
 cat_counts() {
   cat >"$HOME/counts" <<'END'
 #!/bin/sh
@@ -16,7 +16,7 @@ END
 runs() { wc -l <"$HOME/runs"; }
 has_run() { [ "$(runs)" = "$1" ]; }
 
-@test "it is run once, and written out for all" {
+@test "the command runs once; all calls write its output" {
   cat_counts
   is "$(belay cache k -- "$HOME/counts")" 1
   is "$(belay cache k -- "$HOME/counts")" 1
@@ -25,53 +25,14 @@ has_run() { [ "$(runs)" = "$1" ]; }
   is "$(runs)" 3
 }
 
-@test "until it is too old" {
+@test "the command runs again after --ttl" {
   cat_counts
   is "$(belay cache k --ttl 300ms -- "$HOME/counts")" 1
   sleep 0.5
   is "$(belay cache k --ttl 300ms -- "$HOME/counts")" 2
 }
 
-@test "stale: written out at once, while it runs again in the background" {
-  cat_counts
-  sed -i '2i [ ! -e "$HOME/runs" ] || sleep 1' "$HOME/counts"
-  cached() { belay -n old cache k --ttl 3s --stale 1h -- "$HOME/counts"; }
-  is "$(cached)" 1
-  sleep 3.2
-  local from=$EPOCHREALTIME
-  is "$(cached)" 1
-  is "$(cached)" 1
-  local took=$((${EPOCHREALTIME/./} - ${from/./}))
-  echo "# two in $took us" >&3
-  wait_until has_run 2
-  wait_until eval '[ "$(cached)" = 2 ]'
-  is "$(runs)" 2
-}
-
-@test "stale, many times: while it runs again nobody else begins that" {
-  cat >"$HOME/waits" <<'END'
-#!/bin/sh
-echo ran >>"$HOME/runs"
-[ "$(wc -l <"$HOME/runs")" = 1 ] || until [ -e "$HOME/go" ]; do sleep 0.05; done
-wc -l <"$HOME/runs"
-END
-  chmod +x "$HOME/waits"
-  cached() { belay cache k --verbose --ttl 1s --stale 1h -- "$HOME/waits" 2>>"$HOME/said"; }
-  begins() { grep -c "the command runs again in the background" "$HOME/said"; }
-  is "$(cached)" 1
-  sleep 1.2
-  is "$(cached)" 1
-  is "$(begins)" 1
-  wait_until has_run 2
-  for i in {1..10}; do
-    is "$(cached)" 1
-  done
-  is "$(begins)" 1
-  touch "$HOME/go"
-  wait_until eval '[ "$(cached)" = 2 ]'
-}
-
-@test "any bytes, many of them, and none" {
+@test "any bytes, much output, no output" {
   head -c 3000000 /dev/urandom >"$HOME/bytes"
   printf '\0\n\xff' >>"$HOME/bytes"
   for i in 1 2; do
@@ -85,7 +46,7 @@ END
   is "$output" ""
 }
 
-@test "what is too much, or takes too long, is ended and not kept" {
+@test "too much output, or too long a run: ended, and not kept" {
   run -123 --separate-stderr belay cache k --max-size 1000 -- sh -c 'touch "$HOME/began"; head -c 1001 /dev/zero; exec sleep 60'
   is "$stderr" "belay: cache: the command writes more than --max-size allows"
   [ -e "$HOME/began" ]
@@ -94,17 +55,17 @@ END
   is "$(belay cache k --max-size 1000 -- head -c 1000 /dev/zero | wc -c)" 1000
 }
 
-@test "it has all of --longest before it is asked to end" {
+@test "the command has all of --longest before SIGTERM" {
   cat >"$HOME/left" <<'END'
 import os, time
-words = open(f"/proc/{os.getppid()}/cmdline", "rb").read().split(b"\0") # its keeper's
+words = open(f"/proc/{os.getppid()}/cmdline", "rb").read().split(b"\0") # of the supervisor
 print((int(words[4]) - time.clock_gettime_ns(time.CLOCK_BOOTTIME)) // 10**9 > 280)
 END
   run -0 belay cache k --longest 5m -- python3 "$HOME/left"
   is "$output" True
 }
 
-@test "one that leaves something behind which keeps its output open" {
+@test "a background process keeps the output open: 123, not kept" {
   left='sleep 60 2>/dev/null </dev/null & echo $! >"$HOME/left"; echo hi'
   run -123 --separate-stderr belay cache k --longest 500ms -- sh -c "$left" 3>&-
   kill "$(cat "$HOME/left")"
@@ -115,7 +76,7 @@ END
   is "$(belay cache k --longest 10s -- sh -c 'sleep 1 & echo all')" all
 }
 
-@test "one that fails: its output, its status, and nothing is kept" {
+@test "a command that fails: its output and status, and nothing is kept" {
   run -3 --separate-stderr belay cache k -- sh -c 'echo out; echo err >&2; exit 3'
   is "$output" out
   is "$stderr" err
@@ -126,7 +87,7 @@ END
   is "$(belay cache k -- "$HOME/counts")" 1
 }
 
-@test "ten at a time: one run, and the same for all" {
+@test "ten calls at a time: one run, the same output" {
   cat_counts
   sed -i '2i sleep 1' "$HOME/counts"
   for i in {1..10}; do
@@ -139,7 +100,7 @@ END
   is "$(runs)" 1
 }
 
-@test "kill -9 of who runs it: another one does" {
+@test "kill -9 of the belay that runs it: another one runs it" {
   cat_counts
   begin belay cache k -- sh -c 'echo $$ >"$HOME/pid"; exec sleep 60'
   wait_until test -s "$HOME/pid"
@@ -148,16 +109,11 @@ END
   is_gone "$(cat "$HOME/pid")"
 }
 
-@test "--forget, --refresh" {
+@test "--forget" {
   cat_counts
   is "$(belay cache k -- "$HOME/counts")" 1
   run -0 belay cache k --forget
   is "$(belay cache k -- "$HOME/counts")" 2
-  run -0 belay cache k --refresh -- "$HOME/counts"
-  is "$output" ""
-  is "$(runs)" 2
-  run -0 belay cache new --refresh -- "$HOME/counts"
-  is "$(belay cache new -- "$HOME/counts")" 3
 }
 
 @test "no server: 120, or --anyway" {
@@ -167,7 +123,7 @@ END
   is "$output" there
 }
 
-@test "a full disk, nonsense" {
+@test "a full disk, and invalid options" {
   run -123 bash -c 'belay cache k -- echo hello >/dev/full'
   has "$output" "No space left"
   run -123 bash -c 'belay cache k -- echo hello >/dev/full'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Settings: the command line before the environment before files; and passwords.
+# Settings of the command line, the environment and files; passwords.
 load helper
 
 set_up() { start_server; }
@@ -12,7 +12,7 @@ setting() { # setting FILE LINE...
   chmod 600 "$file"
 }
 
-# Which namespace belay uses: what it leaves behind says it.
+# Prints the key of a counter, which begins with the namespace.
 namespace() {
   ask FLUSHALL >/dev/null
   belay count add k "$@" >/dev/null
@@ -43,7 +43,7 @@ namespace() {
   has "$output" "No such file"
 }
 
-@test "the server too, and its timeout" {
+@test "the server and the timeout" {
   local url=$BELAY_URL
   unset BELAY_URL
   setting "$HOME/settings" "url = $url" 'timeout = 10s'
@@ -51,7 +51,7 @@ namespace() {
   BELAY_URL=redis://127.0.0.1:1 run -120 belay count add k --config "$HOME/settings" --timeout 100ms
 }
 
-@test "several URLs are too many for one" {
+@test "several URLs for a command that uses one server" {
   BELAY_URL="$BELAY_URL $BELAY_URL" run -2 belay count get k
   setting "$HOME/settings" "url = $BELAY_URL" "url = $BELAY_URL"
   unset BELAY_URL
@@ -59,7 +59,7 @@ namespace() {
   has "$output" "--url: at most 1"
 }
 
-@test "a file that is wrong: which line, and not what is in it" {
+@test "an error in a file: its line number, and not its text" {
   local i=0
   for line in 'nmespace = hunter2' 'hunter2' 'namespace = ' 'timeout = hunter2' 'json = hunter2' 'config = hunter2' '= hunter2'; do
     setting "$HOME/settings" 'user = me' "$line"
@@ -80,16 +80,16 @@ namespace() {
   has "$output" "is set twice"
   run -2 belay count get k --config "$HOME"
   BELAY_TIMEOUT=hunter2 run -2 belay count get k
-  has "$output" "BELAY_TIMEOUT is no duration"
+  has "$output" "BELAY_TIMEOUT is not a duration"
   lacks "$output" hunter2
 }
 
-@test "a file of settings is a regular file of at most 1 MiB, without a byte 0" {
+@test "a settings file is a regular file of at most 1 MiB, without a byte 0" {
   for file in /dev/zero /dev/null "$HOME" <(echo 'namespace = piped'); do
     run -2 timeout 20 belay count get k --config "$file"
-    has "$output" "$file: is no regular file"
+    has "$output" "$file: is not a regular file"
   done
-  mkfifo "$HOME/pipe" # which nobody writes to
+  mkfifo "$HOME/pipe" # without a writer
   run -2 timeout 20 belay count get k --config "$HOME/pipe"
   setting "$HOME/settings" 'namespace = x'
   printf 'user = me\0password = hunter2\n' >>"$HOME/settings"
@@ -108,7 +108,7 @@ namespace() {
 
 # ---- passwords ----
 
-@test "a password comes from the environment, or a file, or a file of settings" {
+@test "a password from the environment, a password file, or a settings file" {
   ask CONFIG SET requirepass hunter2
   run -123 belay count get k
   BELAY_PASSWORD=hunter2 belay count add k
@@ -126,7 +126,7 @@ namespace() {
   is "$(BELAY_PASSWORD=other belay count get k --url "unix://me@$server_socket")" 1
 }
 
-@test "a file of settings with a password that everybody may read is refused, and what to do is said" {
+@test "a settings file with a password that all users can read is refused" {
   for line in 'password = hunter2' 'url = redis://:hunter2@nowhere'; do
     setting "$HOME/settings" "$line"
     chmod 644 "$HOME/settings"
@@ -140,12 +140,12 @@ namespace() {
   run -1 belay count get k --config "$HOME/settings"
 }
 
-@test "a password file that everybody may read is refused by its name, and what to do is said; a pipe is not" {
+@test "a password file that all users can read is refused; a pipe is not" {
   ask CONFIG SET requirepass hunter2
   setting "$HOME/password" hunter2
   chmod 644 "$HOME/password"
   run -2 belay count add k --password-file "$HOME/password"
-  is "$output" "belay: count add: $HOME/password: everybody may read it, and there is a password in it: chmod o= it"
+  is "$output" "belay: count add: $HOME/password: has a password, and all users can read it: run chmod o= on it"
   BELAY_PASSWORD_FILE=$HOME/password run -2 belay count add k
   setting "$HOME/settings" "password-file = $HOME/password"
   run -2 belay count add k --config "$HOME/settings"
@@ -154,7 +154,7 @@ namespace() {
   is "$(belay count add k --password-file <(echo hunter2))" 2
 }
 
-@test "a password file that is not there, or empty" {
+@test "a missing or empty password file" {
   run -2 belay count get k --password-file "$HOME/nowhere"
   has "$output" "password file"
   (umask 077 && : >"$HOME/empty")

@@ -4,7 +4,7 @@ load helper
 
 set_up() { start_server; }
 
-@test "add, get, set and delete say what has come of it" {
+@test "add, get, set and delete print their result" {
   is "$(belay count add k)" 1
   is "$(belay count add k 41)" 42
   is "$(belay count add k -2)" 40
@@ -17,7 +17,7 @@ set_up() { start_server; }
   is "$output" "not found"
 }
 
-@test "what is not there is 0, and the answer is no" {
+@test "a missing counter is 0, and the status is 1" {
   belay count add there 3
   run -1 belay count get nowhere
   is "$output" 0
@@ -26,7 +26,7 @@ set_up() { start_server; }
   run -0 belay count get there there
 }
 
-@test "all of the range, and nothing beyond it" {
+@test "the whole range of 64 bits, and an error beyond it" {
   is "$(belay count add k 9223372036854775807)" 9223372036854775807
   run -123 belay count add k
   has "$output" "belay: count add: cannot add: "
@@ -42,7 +42,7 @@ set_up() { start_server; }
   is "$(belay count set k 1 --json | tr -d ' ')" '{"key":"k","before":"9223372036854775807","found":true}'
 }
 
-@test "ten seats, and no eleventh" {
+@test "--max 10: ten adds, and no eleventh" {
   for i in {1..10}; do run -0 belay count add seats --max 10; done
   run -1 belay count add seats --max 10
   is "$output" 10
@@ -51,22 +51,11 @@ set_up() { start_server; }
   run -0 belay count add seats -1 --min 0
 }
 
-@test "an id counts once" {
+@test "an --id counts once" {
   is "$(belay count add k 5 --id order-7)" 5
   is "$(belay count add k 5 --id order-7)" 5
   is "$(belay count add k 5 --id order-8)" 10
   run -123 belay count add k 6 --id order-7
-}
-
-@test "a group of counters" {
-  belay count add page 2 --field top
-  belay count add page 3 --field bottom
-  is "$(belay count get page --field top)" 2
-  is "$(belay count get page --all | sort)" $'bottom\t3\ntop\t2'
-  run -0 belay count delete page --field top
-  run -1 belay count get page --field top
-  run -123 belay count get page
-  has "$output" "the key holds something else"
 }
 
 @test "a ttl, shards and names" {
@@ -80,15 +69,13 @@ set_up() { start_server; }
   is "$(belay count add k --name yours)" 1
 }
 
-@test "what excludes each other" {
+@test "options that exclude each other" {
   run -2 belay count add k --id x --max 3
-  run -2 belay count get a b --all
-  run -2 belay count get a --all --field b
   run -2 belay count add k --shards 2 --max 3
   is "$(ask DBSIZE)" 0
 }
 
-@test "any bytes are a key: in JSON, and to people, who are given no orders" {
+@test "any bytes as KEY: JSON, and plain output without control characters" {
   belay count add $'a\nb\e[31m"\\\xff'
   run -0 belay count get --json $'a\nb\e[31m"\\\xff'
   is "$(json 'ascii(o["key"])')" "'a\\nb\\x1b[31m\"\\\\\\xff'"
@@ -99,7 +86,7 @@ set_up() { start_server; }
   is "${lines[0]}" $'a\\x0ab\\x1b[31m"\\\\xff\t1'
 }
 
-@test "many processes at once lose nothing" {
+@test "20 processes at a time: no add is lost" {
   for i in {1..20}; do begin belay count add k --quiet; done
   for pid in "${started[@]:1}"; do wait "$pid"; done
   is "$(belay count get k)" 20

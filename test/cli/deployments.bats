@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# What looks at what is held, and at servers, on deployments of several servers.
+# ls, show, break, sweep and ping on deployments of several servers.
 load helper
 
-@test "a cluster: all of its nodes" {
+@test "a cluster: ls, show, break, sweep and ping use all nodes" {
   local ports=() nodes=() i
   for i in 1 2 3; do
     ports+=("$(free_port)")
@@ -28,7 +28,7 @@ load helper
   run -130 on_terminal --when "held 8 " --type ^C env TERM=xterm belay top
 }
 
-@test "a primary that sentinels watch" {
+@test "a primary with sentinels" {
   local port sentinel
   port=$(free_port)
   sentinel=$(free_port)
@@ -49,7 +49,7 @@ load helper
   run -120 belay ping --url "redis+sentinel://127.0.0.1:$sentinel/nobody" --timeout 1s
 }
 
-@test "a user who may do that and nothing else" {
+@test "a user with the rights of belay acl only" {
   start_server
   hold lock orders web-1
   belay acl --user watch --namespace belay held sweep topology 2>/dev/null | ask

@@ -6,24 +6,24 @@ set_up() { start_server; }
 
 key='belay::lock::{job}'
 
-# Renewed just now: there is no renewal for a while.
+# Returns just after a renewal.
 is_fresh() { [ "$(ask PTTL "$key")" -gt "$1" ]; }
 
-@test "the command's status is belay's, and the lock is free again" {
+@test "the status is that of the command, and the lock is free again" {
   run -0 belay exec job -- true
   run -7 belay exec job -- sh -c 'exit 7'
   run -143 belay exec job -- sh -c 'kill -TERM $$'
   is "$(ask EXISTS "$key")" 0
 }
 
-@test "its standard streams and open files are the command's" {
+@test "the command inherits standard streams and open files" {
   run -0 --separate-stderr bash -c 'echo in | belay exec job -- sh -c "cat; echo err >&2; cat <&7" 7< <(echo seven)'
   is "$output" $'in\nseven'
   is "$stderr" err
   is "$(belay exec job -- sh -c 'ls /proc/$$/fd' | xargs)" "$(sh -c 'ls /proc/$$/fd' | xargs)"
 }
 
-@test "it finds name, fencing number and deadline in its environment" {
+@test "the environment has name, fencing number and deadline" {
   show='echo "$BELAY_NAME $BELAY_FENCE $BELAY_DEADLINE"'
   read -r name fence deadline < <(belay exec job --ttl 20s -- sh -c "$show")
   is "$name" job
@@ -34,7 +34,7 @@ is_fresh() { [ "$(ask PTTL "$key")" -gt "$1" ]; }
   is "$output" "<>"
 }
 
-@test "a command that does not exist: 127; that cannot be run: 126; and the lock is free" {
+@test "a missing command: 127; a file that cannot be run: 126; the lock is free" {
   run -127 belay exec job -- no-such-command
   is "$output" "belay: exec: no-such-command: No such file or directory"
   echo true >"$HOME/file"
@@ -44,7 +44,7 @@ is_fresh() { [ "$(ask PTTL "$key")" -gt "$1" ]; }
   is "$(ask EXISTS "$key")" 0
 }
 
-@test "what makes no sense is refused, and nothing is run" {
+@test "invalid options are refused, and nothing is run" {
   for line in "--ttl 3s --grace 2s" "--try --wait 1s" "--shared --exclusive" "--shared --semaphore 2" "--fair --shared" \
     "--redlock" "--url unix:///a --url unix:///b" "--redlock -u unix:///a -u unix:///b" "--ttl 10ms" "--semaphore 0" \
     "--redlock --ttl 40s -u unix:///a -u unix:///b -u unix:///c" "--redlock --fair -u unix:///a -u unix:///b -u unix:///c"; do
@@ -69,7 +69,7 @@ is_fresh() { [ "$(ask PTTL "$key")" -gt "$1" ]; }
   is "$(tr ' ' '\n' <<<"$statuses" | sort | xargs)" "0 121 121"
 }
 
-@test "held: 121, at once or after the wait; or it has its turn" {
+@test "held: 121, at once or after the wait; or acquired after the wait" {
   begin belay exec job -- sh -c 'echo held >"$HOME/held"; read -r line <"$HOME/go"'
   mkfifo "$HOME/go"
   wait_until test -e "$HOME/held"
@@ -86,13 +86,13 @@ is_fresh() { [ "$(ask PTTL "$key")" -gt "$1" ]; }
   [ -e "$HOME/turn" ]
 }
 
-@test "no server: 120, however long the wait is" {
+@test "no server: 120 at once, with any --wait" {
   run -120 belay exec job --url unix:///nonexistent -- touch "$HOME/ran"
   has "$output" "no server could be reached"
   [ ! -e "$HOME/ran" ]
 }
 
-@test "readers beside each other, a writer alone; so many at a time; fair" {
+@test "shared, exclusive, semaphore, fair" {
   begin belay exec job --shared -- sleep 60
   wait_until belay exec job --shared --try -- true
   wait_until eval '[ -n "$(ask KEYS "belay::rwlock*")" ]'
@@ -109,8 +109,8 @@ is_fresh() { [ "$(ask PTTL "$key")" -gt "$1" ]; }
   run -0 belay exec line --fair -- true
 }
 
-@test "signals go to the command, each once" {
-  # who is begun in the background ignores two of them
+@test "each signal reaches the command once" {
+  # a background process of a shell ignores two of them
   begin env --default-signal belay exec job -- bash -c 'for s; do trap "echo $s >>$HOME/signals" $s; done
     touch "$HOME/ready"; until [ -e "$HOME/end" ]; do sleep 0.05; done; exit 5' \
     command HUP INT QUIT TERM USR1 USR2 WINCH 2>/dev/null
@@ -126,32 +126,32 @@ is_fresh() { [ "$(ask PTTL "$key")" -gt "$1" ]; }
   is "$(xargs <"$HOME/signals")" "HUP INT QUIT TERM USR1 USR2 WINCH"
 }
 
-@test "a signal that the keeper has no room for is kept for it" {
+@test "a signal is queued while the supervisor's channel is full" {
   begin belay exec job --ttl 1h -- bash -c 'trap : USR1; touch "$HOME/ready"; while :; do sleep 0.05; done'
   wait_until test -e "$HOME/ready"
-  local keeper status=0
-  keeper=$(pgrep -P "$begun")
-  started+=("$keeper")
-  kill -STOP "$keeper"
+  local supervisor status=0
+  supervisor=$(pgrep -P "$begun")
+  started+=("$supervisor")
+  kill -STOP "$supervisor"
   python3 -c 'import os, signal, sys, time
 for _ in range(1500):
     os.kill(int(sys.argv[1]), signal.SIGUSR1)
     time.sleep(0.001)' "$begun"
   kill -TERM "$begun"
   sleep 0.2
-  kill -CONT "$keeper"
+  kill -CONT "$supervisor"
   wait "$begun" || status=$?
   is "$status" 143
 }
 
-@test "ctrl-C, or what timeout sends, before the keeper is ready: nothing is run, and belay ends by it" {
-  local i n keeper status signal
+@test "SIGINT to the process group before the supervisor is ready: nothing is run" {
+  local i n supervisor status signal
   for i in {1..20}; do
     ((i % 2)) && signal=INT || signal=TERM
     begin env --default-signal setsid belay exec job -- sleep 60 2>>"$HOME/said"
-    keeper=
+    supervisor=
     for ((n = 0; n < 1000000; n++)); do # at once: to wait in between is too late
-      read -r keeper <"/proc/$begun/task/$begun/children" || [ -z "$keeper" ] || break
+      read -r supervisor <"/proc/$begun/task/$begun/children" || [ -z "$supervisor" ] || break
     done
     kill -"$signal" -- "-$begun"
     status=0
@@ -161,7 +161,7 @@ for _ in range(1500):
   is "$(cat "$HOME/said")" ""
 }
 
-@test "a signal that ends the command ends belay, and frees the lock; one that waits too" {
+@test "a signal that ends the command ends belay; a signal ends the wait" {
   begin belay exec job -- sleep 60
   wait_until ask GET "$key"
   wait_until eval "[ \"\$(ask EXISTS '$key')\" = 1 ]"
@@ -179,12 +179,12 @@ for _ in range(1500):
   [ ! -e "$HOME/ran" ]
 }
 
-@test "who was told to ignore SIGHUP has a command that does" {
+@test "SIGHUP ignored by the caller is ignored by the command" {
   run -0 bash -c 'trap "" HUP; belay exec job -- sh -c "kill -HUP \$\$; echo on"'
   is "$output" on
 }
 
-@test "ctrl-C at a terminal: the command gets it, once" {
+@test "ctrl-C at a terminal reaches the command once" {
   run -130 on_terminal --when begun --type ^C belay exec job -- \
     bash -c 'trap "echo INT >>$HOME/signals; n=1" INT; echo begun; until [ -n "$n" ]; do sleep 0.1; done
       sleep 0.5; trap - INT; kill -INT $$'
@@ -192,7 +192,7 @@ for _ in range(1500):
   is "$(ask EXISTS "$key")" 0
 }
 
-@test "a command may read from the terminal; then ctrl-C is its, and belay ends by it" {
+@test "a command that reads from the terminal gets ctrl-C, and belay ends by SIGINT" {
   run -0 on_terminal --when name --type $'me\n' belay exec job -- bash -c 'echo name; read -r n; echo "it is $n"'
   has "$output" "it is me"
   run -130 on_terminal --when name --type $'me\n' --when "it is" --type ^C \
@@ -207,13 +207,13 @@ for _ in range(1500):
   has "$output" done
 }
 
-@test "ctrl-Z where no shell does job control: nothing stands still" {
+@test "ctrl-Z without job control: nothing is stopped" {
   run -0 on_terminal --when begun --type $'\x1a' --when done --type "" \
     belay exec job --ttl 30s -- sh -c 'echo be""gun; sleep 2; echo do""ne'
   has "$output" done
 }
 
-@test "stopped at a terminal for too long: the command is gone, and that is seen" {
+@test "stopped at a terminal for too long: the command has ended, and 122" {
   cat_lives
   run -122 on_terminal --when '$ ' --type $'belay exec job --ttl 1500ms -- ~/lives\n' \
     --when alive --type $'\x1a' --when Stopped --type $'sleep 3; echo sl""ept\n' --when slept --type $'fg\n' \
@@ -222,7 +222,7 @@ for _ in range(1500):
   is_gone "$(cat "$HOME/pid")"
 }
 
-@test "a server that stands still: SIGTERM, and all is gone before the lease is over" {
+@test "a stopped server: SIGTERM, and all processes end before the lease does" {
   cat_lives
   for kind in stubborn willing; do
     rm -f "$HOME/signals" "$HOME/beats" "$HOME/pid"
@@ -245,7 +245,7 @@ for _ in range(1500):
   done
 }
 
-@test "belay stands still: the same" {
+@test "a stopped belay: SIGTERM, and all processes end before the lease does" {
   cat_lives
   begin belay exec job --ttl 2s -- "$HOME/lives" stubborn 2>"$HOME/said"
   local status=0 end
@@ -261,7 +261,7 @@ for _ in range(1500):
   grep -q "lost while the command ran" "$HOME/said"
 }
 
-@test "a lock that is someone else's all at once: SIGTERM, and 122" {
+@test "the lock gets another owner: SIGTERM, and 122" {
   cat_lives
   begin belay exec job --ttl 1500ms -- "$HOME/lives" 2>"$HOME/said"
   local status=0
@@ -275,14 +275,14 @@ for _ in range(1500):
   is "$(ask GET "$key")" other
 }
 
-@test "a lock that was taken away is noticed at the end of a short command too: 122" {
+@test "the lock was taken away during a short command: 122" {
   run -122 belay exec job -- redis-cli -s "$server_socket" DEL "$key"
   is "$output" $'1\nbelay: exec: lost while the command ran: taken'
   run -122 belay exec job -- redis-cli -s "$server_socket" SET "$key" other
   is "$(ask GET "$key")" other
 }
 
-@test "what has gone to another process group or session is gone too" {
+@test "processes in another process group or session are killed too" {
   begin belay exec job --ttl 1500ms -- sh -c 'timeout 60 sleep 60 &
     (trap "" TERM; setsid sh -c "sleep 60 & wait" & wait) & wait' 3>&-
   local pids
@@ -296,7 +296,7 @@ for _ in range(1500):
   for pid in $pids; do is_gone "$pid"; done
 }
 
-@test "what has gone to another session is asked to end first, as the command is" {
+@test "processes in another session get SIGTERM first" {
   cat >"$HOME/tidies" <<'END'
 #!/bin/bash
 trap 'echo term >"$HOME/signals"; exit' TERM
@@ -313,7 +313,7 @@ END
   is "$(cat "$HOME/signals")" term
 }
 
-@test "one in the command's group that cannot be killed keeps none of the others alive" {
+@test "a process that cannot be killed does not keep the others alive" {
   [ "$(id -u)" = 0 ] || skip "who cannot kill another user's process is made by root"
   cat >"$HOME/works" <<'END'
 #!/bin/bash
@@ -337,16 +337,16 @@ END
   done
 }
 
-@test "the modes of a terminal that a command has changed are set back if it is killed" {
+@test "terminal modes are restored when the command is killed" {
   run -0 on_terminal --when name --type $'me\n' bash -c 'belay exec job -- bash -c "echo name; read -r n
     stty raw -echo; kill -KILL \$\$"; stty -a'
   has "$output" " echo "
   has "$output" " icanon"
 }
 
-@test "kill -9 of belay, or of its keeper: nothing of the command is left" {
+@test "kill -9 of belay, or of the supervisor: no process of the command is left" {
   cat_lives
-  for victim in belay keeper; do
+  for victim in belay supervisor; do
     rm -f "$HOME/beats" "$HOME/pid"
     begin belay exec job -- "$HOME/lives" stubborn 2>"$HOME/said"
     wait_until test -s "$HOME/pid"
@@ -360,7 +360,7 @@ END
   has "$(cat "$HOME/said")" "the supervisor of the command is gone, so the command was killed"
 }
 
-@test "all of belay's process group is stopped or killed: the same" {
+@test "belay's process group is stopped or killed: no process of the command is left" {
   cat_lives
   for signal in STOP KILL; do
     rm -f "$HOME/beats" "$HOME/pid"
@@ -379,21 +379,21 @@ END
   done
 }
 
-@test "its keeper stands still: belay ends the command" {
+@test "a stopped supervisor: belay ends the command" {
   cat_lives
   begin belay exec job --ttl 2s -- "$HOME/lives" stubborn 2>"$HOME/said"
-  local status=0 keeper
+  local status=0 supervisor
   wait_until test -e "$HOME/beats"
-  keeper=$(pgrep -P "$begun")
-  started+=("$keeper")
-  kill -STOP "$keeper"
+  supervisor=$(pgrep -P "$begun")
+  started+=("$supervisor")
+  kill -STOP "$supervisor"
   ask SET "$key" other
   wait "$begun" || status=$?
   is "$status" 122
   is_gone "$(cat "$HOME/pid")"
 }
 
-# slow_path N: N folders on the PATH that take about a millisecond each to look into: the way there is long.
+# slow_path N: put N folders on the PATH in which each lookup takes about a millisecond.
 slow_path() {
   local dots i
   mkdir -p "$HOME/way"
@@ -406,7 +406,7 @@ slow_path() {
   slow=(env -C "$HOME/way" PATH="$(printf 'l:%.0s' $(seq "$1"))$PATH" "$(command -v belay)")
 }
 
-@test "a command that is long in coming: it is run while the lock is renewed, and not any more once it is lost" {
+@test "a slow execvp(): the command starts while the lease is renewed, and not after a loss" {
   slow_path 3000
   run -0 "${slow[@]}" exec job --ttl 1500ms -- echo ran
   is "$output" ran
@@ -422,42 +422,42 @@ slow_path() {
   ask DEL "$key"
   begin "${slow[@]}" exec job --ttl 1500ms -- touch "$HOME/ran"
   wait_until eval "[ \"\$(ask EXISTS '$key')\" = 1 ]"
-  local keeper
-  wait_until eval 'keeper=$(pgrep -P "$begun")'
+  local supervisor
+  wait_until eval 'supervisor=$(pgrep -P "$begun")'
   kill -KILL "$begun"
-  wait_until is_gone "$keeper"
+  wait_until is_gone "$supervisor"
   [ ! -e "$HOME/ran" ]
 }
 
-@test "a keeper that has stood still goes by what belay has told it last" {
+@test "a supervisor that was stopped uses belay's last limits" {
   begin belay exec job --ttl 3s -- sh -c 'touch "$HOME/ready"; until [ -e "$HOME/end" ]; do sleep 0.05; done; exit 5'
   wait_until test -e "$HOME/ready"
-  local keeper status=0
-  keeper=$(pgrep -P "$begun")
-  started+=("$keeper")
-  kill -STOP "$keeper"
+  local supervisor status=0
+  supervisor=$(pgrep -P "$begun")
+  started+=("$supervisor")
+  kill -STOP "$supervisor"
   sleep 4
   wait_until is_fresh 2900
-  kill -CONT "$keeper"
+  kill -CONT "$supervisor"
   sleep 0.5
   touch "$HOME/end"
   wait "$begun" || status=$?
   is "$status" 5
 }
 
-@test "belay stood still for so long that the time was over before the command began: it does not" {
-  belay keep-command 9 0 1 2 touch "$HOME/ran" 9<>"$HOME/said"
+@test "belay was stopped until the lease was over: the command is not started" {
+  belay supervise 9 0 1 2 touch "$HOME/ran" 9<>"$HOME/said"
   [ ! -e "$HOME/ran" ]
 }
 
-@test "the terminal is that of whoever reads from it: a pager behind belay" {
+@test "the terminal belongs to the process that reads from it: a pager after belay" {
   run -0 on_terminal --when more --type $'yes\n' \
     bash -c 'belay exec job -- echo more | { cat; read -r x </dev/tty; echo "it was $x"; }'
   has "$output" "it was yes"
 }
 
-# The best of many, beside the best of what starts up and asks once too: the machine may be busy.
-@test "starting up and taking a free lock, and the keeper, take under 10 ms beyond what one question takes" {
+# Compares the best of many runs with the best of many pings, because the machine may be busy.
+@test "start, free lock and supervisor take at most 10 ms more than one ping" {
   local best=999999999 control=999999999 from to i
   for ((i = 0; i < 300 && (i < 20 || best - control >= 10000000); i++)); do
     from=$(date +%s%N)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# belay exec: what becomes of the command and of the lock when servers, terminals and signals come in between.
+# belay exec: the command and the lock during faults of servers, terminals and signals.
 load helper
 
 set_up() { start_server; }
 
 key='belay::lock::{job}'
 
-# three_servers: their --url, and their process ids.
+# three_servers: start them. Sets their --url options and process ids.
 three_servers() {
   local i
   urls=() pids=()
@@ -17,12 +17,12 @@ three_servers() {
   done
 }
 
-@test "SIGTERM when the grace begins, and not before; and all is gone before BELAY_DEADLINE" {
+@test "SIGTERM when the grace begins; all processes end before BELAY_DEADLINE" {
   cat_lives
   local status=75 i deadline asked last
   for ((i = 0; i < 5 && status == 75; i++)); do
     status=0
-    # It was not renewed yet, which begins after 3s: what it was told is what counts.
+    # No renewal yet: the first one is due after 3 s. So BELAY_DEADLINE is the end of the lease.
     belay exec job --ttl 9s --grace 3s -- sh -c 'kill -STOP "$1"; echo $BELAY_DEADLINE >"$HOME/deadline"
       [ $(($(date +%s%3N) + 6000)) -lt $BELAY_DEADLINE ] || exit 75
       exec "$HOME/lives" stubborn' sh "$server" 2>"$HOME/said" || status=$?
@@ -38,7 +38,7 @@ three_servers() {
   ((asked < last && last < deadline))
 }
 
-@test "most of three servers stand still while the command runs: the same; one of them: nothing happens" {
+@test "most of three servers are stopped: the command ends in time; one of them: it runs on" {
   cat_lives
   three_servers
   local with=(--redlock --max-ttl 3s --ttl 3s --timeout 500ms "${urls[@]}") status=0 pid before stopped
@@ -61,7 +61,7 @@ three_servers() {
   ((stopped < $(tail -n 1 "$HOME/beats") && $(tail -n 1 "$HOME/beats") < stopped + 3000))
 }
 
-@test "on three servers, of which one is away" {
+@test "three servers, of which one is away" {
   three_servers
   kill -KILL "${pids[2]}"
   wait_until belay exec job --redlock --max-ttl 1s --ttl 1s "${urls[@]}" -- touch "$HOME/ran"
@@ -70,7 +70,7 @@ three_servers() {
   run -120 belay exec job --redlock --max-ttl 1s --ttl 1s "${urls[@]}" -- true
 }
 
-@test "--fair: in the order in which they came" {
+@test "--fair: first come, first served" {
   hold fair line me
   local holder=$begun i
   waiting() { [ "$(belay show line --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["waiting"])')" = "$1" ]; }
@@ -87,10 +87,10 @@ three_servers() {
 
 # ---- waiting ----
 
-# One who waits has asked for it by now.
+# True if a waiter has asked for the lock.
 has_asked() { ask INFO commandstats | grep -q cmdstat_eval; }
 
-@test "the server is lost while one waits: 120, or 123 if it may have been given; when the wait is over" {
+@test "the server is lost during the wait: 120, or 123 if the lock may have been granted" {
   ask SET "$key" other
   for signal in STOP KILL; do
     ask CONFIG RESETSTAT
@@ -111,7 +111,7 @@ has_asked() { ask INFO commandstats | grep -q cmdstat_eval; }
   [ ! -e "$HOME/ran" ]
 }
 
-@test "the server is lost while one waits, and comes back in time: one has the lock" {
+@test "the server is lost during the wait, and returns in time: one waiter gets the lock" {
   ask SET "$key" other
   begin belay exec job --wait 1m --timeout 500ms -- touch "$HOME/ran"
   wait_until has_asked
@@ -141,7 +141,7 @@ has_asked() { ask INFO commandstats | grep -q cmdstat_eval; }
 
 # ---- stopped ----
 
-@test "ctrl-Z: the command stands still, and nothing is renewed; fg: both go on" {
+@test "ctrl-Z: the command is stopped and the lease not renewed; fg continues both" {
   cat_lives
   mkfifo "$HOME/go"
   begin on_terminal --when '$ ' --type $'belay exec job --ttl 12s --grace 100ms -- ~/lives\n' --when alive --type ^Z \
@@ -166,14 +166,14 @@ has_asked() { ask INFO commandstats | grep -q cmdstat_eval; }
   is "$(ask EXISTS "$key")" 0
 }
 
-@test "a signal while the lock is being given back does not drop that; a second one ends belay" {
-  expect_given_back 'belay::lock*}' belay exec job
+@test "the release ignores one signal; a second one ends belay" {
+  expect_released 'belay::lock*}' belay exec job
 }
 
 # ---- taken away ----
 
 # The next renewal is due in twenty minutes.
-@test "belay break while the command runs: it is told at once, and ended by SIGTERM" {
+@test "belay break while the command runs: SIGTERM at once" {
   cat_lives
   local status=0 kind
   for kind in "" "--shared" "--exclusive" "--semaphore 2" "--fair"; do
@@ -191,7 +191,7 @@ has_asked() { ask INFO commandstats | grep -q cmdstat_eval; }
   done
 }
 
-@test "a server that restarts without its data: the command is ended at once" {
+@test "a server restarts without its data: the command ends at once" {
   cat_lives
   local status=0
   begin belay exec job --ttl 1h --grace 20s -- "$HOME/lives" 2>"$HOME/said"

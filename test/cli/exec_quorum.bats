@@ -10,7 +10,7 @@ load helper
   echo "# ${lines[-1]}" >&3
 }
 
-@test "no server of three: each is named, without its password, with its error" {
+@test "no server of three: an error for each, without its password" {
   local urls="-u redis://me:secret@127.0.0.1:1 -u redis://127.0.0.1:2 -u unix:///nonexistent"
   run -120 belay exec job --redlock $urls --timeout 300ms -- touch "$HOME/ran"
   has "$output" "belay: exec: cannot acquire: too few of the servers answered: 0 of 3"
@@ -19,7 +19,7 @@ load helper
   [ ! -e "$HOME/ran" ]
 }
 
-@test "servers that refuse are told from servers that are away" {
+@test "servers that refuse are distinguished from servers that are away" {
   local urls=() i
   for i in 1 2 3; do
     start_server --requirepass right

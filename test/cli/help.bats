@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# Help, manual and completion: out of the same tables.
+# Help, manual and completion.
 load helper
 
-# Every command, with those that consist of others: "count add".
+# Prints all commands, also parts such as "count add".
 all_commands() {
   local name part
   for name in $(belay help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
@@ -16,7 +16,7 @@ all_commands() {
   done
 }
 
-@test "each command says how it is used, in lines of a page" {
+@test "each command has a usage, in lines of at most 79 characters" {
   is "$(all_commands | grep -cx 'count add')" 1
   while read -r command; do
     for form in "$command --help" "help $command" "$command -h"; do
@@ -29,7 +29,7 @@ all_commands() {
   done < <(all_commands)
 }
 
-@test "each command has an example, those that consist of others too" {
+@test "each command has an example" {
   while read -r command; do
     run -0 belay $command --help
     grep -qE "^  ([^ -].*)?belay $command( |$)" <<<"$output" || { echo "$command: $output" && false; }
@@ -45,12 +45,12 @@ all_commands() {
   has "$output" "see belay help"
 }
 
-@test "help is for standard output, and needs no server" {
+@test "help is on standard output, and needs no server" {
   run -0 --separate-stderr belay count get --help --url nonsense
   is "$stderr" ""
 }
 
-@test "the manual page has no mistakes, and all commands and options" {
+@test "the manual page has no warnings, and all commands and options" {
   page=$(find "$CLI_PLACE" -name belay.1)
   is "$(belay manual)" "$(cat "$page")"
   run -0 --separate-stderr env MANWIDTH=80 MANROFFOPT=-wall man --warnings -l "$page"
@@ -62,18 +62,18 @@ all_commands() {
       has "$text" "$option"
     done
   done < <(all_commands)
-  for status in 0 1 2 120 121 122 123 124 126 127 128; do
+  for status in 0 1 2 120 121 122 123 126 127 128; do
     grep -qE "^ +$status +[a-z]" <<<"$text"
     for command in exec leader once; do
       belay "$command" --help | grep -qE "^ +$status +[a-z]"
     done
   done
-  if command -v mandoc; then # of which day it is, it does not say: who builds it again is to have the same
+  if command -v mandoc; then # the page has no date, so that builds are reproducible
     is "$(mandoc -T lint -W warning "$page" | grep -v 'missing date')" ""
   fi
 }
 
-# complete WORD...: what bash completes the last of them to.
+# complete_as WORD...: print the words to which bash completes the last one.
 complete_as() {
   bash --norc -c 'source "$1"; shift
     COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
@@ -96,18 +96,7 @@ complete_as() {
   is "$(complete_as belay help vers)" version
 }
 
-@test "bash completes behind options that stand before the command" {
-  is "$(complete_as belay --ur)" --url
-  is "$(complete_as belay -u x cou)" count
-  is "$(complete_as belay --url redis : //h : 6379 cou)" count # as bash takes a URL apart
-  is "$(complete_as belay -u x count '')" $'add\nget\nset\ndelete'
-  is "$(complete_as belay --namespace count cou)" count
-  is "$(complete_as belay -v exec job --fa)" --fair
-  is "$(complete_as belay --json -u '')" ""
-  is "$(cd "$HOME" && complete_as belay --config no)" none
-}
-
-# fish_completes LINE: what fish completes it to.
+# fish_completes LINE: print the words to which fish completes it.
 fish_completes() {
   fish --no-config -c 'source $argv[1]; complete -C $argv[2]' "$(find "$CLI_PLACE" -name belay.fish)" "$1" | cut -f 1
 }
@@ -120,8 +109,6 @@ fish_completes() {
   is "$(fish_completes 'belay rank top b --ties ')" $'earlier\nlater\nmember'
   is "$(fish_completes 'belay ls -k se')" semaphore
   is "$(fish_completes 'belay completion ')" $'bash\nfish\nzsh'
-  is "$(fish_completes 'belay -u x cou')" count
-  is "$(fish_completes 'belay --namespace count cou')" count
   is "$(fish_completes 'belay exec job --fa')" --fair
   is "$(fish_completes 'belay count add --url ')" ""
   touch "$HOME/none"
@@ -129,8 +116,8 @@ fish_completes() {
   has "$(fish_completes 'belay exec job -- gre')" grep
 }
 
-# zsh_completes WORD...: what zsh offers for the last of them. It asks our function as its own completion does; what that
-# calls only writes.
+# zsh_completes WORD...: print the candidates of zsh for the last word. It calls belay's function as zsh does, with
+# stubs for the functions of zsh.
 zsh_completes() {
   zsh -f -c '
     compdef() { :; }
@@ -154,15 +141,13 @@ zsh_completes() {
   is "$(zsh_completes belay rank top b --ties '')" $'member\nearlier\nlater'
   is "$(zsh_completes belay ls -k se)" semaphore
   is "$(zsh_completes belay completion '')" $'bash\nfish\nzsh'
-  is "$(zsh_completes belay -u x cou)" count
-  is "$(zsh_completes belay --namespace count cou)" count
   is "$(zsh_completes belay exec job --fa)" --fair
   is "$(zsh_completes belay count add --url '')" ""
   is "$(zsh_completes belay ping --config '')" FILES
   is "$(zsh_completes belay exec job --ttl 9s -- gre)" "NORMAL 1 gre"
 }
 
-@test "completion has no mistakes" {
+@test "the completion scripts have no syntax errors" {
   require zsh fish
   belay completion zsh >"$HOME/_belay"
   zsh -n "$HOME/_belay"

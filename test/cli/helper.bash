@@ -1,5 +1,5 @@
-# What the tests of the belay command have in common: `load helper`. They find `belay` on the PATH as it was installed,
-# in a world of their own: no settings of whoever runs them.
+# Shared by the tests of the belay command: `load helper`. They use the installed `belay` of the PATH,
+# without the settings of the machine or the user.
 bats_require_minimum_version 1.5.0
 
 # require PROGRAM...: fails the test, with the program's name, unless each of them is installed.
@@ -18,7 +18,7 @@ setup() {
   unset "${!BELAY_@}" NO_COLOR
   export HOME=$BATS_TEST_TMPDIR XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/settings LC_ALL=C.UTF-8
   : >"$HOME/none"
-  export BELAY_CONFIG=$HOME/none # not the machine's own
+  export BELAY_CONFIG=$HOME/none # instead of the machine's settings
   here=$BATS_TEST_DIRNAME
   started=()
   server_folders=()
@@ -37,25 +37,25 @@ teardown() {
   [ ${#server_folders[@]} = 0 ] || rm -rf "${server_folders[@]}"
 }
 
-# For the files to replace: what each of their tests begins with.
+# A file of tests replaces it: runs before each test.
 set_up() { :; }
 
-# begin COMMAND...: runs it beside the test, and ends it with the test. Its process id is $!, and in $begun. What it says
-# goes where the caller says.
+# begin COMMAND...: start it in the background, and kill it at the end of the test. Its process id is in
+# $begun. The caller redirects its output.
 begin() {
   "$@" 3>&- &
   begun=$!
   started+=("$begun")
 }
 
-# new_folder: $server_folder, for sockets, whose paths have to be short.
+# new_folder: make $server_folder, for sockets, whose paths have to be short.
 new_folder() {
   server_folder=$(mktemp -d /tmp/belay-cli-XXXXXX)
   server_folders+=("$server_folder")
 }
 
-# start_server [ARGUMENT...]: a server of the test's own; $BELAY_URL is its, $server its process id, $server_socket
-# where it listens.
+# start_server [ARGUMENT...]: start a server for the test. Sets BELAY_URL, $server (its process id) and
+# $server_socket.
 start_server() {
   new_folder
   server_socket=$server_folder/s
@@ -63,7 +63,7 @@ start_server() {
   export BELAY_URL=unix://$server_socket
 }
 
-# The same once more, at the same place, with nothing in it.
+# serve [ARGUMENT...]: start the server again on the same socket, without data.
 serve() {
   begin bash -c 'exec -a redis-server "$@"' server "$(server_program)" --port 0 --unixsocket "$server_socket" \
     --dir "$server_folder" --save '' "$@" >"$server_folder/log"
@@ -71,7 +71,7 @@ serve() {
   wait_until ask PING
 }
 
-# start_relay [SECONDS]: to that server: see relay.py. $relay is its process id, $relay_url its URL.
+# start_relay [SECONDS]: start relay.py in front of the server. Sets $relay (its process id) and $relay_url.
 start_relay() {
   relay_url=unix://$server_folder/r
   begin python3 "$here/support/relay.py" "$server_folder/r" "$server_socket" "$@"
@@ -79,7 +79,7 @@ start_relay() {
   wait_until test -S "$server_folder/r"
 }
 
-# A port that nobody listens on, nor on that 10,000 above it.
+# Prints a free port, so that the port 10,000 above it is free too.
 free_port() {
   python3 -c 'import random, socket
 while True:
@@ -94,11 +94,11 @@ print(port)'
 
 server_program() { command -v redis-server || command -v valkey-server || command -v redis-check-rdb; }
 
-# ask COMMAND...: of the server, past belay.
+# ask COMMAND...: send a command to the server with redis-cli.
 ask() { redis-cli -s "$server_socket" "$@" 2>/dev/null; }
 
-# hold KIND NAME LABEL [URL]...: has something held beside the test (see holder.c), at $BELAY_URL if nothing else is said;
-# its process id is in $begun. Returns when it is held; wait_for: at once, since it will wait.
+# hold KIND NAME LABEL [URL]...: hold an object in the background (see holder.c), by default at $BELAY_URL.
+# The process id is in $begun. hold returns after the grant, wait_for at once.
 hold() {
   wait_for "$@"
   wait_until grep -q held "$HOME/holder-$begun"
@@ -110,7 +110,7 @@ wait_for() {
   mv "$said-new" "$said-$begun"
 }
 
-# wait_until COMMAND...: until it succeeds. The machine may be busy.
+# wait_until COMMAND...: repeat it until it succeeds, for at most 30 s.
 wait_until() {
   local i
   for ((i = 0; i < 600; i++)); do
@@ -123,22 +123,22 @@ wait_until() {
   return 1
 }
 
-# catches PID SIGNAL: whether that process has a handler for it by now.
+# catches PID SIGNAL: true if the process has a handler for the signal.
 catches() {
   local mask
   mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status")
   (((0x$mask >> ($(kill -l "$2") - 1)) & 1))
 }
 
-# A command that says "begun" on standard error, and waits for the signal that ends it. It is one program that does both: a
-# shell (dash) forgets a SIGINT that comes while it starts what is to wait.
+# A command that prints "begun" on standard error, and waits for a signal. One program does both: a shell (dash)
+# forgets a SIGINT that comes while it starts another program.
 waits=(sh -c 'echo begun >"$HOME/begun"; exec tail -f "$HOME/begun" >&2')
 
 now_ms() { date +%s%3N; }
 is_gone() { [[ $(ps -o stat= -p "$1") != [^Z]* ]]; }
 
-# ~/lives [stubborn]: a command that says in a file (beats) that it lives, again and again, in a process (pid) that it has
-# started itself; and which signals it got, and when (asked). If it is stubborn it goes on.
+# cat_lives: make ~/lives [stubborn], a command with a child process (pid) that writes the time to a file (beats)
+# each 10 ms. It records SIGTERM (signals) and its time (asked). If it is stubborn it ignores SIGTERM.
 cat_lives() {
   cat >"$HOME/lives" <<'END'
 #!/bin/bash
@@ -151,8 +151,8 @@ END
   chmod +x "$HOME/lives"
 }
 
-# begin_giving_back COMMAND...: a belay that runs a command, which ends with status 7 when the server stands still.
-begin_giving_back() {
+# begin_releasing COMMAND...: start a belay whose command ends with status 7 after the server was stopped.
+begin_releasing() {
   rm -f "$HOME/go"
   begin "$@" --timeout 30s -- sh -c 'touch "$HOME/ready"; until [ -e "$HOME/go" ]; do sleep 0.05; done; exit 7' 2>/dev/null
   wait_until test -e "$HOME/ready"
@@ -163,11 +163,11 @@ begin_giving_back() {
   wait_until no_child
 }
 
-# expect_given_back KEYS COMMAND...: so, and a signal does not drop that: none of these keys is left. A second one ends it.
-expect_given_back() {
+# expect_released KEYS COMMAND...: the release ignores one signal, and leaves none of these keys. A second signal ends belay.
+expect_released() {
   local keys=$1 status=0
   shift
-  begin_giving_back "$@"
+  begin_releasing "$@"
   kill -TERM "$begun"
   sleep 0.3
   run -1 is_gone "$begun"
@@ -175,20 +175,20 @@ expect_given_back() {
   wait "$begun" || status=$?
   is "$status" 7
   is "$(ask KEYS "$keys")" ""
-  begin_giving_back "$@"
+  begin_releasing "$@"
   status=0
-  tell "$begun" TERM
+  signal_until_gone "$begun" TERM
   wait "$begun" || status=$?
   is "$status" 143
 }
 
-# tell PID SIGNAL: again and again, until it ends.
-tell() { wait_until eval "kill -$2 $1; is_gone $1"; }
+# signal_until_gone PID SIGNAL: send the signal until the process has ended.
+signal_until_gone() { wait_until eval "kill -$2 $1; is_gone $1"; }
 
-# on_terminal [--when TEXT --type KEYS]... COMMAND...: on a pseudo-terminal: see terminal.py.
+# on_terminal [--when TEXT --type KEYS]... COMMAND...: run it on a pseudo-terminal: see terminal.py.
 on_terminal() { python3 "$here/support/terminal.py" "$@"; }
 
-# json EXPRESSION: what Python says of the object `o` in each line of $output.
+# json EXPRESSION: evaluate it in Python for the object `o` in each line of $output.
 json() { python3 -c 'import json, sys
 for line in sys.stdin:
     o = json.loads(line)

@@ -11,7 +11,7 @@ load helper
   is "$(worker)" "$first"
 }
 
-@test "uuids ask no server, and are of version 7" {
+@test "UUIDs of version 7, without a server" {
   run -0 belay id uuid --count 1000
   is "$(sort -u <<<"$output" | wc -l)" 1000
   is "$(grep -cE '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$' <<<"$output")" 1000
@@ -19,7 +19,7 @@ load helper
   is "$(json 'len(o["id"])')" 36
 }
 
-@test "a sequence is without gaps, whoever draws from it" {
+@test "a sequence has no gaps, with several processes" {
   start_server
   is "$(belay id sequence invoices)" 1
   is "$(belay id sequence invoices --count 3)" $'2\n3\n4'
@@ -27,14 +27,14 @@ load helper
   is "$(belay id sequence invoices --json)" '{"id":"5"}'
 }
 
-@test "segments: none comes twice, from many processes" {
+@test "segments: no id comes twice, with several processes" {
   start_server
   for i in {1..10}; do begin belay id segment users --count 50 >"$HOME/ids.$i"; done
   for pid in "${started[@]:1}"; do wait "$pid"; done
   is "$(cat "$HOME"/ids.* | sort -nu | wc -l)" 500
 }
 
-@test "snowflakes are taken apart again" {
+@test "decode returns the parts of a snowflake" {
   start_server
   local before after
   before=$(date +%s%3N)
@@ -46,7 +46,7 @@ load helper
   is "$(json "$before <= o['unix_ms'] <= $after + 1000")" True
 }
 
-@test "a worker that is taken is not given" {
+@test "a worker that is in use is refused: 121" {
   start_server
   begin belay id snowflake orders --worker 7 --ahead 1m --timeout 1m --ttl 1h
   wait_until eval '[ "$(ask DBSIZE)" -gt 0 ]'
@@ -54,7 +54,7 @@ load helper
   has "$output" "someone else holds it"
 }
 
-@test "what is no id" {
+@test "invalid ids are refused" {
   run -2 belay id decode x
   run -2 belay id decode -5
   run -2 belay id sequence x --count 0

@@ -7,7 +7,7 @@ set_up() { start_server; }
 candidate() { begin belay leader job "$@" 2>>"$HOME/said"; }
 count() { [ "$(wc -l <"$HOME/$1" 2>/dev/null)" -ge "$2" ]; }
 
-@test "of three one runs the command; when its machine dies another one does" {
+@test "one of three runs the command; when its belay is killed another one does" {
   local pids=()
   for i in 1 2 3; do
     candidate --ttl 1s -- sh -c "echo $i >>\$HOME/leaders; exec sleep 60"
@@ -21,7 +21,7 @@ count() { [ "$(wc -l <"$HOME/$1" 2>/dev/null)" -ge "$2" ]; }
   is "$(sort -u "$HOME/leaders" | wc -l)" 2
 }
 
-@test "the command's end is the leader's, and another one's turn" {
+@test "when the command ends, its leader resigns and another one leads" {
   candidate -- sh -c 'echo one >>"$HOME/leaders"; read -r x <"$HOME/go"; exit 7'
   mkfifo "$HOME/go"
   local first=$begun status=0
@@ -35,7 +35,7 @@ count() { [ "$(wc -l <"$HOME/$1" 2>/dev/null)" -ge "$2" ]; }
   [[ $(tail -n 1 "$HOME/leaders") =~ ^two\ job\ [0-9]+$ ]]
 }
 
-@test "--restart: it leads on, and starts the command again" {
+@test "--restart: the leader stays, and starts the command again" {
   candidate --restart 50ms -- sh -c 'echo $BELAY_FENCE >>"$HOME/runs"; exit 1'
   wait_until count runs 3
   is "$(sort -u "$HOME/runs" | wc -l)" 1
@@ -46,18 +46,18 @@ count() { [ "$(wc -l <"$HOME/$1" 2>/dev/null)" -ge "$2" ]; }
   run -0 belay leader job -- true # free at once
 }
 
-@test "leadership that was taken away is noticed at the end of a short command too" {
+@test "leadership that was taken away during a short command is reported" {
   run -0 belay leader job -- sh -c "ask='redis-cli -s $server_socket'"'; $ask DEL $($ask KEYS "belay::election::*")'
   has "$output" "belay: leader: deposed: taken"
 }
 
-@test "a command that cannot be run ends it, --restart or not" {
+@test "a command that cannot be run ends belay, --restart or not" {
   run -127 belay leader job --restart 1s -- no-such-command
   run -126 belay leader job -- /
   run -0 belay leader job -- true
 }
 
-@test "a server that stands still: the command is gone in time, and runs again when it is back" {
+@test "a stopped server: the command ends in time, and runs again when the server is back" {
   candidate --ttl 2s --timeout 500ms -- bash -c 'echo $BELAY_FENCE >>"$HOME/runs"; trap "" TERM
     while :; do date +%s%3N >>"$HOME/beats"; sleep 0.01; done'
   wait_until count runs 1
@@ -77,10 +77,10 @@ count() { [ "$(wc -l <"$HOME/$1" 2>/dev/null)" -ge "$2" ]; }
   kill -KILL "$begun"
 }
 
-# What they have written, in the order of time: a later leader has a larger number.
+# Checks the written terms in order of time: a later leader has a larger number.
 never_both() { sort "$HOME"/beats-* | cut -d ' ' -f 2 | sort -n -C; }
 
-@test "two of which one is cut off, or stopped: never both at a time" {
+@test "two candidates, one cut off or stopped: never both at a time" {
   cat >"$HOME/leads" <<'END'
 #!/bin/bash
 trap "" TERM
@@ -111,13 +111,13 @@ END
   done
 }
 
-@test "a server that is not there is waited for; ctrl-C ends that" {
+@test "belay waits while no server answers; ctrl-C ends that" {
   run -130 on_terminal --when begun --type ^C \
     sh -c 'echo begun; exec belay leader job --url unix:///nonexistent -- echo ran'
   lacks "$output" ran
 }
 
-@test "without a server it says so, once; and when one is there it leads" {
+@test "without a server one report; with the server it leads" {
   kill -KILL "$server"
   wait "$server" || true
   candidate --timeout 300ms -- sh -c 'touch "$HOME/ran"; exec sleep 60'
@@ -128,19 +128,8 @@ END
   wait_until test -e "$HOME/ran"
 }
 
-@test "--key: an exact key" {
-  begin belay leader --key app:leader --as me -- sh -c 'echo "$BELAY_NAME" >"$HOME/ran"; exec sleep 60'
-  wait_until grep -q '^app:leader$' "$HOME/ran"
-  is "$(ask KEYS '*' | sort | xargs)" "app:leader app:leader::fence"
-  begin belay leader --key app:leader --observe >"$HOME/observed"
-  wait_until grep -q "^me leads" "$HOME/observed"
-  for line in "job --key k" "" "--key="; do
-    run -2 belay leader $line -- true
-  done
-}
-
 # The next renewal is due in twenty minutes.
-@test "broken, or forgotten by its server: deposed at once, and elected again" {
+@test "broken, or the server lost its data: deposed at once, and elected again" {
   candidate --ttl 1h --grace 20s -- sh -c 'echo ran >>"$HOME/runs"; exec sleep 60'
   wait_until count runs 1
   run -0 belay break job --yes
@@ -152,14 +141,7 @@ END
   wait_until count runs 3
 }
 
-@test "-v: who leads, and for how long" {
-  candidate --as first -- sh -c 'touch "$HOME/ran"; exec sleep 60'
-  wait_until test -e "$HOME/ran"
-  candidate -v -- true
-  wait_until grep -qE 'waiting for first, [0-9]+s left' "$HOME/said"
-}
-
-@test "--observe: who leads, at each change" {
+@test "--observe: the leader, at each change" {
   begin belay leader job --observe >"$HOME/observed"
   begin belay leader job --observe --json >"$HOME/objects"
   wait_until grep -q "no leader" "$HOME/observed"
@@ -174,11 +156,11 @@ END
   json 'o["name"]' >/dev/null
 }
 
-@test "ctrl-C ends the command, and belay by it" {
+@test "ctrl-C ends the command, and belay ends by SIGINT" {
   run -130 on_terminal --when begun --type ^C belay leader job -- "${waits[@]}"
 }
 
-@test "what makes no sense is refused" {
+@test "invalid options are refused" {
   for line in "--ttl 3s --grace 2s" "--restart x" "--observe" "--json"; do
     run -2 belay leader job $line -- touch "$HOME/ran"
   done
@@ -186,6 +168,6 @@ END
   [ ! -e "$HOME/ran" ]
 }
 
-@test "a signal while leadership is being given back does not drop that; a second one ends belay" {
-  expect_given_back 'belay::election*}' belay leader job
+@test "the resignation ignores one signal; a second one ends belay" {
+  expect_released 'belay::election*}' belay leader job
 }

@@ -4,7 +4,7 @@ load helper
 
 set_up() { start_server; }
 
-@test "so many at once, and then no more" {
+@test "as many calls as tokens, then denials" {
   for left in 2 1 0; do is "$(belay limit k --rate 1/h --burst 3)" "allowed, $left left"; done
   run -1 belay limit k --rate 1/h --burst 3
   has "$output" "denied, again in "
@@ -17,44 +17,42 @@ set_up() { start_server; }
   is "$(json 'o["allowed"], o["remaining"], o["retry_after_ms"]')" "(True, 2, 0)"
 }
 
-@test "a burst is a period's, unless it is said" {
+@test "the burst is the count of --rate, unless --burst is given" {
   is "$(belay limit k --rate 7/d)" "allowed, 6 left"
 }
 
-@test "what costs more takes more; nothing is only a look" {
+@test "--cost N takes N tokens; --cost 0 takes none" {
   is "$(belay limit k --rate 1/h --burst 10 --cost 7)" "allowed, 3 left"
   is "$(belay limit k --rate 1/h --burst 10 --cost 0)" "allowed, 3 left"
   run -1 belay limit k --rate 1/h --burst 10 --cost 4
   is "$(belay limit k --rate 1/h --burst 10 --cost 3)" "allowed, 0 left"
 }
 
-@test "names have accounts of their own" {
+@test "each --name has tokens of its own" {
   belay limit k --rate 1/h --name a
   run -1 belay limit k --rate 1/h --name a
   belay limit k --rate 1/h --name b
 }
 
-@test "--wait waits, and no longer than it was told" {
-  belay limit k --rate 1/s
-  run -0 belay limit k --rate 1/s --wait --json
-  is "$(json 'o["allowed"], 0 < o["waited_ms"] <= 20000')" "(True, True)"
-  run -0 belay limit k --rate 1/s --wait 20s --json
+@test "--wait waits, at most for the given time" {
+  belay limit k --rate 1/5s
+  run -0 belay limit k --rate 1/5s --wait 20s --json
   is "$(json 'o["allowed"], 0 < o["waited_ms"] <= 20000')" "(True, True)"
   belay limit slow --rate 1/h
   run -1 belay limit slow --rate 1/h --wait 1m
   has "$output" "denied, again in "
 }
 
-@test "of many that wait none is too early" {
+@test "of several waiters none is too early" {
   local begun_at=$EPOCHREALTIME
-  for i in {1..6}; do begin belay limit k --rate 2/s --burst 1 --wait --quiet; done
+  for i in {1..6}; do begin belay limit k --rate 2/s --burst 1 --wait 1m --quiet; done
   for pid in "${started[@]:1}"; do wait "$pid"; done
   python3 -c 'import sys; assert float(sys.argv[2]) - float(sys.argv[1]) > 2.4' "$begun_at" "$EPOCHREALTIME"
 }
 
-@test "who is interrupted while he waits gives it back" {
+@test "an interrupted waiter returns its tokens" {
   belay limit k --rate 1/min
-  begin env --default-signal=INT belay limit k --rate 1/min --wait
+  begin env --default-signal=INT belay limit k --rate 1/min --wait 1h
   local pid=$begun status=0
   wait_until eval '[ "$(retry_of)" -gt 61000 ]'
   kill -INT "$pid"
@@ -66,7 +64,7 @@ retry_of() { belay limit k --rate 1/min --json | python3 -c 'import json, sys; p
 
 # ---- a command ----
 
-@test "a command is run in its place when it is allowed" {
+@test "a command is run when it is allowed" {
   run -0 belay limit k --rate 2/h -- echo "a b" c
   is "$output" "a b c"
   run -7 belay limit k --rate 2/h -- sh -c 'exit 7'
@@ -77,7 +75,7 @@ retry_of() { belay limit k --rate 1/min --json | python3 -c 'import json, sys; p
   is "$output$stderr" ""
 }
 
-@test "it is that process: the same id, no files of ours, no signals changed, its own input" {
+@test "the command replaces belay: same process id, no files of belay, default signals, its own input" {
   begin belay limit k --rate 9/h -- sh -c 'echo $$ >"$HOME/pid"; exec sleep 60'
   wait_until test -s "$HOME/pid"
   is "$(cat "$HOME/pid")" "$begun"
@@ -94,16 +92,16 @@ retry_of() { belay limit k --rate 1/min --json | python3 -c 'import json, sys; p
   has "$output" "cannot run /: "
 }
 
-# ---- what is wrong ----
+# ---- errors ----
 
-@test "what makes no sense is refused, and nothing asked" {
+@test "invalid options are refused, and no server is asked" {
   run -2 belay limit k
   has "$output" "--rate is missing"
   run -2 belay limit k --rate 10
   run -2 belay limit k --rate 0/s
   run -2 belay limit k --rate 3/s --cost 4
   has "$output" "never be allowed"
-  run -2 belay limit k --rate 3/s --cost 0 --wait
+  run -2 belay limit k --rate 3/s --cost 0 --wait 1s
   run -2 belay limit k --rate 3/s --cost 0 -- ls
   run -2 belay limit k --rate 3/s --wait 2d
   run -2 belay limit k ls --rate 3/s
@@ -140,5 +138,5 @@ retry_of() { belay limit k --rate 1/min --json | python3 -c 'import json, sys; p
 
 @test "a full disk" {
   run -123 bash -c 'belay limit k --rate 1/h >/dev/full'
-  has "$output" "not all of this could be written"
+  has "$output" "the output could not be written"
 }

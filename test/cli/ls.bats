@@ -13,7 +13,7 @@ token=0123456789abcdef0123456789abcdef01234567
   run -1 belay ls --json
 }
 
-@test "what is held: kind, name, owner, remaining, fence, waiters" {
+@test "kind, name, owner, remaining, fence, waiters" {
   hold lock orders web-1
   hold fair queue web-2
   wait_for fair queue web-3
@@ -47,7 +47,7 @@ lock queue 1 web-2 - 1"
 (None, None, True)"
 }
 
-@test "filters: by name as of files, and by kind" {
+@test "filters by pattern and by kind" {
   for name in alpha beta 'al::pha' 'a{b}c' job-1 job-2; do hold lock "$name" me; done
   hold election alpha me
   run -0 belay ls --json 'al*'
@@ -64,7 +64,7 @@ lock queue 1 web-2 - 1"
   is "${#lines[@]}" 2
   run -1 belay ls alpha --kind rwlock
   run -2 belay ls --kind nonsense
-  has "$output" "--kind is none of these: lock rwlock semaphore election"
+  has "$output" "--kind is not one of these: lock rwlock semaphore election"
 }
 
 @test "only the namespace" {
@@ -74,7 +74,7 @@ lock queue 1 web-2 - 1"
   is "$(json 'o["name"]')" mine
 }
 
-@test "what others wrote is told as it is, and gives no orders; no token is shown" {
+@test "labels of other programs are escaped; no token is shown" {
   local name=$'evil\e[31m\n'
   ask SET 'belay::lock::{evil%1B[31m%0A}' "$token:web-1" PX 60000
   ask SET 'belay::lock::{foreign}' "secret-of-another-library" PX 60000
@@ -97,7 +97,7 @@ lock queue 1 web-2 - 1"
   done
 }
 
-@test "thousands of them" {
+@test "thousands of entries" {
   for i in {1..2500}; do echo "SET belay::lock::{n$i} $token:web-$i PX 600000"; done | ask >/dev/null
   is "$(belay ls --json | sort -u | wc -l)" 2500
   is "$(belay ls | grep -c '^lock ')" 2500
@@ -120,7 +120,7 @@ lock queue 1 web-2 - 1"
   lacks "$output" hunter2
   hold lock here me
   run -123 bash -c 'belay ls >/dev/full'
-  has "$output" "belay: ls: not all of this could be written: "
+  has "$output" "belay: ls: the output could not be written: "
   run -123 bash -c 'belay ls --json >/dev/full'
   run -0 belay ls --quiet
   is "$output" ""

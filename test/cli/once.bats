@@ -7,7 +7,7 @@ set_up() { start_server; }
 key='belay::idempotency::{k}'
 work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
 
-@test "it is run once, and the second time it says so" {
+@test "the command runs once; the second call reports done already" {
   is "$(work)" work
   run -0 work
   [[ $output =~ ^belay:\ once:\ done\ already,\ by\ .*\;\ remembered\ for\ (1d|23h59m)$ ]]
@@ -20,7 +20,7 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
   is "$(belay once other -- echo work)" work
 }
 
-@test "it is remembered for so long" {
+@test "it is remembered for --for" {
   work --for 1s
   run -0 work
   has "$output" "done already"
@@ -28,7 +28,7 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
   is "$(work)" work
 }
 
-@test "three at a time: one run; the others are told" {
+@test "three at a time: one run; the others report that it runs" {
   for i in 1 2 3; do
     begin belay once k -- sh -c 'echo ran >>"$HOME/runs"; sleep 3' 2>>"$HOME/said"
   done
@@ -45,7 +45,7 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
   has "$output" "done already"
 }
 
-@test "one that fails, that is killed, or that cannot be run is not remembered" {
+@test "a command that fails, is killed, or cannot be run is not remembered" {
   run -3 belay once k -- sh -c 'exit 3'
   run -137 belay once k -- sh -c 'kill -KILL $$'
   run -127 belay once k -- no-such-command
@@ -53,7 +53,7 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
   is "$(work)" work
 }
 
-@test "a machine that dies while it works: another one begins when its time is over" {
+@test "kill -9 of belay: another one runs the command after --ttl" {
   begin belay once k --ttl 1s -- sh -c 'echo $$ >"$HOME/pid"; exec sleep 60'
   wait_until test -s "$HOME/pid"
   sleep 1.5 # it is extended
@@ -65,7 +65,7 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
   is "$(cat "$HOME/runs")" ran
 }
 
-@test "a server that stands still: the command is gone in time, and may be run again" {
+@test "a stopped server: the command ends in time, and may run again" {
   begin belay once k --ttl 2s --timeout 300ms -- bash -c 'trap "" TERM
     while :; do date +%s%3N >>"$HOME/beats"; sleep 0.01; done' 2>"$HOME/said"
   wait_until test -s "$HOME/beats"
@@ -82,7 +82,7 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
   wait_until work
 }
 
-@test "what was taken over meanwhile is not done by us" {
+@test "a record that was taken over meanwhile is not changed" {
   begin belay once k --ttl 1s -- sh -c 'touch "$HOME/began"; exec sleep 60' 2>"$HOME/said"
   wait_until test -e "$HOME/began"
   ask DEL "$key"
@@ -104,7 +104,7 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
   is "$(wc -l <"$HOME/runs")" 2
 }
 
-@test "--forget while it runs: asks for --yes, and the run is told the truth" {
+@test "--forget during a run needs --yes, and the run reports the loss" {
   begin belay once k --ttl 1500ms -- sh -c 'touch "$HOME/began"; exec sleep 60' 2>"$HOME/said"
   local first=$begun status=0
   wait_until test -e "$HOME/began"
@@ -120,7 +120,7 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
   run -1 belay once k --forget --yes
 }
 
-@test "forgotten, and not extended since: that it was done is not remembered, and that is said" {
+@test "forgotten and not extended since: the end is not remembered, and that is reported" {
   run -122 belay once k -- belay once k --forget --yes --quiet
   has "$output" "the command succeeded, but belay cannot remember it: its record is gone"
   run -122 belay once k -- sh -c 'belay once k --forget --yes -q; belay once k -- true'
@@ -129,7 +129,7 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
   run -2 belay once k --yes -- true
 }
 
-@test "--wait: until it is done elsewhere, or can be run here" {
+@test "--wait: until it is done elsewhere, or can run here" {
   begin belay once k -- sh -c 'touch "$HOME/began"; sleep 1.5; exit 3'
   wait_until test -e "$HOME/began"
   run -121 work --wait 300ms
@@ -151,19 +151,7 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
   is "$status" 143
 }
 
-@test "--key: an exact key" {
-  is "$(belay once --key app:done -- sh -c 'echo "$BELAY_NAME"')" app:done
-  is "$(ask KEYS '*')" app:done
-  run -0 belay once --key app:done -- echo twice
-  has "$output" "done already"
-  run -0 belay once --key app:done --forget
-  is "$(ask KEYS '*')" ""
-  for line in "k --key k" "" "--key k --name n" "--key="; do
-    run -2 belay once $line -- true
-  done
-}
-
-@test "no server, a full disk, nonsense" {
+@test "no server, a full disk, invalid options" {
   run -120 belay once k --url unix:///nonexistent -- touch "$HOME/ran"
   work
   run -123 bash -c 'belay once k --json -- touch "$HOME/ran" >/dev/full'
@@ -174,7 +162,7 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
   [ ! -e "$HOME/ran" ]
 }
 
-@test "a signal when the command has ended does not undo that; a second one ends it" {
+@test "a signal during the finish is ignored; a second one ends belay" {
   for signals in 1 2; do
     begin env --default-signal belay once "late$signals" --timeout 20s -- sh -c "kill -STOP $server"
     local belay=$begun status
@@ -194,19 +182,19 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
   has "$output" "done already"
 }
 
-@test "what a belay around it has said in the environment is not its" {
+@test "variables of an outer belay are removed" {
   is "$(BELAY_FENCE=7 BELAY_DEADLINE=8 belay once k -- sh -c 'echo "<$BELAY_FENCE$BELAY_DEADLINE>"')" "<>"
 }
 
-@test "ctrl-C: it is given back" {
+@test "ctrl-C: the record is given back" {
   run -130 on_terminal --when begun --type ^C belay once k -- "${waits[@]}"
   is "$(work)" work
 }
 
-@test "clocks may differ by one in a hundred: by so much it is ended before its time, as under a lock" {
+@test "the claim ends one percent early, because clock rates differ" {
   cat >"$HOME/margin" <<'END'
 import os, time
-words = open(f"/proc/{os.getppid()}/cmdline", "rb").read().split(b"\0") # its keeper's
+words = open(f"/proc/{os.getppid()}/cmdline", "rb").read().split(b"\0") # of the supervisor
 print(int(words[5]) < time.clock_gettime_ns(time.CLOCK_BOOTTIME) + 3600 * 10**9 * 99 // 100)
 END
   run -0 belay exec job --ttl 1h --grace 1s -- python3 "$HOME/margin"
@@ -215,7 +203,7 @@ END
   is "$output" True
 }
 
-@test "the answer to the end is lost: it is asked for once more" {
+@test "the reply to the finish is lost: belay sends it once more" {
   run -0 belay once k --timeout 2s -- sh -c '{ sleep 3; kill -CONT "$1"; } >&- 2>&- & kill -STOP "$1"' sh "$server"
   is "$output" ""
   run -0 work

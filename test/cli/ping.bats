@@ -11,13 +11,13 @@ load helper
   run -0 belay ping --json --count 7
   is "$(json 'o["server"], o["role"], o["reached"], o["error"], o["samples"]')" \
     "('$server_socket', 'primary', True, None, 7)"
-  # one machine has one clock: it is ahead by less than it may be wrong
+  # the same clock: the difference is smaller than its error
   is "$(json '0 <= o["rtt_min_us"] <= o["rtt_median_us"], abs(o["clock_ahead_us"]) <= o["clock_error_us"]')" "(True, True)"
   is "$(json 'o["version"]')" "$(ask INFO server | tr -d '\r' | sed -n 's/^redis_version://p')"
   is "$(json 'o["run_id"]')" "$(ask INFO server | tr -d '\r' | sed -n 's/^run_id://p')"
 }
 
-@test "a clock that goes ahead, and one that is behind: by how much, with a sign" {
+@test "a server's clock ahead, and behind" {
   start_server
   local hour=3600000000
   for sign in + -; do
@@ -52,7 +52,7 @@ load helper
   has "$output" "1 replica"
 }
 
-@test "several, and some of them away: 1; all of them: 120" {
+@test "several servers, some of them away: 1; all: 120" {
   start_server
   run -0 belay ping --url "$BELAY_URL" --url "$BELAY_URL" --json
   is "$(json 'o["deployment"]')" "$server_socket"$'\n'"$server_socket"
@@ -67,7 +67,7 @@ load helper
   [ "$status" = 120 ] || [ "$status" = 123 ]
 }
 
-@test "what is asked for, and a full disk" {
+@test "invalid options, and a full disk" {
   start_server
   for count in 0 101 x; do run -2 belay ping --count "$count"; done
   run -2 belay ping what

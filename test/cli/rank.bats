@@ -27,7 +27,7 @@ set_up() { start_server; }
   is "$(ask DBSIZE)" 0
 }
 
-@test "around a member: up to so many on each side" {
+@test "around: at most N on each side" {
   for i in {1..9}; do belay rank set b "m$i" "$i" -q; done
   is "$(belay rank around b m5 1)" $'4\tm6\t6\n5\tm5\t5\n6\tm4\t4'
   is "$(belay rank around b m9 2 --json | tail -n 1)" '{"rank":3,"member":"m7","score":"7"}'
@@ -45,7 +45,7 @@ set_up() { start_server; }
   is "$(belay rank delete b nobody --json || true)" '{"board":"b","removed":0}'
 }
 
-@test "the lowest, the best of each, and who was first" {
+@test "--low-first, --best and --ties" {
   belay rank set laps ada 73 --best --low-first -q
   run -1 belay rank set laps ada 74 --best --low-first
   is "$output" $'1\tada\t73'
@@ -58,7 +58,7 @@ set_up() { start_server; }
   is "$(belay rank top t --ties earlier)" $'1\tzoe\t5\n2\tada\t5'
 }
 
-@test "a board's order and ties are kept: no command needs them again, and none can contradict them" {
+@test "the server stores order and ties of a BOARD; other values are errors" {
   belay rank set t zoe 5 --ties earlier --low-first -q
   belay rank set t ada 5 -q
   belay rank add t bob 4 -q
@@ -79,7 +79,7 @@ set_up() { start_server; }
   has "$output" "there is no configuration of t"
 }
 
-@test "so many stay, and for so long" {
+@test "--max-members and --ttl" {
   for i in 3 1 2; do belay rank set b "m$i" "$i" --max-members 2 --ttl 1h -q; done
   is "$(belay rank top b)" $'1\tm3\t3\n2\tm2\t2'
   run -1 belay rank set b m0 0 --max-members 2
@@ -98,7 +98,7 @@ set_up() { start_server; }
   is "$(belay rank count b)" 2
 }
 
-@test "what makes no sense is refused" {
+@test "invalid arguments are refused" {
   for wrong in "add b" "set b m" "set b m x" "set b m 9007199254740992" "top b 0" "top b 1025" "around b m 512" \
     "top b --ties last" "add b m 1 --ttl 1ms" "of b" "top"; do
     run -2 belay rank $wrong

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# run.sh BUILD FILE.bats: installs the build into a folder of its own, and runs the tests with the belay that lies there.
+# run.sh BUILD FILE.bats: install the build into a temporary folder, and run the tests with the installed belay.
 set -euo pipefail
 
 build=$1 file=$2

@@ -4,7 +4,7 @@ load helper
 
 set_up() { start_server; }
 
-@test "nobody holds it, or nobody knows it: the status is 1" {
+@test "not held, or unknown: the status is 1" {
   run -1 belay show nothing
   is "$output" ""
   hold lock orders web-1
@@ -49,7 +49,7 @@ semaphore both
   has "$(belay show log)" "  written by web-4, "
 }
 
-@test "a Redlock: a majority decides, and the dead are told" {
+@test "a Redlock: a majority decides, and unreachable servers are reported" {
   local urls=() sockets=() pids=()
   for i in 1 2 3; do
     start_server
@@ -73,7 +73,7 @@ semaphore both
   run -120 belay show orders "${urls[@]}" --timeout 500ms
 }
 
-@test "no token, no orders" {
+@test "labels are escaped; no token is shown" {
   local token=0123456789abcdef0123456789abcdef01234567
   ask SET 'belay::lock::{a}' "$token:web-1" PX 60000
   ask SET 'belay::lock::{b}' "another-secret" PX 60000

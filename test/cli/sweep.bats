@@ -4,16 +4,16 @@ load helper
 
 set_up() { start_server; }
 
-# fill N PREFIX: so many keys.
+# fill N PREFIX: create N keys.
 fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/null; }
 
-@test "no number is said of keys that nobody has counted" {
+@test "progress has no estimate of the number of keys" {
   belay count add a
   is "$(belay sweep 'counter::*' --yes)" "1 deleted of 1 that matched"
   is "$(belay sweep 'counter::*' --yes)" "0 deleted of 0 that matched"
 }
 
-@test "nothing is deleted that nobody said yes to" {
+@test "without --yes or --dry-run nothing is deleted" {
   fill 3 belay::old::
   run -2 belay sweep '*'
   has "$output" "check with --dry-run, then give --yes"
@@ -23,7 +23,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   is "$(ask DBSIZE)" 3
 }
 
-@test "--dry-run writes what matches, and deletes nothing" {
+@test "--dry-run prints the matching keys, and deletes nothing" {
   fill 3 belay::old::
   fill 2 belay::new::
   fill 2 other::old::
@@ -36,7 +36,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   is "$(ask DBSIZE)" 7
 }
 
-@test "--yes deletes that, in the namespace, and nothing else" {
+@test "--yes deletes the matching keys of the namespace only" {
   fill 3 belay::old::
   fill 2 belay::new::
   fill 2 other::old::
@@ -50,7 +50,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   is "$(ask DBSIZE)" 2
 }
 
-@test "what is held is not deleted, unless one says so" {
+@test "held locks are not deleted without --held" {
   fill 3 belay::k
   hold lock job web-1
   hold election chief web-1
@@ -58,11 +58,11 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
     run -123 --separate-stderr belay sweep "$pattern" --yes
     is "$output" ""
     has "$stderr" "belay: sweep: nothing was deleted: "
-    has "$stderr" "--held deletes that too"
+    has "$stderr" "--held deletes these too"
   done
-  has "$stderr" "1 of what matches is held, such as lock job; belay ls says by whom"
+  has "$stderr" "1 matching object is held, such as lock job; belay ls lists the holders"
   run -123 on_terminal env TERM=xterm belay sweep '*' --yes
-  has "$output" "2 of what matches are held, such as "
+  has "$output" "2 matching objects are held, such as "
   run -0 belay ls --json
   is "$(json 'o["name"]' | sort)" $'chief\njob'
   run -0 belay sweep 'k*' --yes
@@ -79,7 +79,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   is "$(ask DBSIZE)" 0
 }
 
-@test "a user who may delete, and not look who holds what" {
+@test "a user with the rights of sweep, without those of held" {
   fill 3 belay::k
   hold lock job web-1
   belay acl --user sweeper --namespace belay sweep 2>/dev/null | ask
@@ -91,7 +91,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   run -0 belay sweep '*' --yes --held
 }
 
-@test "only keys of a type" {
+@test "--type" {
   fill 2 belay::k
   ask RPUSH belay::k::list x
   run -0 belay sweep 'k*' --yes --type list
@@ -99,7 +99,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   is "$(ask DBSIZE)" 2
 }
 
-@test "keys that other commands have made" {
+@test "keys of other commands" {
   belay count add a --name one -q
   belay count add a --name two -q
   run -0 belay sweep 'counter::one::*' --yes
@@ -107,7 +107,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   run -1 belay count get a --name one
 }
 
-@test "any bytes in a key: shown, and given to nobody as orders" {
+@test "any bytes in a key: escaped in plain output" {
   ask SET $'belay::\e[31mred' 1
   run -0 belay sweep '*' --dry-run
   is "$output" 'belay::\x1b[31mred'
@@ -115,7 +115,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   is "$(json 'ascii(o["key"])')" "'belay::\\x1b[31mred'"
 }
 
-@test "lines say how far it is" {
+@test "lines of progress" {
   fill 5000 belay::k
   run -0 belay sweep '*' --yes --keys-per-s 5000 --progress 200ms
   has "${lines[0]}" "so far: "
@@ -127,7 +127,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   lacks "$output" $'\e'
 }
 
-@test "ctrl-C stops it, and it says how far it came" {
+@test "ctrl-C stops it, and it prints its progress" {
   fill 20000 belay::k
   run -130 on_terminal --when " deleted" --type ^C belay sweep 'k*' --yes --keys-per-s 10000 --progress 200ms
   has "$output" "stopped: "
@@ -140,7 +140,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   is "$(ask DBSIZE)" "$left"
 }
 
-@test "SIGTERM, where there is no terminal" {
+@test "SIGTERM without a terminal" {
   fill 20000 belay::k
   begin belay sweep 'k*' --yes --keys-per-s 2000 --progress 1ms --json >"$HOME/said"
   local pid=$begun status=0
@@ -152,13 +152,13 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   is "$(json 'o["complete"], 0 < o["deleted"] < 20000')" "(False, True)"
 }
 
-@test "no server: 120, when patience is over" {
+@test "no server: 120, after --patience" {
   run -120 belay sweep '*' --yes --url redis://127.0.0.1:1 --timeout 100ms --patience 200ms
   has "$output" "belay: sweep: cannot continue: "
   is "${lines[0]}" "so far: 0 deleted of 0 that matched; up to 0 keys visited"
 }
 
-@test "a server that stands still for a while is waited for" {
+@test "a stopped server: the sweep goes on when it continues" {
   fill 5000 belay::k
   begin belay sweep 'k*' --yes --timeout 300ms --keys-per-s 5000 --progress 1ms >"$HOME/said"
   local pid=$begun
@@ -170,10 +170,10 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   is "$(ask DBSIZE)" 0
 }
 
-@test "a full disk, and a reader that has gone" {
+@test "a full disk, and a reader that closed the pipe" {
   fill 5000 belay::k
   run -123 bash -c 'belay sweep "*" --dry-run >/dev/full'
-  has "$output" "not all of this could be written: No space left on device"
+  has "$output" "the output could not be written: No space left on device"
   run -0 --separate-stderr bash -c '{ belay sweep "*" --dry-run; echo $? >"$HOME/status"; } | head -n 1'
   is "${#lines[@]}" 1
   is "$(cat "$HOME/status")" 123

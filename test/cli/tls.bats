@@ -2,7 +2,7 @@
 # Commands over TLS, with a password in a file.
 load helper
 
-# signed NAME EXTENSION...: a certificate by our throwaway authority, and its key.
+# signed NAME EXTENSION...: make a key, and a certificate of the test's authority.
 signed() {
   local name=$1
   shift
@@ -28,7 +28,7 @@ set_up() {
   export BELAY_URL=rediss://localhost:$port
 }
 
-@test "with the authority and the password file: exec, count, ls" {
+@test "a certificate authority and a password file: exec, count, ls" {
   local with=(--tls-ca "$HOME/ca.crt" --password-file "$HOME/password")
   is "$(belay count add k "${with[@]}")" 1
   run -0 belay exec job "${with[@]}" -- belay ls --json "${with[@]}"
@@ -41,7 +41,7 @@ set_up() {
   has "$(REDISCLI_AUTH=hunter2 redis-cli -p "${BELAY_URL##*:}" --tls --cacert "$HOME/ca.crt" KEYS '*')" 'belay::counter::{k}'
 }
 
-@test "who is not the one it says, and another password: refused, and nothing is run" {
+@test "another authority, another name, another password: refused, and nothing is run" {
   export BELAY_PASSWORD_FILE=$HOME/password
   for command in "count add k" "ls" "exec job -- touch $HOME/ran"; do
     run -120 belay $command
@@ -57,7 +57,7 @@ set_up() {
   [ ! -e "$HOME/ran" ]
 }
 
-@test "ping says what is wrong with a certificate, as count does" {
+@test "ping reports a wrong certificate, as count does" {
   export BELAY_PASSWORD_FILE=$HOME/password
   run -120 belay count get k
   has "$output" "signed by an unknown authority"
@@ -71,7 +71,7 @@ set_up() {
   is "$(json 'o["detail"]')" None
 }
 
-@test "a server that wants to know who we are" {
+@test "a server that requires a client certificate" {
   export BELAY_TLS_CA=$HOME/ca.crt BELAY_PASSWORD_FILE=$HOME/password
   REDISCLI_AUTH=hunter2 ask CONFIG SET tls-auth-clients yes
   run -120 belay count add k

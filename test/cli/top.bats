@@ -9,10 +9,10 @@ set_up() {
 
 hold_raw() { ask SET "belay::lock::{$1}" "0123456789abcdef0123456789abcdef01234567:web-1" PX 600000 >/dev/null; }
 
-# plain: $output without orders to the terminal.
+# plain: print $output without control sequences.
 plain() { sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g; s/\r//g' <<<"$output"; }
 
-@test "what is held is drawn until ctrl-C" {
+@test "held objects are drawn until ctrl-C" {
   hold lock orders web-1
   run -130 on_terminal --when web-1 --type ^C belay top
   has "$output" $'\e[H\e[1m' # the first place, bold
@@ -20,7 +20,7 @@ plain() { sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g; s/\r//g' <<<"$output"; }
   [[ $(plain) =~ lock.*orders.*web-1 ]]
 }
 
-@test "what is asked for, and how many wait" {
+@test "a pattern, and the number of waiters" {
   hold lock orders web-1
   hold fair queue web-2
   wait_for fair queue web-3
@@ -29,7 +29,7 @@ plain() { sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g; s/\r//g' <<<"$output"; }
   run -130 on_terminal --when "held 1  waiting 0" --type ^C belay top 'ord*'
 }
 
-@test "as much as fits, also when the terminal gets another size" {
+@test "rows are cut to the terminal's size, also after a resize" {
   for i in {1..40}; do hold_raw "n$i"; done
   run -130 on_terminal --when REMAINING --size 40x10 --when WAITING --type x --when REMAI --type ^C belay top --every 500ms
   local last
@@ -38,7 +38,7 @@ plain() { sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g; s/\r//g' <<<"$output"; }
   is "$(grep -c '^lock' <<<"$last")" 4
 }
 
-@test "NO_COLOR, and where there is no terminal that can be drawn on" {
+@test "NO_COLOR, and no terminal" {
   NO_COLOR=1 run -130 on_terminal --when "held 0" --type ^C belay top
   lacks "$output" $'\e[1m'
   lacks "$output" $'\e[2m'
@@ -47,7 +47,7 @@ plain() { sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g; s/\r//g' <<<"$output"; }
   run -2 belay top
 }
 
-@test "a server that goes away and comes back: it says so, and goes on" {
+@test "a server goes away and comes back: an error line, then rows again" {
   hold_raw here
   (
     sleep 2
@@ -60,7 +60,7 @@ plain() { sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g; s/\r//g' <<<"$output"; }
   lacks "$output" "belay: top:"
 }
 
-@test "names give no orders, and no token is shown" {
+@test "names are escaped, and no token is shown" {
   hold_raw 'evil%1B[31m'
   hold lock real web-3
   run -130 on_terminal --when web-3 --type ^C belay top -v
@@ -70,7 +70,7 @@ plain() { sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g; s/\r//g' <<<"$output"; }
   lacks "$output" "$(ask GET 'belay::lock::{real}' | cut -d: -f1)"
 }
 
-@test "no server, what is asked for" {
+@test "no server, invalid options" {
   run -120 on_terminal belay top --url unix:///nonexistent --timeout 200ms
   run -120 on_terminal belay top --url redis://me:hunter2@127.0.0.1:1 --timeout 200ms
   lacks "$output" $'\e[H'

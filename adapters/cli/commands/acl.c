@@ -53,33 +53,23 @@ static bool is_user(const char *text) {
   return len >= 1 && len <= USER_MAX;
 }
 
-static bool read_number(const char **text, unsigned max, unsigned *out) {
-  char *end;
-  unsigned long value = strtoul(*text, &end, 10);
-  if (**text < '0' || **text > '9' || value > max)
-    return false;
-  *out = (unsigned)value;
-  *text = end;
-  return true;
-}
-
 static bool read_version(belay_acl_options_t *o, const char *text) {
   static const char valkey[] = "valkey-";
-  unsigned part[3] = {0};
+  unsigned long part[3] = {0};
   o->valkey = strncmp(text, valkey, sizeof valkey - 1) == 0;
   if (o->valkey)
     text += sizeof valkey - 1;
-  for (size_t i = 0; i < 3; i++) {
-    if (!read_number(&text, 99, &part[i]))
-      break;
-    if (*text == '\0') {
-      o->server_version = part[0] * 10000 + part[1] * 100 + part[2];
-      return part[0] >= 6 || wrong("--server: belay needs 6.0");
-    }
-    if (*text++ != '.')
-      break;
+  const char *begin = text;
+  for (size_t i = 0; i < 3 && *text >= '0' && *text <= '9'; i++) {
+    char *end;
+    part[i] = strtoul(text, &end, 10);
+    text = *end == '.' && i < 2 ? end + 1 : end;
   }
-  return wrong("--server: not a version such as 7.0 or valkey-8.0");
+  if (text == begin || *text != '\0' || text[-1] == '.' || part[0] > 99 || part[1] > 99 ||
+      part[2] > 99)
+    return wrong("--server: not a version such as 7.0 or valkey-8.0");
+  o->server_version = (unsigned)(part[0] * 10000 + part[1] * 100 + part[2]);
+  return part[0] >= 6 || wrong("--server: belay needs 6.0");
 }
 
 static bool is_name(const char *text) {
@@ -180,21 +170,19 @@ const command_t acl_command = {
     .name = "acl",
     .arguments = "NAME...",
     .summary = "print the ACL rules of a least-privilege user",
-    .text = "Prints the rules of a user that may use the named features, on the keys and "
-            "channels of the namespace and the namespaces below it. belay does not contact a "
-            "server, and prints no password. Replicas, nodes of a cluster, and sentinels each "
-            "have their own users.\n\n"
-            "CLIENT KILL is among the rules, because a client ends a connection that it has "
-            "lost. No server can limit CLIENT KILL to the user's own connections: it reaches "
-            "those of other users too.\n\n"
-            "The names that depend on the deployment are not part of all: cluster, replicas, "
-            "sentinel.\n\n"
-            "The user has no password yet and cannot log in. Set one with `ACL SETUSER app "
-            ">...` at the prompt of redis-cli. In users.acl, add another word: `>` and the "
-            "password, or `#` and its SHA-256.\n\n"
+    .text = "Prints the rules of a user that may use the named features, on the keys and channels "
+            "of the namespace and the namespaces below it. belay does not contact a server, and "
+            "prints no password. Replicas, nodes of a cluster, and sentinels each have their own "
+            "users.\n\n"
+            "CLIENT KILL is among the rules, because a client ends a connection that it has lost. "
+            "No server can limit CLIENT KILL to the user's own connections.\n\n"
+            "cluster, replicas and sentinel depend on the deployment, and are not part of all.\n\n"
+            "The user has no password yet and cannot log in. Set one with `ACL SETUSER app >...` "
+            "at the prompt of redis-cli. In users.acl, add another word: `>` and the password, or "
+            "`#` and its SHA-256.\n\n"
             "If the server has an AOF, disable the default user with `user default off ~* &* "
-            "+@all`: without permissions for the default user, the server loses writes of "
-            "scripts at the next restart.",
+            "+@all`: without permissions for the default user, the server loses writes of scripts "
+            "at the next restart.",
     .examples = EXAMPLES({"Create a user for locks and limiters",
                           "belay acl --user app --namespace app lock limiter | redis-cli"},
                          {"Add a line to a file of users",

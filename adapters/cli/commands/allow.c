@@ -216,7 +216,7 @@ static void on_listed(belay_request_t *r, int status, const belay_permission_res
   harness_done(h, STATUS_YES);
 }
 
-static void ask_next(harness_t *h);
+static void read_next_ids(harness_t *h);
 
 /* Write the ids that have at least one permission. */
 static void on_some(belay_request_t *r, int status, const belay_permission_result_t *results,
@@ -229,28 +229,28 @@ static void on_some(belay_request_t *r, int status, const belay_permission_resul
       harness_done(h, STATUS_TROUBLE);
       return;
     }
-  ask_next(h);
+  read_next_ids(h);
 }
 
-static void ask(harness_t *h, size_t n, belay_permission_cb cb) {
+static void read_ids(harness_t *h, size_t n, belay_permission_cb cb) {
   harness_ok(h, belay_permission_get(permission, &h->request, KEY(h), work.ids, n, cb));
 }
 
-static void ask_next(harness_t *h) {
+static void read_next_ids(harness_t *h) {
   size_t n = 0;
   while (n < BELAY_PERMISSION_FIELDS_MAX && work.next <= (uint64_t)asked.max_id)
     work.ids[n++] = work.next++;
   if (n == 0)
     harness_done(h, work.some ? STATUS_YES : STATUS_NO);
   else
-    ask(h, n, on_some);
+    read_ids(h, n, on_some);
 }
 
 static void go_list(harness_t *h) {
   if (h->arguments->n > 1)
-    ask(h, h->arguments->n - 1, on_listed);
+    read_ids(h, h->arguments->n - 1, on_listed);
   else
-    ask_next(h);
+    read_next_ids(h);
 }
 
 static void on_deleted(belay_request_t *r, int status, const belay_permission_result_t *results,
@@ -363,8 +363,7 @@ const command_t allow_command = {
     .text = "KEY names the object, such as a forum. ID is the number of a user, from 0 on. "
             "PERMISSION is one of --names, or a number below --width. The first grant sets the "
             "names and the width of a KEY. The server stores them: later commands need not repeat "
-            "them, and a command that contradicts them ends with an error. A permission that was "
-            "never granted is not allowed.",
+            "them, and a command that contradicts them ends with an error.",
     .examples = EXAMPLES(
         {"Make a user a moderator, and list all permissions",
          "belay allow grant forum 17 write --names read,write,invite; belay allow list forum"}),

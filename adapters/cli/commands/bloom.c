@@ -12,7 +12,7 @@
 static struct {
   const char *error_rate;
   int64_t capacity, ttl_ms;
-  bool null, missing;
+  bool missing;
 } asked = {.ttl_ms = -1};
 
 /* handles of that name: any reads the stored options; bloom is opened with them */
@@ -49,7 +49,7 @@ static void read_filter(harness_t *h, belay_bloom_options_cb cb) {
 
 /* Open the filter; call it in the callback of read_filter(). status: the exit status if there is no
  * filter. */
-static bool opened(harness_t *h, int error, const belay_bloom_options_t *options, int status) {
+static bool open_filter(harness_t *h, int error, const belay_bloom_options_t *options, int status) {
   if (error == BELAY_EABSENT) {
     const char *name = out_shown(h->items[0].data, h->items[0].len);
     complain("there is no filter %s: belay bloom create %s --capacity N makes one", name, name);
@@ -64,7 +64,7 @@ static bool opened(harness_t *h, int error, const belay_bloom_options_t *options
 }
 
 /* Write a boolean about the filter, and its line in plain output. */
-static void answer(harness_t *h, const char *fact, bool is, const char *line, bool yes) {
+static void write_answer(harness_t *h, const char *fact, bool is, const char *line, bool yes) {
   out_begin();
   out_text("name", h->items[0].data, h->items[0].len);
   out_bool(fact, is);
@@ -143,8 +143,8 @@ static const char *read_form(belay_bloom_options_t *out) {
 
 static void on_created(belay_request_t *r, int status) {
   if (harness_ok(r->data, status))
-    answer(r->data, "created", !existed,
-           existed ? "exists already, with the same options" : "created", true);
+    write_answer(r->data, "created", !existed,
+                 existed ? "exists already, with the same options" : "created", true);
 }
 
 static void on_filter_read(belay_request_t *r, int status, const belay_bloom_options_t *options) {
@@ -189,7 +189,7 @@ static void write_plain(const belay_bytes_t *item) {
     text_add_shown(&work.text, item->data, item->len);
   else
     text_add(&work.text, item->data, item->len);
-  text_add(&work.text, asked.null ? "" : "\n", 1); /* the first byte of "" is a 0 byte */
+  text_add(&work.text, "\n", 1);
 }
 
 static bool write_answers(const bool *answers, size_t n) {
@@ -250,8 +250,8 @@ static void on_end(items_t *source, const char *wrong) {
 
 static void on_found(belay_request_t *r, int status, const belay_bloom_options_t *options) {
   harness_t *h = r->data;
-  if (opened(h, status, options, STATUS_TROUBLE))
-    items_begin(&items, h, 1, asked.null, on_batch, on_end);
+  if (open_filter(h, status, options, STATUS_TROUBLE))
+    items_start(&items, h, 1, on_batch, on_end);
 }
 
 static void begin_add(harness_t *h) {
@@ -263,8 +263,6 @@ static void begin_has(harness_t *h) {
   read_filter(h, on_found);
 }
 
-#define NULL_OPTION                                                                                \
-  FLAG("null", &asked.null, "items end with a 0 byte instead of a line end, in input and output")
 #define ABOUT_ITEMS                                                                                \
   "Items are arguments. Without arguments, or with \"-\", they are the lines of standard "         \
   "input, of at most one MiB each. Lines are processed as they arrive, and belay reads no "        \
@@ -307,7 +305,7 @@ static void on_info(belay_request_t *r, int status, const belay_bloom_info_t *in
 static void on_found_for_info(belay_request_t *r, int status,
                               const belay_bloom_options_t *options) {
   harness_t *h = r->data;
-  if (opened(h, status, options, STATUS_NO))
+  if (open_filter(h, status, options, STATUS_NO))
     harness_ok(h, belay_bloom_info(bloom, r, on_info));
 }
 
@@ -319,7 +317,7 @@ static void begin_info(harness_t *h) {
 
 static void on_deleted(belay_request_t *r, int status) {
   if (harness_ok(r->data, status))
-    answer(r->data, "found", existed, existed ? "deleted" : "not found", existed);
+    write_answer(r->data, "found", existed, existed ? "deleted" : "not found", existed);
 }
 
 /* Delete all parts, even of a filter whose options are lost. */
@@ -362,7 +360,6 @@ static const command_t parts[] = {
                               "cut -d' ' -f1 access.log | belay bloom add addresses"},
                              {"Once for each order, on any machine",
                               "belay bloom add -q orders \"$ID\" && mail-invoice \"$ID\""}),
-        .options = OPTIONS(NULL_OPTION),
         .begin = begin_add,
         .tidy = tidy,
     },
@@ -373,10 +370,9 @@ static const command_t parts[] = {
         .text = ABOUT_ITEMS,
         .examples = EXAMPLES({"Addresses that did not get a mail yet",
                               "belay bloom has mailed --missing < addresses"}),
-        .options = OPTIONS(NULL_OPTION, FLAG("missing", &asked.missing,
-                                             "print the items that were certainly not added "
-                                             "instead",
-                                             .letter = 'm')),
+        .options =
+            OPTIONS(FLAG("missing", &asked.missing,
+                         "print the items that were certainly not added instead", .letter = 'm')),
         .what = "cannot test",
         .begin = begin_has,
         .tidy = tidy,

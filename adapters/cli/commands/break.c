@@ -39,7 +39,7 @@ static bool is_meant(uint64_t mark) {
 }
 
 /* Keep only the selected holders. */
-static void choose(snapshot_entry_t *entry, belay_held_t *out) {
+static void select_holders(snapshot_entry_t *entry, belay_held_t *out) {
   belay_holder_t *holders = (belay_holder_t *)entry->held->holders; /* the list's own copy */
   size_t n = 0;
   for (size_t i = 0; i < entry->held->holders_len; i++)
@@ -63,7 +63,7 @@ static bool is_one_kind(const snapshot_t *list) {
 
 /* ---- output ---- */
 
-static void out_which(const step_t *step) {
+static void out_object(const step_t *step) {
   out_string("kind", belay_held_kind_name(step->held.kind));
   out_text("name", step->held.name, step->held.name_len);
   if (step->h->clients > 1)
@@ -76,7 +76,7 @@ static bool write_plan(const step_t *step) {
     const belay_holder_t *holder = &step->held.holders[i];
     (void)snprintf(mark, sizeof mark, "%016" PRIx64, holder->mark);
     out_begin();
-    out_which(step);
+    out_object(step);
     out_string("label", holder->label);
     out_string("mark", mark);
     out_bool("broken", false);
@@ -102,12 +102,12 @@ static bool write_broken(const step_t *step, const belay_broken_t *broken) {
   if (broken->others > 0)
     (void)snprintf(kept, sizeof kept, "; %zu more hold it, and keep it", broken->others);
   out_begin();
-  out_which(step);
+  out_object(step);
   out_number("removed", (int64_t)broken->removed);
   out_number("missed", (int64_t)broken->missed);
   out_number("unseen", (int64_t)broken->unseen);
   out_number("others", (int64_t)broken->others);
-  out_number("heard", (int64_t)broken->notified);
+  out_number("notified", (int64_t)broken->notified);
   out_say("%s %s%s: taken from %zu%s%s%s", belay_held_kind_name(step->held.kind),
           out_shown(step->held.name, step->held.name_len), query_at_server(step->h, step->node),
           broken->removed, missed, unseen, kept);
@@ -163,7 +163,7 @@ static bool is_one_holder(size_t n) {
   return true;
 }
 
-static void plan(harness_t *h, size_t n) {
+static void print_plan(harness_t *h, size_t n) {
   bool written = true;
   for (size_t i = 0; i < n && written; i++)
     written = write_plan(&steps[i]);
@@ -177,10 +177,10 @@ static void plan(harness_t *h, size_t n) {
   harness_done(h, written ? STATUS_USAGE : STATUS_TROUBLE);
 }
 
-/* Report that the selected holder was not found. crowd: true if there are more holders than were
+/* Report that the selected holder was not found. more: true if there are more holders than were
  * read. */
-static void say_nobody(bool held, bool crowd) {
-  if (crowd)
+static void report_no_holder(bool held, bool more) {
+  if (more)
     complain("no holder with that mark is among the first %d holders, and there are more",
              BELAY_HELD_HOLDERS_MAX);
   else
@@ -190,7 +190,7 @@ static void say_nobody(bool held, bool crowd) {
 static void on_read(reading_t *read) {
   harness_t *h = read->h;
   size_t n = 0;
-  bool held = false, crowd = false;
+  bool held = false, more = false;
   int status = reading_status(read);
   if (!is_one_kind(&read->snapshot)) {
     complain("several things have this name: select one with --kind");
@@ -202,20 +202,20 @@ static void on_read(reading_t *read) {
     if (entry->held->holders_count == 0)
       continue;
     held = true; /* of one kind, so there is one entry for each server at most */
-    crowd |= entry->held->holders_count > entry->held->holders_len;
+    more |= entry->held->holders_count > entry->held->holders_len;
     steps[n] = (step_t){.h = h, .node = entry->node};
     steps[n].request.data = &steps[n];
-    choose(entry, &steps[n].held);
+    select_holders(entry, &steps[n].held);
     n += steps[n].held.holders_len > 0;
   }
   if (n == 0) {
     if (status == STATUS_YES)
-      say_nobody(held, crowd);
-    harness_done(h, status != STATUS_YES ? status : crowd ? STATUS_TROUBLE : STATUS_NO);
+      report_no_holder(held, more);
+    harness_done(h, status != STATUS_YES ? status : more ? STATUS_TROUBLE : STATUS_NO);
   } else if (asked.yes)
     break_all(h, n);
   else
-    plan(h, n);
+    print_plan(h, n);
 }
 
 static void begin(harness_t *h) {
@@ -223,7 +223,7 @@ static void begin(harness_t *h) {
   if (asked.mark != NULL && !is_mark(asked.mark))
     harness_refuse(h, "--mark must be the 16 digits that belay show prints");
   else
-    reading_begin(&reading);
+    reading_start(&reading);
 }
 
 static const option_t options[] = {
@@ -243,19 +243,15 @@ const command_t break_command = {
     .name = "break",
     .arguments = "NAME",
     .summary = "take NAME away from its holders; the status is 1 if it is not held",
-    .text = "belay reads the holders and takes NAME away from exactly those: a process that "
-            "gets it in between keeps it. The effect on the server is that of a release, so "
-            "that a waiter is woken. With --mark, NAME is taken away only if that holder still "
-            "has it.\n\n"
-            "THE HOLDER IS NOT STOPPED: it assumes that it still holds NAME until its next "
-            "renewal, or until its deadline. Usually belay exec and belay leader notice a "
-            "break at once and then end their command. So use belay break for holders that are "
-            "known to be dead, or whose work is protected by fencing numbers, which are "
-            "kept.\n\n"
+    .text = "belay reads the holders and takes NAME away from exactly those: a process that gets "
+            "it in between keeps it. For the server it is a release, so that a waiter is woken.\n\n"
+            "THE HOLDER IS NOT STOPPED: it assumes that it still holds NAME until its next renewal "
+            "or its deadline. Usually belay exec and belay leader notice a break at once and then "
+            "end their command. So use belay break for holders that are known to be dead, or whose "
+            "work is protected by fencing numbers, which are kept.\n\n"
             "Several --url are the servers of one Redlock; the status is 120 if fewer than a "
-            "majority of them have answered. One call removes at most 1000 holders, those "
-            "whose leases last longest. If there are more, and it is unknown whether the "
-            "selected holder is among them, the status is 123.",
+            "majority of them have answered. One call removes at most 1000 holders. If there are "
+            "more, and it is unknown whether the selected holder is among them, the status is 123.",
     .examples = EXAMPLES({"Print what would be done", "belay break deploy"},
                          {"The host that had it is gone", "belay break deploy --yes"},
                          {"Remove one of several holders, by the mark that belay show prints",

@@ -1,18 +1,12 @@
 /* `belay cache`: keep the output of a command for all machines.
  *
- *   ASKING --fresh--> written --> done
- *     |  |
- *     |  +--stale--> written, SEEKING --no other process loads it--> start a background process --> done
- *     |                           +-- another process loads it --> done
+ *   ASKING --kept--> written --> done
  *     |  ^
  *     |  +-- another machine runs the command: wait for it
  *     v
  *   LOADING: the command runs --status 0--> kept, written --> done
  *                             --otherwise--> written, not kept --> done, with its status */
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "run/guarded_command.h"
@@ -23,9 +17,9 @@
 #define SLACK_MS 1000     /* the supervisor ends the command before the library's load times out */
 
 static struct {
-  int64_t ttl_ms, stale_ms, longest_ms, max_size;
+  int64_t ttl_ms, longest_ms, max_size;
   const char *name;
-  bool refresh, anyway, forget;
+  bool anyway, forget;
 } asked = {.ttl_ms = 300000, .longest_ms = 60000, .max_size = 8 << 20, .name = ""};
 
 static belay_cache_t *cache;
@@ -36,8 +30,6 @@ static int64_t until; /* supervisor_now() when the command must have ended */
 static int ends_with; /* the exit status, once the command has ended too */
 static uv_timer_t check_timer;
 static bool over;
-static bool seeking; /* true while it is undecided whether this process refreshes a stale value */
-static bool won;     /* true if this process has to refresh */
 
 /* ---- the end ---- */
 
@@ -51,18 +43,13 @@ static void finish(harness_t *h, int status) {
     harness_done(h, status);
 }
 
-static void refresh(harness_t *h);
-
-/* Wait until the cache is idle. The cache serves a loaded value before it is stored, and a stale
- * value before it is known which process loads it again. Both take a few operations. */
+/* Wait until the cache is idle. The cache serves a loaded value before it is stored. */
 static void on_check_timer(uv_timer_t *timer) {
   belay_cache_stats_t stats;
   belay_cache_stats(cache, &stats);
   if (stats.loading > 0)
     return;
-  if (won)
-    refresh(timer->data);
-  else if (!seeking && stats.fills == 0 && !asked.anyway)
+  if (stats.fills == 0 && !asked.anyway)
     remark("the output of the command could not be kept");
   uv_close((uv_handle_t *)timer, NULL);
   finish(timer->data, STATUS_YES);
@@ -118,8 +105,7 @@ static void on_load(belay_cache_load_t *l, const char *key, size_t key_len, void
   harness_t *h = arg;
   (void)key;
   (void)key_len;
-  if (over || seeking) { /* fail the load, so that the refreshing process takes the lease */
-    won = seeking;
+  if (over) {
     (void)belay_cache_load_failed(l, STATUS_TROUBLE);
     return;
   }
@@ -136,63 +122,27 @@ static void on_load(belay_cache_load_t *l, const char *key, size_t key_len, void
 
 /* ---- reading ---- */
 
-/* Start this command again in the background: `belay cache --refresh`, with the other options. Of
- * all processes that were served a stale value, only the one with the lease does so. */
-static void refresh(harness_t *h) {
-  static uv_process_t process;
-  char **line = h->arguments->line;
-  size_t n = 0;
-  while (line[n] != NULL)
-    n++;
-  char **args = calloc(n + 2, sizeof *args);
-  if (args == NULL)
-    return;
-  args[0] = line[0];
-  args[1] = line[1]; /* "cache" */
-  args[2] = "--refresh";
-  memcpy(args + 3, line + 2, (n - 2) * sizeof *args);
-  uv_process_options_t options = {
-      .file = guarded_own_path(),
-      .args = args,
-      .flags = UV_PROCESS_DETACHED,
-  };
-  int error = uv_spawn(&h->loop, &process, &options);
-  if (error != 0)
-    remark("cannot run the command again in the background: %s", uv_strerror(error));
-  else
-    remark("stale: the command runs again in the background");
-  uv_close((uv_handle_t *)&process, NULL);
-  free(args);
-}
-
-static void write_it(const void *bytes, size_t len) {
-  if (!asked.refresh && len > 0)
-    (void)out_raw(bytes, len);
-}
-
 static void on_got(belay_request_t *r, int status, const belay_cache_result_t *result) {
   harness_t *h = r->data;
   if (harness_is_done(h))
     return;
   /* the command of this process failed: failures on other machines are not kept */
-  bool failed = result->load_error > 0;
-  if (failed && (status == BELAY_ELOAD || asked.refresh)) {
-    write_it(output.bytes, output.len);
+  if (result->load_error > 0 && status == BELAY_ELOAD) {
+    (void)out_raw(output.bytes, output.len);
     finish(h, result->load_error);
   } else if (status == 0) {
-    write_it(result->data, result->len);
-    seeking = result->stale;
-    if (seeking || result->from == BELAY_CACHE_FROM_LOAD)
+    (void)out_raw(result->data, result->len);
+    if (result->from == BELAY_CACHE_FROM_LOAD)
       finish_when_settled(h);
     else
       finish(h, STATUS_YES);
   } else if (status == BELAY_ETIMEDOUT) {
-    bool ours = guarded.harness != NULL;
-    if (ours && guarded_is_running(&guarded) && !guarded.overdue)
+    bool runs_here = guarded.harness != NULL;
+    if (runs_here && guarded_is_running(&guarded) && !guarded.overdue)
       complain("the command has not ended in time");
-    else if (!ours && !asked.refresh)
+    else if (!runs_here)
       complain("another machine runs the command, and has not ended in time");
-    finish(h, ours ? STATUS_TROUBLE : asked.refresh ? STATUS_YES : STATUS_NOT_ACQUIRED);
+    finish(h, runs_here ? STATUS_TROUBLE : STATUS_NOT_ACQUIRED);
   } else {
     harness_complain(h, "cannot ask", status);
     finish(h, status_of(status));
@@ -213,8 +163,6 @@ static int64_t get_ms(void) {
   return ms < GET_MAX_MS ? ms : GET_MAX_MS;
 }
 
-/* Open the cache. With --refresh a stale value is not used, and the get does not wait for another
- * process that loads it. */
 static int open_cache(harness_t *h) {
   belay_cache_options_t options;
   belay_cache_options_init(&options);
@@ -223,22 +171,18 @@ static int open_cache(harness_t *h) {
   options.arg = h;
   options.ttl_ms = asked.ttl_ms;
   options.jitter_percent = 0;
-  options.stale_ms = asked.refresh ? 0 : asked.stale_ms;
-  options.keep_ms = asked.stale_ms;
   options.load_timeout_ms = asked.longest_ms + grace_ms() + SLACK_MS;
   options.max_value_bytes = (size_t)asked.max_size;
   options.late = BELAY_CACHE_LATE_FAIL;
   options.away = asked.anyway ? BELAY_CACHE_AWAY_LOAD : BELAY_CACHE_AWAY_FAIL;
   options.quiet = true;
-  if (asked.refresh)
-    options.wait_ms = 0;
   return belay_cache_new(h->client[0], &options, &cache);
 }
 
 static void begin(harness_t *h) {
   const char *key = h->arguments->item[0];
   bool runs = h->arguments->command != NULL;
-  if (runs == asked.forget || (asked.forget && asked.refresh)) {
+  if (runs == asked.forget) {
     harness_refuse(h, "give either a command behind --, or --forget");
     return;
   }
@@ -256,17 +200,11 @@ static void begin(harness_t *h) {
 static const option_t options[] = {
     DURATION("ttl", 1, YEAR_MS, &asked.ttl_ms,
              "time for which the output of the command is fresh; default 5m"),
-    DURATION("stale", 0, YEAR_MS, &asked.stale_ms,
-             "time after --ttl in which the old output is still written, while one machine "
-             "runs the command again in the background; default 0s"),
     DURATION("longest", 100, LONGEST_MAX_MS, &asked.longest_ms,
              "maximum run time of the command; then it is ended; default 1m"),
     NUMBER("max-size", 1, (int64_t)BELAY_CACHE_VALUE_MAX, &asked.max_size,
            "maximum output of the command; then it is ended; default 8388608", .value = "BYTES"),
     FLAG("anyway", &asked.anyway, "if no server answers: run the command, and keep nothing"),
-    FLAG("refresh", &asked.refresh,
-         "write nothing; run the command if the kept output is not fresh and no other process "
-         "runs it"),
     FLAG("forget", &asked.forget, "instead of running a command: forget the output that is kept"),
     TEXT("name", "NAME", &asked.name,
          "a group of keys: the same KEY under another NAME is separate"),
@@ -282,9 +220,8 @@ const command_t cache_command = {
             "time runs the command; the others wait for its output.\n\n"
             "If the command fails, its output is written, belay ends with its status, and "
             "nothing is kept. Standard error of the command is that of belay.",
-    .examples = EXAMPLES({"Write a slow report that is at most five minutes old; at worst an "
-                          "hour",
-                          "belay cache report --ttl 5m --stale 1h -- ./report"},
+    .examples = EXAMPLES({"Write a slow report that is at most five minutes old",
+                          "belay cache report --ttl 5m -- ./report"},
                          {"Forget it after a change", "belay cache report --forget"}),
     .options = options,
     .runs = RUNS_MAYBE,

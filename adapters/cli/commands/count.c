@@ -6,9 +6,9 @@
 
 /* The options; each subcommand has some of them. */
 static struct {
-  const char *name, *id, *field;
+  const char *name, *id;
   int64_t ttl_ms, shards, min, max, delta;
-  bool extend, all;
+  bool extend;
 } asked = {.shards = 1, .min = INT64_MIN, .max = INT64_MAX, .delta = 1};
 
 static belay_counter_t *counter;
@@ -22,7 +22,6 @@ static belay_counter_t *counter;
          "of the counter must give the same number; default 1")
 #define TTL_OPTION                                                                                 \
   DURATION("ttl", 1, YEAR_MS, &asked.ttl_ms, "lifetime from its creation on; default: no limit")
-#define FIELD_OPTION TEXT("field", "FIELD", &asked.field, "counter with this name in the group KEY")
 
 /* ---- shared by the subcommands ---- */
 
@@ -44,18 +43,11 @@ static bool read_delta(harness_t *h) {
   return false;
 }
 
-/* Begin a line of results with the members that name the counter. */
-static void begin_line(const harness_t *h) {
+/* Write a value, and a boolean about it. */
+static void write_answer(harness_t *h, const char *member, int64_t value, const char *fact, bool is,
+                         bool yes) {
   out_begin();
   out_string("key", h->arguments->item[0]);
-  if (asked.field != NULL)
-    out_string("field", asked.field);
-}
-
-/* Write a value, and a boolean about it. */
-static void answer(harness_t *h, const char *member, int64_t value, const char *fact, bool is,
-                   bool yes) {
-  begin_line(h);
   out_wide(member, value);
   out_bool(fact, is);
   out_say("%" PRId64, value);
@@ -66,30 +58,29 @@ static void answer(harness_t *h, const char *member, int64_t value, const char *
 
 static void on_added(belay_request_t *r, int status, const belay_counter_result_t *result) {
   if (harness_ok(r->data, status))
-    answer(r->data, "value", result->value, "applied", result->applied,
-           result->applied || asked.id != NULL);
+    write_answer(r->data, "value", result->value, "applied", result->applied,
+                 result->applied || asked.id != NULL);
 }
 
-static int add(belay_request_t *r, const char *key, size_t len) {
-  if (asked.field != NULL)
-    return belay_counter_add_field(counter, r, belay_bytes(key, len), belay_string(asked.field),
-                                   asked.delta, on_added);
+static bool is_bounded(void) {
+  return asked.min != INT64_MIN || asked.max != INT64_MAX;
+}
+
+static int start_add(belay_request_t *r, belay_bytes_t key) {
   if (asked.id != NULL)
-    return belay_counter_add_once(counter, r, belay_bytes(key, len), asked.delta,
-                                  belay_string(asked.id), on_added);
-  if (asked.min != INT64_MIN || asked.max != INT64_MAX)
-    return belay_counter_add_bounded(counter, r, belay_bytes(key, len), asked.delta,
+    return belay_counter_add_once(counter, r, key, asked.delta, belay_string(asked.id), on_added);
+  if (is_bounded())
+    return belay_counter_add_bounded(counter, r, key, asked.delta,
                                      &(belay_counter_bounds_t){.min = asked.min, .max = asked.max},
                                      on_added);
-  return belay_counter_add(counter, r, belay_bytes(key, len), asked.delta, on_added);
+  return belay_counter_add(counter, r, key, asked.delta, on_added);
 }
 
 static void begin_add(harness_t *h) {
-  bool bounded = asked.min != INT64_MIN || asked.max != INT64_MAX;
-  if ((asked.id != NULL) + bounded + (asked.field != NULL) > 1)
-    harness_refuse(h, "--id, --field, and --min or --max exclude each other");
+  if (asked.id != NULL && is_bounded())
+    harness_refuse(h, "--id excludes --min and --max");
   else if (read_delta(h) && open_counter(h))
-    harness_ok(h, add(&h->request, h->items[0].data, h->items[0].len));
+    harness_ok(h, start_add(&h->request, h->items[0]));
 }
 
 static const option_t add_options[] = {
@@ -100,7 +91,6 @@ static const option_t add_options[] = {
            "add nothing if the result would be less; the status is 1 then"),
     NUMBER("max", 0, 0, &asked.max,
            "add nothing if the result would be more; the status is 1 then"),
-    FIELD_OPTION,
     TTL_OPTION,
     FLAG("extend", &asked.extend, "restart the ttl with this add"),
     SHARDS_OPTION,
@@ -110,8 +100,8 @@ static const option_t add_options[] = {
 
 /* ---- get ---- */
 
-static void on_got_many(belay_request_t *r, int status, const belay_counter_result_t *results,
-                        size_t n) {
+static void on_got(belay_request_t *r, int status, const belay_counter_result_t *results,
+                   size_t n) {
   harness_t *h = r->data;
   bool all = true, written = true;
   if (!harness_ok(h, status))
@@ -132,58 +122,16 @@ static void on_got_many(belay_request_t *r, int status, const belay_counter_resu
   harness_done(h, all ? STATUS_YES : STATUS_NO);
 }
 
-static void on_got_field(belay_request_t *r, int status, const belay_counter_result_t *result) {
-  if (harness_ok(r->data, status))
-    answer(r->data, "value", result->value, "found", result->found, result->found);
-}
-
-static void on_got_all(belay_request_t *r, int status, const belay_counter_field_t *fields,
-                       size_t n) {
-  harness_t *h = r->data;
-  bool written = true;
-  if (!harness_ok(h, status))
-    return;
-  for (size_t i = 0; i < n && written; i++) {
-    begin_line(h);
-    out_text("field", fields[i].name, fields[i].name_len);
-    out_wide("value", fields[i].value);
-    out_say("%s\t%" PRId64, out_shown(fields[i].name, fields[i].name_len), fields[i].value);
-    written = out_end();
-  }
-  harness_done(h, n > 0 ? STATUS_YES : STATUS_NO);
-}
-
-static int get(harness_t *h, const char *key, size_t len) {
-  belay_request_t *r = &h->request;
-  if (asked.all)
-    return belay_counter_get_all(counter, r, belay_bytes(key, len), BELAY_COUNTER_MANY_MAX,
-                                 on_got_all);
-  if (asked.field != NULL)
-    return belay_counter_get_field(counter, r, belay_bytes(key, len), belay_string(asked.field),
-                                   on_got_field);
-  return belay_counter_get_many(counter, r, h->items, h->arguments->n, on_got_many);
-}
-
 static void begin_get(harness_t *h) {
-  if ((asked.field != NULL || asked.all) && h->arguments->n > 1)
-    harness_refuse(h, "--field and --all take one KEY only");
-  else if (asked.field != NULL && asked.all)
-    harness_refuse(h, "--field and --all exclude each other");
-  else if (open_counter(h))
-    harness_ok(h, get(h, h->items[0].data, h->items[0].len));
+  if (open_counter(h))
+    harness_ok(h, belay_counter_get_many(counter, &h->request, h->items, h->arguments->n, on_got));
 }
-
-static const option_t get_options[] = {
-    FIELD_OPTION,  FLAG("all", &asked.all, "all counters of the group KEY, unsorted"),
-    SHARDS_OPTION, NAME_OPTION,
-    {0},
-};
 
 /* ---- set, delete ---- */
 
 static void on_set(belay_request_t *r, int status, const belay_counter_result_t *result) {
   if (harness_ok(r->data, status))
-    answer(r->data, "before", result->value, "found", result->found, true);
+    write_answer(r->data, "before", result->value, "found", result->found, true);
 }
 
 static void begin_set(harness_t *h) {
@@ -195,23 +143,16 @@ static void on_deleted(belay_request_t *r, int status, const belay_counter_resul
   harness_t *h = r->data;
   if (!harness_ok(h, status))
     return;
-  bool found = asked.field != NULL ? result->value > 0 : result->found;
-  begin_line(h);
-  out_bool("found", found);
-  out_say("%s", found ? "deleted" : "not found");
-  harness_answer(h, found);
+  out_begin();
+  out_string("key", h->arguments->item[0]);
+  out_bool("found", result->found);
+  out_say("%s", result->found ? "deleted" : "not found");
+  harness_answer(h, result->found);
 }
 
 static void begin_delete(harness_t *h) {
-  belay_bytes_t key = h->items[0], field = {asked.field, 0};
-  if (!open_counter(h))
-    return;
-  if (asked.field == NULL) {
-    harness_ok(h, belay_counter_delete(counter, &h->request, key, on_deleted));
-    return;
-  }
-  field.len = strlen(asked.field);
-  harness_ok(h, belay_counter_delete_fields(counter, &h->request, key, &field, 1, on_deleted));
+  if (open_counter(h))
+    harness_ok(h, belay_counter_delete(counter, &h->request, h->items[0], on_deleted));
 }
 
 static const command_t parts[] = {
@@ -232,7 +173,7 @@ static const command_t parts[] = {
         .arguments = "KEY...",
         .summary = "print counters; a missing counter is 0, and the status is 1 then",
         .examples = EXAMPLES({"Print two counters", "belay count get visits orders"}),
-        .options = get_options,
+        .options = OPTIONS(SHARDS_OPTION, NAME_OPTION),
         .what = "cannot read",
         .begin = begin_get,
     },
@@ -249,10 +190,10 @@ static const command_t parts[] = {
     {
         .name = "delete",
         .arguments = "KEY",
-        .summary = "delete a counter or a whole group; the status is 1 if it does not exist",
+        .summary = "delete a counter; the status is 1 if it does not exist",
         .examples =
             EXAMPLES({"Delete the count of one day", "belay count delete visits::2024-02-29"}),
-        .options = OPTIONS(FIELD_OPTION, SHARDS_OPTION, NAME_OPTION),
+        .options = OPTIONS(SHARDS_OPTION, NAME_OPTION),
         .begin = begin_delete,
     },
     {0},
@@ -261,11 +202,9 @@ static const command_t parts[] = {
 const command_t count_command = {
     .name = "count",
     .summary = "counters shared by all machines",
-    .text = "A counter is a signed whole number of 64 bits; a missing counter is 0. KEY can "
-            "also be a group of counters, each with the name of a field. An add whose result "
-            "would leave the range changes nothing, and is an error.",
+    .text = "A counter is a signed whole number of 64 bits; a missing counter is 0. An add whose "
+            "result would leave that range changes nothing, and is an error.",
     .examples =
-        EXAMPLES({"Count the restarts of this machine", "belay count add restarts::$(hostname)"},
-                 {"Print the count of the day, and start again at 0", "belay count set visits 0"}),
+        EXAMPLES({"Count the restarts of this machine", "belay count add restarts::$(hostname)"}),
     .parts = parts,
 };

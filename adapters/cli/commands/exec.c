@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,12 +10,13 @@
 #include "run/probe.h"
 #include "run/waiting.h"
 
-/*   CONNECTING --enough servers answered (probe.h)--> WAITING --granted--> RUNNING --command ended--> HOLDING
- *     |                                                |                     |
- *     +--too few answered--> DONE: 120                 |                     +--lost: the supervisor ends the command: 122
- *                                                      +--held elsewhere, or the wait is over--> DONE: 121, or -E
+/*   CONNECTING --enough servers answered (probe.h)--> WAITING --granted--> RUNNING
+ *     +--too few answered--> DONE: 120                  +--held, or wait over--> DONE: 121, or -E
  *
- *   HOLDING --the time of --hold is over (at once without it), a signal, or lost--> RELEASING --> DONE
+ *   RUNNING --the command has ended--> HOLDING
+ *     +--lost: the supervisor ends the command: 122
+ *
+ *   HOLDING --the time of --hold is over, a signal, or lost--> RELEASING --> DONE
  *
  * The exit status is that of the command, or 122 after a loss. Sometimes only the release detects a
  * loss; the status is 122 then too.
@@ -28,9 +28,9 @@
 #define QUORUM_TIMEOUT_MS 5 /* the smallest timeout that the library accepts for any ttl */
 
 static struct {
-  int64_t ttl_ms, grace_ms, wait_ms, permits, max_ttl_ms, hold_ms, max_runtime_ms, conflict;
+  int64_t ttl_ms, grace_ms, wait_ms, permits, max_ttl_ms, hold_ms, conflict;
   const char *key;
-  bool try_once, redlock, fair, shared, exclusive, quiet, hides;
+  bool try_once, redlock, fair, shared, exclusive, quiet;
 } asked = {.ttl_ms = 30000,
            .wait_ms = BELAY_FOREVER,
            .max_ttl_ms = QUARANTINE_MS,
@@ -39,7 +39,6 @@ static struct {
 static enum { CONNECTING, WAITING, RUNNING, HOLDING, RELEASING } state;
 static belay_lock_t *lock;
 static guarded_t guarded;
-static capture_t capture;
 static waiting_t waiting;
 static uv_timer_t hold_timer;
 static uint64_t granted_at; /* uv_now() */
@@ -58,15 +57,9 @@ static void tidy(void) {
     uv_close((uv_handle_t *)&hold_timer, NULL);
 }
 
-static void finish(harness_t *h) {
-  if (guarded.status != STATUS_YES)
-    capture_show(&capture);
-  harness_done(h, guarded.status);
-}
-
 /* Report a loss. If the lock was held for longer than the command ran, the time of the loss is
  * unknown. */
-static void lose(const char *why) {
+static void report_loss(const char *why) {
   if (held_on && !guarded.lost)
     complain("lost while the command ran, or before --hold was over: %s", why);
   guarded.lost = guarded.lost || held_on;
@@ -78,10 +71,10 @@ static void on_released(belay_lock_t *l, int status) {
   if (harness_is_done(h))
     return;
   if (status == BELAY_ENOTOWNER && guarded.started)
-    lose(belay_lost_name(BELAY_LOST_TAKEN));
+    report_loss(belay_lost_name(BELAY_LOST_TAKEN));
   else if (status != 0)
     harness_complain(h, "cannot release the lock, which stays held until its lease ends", status);
-  finish(h);
+  harness_done(h, guarded.status);
 }
 
 static void release(void) {
@@ -115,7 +108,7 @@ static void on_ended(guarded_t *e) {
 static void on_lost(belay_lock_t *l, belay_lost_t reason) {
   (void)l;
   if (state == HOLDING) {
-    lose(belay_lost_name(reason));
+    report_loss(belay_lost_name(reason));
     release();
     return;
   }
@@ -139,23 +132,12 @@ static int64_t left_us(void *data) {
   return belay_lock_remaining_us(lock);
 }
 
-static void set_number(const char *name, uint64_t value) {
-  char digits[24];
-  (void)snprintf(digits, sizeof digits, "%" PRIu64, value);
-  (void)setenv(name, digits, 1);
-}
-
-/* Replace or remove the variables that an outer belay may have set. */
 static void set_environment(const harness_t *h) {
   struct timespec now;
   (void)clock_gettime(CLOCK_REALTIME, &now);
   int64_t ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-  (void)setenv("BELAY_NAME", name_of(h), 1);
-  set_number("BELAY_DEADLINE", (uint64_t)(ms + belay_lock_remaining_us(lock) / 1000));
-  if (belay_lock_fence(lock) != 0)
-    set_number("BELAY_FENCE", belay_lock_fence(lock));
-  else
-    (void)unsetenv("BELAY_FENCE");
+  guarded_set_environment(name_of(h), belay_lock_fence(lock),
+                          (uint64_t)(ms + belay_lock_remaining_us(lock) / 1000));
 }
 
 static void run_command(harness_t *h) {
@@ -164,57 +146,41 @@ static void run_command(harness_t *h) {
   granted_at = uv_now(&h->loop);
   (void)uv_timer_init(&h->loop, &hold_timer);
   hold_timer.data = h;
-  guarded = (guarded_t){.left = left_us,
-                        .grace_ms = asked.grace_ms,
-                        .max_runtime_ms = asked.max_runtime_ms,
-                        .capture = asked.hides ? &capture : NULL,
-                        .on_end = on_ended};
+  guarded = (guarded_t){.left = left_us, .grace_ms = asked.grace_ms, .on_end = on_ended};
   guarded_start(&guarded, h, h->arguments->command);
 }
 
 /* ---- waiting ---- */
 
-/* Describe the servers that do not vote, and the time until they vote. */
-static const char *quarantine_words(const belay_lock_tally_t *tally) {
-  static char words[160];
-  char left[QUERY_TEXT_MAX];
-  int64_t ms = 0;
-  for (unsigned i = 0; i < tally->nodes; i++)
-    if (tally->node[i].quarantine_ms > ms)
-      ms = tally->node[i].quarantine_ms;
-  (void)snprintf(words, sizeof words,
-                 "%u of %u servers are in quarantine and do not vote: they were started less "
-                 "than --max-ttl ago; they vote in %s",
-                 tally->votes[BELAY_VOTE_QUARANTINED], tally->nodes,
-                 query_time_left(left, ms > 0 ? ms : asked.max_ttl_ms));
-  return words;
+/* Returns true if a server can neither grant nor deny the lock. */
+static bool is_missing(belay_vote_t vote) {
+  return vote == BELAY_VOTE_UNREACHABLE || vote == BELAY_VOTE_TIMED_OUT ||
+         vote == BELAY_VOTE_REFUSED || vote == BELAY_VOTE_QUARANTINED;
 }
 
-/* Describe the servers that do not answer, with the errors. */
-static const char *absence_words(const belay_lock_tally_t *tally) {
+/* Name the servers that do not vote, with the reasons. Returns NULL if a quorum votes. */
+static const char *describe_trouble(void) {
   static char words[1024];
+  char left[QUERY_TEXT_MAX];
+  unsigned missing = 0;
   size_t n = 0;
-  if (tally->nodes > 1)
-    n = (size_t)snprintf(words, sizeof words, "too few of the servers answer; ");
-  for (unsigned i = 0; i < tally->nodes; i++)
-    if (tally->node[i].error < 0 && tally->node[i].error != BELAY_EHELD && n < sizeof words)
-      n += (size_t)snprintf(words + n, sizeof words - n, "%s%s: %s", i == 0 ? "" : "; ",
-                            harness_url(i), belay_strerror(tally->node[i].error));
-  return words;
-}
-
-/* The reason why no quorum can be reached; NULL if enough servers answer and vote. */
-static const char *trouble(const waiting_t *w) {
-  (void)w;
   belay_lock_tally_t tally;
   belay_lock_tally(lock, &tally);
-  const unsigned *votes = tally.votes;
-  unsigned quarantined = votes[BELAY_VOTE_QUARANTINED];
-  unsigned absent = votes[BELAY_VOTE_UNREACHABLE] + votes[BELAY_VOTE_TIMED_OUT];
-  absent += votes[BELAY_VOTE_REFUSED];
-  if (absent > tally.nodes - tally.quorum)
-    return absence_words(&tally);
-  return absent + quarantined > tally.nodes - tally.quorum ? quarantine_words(&tally) : NULL;
+  if (tally.nodes > 1)
+    n = (size_t)snprintf(words, sizeof words, "too few of the servers vote");
+  for (unsigned i = 0; i < tally.nodes && n < sizeof words; i++) {
+    bool quarantined = tally.node[i].vote == BELAY_VOTE_QUARANTINED;
+    int64_t ms = tally.node[i].quarantine_ms;
+    if (!is_missing(tally.node[i].vote))
+      continue;
+    missing++;
+    n += (size_t)snprintf(words + n, sizeof words - n, "%s%s: %s%s", n == 0 ? "" : "; ",
+                          harness_url(i),
+                          quarantined ? "in quarantine after its start, votes in "
+                                      : belay_strerror(tally.node[i].error),
+                          quarantined ? query_time_left(left, ms > 0 ? ms : asked.max_ttl_ms) : "");
+  }
+  return missing > tally.nodes - tally.quorum ? words : NULL;
 }
 
 static void on_acquired(belay_lock_t *l, int status) {
@@ -229,7 +195,7 @@ static void on_acquired(belay_lock_t *l, int status) {
                                                            "all the time");
     harness_done(h, (int)asked.conflict);
   } else if (status == BELAY_ENOQUORUM || status == BELAY_EQUARANTINED) {
-    const char *why = trouble(&waiting);
+    const char *why = describe_trouble();
     complain("cannot acquire: %s", why != NULL ? why : belay_strerror(status));
     harness_done(h, STATUS_UNREACHABLE);
   } else if (harness_ok(h, status))
@@ -276,12 +242,8 @@ static int make_lock(harness_t *h) {
 
 static void acquire(harness_t *h) {
   state = WAITING;
-  waiting = (waiting_t){.kind = asked.permits > 0                 ? BELAY_HELD_SEMAPHORE
-                                : asked.shared || asked.exclusive ? BELAY_HELD_RWLOCK
-                                                                  : BELAY_HELD_LOCK,
-                        .name = asked.key == NULL ? name_of(h) : NULL,
-                        .trouble = trouble};
-  waiting_begin(&waiting, h);
+  waiting = (waiting_t){.trouble = describe_trouble};
+  waiting_start(&waiting, h);
   harness_ok(h, belay_lock_acquire(lock, asked.try_once ? 0 : asked.wait_ms, on_acquired));
 }
 
@@ -328,7 +290,6 @@ static const option_t options[] = {
     DURATION("hold", 0, DAY_MS, &asked.hold_ms,
              "keep the lock for at least this time, even if the command ends earlier; belay "
              "itself ends after it; default 0"),
-    GUARDED_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
     DURATION("wait", 0, YEAR_MS, &asked.wait_ms,
              "maximum time to wait for the lock; default "
              "forever",
@@ -339,7 +300,6 @@ static const option_t options[] = {
          "tells it",
          .letter = 'q'),
     GUARDED_CONFLICT_OPTION(&asked.conflict),
-    GUARDED_QUIET_OPTION(&asked.hides),
     GUARDED_LABEL_OPTION,
     TEXT("key", "KEY", &asked.key,
          "exact key on the server, instead of NAME, which stands for NAMESPACE::lock::{NAME}. "
@@ -368,47 +328,39 @@ const command_t exec_command = {
     .name = "exec",
     .arguments = "[NAME]",
     .summary = "run a command while holding the lock NAME, and end with its status",
-    .text = "belay renews the lease while the command runs, and releases the lock when the command "
-            "has ended. If no renewal is confirmed, belay ends the command before another process "
-            "can get the lock: it sends SIGTERM when --grace is left, and SIGKILL to all processes "
-            "of the command shortly before the lease ends. The status is 122 then. A separate "
-            "supervisor process sends these signals, so that they are sent even if belay is "
-            "stopped or killed. After kill -9 of belay, the supervisor sends SIGTERM at once and "
-            "SIGKILL after --grace. The lock then stays held until its lease ends.\n\n"
-            "A lock can also be taken away: by belay break, or by a server that restarts without "
-            "its data. Usually belay notices that at once: it listens for a break, and asks the "
-            "server after a reconnect. If that message is lost, the next renewal notices it, at "
-            "most a third of --ttl after the last one. belay then sends SIGTERM to the command, "
-            "which has --grace to end. From the break or the restart until its end, the command "
-            "may run at the same time as the next holder. To protect the data against that, use "
-            "BELAY_FENCE or --redlock.\n\n"
+    .text = "belay renews the lease while the command runs, and then releases the lock. If no "
+            "renewal is confirmed, belay ends the command before another process can get the lock: "
+            "SIGTERM when --grace is left, and SIGKILL to all its processes shortly before the "
+            "lease ends. The status is 122 then. A supervisor process sends these signals even if "
+            "belay is stopped or killed. After kill -9 of belay it sends SIGTERM at once and "
+            "SIGKILL after --grace.\n\n"
+            "belay break, or a server that restarts without its data, can take the lock away. "
+            "belay usually notices that at once, otherwise at the next renewal, after a third of "
+            "--ttl. Until the command has ended, it may run at the same time as the next holder: "
+            "protect the data with BELAY_FENCE or --redlock.\n\n"
             "The environment of the command contains BELAY_NAME, BELAY_FENCE and BELAY_DEADLINE. "
-            "BELAY_FENCE is a number that grows with each grant of the lock; the storage that the "
-            "command writes to should refuse smaller numbers. BELAY_DEADLINE is the end of the "
-            "first lease, in milliseconds since 1970 by this machine's clock (date +%s%3N).\n\n"
-            "For cron on many machines, --try alone is not enough: if the clock of a machine is "
-            "late by more than the job takes, the job runs there again. --hold keeps the lock for "
-            "longer than the clocks differ. A second run while the lock is held ends with status "
-            "121. Use belay once if the command must not run again later either, such as one "
-            "invoice run for each month: belay once remembers that the command was done.\n\n"
+            "BELAY_FENCE is a number that grows with each grant; the storage that the command "
+            "writes to should refuse smaller numbers. BELAY_DEADLINE is the end of the first "
+            "lease, in milliseconds since 1970 by this machine's clock.\n\n"
+            "For cron on many machines, --hold keeps the lock for longer than their clocks differ; "
+            "--try alone is not enough. A second run while the lock is held ends with status 121. "
+            "Use belay once if the command must not run again later either.\n\n"
             "belay forwards SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 and SIGWINCH to the "
-            "command and its process group, including signals from the terminal. Ctrl-Z stops both "
-            "belay and the command, and no lease is renewed. If they are continued in time (fg), "
-            "both go on; otherwise the command is ended as above. Processes that the command "
-            "leaves behind when it ends by itself keep running, without the lock. A signal ends "
-            "the time of --hold. While belay releases the lock, which takes at most twice "
-            "--timeout, it ignores one signal; a second signal ends belay.\n\n"
+            "process group of the command. Ctrl-Z stops belay and the command, and no lease is "
+            "renewed; if they are not continued in time, the command is ended as above. Processes "
+            "that the command leaves behind when it ends by itself keep running, without the lock. "
+            "While belay releases the lock it ignores one signal; a second signal ends belay.\n\n"
             "belay does not end processes of another user (sudo). On systems other than Linux it "
-            "also does not end processes that have left the process group of the command (setsid, "
-            "timeout). BELAY_PASSWORD, if it is set, is in the environment of the command too; "
-            "with --password-file the password is not.",
+            "also does not end processes that have left the process group of the command (setsid). "
+            "BELAY_PASSWORD, if it is set, is in the environment of the command too; with "
+            "--password-file the password is not.",
     .examples =
         EXAMPLES({"Cron on many machines, clocks within a minute of each other: one runs it",
                   "belay exec nightly --try --hold 1m --quiet -- backup --all"},
                  {"Wait for at most a minute", "belay exec deploy --wait 1m -- ./deploy"},
                  {"At most three at a time", "belay exec encoder --semaphore 3 -- encode film.mov"},
-                 {"Mail from cron only if the command fails or takes too long",
-                  "belay exec sync --try -q --max-runtime 1h --quiet-unless-failed -- ./sync"},
+                 {"Limit the run time, and show the output only on failure (chronic of moreutils)",
+                  "chronic belay exec sync --try -q -- timeout 1h ./sync"},
                  {"Use three servers, of which one may fail",
                   "belay exec pay --redlock -u redis://a -u redis://b -u redis://c -- pay"}),
     .options = options,

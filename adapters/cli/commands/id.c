@@ -82,7 +82,7 @@ static int worker_of_host(void) {
   return (int)((hash ^ hash >> 16) % BELAY_IDGEN_WORKERS);
 }
 
-static void draw(harness_t *h) {
+static void draw_ids(harness_t *h) {
   belay_idgen_options_t o;
   belay_idgen_options_init(&o);
   o.mode = *(const belay_idgen_mode_t *)h->command->data;
@@ -144,7 +144,7 @@ static const command_t parts[] = {
              "belay id segment orders"}),
         .options = OPTIONS(COUNT_OPTION, START_OPTION, REPLICAS_OPTION),
         .what = "cannot get an id",
-        .begin = draw,
+        .begin = draw_ids,
         .data = &(const belay_idgen_mode_t){BELAY_IDGEN_SEGMENT},
     },
     {
@@ -160,7 +160,7 @@ static const command_t parts[] = {
                                 "default id"),
                            REPLICAS_OPTION),
         .what = "cannot get an id",
-        .begin = draw,
+        .begin = draw_ids,
         .data = &(const belay_idgen_mode_t){BELAY_IDGEN_SEQUENCE},
     },
     {
@@ -184,7 +184,7 @@ static const command_t parts[] = {
                      "users of NAME; default 1s"),
             EPOCH_OPTION),
         .what = "cannot get an id",
-        .begin = draw,
+        .begin = draw_ids,
         .data = &(const belay_idgen_mode_t){BELAY_IDGEN_SNOWFLAKE},
     },
     {

@@ -1,6 +1,6 @@
 /* `belay leader`: run a command on exactly one of many machines.
  *
- *   STANDING --elected--> RUNNING --the command has ended--> RESIGNING --> done; with --restart: PAUSING
+ *   STANDING --elected--> RUNNING --command ended--> RESIGNING --> done; with --restart: PAUSING
  *      ^                   |  ^                                             |
  *      |  deposed: the     |  +---------- the pause is over ----------------+
  *      |  supervisor ends  |                                                |
@@ -18,7 +18,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,8 +27,8 @@
 #define CHECK_MS 100
 
 static struct {
-  int64_t ttl_ms, grace_ms, restart_ms, max_runtime_ms;
-  const char *as, *key;
+  int64_t ttl_ms, grace_ms, restart_ms;
+  const char *as;
   bool observe;
 } asked = {.ttl_ms = 30000, .restart_ms = -1};
 
@@ -42,14 +41,10 @@ static enum { STANDING, RUNNING, PAUSING, RESIGNING, OBSERVING } state;
 static bool deposed;  /* true if deposed since the last election */
 static bool stopping; /* true if a signal has asked belay to end */
 
-static void stand(harness_t *h);
+static void start_campaign(harness_t *h);
 static void run_command(harness_t *h);
 
 /* ---- the end ---- */
-
-static const char *name_of(const harness_t *h) {
-  return asked.key != NULL ? asked.key : h->arguments->item[0];
-}
 
 static void tidy(void) {
   waiting_end(&waiting);
@@ -66,7 +61,7 @@ static void on_resigned(belay_election_t *e, int status) {
   harness_done(h, guarded.status);
 }
 
-static void finish(harness_t *h) {
+static void resign(harness_t *h) {
   waiting_end(&waiting);
   (void)uv_timer_stop(&pause_timer);
   state = RESIGNING;
@@ -79,7 +74,7 @@ static void stop(harness_t *h, int signum) {
   if (state == STANDING || state == PAUSING) {
     guarded.status = STATUS_SIGNAL + signum;
     guarded.ignored_one = true;
-    finish(h);
+    resign(h);
   } else if (state == OBSERVING || !guarded_on_signal(&guarded, signum))
     harness_done(h, STATUS_SIGNAL + signum);
 }
@@ -111,27 +106,20 @@ static void on_ended(guarded_t *e) {
   harness_t *h = e->harness;
   bool lost = (e->overdue || deposed) && e->started;
   if (stopping || !e->started || (!lost && asked.restart_ms < 0)) {
-    finish(h);
+    resign(h);
     return;
   }
   remark("the command has ended with status %d", e->status);
   if (deposed)
-    stand(h);
+    start_campaign(h);
   else
     pause_for(lost ? CHECK_MS : asked.restart_ms);
 }
 
 static void run_command(harness_t *h) {
-  char term[24];
-  (void)snprintf(term, sizeof term, "%" PRIu64, belay_election_term(election));
-  (void)setenv("BELAY_NAME", name_of(h), 1);
-  (void)setenv("BELAY_FENCE", term, 1);
-  (void)unsetenv("BELAY_DEADLINE");
+  guarded_set_environment(h->arguments->item[0], belay_election_term(election), 0);
   state = RUNNING;
-  guarded = (guarded_t){.left = left_us,
-                        .grace_ms = asked.grace_ms,
-                        .max_runtime_ms = asked.max_runtime_ms,
-                        .on_end = on_ended};
+  guarded = (guarded_t){.left = left_us, .grace_ms = asked.grace_ms, .on_end = on_ended};
   guarded_start(&guarded, h, h->arguments->command);
 }
 
@@ -151,7 +139,7 @@ static void on_deposed(belay_election_t *e, belay_lost_t reason) {
     guarded_check_limits(&guarded); /* on_ended() stands again */
   else if (state != RESIGNING) {
     (void)uv_timer_stop(&pause_timer);
-    stand(h);
+    start_campaign(h);
   }
 }
 
@@ -161,11 +149,11 @@ static void on_campaign_over(belay_election_t *e, int status) {
     harness_ok(belay_election_data(e), status);
 }
 
-static void stand(harness_t *h) {
+static void start_campaign(harness_t *h) {
   state = STANDING;
   deposed = false;
   if (harness_ok(h, belay_election_campaign(election, on_campaign_over)))
-    waiting_begin(&waiting, h);
+    waiting_start(&waiting, h);
 }
 
 /* ---- observing ---- */
@@ -174,7 +162,7 @@ static bool write_leader(const harness_t *h, const belay_leader_t *leader) {
   char term[24];
   (void)snprintf(term, sizeof term, "%" PRIu64, leader->term);
   out_begin();
-  out_string("name", name_of(h));
+  out_string("name", h->arguments->item[0]);
   if (leader->term != 0) {
     out_text("leader", leader->value, leader->value_len);
     out_string("term", term);
@@ -195,9 +183,8 @@ static void on_observe(belay_election_t *e, int status, const belay_leader_t *le
 }
 
 /* Return the error if no server answers, or NULL. An observer reports nothing else. */
-static const char *not_known(const waiting_t *w) {
+static const char *observe_error(void) {
   static char words[OUT_SHOWN_MAX + 160];
-  (void)w;
   (void)snprintf(words, sizeof words, "%s: %s", harness_url(0), belay_strerror(unknown));
   return unknown != 0 ? words : NULL;
 }
@@ -206,9 +193,9 @@ static void observe(harness_t *h) {
   state = OBSERVING;
   if (!harness_ok(h, belay_election_observe(election, 1)))
     return;
-  waiting.trouble = not_known;
+  waiting.trouble = observe_error;
   belay_election_ref(election);
-  waiting_begin(&waiting, h);
+  waiting_start(&waiting, h);
 }
 
 /* ---- the beginning ---- */
@@ -216,10 +203,8 @@ static void observe(harness_t *h) {
 /* Return what is wrong with the options, or NULL. */
 static const char *wrong(const harness_t *h) {
   bool runs = h->arguments->command != NULL;
-  if ((h->arguments->n > 0) == (asked.key != NULL))
-    return "give either a NAME or --key";
-  if (*name_of(h) == '\0' || strlen(name_of(h)) > 1024)
-    return asked.key != NULL ? "--key: 1 to 1024 bytes" : "NAME: 1 to 1024 bytes";
+  if (*h->arguments->item[0] == '\0' || strlen(h->arguments->item[0]) > 1024)
+    return "NAME: 1 to 1024 bytes";
   if (runs == asked.observe)
     return "give either a command behind --, or --observe";
   if (common.json && !asked.observe)
@@ -237,10 +222,9 @@ static int new_election(harness_t *h) {
   options.on_elected = on_elected;
   options.on_deposed = on_deposed;
   options.on_observe = on_observe;
-  options.key = belay_string(asked.key);
   options.notice_break = true;
   options.data = h;
-  return belay_election_new(h->client, 1, belay_string(name_of(h)), &options, &election);
+  return belay_election_new(h->client, 1, belay_string(h->arguments->item[0]), &options, &election);
 }
 
 static void begin(harness_t *h) {
@@ -252,12 +236,10 @@ static void begin(harness_t *h) {
     return;
   (void)uv_timer_init(&h->loop, &pause_timer);
   pause_timer.data = h;
-  waiting = (waiting_t){.kind = BELAY_HELD_ELECTION,
-                        .name = asked.observe || asked.key != NULL ? NULL : name_of(h)};
   if (asked.observe)
     observe(h);
   else
-    stand(h);
+    start_campaign(h);
 }
 
 static const option_t options[] = {
@@ -270,10 +252,6 @@ static const option_t options[] = {
              "resign, so that another machine leads"),
     TEXT("as", "TEXT", &asked.as,
          "name of this leader, up to 256 bytes; default: the machine's name"),
-    GUARDED_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
-    TEXT("key", "KEY", &asked.key,
-         "exact key on the server, instead of NAME, which stands for "
-         "NAMESPACE::election::{NAME}; KEY::fence holds the term"),
     FLAG("observe", &asked.observe,
          "instead of running a command: print the leader, now and at each change"),
     {0},
@@ -281,23 +259,21 @@ static const option_t options[] = {
 
 const command_t leader_command = {
     .name = "leader",
-    .arguments = "[NAME]",
+    .arguments = "NAME",
     .summary = "keep a command running on exactly one of many machines",
     .text = "Run this on each of the machines. One of them is elected and runs the command; the "
-            "others wait. A leader that cannot renew its lease in time is deposed: by then it has "
-            "ended the command, as belay exec does. It then stands for election again. If no "
-            "server answers, belay reports that, at first and then every minute, and keeps "
-            "waiting.\n\n"
-            "When the command ends by itself, belay resigns, so that another machine runs the "
-            "command, and ends with the command's status. A service manager may then start belay "
-            "again. With --restart, belay stays leader and starts the command again itself. A "
-            "signal goes to the command, and belay ends with the command. While belay resigns it "
-            "ignores one signal; a second signal ends it.\n\n"
-            "The environment of the command contains BELAY_NAME and BELAY_FENCE. BELAY_FENCE is "
-            "the number of the term, which is larger for each leader. For leadership that survives "
-            "the loss of a server, use belay exec --redlock.\n\n"
+            "others wait. A leader that cannot renew its lease in time ends the command, as belay "
+            "exec does, and stands for election again. If no server answers, belay reports that "
+            "every minute and keeps waiting.\n\n"
+            "When the command ends by itself, belay resigns and ends with the command's status. "
+            "With --restart, belay stays leader and starts the command again. A signal goes to the "
+            "command, and belay ends with the command. While belay resigns it ignores one signal; "
+            "a second signal ends it.\n\n"
+            "The environment of the command contains BELAY_NAME and BELAY_FENCE, the number of the "
+            "term, which is larger for each leader. For leadership that survives the loss of a "
+            "server, use belay exec --redlock.\n\n"
             "--observe reports the leader shortly after each change. Its output is news, not a "
-            "permission to act: only the command itself runs under the lease.",
+            "permission to act: only the command runs under the lease.",
     .examples = EXAMPLES(
         {"Run one scheduler among all machines",
          "belay leader scheduler --restart 1s -- ./scheduler"},

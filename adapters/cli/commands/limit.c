@@ -37,7 +37,7 @@ static const char *in_words(const belay_limiter_result_t *result) {
 
 /* ---- answers ---- */
 
-static void answer(harness_t *h, const belay_limiter_result_t *result) {
+static void write_result(harness_t *h, const belay_limiter_result_t *result) {
   out_begin();
   out_string("key", h->arguments->item[0]);
   out_bool("allowed", result->verdict == BELAY_ALLOWED);
@@ -50,7 +50,7 @@ static void answer(harness_t *h, const belay_limiter_result_t *result) {
 
 /* Run the command, or report the denial on standard error: standard output belongs to the
  * command. */
-static void run_it(harness_t *h, const belay_limiter_result_t *result) {
+static void run_or_deny(harness_t *h, const belay_limiter_result_t *result) {
   if (result->verdict == BELAY_ALLOWED) {
     harness_become(h, h->arguments->command);
     return;
@@ -65,9 +65,9 @@ static void on_answer(belay_request_t *r, int status, const belay_limiter_result
   if (result->verdict == BELAY_INDETERMINATE)
     harness_ok(h, status);
   else if (h->arguments->command != NULL)
-    run_it(h, result);
+    run_or_deny(h, result);
   else
-    answer(h, result);
+    write_result(h, result);
 }
 
 static void on_reset(belay_request_t *r, int status, const belay_limiter_result_t *result) {
@@ -103,7 +103,7 @@ static void on_banned(belay_request_t *r, int status, const belay_limiter_result
 /* ---- the beginning ---- */
 
 /* Return what is wrong with the options, or NULL. */
-static const char *check(const harness_t *h) {
+static const char *check_options(const harness_t *h) {
   int64_t burst = asked.burst > 0 ? asked.burst : asked.rate.count;
   bool runs = asked.wait_ms >= 0 || h->arguments->command != NULL;
   bool bans = asked.ban_ms >= 0;
@@ -137,7 +137,7 @@ static int open_limiter(harness_t *h) {
   return belay_limiter_new(h->client[0], &options, &limiter);
 }
 
-static int ask(harness_t *h, const char *key, size_t len) {
+static int start_request(harness_t *h, const char *key, size_t len) {
   belay_request_t *r = &h->request;
   int64_t cost = asked.cost < 0 ? 1 : asked.cost;
   if (asked.reset)
@@ -151,11 +151,11 @@ static int ask(harness_t *h, const char *key, size_t len) {
 }
 
 static void begin(harness_t *h) {
-  const char *wrong = check(h);
+  const char *wrong = check_options(h);
   if (wrong != NULL)
     harness_refuse(h, wrong);
   else if (harness_ok(h, open_limiter(h)))
-    harness_ok(h, ask(h, h->items[0].data, h->items[0].len));
+    harness_ok(h, start_request(h, h->items[0].data, h->items[0].len));
 }
 
 static const option_t limit_options[] = {
@@ -166,9 +166,7 @@ static const option_t limit_options[] = {
     NUMBER("cost", 0, BELAY_LIMITER_UNITS_MAX, &asked.cost,
            "number of tokens to take; 0: only read the state; default 1", .letter = 'c'),
     DURATION("wait", 1, DAY_MS, &asked.wait_ms,
-             "wait until it is allowed, if that takes at most this time; default, if no time "
-             "is given: a day",
-             .letter = 'w', .bare = true, .value = "[DURATION]"),
+             "wait until it is allowed, if that takes at most this time", .letter = 'w'),
     FLAG("reset", &asked.reset, "forget the tokens that were taken, and a ban"),
     DURATION("ban", 0, 10 * YEAR_MS, &asked.ban_ms,
              "deny everything for this time, by the server's clock; 0 lifts a ban"),
@@ -181,21 +179,20 @@ const command_t limit_command = {
     .name = "limit",
     .arguments = "KEY",
     .summary = "limit a rate among all machines: take tokens, or be denied",
-    .text = "The server has a token bucket for KEY. It holds up to --burst tokens and is "
-            "refilled at --rate; each call takes --cost tokens. The status is 0 if there were "
-            "enough tokens, and 1 if not; then nothing was taken. All callers that share a KEY "
-            "should give the same rate and burst.\n\n"
-            "With --wait the tokens are reserved, in the order of the requests, and belay "
-            "waits for them. If that would take longer than the given time, the request is "
-            "denied at once. If belay is interrupted, it gives the tokens back.\n\n"
-            "If a COMMAND is given and allowed, it replaces belay, and the status is that of "
-            "the command. If the command is denied, the status is 121, which differs from the "
-            "usual statuses of commands. If no server answers, the status is 120: the caller "
-            "decides whether that means yes or no.\n\n"
+    .text = "The server has a token bucket for KEY. It holds up to --burst tokens and is refilled "
+            "at --rate; each call takes --cost tokens. The status is 0 if there were enough "
+            "tokens, and 1 if not; then nothing was taken. All callers that share a KEY should "
+            "give the same rate and burst.\n\n"
+            "With --wait belay reserves the tokens, in the order of the requests, and waits for "
+            "them. If that would take longer than the given time, the request is denied at once. "
+            "If belay is interrupted, it gives the tokens back.\n\n"
+            "If a COMMAND is given and allowed, it replaces belay. If it is denied, the status is "
+            "121. If no server answers, the status is 120: the caller decides whether that means "
+            "yes or no.\n\n"
             "--reset and --ban change KEY, and take no tokens.",
     .examples =
         EXAMPLES({"Send at most ten mails per minute, from all machines together",
-                  "belay limit mails --rate 10/min --wait -- sendmail -t < mail"},
+                  "belay limit mails --rate 10/min --wait 1h -- sendmail -t < mail"},
                  {"In a script: three tries per hour for each user",
                   "belay limit \"login::$USER\" --rate 3/h --quiet || exit 1"},
                  {"Ban a user for a day", "belay limit \"login::$USER\" --rate 3/h --ban 1d"}),

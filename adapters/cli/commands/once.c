@@ -15,7 +15,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "run/guarded_command.h"
@@ -28,34 +27,22 @@
 #define ASK_AGAIN_MS 1000
 
 static struct {
-  int64_t for_ms, ttl_ms, grace_ms, max_runtime_ms, wait_ms, conflict;
-  const char *name, *key;
-  bool forget, yes, hides;
+  int64_t for_ms, ttl_ms, grace_ms, wait_ms, conflict;
+  const char *name;
+  bool forget, yes;
 } asked = {.for_ms = DAY_MS, .ttl_ms = 30000, .name = "", .conflict = STATUS_NOT_ACQUIRED};
 
 static belay_idempotency_t *records;
 static belay_idempotency_token_t token;
 static belay_request_t extend_request;
 static guarded_t guarded;
-static capture_t capture;
 static uv_timer_t extend_timer, wait_timer;
 static uint64_t wait_until; /* uv_now(); UINT64_MAX: no limit */
 static int64_t until;       /* supervisor_now() when this process's claim ends */
 static const char *taken;   /* the reason why this process's claim was lost; NULL while it holds */
 static bool extending;
-static size_t key_len;
-
-static const char *key_of(const harness_t *h) {
-  return asked.key != NULL ? asked.key : h->arguments->item[0];
-}
 
 /* ---- the end ---- */
-
-static void finish(harness_t *h, int status) {
-  if (status != STATUS_YES)
-    capture_show(&capture);
-  harness_done(h, status);
-}
 
 /* Describe the record of a claim that was lost. */
 static const char *why_taken(const belay_idempotency_state_t *state) {
@@ -76,13 +63,13 @@ static void on_finished_again(belay_request_t *r, int status,
   if (harness_is_done(h))
     return;
   if (status == 0) {
-    finish(h, STATUS_YES);
+    harness_done(h, STATUS_YES);
   } else if (status == BELAY_ENOTOWNER) {
     complain_not_remembered(why_taken(state));
-    finish(h, STATUS_LOST);
+    harness_done(h, STATUS_LOST);
   } else {
     harness_complain(h, "the command succeeded; it is unknown whether that is remembered", status);
-    finish(h, STATUS_TROUBLE);
+    harness_done(h, STATUS_TROUBLE);
   }
 }
 
@@ -98,7 +85,7 @@ static void on_finished(belay_request_t *r, int status, const belay_idempotency_
 static int begin_finish(harness_t *h, belay_idempotency_cb cb) {
   static const char done[] = "0";
   return belay_idempotency_finish(
-      records, &h->request, belay_bytes(key_of(h), key_len), &token,
+      records, &h->request, h->items[0], &token,
       &(belay_idempotency_finish_t){.result = belay_bytes(done, sizeof done - 1),
                                     .ttl_ms = asked.for_ms},
       cb);
@@ -112,24 +99,24 @@ static void on_abandoned(belay_request_t *r, int status, const belay_idempotency
                      "cannot give back the record: the command cannot run again before the "
                      "record's time is over",
                      status);
-  finish(h, guarded.status);
+  harness_done(h, guarded.status);
 }
 
-static void conclude(harness_t *h) {
+static void finish_or_abandon(harness_t *h) {
   if (belay_request_cancel(&extend_request) != 0)
     extending = false; /* the extend request was not pending */
   uv_close((uv_handle_t *)&extend_timer, NULL);
-  int error = guarded.status == STATUS_YES
-                  ? begin_finish(h, on_finished)
-                  : belay_idempotency_abandon(records, &h->request, belay_bytes(key_of(h), key_len),
-                                              &token, on_abandoned);
+  int error =
+      guarded.status == STATUS_YES
+          ? begin_finish(h, on_finished)
+          : belay_idempotency_abandon(records, &h->request, h->items[0], &token, on_abandoned);
   harness_fail(h, "cannot record how the command ended", error);
 }
 
 static void on_ended(guarded_t *e) {
   if ((e->overdue || taken != NULL) && e->started)
     guarded_set_lost(e, taken != NULL ? taken : "the record could not be extended in time");
-  conclude(e->harness);
+  finish_or_abandon(e->harness);
 }
 
 static void tidy(void) {
@@ -153,7 +140,7 @@ static int64_t left_us(void *data) {
 /* Set the end of the claim. The record gives the time that is left, counted from when the request
  * was sent. The server's clock may be faster than this machine's: subtract the same margin as for a
  * lock's lease. */
-static void hold(const belay_idempotency_state_t *state) {
+static void set_claim_end(const belay_idempotency_state_t *state) {
   until = supervisor_now() + (state->remaining_ms - asked.ttl_ms / 100 - 2) * US_NS * 1000;
 }
 
@@ -163,7 +150,7 @@ static void on_extended(belay_request_t *r, int status, const belay_idempotency_
   if (status == BELAY_ENOTOWNER)
     taken = why_taken(state);
   else if (status == 0)
-    hold(state);
+    set_claim_end(state);
   if (guarded_is_running(&guarded))
     guarded_check_limits(&guarded);
 }
@@ -173,34 +160,28 @@ static void on_extend_timer(uv_timer_t *timer) {
   if (extending || taken != NULL)
     return;
   extend_request.data = h;
-  extending = belay_idempotency_extend(records, &extend_request, belay_bytes(key_of(h), key_len),
-                                       &token, asked.ttl_ms, on_extended) == 0;
+  extending = belay_idempotency_extend(records, &extend_request, h->items[0], &token, asked.ttl_ms,
+                                       on_extended) == 0;
 }
 
 static void run_command(harness_t *h, const belay_idempotency_state_t *state) {
   uint64_t third = (uint64_t)asked.ttl_ms / 3;
   token = state->token;
-  hold(state);
+  set_claim_end(state);
   if (state->outcome == BELAY_IDEMPOTENCY_TAKEN_OVER)
     remark("an earlier run has begun, and has not ended in time");
-  (void)setenv("BELAY_NAME", key_of(h), 1);
-  (void)unsetenv("BELAY_FENCE"); /* an outer belay may have set it */
-  (void)unsetenv("BELAY_DEADLINE");
+  guarded_set_environment(h->arguments->item[0], 0, 0);
   (void)uv_timer_init(&h->loop, &extend_timer);
   extend_timer.data = h;
   (void)uv_timer_start(&extend_timer, on_extend_timer, third, third);
-  guarded = (guarded_t){.left = left_us,
-                        .grace_ms = asked.grace_ms,
-                        .max_runtime_ms = asked.max_runtime_ms,
-                        .capture = asked.hides ? &capture : NULL,
-                        .on_end = on_ended};
+  guarded = (guarded_t){.left = left_us, .grace_ms = asked.grace_ms, .on_end = on_ended};
   guarded_start(&guarded, h, h->arguments->command);
 }
 
 /* ---- the beginning ---- */
 
 /* Messages go to standard error, because standard output belongs to the command. */
-static void say(bool done, const char *owner, int64_t ms) {
+static void print_outcome(bool done, const char *owner, int64_t ms) {
   char left[UNITS_DURATION_MAX];
   if (common.quiet)
     return;
@@ -212,15 +193,15 @@ static void say(bool done, const char *owner, int64_t ms) {
              owner, units_show_duration(left, ms > 1000 ? ms - ms % 1000 : ms));
 }
 
-static void tell(const harness_t *h, const belay_idempotency_state_t *state) {
+static void report_outcome(const harness_t *h, const belay_idempotency_state_t *state) {
   bool done = state->outcome == BELAY_IDEMPOTENCY_DONE;
   int64_t ms = state->remaining_ms;
   if (!common.json) {
-    say(done, out_shown(state->owner, strlen(state->owner)), ms);
+    print_outcome(done, out_shown(state->owner, strlen(state->owner)), ms);
     return;
   }
   out_begin();
-  out_string("key", key_of(h));
+  out_string("key", h->arguments->item[0]);
   out_string("outcome", done ? "done" : "running");
   out_string("owner", state->owner);
   out_duration("remaining_ms", ms);
@@ -229,13 +210,13 @@ static void tell(const harness_t *h, const belay_idempotency_state_t *state) {
 
 static void on_begun(belay_request_t *r, int status, const belay_idempotency_state_t *state);
 
-static int ask(harness_t *h) {
-  return belay_idempotency_begin(records, &h->request, belay_bytes(key_of(h), key_len),
-                                 belay_bytes(NULL, 0), asked.ttl_ms, on_begun);
+static int ask_for_claim(harness_t *h) {
+  return belay_idempotency_begin(records, &h->request, h->items[0], belay_bytes(NULL, 0),
+                                 asked.ttl_ms, on_begun);
 }
 
 static void on_wait_timer(uv_timer_t *timer) {
-  harness_ok(timer->data, ask(timer->data));
+  harness_ok(timer->data, ask_for_claim(timer->data));
 }
 
 /* Start the timer that asks again. Returns false if the wait is over. */
@@ -264,7 +245,7 @@ static void on_begun(belay_request_t *r, int status, const belay_idempotency_sta
     run_command(h, state);
     return;
   }
-  tell(h, state);
+  report_outcome(h, state);
   harness_done(h, state->outcome == BELAY_IDEMPOTENCY_DONE ? STATUS_YES : (int)asked.conflict);
 }
 
@@ -275,15 +256,14 @@ static void on_forgotten(belay_request_t *r, int status, const belay_idempotency
   if (!harness_ok(h, status))
     return;
   out_begin();
-  out_string("key", key_of(h));
+  out_string("key", h->arguments->item[0]);
   out_bool("existed", state->existed);
   out_say("%s", state->existed ? "forgotten" : "not found");
   harness_answer(h, state->existed);
 }
 
 static int forget(harness_t *h) {
-  return belay_idempotency_forget(records, &h->request, belay_bytes(key_of(h), key_len),
-                                  on_forgotten);
+  return belay_idempotency_forget(records, &h->request, h->items[0], on_forgotten);
 }
 
 /* If a run is in progress, refuse to forget it, because the command could run twice. */
@@ -301,10 +281,6 @@ static void on_read(belay_request_t *r, int status, const belay_idempotency_stat
 /* Return what is wrong with the options, or NULL. */
 static const char *wrong(const harness_t *h) {
   bool runs = h->arguments->command != NULL;
-  if ((h->arguments->n > 0) == (asked.key != NULL))
-    return "give either a KEY or --key";
-  if (asked.key != NULL && *asked.name != '\0')
-    return "--key and --name exclude each other";
   if (runs == asked.forget)
     return "give either a command behind --, or --forget";
   if (asked.yes && !asked.forget)
@@ -321,21 +297,18 @@ static void begin(harness_t *h) {
   belay_idempotency_options_init(&options);
   options.name = belay_string(asked.name);
   options.deadline_ms = asked.ttl_ms;
-  options.exact_keys = asked.key != NULL;
-  key_len = strlen(key_of(h));
   if (!harness_ok(h, belay_idempotency_new(h->client[0], &options, &records)))
     return;
   if (asked.forget) {
     harness_ok(h, asked.yes ? forget(h)
-                            : belay_idempotency_read(records, &h->request,
-                                                     belay_bytes(key_of(h), key_len), on_read));
+                            : belay_idempotency_read(records, &h->request, h->items[0], on_read));
     return;
   }
   (void)uv_timer_init(&h->loop, &wait_timer);
   wait_timer.data = h;
   wait_until =
       asked.wait_ms == BELAY_FOREVER ? UINT64_MAX : uv_now(&h->loop) + (uint64_t)asked.wait_ms;
-  harness_ok(h, ask(h));
+  harness_ok(h, ask_for_claim(h));
 }
 
 static const option_t options[] = {
@@ -345,17 +318,12 @@ static const option_t options[] = {
              "duration of the claim, which is extended while the command runs. If this machine "
              "fails, another one may run the command after this time; default 30s"),
     GUARDED_GRACE_OPTION(&asked.grace_ms),
-    GUARDED_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
     DURATION("wait", 0, YEAR_MS, &asked.wait_ms,
              "maximum time to wait for a run elsewhere, until it is done or until the command "
              "can run here; default 0",
              .letter = 'w', .forever = true),
     GUARDED_CONFLICT_OPTION(&asked.conflict),
-    GUARDED_QUIET_OPTION(&asked.hides),
     GUARDED_LABEL_OPTION,
-    TEXT("key", "KEY", &asked.key,
-         "exact key on the server, instead of KEY, which stands for "
-         "NAMESPACE::idempotency::{KEY}"),
     TEXT("name", "NAME", &asked.name,
          "a group of keys: the same KEY under another NAME is a separate record"),
     FLAG("forget", &asked.forget,
@@ -370,20 +338,19 @@ static const option_t options[] = {
 
 const command_t once_command = {
     .name = "once",
-    .arguments = "[KEY]",
+    .arguments = "KEY",
     .summary = "run a command unless it was done before, on any machine",
-    .text = "If the command ends with status 0, belay remembers that under KEY. A later call "
-            "with the same KEY reports \"done already\" on standard error (with --json on "
-            "standard output), and its status is 0. If the command ends with another status or "
-            "by a signal, nothing is remembered, and the next call runs it. While the command "
-            "runs elsewhere, the status is 121; with --wait belay waits for that run.\n\n"
+    .text = "If the command ends with status 0, belay remembers that under KEY. A later call with "
+            "KEY reports \"done already\" on standard error (with --json on standard output), and "
+            "its status is 0. After another status or a signal nothing is remembered, and the next "
+            "call runs it. While the command runs elsewhere, the status is 121; with --wait belay "
+            "waits for that run.\n\n"
             "Running the command and remembering it are two steps: if a machine fails between "
-            "them, the command is run again. If belay cannot extend its claim while the "
-            "command runs, it ends the command in time, as belay exec does, with status 122. "
-            "It does the same if KEY was forgotten meanwhile. The environment of the command "
-            "contains BELAY_NAME, which is the KEY.\n\n"
-            "Use belay once for work that must not be done again, and belay exec for work that "
-            "may be done again, but by one machine at a time.",
+            "them, the command is run again. If belay cannot extend its claim, or KEY is forgotten "
+            "meanwhile, it ends the command in time, as belay exec does, with status 122. The "
+            "environment of the command contains BELAY_NAME, which is the KEY.\n\n"
+            "Use belay once for work that must not be done again, and belay exec for work that may "
+            "be done again, but by one machine at a time.",
     .examples =
         EXAMPLES({"Send the month's invoices, however often cron runs",
                   "belay once invoices-$(date +%Y-%m) --for 60d -- send-invoices"},

@@ -151,12 +151,11 @@ static void begin(harness_t *h) {
 const command_t ping_command = {
     .name = "ping",
     .summary = "list the servers: role, version, round-trip time, clock difference",
-    .text = "belay queries all servers of the deployment. With a redis+replicas, redis+sentinel or "
-            "redis+cluster URL these are the servers found there, including replicas; with several "
-            "--url, those of each. MIN and MEDIAN are round-trip times. CLOCK is the difference "
-            "between the server's clock and this machine's: + if the server's clock is ahead, - if "
-            "it is behind. ERROR is the largest possible error of CLOCK. Sentinels are not "
-            "listed.\n\n"
+    .text = "belay queries all servers of the deployment: those that a redis+replicas, "
+            "redis+sentinel or redis+cluster URL leads to, including replicas, and those of each "
+            "--url. MIN and MEDIAN are round-trip times. CLOCK is the difference between the "
+            "server's clock and this machine's: + if the server's clock is ahead. ERROR is the "
+            "largest possible error of CLOCK. Sentinels are not listed.\n\n"
             "The status is 0 if all servers have answered, 1 if some have, and 120 if none could "
             "be reached. The whole query takes at most --timeout.",
     .examples = EXAMPLES(

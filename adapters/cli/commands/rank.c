@@ -147,13 +147,13 @@ static void around(harness_t *h) {
   harness_ok(h, belay_ranking_around(ranking, &h->request, BOARD(h), &around, on_entries));
 }
 
-static void find(harness_t *h) {
+static void find_members(harness_t *h) {
   harness_ok(h, belay_ranking_find(ranking, &h->request, BOARD(h), h->items + 1,
                                    h->arguments->n - 1, on_entries));
 }
 
 /* Write a number. The status is 1 if it is 0. */
-static void answer(harness_t *h, int status, const char *member, int64_t n) {
+static void write_count(harness_t *h, int status, const char *member, int64_t n) {
   if (!harness_ok(h, status))
     return;
   out_begin();
@@ -164,7 +164,7 @@ static void answer(harness_t *h, int status, const char *member, int64_t n) {
 }
 
 static void on_count(belay_request_t *r, int status, int64_t count) {
-  answer(r->data, status, "members", count);
+  write_count(r->data, status, "members", count);
 }
 
 static void count(harness_t *h) {
@@ -172,7 +172,7 @@ static void count(harness_t *h) {
 }
 
 static void on_removed(belay_request_t *r, int status, int64_t removed) {
-  answer(r->data, status, "removed", removed);
+  write_count(r->data, status, "removed", removed);
 }
 
 static void on_cleared(belay_request_t *r, int status, int64_t zero) {
@@ -272,7 +272,7 @@ static const command_t parts[] = {
         .options = board_options,
         .what = "cannot read",
         .begin = begin,
-        .data = OPERATION(.record = {RECORD_READS, find}),
+        .data = OPERATION(.record = {RECORD_READS, find_members}),
     },
     {
         .name = "set",

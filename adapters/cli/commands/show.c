@@ -74,7 +74,7 @@ static void on_read(reading_t *reading) {
 static void begin(harness_t *h) {
   static reading_t reading;
   reading = (reading_t){.h = h, .name = h->arguments->item[0], .on_read = on_read};
-  reading_begin(&reading);
+  reading_start(&reading);
 }
 
 const command_t show_command = {
@@ -82,14 +82,13 @@ const command_t show_command = {
     .arguments = "NAME",
     .summary = "show the holders and waiters of NAME; the status is 1 if it is not held",
     .text = "belay shows all kinds with that name. Each holder has the time until its lease ends "
-            "if it is not renewed, and a mark. A mark identifies this hold: a later hold of the "
-            "same holder has another mark. A mark is not a token: it is of use only for belay "
-            "break --mark.\n\n"
+            "if it is not renewed, and a mark, which identifies this hold. A mark is not a token: "
+            "it is of use only for belay break --mark.\n\n"
             "Several --url are the servers of one Redlock. It is held if the same holder has it at "
             "a majority of them. The status is 120 if fewer than a majority have answered.\n\n"
-            "Waiters are shown as far as the server knows them: places in the queue of a fair "
-            "lock, a semaphore, readers and writers; and listening connections, about one for each "
-            "process that waits.",
+            "Waiters are shown if the server knows them: places in the queue of a fair lock, a "
+            "semaphore, readers and writers; and listening connections, about one for each process "
+            "that waits.",
     .examples = EXAMPLES({"Show the holder of the deployment lock", "belay show deploy"},
                          {"Test whether it is held", "belay show deploy --quiet"}),
     .options = OPTIONS(QUERY_KIND_OPTION),

@@ -26,9 +26,9 @@ static struct {
 static struct {
   pass_t pass;
   belay_sweep_t *sweep;
-  const char *whose;              /* the pattern of CHECKING */
+  const char *objects;            /* the pattern of CHECKING */
   uint64_t held;                  /* number of held objects that CHECKING has found */
-  uint64_t said;                  /* when the last progress line was written, by the loop's clock */
+  uint64_t written_at;            /* when the last progress line was written, by the loop's clock */
   int signum;                     /* the signal that ended the pass; 0: none */
   char first[OUT_SHOWN_MAX + 16]; /* kind and name of the first held object */
 } work;
@@ -38,7 +38,7 @@ static void begin_pass(harness_t *h, pass_t pass);
 /* ---- output ---- */
 
 /* Write the progress, or the totals if the pass is over. */
-static bool say(const harness_t *h, const belay_sweep_totals_t *totals, bool over) {
+static bool write_totals(const harness_t *h, const belay_sweep_totals_t *totals, bool over) {
   out_begin();
   out_string("pattern", h->arguments->item[0]);
   out_bool("complete", over);
@@ -57,10 +57,10 @@ static bool say(const harness_t *h, const belay_sweep_totals_t *totals, bool ove
 static void on_progress(belay_sweep_t *sweep, const belay_sweep_totals_t *totals) {
   harness_t *h = belay_sweep_data(sweep);
   uint64_t now = uv_now(&h->loop);
-  if (now - work.said < (uint64_t)asked.progress_ms)
+  if (now - work.written_at < (uint64_t)asked.progress_ms)
     return;
-  work.said = now;
-  if (!say(h, totals, false))
+  work.written_at = now;
+  if (!write_totals(h, totals, false))
     (void)belay_sweep_cancel(sweep);
 }
 
@@ -98,7 +98,7 @@ static bool may_be_held(const char *pattern) {
 /* Return a pattern for the keys of objects whose parts may match the pattern: lock::{NAME}::holds
  * belongs to lock::{NAME}. If the pattern does not show which objects these are, the result matches
  * more. NULL: out of memory. */
-static const char *whose(const char *pattern) {
+static const char *objects_pattern(const char *pattern) {
   size_t len = strlen(pattern), plain = strcspn(pattern, "*[\\");
   const char *close = strchr(pattern, '}');
   if (close != NULL)
@@ -114,10 +114,9 @@ static const char *whose(const char *pattern) {
 /* ---- passes ---- */
 
 static void refuse_held(harness_t *h) {
-  complain(
-      "nothing was deleted: %" PRIu64
-      " of what matches %s held, such as %s; belay ls says by whom, and --held deletes that too",
-      work.held, work.held == 1 ? "is" : "are", work.first);
+  complain("nothing was deleted: %" PRIu64 " matching object%s held, such as %s; belay ls lists "
+           "the holders, and --held deletes these too",
+           work.held, work.held == 1 ? " is" : "s are", work.first);
   harness_done(h, STATUS_TROUBLE);
 }
 
@@ -139,7 +138,7 @@ static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_
     return;
   }
   if (work.pass != LISTING)
-    (void)say(h, totals, status == 0);
+    (void)write_totals(h, totals, status == 0);
   if (work.signum != 0)
     harness_done(h, STATUS_SIGNAL + work.signum);
   else if (status == BELAY_ECANCELED)
@@ -156,8 +155,8 @@ static void begin_pass(harness_t *h, pass_t pass) {
   belay_sweep_options_t options;
   belay_sweep_options_init(&options);
   work.pass = pass;
-  work.said = uv_now(&h->loop);
-  options.pattern = belay_string(pass == CHECKING ? work.whose : h->arguments->item[0]);
+  work.written_at = uv_now(&h->loop);
+  options.pattern = belay_string(pass == CHECKING ? work.objects : h->arguments->item[0]);
   /* a key that belongs to the object may have another type */
   options.type = pass == CHECKING ? NULL : asked.type;
   options.remove = pass == DELETING;
@@ -186,9 +185,9 @@ static void begin(harness_t *h) {
     harness_refuse(h, wrong());
     return;
   }
-  work.whose = whose(pattern);
+  work.objects = objects_pattern(pattern);
   bool checks = !asked.held && may_be_held(pattern);
-  if (harness_ok(h, work.whose != NULL ? 0 : BELAY_ENOMEM))
+  if (harness_ok(h, work.objects != NULL ? 0 : BELAY_ENOMEM))
     begin_pass(h, asked.dry ? LISTING : checks ? CHECKING : DELETING);
 }
 
@@ -221,22 +220,18 @@ const command_t sweep_command = {
     .name = "sweep",
     .arguments = "PATTERN",
     .summary = "delete the keys in the namespace that match a pattern",
-    .text = "PATTERN selects keys by their text behind the namespace and two colons. Its "
-            "wildcards are * ? [a-z] [^a-z]; a backslash makes the next character literal. Put "
-            "it in quotes. Keys outside of the namespace never match. A whole key is "
-            "FAMILY::NAME::{KEY}, such as limit::login::{ada}, or FAMILY::{KEY} if there is no "
-            "NAME.\n\n"
-            "If keys of locks may match, belay first checks whether one of them is held. If "
-            "so, it deletes nothing, and the status is 123. --held skips this check. For the "
-            "check a user needs the rights of belay acl held sweep. The check does not see "
-            "what is taken after it, nor what is held in a namespace inside of this one. All "
-            "other keys are deleted without a check: fencing numbers, idempotency records and "
-            "ids that were handed out, and with them what they protect. So belay does nothing "
-            "without --dry-run or --yes. Keys that are created or deleted meanwhile may be "
-            "found or not; in a cluster that is also true for the keys of a slot that moves "
-            "meanwhile.\n\n"
-            "belay queries the server page by page, with pauses. Ctrl-C stops it, and it "
-            "prints its progress; keys that were deleted stay deleted.",
+    .text = "PATTERN selects keys by their text behind the namespace and two colons. Its wildcards "
+            "are * ? [a-z] [^a-z]; a backslash makes the next character literal. Put it in quotes. "
+            "Keys outside of the namespace never match. A whole key is FAMILY::NAME::{KEY}, such "
+            "as limit::login::{ada}, or FAMILY::{KEY} if there is no NAME.\n\n"
+            "If keys of locks may match, belay first checks whether one of them is held. If so, it "
+            "deletes nothing, and the status is 123. --held skips this check, which needs the "
+            "rights of belay acl held sweep. The check does not see locks that are acquired after "
+            "it, or in a namespace inside of this one. All other keys are deleted without a check, "
+            "with the protection that they give: fencing numbers, idempotency records, ids. Keys "
+            "that are created or deleted meanwhile may be found or not.\n\n"
+            "belay queries the server page by page, with pauses. Ctrl-C stops it, and it prints "
+            "its progress; keys that were deleted stay deleted.",
     .examples = EXAMPLES({"List the keys of all limits", "belay sweep 'limit::*' --dry-run"},
                          {"Delete the sessions of the old site, slowly",
                           "belay sweep 'session::old::*' -n shop --yes --keys-per-s 1000"}),

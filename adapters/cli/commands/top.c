@@ -14,7 +14,6 @@
 
 #include "query/listing.h"
 
-#define ENTRIES_MAX 10000 /* entries that are kept */
 #define FRAME_ROWS                                                                                 \
   6 /* lines without an entry: two of totals, an empty one, headings, an error, the cursor */
 #define MS_NS UINT64_C(1000000)
@@ -45,7 +44,6 @@ static struct {
   bool querying;
   snapshot_t snapshot;  /* of the last query that a server answered */
   uint64_t snapshot_at; /* uv_hrtime() of that query; 0: none yet */
-  size_t more;          /* number of entries beyond ENTRIES_MAX */
   int error;            /* of the last query; 0: all servers have answered */
 } top;
 
@@ -89,7 +87,7 @@ static void add_head(text_t *lines) {
     waiting +=
         query_waiters(top.snapshot.item[i].held) > 0 ? query_waiters(top.snapshot.item[i].held) : 0;
   text_clear(&head);
-  text_print(&head, "held %zu  waiting %" PRId64, top.snapshot.n + top.more, waiting);
+  text_print(&head, "held %zu  waiting %" PRId64, top.snapshot.n, waiting);
   add_line(lines, NORMAL, head.bytes != NULL ? head.bytes : "");
   add_line(lines, NORMAL, "");
   text_free(&head);
@@ -142,7 +140,6 @@ static void draw(void) {
 /* Replace the snapshot with the new one. */
 static void take_over(void) {
   snapshot_clear(&top.snapshot);
-  snapshot_sort(&top.listing.snapshot);
   top.snapshot = top.listing.snapshot;
   top.listing.snapshot = (snapshot_t){0};
   if (top.snapshot.n > 0)
@@ -158,15 +155,7 @@ static void on_listed(listing_t *listing) {
     take_over();
   else if (top.snapshot_at == 0)
     harness_done(top.h, status_of(top.error));
-  snapshot_clear(&listing->snapshot);
   draw();
-}
-
-static void on_snapshot_entry(listing_t *listing) {
-  if (listing->snapshot.n <= ENTRIES_MAX)
-    return;
-  snapshot_drop_last(&listing->snapshot);
-  top.more++;
 }
 
 static void on_timer(uv_timer_t *timer) {
@@ -176,7 +165,6 @@ static void on_timer(uv_timer_t *timer) {
     return;
   }
   top.querying = true;
-  top.more = 0;
   (void)listing_run(&top.listing);
 }
 
@@ -188,7 +176,7 @@ static void begin(harness_t *h) {
   }
   top.h = h;
   top.colours = no_color == NULL || *no_color == '\0';
-  top.listing = (listing_t){.h = h, .on_snapshot_entry = on_snapshot_entry, .on_listed = on_listed};
+  top.listing = (listing_t){.h = h, .on_listed = on_listed};
   if (h->arguments->n > 0)
     top.listing.pattern = h->arguments->item[0];
   if (!listing_open(&top.listing))

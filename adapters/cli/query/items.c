@@ -8,14 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CHUNK ((size_t)64 * 1024) /* that is read at once */
+#define CHUNK ((size_t)64 * 1024) /* bytes of a read() */
 
 /* ---- the end ---- */
 
 void items_stop(items_t *items) {
   if (items->source == ITEMS_STREAM) {
     uv_close((uv_handle_t *)&items->input, NULL);
-    /* Other processes may have the same pipe, and expect that a read waits. */
+    /* other processes may share the pipe, and expect blocking reads */
     if (items->flags != -1)
       (void)fcntl(STDIN_FILENO, F_SETFL, items->flags);
   }
@@ -35,13 +35,12 @@ static bool too_long(const items_t *items) {
   return items->to - items->from > ITEMS_LINE_MAX;
 }
 
-/* Up to a line end, or, of the last one, without it; false: that is not there yet, or too far
- * away. */
+/* Take a line from the buffer. Returns false if it is not complete, or too long. */
 static bool take_line(items_t *items, belay_bytes_t *out) {
   const char *from = items->bytes + items->from, *end = items->bytes + items->to;
   const char *found = NULL;
   if (items->looked < items->to)
-    found = memchr(items->bytes + items->looked, items->separator, items->to - items->looked);
+    found = memchr(items->bytes + items->looked, '\n', items->to - items->looked);
   if (found != NULL)
     end = found;
   else
@@ -54,7 +53,7 @@ static bool take_line(items_t *items, belay_bytes_t *out) {
   return true;
 }
 
-/* Room behind what is there, which moves to the front. */
+/* Make room for a read, and move the bytes to the front. */
 static bool make_room(items_t *items) {
   size_t rest = items->to - items->from;
   if (items->size < rest + CHUNK) {
@@ -77,8 +76,8 @@ static bool make_room(items_t *items) {
 
 static void read_more(items_t *items);
 
-/* So many bytes were read; 0: the end; or an error. */
-static void got(items_t *items, ssize_t n) {
+/* Handle the result of a read: a number of bytes, 0 at the end, or an error. */
+static void on_bytes(items_t *items, ssize_t n) {
   static char wrong[96];
   if (n < 0) {
     (void)snprintf(wrong, sizeof wrong, "standard input cannot be read: %s", uv_strerror((int)n));
@@ -109,7 +108,7 @@ static void next_lines(items_t *items) {
 
 /* ---- standard input ---- */
 
-/* Returns how many bytes were read, 0 at the end, or an error. */
+/* Returns the number of bytes, 0 at the end, or an error. */
 static ssize_t read_some(items_t *items) {
   ssize_t n;
   do
@@ -125,20 +124,20 @@ static void on_readable(uv_poll_t *poll, int status, int events) {
   if (n == UV_EAGAIN)
     return;
   (void)uv_poll_stop(poll);
-  got(items, n);
+  on_bytes(items, n);
 }
 
 static void read_more(items_t *items) {
   if (!make_room(items))
-    got(items, UV_ENOMEM);
+    on_bytes(items, UV_ENOMEM);
   else if (items->source == ITEMS_FILE)
-    got(items, read_some(items));
+    on_bytes(items, read_some(items));
   else
     (void)uv_poll_start(&items->input, UV_READABLE, on_readable);
 }
 
-/* 0 or an error. Files, and devices such as /dev/null, cannot be polled: a read of them does not
- * wait. */
+/* Returns 0 or an error. Files, and devices such as /dev/null, cannot be polled: their reads do not
+ * block. */
 static int open_input(items_t *items) {
   items->flags = fcntl(STDIN_FILENO, F_GETFL);
   int error = uv_poll_init(&items->harness->loop, &items->input, STDIN_FILENO);
@@ -169,14 +168,10 @@ void items_next(items_t *items) {
     next_lines(items);
 }
 
-void items_begin(items_t *items, harness_t *harness, size_t first, bool null,
-                 items_batch_cb on_batch, items_end_cb on_end) {
+void items_start(items_t *items, harness_t *harness, size_t first, items_batch_cb on_batch,
+                 items_end_cb on_end) {
   const arguments_t *arguments = harness->arguments;
-  *items = (items_t){.harness = harness,
-                     .on_batch = on_batch,
-                     .on_end = on_end,
-                     .next = first,
-                     .separator = null ? '\0' : '\n'};
+  *items = (items_t){.harness = harness, .on_batch = on_batch, .on_end = on_end, .next = first};
   size_t n = arguments->n - first;
   int error = 0;
   if (n > 1 || (n == 1 && strcmp(arguments->item[first], "-") != 0))
@@ -184,7 +179,7 @@ void items_begin(items_t *items, harness_t *harness, size_t first, bool null,
   else
     error = open_input(items);
   if (error != 0)
-    got(items, error);
+    on_bytes(items, error);
   else
     items_next(items);
 }

@@ -15,8 +15,6 @@ static void on_held(belay_sweep_t *sweep, const belay_held_t *held) {
     return;
   if (!snapshot_add(&listing->snapshot, held, node->node))
     (void)belay_sweep_cancel(sweep);
-  else if (listing->on_snapshot_entry != NULL)
-    listing->on_snapshot_entry(listing);
 }
 
 static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_t *totals) {
@@ -35,8 +33,10 @@ static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_
     listing->error = listing->error != 0 ? listing->error : status;
     listing->failed++;
   }
-  if (--listing->running == 0)
-    listing->on_listed(listing);
+  if (--listing->running > 0)
+    return;
+  snapshot_sort(&listing->snapshot);
+  listing->on_listed(listing);
 }
 
 /* The server's pattern: keys of one kind whose names begin like the given pattern, as far as its
@@ -72,6 +72,7 @@ bool listing_open(listing_t *listing) {
 
 bool listing_run(listing_t *listing) {
   harness_t *h = listing->h;
+  snapshot_clear(&listing->snapshot);
   listing->error = 0;
   listing->failed = 0;
   listing->running = h->clients;

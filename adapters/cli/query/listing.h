@@ -1,4 +1,4 @@
-/* All that is held, at all servers that are asked. */
+/* Lists the held objects of all servers of a command. */
 #ifndef BELAY_CLI_QUERY_LISTING_H
 #define BELAY_CLI_QUERY_LISTING_H
 
@@ -8,14 +8,12 @@ typedef struct listing listing_t;
 
 struct listing {
   harness_t *h;
-  snapshot_t snapshot;                    /* what was found; the caller may empty it at any time */
-  void (*on_snapshot_entry)(listing_t *); /* one more is there; or NULL */
-  void (*on_listed)(listing_t *); /* all were asked: error says whether they have answered */
-  void *data;                     /* the caller's own */
+  snapshot_t snapshot;            /* the entries, sorted in on_listed */
+  void (*on_listed)(listing_t *); /* called when all servers have answered or failed */
   const char *pattern;            /* pattern for names; NULL: all */
   int error;                      /* first error of this run; printed when it happens */
-  size_t failed;                  /* how many have not answered */
-  bool silent;                    /* it is not said */
+  size_t failed;                  /* number of servers that have failed */
+  bool silent;                    /* true: errors are not printed */
   size_t running;
   struct listing_node {
     listing_t *listing;
@@ -24,10 +22,11 @@ struct listing {
   } nodes[URLS_MAX];
 };
 
-/* Makes it ready; h, on_seen, on_listed and pattern are set. false: the harness is done. */
+/* Open the sweeps. The caller has set h, on_listed and the pattern. Returns false if the command
+ * has ended. */
 bool listing_open(listing_t *listing);
 
-/* Begins a run; on_listed comes. seen is as it was. false: the harness is done. */
+/* Start a run, which calls on_listed. Returns false if the command has ended. */
 bool listing_run(listing_t *listing);
 
 #endif /* BELAY_CLI_QUERY_LISTING_H */

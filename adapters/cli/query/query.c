@@ -38,7 +38,7 @@ const char *query_holder_name(const belay_holder_t *holder) {
 const char *query_owner_name(const belay_held_t *held) {
   if (held->owner != NULL)
     return out_shown(held->owner, held->owner_len);
-  return held->holders_len > 0 ? query_holder_name(&held->holders[0]) : "nobody";
+  return held->holders_len > 0 ? query_holder_name(&held->holders[0]) : "-";
 }
 
 const char *query_time_left(char buffer[QUERY_TEXT_MAX], int64_t ms) {

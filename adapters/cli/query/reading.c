@@ -19,7 +19,7 @@ static void failed(reading_t *reading, size_t node, int status) {
 }
 
 /* Reports a key that belay did not write; the server counts as answered. */
-static void tell_foreign(const reading_t *reading, const struct reading_request *asked) {
+static void report_foreign(const reading_t *reading, const struct reading_request *asked) {
   complain("%s %s%s: the key holds something else", belay_held_kind_name(asked->kind),
            out_shown(reading->name, strlen(reading->name)),
            query_at_server(reading->h, asked->node));
@@ -33,7 +33,7 @@ static void on_held(belay_request_t *request, int status, const belay_held_t *he
   if (status == 0 && is_there(held) && !snapshot_add(&reading->snapshot, held, asked->node))
     status = BELAY_ENOMEM;
   if (status == BELAY_EWRONGTYPE)
-    tell_foreign(reading, asked);
+    report_foreign(reading, asked);
   else if (status != 0)
     failed(reading, asked->node, status);
   if (--reading->pending > 0)
@@ -44,7 +44,7 @@ static void on_held(belay_request_t *request, int status, const belay_held_t *he
   reading->on_read(reading);
 }
 
-void reading_begin(reading_t *reading) {
+void reading_start(reading_t *reading) {
   harness_t *h = reading->h;
   for (size_t i = 0; i < h->clients; i++)
     for (int kind = 0; kind < BELAY_HELD_KINDS; kind++) {
@@ -81,7 +81,7 @@ static bool holds(const snapshot_entry_t *entry, uint64_t mark) {
   return false;
 }
 
-/* At how many servers that holder is, of those of this kind. */
+/* Return the number of servers that have this holder of this kind. */
 static size_t count(const snapshot_t *list, belay_held_kind_t kind, uint64_t mark) {
   size_t n = 0;
   for (size_t i = 0; i < list->n; i++)

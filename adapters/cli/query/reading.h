@@ -1,4 +1,4 @@
-/* Queries one name on all servers: its objects and their holders. */
+/* Reads one name on all servers: its objects and their holders. */
 #ifndef BELAY_CLI_QUERY_READING_H
 #define BELAY_CLI_QUERY_READING_H
 
@@ -10,11 +10,11 @@ typedef struct reading reading_t;
 struct reading {
   harness_t *h;
   const char *name;
-  void (*on_read)(reading_t *); /* all have answered, or not, which was said then */
-  /* the objects, sorted; also free ones that remember something */
+  void (*on_read)(reading_t *); /* called when all servers have answered or failed */
+  /* the objects, sorted; also free objects that have a fencing number */
   snapshot_t snapshot;
-  size_t answered; /* servers */
-  int error;       /* the first one that has come instead of an answer */
+  size_t answered; /* number of servers */
+  int error;       /* the first error, which was printed */
 
   size_t pending;
   bool failed[URLS_MAX];
@@ -26,17 +26,16 @@ struct reading {
   } requests[URLS_MAX][BELAY_HELD_KINDS];
 };
 
-/* Asks for all kinds that are wanted. If that cannot be, the harness is done. */
-void reading_begin(reading_t *reading);
+/* Read all selected kinds. Ends the command if that fails. */
+void reading_start(reading_t *reading);
 
-/* How the command is to end if too few servers have answered to say anything: less than a majority.
- * STATUS_YES: enough. */
+/* Return STATUS_YES if a majority has answered, else the exit status. */
 int reading_status(const reading_t *reading);
 
-/* At how many servers the same holder was seen to hold it; of all kinds and holders the most. */
+/* Return the largest number of servers that have the same holder. */
 size_t reading_agreed(const reading_t *reading);
 
-/* A majority of the servers. */
+/* Return the size of a majority of the servers. */
 size_t reading_majority(const reading_t *reading);
 
 #endif /* BELAY_CLI_QUERY_READING_H */

@@ -27,7 +27,7 @@ static bool is_given(const record_field_t *field) {
   return field->number != NULL ? *field->number != field->unset : *field->text != NULL;
 }
 
-/* As the record has it; NULL: there is no value. */
+/* Return the value in the form of the record; NULL: there is no value. */
 static const char *value_of(const record_field_t *field, char digits[NUMBER_MAX]) {
   if (field->number == NULL)
     return *field->text;
@@ -35,7 +35,7 @@ static const char *value_of(const record_field_t *field, char digits[NUMBER_MAX]
   return digits;
 }
 
-/* As people have it. */
+/* Return the value in the form of the command line. */
 static const char *shown(const record_field_t *field, const char *value,
                          char buffer[UNITS_DURATION_MAX]) {
   int64_t ms;
@@ -44,13 +44,13 @@ static const char *shown(const record_field_t *field, const char *value,
   return ms == 0 ? "none" : units_show_exactly(buffer, ms);
 }
 
-static void say_contradiction(const record_field_t *field, const char *kept, const char *given) {
+static void print_contradiction(const record_field_t *field, const char *kept, const char *given) {
   char a[UNITS_DURATION_MAX], b[UNITS_DURATION_MAX];
   complain("%s was made with %s %s, and %s %s was given", set_name(), field->option,
            shown(field, kept, a), field->option, shown(field, given, b));
 }
 
-/* Takes a value from the record. false: it is none. */
+/* Take a value from the record. Returns false if it is invalid. */
 static bool adopt(const record_field_t *field, const char *value) {
   int64_t n;
   if (field->number == NULL) {
@@ -86,7 +86,7 @@ static bool merge(const record_field_t *field, const char *kept) {
   if (given && strcmp(value, kept) == 0)
     return true;
   if (given && field->rule == BELAY_CONFIG_SAME) {
-    say_contradiction(field, kept, value);
+    print_contradiction(field, kept, value);
     return false;
   }
   if (given) { /* a smaller number than the largest bounds this command alone */
@@ -95,7 +95,7 @@ static bool merge(const record_field_t *field, const char *kept) {
     return true;
   }
   if (!adopt(field, kept)) {
-    complain("the configuration of %s has a %s that is none: %s", set_name(), field->name,
+    complain("the configuration of %s has an invalid %s: %s", set_name(), field->name,
              out_shown(kept, strlen(kept)));
     return false;
   }
@@ -108,7 +108,7 @@ static const record_operation_t *operation(void) {
   return work.h->command->data;
 }
 
-/* A site is a handle of its own, and has no key. */
+/* The record of a site belongs to a handle, and has no key. */
 static belay_bytes_t key_of(const harness_t *h) {
   return work.record->name != NULL ? h->items[0] : (belay_bytes_t){NULL, 0};
 }
@@ -130,8 +130,8 @@ static void on_opened(belay_request_t *request, int status, const belay_config_f
     operation()->go(work.h);
 }
 
-/* It outlives the set: by as long as that lives after a change, and a day. */
-static int64_t life(void) {
+/* The time that the record lives: the time of the set, once more, and a day. */
+static int64_t record_life(void) {
   int64_t ms = *work.record->life_ms;
   if (ms == 0)
     return 0;
@@ -150,29 +150,29 @@ static int open_record(void) {
       fields[n++] = (belay_config_field_t){
           .name = record->fields[i].name, .value = value, .rule = record->fields[i].rule};
   }
-  int error = new_config(life());
+  int error = new_config(record_life());
   if (error == 0)
     error = belay_config_open(work.config, &work.h->request, key, fields, n, on_opened);
   return error;
 }
 
-/* Where the set is, is not known. */
-static void say_unknown(const record_t *record) {
+/* Without a record, the keys of the set are unknown. */
+static void print_unknown(const record_t *record) {
   char options[128];
   size_t n = 0;
   for (size_t i = 0; i < record->n; i++)
     if (record->fields[i].rule == BELAY_CONFIG_SAME)
       n += (size_t)snprintf(options + n, sizeof options - n, "%s%s", n > 0 ? ", " : "",
                             record->fields[i].option);
-  complain("there is no configuration of %s, so nothing was found: if another program uses it, say "
-           "what it was made with: %s",
+  complain("there is no configuration of %s, so nothing was found: if another program uses it, "
+           "give its options: %s",
            set_name(), options);
 }
 
 static void on_read(belay_request_t *request, int status, const belay_config_field_t *fields,
                     size_t n) {
   const record_t *record = work.record;
-  bool located = false; /* the command line says where the set is */
+  bool located = false; /* true if an option locates the set */
   (void)request;
   if (status != BELAY_EABSENT && !harness_ok(work.h, status))
     return;
@@ -192,9 +192,9 @@ static void on_read(belay_request_t *request, int status, const belay_config_fie
   if (!record->check(work.h))
     return;
   if (operation()->use == RECORD_REMOVES && !work.there && !located) {
-    say_unknown(record);
+    print_unknown(record);
     harness_done(work.h, STATUS_NO);
-  } else if (operation()->use == RECORD_ADDS && (work.changed || life() > 0))
+  } else if (operation()->use == RECORD_ADDS && (work.changed || record_life() > 0))
     harness_ok(work.h, open_record());
   else
     operation()->go(work.h);

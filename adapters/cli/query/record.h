@@ -1,7 +1,7 @@
-/* The options that a set was made with, kept on the server beside the set (belay/config.h), so that a later command need
+/* The options of a set, which a record on the server stores (belay/config.h). A later command need
  * not repeat them, and cannot contradict them.
  *
- *   record_begin --read--> merged with the command line --contradiction--> said; the command is done
+ *   record_begin --read--> merged with the command line --contradiction--> error
  *                            |
  *                            +--> check() --RECORD_ADDS--> opened --> go()
  *                                    +-----otherwise-----------------> go() */
@@ -26,7 +26,7 @@ typedef struct record_field {
   bool duration; /* number is in milliseconds; BELAY_FOREVER becomes 0 */
 } record_field_t;
 
-/* A field of each sort. A text follows the rule BELAY_CONFIG_SAME. */
+/* A field of each type. A text follows the rule BELAY_CONFIG_SAME. */
 #define RECORD_TEXT(name_, option_, to_, usual_)                                                   \
   { .name = (name_), .option = (option_), .text = (to_), .usual_text = (usual_) }
 #define RECORD_NUMBER(name_, option_, to_, unset_, usual_, rule_)                                  \
@@ -44,7 +44,7 @@ typedef struct record_field {
 typedef enum record_use {
   RECORD_READS,
   RECORD_ADDS, /* it creates the record, or renews its life */
-  /* without a record, and without an option that says where the set is, it ends with STATUS_NO */
+  /* ends with STATUS_NO without a record and without an option that locates the set */
   RECORD_REMOVES
 } record_use_t;
 
@@ -54,19 +54,18 @@ typedef struct record_operation {
   void (*go)(harness_t *h);
 } record_operation_t;
 
-/* The options of a family of commands. Argument 0 is what the user calls the set: key, board or
- * site. */
+/* The options of a family of commands. Argument 0 names the set: a key, board or site. */
 typedef struct record {
   belay_config_kind_t kind;
   const char **name; /* to the handle's name, or to NULL for ""; NULL: argument 0 is the name */
   const record_field_t *fields;
   size_t n;
-  const int64_t *life_ms;      /* how long the set lives after a change; 0: no end */
-  bool (*check)(harness_t *h); /* looks at the other arguments; false: something was said */
+  const int64_t *life_ms; /* time that the set lives after a change; 0: for ever */
+  /* Check the other arguments, and open the handle. Returns false after printing an error. */
+  bool (*check)(harness_t *h);
 } record_t;
 
-/* Calls go() of the command's operation once, or ends the command. The record lives as long as the
- * command. */
+/* Call go() of the command's operation once, or end the command. `record` must stay valid. */
 void record_begin(harness_t *h, const record_t *record);
 
 #endif /* BELAY_CLI_QUERY_RECORD_H */

@@ -53,10 +53,6 @@ bool snapshot_add(snapshot_t *list, const belay_held_t *held, size_t node) {
   return true;
 }
 
-void snapshot_drop_last(snapshot_t *list) {
-  free((void *)list->item[--list->n].held);
-}
-
 int snapshot_compare(const snapshot_entry_t *a, const snapshot_entry_t *b) {
   const belay_held_t *one = a->held, *other = b->held;
   size_t len = one->name_len < other->name_len ? one->name_len : other->name_len;

@@ -18,9 +18,6 @@ typedef struct snapshot {
 /* Add a copy. Returns false if memory is out. */
 bool snapshot_add(snapshot_t *list, const belay_held_t *held, size_t node);
 
-/* Remove the last entry. */
-void snapshot_drop_last(snapshot_t *list);
-
 /* Sort by name, kind and node, and remove duplicates. */
 void snapshot_sort(snapshot_t *list);
 

@@ -61,7 +61,7 @@ void descendants_signal(pid_t but_group, int signum) {
 }
 
 void descendants_end(void) {
-  spared_group = 0; /* nobody's */
+  spared_group = 0; /* spare no group */
   sent = SIGKILL;
   while (visit_children(getpid(), send_one, 0) > 0 && waitpid(-1, NULL, 0) > 0) {
     /* children of a dead process become this process's */

@@ -2,19 +2,15 @@
  *
  *   start --> the supervisor runs, and the command under it
  *               each renewal: send a new deadline to the supervisor
- *               a signal: forward it to the command. SIGTSTP: forward it, and stop belay; SIGCONT: forward it
- *   the supervisor, its channel and the command's output have ended --> handles are closed --> on_end
+ *               a signal: forward it to the command; after SIGTSTP stop belay too
+ *   supervisor, channel and output have ended --> handles are closed --> on_end
  *
  * A process that the command left behind may keep the output open. belay reads on until the lease
  * is over or a signal comes.
  *
- * The supervisor gets the earlier of two times: the end of the lease minus the grace, and the end
- * of --max-runtime.
- *
  * While belay is stopped it renews nothing, and the supervisor ends the command at its deadline. */
 #include "run/guarded_command.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -68,13 +64,8 @@ static bool was_interrupted(const guarded_t *guarded) {
 /* Set the status. If the supervisor did not send it, the supervisor was killed, and processes of
  * the command may still run. */
 static void set_status(guarded_t *guarded) {
-  if (guarded->has_status) {
-    if (guarded->timed_out && guarded->started) {
-      complain("ended: it ran for longer than --max-runtime");
-      guarded->status = STATUS_TIMED_OUT;
-    }
+  if (guarded->has_status)
     return;
-  }
   if (was_interrupted(guarded)) {
     guarded->status = STATUS_SIGNAL + guarded->supervisor_signal;
     return;
@@ -170,21 +161,9 @@ static void queue_note(guarded_t *guarded, supervisor_note_t note) {
 }
 
 static supervisor_note_t limits(const guarded_t *guarded, int64_t until) {
-  int64_t grace = guarded->grace_ms * MS_NS, term_at = until - grace;
-  if (term_at > guarded->run_until)
-    term_at = guarded->run_until;
+  int64_t grace = guarded->grace_ms * MS_NS;
   return (supervisor_note_t){
-      .word = SUPERVISOR_LIMITS, .term_at = term_at, .kill_at = term_at + grace - grace / 10};
-}
-
-/* Record the reason why the supervisor ends the command: the lease is nearly over, or --max-runtime
- * is. */
-static void note_overdue(guarded_t *guarded) {
-  int64_t term_at = guarded->until - guarded->grace_ms * MS_NS;
-  if (guarded->run_until <= term_at && supervisor_now() >= guarded->run_until)
-    guarded->timed_out = true;
-  else
-    guarded->overdue = true;
+      .word = SUPERVISOR_LIMITS, .term_at = until - grace, .kill_at = until - grace / 10};
 }
 
 /* Read the clock first, so that the deadline is never too late. */
@@ -202,7 +181,7 @@ static void kill_overdue(guarded_t *guarded, int64_t now) {
   int64_t margin = guarded->grace_ms * MS_NS / 20;
   if (guarded->has_status || now < limits(guarded, guarded->until).kill_at + margin)
     return;
-  note_overdue(guarded);
+  guarded->overdue = true;
   if (guarded->command > 0)
     (void)kill(-guarded->command, SIGKILL);
   (void)uv_process_kill(&guarded->process, SIGCONT);
@@ -325,7 +304,7 @@ static void on_note(guarded_t *guarded, const supervisor_note_t *note) {
     (void)kill(0, SIGTSTP);
     break;
   case SUPERVISOR_OVERDUE:
-    note_overdue(guarded);
+    guarded->overdue = true;
     break;
   case SUPERVISOR_ENDED:
     guarded->has_status = true;
@@ -391,7 +370,24 @@ static void on_output(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
 
 /* ---- the beginning ---- */
 
-const char *guarded_own_path(void) {
+static void set_variable(const char *name, uint64_t value) {
+  char digits[24];
+  (void)snprintf(digits, sizeof digits, "%" PRIu64, value);
+  if (value != 0)
+    (void)setenv(name, digits, 1);
+  else
+    (void)unsetenv(name);
+}
+
+void guarded_set_environment(const char *name, uint64_t fence, uint64_t deadline) {
+  (void)setenv("BELAY_NAME", name, 1);
+  set_variable("BELAY_FENCE", fence);
+  set_variable("BELAY_DEADLINE", deadline);
+}
+
+/* The path of this program's own file. The path that was used to start belay may name another file
+ * by now. */
+static const char *own_path(void) {
   static char path[PATH_MAX] = "/proc/self/exe";
   size_t size = sizeof path;
   if (access(path, X_OK) != 0 && uv_exepath(path, &size) != 0)
@@ -408,8 +404,6 @@ static int spawn(guarded_t *guarded, char **command, int channel) {
   if (args == NULL)
     return UV_ENOMEM;
   guarded->until = read_until(guarded);
-  guarded->run_until =
-      guarded->max_runtime_ms > 0 ? supervisor_now() + guarded->max_runtime_ms * MS_NS : INT64_MAX;
   supervisor_note_t note = limits(guarded, guarded->until);
   (void)snprintf(socket, sizeof socket, "%d", channel);
   (void)snprintf(ignored, sizeof ignored, "%ld", ignored_signals());
@@ -422,15 +416,13 @@ static int spawn(guarded_t *guarded, char **command, int channel) {
   uv_stdio_container_t stdio[3];
   for (int i = 0; i < 3; i++)
     stdio[i] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = i};
-  for (int i = 1; i < 3 && guarded->capture != NULL; i++)
-    stdio[i].data.fd = fileno(guarded->capture->file[i - 1]);
   if (guarded->output != NULL) {
     stdio[1].flags = (uv_stdio_flags)(UV_CREATE_PIPE | UV_WRITABLE_PIPE);
     stdio[1].data.stream = (uv_stream_t *)&guarded->pipe;
   }
   uv_process_options_t options = {
       .exit_cb = on_exit_status,
-      .file = guarded_own_path(),
+      .file = own_path(),
       .args = args,
       .stdio_count = 3,
       .stdio = stdio,
@@ -476,9 +468,7 @@ void guarded_start(guarded_t *guarded, harness_t *harness, char **command) {
   guarded->name = command[0];
   guarded->waiting = guarded->output != NULL ? 3 : 2;
   open_handles(guarded);
-  int error = guarded->capture != NULL && !capture_open(guarded->capture)
-                  ? uv_translate_sys_error(errno)
-                  : open_and_spawn(guarded, command);
+  int error = open_and_spawn(guarded, command);
   watch_signals(guarded); /* after spawn(), which reads the ignored signals */
   if (error == 0)
     error = uv_read_start((uv_stream_t *)&guarded->channel, on_note_room, on_note_read);

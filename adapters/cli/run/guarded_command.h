@@ -5,7 +5,6 @@
 
 #include <uv.h>
 
-#include "run/capture.h"
 #include "harness.h"
 #include "run/supervisor.h"
 #include "ui/text.h"
@@ -30,12 +29,6 @@ struct guarded {
   /* Milliseconds from SIGTERM to the end of the lease. SIGKILL follows when nine tenths of it are
    * over. */
   int64_t grace_ms;
-  /* Maximum run time in milliseconds; 0: no limit. SIGTERM comes at its end, and SIGKILL when nine
-   * tenths of grace_ms are over too. */
-  int64_t max_runtime_ms;
-  /* Files for standard output and standard error of the command; NULL: it shares those of belay.
-   * Must be NULL if output is set. */
-  capture_t *capture;
   guarded_end_cb on_end;
   void *data; /* argument of left */
   /* Buffer to which standard output of the command is appended; NULL: the command shares that of
@@ -47,10 +40,8 @@ struct guarded {
   /* Exit status as in status.h: the status of the command, 128 + its signal, or 126, 127 or 123,
    * for which a message was printed. */
   int status;
-  bool started; /* true if the command was started */
-  bool overdue; /* true if it was ended because the lease was nearly over */
-  /* true if it was ended because max_runtime_ms were over; the status is STATUS_TIMED_OUT then */
-  bool timed_out;
+  bool started;  /* true if the command was started */
+  bool overdue;  /* true if it was ended because the lease was nearly over */
   bool too_much; /* true if it was ended because it wrote more than output_max */
   /* true if its output was not read to the end, because a process that it left behind kept it
    * open */
@@ -61,7 +52,6 @@ struct guarded {
   const char *name;
   /* supervisor_now(): the end of the lease as it was last sent to the supervisor */
   int64_t until;
-  int64_t run_until; /* supervisor_now(): when max_runtime_ms are over */
   pid_t command;
   uv_process_t process;
   uv_pipe_t channel, pipe;
@@ -96,25 +86,20 @@ const char *guarded_set_grace(int64_t ttl_ms, int64_t *grace_ms);
            "SIGKILL when nine tenths of it are over; at most a third of --ttl; default a sixth "   \
            "of --ttl")
 
-#define GUARDED_MAX_RUNTIME_OPTION(where)                                                          \
-  DURATION("max-runtime", 1, YEAR_MS, (where),                                                     \
-           "send SIGTERM when the command has run for this time, and SIGKILL when nine tenths "    \
-           "of --grace are over too; the status is 124; default: no limit")
-
-/* Options of the command line: the status if another process holds the lock, guarded_t's capture,
- * and the label of this process. */
+/* Options of the command line: the status if another process holds the lock, and the label of this
+ * process. */
 #define GUARDED_CONFLICT_OPTION(where)                                                             \
   NUMBER("conflict-exit-code", 0, 255, (where),                                                    \
          "exit status if another process holds it, or the wait is over; default 121",              \
          .letter = 'E', .value = "STATUS")
-#define GUARDED_QUIET_OPTION(where)                                                                \
-  FLAG("quiet-unless-failed", (where),                                                             \
-       "show the output of the command only if the status is not 0, at the end: standard "         \
-       "output, then standard error")
 #define GUARDED_LABEL_OPTION                                                                       \
   TEXT("as", "LABEL", &common.label,                                                               \
        "label of this process for belay ls and show: 1 to 64 printable characters without "        \
        "spaces; default HOST:PID")
+
+/* Set BELAY_NAME, BELAY_FENCE and BELAY_DEADLINE of the command. A number of 0 removes the
+ * variable, which an outer belay may have set. */
+void guarded_set_environment(const char *name, uint64_t fence, uint64_t deadline);
 
 /* Run a command (NULL-terminated) in its own process group under a supervisor. on_end is called
  * later in any case. */
@@ -139,9 +124,5 @@ void guarded_set_lost(guarded_t *guarded, const char *why);
  * forwarded. After that the caller releases the lease within --timeout, and the first signal is
  * ignored so that the release can finish. Returns false if the signal has to end belay. */
 bool guarded_on_signal(guarded_t *guarded, int signum);
-
-/* The path of this program's own file. The path that was used to start belay may name another file
- * by now. */
-const char *guarded_own_path(void);
 
 #endif /* BELAY_CLI_RUN_GUARDED_COMMAND_H */

@@ -1,14 +1,12 @@
-/* Whether enough servers answer.
+/* The probe of the servers.
  *
- *   ASKING --a majority has answered--> GATHERING --all have answered or failed, or GATHER_MS are over--> DECIDED: on_enough
- *     |
- *     +--so many have failed that no majority can answer--> DECIDED: the harness ends
+ *   ASKING --a majority has answered--> GATHERING --all have, or GATHER_MS are over--> DECIDED
+ *     |                                                                          on_enough runs
+ *     +--no majority can answer any more--> DECIDED: the harness ends
  *
- *   DECIDED --an answer or a failure--> DECIDED: ignored
- *
- * The user learns at once that no server is there, however long the command would wait for a lock. And the connections
- * exist when the first call is made, for which a quorum leaves little time: a lock that only a bare majority has
- * granted is lost with the first of them. */
+ * The user learns at once that no server answers, whatever the wait for a lock is. And the
+ * connections exist before the first call of a quorum, which has a short timeout: a lock that only
+ * a bare majority has granted is lost with the first of these servers. */
 #include "run/probe.h"
 
 #include <stdio.h>
@@ -22,66 +20,62 @@ static struct {
   uv_timer_t timer;
   harness_t *harness;
   probe_cb on_enough;
-  size_t answered, failed,
-      refused; /* servers; refused: those of the failed ones that can be reached */
-  int refusal; /* the first one */
-  bool has_answered[URLS_MAX];
+  size_t answered, failed; /* number of servers */
   struct {
+    bool known;
     int error;
-    char detail[256];  /* of belay_detail() */
-  } failure[URLS_MAX]; /* in the order of the clients; error 0: none */
+    char detail[256]; /* of belay_detail() */
+  } result[URLS_MAX]; /* in the order of the clients */
 } probe;
 
-/* A ping changes nothing on a server: an answer that is not known is no answer. */
+/* Returns true if the server can be reached, and refuses. */
 static bool is_refusal(int error) {
-  return error != BELAY_EUNKNOWN && status_of(error) != STATUS_UNREACHABLE;
+  return error != 0 && error != BELAY_EUNKNOWN && status_of(error) != STATUS_UNREACHABLE;
 }
 
-static void complain_of_each(void) {
-  for (size_t i = 0; i < probe.harness->clients; i++) {
-    const char *detail = probe.failure[i].detail;
-    if (probe.failure[i].error != 0)
-      complain("%s: %s%s%s", harness_url(i), belay_strerror(probe.failure[i].error),
-               *detail != '\0' ? ": " : "", detail);
-    else if (!probe.has_answered[i])
-      complain("%s: no answer yet", harness_url(i));
-  }
+static size_t majority(void) {
+  return probe.harness->clients / 2 + 1;
 }
 
-static void end(void) {
+static void report_failure_of_one(void) {
+  int error = probe.result[0].error;
+  harness_complain(probe.harness, probe.harness->command->what, error);
+  harness_done(probe.harness, status_of(is_refusal(error) ? error : BELAY_EUNREACHABLE));
+}
+
+static void report_failure(void) {
   harness_t *h = probe.harness;
-  size_t majority = h->clients / 2 + 1;
-  int error = probe.refused > h->clients - majority ? probe.refusal : BELAY_ENOQUORUM;
-  if (h->clients == 1) {
-    harness_complain(h, h->command->what, probe.failure[0].error);
-    error = is_refusal(probe.failure[0].error) ? probe.failure[0].error : BELAY_EUNREACHABLE;
-  } else {
-    complain("%s: %s: %zu of %zu", h->command->what, belay_strerror(error), probe.answered,
-             h->clients);
-    complain_of_each();
+  size_t refused = 0;
+  int error = BELAY_ENOQUORUM, refusal = 0;
+  for (size_t i = 0; i < h->clients; i++)
+    if (is_refusal(probe.result[i].error)) {
+      refused++;
+      refusal = refusal != 0 ? refusal : probe.result[i].error;
+    }
+  if (refused > h->clients - majority())
+    error = refusal;
+  complain("%s: %s: %zu of %zu", h->command->what, belay_strerror(error), probe.answered,
+           h->clients);
+  for (size_t i = 0; i < h->clients; i++) {
+    const char *detail = probe.result[i].detail;
+    if (!probe.result[i].known)
+      complain("%s: no answer yet", harness_url(i));
+    else if (probe.result[i].error != 0)
+      complain("%s: %s%s%s", harness_url(i), belay_strerror(probe.result[i].error),
+               *detail != '\0' ? ": " : "", detail);
   }
   harness_done(h, status_of(error));
 }
 
-static void note_failure(size_t i, int error) {
-  probe.failed++;
-  probe.failure[i].error = error;
-  (void)snprintf(probe.failure[i].detail, sizeof probe.failure[i].detail, "%s",
-                 belay_detail(probe.harness->belay));
-  if (!is_refusal(error))
-    return;
-  probe.refused++;
-  probe.refusal = probe.refusal != 0 ? probe.refusal : error;
-}
-
 static void decide(void) {
-  harness_t *h = probe.harness;
   probe.state = DECIDED;
   uv_close((uv_handle_t *)&probe.timer, NULL);
-  if (probe.answered > h->clients / 2)
-    probe.on_enough(h);
+  if (probe.answered >= majority())
+    probe.on_enough(probe.harness);
+  else if (probe.harness->clients == 1)
+    report_failure_of_one();
   else
-    end();
+    report_failure();
 }
 
 static void on_gathered(uv_timer_t *timer) {
@@ -92,19 +86,20 @@ static void on_gathered(uv_timer_t *timer) {
 
 static void on_ping(belay_client_t *client, int status) {
   harness_t *h = probe.harness;
-  size_t i = 0, majority = h->clients / 2 + 1;
+  size_t i = 0;
   if (probe.state == DECIDED || harness_is_done(h))
     return;
   while (h->client[i] != client)
     i++;
-  probe.has_answered[i] = status == 0;
-  if (status == 0)
-    probe.answered++;
-  else
-    note_failure(i, status);
-  if (probe.answered + probe.failed == h->clients || probe.failed > h->clients - majority) {
+  probe.answered += status == 0;
+  probe.failed += status != 0;
+  probe.result[i].known = true;
+  probe.result[i].error = status;
+  (void)snprintf(probe.result[i].detail, sizeof probe.result[i].detail, "%s",
+                 belay_detail(h->belay));
+  if (probe.answered + probe.failed == h->clients || probe.failed > h->clients - majority()) {
     decide();
-  } else if (probe.state == ASKING && probe.answered == majority) {
+  } else if (probe.state == ASKING && probe.answered == majority()) {
     probe.state = GATHERING;
     (void)uv_timer_start(&probe.timer, on_gathered, GATHER_MS, 0);
   }

@@ -29,9 +29,9 @@ typedef struct supervisor_note {
  * runs while the machine sleeps. */
 int64_t supervisor_now(void);
 
-#define SUPERVISOR_NAME "keep-command"
+#define SUPERVISOR_NAME "supervise"
 
-/* belay keep-command SOCKET IGNORED TERM_AT KILL_AT COMMAND...: bit N of IGNORED is set if the
+/* belay supervise SOCKET IGNORED TERM_AT KILL_AT COMMAND...: bit N of IGNORED is set if the
  * command has to ignore signal N. */
 int command_supervisor(int argc, char **argv);
 

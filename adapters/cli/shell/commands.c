@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shell/common.h"
+#include "ui/out.h"
+
 #define USAGE_MAX 256
 
 #define COMMAND(name) extern const command_t name##_command;
@@ -16,8 +19,6 @@ const command_t *const commands[] = {
 #undef COMMAND
     NULL,
 };
-
-const command_t in_front = {.name = "", .urls = 1};
 
 const command_t *command_parent(const command_t *command) {
   for (size_t i = 0; commands[i] != NULL; i++)
@@ -81,4 +82,59 @@ const char *command_usage(const command_t *command) {
                    command->arguments != NULL ? " " : "",
                    command->arguments != NULL ? command->arguments : "", runs[command->runs]);
   return usage;
+}
+
+/* ---- the command of a line ---- */
+
+/* The command that a common option stands for. */
+static const char *name_of(const char *word) {
+  if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+    return "help";
+  return strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 ? "version" : word;
+}
+
+/* Return the names of the parts: "add, get or set". */
+static const char *names_of(const command_t *parts) {
+  static char text[256];
+  size_t len = 0;
+  for (const command_t *part = parts; part->name != NULL && len < sizeof text; part++)
+    len += (size_t)snprintf(text + len, sizeof text - len, "%s%s",
+                            part == parts          ? ""
+                            : part[1].name == NULL ? " or "
+                                                   : ", ",
+                            part->name);
+  return text;
+}
+
+const command_t *command_find(int *argc, char ***argv) {
+  if (*argc == 0) {
+    complain("a command is missing: see belay help");
+    return NULL;
+  }
+  const command_t *command = command_named(name_of(**argv));
+  if (command == NULL) { /* the word may be a URL with a password */
+    complain(***argv == '-' ? "options stand behind the command's name: see belay help"
+                            : "there is no such command: see belay help");
+    return NULL;
+  }
+  --*argc;
+  ++*argv;
+  if (command->parts == NULL)
+    return command;
+  if (*argc > 0 && strcmp(name_of(**argv), "help") == 0)
+    common.help = true;
+  if (common.help && (*argc == 0 || strcmp(name_of(**argv), "help") == 0))
+    return command;
+  out_name(command->name);
+  if (*argc == 0) {
+    complain("%s is missing\nusage: %s", names_of(command->parts), command_usage(command));
+    return NULL;
+  }
+  const command_t *part = command_part(command, **argv);
+  if (part == NULL)
+    complain("there is no such command: %s is followed by %s", command->name,
+             names_of(command->parts));
+  --*argc;
+  ++*argv;
+  return part;
 }

@@ -1,4 +1,4 @@
-/* The list of all commands, and facts about one that follow from its table. */
+/* The list of all commands, and values that follow from a command's table. */
 #ifndef BELAY_CLI_SHELL_COMMANDS_H
 #define BELAY_CLI_SHELL_COMMANDS_H
 
@@ -8,28 +8,29 @@
  * NAME_command. */
 extern const command_t *const commands[];
 
-/* Describes the options that may stand in front of a command's name: a command without a name. */
-extern const command_t in_front;
-
-/* The command that it is a part of; NULL: none. */
+/* Return the command that has this part, or NULL. */
 const command_t *command_parent(const command_t *command);
 
-/* The command of that name; NULL: none. */
+/* Return the command of that name, or NULL. */
 const command_t *command_named(const char *name);
 
-/* The part of that name of a command that has parts; NULL: none. */
+/* Return the command's part of that name, or NULL. */
 const command_t *command_part(const command_t *command, const char *name);
 
-/* Its name, with that of its parent: "count add". Valid to the next call. */
+/* Return the name with that of the parent: "count add". Valid to the next call. */
 const char *command_full_name(const command_t *command);
 
-/* Its usage in one line: "belay count add KEY [N] [OPTION]...". Valid to the next call. */
+/* Return the usage: "belay count add KEY [N] [OPTION]...". Valid to the next call. */
 const char *command_usage(const command_t *command);
 
-/* How many arguments it needs. *most: how many it takes; SIZE_MAX: any number. */
+/* Return the least number of arguments. *most: the largest number; SIZE_MAX: no limit. */
 size_t command_arguments(const command_t *command, size_t *most);
 
-/* How many servers it may ask; 0: none. */
+/* Return the largest number of servers of a command. */
 unsigned command_urls(const command_t *command);
+
+/* Find the command whose name, or names, the line begins with, and remove them from the line.
+ * Returns NULL after printing an error. */
+const command_t *command_find(int *argc, char ***argv);
 
 #endif /* BELAY_CLI_SHELL_COMMANDS_H */

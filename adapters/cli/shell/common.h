@@ -11,8 +11,8 @@
 /* The given values, or the defaults. */
 typedef struct common {
   bool help, json, quiet, verbose;
-  const char *label;  /* --as of those commands that hold something: NULL: host:pid */
-  const char *config; /* NULL: the usual places */
+  const char *label;  /* --as of commands that hold something; NULL: host:pid */
+  const char *config; /* NULL: the default files */
   texts_t urls;       /* empty: COMMON_URL */
   const char *namespace_text, *user, *password, *password_file;
   int64_t timeout_ms; /* of one operation */
@@ -23,21 +23,21 @@ typedef struct common {
 
 extern common_t common;
 
-/* Those of every command, of those that report, and of those that ask servers. Of the last one each is a setting too:
- * --tls-ca is BELAY_TLS_CA in the environment and tls-ca in a file. */
+/* Options of every command, of commands that report, and of commands that query servers. The last
+ * ones are settings too: --tls-ca is BELAY_TLS_CA in the environment and tls-ca in a file. */
 extern const option_t common_options[], common_report_options[], common_server_options[];
 
-/* Settings that are no options, because every user can read command lines. */
+/* Settings that are no options, because all users can read command lines. */
 extern const option_t common_secrets[];
 
-/* A namespace, divided. */
+/* The parts of a namespace. */
 typedef struct namespace_parts {
   const char *part[NAMESPACE_PARTS_MAX];
   size_t n;
 } namespace_parts_t;
 
-/* Divides "PART::PART" at each "::"; the parts are copies, for as long as the process lives.
- * Returns false if there are too many of them, or no memory. */
+/* Divide "PART::PART" at each "::" into copies that live to the end of the process. Returns false
+ * if there are too many parts, or no memory. */
 bool namespace_divide(const char *text, namespace_parts_t *out);
 
 #endif /* BELAY_CLI_SHELL_COMMON_H */

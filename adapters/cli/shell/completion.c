@@ -12,16 +12,16 @@
 
 /* ---- candidates ---- */
 
-/* Where the last word stands. */
+/* The position of the last word. */
 typedef struct place {
-  const command_t *command; /* &in_front: no command is named yet */
-  const option_t *option;   /* the last word is its value; NULL: it is none */
-  size_t program; /* the word with which the command behind "--" begins; 0: there is none */
+  const command_t *command; /* NULL: no command is named yet */
+  const option_t *option;   /* the last word is the value of this option; NULL: no value */
+  size_t program;           /* index of the first word behind "--"; 0: there is no "--" */
 } place_t;
 
 static place_t find_place(size_t n, char **words) {
-  place_t at = {.command = &in_front};
-  for (size_t i = 0; i + 1 < n; i++) {
+  place_t at = {.command = n > 1 ? command_named(words[0]) : NULL};
+  for (size_t i = 1; i + 1 < n && at.command != NULL; i++) {
     const option_set_t set = options_of(at.command);
     bool next = false;
     if (at.option != NULL) {
@@ -32,9 +32,6 @@ static place_t find_place(size_t n, char **words) {
     } else if (words[i][0] == '-') {
       const option_t *option = option_of_word(&set, words[i], &next);
       at.option = next ? option : NULL;
-    } else if (at.command == &in_front) {
-      const command_t *command = command_named(words[i]);
-      at.command = command != NULL ? command : &in_front;
     } else if (command_part(at.command, words[i]) != NULL) {
       at.command = command_part(at.command, words[i]);
     }
@@ -62,8 +59,10 @@ static void offer_options(const command_t *command) {
 
 static void offer_words(const command_t *command) {
   const char *word;
-  for (size_t i = 0; command == &in_front && commands[i] != NULL; i++)
+  for (size_t i = 0; command == NULL && commands[i] != NULL; i++)
     (void)printf("%s\t%s\n", commands[i]->name, commands[i]->summary);
+  if (command == NULL)
+    return;
   for (const command_t *part = command->parts; part != NULL && part->name != NULL; part++)
     (void)printf("%s\t%s\n", part->name, part->summary);
   for (size_t i = 0; command->words != NULL && (word = command->words(i)) != NULL; i++)
@@ -76,7 +75,7 @@ int completion_words(size_t n, char **words) {
     (void)printf(":command %zu\n", at.program);
   else if (at.option != NULL)
     offer_value(at.option);
-  else if (n > 0 && words[n - 1][0] == '-')
+  else if (n > 1 && at.command != NULL && words[n - 1][0] == '-')
     offer_options(at.command);
   else
     offer_words(at.command);
@@ -163,14 +162,14 @@ static int run(const arguments_t *arguments) {
       (void)fputs(shells[i].script, stdout);
       return STATUS_YES;
     }
-  complain("there is none for that shell: bash, fish or zsh");
+  complain("no completion for that shell: bash, fish or zsh");
   return STATUS_USAGE;
 }
 
 const command_t completion_command = {
     .name = "completion",
     .arguments = "SHELL",
-    .summary = "print what a shell completes command lines by",
+    .summary = "print the completion script of a shell",
     .examples = EXAMPLES(
         {"In ~/.bashrc, where belay was not installed for all", "source <(belay completion bash)"},
         {"In ~/.zshrc, behind compinit", "source <(belay completion zsh)"},

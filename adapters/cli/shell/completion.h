@@ -6,9 +6,9 @@
 
 #define COMPLETE_NAME "complete-words"
 
-/* Prints what may stand in the place of the last of the words behind "belay":
+/* Print the candidates for the last of the words behind "belay":
  *
- *   a line for each candidate, with a tab and its description behind it
+ *   a line for each candidate, with a tab and its description
  *   or ":files", for a file or folder
  *   or ":command N": word N of the line, counted from 0, begins another program's command line
  *

@@ -18,14 +18,14 @@
 #define LINE_BYTES_MAX ((size_t)70000) /* a password has at most 65,536 bytes */
 #define ENV_NAME_MAX 64
 #define FILE_BYTES_MAX ((size_t)1 << 20)
-#define NO_MEMORY "cannot be kept: there is no memory"
+#define NO_MEMORY "cannot be stored: out of memory"
 
 /* All settings. */
 static const option_set_t settings = {{common_server_options, common_secrets}, 2};
 
-/* Whether a source that counts more than this one has set the option. A password and a password
- * file are one setting. */
-static bool is_said(const option_t *option, int source) {
+/* Returns true if an earlier source has set the option. A password and a password file are one
+ * setting. */
+static bool is_set_before(const option_t *option, int source) {
   bool password = option->to.text == &common.password || option->to.text == &common.password_file;
   int before = option_source(option);
   return (before != FROM_NOWHERE && before < source) ||
@@ -42,7 +42,7 @@ static void name_in_environment(const option_t *option, char out[ENV_NAME_MAX]) 
     *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
 }
 
-/* Of what may be several, they are apart by spaces. */
+/* Spaces separate the values of an option that may be given several times. */
 static const char *set_from_environment(const option_t *option, const char *value) {
   if (option->kind != OPTION_TEXTS)
     return option_set_value(option, value);
@@ -64,7 +64,8 @@ static bool read_environment(void) {
     char name[ENV_NAME_MAX];
     name_in_environment(o, name);
     const char *value = getenv(name);
-    if (value == NULL || *value == '\0' || o->kind == OPTION_FLAG || is_said(o, FROM_ENVIRONMENT))
+    if (value == NULL || *value == '\0' || o->kind == OPTION_FLAG ||
+        is_set_before(o, FROM_ENVIRONMENT))
       continue;
     const char *wrong = set_from_environment(o, value);
     if (wrong != NULL) {
@@ -94,7 +95,7 @@ bool url_has_password(const char *url) {
   return rest[len] == '@' && memchr(rest, ':', len) != NULL;
 }
 
-/* Where a byte 0 stands what is behind it would be ignored. */
+/* A byte 0 would hide the rest of its line. */
 static bool refuse_zero(const char *path, const char *text, size_t at) {
   unsigned line = 1;
   for (size_t i = 0; i < at; i++)
@@ -103,7 +104,7 @@ static bool refuse_zero(const char *path, const char *text, size_t at) {
   return false;
 }
 
-/* Reads an open file to its end, at most max bytes, and puts a 0 behind them. */
+/* Read an open file to its end, at most max bytes, and terminate the text. */
 static bool read_all(FILE *file, const char *path, size_t max, char *out) {
   size_t len = fread(out, 1, max + 1, file);
   const char *zero = memchr(out, '\0', len);
@@ -118,7 +119,7 @@ static bool read_all(FILE *file, const char *path, size_t max, char *out) {
 }
 
 static bool refuse_open(const char *path) {
-  complain("%s: everybody may read it, and there is a password in it: chmod o= it", path);
+  complain("%s: has a password, and all users can read it: run chmod o= on it", path);
   return false;
 }
 
@@ -127,7 +128,7 @@ static bool wrong_line(const reading_t *r, const char *name, const char *what) {
   return false;
 }
 
-/* Which file it is cannot stand in one; nor can a flag, which has no value. */
+/* Returns true for options that a file may set: not --config, and not flags. */
 static bool is_setting(const option_t *option) {
   return option->kind != OPTION_FLAG && option->to.text != &common.config;
 }
@@ -140,7 +141,7 @@ static bool set_from_file(reading_t *r, const option_t *option, const char *valu
   bool again = option_source(option) == r->source;
   if (again && option->kind != OPTION_TEXTS)
     return wrong_line(r, option->name, "is set twice");
-  if (!again && is_said(option, r->source))
+  if (!again && is_set_before(option, r->source))
     return true;
   const char *copy = text_keep(value, strlen(value));
   const char *wrong = copy == NULL ? NO_MEMORY : option_set_value(option, copy);
@@ -161,7 +162,7 @@ static bool read_line(reading_t *r, char *line) {
   size_t name_len = strcspn(line, "= \t");
   char *value = line + name_len + strspn(line + name_len, " \t");
   if (*value != '=')
-    return wrong_line(r, "", "is no `name = value`");
+    return wrong_line(r, "", "not a line `name = value`");
   value += 1 + strspn(value + 1, " \t");
   const option_t *option = option_find(&settings, line, name_len);
   if (option == NULL || !is_setting(option))
@@ -189,15 +190,15 @@ static bool read_settings(FILE *file, const char *path, int source) {
   static char text[FILE_BYTES_MAX + 2];
   struct stat status;
   if (fstat(fileno(file), &status) != 0 || !S_ISREG(status.st_mode)) {
-    complain("%s: is no regular file", path);
+    complain("%s: is not a regular file", path);
     return false;
   }
   reading_t r = {.path = path, .open_to_all = (status.st_mode & S_IROTH) != 0, .source = source};
   return read_all(file, path, FILE_BYTES_MAX, text) && read_lines(&r, text);
 }
 
-/* needed: it is wrong if it is not there. O_NONBLOCK: a pipe that no process writes to can be
- * opened, and is refused. */
+/* needed: a missing file is an error. With O_NONBLOCK the open() of a pipe without a writer
+ * returns, and the pipe is refused. */
 static bool read_file(const char *path, bool needed, int source) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
@@ -229,7 +230,7 @@ static bool read_files(void) {
 
 /* ---- passwords ---- */
 
-/* The first line. A pipe belongs to the process that has opened it, and has no mode. */
+/* Read the first line of the password file. A pipe has no mode that other users could use. */
 static bool read_password(void) {
   static char text[LINE_BYTES_MAX + 2];
   const char *path = common.password_file;

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Completes `common` from the environment (BELAY_URL, ...), and then from files: that of
+/* Complete `common` from the environment (BELAY_URL, ...), and then from files: that of
  * --config or BELAY_CONFIG, or $XDG_CONFIG_HOME/belay/config (~/.config/belay/config) and
  * /etc/belay/config. Earlier sources win; passwords and password files count as one setting. A
  * URL's own password stays.
@@ -17,7 +17,7 @@
  * Returns false after printing an error. */
 bool config_read(void);
 
-/* scheme://user:password@... */
+/* Return true for scheme://user:password@... */
 bool url_has_password(const char *url);
 
 #endif /* BELAY_CLI_SHELL_CONFIG_H */

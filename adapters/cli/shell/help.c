@@ -5,7 +5,6 @@
 
 #include "shell/commands.h"
 #include "shell/common.h"
-#include "shell/line.h"
 #include "shell/options.h"
 #include "ui/out.h"
 #include "ui/status.h"
@@ -18,7 +17,7 @@
 
 const char help_about_passwords[] =
     "A password belongs in the environment (BELAY_PASSWORD, or BELAY_URL), in a file "
-    "(--password-file), or in the configuration: everybody on this machine may read a command line "
+    "(--password-file), or in the configuration: all users of this machine may read a command line "
     "(/proc/PID/cmdline).";
 
 const char *help_option(const option_t *option) {
@@ -32,7 +31,7 @@ const char *help_option(const option_t *option) {
   return shown;
 }
 
-/* Words, broken into lines that begin in a column; the first one is there already. */
+/* Print words in lines that begin in a column. The cursor is in that column already. */
 static void print_words(const char *words, size_t column) {
   size_t at = column;
   bool first = true;
@@ -64,7 +63,7 @@ static void print_paragraphs(const char *text) {
   }
 }
 
-/* A name, and in a column what it means. */
+/* Print a name, and its description in a column. */
 static void print_entry(const char *name, size_t column, const char *what) {
   int n = printf("  %s", name);
   if (n > 0 && (size_t)n + 2 > column)
@@ -133,7 +132,7 @@ static void print_command(const command_t *command) {
 }
 
 static void print_belay(void) {
-  (void)printf("usage: belay [OPTION]... COMMAND [OPTION]... [ARGUMENT]...\n");
+  (void)printf("usage: belay COMMAND [OPTION]... [ARGUMENT]...\n");
   (void)putchar('\n');
   for (size_t i = 0; commands[i] != NULL; i++)
     print_summary(commands[i]);
@@ -141,8 +140,7 @@ static void print_belay(void) {
       "URL: redis://[user[:password]@]host[:port][/db] or unix:///path[?db=n]; rediss is over TLS, "
       "and redis+sentinel, redis+cluster and redis+replicas name several hosts.");
   print_paragraphs(help_about_passwords);
-  print_paragraphs("Options that commands share, such as --url, may stand before COMMAND too. "
-                   "belay COMMAND --help says more, and man belay all of it.");
+  print_paragraphs("belay COMMAND --help describes a command, and man belay all of them.");
 }
 
 void help_print(const command_t *command) {
@@ -172,7 +170,7 @@ static const char *name_of(size_t i) {
 const command_t help_command = {
     .name = "help",
     .arguments = "[COMMAND [PART]]",
-    .summary = "say which commands there are, or all about one",
+    .summary = "list the commands, or describe one",
     .examples = EXAMPLES({"All about one command", "belay help count add"}),
     .words = name_of,
     .run = run_help,

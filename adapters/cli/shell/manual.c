@@ -19,8 +19,7 @@ static const section_t before[] = {
      "belay makes the belay library available to shells and cron: locks, limits, counters, ids "
      "and other things that many machines share, on a Redis or Valkey server.\n\n"
      "Options may stand anywhere behind the command's name, as --name VALUE or --name=VALUE. "
-     "Options that commands share, listed at the end, may also stand before it. Words behind "
-     "-- are not options."},
+     "Options that commands share are listed at the end. Words behind -- are not options."},
 };
 static const section_t behind[] = {
     {"SERVERS",
@@ -67,32 +66,21 @@ static const section_t files[] = {
 
 /* Print text in which no character is a roff request. */
 static void print_text(const char *text, size_t len) {
+  static const struct {
+    char character;
+    const char *roff;
+  } escapes[] = {{'\\', "\\e"},   {'-', "\\-"},   {'`', "\\(ga"},
+                 {'\'', "\\(aq"}, {'^', "\\(ha"}, {'~', "\\(ti"}};
   for (size_t i = 0; i < len; i++) {
-    switch (text[i]) {
-    case '\\':
-      (void)fputs("\\e", stdout);
-      break;
-    case '-':
-      (void)fputs("\\-", stdout);
-      break;
-    case '`':
-      (void)fputs("\\(ga", stdout);
-      break;
-    case '\'':
-      (void)fputs("\\(aq", stdout);
-      break;
-    case '^':
-      (void)fputs("\\(ha", stdout);
-      break;
-    case '~':
-      (void)fputs("\\(ti", stdout);
-      break;
-    case '.':
-      (void)fputs(i == 0 || text[i - 1] == '\n' ? "\\&." : ".", stdout);
-      break;
-    default:
+    size_t escape = 0;
+    while (escape < sizeof escapes / sizeof *escapes && escapes[escape].character != text[i])
+      escape++;
+    if (text[i] == '.' && (i == 0 || text[i - 1] == '\n'))
+      (void)fputs("\\&", stdout);
+    if (escape < sizeof escapes / sizeof *escapes)
+      (void)fputs(escapes[escape].roff, stdout);
+    else
       (void)putchar(text[i]);
-    }
   }
 }
 
@@ -194,8 +182,7 @@ static int run(const arguments_t *arguments) {
              ".SH NAME\n"
              "belay \\- locks, limits, counters and other things that machines share, on Redis\n"
              ".SH SYNOPSIS\n"
-             "\\fBbelay\\fR [\\fIOPTION\\fR]... \\fICOMMAND\\fR [\\fIOPTION\\fR]... "
-             "[\\fIARGUMENT\\fR]...");
+             "\\fBbelay\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR]... [\\fIARGUMENT\\fR]...");
   print_sections(before, sizeof before / sizeof *before);
   (void)puts(".SH COMMANDS");
   for (size_t i = 0; commands[i] != NULL; i++)

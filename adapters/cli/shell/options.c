@@ -10,21 +10,15 @@
 #include "ui/out.h"
 
 #define GIVEN_MAX 96
-#define SHOWN_MAX 24 /* longer than any name is */
+#define SHOWN_MAX 24 /* longer than any name */
 
-/* Where one is on the line. */
+/* The position in the line. */
 typedef struct reading {
   const command_t *command;
   option_set_t set;
   char **next, **end;
-  char **at,
-      /* the word that is being read; the first one that stood behind the command's name */
-      **behind;
-  bool has_urls_in_front;
   arguments_t *out;
 } reading_t;
-
-size_t options_in_front;
 
 static struct {
   const option_t *option;
@@ -72,8 +66,6 @@ const char *option_value_name(const option_t *option) {
                                       [OPTION_NUMBER] = "N",
                                       [OPTION_DURATION] = "DURATION",
                                       [OPTION_RATE] = "RATE"};
-  if (option->bare)
-    return "[DURATION]";
   return option->value != NULL ? option->value : names[option->kind];
 }
 
@@ -127,16 +119,12 @@ static const char *wrong_range(const option_t *option) {
 
 static const char *set_duration(const option_t *option, const char *value) {
   int64_t ms;
-  if (value == NULL) { /* left out */
-    *option->to.number = option->max;
-    return NULL;
-  }
   if (option->forever && strcmp(value, "forever") == 0) {
     *option->to.number = BELAY_FOREVER;
     return NULL;
   }
   if (!units_duration(value, &ms))
-    return "is no duration such as 90s, 1m30s, 250ms, 24h or 7d";
+    return "is not a duration such as 90s, 1m30s, 250ms, 24h or 7d";
   if (!in_range(option, ms))
     return wrong_range(option);
   *option->to.number = ms;
@@ -146,7 +134,7 @@ static const char *set_duration(const option_t *option, const char *value) {
 static const char *set_number(const option_t *option, const char *value) {
   int64_t number;
   if (!units_number(value, &number))
-    return "is no whole number";
+    return "is not a whole number";
   if (!in_range(option, number))
     return wrong_range(option);
   *option->to.number = number;
@@ -156,7 +144,7 @@ static const char *set_number(const option_t *option, const char *value) {
 static const char *set_rate(const option_t *option, const char *value) {
   rate_t rate;
   if (!units_rate(value, &rate))
-    return "is no rate such as 10/s, 100/min, 5/h, 1000/d or 3/10s";
+    return "is not a rate such as 10/s, 100/min, 5/h, 1000/d or 3/10s";
   if (!in_range(option, rate.count))
     return wrong_range(option);
   *option->to.rate = rate;
@@ -176,7 +164,7 @@ static bool is_choice(const char *choices, const char *value) {
 
 static const char *wrong_choice(const option_t *option) {
   static char text[128];
-  (void)snprintf(text, sizeof text, "is none of these: %s", option->choices);
+  (void)snprintf(text, sizeof text, "is not one of these: %s", option->choices);
   return text;
 }
 
@@ -193,7 +181,7 @@ const char *option_set_value(const option_t *option, const char *value) {
     return NULL;
   case OPTION_TEXTS:
     if (texts->n == TEXTS_MAX)
-      return "is given too often";
+      return "is given too many times";
     texts->item[texts->n++] = value;
     return NULL;
   case OPTION_NUMBER:
@@ -203,12 +191,12 @@ const char *option_set_value(const option_t *option, const char *value) {
   case OPTION_RATE:
     return set_rate(option, value);
   }
-  return "is of no kind";
+  return "has no type";
 }
 
 /* ---- the line ---- */
 
-/* Repeats only what can be nothing but a name: a value in the wrong place may be a password. */
+/* Repeat only words that look like names: a value in the wrong place may be a password. */
 static bool no_option(const reading_t *r, const char *name, size_t len) {
   bool plain = len <= SHOWN_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz-") >= len;
   complain("there is no option%s%.*s: see belay %s --help", plain ? " --" : "",
@@ -216,19 +204,10 @@ static bool no_option(const reading_t *r, const char *name, size_t len) {
   return false;
 }
 
-/* The URLs in front of the command's name are an alias's: the first one behind it replaces them. Of
- * a command that asks one server the last one counts. */
-static void drop_urls(reading_t *r) {
-  bool is_alias = r->at < r->behind;
-  if (command_urls(r->command) == 1 || (r->has_urls_in_front && !is_alias))
-    common.urls.n = 0;
-  r->has_urls_in_front = is_alias;
-}
-
 /* The last value of a repeated option counts, so that aliases may contain options. */
 static bool take(reading_t *r, const option_t *option, const char *value) {
-  if (option->kind == OPTION_TEXTS && option->to.texts == &common.urls)
-    drop_urls(r);
+  if (option->to.texts == &common.urls && command_urls(r->command) == 1)
+    common.urls.n = 0;
   const char *wrong = option_set_value(option, value);
   if (wrong != NULL)
     complain("--%s %s", option->name, wrong);
@@ -244,11 +223,9 @@ static bool take_next(reading_t *r, const option_t *option, const char *value) {
     complain("--%s takes no value", option->name);
     return false;
   }
-  int64_t ms;
-  bool none = r->next == r->end || (option->bare && !units_duration(*r->next, &ms));
-  if (value != NULL || (none && option->bare))
+  if (value != NULL)
     return take(r, option, value);
-  if (!none)
+  if (r->next != r->end)
     return take(r, option, *r->next++);
   complain("--%s lacks its %s", option->name, option_value_name(option));
   return false;
@@ -278,13 +255,12 @@ static bool read_letters(reading_t *r, const char *letters) {
   return true;
 }
 
-/* True for words that look like options and are none: "-" and numbers. */
+/* Returns true for words that are no options; "-" and negative numbers are none. */
 static bool is_argument(const char *word) {
   return word[0] != '-' || word[1] == '\0' || (word[1] >= '0' && word[1] <= '9');
 }
 
-/* The arguments that are not there, by the names that usage gives them: "ID and PERMISSION are
- * missing". */
+/* Name the missing arguments as usage does: "ID and PERMISSION are missing". */
 static const char *missing(const command_t *command, size_t there, size_t least) {
   static char text[SHOWN_MAX * 8];
   size_t len = 0, n = 0;
@@ -325,16 +301,11 @@ static bool enough(const reading_t *r) {
 }
 
 bool options_read(const command_t *command, int argc, char **argv, arguments_t *out) {
-  reading_t r = {.command = command,
-                 .set = options_of(command),
-                 .next = argv,
-                 .end = argv + argc,
-                 .behind = argv + options_in_front,
-                 .out = out};
+  reading_t r = {
+      .command = command, .set = options_of(command), .next = argv, .end = argv + argc, .out = out};
   *out = (arguments_t){.item = argv}; /* in place: removed words have been read */
   bool only_arguments = false;
   while (r.next < r.end && !common.help) {
-    r.at = r.next;
     char *word = *r.next++;
     bool well = true;
     if (only_arguments || is_argument(word))

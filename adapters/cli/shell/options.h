@@ -4,9 +4,9 @@
 
 #include "command.h"
 
-#define OPTION_TABLES_MAX 8 /* that one command can have */
+#define OPTION_TABLES_MAX 8 /* of one command */
 
-/* The options that a command takes: its own, and those it shares with others. */
+/* The options of a command: its own and the shared ones. */
 typedef struct option_set {
   const option_t *table[OPTION_TABLES_MAX];
   size_t n;
@@ -20,23 +20,19 @@ const option_t *option_nth(const option_set_t *set, size_t i);
 /* The name of an option's value; NULL: a flag, which has none. */
 const char *option_value_name(const option_t *option);
 
-/* Reads what stands behind the command's name into where the options say and *out. false: that is wrong, and was said.
- * --help ends it: then the rest does not matter. */
+/* Read the words behind the command's name into the variables of the options, and into *out.
+ * Stops at --help. Returns false after printing an error. */
 bool options_read(const command_t *command, int argc, char **argv, arguments_t *out);
 
-/* How many words of the line that options_read() is given stood in front of the command's name:
- * they begin it. */
-extern size_t options_in_front;
-
-/* The option that a word such as "--url=X" or "-qu" is, of several letters the last one; NULL: none. *next: its value is
- * the next word. */
+/* Return the option of a word such as "--url=X" or "-qu" (of several letters the last one); NULL:
+ * none. *next: true if the next word is its value. */
 const option_t *option_of_word(const option_set_t *set, const char *word, bool *next);
 
-/* Gives an option its value (NULL: a flag). NULL: done; else what is wrong with it, in words. Used
- * for settings too. */
+/* Set an option to a value (NULL: a flag). Returns NULL, or the text of an error. Used for settings
+ * too. */
 const char *option_set_value(const option_t *option, const char *value);
 
-/* Where a value comes from. The first source that has one counts. */
+/* Sources of a value. The first source that has one counts. */
 typedef enum option_source {
   FROM_NOWHERE,
   FROM_LINE,
@@ -47,10 +43,10 @@ typedef enum option_source {
 /* The source that has set the option; of files FROM_FILES and more. */
 int option_source(const option_t *option);
 
-/* Notes that a source has set the option. The first source stays. */
+/* Record the source of an option's value. The first source stays. */
 void option_mark(const option_t *option, int source);
 
-/* The one of that name; NULL: there is none. */
+/* Return the option of that name, or NULL. */
 const option_t *option_find(const option_set_t *set, const char *name, size_t len);
 
 #endif /* BELAY_CLI_SHELL_OPTIONS_H */

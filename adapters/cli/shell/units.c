@@ -18,8 +18,8 @@ static const unit_t units[] = {
 };
 #define UNITS (sizeof units / sizeof *units)
 
-/* By its name, its long form or the first three letters of that, with an s or without: m, min,
- * mins, minute. */
+/* Find a unit by its name, its long form, or the first three letters of that, with or without an s:
+ * m, min, mins, minute. */
 static const unit_t *find_unit(const char *name, size_t len) {
   size_t word = len > 3 && name[len - 1] == 's' ? len - 1 : len;
   for (size_t i = 0; i < UNITS; i++) {
@@ -117,7 +117,7 @@ bool units_rate(const char *text, rate_t *out) {
   return true;
 }
 
-/* The first n units from the largest that is needed. */
+/* Format in at most n units. */
 static const char *show(char buffer[UNITS_DURATION_MAX], int64_t ms, size_t n) {
   size_t len = 0, left = n;
   (void)snprintf(buffer, UNITS_DURATION_MAX, "0s");

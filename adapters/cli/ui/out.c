@@ -18,10 +18,10 @@
 static struct {
   out_form_t form;
   bool verbose, said;
-  bool deaf;                /* SIGPIPE was ignored before us */
+  bool ignored_pipe;        /* SIGPIPE was ignored at the start */
   unsigned members, listed; /* of this line, or of an object in its list; of this list */
   unsigned outside;         /* in such an object: members of the line */
-  int error;                /* why something could not be written; 0: it could */
+  int error;                /* errno of the first failed write; 0: none */
   const char *name;
   text_t line;
 } out;
@@ -30,13 +30,13 @@ void out_init(out_form_t form) {
   static bool begun;
   void (*before)(int) = signal(SIGPIPE, SIG_IGN);
   if (!begun)
-    out.deaf = before == SIG_IGN;
+    out.ignored_pipe = before == SIG_IGN;
   begun = true;
   out.form = form;
 }
 
 void out_leave(void) {
-  if (!out.deaf)
+  if (!out.ignored_pipe)
     (void)signal(SIGPIPE, SIG_DFL);
 }
 
@@ -54,7 +54,7 @@ void out_begin(void) {
     text_add(&out.line, "{", 1);
 }
 
-/* Writes the text before a value. */
+/* Add the name of a member. */
 static void begin_member(const char *name) {
   if (out.form == OUT_JSON) {
     if (out.members > 0)
@@ -66,7 +66,7 @@ static void begin_member(const char *name) {
   out.members++;
 }
 
-/* Whether a member is written as it comes. */
+/* Returns true if members are written. */
 static bool wanted(void) {
   return out.form == OUT_JSON || (out.form == OUT_PLAIN && !out.said);
 }
@@ -92,7 +92,7 @@ void out_string(const char *name, const char *text) {
     out_text(name, text, strlen(text));
 }
 
-/* A member whose value is written so in both forms. */
+/* Add a member with a value for each form. */
 static void add_plain(const char *name, const char *json, const char *plain) {
   if (!wanted())
     return;
@@ -116,7 +116,7 @@ void out_wide(const char *name, int64_t value) {
 
 void out_fraction(const char *name, double value) {
   char digits[340];
-  if (!isfinite(value)) { /* which JSON has no way to write */
+  if (!isfinite(value)) { /* JSON has no such number */
     out_null(name);
     return;
   }
@@ -210,7 +210,7 @@ void out_say(const char *format, ...) {
 
 /* Maximum time for writing a message. A message may be lost; a lease must not expire because of
  * a slow reader. */
-#define TELL_MS 20
+#define MESSAGE_MS 20
 
 int out_write(int file, const char *bytes, size_t len, int patience_ms) {
   struct pollfd room = {.fd = file, .events = POLLOUT};
@@ -264,7 +264,7 @@ const char *out_shown(const void *bytes, size_t len) {
   (void)snprintf(buffer, OUT_SHOWN_MAX - (whole ? 0 : 3), "%s", text.bytes);
   if (!whole) {
     size_t n = strlen(buffer);
-    while (n > 0 && ((unsigned char)buffer[n - 1] & 0xc0) == 0x80) /* no half characters */
+    while (n > 0 && ((unsigned char)buffer[n - 1] & 0xc0) == 0x80) /* whole characters only */
       n--;
     if (n > 0 && (unsigned char)buffer[n - 1] >= 0x80)
       n--;
@@ -278,18 +278,18 @@ bool out_finish(void) {
   if (fflush(stdout) != 0 || ferror(stdout))
     out.error = out.error != 0 ? out.error : errno != 0 ? errno : EIO;
   text_free(&out.line);
-  if (out.error != 0 && out.error != EPIPE) /* a reader such as head(1) has had enough */
-    complain("not all of this could be written: %s", strerror(out.error));
+  if (out.error != 0 && out.error != EPIPE) /* head(1) closes the pipe on purpose */
+    complain("the output could not be written: %s", strerror(out.error));
   return out.error == 0;
 }
 
-/* ---- beside results ---- */
+/* ---- messages ---- */
 
 void out_name(const char *name) {
   out.name = name;
 }
 
-static void tell(const char *format, va_list args) {
+static void print_message(const char *format, va_list args) {
   text_t text = {0};
   if (out.name != NULL)
     text_print(&text, "belay: %s: ", out.name);
@@ -299,14 +299,14 @@ static void tell(const char *format, va_list args) {
   text_add(&text, "\n", 1);
   if (text.bytes != NULL)
     (void)out_write(STDERR_FILENO, text.bytes, text.len,
-                    TELL_MS); /* one write: lines of several processes stay lines */
+                    MESSAGE_MS); /* one write: lines of several processes stay lines */
   text_free(&text);
 }
 
 void complain(const char *format, ...) {
   va_list args;
   va_start(args, format);
-  tell(format, args);
+  print_message(format, args);
   va_end(args);
 }
 
@@ -319,6 +319,6 @@ void remark(const char *format, ...) {
     return;
   va_list args;
   va_start(args, format);
-  tell(format, args);
+  print_message(format, args);
   va_end(args);
 }

@@ -1,4 +1,4 @@
-/* What commands write: results on standard output, everything else on standard error. */
+/* Output of commands: results on standard output, messages on standard error. */
 #ifndef BELAY_CLI_UI_OUT_H
 #define BELAY_CLI_UI_OUT_H
 
@@ -6,14 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How results are written. */
+/* The form of results. */
 typedef enum out_form {
   OUT_PLAIN, /* lines for people */
   OUT_JSON,  /* an object in each line */
-  OUT_NONE   /* not at all */
+  OUT_NONE   /* no output */
 } out_form_t;
 
-/* Call once, before any output. From then on a closed pipe is an ordinary error. */
+/* Call before any output. From then on a closed pipe is an ordinary error. */
 void out_init(out_form_t form);
 out_form_t out_form(void);
 
@@ -29,12 +29,11 @@ out_form_t out_form(void);
 void out_begin(void);
 void out_text(const char *name, const void *bytes, size_t len);
 void out_string(const char *name, const char *text); /* NULL: as out_null() */
-void out_number(const char *name, int64_t value);    /* a small one: below 2^53 whatever happens */
-/* A number that may pass 2^53, or that belongs to a kind of which others may: ids, counters,
- * scores, fencing tokens. In JSON it is a string of digits: many readers of JSON keep numbers as
- * doubles, and round it. */
+void out_number(const char *name, int64_t value);    /* always below 2^53 */
+/* A number of a kind that may pass 2^53: ids, counters, scores, fencing tokens. In JSON it is a
+ * string of digits, because many readers of JSON round numbers to doubles. */
 void out_wide(const char *name, int64_t value);
-void out_fraction(const char *name, double value); /* with at most six digits behind the point */
+void out_fraction(const char *name, double value); /* at most six digits behind the point */
 void out_bool(const char *name, bool value);       /* for people: yes, no */
 void out_null(const char *name);                   /* for people: - */
 void out_duration(const char *name, int64_t ms);   /* for people: 1m30s; negative: as out_null() */
@@ -43,26 +42,25 @@ void out_duration(const char *name, int64_t ms);   /* for people: 1m30s; negativ
 void out_number_if(const char *name, bool known, int64_t value);
 void out_wide_if(const char *name, bool known, int64_t value);
 
-/* Texts of the member `name`, a JSON array; for people apart by spaces. Other members do not stand
- * between. */
+/* The texts of the member `name`: a JSON array, in plain output separated by spaces. Call no
+ * function for other members in between. */
 void out_list_begin(const char *name);
 void out_list_text(const void *bytes, size_t len);
 void out_list_end(void);
 
-/* In a list, instead of texts: objects, with members between these. For JSON only: people want it
- * said otherwise. */
+/* Objects in a list, instead of texts, with their members between these calls. In JSON only. */
 void out_object_begin(void);
 void out_object_end(void);
 
-/* The line for people, without a line end, instead of the members' values. What comes from
- * elsewhere is to go through out_shown() first. */
+/* The line of plain output, without a line end, instead of the members' values. Pass texts of other
+ * programs through out_shown() first. */
 void out_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Writes the line, at once. false: it could not be written, now or before; a command that goes on
- * for long can end. */
+/* Write the line at once. Returns false if this or an earlier line could not be written; a long
+ * command can end then. */
 bool out_end(void);
 
-/* Bytes as they are: a command's own output. Not with --quiet or --json. Returns as out_end(). */
+/* Write bytes unchanged, in plain output only. Returns as out_end(). */
 bool out_raw(const void *bytes, size_t len);
 
 /* Writes bytes to a file at once. If the file is full (it may be the non-blocking standard
@@ -75,19 +73,18 @@ int out_write(int file, const char *bytes, size_t len, int patience_ms);
 #define OUT_SHOWN_MAX 512
 const char *out_shown(const void *bytes, size_t len);
 
-/* Whether all could be written; says on standard error if not. At the end. */
+/* Flush, at the end. Returns true if everything could be written; otherwise prints an error. */
 bool out_finish(void);
 
-/* Restores the terminal and files for a command that replaces this process. */
+/* Restore SIGPIPE for a command that replaces this process. */
 void out_leave(void);
 
-/* ---- beside results ---- */
+/* ---- messages ---- */
 
-/* The command's name, which every message begins with, "count add"; valid to the end of the
- * process. */
+/* The command's name in every message, "count add"; must be valid to the end of the process. */
 void out_name(const char *name);
 
-/* "belay: NAME: what" on standard error, with a line end behind it. Never a secret. */
+/* Print "belay: NAME: what" on standard error, with a line end. Never a secret. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same with --verbose only. */

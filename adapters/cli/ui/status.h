@@ -1,4 +1,4 @@
-/* The exit statuses: one list, which the manual prints too. */
+/* The exit statuses. The manual prints the same list. */
 #ifndef BELAY_CLI_UI_STATUS_H
 #define BELAY_CLI_UI_STATUS_H
 
@@ -13,7 +13,6 @@
     "not acquired: another process holds it, or the wait is over; -E sets another status")         \
   X(LOST, 122, "the lease was lost while the command ran, or before --hold was over")              \
   X(TROUBLE, 123, "another error: refused, unknown outcome, or the output could not be written")   \
-  X(TIMED_OUT, 124, "the command ran for longer than --max-runtime")                               \
   X(CANNOT_RUN, 126, "the command was found but cannot be run")                                    \
   X(NO_COMMAND, 127, "the command was not found")                                                  \
   X(SIGNAL, 128, "and N: the command, or belay itself, was ended by signal N")

@@ -67,7 +67,7 @@ char *text_keep(const char *bytes, size_t len) {
     struct kept *next;
     char bytes[];
   } kept_t;
-  static kept_t *all; /* so that it is known where they are */
+  static kept_t *all; /* for tools that look for leaks */
   kept_t *kept = malloc(sizeof *kept + len + 1);
   if (kept == NULL)
     return NULL;
@@ -78,9 +78,9 @@ char *text_keep(const char *bytes, size_t len) {
   return kept->bytes;
 }
 
-/* ---- bytes of elsewhere ---- */
+/* ---- bytes of other programs ---- */
 
-/* The character at the beginning, and how many bytes it has; 0: that is no UTF-8. */
+/* Decode the first character. Returns its number of bytes; 0: it is not UTF-8. */
 static size_t decode(const unsigned char *bytes, size_t len, unsigned *out) {
   static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
   unsigned code = len > 0 ? bytes[0] : 0;
@@ -105,14 +105,14 @@ size_t utf8_length(const unsigned char *bytes, size_t len) {
   return decode(bytes, len, &code);
 }
 
-/* Terminals take the characters below 0x20, and from 0x7f to 0x9f, for orders; some of those that
- * look like nothing turn a line round (U+202A and so on), or make two look alike. */
+/* Returns false for characters that control a terminal (below 0x20, 0x7f to 0x9f), that reverse a
+ * line (U+202A and so on), or that are invisible. */
 static bool is_printable(unsigned code) {
   static const struct {
     unsigned from, to;
-  } orders[] = {{0, 0x1f}, {0x7f, 0x9f}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069}};
-  for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
-    if (code >= orders[i].from && code <= orders[i].to)
+  } controls[] = {{0, 0x1f}, {0x7f, 0x9f}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069}};
+  for (size_t i = 0; i < sizeof controls / sizeof *controls; i++)
+    if (code >= controls[i].from && code <= controls[i].to)
       return false;
   return true;
 }

@@ -1,4 +1,4 @@
-/* Text that grows, and bytes made fit for a terminal or for JSON. */
+/* Text that grows, and bytes escaped for a terminal or for JSON. */
 #ifndef BELAY_CLI_UI_TEXT_H
 #define BELAY_CLI_UI_TEXT_H
 
@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Begins as {0}. Without memory it stays as it was, and is spoiled. */
+/* Initialize it with {0}. If memory is out, it stays unchanged and becomes spoiled. */
 typedef struct text {
-  char *bytes; /* a 0 behind them, once there are any */
+  char *bytes; /* terminated; NULL: none yet */
   size_t len, size;
-  bool spoiled; /* something is missing */
+  bool spoiled; /* true if a part is missing */
 } text_t;
 
 void text_add(text_t *text, const void *bytes, size_t len);
@@ -18,23 +18,23 @@ void text_print(text_t *text, const char *format, ...) __attribute__((format(pri
 void text_vprint(text_t *text, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 
-/* Appends bytes; unprintable ones as a backslash, x and two hexadecimal digits. */
+/* Append bytes; unprintable ones as a backslash, x and two hexadecimal digits. */
 void text_add_shown(text_t *text, const void *bytes, size_t len);
 
-/* Appends a quoted JSON string. Unprintable characters are escaped with four hexadecimal digits;
+/* Append a quoted JSON string. Unprintable characters are escaped with four hexadecimal digits;
  * invalid UTF-8 is read as Latin-1. */
 void text_add_json(text_t *text, const void *bytes, size_t len);
 
-/* Empty again; the memory is kept. */
+/* Make it empty, and keep the memory. */
 void text_clear(text_t *text);
 
-/* Gives the memory back. */
+/* Free the memory. */
 void text_free(text_t *text);
 
-/* A copy that stays until the process ends; NULL: no memory. */
+/* Return a copy that lives to the end of the process; NULL: out of memory. */
 char *text_keep(const char *bytes, size_t len);
 
-/* How many bytes the character at the beginning has; 0: that is no UTF-8. */
+/* Return the number of bytes of the first character; 0: it is not UTF-8. */
 size_t utf8_length(const unsigned char *bytes, size_t len);
 
 #endif /* BELAY_CLI_UI_TEXT_H */

@@ -49,11 +49,11 @@ class Relay:
 
 
 class Pool:
-    """Servers by what becomes of them, as many of each kind as one combination may have."""
+    """Servers by their fault, as many of each kind as one combination needs."""
 
     def __init__(self, program, folder):
         self.program, self.folder, self.processes, self.relays = program, folder, {}, []
-        self.sockets = {"dead": [f"{folder}/nobody-{i}" for i in range(3)]}
+        self.sockets = {"dead": [f"{folder}/none-{i}" for i in range(3)]}
         for kind, n in ("well", 5), ("stopped", 3), ("dies", 3), ("stops", 3):
             self.sockets[kind] = [self.start(f"{kind}-{i}") for i in range(n)]
         for kind, n, delay in ("slow", 3, SLOW), ("slows", 3, 0), ("late", 5, LATE):
@@ -77,7 +77,7 @@ class Pool:
                 process.send_signal(signum)
 
     def fail(self):
-        """What begins while the commands run."""
+        """Start the faults that begin while the commands run."""
         self.signal("dies", signal.SIGKILL)
         self.signal("stops", signal.SIGSTOP)
         for kind, relay in self.relays:
@@ -91,7 +91,7 @@ class Pool:
 
 
 def combinations():
-    """Of three servers all; of five those in which one server more or less decides, and where all are late."""
+    """All of three servers; of five those with a bare or a missing majority, and with late servers."""
     for faults in range(4):
         for kinds in itertools.combinations_with_replacement(FROM_START + LATER, faults):
             yield (*kinds, *["well"] * (3 - faults))
@@ -109,7 +109,7 @@ def expected(kinds):
 
 
 def start_belay(pool, number, kinds, stdin):
-    """The command says that it runs, and ends when its standard input does."""
+    """The command reports its start in a file, and ends with its standard input."""
     left = {kind: list(sockets) for kind, sockets in pool.sockets.items()}
     urls = [word for kind in kinds for word in ("--url", "unix://" + left[kind].pop())]
     return subprocess.Popen(
@@ -143,7 +143,7 @@ async def run_all(program, folder, todo):
     """Those of the combinations that did not end as they should, with what judge() says."""
     pool = Pool(program, folder)
     for path in itertools.chain(*pool.sockets.values()):
-        await until(lambda p=path: os.path.exists(p) or "relay" in p or "nobody" in p)
+        await until(lambda p=path: os.path.exists(p) or "relay" in p or "none" in p)
     for _, relay in pool.relays:
         await relay.serve()
     await asyncio.sleep(TTL + 1)  # a server that was just started does not vote
@@ -161,7 +161,7 @@ async def run_all(program, folder, todo):
     await until(lambda: all(started(*one) for one in belays))
     await asyncio.sleep(TTL / 2)  # renewed: all that are there have granted it
     pool.fail()
-    await asyncio.sleep(TTL + 1)  # whatever is to be lost is lost by then
+    await asyncio.sleep(TTL + 1)  # all losses are reported by then
     os.close(stdin_writer)
     await until(lambda: all(one[2].poll() is not None for one in belays))
     verdicts = [(one[1], judge(pool, *one)) for one in belays]

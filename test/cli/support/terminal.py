@@ -47,7 +47,7 @@ def watch(terminal, steps):
             continue
         try:
             part = os.read(terminal, 65536)
-        except OSError:  # nobody has it open any more
+        except OSError:  # no process has it open any more
             part = b""
         if not part:
             return seen

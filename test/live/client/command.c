@@ -1,6 +1,5 @@
 /* The belay command: its printed rules create working users, and its output never contains a
  * password. */
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,7 +238,7 @@ TEST(help) {
   char line[256];
   do
     assert_true(process_read_line(&process, line, sizeof line));
-  while (strstr(line, "belay: acl: not all of this could be written: ") == NULL);
+  while (strstr(line, "belay: acl: the output could not be written: ") == NULL);
   assert_int_equal(process_wait(&process), 123);
 }
 

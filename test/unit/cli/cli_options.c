@@ -15,13 +15,13 @@ static struct {
   bool flag, other;
   const char *text;
   texts_t texts;
-  int64_t number, wait, bare;
+  int64_t number, wait;
   rate_t rate;
 } asked;
 
-/* Options that are given once are remembered; so each reading has tables of its own. */
+/* The parser records each option that it has set, so each reading has tables of its own. */
 enum { READINGS = 48 };
-static option_t tables[READINGS][9];
+static option_t tables[READINGS][8];
 static command_t made[READINGS];
 static size_t reading;
 
@@ -34,7 +34,6 @@ static command_t *make(command_runs_t runs, const char *arguments) {
       NUMBER("number", -5, 5, &asked.number, NULL),
       DURATION("wait", 0, 1000, &asked.wait, NULL, .forever = true),
       RATE("rate", &asked.rate, NULL, .min = 1, .max = 100),
-      DURATION("bare", 1, 1000, &asked.bare, NULL, .bare = true),
       {0},
   };
   assert_true(reading < READINGS);
@@ -88,37 +87,16 @@ TEST(options_in_all_forms) {
   assert_int_equal(arguments.n, 2); /* a number and "-" are arguments */
 }
 
-TEST(what_is_given_twice) {
+TEST(repeated_options) {
   assert_true(reads("--text a --number 1 --text b --wait 1s --wait 500ms --number 2 -f -f"));
   assert_string_equal(asked.text, "b");
   assert_int_equal(asked.number, 2);
   assert_int_equal(asked.wait, 500);
   assert_true(asked.flag);
   assert_false(reads("--number x --number 1"));
-  assert_true(reads("--bare 20ms --bare"));
-  assert_int_equal(asked.bare, 1000);
 }
 
-TEST(a_duration_that_may_be_left_out) {
-  assert_true(reads("--bare a"));
-  assert_int_equal(asked.bare, 1000);
-  assert_int_equal(arguments.n, 1);
-  assert_true(reads("--bare 500ms a"));
-  assert_int_equal(asked.bare, 500);
-  assert_int_equal(arguments.n, 1);
-  assert_true(reads("a --bare"));
-  assert_int_equal(asked.bare, 1000);
-  assert_true(reads("--bare=20ms 1s"));
-  assert_int_equal(asked.bare, 20);
-  assert_int_equal(arguments.n, 1);
-  assert_true(reads("--bare --flag"));
-  assert_true(asked.flag);
-  assert_true(read_with(make(RUNS_MAYBE, NULL), "--bare -- ls"));
-  assert_string_equal(arguments.command[0], "ls");
-  assert_int_equal(asked.bare, 1000);
-}
-
-TEST(what_is_behind_dashes) {
+TEST(words_behind_dashes) {
   assert_true(reads("-f -- --text -o"));
   assert_int_equal(arguments.n, 2);
   assert_false(asked.other);
@@ -136,15 +114,15 @@ TEST(what_is_behind_dashes) {
   assert_true(read_with(make(RUNS_MAYBE, "A"), "name -- ls"));
 }
 
-TEST(what_it_does_not_take) {
+TEST(invalid_options_are_refused) {
   static const char *const lines[] = {
       "a b c d",  "--flags",      "--fla",      "-x",          "-fx",        "--flag=yes",
       "--text",   "-t",           "--number 6", "--number -6", "--number x", "--wait 2s",
-      "--wait 5", "--rate 101/s", "--rate x",   "--=x",        "--bare 2s",  "--bare=",
+      "--wait 5", "--rate 101/s", "--rate x",   "--=x",
   };
   for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
     if (reads(lines[i]))
-      fail_msg("taken: %s", lines[i]);
+      fail_msg("accepted: %s", lines[i]);
 }
 
 TEST(too_many_texts) {
@@ -166,9 +144,9 @@ TEST(namespaces) {
   assert_false(namespace_divide("1::2::3::4::5::6::7::8::9", &parts));
 }
 
-/* ---- the tables themselves ------------------------------------------------------------------------------- */
+/* ---- the tables of all commands ---- */
 
-static void look_at_option(const option_set_t *set, const option_t *option) {
+static void check_option(const option_set_t *set, const option_t *option) {
   for (const char *c = option->name; *c != '\0'; c++)
     assert_true((*c >= 'a' && *c <= 'z') || *c == '-');
   assert_ptr_equal(option_find(set, option->name, strlen(option->name)), option); /* once */
@@ -179,7 +157,7 @@ static void look_at_option(const option_set_t *set, const option_t *option) {
   assert_true(option->help[strlen(option->help) - 1] != '.');
 }
 
-static void look_at(const command_t *command) {
+static void check_command(const command_t *command) {
   bool letters[256] = {false};
   option_set_t set = options_of(command);
   assert_int_equal((command->run != NULL) + (command->begin != NULL), command->parts == NULL);
@@ -190,20 +168,20 @@ static void look_at(const command_t *command) {
   assert_true(command->summary[strlen(command->summary) - 1] != '.');
   for (size_t i = 0; i < set.n; i++) {
     for (const option_t *o = set.table[i]; o->name != NULL; o++) {
-      look_at_option(&set, o);
+      check_option(&set, o);
       assert_false(o->letter != 0 && letters[(unsigned char)o->letter]);
       letters[(unsigned char)o->letter] = true;
     }
   }
 }
 
-/* Each option once, each letter once, each command either does something or consists of others. */
+/* Each option and each letter is unique; each command has either a function or parts. */
 TEST(all_commands) {
   for (size_t i = 0; commands[i] != NULL; i++) {
     assert_true(i == 0 || strcmp(commands[i - 1]->name, commands[i]->name) < 0);
-    look_at(commands[i]);
+    check_command(commands[i]);
     for (const command_t *part = commands[i]->parts; part != NULL && part->name != NULL; part++) {
-      look_at(part);
+      check_command(part);
       assert_ptr_equal(command_parent(part), commands[i]);
     }
   }

@@ -1,4 +1,4 @@
-/* Bytes of elsewhere, made fit for a terminal and for JSON. */
+/* Bytes of other programs, escaped for a terminal and for JSON. */
 #include <string.h>
 
 #include "cli/ui/out.h"
@@ -19,7 +19,7 @@ static void expect(add_fn add, const char *bytes, size_t len, const char *what) 
 #define SHOWN(bytes, what) expect(text_add_shown, bytes, sizeof bytes - 1, what)
 #define JSON(bytes, what) expect(text_add_json, bytes, sizeof bytes - 1, "\"" what "\"")
 
-TEST(a_terminal_is_given_no_orders) {
+TEST(control_characters_are_escaped) {
   SHOWN("", "");
   SHOWN("plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80",
         "plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80");
@@ -31,9 +31,9 @@ TEST(a_terminal_is_given_no_orders) {
   SHOWN("\xe2\x80\xae"
         "x",
         "\\xe2\\x80\\xaex");                                  /* right to left from here */
-  SHOWN("\xff\xc3", "\\xff\\xc3");                            /* no UTF-8; cut off */
-  SHOWN("\xc0\xaf\xe0\x80\xaf", "\\xc0\\xaf\\xe0\\x80\\xaf"); /* longer than need be */
-  SHOWN("\xed\xa0\x80", "\\xed\\xa0\\x80");                   /* half of a pair */
+  SHOWN("\xff\xc3", "\\xff\\xc3");                            /* not UTF-8; cut off */
+  SHOWN("\xc0\xaf\xe0\x80\xaf", "\\xc0\\xaf\\xe0\\x80\\xaf"); /* overlong */
+  SHOWN("\xed\xa0\x80", "\\xed\\xa0\\x80");                   /* half of a surrogate pair */
   SHOWN("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80");          /* beyond Unicode */
 }
 
@@ -44,12 +44,12 @@ TEST(json_strings) {
   JSON("\xc3\xa4\xf0\x9f\x98\x80", "\xc3\xa4\xf0\x9f\x98\x80");
   JSON("\xc2\x9b"
        "31m \xe2\x80\xae \xe2\x81\xa9",
-       "\\u009b31m \\u202e \\u2069"); /* to a terminal too it is no order */
+       "\\u009b31m \\u202e \\u2069"); /* control characters of a terminal */
   JSON("\xc2\xa0\xe2\x80\xaf", "\xc2\xa0\xe2\x80\xaf");
-  JSON("\xc3\xa4\xff", "\\u00c3\\u00a4\\u00ff"); /* no UTF-8: Latin-1 */
+  JSON("\xc3\xa4\xff", "\\u00c3\\u00a4\\u00ff"); /* not UTF-8: Latin-1 */
 }
 
-TEST(a_long_text_is_shown_in_part) {
+TEST(long_texts_are_shortened) {
   char bytes[2 * OUT_SHOWN_MAX];
   memset(bytes, 'x', sizeof bytes);
   const char *shown = out_shown(bytes, OUT_SHOWN_MAX - 1);
@@ -63,7 +63,7 @@ TEST(a_long_text_is_shown_in_part) {
   for (size_t len = OUT_SHOWN_MAX - 8; len < OUT_SHOWN_MAX + 8; len++) {
     shown = out_shown(bytes, len - len % 2);
     size_t rest = strcspn(shown, ".");
-    assert_int_equal(rest % 2, 0); /* no half characters */
+    assert_int_equal(rest % 2, 0); /* whole characters only */
   }
   assert_string_equal(out_shown("", 0), "");
 }

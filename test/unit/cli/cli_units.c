@@ -5,11 +5,11 @@
 #include "cli/shell/units.h"
 #include "support/base/test.h"
 
-#define SAME INT64_C(-77) /* the value from before */
+#define SAME INT64_C(-77) /* a value that must not change */
 
 static const struct {
   const char *text;
-  int64_t ms; /* SAME: it is none */
+  int64_t ms; /* SAME: invalid */
 } durations[] = {
     {"0", 0},
     {"0s", 0},
@@ -71,7 +71,7 @@ static const struct {
     {"1minut", SAME},
 };
 
-TEST(durations_are_read) {
+TEST(durations_are_parsed) {
   for (size_t i = 0; i < sizeof durations / sizeof *durations; i++) {
     int64_t ms = SAME;
     if (units_duration(durations[i].text, &ms) != (durations[i].ms != SAME) ||
@@ -80,7 +80,7 @@ TEST(durations_are_read) {
   }
 }
 
-TEST(durations_are_shown_as_they_are_read) {
+TEST(formatted_durations_parse_to_the_same_value) {
   static const int64_t all[] = {0, 1, 999, 1000, 60001, 3599999, 86400000, 90061001, INT64_MAX};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     char shown[UNITS_DURATION_MAX];
@@ -103,7 +103,7 @@ TEST(durations_are_shown_as_they_are_read) {
 TEST(rates) {
   static const struct {
     const char *text;
-    rate_t rate; /* {0}: it is none */
+    rate_t rate; /* {0}: invalid */
   } all[] = {
       {"10/s", {10, 1000}},
       {"100/min", {100, 60000}},
@@ -139,21 +139,21 @@ TEST(rates) {
 }
 
 TEST(numbers) {
-  static const char *const none[] = {"",
-                                     "-",
-                                     "+",
-                                     "x",
-                                     "1x",
-                                     " 1",
-                                     "1 ",
-                                     "0x10",
-                                     "1.0",
-                                     "--1",
-                                     "9223372036854775808",
-                                     "-9223372036854775809"};
+  static const char *const invalid[] = {"",
+                                        "-",
+                                        "+",
+                                        "x",
+                                        "1x",
+                                        " 1",
+                                        "1 ",
+                                        "0x10",
+                                        "1.0",
+                                        "--1",
+                                        "9223372036854775808",
+                                        "-9223372036854775809"};
   int64_t number = SAME;
-  for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-    assert_false(units_number(none[i], &number));
+  for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++)
+    assert_false(units_number(invalid[i], &number));
   assert_int_equal(number, SAME);
   assert_true(units_number("-9223372036854775808", &number));
   assert_true(number == INT64_MIN);
