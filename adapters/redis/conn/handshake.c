@@ -2,7 +2,6 @@
  * CLIENT SETNAME, COMMAND INFO, HELLO, INFO server, INFO replication. CLIENT KILL follows if a
  * connection was lost before.
  *
- *
  *    send all --> reply to the last one --no lost connection on this server--> done
  *                      |
  *                      +--a lost connection on the same server--> CLIENT KILL --reply--> done
@@ -35,10 +34,25 @@
 #define SECOND INT64_C(1000000000)     /* ns */
 #define UPTIME_MAX INT64_C(1000000000) /* s; a longer uptime is cut to this */
 
-static void fail(belay__connection_t *connection, const belay__reply_t *reply, int error) {
-  if (reply->type == BELAY__REPLY_ERROR)
-    belay__auth_report(&connection->server->settings->login, connection->server->settings->client,
-                       reply, error);
+#define WORDS_MAX 6 /* words of a step */
+
+/* The error replies that end the handshake. */
+typedef enum fatal {
+  FATAL_NONE,
+  FATAL_LOCKED_OUT, /* the client may not use the server at all, whatever the command */
+  FATAL_PASSING,    /* also a temporary refusal; a command that is not permitted may be missing */
+  FATAL_ALL
+} fatal_t;
+
+/* One command of the handshake, and the function that reads its reply. */
+typedef struct step {
+  fatal_t fatal;
+  /* Reads a reply that is not fatal. NULL: the reply is not used. */
+  void (*read)(belay__connection_t *connection, const belay__reply_t *reply);
+  const char *words[WORDS_MAX + 1]; /* ends with NULL */
+} step_t;
+
+static void done(belay__connection_t *connection, int error) {
   connection->handshake_done(connection, error);
 }
 
@@ -49,62 +63,40 @@ static const belay__reply_t *receive(belay__connection_t *connection, void *obje
   return connection->state == BELAY__CONNECTION_HANDSHAKE ? reply : NULL;
 }
 
-#define WORDS_MAX 6 /* words of a step */
+static bool is_fatal(fatal_t fatal, const belay__refusal_t *refusal) {
+  bool locked_out = refusal->error == BELAY_EAUTH || refusal->error == BELAY_EMAXCLIENTS;
+  return fatal == FATAL_ALL || (locked_out && fatal != FATAL_NONE) ||
+         (refusal->remedy == BELAY__REMEDY_RETRY && fatal == FATAL_PASSING);
+}
 
-/* One command of the handshake, and the function that reads its reply. */
-typedef struct question {
-  void (*read)(belay__connection_t *connection, const belay__reply_t *reply);
-  const char *words[WORDS_MAX + 1]; /* ends with NULL */
-} question_t;
-
-static void on_answer(redisAsyncContext *ac, void *object, void *privdata) {
-  const question_t *question = privdata;
+static void on_reply(redisAsyncContext *ac, void *object, void *privdata) {
+  const step_t *step = privdata;
   belay__connection_t *connection = belay__connection_of_context(ac);
+  const belay__settings_t *settings = connection->server->settings;
   const belay__reply_t *reply = receive(connection, object);
-  if (reply != NULL)
-    question->read(connection, reply);
+  if (reply == NULL)
+    return;
+  if (reply->type == BELAY__REPLY_ERROR) {
+    const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
+    if (is_fatal(step->fatal, refusal)) {
+      belay__auth_report(&settings->login, settings->client, reply, refusal->error);
+      done(connection, refusal->error);
+      return;
+    }
+  }
+  if (step->read != NULL)
+    step->read(connection, reply);
 }
 
 /* Sends the command of a step. last: one more word; NULL: none. */
-static void ask(belay__connection_t *connection, const question_t *question, const char *last) {
+static void send_step(belay__connection_t *connection, const step_t *step, const char *last) {
   const char *argv[WORDS_MAX + 1];
   size_t n = 0;
-  for (; question->words[n] != NULL; n++)
-    argv[n] = question->words[n];
+  for (; step->words[n] != NULL; n++)
+    argv[n] = step->words[n];
   if (last != NULL)
     argv[n++] = last;
-  belay__transport_command(&connection->transport, on_answer, (void *)(uintptr_t)question, n, argv);
-}
-
-/* Ends the handshake if the reply means that the client may not use the server at all, whatever
- * the command. True if so. */
-static bool shut_out(belay__connection_t *connection, const belay__reply_t *reply) {
-  if (reply->type != BELAY__REPLY_ERROR)
-    return false;
-  int error = belay__refusal_find(reply->str, reply->len)->error;
-  if (error != BELAY_EAUTH && error != BELAY_EMAXCLIENTS)
-    return false;
-  fail(connection, reply, error);
-  return true;
-}
-
-/* Ends the handshake because of an unexpected reply. error: for a reply that is no error. */
-static void reject(belay__connection_t *connection, const belay__reply_t *reply, int error) {
-  if (reply->type == BELAY__REPLY_ERROR)
-    error = belay__refusal_find(reply->str, reply->len)->error;
-  fail(connection, reply, error);
-}
-
-/* Ends the handshake if the server refuses for a temporary reason. True if so. A server that
- * does not permit the command at all may be used. */
-static bool not_now(belay__connection_t *connection, const belay__reply_t *reply) {
-  if (reply->type != BELAY__REPLY_ERROR)
-    return false;
-  const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
-  if (refusal->remedy != BELAY__REMEDY_RETRY)
-    return false;
-  fail(connection, reply, refusal->error);
-  return true;
+  belay__transport_command(&connection->transport, on_reply, (void *)(uintptr_t)step, n, argv);
 }
 
 /* ---- replies ---- */
@@ -132,36 +124,34 @@ static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
   const belay__reply_t *reply = receive(connection, object);
   int error = reply == NULL ? 0 : belay__auth_read(&settings->login, settings->client, reply);
   if (error != 0)
-    connection->handshake_done(connection, error);
-}
-
-static void read_setname(belay__connection_t *connection, const belay__reply_t *reply) {
-  (void)shut_out(connection, reply); /* A refused name does not end the handshake. */
+    done(connection, error);
 }
 
 /* Sentinels and lists of addresses may be out of date; the server's own reply decides. */
 static void read_role(belay__connection_t *connection, const belay__reply_t *reply) {
   if (belay__role_is(reply, connection->server->role))
     return;
-  if (reply->type != BELAY__REPLY_ERROR)
-    belay__connection_set_cause(connection, "%s", belay__role_words(connection->server->role));
-  reject(connection, reply, BELAY_EREADONLY);
+  belay__connection_set_cause(connection, "%s", belay__role_words(connection->server->role));
+  done(connection, BELAY_EREADONLY);
 }
 
 static void read_ok(belay__connection_t *connection, const belay__reply_t *reply) {
   if (!belay__reply_is(reply, "OK", 2))
-    reject(connection, reply, BELAY_EPROTO);
+    done(connection, BELAY_EPROTO);
 }
 
-static const question_t role = {read_role, {"ROLE"}}, readonly = {read_ok, {"READONLY"}},
-                        select_db = {read_ok, {"SELECT"}},
-                        setname = {read_setname, {"CLIENT", "SETNAME"}};
+static const step_t role = {FATAL_ALL, read_role, {"ROLE"}},
+                    readonly = {FATAL_ALL, read_ok, {"READONLY"}},
+                    select_db = {FATAL_ALL, read_ok, {"SELECT"}},
+                    setname = {FATAL_LOCKED_OUT, NULL, {"CLIENT", "SETNAME"}};
 
 static void read_commands(belay__connection_t *connection, const belay__reply_t *reply);
 
 /* The commands to look for, and the capabilities of a server that has them. */
-static const question_t commands = {
-    read_commands, {"COMMAND", "INFO", "bitfield_ro", "ssubscribe", "delifeq", "delex"}};
+static const step_t commands = {
+    FATAL_PASSING,
+    read_commands,
+    {"COMMAND", "INFO", "bitfield_ro", "ssubscribe", "delifeq", "delex"}};
 static const unsigned abilities[] = {
     1u << BELAY__BITFIELD_RO,
     /* No command shows that SET takes NX with GET. Redis 7.0 introduced both that and
@@ -177,8 +167,7 @@ _Static_assert(2 + PROBES == WORDS_MAX, "an ability for each command");
  * an unknown command. After any other reply no capability is assumed. */
 static void read_commands(belay__connection_t *connection, const belay__reply_t *reply) {
   unsigned all = 0;
-  if (shut_out(connection, reply) || not_now(connection, reply) ||
-      reply->type != BELAY__REPLY_ARRAY || reply->count != PROBES)
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != PROBES)
     return;
   for (size_t i = 0; i < PROBES; i++) {
     const belay__reply_t *item = reply->items[i];
@@ -211,7 +200,7 @@ static void check_kind(belay__connection_t *connection, const belay__reply_t *re
   char place[BELAY__TARGET_WORDS];
   if (mode != NULL && belay__reply_is(mode, "sentinel", 8)) {
     belay__client_refused(settings->client, BELAY_EREFUSED, sentinel, sizeof sentinel - 1);
-    connection->handshake_done(connection, BELAY_EREFUSED);
+    done(connection, BELAY_EREFUSED);
   } else if (mode != NULL && belay__reply_is(mode, "cluster", 7) &&
              settings->ops->redirect == NULL && !settings->cluster_warned) {
     settings->cluster_warned = true;
@@ -222,8 +211,6 @@ static void check_kind(belay__connection_t *connection, const belay__reply_t *re
 }
 
 static void read_hello(belay__connection_t *connection, const belay__reply_t *reply) {
-  if (shut_out(connection, reply))
-    return;
   read_id(connection, reply);
   check_kind(connection, reply);
 }
@@ -239,14 +226,14 @@ static void read_kill(belay__connection_t *connection, const belay__reply_t *rep
     connection->dead_epoch = connection->lost_peer.info.epoch;
     connection->lost_peer.info.epoch = 0;
   }
-  connection->handshake_done(connection, 0);
+  done(connection, 0);
 }
 
 static void kill_lost_peer(belay__connection_t *connection) {
-  static const question_t kill = {read_kill, {"CLIENT", "KILL", "ID"}};
+  static const step_t kill = {FATAL_NONE, read_kill, {"CLIENT", "KILL", "ID"}};
   char id[24];
   snprintf(id, sizeof id, "%lld", (long long)connection->lost_peer.id);
-  ask(connection, &kill, id);
+  send_step(connection, &kill, id);
 }
 
 /* Appends the value of a field of INFO to out, cut to the room that is left. Returns the new
@@ -295,46 +282,41 @@ static void read_data_id(belay__server_info_t *info_of_server, const belay__repl
 }
 
 static void read_server(belay__connection_t *connection, const belay__reply_t *reply) {
-  if (!shut_out(connection, reply) && !not_now(connection, reply) &&
-      reply->type == BELAY__REPLY_STRING)
+  if (reply->type == BELAY__REPLY_STRING)
     note_server(connection, reply);
 }
 
 static void read_replication(belay__connection_t *connection, const belay__reply_t *reply) {
   belay__server_info_t *info_of_server = &connection->peer.info,
                        *lost_peer = &connection->lost_peer.info;
-  if (shut_out(connection, reply) || not_now(connection, reply))
-    return;
   if (reply->type == BELAY__REPLY_STRING)
     read_data_id(info_of_server, reply);
   bool known = lost_peer->epoch != 0 && lost_peer->run_id_len > 0 && connection->lost_peer.id != 0;
   if (known && belay__server_info_is(info_of_server, lost_peer->run_id, lost_peer->run_id_len))
     kill_lost_peer(connection);
   else
-    connection->handshake_done(connection, 0);
+    done(connection, 0);
 }
 
-static const question_t hello = {read_hello, {"HELLO"}},
-                        server_info = {read_server, {"INFO", "server"}},
-                        replication = {read_replication, {"INFO", "replication"}};
+static const step_t hello = {FATAL_LOCKED_OUT, read_hello, {"HELLO"}},
+                    server_info = {FATAL_PASSING, read_server, {"INFO", "server"}},
+                    replication = {FATAL_PASSING, read_replication, {"INFO", "replication"}};
 
 /* ---- subscribers ---- */
 
 static void read_pong(belay__connection_t *connection, const belay__reply_t *reply) {
   if (!belay__reply_is(reply, "PONG", 4))
-    reject(connection, reply, BELAY_EPROTO);
+    done(connection, BELAY_EPROTO);
 }
 
 static void read_hello_3(belay__connection_t *connection, const belay__reply_t *reply) {
-  if (reply->type != BELAY__REPLY_ARRAY) {
-    reject(connection, reply, BELAY_EPROTO);
-    return;
-  }
-  read_id(connection, reply);
-  connection->handshake_done(connection, 0);
+  if (reply->type == BELAY__REPLY_ARRAY)
+    read_id(connection, reply);
+  done(connection, reply->type == BELAY__REPLY_ARRAY ? 0 : BELAY_EPROTO);
 }
 
-static const question_t ping = {read_pong, {"PING"}}, hello_3 = {read_hello_3, {"HELLO", "3"}};
+static const step_t ping = {FATAL_ALL, read_pong, {"PING"}},
+                    hello_3 = {FATAL_ALL, read_hello_3, {"HELLO", "3"}};
 
 /* ---- start ---- */
 
@@ -348,23 +330,23 @@ void belay__handshake_start(belay__connection_t *connection,
   connection->sharded = false;
   int error = belay__auth_send(&settings->login, settings->client, &connection->transport, on_auth);
   if (error != 0) {
-    connection->handshake_done(connection, error);
+    done(connection, error);
     return;
   }
   if (server->role != BELAY__ROLE_ANY)
-    ask(connection, &role, NULL);
+    send_step(connection, &role, NULL);
   if (server->readonly)
-    ask(connection, &readonly, NULL);
-  if (!connection->is_subscriber && settings->db != 0) {
-    snprintf(db, sizeof db, "%d", settings->db);
-    ask(connection, &select_db, db);
+    send_step(connection, &readonly, NULL);
+  if (!connection->is_subscriber && settings->options.db != 0) {
+    snprintf(db, sizeof db, "%d", settings->options.db);
+    send_step(connection, &select_db, db);
   }
-  ask(connection, &setname, settings->client_name);
+  send_step(connection, &setname, settings->options.client_name);
   if (connection->is_subscriber)
-    ask(connection, &ping, NULL);
-  ask(connection, &commands, NULL);
+    send_step(connection, &ping, NULL);
+  send_step(connection, &commands, NULL);
   if (!connection->is_subscriber)
-    ask(connection, &hello, NULL);
-  ask(connection, &server_info, NULL);
-  ask(connection, connection->is_subscriber ? &hello_3 : &replication, NULL);
+    send_step(connection, &hello, NULL);
+  send_step(connection, &server_info, NULL);
+  send_step(connection, connection->is_subscriber ? &hello_3 : &replication, NULL);
 }
