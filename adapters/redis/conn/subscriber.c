@@ -1,21 +1,19 @@
 /* The subscriptions of one connection. A channel:
  *
- *
  *    add --> QUEUED --sent--> ASKED --confirmed--> UP
- *              ^ ^ ^            |  |                |
- *              | | |            |  +--refused alone--> REFUSED
- *              | | +--refused---+                   |     |
- *              | |    in a group: sent alone next     |     |
- *              | +-------------connection lost------+-----+
- *              +--a few of them again every reconnect_max_ms--+
+ *              ^ ^              |                   |
+ *              | |              +--refused--> REFUSED
+ *              | +--connection lost--+-------+------+
+ *              +--a few of them again every reconnect_max_ms
  *
  *    any --remove--> gone; ASKED and UP send an UNSUBSCRIBE
  *
- * Commands are sent in groups. Each group ends with a PING, so that a silent server is noticed.
- * The server answers in order: one confirmation per subscription or one error per command, then
- * a PONG. Subscriptions are numbered when they are sent, and replies when they arrive. So the
- * reply to a removed subscription is not taken for that to a newer one of the same name, and an
- * error belongs to a known command. If a reply does not fit, the connection is dropped.
+ * Each channel has its own command, so that a refusal concerns one channel. Commands are sent in
+ * groups. Each group ends with a PING, so that a silent server is noticed. The server answers in
+ * order: one confirmation or error per command, then a PONG. Subscriptions are numbered when they
+ * are sent, and replies when they arrive. So the reply to a removed subscription is not taken for
+ * that to a newer one of the same name, and an error belongs to a known command. If a reply does
+ * not fit, the connection is dropped.
  *
  * hiredis calls back nothing here: it takes all replies for pushes (reader.h). */
 #include "redis/conn/subscriber.h"
@@ -28,7 +26,7 @@
 #include "redis/conn/connection.h"
 #include "redis/conn/liveness.h"
 
-#define GROUP_MAX 128                                  /* channels in one command */
+#define GROUP_MAX 128                                  /* channels in a group */
 #define MESSAGE_ROOM (BELAY_TOPIC_MESSAGE_MAX + 65536) /* bytes of a message with its channel */
 #define PROBES 16 /* refused channels that are tried again at a time */
 
@@ -86,10 +84,11 @@ static belay__subscription_group_t *head(belay__subscriber_t *subscriber) {
   return subscriber->count == 0 ? NULL : group_at(subscriber, 0);
 }
 
-static belay__subscription_group_t *add_group(belay__subscriber_t *subscriber, int kind) {
+static belay__subscription_group_t *add_group(belay__subscriber_t *subscriber, bool unsubscribes) {
   assert(subscriber->count < sizeof subscriber->groups / sizeof *subscriber->groups);
   belay__subscription_group_t *group = group_at(subscriber, subscriber->count++);
-  *group = (belay__subscription_group_t){.kind = kind, .last = subscriber->last_number};
+  *group =
+      (belay__subscription_group_t){.unsubscribes = unsubscribes, .last = subscriber->last_number};
   return group;
 }
 
@@ -110,29 +109,17 @@ static void forget_groups(belay__subscriber_t *subscriber) {
 
 /* Sends a group with the first channels of the queue. */
 static void send_group(belay__subscriber_t *subscriber) {
-  const char *argv[GROUP_MAX + 1] = {subscriber->connection.sharded ? "SSUBSCRIBE" : "SUBSCRIBE"};
-  size_t lens[GROUP_MAX + 1] = {subscriber->connection.sharded ? 10 : 9}, n = 0;
-  belay__transport_t *transport = &subscriber->connection.transport;
-  bool alone = channel_at(subscriber->queue.next)->node.alone;
-  while (n < GROUP_MAX && !belay__list_empty(&subscriber->queue)) {
+  bool sharded = subscriber->connection.sharded;
+  for (int n = 0; n < GROUP_MAX && !belay__list_empty(&subscriber->queue); n++) {
     belay__channel_t *channel = channel_at(subscriber->queue.next);
-    if (channel->node.alone != alone)
-      break;
+    const char *const argv[] = {sharded ? "SSUBSCRIBE" : "SUBSCRIBE", channel->name};
+    const size_t lens[] = {sharded ? 10 : 9, channel->len};
     channel->node.number = ++subscriber->last_number;
     move(channel, &subscriber->asked, ASKED);
-    n++;
-    argv[n] = channel->name;
-    lens[n] = channel->len;
+    belay__transport_send(&subscriber->connection.transport, 2, argv, lens, false);
   }
-  alone = alone || subscriber->connection.sharded ||
-          n == 1; /* SSUBSCRIBE accepts only channels of one slot. */
-  if (!alone)
-    belay__transport_send(transport, n + 1, argv, lens, false);
-  for (size_t i = 1; i <= n && alone; i++)
-    belay__transport_send(transport, 2, (const char *[]){argv[0], argv[i]},
-                          (size_t[]){lens[0], lens[i]}, false);
   subscriber->open_groups++;
-  end_group(subscriber, add_group(subscriber, alone ? BELAY__GROUP_ALONE : BELAY__GROUP_TOGETHER));
+  end_group(subscriber, add_group(subscriber, false));
 }
 
 static void on_flush(belay__flush_t *flush) {
@@ -149,7 +136,7 @@ static void on_flush(belay__flush_t *flush) {
 void belay__subscriber_add(belay__subscriber_t *subscriber, belay__channel_t *channel) {
   if (belay__list_empty(&channel->node.list)) {
     channel->node.at = subscriber;
-    channel->node.alone = channel->node.probe = false;
+    channel->node.probe = false;
     subscriber->connection.channels++;
     queue(subscriber, channel);
   } else if (channel->node.state == REFUSED) {
@@ -166,8 +153,8 @@ static void leave(belay__subscriber_t *subscriber, const belay__channel_t *chann
     return;
   belay__subscription_group_t *group =
       subscriber->count == 0 ? NULL : group_at(subscriber, subscriber->count - 1);
-  if (group == NULL || group->kind != BELAY__GROUP_UNSUBSCRIBE)
-    group = add_group(subscriber, BELAY__GROUP_UNSUBSCRIBE);
+  if (group == NULL || !group->unsubscribes)
+    group = add_group(subscriber, true);
   group->left++;
   belay__transport_send(&subscriber->connection.transport, 2, argv, lens, false);
   end_group(subscriber, group);
@@ -236,7 +223,7 @@ typedef struct loss {
   int error;
 } loss_t;
 
-static void tell_lost(belay__channel_t *channel, void *arg) {
+static void report_lost(belay__channel_t *channel, void *arg) {
   const loss_t *loss = arg;
   if (channel->node.at == loss->subscriber)
     belay__channel_lost(channel, loss->error);
@@ -248,8 +235,8 @@ void belay__subscriber_lost(belay__subscriber_t *subscriber, int error) {
                     &subscriber->retry_timer);
   queue_all(subscriber, &subscriber->asked);
   queue_all(subscriber, &subscriber->up);
-  queue_all(subscriber, &subscriber->refused); /* These are sent alone again. */
-  belay__channels_each(subscriber->connection.server->settings->client, tell_lost,
+  queue_all(subscriber, &subscriber->refused);
+  belay__channels_each(subscriber->connection.server->settings->client, report_lost,
                        &(loss_t){.subscriber = subscriber, .error = error});
 }
 
@@ -270,9 +257,8 @@ static bool is_named(const belay__channel_t *channel, const belay__reply_t *name
 
 static void on_subscribed(belay__subscriber_t *subscriber, const belay__reply_t *name) {
   const belay__subscription_group_t *group = head(subscriber);
-  if (group == NULL || group->kind == BELAY__GROUP_UNSUBSCRIBE ||
-      subscriber->answered_count == group->last) {
-    drop(subscriber, BELAY_EPROTO, "a subscription that nobody asked for");
+  if (group == NULL || group->unsubscribes || subscriber->answered_count == group->last) {
+    drop(subscriber, BELAY_EPROTO, "a confirmation without a subscription");
     return;
   }
   subscriber->answered_count++;
@@ -286,7 +272,7 @@ static void on_subscribed(belay__subscriber_t *subscriber, const belay__reply_t 
   if (channel->node.probe)
     /* The server's rules have changed, so all refused channels are tried again. */
     queue_all(subscriber, &subscriber->refused);
-  channel->node.alone = channel->node.probe = false;
+  channel->node.probe = false;
   move(channel, &subscriber->up, UP);
   belay__channel_confirmed(channel);
 }
@@ -307,14 +293,15 @@ static void on_unsubscribed(belay__subscriber_t *subscriber, const belay__reply_
   bool sharded = subscriber->connection.sharded;
   if (sharded && channel != NULL && channel->node.at == subscriber && channel->node.state == UP)
     on_taken_away(subscriber, channel);
-  else if (group != NULL && group->kind == BELAY__GROUP_UNSUBSCRIBE && group->left > 0)
+  else if (group != NULL && group->unsubscribes && group->left > 0)
     group->left--;
   else if (!sharded) /* If sharded, the channel was removed and its slot moved at the same time. */
     drop(subscriber, BELAY_EUNREACHABLE, NULL);
 }
 
 static void retry_refused_later(belay__subscriber_t *subscriber) {
-  uint64_t most = (uint64_t)subscriber->connection.server->settings->reconnect_max_ms * BELAY__MS;
+  uint64_t most =
+      (uint64_t)subscriber->connection.server->settings->options.reconnect_max_ms * BELAY__MS;
   belay_t *belay = belay__connection_loop(&subscriber->connection);
   if (belay__timer_is_set(&subscriber->retry_timer))
     return;
@@ -333,8 +320,8 @@ static void on_retry(belay__timer_t *timer) {
     retry_refused_later(subscriber);
 }
 
-/* Tells the deployment where the channel is, or that the cluster has changed. */
-static void tell_moved(belay__subscriber_t *subscriber, const belay__reply_t *reply) {
+/* Reports to the deployment where the channel is, or that the cluster has changed. */
+static void report_moved(belay__subscriber_t *subscriber, const belay__reply_t *reply) {
   belay__connection_t *connection = &subscriber->connection;
   const belay__deployment_ops_t *ops = connection->server->settings->ops;
   belay__list_t none;
@@ -352,33 +339,20 @@ static void refuse(belay__subscriber_t *subscriber, const belay__reply_t *reply,
   const belay__settings_t *settings = subscriber->connection.server->settings;
   bool moved = error == BELAY_EMOVED && settings->ops->redirect != NULL;
   if (moved)
-    tell_moved(subscriber, reply);
+    report_moved(subscriber, reply);
   if (channel == NULL)
     return;
   belay__client_refused(settings->client, error, reply->str, reply->len);
-  channel->node.alone = true;
   channel->node.probe = false;
   move(channel, &subscriber->refused, REFUSED);
   retry_refused_later(subscriber);
   belay__channel_lost(channel, moved ? BELAY_ECLUSTERDOWN : error);
 }
 
-/* Handles the refusal of a group: one channel may be the reason, so each is sent alone. */
-static void part(belay__subscriber_t *subscriber, uint64_t last) {
-  subscriber->answered_count = last;
-  while (!belay__list_empty(&subscriber->asked)) {
-    belay__channel_t *channel = channel_at(subscriber->asked.next);
-    if (channel->node.number > last)
-      break;
-    channel->node.alone = true;
-    queue(subscriber, channel);
-  }
-}
-
 static void on_error(belay__subscriber_t *subscriber, const belay__reply_t *reply) {
   const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
   belay__subscription_group_t *group = head(subscriber);
-  bool leaves = group != NULL && group->kind == BELAY__GROUP_UNSUBSCRIBE;
+  bool leaves = group != NULL && group->unsubscribes;
   /* Channels of other slots may be accepted. */
   bool of_slot = refusal->error == BELAY_ECLUSTERDOWN || refusal->error == BELAY_EMOVED;
   if (leaves && of_slot &&
@@ -392,8 +366,6 @@ static void on_error(belay__subscriber_t *subscriber, const belay__reply_t *repl
     drop(subscriber, refusal->error, NULL);
   else if (leaves)
     group->left--; /* Messages of the removed channel may still arrive; they are ignored. */
-  else if (group->kind == BELAY__GROUP_TOGETHER)
-    part(subscriber, group->last);
   else
     refuse(subscriber, reply, refusal->error);
 }
@@ -408,7 +380,7 @@ static void on_pong(belay__subscriber_t *subscriber) {
     return;
   }
   if (!checked && --group->pings == 0) {
-    subscriber->open_groups -= group->kind != BELAY__GROUP_UNSUBSCRIBE;
+    subscriber->open_groups -= !group->unsubscribes;
     subscriber->count--;
     subscriber->first = (subscriber->first + 1) % (sizeof subscriber->groups / sizeof *group);
   }

@@ -10,14 +10,10 @@
 
 /* The commands up to one PING, or up to several PINGs with only UNSUBSCRIBE between them. */
 typedef struct belay__subscription_group {
-  enum {
-    BELAY__GROUP_TOGETHER,   /* one command for several channels */
-    BELAY__GROUP_ALONE,      /* one command for each channel */
-    BELAY__GROUP_UNSUBSCRIBE /* UNSUBSCRIBE commands */
-  } kind;
-  uint32_t pings; /* number of PINGs without a reply */
-  uint32_t left;  /* With UNSUBSCRIBE: number of commands without a reply. */
-  uint64_t last;  /* number of the last subscription in this group or before it */
+  bool unsubscribes; /* true for UNSUBSCRIBE commands; false for SUBSCRIBE commands */
+  uint32_t pings;    /* number of PINGs without a reply */
+  uint32_t left;     /* With unsubscribes: number of commands without a reply. */
+  uint64_t last;     /* number of the last subscription in this group or before it */
 } belay__subscription_group_t;
 
 struct belay__subscriber {

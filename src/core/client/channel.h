@@ -77,7 +77,6 @@ struct belay__channel {
     belay__list_t list; /* Link in a queue of the node */
     uint64_t number;    /* Number of the subscription */
     void *at;           /* Connection that subscribes to it; NULL: none yet */
-    bool alone;         /* true if it is not subscribed together with others */
     bool probe;         /* true if it was refused, and the node tests whether it still is */
     uint8_t state;
     uint16_t slot; /* Slot in a cluster */

@@ -101,15 +101,12 @@ TEST(ten_thousand_channels_cost_few_writes) {
                               (size_t)snprintf(name, sizeof name, "n%d", i)),
                  0);
   bed_until(bed, all[COUNT - 1].listening == 1);
-  int64_t calls = server_calls(bed->server, deployment_subscribe());
   uint64_t writes = client_stats(bed).writes;
   server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
   bed_until(bed, all[COUNT - 1].listening == 2);
   for (int i = 0; i < COUNT; i++)
     assert_string_equal(all[i].story, "LGL");
   assert_true(client_stats(bed).writes - writes < 200);
-  if (!deployment_is_cluster()) /* channels of several slots do not share a command */
-    assert_true(server_calls(bed->server, deployment_subscribe()) - calls < 200);
   bed_close(bed);
   free(all);
 }
@@ -262,13 +259,10 @@ TEST(a_forbidden_channel_does_not_disturb_the_others) {
   bed_run_for(bed, 300);
   assert_error(subscribe_to(bed, bed->client, &late, "x", 1), 0);
   bed_until(bed, late.gaps == 1); /* a later subscriber learns of it, too */
-  int64_t calls = server_calls(bed->server, deployment_subscribe()); /* that were not refused */
   server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
   for (int i = 0; i < COUNT; i++)
     bed_until(bed, all[i].listening == 2);
   bed_run_for(bed, 300);
-  if (!deployment_is_cluster()) /* it has learnt who is bad */
-    assert_true(server_calls(bed->server, deployment_subscribe()) - calls < 10);
   for (int i = 0; i < COUNT; i++)
     assert_string_equal(all[i].story, "LGL");
   for (int i = 0; i < 3; i++)

@@ -81,8 +81,7 @@ BED_TEST(many_subscriptions_share_one_connection) {
   }
   bed_until(bed, all[TOPICS - 1][EACH - 1].listening == 1);
   assert_int_equal(client_stats(bed).connections_up, deployment() == DEPLOYMENT_CLUSTER3 ? 3 : 1);
-  assert_int_equal(server_calls(bed->server, deployment_subscribe()), /* by slots, or together */
-                   deployment_is_cluster() ? TOPICS : 1);
+  assert_int_equal(server_calls(bed->server, deployment_subscribe()), TOPICS);
   for (int i = 0; i < TOPICS; i++) {
     snprintf(name, sizeof name, "belay::topic::{t%d}", i);
     assert_int_equal(server_publish(bed->server, name, "hello"), 1);
