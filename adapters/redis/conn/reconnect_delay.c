@@ -7,8 +7,6 @@
 #include "redis/conn/outage.h"
 #include "redis/conn/call_queue.h"
 
-#define OLD_SERVER_MS UINT64_C(300000)
-
 /* ---- delay ---- */
 
 /* Returns the time until the next attempt, in ns. The upper bound is half of the time since the
@@ -17,19 +15,17 @@
  * connection tries often.
  *
  * So a server that was away briefly is used soon after its return, and one that is away for long
- * is tried rarely. A server that is too old for subscribers (old) stays so until it is replaced:
- * the bound then grows up to OLD_SERVER_MS. */
-static uint64_t choose_delay(belay__connection_t *connection, bool lasting, bool old) {
+ * is tried rarely. */
+static uint64_t choose_delay(belay__connection_t *connection, bool lasting) {
   belay_t *belay = belay__connection_loop(connection);
   const belay__settings_t *settings = connection->server->settings;
-  uint64_t now = belay__now(belay), most = (uint64_t)settings->reconnect_max_ms * BELAY__MS;
+  uint64_t now = belay__now(belay), most = (uint64_t)settings->options.reconnect_max_ms * BELAY__MS;
   bool spares = !lasting && belay__outage_may_retry_rarely(connection);
-  uint64_t first = lasting || spares ? most : (uint64_t)settings->reconnect_min_ms * BELAY__MS;
+  uint64_t first =
+      lasting || spares ? most : (uint64_t)settings->options.reconnect_min_ms * BELAY__MS;
   if (connection->failures == 0)
     connection->trouble_since = now;
   uint64_t limit = (now - connection->trouble_since) / 2;
-  if (old && most < OLD_SERVER_MS * BELAY__MS)
-    most = OLD_SERVER_MS * BELAY__MS;
   if (limit < first)
     limit = first;
   if (limit > most)
@@ -45,10 +41,7 @@ static void back_off(belay__connection_t *connection, int error) {
   if (connection->state == BELAY__CONNECTION_CLOSED)
     return;
   bool lasting = belay__error_is_lasting(error);
-  bool old = connection->is_subscriber && error == BELAY_EREFUSED;
-  if (old && connection->error != error)
-    connection->failures = 0;
-  uint64_t delay = choose_delay(connection, lasting, old);
+  uint64_t delay = choose_delay(connection, lasting);
   connection->error = error;
   connection->failures++;
   connection->state = lasting ? BELAY__CONNECTION_REFUSED : BELAY__CONNECTION_BACKOFF;
@@ -66,9 +59,9 @@ static bool explain(belay__connection_t *connection, int error) {
   belay_client_t *client = connection->server->settings->client;
   bool news = error != connection->error;
   if (!connection->cause_set) {
-    bool told = client->refused.error == error;
+    bool explained = client->refused.error == error;
     belay__connection_set_cause(connection, "%s",
-                                told ? client->refused.text : belay_strerror(error));
+                                explained ? client->refused.text : belay_strerror(error));
   } else if (connection->cause[0] == '\0') {
     return news; /* The client has the text of the resolver. */
   } else if (belay__error_is_lasting(error)) {
@@ -81,18 +74,17 @@ static bool explain(belay__connection_t *connection, int error) {
   return news;
 }
 
-/* A resolver has already logged its own failure. */
 void belay__connection_attempt_failed(belay__connection_t *connection, int error) {
   belay_client_t *client = connection->server->settings->client;
   char place[BELAY__TARGET_WORDS];
-  bool told = connection->state == BELAY__CONNECTION_RESOLVING;
+  bool logged = connection->state == BELAY__CONNECTION_RESOLVING; /* by the resolver */
   client->stats.connect_errors++;
   bool lasting = belay__error_is_lasting(error), news = explain(connection, error);
   belay__target_words(&connection->target, place);
-  if (!told && lasting && news) /* once for each cause */
+  if (!logged && lasting && news) /* once for each cause */
     belay__log(client->belay, BELAY_LOG_ERROR, "no connection to %s: %s: %s", place,
                belay_strerror(error), client->refused.text);
-  else if (!told && !lasting)
+  else if (!logged && !lasting)
     belay__log(client->belay, BELAY_LOG_WARNING, "no connection to %s: %s", place,
                connection->cause);
   belay__outage_failed(connection, error);
