@@ -106,7 +106,7 @@ static const row_t rows[] = {
     {PRIMITIVE, "topic", "wake", ""},
     {PRIMITIVE, "topology", "", "info|stats role time"},
 
-    {DEPLOYMENT, CLUSTER, "", "asking cluster|info cluster|shards cluster|slots readonly role"},
+    {DEPLOYMENT, CLUSTER, "", "asking cluster|info cluster|slots readonly role"},
     {DEPLOYMENT, "replicas", "", "role"},
     {DEPLOYMENT, "sentinel", "", "role"},
 };
@@ -117,7 +117,6 @@ static const struct {
   unsigned since, until; /* until: 0: it still is */
   unsigned where;
 } certain[] = {
-    {"cluster|shards", 70000, 0, REDIS | VALKEY | IN_CLUSTER},
     {"delex", 80400, 0, REDIS | ALONE | IN_CLUSTER},
     {"delifeq", 90000, 0, VALKEY | ALONE | IN_CLUSTER},
     {"publish", 0, 0, REDIS | VALKEY | ALONE},

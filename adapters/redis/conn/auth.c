@@ -36,17 +36,17 @@ static const char *find(const belay__login_t *login, belay_credentials_t *out) {
 
 int belay__auth_send(const belay__login_t *login, belay_client_t *client,
                      belay__transport_t *transport, redisCallbackFn *fn) {
-  belay_credentials_t who;
-  const char *why = find(login, &who);
-  if (why != NULL) {
-    explain(client, BELAY_EAUTH, why);
+  belay_credentials_t found;
+  const char *reason = find(login, &found);
+  if (reason != NULL) {
+    explain(client, BELAY_EAUTH, reason);
     return BELAY_EAUTH;
   }
-  if (who.password == NULL)
+  if (found.password == NULL)
     return 0;
-  const char *const with_user[] = {"AUTH", who.username, who.password};
-  const char *const without[] = {"AUTH", who.password};
-  bool user = who.username != NULL;
+  const char *const with_user[] = {"AUTH", found.username, found.password};
+  const char *const without[] = {"AUTH", found.password};
+  bool user = found.username != NULL;
   belay__transport_command(transport, fn, NULL, user ? 3 : 2, user ? with_user : without);
   return 0;
 }
@@ -72,10 +72,8 @@ int belay__auth_read(const belay__login_t *login, belay_client_t *client,
   int error = belay__refusal_find(reply->str, reply->len)->error;
   if (error != BELAY_EMAXCLIENTS)
     error = BELAY_EAUTH;
-  if (login->credentials !=
-      /* The credentials came from a callback and were not kept, so they cannot be removed from
-       * the text. */
-      NULL)
+  /* Credentials of a callback are not kept, so they cannot be removed from the server's text. */
+  if (login->credentials != NULL)
     explain(client, error, "AUTH was refused");
   else
     belay__auth_report(login, client, reply, error);

@@ -1,15 +1,11 @@
 /* Batches: calls of one script that are ready in the same turn of the loop are sent as one
  * command.
  *
- *
- *    queues --call_batch_add()--> batch --loop about to sleep, or full--> one command --> a reply for each call
- *      ^                           |  |                                      |
- *      |                           |  +--fewer than MIN: one by one          +--refused as a whole:
- *      +--connection is not up-----+                                            each call sent again alone
- *
- * A call that waits is queued, as far as anybody but the connection knows: it can be withdrawn, and has not been sent. Calls of
- * one route keep their order: before one of an route that waits is handed over, or one of several keys, the batch
- * leaves. Others pass. In a cluster all of a batch are of one slot.
+ *    queues --call_batch_add()--> batch --loop about to sleep, or full--> one command
+ *      ^                           |  |                                   |
+ *      |                           |  +--fewer than MIN: one by one       +--a reply for each call
+ *      +--connection is not up-----+                                      |
+ *                                         sent again one by one <--refused--+
  *
  * The server may refuse the whole command before it executes anything, perhaps because of one
  * call. Each call is then sent again alone, behind the commands that were sent in between, as

@@ -46,9 +46,9 @@ void belay__connection_set_transport_cause(belay__connection_t *connection, int 
   else if (transport->system_error != 0 && transport->error == 0)
     belay__connection_set_cause(connection, "%s", uv_strerror(transport->system_error));
   else if (transport->system_error == UV_ETIMEDOUT)
-    belay__connection_set_cause(connection,
-                                "timed out: the handshake was not answered within %lld ms",
-                                (long long)connection->server->settings->connect_timeout_ms);
+    belay__connection_set_cause(
+        connection, "timed out: the handshake was not answered within %lld ms",
+        (long long)connection->server->settings->options.connect_timeout_ms);
   /* The last reply of the server may have said why. */
   else if (belay__connection_is_up(connection))
     belay__connection_set_cause(connection, "%s",

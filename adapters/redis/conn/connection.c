@@ -1,13 +1,16 @@
 /* One connection: the state machine.
  *
+ *    DOWN --a call--> RESOLVING --found--> DIALING --connected--> HANDSHAKE --done--> UP
+ *     ^                 |  ^                  |                       |                |
+ *     |                 v  | time and slot    v                       v                v
+ *     |               BACKOFF <---------------+-----------------------+----------------+
+ *     |                 |
+ *     +--no call waits--+
  *
- *    DOWN --a call--> RESOLVING --found--> DIALING --connected--> HANDSHAKE --done--> UP --idle, a call--> CHECKING
- *     ^                  |  ^                 |                      |               | ^                     |  |
- *     |                  |  |                 |                      |               | +--------PONG---------+  |
- *     |                  v  | time and slot   v                      v               v                          |
- *     |                BACKOFF <--------------+----------------------+---------------+--------------------------+
- *     |                  |      (REFUSED if the error is lasting)       (UP passes through DRAINING on READONLY)
- *     +--no call waits---+
+ *    UP --idle, a call--> CHECKING --PONG--> UP        CHECKING --time--> BACKOFF
+ *    UP --READONLY--> DRAINING --last reply--> BACKOFF
+ *
+ * A lasting error leads to REFUSED instead of BACKOFF.
  *
  *    any --close--> CLOSED
  *
@@ -32,7 +35,6 @@
 #include "redis/conn/liveness.h"
 #include "redis/conn/outage.h"
 #include "redis/conn/reconnect_delay.h"
-#include "redis/conn/requeue.h"
 
 static void on_dialed(belay__dial_t *dial, int error, int fd, belay__uv_handle_t *handle);
 static void on_closed(belay__transport_t *transport, int error);
@@ -63,7 +65,7 @@ void belay__connection_init(belay__connection_t *connection, belay__server_t *se
       .timer = {.fire = on_timer},
       .transport = {.host = server->settings->host,
                     .stats = &server->settings->client->stats,
-                    .max_reply = server->settings->max_reply,
+                    .max_reply = server->settings->options.max_reply,
                     .on_ready = on_ready,
                     .on_read = on_read,
                     .on_closed = on_closed,
@@ -99,9 +101,8 @@ static void on_closed(belay__transport_t *transport, int error) {
   belay_client_t *client = connection->server->settings->client;
   connection->in_flight = 0;
   connection->server->settings->capabilities_known = false;
-  if (connection->state ==
-      /* The connection was retired: no reply was due, so the server executes nothing late. */
-      BELAY__CONNECTION_DOWN) {
+  if (connection->state == BELAY__CONNECTION_DOWN) {
+    /* The connection was retired: no reply was due, so the server executes nothing late. */
     connection->peer.info.epoch = 0;
     return;
   }
@@ -128,7 +129,7 @@ static void stop_waiting(belay__connection_t *connection) {
 
 /* Starts to connect. The timer bounds the whole attempt, the handshake included. */
 static void dial(belay__connection_t *connection) {
-  set_timer(connection, connection->server->settings->connect_timeout_ms);
+  set_timer(connection, connection->server->settings->options.connect_timeout_ms);
   connection->state = BELAY__CONNECTION_DIALING;
   connection->cause_set = false;
   connection->attempt_number = ++connection->server->settings->attempts;
@@ -256,8 +257,8 @@ int belay__connection_check_room(const belay__connection_t *connection, bool urg
   /* A group of calls that belong together is admitted when nothing else is pending, even above
    * max_pending. */
   size_t pending = connection->in_flight + connection->queue_len;
-  bool full = pending > 0 && pending + n > settings->max_pending;
-  return full && !urgent && settings->on_full == BELAY_FULL_REFUSE ? BELAY_EBUSY : 0;
+  bool full = pending > 0 && pending + n > settings->options.max_pending;
+  return full && !urgent && settings->options.on_full == BELAY_FULL_REFUSE ? BELAY_EBUSY : 0;
 }
 
 int belay__connection_check_fail_fast(belay__connection_t *connection) {
@@ -352,10 +353,10 @@ static void on_timer(belay__timer_t *timer) {
   switch (connection->state) {
   case BELAY__CONNECTION_DIALING:
     error = belay__dial_expire(&connection->dial);
-    belay__connection_set_cause(connection, "timed out: %s within %lld ms",
-                                error == BELAY_ERESOLVE ? "the name was not looked up"
-                                                        : "not connected",
-                                (long long)connection->server->settings->connect_timeout_ms);
+    belay__connection_set_cause(
+        connection, "timed out: %s within %lld ms",
+        error == BELAY_ERESOLVE ? "the name was not looked up" : "not connected",
+        (long long)connection->server->settings->options.connect_timeout_ms);
     belay__connection_attempt_failed(connection, error);
     break;
   case BELAY__CONNECTION_HANDSHAKE:

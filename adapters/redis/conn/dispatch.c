@@ -1,6 +1,5 @@
 /* Dispatch: calls go to the transport, and replies go to the calls.
  *
- *
  *    queue --room, in order--> transport --reply--> call ends
  *                                |  ^   |
  *                                |  +---+ NOSCRIPT: sent again with the script's text, at once
@@ -59,8 +58,7 @@ void belay__connection_dispatched(belay__connection_t *connection, bool all) {
   if (all)
     belay__transport_commit(&connection->transport);
   else if (belay__transport_is_open(
-               /* If it is not open, replies that arrived are still read. */
-               &connection->transport))
+               &connection->transport)) /* else arrived replies are still read */
     belay__transport_break(&connection->transport, BELAY_ENOMEM);
 }
 
@@ -93,8 +91,7 @@ static void add_redirected(belay__connection_t *connection, belay__call_t *call)
 static void start_redirect(belay__connection_t *connection, belay__call_t *call,
                            const belay__reply_t *reply) {
   const belay__deployment_ops_t *ops = connection->server->settings->ops;
-  if (call->as_eval)
-    /* The server redirected the call before it read the script. */
+  if (call->as_eval) /* the server redirected the call before it read the script */
     connection->sent_scripts = (belay__scripts_t){.bits = {0}};
   if (ops->redirect == NULL) {
     belay__call_stay(call, reply, BELAY_EMOVED);

@@ -1,7 +1,6 @@
 /* Liveness of a connection that is up. A silent connection may be dead, and an idle extra
  * connection is closed.
  *
- *
  *    UP --idle for idle_timeout_ms, and a call comes or it is a subscriber--> CHECKING --PONG--> UP
  *     |                                                                          |
  *     |                                                                          +--time--> dropped
@@ -51,7 +50,7 @@ bool belay__connection_is_silent(belay__connection_t *connection, uint64_t limit
 }
 
 static uint64_t idle_limit(const belay__connection_t *connection) {
-  int64_t ms = connection->server->settings->idle_timeout_ms;
+  int64_t ms = connection->server->settings->options.idle_timeout_ms;
   return ms == BELAY_FOREVER ? BELAY__NEVER : (uint64_t)ms * BELAY__MS;
 }
 
@@ -66,9 +65,8 @@ void belay__connection_ping(belay__connection_t *connection) {
 static void send_check(belay__connection_t *connection) {
   static const char *const argv[] = {"PING"};
   connection->state = BELAY__CONNECTION_CHECKING;
-  int64_t ms =
-      /* A quarter of the connect timeout, so that time is left for a new connection. */
-      (connection->server->settings->connect_timeout_ms + 3) / 4;
+  /* A quarter of the connect timeout, so that time is left for a new connection. */
+  int64_t ms = (connection->server->settings->options.connect_timeout_ms + 3) / 4;
   belay__timer_set(belay__connection_loop(connection), BELAY__RANK_OTHER, &connection->timer,
                    belay__after_ms(belay__connection_loop(connection), ms));
   if (connection->is_subscriber)
@@ -85,7 +83,7 @@ void belay__connection_check_if_idle(belay__connection_t *connection) {
 /* Returns the limit in ns. It is shorter for a replica, because other servers can answer its
  * reads. */
 static uint64_t stall_limit(const belay__connection_t *connection) {
-  uint64_t ms = (uint64_t)connection->server->settings->stall_timeout_ms;
+  uint64_t ms = (uint64_t)connection->server->settings->options.stall_timeout_ms;
   if (connection->server->role == BELAY__ROLE_REPLICA && ms > REPLICA_STALL_MS)
     ms = REPLICA_STALL_MS;
   return ms * BELAY__MS;
@@ -103,7 +101,7 @@ static void suspect_server(belay__connection_t *connection) {
  * starts when the silence is first noticed: a loop that was busy has read nothing either. */
 void belay__connection_watch(belay__connection_t *connection) {
   belay_t *belay = belay__connection_loop(connection);
-  uint64_t heard = connection->transport.last_activity, limit = idle_limit(connection), when;
+  uint64_t read_at = connection->transport.last_activity, limit = idle_limit(connection), when;
   if (connection->transport.replies_due > 0)
     limit = stall_limit(connection) / 4 * 3;
   else if ((!connection->extra && !connection->is_subscriber) || limit == BELAY__NEVER ||
@@ -115,13 +113,13 @@ void belay__connection_watch(belay__connection_t *connection) {
     return;
   }
   if (connection->transport.replies_due > 0 && silence(connection) < limit / 3) {
-    when = heard + limit / 3;
+    when = read_at + limit / 3;
   } else if (silence(connection) < limit) {
     if (connection->transport.replies_due > 0)
       suspect_server(connection);
-    when = heard + limit;
-  } else if (connection->transport.replies_due > 0 && connection->stall_noticed != heard) {
-    connection->stall_noticed = heard;
+    when = read_at + limit;
+  } else if (connection->transport.replies_due > 0 && connection->stall_noticed != read_at) {
+    connection->stall_noticed = read_at;
     when = belay__now(belay) + limit / 3 + 1;
   } else if (connection->transport.replies_due == 0 && connection->is_subscriber) {
     /* A subscriber sends nothing else that would reveal a dead connection. */

@@ -1,6 +1,5 @@
 /* Outages: whether a server is away, for all connections to it together, and the cause.
  *
- *
  *             an attempt to connect fails, or runs for AWAY_MS at the deadline of a call
  *          +------------------------------------------------------------------------------> FAILED
  *    HERE -+                                                                                  |

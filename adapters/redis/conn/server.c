@@ -20,8 +20,8 @@ static size_t size_of(size_t count) {
          count * sizeof(belay__connection_t);
 }
 
-belay__server_t *belay__server_new(belay__settings_t *settings, size_t connections_per_class) {
-  size_t count = 2 * connections_per_class + 2;
+belay__server_t *belay__server_new(belay__settings_t *settings) {
+  size_t per_class = settings->options.connections, count = 2 * per_class + 2;
   _Static_assert(sizeof(belay__server_t) % _Alignof(belay__subscriber_t) == 0 &&
                      sizeof(belay__subscriber_t) % _Alignof(belay__connection_t) == 0,
                  "they lie behind each other");
@@ -29,19 +29,19 @@ belay__server_t *belay__server_new(belay__settings_t *settings, size_t connectio
   if (server == NULL)
     return NULL;
   memset(server, 0, size_of(count));
-  *server = (belay__server_t){.settings = settings,
-                              .ops = &ops,
-                              .target = {.keepalive_ms = settings->keepalive_ms,
-                                         .tcp_user_timeout_ms = settings->tcp_user_timeout_ms},
-                              .role_timer = {.fire = on_role_due},
-                              .refuse_timer = {.fire = belay__outage_on_refuse},
-                              .connections_per_class = connections_per_class,
-                              .count = count};
+  *server =
+      (belay__server_t){.settings = settings,
+                        .ops = &ops,
+                        .target = {.keepalive_ms = settings->options.keepalive_ms,
+                                   .tcp_user_timeout_ms = settings->options.tcp_user_timeout_ms},
+                        .role_timer = {.fire = on_role_due},
+                        .refuse_timer = {.fire = belay__outage_on_refuse},
+                        .count = count};
   server->subscriber = (belay__subscriber_t *)(void *)(server + 1);
   server->connections = (belay__connection_t *)(void *)(server->subscriber + 1);
   for (size_t i = 0; i < count; i++)
     belay__connection_init(&server->connections[i], server,
-                           i < 2 * connections_per_class && i % connections_per_class != 0);
+                           i < 2 * per_class && i % per_class != 0);
   belay__subscriber_init(server->subscriber, server);
   belay__list_push(&settings->servers, &server->node);
   return server;
@@ -96,7 +96,7 @@ bool belay__server_drain(belay__server_t *server) {
 /* The connections stand in the order of the connection classes. */
 belay__connection_t *belay__server_connection(const belay__server_t *server,
                                               belay__conn_class_t conn_class, uint32_t route) {
-  size_t n = server->connections_per_class, own = (route >> 14) % n, i = 0;
+  size_t n = server->settings->options.connections, own = (route >> 14) % n, i = 0;
   switch (conn_class) {
   case BELAY__CLASS_LEASE:
     i = own;

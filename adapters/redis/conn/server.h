@@ -6,7 +6,7 @@
 
 /* Allocates a server with its connections and its subscriber in one block. The caller must set
  * the target. NULL if memory runs out. */
-belay__server_t *belay__server_new(belay__settings_t *settings, size_t connections_per_class);
+belay__server_t *belay__server_new(belay__settings_t *settings);
 
 void belay__server_free(belay__server_t *server);
 
@@ -33,7 +33,7 @@ bool belay__server_is_silent(belay__server_t *server);
 
 /* Connects, so that a replica can be read from. */
 void belay__server_connect(belay__server_t *server);
-/* Whether what only reads may be asked there now: it is connected, has been found to be what it must be, and is not
+/* True if the server can answer reads now: it is connected, its role is verified, and it is not
  * silent. */
 bool belay__server_is_readable(const belay__server_t *server, belay__conn_class_t conn_class,
                                uint32_t route);

@@ -1,6 +1,5 @@
 /* The settings of a client's connections, and the interface to its deployment, which owns them.
  *
- *
  *    client -- settings --+-- server --+-- connection (carries calls)
  *                         |            +-- connection
  *                         |            +-- subscriber (receives messages)
@@ -54,12 +53,9 @@ struct belay__settings {
   belay__host_t *host;
   belay__login_t login;
   belay_tls_t *tls; /* NULL: no TLS */
-  const char *client_name;
-  int db;
-  int64_t connect_timeout_ms, stall_timeout_ms, idle_timeout_ms, reconnect_min_ms, reconnect_max_ms;
-  int64_t keepalive_ms, tcp_user_timeout_ms;
-  size_t max_pending, max_reply;
-  belay_on_full_t on_full;
+  /* The options of the client. Credentials are in `login`; `db` is that of the URL if the program
+   * gave none. */
+  belay_client_options_t options;
   uint32_t epochs;   /* Number of the newest usable connection; the first is 1. */
   uint64_t attempts; /* Number of the newest attempt to connect; the first is 1. */
   /* True after the warning that the server of a plain URL is a cluster node. */

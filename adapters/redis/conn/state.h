@@ -1,9 +1,11 @@
 /* The state of one server and of one connection to it. The files of this folder work on it:
  *
- *
- *    server.c --> subscriber.c --> connection.c --> handshake.c, reconnect_delay.c, requeue.c --> outage.c
- *                                       |                                                            |
- *                                       +--> call_queue.c --> batch.c --> dispatch.c --> liveness.c <+
+ *    server.c --> subscriber.c --> connection.c --> handshake.c, reconnect_delay.c --> outage.c
+ *                                       |                                                  |
+ *                                       +--> call_queue.c --> batch.c --> dispatch.c       |
+ *                                                                             |            |
+ *                                                                             v            |
+ *                                                                        liveness.c <------+
  *
  * Each file calls files to its right. A file reaches files to its left through
  * belay__connection_events_t and connection->handshake_done. */
@@ -68,9 +70,7 @@ struct belay__server {
   /* Address and cause of the outage; valid while failed is set. */
   char outage_cause[BELAY__WORDS_MAX];
 
-  size_t
-      connections_per_class; /* connections of LEASE and of DATA each; the other connection classes have one */
-  size_t count;              /* of all connections that carry calls */
+  size_t count; /* number of all connections that carry calls */
   belay__connection_t *connections;
 };
 
@@ -115,27 +115,27 @@ struct belay__connection {
   bool is_subscriber; /* True if the connection receives messages; false if it carries calls. */
   size_t channels;    /* number of channels that need the connection; 0 without is_subscriber */
   belay__connection_state_t state;
-  bool connect_requested; /* it is to be connected once more, although no call waits for it */
-  bool extra;             /* not the first of its connection class: closed when it is idle */
+  bool connect_requested; /* connect even if no call waits */
+  bool extra;             /* true if it is not the first of its class: it is closed when idle */
   belay__scripts_t sent_scripts; /* scripts whose text was sent on the present connection */
-  bool sharded;           /* channels of its server belong to slots, and to those who serve them */
-  belay__target_t target; /* of the last attempt to connect */
+  bool sharded;                  /* true if the server has sharded channels */
+  belay__target_t target;        /* of the last attempt to connect */
   belay__dial_t dial;
   belay__transport_t transport; /* open while HANDSHAKE, UP, DRAINING, CHECKING */
   belay__timer_t timer;         /* its purpose depends on the state */
-  belay__connect_slot_t turn;   /* BACKOFF, REFUSED: to dial, once the time is over */
-  belay__list_t urgent;         /* calls that were not handed to the transport, and go first */
-  belay__list_t queue;          /* the others that were not */
-  belay__call_batch_t batch;    /* calls of both that wait for others to travel with */
-  belay__list_t dropped;        /* calls that the transport gives back while it ends */
-  belay__list_t redirected;     /* calls that go elsewhere when the last of them is answered, */
-  belay__redirect_t redirect;   /* and where that is */
-  size_t queue_len;             /* of both, and of the batch */
-  size_t in_flight;             /* calls that the server owes an answer to */
-  uint64_t attempt_number;      /* the number of the last attempt to connect */
-  unsigned failures;            /* consecutive connections that failed or carried no answer */
-  uint64_t trouble_since;       /* with failures: when the first of them failed */
-  uint64_t attempt_since;       /* when the present attempt to connect began; 0: there is none */
+  belay__connect_slot_t turn;   /* BACKOFF, REFUSED: slot of the connect limiter */
+  belay__list_t urgent;         /* queued calls that go first */
+  belay__list_t queue;          /* the other queued calls */
+  belay__call_batch_t batch;    /* queued calls that will be sent as one command */
+  belay__list_t dropped;        /* calls that the transport returned because it ended */
+  belay__list_t redirected;     /* calls that go to another server after their last reply */
+  belay__redirect_t redirect;   /* the server for `redirected` */
+  size_t queue_len;             /* number of calls in urgent, queue and batch */
+  size_t in_flight;             /* number of calls whose reply is due */
+  uint64_t attempt_number;      /* number of the last attempt to connect */
+  unsigned failures;            /* consecutive attempts that failed or brought no reply */
+  uint64_t trouble_since;       /* with failures: time of the first one */
+  uint64_t attempt_since;       /* start of the present attempt to connect; 0: none */
   /* The first of consecutive refusals that may pass; 0: the last answer was another. */
   uint64_t refusing_since;
   /* transport.last_activity of the silence that the stall check has noticed */

@@ -1,18 +1,16 @@
 /* A cluster: a router from slots to the connections of their servers.
  *
- *    a call --its slot has a server--> that server's connection --MOVED, ASK--> the named server's connection
- *      |                                  ^  |
- *      +--no known server-> WAITING ------+  | the server lost slots; is retired; or is a replica without a
- *                             ^  a map comes | connection: unsent calls are queued again
- *                             +--------------+
+ *    call --slot has a server--> its connection --MOVED, ASK--> connection of the named server
+ *      |                            ^  |
+ *      +--no server--> WAITING -----+  | the server lost slots, is retired, or is a replica without
+ *                        ^      a map  | a connection: unsent calls are queued again
+ *                        +-------------+
  *
  * MOVED updates its slot at once and asks for a map (cluster_map.c). ASK is for one call only:
  * if the named server cannot be reached, the call starts again at the slot's owner.
  *
  * Order: queued calls keep their order. A redirected call may run after a later call to the new
  * server; a call that must not is not redirected (core/call/call.h). */
-#include "redis/deployment/cluster.h"
-
 #include <string.h>
 
 #include "core/client/channel.h"
@@ -60,7 +58,7 @@ static belay__connection_t *connection_of(const belay_client_t *client,
   return connection_at(cluster, cluster->owner[route % BELAY__SLOTS], conn_class, route);
 }
 
-static belay__connection_t *route(const belay__cluster_t *cluster, const belay__call_t *call) {
+static belay__connection_t *find_route(const belay__cluster_t *cluster, const belay__call_t *call) {
   uint16_t number = cluster->owner[belay__call_slot(call)];
   belay__conn_class_t conn_class = (belay__conn_class_t)call->conn_class;
   if (number != BELAY__NO_INSTANCE && call->stale)
@@ -70,7 +68,7 @@ static belay__connection_t *route(const belay__cluster_t *cluster, const belay__
 
 /* ---- calls ---- */
 
-/* A call that stands in no queue counts as waiting: so it can be withdrawn, whatever happens meanwhile. */
+/* Adds a call to a list of waiting calls, from which it can be withdrawn. */
 static void wait(belay__cluster_t *cluster, belay__list_t *list, belay__call_t *call) {
   *belay__dispatch(call) = (belay__dispatch_t){.at = NULL};
   belay__list_push(list, &call->node);
@@ -87,7 +85,7 @@ static void put(belay__cluster_t *cluster, belay__call_t *call, belay__connectio
   }
 }
 
-/* How many calls from here on belong together. */
+/* Returns the number of calls from here on that belong together. */
 static size_t group_len(belay__call_t *const *calls) {
   size_t n = 1;
   while (calls[n - 1]->followed)
@@ -95,11 +93,11 @@ static size_t group_len(belay__call_t *const *calls) {
   return n;
 }
 
-/* Whether one more group may wait for a map; with the first there is always room. */
+/* Returns 0 if n more calls may wait for a map. There is always room for the first group. */
 static int may_wait(belay__cluster_t *cluster, const belay__call_t *call, size_t n) {
   bool urgent = call->urgent;
   const belay__settings_t *settings = &cluster->node.settings;
-  bool full = cluster->waiting_len > 0 && cluster->waiting_len + n > settings->max_pending;
+  bool full = cluster->waiting_len > 0 && cluster->waiting_len + n > settings->options.max_pending;
   if (cluster->map == BELAY__MAP_REFUSED)
     return cluster->error;
   if (call->fail_fast && !cluster->has_map && cluster->error != 0) {
@@ -107,14 +105,15 @@ static int may_wait(belay__cluster_t *cluster, const belay__call_t *call, size_t
     belay__cluster_check_map(cluster);
     return belay__unsent_error(cluster->error);
   }
-  return full && !urgent && settings->on_full == BELAY_FULL_REFUSE ? BELAY_EBUSY : 0;
+  return full && !urgent && settings->options.on_full == BELAY_FULL_REFUSE ? BELAY_EBUSY : 0;
 }
 
-/* Of calls with fail_fast those whose server is away end from the loop, unless all are such. */
+/* Returns 0, or the error with which all calls are refused. If only some calls have fail_fast and
+ * a server that is away, these end later, from the loop. */
 static int admits(belay__cluster_t *cluster, belay__call_t *const *calls, size_t n) {
   int away = BELAY_EUNREACHABLE;
   for (size_t i = 0; i < n; i += group_len(&calls[i])) {
-    belay__connection_t *connection = route(cluster, calls[i]);
+    belay__connection_t *connection = find_route(cluster, calls[i]);
     bool urgent = calls[0]->urgent;
     int error = connection == NULL ? may_wait(cluster, calls[0], n)
                                    : belay__connection_check_room(connection, urgent, n);
@@ -137,7 +136,7 @@ static int submit(belay_client_t *client, belay__call_t *const *calls, size_t n)
   if (calls[0]->last_error == BELAY_ECLUSTERDOWN || calls[0]->last_error == BELAY_EREADONLY)
     belay__cluster_check_map(cluster);
   for (size_t i = 0, end; i < n; i = end) {
-    belay__connection_t *connection = route(cluster, calls[i]);
+    belay__connection_t *connection = find_route(cluster, calls[i]);
     end = i + group_len(&calls[i]);
     for (size_t k = i; k < end; k++) {
       *belay__dispatch(calls[k]) = (belay__dispatch_t){.at = NULL};
@@ -186,9 +185,9 @@ static void on_redirect(belay__connection_t *connection, const belay__redirect_t
   }
 }
 
-/* ---- tidying ---- */
+/* ---- process changes ---- */
 
-/* Takes back what is queued at a server, to the calls that wait, before those: it is older. */
+/* Moves the queued calls of a server in front of the waiting calls, which are newer. */
 static void take_back(belay__cluster_t *cluster, const belay__instance_t *instance) {
   belay__list_t queued, calls;
   belay__list_init(&queued);
@@ -201,8 +200,8 @@ static void take_back(belay__cluster_t *cluster, const belay__instance_t *instan
   belay__list_splice_front(&cluster->waiting, &calls);
 }
 
-/* Queues what waits, where that is known by now. Those that belong together stay together. */
-static void deal(belay__cluster_t *cluster) {
+/* Queues the waiting calls whose server is known now. Calls that belong together stay together. */
+static void queue_waiting(belay__cluster_t *cluster) {
   belay__list_t calls;
   belay__connection_t *connection = NULL;
   bool followed = false;
@@ -211,14 +210,14 @@ static void deal(belay__cluster_t *cluster) {
   for (belay__list_t *node; (node = belay__list_pop(&calls)) != NULL;) {
     belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
     if (!followed || !call->follows)
-      connection = route(cluster, call);
+      connection = find_route(cluster, call);
     followed = call->followed;
     cluster->waiting_len--;
     put(cluster, call, connection);
   }
 }
 
-/* Whether it is a replica that is to be read from, and cannot be. */
+/* True for a replica for reads that is not connected. */
 static bool is_off(const belay__instance_t *instance) {
   return instance->primary != BELAY__NO_INSTANCE &&
          !belay__connection_is_up(belay__server_connection(instance->server, BELAY__CLASS_DATA, 0));
@@ -245,8 +244,8 @@ static void move_channel(belay__channel_t *channel, void *arg) {
     belay__channel_lost(channel, BELAY_ECLUSTERDOWN);
 }
 
-/* Its calls are dealt anew, and it is connected to if it is worth trying. */
-static void tend(belay__cluster_t *cluster, belay__instance_t *instance) {
+/* Takes the queued calls, and connects if an attempt is useful. */
+static void update_instance(belay__cluster_t *cluster, belay__instance_t *instance) {
   take_back(cluster, instance);
   if (instance->changed && !instance->server->retired)
     belay__server_retry_now(instance->server);
@@ -262,10 +261,10 @@ static void tidy(belay__cluster_t *cluster) {
     belay__instance_t *instance = cluster->instances[i];
     if (instance == NULL || !(instance->changed || is_off(instance)))
       continue;
-    tend(cluster, instance);
+    update_instance(cluster, instance);
     again = again || is_off(instance);
   }
-  deal(cluster);
+  queue_waiting(cluster);
   if (cluster->tidied != cluster->version && !cluster->node.closing) {
     cluster->tidied = cluster->version;
     belay__client_lost_connection(&cluster->node.base);
@@ -280,7 +279,7 @@ static void on_tidy(belay__timer_t *timer) {
   tidy(BELAY__CONTAINER(timer, belay__cluster_t, tidy));
 }
 
-static void tell_refused(belay__channel_t *channel, void *error) {
+static void report_refused(belay__channel_t *channel, void *error) {
   if (channel->node.at == NULL)
     belay__channel_lost(channel, *(const int *)error);
 }
@@ -301,14 +300,14 @@ static void refuse_fail_fast(belay__cluster_t *cluster, int error) {
 }
 
 static void refuse_all(belay__cluster_t *cluster, int error) {
-  belay__channels_each(&cluster->node.base, tell_refused, &error);
+  belay__channels_each(&cluster->node.base, report_refused, &error);
   for (belay__list_t *node; (node = belay__list_pop(&cluster->waiting)) != NULL;) {
     cluster->waiting_len--;
     belay__call_refused(BELAY__CONTAINER(node, belay__call_t, node), error);
   }
 }
 
-/* ---- what connections tell ---- */
+/* ---- events of connections ---- */
 
 static void on_suspect(belay__connection_t *connection) {
   belay__cluster_check_map(cluster_of_connection(connection));
@@ -335,7 +334,7 @@ static void on_handle_closed(belay__settings_t *settings, belay__server_t *serve
   belay__node_check_closed(&cluster->node);
 }
 
-/* ---- the port's questions ---- */
+/* ---- the rest of the port ---- */
 
 /* Connections are numbered across servers, and each server knows which of its own are dead. If
  * several servers got calls, the answer is unknown: a call on another server may still be
@@ -379,7 +378,7 @@ static void unlisten(belay_client_t *client, belay__channel_t *channel) {
     belay__subscriber_remove(channel->node.at, channel);
 }
 
-/* ---- begin and end ---- */
+/* ---- start and end ---- */
 
 static void close_all(belay_client_t *client) {
   belay__cluster_t *cluster = belay__cluster_of_client(client);
@@ -422,11 +421,9 @@ static int init(belay__node_t *node) {
 
 static const belay__node_ops_t node_ops = {
     .by_slots = true,
-    .call_room = sizeof(belay__dispatch_t),
+    BELAY__NODE_OPS,
     .submit = submit,
     .withdraw = withdraw,
-    .overdue = belay__node_overdue,
-    .distrust = belay__node_distrust,
     .dead_epoch = dead_epoch,
     .server = server_of,
     .silent = silent,
@@ -435,8 +432,6 @@ static const belay__node_ops_t node_ops = {
     .place = belay__cluster_place,
     .visit = belay__node_visit,
 #endif
-    .connections_up = belay__node_links_up,
-    .can = belay__node_can,
     .listen = listen_to,
     .unlisten = unlisten,
     .close = close_all,

@@ -31,27 +31,21 @@
 #include "redis/conn/subscriber.h"
 #include "redis/deployment/cluster_servers.h"
 
-#define APART_MS UINT64_C(1000) /* two maps, at least */
-#define LOOK_MS UINT64_C(50)    /* two questions, at least; and at most the jitter more */
-#define JITTER_MS UINT64_C(100)
-#define OLD_MS UINT64_C(5000) /* age of a map that a call made doubtful */
-#define ANYWAY_MS UINT64_C(60000)
-#define READER_MS UINT64_C(10000) /* new replicas become known only by a refresh */
-#define SOON_MS UINT64_C(5000)
+#define APART_MS UINT64_C(1000)   /* shortest time between two maps */
+#define LOOK_MS UINT64_C(50)      /* shortest time between two questions */
+#define JITTER_MS UINT64_C(100)   /* random addition to both */
+#define OLD_MS UINT64_C(5000)     /* age at which a doubted map is asked for in any case */
+#define ANYWAY_MS UINT64_C(60000) /* age at which any map is */
+#define READER_MS UINT64_C(10000) /* the same with reads from replicas: only a map names new ones */
+#define SOON_MS UINT64_C(5000)    /* a map that is asked for sooner comes from another node */
 
-typedef enum event {
-  EVENT_WANTED,
-  EVENT_TIME, /* of the timer */
-  EVENT_OVER  /* the discovery has an answer, or there is none */
-} event_t;
-
-/* ---- who is asked ---- */
+/* ---- which node is asked ---- */
 
 static uint64_t since(const belay__cluster_t *cluster, uint64_t then) {
   return belay__now(belay__cluster_host(cluster)) - then;
 }
 
-/* As far as is known: it may never have been asked for anything. */
+/* True if no problem of the server is known. It may never have been used. */
 static bool is_well(const belay__instance_t *instance) {
   const belay__server_t *server = instance->server;
   bool failed = false;
@@ -61,7 +55,8 @@ static bool is_well(const belay__instance_t *instance) {
          (!failed || belay__server_connections_up(server) > 0);
 }
 
-/* Those who seem to be well, each of them the first in turn; then the others, then those whom the user has named. */
+/* Lists the nodes to ask: those that are well, beginning with each in turn; then the others; then
+ * the hosts of the URL. */
 static void choose_places(belay__cluster_t *cluster) {
   belay__place_t places[BELAY__DISCOVERY_PLACES];
   const belay__url_t *url = &cluster->node.url;
@@ -80,8 +75,8 @@ static void choose_places(belay__cluster_t *cluster) {
   belay__discovery_set_places(&cluster->discovery, places, n);
 }
 
-/* Whether the one who was asked last does not seem to be. */
-static bool asks_the_sick(const belay__cluster_t *cluster) {
+/* True if the node that was asked last is not well. */
+static bool asked_node_fails(const belay__cluster_t *cluster) {
   const belay__place_t *place = belay__discovery_place(&cluster->discovery);
   for (size_t i = 0; i < cluster->instances_len; i++) {
     const belay__instance_t *instance = cluster->instances[i];
@@ -93,14 +88,14 @@ static bool asks_the_sick(const belay__cluster_t *cluster) {
 
 /* Chooses another node for the next map. A node that is not well is skipped; its view of failing
  * slots is not compared. */
-static void turn(belay__cluster_t *cluster) {
+static void choose_node(belay__cluster_t *cluster) {
   bool again = cluster->whole && cluster->answered != 0 &&
                since(cluster, cluster->answered) < SOON_MS * BELAY__MS;
-  bool sick = asks_the_sick(cluster);
+  bool fails = asked_node_fails(cluster);
   cluster->first += again;
-  if (cluster->whole || sick)
+  if (cluster->whole || fails)
     choose_places(cluster);
-  if (!again && !sick)
+  if (!again && !fails)
     return;
   cluster->failing = 0;
   belay__discovery_restart_list(&cluster->discovery);
@@ -114,14 +109,14 @@ static bool is_missed(const belay__connection_t *connection, bool wanted) {
 static bool waits_for_instance(const belay__cluster_t *cluster, const belay__instance_t *instance) {
   const belay__server_t *server = instance->server;
   const belay__subscriber_t *subscriber = server->subscriber;
-  uint64_t patience = (uint64_t)cluster->node.settings.stall_timeout_ms / 4;
+  uint64_t patience = (uint64_t)cluster->node.settings.options.stall_timeout_ms / 4;
   bool waits = is_missed(&subscriber->connection, subscriber->connection.channels > 0);
   for (size_t i = 0; i < server->count && !waits; i++)
     waits = is_missed(&server->connections[i], server->connections[i].queue_len > 0);
   return waits || belay__server_owes_reply(instance->server, patience);
 }
 
-/* Whether anybody waits for a map that is better than the one there is. */
+/* True if a call or a channel waits for a better map. */
 static bool is_wanted(const belay__cluster_t *cluster) {
   const belay_client_t *client = &cluster->node.base;
   bool wanted = cluster->wanted || cluster->news || cluster->waiting_len > 0 ||
@@ -132,7 +127,7 @@ static bool is_wanted(const belay__cluster_t *cluster) {
   return wanted;
 }
 
-/* Whether it is asked for, whatever has changed, as soon as that may be. */
+/* True if the map is asked for even if CLUSTER INFO reports no change. */
 static bool is_needed(const belay__cluster_t *cluster) {
   return !cluster->has_map || cluster->news || cluster->blind || cluster->waiting_len > 0 ||
          since(cluster, cluster->asked) >= OLD_MS * BELAY__MS;
@@ -142,18 +137,11 @@ static bool may_be_asked(const belay__cluster_t *cluster) {
   return cluster->asked == 0 || since(cluster, cluster->asked) >= APART_MS * BELAY__MS;
 }
 
-static void start_asking(belay__cluster_t *cluster) {
-  cluster->wanted = false;
-  cluster->whole = is_needed(cluster) && may_be_asked(cluster);
-  turn(cluster);
-  belay__discovery_ask(&cluster->discovery);
-}
-
 static void set_timer(belay__cluster_t *cluster, uint64_t when) {
   belay__timer_set(belay__cluster_host(cluster), BELAY__RANK_OTHER, &cluster->due, when);
 }
 
-/* As soon as may be, unless that is set. The first time there is nothing to wait for. */
+/* Plans the next question. The first one is asked at once. */
 static void set_due(belay__cluster_t *cluster) {
   belay_t *belay = belay__cluster_host(cluster);
   uint64_t when = belay__now(belay);
@@ -178,7 +166,7 @@ static void set_later(belay__cluster_t *cluster, uint64_t ms) {
 
 static void end_question(belay__cluster_t *cluster, int error) {
   bool lasting = belay__error_is_lasting(error);
-  uint64_t patience = (uint64_t)cluster->node.settings.reconnect_max_ms;
+  uint64_t patience = (uint64_t)cluster->node.settings.options.reconnect_max_ms;
   uint64_t now = belay__now(belay__cluster_host(cluster));
   cluster->error = cluster->has_map ? 0 : error;
   cluster->blind = cluster->blind || error != 0;
@@ -203,33 +191,13 @@ static void end_question(belay__cluster_t *cluster, int error) {
     set_due(cluster);
 }
 
-static void step(belay__cluster_t *cluster, event_t event, int error) {
-  belay__map_state_t state = cluster->map;
-  switch (event) {
-  case EVENT_WANTED:
-    if (state == BELAY__MAP_KEPT)
-      set_due(cluster);
-    else if (state == BELAY__MAP_ASKED)
-      cluster->wanted = true;
-    break;
-  case EVENT_TIME:
-    if (state == BELAY__MAP_REFUSED && !is_wanted(cluster)) {
-      cluster->map = BELAY__MAP_KEPT; /* a later call may try again */
-      cluster->error = 0;
-    } else {
-      cluster->map = BELAY__MAP_ASKED;
-      start_asking(cluster);
-    }
-    break;
-  case EVENT_OVER:
-    end_question(cluster, error);
-    break;
-  }
-}
-
 void belay__cluster_check_map(belay__cluster_t *cluster) {
-  if (!cluster->node.closing)
-    step(cluster, EVENT_WANTED, 0);
+  if (cluster->node.closing)
+    return;
+  if (cluster->map == BELAY__MAP_KEPT)
+    set_due(cluster);
+  else if (cluster->map == BELAY__MAP_ASKED)
+    cluster->wanted = true;
 }
 
 void belay__cluster_map_changed(belay__cluster_t *cluster) {
@@ -238,10 +206,20 @@ void belay__cluster_map_changed(belay__cluster_t *cluster) {
 }
 
 static void on_due(belay__timer_t *timer) {
-  step(BELAY__CONTAINER(timer, belay__cluster_t, due), EVENT_TIME, 0);
+  belay__cluster_t *cluster = BELAY__CONTAINER(timer, belay__cluster_t, due);
+  if (cluster->map == BELAY__MAP_REFUSED && !is_wanted(cluster)) {
+    cluster->map = BELAY__MAP_KEPT; /* a later call may try again */
+    cluster->error = 0;
+    return;
+  }
+  cluster->map = BELAY__MAP_ASKED;
+  cluster->wanted = false;
+  cluster->whole = is_needed(cluster) && may_be_asked(cluster);
+  choose_node(cluster);
+  belay__discovery_ask(&cluster->discovery);
 }
 
-/* ---- what ---- */
+/* ---- the reply ---- */
 
 static void add_replica(belay__cluster_t *cluster, belay__instance_t *primary,
                         const belay__place_t *place) {
@@ -256,7 +234,7 @@ static void add_replica(belay__cluster_t *cluster, belay__instance_t *primary,
 }
 
 /* Reads one range of a map. */
-static void visit(const belay__range_t *range, void *arg) {
+static void add_range(const belay__range_t *range, void *arg) {
   belay__cluster_t *cluster = arg;
   uint16_t number = belay__cluster_add_instance(cluster, &range->primary);
   if (number == BELAY__NO_INSTANCE)
@@ -282,18 +260,18 @@ static void set_role(const belay__instance_t *instance) {
   }
 }
 
-/* False if it is no map. One that knows no slots is of a node that is not a member yet. */
+/* Uses a map. False if the reply is none. A map without slots comes from a node that is not a
+ * member yet. */
 static bool apply(belay__cluster_t *cluster, const belay__reply_t *reply) {
   const belay__place_t here = *belay__discovery_place(&cluster->discovery);
-  bool tls = cluster->node.url.tls;
-  if (belay__slot_map_count(reply, &here, tls) == 0)
+  if (belay__slot_map_count(reply, &here) == 0)
     return false;
   for (size_t i = 0; i < cluster->instances_len; i++)
     if (cluster->instances[i] != NULL) {
       cluster->instances[i]->known = false;
       cluster->instances[i]->primary = cluster->instances[i]->replica = BELAY__NO_INSTANCE;
     }
-  belay__slot_map_read(reply, &here, tls, visit, cluster);
+  belay__slot_map_read(reply, &here, add_range, cluster);
   for (size_t i = 0; i < cluster->instances_len; i++) {
     belay__instance_t *instance = cluster->instances[i];
     if (instance != NULL && !instance->server->retired && instance->known)
@@ -310,32 +288,29 @@ static belay__cluster_t *cluster_of_discovery(belay__discovery_t *discovery) {
   return BELAY__CONTAINER(discovery, belay__cluster_t, discovery);
 }
 
-static void say(belay__cluster_t *cluster, const char *what) {
-  belay__discovery_send(&cluster->discovery, 2, (const char *const[]){"CLUSTER", what});
-}
-
-static void say_map(belay__cluster_t *cluster) {
-  say(cluster, cluster->by_shards ? "SHARDS" : "SLOTS");
+static void send_query(belay__cluster_t *cluster, const char *subcommand) {
+  belay__discovery_send(&cluster->discovery, 2, (const char *const[]){"CLUSTER", subcommand});
 }
 
 static void ask(belay__discovery_t *discovery) {
   belay__cluster_t *cluster = cluster_of_discovery(discovery);
-  cluster->answers = 0;
-  say(cluster, "INFO");
+  cluster->info_read = false;
+  send_query(cluster, "INFO");
 }
 
-/* 0: it is not there, or no number. */
-static uint64_t number_in(const belay__reply_t *info, const char *name) {
+/* Returns a number of INFO; 0 if the field is missing or no number. */
+static uint64_t read_number(const belay__reply_t *info, const char *name) {
   uint64_t number = 0;
   (void)belay__info_number(info, name, 0, UINT64_MAX, &number);
   return number;
 }
 
-/* Whether the map has changed, as far as can be seen. While slots fail an election may be under way whose epoch is known
- * already: so that is not taken note of. */
+/* True if CLUSTER INFO shows that the map has changed. The epoch is not noted while slots fail: an
+ * election that has already raised the epoch may still be in progress. */
 static bool has_changed(belay__cluster_t *cluster, const belay__reply_t *info) {
-  uint64_t epoch = number_in(info, "cluster_current_epoch"),
-           failing = number_in(info, "cluster_slots_pfail") + number_in(info, "cluster_slots_fail");
+  uint64_t epoch = read_number(info, "cluster_current_epoch"),
+           failing =
+               read_number(info, "cluster_slots_pfail") + read_number(info, "cluster_slots_fail");
   bool fewer = failing < cluster->failing, other = failing == 0 && epoch > cluster->epoch;
   cluster->failing = failing;
   if (other || (cluster->whole && failing == 0))
@@ -343,10 +318,11 @@ static bool has_changed(belay__cluster_t *cluster, const belay__reply_t *info) {
   return fewer || other;
 }
 
-static belay__discovery_verdict_t answer_info(belay__cluster_t *cluster,
-                                              const belay__reply_t *reply) {
+static belay__discovery_verdict_t read_info(belay__cluster_t *cluster,
+                                            const belay__reply_t *reply) {
+  cluster->info_read = true;
   cluster->blind = reply->type != BELAY__REPLY_STRING;
-  if (reply->type == BELAY__REPLY_ERROR) /* and perhaps to all else */
+  if (reply->type == BELAY__REPLY_ERROR) /* the node may refuse CLUSTER SLOTS, too */
     belay__discovery_set_cause(&cluster->discovery,
                                belay__refusal_find(reply->str, reply->len)->error, reply->str);
   if (cluster->blind || has_changed(cluster, reply))
@@ -356,35 +332,29 @@ static belay__discovery_verdict_t answer_info(belay__cluster_t *cluster,
   if (!cluster->whole)
     return BELAY__DISCOVERY_DONE;
   cluster->news = false;
-  say_map(cluster);
+  send_query(cluster, "SLOTS");
   return BELAY__DISCOVERY_MORE;
 }
 
-/* One of the two may have been renamed, or not be permitted, or not exist yet or any more. */
 static belay__discovery_verdict_t answer(belay__discovery_t *discovery,
                                          const belay__reply_t *reply) {
   belay__cluster_t *cluster = cluster_of_discovery(discovery);
-  if (cluster->answers++ == 0)
-    return answer_info(cluster, reply);
-  if (reply->type != BELAY__REPLY_ERROR)
-    return apply(cluster, reply) ? BELAY__DISCOVERY_DONE : BELAY__DISCOVERY_NEXT;
-  if (cluster->answers > 2)
-    return BELAY__DISCOVERY_NEXT;
-  cluster->by_shards = !cluster->by_shards;
-  say_map(cluster);
-  return BELAY__DISCOVERY_MORE;
+  if (!cluster->info_read)
+    return read_info(cluster, reply);
+  return reply->type != BELAY__REPLY_ERROR && apply(cluster, reply) ? BELAY__DISCOVERY_DONE
+                                                                    : BELAY__DISCOVERY_NEXT;
 }
 
-static void over(belay__discovery_t *discovery, int error) {
-  step(cluster_of_discovery(discovery), EVENT_OVER, error);
+static void on_over(belay__discovery_t *discovery, int error) {
+  end_question(cluster_of_discovery(discovery), error);
 }
 
-static const belay__discovery_ops_t scout_ops = {.ask = ask, .answer = answer, .on_over = over};
+static const belay__discovery_ops_t ops = {.ask = ask, .answer = answer, .on_over = on_over};
 
 void belay__cluster_map_init(belay__cluster_t *cluster) {
   belay__node_t *node = &cluster->node;
   cluster->due.fire = on_due;
   node->discovery = &cluster->discovery;
-  belay__discovery_init(&cluster->discovery, &node->settings, &scout_ops, node->settings.login,
+  belay__discovery_init(&cluster->discovery, &node->settings, &ops, node->settings.login,
                         node->url.places, node->url.place_count);
 }

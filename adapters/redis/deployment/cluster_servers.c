@@ -1,6 +1,7 @@
 /* The servers of a cluster, and the owners of slots.
  *
- *    made: a map or a redirection names it --> in use --a map does not--> retired --its last reply--> freed
+ *    named by a map or a redirection --> in use --a map does not name it--> retired
+ *    retired --its last reply--> freed
  *
  * No slot, replica or place leads to a retired server. */
 #include "redis/deployment/cluster_servers.h"
@@ -11,8 +12,8 @@
 
 #define TEND_MS UINT64_C(500)
 #define END_MS UINT64_C(50)
-/* Number of servers that no map has named. It limits endless redirections to new servers. */
-#define HEARSAY 16
+/* Most servers that no map has named. The limit stops endless redirections to new servers. */
+#define REDIRECTED_MAX 16
 
 void belay__cluster_tidy_soon(belay__cluster_t *cluster) {
   belay_t *belay = belay__cluster_host(cluster);
@@ -28,7 +29,7 @@ void belay__cluster_tidy_later(belay__cluster_t *cluster, bool ends) {
                      belay__now(belay) + belay__period(belay, delay));
 }
 
-/* ---- by their place ---- */
+/* ---- add ---- */
 
 static bool is_at(const belay__entry_t *entry, const void *key, size_t len) {
   const belay__instance_t *instance = BELAY__CONTAINER(entry, belay__instance_t, entry);
@@ -54,10 +55,7 @@ static belay__instance_t *make_instance(belay__cluster_t *cluster, const belay__
                                         uint16_t number) {
   belay_t *belay = belay__cluster_host(cluster);
   belay__instance_t *instance = belay__alloc(belay, sizeof *instance);
-  belay__server_t *server =
-      instance == NULL
-          ? NULL
-          : belay__server_new(&cluster->node.settings, cluster->node.connections_per_class);
+  belay__server_t *server = instance == NULL ? NULL : belay__server_new(&cluster->node.settings);
   if (server == NULL) {
     belay__free(belay, instance, sizeof *instance);
     return NULL;
@@ -86,7 +84,8 @@ uint16_t belay__cluster_add_instance(belay__cluster_t *cluster, const belay__pla
   uint16_t number = find(cluster, place);
   if (number != BELAY__NO_INSTANCE)
     return number;
-  number = cluster->vacant; /* a map may name a hundred thousand that there is no room for */
+  /* A search from 0 would take too long for a map that names 100,000 servers. */
+  number = cluster->vacant;
   while (number < cluster->instances_len && cluster->instances[number] != NULL)
     number++;
   cluster->vacant = number;
@@ -111,14 +110,14 @@ uint16_t belay__cluster_add_instance(belay__cluster_t *cluster, const belay__pla
 
 uint16_t belay__cluster_add_redirected(belay__cluster_t *cluster, const belay__place_t *place) {
   uint16_t number = find(cluster, place);
-  size_t heard = 0;
+  size_t n = 0;
   if (number != BELAY__NO_INSTANCE)
     return number;
   for (size_t i = 0; i < cluster->instances_len; i++)
-    heard += cluster->instances[i] != NULL && cluster->instances[i]->hearsay;
-  number = heard < HEARSAY ? belay__cluster_add_instance(cluster, place) : BELAY__NO_INSTANCE;
+    n += cluster->instances[i] != NULL && cluster->instances[i]->redirected;
+  number = n < REDIRECTED_MAX ? belay__cluster_add_instance(cluster, place) : BELAY__NO_INSTANCE;
   if (number != BELAY__NO_INSTANCE)
-    cluster->instances[number]->hearsay = true;
+    cluster->instances[number]->redirected = true;
   return number;
 }
 
@@ -143,14 +142,14 @@ void belay__cluster_set_owner(belay__cluster_t *cluster, uint16_t slot, uint16_t
     belay__cluster_tidy_soon(cluster);
 }
 
-/* ---- their end ---- */
+/* ---- retire ---- */
 
 void belay__cluster_retire_unknown(belay__cluster_t *cluster) {
   bool any = false;
   for (size_t i = 0; i < cluster->instances_len; i++) {
     belay__instance_t *instance = cluster->instances[i];
     if (instance != NULL && instance->known)
-      instance->hearsay = false;
+      instance->redirected = false;
     if (instance == NULL || instance->server->retired || instance->known)
       continue;
     any = instance->server->retired = instance->changed = true;
@@ -163,7 +162,7 @@ void belay__cluster_retire_unknown(belay__cluster_t *cluster) {
   }
 }
 
-/* One that is silent is not waited for: it is not of the cluster any more, and others may answer what it was asked. */
+/* A silent server is not waited for: it has left the cluster, and others may answer its calls. */
 bool belay__cluster_close_retired(belay__cluster_t *cluster) {
   bool all = true;
   for (size_t i = 0; i < cluster->instances_len; i++) {
@@ -181,7 +180,7 @@ bool belay__cluster_close_retired(belay__cluster_t *cluster) {
   return all;
 }
 
-/* ---- what they have in common ---- */
+/* ---- the port ---- */
 
 #if BELAY_HAS_TOPOLOGY
 bool belay__cluster_place(const belay_client_t *client, size_t i, char out[BELAY__PLACE_MAX]) {
@@ -197,7 +196,7 @@ bool belay__cluster_place(const belay_client_t *client, size_t i, char out[BELAY
 }
 #endif
 
-/* Before there is a map it is one server as far as is known; then its version is another one. */
+/* Without a map there is one server. The version changes with the first map. */
 bool belay__cluster_shard(const belay_client_t *client, size_t i, uint32_t *route,
                           uint32_t *version) {
   const belay__cluster_t *cluster = belay__cluster_of_client(client);

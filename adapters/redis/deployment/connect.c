@@ -2,8 +2,7 @@
 #include <openssl/crypto.h>
 
 #include "core/client/lifecycle.h"
-#include "redis/deployment/cluster.h"
-#include "redis/deployment/single.h"
+#include "redis/deployment/node.h"
 
 static const belay__deployment_t *deployment_of(const belay__url_t *url) {
   return url->kind == BELAY__URL_CLUSTER ? &belay__cluster : &belay__single;
@@ -13,8 +12,8 @@ static const belay__deployment_t *deployment_of(const belay__url_t *url) {
 
 /* Options replace parts of the URL; false if they contradict it. */
 static bool override(belay_t *belay, belay__url_t *url, const belay_client_options_t *o) {
-  if (!belay__node_take_text(belay, "username", o->username, url->username, sizeof url->username) ||
-      !belay__node_take_text(belay, "password", o->password, url->password, sizeof url->password))
+  if (!belay__node_copy_text(belay, "username", o->username, url->username, sizeof url->username) ||
+      !belay__node_copy_text(belay, "password", o->password, url->password, sizeof url->password))
     return false;
   if (o->username != NULL)
     url->has_username = o->username[0] != '\0';
@@ -64,7 +63,7 @@ int belay_connect(belay_t *belay, const char *url, const belay_client_options_t 
   if (error == 0 && (!override(belay, &parsed, o) || !fits_kind(belay, &parsed, o)))
     error = BELAY_EINVAL;
   if (error == 0)
-    error = belay__node_make(belay, deployment_of(&parsed), &belay__single, &parsed, o, out);
+    error = belay__node_make(belay, deployment_of(&parsed), &parsed, o, out);
   OPENSSL_cleanse(&parsed, sizeof parsed); /* the password */
   return error;
 }

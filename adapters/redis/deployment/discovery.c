@@ -1,16 +1,16 @@
 /* Discovery.
  *
- *    IDLE --ask--> WAITING --its slot--> DIALING --connected--> ASKING --DONE--> READY --ask--> ASKING
- *     ^              ^                      |                     |                |
- *     |              |                      v                     v                |
- *     |              +---the next one---- lost, late, refused, NEXT                |
- *     |                                     |                                      |
- *     +-------------none is left------------+              +----------lost---------+
- *     +----------------------------------------------------+
+ *    IDLE --ask--> WAITING --slot--> DIALING --connected--> ASKING --DONE--> READY
+ *     ^               ^                 |                    |  ^             |  |
+ *     |               |                 v                    v  +-----ask-----+  |
+ *     |               +--next server-- lost, late, refused, NEXT                 |
+ *     |                                 |                                        |
+ *     +----------none is left-----------+                                        |
+ *     +----------------------------------lost------------------------------------+
  *
  *    any --close--> CLOSED
  *
- * A round asks each server once, beginning with the last one that answered. */
+ * A query asks each server once, beginning with the last one that answered. */
 #include "redis/deployment/discovery.h"
 
 #include <assert.h>
@@ -20,9 +20,9 @@
 #include "core/call/refusal.h"
 #include "redis/conn/cause.h"
 
-/* All have together the time in which a connection must be made; each has at least this. */
+/* All servers share the connect timeout; each gets at least this many ms. */
 #define PATIENCE_MIN_MS 50
-#define SHARES_MIN 4 /* parts of that time, of which each has one */
+#define SHARES_MIN 4 /* fewest and most shares of the connect timeout */
 #define SHARES_MAX 10
 
 static void on_dialed(belay__dial_t *dial, int error, int fd, belay__uv_handle_t *handle);
@@ -58,12 +58,13 @@ void belay__discovery_init(belay__discovery_t *discovery, belay__settings_t *set
   discovery->state = BELAY__DISCOVERY_IDLE;
   discovery->timer.fire = on_timer;
   belay__connect_slot_init(&discovery->turn, on_connect_slot);
-  discovery->target = (belay__target_t){.keepalive_ms = settings->keepalive_ms,
-                                        .tcp_user_timeout_ms = settings->tcp_user_timeout_ms};
+  discovery->target =
+      (belay__target_t){.keepalive_ms = settings->options.keepalive_ms,
+                        .tcp_user_timeout_ms = settings->options.tcp_user_timeout_ms};
   discovery->transport =
       (belay__transport_t){.host = settings->host,
                            .stats = &settings->client->stats,
-                           .max_reply = settings->max_reply,
+                           .max_reply = settings->options.max_reply,
                            .on_ready = on_ready,
                            .on_read = on_read,
                            .on_push = discovery->channels != NULL ? on_push : NULL,
@@ -77,7 +78,6 @@ void belay__discovery_init(belay__discovery_t *discovery, belay__settings_t *set
 
 /* ---- places ---- */
 
-/* The connection leads to a server that is not to be asked. */
 static void disconnect(belay__discovery_t *discovery) {
   if (discovery->state != BELAY__DISCOVERY_READY)
     return;
@@ -125,7 +125,7 @@ const belay__place_t *belay__discovery_place(const belay__discovery_t *discovery
   return &discovery->places[discovery->at];
 }
 
-/* ---- the round ---- */
+/* ---- the query ---- */
 
 static void set_patience(belay__discovery_t *discovery) {
   int64_t shares = (int64_t)discovery->count + 1;
@@ -133,7 +133,7 @@ static void set_patience(belay__discovery_t *discovery) {
     shares = SHARES_MIN;
   if (shares > SHARES_MAX)
     shares = SHARES_MAX;
-  int64_t ms = discovery->settings->connect_timeout_ms / shares;
+  int64_t ms = discovery->settings->options.connect_timeout_ms / shares;
   belay__timer_set(
       belay_of(discovery), BELAY__RANK_OTHER, &discovery->timer,
       belay__after_ms(belay_of(discovery), ms > PATIENCE_MIN_MS ? ms : PATIENCE_MIN_MS));
@@ -161,7 +161,7 @@ static void dial(belay__discovery_t *discovery) {
   belay__dial_start(&discovery->dial, discovery->timer.when);
 }
 
-static void end_round(belay__discovery_t *discovery, int error) {
+static void end_query(belay__discovery_t *discovery, int error) {
   belay__timer_stop(belay_of(discovery), BELAY__RANK_OTHER, &discovery->timer);
   if (error == 0)
     discovery->logged_error = 0;
@@ -181,7 +181,7 @@ void belay__discovery_set_cause(belay__discovery_t *discovery, int error, const 
   snprintf(discovery->cause_text, sizeof discovery->cause_text, "%s", words);
 }
 
-/* Each reason is logged once, whichever server gives it. */
+/* Each reason is logged once, even if several servers give it. */
 void belay__discovery_report(belay__discovery_t *discovery, int error) {
   belay_client_t *client = discovery->settings->client;
   char text[BELAY__WORDS_MAX], place[BELAY__TARGET_WORDS];
@@ -199,7 +199,7 @@ void belay__discovery_report(belay__discovery_t *discovery, int error) {
              belay_strerror(error), client->refused.text);
 }
 
-/* The one that is being asked is of no use; its connection is gone. */
+/* The present server is of no use. Its connection has ended. */
 static void ask_next(belay__discovery_t *discovery, int error, const char *why) {
   belay__discovery_set_cause(discovery, error, why);
   discovery->at = (discovery->at + 1) % discovery->count;
@@ -208,12 +208,12 @@ static void ask_next(belay__discovery_t *discovery, int error, const char *why) 
     return;
   }
   discovery->state = BELAY__DISCOVERY_IDLE;
-  end_round(discovery, discovery->error);
+  end_query(discovery, discovery->error);
 }
 
-static void finish_round(belay__discovery_t *discovery) {
+static void finish_query(belay__discovery_t *discovery) {
   discovery->state = BELAY__DISCOVERY_READY;
-  end_round(discovery, 0);
+  end_query(discovery, 0);
 }
 
 void belay__discovery_ask(belay__discovery_t *discovery) {
@@ -288,7 +288,7 @@ static void on_closed(belay__transport_t *transport, int error) {
   }
 }
 
-/* A server that refuses the login is not asked again. */
+/* A server that refuses the login is of no use. */
 static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__discovery_t *discovery = discovery_of(ac);
@@ -305,7 +305,7 @@ static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
   belay__transport_break(&discovery->transport, error);
 }
 
-/* Each for itself, so that each is answered once. */
+/* Sends one command for each channel, so that each gets one reply. */
 static void subscribe(belay__discovery_t *discovery) {
   discovery->transport.reader.push_mode = true;
   for (const char *const *channel = discovery->channels; *channel != NULL; channel++) {
@@ -315,7 +315,7 @@ static void subscribe(belay__discovery_t *discovery) {
   }
 }
 
-/* A server without RESP3 is only asked, not subscribed to. */
+/* Without RESP3 there are no subscriptions. */
 static void on_hello(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__discovery_t *discovery = discovery_of(ac);
@@ -360,7 +360,7 @@ static void on_reply(belay__discovery_t *discovery, const belay__reply_t *reply)
   discovery->was_answered |= reply->type != BELAY__REPLY_ERROR;
   switch (discovery->ops->answer(discovery, reply)) {
   case BELAY__DISCOVERY_DONE:
-    finish_round(discovery);
+    finish_query(discovery);
     break;
   case BELAY__DISCOVERY_MORE:
     break;
@@ -380,7 +380,7 @@ static void on_answer(redisAsyncContext *ac, void *object, void *privdata) {
   on_reply(discovery, belay__transport_take_reply(&discovery->transport, object));
 }
 
-/* Where it listens, answers come the same way as what is said unasked (reader.h). */
+/* In push mode replies come the same way as messages (reader.h). */
 void belay__discovery_send(belay__discovery_t *discovery, size_t argc, const char *const *argv) {
   if (discovery->transport.reader.push_mode)
     belay__transport_send(&discovery->transport, argc, argv, NULL, true);
@@ -402,7 +402,7 @@ static void on_push(belay__transport_t *transport, const belay__reply_t *reply) 
     discovery->ops->on_message(discovery, reply->items[1], reply->items[2]);
     return;
   }
-  if (transport->replies_due == 0) /* nor is it an answer */
+  if (transport->replies_due == 0) /* no reply, either */
     return;
   transport->replies_due--;
   if (discovery->subscribes > 0)

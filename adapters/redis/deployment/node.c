@@ -10,7 +10,7 @@
 #include "redis/conn/outage.h"
 #include "redis/conn/server.h"
 
-bool belay__node_take_text(belay_t *belay, const char *name, const char *from, char *to,
+bool belay__node_copy_text(belay_t *belay, const char *name, const char *from, char *out,
                            size_t size) {
   if (from == NULL)
     return true;
@@ -18,7 +18,7 @@ bool belay__node_take_text(belay_t *belay, const char *name, const char *from, c
     belay__detail(belay, "%s: too long", name);
     return false;
   }
-  snprintf(to, size, "%s", from);
+  snprintf(out, size, "%s", from);
   return true;
 }
 
@@ -38,7 +38,7 @@ static int choose_tls(belay_t *belay, const belay__url_t *url, belay_tls_t *give
 
 /* ---- making ---- */
 
-/* "host:pid", so that a person who looks at a token sees where its holder runs. */
+/* "host:pid", so that an operator sees in a token where its holder runs. */
 static void default_owner(char *out, size_t size) {
   char host[UV_MAXHOSTNAMESIZE];
   size_t len = sizeof host;
@@ -56,24 +56,20 @@ static void fill_settings(belay__node_t *node, const belay_client_options_t *o) 
       .ops = node->deployment->deployment_ops,
       .client = &node->base,
       .host = (belay__host_t *)node->base.belay,
-      /* a user may do without a password, and no password is not an empty one */
+      /* a named user may have an empty password; the default user without one needs no AUTH */
       .login = {.username = url->has_username ? url->username : NULL,
                 .password = url->has_username || url->password[0] != '\0' ? url->password : NULL,
                 .credentials = o->credentials,
                 .credentials_ctx = o->credentials_ctx},
-      .client_name = node->client_name,
-      .db = url->db,
-      .connect_timeout_ms = o->connect_timeout_ms,
-      .stall_timeout_ms = o->stall_timeout_ms,
-      .idle_timeout_ms = o->idle_timeout_ms,
-      .reconnect_min_ms = o->reconnect_min_ms,
-      .reconnect_max_ms = o->reconnect_max_ms,
-      .keepalive_ms = o->keepalive_ms,
-      .tcp_user_timeout_ms = o->tcp_user_timeout_ms,
-      .max_pending = o->max_pending,
-      .max_reply = o->max_reply,
-      .on_full = o->on_full,
+      .options = *o,
   };
+  belay_client_options_t *copy = &node->settings.options;
+  copy->client_name = node->client_name;
+  copy->db = url->db;
+  /* pointers of the program, which may be invalid after belay_connect() */
+  copy->username = copy->password = copy->sentinel_username = copy->sentinel_password = NULL;
+  copy->owner = NULL;
+  copy->namespace_parts = NULL;
   belay__list_init(&node->settings.servers);
 }
 
@@ -106,7 +102,7 @@ void belay__node_free(belay__node_t *node) {
   belay__free(belay, node, size);
 }
 
-/* A node with all that every kind has. */
+/* Makes a client with the part that all deployments have. */
 static int make_node(belay_t *belay, const belay__deployment_t *deployment, const belay__url_t *url,
                      const belay_client_options_t *o, belay__node_t **out) {
   char owner[BELAY__OWNER_MAX + 1];
@@ -124,23 +120,20 @@ static int make_node(belay_t *belay, const belay__deployment_t *deployment, cons
   node->url = *url;
   node->base.place = place_of(url);
   node->base.db = url->db;
-  node->connections_per_class = o->connections;
   *out = node;
   return 0;
 }
 
-int belay__node_make(belay_t *belay, const belay__deployment_t *deployment,
-                     const belay__deployment_t *single, const belay__url_t *url,
+int belay__node_make(belay_t *belay, const belay__deployment_t *deployment, const belay__url_t *url,
                      const belay_client_options_t *o, belay_client_t **out) {
   belay__node_t *node;
   int error = make_node(belay, deployment, url, o, &node);
   if (error != 0)
     return error;
-  node->single = single;
   snprintf(node->client_name, sizeof node->client_name, "%s", o->client_name);
-  bool fits = belay__node_take_text(belay, "sentinel_username", o->sentinel_username,
+  bool fits = belay__node_copy_text(belay, "sentinel_username", o->sentinel_username,
                                     node->sentinel_username, sizeof node->sentinel_username) &&
-              belay__node_take_text(belay, "sentinel_password", o->sentinel_password,
+              belay__node_copy_text(belay, "sentinel_password", o->sentinel_password,
                                     node->sentinel_password, sizeof node->sentinel_password);
   fill_settings(node, o);
   error = fits ? choose_tls(belay, url, o->tls, &node->settings.tls) : BELAY_EINVAL;
@@ -173,7 +166,7 @@ void belay__node_distrust(belay_client_t *client, belay__call_t *call) {
 
 /* ---- all servers ---- */
 
-size_t belay__node_links_up(const belay_client_t *client) {
+size_t belay__node_connections_up(const belay_client_t *client) {
   return belay__servers_connections_up(&BELAY__CONTAINER(client, belay__node_t, base)->settings);
 }
 

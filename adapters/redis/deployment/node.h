@@ -10,56 +10,59 @@
 
 typedef struct belay__node belay__node_t;
 
-/* A deployment of one kind: a node is its first member. */
+/* A kind of deployment. A node is the first member of its client. */
 typedef struct belay__deployment {
-  size_t size;
+  size_t size; /* bytes of the client */
   const belay__node_ops_t *ops;
   const belay__deployment_ops_t *deployment_ops;
-  /* Initializes the rest of the node, which is zeros. Returns 0 or an error of belay_connect(). */
+  /* Initializes the rest of the client, which is zeros. Returns 0 or an error of
+   * belay_connect(). */
   int (*init)(belay__node_t *node);
 } belay__deployment_t;
+
+extern const belay__deployment_t belay__single;  /* one primary, with replicas (single.c) */
+extern const belay__deployment_t belay__cluster; /* slots on several servers (cluster.c) */
 
 struct belay__node {
   belay_client_t base; /* first */
   belay__settings_t settings;
   const belay__deployment_t *deployment;
-  const belay__deployment_t *single; /* a client of one server, which visit makes */
-  belay__url_t url;                  /* memory of the strings in `settings` */
+  belay__url_t url; /* memory of the strings in `settings` */
   char client_name[65];
   char sentinel_username[BELAY__SECRET_MAX + 1], sentinel_password[BELAY__SECRET_MAX + 1];
-  size_t connections_per_class;
-  belay__discovery_t
-      *discovery; /* finds the servers; NULL: there is one server, in a fixed place */
+  /* Finds the servers. NULL: there is one server, at a fixed address. */
+  belay__discovery_t *discovery;
   bool closing, gone;
 };
 
-/* Copies a text of the options; false if it does not fit, which the detail then says. A from of NULL leaves what is there. */
-bool belay__node_take_text(belay_t *belay, const char *name, const char *from, char *to,
+/* Copies a string of the options. False, with a detail, if it does not fit. from NULL: leaves out
+ * unchanged. */
+bool belay__node_copy_text(belay_t *belay, const char *name, const char *from, char *out,
                            size_t size);
 
 /* Makes a client of this deployment. Returns 0, BELAY_ENOMEM, BELAY_EINVAL or an error of the
  * deployment's init(). */
-int belay__node_make(belay_t *belay, const belay__deployment_t *deployment,
-                     const belay__deployment_t *single, const belay__url_t *url,
+int belay__node_make(belay_t *belay, const belay__deployment_t *deployment, const belay__url_t *url,
                      const belay_client_options_t *o, belay_client_t **out);
 
-/* node_ops->overdue and node_ops->distrust. */
+/* The functions of belay__node_ops_t (core/port.h) that are the same in all deployments. */
 void belay__node_overdue(belay_client_t *client, belay__call_t *call);
 void belay__node_distrust(belay_client_t *client, belay__call_t *call);
-
-/* node_ops->connections_up and node_ops->can. */
-size_t belay__node_links_up(const belay_client_t *client);
+size_t belay__node_connections_up(const belay_client_t *client);
 bool belay__node_can(belay_client_t *client, belay__capability_t what);
-
-/* node_ops->visit (visit.c). */
 int belay__node_visit(belay_client_t *client, const char *place, belay_client_t **out);
 
-/* Closes all servers and the discovery. When these are over, the client is gone. */
+#define BELAY__NODE_OPS                                                                            \
+  .call_room = sizeof(belay__dispatch_t), .overdue = belay__node_overdue,                          \
+  .distrust = belay__node_distrust, .connections_up = belay__node_connections_up,                  \
+  .can = belay__node_can
+
+/* Closes all servers and the discovery. The client is gone when these have ended. */
 void belay__node_close(belay__node_t *node);
-/* A handle or a look-up is over: perhaps the last one that a closing client waits for. */
+/* Called when a handle or a name lookup ends: a closing client may wait for it. */
 void belay__node_check_closed(belay__node_t *node);
 
-/* Takes back the node with its servers; the last thing that node_ops->free does. */
+/* Frees the client and its servers. The last call of node_ops->free. */
 void belay__node_free(belay__node_t *node);
 
 #endif /* BELAY_REDIS_DEPLOYMENT_NODE_H */

@@ -1,6 +1,7 @@
 #include "redis/deployment/primary_resolver.h"
 
-#define USELESS_MS 5000 /* after that time without a connection another sentinel is asked first */
+/* ms without a connection to a primary after which another Sentinel is asked first */
+#define USELESS_MS 5000
 
 void belay__resolver_ask(belay__resolver_t *resolver) {
   belay__discovery_t *discovery = &resolver->discovery;

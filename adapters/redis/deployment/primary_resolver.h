@@ -1,4 +1,5 @@
-/* A resolver: finds the primary of a deployment, and its replicas. sentinel.c asks sentinels, replicas.c asks every server. */
+/* A resolver: finds the primary of a deployment and its replicas. sentinel.c asks Sentinels,
+ * replicas.c asks all servers. */
 #ifndef BELAY_REDIS_DEPLOYMENT_PRIMARY_RESOLVER_H
 #define BELAY_REDIS_DEPLOYMENT_PRIMARY_RESOLVER_H
 
@@ -8,52 +9,52 @@
 
 typedef struct belay__resolver belay__resolver_t;
 
-/* What was found. */
+/* The result of a query. */
 typedef struct belay__found {
   belay__place_t primary;
-  belay__place_t replicas[BELAY__REPLICAS_MAX]; /* that may be well: they are asked themselves */
+  belay__place_t replicas[BELAY__REPLICAS_MAX]; /* candidates; each connection verifies the role */
   size_t replica_count;
-  uint64_t epoch; /* sentinel.c: grows with each failover */
-  bool down;      /* sentinel.c: the sentinel does not reach the primary that it names */
-  bool promotes;  /* sentinel.c: the sentinel leads a failover */
-  /* sentinel.c: the replica that the sentinel is promoting; port 0: none */
-  belay__place_t promoted;
+  /* For sentinel.c only: */
+  uint64_t epoch;          /* grows with each failover */
+  bool down;               /* the Sentinel does not reach the primary that it names */
+  bool promotes;           /* the Sentinel leads a failover */
+  belay__place_t promoted; /* the replica that the Sentinel promotes; port 0: none */
 } belay__found_t;
 
 struct belay__resolver {
   belay__discovery_t discovery;
-  belay__timer_t
-      poll_timer;       /* sentinel.c: asks from time to time whether everything is as it was */
-  belay__found_t found; /* the servers being found; in on_result(), the result */
-  /* sentinel.c: the answer of a Sentinel that does not know the latest epoch */
-  belay__found_t outdated;
+  belay__found_t found;  /* in on_resolved(), the result */
   bool is_outdated;      /* `found` is outdated: it only serves clients without a connection */
-  unsigned answers;      /* sentinel.c: of the one that is being asked */
-  unsigned primaries;    /* replicas.c: that say they are */
-  uint64_t epoch;        /* sentinel.c: epoch of the used primary; its user sets it */
-  uint64_t failed_since; /* since when what is found is of no use; 0: it is */
-  const belay__place_t
-      *configured; /* sentinel.c: the sentinels that were known from the beginning */
+  uint64_t failed_since; /* start of the time without a usable primary; 0: there is one */
+  bool has_news;         /* the query began because of an event */
+  bool with_replicas;    /* the replicas are needed, too */
+  /* The end of a query: 0, or an error whose text is the client's last refusal. Runs from the
+   * loop. Another query may begin in it. */
+  void (*on_resolved)(belay__resolver_t *resolver, int error);
+
+  /* For replicas.c only: */
+  unsigned primaries; /* number of servers that report to be the primary */
+
+  /* For sentinel.c only: */
+  belay__timer_t poll_timer; /* time of the next query without an event */
+  belay__found_t outdated;   /* the answer of a Sentinel that does not know the latest epoch */
+  unsigned answers;          /* number of replies of the present Sentinel */
+  uint64_t epoch;            /* epoch of the used primary; the deployment sets it */
+  const belay__place_t *configured; /* the Sentinels of the URL */
   size_t configured_count;
-  bool hinted;        /* sentinel.c: something has changed, and it was not asked yet */
-  bool has_news;      /* something had changed before it was asked */
-  bool with_replicas; /* the replicas are wanted too */
-  const char *master; /* sentinel.c: its name */
-  /* sentinel.c: run id of the sentinel that was last elected to lead a failover; length 0: none since the last one was
-   * looked for */
+  bool hinted;        /* an event came, and no query has begun since */
+  const char *master; /* name of the primary at the Sentinels */
+  /* Run id of the Sentinel that was last elected to lead a failover; length 0: none since the
+   * last one was followed. */
   char leader[BELAY__RUN_ID_MAX];
   size_t leader_len;
-  belay__place_t
-      leads; /* sentinel.c: where that sentinel is; port 0: the one that was asked does not say */
-  /* The end of a question, which may have been the resolver's own: 0, or an error, which the client knows in words too.
-   * From the loop; another question may be begun in it. */
-  void (*on_resolved)(belay__resolver_t *resolver, int error);
+  belay__place_t leads; /* address of that Sentinel; port 0: unknown */
 };
 
-/* Asks, unless that is being done. It is not told inside this. */
+/* Begins a query, unless one is in progress. on_resolved() does not run inside this call. */
 void belay__resolver_ask(belay__resolver_t *resolver);
 
-/* The found primary cannot be reached. Other servers may know a newer one. */
+/* Notes that the found primary cannot be reached. Another Sentinel may know a newer one. */
 void belay__resolver_primary_failed(belay__resolver_t *resolver);
 
 #endif /* BELAY_REDIS_DEPLOYMENT_PRIMARY_RESOLVER_H */

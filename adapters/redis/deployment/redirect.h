@@ -13,13 +13,13 @@ typedef struct belay__redirect {
   belay__place_t place;
 } belay__redirect_t;
 
-/* Parses "MOVED slot host:port" or "ASK slot host:port". here: the server that sent it; an empty host
- * means the same host. False if the text is something else or does not name the host. */
+/* Parses "MOVED slot host:port" or "ASK slot host:port". here: the server that sent it; an empty
+ * host means the same host. False if the text is something else or does not name the host. */
 bool belay__redirect_parse(const belay__reply_t *reply, const belay__place_t *here,
                            belay__redirect_t *out);
 
-/* Sets the host of a place from an address in a reply. An empty address stands for the host of here.
- * False for "?" (the server does not know the host) and for a malformed one. */
+/* Sets the host of a place from an address in a reply. An empty address stands for the host of
+ * here. False for "?" (the server does not know the host) and for a malformed one. */
 bool belay__redirect_read_host(const char *text, size_t len, const belay__place_t *here,
                                belay__place_t *out);
 

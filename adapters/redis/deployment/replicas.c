@@ -23,7 +23,7 @@ static bool is_sentinel(const belay__reply_t *reply) {
          belay__reply_is(reply->items[0], "sentinel", 8);
 }
 
-/* All are asked, whatever the first of them say. */
+/* All servers are asked in any case. */
 static belay__discovery_verdict_t answer(belay__discovery_t *discovery,
                                          const belay__reply_t *reply) {
   belay__resolver_t *resolver = resolver_of(discovery);

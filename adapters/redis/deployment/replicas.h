@@ -4,7 +4,7 @@
 
 #include "redis/deployment/primary_resolver.h"
 
-/* Fills in a resolver that is zeros but for told, quiet and all. */
+/* Initializes a resolver whose on_resolved and with_replicas are set. */
 void belay__replicas_init(belay__resolver_t *resolver, belay__settings_t *settings,
                           const belay__place_t *places, size_t n);
 

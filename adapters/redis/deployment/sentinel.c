@@ -1,8 +1,8 @@
 /* The resolver that asks Sentinels ("Guidelines for Redis clients with support for Redis
  * Sentinel").
  *
- *    ask the next one --no reply, refuses the login, does not know the master--> ask the next one
- *          |          --knows an older configuration than the used one---------> keep it, ask the next one
+ *    ask a Sentinel --no reply, refuses the login, does not know the master--> ask the next one
+ *          |        --older configuration than the used one--> keep it, ask the next one
  *          v
  *    the primary is found
  *
@@ -18,7 +18,8 @@
  *
  * A failover:
  *
- *    +vote-for-leader RUNID --that Sentinel is asked from now on--> +failover-state-wait-promotion --asked--> "promoted"
+ *    +vote-for-leader RUNID                  that Sentinel is asked from now on
+ *    +failover-state-wait-promotion          it is asked, and flags a replica as "promoted"
  *
  * The leader of a failover sends REPLICAOF NO ONE to a replica, and sees its new role up to a
  * second later. Only then it names the replica as the master, and the other Sentinels learn of
@@ -35,15 +36,14 @@
 #include "core/loop/backoff.h"
 #include "redis/conn/cause.h"
 
-#define AGAIN_MS 6000
+#define POLL_MS 6000 /* ms between two queries without an event */
 
 static belay__resolver_t *resolver_of(belay__discovery_t *discovery) {
   return BELAY__CONTAINER(discovery, belay__resolver_t, discovery);
 }
 
-/* ---- reading ---- */
+/* ---- replies ---- */
 
-/* An address as a sentinel gives it. */
 static bool read_place(const belay__reply_t *host, const belay__reply_t *port,
                        belay__place_t *out) {
   uint64_t number;
@@ -59,7 +59,7 @@ static bool read_server(const belay__reply_t *server, belay__place_t *out) {
   return read_place(belay__reply_field(server, "ip"), belay__reply_field(server, "port"), out);
 }
 
-/* Whether a replica has what its primary has, as far as the sentinel knows. */
+/* True if the Sentinel reports that the replica is connected to its primary. */
 static bool is_well(const belay__reply_t *replica) {
   const belay__reply_t *connection = belay__reply_field(replica, "master-link-status");
   const belay__reply_t *flags = belay__reply_field(replica, "flags");
@@ -98,7 +98,7 @@ static bool has_flag(const belay__reply_t *reply, const char *flag) {
 
 static void ask_for_replicas(belay__resolver_t *resolver);
 
-/* A sentinel that does not tell its epoch is believed. */
+/* An answer without an epoch counts as up to date. */
 static bool read_master(belay__resolver_t *resolver, const belay__reply_t *reply) {
   belay__found_t *found = &resolver->found;
   const belay__reply_t *epoch = belay__reply_field(reply, "config-epoch");
@@ -115,7 +115,7 @@ static bool knows_older(const belay__resolver_t *resolver) {
   return resolver->found.epoch < resolver->epoch;
 }
 
-/* Notes where the leader of a failover is, if this is the sentinel that was elected. */
+/* Notes the address of the Sentinel that leads a failover. */
 static void note_leader(belay__resolver_t *resolver, const belay__reply_t *sentinel) {
   const belay__reply_t *run_id = belay__reply_field(sentinel, "runid");
   if (resolver->leader_len > 0 && run_id != NULL &&
@@ -123,7 +123,7 @@ static void note_leader(belay__resolver_t *resolver, const belay__reply_t *senti
     (void)read_server(sentinel, &resolver->leads);
 }
 
-/* It does not name itself. */
+/* The list does not contain the asked Sentinel itself. */
 static bool read_sentinels(belay__resolver_t *resolver, const belay__reply_t *reply) {
   belay__place_t places[BELAY__DISCOVERY_PLACES];
   size_t n = resolver->configured_count;
@@ -153,12 +153,12 @@ static bool read_replicas(belay__resolver_t *resolver, const belay__reply_t *rep
   return true;
 }
 
-/* ---- asking ---- */
+/* ---- the query ---- */
 
-/* The last one only if all are wanted, or the sentinel leads a failover. */
+/* The last one is sent only if replicas are needed, or the Sentinel leads a failover. */
 static const struct question {
   const char *word;
-  /* False if one who answers so is of no use. */
+  /* False if the Sentinel is of no use. */
   bool (*read)(belay__resolver_t *resolver, const belay__reply_t *reply);
 } questions[] = {
     {"GET-MASTER-ADDR-BY-NAME", read_address},
@@ -173,7 +173,7 @@ static unsigned question_count(const belay__resolver_t *resolver) {
   return QUESTIONS - !(resolver->with_replicas || resolver->found.promotes);
 }
 
-static void put(belay__resolver_t *resolver, unsigned question) {
+static void send_question(belay__resolver_t *resolver, unsigned question) {
   const char *const argv[] = {"SENTINEL", questions[question].word, resolver->master};
   belay__discovery_send(&resolver->discovery, 3, argv);
 }
@@ -184,11 +184,11 @@ static void ask(belay__discovery_t *discovery) {
   resolver->found = (belay__found_t){.replica_count = 0};
   resolver->leads.port = 0;
   for (unsigned i = 0; i < question_count(resolver); i++)
-    put(resolver, i);
+    send_question(resolver, i);
 }
 
 static void ask_for_replicas(belay__resolver_t *resolver) {
-  put(resolver, QUESTIONS - 1);
+  send_question(resolver, QUESTIONS - 1);
 }
 
 static belay__discovery_verdict_t answer(belay__discovery_t *discovery,
@@ -215,8 +215,8 @@ static int final_error(belay__resolver_t *resolver, int error) {
   return error;
 }
 
-/* The primary seems to be down, and another sentinel was elected to lead a failover: that one is asked from now on. True if
- * it is. */
+/* If the primary seems to be down, the Sentinel that leads the failover is asked from now on. True
+ * if so. */
 static bool follow_leader(belay__resolver_t *resolver) {
   bool needed = resolver->found.down || resolver->failed_since != 0;
   if (!needed || resolver->leads.port == 0)
@@ -229,7 +229,7 @@ static void on_over(belay__discovery_t *discovery, int error) {
   belay__resolver_t *resolver = resolver_of(discovery);
   belay_t *belay = &discovery->settings->host->base;
   belay__timer_set(belay, BELAY__RANK_OTHER, &resolver->poll_timer,
-                   belay__now(belay) + belay__period(belay, AGAIN_MS * BELAY__MS));
+                   belay__now(belay) + belay__period(belay, POLL_MS * BELAY__MS));
   resolver->is_outdated = error != 0 && resolver->outdated.primary.port != 0;
   if (resolver->is_outdated) {
     resolver->found = resolver->outdated;
@@ -241,7 +241,7 @@ static void on_over(belay__discovery_t *discovery, int error) {
     belay__resolver_ask(resolver);
 }
 
-/* ---- hints ---- */
+/* ---- events ---- */
 
 #define ELECTED "+vote-for-leader"
 #define DOWN "+sdown"
@@ -253,7 +253,7 @@ static void on_over(belay__discovery_t *discovery, int error) {
 static const char *const channels[] = {
     DOWN, ELECTED, "+failover-state-wait-promotion", "+promoted-slave", "+switch-master", NULL};
 
-/* "RUNID EPOCH", for whichever master: the run id of the sentinel that has the vote. */
+/* Reads "RUNID EPOCH": the Sentinel that has the vote, for any master. */
 static void note_vote(belay__resolver_t *resolver, const char *data, size_t len) {
   const char *space = memchr(data, ' ', len);
   size_t n = space == NULL ? len : (size_t)(space - data);
@@ -278,7 +278,7 @@ static void on_message(belay__discovery_t *discovery, const belay__reply_t *chan
   belay__resolver_ask(resolver);
 }
 
-/* Without the connection no change would be reported. */
+/* Without the connection no event arrives. */
 static void lost(belay__discovery_t *discovery) {
   belay__resolver_ask(resolver_of(discovery));
 }

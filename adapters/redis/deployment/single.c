@@ -6,14 +6,13 @@
  *
  * A replica:
  *
- *    named by the resolver --connected, role confirmed--> serves reads --cut off, silent, lost--> retried
- *                                                          |
- *                                                          +--no longer named--> retired: closed after
- *                                                                                its last reply
+ *    named by the resolver --connected, role confirmed--> serves reads --cut off, silent, lost--+
+ *                                  ^                          |                                 |
+ *                                  +--------------------------|-----------retried---------------+
+ *                                                             +--no longer named--> retired
+ *    retired --its last reply--> closed
  *
  * Queued calls of a lost replica go to the other replicas or to the primary. */
-#include "redis/deployment/single.h"
-
 #include <stdio.h>
 
 #include "core/client/lifecycle.h"
@@ -23,6 +22,7 @@
 #include "redis/conn/call_queue.h"
 #include "redis/conn/server.h"
 #include "redis/conn/subscriber.h"
+#include "redis/deployment/node.h"
 #include "redis/deployment/replicas.h"
 #include "redis/deployment/sentinel.h"
 
@@ -31,9 +31,9 @@
 typedef struct single {
   belay__node_t node; /* first */
   belay__server_t *primary;
-  belay__resolver_t *resolver;                    /* NULL: the server is always in the same place */
-  bool applying;                                  /* the resolver tells what it has found */
-  belay__server_t *replicas[BELAY__REPLICAS_MAX]; /* NULL: there is none in this place */
+  belay__resolver_t *resolver;                    /* NULL: the server has a fixed address */
+  bool applying;                                  /* the result of the resolver is being applied */
+  belay__server_t *replicas[BELAY__REPLICAS_MAX]; /* NULL: unused */
   size_t turn;                                    /* the next server for reads */
   belay__timer_t requeue_timer; /* moves queued calls from failed replicas to other servers */
   belay__timer_t replica_timer; /* replicas that are not connected are tried again */
@@ -69,7 +69,7 @@ static belay__connection_t *connection_of(const belay_client_t *client,
   return belay__server_connection(((const single_t *)client)->primary, conn_class, route);
 }
 
-/* Those that are sent together are answered by one server. */
+/* Calls that are submitted together go to one server. */
 static int submit(belay_client_t *client, belay__call_t *const *calls, size_t n) {
   single_t *single = (single_t *)client;
   bool stale = true;
@@ -110,7 +110,7 @@ static bool shard(const belay_client_t *client, size_t i, uint32_t *route, uint3
 }
 
 #if BELAY_HAS_TOPOLOGY
-/* Of a resolver's those are known that it was given; where these are sentinels, the primary that they have named. */
+/* With a list of addresses these are known; with Sentinels, only the primary. */
 static bool place(const belay_client_t *client, size_t i, char out[BELAY__PLACE_MAX]) {
   const single_t *single = (const single_t *)client;
   const belay__url_t *url = &single->node.url;
@@ -166,7 +166,7 @@ static void requeue_soon(single_t *single) {
                    belay__now(belay_of(single)));
 }
 
-/* Its calls are still being given back. */
+/* The calls of the connection are still being returned. */
 static void on_lost(belay__connection_t *connection, int error) {
   single_t *single = single_of(connection->server->settings);
   (void)error;
@@ -200,7 +200,7 @@ static bool is_named(const single_t *single, const belay__place_t *place) {
   return named && !belay__place_is(place, &found->primary);
 }
 
-/* A server for that replica, unless there is one, or no room for it. */
+/* Adds a server for that replica, unless there is one, or no room for it. */
 static void add_replica(single_t *single, const belay__place_t *place) {
   belay__server_t **room = NULL;
   for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++) {
@@ -212,8 +212,7 @@ static void add_replica(single_t *single, const belay__place_t *place) {
   }
   if (room == NULL)
     return;
-  belay__server_t *new_replica = *room =
-      belay__server_new(&single->node.settings, single->node.connections_per_class);
+  belay__server_t *new_replica = *room = belay__server_new(&single->node.settings);
   if (new_replica == NULL)
     return;
   new_replica->role = BELAY__ROLE_REPLICA;
@@ -236,9 +235,9 @@ static void use_replicas(single_t *single) {
     on_replica_timer(&single->replica_timer);
 }
 
-/* ---- finding ---- */
+/* ---- find the primary ---- */
 
-/* A replica's server has been made for the place where it is. */
+/* Only the primary's address has to be found. */
 static void resolve(belay__server_t *server) {
   single_t *single = single_of(server->settings);
   if (server != single->primary) {
@@ -256,7 +255,7 @@ static void on_up(belay__connection_t *connection) {
     single->resolver->failed_since = 0;
 }
 
-/* It owes an answer, and is silent: perhaps it has been replaced without our being told. */
+/* A silent primary may have been replaced. */
 static void on_suspect(belay__connection_t *connection) {
   single_t *single = single_of(connection->server->settings);
   if (connection->server == single->primary)
@@ -290,7 +289,7 @@ static void on_primary_resolved(belay__resolver_t *resolver, int error) {
     use_replicas(single);
 }
 
-/* ---- the end ---- */
+/* ---- end ---- */
 
 static void on_handle_closed(belay__settings_t *settings, belay__server_t *server) {
   (void)server;
@@ -314,7 +313,7 @@ static void free_single(belay_client_t *client) {
   belay__free(belay, resolver, sizeof *resolver);
 }
 
-/* ---- making ---- */
+/* ---- start ---- */
 
 static const belay__deployment_ops_t single_ops = {.handle_closed = on_handle_closed};
 static const belay__deployment_ops_t resolved_ops = {.resolve = resolve,
@@ -348,8 +347,7 @@ static bool make_resolver(single_t *single) {
 static int init(belay__node_t *node) {
   single_t *single = (single_t *)node;
   const belay__url_t *url = &node->url;
-  belay__server_t *server = single->primary =
-      belay__server_new(&node->settings, node->connections_per_class);
+  belay__server_t *server = single->primary = belay__server_new(&node->settings);
   if (server == NULL)
     return BELAY_ENOMEM;
   single->requeue_timer.fire = on_requeue;
@@ -365,24 +363,13 @@ static int init(belay__node_t *node) {
 }
 
 static const belay__node_ops_t node_ops = {
-    .call_room = sizeof(belay__dispatch_t),
-    .submit = submit,
-    .withdraw = withdraw,
-    .overdue = belay__node_overdue,
-    .distrust = belay__node_distrust,
-    .dead_epoch = dead_epoch,
-    .server = server_info,
-    .silent = silent,
+    BELAY__NODE_OPS,          .submit = submit,           .withdraw = withdraw,
+    .dead_epoch = dead_epoch, .server = server_info,      .silent = silent,
     .shard = shard,
 #if BELAY_HAS_TOPOLOGY
-    .place = place,
-    .visit = belay__node_visit,
+    .place = place,           .visit = belay__node_visit,
 #endif
-    .connections_up = belay__node_links_up,
-    .can = belay__node_can,
-    .listen = listen_to,
-    .unlisten = unlisten,
-    .close = close_all,
+    .listen = listen_to,      .unlisten = unlisten,       .close = close_all,
     .free = free_single,
 };
 

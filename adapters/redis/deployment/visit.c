@@ -1,4 +1,4 @@
-/* Clients that look at one server of a deployment: the port's visit. */
+/* The port's visit: a client of one server of a deployment. */
 #include <openssl/crypto.h>
 #include <string.h>
 
@@ -12,26 +12,20 @@ static bool is_own(const belay__url_t *url, const char *place) {
   return strcmp(own, place) == 0;
 }
 
-/* The options of this client that concern connections. */
+/* The options of this client that concern connections; the defaults of the others. */
 static belay_client_options_t options_of(const belay__node_t *node) {
-  const belay__settings_t *settings = &node->settings;
-  belay_client_options_t o;
-  belay_client_options_init(&o);
-  o.credentials = settings->login.credentials;
-  o.credentials_ctx = settings->login.credentials_ctx;
-  o.tls = settings->tls;
-  o.client_name = settings->client_name;
+  belay_client_options_t o = node->settings.options, defaults;
+  belay_client_options_init(&defaults);
+  o.tls = node->settings.tls;
   o.owner = node->base.owner;
-  o.connect_timeout_ms = settings->connect_timeout_ms;
-  o.timeout_ms = node->base.timeout_ms;
-  o.max_reply = settings->max_reply;
-  o.stall_timeout_ms = settings->stall_timeout_ms;
-  o.idle_timeout_ms = settings->idle_timeout_ms;
-  o.reconnect_min_ms = settings->reconnect_min_ms;
-  o.reconnect_max_ms = settings->reconnect_max_ms;
-  o.close_timeout_ms = node->base.close_timeout_ms;
-  o.tcp_user_timeout_ms = settings->tcp_user_timeout_ms;
-  o.keepalive_ms = settings->keepalive_ms;
+  o.connections = 1;
+  o.read_from = BELAY_READ_PRIMARY;
+  o.namespace_parts = defaults.namespace_parts;
+  o.namespace_count = defaults.namespace_count;
+  o.max_pending = defaults.max_pending;
+  o.max_bytes = defaults.max_bytes;
+  o.on_full = defaults.on_full;
+  o.trace = NULL;
   return o;
 }
 
@@ -49,9 +43,9 @@ int belay__node_visit(belay_client_t *client, const char *place, belay_client_t 
     error = belay__place_read(place, &url.places[0]) ? 0 : BELAY_ERESOLVE;
   }
   if (error == 0)
-    error = belay__node_make(client->belay, node->single, node->single, &url, &o, out);
+    error = belay__node_make(client->belay, &belay__single, &url, &o, out);
   OPENSSL_cleanse(&url, sizeof url); /* the password */
   if (error == 0)
-    BELAY__CONTAINER(*out, belay__node_t, base)->settings.cluster_warned = true; /* that is known */
+    BELAY__CONTAINER(*out, belay__node_t, base)->settings.cluster_warned = true;
   return error;
 }

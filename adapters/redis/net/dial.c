@@ -24,7 +24,7 @@ void belay__dial_close_handle(belay__dial_t *dial, belay__uv_handle_t *handle) {
   belay__uv_handle_close(handle, on_handle_closed);
 }
 
-/* Gives up the address that is being tried. */
+/* Gives up the present address. */
 static void release_attempt(belay__dial_t *dial) {
   belay__work_budget_leave(&dial->host->work_budget, &dial->start_slot);
   belay__timer_stop(&dial->host->base, BELAY__RANK_OTHER, &dial->timer);
@@ -73,7 +73,7 @@ void belay__dial_close(belay__dial_t *dial) {
 /* ---- connecting ---- */
 
 static void set_int(int fd, int level, int name, int value) {
-  (void)setsockopt(fd, level, name, &value, sizeof value); /* a socket works without it */
+  (void)setsockopt(fd, level, name, &value, sizeof value); /* the socket works without it */
 }
 
 static void tune_tcp(int fd, const belay__target_t *target) {
@@ -129,7 +129,7 @@ static void on_writable(uv_poll_t *poll, int status, int events) {
     return;
   }
   if (dial->handle != NULL &&
-      poll == &dial->handle->u.poll) { /* else a timer has just given it up */
+      poll == &dial->handle->u.poll) { /* else a timer has given it up in this turn */
     int error = 0;
     socklen_t len = sizeof error;
     uv_poll_stop(poll);
@@ -149,7 +149,7 @@ static bool note_error(belay__dial_t *dial) {
   return false;
 }
 
-/* Begins to connect to one address; false if it failed at once. */
+/* Starts to connect to one address. False if that failed at once. */
 static bool dial_address(belay__dial_t *dial, const struct sockaddr *address) {
   belay_t *belay = &dial->host->base;
   dial->fd = open_socket(address->sa_family);
@@ -196,7 +196,6 @@ static void on_timer(belay__timer_t *timer) {
   try_next(dial);
 }
 
-/* Fails if there are no addresses. */
 static void on_turn(belay__job_t *begin) {
   try_next(BELAY__CONTAINER(begin, belay__dial_t, start_slot));
 }
@@ -237,8 +236,8 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
   belay__leave(belay);
 }
 
-/* One look-up at a time: if there is one under way, for a start that was canceled, on_resolved() sees whether it was
- * about the same name. */
+/* Starts a name lookup, unless one for a canceled start is in progress: on_resolved() then uses its
+ * result, or starts another one. */
 static void look_up(belay__dial_t *dial) {
   char port[8];
   const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -251,10 +250,10 @@ static void look_up(belay__dial_t *dial) {
                                    dial->looked_up.host, port, &hints) == 0;
   if (!dial->resolving)
     belay__work_budget_queue(&dial->host->work_budget,
-                             &dial->start_slot); /* fails there: no address */
+                             &dial->start_slot); /* without an address the attempt fails there */
 }
 
-/* Addresses that need no look-up; false if it is a name. */
+/* Sets an address that needs no lookup. False if the target is a name. */
 static bool is_literal(belay__dial_t *dial) {
   const belay__target_t *target = dial->target;
   dial->count = 1;

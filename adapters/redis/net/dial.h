@@ -2,7 +2,7 @@
  *
  *    start --name--> RESOLVING --addresses--> CONNECTING --connected--> callback: a socket
  *      |                |                       |    ^
- *      |                |                       +----+ this address failed, or used its share of the time
+ *      |                |                       +----+ next address: it failed, or its time is over
  *      |                |                       |
  *      |                +--does not resolve-----+--none is left--> callback: an error
  *      +--path, numeric address--> CONNECTING
@@ -29,21 +29,21 @@
 
 typedef struct belay__dial belay__dial_t;
 
-/* error 0: fd is connected and, with the handle (a uv_poll on it that is not started), the callee's from now
- * on. Otherwise BELAY_ERESOLVE or BELAY_EUNREACHABLE. From the loop. */
+/* Runs from the loop. error 0: fd is connected. The callee then owns fd and the handle, a uv_poll
+ * for it that is not started. Otherwise BELAY_ERESOLVE or BELAY_EUNREACHABLE. */
 typedef void (*belay__dial_cb)(belay__dial_t *dial, int error, int fd, belay__uv_handle_t *handle);
 
 struct belay__dial {
   belay__host_t *host;
   const belay__target_t *target;
-  size_t *handles; /* counts the handles that are open */
+  size_t *handles; /* number of open handles */
   belay__dial_cb cb;
-  void (*on_released)(belay__dial_t *dial); /* a handle or a look-up of a dial is over */
+  void (*on_released)(belay__dial_t *dial); /* a handle or a name lookup ended */
 
   bool resolving, active;
-  bool awaits_lookup; /* active, and waits for the answer to a look-up */
+  bool awaits_lookup; /* active, and waits for a name lookup */
   uv_getaddrinfo_t request;
-  belay__place_t looked_up; /* the host that is being looked up */
+  belay__place_t looked_up; /* the host of the lookup */
   union {
     struct sockaddr any;
     struct sockaddr_in v4;
@@ -52,9 +52,9 @@ struct belay__dial {
   } addresses[BELAY__DIAL_ADDRESSES];
   size_t count, next;
   uint64_t deadline;
-  belay__job_t start_slot; /* waits at the work budget, to try the first address */
-  belay__timer_t timer;    /* the present address's share of the time */
-  int system_error; /* why the last address failed, or the name, as libuv has it; 0: nothing has failed */
+  belay__job_t start_slot; /* waits at the work budget before the first address */
+  belay__timer_t timer;    /* end of the present address's share of the time */
+  int system_error;        /* error of the last address or the lookup, as libuv has it; 0: none */
   int fd;
   belay__uv_handle_t *handle; /* CONNECTING */
 };
@@ -66,16 +66,17 @@ void belay__dial_init(belay__dial_t *dial, belay__host_t *host, const belay__tar
  * inside this call. Not while an attempt is in progress. */
 void belay__dial_start(belay__dial_t *dial, uint64_t deadline);
 void belay__dial_cancel(belay__dial_t *dial);
-/* The same when its time is over; returns the error that says how far it came. */
+/* Cancels at the end of the time. Returns BELAY_ERESOLVE during the name lookup, otherwise
+ * BELAY_EUNREACHABLE. */
 int belay__dial_expire(belay__dial_t *dial);
-/* The same, for good. */
+/* Cancels before the end of the dial. */
 void belay__dial_close(belay__dial_t *dial);
 
 static inline bool belay__dial_busy(const belay__dial_t *dial) {
   return dial->resolving;
 }
 
-/* Closes a handle that a dial made and gives its memory back when libuv is through with it. */
+/* Closes a handle that a dial made, and frees its memory afterwards. */
 void belay__dial_close_handle(belay__dial_t *dial, belay__uv_handle_t *handle);
 
 #endif /* BELAY_REDIS_NET_DIAL_H */

@@ -5,9 +5,8 @@
 
 #define DEPTH_MAX 8
 #define ELEMENTS_MAX (1 << 20)
-#define CHUNK_SIZE ((size_t)2048) /* the smallest; */
-/* Number of spare blocks: the reply to a batch fits. */
-#define SPARES_MAX 4
+#define CHUNK_SIZE ((size_t)2048) /* bytes of the smallest chunk */
+#define SPARES_MAX 4              /* spare chunks: the reply to a batch fits into them */
 
 struct belay__chunk {
   belay__chunk_t *next;
@@ -77,7 +76,7 @@ static void arena_reset(belay__reader_t *reader) {
   free_all(reader, chunks);
 }
 
-/* ---- the functions ---- */
+/* ---- hiredis's functions ---- */
 
 static object_t *make(const redisReadTask *task, belay__reply_type_t type) {
   belay__reader_t *reader = task->privdata;
@@ -85,7 +84,7 @@ static object_t *make(const redisReadTask *task, belay__reply_type_t type) {
   for (const redisReadTask *t = task->parent; t != NULL; t = t->parent)
     depth++;
   if (depth == 0 && *reader->replies_due == 0 && task->type != REDIS_REPLY_PUSH)
-    reader->rejection = "a reply that nobody asked for";
+    reader->rejection = "a reply without a request";
   else if (depth > DEPTH_MAX)
     reader->rejection = "a reply is nested too deeply";
   else
@@ -93,7 +92,7 @@ static object_t *make(const redisReadTask *task, belay__reply_type_t type) {
   object_t *object = reader->rejection != NULL ? NULL : arena_alloc(reader, sizeof *object);
   if (object == NULL)
     return NULL;
-  /* and hiredis's elements stay 0, in which it finds no subscription of its own */
+  /* The elements of the hiredis object stay 0, so hiredis finds no subscription of its own. */
   int taken_for = depth == 0 && reader->push_mode ? REDIS_REPLY_PUSH : task->type;
   *object = (object_t){.hiredis = {.type = taken_for}, .reply = {.type = type}, .reader = reader};
   if (task->parent != NULL) {
@@ -109,7 +108,7 @@ static bool speaks_resp3(const redisReadTask *task) {
 
 static void *refuse(const redisReadTask *task) {
   belay__reader_t *reader = task->privdata;
-  reader->rejection = "a reply of a type that was not agreed on";
+  reader->rejection = "a reply of an unexpected type";
   return NULL;
 }
 
@@ -138,6 +137,7 @@ static void *make_string(const redisReadTask *task, char *str, size_t len) {
     return refuse(task);
   return make_text(task, type, str, len);
 }
+
 static void *make_array(const redisReadTask *task, size_t count) {
   if (task->type != REDIS_REPLY_ARRAY && !speaks_resp3(task))
     return refuse(task);
@@ -162,7 +162,7 @@ static void *make_double(const redisReadTask *task, double value, char *str, siz
 }
 
 static void *make_nil(const redisReadTask *task) {
-  /* no command that is sent in RESP2 is answered with another null; inside of an answer there may be one */
+  /* In RESP2 no command has a null array as its reply; a reply may contain one. */
   if (task->type != REDIS_REPLY_STRING && task->parent == NULL && !speaks_resp3(task))
     return refuse(task);
   return make(task, BELAY__REPLY_NIL);

@@ -19,15 +19,15 @@ typedef struct belay__chunk belay__chunk_t;
 
 typedef struct belay__reader {
   belay_t *belay;
-  belay__chunk_t *chunks; /* the one that is being filled first */
-  belay__chunk_t *spare;  /* some that are kept from reply to reply, */
-  unsigned spares;        /* so many */
-  size_t bytes;           /* in the chunks that are not spare */
+  belay__chunk_t *chunks; /* the present one first */
+  belay__chunk_t *spare;  /* chunks that are kept from reply to reply */
+  unsigned spares;        /* number of spare chunks */
+  size_t bytes;           /* bytes of chunks that are not spare */
   size_t max_reply;
-  const size_t *replies_due; /* how many replies are expected */
+  const size_t *replies_due; /* number of expected replies */
   bool resp3;                /* pushes and the types of RESP3 are expected */
   bool push_mode;            /* everything goes to the push callback */
-  const char *rejection; /* why the last object was refused; NULL: none was, or memory ran out */
+  const char *rejection; /* why the last object was refused; NULL: it was not, or memory ran out */
 } belay__reader_t;
 
 void belay__reader_init(belay__reader_t *reader, belay_t *belay, size_t max_reply,
@@ -37,7 +37,7 @@ void belay__reader_deinit(belay__reader_t *reader);
 /* Makes hiredis's reader use these functions. */
 void belay__reader_attach(belay__reader_t *reader, redisReader *hiredis);
 
-/* A reply that such a reader made, as the core sees it. */
+/* Returns the core's form of a reply that such a reader made. */
 const belay__reply_t *belay__reader_reply(void *object);
 
 #endif /* BELAY_REDIS_NET_READER_H */

@@ -10,7 +10,7 @@ ssize_t belay__socket_read(int fd, char *buffer, size_t size) {
 ssize_t belay__socket_write(int fd, const char *data, size_t len) {
   int flags = 0;
 #ifdef MSG_NOSIGNAL
-  flags = MSG_NOSIGNAL; /* a host that does not ignore SIGPIPE must not die of us */
+  flags = MSG_NOSIGNAL; /* the program may not ignore SIGPIPE */
 #endif
   return send(fd, data, len, flags);
 }

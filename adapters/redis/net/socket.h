@@ -9,11 +9,11 @@
 
 #include "uv/handle.h"
 
-/* As recv() and send(): bytes; 0, for a read, the end; -1 and errno. Writing never raises SIGPIPE. */
+/* Like recv() and send(), but a write never raises SIGPIPE. */
 ssize_t belay__socket_read(int fd, char *buffer, size_t size);
 ssize_t belay__socket_write(int fd, const char *data, size_t len);
 
-/* True if an errno of these two only means that the socket is to be tried again. */
+/* True for an errno of these two after which the socket can be tried again. */
 static inline bool belay__socket_error_passes(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
@@ -21,7 +21,7 @@ static inline bool belay__socket_error_passes(int error) {
 /* Closes the socket with a reset: unsent bytes are dropped, and the peer is notified. */
 void belay__socket_reset(int fd);
 
-/* Calls back while one of these events is present; replaces the former events. Returns 0 or an
+/* Calls back while one of these events is present. Replaces earlier events. Returns 0 or an
  * error. */
 int belay__socket_watch(belay__uv_handle_t *handle, int events, uv_poll_cb cb);
 void belay__socket_ignore(belay__uv_handle_t *handle);

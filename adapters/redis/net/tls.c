@@ -15,19 +15,19 @@ void belay_tls_options_init(belay_tls_options_t *options) {
   *options = (belay_tls_options_t){.min_version = BELAY_TLS_1_2};
 }
 
-/* ---- reading the files: each says what is wrong, and returns an error ---- */
+/* ---- files: each function sets the detail and returns an error ---- */
 
 static int wrong(belay_t *belay, const char *option, const char *why) {
   return belay__invalid(belay, "%s: %s", option, why);
 }
 
-/* OpenSSL could not make sense of a file. */
+/* OpenSSL could not use a file. */
 static int unreadable(belay_t *belay, const char *option, const char *why) {
   bool memory = ERR_GET_REASON(ERR_peek_error()) == ERR_R_MALLOC_FAILURE;
   return memory ? BELAY_ENOMEM : wrong(belay, option, why);
 }
 
-/* OpenSSL would find a folder that is not there empty, and says of a file only that it could not be read. */
+/* OpenSSL takes a missing folder for an empty one, and does not say why a file cannot be read. */
 static int check_path(belay_t *belay, const char *option, const char *path, bool folder) {
   struct stat info;
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -39,7 +39,7 @@ static int check_path(belay_t *belay, const char *option, const char *path, bool
     return wrong(belay, option, strerror(error));
   if (S_ISDIR(info.st_mode) != folder)
     return wrong(belay, option, folder ? "is not a folder" : "is a folder");
-  if (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) /* which may have no end */
+  if (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) /* reading it might not end */
     return wrong(belay, option, "is a device");
   return 0;
 }
@@ -79,7 +79,7 @@ static int load_identity(belay_t *belay, SSL_CTX *context, const belay_tls_optio
 
 /* ---- contexts ---- */
 
-/* Otherwise OpenSSL would ask at the terminal. */
+/* Without this function OpenSSL asks on the terminal. */
 static int no_pass_phrase(char *buffer, int size, int writing, void *arg) {
   (void)buffer;
   (void)size;
@@ -96,7 +96,7 @@ static int check_options(belay_t *belay, const belay_tls_options_t *o) {
                             BELAY_TLS_1_3);
 }
 
-/* Reads what the options name; *out is set if that returns 0. */
+/* Makes a context from the files of the options. Sets *out if it returns 0. */
 static int make_context(belay_t *belay, const belay_tls_options_t *o, SSL_CTX **out) {
   ERR_clear_error();
   SSL_CTX *context = SSL_CTX_new(TLS_client_method());
@@ -121,7 +121,7 @@ static int make_context(belay_t *belay, const belay_tls_options_t *o, SSL_CTX **
   return error;
 }
 
-/* Whether its belay_t is gone. */
+/* True if the belay_t is gone. */
 static bool is_late(const belay_tls_t *tls) {
   return belay__list_empty(&tls->node);
 }
@@ -143,7 +143,7 @@ int belay_tls_reload(belay_tls_t *tls, const belay_tls_options_t *options) {
     error = make_context(belay, o, &context);
   if (error != 0)
     return error;
-  SSL_CTX_free(tls->context); /* TLS connections that are open keep theirs */
+  SSL_CTX_free(tls->context); /* open TLS connections keep their context */
   tls->context = context;
   const char *name = o->server_name == NULL ? "" : o->server_name;
   memcpy(tls->server_name, name, strlen(name) + 1);

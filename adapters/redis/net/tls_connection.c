@@ -19,23 +19,23 @@
 
 struct belay__tls_connection {
   belay_tls_t *tls;
-  SSL *ssl; /* NULL: nothing has been done yet */
+  SSL *ssl; /* NULL: before the first step */
   belay__tls_socket_t socket;
   char name[BELAY__TLS_NAME_MAX + 1]; /* the name that the certificate must have */
 
-  bool handshake_done;        /* the handshake is */
-  bool certificate_requested; /* the server asked for a certificate of ours */
-  bool answered;              /* it has said something since the handshake was through */
-  bool more;                  /* there may be more in it than was read */
+  bool handshake_done;        /* the handshake is complete */
+  bool certificate_requested; /* the server asked for a client certificate */
+  bool answered;              /* the server has sent data after the handshake */
+  bool more;                  /* there may be data that was not read */
   bool failed;
-  size_t record;        /* bytes of data in the record that is being written; 0: none is */
+  size_t record;        /* bytes of data in the record that is being written; 0: none */
   uint64_t sent_before; /* bytes that were sent before the write began */
   char error_text[BELAY__TLS_ERROR_MAX]; /* with failed */
 };
 
-/* ---- making, and the first step ---- */
+/* ---- start ---- */
 
-/* A name as certificates have it: without the dot that makes it absolute. An address without its zone. */
+/* Copies a name as certificates have it: without a final dot, an address without its zone. */
 static void copy_name(char *out, const char *host) {
   size_t len = strcspn(host, "%");
   if (len > BELAY__TLS_NAME_MAX)
@@ -66,7 +66,7 @@ void belay__tls_connection_free(belay__tls_connection_t *connection) {
 static int on_certificate_request(SSL *ssl, void *arg) {
   (void)ssl;
   ((belay__tls_connection_t *)arg)->certificate_requested = true;
-  return 1; /* goes on, with the one that is loaded, or with none */
+  return 1; /* continue, with the loaded certificate or without one */
 }
 
 static bool is_address(const char *name) {
@@ -74,7 +74,8 @@ static bool is_address(const char *name) {
   return inet_pton(AF_INET, name, ignored) == 1 || inet_pton(AF_INET6, name, ignored) == 1;
 }
 
-/* OpenSSL takes a name that begins with a dot for everybody's below it, and none for anybody's. */
+/* For OpenSSL a name that begins with a dot means all subdomains, and an empty name means any
+ * server. */
 static bool is_unusable_name(const char *name) {
   return name[0] == '\0' || name[0] == '.';
 }
@@ -102,7 +103,7 @@ static bool start_tls(belay__tls_connection_t *connection) {
   return set_expected_name(ssl, connection->name);
 }
 
-/* ---- ends ---- */
+/* ---- end ---- */
 
 static void fail(belay__tls_connection_t *connection) {
   bool tls = connection->socket.first >= RECORD_TYPES_FIRST &&
@@ -166,7 +167,7 @@ int belay__tls_connection_handshake(belay__tls_connection_t *connection) {
   if (is_unusable_name(connection->name)) {
     connection->failed = true;
     snprintf(connection->error_text, sizeof connection->error_text,
-             "there is no name that a certificate is for");
+             "there is no name that the certificate is for");
     return BELAY_ETLS;
   }
   if (connection->ssl == NULL && !start_tls(connection))
@@ -224,9 +225,9 @@ bool belay__tls_connection_has_more(const belay__tls_connection_t *connection) {
 
 /* ---- writing ---- */
 
-/* Data goes out in records, each encrypted and sealed as a whole. One that the socket did not take whole is kept by
- * OpenSSL, which goes on with it when it is given the same data again. If it were given more than one record's, it would
- * go on with the next ones too, and where those are not taken whole, not tell that the first was: so it never is. */
+/* TLS sends data in records. OpenSSL keeps a record that the socket took only in part, and
+ * continues when it is given the same data again. If it were given the data of several records, it
+ * would not report that the first ones are complete. So each call gets the data of one record. */
 ssize_t belay__tls_connection_write(belay__tls_connection_t *connection, const char *data,
                                     size_t len) {
   size_t total = 0;

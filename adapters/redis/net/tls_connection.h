@@ -1,12 +1,12 @@
 /* A TLS connection: TLS on one connected socket.
  *
- *   new --shake, several times--> through --what comes is no TLS, or an alert--> failed
- *                 |                                                                ^
- *                 +--the server has not proved who it is, or turns us away---------+
+ *   new --handshake, in several steps--> complete
+ *                 |                         |
+ *                 +--no TLS, an alert, no proof of identity--> failed
  *
- * A TLS connection that is not through writes nothing but the handshake. And even then it may be doubted: in TLS 1.3 a server
- * looks at our certificate, or at there being none, when the handshake is through for us, and says what it thinks of it
- * in the place of its first answer. */
+ * Before the handshake is complete only its own messages are written. In TLS 1.3 the server checks
+ * the client's certificate after the client has completed the handshake. Its refusal then arrives
+ * in place of the first reply (needs_confirmation). */
 #ifndef BELAY_REDIS_NET_TLS_CONNECTION_H
 #define BELAY_REDIS_NET_TLS_CONNECTION_H
 
@@ -14,20 +14,21 @@
 
 typedef struct belay__tls_connection belay__tls_connection_t;
 
-/* A TLS connection on a connected socket; host: the name or the numeric address that was connected to. The tls must outlive it.
- * NULL if memory is out. */
+/* Makes a TLS connection on a connected socket. host: the name or numeric address of the server.
+ * tls must outlive the connection. NULL if memory is out. */
 belay__tls_connection_t *belay__tls_connection_new(belay_tls_t *tls, int fd, const char *host);
-void belay__tls_connection_free(belay__tls_connection_t *connection); /* also NULL */
+void belay__tls_connection_free(belay__tls_connection_t *connection); /* may be NULL */
 
 /* Continues the handshake. 0: complete; UV_READABLE or UV_WRITABLE: the event to wait for; or an
  * error. */
 int belay__tls_connection_handshake(belay__tls_connection_t *connection);
 
-/* Whether the server may still turn us away: it has asked for our certificate, and not answered anything yet. */
+/* True if the server may still refuse the client: it asked for a certificate and has sent no data
+ * yet. */
 bool belay__tls_connection_needs_confirmation(const belay__tls_connection_t *connection);
 
-/* The socket may be read from once more. A server that never stops talking would hold the loop: so
- * belay__tls_connection_read() reads from it at most once after each of these. */
+/* Permits one more read of the socket by belay__tls_connection_read(). So a server that never stops
+ * sending cannot hold the loop. */
 void belay__tls_connection_allow_read(belay__tls_connection_t *connection);
 
 /* Like recv() and send() of the socket (redis/net/socket.h). EPROTO: a TLS error. Bytes that
@@ -36,14 +37,15 @@ ssize_t belay__tls_connection_read(belay__tls_connection_t *connection, char *bu
 ssize_t belay__tls_connection_write(belay__tls_connection_t *connection, const char *data,
                                     size_t len);
 
-/* Whether something may lie in the TLS connection that the socket, which has given it away, does not tell of any more. */
+/* True if the TLS connection may hold data that it has already taken from the socket. */
 bool belay__tls_connection_has_more(const belay__tls_connection_t *connection);
 
 /* The number of bytes that belay__tls_connection_write() did not take but may have sent in part. */
 size_t belay__tls_connection_partial_bytes(const belay__tls_connection_t *connection);
 
-/* Why it did not come to be, without a secret; and BELAY_ETLS, or BELAY_EUNREACHABLE where it is the network that failed.
- * NULL: it is in use, or was given up before anything went wrong. Valid as long as the TLS connection. */
+/* Returns the reason for which the connection failed, as text without secrets, and sets *error:
+ * BELAY_ETLS, or BELAY_EUNREACHABLE for an error of the network. NULL: it was in use, or no error
+ * occurred. Valid as long as the TLS connection. */
 const char *belay__tls_connection_error(const belay__tls_connection_t *connection, int *error);
 
 #endif /* BELAY_REDIS_NET_TLS_CONNECTION_H */

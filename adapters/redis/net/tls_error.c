@@ -1,4 +1,4 @@
-/* All words are belay's or OpenSSL's: none is the server's. */
+/* The text contains no words of the server. */
 #include "redis/net/tls_error.h"
 
 #include <openssl/err.h>

@@ -46,7 +46,7 @@ static long control(BIO *bio, int command, long number, void *pointer) {
   const belay__tls_socket_t *from = BIO_get_data(bio);
   if (command == BIO_CTRL_EOF)
     return from->ended;
-  return command == BIO_CTRL_FLUSH; /* nothing is kept back here */
+  return command == BIO_CTRL_FLUSH; /* nothing is buffered here */
 }
 
 BIO_METHOD *belay__tls_socket_method(void) {

@@ -1,4 +1,4 @@
-/* A connected socket as OpenSSL sees it: a BIO that reads and writes it, and notes what happened. */
+/* The BIO through which OpenSSL uses a connected socket. It notes errors of the socket. */
 #ifndef BELAY_REDIS_NET_TLS_SOCKET_H
 #define BELAY_REDIS_NET_TLS_SOCKET_H
 

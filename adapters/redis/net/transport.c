@@ -11,9 +11,9 @@
  * are busy too, each system call costs more than it gains: then the number grows with their
  * square. */
 #define FLUSH_AFTER 2
-#define FLUSH_SHARE 8               /* of those that it owes answers to */
-#define ROOM_KEPT ((size_t)1 << 16) /* bytes to be written in the next turns */
-#define BACKLOG ((uint64_t)1 << 20) /* bytes; and the command that goes beyond */
+#define FLUSH_SHARE 8               /* due replies for each further command */
+#define ROOM_KEPT ((size_t)1 << 16) /* bytes of an empty buffer that are kept */
+#define BACKLOG ((uint64_t)1 << 20) /* bytes after which the buffer counts as full */
 #define REPLY_SLACK ((size_t)65536) /* bytes of several replies that may be in the buffer at once */
 #define HANDSHAKE_ROOM 1024         /* bytes that the login commands fit into */
 
@@ -88,7 +88,7 @@ static ssize_t write_some(redisContext *c) {
   return n;
 }
 
-/* hiredis does not look whether this has freed its context. */
+/* hiredis does not check whether this callback has freed its context. */
 static void on_push(redisAsyncContext *ac, void *object) {
   belay__transport_t *transport = ac->data;
   if (!transport->broken)
@@ -106,7 +106,7 @@ static void on_want_write(void *privdata) {
   belay__host_flush_soon(transport->host, &transport->flush);
 }
 
-/* hiredis is through with the socket, and closes it next. May be called twice. */
+/* hiredis closes the socket next. May be called twice. */
 static void on_cleanup(void *privdata) {
   belay__transport_t *transport = privdata;
   belay__host_flush_cancel(&transport->flush);
@@ -133,7 +133,7 @@ static const char *find_cause(const belay__transport_t *transport, int *error) {
 
 /* The last thing that hiredis does with a context, after the callbacks with NULL. */
 static void on_disconnect(const redisAsyncContext *ac, int status) {
-  (void)status; /* always the same when the context is freed */
+  (void)status; /* the same for every freed context */
   belay__transport_t *transport = ac->data;
   belay__tls_connection_t *tls_connection = transport->tls_connection;
   bool violation = ac->c.err == REDIS_ERR_PROTOCOL || transport->reader.rejection != NULL;
@@ -152,20 +152,20 @@ static void on_disconnect(const redisAsyncContext *ac, int status) {
   transport->ac = NULL;
   transport->replies_due = 0;
   transport->on_closed(transport, error);
-  belay__tls_connection_free(tls_connection); /* the words are its */
+  belay__tls_connection_free(tls_connection); /* transport->cause points into it */
 }
 
 /* ---- opening ---- */
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 
-/* Gives a connected socket to hiredis; its own way of connecting is not used. */
+/* Gives a connected socket to hiredis, which does not connect itself. */
 static redisAsyncContext *adopt(belay__transport_t *transport, int fd) {
   redisOptions options = {.type = REDIS_CONN_USERFD, .endpoint.fd = REDIS_INVALID_FD};
   redisAsyncContext *ac = redisAsyncConnectWithOptions(&options);
   if (ac == NULL)
     return NULL;
-  ac->c.fd = fd; /* now: a context that could not be made may or may not have closed it */
+  ac->c.fd = fd; /* not before: a failed call may close the socket or not */
   transport->funcs = *ac->c.funcs;
   transport->funcs.close = close_socket;
   transport->funcs.read = read_some;
@@ -272,7 +272,7 @@ static void take_away(belay__transport_t *transport, size_t n) {
   }
 }
 
-/* Writes what the socket takes; false if it is of no use any more. */
+/* Writes what the socket takes. False if the socket failed. */
 static bool write_out(belay__transport_t *transport) {
   redisContext *c = &transport->ac->c;
   ssize_t n = sdslen(c->obuf) > 0 ? write_some(c) : 0;
@@ -281,7 +281,7 @@ static bool write_out(belay__transport_t *transport) {
   return n >= 0;
 }
 
-/* Makes room for n more bytes; false if memory is out. */
+/* Makes room for len more bytes. False if memory is out. */
 static bool grow(redisContext *c, size_t len) {
   size_t used = sdslen(c->obuf);
   if (sdsavail(c->obuf) >= len)
@@ -291,7 +291,7 @@ static bool grow(redisContext *c, size_t len) {
     sdsfree(empty);
   if (room == NULL)
     return false;
-  room = sdscatlen(room, c->obuf, used); /* for which there is room */
+  room = sdscatlen(room, c->obuf, used); /* cannot fail: there is room */
   OPENSSL_cleanse(c->obuf, used);
   sdsfree(c->obuf);
   c->obuf = room;
@@ -309,7 +309,7 @@ static void flush_now(belay__transport_t *transport) {
   bool done = transport->write_closed || sdslen(transport->ac->c.obuf) == 0;
   if (transport->wants_write == !done || belay__socket_is_closing(transport->handle))
     return;
-  transport->wants_write = !done; /* each of these costs an epoll_ctl */
+  transport->wants_write = !done; /* each change costs an epoll_ctl */
   belay__socket_watch(transport->handle, done ? UV_READABLE : UV_READABLE | UV_WRITABLE, on_poll);
 }
 
@@ -332,7 +332,7 @@ bool belay__transport_append(belay__transport_t *transport, redisCallbackFn *fn,
 }
 
 void belay__transport_extend(belay__transport_t *transport, const char *data, size_t len) {
-  (void)redisAppendFormattedCommand(&transport->ac->c, data, len); /* a failure is in c.err */
+  (void)redisAppendFormattedCommand(&transport->ac->c, data, len); /* c.err has a failure */
   transport->appended += len;
 }
 
@@ -404,7 +404,7 @@ const belay__reply_t *belay__transport_take_reply(belay__transport_t *transport,
   return belay__reader_reply(object);
 }
 
-/* Reads what is there; it may end the transport. */
+/* Reads the available bytes. May end the transport. */
 static void read_now(belay__transport_t *transport) {
   transport->last_activity = belay__now(&transport->host->base);
   if (transport->tls_connection != NULL)
@@ -415,11 +415,11 @@ static void read_now(belay__transport_t *transport) {
          belay__tls_connection_has_more(transport->tls_connection));
 }
 
-/* The socket has something for an open transport. */
+/* Handles events of an open transport. */
 static void serve(belay__transport_t *transport, int status, int events) {
   if (events & UV_WRITABLE)
     flush_now(transport);
-  /* an error too may come with words */
+  /* bytes may have arrived before an error */
   if (transport->ac != NULL && (status < 0 || (events & UV_READABLE)))
     read_now(transport);
   if (status < 0) {
@@ -440,10 +440,10 @@ static void on_poll(uv_poll_t *poll, int status, int events) {
     return;
   }
   if (transport->handle != NULL &&
-      poll == &transport->handle->u.poll) { /* else a timer has just dropped it */
+      poll == &transport->handle->u.poll) { /* else a timer has dropped it in this turn */
     if (transport->state == BELAY__TRANSPORT_TLS_HANDSHAKE) {
       transport->poll_failed = status < 0;
-      belay__socket_ignore(transport->handle); /* while it waits for its turn */
+      belay__socket_ignore(transport->handle); /* while it waits for the work budget */
       belay__work_budget_queue(&transport->host->work_budget, &transport->step);
     } else {
       serve(transport, status, events);
@@ -464,7 +464,7 @@ static void on_answer(redisAsyncContext *ac, void *object, void *privdata) {
     be_ready(transport);
 }
 
-/* The server has proved who it is. */
+/* The server has proved its identity. */
 static void on_verified(belay__transport_t *transport) {
   static const char ping[] = "*1\r\n$4\r\nPING\r\n";
   if (!belay__tls_connection_needs_confirmation(transport->tls_connection)) {
@@ -493,7 +493,7 @@ static void on_step(belay__job_t *step) {
     return;
   on_verified(transport);
   if (transport->ac != NULL && belay__tls_connection_has_more(transport->tls_connection)) {
-    read_now(transport); /* the socket has given it away already */
+    read_now(transport); /* the data is no longer in the socket */
     transport->on_read(transport);
   }
 }

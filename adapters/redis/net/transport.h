@@ -1,13 +1,14 @@
 /* A transport: one connection, hiredis on libuv, from the connected socket to its end.
  *
- *    open --> OPEN --error, end of file, drop--> the commands' callbacks with NULL --> on_gone --> closed
- *      |       ^                                                                         ^
- *      TLS     +--accepted-+                                                             |
- *      v                   |                                                             |
- *    HANDSHAKE --verified--> ASKING, if the server may still refuse --error, end, drop---+
+ *    open ------------> OPEN --error, end of file, drop--> callbacks with NULL --> on_closed
+ *      |                  ^ ^                                                          ^
+ *      TLS  +--verified---+ +--accepted--+                                             |
+ *      v    |                            |                                             |
+ *    TLS_HANDSHAKE --verified--> TLS_CONFIRM, if the server may still refuse           |
+ *           +----------------------------+------error, end of file, drop---------------+
  *
  * With TLS only the handshake is written before the server has proved its identity and, if it
- * asked for a client certificate, has answered a PING. Then `ready` is called, and commands may
+ * asked for a client certificate, has answered a PING. Then on_ready is called, and commands may
  * be appended. The steps of a handshake queue at the work budget (uv/work_budget.h), so that
  * many handshakes do not stall the loop.
  *
@@ -38,25 +39,26 @@ struct belay__transport {
   size_t max_reply;
   /* Commands may be appended. From the loop, or inside belay__transport_open(). */
   void (*on_ready)(belay__transport_t *transport);
-  void (*on_read)(
-      belay__transport_t *transport); /* a read is through, and the transport may be gone since */
-  /* NULL: the server speaks when it is asked, in RESP2. Else it may say what it likes: that comes here, and once
-   * reader.pushed is set the answers do too. The transport is not dropped in it, but broken. */
+  /* Called after each read, which may have ended the transport. */
+  void (*on_read)(belay__transport_t *transport);
+  /* Called for each push; with reader.push_mode also for each reply. NULL: RESP2, without pushes.
+   * The callback must not drop the transport; it may break it. */
   void (*on_push)(belay__transport_t *transport, const belay__reply_t *reply);
-  void (*on_closed)(belay__transport_t *transport,
-                    int error); /* it has ended; the memory may be opened again */
-  belay__dial_t *dial;          /* made the handles, and closes them */
+  /* The transport has ended. It may be opened again. */
+  void (*on_closed)(belay__transport_t *transport, int error);
+  belay__dial_t *dial; /* made the handle, and closes it */
 
   redisAsyncContext *ac;   /* NULL: not open */
   redisContextFuncs funcs; /* hiredis's functions, with other socket operations */
   belay__uv_handle_t *handle;
   belay__tls_connection_t *tls_connection; /* NULL: there is no TLS */
-  belay__job_t step;                       /* of the TLS handshake: waits at the work budget */
+  belay__job_t step;                       /* step of the TLS handshake: waits at the work budget */
   belay__reader_t reader;
   belay__flush_t flush;
-  int error; /* why it was dropped; 0: it was not */
-  int system_error; /* the system's error that ended it, as libuv has it; UV_EOF: the server closed it; 0: none */
-  /* In gone: the same in words, if the server was never spoken to; NULL: there are none. */
+  int error; /* error of drop() or break(); 0: none */
+  /* Error of the socket, as libuv has it. UV_EOF: the server closed the connection. 0: none. */
+  int system_error;
+  /* In on_closed: the error as text if the server was never in use; NULL: no text. */
   const char *cause;
   unsigned unflushed; /* commands since the last write */
   enum {
@@ -64,17 +66,17 @@ struct belay__transport {
     BELAY__TRANSPORT_TLS_CONFIRM,
     BELAY__TRANSPORT_OPEN
   } state;                /* unless ac is NULL */
-  bool poll_failed;       /* the socket has failed; bytes from before are still read */
-  bool nothing_read;      /* nothing was heard yet */
-  bool wants_write;       /* the last write was not taken whole */
-  bool has_secret;        /* something is to be written that must not be left in memory */
-  bool write_closed;      /* the peer reads no more; its bytes from before are still read */
-  bool broken;            /* it is of no use, and ends when the loop flushes it */
-  size_t replies_due;     /* answers that the server owes */
-  uint64_t appended;      /* bytes that were appended since it was opened */
-  uint64_t written;       /* of them: bytes that the system took, or, in gone, may have taken */
-  uint64_t last_activity; /* when bytes last came, or the server last owed nothing */
-  uint64_t last_read;     /* when bytes last came; 0: none have */
+  bool poll_failed;       /* the socket failed; bytes that arrived before are still read */
+  bool nothing_read;      /* nothing was read yet */
+  bool wants_write;       /* the last write was incomplete */
+  bool has_secret;        /* the buffer may contain a password, which is wiped after the write */
+  bool write_closed;      /* the peer reads no more; bytes that arrived before are still read */
+  bool broken;            /* it ends when the loop flushes it */
+  size_t replies_due;     /* number of replies that the server owes */
+  uint64_t appended;      /* bytes appended since open */
+  uint64_t written;       /* bytes that the system took; in on_closed: may have taken */
+  uint64_t last_activity; /* time of the last read, or when a first reply became due */
+  uint64_t last_read;     /* time of the last read; 0: none */
 };
 
 void belay__transport_init(belay__transport_t *transport);
@@ -86,39 +88,39 @@ void belay__transport_deinit(belay__transport_t *transport);
 int belay__transport_open(belay__transport_t *transport, int fd, belay__uv_handle_t *handle,
                           belay_tls_t *tls, const char *host);
 
-/* Whether commands may be appended. */
+/* True if commands may be appended. */
 bool belay__transport_is_open(const belay__transport_t *transport);
 
-/* True if so much is buffered that further commands should wait with their owner. There they can
- * be withdrawn, and the buffer is not copied at each growth. Every buffered command gets a reply
- * eventually. */
+/* True if further commands should wait with their owner, because much is buffered. There they can
+ * be withdrawn, and the buffer is not copied at each growth. */
 bool belay__transport_is_full(const belay__transport_t *transport);
 
-/* Appends one command; fn gets its reply, through belay__transport_take_reply(). False if memory is out: nothing was
- * appended, fn will not be called, and the transport is of no use any more. */
+/* Appends one command. fn gets its reply (belay__transport_take_reply()). False if memory is out:
+ * nothing was appended, fn will not be called, and the transport must be ended. */
 bool belay__transport_append(belay__transport_t *transport, redisCallbackFn *fn, void *privdata,
                              const char *data, size_t len);
-/* The same for a command given as words; memory that is out ends the transport. */
+/* Appends and commits a command that is given as words. Ends the transport if memory is out. */
 void belay__transport_command(belay__transport_t *transport, redisCallbackFn *fn, void *privdata,
                               size_t argc, const char *const *argv);
-/* Adds to the command that was appended last, which has begun with its first word, and a part of the next: before
- * belay__transport_commit(). */
+/* Appends more bytes of the last command, before belay__transport_commit(). The bytes before must
+ * contain its first word and the begin of the next. */
 void belay__transport_extend(belay__transport_t *transport, const char *data, size_t len);
 /* Appends a command without a callback; it is written when the loop sleeps next. With `asks` the
  * server owes a reply, and the receiver of the reply decrements transport->replies_due. If
  * memory is out, the transport ends. */
 void belay__transport_send(belay__transport_t *transport, size_t argc, const char *const *argv,
                            const size_t *lens, bool asks);
-/* hiredis keeps a failed append to itself: call this when the command has been accounted for. */
+/* Ends an append: checks for memory, because hiredis reports no failed append, and writes if enough
+ * is buffered. Call it after the command was counted. */
 void belay__transport_commit(belay__transport_t *transport);
 
-/* In a callback: the reply, counted as given; NULL when the transport is ending. */
+/* Called in a callback: returns the reply and counts it. NULL if the transport is ending. */
 const belay__reply_t *belay__transport_take_reply(belay__transport_t *transport, void *object);
 
 /* Ends the transport from the loop, before it sleeps: no callback runs inside this call. */
 void belay__transport_break(belay__transport_t *transport, int error);
 
-/* Ends it, also from inside a command's callback. */
+/* Ends the transport, also from inside a callback of a command. */
 void belay__transport_drop(belay__transport_t *transport, int error);
 
 #endif /* BELAY_REDIS_NET_TRANSPORT_H */

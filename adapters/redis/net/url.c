@@ -10,13 +10,12 @@
 #define DEFAULT_SENTINEL_PORT 26379
 #define BARE "has a character that must be percent-encoded"
 
-/* Every function below returns false after wrong(). */
 typedef struct parser {
   belay__url_t *url;
   const char *part, *why; /* constants, so that no secret can get into them */
 } parser_t;
 
-/* A stretch of the text. */
+/* A part of the text. */
 typedef struct span {
   const char *at, *end;
 } span_t;
@@ -33,7 +32,7 @@ static size_t length(span_t s) {
   return (size_t)(s.end - s.at);
 }
 
-/* The first c, or NULL. */
+/* Returns the first c, or NULL. */
 static const char *find(span_t s, char c) {
   return memchr(s.at, c, length(s));
 }
@@ -46,7 +45,7 @@ static const char *after_last(span_t s, char c) {
   return NULL;
 }
 
-/* Everything up to one of these characters, or up to the end. */
+/* Returns the text up to one of these characters, or up to the end. */
 static span_t until(const char *at, const char *stops) {
   return (span_t){at, at + strcspn(at, stops)};
 }
@@ -84,7 +83,7 @@ static void copy(char *out, span_t s) {
   out[length(s)] = '\0';
 }
 
-/* A number of at most five digits, or -1. */
+/* Returns a number of at most five digits, or -1. */
 static int number(span_t s) {
   int value = 0;
   if (length(s) < 1 || length(s) > 5 || (*s.at == '0' && length(s) > 1))
@@ -97,7 +96,7 @@ static int number(span_t s) {
   return value;
 }
 
-/* Percent-decodes into a buffer; reserved are the characters that may not stand for themselves. */
+/* Percent-decodes into a buffer. reserved: characters that must be encoded. */
 static bool decode(parser_t *p, const char *part, span_t s, const char *reserved, char *out,
                    size_t size) {
   size_t n = 0;
@@ -113,7 +112,7 @@ static bool decode(parser_t *p, const char *part, span_t s, const char *reserved
       c = (char)(high << 4 | low);
       s.at += 2;
       if (c == '\0')
-        return wrong(p, part, "has a NUL byte in it");
+        return wrong(p, part, "contains a zero byte");
     }
     if (n + 1 >= size)
       return wrong(p, part, "is too long");

@@ -140,8 +140,7 @@ TEST_ON(a_cluster, cluster, cluster_start(&(cluster_options_t){.without_replicas
     const char *detail;
   } rows[] = {
       {"lock topic cluster", NULL, 0, ""},
-      {"lock topic cluster", "cluster|slots", 0, ""}, /* one of the two is enough */
-      {"lock topic cluster", "cluster|shards", 0, ""},
+      {"lock topic cluster", "cluster|slots", BELAY_EPERM, "'cluster|slots'"},
       {"lock topic cluster", "cluster|info", 0, ""},
       {"lock topic", NULL, BELAY_EPERM, "'cluster|"},
       {"lock topic cluster", "evalsha", BELAY_EPERM, "'evalsha'"},

@@ -131,19 +131,6 @@ static int64_t calls_of_all(cluster_t *cluster, const char *command) {
   return n;
 }
 
-TEST(slots_are_not_told_but_shards_are) {
-  cluster_options_t options = three();
-  cluster_t *cluster = cluster_start(&options);
-  for (unsigned i = 0; i < 3; i++)
-    server_do(cluster_node(cluster, i), "ACL", "SETUSER", "default", "-cluster|slots", NULL);
-  bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
-  assert_int_equal(take_all(bed), NAMES);
-  assert_true(calls_of_all(cluster, "cluster|shards") > 0);
-  expect_all_used(cluster);
-  bed_close(bed);
-  cluster_stop(cluster);
-}
-
 static char told[256];
 
 static void keep_told(contender_t *c, event_t event) {
@@ -163,8 +150,7 @@ TEST(nothing_is_told) {
   cluster_options_t options = three();
   cluster_t *cluster = cluster_start(&options);
   for (unsigned i = 0; i < 3; i++)
-    server_do(cluster_node(cluster, i), "ACL", "SETUSER", "default", "-cluster|slots",
-              "-cluster|shards", NULL);
+    server_do(cluster_node(cluster, i), "ACL", "SETUSER", "default", "-cluster|slots", NULL);
   bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
   expect_words(bed, BELAY_EPERM, "NOPERM");
   bed_close(bed);

@@ -124,16 +124,16 @@ TEST(what_servers_know) {
     unsigned version;
     bool valkey, cluster, allowed;
   } rows[] = {
-      {"sintercard", 70000, false, false, true},     {"sintercard", 60200, false, false, false},
-      {"sinter", 60200, false, false, true},         {"sinter", 70000, false, false, false},
-      {"publish", 70000, false, false, true},        {"publish", 70000, false, true, false},
-      {"spublish", 70000, false, true, true},        {"spublish", 70000, false, false, false},
-      {"publish", 60200, false, true, true},         {"spublish", 60200, false, true, false},
-      {"ssubscribe", 80000, true, true, true},       {"subscribe", 80000, true, true, false},
-      {"cluster|shards", 60200, false, true, false}, {"cluster|slots", 60200, false, true, true},
-      {"delex", 80200, false, false, false},         {"delex", 80400, false, false, true},
-      {"delex", 90000, true, false, false},          {"delifeq", 90000, true, false, true},
-      {"delifeq", 80000, true, false, false},        {"delifeq", 90000, false, false, false},
+      {"sintercard", 70000, false, false, true},   {"sintercard", 60200, false, false, false},
+      {"sinter", 60200, false, false, true},       {"sinter", 70000, false, false, false},
+      {"publish", 70000, false, false, true},      {"publish", 70000, false, true, false},
+      {"spublish", 70000, false, true, true},      {"spublish", 70000, false, false, false},
+      {"publish", 60200, false, true, true},       {"spublish", 60200, false, true, false},
+      {"ssubscribe", 80000, true, true, true},     {"subscribe", 80000, true, true, false},
+      {"cluster|slots", 60200, false, true, true}, {"delex", 80200, false, false, false},
+      {"delex", 80400, false, false, true},        {"delex", 90000, true, false, false},
+      {"delifeq", 90000, true, false, true},       {"delifeq", 80000, true, false, false},
+      {"delifeq", 90000, false, false, false},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     belay_acl_options_t options = usual(names, rows[i].cluster ? 2 : 1);
