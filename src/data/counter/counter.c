@@ -3,7 +3,6 @@
 #include "data/counter/counter.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "core/key/key.h"
 #include "scripts.gen.h"
@@ -34,16 +33,7 @@ static int on_init(belay__handle_t *handle, void *options) {
   int error = belay->host->random(belay, label, sizeof label);
   if (error != 0)
     return error;
-  counter->on_lost = o->on_lost;
-  counter->ttl_ms = o->ttl_ms;
-  counter->op_ttl_ms = o->op_ttl_ms;
-  counter->max_ops = o->max_ops;
-  counter->batch_ms = o->batch_ms;
-  counter->batch_max = o->batch_max;
-  counter->max_keys = o->max_keys;
-  counter->shards = o->shards;
   counter->turn = (unsigned)belay__random_below(belay, o->shards);
-  counter->extend_ttl = o->extend_ttl;
   belay__counter_local_init(counter, label);
   return 0;
 }
@@ -53,6 +43,7 @@ const belay__handle_type_t belay__counter_type = {
     BELAY__HANDLE_LAYOUT(counter),
     .defaults = &defaults,
     .ranges = ranges,
+    .copy_at = offsetof(belay_counter_t, options),
     .init = on_init,
     .close = belay__counter_local_close,
     .abort = belay__counter_local_abort,
@@ -64,50 +55,42 @@ BELAY__HANDLE_FUNCTIONS(counter)
 /* ---- calls ---- */
 
 int belay__counter_whole(const belay_counter_t *counter, const char *what) {
-  if (counter->shards == 1)
+  if (counter->options.shards == 1)
     return 0;
   return belay__invalid(counter->handle.client->belay, "%s: not of a counter with shards", what);
 }
 
-void belay__counter_arg(const belay_counter_t *counter, belay__call_t *call, const char *key,
-                        size_t key_len, unsigned shard) {
-  char tail[16] = "}";
-  if (counter->shards > 1)
-    (void)snprintf(tail, sizeof tail, "::%u}", shard);
-  belay__handle_arg(&counter->handle, call, key, key_len, tail);
+/* Add a key of a counter, or of one of its shards. part, id: the end of the key. */
+static void add_key(const belay_counter_t *counter, belay__call_t *call, belay_bytes_t key,
+                    unsigned shard, const char *part, belay_bytes_t id) {
+  char tail[32];
+  if (counter->options.shards > 1)
+    (void)snprintf(tail, sizeof tail, "::%u}%s", shard, part);
+  else
+    (void)snprintf(tail, sizeof tail, "}%s", part);
+  belay__handle_arg_id(&counter->handle, call, key, tail, id);
 }
 
-/* Add the key of the record of an operation, or of the records of all operations. */
-static void add_record_key(const belay_counter_t *counter, belay__call_t *call, const char *key,
-                           size_t key_len, unsigned shard, const void *id, size_t id_len) {
-  const belay__handle_t *handle = &counter->handle;
-  char rest[3 * (BELAY_COUNTER_KEY_MAX + BELAY_COUNTER_OP_ID_MAX) + 32];
-  size_t n = belay__key_escape(rest, key, key_len);
-  if (counter->shards > 1)
-    n += (size_t)snprintf(rest + n, 8, "::%u", shard);
-  if (counter->max_ops > 0) {
-    memcpy(rest + n, "}::ops", 6);
-    n += 6;
-  } else {
-    memcpy(rest + n, "}::once::", 9);
-    n += 9;
-    n += belay__key_escape(rest + n, id, id_len);
-  }
-  belay__call_arg_joined(call, handle->prefix, handle->prefix_len, rest, n);
+void belay__counter_arg(const belay_counter_t *counter, belay__call_t *call, belay_bytes_t key,
+                        unsigned shard) {
+  if (counter->options.shards == 1)
+    belay__handle_arg(&counter->handle, call, key.data, key.len, "}");
+  else
+    add_key(counter, call, key, shard, "", (belay_bytes_t){0});
 }
 
 static void add_ttl(const belay_counter_t *counter, belay__call_t *call) {
-  belay__call_arg_int(call, counter->ttl_ms);
-  belay__call_arg_int(call, counter->extend_ttl);
+  belay__call_arg_int(call, counter->options.ttl_ms);
+  belay__call_arg_int(call, counter->options.extend_ttl);
 }
 
 /* least, most: range of the value before the addition. bounded: a value outside is a result, not an
  * error. */
-static belay__call_t *make_script_add(const belay_counter_t *counter, const char *key,
-                                      size_t key_len, unsigned shard, int64_t delta, int64_t least,
-                                      int64_t most, bool bounded) {
+static belay__call_t *make_script_add(const belay_counter_t *counter, belay_bytes_t key,
+                                      unsigned shard, int64_t delta, int64_t least, int64_t most,
+                                      bool bounded) {
   belay__call_t *call = belay__handle_script(&counter->handle, &belay__script_counter_add, 1, 6);
-  belay__counter_arg(counter, call, key, key_len, shard);
+  belay__counter_arg(counter, call, key, shard);
   belay__call_arg_int(call, delta);
   belay__call_arg_int(call, least);
   belay__call_arg_int(call, most);
@@ -116,39 +99,38 @@ static belay__call_t *make_script_add(const belay_counter_t *counter, const char
   return call;
 }
 
-belay__call_t *belay__counter_add_call(belay_counter_t *counter, const char *key, size_t key_len,
-                                       int64_t delta) {
+belay__call_t *belay__counter_add_call(belay_counter_t *counter, belay_bytes_t key, int64_t delta) {
   unsigned shard = counter->turn;
-  counter->turn = (shard + 1) % counter->shards;
-  if (counter->ttl_ms > 0)
-    return make_script_add(counter, key, key_len, shard, delta,
-                           delta < 0 ? INT64_MIN - delta : INT64_MIN,
+  counter->turn = (shard + 1) % counter->options.shards;
+  if (counter->options.ttl_ms > 0)
+    return make_script_add(counter, key, shard, delta, delta < 0 ? INT64_MIN - delta : INT64_MIN,
                            delta > 0 ? INT64_MAX - delta : INT64_MAX, false);
   belay__call_t *call = belay__handle_command(&counter->handle, "INCRBY", 3);
-  belay__counter_arg(counter, call, key, key_len, shard);
+  belay__counter_arg(counter, call, key, shard);
   belay__call_arg_int(call, delta);
   return call;
 }
 
-belay__call_t *belay__counter_once_call(const belay_counter_t *counter, const char *key,
-                                        size_t key_len, int64_t delta, const void *id,
-                                        size_t id_len, int64_t record_ms) {
-  unsigned shard = belay__key_hash(id, id_len) % counter->shards;
+belay__call_t *belay__counter_once_call(const belay_counter_t *counter, belay_bytes_t key,
+                                        int64_t delta, belay_bytes_t id, int64_t record_ms) {
+  const belay_bytes_t none = {.data = "", .len = 0};
+  unsigned shard = belay__key_hash(id.data, id.len) % counter->options.shards;
+  bool hash = counter->options.max_ops > 0; /* all records are in one hash */
   belay__call_t *call = belay__handle_script(&counter->handle, &belay__script_counter_once, 2, 6);
-  belay__counter_arg(counter, call, key, key_len, shard);
-  add_record_key(counter, call, key, key_len, shard, id, id_len);
+  belay__counter_arg(counter, call, key, shard);
+  add_key(counter, call, key, shard, hash ? "::ops" : "::once::", hash ? none : id);
   belay__call_arg_int(call, delta);
   belay__call_arg_int(call, record_ms);
   add_ttl(counter, call);
-  belay__call_arg_int(call, counter->max_ops);
-  belay__call_arg(call, counter->max_ops > 0 ? id : "", counter->max_ops > 0 ? id_len : 0);
+  belay__call_arg_int(call, counter->options.max_ops);
+  belay__call_arg(call, hash ? id.data : "", hash ? id.len : 0);
   return call;
 }
 
-belay__call_t *belay__counter_get_call(const belay_counter_t *counter, const char *key,
-                                       size_t key_len, unsigned shard) {
+belay__call_t *belay__counter_get_call(const belay_counter_t *counter, belay_bytes_t key,
+                                       unsigned shard) {
   belay__call_t *call = belay__handle_command(&counter->handle, "GET", 2);
-  belay__counter_arg(counter, call, key, key_len, shard);
+  belay__counter_arg(counter, call, key, shard);
   return belay__call_stale(call);
 }
 
@@ -210,7 +192,7 @@ int belay_counter_add(belay_counter_t *counter, belay_request_t *request, belay_
   int error = check(counter, request, key, cb);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__counter_add_call(counter, key.data, key.len, delta);
+  belay__call_t *call = belay__counter_add_call(counter, key, delta);
   return belay__handle_start(&counter->handle, request, call, &add_ops, BELAY__CB(cb));
 }
 
@@ -242,7 +224,7 @@ int belay_counter_add_bounded(belay_counter_t *counter, belay_request_t *request
     least = 1;
     most = 0;
   }
-  belay__call_t *call = make_script_add(counter, key.data, key.len, 0, delta, least, most, true);
+  belay__call_t *call = make_script_add(counter, key, 0, delta, least, most, true);
   return belay__handle_start(&counter->handle, request, call, &add_ops, BELAY__CB(cb));
 }
 
@@ -255,8 +237,8 @@ int belay_counter_add_once(belay_counter_t *counter, belay_request_t *request, b
   if (error != 0)
     return error;
   belay__call_t *call = belay__counter_once_call(
-      counter, key.data, key.len, delta, op_id.data, op_id.len,
-      belay__request_keep_ms(counter->handle.client, request, counter->op_ttl_ms));
+      counter, key, delta, op_id,
+      belay__request_keep_ms(counter->handle.client, request, counter->options.op_ttl_ms));
   return belay__handle_start(&counter->handle, request, call, &once_ops, BELAY__CB(cb));
 }
 
@@ -267,14 +249,14 @@ int belay_counter_set(belay_counter_t *counter, belay_request_t *request, belay_
     error = belay__counter_whole(counter, "a set");
   if (error != 0)
     return error;
-  bool lives = counter->ttl_ms > 0;
+  bool lives = counter->options.ttl_ms > 0;
   belay__call_t *call =
       belay__handle_command(&counter->handle, lives ? "SET" : "GETSET", lives ? 6 : 3);
-  belay__counter_arg(counter, call, key.data, key.len, 0);
+  belay__counter_arg(counter, call, key, 0);
   belay__call_arg_int(call, value);
   if (lives) {
     belay__call_arg_text(call, "PX");
-    belay__call_arg_int(call, counter->ttl_ms);
+    belay__call_arg_int(call, counter->options.ttl_ms);
     belay__call_arg_text(call, "GET");
   }
   return belay__handle_start(&counter->handle, request, call, &set_ops, BELAY__CB(cb));
@@ -285,7 +267,7 @@ static belay__call_t *delete_shard(belay__operation_t *operation, size_t shard, 
   const belay_counter_t *counter = operation->context;
   const belay_bytes_t *k = key;
   belay__call_t *call = belay__handle_command(&counter->handle, "UNLINK", 2);
-  belay__counter_arg(counter, call, k->data, k->len, (unsigned)shard);
+  belay__counter_arg(counter, call, *k, (unsigned)shard);
   return call;
 }
 
@@ -298,5 +280,5 @@ int belay_counter_delete(belay_counter_t *counter, belay_request_t *request, bel
   if (error != 0)
     return error;
   return belay__request_begun(
-      operation, belay__request_send_each(operation, counter->shards, delete_shard, &key));
+      operation, belay__request_send_each(operation, counter->options.shards, delete_shard, &key));
 }

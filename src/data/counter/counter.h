@@ -33,12 +33,8 @@ typedef struct belay__counter_local {
 
 struct belay_counter {
   belay__handle_t handle;
-  belay_counter_lost_cb on_lost;
-  int64_t ttl_ms, op_ttl_ms, batch_ms, batch_max;
-  size_t max_keys;
-  int64_t max_ops;       /* Maximum number of operation records; 0: each is a key */
-  unsigned shards, turn; /* turn: shard of the next add */
-  bool extend_ttl;
+  belay_counter_options_t options;
+  unsigned turn; /* Shard of the next add */
   belay__counter_local_t local;
 };
 
@@ -48,21 +44,19 @@ struct belay_counter {
 int belay__counter_whole(const belay_counter_t *counter, const char *what);
 
 /* Add the key of a counter, or of one of its shards. */
-void belay__counter_arg(const belay_counter_t *counter, belay__call_t *call, const char *key,
-                        size_t key_len, unsigned shard);
+void belay__counter_arg(const belay_counter_t *counter, belay__call_t *call, belay_bytes_t key,
+                        unsigned shard);
 
 /* Make the call that adds to a counter, in the next shard. NULL: memory is out. */
-belay__call_t *belay__counter_add_call(belay_counter_t *counter, const char *key, size_t key_len,
-                                       int64_t delta);
+belay__call_t *belay__counter_add_call(belay_counter_t *counter, belay_bytes_t key, int64_t delta);
 
 /* Make the call that adds once. record_ms: lifetime of the record. */
-belay__call_t *belay__counter_once_call(const belay_counter_t *counter, const char *key,
-                                        size_t key_len, int64_t delta, const void *id,
-                                        size_t id_len, int64_t record_ms);
+belay__call_t *belay__counter_once_call(const belay_counter_t *counter, belay_bytes_t key,
+                                        int64_t delta, belay_bytes_t id, int64_t record_ms);
 
 /* Make the call that reads a counter, or one of its shards. */
-belay__call_t *belay__counter_get_call(const belay_counter_t *counter, const char *key,
-                                       size_t key_len, unsigned shard);
+belay__call_t *belay__counter_get_call(const belay_counter_t *counter, belay_bytes_t key,
+                                       unsigned shard);
 
 /* ---- replies (reply.c) ---- */
 

@@ -27,10 +27,10 @@ static int check_field(const belay_counter_t *counter, const belay_request_t *re
 }
 
 /* Make a command with the key of a group, and `more` arguments to be added. */
-static belay__call_t *make_call(const belay_counter_t *counter, const char *name, const char *key,
-                                size_t key_len, size_t more) {
+static belay__call_t *make_call(const belay_counter_t *counter, const char *name, belay_bytes_t key,
+                                size_t more) {
   belay__call_t *call = belay__handle_command(&counter->handle, name, 2 + more);
-  belay__counter_arg(counter, call, key, key_len, 0);
+  belay__counter_arg(counter, call, key, 0);
   return call;
 }
 
@@ -46,14 +46,13 @@ enum {
   VALUE = BELAY__COUNTER_VALUE
 };
 
-static belay__call_t *make_script_add(const belay_counter_t *counter, const char *key,
-                                      size_t key_len, const belay_counter_add_item_t *items,
-                                      size_t n) {
+static belay__call_t *make_script_add(const belay_counter_t *counter, belay_bytes_t key,
+                                      const belay_counter_add_item_t *items, size_t n) {
   belay__call_t *call =
       belay__handle_script(&counter->handle, &belay__script_counter_fields, 1, 2 + 4 * n);
-  belay__counter_arg(counter, call, key, key_len, 0);
-  belay__call_arg_int(call, counter->ttl_ms);
-  belay__call_arg_int(call, counter->extend_ttl);
+  belay__counter_arg(counter, call, key, 0);
+  belay__call_arg_int(call, counter->options.ttl_ms);
+  belay__call_arg_int(call, counter->options.extend_ttl);
   for (size_t i = 0; i < n; i++) {
     int64_t delta = items[i].delta;
     belay__call_arg(call, items[i].key.data, items[i].key.len);
@@ -82,9 +81,9 @@ int belay_counter_add_field(belay_counter_t *counter, belay_request_t *request, 
   if (error != 0)
     return error;
   const belay_counter_add_item_t item = {.key = field, .delta = delta};
-  belay__call_t *call = counter->ttl_ms > 0 ? make_script_add(counter, key.data, key.len, &item, 1)
-                                            : make_call(counter, "HINCRBY", key.data, key.len, 2);
-  if (counter->ttl_ms == 0) {
+  belay__call_t *call = counter->options.ttl_ms > 0 ? make_script_add(counter, key, &item, 1)
+                                                    : make_call(counter, "HINCRBY", key, 2);
+  if (counter->options.ttl_ms == 0) {
     belay__call_arg(call, field.data, field.len);
     belay__call_arg_int(call, delta);
   }
@@ -171,7 +170,7 @@ int belay_counter_add_fields(belay_counter_t *counter, belay_request_t *request,
     error = check_items(counter, items, n);
   if (error != 0)
     return error;
-  belay__call_t *call = make_script_add(counter, key.data, key.len, items, n);
+  belay__call_t *call = make_script_add(counter, key, items, n);
   return start_many(counter, request, call, n, &add_all_ops, cb);
 }
 
@@ -191,7 +190,7 @@ int belay_counter_get_field(belay_counter_t *counter, belay_request_t *request, 
   int error = check_field(counter, request, key, field, cb != NULL);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_stale(make_call(counter, "HGET", key.data, key.len, 1));
+  belay__call_t *call = belay__call_stale(make_call(counter, "HGET", key, 1));
   belay__call_arg(call, field.data, field.len);
   return belay__handle_start(&counter->handle, request, call, &get_ops, BELAY__CB(cb));
 }
@@ -225,9 +224,8 @@ static int check_names(const belay_counter_t *counter, const belay_bytes_t *fiel
 }
 
 static belay__call_t *call_of_fields(const belay_counter_t *counter, const char *name,
-                                     const char *key, size_t key_len, const belay_bytes_t *fields,
-                                     size_t n) {
-  belay__call_t *call = make_call(counter, name, key, key_len, n);
+                                     belay_bytes_t key, const belay_bytes_t *fields, size_t n) {
+  belay__call_t *call = make_call(counter, name, key, n);
   for (size_t i = 0; i < n; i++)
     belay__call_arg(call, fields[i].data, fields[i].len);
   return call;
@@ -241,8 +239,7 @@ int belay_counter_get_fields(belay_counter_t *counter, belay_request_t *request,
   error = check_names(counter, fields, n, most_numbers(counter, BELAY_COUNTER_MANY_MAX));
   if (error != 0)
     return error;
-  belay__call_t *call =
-      belay__call_stale(call_of_fields(counter, "HMGET", key.data, key.len, fields, n));
+  belay__call_t *call = belay__call_stale(call_of_fields(counter, "HMGET", key, fields, n));
   return start_many(counter, request, call, n, &get_fields_ops, cb);
 }
 
@@ -317,7 +314,7 @@ int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request, be
   operation->values[MAX] = (int64_t)max;
   belay__call_t *call = belay__call_stale(belay__call_new(client, BELAY__CLASS_BULK));
   belay__call_script(call, &belay__script_counter_all, 1, 2);
-  belay__counter_arg(counter, call, key.data, key.len, 0);
+  belay__counter_arg(counter, call, key, 0);
   belay__call_arg_int(call, (int64_t)max);
   belay__call_arg_int(call, (int64_t)client->max_reply);
   return belay__request_begun(operation, belay__request_send(operation, call));
@@ -344,6 +341,6 @@ int belay_counter_delete_fields(belay_counter_t *counter, belay_request_t *reque
     error = check_names(counter, fields, n, BELAY_COUNTER_MANY_MAX);
   if (error != 0)
     return error;
-  belay__call_t *call = call_of_fields(counter, "HDEL", key.data, key.len, fields, n);
+  belay__call_t *call = call_of_fields(counter, "HDEL", key, fields, n);
   return belay__handle_start(&counter->handle, request, call, &delete_ops, BELAY__CB(cb));
 }

@@ -102,7 +102,8 @@ static void give_up(belay__adder_t *adder, int status) {
 /* Send the sum again after a delay; send_sum() gives up if the server may have forgotten it. */
 static void send_later(belay__adder_t *adder) {
   belay_counter_t *counter = adder->counter;
-  int64_t ms = adder->may_count || counter->batch_ms < RETRY_MS ? RETRY_MS : counter->batch_ms;
+  int64_t ms = adder->may_count || counter->options.batch_ms < RETRY_MS ? RETRY_MS
+                                                                        : counter->options.batch_ms;
   set_state(adder, READY);
   schedule(counter, belay__after_ms(counter->handle.client->belay, ms));
 }
@@ -117,7 +118,7 @@ static void finish_sum(belay__adder_t *adder) {
     return;
   }
   uint64_t now = belay__now(counter->handle.client->belay);
-  uint64_t next = counter->local.flushed + (uint64_t)counter->batch_ms * BELAY__MS;
+  uint64_t next = counter->local.flushed + (uint64_t)counter->options.batch_ms * BELAY__MS;
   bool requested = counter->local.requested_at >= adder->summed || counter->handle.closing;
   set_state(adder, READY);
   schedule(counter, next > now && !requested ? next : now);
@@ -140,7 +141,7 @@ static int64_t margin_ms(const belay_counter_t *counter) {
 /* Time that the server remembers a sum: long enough to send it again. */
 static int64_t record_ms(const belay_counter_t *counter) {
   int64_t ms = 3 * margin_ms(counter) + RETRY_MS;
-  return ms > counter->op_ttl_ms ? ms : counter->op_ttl_ms;
+  return ms > counter->options.op_ttl_ms ? ms : counter->options.op_ttl_ms;
 }
 
 /* true if the server may have forgotten the sum when it is sent again. */
@@ -190,8 +191,8 @@ static belay__call_t *new_call(belay__adder_t *adder) {
   char id[ID_MAX + 1];
   size_t n =
       (size_t)snprintf(id, sizeof id, "%s:%llu", local->label, (unsigned long long)adder->number);
-  return belay__counter_once_call(counter, adder->key, adder->key_len, adder->sum, id, n,
-                                  record_ms(counter));
+  return belay__counter_once_call(counter, belay_bytes(adder->key, adder->key_len), adder->sum,
+                                  belay_bytes(id, n), record_ms(counter));
 }
 
 /* Send the gathered adds, or resend the unanswered sum. Returns false if too much is pending: the
@@ -264,10 +265,10 @@ static void report_loss(const belay__adder_t *adder, int64_t amount, int status,
                                      .status = status,
                                      .maybe = may_count};
   counter->local.stats.lost++;
-  if (counter->on_lost == NULL)
+  if (counter->options.on_lost == NULL)
     return;
   belay__client_explain(counter->handle.client, status, NULL, 0);
-  counter->on_lost(counter, counter->handle.data, &loss);
+  counter->options.on_lost(counter, counter->handle.data, &loss);
 }
 
 static void on_task(belay__task_t *task) {
@@ -300,7 +301,7 @@ static int make_adder(belay_counter_t *counter, const char *key, size_t key_len,
                       belay__adder_t **out) {
   belay__counter_local_t *local = &counter->local;
   belay_t *belay = counter->handle.client->belay;
-  if (local->table.count >= counter->max_keys)
+  if (local->table.count >= counter->options.max_keys)
     return BELAY_EBUSY;
   belay__adder_t *adder = belay__alloc(belay, sizeof *adder + key_len);
   if (adder == NULL)
@@ -318,7 +319,7 @@ static int make_adder(belay_counter_t *counter, const char *key, size_t key_len,
     belay__hold_loop(belay);
   }
   set_state(adder, READY);
-  schedule(counter, belay__after_ms(belay, counter->batch_ms));
+  schedule(counter, belay__after_ms(belay, counter->options.batch_ms));
   *out = adder;
   return 0;
 }
@@ -355,8 +356,9 @@ int belay_counter_add_local(belay_counter_t *counter, belay_bytes_t key, int64_t
   adder->gathered = sum;
   local->stats.adds++;
   local->adds++;
-  return counter->batch_max > 0 && local->adds >= counter->batch_max ? belay_counter_flush(counter)
-                                                                     : 0;
+  return counter->options.batch_max > 0 && local->adds >= counter->options.batch_max
+             ? belay_counter_flush(counter)
+             : 0;
 }
 
 int belay_counter_flush(belay_counter_t *counter) {

@@ -41,14 +41,13 @@ static belay__call_t *make_call(belay__operation_t *operation, size_t i, const v
   belay_counter_t *counter = operation->context;
   const many_args_t *args = arg;
   if (args->adds == NULL) {
-    const belay_bytes_t *key = &args->keys[i / counter->shards];
-    return belay__counter_get_call(counter, key->data, key->len, (unsigned)(i % counter->shards));
+    const belay_bytes_t *key = &args->keys[i / counter->options.shards];
+    return belay__counter_get_call(counter, *key, (unsigned)(i % counter->options.shards));
   }
   const belay_counter_add_item_t *item = &args->adds[i];
-  return item->op_id.len > 0
-             ? belay__counter_once_call(counter, item->key.data, item->key.len, item->delta,
-                                        item->op_id.data, item->op_id.len, args->record_ms)
-             : belay__counter_add_call(counter, item->key.data, item->key.len, item->delta);
+  return item->op_id.len > 0 ? belay__counter_once_call(counter, item->key, item->delta,
+                                                        item->op_id, args->record_ms)
+                             : belay__counter_add_call(counter, item->key, item->delta);
 }
 
 /* n: results; calls: number of calls; more: bytes of room behind the results. */
@@ -101,9 +100,9 @@ int belay_counter_add_many(belay_counter_t *counter, belay_request_t *request,
   }
   if (error != 0)
     return error;
-  const many_args_t args = {
-      .adds = items,
-      .record_ms = belay__request_keep_ms(counter->handle.client, request, counter->op_ttl_ms)};
+  const many_args_t args = {.adds = items,
+                            .record_ms = belay__request_keep_ms(counter->handle.client, request,
+                                                                counter->options.op_ttl_ms)};
   return start(counter, request, &args, n, n, 0, ids == n ? &once_ops : &add_ops, BELAY__CB(cb));
 }
 
@@ -117,7 +116,7 @@ static int read_shard(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   const belay_counter_t *counter = operation->context;
   belay__counter_many_t *many = operation->room;
-  size_t i = operation->index / counter->shards;
+  size_t i = operation->index / counter->options.shards;
   parts_t *parts = (parts_t *)(void *)&many->results[many->n] + i;
   belay_counter_result_t *result = &many->results[i];
   int64_t value;
@@ -127,7 +126,7 @@ static int read_shard(belay__operation_t *operation, const belay__call_t *call,
     return error;
   if (found)
     belay__sum_add(&parts->sum, value);
-  if (++parts->replied < counter->shards)
+  if (++parts->replied < counter->options.shards)
     return 0;
   error = belay__sum_value(&parts->sum, &result->value);
   result->found = parts->sum.found;
@@ -140,7 +139,7 @@ static int read_shard(belay__operation_t *operation, const belay__call_t *call,
 static void get_failed(belay__operation_t *operation, int status) {
   const belay_counter_t *counter = operation->context;
   int *known = &((belay__counter_many_t *)operation->room)
-                    ->results[operation->index / counter->shards]
+                    ->results[operation->index / counter->options.shards]
                     .status;
   if (*known == OPEN || status == BELAY_EUNKNOWN)
     *known = status;
@@ -164,7 +163,8 @@ static const belay__request_ops_t get_one_ops = {
 static int start_get(belay_counter_t *counter, belay_request_t *request, const belay_bytes_t *keys,
                      size_t n, const belay__request_ops_t *ops, void (*cb)(void)) {
   const many_args_t args = {.keys = keys};
-  return start(counter, request, &args, n, n * counter->shards, n * sizeof(parts_t), ops, cb);
+  return start(counter, request, &args, n, n * counter->options.shards, n * sizeof(parts_t), ops,
+               cb);
 }
 
 int belay_counter_get(belay_counter_t *counter, belay_request_t *request, belay_bytes_t key,
@@ -178,9 +178,9 @@ int belay_counter_get_many(belay_counter_t *counter, belay_request_t *request,
   int error = belay__handle_check_request((const belay__handle_t *)counter, request, cb != NULL);
   if (error != 0)
     return error;
-  error =
-      belay__handle_check_array(&counter->handle, "key", keys, n,
-                                BELAY_COUNTER_MANY_MAX / counter->shards, 1, BELAY_COUNTER_KEY_MAX);
+  error = belay__handle_check_array(&counter->handle, "key", keys, n,
+                                    BELAY_COUNTER_MANY_MAX / counter->options.shards, 1,
+                                    BELAY_COUNTER_KEY_MAX);
   if (error != 0)
     return error;
   return start_get(counter, request, keys, n, &get_ops, BELAY__CB(cb));

@@ -23,9 +23,9 @@ static const belay__idgen_kind_t *const kinds[] = {
     [BELAY_IDGEN_SEQUENCE] = &belay__idgen_sequence,
 };
 
-/* ---- who waits ----------------------------------------------------------------------------------------- */
+/* ---- waiting requests ---- */
 
-static void leave(belay_idgen_t *idgen, belay__operation_t *operation) {
+static void remove_waiting(belay_idgen_t *idgen, belay__operation_t *operation) {
   belay__timer_stop(operation->client->belay, BELAY__RANK_OTHER, &operation->timer);
   belay__list_remove(&operation->queued);
   idgen->waiting_len--;
@@ -33,13 +33,13 @@ static void leave(belay_idgen_t *idgen, belay__operation_t *operation) {
 
 static void on_left(belay__operation_t *operation, bool sent) {
   (void)sent;
-  leave(operation->context, operation);
+  remove_waiting(operation->context, operation);
 }
 
 static void on_deadline(belay__timer_t *timer) {
   belay__operation_t *operation = BELAY__CONTAINER(timer, belay__operation_t, timer);
   belay_idgen_t *idgen = operation->context;
-  leave(idgen, operation);
+  remove_waiting(idgen, operation);
   belay__request_end(operation, idgen->error != 0 ? idgen->error : BELAY_ETIMEDOUT);
 }
 
@@ -47,8 +47,8 @@ static belay__operation_t *first_of(const belay_idgen_t *idgen) {
   return BELAY__CONTAINER(idgen->waiting.next, belay__operation_t, queued);
 }
 
-/* 0: it has all; else why not. */
-static int fill(belay_idgen_t *idgen, belay__operation_t *operation, uint64_t *again_at) {
+/* Give ids to a request. Returns 0 if it has all of them. */
+static int fill_request(belay_idgen_t *idgen, belay__operation_t *operation, uint64_t *again_at) {
   int64_t *ids = operation->room != NULL ? operation->room : &operation->values[BELAY__IDGEN_ID];
   int64_t *has = &operation->values[BELAY__IDGEN_HAS],
           wanted = operation->values[BELAY__IDGEN_WANTED];
@@ -66,13 +66,13 @@ void belay__idgen_serve(belay_idgen_t *idgen) {
   while (idgen->waiting_len > 0) {
     belay__operation_t *operation = first_of(idgen);
     uint64_t again_at = 0;
-    int error = fill(idgen, operation, &again_at);
+    int error = fill_request(idgen, operation, &again_at);
     if (error == BELAY_EAGAIN) {
       if (again_at != 0)
         belay__timer_set(belay, BELAY__RANK_OTHER, &idgen->tick, again_at);
       return;
     }
-    leave(idgen, operation);
+    remove_waiting(idgen, operation);
     belay__request_end(operation, error);
   }
 }
@@ -85,16 +85,13 @@ bool belay__idgen_passes(int status) {
   return status == BELAY_EUNKNOWN || belay_err_retryable(status);
 }
 
-bool belay__idgen_failed(belay_idgen_t *idgen, int status) {
+void belay__idgen_failed(belay_idgen_t *idgen, int status) {
   idgen->error = status;
-  if (belay__idgen_passes(status))
-    return true;
-  while (idgen->waiting_len > 0) {
+  while (idgen->waiting_len > 0 && !belay__idgen_passes(status)) {
     belay__operation_t *operation = first_of(idgen);
-    leave(idgen, operation);
+    remove_waiting(idgen, operation);
     belay__request_end(operation, status);
   }
-  return false;
 }
 
 uint64_t belay__idgen_rest(belay_idgen_t *idgen, unsigned tries) {
@@ -102,7 +99,7 @@ uint64_t belay__idgen_rest(belay_idgen_t *idgen, unsigned tries) {
   return belay__backoff(idgen->handle.client->belay, failures, BELAY__BACKOFF_MAX_MS * BELAY__MS);
 }
 
-/* ---- what all modes ask -------------------------------------------------------------------------------- */
+/* ---- calls of all modes ---- */
 
 static void identify(const belay__server_info_t *server, belay__identity_t *out) {
   out->epoch = server == NULL ? 0 : server->epoch;
@@ -139,8 +136,8 @@ belay__call_t *belay__idgen_new_ping(belay_idgen_t *idgen, belay__conn_class_t c
 belay__call_t *belay__idgen_new_wait(const belay_idgen_t *idgen) {
   belay__call_t *call = belay__call_new(idgen->handle.client, BELAY__CLASS_DURABLE);
   belay__call_command(call, "WAIT", 3);
-  belay__call_arg_int(call, idgen->min_replicas);
-  belay__call_arg_int(call, idgen->replica_timeout);
+  belay__call_arg_int(call, idgen->options.min_replicas);
+  belay__call_arg_int(call, idgen->options.replica_timeout_ms);
   if (call != NULL)
     call->route = idgen->handle.route;
   return call;
@@ -153,10 +150,10 @@ int belay__idgen_read_wait(const belay_idgen_t *idgen, const belay__call_t *call
     return BELAY_EPROTO;
   if (call->epoch != epoch)
     return BELAY_EUNKNOWN; /* not from the server that ran the script */
-  return copies < idgen->min_replicas ? BELAY_ENOREPLICAS : 0;
+  return copies < idgen->options.min_replicas ? BELAY_ENOREPLICAS : 0;
 }
 
-/* ---- closing ------------------------------------------------------------------------------------------- */
+/* ---- closing ---- */
 
 static void on_close(belay__handle_t *handle) {
   belay_idgen_t *idgen = (belay_idgen_t *)handle;
@@ -174,7 +171,7 @@ static void on_abort(belay__handle_t *handle) {
     idgen->kind->abort(idgen);
 }
 
-/* ---- a new one ----------------------------------------------------------------------------------------- */
+/* ---- creation ---- */
 
 static const belay_idgen_options_t defaults = {.mode = BELAY_IDGEN_SEGMENT,
                                                .start = 1,
@@ -258,20 +255,13 @@ static int on_init(belay__handle_t *handle, void *options) {
   int error = check_options(handle->client, o);
   if (error != 0)
     return error;
-  idgen->low = INT64_MIN;
   idgen->kind = kinds[o->mode];
-  idgen->max_waiting = o->max_waiting;
+  idgen->low = o->mode == BELAY_IDGEN_SEGMENT ? 0 : INT64_MIN;
   belay__list_init(&idgen->waiting);
   idgen->tick.fire = on_tick;
-  idgen->start = o->start;
-  idgen->replica_timeout = (uint32_t)o->replica_timeout_ms;
-  idgen->min_replicas = (uint8_t)o->min_replicas;
+  idgen->timer.fire = idgen->kind->on_timer;
   keep_text(idgen, sequence ? o->sequence.data : o->name.data,
             sequence ? o->sequence.len : o->name.len);
-  if (o->mode == BELAY_IDGEN_SEGMENT)
-    belay__idgen_segment_init(idgen, o);
-  else if (o->mode == BELAY_IDGEN_SNOWFLAKE)
-    belay__idgen_worker_init(idgen, o);
   return 0;
 }
 
@@ -281,6 +271,7 @@ const belay__handle_type_t belay__idgen_type = {
     BELAY__HANDLE_LAYOUT(idgen),
     .defaults = &defaults,
     .ranges = ranges,
+    .copy_at = offsetof(belay_idgen_t, options),
     .init = on_init,
     .close = on_close,
     .abort = on_abort,
@@ -288,7 +279,7 @@ const belay__handle_type_t belay__idgen_type = {
 
 BELAY__HANDLE_FUNCTIONS(idgen)
 
-/* ---- operations ---------------------------------------------------------------------------------------- */
+/* ---- operations ---- */
 
 /* Waiting requests come first. */
 static __attribute__((noinline)) int next_slowly(belay_idgen_t *idgen, int64_t *id) {
@@ -344,13 +335,13 @@ int belay__idgen_begin(belay_idgen_t *idgen, belay_request_t *request,
   return 0;
 }
 
-static int get(belay_idgen_t *idgen, belay_request_t *request, size_t n, bool many,
-               void (*cb)(void)) {
+static int start_get(belay_idgen_t *idgen, belay_request_t *request, size_t n, bool many,
+                     void (*cb)(void)) {
   belay__operation_t *operation;
   belay_t *belay = idgen->handle.client->belay;
   if (idgen->kind->take == NULL)
     return belay__idgen_sequence_get(idgen, request, n, many, cb);
-  if (idgen->waiting_len >= idgen->max_waiting)
+  if (idgen->waiting_len >= idgen->options.max_waiting)
     return BELAY_EBUSY;
   int error =
       belay__idgen_begin(idgen, request, many ? &many_ops : &one_ops, n, many, cb, &operation);
@@ -369,7 +360,7 @@ static int get(belay_idgen_t *idgen, belay_request_t *request, size_t n, bool ma
 
 int belay_idgen_get(belay_idgen_t *idgen, belay_request_t *request, belay_idgen_cb cb) {
   int error = belay__handle_check_request((const belay__handle_t *)idgen, request, cb != NULL);
-  return error != 0 ? error : get(idgen, request, 1, false, BELAY__CB(cb));
+  return error != 0 ? error : start_get(idgen, request, 1, false, BELAY__CB(cb));
 }
 
 int belay_idgen_get_many(belay_idgen_t *idgen, belay_request_t *request, size_t n,
@@ -379,7 +370,7 @@ int belay_idgen_get_many(belay_idgen_t *idgen, belay_request_t *request, size_t 
     belay__detail(idgen->handle.client->belay, "n: not 1 to %zu", BELAY_IDGEN_MANY_MAX);
     error = BELAY_EINVAL;
   }
-  return error != 0 ? error : get(idgen, request, n, true, BELAY__CB(cb));
+  return error != 0 ? error : start_get(idgen, request, n, true, BELAY__CB(cb));
 }
 
 int belay_idgen_decode(int64_t id, int64_t epoch_ms, belay_idgen_parts_t *parts) {

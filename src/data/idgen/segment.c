@@ -29,7 +29,7 @@ static belay_t *belay_of(const belay_idgen_t *idgen) {
 }
 
 static belay__conn_class_t class_of(const belay_idgen_t *idgen) {
-  return idgen->min_replicas > 0 ? BELAY__CLASS_DURABLE : BELAY__CLASS_DATA;
+  return idgen->options.min_replicas > 0 ? BELAY__CLASS_DURABLE : BELAY__CLASS_DATA;
 }
 
 static bool has_spare(const belay__segment_t *s) {
@@ -41,8 +41,6 @@ static bool has_room(const belay__segment_t *s) {
   return !s->fetching && !has_spare(s);
 }
 
-/* ---- requests ---- */
-
 static int read_next(belay_idgen_t *idgen, const belay__call_t *call, const belay__reply_t *reply) {
   belay__segment_t *s = &idgen->segment;
   static const belay__fault_t faults[] = {
@@ -53,12 +51,15 @@ static int read_next(belay_idgen_t *idgen, const belay__call_t *call, const bela
   int error = belay__handle_fault(call, reply, faults, sizeof faults / sizeof *faults);
   if (error != 0)
     return error;
-  if (s->clock_rate > 0 && belay__reply_integer(reply, 1, WAIT_MAX_MS, &s->wait_ms))
+  if (idgen->options.clock_rate > 0 && belay__reply_integer(reply, 1, WAIT_MAX_MS, &s->wait_ms))
     return BELAY_EAGAIN;
-  if (!belay__reply_number(reply, (uint64_t)s->floor + (uint64_t)s->step, INT64_MAX, &next))
+  if (!belay__reply_number(reply, (uint64_t)s->floor + (uint64_t)idgen->options.step, INT64_MAX,
+                           &next))
     return BELAY_EPROTO;
-  s->first = (int64_t)next - s->step;
-  return s->gap == 0 || belay__idgen_is_identity(idgen, call, &s->server) ? 0 : BELAY_EUNKNOWN;
+  s->first = (int64_t)next - idgen->options.step;
+  return idgen->options.gap == 0 || belay__idgen_is_identity(idgen, call, &s->server)
+             ? 0
+             : BELAY_EUNKNOWN;
 }
 
 /* The replies to the PING, or to the script and the WAIT. */
@@ -76,7 +77,7 @@ static int read_fetch(belay__operation_t *operation, const belay__call_t *call,
 /* Two servers that have forgotten the same ids must not jump to the same number, and do not know
  * each other: the second of two failovers, or of two restarts from one file. */
 static int64_t draw_jump(const belay_idgen_t *idgen) {
-  int64_t gap = idgen->segment.gap, most = gap > 0 ? JUMP_MAX / gap : 0;
+  int64_t gap = idgen->options.gap, most = gap > 0 ? JUMP_MAX / gap : 0;
   if (most <= 1)
     return gap;
   uint64_t gaps = (uint64_t)(most < JUMPS ? most : JUMPS);
@@ -86,17 +87,17 @@ static int64_t draw_jump(const belay_idgen_t *idgen) {
 static int send_script(belay__operation_t *operation) {
   belay_idgen_t *idgen = operation->context;
   belay__segment_t *s = &idgen->segment;
-  bool copied = idgen->min_replicas > 0;
+  bool copied = idgen->options.min_replicas > 0;
   belay__call_t *call = belay__call_new(idgen->handle.client, class_of(idgen));
   (copied ? belay__call_script_text : belay__call_script)(call, &belay__script_idgen_segment, 1, 7);
   belay__handle_arg(&idgen->handle, call, NULL, 0, "}");
-  belay__call_arg_int(call, s->step);
-  belay__call_arg_int(call, s->step + draw_jump(idgen));
+  belay__call_arg_int(call, idgen->options.step);
+  belay__call_arg_int(call, idgen->options.step + draw_jump(idgen));
   belay__call_arg_int(call, s->floor);
-  belay__call_arg(call, s->server.text, s->gap == 0 ? 0 : s->server.len);
-  belay__call_arg_int(call, idgen->start);
-  belay__call_arg_int(call, s->clock_rate);
-  belay__call_arg_int(call, s->clock_skew);
+  belay__call_arg(call, s->server.text, idgen->options.gap == 0 ? 0 : s->server.len);
+  belay__call_arg_int(call, idgen->options.start);
+  belay__call_arg_int(call, idgen->options.clock_rate);
+  belay__call_arg_int(call, idgen->options.clock_skew_ms);
   belay__call_t *calls[2] = {call, copied ? belay__idgen_new_wait(idgen) : NULL};
   return belay__request_send_all(operation, calls, 1u + copied);
 }
@@ -106,11 +107,11 @@ static int send_fetch(belay__operation_t *operation, bool pinged) {
   belay_idgen_t *idgen = operation->context;
   belay__segment_t *s = &idgen->segment;
   belay__idgen_ask_identity(idgen, class_of(idgen), idgen->handle.route, &s->server);
-  operation->values[PINGING] = s->gap > 0 && s->server.epoch == 0;
+  operation->values[PINGING] = idgen->options.gap > 0 && s->server.epoch == 0;
   if (operation->values[PINGING])
     return pinged ? BELAY_EUNKNOWN /* the connection is gone again */
                   : belay__request_send(operation, belay__idgen_new_ping(idgen, class_of(idgen)));
-  if (s->gap == 0 || s->server.len > 0 || idgen->min_replicas > 0)
+  if (idgen->options.gap == 0 || s->server.len > 0 || idgen->options.min_replicas > 0)
     return send_script(operation);
   belay__client_refused(idgen->handle.client, BELAY_EPERM, silent, sizeof silent - 1);
   return BELAY_EPERM;
@@ -121,7 +122,7 @@ static void keep_spare(belay_idgen_t *idgen) {
   belay__segment_t *s = &idgen->segment;
   assert(!has_spare(s));
   s->spare = s->first;
-  s->spare_end = s->floor = s->first + s->step;
+  s->spare_end = s->floor = s->first + idgen->options.step;
   s->tries = 0;
   idgen->error = 0;
   belay__idgen_serve(idgen);
@@ -137,8 +138,6 @@ static int next_step(belay__operation_t *operation) {
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }
 
-/* ---- the machine ---- */
-
 /* Delays the next fetch until half of the rest is used; only by the time if requests wait or no id
  * is left. */
 static void delay_fetch(belay_idgen_t *idgen, uint64_t ns) {
@@ -149,11 +148,10 @@ static void delay_fetch(belay_idgen_t *idgen, uint64_t ns) {
     belay__timer_set(belay_of(idgen), BELAY__RANK_OTHER, &idgen->timer, s->rest_until);
 }
 
-/* Sets the mark at which the next segment is fetched: a fifth is left, unless a fetch failed
- * there. */
+/* Set the mark at which the next segment is fetched: a fifth is left, or the present id. */
 static void set_low(belay_idgen_t *idgen) {
   belay__segment_t *s = &idgen->segment;
-  int64_t fifth = s->step / 5 + (s->step % 5 != 0);
+  int64_t fifth = idgen->options.step / 5 + (idgen->options.step % 5 != 0);
   idgen->low = s->end;
   if (has_room(s))
     idgen->low = s->end - fifth > s->next ? s->end - fifth : s->next;
@@ -175,7 +173,7 @@ static void on_fetched(belay_request_t *request, void (*cb)(void), const belay__
     idgen->error = 0;
     delay_fetch(idgen, (uint64_t)s->wait_ms * BELAY__MS);
   } else {
-    (void)belay__idgen_failed(idgen, answer->status);
+    belay__idgen_failed(idgen, answer->status);
     delay_fetch(idgen, belay__idgen_rest(idgen, ++s->tries));
   }
 }
@@ -199,8 +197,6 @@ static void on_timer(belay__timer_t *timer) {
   if (!idgen->segment.fetching && idgen->waiting_len > 0)
     fetch(idgen);
 }
-
-/* ---- the functions of the mode ---- */
 
 static int take(belay_idgen_t *idgen, int64_t *id, uint64_t *again_at) {
   belay__segment_t *s = &idgen->segment;
@@ -237,13 +233,5 @@ static void close(belay_idgen_t *idgen) {
   s->next = s->end = s->spare = s->spare_end = 0;
 }
 
-void belay__idgen_segment_init(belay_idgen_t *idgen, const belay_idgen_options_t *options) {
-  idgen->low = 0;
-  idgen->segment = (belay__segment_t){.step = options->step,
-                                      .gap = options->gap,
-                                      .clock_rate = options->clock_rate,
-                                      .clock_skew = options->clock_skew_ms};
-  idgen->timer.fire = on_timer;
-}
-
-const belay__idgen_kind_t belay__idgen_segment = {.take = take, .want = want, .close = close};
+const belay__idgen_kind_t belay__idgen_segment = {
+    .take = take, .want = want, .close = close, .on_timer = on_timer};

@@ -27,7 +27,7 @@ static int read_answer(belay__operation_t *operation, const belay__call_t *call,
   return read_last(operation, call, reply);
 }
 
-/* Of two calls that belong together none is sent again alone. */
+/* A script with a WAIT is not sent again. */
 static const belay__request_ops_t ops[2][2] = {
     {{.read = read_answer, .notify = belay__request_notify_count, .idempotent = true},
      {.read = read_answer, .notify = belay__idgen_notify_many, .idempotent = true}},
@@ -36,7 +36,7 @@ static const belay__request_ops_t ops[2][2] = {
 };
 
 static belay__call_t *new_script(const belay_idgen_t *idgen, int64_t n) {
-  bool copied = idgen->min_replicas > 0;
+  bool copied = idgen->options.min_replicas > 0;
   belay__call_t *call =
       belay__call_new(idgen->handle.client, copied ? BELAY__CLASS_DURABLE : BELAY__CLASS_DATA);
   if (copied)
@@ -46,17 +46,17 @@ static belay__call_t *new_script(const belay_idgen_t *idgen, int64_t n) {
   belay__handle_arg(&idgen->handle, call, NULL, 0, "}::sequence");
   belay__call_arg(call, idgen->text, idgen->text_len);
   belay__call_arg_int(call, n);
-  if (idgen->start > INT64_MAX - (n - 1))
+  if (idgen->options.start > INT64_MAX - (n - 1))
     belay__call_arg(call, "", 0);
   else
-    belay__call_arg_int(call, idgen->start + (n - 1));
+    belay__call_arg_int(call, idgen->options.start + (n - 1));
   return call;
 }
 
 int belay__idgen_sequence_get(belay_idgen_t *idgen, belay_request_t *request, size_t n, bool many,
                               void (*cb)(void)) {
   belay__operation_t *operation;
-  bool copied = idgen->min_replicas > 0;
+  bool copied = idgen->options.min_replicas > 0;
   int error = belay__idgen_begin(idgen, request, &ops[copied][many], n, many, cb, &operation);
   if (error != 0)
     return error;

@@ -1,14 +1,14 @@
 /* Snowflakes: a worker number whose lock is held, and whose record states until when ids may be
  * issued.
  *
- *          wanted                    granted               the record is ours
- *    NONE ------> LOCKING ------------------> CLAIMING ------------------> READY --+ renewed: until is later
- *     ^  |        |  ^  held by another:         |                          |  ^   |
- *     |  |        +--+  the next number          |                          |  +---+
- *     |  |              is tried <---------------+ its record is far ahead  |
- *     |  +<--wanted, or requests wait--+                                    |
- *     |                                |                                    |
- *     +--delay <--held, refused, no reply; lost, fenced---------------------+
+ *          wanted              granted            the record is ours
+ *    NONE ------> LOCKING --------------> CLAIMING -------------> READY --+ renewed: until is later
+ *     ^  |        |  ^  held by another:     |                      |  ^   |
+ *     |  |        +--+  the next number      |                      |  +---+
+ *     |  |              is tried <-----------+ record far ahead     |
+ *     |  +<--wanted, or requests wait--+                            |
+ *     |                                |                            |
+ *     +--delay <--held, refused, no reply; lost, fenced-------------+
  *
  * The record outlasts the lock. An owner extends the record before it issues ids up to that
  * time. If a lock failure gives a number two owners, the record separates them: the later owner
@@ -22,26 +22,26 @@
 #include "scripts.gen.h"
 
 #define TIME_MAX ((INT64_C(1) << 41) - 1)
-#define RECORD_MS INT64_C(86400000) /* a record is kept behind its end: longer than clocks differ */
-#define BEHIND_MAX_MS INT64_C(100)  /* and then a clock that is behind is looked at again */
-#define WAIT_MS                                                                                    \
-  INT64_C(1000) /* time for one worker's lock: the caller soon learns that other clients hold it */
-#define NUMBER_MAX (INT64_C(1) << 53) /* of milliseconds, as the script has them */
+#define RECORD_MS                                                                                  \
+  INT64_C(86400000)                /* Lifetime of a record after its end: more than clocks differ */
+#define BEHIND_MAX_MS INT64_C(100) /* Longest delay before a clock that is behind is read again */
+#define WAIT_MS INT64_C(1000)      /* Time for the lock of a given worker number */
+#define NUMBER_MAX (INT64_C(1) << 53)
 
 enum {
-  NONE,     /* there is none; if the timer is set, not before that */
-  LOCKING,  /* a lock's acquire is pending */
-  CLAIMING, /* the lock is held, the record is being asked, and before it who has it */
-  READY     /* ids may be issued; the timer is the next renewal, of which one may be under way */
+  NONE,     /* No worker number; if the timer is set, the next try waits for it */
+  LOCKING,  /* The acquire of a lock is pending */
+  CLAIMING, /* The lock is held; a PING or the claim of the record is pending */
+  READY     /* Ids may be issued; the timer is the next renewal, which may be pending */
 };
 
 typedef enum event {
-  WANTED,  /* ids are wanted, or the delay is over and requests wait */
-  LOCKED,  /* the lock is held */
-  HELD,    /* it is held by another, or its record is far ahead */
-  CLAIMED, /* until is later, or was set first */
-  FAILED,  /* idgen->worker.status says how */
-  LOST     /* the lock, or the record */
+  WANTED,  /* Ids are wanted, or the delay is over and requests wait */
+  LOCKED,  /* The lock is held */
+  HELD,    /* Another client holds the lock, or the record is far ahead */
+  CLAIMED, /* The record was claimed or renewed */
+  FAILED,
+  LOST /* The lock or the record is lost */
 } event_t;
 
 static void on_event(belay_idgen_t *idgen, event_t event, int status);
@@ -59,10 +59,10 @@ static void set_timer(belay_idgen_t *idgen, uint64_t ns) {
   belay__timer_set(belay, BELAY__RANK_OTHER, &idgen->timer, belay__now(belay) + ns);
 }
 
-/* ---- the lock ------------------------------------------------------------------------------------------ */
+/* ---- the lock ---- */
 
-/* The claim continues without the handle: its callbacks find none. */
-static void let_go(belay_idgen_t *idgen) {
+/* Close the lock in the background: its callbacks find no handle. */
+static void drop_lock(belay_idgen_t *idgen) {
   belay__worker_t *w = &idgen->worker;
   if (w->lock == NULL)
     return;
@@ -77,7 +77,7 @@ static void on_locked(belay_lock_t *lock, int status) {
     return;
   if (status == BELAY_ETIMEDOUT)
     status = BELAY_EHELD;
-  else if (status == BELAY_EEXPIRED) /* an answer that comes too late is none */
+  else if (status == BELAY_EEXPIRED) /* the reply came too late */
     status = BELAY_EUNKNOWN;
   on_event(idgen, status == 0 ? LOCKED : status == BELAY_EHELD ? HELD : FAILED, status);
 }
@@ -89,7 +89,7 @@ static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
     on_event(idgen, LOST, BELAY_EHELD);
 }
 
-/* Its length comes before the name, which may be any bytes. */
+/* The length precedes the name, which may be any bytes. */
 static size_t put_name(const belay_idgen_t *idgen, char *out, size_t size) {
   size_t n = (size_t)snprintf(out, size, "idgen/%zu/", idgen->text_len);
   memcpy(out + n, idgen->text, idgen->text_len);
@@ -103,20 +103,20 @@ static void take_lock(belay_idgen_t *idgen) {
   char name[BELAY_IDGEN_NAME_MAX + 32];
   size_t name_len = put_name(idgen, name, sizeof name);
   belay_lock_options_init(&options);
-  options.ttl_ms = w->ttl;
+  options.ttl_ms = idgen->options.ttl_ms;
   options.watchdog = BELAY_WATCHDOG_ON;
   options.on_lost = on_lost;
   options.data = idgen;
   int error = belay_lock_new(idgen->handle.client, belay_bytes(name, name_len), &options, &w->lock);
   if (error == 0)
-    error = belay_lock_acquire(w->lock, w->wanted < 0 ? 0 : WAIT_MS, on_locked);
+    error = belay_lock_acquire(w->lock, idgen->options.worker < 0 ? 0 : WAIT_MS, on_locked);
   if (error != 0) {
     w->status = error;
     set_timer(idgen, 0);
   }
 }
 
-/* ---- the record ---------------------------------------------------------------------------------------- */
+/* ---- the record ---- */
 
 static belay__call_t *new_call(belay_idgen_t *idgen, const belay__script_t *script, size_t args) {
   belay__worker_t *w = &idgen->worker;
@@ -133,7 +133,7 @@ static belay__call_t *new_call(belay_idgen_t *idgen, const belay__script_t *scri
   return call;
 }
 
-static void send(belay_idgen_t *idgen, belay__call_t *call, belay__call_cb done) {
+static void send_call(belay_idgen_t *idgen, belay__call_t *call, belay__call_cb done) {
   belay__worker_t *w = &idgen->worker;
   w->status = belay__call_start(&w->call, call, done, idgen);
   if (w->status != 0)
@@ -144,7 +144,7 @@ static int read_claim(belay_idgen_t *idgen, belay__call_t *call, const belay__re
   static const belay__fault_t faults[] = {
       {BELAY_EMISMATCH, "it holds no record of a worker"},
       {BELAY_EMISMATCH, "it has another epoch_ms"},
-      {BELAY_EMISMATCH, "the key beside it, ::workers, holds no epoch_ms"},
+      {BELAY_EMISMATCH, "the key with ::workers holds no epoch_ms"},
       {BELAY_EMISMATCH, "the workers of this name have another epoch_ms"},
   };
   belay__worker_t *w = &idgen->worker;
@@ -159,16 +159,16 @@ static int read_claim(belay_idgen_t *idgen, belay__call_t *call, const belay__re
     return BELAY_EPROTO;
   }
   if (!belay__idgen_is_identity(idgen, call, &w->server))
-    return BELAY_EUNKNOWN; /* another one's record may be an old one */
+    return BELAY_EUNKNOWN; /* another server's record may be old */
   w->floor = floor;
   w->until = until;
   return 0;
 }
 
-/* Somebody's clock was far ahead, or ours is behind: another worker may be of use at once. */
+/* Another client's clock was far ahead, or ours is behind: another number may be usable at once. */
 static bool is_far_ahead(const belay_idgen_t *idgen) {
   const belay__worker_t *w = &idgen->worker;
-  return w->wanted < 0 && w->floor > wall_of(idgen) + 2 * w->ahead;
+  return idgen->options.worker < 0 && w->floor > wall_of(idgen) + 2 * idgen->options.ahead_ms;
 }
 
 static void on_claimed(belay__call_t *call, const belay__result_t *result) {
@@ -179,34 +179,34 @@ static void on_claimed(belay__call_t *call, const belay__result_t *result) {
   on_event(idgen, status != 0 ? FAILED : is_far_ahead(idgen) ? HELD : CLAIMED, status);
 }
 
-static void claim(belay_idgen_t *idgen) {
+static void send_claim(belay_idgen_t *idgen) {
   belay__worker_t *w = &idgen->worker;
   belay__call_t *call = new_call(idgen, &belay__script_idgen_claim, 6);
   belay__call_arg_int(call, wall_of(idgen));
-  belay__call_arg_int(call, w->ahead);
-  belay__call_arg_int(call, w->epoch);
+  belay__call_arg_int(call, idgen->options.ahead_ms);
+  belay__call_arg_int(call, idgen->options.epoch_ms);
   belay__call_arg(call, w->server.text, w->server.len);
   belay__call_arg_int(call, RECORD_MS);
-  send(idgen, call, on_claimed);
+  send_call(idgen, call, on_claimed);
 }
 
-static void on_looked(belay__call_t *call, const belay__result_t *result) {
+static void on_pinged(belay__call_t *call, const belay__result_t *result) {
   belay_idgen_t *idgen = call->owner;
   if (result->outcome == BELAY_OUTCOME_REPLY)
-    claim(idgen);
+    send_claim(idgen);
   else
     on_event(idgen, FAILED, result->error);
 }
 
 /* The script needs the server's identity. The lock may be on another server, so there may be no
  * connection to this one yet. */
-static void look_and_claim(belay_idgen_t *idgen) {
+static void ping_and_claim(belay_idgen_t *idgen) {
   belay__identity_t server;
   belay__idgen_ask_identity(idgen, BELAY__CLASS_LEASE, idgen->handle.route, &server);
   if (server.epoch != 0)
-    claim(idgen);
+    send_claim(idgen);
   else
-    send(idgen, belay__idgen_new_ping(idgen, BELAY__CLASS_LEASE), on_looked);
+    send_call(idgen, belay__idgen_new_ping(idgen, BELAY__CLASS_LEASE), on_pinged);
 }
 
 static belay__call_t *new_reserve(belay_idgen_t *idgen, int64_t until, bool last) {
@@ -231,64 +231,64 @@ static void on_reserved(belay__call_t *call, const belay__result_t *result) {
   } else if (ours == 0) {
     on_event(idgen, LOST, BELAY_EHELD);
   } else {
-    w->until = w->asked > w->until ? w->asked : w->until;
+    w->until = w->requested > w->until ? w->requested : w->until;
     on_event(idgen, CLAIMED, 0);
   }
 }
 
-static void reserve(belay_idgen_t *idgen) {
+static void renew(belay_idgen_t *idgen) {
   belay__worker_t *w = &idgen->worker;
   if (w->call != NULL)
     return;
-  w->asked = wall_of(idgen) + w->ahead;
-  send(idgen, new_reserve(idgen, w->asked, false), on_reserved);
+  w->requested = wall_of(idgen) + idgen->options.ahead_ms;
+  send_call(idgen, new_reserve(idgen, w->requested, false), on_reserved);
 }
 
-/* ---- the machine --------------------------------------------------------------------------------------- */
+/* ---- the machine ---- */
 
-static uint8_t begin(belay_idgen_t *idgen) {
+static uint8_t begin_locking(belay_idgen_t *idgen) {
   belay__worker_t *w = &idgen->worker;
   belay__timer_stop(belay_of(idgen), BELAY__RANK_OTHER, &idgen->timer);
   w->tried = 1;
-  int first = w->wanted < 0 ? w->first : w->wanted;
+  int first = idgen->options.worker < 0 ? idgen->options.first_worker : idgen->options.worker;
   w->worker = first < 0 ? (unsigned)belay__random_below(belay_of(idgen), BELAY_IDGEN_WORKERS)
                         : (unsigned)first;
   take_lock(idgen);
   return LOCKING;
 }
 
-/* Back to NONE, with a rest. */
+/* Back to NONE, with a delay. */
 static uint8_t give_up(belay_idgen_t *idgen, int status) {
   belay__worker_t *w = &idgen->worker;
-  let_go(idgen);
+  drop_lock(idgen);
   (void)belay__call_cancel(&w->call);
   w->tries++;
-  (void)belay__idgen_failed(idgen, status);
+  belay__idgen_failed(idgen, status);
   set_timer(idgen, belay__idgen_rest(idgen, w->tries));
   return NONE;
 }
 
-/* The next worker, if any will do. */
-static uint8_t go_on(belay_idgen_t *idgen, int status) {
+/* Try the next worker number, unless one number is required. */
+static uint8_t try_next(belay_idgen_t *idgen, int status) {
   belay__worker_t *w = &idgen->worker;
-  if (w->wanted >= 0 || w->tried == BELAY_IDGEN_WORKERS)
+  if (idgen->options.worker >= 0 || w->tried == BELAY_IDGEN_WORKERS)
     return give_up(idgen, status);
-  let_go(idgen);
+  drop_lock(idgen);
   w->tried++;
   w->worker = (w->worker + 1) % BELAY_IDGEN_WORKERS;
   take_lock(idgen);
   return LOCKING;
 }
 
-static uint8_t issue(belay_idgen_t *idgen) {
+static uint8_t set_ready(belay_idgen_t *idgen) {
   belay__worker_t *w = &idgen->worker;
   w->tries = 0;
   idgen->error = 0;
   if (w->state == CLAIMING) {
     w->last = w->floor > w->last ? w->floor : w->last;
-    w->sequence = BELAY__IDGEN_SEQUENCES; /* all of that time are gone */
+    w->sequence = BELAY__IDGEN_SEQUENCES; /* all ids of that time may be used */
   }
-  set_timer(idgen, (uint64_t)w->ahead * BELAY__MS / 3);
+  set_timer(idgen, (uint64_t)idgen->options.ahead_ms * BELAY__MS / 3);
   return READY;
 }
 
@@ -297,36 +297,36 @@ static void on_event(belay_idgen_t *idgen, event_t event, int status) {
   switch (w->state) {
   case NONE:
     assert(event == WANTED);
-    w->state = begin(idgen);
+    w->state = begin_locking(idgen);
     break;
   case LOCKING:
     if (event == LOCKED) {
       w->owner_len = belay_lock_token(w->lock, w->owner, sizeof w->owner);
       w->state = CLAIMING;
-      look_and_claim(idgen);
+      ping_and_claim(idgen);
     } else if (event == HELD) {
-      w->state = go_on(idgen, BELAY_EHELD);
+      w->state = try_next(idgen, BELAY_EHELD);
     } else if (event != WANTED) {
       w->state = give_up(idgen, status);
     }
     break;
   case CLAIMING:
     if (event == CLAIMED)
-      w->state = issue(idgen);
+      w->state = set_ready(idgen);
     else if (event == HELD)
-      w->state = go_on(idgen, BELAY_EHELD);
+      w->state = try_next(idgen, BELAY_EHELD);
     else if (event != WANTED)
       w->state = give_up(idgen, status);
     break;
   default:
     assert(w->state == READY);
     if (event == CLAIMED) {
-      w->state = issue(idgen);
+      w->state = set_ready(idgen);
     } else if (event == LOST) {
       w->state = give_up(idgen, status);
-    } else if (event == FAILED) { /* a renewal: it is not over before until is */
-      (void)belay__idgen_failed(idgen, status);
-      set_timer(idgen, (uint64_t)w->ahead * BELAY__MS / 10);
+    } else if (event == FAILED) { /* a renewal; ids may be issued until w->until */
+      belay__idgen_failed(idgen, status);
+      set_timer(idgen, (uint64_t)idgen->options.ahead_ms * BELAY__MS / 10);
     }
     break;
   }
@@ -341,16 +341,16 @@ static void on_timer(belay__timer_t *timer) {
   w->status = 0;
   if (w->state == NONE && idgen->waiting_len > 0)
     on_event(idgen, WANTED, 0);
-  else if (w->state != NONE && status != 0) /* something could not be sent */
+  else if (w->state != NONE && status != 0) /* a call or an acquire could not be sent */
     on_event(idgen, FAILED, status);
   else if (w->state == READY)
-    reserve(idgen);
+    renew(idgen);
 }
 
-/* ---- what the handle asks of it ------------------------------------------------------------------------ */
+/* ---- the functions of the mode ---- */
 
-/* The record says whether there is one at that time, the lock whether it is still ours. */
-static int permitted(belay_idgen_t *idgen, int64_t wall, uint64_t *again_at) {
+/* The record decides whether there may be an id at that time, the lock whether it is still held. */
+static int check_time(belay_idgen_t *idgen, int64_t wall, uint64_t *again_at) {
   belay__worker_t *w = &idgen->worker;
   if (wall < w->last) {
     int64_t behind = w->last - wall < BEHIND_MAX_MS ? w->last - wall : BEHIND_MAX_MS;
@@ -358,10 +358,10 @@ static int permitted(belay_idgen_t *idgen, int64_t wall, uint64_t *again_at) {
     return BELAY_EAGAIN;
   }
   if (wall > w->until) {
-    reserve(idgen);
+    renew(idgen);
     return BELAY_EAGAIN;
   }
-  if (wall < w->epoch || wall - w->epoch > TIME_MAX)
+  if (wall < idgen->options.epoch_ms || wall - idgen->options.epoch_ms > TIME_MAX)
     return BELAY_EOVERFLOW;
   return belay_lock_remaining_us(w->lock) > 0 ? 0 : BELAY_EAGAIN;
 }
@@ -374,7 +374,7 @@ static int take(belay_idgen_t *idgen, int64_t *id, uint64_t *again_at) {
   if (w->state != READY)
     return BELAY_EAGAIN;
   int64_t wall = wall_of(idgen);
-  int error = permitted(idgen, wall, again_at);
+  int error = check_time(idgen, wall, again_at);
   if (error != 0)
     return error;
   if (wall > w->last) {
@@ -385,7 +385,8 @@ static int take(belay_idgen_t *idgen, int64_t *id, uint64_t *again_at) {
     *again_at = belay__now(belay_of(idgen)) + BELAY__MS;
     return BELAY_EAGAIN;
   }
-  *id = (wall - w->epoch) << (BELAY__IDGEN_WORKER_BITS + BELAY__IDGEN_SEQUENCE_BITS) |
+  *id = (wall - idgen->options.epoch_ms)
+            << (BELAY__IDGEN_WORKER_BITS + BELAY__IDGEN_SEQUENCE_BITS) |
         (int64_t)w->worker << BELAY__IDGEN_SEQUENCE_BITS | w->sequence++;
   return 0;
 }
@@ -397,7 +398,7 @@ static void want(belay_idgen_t *idgen) {
     on_event(idgen, WANTED, 0);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 static void on_lock_closed(belay_lock_t *lock, void *data) {
   belay_idgen_t *idgen = data;
@@ -408,7 +409,7 @@ static void on_lock_closed(belay_lock_t *lock, void *data) {
   belay__handle_release(&idgen->handle);
 }
 
-/* Returns the reserved and unused time, so that the next owner need not wait for it. */
+/* Give back the reserved and unused time, so that the next owner need not wait for it. */
 static void give_back(belay_idgen_t *idgen) {
   belay__worker_t *w = &idgen->worker;
   const belay_client_t *client = idgen->handle.client;
@@ -429,7 +430,7 @@ static void close(belay_idgen_t *idgen) {
   if (belay_lock_close(w->lock, on_lock_closed) == 0)
     belay__handle_retain(&idgen->handle);
   else
-    let_go(idgen);
+    drop_lock(idgen);
 }
 
 static void abort_all(belay_idgen_t *idgen) {
@@ -441,20 +442,8 @@ static void abort_all(belay_idgen_t *idgen) {
   }
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------ */
-
-void belay__idgen_worker_init(belay_idgen_t *idgen, const belay_idgen_options_t *options) {
-  idgen->worker = (belay__worker_t){.wanted = options->worker,
-                                    .first = options->first_worker,
-                                    .ttl = options->ttl_ms,
-                                    .ahead = options->ahead_ms,
-                                    .epoch = options->epoch_ms,
-                                    .sequence = BELAY__IDGEN_SEQUENCES};
-  idgen->timer.fire = on_timer;
-}
-
 const belay__idgen_kind_t belay__idgen_worker = {
-    .take = take, .want = want, .close = close, .abort = abort_all};
+    .take = take, .want = want, .close = close, .abort = abort_all, .on_timer = on_timer};
 
 int belay_idgen_worker(const belay_idgen_t *idgen) {
   if (idgen == NULL || idgen->kind != &belay__idgen_worker || idgen->worker.state != READY ||
