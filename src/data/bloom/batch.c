@@ -2,11 +2,9 @@
 
 #include <string.h>
 
-#define CALL_BITS 8192u    /* in a call: some milliseconds of the server's */
-#define ROUND_BITS 524288u /* in all calls of a round: some MiB */
+#define CALL_BITS 8192u    /* Bits in a call: some milliseconds of the server */
+#define ROUND_BITS 524288u /* Bits in all calls of a round: some MiB */
 #define FRUITLESS_MAX 8
-
-/* ---- plans --------------------------------------------------------------------------------------------- */
 
 static const belay__bloom_batch_kind_t *kind_of(const belay__operation_t *operation) {
   return ((const belay_bloom_t *)operation->context)->kind->batch;
@@ -17,7 +15,7 @@ size_t belay__bloom_batch_size(const belay_bloom_t *bloom, belay__bloom_what_t w
   return bloom->kind->batch->plan + n;
 }
 
-static void begin(belay__operation_t *operation) {
+static void begin_batch(belay__operation_t *operation) {
   const belay_bloom_t *bloom = operation->context;
   belay__bloom_op_t *op = belay__bloom_op(operation);
   belay__bloom_batch_t *batch = op->plan;
@@ -31,10 +29,8 @@ static void begin(belay__operation_t *operation) {
   memset(batch->dealt, 0, op->n);
 }
 
-/* ---- rounds -------------------------------------------------------------------------------------------- */
-
-/* Cuts what is left, as much as goes into one round. */
-static void cut(belay__bloom_op_t *op, uint32_t bits) {
+/* Divide the remaining items into the calls of a round. */
+static void divide(belay__bloom_op_t *op, uint32_t bits) {
   belay__bloom_batch_t *batch = op->plan;
   uint32_t most = bits < CALL_BITS ? CALL_BITS / bits : 1, in_call = 0, in_round = 0, i = 0;
   batch->calls_len = 0;
@@ -60,18 +56,18 @@ static belay__call_t *make_call(belay__operation_t *operation, size_t i, const v
   return kind_of(operation)->make(operation, batch->first[i], batch->first[i + 1]);
 }
 
-/* Of an info there is one call. */
+/* An info has one call. */
 static int send_round(belay__operation_t *operation) {
   belay__bloom_op_t *op = belay__bloom_op(operation);
   belay__bloom_batch_t *batch = op->plan;
-  cut(op, kind_of(operation)->bits_of_item(operation->context));
+  divide(op, kind_of(operation)->bits_of_item(operation->context));
   batch->learnt = false;
   return belay__request_send_each(operation, batch->calls_len, make_call, NULL);
 }
 
 int belay__bloom_batch_send(belay__operation_t *operation) {
   const belay__bloom_batch_kind_t *kind = kind_of(operation);
-  begin(operation);
+  begin_batch(operation);
   if (kind->begin != NULL)
     kind->begin(operation->context);
   return send_round(operation);
@@ -94,11 +90,9 @@ void belay__bloom_batch_head(const belay__operation_t *operation, belay__call_t 
   const belay_bloom_t *bloom = operation->context;
   const belay__bloom_op_t *op = operation->room;
   uint8_t begins[BELAY__BLOOM_CONFIG_LEN];
-  char header[BELAY__BLOOM_HEADER];
   belay__bloom_pack(&bloom->config.form, op->generation, true, begins);
   belay__call_arg(call, (const char *)begins, sizeof begins);
-  belay__bloom_header(op->generation, header);
-  belay__call_arg(call, header, sizeof header);
+  belay__bloom_arg_header(call, op->generation);
   belay__call_arg_int(call, op->what == BELAY__BLOOM_ADD);
 }
 
@@ -132,9 +126,7 @@ void belay__bloom_batch_args(const belay__operation_t *operation, belay__call_t 
     }
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------- */
-
-/* Those of a call, for its first items or for all of them. */
+/* Read the answers of a call, for its first items or for all of them. */
 static bool take_answers(belay__bloom_op_t *op, uint32_t part, const belay__reply_t *text,
                          bool all) {
   belay__bloom_batch_t *batch = op->plan;
@@ -171,8 +163,8 @@ int belay__bloom_batch_answers(belay__operation_t *operation, const belay__call_
   return take_answers(op, operation->index, reply->items[count - 1], *what == 0) ? 0 : BELAY_EPROTO;
 }
 
-/* A round is over, and did not deal with all items, or was given the wrong layers. */
-static int again(belay__operation_t *operation) {
+/* Items are left after a round, or it had the wrong layers: send another round. */
+static int send_next_round(belay__operation_t *operation) {
   belay__bloom_batch_t *batch = belay__bloom_op(operation)->plan;
   batch->fruitless = batch->learnt ? 0 : batch->fruitless + 1;
   if (batch->fruitless > FRUITLESS_MAX)
@@ -186,7 +178,7 @@ static int count_layers(belay__operation_t *operation) {
   belay__bloom_layer_t layers[BELAY__BLOOM_LAYERS_MAX];
   int n = kind_of(operation)->live(operation, layers);
   if (n < 0)
-    return again(operation);
+    return send_next_round(operation);
   batch->layers = (unsigned)n;
   batch->counting = true;
   int error = belay__bloom_census_send(operation, layers, batch->layers, 1);
@@ -200,15 +192,15 @@ int belay__bloom_batch_next(belay__operation_t *operation) {
   if (batch->counting)
     return kind->end_info(operation);
   if (batch->other || batch->lost)
-    return kind->look(operation);
+    return kind->look != NULL ? kind->look(operation) : belay__bloom_look(operation, 0, NULL);
   if (op->what == BELAY__BLOOM_INFO)
     return count_layers(operation);
-  return batch->left == 0 ? 0 : again(operation);
+  return batch->left == 0 ? 0 : send_next_round(operation);
 }
 
 int belay__bloom_batch_read(belay__operation_t *operation, const belay__call_t *call,
                             const belay__reply_t *reply) {
   belay__bloom_batch_t *batch = belay__bloom_op(operation)->plan;
-  return batch->counting ? belay__bloom_census_read(operation, call, reply, batch->census)
+  return batch->counting ? belay__bloom_census_read(operation, reply, batch->census)
                          : kind_of(operation)->read(operation, call, reply);
 }

@@ -5,7 +5,7 @@
 
 #define TTL_MAX_MS INT64_C(315360000000) /* ten years */
 
-/* ---- the handle ---------------------------------------------------------------------------------------- */
+/* ---- the handle ---- */
 
 const belay__bloom_kind_t *belay__bloom_kind(belay_bloom_kind_t kind) {
   switch (kind) {
@@ -52,7 +52,7 @@ const belay__handle_type_t belay__bloom_type = {
 
 BELAY__HANDLE_FUNCTIONS(bloom)
 
-/* ---- keys ---------------------------------------------------------------------------------------------- */
+/* ---- keys ---- */
 
 void belay__bloom_arg_config(const belay_bloom_t *bloom, belay__call_t *call) {
   belay__handle_arg(&bloom->handle, call, "", 0, "}");
@@ -76,18 +76,13 @@ int belay__bloom_ask_config(belay_bloom_t *bloom, belay_request_t *request,
                               belay__request_send(operation, belay__bloom_get_config(bloom)));
 }
 
-void belay__bloom_arg_beside(const belay_bloom_t *bloom, belay__call_t *call,
-                             const belay__bloom_layer_t *layer, uint32_t segment,
-                             const char *part) {
+void belay__bloom_arg_segment(const belay_bloom_t *bloom, belay__call_t *call,
+                              const belay__bloom_layer_t *layer, uint32_t segment,
+                              const char *part) {
   char tail[BELAY__BLOOM_TAIL_MAX];
   (void)snprintf(tail, sizeof tail, layer->together ? "}%s::%u%s" : "%s::%u}%s", layer->label,
                  (unsigned)segment, part);
   belay__handle_arg(&bloom->handle, call, "", 0, tail);
-}
-
-void belay__bloom_arg_segment(const belay_bloom_t *bloom, belay__call_t *call,
-                              const belay__bloom_layer_t *layer, uint32_t segment) {
-  belay__bloom_arg_beside(bloom, call, layer, segment, "");
 }
 
 void belay__bloom_header(int64_t generation, char out[BELAY__BLOOM_HEADER]) {
@@ -95,7 +90,13 @@ void belay__bloom_header(int64_t generation, char out[BELAY__BLOOM_HEADER]) {
     out[i] = (char)((uint64_t)generation >> (56 - 8 * i) & 0xff);
 }
 
-/* ---- operations that need an open filter ----------------------------------------------------------------- */
+void belay__bloom_arg_header(belay__call_t *call, int64_t generation) {
+  char header[BELAY__BLOOM_HEADER];
+  belay__bloom_header(generation, header);
+  belay__call_arg(call, header, sizeof header);
+}
+
+/* ---- operations that need an open filter ---- */
 
 static int on_reply(belay__operation_t *operation, const belay__call_t *call,
                     const belay__reply_t *reply) {
@@ -122,7 +123,7 @@ static void on_timer(belay__timer_t *timer) {
   belay__request_end(operation, BELAY_ETIMEDOUT);
 }
 
-/* An add of which a part was executed is not one that may be tried again. */
+/* An add that was executed in part must not end with an error that permits a retry. */
 static int status_of_items(const belay__answer_t *answer) {
   const belay__bloom_op_t *op = answer->room;
   bool part = op->what == BELAY__BLOOM_ADD && op->touched;

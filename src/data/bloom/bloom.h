@@ -7,7 +7,7 @@
  * first, and then bits. A segment with other first bytes belongs to another filter and counts as
  * lost.
  *
- *    UNREAD --an operation--> OPENING: open.c reads the configuration, or creates it and the segments
+ *    UNREAD --an operation--> OPENING: open.c reads or creates the configuration and the segments
  *      ^                        |  success                 |  failure: the waiting operations end
  *      |                        v                          v
  *      +--gone, or another---- OPEN                      UNREAD
@@ -24,57 +24,63 @@
 
 #define BELAY__BLOOM_LAYERS_MAX 32u
 #define BELAY__BLOOM_LABEL_MAX 28
-#define BELAY__BLOOM_HEADER 8 /* bytes */
-#define BELAY__BLOOM_TRIES 8  /* that an operation begins again because the filter has changed */
-/* bytes after the opening brace of a key, with the terminating 0 */
+#define BELAY__BLOOM_HEADER 8 /* Bytes */
+#define BELAY__BLOOM_TRIES 8  /* Restarts of an operation because the filter has changed */
+/* Bytes after the opening brace of a key, with the terminating 0 */
 #define BELAY__BLOOM_TAIL_MAX 64
-#define BELAY__BLOOM_LAYER_DIGITS 22 /* of a layer of a SCALING one, as it is written down */
+#define BELAY__BLOOM_LAYER_DIGITS 22 /* Digits of a layer in the state of a SCALING filter */
 
 typedef struct belay__bloom_layer {
   belay__bloom_shape_t shape;
-  char label[BELAY__BLOOM_LABEL_MAX]; /* "", or "::" and something without braces */
-  bool together;                      /* its segments are in the slot of the name */
+  char label[BELAY__BLOOM_LABEL_MAX]; /* "", or "::" and a word without braces */
+  bool together;                      /* true if its segments are in the slot of the name */
 } belay__bloom_layer_t;
+
+/* A segment as two calls of a census report it. */
+typedef struct belay__bloom_census {
+  bool there; /* true if its header is right */
+  int64_t bits_set;
+} belay__bloom_census_t;
 
 typedef enum belay__bloom_what {
   BELAY__BLOOM_OPEN,
   BELAY__BLOOM_ADD,
   BELAY__BLOOM_EXISTS,
-  BELAY__BLOOM_INFO,
-  BELAY__BLOOM_CLEAR
+  BELAY__BLOOM_INFO
 } belay__bloom_what_t;
 
-/* The room of a request; the kind's plan lies behind it. */
+/* The room of a request; the kind's plan follows it. */
 typedef struct belay__bloom_op {
   belay__bloom_what_t what;
-  bool looking;                /* by belay__bloom_look() */
-  bool touched;                /* some of its items were dealt with */
-  bool stale;                  /* an exists that a replica may answer */
-  uint8_t found;               /* state that the lookup found */
-  uint8_t tries;               /* number of restarts */
-  uint32_t n;                  /* items */
-  int64_t generation;          /* that it was sent under */
-  belay__bloom_hash_t *hashes; /* of the items */
-  bool *answers;               /* to all of them */
-  void *plan;                  /* kind->plan_size(), all 0 at first */
+  bool looking;                /* true during belay__bloom_look() */
+  bool touched;                /* true if some of its items were processed */
+  bool stale;                  /* true if a replica may answer */
+  uint8_t found;               /* State that the lookup found */
+  uint8_t tries;               /* Number of restarts */
+  uint32_t n;                  /* Number of items */
+  int64_t generation;          /* Generation under which it was sent */
+  belay__bloom_hash_t *hashes; /* Hashes of the items */
+  bool *answers;               /* Answers for the items */
+  void *plan;                  /* kind->plan_size() bytes, all 0 at first */
   belay_bloom_info_t info;
 } belay__bloom_op_t;
 
 typedef struct belay__bloom_kind {
-  const struct belay__bloom_batch_kind *batch; /* data/bloom/batch.h; NULL: of PLAIN */
+  const struct belay__bloom_batch_kind *batch; /* data/bloom/batch.h; NULL: PLAIN */
 
   /* Bytes of the plan of an operation on n items, or of an info (0). */
   size_t (*plan_size)(const belay_bloom_t *bloom, belay__bloom_what_t what, size_t n);
 
-  /* PARKED, and the filter is OPEN: sends an add, an exists or an info. 0 or an error, and it is still PARKED. */
+  /* PARKED, and the filter is OPEN: send an add, an exists or an info. Returns 0, or an error: then
+   * the operation is still PARKED. */
   int (*send)(belay__operation_t *operation);
-  /* As of belay__request_ops_t. */
+  /* As in belay__request_ops_t. */
   int (*read)(belay__operation_t *operation, const belay__call_t *call,
               const belay__reply_t *reply);
   int (*next)(belay__operation_t *operation);
 
-  /* The layers that may have segments, of a filter with that configuration, as it is kept in a value of len bytes;
-   * NULL: it is not known what is kept. */
+  /* List the layers that may have segments. value: the stored configuration, len bytes; NULL:
+   * unknown. Returns their number. */
   unsigned (*layers)(const belay__bloom_config_t *config, const void *value, size_t len,
                      belay__bloom_layer_t out[BELAY__BLOOM_LAYERS_MAX]);
 } belay__bloom_kind_t;
@@ -86,38 +92,39 @@ extern const belay__bloom_kind_t belay__bloom_scaling;
 extern const belay__bloom_kind_t belay__bloom_rotating;
 #endif
 
-/* NULL: not of this version, or not in this build. */
+/* Returns NULL if the kind is unknown, or not in this build. */
 const belay__bloom_kind_t *belay__bloom_kind(belay_bloom_kind_t kind);
 
 typedef enum belay__bloom_state {
-  BELAY__BLOOM_UNREAD,  /* new; gone; another one; it could not be opened */
-  BELAY__BLOOM_OPENING, /* an operation began, and it was UNREAD */
-  BELAY__BLOOM_IS_OPEN  /* it is there, is ours, and all segments have been created */
+  BELAY__BLOOM_UNREAD,  /* New; gone; replaced; or opening failed */
+  BELAY__BLOOM_OPENING, /* An operation began while UNREAD */
+  BELAY__BLOOM_IS_OPEN  /* The configuration matches, and all segments have been created */
 } belay__bloom_state_t;
 
 #if BELAY_HAS_BLOOM_GROWING
 /* Known layers of a SCALING filter. */
 typedef struct belay__bloom_growth {
-  int64_t generation; /* of which filter; 0: none */
-  unsigned there,
-      given; /* layers that there are; and with the one that would come next, if there is to be one */
+  int64_t generation; /* Generation of the filter; 0: none */
+  unsigned there;     /* Number of existing layers */
+  unsigned given;     /* The same, plus 1 if there may be another layer */
   belay__bloom_shape_t shapes[BELAY__BLOOM_LAYERS_MAX];
   int64_t capacities[BELAY__BLOOM_LAYERS_MAX];
 } belay__bloom_growth_t;
 
-/* And of the windows of a ROTATING one. */
+/* Known windows of a ROTATING filter. */
 typedef struct belay__bloom_clock {
-  int64_t server_ms;      /* the server's clock; 0: not known */
-  uint64_t at;            /* when it was that */
-  int64_t generation;     /* of which filter the rest is */
-  int64_t of_use_until;   /* the server's time until which the added items can be found */
-  int64_t window;         /* it was, when it was asked last */
-  bool current, previous; /* something was added in that, in the one before */
+  int64_t server_ms;    /* Time by the server's clock; 0: unknown */
+  uint64_t at;          /* Local time at which it was read */
+  int64_t generation;   /* Generation to which the fields below belong */
+  int64_t of_use_until; /* Server time until which added items can be found */
+  int64_t window;       /* Number of the window at the last reply */
+  bool current;         /* true if an item was added in this window */
+  bool previous;        /* true if an item was added in the window before */
 } belay__bloom_clock_t;
 #endif
 
 struct belay_bloom {
-  belay__handle_t handle; /* first */
+  belay__handle_t handle;
   const belay__bloom_kind_t *kind;
   belay__bloom_form_t form;
   int64_t ttl_ms;
@@ -128,67 +135,80 @@ struct belay_bloom {
   belay__bloom_growth_t growth;
   belay__bloom_clock_t clock;
 #endif
-  belay__list_t waiting; /* operations, by queued: until it is OPEN */
+  belay__list_t waiting; /* Operations that wait until it is OPEN */
 
   belay_request_t opening;
-  uint8_t value[BELAY__BLOOM_VALUE_LEN]; /* OPENING: config, as it is kept */
-  uint32_t segment;                      /* OPENING: that is created next */
+  uint8_t value[BELAY__BLOOM_VALUE_LEN]; /* OPENING: the stored configuration */
+  uint32_t segment;                      /* OPENING: the next segment to create */
   uint8_t tries;
 };
 
-/* ---- keys ---------------------------------------------------------------------------------------------- */
+/* ---- keys ---- */
 
-/* Adds the key of the configuration. */
+/* Add the key of the configuration. */
 void belay__bloom_arg_config(const belay_bloom_t *bloom, belay__call_t *call);
-/* A call that reads it; NULL if memory is out. */
+/* Make a call that reads it; NULL if memory is out. */
 belay__call_t *belay__bloom_get_config(const belay_bloom_t *bloom);
-/* Begins a request that reads the configuration first, with room_len bytes of room. Returns 0 or
+/* Begin a request that reads the configuration first, with room_len bytes of room. Returns 0 or
  * an error; after an error nothing was begun. */
 int belay__bloom_ask_config(belay_bloom_t *bloom, belay_request_t *request,
                             const belay__request_ops_t *ops, void (*cb)(void), size_t room);
-/* Adds the key of a segment. */
+/* Add the key of a segment, or of a part beside it, in its slot. part: "", or "::" and a word. */
 void belay__bloom_arg_segment(const belay_bloom_t *bloom, belay__call_t *call,
-                              const belay__bloom_layer_t *layer, uint32_t segment);
-/* And of something beside a segment, in its slot: part is "::" and a word. */
-void belay__bloom_arg_beside(const belay_bloom_t *bloom, belay__call_t *call,
-                             const belay__bloom_layer_t *layer, uint32_t segment, const char *part);
+                              const belay__bloom_layer_t *layer, uint32_t segment,
+                              const char *part);
 
-/* All of a segment, the header too. */
+/* Bytes of a segment, with its header. */
 static inline size_t belay__bloom_segment_bytes(const belay__bloom_shape_t *shape) {
   return BELAY__BLOOM_HEADER + (shape->segment_bits + 7) / 8;
 }
 
-/* A generation as the first bytes of a segment. */
+/* Write a generation as the first bytes of a segment. */
 void belay__bloom_header(int64_t generation, char out[BELAY__BLOOM_HEADER]);
+/* Add it as an argument of a call. */
+void belay__bloom_arg_header(belay__call_t *call, int64_t generation);
 
-/* ---- operations ---------------------------------------------------------------------------------------- */
+/* ---- operations ---- */
 
 static inline belay__bloom_op_t *belay__bloom_op(belay__operation_t *operation) {
   return operation->room;
 }
 
-/* PARKED: sends it, once the filter is open; which is begun unless it has. 0, or an error, and it is still PARKED. */
+/* PARKED: send it when the filter is open, and open the filter if necessary. Returns 0, or an
+ * error: then it is still PARKED. */
 int belay__bloom_submit(belay_bloom_t *bloom, belay__operation_t *operation);
 
-/* PARKED: under op->generation something is not there, or is another filter's. Looks what has become of it, in a step
- * of its own, in which n strays, which make_stray builds, are sent as well. A kind's next returns what this does; while
- * op->looking, its read is belay__bloom_read_look(), and its next belay__bloom_looked(), which ends it with BELAY_ELOST
- * or BELAY_EMISMATCH, or begins again: kind->send, under the new generation. */
+/* PARKED: a key is missing under op->generation, or belongs to another filter. Read the
+ * configuration again, in a step of its own that also sends n calls which make_stray builds. A
+ * kind's next returns the result of this function. While op->looking, the operation is read by
+ * belay__bloom_read_look(), and ended by belay__bloom_looked(): with BELAY_ELOST or
+ * BELAY_EMISMATCH, or it starts again under the new generation. */
 int belay__bloom_look(belay__operation_t *operation, size_t n, belay__make_call_fn make_stray);
 int belay__bloom_read_look(belay__operation_t *operation, const belay__call_t *call,
                            const belay__reply_t *reply);
 int belay__bloom_looked(belay__operation_t *operation);
+/* Start the operation again. Returns as ops->next does. */
+int belay__bloom_restart(belay__operation_t *operation);
 
-/* The filter is not what it was under that generation (0: any): the next operation reads it anew. */
+/* The filter of this generation (0: any) is gone or changed: the next operation opens it again. */
 void belay__bloom_forget(belay_bloom_t *bloom, int64_t generation);
 
-/* ---- opening ------------------------------------------------------------------------------------------- */
+/* PARKED: read the configuration's ttl, and the header and the number of set bits of n segments of
+ * each layer. */
+int belay__bloom_census_send(belay__operation_t *operation, const belay__bloom_layer_t *layers,
+                             size_t layers_len, size_t n);
+/* Read a reply to it into an array of all segments, and into op->info.remaining_ms (-2: there is
+ * no configuration). */
+int belay__bloom_census_read(belay__operation_t *operation, const belay__reply_t *reply,
+                             belay__bloom_census_t *out);
+
+/* ---- opening ---- */
 
 /* UNREAD -> OPENING, for an operation with timeout_ms left. Operations that join the wait have
  * at most this time. Returns 0 or an error; after an error the state is UNREAD. */
 int belay__bloom_begin_opening(belay_bloom_t *bloom, int64_t timeout_ms);
 
-/* OPENING -> OPEN, or UNREAD: sends or ends all that wait. */
+/* OPENING -> OPEN, or UNREAD: send or end all waiting operations. */
 void belay__bloom_opened(belay_bloom_t *bloom, int status);
 
 #endif /* BELAY_DATA_BLOOM_BLOOM_H */

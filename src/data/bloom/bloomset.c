@@ -1,4 +1,4 @@
-/* A plain Bloom filter in memory. Segments lie one behind the other, each from a byte of its own on. */
+/* A plain Bloom filter in memory. Each segment begins at a byte, behind the one before. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 struct belay_bloomset {
   belay_allocator_t allocator;
   belay__bloom_form_t form;
-  size_t segment_len; /* bytes */
+  size_t segment_len; /* Bytes */
   uint8_t *bits;
 };
 
@@ -61,9 +61,9 @@ void belay_bloomset_free(belay_bloomset_t *set) {
   allocator.free(allocator.ctx, set);
 }
 
-/* The segment of an item, and where the way through its positions begins. */
-static uint8_t *place(const belay_bloomset_t *set, const void *item, size_t len,
-                      belay__bloom_walk_t *walk) {
+/* Return the segment of an item, and set *walk to its first position. */
+static uint8_t *find_segment(const belay_bloomset_t *set, const void *item, size_t len,
+                             belay__bloom_walk_t *walk) {
   const belay__bloom_shape_t *shape = &set->form.shape;
   belay__bloom_hash_t hash = belay__bloom_hash(&set->form.hasher, item, len);
   *walk = (belay__bloom_walk_t){.g = hash.h1, .step = hash.h2};
@@ -72,7 +72,7 @@ static uint8_t *place(const belay_bloomset_t *set, const void *item, size_t len,
 
 bool belay_bloomset_add(belay_bloomset_t *set, belay_bytes_t item) {
   belay__bloom_walk_t walk;
-  uint8_t *bits = place(set, item.data, item.len, &walk);
+  uint8_t *bits = find_segment(set, item.data, item.len, &walk);
   bool new = false;
   for (uint32_t i = 0; i < set->form.shape.hashes; i++) {
     uint32_t position = belay__bloom_walk(&walk, i, &set->form.shape);
@@ -84,15 +84,15 @@ bool belay_bloomset_add(belay_bloomset_t *set, belay_bytes_t item) {
 
 bool belay_bloomset_exists(const belay_bloomset_t *set, belay_bytes_t item) {
   belay__bloom_walk_t walk;
-  const uint8_t *bits = place(set, item.data, item.len, &walk);
+  const uint8_t *bits = find_segment(set, item.data, item.len, &walk);
   for (uint32_t i = 0; i < set->form.shape.hashes; i++)
     if (!belay__bloom_bit(bits, belay__bloom_walk(&walk, i, &set->form.shape)))
       return false;
   return true;
 }
 
-static unsigned ones(uint8_t byte) {
-  unsigned n = 0;
+static int count_bits(uint8_t byte) {
+  int n = 0;
   for (; byte != 0; byte &= (uint8_t)(byte - 1))
     n++;
   return n;
@@ -103,19 +103,15 @@ void belay_bloomset_info(const belay_bloomset_t *set, belay_bloom_info_t *out) {
   double items = 0;
   *out = (belay_bloom_info_t){.kind = BELAY_BLOOM_PLAIN,
                               .capacity = set->form.capacity,
-                              .bits = (int64_t)belay__bloom_shape_bits(shape),
                               .hashes = shape->hashes,
                               .layers = 1,
-                              .segments = shape->segments,
                               .remaining_ms = -1};
   for (uint32_t s = 0; s < shape->segments; s++) {
-    uint64_t bits_set = 0;
+    int64_t bits_set = 0;
     for (size_t i = 0; i < set->segment_len; i++)
-      bits_set += ones(set->bits[s * set->segment_len + i]);
-    items += belay__bloom_shape_items(shape, bits_set);
-    out->bits_set += (int64_t)bits_set;
+      bits_set += count_bits(set->bits[s * set->segment_len + i]);
+    belay__bloom_info_add(out, shape, bits_set, &items);
   }
-  out->items = (int64_t)(items + 0.5);
   out->saturation = (double)out->bits_set / (double)out->bits;
 }
 

@@ -1,8 +1,8 @@
-#include "data/bloom/census.h"
+#include "data/bloom/bloom.h"
 
 typedef struct census {
   const belay__bloom_layer_t *layers;
-  size_t segments; /* of each */
+  size_t segments; /* Number of segments of each layer */
 } census_t;
 
 static belay__call_t *census_call(belay__operation_t *operation, size_t i, const void *arg) {
@@ -19,7 +19,7 @@ static belay__call_t *census_call(belay__operation_t *operation, size_t i, const
   bool head = i % 2 == 1;
   size_t end = head ? BELAY__BLOOM_HEADER : belay__bloom_segment_bytes(&layer->shape);
   belay__call_command(call, head ? "GETRANGE" : "BITCOUNT", 4);
-  belay__bloom_arg_segment(bloom, call, layer, (uint32_t)(nth % census->segments));
+  belay__bloom_arg_segment(bloom, call, layer, (uint32_t)(nth % census->segments), "");
   belay__call_arg_int(call, head ? 0 : BELAY__BLOOM_HEADER);
   belay__call_arg_int(call, (int64_t)end - 1);
   return call;
@@ -31,11 +31,10 @@ int belay__bloom_census_send(belay__operation_t *operation, const belay__bloom_l
   return belay__request_send_each(operation, 1 + 2 * layers_len * n, census_call, &census);
 }
 
-int belay__bloom_census_read(belay__operation_t *operation, const belay__call_t *call,
-                             const belay__reply_t *reply, belay__bloom_census_t *out) {
+int belay__bloom_census_read(belay__operation_t *operation, const belay__reply_t *reply,
+                             belay__bloom_census_t *out) {
   belay__bloom_op_t *op = belay__bloom_op(operation);
   char header[BELAY__BLOOM_HEADER];
-  (void)call;
   if (operation->index == 0)
     return belay__reply_integer(reply, -2, INT64_MAX, &op->info.remaining_ms) ? 0 : BELAY_EPROTO;
   out += (operation->index - 1) / 2;

@@ -8,7 +8,7 @@
 #include "scripts.gen.h"
 
 typedef struct plan {
-  bool removing; /* else reading */
+  bool removing; /* false while it reads the configuration */
   bool ready;
   int64_t generation; /* 0: none */
   size_t value_len;   /* 0: none */
@@ -53,7 +53,7 @@ static int read_step(belay__operation_t *operation, const belay__call_t *call,
   return belay__reply_integer(reply, 0, 1, &removed) ? 0 : BELAY_EPROTO;
 }
 
-/* The configuration, and all that is in its slot, in one step. */
+/* Deletes the configuration and all layers in its slot, in one step. */
 static belay__call_t *discard_together(const belay_bloom_t *bloom, const plan_t *plan) {
   size_t together = 0;
   for (unsigned i = 0; i < plan->layers_len; i++)
@@ -63,7 +63,7 @@ static belay__call_t *discard_together(const belay_bloom_t *bloom, const plan_t 
   belay__bloom_arg_config(bloom, call);
   for (unsigned i = 0; i < plan->layers_len; i++)
     if (plan->layers[i].together)
-      belay__bloom_arg_segment(bloom, call, &plan->layers[i], 0);
+      belay__bloom_arg_segment(bloom, call, &plan->layers[i], 0, "");
   belay__call_arg(call, (const char *)plan->value, plan->value_len);
   return call;
 }
@@ -72,7 +72,7 @@ static size_t segments_of(const belay__bloom_layer_t *layer) {
   return layer->together ? 0 : layer->shape.segments;
 }
 
-/* The first call, and then one for each segment that has a slot of its own. */
+/* Makes the first call, or the call for a segment that has a slot of its own. */
 static belay__call_t *discard(belay__operation_t *operation, size_t i, const void *arg) {
   const belay_bloom_t *bloom = operation->context;
   const plan_t *plan = arg;
@@ -83,7 +83,7 @@ static belay__call_t *discard(belay__operation_t *operation, size_t i, const voi
   for (i--; i >= segments_of(layer); layer++)
     i -= segments_of(layer);
   belay__call_t *call = belay__handle_script(&bloom->handle, &belay__script_bloom_discard, 1, 1);
-  belay__bloom_arg_segment(bloom, call, layer, (uint32_t)i);
+  belay__bloom_arg_segment(bloom, call, layer, (uint32_t)i, "");
   belay__bloom_header(plan->generation, header);
   belay__call_arg(call, header, plan->ready ? sizeof header : 0);
   return call;

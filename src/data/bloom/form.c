@@ -14,8 +14,6 @@ _Static_assert(BELAY_BLOOM_SEGMENT_BITS == BELAY__BLOOM_SEGMENT_BITS_MAX, "one s
 _Static_assert(BELAY_BLOOM_BITS_MAX == BELAY_BLOOM_SEGMENT_BITS * BELAY__BLOOM_SEGMENTS_MAX,
                "as many as there can be");
 
-/* ---- options ------------------------------------------------------------------------------------------- */
-
 static const char *check_window(const belay_bloom_options_t *o) {
   if (o->kind != BELAY_BLOOM_PLAIN && o->kind != BELAY_BLOOM_SCALING &&
       o->kind != BELAY_BLOOM_ROTATING)
@@ -28,7 +26,7 @@ static const char *check_window(const belay_bloom_options_t *o) {
   return NULL;
 }
 
-/* The layers of all but the plain kind share a slot, and are not spread over it: each is one segment. */
+/* A layer of a SCALING or ROTATING filter is one segment. */
 static const char *check_segments(const belay_bloom_options_t *o, const belay__bloom_shape_t *s) {
   if (o->kind == BELAY_BLOOM_PLAIN || s->segments == 1)
     return NULL;
@@ -57,8 +55,8 @@ static const char *shape_of(const belay_bloom_options_t *o, belay__bloom_shape_t
     return "error_rate: not from 1e-9 to 0.5";
   if (o->hashes != 0)
     return "hashes: they follow from the error rate";
-  /* The first layer of a SCALING one has half of the rate, and all others together the other half; of the two layers of a
-   * ROTATING one each has half. */
+  /* SCALING: the first layer has half of the rate, all others together the other half.
+   * ROTATING: each of the two layers has half. */
   double rate = o->kind == BELAY_BLOOM_PLAIN ? o->error_rate : o->error_rate / 2;
   if (!belay__bloom_shape_of_capacity((uint64_t)o->capacity, rate, out))
     return "capacity: it takes more than 137438953472 bits";
@@ -84,8 +82,6 @@ const char *belay__bloom_form_of(const belay_bloom_options_t *options, belay__bl
     memcpy(out->hasher.key, options->key, BELAY_BLOOM_KEY_LEN);
   return NULL;
 }
-
-/* ---- the configuration --------------------------------------------------------------------------------- */
 
 static const char magic[8] = {'b', 'e', 'l', 'a', 'y', 'B', 'F', 1};
 
@@ -181,4 +177,13 @@ const char *belay__bloom_differs(const belay__bloom_form_t *form,
       (form->capacity != there->capacity || form->error_rate != there->error_rate))
     return "it grows from another capacity or error rate";
   return NULL;
+}
+
+void belay__bloom_info_add(belay_bloom_info_t *info, const belay__bloom_shape_t *shape,
+                           int64_t bits_set, double *items) {
+  *items += belay__bloom_shape_items(shape, (uint64_t)bits_set);
+  info->items = (int64_t)(*items + 0.5);
+  info->segments++;
+  info->bits += shape->segment_bits;
+  info->bits_set += bits_set;
 }

@@ -8,7 +8,7 @@ _Static_assert(XXH_VERSION_NUMBER >= 800, "XXH3 is what it is since 0.8.0");
 belay__bloom_hash_t belay__bloom_hash(const belay__bloom_hasher_t *hasher, const void *item,
                                       size_t len) {
   if (len == 0)
-    item = ""; /* nothing is read of it, and NULL is not for everybody */
+    item = ""; /* memcpy() and XXH3 do not accept NULL */
   if (hasher->keyed)
     return belay__siphash128(hasher->key, item, len);
   XXH128_hash_t hash = XXH3_128bits_withSeed(item, len, hasher->seed);

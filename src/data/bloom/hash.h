@@ -6,7 +6,7 @@
  * little-endian.
  *
  *    segment     = floor(high 32 bits of h1 * segments / 2^32)
- *    g(i)        = h1 + i * h2 + (i^3 - i) / 6 mod 2^64, for i = 0 ... k - 1     (enhanced double hashing)
+ *    g(i)        = h1 + i * h2 + (i^3 - i) / 6 mod 2^64, for i = 0 ... k - 1
  *    position(i) = floor((mix(g(i)) >> 25) * bits / 2^39), within the segment
  *
  * mix is a bijection, the finalizer of MurmurHash3. g(i) mod bits would allow at most bits^2
@@ -27,21 +27,21 @@ typedef belay__hash128_t belay__bloom_hash_t;
 /* How items are hashed. */
 typedef struct belay__bloom_hasher {
   bool keyed;
-  uint64_t seed;                       /* if it is not keyed */
-  uint8_t key[BELAY__SIPHASH_KEY_LEN]; /* if it is */
+  uint64_t seed;                       /* Used if not keyed */
+  uint8_t key[BELAY__SIPHASH_KEY_LEN]; /* Used if keyed */
 } belay__bloom_hasher_t;
 
 /* item may be NULL if len is 0. */
 belay__bloom_hash_t belay__bloom_hash(const belay__bloom_hasher_t *hasher, const void *item,
                                       size_t len);
 
-/* Tells a key from another, and does not tell the key. 0 without one. */
+/* A number that differs between keys and does not reveal the key; 0: no key. */
 uint64_t belay__bloom_fingerprint(const belay__bloom_hasher_t *hasher);
 
 uint32_t belay__bloom_segment(belay__bloom_hash_t hash, const belay__bloom_shape_t *shape);
 
-/* Goes through the positions of an item, one after the other: i is 0, 1, 2 ... The differences of (i^3 - i) / 6 are
- * i (i + 1) / 2, and theirs are 1, 2, 3: so sums do. */
+/* Compute the positions of an item one by one, for i = 0, 1, 2 ... The differences of (i^3 - i) / 6
+ * are i (i + 1) / 2, and their differences are 1, 2, 3, so additions suffice. */
 typedef struct belay__bloom_walk {
   uint64_t g, step;
 } belay__bloom_walk_t;
@@ -56,7 +56,7 @@ static inline uint32_t belay__bloom_walk(belay__bloom_walk_t *walk, uint32_t i,
   return (uint32_t)(((x ^ x >> 33) >> 25) * shape->segment_bits >> 39);
 }
 
-/* Sets shape->hashes of them, each less than shape->segment_bits; some may be the same. */
+/* Compute shape->hashes positions, each less than shape->segment_bits; some may be equal. */
 void belay__bloom_positions(belay__bloom_hash_t hash, const belay__bloom_shape_t *shape,
                             uint32_t out[BELAY__BLOOM_K_MAX]);
 

@@ -1,10 +1,10 @@
 /* Opens a filter, and checks its present state. The opening is a request of the handle:
  *
- *    READING --it is being created--> CREATING: segments, in groups --all exist--> MARKING --> ended
- *     ^   |                            |                                              |
- *     |   +--ready; mismatch; error--> ended                                          |
- *     |                                |                                              |
- *     +----------timeout---------------+--------another configuration by now----------+
+ *    READING --in creation--> CREATING: segments, in groups --all exist--> MARKING --> ended
+ *     ^   |                      |                                            |
+ *     |   +--ready; mismatch; error--> ended                                  |
+ *     |                          |                                            |
+ *     +----------timeout---------+--------another configuration by now--------+
  *
  * A client that finds a filter in creation completes it, so no filter stays incomplete. */
 #include <string.h>
@@ -12,9 +12,9 @@
 #include "data/bloom/bloom.h"
 #include "scripts.gen.h"
 
-#define AT_ONCE 256u /* segments that are created in one step */
-#define CREATE_MS                                                                                  \
-  INT64_C(10000) /* time for the creation of segments after the configuration was read */
+#define AT_ONCE 256u /* Segments that are created in one step */
+/* Time for the creation of segments after the configuration was read */
+#define CREATE_MS INT64_C(10000)
 
 enum { READING, CREATING, MARKING }; /* values[STEP] */
 enum { STEP, CREATE_UNTIL, TOO_LATE };
@@ -27,9 +27,10 @@ static int64_t random_generation(belay_t *belay) {
   return random == 0 ? 1 : (int64_t)random;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
-/* Read a configuration, and compare it with the form. Returns 0, BELAY_EPROTO, or BELAY_EMISMATCH with a detail. */
+/* Read a configuration, and compare it with the form. Returns 0, BELAY_EPROTO, or BELAY_EMISMATCH
+ * with a detail. */
 static int read_config_of(const belay_bloom_t *bloom, const belay__call_t *call,
                           const belay__reply_t *reply, belay__bloom_config_t *out) {
   if (reply->type != BELAY__REPLY_STRING)
@@ -66,7 +67,7 @@ static int read_open(belay__operation_t *operation, const belay__call_t *call,
   int error = read_config_of(bloom, call, reply->items[0], &config);
   if (error != 0)
     return error;
-  bloom->config = config; /* which is as our form is, from the first one on */
+  bloom->config = config;
   bloom->config.form.hasher = bloom->form.hasher;
   memcpy(bloom->value, reply->items[0]->str, sizeof bloom->value);
   bloom->segment = 0;
@@ -79,9 +80,9 @@ static int read_open(belay__operation_t *operation, const belay__call_t *call,
   return 0;
 }
 
-/* ---- creating ------------------------------------------------------------------------------------------ */
+/* ---- creating ---- */
 
-/* Of the other kinds there are none before something is added. */
+/* The other kinds create their segments by adds. */
 static uint32_t segments_of(const belay_bloom_t *bloom) {
   return bloom->kind == &belay__bloom_plain ? bloom->config.form.shape.segments : 0;
 }
@@ -89,17 +90,15 @@ static uint32_t segments_of(const belay_bloom_t *bloom) {
 static belay__call_t *new_segment(belay__operation_t *operation, size_t i, const void *first) {
   const belay_bloom_t *bloom = operation->context;
   const belay__bloom_layer_t layer = {.shape = bloom->config.form.shape};
-  char header[BELAY__BLOOM_HEADER];
   belay__call_t *call = belay__handle_script(&bloom->handle, &belay__script_bloom_segment, 1, 3);
-  belay__bloom_header(bloom->config.generation, header);
-  belay__bloom_arg_segment(bloom, call, &layer, *(const uint32_t *)first + (uint32_t)i);
-  belay__call_arg(call, header, sizeof header);
+  belay__bloom_arg_segment(bloom, call, &layer, *(const uint32_t *)first + (uint32_t)i, "");
+  belay__bloom_arg_header(call, bloom->config.generation);
   belay__call_arg_int(call, bloom->config.ends_at);
   belay__call_arg_int(call, operation->values[CREATE_UNTIL]);
   return call;
 }
 
-/* The next n segments. */
+/* Create the next n segments. */
 static int send_segments(belay__operation_t *operation, uint32_t n) {
   belay_bloom_t *bloom = operation->context;
   uint32_t first = bloom->segment;
@@ -120,7 +119,7 @@ static int read_segment(belay__operation_t *operation, const belay__call_t *call
   return belay__call_blame(call, BELAY_ELOST, "a segment of a filter that has no configuration");
 }
 
-/* ---- marking ------------------------------------------------------------------------------------------- */
+/* ---- marking ---- */
 
 static int send_ready(belay__operation_t *operation) {
   belay_bloom_t *bloom = operation->context;
@@ -145,7 +144,7 @@ static int read_ready(belay__operation_t *operation, const belay__reply_t *reply
   return 0;
 }
 
-/* ---- the steps ----------------------------------------------------------------------------------------- */
+/* ---- the steps ---- */
 
 static int read_step(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
@@ -159,7 +158,7 @@ static int read_step(belay__operation_t *operation, const belay__call_t *call,
   }
 }
 
-static int again(belay__operation_t *operation) {
+static int open_again(belay__operation_t *operation) {
   belay_bloom_t *bloom = operation->context;
   if (++bloom->tries > BELAY__BLOOM_TRIES)
     return BELAY_ELOST; /* another client deleted the filter after each creation */
@@ -173,7 +172,7 @@ static int next_step(belay__operation_t *operation) {
   if (bloom->config.ready)
     return 0;
   if (operation->values[STEP] == MARKING || operation->values[TOO_LATE])
-    error = again(operation);
+    error = open_again(operation);
   else if (left > 0)
     error = send_segments(operation, left < AT_ONCE ? left : AT_ONCE);
   else
@@ -206,7 +205,7 @@ int belay__bloom_begin_opening(belay_bloom_t *bloom, int64_t timeout_ms) {
   return error;
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------- */
+/* ---- looking ---- */
 
 enum { GONE, SAME, OTHER }; /* op->found */
 
@@ -255,9 +254,14 @@ int belay__bloom_looked(belay__operation_t *operation) {
   op->looking = false;
   if (op->found == SAME)
     return BELAY_ELOST;
+  if (op->found == OTHER && ++op->tries <= BELAY__BLOOM_TRIES)
+    return belay__bloom_restart(operation);
   belay__bloom_forget(bloom, op->generation);
-  if (op->found == GONE || ++op->tries > BELAY__BLOOM_TRIES)
-    return BELAY_ELOST;
-  int error = belay__bloom_submit(bloom, operation);
+  return BELAY_ELOST;
+}
+
+int belay__bloom_restart(belay__operation_t *operation) {
+  belay__bloom_forget(operation->context, belay__bloom_op(operation)->generation);
+  int error = belay__bloom_submit(operation->context, operation);
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }

@@ -1,7 +1,4 @@
-/* The plain kind: one layer, whose items never go. */
-#include <string.h>
-
-#include "data/bloom/census.h"
+/* The plain kind: one layer, whose items stay. */
 #include "data/bloom/plan.h"
 
 static belay__bloom_layer_t layer_of(const belay__bloom_form_t *form) {
@@ -21,8 +18,6 @@ static size_t plan_size(const belay_bloom_t *bloom, belay__bloom_what_t what, si
                                    : belay__bloom_plan_size(bloom, &bloom->form.shape, n);
 }
 
-/* ---- info ---------------------------------------------------------------------------------------------- */
-
 static int send_info(belay__operation_t *operation) {
   const belay_bloom_t *bloom = operation->context;
   const belay__bloom_layer_t layer = layer_of(&bloom->config.form);
@@ -33,10 +28,10 @@ static int read_info(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
   const belay_bloom_t *bloom = operation->context;
   belay__bloom_census_t *census = belay__bloom_op(operation)->plan;
-  int error = belay__bloom_census_read(operation, call, reply, census);
+  int error = belay__bloom_census_read(operation, reply, census);
   if (error != 0 || operation->index == 0)
     return error;
-  /* The segment is another program's, or the name is that of a part of a SCALING filter. */
+  /* Another program's segment, or the name of a part of a SCALING filter. */
   if (census[(operation->index - 1) / 2].bits_set > bloom->form.shape.segment_bits)
     return belay__handle_mismatch(call, "a segment has more bits than it can have");
   return 0;
@@ -53,22 +48,16 @@ static int end_info(belay__operation_t *operation) {
   *info = (belay_bloom_info_t){.kind = BELAY_BLOOM_PLAIN,
                                .generation = op->generation,
                                .capacity = form->capacity,
-                               .bits = (int64_t)belay__bloom_shape_bits(&form->shape),
                                .hashes = form->shape.hashes,
                                .layers = 1,
-                               .segments = form->shape.segments,
                                .remaining_ms = info->remaining_ms};
   for (uint32_t i = 0; i < form->shape.segments; i++) {
     whole = whole && census[i].there;
-    info->bits_set += census[i].bits_set;
-    items += belay__bloom_shape_items(&form->shape, (uint64_t)census[i].bits_set);
+    belay__bloom_info_add(info, &form->shape, census[i].bits_set, &items);
   }
-  info->items = (int64_t)(items + 0.5);
   info->saturation = (double)info->bits_set / (double)info->bits;
   return whole ? 0 : belay__bloom_look(operation, 0, NULL);
 }
-
-/* ---- items --------------------------------------------------------------------------------------------- */
 
 static int send_items(belay__operation_t *operation) {
   const belay_bloom_t *bloom = operation->context;
@@ -80,7 +69,7 @@ static int send_items(belay__operation_t *operation) {
   uint32_t n = belay__bloom_plan_select(plan, op->generation);
   if (n > 0)
     return belay__request_send_each(operation, n, belay__bloom_plan_call, NULL);
-  belay__request_end(operation, 0); /* all of them had met the new filter */
+  belay__request_end(operation, 0); /* all chunks have read the new generation */
   return 0;
 }
 
@@ -97,8 +86,6 @@ static int end_items(belay__operation_t *operation) {
   size_t strays = op->what == BELAY__BLOOM_ADD ? belay__bloom_plan_select_strays(plan) : 0;
   return belay__bloom_look(operation, strays, belay__bloom_plan_stray);
 }
-
-/* ---- the kind ------------------------------------------------------------------------------------------ */
 
 static int send(belay__operation_t *operation) {
   const belay_bloom_t *bloom = operation->context;

@@ -4,20 +4,20 @@
 
 #include "scripts.gen.h"
 
-/* Of a chunk that goes bit by bit: a megabyte is not held up behind another. */
+/* Bits of a chunk that is sent bit by bit, so that one call does not delay others for long. */
 #define CHUNK_BITS 16384u
-/* Bytes, at most, by which an answer counts towards max_reply; and a segment, beside its own. */
+/* Bytes of max_reply for each bit of a reply; for a segment beside its own bytes. */
 #define REPLY_OF_A_BIT 192u
 #define REPLY_OF_A_SEGMENT 65536u
 /* Calls with more bits use the BULK class. */
 #define BULK_CLASS_BITS 1024u
-/* Bytes of a segment for each bit that is wanted, below which the whole of it costs less: 100 and more than 300,
- * measured over a socket; less, since networks are slower elsewhere. */
+/* A segment with fewer bytes than this per wanted bit is transferred whole. Over a local socket 100
+ * and 300 would be best; other networks are slower. */
 #define BULK_BYTES_PER_ADD 64u
 #define BULK_BYTES_PER_EXISTS 256u
 #define SEGMENTS (BELAY__BLOOM_SEGMENTS_MAX + 1)
 
-/* ---- the plan ------------------------------------------------------------------------------------------ */
+/* ---- the plan ---- */
 
 static uint32_t chunk_items(const belay_bloom_t *bloom, const belay__bloom_shape_t *shape) {
   size_t bits = bloom->handle.client->max_reply / REPLY_OF_A_BIT;
@@ -26,7 +26,7 @@ static uint32_t chunk_items(const belay_bloom_t *bloom, const belay__bloom_shape
   return bits > shape->hashes ? (uint32_t)(bits / shape->hashes) : 1;
 }
 
-/* Each segment that is touched ends with a chunk that is not full. */
+/* The last chunk of each segment may be small. */
 static size_t chunks_max(const belay_bloom_t *bloom, const belay__bloom_shape_t *shape, size_t n) {
   size_t touched = n < shape->segments ? n : shape->segments;
   return touched + n / chunk_items(bloom, shape);
@@ -54,8 +54,9 @@ static bool is_bulk(const belay_bloom_t *bloom, const belay__bloom_shape_t *shap
   return true;
 }
 
-/* Counts, then places: those of one segment stay in their order. */
-static void sort(belay__bloom_plan_t *plan, const belay__bloom_op_t *op, uint32_t at[SEGMENTS]) {
+/* Sort the items by segment; the items of a segment keep their order. */
+static void sort_items(belay__bloom_plan_t *plan, const belay__bloom_op_t *op,
+                       uint32_t at[SEGMENTS]) {
   const belay__bloom_shape_t *shape = &plan->layer.shape;
   memset(at, 0, (shape->segments + 1) * sizeof *at);
   for (uint32_t i = 0; i < op->n; i++)
@@ -78,12 +79,11 @@ void belay__bloom_plan_make(const belay_bloom_t *bloom, belay__bloom_plan_t *pla
   plan->chunks_len = plan->sent_len = 0;
   plan->conn_class =
       op->n * shape->hashes > BULK_CLASS_BITS ? BELAY__CLASS_BULK : BELAY__CLASS_DATA;
-  sort(plan, op, ends);
+  sort_items(plan, op, ends);
   for (uint32_t s = 0; s < shape->segments; s++) {
     bool bulk = is_bulk(bloom, shape, op, ends[s] - first, &bulk_bytes);
     if (bulk)
-      plan->conn_class =
-          BELAY__CLASS_BULK; /* all of it: its calls are one step, on one connection */
+      plan->conn_class = BELAY__CLASS_BULK; /* the calls of a step share a connection */
     while (first < ends[s]) {
       uint32_t n = ends[s] - first;
       if (!bulk && n > most)
@@ -95,14 +95,14 @@ void belay__bloom_plan_make(const belay_bloom_t *bloom, belay__bloom_plan_t *pla
   }
 }
 
-static bool stands(const belay__bloom_chunk_t *chunk, int64_t generation) {
+static bool is_final(const belay__bloom_chunk_t *chunk, int64_t generation) {
   return chunk->answered && chunk->header == generation;
 }
 
 uint32_t belay__bloom_plan_select(belay__bloom_plan_t *plan, int64_t generation) {
   plan->sent_len = 0;
   for (uint32_t i = 0; i < plan->chunks_len; i++)
-    if (!stands(&plan->chunks[i], generation))
+    if (!is_final(&plan->chunks[i], generation))
       plan->sent[plan->sent_len++] = i;
   return plan->sent_len;
 }
@@ -120,10 +120,11 @@ uint32_t belay__bloom_plan_select_strays(belay__bloom_plan_t *plan) {
   return plan->sent_len;
 }
 
-/* ---- calls --------------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
-static belay__call_t *bitfield(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
-                               const belay__bloom_chunk_t *chunk, const belay__bloom_op_t *op) {
+static belay__call_t *make_bitfield(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
+                                    const belay__bloom_chunk_t *chunk,
+                                    const belay__bloom_op_t *op) {
   belay_client_t *client = bloom->handle.client;
   uint32_t positions[BELAY__BLOOM_K_MAX], k = plan->layer.shape.hashes;
   bool add = op->what == BELAY__BLOOM_ADD;
@@ -131,7 +132,7 @@ static belay__call_t *bitfield(belay_bloom_t *bloom, const belay__bloom_plan_t *
   const char *name = reads ? "BITFIELD_RO" : "BITFIELD";
   belay__call_t *call = belay__call_new(client, plan->conn_class);
   belay__call_command(call, name, 5 + (size_t)chunk->n * k * (add ? 4 : 3));
-  belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment);
+  belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment, "");
   belay__call_arg_text(call, "GET");
   belay__call_arg_text(call, "i64");
   belay__call_arg_text(call, "0");
@@ -149,22 +150,21 @@ static belay__call_t *bitfield(belay_bloom_t *bloom, const belay__bloom_plan_t *
   return call;
 }
 
-static belay__call_t *fetch(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
-                            const belay__bloom_chunk_t *chunk) {
+static belay__call_t *make_fetch(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
+                                 const belay__bloom_chunk_t *chunk) {
   belay__call_t *call = belay__call_new(bloom->handle.client, plan->conn_class);
   belay__call_command(call, "GETRANGE", 4);
-  belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment);
+  belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment, "");
   belay__call_arg_int(call, 0);
   belay__call_arg_int(call, (int64_t)belay__bloom_segment_bytes(&plan->layer.shape) - 1);
   return call;
 }
 
-static belay__call_t *unite(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
-                            const belay__bloom_chunk_t *chunk, const belay__bloom_op_t *op) {
+static belay__call_t *make_or(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
+                              const belay__bloom_chunk_t *chunk, const belay__bloom_op_t *op) {
   belay_client_t *client = bloom->handle.client;
   uint32_t positions[BELAY__BLOOM_K_MAX], k = plan->layer.shape.hashes;
   size_t len = belay__bloom_segment_bytes(&plan->layer.shape);
-  char header[BELAY__BLOOM_HEADER];
   belay__call_t *call = belay__call_new(client, plan->conn_class);
   uint8_t *bits = call == NULL ? NULL : belay__alloc(client->belay, len);
   if (bits == NULL) {
@@ -178,11 +178,10 @@ static belay__call_t *unite(belay_bloom_t *bloom, const belay__bloom_plan_t *pla
     for (uint32_t j = 0; j < k; j++)
       belay__bloom_bit_set(bits + BELAY__BLOOM_HEADER, positions[j]);
   }
-  belay__bloom_header(op->generation, header);
   belay__call_script(call, &belay__script_bloom_or, 2, 3);
-  belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment);
-  belay__bloom_arg_beside(bloom, call, &plan->layer, chunk->segment, "::or");
-  belay__call_arg(call, header, sizeof header);
+  belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment, "");
+  belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment, "::or");
+  belay__bloom_arg_header(call, op->generation);
   belay__call_arg(call, (const char *)bits, len);
   belay__call_arg_int(call, bloom->config.ends_at);
   belay__free(client->belay, bits, len);
@@ -195,9 +194,9 @@ belay__call_t *belay__bloom_plan_call(belay__operation_t *operation, size_t i, c
   const belay__bloom_plan_t *plan = op->plan;
   const belay__bloom_chunk_t *chunk = &plan->chunks[plan->sent[i]];
   (void)arg;
-  belay__call_t *call = !chunk->bulk                      ? bitfield(bloom, plan, chunk, op)
-                        : op->what == BELAY__BLOOM_EXISTS ? fetch(bloom, plan, chunk)
-                                                          : unite(bloom, plan, chunk, op);
+  belay__call_t *call = !chunk->bulk                      ? make_bitfield(bloom, plan, chunk, op)
+                        : op->what == BELAY__BLOOM_EXISTS ? make_fetch(bloom, plan, chunk)
+                                                          : make_or(bloom, plan, chunk, op);
   bool reads = chunk->bulk || belay__client_can(bloom->handle.client, BELAY__BITFIELD_RO);
   return op->stale && reads ? belay__call_stale(call) : call;
 }
@@ -208,12 +207,12 @@ belay__call_t *belay__bloom_plan_stray(belay__operation_t *operation, size_t i, 
   const belay__bloom_plan_t *plan = belay__bloom_op(operation)->plan;
   (void)arg;
   belay__call_t *call = belay__handle_script(&bloom->handle, &belay__script_bloom_discard, 1, 1);
-  belay__bloom_arg_segment(bloom, call, &plan->layer, plan->chunks[plan->sent[i]].segment);
+  belay__bloom_arg_segment(bloom, call, &plan->layer, plan->chunks[plan->sent[i]].segment, "");
   belay__call_arg(call, nothing, sizeof nothing);
   return call;
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------- */
+/* ---- answers ---- */
 
 static int read_bitfield(const belay__bloom_plan_t *plan, belay__bloom_chunk_t *chunk,
                          belay__bloom_op_t *op, const belay__reply_t *reply) {
@@ -234,9 +233,9 @@ static int read_bitfield(const belay__bloom_plan_t *plan, belay__bloom_chunk_t *
   return 0;
 }
 
-/* Replays the items on the old segment: of two equal items only the first is new. */
-static void judge(const belay__bloom_plan_t *plan, const belay__bloom_chunk_t *chunk,
-                  belay__bloom_op_t *op, uint8_t *bits) {
+/* Replay the items on the old segment: of two equal items only the first is new. */
+static void replay_items(const belay__bloom_plan_t *plan, const belay__bloom_chunk_t *chunk,
+                         belay__bloom_op_t *op, uint8_t *bits) {
   uint32_t positions[BELAY__BLOOM_K_MAX], k = plan->layer.shape.hashes;
   bool add = op->what == BELAY__BLOOM_ADD;
   for (uint32_t i = 0; i < chunk->n; i++) {
@@ -266,7 +265,7 @@ static int read_bulk(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
   chunk->header = (int64_t)head;
   belay__bloom_header(op->generation, header);
   if (reply->len < sizeof header || memcmp(reply->str, header, sizeof header) != 0) {
-    chunk->answered = false; /* nothing was done, by which one could go */
+    chunk->answered = false; /* the script did nothing */
     return 0;
   }
   uint8_t *bits = belay__alloc(belay, len); /* a segment is shorter while its last bits are clear */
@@ -274,7 +273,7 @@ static int read_bulk(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
     return op->what == BELAY__BLOOM_ADD ? BELAY_EUNKNOWN : BELAY_ENOMEM;
   memset(bits, 0, len);
   memcpy(bits, reply->str, reply->len);
-  judge(plan, chunk, op, bits + BELAY__BLOOM_HEADER);
+  replay_items(plan, chunk, op, bits + BELAY__BLOOM_HEADER);
   belay__free(belay, bits, len);
   return 0;
 }

@@ -13,39 +13,42 @@
 #include "data/bloom/bloom.h"
 
 typedef struct belay__bloom_chunk {
-  uint32_t segment, first, n; /* n items, plan->order[first] and so on */
-  bool bulk;
+  uint32_t segment;
+  uint32_t first, n; /* n items, from plan->order[first] on */
+  bool bulk;         /* true if the whole segment is transferred */
   bool answered;
-  int64_t header; /* that it met; 0: none */
+  int64_t header; /* Generation that it read; 0: none */
 } belay__bloom_chunk_t;
 
 typedef struct belay__bloom_plan {
   belay__bloom_layer_t layer;
-  belay__conn_class_t conn_class; /* of its calls */
+  belay__conn_class_t conn_class;
   uint32_t chunks_len, sent_len;
-  uint32_t *order;              /* of the items, by segment */
-  uint32_t *sent;               /* the chunks that are selected, by number */
-  belay__bloom_chunk_t *chunks; /* */
+  uint32_t *order; /* Items sorted by segment */
+  uint32_t *sent;  /* Numbers of the selected chunks */
+  belay__bloom_chunk_t *chunks;
 } belay__bloom_plan_t;
 
 /* Bytes of a plan for n items, with its arrays. */
 size_t belay__bloom_plan_size(const belay_bloom_t *bloom, const belay__bloom_shape_t *shape,
                               size_t n);
 
-/* Fills in a plan, in memory of that size, 0 or made before: of all items of op->hashes. */
+/* Make a plan for all items of op->hashes, in memory of that size. */
 void belay__bloom_plan_make(const belay_bloom_t *bloom, belay__bloom_plan_t *plan,
                             const belay__bloom_layer_t *layer, const belay__bloom_op_t *op);
 
-/* Select the chunks that are to be sent: those without a reply under that generation. Returns how many. */
+/* Select the chunks without a reply under that generation. Returns their number. */
 uint32_t belay__bloom_plan_select(belay__bloom_plan_t *plan, int64_t generation);
-/* Select a chunk of each segment where an add left a key, and there was no segment. Returns how many. */
+/* Select a chunk of each segment that was missing, so that an add left a key. Returns their
+ * number. */
 uint32_t belay__bloom_plan_select_strays(belay__bloom_plan_t *plan);
 
-/* The call of the i-th selected chunk; and one that removes what an add left there. NULL if memory is out. */
+/* Make the call of the i-th selected chunk; or one that removes the key that an add left. Returns
+ * NULL if memory is out. */
 belay__call_t *belay__bloom_plan_call(belay__operation_t *operation, size_t i, const void *arg);
 belay__call_t *belay__bloom_plan_stray(belay__operation_t *operation, size_t i, const void *arg);
 
-/* Reads the reply to the nth of them: the header, and the answers of its items. */
+/* Read the reply to the nth selected chunk: the header, and the answers for its items. */
 int belay__bloom_plan_read(belay_bloom_t *bloom, belay__bloom_plan_t *plan, belay__bloom_op_t *op,
                            uint32_t nth, const belay__reply_t *reply);
 

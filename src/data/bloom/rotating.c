@@ -20,16 +20,14 @@
 #define STATE_LEN (WINDOW_DIGITS + 1)
 #define TIME_MAX (INT64_C(1) << 53)
 
-/* ---- windows ------------------------------------------------------------------------------------------- */
-
 static belay__bloom_layer_t layer_of(const belay__bloom_form_t *form, int64_t window) {
   belay__bloom_layer_t layer = {.shape = form->shape, .together = true};
   (void)snprintf(layer.label, sizeof layer.label, "::w%lld", (long long)window);
   return layer;
 }
 
-/* Reads the state of a filter: the last window in which something was added, 0 if there was none, and whether in the
- * one before it. */
+/* Read the state of a filter. *last: the last window in which an item was added; 0: none. *before:
+ * true if an item was added in the window before that one. */
 static bool read_state(const char *text, size_t len, int64_t *last, bool *before) {
   *last = 0;
   *before = false;
@@ -58,7 +56,7 @@ static unsigned layers(const belay__bloom_config_t *config, const void *value, s
   return before ? 2 : 1;
 }
 
-/* The server's time, as far as it is known; 0: it is not. */
+/* The server's time; 0: unknown. */
 static int64_t server_ms(const belay_bloom_t *bloom) {
   const belay__bloom_clock_t *clock = &bloom->clock;
   if (clock->server_ms == 0)
@@ -67,7 +65,7 @@ static int64_t server_ms(const belay_bloom_t *bloom) {
   return clock->server_ms + (int64_t)(since / BELAY__MS);
 }
 
-/* Reads a script's reply: 0 or an error. */
+/* Read a script's reply. Returns 0 or an error. */
 static int learn(belay__operation_t *operation, const belay__call_t *call, int64_t what,
                  belay__reply_t *const *items) {
   belay_bloom_t *bloom = operation->context;
@@ -96,8 +94,6 @@ static int learn(belay__operation_t *operation, const belay__call_t *call, int64
   return 0;
 }
 
-/* ---- items --------------------------------------------------------------------------------------------- */
-
 static belay__call_t *make(belay__operation_t *operation, uint32_t first, uint32_t end) {
   const belay_bloom_t *bloom = operation->context;
   const belay__bloom_form_t *form = &bloom->config.form;
@@ -106,7 +102,7 @@ static belay__call_t *make(belay__operation_t *operation, uint32_t first, uint32
       belay__bloom_batch_script(operation, &belay__script_bloom_rotating, 3, 5, 1, first, end);
   for (int64_t i = from; i < from + 3; i++) {
     const belay__bloom_layer_t layer = layer_of(form, i);
-    belay__bloom_arg_segment(bloom, call, &layer, 0);
+    belay__bloom_arg_segment(bloom, call, &layer, 0, "");
   }
   belay__bloom_batch_head(operation, call);
   belay__call_arg_int(call, form->window_ms);
@@ -128,8 +124,8 @@ static int read_items(belay__operation_t *operation, const belay__call_t *call,
   return what == 2 ? BELAY_EPROTO : learn(operation, call, what, reply->items);
 }
 
-/* The configuration is missing, or another one. If what it was about was of no use any more by then, nothing is lost, and
- * all begins anew. */
+/* The configuration is missing or another one. If its items could not be found any more, nothing is
+ * lost, and the operation starts again. */
 static int look(belay__operation_t *operation) {
   belay_bloom_t *bloom = operation->context;
   belay__bloom_op_t *op = belay__bloom_op(operation);
@@ -138,19 +134,15 @@ static int look(belay__operation_t *operation) {
   bool of_use = clock->generation == op->generation && server_ms(bloom) < clock->of_use_until;
   if (batch->lost || of_use || ++op->tries > BELAY__BLOOM_TRIES)
     return belay__bloom_look(operation, 0, NULL);
-  belay__bloom_forget(bloom, op->generation);
-  int error = belay__bloom_submit(bloom, operation);
-  return error == 0 ? BELAY__REQUEST_PARK : error;
+  return belay__bloom_restart(operation);
 }
-
-/* ---- info ---------------------------------------------------------------------------------------------- */
 
 static int live(belay__operation_t *operation, belay__bloom_layer_t out[BELAY__BLOOM_LAYERS_MAX]) {
   const belay_bloom_t *bloom = operation->context;
   const belay__bloom_clock_t *clock = &bloom->clock;
   const belay__bloom_batch_t *batch = belay__bloom_op(operation)->plan;
   int n = 0;
-  if (!batch->learnt) /* it was given other windows */
+  if (!batch->learnt) /* it had other windows */
     return -1;
   if (clock->previous)
     out[n++] = layer_of(&bloom->config.form, clock->window - 1);
@@ -159,7 +151,7 @@ static int live(belay__operation_t *operation, belay__bloom_layer_t out[BELAY__B
   return n;
 }
 
-/* A layer that was there is missing if its time has come meanwhile: then it is none any more. */
+/* A layer that has expired meanwhile is not counted. */
 static int end_info(belay__operation_t *operation) {
   const belay_bloom_t *bloom = operation->context;
   const belay__bloom_form_t *form = &bloom->config.form;
@@ -176,17 +168,11 @@ static int end_info(belay__operation_t *operation) {
     if (!batch->census[i].there)
       continue;
     info->layers++;
-    info->segments++;
-    info->bits += form->shape.segment_bits;
-    info->bits_set += batch->census[i].bits_set;
     info->saturation = (double)batch->census[i].bits_set / form->shape.segment_bits;
-    items += belay__bloom_shape_items(&form->shape, (uint64_t)batch->census[i].bits_set);
+    belay__bloom_info_add(info, &form->shape, batch->census[i].bits_set, &items);
   }
-  info->items = (int64_t)(items + 0.5);
   return info->remaining_ms != -2 ? 0 : look(operation);
 }
-
-/* ---- the kind ------------------------------------------------------------------------------------------ */
 
 static const belay__bloom_batch_kind_t batch_kind = {.plan = sizeof(belay__bloom_batch_t),
                                                      .bits_of_item = bits_of_item,

@@ -19,11 +19,11 @@
 #define COUNT_DIGITS 16
 
 typedef struct plan {
-  belay__bloom_batch_t batch; /* first */
-  int64_t count;              /* items in the newest layer */
+  belay__bloom_batch_t batch;
+  int64_t count; /* Items in the newest layer */
 } plan_t;
 
-/* ---- layers -------------------------------------------------------------------------------------------- */
+/* ---- layers ---- */
 
 static belay__bloom_layer_t layer_at(const belay__bloom_shape_t *shape, unsigned i) {
   belay__bloom_layer_t layer = {.shape = *shape, .together = true};
@@ -35,7 +35,7 @@ static bool fits(uint64_t n, double rate, belay__bloom_shape_t *out) {
   return belay__bloom_shape_of_capacity(n, rate, out) && out->segments == 1;
 }
 
-/* Computes the layer i of a filter; false if there is no such layer. */
+/* Compute the layer i of a filter. Returns false if there is no such layer. */
 static bool next_layer(const belay__bloom_form_t *form, unsigned i, belay__bloom_growth_t *out) {
   double rate = form->error_rate / 2;
   for (unsigned j = 0; j < i; j++)
@@ -68,7 +68,7 @@ static size_t put_layer(const belay__bloom_growth_t *growth, unsigned i,
   return BELAY__BLOOM_LAYER_DIGITS;
 }
 
-/* Reads the state of a filter: how many layers there are, and how many items the newest has. */
+/* Read the state of a filter: its layers, and the number of items in the newest one. */
 static bool read_state(const char *text, size_t len, belay__bloom_growth_t *out, int64_t *count) {
   int64_t hashes, bits, capacity;
   out->there = 0;
@@ -101,8 +101,8 @@ static void add_next(belay_bloom_t *bloom) {
   growth->given = growth->there + next_layer(&bloom->config.form, growth->there, growth);
 }
 
-/* Knowledge of another generation is dropped. */
-static void know(belay_bloom_t *bloom) {
+/* Drop the layers of another generation. */
+static void prepare(belay_bloom_t *bloom) {
   if (bloom->growth.generation == bloom->config.generation)
     return;
   bloom->growth.generation = bloom->config.generation;
@@ -136,7 +136,7 @@ static bool learn(belay__operation_t *operation, const belay__reply_t *state) {
   return true;
 }
 
-/* All that there may be: those of a filter whose configuration was lost are cleared too. */
+/* All possible layers, so that those of a lost configuration are cleared too. */
 static unsigned layers(const belay__bloom_config_t *config, const void *value, size_t len,
                        belay__bloom_layer_t out[BELAY__BLOOM_LAYERS_MAX]) {
   (void)value;
@@ -146,7 +146,7 @@ static unsigned layers(const belay__bloom_config_t *config, const void *value, s
   return BELAY__BLOOM_LAYERS_MAX;
 }
 
-/* ---- items --------------------------------------------------------------------------------------------- */
+/* ---- items ---- */
 
 static unsigned layers_max(const belay_bloom_t *bloom) {
   unsigned n = 0;
@@ -165,7 +165,7 @@ static belay__call_t *make(belay__operation_t *operation, uint32_t first, uint32
                                                   growth->given, 5, growth->given, first, end);
   for (unsigned i = 0; i < growth->given; i++) {
     const belay__bloom_layer_t layer = layer_at(&growth->shapes[i], i);
-    belay__bloom_arg_segment(bloom, call, &layer, 0);
+    belay__bloom_arg_segment(bloom, call, &layer, 0, "");
     len += put_layer(growth, i, given + len);
   }
   belay__bloom_batch_head(operation, call);
@@ -197,11 +197,7 @@ static int read_items(belay__operation_t *operation, const belay__call_t *call,
   return belay__call_blame(call, BELAY_EOVERFLOW, "it is full, and cannot grow any more");
 }
 
-/* ---- info ---------------------------------------------------------------------------------------------- */
-
-static int look(belay__operation_t *operation) {
-  return belay__bloom_look(operation, 0, NULL);
-}
+/* ---- info ---- */
 
 static int live(belay__operation_t *operation, belay__bloom_layer_t out[BELAY__BLOOM_LAYERS_MAX]) {
   const belay__bloom_growth_t *growth = &((const belay_bloom_t *)operation->context)->growth;
@@ -210,7 +206,7 @@ static int live(belay__operation_t *operation, belay__bloom_layer_t out[BELAY__B
   return (int)growth->there;
 }
 
-/* All of it is about the layers that there were when the calls were made: there may be more by now. */
+/* Reports the layers that existed when the calls were made; there may be more now. */
 static int end_info(belay__operation_t *operation) {
   const belay_bloom_t *bloom = operation->context;
   const belay__bloom_growth_t *growth = &bloom->growth;
@@ -218,32 +214,32 @@ static int end_info(belay__operation_t *operation) {
   plan_t *plan = op->plan;
   belay_bloom_info_t *info = &op->info;
   unsigned n = plan->batch.layers;
+  int64_t items = 0;
+  double estimate = 0; /* not used: the filter counts its items */
   bool whole = info->remaining_ms != -2 && growth->generation == op->generation;
   *info = (belay_bloom_info_t){.kind = BELAY_BLOOM_SCALING,
                                .generation = op->generation,
                                .layers = n,
-                               .segments = n,
                                .hashes = growth->shapes[n == 0 ? 0 : n - 1].hashes,
                                .remaining_ms = info->remaining_ms};
   for (unsigned i = 0; i < n; i++) {
     whole = whole && plan->batch.census[i].there;
     info->capacity += growth->capacities[i];
-    info->bits += growth->shapes[i].segment_bits;
-    info->bits_set += plan->batch.census[i].bits_set;
-    info->items += i + 1 == n ? plan->count : growth->capacities[i];
+    belay__bloom_info_add(info, &growth->shapes[i], plan->batch.census[i].bits_set, &estimate);
+    items += i + 1 == n ? plan->count : growth->capacities[i];
     info->saturation = (double)plan->batch.census[i].bits_set / growth->shapes[i].segment_bits;
   }
-  return whole ? 0 : look(operation);
+  info->items = items;
+  return whole ? 0 : belay__bloom_look(operation, 0, NULL);
 }
 
-/* ---- the kind ------------------------------------------------------------------------------------------ */
+/* ---- the kind ---- */
 
 static const belay__bloom_batch_kind_t batch_kind = {.plan = sizeof(plan_t),
-                                                     .begin = know,
+                                                     .begin = prepare,
                                                      .bits_of_item = bits_of_item,
                                                      .make = make,
                                                      .read = read_items,
-                                                     .look = look,
                                                      .live = live,
                                                      .end_info = end_info};
 

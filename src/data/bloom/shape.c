@@ -14,13 +14,15 @@ bool belay__bloom_shape_of_bits(uint64_t bits, uint32_t hashes, belay__bloom_sha
   return true;
 }
 
-/* The mean of fill^k, to the second order, where fill, the part of a segment's bits that is set, has the mean and the
- * variance that it has when the segment's items, and then their bits, are drawn. Exact for one bit of one item. */
+/* The mean of fill^k, to the second order. fill is the part of a segment's bits that is set; its
+ * mean and variance result from drawing the segment's items, and then their bits. Exact for one bit
+ * of one item. */
 double belay__bloom_shape_rate(const belay__bloom_shape_t *shape, uint64_t n) {
   double m = shape->segment_bits, k = shape->hashes, s = shape->segments, items = (double)n / s;
   if (m <= 1)
     return n > 0;
-  /* q: a given bit is clear; r: two given ones are. An item misses the segment, or its k bits do. */
+  /* q: probability that a given bit is clear; r: that two given bits are. An item misses them if it
+   * is in another segment, or if its k bits are elsewhere. */
   double miss1 = k * log1p(-1 / m), miss2 = k * (m > 2 ? log1p(-2 / m) : -INFINITY);
   double q = exp(n == 0 ? 0 : s > 1 ? items * s * log1p(expm1(miss1) / s) : items * miss1);
   double r = exp(n == 0 ? 0 : s > 1 ? items * s * log1p(expm1(miss2) / s) : items * miss2);
@@ -33,7 +35,7 @@ double belay__bloom_shape_rate(const belay__bloom_shape_t *shape, uint64_t n) {
   return rate < 1 ? rate : 1;
 }
 
-#define ITEMS_LEAST 16 /* with fewer the third order counts too: up to twice the rate */
+#define ITEMS_LEAST 16 /* With fewer items the rate is up to twice the estimate */
 
 static double bits_for(double n, double rate, double k) {
   return ceil(-k * n / log1p(-exp(log(rate) / k)));
@@ -59,7 +61,7 @@ bool belay__bloom_shape_of_capacity(uint64_t n, double rate, belay__bloom_shape_
 double belay__bloom_shape_items(const belay__bloom_shape_t *shape, uint64_t bits_set) {
   double m = shape->segment_bits, set = (double)bits_set;
   if (set > m - 0.5)
-    set = m - 0.5; /* all of them: at least so many */
+    set = m - 0.5; /* all bits are set: a lower limit of the number of items */
   if (m <= 1)
     return bits_set > 0;
   return log1p(-set / m) / (shape->hashes * log1p(-1 / m));

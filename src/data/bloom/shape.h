@@ -15,9 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BELAY__BLOOM_K_MAX 64           /* of a layer of any kind */
-#define BELAY__BLOOM_RATE_MIN 1e-18     /* of a layer */
-#define BELAY__BLOOM_SEGMENTS_MAX 4096u /* of a layer */
+/* Limits of a layer: bits per item, rate of false positives, segments, bits of a segment */
+#define BELAY__BLOOM_K_MAX 64
+#define BELAY__BLOOM_RATE_MIN 1e-18
+#define BELAY__BLOOM_SEGMENTS_MAX 4096u
 #define BELAY__BLOOM_SEGMENT_BITS_MAX (UINT32_C(1) << 25)
 #define BELAY__BLOOM_HASHES_DEFAULT 14
 
@@ -28,20 +29,21 @@ typedef struct belay__bloom_shape {
   uint32_t segment_bits;
 } belay__bloom_shape_t;
 
-/* Computes the shape with at least `bits` bits. Returns false if it is out of range. */
+/* Compute the shape with at least `bits` bits. Returns false if it is out of range. */
 bool belay__bloom_shape_of_bits(uint64_t bits, uint32_t hashes, belay__bloom_shape_t *out);
 
-/* One that meets the rate when n items have been added. False: out of range, or it would take too many bits. */
+/* Compute a shape that meets the rate with n items. Returns false if the arguments are out of
+ * range, or it needs too many bits. */
 bool belay__bloom_shape_of_capacity(uint64_t n, double rate, belay__bloom_shape_t *out);
 
 static inline uint64_t belay__bloom_shape_bits(const belay__bloom_shape_t *shape) {
   return (uint64_t)shape->segments * shape->segment_bits;
 }
 
-/* The probability that an item that was not added is found when n have been. */
+/* The rate of false positives after n different items. */
 double belay__bloom_shape_rate(const belay__bloom_shape_t *shape, uint64_t n);
 
-/* Estimates the number of added items of a segment from its number of set bits. */
+/* Estimate the number of added items of a segment from its number of set bits. */
 double belay__bloom_shape_items(const belay__bloom_shape_t *shape, uint64_t bits_set);
 
 #endif /* BELAY_DATA_BLOOM_SHAPE_H */
