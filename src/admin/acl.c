@@ -24,9 +24,9 @@
 #define NAMESPACE_MAX (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2))
 
 typedef enum kind {
-  GROUP,      /* the base of other rows; users cannot ask for it */
-  PRIMITIVE,  /* a header of belay's, or an option that several have */
-  DEPLOYMENT, /* not in "all" */
+  GROUP,      /* Base of other rows; not a name for users */
+  PRIMITIVE,  /* A header of belay, or an option of several */
+  DEPLOYMENT, /* Not in "all" */
 } kind_t;
 
 enum { REDIS = 1, VALKEY = 2, ALONE = 4, IN_CLUSTER = 8 };
@@ -34,8 +34,8 @@ enum { REDIS = 1, VALKEY = 2, ALONE = 4, IN_CLUSTER = 8 };
 typedef struct row {
   kind_t kind;
   const char *name;
-  const char *with;  /* rows that it stands on */
-  const char *words; /* commands, apart by spaces; subcommands and first arguments behind a '|' */
+  const char *with;  /* Rows that it includes */
+  const char *words; /* Commands, separated by spaces; subcommands and first arguments after '|' */
 } row_t;
 
 #define CLUSTER "cluster"
@@ -43,7 +43,7 @@ typedef struct row {
 #define ALL "all"
 #define SENTINELS "sentinels"
 
-/* By kind and name. Commands that not every server knows, or needs, are in the table below. */
+/* Sorted by kind and name. The table below limits commands to some servers. */
 static const row_t rows[] = {
     {GROUP, CLIENT, "",
      "client|kill client|setname command|info hello info|replication info|server ping"},
@@ -111,10 +111,10 @@ static const row_t rows[] = {
     {DEPLOYMENT, "sentinel", "", "role"},
 };
 
-/* Where it is known and needed: it is if one of these says so, or none is about it. */
+/* The servers that know and need a command. A command without a row is for all servers. */
 static const struct {
   const char *word;
-  unsigned since, until; /* until: 0: it still is */
+  unsigned since, until; /* Versions; until 0: no end */
   unsigned where;
 } certain[] = {
     {"delex", 80400, 0, REDIS | ALONE | IN_CLUSTER},
@@ -146,14 +146,14 @@ const char *belay_acl_name(size_t index, bool *in_all) {
   return NULL;
 }
 
-/* ---- which words --------------------------------------------------------------------------------------- */
+/* ---- words ---- */
 
 typedef struct word {
   const char *at;
   size_t len;
 } word_t;
 
-/* In the order of the alphabet, each once. */
+/* The commands of the rules, in alphabetical order. */
 typedef struct words {
   const belay_acl_options_t *options;
   bool cluster;
@@ -161,7 +161,7 @@ typedef struct words {
   word_t at[WORDS_MAX];
 } words_t;
 
-/* The next word of a text; its length is 0 behind the last. */
+/* The next word of a text; its length is 0 at the end. */
 static word_t next_word(const char **text) {
   const char *at = *text + strspn(*text, " ");
   word_t word = {at, strcspn(at, " ")};
@@ -209,7 +209,7 @@ static const row_t *find(word_t name) {
   return NULL;
 }
 
-/* A row, and those that it stands on. */
+/* Add the words of a row, and of the rows that it includes. */
 static void add_row(words_t *words, const row_t *row) {
   const char *with = row->with, *text = row->words;
   for (word_t word; (word = next_word(&with)).len > 0;)
@@ -218,7 +218,7 @@ static void add_row(words_t *words, const row_t *row) {
     add_word(words, word);
 }
 
-/* Everything that is named; false if something is not known. */
+/* Add all named rows; false if a name is unknown. */
 static bool add_all(words_t *words) {
   const belay_acl_options_t *o = words->options;
   for (size_t i = 0; i < o->names_count; i++)
@@ -236,7 +236,7 @@ static bool add_all(words_t *words) {
   return true;
 }
 
-/* ---- the text ------------------------------------------------------------------------------------------ */
+/* ---- text ---- */
 
 typedef struct text {
   char *buffer;
@@ -303,7 +303,7 @@ static void put_rules(text_t *text, const words_t *words) {
     put_string(text, select);
 }
 
-/* ---- the function -------------------------------------------------------------------------------------- */
+/* ---- public functions ---- */
 
 static const char *const default_namespace[] = {"belay"}, *const default_names[] = {ALL};
 

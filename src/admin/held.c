@@ -1,4 +1,4 @@
-/* What is held: where it stands, how it is asked for, and how the answer is read. */
+/* Held objects: their keys, the queries, and the reading of replies. */
 #include "admin/held.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "scripts.gen.h"
 
 #define LABEL_AT ((size_t)2 * BELAY__TOKEN_BYTES + 1)
-#define HOLDER_BYTES ((size_t)1024) /* of a reply as it lies in memory: more than one of ours has */
+#define HOLDER_BYTES ((size_t)1024) /* Bytes of a reply in memory for each holder, at most */
 
 const belay__held_kind_t belay__held_kinds[BELAY_HELD_KINDS] = {
     [BELAY_HELD_LOCK] = {.name = "lock",
@@ -40,9 +40,9 @@ const char *belay_held_kind_name(belay_held_kind_t kind) {
   return (unsigned)kind < BELAY_HELD_KINDS ? belay__held_kinds[kind].name : "?";
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------------- */
+/* ---- keys ---- */
 
-/* Takes a text off the beginning; false if it does not begin with it. */
+/* Skip a prefix; false if the text does not begin with it. */
 static bool skip_prefix(const char **at, size_t *len, const char *text, size_t text_len) {
   if (*len < text_len || memcmp(*at, text, text_len) != 0)
     return false;
@@ -111,10 +111,10 @@ belay__call_t *belay__held_call(belay_client_t *client, belay__conn_class_t conn
   return call;
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------- */
+/* ---- replies ---- */
 
-enum { FENCE, WAITING, LISTENING, LIMIT, USED, OWNER, COUNT }; /* the head of a reply */
-enum { TOKEN, LEFT, PERMITS, WRITES };                         /* and a holder */
+enum { FENCE, WAITING, LISTENING, LIMIT, USED, OWNER, COUNT }; /* the first items of a reply */
+enum { TOKEN, LEFT, PERMITS, WRITES };                         /* the items of a holder */
 
 static bool is_integer(const belay__reply_t *reply, int64_t min) {
   int64_t n;
@@ -141,7 +141,7 @@ bool belay__held_check(const belay__reply_t *reply, size_t *count, size_t *n) {
   return *n <= *count && *n <= BELAY_HELD_HOLDERS_MAX;
 }
 
-/* The 160 bits of a token cannot be made of 64. */
+/* A mark of 64 bits does not reveal the 160 bits of the token. */
 belay__held_token_t belay__held_token(const belay__reply_t *reply, size_t i) {
   static const uint8_t key[BELAY__SIPHASH_KEY_LEN] = "belay: the mark";
   const belay__reply_t *token = reply->items[BELAY__HELD_HEAD + i * BELAY__HELD_EACH];
@@ -175,7 +175,7 @@ bool belay__held_is_owned(const belay__held_key_t *key, const belay__reply_t *re
   return key->kind == BELAY_HELD_LOCK && reply->items[OWNER]->len > 0;
 }
 
-/* Of a lock it stands behind the digits that are its client's. */
+/* The owner of a reentrant lock follows the digits of its client. */
 static const char *owner_of(const belay__held_key_t *key, const belay__reply_t *reply,
                             size_t *len) {
   const belay__reply_t *owner = reply->items[OWNER];
@@ -185,7 +185,7 @@ static const char *owner_of(const belay__held_key_t *key, const belay__reply_t *
   return owner->len > 0 ? owner->str : NULL;
 }
 
-/* Copies a text and puts a 0 behind it; *at is what is free. */
+/* Copy a text and a 0 to the free memory at *at. */
 static const char *copy_text(char **at, const char *text, size_t len) {
   char *out = *at;
   if (text == NULL)
@@ -248,7 +248,7 @@ int belay__held_make(belay_t *belay, const belay__held_key_t *key, const belay__
                          .used = (unsigned)head[USED]->integer};
   (void)belay__reply_number(head[FENCE], 0, UINT64_MAX, &held->fence);
   if (!belay__key_unescape(name, &held->name_len, key->name, key->name_len)) {
-    memcpy(name, key->name, key->name_len); /* not made by us, and told as it stands there */
+    memcpy(name, key->name, key->name_len); /* not made by belay: reported unchanged */
     held->name_len = key->name_len;
   }
   name[held->name_len] = '\0';

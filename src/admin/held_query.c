@@ -1,7 +1,7 @@
 /* Queries and breaks of one held object.
  *
  *    read:   query the holders --> callback
- *    break:  query the holders --the listed ones are present--> release each by its token --> callback
+ *    break:  query the holders --listed ones are present--> release each by its token --> callback
  *                              --none is present--> callback
  *
  * The server returns a limited number of holders. A listed holder that is not among them may be
@@ -27,8 +27,6 @@ typedef struct query {
   uint64_t marks[];
 } query_t;
 
-/* ---- beginning ----------------------------------------------------------------------------------------- */
-
 static int check(belay_client_t *client, const belay_request_t *request, belay_held_kind_t kind,
                  const char *name, size_t name_len, bool has_cb) {
   int error = belay__client_check(client);
@@ -41,7 +39,7 @@ static int check(belay_client_t *client, const belay_request_t *request, belay_h
                                          BELAY__NAME_MAX);
 }
 
-/* Begins a request, and asks who holds it. */
+/* Begin a request with a query of the holders. */
 static int start(belay_client_t *client, belay_request_t *request, const belay__request_ops_t *ops,
                  const belay_held_t *what, void (*cb)(void)) {
   const char *family = belay__held_kinds[what->kind].name;
@@ -67,8 +65,6 @@ static int start(belay_client_t *client, belay_request_t *request, const belay__
       belay__held_call(client, BELAY__CLASS_DATA, &query->key, BELAY_HELD_HOLDERS_MAX);
   return belay__request_begun(operation, belay__request_send(operation, call));
 }
-
-/* ---- read ---------------------------------------------------------------------------------------------- */
 
 static int read_held(belay__operation_t *operation, const belay__call_t *call,
                      const belay__reply_t *reply) {
@@ -104,8 +100,6 @@ int belay_held_read(belay_client_t *client, belay_request_t *request, belay_held
   return start(client, request, &read_ops, &what, (void (*)(void))cb);
 }
 
-/* ---- break --------------------------------------------------------------------------------------------- */
-
 static bool is_marked(const query_t *query, uint64_t mark) {
   for (size_t i = 0; i < query->marks_len; i++)
     if (query->marks[i] == mark)
@@ -113,7 +107,7 @@ static bool is_marked(const query_t *query, uint64_t mark) {
   return false;
 }
 
-/* As the holder would give it back. */
+/* Make the call with which the holder would release. */
 static belay__call_t *new_release(belay_client_t *client, const belay__held_key_t *key, bool owned,
                                   belay__held_token_t token) {
   static const char *const holds[BELAY__HELD_SUFFIXES_MAX] = {"::holds"};
@@ -129,13 +123,13 @@ static belay__call_t *new_release(belay_client_t *client, const belay__held_key_
 
 static int read_released(belay__operation_t *operation, const belay__call_t *call,
                          const belay__reply_t *reply) {
-  int64_t n, *heard = &operation->values[RECEIVERS];
+  int64_t n, *receivers = &operation->values[RECEIVERS];
   (void)call;
   if (!belay__reply_integer(reply, 0, INT32_MAX, &n))
     return BELAY_EPROTO;
   operation->values[REMOVED] += n > 0;
-  if (n < INT32_MAX && n - 1 > *heard) /* INT32_MAX: publishing was refused */
-    *heard = n - 1;
+  if (n < INT32_MAX && n - 1 > *receivers) /* INT32_MAX: publishing was refused */
+    *receivers = n - 1;
   return 0;
 }
 
@@ -153,10 +147,10 @@ static void notify_broken(belay_request_t *request, void (*cb)(void),
   ((belay_broken_cb)cb)(request, answer->status, answer->status == 0 ? &broken : &unknown);
 }
 
-/* Not sent again: the second answer would say that it was not there any more. */
+/* Not sent again: the second reply would report that the token was missing. */
 static const belay__request_ops_t release_ops = {.read = read_released, .notify = notify_broken};
 
-/* PARKED: releases n that were found. */
+/* PARKED: release the n holders that were found. */
 static int release(belay__operation_t *operation, const belay__reply_t *reply, size_t listed,
                    size_t n) {
   belay_client_t *client = operation->client;
@@ -188,7 +182,7 @@ static int read_seen(belay__operation_t *operation, const belay__call_t *call,
     return BELAY_EPROTO;
   for (size_t i = 0; i < listed; i++)
     n += is_marked(query, belay__held_token(reply, i).mark);
-  if (n > query->marks_len) /* it tells one twice */
+  if (n > query->marks_len) /* a holder is listed twice */
     return BELAY_EPROTO;
   if (listed < count)
     operation->values[NOT_LISTED] = (int64_t)(query->marks_len - n);

@@ -3,7 +3,7 @@
  *    IDLE      --start--> SCANNING
  *    SCANNING  --a page with keys to process--> WORKING
  *              --another page--> PAUSED; after the last page ENDING
- *    WORKING   --some or all keys are processed--> PAUSED; after the last keys of the last page ENDING
+ *    WORKING   --some keys are processed--> PAUSED; after the last keys ENDING
  *    PAUSED    --time--> WORKING, if the page has more keys; else SCANNING
  *    SCANNING, WORKING, at entry too
  *              --no reply, temporarily--> PAUSED
@@ -63,7 +63,7 @@ static void back_off(belay_sweep_t *sweep, int status, bool scanning) {
     *size /= 2;
     pause_until(sweep, later_of(sweep->due, now));
   } else if ((belay_err_retryable(status) || status == BELAY_EUNKNOWN) &&
-             now - sweep->since < (uint64_t)sweep->patience_ms * BELAY__MS) {
+             now - sweep->since < (uint64_t)sweep->options.patience_ms * BELAY__MS) {
     pause_until(sweep, later_of(sweep->due, now + RETRY_MS * BELAY__MS));
   } else {
     end_run(sweep, status);
@@ -78,7 +78,7 @@ static void send_step(belay_sweep_t *sweep) {
     back_off(sweep, error, scanning);
     return;
   }
-  uint64_t cost = UINT64_C(1000) * BELAY__MS * sweep->cost / sweep->keys_per_s;
+  uint64_t cost = UINT64_C(1000) * BELAY__MS * sweep->cost / sweep->options.keys_per_s;
   sweep->due = later_of(sweep->due, now) + cost;
   sweep->state = scanning ? SCANNING : WORKING;
 }
@@ -87,9 +87,9 @@ static void send_step(belay_sweep_t *sweep) {
  * may be no time. A pause does not count as waiting for a reply. */
 static void finish_step(belay_sweep_t *sweep) {
   const uint8_t state = sweep->state;
-  if (sweep->page.n == 0 && sweep->on_progress != NULL) {
+  if (sweep->page.n == 0 && sweep->options.on_progress != NULL) {
     const belay_sweep_totals_t totals = sweep->totals;
-    sweep->on_progress(sweep, &totals);
+    sweep->options.on_progress(sweep, &totals);
     if (sweep->state != state) /* the run was stopped */
       return;
   }
@@ -107,8 +107,8 @@ static void on_scanned(belay_sweep_t *sweep) {
   sweep->totals.pages++;
   sweep->totals.scanned += sweep->cost;
   sweep->totals.matched += sweep->page.n;
-  if (sweep->page.n > 0 && sweep->on_keys != NULL)
-    sweep->on_keys(sweep, sweep->page.keys, sweep->page.n);
+  if (sweep->page.n > 0 && sweep->options.on_keys != NULL)
+    sweep->options.on_keys(sweep, sweep->page.keys, sweep->page.n);
   if (sweep->state != SCANNING) /* the run was stopped */
     return;
   if (sweep->page.n > 0 && sweep->work != NULL) {
@@ -230,16 +230,10 @@ static int on_init(belay__handle_t *handle, void *options) {
   sweep->timer.fire = on_timer;
   belay__task_init(&sweep->task, on_task);
   belay__list_init(&sweep->held);
-  sweep->on_held = o->on_held;
   if (o->remove)
     sweep->work = &belay__sweep_deleting;
   else if (o->on_held != NULL)
     sweep->work = &belay__sweep_reading;
-  sweep->keys_per_s = o->keys_per_s;
-  sweep->batch = o->batch;
-  sweep->patience_ms = o->patience_ms;
-  sweep->on_keys = o->on_keys;
-  sweep->on_progress = o->on_progress;
   if (o->type != NULL)
     memcpy(sweep->type, o->type, strlen(o->type));
   return make_match(sweep, o) ? 0 : BELAY_ENOMEM;
@@ -253,6 +247,7 @@ const belay__handle_type_t belay__sweep_type = {
     .data_at = offsetof(belay_sweep_options_t, data),
     .defaults = &defaults,
     .ranges = ranges,
+    .copy_at = offsetof(belay_sweep_t, options),
     .init = on_init,
     .close = on_close,
     .deinit = on_deinit,
@@ -271,7 +266,7 @@ int belay_sweep_start(belay_sweep_t *sweep, belay_sweep_cb cb) {
   sweep->cb = cb;
   belay__sweep_begin(sweep);
   sweep->totals = (belay_sweep_totals_t){0};
-  sweep->count = sweep->batch;
+  sweep->count = sweep->options.batch;
   sweep->calls = BELAY__SWEEP_CALLS_MAX;
   sweep->due = 0;
   sweep->since = belay__now(belay_of(sweep));

@@ -42,25 +42,21 @@ extern const belay__sweep_work_t belay__sweep_deleting, belay__sweep_reading;
 
 struct belay_sweep {
   belay__handle_t handle;
+  belay_sweep_options_t options;
   belay_request_t request; /* SCANNING, WORKING */
   belay__timer_t timer;    /* PAUSED: the end of the pause */
   belay__task_t task;      /* ENDING */
   belay__sweep_position_t position;
   belay__sweep_page_t page;
   belay_sweep_totals_t totals;
-  uint64_t due;   /* Earliest time of the next request, by keys_per_s */
-  uint64_t since; /* Time since which no reply arrived */
-  int64_t patience_ms;
-  uint32_t keys_per_s, batch;
+  uint64_t due;          /* Earliest time of the next request, by keys_per_s */
+  uint64_t since;        /* Time since which no reply arrived */
   uint32_t count, calls; /* Keys of a SCAN, calls at once: halved if they were too many */
   uint32_t cost;         /* Cost of the last request, in keys */
   int status;
   uint8_t state;
   const belay__sweep_work_t *work; /* NULL: the keys are only reported */
   belay__list_t held;              /* Query results that are not reported yet */
-  belay_sweep_held_cb on_held;
-  belay_sweep_keys_cb on_keys;
-  belay_sweep_progress_cb on_progress;
   belay_sweep_cb cb;
   char *match; /* match_room bytes, of which match_len are used */
   size_t match_len, match_room;

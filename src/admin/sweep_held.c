@@ -66,7 +66,7 @@ static belay__held_t *pop(belay_sweep_t *sweep) {
 void belay__sweep_report_held(belay_sweep_t *sweep) {
   const uint8_t state = sweep->state;
   for (belay__held_t *held; sweep->state == state && (held = pop(sweep)) != NULL;) {
-    sweep->on_held(sweep, &held->held);
+    sweep->options.on_held(sweep, &held->held);
     belay__free(sweep->handle.client->belay, held, held->size);
   }
 }

@@ -1,12 +1,12 @@
 /* A survey of the servers of a deployment: a temporary client probes each of them, all at the
  * same time.
  *
- *    a place is known --> IDENTIFYING --HELLO ... answered---> SAMPLING --TIME, `samples` times--> CLOSING
- *                            |  new names are probed, too      ^   |                             |  |
- *                            |                                 +---+                             |  |
- *                            +--not reached; a known server; or the request has ended------------+  |
- *                                                                                                   v
- *                                                                         its client is closed: CLOSED
+ *    address --> IDENTIFYING --HELLO ... answered---> SAMPLING --TIME, `samples` times--> CLOSING
+ *                   |  new addresses are probed too     ^   |                          |  |
+ *                   |                                   +---+                          |  |
+ *                   +--no reply; a known server; or the request has ended--------------+  |
+ *                                                                                         v
+ *                                                               its client is closed: CLOSED
  *
  * The result is reported when the last probe is leaving. The survey is freed after the report
  * (or the end of the request) when all probes are gone. A client in a name lookup closes only
@@ -24,13 +24,13 @@
 #include "core/client/lifecycle.h"
 
 enum {
-  IDENTIFYING, /* made: HELLO, ROLE and INFO are sent */
-  SAMPLING,    /* met: TIME is sent, again and again */
-  CLOSING,     /* all is known of it that will be: its client closes */
-  CLOSED       /* there is no client, or none could be made */
+  IDENTIFYING, /* HELLO, ROLE and INFO are sent */
+  SAMPLING,    /* TIME is sent, again and again */
+  CLOSING,     /* The client closes */
+  CLOSED       /* There is no client, or none could be made */
 };
 
-#define COMMANDS_MAX 3 /* at once, of one server */
+#define COMMANDS_MAX 3 /* Commands at once, to one server */
 
 typedef struct probe probe_t;
 typedef struct survey survey_t;
@@ -40,11 +40,11 @@ struct probe {
   survey_t *survey;
   belay_client_t *client; /* NULL: CLOSED */
   belay__task_t task;     /* runs when all replies are in */
-  size_t asked;           /* calls that are on the way */
+  size_t pending;         /* Number of pending calls */
   belay__call_t *calls[COMMANDS_MAX];
   uint8_t state;
-  bool duplicate; /* it was met before, by another address */
-  bool no_time;   /* it does not tell the time */
+  bool duplicate; /* true if the server is probed at another address too */
+  bool no_time;   /* true if the user may not read the time */
   belay__topology_entry_t info;
 };
 
@@ -52,7 +52,7 @@ struct survey {
   belay_t *belay;
   belay__operation_t *operation; /* NULL: the request has ended */
   belay_client_t *client;        /* the client of the deployment, until then */
-  belay__task_t task;            /* to begin, or to end */
+  belay__task_t task;            /* Begins or ends the survey */
   belay__list_t probes;
   size_t n, open; /* all probes; those that are IDENTIFYING or SAMPLING */
   size_t refs;    /* references: probes that are not CLOSED, and the request */
@@ -119,7 +119,7 @@ static void add_server(survey_t *survey, const char *place) {
   belay__task_init(&probe->task, on_probe);
   belay__topology_entry_init(&probe->info, place);
   int error = survey->client->node_ops->visit(survey->client, place, &probe->client);
-  if (error == BELAY_ESINGLE) { /* it is another deployment's */
+  if (error == BELAY_ESINGLE) { /* it belongs to another deployment */
     belay__free(survey->belay, probe, sizeof *probe);
     return;
   }
@@ -137,7 +137,7 @@ static void add_server(survey_t *survey, const char *place) {
     belay__defer(survey->belay, &probe->task);
 }
 
-static void begin(survey_t *survey) {
+static void begin_survey(survey_t *survey) {
   char place[BELAY__PLACE_MAX];
   survey->begun = true;
   for (size_t i = 0; survey->client->node_ops->place(survey->client, i, place); i++) {
@@ -150,7 +150,7 @@ static void begin(survey_t *survey) {
 
 enum { SURVEY, SERVERS }; /* values of a request: the survey, and the number of servers */
 
-static void end(survey_t *survey) {
+static void end_survey(survey_t *survey) {
   belay__operation_t *operation = survey->operation;
   belay_topology_server_t *result = NULL;
   size_t n = 0;
@@ -170,13 +170,12 @@ static void end(survey_t *survey) {
                      survey->status == 0 && result == NULL ? BELAY_ENOMEM : survey->status);
 }
 
-/* It begins; or all are leaving. */
 static void on_survey(belay__task_t *task) {
   survey_t *survey = BELAY__CONTAINER(task, survey_t, task);
   if (survey->begun)
-    end(survey);
+    end_survey(survey);
   else
-    begin(survey);
+    begin_survey(survey);
 }
 
 /* ---- a probe ---- */
@@ -205,7 +204,7 @@ static void on_closed(belay_client_t *client, void *data) {
 static void on_answer(belay__call_t *call, const belay__result_t *result);
 
 /* Stores the error and the client's detail. */
-static void fail(probe_t *probe, int error) {
+static void keep_error(probe_t *probe, int error) {
   const belay__refused_t *refused = &probe->client->refused;
   probe->info.result.status = error;
   if (refused->error == error)
@@ -225,7 +224,7 @@ static belay__call_t *new_call(probe_t *probe, const command_t *command) {
   return call;
 }
 
-/* Sends them together; false if that cannot be. */
+/* Send the commands together. Returns false after an error. */
 static bool send_commands(probe_t *probe, const command_t *commands, size_t n) {
   belay__call_t *calls[COMMANDS_MAX];
   size_t made = 0;
@@ -234,9 +233,9 @@ static bool send_commands(probe_t *probe, const command_t *commands, size_t n) {
   int error = made == n ? belay__call_send(calls, n, true) : BELAY_ENOMEM;
   if (made < n)
     belay__calls_discard(calls, made);
-  probe->asked = error == 0 ? n : 0;
+  probe->pending = error == 0 ? n : 0;
   if (error != 0)
-    fail(probe, error);
+    keep_error(probe, error);
   return error == 0;
 }
 
@@ -274,7 +273,7 @@ static void read_reply(probe_t *probe, const belay__call_t *call, const belay__r
   }
 }
 
-/* A command that the user may not run is left out. */
+/* A command that the user may not run is skipped. */
 static void on_answer(belay__call_t *call, const belay__result_t *result) {
   probe_t *probe = call->owner;
   bool refused = result->outcome == BELAY_OUTCOME_REFUSED && call->epoch != 0;
@@ -283,8 +282,8 @@ static void on_answer(belay__call_t *call, const belay__result_t *result) {
   else if (refused && probe->state == SAMPLING)
     probe->no_time = true;
   else if (!refused)
-    fail(probe, result->error);
-  if (--probe->asked == 0)
+    keep_error(probe, result->error);
+  if (--probe->pending == 0)
     belay__defer(probe->survey->belay, &probe->task);
 }
 
@@ -305,8 +304,8 @@ static bool needs_more_samples(const probe_t *probe) {
          !probe->no_time && probe->info.result.samples < survey->samples;
 }
 
-/* All that was asked is answered: all transitions but the last. */
-static void step(probe_t *probe) {
+/* All pending calls have ended: all transitions but the last. */
+static void step_probe(probe_t *probe) {
   switch (probe->state) {
   case IDENTIFYING:
     keep_run_id(probe);
@@ -315,7 +314,7 @@ static void step(probe_t *probe) {
     break;
   case SAMPLING:
     break;
-  default: /* it is leaving anyway */
+  default: /* it closes */
     return;
   }
   if (!needs_more_samples(probe) || !send_commands(probe, time_commands, 1))
@@ -323,10 +322,10 @@ static void step(probe_t *probe) {
 }
 
 static void on_probe(belay__task_t *task) {
-  step(BELAY__CONTAINER(task, probe_t, task));
+  step_probe(BELAY__CONTAINER(task, probe_t, task));
 }
 
-/* ---- who asks ------------------------------------------------------------------------------------------ */
+/* ---- the request ---- */
 
 static bool has_known_server(const survey_t *survey) {
   char place[BELAY__PLACE_MAX];

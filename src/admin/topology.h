@@ -7,7 +7,7 @@
 #include "core/call/call.h"
 #include "core/client/client.h"
 
-#define BELAY__TOPOLOGY_WORD 32 /* bytes of a name or a version, a 0 included */
+#define BELAY__TOPOLOGY_WORD 32 /* Bytes of a name or a version, with the 0 */
 
 /* A server: its result and the memory of its strings. */
 typedef struct belay__topology_entry {
@@ -16,11 +16,11 @@ typedef struct belay__topology_entry {
   char software[BELAY__TOPOLOGY_WORD], version[BELAY__TOPOLOGY_WORD];
   char run_id[BELAY__RUN_ID_MAX + 1];
   char detail[BELAY__WORDS_MAX];
-  int64_t ahead_min_us, ahead_max_us; /* between which its clock is ahead, by all samples */
+  int64_t ahead_min_us, ahead_max_us; /* Limits of how far its clock is ahead */
   int64_t rtt_us[BELAY_TOPOLOGY_SAMPLES_MAX];
 } belay__topology_entry_t;
 
-/* Of a server at that address nothing is known yet. */
+/* Initialize the entry of a server of which only the address is known. */
 void belay__topology_entry_init(belay__topology_entry_t *info, const char *address);
 
 /* These read HELLO, ROLE and INFO, and leave out invalid parts. */
@@ -28,11 +28,12 @@ void belay__topology_entry_read_hello(belay__topology_entry_t *info, const belay
 void belay__topology_entry_read_role(belay__topology_entry_t *info, const belay__reply_t *reply);
 void belay__topology_entry_read_stats(belay__topology_entry_t *info, const belay__reply_t *reply);
 
-/* Of a primary's ROLE: the address of its i-th replica; false if there are not so many. */
+/* Read the address of the i-th replica from a primary's ROLE; false if there is none. */
 bool belay__topology_entry_replica(const belay__reply_t *reply, size_t i,
                                    char out[BELAY__PLACE_MAX]);
 
-/* Reads TIME, whose answer was here at wall_us, at most `took` nanoseconds after it was asked: false if it is none. */
+/* Read TIME. wall_us: time of the reply; took: nanoseconds since the request, at most. Returns
+ * false if the reply is not valid. */
 bool belay__topology_entry_read_time(belay__topology_entry_t *info, const belay__reply_t *reply,
                                      uint64_t took, int64_t wall_us);
 

@@ -19,8 +19,6 @@ void belay__topology_entry_init(belay__topology_entry_t *info, const char *addre
   info->result.replicated = info->result.commands = -1;
 }
 
-/* ---- who it is ----------------------------------------------------------------------------------------- */
-
 static bool is_text(const belay__reply_t *reply) {
   return reply->type == BELAY__REPLY_STRING || reply->type == BELAY__REPLY_STATUS;
 }
@@ -51,7 +49,7 @@ static bool write_place(const belay__reply_t *host, const belay__reply_t *port, 
   return true;
 }
 
-/* "master", what was written, the replicas. */
+/* "master", the replication offset, the replicas. */
 static void read_primary(belay__topology_entry_t *info, const belay__reply_t *reply) {
   info->result.role = BELAY_ROLE_PRIMARY;
   if (reply->count < 3)
@@ -62,7 +60,7 @@ static void read_primary(belay__topology_entry_t *info, const belay__reply_t *re
     info->result.replicas = (unsigned)reply->items[2]->count;
 }
 
-/* "slave", the primary's host and port, how it stands with that, what was copied. */
+/* "slave", the primary's host and port, the state of the link, the replication offset. */
 static void read_replica(belay__topology_entry_t *info, const belay__reply_t *reply) {
   info->result.role = BELAY_ROLE_REPLICA;
   if (reply->count < 5)
@@ -103,17 +101,15 @@ bool belay__topology_entry_replica(const belay__reply_t *reply, size_t i,
   return true;
 }
 
-/* ---- distance and clock -------------------------------------------------------------------------------- */
-
-/* When it looked at its clock, ours was somewhere between asking and answer. Each sample says so of one moment; as long as
- * no clock is set what they say is all true, and together more than each. */
+/* The server read its clock between our request and its reply. Each sample gives limits; while no
+ * clock is set, all of them hold. */
 static void narrow(belay__topology_entry_t *info, int64_t min_us, int64_t max_us) {
   bool first = info->result.samples == 0;
   if (first || min_us > info->ahead_min_us)
     info->ahead_min_us = min_us;
   if (first || max_us < info->ahead_max_us)
     info->ahead_max_us = max_us;
-  if (info->ahead_min_us > info->ahead_max_us) { /* one was set: the last is what holds */
+  if (info->ahead_min_us > info->ahead_max_us) { /* a clock was set: the last sample holds */
     info->ahead_min_us = min_us;
     info->ahead_max_us = max_us;
   }
@@ -128,7 +124,7 @@ bool belay__topology_entry_read_time(belay__topology_entry_t *info, const belay_
       info->result.samples == BELAY_TOPOLOGY_SAMPLES_MAX)
     return false;
   int64_t theirs = (int64_t)(s * 1000000 + us), took_us = (int64_t)(took / 1000);
-  /* all three were rounded down, each by less than a microsecond */
+  /* all three times are rounded down, each by less than a microsecond */
   narrow(info, theirs - wall_us - 1, theirs - wall_us + took_us + 2);
   info->rtt_us[info->result.samples++] = took_us;
   return true;
