@@ -17,8 +17,6 @@
     MUST(end);                                                                                     \
   } while (0)
 
-/* ---- caches --------------------------------------------------------------------------------------------- */
-
 static size_t one_tag(const char *key, size_t key_len, belay_bytes_t *tags, void *arg) {
   (void)arg;
   (void)key;
@@ -81,8 +79,6 @@ TEST(caches) {
   grants_check(&(chore_t){"cache", cache_chore, "publish subscribe", "unsubscribe", NULL, 0});
 }
 
-/* ---- topics --------------------------------------------------------------------------------------------- */
-
 static int hear(bed_t *bed, subscriber_t *s, const char *name) {
   assert_error(subscribe_to(bed, bed->client, s, name, strlen(name)), 0);
   bed_until(bed, s->listening == 1 || s->gaps > 0);
@@ -109,8 +105,6 @@ TEST(topics) {
   grants_check(&(chore_t){"topic", topic_chore, "unsubscribe", NULL, NULL, 0});
 }
 
-/* ---- sessions ------------------------------------------------------------------------------------------- */
-
 static int session_chore(bed_t *bed) {
   static place_t place;
   static stay_t s;
@@ -135,8 +129,6 @@ TEST(sessions) {
   grants_check(
       &(chore_t){"session", session_chore, NULL, "del", NULL, 0}); /* del: where a ttl is refused */
 }
-
-/* ---- sweeps --------------------------------------------------------------------------------------------- */
 
 static int sweep_chore(bed_t *bed) {
   belay_sweep_options_t options = sweep_options("*", true);

@@ -60,8 +60,6 @@ static int use_lock(bed_t *bed, server_t *server) {
   return 0;
 }
 
-/* ---- the handshake --------------------------------------------------------------------------------------- */
-
 /* The client works without refused parts of the handshake, except PING where it is required. */
 TEST_ON(each_part_of_a_handshake, server, server_start(NULL)) {
   static const char *const words[] = {"client|kill", "client|setname",   "command|info",
@@ -130,8 +128,6 @@ TEST_ON(what_is_to_be_copied, server, server_start(NULL)) {
     bed_close(bed);
   }
 }
-
-/* ---- who knows where servers are ------------------------------------------------------------------------- */
 
 TEST_ON(a_cluster, cluster, cluster_start(&(cluster_options_t){.without_replicas = true})) {
   static const struct {
@@ -204,8 +200,6 @@ TEST_ON(sentinels, group, group_start(NULL)) {
     bed_close(bed);
   }
 }
-
-/* ---- where the rules end ----------------------------------------------------------------------------------- */
 
 /* As the worker, by hand: whether it is refused. */
 static bool is_refused(server_t *server, const char *const *strings) {

@@ -21,8 +21,6 @@
     MUST(end);                                                                                     \
   } while (0)
 
-/* ---- Bloom filters -------------------------------------------------------------------------------------- */
-
 static int sift(bed_t *bed, belay_bloom_options_t *options) {
   static sieve_t sieve;
   static sift_t s;
@@ -73,8 +71,6 @@ TEST(bloom_filters) {
   grants_check(&(chore_t){"bloom", bloom_chore, NULL, NULL, NULL, 0});
 }
 
-/* ---- counters ------------------------------------------------------------------------------------------- */
-
 static int counter_chore(bed_t *bed) {
   static const belay_counter_add_item_t item = {.key = {"f", 1}, .delta = 1};
   static const belay_bytes_t name = {"f", 1};
@@ -85,44 +81,42 @@ static int counter_chore(bed_t *bed) {
   till_new(&till, bed, &options);
   c = (count_t){0};
   for (int i = 0; i < 2; i++) {
-    DONE(end_of_count(&c), BEGIN(&till, &c, add, belay_string("n"), 1, on_counter_told));
+    DONE(end_of_count(&c), BEGIN(&till, &c, add, belay_string("n"), 1, on_result));
     DONE(end_of_count(&c), BEGIN(&till, &c, add_bounded, belay_string("n"), 1,
-                                 &(belay_counter_bounds_t){.min = 0, .max = 100}, on_counter_told));
+                                 &(belay_counter_bounds_t){.min = 0, .max = 100}, on_result));
     DONE(end_of_count(&c),
-         BEGIN(&till, &c, add_once, belay_string("n"), 1, belay_string("op"), on_counter_told));
-    DONE(end_of_count(&c), BEGIN(&till, &c, get, belay_string("n"), on_counter_told));
+         BEGIN(&till, &c, add_once, belay_string("n"), 1, belay_string("op"), on_result));
+    DONE(end_of_count(&c), BEGIN(&till, &c, get, belay_string("n"), on_result));
     assert_int_equal(c.result.value, i == 0 ? 3 : 5);
     DONE(end_of_count(&c),
-         BEGIN(&till, &c, add_field, belay_string("g"), belay_string("f"), 1, on_counter_told));
+         BEGIN(&till, &c, add_field, belay_string("g"), belay_string("f"), 1, on_result));
     DONE(end_of_count(&c), BEGIN(&till, &c, add_fields, belay_string("g"), &item, 1, on_many));
     DONE(end_of_count(&c),
-         BEGIN(&till, &c, get_field, belay_string("g"), belay_string("f"), on_counter_told));
+         BEGIN(&till, &c, get_field, belay_string("g"), belay_string("f"), on_result));
     assert_int_equal(c.result.value, i == 0 ? 2 : 4);
     DONE(end_of_count(&c), BEGIN(&till, &c, get_fields, belay_string("g"), &name, 1, on_many));
     DONE(end_of_count(&c), BEGIN(&till, &c, get_all, belay_string("g"), 100, on_all));
   }
-  DONE(end_of_count(&c), BEGIN(&till, &c, set, belay_string("n"), 9, on_counter_told));
-  DONE(end_of_count(&c), BEGIN(&till, &c, delete, belay_string("n"), on_counter_told));
+  DONE(end_of_count(&c), BEGIN(&till, &c, set, belay_string("n"), 9, on_result));
+  DONE(end_of_count(&c), BEGIN(&till, &c, delete, belay_string("n"), on_result));
   DONE(end_of_count(&c),
-       BEGIN(&till, &c, delete_fields, belay_string("g"), &name, 1, on_counter_told));
+       BEGIN(&till, &c, delete_fields, belay_string("g"), &name, 1, on_result));
   options.ttl_ms = 0;
   till_new(&till, bed, &options);
-  DONE(end_of_count(&c), BEGIN(&till, &c, add, belay_string("m"), 1, on_counter_told));
-  DONE(end_of_count(&c), BEGIN(&till, &c, set, belay_string("m"), 9, on_counter_told));
+  DONE(end_of_count(&c), BEGIN(&till, &c, add, belay_string("m"), 1, on_result));
+  DONE(end_of_count(&c), BEGIN(&till, &c, set, belay_string("m"), 9, on_result));
   DONE(end_of_count(&c),
-       BEGIN(&till, &c, add_field, belay_string("h"), belay_string("f"), 1, on_counter_told));
+       BEGIN(&till, &c, add_field, belay_string("h"), belay_string("f"), 1, on_result));
   options.max_ops = 10;
   till_new(&till, bed, &options);
   DONE(end_of_count(&c),
-       BEGIN(&till, &c, add_once, belay_string("o"), 1, belay_string("op"), on_counter_told));
+       BEGIN(&till, &c, add_once, belay_string("o"), 1, belay_string("op"), on_result));
   return 0;
 }
 
 TEST(counters) {
   grants_check(&(chore_t){"counter", counter_chore, NULL, NULL, NULL, 0});
 }
-
-/* ---- dedup ---------------------------------------------------------------------------------------------- */
 
 static int combine(book_t *book, entry_t *e, belay_dedup_operator_t how) {
   DONE(end_of_entry(e), begin_mark_many(book, e, "k", "1,2"));
@@ -165,8 +159,6 @@ TEST(dedup) {
   grants_check(&(chore_t){"dedup", dedup_chore, NULL, NULL, NULL, 0});
 }
 
-/* ---- idempotency ---------------------------------------------------------------------------------------- */
-
 static int idempotency_chore(bed_t *bed) {
   static once_t once;
   static turn_t t;
@@ -191,8 +183,6 @@ TEST(idempotency) {
   /* DEL takes back what could not be given a ttl: only who may not PEXPIRE needs it. */
   grants_check(&(chore_t){"idempotency", idempotency_chore, NULL, "del", NULL, 0});
 }
-
-/* ---- ids ------------------------------------------------------------------------------------------------ */
 
 static int draw(bed_t *bed, belay_idgen_mode_t mode, const char *name, int64_t gap) {
   static spring_t springs[4];
@@ -221,8 +211,6 @@ static int idgen_chore(bed_t *bed) {
 TEST(ids) {
   grants_check(&(chore_t){"idgen", idgen_chore, NULL, NULL, "lock", 0});
 }
-
-/* ---- permissions, rankings ------------------------------------------------------------------------------- */
 
 static int permission_chore(bed_t *bed) {
   static gate_t gates[2];
@@ -302,8 +290,6 @@ static int ranking_chore(bed_t *bed) {
 TEST(rankings) {
   grants_check(&(chore_t){"ranking", ranking_chore, NULL, NULL, NULL, 0});
 }
-
-/* ---- presence, active users ------------------------------------------------------------------------------ */
 
 #define SEEN(call)                                                                                 \
   do {                                                                                             \

@@ -53,8 +53,6 @@ static int be_crowded(contender_t *c) {
   return status == BELAY_EBUSY ? 0 : status;
 }
 
-/* ---- locks --------------------------------------------------------------------------------------------- */
-
 static int fair_lock(bed_t *bed) {
   belay_lock_options_t options = with_ttl(LONG);
   options.fair = options.fencing = true;
@@ -106,8 +104,6 @@ TEST(locks) {
   grants_check(&(chore_t){"lock", lock_chore, TOLD, "unsubscribe", NULL, 0});
 }
 
-/* ---- several servers ----------------------------------------------------------------------------------- */
-
 static void nodes_of(bed_t *bed, belay_client_t *clients[3]) {
   clients[0] = bed->client;
   clients[1] = grants_node(bed, 1);
@@ -134,8 +130,6 @@ static int redlock_chore(bed_t *bed) {
 TEST(redlocks) {
   grants_check(&(chore_t){"redlock", redlock_chore, TOLD, "subscribe unsubscribe", NULL, 2});
 }
-
-/* ---- readers and writers -------------------------------------------------------------------------------- */
 
 static int change_twice(contender_t *c) {
   for (int i = 0; i < 2; i++) {
@@ -186,8 +180,6 @@ static int rwlock_chore(bed_t *bed) {
 TEST(readers_and_writers) {
   grants_check(&(chore_t){"rwlock", rwlock_chore, TOLD, "unsubscribe", NULL, 2});
 }
-
-/* ---- what players have ----------------------------------------------------------------------------------- */
 
 static int come(player_t *p) {
   player_come(p);
@@ -283,8 +275,6 @@ TEST(elections) {
   grants_check(&(chore_t){"election", election_chore, TOLD, "unsubscribe", NULL, 0});
 }
 
-/* ---- semaphores ------------------------------------------------------------------------------------------ */
-
 typedef struct question {
   belay_request_t request;
   bool told;
@@ -357,8 +347,6 @@ static int semaphore_chore(bed_t *bed) {
 TEST(semaphores) {
   grants_check(&(chore_t){"semaphore", semaphore_chore, TOLD, "unsubscribe", NULL, 0});
 }
-
-/* ---- latches and barriers -------------------------------------------------------------------------------- */
 
 static int await(player_t *p) {
   player_until(p, p->came == p->begun);

@@ -8,8 +8,6 @@
 #define S INT64_C(1000000)
 #define HOUR (3600 * S)
 
-/* ---- limiters ------------------------------------------------------------------------------------------ */
-
 /* The status; and where that is 0, the verdict must be that one. */
 static int said(const belay_limiter_result_t *result, belay_verdict_t verdict) {
   if (result->cause == 0)
@@ -59,8 +57,6 @@ TEST(limiters) {
   grants_check(&(chore_t){"limiter", limiter_chore, NULL, NULL, NULL, 0});
 }
 
-/* ---- buckets ------------------------------------------------------------------------------------------- */
-
 static int dipped(dip_t *dip, int error, bool applied) {
   assert_error(error, 0);
   MUST(end_of_dip(dip));
@@ -84,8 +80,6 @@ static int bucket_chore(bed_t *bed) {
 TEST(buckets) {
   grants_check(&(chore_t){"bucket", bucket_chore, NULL, NULL, NULL, 0});
 }
-
-/* ---- refillers ----------------------------------------------------------------------------------------- */
 
 static int refiller_chore(bed_t *bed) {
   static pail_t pail;

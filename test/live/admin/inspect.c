@@ -45,8 +45,6 @@ static contender_t *permits(bed_t *bed, unsigned n, int64_t ttl) {
   return c;
 }
 
-/* ---- what is told ------------------------------------------------------------------------------------------ */
-
 TEST_IN(a_lock, bed, open_bed("db7:4711")) {
   belay_lock_options_t options = with_ttl(TTL);
   assert_error(view_held(bed, BELAY_HELD_LOCK, "a{b}::c", &view), 0);
@@ -244,8 +242,6 @@ TEST(what_a_redlock_has_on_each_server) {
   server_stop(more[1]);
 }
 
-/* ---- what is taken away ------------------------------------------------------------------------------------ */
-
 TEST_IN(who_waits_gets_what_was_broken, bed, open_bed("dead")) {
   belay_client_options_t o = client_options();
   o.owner = "next";
@@ -342,8 +338,6 @@ TEST_IN(another_leads, bed, open_bed("me")) {
   assert_error(belay_election_close(first, NULL), 0);
   assert_error(belay_election_close(second, NULL), 0);
 }
-
-/* ---- what is refused --------------------------------------------------------------------------------------- */
 
 static void never(belay_request_t *request, int status, const belay_held_t *held) {
   (void)request;

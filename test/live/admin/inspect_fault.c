@@ -11,8 +11,6 @@ enum { ANSWERS_MAX = 4 };
 
 static view_t view;
 
-/* ---- a server that has one lock ------------------------------------------------------------------------------ */
-
 #define TOKEN "$43\r\n0123456789012345678901234567890123456789:me\r\n:60000\r\n:1\r\n:0\r\n"
 #define HEAD "$0\r\n\r\n:0\r\n:-1\r\n:0\r\n:0\r\n$0\r\n\r\n"
 
@@ -79,8 +77,6 @@ TEST(who_is_told_twice) {
   fake_stop(fake);
 }
 
-/* ---- more than can be told ----------------------------------------------------------------------------------- */
-
 /* Renewing holders move a silent holder to the end of the list, where it is not listed. It still
  * counts as present. */
 TEST(who_is_not_told_is_not_missed) {
@@ -114,8 +110,6 @@ TEST(who_is_not_told_is_not_missed) {
   assert_true(broken.removed == 0 && broken.missed == 1 && broken.unseen == 0);
   bed_close(bed);
 }
-
-/* ---- time ---------------------------------------------------------------------------------------------------- */
 
 typedef struct order {
   unsigned told;

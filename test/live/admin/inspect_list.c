@@ -72,8 +72,6 @@ static void all_are_listed(unsigned n) {
   }
 }
 
-/* ---- what is told ------------------------------------------------------------------------------------------ */
-
 static void hold(bed_t *bed, belay_held_kind_t kind, const char *name, bool writes) {
   belay_lock_options_t o = with_ttl(60000);
   contender_t *c = contender_blank(bed, &o);
@@ -194,8 +192,6 @@ BED_TEST(nothing_is_held) {
   assert_int_equal(listing.n, 0);
 }
 
-/* ---- many -------------------------------------------------------------------------------------------------- */
-
 BED_TEST(all_of_many) {
   make_locks(bed->server, 1500);
   make_keys(bed->server, "belay::session::{u", 3000);
@@ -225,8 +221,6 @@ TEST(a_connection_that_ends_leaves_nothing_out) {
   bed_close(bed);
   broom_free(broom);
 }
-
-/* ---- the end ----------------------------------------------------------------------------------------------- */
 
 BED_TEST(it_may_be_ended_in_any_callback) {
   make_locks(bed->server, 300);

@@ -60,8 +60,6 @@ static bed_t *open_at(const char *scheme, const server_t *server, const char *re
   return listen_to(bed_open_at(url, &options));
 }
 
-/* ---- where it was ------------------------------------------------------------------------------------------ */
-
 TEST_ON(the_log_says_where_nobody_is, server,
         server_start(&(server_options_t){.address = "127.0.0.1"})) {
   char place[64];
@@ -97,8 +95,6 @@ TEST_ON(the_log_says_who_wants_another_password, server,
   bed_close(bed);
 }
 
-/* ---- nobody answers ---------------------------------------------------------------------------------------- */
-
 /* One line for a reason, however often it is asked, and another one when there is another reason. */
 static void expect_one_line(const char *scheme, const char *rest, int status) {
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
@@ -128,8 +124,6 @@ TEST(no_sentinel_answers) {
 TEST(no_replica_answers) {
   expect_one_line("redis+replicas", "", BELAY_EUNREACHABLE);
 }
-
-/* ---- somebody else answers --------------------------------------------------------------------------------- */
 
 /* Told at once, with these words, and the log has one line with them. */
 static void expect_other(bed_t *bed, int status, const char *words) {

@@ -4,8 +4,6 @@
 #include "support/fixtures/admin/sweeps.h"
 #include "support/models/glob.h"
 
-/* ---- what is found --------------------------------------------------------------------------------------- */
-
 BED_TEST(it_tells_and_leaves_alone) {
   char key[BROOM_KEY_MAX];
   make_keys(bed->server, "belay::session::{u", 2500);
@@ -73,8 +71,6 @@ BED_TEST(of_one_type) {
   broom_free(broom);
   assert_int_equal(server_keys(bed->server), 100);
 }
-
-/* ---- a model --------------------------------------------------------------------------------------------- */
 
 static uint64_t below(uint64_t *random, uint64_t n) { /* xorshift64* */
   *random ^= *random >> 12;
@@ -176,8 +172,6 @@ BED_TEST(namespaces_and_patterns_as_in_the_model) {
   assert_true(found > 1000 && deleted > 300);
 }
 
-/* ---- while others go on ------------------------------------------------------------------------------------ */
-
 static void write_more(broom_t *broom, broom_event_t event) {
   server_t *server = broom->bed->server;
   char prefix[32];
@@ -210,8 +204,6 @@ TEST(what_stays_is_found_while_the_rest_changes) {
   broom_free(broom);
 }
 
-/* ---- the pace ---------------------------------------------------------------------------------------------- */
-
 BED_TEST(it_takes_its_time) {
   for (int remove = 0; remove < 2; remove++) {
     server_do(bed->server, "FLUSHALL", NULL);
@@ -231,8 +223,6 @@ BED_TEST(it_takes_its_time) {
     broom_free(broom);
   }
 }
-
-/* ---- what is refused --------------------------------------------------------------------------------------- */
 
 static void expect_no_sweep(bed_t *bed, const belay_sweep_options_t *options, const char *detail) {
   belay_sweep_t *out = (belay_sweep_t *)bed;

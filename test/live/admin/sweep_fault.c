@@ -6,8 +6,6 @@
 #include "support/deployments/relay.h"
 #include "support/fixtures/admin/sweeps.h"
 
-/* ---- the wire -------------------------------------------------------------------------------------------- */
-
 /* The wire is cut again and again, before and behind what is being executed. */
 TEST(lost_answers_lose_nothing) {
   for (int remove = 0; remove < 2; remove++) {
@@ -127,8 +125,6 @@ TEST(a_rest_is_no_waiting) {
   broom_free(broom);
 }
 
-/* ---- too much, and too little ------------------------------------------------------------------------------ */
-
 static void make_long_keys(server_t *server, unsigned n, size_t len) {
   char *key = calloc(1, len + 16);
   for (unsigned i = 0; i < n; i++) {
@@ -195,8 +191,6 @@ TEST(what_is_not_permitted) {
   bed_close(bed);
   broom_free(broom);
 }
-
-/* ---- what a server says ------------------------------------------------------------------------------------ */
 
 typedef struct liar {
   const char *scan, *unlink; /* what it says */
@@ -285,8 +279,6 @@ TEST_ON(it_does_not_begin_anew_for_ever, fake,
   bed_close(bed);
   broom_free(broom);
 }
-
-/* ---- ends ---------------------------------------------------------------------------------------------------- */
 
 typedef enum end { CANCEL, SWEEP, CLIENT, BELAY, ENDS } end_t;
 

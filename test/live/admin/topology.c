@@ -114,8 +114,6 @@ TEST(one_that_does_not_let_us_in) {
   bed_close(bed);
 }
 
-/* ---- the end ----------------------------------------------------------------------------------------------- */
-
 BED_TEST(it_may_be_cancelled_at_any_time) {
   unsigned well = 0, canceled = 0;
   for (int turns = 0; turns < 60; turns++) {
@@ -147,8 +145,6 @@ TEST(all_may_be_closed_at_any_time) {
     bed_close(bed);
   }
 }
-
-/* ---- what is refused --------------------------------------------------------------------------------------- */
 
 static void never(belay_request_t *request, int status, const belay_topology_server_t *servers,
                   size_t n) {

@@ -9,8 +9,6 @@
 
 static tour_report_t report;
 
-/* ---- a name whose look-up hangs ------------------------------------------------------------------------------ */
-
 typedef int getaddrinfo_fn(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
@@ -33,8 +31,6 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
   }
   return function(name, service, hints, list);
 }
-
-/* ---- a replica whose primary has that name --------------------------------------------------------------------- */
 
 static void name_it(fake_link_t *link, const char *const *words, size_t count, void *arg) {
   (void)arg;

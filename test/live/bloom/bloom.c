@@ -8,40 +8,32 @@
 #define CONFIG "belay::bloom::{seen}"
 #define SEGMENT "belay::bloom::{seen::0}"
 
-/* ---- what it is ------------------------------------------------------------------------------------------ */
-
-BED_TEST(what_was_added_is_found) {
-  sieve_t sieve;
-  sieve_new(&sieve, bed, 1000, 1e-6);
+BLOOM_TEST(what_was_added_is_found, bloom_options(1000, 1e-6)) {
   assert_int_equal(server_keys(bed->server), 0); /* nothing was sent */
-  assert_false(sift_exists(&sieve, "a"));
-  assert_true(sift_add(&sieve, "a"));
-  assert_false(sift_add(&sieve, "a"));
-  assert_true(sift_exists(&sieve, "a"));
-  assert_false(sift_exists(&sieve, "b"));
-  assert_false(sift_exists(&sieve, "")); /* the empty item is an item */
-  assert_true(sift_add(&sieve, ""));
-  assert_false(sift_add(&sieve, ""));
+  assert_false(sift_exists(sieve, "a"));
+  assert_true(sift_add(sieve, "a"));
+  assert_false(sift_add(sieve, "a"));
+  assert_true(sift_exists(sieve, "a"));
+  assert_false(sift_exists(sieve, "b"));
+  assert_false(sift_exists(sieve, "")); /* the empty item is an item */
+  assert_true(sift_add(sieve, ""));
+  assert_false(sift_add(sieve, ""));
   sift_t sift = {0};
-  assert_error(begin_sift_exists(&sieve, &sift, NULL, 0), 0);
-  assert_error(end_of_sift(&sift), 0);
+  expect_sift(&sift, begin_sift_exists(sieve, &sift, NULL, 0), 0);
   assert_true(sift.answer);
   assert_int_equal(server_keys(bed->server), 2);
   expect_ttls(bed->server);
 }
 
-BED_TEST(it_costs_one_command) {
-  sieve_t sieve;
+BLOOM_TEST(it_costs_one_command, bloom_options(1000, 0.01)) {
   sift_t sift = {0};
-  sieve_new(&sieve, bed, 1000, 0.01);
-  assert_error(begin_open_sieve(&sieve, &sift), 0);
-  assert_error(end_of_sift(&sift), 0);
+  expect_sift(&sift, begin_open_sieve(sieve, &sift), 0);
   uint64_t commands = client_stats(bed).commands;
   for (int i = 0; i < 10; i++)
-    (void)sift_add(&sieve, "a");
+    (void)sift_add(sieve, "a");
   for (int i = 0; i < 10; i++)
-    assert_true(sift_exists(&sieve, "a"));
-  (void)sift_many(&sieve, true, sift_items(0, 10), 10, NULL);
+    assert_true(sift_exists(sieve, "a"));
+  (void)sift_many(sieve, true, sift_items(0, 10), 10, NULL);
   assert_int_equal(client_stats(bed).commands - commands, 21);
   assert_int_equal(server_calls(bed->server, "bitfield"), 10);
   assert_int_equal(server_calls(bed->server, "bitfield_ro"), 10);
@@ -110,8 +102,6 @@ BED_TEST(a_million_are_all_found) {
   assert_between(info.items, n - n / 100, n + n / 100);
 }
 
-/* ---- bits ------------------------------------------------------------------------------------------------ */
-
 /* Bit by bit, as a bitmap, one item at a time: the same as in memory. */
 static void compare_with_memory(const belay_bloom_options_t *options, size_t n) {
   bed_t *bed = bed_open(NULL);
@@ -173,14 +163,10 @@ TEST(bits_are_where_memory_has_them) {
   compare_with_memory(&options, 5000);
 }
 
-/* ---- configuration --------------------------------------------------------------------------------------- */
-
-BED_TEST(another_configuration_is_an_error) {
+BLOOM_TEST(another_configuration_is_an_error, bloom_options(1000, 0.01)) {
   static const uint8_t key[BELAY_BLOOM_KEY_LEN] = {1};
-  sieve_t sieve;
-  sieve_new(&sieve, bed, 1000, 0.01);
-  assert_true(sift_add(&sieve, "a"));
-  belay_bloom_info_t before = sift_info(&sieve);
+  assert_true(sift_add(sieve, "a"));
+  belay_bloom_info_t before = sift_info(sieve);
   for (int i = 0; i < 4; i++) {
     static const char *const details[] = {
         CONFIG ": it has another number of bits", CONFIG ": it has another number of hashes",
@@ -200,10 +186,10 @@ BED_TEST(another_configuration_is_an_error) {
     assert_string_equal(expect_add_fails(&other, "a", BELAY_EMISMATCH), details[i]);
     assert_string_equal(expect_open_fails(&other, BELAY_EMISMATCH), details[i]);
   }
-  belay_bloom_info_t after = sift_info(&sieve);
+  belay_bloom_info_t after = sift_info(sieve);
   assert_int_equal(after.bits_set, before.bits_set);
   assert_true(after.generation == before.generation);
-  assert_true(sift_exists(&sieve, "a"));
+  assert_true(sift_exists(sieve, "a"));
 }
 
 /* Who knows the name alone can use it. */
@@ -213,13 +199,11 @@ static void expect_made(const belay_bloom_options_t *options) {
   sift_t sift = {0};
   belay_bloom_options_t other = bloom_options(1, 0.5);
   sieve_of(&stranger, bed, bed->client, &other);
-  assert_error(begin_sift_made(&stranger, &sift), 0);
-  assert_error(end_of_sift(&sift), BELAY_EABSENT);
+  expect_sift(&sift, begin_sift_made(&stranger, &sift), BELAY_EABSENT);
   assert_int_equal(server_keys(bed->server), 0); /* nothing was created */
   sieve_of(&maker, bed, bed->client, options);
   assert_true(sift_add(&maker, "a"));
-  assert_error(begin_sift_made(&stranger, &sift), 0);
-  assert_error(end_of_sift(&sift), 0);
+  expect_sift(&sift, begin_sift_made(&stranger, &sift), 0);
   belay_bloom_options_t made = sift.made;
   assert_null(made.name.data);
   assert_int_equal(made.kind, options->kind);
@@ -255,71 +239,56 @@ TEST(what_one_was_made_with) {
   expect_made(&options);
 }
 
-BED_TEST(what_is_no_filter_was_made_with_nothing) {
-  sieve_t sieve;
+BLOOM_TEST(what_is_no_filter_was_made_with_nothing, bloom_options(1000, 0.01)) {
   sift_t sift = {0};
-  sieve_new(&sieve, bed, 1000, 0.01);
   server_do(bed->server, "SET", CONFIG, "hello", NULL);
-  assert_error(begin_sift_made(&sieve, &sift), 0);
-  assert_error(end_of_sift(&sift), BELAY_EMISMATCH);
+  expect_sift(&sift, begin_sift_made(sieve, &sift), BELAY_EMISMATCH);
   assert_string_equal(sift.detail, CONFIG ": it holds no configuration of a Bloom filter");
   server_do(bed->server, "DEL", CONFIG, NULL);
   server_do(bed->server, "RPUSH", CONFIG, "hello", NULL);
-  assert_error(begin_sift_made(&sieve, &sift), 0);
-  assert_error(end_of_sift(&sift), BELAY_EWRONGTYPE);
+  expect_sift(&sift, begin_sift_made(sieve, &sift), BELAY_EWRONGTYPE);
 }
 
-BED_TEST(what_is_no_filter_is_left_alone) {
-  sieve_t sieve;
-  sieve_new(&sieve, bed, 1000, 0.01);
+BLOOM_TEST(what_is_no_filter_is_left_alone, bloom_options(1000, 0.01)) {
   server_do(bed->server, "SET", CONFIG, "hello", NULL);
-  assert_string_equal(expect_add_fails(&sieve, "a", BELAY_EMISMATCH),
+  assert_string_equal(expect_add_fails(sieve, "a", BELAY_EMISMATCH),
                       CONFIG ": it holds no configuration of a Bloom filter");
   assert_string_equal(server_string(bed->server, "GET", CONFIG, NULL), "hello");
   server_do(bed->server, "DEL", CONFIG, NULL);
   server_do(bed->server, "RPUSH", CONFIG, "hello", NULL);
-  const char *detail = expect_add_fails(&sieve, "a", BELAY_EWRONGTYPE);
+  const char *detail = expect_add_fails(sieve, "a", BELAY_EWRONGTYPE);
   assert_non_null(strstr(detail, CONFIG));
   sift_t sift = {0};
-  assert_error(begin_sift_clear(&sieve, &sift), 0);
-  assert_error(end_of_sift(&sift), BELAY_EWRONGTYPE);
+  expect_sift(&sift, begin_sift_clear(sieve, &sift), BELAY_EWRONGTYPE);
   assert_int_equal(server_keys(bed->server), 1);
   server_do(bed->server, "DEL", CONFIG, NULL);
   server_do(bed->server, "RPUSH", SEGMENT, "hello", NULL);
-  detail = expect_add_fails(&sieve, "a", BELAY_EWRONGTYPE);
+  detail = expect_add_fails(sieve, "a", BELAY_EWRONGTYPE);
   assert_non_null(strstr(detail, SEGMENT));
   server_do(bed->server, "DEL", SEGMENT, NULL);
-  assert_true(sift_add(&sieve, "a"));
+  assert_true(sift_add(sieve, "a"));
   server_do(bed->server, "DEL", SEGMENT, NULL);
   server_do(bed->server, "RPUSH", SEGMENT, "hello", NULL);
-  detail = expect_exists_fails(&sieve, "a", BELAY_EWRONGTYPE);
+  detail = expect_exists_fails(sieve, "a", BELAY_EWRONGTYPE);
   assert_non_null(strstr(detail, SEGMENT));
 }
 
-BED_TEST(arguments_are_checked) {
-  sieve_t sieve;
+BLOOM_TEST(arguments_are_checked, bloom_options(1000, 0.01)) {
   sift_t sift = {0};
-  sieve_new(&sieve, bed, 1000, 0.01);
   const belay_bytes_t wrong = {.data = NULL, .len = 1};
-  assert_error(begin_sift_add(&sieve, &sift, NULL, 1), BELAY_EINVAL);
-  assert_error(begin_sift_add(&sieve, &sift, "a", BELAY_BLOOM_ITEM_MAX + 1), BELAY_EINVAL);
-  assert_error(begin_sift_many(&sieve, &sift, true, &wrong, 1), BELAY_EINVAL);
-  assert_error(begin_sift_many(&sieve, &sift, true, NULL, 1), BELAY_EINVAL);
-  assert_error(begin_sift_many(&sieve, &sift, true, &wrong, 0), BELAY_EINVAL);
-  assert_error(begin_sift_many(&sieve, &sift, false, &wrong, BELAY_BLOOM_ITEMS_MAX + 1),
+  assert_error(begin_sift_add(sieve, &sift, NULL, 1), BELAY_EINVAL);
+  assert_error(begin_sift_add(sieve, &sift, "a", BELAY_BLOOM_ITEM_MAX + 1), BELAY_EINVAL);
+  assert_error(begin_sift_many(sieve, &sift, true, &wrong, 1), BELAY_EINVAL);
+  assert_error(begin_sift_many(sieve, &sift, true, NULL, 1), BELAY_EINVAL);
+  assert_error(begin_sift_many(sieve, &sift, true, &wrong, 0), BELAY_EINVAL);
+  assert_error(begin_sift_many(sieve, &sift, false, &wrong, BELAY_BLOOM_ITEMS_MAX + 1),
                BELAY_EINVAL);
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* ---- ttls ------------------------------------------------------------------------------------------------ */
-
-BED_TEST(all_keys_end_together) {
-  sieve_t sieve;
-  belay_bloom_options_t options = bloom_options(5000000, 0.01);
-  options.ttl_ms = 100000;
-  sieve_of(&sieve, bed, bed->client, &options);
-  assert_true(sift_add(&sieve, "a"));
-  sift_many(&sieve, true, sift_items(0, 40000), 40000, NULL); /* as bitmaps */
+BLOOM_TEST_OF(all_keys_end_together, bloom_options(5000000, 0.01), o.ttl_ms = 100000) {
+  assert_true(sift_add(sieve, "a"));
+  sift_many(sieve, true, sift_items(0, 40000), 40000, NULL); /* as bitmaps */
   assert_true(server_calls(bed->server, "bitop") > 0);
   assert_int_equal(server_keys(bed->server), 3);
   const char *const keys[] = {CONFIG, SEGMENT, "belay::bloom::{seen::1}"};
@@ -328,33 +297,25 @@ BED_TEST(all_keys_end_together) {
     assert_between(server_integer(bed->server, "PTTL", keys[i], NULL), 50000, 100000);
     assert_true(server_integer(bed->server, "PEXPIRETIME", keys[i], NULL) == ends);
   }
-  assert_between(sift_info(&sieve).remaining_ms, 50000, 100000);
+  assert_between(sift_info(sieve).remaining_ms, 50000, 100000);
 }
 
-BED_TEST(one_for_ever_has_no_ttl) {
-  sieve_t sieve;
-  belay_bloom_options_t options = bloom_options(1000, 0.01);
-  options.ttl_ms = 0;
-  sieve_of(&sieve, bed, bed->client, &options);
-  sift_many(&sieve, true, sift_items(0, 1000), 1000, NULL);
+BLOOM_TEST_OF(one_for_ever_has_no_ttl, bloom_options(1000, 0.01), o.ttl_ms = 0) {
+  sift_many(sieve, true, sift_items(0, 1000), 1000, NULL);
   assert_true(server_calls(bed->server, "bitop") > 0);
   assert_int_equal(server_integer(bed->server, "PTTL", CONFIG, NULL), -1);
   assert_int_equal(server_integer(bed->server, "PTTL", SEGMENT, NULL), -1);
   assert_int_equal(server_keys(bed->server), 2);
-  assert_int_equal(sift_info(&sieve).remaining_ms, -1);
+  assert_int_equal(sift_info(sieve).remaining_ms, -1);
 }
 
-BED_TEST(it_ends_and_begins_anew) {
-  sieve_t sieve;
-  belay_bloom_options_t options = bloom_options(1000, 1e-6);
-  options.ttl_ms = 1000;
-  sieve_of(&sieve, bed, bed->client, &options);
-  assert_true(sift_add(&sieve, "a"));
-  int64_t generation = sift_info(&sieve).generation;
+BLOOM_TEST_OF(it_ends_and_begins_anew, bloom_options(1000, 1e-6), o.ttl_ms = 1000) {
+  assert_true(sift_add(sieve, "a"));
+  int64_t generation = sift_info(sieve).generation;
   bed_run_for(bed, 1100);
-  (void)expect_add_fails(&sieve, "a", BELAY_ELOST);
+  (void)expect_add_fails(sieve, "a", BELAY_ELOST);
   assert_int_equal(server_keys(bed->server), 0); /* nothing is left of that */
-  assert_true(sift_add(&sieve, "a"));
-  assert_true(sift_info(&sieve).generation != generation);
+  assert_true(sift_add(sieve, "a"));
+  assert_true(sift_info(sieve).generation != generation);
   expect_ttls(bed->server);
 }

@@ -9,135 +9,116 @@
 #define CONFIG "belay::bloom::{seen}"
 #define SEGMENT "belay::bloom::{seen::0}"
 
-/* ---- what is lost ---------------------------------------------------------------------------------------- */
-
 /* Never "not seen", and never "new". */
-BED_TEST(a_segment_that_is_lost_is_missed) {
-  sieve_t sieve, other;
-  sieve_new(&sieve, bed, 1000, 1e-6);
+BLOOM_TEST(a_segment_that_is_lost_is_missed, bloom_options(1000, 1e-6)) {
+  sieve_t other;
   sieve_new(&other, bed, 1000, 1e-6);
-  assert_true(sift_add(&sieve, "a"));
+  assert_true(sift_add(sieve, "a"));
   assert_true(sift_exists(&other, "a"));
   server_do(bed->server, "DEL", SEGMENT, NULL);
   for (int i = 0; i < 2; i++) {
-    (void)expect_exists_fails(&sieve, "a", BELAY_ELOST);
-    (void)expect_add_fails(&sieve, "a", BELAY_ELOST);
+    (void)expect_exists_fails(sieve, "a", BELAY_ELOST);
+    (void)expect_add_fails(sieve, "a", BELAY_ELOST);
     assert_int_equal(server_keys(bed->server), 1); /* the rest of the add is deleted */
     sift_t sift = {0};
-    assert_error(begin_sift_many(&sieve, &sift, true, sift_items(0, 1000), 1000), 0);
-    assert_error(end_of_sift(&sift), BELAY_ELOST);
-    assert_error(begin_sift_many(&sieve, &sift, false, sift_items(0, 1000), 1000), 0);
-    assert_error(end_of_sift(&sift), BELAY_ELOST);
-    assert_error(begin_sift_info(&sieve, &sift), 0);
-    assert_error(end_of_sift(&sift), BELAY_ELOST);
+    expect_sift(&sift, begin_sift_many(sieve, &sift, true, sift_items(0, 1000), 1000), BELAY_ELOST);
+    expect_sift(&sift, begin_sift_many(sieve, &sift, false, sift_items(0, 1000), 1000),
+                BELAY_ELOST);
+    expect_sift(&sift, begin_sift_info(sieve, &sift), BELAY_ELOST);
     assert_int_equal(server_keys(bed->server), 1);
   }
-  sift_clear(&sieve);
+  sift_clear(sieve);
   assert_int_equal(server_keys(bed->server), 0);
-  assert_true(sift_add(&sieve, "a"));
+  assert_true(sift_add(sieve, "a"));
   assert_true(sift_exists(&other, "a")); /* it goes on with the new one */
   expect_ttls(bed->server);
 }
 
-BED_TEST(of_several_segments_one_is_lost) {
+BLOOM_TEST_OF(of_several_segments_one_is_lost, bloom_options(0, 0),
+              o.bits = BELAY_BLOOM_SEGMENT_BITS * 3) {
   static bool answers[1000];
-  sieve_t sieve;
-  belay_bloom_options_t options = bloom_options(0, 0);
-  options.bits = BELAY_BLOOM_SEGMENT_BITS * 3;
-  sieve_of(&sieve, bed, bed->client, &options);
-  sift_many(&sieve, true, sift_items(0, 1000), 1000, NULL);
+  sift_many(sieve, true, sift_items(0, 1000), 1000, NULL);
   server_do(bed->server, "UNLINK", "belay::bloom::{seen::1}", NULL);
   sift_t sift = {.answers = answers};
-  assert_error(begin_sift_many(&sieve, &sift, true, sift_items(0, 1000), 1000), 0);
-  assert_error(end_of_sift(&sift), BELAY_ELOST);
+  expect_sift(&sift, begin_sift_many(sieve, &sift, true, sift_items(0, 1000), 1000), BELAY_ELOST);
   assert_int_equal(server_keys(bed->server), 3);
   unsigned well = 0;
   for (uint64_t i = 0; i < 100; i++) { /* adds that do not need it are served */
-    assert_error(begin_sift_exists(&sieve, &sift, &i, sizeof i), 0);
+    assert_error(begin_sift_exists(sieve, &sift, &i, sizeof i), 0);
     int error = end_of_sift(&sift);
     assert_true(error == BELAY_ELOST || (error == 0 && sift.answer));
     well += error == 0;
   }
   assert_between(well, 40, 90);
-  assert_error(begin_sift_info(&sieve, &sift), 0);
-  assert_error(end_of_sift(&sift), BELAY_ELOST);
-  sift_clear(&sieve);
+  expect_sift(&sift, begin_sift_info(sieve, &sift), BELAY_ELOST);
+  sift_clear(sieve);
   assert_int_equal(server_keys(bed->server), 0);
 }
 
 /* Without the configuration, clients that know the filter go on, and others cannot create a new
  * one over it. */
-BED_TEST(a_configuration_that_is_lost_erases_nothing) {
-  sieve_t sieve, other;
-  sieve_new(&sieve, bed, 1000, 1e-6);
+BLOOM_TEST(a_configuration_that_is_lost_erases_nothing, bloom_options(1000, 1e-6)) {
+  sieve_t other;
   sieve_new(&other, bed, 1000, 1e-6);
-  assert_true(sift_add(&sieve, "a"));
+  assert_true(sift_add(sieve, "a"));
   server_do(bed->server, "DEL", CONFIG, NULL);
-  assert_true(sift_exists(&sieve, "a"));
-  assert_true(sift_add(&sieve, "b"));
+  assert_true(sift_exists(sieve, "a"));
+  assert_true(sift_add(sieve, "b"));
   for (int i = 0; i < 2; i++)
     assert_string_equal(expect_exists_fails(&other, "a", BELAY_ELOST),
                         SEGMENT ": a segment of a filter that has no configuration");
-  assert_true(sift_exists(&sieve, "b"));
+  assert_true(sift_exists(sieve, "b"));
   sift_clear(&other);
   assert_int_equal(server_keys(bed->server), 0);
-  (void)expect_exists_fails(&sieve, "a", BELAY_ELOST); /* another client has cleared it */
-  assert_false(sift_exists(&sieve, "a"));
+  (void)expect_exists_fails(sieve, "a", BELAY_ELOST); /* another client has cleared it */
+  assert_false(sift_exists(sieve, "a"));
   assert_false(sift_exists(&other, "a"));
 }
 
-BED_TEST(everything_is_lost) {
-  sieve_t sieve;
-  sieve_new(&sieve, bed, 1000, 1e-6);
+BLOOM_TEST(everything_is_lost, bloom_options(1000, 1e-6)) {
   for (int i = 0; i < 4; i++) {
-    assert_true(sift_add(&sieve, "a"));
-    int64_t generation = sift_info(&sieve).generation;
+    assert_true(sift_add(sieve, "a"));
+    int64_t generation = sift_info(sieve).generation;
     server_do(bed->server, "FLUSHALL", NULL);
     if (i % 2 == 0)
-      (void)expect_add_fails(&sieve, "a", BELAY_ELOST);
+      (void)expect_add_fails(sieve, "a", BELAY_ELOST);
     else
-      (void)expect_exists_fails(&sieve, "a", BELAY_ELOST);
+      (void)expect_exists_fails(sieve, "a", BELAY_ELOST);
     assert_int_equal(server_keys(bed->server), 0);
-    assert_false(sift_exists(&sieve, "a")); /* a new one */
-    assert_true(sift_info(&sieve).generation != generation);
+    assert_false(sift_exists(sieve, "a")); /* a new one */
+    assert_true(sift_info(sieve).generation != generation);
     expect_ttls(bed->server);
   }
   sift_t sift = {0};
   server_do(bed->server, "FLUSHALL", NULL);
-  assert_error(begin_sift_info(&sieve, &sift), 0);
-  assert_error(end_of_sift(&sift), BELAY_ELOST);
+  expect_sift(&sift, begin_sift_info(sieve, &sift), BELAY_ELOST);
 }
 
 /* A string that begins like no segment of this filter. */
-BED_TEST(a_segment_of_somebody_else_is_left_alone) {
-  sieve_t sieve;
-  sieve_new(&sieve, bed, 1000, 1e-6);
+BLOOM_TEST(a_segment_of_somebody_else_is_left_alone, bloom_options(1000, 1e-6)) {
   server_do(bed->server, "SET", SEGMENT, "hello world", NULL);
-  (void)expect_exists_fails(&sieve, "a", BELAY_ELOST);
+  (void)expect_exists_fails(sieve, "a", BELAY_ELOST);
   assert_string_equal(server_string(bed->server, "GET", SEGMENT, NULL), "hello world");
-  sift_clear(&sieve);
-  assert_true(sift_add(&sieve, "a"));
+  sift_clear(sieve);
+  assert_true(sift_add(sieve, "a"));
   server_do(bed->server, "SET", SEGMENT, "hello world", NULL);
-  (void)expect_exists_fails(&sieve, "a", BELAY_ELOST);
+  (void)expect_exists_fails(sieve, "a", BELAY_ELOST);
   sift_t sift = {0};
-  assert_error(begin_sift_many(&sieve, &sift, true, sift_items(0, 1000), 1000), 0);
-  assert_error(end_of_sift(&sift), BELAY_ELOST);
+  expect_sift(&sift, begin_sift_many(sieve, &sift, true, sift_items(0, 1000), 1000), BELAY_ELOST);
   assert_string_equal(server_string(bed->server, "GET", SEGMENT, NULL), "hello world");
 }
 
 /* A segment longer than possible, written with other options. */
-BED_TEST(a_segment_that_is_too_long) {
+BLOOM_TEST(a_segment_that_is_too_long, bloom_options(1000, 1e-6)) {
   static bool answers[1000];
-  sieve_t sieve;
-  sieve_new(&sieve, bed, 1000, 1e-6);
-  assert_true(sift_add(&sieve, "a"));
+  assert_true(sift_add(sieve, "a"));
   server_do(bed->server, "SETBIT", SEGMENT, "1000000", "1", NULL);
   for (int i = 0; i < 2; i++) {
-    sift_many(&sieve, true, sift_items(0, 1000), 1000, answers);
-    sift_many(&sieve, false, sift_items(0, 1000), 1000, NULL);
-    assert_true(sift_exists(&sieve, "a"));
+    sift_many(sieve, true, sift_items(0, 1000), 1000, answers);
+    sift_many(sieve, false, sift_items(0, 1000), 1000, NULL);
+    assert_true(sift_exists(sieve, "a"));
     assert_int_equal(answers[0], i == 0);
-    assert_between(sift_info(&sieve).items, 950, 1050);
+    assert_between(sift_info(sieve).items, 950, 1050);
   }
 }
 
@@ -153,8 +134,6 @@ BED_TEST(a_bitmap_needs_no_other_slot) {
   assert_int_equal(server_keys(bed->server), 2);
   expect_ttls(bed->server);
 }
-
-/* ---- several users --------------------------------------------------------------------------------------- */
 
 BED_TEST(many_create_it_at_once) {
   enum { USERS = 16 };
@@ -213,29 +192,28 @@ BED_TEST(one_that_was_never_finished_is_finished) {
   expect_ttls(bed->server);
 }
 
-BED_TEST(it_is_cleared_under_another_ones_feet) {
-  sieve_t sieve, other;
-  sieve_new(&sieve, bed, 1000, 1e-6);
+BLOOM_TEST(it_is_cleared_under_another_ones_feet, bloom_options(1000, 1e-6)) {
+  sieve_t other;
   sieve_new(&other, bed, 1000, 1e-6);
-  assert_true(sift_add(&sieve, "a"));
+  assert_true(sift_add(sieve, "a"));
   assert_true(sift_add(&other, "b"));
-  sift_clear(&sieve);
+  sift_clear(sieve);
   assert_int_equal(server_keys(bed->server), 0);
   (void)expect_add_fails(&other, "a", BELAY_ELOST);
   assert_true(sift_add(&other, "a"));
-  assert_false(sift_add(&sieve, "a"));
-  sift_clear(&sieve);
-  assert_true(sift_add(&sieve, "c")); /* created anew before the other one looks: it goes on */
+  assert_false(sift_add(sieve, "a"));
+  sift_clear(sieve);
+  assert_true(sift_add(sieve, "c")); /* created anew before the other one looks: it goes on */
   assert_true(sift_add(&other, "d"));
   assert_true(sift_add(&other, "a"));
-  assert_false(sift_add(&sieve, "a"));
-  sift_many(&sieve, true, sift_items(0, 5000), 5000, NULL);
+  assert_false(sift_add(sieve, "a"));
+  sift_many(sieve, true, sift_items(0, 5000), 5000, NULL);
   sift_clear(&other);
   assert_true(sift_add(&other, "e"));
-  sift_many(&sieve, true, sift_items(0, 5000), 5000, NULL);
+  sift_many(sieve, true, sift_items(0, 5000), 5000, NULL);
   assert_true(sift_exists(&other, "e"));
-  sift_clear(&sieve);
-  sift_clear(&sieve); /* the filter does not exist */
+  sift_clear(sieve);
+  sift_clear(sieve); /* the filter does not exist */
   assert_int_equal(server_keys(bed->server), 0);
 }
 
@@ -258,17 +236,13 @@ BED_TEST(a_clear_clears_whatever_is_there) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* ---- scripts --------------------------------------------------------------------------------------------- */
-
-BED_TEST(scripts_are_forgotten) {
-  sieve_t sieve;
-  sieve_new(&sieve, bed, 1000, 0.01);
+BLOOM_TEST(scripts_are_forgotten, bloom_options(1000, 0.01)) {
   for (int i = 0; i < 3; i++) {
-    sift_many(&sieve, true, sift_items(0, 1000), 1000, NULL);
+    sift_many(sieve, true, sift_items(0, 1000), 1000, NULL);
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
-    sift_many(&sieve, true, sift_items(0, 1000), 1000, NULL);
+    sift_many(sieve, true, sift_items(0, 1000), 1000, NULL);
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
-    sift_clear(&sieve);
+    sift_clear(sieve);
   }
 }
 

@@ -106,8 +106,7 @@ static void play_many(game_t *game, unsigned user, bool add) {
       error = one;
   }
   sift_t sift = {.answers = answers};
-  assert_error(begin_sift_many(&game->users[user], &sift, add, items, n), 0);
-  assert_error(end_of_sift(&sift), error);
+  expect_sift(&sift, begin_sift_many(&game->users[user], &sift, add, items, n), error);
   game->losses += error != 0;
   game->answers += error == 0;
   for (uint32_t i = 0; i < n && error == 0; i++)

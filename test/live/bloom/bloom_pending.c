@@ -3,8 +3,6 @@
 #include "support/deployments/relay.h"
 #include "support/models/scripts.h"
 
-/* ---- lost answers ---------------------------------------------------------------------------------------- */
-
 static void lose_the_answer(bed_t *bed, const char *command, int64_t calls) {
   while (server_calls(bed->server, command) <= calls)
     uv_run(&bed->loop, UV_RUN_NOWAIT);
@@ -67,21 +65,17 @@ RELAY_TEST(an_opening_goes_on_after_a_cut) {
   expect_ttls(bed->server);
 }
 
-/* ---- requests -------------------------------------------------------------------------------------------- */
-
-BED_TEST(all_that_wait_for_an_opening_are_told) {
-  sieve_t sieve;
+BLOOM_TEST(all_that_wait_for_an_opening_are_told, bloom_options(1000, 1e-6)) {
   sift_t sifts[6] = {0};
-  sieve_new(&sieve, bed, 1000, 1e-6);
   server_pause(bed->server);
   sifts[0].request.timeout_ms = 50;
-  assert_error(begin_sift_add(&sieve, &sifts[0], "a", 1), 0);
-  assert_error(begin_sift_add(&sieve, &sifts[0], "a", 1), BELAY_ESTATE);
-  assert_error(begin_sift_add(&sieve, &sifts[1], "b", 1), 0);
-  assert_error(begin_sift_add(&sieve, &sifts[2], "b", 1), 0);
-  assert_error(begin_open_sieve(&sieve, &sifts[3]), 0);
-  assert_error(begin_sift_info(&sieve, &sifts[4]), 0);
-  assert_error(begin_sift_exists(&sieve, &sifts[5], "c", 1), 0);
+  assert_error(begin_sift_add(sieve, &sifts[0], "a", 1), 0);
+  assert_error(begin_sift_add(sieve, &sifts[0], "a", 1), BELAY_ESTATE);
+  assert_error(begin_sift_add(sieve, &sifts[1], "b", 1), 0);
+  assert_error(begin_sift_add(sieve, &sifts[2], "b", 1), 0);
+  assert_error(begin_open_sieve(sieve, &sifts[3]), 0);
+  assert_error(begin_sift_info(sieve, &sifts[4]), 0);
+  assert_error(begin_sift_exists(sieve, &sifts[5], "c", 1), 0);
   assert_error(end_of_sift(&sifts[0]), BELAY_ETIMEDOUT);
   assert_error(belay_request_cancel(&sifts[5].request), 0);
   assert_error(end_of_sift(&sifts[5]), BELAY_ECANCELED);
@@ -91,7 +85,7 @@ BED_TEST(all_that_wait_for_an_opening_are_told) {
   assert_true(sifts[1].answer);
   assert_false(sifts[2].answer); /* in their order */
   assert_int_equal(sifts[4].info.items, 1);
-  assert_false(sift_exists(&sieve, "a")); /* nothing was sent of it */
+  assert_false(sift_exists(sieve, "a")); /* nothing was sent of it */
 }
 
 BED_TEST(nothing_can_be_reached) {

@@ -65,44 +65,38 @@ static void make_older(server_t *server, int windows) {
   server_do(server, "EVAL", script, "1", CONFIG, by, NULL);
 }
 
-/* ---- windows --------------------------------------------------------------------------------------------- */
-
-BED_TEST(it_forgets_after_two_windows) {
-  sieve_t sieve;
-  rotating_new(&sieve, bed, 100, 0.001);
-  assert_false(sift_exists(&sieve, "a"));
+BLOOM_TEST(it_forgets_after_two_windows, rotating(100, 0.001, WINDOW)) {
+  assert_false(sift_exists(sieve, "a"));
   assert_int_equal(server_keys(bed->server), 1);
-  assert_true(sift_add(&sieve, "a"));
-  assert_false(sift_add(&sieve, "a"));
-  assert_true(sift_exists(&sieve, "a"));
+  assert_true(sift_add(sieve, "a"));
+  assert_false(sift_add(sieve, "a"));
+  assert_true(sift_exists(sieve, "a"));
   assert_int_equal(server_keys(bed->server), 2);
   make_older(bed->server, 1);
-  assert_true(sift_exists(&sieve, "a"));
+  assert_true(sift_exists(sieve, "a"));
   assert_int_equal(server_keys(bed->server), 2); /* to look makes nothing */
-  assert_true(sift_add(&sieve, "b"));
+  assert_true(sift_add(sieve, "b"));
   assert_int_equal(server_keys(bed->server), 3);
-  belay_bloom_info_t info = sift_info(&sieve);
+  belay_bloom_info_t info = sift_info(sieve);
   assert_int_equal(info.layers, 2);
   assert_int_equal(info.items, 2);
   make_older(bed->server, 1);
-  assert_false(sift_exists(&sieve, "a"));
-  assert_true(sift_exists(&sieve, "b"));
-  assert_true(sift_add(&sieve, "a"));
+  assert_false(sift_exists(sieve, "a"));
+  assert_true(sift_exists(sieve, "b"));
+  assert_true(sift_add(sieve, "a"));
   expect_ttls(bed->server);
 }
 
-BED_TEST(what_is_seen_again_is_seen_for_longer) {
-  sieve_t sieve;
-  rotating_new(&sieve, bed, 100, 0.001);
-  assert_true(sift_add(&sieve, "a"));
+BLOOM_TEST(what_is_seen_again_is_seen_for_longer, rotating(100, 0.001, WINDOW)) {
+  assert_true(sift_add(sieve, "a"));
   for (int i = 0; i < 5; i++) {
     make_older(bed->server, 1);
-    assert_false(sift_add(&sieve, "a"));
+    assert_false(sift_add(sieve, "a"));
   }
   make_older(bed->server, 1);
-  assert_true(sift_exists(&sieve, "a")); /* that was no add */
+  assert_true(sift_exists(sieve, "a")); /* that was no add */
   make_older(bed->server, 1);
-  assert_false(sift_exists(&sieve, "a"));
+  assert_false(sift_exists(sieve, "a"));
 }
 
 static int64_t window_of(bed_t *bed, int64_t window_ms) {
@@ -114,34 +108,29 @@ static void expect_end(bed_t *bed, const char *key, int64_t at) {
                  at - lag(), at + lag());
 }
 
-BED_TEST(all_of_it_ends_by_itself) {
+BLOOM_TEST(all_of_it_ends_by_itself, rotating(100, 0.001, WINDOW)) {
   char key[96];
-  sieve_t sieve;
-  rotating_new(&sieve, bed, 100, 0.001);
-  assert_false(sift_exists(&sieve, "a"));
+  assert_false(sift_exists(sieve, "a"));
   expect_end(bed, CONFIG, server_now_ms(bed->server) + 2 * WINDOW + 2000);
   int64_t window = window_of(bed, WINDOW);
-  assert_true(sift_add(&sieve, "a"));
+  assert_true(sift_add(sieve, "a"));
   snprintf(key, sizeof key, CONFIG "::w%" PRId64 "::0", window);
   expect_end(bed, key, (window + 2) * WINDOW + 1000);
   expect_end(bed, CONFIG, (window + 2) * WINDOW + 2000);
-  assert_true(sift_info(&sieve).remaining_ms > WINDOW);
-  sift_clear(&sieve);
+  assert_true(sift_info(sieve).remaining_ms > WINDOW);
+  sift_clear(sieve);
   assert_int_equal(server_keys(bed->server), 0);
 }
 
 /* In real time, once. */
-BED_TEST(time_passes) {
-  sieve_t sieve;
-  const belay_bloom_options_t options = rotating(100, 0.001, 1000);
-  sieve_of(&sieve, bed, bed->client, &options);
+BLOOM_TEST(time_passes, rotating(100, 0.001, 1000)) {
   int64_t before = clock_now();
-  assert_true(sift_add(&sieve, "a"));
+  assert_true(sift_add(sieve, "a"));
   int64_t added = clock_now(), seen = added, asked;
   do {
     bed_run_for(bed, 20);
     asked = clock_now();
-    if (!sift_exists(&sieve, "a"))
+    if (!sift_exists(sieve, "a"))
       break;
     seen = asked;
   } while (true);
@@ -150,45 +139,38 @@ BED_TEST(time_passes) {
   assert_between((seen - added) / MS, 0, 2000);
   server_do(bed->server, "FLUSHALL",
             NULL); /* as if the ttls were over: now nothing is lost with it */
-  assert_false(sift_exists(&sieve, "a"));
-  assert_true(sift_add(&sieve, "a"));
+  assert_false(sift_exists(sieve, "a"));
+  assert_true(sift_add(sieve, "a"));
   expect_ttls(bed->server);
 }
 
-BED_TEST(what_is_lost_too_early_is_noticed) {
-  sieve_t sieve;
-  rotating_new(&sieve, bed, 100, 0.001);
-  assert_true(sift_add(&sieve, "a"));
+BLOOM_TEST(what_is_lost_too_early_is_noticed, rotating(100, 0.001, WINDOW)) {
+  assert_true(sift_add(sieve, "a"));
   server_do(bed->server, "FLUSHALL", NULL);
-  expect_exists_fails(&sieve, "a", BELAY_ELOST);
-  assert_true(sift_add(&sieve, "a"));
+  expect_exists_fails(sieve, "a", BELAY_ELOST);
+  assert_true(sift_add(sieve, "a"));
   server_do(bed->server, "FLUSHALL", NULL);
-  expect_add_fails(&sieve, "a", BELAY_ELOST);
-  assert_true(sift_add(&sieve, "a"));
+  expect_add_fails(sieve, "a", BELAY_ELOST);
+  assert_true(sift_add(sieve, "a"));
 }
 
-/* ---- clocks ---------------------------------------------------------------------------------------------- */
-
-BED_TEST(clocks_that_are_set_back) {
-  sieve_t sieve, other;
-  rotating_new(&sieve, bed, 100, 0.001);
+BLOOM_TEST(clocks_that_are_set_back, rotating(100, 0.001, WINDOW)) {
+  sieve_t other;
   rotating_new(&other, bed, 100, 0.001);
-  assert_true(sift_add(&sieve, "a"));
+  assert_true(sift_add(sieve, "a"));
   make_older(bed->server, -1); /* into the window before: it goes on with the later one */
-  assert_true(sift_exists(&sieve, "a"));
+  assert_true(sift_exists(sieve, "a"));
   assert_true(sift_exists(&other, "a"));
-  assert_true(sift_add(&sieve, "b"));
+  assert_true(sift_add(sieve, "b"));
   assert_true(sift_exists(&other, "b"));
   make_older(bed->server, 1);
-  assert_true(sift_exists(&sieve, "a"));
+  assert_true(sift_exists(sieve, "a"));
   make_older(bed->server, -3); /* farther */
-  assert_false(sift_exists(&sieve, "a"));
-  assert_true(sift_add(&sieve, "a"));
+  assert_false(sift_exists(sieve, "a"));
+  assert_true(sift_add(sieve, "a"));
   assert_true(sift_exists(&other, "a"));
   expect_ttls(bed->server);
 }
-
-/* ---- a model --------------------------------------------------------------------------------------------- */
 
 enum { STEPS = 1500, BATCH = 30, NUMBERS = 600 };
 
@@ -293,20 +275,16 @@ BED_TEST_OF(it_keeps_to_its_rate, o.timeout_ms = 30000) {
   assert_int_equal(count(2 * FULL, false), 0);
 }
 
-/* ---- what the server keeps ------------------------------------------------------------------------------- */
-
-BED_TEST(creating_it_again_erases_nothing) {
-  sieve_t sieve, again;
+BLOOM_TEST(creating_it_again_erases_nothing, rotating(100, 0.001, WINDOW)) {
+  sieve_t again;
   const belay_bloom_options_t options = rotating(100, 0.001, WINDOW);
-  rotating_new(&sieve, bed, 100, 0.001);
-  assert_true(sift_add(&sieve, "a"));
+  assert_true(sift_add(sieve, "a"));
   make_older(bed->server, 1);
   sieve_of(&again, bed, bed_connect(bed, server_url(bed->server), NULL), &options);
   sift_t sift = {0};
-  assert_error(begin_open_sieve(&again, &sift), 0);
-  assert_error(end_of_sift(&sift), 0);
+  expect_sift(&sift, begin_open_sieve(&again, &sift), 0);
   assert_true(sift_exists(&again, "a"));
-  assert_int_equal(sift_info(&again).generation, sift_info(&sieve).generation);
+  assert_int_equal(sift_info(&again).generation, sift_info(sieve).generation);
   belay_bloom_options_t longer = rotating(100, 0.001, WINDOW + 1);
   sieve_t other;
   sieve_of(&other, bed, bed->client, &longer);
@@ -314,68 +292,61 @@ BED_TEST(creating_it_again_erases_nothing) {
                       CONFIG ": it has another window");
 }
 
-BED_TEST(a_layer_that_is_gone_is_not_empty) {
+BLOOM_TEST(a_layer_that_is_gone_is_not_empty, rotating(100, 0.001, WINDOW)) {
   char key[2][96];
-  sieve_t sieve;
-  rotating_new(&sieve, bed, 100, 0.001);
   int64_t window = window_of(bed, WINDOW);
   for (int i = 0; i < 2; i++)
     snprintf(key[i], sizeof key[i], CONFIG "::w%" PRId64 "::0", window - i);
   for (int i = 0; i < 2; i++) {
-    assert_true(sift_add(&sieve, "a"));
+    assert_true(sift_add(sieve, "a"));
     make_older(bed->server, 1);
-    assert_true(sift_add(&sieve, "b"));
+    assert_true(sift_add(sieve, "b"));
     server_do(bed->server, "DEL", key[i], NULL);
     for (int j = 0; j < 2; j++) {
-      expect_add_fails(&sieve, "c", BELAY_ELOST);
-      expect_exists_fails(&sieve, "c", BELAY_ELOST);
+      expect_add_fails(sieve, "c", BELAY_ELOST);
+      expect_exists_fails(sieve, "c", BELAY_ELOST);
       sift_t sift = {0};
-      assert_error(begin_sift_info(&sieve, &sift), 0);
-      assert_error(end_of_sift(&sift), BELAY_ELOST);
+      expect_sift(&sift, begin_sift_info(sieve, &sift), BELAY_ELOST);
     }
-    sift_clear(&sieve);
+    sift_clear(sieve);
     assert_int_equal(server_keys(bed->server), 0);
-    assert_false(sift_exists(&sieve, "b"));
+    assert_false(sift_exists(sieve, "b"));
   }
-  assert_true(sift_add(&sieve, "a"));
+  assert_true(sift_add(sieve, "a"));
   server_do(bed->server, "DEL", CONFIG, NULL);
-  expect_exists_fails(&sieve, "a", BELAY_ELOST);
+  expect_exists_fails(sieve, "a", BELAY_ELOST);
   assert_false(
-      sift_exists(&sieve, "a")); /* and the rest of the older window does not count for it */
-  assert_true(sift_add(&sieve, "a"));
+      sift_exists(sieve, "a")); /* and the rest of the older window does not count for it */
+  assert_true(sift_add(sieve, "a"));
 }
 
-BED_TEST(what_is_wrong_is_left_alone) {
+BLOOM_TEST(what_is_wrong_is_left_alone, rotating(100, 0.001, WINDOW)) {
   static const char *const states[] = {"x", "000000000000000x1", "00000000000000012",
                                        "0000000000000001", "99999999999999991"};
   char key[96];
-  sieve_t sieve;
-  rotating_new(&sieve, bed, 100, 0.001);
-  assert_false(sift_exists(&sieve, "a"));
+  assert_false(sift_exists(sieve, "a"));
   for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
     server_do(bed->server, "EVAL",
               "redis.call('SET', KEYS[1], string.sub(redis.call('GET', KEYS[1]), 1, 96) .. "
               "ARGV[1], 'KEEPTTL')",
               "1", CONFIG, states[i], NULL);
-    assert_string_equal(expect_exists_fails(&sieve, "a", BELAY_EMISMATCH),
+    assert_string_equal(expect_exists_fails(sieve, "a", BELAY_EMISMATCH),
                         CONFIG ": its state is damaged");
     if (i < 4) /* the last one is of a future that is none of ours */
-      expect_add_fails(&sieve, "a", BELAY_EMISMATCH);
+      expect_add_fails(sieve, "a", BELAY_EMISMATCH);
   }
-  sift_clear(&sieve);
+  sift_clear(sieve);
   snprintf(key, sizeof key, CONFIG "::w%" PRId64 "::0", window_of(bed, WINDOW));
   server_do(bed->server, "RPUSH", key, "1", NULL);
-  assert_non_null(strstr(expect_add_fails(&sieve, "a", BELAY_EWRONGTYPE), CONFIG));
+  assert_non_null(strstr(expect_add_fails(sieve, "a", BELAY_EWRONGTYPE), CONFIG));
   assert_int_equal(server_integer(bed->server, "LLEN", key, NULL), 1);
   server_do(bed->server, "DEL", key, NULL);
-  assert_true(sift_add(&sieve, "a"));
+  assert_true(sift_add(sieve, "a"));
   belay_bloom_t *out;
   belay_bloom_options_t options = rotating(4000000, 0.01, WINDOW);
   assert_error(belay_bloom_new(bed->client, &options, &out), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "capacity: a layer takes more than 33554432 bits");
 }
-
-/* ---- lost answers ---------------------------------------------------------------------------------------- */
 
 TEST(an_add_is_not_sent_again) {
   belay_client_options_t client = relay_client_options();

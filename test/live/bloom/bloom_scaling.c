@@ -37,8 +37,6 @@ static size_t count(const bool *answers, size_t n, bool what) {
 
 static bool answers[SIFT_MAX];
 
-/* ---- growing --------------------------------------------------------------------------------------------- */
-
 TEST_IN(it_keeps_to_its_rate_however_large_it_grows, bed, patient_bed()) {
   const struct {
     int64_t capacity;
@@ -101,33 +99,23 @@ TEST_IN(a_whole_batch_grows_it, bed, patient_bed()) {
   assert_between(info.remaining_ms, INT64_C(2591000000), INT64_C(2592000000));
 }
 
-BED_TEST(for_ever) {
-  belay_bloom_options_t options = scaling(2, 0.01);
-  options.ttl_ms = 0;
-  sieve_t sieve;
-  sieve_of(&sieve, bed, bed->client, &options);
-  sift_many(&sieve, true, sift_items(0, 10), 10, answers);
+BLOOM_TEST_OF(for_ever, scaling(2, 0.01), o.ttl_ms = 0) {
+  sift_many(sieve, true, sift_items(0, 10), 10, answers);
   assert_int_equal(server_integer(bed->server, "PTTL", CONFIG, NULL), -1);
   assert_int_equal(server_integer(bed->server, "PTTL", LAYER(0), NULL), -1);
   assert_int_equal(server_integer(bed->server, "PTTL", LAYER(1), NULL), -1);
-  assert_int_equal(sift_info(&sieve).remaining_ms, -1);
+  assert_int_equal(sift_info(sieve).remaining_ms, -1);
 }
 
-BED_TEST(all_of_it_ends_together) {
-  belay_bloom_options_t options = scaling(2, 0.01);
-  options.ttl_ms = 50000;
-  sieve_t sieve;
-  sieve_of(&sieve, bed, bed->client, &options);
-  sift_many(&sieve, true, sift_items(0, 3), 3, answers);
+BLOOM_TEST_OF(all_of_it_ends_together, scaling(2, 0.01), o.ttl_ms = 50000) {
+  sift_many(sieve, true, sift_items(0, 3), 3, answers);
   bed_run_for(bed, 30);
-  sift_many(&sieve, true, sift_items(3, 10), 10, answers);
+  sift_many(sieve, true, sift_items(3, 10), 10, answers);
   int64_t end = server_integer(bed->server, "PEXPIRETIME", CONFIG, NULL);
   assert_int_equal(server_integer(bed->server, "PEXPIRETIME", LAYER(0), NULL), end);
   assert_int_equal(server_integer(bed->server, "PEXPIRETIME", LAYER(2), NULL), end);
   assert_between(server_integer(bed->server, "PTTL", CONFIG, NULL), 30000, 50000 - 30);
 }
-
-/* ---- a model --------------------------------------------------------------------------------------------- */
 
 enum { STEPS = 1200, BATCH = 40, NUMBERS = 3000, MODEL_LAYERS = 12 };
 
@@ -244,8 +232,6 @@ BED_TEST(it_answers_as_the_model_does) {
   print_message("%u layers, %u clears\n", grown, clears);
   assert_true(grown >= 8 && clears >= 2);
 }
-
-/* ---- many at a time -------------------------------------------------------------------------------------- */
 
 TEST_IN(several_grow_it_at_once, bed, patient_bed()) {
   enum { CLIENTS = 4, EACH = 1000, APART = 500 };

@@ -28,18 +28,14 @@ static size_t count(const bool *answers, size_t n, bool what) {
 
 static bool answers[SIFT_MAX];
 
-/* ---- what the server keeps ------------------------------------------------------------------------------- */
-
-BED_TEST(creating_it_again_erases_nothing) {
-  sieve_t sieve, again;
-  scaling_new(&sieve, bed, 10, 0.001);
-  sift_many(&sieve, true, sift_items(0, 100), 100, answers);
-  belay_bloom_info_t info = sift_info(&sieve);
+BLOOM_TEST(creating_it_again_erases_nothing, scaling(10, 0.001)) {
+  sieve_t again;
+  sift_many(sieve, true, sift_items(0, 100), 100, answers);
+  belay_bloom_info_t info = sift_info(sieve);
   const belay_bloom_options_t options = scaling(10, 0.001);
   sieve_of(&again, bed, bed_connect(bed, server_url(bed->server), NULL), &options);
   sift_t sift = {0};
-  assert_error(begin_open_sieve(&again, &sift), 0);
-  assert_error(end_of_sift(&sift), 0);
+  expect_sift(&sift, begin_open_sieve(&again, &sift), 0);
   assert_int_equal(sift_info(&again).generation, info.generation);
   sift_many(&again, true, sift_items(0, 100), 100, answers);
   assert_int_equal(count(answers, 100, true), 0);
@@ -48,10 +44,9 @@ BED_TEST(creating_it_again_erases_nothing) {
   assert_int_equal(count(answers, 100, false), 0);
 }
 
-BED_TEST(another_one_is_noticed) {
-  sieve_t sieve, other;
-  scaling_new(&sieve, bed, 10, 0.01);
-  sift_many(&sieve, true, sift_items(0, 50), 50, answers);
+BLOOM_TEST(another_one_is_noticed, scaling(10, 0.01)) {
+  sieve_t other;
+  sift_many(sieve, true, sift_items(0, 50), 50, answers);
   for (int i = 0; i < 4; i++) {
     belay_bloom_options_t options = scaling(i == 0 ? 11 : 10, i == 1 ? 0.02 : 0.01);
     options.seed = i == 2;
@@ -63,30 +58,28 @@ BED_TEST(another_one_is_noticed) {
     assert_error(begin_close_sieve(&other), 0);
     bed_until(bed, other.closed == 1);
   }
-  assert_true(sift_add(&sieve, "x"));
+  assert_true(sift_add(sieve, "x"));
 }
 
-BED_TEST(a_damaged_state_is_noticed) {
+BLOOM_TEST(a_damaged_state_is_noticed, scaling(10, 0.01)) {
   static const char *const states[] = {"x",
                                        "0000000000000001",
                                        "000000000000000107000000960000000000",
                                        "000000000000000107000000960000000000x0",
                                        "00000000000000019900000096000000000010",
                                        "00000000000000110700000096000000000010"};
-  sieve_t sieve;
-  scaling_new(&sieve, bed, 10, 0.01);
-  assert_true(sift_add(&sieve, "x"));
+  assert_true(sift_add(sieve, "x"));
   for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
     server_do(bed->server, "EVAL",
               "redis.call('SET', KEYS[1], string.sub(redis.call('GET', KEYS[1]), 1, 96) .. "
               "ARGV[1], 'KEEPTTL')",
               "1", CONFIG, states[i], NULL);
-    assert_string_equal(expect_add_fails(&sieve, "x", BELAY_EMISMATCH),
+    assert_string_equal(expect_add_fails(sieve, "x", BELAY_EMISMATCH),
                         CONFIG ": its state is damaged");
-    expect_exists_fails(&sieve, "x", BELAY_EMISMATCH);
+    expect_exists_fails(sieve, "x", BELAY_EMISMATCH);
   }
-  sift_clear(&sieve);
-  assert_true(sift_add(&sieve, "x"));
+  sift_clear(sieve);
+  assert_true(sift_add(sieve, "x"));
 }
 
 TEST(a_layer_that_is_gone_is_not_empty) {
@@ -101,8 +94,7 @@ TEST(a_layer_that_is_gone_is_not_empty) {
       expect_add_fails(&sieve, "x", BELAY_ELOST);
       expect_exists_fails(&sieve, "x", BELAY_ELOST);
       sift_t sift = {0};
-      assert_error(begin_sift_info(&sieve, &sift), 0);
-      assert_error(end_of_sift(&sift), BELAY_ELOST);
+      expect_sift(&sift, begin_sift_info(&sieve, &sift), BELAY_ELOST);
     }
     assert_int_equal(server_integer(bed->server, "EXISTS", keys[i], NULL), 0);
     sift_clear(&sieve);
@@ -117,45 +109,40 @@ TEST(a_layer_that_is_gone_is_not_empty) {
 }
 
 /* The layers still exist: a new configuration does not create new layers over them. */
-BED_TEST(a_configuration_that_is_gone_erases_nothing) {
-  sieve_t sieve, other;
-  scaling_new(&sieve, bed, 10, 0.01);
+BLOOM_TEST(a_configuration_that_is_gone_erases_nothing, scaling(10, 0.01)) {
+  sieve_t other;
   scaling_new(&other, bed, 10, 0.01);
   for (int gone = 0; gone < 2; gone++) {
-    sift_many(&sieve, true, sift_items(0, 120), 120, answers);
+    sift_many(sieve, true, sift_items(0, 120), 120, answers);
     server_do(bed->server, "DEL", CONFIG, NULL);
     for (int i = 0; i < 3; i++) {
       expect_exists_fails(&other, "x", BELAY_ELOST);
       expect_add_fails(&other, "x", BELAY_ELOST);
-      expect_exists_fails(&sieve, "x", BELAY_ELOST);
+      expect_exists_fails(sieve, "x", BELAY_ELOST);
     }
     if (gone == 1)
       server_do(bed->server, "DEL", CONFIG, NULL);
-    sift_clear(&sieve); /* of layers that no configuration tells of, or of none at all */
+    sift_clear(sieve); /* of layers that no configuration tells of, or of none at all */
     assert_int_equal(server_keys(bed->server), 0);
   }
-  assert_false(sift_exists(&sieve, "x"));
-  assert_true(sift_add(&sieve, "x"));
+  assert_false(sift_exists(sieve, "x"));
+  assert_true(sift_add(sieve, "x"));
   assert_false(sift_add(&other, "x"));
   expect_ttls(bed->server);
 }
 
-BED_TEST(a_key_of_somebody_elses_is_left_alone) {
-  sieve_t sieve;
-  scaling_new(&sieve, bed, 2, 0.01);
+BLOOM_TEST(a_key_of_somebody_elses_is_left_alone, scaling(2, 0.01)) {
   server_do(bed->server, "RPUSH", LAYER(1), "1", NULL);
-  assert_true(sift_add(&sieve, "a"));
-  assert_non_null(strstr(expect_add_fails(&sieve, "x", BELAY_EWRONGTYPE), CONFIG));
+  assert_true(sift_add(sieve, "a"));
+  assert_non_null(strstr(expect_add_fails(sieve, "x", BELAY_EWRONGTYPE), CONFIG));
   assert_int_equal(server_integer(bed->server, "LLEN", LAYER(1), NULL), 1);
   server_do(bed->server, "DEL", LAYER(1), NULL);
-  assert_true(sift_add(&sieve, "x"));
+  assert_true(sift_add(sieve, "x"));
 }
 
 /* The stored configuration counts, also where this program would compute another one. */
-BED_TEST(the_end_of_growing) {
-  sieve_t sieve;
-  scaling_new(&sieve, bed, 10, 0.5);
-  assert_true(sift_add(&sieve, "x"));
+BLOOM_TEST(the_end_of_growing, scaling(10, 0.5)) {
+  assert_true(sift_add(sieve, "x"));
   server_do(bed->server, "EVAL",
             "local c = string.sub(redis.call('GET', KEYS[1]), 1, 96)\n"
             "local head = redis.call('GETRANGE', KEYS[1] .. '::l0::0', 0, 7)\n"
@@ -166,17 +153,17 @@ BED_TEST(the_end_of_growing) {
             "end\n"
             "redis.call('SET', KEYS[1], c .. '0000000000000001' .. s, 'KEEPTTL')",
             "1", CONFIG, NULL);
-  assert_true(sift_exists(&sieve, "x"));
-  assert_true(sift_add(&sieve, "y"));
-  belay_bloom_info_t info = sift_info(&sieve);
+  assert_true(sift_exists(sieve, "x"));
+  assert_true(sift_add(sieve, "y"));
+  belay_bloom_info_t info = sift_info(sieve);
   assert_int_equal(info.layers, 32);
   assert_int_equal(info.hashes, 20);
   assert_int_equal(info.items, 10 + 30 * 2 + 2);
-  assert_string_equal(expect_add_fails(&sieve, "z", BELAY_EOVERFLOW),
+  assert_string_equal(expect_add_fails(sieve, "z", BELAY_EOVERFLOW),
                       CONFIG ": it is full, and cannot grow any more");
-  assert_false(sift_add(&sieve, "y"));
-  assert_false(sift_exists(&sieve, "z"));
-  sift_clear(&sieve);
+  assert_false(sift_add(sieve, "y"));
+  assert_false(sift_exists(sieve, "z"));
+  sift_clear(sieve);
   assert_int_equal(server_keys(bed->server), 0);
 }
 
@@ -199,8 +186,6 @@ TEST(the_largest_first_layers) {
   assert_true(sift_exists(&sieve, "x") && sift_exists(&sieve, "y"));
   bed_close(bed);
 }
-
-/* ---- a part of it ---------------------------------------------------------------------------------------- */
 
 /* Growing takes several requests. A client without room for the second one must not report that
  * the first was not executed. */
@@ -231,8 +216,6 @@ TEST(a_batch_that_stops_in_the_middle) {
   assert_int_equal(sift_info(&sieve).items, 1);
   bed_close(bed);
 }
-
-/* ---- lost answers ---------------------------------------------------------------------------------------- */
 
 TEST(an_add_is_not_sent_again) {
   belay_client_options_t client = relay_client_options();

@@ -220,7 +220,7 @@ TEST(all_of_the_connections_count) {
   assert_error(release(c), 0);
   expect_heard(&desk, "one connection", "SET DELIFEQ:KEY:TOKEN");
   till_new(&till, desk.bed, NULL);
-  assert_error(BEGIN(&till, &count, add, belay_string("n"), 1, on_counter_told), 0);
+  assert_error(BEGIN(&till, &count, add, belay_string("n"), 1, on_result), 0);
   assert_error(end_of_count(&count), 0);
   assert_int_equal(fake_connections(desk.fake), 2);
   assert_error(try_lock(c), 0);

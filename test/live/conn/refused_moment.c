@@ -61,7 +61,7 @@ TEST(a_server_that_goes_down_with_calls_on_their_way) {
   assert_error(begin_release(house.leaves), 0);
   assert_error(belay_limiter_take(house.limiter, asked(bed, &ask), belay_string("k"), 1, on_answer),
                0);
-  assert_error(BEGIN(&house.till, &count, add, KEY("n"), 1, on_counter_told), 0);
+  assert_error(BEGIN(&house.till, &count, add, KEY("n"), 1, on_result), 0);
   bed_until(bed, client_stats(bed).commands >= calls + 5);
   bed_run_for(bed, 20);
   server_terminate(house.server);

@@ -265,11 +265,11 @@ TEST(a_counter_says_that_it_does_not_know) {
       NULL, NULL);
   till_new(&till, house.bed, &options);
   assert_error(BEGIN(&till, &count, add_bounded, KEY("n"), 1,
-                     &(belay_counter_bounds_t){.min = 0, .max = 10}, on_counter_told),
+                     &(belay_counter_bounds_t){.min = 0, .max = 10}, on_result),
                0);
   assert_error(end_of_count(&count), 0);
   assert_error(BEGIN(&till, &count, add_bounded, KEY("n"), 1,
-                     &(belay_counter_bounds_t){.min = 0, .max = 10}, on_counter_told),
+                     &(belay_counter_bounds_t){.min = 0, .max = 10}, on_result),
                0);
   assert_error(end_of_count(&count), BELAY_EUNKNOWN);
   assert_int_equal(number_at(house.server, "belay::counter::{n}"), 1); /* it was not, this time */

@@ -198,11 +198,11 @@ static void use_counter(bed_t *bed) {
   count = (count_t){.n = 0};
   till_new(&till, bed, NULL);
   assert_error(BEGIN(&till, &count, add_once, belay_string("key"), 1, belay_string("operation"),
-                     on_counter_told),
+                     on_result),
                0);
   (void)end_of_count(&count);
   assert_error(BEGIN(&till, &count, add_field, belay_string("key"), belay_string(secrets[1]), 1,
-                     on_counter_told),
+                     on_result),
                0);
   (void)end_of_count(&count);
 }

@@ -9,36 +9,27 @@
 #define LEAST INT64_MIN
 #define LARGE (INT64_C(1) << 53)
 
-/* ---- adding ---------------------------------------------------------------------------------------------- */
-
-BED_TEST(what_is_added_is_there) {
-  till_t till;
-  till_new(&till, bed, NULL);
-  expect_got(&till, "hits", false, 0);
-  expect_added(&till, "hits", 5, 5);
-  expect_added(&till, "hits", -7, -2);
-  expect_added(&till, "hits", 0, -2);
-  expect_got(&till, "hits", true, -2);
+COUNTER_TEST(what_is_added_is_there) {
+  expect_got(till, "hits", false, 0);
+  expect_added(till, "hits", 5, 5);
+  expect_added(till, "hits", -7, -2);
+  expect_added(till, "hits", 0, -2);
+  expect_got(till, "hits", true, -2);
   assert_string_equal(server_string(bed->server, "GET", HITS, NULL), "-2");
   assert_int_equal(server_integer(bed->server, "PTTL", HITS, NULL), -1);
-  expect_set(&till, "hits", 100, true, -2);
-  expect_set(&till, "hits", 0, true, 100); /* read and reset */
-  expect_deleted(&till, "hits", true);
-  expect_deleted(&till, "hits", false);
-  expect_set(&till, "hits", LEAST, false, 0);
-  expect_set(&till, "hits", MOST, true, LEAST);
-  expect_deleted(&till, "hits", true);
+  expect_set(till, "hits", 100, true, -2);
+  expect_set(till, "hits", 0, true, 100); /* read and reset */
+  expect_deleted(till, "hits", true);
+  expect_deleted(till, "hits", false);
+  expect_set(till, "hits", LEAST, false, 0);
+  expect_set(till, "hits", MOST, true, LEAST);
+  expect_deleted(till, "hits", true);
   assert_int_equal(server_keys(bed->server), 0);
 }
 
 static void expect_overflow(till_t *till, int64_t delta, int64_t value) {
-  count_t count = {0};
-  expect_status(&count, BEGIN(till, &count, add, belay_string("hits"), delta, on_counter_told),
-                BELAY_EOVERFLOW);
-  expect_status(&count,
-                BEGIN(till, &count, add_once, belay_string("hits"), delta, belay_string("op"),
-                      on_counter_told),
-                BELAY_EOVERFLOW);
+  expect_add_status(till, "hits", delta, BELAY_EOVERFLOW);
+  expect_once_status(till, "hits", delta, "op", BELAY_EOVERFLOW);
   expect_got(till, "hits", true, value);
 }
 
@@ -74,70 +65,57 @@ BED_TEST(all_numbers_of_64_bits) {
   }
 }
 
-BED_TEST(bounds) {
-  till_t till;
-  till_new(&till, bed, NULL);
-  expect_bounded(&till, "hits", -1, 0, 10, false, 0);
+COUNTER_TEST(bounds) {
+  expect_bounded(till, "hits", -1, 0, 10, false, 0);
   assert_int_equal(server_keys(bed->server), 0);
-  expect_bounded(&till, "hits", 10, 0, 10, true, 10);
-  expect_bounded(&till, "hits", 1, 0, 10, false, 10);
-  expect_bounded(&till, "hits", -10, 0, 10, true, 0);
-  expect_bounded(&till, "hits", -1, 0, 10, false, 0);
-  expect_bounded(&till, "hits", 0, 0, 10, true, 0);
-  expect_bounded(&till, "hits", 0, 1, 10, false, 0);
-  expect_set(&till, "hits", 100, true, 0);
-  expect_bounded(&till, "hits", -1, 0, 10, false, 100); /* out of bounds, and stays there */
-  expect_bounded(&till, "hits", -95, 0, 10, true, 5);
-  expect_set(&till, "hits", MOST, true, 5);
-  expect_bounded(&till, "hits", 1, LEAST, MOST, false, MOST);
-  expect_bounded(&till, "hits", LEAST, LEAST, MOST, true, -1);
-  expect_bounded(&till, "hits", LEAST, LEAST, MOST, false, -1);
-  expect_bounded(&till, "hits", LEAST + 1, LEAST, LEAST, true, LEAST);
-  expect_bounded(&till, "hits", MOST, MOST, MOST, false, LEAST);
-  expect_bounded(&till, "hits", MOST, -1, -1, true, -1);
-  expect_bounded(&till, "hits", LARGE, LARGE - 2, LARGE - 2, false, -1);
-  expect_bounded(&till, "hits", LARGE, LARGE - 1, LARGE - 1, true, LARGE - 1);
-  expect_bounded(&till, "hits", 2, LEAST, LARGE, false, LARGE - 1);
-  expect_bounded(&till, "hits", 2, LEAST, LARGE + 1, true, LARGE + 1);
+  expect_bounded(till, "hits", 10, 0, 10, true, 10);
+  expect_bounded(till, "hits", 1, 0, 10, false, 10);
+  expect_bounded(till, "hits", -10, 0, 10, true, 0);
+  expect_bounded(till, "hits", -1, 0, 10, false, 0);
+  expect_bounded(till, "hits", 0, 0, 10, true, 0);
+  expect_bounded(till, "hits", 0, 1, 10, false, 0);
+  expect_set(till, "hits", 100, true, 0);
+  expect_bounded(till, "hits", -1, 0, 10, false, 100); /* out of bounds, and stays there */
+  expect_bounded(till, "hits", -95, 0, 10, true, 5);
+  expect_set(till, "hits", MOST, true, 5);
+  expect_bounded(till, "hits", 1, LEAST, MOST, false, MOST);
+  expect_bounded(till, "hits", LEAST, LEAST, MOST, true, -1);
+  expect_bounded(till, "hits", LEAST, LEAST, MOST, false, -1);
+  expect_bounded(till, "hits", LEAST + 1, LEAST, LEAST, true, LEAST);
+  expect_bounded(till, "hits", MOST, MOST, MOST, false, LEAST);
+  expect_bounded(till, "hits", MOST, -1, -1, true, -1);
+  expect_bounded(till, "hits", LARGE, LARGE - 2, LARGE - 2, false, -1);
+  expect_bounded(till, "hits", LARGE, LARGE - 1, LARGE - 1, true, LARGE - 1);
+  expect_bounded(till, "hits", 2, LEAST, LARGE, false, LARGE - 1);
+  expect_bounded(till, "hits", 2, LEAST, LARGE + 1, true, LARGE + 1);
   /* nothing would do */
-  expect_bounded(&till, "hits", 10, LEAST, LEAST + 5, false, LARGE + 1);
-  expect_bounded(&till, "hits", -10, MOST - 5, MOST, false, LARGE + 1);
+  expect_bounded(till, "hits", 10, LEAST, LEAST + 5, false, LARGE + 1);
+  expect_bounded(till, "hits", -10, MOST - 5, MOST, false, LARGE + 1);
 }
 
-BED_TEST(an_operation_counts_once) {
+COUNTER_TEST(an_operation_counts_once) {
   static const char id[] = {'o', '\0', '}', ':', ':', '{', (char)0xff};
-  till_t till;
-  till_new(&till, bed, NULL);
   for (int i = 0; i < 3; i++)
-    expect_once(&till, "hits", 5, "one", 5);
-  expect_once(&till, "hits", LARGE, "two", LARGE + 5);
-  expect_once(&till, "hits", 5, "one", 5); /* as it was the first time */
-  expect_once(&till, "other", 7, "one", 7);
+    expect_once(till, "hits", 5, "one", 5);
+  expect_once(till, "hits", LARGE, "two", LARGE + 5);
+  expect_once(till, "hits", 5, "one", 5); /* as it was the first time */
+  expect_once(till, "other", 7, "one", 7);
   count_t count = {0};
-  expect_status(
-      &count,
-      BEGIN(&till, &count, add_once, belay_string("hits"), 6, belay_string("one"), on_counter_told),
-      BELAY_EMISMATCH);
+  expect_once_status(till, "hits", 6, "one", BELAY_EMISMATCH);
   assert_string_equal(server_string(bed->server, "GET", HITS "::once::one", NULL), "5 5");
-  expect_deleted(&till, "hits", true);
-  expect_once(&till, "hits", 5, "one", 5); /* it was counted, and is gone */
-  expect_got(&till, "hits", false, 0);
-  expect_status(&count,
-                BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_bytes(id, sizeof id),
-                      on_counter_told),
-                0);
+  expect_deleted(till, "hits", true);
+  expect_once(till, "hits", 5, "one", 5); /* it was counted, and is gone */
+  expect_got(till, "hits", false, 0);
+  expect_status(
+      &count, BEGIN(till, &count, add_once, KEY("hits"), 1, belay_bytes(id, sizeof id), on_result),
+      0);
   assert_string_equal(server_string(bed->server, "GET", HITS "::once::o%00%7D%3A:%7B\xff", NULL),
                       "1 1");
   server_do(bed->server, "SET", HITS "::once::bad", "5", NULL);
-  expect_status(
-      &count,
-      BEGIN(&till, &count, add_once, belay_string("hits"), 5, belay_string("bad"), on_counter_told),
-      BELAY_EMISMATCH);
+  expect_once_status(till, "hits", 5, "bad", BELAY_EMISMATCH);
   assert_between(server_integer(bed->server, "PTTL", HITS "::once::one", NULL), 3500000, 3600000);
-  expect_got(&till, "hits", true, 1);
+  expect_got(till, "hits", true, 1);
 }
-
-/* ---- ttls ------------------------------------------------------------------------------------------------ */
 
 static void expect_pttl(bed_t *bed, const char *key, int64_t ms) {
   assert_between(server_integer(bed->server, "PTTL", key, NULL), ms - 20000, ms);
@@ -175,13 +153,8 @@ BED_TEST(a_ttl_begins_with_the_counter_or_with_each_add) {
     expect_set(&till, "hits", 1, true, 4);
     expect_pttl(bed, HITS, 100000);
     halve(bed);
-    count_t count = {0};
-    expect_status(&count, BEGIN(&till, &count, add, belay_string("hits"), MOST, on_counter_told),
-                  BELAY_EOVERFLOW);
-    expect_status(&count,
-                  BEGIN(&till, &count, add_once, belay_string("hits"), MOST, belay_string("no"),
-                        on_counter_told),
-                  BELAY_EOVERFLOW);
+    expect_add_status(&till, "hits", MOST, BELAY_EOVERFLOW);
+    expect_once_status(&till, "hits", MOST, "no", BELAY_EOVERFLOW);
     expect_pttl(bed, HITS, 50000); /* nothing was added */
     expect_deleted(&till, "hits", true);
     expect_once(&till, "hits", 1, "next", 1);
@@ -196,20 +169,11 @@ BED_TEST(a_ttl_begins_with_the_counter_or_with_each_add) {
 }
 
 /* As long as it may be sent again. */
-BED_TEST(an_operation_is_known_for_long_enough) {
-  belay_counter_options_t options = counter_options();
-  options.op_ttl_ms = 1000;
-  till_t till;
-  till_new(&till, bed, &options);
+COUNTER_TEST_OF(an_operation_is_known_for_long_enough, o.op_ttl_ms = 1000) {
   count_t count = {.request.timeout_ms = 300000};
-  expect_status(
-      &count,
-      BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_string("op"), on_counter_told),
-      0);
+  expect_status(&count, BEGIN(till, &count, add_once, KEY("hits"), 1, KEY("op"), on_result), 0);
   assert_between(server_integer(bed->server, "PTTL", HITS "::once::op", NULL), 290000, 303002);
 }
-
-/* ---- groups ---------------------------------------------------------------------------------------------- */
 
 BED_TEST(fields) {
   for (int lives = 0; lives < 2; lives++) {
@@ -223,31 +187,25 @@ BED_TEST(fields) {
     expect_field_added(&till, "hits", "fr", LEAST, LEAST);
     expect_field(&till, "hits", "de", true, LARGE + 1);
     count_t count = {0};
-    expect_status(&count,
-                  BEGIN(&till, &count, add_field, belay_string("hits"), belay_string("fr"), -1,
-                        on_counter_told),
-                  BELAY_EOVERFLOW);
+    expect_field_status(&till, "hits", "fr", -1, BELAY_EOVERFLOW);
     expect_field(&till, "hits", "fr", true, LEAST);
     const belay_bytes_t names[] = {{"fr", 2}, {"it", 2}, {"de", 2}, {"fr", 2}};
-    expect_status(&count, BEGIN(&till, &count, get_fields, belay_string("hits"), names, 4, on_many),
-                  0);
+    expect_status(&count, BEGIN(&till, &count, get_fields, KEY("hits"), names, 4, on_many), 0);
     static const int64_t values[] = {LEAST, 0, LARGE + 1, LEAST};
     for (int i = 0; i < 4; i++) {
       assert_int_equal(count.many[i].found, i != 1);
       assert_int_equal(count.many[i].value, values[i]);
     }
-    expect_status(
-        &count,
-        BEGIN(&till, &count, delete_fields, belay_string("hits"), names, 2, on_counter_told), 0);
+    expect_status(&count, BEGIN(&till, &count, delete_fields, KEY("hits"), names, 2, on_result), 0);
     assert_int_equal(count.result.value, 1);
     assert_true(count.result.found && count.result.applied);
-    expect_status(&count, BEGIN(&till, &count, get_all, belay_string("hits"), 10, on_all), 0);
+    expect_status(&count, BEGIN(&till, &count, get_all, KEY("hits"), 10, on_all), 0);
     assert_int_equal(count.n, 1);
     assert_string_equal(count.names[0], "de");
     assert_int_equal(count.values[0], LARGE + 1);
     assert_between(server_integer(bed->server, "PTTL", HITS, NULL), lives ? 80000 : -1, 100000);
     expect_deleted(&till, "hits", true);
-    expect_status(&count, BEGIN(&till, &count, get_all, belay_string("hits"), 10, on_all), 0);
+    expect_status(&count, BEGIN(&till, &count, get_all, KEY("hits"), 10, on_all), 0);
     assert_int_equal(count.n, 0);
   }
 }
@@ -268,21 +226,18 @@ BED_TEST(a_group_lives_as_a_counter_does) {
   }
 }
 
-BED_TEST(many_fields_or_none) {
+COUNTER_TEST(many_fields_or_none) {
   enum { N = 300 };
   static belay_counter_add_item_t items[N];
   static char names[N][8];
-  till_t till;
-  till_new(&till, bed, NULL);
   for (int i = 0; i < N; i++) {
     snprintf(names[i], sizeof names[i], "f%d", i);
-    items[i] = (belay_counter_add_item_t){.key = belay_string(names[i]), .delta = i};
+    items[i] = (belay_counter_add_item_t){.key = KEY(names[i]), .delta = i};
   }
   items[7].delta = LARGE + 1;
   static count_t count;
   for (int round = 1; round <= 2; round++) {
-    expect_status(&count, BEGIN(&till, &count, add_fields, belay_string("hits"), items, N, on_many),
-                  0);
+    expect_status(&count, BEGIN(till, &count, add_fields, KEY("hits"), items, N, on_many), 0);
     assert_int_equal(count.n, N);
     for (int i = 0; i < N; i++) {
       assert_true(count.many[i].applied);
@@ -290,43 +245,36 @@ BED_TEST(many_fields_or_none) {
     }
   }
   items[N - 1].delta = MOST;
-  expect_status(&count, BEGIN(&till, &count, add_fields, belay_string("hits"), items, N, on_many),
+  expect_status(&count, BEGIN(till, &count, add_fields, KEY("hits"), items, N, on_many),
                 BELAY_EOVERFLOW);
   for (int i = 0; i < N; i++)
     assert_error(count.many[i].status, BELAY_EOVERFLOW);
-  expect_field(&till, "hits", "f1", true, 2);
-  expect_status(&count, BEGIN(&till, &count, get_all, belay_string("hits"), N, on_all), 0);
+  expect_field(till, "hits", "f1", true, 2);
+  expect_status(&count, BEGIN(till, &count, get_all, KEY("hits"), N, on_all), 0);
   assert_int_equal(count.n, N);
   for (int i = 0; i < N; i++) {
     int at = atoi(count.names[i] + 1);
     assert_int_equal(count.values[i], at == 7 ? 2 * (LARGE + 1) : 2 * at);
   }
-  expect_status(&count, BEGIN(&till, &count, get_all, belay_string("hits"), N - 1, on_all),
-                BELAY_EOVERFLOW);
+  expect_status(&count, BEGIN(till, &count, get_all, KEY("hits"), N - 1, on_all), BELAY_EOVERFLOW);
 }
 
 /* Beyond what Lua takes at a time. */
-BED_TEST(the_most_fields) {
+COUNTER_TEST(the_most_fields) {
   enum { N = BELAY_COUNTER_FIELDS_MAX };
   static belay_counter_add_item_t items[N + 1];
   static char names[N + 1][8];
   static count_t count;
-  till_t till;
-  till_new(&till, bed, NULL);
   for (int i = 0; i <= N; i++) {
     snprintf(names[i], sizeof names[i], "f%d", i);
-    items[i] = (belay_counter_add_item_t){.key = belay_string(names[i]), .delta = i};
+    items[i] = (belay_counter_add_item_t){.key = KEY(names[i]), .delta = i};
   }
-  assert_error(BEGIN(&till, &count, add_fields, belay_string("hits"), items, N + 1, on_many),
-               BELAY_EINVAL);
-  expect_status(&count, BEGIN(&till, &count, add_fields, belay_string("hits"), items, N, on_many),
-                0);
+  assert_error(BEGIN(till, &count, add_fields, KEY("hits"), items, N + 1, on_many), BELAY_EINVAL);
+  expect_status(&count, BEGIN(till, &count, add_fields, KEY("hits"), items, N, on_many), 0);
   assert_int_equal(count.n, N);
   assert_int_equal(server_integer(bed->server, "HLEN", HITS, NULL), N);
-  expect_field(&till, "hits", "f4095", true, 4095);
+  expect_field(till, "hits", "f4095", true, 4095);
 }
-
-/* ---- keys ------------------------------------------------------------------------------------------------ */
 
 BED_TEST(the_keys_have_its_name) {
   static const char key[] = {'a', '\0', '{', '}', ':', ':', (char)0xff}, name[] = {':', '\0', 'n'};
@@ -344,8 +292,8 @@ BED_TEST(the_keys_have_its_name) {
                                          "belay::counter::%3A%00n::{a%00%7B%7D%3A:\xff::1}"};
   for (int i = 0; i < 4; i++) {
     count_t count = {0};
-    expect_status(
-        &count, BEGIN(tills[i], &count, add, belay_bytes(key, sizeof key), 1, on_counter_told), 0);
+    expect_status(&count, BEGIN(tills[i], &count, add, belay_bytes(key, sizeof key), 1, on_result),
+                  0);
   }
   for (int i = 0; i < 4; i++)
     assert_string_equal(server_string(bed->server, "GET", expected[i], NULL), "1");
@@ -375,6 +323,6 @@ BED_TEST(the_longest_names) {
   expect_once(&spread, key, 2, id, 2);
   expect_got(&spread, key, true, 2);
   key[0] = 'k'; /* the other one is a group */
-  assert_error(belay_counter_add_local(till.counter, belay_string(key), 1), 0);
+  assert_error(belay_counter_add_local(till.counter, KEY(key), 1), 0);
   bed_until(bed, server_keys(bed->server) > 4);
 }

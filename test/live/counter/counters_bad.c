@@ -1,8 +1,6 @@
 /* Counters: refused arguments and limits. */
 #include "support/fixtures/data/counters.h"
 
-/* ---- what is refused ------------------------------------------------------------------------------------- */
-
 #define EXPECT_REFUSED(words, op, ...)                                                             \
   do {                                                                                             \
     count_t count_ = {0};                                                                          \
@@ -18,63 +16,57 @@ BED_TEST(arguments_are_checked) {
   const char *const no_key = "key: not 1 to 1024 bytes";
   const char *const no_id = "op_id: not 1 to 64 bytes";
   const char *const no_field = "field: not 1 to 256 bytes";
-  EXPECT_REFUSED(no_key, add, belay_bytes(NULL, 1), 1, on_counter_told);
-  EXPECT_REFUSED(no_key, add, belay_string(""), 1, on_counter_told);
-  EXPECT_REFUSED(no_key, get, belay_string(key), on_counter_told);
-  EXPECT_REFUSED(no_key, set, belay_string(key), 1, on_counter_told);
-  EXPECT_REFUSED(no_key, delete, belay_string(key), on_counter_told);
-  EXPECT_REFUSED("max: not from 5 to 9223372036854775807", add_bounded, belay_string("k"), 1,
-                 &(belay_counter_bounds_t){5, 4}, on_counter_told);
-  EXPECT_REFUSED(no_id, add_once, belay_string("k"), 1, belay_bytes(NULL, 3), on_counter_told);
-  EXPECT_REFUSED(no_id, add_once, belay_string("k"), 1, belay_string(""), on_counter_told);
-  EXPECT_REFUSED(no_id, add_once, belay_string("k"), 1, belay_bytes(key, 65), on_counter_told);
-  EXPECT_REFUSED(no_field, add_field, belay_string("k"), belay_string(""), 1, on_counter_told);
-  EXPECT_REFUSED(no_field, get_field, belay_string("k"), belay_bytes(key, 257), on_counter_told);
+  EXPECT_REFUSED(no_key, add, belay_bytes(NULL, 1), 1, on_result);
+  EXPECT_REFUSED(no_key, add, KEY(""), 1, on_result);
+  EXPECT_REFUSED(no_key, get, KEY(key), on_result);
+  EXPECT_REFUSED(no_key, set, KEY(key), 1, on_result);
+  EXPECT_REFUSED(no_key, delete, KEY(key), on_result);
+  EXPECT_REFUSED("max: not from 5 to 9223372036854775807", add_bounded, KEY("k"), 1,
+                 &(belay_counter_bounds_t){5, 4}, on_result);
+  EXPECT_REFUSED(no_id, add_once, KEY("k"), 1, belay_bytes(NULL, 3), on_result);
+  EXPECT_REFUSED(no_id, add_once, KEY("k"), 1, KEY(""), on_result);
+  EXPECT_REFUSED(no_id, add_once, KEY("k"), 1, belay_bytes(key, 65), on_result);
+  EXPECT_REFUSED(no_field, add_field, KEY("k"), KEY(""), 1, on_result);
+  EXPECT_REFUSED(no_field, get_field, KEY("k"), belay_bytes(key, 257), on_result);
   EXPECT_REFUSED("items: NULL, or not 1 to 65536 of them", add_many, NULL, 1, on_many);
-  belay_counter_add_item_t items[2] = {{.key = belay_string("a")}, {.key = belay_string("")}};
+  belay_counter_add_item_t items[2] = {{.key = KEY("a")}, {.key = KEY("")}};
   EXPECT_REFUSED("items: NULL, or not 1 to 65536 of them", add_many, items, 0, on_many);
   EXPECT_REFUSED("items: NULL, or not 1 to 65536 of them", add_many, items, 65537, on_many);
   EXPECT_REFUSED(no_key, add_many, items, 2, on_many);
-  EXPECT_REFUSED(no_field, add_fields, belay_string("k"), items, 2, on_many);
-  items[1] = (belay_counter_add_item_t){.key = belay_string("a")};
-  EXPECT_REFUSED("items: a field comes twice", add_fields, belay_string("k"), items, 2, on_many);
-  items[1] = (belay_counter_add_item_t){.key = belay_string("b"), .op_id = belay_bytes(key, 65)};
+  EXPECT_REFUSED(no_field, add_fields, KEY("k"), items, 2, on_many);
+  items[1] = (belay_counter_add_item_t){.key = KEY("a")};
+  EXPECT_REFUSED("items: a field comes twice", add_fields, KEY("k"), items, 2, on_many);
+  items[1] = (belay_counter_add_item_t){.key = KEY("b"), .op_id = belay_bytes(key, 65)};
   EXPECT_REFUSED(no_id, add_many, items, 2, on_many);
-  items[1] = (belay_counter_add_item_t){.key = belay_string("b"), .op_id = belay_bytes(NULL, 5)};
+  items[1] = (belay_counter_add_item_t){.key = KEY("b"), .op_id = belay_bytes(NULL, 5)};
   EXPECT_REFUSED(no_id, add_many, items, 2, on_many);
-  items[1].op_id = belay_string("given");
-  EXPECT_REFUSED("op_id: not of a field", add_fields, belay_string("k"), items, 2, on_many);
+  items[1].op_id = KEY("given");
+  EXPECT_REFUSED("op_id: not of a field", add_fields, KEY("k"), items, 2, on_many);
   const belay_bytes_t names[2] = {{"a", 1}, {NULL, 1}};
   EXPECT_REFUSED(no_key, get_many, names, 2, on_many);
-  EXPECT_REFUSED(no_field, get_fields, belay_string("k"), names, 2, on_many);
-  EXPECT_REFUSED(no_field, delete_fields, belay_string("k"), names, 2, on_counter_told);
-  EXPECT_REFUSED("fields: NULL, or not 1 to 65536 of them", get_fields, belay_string("k"), NULL, 2,
-                 on_many);
-  EXPECT_REFUSED("max: not from 1 to 65536", get_all, belay_string("k"), 0, on_all);
-  EXPECT_REFUSED("max: not from 1 to 65536", get_all, belay_string("k"), 65537, on_all);
+  EXPECT_REFUSED(no_field, get_fields, KEY("k"), names, 2, on_many);
+  EXPECT_REFUSED(no_field, delete_fields, KEY("k"), names, 2, on_result);
+  EXPECT_REFUSED("fields: NULL, or not 1 to 65536 of them", get_fields, KEY("k"), NULL, 2, on_many);
+  EXPECT_REFUSED("max: not from 1 to 65536", get_all, KEY("k"), 0, on_all);
+  EXPECT_REFUSED("max: not from 1 to 65536", get_all, KEY("k"), 65537, on_all);
   assert_error(belay_counter_flush(NULL), BELAY_EINVAL);
   belay_counter_stats(NULL, NULL);
-  assert_error(belay_counter_add_local(NULL, belay_string("k"), 1), BELAY_EINVAL);
+  assert_error(belay_counter_add_local(NULL, KEY("k"), 1), BELAY_EINVAL);
   assert_error(belay_counter_add_local(till.counter, belay_bytes(NULL, 1), 1), BELAY_EINVAL);
-  assert_error(belay_counter_add_local(till.counter, belay_string(key), 1), BELAY_EINVAL);
+  assert_error(belay_counter_add_local(till.counter, KEY(key), 1), BELAY_EINVAL);
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* ---- how much ----------------------------------------------------------------------------------------------- */
-
 /* The most that may be asked for is read, with the client's defaults. */
-BED_TEST(the_largest_replies) {
+COUNTER_TEST(the_largest_replies) {
   static belay_bytes_t fields[BELAY_COUNTER_MANY_MAX];
   static count_t count;
-  till_t till;
-  till_new(&till, bed, NULL);
-  expect_field_added(&till, "hits", "f", INT64_MIN, INT64_MIN);
+  expect_field_added(till, "hits", "f", INT64_MIN, INT64_MIN);
   for (size_t i = 0; i < BELAY_COUNTER_MANY_MAX; i++)
     fields[i] = (belay_bytes_t){"f", 1};
-  expect_status(&count,
-                BEGIN(&till, &count, get_fields, belay_string("hits"), fields,
-                      BELAY_COUNTER_MANY_MAX, on_many),
-                0);
+  expect_status(
+      &count, BEGIN(till, &count, get_fields, KEY("hits"), fields, BELAY_COUNTER_MANY_MAX, on_many),
+      0);
   assert_int_equal(count.n, BELAY_COUNTER_MANY_MAX);
   assert_int_equal(count.many[COUNT_MANY_MAX - 1].value, INT64_MIN);
   assert_int_equal(client_stats(bed).drops, 0);
@@ -109,7 +101,7 @@ BED_TEST_OF(groups_that_are_nearly_too_large, o.max_reply = 65536) {
       field[0] = (char)('!' + n % 64);
       field[1] = (char)('!' + n / 64);
       server_do(bed->server, "HSET", "belay::counter::{hits}", field, "-9223372036854775808", NULL);
-      assert_error(BEGIN(&till, &count, get_all, belay_string("hits"), 1000, on_number_of), 0);
+      assert_error(BEGIN(&till, &count, get_all, KEY("hits"), 1000, on_number_of), 0);
       status = end_of_count(&count);
       read += status == 0;
     }

@@ -5,8 +5,6 @@
 
 #define HITS "belay::counter::{hits}"
 
-/* ---- what arrives ---------------------------------------------------------------------------------------- */
-
 BED_TEST(many_adds_are_one_sum) {
   enum { KEYS = 50, ADDS = 1000 };
   const belay_counter_options_t options = counter_options_every(50);
@@ -122,39 +120,32 @@ BED_TEST(very_many_are_sent_bit_by_bit) {
   expect_got(&till, "k4999", true, 1);
 }
 
-BED_TEST(nothing_is_not_sent) {
-  const belay_counter_options_t options = counter_options_every(1);
-  till_t till;
-  till_new(&till, bed, &options);
-  assert_error(add_local(&till, "hits", 5), 0);
-  assert_error(add_local(&till, "hits", -5), 0);
-  expect_idle(&till);
+COUNTER_TEST_OF(nothing_is_not_sent, o.batch_ms = 1) {
+  assert_error(add_local(till, "hits", 5), 0);
+  assert_error(add_local(till, "hits", -5), 0);
+  expect_idle(till);
   assert_int_equal(client_stats(bed).calls, 0);
 }
 
-BED_TEST(its_limits) {
-  belay_counter_options_t options = counter_options_every(60000);
-  options.max_keys = 3;
-  till_t till;
-  till_new(&till, bed, &options);
-  assert_error(add_local(&till, "a", INT64_MAX), 0);
-  assert_error(add_local(&till, "a", 1), BELAY_EOVERFLOW);
-  assert_error(add_local(&till, "a", -1), 0);
-  assert_error(add_local(&till, "a", 1), 0);
-  assert_error(add_local(&till, "b", INT64_MIN), 0);
-  assert_error(add_local(&till, "b", -1), BELAY_EOVERFLOW);
-  assert_error(add_local(&till, "c", 1), 0);
-  assert_error(add_local(&till, "d", 1), BELAY_EBUSY);
-  assert_error(add_local(&till, "c", 1), 0);
-  assert_error(belay_counter_flush(till.counter), 0);
-  expect_idle(&till);
-  assert_error(add_local(&till, "d", 1), 0);
-  assert_error(belay_counter_flush(till.counter), 0);
-  expect_idle(&till);
-  expect_got(&till, "a", true, INT64_MAX);
-  expect_got(&till, "b", true, INT64_MIN);
-  expect_got(&till, "c", true, 2);
-  expect_got(&till, "d", true, 1);
+COUNTER_TEST_OF(its_limits, o.batch_ms = 60000; o.max_keys = 3) {
+  assert_error(add_local(till, "a", INT64_MAX), 0);
+  assert_error(add_local(till, "a", 1), BELAY_EOVERFLOW);
+  assert_error(add_local(till, "a", -1), 0);
+  assert_error(add_local(till, "a", 1), 0);
+  assert_error(add_local(till, "b", INT64_MIN), 0);
+  assert_error(add_local(till, "b", -1), BELAY_EOVERFLOW);
+  assert_error(add_local(till, "c", 1), 0);
+  assert_error(add_local(till, "d", 1), BELAY_EBUSY);
+  assert_error(add_local(till, "c", 1), 0);
+  assert_error(belay_counter_flush(till->counter), 0);
+  expect_idle(till);
+  assert_error(add_local(till, "d", 1), 0);
+  assert_error(belay_counter_flush(till->counter), 0);
+  expect_idle(till);
+  expect_got(till, "a", true, INT64_MAX);
+  expect_got(till, "b", true, INT64_MIN);
+  expect_got(till, "c", true, 2);
+  expect_got(till, "d", true, 1);
 }
 
 BED_TEST(into_shards_and_with_a_ttl) {
@@ -177,8 +168,6 @@ BED_TEST(into_shards_and_with_a_ttl) {
   }
   assert_true(shards > 1);
 }
-
-/* ---- how fast -------------------------------------------------------------------------------------------- */
 
 static double nanoseconds(till_t *till, unsigned keys, int adds) {
   static char names[1024][16];

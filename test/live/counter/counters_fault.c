@@ -9,8 +9,6 @@
 
 #define HITS "belay::counter::{hits}"
 
-/* ---- what the keys hold ---------------------------------------------------------------------------------- */
-
 enum {
   ADD,
   BOUNDED,
@@ -34,32 +32,30 @@ static const belay_bytes_t name = {"f", 1};
 static int begin_nth(till_t *till, count_t *count, int n) {
   switch (n) {
   case ADD:
-    return BEGIN(till, count, add, belay_string("hits"), 1, on_counter_told);
+    return BEGIN(till, count, add, KEY("hits"), 1, on_result);
   case BOUNDED:
-    return BEGIN(till, count, add_bounded, belay_string("hits"), 1,
-                 &(belay_counter_bounds_t){.min = 0, .max = 100}, on_counter_told);
+    return BEGIN(till, count, add_bounded, KEY("hits"), 1,
+                 &(belay_counter_bounds_t){.min = 0, .max = 100}, on_result);
   case ONCE:
-    return BEGIN(till, count, add_once, belay_string("hits"), 1, belay_string("op"),
-                 on_counter_told);
+    return BEGIN(till, count, add_once, KEY("hits"), 1, KEY("op"), on_result);
   case GET:
-    return BEGIN(till, count, get, belay_string("hits"), on_counter_told);
+    return BEGIN(till, count, get, KEY("hits"), on_result);
   case SET:
-    return BEGIN(till, count, set, belay_string("hits"), 1, on_counter_told);
+    return BEGIN(till, count, set, KEY("hits"), 1, on_result);
   case DELETE:
-    return BEGIN(till, count, delete, belay_string("hits"), on_counter_told);
+    return BEGIN(till, count, delete, KEY("hits"), on_result);
   case FIELD:
-    return BEGIN(till, count, add_field, belay_string("hits"), belay_string("f"), 1,
-                 on_counter_told);
+    return BEGIN(till, count, add_field, KEY("hits"), KEY("f"), 1, on_result);
   case FIELDS:
-    return BEGIN(till, count, add_fields, belay_string("hits"), &item, 1, on_many);
+    return BEGIN(till, count, add_fields, KEY("hits"), &item, 1, on_many);
   case ONE:
-    return BEGIN(till, count, get_field, belay_string("hits"), belay_string("f"), on_counter_told);
+    return BEGIN(till, count, get_field, KEY("hits"), KEY("f"), on_result);
   case SOME:
-    return BEGIN(till, count, get_fields, belay_string("hits"), &name, 1, on_many);
+    return BEGIN(till, count, get_fields, KEY("hits"), &name, 1, on_many);
   case ALL:
-    return BEGIN(till, count, get_all, belay_string("hits"), 100, on_all);
+    return BEGIN(till, count, get_all, KEY("hits"), 100, on_all);
   default:
-    return BEGIN(till, count, delete_fields, belay_string("hits"), &name, 1, on_counter_told);
+    return BEGIN(till, count, delete_fields, KEY("hits"), &name, 1, on_result);
   }
 }
 
@@ -163,18 +159,12 @@ TEST(a_group_that_is_too_large) {
   static belay_bytes_t names[257];
   for (int i = 0; i < 257; i++)
     names[i] = name;
-  assert_error(BEGIN(&till, &count, get_fields, belay_string("hits"), names, 257, on_many),
-               BELAY_EINVAL);
+  assert_error(BEGIN(&till, &count, get_fields, KEY("hits"), names, 257, on_many), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "fields: NULL, or not 1 to 256 of them");
-  expect_status(&count, BEGIN(&till, &count, get_fields, belay_string("hits"), names, 256, on_many),
-                0);
+  expect_status(&count, BEGIN(&till, &count, get_fields, KEY("hits"), names, 256, on_many), 0);
   assert_int_equal(client_stats(bed).drops, 0);
   bed_close(bed);
 }
-
-/* ---- scripts --------------------------------------------------------------------------------------------- */
-
-/* ---- lost answers ---------------------------------------------------------------------------------------- */
 
 /* The server has executed it, and the answer is on its way when the wire is cut. */
 static void lose_the_answer(bed_t *bed, const char *command, int64_t calls) {
@@ -239,9 +229,7 @@ RELAY_TEST(an_operation_is_counted_once) {
     char id[8];
     snprintf(id, sizeof id, "op%d", (int)i);
     relay_delay(bed->relay, 20);
-    assert_error(
-        BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_string(id), on_counter_told),
-        0);
+    assert_error(BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY(id), on_result), 0);
     bed_run_for(bed, i % 3 * 13);
     if (i % 5 == 4)
       relay_silence(bed->relay);

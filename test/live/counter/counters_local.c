@@ -6,8 +6,6 @@
 
 #define HITS "belay::counter::{hits}"
 
-/* ---- what goes wrong on the way -------------------------------------------------------------------------- */
-
 /* However often the wire is cut, or falls silent: each add counts once. */
 TEST_ON(a_sum_counts_once, server, server_start(NULL)) {
   relay_t *relay = relay_start(server_path(server));
@@ -153,8 +151,6 @@ BED_TEST_OF(what_is_not_known_for_too_long_is_told, o.timeout_ms = lag()) {
   assert_true(value == 101 || value == 108);
 }
 
-/* ---- closing --------------------------------------------------------------------------------------------- */
-
 typedef enum what { COUNTER, CLIENT, BELAY, WHATS } what_t;
 
 static void begin_end(till_t *till, what_t what) {
@@ -259,13 +255,10 @@ static void add_again(till_t *till) {
   assert_error(add_local(till, "hits", till->loss[0].amount), 0);
 }
 
-BED_TEST(what_was_lost_may_be_added_again) {
-  const belay_counter_options_t options = counter_options_every(1);
-  till_t till;
-  till_new(&till, bed, &options);
+COUNTER_TEST_OF(what_was_lost_may_be_added_again, o.batch_ms = 1) {
   server_do(bed->server, "RPUSH", HITS, "x", NULL);
-  till.then = add_again;
-  assert_error(add_local(&till, "hits", 3), 0);
-  expect_idle(&till);
+  till->then = add_again;
+  assert_error(add_local(till, "hits", 3), 0);
+  expect_idle(till);
   assert_int_equal(number_at(bed->server, HITS), 3);
 }

@@ -14,7 +14,7 @@ static belay_bytes_t keys[N];
 static void name_them(int64_t delta) {
   for (int i = 0; i < N; i++) {
     snprintf(names[i], sizeof names[i], "k%d", i);
-    items[i] = (belay_counter_add_item_t){.key = belay_string(names[i]), .delta = delta + i};
+    items[i] = (belay_counter_add_item_t){.key = KEY(names[i]), .delta = delta + i};
     keys[i] = (belay_bytes_t){names[i], strlen(names[i])};
   }
 }
@@ -37,32 +37,28 @@ static void expect_all(till_t *till, int64_t delta, int64_t times) {
   }
 }
 
-/* ---- many keys ------------------------------------------------------------------------------------------- */
-
-BED_TEST(many_in_one_round_trip) {
-  till_t till;
+COUNTER_TEST(many_in_one_round_trip) {
   static count_t count;
   const int64_t large = INT64_C(1) << 60;
-  till_new(&till, bed, NULL);
   name_them(large);
   uint64_t writes = client_stats(bed).writes;
   for (int times = 1; times <= 2; times++) {
-    expect_status(&count, BEGIN(&till, &count, add_many, items, N, on_many), 0);
+    expect_status(&count, BEGIN(till, &count, add_many, items, N, on_many), 0);
     for (int i = 0; i < N; i++) {
       assert_true(count.many[i].applied);
       assert_int_equal(count.many[i].value, times * (large + i));
     }
   }
   assert_true(client_stats(bed).writes - writes < N);
-  expect_all(&till, large, 2);
+  expect_all(till, large, 2);
   items[1] = items[2] = items[0]; /* one may come more than once */
   for (int i = 0; i < 3; i++)
     items[i].delta = 1;
-  expect_status(&count, BEGIN(&till, &count, add_many, items, 3, on_many), 0);
+  expect_status(&count, BEGIN(till, &count, add_many, items, 3, on_many), 0);
   for (int i = 0; i < 3; i++)
     assert_int_equal(count.many[i].value, 2 * large + 1 + i);
   const belay_bytes_t absent = {"absent", 6};
-  expect_status(&count, BEGIN(&till, &count, get_many, &absent, 1, on_many), 0);
+  expect_status(&count, BEGIN(till, &count, get_many, &absent, 1, on_many), 0);
   assert_false(count.many[0].found);
   assert_int_equal(count.many[0].value, 0);
 }
@@ -107,16 +103,12 @@ BED_TEST(each_has_its_own_status) {
 }
 
 /* The client loads each script again that the server has lost. */
-BED_TEST(scripts_that_were_forgotten) {
-  belay_counter_options_t options = counter_options();
-  options.ttl_ms = 100000;
-  till_t till;
+COUNTER_TEST_OF(scripts_that_were_forgotten, o.ttl_ms = 100000) {
   static count_t count;
-  till_new(&till, bed, &options);
   name_them(1);
   for (int times = 1; times <= 3; times++) {
-    expect_status(&count, BEGIN(&till, &count, add_many, items, N, on_many), 0);
-    expect_all(&till, 1, times);
+    expect_status(&count, BEGIN(till, &count, add_many, items, N, on_many), 0);
+    expect_all(till, 1, times);
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
   }
   expect_no_key_for_ever(bed->server);
@@ -135,7 +127,7 @@ TEST(many_are_no_more_than_they_need) {
     till_new(&till, bed, &options);
     name_them(1);
     for (int i = 0; i < N && ids; i++) {
-      items[i].op_id = belay_string("op");
+      items[i].op_id = KEY("op");
     }
     expect_status(&count, BEGIN(&till, &count, add_many, items, N, on_many), 0);
     expect_all(&till, 1, 1);
@@ -205,7 +197,7 @@ TEST(many_whose_answers_are_lost) {
       name_them(1);
       snprintf(id, sizeof id, "op%d", round);
       for (int i = 0; i < N && with_ids; i++) {
-        items[i].op_id = belay_string(id);
+        items[i].op_id = KEY(id);
       }
       relay_delay(relay, RELAY_LONG);
       assert_error(BEGIN(&till, &count, add_many, items, N, on_many), 0);
@@ -228,8 +220,6 @@ TEST(many_whose_answers_are_lost) {
   server_stop(server);
 }
 
-/* ---- shards ---------------------------------------------------------------------------------------------- */
-
 static const char *shard_at(int i) {
   static char key[64];
   snprintf(key, sizeof key, "belay::counter::{hits::%d}", i);
@@ -242,11 +232,10 @@ BED_TEST(a_counter_in_shards) {
   options.shards = SHARDS;
   options.ttl_ms = 100000;
   till_t till;
-  static count_t count;
   till_new(&till, bed, &options);
   expect_got(&till, "hits", false, 0);
   for (int i = 1; i <= ADDS; i++)
-    expect_status(&count, BEGIN(&till, &count, add, belay_string("hits"), i, on_counter_told), 0);
+    expect_add_status(&till, "hits", i, 0);
   expect_got(&till, "hits", true, ADDS * (ADDS + 1) / 2);
   assert_int_equal(server_keys(bed->server), SHARDS);
   int64_t sum = 0;
@@ -260,10 +249,7 @@ BED_TEST(a_counter_in_shards) {
   for (int i = 0; i < 50; i++) {
     char id[8];
     snprintf(id, sizeof id, "op%d", i / 2); /* each twice: the second time it goes where it was */
-    expect_status(
-        &count,
-        BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_string(id), on_counter_told),
-        0);
+    expect_once_status(&till, "hits", 1, id, 0);
   }
   expect_got(&till, "hits", true, ADDS * (ADDS + 1) / 2 + 25);
   expect_deleted(&till, "hits", true);
@@ -271,7 +257,7 @@ BED_TEST(a_counter_in_shards) {
   expect_got(&till, "hits", false, 0);
 }
 
-BED_TEST(the_sum_of_shards) {
+COUNTER_TEST_OF(the_sum_of_shards, o.shards = 4) {
   static const struct {
     const char *values[4];
     int status;
@@ -294,22 +280,17 @@ BED_TEST(the_sum_of_shards) {
        INT64_C(9007203549708287)},
       {{"5", "many", NULL, NULL}, BELAY_EWRONGTYPE, 0},
   };
-  belay_counter_options_t options = counter_options();
-  options.shards = 4;
-  till_t till;
-  till_new(&till, bed, &options);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     static count_t count;
     server_do(bed->server, "FLUSHALL", NULL);
     for (int j = 0; j < 4; j++)
       if (rows[i].values[j] != NULL)
         server_do(bed->server, "SET", shard_at(j), rows[i].values[j], NULL);
-    expect_status(&count, BEGIN(&till, &count, get, belay_string("hits"), on_counter_told),
-                  rows[i].status);
+    expect_status(&count, BEGIN(till, &count, get, KEY("hits"), on_result), rows[i].status);
     if (rows[i].status == 0)
       assert_int_equal(count.result.value, rows[i].sum);
     const belay_bytes_t both[] = {{"hits", 4}, {"none", 4}};
-    expect_status(&count, BEGIN(&till, &count, get_many, both, 2, on_many), rows[i].status);
+    expect_status(&count, BEGIN(till, &count, get_many, both, 2, on_many), rows[i].status);
     assert_error(count.many[0].status, rows[i].status);
     assert_int_equal(count.many[0].value, rows[i].sum);
     assert_int_equal(count.many[0].found, rows[i].status == 0);
@@ -318,36 +299,25 @@ BED_TEST(the_sum_of_shards) {
   }
 }
 
-BED_TEST(what_shards_cannot_do) {
-  belay_counter_options_t options = counter_options();
-  options.shards = 2;
-  till_t till;
+COUNTER_TEST_OF(what_shards_cannot_do, o.shards = 2) {
   static count_t count;
-  till_new(&till, bed, &options);
   const belay_bytes_t name = {"f", 1};
-  const belay_counter_add_item_t item = {.key = belay_string("f"), .delta = 1};
-  assert_error(BEGIN(&till, &count, set, belay_string("hits"), 1, on_counter_told), BELAY_EINVAL);
+  const belay_counter_add_item_t item = {.key = KEY("f"), .delta = 1};
+  assert_error(BEGIN(till, &count, set, KEY("hits"), 1, on_result), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "a set: not of a counter with shards");
-  assert_error(BEGIN(&till, &count, add_bounded, belay_string("hits"), 1,
-                     &(belay_counter_bounds_t){.min = 0, .max = 1}, on_counter_told),
+  assert_error(BEGIN(till, &count, add_bounded, KEY("hits"), 1,
+                     &(belay_counter_bounds_t){.min = 0, .max = 1}, on_result),
                BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "a bounded add: not of a counter with shards");
-  assert_error(
-      BEGIN(&till, &count, add_field, belay_string("hits"), belay_string("f"), 1, on_counter_told),
-      BELAY_EINVAL);
-  assert_error(
-      BEGIN(&till, &count, get_field, belay_string("hits"), belay_string("f"), on_counter_told),
-      BELAY_EINVAL);
-  assert_error(BEGIN(&till, &count, add_fields, belay_string("hits"), &item, 1, on_many),
-               BELAY_EINVAL);
-  assert_error(BEGIN(&till, &count, get_fields, belay_string("hits"), &name, 1, on_many),
-               BELAY_EINVAL);
-  assert_error(BEGIN(&till, &count, get_all, belay_string("hits"), 1, on_all), BELAY_EINVAL);
-  assert_error(BEGIN(&till, &count, delete_fields, belay_string("hits"), &name, 1, on_counter_told),
-               BELAY_EINVAL);
+  assert_error(BEGIN(till, &count, add_field, KEY("hits"), KEY("f"), 1, on_result), BELAY_EINVAL);
+  assert_error(BEGIN(till, &count, get_field, KEY("hits"), KEY("f"), on_result), BELAY_EINVAL);
+  assert_error(BEGIN(till, &count, add_fields, KEY("hits"), &item, 1, on_many), BELAY_EINVAL);
+  assert_error(BEGIN(till, &count, get_fields, KEY("hits"), &name, 1, on_many), BELAY_EINVAL);
+  assert_error(BEGIN(till, &count, get_all, KEY("hits"), 1, on_all), BELAY_EINVAL);
+  assert_error(BEGIN(till, &count, delete_fields, KEY("hits"), &name, 1, on_result), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "fields: not of a counter with shards");
   static belay_bytes_t too_many[BELAY_COUNTER_MANY_MAX / 2 + 1];
-  assert_error(BEGIN(&till, &count, get_many, too_many, BELAY_COUNTER_MANY_MAX / 2 + 1, on_many),
+  assert_error(BEGIN(till, &count, get_many, too_many, BELAY_COUNTER_MANY_MAX / 2 + 1, on_many),
                BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "keys: NULL, or not 1 to 32768 of them");
 }

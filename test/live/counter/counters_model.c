@@ -62,8 +62,6 @@ static int64_t delta_of(model_t *m) {
   return below(m, 2) == 0 ? (int64_t)below(m, 21) - 10 : any_number(m);
 }
 
-/* ---- the model ------------------------------------------------------------------------------------------- */
-
 static int model_add(model_t *m, number_t *number, int64_t delta) {
   int64_t sum;
   if (__builtin_add_overflow(number->value, delta, &sum)) {
@@ -86,13 +84,10 @@ static bool model_bounded(model_t *m, number_t *number, int64_t delta, int64_t m
   return true;
 }
 
-/* ---- steps ----------------------------------------------------------------------------------------------- */
-
 static void step_add(model_t *m, count_t *count, uint64_t k) {
   int64_t delta = delta_of(m);
   int status = model_add(m, &m->counters[k], delta);
-  expect_status(count, BEGIN(&m->till, count, add, belay_string(keys[k]), delta, on_counter_told),
-                status);
+  expect_status(count, BEGIN(&m->till, count, add, KEY(keys[k]), delta, on_result), status);
   if (status == 0)
     assert_int_equal(count->result.value, m->counters[k].value);
 }
@@ -110,8 +105,8 @@ static void step_bounded(model_t *m, count_t *count, uint64_t k) {
   }
   bool applied = model_bounded(m, &m->counters[k], delta, min, max);
   expect_status(count,
-                BEGIN(&m->till, count, add_bounded, belay_string(keys[k]), delta,
-                      &(belay_counter_bounds_t){.min = min, .max = max}, on_counter_told),
+                BEGIN(&m->till, count, add_bounded, KEY(keys[k]), delta,
+                      &(belay_counter_bounds_t){.min = min, .max = max}, on_result),
                 0);
   assert_int_equal(count->result.applied, applied);
   assert_int_equal(count->result.value, m->counters[k].value);
@@ -132,9 +127,7 @@ static void step_once(model_t *m, count_t *count, uint64_t k) {
   m->mismatches += status == BELAY_EMISMATCH;
   if (!operation->known && status == 0)
     *operation = (operation_t){true, delta, m->counters[k].value};
-  expect_status(count,
-                BEGIN(&m->till, count, add_once, belay_string(keys[k]), delta, belay_string(id),
-                      on_counter_told),
+  expect_status(count, BEGIN(&m->till, count, add_once, KEY(keys[k]), delta, KEY(id), on_result),
                 status);
   if (status == 0)
     assert_int_equal(count->result.value, operation->value);
@@ -185,8 +178,7 @@ static void step_fields(model_t *m, count_t *count) {
   }
   if (n == 0)
     return;
-  expect_status(count, BEGIN(&m->till, count, add_fields, belay_string("group"), items, n, on_many),
-                status);
+  expect_status(count, BEGIN(&m->till, count, add_fields, KEY("group"), items, n, on_many), status);
   if (status != 0)
     return;
   memcpy(m->fields, after, sizeof after);
@@ -197,9 +189,8 @@ static void step_fields(model_t *m, count_t *count) {
 static void step_field(model_t *m, count_t *count, uint64_t k) {
   if (below(m, 4) == 0) {
     const belay_bytes_t name = {groups[k], 1};
-    expect_status(
-        count,
-        BEGIN(&m->till, count, delete_fields, belay_string("group"), &name, 1, on_counter_told), 0);
+    expect_status(count, BEGIN(&m->till, count, delete_fields, KEY("group"), &name, 1, on_result),
+                  0);
     assert_int_equal(count->result.value, m->fields[k].there);
     m->fields[k] = (number_t){0};
     return;
@@ -207,8 +198,7 @@ static void step_field(model_t *m, count_t *count, uint64_t k) {
   int64_t delta = delta_of(m);
   int status = model_add(m, &m->fields[k], delta);
   expect_status(count,
-                BEGIN(&m->till, count, add_field, belay_string("group"), belay_string(groups[k]),
-                      delta, on_counter_told),
+                BEGIN(&m->till, count, add_field, KEY("group"), KEY(groups[k]), delta, on_result),
                 status);
   if (status == 0)
     assert_int_equal(count->result.value, m->fields[k].value);
@@ -230,14 +220,13 @@ static void check(model_t *m) {
     assert_int_equal(count.many[i].found, m->counters[i].there);
     assert_int_equal(count.many[i].value, m->counters[i].value);
   }
-  expect_status(&count,
-                BEGIN(&m->till, &count, get_fields, belay_string("group"), fields, NAMES, on_many),
+  expect_status(&count, BEGIN(&m->till, &count, get_fields, KEY("group"), fields, NAMES, on_many),
                 0);
   for (int i = 0; i < NAMES; i++) {
     assert_int_equal(count.many[i].found, m->fields[i].there);
     assert_int_equal(count.many[i].value, m->fields[i].value);
   }
-  expect_status(&count, BEGIN(&m->till, &count, get_all, belay_string("group"), NAMES, on_all), 0);
+  expect_status(&count, BEGIN(&m->till, &count, get_all, KEY("group"), NAMES, on_all), 0);
   assert_int_equal(count.n, there);
   for (size_t i = 0; i < there; i++)
     assert_int_equal(count.values[i], m->fields[count.names[i][0] - 'f'].value);

@@ -17,102 +17,69 @@ static void age(bed_t *bed, const char *id, const char *rest) {
   server_do(bed->server, "HSET", OPS, field, text, NULL);
 }
 
-BED_TEST(operations_share_a_key_that_is_bounded) {
+COUNTER_TEST_OF(operations_share_a_key_that_is_bounded, o.max_ops = 3) {
   static const char id[] = {'o', '\0', '}', ':', ':', '{', (char)0xff};
-  belay_counter_options_t options = counter_options();
-  options.max_ops = 3;
-  till_t till;
   count_t count = {0};
-  till_new(&till, bed, &options);
   for (int i = 0; i < 2; i++) {
-    expect_once(&till, "hits", 5, "one", 5);
-    expect_once(&till, "hits", LARGE, "two", LARGE + 5);
+    expect_once(till, "hits", 5, "one", 5);
+    expect_once(till, "hits", LARGE, "two", LARGE + 5);
   }
-  expect_once(&till, "hits", 5, "one", 5); /* as it was the first time */
-  expect_once(&till, "other", 7, "one", 7);
+  expect_once(till, "hits", 5, "one", 5); /* as it was the first time */
+  expect_once(till, "other", 7, "one", 7);
+  expect_once_status(till, "hits", 6, "one", BELAY_EMISMATCH);
   expect_status(
-      &count,
-      BEGIN(&till, &count, add_once, belay_string("hits"), 6, belay_string("one"), on_counter_told),
-      BELAY_EMISMATCH);
-  expect_status(&count,
-                BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_bytes(id, sizeof id),
-                      on_counter_told),
-                0);
+      &count, BEGIN(till, &count, add_once, KEY("hits"), 1, belay_bytes(id, sizeof id), on_result),
+      0);
   assert_int_equal(server_keys(bed->server), 4); /* two counters and their records */
   assert_between(server_integer(bed->server, "PTTL", OPS, NULL), 3500000, 3600000);
   for (int i = 0; i < 2; i++) { /* it is full */
-    expect_status(&count,
-                  BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_string("four"),
-                        on_counter_told),
-                  BELAY_EBUSY);
-    expect_got(&till, "hits", true, LARGE + 6);
-    expect_once(&till, "hits", LARGE, "two", LARGE + 5);
+    expect_once_status(till, "hits", 1, "four", BELAY_EBUSY);
+    expect_got(till, "hits", true, LARGE + 6);
+    expect_once(till, "hits", LARGE, "two", LARGE + 5);
   }
   age(bed, "two", "1 1 9007199254740992 9007199254740997"); /* not the oldest one */
-  expect_status(&count,
-                BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_string("four"),
-                      on_counter_told),
-                BELAY_EBUSY);
+  expect_once_status(till, "hits", 1, "four", BELAY_EBUSY);
   age(bed, "one", "0 1 5 5");
-  expect_once(&till, "hits", 1, "four", LARGE + 7); /* for which both make room */
+  expect_once(till, "hits", 1, "four", LARGE + 7); /* for which both make room */
   assert_int_equal(server_integer(bed->server, "HLEN", OPS, NULL), 3 + 2 * 2);
-  expect_once(&till, "hits", 1, "one", LARGE + 8); /* it is another one by now */
-  expect_once(&till, "hits", 1, "one", LARGE + 8);
-  expect_status(&count,
-                BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_string("five"),
-                      on_counter_told),
-                BELAY_EBUSY);
+  expect_once(till, "hits", 1, "one", LARGE + 8); /* it is another one by now */
+  expect_once(till, "hits", 1, "one", LARGE + 8);
+  expect_once_status(till, "hits", 1, "five", BELAY_EBUSY);
 }
 
 /* An id that comes again when it need not be known any more counts again, and then its first record
  * is not mistaken for the second one. */
-BED_TEST(an_operation_that_is_forgotten_may_come_again) {
-  belay_counter_options_t options = counter_options();
-  options.max_ops = 100;
-  till_t till;
-  till_new(&till, bed, &options);
-  expect_once(&till, "hits", 1, "first", 1);
-  expect_once(&till, "hits", 1, "again", 2);
+COUNTER_TEST_OF(an_operation_that_is_forgotten_may_come_again, o.max_ops = 100) {
+  expect_once(till, "hits", 1, "first", 1);
+  expect_once(till, "hits", 1, "again", 2);
   age(bed, "again", "1 1 1 2"); /* behind one that must be known */
-  expect_once(&till, "hits", 1, "again", 3);
+  expect_once(till, "hits", 1, "again", 3);
   age(bed, "first", "0 1 1 1");
   for (int i = 0; i < 60; i++) {
     char id[16];
     snprintf(id, sizeof id, "op%d", i);
-    expect_once(&till, "hits", 1, id, 4 + i);
-    expect_once(&till, "hits", 1, "again", 3);
+    expect_once(till, "hits", 1, id, 4 + i);
+    expect_once(till, "hits", 1, "again", 3);
   }
   assert_int_equal(server_integer(bed->server, "HLEN", OPS, NULL), 3 + 2 * 61);
 }
 
 /* A thousand adds leave two keys; a request that may be sent again for longer is known for longer.
  * */
-BED_TEST(operations_leave_one_key) {
-  belay_counter_options_t options = counter_options();
-  options.max_ops = 1000;
-  options.op_ttl_ms = 1000;
-  till_t till;
-  till_new(&till, bed, &options);
+COUNTER_TEST_OF(operations_leave_one_key, o.max_ops = 1000; o.op_ttl_ms = 1000) {
   count_t count = {.request.timeout_ms = 300000};
-  expect_status(
-      &count,
-      BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_string("op"), on_counter_told),
-      0);
-  count = (count_t){0};
+  expect_status(&count, BEGIN(till, &count, add_once, KEY("hits"), 1, KEY("op"), on_result), 0);
   for (int i = 1; i < 1000; i++) {
     char id[16];
     snprintf(id, sizeof id, "op%d", i);
-    expect_status(
-        &count,
-        BEGIN(&till, &count, add_once, belay_string("hits"), 1, belay_string(id), on_counter_told),
-        0);
+    expect_once_status(till, "hits", 1, id, 0);
   }
   assert_int_equal(server_keys(bed->server), 2);
   assert_int_equal(number_at(bed->server, HITS), 1000);
   assert_between(server_integer(bed->server, "PTTL", OPS, NULL), 250000, 303002);
 }
 
-BED_TEST(garbage_where_operations_are_recorded) {
+COUNTER_TEST_OF(garbage_where_operations_are_recorded, o.max_ops = 3) {
   static const char *const fields[][2] = {{"color", "green"},
                                           {"next", "x"},
                                           {"next", "-1"},
@@ -124,28 +91,17 @@ BED_TEST(garbage_where_operations_are_recorded) {
                                           {"first", "0.5"},
                                           {"until", "-1"},
                                           {"next", "1000000000000000000000"}};
-  belay_counter_options_t options = counter_options();
-  options.max_ops = 3;
-  till_t till;
-  count_t count = {0};
-  till_new(&till, bed, &options);
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
     server_do(bed->server, "FLUSHALL", NULL);
     if (i > 0)
-      expect_once(&till, "hits", 5, "good", 5);
+      expect_once(till, "hits", 5, "good", 5);
     server_do(bed->server, "HSET", OPS, fields[i][0], fields[i][1], NULL);
-    expect_status(&count,
-                  BEGIN(&till, &count, add_once, belay_string("hits"), 5, belay_string("bad"),
-                        on_counter_told),
-                  BELAY_EMISMATCH);
+    expect_once_status(till, "hits", 5, "bad", BELAY_EMISMATCH);
     assert_int_equal(number_at(bed->server, HITS), i > 0 ? 5 : 0);
   }
   server_do(bed->server, "FLUSHALL", NULL);
   server_do(bed->server, "SET", OPS, "x", NULL);
-  expect_status(
-      &count,
-      BEGIN(&till, &count, add_once, belay_string("hits"), 5, belay_string("bad"), on_counter_told),
-      BELAY_EWRONGTYPE);
+  expect_once_status(till, "hits", 5, "bad", BELAY_EWRONGTYPE);
   assert_int_equal(number_at(bed->server, HITS), 0);
   assert_int_equal(client_stats(bed).drops, 0);
 }

@@ -47,7 +47,7 @@ static int64_t read_one(stage_t *stage, int i) {
   char name[16];
   count_t count = {0};
   name_key(name, i);
-  assert_error(BEGIN(&stage->till, &count, get, KEY(name), on_counter_told), 0);
+  assert_error(BEGIN(&stage->till, &count, get, KEY(name), on_result), 0);
   assert_error(end_of_count(&count), 0);
   return count.result.value;
 }
@@ -159,7 +159,7 @@ TEST(a_replica_dies) {
   count_t count = {0};
   name_key(name, 0);
   unsigned owner = (unsigned)cluster_owner(stage->cluster, slot_of(0));
-  assert_error(BEGIN(&stage->till, &count, get, KEY(name), on_counter_told), 0);
+  assert_error(BEGIN(&stage->till, &count, get, KEY(name), on_result), 0);
   server_kill(cluster_node(stage->cluster, owner + 3));
   assert_error(end_of_count(&count), 0);
   expect_reads(stage, true, true);
@@ -186,7 +186,7 @@ TEST_IN(a_replica_stands_still, stage, stage_open(BELAY_READ_REPLICA, NULL)) {
   server_pause(cluster_node(stage->cluster, 3));
   for (int i = 0; i < 2 * KEYS; i++) {
     name_key(name, i % KEYS);
-    assert_error(BEGIN(&stage->till, &count[i], get, KEY(name), on_counter_told), 0);
+    assert_error(BEGIN(&stage->till, &count[i], get, KEY(name), on_result), 0);
     if (i == KEYS - 1) /* then there is something to notice for the others */
       bed_run_for(stage->bed, 400);
   }

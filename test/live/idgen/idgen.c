@@ -18,28 +18,23 @@ static int64_t stored(bed_t *bed) {
   return text == NULL ? -1 : atoll(text);
 }
 
-/* ---- segments -------------------------------------------------------------------------------------------- */
-
-BED_TEST(ids_begin_at_one_and_are_fetched_ahead) {
-  belay_idgen_options_t options = segments(10);
-  spring_t spring;
+IDGEN_TEST(ids_begin_at_one_and_are_fetched_ahead, segments(10)) {
   int64_t id = -7;
-  spring_new(&spring, bed, &options);
   assert_int_equal(server_keys(bed->server), 0);
-  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
+  assert_error(belay_idgen_next(spring->idgen, &id), BELAY_EAGAIN);
   assert_int_equal(id, -7);
-  assert_int_equal(get_id(&spring), 1);
+  assert_int_equal(get_id(spring), 1);
   for (int64_t expected = 2; expected <= 8; expected++) {
-    assert_error(belay_idgen_next(spring.idgen, &id), 0);
+    assert_error(belay_idgen_next(spring->idgen, &id), 0);
     assert_int_equal(id, expected);
   }
   bed_run_for(bed, 20);
   assert_int_equal(stored(bed), 11); /* a fifth is left untouched */
-  assert_error(belay_idgen_next(spring.idgen, &id), 0);
+  assert_error(belay_idgen_next(spring->idgen, &id), 0);
   bed_until(bed, stored(bed) == 21);
   bed_settle(bed);
   for (int64_t expected = 10; expected <= 18; expected++) {
-    assert_error(belay_idgen_next(spring.idgen, &id), 0);
+    assert_error(belay_idgen_next(spring->idgen, &id), 0);
     assert_int_equal(id, expected);
   }
   bed_run_for(bed, 20);
@@ -67,17 +62,15 @@ BED_TEST(steps_of_every_size) {
   }
 }
 
-BED_TEST(many_at_once_are_served_in_order) {
-  belay_idgen_options_t options = segments(1000);
-  spring_t spring;
+IDGEN_TEST(many_at_once_are_served_in_order, segments(1000)) {
   draw_t draws[4] = {0};
   static const size_t n[] = {1500, 1, 3000, 7};
   int64_t id, before = 0;
-  spring_new(&spring, bed, &options);
   for (int i = 0; i < 4; i++)
-    assert_error(
-        n[i] == 1 ? begin_get(&spring, &draws[i]) : begin_get_many(&spring, &draws[i], n[i]), 0);
-  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN); /* waiting requests come first */
+    assert_error(n[i] == 1 ? begin_get(spring, &draws[i]) : begin_get_many(spring, &draws[i], n[i]),
+                 0);
+  assert_error(belay_idgen_next(spring->idgen, &id),
+               BELAY_EAGAIN); /* waiting requests come first */
   for (int i = 0; i < 4; i++) {
     assert_error(end_of_draw(&draws[i]), 0);
     assert_int_equal(draws[i].n, n[i]);
@@ -86,11 +79,11 @@ BED_TEST(many_at_once_are_served_in_order) {
     before = draws[i].last;
   }
   assert_int_equal(before, 4508);
-  assert_error(begin_get_many(&spring, &draws[0], BELAY_IDGEN_MANY_MAX), 0);
+  assert_error(begin_get_many(spring, &draws[0], BELAY_IDGEN_MANY_MAX), 0);
   assert_error(end_of_draw(&draws[0]), 0);
   assert_int_equal(draws[0].first, before + 1);
   assert_int_equal(draws[0].last, before + (int64_t)BELAY_IDGEN_MANY_MAX);
-  assert_int_equal(next_id(&spring), draws[0].last + 1);
+  assert_int_equal(next_id(spring), draws[0].last + 1);
 }
 
 BED_TEST(handles_share_the_ids) {
@@ -149,8 +142,6 @@ BED_TEST(what_is_there_counts_more_than_the_start) {
   assert_int_equal(next_id(&spring), 11);
 }
 
-/* ---- sequences ------------------------------------------------------------------------------------------- */
-
 static belay_idgen_options_t sequence(const char *kind, int64_t start) {
   belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SEQUENCE);
   options.sequence = belay_string(kind);
@@ -160,8 +151,7 @@ static belay_idgen_options_t sequence(const char *kind, int64_t start) {
 
 static void expect_many(spring_t *spring, size_t n, int64_t first, int64_t last) {
   draw_t draw = {0};
-  assert_error(begin_get_many(spring, &draw, n), 0);
-  assert_error(end_of_draw(&draw), 0);
+  expect_draw(&draw, begin_get_many(spring, &draw, n), 0);
   assert_int_equal(draw.n, n);
   assert_int_equal(draw.first, first);
   assert_int_equal(draw.last, last);
@@ -197,12 +187,10 @@ BED_TEST(a_sequence_ends) {
   draw_t draw = {0};
   belay_idgen_options_t options = sequence("last", INT64_MAX - 2);
   spring_new(&spring, bed, &options);
-  assert_error(begin_get_many(&spring, &draw, 4), 0);
-  assert_error(end_of_draw(&draw), BELAY_EOVERFLOW);
+  expect_draw(&draw, begin_get_many(&spring, &draw, 4), BELAY_EOVERFLOW);
   assert_int_equal(server_keys(bed->server), 0);
   assert_int_equal(get_id(&spring), INT64_MAX - 2);
-  assert_error(begin_get_many(&spring, &draw, 3), 0);
-  assert_error(end_of_draw(&draw), BELAY_EOVERFLOW);
+  expect_draw(&draw, begin_get_many(&spring, &draw, 3), BELAY_EOVERFLOW);
   expect_many(&spring, 2, INT64_MAX - 1, INT64_MAX);
   expect_get(&spring, BELAY_EOVERFLOW);
   options = sequence("first", INT64_MIN);
@@ -213,8 +201,6 @@ BED_TEST(a_sequence_ends) {
   spring_new(&spring, bed, &options);
   expect_many(&spring, 3, -1, 1);
 }
-
-/* ---- what keys hold -------------------------------------------------------------------------------------- */
 
 static char told[256];
 
@@ -272,8 +258,6 @@ BED_TEST(foreign_keys_are_left_alone) {
   }
 }
 
-/* ---- what is refused ------------------------------------------------------------------------------------- */
-
 #define REFUSE(mode, member, value, word)                                                          \
   do {                                                                                             \
     belay_idgen_options_t o_ = idgen_options(mode);                                                \
@@ -293,23 +277,20 @@ static void on_many(belay_request_t *request, int status, const int64_t *ids, si
   on_one(request, status, (int64_t)n);
 }
 
-BED_TEST(arguments_are_checked) {
-  belay_idgen_options_t options = segments(1);
+IDGEN_TEST(arguments_are_checked, segments(1)) {
   belay_request_t request = {0};
-  spring_t spring;
   int64_t id;
   belay_idgen_parts_t parts;
-  spring_new(&spring, bed, &options);
   assert_error(belay_idgen_next(NULL, &id), BELAY_EINVAL);
-  assert_error(belay_idgen_next(spring.idgen, NULL), BELAY_EINVAL);
-  assert_error(belay_idgen_get_many(spring.idgen, &request, 0, on_many), BELAY_EINVAL);
-  assert_error(belay_idgen_get_many(spring.idgen, &request, BELAY_IDGEN_MANY_MAX + 1, on_many),
+  assert_error(belay_idgen_next(spring->idgen, NULL), BELAY_EINVAL);
+  assert_error(belay_idgen_get_many(spring->idgen, &request, 0, on_many), BELAY_EINVAL);
+  assert_error(belay_idgen_get_many(spring->idgen, &request, BELAY_IDGEN_MANY_MAX + 1, on_many),
                BELAY_EINVAL);
   assert_error(belay_idgen_decode(-1, 0, &parts), BELAY_EINVAL);
   assert_error(belay_idgen_decode(1, -1, &parts), BELAY_EINVAL);
   assert_error(belay_idgen_decode(1, 0, NULL), BELAY_EINVAL);
   assert_int_equal(belay_idgen_worker(NULL), -1);
-  assert_int_equal(belay_idgen_worker(spring.idgen), -1);
+  assert_int_equal(belay_idgen_worker(spring->idgen), -1);
 }
 
 BED_TEST(the_longest_names) {

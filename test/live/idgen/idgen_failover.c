@@ -182,8 +182,7 @@ TEST(ids_count_once_replicas_know) {
   options.replica_timeout_ms = 100;
   spring_new(&sequence, bed, &options);
   draw_t draw = {.request.timeout_ms = 20000};
-  assert_error(begin_get(&spring, &draw), 0);
-  assert_error(end_of_draw(&draw), 0);
+  expect_draw(&draw, begin_get(&spring, &draw), 0);
   int64_t first = draw.first;
   assert_true(number_at(replica, KEY, "next") >= first + 10);
   int64_t before = get_id(&sequence);
@@ -191,8 +190,7 @@ TEST(ids_count_once_replicas_know) {
   server_pause(replica);
   expect_get(&sequence, BELAY_ENOREPLICAS);
   draw_t many = {.request.timeout_ms = 400 * slow()};
-  assert_error(begin_get_many(&spring, &many, 30), 0);
-  assert_error(end_of_draw(&many), BELAY_ENOREPLICAS);
+  expect_draw(&many, begin_get_many(&spring, &many, 30), BELAY_ENOREPLICAS);
   server_resume(replica);
   assert_true(get_id(&spring) > first + 9);
   bed_run_for(bed, 100); /* until the replica has all writes */
@@ -220,8 +218,7 @@ TEST(a_server_that_does_not_tell_who_it_is) {
   options.replica_timeout_ms = 20;
   spring_new(&spring, bed, &options);
   draw_t draw = {.request.timeout_ms = 200 * slow()};
-  assert_error(begin_get(&spring, &draw), 0);
-  assert_error(end_of_draw(&draw), BELAY_ENOREPLICAS);
+  expect_draw(&draw, begin_get(&spring, &draw), BELAY_ENOREPLICAS);
   options = idgen_options(BELAY_IDGEN_SNOWFLAKE);
   options.ahead_ms = 100;
   spring_new(&spring, bed, &options);

@@ -21,8 +21,6 @@ static int64_t number_at(server_t *server, const char *key, const char *field) {
   return text == NULL ? -1 : atoll(text);
 }
 
-/* ---- lost answers ---------------------------------------------------------------------------------------- */
-
 /* The server has executed it, and the answer is on its way when the wire is cut. */
 static void lose_the_answer(bed_t *bed, const char *key, const char *field, int64_t expected) {
   while (number_at(bed->server, key, field) != expected)
@@ -94,29 +92,24 @@ RELAY_TEST(ids_grow_whatever_is_lost) {
   }
 }
 
-/* ---- no server ------------------------------------------------------------------------------------------- */
-
-BED_TEST(what_is_here_is_served_without_a_server) {
-  belay_idgen_options_t options = segments(100);
-  spring_t spring;
+IDGEN_TEST(what_is_here_is_served_without_a_server, segments(100)) {
   int64_t id;
-  spring_new(&spring, bed, &options);
-  assert_int_equal(get_id(&spring), 1);
+  assert_int_equal(get_id(spring), 1);
   server_kill(bed->server);
   bed_run_for(bed, 20);
   for (int64_t expected = 2; expected <= 100; expected++) {
     if (expected > 80)
       bed_run_for(bed, 1);
-    assert_error(belay_idgen_next(spring.idgen, &id), 0);
+    assert_error(belay_idgen_next(spring->idgen, &id), 0);
     assert_int_equal(id, expected);
   }
-  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
+  assert_error(belay_idgen_next(spring->idgen, &id), BELAY_EAGAIN);
   draw_t draw = {.request.timeout_ms = 100};
-  assert_error(begin_get(&spring, &draw), 0);
+  assert_error(begin_get(spring, &draw), 0);
   int error = end_of_draw(&draw);
   assert_true(error == BELAY_ETIMEDOUT || error == BELAY_EUNREACHABLE || error == BELAY_EUNKNOWN);
   draw.request.timeout_ms = 20000;
-  assert_error(begin_get(&spring, &draw), 0);
+  assert_error(begin_get(spring, &draw), 0);
   bed_run_for(bed, 100);
   server_restart(bed->server);
   assert_error(end_of_draw(&draw), 0);
@@ -139,8 +132,6 @@ BED_TEST(scripts_may_be_forgotten) {
     }
   }
 }
-
-/* ---- who waits ------------------------------------------------------------------------------------------- */
 
 BED_TEST(the_queue_is_bounded_and_in_order) {
   enum { ROOM = 5 };
@@ -169,8 +160,6 @@ BED_TEST(the_queue_is_bounded_and_in_order) {
   }
   assert_int_equal(late.first, ROOM - 1);
 }
-
-/* ---- closing --------------------------------------------------------------------------------------------- */
 
 typedef enum what { IDGEN, CLIENT, BELAY, WHATS } what_t;
 
@@ -264,17 +253,14 @@ BED_TEST(a_worker_is_free_after_a_close) {
   }
 }
 
-BED_TEST(a_fork_is_given_none) {
-  belay_idgen_options_t options = segments(100);
-  spring_t spring;
+IDGEN_TEST(a_fork_is_given_none, segments(100)) {
   int64_t id;
   int status;
-  spring_new(&spring, bed, &options);
-  (void)get_id(&spring);
+  (void)get_id(spring);
   pid_t child = fork();
   if (child == 0)
-    _exit(belay_idgen_next(spring.idgen, &id) == BELAY_EFORK ? 7 : 1);
+    _exit(belay_idgen_next(spring->idgen, &id) == BELAY_EFORK ? 7 : 1);
   assert_int_equal(waitpid(child, &status, 0), child);
   assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
-  assert_int_equal(next_id(&spring), 2);
+  assert_int_equal(next_id(spring), 2);
 }

@@ -23,8 +23,6 @@ static int64_t duration_ms(void) {
   return text != NULL ? strtoll(text, NULL, 10) * 1000 : 1500;
 }
 
-/* ---- who draws ------------------------------------------------------------------------------------------- */
-
 typedef struct giver {
   bed_t *bed;
   spring_t spring;
@@ -97,8 +95,6 @@ static int be_giver(char **argv) {
   bed_close(giver.bed);
   return close(giver.file);
 }
-
-/* ---- who kills ------------------------------------------------------------------------------------------- */
 
 typedef struct family {
   server_t *server;
@@ -176,8 +172,6 @@ static void play(family_t *family, int64_t ms) {
     assert_int_equal(process_wait(&family->process[i]), 0);
   assert_true(restarted);
 }
-
-/* ---- what was written ------------------------------------------------------------------------------------ */
 
 typedef struct ids {
   int64_t *id;

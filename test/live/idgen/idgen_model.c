@@ -52,8 +52,6 @@ static int64_t draw_number(uint64_t *random) {
   }
 }
 
-/* ---- segments -------------------------------------------------------------------------------------------- */
-
 typedef struct segment {
   bool there;
   int64_t next;
@@ -173,8 +171,6 @@ TEST_ON(segments_are_as_the_model_says, server, server_start(NULL)) {
   assert_true(jumps > 100 && ends > 100);
 }
 
-/* ---- sequences ------------------------------------------------------------------------------------------- */
-
 TEST_ON(sequences_are_as_the_model_says, server, server_start(NULL)) {
   static const char *const kinds[] = {"a", "b", ""};
   enum { KINDS = 3 };
@@ -209,8 +205,6 @@ TEST_ON(sequences_are_as_the_model_says, server, server_start(NULL)) {
   print_message("%u overflows\n", ends);
   assert_true(ends > 50);
 }
-
-/* ---- workers --------------------------------------------------------------------------------------------- */
 
 typedef struct record {
   bool there;
@@ -293,8 +287,6 @@ TEST_ON(workers_are_as_the_model_says, server, server_start(NULL)) {
   }
 }
 
-/* ---- handles --------------------------------------------------------------------------------------------- */
-
 enum { IDS = 400000 };
 
 static bool given[IDS];
@@ -326,8 +318,7 @@ BED_TEST(handles_are_given_what_is_theirs) {
     }
     draw_t draw = {.each = give};
     if (below(&random, 3) == 0) {
-      assert_error(begin_get_many(spring, &draw, 1 + below(&random, 100)), 0);
-      assert_error(end_of_draw(&draw), 0);
+      expect_draw(&draw, begin_get_many(spring, &draw, 1 + below(&random, 100)), 0);
     } else {
       draw.first = draw.last = next_id(spring);
       draw.n = 1;

@@ -46,8 +46,6 @@ static void open_at(spring_t *spring, bed_t *bed, const belay_idgen_options_t *o
   assert_error(end_of_draw(&draw), 0);
 }
 
-/* ---- what it is ------------------------------------------------------------------------------------------ */
-
 TEST(an_id_is_taken_apart) {
   belay_idgen_parts_t parts = parts_of(INT64_MAX);
   assert_int_equal(parts.unix_ms, BELAY_IDGEN_EPOCH_MS + (INT64_C(1) << 41) - 1);
@@ -83,22 +81,16 @@ BED_TEST(ids_tell_time_worker_and_sequence) {
 }
 
 /* As many as a real clock allows. */
-BED_TEST(a_stream_of_ids_grows) {
-  belay_idgen_options_t options = snowflakes(-1);
-  spring_t spring;
+IDGEN_TEST(a_stream_of_ids_grows, snowflakes(-1)) {
   draw_t draw = {.request.timeout_ms = 60000};
-  spring_new(&spring, bed, &options);
-  int64_t before = get_id(&spring);
+  int64_t before = get_id(spring);
   for (int i = 0; i < 5; i++) {
-    assert_error(begin_get_many(&spring, &draw, 20000), 0);
-    assert_error(end_of_draw(&draw), 0);
+    expect_draw(&draw, begin_get_many(spring, &draw, 20000), 0);
     assert_true(draw.growing && draw.first > before);
-    assert_int_equal(parts_of(draw.first).worker, belay_idgen_worker(spring.idgen));
+    assert_int_equal(parts_of(draw.first).worker, belay_idgen_worker(spring->idgen));
     before = draw.last;
   }
 }
-
-/* ---- clocks ---------------------------------------------------------------------------------------------- */
 
 BED_TEST(a_step_back_is_waited_out) {
   belay_idgen_options_t options = snowflakes(1);
@@ -110,8 +102,7 @@ BED_TEST(a_step_back_is_waited_out) {
   last = next_id(&spring);
   fake_wall.at = NOON - 300;
   assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
-  assert_error(begin_get(&spring, &late), 0);
-  assert_error(end_of_draw(&late), BELAY_ETIMEDOUT);
+  expect_draw(&late, begin_get(&spring, &late), BELAY_ETIMEDOUT);
   assert_error(begin_get(&spring, &draw), 0);
   fake_wall.at = NOON - 1;
   bed_run_for(bed, 120);
@@ -194,8 +185,6 @@ BED_TEST(no_record_is_left_for_ever) {
   server_do(bed->server, "ACL", "SETUSER", "default", "+pexpire", NULL);
 }
 
-/* ---- successors ------------------------------------------------------------------------------------------ */
-
 BED_TEST(a_successor_starts_above_what_was_used) {
   belay_idgen_options_t options = snowflakes(7);
   spring_t spring;
@@ -276,8 +265,7 @@ BED_TEST(the_first_worker_that_is_tried) {
     options.first_worker = BELAY_IDGEN_WORKERS - 2;
     spring_new(&springs[i], bed, &options);
     draw_t draw = {.request.timeout_ms = 60000};
-    assert_error(begin_get(&springs[i], &draw), 0);
-    assert_error(end_of_draw(&draw), 0);
+    expect_draw(&draw, begin_get(&springs[i], &draw), 0);
     assert_int_equal(belay_idgen_worker(springs[i].idgen),
                      (BELAY_IDGEN_WORKERS - 2 + i) % BELAY_IDGEN_WORKERS);
   }
@@ -321,12 +309,9 @@ BED_TEST(a_worker_that_is_far_ahead_is_passed_over) {
   }
   spring_new(&spring, bed, &options);
   draw_t draw = {.request.timeout_ms = 60000};
-  assert_error(begin_get(&spring, &draw), 0);
-  assert_error(end_of_draw(&draw), 0);
+  expect_draw(&draw, begin_get(&spring, &draw), 0);
   assert_int_equal(parts_of(draw.first).worker, worker);
 }
-
-/* ---- what goes wrong ------------------------------------------------------------------------------------- */
 
 /* It stops before the lease could be gone, hears that it is, and finds another one. */
 BED_TEST(issuing_ends_with_the_lease) {

@@ -106,14 +106,14 @@ TEST(counts) {
     expect_field_added(&till, "h", "f", 5, 5);
     expect_once(&till, "once", 5, "op", 5);
     spoil(bed, numbers[n % NUMBERS]);
-    expect_status(&count, BEGIN(&till, &count, add, belay_string("k"), 1, on_counter_told),
+    expect_status(&count, BEGIN(&till, &count, add, belay_string("k"), 1, on_result),
                   BELAY_EWRONGTYPE);
     expect_status(
         &count,
-        BEGIN(&till, &count, add_field, belay_string("h"), belay_string("f"), 1, on_counter_told),
+        BEGIN(&till, &count, add_field, belay_string("h"), belay_string("f"), 1, on_result),
         BELAY_EWRONGTYPE);
     assert_error(BEGIN(&till, &count, add_once, belay_string("once"), 5, belay_string("op"),
-                       on_counter_told),
+                       on_result),
                  0);
     assert_error(end_of_count(&count), BELAY_EMISMATCH);
   }

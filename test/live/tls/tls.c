@@ -38,7 +38,7 @@ static void fill_pipeline(bed_t *bed) {
   for (int i = 0; i < PIPELINE; i++) {
     char key[16];
     snprintf(key, sizeof key, "k%d", i);
-    assert_error(BEGIN(&till, &counts[i], add, belay_string(key), i, on_counter_told), 0);
+    assert_error(BEGIN(&till, &counts[i], add, belay_string(key), i, on_result), 0);
   }
   bed_until(bed, till.pending == 0);
   for (int i = 0; i < PIPELINE; i++) {

@@ -142,7 +142,7 @@ TEST(nothing_counts_twice_where_connections_tear) {
       char key[160];
       snprintf(key, sizeof key, "%d-%d-%0*d", tear, i, rand() % 100, 0);
       counts[i] = (count_t){0};
-      assert_error(BEGIN(&till, &counts[i], add, belay_string(key), 1, on_counter_told), 0);
+      assert_error(BEGIN(&till, &counts[i], add, belay_string(key), 1, on_result), 0);
     }
     bed_run_for(s.bed, 1 + rand() % 10);
     relay_cut_after(s.relay, 0);
@@ -181,7 +181,7 @@ TEST(what_waits_is_sent_on_the_next_connection) {
   for (int i = 0; i < MANY; i++) {
     char key[256];
     snprintf(key, sizeof key, "%d-%0*d", i, 200, 0);
-    assert_error(BEGIN(&till, &counts[i], add, belay_string(key), 1, on_counter_told), 0);
+    assert_error(BEGIN(&till, &counts[i], add, belay_string(key), 1, on_result), 0);
   }
   uint64_t out = 0;
   do {

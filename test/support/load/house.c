@@ -81,7 +81,7 @@ int house_add(house_t *house) {
   int status = BELAY_EUNKNOWN;
   for (int i = 0; i < TRIES && status == BELAY_EUNKNOWN; i++) {
     count_t count = {.n = 0};
-    status = BEGIN(&house->till, &count, add, KEY("n"), 1, on_counter_told);
+    status = BEGIN(&house->till, &count, add, KEY("n"), 1, on_result);
     if (status == 0)
       status = end_of_count(&count);
   }

@@ -10,8 +10,6 @@
 #include "data/bloom/form.h"
 #include "support/base/test.h"
 
-/* ---- sizes --------------------------------------------------------------------------------------------- */
-
 TEST(a_size_meets_its_rate_and_is_hardly_larger_than_the_formula) {
   static const double rates[] = {0.5, 0.3, 0.1, 0.01, 0.001, 1e-6, 1e-9, 1e-15};
   static const uint64_t numbers[] = {1, 2, 10, 1000, 65536, 1000000, 30000000, 1000000000};
@@ -114,8 +112,6 @@ TEST(the_estimate_is_right) {
   assert_true(isfinite(belay__bloom_shape_items(&shape, UINT64_MAX)));
 }
 
-/* ---- hashes -------------------------------------------------------------------------------------------- */
-
 /* The values that xxHash's own tests expect for its test bytes. */
 TEST(xxh3_is_what_is_published) {
   static const struct {
@@ -191,8 +187,6 @@ TEST(siphash_is_what_is_published) {
   }
 }
 
-/* ---- positions ----------------------------------------------------------------------------------------- */
-
 TEST(positions_stay_where_they_are) {
   static char line[16384];
   static uint8_t item[4096];
@@ -228,8 +222,6 @@ TEST(positions_stay_where_they_are) {
   (void)fclose(file);
   assert_int_equal(lines, 70);
 }
-
-/* ---- configurations ------------------------------------------------------------------------------------ */
 
 static belay_bloom_options_t options_of(int64_t capacity, double rate) {
   belay_bloom_options_t options;

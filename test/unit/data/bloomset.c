@@ -26,8 +26,6 @@ static belay_bloomset_t *set_of(int64_t capacity, double rate, uint64_t seed) {
   return set;
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------------- */
-
 static uint64_t scramble(uint64_t x) {
   return next_random(&x);
 }
@@ -57,8 +55,6 @@ static size_t key_of(char out[64], keys_t keys, uint64_t i) {
   }
 }
 
-/* ---- false negatives ----------------------------------------------------------------------------------- */
-
 TEST(of_ten_million_none_is_missed) {
   enum { N = 10000000 / SCALE };
   belay_bloomset_t *set = set_of(N, 0.1, 0); /* small enough for a cache */
@@ -76,8 +72,6 @@ TEST(of_ten_million_none_is_missed) {
   assert_true((info.segments > 1) == (SCALE == 1));
   belay_bloomset_free(set);
 }
-
-/* ---- rates --------------------------------------------------------------------------------------------- */
 
 static void expect_rate(double found, double probes, double rate, const char *what) {
   double expected = probes * rate, sigma = sqrt(expected * (1 - rate));
@@ -130,8 +124,6 @@ TEST(a_low_rate_of_a_small_filter) {
 TEST(spread_over_segments) {
   rate_of_keys(SCALE == 1 ? 4000000 : 100000, 0.01, 200000 / SCALE, 1, SEQUENTIAL);
 }
-
-/* ---- the rest ------------------------------------------------------------------------------------------ */
 
 TEST(the_empty_item_is_an_item) {
   belay_bloomset_t *set = set_of(100, 1e-6, 0);
