@@ -15,7 +15,7 @@ require() {
 
 setup() {
   require pgrep ps python3 redis-cli
-  unset "${!BELAY_@}" NO_COLOR
+  unset "${!BELAY_@}"
   export HOME=$BATS_TEST_TMPDIR XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/settings LC_ALL=C.UTF-8
   : >"$HOME/none"
   export BELAY_CONFIG=$HOME/none # instead of the machine's settings

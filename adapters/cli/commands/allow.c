@@ -26,8 +26,7 @@ typedef int (*change_t)(belay_permission_t *, belay_request_t *, belay_bytes_t,
 typedef struct operation {
   record_operation_t record;
   reads_t reads;
-  change_t change;            /* for READS_FIELD */
-  belay_permission_cb answer; /* the callback of change */
+  change_t change; /* for READS_FIELD */
 } operation_t;
 
 static belay_permission_t *permission;
@@ -173,37 +172,31 @@ static bool out_field(const belay_permission_result_t *result) {
 
 /* ---- subcommands ---- */
 
+static void on_result(belay_request_t *r, int status, const belay_permission_result_t *results,
+                      size_t n) {
+  harness_t *h = r->data;
+  const operation_t *operation = h->command->data;
+  bool checks = operation->change == belay_permission_has;
+  if (!harness_ok(h, status) || n == 0)
+    return;
+  out_begin();
+  out_wide("id", (int64_t)results->index);
+  if (checks)
+    out_bool("allowed", results->answer);
+  out_bits("may", results->value);
+  if (checks) {
+    out_say("%s", results->answer ? "allowed" : "not allowed");
+  } else {
+    out_bits("before", results->before);
+    out_bool("changed", results->answer);
+    out_say("%s", results->answer ? "changed" : "unchanged");
+  }
+  harness_answer(h, results->answer || !checks);
+}
+
 static void go_field(harness_t *h) {
   const operation_t *operation = h->command->data;
-  harness_ok(h,
-             operation->change(permission, &h->request, KEY(h), &work.field, 1, operation->answer));
-}
-
-static void on_changed(belay_request_t *r, int status, const belay_permission_result_t *results,
-                       size_t n) {
-  harness_t *h = r->data;
-  if (!harness_ok(h, status) || n == 0)
-    return;
-  out_begin();
-  out_wide("id", (int64_t)results->index);
-  out_bits("may", results->value);
-  out_bits("before", results->before);
-  out_bool("changed", results->answer);
-  out_say("%s", results->answer ? "changed" : "unchanged");
-  harness_answer(h, true);
-}
-
-static void on_checked(belay_request_t *r, int status, const belay_permission_result_t *results,
-                       size_t n) {
-  harness_t *h = r->data;
-  if (!harness_ok(h, status) || n == 0)
-    return;
-  out_begin();
-  out_wide("id", (int64_t)results->index);
-  out_bool("allowed", results->answer);
-  out_bits("may", results->value);
-  out_say("%s", results->answer ? "allowed" : "not allowed");
-  harness_answer(h, results->answer);
+  harness_ok(h, operation->change(permission, &h->request, KEY(h), &work.field, 1, on_result));
 }
 
 static void on_listed(belay_request_t *r, int status, const belay_permission_result_t *results,
@@ -299,7 +292,7 @@ static const command_t parts[] = {
         .options = key_options,
         .what = "cannot ask",
         .begin = begin,
-        .data = OPERATION({RECORD_READS, go_field}, READS_FIELD, belay_permission_has, on_checked),
+        .data = OPERATION({RECORD_READS, go_field}, READS_FIELD, belay_permission_has),
     },
     {
         .name = "delete",
@@ -319,7 +312,7 @@ static const command_t parts[] = {
         .options = change_options,
         .what = "cannot change",
         .begin = begin,
-        .data = OPERATION({RECORD_ADDS, go_field}, READS_FIELD, belay_permission_grant, on_changed),
+        .data = OPERATION({RECORD_ADDS, go_field}, READS_FIELD, belay_permission_grant),
     },
     {
         .name = "list",
@@ -341,8 +334,7 @@ static const command_t parts[] = {
         .options = change_options,
         .what = "cannot change",
         .begin = begin,
-        .data =
-            OPERATION({RECORD_REMOVES, go_field}, READS_FIELD, belay_permission_revoke, on_changed),
+        .data = OPERATION({RECORD_REMOVES, go_field}, READS_FIELD, belay_permission_revoke),
     },
     {
         .name = "set",
@@ -352,7 +344,7 @@ static const command_t parts[] = {
         .options = change_options,
         .what = "cannot change",
         .begin = begin,
-        .data = OPERATION({RECORD_ADDS, go_field}, READS_FIELD, belay_permission_set, on_changed),
+        .data = OPERATION({RECORD_ADDS, go_field}, READS_FIELD, belay_permission_set),
     },
     {0},
 };

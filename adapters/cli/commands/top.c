@@ -24,12 +24,6 @@
 #define LINE "\033[K"
 #define BELOW "\033[J"
 
-/* Styles; unused if NO_COLOR is set. */
-#define BOLD "\033[1m"
-#define DIM "\033[2m"
-#define RED "\033[31m"
-#define NORMAL "\033[0m"
-
 #define COLUMNS 80 /* for a terminal that does not report its size */
 #define ROWS 24
 
@@ -39,7 +33,6 @@ static struct {
   harness_t *h;
   uv_timer_t timer;
   size_t columns, rows;
-  bool colours;
   listing_t listing;
   bool querying;
   snapshot_t snapshot;  /* of the last query that a server answered */
@@ -64,10 +57,9 @@ static int compare(const void *a, const void *b) {
 }
 
 /* Append a line, cut to the width of the screen. */
-static void add_line(text_t *lines, const char *style, const char *text) {
-  text_print(lines, "%s", top.colours ? style : "");
+static void add_line(text_t *lines, const char *text) {
   (void)utf8_add_cut(lines, text, top.columns);
-  text_print(lines, "%s" LINE "\n", top.colours ? NORMAL : "");
+  text_print(lines, LINE "\n");
 }
 
 static void add_head(text_t *lines) {
@@ -81,15 +73,15 @@ static void add_head(text_t *lines) {
   text_print(&head, "belay top  %s  %s", clock, out_shown(namespace_text, strlen(namespace_text)));
   for (size_t i = 0; i < top.h->clients; i++)
     text_print(&head, "  %s", query_server_name(i));
-  add_line(lines, BOLD, head.bytes != NULL ? head.bytes : "");
+  add_line(lines, head.bytes != NULL ? head.bytes : "");
   int64_t waiting = 0;
   for (size_t i = 0; i < top.snapshot.n; i++)
     waiting +=
         query_waiters(top.snapshot.item[i].held) > 0 ? query_waiters(top.snapshot.item[i].held) : 0;
   text_clear(&head);
   text_print(&head, "held %zu  waiting %" PRId64, top.snapshot.n, waiting);
-  add_line(lines, NORMAL, head.bytes != NULL ? head.bytes : "");
-  add_line(lines, NORMAL, "");
+  add_line(lines, head.bytes != NULL ? head.bytes : "");
+  add_line(lines, "");
   text_free(&head);
 }
 
@@ -103,8 +95,8 @@ static void add_entries(text_t *lines) {
   table_begin(&table, query_columns(top.h));
   for (size_t i = 0; i < top.snapshot.n && i < room; i++)
     query_row(&table, top.h, &top.snapshot.item[i], age_ms);
-  for (const char *style = DIM; table_line(&table, &line, top.columns); style = NORMAL) {
-    add_line(lines, style, line.bytes);
+  while (table_line(&table, &line, top.columns)) {
+    add_line(lines, line.bytes);
     text_clear(&line);
   }
   table_free(&table);
@@ -128,7 +120,7 @@ static void draw(void) {
   add_head(&lines);
   add_entries(&lines);
   if (top.error != 0)
-    add_line(&lines, RED, belay_strerror(top.error));
+    add_line(&lines, belay_strerror(top.error));
   text_print(&lines, BELOW);
   if (lines.spoiled || !out_raw(lines.bytes, lines.len))
     harness_done(top.h, STATUS_TROUBLE);
@@ -169,13 +161,12 @@ static void on_timer(uv_timer_t *timer) {
 }
 
 static void begin(harness_t *h) {
-  const char *type = getenv("TERM"), *no_color = getenv("NO_COLOR");
+  const char *type = getenv("TERM");
   if (!isatty(STDOUT_FILENO) || type == NULL || strcmp(type, "dumb") == 0) {
     harness_refuse(h, "standard output is not a terminal that can be drawn on: see belay ls");
     return;
   }
   top.h = h;
-  top.colours = no_color == NULL || *no_color == '\0';
   top.listing = (listing_t){.h = h, .on_listed = on_listed};
   if (h->arguments->n > 0)
     top.listing.pattern = h->arguments->item[0];

@@ -142,7 +142,7 @@ static int open_input(items_t *items) {
   items->flags = fcntl(STDIN_FILENO, F_GETFL);
   int error = uv_poll_init(&items->harness->loop, &items->input, STDIN_FILENO);
   items->input.data = items;
-  if (error == 0 && isatty(STDIN_FILENO)) /* the shell's too, and it stays so if belay is killed */
+  if (error == 0 && isatty(STDIN_FILENO)) /* the shell expects a blocking terminal */
     (void)fcntl(STDIN_FILENO, F_SETFL, items->flags);
   items->source = error == 0 ? ITEMS_STREAM : error == UV_EPERM ? ITEMS_FILE : ITEMS_NONE;
   return items->source == ITEMS_NONE ? error : 0;

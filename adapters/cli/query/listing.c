@@ -24,7 +24,7 @@ static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_
   (void)totals;
   if (harness_is_done(listing->h))
     return;
-  if (status == BELAY_ECANCELED) /* by us */
+  if (status == BELAY_ECANCELED) /* by on_held() */
     status = BELAY_ENOMEM;
   if (status != 0) {
     (void)snprintf(what, sizeof what, "cannot list%s", query_at_server(listing->h, node->node));

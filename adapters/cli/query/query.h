@@ -1,4 +1,4 @@
-/* Shared by the commands that read what is held: ls, show, break, top. */
+/* Shared by the commands that read held objects: ls, show, break, top. */
 #ifndef BELAY_CLI_QUERY_QUERY_H
 #define BELAY_CLI_QUERY_QUERY_H
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* True if the object has holders, or remembers something without them. */
+/* Returns true if the object has holders, or a number that is kept without holders. */
 static bool is_there(const belay_held_t *held) {
   return held->holders_count > 0 || held->fence > 0 || held->waiting > 0 || held->limit > 0;
 }

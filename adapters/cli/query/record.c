@@ -89,7 +89,7 @@ static bool merge(const record_field_t *field, const char *kept) {
     print_contradiction(field, kept, value);
     return false;
   }
-  if (given) { /* a smaller number than the largest bounds this command alone */
+  if (given) { /* a number below the stored largest one limits this command only */
     work.changed = work.changed || field->rule == BELAY_CONFIG_LATEST ||
                    (units_number(kept, &old) && units_number(value, &new) && new > old);
     return true;

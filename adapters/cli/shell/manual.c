@@ -34,8 +34,7 @@ static const section_t behind[] = {
     {"RESULTS", "Each result is one line on standard output; with --json it is an object on "
                 "one line. In JSON, texts in UTF-8 are unchanged. Other texts are read as "
                 "Latin-1: each byte from 0x80 on becomes \\u0080 to \\u00ff. Terminal control "
-                "characters become \\uXXXX. In plain output, unprintable bytes become \\xXX. "
-                "Colours are used on terminals only, and not if NO_COLOR is set.\n\n"
+                "characters become \\uXXXX. In plain output, unprintable bytes become \\xXX.\n\n"
                 "Errors are reported on standard error. Each message begins with `belay: "
                 "COMMAND: `."},
     {"SETTINGS",
@@ -172,7 +171,6 @@ static void print_environment(void) {
   (void)puts(".SH ENVIRONMENT");
   print_entry("BELAY_URL, BELAY_NAMESPACE, BELAY_PASSWORD, ...", "see SETTINGS");
   print_entry("BELAY_CONFIG", "the settings file, as --config");
-  print_entry("NO_COLOR", "if set, and not empty: no colours");
 }
 
 static int run(const arguments_t *arguments) {
