@@ -9,7 +9,7 @@
 
 #include "shell/units.h"
 
-#define TEXTS_MAX 64 /* of one option, or of one command line's items in the configuration */
+#define TEXTS_MAX 64 /* most texts of one option */
 
 typedef struct harness harness_t;
 typedef struct command command_t;

@@ -1,15 +1,13 @@
 #!/usr/bin/env bats
-# Settings of the command line, the environment and files; passwords.
+# Settings of the environment; passwords.
 load helper
 
 set_up() { start_server; }
 
-setting() { # setting FILE LINE...
-  local file=$1
-  shift
-  mkdir -p "${file%/*}"
-  printf '%s\n' "$@" >"$file"
-  chmod 600 "$file"
+# write_password FILE: readable by its owner only.
+write_password() {
+  echo hunter2 >"$1"
+  chmod 600 "$1"
 }
 
 # Prints the key of a counter, which begins with the namespace.
@@ -19,106 +17,45 @@ namespace() {
   ask KEYS '*'
 }
 
-@test "the command line, then the environment, then the user's file, then the default" {
-  unset BELAY_CONFIG
+@test "the command line, then the environment, then the default" {
   is "$(namespace)" 'belay::counter::{k}'
-  setting "$HOME/.config/belay/config" 'namespace = home'
-  is "$(namespace)" 'belay::counter::{k}' # XDG_CONFIG_HOME is another folder
-  is "$(XDG_CONFIG_HOME='' namespace)" 'home::counter::{k}'
-  setting "$XDG_CONFIG_HOME/belay/config" '# mine' '' '  namespace=file::part  '
-  is "$(namespace)" 'file::part::counter::{k}'
   export BELAY_NAMESPACE=environment
   is "$(namespace)" 'environment::counter::{k}'
   is "$(namespace --namespace line)" 'line::counter::{k}'
-  is "$(BELAY_NAMESPACE='' namespace)" 'file::part::counter::{k}'
+  is "$(BELAY_NAMESPACE='' namespace)" 'belay::counter::{k}'
 }
 
-@test "--config and BELAY_CONFIG name the only file" {
-  setting "$XDG_CONFIG_HOME/belay/config" 'namespace = usual'
-  setting "$HOME/one" 'namespace = one'
-  setting "$HOME/two" 'namespace = two'
-  is "$(BELAY_CONFIG=$HOME/one namespace)" 'one::counter::{k}'
-  is "$(BELAY_CONFIG=$HOME/one namespace --config "$HOME/two")" 'two::counter::{k}'
-  run -2 belay count get k --config "$HOME/three"
-  has "$output" "No such file"
-}
-
-@test "the server and the timeout" {
+@test "--url and --timeout replace those of the environment" {
   local url=$BELAY_URL
-  unset BELAY_URL
-  setting "$HOME/settings" "url = $url" 'timeout = 10s'
-  is "$(belay count add k --config "$HOME/settings")" 1
-  BELAY_URL=redis://127.0.0.1:1 run -120 belay count add k --config "$HOME/settings" --timeout 100ms
+  is "$(BELAY_URL=redis://127.0.0.1:1 belay count add k --url "$url")" 1
+  BELAY_URL=redis://127.0.0.1:1 BELAY_TIMEOUT=100ms run -120 belay count add k
+  is "$(BELAY_TIMEOUT=1ms belay count add k --timeout 10s)" 2
 }
 
 @test "several URLs for a command that uses one server" {
   BELAY_URL="$BELAY_URL $BELAY_URL" run -2 belay count get k
-  setting "$HOME/settings" "url = $BELAY_URL" "url = $BELAY_URL"
-  unset BELAY_URL
-  run -2 belay count get k --config "$HOME/settings"
   has "$output" "--url: at most 1"
+  BELAY_URL="$BELAY_URL $BELAY_URL" run -2 belay exec job -- true
+  has "$output" "--redlock needs several servers"
 }
 
-@test "an error in a file: its line number, and not its text" {
-  local i=0
-  for line in 'nmespace = hunter2' 'hunter2' 'namespace = ' 'timeout = hunter2' 'json = hunter2' 'config = hunter2' '= hunter2'; do
-    setting "$HOME/settings" 'user = me' "$line"
-    run -2 belay count get k --config "$HOME/settings"
-    has "$output" "$HOME/settings:2: "
-    lacks "$output" hunter2
-  done
-  setting "$HOME/settings" 'user = me' 'nmespace = x'
-  run -2 belay count get k --config "$HOME/settings"
-  has "$output" "there is no such setting"
-  for line in 'verbose = yes' 'config = file'; do # which are options, but none that a file can set
-    setting "$HOME/settings" "$line"
-    run -2 belay count get k --config "$HOME/settings"
-    has "$output" "there is no such setting"
-  done
-  setting "$HOME/settings" 'user = me' 'user = you'
-  run -2 belay count get k --config "$HOME/settings"
-  has "$output" "is set twice"
-  run -2 belay count get k --config "$HOME"
+@test "an invalid value of the environment: its name, and not the value" {
   BELAY_TIMEOUT=hunter2 run -2 belay count get k
   has "$output" "BELAY_TIMEOUT is not a duration"
   lacks "$output" hunter2
 }
 
-@test "a settings file is a regular file of at most 1 MiB, without a byte 0" {
-  for file in /dev/zero /dev/null "$HOME" <(echo 'namespace = piped'); do
-    run -2 timeout 20 belay count get k --config "$file"
-    has "$output" "$file: is not a regular file"
-  done
-  mkfifo "$HOME/pipe" # without a writer
-  run -2 timeout 20 belay count get k --config "$HOME/pipe"
-  setting "$HOME/settings" 'namespace = x'
-  printf 'user = me\0password = hunter2\n' >>"$HOME/settings"
-  run -2 belay count get k --config "$HOME/settings"
-  has "$output" "$HOME/settings:2: has a byte 0"
-  lacks "$output" hunter2
-  (printf '# ' && head -c 70000 /dev/zero | tr '\0' x) >"$HOME/settings"
-  run -2 belay count get k --config "$HOME/settings"
-  has "$output" "$HOME/settings:1: is too long"
-  yes '# comment' | head -c 1048576 >"$HOME/settings"
-  run -1 belay count get k --config "$HOME/settings"
-  echo >>"$HOME/settings"
-  run -2 belay count get k --config "$HOME/settings"
-  has "$output" "is longer than 1048576 bytes"
-}
-
 # ---- passwords ----
 
-@test "a password from the environment, a password file, or a settings file" {
+@test "a password from the environment, or a password file" {
   ask CONFIG SET requirepass hunter2
   run -123 belay count get k
   BELAY_PASSWORD=hunter2 belay count add k
-  setting "$HOME/password" hunter2
+  write_password "$HOME/password"
   is "$(belay count get k --password-file "$HOME/password")" 1
   is "$(BELAY_PASSWORD_FILE=$HOME/password belay count get k)" 1
   is "$(BELAY_PASSWORD=wrong belay count get k --password-file "$HOME/password")" 1
-  setting "$HOME/settings" 'password = hunter2'
-  is "$(belay count get k --config "$HOME/settings")" 1
-  BELAY_PASSWORD=wrong run -123 belay count get k --config "$HOME/settings"
+  BELAY_PASSWORD=wrong run -123 belay count get k
   is "$(BELAY_PASSWORD=wrong belay count get k --url "unix://:hunter2@$server_socket")" 1
   ask -a hunter2 ACL SETUSER me on '>other' '~*' '+@all'
   is "$(BELAY_USER=me BELAY_PASSWORD=other belay count get k)" 1
@@ -126,31 +63,15 @@ namespace() {
   is "$(BELAY_PASSWORD=other belay count get k --url "unix://me@$server_socket")" 1
 }
 
-@test "a settings file with a password that all users can read is refused" {
-  for line in 'password = hunter2' 'url = redis://:hunter2@nowhere'; do
-    setting "$HOME/settings" "$line"
-    chmod 644 "$HOME/settings"
-    run -2 belay count get k --config "$HOME/settings"
-    has "$output" "chmod o= "
-    lacks "$output" hunter2
-  done
-  chmod 640 "$HOME/settings"
-  setting "$HOME/settings" 'namespace = harmless'
-  chmod 644 "$HOME/settings"
-  run -1 belay count get k --config "$HOME/settings"
-}
-
 @test "a password file that all users can read is refused; a pipe is not" {
   ask CONFIG SET requirepass hunter2
-  setting "$HOME/password" hunter2
+  write_password "$HOME/password"
   chmod 644 "$HOME/password"
   run -2 belay count add k --password-file "$HOME/password"
-  is "$output" "belay: count add: $HOME/password: has a password, and all users can read it: run chmod o= on it"
+  is "$output" "belay: count add: password file $HOME/password: has a password, and all users can read it: run chmod o= on it"
   BELAY_PASSWORD_FILE=$HOME/password run -2 belay count add k
-  setting "$HOME/settings" "password-file = $HOME/password"
-  run -2 belay count add k --config "$HOME/settings"
   chmod 640 "$HOME/password"
-  is "$(belay count add k --config "$HOME/settings")" 1
+  is "$(belay count add k --password-file "$HOME/password")" 1
   is "$(belay count add k --password-file <(echo hunter2))" 2
 }
 
@@ -159,10 +80,10 @@ namespace() {
   has "$output" "password file"
   (umask 077 && : >"$HOME/empty")
   run -2 belay count get k --password-file "$HOME/empty"
-  has "$output" "there is no password"
+  has "$output" "has no password"
   echo >"$HOME/empty"
   run -2 belay count get k --password-file "$HOME/empty"
-  has "$output" "there is no password"
+  has "$output" "has no password"
 }
 
 @test "a password file has at most 70,000 bytes, and no byte 0" {

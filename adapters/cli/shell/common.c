@@ -45,15 +45,8 @@ const option_t common_server_options[] = {
          "key of the certificate; default: it is in the certificate's file"),
     TEXT("tls-server-name", "NAME", &common.tls_server_name,
          "name that the server's certificate must have; default: the host in the URL"),
-    TEXT("config", "FILE", &common.config, "read this settings file instead of the usual ones"),
     FLAG("verbose", &common.verbose, "report events of connections on standard error",
          .letter = 'v'),
-    {0},
-};
-
-const option_t common_secrets[] = {
-    TEXT("password", "TEXT", &common.password,
-         "the password; in the environment, or in a file that only its owner can read"),
     {0},
 };
 

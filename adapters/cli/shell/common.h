@@ -1,5 +1,4 @@
-/* The options that all commands share, and their settings from the environment and from
- * configuration files. */
+/* The options that all commands share, and their settings from the environment. */
 #ifndef BELAY_CLI_SHELL_COMMON_H
 #define BELAY_CLI_SHELL_COMMON_H
 
@@ -11,9 +10,8 @@
 /* The given values, or the defaults. */
 typedef struct common {
   bool help, json, quiet, verbose;
-  const char *label;  /* --as of commands that hold something; NULL: host:pid */
-  const char *config; /* NULL: the default files */
-  texts_t urls;       /* empty: COMMON_URL */
+  const char *label; /* --as of commands that hold something; NULL: host:pid */
+  texts_t urls;      /* empty: COMMON_URL */
   const char *namespace_text, *user, *password, *password_file;
   int64_t timeout_ms; /* of one operation */
   const char *tls_ca, *tls_ca_dir, *tls_cert, *tls_key, *tls_server_name;
@@ -23,12 +21,8 @@ typedef struct common {
 
 extern common_t common;
 
-/* Options of every command, of commands that report, and of commands that query servers. The last
- * ones are settings too: --tls-ca is BELAY_TLS_CA in the environment and tls-ca in a file. */
+/* Options of every command, of commands that report, and of commands that query servers. */
 extern const option_t common_options[], common_report_options[], common_server_options[];
-
-/* Settings that are no options, because all users can read command lines. */
-extern const option_t common_secrets[];
 
 /* The parts of a namespace. */
 typedef struct namespace_parts {

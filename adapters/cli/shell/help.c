@@ -15,11 +15,6 @@
 #define OPTION_COLUMN 30 /* column of an option's description */
 #define STATUS_COLUMN 7  /* column of an exit status's meaning */
 
-const char help_about_passwords[] =
-    "A password belongs in the environment (BELAY_PASSWORD, or BELAY_URL), in a file "
-    "(--password-file), or in the configuration: all users of this machine may read a command line "
-    "(/proc/PID/cmdline).";
-
 const char *help_option(const option_t *option) {
   static char shown[USAGE_MAX];
   const char *value = option_value_name(option);
@@ -139,7 +134,9 @@ static void print_belay(void) {
   print_paragraphs(
       "URL: redis://[user[:password]@]host[:port][/db] or unix:///path[?db=n]; rediss is over TLS, "
       "and redis+sentinel, redis+cluster and redis+replicas name several hosts.");
-  print_paragraphs(help_about_passwords);
+  print_paragraphs(
+      "A password belongs in the environment (BELAY_PASSWORD, or BELAY_URL) or in a file "
+      "(--password-file): all users of this machine may read a command line.");
   print_paragraphs("belay COMMAND --help describes a command, and man belay all of them.");
 }
 

@@ -8,8 +8,6 @@
 /* Return an option as help prints it: "--ttl DURATION", "-q, --quiet". Valid to the next call. */
 const char *help_option(const option_t *option);
 
-extern const char help_about_passwords[];
-
 /* Print the help of a command, or of belay (NULL). */
 void help_print(const command_t *command);
 

@@ -9,7 +9,6 @@
 #include "shell/common.h"
 #include "ui/out.h"
 
-#define GIVEN_MAX 96
 #define SHOWN_MAX 24 /* longer than any name */
 
 /* The position in the line. */
@@ -17,14 +16,9 @@ typedef struct reading {
   const command_t *command;
   option_set_t set;
   char **next, **end;
+  bool has_urls; /* true after --url, which replaces the URLs of the environment */
   arguments_t *out;
 } reading_t;
-
-static struct {
-  const option_t *option;
-  int source;
-} given[GIVEN_MAX];
-static size_t given_count;
 
 option_set_t options_of(const command_t *command) {
   option_set_t set = {0};
@@ -36,20 +30,6 @@ option_set_t options_of(const command_t *command) {
     set.table[set.n++] = common_report_options;
   set.table[set.n++] = common_options;
   return set;
-}
-
-int option_source(const option_t *option) {
-  for (size_t i = 0; i < given_count; i++)
-    if (given[i].option == option)
-      return given[i].source;
-  return FROM_NOWHERE;
-}
-
-void option_mark(const option_t *option, int source) {
-  if (option_source(option) == FROM_NOWHERE && given_count < GIVEN_MAX) {
-    given[given_count].option = option;
-    given[given_count++].source = source;
-  }
 }
 
 const option_t *option_nth(const option_set_t *set, size_t i) {
@@ -206,12 +186,14 @@ static bool no_option(const reading_t *r, const char *name, size_t len) {
 
 /* The last value of a repeated option counts, so that aliases may contain options. */
 static bool take(reading_t *r, const option_t *option, const char *value) {
-  if (option->to.texts == &common.urls && command_urls(r->command) == 1)
-    common.urls.n = 0;
+  if (option->to.texts == &common.urls) {
+    if (!r->has_urls || command_urls(r->command) == 1)
+      common.urls.n = 0;
+    r->has_urls = true;
+  }
   const char *wrong = option_set_value(option, value);
   if (wrong != NULL)
     complain("--%s %s", option->name, wrong);
-  option_mark(option, FROM_LINE);
   return wrong == NULL;
 }
 

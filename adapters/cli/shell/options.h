@@ -28,23 +28,8 @@ bool options_read(const command_t *command, int argc, char **argv, arguments_t *
  * none. *next: true if the next word is its value. */
 const option_t *option_of_word(const option_set_t *set, const char *word, bool *next);
 
-/* Set an option to a value (NULL: a flag). Returns NULL, or the text of an error. Used for settings
- * too. */
+/* Set an option to a value (NULL: a flag). Returns NULL, or the text of an error. */
 const char *option_set_value(const option_t *option, const char *value);
-
-/* Sources of a value. The first source that has one counts. */
-typedef enum option_source {
-  FROM_NOWHERE,
-  FROM_LINE,
-  FROM_ENVIRONMENT,
-  FROM_FILES
-} option_source_t;
-
-/* The source that has set the option; of files FROM_FILES and more. */
-int option_source(const option_t *option);
-
-/* Record the source of an option's value. The first source stays. */
-void option_mark(const option_t *option, int source);
 
 /* Return the option of that name, or NULL. */
 const option_t *option_find(const option_set_t *set, const char *name, size_t len);

@@ -19,48 +19,35 @@ static struct {
   rate_t rate;
 } asked;
 
-/* The parser records each option that it has set, so each reading has tables of its own. */
-enum { READINGS = 48 };
-static option_t tables[READINGS][8];
-static command_t made[READINGS];
-static size_t reading;
-
-static command_t *make(command_runs_t runs, const char *arguments) {
-  const option_t options[] = {
-      FLAG("flag", &asked.flag, "-", .letter = 'f'),
-      FLAG("other", &asked.other, "-", .letter = 'o'),
-      TEXT("text", "T", &asked.text, NULL, .letter = 't'),
-      TEXTS("texts", "T", &asked.texts, NULL),
-      NUMBER("number", -5, 5, &asked.number, NULL),
-      DURATION("wait", 0, 1000, &asked.wait, NULL, .forever = true),
-      RATE("rate", &asked.rate, NULL, .min = 1, .max = 100),
-      {0},
-  };
-  assert_true(reading < READINGS);
-  memcpy(tables[reading], options, sizeof options);
-  made[reading] = (command_t){.name = "test",
-                              .summary = "",
-                              .options = tables[reading],
-                              .arguments = arguments,
-                              .runs = runs};
-  memset(&asked, 0, sizeof asked);
-  return &made[reading++];
-}
+static const option_t options[] = {
+    FLAG("flag", &asked.flag, "-", .letter = 'f'),
+    FLAG("other", &asked.other, "-", .letter = 'o'),
+    TEXT("text", "T", &asked.text, NULL, .letter = 't'),
+    TEXTS("texts", "T", &asked.texts, NULL),
+    NUMBER("number", -5, 5, &asked.number, NULL),
+    DURATION("wait", 0, 1000, &asked.wait, NULL, .forever = true),
+    RATE("rate", &asked.rate, NULL, .min = 1, .max = 100),
+    {0},
+};
 
 static arguments_t arguments;
 
-static bool read_with(const command_t *command, const char *line) {
+/* Parse a line of words for a command with these arguments. */
+static bool read_with(command_runs_t runs, const char *names, const char *line) {
   static char copy[256], *words[WORDS_MAX + 1];
   size_t n = 0;
+  const command_t command = {
+      .name = "test", .summary = "", .options = options, .arguments = names, .runs = runs};
+  memset(&asked, 0, sizeof asked);
   snprintf(copy, sizeof copy, "%s", line);
   for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " "))
     words[n++] = word;
   words[n] = NULL;
-  return options_read(command, (int)n, words, &arguments);
+  return options_read(&command, (int)n, words, &arguments);
 }
 
 static bool reads(const char *line) {
-  return read_with(make(RUNS_NOTHING, "[A] [B] [C]"), line);
+  return read_with(RUNS_NOTHING, "[A] [B] [C]", line);
 }
 
 TEST(options_in_all_forms) {
@@ -100,18 +87,18 @@ TEST(words_behind_dashes) {
   assert_true(reads("-f -- --text -o"));
   assert_int_equal(arguments.n, 2);
   assert_false(asked.other);
-  assert_true(read_with(make(RUNS_ALWAYS, "A"), "name -f -- ls -o -- x"));
+  assert_true(read_with(RUNS_ALWAYS, "A", "name -f -- ls -o -- x"));
   assert_int_equal(arguments.n, 1);
   assert_string_equal(arguments.command[0], "ls");
   assert_string_equal(arguments.command[2], "--");
   assert_null(arguments.command[4]);
   assert_false(asked.other);
-  assert_false(read_with(make(RUNS_ALWAYS, "A"), "name ls"));
-  assert_false(read_with(make(RUNS_ALWAYS, "A"), "name"));
-  assert_false(read_with(make(RUNS_ALWAYS, "A"), "name --"));
-  assert_false(read_with(make(RUNS_ALWAYS, "A"), "-- ls"));
-  assert_true(read_with(make(RUNS_MAYBE, "A"), "name"));
-  assert_true(read_with(make(RUNS_MAYBE, "A"), "name -- ls"));
+  assert_false(read_with(RUNS_ALWAYS, "A", "name ls"));
+  assert_false(read_with(RUNS_ALWAYS, "A", "name"));
+  assert_false(read_with(RUNS_ALWAYS, "A", "name --"));
+  assert_false(read_with(RUNS_ALWAYS, "A", "-- ls"));
+  assert_true(read_with(RUNS_MAYBE, "A", "name"));
+  assert_true(read_with(RUNS_MAYBE, "A", "name -- ls"));
 }
 
 TEST(invalid_options_are_refused) {
@@ -126,8 +113,8 @@ TEST(invalid_options_are_refused) {
 }
 
 TEST(too_many_texts) {
-  command_t *command = make(RUNS_NOTHING, NULL);
-  const option_t *texts = &command->options[3];
+  const option_t *texts = &options[3];
+  asked.texts.n = 0;
   for (size_t i = 0; i < TEXTS_MAX; i++)
     assert_null(option_set_value(texts, "x"));
   assert_non_null(option_set_value(texts, "x"));
