@@ -85,24 +85,19 @@ typedef struct belay_active_options {
 /** Set all options to their defaults. */
 BELAY_API void belay_active_options_init(belay_active_options_t *options);
 
-/** Make a handle. It sends nothing to the server.
- *
- * Returns 0, BELAY_EINVAL (belay_detail() names the option), BELAY_ENOMEM, BELAY_ECLOSING or
- * BELAY_EFORK. */
+/** Make a handle, without the server. Returns 0, BELAY_EINVAL (belay_detail() names the option),
+ * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_active_new(belay_client_t *client, const belay_active_options_t *options,
                                belay_active_t **out);
 
-/** Receives the result of a mark or clear. It runs exactly once, on the loop, never inside the call
- * that started the operation. It may call any function, also reuse the request or close the handle.
- * All operations are retried until the deadline if the reply is lost, because repetition does no
- * harm. status, for all operations:
+/** Receives the result of a mark or clear. CALLBACKS in belay/request.h has the common rules and
+ * errors. All operations are retried until the deadline if the reply is lost, because repetition
+ * does no harm. Other values of status, for all operations:
  *
  *   0                    done
- *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
  *   BELAY_EUNKNOWN       sent and not answered by the deadline; it may have been executed. The
  *                        caller may repeat it
  *   BELAY_ELOST          of a mark: the period ended ttl_ms ago or more, so nothing was stored
- *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   BELAY_EMISMATCH      a key holds a damaged HyperLogLog
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE (also for a string that is
  *                        not a HyperLogLog) */
@@ -177,14 +172,11 @@ BELAY_API int belay_active_clear_archives(belay_active_t *active, belay_request_
 /** Return options.data. */
 BELAY_API void *belay_active_data(const belay_active_t *active);
 
-/** Runs once, on the loop, when belay_active_close() has completed. The handle is freed: do not use
- * it. data is options.data; see CLOSING in belay/loop.h. */
+/** Runs once, on the loop, after a close. See CLOSING in belay/loop.h. */
 typedef void (*belay_active_close_cb)(belay_active_t *active, void *data);
 
-/** Close the handle. Allowed inside any callback. Pending requests end with BELAY_ECANCELED. The
- * series stays on the server. cb may be NULL.
- *
- * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
+/** Close the handle, as CLOSING in belay/loop.h says. The series stays on the server. Returns 0,
+ * BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_active_close(belay_active_t *active, belay_active_close_cb cb);
 
 #ifdef __cplusplus

@@ -79,10 +79,8 @@ typedef struct belay_config_options {
 /** Set all options to their defaults. */
 BELAY_API void belay_config_options_init(belay_config_options_t *options);
 
-/** Make a handle. It sends nothing to the server.
- *
- * Returns 0, BELAY_EINVAL (belay_detail() names the option), BELAY_ENOMEM, BELAY_ECLOSING or
- * BELAY_EFORK. */
+/** Make a handle, without the server. Returns 0, BELAY_EINVAL (belay_detail() names the option),
+ * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_config_new(belay_client_t *client, const belay_config_options_t *options,
                                belay_config_t **out);
 
@@ -103,20 +101,15 @@ typedef struct belay_config_field {
 } belay_config_field_t;
 
 /** Receives all n fields of the record, in no order, with the rule BELAY_CONFIG_SAME; n is 0 if
- * status is not 0. It runs exactly once, on the loop, never inside the call that started the
- * operation. It may call any function, also reuse the request or close the handle. fields is valid
- * until it returns. status:
+ * status is not 0. CALLBACKS in belay/request.h has the common rules and errors. Other values of
+ * status:
  *
- *   0                    the server answered
  *   BELAY_EABSENT        of a read: there is no record
  *   BELAY_EMISMATCH      of an open: a field has another value, and belay_detail() names both
  *                        values; nothing was written. Of both: the key holds a hash that is not a
  *                        record
- *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
  *   BELAY_EUNKNOWN       sent, retried until the deadline, and not answered; an open may have been
- *                        executed
- *   BELAY_ECANCELED      belay_request_cancel() or a close
- *   another error        the server's refusal, such as BELAY_EWRONGTYPE */
+ *                        executed */
 typedef void (*belay_config_cb)(belay_request_t *request, int status,
                                 const belay_config_field_t *fields, size_t n);
 
@@ -141,14 +134,11 @@ BELAY_API int belay_config_open(belay_config_t *config, belay_request_t *request
 /** Return options.data. */
 BELAY_API void *belay_config_data(const belay_config_t *config);
 
-/** Runs once, on the loop, when belay_config_close() has completed. The handle is freed: do not use
- * it. data is options.data; see CLOSING in belay/loop.h. */
+/** Runs once, on the loop, after a close. See CLOSING in belay/loop.h. */
 typedef void (*belay_config_close_cb)(belay_config_t *config, void *data);
 
-/** Close the handle. Allowed inside any callback. Pending requests end with BELAY_ECANCELED.
- * Records stay on the server. cb may be NULL.
- *
- * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
+/** Close the handle, as CLOSING in belay/loop.h says. Records stay on the server. Returns 0,
+ * BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_config_close(belay_config_t *config, belay_config_close_cb cb);
 
 #ifdef __cplusplus

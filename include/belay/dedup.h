@@ -108,10 +108,8 @@ typedef struct belay_dedup_options {
 /** Set all options to their defaults. */
 BELAY_API void belay_dedup_options_init(belay_dedup_options_t *options);
 
-/** Make a handle. It sends nothing to the server.
- *
- * Returns 0, BELAY_EINVAL (belay_detail() names the option), BELAY_ENOMEM, BELAY_ECLOSING or
- * BELAY_EFORK. */
+/** Make a handle, without the server. Returns 0, BELAY_EINVAL (belay_detail() names the option),
+ * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_dedup_new(belay_client_t *client, const belay_dedup_options_t *options,
                               belay_dedup_t **out);
 
@@ -127,16 +125,12 @@ typedef enum belay_dedup_verdict {
   BELAY_DEDUP_MAYBE
 } belay_dedup_verdict_t;
 
-/** Receives the result for one item; verdict is BELAY_DEDUP_MAYBE if status is not 0. It runs
- * exactly once, on the loop, never inside the call that started the operation. It may call any
- * function, also reuse the request or close the handle. status, for all operations:
+/** Receives the result for one item; verdict is BELAY_DEDUP_MAYBE if status is not 0. CALLBACKS in
+ * belay/request.h has the common rules and errors. Other values of status, for all operations:
  *
- *   0                    the server answered
- *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
  *   BELAY_EUNKNOWN       sent and not answered; it may have been executed, of many items any part.
  *                        Each function says whether it is retried; a retried one ends so only at
  *                        its deadline
- *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   BELAY_EMISMATCH      the scores of the key are no times; or the operation id was used for other
  *                        items
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE. Many items are sent in
@@ -280,14 +274,11 @@ BELAY_API int belay_dedup_page(belay_dedup_t *dedup, belay_request_t *request,
 /** Return options.data. */
 BELAY_API void *belay_dedup_data(const belay_dedup_t *dedup);
 
-/** Runs once, on the loop, when belay_dedup_close() has completed. The handle is freed: do not use
- * it. data is options.data; see CLOSING in belay/loop.h. */
+/** Runs once, on the loop, after a close. See CLOSING in belay/loop.h. */
 typedef void (*belay_dedup_close_cb)(belay_dedup_t *dedup, void *data);
 
-/** Close the handle. Allowed inside any callback. Pending requests end with BELAY_ECANCELED. Sets
- * stay on the server. cb may be NULL.
- *
- * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
+/** Close the handle, as CLOSING in belay/loop.h says. Sets stay on the server. Returns 0,
+ * BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_dedup_close(belay_dedup_t *dedup, belay_dedup_close_cb cb);
 
 #ifdef __cplusplus

@@ -86,10 +86,8 @@ typedef struct belay_idempotency_options {
 /** Set all options to their defaults. */
 BELAY_API void belay_idempotency_options_init(belay_idempotency_options_t *options);
 
-/** Make a handle. It sends nothing to the server.
- *
- * Returns 0, BELAY_EINVAL (belay_detail() names the option), BELAY_ENOMEM, BELAY_ECLOSING or
- * BELAY_EFORK. */
+/** Make a handle, without the server. Returns 0, BELAY_EINVAL (belay_detail() names the option),
+ * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_idempotency_new(belay_client_t *client,
                                     const belay_idempotency_options_t *options,
                                     belay_idempotency_t **out);
@@ -146,12 +144,10 @@ typedef struct belay_idempotency_state {
   bool existed;
 } belay_idempotency_state_t;
 
-/** Receives the result of an operation. It runs exactly once, on the loop, never inside the call
- * that started the operation. It may call any function, also reuse the request or close the handle.
- * state is valid until it returns. With errors except BELAY_ENOTOWNER, state->outcome is
- * BELAY_IDEMPOTENCY_UNKNOWN and state->owner is "". status:
+/** Receives the result of an operation. CALLBACKS in belay/request.h has the common rules and
+ * errors. With errors except BELAY_ENOTOWNER, state->outcome is BELAY_IDEMPOTENCY_UNKNOWN and
+ * state->owner is "". Other values of status:
  *
- *   0                    the server answered
  *   BELAY_ENOTOWNER      of extend, finish and abandon: nothing was done, because the record does
  *                        not, or no longer, belong to the token. state is the present state, with
  *                        the result if there is one. If an extend was retried, an earlier attempt
@@ -159,14 +155,11 @@ typedef struct belay_idempotency_state {
  *   BELAY_EMISMATCH      of begin: the record belongs to a request with another fingerprint. That
  *                        is an error of the program that chose the key, so state has no result. Of
  *                        all: the key does not hold a record
- *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
  *   BELAY_EUNKNOWN       sent and not answered; it may have been executed. All operations except
  *                        forget are retried until the deadline, and a second execution has the same
  *                        effect and reply. Also before the deadline: a retried abandon, if another
  *                        client may have begun since; a retried finish, if the record does not
- *                        exist any more. A begin that ends so is abandoned in the background
- *   BELAY_ECANCELED      belay_request_cancel() or a close
- *   another error        the server's refusal, such as BELAY_EWRONGTYPE */
+ *                        exist any more. A begin that ends so is abandoned in the background */
 typedef void (*belay_idempotency_cb)(belay_request_t *request, int status,
                                      const belay_idempotency_state_t *state);
 
@@ -243,8 +236,7 @@ BELAY_API int belay_idempotency_forget(belay_idempotency_t *records, belay_reque
 /** Return options.data. */
 BELAY_API void *belay_idempotency_data(const belay_idempotency_t *records);
 
-/** Runs once, on the loop, when belay_idempotency_close() has completed. The handle is freed: do
- * not use it. data is options.data; see CLOSING in belay/loop.h. */
+/** Runs once, on the loop, after a close. See CLOSING in belay/loop.h. */
 typedef void (*belay_idempotency_close_cb)(belay_idempotency_t *records, void *data);
 
 /** Close the handle. Allowed inside any callback. Pending requests end with BELAY_ECANCELED, and

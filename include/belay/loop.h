@@ -35,7 +35,8 @@ extern "C" {
  * CLOSING. Each belay_X_close(x, cb) calls cb(x, data) once, when x is gone. cb may be NULL. data
  * is the pointer that belay_X_data(x) returned last: options.data, or the argument of
  * belay_X_set_data() where that function exists. belay reads it before it frees x. In cb, x only
- * identifies the handle and must not be used. */
+ * identifies the handle and must not be used. A close is allowed in any callback. Pending requests
+ * of x end with BELAY_ECANCELED. */
 
 struct uv_loop_s;
 

@@ -11,7 +11,8 @@ extern "C" {
 #endif
 
 /** Permissions: strings of small numbers of one width, any number of strings, each with its own
- * key. Field i is the w bits from bit i * w on, where w is the width. 16 levels for a million users take 500,000 bytes.
+ * key. Field i is the w bits from bit i * w on, where w is the width. 16 levels for a million users
+ * take 500,000 bytes.
  *
  * Use it if users have numeric ids and few levels or bits each. For sparse ids, use a hash of your
  * own: a string is as long as its highest index requires. For one bit per user that expires, use
@@ -78,10 +79,8 @@ typedef struct belay_permission_options {
 /** Set all options to their defaults. */
 BELAY_API void belay_permission_options_init(belay_permission_options_t *options);
 
-/** Make a handle. It sends nothing to the server.
- *
- * Returns 0, BELAY_EINVAL (belay_detail() names the option), BELAY_ENOMEM, BELAY_ECLOSING or
- * BELAY_EFORK. */
+/** Make a handle, without the server. Returns 0, BELAY_EINVAL (belay_detail() names the option),
+ * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_permission_new(belay_client_t *client,
                                    const belay_permission_options_t *options,
                                    belay_permission_t **out);
@@ -117,17 +116,12 @@ typedef struct belay_permission_result {
   bool answer;
 } belay_permission_result_t;
 
-/** Receives n results, in the order of the fields; n is 0 if status is not 0. It runs exactly once,
- * on the loop, never inside the call that started the operation. It may call any function, also
- * reuse the request or close the handle. results is valid until it returns. status:
+/** Receives n results, in the order of the fields; n is 0 if status is not 0. CALLBACKS in
+ * belay/request.h has the common rules and errors. Other values of status:
  *
- *   0                    the server answered
- *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
  *   BELAY_EUNKNOWN       sent and not answered; it may have been executed. Reads are retried until
  *                        the deadline. Changes are not, because a retry could not report the values
- *                        before. The caller may repeat the same set, grant or revoke
- *   BELAY_ECANCELED      belay_request_cancel() or a close
- *   another error        the server's refusal, such as BELAY_EWRONGTYPE */
+ *                        before. The caller may repeat the same set, grant or revoke */
 typedef void (*belay_permission_cb)(belay_request_t *request, int status,
                                     const belay_permission_result_t *results, size_t n);
 
@@ -191,14 +185,11 @@ BELAY_API int belay_permission_clear(belay_permission_t *permission, belay_reque
 /** Return options.data. */
 BELAY_API void *belay_permission_data(const belay_permission_t *permission);
 
-/** Runs once, on the loop, when belay_permission_close() has completed. The handle is freed: do not
- * use it. data is options.data; see CLOSING in belay/loop.h. */
+/** Runs once, on the loop, after a close. See CLOSING in belay/loop.h. */
 typedef void (*belay_permission_close_cb)(belay_permission_t *permission, void *data);
 
-/** Close the handle. Allowed inside any callback. Pending requests end with BELAY_ECANCELED.
- * Strings stay on the server. cb may be NULL.
- *
- * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
+/** Close the handle, as CLOSING in belay/loop.h says. Strings stay on the server. Returns 0,
+ * BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_permission_close(belay_permission_t *permission, belay_permission_close_cb cb);
 
 #ifdef __cplusplus

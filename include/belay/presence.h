@@ -82,22 +82,17 @@ typedef struct belay_presence_options {
 /** Set all options to their defaults. */
 BELAY_API void belay_presence_options_init(belay_presence_options_t *options);
 
-/** Make a handle. It sends nothing to the server.
- *
- * Returns 0, BELAY_EINVAL (belay_detail() names the option), BELAY_ENOMEM, BELAY_ECLOSING or
- * BELAY_EFORK. */
+/** Make a handle, without the server. Returns 0, BELAY_EINVAL (belay_detail() names the option),
+ * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_presence_new(belay_client_t *client, const belay_presence_options_t *options,
                                  belay_presence_t **out);
 
-/** Receives the result of a set, clear or reset. It runs exactly once, on the loop, never inside
- * the call that started the operation. It may call any function, also reuse the request or close
- * the handle. status, for all operations:
+/** Receives the result of a set, clear or reset. CALLBACKS in belay/request.h has the common rules
+ * and errors. Other values of status, for all operations:
  *
  *   0                    done
- *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
  *   BELAY_EUNKNOWN       sent and not answered by the deadline; it may have been executed. The
  *                        caller may repeat it
- *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   BELAY_EMISMATCH      of a count: a key is longer than a segment, or the key
  *                        NAMESPACE::presence::{NAME}::union exists
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE
@@ -162,14 +157,11 @@ BELAY_API int belay_presence_reset(belay_presence_t *presence, belay_request_t *
 /** Return options.data. */
 BELAY_API void *belay_presence_data(const belay_presence_t *presence);
 
-/** Runs once, on the loop, when belay_presence_close() has completed. The handle is freed: do not
- * use it. data is options.data; see CLOSING in belay/loop.h. */
+/** Runs once, on the loop, after a close. See CLOSING in belay/loop.h. */
 typedef void (*belay_presence_close_cb)(belay_presence_t *presence, void *data);
 
-/** Close the handle. Allowed inside any callback. Pending requests end with BELAY_ECANCELED. The
- * bits stay on the server. cb may be NULL.
- *
- * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
+/** Close the handle, as CLOSING in belay/loop.h says. The bits stay on the server. Returns 0,
+ * BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_presence_close(belay_presence_t *presence, belay_presence_close_cb cb);
 
 #ifdef __cplusplus

@@ -119,22 +119,17 @@ typedef struct belay_ranking_entry {
   bool changed;
 } belay_ranking_entry_t;
 
-/** Receives n entries; n is 0 if status is not 0. It runs exactly once, on the loop, never inside
- * the call that started the operation. It may call any function, also reuse the request or close
- * the handle. entries is valid until it returns. status, for all operations:
+/** Receives n entries; n is 0 if status is not 0. CALLBACKS in belay/request.h has the common rules
+ * and errors. Other values of status, for all operations:
  *
- *   0                    the server answered
- *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
  *   BELAY_EUNKNOWN       sent and not answered; it may have been executed. Reads are retried until
  *                        the deadline. A submit is not, because a retry could not report what
  *                        changed. The caller may repeat a submit with BELAY_RANKING_SET or
  *                        BELAY_RANKING_BEST
- *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   BELAY_EOVERFLOW      a score would leave its range: nothing was done, for none of the members
  *   BELAY_EMISMATCH      the board holds a score that is not a whole number, or is of another kind
  *   BELAY_ELOST          ties by time: the server has lost a part of the board, for example by
- *                        eviction. belay_ranking_clear() makes it usable again
- *   another error        the server's refusal, such as BELAY_EWRONGTYPE */
+ *                        eviction. belay_ranking_clear() makes it usable again */
 typedef void (*belay_ranking_cb)(belay_request_t *request, int status,
                                  const belay_ranking_entry_t *entries, size_t n);
 
@@ -260,14 +255,11 @@ BELAY_API int belay_ranking_clear(belay_ranking_t *ranking, belay_request_t *req
 /** Return options.data. */
 BELAY_API void *belay_ranking_data(const belay_ranking_t *ranking);
 
-/** Runs once, on the loop, when belay_ranking_close() has completed. The handle is freed: do not
- * use it. data is options.data; see CLOSING in belay/loop.h. */
+/** Runs once, on the loop, after a close. See CLOSING in belay/loop.h. */
 typedef void (*belay_ranking_close_cb)(belay_ranking_t *ranking, void *data);
 
-/** Close the handle. Allowed inside any callback. Pending requests end with BELAY_ECANCELED. Boards
- * stay on the server. cb may be NULL.
- *
- * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
+/** Close the handle, as CLOSING in belay/loop.h says. Boards stay on the server. Returns 0,
+ * BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_ranking_close(belay_ranking_t *ranking, belay_ranking_close_cb cb);
 
 #ifdef __cplusplus

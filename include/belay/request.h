@@ -53,8 +53,13 @@ typedef struct belay_request {
  * may call any function of belay, including any close. The request belongs to the caller again and
  * may be reused in the callback. All arguments are valid until the callback returns.
  *
- * status   0: the operation completed, and RESULT is valid. Otherwise an error; each header lists
- *          its errors.
+ * status   0: the operation completed, and RESULT is valid. Otherwise an error. Each header lists
+ *          its own errors. Common to all operations are
+ *   BELAY_EUNREACHABLE      nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
+ *   BELAY_EUNKNOWN          sent and not answered; it may have been executed. Each header says
+ *                           which operations are retried until the deadline
+ *   BELAY_ECANCELED         belay_request_cancel() or a close
+ *   another error           the server's refusal, such as BELAY_EWRONGTYPE
  * RESULT   is one of
  *   a pointer to a struct   never NULL. If status is not 0, all fields are 0, false or NULL. The
  *                           comment of a field names another value for "not known", if there is one

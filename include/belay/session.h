@@ -70,10 +70,8 @@ typedef struct belay_session_options {
 /** Set all options to their defaults. */
 BELAY_API void belay_session_options_init(belay_session_options_t *options);
 
-/** Make a handle. It sends nothing to the server.
- *
- * Returns 0, BELAY_EINVAL (belay_detail() names the option), BELAY_ENOMEM, BELAY_ECLOSING or
- * BELAY_EFORK. */
+/** Make a handle, without the server. Returns 0, BELAY_EINVAL (belay_detail() names the option),
+ * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_session_new(belay_client_t *client, const belay_session_options_t *options,
                                 belay_session_t **out);
 
@@ -110,17 +108,12 @@ typedef struct belay_session_state {
   size_t events_len;
 } belay_session_state_t;
 
-/** Receives the state of a context; all fields are 0 if status is not 0. It runs exactly once, on
- * the loop, never inside the call that started the operation. It may call any function, also reuse
- * the request or close the handle. state is valid until it returns. status:
+/** Receives the state of a context; all fields are 0 if status is not 0. CALLBACKS in
+ * belay/request.h has the common rules and errors. Other values of status:
  *
- *   0                    the server answered
- *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
  *   BELAY_EUNKNOWN       sent and not answered; it may have been executed. Retried until the
  *                        deadline: exists, read, a touch with an operation id, an end with an id
- *   BELAY_ECANCELED      belay_request_cancel() or a close
- *   BELAY_EMISMATCH      the keys do not hold a context
- *   another error        the server's refusal, such as BELAY_EWRONGTYPE */
+ *   BELAY_EMISMATCH      the keys do not hold a context */
 typedef void (*belay_session_cb)(belay_request_t *request, int status,
                                  const belay_session_state_t *state);
 
@@ -176,14 +169,11 @@ BELAY_API int belay_session_end(belay_session_t *session, belay_request_t *reque
 /** Return options.data. */
 BELAY_API void *belay_session_data(const belay_session_t *session);
 
-/** Runs once, on the loop, when belay_session_close() has completed. The handle is freed: do not
- * use it. data is options.data; see CLOSING in belay/loop.h. */
+/** Runs once, on the loop, after a close. See CLOSING in belay/loop.h. */
 typedef void (*belay_session_close_cb)(belay_session_t *session, void *data);
 
-/** Close the handle. Allowed inside any callback. Pending requests end with BELAY_ECANCELED.
- * Contexts stay on the server. cb may be NULL.
- *
- * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
+/** Close the handle, as CLOSING in belay/loop.h says. Contexts stay on the server. Returns 0,
+ * BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_session_close(belay_session_t *session, belay_session_close_cb cb);
 
 #ifdef __cplusplus
