@@ -16,8 +16,6 @@
 
 enum { THREADS = 2, TIMERS = 1000, LOCKS = 8, RUN_MS = 400 };
 
-/* ---- a host: a loop in a thread, with much else to do ------------------------------------------------------ */
-
 /* In which order the host's end and belay's come. */
 typedef enum order {
   BELAY_FIRST,     /* belay_close(); when it is through, all handles */
@@ -107,8 +105,6 @@ static void start_belay(host_t *host) {
     host->wrong += belay_lock_acquire(host->locks[i], BELAY_FOREVER, on_acquired) != 0;
   }
 }
-
-/* ---- its end --------------------------------------------------------------------------------------------- */
 
 static void close_handle(uv_handle_t *handle, void *arg) {
   (void)arg;
@@ -256,8 +252,6 @@ TEST(a_host_that_closes_all_handles_before_the_loop_ever_ran) {
   }
 }
 
-/* ---- child processes ------------------------------------------------------------------------------------- */
-
 /* Prints what this process has open beyond the first three. */
 static int list_descriptors(void) {
   DIR *folder = opendir("/proc/self/fd");
@@ -323,8 +317,6 @@ TEST(a_child_process_inherits_nothing_of_a_connection_that_is_being_made) {
   server_resume(server);
   bed_close(bed);
 }
-
-/* ---- forks ----------------------------------------------------------------------------------------------- */
 
 /* The report of a forked child. */
 typedef struct report {

@@ -218,7 +218,7 @@ static int permission_chore(bed_t *bed) {
   for (int i = 0; i < 2; i++) {
     belay_permission_options_t options = permission_options(4);
     options.ttl_ms = i == 0 ? 0 : 60000;
-    gate_of(&gates[i], bed, &options);
+    gate_of(&gates[i], bed, bed->client, &options);
     p = (permit_t){0};
     for (int n = 0; n < 2 * GATE_OPERATIONS; n++)
       DONE(end_of_permit(&p), begin_deed(&gates[i], &p, (deed_t)(n % GATE_OPERATIONS), 3, 1));

@@ -296,10 +296,10 @@ static void use_permission(bed_t *bed) {
   static const belay_permission_field_t field = {.index = 7, .value = 1};
   permit = (permit_t){.n = 0};
   gate_new(&gate, bed, 4);
-  belay_request_t *request = gate_begin(&gate, &permit);
+  belay_request_t *request = begin_permit(&gate, &permit);
   int begun =
       belay_permission_set(gate.permission, request, belay_string("user"), &field, 1, on_permit);
-  assert_error(gate_begun(&gate, &permit, begun), 0);
+  assert_error(begun_permit(&permit, begun), 0);
   bed_until(bed, permit.ended == permit.begun);
 }
 

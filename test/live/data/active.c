@@ -33,15 +33,12 @@ static int mark(bed_t *bed, belay_active_t *active, const char *user, int64_t ti
 
 static int64_t count(bed_t *bed, belay_active_t *active, int64_t from_ms, int64_t to_ms) {
   seen_t seen = {0};
-  assert_error(
-      seen_do(bed, &seen, belay_active_count_span(active, r_, from_ms, to_ms, on_seen_counts)), 0);
+  seen_ok(bed, &seen, belay_active_count_span(active, r_, from_ms, to_ms, on_seen_counts));
   assert_int_equal(seen.n, 1);
   return seen.counts[0];
 }
 
-/* ---- keys ------------------------------------------------------------------------------------------------ */
-
-BED_TEST(a_time_leads_to_a_key) {
+BED_TEST(key_of_time_unit_and_offset) {
   static const struct {
     belay_active_unit_t unit;
     int32_t offset;
@@ -86,9 +83,7 @@ BED_TEST(a_time_leads_to_a_key) {
   }
 }
 
-/* ---- the clock ------------------------------------------------------------------------------------------- */
-
-BED_TEST(now_is_by_the_servers_clock) {
+BED_TEST(now_uses_server_clock) {
   belay_active_t *active = series(bed, NULL);
   assert_error(mark(bed, active, "ann", BELAY_ACTIVE_NOW), 0);
   int64_t now = server_now_ms(bed->server);
@@ -108,7 +103,7 @@ BED_TEST(now_is_by_the_servers_clock) {
   assert_int_equal(server_calls(bed->server, "time"), 1 + 1); /* ours, and the test's */
 }
 
-BED_TEST(the_time_is_asked_now_and_then) {
+BED_TEST(server_time_is_cached) {
   enum { MANY = 20 };
   belay_active_t *active = series(bed, NULL);
   /* with an explicit time, the server's time is not asked */
@@ -144,9 +139,7 @@ BED_TEST(the_time_is_asked_now_and_then) {
   assert_int_equal(server_calls(bed->server, "time"), 1);
 }
 
-/* ---- how long it lives ----------------------------------------------------------------------------------- */
-
-BED_TEST(a_period_ends_by_itself) {
+BED_TEST(period_expires) {
   belay_active_options_t options = usual();
   options.ttl_ms = 10 * DAY;
   belay_active_t *active = series(bed, &options);
@@ -169,7 +162,7 @@ BED_TEST(a_period_ends_by_itself) {
   expect_ttls(bed->server);
 }
 
-BED_TEST(an_archive_outlives_its_periods) {
+BED_TEST(archive_survives_clear) {
   static const char label[] = {'a', '}', '{', ':', ':', '\0', '%'};
   belay_active_options_t options = usual();
   options.archive_ttl_ms = 100 * DAY;
@@ -183,28 +176,25 @@ BED_TEST(an_archive_outlives_its_periods) {
   assert_error(mark(bed, mortal, "ben", now - DAY), 0);
 #define ARCHIVE(active, from)                                                                      \
   belay_active_archive((active), r_, (from), now, belay_bytes(label, sizeof label), on_seen_counts)
-  assert_error(seen_do(bed, &seen, ARCHIVE(mortal, now)), 0);
+  seen_ok(bed, &seen, ARCHIVE(mortal, now));
   assert_true(seen.n == 1 && seen.counts[0] == 1);
   assert_between(server_integer(bed->server, "PTTL", key, NULL), 100 * DAY - 60000, 100 * DAY);
-  assert_error(seen_do(bed, &seen, ARCHIVE(eternal, now - DAY)), 0);
+  seen_ok(bed, &seen, ARCHIVE(eternal, now - DAY));
   assert_int_equal(seen.counts[0], 2);
   assert_int_equal(server_integer(bed->server, "PTTL", key, NULL), -1);
-  assert_error(seen_do(bed, &seen, belay_active_clear(mortal, r_, now - DAY, now, on_seen)), 0);
+  seen_ok(bed, &seen, belay_active_clear(mortal, r_, now - DAY, now, on_seen));
   assert_int_equal(server_keys(bed->server), 1);
-  assert_error(seen_do(bed, &seen, ARCHIVE(mortal, now - DAY)), 0); /* nothing is added, or taken */
+  seen_ok(bed, &seen, ARCHIVE(mortal, now - DAY)); /* nothing is added, or taken */
   assert_int_equal(seen.counts[0], 2);
   assert_between(server_integer(bed->server, "PTTL", key, NULL), 100 * DAY - 60000, 100 * DAY);
   const belay_bytes_t labels[] = {{label, sizeof label}, {"b", 1}};
-  assert_error(
-      seen_do(bed, &seen, belay_active_count_archives(mortal, r_, labels, 2, on_seen_counts)), 0);
+  seen_ok(bed, &seen, belay_active_count_archives(mortal, r_, labels, 2, on_seen_counts));
   assert_true(seen.n == 1 && seen.counts[0] == 2);
-  assert_error(seen_do(bed, &seen, belay_active_clear_archives(mortal, r_, labels, 2, on_seen)), 0);
+  seen_ok(bed, &seen, belay_active_clear_archives(mortal, r_, labels, 2, on_seen));
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* ---- counts ---------------------------------------------------------------------------------------------- */
-
-BED_TEST(the_last_days_in_one_call) {
+BED_TEST(count_last_days) {
   for (int hours = 0; hours < 2; hours++) {
     belay_active_options_t options = usual();
     options.unit = hours ? BELAY_ACTIVE_HOUR : BELAY_ACTIVE_DAY;
@@ -223,31 +213,26 @@ BED_TEST(the_last_days_in_one_call) {
       days += status == 0;
       assert_error(mark(bed, active, "ann", now - ago * DAY), status);
     }
-    assert_error(
-        seen_do(bed, &seen,
-                belay_active_count_last(active, r_, BELAY_ACTIVE_NOW, NULL, 0, on_seen_counts)),
-        0);
+    seen_ok(bed, &seen,
+            belay_active_count_last(active, r_, BELAY_ACTIVE_NOW, NULL, 0, on_seen_counts));
     static const int64_t expected[] = {2, 4, 8, 16, 31};
     assert_int_equal(seen.n, 5);
     for (int i = 0; i < 5; i++)
       assert_int_equal(seen.counts[i], expected[i]);
     const uint32_t spans[BELAY_ACTIVE_SPANS_MAX] = {768, 1, 1, 1, 1, 1, 1, 1,
                                                     1,   1, 1, 1, 1, 1, 1, 25};
-    assert_error(seen_do(bed, &seen,
-                         belay_active_count_last(active, r_, now - DAY, spans, 16, on_seen_counts)),
-                 0);
+    seen_ok(bed, &seen, belay_active_count_last(active, r_, now - DAY, spans, 16, on_seen_counts));
     assert_int_equal(seen.n, 16);
     assert_int_equal(seen.counts[0], days);
     assert_int_equal(seen.counts[15], hours ? 3 : 26);
     assert_int_equal(seen.counts[7], 2);
-    assert_error(seen_do(bed, &seen, belay_active_count(active, r_, now - 2 * DAY, on_seen_counts)),
-                 0);
+    seen_ok(bed, &seen, belay_active_count(active, r_, now - 2 * DAY, on_seen_counts));
     assert_true(seen.n == 1 && seen.counts[0] == 2);
     server_do(bed->server, "FLUSHALL", NULL);
   }
 }
 
-BED_TEST(as_many_as_there_may_be) {
+BED_TEST(largest_mark_and_span) {
   static belay_bytes_t users[BELAY_ACTIVE_USERS_MAX];
   static char names[BELAY_ACTIVE_USERS_MAX][8];
   static char longest[BELAY_ACTIVE_USER_MAX];
@@ -257,29 +242,24 @@ BED_TEST(as_many_as_there_may_be) {
     users[i] = (belay_bytes_t){names[i], (size_t)snprintf(names[i], sizeof names[i], "%zu", i)};
   seen_t seen = {0};
   for (int i = 0; i < 2; i++) { /* the second time the time is known */
-    assert_error(seen_do(bed, &seen,
-                         belay_active_mark_many(active, r_, users, BELAY_ACTIVE_USERS_MAX,
-                                                BELAY_ACTIVE_NOW, on_seen)),
-                 0);
+    seen_ok(bed, &seen,
+            belay_active_mark_many(active, r_, users, BELAY_ACTIVE_USERS_MAX, BELAY_ACTIVE_NOW,
+                                   on_seen));
     assert_between(count(bed, active, BELAY_ACTIVE_NOW, BELAY_ACTIVE_NOW), 65536 - 2654,
                    65536 + 2654);
   }
   memset(longest, 0, sizeof longest);
   users[0] = (belay_bytes_t){longest, sizeof longest};
-  assert_error(seen_do(bed, &seen, belay_active_mark_many(active, r_, users, 2, then, on_seen)), 0);
+  seen_ok(bed, &seen, belay_active_mark_many(active, r_, users, 2, then, on_seen));
   assert_int_equal(count(bed, active, then, then), 2);
   int64_t last = then + (BELAY_ACTIVE_PERIODS_MAX - 1) * DAY;
   assert_int_equal(count(bed, active, then, last), 2);
-  assert_error(
-      seen_do(bed, &seen,
-              belay_active_archive(active, r_, then, last, belay_string("all"), on_seen_counts)),
-      0);
+  seen_ok(bed, &seen,
+          belay_active_archive(active, r_, then, last, belay_string("all"), on_seen_counts));
   assert_int_equal(seen.counts[0], 2);
-  assert_error(seen_do(bed, &seen, belay_active_clear(active, r_, then, last, on_seen)), 0);
+  seen_ok(bed, &seen, belay_active_clear(active, r_, then, last, on_seen));
   assert_int_equal(count(bed, active, then, last), 0);
 }
-
-/* ---- what is refused ------------------------------------------------------------------------------------- */
 
 BED_TEST(arguments_are_checked) {
   static char big[BELAY_ACTIVE_USER_MAX + 1];

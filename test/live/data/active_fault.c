@@ -46,9 +46,7 @@ static int begin(bed_t *bed, belay_active_t *a, seen_t *seen, int n, int64_t tim
   }
 }
 
-/* ---- what the keys hold ---------------------------------------------------------------------------------- */
-
-BED_TEST(foreign_keys_are_left_alone) {
+BED_TEST(wrong_type_is_left_unchanged) {
   belay_active_t *active = series(bed);
   for (int how = 0; how < 3; how++)
     for (int archive = 0; archive < 2; archive++)
@@ -81,7 +79,7 @@ BED_TEST(foreign_keys_are_left_alone) {
       }
 }
 
-BED_TEST(a_damaged_one_is_a_mismatch) {
+BED_TEST(damaged_hyperloglog) {
   belay_active_t *active = series(bed);
   seen_t seen = {0};
   server_do(bed->server, "PFADD", KEY, "ann", NULL);
@@ -94,14 +92,11 @@ BED_TEST(a_damaged_one_is_a_mismatch) {
     if (n != MARK) /* that need not read all of it */
       assert_error(seen.status, BELAY_EMISMATCH);
   }
-  assert_error(begin(bed, active, &seen, COUNT, THEN), 0);
-  assert_error(end_of_seen(&seen), BELAY_EMISMATCH);
+  assert_ends(begin(bed, active, &seen, COUNT, THEN), end_of_seen(&seen), BELAY_EMISMATCH);
   assert_memory_equal(seen.detail, KEY ": INVALIDOBJ", sizeof KEY ": INVALIDOBJ" - 1);
 }
 
-/* ---- lost answers ---------------------------------------------------------------------------------------- */
-
-RELAY_TEST(a_lost_answer_is_asked_for_again) {
+RELAY_TEST(lost_replies) {
   static const char *const commands[OPERATIONS] = {"pfadd",   "pfcount", "pfcount", "pfcount",
                                                    "pfmerge", "pfcount", "unlink",  "unlink"};
   belay_active_t *active = series(bed);
@@ -123,7 +118,7 @@ RELAY_TEST(a_lost_answer_is_asked_for_again) {
 }
 
 /* The reply with the server's time is lost. Midnight comes between a mark and its second try. */
-RELAY_TEST(a_mark_keeps_its_day) {
+RELAY_TEST(retry_after_midnight_keeps_day) {
   belay_active_t *active = series(bed);
   seen_t seen = {0};
   relay_delay(bed->relay, RELAY_LONG);
@@ -142,13 +137,13 @@ RELAY_TEST(a_mark_keeps_its_day) {
 }
 
 /* Its time is one, however many steps it takes. */
-BED_TEST(a_deadline_is_of_all_steps) {
+BED_TEST(deadline_covers_all_steps) {
   belay_active_t *active = series(bed);
   seen_t seen = {.request.timeout_ms = 200};
   server_pause(bed->server);
   int64_t began = clock_now();
-  assert_error(begin(bed, active, &seen, LAST, BELAY_ACTIVE_NOW), 0);
-  assert_error(end_of_seen(&seen), BELAY_EUNREACHABLE); /* the connection is not up yet */
+  assert_ends(begin(bed, active, &seen, LAST, BELAY_ACTIVE_NOW), end_of_seen(&seen),
+              BELAY_EUNREACHABLE); /* the connection is not up yet */
   assert_between(clock_since_ms(began), 190, 390 + lag());
   server_resume(bed->server);
 }

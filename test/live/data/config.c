@@ -74,7 +74,7 @@ static int open_key(notary_t *notary, const char *key, const char *name, const c
   return end_of(notary);
 }
 
-BED_TEST(the_first_one_decides) {
+BED_TEST(first_record_wins) {
   notary_t a, b;
   notary_of(&a, bed, BELAY_CONFIG_PERMISSION, 0);
   notary_of(&b, bed, BELAY_CONFIG_PERMISSION, 0);
@@ -101,7 +101,7 @@ BED_TEST(the_first_one_decides) {
   assert_error(read_key(&b, "another"), BELAY_EABSENT);
 }
 
-BED_TEST(rules) {
+BED_TEST(rules_of_fields) {
   notary_t n;
   notary_of(&n, bed, BELAY_CONFIG_RANKING, 0);
   assert_error(open_key(&n, "b", "max", "9", BELAY_CONFIG_LARGEST), 0);
@@ -117,7 +117,7 @@ BED_TEST(rules) {
   assert_string_equal(n.fields, "max=10 ttl=4 ");
 }
 
-BED_TEST(its_life_begins_anew) {
+BED_TEST(open_restarts_ttl) {
   notary_t brief, endless;
   notary_of(&brief, bed, BELAY_CONFIG_PERMISSION, 100000);
   notary_of(&endless, bed, BELAY_CONFIG_PERMISSION, 0);
@@ -134,8 +134,6 @@ BED_TEST(its_life_begins_anew) {
   assert_int_equal(server_integer(bed->server, "PTTL", RECORD, NULL), -1);
 }
 
-/* ---- with the set ---------------------------------------------------------------------------------------- */
-
 static void on_board(belay_request_t *request, int status, int64_t count) {
   (void)count;
   *(int *)request->data = status;
@@ -145,7 +143,7 @@ static void on_site(belay_request_t *request, int status) {
   *(int *)request->data = status;
 }
 
-BED_TEST(it_goes_with_its_set) {
+BED_TEST(clear_removes_record) {
   notary_t n[3];
   gate_t gate;
   for (int kind = 0; kind < 3; kind++) {
@@ -180,9 +178,7 @@ BED_TEST(it_goes_with_its_set) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* ---- what is refused --------------------------------------------------------------------------------------- */
-
-BED_TEST(what_is_no_record) {
+BED_TEST(foreign_hash_is_refused) {
   notary_t n;
   notary_of(&n, bed, BELAY_CONFIG_PERMISSION, 0);
   server_do(bed->server, "SET", RECORD, "x", NULL);
@@ -203,7 +199,7 @@ BED_TEST(what_is_no_record) {
   assert_int_equal(client_stats(bed).drops, 0);
 }
 
-BED_TEST(arguments) {
+BED_TEST(arguments_are_checked) {
   notary_t n, site;
   belay_config_t *none;
   notary_of(&n, bed, BELAY_CONFIG_PERMISSION, 0);

@@ -4,9 +4,7 @@
 #include "support/fixtures/data/permits.h"
 #include "support/models/scripts.h"
 
-/* ---- what it is ------------------------------------------------------------------------------------------ */
-
-BED_TEST(what_was_never_set_is_0) {
+BED_TEST(unset_field_is_0) {
   gate_t gate;
   gate_new(&gate, bed, 4);
   expect_deed(&gate, DEED_GET, 1000, 0, 0, 0, false);
@@ -29,7 +27,7 @@ BED_TEST(what_was_never_set_is_0) {
   expect_deed(&gate, DEED_GET, 2, 0, 0, 0, false);
 }
 
-BED_TEST(bits_are_granted_and_revoked) {
+BED_TEST(grant_and_revoke_bits) {
   gate_t gate;
   gate_new(&gate, bed, 5);
   expect_deed(&gate, DEED_GRANT, 3, 0x0a, 0, 0x0a, true);
@@ -51,7 +49,7 @@ BED_TEST(bits_are_granted_and_revoked) {
   }
 }
 
-BED_TEST(one_bit_serves_as_a_first_visit) {
+BED_TEST(set_of_one_bit_reports_first_time) {
   gate_t gate;
   gate_new(&gate, bed, 1);
   expect_deed(&gate, DEED_SET, 1048575, 1, 0, 1, true);
@@ -59,13 +57,13 @@ BED_TEST(one_bit_serves_as_a_first_visit) {
   assert_int_equal(server_integer(bed->server, "STRLEN", GATE_KEY "1", NULL), 131072);
 }
 
-BED_TEST(the_widest_fields) {
+BED_TEST(fields_of_63_bits) {
   const uint64_t all = (UINT64_C(1) << 63) - 1, odd = UINT64_C(0x5555555555555555);
   for (int ttl = 0; ttl < 2; ttl++) {
     belay_permission_options_t options = permission_options(63);
     options.ttl_ms = ttl == 0 ? 0 : 100000;
     gate_t gate;
-    gate_of(&gate, bed, &options);
+    gate_of(&gate, bed, bed->client, &options);
     expect_deed(&gate, DEED_SET, 1, all, 0, all, true);
     expect_deed(&gate, DEED_SET, 1, all - 1, all, all - 1, true);
     expect_deed(&gate, DEED_GRANT, 1, 1, all - 1, all, true);
@@ -75,12 +73,12 @@ BED_TEST(the_widest_fields) {
       uint64_t n = (UINT64_C(1) << 53) + 1, near = up ? n + 1 : n - 1;
       permit_t permit = {0};
       expect_deed(&gate, DEED_SET, 2, near, up ? n : 0, near, true);
-      belay_request_t *r = gate_begin(&gate, &permit);
-      assert_error(gate_begun(&gate, &permit,
-                              belay_permission_compare_and_set(
-                                  gate.permission, r, belay_string("forum"),
-                                  &(belay_permission_swap_t){.index = 2, .expected = n, .value = 7},
-                                  on_permit)),
+      belay_request_t *r = begin_permit(&gate, &permit);
+      assert_error(begun_permit(&permit, belay_permission_compare_and_set(
+                                             gate.permission, r, belay_string("forum"),
+                                             &(belay_permission_swap_t){
+                                                 .index = 2, .expected = n, .value = 7},
+                                             on_permit)),
                    0);
       assert_error(end_of_permit(&permit), 0);
       assert_false(permit.results[0].answer);
@@ -94,7 +92,7 @@ BED_TEST(the_widest_fields) {
 }
 
 /* Fields of another width are another string. */
-BED_TEST(the_keys_have_name_and_width) {
+BED_TEST(keys_have_name_and_width) {
   static char name[128], key[BELAY_PERMISSION_KEY_MAX];
   gate_t narrow, wide, longest;
   gate_new(&narrow, bed, 3);
@@ -106,32 +104,29 @@ BED_TEST(the_keys_have_name_and_width) {
   memset(key, '}', sizeof key);
   belay_permission_options_t options = permission_options(2);
   options.name = belay_bytes(name, sizeof name);
-  gate_of(&longest, bed, &options);
+  gate_of(&longest, bed, bed->client, &options);
   permit_t permit = {0};
   const belay_permission_field_t field = {0, 3};
-  belay_request_t *r = gate_begin(&longest, &permit);
-  assert_error(gate_begun(&longest, &permit,
-                          belay_permission_set(longest.permission, r, belay_bytes(key, sizeof key),
-                                               &field, 1, on_permit)),
+  belay_request_t *r = begin_permit(&longest, &permit);
+  assert_error(begun_permit(&permit, belay_permission_set(longest.permission, r,
+                                                          belay_bytes(key, sizeof key), &field, 1,
+                                                          on_permit)),
                0);
   assert_error(end_of_permit(&permit), 0);
   assert_int_equal(server_keys(bed->server), 2);
 }
 
-/* ---- how long, and how many ------------------------------------------------------------------------------- */
-
-BED_TEST(a_change_extends_its_life) {
+BED_TEST(change_restarts_ttl) {
   belay_permission_options_t options = permission_options(4);
   options.ttl_ms = 100000;
   gate_t gate;
-  gate_of(&gate, bed, &options);
+  gate_of(&gate, bed, bed->client, &options);
   for (deed_t first = DEED_SET; first <= DEED_SWAP; first++) {
     for (deed_t deed = DEED_GET; deed <= DEED_SWAP; deed++) {
       bool changes = deed >= DEED_SET && deed != DEED_SWAP;
       permit_t permit = {0}, again = {0};
       server_do(bed->server, "FLUSHALL", NULL);
-      assert_error(begin_deed(&gate, &permit, first, 9, 9), 0);
-      assert_error(end_of_permit(&permit), 0);
+      assert_ends(begin_deed(&gate, &permit, first, 9, 9), end_of_permit(&permit), 0);
       expect_ttls(bed->server);
       server_do(bed->server, "BITFIELD", GATE_KEY "4", "SET", "u4", "#9", "9", NULL);
       server_do(bed->server, "PEXPIRE", GATE_KEY "4", "50000", NULL);
@@ -147,7 +142,7 @@ BED_TEST(a_change_extends_its_life) {
   assert_between(server_integer(bed->server, "PTTL", GATE_KEY "4", NULL), 80000, 100000);
 }
 
-BED_TEST(the_largest_operations) {
+BED_TEST(largest_operations) {
   static belay_permission_field_t fields[BELAY_PERMISSION_FIELDS_MAX];
   static uint64_t indices[BELAY_PERMISSION_FIELDS_MAX];
   const uint64_t odd = UINT64_C(0x5555555555555555);
@@ -155,7 +150,7 @@ BED_TEST(the_largest_operations) {
     belay_permission_options_t options = permission_options(63);
     options.ttl_ms = ttl == 0 ? 0 : 100000;
     gate_t gate;
-    gate_of(&gate, bed, &options);
+    gate_of(&gate, bed, bed->client, &options);
     const size_t n = BELAY_PERMISSION_FIELDS_MAX, grants = BELAY_PERMISSION_GRANTS_MAX;
     for (int what = 0; what < 4; what++) {
       uint64_t sum = 0;
@@ -166,14 +161,14 @@ BED_TEST(the_largest_operations) {
       }
       permit_t permit = {.request.timeout_ms = 60000};
       belay_permission_t *p = gate.permission;
-      belay_request_t *r = gate_begin(&gate, &permit);
+      belay_request_t *r = begin_permit(&gate, &permit);
       int error =
           what == 0   ? belay_permission_set(p, r, belay_string("forum"), fields, n, on_permit)
           : what == 1 ? belay_permission_get(p, r, belay_string("forum"), indices, n, on_permit)
           : what == 2
               ? belay_permission_grant(p, r, belay_string("forum"), fields, grants, on_permit)
               : belay_permission_has(p, r, belay_string("forum"), fields, grants, on_permit);
-      assert_error(gate_begun(&gate, &permit, error), 0);
+      assert_error(begun_permit(&permit, error), 0);
       assert_error(end_of_permit(&permit), 0);
       assert_int_equal(permit.n, what < 2 ? n : grants);
       assert_true(permit.sum == sum);
@@ -182,16 +177,14 @@ BED_TEST(the_largest_operations) {
   }
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------ */
-
-BED_TEST(values_have_names) {
+BED_TEST(names_of_values) {
   char reader[] = "reader";
   const char *names[] = {"none", reader, NULL, "owner"};
   belay_permission_options_t options = permission_options(0);
   options.names = names;
   options.names_len = 4;
   gate_t gate, nameless;
-  gate_of(&gate, bed, &options);
+  gate_of(&gate, bed, bed->client, &options);
   reader[0] = 'l'; /* they were copied */
   assert_string_equal(belay_permission_name(gate.permission, 0), "none");
   assert_string_equal(belay_permission_name(gate.permission, 1), "reader");
@@ -207,7 +200,7 @@ BED_TEST(values_have_names) {
   assert_error(begin_deed(&gate, &permit, DEED_SET, 0, 4), BELAY_EINVAL);
 }
 
-TEST(a_width_holds_so_many_levels) {
+TEST(width_of_levels) {
   static const struct {
     uint64_t levels;
     unsigned width;
@@ -230,14 +223,12 @@ TEST(a_width_holds_so_many_levels) {
     assert_int_equal(belay_permission_width(rows[i].levels), rows[i].width);
 }
 
-/* ---- what is refused -------------------------------------------------------------------------------------- */
-
 /* The last bits that a string may have; and no more. */
-BED_TEST(the_last_field) {
+BED_TEST(largest_index) {
   belay_permission_options_t options = permission_options(1);
   options.max_index = (UINT64_C(1) << 32) - 1;
   gate_t gate;
-  gate_of(&gate, bed, &options);
+  gate_of(&gate, bed, bed->client, &options);
   expect_deed(&gate, DEED_GET, options.max_index, 0, 0, 0, false);
   permit_t permit = {0};
   assert_error(begin_deed(&gate, &permit, DEED_GET, options.max_index + 1, 0), BELAY_EINVAL);

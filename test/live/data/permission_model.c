@@ -1,6 +1,7 @@
 /* Permissions against a model, step by step: narrow and wide fields, with and without a ttl. */
 #include <stdio.h>
 
+#include "support/base/random.h"
 #include "support/fixtures/data/permits.h"
 #include "support/models/scripts.h"
 
@@ -14,15 +15,8 @@ typedef struct model {
   unsigned changed, unchanged, swapped, refused;
 } model_t;
 
-static uint64_t next(model_t *m) { /* xorshift64* */
-  m->random ^= m->random >> 12;
-  m->random ^= m->random << 25;
-  m->random ^= m->random >> 27;
-  return m->random * UINT64_C(2685821657736338717);
-}
-
 static uint64_t below(model_t *m, uint64_t n) {
-  return (next(m) >> 11) % n;
+  return (next_random(&m->random) >> 11) % n;
 }
 
 static uint64_t any_value(model_t *m) {
@@ -35,7 +29,7 @@ static uint64_t any_value(model_t *m) {
   case 2:
     return UINT64_C(1) << below(m, m->width);
   default:
-    return next(m) & all;
+    return next_random(&m->random) & all;
   }
 }
 
@@ -67,7 +61,7 @@ static void step_fields(model_t *m, deed_t deed) {
   }
   permit_t permit = {0};
   belay_permission_t *p = m->gate.permission;
-  belay_request_t *r = gate_begin(&m->gate, &permit);
+  belay_request_t *r = begin_permit(&m->gate, &permit);
   int error =
       deed == DEED_GET   ? belay_permission_get(p, r, belay_string("forum"), indices, n, on_permit)
       : deed == DEED_HAS ? belay_permission_has(p, r, belay_string("forum"), fields, n, on_permit)
@@ -75,7 +69,7 @@ static void step_fields(model_t *m, deed_t deed) {
       : deed == DEED_GRANT
           ? belay_permission_grant(p, r, belay_string("forum"), fields, n, on_permit)
           : belay_permission_revoke(p, r, belay_string("forum"), fields, n, on_permit);
-  assert_error(gate_begun(&m->gate, &permit, error), 0);
+  assert_error(begun_permit(&permit, error), 0);
   assert_error(end_of_permit(&permit), 0);
   assert_int_equal(permit.n, n);
   for (size_t i = 0; i < n; i++)
@@ -94,13 +88,12 @@ static void step_swap(model_t *m) {
                                  : any_value(m);
   bool same = expected == before;
   permit_t permit = {0};
-  belay_request_t *request = gate_begin(&m->gate, &permit);
-  assert_error(gate_begun(&m->gate, &permit,
-                          belay_permission_compare_and_set(
-                              m->gate.permission, request, belay_string("forum"),
-                              &(belay_permission_swap_t){
-                                  .index = index, .expected = expected, .value = value},
-                              on_permit)),
+  belay_request_t *request = begin_permit(&m->gate, &permit);
+  assert_error(begun_permit(&permit, belay_permission_compare_and_set(
+                                         m->gate.permission, request, belay_string("forum"),
+                                         &(belay_permission_swap_t){
+                                             .index = index, .expected = expected, .value = value},
+                                         on_permit)),
                0);
   assert_error(end_of_permit(&permit), 0);
   assert_int_equal(permit.n, 1);
@@ -140,7 +133,7 @@ static void play(bed_t *bed, model_t *m) {
   belay_permission_options_t options = permission_options(m->width);
   options.ttl_ms = m->ttl_ms;
   options.max_index = FIELDS - 1;
-  gate_of(&m->gate, bed, &options);
+  gate_of(&m->gate, bed, bed->client, &options);
   memset(m->values, 0, sizeof m->values);
   for (int i = 0; i < STEPS; i++) {
     uint64_t what = below(m, 100);
@@ -156,12 +149,12 @@ static void play(bed_t *bed, model_t *m) {
       check(m);
   }
   check(m);
-  assert_error(begin_close_gate(&m->gate), 0);
+  assert_error(gate_close(&m->gate), 0);
   bed_until(bed, m->gate.closed == 1);
   server_do(bed->server, "FLUSHALL", NULL);
 }
 
-BED_TEST(permissions_do_what_the_model_does) {
+BED_TEST(random_steps_match_model) {
   static const unsigned widths[] = {1, 2, 5, 8, 31, 32, 33, 52, 53, 54, 62, 63};
   model_t m = {.random = UINT64_C(0x9e3779b97f4a7c15)};
   for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)

@@ -28,35 +28,33 @@ static belay_presence_t *site(bed_t *bed, uint32_t max_id, int64_t window_ms, ui
 
 static void set(bed_t *bed, belay_presence_t *p, uint32_t id) {
   seen_t seen = {0};
-  assert_error(seen_do(bed, &seen, belay_presence_set(p, r_, id, on_seen)), 0);
+  seen_ok(bed, &seen, belay_presence_set(p, r_, id, on_seen));
 }
 
 static void clear(bed_t *bed, belay_presence_t *p, uint32_t id) {
   seen_t seen = {0};
-  assert_error(seen_do(bed, &seen, belay_presence_clear(p, r_, id, on_seen)), 0);
+  seen_ok(bed, &seen, belay_presence_clear(p, r_, id, on_seen));
 }
 
 static bool is(bed_t *bed, belay_presence_t *p, uint32_t id) {
   seen_t seen = {0};
-  assert_error(seen_do(bed, &seen, belay_presence_is(p, r_, id, on_seen_is)), 0);
+  seen_ok(bed, &seen, belay_presence_is(p, r_, id, on_seen_is));
   assert_int_equal(seen.n, 1);
   return seen.online[0];
 }
 
 static int64_t count(bed_t *bed, belay_presence_t *p) {
   seen_t seen = {0};
-  assert_error(seen_do(bed, &seen, belay_presence_count(p, r_, on_seen_count)), 0);
+  seen_ok(bed, &seen, belay_presence_count(p, r_, on_seen_count));
   return seen.counts[0];
 }
 
 static void reset(bed_t *bed, belay_presence_t *p) {
   seen_t seen = {0};
-  assert_error(seen_do(bed, &seen, belay_presence_reset(p, r_, on_seen)), 0);
+  seen_ok(bed, &seen, belay_presence_reset(p, r_, on_seen));
 }
 
-/* ---- one bitmap ------------------------------------------------------------------------------------------ */
-
-BED_TEST(who_is_online) {
+BED_TEST(set_clear_is_count) {
   belay_presence_t *p = site(bed, 1000, 0, 4);
   assert_false(is(bed, p, 7));
   assert_int_equal(count(bed, p), 0);
@@ -73,14 +71,14 @@ BED_TEST(who_is_online) {
   assert_true(!is(bed, p, 7) && count(bed, p) == 2);
   const uint32_t ids[] = {5, 0, 1000, 5, 7, 999, 0};
   seen_t seen = {0};
-  assert_error(seen_do(bed, &seen, belay_presence_is_many(p, r_, ids, 7, on_seen_is)), 0);
+  seen_ok(bed, &seen, belay_presence_is_many(p, r_, ids, 7, on_seen_is));
   static const bool before[] = {false, true, true, false, false, false, true};
   assert_memory_equal(seen.online, before, sizeof before);
-  assert_error(seen_do(bed, &seen, belay_presence_set_many(p, r_, ids, 7, on_seen)), 0);
-  assert_error(seen_do(bed, &seen, belay_presence_is_many(p, r_, ids, 7, on_seen_is)), 0);
+  seen_ok(bed, &seen, belay_presence_set_many(p, r_, ids, 7, on_seen));
+  seen_ok(bed, &seen, belay_presence_is_many(p, r_, ids, 7, on_seen_is));
   assert_true(seen.n == 7 && seen.online_len == 7);
   assert_int_equal(count(bed, p), 5);
-  assert_error(seen_do(bed, &seen, belay_presence_clear_many(p, r_, ids, 4, on_seen)), 0);
+  seen_ok(bed, &seen, belay_presence_clear_many(p, r_, ids, 4, on_seen));
   assert_int_equal(count(bed, p), 2);
   assert_int_equal(server_keys(bed->server), 1);
   assert_int_equal(server_integer(bed->server, "GETBIT", PREFIX "0", "999", NULL), 1);
@@ -89,7 +87,7 @@ BED_TEST(who_is_online) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-BED_TEST(how_long_it_stays) {
+BED_TEST(ttl_without_window) {
   belay_presence_options_t options = usual();
   belay_presence_t *day = site(bed, 1000, 0, 1), *eternal;
   options.ttl_ms = 0;
@@ -113,9 +111,7 @@ BED_TEST(how_long_it_stays) {
                    scripts);
 }
 
-/* ---- segments -------------------------------------------------------------------------------------------- */
-
-BED_TEST(segments) {
+BED_TEST(ids_of_several_segments) {
   static uint32_t ids[BELAY_PRESENCE_IDS_MAX];
   for (int window = 0; window < 2; window++) {
     belay_presence_t *p = site(bed, UINT32_MAX, window ? 60000 : 0, 4);
@@ -134,17 +130,11 @@ BED_TEST(segments) {
     }
     for (uint32_t i = 0; i < BELAY_PRESENCE_IDS_MAX; i++) /* the first bits of 64 segments */
       ids[i] = i % 64 * SEGMENT + i / 64;
-    assert_error(
-        seen_do(bed, &seen, belay_presence_set_many(p, r_, ids, BELAY_PRESENCE_IDS_MAX, on_seen)),
-        0);
+    seen_ok(bed, &seen, belay_presence_set_many(p, r_, ids, BELAY_PRESENCE_IDS_MAX, on_seen));
     assert_int_equal(count(bed, p), BELAY_PRESENCE_IDS_MAX + 6 - 2);
-    assert_error(
-        seen_do(bed, &seen, belay_presence_is_many(p, r_, ids, BELAY_PRESENCE_IDS_MAX, on_seen_is)),
-        0);
+    seen_ok(bed, &seen, belay_presence_is_many(p, r_, ids, BELAY_PRESENCE_IDS_MAX, on_seen_is));
     assert_true(seen.n == BELAY_PRESENCE_IDS_MAX && seen.online_len == seen.n);
-    assert_error(
-        seen_do(bed, &seen, belay_presence_clear_many(p, r_, ids, BELAY_PRESENCE_IDS_MAX, on_seen)),
-        0);
+    seen_ok(bed, &seen, belay_presence_clear_many(p, r_, ids, BELAY_PRESENCE_IDS_MAX, on_seen));
     assert_int_equal(count(bed, p), 6 - 2);
     reset(bed, p);
     assert_int_equal(server_keys(bed->server), 0);
@@ -152,34 +142,26 @@ BED_TEST(segments) {
 }
 
 /* As many as there may be of one segment: several calls. */
-BED_TEST(many_of_one_segment) {
+BED_TEST(many_ids_of_one_segment) {
   static uint32_t ids[BELAY_PRESENCE_IDS_MAX];
   for (int window = 0; window < 2; window++) {
     belay_presence_t *p = site(bed, SEGMENT - 1, window ? 60000 : 0, 14);
     seen_t seen = {0};
     for (uint32_t i = 0; i < BELAY_PRESENCE_IDS_MAX; i++)
       ids[i] = SEGMENT - 1 - 3 * i;
-    assert_error(
-        seen_do(bed, &seen, belay_presence_set_many(p, r_, ids, BELAY_PRESENCE_IDS_MAX, on_seen)),
-        0);
+    seen_ok(bed, &seen, belay_presence_set_many(p, r_, ids, BELAY_PRESENCE_IDS_MAX, on_seen));
     assert_int_equal(count(bed, p), BELAY_PRESENCE_IDS_MAX);
     ids[3] = 1;
-    assert_error(
-        seen_do(bed, &seen, belay_presence_is_many(p, r_, ids, BELAY_PRESENCE_IDS_MAX, on_seen_is)),
-        0);
+    seen_ok(bed, &seen, belay_presence_is_many(p, r_, ids, BELAY_PRESENCE_IDS_MAX, on_seen_is));
     assert_int_equal(seen.online_len, BELAY_PRESENCE_IDS_MAX - 1);
     assert_true(seen.online[2] && !seen.online[3] && seen.online[4]);
-    assert_error(
-        seen_do(bed, &seen, belay_presence_clear_many(p, r_, ids, BELAY_PRESENCE_IDS_MAX, on_seen)),
-        0);
+    seen_ok(bed, &seen, belay_presence_clear_many(p, r_, ids, BELAY_PRESENCE_IDS_MAX, on_seen));
     assert_int_equal(count(bed, p), 1);
     reset(bed, p);
   }
 }
 
-/* ---- slices ---------------------------------------------------------------------------------------------- */
-
-BED_TEST(seen_in_the_last_minute) {
+BED_TEST(window_of_a_minute) {
   const int64_t slice = 15000, window = 60000;
   belay_presence_t *p = site(bed, 1000, window, 4);
   set(bed, p, 1);
@@ -206,7 +188,7 @@ BED_TEST(seen_in_the_last_minute) {
   }
 }
 
-BED_TEST(each_slice_ends_by_itself) {
+BED_TEST(slices_expire) {
   belay_presence_t *p = site(bed, 1000, 60000, 4);
   for (int i = 0; i < 12; i++) {
     set(bed, p, 1);
@@ -229,7 +211,7 @@ BED_TEST(each_slice_ends_by_itself) {
 }
 
 /* Two whose clocks are nearly a slice apart see each other's bits; and a logout reaches all slices. */
-BED_TEST(two_clocks) {
+BED_TEST(clients_with_different_clocks) {
   belay_presence_t *p = site(bed, 1000, 60000, 4), *q = site(bed, 1000, 60000, 4);
   set(bed, p, 1);
   set(bed, q, 2);
@@ -253,7 +235,7 @@ BED_TEST(two_clocks) {
 }
 
 /* It really ends, after a time that is really over. */
-BED_TEST(a_short_window) {
+BED_TEST(window_of_100_ms) {
   belay_presence_t *p = site(bed, 1000, 400, 4);
   set(bed, p, 1);
   int64_t begun = clock_now();
@@ -263,8 +245,6 @@ BED_TEST(a_short_window) {
   assert_int_equal(count(bed, p), 0);
   bed_until(bed, server_keys(bed->server) == 0);
 }
-
-/* ---- what is refused ------------------------------------------------------------------------------------- */
 
 BED_TEST(arguments_are_checked) {
   belay_presence_t *p = site(bed, 1000, 0, 4);

@@ -56,13 +56,10 @@ static void first_key(belay_presence_t *p, char *out, size_t size) {
 
 static void learn(bed_t *bed, belay_presence_t *p) {
   seen_t seen = {0};
-  assert_error(begin(bed, p, &seen, IS), 0);
-  assert_error(end_of_seen(&seen), 0);
+  assert_ends(begin(bed, p, &seen, IS), end_of_seen(&seen), 0);
 }
 
-/* ---- what the keys hold ---------------------------------------------------------------------------------- */
-
-BED_TEST(foreign_keys_are_left_alone) {
+BED_TEST(wrong_type_is_left_unchanged) {
   for (int how = 0; how < 3; how++) {
     belay_presence_t *p = site(bed, how == 2 ? 86400000 : 0, how == 1 ? 0 : 60000);
     char key[64];
@@ -71,8 +68,7 @@ BED_TEST(foreign_keys_are_left_alone) {
     server_do(bed->server, "RPUSH", key, "1", NULL);
     for (int n = 0; n < RESET; n++) {
       seen_t seen = {0};
-      assert_error(begin(bed, p, &seen, n), 0);
-      assert_error(end_of_seen(&seen), BELAY_EWRONGTYPE);
+      assert_ends(begin(bed, p, &seen, n), end_of_seen(&seen), BELAY_EWRONGTYPE);
       if (how < 2) /* of several the first is named */
         assert_memory_equal(seen.detail, key, strlen(key));
       assert_int_equal(server_integer(bed->server, "LLEN", key, NULL), 1);
@@ -82,7 +78,7 @@ BED_TEST(foreign_keys_are_left_alone) {
   }
 }
 
-BED_TEST(what_cannot_be_a_bitmap) {
+BED_TEST(too_long_bitmap_and_foreign_union) {
   seen_t seen = {0};
   char key[64];
   belay_presence_t *plain = site(bed, 0, 0), *window = site(bed, 86400000, 0);
@@ -90,57 +86,47 @@ BED_TEST(what_cannot_be_a_bitmap) {
   memset(ones, 0xff, sizeof ones);
   const resp_words_t words = {3, {"SET", PREFIX "0", ones}, {3, sizeof PREFIX, sizeof ones}};
   assert_int_equal(server_ask_words(bed->server, &words)->type, RESP_STATUS);
-  assert_error(begin(bed, plain, &seen, COUNT), 0);
-  assert_error(end_of_seen(&seen), BELAY_EMISMATCH);
+  assert_ends(begin(bed, plain, &seen, COUNT), end_of_seen(&seen), BELAY_EMISMATCH);
   assert_string_equal(seen.detail, PREFIX "0: it is longer than a segment");
   server_do(bed->server, "FLUSHALL", NULL);
   for (int i = 0; i < 2; i++) { /* in two slices, so that a union is made */
-    assert_error(begin(bed, window, &seen, SET), 0);
-    assert_error(end_of_seen(&seen), 0);
+    assert_ends(begin(bed, window, &seen, SET), end_of_seen(&seen), 0);
     first_key(window, key, sizeof key);
     window->time.shift_us += INT64_C(21600000000);
   }
   server_do(bed->server, "SET", PREFIX "union", "mine", NULL);
-  assert_error(begin(bed, window, &seen, COUNT), 0);
-  assert_error(end_of_seen(&seen), BELAY_EMISMATCH);
+  assert_ends(begin(bed, window, &seen, COUNT), end_of_seen(&seen), BELAY_EMISMATCH);
   assert_string_equal(seen.detail, PREFIX "union: it is where unions are made for a moment");
   assert_string_equal(server_string(bed->server, "GET", PREFIX "union", NULL), "mine");
   server_do(bed->server, "DEL", PREFIX "union", NULL);
   static const char *const rights[] = {"-unlink", "-bitop", "-bitcount"};
   for (int i = 0; i < 3; i++) {
     server_do(bed->server, "ACL", "SETUSER", "default", rights[i], NULL);
-    assert_error(begin(bed, window, &seen, COUNT), 0);
-    assert_error(end_of_seen(&seen), BELAY_EPERM);
+    assert_ends(begin(bed, window, &seen, COUNT), end_of_seen(&seen), BELAY_EPERM);
     server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
     assert_int_equal(server_integer(bed->server, "EXISTS", PREFIX "union", NULL), 0);
   }
-  assert_error(begin(bed, window, &seen, COUNT), 0);
-  assert_error(end_of_seen(&seen), 0);
+  assert_ends(begin(bed, window, &seen, COUNT), end_of_seen(&seen), 0);
   assert_int_equal(seen.counts[0], 1);
 }
 
 /* The data are lost, the scripts are not: no user is online. */
-BED_TEST(what_is_forgotten) {
+BED_TEST(flushed_server) {
   belay_presence_t *p = site(bed, 60000, 0);
   seen_t seen = {0};
   for (int i = 0; i < 2; i++) {
-    assert_error(begin(bed, p, &seen, SETS), 0);
-    assert_error(end_of_seen(&seen), 0);
-    assert_error(begin(bed, p, &seen, COUNT), 0);
-    assert_error(end_of_seen(&seen), 0);
+    assert_ends(begin(bed, p, &seen, SETS), end_of_seen(&seen), 0);
+    assert_ends(begin(bed, p, &seen, COUNT), end_of_seen(&seen), 0);
     assert_int_equal(seen.counts[0], 4);
     expect_ttls(bed->server);
     server_do(bed->server, "FLUSHALL", NULL);
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
-    assert_error(begin(bed, p, &seen, COUNT), 0);
-    assert_error(end_of_seen(&seen), 0);
+    assert_ends(begin(bed, p, &seen, COUNT), end_of_seen(&seen), 0);
     assert_int_equal(seen.counts[0], 0);
   }
 }
 
-/* ---- lost answers ---------------------------------------------------------------------------------------- */
-
-RELAY_TEST(a_lost_answer_is_asked_for_again) {
+RELAY_TEST(lost_replies) {
   for (int window = 0; window < 2; window++) {
     belay_presence_t *p = site(bed, window ? 86400000 : 0, 60000);
     const char *const commands[OPERATIONS] = {"bitfield",    "bitfield",    "bitfield", "strlen",
@@ -152,8 +138,7 @@ RELAY_TEST(a_lost_answer_is_asked_for_again) {
     for (int n = 0; n < OPERATIONS; n++) {
       seen_t seen = {0};
       if (n == IS || n == ARE || n == COUNT) {
-        assert_error(begin(bed, p, &seen, n == IS ? SET : SETS), 0);
-        assert_error(end_of_seen(&seen), 0);
+        assert_ends(begin(bed, p, &seen, n == IS ? SET : SETS), end_of_seen(&seen), 0);
       }
       int64_t before = server_calls(bed->server, commands[n]);
       relay_delay(bed->relay, 80);
@@ -167,8 +152,7 @@ RELAY_TEST(a_lost_answer_is_asked_for_again) {
       if (n == COUNT)
         assert_int_equal(seen.counts[0], 4);
       if (n <= CLEARS || n == RESET) {
-        assert_error(begin(bed, p, &seen, COUNT), 0);
-        assert_error(end_of_seen(&seen), 0);
+        assert_ends(begin(bed, p, &seen, COUNT), end_of_seen(&seen), 0);
         assert_int_equal(seen.counts[0], online[n]);
       }
     }
@@ -178,7 +162,7 @@ RELAY_TEST(a_lost_answer_is_asked_for_again) {
 
 /* The possible error of the server's time is half the delay of its reply. After a late reply the
  * client asks again sooner. */
-RELAY_TEST(a_late_answer_is_good_for_a_while) {
+RELAY_TEST(late_time_reply_is_asked_again_sooner) {
   belay_presence_t *p = site(bed, 60000, 0);
   for (int late = 1; late >= 0; late--) {
     p->time.learnt = 0;

@@ -5,9 +5,7 @@
 #include "support/models/scripts.h"
 #include "support/fixtures/data/stands.h"
 
-/* ---- what it is ------------------------------------------------------------------------------------------ */
-
-BED_TEST(the_best_stands_first) {
+BED_TEST(high_scores_first) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
   expect_all(&stand, "");
@@ -31,7 +29,7 @@ BED_TEST(the_best_stands_first) {
   expect_ttls(bed->server);
 }
 
-BED_TEST(the_lowest_may_be_the_best) {
+BED_TEST(low_scores_first) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_LOW_FIRST, BELAY_RANKING_BY_MEMBER);
   expect_submit(&stand, BELAY_RANKING_SET, "eve", 7, "0 eve 7!");
@@ -42,7 +40,7 @@ BED_TEST(the_lowest_may_be_the_best) {
 }
 
 /* A member that reaches an equal score stands behind the members that had it before. */
-BED_TEST(ties_are_broken_by_time) {
+BED_TEST(ties_by_time) {
   static const char *const texts[2][2] = {
       {"0 zoe 9, 1 bob 7, 2 ada 7, 3 eve 7", "0 zoe 9, 1 eve 7, 2 ada 7, 3 bob 7"},
       {"0 bob 7, 1 ada 7, 2 eve 7, 3 zoe 9", "0 eve 7, 1 ada 7, 2 bob 7, 3 zoe 9"}};
@@ -56,17 +54,10 @@ BED_TEST(ties_are_broken_by_time) {
       assert_error(begin_submit(&stand, &zoe, BELAY_RANKING_SET, "zoe", 9), 0);
       bed_until(bed, stand.pending == 0);
       query_t more = {0};
-      belay_request_t *request = stand_begin(&stand, &more);
       const belay_ranking_score_t items[] = {
           {{"bob", 3}, 7}, {{"eve", 3}, 8}, {{"ada", 3}, 7}, {{"bob", 3}, 7}, {{"eve", 3}, 7}};
-      assert_error(
-          stand_begun(&stand, &more,
-                      belay_ranking_submit(stand.ranking, request, belay_bytes(STAND_BOARD, 5),
-                                           &(belay_ranking_submission_t){
-                                               .mode = BELAY_RANKING_SET, .items = items, .n = 5},
-                                           on_entries)),
-          0);
-      assert_error(end_of_query(&more), 0);
+      assert_ends(begin_submit_many(&stand, &more, BELAY_RANKING_SET, items, 5),
+                  end_of_query(&more), 0);
       for (int i = 0; i < 5; i++)
         assert_int_equal(more.entries[i].changed, i != 3);
       expect_all(&stand, texts[low][later]);
@@ -77,7 +68,7 @@ BED_TEST(ties_are_broken_by_time) {
     }
 }
 
-BED_TEST(the_largest_scores) {
+BED_TEST(largest_scores) {
   for (unsigned ties = 0; ties < 2; ties++) {
     stand_t stand;
     stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
@@ -90,24 +81,16 @@ BED_TEST(the_largest_scores) {
     for (int i = 0; i < 3; i++) {
       query_t query = {0};
       const char *who = i == 1 ? "min" : "max";
-      assert_error(begin_submit(&stand, &query, BELAY_RANKING_ADD, who,
-                                i == 0   ? 1
-                                : i == 1 ? -1
-                                         : BELAY_RANKING_SCORE_MAX),
-                   0);
-      assert_error(end_of_query(&query), BELAY_EOVERFLOW);
+      assert_ends(begin_submit(&stand, &query, BELAY_RANKING_ADD, who,
+                               i == 0   ? 1
+                               : i == 1 ? -1
+                                        : BELAY_RANKING_SCORE_MAX),
+                  end_of_query(&query), BELAY_EOVERFLOW);
     }
     query_t query = {0};
     const belay_ranking_score_t items[] = {{{"new", 3}, 1}, {{"max", 3}, 1}};
-    belay_request_t *request = stand_begin(&stand, &query);
-    assert_error(
-        stand_begun(&stand, &query,
-                    belay_ranking_submit(stand.ranking, request, belay_bytes(STAND_BOARD, 5),
-                                         &(belay_ranking_submission_t){
-                                             .mode = BELAY_RANKING_ADD, .items = items, .n = 2},
-                                         on_entries)),
-        0);
-    assert_error(end_of_query(&query), BELAY_EOVERFLOW); /* all or nothing */
+    assert_ends(begin_submit_many(&stand, &query, BELAY_RANKING_ADD, items, 2),
+                end_of_query(&query), BELAY_EOVERFLOW); /* all or nothing */
     expect_all(&stand, "0 max 9007199254740991, 1 less 9007199254740990, 2 min -9007199254740991");
     expect_submit(&stand, BELAY_RANKING_ADD, "less", 1,
                   "1 less 9007199254740991!"); /* by its bytes, and by its time */
@@ -115,13 +98,11 @@ BED_TEST(the_largest_scores) {
   }
 }
 
-/* ---- how long, and how many ------------------------------------------------------------------------------- */
-
 static int64_t pttl(bed_t *bed, const char *key) {
   return server_integer(bed->server, "PTTL", key, NULL);
 }
 
-BED_TEST(a_submit_extends_its_life) {
+BED_TEST(submit_restarts_ttl) {
   for (unsigned ties = 0; ties < 2; ties++) {
     belay_ranking_options_t options =
         ranking_options(BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
@@ -137,8 +118,7 @@ BED_TEST(a_submit_extends_its_life) {
       for (int i = 0; i < 2; i++)
         server_do(bed->server, "PEXPIRE", keys[ties][i], "50000", NULL);
       query_t query = {0};
-      assert_error(begin_operation(&stand, &query, n), 0);
-      assert_error(end_of_query(&query), 0);
+      assert_ends(begin_operation(&stand, &query, n), end_of_query(&query), 0);
       for (int i = 0; i < 2; i++)
         assert_between(pttl(bed, keys[ties][i]), n < 3 ? 80000 : 30000, n < 3 ? 100000 : 50000);
     }
@@ -165,15 +145,8 @@ static void fill(stand_t *stand, size_t n) {
       items[i] = (belay_ranking_score_t){{names[i], strlen(names[i])}, (int64_t)(done + i)};
     }
     query_t query = {.request.timeout_ms = 60000};
-    belay_request_t *request = stand_begin(stand, &query);
-    assert_error(
-        stand_begun(stand, &query,
-                    belay_ranking_submit(stand->ranking, request, belay_bytes(STAND_BOARD, 5),
-                                         &(belay_ranking_submission_t){
-                                             .mode = BELAY_RANKING_SET, .items = items, .n = count},
-                                         on_entries)),
-        0);
-    assert_error(end_of_query(&query), 0);
+    assert_ends(begin_submit_many(stand, &query, BELAY_RANKING_SET, items, count),
+                end_of_query(&query), 0);
     assert_int_equal(query.n, count);
     assert_int_equal(query.entries[1].rank, (int64_t)count - 2);
     done += count;
@@ -182,27 +155,17 @@ static void fill(stand_t *stand, size_t n) {
 
 static int64_t count_of(stand_t *stand) {
   query_t query = {0};
-  belay_request_t *request = stand_begin(stand, &query);
-  assert_error(stand_begun(stand, &query,
-                           belay_ranking_count(stand->ranking, request, belay_bytes(STAND_BOARD, 5),
-                                               on_count)),
-               0);
-  assert_error(end_of_query(&query), 0);
+  stand_ok(stand, &query, belay_ranking_count(h_, r_, BOARD, on_count));
   return query.count;
 }
 
 static int64_t trim(stand_t *stand, int64_t size) {
   query_t query = {.request.timeout_ms = 60000};
-  belay_request_t *request = stand_begin(stand, &query);
-  assert_error(stand_begun(stand, &query,
-                           belay_ranking_trim(stand->ranking, request, belay_bytes(STAND_BOARD, 5),
-                                              size, on_count)),
-               0);
-  assert_error(end_of_query(&query), 0);
+  stand_ok(stand, &query, belay_ranking_trim(h_, r_, BOARD, size, on_count));
   return query.count;
 }
 
-BED_TEST(a_large_board_is_trimmed_in_steps) {
+BED_TEST(large_board_trimmed_in_steps) {
   enum { ALL = 20000 };
   for (unsigned ties = 0; ties < 2; ties++) {
     belay_ranking_options_t options =
@@ -231,9 +194,7 @@ BED_TEST(a_large_board_is_trimmed_in_steps) {
   }
 }
 
-/* ---- many at once ----------------------------------------------------------------------------------------- */
-
-BED_TEST(the_largest_operations) {
+BED_TEST(largest_operations) {
   static belay_bytes_t members[BELAY_RANKING_ITEMS_MAX];
   static char names[BELAY_RANKING_ITEMS_MAX][16];
   for (unsigned ties = 0; ties < 2; ties++) {
@@ -246,38 +207,30 @@ BED_TEST(the_largest_operations) {
     fill(&high, BELAY_RANKING_ITEMS_MAX);
     for (int what = 0; what < 3; what++) {
       query_t query = {.request.timeout_ms = 60000};
-      belay_request_t *request = stand_begin(&high, &query);
+      belay_request_t *request = begin_query(&high, &query);
       belay_ranking_t *r = high.ranking;
       const size_t n = BELAY_RANKING_ITEMS_MAX, page = BELAY_RANKING_PAGE_MAX;
       const belay_ranking_page_t worst = {
           .from = BELAY_RANKING_FROM_WORST, .skip = 7000, .n = page};
       const belay_ranking_around_t around = {{"5000", 4}, 500, page - 501};
-      int error =
-          what == 0
-              ? belay_ranking_find(r, request, belay_bytes(STAND_BOARD, 5), members, n, on_entries)
-          : what == 1
-              ? belay_ranking_page(r, request, belay_bytes(STAND_BOARD, 5), &worst, on_entries)
-              : belay_ranking_around(r, request, belay_bytes(STAND_BOARD, 5), &around, on_entries);
-      assert_error(stand_begun(&high, &query, error), 0);
+      int error = what == 0   ? belay_ranking_find(r, request, BOARD, members, n, on_entries)
+                  : what == 1 ? belay_ranking_page(r, request, BOARD, &worst, on_entries)
+                              : belay_ranking_around(r, request, BOARD, &around, on_entries);
+      assert_error(begun_query(&query, error), 0);
       assert_error(end_of_query(&query), 0);
       assert_int_equal(query.n, what == 0 ? n : page);
       assert_int_equal(query.entries[0].rank, what == 0 ? 0 : what == 1 ? 1191 : 2691);
       assert_int_equal(query.entries[1].rank, what == 0 ? 1 : what == 1 ? 1190 : 2692);
     }
     query_t query = {.request.timeout_ms = 60000};
-    belay_request_t *request = stand_begin(&high, &query);
-    assert_error(
-        stand_begun(&high, &query,
-                    belay_ranking_remove(high.ranking, request, belay_bytes(STAND_BOARD, 5),
-                                         members, BELAY_RANKING_ITEMS_MAX, on_count)),
-        0);
-    assert_error(end_of_query(&query), 0);
+    stand_ok(&high, &query,
+             belay_ranking_remove(h_, r_, BOARD, members, BELAY_RANKING_ITEMS_MAX, on_count));
     assert_int_equal(query.count, BELAY_RANKING_ITEMS_MAX);
     assert_int_equal(server_keys(bed->server), 0);
   }
 }
 
-BED_TEST(the_longest_names) {
+BED_TEST(longest_names) {
   static char name[128], board[BELAY_RANKING_BOARD_MAX], member[BELAY_RANKING_MEMBER_MAX];
   memset(name, '{', sizeof name);
   memset(board, '}', sizeof board);
@@ -291,7 +244,7 @@ BED_TEST(the_longest_names) {
     const belay_ranking_score_t item = {{member, sizeof member}, 7};
     for (int i = 0; i < 3; i++) {
       query_t query = {0};
-      belay_request_t *request = stand_begin(&stand, &query);
+      belay_request_t *request = begin_query(&stand, &query);
       belay_ranking_t *r = stand.ranking;
       int error =
           i == 0   ? belay_ranking_submit(r, request, belay_bytes(board, sizeof board),
@@ -300,7 +253,7 @@ BED_TEST(the_longest_names) {
                                           on_entries)
           : i == 1 ? belay_ranking_top(r, request, belay_bytes(board, sizeof board), 5, on_entries)
                    : belay_ranking_clear(r, request, belay_bytes(board, sizeof board), on_count);
-      assert_error(stand_begun(&stand, &query, error), 0);
+      assert_error(begun_query(&query, error), 0);
       assert_error(end_of_query(&query), 0);
       assert_int_equal(query.n, i < 2);
       if (i < 2)
@@ -311,20 +264,17 @@ BED_TEST(the_longest_names) {
 }
 
 /* The scripts are known to the server no more. */
-BED_TEST(scripts_are_sent_again) {
+BED_TEST(scripts_flushed) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
   for (int i = 0; i < 3; i++) {
     for (unsigned n = 0; n < STAND_OPERATIONS; n++) {
       query_t query = {0};
-      assert_error(begin_operation(&stand, &query, n), 0);
-      assert_error(end_of_query(&query), 0);
+      assert_ends(begin_operation(&stand, &query, n), end_of_query(&query), 0);
     }
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
   }
 }
-
-/* ---- what is refused -------------------------------------------------------------------------------------- */
 
 static void expect_detail(bed_t *bed, int error, const char *detail) {
   assert_error(error, BELAY_EINVAL);
@@ -425,7 +375,7 @@ BED_TEST(arguments_are_checked) {
   assert_int_equal(client_stats(bed).calls, 0);
 }
 
-BED_TEST(every_operation_needs_a_board) {
+BED_TEST(empty_board_is_refused) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
   belay_ranking_t *r = stand.ranking;

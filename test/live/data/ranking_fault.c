@@ -6,13 +6,9 @@
 #include "support/models/scripts.h"
 #include "support/fixtures/data/stands.h"
 
-static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
-
 static bed_t *open_with_digest(void) {
-  return bed_open_with(server_start(&with_digest), NULL);
+  return bed_open_with(server_with_digest(), NULL);
 }
-
-/* ---- what the keys hold ---------------------------------------------------------------------------------- */
 
 static char detail[256];
 
@@ -27,20 +23,18 @@ static void expect_all_to_fail(stand_t *stand, int error, const char *why) {
   stand->then = keep_detail;
   for (unsigned n = 0; n < STAND_OPERATIONS - 1; n++) {
     query_t query = {0};
-    assert_error(begin_operation(stand, &query, n), 0);
-    assert_error(end_of_query(&query), error);
+    assert_ends(begin_operation(stand, &query, n), end_of_query(&query), error);
     if (strncmp(detail, why, strlen(why)) != 0)
       fail_msg("\"%s\" does not begin with \"%s\"", detail, why);
     assert_true(server_digest(server) == digest);
   }
   query_t query = {0};
-  assert_error(begin_operation(stand, &query, STAND_OPERATIONS - 1), 0);
-  assert_error(end_of_query(&query), 0);
+  assert_ends(begin_operation(stand, &query, STAND_OPERATIONS - 1), end_of_query(&query), 0);
   assert_int_equal(server_keys(server), 0);
   expect_submit(stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
 }
 
-TEST_IN(another_type_is_left_alone, bed, open_with_digest()) {
+TEST_IN(wrong_type_is_left_unchanged, bed, open_with_digest()) {
   static const char *const keys[] = {STAND_KEY, STAND_TIMED, STAND_TURNS};
   for (int i = 0; i < 3; i++) {
     stand_t stand;
@@ -53,7 +47,7 @@ TEST_IN(another_type_is_left_alone, bed, open_with_digest()) {
   }
 }
 
-TEST_IN(a_mismatch_is_explained, bed, open_with_digest()) {
+TEST_IN(other_order_or_ties, bed, open_with_digest()) {
   stand_t early, late;
   stand_new(&early, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
   stand_new(&late, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_LATER_FIRST);
@@ -67,7 +61,7 @@ TEST_IN(a_mismatch_is_explained, bed, open_with_digest()) {
 }
 
 /* One of the two keys was evicted, or a part of it is gone. */
-TEST_IN(what_was_lost_is_noticed, bed, open_with_digest()) {
+TEST_IN(lost_key_or_member, bed, open_with_digest()) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
   for (int how = 0; how < 4; how++) {
@@ -87,7 +81,7 @@ TEST_IN(what_was_lost_is_noticed, bed, open_with_digest()) {
 
 /* The expected number of members, but others: a question about an absent member is answered as
  * such. */
-TEST_IN(a_member_that_was_replaced, bed, open_with_digest()) {
+TEST_IN(replaced_member, bed, open_with_digest()) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
   expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
@@ -95,12 +89,12 @@ TEST_IN(a_member_that_was_replaced, bed, open_with_digest()) {
   server_do(bed->server, "ZADD", STAND_TIMED, "7", "foreign", NULL);
   for (unsigned n = 0; n < 8; n++) {
     query_t query = {0};
-    assert_error(begin_operation(&stand, &query, n), 0);
-    assert_error(end_of_query(&query), n < 4 || n == 7 ? BELAY_ELOST : BELAY_EMISMATCH);
+    assert_ends(begin_operation(&stand, &query, n), end_of_query(&query),
+                n < 4 || n == 7 ? BELAY_ELOST : BELAY_EMISMATCH);
   }
 }
 
-TEST_IN(a_foreign_score_is_left_alone, bed, open_with_digest()) {
+TEST_IN(foreign_score_is_left_unchanged, bed, open_with_digest()) {
   static const char *const scores[] = {"1.5", "inf", "-inf", "9007199254740992", "1e300"};
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
@@ -112,8 +106,7 @@ TEST_IN(a_foreign_score_is_left_alone, bed, open_with_digest()) {
       query_t query = {0};
       if (n == 6) /* by score: it has none from 0 to 100, but the first */
         continue;
-      assert_error(begin_operation(&stand, &query, n), 0);
-      assert_error(end_of_query(&query), BELAY_EMISMATCH);
+      assert_ends(begin_operation(&stand, &query, n), end_of_query(&query), BELAY_EMISMATCH);
       assert_string_equal(detail,
                           STAND_KEY ": it holds a score that is no whole number within 2^53");
       assert_true(server_digest(bed->server) == digest);
@@ -121,7 +114,7 @@ TEST_IN(a_foreign_score_is_left_alone, bed, open_with_digest()) {
   }
 }
 
-BED_TEST(a_turn_may_be_the_last) {
+BED_TEST(turns_overflow) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
   expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
@@ -129,13 +122,13 @@ BED_TEST(a_turn_may_be_the_last) {
   expect_submit(&stand, BELAY_RANKING_SET, "bob", 7, "1 bob 7!");
   expect_submit(&stand, BELAY_RANKING_SET, "eve", 7, "2 eve 7!");
   query_t query = {0};
-  assert_error(begin_submit(&stand, &query, BELAY_RANKING_SET, "zoe", 7), 0);
-  assert_error(end_of_query(&query), BELAY_EOVERFLOW);
+  assert_ends(begin_submit(&stand, &query, BELAY_RANKING_SET, "zoe", 7), end_of_query(&query),
+              BELAY_EOVERFLOW);
   expect_all(&stand, "0 ada 7, 1 bob 7, 2 eve 7");
 }
 
 /* The two kinds have keys of their own. */
-BED_TEST(one_kind_does_not_see_the_other) {
+BED_TEST(tie_kinds_have_own_keys) {
   stand_t plain, timed;
   stand_new(&plain, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
   stand_new(&timed, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
@@ -149,10 +142,8 @@ BED_TEST(one_kind_does_not_see_the_other) {
   expect_submit(&timed, BELAY_RANKING_ADD, "bob", 7, "0 bob 7!");
 }
 
-/* ---- lost answers ---------------------------------------------------------------------------------------- */
-
 /* It is executed, and the wire is cut before the answer comes. */
-TEST(lost_answers) {
+TEST(lost_replies) {
   for (unsigned ties = 0; ties < 2; ties++) {
     bed_t *bed = bed_open_relayed(NULL);
     stand_t stand;
@@ -183,10 +174,8 @@ TEST(lost_answers) {
   }
 }
 
-/* ---- requests, closing ----------------------------------------------------------------------------------- */
-
 /* A request that is too large is refused before anything is sent: the client's limit of bytes. */
-BED_TEST_OF(what_is_too_much_is_not_begun, o.max_bytes = 65536) {
+BED_TEST_OF(request_beyond_max_bytes, o.max_bytes = 65536) {
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
   static char member[BELAY_RANKING_MEMBER_MAX];
@@ -200,15 +189,13 @@ BED_TEST_OF(what_is_too_much_is_not_begun, o.max_bytes = 65536) {
   belay_ranking_t *r = stand.ranking;
   belay_request_t *q = &query.request;
   for (int i = 0; i < 2; i++) {
-    assert_error(belay_ranking_submit(r, q, belay_bytes(STAND_BOARD, 5),
+    assert_error(belay_ranking_submit(r, q, BOARD,
                                       &(belay_ranking_submission_t){
                                           .mode = BELAY_RANKING_SET, .items = items, .n = 100},
                                       on_entries),
                  BELAY_EBUSY);
-    assert_error(belay_ranking_find(r, q, belay_bytes(STAND_BOARD, 5), members, 100, on_entries),
-                 BELAY_EBUSY);
-    assert_error(belay_ranking_remove(r, q, belay_bytes(STAND_BOARD, 5), members, 100, on_count),
-                 BELAY_EBUSY);
+    assert_error(belay_ranking_find(r, q, BOARD, members, 100, on_entries), BELAY_EBUSY);
+    assert_error(belay_ranking_remove(r, q, BOARD, members, 100, on_count), BELAY_EBUSY);
   }
   expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
 }

@@ -1,6 +1,7 @@
 /* Rankings against a model, step by step: both orders, all ties, with and without a bound. */
 #include <stdio.h>
 
+#include "support/base/random.h"
 #include "support/models/scripts.h"
 #include "support/fixtures/data/stands.h"
 
@@ -28,14 +29,9 @@ typedef struct model {
   unsigned submits, unchanged, overflows, dropped, pages, absent;
 } model_t;
 
-static uint64_t below(model_t *m, uint64_t n) { /* xorshift64* */
-  m->random ^= m->random >> 12;
-  m->random ^= m->random << 25;
-  m->random ^= m->random >> 27;
-  return (m->random * UINT64_C(2685821657736338717) >> 11) % n;
+static uint64_t below(model_t *m, uint64_t n) {
+  return next_random(&m->random) % n;
 }
-
-/* ---- the model ------------------------------------------------------------------------------------------- */
 
 static int compare_bytes(const belay_bytes_t *a, const belay_bytes_t *b) {
   size_t len = a->len < b->len ? a->len : b->len;
@@ -92,8 +88,6 @@ static int64_t new_score(const model_t *m, belay_ranking_mode_t mode, const row_
   return given;
 }
 
-/* ---- steps ----------------------------------------------------------------------------------------------- */
-
 static void expect_entry(const belay_ranking_entry_t *entry, unsigned member, int64_t score,
                          int64_t rank) {
   assert_int_equal(entry->member.len, names[member].len);
@@ -128,14 +122,8 @@ static void step_submit(model_t *m) {
     *row = (row_t){who[i], true, score, changed[i] ? ++m->turn : row->turn};
   }
   query_t query = {0};
-  belay_request_t *request = stand_begin(&m->stand, &query);
-  assert_error(stand_begun(&m->stand, &query,
-                           belay_ranking_submit(
-                               m->stand.ranking, request, belay_bytes(STAND_BOARD, 5),
-                               &(belay_ranking_submission_t){.mode = mode, .items = items, .n = n},
-                               on_entries)),
-               0);
-  assert_error(end_of_query(&query), overflow ? BELAY_EOVERFLOW : 0);
+  assert_ends(begin_submit_many(&m->stand, &query, mode, items, n), end_of_query(&query),
+              overflow ? BELAY_EOVERFLOW : 0);
   if (overflow) {
     memcpy(m->rows, before, sizeof before);
     m->turn = turn;
@@ -190,13 +178,12 @@ static void step_range(model_t *m) {
   }
   n = n > skip ? n - skip : 0;
   query_t query = {0};
-  belay_request_t *request = stand_begin(&m->stand, &query);
+  belay_request_t *request = begin_query(&m->stand, &query);
   belay_ranking_from_t from = best ? BELAY_RANKING_FROM_BEST : BELAY_RANKING_FROM_WORST;
   const belay_ranking_page_t page = {
       .from = from, .skip = (int64_t)skip, .n = most, .by_score = by_score, .min = min, .max = max};
-  int error =
-      belay_ranking_page(m->stand.ranking, request, belay_bytes(STAND_BOARD, 5), &page, on_entries);
-  assert_error(stand_begun(&m->stand, &query, error), 0);
+  int error = belay_ranking_page(m->stand.ranking, request, BOARD, &page, on_entries);
+  assert_error(begun_query(&query, error), 0);
   expect_page(m, &query, rows + skip, n < most ? n : most, count, best, first + (int64_t)skip);
 }
 
@@ -212,12 +199,8 @@ static void step_around(model_t *m) {
     n = (end < count ? end : count) - first;
   }
   query_t query = {0};
-  belay_request_t *request = stand_begin(&m->stand, &query);
-  assert_error(stand_begun(&m->stand, &query,
-                           belay_ranking_around(
-                               m->stand.ranking, request, belay_bytes(STAND_BOARD, 5),
-                               &(belay_ranking_around_t){names[who], before, after}, on_entries)),
-               0);
+  const belay_ranking_around_t around = {names[who], before, after};
+  stand_ok(&m->stand, &query, belay_ranking_around(h_, r_, BOARD, &around, on_entries));
   expect_page(m, &query, rows + first, n, count, true, (int64_t)first);
 }
 
@@ -230,12 +213,7 @@ static void step_find(model_t *m) {
     members[i] = names[who[i]];
   }
   query_t query = {0};
-  belay_request_t *request = stand_begin(&m->stand, &query);
-  assert_error(stand_begun(&m->stand, &query,
-                           belay_ranking_find(m->stand.ranking, request,
-                                              belay_bytes(STAND_BOARD, 5), members, n, on_entries)),
-               0);
-  assert_error(end_of_query(&query), 0);
+  stand_ok(&m->stand, &query, belay_ranking_find(h_, r_, BOARD, members, n, on_entries));
   assert_int_equal(query.n, n);
   for (size_t i = 0; i < n; i++) {
     const row_t *row = &m->rows[who[i]];
@@ -252,13 +230,11 @@ static void step_count(model_t *m) {
     expected += row->there && (!by_score || (row->score >= min && row->score <= max));
   }
   query_t query = {0};
-  belay_request_t *request = stand_begin(&m->stand, &query);
+  belay_request_t *request = begin_query(&m->stand, &query);
   int error =
-      by_score
-          ? belay_ranking_count_by_score(m->stand.ranking, request, belay_bytes(STAND_BOARD, 5),
-                                         min, max, on_count)
-          : belay_ranking_count(m->stand.ranking, request, belay_bytes(STAND_BOARD, 5), on_count);
-  assert_error(stand_begun(&m->stand, &query, error), 0);
+      by_score ? belay_ranking_count_by_score(m->stand.ranking, request, BOARD, min, max, on_count)
+               : belay_ranking_count(m->stand.ranking, request, BOARD, on_count);
+  assert_error(begun_query(&query, error), 0);
   assert_error(end_of_query(&query), 0);
   assert_int_equal(query.count, expected);
 }
@@ -268,17 +244,17 @@ static void step_drop(model_t *m) {
   belay_bytes_t members[ITEMS_MAX];
   int64_t expected = 0;
   size_t n = 1 + below(m, ITEMS_MAX), size = below(m, MEMBERS), what = below(m, 8);
-  belay_request_t *request = stand_begin(&m->stand, &query);
+  belay_request_t *request = begin_query(&m->stand, &query);
   belay_ranking_t *r = m->stand.ranking;
   int error;
   if (what == 0) {
     drop_worst(m, 0);
-    error = belay_ranking_clear(r, request, belay_bytes(STAND_BOARD, 5), on_count);
+    error = belay_ranking_clear(r, request, BOARD, on_count);
   } else if (what < 4) {
     row_t rows[MEMBERS];
     drop_worst(m, size);
     expected = (int64_t)ranked(m, rows);
-    error = belay_ranking_trim(r, request, belay_bytes(STAND_BOARD, 5), (int64_t)size, on_count);
+    error = belay_ranking_trim(r, request, BOARD, (int64_t)size, on_count);
   } else {
     for (size_t i = 0; i < n; i++) {
       row_t *row = &m->rows[below(m, MEMBERS)];
@@ -286,9 +262,9 @@ static void step_drop(model_t *m) {
       expected += row->there;
       row->there = false;
     }
-    error = belay_ranking_remove(r, request, belay_bytes(STAND_BOARD, 5), members, n, on_count);
+    error = belay_ranking_remove(r, request, BOARD, members, n, on_count);
   }
-  assert_error(stand_begun(&m->stand, &query, error), 0);
+  assert_error(begun_query(&query, error), 0);
   assert_error(end_of_query(&query), 0);
   assert_int_equal(query.count, expected);
 }
@@ -329,12 +305,12 @@ static void play(bed_t *bed, const belay_ranking_options_t *options, model_t *m)
     if (i % 50 == 0)
       check(m);
   }
-  assert_error(begin_close_stand(&m->stand), 0);
+  assert_error(stand_close(&m->stand), 0);
   bed_until(bed, m->stand.closed == 1);
   server_do(bed->server, "FLUSHALL", NULL);
 }
 
-BED_TEST(rankings_do_what_the_model_does) {
+BED_TEST(random_steps_match_model) {
   model_t m = {.random = UINT64_C(0x9e3779b97f4a7c15)};
   for (unsigned order = 0; order < 2; order++)
     for (unsigned ties = 0; ties < 3; ties++)

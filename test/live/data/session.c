@@ -12,9 +12,7 @@ static int64_t pttl(bed_t *bed, const char *key) {
   return server_integer(bed->server, "PTTL", key, NULL);
 }
 
-/* ---- what it is ------------------------------------------------------------------------------------------ */
-
-BED_TEST(actions_are_strung_together) {
+BED_TEST(touches_share_a_context) {
   place_t place;
   stay_t stay = {0};
   place_new(&place, bed);
@@ -55,14 +53,13 @@ BED_TEST(actions_are_strung_together) {
   look_at(&place, &stay, "ann", 2);
   assert_int_equal(stay.state.events_len, 2);
   assert_string_equal(stay.event[0], "takes");
-  assert_error(begin_exists(&place, &stay, "ann"), 0);
-  assert_error(end_of_stay(&stay), 0);
+  assert_ends(begin_exists(&place, &stay, "ann"), end_of_stay(&stay), 0);
   assert_true(stay.state.exists);
   assert_int_equal(stay.state.events_len, 0);
   expect_ttls(bed->server);
 }
 
-BED_TEST(a_new_context_has_none_of_the_old_events) {
+BED_TEST(new_context_drops_old_events) {
   place_t place;
   stay_t stay = {0};
   place_new(&place, bed);
@@ -84,7 +81,7 @@ BED_TEST(a_new_context_has_none_of_the_old_events) {
   assert_string_equal(stay.event[0], "new");
 }
 
-BED_TEST(it_ends_by_the_servers_clock) {
+BED_TEST(context_expires) {
   belay_session_options_t options = session_options();
   options.ttl_ms = 1000;
   place_t place;
@@ -100,7 +97,7 @@ BED_TEST(it_ends_by_the_servers_clock) {
   assert_true(stay.state.is_new);
 }
 
-BED_TEST(only_the_last_events_are_kept) {
+BED_TEST(max_events) {
   static const int most[] = {0, 1, 3, 0};
   stay_t stay = {0};
   for (int i = 0; i < 4; i++) { /* of the same context */
@@ -126,7 +123,7 @@ BED_TEST(only_the_last_events_are_kept) {
   }
 }
 
-BED_TEST(kinds_are_apart) {
+BED_TEST(names_are_separate) {
   belay_session_options_t options = session_options();
   place_t shop, plain;
   stay_t stay = {0};
@@ -140,26 +137,23 @@ BED_TEST(kinds_are_apart) {
   assert_int_equal(server_integer(bed->server, "EXISTS", "belay::session::{ann}", KEY, NULL), 2);
 }
 
-BED_TEST(end_ends_the_one_that_is_meant) {
+BED_TEST(end_by_id) {
   place_t place;
   stay_t stay = {0};
   place_new(&place, bed);
   for (int i = 0; i < 2; i++) { /* whichever it is; by its id */
     const char *id = i == 0 ? NULL : "mine";
-    assert_error(begin_end(&place, &stay, "ann", id), 0);
-    assert_error(end_of_stay(&stay), 0);
+    assert_ends(begin_end(&place, &stay, "ann", id), end_of_stay(&stay), 0);
     assert_false(stay.state.ended || stay.state.exists);
     touch_it(&place, &stay, "ann", "a", "mine");
     touch_it(&place, &stay, "ann", "b", NULL);
     if (i == 1) {
-      assert_error(begin_end(&place, &stay, "ann", "another"), 0);
-      assert_error(end_of_stay(&stay), 0);
+      assert_ends(begin_end(&place, &stay, "ann", "another"), end_of_stay(&stay), 0);
       assert_false(stay.state.ended);
       assert_true(stay.state.exists);
       assert_string_equal(stay.id, "mine");
     }
-    assert_error(begin_end(&place, &stay, "ann", id), 0);
-    assert_error(end_of_stay(&stay), 0);
+    assert_ends(begin_end(&place, &stay, "ann", id), end_of_stay(&stay), 0);
     assert_true(stay.state.ended);
     assert_false(stay.state.exists);
     assert_int_equal(stay.state.count, 2);
@@ -168,17 +162,15 @@ BED_TEST(end_ends_the_one_that_is_meant) {
   }
 }
 
-BED_TEST(an_operation_is_done_once) {
+BED_TEST(op_id_repeats_answer) {
   place_t place;
   stay_t first = {0}, again = {0}, other = {0};
   place_new(&place, bed);
-  assert_error(begin_touch(&place, &first, "ann", "pays", "id:1", "m{1}"), 0);
-  assert_error(end_of_stay(&first), 0);
+  assert_ends(begin_touch(&place, &first, "ann", "pays", "id:1", "m{1}"), end_of_stay(&first), 0);
   assert_true(first.state.is_new);
   touch_it(&place, &other, "ann", "looks", NULL);
   for (int i = 0; i < 2; i++) {
-    assert_error(begin_touch(&place, &again, "ann", "pays", "id:2", "m{1}"), 0);
-    assert_error(end_of_stay(&again), 0);
+    assert_ends(begin_touch(&place, &again, "ann", "pays", "id:2", "m{1}"), end_of_stay(&again), 0);
     assert_true(again.state.is_new);
     assert_string_equal(again.id, "id:1");
     assert_int_equal(again.state.count, 1);
@@ -190,9 +182,7 @@ BED_TEST(an_operation_is_done_once) {
   assert_between(pttl(bed, KEY "::op::m%7B1%7D"), 40000, 60000);
 }
 
-/* ---- the list --------------------------------------------------------------------------------------------- */
-
-BED_TEST(what_was_evicted_is_missed) {
+BED_TEST(evicted_events_count_as_lost) {
   belay_session_options_t options = session_options();
   options.max_events = 3;
   options.name = belay_string("shop");
@@ -222,7 +212,7 @@ BED_TEST(what_was_evicted_is_missed) {
   assert_int_equal(stay.state.count, 1);
 }
 
-BED_TEST(as_many_are_read_as_a_reply_takes) {
+BED_TEST(read_is_bounded_by_max_reply) {
   enum { SIZE = 10000, MANY = 12 };
   belay_client_options_t small = client_options();
   small.max_reply = 65536;
@@ -250,9 +240,7 @@ BED_TEST(as_many_are_read_as_a_reply_takes) {
   assert_int_equal(stay.state.events_len, 130);
 }
 
-/* ---- keys, options ---------------------------------------------------------------------------------------- */
-
-BED_TEST(the_longest_names) {
+BED_TEST(longest_names) {
   static char name[128], user[BELAY_SESSION_USER_MAX + 1];
   char id[BELAY_SESSION_ID_MAX + 1] = "", op[BELAY_SESSION_OP_ID_MAX + 1] = "";
   memset(name, '{', sizeof name);
@@ -264,8 +252,7 @@ BED_TEST(the_longest_names) {
   place_t place;
   stay_t stay = {0};
   place_of(&place, bed, bed->client, &options);
-  assert_error(begin_touch(&place, &stay, user, "x", id, op), 0);
-  assert_error(end_of_stay(&stay), 0);
+  assert_ends(begin_touch(&place, &stay, user, "x", id, op), end_of_stay(&stay), 0);
   assert_string_equal(stay.id, id);
   look_at(&place, &stay, user, 1);
   assert_int_equal(stay.state.events_len, 1);
@@ -273,7 +260,7 @@ BED_TEST(the_longest_names) {
   expect_ttls(bed->server);
 }
 
-BED_TEST(what_is_out_of_range_is_refused) {
+BED_TEST(arguments_are_checked) {
   static char large[BELAY_SESSION_EVENT_MAX + 1];
   place_t place;
   place_new(&place, bed);

@@ -19,10 +19,6 @@ static int begin_nth(place_t *place, stay_t *stay, int n) {
                   : begin_end(place, stay, "ann", "id");
 }
 
-/* ---- what the keys hold ---------------------------------------------------------------------------------- */
-
-static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
-
 /* Those operations, a bit for each, are refused so. */
 static void expect_left_alone(place_t *place, unsigned which, int error, const char *detail) {
   server_t *server = place->bed->server;
@@ -31,8 +27,7 @@ static void expect_left_alone(place_t *place, unsigned which, int error, const c
     stay_t stay = {0};
     if ((which & 1U << n) == 0)
       continue;
-    assert_error(begin_nth(place, &stay, n), 0);
-    assert_error(end_of_stay(&stay), error);
+    assert_ends(begin_nth(place, &stay, n), end_of_stay(&stay), error);
     if (strstr(stay.detail, detail) == NULL)
       fail_msg("\"%s\" is not in \"%s\"", detail, stay.detail);
     assert_int_equal(strncmp(stay.detail, KEY ": ", sizeof KEY + 1), 0);
@@ -40,7 +35,7 @@ static void expect_left_alone(place_t *place, unsigned which, int error, const c
   assert_true(server_digest(server) == digest);
 }
 
-TEST_IN(what_is_no_context_is_left_alone, bed, bed_open_with(server_start(&with_digest), NULL)) {
+TEST_IN(foreign_keys_are_left_unchanged, bed, bed_open_with(server_with_digest(), NULL)) {
   static const char *const wrong[][2] = {
       {"id", ""},      {"id", NULL},     {"touches", NULL}, {"touches", "-1"},
       {"count", "x"},  {"count", "1.5"}, {"kept", "01"},    {"kept", "99"},
@@ -80,8 +75,7 @@ TEST_IN(what_is_no_context_is_left_alone, bed, bed_open_with(server_start(&with_
 }
 
 /* Where something may not be done: nothing without a ttl is left. */
-TEST_IN(what_is_refused_leaves_nothing_for_ever, bed,
-        bed_open_with(server_start(&with_digest), NULL)) {
+TEST_IN(missing_right_or_memory, bed, bed_open_with(server_with_digest(), NULL)) {
   static const char *const rights[] = {"-hset",   "-pexpire", "-hmget", "-rpush", "-ltrim",
                                        "-unlink", "-time",    "-set",   "-get"};
   belay_session_options_t options = session_options();
@@ -117,8 +111,7 @@ TEST_IN(what_is_refused_leaves_nothing_for_ever, bed,
           assert_true(server_digest(bed->server) == digest);
         expect_ttls(bed->server);
         if (status != 0 && n < 2) { /* and is done the next time, once */
-          assert_error(begin_nth(&place, &stay, n), 0);
-          assert_error(end_of_stay(&stay), 0);
+          assert_ends(begin_nth(&place, &stay, n), end_of_stay(&stay), 0);
           assert_int_equal(stay.state.is_new, !there);
           assert_int_equal(stay.state.count, there + 1);
           assert_int_equal(server_integer(bed->server, "LLEN", EVENTS, NULL), there + 1);
@@ -126,8 +119,6 @@ TEST_IN(what_is_refused_leaves_nothing_for_ever, bed,
       }
   assert_true(refused > 30);
 }
-
-/* ---- lost answers ---------------------------------------------------------------------------------------- */
 
 /* The server has executed the command (n events, or -1 for no context), and the connection is
  * cut while the reply is in flight. */
@@ -141,7 +132,7 @@ static void lose_the_answer(bed_t *bed, int64_t events) {
   relay_delay(bed->relay, 0);
 }
 
-RELAY_TEST(a_touch_is_sent_once_but_with_an_operation) {
+RELAY_TEST(touch_with_lost_reply) {
   stay_t stay = {0};
   place_t place;
   place_new(&place, bed);
@@ -168,7 +159,7 @@ RELAY_TEST(a_touch_is_sent_once_but_with_an_operation) {
   expect_ttls(bed->server);
 }
 
-RELAY_TEST(an_end_is_not_told_of_another) {
+RELAY_TEST(end_and_read_with_lost_reply) {
   stay_t stay = {0};
   place_t place;
   place_new(&place, bed);
@@ -192,10 +183,8 @@ RELAY_TEST(an_end_is_not_told_of_another) {
   expect_ttls(bed->server);
 }
 
-/* ---- closing --------------------------------------------------------------------------------------------- */
-
 /* A cancel may leave the context. */
-BED_TEST(it_is_canceled_at_any_time) {
+BED_TEST(cancel_after_any_turn) {
   belay_session_options_t options = session_options();
   place_t place;
   place_of(&place, bed, bed->client, &options);

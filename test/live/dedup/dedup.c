@@ -10,8 +10,6 @@ static const belay_dedup_kind_t kinds[] = {BELAY_DEDUP_SET, BELAY_DEDUP_COUNT, B
                                            BELAY_DEDUP_BITMAP};
 enum { KINDS = 4 };
 
-/* ---- what it is ------------------------------------------------------------------------------------------ */
-
 static void play_exact(bed_t *bed, const belay_dedup_options_t *options) {
   book_t book;
   book_of(&book, bed, bed->client, options);
@@ -38,11 +36,11 @@ static void play_exact(bed_t *bed, const belay_dedup_options_t *options) {
   expect_count(&book, "k", 0);
   expect_count(&book, "other", 2);
   assert_int_equal(server_keys(bed->server), 1);
-  assert_error(begin_close_book(&book), 0);
+  assert_error(book_close(&book), 0);
   bed_until(bed, book.closed == 1);
 }
 
-BED_TEST(an_item_is_new_once) {
+BED_TEST(item_is_new_once) {
   for (int i = 0; i < KINDS; i++) {
     belay_dedup_options_t options = dedup_options(kinds[i]);
     for (int j = 0; j < 4 && kinds[i] != BELAY_DEDUP_COUNT; j++) {
@@ -53,7 +51,7 @@ BED_TEST(an_item_is_new_once) {
   }
 }
 
-BED_TEST(any_bytes_are_an_item) {
+BED_TEST(items_of_any_bytes) {
   static char longest[BELAY_DEDUP_ITEM_MAX + 1];
   static const char binary[] = {'\0', '\r', '\n', (char)0xff, '\0'};
   memset(longest, 'x', sizeof longest - 1);
@@ -83,14 +81,12 @@ BED_TEST(any_bytes_are_an_item) {
       assert_string_equal(entry.verdicts, counts ? "M" : "S");
     }
     expect_count(&book, "k", 5);
-    assert_error(begin_close_book(&book), 0);
+    assert_error(book_close(&book), 0);
     bed_until(bed, book.closed == 1);
   }
 }
 
-/* ---- keys and ttls --------------------------------------------------------------------------------------- */
-
-BED_TEST(the_keys_have_its_name) {
+BED_TEST(keys_have_name) {
   static const char name[] = {':', '\0', '{'}, key[] = {':', ':', '}', '{', 'k'};
   static const char expected[] = "belay::dedup::{%3A%00%7B}::%3A:%7D%7Bk";
   static const char answer[] = "belay::dedup::{%3A%00%7B}::%3A:%7D%7Bk::op::%3A:x";
@@ -114,7 +110,7 @@ BED_TEST(the_keys_have_its_name) {
   expect_ttls(bed->server);
 }
 
-BED_TEST(the_longest_names) {
+BED_TEST(longest_names) {
   static char name[BELAY_DEDUP_NAME_MAX], key[BELAY_DEDUP_KEY_MAX + 1],
       id[BELAY_DEDUP_OP_ID_MAX + 1];
   memset(name, '{', sizeof name);
@@ -135,7 +131,7 @@ static int64_t pttl(bed_t *bed) {
 }
 
 /* Of a set as a whole: from when it was made, or from the last mark. */
-BED_TEST(a_set_has_a_ttl_from_its_creation) {
+BED_TEST(ttl_from_creation) {
   for (int i = 0; i < KINDS; i++)
     for (int refresh = 0; refresh < 2 && kinds[i] != BELAY_DEDUP_WINDOW; refresh++) {
       belay_dedup_options_t options = dedup_options(kinds[i]);
@@ -162,12 +158,12 @@ BED_TEST(a_set_has_a_ttl_from_its_creation) {
         assert_between(pttl(bed), refresh ? 80000 : 30000, refresh ? 100000 : 50000);
       }
       expect_ttls(bed->server);
-      assert_error(begin_close_book(&book), 0);
+      assert_error(book_close(&book), 0);
       bed_until(bed, book.closed == 1);
     }
 }
 
-BED_TEST(a_set_may_stay_for_ever) {
+BED_TEST(ttl_of_0_is_no_end) {
   for (int i = 0; i < KINDS; i++) {
     if (kinds[i] == BELAY_DEDUP_WINDOW)
       continue;
@@ -182,14 +178,12 @@ BED_TEST(a_set_may_stay_for_ever) {
     expect_mark_once(&book, "k", "3", "id", "N");
     assert_int_equal(pttl(bed), -1);
     expect_count(&book, "k", 3);
-    assert_error(begin_close_book(&book), 0);
+    assert_error(book_close(&book), 0);
     bed_until(bed, book.closed == 1);
   }
 }
 
-/* ---- operations with an id ------------------------------------------------------------------------------- */
-
-BED_TEST(an_operation_gets_its_first_answer) {
+BED_TEST(op_id_repeats_answer) {
   for (int i = 0; i < KINDS; i++) {
     book_t book;
     book_new(&book, bed, kinds[i]);
@@ -204,32 +198,29 @@ BED_TEST(an_operation_gets_its_first_answer) {
     expect_mark_once(&book, "k", "1,2", "a", some); /* a repeated question gets the first answer */
     expect_count(&book, "k", 0);
     entry_t entry = {0};
-    assert_error(begin_mark_once(&book, &entry, "k", "1,3", "a"), 0);
-    assert_error(end_of_entry(&entry), BELAY_EMISMATCH);
-    assert_error(begin_mark_once(&book, &entry, "k", "1", "a"), 0);
-    assert_error(end_of_entry(&entry), BELAY_EMISMATCH);
+    assert_ends(begin_mark_once(&book, &entry, "k", "1,3", "a"), end_of_entry(&entry),
+                BELAY_EMISMATCH);
+    assert_ends(begin_mark_once(&book, &entry, "k", "1", "a"), end_of_entry(&entry),
+                BELAY_EMISMATCH);
     expect_count(&book, "k", 0);
     assert_between(server_integer(bed->server, "PTTL", KEY "::op::a", NULL), 40000, 60000);
     server_do(bed->server, "DEL", KEY "::op::a", NULL);
     expect_mark_once(&book, "k", "1,3", "a", "NN");
     expect_ttls(bed->server);
-    assert_error(begin_close_book(&book), 0);
+    assert_error(book_close(&book), 0);
     bed_until(bed, book.closed == 1);
   }
 }
 
-BED_TEST(an_answer_outlives_its_request) {
+BED_TEST(answer_outlives_request_timeout) {
   belay_dedup_options_t options = dedup_options(BELAY_DEDUP_SET);
   options.op_ttl_ms = 1000;
   book_t book;
   book_of(&book, bed, bed->client, &options);
   entry_t entry = {.request.timeout_ms = 300000};
-  assert_error(begin_mark_once(&book, &entry, "k", "1", "long"), 0);
-  assert_error(end_of_entry(&entry), 0);
+  assert_ends(begin_mark_once(&book, &entry, "k", "1", "long"), end_of_entry(&entry), 0);
   assert_between(server_integer(bed->server, "PTTL", KEY "::op::long", NULL), 290000, 303002);
 }
-
-/* ---- many at once ---------------------------------------------------------------------------------------- */
 
 static belay_dedup_verdict_t verdicts[BELAY_DEDUP_ITEMS_MAX];
 static belay_bytes_t batch[BELAY_DEDUP_ITEMS_MAX];
@@ -288,7 +279,7 @@ static void play_batches(bed_t *bed, const belay_dedup_options_t *options, size_
   server_do(bed->server, "SCRIPT", "FLUSH", NULL);
   assert_int_equal(forget_batch(&book, n), (int64_t)n - 11);
   expect_count(&book, "k", 10);
-  assert_error(begin_close_book(&book), 0);
+  assert_error(book_close(&book), 0);
   bed_until(bed, book.closed == 1);
 }
 
@@ -308,7 +299,7 @@ BED_TEST(batches_of_all_sizes) {
 
 enum { CLIENTS = 4, EACH = 4, ROUNDS = 40 };
 
-BED_TEST(of_many_who_mark_one_is_told) {
+BED_TEST(concurrent_marks_report_new_once) {
   static entry_t entries[CLIENTS][EACH];
   for (int k = 0; k < KINDS; k++) {
     book_t books[CLIENTS];
@@ -337,7 +328,7 @@ BED_TEST(of_many_who_mark_one_is_told) {
       assert_int_equal(told, 1);
     }
     for (int i = 0; i < CLIENTS; i++) {
-      assert_error(begin_close_book(&books[i]), 0);
+      assert_error(book_close(&books[i]), 0);
       bed_until(bed, books[i].closed == 1);
     }
   }

@@ -6,9 +6,7 @@
 
 #define KEY "belay::dedup::{n}::k"
 
-/* ---- what is refused ------------------------------------------------------------------------------------- */
-
-BED_TEST(the_largest_options_work) {
+BED_TEST(largest_options) {
   belay_dedup_options_t o = dedup_options(BELAY_DEDUP_SET);
   o.ttl_ms = o.window_ms = INT64_C(31536000000);
   o.max_items = BELAY_DEDUP_WINDOW_ITEMS_MAX;
@@ -24,7 +22,7 @@ BED_TEST(the_largest_options_work) {
   }
 }
 
-BED_TEST(a_kind_does_what_it_can) {
+BED_TEST(operations_by_kind) {
   static const char *const details[] = {"", "kind: a count cannot do that",
                                         "kind: a window cannot do that",
                                         "kind: a bitmap cannot do that"};
@@ -132,15 +130,13 @@ BED_TEST(numbers_of_items_and_sets_are_checked) {
   assert_int_equal(client_stats(bed).calls, 0);
 }
 
-/* ---- what is there already ------------------------------------------------------------------------------- */
-
 static char detail[256];
 
 static void keep_detail(book_t *book) {
   snprintf(detail, sizeof detail, "%s", belay_detail(book->bed->belay));
 }
 
-BED_TEST(foreign_keys_are_left_alone) {
+BED_TEST(wrong_type_is_left_unchanged) {
   for (int i = 0; i < DEDUP_KINDS; i++)
     for (int text = 0; text < 2; text++) {
       belay_dedup_options_t options = dedup_options((belay_dedup_kind_t)i);
@@ -158,8 +154,7 @@ BED_TEST(foreign_keys_are_left_alone) {
         entry_t entry = {0};
         if (n == 4 || !can_dedup((belay_dedup_kind_t)i, n)) /* clear does not look */
           continue;
-        assert_error(begin_dedup_nth(&book, &entry, n), 0);
-        assert_error(end_of_entry(&entry), BELAY_EWRONGTYPE);
+        assert_ends(begin_dedup_nth(&book, &entry, n), end_of_entry(&entry), BELAY_EWRONGTYPE);
         assert_int_equal(strncmp(detail, KEY ": ", strlen(KEY ": ")), 0);
         assert_int_equal(server_keys(bed->server), 1);
         assert_int_equal(server_integer(bed->server, "PTTL", KEY, NULL), -1);
@@ -169,7 +164,7 @@ BED_TEST(foreign_keys_are_left_alone) {
     }
 }
 
-BED_TEST(a_foreign_answer_is_no_answer) {
+BED_TEST(foreign_stored_answer) {
   for (int i = 0; i < DEDUP_KINDS; i++) {
     book_t book;
     book_new(&book, bed, (belay_dedup_kind_t)i);
@@ -180,14 +175,14 @@ BED_TEST(a_foreign_answer_is_no_answer) {
         server_do(bed->server, "SET", KEY "::op::id", "something else", NULL);
       else
         server_do(bed->server, "RPUSH", KEY "::op::id", "1", NULL);
-      assert_error(begin_mark_once(&book, &entry, "k", "1,2", "id"), 0);
-      assert_error(end_of_entry(&entry), n == 0 ? BELAY_EMISMATCH : BELAY_EWRONGTYPE);
+      assert_ends(begin_mark_once(&book, &entry, "k", "1,2", "id"), end_of_entry(&entry),
+                  n == 0 ? BELAY_EMISMATCH : BELAY_EWRONGTYPE);
       assert_int_equal(server_keys(bed->server), 1);
     }
   }
 }
 
-BED_TEST(what_is_flushed_is_new) {
+BED_TEST(flushed_server) {
   for (int i = 0; i < DEDUP_KINDS; i++) {
     book_t book;
     book_new(&book, bed, (belay_dedup_kind_t)i);

@@ -10,8 +10,6 @@
 #define BOTH BELAY_DEDUP_INTERSECTION
 #define BUT BELAY_DEDUP_DIFFERENCE
 
-/* ---- sets ------------------------------------------------------------------------------------------------ */
-
 static void count_two_sets(const server_options_t *options) {
   bed_t *bed = bed_open_with(server_start(options), NULL);
   book_t book;
@@ -30,13 +28,13 @@ static void count_two_sets(const server_options_t *options) {
   bed_close(bed);
 }
 
-TEST(counts_of_two_sets) {
+TEST(count_of_two_sets) {
   const server_options_t old = {.arguments = {"--rename-command", "SINTERCARD", ""}};
   count_two_sets(NULL);
   count_two_sets(&old); /* as before Redis 7 */
 }
 
-BED_TEST(a_set_is_made_of_two) {
+BED_TEST(store_combination) {
   belay_dedup_options_t options = dedup_options(BELAY_DEDUP_SET);
   options.ttl_ms = 100000;
   book_t book;
@@ -69,8 +67,6 @@ BED_TEST(a_set_is_made_of_two) {
   assert_int_equal(server_integer(bed->server, "PTTL", KEY "c", NULL), -1);
 }
 
-/* ---- pages ----------------------------------------------------------------------------------------------- */
-
 enum { MANY = 6000 };
 
 static unsigned met[2 * MANY];
@@ -91,8 +87,7 @@ static unsigned walk(book_t *book, belay_dedup_operator_t how, const char *keys,
   memset(met, 0, sizeof met);
   do {
     entry_t entry = {.member = meet};
-    assert_error(begin_page(book, &entry, how, keys, cursor, limit), 0);
-    assert_error(end_of_entry(&entry), 0);
+    assert_ends(begin_page(book, &entry, how, keys, cursor, limit), end_of_entry(&entry), 0);
     assert_true(entry.n <= limit + 600); /* a small set comes at once */
     cursor = entry.next;
     pages++;
@@ -108,7 +103,7 @@ static void fill(bed_t *bed, const char *key, unsigned from, unsigned to) {
   server_do(bed->server, "EVAL", script, "1", key, NULL);
 }
 
-BED_TEST(members_come_in_pages) {
+BED_TEST(pages_of_combination) {
   static const size_t limits[] = {1, 100, 1000, BELAY_DEDUP_PAGE_MAX};
   const unsigned half = MANY / 2;
   book_t book;
@@ -144,18 +139,15 @@ static void take_empty(entry_t *entry, const belay_bytes_t *member) {
   entry->count += member->len == 0;
 }
 
-BED_TEST(the_empty_item_is_a_member) {
+BED_TEST(empty_item_on_page) {
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_SET);
   expect_mark(&book, "a", "", "N");
   entry_t entry = {.member = take_empty};
-  assert_error(begin_page(&book, &entry, UNION, "a", 0, 10), 0);
-  assert_error(end_of_entry(&entry), 0);
+  assert_ends(begin_page(&book, &entry, UNION, "a", 0, 10), end_of_entry(&entry), 0);
   assert_int_equal(entry.n, 1);
   assert_int_equal(entry.count, 1);
 }
-
-/* ---- counts ---------------------------------------------------------------------------------------------- */
 
 enum { COUNTED = 60000 };
 
@@ -177,8 +169,7 @@ static void count_many(book_t *book, const char *key, unsigned from) {
 
 static int64_t counted(book_t *book, const char *keys) {
   entry_t entry = {0};
-  assert_error(begin_count_of(book, &entry, UNION, keys), 0);
-  assert_error(end_of_entry(&entry), 0);
+  assert_ends(begin_count_of(book, &entry, UNION, keys), end_of_entry(&entry), 0);
   return entry.count;
 }
 
@@ -186,7 +177,7 @@ static void expect_estimate(int64_t estimate, int64_t n) {
   assert_between(estimate, n - n * 5 * 81 / 10000, n + n * 5 * 81 / 10000); /* 5 sigma */
 }
 
-BED_TEST(counts_are_close) {
+BED_TEST(estimate_error) {
   const int64_t each = COUNTED / 2;
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_COUNT);
@@ -207,7 +198,7 @@ BED_TEST(counts_are_close) {
   expect_ttls(bed->server);
 }
 
-BED_TEST(a_merge_has_a_ttl) {
+BED_TEST(merge_ttl) {
   for (int refresh = 0; refresh < 2; refresh++) {
     belay_dedup_options_t options = dedup_options(BELAY_DEDUP_COUNT);
     options.ttl_ms = 100000;
@@ -230,7 +221,7 @@ BED_TEST(a_merge_has_a_ttl) {
   }
 }
 
-BED_TEST(many_counts_at_once) {
+BED_TEST(union_of_64_counts) {
   char keys[4 * BELAY_DEDUP_KEYS_MAX] = "";
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_COUNT);
@@ -244,15 +235,13 @@ BED_TEST(many_counts_at_once) {
   expect_store(&book, UNION, keys, "all", counted(&book, keys));
 }
 
-/* ---- what is there already ------------------------------------------------------------------------------- */
-
 static char detail[256];
 
 static void keep_detail(book_t *book) {
   snprintf(detail, sizeof detail, "%s", belay_detail(book->bed->belay));
 }
 
-BED_TEST(a_foreign_key_is_named) {
+BED_TEST(wrong_type_names_key) {
   static const char *const names[] = {"a", "b", "c"};
   for (int kind = 0; kind < 2; kind++) {
     book_t book;

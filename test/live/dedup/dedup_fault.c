@@ -7,8 +7,6 @@
 
 #define KEY "belay::dedup::{n}::k"
 
-/* ---- lost answers ---------------------------------------------------------------------------------------- */
-
 /* The server has executed it, so that key is there or not, and the answer is on its way when the wire is cut. */
 static void lose_the_answer(bed_t *bed, const char *key, bool there) {
   while ((server_integer(bed->server, "EXISTS", key, NULL) == 1) != there)
@@ -17,7 +15,7 @@ static void lose_the_answer(bed_t *bed, const char *key, bool there) {
   relay_delay(bed->relay, 0);
 }
 
-TEST(a_mark_is_not_sent_again) {
+TEST(mark_with_lost_reply) {
   for (int i = 0; i < DEDUP_KINDS; i++) {
     bed_t *bed = bed_open_relayed(NULL);
     book_t book;
@@ -41,7 +39,7 @@ TEST(a_mark_is_not_sent_again) {
   }
 }
 
-TEST(an_operation_with_an_id_is_sent_again) {
+TEST(mark_once_with_lost_reply) {
   for (int i = 0; i < DEDUP_KINDS; i++) {
     bed_t *bed = bed_open_relayed(NULL);
     book_t book;
@@ -60,7 +58,7 @@ TEST(an_operation_with_an_id_is_sent_again) {
 }
 
 /* Nor is what would be something else the second time. */
-RELAY_TEST(a_difference_in_place_of_its_second_set_is_made_once) {
+RELAY_TEST(difference_into_operand_with_lost_reply) {
   entry_t entry = {0};
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_SET);
@@ -83,7 +81,7 @@ RELAY_TEST(a_difference_in_place_of_its_second_set_is_made_once) {
 }
 
 /* The connection is cut or silent at some time: each result is true, and no item is lost. */
-RELAY_TEST(an_operation_is_told_the_truth) {
+RELAY_TEST(marks_under_cuts_and_silence) {
   unsigned cuts = 0;
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_WINDOW);
@@ -109,7 +107,7 @@ RELAY_TEST(an_operation_is_told_the_truth) {
   expect_ttls(bed->server);
 }
 
-RELAY_TEST(what_takes_out_is_not_sent_again) {
+RELAY_TEST(removals_with_lost_reply) {
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_SET);
   for (int n = 0; n < 2; n++) {
@@ -124,7 +122,7 @@ RELAY_TEST(what_takes_out_is_not_sent_again) {
   expect_ttls(bed->server);
 }
 
-RELAY_TEST(what_looks_is_asked_again) {
+RELAY_TEST(reads_with_lost_reply) {
   static const int looks[] = {3, 5, 6, 8, 9, 10};
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_SET);
@@ -142,9 +140,7 @@ RELAY_TEST(what_looks_is_asked_again) {
   expect_ttls(bed->server);
 }
 
-/* ---- requests, closing ----------------------------------------------------------------------------------- */
-
-BED_TEST_OF(what_is_too_much_is_refused, o.max_bytes = 65536) {
+BED_TEST_OF(request_beyond_max_bytes, o.max_bytes = 65536) {
   static belay_bytes_t many[1000];
   static char item[BELAY_DEDUP_ITEM_MAX];
   book_t book;

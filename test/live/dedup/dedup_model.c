@@ -1,6 +1,7 @@
 /* Dedup against a model over random sequences: all kinds, a few sets, and various items. */
 #include <stdio.h>
 
+#include "support/base/random.h"
 #include "support/fixtures/data/dedups.h"
 #include "support/models/scripts.h"
 
@@ -30,11 +31,8 @@ typedef struct model {
 
 static model_t m;
 
-static unsigned below(unsigned n) { /* xorshift64* */
-  m.random ^= m.random >> 12;
-  m.random ^= m.random << 25;
-  m.random ^= m.random >> 27;
-  return (unsigned)((m.random * UINT64_C(2685821657736338717) >> 33) % n);
+static unsigned below(unsigned n) {
+  return (unsigned)(next_random(&m.random) % n);
 }
 
 /* The empty item, long ones, and those of all bytes; of a bitmap numbers. */
@@ -60,8 +58,6 @@ static int64_t size(unsigned set) {
     n += m.there[set][i];
   return n;
 }
-
-/* ---- steps ----------------------------------------------------------------------------------------------- */
 
 static unsigned chosen[BATCH];
 
@@ -196,22 +192,18 @@ static void expect_size(int64_t count, int64_t n) {
 
 static void step_count(unsigned set) {
   entry_t entry = {0};
-  assert_error(begin_book_count(&m.book, &entry, names[set]), 0);
-  assert_error(end_of_entry(&entry), 0);
+  assert_ends(begin_book_count(&m.book, &entry, names[set]), end_of_entry(&entry), 0);
   expect_size(entry.count, size(set));
 }
 
 static void step_clear(unsigned set) {
   entry_t entry = {0};
   int64_t was = server_integer(m.bed->server, "EXISTS", keys[set], NULL);
-  assert_error(begin_clear(&m.book, &entry, names[set]), 0);
-  assert_error(end_of_entry(&entry), 0);
+  assert_ends(begin_clear(&m.book, &entry, names[set]), end_of_entry(&entry), 0);
   assert_int_equal(entry.count, was);
   assert_true(was == 1 || size(set) == 0);
   memset(m.there[set], 0, sizeof m.there[set]);
 }
-
-/* ---- of two ---------------------------------------------------------------------------------------------- */
 
 static bool combined(belay_dedup_operator_t how, bool a, bool b) {
   return how == BELAY_DEDUP_UNION ? a || b : how == BELAY_DEDUP_INTERSECTION ? a && b : a && !b;
@@ -285,8 +277,6 @@ static void step_age(unsigned set) {
   m.there[set][i] = false;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------- */
-
 static void step(void) {
   unsigned what = below(100), set = below(SETS), n = 1 + below(BATCH);
   bool members = m.kind != BELAY_DEDUP_COUNT;
@@ -330,18 +320,18 @@ static void play(belay_dedup_kind_t kind) {
   bed_close(m.bed);
 }
 
-TEST(a_set_does_what_the_model_does) {
+TEST(set_matches_model) {
   play(BELAY_DEDUP_SET);
 }
 
-TEST(a_count_does_what_the_model_does) {
+TEST(count_matches_model) {
   play(BELAY_DEDUP_COUNT);
 }
 
-TEST(a_window_does_what_the_model_does) {
+TEST(window_matches_model) {
   play(BELAY_DEDUP_WINDOW);
 }
 
-TEST(a_bitmap_does_what_the_model_does) {
+TEST(bitmap_matches_model) {
   play(BELAY_DEDUP_BITMAP);
 }

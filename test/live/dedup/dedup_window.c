@@ -28,9 +28,7 @@ static int64_t score(bed_t *bed, const char *item) {
   return atoll(server_string(bed->server, "ZSCORE", KEY, item, NULL));
 }
 
-/* ---- time ------------------------------------------------------------------------------------------------ */
-
-BED_TEST(an_item_is_forgotten_in_time) {
+BED_TEST(item_expires) {
   const int64_t ms = 150 * slow();
   belay_dedup_options_t options = window_of(ms, 100);
   book_t book;
@@ -39,22 +37,20 @@ BED_TEST(an_item_is_forgotten_in_time) {
   expect_mark(&book, "k", "a", "N");
   entry_t entry = {0};
   do {
-    assert_error(begin_mark(&book, &entry, "k", "a"), 0);
-    assert_error(end_of_entry(&entry), 0);
+    assert_ends(begin_mark(&book, &entry, "k", "a"), end_of_entry(&entry), 0);
   } while (entry.verdicts[0] == 'S');
   assert_string_equal(entry.verdicts, "N"); /* other marks in between did not extend it */
   assert_true(clock_now() - begun >= (ms - 1) * MS);
   assert_true(clock_now() - begun < 20 * ms * MS);
   expect_seen(&book, "k", "a", "S");
   do {
-    assert_error(begin_seen(&book, &entry, "k", "a"), 0);
-    assert_error(end_of_entry(&entry), 0);
+    assert_ends(begin_seen(&book, &entry, "k", "a"), end_of_entry(&entry), 0);
   } while (entry.verdicts[0] == 'S');
   assert_string_equal(entry.verdicts, "N");
   expect_count(&book, "k", 0);
 }
 
-BED_TEST(what_is_over_does_not_count) {
+BED_TEST(expired_items_do_not_count) {
   belay_dedup_options_t options = window_of(60000, 100);
   book_t book;
   book_of(&book, bed, bed->client, &options);
@@ -71,7 +67,7 @@ BED_TEST(what_is_over_does_not_count) {
   assert_int_equal(size(bed), 2);
 }
 
-BED_TEST(a_mark_may_begin_it_anew) {
+BED_TEST(extend_ttl_restarts_item) {
   for (int refresh = 0; refresh < 2; refresh++) {
     belay_dedup_options_t options = window_of(60000, 100);
     options.extend_ttl = refresh;
@@ -85,13 +81,13 @@ BED_TEST(a_mark_may_begin_it_anew) {
     expect_mark(&book, "k", "a,b", "SS");
     assert_int_equal(score(bed, "a") > before + 30000, refresh);
     assert_int_equal(score(bed, "b"), longer);
-    assert_error(begin_close_book(&book), 0);
+    assert_error(book_close(&book), 0);
     bed_until(bed, book.closed == 1);
   }
 }
 
 /* Of what is over some goes with each mark, and not all at once. */
-TEST(it_is_tidied_up_bit_by_bit) {
+TEST(expired_items_removed_in_portions) {
   bed_t *bed = bed_open(NULL);
   static const char fill[] = "for i = 1, 1000 do redis.call('ZADD', KEYS[1], ARGV[1] + i, i) end "
                              "return redis.call('PEXPIRE', KEYS[1], 100000)";
@@ -113,7 +109,7 @@ TEST(it_is_tidied_up_bit_by_bit) {
 }
 
 /* The key is never gone before what is in it, also where all of it was thrown out in between. */
-BED_TEST(the_key_outlives_its_items) {
+BED_TEST(key_ttl_covers_items) {
   belay_dedup_options_t options = window_of(60000, 1);
   options.evict = true;
   book_t book, longer;
@@ -137,9 +133,7 @@ BED_TEST(the_key_outlives_its_items) {
   assert_between(server_integer(bed->server, "PTTL", KEY, NULL), 600000, 800000);
 }
 
-/* ---- room ------------------------------------------------------------------------------------------------ */
-
-BED_TEST(a_full_window_takes_nothing_new) {
+BED_TEST(full_window_refuses) {
   belay_dedup_options_t options = window_of(60000, 3);
   book_t book;
   book_of(&book, bed, bed->client, &options);
@@ -156,7 +150,7 @@ BED_TEST(a_full_window_takes_nothing_new) {
   expect_mark(&book, "k", "e,f", "NF");
 }
 
-BED_TEST(the_oldest_make_room) {
+BED_TEST(full_window_evicts_oldest) {
   belay_dedup_options_t options = window_of(60000, 3);
   options.evict = true;
   book_t book;
@@ -173,7 +167,7 @@ BED_TEST(the_oldest_make_room) {
 }
 
 /* Somebody kept more than that. */
-BED_TEST(a_smaller_window_gets_there_by_and_by) {
+BED_TEST(smaller_max_items_evicts_in_portions) {
   belay_dedup_options_t options = window_of(60000, 100);
   book_t large, small;
   book_of(&large, bed, bed->client, &options);
@@ -195,7 +189,7 @@ BED_TEST(a_smaller_window_gets_there_by_and_by) {
   }
 }
 
-BED_TEST(scores_must_be_times) {
+BED_TEST(foreign_scores_are_refused) {
   static const char *const scores[] = {
       "1", "-1", "inf", "-inf", "1600000000000.5", "99999999999999", "1e300"};
   book_t book;
@@ -220,8 +214,6 @@ BED_TEST(scores_must_be_times) {
   expect_mark(&book, "k", "x", "N");
 }
 
-/* ---- pages ----------------------------------------------------------------------------------------------- */
-
 enum { MANY = 3000 };
 
 static unsigned met[MANY];
@@ -236,7 +228,7 @@ static void meet(entry_t *entry, const belay_bytes_t *member) {
   (void)entry;
 }
 
-TEST(what_counts_comes_in_pages) {
+TEST(pages_of_window) {
   bed_t *bed = bed_open(NULL);
   belay_dedup_options_t options = window_of(600000, 2 * MANY);
   book_t book;
@@ -255,8 +247,8 @@ TEST(what_counts_comes_in_pages) {
   memset(met, 0, sizeof met);
   do {
     entry_t entry = {.member = meet};
-    assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "k", cursor, 100), 0);
-    assert_error(end_of_entry(&entry), 0);
+    assert_ends(begin_page(&book, &entry, BELAY_DEDUP_UNION, "k", cursor, 100),
+                end_of_entry(&entry), 0);
     cursor = entry.next;
     pages++;
   } while (cursor != 0);
@@ -266,18 +258,15 @@ TEST(what_counts_comes_in_pages) {
   entry_t entry = {0};
   assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "k,l", 0, 100), BELAY_EINVAL);
   assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "k", 1, 100), BELAY_EINVAL);
-  assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "l", 0, 100), 0);
-  assert_error(end_of_entry(&entry), 0);
+  assert_ends(begin_page(&book, &entry, BELAY_DEDUP_UNION, "l", 0, 100), end_of_entry(&entry), 0);
   assert_true(entry.n == 0 && entry.next == 0);
   server_do(bed->server, "SET", "belay::dedup::{n}::m", "x", NULL);
-  assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "m", 0, 100), 0);
-  assert_error(end_of_entry(&entry), BELAY_EWRONGTYPE);
+  assert_ends(begin_page(&book, &entry, BELAY_DEDUP_UNION, "m", 0, 100), end_of_entry(&entry),
+              BELAY_EWRONGTYPE);
   bed_close(bed);
 }
 
-/* ---- bitmaps --------------------------------------------------------------------------------------------- */
-
-BED_TEST(a_bitmap_has_an_end) {
+BED_TEST(bitmap_max_offset) {
   static const char *const wrong[] = {"",
                                       "-1",
                                       "+1",
@@ -313,7 +302,7 @@ BED_TEST(a_bitmap_has_an_end) {
   assert_int_equal(server_integer(bed->server, "STRLEN", KEY, NULL), 126);
 }
 
-BED_TEST(the_largest_offset) {
+BED_TEST(bitmap_largest_offset) {
   belay_dedup_options_t options = dedup_options(BELAY_DEDUP_BITMAP);
   options.max_offset = BELAY_DEDUP_OFFSET_MAX;
   book_t book;
@@ -329,7 +318,7 @@ BED_TEST(the_largest_offset) {
 }
 
 /* It is laid out as SETBIT does it: others may look. */
-BED_TEST(a_bitmap_is_bits) {
+BED_TEST(bitmap_bits_of_server) {
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_BITMAP);
   expect_mark(&book, "k", "7,16777215", "NN");

@@ -16,9 +16,7 @@ static void pass(bed_t *bed) {
   server_do(bed->server, "HSET", KEY, "until", "1", NULL);
 }
 
-/* ---- what it is ------------------------------------------------------------------------------------------ */
-
-BED_TEST(one_processes_and_the_others_are_told) {
+BED_TEST(one_client_processes) {
   once_t once;
   turn_t one = {0}, other = {0};
   once_new(&once, bed);
@@ -50,7 +48,7 @@ BED_TEST(one_processes_and_the_others_are_told) {
   expect_ttls(bed->server);
 }
 
-BED_TEST(another_request_is_told_nothing) {
+BED_TEST(other_fingerprint_is_refused) {
   once_t once;
   turn_t one = {0}, other = {0};
   once_new(&once, bed);
@@ -77,7 +75,7 @@ BED_TEST(another_request_is_told_nothing) {
   }
 }
 
-BED_TEST(a_late_owner_overwrites_nothing) {
+BED_TEST(late_owner_is_refused) {
   once_t once;
   turn_t late = {0}, next = {0};
   once_new(&once, bed);
@@ -115,7 +113,7 @@ BED_TEST(a_late_owner_overwrites_nothing) {
 }
 
 /* A record outlives the last time that its request may be sent; else grace_ms is what it says. */
-BED_TEST(a_record_that_was_not_finished_is_kept) {
+BED_TEST(unfinished_record_is_kept_for_grace) {
   static const int64_t timeouts[] = {500, 60000};
   belay_idempotency_options_t options = once_options();
   options.grace_ms = 10000;
@@ -137,7 +135,7 @@ BED_TEST(a_record_that_was_not_finished_is_kept) {
 }
 
 /* A late owner stays the owner until another client takes over. */
-BED_TEST(who_is_late_may_still_be_in_time) {
+BED_TEST(finish_after_deadline_without_takeover) {
   once_t once;
   turn_t one = {0}, other = {0};
   once_new(&once, bed);
@@ -157,7 +155,7 @@ BED_TEST(who_is_late_may_still_be_in_time) {
   assert_int_equal(other.state.result_len, 0);
 }
 
-BED_TEST(the_deadline_passes_by_the_servers_clock) {
+BED_TEST(deadline_by_server_clock) {
   once_t once;
   turn_t one = {0}, other = {0};
   const int64_t ms = 150;
@@ -171,7 +169,7 @@ BED_TEST(the_deadline_passes_by_the_servers_clock) {
   assert_true(clock_now() - before >= (ms - 2) * 1000000);
 }
 
-BED_TEST(the_label_says_who_has_it) {
+BED_TEST(owner_text_is_reported) {
   belay_client_options_t options = client_options();
   options.owner = "cashier-7";
   once_t one, other;
@@ -188,9 +186,7 @@ BED_TEST(the_label_says_who_has_it) {
   assert_string_equal(turn.owner, "cashier-7");
 }
 
-/* ---- keys, sizes, options -------------------------------------------------------------------------------- */
-
-BED_TEST(the_largest_of_all) {
+BED_TEST(largest_arguments) {
   static char key[BELAY_IDEMPOTENCY_KEY_MAX + 1], result[BELAY_IDEMPOTENCY_RESULT_MAX + 1],
       name[128];
   char fingerprint[BELAY_IDEMPOTENCY_FINGERPRINT_MAX + 1] = "";
@@ -213,7 +209,7 @@ BED_TEST(the_largest_of_all) {
   expect_ttls(bed->server);
 }
 
-BED_TEST(a_small_client_takes_small_results) {
+BED_TEST(result_bounded_by_max_reply) {
   belay_client_options_t options = client_options();
   options.max_reply = 65536;
   belay_idempotency_options_t o = once_options();
@@ -232,7 +228,7 @@ BED_TEST(a_small_client_takes_small_results) {
   assert_int_equal(turn.state.result_len, 32768);
 }
 
-BED_TEST(what_is_out_of_range_is_refused) {
+BED_TEST(arguments_are_checked) {
   once_t once;
   turn_t turn = {0};
   const belay_idempotency_token_t token = {{1}};
@@ -271,7 +267,7 @@ static void linger(once_t *once) {
 }
 
 /* The remaining time is counted to the callback, not to the reply. */
-BED_TEST(what_is_left_is_told_as_it_is_then) {
+BED_TEST(remaining_time_at_callback) {
   once_t once;
   turn_t turn[2] = {0};
   once_new(&once, bed);

@@ -9,8 +9,6 @@
 #define KEY "belay::idempotency::{pay}"
 #define MINUTE 60000
 
-/* ---- what the keys hold ---------------------------------------------------------------------------------- */
-
 static int begin_nth(once_t *once, turn_t *turn, int n) {
   static const belay_idempotency_token_t token = {{1}};
   return n == 0   ? once_begin(once, turn, "pay", "x", MINUTE)
@@ -27,8 +25,7 @@ static void expect_left_alone(once_t *once, int error) {
   int64_t ttl = server_integer(server, "PTTL", KEY, NULL);
   for (int n = 0; n < OPERATIONS; n++) {
     turn_t turn = {0};
-    assert_error(begin_nth(once, &turn, n), 0);
-    assert_error(end_of_turn(&turn), error);
+    assert_ends(begin_nth(once, &turn, n), end_of_turn(&turn), error);
     assert_int_equal(strncmp(turn.detail, KEY ": ", sizeof KEY + 1), 0);
   }
   assert_true(server_digest(server) == digest);
@@ -36,9 +33,7 @@ static void expect_left_alone(once_t *once, int error) {
                         : server_integer(server, "PTTL", KEY, NULL) <= ttl);
 }
 
-static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
-
-TEST_IN(what_is_no_record_is_left_alone, bed, bed_open_with(server_start(&with_digest), NULL)) {
+TEST_IN(foreign_record_is_left_unchanged, bed, bed_open_with(server_with_digest(), NULL)) {
   static const char *const wrong[][2] = {
       {"state", "busy"},   {"state", ""},
       {"token", "short"},  {"attempt", "0"},
@@ -72,8 +67,6 @@ TEST_IN(what_is_no_record_is_left_alone, bed, bed_open_with(server_start(&with_d
   }
 }
 
-/* ---- lost answers ---------------------------------------------------------------------------------------- */
-
 static bool is_state(bed_t *bed, const char *state) {
   const char *text = server_string(bed->server, "HGET", KEY, "state", NULL);
   return text != NULL && strcmp(text, state) == 0;
@@ -87,7 +80,7 @@ static void lose_the_answer(bed_t *bed, const char *state) {
   relay_delay(bed->relay, 0);
 }
 
-RELAY_TEST(each_operation_is_asked_again) {
+RELAY_TEST(lost_replies) {
   once_t once;
   once_new(&once, bed);
   for (int round = 0; round < 3; round++) {
@@ -132,7 +125,7 @@ RELAY_TEST(each_operation_is_asked_again) {
 }
 
 /* Told for certain, also the second time. */
-RELAY_TEST(a_mismatch_is_one_also_when_asked_again) {
+RELAY_TEST(mismatch_after_retry_is_definite) {
   once_t once;
   once_new(&once, bed);
   turn_t turn = {0}, owned = {0};
@@ -151,7 +144,7 @@ RELAY_TEST(a_mismatch_is_one_also_when_asked_again) {
 }
 
 /* The second try cannot know the effect of the first one, so the outcome is unknown. */
-RELAY_TEST(what_became_of_the_first_time_is_not_known) {
+RELAY_TEST(retry_with_unknown_first_attempt) {
   static const script_input_t other = {
       {KEY}, {"begin", "0123456789012345678901234567890123456789", "60000", "60000", "x", "me"}};
   once_t once;
@@ -175,10 +168,8 @@ RELAY_TEST(what_became_of_the_first_time_is_not_known) {
   expect_ttls(bed->server);
 }
 
-/* ---- what is left behind --------------------------------------------------------------------------------- */
-
 /* A begin that was given up is given back: another one starts at once. */
-BED_TEST(a_canceled_begin_is_given_back) {
+BED_TEST(canceled_begin_is_abandoned) {
   once_t once;
   turn_t turn = {0}, next = {0};
   once_new(&once, bed);
@@ -187,8 +178,7 @@ BED_TEST(a_canceled_begin_is_given_back) {
     assert_error(once_begin(&once, &turn, "pay", "x", MINUTE), 0);
     if (i > 0)
       bed_run_for(bed, 10); /* it is on its way */
-    assert_error(belay_request_cancel(&turn.request), 0);
-    assert_error(end_of_turn(&turn), BELAY_ECANCELED);
+    assert_ends(belay_request_cancel(&turn.request), end_of_turn(&turn), BELAY_ECANCELED);
     server_resume(bed->server);
     bed_settle(bed);
     expect_turn(&next, once_begin(&once, &next, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
@@ -198,7 +188,7 @@ BED_TEST(a_canceled_begin_is_given_back) {
   assert_true(next.state.attempt >= 5);
 }
 
-TEST(a_close_gives_back_and_waits_for_it) {
+TEST(close_waits_for_abandon) {
   needs_one_process("one connection");
   for (int how = 0; how < 2; how++) {
     bed_t *bed = bed_open(NULL);
@@ -226,7 +216,7 @@ TEST(a_close_gives_back_and_waits_for_it) {
 }
 
 /* Not longer than the client has patience. */
-BED_TEST_OF(a_close_does_not_wait_for_ever, o.close_timeout_ms = 50) {
+BED_TEST_OF(close_timeout_limits_abandon, o.close_timeout_ms = 50) {
   once_t once;
   turn_t turn = {0};
   once_new(&once, bed);
@@ -241,7 +231,7 @@ BED_TEST_OF(a_close_does_not_wait_for_ever, o.close_timeout_ms = 50) {
 }
 
 /* Not answered in time: it is given back as well. */
-BED_TEST(what_is_not_known_is_given_back) {
+BED_TEST(unknown_begin_is_abandoned) {
   once_t once;
   turn_t turn = {0};
   once_new(&once, bed);
@@ -256,7 +246,7 @@ BED_TEST(what_is_not_known_is_given_back) {
 }
 
 /* An abandoned record does not return when its begin is executed late, and a finished one stays. */
-BED_TEST(a_ghost_changes_nothing) {
+BED_TEST(late_execution_changes_nothing) {
   static const char *const ends[] = {"free", "done", "taken"};
   once_t once;
   turn_t turn = {0}, next = {0};
@@ -289,8 +279,6 @@ BED_TEST(a_ghost_changes_nothing) {
   }
 }
 
-/* ---- closing --------------------------------------------------------------------------------------------- */
-
 typedef enum what { RECORDS, CLIENT, BELAY, WHATS } what_t;
 
 static what_t to_close;
@@ -306,7 +294,7 @@ static void close_it(once_t *once) {
 }
 
 /* The first of two unanswered begins closes the handle: the second is abandoned, too. */
-TEST(a_close_gives_back_what_is_about_to_be_told) {
+TEST(close_in_callback_abandons_next_begin) {
   needs_one_process("one connection");
   bed_t *bed = bed_open(NULL);
   once_t once;

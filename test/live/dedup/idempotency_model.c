@@ -1,6 +1,7 @@
 /* Idempotency records on a real server against a model, step by step. */
 #include <stdio.h>
 
+#include "support/base/random.h"
 #include "support/fixtures/data/once.h"
 #include "support/models/scripts.h"
 
@@ -23,11 +24,8 @@ typedef struct model {
   unsigned outcomes[6], not_owner, mismatch;
 } model_t;
 
-static uint64_t below(model_t *m, uint64_t n) { /* xorshift64* */
-  m->random ^= m->random >> 12;
-  m->random ^= m->random << 25;
-  m->random ^= m->random >> 27;
-  return (m->random * UINT64_C(2685821657736338717) >> 11) % n;
+static uint64_t below(model_t *m, uint64_t n) {
+  return next_random(&m->random) % n;
 }
 
 static bool is_owner(const model_t *m, const belay_idempotency_token_t *token) {
@@ -142,7 +140,7 @@ static void step_time(model_t *m) {
   m->over = true;
 }
 
-BED_TEST(it_does_what_the_model_does) {
+BED_TEST(random_steps_match_model) {
   model_t m = {.random = UINT64_C(0x9e3779b97f4a7c15)};
   once_new(&m.once, bed);
   for (int i = 0; i < STEPS; i++) {

@@ -44,9 +44,7 @@ static void expect_peace(bed_t *bed) {
   bed_close(bed);
 }
 
-/* ---- limiters ------------------------------------------------------------------------------------------ */
-
-TEST(takes_of_a_limiter) {
+TEST(limiter_numbers_spoiled) {
   static const belay_limit_t limits[] = {
       {BELAY_LIMIT_BUCKET, 5, S, 5, false},
       {BELAY_LIMIT_FIXED, 5, 60 * S, 0, false},
@@ -73,9 +71,7 @@ TEST(takes_of_a_limiter) {
   expect_peace(bed);
 }
 
-/* ---- dedup, counters ----------------------------------------------------------------------------------- */
-
-TEST(marks) {
+TEST(window_scores_spoiled) {
   unsigned refused = 0;
   bed_t *bed = bed_open(NULL);
   book_t book;
@@ -95,7 +91,7 @@ TEST(marks) {
   expect_peace(bed);
 }
 
-TEST(counts) {
+TEST(counter_numbers_spoiled) {
   bed_t *bed = bed_open(NULL);
   till_t till;
   count_t count = {0};
@@ -120,8 +116,6 @@ TEST(counts) {
   expect_peace(bed);
 }
 
-/* ---- leases -------------------------------------------------------------------------------------------- */
-
 static contender_t *of_pool(bed_t *bed) {
   belay_lock_options_t options = with_ttl(60000);
   options.fair = true;
@@ -133,7 +127,7 @@ static contender_t *of_pool(bed_t *bed) {
   return c;
 }
 
-TEST(permits) {
+TEST(semaphore_numbers_spoiled) {
   unsigned refused = 0;
   bed_t *bed = bed_open(NULL);
   contender_t *holder = of_pool(bed), *other = of_pool(bed);
@@ -152,7 +146,7 @@ TEST(permits) {
   expect_peace(bed);
 }
 
-TEST(fenced_and_fair_locks) {
+TEST(lock_numbers_spoiled) {
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = with_ttl(60000);
   options.fencing = true;

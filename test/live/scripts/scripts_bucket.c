@@ -5,6 +5,7 @@
 
 #include "belay/bucket.h"
 #include "scripts.gen.h"
+#include "support/base/random.h"
 #include "support/models/scripts.h"
 #include "support/base/test.h"
 
@@ -23,14 +24,9 @@ typedef struct model {
   unsigned applied, refused, garbage, wrong_type, ends;
 } model_t;
 
-static uint64_t below(model_t *m, uint64_t n) { /* xorshift64* */
-  m->random ^= m->random >> 12;
-  m->random ^= m->random << 25;
-  m->random ^= m->random >> 27;
-  return (m->random * UINT64_C(2685821657736338717) >> 11) % n;
+static uint64_t below(model_t *m, uint64_t n) {
+  return next_random(&m->random) % n;
 }
-
-/* ---- the model ------------------------------------------------------------------------------------------- */
 
 /* A number from 0 to max as it is written, or -1. */
 static int64_t number_of(const char *text, int64_t max) {
@@ -97,8 +93,6 @@ static expected_t model_add(model_t *m, int64_t n, int64_t index) {
   write_number(m->index, e.index);
   return e;
 }
-
-/* ---- steps ----------------------------------------------------------------------------------------------- */
 
 static void expect_reply(model_t *m, const resp_t *reply, const expected_t *e) {
   if (m->list) {
@@ -252,7 +246,7 @@ static void step(model_t *m) {
     step_list(m);
 }
 
-TEST(the_scripts_do_what_the_model_does) {
+TEST(random_steps_match_model) {
   model_t m = {.server = server_start(NULL), .random = UINT64_C(0x9e3779b97f4a7c15)};
   for (int i = 0; i < STEPS; i++) {
     if (i % ROUND == 0) {
@@ -269,8 +263,6 @@ TEST(the_scripts_do_what_the_model_does) {
               m.ends > 20);
   server_stop(m.server);
 }
-
-/* ---- by themselves --------------------------------------------------------------------------------------- */
 
 typedef struct scene {
   const char *tokens, *index;
@@ -290,15 +282,13 @@ static const scene_t scenes[] = {
     {"5", "3", &belay__script_bucket_add, {KEYS, {"5", "3", "10", "10", "60000", "120000"}}},
 };
 
-static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
-
 static void set(server_t *server, const scene_t *scene) {
   server_do(server, "FLUSHALL", NULL);
   server_do(server, "SET", TOKENS, scene->tokens, "PX", "50000", NULL);
   server_do(server, "SET", INDEX, scene->index, "PX", "50000", NULL);
 }
 
-TEST_ON(what_is_said_is_checked, server, server_start(&with_digest)) {
+TEST_ON(hostile_arguments_change_nothing, server, server_with_digest()) {
   static const char *const wrong[] = {
       "9007199254740991", "9007199254740992", "-1", "", "one", "1.5", "99999999999999999999"};
   set(server, &scenes[0]);

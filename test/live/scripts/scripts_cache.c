@@ -7,6 +7,7 @@
 
 #include "cache/record.h"
 #include "scripts.gen.h"
+#include "support/base/random.h"
 #include "support/servers/acl.h"
 #include "support/models/scripts.h"
 #include "support/base/test.h"
@@ -19,8 +20,6 @@
 #define TAGGED "generationoftag1"
 
 enum { STEPS = 12000, ROUND = 40, IDS = 6 };
-
-/* ---- envelopes without a 0 in them, so that they are strings ----------------------------------------------- */
 
 static void write_record(char out[FOREIGN_MAX], belay__record_kind_t kind, const char *id) {
   memset(out, '-', FOREIGN_MAX);
@@ -37,8 +36,6 @@ static void write_id(char out[ID_MAX], unsigned n) {
   snprintf(out, ID_MAX, "generation-%05u", n % 100000);
 }
 
-/* ---- the model --------------------------------------------------------------------------------------------- */
-
 typedef struct model {
   server_t *server;
   uint64_t random;
@@ -50,11 +47,8 @@ typedef struct model {
   unsigned begun, surprised, filled, refused, failed, touched, nothing, foreign, wrong_type;
 } model_t;
 
-static uint64_t below(model_t *m, uint64_t n) { /* xorshift64* */
-  m->random ^= m->random >> 12;
-  m->random ^= m->random << 25;
-  m->random ^= m->random >> 27;
-  return (m->random * UINT64_C(2685821657736338717) >> 11) % n;
+static uint64_t below(model_t *m, uint64_t n) {
+  return next_random(&m->random) % n;
 }
 
 /* The id of the stored value, as begin reads it. */
@@ -82,8 +76,6 @@ static bool has_head(const model_t *m, size_t magic) {
   return m->has_record && strlen(m->record) >= BELAY__RECORD_HEAD &&
          memcmp(m->record, head, magic) == 0;
 }
-
-/* ---- steps ------------------------------------------------------------------------------------------------- */
 
 /* The reply is an integer; of a list, that it is one. */
 static void expect_integer(model_t *m, const belay__script_t *script, const script_input_t *input,
@@ -262,7 +254,7 @@ static void step(model_t *m) {
     step_foreign(m);
 }
 
-TEST(the_scripts_do_what_the_model_does) {
+TEST(random_steps_match_model) {
   static model_t m;
   m = (model_t){.server = server_start(NULL), .random = UINT64_C(0x9e3779b97f4a7c15)};
   for (int i = 0; i < IDS; i++)
@@ -283,8 +275,6 @@ TEST(the_scripts_do_what_the_model_does) {
   server_stop(m.server);
 }
 
-/* ---- loads and changes ------------------------------------------------------------------------------------- */
-
 typedef struct loader {
   char id[ID_MAX];
   unsigned brings; /* the number that was true when it looked */
@@ -298,7 +288,7 @@ static unsigned number_in(server_t *server) {
 
 /* Three clients load, in all orders, what a fourth one changes. The stored value is never older
  * than the last invalidation. */
-TEST(an_invalidation_beats_what_began_before) {
+TEST(invalidation_during_loads) {
   static model_t m;
   loader_t loaders[3] = {{.at = 0}};
   unsigned truth = 0, since = 0, stored = 0, refused = 0;
@@ -335,8 +325,6 @@ TEST(an_invalidation_beats_what_began_before) {
   server_stop(m.server);
 }
 
-/* ---- by themselves ----------------------------------------------------------------------------------------- */
-
 #define SEEN "generation-00001"
 #define OURS "generation-00002"
 
@@ -360,8 +348,6 @@ static const scene_t scenes[] = {
 
 enum { SCENES = sizeof scenes / sizeof *scenes };
 
-static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
-
 static void set(server_t *server) {
   char there[FOREIGN_MAX];
   server_do(server, "FLUSHALL", NULL);
@@ -373,7 +359,7 @@ static void set(server_t *server) {
 }
 
 /* A second run of a script finds the effect of the first. */
-TEST_ON(the_second_run_does_nothing, server, server_start(&with_digest)) {
+TEST_ON(second_run_changes_nothing, server, server_with_digest()) {
   static const int64_t replies[SCENES] = {-1, 1, 0, 0, 0, 0, 1, -1};
   for (size_t i = 1; i < SCENES - 1; i++) {
     set(server);
@@ -385,7 +371,7 @@ TEST_ON(the_second_run_does_nothing, server, server_start(&with_digest)) {
 }
 
 /* Each key has a ttl, of the stated length. */
-TEST_ON(ttls, server, server_start(NULL)) {
+TEST_ON(ttls_of_records_and_tags, server, server_start(NULL)) {
   set(server);
   assert_int_equal(script_integer(server, scenes[0].script, &scenes[0].input), 1);
   assert_between(server_integer(server, "PTTL", GEN, NULL), 50001, 60000);
@@ -417,7 +403,7 @@ TEST_ON(ttls, server, server_start(NULL)) {
 }
 
 /* An empty string is not nothing. */
-TEST_ON(an_empty_string_is_no_record, server, server_start(NULL)) {
+TEST_ON(empty_string_is_no_record, server, server_start(NULL)) {
   const script_input_t touch = {{RECORD}, {"FRESHFRE", "60000", ""}};
   assert_int_equal(script_integer(server, &belay__script_cache_touch, &touch), 0);
   server_do(server, "SET", RECORD, "", NULL);
@@ -435,7 +421,7 @@ static void expect_told(server_t *server, resp_client_t *listener, const scene_t
   assert_non_null(strstr(text, "\r\n" RECORD "::filled\r\n"));
 }
 
-TEST_ON(who_waits_is_told, server, server_start(NULL)) {
+TEST_ON(fill_publishes_to_waiters, server, server_start(NULL)) {
   resp_client_t listener;
   assert_int_equal(acl_dial(NULL, &listener, server_path(server)), 0);
   const resp_words_t words = {2, {"SUBSCRIBE", RECORD "::filled"}, {9, strlen(RECORD "::filled")}};

@@ -1,24 +1,9 @@
 /* The dedup scripts alone: for each missing right, a refused script has added nothing. */
-#include <string.h>
+#include <stdio.h>
 
 #include "scripts.gen.h"
 #include "support/models/scripts.h"
 #include "support/base/test.h"
-
-/* The next command that a script has a word of: call('X'. */
-static bool next_command(const char **at, char out[32]) {
-  const char *p = strstr(*at, "call('");
-  if (p == NULL)
-    return false;
-  p += strlen("call('");
-  size_t n = strcspn(p, "'");
-  assert_true(n < 32);
-  out[0] = '-';
-  memcpy(out + 1, p, n);
-  out[n + 1] = '\0';
-  *at = p + n;
-  return true;
-}
 
 typedef struct scene {
   const belay__script_t *script;
@@ -46,8 +31,6 @@ static const scene_t scenes[] = {
     {&belay__script_dedup_merge, {{"i", "h"}, {"60000", "1"}}},
 };
 
-static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
-
 static void set_scene(server_t *server) {
   static const char set[] =
       "redis.call('SADD', 's', 'a', 'c') redis.call('SADD', 't', 'a', 'd') "
@@ -69,14 +52,15 @@ static uint64_t what_counts(server_t *server) {
   return server_digest(server);
 }
 
-TEST_ON(what_is_refused_has_done_nothing, server, server_start(&with_digest)) {
+TEST_ON(missing_right_adds_nothing, server, server_with_digest()) {
   unsigned refusals = 0;
   set_scene(server);
   uint64_t before = what_counts(server);
   for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
-    char right[32];
-    for (const char *at = scenes[i].script->text; next_command(&at, right);) {
+    char command[32], right[34];
+    for (const char *at = scenes[i].script->text; script_next_command(&at, command);) {
       set_scene(server);
+      snprintf(right, sizeof right, "-%s", command);
       server_do(server, "ACL", "SETUSER", "default", right, NULL);
       bool refused = script_run(server, scenes[i].script, &scenes[i].input)->type == RESP_ERROR;
       server_do(server, "ACL", "SETUSER", "default", "+@all", NULL);
@@ -95,7 +79,7 @@ TEST_ON(what_is_refused_has_done_nothing, server, server_start(&with_digest)) {
 }
 
 /* Adds are refused in every state, and change nothing. */
-TEST_ON(a_full_server_takes_nothing, server, server_start(&with_digest)) {
+TEST_ON(full_server_changes_nothing, server, server_with_digest()) {
   for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
     if (scenes[i].script == &belay__script_dedup_window_forget)
       continue;

@@ -41,20 +41,6 @@ static const char *const partial[] = {"active_mark",
 
 static unsigned refusals, clean_refusals, wrong;
 
-/* The next word in capitals behind call(' or pcall('. */
-static bool next_command(const char **at, char out[32]) {
-  const char *p = strstr(*at, "call('");
-  if (p == NULL)
-    return false;
-  p += strlen("call('");
-  size_t n = strcspn(p, "'");
-  assert_true(n < 32);
-  memcpy(out, p, n);
-  out[n] = '\0';
-  *at = p + n;
-  return true;
-}
-
 static void set_limit(server_t *server, const char *command, bool on) {
   char right[40];
   snprintf(right, sizeof right, "-%s", command);
@@ -119,13 +105,13 @@ static void run_without(script_world_t *world, const script_row_t *row, const ch
   expect_ends(world, row, command);
 }
 
-TEST(scripts_without_a_right_or_memory) {
+TEST(missing_right_or_memory_writes_nothing) {
   needs_one_process("rights in one place");
   script_world_t world;
   script_world_open(&world);
   for (size_t i = 0; i < script_rows_len; i++) {
     char command[32];
-    for (const char *at = script_of_row(&script_rows[i])->text; next_command(&at, command);)
+    for (const char *at = script_of_row(&script_rows[i])->text; script_next_command(&at, command);)
       run_without(&world, &script_rows[i], command);
     run_without(&world, &script_rows[i], "memory");
   }

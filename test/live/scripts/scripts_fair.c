@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "scripts.gen.h"
+#include "support/base/random.h"
 #include "support/fixtures/bed.h"
 #include "support/models/tell.h"
 
@@ -9,18 +10,9 @@ enum { WAITERS = 6, STEPS = 2000 };
 #define TTL "100000"   /* longer than a test takes; the test expires keys itself */
 #define PLACE "200000" /* a multiple, to tell one from the other */
 
-static uint64_t next_random(uint64_t *state) { /* xorshift64* */
-  *state ^= *state >> 12;
-  *state ^= *state << 25;
-  *state ^= *state >> 27;
-  return *state * UINT64_C(2685821657736338717);
-}
-
 static unsigned below(uint64_t *state, unsigned n) {
   return (unsigned)(next_random(state) % n);
 }
-
-/* ---- the fair lock --------------------------------------------------------------------------------------- */
 
 static const char *const fair_keys[] = {"l", "l::queue", "l::alive", NULL};
 static const char *const fenced_keys[] = {"l", "l::queue", "l::alive", "l::fence", NULL};
@@ -222,11 +214,11 @@ static void play_fair(bool fenced) {
   }
 }
 
-TEST(the_fair_locks_scripts_do_what_the_model_does) {
+TEST(fair_lock_matches_model) {
   play_fair(false);
 }
 
-TEST(and_their_grants_are_counted) {
+TEST(fenced_fair_lock_matches_model) {
   play_fair(true);
 }
 
@@ -240,7 +232,7 @@ static void ask_for_place(server_t *server, const char *name, int64_t expected) 
 }
 
 /* A hundred thousand are in line; behind them there is room for those alone whose places the dead have left. */
-TEST_ON(the_queue_has_an_end, server, server_start(NULL)) {
+TEST_ON(queue_is_bounded, server, server_start(NULL)) {
   static const char fill[] = "for i = 1, 100000 do redis.call('ZADD', KEYS[1], i, 'x' .. i) "
                              "redis.call('ZADD', KEYS[2], ARGV[1], 'x' .. i) end return 1";
   server_do(server, "SET", "l", "another's", "PX", TTL, NULL);
@@ -254,7 +246,7 @@ TEST_ON(the_queue_has_an_end, server, server_start(NULL)) {
 }
 
 /* A thousand dead ones in front cost some calls, each of which takes a part of them away. */
-TEST_ON(many_dead_are_taken_away_little_by_little, server, server_start(NULL)) {
+TEST_ON(dead_waiters_removed_in_portions, server, server_start(NULL)) {
   static const char fill[] =
       "for i = 1, 1000 do redis.call('ZADD', KEYS[1], i, 'x' .. i) end return 1";
   server_do(server, "EVAL", fill, "1", "l::queue", NULL);
@@ -271,7 +263,7 @@ TEST_ON(many_dead_are_taken_away_little_by_little, server, server_start(NULL)) {
 }
 
 /* A key of another type is found out before anything is written. */
-TEST_ON(a_key_of_another_type_changes_nothing, server, server_start(NULL)) {
+TEST_ON(wrong_type_changes_nothing, server, server_start(NULL)) {
   const char *const take[] = {"mine", TTL, "me", PLACE, "PUBLISH", "604800000", NULL};
   const char *const give[] = {"mine", "PUBLISH", "me", NULL};
   for (int wrong = 0; wrong < 4; wrong++) {
@@ -291,8 +283,6 @@ TEST_ON(a_key_of_another_type_changes_nothing, server, server_start(NULL)) {
     assert_int_equal(server_info(server, "persistence", "rdb_changes_since_last_save"), dirty);
   }
 }
-
-/* ---- several keys at once -------------------------------------------------------------------------------- */
 
 enum { NAMES = 4 };
 
@@ -357,7 +347,7 @@ static void play_several(several_t *s) {
   }
 }
 
-TEST(several_keys_are_taken_all_or_none) {
+TEST(multilock_matches_model) {
   several_t s = {.server = server_start(NULL), .random = 7, .holder = {-1, -1, -1, -1}};
   for (int step = 0; step < STEPS; step++) {
     play_several(&s);
@@ -370,7 +360,7 @@ TEST(several_keys_are_taken_all_or_none) {
 }
 
 /* The longest that is in the way is what is waited for; one without a ttl is for ever. */
-TEST_ON(what_is_in_the_way_longest_is_told, server, server_start(NULL)) {
+TEST_ON(multilock_reports_longest_ttl, server, server_start(NULL)) {
   static const char *const keys[] = {"a", "b", "c", NULL};
   static const char *const take[] = {"mine", TTL, NULL}, *const give[] = {"mine", "", "", NULL};
   server_do(server, "SET", "a", "x", "PX", "50000", NULL);
@@ -389,7 +379,7 @@ TEST_ON(what_is_in_the_way_longest_is_told, server, server_start(NULL)) {
 }
 
 /* Each key's channel hears of it. */
-TEST_ON(a_release_of_several_is_told_on_each, server, server_start(NULL)) {
+TEST_ON(multilock_release_publishes_on_each, server, server_start(NULL)) {
   static const char *const keys[] = {"a", "b", NULL};
   static const char *const take[] = {"mine", TTL, NULL};
   static const char *const give[] = {"mine", "PUBLISH", "", NULL};
@@ -407,7 +397,7 @@ TEST_ON(a_release_of_several_is_told_on_each, server, server_start(NULL)) {
 }
 
 /* An extend never shortens any of them. */
-TEST_ON(an_extend_of_several_shortens_none, server, server_start(NULL)) {
+TEST_ON(multilock_extend_never_shortens, server, server_start(NULL)) {
   static const char *const keys[] = {"a", "b", NULL};
   static const char *const keep[] = {"mine", "50000", "0", "", NULL};
   server_do(server, "SET", "a", "mine", "PX", "90000", NULL);

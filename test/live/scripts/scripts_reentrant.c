@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "scripts.gen.h"
+#include "support/base/random.h"
 #include "support/base/clock.h"
 #include "support/models/scripts.h"
 #include "support/base/test.h"
@@ -16,8 +17,6 @@
 static const belay__script_t *const acquire_script = &belay__script_reentrant_acquire,
                                     *const extend_script = &belay__script_reentrant_extend,
                                     *const release_script = &belay__script_reentrant_release;
-
-/* ---- who asks ------------------------------------------------------------------------------------------ */
 
 static script_input_t acquire_input(const char *token, const char *ttl, const char *owner,
                                     bool counted) {
@@ -66,8 +65,6 @@ static int64_t release_as(server_t *server, const char *token) {
   return script_integer(server, release_script, &input);
 }
 
-/* ---- the model and the server side by side --------------------------------------------------------------- */
-
 enum { OWNERS = 3, HOLDS_EACH = 3 };
 
 typedef struct model {
@@ -81,8 +78,7 @@ typedef struct model {
 } model_t;
 
 static unsigned below(model_t *m, unsigned n) {
-  m->random = m->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-  return (unsigned)(m->random >> 33) % n;
+  return (unsigned)(next_random(&m->random) % n);
 }
 
 static unsigned count(const model_t *m, unsigned owner) {
@@ -152,7 +148,7 @@ static void compare(model_t *m) {
   expect_ttls(m->server);
 }
 
-TEST_ON(any_sequence_does_what_the_model_does, server, server_start(NULL)) {
+TEST_ON(random_steps_match_model, server, server_start(NULL)) {
   model_t m = {.server = server, .random = 7, .owner = -1};
   for (int step = 0; step < 2000; step++) {
     unsigned what = below(&m, 100), owner = below(&m, OWNERS), i = below(&m, HOLDS_EACH);
@@ -171,9 +167,7 @@ TEST_ON(any_sequence_does_what_the_model_does, server, server_start(NULL)) {
   assert_true(m.granted > 20 && m.again > 20 && m.refused > 20 && m.freed > 20);
 }
 
-/* ---- time -------------------------------------------------------------------------------------------------- */
-
-TEST_ON(a_hold_ends_alone, server, server_start(NULL)) {
+TEST_ON(hold_expires_alone, server, server_start(NULL)) {
   int64_t ttl = 200 * slow();
   char text[16];
   snprintf(text, sizeof text, "%lld", (long long)ttl);
@@ -196,7 +190,7 @@ TEST_ON(a_hold_ends_alone, server, server_start(NULL)) {
 }
 
 /* Run again after its hold has ended, beside another one: it is taken again, and stands there. */
-TEST_ON(a_hold_that_is_over_is_taken_again, server, server_start(NULL)) {
+TEST_ON(expired_hold_acquired_again, server, server_start(NULL)) {
   grant_t lasting = acquire_as(server, "lasting", "60000", "me", true);
   (void)acquire_as(server, "brief", "20", "me", true);
   stall_ms(50);
@@ -212,7 +206,7 @@ TEST_ON(a_hold_that_is_over_is_taken_again, server, server_start(NULL)) {
 }
 
 /* The lock lives as long as its longest hold, and no longer. */
-TEST_ON(the_lock_lives_as_long_as_the_longest_hold, server, server_start(NULL)) {
+TEST_ON(lock_ttl_is_longest_hold, server, server_start(NULL)) {
   (void)acquire_as(server, "long", "60000", "me", false);
   (void)acquire_as(server, "short", "1000", "me", false);
   assert_true(server_integer(server, "PTTL", LOCK, NULL) > 50000);
@@ -223,10 +217,8 @@ TEST_ON(the_lock_lives_as_long_as_the_longest_hold, server, server_start(NULL)) 
   assert_between(server_integer(server, "PTTL", HOLDS, NULL), 1, 2000);
 }
 
-/* ---- what is not believed ------------------------------------------------------------------------------------ */
-
 /* Another program deleted the lock: the holds in the hash are void. */
-TEST_ON(holds_of_who_has_not_the_lock_are_none, server, server_start(NULL)) {
+TEST_ON(holds_of_other_owner_do_not_count, server, server_start(NULL)) {
   grant_t first = acquire_as(server, "old", "60000", "me", true);
   server_do(server, "SET", LOCK, "a plain token", "PX", "60000", NULL);
   assert_int_equal(extend_as(server, "old", "60000"), 0);
@@ -244,7 +236,7 @@ TEST_ON(holds_of_who_has_not_the_lock_are_none, server, server_start(NULL)) {
 
 /* Without the hash the holds are unknown: the owner begins again, and the lock does not end
  * earlier. */
-TEST_ON(a_lock_without_holds_is_its_owners, server, server_start(NULL)) {
+TEST_ON(lock_without_holds_keeps_owner, server, server_start(NULL)) {
   grant_t first = acquire_as(server, "old", "60000", "me", true);
   server_do(server, "DEL", HOLDS, NULL);
   assert_int_equal(extend_as(server, "old", "60000"), 0);
@@ -255,16 +247,14 @@ TEST_ON(a_lock_without_holds_is_its_owners, server, server_start(NULL)) {
   assert_true(server_integer(server, "PTTL", LOCK, NULL) > 50000);
 }
 
-TEST_ON(a_plain_lock_is_another_owners, server, server_start(NULL)) {
+TEST_ON(plain_lock_is_held_by_another, server, server_start(NULL)) {
   server_do(server, "SET", LOCK, "a plain token", "PX", "60000", NULL);
   assert_between(acquire_as(server, "t", "60000", "me", false).held, 50000, 60000);
   server_do(server, "PERSIST", LOCK, NULL);
   assert_int_equal(acquire_as(server, "t", "60000", "me", false).held, -2);
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------------------- */
-
-TEST(a_key_of_another_type_changes_nothing) {
+TEST(wrong_type_changes_nothing) {
   server_options_t options = {.arguments = {"--enable-debug-command", "yes"}};
   server_t *server = server_start(&options);
   static const char *const parts[] = {LOCK, HOLDS, FENCE};
@@ -287,7 +277,7 @@ TEST(a_key_of_another_type_changes_nothing) {
   server_stop(server);
 }
 
-TEST_ON(a_full_server_keeps_who_holds, server, server_start(NULL)) {
+TEST_ON(full_server_keeps_holders, server, server_start(NULL)) {
   (void)acquire_as(server, "mine", "60000", "me", false);
   server_do(server, "CONFIG", "SET", "maxmemory", "1", NULL);
   script_input_t more = acquire_input("more", "60000", "me", false);

@@ -16,8 +16,6 @@ typedef struct run {
   script_input_t input;
 } run_t;
 
-static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
-
 static unsigned clean_refusals;
 
 /* The last run is tried, after the others. */
@@ -56,20 +54,6 @@ typedef struct scene {
     }                                                                                              \
   }
 
-/* The next command that the script has a word of in capitals: redis.call('X' or redis.pcall('X'. */
-static bool next_command(const char **at, char out[32]) {
-  const char *p = strstr(*at, "call('");
-  if (p == NULL)
-    return false;
-  p += strlen("call('");
-  size_t n = strcspn(p, "'");
-  assert_true(n < 32);
-  memcpy(out, p, n);
-  out[n] = '\0';
-  *at = p + n;
-  return true;
-}
-
 /* The state before the last run; that is returned. */
 static const run_t *play(server_t *server, const scene_t *scene) {
   const run_t *run = scene->runs;
@@ -99,12 +83,12 @@ static bool is_refused_without(server_t *server, const run_t *run, const char *c
   return refused;
 }
 
-TEST(a_barrier_opens_as_a_whole) {
+TEST(barrier_with_missing_right) {
   static const scene_t last = {"", {ARRIVE("a"), ARRIVE("b")}};
   static const run_t third = ARRIVE("c");
   char command[32];
-  server_t *server = server_start(&with_digest);
-  for (const char *at = belay__script_barrier_arrive.text; next_command(&at, command);) {
+  server_t *server = server_with_digest();
+  for (const char *at = belay__script_barrier_arrive.text; script_next_command(&at, command);) {
     const run_t *run = play(server, &last);
     (void)is_refused_without(server, run, command);
     for (int i = 1; i >= 0; i--)
@@ -115,14 +99,14 @@ TEST(a_barrier_opens_as_a_whole) {
 }
 
 /* A count that is refused has not counted; one that was answered has. */
-TEST(a_latch_counts_or_refuses) {
+TEST(latch_with_missing_right) {
   static const scene_t counts[] = {{"", {COUNT(TTL, "a", "100")}},
                                    {"", {COUNT("5000", "b", "100"), COUNT("5000", "a", TTL)}}};
   static const run_t look = LOOK;
   char command[32];
-  server_t *server = server_start(&with_digest);
+  server_t *server = server_with_digest();
   for (int i = 0; i < 2; i++)
-    for (const char *at = belay__script_latch_count.text; next_command(&at, command);) {
+    for (const char *at = belay__script_latch_count.text; script_next_command(&at, command);) {
       const run_t *run = play(server, &counts[i]);
       bool refused = is_refused_without(server, run, command);
       const resp_t *reply = script_run(server, look.script, &look.input);

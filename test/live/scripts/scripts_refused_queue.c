@@ -87,7 +87,7 @@ static void play(server_t *server, const char *command, int refused) {
   check_permits(server);
 }
 
-TEST_ON(a_command_that_is_refused_leaves_nothing_for_ever, server, server_start(NULL)) {
+TEST_ON(missing_right_leaves_ttls_and_permits, server, server_start(NULL)) {
   static const char *const commands[] = {"zadd", "zrem",    "hset", "hdel",   "del",
                                          "set",  "pexpire", "pttl", "publish"};
   for (size_t c = 0; c < sizeof commands / sizeof *commands; c++)

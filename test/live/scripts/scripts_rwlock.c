@@ -9,9 +9,7 @@
 static const char *const parts[] = {LOCK, READERS, WAITING, WRITERS, ADMITTED, FENCE};
 enum { PARTS = 6 };
 
-/* ---- time -------------------------------------------------------------------------------------------------- */
-
-TEST_ON(what_is_in_the_way_is_timed, server, server_start(NULL)) {
+TEST_ON(acquire_replies_time_to_wait, server, server_start(NULL)) {
   asking_t brief = {"300", "200", false, true, ""};
   assert_int_equal(acquire_as(server, read_script, 0, brief), 0);
   assert_int_equal(read_as(server, 1), 0);
@@ -32,13 +30,13 @@ TEST_ON(what_is_in_the_way_is_timed, server, server_start(NULL)) {
   assert_between(write_as(server, 5), 60000 - 1000 * slow(), 60000);
 }
 
-TEST_ON(a_writer_without_a_ttl_has_no_end, server, server_start(NULL)) {
+TEST_ON(writer_without_ttl_never_expires, server, server_start(NULL)) {
   server_do(server, "SET", LOCK, "somebody else", NULL);
   assert_int_equal(read_as(server, 0), -2);
   assert_int_equal(write_as(server, 1), -2);
 }
 
-TEST_ON(what_expired_is_not_extended_and_not_ours, server, server_start(NULL)) {
+TEST_ON(expired_hold_is_not_extended, server, server_start(NULL)) {
   asking_t brief = {"50", "50", false, true, ""};
   assert_int_equal(acquire_as(server, read_script, 0, brief), 0);
   assert_int_equal(read_as(server, 1), 0);
@@ -49,7 +47,7 @@ TEST_ON(what_expired_is_not_extended_and_not_ours, server, server_start(NULL)) {
   assert_int_equal(extend_as(server, 1, "60000", "w"), 1); /* it is alone */
 }
 
-TEST_ON(an_extend_never_shortens, server, server_start(NULL)) {
+TEST_ON(extend_never_shortens, server, server_start(NULL)) {
   assert_int_equal(read_as(server, 0), 0);
   assert_int_equal(extend_as(server, 0, "100", "r"), 1);
   assert_int_equal(read_as(server, 1), 0);
@@ -65,10 +63,8 @@ TEST_ON(an_extend_never_shortens, server, server_start(NULL)) {
   assert_true(server_integer(server, "PTTL", READERS, NULL) > 800000);
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------------------- */
-
 /* For each key of another type: nothing changes. */
-TEST(a_key_of_another_type_changes_nothing) {
+TEST(wrong_type_changes_nothing) {
   server_options_t options = {.arguments = {"--enable-debug-command", "yes"}};
   server_t *server = server_start(&options);
   const belay__script_t *const scripts[] = {read_script, write_script, extend_script,
@@ -100,7 +96,7 @@ TEST(a_key_of_another_type_changes_nothing) {
 }
 
 /* Readers directly behind a granted reader are granted, too, but never beside a writer. */
-TEST_ON(a_reader_brings_those_behind_it, server, server_start(NULL)) {
+TEST_ON(waiting_reader_enters_with_host, server, server_start(NULL)) {
   asking_t hosted = usual, misled = usual;
   hosted.host = "token 0";
   misled.host = "token 9";
@@ -119,7 +115,7 @@ TEST_ON(a_reader_brings_those_behind_it, server, server_start(NULL)) {
 }
 
 /* Out of memory: no new holder, but present holders renew and release. */
-TEST_ON(a_full_server_keeps_who_is_in, server, server_start(NULL)) {
+TEST_ON(full_server_keeps_holders, server, server_start(NULL)) {
   actor_t a = actor(3);
   script_input_t input = acquire_input(read_script, &a, usual);
   assert_int_equal(read_as(server, 0), 0);
@@ -141,9 +137,7 @@ TEST_ON(a_full_server_keeps_who_is_in, server, server_start(NULL)) {
   assert_int_equal(server_keys(server), 0);
 }
 
-/* ---- telling ----------------------------------------------------------------------------------------------- */
-
-TEST_ON(a_release_says_how_many_heard_of_it, server, server_start(NULL)) {
+TEST_ON(release_replies_number_of_subscribers, server, server_start(NULL)) {
   resp_client_t listener;
   assert_int_equal(acl_dial(NULL, &listener, server_path(server)), 0);
   resp_words_t subscribe = {2, {"SUBSCRIBE", LOCK "::wake"}, {9, sizeof LOCK "::wake" - 1}};
@@ -159,7 +153,7 @@ TEST_ON(a_release_says_how_many_heard_of_it, server, server_start(NULL)) {
 }
 
 /* A user without the right to publish can still release. */
-TEST_ON(a_message_that_is_refused_does_not_matter, server, server_start(NULL)) {
+TEST_ON(release_without_publish_right, server, server_start(NULL)) {
   assert_int_equal(write_as(server, 0), 0);
   server_do(server, "ACL", "SETUSER", "default", "-publish", NULL);
   assert_int_equal(release_as(server, 0), 1);

@@ -3,13 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/base/random.h"
 #include "support/models/rw_scripts.h"
 #include "support/base/test.h"
 
 static const char *const keys[] = {READERS, WAITING, WRITERS, ADMITTED};
 enum { SETS = 4 };
-
-/* ---- the model ------------------------------------------------------------------------------------------- */
 
 enum { ACTORS = 6 };
 
@@ -31,8 +30,7 @@ static unsigned any(const bool *set) {
 }
 
 static unsigned below(model_t *m, unsigned n) {
-  m->random = m->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-  return (unsigned)(m->random >> 33) % n;
+  return (unsigned)(next_random(&m->random) % n);
 }
 
 static void take(bool *set, const bool *from) {
@@ -121,8 +119,6 @@ static int model_release(model_t *m, unsigned i, bool ticket) {
     m->told++;
   return wrote || read;
 }
-
-/* ---- the model and the server side by side --------------------------------------------------------------- */
 
 static void check_acquire(model_t *m, const belay__script_t *script, unsigned i) {
   actor_t a = actor(i);
@@ -239,7 +235,7 @@ static void compare_for(uint64_t seed, bool counted) {
   server_stop(server);
 }
 
-TEST(any_sequence_does_what_the_model_does) {
+TEST(random_steps_match_model) {
   compare_for(1, false);
   compare_for(2, true); /* and numbers grow */
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "scripts.gen.h"
+#include "support/base/random.h"
 #include "support/fixtures/bed.h"
 #include "support/models/tell.h"
 
@@ -24,11 +25,8 @@ typedef struct model {
   int woken;
 } model_t;
 
-static unsigned below(model_t *m, unsigned n) { /* xorshift64* */
-  m->random ^= m->random >> 12;
-  m->random ^= m->random << 25;
-  m->random ^= m->random >> 27;
-  return (unsigned)((m->random * UINT64_C(2685821657736338717) >> 33) % n);
+static unsigned below(model_t *m, unsigned n) {
+  return (unsigned)(next_random(&m->random) % n);
 }
 
 static const char *token(int i) {
@@ -42,8 +40,6 @@ static const char *ticket(int i) {
   snprintf(text[i], sizeof text[i], "%016x", 0xab00u + (unsigned)i);
   return text[i];
 }
-
-/* ---- the model ------------------------------------------------------------------------------------------- */
 
 static int used(const model_t *m) {
   int sum = 0;
@@ -134,8 +130,6 @@ static int64_t model_acquire(model_t *m, int i, int n, bool queues) {
     expect_wake(m);
   return first ? atoi(TTL) : atoi(PLACE);
 }
-
-/* ---- steps ----------------------------------------------------------------------------------------------- */
 
 static void step_acquire(model_t *m, int i) {
   static const char *const counts[] = {"1", "2", "3", "5"};
@@ -250,7 +244,7 @@ static void check(model_t *m) {
   }
 }
 
-TEST(the_scripts_do_what_the_model_does) {
+TEST(random_steps_match_model) {
   unsigned long granted_all = 0;
   for (uint64_t seed = 1; seed <= 4; seed++) {
     model_t m = {.server = server_start(NULL), .random = seed * UINT64_C(0x9e3779b97f4a7c15)};
@@ -274,8 +268,6 @@ TEST(the_scripts_do_what_the_model_does) {
   assert_true(granted_all > 100);
 }
 
-/* ---- by themselves --------------------------------------------------------------------------------------- */
-
 static int64_t take_of(server_t *server, const char *who, const char *ttl, const char *n,
                        const char *limit) {
   const char *const args[] = {who, ttl, n, limit, "", "0", "", "0", NULL};
@@ -297,7 +289,7 @@ static int64_t give_back(server_t *server, const char *who) {
 }
 
 /* A request for three permits waits until enough of them have expired. */
-TEST_ON(the_time_is_told_until_so_many_have_run_out, server, server_start(NULL)) {
+TEST_ON(acquire_replies_time_until_n_permits_expire, server, server_start(NULL)) {
   assert_int_equal(take(server, "a", "50000", "2"), 0);
   assert_int_equal(take(server, "b", "70000", "2"), 0);
   assert_int_equal(take(server, "c", "90000", "1"), 0);
@@ -309,7 +301,7 @@ TEST_ON(the_time_is_told_until_so_many_have_run_out, server, server_start(NULL))
 }
 
 /* The holders' hash is lost: no permit is out, and the stored limit stays. */
-TEST_ON(what_has_nobody_to_go_with_it_is_put_right, server, server_start(NULL)) {
+TEST_ON(lost_holders_are_repaired, server, server_start(NULL)) {
   assert_int_equal(take(server, "a", TTL, "5"), 0);
   server_do(server, "HSET", "s::permits", "limit", "3", NULL);
   server_do(server, "DEL", "s", NULL);
@@ -326,7 +318,7 @@ TEST_ON(what_has_nobody_to_go_with_it_is_put_right, server, server_start(NULL)) 
 }
 
 /* A holder's number of permits is lost: while it is unknown, no permit is granted. */
-TEST_ON(what_is_not_known_is_not_given_away, server, server_start(NULL)) {
+TEST_ON(lost_permit_counts_grant_nothing, server, server_start(NULL)) {
   assert_int_equal(take_of(server, "a", "60000", "5", "10"), 0);
   assert_int_equal(take_of(server, "b", "70000", "4", "10"), 0);
   assert_int_equal(take_of(server, "gone", "50000", "1", "10"), 0);
@@ -350,7 +342,7 @@ TEST_ON(what_is_not_known_is_not_given_away, server, server_start(NULL)) {
 }
 
 /* Three hundred thousand have some when the key is lost: that is found out at once. */
-TEST_ON(many_who_have_some_are_not_gone_through, server, server_start(NULL)) {
+TEST_ON(repair_with_300000_holders_is_fast, server, server_start(NULL)) {
   static const char fill[] =
       "for i = 1, 300000 do redis.call('ZADD', KEYS[1], 9999999999999, 'x' .. i) end return 1";
   server_do(server, "EVAL", fill, "1", "s", NULL);
@@ -363,7 +355,7 @@ TEST_ON(many_who_have_some_are_not_gone_through, server, server_start(NULL)) {
 
 /* Out of memory: no new holder. Present holders renew, also after the server lost their number,
  * and release. */
-TEST_ON(a_full_server_keeps_who_has_some, server, server_start(NULL)) {
+TEST_ON(full_server_keeps_holders, server, server_start(NULL)) {
   static const char *const queues[] = {"more", TTL, "5", "5", "me", PLACE, "", "0", NULL};
   assert_int_equal(take(server, "a", "60000", "2"), 0);
   assert_int_equal(take(server, "b", "60000", "2"), 0);
@@ -385,7 +377,7 @@ TEST_ON(a_full_server_keeps_who_has_some, server, server_start(NULL)) {
 }
 
 /* An extend never shortens what the server keeps, and the keys are remembered for long enough again. */
-TEST_ON(an_extend_never_shortens, server, server_start(NULL)) {
+TEST_ON(extend_never_shortens, server, server_start(NULL)) {
   static const char *const brief[] = {"a", "10000", "0", "5", NULL};
   static const char *const longer[] = {"a", "95000", "0", "5", NULL};
   assert_int_equal(take(server, "a", "90000", "5"), 0);
@@ -399,7 +391,7 @@ TEST_ON(an_extend_never_shortens, server, server_start(NULL)) {
   assert_true(server_integer(server, "PTTL", "s::permits", NULL) > 600000000);
 }
 
-TEST_ON(thousands_run_out_little_by_little, server, server_start(NULL)) {
+TEST_ON(expired_holders_removed_in_portions, server, server_start(NULL)) {
   static const char fill[] = "for i = 1, 2500 do redis.call('ZADD', KEYS[1], 1, 'x' .. i) "
                              "redis.call('HSET', KEYS[2], 'x' .. i, 2) end "
                              "redis.call('HSET', KEYS[2], 'used', 5000) return 1";
@@ -413,7 +405,7 @@ TEST_ON(thousands_run_out_little_by_little, server, server_start(NULL)) {
 }
 
 /* A key of another type is found out before anything is written. */
-TEST_ON(a_key_of_another_type_changes_nothing, server, server_start(NULL)) {
+TEST_ON(wrong_type_changes_nothing, server, server_start(NULL)) {
   static const char *const acquire[] = {"mine", TTL, "1", "5", "me", PLACE, "PUBLISH", "0", NULL};
   static const char *const release[] = {"mine", "PUBLISH", "me", NULL};
   for (int wrong = 0; wrong < 4; wrong++) {
@@ -434,7 +426,7 @@ TEST_ON(a_key_of_another_type_changes_nothing, server, server_start(NULL)) {
 }
 
 /* Each of five servers grants the only permit again to its holder, if no other holder has it. */
-TEST_ON(the_only_permit_is_taken_again_where_it_is_free, server, server_start(NULL)) {
+TEST_ON(extend_regrants_free_single_permit, server, server_start(NULL)) {
   static const char *const again[] = {"mine", TTL, "30000", "1", NULL};
   assert_int_equal(script_call_integer(server, &belay__script_semaphore_extend, keys, again), 2);
   assert_between(server_integer(server, "PTTL", "s", NULL), 600000000, 604800000);

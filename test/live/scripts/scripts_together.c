@@ -11,8 +11,6 @@
 
 enum { CALLS = 8, ARGS_MAX = 5 };
 
-static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
-
 typedef struct word {
   const char *at;
   size_t len;
@@ -129,7 +127,7 @@ static void write_reply(char *out, size_t size, const resp_t *reply) {
     n += snprintf(out + n, size - (size_t)n, "%02x", (unsigned char)reply->str[i]);
 }
 
-TEST_ON(together_and_alone_are_the_same, server, server_start(&with_digest)) {
+TEST_ON(batch_equals_single_calls, server, server_with_digest()) {
   unsigned errors = 0;
   for (size_t s = 0; s < sizeof scenes / sizeof *scenes; s++) {
     static char alone[CALLS][512], among[512];
@@ -156,7 +154,7 @@ TEST_ON(together_and_alone_are_the_same, server, server_start(&with_digest)) {
 }
 
 /* By their ttls too: no lock is shorter or longer than it would be. */
-TEST_ON(none_gets_anothers_ttl, server, server_start(NULL)) {
+TEST_ON(batch_keeps_ttls_apart, server, server_start(NULL)) {
   set_up(server, &scenes[1]);
   (void)run(server, &scenes[1], 0, CALLS, true);
   assert_between(server_integer(server, "PTTL", "k0", NULL), 45000000, 50000000);
@@ -166,7 +164,7 @@ TEST_ON(none_gets_anothers_ttl, server, server_start(NULL)) {
 }
 
 /* None is forgotten above. */
-TEST(all_that_may_travel_together_are_tried) {
+TEST(every_batched_script_has_a_case) {
   size_t found = 0;
   for (size_t i = 0; i < BELAY__SCRIPTS; i++) {
     if (belay__scripts[i]->many == NULL)

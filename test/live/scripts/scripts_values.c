@@ -16,8 +16,6 @@
 #define PIPELINE 4
 #define FAILURES_SHOWN 60
 
-/* ---- judging --------------------------------------------------------------------------------------------- */
-
 static void wrong(script_world_t *world, const script_row_t *row, const char *change,
                   const char *why, const char *more, size_t len) {
   if (world->failures++ < FAILURES_SHOWN)
@@ -113,8 +111,6 @@ static void judge(script_world_t *world, const script_row_t *row, const char *ch
   judge_others(world, row, change, before, after);
 }
 
-/* ---- values that others wrote ---------------------------------------------------------------------------- */
-
 static void put_prepare(const script_world_t *world, const script_row_t *row,
                         const script_state_t *state, resp_words_t *words, const char *key,
                         const char *change, char count[8]) {
@@ -163,7 +159,7 @@ static size_t count_keys(const script_row_t *row) {
   return n;
 }
 
-TEST(values_of_others) {
+TEST(hostile_values) {
   script_world_t world;
   script_state_t state = {.len = 0};
   script_world_open(&world);
@@ -179,7 +175,7 @@ TEST(values_of_others) {
   script_world_close(&world);
 }
 
-TEST(usual_runs_are_no_errors) {
+TEST(usual_runs_succeed) {
   script_world_t world;
   script_world_open(&world);
   for (size_t i = 0; i < ROWS; i++) {
@@ -199,8 +195,6 @@ TEST(every_script_has_a_row) {
   for (size_t i = 0; i < BELAY__SCRIPTS; i++)
     (void)script_row_named(belay__scripts[i]->name, strlen(belay__scripts[i]->name));
 }
-
-/* ---- ttls of a millisecond ------------------------------------------------------------------------------- */
 
 /* The script with a delay of 1.5 ms before its n-th call. The reply is the number of calls. */
 static char *slow_text(const belay__script_t *script, unsigned at) {
@@ -259,7 +253,7 @@ static bool has_ttl(const script_row_t *row) {
   return false;
 }
 
-TEST(a_ttl_that_passes_inside) {
+TEST(ttl_expires_inside_script) {
   script_world_t world;
   script_state_t state = {.len = 0};
   script_world_open(&world);
@@ -279,7 +273,7 @@ TEST(a_ttl_that_passes_inside) {
 }
 
 /* Thousands of runs, each with a delay before one of its calls. */
-TEST(ttls_of_a_millisecond) {
+TEST(ttl_of_one_millisecond) {
   enum { RUNS = 60 };
   script_world_t world;
   script_world_open(&world);

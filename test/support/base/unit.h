@@ -14,7 +14,14 @@
 #define assert_error(actual, expected)                                                             \
   assert_string_equal(belay_err_name(actual), belay_err_name(expected))
 
-/* cmocka's own range knows no negative numbers. */
+/* An operation starts, and ends with this status: assert_ends(begin(&x), end_of(&x), 0). */
+#define assert_ends(started, end, status)                                                          \
+  do {                                                                                             \
+    assert_error(started, 0);                                                                      \
+    assert_error(end, status);                                                                     \
+  } while (0)
+
+/* cmocka's own range has no negative numbers. */
 #define assert_between(value, min, max)                                                            \
   do {                                                                                             \
     const long long value_ = (value), min_ = (min), max_ = (max);                                  \

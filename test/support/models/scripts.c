@@ -49,6 +49,24 @@ int64_t server_now_ms(server_t *server) {
          strtoll(time->items[1]->str, NULL, 10) / 1000;
 }
 
+bool script_next_command(const char **at, char out[32]) {
+  const char *p = strstr(*at, "call('");
+  if (p == NULL)
+    return false;
+  p += strlen("call('");
+  size_t n = strcspn(p, "'");
+  assert_true(n < 32);
+  memcpy(out, p, n);
+  out[n] = '\0';
+  *at = p + n;
+  return true;
+}
+
+server_t *server_with_digest(void) {
+  static const server_options_t options = {.arguments = {"--enable-debug-command", "yes"}};
+  return server_start(&options);
+}
+
 uint64_t server_digest(server_t *server) {
   const resp_t *digest = server_ask(server, "DEBUG", "DIGEST", NULL);
   assert_int_equal(digest->type, RESP_STATUS);

@@ -26,10 +26,17 @@ int64_t script_integer(server_t *server, const belay__script_t *script,
 void script_refused(server_t *server, const belay__script_t *script, const script_input_t *input,
                     const char *word);
 
+/* Find the next command in a script's text: call('COMMAND' or pcall('COMMAND'. Returns false at the
+ * end. */
+bool script_next_command(const char **at, char out[32]);
+
 /* The server's clock, in milliseconds. */
 int64_t server_now_ms(server_t *server);
 
-/* Everything that the server has, as a number: two that are alike are the same. Ttls do not count. */
+/* A server with DEBUG, for server_digest(). */
+server_t *server_with_digest(void);
+
+/* A hash of all data of the server; equal data have equal hashes. Ttls do not count. */
 uint64_t server_digest(server_t *server);
 
 /* No key of the server lives for ever, and none ends before the last of the times that stand in it: the scores of a
