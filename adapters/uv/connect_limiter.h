@@ -12,7 +12,7 @@
 /* One entry of the queue. */
 typedef struct belay__connect_slot {
   belay__list_t node; /* Link in one of the queues; unlinked: not queued */
-  void (*come)(struct belay__connect_slot *turn);
+  void (*on_slot)(struct belay__connect_slot *slot); /* The connection may connect now */
 } belay__connect_slot_t;
 
 typedef struct belay__connect_limiter {
@@ -22,21 +22,20 @@ typedef struct belay__connect_limiter {
   uint64_t until; /* Time up to which slots are given away, in nanoseconds */
 } belay__connect_limiter_t;
 
-void belay__connect_limiter_init(belay__connect_limiter_t *connect_limiter, belay_t *belay);
+void belay__connect_limiter_init(belay__connect_limiter_t *limiter, belay_t *belay);
 
-void belay__connect_slot_init(belay__connect_slot_t *turn,
-                              void (*come)(belay__connect_slot_t *turn));
+void belay__connect_slot_init(belay__connect_slot_t *slot,
+                              void (*on_slot)(belay__connect_slot_t *slot));
 
-static inline bool belay__connect_slot_is_awaited(const belay__connect_slot_t *turn) {
-  return !belay__list_empty(&turn->node);
+static inline bool belay__connect_slot_is_awaited(const belay__connect_slot_t *slot) {
+  return !belay__list_empty(&slot->node);
 }
 
-/* Queue for a slot; no effect if already queued. The limiter calls come() once, from the loop.
- * Slots are given first come, first served; entries with `ahead` come before all others. */
-void belay__connect_limiter_queue(belay__connect_limiter_t *connect_limiter,
-                                  belay__connect_slot_t *turn, bool ahead);
+/* Queue for a slot; no effect if already queued. The limiter calls on_slot() once, from the loop.
+ * Slots are given in the order of the queue; entries with `ahead` precede all others. */
+void belay__connect_limiter_queue(belay__connect_limiter_t *limiter, belay__connect_slot_t *slot,
+                                  bool ahead);
 /* Leave the queue; no effect if not queued. */
-void belay__connect_limiter_leave(belay__connect_limiter_t *connect_limiter,
-                                  belay__connect_slot_t *turn);
+void belay__connect_limiter_leave(belay__connect_limiter_t *limiter, belay__connect_slot_t *slot);
 
 #endif /* BELAY_UV_CONNECT_LIMITER_H */

@@ -25,14 +25,13 @@ typedef struct belay__work_budget {
   uint64_t spent; /* Part of that iteration's budget that is used up, in nanoseconds */
 } belay__work_budget_t;
 
-void belay__work_budget_init(belay__work_budget_t *work_budget, belay_t *belay,
-                             const uint64_t *turns);
+void belay__work_budget_init(belay__work_budget_t *budget, belay_t *belay, const uint64_t *turns);
 
 void belay__job_init(belay__job_t *job, void (*run)(belay__job_t *job));
 
 /* Queue a job; no effect if already queued. */
-void belay__work_budget_queue(belay__work_budget_t *work_budget, belay__job_t *job);
+void belay__work_budget_queue(belay__work_budget_t *budget, belay__job_t *job);
 /* Remove a job from the queue; no effect if not queued. */
-void belay__work_budget_leave(belay__work_budget_t *work_budget, belay__job_t *job);
+void belay__work_budget_leave(belay__work_budget_t *budget, belay__job_t *job);
 
 #endif /* BELAY_UV_WORK_BUDGET_H */

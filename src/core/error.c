@@ -1,41 +1,36 @@
 #include "belay/error.h"
 
+#include <stddef.h>
+
+typedef struct row {
+  int error, retryable;
+  const char *name, *text;
+} row_t;
+
+static const row_t rows[] = {
+    {0, 0, "OK", "success"},
+#define ROW(name, value, retryable, text) {value, retryable, #name, text},
+    BELAY_ERRORS(ROW)
+#undef ROW
+        {1, 0, "E?", "not an error of belay"},
+};
+
+/* The last row stands for every other number. */
+static const row_t *find_row(int error) {
+  const row_t *row = rows, *last = &rows[sizeof rows / sizeof *rows - 1];
+  while (row < last && row->error != error)
+    row++;
+  return row;
+}
+
 const char *belay_strerror(int error) {
-  switch (error) {
-  case 0:
-    return "success";
-#define TEXT(name, value, retryable, text)                                                         \
-  case value:                                                                                      \
-    return text;
-    BELAY_ERRORS(TEXT)
-#undef TEXT
-  default:
-    return "not an error of belay";
-  }
+  return find_row(error)->text;
 }
 
 const char *belay_err_name(int error) {
-  switch (error) {
-  case 0:
-    return "OK";
-#define NAME(name, value, retryable, text)                                                         \
-  case value:                                                                                      \
-    return #name;
-    BELAY_ERRORS(NAME)
-#undef NAME
-  default:
-    return "E?";
-  }
+  return find_row(error)->name;
 }
 
 int belay_err_retryable(int error) {
-  switch (error) {
-#define RETRYABLE(name, value, retryable, text)                                                    \
-  case value:                                                                                      \
-    return retryable;
-    BELAY_ERRORS(RETRYABLE)
-#undef RETRYABLE
-  default:
-    return 0;
-  }
+  return find_row(error)->retryable;
 }

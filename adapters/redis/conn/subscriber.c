@@ -112,8 +112,8 @@ static void send_group(belay__subscriber_t *subscriber) {
   bool sharded = subscriber->connection.sharded;
   for (int n = 0; n < GROUP_MAX && !belay__list_empty(&subscriber->queue); n++) {
     belay__channel_t *channel = channel_at(subscriber->queue.next);
-    const char *const argv[] = {sharded ? "SSUBSCRIBE" : "SUBSCRIBE", channel->name};
-    const size_t lens[] = {sharded ? 10 : 9, channel->len};
+    const char *const argv[] = {sharded ? "SSUBSCRIBE" : "SUBSCRIBE", channel->keyed.key};
+    const size_t lens[] = {sharded ? 10 : 9, channel->keyed.key_len};
     channel->node.number = ++subscriber->last_number;
     move(channel, &subscriber->asked, ASKED);
     belay__transport_send(&subscriber->connection.transport, 2, argv, lens, false);
@@ -147,8 +147,8 @@ void belay__subscriber_add(belay__subscriber_t *subscriber, belay__channel_t *ch
 /* Unsubscribes from a channel to which the server may have subscribed this connection. */
 static void leave(belay__subscriber_t *subscriber, const belay__channel_t *channel) {
   const char *const argv[] = {subscriber->connection.sharded ? "SUNSUBSCRIBE" : "UNSUBSCRIBE",
-                              channel->name};
-  const size_t lens[] = {subscriber->connection.sharded ? 12 : 11, channel->len};
+                              channel->keyed.key};
+  const size_t lens[] = {subscriber->connection.sharded ? 12 : 11, channel->keyed.key_len};
   if (!belay__transport_is_open(&subscriber->connection.transport))
     return;
   belay__subscription_group_t *group =
@@ -252,7 +252,8 @@ static belay__channel_t *answered(belay__subscriber_t *subscriber) {
 }
 
 static bool is_named(const belay__channel_t *channel, const belay__reply_t *name) {
-  return channel->len == name->len && memcmp(channel->name, name->str, name->len) == 0;
+  return channel->keyed.key_len == name->len &&
+         memcmp(channel->keyed.key, name->str, name->len) == 0;
 }
 
 static void on_subscribed(belay__subscriber_t *subscriber, const belay__reply_t *name) {

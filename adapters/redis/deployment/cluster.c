@@ -363,7 +363,7 @@ static bool silent(belay_client_t *client, belay__conn_class_t conn_class, uint3
 static void listen_to(belay_client_t *client, belay__channel_t *channel) {
   belay__cluster_t *cluster = belay__cluster_of_client(client);
   belay__subscriber_t *subscriber = channel->node.at;
-  channel->node.slot = belay__slot(channel->name, channel->len);
+  channel->node.slot = belay__slot(channel->keyed.key, channel->keyed.key_len);
   if (subscriber == NULL)
     subscriber = subscriber_of(cluster, channel);
   if (subscriber == NULL)

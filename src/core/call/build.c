@@ -119,7 +119,7 @@ static inline size_t put_header(char *out, char type, uint64_t value) {
   return at;
 }
 
-static inline void put_word(belay__call_t *call, const char *a, size_t a_len, const char *b,
+void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, const char *b,
                             size_t b_len) {
   char *out = call == NULL ? NULL : grow(call, a_len + b_len + 32);
   if (out == NULL)
@@ -136,16 +136,11 @@ static inline void put_word(belay__call_t *call, const char *a, size_t a_len, co
 }
 
 void belay__call_arg(belay__call_t *call, const char *data, size_t len) {
-  put_word(call, data, len, "", 0);
-}
-
-void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, const char *b,
-                            size_t b_len) {
-  put_word(call, a, a_len, b, b_len);
+  belay__call_arg_joined(call, data, len, "", 0);
 }
 
 void belay__call_arg_text(belay__call_t *call, const char *text) {
-  put_word(call, text, strlen(text), "", 0);
+  belay__call_arg(call, text, strlen(text));
 }
 
 void belay__call_arg_int(belay__call_t *call, int64_t value) {

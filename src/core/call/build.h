@@ -10,9 +10,8 @@
  * call->deadline if it differs from the client's timeout_ms. */
 belay__call_t *belay__call_new(belay_client_t *client, belay__conn_class_t conn_class);
 
-/* The functions that add arguments do nothing if the call is NULL. So an operation builds its
- * call without a check of each step, and passes it to a function that starts a request. That
- * function returns BELAY_ENOMEM. */
+/* The functions that add arguments do nothing if the call is NULL. The function that sends the call
+ * then returns BELAY_ENOMEM. */
 
 /* Begin a command of argc arguments (its name included), or a script with this number of keys
  * and other arguments. The script is sent as hash, unless it is the first one on its connection
@@ -25,10 +24,9 @@ void belay__call_script(belay__call_t *call, const belay__script_t *script, size
 void belay__call_script_text(belay__call_t *call, const belay__script_t *script, size_t keys,
                              size_t args);
 
-/* For the node, before it hands over a call: puts the text of a script into the call if the text
- * was not sent on this connection before. A script that the server does not know would need a
- * second round trip, and later calls would overtake it. brought: the scripts of this connection,
- * empty at its start. */
+/* For the node, before it hands over a call: put the text of a script into the call if the text was
+ * not sent on this connection before. Otherwise a script that the server does not know needs a
+ * second round trip, and later calls overtake it. brought: the scripts of this connection. */
 void belay__call_bring_script(belay__call_t *call, belay__scripts_t *brought);
 
 /* Add one argument. The second function makes it from two pieces. */
@@ -43,10 +41,9 @@ void belay__call_arg_uint(belay__call_t *call, uint64_t value);
  * old data is acceptable. call may be NULL. Returns call. */
 belay__call_t *belay__call_stale(belay__call_t *call);
 
-/* State that the command needs a feature that some servers lack, and for which a fallback
- * exists. If the server refuses the command for that reason, call->denied is set in `done`: the
- * user may not run it, or the call reached another server than it was built for. The feature is
- * then unused for the rest of the connection. */
+/* State that the command needs a feature that some servers lack, and for which a fallback exists.
+ * If the server refuses the command, or the user may not run it, call->denied is set in `done`. The
+ * feature is then unused for the rest of the connection. */
 void belay__call_needs(belay__call_t *call, belay__capability_t what);
 
 /* The first key of a script call; of another command the first argument. NULL: no key. */

@@ -30,22 +30,15 @@ static void trace(const belay__call_t *call, belay_trace_event_t event, belay_ou
   client->trace(client->trace_ctx, &t);
 }
 
-static void tell(belay__call_t *call, const belay__result_t *result) {
+static void notify_owner(belay__call_t *call, const belay__result_t *result) {
   belay_client_stats_t *stats = &call->client->stats;
-  switch (result->outcome) {
-  case BELAY_OUTCOME_REPLY:
-    stats->replies++;
-    break;
-  case BELAY_OUTCOME_REFUSED:
-    stats->refused++;
-    break;
-  case BELAY_OUTCOME_NOT_SENT:
-    stats->not_sent++;
-    break;
-  case BELAY_OUTCOME_UNKNOWN:
-    stats->unknown++;
-    break;
-  }
+  uint64_t *const counts[] = {
+      [BELAY_OUTCOME_REPLY] = &stats->replies,
+      [BELAY_OUTCOME_REFUSED] = &stats->refused,
+      [BELAY_OUTCOME_NOT_SENT] = &stats->not_sent,
+      [BELAY_OUTCOME_UNKNOWN] = &stats->unknown,
+  };
+  (*counts[result->outcome])++;
   trace(call, BELAY_TRACE_DONE, result->outcome, result->error);
   belay__call_cb done = call->done;
   call->done = NULL;
@@ -53,8 +46,7 @@ static void tell(belay__call_t *call, const belay__result_t *result) {
     return;
   if (call->place != NULL)
     *call->place = NULL;
-  if (call->settled !=
-      NULL) /* the late reply must not clear a place that has another call by then */
+  if (call->settled != NULL) /* another call may have the place when the late reply arrives */
     call->place = NULL;
   done(call, result);
 }
@@ -70,7 +62,7 @@ static void finish(belay__call_t *call, const belay__result_t *result) {
     if (call->settled != NULL)
       call->settled(call, result);
   } else {
-    tell(call, result);
+    notify_owner(call, result);
   }
   belay__call_recycle(call);
 }
@@ -79,7 +71,13 @@ static void finish_with(belay__call_t *call, belay_outcome_t outcome, int error)
   finish(call, &(belay__result_t){.outcome = outcome, .error = error});
 }
 
-/* ---- the way there and back ---- */
+/* The reply may still come; the owner is notified now. */
+static void be_late(belay__call_t *call, int error) {
+  call->state = BELAY__CALL_LATE;
+  notify_owner(call, &(belay__result_t){.outcome = BELAY_OUTCOME_UNKNOWN, .error = error});
+}
+
+/* ---- sending ---- */
 
 static void on_timer(belay__timer_t *timer);
 
@@ -300,12 +298,16 @@ bool belay__call_may_redirect(const belay__call_t *call) {
 }
 
 /* The server did not execute the call; it starts again. */
-void belay__call_redirect(belay__call_t *call) {
-  assert(belay__call_may_redirect(call));
-  call->hops++;
+static void restart(belay__call_t *call) {
   call->state = BELAY__CALL_QUEUED;
   call->first_sent = 0;
   call->epoch = 0;
+}
+
+void belay__call_redirect(belay__call_t *call) {
+  assert(belay__call_may_redirect(call));
+  call->hops++;
+  restart(call);
 }
 
 void belay__call_stay(belay__call_t *call, const belay__reply_t *reply, int error) {
@@ -346,8 +348,8 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
     finish_with(call, BELAY_OUTCOME_REFUSED, BELAY_ENOMEM);
     return BELAY__VERDICT_OVER;
   }
-  bool raised = memcmp(reply->str, "ERR ", reply->len < 4 ? reply->len : 4) ==
-                0; /* raised by a script after it started */
+  /* the error was raised by a script after it started */
+  bool raised = memcmp(reply->str, "ERR ", reply->len < 4 ? reply->len : 4) == 0;
   if (refusal->remedy == BELAY__REMEDY_REDIRECT && !raised)
     return BELAY__VERDICT_REDIRECT;
   explain(call, refusal, reply);
@@ -364,9 +366,7 @@ bool belay__call_dropped(belay__call_t *call, bool sent, int error) {
                 error == BELAY_EPROTO ? BELAY_EPROTO : BELAY_EUNKNOWN);
     return false;
   }
-  call->state = BELAY__CALL_QUEUED;
-  call->first_sent = 0;
-  call->epoch = 0;
+  restart(call);
   return true;
 }
 
@@ -387,26 +387,18 @@ static void retry(belay__call_t *call) {
 
 static void on_timer(belay__timer_t *timer) {
   belay__call_t *call = BELAY__CONTAINER(timer, belay__call_t, timer);
-  int error;
-  switch ((belay__call_state_t)call->state) {
-  case BELAY__CALL_RESTING:
+  if (call->state == BELAY__CALL_RESTING) {
     retry(call);
-    break;
-  case BELAY__CALL_QUEUED:
-    error = call->client->node_ops->withdraw(call->client, call);
+  } else if (call->state == BELAY__CALL_QUEUED) {
+    int error = call->client->node_ops->withdraw(call->client, call);
     if (call->last_error != 0)
       finish_with(call, BELAY_OUTCOME_REFUSED, call->last_error);
     else
       finish_with(call, BELAY_OUTCOME_NOT_SENT, error);
-    break;
-  case BELAY__CALL_SENT:
+  } else {
+    assert(call->state == BELAY__CALL_SENT);
     call->client->node_ops->overdue(call->client, call);
-    call->state = BELAY__CALL_LATE;
-    tell(call, &(belay__result_t){.outcome = BELAY_OUTCOME_UNKNOWN, .error = BELAY_EUNKNOWN});
-    break;
-  case BELAY__CALL_BUILDING:
-  case BELAY__CALL_LATE:
-    assert(false && "a timer that is not set in this state");
+    be_late(call, BELAY_EUNKNOWN);
   }
 }
 
@@ -423,8 +415,7 @@ bool belay__call_abandon(belay__call_t *call) {
     finish_with(call, BELAY_OUTCOME_REFUSED, BELAY_ECANCELED);
     return false;
   case BELAY__CALL_SENT:
-    call->state = BELAY__CALL_LATE;
-    tell(call, &(belay__result_t){.outcome = BELAY_OUTCOME_UNKNOWN, .error = BELAY_ECANCELED});
+    be_late(call, BELAY_ECANCELED);
     return true;
   case BELAY__CALL_BUILDING:
     belay__call_recycle(call);

@@ -1,13 +1,13 @@
 /* A call: one command on its way to a server and back.
  *
- *    new --args--> BUILDING --send--> QUEUED --handed to a connection--> SENT --reply--> over
- *                                      ^  |                              |  |
- *           RESTING --time to retry----+  +--deadline: NOT_SENT--> over  |  +--drop--> UNKNOWN, over;
- *              ^                      ^                                 |  |           or QUEUED again
- *              +--------temporary refusal, deadline ahead--------------+  |           if no byte left
- *                                     +--MOVED, ASK: five times in a row---+
- *                                                                       |
- *                                         deadline: UNKNOWN, then LATE -+--reply or drop--> settled, over
+ *    new --> BUILDING --send--> QUEUED --handed to a connection--> SENT --reply--> over
+ *                                ^  ^|                              |||
+ *     RESTING --time to retry----+  |+--deadline: NOT_SENT--> over  ||+--drop--> UNKNOWN, over;
+ *        ^                          +--MOVED, ASK, five times-------+|           if no byte left:
+ *        +--temporary refusal, deadline ahead------------------------+           QUEUED again
+ *                                                                    |
+ *                     deadline: UNKNOWN, then LATE <-----------------+
+ *                                              +--reply or drop--> settled, over
  *
  * `done` is called exactly once, `settled` at most once and after `done`. When the last of them
  * has returned, the call goes back to its client's pool. Neither is called inside
@@ -18,17 +18,15 @@
 #include "core/call/build.h"
 #include "core/call/state.h"
 
-/* Report that the value at the call's first key is not valid: the detail becomes the key and
- * text. Returns error. */
+/* Report that the value at a key of the call is not valid: the detail becomes the key and text.
+ * The first function is for the first key. Both return error. */
 int belay__call_blame(const belay__call_t *call, int error, const char *text);
-/* The same for another key of the call. */
 int belay__call_blame_key(const belay__call_t *call, const char *key, size_t key_len, int error,
                           const char *text, size_t text_len);
 
-/* Send n calls, all or none. joined: contiguous on one connection. Sets call->place where a call has
- * one. Returns 0, BELAY_ENOMEM, BELAY_EBUSY or a lasting error of the deployment, such as
- * BELAY_EAUTH. On an error nothing was sent, no callback runs, and all calls go back to the
- * pool. */
+/* Send n calls, all or none. joined: contiguous on one connection. Sets call->place where a call
+ * has one. Returns 0, BELAY_ENOMEM, BELAY_EBUSY or a lasting error of the deployment, such as
+ * BELAY_EAUTH. On an error no callback runs, and all calls go back to the pool. */
 int belay__call_send(belay__call_t **calls, size_t n, bool joined);
 
 /* A call that has an owner, and the owner's pointer to it (*place, which is NULL before):
@@ -51,8 +49,8 @@ void belay__call_own(belay__call_t **place, belay__call_t *call, belay__call_cb 
  * still execute it. */
 bool belay__call_cancel(belay__call_t **place);
 
-/* Drop the callbacks of a call: neither `done` nor `settled` will run, and the call is not
- * retried. Returns true if the server may have executed the call, or may still execute it. */
+/* Drop the callbacks of a call: neither `done` nor `settled` will run, and the call is not retried.
+ * Returns as belay__call_cancel() does. */
 bool belay__call_abandon(belay__call_t *call);
 
 /* Give back n calls that were not sent; some may be NULL. */

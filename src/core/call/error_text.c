@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#define HEAD_MAX ((size_t)4) /* bytes at the start of an argument that suffice to recognize it */
-
 /* ---- in print ---- */
 
 /* Write the printable form of one byte; returns its length. */
@@ -56,27 +54,15 @@ static char in_a_line(char c) {
   return c == '\r' || c == '\n' ? ' ' : c;
 }
 
-/* The bit for these bytes. */
-static size_t bit_of(const char *data, size_t len) {
-  uint32_t hash = (uint32_t)len * UINT32_C(2654435761);
-  for (size_t i = 0; i < len; i++)
-    hash = (hash ^ (unsigned char)in_a_line(data[i])) * UINT32_C(16777619);
-  return (hash >> 7) % BELAY__WORDS_BITS;
-}
-
 void belay__redacted_init(belay__redacted_t *redacted, const char *text, size_t len) {
   static const char arguments[] = ", with args";
   const char *cut = memmem(text, len, arguments, sizeof arguments - 1);
   memset(redacted, 0, sizeof *redacted);
+  if (cut != NULL)
+    len = (size_t)(cut - text);
   redacted->text = text;
-  redacted->len = redacted->shown = cut != NULL ? (size_t)(cut - text) : len;
-  if (redacted->shown > BELAY__WORDS_MAX)
-    redacted->shown = BELAY__WORDS_MAX;
-  for (size_t i = 0; i < redacted->shown; i++)
-    for (size_t n = 1; n <= HEAD_MAX && n <= redacted->len - i; n++) {
-      size_t bit = bit_of(text + i, n);
-      redacted->there[bit / 64] |= UINT64_C(1) << bit % 64;
-    }
+  for (; redacted->len < len && redacted->len < sizeof redacted->line; redacted->len++)
+    redacted->line[redacted->len] = in_a_line(text[redacted->len]);
 }
 
 static bool is_letter(char c) {
@@ -84,33 +70,26 @@ static bool is_letter(char c) {
 }
 
 static bool is_word(const belay__redacted_t *redacted, size_t at, size_t len) {
-  return (at == 0 || !is_letter(redacted->text[at - 1])) &&
-         (at + len == redacted->len || !is_letter(redacted->text[at + len]));
-}
-
-/* The number of bytes of the argument that appear at this position: 0, or at least its head. */
-static size_t match(const belay__redacted_t *redacted, size_t at, const char *data, size_t len) {
-  size_t n = 0;
-  while (n < len && at + n < redacted->len &&
-         in_a_line(redacted->text[at + n]) == in_a_line(data[n]))
-    n++;
-  if (n >= HEAD_MAX || (n == len && is_word(redacted, at, n)))
-    return n;
-  return 0;
+  return (at == 0 || !is_letter(redacted->line[at - 1])) &&
+         (at + len == redacted->len || !is_letter(redacted->line[at + len]));
 }
 
 void belay__redacted_hide(belay__redacted_t *redacted, const char *data, size_t len) {
-  if (len == 0)
-    return;
-  size_t bit = bit_of(data, len < HEAD_MAX ? len : HEAD_MAX);
-  if ((redacted->there[bit / 64] >> bit % 64 & 1) == 0)
-    return; /* the usual case, and there may be thousands of arguments */
-  for (size_t i = 0; i < redacted->shown; i++) {
-    size_t n = match(redacted, i, data, len), room = redacted->shown - i;
-    memset(redacted->hidden + i, true, n < room ? n : room);
+  char head[BELAY__HEAD_MAX];
+  size_t head_len = 0;
+  for (; head_len < len && head_len < sizeof head; head_len++)
+    head[head_len] = in_a_line(data[head_len]);
+  const char *at = redacted->line, *end = at + redacted->len;
+  for (; len > 0 && (at = memmem(at, (size_t)(end - at), head, head_len)) != NULL; at++) {
+    size_t i = (size_t)(at - redacted->line), n = head_len;
+    if (len < sizeof head && !is_word(redacted, i, len))
+      continue;
+    while (n < len && i + n < redacted->len && redacted->line[i + n] == in_a_line(data[n]))
+      n++;
+    memset(redacted->hidden + i, true, n);
   }
 }
 
 size_t belay__redacted_write(const belay__redacted_t *redacted, char out[BELAY__WORDS_MAX]) {
-  return write(out, BELAY__WORDS_MAX, redacted->text, redacted->shown, redacted->hidden);
+  return write(out, BELAY__WORDS_MAX, redacted->text, redacted->len, redacted->hidden);
 }

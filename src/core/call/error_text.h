@@ -17,14 +17,15 @@
  * does not fit into size bytes is cut, never inside a \xNN. Returns the length. */
 size_t belay__words(char *out, size_t size, const char *text, size_t len);
 
-#define BELAY__WORDS_BITS ((size_t)16384)
+#define BELAY__HEAD_MAX 4 /* bytes at the start of an argument that suffice to recognize it */
 
+/* The text of a server, and which of its bytes to hide. len exceeds the part that is written by
+ * the head of an argument that begins at the end of that part. */
 typedef struct belay__redacted {
   const char *text;
-  size_t len, shown; /* shown: number of its bytes that fit */
-  bool hidden[BELAY__WORDS_MAX];
-  /* Hashes of all strings that an argument may begin with */
-  uint64_t there[BELAY__WORDS_BITS / 64];
+  size_t len;
+  char line[BELAY__WORDS_MAX + BELAY__HEAD_MAX]; /* The text without line ends, for comparisons */
+  bool hidden[BELAY__WORDS_MAX + BELAY__HEAD_MAX];
 } belay__redacted_t;
 
 /* Begin with the server's text, which must stay valid until it is written. The part in which the

@@ -26,23 +26,22 @@ struct belay__reply {
   size_t count;
 };
 
-/* Read an integer within min..max. Returns true and sets *out, or returns false. */
+/* Each of these functions returns true and sets *out, or returns false.
+ *
+ * An integer within min..max. */
 bool belay__reply_integer(const belay__reply_t *reply, int64_t min, int64_t max, int64_t *out);
 
-/* Read a string of decimal digits, a number within min..max. Returns true and sets *out, or
- * returns false. */
+/* A string of decimal digits, a number within min..max. */
 bool belay__reply_number(const belay__reply_t *reply, uint64_t min, uint64_t max, uint64_t *out);
 
-/* Read a string that is a 64-bit number as the server writes it, without leading zeros. Returns
- * true and sets *out, or returns false. */
+/* A string that is a 64-bit number as the server writes it, without leading zeros. */
 bool belay__reply_int64(const belay__reply_t *reply, int64_t *out);
 
 /* The value of a field of INFO, whose lines are "name:value". It has *len bytes, without the
  * line end. NULL if the reply is not a string or has no such line. */
 const char *belay__info_field(const belay__reply_t *info, const char *name, size_t *len);
 
-/* Read a field of INFO as a number: decimal digits, within min..max. Returns true and sets *out,
- * or returns false. */
+/* The same as a number: decimal digits, within min..max. Returns true and sets *out, or false. */
 bool belay__info_number(const belay__reply_t *info, const char *name, uint64_t min, uint64_t max,
                         uint64_t *out);
 

@@ -17,66 +17,54 @@ void belay__channels_init(belay_client_t *client) {
 
 /* ---- the registry ---- */
 
-static bool is_named(const belay__entry_t *entry, const void *name, size_t len) {
-  const belay__channel_t *channel = BELAY__CONTAINER(entry, belay__channel_t, entry);
-  return channel->len == len && memcmp(channel->name, name, len) == 0;
-}
-
 belay__channel_t *belay__channel_find(belay_client_t *client, const char *name, size_t len) {
   belay__table_t *table = &client->channels.table;
   if (table->count == 0)
     return NULL;
-  uint64_t hash = belay__table_hash(client->belay, table, name, len);
-  belay__entry_t *entry = belay__table_find(table, hash, is_named, name, len);
-  return entry == NULL ? NULL : BELAY__CONTAINER(entry, belay__channel_t, entry);
+  return belay__keyed_find(table, belay__table_hash(client->belay, table, name, len), name, len);
 }
 
-static belay__channel_t *make(belay_client_t *client, const char *name, size_t len) {
-  belay_t *belay = client->belay;
+static belay__channel_t *make_channel(belay_client_t *client, const char *name, size_t len) {
   belay__table_t *table = &client->channels.table;
-  belay__channel_t *channel = belay__alloc(belay, sizeof *channel + len);
+  uint64_t hash = belay__table_hash(client->belay, table, name, len);
+  belay__channel_t *channel =
+      belay__keyed_new(client->belay, table, hash, sizeof *channel, name, len);
   if (channel == NULL)
     return NULL;
-  *channel = (belay__channel_t){.client = client, .len = len};
-  memcpy(channel->name, name, len);
+  channel->client = client;
   belay__list_init(&channel->lingers);
   belay__list_init(&channel->subscriptions);
   belay__list_init(&channel->node.list);
-  if (belay__table_add(belay, table, &channel->entry, belay__table_hash(belay, table, name, len)) !=
-      0) {
-    belay__free(belay, channel, sizeof *channel + len);
-    return NULL;
-  }
   belay__list_push(&client->channels.all, &channel->all);
   return channel;
 }
 
 static void discard(belay__channel_t *channel) {
-  belay__channels_t *channels = &channel->client->channels;
   belay__list_remove(&channel->all);
-  belay__table_remove(&channels->table, &channel->entry);
-  belay__free(channel->client->belay, channel, sizeof *channel + channel->len);
+  belay__table_remove(&channel->client->channels.table, &channel->keyed.entry);
+  belay__keyed_free(channel->client->belay, &channel->keyed);
 }
 
 /* ---- lingering ---- */
 
-static void stay(belay__channel_t *channel) {
+/* The channel has a subscription again, or is dropped. */
+static void end_linger(belay__channel_t *channel) {
   if (belay__list_empty(&channel->lingers))
     return;
   belay__list_remove(&channel->lingers);
   channel->client->channels.lingering_len--;
 }
 
-static void leave(belay__channel_t *channel) {
+static void drop_channel(belay__channel_t *channel) {
   belay_client_t *client = channel->client;
-  stay(channel);
+  end_linger(channel);
   client->node_ops->unlisten(client, channel);
   discard(channel);
 }
 
 /* Set the timer to the end of the first lingering channel. A timer that is already set can only
  * be too early. */
-static void watch(belay_client_t *client) {
+static void set_timer(belay_client_t *client) {
   belay__channels_t *channels = &client->channels;
   if (belay__list_empty(&channels->lingering) || belay__timer_is_set(&channels->timer))
     return;
@@ -93,9 +81,9 @@ static void on_timer(belay__timer_t *timer) {
     belay__channel_t *first = BELAY__CONTAINER(lingering->next, belay__channel_t, lingers);
     if (first->lingers_until > now)
       break;
-    leave(first);
+    drop_channel(first);
   }
-  watch(client);
+  set_timer(client);
 }
 
 /* Leave the channel that has lingered longest. Returns false if there is none. */
@@ -103,7 +91,7 @@ static bool evict(belay_client_t *client) {
   belay__list_t *lingering = &client->channels.lingering;
   if (belay__list_empty(lingering))
     return false;
-  leave(BELAY__CONTAINER(lingering->next, belay__channel_t, lingers));
+  drop_channel(BELAY__CONTAINER(lingering->next, belay__channel_t, lingers));
   return true;
 }
 
@@ -114,7 +102,7 @@ static void linger(belay__channel_t *channel) {
   belay__list_push(&client->channels.lingering, &channel->lingers);
   if (++client->channels.lingering_len > LINGERING_MAX)
     (void)evict(client);
-  watch(client);
+  set_timer(client);
 }
 
 /* ---- subscriptions ---- */
@@ -126,12 +114,12 @@ int belay__listen(belay_client_t *client, const char *name, size_t len,
   bool fresh = channel == NULL;
   if (fresh && client->channels.table.count >= CHANNELS_MAX && !evict(client))
     return BELAY_EBUSY;
-  if (fresh && (channel = make(client, name, len)) == NULL)
+  if (fresh && (channel = make_channel(client, name, len)) == NULL)
     return BELAY_ENOMEM;
-  stay(channel);
+  end_linger(channel);
   subscription->channel = channel;
   subscription->up = channel->up;
-  subscription->told = 0;
+  subscription->reported = 0;
   belay__list_push(&channel->subscriptions, &subscription->node);
   client->node_ops->listen(client, channel);
   return 0;
@@ -157,7 +145,7 @@ bool belay__channel_is_up(belay_client_t *client, const char *name, size_t len) 
   return channel != NULL && channel->up;
 }
 
-/* ---- what is heard ---- */
+/* ---- events ---- */
 
 /* true if the event concerns this subscription; notes that the subscription was notified. */
 static bool concerns(belay__subscription_t *subscription, belay__channel_event_t what, int status) {
@@ -165,15 +153,15 @@ static bool concerns(belay__subscription_t *subscription, belay__channel_event_t
   switch (what) {
   case BELAY__CHANNEL_UP:
     subscription->up = true;
-    subscription->told = 0;
+    subscription->reported = 0;
     return !was_up;
   case BELAY__CHANNEL_MESSAGE:
     return true;
   case BELAY__CHANNEL_GAP:
-    if (!was_up && (belay_err_retryable(status) || subscription->told == status))
+    if (!was_up && (belay_err_retryable(status) || subscription->reported == status))
       return false;
     subscription->up = false;
-    subscription->told = belay_err_retryable(status) ? 0 : status;
+    subscription->reported = belay_err_retryable(status) ? 0 : status;
     return true;
   }
   return false;
@@ -182,13 +170,13 @@ static bool concerns(belay__subscription_t *subscription, belay__channel_event_t
 /* Notify all subscriptions. Subscriptions that are added meanwhile have the new state already. */
 static void notify_all(belay__channel_t *channel, belay__channel_event_t what, const char *data,
                        size_t len, int status) {
-  belay__list_t untold;
+  belay__list_t rest;
   if (belay__list_empty(&channel->subscriptions))
     return;
-  belay__list_init(&untold);
-  belay__list_splice_front(&untold, &channel->subscriptions);
+  belay__list_init(&rest);
+  belay__list_splice_front(&rest, &channel->subscriptions);
   channel->busy = true;
-  for (belay__list_t *node; (node = belay__list_pop(&untold)) != NULL;) {
+  for (belay__list_t *node; (node = belay__list_pop(&rest)) != NULL;) {
     belay__subscription_t *subscription = BELAY__CONTAINER(node, belay__subscription_t, node);
     belay__list_push(&channel->subscriptions, &subscription->node);
     if (concerns(subscription, what, status))
@@ -219,10 +207,10 @@ void belay__channel_message(belay_client_t *client, const char *name, size_t nam
 
 void belay__channels_each(belay_client_t *client,
                           void (*visit)(belay__channel_t *channel, void *arg), void *arg) {
-  belay__list_t *all = &client->channels.all, untold;
-  belay__list_init(&untold);
-  belay__list_splice_front(&untold, all);
-  for (belay__list_t *node; (node = belay__list_pop(&untold)) != NULL;) {
+  belay__list_t *all = &client->channels.all, rest;
+  belay__list_init(&rest);
+  belay__list_splice_front(&rest, all);
+  for (belay__list_t *node; (node = belay__list_pop(&rest)) != NULL;) {
     belay__list_push(all, node);
     visit(BELAY__CONTAINER(node, belay__channel_t, all), arg);
   }

@@ -1,7 +1,9 @@
 /* Channels that a client subscribes to, on one connection for all subscriptions. Messages are
  * hints: they are lost with each connection.
  *
- *    subscription --listen--> channel, requested --the node subscribes--> confirmed: UP --connection lost: GAP--> requested
+ *    belay__listen() --> requested --the node subscribes--> confirmed: UP
+ *                          ^                                    |
+ *                          +--connection lost: GAP--------------+
  *
  * A channel whose last subscription has gone is kept for a while, so that a new subscription
  * finds it confirmed. */
@@ -27,19 +29,17 @@ typedef enum belay__channel_event {
 struct belay__subscription {
   belay__list_t node; /* Link in the channel's list */
   belay__channel_t *channel;
-  bool up;  /* true if the owner was notified of UP, or the channel was up at belay__listen() */
-  int told; /* Refusal that the owner was notified of; 0: none since UP */
+  bool up;      /* true if the owner was notified of UP, or the channel was up at belay__listen() */
+  int reported; /* Refusal that the owner was notified of; 0: none since UP */
   /* Called for each event. data and len: the message; status: the cause of a GAP. Never called
-   * inside belay__listen() or belay__unlisten(). It may call both functions for this and for
-   * other subscriptions. */
+   * inside belay__listen() or belay__unlisten(), which it may call. */
   void (*on_event)(belay__subscription_t *subscription, belay__channel_event_t what,
                    const char *data, size_t len, int status);
 };
 
 /* Subscribe to a channel; the name is copied. The subscription must not have a channel. If the
- * channel is confirmed already, no UP event follows: check belay__subscription_is_up(). If the
- * server had refused it, the node subscribes again. Returns 0, BELAY_ENOMEM, or BELAY_EBUSY if
- * the client has too many channels. */
+ * channel is confirmed already, no UP event follows: check belay__subscription_is_up(). Returns 0,
+ * BELAY_ENOMEM, or BELAY_EBUSY if the client has too many channels. */
 int belay__listen(belay_client_t *client, const char *name, size_t len,
                   belay__subscription_t *subscription);
 
@@ -63,7 +63,7 @@ void belay__channels_free(belay_client_t *client);
 /* A channel that the client subscribes to. Between listen() and unlisten() the node links it by
  * `node`. */
 struct belay__channel {
-  belay__entry_t entry; /* Link in the client's table */
+  belay__keyed_t keyed; /* First; link in the client's table, and the name */
   belay__list_t all;    /* Link in the client's list of all channels */
   /* Link in the client's list of channels without subscriptions; unlinked: it has one */
   belay__list_t lingers;
@@ -81,9 +81,6 @@ struct belay__channel {
     uint8_t state;
     uint16_t slot; /* Slot in a cluster */
   } node;
-
-  size_t len;
-  char name[];
 };
 
 /* The channel of this name; NULL if there is none. */

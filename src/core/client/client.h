@@ -11,6 +11,8 @@
 
 #define BELAY__NAMESPACE_PARTS 8
 #define BELAY__NAMESPACE_PART_MAX ((size_t)128)
+/* bytes of the longest namespace, escaped and joined */
+#define BELAY__NAMESPACE_MAX (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2))
 #define BELAY__KEY_SHOWN ((size_t)151) /* bytes of a key in a detail, terminating 0 included */
 
 /* An object of a client, such as a lock or an undo. When the client closes, it closes its
@@ -33,16 +35,11 @@ struct belay__object {
   const belay__object_ops_t *ops;
 };
 
-/* State that another layer, such as leases, keeps for each client. The layer allocates it when
- * it first needs it, and the client frees it at its end. */
-typedef struct belay__extension belay__extension_t;
-
-struct belay__extension {
-  belay__extension_t *next;
-  /* Frees the extension and its memory, after all objects of the client are gone. Each layer has
-   * a different function here, by which belay__client_extension() finds the layer's extension. */
-  void (*free)(belay_client_t *client, belay__extension_t *extension);
-};
+/* State that the layer of leases keeps for each client. The layer allocates it when it first needs
+ * it. The client frees it at its end, after all objects are gone. */
+typedef struct belay__extension {
+  void (*free)(belay_client_t *client, struct belay__extension *extension);
+} belay__extension_t;
 
 /* The channels of a client; private to core/client/channel.c. */
 typedef struct belay__channels {
@@ -84,9 +81,9 @@ struct belay_client {
   belay__token_t instance;
   bool has_instance;
 
-  belay__extension_t *extensions;
-  belay__list_t resting; /* Calls that wait for the time to try again */
-  belay__list_t pool;    /* Unused calls */
+  belay__extension_t *extension; /* NULL: none yet */
+  belay__list_t resting;         /* Calls that wait for the time to try again */
+  belay__list_t pool;            /* Unused calls */
   size_t pool_len;
   belay__list_t objects;
   belay__channels_t channels;
@@ -107,25 +104,14 @@ struct belay_client {
  * BELAY_ECLOSING. */
 int belay__client_check(belay_client_t *client);
 
-/* The extension that this function frees; NULL if there is none yet. */
-static inline belay__extension_t *belay__client_extension(const belay_client_t *client,
-                                                          void (*free)(belay_client_t *,
-                                                                       belay__extension_t *)) {
-  belay__extension_t *extension = client->extensions;
-  while (extension != NULL && extension->free != free)
-    extension = extension->next;
-  return extension;
-}
-
 /* true if the text can be an owner's label, in a token or to the server: 1 to max printable
  * bytes without spaces. */
 bool belay__is_label(const char *text, size_t max);
 
-/* Keep the server's text of a refusal (core/call/error_text.h) as the client's last refusal;
- * belay__call_blame() puts a key before it. If the refusal caused this status, it also becomes
- * belay_detail(). key: the key that a BELAY_EWRONGTYPE concerns, needed where several refusals
- * may arrive before one is reported; else NULL. */
+/* Keep the server's text of a refusal (core/call/error_text.h) as the client's last refusal. */
 void belay__client_refused(belay_client_t *client, int error, const char *text, size_t len);
+/* Set belay_detail() to the last refusal if that caused this status, else to "". key: the key of a
+ * BELAY_EWRONGTYPE, where several refusals may arrive before one is reported; or NULL. */
 void belay__client_explain(belay_client_t *client, int status, const char *key, size_t key_len);
 
 /* true if all servers have the feature and permit it. */

@@ -1,6 +1,7 @@
 #include "core/client/handle.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/key/key.h"
@@ -156,32 +157,22 @@ int belay__handle_close(belay__handle_t *handle, void (*cb)(void),
 
 /* ---- a new one ---- */
 
-static size_t put(char *out, size_t at, const char *text, size_t len) {
-  if (len > 0)
-    memcpy(out + at, text, len);
-  return at + len;
-}
-
 static bool make_prefix(belay__handle_t *handle, belay_bytes_t name) {
   const belay_client_t *client = handle->client;
   const belay__handle_type_t *type = handle->type;
-  char escaped[3 * BELAY__NAME_MAX];
+  char escaped[3 * BELAY__NAME_MAX], text[sizeof escaped + BELAY__NAMESPACE_MAX + 64];
   size_t escaped_len = belay__key_escape(escaped, name.data, name.len);
-  size_t named = type->whole || name.len == 0 ? 0 : 2; /* for "::" */
-  size_t len = client->prefix_len + 2 + strlen(type->family) + 3 + escaped_len + named;
-  char *out = handle->prefix = belay__alloc(client->belay, len);
-  if (out == NULL)
-    return false;
-  handle->prefix_len = len;
-  size_t at = put(out, 0, client->prefix, client->prefix_len);
-  at = put(out, at, "::", 2);
-  at = put(out, at, type->family, strlen(type->family));
-  at = put(out, at, type->whole ? "::{" : "::", type->whole ? 3 : 2);
-  at = put(out, at, escaped, escaped_len);
-  at = put(out, at, "::", named);
-  put(out, at, "{", type->whole ? 0 : 1);
+  const char *before = type->whole ? "{" : "", *behind = type->whole ? "" : "{";
+  const char *separator = type->whole || name.len == 0 ? "" : "::";
+  handle->prefix_len = (size_t)snprintf(text, sizeof text, "%.*s::%s::%s%.*s%s%s",
+                                        (int)client->prefix_len, client->prefix, type->family,
+                                        before, (int)escaped_len, escaped, separator, behind);
+  assert(handle->prefix_len < sizeof text);
   handle->route = belay__key_route(escaped, escaped_len);
-  return true;
+  handle->prefix = belay__alloc(client->belay, handle->prefix_len);
+  if (handle->prefix != NULL)
+    memcpy(handle->prefix, text, handle->prefix_len);
+  return handle->prefix != NULL;
 }
 
 static int init(belay__handle_t *handle, belay_client_t *client, const belay__handle_type_t *type,

@@ -63,8 +63,7 @@ struct belay__handle_type {
   /* Select another type by the options, whose ranges are checked. */
   const belay__handle_type_t *(*variant)(const void *options);
   /* Check the options beyond their ranges, and fill the struct, which is 0 behind the handle.
-   * options: a copy, in which defaults may be resolved. On an error, init frees what it
-   * allocated. */
+   * options: a copy, in which defaults may be resolved. */
   int (*init)(belay__handle_t *handle, void *options);
   /* Start to end the background work. */
   void (*close)(belay__handle_t *handle);
@@ -130,9 +129,9 @@ struct belay__handle {
   }                                                                                                \
   BELAY__HANDLE_END(kind)
 
-/* Create a handle. filled: memory for the options, needed until this returns. Sets *out on
- * success only. Returns 0, BELAY_EINVAL (with a detail), BELAY_ENOMEM, BELAY_ECLOSING,
- * BELAY_EFORK, or the error of type->init. */
+/* Create a handle. filled: memory for the options. Sets *out on success only. Returns 0,
+ * BELAY_EINVAL (with a detail), BELAY_ENOMEM, BELAY_ECLOSING, BELAY_EFORK, or the error of
+ * type->init. */
 int belay__handle_new(belay_client_t *client, const belay__handle_type_t *type, const void *options,
                       void *filled, belay__handle_t **out);
 
@@ -142,8 +141,7 @@ int belay__handle_close(belay__handle_t *handle, void (*cb)(void),
 
 /* Add a child to a handle that is not closing. child->close must be set. */
 void belay__handle_attach(belay__handle_t *handle, belay__child_t *child);
-/* Remove a child, which no longer uses the handle. A closing handle is freed some time after its
- * last child was detached, never inside this function. */
+/* Remove a child. A closing handle is freed after its last child, never inside this function. */
 void belay__handle_detach(belay__handle_t *handle, belay__child_t *child);
 
 /* Delay the freeing of the handle until each retain has its release. type->close may call
@@ -151,8 +149,8 @@ void belay__handle_detach(belay__handle_t *handle, belay__child_t *child);
 void belay__handle_retain(belay__handle_t *handle);
 void belay__handle_release(belay__handle_t *handle);
 
-/* A call that gives something back in the background. The handle is not freed before it ends.
- * After the client's close_timeout it is abandoned. */
+/* A call that gives something back in the background. The handle is freed after it. After the
+ * client's close_timeout it is abandoned. */
 typedef struct belay__give_back belay__give_back_t;
 struct belay__give_back {
   belay__list_t node; /* Link in handle->returns */
@@ -165,8 +163,8 @@ struct belay__give_back {
   void (*end)(belay__give_back_t *giving, belay__call_t *call, const belay__result_t *result);
 };
 
-/* Create one. size: size of the struct that begins with belay__give_back_t; its other bytes are
- * 0. NULL: memory is out. */
+/* size: that of the struct that begins with belay__give_back_t; its other bytes are 0. NULL: memory
+ * is out. */
 belay__give_back_t *belay__give_back_new(belay__handle_t *handle, size_t size);
 void belay__give_back_free(belay__give_back_t *giving);
 
@@ -178,23 +176,22 @@ void belay__give_back_own(belay__give_back_t *giving, belay__call_t *call);
 /* Send a call that gives something back (NULL: memory was out), and ignore its result. */
 void belay__handle_give_back(belay__handle_t *handle, belay__call_t *call);
 
-/* The check that all operations begin with. Returns 0 or an error, with a detail for
- * BELAY_EINVAL. A NULL handle is BELAY_EINVAL. */
+/* The checks that operations begin with. Each returns 0 or an error, with a detail for
+ * BELAY_EINVAL. The first one checks the handle, which may be NULL. */
 int belay__handle_check(const belay__handle_t *handle);
-/* The same; also checks the request and that there is a callback. */
+/* Also check the request and that there is a callback. */
 int belay__handle_check_request(const belay__handle_t *handle, const belay_request_t *request,
                                 bool has_cb);
-/* The same; also checks one key of 1 to BELAY__HANDLE_KEY_MAX bytes. */
+/* Also check one key of 1 to BELAY__HANDLE_KEY_MAX bytes. */
 int belay__handle_check_key(const belay__handle_t *handle, const belay_request_t *request,
                             belay_bytes_t key, bool has_cb);
-/* The same; also checks an array of 1 to max_n items, each of min_len to max_len bytes. what:
- * the name of one item, such as "key". */
+/* Check an array of 1 to max_n items, each of min_len to max_len bytes. what: the name of one
+ * item, such as "key". */
 int belay__handle_check_array(const belay__handle_t *handle, const char *what,
                               const belay_bytes_t *items, size_t n, size_t max_n, size_t min_len,
                               size_t max_len);
 
-/* A call of a command of argc arguments, or of a script, with BELAY__CLASS_DATA; NULL if memory
- * is out. The caller adds the arguments. */
+/* A call of a command or a script, with BELAY__CLASS_DATA; NULL if memory is out. */
 belay__call_t *belay__handle_command(const belay__handle_t *handle, const char *name, size_t argc);
 belay__call_t *belay__handle_script(const belay__handle_t *handle, const belay__script_t *script,
                                     size_t keys, size_t args);
@@ -233,8 +230,7 @@ typedef struct belay__fault {
 int belay__handle_fault(const belay__call_t *call, const belay__reply_t *reply,
                         const belay__fault_t *faults, size_t n);
 
-/* Report that the value at the key is not valid: the detail becomes the key of the call and
- * text. Returns BELAY_EMISMATCH. */
+/* belay__call_blame() with BELAY_EMISMATCH. */
 int belay__handle_mismatch(const belay__call_t *call, const char *text);
 
 #endif /* BELAY_CORE_CLIENT_HANDLE_H */

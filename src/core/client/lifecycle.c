@@ -121,10 +121,8 @@ int belay__client_init(belay_client_t *client, belay_t *belay, const belay__node
 
 void belay__client_fini(belay_client_t *client) {
   belay__list_remove(&client->closable.node);
-  for (belay__extension_t *extension; (extension = client->extensions) != NULL;) {
-    client->extensions = extension->next;
-    extension->free(client, extension);
-  }
+  if (client->extension != NULL)
+    client->extension->free(client, client->extension);
   belay__channels_free(client);
   belay__call_pool_free(client);
   belay__free(client->belay, client->prefix, client->prefix_len);

@@ -4,34 +4,26 @@
 
 /* An unsigned number above INT64_MAX becomes -1, which is outside the range of all unsigned
  * fields. */
-static int64_t value_at(const void *options, size_t offset, belay__number_t type) {
+static int64_t value_at(const void *options, size_t offset, const belay__range_t *range) {
   const char *field = (const char *)options + offset;
-  int small;
-  unsigned natural;
+  int32_t narrow;
   int64_t wide;
-  switch (type) {
-  case BELAY__NUMBER_INT:
-    memcpy(&small, field, sizeof small);
-    return small;
-  case BELAY__NUMBER_UINT:
-    memcpy(&natural, field, sizeof natural);
-    return natural;
-  case BELAY__NUMBER_INT64:
-  case BELAY__NUMBER_UINT64:
-    memcpy(&wide, field, sizeof wide);
-    return type == BELAY__NUMBER_UINT64 && wide < 0 ? -1 : wide;
+  if (range->size == sizeof narrow) {
+    memcpy(&narrow, field, sizeof narrow);
+    return range->is_unsigned ? (int64_t)(uint32_t)narrow : narrow;
   }
-  return -1;
+  memcpy(&wide, field, sizeof wide);
+  return range->is_unsigned && wide < 0 ? -1 : wide;
 }
 
 static int check_range(belay_t *belay, const void *options, const belay__range_t *range) {
   static const int64_t also[] = {
       [BELAY__OR_0] = 0, [BELAY__OR_DEFAULT] = BELAY_DEFAULT, [BELAY__OR_FOREVER] = BELAY_FOREVER};
-  int64_t value = value_at(options, range->offset, range->type), min = range->min;
+  int64_t value = value_at(options, range->offset, range), min = range->min;
   if (range->also != BELAY__OR_NOTHING && value == also[range->also])
     return 0;
   if (range->min_from != 0)
-    min = value_at(options, range->min_from, range->type);
+    min = value_at(options, range->min_from, range);
   return belay__check_range(belay, range->name, value, min, range->max);
 }
 

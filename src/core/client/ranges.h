@@ -6,13 +6,6 @@
 
 #include "core/loop/loop.h"
 
-typedef enum belay__number {
-  BELAY__NUMBER_INT,
-  BELAY__NUMBER_UINT,
-  BELAY__NUMBER_INT64,
-  BELAY__NUMBER_UINT64
-} belay__number_t;
-
 /* A special value outside the range that is valid too. */
 typedef enum belay__range_also {
   BELAY__OR_NOTHING,
@@ -28,26 +21,18 @@ typedef struct belay__range {
   /* Offset of another field, of the same type, whose value is the minimum; 0: `min` is */
   size_t min_from;
   int64_t min, max;
-  belay__number_t type;
+  uint8_t size;     /* Size of the field, in bytes: 4 or 8 */
+  bool is_unsigned; /* true if the field's type is unsigned */
   belay__range_also_t also;
 } belay__range_t;
-
-/* The type of a number field; an enum is one of them. */
-#define BELAY__NUMBER_OF(field)                                                                    \
-  _Generic((field), int                                                                            \
-           : BELAY__NUMBER_INT, unsigned                                                           \
-           : BELAY__NUMBER_UINT, long                                                              \
-           : sizeof(long) == 8 ? BELAY__NUMBER_INT64 : BELAY__NUMBER_INT, unsigned long            \
-           : sizeof(long) == 8 ? BELAY__NUMBER_UINT64 : BELAY__NUMBER_UINT, long long              \
-           : BELAY__NUMBER_INT64, unsigned long long                                               \
-           : BELAY__NUMBER_UINT64)
 
 /* The rows of a table: the smallest and the greatest valid value. _OR: a special value is valid
  * too. _FROM: the smallest value is that of another field. */
 #define BELAY__RANGE_ROW(struct_type, field, ...)                                                  \
   {                                                                                                \
     .name = #field, .offset = offsetof(struct_type, field),                                        \
-    .type = BELAY__NUMBER_OF(((struct_type *)0)->field), __VA_ARGS__                               \
+    .size = sizeof(((struct_type *)0)->field),                                                     \
+    .is_unsigned = (__typeof__(((struct_type *)0)->field))-1 > 0, __VA_ARGS__                      \
   }
 #define BELAY__RANGE(struct_type, field, least, most)                                              \
   BELAY__RANGE_ROW(struct_type, field, .min = (least), .max = (most))

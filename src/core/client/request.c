@@ -285,13 +285,6 @@ int belay__request_begin(belay_client_t *client, belay_request_t *request,
   return 0;
 }
 
-static bool are_made(belay__call_t *const *calls, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (calls[i] == NULL)
-      return false;
-  return true;
-}
-
 static bool make_slots(belay__operation_t *operation, size_t n) {
   if (n > 1) {
     belay__call_t **calls = belay__alloc(operation->client->belay, n * sizeof(belay__call_t *));
@@ -315,7 +308,10 @@ int belay__request_send_all(belay__operation_t *operation, belay__call_t **calls
     if (operation->ops->next != NULL)
       operation->deadline = deadline; /* for all steps */
   }
-  if (!are_made(calls, n) || !make_slots(operation, n)) {
+  bool are_made = true;
+  for (size_t i = 0; i < n; i++)
+    are_made &= calls[i] != NULL;
+  if (!are_made || !make_slots(operation, n)) {
     belay__calls_discard(calls, n);
     return BELAY_ENOMEM;
   }

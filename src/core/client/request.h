@@ -1,13 +1,11 @@
 /* Requests. A request is one call, several calls at once, or several steps; its callback runs
  * once, from a task.
  *
- *    IDLE --begin--> PARKED --send--> CALLING --answered, refused, lost--> ENDED --the task--> IDLE, callback
- *              |     |   ^            |  ^  |                              ^
+ *    IDLE --begin--> PARKED --send--> CALLING --answered, refused, lost--> ENDED --task--> IDLE,
+ *              |     |   ^            |  ^  |                              ^               callback
  *              |     |   |            v  |  +--cancel, the client closes---+
- *              |     |   |    lost, and idempotent: sent again,            |
- *              |     |   |    until the deadline                           |
+ *              |     |   |    lost, and idempotent: sent again             |
  *              |     |   +---answered, or recovered: the handle waits      |
- *              |     |                                                     |
  *              |     +--the handle ends it; cancel, the client closes------+
  *              +--forget (the operation could not be started)--> IDLE, no callback
  *
@@ -33,11 +31,11 @@
 
 typedef struct belay__operation belay__operation_t;
 
-/* The result of a request: its status, its values, and its handle as context. */
+/* The result of a request. */
 typedef struct belay__answer {
   belay_client_t *client;
-  void *context;
-  void *room; /* Memory of belay__request_room(); freed after `tell` has returned */
+  void *context; /* The handle */
+  void *room;    /* Memory of belay__request_room(); freed after `tell` has returned */
   size_t room_len;
   int status;
   int64_t values[BELAY__REQUEST_VALUES];
@@ -50,14 +48,12 @@ typedef struct belay__request_ops {
   int (*read)(belay__operation_t *operation, const belay__call_t *call,
               const belay__reply_t *reply);
 
-  /* Called for each call of a step that failed: refused, not sent, reply lost or wrong. Not
-   * called if the deployment refused the whole step at once: then `recover` gets the error, or the request ends with it. NULL:
-   * the common status of the step is enough. */
+  /* Called for each call of a step that failed: refused, not sent, reply lost or wrong. Not called
+   * if the deployment refused the whole step at once. NULL: the common status is enough. */
   void (*failed)(belay__operation_t *operation, int status);
 
-  /* PARKED: all calls of a step succeeded. Returns 0 if that was the last step;
-   * BELAY__REQUEST_PARK if it sent another step or waits; or an error. NULL: a request is one
-   * step. */
+  /* PARKED: all calls of a step succeeded. Returns 0 after the last step, BELAY__REQUEST_PARK if
+   * it sent another step or waits, or an error. NULL: the request is one step. */
   int (*next)(belay__operation_t *operation);
 
   /* PARKED: a step ended with an error. Returns the status to report: this or another error, 0,
@@ -68,9 +64,8 @@ typedef struct belay__request_ops {
   /* Runs the callback: casts cb to the type of the handle's callbacks. */
   void (*notify)(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer);
 
-  /* Called on a cancel, while PARKED or CALLING. sent: the server may execute the call. The
-   * handle removes the request from its queue, stops its timer, and undoes its effects. NULL:
-   * nothing to do. */
+  /* Called on a cancel, while PARKED or CALLING: removes the request from a queue, stops its timer,
+   * undoes its effects. sent: the server may execute the call. NULL: nothing to do. */
   void (*left)(belay__operation_t *operation, bool sent);
 
   /* true if a call whose reply was lost is sent again while there is time. Its effect and its
@@ -82,8 +77,8 @@ typedef struct belay__request_ops {
   bool joined;
 } belay__request_ops_t;
 
-/* For ops->notify, with callbacks of the types (request, status) and (request, status, int64_t).
- * The latter gets values[0], or 0 if status is not 0. */
+/* For ops->notify, with callbacks (request, status) and (request, status, int64_t). The latter gets
+ * values[0], or 0 if status is not 0. */
 void belay__request_notify_status(belay_request_t *request, void (*cb)(void),
                                   const belay__answer_t *answer);
 void belay__request_notify_count(belay_request_t *request, void (*cb)(void),
@@ -98,9 +93,8 @@ struct belay__operation {
   belay__task_t task;
   belay_client_t *client;
   union {
-    belay__call_t *call; /* CALLING with calls_len 1: the call */
-    /* CALLING with calls_len above 1: the calls; those that are over are NULL */
-    belay__call_t **calls;
+    belay__call_t *call;   /* CALLING with calls_len 1 */
+    belay__call_t **calls; /* CALLING with calls_len above 1; a call that is over is NULL */
   };
   uint32_t calls_len, calls_open;
   const belay__request_ops_t *ops;
@@ -108,8 +102,7 @@ struct belay__operation {
   void *context; /* Pointer of the handle */
   void *room;
   size_t room_len;
-  /* Text of the refusal for the callback; NULL: none */
-  belay__refused_t *words;
+  belay__refused_t *words; /* Text of the refusal for the callback; NULL: none */
   int64_t values[BELAY__REQUEST_VALUES];
   /* Deadline of the calls, in nanoseconds; 0: each call has timeout_ms. Set by the handle, or by
    * the first of several steps */
@@ -118,10 +111,9 @@ struct belay__operation {
   uint32_t index;
   int16_t status; /* Status of the calls that are over */
   uint8_t state;
-  /* true if a reply was lost since the request began, or since the last call of ops->next */
-  bool reply_lost : 1;
-  bool asks_time : 1; /* true if the call is TIME; see belay__servertime_begin() */
-  bool fail_fast : 1; /* Set by the handle: true if calls end at once while their server is away */
+  bool reply_lost : 1; /* true if a reply was lost since the start or the last ops->next */
+  bool asks_time : 1;  /* true if the call is TIME; see belay__servertime_begin() */
+  bool fail_fast : 1;  /* Set by the handle: calls end at once while their server is away */
 } __attribute__((may_alias));
 
 belay_request_t *belay__request_of(belay__operation_t *operation);
@@ -138,27 +130,25 @@ int64_t belay__request_timeout_ms(const belay_client_t *client, const belay_requ
 int64_t belay__request_keep_ms(const belay_client_t *client, const belay_request_t *request,
                                int64_t least_ms);
 
-/* Begin a request: PARKED, *out is set, its values are 0. owner_list: a list for
- * belay__requests_cancel() that links the request until its callback runs; or NULL. cb has the
- * type to which ops->notify casts it. Returns 0, or BELAY_ESTATE if the request is pending. */
+/* Begin a request: PARKED, with values of 0. owner_list: a list for belay__requests_cancel() that
+ * links the request until its callback runs; or NULL. Returns 0, or BELAY_ESTATE if the request is
+ * pending. */
 int belay__request_begin(belay_client_t *client, belay_request_t *request,
                          const belay__request_ops_t *ops, void *context, belay__list_t *owner_list,
                          void (*cb)(void), belay__operation_t **out);
 
-/* Send a call (NULL: memory was out) of a PARKED request. Sets the call's deadline from
- * operation->deadline or timeout_ms; the handle sets call->route. Returns 0, also if the server
- * refuses the client for a lasting reason, which the callback then reports. Returns BELAY_ENOMEM
- * or BELAY_EBUSY if the request is still PARKED. On an error the call goes back to the pool. */
+/* Send a call (NULL: memory was out) of a PARKED request. The deadline is operation->deadline or
+ * comes from timeout_ms. Returns 0, also if the server refuses the client for a lasting reason,
+ * which the callback then reports. Returns BELAY_ENOMEM or BELAY_EBUSY if the request is still
+ * PARKED; the call goes back to the pool. */
 int belay__request_send(belay__operation_t *operation, belay__call_t *call);
 
-/* The same for n calls at once, all or none; also none if one of them is NULL. They use the
- * connection of the first one. The effect of a call remains if another call fails: the status is
- * then BELAY_EUNKNOWN if the result of any call is unknown, else the error of the first one that
- * failed. */
+/* The same for n calls at once, all or none; none if one of them is NULL. If a call fails, the
+ * others keep their effects, and the status is BELAY_EUNKNOWN if any result is unknown, else the
+ * first error. */
 int belay__request_send_all(belay__operation_t *operation, belay__call_t **calls, size_t n);
 
-/* The same for calls that make() builds, one for each i below n. make returns NULL if memory is
- * out. arg: passed to make. Returns BELAY_ENOMEM too. */
+/* The same for calls that make() builds, one for each i below n; NULL: memory is out. */
 typedef belay__call_t *(*belay__make_call_fn)(belay__operation_t *operation, size_t i,
                                               const void *arg);
 int belay__request_send_each(belay__operation_t *operation, size_t n, belay__make_call_fn make,
@@ -178,8 +168,8 @@ void belay__request_end(belay__operation_t *operation, int status);
 /* Return a PARKED request to IDLE without a callback. */
 void belay__request_forget(belay__operation_t *operation);
 
-/* The last line of an operation. error: the result of sending; if it is not 0, the request is
- * forgotten. Returns error. */
+/* The last line of an operation: forget the request if error, the result of sending, is not 0.
+ * Returns error. */
 int belay__request_begun(belay__operation_t *operation, int error);
 
 /* Begin a request that is one call, and send it. The request is forgotten on an error. */
@@ -187,8 +177,8 @@ int belay__request_start(belay_request_t *request, belay__call_t *call,
                          const belay__request_ops_t *ops, void *context, belay__list_t *owner_list,
                          void (*cb)(void));
 
-/* Cancel all requests in an owner's list. They end with BELAY_ECANCELED, or with their result if
- * it is known already. Each callback runs from a task of its own. */
+/* Cancel all requests in an owner's list. They end with BELAY_ECANCELED, or with their result if it
+ * is known already. */
 void belay__requests_cancel(belay__list_t *owner_list);
 
 #endif /* BELAY_CORE_CLIENT_REQUEST_H */

@@ -1,8 +1,8 @@
 #include "core/client/server_time.h"
 
-/* Milliseconds after an answer: until FRESH_MS no operation asks, from OLD_MS on each one does. In between
- * one operation asks. If there is no answer after AGAIN_MS, another operation asks. After a round trip of more
- * than NEAR_MS, the next question also follows after AGAIN_MS. */
+/* Milliseconds after a reply to TIME: until FRESH_MS no operation asks, from OLD_MS on each one
+ * does. In between one operation asks, and another one AGAIN_MS later if there is no reply. After a
+ * round trip of more than NEAR_MS, the next operation also asks after AGAIN_MS. */
 #define FRESH_MS 60000
 #define OLD_MS 600000
 #define AGAIN_MS 5000

@@ -25,8 +25,8 @@ typedef struct belay__servertime {
   belay__conn_class_t conn_class; /* Connection class of the handle's calls */
 } belay__servertime_t;
 
-/* true if the next operation, at a time of the host's clock, need not ask. When an answer is due, this returns false to one
- * operation. */
+/* true if the next operation need not ask, at this time of the host's clock. When a new answer is
+ * due, this returns false to one operation. */
 bool belay__servertime_known(belay__servertime_t *time, const belay__handle_t *handle,
                              uint64_t now);
 

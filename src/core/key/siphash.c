@@ -1,5 +1,7 @@
 #include "core/key/siphash.h"
 
+#include "core/key/bytes.h"
+
 static uint64_t rotate(uint64_t x, unsigned by) {
   return x << by | x >> (64 - by);
 }
@@ -19,14 +21,6 @@ static inline void mix(uint64_t v[4], unsigned rounds) {
   }
 }
 
-/* Load up to eight bytes, the first one lowest. */
-static uint64_t load(const uint8_t *bytes, size_t len) {
-  uint64_t x = 0;
-  for (size_t i = 0; i < len; i++)
-    x |= (uint64_t)bytes[i] << 8 * i;
-  return x;
-}
-
 static inline void add_word(uint64_t v[4], uint64_t word, unsigned rounds) {
   v[3] ^= word;
   mix(v, rounds);
@@ -34,16 +28,16 @@ static inline void add_word(uint64_t v[4], uint64_t word, unsigned rounds) {
 }
 
 /* Initialize the state with a key, and add all data. */
-static inline void begin(uint64_t v[4], uint64_t k0, uint64_t k1, const uint8_t *bytes, size_t len,
-                         unsigned rounds) {
+static inline void add_all(uint64_t v[4], uint64_t k0, uint64_t k1, const uint8_t *bytes,
+                           size_t len, unsigned rounds) {
   v[0] ^= k0 ^ UINT64_C(0x736f6d6570736575);
   v[1] ^= k1 ^ UINT64_C(0x646f72616e646f6d);
   v[2] ^= k0 ^ UINT64_C(0x6c7967656e657261);
   v[3] ^= k1 ^ UINT64_C(0x7465646279746573);
   size_t left = len;
   for (; left >= 8; left -= 8, bytes += 8)
-    add_word(v, load(bytes, 8), rounds);
-  add_word(v, (uint64_t)(len & 0xff) << 56 | load(bytes, left), rounds);
+    add_word(v, belay__get_le(bytes, 8), rounds);
+  add_word(v, (uint64_t)(len & 0xff) << 56 | belay__get_le(bytes, left), rounds);
 }
 
 static inline uint64_t output(uint64_t v[4], unsigned rounds) {
@@ -53,7 +47,7 @@ static inline uint64_t output(uint64_t v[4], unsigned rounds) {
 
 uint64_t belay__siphash64(const uint64_t key[2], const void *data, size_t len) {
   uint64_t v[4] = {0};
-  begin(v, key[0], key[1], data, len, 1);
+  add_all(v, key[0], key[1], data, len, 1);
   v[2] ^= 0xff;
   return output(v, 3);
 }
@@ -61,7 +55,7 @@ uint64_t belay__siphash64(const uint64_t key[2], const void *data, size_t len) {
 belay__hash128_t belay__siphash128(const uint8_t key[BELAY__SIPHASH_KEY_LEN], const void *data,
                                    size_t len) {
   uint64_t v[4] = {0, 0xee};
-  begin(v, load(key, 8), load(key + 8, 8), data, len, 2);
+  add_all(v, belay__get_le(key, 8), belay__get_le(key + 8, 8), data, len, 2);
   v[2] ^= 0xee;
   belay__hash128_t hash = {.h1 = output(v, 4)};
   v[1] ^= 0xdd;

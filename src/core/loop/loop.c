@@ -270,25 +270,13 @@ uint64_t belay__random_below(belay_t *belay, uint64_t limit) {
   return r % limit; /* the bias is below 2^-20 for all delays in use */
 }
 
-static void set_detail(belay_t *belay, const char *format, va_list args) {
-  char text[BELAY__DETAIL_MAX];
-  vsnprintf(text, sizeof text, format, args);
-  belay__words(belay->detail, sizeof belay->detail, text, strlen(text));
-}
-
 void belay__detail(belay_t *belay, const char *format, ...) {
+  char text[BELAY__DETAIL_MAX];
   va_list args;
   va_start(args, format);
-  set_detail(belay, format, args);
+  vsnprintf(text, sizeof text, format, args);
   va_end(args);
-}
-
-int belay__invalid(belay_t *belay, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  set_detail(belay, format, args);
-  va_end(args);
-  return BELAY_EINVAL;
+  belay__words(belay->detail, sizeof belay->detail, text, strlen(text));
 }
 
 int belay__check_range(belay_t *belay, const char *what, int64_t value, int64_t min, int64_t max) {
@@ -313,8 +301,7 @@ int belay__check_optional(belay_t *belay, const char *what, belay_bytes_t bytes,
 int belay__check_count(belay_t *belay, const char *what, const void *items, size_t n, size_t max) {
   if (items != NULL && n >= 1 && n <= max)
     return 0;
-  belay__detail(belay, "%ss: NULL, or not 1 to %zu of them", what, max);
-  return BELAY_EINVAL;
+  return belay__invalid(belay, "%ss: NULL, or not 1 to %zu of them", what, max);
 }
 
 void belay__log(belay_t *belay, belay_log_level_t level, const char *format, ...) {

@@ -81,8 +81,7 @@ void belay__init(belay_t *belay, const belay__host_ops_t *host, const belay_opti
 /* Close the host if belay_close() was called and every closable is gone. */
 void belay__close_if_empty(belay_t *belay);
 
-/* Called when the host is closed: runs the user's close callback. The adapter then frees the
- * memory. */
+/* Called when the host is closed: runs the close callback. The adapter then frees the memory. */
 void belay__gone(belay_t *belay);
 
 /* Begin an entry. Returns false in a fork, which shares its sockets with the parent process:
@@ -107,9 +106,8 @@ static inline uint64_t belay__now(belay_t *belay) {
   return belay->moment;
 }
 
-/* Stop the clock: belay__now() returns one constant time until belay__start_clock(), which gets
- * the value that this returns. Use it for a step of a machine, which is short and calls no
- * callback. */
+/* Stop the clock: belay__now() returns one constant time until belay__start_clock(), which gets the
+ * value that this returns. For a step of a machine, which is short and calls no callback. */
 static inline bool belay__stop_clock(belay_t *belay) {
   bool was = belay->stopped;
   belay->stopped = true;
@@ -147,14 +145,14 @@ void belay__free_loop(belay_t *belay);
 /* A random number from 0 to limit - 1, for jitter; 0 if limit is 0. */
 uint64_t belay__random_below(belay_t *belay, uint64_t limit);
 
-/* The time that is ms milliseconds from now, in nanoseconds of the host's clock. BELAY_FOREVER and values that overflow give
- * BELAY__NEVER. */
+/* The time in ms milliseconds, in nanoseconds of the host's clock. BELAY_FOREVER and values that
+ * overflow give BELAY__NEVER. */
 uint64_t belay__after_ms(belay_t *belay, int64_t ms);
 
 /* Set belay_detail(). Bytes that are not printable become \xNN (core/call/error_text.h). */
 __attribute__((format(printf, 2, 3))) void belay__detail(belay_t *belay, const char *format, ...);
 /* Set the detail and return BELAY_EINVAL. */
-__attribute__((format(printf, 2, 3))) int belay__invalid(belay_t *belay, const char *format, ...);
+#define belay__invalid(belay, ...) (belay__detail(belay, __VA_ARGS__), (int)BELAY_EINVAL)
 
 /* true unless optional bytes are absent. NULL with a length is an error of the caller, not
  * absence. */

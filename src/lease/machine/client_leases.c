@@ -11,21 +11,20 @@ static void free_leases(belay_client_t *client, belay__extension_t *extension) {
 }
 
 belay__client_leases_t *belay__client_leases(const belay_client_t *client) {
-  belay__extension_t *extension = belay__client_extension(client, free_leases);
-  return BELAY__CONTAINER(extension, belay__client_leases_t, extension);
+  return BELAY__CONTAINER(client->extension, belay__client_leases_t, extension);
 }
 
 bool belay__client_leases_make(belay_client_t *const *clients, size_t n) {
   for (size_t i = 0; i < n; i++) {
     belay_client_t *client = clients[i];
-    if (belay__client_extension(client, free_leases) != NULL)
+    if (client->extension != NULL)
       continue;
     belay__client_leases_t *leases = belay__alloc(client->belay, sizeof *leases);
     if (leases == NULL)
       return false;
-    *leases = (belay__client_leases_t){.extension = {client->extensions, free_leases}};
+    *leases = (belay__client_leases_t){.extension = {free_leases}};
     belay__list_init(&leases->configs);
-    client->extensions = &leases->extension;
+    client->extension = &leases->extension;
   }
   return true;
 }
