@@ -64,20 +64,13 @@ typedef enum belay_outcome {
 
 /** One step of one call. Valid until the hook returns. */
 typedef struct belay_trace {
-  /** Step that the call has reached. */
-  belay_trace_event_t event;
-  /** Number of the call. The calls of a client are numbered from 1. */
-  uint64_t call;
-  /** Name of the command or of the script, such as "SET". */
-  const char *command;
-  /** Size of the call on the wire, in bytes, if it is not part of a batch. */
-  size_t bytes;
-  /** Time since STARTED, in nanoseconds. */
-  uint64_t elapsed_ns;
-  /** Outcome. Valid with DONE and SETTLED. */
-  belay_outcome_t outcome;
-  /** 0 or an error. Valid with DONE and SETTLED. */
-  int error;
+  belay_trace_event_t event; /**< step that the call has reached */
+  uint64_t call;             /**< number of the call; each client counts from 1 */
+  const char *command;       /**< name of the command or of the script, such as "SET" */
+  size_t bytes;              /**< size of the call on the wire, if it is not part of a batch */
+  uint64_t elapsed_ns;       /**< time since STARTED, in nanoseconds */
+  belay_outcome_t outcome;   /**< outcome; valid with DONE and SETTLED */
+  int error;                 /**< 0 or an error; valid with DONE and SETTLED */
 } belay_trace_t;
 
 /** Trace hook. Runs at each step of each call, in order, on the loop or inside the function that
@@ -89,10 +82,8 @@ typedef void (*belay_trace_fn)(void *ctx, const belay_trace_t *trace);
 
 /** User and password for AUTH. */
 typedef struct belay_credentials {
-  /** User, terminated. NULL or "": the default user of the server. */
-  const char *username;
-  /** Password, terminated. NULL: "" for a named user; for the default user no AUTH is sent. */
-  const char *password;
+  const char *username; /**< terminated; NULL or "": the default user of the server */
+  const char *password; /**< terminated; NULL: "", and no AUTH for the default user */
 } belay_credentials_t;
 
 /** Supplies user and password for a new connection. Runs on the loop, once per connection. With TLS
@@ -112,18 +103,14 @@ typedef int (*belay_credentials_fn)(void *ctx, belay_credentials_t *out);
  *       a handle with many keys: bucket, cache, counter, idempotency, limit, permission, ranking,
  *       session; without a name NAMESPACE::FAMILY::{KEY}
  *
- * Further parts of an object have the same key, "::" and a word: for example
- * NAMESPACE::lock::{orders/42}::fence. NAMESPACE is namespace_parts, joined by "::". The braces
- * keep all parts of one object in one slot of a cluster.
- *
- * Example: the lock "orders/42" in the default namespace is the string belay::lock::{orders/42}.
- * Its value is the holder's token. belay_lock_key() returns the key of a handle. A lock with
- * options.key has exactly that key.
+ * NAMESPACE is namespace_parts, joined by "::". Further parts of an object have the same key, "::"
+ * and a word. Example: the lock "orders/42" in the default namespace is the string
+ * belay::lock::{orders/42}, whose value is the holder's token; its fencing number is
+ * belay::lock::{orders/42}::fence. The braces keep all parts of one object in one cluster slot.
  *
  * Escapes: in each part of the namespace, name and key, some bytes are written as % and two
  * upper-case hexadecimal digits. These are '%', '{', '}', bytes below 0x20, 0x7f, and ':' at an end
- * of the part or before another ':'. All other bytes stand for themselves. So "a::{b}" becomes
- * a%3A:%7Bb%7D. */
+ * of the part or before another ':'. So "a::{b}" becomes a%3A:%7Bb%7D. */
 
 /** Options; belay_client_options_init() sets the defaults. A string that is not NULL overrides that
  * part of the URL. Everything is copied, except tls. All times are in milliseconds. */
@@ -227,10 +214,8 @@ typedef struct belay_client_options {
   /** Treatment of a call when a connection has max_pending calls. Default BELAY_FULL_REFUSE. */
   belay_on_full_t on_full;
 
-  /** Trace hook. Default NULL. */
-  belay_trace_fn trace;
-  /** First argument of trace. Default NULL. */
-  void *trace_ctx;
+  belay_trace_fn trace; /**< trace hook; default NULL */
+  void *trace_ctx;      /**< first argument of trace; default NULL */
 } belay_client_options_t;
 
 /** Set all options to their defaults. */
@@ -276,14 +261,12 @@ BELAY_API void belay_client_options_init(belay_client_options_t *options);
 BELAY_API int belay_connect(belay_t *belay, const char *url, const belay_client_options_t *options,
                             belay_client_t **out);
 
-/** Reports the end of a ping: status is 0 or an error. Runs exactly once per ping, on the loop,
- * never inside belay_client_ping(). It may call any function of belay, including any close. */
+/** Reports the end of a ping: status is 0 or the cause of the failure. */
 typedef void (*belay_client_cb)(belay_client_t *client, int status);
 
 /** Send a PING to the server: the primary, or one node of a cluster. It uses a connection that
  * locks use too, and opens it if needed. timeout_ms is 1 to 600,000; BELAY_DEFAULT for the
- * timeout_ms of the client. status in the callback is 0 or the cause of the failure. A client has
- * at most one pending ping.
+ * timeout_ms of the client. A client has at most one pending ping.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ESTATE (a ping is pending), BELAY_EBUSY, BELAY_ENOMEM,
  * BELAY_ECLOSING or BELAY_EFORK. */

@@ -1,4 +1,4 @@
-/* Errors: one list, one negative range that meets neither errno nor libuv. */
+/* Errors: one list, in a negative range that differs from errno and libuv. */
 #ifndef BELAY_ERROR_H
 #define BELAY_ERROR_H
 
@@ -8,11 +8,7 @@
 extern "C" {
 #endif
 
-/** The list: X(NAME, value, retryable, text).
- *
- * "Retryable" says that the same call, made again a little later, may well succeed and that
- * repeating it does no harm. An outcome that is not known is not retryable by itself: look
- * first.
+/** The list: X(NAME, value, retryable, text). retryable is the result of belay_err_retryable().
  *
  * EWRONGTYPE: a key that the call uses has another type, or holds a value that belay did not
  * write, for example a number that is NaN, infinite or a fraction. Nothing was written, and the
@@ -27,27 +23,27 @@ extern "C" {
   X(EURL, -20002, 0, "the URL is malformed")                                                       \
   X(ENOMEM, -20003, 1, "out of memory")                                                            \
   X(ESTATE, -20004, 0, "the handle is not in a state for this call")                               \
-  X(ECLOSING, -20005, 0, "the handle, or what it belongs to, is closing")                          \
+  X(ECLOSING, -20005, 0, "the handle, its client or its belay_t is closing")                       \
   X(EFORK, -20006, 0, "this process is a fork of the one that opened the handle")                  \
   X(EBUSY, -20007, 1, "too many calls or bytes are pending")                                       \
   X(ESYSTEM, -20008, 1, "the operating system refused a resource")                                 \
   X(ESINGLE, -20009, 0, "this works on one server, and not on a quorum of them")                   \
-  X(EAGAIN, -20010, 0, "the answer is not here: it must be asked for")                             \
+  X(EAGAIN, -20010, 0, "local data cannot answer this: ask the server")                            \
   /* How an operation ended. */                                                                    \
   X(ECANCELED, -20020, 0, "canceled")                                                              \
-  X(ETIMEDOUT, -20021, 1, "waited as long as was asked")                                           \
-  X(EHELD, -20022, 1, "someone else holds it")                                                     \
-  X(ENOTOWNER, -20023, 0, "it is not, or no longer, ours")                                         \
-  X(EEXPIRED, -20024, 1, "granted, but the answer came too late to be of use")                     \
-  X(EUNKNOWN, -20025, 0, "sent, and the answer is not known: it may have happened")                \
+  X(ETIMEDOUT, -20021, 1, "the time to wait is over")                                              \
+  X(EHELD, -20022, 1, "another holder has it")                                                     \
+  X(ENOTOWNER, -20023, 0, "this handle does not hold it")                                          \
+  X(EEXPIRED, -20024, 1, "granted, but the reply came too late")                                   \
+  X(EUNKNOWN, -20025, 0, "sent, and the reply is not known: it may have been executed")            \
   X(EUNREACHABLE, -20026, 1, "no server could be reached: the call was not sent")                  \
   X(ERESOLVE, -20027, 1, "the server's name does not resolve: the call was not sent")              \
   X(EPROTO, -20028, 0, "a reply was malformed or of an unexpected type")                           \
   X(ENOQUORUM, -20029, 1, "too few of the servers answered")                                       \
   X(EQUARANTINED, -20030, 1, "the server does not vote yet: it may have lost data lately")         \
   X(EDUPLICATE, -20031, 0, "two of the clients reach the same server")                             \
-  X(EFENCED, -20032, 0, "a later holder has been here")                                            \
-  X(ESHARED, -20033, 1, "another reader holds it too")                                             \
+  X(EFENCED, -20032, 0, "a later holder has used the resource")                                    \
+  X(ESHARED, -20033, 1, "another reader holds it")                                                 \
   X(EABSENT, -20034, 0, "it does not exist")                                                       \
   X(ELIMITED, -20035, 1, "the limiter does not allow it now")                                      \
   X(ELOAD, -20036, 1, "it could not be loaded")                                                    \
@@ -65,14 +61,14 @@ extern "C" {
   X(ESCRIPTBUSY, -20047, 1, "the server is busy running a script")                                 \
   X(EREADONLY, -20048, 1, "the server is a read-only replica")                                     \
   X(ECLUSTERDOWN, -20049, 1, "the cluster is down or being rearranged")                            \
-  X(EMOVED, -20050, 0, "the key lives on another node of a cluster")                               \
-  X(ECROSSSLOT, -20051, 0, "the keys live in different cluster slots")                             \
+  X(EMOVED, -20050, 0, "the key is on another node of a cluster")                                  \
+  X(ECROSSSLOT, -20051, 0, "the keys are in different cluster slots")                              \
   X(EMAXCLIENTS, -20052, 1, "the server has too many clients")                                     \
   X(EREFUSED, -20053, 0, "the server refused the command")                                         \
   X(EMISMATCH, -20054, 0, "the server keeps another configuration for this")                       \
   X(EOVERFLOW, -20055, 0, "the number would leave its range")                                      \
-  X(ELOST, -20056, 0, "what the server kept for this is gone, at least in part")                   \
-  X(ETLS, -20057, 0, "the server could not be spoken to in TLS: the call was not sent")
+  X(ELOST, -20056, 0, "the server has lost data of this object")                                   \
+  X(ETLS, -20057, 0, "the TLS handshake failed: the call was not sent")
 
 /** BELAY_EINVAL and so on; success is 0. */
 typedef enum belay_error {
@@ -81,13 +77,14 @@ typedef enum belay_error {
 #undef BELAY_ERROR_ENUM
 } belay_error_t;
 
-/** One line of text for an error, 0 included. Never NULL, never to be freed. */
+/** One line of text for an error, 0 included. Never NULL; do not free it. */
 BELAY_API const char *belay_strerror(int error);
 
-/** The error's name without its prefix, such as "EHELD"; "OK" for 0, "E?" for a stranger. */
+/** The error's name without its prefix, such as "EHELD"; "OK" for 0, "E?" for any other number. */
 BELAY_API const char *belay_err_name(int error);
 
-/** 1 if the same call made again a little later may well succeed and does no harm, else 0. */
+/** 1 if the same call can succeed a little later, and a repetition does no harm; else 0. An unknown
+ * outcome is not retryable: first find out what happened. */
 BELAY_API int belay_err_retryable(int error);
 
 #ifdef __cplusplus

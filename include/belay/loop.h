@@ -23,8 +23,8 @@ extern "C" {
  * BELAY_FOREVER (belay/export.h) are allowed where the comment says so.
  *
  * OPTIONS. Every options argument may be NULL for the defaults. Otherwise initialize the struct
- * with belay_X_options_init() and set what differs. Options are copied. If a required option is
- * missing, the function returns BELAY_EINVAL, and belay_detail() names the option.
+ * with belay_X_options_init() and set the other values. Options are copied. A missing required
+ * option is BELAY_EINVAL.
  *
  * CALLBACKS. An operation that returned 0 calls back exactly once. An operation that returned an
  * error never calls back. Callbacks run on the loop, never inside the function that started the
@@ -83,12 +83,9 @@ typedef void (*belay_log_fn)(void *ctx, belay_log_level_t level, const char *mes
 
 /** Options; belay_options_init() sets the defaults. */
 typedef struct belay_options {
-  /** Allocator. Default: malloc() and free(). */
-  belay_allocator_t allocator;
-  /** Log function. Default NULL: nothing is logged. */
-  belay_log_fn log;
-  /** First argument of log. Default NULL. */
-  void *log_ctx;
+  belay_allocator_t allocator; /**< default: malloc() and free() */
+  belay_log_fn log;            /**< log function; default NULL: nothing is logged */
+  void *log_ctx;               /**< first argument of log; default NULL */
   /** Rate of attempts to reconnect, per second, of all clients of the loop together: 1 to
    * 1,000,000; default 200. A fifth of a second's attempts may come at once. It bounds attempts
    * after a connection was lost or could not be made.
@@ -154,14 +151,10 @@ typedef struct belay_stats {
   /** Longest time for which the loop did not serve belay, in nanoseconds: the largest delay of a
    * timer, or the longest time between two polls of the loop. */
   uint64_t max_gap_ns;
-  /** Number of times that the loop has called belay. */
-  uint64_t wakeups;
-  /** Number of tasks that have run user callbacks. */
-  uint64_t callbacks;
-  /** Number of calls of allocator.alloc. */
-  uint64_t allocations;
-  /** Present memory from the allocator, in bytes. */
-  uint64_t memory_bytes;
+  uint64_t wakeups;      /**< number of times that the loop has called belay */
+  uint64_t callbacks;    /**< number of tasks that have run user callbacks */
+  uint64_t allocations;  /**< number of calls of allocator.alloc */
+  uint64_t memory_bytes; /**< present memory from the allocator, in bytes */
 } belay_stats_t;
 
 /** Read the statistics. */

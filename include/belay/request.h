@@ -45,13 +45,9 @@ typedef struct belay_request {
   } belay_private;
 } belay_request_t;
 
-/* CALLBACKS of requests have the shape
+/* CALLBACKS of requests (see CALLBACKS in belay/loop.h) have the shape
  *
  *     void cb(belay_request_t *request, int status, RESULT)
- *
- * A callback runs exactly once, on the loop, never inside the call that started the operation. It
- * may call any function of belay, including any close. The request belongs to the caller again and
- * may be reused in the callback. All arguments are valid until the callback returns.
  *
  * status   0: the operation completed, and RESULT is valid. Otherwise an error. Each header lists
  *          its own errors. Common to all operations are

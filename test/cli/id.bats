@@ -51,7 +51,7 @@ load helper
   begin belay id snowflake orders --worker 7 --ahead 1m --timeout 1m --ttl 1h
   wait_until eval '[ "$(ask DBSIZE)" -gt 0 ]'
   run -121 belay id snowflake orders --worker 7 --ahead 1m --timeout 5s
-  has "$output" "someone else holds it"
+  has "$output" "another holder has it"
 }
 
 @test "invalid ids are refused" {
