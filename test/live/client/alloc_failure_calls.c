@@ -1,12 +1,11 @@
-/* Memory runs out: every single allocation is made to fail in turn, belay's own and then hiredis's. Whatever
- * fails, nothing crashes, nothing leaks, every callback comes exactly once, and a lock that is said to be held
+/* Each allocation of belay, and then of hiredis, fails in turn, while two handles contend for a
+ * lock. Expected: no crash, no leak, every callback runs once, and a lock that is reported as held
  * is on the server. */
 #include <belay.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <uv.h>
 
 #include "support/base/alloc.h"
 #include "support/base/clock.h"
@@ -16,57 +15,36 @@
 #define NODES 3
 #define MAX_TTL_MS 1000 /* of the quorum's namespace; servers that have been up for longer vote */
 
-/* The servers; one: a plain lock, several: Redlock, with all that it can have. */
-typedef struct cast {
+/* The servers; 1: a plain lock, several: Redlock, with all that it can have. */
+typedef struct nodes {
   unsigned n;
   server_t *server[NODES];
-} cast_t;
+} nodes_t;
 
-typedef struct play {
-  const cast_t *cast;
-  belay_t *belay;
+typedef struct scene {
+  alloc_run_t run; /* first */
+  const nodes_t *nodes;
   belay_client_t *client[NODES];
   belay_lock_t *one, *two;
-  int pending; /* callbacks that are owed */
   int granted;
-  bool closed;
   int64_t ms; /* for a call; for an acquire three times that */
-} play_t;
+} scene_t;
 
-/* ---- the play: two contenders, a wait, an extend, two releases, a close -------------------------------- */
+/* ---- two contenders, a wait, an extend, two releases, a close ---- */
 
-static void on_closed(belay_t *belay, void *data) {
-  (void)belay;
-  ((play_t *)data)->closed = true;
-}
-
-static void end_when_quiet(play_t *play) {
-  if (play->pending == 0)
-    assert_int_equal(belay_close(play->belay, on_closed), 0);
-}
-
-static void on_released(belay_lock_t *lock, int status) {
+static void on_ended(belay_lock_t *lock, int status) {
   (void)status;
-  play_t *play = belay_lock_data(lock);
-  play->pending--;
-  end_when_quiet(play);
-}
-
-static void release(play_t *play, belay_lock_t *lock) {
-  if (belay_lock_release(lock, 200, on_released) == 0)
-    play->pending++;
-  end_when_quiet(play);
+  alloc_called_back(belay_lock_data(lock));
 }
 
 static void on_extended(belay_lock_t *lock, int status) {
-  (void)status;
-  play_t *play = belay_lock_data(lock);
-  play->pending--;
-  release(play, lock);
+  scene_t *scene = belay_lock_data(lock);
+  scene->run.pending += belay_lock_release(lock, 200, on_ended) == 0;
+  on_ended(lock, status);
 }
 
-/* On how many servers a lock that is held is. */
-static unsigned holding(const play_t *play, belay_lock_t *lock) {
+/* The number of servers that have the token of this lock. */
+static unsigned holding(const scene_t *scene, belay_lock_t *lock) {
   unsigned count = 0;
   size_t len;
   char token[128];
@@ -76,104 +54,90 @@ static unsigned holding(const play_t *play, belay_lock_t *lock) {
   memcpy(name, key, len);
   name[len] = '\0';
   assert_true(belay_lock_token(lock, token, sizeof token) < sizeof token);
-  for (unsigned i = 0; i < play->cast->n; i++) {
-    const char *value = server_string(play->cast->server[i], "GET", name, NULL);
+  for (unsigned i = 0; i < scene->nodes->n; i++) {
+    const char *value = server_string(scene->nodes->server[i], "GET", name, NULL);
     count += value != NULL && strcmp(value, token) == 0;
   }
   return count;
 }
 
 static void on_acquired(belay_lock_t *lock, int status) {
-  play_t *play = belay_lock_data(lock);
-  play->pending--;
-  if (status != 0) {
-    end_when_quiet(play);
-    return;
+  scene_t *scene = belay_lock_data(lock);
+  if (status == 0) {
+    assert_true(holding(scene, lock) >= scene->nodes->n / 2 + 1);
+    assert_int_equal(belay_lock_fence(lock) > 0, scene->nodes->n > 1);
+    scene->granted++;
+    bool extends = belay_lock_extend(lock, BELAY_DEFAULT, 2 * scene->ms, on_extended) == 0;
+    scene->run.pending += extends || belay_lock_release(lock, 200, on_ended) == 0;
   }
-  assert_true(holding(play, lock) >= play->cast->n / 2 + 1);
-  assert_int_equal(belay_lock_fence(lock) > 0, play->cast->n > 1);
-  play->granted++;
-  if (belay_lock_extend(lock, BELAY_DEFAULT, 2 * play->ms, on_extended) == 0)
-    play->pending++;
-  else
-    release(play, lock);
+  on_ended(lock, status);
 }
 
-static void begin(play_t *play, belay_lock_t *lock) {
-  if (lock != NULL && belay_lock_acquire(lock, 3 * play->ms, on_acquired) == 0)
-    play->pending++;
+static void begin_acquire(scene_t *scene, belay_lock_t *lock) {
+  scene->run.pending += lock != NULL && belay_lock_acquire(lock, 3 * scene->ms, on_acquired) == 0;
 }
 
-static bool connect_all(play_t *play) {
+static bool connect_all(scene_t *scene) {
   belay_client_options_t options;
   belay_client_options_init(&options);
-  options.timeout_ms = play->ms;
+  options.timeout_ms = scene->ms;
   options.close_timeout_ms = 100;
   options.reconnect_max_ms = 20;
-  for (unsigned i = 0; i < play->cast->n; i++)
-    if (belay_connect(play->belay, server_url(play->cast->server[i]), &options, &play->client[i]) !=
-        0)
+  for (unsigned i = 0; i < scene->nodes->n; i++)
+    if (belay_connect(scene->run.belay, server_url(scene->nodes->server[i]), &options,
+                      &scene->client[i]) != 0)
       return false;
   return true;
 }
 
-static void make(play_t *play, belay_lock_t **lock) {
+static void make(scene_t *scene, belay_lock_t **lock) {
   belay_lock_options_t options;
   belay_lock_options_init(&options);
-  options.data = play;
-  if (play->cast->n == 1) {
-    (void)belay_lock_new(play->client[0], belay_string("one"), &options, lock);
+  options.data = scene;
+  if (scene->nodes->n == 1) {
+    (void)belay_lock_new(scene->client[0], belay_string("one"), &options, lock);
     return;
   }
   options.ttl_ms = MAX_TTL_MS;
   options.max_ttl_ms = MAX_TTL_MS;
   options.watchdog = BELAY_WATCHDOG_ON;
   options.fencing = true;
-  (void)belay_redlock_new(play->client, play->cast->n, belay_string("one"), &options, lock);
+  (void)belay_redlock_new(scene->client, scene->nodes->n, belay_string("one"), &options, lock);
 }
 
-static void perform(play_t *play, const belay_options_t *options) {
-  uv_loop_t loop;
-  assert_int_equal(uv_loop_init(&loop), 0);
-  if (belay_open(&loop, options, &play->belay) == 0) {
-    belay_set_data(play->belay, play);
-    if (connect_all(play)) {
-      make(play, &play->one);
-      make(play, &play->two);
-    }
-    begin(play, play->one);
-    begin(play, play->two);
-    end_when_quiet(play);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    assert_true(play->closed);
-    assert_int_equal(play->pending, 0);
-  }
-  assert_int_equal(uv_loop_close(&loop), 0);
+static void begin(alloc_run_t *run) {
+  scene_t *scene = (scene_t *)run;
+  if (!connect_all(scene))
+    return;
+  make(scene, &scene->one);
+  make(scene, &scene->two);
+  begin_acquire(scene, scene->one);
+  begin_acquire(scene, scene->two);
 }
 
 /* A key whose undo failed lives until its ttl ends. */
-static void run(const belay_options_t *options, void *arg) {
-  const cast_t *cast = arg;
-  play_t play = {.cast = cast, .ms = alloc_is_patient() ? 10000 * slow() : 100};
-  for (unsigned i = 0; i < cast->n && !alloc_is_patient(); i++) {
-    server_do(cast->server[i], "FLUSHALL", NULL);
-    server_do(cast->server[i], "SCRIPT", "FLUSH", NULL);
+static void run_once(const belay_options_t *options, void *arg) {
+  const nodes_t *nodes = arg;
+  scene_t scene = {.nodes = nodes, .ms = alloc_is_patient() ? 10000 * slow() : 100};
+  for (unsigned i = 0; i < nodes->n && !alloc_is_patient(); i++) {
+    server_do(nodes->server[i], "FLUSHALL", NULL);
+    server_do(nodes->server[i], "SCRIPT", "FLUSH", NULL);
   }
-  perform(&play, options);
+  alloc_run(&scene.run, options, begin);
   if (alloc_is_patient() && !alloc_has_failed())
-    assert_int_equal(play.granted, 2);
+    assert_int_equal(scene.granted, 2);
 }
 
 static void expect_all_end(alloc_owner_t owner, unsigned n) {
-  cast_t cast = {.n = n};
+  nodes_t nodes = {.n = n};
   for (unsigned i = 0; i < n; i++)
-    cast.server[i] = server_start(NULL);
+    nodes.server[i] = server_start(NULL);
   while (n > 1 &&
-         server_info(cast.server[n - 1], "server", "uptime_in_seconds") < MAX_TTL_MS / 1000 + 2)
+         server_info(nodes.server[n - 1], "server", "uptime_in_seconds") < MAX_TTL_MS / 1000 + 2)
     usleep(50000);
-  assert_true(alloc_fail_each(owner, run, &cast) > 5);
+  assert_true(alloc_fail_each(owner, run_once, &nodes) > 5);
   for (unsigned i = 0; i < n; i++)
-    server_stop(cast.server[i]);
+    server_stop(nodes.server[i]);
 }
 
 TEST(allocations_of_belay_fail) {

@@ -1,13 +1,14 @@
-/* Bad input: a documented error, no callback, no change of state, and a detail that names what is wrong. */
+/* Bad input: the documented error, no callback, no change of state, and a detail that names the
+ * argument. */
 #include <limits.h>
 #include <stdio.h>
 
 #include "support/fixtures/bed.h"
 
-/* no server listens there: refused calls do not get that far */
+/* no server listens there; refused calls do not reach it */
 #define NOWHERE "unix:///nonexistent/socket"
 
-static int calls_back; /* callbacks that must not come */
+static int calls_back; /* callbacks that must not run */
 
 static void on_lock(belay_lock_t *lock, int status) {
   (void)lock;
@@ -31,9 +32,9 @@ static void expect_detail(const bed_t *bed, const char *name) {
     fail_msg("\"%s\" is not in \"%s\"", name, belay_detail(bed->belay));
 }
 
-/* ---- nothing at all -------------------------------------------------------------------------------------- */
+/* ---- NULL and no memory ---- */
 
-TEST_IN(null_in_the_place_of_a_handle, bed, bed_open_at(NOWHERE, NULL)) {
+TEST_IN(null_as_handle_is_refused, bed, bed_open_at(NOWHERE, NULL)) {
   belay_t *belay = bed->belay;
   belay_client_t *client = bed->client;
   belay_lock_t *lock = (belay_lock_t *)bed;
@@ -61,7 +62,7 @@ TEST_IN(null_in_the_place_of_a_handle, bed, bed_open_at(NOWHERE, NULL)) {
   expect_no_callback(bed);
 }
 
-TEST(an_allocator_without_its_functions) {
+TEST(allocator_without_functions_is_refused) {
   uv_loop_t loop;
   belay_t *belay = (belay_t *)&loop;
   belay_options_t options;
@@ -88,7 +89,7 @@ static void never_free(void *ctx, void *ptr) {
   calls_back++;
 }
 
-TEST(an_allocator_that_has_nothing) {
+TEST(allocator_without_memory) {
   uv_loop_t loop;
   belay_t *belay = (belay_t *)&loop;
   belay_options_t options;
@@ -102,7 +103,7 @@ TEST(an_allocator_that_has_nothing) {
   assert_int_equal(calls_back, 0);
 }
 
-BED_TEST(null_in_the_place_of_a_callback) {
+BED_TEST(null_as_callback_is_refused) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(belay_lock_acquire(c->lock, 0, NULL), BELAY_EINVAL);
   expect_detail(bed, "cb");
@@ -117,50 +118,128 @@ BED_TEST(null_in_the_place_of_a_callback) {
   bed_until(bed, bed->pongs == 1);
 }
 
-/* ---- names ----------------------------------------------------------------------------------------------- */
+/* ---- names and keys ---- */
 
-static void expect_bad_name(bed_t *bed, const char *name, size_t len) {
-  belay_lock_t *lock = (belay_lock_t *)bed;
-  assert_error(belay_lock_new(bed->client, belay_bytes(name, len), NULL, &lock), BELAY_EINVAL);
-  assert_null(lock);
-  expect_detail(bed, "name");
-}
-
-TEST_IN(names_that_are_none, bed, bed_open_at(NOWHERE, NULL)) {
+TEST_IN(names_and_keys_out_of_range, bed, bed_open_at(NOWHERE, NULL)) {
   static char lengthy[1025];
   memset(lengthy, 'x', sizeof lengthy);
+  const belay_bytes_t names[] = {
+      belay_string(""), belay_string(NULL), {NULL, 4}, {lengthy, 1025}, {lengthy, SIZE_MAX}};
   size_t objects = client_stats(bed).objects;
-  expect_bad_name(bed, NULL, 4);
-  expect_bad_name(bed, NULL, 0);
-  expect_bad_name(bed, "", 0);
-  expect_bad_name(bed, lengthy, 1025);
-  expect_bad_name(bed, lengthy, SIZE_MAX);
-  assert_int_equal(client_stats(bed).objects, objects);
   belay_lock_t *lock;
-  assert_error(belay_lock_new(bed->client, belay_bytes(lengthy, 1024), NULL, &lock), 0);
-}
-
-TEST_IN(exact_keys_that_are_none, bed, bed_open_at(NOWHERE, NULL)) {
-  static char lengthy[1025];
-  const size_t lengths[] = {1025, SIZE_MAX};
-  memset(lengthy, 'x', sizeof lengthy);
-  for (size_t i = 0; i < 2; i++) {
+  belay_barrier_t *barrier;
+  belay_election_t *election;
+  belay_subscription_t *subscription;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    lock = (belay_lock_t *)bed;
+    assert_error(belay_lock_new(bed->client, names[i], NULL, &lock), BELAY_EINVAL);
+    assert_null(lock);
+    expect_detail(bed, "name");
+    assert_error(belay_barrier_new(bed->client, names[i], NULL, &barrier), BELAY_EINVAL);
+    assert_error(belay_election_new(&bed->client, 1, names[i], NULL, &election), BELAY_EINVAL);
+    assert_error(belay_topic_subscribe(bed->client, names[i], NULL, NULL, &subscription),
+                 BELAY_EINVAL);
     belay_lock_options_t options = lock_options();
-    belay_lock_t *lock = (belay_lock_t *)bed;
-    options.key = belay_bytes(lengthy, lengths[i]);
+    options.key = names[i];
+    lock = (belay_lock_t *)bed;
+    if (names[i].len == 0 && names[i].data == NULL)
+      continue; /* no key */
     assert_error(belay_lock_new(bed->client, belay_string("door"), &options, &lock), BELAY_EINVAL);
     assert_null(lock);
     expect_detail(bed, "key");
   }
+  assert_int_equal(client_stats(bed).objects, objects);
+  assert_error(belay_lock_new(bed->client, belay_bytes(lengthy, 1024), NULL, &lock), 0);
 }
 
-/* ---- options of a lock ----------------------------------------------------------------------------------- */
+static void expect_key(belay_lock_t *lock, belay_bytes_t expected) {
+  size_t len;
+  const char *key = belay_lock_key(lock, &len);
+  assert_int_equal(len, expected.len);
+  assert_memory_equal(key, expected.data, len);
+}
+
+/* belay does not read the byte behind a name, and escapes a 0 in it as other bytes. */
+BED_TEST(names_have_exact_lengths) {
+  belay_lock_t *lock;
+  assert_error(belay_lock_new(bed->client, belay_bytes("door!", 4), NULL, &lock), 0);
+  expect_key(lock, belay_string("belay::lock::{door}"));
+  assert_error(belay_lock_new(bed->client, belay_bytes("a\0b", 3), NULL, &lock), 0);
+  expect_key(lock, belay_string("belay::lock::{a%00b}"));
+}
+
+BED_TEST(a_fence_takes_no_empty_token) {
+  belay_fence_t fence = {0};
+  (void)bed;
+  assert_error(belay_fence_guard(&fence, 7, belay_bytes("token", 0)), BELAY_EINVAL);
+  assert_int_equal(fence.token_len, 0);
+  assert_error(belay_fence_guard(&fence, 7, belay_string("token")), 0);
+}
+
+static void on_taken(belay_request_t *request, int status, const belay_limiter_result_t *result) {
+  assert_error(status, 0);
+  assert_int_equal(result->verdict, BELAY_ALLOWED);
+  ++*(unsigned *)request->data;
+}
+
+BED_TEST(limiters_of_two_names_do_not_share_a_key) {
+  static const char *const names[] = {"one", "two"};
+  const belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 1, .period_us = 60000000};
+  unsigned taken = 0;
+  for (unsigned i = 0; i < 2; i++) {
+    belay_limiter_options_t options;
+    belay_limiter_t *limiter;
+    belay_request_t request = {.data = &taken};
+    belay_limiter_options_init(&options);
+    options.name = belay_string(names[i]);
+    options.limits = &limit;
+    options.limits_len = 1;
+    assert_error(belay_limiter_new(bed->client, &options, &limiter), 0);
+    assert_error(belay_limiter_take(limiter, &request, belay_string("k"), 1, on_taken), 0);
+    bed_until(bed, taken == i + 1);
+  }
+  assert_int_equal(server_integer(bed->server, "EXISTS", "belay::limit::one::{k}",
+                                  "belay::limit::two::{k}", NULL),
+                   2);
+}
+
+BED_TEST(an_exact_key_needs_no_name) {
+  belay_lock_options_t options = lock_options();
+  belay_lock_t *exact, *named;
+  options.key = belay_string("another's:key");
+  assert_error(belay_lock_new(bed->client, belay_string(NULL), &options, &exact), 0);
+  expect_key(exact, options.key);
+  assert_error(belay_lock_new(bed->client, belay_string("not used"), &options, &named), 0);
+  expect_key(named, options.key);
+  assert_error(belay_lock_new(bed->client, belay_bytes(NULL, 3), &options, &named), BELAY_EINVAL);
+  options.key = belay_string("");
+  assert_error(belay_lock_new(bed->client, belay_string(NULL), &options, &named), BELAY_EINVAL);
+  options.key = belay_string(NULL);
+  assert_error(belay_lock_new(bed->client, belay_string(NULL), &options, &named), BELAY_EINVAL);
+}
+
+TEST(exact_keys_of_several_servers_need_no_name) {
+  bed_t *bed = bed_open(NULL);
+  belay_client_t *clients[3] = {bed->client};
+  belay_lock_options_t options = lock_options();
+  belay_lock_t *lock;
+  if (deployment_is_cluster()) {
+    bed_close(bed);
+    skip(); /* where there is no quarantine */
+  }
+  for (int i = 1; i < 3; i++)
+    clients[i] = bed_connect(bed, server_url(bed->server), NULL);
+  options.key = belay_string("another's:key");
+  assert_error(belay_redlock_new(clients, 3, belay_string(NULL), &options, &lock), 0);
+  expect_key(lock, options.key);
+  bed_close(bed);
+}
 
 #define HOURS_24 INT64_C(86400000)
 
-/* ---- arguments of operations ------------------------------------------------------------------------------ */
+/* ---- arguments of operations ---- */
 
-BED_TEST(times_that_are_out_of_range) {
+BED_TEST(times_out_of_range) {
   contender_t *c = contender_new(bed, "door", NULL);
   static const int64_t waits[] = {-2, INT64_MIN}, ttls[] = {0, -2, 9, HOURS_24 + 1, BELAY_FOREVER},
                        timeouts[] = {0, -2, 600001, BELAY_FOREVER};
@@ -188,7 +267,7 @@ BED_TEST(times_that_are_out_of_range) {
   assert_error(release(c), 0);
 }
 
-BED_TEST(operations_that_the_state_does_not_allow) {
+BED_TEST(operations_in_the_wrong_state) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(belay_lock_release(c->lock, BELAY_DEFAULT, on_lock), BELAY_ENOTOWNER);
   assert_error(belay_lock_extend(c->lock, 1000, BELAY_DEFAULT, on_lock), BELAY_ENOTOWNER);
@@ -203,12 +282,19 @@ BED_TEST(operations_that_the_state_does_not_allow) {
   expect_no_callback(bed);
 }
 
-/* ---- what is closing --------------------------------------------------------------------------------------- */
+/* ---- closing objects ---- */
 
-BED_TEST(a_lock_that_is_closing) {
-  contender_t *c = contender_new(bed, "door", NULL);
-  assert_error(try_lock(c), 0);
-  assert_error(begin_close(c), 0);
+typedef enum target { A_LOCK, A_CLIENT, A_BELAY, TARGETS } target_t;
+
+static void expect_closing(target_t target) {
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_holding(bed, "door", NULL);
+  belay_lock_t *lock = (belay_lock_t *)bed;
+  belay_client_t *client = (belay_client_t *)bed;
+  assert_error(target == A_LOCK     ? begin_close(c)
+               : target == A_CLIENT ? begin_client_close(bed)
+                                    : begin_belay_close(bed),
+               0);
   assert_error(belay_lock_acquire(c->lock, 0, on_lock), BELAY_ECLOSING);
   assert_error(belay_lock_try(c->lock, on_lock), BELAY_ECLOSING);
   assert_error(belay_lock_release(c->lock, BELAY_DEFAULT, on_lock), BELAY_ECLOSING);
@@ -216,48 +302,30 @@ BED_TEST(a_lock_that_is_closing) {
   assert_error(belay_lock_cancel(c->lock), BELAY_ECLOSING);
   assert_error(belay_lock_close(c->lock, NULL), BELAY_ECLOSING);
   assert_int_equal(belay_lock_remaining_us(c->lock), 0);
-  bed_until(bed, c->closed == 1);
+  if (target >= A_CLIENT) {
+    assert_error(belay_lock_new(bed->client, belay_string("door"), NULL, &lock), BELAY_ECLOSING);
+    assert_null(lock);
+    assert_error(belay_client_ping(bed->client, BELAY_DEFAULT, on_client), BELAY_ECLOSING);
+    assert_error(belay_client_close(bed->client, NULL), BELAY_ECLOSING);
+  }
+  if (target == A_BELAY) {
+    assert_error(belay_close(bed->belay, NULL), BELAY_ECLOSING);
+    assert_error(belay_connect(bed->belay, NOWHERE, NULL, &client), BELAY_ECLOSING);
+    assert_null(client);
+  }
+  bed_until(bed, c->closed == 1 || bed->client_closed == 1 || bed->belay_closed == 1);
   expect_no_callback(bed);
+  bed_close(bed);
 }
 
-BED_TEST(a_client_that_is_closing) {
-  contender_t *c = contender_new(bed, "door", NULL);
-  belay_lock_t *lock = (belay_lock_t *)bed;
-  assert_error(try_lock(c), 0);
-  assert_error(begin_client_close(bed), 0);
-  assert_error(belay_lock_new(bed->client, belay_string("door"), NULL, &lock), BELAY_ECLOSING);
-  assert_null(lock);
-  assert_error(belay_client_ping(bed->client, BELAY_DEFAULT, on_client), BELAY_ECLOSING);
-  assert_error(belay_client_close(bed->client, NULL), BELAY_ECLOSING);
-  assert_error(belay_lock_acquire(c->lock, 0, on_lock), BELAY_ECLOSING);
-  assert_error(belay_lock_release(c->lock, BELAY_DEFAULT, on_lock), BELAY_ECLOSING);
-  assert_error(belay_lock_close(c->lock, NULL), BELAY_ECLOSING);
-  bed_until(bed, bed->client_closed == 1);
-  expect_no_callback(bed);
+TEST(closing_objects_refuse_all_calls) {
+  for (target_t target = A_LOCK; target < TARGETS; target++)
+    expect_closing(target);
 }
 
-BED_TEST(a_belay_that_is_closing) {
-  contender_t *c = contender_new(bed, "door", NULL);
-  belay_client_t *client = (belay_client_t *)bed;
-  belay_lock_t *lock;
-  assert_error(try_lock(c), 0);
-  assert_error(begin_belay_close(bed), 0);
-  assert_error(belay_close(bed->belay, NULL), BELAY_ECLOSING);
-  assert_error(belay_connect(bed->belay, NOWHERE, NULL, &client), BELAY_ECLOSING);
-  assert_null(client);
-  assert_error(belay_lock_new(bed->client, belay_string("door"), NULL, &lock), BELAY_ECLOSING);
-  assert_error(belay_client_ping(bed->client, BELAY_DEFAULT, on_client), BELAY_ECLOSING);
-  assert_error(belay_client_close(bed->client, NULL), BELAY_ECLOSING);
-  assert_error(belay_lock_acquire(c->lock, 0, on_lock), BELAY_ECLOSING);
-  assert_error(belay_lock_extend(c->lock, 1000, BELAY_DEFAULT, on_lock), BELAY_ECLOSING);
-  assert_error(belay_lock_close(c->lock, NULL), BELAY_ECLOSING);
-  bed_until(bed, bed->belay_closed == 1);
-  expect_no_callback(bed);
-}
+/* ---- URLs ---- */
 
-/* ---- URLs -------------------------------------------------------------------------------------------------- */
-
-TEST_IN(urls_that_are_malformed_name_the_part, bed, bed_open_at(NOWHERE, NULL)) {
+TEST_IN(malformed_urls_name_the_part, bed, bed_open_at(NOWHERE, NULL)) {
   static const struct {
     const char *url, *part;
   } all[] = {
@@ -301,7 +369,7 @@ TEST_IN(urls_that_are_malformed_name_the_part, bed, bed_open_at(NOWHERE, NULL)) 
   }
 }
 
-TEST_IN(urls_that_are_too_long, bed, bed_open_at(NOWHERE, NULL)) {
+TEST_IN(urls_too_long, bed, bed_open_at(NOWHERE, NULL)) {
   static char url[100001];
   static const char *const starts[] = {"redis://", "unix:///", "redis://user:"};
   for (size_t i = 0; i < 3; i++) {
@@ -314,7 +382,7 @@ TEST_IN(urls_that_are_too_long, bed, bed_open_at(NOWHERE, NULL)) {
   }
 }
 
-/* ---- options of a client ---------------------------------------------------------------------------------- */
+/* ---- options of a client ---- */
 
 static void expect_client_options(bed_t *bed, const belay_client_options_t *options,
                                   const char *wrong) {
@@ -328,7 +396,7 @@ static void expect_client_options(bed_t *bed, const belay_client_options_t *opti
   expect_detail(bed, wrong);
 }
 
-TEST_IN(texts_of_a_client_that_are_out_of_range, bed, bed_open_at(NOWHERE, NULL)) {
+TEST_IN(client_texts_out_of_range, bed, bed_open_at(NOWHERE, NULL)) {
   char lengthy[1001];
   memset(lengthy, 'x', sizeof lengthy);
   lengthy[sizeof lengthy - 1] = '\0';
@@ -361,7 +429,7 @@ TEST_IN(texts_of_a_client_that_are_out_of_range, bed, bed_open_at(NOWHERE, NULL)
   }
 }
 
-TEST_IN(namespaces_that_are_none, bed, bed_open_at(NOWHERE, NULL)) {
+TEST_IN(namespaces_out_of_range, bed, bed_open_at(NOWHERE, NULL)) {
   char lengthy[130];
   memset(lengthy, 'x', sizeof lengthy);
   lengthy[129] = '\0';
@@ -388,28 +456,13 @@ TEST_IN(namespaces_that_are_none, bed, bed_open_at(NOWHERE, NULL)) {
   }
 }
 
-/* ---- the detail -------------------------------------------------------------------------------------------- */
+/* ---- the detail ---- */
 
-TEST_IN(the_detail_is_gone_with_the_next_call, bed, bed_open_at(NOWHERE, NULL)) {
+TEST_IN(next_call_clears_the_detail, bed, bed_open_at(NOWHERE, NULL)) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_string_equal(belay_detail(bed->belay), "");
   assert_error(belay_lock_acquire(c->lock, 0, NULL), BELAY_EINVAL);
   assert_string_not_equal(belay_detail(bed->belay), "");
   assert_error(belay_lock_cancel(c->lock), BELAY_ESTATE);
   assert_string_equal(belay_detail(bed->belay), "");
-}
-
-TEST(every_error_has_a_name_and_a_text) {
-#define CHECK(name, value, retryable, text)                                                        \
-  assert_int_equal(BELAY_##name, value);                                                           \
-  assert_string_equal(belay_err_name(BELAY_##name), #name);                                        \
-  assert_string_equal(belay_strerror(BELAY_##name), text);                                         \
-  assert_int_equal(belay_err_retryable(BELAY_##name), retryable);
-  BELAY_ERRORS(CHECK)
-#undef CHECK
-  assert_string_equal(belay_err_name(0), "OK");
-  assert_string_equal(belay_err_name(12345), "E?");
-  assert_string_equal(belay_err_name(INT_MIN), "E?");
-  assert_non_null(belay_strerror(INT_MIN));
-  assert_int_equal(belay_err_retryable(INT_MAX), 0);
 }

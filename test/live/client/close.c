@@ -1,49 +1,36 @@
-/* Closing a lock, a client or all of belay: in every state, inside every callback, with and without a server. */
+/* Closing a lock, a client or all of belay: in every state, inside every callback, with and without
+ * a server. */
 #include <stdio.h>
 
 #include "support/fixtures/bed.h"
 
 #define CLOSE_TIMEOUT_MS 400
 
-/* ---- what is closed ------------------------------------------------------------------------------------ */
+/* ---- the target of the close ---- */
 
 typedef enum target { THE_LOCK, THE_CLIENT, ALL_OF_BELAY, TARGETS } target_t;
 
 static const char *const target_names[] = {"a lock", "a client", "all of belay"};
 
-static int begin(target_t target, contender_t *c) {
-  switch (target) {
-  case THE_LOCK:
-    return begin_close(c);
-  case THE_CLIENT:
-    return begin_client_close(c->bed);
-  case ALL_OF_BELAY:
-  case TARGETS:
-    break;
-  }
-  return begin_belay_close(c->bed);
+static int begin_close_of_target(target_t target, contender_t *c) {
+  return target == THE_LOCK     ? begin_close(c)
+         : target == THE_CLIENT ? begin_client_close(c->bed)
+                                : begin_belay_close(c->bed);
 }
 
-static bool is_over(target_t target, const contender_t *c) {
-  switch (target) {
-  case THE_LOCK:
-    return c->closed == 1;
-  case THE_CLIENT:
-    return c->bed->client_closed == 1;
-  case ALL_OF_BELAY:
-  case TARGETS:
-    break;
-  }
-  return c->bed->belay_closed == 1;
+static bool is_closed(target_t target, const contender_t *c) {
+  return target == THE_LOCK     ? c->closed == 1
+         : target == THE_CLIENT ? c->bed->client_closed == 1
+                                : c->bed->belay_closed == 1;
 }
 
-/* ---- the states it is closed in -------------------------------------------------------------------------- */
+/* ---- the states of the lock ---- */
 
 static void when_idle(contender_t *c) {
   (void)c;
 }
 
-static void when_just_asked(contender_t *c) {
+static void when_just_started(contender_t *c) {
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
 }
 
@@ -100,7 +87,7 @@ static void when_closing(contender_t *c) {
   bed_run_for(c->bed, 10);
 }
 
-static void when_nobody_listens(contender_t *c) {
+static void when_server_away(contender_t *c) {
   server_kill(c->bed->server);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
   bed_run_for(c->bed, 30);
@@ -112,7 +99,7 @@ static const struct {
   void (*enter)(contender_t *c);
 } states[] = {
     {"idle", when_idle},
-    {"just asked for", when_just_asked},
+    {"just started", when_just_started},
     {"being acquired", when_acquiring},
     {"waited for", when_waiting},
     {"held", when_held},
@@ -121,12 +108,12 @@ static const struct {
     {"being released", when_releasing},
     {"lost", when_lost},
     {"being closed", when_closing},
-    {"being dialed for", when_nobody_listens},
+    {"being dialed for", when_server_away},
 };
 
 enum { STATES = sizeof states / sizeof *states };
 
-/* ---- every state, every target, server alive or dead ---------------------------------------------------- */
+/* ---- every state, every target, running and stopped server ---- */
 
 typedef struct situation {
   target_t target;
@@ -164,10 +151,10 @@ static void test_close(void **state) {
   else
     server_resume(bed->server);
   int64_t began = clock_now();
-  assert_error(begin(situation->target, c),
+  assert_error(begin_close_of_target(situation->target, c),
                was_closing && situation->target == THE_LOCK ? BELAY_ECLOSING : 0);
-  assert_error(begin(situation->target, c), BELAY_ECLOSING);
-  bed_until(bed, is_over(situation->target, c));
+  assert_error(begin_close_of_target(situation->target, c), BELAY_ECLOSING);
+  bed_until(bed, is_closed(situation->target, c));
   assert_between(clock_since_ms(began), 0, CLOSE_TIMEOUT_MS * slow() + lag());
   check_endings(c, op_pended, extend_pended);
   assert_int_equal(c->lost, losses);
@@ -179,7 +166,7 @@ static void test_close(void **state) {
   bed_close(bed);
 }
 
-/* ---- inside every callback ------------------------------------------------------------------------------- */
+/* ---- inside every callback ---- */
 
 typedef enum inside {
   AN_ACQUIRE,
@@ -202,10 +189,10 @@ typedef struct trap {
   contender_t *c;
 } trap_t;
 
-static void close_it(contender_t *c, const trap_t *trap) {
+static void close_target(contender_t *c, const trap_t *trap) {
   c->then = NULL;
-  assert_error(begin(trap->target, trap->c), 0);
-  assert_error(begin(trap->target, trap->c), BELAY_ECLOSING);
+  assert_error(begin_close_of_target(trap->target, trap->c), 0);
+  assert_error(begin_close_of_target(trap->target, trap->c), BELAY_ECLOSING);
 }
 
 static void on_event(contender_t *c, event_t event) {
@@ -213,14 +200,14 @@ static void on_event(contender_t *c, event_t event) {
   static const event_t events[] = {EVENT_ENDED, EVENT_ENDED,    EVENT_ENDED, EVENT_EXTENDED,
                                    EVENT_LOST,  EVENT_EXTENDED, EVENT_CLOSED};
   if (trap->inside != A_PING && event == events[trap->inside])
-    close_it(c, trap);
+    close_target(c, trap);
 }
 
 static void on_ping(bed_t *bed) {
-  close_it(bed->first, bed->first->arg);
+  close_target(bed->first, bed->first->arg);
 }
 
-/* Brings about the callback in which the trap snaps. */
+/* Start the operation in whose callback the target closes. */
 static void provoke(contender_t *c, const trap_t *trap) {
   bed_t *bed = c->bed;
   contender_t *other;
@@ -266,7 +253,7 @@ static void test_close_inside(void **state) {
   c->arg = trap;
   bed->then = on_ping;
   provoke(c, trap);
-  bed_until(bed, is_over(trap->target, c));
+  bed_until(bed, is_closed(trap->target, c));
   assert_int_equal(c->ended, c->begun);
   const char *left = server_string(bed->server, "GET", "belay::lock::{door}", NULL);
   assert_true(left == NULL || strcmp(left, "somebody else") == 0);
@@ -274,30 +261,37 @@ static void test_close_inside(void **state) {
   bed_close(bed);
 }
 
-/* ---- granted, and nobody knows yet ----------------------------------------------------------------------- */
+/* ---- granted, and not yet reported ---- */
 
 static void close_the_other(contender_t *c, event_t event) {
   const trap_t *trap = c->arg;
   if (event == EVENT_ENDED)
-    close_it(c, trap);
+    close_target(c, trap);
 }
 
-static void test_close_between_the_grant_and_its_news(void **state) {
-  trap_t *trap = *state;
-  needs_one_process("answers that come together, in their order");
+/* Two locks whose replies arrive together; `then` runs in the callback of the first one. */
+static bed_t *open_granted(contender_t *both[2], trap_t *trap,
+                           void (*then)(contender_t *c, event_t event)) {
+  needs_one_process("replies that arrive together, in their order");
   bed_t *bed = open_bed();
-  contender_t *first = contender_new(bed, "first", NULL);
-  contender_t *second = trap->c = contender_new(bed, "second", NULL);
-  assert_error(try_lock(first), 0);
-  assert_error(release(first), 0);
-  server_pause(bed->server); /* both answers come together */
+  contender_t *first = both[0] = contender_connected(bed, "first", NULL);
+  contender_t *second = both[1] = trap->c = contender_new(bed, "second", NULL);
+  server_pause(bed->server);
   assert_error(begin_acquire(first, 0), 0);
   assert_error(begin_acquire(second, 0), 0);
   bed_run_for(bed, 20);
-  first->then = close_the_other;
+  first->then = then;
   first->arg = trap;
   server_resume(bed->server);
-  bed_until(bed, is_over(trap->target, second));
+  return bed;
+}
+
+static void test_close_before_the_grant_is_reported(void **state) {
+  trap_t *trap = *state;
+  contender_t *both[2];
+  bed_t *bed = open_granted(both, trap, close_the_other);
+  const contender_t *second = both[1];
+  bed_until(bed, is_closed(trap->target, second));
   assert_int_equal(second->ended, 1);
   assert_error(second->status, BELAY_ECANCELED);
   assert_int_equal(second->lost, 0);
@@ -311,31 +305,20 @@ static void cancel_the_other(contender_t *c, event_t event) {
     assert_error(cancel(trap->c), 0);
 }
 
-TEST(cancel_between_the_grant_and_its_news) {
-  needs_one_process("answers that come together, in their order");
-  bed_t *bed = open_bed();
-  contender_t *first = contender_new(bed, "first", NULL),
-              *second = contender_new(bed, "second", NULL);
-  trap_t trap = {.c = second};
-  assert_error(try_lock(first), 0);
-  assert_error(release(first), 0);
-  server_pause(bed->server);
-  assert_error(begin_acquire(first, 0), 0);
-  assert_error(begin_acquire(second, 0), 0);
-  bed_run_for(bed, 20);
-  first->then = cancel_the_other;
-  first->arg = &trap;
-  server_resume(bed->server);
-  assert_error(outcome(second), BELAY_ECANCELED);
+TEST(cancel_before_the_grant_is_reported) {
+  trap_t trap = {0};
+  contender_t *both[2];
+  bed_t *bed = open_granted(both, &trap, cancel_the_other);
+  assert_error(outcome(both[1]), BELAY_ECANCELED);
   bed_settle(bed);
   assert_int_equal(server_keys(bed->server), 1);
-  assert_true(is_on_server(first));
+  assert_true(is_on_server(both[0]));
   bed_close(bed);
 }
 
-/* ---- many at once, and again ----------------------------------------------------------------------------- */
+/* ---- many handles, repeated closes ---- */
 
-BED_TEST_OF(a_client_releases_all_that_it_holds, o.close_timeout_ms = 60000) {
+BED_TEST_OF(client_close_releases_all_locks, o.close_timeout_ms = 60000) {
   enum { MANY = 5000 };
   static contender_t *all[MANY];
   char name[16];
@@ -352,7 +335,7 @@ BED_TEST_OF(a_client_releases_all_that_it_holds, o.close_timeout_ms = 60000) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-TEST_IN(belay_closes_all_its_clients, bed, open_bed()) {
+TEST_IN(belay_close_closes_all_clients, bed, open_bed()) {
   enum { CLIENTS = 5 };
   for (int i = 0; i < CLIENTS; i++) {
     char name[16];
@@ -373,16 +356,16 @@ static void take_it_again(contender_t *c, event_t event) {
   assert_error(begin_acquire(*next, 0), 0);
 }
 
-TEST_IN(a_new_handle_in_the_close_of_the_old_one, bed, open_bed()) {
+TEST_IN(new_handle_in_a_close_callback, bed, open_bed()) {
   contender_t *c = contender_new(bed, "door", NULL), *next = NULL;
   assert_error(try_lock(c), 0);
   c->then = take_it_again;
   c->arg = &next;
   assert_error(close_lock(c), 0);
-  assert_error(outcome(next), 0); /* the old one had given it back by then */
+  assert_error(outcome(next), 0); /* the old handle had released it */
 }
 
-TEST_IN(callbacks_may_be_null, bed, open_bed()) {
+TEST_IN(close_callbacks_may_be_null, bed, open_bed()) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   contender_t *held = contender_new(bed, "door", NULL);
   contender_t *other = contender_of(bed, client, "another door", NULL);
@@ -393,7 +376,7 @@ TEST_IN(callbacks_may_be_null, bed, open_bed()) {
   bed_until(bed, server_keys(bed->server) == 0);
 }
 
-BED_TEST_OF(a_timeout_of_zero_waits_for_nothing, o.close_timeout_ms = 0) {
+BED_TEST_OF(close_timeout_of_zero, o.close_timeout_ms = 0) {
   assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
   server_pause(bed->server);
   int64_t began = clock_now();
@@ -402,10 +385,9 @@ BED_TEST_OF(a_timeout_of_zero_waits_for_nothing, o.close_timeout_ms = 0) {
   assert_true(clock_since_ms(began) < lag());
 }
 
-/* A close may be followed by a bigger one, which does not wait longer than the smaller. */
-TEST_IN(all_three_closes_in_a_row, bed, open_bed()) {
-  contender_t *c = contender_new(bed, "door", NULL);
-  assert_error(try_lock(c), 0);
+/* The close of a lock, then of its client, then of belay. */
+TEST_IN(lock_client_and_belay_close_in_a_row, bed, open_bed()) {
+  contender_t *c = contender_holding(bed, "door", NULL);
   assert_error(begin_close(c), 0);
   assert_error(begin_client_close(bed), 0);
   assert_error(begin_close(c), BELAY_ECLOSING);
@@ -418,7 +400,56 @@ TEST_IN(all_three_closes_in_a_row, bed, open_bed()) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* ---- the list -------------------------------------------------------------------------------------------- */
+/* ---- data of a handle ---- */
+
+static void on_message(belay_subscription_t *subscription, belay_topic_event_t event,
+                       const void *message, size_t len, int status) {
+  (void)subscription;
+  (void)event;
+  (void)message;
+  (void)len;
+  (void)status;
+}
+
+static unsigned data_closed;
+static int mine;
+
+#define CLOSED(type)                                                                               \
+  static void on_##type##_closed(belay_##type##_t *handle, void *data) {                           \
+    assert_non_null(handle);                                                                       \
+    assert_ptr_equal(data, &mine);                                                                 \
+    data_closed++;                                                                                 \
+  }
+CLOSED(barrier)
+CLOSED(election)
+CLOSED(latch)
+CLOSED(lock)
+CLOSED(subscription)
+
+#define CLOSE(type, handle)                                                                        \
+  assert_error(belay_##type##_close(handle, on_##type##_closed), 0);                               \
+  expected++
+
+BED_TEST(close_callback_gets_the_data) {
+  belay_client_t *client = bed->client;
+  unsigned expected = data_closed = 0;
+#define SET(type, ...)                                                                             \
+  belay_##type##_t *type##_handle;                                                                 \
+  assert_error(belay_##type##_new(__VA_ARGS__, belay_string("n"), NULL, &type##_handle), 0);       \
+  belay_##type##_set_data(type##_handle, &mine);                                                   \
+  CLOSE(type, type##_handle)
+  SET(latch, client);
+  SET(barrier, client);
+  SET(lock, client);
+  SET(election, &client, 1);
+  belay_subscription_t *subscription;
+  assert_error(belay_topic_subscribe(client, belay_string("n"), on_message, &mine, &subscription),
+               0);
+  CLOSE(subscription, subscription);
+  bed_until(bed, data_closed == expected);
+}
+
+/* ---- the table ---- */
 
 static situation_t situations[TARGETS * STATES * 2];
 static trap_t traps[TARGETS * INSIDES], grants[TARGETS];
@@ -447,7 +478,7 @@ TEST_ROWS(traps) {
 TEST_ROWS(grants) {
   for (target_t target = THE_LOCK; target < TARGETS; target++) {
     grants[target] = (trap_t){.target = target};
-    test_add(__LINE__, test_close_between_the_grant_and_its_news, &grants[target],
-             "close %s between a grant and its news", target_names[target]);
+    test_add(__LINE__, test_close_before_the_grant_is_reported, &grants[target],
+             "close %s before a grant is reported", target_names[target]);
   }
 }

@@ -18,12 +18,12 @@
 static const char *belay; /* the program */
 
 /* Output, error output and exit status of a command. */
-typedef struct said {
+typedef struct result {
   char out[OUTPUT_MAX];
   int status;
-} said_t;
+} result_t;
 
-/* err: where what it says of errors goes: "1" (to the rest), or a file. */
+/* err: target of the error output: "&1" (with the output), or a file. */
 static process_t start(const char *err, const char *const *args) {
   const char *argv[ARGS_MAX] = {"sh", "-c", NULL, belay};
   char script[64];
@@ -34,31 +34,31 @@ static process_t start(const char *err, const char *const *args) {
   return process_start(argv);
 }
 
-/* All that it says, to its end. Valid until the next time. */
-static const said_t *hear(process_t *process) {
-  static said_t said;
+/* Read all output, and wait for the end. Valid until the next call. */
+static const result_t *read_output(process_t *process) {
+  static result_t result;
   size_t n = 0;
   ssize_t got;
-  while ((got = read(process->out, said.out + n, sizeof said.out - 1 - n)) > 0)
+  while ((got = read(process->out, result.out + n, sizeof result.out - 1 - n)) > 0)
     n += (size_t)got;
-  said.out[n] = '\0';
-  said.status = process_wait(process);
-  return &said;
+  result.out[n] = '\0';
+  result.status = process_wait(process);
+  return &result;
 }
 
-static const said_t *run_to(const char *err, const char *const *args) {
+static const result_t *run_to(const char *err, const char *const *args) {
   process_t process = start(err, args);
-  return hear(&process);
+  return read_output(&process);
 }
 
 #define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define RUN(...) run_to("&1", ARGS(__VA_ARGS__))
-#define PRINTED(...) run_to("/dev/null", ARGS(__VA_ARGS__)) /* without what is said of it */
+#define PRINTED(...) run_to("/dev/null", ARGS(__VA_ARGS__)) /* without the error output */
 
-/* ---- belay acl --------------------------------------------------------------------------------------------- */
+/* ---- belay acl ---- */
 
-/* Sends a line as redis-cli reads it from a pipe, as an inline command. */
-static void say_line(server_t *server, const char *line) {
+/* Send a line as redis-cli does that reads it from a pipe. */
+static void send_line(server_t *server, const char *line) {
   resp_client_t client;
   char reply[256];
   assert_int_equal(resp_dial_unix(&client, server_path(server)), 0);
@@ -89,14 +89,14 @@ static bool logs_in(server_t *server, const char *user, const char *password) {
 #define STRANGE "we\"i'rd*\\::part"
 
 /* The lines for redis-cli create the requested user, in any namespace. */
-TEST_ON(a_line_for_redis_cli, server, server_start(NULL)) {
-  const said_t *said =
+TEST_ON(acl_line_for_redis_cli, server, server_start(NULL)) {
+  const result_t *result =
       PRINTED("acl", "--user", "app", "--namespace", STRANGE, "--key", "the \"door", "lock");
-  assert_int_equal(said->status, 2); /* a key with a space */
-  said = PRINTED("acl", "--user", "app", "--namespace", STRANGE, "--key", "the\"door'", "--db", "2",
-                 "--server", "7.0.15", "lock", "limiter");
-  assert_int_equal(said->status, 0);
-  say_line(server, said->out);
+  assert_int_equal(result->status, 2); /* a key with a space */
+  result = PRINTED("acl", "--user", "app", "--namespace", STRANGE, "--key", "the\"door'", "--db",
+                   "2", "--server", "7.0.15", "lock", "limiter");
+  assert_int_equal(result->status, 0);
+  send_line(server, result->out);
   assert_true(may(server, "app", "GET", "we\"i'rd*\\::part::x"));
   assert_true(may(server, "app", "GET", "the\"door'"));
   assert_false(may(server, "app", "GET", "we\"i'rdish\\::part::x"));
@@ -107,28 +107,28 @@ TEST_ON(a_line_for_redis_cli, server, server_start(NULL)) {
 }
 
 /* A new user cannot log in, and a changed user keeps its password. */
-TEST_ON(where_the_password_goes, server, server_start(NULL)) {
-  const said_t *said = PRINTED("acl", "--user=app", "--namespace=app", "all");
-  assert_null(strchr(said->out, '>'));
-  assert_null(strstr(said->out, "nopass"));
-  say_line(server, said->out);
+TEST_ON(acl_line_keeps_the_password, server, server_start(NULL)) {
+  const result_t *result = PRINTED("acl", "--user=app", "--namespace=app", "all");
+  assert_null(strchr(result->out, '>'));
+  assert_null(strstr(result->out, "nopass"));
+  send_line(server, result->out);
   assert_false(logs_in(server, "app", ""));
   assert_false(logs_in(server, "app", "secret"));
   server_do(server, "ACL", "SETUSER", "app", ">secret", "+keys", "~other", "(+del ~*)", NULL);
   assert_true(logs_in(server, "app", "secret"));
   assert_true(may(server, "app", "KEYS", "*") && may(server, "app", "DEL", "anything"));
-  say_line(server, said->out);
+  send_line(server, result->out);
   assert_true(logs_in(server, "app", "secret"));
   assert_false(may(server, "app", "KEYS", "*") || may(server, "app", "DEL", "anything"));
-  said = RUN("acl", "--user=app", "--namespace=app", "all");
-  assert_non_null(strstr(said->out, "password")); /* it says so */
+  result = RUN("acl", "--user=app", "--namespace=app", "all");
+  assert_non_null(strstr(result->out, "password")); /* the output mentions it */
 }
 
 static int by_word(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The server's list, in a stable order. */
+/* The rules of the server's first user, sorted. */
 static const char *listed(server_t *server) {
   static char list[4096];
   const char *words[256];
@@ -143,20 +143,20 @@ static const char *listed(server_t *server) {
   return list;
 }
 
-/* The same user out of a file. */
-TEST(a_line_for_a_file) {
+/* The same user from a file. */
+TEST(acl_line_for_a_file) {
   char path[] = "/tmp/belay-test-users-XXXXXX.acl", lines[128], list[4096];
-  const said_t *said = PRINTED("acl", "--user", "app", "--namespace", STRANGE, "all");
+  const result_t *result = PRINTED("acl", "--user", "app", "--namespace", STRANGE, "all");
   server_t *server = server_start(NULL);
-  say_line(server, said->out);
+  send_line(server, result->out);
   snprintf(list, sizeof list, "%s", listed(server));
   server_stop(server);
 
-  said = PRINTED("acl", "--file", "--user", "app", "--namespace", STRANGE, "all");
-  assert_memory_equal(said->out, "user app on ", 12);
+  result = PRINTED("acl", "--file", "--user", "app", "--namespace", STRANGE, "all");
+  assert_memory_equal(result->out, "user app on ", 12);
   int fd = mkstemps(path, 4);
   assert_true(fd >= 0);
-  assert_int_equal(write(fd, said->out, strlen(said->out)), strlen(said->out));
+  assert_int_equal(write(fd, result->out, strlen(result->out)), strlen(result->out));
   close(fd);
   snprintf(lines, sizeof lines, "aclfile %s", path);
   server = server_start(&(server_options_t){.lines = lines});
@@ -166,18 +166,19 @@ TEST(a_line_for_a_file) {
   server_stop(server);
 }
 
-TEST(two_lines_with_sentinels) {
-  const said_t *said = PRINTED("acl", "--user", "app", "--namespace", "app", "--sentinel", "lock");
-  const char *second = strchr(said->out, '\n') + 1;
+TEST(acl_lines_with_sentinels) {
+  const result_t *result =
+      PRINTED("acl", "--user", "app", "--namespace", "app", "--sentinel", "lock");
+  const char *second = strchr(result->out, '\n') + 1;
   assert_memory_equal(second, "ACL SETUSER app on ", 19);
   assert_non_null(strstr(second, "+sentinel|get-master-addr-by-name"));
   assert_null(strstr(second, " ~"));
-  assert_true(strstr(said->out, "+role") < second);
+  assert_true(strstr(result->out, "+role") < second);
   server_t *server = server_start(NULL);
   server_t *sentinel = server_start(&(server_options_t){.address = "127.0.0.1", .sentinel = true});
   char first[4096];
-  snprintf(first, sizeof first, "%.*s", (int)(second - said->out), said->out);
-  say_line(server, first);
+  snprintf(first, sizeof first, "%.*s", (int)(second - result->out), result->out);
+  send_line(server, first);
   resp_client_t client;
   char reply[64] = "";
   assert_int_equal(resp_dial_tcp(&client, "127.0.0.1", server_port(sentinel)), 0);
@@ -189,7 +190,7 @@ TEST(two_lines_with_sentinels) {
   server_stop(server);
 }
 
-TEST(what_it_does_not_take) {
+TEST(acl_arguments_that_are_refused) {
   static const char *const lines[][10] = {
       {"acl"},
       {"acl", "lock"},
@@ -214,25 +215,25 @@ TEST(what_it_does_not_take) {
       {"acl", "--user", "app", "--namespace", "app", "lock", "--db"},
   };
   for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-    const said_t *said = run_to("/dev/null", lines[i]);
-    if (said->status != 2 || said->out[0] != '\0')
-      fail_msg("line %zu: status %d: %s", i, said->status, said->out);
-    said = run_to("&1", lines[i]);
-    assert_non_null(strstr(said->out, "belay: acl: "));
+    const result_t *result = run_to("/dev/null", lines[i]);
+    if (result->status != 2 || result->out[0] != '\0')
+      fail_msg("line %zu: status %d: %s", i, result->status, result->out);
+    result = run_to("&1", lines[i]);
+    assert_non_null(strstr(result->out, "belay: acl: "));
   }
 }
 
 TEST(help) {
-  const said_t *said = RUN("help");
-  assert_int_equal(said->status, 0);
-  assert_non_null(strstr(said->out, "\n  acl "));
-  assert_non_null(strstr(said->out, "BELAY_URL"));
-  assert_non_null(strstr(said->out, "/proc/PID/cmdline"));
-  said = RUN("acl", "--help");
-  assert_int_equal(said->status, 0);
-  assert_non_null(strstr(said->out, " limiter "));
+  const result_t *result = RUN("help");
+  assert_int_equal(result->status, 0);
+  assert_non_null(strstr(result->out, "\n  acl "));
+  assert_non_null(strstr(result->out, "BELAY_URL"));
+  assert_non_null(strstr(result->out, "/proc/PID/cmdline"));
+  result = RUN("acl", "--help");
+  assert_int_equal(result->status, 0);
+  assert_non_null(strstr(result->out, " limiter "));
   assert_non_null(
-      strstr(said->out, "belay acl --user app --namespace app lock limiter | redis-cli"));
+      strstr(result->out, "belay acl --user app --namespace app lock limiter | redis-cli"));
   process_t process = process_start(
       ARGS("sh", "-c", "\"$0\" acl --user a --namespace a all 2>&1 >/dev/full", belay));
   char line[256];
@@ -242,14 +243,14 @@ TEST(help) {
   assert_int_equal(process_wait(&process), 123);
 }
 
-/* ---- secrets ----------------------------------------------------------------------------------------------- */
+/* ---- secrets ---- */
 
-static void expect_no_secret(const said_t *said) {
-  assert_null(strstr(said->out, SECRET));
+static void expect_no_secret(const result_t *result) {
+  assert_null(strstr(result->out, SECRET));
 }
 
-/* As an option, in both ways, and out of the environment: they fail, and say nothing of it. All at once, for some take
- * their time. */
+/* Run the command with each URL as an option, in both forms, and in the environment: it fails and
+ * does not print the password. All processes run at once, because some take long. */
 static void expect_failures(const char *const *urls, size_t n, int least) {
   static process_t processes[3 * URLS_MAX];
   assert_true(n <= URLS_MAX);
@@ -263,14 +264,14 @@ static void expect_failures(const char *const *urls, size_t n, int least) {
     unsetenv("BELAY_URL");
   }
   for (size_t i = 0; i < 3 * n; i++) {
-    const said_t *said = hear(&processes[i]);
-    expect_no_secret(said);
-    assert_non_null(strstr(said->out, "belay: "));
-    assert_in_range(said->status, least, 123);
+    const result_t *result = read_output(&processes[i]);
+    expect_no_secret(result);
+    assert_non_null(strstr(result->out, "belay: "));
+    assert_in_range(result->status, least, 123);
   }
 }
 
-TEST(urls_that_are_none) {
+TEST(malformed_urls_do_not_show_the_password) {
   static const char *const urls[] = {
       "redis://user:" SECRET "@",
       "redis://user:" SECRET "@:6379",
@@ -311,7 +312,7 @@ TEST(urls_that_are_none) {
 }
 
 /* Servers that are absent, refuse the user, forbid the command, or repeat its arguments. */
-TEST(servers_that_refuse) {
+TEST(refusals_do_not_show_the_password) {
   static const char *const nowhere[] = {
       "redis://user:" SECRET "@127.0.0.1:1",
       "redis://user:" SECRET "@no-such-host.invalid",
@@ -344,8 +345,8 @@ TEST(servers_that_refuse) {
     server_stop(servers[i]);
 }
 
-/* Lines with a URL that are no command line. */
-TEST(lines_that_are_none) {
+/* Wrong command lines that contain a URL. */
+TEST(wrong_command_lines_do_not_show_the_password) {
   static const char url[] = "redis://user:" SECRET "@host",
                     option[] = "--url=redis://:" SECRET "@h";
   static const char *const lines[][10] = {
@@ -367,9 +368,9 @@ TEST(lines_that_are_none) {
       {"acl", "--user", "app", "--namespace", "app", "--server", url, "lock"},
   };
   for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-    const said_t *said = run_to("&1", lines[i]);
-    expect_no_secret(said);
-    assert_int_not_equal(said->status, 0);
+    const result_t *result = run_to("&1", lines[i]);
+    expect_no_secret(result);
+    assert_int_not_equal(result->status, 0);
   }
 }
 

@@ -1,10 +1,11 @@
-/* The contract of all handles. test/support/contract has a row for each handle: arguments are checked, a close cancels
- * pending operations, and each callback may close the handle, the client or all. */
+/* The contract of all handles. test/support/contract has a row for each handle: arguments are
+ * checked, a close cancels pending operations, and each callback may close the handle, the client
+ * or all. */
 #include "support/contract/contract.h"
 
 enum { CALLS_MAX = 16, REPEATS = 5 };
 
-/* The rows' tests share one server for each test: a bed for each way to end costs little. */
+/* A test of a row has one server, and one bed for each way to close. */
 typedef struct stand {
   server_t *server;
   const contract_t *row;
@@ -23,7 +24,7 @@ static void stand_open(stand_t *stand) {
   rig_make(&stand->rig, stand->row, stand->bed, stand->bed->client);
 }
 
-/* Waits until every call that began has ended, once. */
+/* Wait until each started call has ended. */
 static void expect_all_ended(stand_t *stand) {
   for (unsigned i = 0; i < CALLS_MAX; i++)
     bed_until(stand->bed, stand->calls[i].ended >= stand->calls[i].begun);
@@ -34,7 +35,7 @@ static void run(stand_t *stand, unsigned n) {
   bed_until(stand->bed, stand->calls[n].ended == stand->calls[n].begun);
 }
 
-/* ---- arguments ------------------------------------------------------------------------------------------- */
+/* ---- arguments ---- */
 
 static void expect_refused(const bed_t *bed, int error, const char *detail) {
   assert_error(error, BELAY_EINVAL);
@@ -70,7 +71,7 @@ static void test_arguments(void **state) {
   bed_close(bed);
 }
 
-/* ---- requests -------------------------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 static void test_request_is_busy(void **state) {
   stand_t stand = {.row = *state, .server = server_start(NULL)};
@@ -137,7 +138,7 @@ static void test_server_away(void **state) {
   server_stop(stand.server);
 }
 
-/* ---- closing --------------------------------------------------------------------------------------------- */
+/* ---- closing ---- */
 
 typedef enum end { END_HANDLE, END_CLIENT, END_ALL, ENDS } end_t;
 
@@ -153,7 +154,7 @@ static bool has_ended(const rig_t *rig, end_t end) {
                              : rig->bed->belay_closed == 1;
 }
 
-/* Begins all operations, cancels one of them and closes. A warm handle has sent them by then. */
+/* Start all operations, cancel one of them and close. A warm handle has sent them before. */
 static void close_with_pending(stand_t *stand, end_t end, unsigned warm) {
   const unsigned operations = stand->row->operations;
   rig_call_t late = {.n = 0};
@@ -182,7 +183,7 @@ static void close_with_pending(stand_t *stand, end_t end, unsigned warm) {
   assert_int_equal(late.ended, 0);
 }
 
-/* The calls of another handle go on. */
+/* The calls of another handle continue. */
 static void test_close_cancels(void **state) {
   stand_t stand = {.row = *state, .server = server_start(NULL)};
   for (end_t end = stand.row->close != NULL ? END_HANDLE : END_CLIENT; end < ENDS; end++)

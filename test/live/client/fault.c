@@ -4,7 +4,7 @@
 #include "support/fixtures/bed.h"
 #include "support/deployments/relay.h"
 
-/* Waits until the server has no key, and expects that none appears by a late execution. */
+/* Wait until the server has no key, and check that no late execution creates one. */
 static void expect_no_key(bed_t *bed) {
   bed_settle(bed);
   bed_until(bed, server_keys(bed->server) == 0);
@@ -12,19 +12,18 @@ static void expect_no_key(bed_t *bed) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* Waits for the loss; checks that it comes at the deadline that was promised. */
+/* Wait for the loss, which must come at the deadline. */
 static void expect_loss_at_its_deadline(contender_t *c) {
   int64_t deadline = believed_until(c);
   assert_int_equal(c->lost, 0);
   await_loss_at(c, deadline);
 }
 
-/* ---- a server that stands still ------------------------------------------------------------------------ */
+/* ---- a stopped server ---- */
 
-BED_TEST(a_stopped_server_and_no_watchdog) {
+BED_TEST(lock_without_watchdog_and_a_stopped_server) {
   belay_lock_options_t options = with_ttl(600 * slow());
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &options);
   server_pause(bed->server);
   expect_loss_at_its_deadline(c);
   assert_error(release(c), BELAY_ENOTOWNER);
@@ -33,11 +32,10 @@ BED_TEST(a_stopped_server_and_no_watchdog) {
   assert_int_equal(c->lost, 1);
 }
 
-BED_TEST(a_stopped_server_and_a_watchdog) {
+BED_TEST(lock_with_watchdog_and_a_stopped_server) {
   belay_lock_options_t options = watched(kept_ttl());
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
-  bed_run_for(bed, options.ttl_ms * 5 / 4); /* renewed some times */
+  contender_t *c = contender_holding(bed, "door", &options);
+  bed_run_for(bed, options.ttl_ms * 5 / 4); /* several renewals */
   assert_int_equal(c->lost, 0);
   server_pause(bed->server);
   expect_loss_at_its_deadline(c);
@@ -46,11 +44,10 @@ BED_TEST(a_stopped_server_and_a_watchdog) {
   assert_int_equal(c->lost, 1);
 }
 
-BED_TEST(a_stop_that_is_shorter_than_the_ttl_is_survived) {
+BED_TEST(server_stop_shorter_than_the_ttl) {
   int64_t ttl = kept_ttl() * 3 / 2;
   belay_lock_options_t options = watched(ttl);
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &options);
   server_pause(bed->server);
   bed_run_for(bed, ttl / 2);
   server_resume(bed->server);
@@ -59,12 +56,10 @@ BED_TEST(a_stop_that_is_shorter_than_the_ttl_is_survived) {
   assert_true(is_on_server(c));
 }
 
-BED_TEST(an_acquire_that_is_not_answered_in_time_is_unknown_and_undone) {
+BED_TEST(acquire_timeout_is_unknown_and_undone) {
   belay_lock_options_t options = lock_options();
   options.timeout_ms = prompt_ms();
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0); /* connected */
-  assert_error(release(c), 0);
+  contender_t *c = contender_connected(bed, "door", &options);
   server_pause(bed->server);
   int64_t began = clock_now();
   assert_error(try_lock(c), BELAY_EUNKNOWN);
@@ -74,13 +69,11 @@ BED_TEST(an_acquire_that_is_not_answered_in_time_is_unknown_and_undone) {
   expect_no_key(bed);
   assert_int_equal(client_stats(bed).undo_failed, 0);
   assert_int_equal(server_info(bed->server, "stats", "expired_keys"), 0);
-  assert_true(server_calls(bed->server, "set") >= 2); /* it was executed, afterwards */
+  assert_true(server_calls(bed->server, "set") >= 2); /* the server executed it later */
 }
 
-BED_TEST(an_acquire_that_is_canceled_while_it_is_out_is_undone) {
-  contender_t *c = contender_new(bed, "door", NULL);
-  assert_error(try_lock(c), 0);
-  assert_error(release(c), 0);
+BED_TEST(canceled_acquire_is_undone) {
+  contender_t *c = contender_connected(bed, "door", NULL);
   server_pause(bed->server);
   uint64_t before = client_stats(bed).writes;
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
@@ -92,12 +85,10 @@ BED_TEST(an_acquire_that_is_canceled_while_it_is_out_is_undone) {
   assert_true(server_calls(bed->server, "set") >= 2);
 }
 
-BED_TEST(a_waiter_goes_on_after_an_attempt_that_was_not_answered) {
+BED_TEST(waiter_continues_after_a_timeout) {
   belay_lock_options_t options = lock_options();
   options.timeout_ms = prompt_ms();
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
-  assert_error(release(c), 0);
+  contender_t *c = contender_connected(bed, "door", &options);
   server_pause(bed->server);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
   bed_run_for(bed, 2 * options.timeout_ms);
@@ -107,14 +98,13 @@ BED_TEST(a_waiter_goes_on_after_an_attempt_that_was_not_answered) {
   assert_true(is_on_server(c));
   bed_settle(bed);
   bed_run_for(bed, 200);
-  assert_true(is_on_server(c)); /* the undos of the attempts before it did not harm it */
+  assert_true(is_on_server(c)); /* the undos of earlier attempts did not remove it */
 }
 
-BED_TEST(a_release_that_is_not_answered_is_unknown_and_tried_again) {
+BED_TEST(release_timeout_is_unknown_and_repeated) {
   belay_lock_options_t options = lock_options();
   options.timeout_ms = prompt_ms();
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &options);
   server_pause(bed->server);
   assert_error(release(c), BELAY_EUNKNOWN);
   assert_int_equal(c->lost, 0);
@@ -122,7 +112,7 @@ BED_TEST(a_release_that_is_not_answered_is_unknown_and_tried_again) {
   expect_no_key(bed);
 }
 
-BED_TEST(a_busy_server_answers_late) {
+BED_TEST(late_replies_of_a_busy_server) {
   belay_lock_options_t impatient = lock_options(), patient = lock_options();
   char pause[12];
   snprintf(pause, sizeof pause, "%d", (int)(2 * prompt_ms()));
@@ -142,38 +132,33 @@ BED_TEST(a_busy_server_answers_late) {
 }
 
 /* A reply that comes after the ttl is over. */
-BED_TEST(a_grant_that_comes_too_late_is_no_grant) {
+BED_TEST(grant_after_the_ttl_is_expired) {
   belay_lock_options_t options = with_ttl(prompt_ms());
   char pause[12];
   snprintf(pause, sizeof pause, "%d", (int)(2 * prompt_ms()));
   options.timeout_ms = 20000;
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
-  assert_error(release(c), 0);
+  contender_t *c = contender_connected(bed, "door", &options);
   server_do(bed->server, "CLIENT", "PAUSE", pause, NULL);
   assert_error(try_lock(c), BELAY_EEXPIRED);
   assert_int_equal(c->lost, 0);
   expect_no_key(bed);
 }
 
-/* ---- a loop that stands still -------------------------------------------------------------------------- */
+/* ---- a blocked loop ---- */
 
 static void stall_for(uv_timer_t *timer) {
   stall_ms(*(int64_t *)timer->data);
 }
 
-/* A lock expires, and answers for others arrive, while the loop is busy with something else. */
-TEST(after_a_stalled_loop_the_loss_comes_first) {
-  belay_client_options_t patient = client_options();
-  patient.timeout_ms = 60000; /* no deadline but the lease's */
-  patient.stall_timeout_ms = 60000;
-  bed_t *bed = bed_open(&patient);
+/* While the loop is blocked, one lock expires and replies for others arrive. */
+BED_TEST_OF(loss_precedes_replies_after_a_stalled_loop, o.timeout_ms = 60000;
+            o.stall_timeout_ms = 60000) {
   int64_t ttl = prompt_ms(), pause = ttl + 50;
   belay_lock_options_t options = with_ttl(ttl);
   contender_t *lost = contender_new(bed, "lost", &options);
   contender_t *first = contender_new(bed, "first", NULL),
               *second = contender_new(bed, "second", NULL);
-  uv_timer_t stall;
+  static uv_timer_t stall; /* closed after this function */
   uv_timer_init(&bed->loop, &stall);
   stall.data = &pause;
   assert_error(try_lock(first), 0);
@@ -187,7 +172,7 @@ TEST(after_a_stalled_loop_the_loss_comes_first) {
   assert_error(begin_acquire(second, 0), 0);
   assert_error(begin_ping(bed), 0);
   bed_until(bed, client_stats(bed).writes > before);
-  server_resume(bed->server); /* the answers arrive during the stall */
+  server_resume(bed->server); /* the replies arrive during the stall */
   uv_timer_start(&stall, stall_for, 0, 0);
   bed_until(bed, lost->lost == 1 && first->ended == 2 && second->ended == 1 && bed->pongs == 2);
 
@@ -200,7 +185,6 @@ TEST(after_a_stalled_loop_the_loss_comes_first) {
   belay_stats(bed->belay, &stats);
   assert_true(stats.max_gap_ns >= (uint64_t)(ttl * MS));
   uv_close((uv_handle_t *)&stall, NULL);
-  bed_close(bed);
 }
 
 static void stall_when_ended(contender_t *c, event_t event) {
@@ -208,9 +192,9 @@ static void stall_when_ended(contender_t *c, event_t event) {
     stall_ms(*(int64_t *)c->arg);
 }
 
-/* The stall is in one of belay's own callbacks, with more of them waiting behind it. */
-TEST(after_a_stalled_callback_the_loss_comes_first) {
-  needs_one_process("answers in order");
+/* A callback of belay blocks the loop while further callbacks are queued. */
+TEST(loss_precedes_replies_after_a_stalled_callback) {
+  needs_one_process("replies in order");
   bed_t *bed = bed_open(NULL);
   int64_t ttl = prompt_ms(), pause = ttl + 50;
   belay_lock_options_t options = with_ttl(ttl);
@@ -220,7 +204,7 @@ TEST(after_a_stalled_callback_the_loss_comes_first) {
   first->then = stall_when_ended;
   first->arg = &pause;
   assert_error(try_lock(lost), 0);
-  server_pause(bed->server); /* so that both answers come together */
+  server_pause(bed->server); /* so that both replies arrive together */
   assert_error(begin_acquire(first, 0), 0);
   assert_error(begin_acquire(second, 0), 0);
   bed_run_for(bed, 20);
@@ -234,15 +218,15 @@ TEST(after_a_stalled_callback_the_loss_comes_first) {
 static void check_remaining(uv_timer_t *timer) {
   contender_t *c = timer->data;
   stall_ms(remaining_ms(c) + 5);
-  assert_int_equal(c->lost, 0); /* belay had no chance to tell */
+  assert_int_equal(c->lost, 0); /* belay has not run yet */
   assert_int_equal(belay_lock_remaining_us(c->lock), 0);
   assert_error(begin_release(c), BELAY_ENOTOWNER);
 }
 
-BED_TEST(remaining_is_true_even_where_the_loss_is_not_told_yet) {
+BED_TEST(remaining_is_0_before_the_loss_is_reported) {
   belay_lock_options_t options = with_ttl(prompt_ms());
   contender_t *c = contender_new(bed, "door", &options);
-  static uv_timer_t own; /* the bed ends its close, after this function */
+  static uv_timer_t own; /* closed after this function */
   uv_timer_init(&bed->loop, &own);
   own.data = c;
   assert_error(try_lock(c), 0);
@@ -251,9 +235,9 @@ BED_TEST(remaining_is_true_even_where_the_loss_is_not_told_yet) {
   uv_close((uv_handle_t *)&own, NULL);
 }
 
-/* ---- a server that restarts, connections that are lost --------------------------------------------------- */
+/* ---- a server that restarts, connections that are lost ---- */
 
-BED_TEST(a_restart_in_the_middle_of_a_wait) {
+BED_TEST(restart_during_a_wait) {
   contender_t *waiter = contender_new(bed, "door", NULL);
   foreign_holder(waiter, 600000);
   assert_error(begin_acquire(waiter, BELAY_FOREVER), 0);
@@ -269,17 +253,16 @@ BED_TEST(a_restart_in_the_middle_of_a_wait) {
   assert_true(client_stats(bed).connects >= 2);
 }
 
-BED_TEST(a_restart_while_held_is_a_loss_at_the_next_renewal) {
+BED_TEST(restart_while_held_is_a_loss_at_the_renewal) {
   belay_lock_options_t options = watched(kept_ttl());
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &options);
   server_kill(bed->server);
   server_restart(bed->server);
   bed_until(bed, c->lost == 1);
   assert_int_equal(c->reason, BELAY_LOST_TAKEN);
 }
 
-BED_TEST(no_server_for_a_while_and_a_wait_goes_on) {
+BED_TEST(wait_continues_without_a_server) {
   contender_t *c = contender_new(bed, "door", NULL);
   server_kill(bed->server);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
@@ -289,12 +272,11 @@ BED_TEST(no_server_for_a_while_and_a_wait_goes_on) {
   assert_error(outcome(c), 0);
 }
 
-TEST(connections_that_are_killed_while_it_is_held) {
-  needs_one_process("one that tells how many it has killed");
+TEST(connections_killed_while_held) {
+  needs_one_process("the number of killed connections");
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = watched(kept_ttl());
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &options);
   for (int i = 0; i < 3; i++) {
     assert_true(server_integer(bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL) >= 1);
     bed_run_for(bed, options.ttl_ms * 3 / 4);
@@ -307,7 +289,7 @@ TEST(connections_that_are_killed_while_it_is_held) {
   bed_close(bed);
 }
 
-BED_TEST(connections_that_are_killed_during_a_wait) {
+BED_TEST(connections_killed_during_a_wait) {
   contender_t *waiter = contender_new(bed, "door", NULL);
   foreign_holder(waiter, 600000);
   assert_error(begin_acquire(waiter, BELAY_FOREVER), 0);
@@ -324,13 +306,11 @@ BED_TEST(connections_that_are_killed_during_a_wait) {
   assert_true(is_on_server(waiter));
 }
 
-TEST(a_connection_that_is_killed_with_an_acquire_on_it) {
+TEST(connection_killed_during_an_acquire) {
   bed_t *bed = bed_open(NULL);
-  contender_t *c = contender_new(bed, "door", NULL);
-  assert_error(try_lock(c), 0);
-  assert_error(release(c), 0);
+  contender_t *c = contender_connected(bed, "door", NULL);
   if (server_ask(bed->server, "CLIENT", "PAUSE", "300", "WRITE", NULL)->type == RESP_ERROR) {
-    bed_close(bed); /* before 6.2 a pause held up the KILL too */
+    bed_close(bed); /* before 6.2 a pause also delayed the KILL */
     skip();
   }
   uint64_t before = client_stats(bed).writes;
@@ -342,8 +322,9 @@ TEST(a_connection_that_is_killed_with_an_acquire_on_it) {
   bed_close(bed);
 }
 
-/* The client's side is reset while the server, which stands still, has an acquire in its socket: a ghost. */
-static void check_ghost(bool waits, bool may_kill) {
+/* Cut the client's connection while the stopped server has an acquire in its socket: the server
+ * executes the acquire later. */
+static void check_late_execution(bool waits, bool may_kill) {
   server_t *server = server_start(NULL);
   server_do(server, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "+@all",
             may_kill ? "+client" : "-client", NULL);
@@ -355,12 +336,10 @@ static void check_ghost(bool waits, bool may_kill) {
   bed->server = server;
   belay_lock_options_t options = lock_options();
   options.timeout_ms = 1000 * slow();
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
-  assert_error(release(c), 0);
+  contender_t *c = contender_connected(bed, "door", &options);
   server_pause(server);
   assert_error(begin_acquire(c, waits ? BELAY_FOREVER : 0), 0);
-  bed_run_for(bed, 100); /* it lies in the server's socket now */
+  bed_run_for(bed, 100); /* the bytes are in the server's socket */
   relay_cut(relay);
   if (!waits) {
     assert_error(outcome(c), BELAY_EUNKNOWN);
@@ -382,39 +361,35 @@ static void check_ghost(bool waits, bool may_kill) {
   relay_stop(relay);
 }
 
-TEST(the_ghost_of_an_attempt_leaves_no_key) {
-  check_ghost(false, true);
+TEST(late_execution_of_an_acquire_leaves_no_key) {
+  check_late_execution(false, true);
 }
 
-TEST(the_ghost_of_a_canceled_wait_leaves_no_key) {
-  check_ghost(true, true);
+TEST(late_execution_of_a_canceled_wait_leaves_no_key) {
+  check_late_execution(true, true);
 }
 
-TEST(nor_does_a_ghost_that_may_not_be_killed) {
-  check_ghost(false, false);
-  check_ghost(true, false);
+TEST(late_execution_without_the_right_to_kill_leaves_no_key) {
+  check_late_execution(false, false);
+  check_late_execution(true, false);
 }
 
-TEST(a_silent_link_is_dropped_and_the_next_one_works) {
-  belay_client_options_t options = client_options();
-  options.stall_timeout_ms = 300 * slow();
-  bed_t *bed = bed_open_relayed(&options);
+BED_TEST_WITH_(silent_connection_is_replaced, bed_open_relayed, client_options(),
+               o.stall_timeout_ms = 300 * slow()) {
   belay_lock_options_t lock = watched(2000 * slow());
   lock.renew_after_ms = 200 * slow();
-  contender_t *c = contender_new(bed, "door", &lock);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &lock);
   relay_silence(bed->relay);
   bed_run_for(bed, 2500 * slow());
   assert_int_equal(c->lost, 0); /* renewed on the next connection */
   assert_true(client_stats(bed).drops >= 1);
   assert_true(relay_connections(bed->relay) >= 2);
   assert_error(release(c), 0);
-  bed_close(bed);
 }
 
-/* ---- what others do to a server ------------------------------------------------------------------------ */
+/* ---- changes by other programs ---- */
 
-BED_TEST(scripts_that_are_flushed_are_sent_again) {
+BED_TEST(flushed_scripts_are_sent_again) {
   contender_t *c = contender_new(bed, "door", NULL), *other = contender_new(bed, "door", NULL);
   for (int i = 0; i < 3; i++) {
     assert_error(try_lock(c), 0);
@@ -428,11 +403,10 @@ BED_TEST(scripts_that_are_flushed_are_sent_again) {
   }
 }
 
-BED_TEST(flushall_is_a_loss_at_the_next_renewal) {
+BED_TEST(flushall_is_a_loss_at_the_renewal) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &options);
   server_do(bed->server, "FLUSHALL", NULL);
   int64_t began = clock_now();
   bed_until(bed, c->lost == 1);
@@ -444,10 +418,9 @@ BED_TEST(flushall_is_a_loss_at_the_next_renewal) {
   assert_int_equal(c->lost, 1);
 }
 
-BED_TEST(a_key_that_somebody_took_over_is_a_loss_and_stays_his) {
+BED_TEST(key_taken_over_is_a_loss_and_stays) {
   belay_lock_options_t options = watched(kept_ttl());
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &options);
   foreign_holder(c, 60000);
   bed_until(bed, c->lost == 1);
   assert_int_equal(c->reason, BELAY_LOST_TAKEN);
@@ -456,7 +429,7 @@ BED_TEST(a_key_that_somebody_took_over_is_a_loss_and_stays_his) {
   assert_true(pttl_of(c) > 50000);
 }
 
-BED_TEST(out_of_memory_no_lock_is_taken_but_held_ones_are_kept_and_released) {
+BED_TEST(server_out_of_memory_keeps_held_locks) {
   belay_lock_options_t options = watched(kept_ttl());
   contender_t *held = contender_new(bed, "held", &options),
               *other = contender_new(bed, "other", NULL);
@@ -473,7 +446,7 @@ BED_TEST(out_of_memory_no_lock_is_taken_but_held_ones_are_kept_and_released) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-BED_TEST(a_wait_outlives_a_server_that_is_out_of_memory) {
+BED_TEST(wait_continues_while_the_server_is_out_of_memory) {
   contender_t *c = contender_new(bed, "door", NULL);
   server_do(bed->server, "CONFIG", "SET", "maxmemory", "1", NULL);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);

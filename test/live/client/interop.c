@@ -1,4 +1,4 @@
-/* Side by side with another library on the same key: redis-py's Lock, in both directions. */
+/* The Lock of redis-py on the same key, in both directions. */
 #include <stdio.h>
 
 #include "support/fixtures/bed.h"
@@ -6,7 +6,7 @@
 
 #define KEY "shared:door"
 
-/* A Python that has redis; NULL if there is none. */
+/* A Python that has the module redis; NULL if there is none. */
 static const char *python(void) {
   static const char *const all[] = {"/usr/bin/python3", "python3"};
   for (size_t i = 0; i < 2; i++) {
@@ -52,7 +52,7 @@ static void expect(pair_t *pair, const char *word, const char *answer) {
   assert_string_equal(line, answer);
 }
 
-TEST(what_we_hold_excludes_them_until_we_release_it) {
+TEST(lock_of_belay_excludes_redis_py) {
   pair_t pair = meet("30");
   assert_error(try_lock(pair.ours), 0);
   expect(&pair, "try", "no");
@@ -66,7 +66,7 @@ TEST(what_we_hold_excludes_them_until_we_release_it) {
   part(&pair);
 }
 
-TEST(what_they_hold_excludes_us_until_they_release_it) {
+TEST(lock_of_redis_py_excludes_belay) {
   pair_t pair = meet("30");
   expect(&pair, "try", "yes");
   assert_error(try_lock(pair.ours), BELAY_EHELD);
@@ -83,7 +83,7 @@ TEST(what_they_hold_excludes_us_until_they_release_it) {
   part(&pair);
 }
 
-TEST(they_wait_for_us) {
+TEST(redis_py_waits_for_belay) {
   char line[64];
   pair_t pair = meet("30");
   assert_error(try_lock(pair.ours), 0);
@@ -96,7 +96,7 @@ TEST(they_wait_for_us) {
   part(&pair);
 }
 
-TEST(their_locks_without_a_ttl_exclude_us_too) {
+TEST(lock_of_redis_py_without_ttl_excludes_belay) {
   pair_t pair = meet("0");
   expect(&pair, "try", "yes");
   assert_int_equal(pttl_of(pair.ours), -1);
@@ -107,7 +107,7 @@ TEST(their_locks_without_a_ttl_exclude_us_too) {
   part(&pair);
 }
 
-TEST(what_they_extend_stays_theirs) {
+TEST(lock_extended_by_redis_py_stays) {
   pair_t pair = meet("1");
   expect(&pair, "try", "yes");
   expect(&pair, "extend", "extended");
@@ -116,7 +116,7 @@ TEST(what_they_extend_stays_theirs) {
   part(&pair);
 }
 
-TEST(what_we_keep_past_a_ttl_stays_ours) {
+TEST(lock_renewed_by_belay_stays) {
   pair_t pair = meet("30");
   int64_t ttl = kept_ttl();
   char ttl_text[24];
@@ -130,8 +130,8 @@ TEST(what_we_keep_past_a_ttl_stays_ours) {
   part(&pair);
 }
 
-/* Theirs ran out, and we have it: their release must not remove ours, nor ours theirs. */
-TEST(nobody_removes_what_is_the_others) {
+/* After one ttl is over and the other side holds the lock, a late release removes nothing. */
+TEST(neither_removes_the_lock_of_the_other) {
   pair_t pair = meet("0.3");
   expect(&pair, "try", "yes");
   assert_error(acquire(pair.ours, 5000), 0);

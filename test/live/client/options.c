@@ -221,7 +221,7 @@ RANGES(idgen_snowflake) = {
 
 static unsigned wrong;
 
-/* A test shows all that is wrong before it fails. */
+/* A test prints all failures before it fails. */
 #define complain(...) (wrong++, print_error(__VA_ARGS__), print_error("\n"))
 #define OPTIONS_TEST(name)                                                                         \
   static void check_##name(bed_t *bed);                                                            \
@@ -232,7 +232,7 @@ static unsigned wrong;
   }                                                                                                \
   static void check_##name(bed_t *bed)
 
-/* ---- ranges ---------------------------------------------------------------------------------------------- */
+/* ---- ranges ---- */
 
 static bool has_type_of(const range_t *range, int64_t value) {
   if (range->size == sizeof value)
@@ -284,7 +284,7 @@ OPTIONS_TEST(numbers_out_of_range) {
     }
 }
 
-/* ---- names ----------------------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 typedef struct named {
   const subject_t subject;
@@ -323,7 +323,7 @@ OPTIONS_TEST(names_of_handles) {
   }
 }
 
-/* ---- fields that depend on each other -------------------------------------------------------------------- */
+/* ---- fields that depend on each other ---- */
 
 static void expect_options(bed_t *bed, int error, const char *detail) {
   const char *actual = belay_detail(bed->belay);
@@ -384,4 +384,51 @@ OPTIONS_TEST(options_that_depend_on_each_other) {
          o->sequence = belay_string(NULL));
   EXPECT(idgen, "sequence: not 1 to 128 bytes", o->mode = BELAY_IDGEN_SEQUENCE;
          o->sequence = belay_bytes(text, sizeof text));
+}
+
+/* ---- no options ---- */
+
+BED_TEST(options_may_be_null) {
+  belay_client_t *client = bed->client;
+  void *out = NULL;
+  belay_bucket_t *bucket;
+  belay_bucket_options_t b;
+  belay_bucket_options_init(&b);
+  b.name = belay_string("n");
+  b.capacity = 1;
+  assert_error(belay_bucket_new(client, &b, &bucket), 0);
+#define NEW(type, ...) belay_##type##_new(__VA_ARGS__, NULL, (belay_##type##_t **)(void *)&out)
+  const struct {
+    const char *name;
+    int error, expected;
+  } rows[] = {
+      {"active", NEW(active, client), BELAY_EINVAL}, /* a name */
+      {"bloom", NEW(bloom, client), BELAY_EINVAL},   /* a name, a size */
+      {"bucket", NEW(bucket, client), BELAY_EINVAL}, /* a capacity */
+      {"cache", NEW(cache, client), 0},
+      {"config", NEW(config, client), 0},
+      {"counter", NEW(counter, client), 0},
+      {"dedup", NEW(dedup, client), BELAY_EINVAL}, /* a name */
+      {"election", NEW(election, &client, 1, belay_string("n")), 0},
+      {"idempotency", NEW(idempotency, client), 0},
+      {"idgen", NEW(idgen, client), BELAY_EINVAL}, /* a name */
+      {"latch", NEW(latch, client, belay_string("n")), 0},
+      {"barrier", NEW(barrier, client, belay_string("n")), 0},
+      {"limiter", NEW(limiter, client), BELAY_EINVAL}, /* limits */
+      {"lock", NEW(lock, client, belay_string("n")), 0},
+      {"permission", NEW(permission, client), BELAY_EINVAL}, /* a width */
+      {"presence", NEW(presence, client), BELAY_EINVAL},     /* a name */
+      {"ranking", NEW(ranking, client), 0},
+      {"refiller", NEW(refiller, bucket), BELAY_EINVAL}, /* a name */
+      {"session", NEW(session, client), 0},
+      {"sweep", NEW(sweep, client), BELAY_EINVAL}, /* a pattern, or a callback */
+      {"tls", NEW(tls, bed->belay), 0},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    if (rows[i].error != rows[i].expected)
+      fail_msg("belay_%s_new(): %s", rows[i].name, belay_err_name(rows[i].error));
+    if (strcmp(rows[i].name, "tls") == 0)
+      belay_tls_close(out);
+  }
+  assert_error(belay_bloomset_new(NULL, NULL, (belay_bloomset_t **)(void *)&out), BELAY_EINVAL);
 }

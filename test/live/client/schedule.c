@@ -1,14 +1,14 @@
-/* Orders of events that are rare: callbacks that begin and close, a fork in the middle of a lease, answers that
- * are known and not told yet, calls from strangers' callbacks. */
+/* Rare orders of events: callbacks that start an operation and close, a fork during a lease,
+ * results that are known before their callbacks run, calls from other callbacks of the loop. */
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/fixtures/bed.h"
 
-/* ---- callbacks that begin something and close ------------------------------------------------------------ */
+/* ---- callbacks that start an operation and close ---- */
 
-/* At the end of its first callback of that kind: begins an acquire, and closes. */
+/* In the first callback of an operation: start an acquire, then close. */
 static void acquire_and_close(contender_t *c, event_t event) {
   if (event != EVENT_ENDED)
     return;
@@ -27,7 +27,7 @@ static void expect_canceled_then_closed(contender_t *c) {
   assert_true(c->ended_at < c->closed_at);
 }
 
-TEST(an_acquire_begun_and_closed_in_an_acquires_callback_is_canceled) {
+TEST(acquire_then_close_in_an_acquire_callback) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 50;
   bed_t *bed = bed_open_at("unix:///nonexistent/socket", &options);
@@ -38,11 +38,9 @@ TEST(an_acquire_begun_and_closed_in_an_acquires_callback_is_canceled) {
   bed_close(bed);
 }
 
-BED_TEST_OF(an_acquire_begun_and_closed_in_a_releases_callback_is_canceled,
-            o.timeout_ms = prompt_ms();
+BED_TEST_OF(acquire_then_close_in_a_release_callback, o.timeout_ms = prompt_ms();
             o.close_timeout_ms = 100) {
-  contender_t *c = contender_new(bed, "door", NULL);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", NULL);
   server_kill(bed->server);
   bed_until(bed, client_stats(bed).connections_up == 0);
   assert_error(begin_release(c), 0);
@@ -50,9 +48,9 @@ BED_TEST_OF(an_acquire_begun_and_closed_in_a_releases_callback_is_canceled,
   expect_canceled_then_closed(c);
 }
 
-/* ---- forks ----------------------------------------------------------------------------------------------- */
+/* ---- forks ---- */
 
-/* In the child: goes on with the loop that it has a copy of. 0 if belay kept still. */
+/* In the child: run the copy of the loop. Returns 0 if belay did nothing. */
 static int run_as_a_fork(bed_t *bed, const contender_t *c, int64_t ms) {
   belay_client_stats_t before = client_stats(bed), after;
   if (uv_loop_fork(&bed->loop) != 0)
@@ -66,7 +64,7 @@ static int run_as_a_fork(bed_t *bed, const contender_t *c, int64_t ms) {
   return c->lost != 0 || remaining_ms(c) != 0 ? 4 : 0;
 }
 
-/* Replaces the child's program, so that its copied memory does not count as leaked. */
+/* Replace the child's program, so that its copied memory is no leak. */
 static void end_as_another_program(int status) {
   char command[16];
   snprintf(command, sizeof command, "exit %d", status);
@@ -74,11 +72,10 @@ static void end_as_another_program(int status) {
   _exit(127);
 }
 
-BED_TEST(a_fork_that_runs_the_loop_does_not_disturb_its_parent) {
+BED_TEST(fork_that_runs_the_loop) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
-  contender_t *c = contender_new(bed, "door", &options);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &options);
   uint64_t before = client_stats(bed).commands;
   fflush(NULL);
   pid_t child = fork();
@@ -91,22 +88,22 @@ BED_TEST(a_fork_that_runs_the_loop_does_not_disturb_its_parent) {
   assert_int_equal(c->lost, 0);
   assert_true(is_on_server(c));
   assert_true(remaining_ms(c) > 0);
-  assert_true(client_stats(bed).commands >= before + 4); /* it was renewed all the time */
+  assert_true(client_stats(bed).commands >= before + 4); /* the renewals continued */
   assert_int_equal(client_stats(bed).drops, 0);
   assert_true(WIFEXITED(status));
   assert_int_equal(WEXITSTATUS(status), 0);
   assert_error(release(c), 0);
 }
 
-/* ---- known, and not told yet ------------------------------------------------------------------------------ */
+/* ---- known, and not yet reported ---- */
 
 static void stall_when_ended(contender_t *c, event_t event) {
   if (event == EVENT_ENDED)
     stall_ms(*(int64_t *)c->arg);
 }
 
-/* The lease runs out while the callback before it keeps the loop. */
-BED_TEST(an_extend_that_is_told_after_the_loss_is_told_as_canceled) {
+/* The lease ends while an earlier callback blocks the loop. */
+BED_TEST(extend_reported_after_the_loss_is_canceled) {
   int64_t ttl = kept_ttl(), pause = ttl + 50;
   belay_lock_options_t options = with_ttl(ttl);
   contender_t *c = contender_new(bed, "door", &options);
@@ -115,7 +112,7 @@ BED_TEST(an_extend_that_is_told_after_the_loss_is_told_as_canceled) {
   busy->arg = &pause;
   assert_error(try_lock(c), 0);
   assert_error(extend(c, BELAY_DEFAULT), 0); /* the server knows the script from now on */
-  server_pause(bed->server);                 /* so that both answers come together */
+  server_pause(bed->server);                 /* so that both replies arrive together */
   assert_error(begin_acquire(busy, 0), 0);
   assert_error(begin_extend(c, BELAY_DEFAULT), 0);
   bed_run_for(bed, 20);
@@ -128,18 +125,17 @@ BED_TEST(an_extend_that_is_told_after_the_loss_is_told_as_canceled) {
   assert_true(c->lost_at < c->extended_at);
 }
 
-/* ---- undos ------------------------------------------------------------------------------------------------ */
+/* ---- undos ---- */
 
-/* The server was promised the long ttl, and goes by that. */
-TEST(what_was_shortened_is_undone_even_after_its_short_ttl) {
+/* The server may still have the long ttl. */
+TEST(undo_after_the_end_of_a_shortened_ttl) {
   int64_t brief = 2 * lag();
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
   options.connect_timeout_ms = prompt_ms();
   bed_t *bed = bed_open(&options);
   belay_lock_options_t lasting = with_ttl(600000);
-  contender_t *c = contender_new(bed, "door", &lasting);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "door", &lasting);
   assert_error(extend(c, brief), 0);
   server_do(bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
   server_pause(bed->server);
@@ -160,17 +156,15 @@ static void stop_the_loop(uv_timer_t *timer) {
   uv_stop(timer->loop);
 }
 
-/* Nothing pends any more but the undo, which goes on whenever the loop does. */
-TEST(an_undo_keeps_the_loop_for_the_close_timeout_only) {
+/* Only the undo is left. It continues whenever the loop runs. */
+TEST(undo_keeps_the_loop_for_the_close_timeout) {
   int64_t limit = 4000 * slow();
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
   options.close_timeout_ms = 300 * slow();
   bed_t *bed = bed_open(&options);
   belay_lock_options_t lasting = with_ttl(2 * limit);
-  contender_t *c = contender_new(bed, "door", &lasting);
-  assert_error(try_lock(c), 0);
-  assert_error(release(c), 0);
+  contender_t *c = contender_connected(bed, "door", &lasting);
   uv_timer_t guard;
   uv_timer_init(&bed->loop, &guard);
   uv_unref((uv_handle_t *)&guard);
@@ -194,16 +188,16 @@ TEST(an_undo_keeps_the_loop_for_the_close_timeout_only) {
   bed_close(bed);
 }
 
-/* ---- a crowd ---------------------------------------------------------------------------------------------- */
+/* ---- many handles ---- */
 
-/* Takes it and gives it back, as often as it can. */
-static void go_on(contender_t *c, event_t event) {
+/* Acquire and release again and again. */
+static void acquire_or_release(contender_t *c, event_t event) {
   if (event != EVENT_ENDED || begin_release(c) == 0)
     return;
   (void)begin_acquire(c, 0); /* it may be closing */
 }
 
-TEST(a_watched_lock_is_kept_whatever_waits_for_its_turn) {
+TEST(renewal_precedes_20000_queued_calls) {
   enum { CROWD = 20000 };
   int64_t ttl = kept_ttl();
   belay_client_options_t options = client_options();
@@ -212,13 +206,12 @@ TEST(a_watched_lock_is_kept_whatever_waits_for_its_turn) {
   bed_t *bed = bed_open(&options);
   belay_lock_options_t kept = watched(ttl), patient = lock_options();
   patient.timeout_ms = 60000;
-  contender_t *c = contender_new(bed, "kept", &kept);
-  assert_error(try_lock(c), 0);
+  contender_t *c = contender_holding(bed, "kept", &kept);
   for (int i = 0; i < CROWD; i++) {
     char name[16];
     snprintf(name, sizeof name, "%d", i);
     contender_t *busy = contender_new(bed, name, &patient);
-    busy->then = go_on;
+    busy->then = acquire_or_release;
     assert_error(begin_acquire(busy, 0), 0);
   }
   bed_run_for(bed, 2 * ttl);
@@ -227,87 +220,87 @@ TEST(a_watched_lock_is_kept_whatever_waits_for_its_turn) {
   bed_close(bed);
 }
 
-/* ---- strangers' callbacks --------------------------------------------------------------------------------- */
+/* ---- callbacks of the program on the same loop ---- */
 
-/* A loop on which nothing else ticks, with a prepare callback of its owner's. */
-typedef struct strange {
+/* A loop without other timers, with a prepare callback of the program. */
+typedef struct foreign {
   uv_loop_t loop;
   uv_prepare_t prepare;
   uv_timer_t guard;
   belay_lock_t *lock;
   bool armed, done;
   int status;
-} strange_t;
+} foreign_t;
 
 static void on_tried(belay_lock_t *lock, int status) {
-  strange_t *strange = belay_lock_data(lock);
-  strange->done = true;
-  strange->status = status;
-  uv_stop(&strange->loop);
+  foreign_t *foreign = belay_lock_data(lock);
+  foreign->done = true;
+  foreign->status = status;
+  uv_stop(&foreign->loop);
 }
 
 static void try_when_armed(uv_prepare_t *prepare) {
-  strange_t *strange = prepare->data;
-  if (!strange->armed)
+  foreign_t *foreign = prepare->data;
+  if (!foreign->armed)
     return;
-  strange->armed = false;
-  assert_error(belay_lock_try(strange->lock, on_tried), 0);
+  foreign->armed = false;
+  assert_error(belay_lock_try(foreign->lock, on_tried), 0);
 }
 
-/* Until the attempt is over; how long that took, in milliseconds, or the limit. */
-static int64_t wait_for_try(strange_t *strange, int64_t limit) {
+/* Run the loop until the attempt ends. Returns its duration in milliseconds, at most the limit. */
+static int64_t wait_for_try(foreign_t *foreign, int64_t limit) {
   int64_t began = clock_now();
-  strange->done = false;
-  uv_update_time(&strange->loop);
-  uv_timer_start(&strange->guard, stop_the_loop, (uint64_t)limit, 0);
-  uv_run(&strange->loop, UV_RUN_DEFAULT);
-  uv_timer_stop(&strange->guard);
+  foreign->done = false;
+  uv_update_time(&foreign->loop);
+  uv_timer_start(&foreign->guard, stop_the_loop, (uint64_t)limit, 0);
+  uv_run(&foreign->loop, UV_RUN_DEFAULT);
+  uv_timer_stop(&foreign->guard);
   return clock_since_ms(began);
 }
 
-TEST_ON(what_is_begun_after_belays_own_prepare_is_sent_at_once, server, server_start(NULL)) {
-  strange_t strange = {.status = 1};
+TEST_ON(call_after_the_prepare_callback_is_sent_at_once, server, server_start(NULL)) {
+  foreign_t foreign = {.status = 1};
   belay_t *belay;
   belay_client_t *client;
   belay_lock_options_t options = lock_options();
   options.timeout_ms = 20000 * slow();
-  options.data = &strange;
-  uv_loop_init(&strange.loop);
-  uv_timer_init(&strange.loop, &strange.guard);
-  uv_prepare_init(&strange.loop, &strange.prepare);
-  strange.prepare.data = &strange;
+  options.data = &foreign;
+  uv_loop_init(&foreign.loop);
+  uv_timer_init(&foreign.loop, &foreign.guard);
+  uv_prepare_init(&foreign.loop, &foreign.prepare);
+  foreign.prepare.data = &foreign;
   /* handlers run in the reverse order of their start */
-  uv_prepare_start(&strange.prepare, try_when_armed);
-  assert_error(belay_open(&strange.loop, NULL, &belay), 0);
+  uv_prepare_start(&foreign.prepare, try_when_armed);
+  assert_error(belay_open(&foreign.loop, NULL, &belay), 0);
   assert_error(belay_connect(belay, server_url(server), NULL, &client), 0);
-  assert_error(belay_lock_new(client, belay_string("door"), &options, &strange.lock), 0);
+  assert_error(belay_lock_new(client, belay_string("door"), &options, &foreign.lock), 0);
 
-  assert_error(belay_lock_try(strange.lock, on_tried), 0); /* connects */
-  (void)wait_for_try(&strange, 10000 * slow());
-  assert_true(strange.done);
-  assert_error(strange.status, 0);
-  strange.armed = true; /* it is held by another handle now */
-  belay_lock_t *first = strange.lock;
-  assert_error(belay_lock_new(client, belay_string("door"), &options, &strange.lock), 0);
-  int64_t took = wait_for_try(&strange, 3000 * slow());
-  assert_true(strange.done);
-  assert_error(strange.status, BELAY_EHELD);
+  assert_error(belay_lock_try(foreign.lock, on_tried), 0); /* connects */
+  (void)wait_for_try(&foreign, 10000 * slow());
+  assert_true(foreign.done);
+  assert_error(foreign.status, 0);
+  foreign.armed = true; /* it is held by another handle now */
+  belay_lock_t *first = foreign.lock;
+  assert_error(belay_lock_new(client, belay_string("door"), &options, &foreign.lock), 0);
+  int64_t took = wait_for_try(&foreign, 3000 * slow());
+  assert_true(foreign.done);
+  assert_error(foreign.status, BELAY_EHELD);
   assert_true(took < 1000 * slow());
   assert_true(belay_lock_remaining_us(first) > 0);
 
-  uv_close((uv_handle_t *)&strange.prepare, NULL);
-  uv_close((uv_handle_t *)&strange.guard, NULL);
+  uv_close((uv_handle_t *)&foreign.prepare, NULL);
+  uv_close((uv_handle_t *)&foreign.guard, NULL);
   assert_error(belay_close(belay, NULL), 0);
-  uv_run(&strange.loop, UV_RUN_DEFAULT);
-  assert_int_equal(uv_loop_close(&strange.loop), 0);
+  uv_run(&foreign.loop, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&foreign.loop), 0);
 }
 
-/* ---- what a callback begins when the loop is about to sleep ------------------------------------------------ */
+/* ---- calls before the loop sleeps ---- */
 
 typedef struct late {
   uv_loop_t loop;
   uv_timer_t stall;
-  server_t *ill; /* stands still while the lease on it runs out */
+  server_t *ill; /* stopped while its lease ends */
   belay_t *belay;
   belay_client_t *ill_client, *well_client;
   belay_lock_t *lost, *wanted;
@@ -315,7 +308,7 @@ typedef struct late {
   int status;
 } late_t;
 
-static late_t late; /* a ping has no room for a pointer of its own */
+static late_t late; /* a ping has no pointer for data */
 
 static void on_wanted(belay_lock_t *lock, int status) {
   (void)lock;
@@ -338,7 +331,7 @@ static void ignore_pong(belay_client_t *client, int status) {
   (void)status;
 }
 
-/* The loop goes on after the lease is over, and has something to write before it sleeps. */
+/* The loop continues after the end of the lease, and has bytes to write before it sleeps. */
 static void stall_and_ping(uv_timer_t *timer) {
   stall_ms(*(int64_t *)timer->data);
   assert_error(belay_client_ping(late.ill_client, 60000, ignore_pong), 0);
@@ -359,7 +352,7 @@ static void on_well_up(belay_client_t *client, int status) {
   assert_error(belay_lock_try(late.lost, on_ill_held), 0);
 }
 
-TEST(what_a_loss_begins_before_the_loop_sleeps_is_sent_at_once) {
+TEST(call_in_on_lost_before_the_loop_sleeps_is_sent_at_once) {
   late = (late_t){.ill = server_start(NULL), .status = 1};
   server_t *well = server_start(NULL);
   belay_client_options_t patient = client_options();

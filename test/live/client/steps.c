@@ -12,33 +12,33 @@ typedef struct sums {
   unsigned replies;
 } sums_t;
 
-typedef struct asker {
+typedef struct caller {
   belay_request_t request;
   bed_t *bed;
-  unsigned told, replies;
+  unsigned ended, replies;
   int status;
   int64_t sum[CALLS];
   char detail[256];
   int steps; /* that are still to come */
   int error; /* the error of the last call */
-} asker_t;
+} caller_t;
 
-typedef void (*asker_cb)(asker_t *asker, int status, const sums_t *sums);
+typedef void (*caller_cb)(caller_t *caller, int status, const sums_t *sums);
 
-static void on_told(asker_t *asker, int status, const sums_t *sums) {
-  asker->bed->wrong += asker->bed->inside;
-  asker->told++;
-  asker->status = status;
-  snprintf(asker->detail, sizeof asker->detail, "%s", belay_detail(asker->bed->belay));
+static void on_ended(caller_t *caller, int status, const sums_t *sums) {
+  caller->bed->wrong += caller->bed->inside;
+  caller->ended++;
+  caller->status = status;
+  snprintf(caller->detail, sizeof caller->detail, "%s", belay_detail(caller->bed->belay));
   if (sums != NULL) {
-    asker->replies = sums->replies;
-    memcpy(asker->sum, sums->sum, sizeof asker->sum);
+    caller->replies = sums->replies;
+    memcpy(caller->sum, sums->sum, sizeof caller->sum);
   }
 }
 
-static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void call_back(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   assert_true(answer->room == NULL || answer->room_len == sizeof(sums_t));
-  ((asker_cb)cb)(request->data, answer->status, answer->room);
+  ((caller_cb)cb)(request->data, answer->status, answer->room);
 }
 
 static int read_sum(belay__operation_t *operation, const belay__call_t *call,
@@ -67,86 +67,87 @@ static int send_all(bed_t *bed, belay__operation_t *operation, const char *name,
   return belay__request_send_all(operation, calls, (size_t)n);
 }
 
-/* The same once more, until there are no more steps. */
+/* Send the same calls again until no step is left. */
 static int next(belay__operation_t *operation) {
-  asker_t *asker = operation->context;
-  if (asker->steps == 0)
-    return asker->error;
-  asker->steps--;
-  int error = send_all(asker->bed, operation, "INCR", CALLS);
+  caller_t *caller = operation->context;
+  if (caller->steps == 0)
+    return caller->error;
+  caller->steps--;
+  int error = send_all(caller->bed, operation, "INCR", CALLS);
   return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
-static const belay__request_ops_t once = {.read = read_sum, .notify = tell};
-static const belay__request_ops_t again = {.read = read_sum, .notify = tell, .idempotent = true};
-static const belay__request_ops_t steps = {.read = read_sum, .next = next, .notify = tell};
+static const belay__request_ops_t once = {.read = read_sum, .notify = call_back};
+static const belay__request_ops_t again = {
+    .read = read_sum, .notify = call_back, .idempotent = true};
+static const belay__request_ops_t steps = {.read = read_sum, .next = next, .notify = call_back};
 
-static void start(bed_t *bed, asker_t *asker, const belay__request_ops_t *ops, const char *name,
+static void start(bed_t *bed, caller_t *caller, const belay__request_ops_t *ops, const char *name,
                   int n) {
   belay__operation_t *operation;
-  asker->bed = bed;
-  asker->request.data = asker;
+  caller->bed = bed;
+  caller->request.data = caller;
   bed->inside++;
-  assert_error(belay__request_begin(bed->client, &asker->request, ops, asker, NULL,
-                                    (void (*)(void))on_told, &operation),
+  assert_error(belay__request_begin(bed->client, &caller->request, ops, caller, NULL,
+                                    (void (*)(void))on_ended, &operation),
                0);
   assert_non_null(belay__request_room(operation, sizeof(sums_t)));
   assert_error(send_all(bed, operation, name, n), 0);
   bed->inside--;
 }
 
-static int outcome_of(asker_t *asker) {
-  bed_until(asker->bed, asker->told == 1);
-  asker->told = 0;
-  return asker->status;
+static int outcome_of(caller_t *caller) {
+  bed_until(caller->bed, caller->ended == 1);
+  caller->ended = 0;
+  return caller->status;
 }
 
-static void expect_sums(const asker_t *asker, int n, int64_t sum) {
+static void expect_sums(const caller_t *caller, int n, int64_t sum) {
   for (int i = 0; i < n; i++)
-    assert_int_equal(asker->sum[i], sum);
+    assert_int_equal(caller->sum[i], sum);
 }
 
-BED_TEST(each_reply_is_read) {
+BED_TEST(each_reply_of_a_step_is_read) {
   for (int n = 1; n <= CALLS; n++) {
-    asker_t asker = {0};
-    start(bed, &asker, &once, "INCR", n);
-    assert_error(outcome_of(&asker), 0);
-    assert_int_equal(asker.replies, n);
+    caller_t caller = {0};
+    start(bed, &caller, &once, "INCR", n);
+    assert_error(outcome_of(&caller), 0);
+    assert_int_equal(caller.replies, n);
     for (int i = 0; i < n; i++)
-      assert_int_equal(asker.sum[i], n - i);
+      assert_int_equal(caller.sum[i], n - i);
   }
   assert_int_equal(client_stats(bed).objects, 0);
 }
 
 /* The other calls are executed, and the error names its key. */
-BED_TEST(one_that_is_refused) {
-  asker_t asker = {0};
+BED_TEST(refused_call_of_a_step) {
+  caller_t caller = {0};
   server_do(bed->server, "LPUSH", "k2", "foreign", NULL);
-  start(bed, &asker, &once, "INCR", CALLS);
-  assert_error(outcome_of(&asker), BELAY_EWRONGTYPE);
-  assert_int_equal(asker.replies, CALLS - 1);
-  assert_non_null(strstr(asker.detail, "k2: WRONGTYPE"));
-  start(bed, &asker, &steps, "INCR", CALLS); /* and there is no next step */
-  asker.steps = 1;
-  assert_error(outcome_of(&asker), BELAY_EWRONGTYPE);
-  assert_int_equal(asker.steps, 1);
+  start(bed, &caller, &once, "INCR", CALLS);
+  assert_error(outcome_of(&caller), BELAY_EWRONGTYPE);
+  assert_int_equal(caller.replies, CALLS - 1);
+  assert_non_null(strstr(caller.detail, "k2: WRONGTYPE"));
+  start(bed, &caller, &steps, "INCR", CALLS); /* and there is no next step */
+  caller.steps = 1;
+  assert_error(outcome_of(&caller), BELAY_EWRONGTYPE);
+  assert_int_equal(caller.steps, 1);
   assert_string_equal(server_string(bed->server, "GET", "k4", NULL), "2");
 }
 
 /* The detail names the right key, after any other refusals. */
-BED_TEST(each_names_its_own_key) {
-  asker_t asker[CALLS] = {0};
+BED_TEST(refusals_name_their_own_keys) {
+  caller_t caller[CALLS] = {0};
   belay__operation_t *operation;
   for (int i = 0; i < CALLS; i++) {
     char key[] = {'k', (char)('0' + i), '\0'};
     server_do(bed->server, "LPUSH", key, "foreign", NULL);
   }
-  server_pause(bed->server); /* all answers come at once */
+  server_pause(bed->server); /* all replies arrive together */
   for (int i = 0; i < CALLS; i++) {
-    asker[i].bed = bed;
-    asker[i].request.data = &asker[i];
-    assert_error(belay__request_begin(bed->client, &asker[i].request, &once, NULL, NULL,
-                                      (void (*)(void))on_told, &operation),
+    caller[i].bed = bed;
+    caller[i].request.data = &caller[i];
+    assert_error(belay__request_begin(bed->client, &caller[i].request, &once, NULL, NULL,
+                                      (void (*)(void))on_ended, &operation),
                  0);
     assert_non_null(belay__request_room(operation, sizeof(sums_t)));
     assert_error(belay__request_send(operation, command(bed, "INCR", i)), 0);
@@ -155,19 +156,19 @@ BED_TEST(each_names_its_own_key) {
   server_resume(bed->server);
   for (int i = 0; i < CALLS; i++) {
     char begin[] = {'k', (char)('0' + i), ':', ' ', 'W', '\0'};
-    assert_error(outcome_of(&asker[i]), BELAY_EWRONGTYPE);
-    assert_memory_equal(asker[i].detail, begin, sizeof begin - 1);
+    assert_error(outcome_of(&caller[i]), BELAY_EWRONGTYPE);
+    assert_memory_equal(caller[i].detail, begin, sizeof begin - 1);
   }
 }
 
-/* Which one of several keys was wrong the server does not say. */
-BED_TEST(of_several_keys_it_may_be_another) {
-  asker_t asker = {.bed = bed};
+/* The server does not name the key. */
+BED_TEST(refusal_of_a_call_of_several_keys) {
+  caller_t caller = {.bed = bed};
   belay__operation_t *operation;
-  asker.request.data = &asker;
+  caller.request.data = &caller;
   server_do(bed->server, "LPUSH", "counter{lock}", "foreign", NULL);
-  assert_error(belay__request_begin(bed->client, &asker.request, &once, NULL, NULL,
-                                    (void (*)(void))on_told, &operation),
+  assert_error(belay__request_begin(bed->client, &caller.request, &once, NULL, NULL,
+                                    (void (*)(void))on_ended, &operation),
                0);
   assert_non_null(belay__request_room(operation, sizeof(sums_t)));
   belay__call_t *call = belay__call_new(bed->client, BELAY__CLASS_DATA);
@@ -178,20 +179,20 @@ BED_TEST(of_several_keys_it_may_be_another) {
   belay__call_arg_int(call, 60000);
   belay__call_arg_int(call, 60000);
   assert_error(belay__request_send(operation, call), 0);
-  assert_error(outcome_of(&asker), BELAY_EWRONGTYPE);
-  assert_memory_equal(asker.detail, "lock: WRONGTYPE", 15);
-  assert_non_null(strstr(asker.detail, "or another key of this call"));
+  assert_error(outcome_of(&caller), BELAY_EWRONGTYPE);
+  assert_memory_equal(caller.detail, "lock: WRONGTYPE", 15);
+  assert_non_null(strstr(caller.detail, "or another key of this call"));
 }
 
-/* Its time is that of the whole: a step that is not answered does not have it anew. */
-BED_TEST(steps_share_a_time) {
-  asker_t asker = {.request.timeout_ms = 300, .steps = 1000000};
+/* All steps have one deadline. */
+BED_TEST(steps_share_the_deadline) {
+  caller_t caller = {.request.timeout_ms = 300, .steps = 1000000};
   uint64_t before = uv_hrtime();
-  start(bed, &asker, &steps, "INCR", 1);
-  bed_until(bed, asker.told == 1);
+  start(bed, &caller, &steps, "INCR", 1);
+  bed_until(bed, caller.ended == 1);
   assert_between((int64_t)(uv_hrtime() - before) / 1000000, 299, 299 + 2000 * slow());
-  assert_true(asker.status == BELAY_EUNKNOWN || asker.status == BELAY_ETIMEDOUT);
-  assert_true(asker.replies > CALLS);
+  assert_true(caller.status == BELAY_EUNKNOWN || caller.status == BELAY_ETIMEDOUT);
+  assert_true(caller.replies > CALLS);
 }
 
 static int failures[CALLS];
@@ -201,24 +202,23 @@ static void keep_failure(belay__operation_t *operation, int status) {
   failures[operation->index] = status;
 }
 
-static const belay__request_ops_t told_of_each = {
-    .read = read_sum, .failed = keep_failure, .notify = tell};
+static const belay__request_ops_t with_failed = {
+    .read = read_sum, .failed = keep_failure, .notify = call_back};
 
 /* An unknown outcome of one call says nothing about the others. */
-TEST(each_that_failed_is_told) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(each_failed_call_is_reported) {
   static const char text[] = "return redis.error_reply('ERR for a reason of its own')";
   static const belay__script_t script = {.name = "broken",
                                          .sha1 = "0000000000000000000000000000000000000000",
                                          .text = text,
                                          .len = sizeof text - 1,
                                          .index = BELAY__SCRIPTS_MAX - 1};
-  asker_t asker = {.bed = bed, .request.data = &asker};
+  caller_t caller = {.bed = bed, .request.data = &caller};
   belay__operation_t *operation;
   belay__call_t *calls[CALLS];
   server_do(bed->server, "LPUSH", "k2", "foreign", NULL);
-  assert_error(belay__request_begin(bed->client, &asker.request, &told_of_each, &asker, NULL,
-                                    (void (*)(void))on_told, &operation),
+  assert_error(belay__request_begin(bed->client, &caller.request, &with_failed, &caller, NULL,
+                                    (void (*)(void))on_ended, &operation),
                0);
   assert_non_null(belay__request_room(operation, sizeof(sums_t)));
   for (int i = 0; i < CALLS; i++)
@@ -228,50 +228,46 @@ TEST(each_that_failed_is_told) {
   belay__call_script_text(calls[0], &script, 1, 0);
   belay__call_arg(calls[0], "k0", 2);
   assert_error(belay__request_send_all(operation, calls, CALLS), 0);
-  assert_error(outcome_of(&asker), BELAY_EUNKNOWN); /* it may have written */
-  assert_int_equal(asker.replies, CALLS - 2);
+  assert_error(outcome_of(&caller), BELAY_EUNKNOWN); /* it may have written */
+  assert_int_equal(caller.replies, CALLS - 2);
   for (int i = 0; i < CALLS; i++)
     assert_error(failures[i], i == 0 ? BELAY_EUNKNOWN : i == 2 ? BELAY_EWRONGTYPE : 0);
-  bed_close(bed);
 }
 
-BED_TEST(a_step_after_the_other) {
+BED_TEST(steps_in_order) {
   for (int how = 0; how < 2; how++) {
-    asker_t asker = {.steps = 3, .error = how == 0 ? 0 : BELAY_ELOST};
+    caller_t caller = {.steps = 3, .error = how == 0 ? 0 : BELAY_ELOST};
     server_do(bed->server, "FLUSHALL", NULL);
-    start(bed, &asker, &steps, "INCR", 1);
-    assert_error(outcome_of(&asker), asker.error);
-    assert_int_equal(asker.replies, 1 + 3 * CALLS);
-    assert_int_equal(asker.sum[0], 4);
-    assert_int_equal(asker.sum[CALLS - 1], 3);
+    start(bed, &caller, &steps, "INCR", 1);
+    assert_error(outcome_of(&caller), caller.error);
+    assert_int_equal(caller.replies, 1 + 3 * CALLS);
+    assert_int_equal(caller.sum[0], 4);
+    assert_int_equal(caller.sum[CALLS - 1], 3);
   }
 }
 
-/* Asked for again where that does no harm; else what the whole has done is not known. */
-TEST(answers_that_were_lost) {
-  belay_client_options_t options = client_options();
-  options.timeout_ms = 10000;
-  bed_t *bed = bed_open_relayed(&options);
-  asker_t warm = {0}, careful = {0}, bold = {0};
+/* Calls are sent again if they are idempotent; otherwise the result is unknown. */
+BED_TEST_WITH_(lost_replies_are_repeated_if_idempotent, bed_open_relayed, client_options(),
+               o.timeout_ms = 10000) {
+  caller_t warm = {0}, single = {0}, repeated = {0};
   start(bed, &warm, &once, "STRLEN", 1);
   assert_error(outcome_of(&warm), 0);
   server_pause(bed->server);
-  start(bed, &careful, &once, "STRLEN", CALLS);
-  start(bed, &bold, &again, "STRLEN", CALLS);
+  start(bed, &single, &once, "STRLEN", CALLS);
+  start(bed, &repeated, &again, "STRLEN", CALLS);
   bed_run_for(bed, 50);
   relay_cut(bed->relay);
-  assert_error(outcome_of(&careful), BELAY_EUNKNOWN);
-  assert_int_equal(bold.told, 0);
+  assert_error(outcome_of(&single), BELAY_EUNKNOWN);
+  assert_int_equal(repeated.ended, 0);
   server_resume(bed->server);
-  assert_error(outcome_of(&bold), 0);
-  assert_int_equal(bold.replies, CALLS);
-  expect_sums(&bold, CALLS, 0);
-  bed_close(bed);
+  assert_error(outcome_of(&repeated), 0);
+  assert_int_equal(repeated.replies, CALLS);
+  expect_sums(&repeated, CALLS, 0);
 }
 
 static int in_other_words(belay__operation_t *operation, int status) {
-  asker_t *asker = operation->context;
-  if (asker->steps-- == 0)
+  caller_t *caller = operation->context;
+  if (caller->steps-- == 0)
     return status == BELAY_EUNKNOWN ? 0 : status;
   belay__call_t *call = belay__call_new(operation->client, BELAY__CLASS_DATA);
   belay__call_command(call, "APPEND", 3);
@@ -282,68 +278,65 @@ static int in_other_words(belay__operation_t *operation, int status) {
 }
 
 static const belay__request_ops_t recovers = {
-    .read = read_sum, .recover = in_other_words, .notify = tell};
+    .read = read_sum, .recover = in_other_words, .notify = call_back};
 
 /* After a lost reply the step may ask in another way or accept the state. A refusal does not
  * recover. */
-TEST(a_step_that_recovers) {
-  belay_client_options_t options = client_options();
-  options.timeout_ms = 10000;
-  bed_t *bed = bed_open_relayed(&options);
-  asker_t warm = {0};
+BED_TEST_WITH_(step_recovers_from_a_lost_reply, bed_open_relayed, client_options(),
+               o.timeout_ms = 10000) {
+  caller_t warm = {0};
   start(bed, &warm, &once, "STRLEN", 1);
   assert_error(outcome_of(&warm), 0);
   for (int more = 1; more >= 0; more--) {
-    asker_t asker = {.steps = more};
+    caller_t caller = {.steps = more};
     server_do(bed->server, "FLUSHALL", NULL);
     relay_delay(bed->relay, 50);
-    start(bed, &asker, &recovers, "INCR", CALLS);
+    start(bed, &caller, &recovers, "INCR", CALLS);
     while (server_keys(bed->server) < CALLS)
       uv_run(&bed->loop, UV_RUN_NOWAIT);
     relay_cut(bed->relay);
     relay_delay(bed->relay, 0);
-    assert_error(outcome_of(&asker), 0);
-    assert_int_equal(asker.replies, more);
+    assert_error(outcome_of(&caller), 0);
+    assert_int_equal(caller.replies, more);
     assert_int_equal(server_integer(bed->server, "STRLEN", "words", NULL), 6 * more);
     assert_string_equal(server_string(bed->server, "GET", "k0", NULL), "1"); /* not sent again */
   }
-  asker_t asker = {0};
+  caller_t caller = {0};
   server_do(bed->server, "LPUSH", "words", "foreign", NULL);
   server_do(bed->server, "DEL", "k0", NULL);
   server_do(bed->server, "LPUSH", "k0", "foreign", NULL);
-  start(bed, &asker, &recovers, "INCR", 1);
-  assert_error(outcome_of(&asker), BELAY_EWRONGTYPE);
-  bed_close(bed);
+  start(bed, &caller, &recovers, "INCR", 1);
+  assert_error(outcome_of(&caller), BELAY_EWRONGTYPE);
 }
 
-BED_TEST(it_is_canceled_as_a_whole) {
-  asker_t asker = {0};
+BED_TEST(cancel_ends_all_calls) {
+  caller_t caller = {0};
   for (int n = 1; n <= CALLS; n += CALLS - 1) {
-    start(bed, &asker, &once, "INCR", n);
+    start(bed, &caller, &once, "INCR", n);
     bed->inside++;
-    assert_error(belay_request_cancel(&asker.request), 0);
+    assert_error(belay_request_cancel(&caller.request), 0);
     bed->inside--;
-    assert_error(outcome_of(&asker), BELAY_ECANCELED);
-    assert_int_equal(asker.replies, 0);
+    assert_error(outcome_of(&caller), BELAY_ECANCELED);
+    assert_int_equal(caller.replies, 0);
   }
   server_pause(bed->server);
-  start(bed, &asker, &once, "INCR", CALLS);
+  start(bed, &caller, &once, "INCR", CALLS);
   bed_run_for(bed, 20);
   assert_error(begin_client_close(bed), 0);
-  assert_error(outcome_of(&asker), BELAY_ECANCELED);
+  assert_error(outcome_of(&caller), BELAY_ECANCELED);
   server_resume(bed->server);
   bed_until(bed, bed->client_closed == 1);
 }
 
-/* There is room for all of them, or none is sent. */
-BED_TEST_OF(all_or_none, o.max_bytes = 1 << 16) {
+/* If the calls exceed max_bytes, none is sent. */
+BED_TEST_OF(calls_are_sent_all_or_none, o.max_bytes = 1 << 16) {
   enum { MANY = 2000 };
   static belay__call_t *calls[MANY];
   belay__operation_t *operation;
-  asker_t asker = {.bed = bed};
-  asker.request.data = &asker;
-  assert_error(belay__request_begin(bed->client, &asker.request, &once, &asker, NULL,
-                                    (void (*)(void))on_told, &operation),
+  caller_t caller = {.bed = bed};
+  caller.request.data = &caller;
+  assert_error(belay__request_begin(bed->client, &caller.request, &once, &caller, NULL,
+                                    (void (*)(void))on_ended, &operation),
                0);
   for (int i = 0; i < MANY; i++) {
     calls[i] = belay__call_new(bed->client, BELAY__CLASS_DATA);
@@ -356,5 +349,5 @@ BED_TEST_OF(all_or_none, o.max_bytes = 1 << 16) {
   assert_int_equal(client_stats(bed).pending, 0);
   bed_run_for(bed, 20);
   assert_int_equal(server_keys(bed->server), 0);
-  assert_int_equal(asker.told, 0);
+  assert_int_equal(caller.ended, 0);
 }

@@ -4,6 +4,7 @@
 #include <hiredis/alloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uv.h>
 
 enum { RUNS_MAX = 4000 };
 
@@ -79,4 +80,33 @@ size_t alloc_fail_each(alloc_owner_t owner, alloc_scenario_t scenario, void *arg
   }
   assert_true(fail_at < RUNS_MAX);
   return fail_at;
+}
+
+static void on_closed(belay_t *belay, void *data) {
+  (void)belay;
+  ((alloc_run_t *)data)->closed = true;
+}
+
+static void close_if_done(alloc_run_t *run) {
+  if (run->pending == 0)
+    assert_int_equal(belay_close(run->belay, on_closed), 0);
+}
+
+void alloc_called_back(alloc_run_t *run) {
+  assert_true(run->pending-- > 0);
+  close_if_done(run);
+}
+
+void alloc_run(alloc_run_t *run, const belay_options_t *options, void (*begin)(alloc_run_t *run)) {
+  uv_loop_t loop;
+  assert_int_equal(uv_loop_init(&loop), 0);
+  if (belay_open(&loop, options, &run->belay) == 0) {
+    belay_set_data(run->belay, run);
+    begin(run);
+    close_if_done(run);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_true(run->closed);
+    assert_int_equal(run->pending, 0);
+  }
+  assert_int_equal(uv_loop_close(&loop), 0);
 }

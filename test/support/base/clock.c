@@ -36,9 +36,9 @@ int memory_is_watched(void) {
 }
 
 int64_t slow(void) {
-  const char *told = getenv("BELAY_TEST_SLOW");
-  if (told != NULL && atoi(told) > 0)
-    return atoi(told);
+  const char *setting = getenv("BELAY_TEST_SLOW");
+  if (setting != NULL && atoi(setting) > 0)
+    return atoi(setting);
   return under_valgrind() ? 10 : SANITIZED ? 3 : 1;
 }
 

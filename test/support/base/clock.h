@@ -1,4 +1,4 @@
-/* Time, as a test sees it: a clock that is not belay's, and patience where the machine is slow. */
+/* A clock that does not depend on belay, and time limits for slow machines. */
 #ifndef TEST_SUPPORT_BASE_CLOCK_H
 #define TEST_SUPPORT_BASE_CLOCK_H
 
@@ -12,26 +12,25 @@ int64_t clock_now(void);
 /* Milliseconds since then. */
 int64_t clock_since_ms(int64_t then);
 
-/* How much slower than usual this process runs: 1, more under a sanitizer or valgrind. BELAY_TEST_SLOW in
- * the environment, a number, overrides it. */
+/* Factor by which this process runs slower than usual: 1; more under a sanitizer or valgrind.
+ * BELAY_TEST_SLOW in the environment, a number, overrides it. */
 int64_t slow(void);
 
-/* How much later than it is due, in milliseconds, what happens in this process may come where others have the
- * machine's time just then. */
+/* Milliseconds by which an event of this process may be late on a busy machine. */
 int64_t lag(void);
 
-/* Milliseconds in which a server answers that is well, whatever the lag: a time limit for tests in which that answer is
- * wanted, and a later one is not. */
+/* Milliseconds in which a healthy server replies in spite of that: a time limit for tests that
+ * expect this reply and no later one. */
 int64_t prompt_ms(void);
 
-/* Milliseconds for a lease that is renewed, and not lost although one of its renewals comes that late: for tests that are
- * not about its loss. */
+/* A ttl in milliseconds with which a renewed lease survives a renewal that is that late: for tests
+ * that are not about losses. */
 int64_t kept_ttl(void);
 
-/* Whether memory is watched, so that the process's own size says nothing. */
+/* Nonzero if memory is watched, so that the size of the process has no meaning. */
 int memory_is_watched(void);
 
-/* Keeps this thread from doing anything else. */
+/* Block this thread. */
 void stall_ms(int64_t ms);
 
 #endif /* TEST_SUPPORT_BASE_CLOCK_H */

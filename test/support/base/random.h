@@ -1,5 +1,5 @@
-/* Numbers that are the same in each run, so that a failure can be repeated: splitmix64 (Steele, Lea, Flood, "Fast
- * splittable pseudorandom number generators", 2014). */
+/* Random numbers that repeat in each run, so that a failure can be repeated: splitmix64 (Steele,
+ * Lea, Flood, "Fast splittable pseudorandom number generators", 2014). */
 #ifndef TEST_SUPPORT_BASE_RANDOM_H
 #define TEST_SUPPORT_BASE_RANDOM_H
 

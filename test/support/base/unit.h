@@ -10,7 +10,7 @@
 #include <cmocka.h>
 // clang-format on
 
-/* Two errors that say their names when they differ. */
+/* Compare two errors by their names. */
 #define assert_error(actual, expected)                                                             \
   assert_string_equal(belay_err_name(actual), belay_err_name(expected))
 
@@ -21,7 +21,7 @@
     assert_error(end, status);                                                                     \
   } while (0)
 
-/* cmocka's own range has no negative numbers. */
+/* The range assertion of cmocka does not support negative numbers. */
 #define assert_between(value, min, max)                                                            \
   do {                                                                                             \
     const long long value_ = (value), min_ = (min), max_ = (max);                                  \

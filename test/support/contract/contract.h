@@ -1,5 +1,6 @@
-/* The contract of handles as a table. Each row makes a handle and begins its operations; live-contract
- * checks for every row what all handles promise. A row is a handle with requests (belay/request.h). */
+/* The contract of handles as a table. Each row makes a handle and begins its operations;
+ * live-contract checks the rules of all handles for each row. A row is a handle with requests
+ * (belay/request.h). */
 #ifndef TEST_SUPPORT_CONTRACT_CONTRACT_H
 #define TEST_SUPPORT_CONTRACT_CONTRACT_H
 
@@ -10,9 +11,9 @@ typedef struct contract {
   /* Call belay_X_new() with valid options and that data; out may be NULL. */
   int (*make)(belay_client_t *client, void *data, void **out);
   /* Begin the nth operation, with the callback of the row or with NULL. */
-  int (*begin)(void *handle, belay_request_t *request, unsigned n, bool told);
-  /* Call belay_X_close(); told: with a callback. NULL: the handle is the client. */
-  int (*close)(void *handle, bool told);
+  int (*begin)(void *handle, belay_request_t *request, unsigned n, bool with_cb);
+  /* Call belay_X_close(); with_cb: with a callback. NULL: the handle is the client. */
+  int (*close)(void *handle, bool with_cb);
   void *(*data)(const void *handle);
   unsigned operations;
   bool local; /* a used handle may answer an operation without the server */
@@ -48,7 +49,7 @@ int rig_close(rig_t *rig);
 void rig_on_ended(belay_request_t *request, int status);
 void rig_on_closed(void *data);
 
-/* ---- rows ------------------------------------------------------------------------------------------------ */
+/* ---- rows ---- */
 
 /* Callbacks of the shapes of belay/request.h. */
 #define RIG_ANSWER(name, type)                                                                     \
@@ -67,8 +68,8 @@ void rig_on_closed(void *data);
     assert_non_null(handle);                                                                       \
     rig_on_closed(data);                                                                           \
   }                                                                                                \
-  static int type##_close(void *handle, bool told) {                                               \
-    return belay_##type##_close(handle, told ? on_##type##_closed : NULL);                         \
+  static int type##_close(void *handle, bool with_cb) {                                            \
+    return belay_##type##_close(handle, with_cb ? on_##type##_closed : NULL);                      \
   }                                                                                                \
   static void *type##_data(const void *handle) {                                                   \
     return belay_##type##_data(handle);                                                            \

@@ -1,6 +1,6 @@
 #include "support/contract/contract.h"
 
-/* ---- active users ---------------------------------------------------------------------------------------- */
+/* ---- active users ---- */
 
 static void on_done(belay_request_t *request, int status) {
   rig_on_ended(request, status);
@@ -9,10 +9,10 @@ RIG_ANSWERS(on_active_counts, const int64_t *)
 RIG_HANDLE(active)
 RIG_MAKE(active, active, (void)o)
 
-static int active_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
+static int active_begin(void *handle, belay_request_t *r, unsigned n, bool with_cb) {
   belay_active_t *a = handle;
-  belay_active_cb done = told ? on_done : NULL;
-  belay_active_count_cb counts = told ? on_active_counts : NULL;
+  belay_active_cb done = with_cb ? on_done : NULL;
+  belay_active_count_cb counts = with_cb ? on_active_counts : NULL;
   const belay_bytes_t one = {"x", 1};
   const uint32_t span = 2;
   const int64_t now = BELAY_ACTIVE_NOW;
@@ -27,7 +27,7 @@ static int active_begin(void *handle, belay_request_t *r, unsigned n, bool told)
                   : belay_active_clear(a, r, now, now, done);
 }
 
-/* ---- presence -------------------------------------------------------------------------------------------- */
+/* ---- presence ---- */
 
 RIG_ANSWERS(on_presence_is, const bool *)
 RIG_ANSWER(on_number, int64_t)
@@ -35,22 +35,22 @@ RIG_HANDLE(presence)
 RIG_MAKE(presence, presence, (void)o)
 RIG_MAKE(presence, presence_window, o.window_ms = 60000)
 
-static int presence_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
+static int presence_begin(void *handle, belay_request_t *r, unsigned n, bool with_cb) {
   belay_presence_t *p = handle;
-  belay_presence_cb done = told ? on_done : NULL;
-  belay_presence_is_cb is = told ? on_presence_is : NULL;
+  belay_presence_cb done = with_cb ? on_done : NULL;
+  belay_presence_is_cb is = with_cb ? on_presence_is : NULL;
   const uint32_t id = 7;
   return n == 0   ? belay_presence_set(p, r, id, done)
          : n == 1 ? belay_presence_set_many(p, r, &id, 1, done)
          : n == 2 ? belay_presence_is(p, r, id, is)
          : n == 3 ? belay_presence_is_many(p, r, &id, 1, is)
-         : n == 4 ? belay_presence_count(p, r, told ? on_number : NULL)
+         : n == 4 ? belay_presence_count(p, r, with_cb ? on_number : NULL)
          : n == 5 ? belay_presence_clear(p, r, id, done)
          : n == 6 ? belay_presence_clear_many(p, r, &id, 1, done)
                   : belay_presence_reset(p, r, done);
 }
 
-/* ---- permissions ----------------------------------------------------------------------------------------- */
+/* ---- permissions ---- */
 
 static const char *const permission_names[] = {"none", "all"};
 
@@ -60,9 +60,9 @@ RIG_MAKE(permission, permission, o.width = 3)
 RIG_MAKE(permission, permission_ttl, o.width = 3; o.ttl_ms = 60000)
 RIG_MAKE(permission, permission_names, o.names = (const char **)permission_names; o.names_len = 2)
 
-static int permission_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
+static int permission_begin(void *handle, belay_request_t *r, unsigned n, bool with_cb) {
   belay_permission_t *p = handle;
-  belay_permission_cb cb = told ? on_permission : NULL;
+  belay_permission_cb cb = with_cb ? on_permission : NULL;
   const belay_permission_field_t field = {1, 1};
   const uint64_t index = 1;
   return n == 0   ? belay_permission_get(p, r, belay_string("k"), &index, 1, cb)
@@ -76,17 +76,17 @@ static int permission_begin(void *handle, belay_request_t *r, unsigned n, bool t
                   : belay_permission_clear(p, r, belay_string("k"), cb);
 }
 
-/* ---- rankings -------------------------------------------------------------------------------------------- */
+/* ---- rankings ---- */
 
 RIG_ANSWERS(on_ranking, const belay_ranking_entry_t *)
 RIG_HANDLE(ranking)
 RIG_MAKE(ranking, ranking, (void)o)
 RIG_MAKE(ranking, ranking_by_time, o.ties = BELAY_RANKING_EARLIER_FIRST)
 
-static int ranking_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
+static int ranking_begin(void *handle, belay_request_t *r, unsigned n, bool with_cb) {
   belay_ranking_t *h = handle;
-  belay_ranking_cb cb = told ? on_ranking : NULL;
-  belay_ranking_count_cb count = told ? on_number : NULL;
+  belay_ranking_cb cb = with_cb ? on_ranking : NULL;
+  belay_ranking_count_cb count = with_cb ? on_number : NULL;
   const belay_ranking_score_t item = {{"a", 1}, 1};
   const belay_bytes_t a = {"a", 1};
   return n == 0   ? belay_ranking_submit(h, r, belay_string("b"),
@@ -108,15 +108,15 @@ static int ranking_begin(void *handle, belay_request_t *r, unsigned n, bool told
                   : belay_ranking_clear(h, r, belay_string("b"), count);
 }
 
-/* ---- sessions -------------------------------------------------------------------------------------------- */
+/* ---- sessions ---- */
 
 RIG_ANSWER(on_session, const belay_session_state_t *)
 RIG_HANDLE(session)
 RIG_MAKE(session, session, (void)o)
 
-static int session_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
+static int session_begin(void *handle, belay_request_t *r, unsigned n, bool with_cb) {
   belay_session_t *s = handle;
-  belay_session_cb cb = told ? on_session : NULL;
+  belay_session_cb cb = with_cb ? on_session : NULL;
   return n == 0   ? belay_session_touch(s, r, belay_string("u"), NULL, cb)
          : n == 1 ? belay_session_exists(s, r, belay_string("u"), cb)
          : n == 2 ? belay_session_read(s, r, belay_string("u"), 1, cb)

@@ -1,6 +1,6 @@
 #include "support/contract/contract.h"
 
-/* ---- Bloom filters --------------------------------------------------------------------------------------- */
+/* ---- Bloom filters ---- */
 
 static void on_done(belay_request_t *request, int status) {
   rig_on_ended(request, status);
@@ -15,35 +15,35 @@ RIG_MAKE(bloom, bloom, o.capacity = 100)
 RIG_MAKE(bloom, bloom_scaling, o.capacity = 100; o.kind = BELAY_BLOOM_SCALING)
 #endif
 
-static int bloom_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
+static int bloom_begin(void *handle, belay_request_t *r, unsigned n, bool with_cb) {
   belay_bloom_t *b = handle;
-  belay_bloom_answer_cb one = told ? on_bloom : NULL;
-  belay_bloom_answers_cb many = told ? on_blooms : NULL;
+  belay_bloom_answer_cb one = with_cb ? on_bloom : NULL;
+  belay_bloom_answers_cb many = with_cb ? on_blooms : NULL;
   const belay_bytes_t item = {"x", 1};
   return n == 0   ? belay_bloom_add(b, r, belay_string("x"), one)
          : n == 1 ? belay_bloom_exists(b, r, belay_string("x"), one)
          : n == 2 ? belay_bloom_add_many(b, r, &item, 1, many)
          : n == 3 ? belay_bloom_exists_many(b, r, &item, 1, many)
-         : n == 4 ? belay_bloom_open(b, r, told ? on_done : NULL)
-         : n == 5 ? belay_bloom_info(b, r, told ? on_bloom_info : NULL)
-         : n == 6 ? belay_bloom_read_options(b, r, told ? on_bloom_made : NULL)
-                  : belay_bloom_clear(b, r, told ? on_done : NULL);
+         : n == 4 ? belay_bloom_open(b, r, with_cb ? on_done : NULL)
+         : n == 5 ? belay_bloom_info(b, r, with_cb ? on_bloom_info : NULL)
+         : n == 6 ? belay_bloom_read_options(b, r, with_cb ? on_bloom_made : NULL)
+                  : belay_bloom_clear(b, r, with_cb ? on_done : NULL);
 }
 
-/* ---- configuration records ------------------------------------------------------------------------------- */
+/* ---- configuration records ---- */
 
 RIG_ANSWERS(on_config, const belay_config_field_t *)
 RIG_HANDLE(config)
 RIG_MAKE(config, config, o.kind = BELAY_CONFIG_PERMISSION)
 
-static int config_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
+static int config_begin(void *handle, belay_request_t *r, unsigned n, bool with_cb) {
   const belay_config_field_t field = {.name = "a", .value = "b"};
-  return n == 0
-             ? belay_config_open(handle, r, belay_string("k"), &field, 1, told ? on_config : NULL)
-             : belay_config_read(handle, r, belay_string("k"), told ? on_config : NULL);
+  return n == 0 ? belay_config_open(handle, r, belay_string("k"), &field, 1,
+                                    with_cb ? on_config : NULL)
+                : belay_config_read(handle, r, belay_string("k"), with_cb ? on_config : NULL);
 }
 
-/* ---- counters -------------------------------------------------------------------------------------------- */
+/* ---- counters ---- */
 
 RIG_ANSWER(on_counter, const belay_counter_result_t *)
 RIG_ANSWERS(on_counters, const belay_counter_result_t *)
@@ -51,10 +51,10 @@ RIG_ANSWERS(on_counter_fields, const belay_counter_field_t *)
 RIG_HANDLE(counter)
 RIG_MAKE(counter, counter, (void)o)
 
-static int counter_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
+static int counter_begin(void *handle, belay_request_t *r, unsigned n, bool with_cb) {
   belay_counter_t *c = handle;
-  belay_counter_cb cb = told ? on_counter : NULL;
-  belay_counter_many_cb many = told ? on_counters : NULL;
+  belay_counter_cb cb = with_cb ? on_counter : NULL;
+  belay_counter_many_cb many = with_cb ? on_counters : NULL;
   const belay_counter_add_item_t item = {.key = belay_string("f"), .delta = 1};
   const belay_bytes_t f = {"f", 1};
   return n == 0    ? belay_counter_add(c, r, belay_string("k"), 1, cb)
@@ -70,12 +70,12 @@ static int counter_begin(void *handle, belay_request_t *r, unsigned n, bool told
          : n == 9  ? belay_counter_get_field(c, r, belay_string("k"), belay_string("f"), cb)
          : n == 10 ? belay_counter_get_fields(c, r, belay_string("k"), &f, 1, many)
          : n == 11
-             ? belay_counter_get_all(c, r, belay_string("k"), 9, told ? on_counter_fields : NULL)
+             ? belay_counter_get_all(c, r, belay_string("k"), 9, with_cb ? on_counter_fields : NULL)
          : n == 12 ? belay_counter_delete_fields(c, r, belay_string("k"), &f, 1, cb)
                    : belay_counter_delete(c, r, belay_string("k"), cb);
 }
 
-/* ---- deduplication --------------------------------------------------------------------------------------- */
+/* ---- deduplication ---- */
 
 RIG_ANSWER(on_verdict, belay_dedup_verdict_t)
 RIG_ANSWERS(on_verdicts, const belay_dedup_verdict_t *)
@@ -88,11 +88,11 @@ static void on_page(belay_request_t *request, int status,
 RIG_HANDLE(dedup)
 RIG_MAKE(dedup, dedup, (void)o)
 
-static int dedup_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
+static int dedup_begin(void *handle, belay_request_t *r, unsigned n, bool with_cb) {
   belay_dedup_t *d = handle;
-  belay_dedup_cb one = told ? on_verdict : NULL;
-  belay_dedup_many_cb many = told ? on_verdicts : NULL;
-  belay_dedup_count_cb count = told ? on_number : NULL;
+  belay_dedup_cb one = with_cb ? on_verdict : NULL;
+  belay_dedup_many_cb many = with_cb ? on_verdicts : NULL;
+  belay_dedup_count_cb count = with_cb ? on_number : NULL;
   const belay_dedup_operator_t both = BELAY_DEDUP_UNION;
   const belay_bytes_t a = {"a", 1};
   return n == 0   ? belay_dedup_mark(d, r, belay_string("k"), belay_string("a"), one)
@@ -109,20 +109,20 @@ static int dedup_begin(void *handle, belay_request_t *r, unsigned n, bool told) 
          : n == 7 ? belay_dedup_store(d, r, &(belay_dedup_sets_t){.how = both, .keys = &a, .n = 1},
                                       belay_string("b"), count)
          : n == 8 ? belay_dedup_page(d, r, &(belay_dedup_sets_t){.how = both, .keys = &a, .n = 1},
-                                     0, 1, told ? on_page : NULL)
+                                     0, 1, with_cb ? on_page : NULL)
          : n == 9 ? belay_dedup_forget(d, r, belay_string("k"), &a, 1, count)
                   : belay_dedup_clear(d, r, belay_string("k"), count);
 }
 
-/* ---- idempotency records --------------------------------------------------------------------------------- */
+/* ---- idempotency records ---- */
 
 RIG_ANSWER(on_idempotency, const belay_idempotency_state_t *)
 RIG_HANDLE(idempotency)
 RIG_MAKE(idempotency, idempotency, (void)o)
 
-static int idempotency_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
+static int idempotency_begin(void *handle, belay_request_t *r, unsigned n, bool with_cb) {
   belay_idempotency_t *i = handle;
-  belay_idempotency_cb cb = told ? on_idempotency : NULL;
+  belay_idempotency_cb cb = with_cb ? on_idempotency : NULL;
   const belay_idempotency_token_t token = {{1}};
   return n == 0   ? belay_idempotency_begin(i, r, belay_string("k"), belay_string("f"), 0, cb)
          : n == 1 ? belay_idempotency_extend(i, r, belay_string("k"), &token, 0, cb)
@@ -134,7 +134,7 @@ static int idempotency_begin(void *handle, belay_request_t *r, unsigned n, bool 
                   : belay_idempotency_forget(i, r, belay_string("k"), cb);
 }
 
-/* ---- ids ------------------------------------------------------------------------------------------------- */
+/* ---- ids ---- */
 
 RIG_ANSWERS(on_ids, const int64_t *)
 RIG_HANDLE(idgen)
@@ -142,9 +142,9 @@ RIG_MAKE(idgen, idgen_segment, o.mode = BELAY_IDGEN_SEGMENT)
 RIG_MAKE(idgen, idgen_snowflake, o.mode = BELAY_IDGEN_SNOWFLAKE)
 RIG_MAKE(idgen, idgen_sequence, o.mode = BELAY_IDGEN_SEQUENCE; o.sequence = belay_string("k"))
 
-static int idgen_begin(void *handle, belay_request_t *r, unsigned n, bool told) {
-  return n == 0 ? belay_idgen_get(handle, r, told ? on_number : NULL)
-                : belay_idgen_get_many(handle, r, 2, told ? on_ids : NULL);
+static int idgen_begin(void *handle, belay_request_t *r, unsigned n, bool with_cb) {
+  return n == 0 ? belay_idgen_get(handle, r, with_cb ? on_number : NULL)
+                : belay_idgen_get_many(handle, r, 2, with_cb ? on_ids : NULL);
 }
 
 const contract_t contracts_of_keys[] = {

@@ -1,4 +1,5 @@
-/* The rules of a least-privilege user, as text; and that the table behind them is about all scripts and all headers. */
+/* The rules of a least-privilege user, as text. The table behind them covers all scripts and all
+ * headers. */
 #include <belay.h>
 #include <ctype.h>
 #include <dirent.h>
@@ -45,9 +46,9 @@ static bool allows(const belay_acl_options_t *options, const char *word) {
   return has_word(rules_of(options), word, strlen(word));
 }
 
-/* ---- the text -------------------------------------------------------------------------------------------- */
+/* ---- the text ---- */
 
-TEST(the_text) {
+TEST(text_of_the_rules) {
   static const char *const parts[] = {"app", "e*u"}, *const keys[] = {"door", "a[1]"},
                            *const names[] = {"topic", "sweep"};
   belay_acl_options_t options = usual(names, 2);
@@ -101,7 +102,7 @@ TEST(each_word_once_and_in_order) {
 }
 
 /* Commands that no user of belay may ever get. */
-TEST(what_is_never_allowed) {
+TEST(commands_never_allowed) {
   static const char *const names[] = {"all", "cluster", "replicas", "sentinel"};
   static const char *const never[] = {"keys",   "flushall", "flushdb",  "config",       "script",
                                       "debug",  "monitor",  "shutdown", "script|flush", "acl",
@@ -117,7 +118,7 @@ TEST(what_is_never_allowed) {
 }
 
 /* A server refuses all rules if it does not know one of the commands. */
-TEST(what_servers_know) {
+TEST(commands_depend_on_the_server) {
   static const char *const names[] = {"all", "cluster"};
   static const struct {
     const char *word;
@@ -144,9 +145,9 @@ TEST(what_servers_know) {
   }
 }
 
-/* ---- what is refused ------------------------------------------------------------------------------------- */
+/* ---- what is refused ---- */
 
-TEST(buffers) {
+TEST(buffer_too_small) {
   char rules[RULES_MAX];
   size_t len, again;
   assert_error(belay_acl_rules(NULL, NULL, 0, &len), 0);
@@ -163,7 +164,7 @@ TEST(buffers) {
   assert_error(belay_acl_rules(NULL, rules, sizeof rules, NULL), BELAY_EINVAL);
 }
 
-TEST(options_that_are_none) {
+TEST(options_out_of_range) {
   static const char *const empty[] = {""}, *const spaced[] = {"a b"}, *const none[] = {NULL},
                            *const unknown[] = {"locks"}, *const part[] = {"lease"},
                            *const control[] = {"a\nb"};
@@ -224,7 +225,7 @@ TEST(options_that_are_none) {
   belay_acl_options_init(NULL);
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 static bool is_name(const char *text) {
   const char *name;
@@ -241,10 +242,10 @@ static const char *source_path(const char *below) {
   return path;
 }
 
-/* Each header is about something that a user may be allowed, or needs no server. */
-TEST(each_header) {
-  static const char others[] =
-      " acl bytes client error export fence loop request uuid tls "; /* fence: a script of the caller's */
+/* Each header has a name in the table, or needs no server. */
+TEST(each_header_has_a_name) {
+  /* fence: a script of the caller */
+  static const char others[] = " acl bytes client error export fence loop request uuid tls ";
   unsigned names = 0;
   DIR *dir = opendir(source_path("include/belay"));
   assert_non_null(dir);
@@ -288,7 +289,7 @@ static const struct {
     {"reentrant_release", {"lock"}},
 };
 
-/* Whether the user may do that on some server or other, or some of its subcommands. */
+/* true if the user may run the command, or a subcommand, on some server version. */
 static bool ever_allows(const char *name, const char *word, size_t len) {
   static const unsigned versions[] = {60000, 70000};
   for (size_t i = 0; i < 2; i++) {
@@ -319,7 +320,7 @@ static void check_script(const belay__script_t *script, const char *name) {
   }
 }
 
-TEST(each_script) {
+TEST(each_script_is_allowed) {
   unsigned checked = 0;
   for (size_t i = 0; i < BELAY__SCRIPTS; i++) {
     const belay__script_t *script = belay__scripts[i];

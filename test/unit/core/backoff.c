@@ -5,7 +5,7 @@
 #include "core/loop/backoff.h"
 #include "support/base/test.h"
 
-/* ---- a loop whose random bytes the test chooses ------------------------------------------------------- */
+/* ---- a loop whose random bytes the test chooses ---- */
 
 static uint64_t drawn;
 static int no_random;
@@ -19,7 +19,7 @@ static int host_random(belay_t *belay, void *out, size_t len) {
 static const belay__host_ops_t host_ops = {.random = host_random};
 static belay_t loop = {.host = &host_ops};
 
-/* ---- ranges ------------------------------------------------------------------------------------------- */
+/* ---- ranges ---- */
 
 TEST(a_range_doubles_up_to_a_limit) {
   static const struct {
@@ -52,7 +52,7 @@ TEST(a_range_doubles_up_to_a_limit) {
   }
 }
 
-TEST(polls_grow_up_to_a_limit_that_is_not_below_their_own) {
+TEST(polls_double_up_to_a_limit) {
   belay__delay_t found = belay__delay_poll(25, 75, 1, 300);
   assert_int_equal(found.min, 50 * BELAY__MS);
   assert_int_equal(found.max, 150 * BELAY__MS);
@@ -63,69 +63,49 @@ TEST(polls_grow_up_to_a_limit_that_is_not_below_their_own) {
   assert_int_equal(found.max, 3600000 * BELAY__MS);
 }
 
-/* ---- draws -------------------------------------------------------------------------------------------- */
+/* ---- draws ---- */
 
-static uint64_t draw_backoff_first(void) {
-  return belay__backoff(&loop, 0, BELAY__BACKOFF_MAX_MS * BELAY__MS);
-}
-
-static uint64_t draw_backoff_third(void) {
-  return belay__backoff(&loop, 2, BELAY__BACKOFF_MAX_MS * BELAY__MS);
-}
-
-static uint64_t draw_backoff_last(void) {
-  return belay__backoff(&loop, UINT_MAX, BELAY__BACKOFF_MAX_MS * BELAY__MS);
-}
-
-static uint64_t draw_backoff_limited(void) {
-  return belay__backoff(&loop, 5, 100);
-}
-
-static uint64_t draw_period(void) {
-  return belay__period(&loop, 4000);
-}
-
-static uint64_t draw_spread(void) {
-  return belay__spread(&loop, 500);
-}
-
-static uint64_t draw_range(void) {
-  return belay__delay_draw(&loop, belay__delay_ms(1, 3));
-}
-
-static uint64_t draw_one(void) {
-  return belay__delay_draw(&loop, (belay__delay_t){7, 7});
-}
+enum { DRAWS = 8 };
 
 static const struct {
-  uint64_t (*draw)(void);
   uint64_t min, max;
-} draws[] = {
-    {draw_backoff_first, 10 * BELAY__MS, 20 * BELAY__MS},
-    {draw_backoff_third, 40 * BELAY__MS, 80 * BELAY__MS},
-    {draw_backoff_last, 500 * BELAY__MS, 1000 * BELAY__MS},
-    {draw_backoff_limited, 50, 100},
-    {draw_period, 3000, 4000},
-    {draw_spread, 1, 500},
-    {draw_range, BELAY__MS, 3 * BELAY__MS},
-    {draw_one, 7, 7},
-};
+} draws[DRAWS] = {{10 * BELAY__MS, 20 * BELAY__MS},
+                  {40 * BELAY__MS, 80 * BELAY__MS},
+                  {500 * BELAY__MS, 1000 * BELAY__MS},
+                  {50, 100},
+                  {3000, 4000},
+                  {1, 500},
+                  {BELAY__MS, 3 * BELAY__MS},
+                  {7, 7}};
+
+/* The delay of a row of draws. */
+static uint64_t draw(size_t row) {
+  const uint64_t most = BELAY__BACKOFF_MAX_MS * BELAY__MS;
+  return row == 0   ? belay__backoff(&loop, 0, most)
+         : row == 1 ? belay__backoff(&loop, 2, most)
+         : row == 2 ? belay__backoff(&loop, UINT_MAX, most)
+         : row == 3 ? belay__backoff(&loop, 5, 100)
+         : row == 4 ? belay__period(&loop, 4000)
+         : row == 5 ? belay__spread(&loop, 500)
+         : row == 6 ? belay__delay_draw(&loop, belay__delay_ms(1, 3))
+                    : belay__delay_draw(&loop, (belay__delay_t){7, 7});
+}
 
 TEST(each_draw_is_in_its_range) {
-  for (size_t i = 0; i < sizeof draws / sizeof *draws; i++) {
+  for (size_t i = 0; i < DRAWS; i++) {
     drawn = 0;
-    assert_int_equal(draws[i].draw(), draws[i].min);
+    assert_int_equal(draw(i), draws[i].min);
     drawn = draws[i].max - draws[i].min;
-    assert_int_equal(draws[i].draw(), draws[i].max);
+    assert_int_equal(draw(i), draws[i].max);
     drawn = draws[i].max - draws[i].min + 1;
-    assert_int_equal(draws[i].draw(), draws[i].min);
+    assert_int_equal(draw(i), draws[i].min);
   }
 }
 
-TEST(without_random_bytes_a_delay_is_the_least_of_its_range) {
+TEST(a_delay_without_random_bytes_is_the_minimum) {
   drawn = 5;
   no_random = BELAY_ESYSTEM;
-  for (size_t i = 0; i < sizeof draws / sizeof *draws; i++)
-    assert_int_equal(draws[i].draw(), draws[i].min);
+  for (size_t i = 0; i < DRAWS; i++)
+    assert_int_equal(draw(i), draws[i].min);
   no_random = 0;
 }

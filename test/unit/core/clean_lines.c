@@ -1,5 +1,5 @@
-/* Of each script is known on how many of its first lines it can have written nothing before: tools/embed_lua.py counts
- * them. Here the text is looked at once more. */
+/* The number of a script's lines before its first write, which tools/embed_lua.py counts, against
+ * an independent search of the text. */
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,61 +10,40 @@
 #include "scripts.gen.h"
 #include "support/base/test.h"
 
-/* All that a script calls and that writes. */
-static const char *const writers[] = {"BITFIELD",
-                                      "BITOP",
-                                      "DEL",
-                                      "GETSET",
-                                      "HDEL",
-                                      "HINCRBY",
-                                      "HSET",
-                                      "INCRBY",
-                                      "LPUSH",
-                                      "LTRIM",
-                                      "PERSIST",
-                                      "PEXPIRE",
-                                      "PEXPIREAT",
-                                      "PFADD",
-                                      "PFCOUNT",
-                                      "PFMERGE",
-                                      "PUBLISH",
-                                      "RENAME",
-                                      "RPUSH",
-                                      "SADD",
-                                      "SDIFFSTORE",
-                                      "SET",
-                                      "SETBIT",
-                                      "SETRANGE",
-                                      "SINTERSTORE",
-                                      "SPUBLISH",
-                                      "SREM",
-                                      "SUNIONSTORE",
-                                      "UNLINK",
-                                      "ZADD",
-                                      "ZREM",
-                                      "ZREMRANGEBYRANK",
-                                      "ZREMRANGEBYSCORE",
-                                      "ZUNIONSTORE"};
+/* All commands that a script calls and that write. */
+static const char writers[] =
+    " BITFIELD BITOP DEL GETSET HDEL HINCRBY HSET INCRBY LPUSH LTRIM PERSIST PEXPIRE PEXPIREAT "
+    "PFADD PFCOUNT PFMERGE PUBLISH RENAME RPUSH SADD SDIFFSTORE SET SETBIT SETRANGE SINTERSTORE "
+    "SPUBLISH SREM SUNIONSTORE UNLINK ZADD ZREM ZREMRANGEBYRANK ZREMRANGEBYSCORE ZUNIONSTORE ";
 
-static bool has_word(const char *line, size_t len, const char *word) {
-  char quoted[32];
-  size_t n = (size_t)snprintf(quoted, sizeof quoted, "'%s'", word);
-  return memmem(line, len, quoted, n) != NULL;
+/* true if the line has one of the writers in quotes. */
+static bool has_writer(const char *line, size_t len) {
+  const char *end = line + len;
+  for (const char *close; (line = memchr(line, '\'', (size_t)(end - line))) != NULL; line = close) {
+    char word[32];
+    close = memchr(line + 1, '\'', (size_t)(end - line - 1));
+    if (close == NULL)
+      return false;
+    snprintf(word, sizeof word, " %.*s ", (int)(close - line - 1), line + 1);
+    if (strstr(writers, word) != NULL)
+      return true;
+  }
+  return false;
 }
 
-/* Whether the line calls something that writes, or something that is not named. */
+/* true if the line calls a command that writes, or one that the line does not name. */
 static bool may_write(const char *line, size_t len) {
   static const char call[] = "call(";
   const char *at = memmem(line, len, call, sizeof call - 1);
   if (at == NULL)
     return false;
-  for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)
-    if (has_word(line, len, writers[i]))
-      return true;
+  if (has_writer(line, len))
+    return true;
   return memchr(at, '\'', (size_t)(line + len - at)) == NULL;
 }
 
-/* Whether a function begins there that calls nothing of the server: up to the first "end" that is not indented. */
+/* true if a function without a call to the server begins there. It ends with the first "end" that
+ * is not indented. */
 static bool is_pure(const char *line) {
   static const char begins[] = "local function ", call[] = "call(";
   const char *end = strstr(line, "\nend\n");
@@ -77,7 +56,7 @@ static const char *comment(const char *line, size_t len) {
   return at != NULL ? at : line + len;
 }
 
-TEST(on_its_clean_lines_a_script_writes_nothing) {
+TEST(clean_lines_of_scripts_write_nothing) {
   unsigned with_some = 0;
   for (size_t i = 0; i < BELAY__SCRIPTS; i++) {
     const belay__script_t *script = belay__scripts[i];

@@ -8,7 +8,7 @@
 #include "core/call/error_text.h"
 #include "support/base/test.h"
 
-TEST(in_print_stays) {
+TEST(printable_bytes_stay) {
   char out[BELAY__WORDS_MAX], all[96];
   for (int i = 0; i < 95; i++)
     all[i] = (char)(' ' + i);
@@ -19,7 +19,7 @@ TEST(in_print_stays) {
   assert_string_equal(out, "");
 }
 
-TEST(all_else_is_written_in_hexadecimal) {
+TEST(other_bytes_become_hexadecimal) {
   for (int i = 0; i < 256; i++) {
     char out[8], byte = (char)i, expected[8];
     if (i >= 0x20 && i < 0x7f)
@@ -37,7 +37,7 @@ TEST(all_else_is_written_in_hexadecimal) {
   assert_string_equal(again, out); /* printable text stays unchanged */
 }
 
-TEST(what_does_not_fit_is_left_off_as_a_whole) {
+TEST(cut_is_never_inside_an_escape) {
   for (size_t size = 1; size < 20; size++) {
     char *out = malloc(size); /* so that the sanitizer sees a byte behind it */
     size_t n = belay__words(out, size, "ab\ncd\n", 6);
@@ -50,32 +50,32 @@ TEST(what_does_not_fit_is_left_off_as_a_whole) {
   }
 }
 
-/* ---- what a server repeats ------------------------------------------------------------------------------- */
+/* ---- arguments in a text ---- */
 
 #define HIDDEN_MAX 4
 
-static const char *heard(const char *text, size_t len, const char *const *told) {
+static const char *redact(const char *text, size_t len, const char *const *arguments) {
   static char out[BELAY__WORDS_MAX];
-  belay__redacted_t said;
+  belay__redacted_t redacted;
   char *copy = malloc(len > 0 ? len : 1);
   memcpy(copy, text, len);
-  belay__redacted_init(&said, copy, len);
-  for (size_t i = 0; i < HIDDEN_MAX && told[i] != NULL; i++) {
-    size_t n = strlen(told[i]);
+  belay__redacted_init(&redacted, copy, len);
+  for (size_t i = 0; i < HIDDEN_MAX && arguments[i] != NULL; i++) {
+    size_t n = strlen(arguments[i]);
     char *word = malloc(n > 0 ? n : 1);
-    memcpy(word, told[i], n);
-    belay__redacted_hide(&said, word, n);
+    memcpy(word, arguments[i], n);
+    belay__redacted_hide(&redacted, word, n);
     free(word);
   }
-  size_t n = belay__redacted_write(&said, out);
+  size_t n = belay__redacted_write(&redacted, out);
   free(copy);
   assert_int_equal(n, strlen(out));
   return out;
 }
 
-TEST(what_was_told_is_not_shown) {
+TEST(arguments_are_hidden) {
   static const struct {
-    const char *told[HIDDEN_MAX + 1], *said, *shown;
+    const char *arguments[HIDDEN_MAX + 1], *text, *shown;
   } all[] = {
       {{NULL}, "ERR syntax error", "ERR syntax error"},
       {{"hunter2"}, "ERR no such user or password: hunter2", "ERR no such user or password: ..."},
@@ -83,11 +83,11 @@ TEST(what_was_told_is_not_shown) {
       {{"hunter2"}, "ERR (hunter2) 'hunter2'", "ERR (...) '...'"},
       {{"hunter2", "alice"}, "ERR alice:hunter2@", "ERR ...:...@"},
       {{"hunter2", "alice"}, "ERR alicehunter2", "ERR ..."},
-      /* it may show the beginning only, or stop in it */
+      /* the text has only the beginning, or ends in it */
       {{"hunter2hunter2hunter2"}, "ERR hunter2hu: what?", "ERR ...: what?"},
       {{"hunter2"}, "ERR hunt", "ERR ..."},
       {{"hunter2"}, "ERR hun", "ERR hun"},
-      /* little is hidden where it is a word */
+      /* a short argument is hidden as a word */
       {{"7"}, "ERR 7 is not 17, 77, 7a or x7", "ERR ... is not 17, 77, 7a or x7"},
       {{"7"}, "7", "..."},
       {{"abc"}, "ERR 'abc' is no abcd", "ERR '...' is no abcd"},
@@ -104,55 +104,55 @@ TEST(what_was_told_is_not_shown) {
        "ERR unknown command `set`"},
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-    assert_string_equal(heard(all[i].said, strlen(all[i].said), all[i].told), all[i].shown);
+    assert_string_equal(redact(all[i].text, strlen(all[i].text), all[i].arguments), all[i].shown);
 }
 
 /* A secret may lie across the place where the text is cut. */
-TEST(it_is_not_shown_at_the_end_of_a_long_text_either) {
+TEST(argument_across_the_cut_is_hidden) {
   static const char secret[] = "hunter2";
-  const char *const told[HIDDEN_MAX] = {secret};
+  const char *const arguments[HIDDEN_MAX] = {secret};
   char text[600];
   for (size_t at = 0; at < 300; at++) {
     memset(text, '.', sizeof text);
     memcpy(text + at, secret, sizeof secret - 1);
-    const char *shown = heard(text, sizeof text, told);
+    const char *shown = redact(text, sizeof text, arguments);
     assert_null(strchr(shown, 'h'));
     assert_null(strchr(shown, '2'));
     assert_true(strlen(shown) < BELAY__WORDS_MAX);
   }
 }
 
-TEST(a_long_text_is_cut) {
-  const char *const told[HIDDEN_MAX] = {NULL};
+TEST(long_text_is_cut) {
+  const char *const arguments[HIDDEN_MAX] = {NULL};
   static char text[1 << 20];
   memset(text, 'x', sizeof text);
   for (size_t n = 250; n < 260; n++)
-    assert_int_equal(strlen(heard(text, n, told)), n < 255 ? n : 255);
-  assert_int_equal(strlen(heard(text, sizeof text, told)), 255);
+    assert_int_equal(strlen(redact(text, n, arguments)), n < 255 ? n : 255);
+  assert_int_equal(strlen(redact(text, sizeof text, arguments)), 255);
   memset(text, '\n', sizeof text);
-  assert_int_equal(strlen(heard(text, sizeof text, told)), 252);
+  assert_int_equal(strlen(redact(text, sizeof text, arguments)), 252);
 }
 
 /* For random arguments and texts, no four bytes of an argument remain. */
-TEST(nothing_of_it_is_left) {
+TEST(random_arguments_are_hidden) {
   uint32_t random = 1;
 #define NEXT(n) (((random = random * 1664525 + 1013904223) >> 16) % (n))
   for (int round = 0; round < 20000; round++) {
-    char told[3][12], text[64];
-    const char *words[HIDDEN_MAX] = {told[0], told[1], told[2]};
+    char arguments[3][12], text[64];
+    const char *words[HIDDEN_MAX] = {arguments[0], arguments[1], arguments[2]};
     for (int i = 0; i < 3; i++) {
       size_t n = 4 + NEXT(8);
       for (size_t j = 0; j < n; j++)
-        told[i][j] = (char)('a' + NEXT(3));
-      told[i][n - 1] = '\0';
+        arguments[i][j] = (char)('a' + NEXT(3));
+      arguments[i][n - 1] = '\0';
     }
     size_t n = NEXT(64);
     for (size_t j = 0; j < n; j++)
       text[j] = (char)('a' + NEXT(3));
-    const char *shown = heard(text, n, words);
+    const char *shown = redact(text, n, words);
     for (int i = 0; i < 3; i++) {
       char head[5] = {0};
-      memcpy(head, told[i], 4);
+      memcpy(head, arguments[i], 4);
       if (strlen(head) == 4)
         assert_null(strstr(shown, head));
     }

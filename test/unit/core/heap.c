@@ -11,8 +11,8 @@
 #define OPERATIONS 100000
 #define TIMERS 512
 
-/* Walks what hangs below a timer: its links agree and nothing is earlier than its parent. Returns the
- * number of timers. */
+/* Check all timers below this one: their links agree, and none is earlier than its parent. Returns
+ * the number of timers. */
 static size_t check_below(const belay__timer_t *parent) {
   size_t count = 1;
   const belay__timer_t *before = parent;
@@ -42,7 +42,7 @@ static belay__timer_t *pop(belay__heap_t *heap) {
   return timer;
 }
 
-/* ---- the model: pointers to timers, by time ------------------------------------------------------------ */
+/* ---- the model: pointers to timers, by time ---- */
 
 typedef struct model {
   belay__timer_t *sorted[TIMERS];
@@ -104,9 +104,9 @@ TEST(random_operations_with_many_ties_agree_with_a_sorted_array) {
   run_against_model(2, 16);
 }
 
-/* ---- small heaps --------------------------------------------------------------------------------------- */
+/* ---- small heaps ---- */
 
-TEST(only_timer_is_the_root_and_its_removal_leaves_nothing) {
+TEST(single_timer) {
   belay__timer_t timer = {0};
   belay__heap_t heap = {0};
   assert_false(belay__timer_is_set(&timer));
@@ -118,7 +118,7 @@ TEST(only_timer_is_the_root_and_its_removal_leaves_nothing) {
   assert_null(heap.root);
 }
 
-TEST(later_timer_does_not_displace_an_equal_root) {
+TEST(first_of_equal_timers_is_the_root) {
   belay__timer_t timers[2] = {0};
   belay__heap_t heap = {0};
   for (size_t i = 0; i < 2; i++)

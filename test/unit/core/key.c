@@ -1,4 +1,4 @@
-/* Keys: escaped reversibly, joined unmistakably. */
+/* Keys: reversible escapes, unambiguous joins. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -7,10 +7,11 @@
 #include "core/key/key.h"
 #include "support/base/random.h"
 #include "support/base/test.h"
+#include "support/models/glob.h"
 
 #define ROUNDS 100000
 
-/* Fills part with 1 to max random bytes, every second one of them of a kind that matters. */
+/* Fill part with 1 to max random bytes; half of them are special. */
 static size_t random_part(uint64_t *seed, char *part, size_t max) {
   static const char special[] = {':', ':', ':', '%', '{', '}', '3', 'A', '\0', '\x1f', '\x7f', ' '};
   size_t len = 1 + next_random(seed) % max;
@@ -21,7 +22,7 @@ static size_t random_part(uint64_t *seed, char *part, size_t max) {
   return len;
 }
 
-/* ---- escaping ------------------------------------------------------------------------------------------ */
+/* ---- escaping ---- */
 
 #define EXAMPLE(part, escaped)                                                                     \
   { part, sizeof part - 1, escaped }
@@ -54,27 +55,19 @@ static const struct {
             "e"),
     EXAMPLE("", ""),
 };
-#define EXAMPLES (sizeof examples / sizeof *examples)
 
-TEST(examples_escape_as_written) {
-  for (size_t i = 0; i < EXAMPLES; i++) {
+TEST(escape_and_unescape_of_examples) {
+  for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
     char out[64];
-    size_t len = strlen(examples[i].escaped);
+    const char *escaped = examples[i].escaped;
+    size_t len = strlen(escaped), part_len = 99;
     memset(out, '#', sizeof out);
     assert_int_equal(belay__key_escape(out, examples[i].part, examples[i].len), len);
-    assert_memory_equal(out, examples[i].escaped, len);
+    assert_memory_equal(out, escaped, len);
     assert_int_equal(out[len], '#');
-  }
-}
-
-TEST(examples_unescape_to_what_they_were) {
-  for (size_t i = 0; i < EXAMPLES; i++) {
-    char out[64];
-    size_t len = 99;
-    const char *escaped = examples[i].escaped;
-    assert_true(belay__key_unescape(out, &len, escaped, strlen(escaped)));
-    assert_int_equal(len, examples[i].len);
-    assert_memory_equal(out, examples[i].part, len);
+    assert_true(belay__key_unescape(out, &part_len, escaped, len));
+    assert_int_equal(part_len, examples[i].len);
+    assert_memory_equal(out, examples[i].part, part_len);
   }
 }
 
@@ -89,7 +82,7 @@ static void check_escaped(const char *text, size_t len) {
   }
 }
 
-TEST(any_bytes_come_back) {
+TEST(random_bytes_survive_escape_and_unescape) {
   uint64_t seed = 2;
   char part[40], escaped[120], back[120];
   for (int i = 0; i < ROUNDS; i++) {
@@ -104,9 +97,9 @@ TEST(any_bytes_come_back) {
   }
 }
 
-/* ---- unescaping ---------------------------------------------------------------------------------------- */
+/* ---- unescaping ---- */
 
-TEST(what_escaping_does_not_make_is_refused) {
+TEST(unescape_refuses_other_texts) {
   static const char *const texts[] = {
       "%",          "%2",   "a%",    "a%7",  "%%",   "%G0",    "%0G",   "% 0",
       "%3a",        "%7b",  "%1f",   "%41",  "%20",  "%80",    "%FF",   "a%3Ab",
@@ -124,8 +117,8 @@ TEST(what_escaping_does_not_make_is_refused) {
   assert_false(belay__key_unescape(out, &len, "\0", 1));
 }
 
-/* All short texts over the bytes that matter: one is accepted exactly if escaping gives it again. */
-TEST(a_text_is_accepted_only_if_escaping_gives_it_again) {
+/* All short texts of these bytes: a text is accepted only if escaping produces it. */
+TEST(unescape_accepts_only_the_result_of_escape) {
   static const char alphabet[] = {'%', '3', 'A', 'a', ':', '7', 'B', '{', 'x'};
   enum { LETTERS = sizeof alphabet, LONGEST = 6 };
   size_t accepted = 0;
@@ -145,8 +138,9 @@ TEST(a_text_is_accepted_only_if_escaping_gives_it_again) {
   assert_true(accepted > 1000);
 }
 
-/* Memory of exactly the size that the header asks for, so that the sanitizer sees a byte too many. */
-TEST(unescape_writes_no_more_than_the_text_is_long) {
+/* The memory has exactly the size that the header requires, so that the sanitizer finds an
+ * overflow. */
+TEST(unescape_writes_at_most_the_length) {
   uint64_t seed = 4;
   char text[40];
   for (int i = 0; i < ROUNDS; i++) {
@@ -159,7 +153,7 @@ TEST(unescape_writes_no_more_than_the_text_is_long) {
   }
 }
 
-/* ---- building ------------------------------------------------------------------------------------------ */
+/* ---- building ---- */
 
 static size_t build(char *out, const char *prefix, const char *family, const char *name) {
   return belay__key_build(out, prefix, strlen(prefix), family, name, strlen(name));
@@ -182,7 +176,7 @@ TEST(key_is_namespace_family_and_name_in_braces) {
   check_key("belay", "lock", "a}::{b", "belay::lock::{a%7D%3A:%7Bb}");
 }
 
-TEST(longest_name_of_the_worst_bytes_fits_what_was_measured) {
+TEST(longest_name_has_the_measured_length) {
   char name[BELAY__NAME_MAX];
   memset(name, '{', sizeof name);
   size_t len = belay__key_build(NULL, "belay", 5, "lock", name, sizeof name);
@@ -251,7 +245,7 @@ TEST(different_namespaces_families_and_names_never_share_a_key) {
   free(keys);
 }
 
-/* A cluster hashes what stands between the first '{' and the first '}' after it. */
+/* A cluster hashes the text between the first '{' and the next '}'. */
 TEST(the_first_braces_of_a_key_enclose_the_name) {
   char key[64], escaped[16];
   for (size_t i = 0; i < PREFIXES; i += 7)
@@ -265,4 +259,27 @@ TEST(the_first_braces_of_a_key_enclose_the_name) {
       assert_ptr_equal(close, key + len - 1);
       assert_memory_equal(open + 1, escaped, name_len);
     }
+}
+
+/* ---- glob patterns ---- */
+
+/* A quoted text matches only itself. */
+TEST(a_quoted_text_matches_itself) {
+  static const char bytes[] = "::::ab{}%*?[]\\^-\x01\x7f";
+  uint64_t seed = 1;
+  unsigned single = 0;
+  for (int i = 0; i < 2 * ROUNDS; i++) {
+    char text[6], quoted[12], other[6];
+    size_t len = 1 + next_random(&seed) % sizeof text;
+    for (size_t j = 0; j < len; j++) {
+      text[j] = bytes[next_random(&seed) % (sizeof bytes - 1)];
+      other[j] = next_random(&seed) % 8 ? text[j] : 'a';
+    }
+    size_t quoted_len = belay__glob_quote(quoted, text, len);
+    assert_true(glob_match(quoted, quoted_len, text, len));
+    bool same = memcmp(text, other, len) == 0;
+    single += !same;
+    assert_int_equal(glob_match(quoted, quoted_len, other, len), same);
+  }
+  assert_true(single > 1000);
 }

@@ -1,4 +1,4 @@
-/* The ring that lives inside what it links, against arrays. */
+/* The ring whose links are inside the objects, against arrays. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static void model_remove(model_t *model, const item_t *item) {
   memmove(model->items + at, model->items + at + 1, (model->len - at) * sizeof(item_t *));
 }
 
-/* Puts an item that is in no list into one: in front, at the end, or before another item. */
+/* Insert an unlinked item: in front, at the end, or before another item. */
 static void insert(fixture_t *f, size_t which, item_t *item, uint64_t random) {
   belay__list_t *list = &f->list[which];
   model_t *model = &f->model[which];

@@ -11,7 +11,8 @@ static uint16_t slot_of(const char *key) {
   return belay__slot(key, strlen(key));
 }
 
-/* As a server says: CLUSTER KEYSLOT. The first is the checksum's own test value, 0x31c3, without the upper bits. */
+/* The results of CLUSTER KEYSLOT. The first one is the test value of the checksum, 0x31c3, without
+ * the upper bits. */
 TEST(known_keys_have_their_slots) {
   const struct {
     const char *key;
@@ -24,13 +25,13 @@ TEST(known_keys_have_their_slots) {
     assert_int_equal(slot_of(rows[i].key), rows[i].slot);
 }
 
-TEST(every_byte_counts) {
+TEST(slot_depends_on_every_byte) {
   static const char key[] = {'\0', '\xff', '\r', '\0', '{', '\x80'};
   assert_int_not_equal(belay__slot(key, 3), belay__slot(key, 4));
   assert_int_not_equal(belay__slot("\x7f", 1), belay__slot("\xff", 1));
 }
 
-TEST(what_stands_in_the_first_braces_counts) {
+TEST(first_braces_select_the_slot) {
   const struct {
     const char *key, *same;
   } rows[] = {
@@ -46,8 +47,8 @@ TEST(what_stands_in_the_first_braces_counts) {
     assert_int_equal(slot_of(rows[i].key), slot_of(rows[i].same));
 }
 
-/* The whole key counts if there is nothing in the braces, or they are not closed: also if there are others behind. */
-TEST(empty_and_open_braces_do_not_count) {
+/* The whole key selects the slot if the first braces are empty or not closed. */
+TEST(empty_and_open_braces_select_no_slot) {
   static const char *const keys[] = {"foo{}{bar}", "{}bar", "{}", "{", "}", "a{b", "a}b{c", "{}{}"};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     char other[32];
@@ -59,7 +60,7 @@ TEST(empty_and_open_braces_do_not_count) {
   assert_int_not_equal(slot_of("foo{}{bar}"), slot_of("bar"));
 }
 
-TEST(affinity_tells_the_slot) {
+TEST(route_contains_the_slot) {
   static const char *const keys[] = {"belay::lock::{name}", "belay::lock::{name}::fence", "plain"};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     uint32_t route = belay__key_route(keys[i], strlen(keys[i]));

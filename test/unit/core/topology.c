@@ -6,7 +6,7 @@
 #include "admin/topology.h"
 #include "support/base/test.h"
 
-/* ---- replies ----------------------------------------------------------------------------------------------- */
+/* ---- replies ---- */
 
 enum { REPLIES_MAX = 64 };
 
@@ -48,7 +48,7 @@ static void begin(void) {
   belay__topology_entry_init(&info, "host:1");
 }
 
-/* ---- roles ------------------------------------------------------------------------------------------------- */
+/* ---- roles ---- */
 
 TEST(a_primary) {
   char place[BELAY__PLACE_MAX];
@@ -114,7 +114,7 @@ TEST(commands) {
   assert_int_equal(info.result.commands, -1);
 }
 
-TEST(nonsense) {
+TEST(unreadable_info) {
   char place[BELAY__PLACE_MAX], host[BELAY__PLACE_MAX + 1];
   begin();
   belay__topology_entry_read_role(&info, text("master"));
@@ -142,9 +142,10 @@ TEST(nonsense) {
   assert_string_equal(belay_role_name((belay_role_t)7), "?");
 }
 
-/* ---- clocks ------------------------------------------------------------------------------------------------ */
+/* ---- clocks ---- */
 
-/* At a time of ours an answer was here, which took so long, and bears a time of theirs; in microseconds. */
+/* A reply that arrived at this local time after this round-trip time, with this time of the server;
+ * in microseconds. */
 static bool sample(int64_t ours, int64_t took, int64_t theirs) {
   char s[24], us[24];
   (void)snprintf(s, sizeof s, "%lld", (long long)(theirs / 1000000));
@@ -154,7 +155,7 @@ static bool sample(int64_t ours, int64_t took, int64_t theirs) {
                                          (uint64_t)took * 1000, ours);
 }
 
-/* Where the middle is between two microseconds the error is a little more. */
+/* The error is larger if the middle is between two microseconds. */
 static void expect_between(int64_t min, int64_t max) {
   belay__topology_entry_sum_up(&info);
   int64_t least = info.result.clock_ahead_us - info.result.clock_error_us;
@@ -164,7 +165,7 @@ static void expect_between(int64_t min, int64_t max) {
 
 TEST(one_sample) {
   begin();
-  assert_true(sample(1000000500, 400, 1000000300)); /* on its way there for 200, and here for 200 */
+  assert_true(sample(1000000500, 400, 1000000300)); /* 200 in each direction */
   expect_between(-201, 202);
   assert_int_equal(info.result.rtt_min_us, 400);
   begin();
@@ -172,7 +173,7 @@ TEST(one_sample) {
   expect_between(2999799, 3000202);
 }
 
-/* An answer that was late says little, and two that were late on different ways say much. */
+/* A late reply gives a wide range; two replies late in different directions give a narrow one. */
 TEST(samples_together) {
   begin();
   assert_true(sample(1000900, 900, 1000800)); /* the way there took long */
@@ -188,14 +189,14 @@ TEST(samples_together) {
   expect_between(-101, 102);
 }
 
-TEST(a_clock_that_is_set) {
+TEST(server_clock_that_steps) {
   begin();
   assert_true(sample(1000100, 100, 1000050));
   assert_true(sample(2000100, 100, 9000050));
   expect_between(6999949, 7000052);
 }
 
-TEST(no_time) {
+TEST(server_without_time) {
   begin();
   assert_false(belay__topology_entry_read_time(&info, text("1"), 1, 1));
   assert_false(belay__topology_entry_read_time(&info, array(text("1"), NULL), 1, 1));

@@ -10,7 +10,7 @@
 #include "support/base/test.h"
 
 /* RFC 9562, A.6. */
-TEST(the_example_of_the_rfc) {
+TEST(example_of_the_rfc) {
   static const uint8_t random[10] = {0x0c, 0xc3, 0x18, 0xc4, 0xdc, 0x0c, 0x0c, 0x07, 0x39, 0x8f};
   uint8_t uuid[16];
   char text[BELAY__UUID_TEXT + 1] = "";
@@ -19,7 +19,7 @@ TEST(the_example_of_the_rfc) {
   assert_string_equal(text, "017f22e2-79b0-7cc3-98c4-dc0c0c07398f");
 }
 
-TEST(version_and_variant_are_always_there) {
+TEST(version_and_variant) {
   uint8_t random[10], uuid[16];
   for (int fill = 0; fill <= 255; fill += 255) {
     memset(random, fill, sizeof random);
@@ -32,7 +32,7 @@ TEST(version_and_variant_are_always_there) {
   }
 }
 
-TEST(each_is_another_one) {
+TEST(uuids_are_unique) {
   enum { MANY = 1000 };
   static char text[MANY][BELAY_UUID_TEXT];
   uv_loop_t loop;
