@@ -1,6 +1,6 @@
--- How scripts read numbers of 64 bits, which Lua's numbers cannot hold: as text.
+-- Numbers of 64 bits as text, because a Lua number cannot hold them.
 
--- Whether the text, or false, is a number of 64 bits, as the server writes it.
+-- true if text, a string or false, is a number of 64 bits as the server writes it.
 local function is_int64(text)
   local minus, digits = string.match(text or '', '^(%-?)([1-9]%d*)$')
   local most = minus == '-' and '9223372036854775808' or '9223372036854775807'

@@ -1,6 +1,6 @@
--- How scripts compare numbers of 64 bits, which are text.
+-- Comparison of numbers of 64 bits, which are text.
 
--- Whether a <= b, of two such numbers without a sign that have as many digits.
+-- true if a <= b, for two numbers without sign and with the same number of digits.
 local function digits_at_most(a, b)
   local high_a, high_b = tonumber(string.sub(a, 1, -10)) or 0, tonumber(string.sub(b, 1, -10)) or 0
   if high_a ~= high_b then
@@ -9,7 +9,7 @@ local function digits_at_most(a, b)
   return tonumber(string.sub(a, -9)) <= tonumber(string.sub(b, -9))
 end
 
--- Whether a <= b.
+-- true if a <= b.
 local function at_most(a, b)
   local minus_a, minus_b = string.sub(a, 1, 1) == '-', string.sub(b, 1, 1) == '-'
   if minus_a ~= minus_b then
