@@ -117,15 +117,12 @@ typedef int (*belay_credentials_fn)(void *ctx, belay_credentials_t *out);
 typedef struct belay_client_options {
   /** User for AUTH. Default NULL: that of the URL. "": the default user of the server. */
   const char *username;
-  /** Password for AUTH. Default NULL: that of the URL. */
-  const char *password;
-  /** Number of the database: 0 to 65535. Default -1: that of the URL, or 0. */
-  int db;
+  const char *password; /**< password for AUTH; default NULL: that of the URL */
+  int db; /**< number of the database: 0 to 65535; default -1: that of the URL, or 0 */
   /** Function that supplies user and password for each connection, instead of the URL and the
    * options. Default NULL. */
   belay_credentials_fn credentials;
-  /** First argument of credentials. Default NULL. */
-  void *credentials_ctx;
+  void *credentials_ctx; /**< first argument of credentials; default NULL */
   /** TLS configuration for a URL that begins with rediss. The client keeps a reference until it is
    * closed. With another URL: BELAY_EINVAL. Default NULL: a rediss URL uses the certificate
    * authorities of the system. */
@@ -153,8 +150,7 @@ typedef struct belay_client_options {
   /** Parts of the namespace, from wide to narrow: 1 to 8 strings of 1 to 128 bytes. Every key of
    * this client begins with them. Default {"belay"}. */
   const char *const *namespace_parts;
-  /** Number of namespace_parts, 1 to 8. Default 1. */
-  size_t namespace_count;
+  size_t namespace_count; /**< number of namespace_parts, 1 to 8; default 1 */
 
   /** Name of the connections on the server (CLIENT SETNAME): 1 to 64 printable bytes without
    * spaces. Default "belay". */
@@ -211,8 +207,7 @@ typedef struct belay_client_options {
   /** Largest size of one reply, in bytes: at least 65,536; default 16,777,216 (16 MiB). A larger
    * reply drops the connection. Messages of a topic may be larger (belay/topic.h). */
   size_t max_reply;
-  /** Treatment of a call when a connection has max_pending calls. Default BELAY_FULL_REFUSE. */
-  belay_on_full_t on_full;
+  belay_on_full_t on_full; /**< what happens beyond max_pending; default BELAY_FULL_REFUSE */
 
   belay_trace_fn trace; /**< trace hook; default NULL */
   void *trace_ctx;      /**< first argument of trace; default NULL */
@@ -222,8 +217,8 @@ typedef struct belay_client_options {
 BELAY_API void belay_client_options_init(belay_client_options_t *options);
 
 /** Make a client for a deployment. It sends nothing: connections are opened at their first use, and
- * reopened when needed. NULL options mean the defaults. On error *out is NULL, and belay_detail()
- * names the part of the URL or the option.
+ * reopened when needed. On error *out is NULL, and belay_detail() names the part of the URL or the
+ * option.
  *
  * URLs:
  *
@@ -272,8 +267,7 @@ typedef void (*belay_client_cb)(belay_client_t *client, int status);
  * BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_client_ping(belay_client_t *client, int64_t timeout_ms, belay_client_cb cb);
 
-/** Runs once when the client is gone. data is described at CLOSING in belay/loop.h. It may call any
- * function of belay, except with this client or its handles. */
+/** Runs once when the client is gone; see CLOSING in belay/loop.h. */
 typedef void (*belay_client_close_cb)(belay_client_t *client, void *data);
 
 /** Close the client: its handles, then its connections. Then cb runs; NULL is allowed. Pending

@@ -100,7 +100,7 @@ typedef struct belay_options {
 /** Set all options to their defaults. */
 BELAY_API void belay_options_init(belay_options_t *options);
 
-/** Open belay on a loop. NULL options mean the defaults. On error *out is NULL.
+/** Open belay on a loop. On error *out is NULL.
  *
  * belay adds a few handles to the loop. They keep the loop alive only
  *
@@ -111,8 +111,7 @@ BELAY_API void belay_options_init(belay_options_t *options);
  * Returns 0, BELAY_EINVAL, BELAY_ENOMEM or BELAY_ESYSTEM. */
 BELAY_API int belay_open(struct uv_loop_s *loop, const belay_options_t *options, belay_t **out);
 
-/** Runs once when the belay_t is gone. data is described at CLOSING above. It must not use objects
- * of that belay_t. */
+/** Runs once when the belay_t is gone; see CLOSING above. */
 typedef void (*belay_close_cb)(belay_t *belay, void *data);
 
 /** Close all objects that were made from belay, then belay itself; then cb runs (NULL is allowed).
