@@ -23,7 +23,7 @@ NAMES="--names read,write,invite"
   belay allow delete forum $NAMES
   run -1 belay allow list forum $NAMES
   is "$output" ""
-  is "$(ask DBSIZE)" 0
+  is "$(ask_server DBSIZE)" 0
 }
 
 @test "--json" {
@@ -60,7 +60,7 @@ NAMES="--names read,write,invite"
   has "$output" "forum was made with --names read,write,invite, and --names write,read,invite was given"
   is "$(belay allow list forum)" $'17\tread\n18\tinvite'
   belay allow delete forum
-  is "$(ask DBSIZE)" 0
+  is "$(ask_server DBSIZE)" 0
   run -1 belay allow check forum 18 invite $NAMES
 }
 
@@ -72,7 +72,7 @@ NAMES="--names read,write,invite"
   done
   is "$(belay allow revoke forum 17 1 --width 3)" "unchanged"
   belay allow delete forum --width 3
-  is "$(ask DBSIZE)" 0
+  is "$(ask_server DBSIZE)" 0
 }
 
 @test "the server stores the largest id and the ttl" {
@@ -82,10 +82,10 @@ NAMES="--names read,write,invite"
   is "$(belay allow list f)" $'5\t1\n10\t1'
   is "$(belay allow list f --max-id 9)" $'5\t1'
   is "$(belay allow list f)" $'5\t1\n10\t1'
-  ask PEXPIRE "belay::permission::{f}::u8" 1000 >/dev/null
+  ask_server PEXPIRE "belay::permission::{f}::u8" 1000 >/dev/null
   belay allow grant f 6 1 -q
-  (($(ask PTTL "belay::permission::{f}::u8") > 1000))
-  (($(ask PTTL "belay::permission::{f}::config") > $(ask PTTL "belay::permission::{f}::u8")))
+  (($(ask_server PTTL "belay::permission::{f}::u8") > 1000))
+  (($(ask_server PTTL "belay::permission::{f}::config") > $(ask_server PTTL "belay::permission::{f}::u8")))
 }
 
 @test "list: all ids, in order" {
@@ -96,10 +96,10 @@ NAMES="--names read,write,invite"
 
 @test "without --ttl a KEY does not expire" {
   belay allow grant f 1 1 -q
-  is "$(ask KEYS '*' | xargs -I{} redis-cli -s "$server_socket" PTTL {})" $'-1\n-1'
+  is "$(ask_server KEYS '*' | xargs -I{} redis-cli -s "$server_socket" PTTL {})" $'-1\n-1'
   belay allow grant g 1 1 --ttl 1h -q
   local left
-  left=$(ask KEYS '*::{g}::u*' | xargs -I{} redis-cli -s "$server_socket" PTTL {})
+  left=$(ask_server KEYS '*::{g}::u*' | xargs -I{} redis-cli -s "$server_socket" PTTL {})
   ((left > 0 && left <= 3600000))
 }
 
@@ -109,7 +109,7 @@ NAMES="--names read,write,invite"
     "grant f 1 0 --width 64" "list f --names a,b,a" "list f x" "delete f --names ," "list f --max-id 4294967295"; do
     run -2 belay allow $wrong
   done
-  is "$(ask DBSIZE)" 0
+  is "$(ask_server DBSIZE)" 0
 }
 
 @test "no server: 120; a full disk: 123" {

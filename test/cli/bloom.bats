@@ -32,7 +32,7 @@ has_all() { seq "$1" "$2" | belay bloom has f -q; }
   is "$output" deleted
   run -1 belay bloom delete f
   is "$output" "not found"
-  is "$(ask DBSIZE)" 0
+  is "$(ask_server DBSIZE)" 0
 }
 
 @test "--json: one object per item" {
@@ -51,7 +51,7 @@ has_all() { seq "$1" "$2" | belay bloom has f -q; }
   has "$output" "there is no filter"
   run -123 belay bloom has f a
   run -1 belay bloom info f
-  is "$(ask DBSIZE)" 0
+  is "$(ask_server DBSIZE)" 0
 }
 
 @test "create again: no error with the same options, an error with others" {
@@ -75,7 +75,7 @@ has_all() { seq "$1" "$2" | belay bloom has f -q; }
   is "$(json 'o["kind"]')" rotating
   belay bloom create t --capacity 100 --ttl 1m -q
   local left
-  left=$(ask PTTL belay::bloom::{t})
+  left=$(ask_server PTTL belay::bloom::{t})
   ((left > 0 && left <= 60000))
 }
 
@@ -90,7 +90,7 @@ has_all() { seq "$1" "$2" | belay bloom has f -q; }
   run -2 belay bloom ad f
   has "$output" "create, add, has"
   run -2 belay bloom add
-  is "$(ask DBSIZE)" 0
+  is "$(ask_server DBSIZE)" 0
 }
 
 @test "--error-rate as a number and in percent" {
@@ -115,7 +115,7 @@ has_all() { seq "$1" "$2" | belay bloom has f -q; }
   is "$(json '10900 <= o["items"] <= 11100')" True
   # Lines are sent in batches.
   local calls
-  calls=$(ask INFO stats | tr -d '\r' | sed -n 's/^total_commands_processed://p')
+  calls=$(ask_server INFO stats | tr -d '\r' | sed -n 's/^total_commands_processed://p')
   ((calls < 1000))
 }
 
@@ -180,7 +180,7 @@ sys.exit(belay.wait())' belay bloom add f
 @test "a slow pipe: each line is processed when it is complete" {
   create
   mkfifo "$HOME/pipe"
-  begin bash -c 'exec belay bloom add f <"$HOME/pipe" >"$HOME/said"'
+  start_command bash -c 'exec belay bloom add f <"$HOME/pipe" >"$HOME/said"'
   local pid=$begun
   exec 5>"$HOME/pipe"
   printf 'one\ntw' >&5
@@ -196,7 +196,7 @@ sys.exit(belay.wait())' belay bloom add f
 @test "a writer that is faster than the server has to wait" {
   create
   kill -STOP "$server"
-  begin bash -c '{ yes | head -c 50000000; echo all >"$HOME/written"; } | belay bloom add f -q --timeout 5m; true'
+  start_command bash -c '{ yes | head -c 50000000; echo all >"$HOME/written"; } | belay bloom add f -q --timeout 5m; true'
   sleep 1
   [ ! -e "$HOME/written" ]
   local belay
@@ -238,7 +238,7 @@ sys.exit(belay.wait())' belay bloom add f
   run -130 on_terminal --when begun --type ^C bash -c 'echo begun; exec belay bloom add f'
   mkfifo "$HOME/pipe"
   exec 5<>"$HOME/pipe"
-  begin bash -c 'exec env --default-signal=INT belay bloom add f <&5 >"$HOME/said"'
+  start_command bash -c 'exec env --default-signal=INT belay bloom add f <&5 >"$HOME/said"'
   local pid=$begun status=0
   echo one >&5
   wait_until grep -qx one "$HOME/said"
@@ -259,7 +259,7 @@ sys.exit(belay.wait())' belay bloom add f
 @test "a server stops in the middle: the error has the number of processed items" {
   create
   mkfifo "$HOME/pipe"
-  begin bash -c 'exec belay bloom add f --timeout 1s <"$HOME/pipe" >"$HOME/said" 2>"$HOME/wrong"'
+  start_command bash -c 'exec belay bloom add f --timeout 1s <"$HOME/pipe" >"$HOME/said" 2>"$HOME/wrong"'
   local pid=$begun status=0
   exec 5>"$HOME/pipe"
   seq 10 >&5

@@ -119,20 +119,20 @@ for line in sys.stdin:
 @test "a holder behind a thousand others is not reported as removed" {
   local mark i others=() token=0123456789abcdef0123456789abcdef01234567
   for i in {1..1000}; do others+=(8e15 "$i"); done
-  ask ZADD 'belay::semaphore::{gpu}' 7e15 "$token:dead"
+  ask_server ZADD 'belay::semaphore::{gpu}' 7e15 "$token:dead"
   mark=$(mark_of gpu dead)
-  ask ZADD 'belay::semaphore::{gpu}' "${others[@]}"
+  ask_server ZADD 'belay::semaphore::{gpu}' "${others[@]}"
   run -123 belay break gpu --mark "$mark" --yes
   is "$output" "belay: break: no holder with that mark is among the first 1000 holders, and there are more"
-  is "$(ask ZCARD 'belay::semaphore::{gpu}')" 1001
-  ask ZREM 'belay::semaphore::{gpu}' 1
+  is "$(ask_server ZCARD 'belay::semaphore::{gpu}')" 1001
+  ask_server ZREM 'belay::semaphore::{gpu}' 1
   run -0 belay break gpu --mark "$mark" --yes --json
   is "$(json 'o["removed"], o["missed"], o["unseen"], o["others"]')" "(1, 0, 0, 999)"
 }
 
 @test "no token in the output; no server, no mark, a full disk" {
   local token=0123456789abcdef0123456789abcdef01234567
-  ask SET 'belay::lock::{a}' "$token:web-1"
+  ask_server SET 'belay::lock::{a}' "$token:web-1"
   run -2 belay break a -v
   has "$output" "no end"
   lacks "$output" "$token"

@@ -91,7 +91,7 @@ END
   cat_counts
   sed -i '2i sleep 1' "$HOME/counts"
   for i in {1..10}; do
-    begin belay cache k -- "$HOME/counts" >"$HOME/said$i"
+    start_command belay cache k -- "$HOME/counts" >"$HOME/said$i"
   done
   for pid in "${started[@]:1}"; do
     wait "$pid"
@@ -102,7 +102,7 @@ END
 
 @test "kill -9 of the belay that runs it: another one runs it" {
   cat_counts
-  begin belay cache k -- sh -c 'echo $$ >"$HOME/pid"; exec sleep 60'
+  start_command belay cache k -- sh -c 'echo $$ >"$HOME/pid"; exec sleep 60'
   wait_until test -s "$HOME/pid"
   kill -KILL "$begun"
   is "$(belay cache k -- "$HOME/counts")" 1

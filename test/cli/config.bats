@@ -12,9 +12,9 @@ write_password() {
 
 # Prints the key of a counter, which begins with the namespace.
 namespace() {
-  ask FLUSHALL >/dev/null
+  ask_server FLUSHALL >/dev/null
   belay count add k "$@" >/dev/null
-  ask KEYS '*'
+  ask_server KEYS '*'
 }
 
 @test "the command line, then the environment, then the default" {
@@ -48,7 +48,7 @@ namespace() {
 # ---- passwords ----
 
 @test "a password from the environment, or a password file" {
-  ask CONFIG SET requirepass hunter2
+  ask_server CONFIG SET requirepass hunter2
   run -123 belay count get k
   BELAY_PASSWORD=hunter2 belay count add k
   write_password "$HOME/password"
@@ -57,14 +57,14 @@ namespace() {
   is "$(BELAY_PASSWORD=wrong belay count get k --password-file "$HOME/password")" 1
   BELAY_PASSWORD=wrong run -123 belay count get k
   is "$(BELAY_PASSWORD=wrong belay count get k --url "unix://:hunter2@$server_socket")" 1
-  ask -a hunter2 ACL SETUSER me on '>other' '~*' '+@all'
+  ask_server -a hunter2 ACL SETUSER me on '>other' '~*' '+@all'
   is "$(BELAY_USER=me BELAY_PASSWORD=other belay count get k)" 1
   is "$(BELAY_PASSWORD=other belay count get k --user me)" 1
   is "$(BELAY_PASSWORD=other belay count get k --url "unix://me@$server_socket")" 1
 }
 
 @test "a password file that all users can read is refused; a pipe is not" {
-  ask CONFIG SET requirepass hunter2
+  ask_server CONFIG SET requirepass hunter2
   write_password "$HOME/password"
   chmod 644 "$HOME/password"
   run -2 belay count add k --password-file "$HOME/password"
@@ -97,7 +97,7 @@ namespace() {
 }
 
 @test "a password is in no output, and on no command line" {
-  ask CONFIG SET requirepass another
+  ask_server CONFIG SET requirepass another
   BELAY_PASSWORD=hunter2 run -123 belay count get k --verbose
   lacks "$output" hunter2
   BELAY_URL=unix://:hunter2@$server_socket run -123 belay count get k --verbose
@@ -105,7 +105,7 @@ namespace() {
   run -2 belay count get k --password hunter2
   lacks "$output" hunter2
   kill -STOP "$server"
-  BELAY_PASSWORD=hunter2 begin belay count get k --timeout 1m
+  BELAY_PASSWORD=hunter2 start_command belay count get k --timeout 1m
   local pid=$begun
   wait_until grep -qz belay "/proc/$pid/cmdline"
   lacks "$(tr '\0' ' ' <"/proc/$pid/cmdline")" hunter2

@@ -61,7 +61,7 @@ set_up() { start_server; }
 @test "a ttl, shards and names" {
   belay count add short --ttl 1h
   local left
-  left=$(ask PTTL belay::counter::{short})
+  left=$(ask_server PTTL belay::counter::{short})
   ((left > 0 && left <= 3600000))
   for i in {1..6}; do belay count add wide --shards 3; done
   is "$(belay count get wide --shards 3)" 6
@@ -72,7 +72,7 @@ set_up() { start_server; }
 @test "options that exclude each other" {
   run -2 belay count add k --id x --max 3
   run -2 belay count add k --shards 2 --max 3
-  is "$(ask DBSIZE)" 0
+  is "$(ask_server DBSIZE)" 0
 }
 
 @test "any bytes as KEY: JSON, and plain output without control characters" {
@@ -87,7 +87,7 @@ set_up() { start_server; }
 }
 
 @test "20 processes at a time: no add is lost" {
-  for i in {1..20}; do begin belay count add k --quiet; done
+  for i in {1..20}; do start_command belay count add k --quiet; done
   for pid in "${started[@]:1}"; do wait "$pid"; done
   is "$(belay count get k)" 20
 }

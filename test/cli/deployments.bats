@@ -35,7 +35,7 @@ load helper
   start_server --port "$port"
   printf '%s\n' "port $sentinel" "dir $server_folder" "sentinel monitor main 127.0.0.1 $port 1" \
     >"$server_folder/sentinel.conf"
-  begin bash -c 'exec -a redis-sentinel "$@"' server "$(server_program)" "$server_folder/sentinel.conf" --sentinel \
+  start_command bash -c 'exec -a redis-sentinel "$@"' server "$(server_program)" "$server_folder/sentinel.conf" --sentinel \
     >"$server_folder/sentinel.log"
   wait_until redis-cli -p "$sentinel" PING
   export BELAY_URL=redis+sentinel://127.0.0.1:$sentinel/main
@@ -53,7 +53,7 @@ load helper
   start_server
   hold lock orders web-1
   belay acl --user watch --namespace belay held sweep topology 2>/dev/null | ask
-  ask ACL SETUSER watch '>hunter2'
+  ask_server ACL SETUSER watch '>hunter2'
   export BELAY_USER=watch BELAY_PASSWORD=hunter2
   run -0 belay ls --json
   is "$(json 'o["name"]')" orders
@@ -63,7 +63,7 @@ load helper
   run -0 belay break orders --yes
   run -123 belay count add k
   has "$output" "may not run this command"
-  ask ACL SETUSER watch '-info' '-time'
+  ask_server ACL SETUSER watch '-info' '-time'
   run -0 belay ping --json
   is "$(json 'o["role"], o["rtt_min_us"]')" "('primary', None)"
 }

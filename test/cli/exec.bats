@@ -7,13 +7,13 @@ set_up() { start_server; }
 key='belay::lock::{job}'
 
 # Returns just after a renewal.
-is_fresh() { [ "$(ask PTTL "$key")" -gt "$1" ]; }
+is_fresh() { [ "$(ask_server PTTL "$key")" -gt "$1" ]; }
 
 @test "the status is that of the command, and the lock is free again" {
   run -0 belay exec job -- true
   run -7 belay exec job -- sh -c 'exit 7'
   run -143 belay exec job -- sh -c 'kill -TERM $$'
-  is "$(ask EXISTS "$key")" 0
+  is "$(ask_server EXISTS "$key")" 0
 }
 
 @test "the command inherits standard streams and open files" {
@@ -41,7 +41,7 @@ is_fresh() { [ "$(ask PTTL "$key")" -gt "$1" ]; }
   run -126 belay exec job -- "$HOME/file"
   has "$output" "Permission denied"
   run -126 belay exec job -- /
-  is "$(ask EXISTS "$key")" 0
+  is "$(ask_server EXISTS "$key")" 0
 }
 
 @test "invalid options are refused, and nothing is run" {
@@ -57,7 +57,7 @@ is_fresh() { [ "$(ask PTTL "$key")" -gt "$1" ]; }
 
 @test "cron on three machines: exactly one run" {
   for i in 1 2 3; do
-    begin belay exec job --try --quiet -- sh -c 'echo ran >>"$HOME/runs"; sleep 3'
+    start_command belay exec job --try --quiet -- sh -c 'echo ran >>"$HOME/runs"; sleep 3'
   done
   local statuses=
   for pid in "${started[@]:1}"; do
@@ -70,7 +70,7 @@ is_fresh() { [ "$(ask PTTL "$key")" -gt "$1" ]; }
 }
 
 @test "held: 121, at once or after the wait; or acquired after the wait" {
-  begin belay exec job -- sh -c 'echo held >"$HOME/held"; read -r line <"$HOME/go"'
+  start_command belay exec job -- sh -c 'echo held >"$HOME/held"; read -r line <"$HOME/go"'
   mkfifo "$HOME/go"
   wait_until test -e "$HOME/held"
   run -121 belay exec job --try -- true
@@ -78,7 +78,7 @@ is_fresh() { [ "$(ask PTTL "$key")" -gt "$1" ]; }
   run -121 belay exec job --wait 200ms -- true
   run -121 belay exec job --try -q -- true
   is "$output" ""
-  begin belay exec job --wait 1m -- touch "$HOME/turn"
+  start_command belay exec job --wait 1m -- touch "$HOME/turn"
   sleep 0.2
   [ ! -e "$HOME/turn" ]
   echo >"$HOME/go"
@@ -93,17 +93,17 @@ is_fresh() { [ "$(ask PTTL "$key")" -gt "$1" ]; }
 }
 
 @test "shared, exclusive, semaphore, fair" {
-  begin belay exec job --shared -- sleep 60
+  start_command belay exec job --shared -- sleep 60
   wait_until belay exec job --shared --try -- true
-  wait_until eval '[ -n "$(ask KEYS "belay::rwlock*")" ]'
+  wait_until eval '[ -n "$(ask_server KEYS "belay::rwlock*")" ]'
   run -121 belay exec job --exclusive --try -- true
-  begin belay exec two --semaphore 2 -- sleep 60
-  wait_until eval '[ -n "$(ask KEYS "belay::semaphore*")" ]'
+  start_command belay exec two --semaphore 2 -- sleep 60
+  wait_until eval '[ -n "$(ask_server KEYS "belay::semaphore*")" ]'
   run -0 belay exec two --semaphore 2 --try -- true
-  begin belay exec two --semaphore 2 -- touch "$HOME/second"
+  start_command belay exec two --semaphore 2 -- touch "$HOME/second"
   wait_until test -e "$HOME/second"
   wait "$begun"
-  begin belay exec two --semaphore 2 -- sh -c 'touch "$HOME/third"; sleep 60'
+  start_command belay exec two --semaphore 2 -- sh -c 'touch "$HOME/third"; sleep 60'
   wait_until test -e "$HOME/third"
   run -121 belay exec two --semaphore 2 --try -- true
   run -0 belay exec line --fair -- true
@@ -111,7 +111,7 @@ is_fresh() { [ "$(ask PTTL "$key")" -gt "$1" ]; }
 
 @test "each signal reaches the command once" {
   # a background process of a shell ignores two of them
-  begin env --default-signal belay exec job -- bash -c 'for s; do trap "echo $s >>$HOME/signals" $s; done
+  start_command env --default-signal belay exec job -- bash -c 'for s; do trap "echo $s >>$HOME/signals" $s; done
     touch "$HOME/ready"; until [ -e "$HOME/end" ]; do sleep 0.05; done; exit 5' \
     command HUP INT QUIT TERM USR1 USR2 WINCH 2>/dev/null
   wait_until test -e "$HOME/ready"
@@ -127,7 +127,7 @@ is_fresh() { [ "$(ask PTTL "$key")" -gt "$1" ]; }
 }
 
 @test "a signal is queued while the supervisor's channel is full" {
-  begin belay exec job --ttl 1h -- bash -c 'trap : USR1; touch "$HOME/ready"; while :; do sleep 0.05; done'
+  start_command belay exec job --ttl 1h -- bash -c 'trap : USR1; touch "$HOME/ready"; while :; do sleep 0.05; done'
   wait_until test -e "$HOME/ready"
   local supervisor status=0
   supervisor=$(pgrep -P "$begun")
@@ -148,7 +148,7 @@ for _ in range(1500):
   local i n supervisor status signal
   for i in {1..20}; do
     ((i % 2)) && signal=INT || signal=TERM
-    begin env --default-signal setsid belay exec job -- sleep 60 2>>"$HOME/said"
+    start_command env --default-signal setsid belay exec job -- sleep 60 2>>"$HOME/said"
     supervisor=
     for ((n = 0; n < 1000000; n++)); do # at once: to wait in between is too late
       read -r supervisor <"/proc/$begun/task/$begun/children" || [ -z "$supervisor" ] || break
@@ -162,11 +162,11 @@ for _ in range(1500):
 }
 
 @test "a signal that ends the command ends belay; a signal ends the wait" {
-  begin belay exec job -- sleep 60
-  wait_until ask GET "$key"
-  wait_until eval "[ \"\$(ask EXISTS '$key')\" = 1 ]"
+  start_command belay exec job -- sleep 60
+  wait_until ask_server GET "$key"
+  wait_until eval "[ \"\$(ask_server EXISTS '$key')\" = 1 ]"
   local first=$begun status=0
-  begin belay exec job -- touch "$HOME/ran"
+  start_command belay exec job -- touch "$HOME/ran"
   sleep 0.3
   kill -TERM "$begun"
   wait "$begun" || status=$?
@@ -175,7 +175,7 @@ for _ in range(1500):
   status=0
   wait "$first" || status=$?
   is "$status" 143
-  is "$(ask EXISTS "$key")" 0
+  is "$(ask_server EXISTS "$key")" 0
   [ ! -e "$HOME/ran" ]
 }
 
@@ -189,7 +189,7 @@ for _ in range(1500):
     bash -c 'trap "echo INT >>$HOME/signals; n=1" INT; echo begun; until [ -n "$n" ]; do sleep 0.1; done
       sleep 0.5; trap - INT; kill -INT $$'
   is "$(cat "$HOME/signals")" INT
-  is "$(ask EXISTS "$key")" 0
+  is "$(ask_server EXISTS "$key")" 0
 }
 
 @test "a command that reads from the terminal gets ctrl-C, and belay ends by SIGINT" {
@@ -226,11 +226,11 @@ for _ in range(1500):
   cat_lives
   for kind in stubborn willing; do
     rm -f "$HOME/signals" "$HOME/beats" "$HOME/pid"
-    begin belay exec job --ttl 3s --grace 1s --timeout 500ms -- "$HOME/lives" $kind 2>"$HOME/said"
+    start_command belay exec job --ttl 3s --grace 1s --timeout 500ms -- "$HOME/lives" $kind 2>"$HOME/said"
     local pid=$begun status=0 end last
     wait_until test -e "$HOME/beats"
     wait_until is_fresh 2900
-    end=$(ask PEXPIRETIME "$key")
+    end=$(ask_server PEXPIRETIME "$key")
     kill -STOP "$server"
     wait "$pid" || status=$?
     last=$(tail -n 1 "$HOME/beats")
@@ -241,17 +241,17 @@ for _ in range(1500):
     echo "# $kind: gone $((end - last)) ms before the lease was over" >&3
     ((last < end))
     has "$(cat "$HOME/said")" "no renewal was confirmed in time"
-    wait_until eval "[ \"\$(ask EXISTS '$key')\" = 0 ]"
+    wait_until eval "[ \"\$(ask_server EXISTS '$key')\" = 0 ]"
   done
 }
 
 @test "a stopped belay: SIGTERM, and all processes end before the lease does" {
   cat_lives
-  begin belay exec job --ttl 2s -- "$HOME/lives" stubborn 2>"$HOME/said"
+  start_command belay exec job --ttl 2s -- "$HOME/lives" stubborn 2>"$HOME/said"
   local status=0 end
   wait_until test -e "$HOME/beats"
   wait_until is_fresh 1900
-  end=$(ask PEXPIRETIME "$key")
+  end=$(ask_server PEXPIRETIME "$key")
   kill -STOP "$begun"
   wait_until is_gone "$(cat "$HOME/pid")"
   (($(tail -n 1 "$HOME/beats") < end))
@@ -263,33 +263,33 @@ for _ in range(1500):
 
 @test "the lock gets another owner: SIGTERM, and 122" {
   cat_lives
-  begin belay exec job --ttl 1500ms -- "$HOME/lives" 2>"$HOME/said"
+  start_command belay exec job --ttl 1500ms -- "$HOME/lives" 2>"$HOME/said"
   local status=0
   wait_until test -e "$HOME/beats"
-  ask SET "$key" other
+  ask_server SET "$key" other
   wait "$begun" || status=$?
   is "$status" 122
   is "$(cat "$HOME/signals")" term
   is_gone "$(cat "$HOME/pid")"
   has "$(cat "$HOME/said")" "belay: exec: lost while the command ran: taken"
-  is "$(ask GET "$key")" other
+  is "$(ask_server GET "$key")" other
 }
 
 @test "the lock was taken away during a short command: 122" {
   run -122 belay exec job -- redis-cli -s "$server_socket" DEL "$key"
   is "$output" $'1\nbelay: exec: lost while the command ran: taken'
   run -122 belay exec job -- redis-cli -s "$server_socket" SET "$key" other
-  is "$(ask GET "$key")" other
+  is "$(ask_server GET "$key")" other
 }
 
 @test "processes in another process group or session are killed too" {
-  begin belay exec job --ttl 1500ms -- sh -c 'timeout 60 sleep 60 &
+  start_command belay exec job --ttl 1500ms -- sh -c 'timeout 60 sleep 60 &
     (trap "" TERM; setsid sh -c "sleep 60 & wait" & wait) & wait' 3>&-
   local pids
   all() { for p in $(pgrep -P "$1"); do echo "$p"; all "$p"; done; }
   wait_until eval '[ "$(for p in $(all "$begun"); do cat "/proc/$p/comm"; done | grep -c "^sleep$")" = 2 ]'
   pids=$(all "$(pgrep -P "$begun")")
-  ask SET "$key" other
+  ask_server SET "$key" other
   local status=0
   wait "$begun" || status=$?
   is "$status" 122
@@ -304,9 +304,9 @@ touch "$HOME/ready"
 while :; do sleep 0.05; done
 END
   chmod +x "$HOME/tidies"
-  begin belay exec job --ttl 3s -- bash -c 'trap : TERM; setsid "$HOME/tidies" & while kill -0 $!; do sleep 0.05; done' 2>/dev/null
+  start_command belay exec job --ttl 3s -- bash -c 'trap : TERM; setsid "$HOME/tidies" & while kill -0 $!; do sleep 0.05; done' 2>/dev/null
   wait_until test -e "$HOME/ready"
-  ask SET "$key" other
+  ask_server SET "$key" other
   local status=0
   wait "$begun" || status=$?
   is "$status" 122
@@ -326,14 +326,14 @@ END
   local kind
   for kind in wait "exec setpriv --reuid 65534 --clear-groups sleep 63"; do
     rm -f "$HOME/worker" "$HOME/others"
-    begin setpriv --bounding-set -kill belay exec job --ttl 1500ms -- "$HOME/works" $kind 2>"$HOME/said"
+    start_command setpriv --bounding-set -kill belay exec job --ttl 1500ms -- "$HOME/works" $kind 2>"$HOME/said"
     wait_until test -s "$HOME/others"
     started+=("$(cat "$HOME/others")" "$(pgrep -P "$(pgrep -P "$begun")" | head -n 1)")
-    ask SET "$key" other
+    ask_server SET "$key" other
     wait_until is_gone "$(cat "$HOME/worker")"
     kill -0 "$(cat "$HOME/others")"
     run -1 is_gone "$begun" # it waits for what is left
-    ask DEL "$key"
+    ask_server DEL "$key"
   done
 }
 
@@ -348,14 +348,14 @@ END
   cat_lives
   for victim in belay supervisor; do
     rm -f "$HOME/beats" "$HOME/pid"
-    begin belay exec job -- "$HOME/lives" stubborn 2>"$HOME/said"
+    start_command belay exec job -- "$HOME/lives" stubborn 2>"$HOME/said"
     wait_until test -s "$HOME/pid"
     local pid=$begun
     [ $victim = belay ] || pid=$(pgrep -P "$begun")
     kill -KILL "$pid"
     wait_until is_gone "$(cat "$HOME/pid")"
     wait "$begun" || true
-    ask DEL "$key"
+    ask_server DEL "$key"
   done
   has "$(cat "$HOME/said")" "the supervisor of the command is gone, so the command was killed"
 }
@@ -364,30 +364,30 @@ END
   cat_lives
   for signal in STOP KILL; do
     rm -f "$HOME/beats" "$HOME/pid"
-    begin setsid "$(command -v belay)" exec job --ttl 2s -- "$HOME/lives" stubborn 2>"$HOME/said"
+    start_command setsid "$(command -v belay)" exec job --ttl 2s -- "$HOME/lives" stubborn 2>"$HOME/said"
     local status=0 end
     wait_until test -e "$HOME/beats"
     wait_until is_fresh 1900
-    end=$(ask PEXPIRETIME "$key")
+    end=$(ask_server PEXPIRETIME "$key")
     kill -"$signal" -- "-$begun"
     wait_until is_gone "$(cat "$HOME/pid")"
     (($(tail -n 1 "$HOME/beats") < end))
     kill -CONT "$begun" || [ $signal = KILL ]
     wait "$begun" || status=$?
     is "$status" "$([ $signal = KILL ] && echo 137 || echo 122)"
-    wait_until eval "[ \"\$(ask EXISTS '$key')\" = 0 ]"
+    wait_until eval "[ \"\$(ask_server EXISTS '$key')\" = 0 ]"
   done
 }
 
 @test "a stopped supervisor: belay ends the command" {
   cat_lives
-  begin belay exec job --ttl 2s -- "$HOME/lives" stubborn 2>"$HOME/said"
+  start_command belay exec job --ttl 2s -- "$HOME/lives" stubborn 2>"$HOME/said"
   local status=0 supervisor
   wait_until test -e "$HOME/beats"
   supervisor=$(pgrep -P "$begun")
   started+=("$supervisor")
   kill -STOP "$supervisor"
-  ask SET "$key" other
+  ask_server SET "$key" other
   wait "$begun" || status=$?
   is "$status" 122
   is_gone "$(cat "$HOME/pid")"
@@ -411,17 +411,17 @@ slow_path() {
   run -0 "${slow[@]}" exec job --ttl 1500ms -- echo ran
   is "$output" ran
   slow_path 50000
-  begin "${slow[@]}" exec job --ttl 1500ms -- touch "$HOME/ran" 2>"$HOME/said"
+  start_command "${slow[@]}" exec job --ttl 1500ms -- touch "$HOME/ran" 2>"$HOME/said"
   local status=0
-  wait_until eval "[ \"\$(ask EXISTS '$key')\" = 1 ]"
-  ask SET "$key" other
+  wait_until eval "[ \"\$(ask_server EXISTS '$key')\" = 1 ]"
+  ask_server SET "$key" other
   wait_until is_gone "$begun"
   wait "$begun" || status=$?
   is "$status" 122
   [ ! -e "$HOME/ran" ]
-  ask DEL "$key"
-  begin "${slow[@]}" exec job --ttl 1500ms -- touch "$HOME/ran"
-  wait_until eval "[ \"\$(ask EXISTS '$key')\" = 1 ]"
+  ask_server DEL "$key"
+  start_command "${slow[@]}" exec job --ttl 1500ms -- touch "$HOME/ran"
+  wait_until eval "[ \"\$(ask_server EXISTS '$key')\" = 1 ]"
   local supervisor
   wait_until eval 'supervisor=$(pgrep -P "$begun")'
   kill -KILL "$begun"
@@ -430,7 +430,7 @@ slow_path() {
 }
 
 @test "a supervisor that was stopped uses belay's last limits" {
-  begin belay exec job --ttl 3s -- sh -c 'touch "$HOME/ready"; until [ -e "$HOME/end" ]; do sleep 0.05; done; exit 5'
+  start_command belay exec job --ttl 3s -- sh -c 'touch "$HOME/ready"; until [ -e "$HOME/end" ]; do sleep 0.05; done; exit 5'
   wait_until test -e "$HOME/ready"
   local supervisor status=0
   supervisor=$(pgrep -P "$begun")

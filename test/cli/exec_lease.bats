@@ -43,12 +43,12 @@ three_servers() {
   three_servers
   local with=(--redlock --max-ttl 3s --ttl 3s --timeout 500ms "${urls[@]}") status=0 pid before stopped
   wait_until belay exec job "${with[@]}" -- true # they do not vote when they are young
-  begin belay exec job "${with[@]}" -- "$HOME/lives" stubborn 2>"$HOME/said"
+  start_command belay exec job "${with[@]}" -- "$HOME/lives" stubborn 2>"$HOME/said"
   pid=$begun
   wait_until test -e "$HOME/beats"
   kill -STOP "${pids[0]}"
   before=$(now_ms)
-  lasts() { [ "$(ask PEXPIRETIME "$key")" -gt $((before + 6000)) ]; }
+  lasts() { [ "$(ask_server PEXPIRETIME "$key")" -gt $((before + 6000)) ]; }
   wait_until lasts || { cat "$HOME/said"; false; } # renewed for more than one lease since
   run -1 is_gone "$pid"
   kill -STOP "${pids[1]}"
@@ -75,7 +75,7 @@ three_servers() {
   local holder=$begun i
   waiting() { [ "$(belay show line --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["waiting"])')" = "$1" ]; }
   for i in 1 2 3 4 5; do
-    begin belay exec line --fair -- sh -c "echo $i >>\$HOME/order"
+    start_command belay exec line --fair -- sh -c "echo $i >>\$HOME/order"
     wait_until waiting "$i"
   done
   kill -TERM "$holder"
@@ -88,13 +88,13 @@ three_servers() {
 # ---- waiting ----
 
 # True if a waiter has asked for the lock.
-has_asked() { ask INFO commandstats | grep -q cmdstat_eval; }
+has_asked() { ask_server INFO commandstats | grep -q cmdstat_eval; }
 
 @test "the server is lost during the wait: 120, or 123 if the lock may have been granted" {
-  ask SET "$key" other
+  ask_server SET "$key" other
   for signal in STOP KILL; do
-    ask CONFIG RESETSTAT
-    begin belay exec job --wait 3s --timeout 500ms -- touch "$HOME/ran" 2>"$HOME/said"
+    ask_server CONFIG RESETSTAT
+    start_command belay exec job --wait 3s --timeout 500ms -- touch "$HOME/ran" 2>"$HOME/said"
     local pid=$begun status=0
     wait_until has_asked
     kill -"$signal" "$server"
@@ -112,21 +112,21 @@ has_asked() { ask INFO commandstats | grep -q cmdstat_eval; }
 }
 
 @test "the server is lost during the wait, and returns in time: one waiter gets the lock" {
-  ask SET "$key" other
-  begin belay exec job --wait 1m --timeout 500ms -- touch "$HOME/ran"
+  ask_server SET "$key" other
+  start_command belay exec job --wait 1m --timeout 500ms -- touch "$HOME/ran"
   wait_until has_asked
   kill -STOP "$server"
   sleep 1.5 # longer than an answer may take
   run -1 is_gone "$begun"
   kill -CONT "$server"
-  ask DEL "$key"
+  ask_server DEL "$key"
   wait "$begun"
   [ -e "$HOME/ran" ]
 
   rm "$HOME/ran"
-  ask SET "$key" other
-  ask CONFIG RESETSTAT
-  begin belay exec job --wait 1m --timeout 500ms -- touch "$HOME/ran"
+  ask_server SET "$key" other
+  ask_server CONFIG RESETSTAT
+  start_command belay exec job --wait 1m --timeout 500ms -- touch "$HOME/ran"
   local pid=$begun
   wait_until has_asked
   kill -KILL "$server"
@@ -144,18 +144,18 @@ has_asked() { ask INFO commandstats | grep -q cmdstat_eval; }
 @test "ctrl-Z: the command is stopped and the lease not renewed; fg continues both" {
   cat_lives
   mkfifo "$HOME/go"
-  begin on_terminal --when '$ ' --type $'belay exec job --ttl 12s --grace 100ms -- ~/lives\n' --when alive --type ^Z \
+  start_command on_terminal --when '$ ' --type $'belay exec job --ttl 12s --grace 100ms -- ~/lives\n' --when alive --type ^Z \
     --when Stopped --type $'touch ~/stopped; read -r x <~/go; fg; exit $?\n' \
     env PS1='$ ' bash --norc --noprofile -i >"$HOME/said"
   local pid=$begun beats end status=0
   wait_until test -e "$HOME/stopped"
   started+=("$(cat "$HOME/pid")")
-  beats=$(wc -l <"$HOME/beats") end=$(ask PEXPIRETIME "$key")
+  beats=$(wc -l <"$HOME/beats") end=$(ask_server PEXPIRETIME "$key")
   sleep 4.5 # a renewal is due when a third of the lease is over
   is "$(wc -l <"$HOME/beats")" "$beats"
-  is "$(ask PEXPIRETIME "$key")" "$end"
+  is "$(ask_server PEXPIRETIME "$key")" "$end"
   echo >"$HOME/go"
-  more() { [ "$(wc -l <"$HOME/beats")" -gt "$beats" ] && [ "$(ask PEXPIRETIME "$key")" -gt "$end" ]; }
+  more() { [ "$(wc -l <"$HOME/beats")" -gt "$beats" ] && [ "$(ask_server PEXPIRETIME "$key")" -gt "$end" ]; }
   wait_until more
   kill -TERM "$(pgrep -x belay -P "$(pgrep -x bash -P "$(pgrep -P "$pid")")" | head -n 1)"
   wait_until test -e "$HOME/signals"
@@ -163,7 +163,7 @@ has_asked() { ask INFO commandstats | grep -q cmdstat_eval; }
   wait "$pid" || status=$?
   is "$status" 0
   is "$(cat "$HOME/signals")" term
-  is "$(ask EXISTS "$key")" 0
+  is "$(ask_server EXISTS "$key")" 0
 }
 
 @test "the release ignores one signal; a second one ends belay" {
@@ -179,7 +179,7 @@ has_asked() { ask INFO commandstats | grep -q cmdstat_eval; }
   for kind in "" "--shared" "--exclusive" "--semaphore 2" "--fair"; do
     rm -f "$HOME/signals" "$HOME/beats" "$HOME/pid"
     status=0
-    begin belay exec job $kind --ttl 1h --grace 20s -- "$HOME/lives" 2>"$HOME/said"
+    start_command belay exec job $kind --ttl 1h --grace 20s -- "$HOME/lives" 2>"$HOME/said"
     local pid=$begun
     wait_until test -s "$HOME/beats"
     run -0 belay break job --yes
@@ -194,7 +194,7 @@ has_asked() { ask INFO commandstats | grep -q cmdstat_eval; }
 @test "a server restarts without its data: the command ends at once" {
   cat_lives
   local status=0
-  begin belay exec job --ttl 1h --grace 20s -- "$HOME/lives" 2>"$HOME/said"
+  start_command belay exec job --ttl 1h --grace 20s -- "$HOME/lives" 2>"$HOME/said"
   local pid=$begun
   wait_until test -s "$HOME/beats"
   kill -KILL "$server"

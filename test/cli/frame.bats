@@ -79,10 +79,10 @@ load helper
 
 @test "a server that refuses: 123, with the server's message" {
   start_server
-  ask SET 'belay::counter::{k}' text
+  ask_server SET 'belay::counter::{k}' text
   run -123 belay count add k
   has "$output" "cannot add: "
-  ask CONFIG SET maxmemory 1
+  ask_server CONFIG SET maxmemory 1
   run -123 belay count add other
   has "$output" "over its memory limit"
 }
@@ -116,7 +116,7 @@ load helper
     run -123 --separate-stderr bash -c "belay $line >/dev/full"
     has "$stderr" "the output could not be written: No space left on device"
   done
-  is "$(ask GET 'belay::counter::{k}')" 1 # the add was executed
+  is "$(ask_server GET 'belay::counter::{k}')" 1 # the add was executed
   run -0 bash -c "belay count add k --quiet >/dev/full"
 }
 
@@ -143,7 +143,7 @@ load helper
   belay count add k
   kill -STOP "$server"
   for signal in INT TERM HUP; do
-    begin env --default-signal=INT,HUP belay count get k --timeout 5m --verbose 2>"$HOME/said"
+    start_command env --default-signal=INT,HUP belay count get k --timeout 5m --verbose 2>"$HOME/said"
     local pid=$begun status=0
     wait_until catches "$pid" "$signal"
     kill -"$signal" "$pid"
@@ -164,7 +164,7 @@ load helper
   start_server
   belay count add k
   kill -STOP "$server"
-  begin bash -c 'trap "" HUP; exec belay count get k --timeout 5m' >"$HOME/said"
+  start_command bash -c 'trap "" HUP; exec belay count get k --timeout 5m' >"$HOME/said"
   local pid=$begun
   wait_until catches "$pid" TERM
   kill -HUP "$pid"

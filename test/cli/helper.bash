@@ -38,9 +38,9 @@ teardown() {
 # A file of tests replaces it: runs before each test.
 set_up() { :; }
 
-# begin COMMAND...: start it in the background, and kill it at the end of the test. Its process id is in
+# start_command COMMAND...: start it in the background, and kill it at the end of the test. Its process id is in
 # $begun. The caller redirects its output.
-begin() {
+start_command() {
   "$@" 3>&- &
   begun=$!
   started+=("$begun")
@@ -63,16 +63,16 @@ start_server() {
 
 # serve [ARGUMENT...]: start the server again on the same socket, without data.
 serve() {
-  begin bash -c 'exec -a redis-server "$@"' server "$(server_program)" --port 0 --unixsocket "$server_socket" \
+  start_command bash -c 'exec -a redis-server "$@"' server "$(server_program)" --port 0 --unixsocket "$server_socket" \
     --dir "$server_folder" --save '' "$@" >"$server_folder/log"
   server=$begun
-  wait_until ask PING
+  wait_until ask_server PING
 }
 
 # start_relay [SECONDS]: start relay.py in front of the server. Sets $relay (its process id) and $relay_url.
 start_relay() {
   relay_url=unix://$server_folder/r
-  begin python3 "$here/support/relay.py" "$server_folder/r" "$server_socket" "$@"
+  start_command python3 "$here/support/relay.py" "$server_folder/r" "$server_socket" "$@"
   relay=$begun
   wait_until test -S "$server_folder/r"
 }
@@ -92,8 +92,8 @@ print(port)'
 
 server_program() { command -v redis-server || command -v valkey-server || command -v redis-check-rdb; }
 
-# ask COMMAND...: send a command to the server with redis-cli.
-ask() { redis-cli -s "$server_socket" "$@" 2>/dev/null; }
+# ask_server COMMAND...: send a command to the server with redis-cli.
+ask_server() { redis-cli -s "$server_socket" "$@" 2>/dev/null; }
 
 # hold KIND NAME LABEL [URL]...: hold an object in the background (see holder.c), by default at $BELAY_URL.
 # The process id is in $begun. hold returns after the grant, wait_for at once.
@@ -104,7 +104,7 @@ hold() {
 wait_for() {
   local said=$HOME/holder
   [ $# -gt 3 ] || set -- "$@" "$BELAY_URL"
-  begin "$CLI_HOLDER" "$@" >"$said-new"
+  start_command "$CLI_HOLDER" "$@" >"$said-new"
   mv "$said-new" "$said-$begun"
 }
 
@@ -152,7 +152,7 @@ END
 # begin_releasing COMMAND...: start a belay whose command ends with status 7 after the server was stopped.
 begin_releasing() {
   rm -f "$HOME/go"
-  begin "$@" --timeout 30s -- sh -c 'touch "$HOME/ready"; until [ -e "$HOME/go" ]; do sleep 0.05; done; exit 7' 2>/dev/null
+  start_command "$@" --timeout 30s -- sh -c 'touch "$HOME/ready"; until [ -e "$HOME/go" ]; do sleep 0.05; done; exit 7' 2>/dev/null
   wait_until test -e "$HOME/ready"
   rm "$HOME/ready"
   kill -STOP "$server"
@@ -172,7 +172,7 @@ expect_released() {
   kill -CONT "$server"
   wait "$begun" || status=$?
   is "$status" 7
-  is "$(ask KEYS "$keys")" ""
+  is "$(ask_server KEYS "$keys")" ""
   begin_releasing "$@"
   status=0
   signal_until_gone "$begun" TERM

@@ -29,7 +29,7 @@ load helper
 
 @test "segments: no id comes twice, with several processes" {
   start_server
-  for i in {1..10}; do begin belay id segment users --count 50 >"$HOME/ids.$i"; done
+  for i in {1..10}; do start_command belay id segment users --count 50 >"$HOME/ids.$i"; done
   for pid in "${started[@]:1}"; do wait "$pid"; done
   is "$(cat "$HOME"/ids.* | sort -nu | wc -l)" 500
 }
@@ -48,8 +48,8 @@ load helper
 
 @test "a worker that is in use is refused: 121" {
   start_server
-  begin belay id snowflake orders --worker 7 --ahead 1m --timeout 1m --ttl 1h
-  wait_until eval '[ "$(ask DBSIZE)" -gt 0 ]'
+  start_command belay id snowflake orders --worker 7 --ahead 1m --timeout 1m --ttl 1h
+  wait_until eval '[ "$(ask_server DBSIZE)" -gt 0 ]'
   run -121 belay id snowflake orders --worker 7 --ahead 1m --timeout 5s
   has "$output" "another holder has it"
 }

@@ -4,7 +4,7 @@ load helper
 
 set_up() { start_server; }
 
-candidate() { begin belay leader job "$@" 2>>"$HOME/said"; }
+candidate() { start_command belay leader job "$@" 2>>"$HOME/said"; }
 count() { [ "$(wc -l <"$HOME/$1" 2>/dev/null)" -ge "$2" ]; }
 
 @test "one of three runs the command; when its belay is killed another one does" {
@@ -63,10 +63,10 @@ count() { [ "$(wc -l <"$HOME/$1" 2>/dev/null)" -ge "$2" ]; }
   wait_until count runs 1
   wait_until count beats 1
   local key end
-  key=$(ask KEYS 'belay::election::*' | grep '}$')
-  fresh() { [ "$(ask PTTL "$key")" -gt 1900 ]; }
+  key=$(ask_server KEYS 'belay::election::*' | grep '}$')
+  fresh() { [ "$(ask_server PTTL "$key")" -gt 1900 ]; }
   wait_until fresh
-  end=$(ask PEXPIRETIME "$key")
+  end=$(ask_server PEXPIRETIME "$key")
   kill -STOP "$server"
   wait_until grep -q deposed "$HOME/said"
   (($(tail -n 1 "$HOME/beats") < end))
@@ -142,8 +142,8 @@ END
 }
 
 @test "--observe: the leader, at each change" {
-  begin belay leader job --observe >"$HOME/observed"
-  begin belay leader job --observe --json >"$HOME/objects"
+  start_command belay leader job --observe >"$HOME/observed"
+  start_command belay leader job --observe --json >"$HOME/objects"
   wait_until grep -q "no leader" "$HOME/observed"
   candidate --as one -- sleep 60
   local one=$begun

@@ -45,14 +45,14 @@ set_up() { start_server; }
 
 @test "of several waiters none is too early" {
   local begun_at=$EPOCHREALTIME
-  for i in {1..6}; do begin belay limit k --rate 2/s --burst 1 --wait 1m --quiet; done
+  for i in {1..6}; do start_command belay limit k --rate 2/s --burst 1 --wait 1m --quiet; done
   for pid in "${started[@]:1}"; do wait "$pid"; done
   python3 -c 'import sys; assert float(sys.argv[2]) - float(sys.argv[1]) > 2.4' "$begun_at" "$EPOCHREALTIME"
 }
 
 @test "an interrupted waiter returns its tokens" {
   belay limit k --rate 1/min
-  begin env --default-signal=INT belay limit k --rate 1/min --wait 1h
+  start_command env --default-signal=INT belay limit k --rate 1/min --wait 1h
   local pid=$begun status=0
   wait_until eval '[ "$(retry_of)" -gt 61000 ]'
   kill -INT "$pid"
@@ -76,7 +76,7 @@ retry_of() { belay limit k --rate 1/min --json | python3 -c 'import json, sys; p
 }
 
 @test "the command replaces belay: same process id, no files of belay, default signals, its own input" {
-  begin belay limit k --rate 9/h -- sh -c 'echo $$ >"$HOME/pid"; exec sleep 60'
+  start_command belay limit k --rate 9/h -- sh -c 'echo $$ >"$HOME/pid"; exec sleep 60'
   wait_until test -s "$HOME/pid"
   is "$(cat "$HOME/pid")" "$begun"
   is "$(env --default-signal belay limit k --rate 99/h -- grep '^Sig\(Ign\|Blk\)' /proc/self/status)" \
@@ -107,7 +107,7 @@ retry_of() { belay limit k --rate 1/min --json | python3 -c 'import json, sys; p
   run -2 belay limit k ls --rate 3/s
   has "$output" "behind --"
   run -2 belay limit k --rate 4503599627370496/d
-  is "$(ask DBSIZE)" 0
+  is "$(ask_server DBSIZE)" 0
 }
 
 @test "a ban, and a reset" {
@@ -121,7 +121,7 @@ retry_of() { belay limit k --rate 1/min --json | python3 -c 'import json, sys; p
   is "$(belay limit k --rate 3/h)" "allowed, 1 left"
   is "$(belay limit k --rate 3/h --ban 1h --json)" '{"key":"k","banned_ms":3600000}'
   is "$(belay limit k --reset --json)" '{"key":"k","reset":true}'
-  is "$(ask DBSIZE)" 0
+  is "$(ask_server DBSIZE)" 0
   run -2 belay limit k --rate 3/h --ban 1h --reset
   has "$output" "exclude each other"
   run -2 belay limit k --rate 3/h --ban 1h -- ls

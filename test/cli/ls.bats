@@ -9,7 +9,7 @@ token=0123456789abcdef0123456789abcdef01234567
 @test "nothing is held: the status is 1" {
   run -1 belay ls
   is "$output" ""
-  ask SET 'belay::counter::{k}' 1
+  ask_server SET 'belay::counter::{k}' 1
   run -1 belay ls --json
 }
 
@@ -68,7 +68,7 @@ lock queue 1 web-2 - 1"
 }
 
 @test "only the namespace" {
-  ask SET 'other::lock::{mine}' "$token:me" PX 60000
+  ask_server SET 'other::lock::{mine}' "$token:me" PX 60000
   run -1 belay ls
   run -0 belay ls --namespace other --json
   is "$(json 'o["name"]')" mine
@@ -76,12 +76,12 @@ lock queue 1 web-2 - 1"
 
 @test "labels of other programs are escaped; no token is shown" {
   local name=$'evil\e[31m\n'
-  ask SET 'belay::lock::{evil%1B[31m%0A}' "$token:web-1" PX 60000
-  ask SET 'belay::lock::{foreign}' "secret-of-another-library" PX 60000
-  ask SET 'belay::lock::{ever}' "$token:web-2"
+  ask_server SET 'belay::lock::{evil%1B[31m%0A}' "$token:web-1" PX 60000
+  ask_server SET 'belay::lock::{foreign}' "secret-of-another-library" PX 60000
+  ask_server SET 'belay::lock::{ever}' "$token:web-2"
   hold lock real web-3
   local real
-  real=$(ask GET 'belay::lock::{real}')
+  real=$(ask_server GET 'belay::lock::{real}')
   has "$real" :web-3
   run -0 belay ls
   has "$output" 'evil\x1b[31m\x0a'
@@ -98,7 +98,7 @@ lock queue 1 web-2 - 1"
 }
 
 @test "thousands of entries" {
-  for i in {1..2500}; do echo "SET belay::lock::{n$i} $token:web-$i PX 600000"; done | ask >/dev/null
+  for i in {1..2500}; do echo "SET belay::lock::{n$i} $token:web-$i PX 600000"; done | ask_server >/dev/null
   is "$(belay ls --json | sort -u | wc -l)" 2500
   is "$(belay ls | grep -c '^lock ')" 2500
 }

@@ -24,13 +24,13 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
   work --for 1s
   run -0 work
   has "$output" "done already"
-  wait_until eval "[ \"\$(ask EXISTS '$key')\" = 0 ]"
+  wait_until eval "[ \"\$(ask_server EXISTS '$key')\" = 0 ]"
   is "$(work)" work
 }
 
 @test "three at a time: one run; the others report that it runs" {
   for i in 1 2 3; do
-    begin belay once k -- sh -c 'echo ran >>"$HOME/runs"; sleep 3' 2>>"$HOME/said"
+    start_command belay once k -- sh -c 'echo ran >>"$HOME/runs"; sleep 3' 2>>"$HOME/said"
   done
   local statuses=
   for pid in "${started[@]:1}"; do
@@ -54,7 +54,7 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
 }
 
 @test "kill -9 of belay: another one runs the command after --ttl" {
-  begin belay once k --ttl 1s -- sh -c 'echo $$ >"$HOME/pid"; exec sleep 60'
+  start_command belay once k --ttl 1s -- sh -c 'echo $$ >"$HOME/pid"; exec sleep 60'
   wait_until test -s "$HOME/pid"
   sleep 1.5 # it is extended
   run -121 work
@@ -66,12 +66,12 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
 }
 
 @test "a stopped server: the command ends in time, and may run again" {
-  begin belay once k --ttl 2s --timeout 300ms -- bash -c 'trap "" TERM
+  start_command belay once k --ttl 2s --timeout 300ms -- bash -c 'trap "" TERM
     while :; do date +%s%3N >>"$HOME/beats"; sleep 0.01; done' 2>"$HOME/said"
   wait_until test -s "$HOME/beats"
   local status=0 end before
-  before=$(ask HGET "$key" until)
-  extended() { end=$(ask HGET "$key" until) && [ "$end" != "$before" ]; }
+  before=$(ask_server HGET "$key" until)
+  extended() { end=$(ask_server HGET "$key" until) && [ "$end" != "$before" ]; }
   wait_until extended
   kill -STOP "$server"
   wait "$begun" || status=$?
@@ -83,9 +83,9 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
 }
 
 @test "a record that was taken over meanwhile is not changed" {
-  begin belay once k --ttl 1s -- sh -c 'touch "$HOME/began"; exec sleep 60' 2>"$HOME/said"
+  start_command belay once k --ttl 1s -- sh -c 'touch "$HOME/began"; exec sleep 60' 2>"$HOME/said"
   wait_until test -e "$HOME/began"
-  ask DEL "$key"
+  ask_server DEL "$key"
   is "$(work)" work
   local status=0
   wait "$begun" || status=$?
@@ -105,13 +105,13 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
 }
 
 @test "--forget during a run needs --yes, and the run reports the loss" {
-  begin belay once k --ttl 1500ms -- sh -c 'touch "$HOME/began"; exec sleep 60' 2>"$HOME/said"
+  start_command belay once k --ttl 1500ms -- sh -c 'touch "$HOME/began"; exec sleep 60' 2>"$HOME/said"
   local first=$begun status=0
   wait_until test -e "$HOME/began"
   run -2 belay once k --forget
   has "$output" "belay: once: the command runs at "
   has "$output" "--yes"
-  is "$(ask EXISTS "$key")" 1
+  is "$(ask_server EXISTS "$key")" 1
   run -0 belay once k --forget --yes
   wait "$first" || status=$?
   is "$status" 122
@@ -130,20 +130,20 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
 }
 
 @test "--wait: until it is done elsewhere, or can run here" {
-  begin belay once k -- sh -c 'touch "$HOME/began"; sleep 1.5; exit 3'
+  start_command belay once k -- sh -c 'touch "$HOME/began"; sleep 1.5; exit 3'
   wait_until test -e "$HOME/began"
   run -121 work --wait 300ms
   is "$(work --wait 1m)" work
   rm "$HOME/began"
-  begin belay once other -- sh -c 'touch "$HOME/began"; sleep 1'
+  start_command belay once other -- sh -c 'touch "$HOME/began"; sleep 1'
   wait_until test -e "$HOME/began"
   run -0 belay once other --wait forever -v -- touch "$HOME/twice"
   has "$output" "belay: once: waiting for "
   has "$output" "done already"
   [ ! -e "$HOME/twice" ]
-  begin belay once late -- sh -c 'touch "$HOME/late"; exec sleep 60'
+  start_command belay once late -- sh -c 'touch "$HOME/late"; exec sleep 60'
   wait_until test -e "$HOME/late"
-  begin belay once late --wait 1h -- true
+  start_command belay once late --wait 1h -- true
   sleep 0.3
   kill -TERM "$begun"
   local status=0
@@ -164,7 +164,7 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
 
 @test "a signal during the finish is ignored; a second one ends belay" {
   for signals in 1 2; do
-    begin env --default-signal belay once "late$signals" --timeout 20s -- sh -c "kill -STOP $server"
+    start_command env --default-signal belay once "late$signals" --timeout 20s -- sh -c "kill -STOP $server"
     local belay=$begun status
     wait_until eval "[ -z \"\$(pgrep -P $belay)\" ]"
     sleep 0.5

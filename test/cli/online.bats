@@ -20,7 +20,7 @@ set_up() { start_server; }
   belay online reset shop
   is "$(belay online count shop)" 0
   is "$(belay online list shop)" ""
-  is "$(ask DBSIZE)" 0
+  is "$(ask_server DBSIZE)" 0
 }
 
 @test "--json" {
@@ -37,7 +37,7 @@ set_up() { start_server; }
   wait_until eval '[ "$(belay online count brief)" = 0 ]'
   is "$(belay online list brief)" ""
   run -1 belay online is brief a
-  (($(ask PTTL "belay::dedup::{long}::online") > 80000000))
+  (($(ask_server PTTL "belay::dedup::{long}::online") > 80000000))
 }
 
 @test "the server stores the window of a site; another --window is an error" {
@@ -53,7 +53,7 @@ set_up() { start_server; }
   belay online leave shop 8
   is "$(belay online list shop)" 7
   belay online reset shop
-  is "$(ask DBSIZE)" 0
+  is "$(ask_server DBSIZE)" 0
   belay online beat shop 1
   run -123 belay online count shop --window 1h
   has "$output" "shop was made with --window none, and --window 1h was given"
@@ -71,10 +71,10 @@ set_up() { start_server; }
     run -2 belay online $wrong
   done
   run -2 belay online beat shop "$(head -c 513 /dev/zero | tr '\0' x)"
-  ask FLUSHALL # the record of the site
+  ask_server FLUSHALL # the record of the site
   run -2 belay online beat shop $(seq 16385)
   has "$output" "more than 16384"
-  is "$(ask DBSIZE)" 0
+  is "$(ask_server DBSIZE)" 0
 }
 
 @test "no server: 120; a full disk: 123" {

@@ -13,8 +13,8 @@ load helper
     "('$server_socket', 'primary', True, None, 7)"
   # the same clock: the difference is smaller than its error
   is "$(json '0 <= o["rtt_min_us"] <= o["rtt_median_us"], abs(o["clock_ahead_us"]) <= o["clock_error_us"]')" "(True, True)"
-  is "$(json 'o["version"]')" "$(ask INFO server | tr -d '\r' | sed -n 's/^redis_version://p')"
-  is "$(json 'o["run_id"]')" "$(ask INFO server | tr -d '\r' | sed -n 's/^run_id://p')"
+  is "$(json 'o["version"]')" "$(ask_server INFO server | tr -d '\r' | sed -n 's/^redis_version://p')"
+  is "$(json 'o["run_id"]')" "$(ask_server INFO server | tr -d '\r' | sed -n 's/^run_id://p')"
 }
 
 @test "a server's clock ahead, and behind" {
@@ -35,13 +35,13 @@ load helper
   start_server
   local port
   port=$(free_port)
-  ask CONFIG SET port "$port"
-  ask CONFIG SET repl-diskless-sync-delay 0
+  ask_server CONFIG SET port "$port"
+  ask_server CONFIG SET repl-diskless-sync-delay 0
   start_server
   local other
   other=$(free_port)
-  ask CONFIG SET port "$other"
-  ask REPLICAOF 127.0.0.1 "$port"
+  ask_server CONFIG SET port "$other"
+  ask_server REPLICAOF 127.0.0.1 "$port"
   both() { run belay ping --url "redis+replicas://127.0.0.1:$port" --json && [ "$(json 'o.get("in_sync", o["replicas"])')" = $'1\nTrue' ]; }
   wait_until both
   is "$(json 'o["server"], o["role"], o["primary"]')" \

@@ -24,7 +24,7 @@ set_up() { start_server; }
   run -0 belay rank delete points
   run -1 belay rank count points
   run -1 belay rank top points
-  is "$(ask DBSIZE)" 0
+  is "$(ask_server DBSIZE)" 0
 }
 
 @test "around: at most N on each side" {
@@ -74,7 +74,7 @@ set_up() { start_server; }
   is "$(belay rank delete t zoe)" 1
   belay rank delete t
   belay rank delete high
-  is "$(ask DBSIZE)" 0
+  is "$(ask_server DBSIZE)" 0
   run -1 belay rank delete t
   has "$output" "there is no configuration of t"
 }
@@ -85,13 +85,13 @@ set_up() { start_server; }
   run -1 belay rank set b m0 0 --max-members 2
   is "$output" $'-\tm0\t-'
   local left
-  left=$(ask PTTL 'belay::ranking::{b}')
+  left=$(ask_server PTTL 'belay::ranking::{b}')
   ((left > 0 && left <= 3600000)) # the ttl of the board is kept
   belay rank set b m3 3 -q
   is "$(belay rank count b)" 2
   belay rank set b m4 4 --ttl forever --max-members 3 -q
-  is "$(ask PTTL 'belay::ranking::{b}')" -1
-  is "$(ask PTTL 'belay::ranking::{b}::config')" -1
+  is "$(ask_server PTTL 'belay::ranking::{b}')" -1
+  is "$(ask_server PTTL 'belay::ranking::{b}::config')" -1
   is "$(belay rank count b)" 3
   belay rank delete b m4 -q
   belay rank add b m3 --name other -q

@@ -67,7 +67,7 @@ semaphore both
   run -0 belay show orders "${urls[@]}" --quiet
   kill -KILL "${pids[1]}"
   run -1 belay show orders "${urls[@]}" --timeout 500ms
-  has "$output" "belay: show: cannot ask at ${sockets[1]}: "
+  has "$output" "belay: show: cannot ask_server at ${sockets[1]}: "
   has "$output" "the same holder at 1 of 3: no majority"
   kill -KILL "${pids[0]}"
   run -120 belay show orders "${urls[@]}" --timeout 500ms
@@ -75,9 +75,9 @@ semaphore both
 
 @test "labels are escaped; no token is shown" {
   local token=0123456789abcdef0123456789abcdef01234567
-  ask SET 'belay::lock::{a}' "$token:web-1" PX 60000
-  ask SET 'belay::lock::{b}' "another-secret" PX 60000
-  ask RPUSH 'belay::lock::{c}' x
+  ask_server SET 'belay::lock::{a}' "$token:web-1" PX 60000
+  ask_server SET 'belay::lock::{b}' "another-secret" PX 60000
+  ask_server RPUSH 'belay::lock::{c}' x
   has "$(belay show a)" "held by web-1, "
   run -0 belay show b -v
   has "$output" "held by ?, "
@@ -91,7 +91,7 @@ semaphore both
   is "$output" "belay: show: lock c: the key holds something else"
   run -1 belay show $'c\e[31m'
   lacks "$output" $'\e'
-  ask SET 'belay::lock::{c%1B[31m}' "$token:web-1" PX 60000
+  ask_server SET 'belay::lock::{c%1B[31m}' "$token:web-1" PX 60000
   run -0 belay show $'c\e[31m'
   is "${lines[0]}" 'lock c\x1b[31m'
 }

@@ -20,7 +20,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   run -2 belay sweep '*' --dry-run --yes
   run -2 belay sweep
   run -2 belay sweep a b --yes
-  is "$(ask DBSIZE)" 3
+  is "$(ask_server DBSIZE)" 3
 }
 
 @test "--dry-run prints the matching keys, and deletes nothing" {
@@ -33,7 +33,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   is "$output" '{"key":"belay::new::1"}'
   run -1 belay sweep 'none::*' --dry-run
   is "$output" ""
-  is "$(ask DBSIZE)" 7
+  is "$(ask_server DBSIZE)" 7
 }
 
 @test "--yes deletes the matching keys of the namespace only" {
@@ -42,12 +42,12 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   fill 2 other::old::
   run -0 belay sweep 'old::*' --yes
   has "$output" "3 deleted of 3 that matched"
-  is "$(ask KEYS '*' | sort)" $'belay::new::1\nbelay::new::2\nother::old::1\nother::old::2'
+  is "$(ask_server KEYS '*' | sort)" $'belay::new::1\nbelay::new::2\nother::old::1\nother::old::2'
   run -0 belay sweep '*' --yes --namespace other --json
   is "$(json 'o["pattern"], o["complete"], o["matched"], o["deleted"]')" "('*', True, 2, 2)"
   run -0 belay sweep 'old::*' --yes --quiet
   is "$output" ""
-  is "$(ask DBSIZE)" 2
+  is "$(ask_server DBSIZE)" 2
 }
 
 @test "held locks are not deleted without --held" {
@@ -76,14 +76,14 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   run -0 belay ls --json
   is "$(json 'o["name"]')" chief
   run -0 on_terminal env TERM=xterm belay sweep '*' --yes --held
-  is "$(ask DBSIZE)" 0
+  is "$(ask_server DBSIZE)" 0
 }
 
 @test "a user with the rights of sweep, without those of held" {
   fill 3 belay::k
   hold lock job web-1
   belay acl --user sweeper --namespace belay sweep 2>/dev/null | ask
-  ask ACL SETUSER sweeper '>hunter2'
+  ask_server ACL SETUSER sweeper '>hunter2'
   export BELAY_USER=sweeper BELAY_PASSWORD=hunter2
   run -0 belay sweep 'k*' --yes
   run -123 --separate-stderr belay sweep '*' --yes
@@ -93,10 +93,10 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
 
 @test "--type" {
   fill 2 belay::k
-  ask RPUSH belay::k::list x
+  ask_server RPUSH belay::k::list x
   run -0 belay sweep 'k*' --yes --type list
   has "$output" "1 deleted of 1"
-  is "$(ask DBSIZE)" 2
+  is "$(ask_server DBSIZE)" 2
 }
 
 @test "keys of other commands" {
@@ -108,7 +108,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
 }
 
 @test "any bytes in a key: escaped in plain output" {
-  ask SET $'belay::\e[31mred' 1
+  ask_server SET $'belay::\e[31mred' 1
   run -0 belay sweep '*' --dry-run
   is "$output" 'belay::\x1b[31mred'
   run -0 belay sweep '*' --dry-run --json
@@ -132,17 +132,17 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   run -130 on_terminal --when " deleted" --type ^C belay sweep 'k*' --yes --keys-per-s 10000 --progress 200ms
   has "$output" "stopped: "
   local left deleted
-  left=$(ask DBSIZE)
+  left=$(ask_server DBSIZE)
   deleted=$(sed -n 's/.*stopped: \([0-9]*\) deleted.*/\1/p' <<<"$output")
   ((left > 0 && left < 20000 && deleted > 0 && deleted <= 20000 - left))
   run -130 on_terminal --when "so far" --type ^C belay sweep '*' --yes --keys-per-s 1000 --progress 50ms
   has "$output" "stopped: 0 deleted"
-  is "$(ask DBSIZE)" "$left"
+  is "$(ask_server DBSIZE)" "$left"
 }
 
 @test "SIGTERM without a terminal" {
   fill 20000 belay::k
-  begin belay sweep 'k*' --yes --keys-per-s 2000 --progress 1ms --json >"$HOME/said"
+  start_command belay sweep 'k*' --yes --keys-per-s 2000 --progress 1ms --json >"$HOME/said"
   local pid=$begun status=0
   wait_until test -s "$HOME/said"
   kill -TERM "$pid"
@@ -160,14 +160,14 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
 
 @test "a stopped server: the sweep goes on when it continues" {
   fill 5000 belay::k
-  begin belay sweep 'k*' --yes --timeout 300ms --keys-per-s 5000 --progress 1ms >"$HOME/said"
+  start_command belay sweep 'k*' --yes --timeout 300ms --keys-per-s 5000 --progress 1ms >"$HOME/said"
   local pid=$begun
   wait_until test -s "$HOME/said"
   kill -STOP "$server"
   sleep 1
   kill -CONT "$server"
   wait "$pid"
-  is "$(ask DBSIZE)" 0
+  is "$(ask_server DBSIZE)" 0
 }
 
 @test "a full disk, and a reader that closed the pipe" {
@@ -178,5 +178,5 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   is "${#lines[@]}" 1
   is "$(cat "$HOME/status")" 123
   run -123 bash -c 'belay sweep "k1" --yes >/dev/full'
-  is "$(ask DBSIZE)" 4999
+  is "$(ask_server DBSIZE)" 4999
 }

@@ -23,7 +23,7 @@ set_up() {
   port=$(free_port)
   start_server --tls-port "$port" --tls-auth-clients no --tls-ca-cert-file "$HOME/ca.crt" \
     --tls-cert-file "$HOME/server.crt" --tls-key-file "$HOME/server.key"
-  ask CONFIG SET requirepass hunter2
+  ask_server CONFIG SET requirepass hunter2
   (umask 077 && echo hunter2 >"$HOME/password")
   export BELAY_URL=rediss://localhost:$port
 }
@@ -73,7 +73,7 @@ set_up() {
 
 @test "a server that requires a client certificate" {
   export BELAY_TLS_CA=$HOME/ca.crt BELAY_PASSWORD_FILE=$HOME/password
-  REDISCLI_AUTH=hunter2 ask CONFIG SET tls-auth-clients yes
+  REDISCLI_AUTH=hunter2 ask_server CONFIG SET tls-auth-clients yes
   run -120 belay count add k
   has "$output" "demands a certificate"
   is "$(belay count add k --tls-cert "$HOME/client.crt" --tls-key "$HOME/client.key")" 1

@@ -7,7 +7,7 @@ set_up() {
   export TERM=xterm
 }
 
-hold_raw() { ask SET "belay::lock::{$1}" "0123456789abcdef0123456789abcdef01234567:web-1" PX 600000 >/dev/null; }
+hold_raw() { ask_server SET "belay::lock::{$1}" "0123456789abcdef0123456789abcdef01234567:web-1" PX 600000 >/dev/null; }
 
 # plain: print $output without control sequences.
 plain() { sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g; s/\r//g' <<<"$output"; }
@@ -64,7 +64,7 @@ plain() { sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g; s/\r//g' <<<"$output"; }
   has "$output" 'evil\x1b[31m'
   lacks "$output" $'evil\e'
   lacks "$output" 0123456789abcdef
-  lacks "$output" "$(ask GET 'belay::lock::{real}' | cut -d: -f1)"
+  lacks "$output" "$(ask_server GET 'belay::lock::{real}' | cut -d: -f1)"
 }
 
 @test "no server, invalid options" {

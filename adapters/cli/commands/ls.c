@@ -42,7 +42,7 @@ static void begin(harness_t *h) {
 const command_t ls_command = {
     .name = "ls",
     .arguments = "[PATTERN]",
-    .summary = "list what is held in the namespace; the status is 1 if nothing is held",
+    .summary = "list the held objects of the namespace; the status is 1 if there are none",
     .text = "PATTERN selects names, with the wildcards * ? [a-z]. Put it in quotes, so that the "
             "shell does not expand it.\n\n"
             "belay lists locks, readers and writers, semaphores and elections. OWNER is the label "

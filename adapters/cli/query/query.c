@@ -53,7 +53,8 @@ const char *query_time_left(char buffer[QUERY_TEXT_MAX], int64_t ms) {
   return buffer;
 }
 
-const char *query_hold_count(char buffer[QUERY_TEXT_MAX], const belay_held_t *held) {
+/* Format the number of holders, in the words of the kind: "2 readers", "3 of 5". Returns buffer. */
+static const char *hold_count(char buffer[QUERY_TEXT_MAX], const belay_held_t *held) {
   size_t n = held->holders_count;
   if (held->kind == BELAY_HELD_SEMAPHORE && held->limit > 0)
     (void)snprintf(buffer, QUERY_TEXT_MAX, "%u of %u", held->used, held->limit);
@@ -92,7 +93,7 @@ void query_row(table_t *table, const harness_t *h, const snapshot_entry_t *entry
     left = left > age_ms ? left - age_ms : 0;
   table_cell(table, "%s", belay_held_kind_name(held->kind));
   table_cell(table, "%s", out_shown(held->name, held->name_len));
-  table_cell(table, "%s", query_hold_count(text, held));
+  table_cell(table, "%s", hold_count(text, held));
   if (held->holders_count > 1 && held->owner == NULL)
     table_cell(table, "%s +%zu", query_owner_name(held), held->holders_count - 1);
   else

@@ -34,8 +34,6 @@ const char *query_holder_name(const belay_holder_t *holder);
 const char *query_owner_name(const belay_held_t *held);
 /* Format the time that is left, such as 1m30s or "no end". Returns buffer. */
 const char *query_time_left(char buffer[QUERY_TEXT_MAX], int64_t ms);
-/* Format the number of holders, in the words of the kind: "2 readers", "3 of 5". Returns buffer. */
-const char *query_hold_count(char buffer[QUERY_TEXT_MAX], const belay_held_t *held);
 /* Return the number of waiters, as far as the server knows; negative: unknown. */
 int64_t query_waiters(const belay_held_t *held);
 

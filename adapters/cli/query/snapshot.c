@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies a text and puts a 0 behind it; *at is what is free. */
+/* Copy a text to *at and terminate it; *at advances. */
 static const char *keep(char **at, const char *text, size_t len) {
   char *kept = *at;
   if (text == NULL)
@@ -14,7 +14,7 @@ static const char *keep(char **at, const char *text, size_t len) {
   return kept;
 }
 
-/* In one piece of memory with all that it points to. */
+/* Return a deep copy in one allocation. */
 static belay_held_t *copy(const belay_held_t *held) {
   size_t size = sizeof *held + held->holders_len * sizeof *held->holders + held->name_len + 1 +
                 held->owner_len + 1;

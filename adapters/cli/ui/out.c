@@ -212,7 +212,9 @@ void out_say(const char *format, ...) {
  * a slow reader. */
 #define MESSAGE_MS 20
 
-int out_write(int file, const char *bytes, size_t len, int patience_ms) {
+/* Write bytes to a file at once. If the file is full (it may be the non-blocking standard input)
+ * wait for patience_ms; -1: without limit. Returns 0 or an errno. */
+static int write_bytes(int file, const char *bytes, size_t len, int patience_ms) {
   struct pollfd room = {.fd = file, .events = POLLOUT};
   while (len > 0) {
     ssize_t n = write(file, bytes, len);
@@ -231,7 +233,7 @@ int out_write(int file, const char *bytes, size_t len, int patience_ms) {
 
 static bool write_out(const void *bytes, size_t len) {
   if (out.error == 0)
-    out.error = out_write(STDOUT_FILENO, bytes, len, -1);
+    out.error = write_bytes(STDOUT_FILENO, bytes, len, -1);
   return out.error == 0;
 }
 
@@ -298,8 +300,8 @@ static void print_message(const char *format, va_list args) {
   text_vprint(&text, format, args);
   text_add(&text, "\n", 1);
   if (text.bytes != NULL)
-    (void)out_write(STDERR_FILENO, text.bytes, text.len,
-                    MESSAGE_MS); /* one write: lines of several processes stay lines */
+    (void)write_bytes(STDERR_FILENO, text.bytes, text.len,
+                      MESSAGE_MS); /* one write: lines of several processes stay lines */
   text_free(&text);
 }
 

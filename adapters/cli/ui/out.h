@@ -63,13 +63,9 @@ bool out_end(void);
 /* Write bytes unchanged, in plain output only. Returns as out_end(). */
 bool out_raw(const void *bytes, size_t len);
 
-/* Writes bytes to a file at once. If the file is full (it may be the non-blocking standard
- * input) it waits for patience_ms; -1: without limit. Returns 0 or an errno. */
-int out_write(int file, const char *bytes, size_t len, int patience_ms);
-
-/* Returns bytes in printable form: unprintable ones as a backslash, x and two hexadecimal
- * digits. Returns one of eight buffers in turn, with at most OUT_SHOWN_MAX - 1 bytes; "..." ends
- * a shortened text. */
+/* Return bytes in printable form: unprintable ones as a backslash, x and two hexadecimal digits.
+ * The result is one of eight buffers in turn, with at most OUT_SHOWN_MAX - 1 bytes; "..." ends a
+ * shortened text. */
 #define OUT_SHOWN_MAX 512
 const char *out_shown(const void *bytes, size_t len);
 

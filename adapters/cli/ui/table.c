@@ -8,7 +8,8 @@
 
 #define GAP 2 /* between columns */
 
-size_t utf8_width(const char *text) {
+/* Return the width of a text in UTF-8, in characters. */
+static size_t utf8_width(const char *text) {
   size_t width = 0;
   for (; *text != '\0'; text++)
     width += ((unsigned char)*text & 0xc0) != 0x80;

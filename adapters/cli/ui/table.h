@@ -37,9 +37,6 @@ bool table_write(table_t *table);
 /* Free the memory. */
 void table_free(table_t *table);
 
-/* Return the width of a text in UTF-8, in characters. */
-size_t utf8_width(const char *text);
-
 /* Append at most `width` characters. Returns their number. */
 size_t utf8_add_cut(text_t *out, const char *text, size_t width);
 

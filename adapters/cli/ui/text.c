@@ -100,11 +100,6 @@ static size_t decode(const unsigned char *bytes, size_t len, unsigned *out) {
   return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
 }
 
-size_t utf8_length(const unsigned char *bytes, size_t len) {
-  unsigned code;
-  return decode(bytes, len, &code);
-}
-
 /* Returns false for characters that control a terminal (below 0x20, 0x7f to 0x9f), that reverse a
  * line (U+202A and so on), or that are invisible. */
 static bool is_printable(unsigned code) {
@@ -133,8 +128,9 @@ void text_add_shown(text_t *text, const void *bytes, size_t len) {
 }
 
 static bool is_utf8(const unsigned char *c, size_t len) {
+  unsigned code;
   for (size_t n; len > 0; c += n, len -= n)
-    if ((n = utf8_length(c, len)) == 0)
+    if ((n = decode(c, len, &code)) == 0)
       return false;
   return true;
 }

@@ -34,7 +34,4 @@ void text_free(text_t *text);
 /* Return a copy that lives to the end of the process; NULL: out of memory. */
 char *text_keep(const char *bytes, size_t len);
 
-/* Return the number of bytes of the first character; 0: it is not UTF-8. */
-size_t utf8_length(const unsigned char *bytes, size_t len);
-
 #endif /* BELAY_CLI_UI_TEXT_H */
