@@ -67,7 +67,7 @@ semaphore both
   run -0 belay show orders "${urls[@]}" --quiet
   kill -KILL "${pids[1]}"
   run -1 belay show orders "${urls[@]}" --timeout 500ms
-  has "$output" "belay: show: cannot ask_server at ${sockets[1]}: "
+  has "$output" "belay: show: cannot ask at ${sockets[1]}: "
   has "$output" "the same holder at 1 of 3: no majority"
   kill -KILL "${pids[0]}"
   run -120 belay show orders "${urls[@]}" --timeout 500ms

@@ -24,24 +24,19 @@ static bool access_counter(const char *path, int flags, uint64_t *value) {
   return close(fd) == 0 && n == (ssize_t)sizeof *value;
 }
 
-static bool counter_read(const char *path, uint64_t *value) {
-  return access_counter(path, O_RDONLY, value);
-}
-
-static bool counter_write(const char *path, uint64_t value) {
-  return access_counter(path, O_WRONLY | O_CREAT, &value);
-}
-
 /* ---- a worker ---- */
 
 /* lock: NULL: there is none. Returns false after an error. */
 static bool work(demo_t *demo, contender_t *lock, const char *path) {
   uint64_t value;
-  if (!counter_read(path, &value))
+  if (!access_counter(path, O_RDONLY, &value))
     return false;
   DEMO_WAIT(demo, WORK_MS, false);
   /* The question to ask before each step that needs the lock. */
-  if ((lock != NULL && belay_lock_remaining_us(lock->lock) == 0) || !counter_write(path, ++value))
+  if (lock != NULL && belay_lock_remaining_us(lock->lock) == 0)
+    return false;
+  value++;
+  if (!access_counter(path, O_WRONLY | O_CREAT, &value))
     return false;
   demo_report(REPORT_WORKED, (int64_t)value);
   return true;
@@ -104,7 +99,7 @@ static uint64_t run_workers(count_t *count, demo_t *demo, bool locked) {
   uint64_t value = 0;
   *count = (count_t){.demo = demo, .locked = locked};
   (void)snprintf(path, sizeof path, "%s/counter", demo->folder);
-  if (!counter_write(path, 0))
+  if (!access_counter(path, O_WRONLY | O_CREAT, &value))
     demo_trouble(demo, "writing to the counter", 0);
   for (unsigned i = 0; i < WORKERS; i++) {
     struct worker *worker = &count->worker[i];
@@ -114,7 +109,7 @@ static uint64_t run_workers(count_t *count, demo_t *demo, bool locked) {
                 (const char *[]){path, locked ? "locked" : "free", NULL});
   }
   demo_run(demo);
-  if (!counter_read(path, &value))
+  if (!access_counter(path, O_RDONLY, &value))
     demo_trouble(demo, "reading the counter", 0);
   return value;
 }

@@ -47,12 +47,6 @@ static void print_votes(const party_t *party, uint64_t at, const char *what) {
   demo_event(party->c.demo, at, "%s    %s %s", cells, party->c.who == DEMO_A ? "A" : "B", what);
 }
 
-static void print_head(const demo_t *demo) {
-  demo_print(
-      "  %s    time    1  2  3  4  5    # grants it  o does not vote yet  . another's  x away%s\n",
-      demo_style(demo, DEMO_DIM), demo_style(demo, DEMO_NORMAL));
-}
-
 /* ---- votes ---- */
 
 static unsigned votes(const party_t *party, belay_vote_t vote) {
@@ -200,7 +194,10 @@ void chapter_quorum(demo_t *demo) {
   uint64_t started = uv_hrtime();
   if (start_servers(&quorum, ALL) && open_party(&quorum, &quorum.a, DEMO_A) &&
       open_party(&quorum, &quorum.b, DEMO_B)) {
-    print_head(demo);
+    demo_print(
+        "  %s    time    1  2  3  4  5    # grants it  o does not vote yet  . another's  x away"
+        "%s\n",
+        demo_style(demo, DEMO_DIM), demo_style(demo, DEMO_NORMAL));
     if (!ask_fresh_servers(&quorum, started) || !kill_two(&quorum) || !kill_majority(&quorum))
       demo_trouble(demo, "the chapter cannot go on", 0);
   }
