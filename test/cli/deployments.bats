@@ -52,7 +52,7 @@ load helper
 @test "a user with the rights of belay acl only" {
   start_server
   hold lock orders web-1
-  belay acl --user watch --namespace belay held sweep topology 2>/dev/null | ask
+  belay acl --user watch --namespace belay held sweep topology 2>/dev/null | ask_server
   ask_server ACL SETUSER watch '>hunter2'
   export BELAY_USER=watch BELAY_PASSWORD=hunter2
   run -0 belay ls --json

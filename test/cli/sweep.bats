@@ -82,7 +82,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
 @test "a user with the rights of sweep, without those of held" {
   fill 3 belay::k
   hold lock job web-1
-  belay acl --user sweeper --namespace belay sweep 2>/dev/null | ask
+  belay acl --user sweeper --namespace belay sweep 2>/dev/null | ask_server
   ask_server ACL SETUSER sweeper '>hunter2'
   export BELAY_USER=sweeper BELAY_PASSWORD=hunter2
   run -0 belay sweep 'k*' --yes
