@@ -8,7 +8,7 @@
 
 #include <belay/version.h>
 
-#include "ask.h"
+#include "query.h"
 #include "commit.gen.h"
 #include "load/driver/meter.h"
 #include "load/report/report.h"
@@ -60,9 +60,9 @@ static void state_places(const options_t *o, results_t *results) {
 }
 
 static void state_server(const options_t *o, results_t *results) {
-  char version[ASK_VERSION_SIZE];
+  char version[QUERY_VERSION_SIZE];
   redisContext *server = meter_dial(o->urls > 0 ? o->url[0] : server_url(0));
-  ask_version(server, version);
+  query_version(server, version);
   redisFree(server);
   results_fact(results, "server", version);
 }
@@ -102,8 +102,6 @@ int main(int argc, char **argv) {
   report_print(&results);
   if (options.json != NULL)
     report_json(&results, options.json);
-  if (options.html != NULL)
-    report_page(&results, options.html);
   if (options.markdown != NULL)
     report_markdown(&results, options.markdown);
   return 0;

@@ -3,15 +3,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "ask.h"
+#include "query.h"
 #include "load/driver/meter.h"
 #include "load/subjects/peer.h"
 #include "load/driver/worker.h"
 #include "server.h"
 
 #define WARM_UP 0.1 /* of the time that is measured */
-
-/* ---- who is measured ---- */
 
 static bool there[SUBJECTS]; /* the peers that can be run here */
 
@@ -43,8 +41,6 @@ static bool takes_part(const options_t *o, const scenario_t *scenario, const cel
   return there[subject] && cell->concurrency <= scenario->peers[subject] && o->rate == 0 &&
          cell->in != IN_CURVE;
 }
-
-/* ---- in which sizes ---- */
 
 typedef struct plan {
   unsigned n;
@@ -113,8 +109,6 @@ static plan_t plan_of(const options_t *o, const scenario_t *scenario) {
   return plan;
 }
 
-/* ---- measuring ---- */
-
 static job_t job_of(const options_t *o, const scenario_t *scenario, const cell_t *cell,
                     subject_t subject) {
   job_t job = {.servers = scenario->servers,
@@ -140,7 +134,7 @@ static void forget_all(const job_t *job) {
   meter_t meter;
   meter_open(&meter, job);
   for (unsigned i = 0; i < meter.servers; i++)
-    ask_to_forget(meter.server[i]);
+    query_flush(meter.server[i]);
   meter_close(&meter);
 }
 

@@ -26,7 +26,6 @@ static void help(FILE *out) {
       "  --pin same|apart   for all scenarios: all processes on the last processor;\n"
       "                     or the servers there, and the clients on the others\n"
       "  --json FILE        also write the results as JSON\n"
-      "  --html FILE        also write a page with plots\n"
       "  --markdown FILE    also write Markdown, and its plots to plots/ in that folder\n\n",
       out);
   for (unsigned i = 0; i < scenarios_len; i++)
@@ -97,7 +96,6 @@ enum {
   OPT_URL,
   OPT_PIN,
   OPT_JSON,
-  OPT_HTML,
   OPT_MARKDOWN,
   OPT_HELP
 };
@@ -145,9 +143,6 @@ static void read_option(options_t *o, int c) {
   case OPT_JSON:
     o->json = optarg;
     break;
-  case OPT_HTML:
-    o->html = optarg;
-    break;
   case OPT_MARKDOWN:
     o->markdown = optarg;
     break;
@@ -172,7 +167,6 @@ options_t options_read(int argc, char **argv) {
                                         {"url", required_argument, NULL, OPT_URL},
                                         {"pin", required_argument, NULL, OPT_PIN},
                                         {"json", required_argument, NULL, OPT_JSON},
-                                        {"html", required_argument, NULL, OPT_HTML},
                                         {"markdown", required_argument, NULL, OPT_MARKDOWN},
                                         {"help", no_argument, NULL, OPT_HELP},
                                         {NULL, 0, NULL, 0}};

@@ -10,7 +10,7 @@ typedef struct options {
   placement_t placement;        /* of all; PLACE_ANYWHERE: as each scenario says */
   unsigned rounds, concurrency; /* concurrency 0: the scenarios' own */
   double seconds, rate;
-  const char *subjects, *json, *html, *markdown;
+  const char *subjects, *json, *markdown;
   unsigned urls;
   const char *url[JOB_SERVERS_MAX];
   int scenarios; /* how many are named */

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ask.h"
+#include "query.h"
 #include "bench.h"
 #include "place.h"
 
@@ -22,14 +22,12 @@
 typedef struct server {
   pid_t pid;
   int port; /* 0: a socket only */
-  char folder[64], socket[96], log[96], version[ASK_VERSION_SIZE], url[128];
+  char folder[64], socket[96], log[96], version[QUERY_VERSION_SIZE], url[128];
   redisContext *connection;
 } server_t;
 
 static server_t servers[SERVERS_MAX];
 static unsigned count;
-
-/* ---- nothing is left behind ---- */
 
 /* Only what a signal handler may do. */
 static void clean_up(void) {
@@ -58,8 +56,6 @@ static void on_signal(int number) {
   signal(number, SIG_DFL);
   raise(number);
 }
-
-/* ---- processes ---- */
 
 /* Debian's redis-check-rdb is the server too, when it is called by that name. */
 static _Noreturn void become_server(const server_t *server) {
@@ -143,7 +139,7 @@ static void start(server_t *server, bool tcp) {
   if (server->pid < 0)
     bench_die("no process for a server: %s", strerror(errno));
   wait_until_up(server);
-  ask_version(server->connection, server->version);
+  query_version(server->connection, server->version);
 }
 
 void servers_start(unsigned n, bool tcp) {
@@ -185,15 +181,15 @@ const char *server_version(void) {
 
 void servers_flush(void) {
   for (unsigned i = 0; i < count; i++)
-    ask_to_forget(servers[i].connection);
+    query_flush(servers[i].connection);
 }
 
 void server_hang_up(void) {
-  ask_to_hang_up(servers[0].connection);
+  query_kill_others(servers[0].connection);
 }
 
 void server_load(const char *script, char sha[SERVER_SHA_SIZE]) {
-  ask_to_learn(servers[0].connection, script, sha);
+  query_load_script(servers[0].connection, script, sha);
 }
 
 int64_t server_cpu(void) {
@@ -211,7 +207,7 @@ int64_t server_cpu(void) {
 
 double server_used_cpu(void) {
   const char *info[] = {"INFO", "cpu"};
-  redisReply *reply = ask(servers[0].connection, REDIS_REPLY_STRING, 2, info);
+  redisReply *reply = query(servers[0].connection, REDIS_REPLY_STRING, 2, info);
   double used =
       info_number(reply->str, "used_cpu_user:") + info_number(reply->str, "used_cpu_sys:");
   freeReplyObject(reply);
@@ -220,7 +216,7 @@ double server_used_cpu(void) {
 
 uint64_t server_keys(void) {
   const char *size[] = {"DBSIZE"};
-  redisReply *reply = ask(servers[0].connection, REDIS_REPLY_INTEGER, 1, size);
+  redisReply *reply = query(servers[0].connection, REDIS_REPLY_INTEGER, 1, size);
   uint64_t keys = (uint64_t)reply->integer;
   freeReplyObject(reply);
   return keys;

@@ -14,7 +14,7 @@ redisAsyncContext *bare_connect(crowd_t *crowd) {
   if (connection == NULL || connection->err != 0)
     bench_die("cannot connect: %s", connection != NULL ? connection->errstr : "out of memory");
   if (redisLibuvAttach(connection, &crowd->loop) != REDIS_OK)
-    bench_die("hiredis and libuv do not come together");
+    bench_die("cannot attach hiredis to libuv");
   redisAsyncSetConnectCallback(connection, on_connected);
   return connection;
 }

@@ -42,8 +42,6 @@ static void fill(shelf_t *shelf) {
   (void)race_run(shelf, &plan);
 }
 
-/* ---- A, D: gets and GETs ---- */
-
 /* One after the other, each first by turns, many times: others on this machine come and go, and
  * both should have their share of that. */
 typedef struct duel {
@@ -140,8 +138,6 @@ static void measure_many(const bench_options_t *options, unsigned round) {
           options->rounds, raw.own.rate, raw.other.rate, raw.rates);
 }
 
-/* ---- B: what needs no server ---- */
-
 /* All keys are in the table: the listening connection is there, and nothing is in doubt any
  * more. */
 static void fill_table(shelf_t *shelf) {
@@ -183,8 +179,6 @@ static void measure_peeks(const bench_options_t *options, unsigned round) {
   shelf_close(shelf);
 }
 
-/* ---- C: what is not there ---- */
-
 static void measure_misses(const bench_options_t *options, bool lock, unsigned round) {
   const char *who = lock ? "with a lock" : "without a lock";
   shelf_plan_t plan = {.keys = 1, .value_len = 16, .lock = lock};
@@ -202,8 +196,6 @@ static void measure_misses(const bench_options_t *options, bool lock, unsigned r
   fprintf(stderr, "round %u of %u: C, %-14s %9.0f misses/s, %.1f commands each\n", round,
           options->rounds, who, o.rate, o.commands);
 }
-
-/* ---- all of it ---- */
 
 static void measure_round(const bench_options_t *options, unsigned round) {
   if (bench_wants(options, "A"))

@@ -71,7 +71,7 @@ static void run(const bench_options_t *options) {
 
 const bench_scenario_t bench_fairness = {
     .name = "fairness",
-    .about = "processes that take turns with one lock; SECONDS for part A, a quarter for others",
+    .about = "processes take turns with one lock; SECONDS for part A, a quarter for others",
     .seconds = 40,
     .run = run,
 };

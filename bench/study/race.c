@@ -39,8 +39,6 @@ static void over(runner_t *runner) {
     begin(runner);
 }
 
-/* ---- ways ---- */
-
 static void on_put(belay_request_t *request, int status, bool applied) {
   shelf_must(status, "put");
   if (!applied)
@@ -133,8 +131,6 @@ static void begin(runner_t *runner) {
   ways[runner->race->plan->way](runner);
 }
 
-/* ---- the race ---- */
-
 static int64_t cpu_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -177,8 +173,6 @@ race_outcome_t race_run(shelf_t *shelf, const race_plan_t *plan) {
                               (double)(shelf_allocations(shelf) - allocations) / operations,
                           .commands = (double)(after.commands - before.commands) / operations};
 }
-
-/* ---- peeks ---- */
 
 peeks_outcome_t race_peeks(shelf_t *shelf, unsigned keys, double seconds) {
   int64_t began = bench_now(), length = (int64_t)(seconds * 1e9), now;

@@ -55,8 +55,6 @@ static void must(int status, const char *what) {
     bench_die("%s: %s", what, belay_strerror(status));
 }
 
-/* ---- names ---- */
-
 /* In one step, so that the name always leads somewhere. */
 static void lead_to(const user_t *user, const char *target) {
   char other[PATH + 4];
@@ -82,8 +80,6 @@ static void remove_names(const study_t *study) {
   (void)unlink(study->closed);
   (void)rmdir(study->folder);
 }
-
-/* ---- the outage ---- */
 
 static void begin_outage(study_t *study);
 
@@ -150,8 +146,6 @@ static void begin_outage(study_t *study) {
   server_hang_up();
 }
 
-/* ---- the run ---- */
-
 static void make_user(study_t *study, int i) {
   user_t *user = &study->users[i];
   belay_client_options_t client;
@@ -214,6 +208,6 @@ static void run(const bench_options_t *options) {
 
 const bench_scenario_t bench_reconnect = {
     .name = "reconnect",
-    .about = "how soon 20 clients use a server again that was away (once, whatever SECONDS)",
+    .about = "how soon 20 clients use a server again that was away (SECONDS is ignored)",
     .seconds = 1,
     .run = run};

@@ -73,8 +73,6 @@ static bool is_met(const series_t *s) {
   return s->target.kind == TARGET_AT_LEAST ? m >= s->target.limit : m <= s->target.limit;
 }
 
-/* ---- for people ---- */
-
 static const char *form(double value) {
   static char text[4][32];
   static unsigned turn;
@@ -108,8 +106,6 @@ static void print_part(const pair_t *part) {
     who = s->who;
   }
 }
-
-/* ---- for programs ---- */
 
 static void json_string(FILE *out, const char *text) {
   fputc('"', out);

@@ -27,8 +27,6 @@ static scene_t *map_scene(int fd) {
   return scene;
 }
 
-/* ---- the worker ---- */
-
 int team_work(const char *fd, const char *number) {
   scene_t *scene = map_scene((int)strtol(fd, NULL, 10));
   int self = (int)strtol(number, NULL, 10);
@@ -37,8 +35,6 @@ int team_work(const char *fd, const char *number) {
   scene->results[self].done = true;
   return 0;
 }
-
-/* ---- the parent ---- */
 
 static const char *own_path(void) {
   static char path[PATH_MAX];

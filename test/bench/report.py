@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The benchmark program writes what it says: report.py BENCH. All files are there and well-formed, and what must be in them is;
-the figures themselves are not looked at."""
+"""The reports of the benchmark program: report.py BENCH. All files exist, are well-formed and complete; the
+figures are not checked."""
 
 import json
 import pathlib
@@ -16,14 +16,14 @@ seconds runs""".split()
 
 
 def check(bench, folder):
-    files = {kind: folder / f"all.{kind}" for kind in ("json", "html", "markdown")}
+    files = {kind: folder / f"all.{kind}" for kind in ("json", "markdown")}
     options = [word for kind, file in files.items() for word in (f"--{kind}", str(file))]
     subprocess.run([bench, "lock", "counter", "--half", "--concurrency", "8", "--rounds", "2", "--seconds", "0.1",
                     "--subjects", "belay,limit,limit-single,naive-c", *options], check=True, stdout=subprocess.DEVNULL)
 
     results = json.loads(files["json"].read_text())["results"]
-    # belay and the naive one in a closed loop and at half its rate, and the limit, of both scenarios; of the lock also the limit
-    # of single calls; and a calm one where that leaves the client too little time
+    # of both scenarios belay and naive-c in a closed loop and at half its rate, and the limit; of the lock also
+    # the limit of single calls; and a calm one if half the rate leaves the client too little time
     loads = [result["load"] for result in results]
     assert len(results) - loads.count("calm") == 11, results
     for result in results:
@@ -40,7 +40,6 @@ def check(bench, folder):
         xml.dom.minidom.parse(str(folder / plot))
     tables = [line for line in text.splitlines() if line.startswith(("| belay ", "| limit ", "| limit-single ", "| naive-c "))]
     assert len([line for line in tables if line.count("|") > 10]) == len(results), text
-    assert files["html"].read_text().count("<svg") == 2
 
     aims = json.loads(files["json"].read_text())["aims"]
     assert len(aims) > 20 and all(aim["met"] in ("yes", "NO", "not measured", "") for aim in aims), aims

@@ -94,8 +94,6 @@ static void begin(runner_t *runner, int64_t when) {
   runner->driver->doer->begin(runner);
 }
 
-/* ---- the open loop ---- */
-
 /* Start the operations that are due while there are free runners. */
 static void keep_up(driver_t *driver) {
   course_t *in = driver->course;
@@ -123,8 +121,6 @@ static void open_schedule(driver_t *driver) {
   alarm_set(&in->schedule, tick, tick);
   in->due = bench_now();
 }
-
-/* ---- phases ---- */
 
 static void on_time(uv_timer_t *timer);
 
@@ -339,8 +335,6 @@ void driver_done(runner_t *runner) {
   end_if_idle(driver);
 }
 
-/* ---- what is held ---- */
-
 static void let_go(runner_t *runner) {
   driver_t *driver = runner->driver;
   atomic_fetch_sub(&driver->stage->inside, 1);
@@ -407,8 +401,6 @@ void driver_hold(runner_t *runner, int most, double seconds, void (*over)(runner
   }
 }
 
-/* ---- the control ---- */
-
 static void control_begin(runner_t *runner) {
   driver_hold(runner, INT_MAX, 0, driver_done);
 }
@@ -418,8 +410,6 @@ static void control_nothing(driver_t *driver) {
 }
 
 const doer_t driver_control = {control_nothing, control_begin, control_nothing, NULL};
-
-/* ---- the loop ---- */
 
 /* Runs once in each turn. The loop computed in the time in which it did not wait. */
 static void on_prepare(uv_prepare_t *prepare) {

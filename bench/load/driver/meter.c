@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "ask.h"
+#include "query.h"
 #include "bench.h"
 
 static const char tcp[] = "redis://", local[] = "unix://";
@@ -45,7 +45,7 @@ void meter_ask(meter_t *meter, reading_t *out) {
       bench_die("out of memory");
     while (!written)
       if (redisBufferWrite(meter->server[i], &written) != REDIS_OK)
-        bench_die("a server cannot be asked: %s", meter->server[i]->errstr);
+        bench_die("cannot send to a server: %s", meter->server[i]->errstr);
   }
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   *out = (reading_t){.client_cpu = (double)t.tv_sec + (double)t.tv_nsec / 1e9,

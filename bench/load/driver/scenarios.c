@@ -50,9 +50,9 @@ const scenario_t scenarios[] = {
     },
     {
         .name = "contention",
-        .about = "four processes want one lock, and hold it for a millisecond",
+        .about = "four processes acquire one lock, and hold it for a millisecond",
         .limit =
-            "the hold and one round trip of the same commands: the next one cannot have it sooner",
+            "the hold and one round trip of the same commands: the next holder cannot start sooner",
         .servers = 1,
         .placement = PLACE_APART,
         .belay = &belay_contention,
@@ -111,7 +111,7 @@ const scenario_t scenarios[] = {
     },
     {
         .name = "limit-denied",
-        .about = "no token is left, and the server says so",
+        .about = "the server denies: no token is left",
         .joined = true,
         .servers = 1,
         .placement = PLACE_APART,
@@ -121,8 +121,8 @@ const scenario_t scenarios[] = {
     },
     {
         .name = "limit-leased",
-        .about = "a token is taken from a slice that was fetched",
-        .limit = "how many tokens the server could give away in slices; no client wants as many",
+        .about = "a token is taken from a token lease of the client",
+        .limit = "tokens that the server could lease; clients take fewer",
         .arithmetic = true,
         .servers = 1,
         .placement = PLACE_APART,
@@ -139,7 +139,7 @@ const scenario_t scenarios[] = {
     },
     {
         .name = "bloom-exists",
-        .about = "it is asked whether they are there",
+        .about = "items of a Bloom filter are tested",
         .servers = 1,
         .placement = PLACE_APART,
         .belay = &belay_bloom_finds,
@@ -161,7 +161,7 @@ const scenario_t scenarios[] = {
     {
         .name = "ids",
         .about = "an id is drawn from a segment",
-        .limit = "how many ids the server could give away in segments; no client wants as many",
+        .limit = "ids that the server could give in segments; clients draw fewer",
         .arithmetic = true,
         .servers = 1,
         .placement = PLACE_APART,
@@ -171,7 +171,7 @@ const scenario_t scenarios[] = {
     },
     {
         .name = "cache-hit",
-        .about = "a value of 1 KB is got from the server",
+        .about = "a value of 1 KB is read from the server",
         .servers = 1,
         .placement = PLACE_APART,
         .belay = &belay_cache_hit,
@@ -181,7 +181,7 @@ const scenario_t scenarios[] = {
     },
     {
         .name = "cache-stampede",
-        .about = "all want what is not there; it is loaded once",
+        .about = "all get one absent value, which is loaded once",
         .servers = 1,
         .placement = PLACE_APART,
         .belay = &belay_cache_stampede,
@@ -189,7 +189,7 @@ const scenario_t scenarios[] = {
     },
     {
         .name = "semaphore",
-        .about = "one of ten permits is acquired and released; all want one",
+        .about = "one of ten permits is acquired and released, by all runners",
         .limit = "the server's rate for these commands if no acquire waits for a release",
         .servers = 1,
         .placement = PLACE_APART,
@@ -199,7 +199,7 @@ const scenario_t scenarios[] = {
     },
     {
         .name = "fair",
-        .about = "one lock goes from one to the next, in the order of the queue",
+        .about = "one fair lock is acquired and released, in the order of the queue",
         .limit = "the server's rate for these commands if no acquire waits for a release",
         .servers = 1,
         .placement = PLACE_APART,

@@ -7,8 +7,9 @@
 enum { AIMS_CELL = 160 };
 
 typedef struct aim_row {
-  char aim[AIMS_CELL], asked[AIMS_CELL], measured[AIMS_CELL]; /* asked: empty: it is only told */
-  const char *met; /* yes, NO, not measured; empty where nothing is asked for */
+  char aim[AIMS_CELL], asked[AIMS_CELL],
+      measured[AIMS_CELL]; /* asked: empty if there is no bound */
+  const char *met;         /* yes, NO, not measured; empty without a bound */
 } aim_row_t;
 
 /* Number i, from 0 on; false: there are no more. */

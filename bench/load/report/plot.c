@@ -47,8 +47,6 @@ static void put_number(FILE *out, double x, double y, const char *anchor, double
   put_text(out, x, y, anchor, NULL, text);
 }
 
-/* ---- bars ---- */
-
 static void put_bars(FILE *out, const panel_t *panel, double left, double top) {
   double most = 0, room = WIDTH - BAR_LEFT - BAR_RIGHT;
   for (unsigned i = 0; i < panel->n; i++)
@@ -63,8 +61,6 @@ static void put_bars(FILE *out, const panel_t *panel, double left, double top) {
     put_number(out, left + BAR_LEFT + wide + 6, y + LABEL, NULL, s->y[0]);
   }
 }
-
-/* ---- lines ---- */
 
 static double at_x(const frame_t *f, double x) {
   return f->left + LEFT + (log10(x) - f->x0) / (f->x1 - f->x0) * (WIDTH - LEFT - RIGHT);

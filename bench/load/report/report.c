@@ -10,7 +10,6 @@
 #include "load/report/aims.h"
 #include "load/report/plots.h"
 #include "load/report/table.h"
-#include "page.gen.h"
 
 enum { PATH_SIZE = 512 };
 
@@ -27,7 +26,7 @@ static void finish(FILE *out, const char *path) {
     bench_die("%s could not be written", path);
 }
 
-/* The next one that has results, from number i on; NULL: there is none. */
+/* Return the next scenario with results, from number i on; NULL: there is none. */
 static const scenario_t *next(const results_t *results, unsigned *i) {
   for (; *i < scenarios_len; ++*i)
     for (unsigned k = 0; k < results->n; k++)
@@ -44,8 +43,6 @@ static bool is_next(const results_t *results, const scenario_t *scenario, row_t 
     }
   return false;
 }
-
-/* ---- the terminal ---- */
 
 static void print_cells(const char *const *titles, const row_t *row) {
   static const int widths[TABLE_COLUMNS] = {-13, 7, 8, 5, 6, 6, 12, 5, 6, 7, 8,
@@ -76,8 +73,6 @@ void report_print(const results_t *results) {
   for (unsigned i = 0; aims_row(&aim, results, i); i++)
     printf("%-12s  %-14s  %-28s  %s\n", aim.met, aim.asked, aim.measured, aim.aim);
 }
-
-/* ---- JSON ---- */
 
 static void put_text(FILE *out, const char *text) {
   fputc('"', out);
@@ -144,101 +139,6 @@ void report_json(const results_t *results, const char *path) {
   finish(out, path);
 }
 
-/* ---- the page ---- */
-
-static void put_escaped(FILE *out, const char *text) {
-  for (; *text != '\0'; text++) {
-    if (*text == '<')
-      fputs("&lt;", out);
-    else if (*text == '&')
-      fputs("&amp;", out);
-    else
-      fputc(*text, out);
-  }
-}
-
-static void put_element(FILE *out, const char *name, const char *text) {
-  fprintf(out, "<%s>", name);
-  put_escaped(out, text);
-  fprintf(out, "</%s>\n", name);
-}
-
-static void put_table(FILE *out, const results_t *results, const scenario_t *scenario) {
-  row_t row;
-  fputs("<table>\n<tr>", out);
-  for (unsigned c = 0; c < TABLE_COLUMNS; c++)
-    put_element(out, "th", table_titles[c]);
-  fputs("</tr>\n", out);
-  for (unsigned i = 0; is_next(results, scenario, &row, &i);) {
-    fprintf(out, "<tr class=\"%s\">", row.cell[0]);
-    for (unsigned c = 0; c < TABLE_COLUMNS; c++)
-      fprintf(out, "<td>%s</td>", row.cell[c]);
-    fputs("</tr>\n", out);
-  }
-  fputs("</table>\n", out);
-}
-
-static void put_notes(FILE *out, const results_t *results, const scenario_t *scenario) {
-  char note[TABLE_NOTE];
-  if (scenario->limit != NULL) {
-    fputs("<p>limit: ", out);
-    put_escaped(out, scenario->limit);
-    fputs("</p>\n", out);
-  }
-  for (unsigned i = 0; table_note(note, results, scenario, &i);)
-    put_element(out, "p", note);
-}
-
-static void put_aims(FILE *out, const results_t *results) {
-  aim_row_t aim;
-  put_element(out, "h2", "Aims");
-  fputs("<table>\n", out);
-  for (unsigned i = 0; aims_row(&aim, results, i); i++) {
-    fputs("<tr>", out);
-    put_element(out, "td", aim.aim);
-    put_element(out, "td", aim.asked);
-    put_element(out, "td", aim.measured);
-    put_element(out, "td", aim.met);
-    fputs("</tr>\n", out);
-  }
-  fputs("</table>\n", out);
-}
-
-/* One line of the page stands for all that is measured. */
-static void put_body(FILE *out, const results_t *results) {
-  const scenario_t *scenario;
-  fputs("<dl>\n", out);
-  for (unsigned i = 0; i < results->facts; i++) {
-    put_element(out, "dt", results->fact[i]);
-    put_element(out, "dd", results->value[i]);
-  }
-  fputs("</dl>\n", out);
-  for (unsigned i = 0; (scenario = next(results, &i)) != NULL;) {
-    put_element(out, "h2", scenario->name);
-    put_element(out, "p", scenario->about);
-    plots_write(out, results, scenario);
-    put_table(out, results, scenario);
-    put_notes(out, results, scenario);
-  }
-  put_aims(out, results);
-  put_element(out, "h2", "Columns");
-  for (unsigned i = 0; table_legend[i] != NULL; i++)
-    put_element(out, "p", table_legend[i]);
-}
-
-void report_page(const results_t *results, const char *path) {
-  FILE *out = create(path);
-  for (size_t i = 0; i < sizeof bench_page / sizeof *bench_page; i++) {
-    if (strcmp(bench_page[i], "RESULTS_GO_HERE") == 0)
-      put_body(out, results);
-    else
-      fprintf(out, "%s\n", bench_page[i]);
-  }
-  finish(out, path);
-}
-
-/* ---- Markdown ---- */
-
 static void put_rows(FILE *out, const results_t *results, const scenario_t *scenario) {
   row_t row;
   for (unsigned c = 0; c < TABLE_COLUMNS; c++)
@@ -254,7 +154,7 @@ static void put_rows(FILE *out, const results_t *results, const scenario_t *scen
   }
 }
 
-/* Beside the text: folder is where that lies, and ends with a stroke or is empty. */
+/* folder: that of the Markdown file, ending with a slash or empty. */
 static void write_plots(const results_t *results, const scenario_t *scenario, const char *folder) {
   char path[PATH_SIZE + TABLE_CELL];
   (void)snprintf(path, sizeof path, "%splots", folder);

@@ -1,4 +1,4 @@
-/* How results are shown: a table on the terminal, JSON, a page, Markdown with its plots. */
+/* Writes results: a table on the terminal, JSON, Markdown with plots. */
 #ifndef BENCH_LOAD_REPORT_REPORT_H
 #define BENCH_LOAD_REPORT_REPORT_H
 
@@ -8,7 +8,6 @@
 
 void report_print(const results_t *results);
 void report_json(const results_t *results, const char *path);
-void report_page(const results_t *results, const char *path);
 
 /* The plots are in plots/, in the same folder. */
 void report_markdown(const results_t *results, const char *path);

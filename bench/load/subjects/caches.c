@@ -41,8 +41,6 @@ static void begin_stampede(runner_t *runner) {
   get(runner, caches->gets++ / runner->driver->job->concurrency);
 }
 
-/* ---- loads ---- */
-
 static void load_at_once(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   const caches_t *caches = arg;
   (void)key;
@@ -67,8 +65,6 @@ static void load_later(belay_cache_load_t *load, const char *key, size_t key_len
   caches->loading = load;
   uv_timer_start(&caches->timer, on_loaded, LOAD_MS, 0);
 }
-
-/* ---- from begin to end ---- */
 
 static void open_caches(driver_t *driver, belay_cache_load_fn load) {
   caches_t *caches = driver->own = bench_alloc(1, sizeof *caches);

@@ -11,8 +11,6 @@
 #define RECORD_S 0.25    /* of belay's commands are enough, */
 #define RECORD_MAX_S 2.0 /* or until each key is among them, but no longer than this */
 
-/* ---- what belay sends ---- */
-
 static tap_t *taps[JOB_SERVERS_MAX];
 static uint64_t turns; /* while they write: keys, from the first on */
 
@@ -49,8 +47,6 @@ static uint64_t record(const job_t *job, const doer_t *belay, bool single, playe
   free(unused);
   return operations * job->batch;
 }
-
-/* ---- how fast that can be ---- */
 
 /* With few unanswered commands a server waits; with very many it must buffer its replies. A client
  * that sleeps must be woken by the server; a client that polls takes processor time from it. */

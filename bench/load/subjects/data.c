@@ -25,8 +25,6 @@ static void close_data(driver_t *driver) {
   host_close(driver, &data->host, 0);
 }
 
-/* ---- Bloom filter ---- */
-
 static void on_added(belay_request_t *request, int status, bool is_new) {
   (void)is_new;
   must(status, "add");
@@ -110,8 +108,6 @@ static void open_bloom(driver_t *driver) {
   must(belay_bloom_new(data->host.clients[0], &options, &data->bloom), "bloom");
 }
 
-/* ---- counter ---- */
-
 static void on_counted(belay_request_t *request, int status, const belay_counter_result_t *result) {
   must(status, "add");
   if (result->value < 1)
@@ -134,8 +130,6 @@ static void open_counter(driver_t *driver) {
   options.name = belay_string("bench");
   must(belay_counter_new(data->host.clients[0], &options, &data->counter), "counter");
 }
-
-/* ---- ids ---- */
 
 static void on_id(belay_request_t *request, int status, int64_t id) {
   runner_t *runner = request->data;

@@ -13,8 +13,6 @@ typedef struct locks {
   uint64_t asked, served; /* of those who queue */
 } locks_t;
 
-/* ---- operations ---- */
-
 static void on_released(belay_lock_t *lock, int status) {
   must(status, "release");
   driver_done(belay_lock_data(lock));
@@ -114,8 +112,6 @@ static void begin_keeping(runner_t *runner) {
   (void)driver_next_key(runner->driver);
   begin_renewing(runner);
 }
-
-/* ---- from begin to end ---- */
 
 static void open_locks(driver_t *driver, belay_lock_options_t *options) {
   locks_t *locks = driver->own = bench_alloc(1, sizeof *locks);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ask.h"
+#include "query.h"
 #include "bench.h"
 #include "load/driver/meter.h"
 #include "load/subjects/naive.h"
@@ -30,7 +30,7 @@ typedef struct naive {
   unsigned n;
   redisAsyncContext *connection[JOB_SERVERS_MAX];
   const char *script;
-  char sha[ASK_SHA_SIZE];
+  char sha[QUERY_SHA_SIZE];
   uint64_t turns;
 } naive_t;
 
@@ -66,8 +66,6 @@ static const redisReply *good(void *reply, int type) {
   return r;
 }
 
-/* ---- locks ---- */
-
 static void on_deleted(redisAsyncContext *connection, void *reply, void *data) {
   runner_t *runner = data;
   const naive_t *naive = runner->driver->own;
@@ -100,8 +98,6 @@ static void set(runner_t *runner, redisCallbackFn *function) {
   const char *argv[] = {"SET", own->key, own->token, "NX", "PX", "60000"};
   send_all(runner, function, 6, argv);
 }
-
-/* ---- contention: it asks again after a millisecond ---- */
 
 static void want(runner_t *runner);
 
@@ -183,8 +179,6 @@ static void begin_keeping(runner_t *runner) {
   begin_renew(runner);
 }
 
-/* ---- numbers and strings ---- */
-
 static const char *next_key(runner_t *runner) {
   static char key[KEY_SIZE];
   (void)snprintf(key, sizeof key, "naive:%010u", driver_next_key(runner->driver));
@@ -218,8 +212,6 @@ static void begin_get(runner_t *runner) {
   send_to(runner->driver->own, 0, on_got, runner, 2, argv);
 }
 
-/* ---- from begin to end ---- */
-
 static void on_connected(const redisAsyncContext *connection, int status) {
   if (status != REDIS_OK)
     bench_die("cannot connect: %s", connection->errstr);
@@ -251,7 +243,7 @@ static void open_naive(driver_t *driver, const char *script) {
     if (script == NULL)
       continue;
     redisContext *server = meter_dial(job->urls[i]);
-    ask_to_learn(server, script, naive->sha);
+    query_load_script(server, script, naive->sha);
     redisFree(server);
   }
   for (unsigned i = 0; i < job->concurrency; i++) {

@@ -38,8 +38,6 @@ static void hear(player_t *player, int flags) {
     bench_die("the server refuses: %s", player->heard.line);
 }
 
-/* ---- as many as fit ---- */
-
 static uint64_t unanswered(const player_t *player) {
   return player->asked - player->heard.n;
 }
@@ -107,8 +105,6 @@ double players_play(player_t *players, unsigned n, const pace_t *pace, double se
     times += (double)players[i].heard.n / (double)players[i].tape.commands;
   return times / n;
 }
-
-/* ---- one at a time ---- */
 
 static void put(player_t *player, uint64_t at) {
   size_t from = at > 0 ? player->ends[at - 1] : 0, len = player->ends[at] - from;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ask.h"
+#include "query.h"
 #include "bench.h"
 #include "scripts.gen.h"
 
@@ -61,8 +61,8 @@ tape_t single_calls(const tape_t *tape, redisContext *server) {
   static tape_word_t words[WORDS_MAX];
   tape_t out = {0};
   for (size_t i = 0; joined[i] != NULL; i++) {
-    char sha[ASK_SHA_SIZE];
-    ask_to_learn(server, joined[i]->text, sha);
+    char sha[QUERY_SHA_SIZE];
+    query_load_script(server, joined[i]->text, sha);
     if (strcmp(sha, joined[i]->sha1) != 0)
       bench_die("the server calls a script otherwise");
   }

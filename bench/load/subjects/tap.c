@@ -38,8 +38,6 @@ struct tap {
   char chunk[CHUNK];
 };
 
-/* ---- commands ---- */
-
 /* A number that ends with a line; the bytes up to there, 0: it is not all there. */
 static size_t number(const char *at, const char *end, long *n) {
   const char *line = memchr(at, '\n', (size_t)(end - at));
@@ -124,8 +122,6 @@ static void note(tap_t *tap, wire_t *wire, const char *bytes, size_t n) {
   wire->len -= used;
 }
 
-/* ---- wires ---- */
-
 static void open_wire(tap_t *tap) {
   int client = accept4(tap->listener, NULL, NULL, SOCK_CLOEXEC);
   if (client < 0)
@@ -188,8 +184,6 @@ static void *run(void *arg) {
   }
   return NULL;
 }
-
-/* ---- from begin to end ---- */
 
 tap_t *tap_open(const char *server, char *url, size_t size) {
   tap_t *tap = bench_alloc(1, sizeof *tap);

@@ -26,8 +26,6 @@ typedef struct crowd_clock {
   mark_t now, began;
 } crowd_clock_t;
 
-/* ---- writing down ---- */
-
 static void note(durations_t *durations, int64_t ns) {
   if (durations->count < SCENE_SAMPLES_MAX)
     durations->ns[durations->count++] = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
@@ -83,12 +81,10 @@ static mark_t take_mark(const crowd_t *crowd) {
   return mark;
 }
 
-static void ask(waiter_t *waiter) {
+static void query(waiter_t *waiter) {
   waiter->asked = bench_now();
   waiter->crowd->kind->acquire(waiter);
 }
-
-/* ---- holding ---- */
 
 static void let_go(waiter_t *waiter) {
   note_release(waiter);
@@ -124,14 +120,12 @@ void crowd_granted(waiter_t *waiter) {
 
 void crowd_released(waiter_t *waiter) {
   if (!waiter->crowd->over)
-    ask(waiter);
+    query(waiter);
 }
 
 void crowd_lost(waiter_t *waiter) {
   waiter->crowd->result->losses++;
 }
-
-/* ---- from begin to end ---- */
 
 static void finish(crowd_t *crowd) {
   mark_t end = take_mark(crowd), began = crowd->clock->began;
@@ -210,7 +204,7 @@ void crowd_run(scene_t *scene, int self) {
     crowd.waiters[i] = (waiter_t){.crowd = &crowd, .number = i};
   crowd.kind->open(&crowd);
   for (unsigned i = 0; i < n; i++)
-    ask(&crowd.waiters[i]);
+    query(&crowd.waiters[i]);
   uv_update_time(&crowd.loop);
   wake_at(&crowd, scene->begin);
   uv_run(&crowd.loop, UV_RUN_DEFAULT);

@@ -20,10 +20,10 @@ typedef struct askers {
   asker_t *asker;
 } askers_t;
 
-static void ask(waiter_t *waiter);
+static void query(waiter_t *waiter);
 
 static void on_time(uv_timer_t *timer) {
-  ask(timer->data);
+  query(timer->data);
 }
 
 static void on_asked(redisAsyncContext *connection, void *data, void *waiter_data) {
@@ -40,7 +40,7 @@ static void on_asked(redisAsyncContext *connection, void *data, void *waiter_dat
     uv_timer_start(waiter->own, on_time, waiter->crowd->scene->job.interval_ms, 0);
 }
 
-static void ask(waiter_t *waiter) {
+static void query(waiter_t *waiter) {
   askers_t *own = waiter->crowd->own;
   asker_t *asker = &own->asker[waiter->number];
   const char *argv[] = {"SET", "contended", asker->token, "NX", "PX", "10000"};
@@ -53,7 +53,7 @@ static void begin(waiter_t *waiter) {
   asker_t *asker = &own->asker[waiter->number];
   (void)snprintf(asker->token, sizeof asker->token, "%d:%u:%llu", waiter->crowd->self,
                  waiter->number, (unsigned long long)asker->turn++);
-  ask(waiter);
+  query(waiter);
 }
 
 static void on_deleted(redisAsyncContext *connection, void *reply, void *waiter) {
