@@ -18,8 +18,7 @@ extern "C" {
  * belay/dedup.h.
  *
  * All programs that use one name must use the same options, as far as they determine where bits
- * are. Otherwise operations end with BELAY_EMISMATCH. Three kinds differ in what happens when the
- * filter is full: belay_bloom_kind_t.
+ * are. Otherwise operations end with BELAY_EMISMATCH. Three kinds: belay_bloom_kind_t.
  *
  * @code
  * static void on_added(belay_request_t *request, int status, bool answer) {
@@ -108,11 +107,10 @@ typedef struct belay_bloom_options {
   /** Secret key of the hash function, BELAY_BLOOM_KEY_LEN bytes, for items that an attacker can
    * choose. It requires a seed of 0. Default NULL: no key.
    *
-   * With a key, items are hashed with SipHash-2-4 instead of XXH3. Without a key, anybody who
-   * knows the seed can compute items with the same bits, and so fill the filter or produce false
-   * positives. With a key an attacker can only try items and remember which were found. The key
-   * does not protect from clients that can read or write the server's keys. Readers cannot guess
-   * items from the bits. The server stores a fingerprint of the key, to detect a wrong one. */
+   * With a key, items are hashed with SipHash-2-4 instead of XXH3. Without one, an attacker can
+   * compute items with the same bits, and so fill the filter or produce false positives. The key
+   * does not protect from clients that can write the server's keys. The server stores a
+   * fingerprint of the key, to detect a wrong one. */
   const uint8_t *key;
 
   /** Lifetime of the filter after its creation, in milliseconds: 1,000 to 315,360,000,000 (ten
@@ -167,19 +165,16 @@ BELAY_API int belay_bloom_new(belay_client_t *client, const belay_bloom_options_
  *     All operations under way end so. The next one creates the filter anew.
  *   - Some of its keys are gone, by eviction or deletion. Every operation that needs one of them
  *     ends so, until belay_bloom_clear(). Bits that an add wrote to a missing key are removed at
- *     once. If the process dies before that, or the add is canceled or its reply lost, a string
- *     without a ttl remains. It is removed when an item is added again, or when the filter is
- *     created or cleared.
+ *     once; if that fails, by the next add, or when the filter is created or cleared.
  *
  * So a lost key is never read as an empty one. Not noticed:
  *
  *   - A server that returns with older data: items that were added in between are not found.
  *   - A filter that another client has created anew before this handle looks: the handle uses the
  *     new one. belay_bloom_info_t has its generation.
- *   - ROTATING: a filter to which nothing was added for two windows ends by itself; that is no
- *     loss. A handle that has seen no add within the last two windows takes a missing filter for
- *     one that has ended, and creates it anew. So for a new handle the eviction of the
- *     configuration looks like an end, and items are new again.
+ *   - ROTATING: a filter to which nothing was added for two windows ends by itself. So a handle
+ *     that has seen no add within the last two windows, such as a new one, takes a lost
+ *     configuration for that end, and creates the filter anew.
  *
  * Cost: a PLAIN filter is read and written bit by bit. A SCALING or ROTATING filter is in one slot
  * of a cluster, and a script handles each item in about 20 us of the server, more with more layers.
@@ -223,11 +218,9 @@ typedef struct belay_bloom_info {
   unsigned segments;
   /** Number of bits that are set, of all layers. */
   int64_t bits_set;
-  /** Number of different items that were added. SCALING: the adds that reported new; too small by
-   * the false positives. Otherwise
-   * an estimate from bits_set: off by a few percent of the capacity, and too small if saturation is
-   * near 1. ROTATING: items of the current and the previous window; an item of both counts
-   * twice. */
+  /** Number of different items that were added. SCALING: the adds that reported new. Otherwise an
+   * estimate from bits_set: off by a few percent of the capacity, and too small if saturation is
+   * near 1. ROTATING: items of two windows; an item of both counts twice. */
   int64_t items;
   /** bits_set / bits, 0 to 1; with several layers, of the newest. It is 0.5 when the capacity is
    * reached. */

@@ -91,9 +91,8 @@ typedef struct belay_counter_options {
    * with a lifetime of op_ttl_ms. 10 adds per second leave 36,000 keys in an hour.
    *
    * More than 0: the records of a counter are in one hash (the counter's key and "ops"), about 200
-   * bytes each. It lives until its last record is op_ttl_ms old. An add removes records older than
-   * op_ttl_ms, oldest first. If max_ops younger records exist, the add ends with BELAY_EBUSY and
-   * adds nothing. So choose more than the number of adds with an id within op_ttl_ms. */
+   * bytes each. An add removes records older than op_ttl_ms. If max_ops younger records exist, it
+   * ends with BELAY_EBUSY and adds nothing. */
   int64_t max_ops;
   /** Number of keys over which a counter is spread, 1 to BELAY_COUNTER_SHARDS_MAX. Default 1. It
    * must be the same in all programs that share a counter: a program with fewer shards sees only a
@@ -209,8 +208,7 @@ BELAY_API int belay_counter_add_bounded(belay_counter_t *counter, belay_request_
  *   - If a failover or restart loses a record, it loses the add too. A call with the same id adds
  *     it again.
  *   - An add that ended with BELAY_EOVERFLOW leaves no record.
- *   - A delete or a set of the counter keeps its records.
- *   - BELAY_EBUSY in the callback also means that max_ops records exist; nothing was added. */
+ *   - A delete or a set of the counter keeps its records. */
 BELAY_API int belay_counter_add_once(belay_counter_t *counter, belay_request_t *request,
                                      belay_bytes_t key, int64_t delta, belay_bytes_t op_id,
                                      belay_counter_cb cb);

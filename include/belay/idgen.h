@@ -49,14 +49,13 @@ typedef enum belay_idgen_mode {
    * the ids of a fetch whose reply is lost; the fetch is retried.
    *
    * State: one hash, NAMESPACE::idgen::{NAME}, without a ttl, because it must outlive all ids. It
-   * contains the next id, and the server that wrote it: its run id, and the time when it became a
-   * primary.
+   * contains the next id, and the identity of the server that wrote it.
    *
    * Lost writes: a server that finds another server's state (a promoted replica, a restart from an
    * old file) may lack the last fetches, and jumps ahead. So it does if a generator has been given
-   * more ids than the state says. A jump is `gap` times a random number, so that two servers that
-   * lack the same fetches jump to different ids. If a jump and all ids after it are lost, the next
-   * jump collides with a probability of 1 in 1,000, unless there are min_replicas.
+   * more ids than the state says. A jump is `gap` times a random number. If a jump and all ids
+   * after it are lost, the next one collides with a probability of 1 in 1,000, unless there are
+   * min_replicas.
    *
    * Lost key: without clock_rate a server cannot tell a key that was lost from one that never
    * existed. After FLUSHALL, a deletion or an eviction, the next fetch decides. A generator that
@@ -66,12 +65,11 @@ typedef enum belay_idgen_mode {
   /** Ids are made in this process: 41 bits of milliseconds since an epoch, 10 bits of a worker, 12
    * bits of a sequence. They are ordered by time.
    *
-   * Worker: a number from 0 to 1023 that the generator owns. It holds a lock,
+   * Worker: a number from 0 to 1023 that the generator owns, by a lock,
    * NAMESPACE::lock::{idgen/LENGTH/NAME/WORKER}, where LENGTH is the length of the name. A record,
    * NAMESPACE::idgen::{NAME}::worker::N, says until when the worker may issue ids; it is written
-   * ahead of time, renewed, and kept for one day after its end. The key
-   * NAMESPACE::idgen::{NAME}::workers contains epoch_ms, until one day after the end of the last
-   * worker.
+   * ahead of time, renewed, and kept for one day after its end, as is the key
+   * NAMESPACE::idgen::{NAME}::workers with epoch_ms.
    *
    * Uniqueness: a generator issues no id after the time in its record, by the machine's wall clock,
    * nor when it may have lost the lock. The next owner of the worker starts above that time. So ids
@@ -116,11 +114,10 @@ typedef struct belay_idgen_options {
    * not.
    *
    *   - The first id of a name is `start` plus the seconds since 1970 times clock_rate. Later ids
-   *     follow without a gap.
-   *   - No id is given before the clock has been past it for clock_skew_ms. So in the long run all
-   *     processes together get at most clock_rate ids per second. Ids of a quiet time can be used
-   *     later. The first fetch of a name takes clock_skew_ms plus step / clock_rate seconds; a
-   *     fetch that comes too early waits.
+   *     follow without a gap. No id is given before the clock has been past it for clock_skew_ms.
+   *   - So in the long run all processes together get at most clock_rate ids per second. The first
+   *     fetch of a name takes clock_skew_ms plus step / clock_rate seconds; a fetch that comes too
+   *     early waits.
    *   - A server that has lost the key, or may lack a part, continues at its clock, without a jump.
    *   - So ids do not come twice after FLUSHALL, a deletion, an eviction, a restart from an old
    *     file or a failover with lost writes, if the clocks of the servers neither step back nor
@@ -143,11 +140,10 @@ typedef struct belay_idgen_options {
   /** SEGMENT: unit of a jump, in ids: 0 to BELAY_IDGEN_GAP_MAX. Default BELAY_DEFAULT: 1,000
    * times step.
    *
-   * A server that may lack fetches jumps by this times a random number from 1 to 1,000. The
-   * upper end is less if the jump would exceed 2^50. A jump is never less than gap. Choose more
-   * than all processes together can fetch without the knowledge of the new server: during the
-   * lag of a replica or the age of a file, and from an old primary by clients that have not
-   * noticed the failover.
+   * A server that may lack fetches jumps by this times a random number from 1 to 1,000, or less
+   * if the jump would exceed 2^50. Choose more than all processes together can fetch without the
+   * knowledge of the new server: during the lag of a replica or the age of a file, and from an old
+   * primary by clients that have not noticed the failover.
    *
    * 0: the servers lose nothing, so there are no jumps. With any other value, a server that does
    * not reveal its run id (INFO) is refused with BELAY_EPERM, unless there are min_replicas.
@@ -169,8 +165,8 @@ typedef struct belay_idgen_options {
   /** SNOWFLAKE: worker to use, 0 to 1023. Default -1: any free worker. */
   int worker;
   /** SNOWFLAKE with worker -1: worker that is tried first, 0 to 1023; if it is held, the next ones
-   * are tried. Default -1: a random one. The first id of a worker without a record takes ahead_ms.
-   * A short-lived process that always gives the same number finds a record and does not wait. */
+   * are tried. Default -1: a random one. A short-lived process with a fixed number finds a record,
+   * and does not wait for ahead_ms. */
   int first_worker;
   /** SNOWFLAKE: ttl of the worker's lock, which is renewed, in milliseconds: 100 to 86,400,000.
    * Default 10,000. */
@@ -212,9 +208,9 @@ BELAY_API int belay_idgen_new(belay_client_t *client, const belay_idgen_options_
  *                        Use belay_idgen_get(). A SEQUENCE always returns this
  *   BELAY_EOVERFLOW      there are no ids any more: less than a step is left of the range, or the
  *                        clock is before the epoch or 2^41 ms after it
- *   BELAY_EMISMATCH      a key, or the field of the sequence, holds a value that belay does not write,
- *                        or was made with another epoch_ms, clock_rate, clock_skew_ms or start.
- *                        Nothing was written. belay_detail() says which
+ *   BELAY_EMISMATCH      a key or the field of the sequence holds a foreign value, or was made with
+ *                        another epoch_ms, clock_rate, clock_skew_ms or start. Nothing was
+ *                        written. belay_detail() says which
  *   BELAY_EINVAL, BELAY_ECLOSING, BELAY_EFORK
  *   another error        the last fetch failed, for a reason that is expected to last, such as
  *                        BELAY_EWRONGTYPE. The fetch is retried once per second */
