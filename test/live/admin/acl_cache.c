@@ -133,9 +133,7 @@ TEST(sessions) {
 static int sweep_chore(bed_t *bed) {
   belay_sweep_options_t options = sweep_options("*", true);
   server_do(bed->server, "MSET", "belay::x::{a}", "", "belay::x::{b}", "", "other", "", NULL);
-  static broom_t *broom; /* lives until its belay has closed */
-  free(broom);
-  broom = broom_new(bed, bed->client, &options);
+  broom_t *broom = broom_new(bed, bed->client, &options);
   assert_error(begin_sweep(broom), 0);
   int status = end_of_sweep(broom);
   assert_int_equal(server_keys(bed->server), status == 0 ? 1 : 3);

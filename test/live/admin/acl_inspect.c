@@ -49,9 +49,7 @@ static int list(bed_t *bed) {
   broom_t *broom = broom_new(bed, bed->client, &options);
   assert_error(begin_sweep(broom), 0);
   int status = end_of_sweep(broom);
-  assert_error(begin_close_broom(broom), 0);
-  bed_until(bed, broom->closed == 1);
-  broom_free(broom);
+  close_broom(broom);
   return status;
 }
 

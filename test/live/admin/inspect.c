@@ -17,10 +17,29 @@ static view_t view, other;
     }                                                                                              \
   } while (0)
 
+#define OWNED_TEST(name) TEST_IN(name, bed, open_bed("me"))
+
 static bed_t *open_bed(const char *owner) {
   belay_client_options_t options = client_options();
   options.owner = owner;
   return bed_open(&options);
+}
+
+/* Read an object that has n holders. */
+static void expect_view(bed_t *bed, belay_held_kind_t kind, const char *name, view_t *out,
+                        size_t n) {
+  assert_error(view_held(bed, kind, name, out), 0);
+  assert_int_equal(out->held.holders_count, n);
+}
+
+/* Break the holders of the view. */
+static belay_broken_t expect_broken(bed_t *bed, size_t removed, size_t missed, size_t others) {
+  belay_broken_t broken;
+  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_int_equal(broken.removed, removed);
+  assert_int_equal(broken.missed, missed);
+  assert_int_equal(broken.others, others);
+  return broken;
 }
 
 static contender_t *held_by(contender_t *c) {
@@ -65,11 +84,10 @@ TEST_IN(a_lock, bed, open_bed("db7:4711")) {
   held_by(c);
   assert_error(view_held(bed, BELAY_HELD_LOCK, "a{b}::c", &view), 0);
   assert_true(view.held.holders[0].mark != mark); /* another hold, of the same holder */
-  assert_error(view_held(bed, BELAY_HELD_RWLOCK, "a{b}::c", &view), 0);
-  assert_int_equal(view.held.holders_count, 0);
+  expect_view(bed, BELAY_HELD_RWLOCK, "a{b}::c", &view, 0);
 }
 
-TEST_IN(its_fencing_number_stays, bed, open_bed("me")) {
+OWNED_TEST(its_fencing_number_stays) {
   belay_lock_options_t options = with_ttl(TTL);
   options.fencing = true;
   contender_t *c = held_by(contender_new(bed, "n", &options));
@@ -81,7 +99,7 @@ TEST_IN(its_fencing_number_stays, bed, open_bed("me")) {
   assert_true(view.held.holders_count == 0 && view.held.fence == fence);
 }
 
-TEST_IN(what_others_hold, bed, open_bed("me")) {
+OWNED_TEST(what_others_hold) {
   static const char key[] = "belay::lock::{n}";
   char large[601];
   memset(large, 'x', sizeof large - 1);
@@ -94,8 +112,7 @@ TEST_IN(what_others_hold, bed, open_bed("me")) {
                           "012345678901234567890123456789012345678G:me"};
   for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
     server_do(bed->server, "SET", key, tokens[i], NULL);
-    assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
-    assert_int_equal(view.held.holders_count, 1);
+    expect_view(bed, BELAY_HELD_LOCK, "n", &view, 1);
     assert_holder(&view, 0, NULL, -1);
   }
   server_do(bed->server, "DEL", key, NULL);
@@ -103,32 +120,28 @@ TEST_IN(what_others_hold, bed, open_bed("me")) {
   assert_error(view_held(bed, BELAY_HELD_LOCK, "n", NULL), BELAY_EWRONGTYPE);
 }
 
-TEST_IN(an_owner_and_its_holds, bed, open_bed("me")) {
+OWNED_TEST(an_owner_and_its_holds) {
   belay_lock_options_t brief = with_ttl(TTL), lasting = with_ttl(3 * TTL);
   brief.owner = lasting.owner = belay_string("request 7");
   held_by(contender_new(bed, "n", &brief));
   contender_t *c = held_by(contender_new(bed, "n", &lasting));
-  assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
-  assert_int_equal(view.held.holders_count, 2);
+  expect_view(bed, BELAY_HELD_LOCK, "n", &view, 2);
   assert_holder(&view, 0, "me", 3 * TTL);
   assert_holder(&view, 1, "me", TTL);
   assert_string_equal(view.held.owner, "request 7");
   /* one hold of two: the lock stays */
   belay_broken_t broken;
   view.held.holders_len = 1;
-  assert_error(break_held(bed, &view.held, &broken), 0);
-  assert_true(broken.removed == 1 && broken.others == 1 && broken.missed == 0);
-  assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
-  assert_int_equal(view.held.holders_count, 1);
+  expect_broken(bed, 1, 0, 1);
+  expect_view(bed, BELAY_HELD_LOCK, "n", &view, 1);
   assert_holder(&view, 0, "me", TTL);
   assert_error(break_held(bed, &view.held, &broken), 0);
   assert_int_equal(broken.removed, 1);
-  assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
-  assert_int_equal(view.held.holders_count, 0);
+  expect_view(bed, BELAY_HELD_LOCK, "n", &view, 0);
   assert_error(release(c), BELAY_ENOTOWNER);
 }
 
-TEST_IN(readers_and_the_writer, bed, open_bed("me")) {
+OWNED_TEST(readers_and_the_writer) {
   contender_t *r = held_by(rw(bed, BELAY_RWLOCK_READ, TTL));
   contender_t *s = held_by(rw(bed, BELAY_RWLOCK_READ, 3 * TTL));
   contender_t *w = rw(bed, BELAY_RWLOCK_WRITE, TTL);
@@ -142,17 +155,15 @@ TEST_IN(readers_and_the_writer, bed, open_bed("me")) {
   assert_error(release(r), 0);
   assert_error(release(s), 0);
   assert_error(outcome(w), 0);
-  assert_error(view_held(bed, BELAY_HELD_RWLOCK, "book", &view), 0);
-  assert_int_equal(view.held.holders_count, 1);
+  expect_view(bed, BELAY_HELD_RWLOCK, "book", &view, 1);
   assert_true(view.held.holders[0].writes);
   assert_int_equal(view.held.waiting, 0);
 }
 
-TEST_IN(permits, bed, open_bed("me")) {
+OWNED_TEST(permits) {
   held_by(permits(bed, 3, TTL));
   held_by(permits(bed, 1, 3 * TTL));
-  assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "pool", &view), 0);
-  assert_int_equal(view.held.holders_count, 2);
+  expect_view(bed, BELAY_HELD_SEMAPHORE, "pool", &view, 2);
   assert_holder(&view, 0, "me", 3 * TTL);
   assert_int_equal(view.held.holders[0].permits, 1);
   assert_int_equal(view.held.holders[1].permits, 3);
@@ -178,7 +189,7 @@ static belay_election_t *campaign(belay_client_t *client, const char *value) {
   return election;
 }
 
-TEST_IN(a_leader, bed, open_bed("me")) {
+OWNED_TEST(a_leader) {
   belay_election_t *election = campaign(bed->client, "10.0.0.7:80");
   until(bed,
         view_held(bed, BELAY_HELD_ELECTION, "chief", &view) == 0 && view.held.holders_count == 1);
@@ -194,7 +205,7 @@ static void on_all(belay_multilock_t *lock, int status) {
   bed->arg = lock;
 }
 
-TEST_IN(the_names_of_a_multilock_have_one_mark, bed, open_bed("me")) {
+OWNED_TEST(the_names_of_a_multilock_have_one_mark) {
   belay_lock_options_t options = with_ttl(TTL);
   belay_multilock_t *lock;
   options.data = bed;
@@ -254,57 +265,46 @@ TEST_IN(who_waits_gets_what_was_broken, bed, open_bed("dead")) {
   assert_error(begin_acquire(d, BELAY_FOREVER), 0);
   until(bed, view_held(bed, BELAY_HELD_LOCK, "n", &view) == 0 && view.held.listening == 1);
   assert_holder(&view, 0, "dead", TTL);
-  belay_broken_t broken;
-  assert_error(break_held(bed, &view.held, &broken), 0);
-  assert_int_equal(broken.removed, 1);
-  assert_int_equal(broken.missed, 0);
-  assert_int_equal(broken.others, 0);
+  belay_broken_t broken = expect_broken(bed, 1, 0, 0);
   assert_int_equal(broken.notified, 1);
   assert_error(outcome(d), 0);
   assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &other), 0);
   assert_holder(&other, 0, "next", TTL);
   assert_true(other.held.holders[0].mark != view.held.holders[0].mark);
   /* again with the old list: the newer holder keeps its hold */
-  assert_error(break_held(bed, &view.held, &broken), 0);
-  assert_int_equal(broken.removed, 0);
-  assert_int_equal(broken.missed, 1);
-  assert_int_equal(broken.others, 1);
+  expect_broken(bed, 0, 1, 1);
   assert_true(is_on_server(d));
   assert_error(extend(c, TTL), BELAY_ENOTOWNER);
   bed_until(bed, c->lost == 1);
 }
 
 /* The same holder takes it again: that is another hold. */
-TEST_IN(a_later_hold_is_not_touched, bed, open_bed("me")) {
+OWNED_TEST(a_later_hold_is_not_touched) {
   belay_lock_options_t options = with_ttl(TTL);
   contender_t *c = held_by(contender_new(bed, "n", &options));
   assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
   assert_error(release(c), 0);
   held_by(c);
-  belay_broken_t broken;
-  assert_error(break_held(bed, &view.held, &broken), 0);
-  assert_true(broken.removed == 0 && broken.missed == 1 && broken.others == 1);
+  expect_broken(bed, 0, 1, 1);
   assert_true(is_on_server(c));
   assert_int_equal(c->lost, 0);
 }
 
-TEST_IN(some_of_several, bed, open_bed("me")) {
-  belay_broken_t broken;
+OWNED_TEST(some_of_several) {
   held_by(permits(bed, 3, 3 * TTL));
   contender_t *stays = held_by(permits(bed, 2, TTL)), *next = permits(bed, 2, TTL);
   assert_error(begin_acquire(next, BELAY_FOREVER), 0);
   assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "pool", &view), 0);
   assert_int_equal(view.held.holders_len, 2);
   view.held.holders_len = 1; /* the holder with the longest lease */
-  assert_error(break_held(bed, &view.held, &broken), 0);
-  assert_true(broken.removed == 1 && broken.others == 1 && broken.missed == 0);
+  expect_broken(bed, 1, 0, 1);
   assert_error(outcome(next), 0);
   assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "pool", &view), 0);
   assert_int_equal(view.held.used, 4);
   assert_error(release(stays), 0);
 }
 
-TEST_IN(all_readers_and_then_a_writer, bed, open_bed("me")) {
+OWNED_TEST(all_readers_and_then_a_writer) {
   belay_broken_t broken;
   for (int i = 0; i < 20; i++)
     held_by(rw(bed, BELAY_RWLOCK_READ, TTL));
@@ -321,7 +321,7 @@ TEST_IN(all_readers_and_then_a_writer, bed, open_bed("me")) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-TEST_IN(another_leads, bed, open_bed("me")) {
+OWNED_TEST(another_leads) {
   belay_broken_t broken;
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_election_t *first = campaign(bed->client, "first");
@@ -358,7 +358,7 @@ static void expect_detail(bed_t *bed, int error, const char *detail) {
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-TEST_IN(arguments_are_checked, bed, open_bed("me")) {
+OWNED_TEST(arguments_are_checked) {
   belay_request_t request = {0};
   belay_client_t *c = bed->client;
   const belay_holder_t holder = {.mark = 1};
@@ -391,7 +391,7 @@ static void note(belay_request_t *request, int status, const belay_broken_t *bro
   told[1] += status == 0;
 }
 
-TEST_IN(it_may_be_cancelled, bed, open_bed("me")) {
+OWNED_TEST(it_may_be_cancelled) {
   belay_lock_options_t options = with_ttl(TTL);
   int told[2] = {0};
   for (int turns = 0; turns < 8; turns++) {

@@ -79,12 +79,9 @@ TEST(who_is_told_twice) {
 
 /* Renewing holders move a silent holder to the end of the list, where it is not listed. It still
  * counts as present. */
-TEST(who_is_not_told_is_not_missed) {
+BED_TEST_OF(who_is_not_told_is_not_missed, o.max_reply = o.max_bytes = 65536) {
   static const char key[] = "belay::semaphore::{n}";
   char token[16];
-  belay_client_options_t options = client_options();
-  options.max_reply = options.max_bytes = 65536;
-  bed_t *bed = bed_open(&options);
   belay_broken_t broken;
   server_do(bed->server, "ZADD", key, "8e15", "dead", "7e15", "gone", NULL);
   for (int i = 0; i < 30; i++) {
@@ -108,7 +105,6 @@ TEST(who_is_not_told_is_not_missed) {
   server_do(bed->server, "DEL", key, NULL);
   assert_error(break_held(bed, &view.held, &broken), 0);
   assert_true(broken.removed == 0 && broken.missed == 1 && broken.unseen == 0);
-  bed_close(bed);
 }
 
 typedef struct order {

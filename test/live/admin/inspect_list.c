@@ -101,10 +101,7 @@ static void make_noise(server_t *server) {
   server_do(server, "ZADD", "belay::semaphore::{over}", "1", "a token that has run out", NULL);
 }
 
-TEST(what_is_held_and_nothing_else) {
-  belay_client_options_t client = client_options();
-  client.owner = "db7:4711";
-  bed_t *bed = bed_open(&client);
+BED_TEST_OF(what_is_held_and_nothing_else, o.owner = "db7:4711") {
   make_noise(bed->server);
   hold(bed, BELAY_HELD_LOCK, "a{b}::c", false);
   hold(bed, BELAY_HELD_RWLOCK, "read", false);
@@ -113,7 +110,7 @@ TEST(what_is_held_and_nothing_else) {
   for (int i = 0; i < 20; i++)
     hold(bed, BELAY_HELD_SEMAPHORE, "pool", false);
   belay_sweep_options_t options = list_options();
-  broom_free(sweep_once(bed, &options));
+  (void)sweep_once(bed, &options);
   assert_int_equal(listing.n, 4);
   assert_int_equal(holders_of("lock a{b}::c"), 1);
   assert_int_equal(holders_of("rwlock read"), 2);
@@ -121,11 +118,10 @@ TEST(what_is_held_and_nothing_else) {
   assert_int_equal(holders_of("semaphore pool"), 20); /* of which some are listed */
   options = list_options();
   options.pattern = belay_string("lock::*");
-  broom_free(sweep_once(bed, &options));
+  (void)sweep_once(bed, &options);
   assert_int_equal(listing.n, 1);
   assert_holder(&listing.first, 0, "db7:4711", 60000);
   assert_int_equal(server_calls(bed->server, "keys"), 0);
-  bed_close(bed);
 }
 
 /* Values of other programs are read as far as possible. One such key does not spoil the list. */
@@ -155,14 +151,11 @@ static void make_nonsense(server_t *server) {
   server_do(server, "SET", "belay::lock::{ever}", "o", NULL);
 }
 
-TEST(what_others_have_written) {
+BED_TEST_OF(what_others_have_written, o.max_reply = o.max_bytes = 65536) {
   static view_t view;
-  belay_client_options_t client = client_options();
-  client.max_reply = client.max_bytes = 65536;
-  bed_t *bed = bed_open(&client);
   make_nonsense(bed->server);
   belay_sweep_options_t options = list_options();
-  broom_free(sweep_once(bed, &options));
+  (void)sweep_once(bed, &options);
   assert_int_equal(listing.n, 6);
   assert_int_equal(holders_of("semaphore minus"), 1);
   assert_int_equal(holders_of("semaphore ever"), 1);
@@ -182,13 +175,12 @@ TEST(what_others_have_written) {
   assert_error(view_held(bed, BELAY_HELD_LOCK, "ever", &view), 0);
   assert_true(view.held.fence == 0 && view.holders[0].remaining_ms == INT64_C(1) << 53);
   assert_int_equal(client_stats(bed).drops, 0);
-  bed_close(bed);
 }
 
 BED_TEST(nothing_is_held) {
   make_noise(bed->server);
   belay_sweep_options_t options = list_options();
-  broom_free(sweep_once(bed, &options));
+  (void)sweep_once(bed, &options);
   assert_int_equal(listing.n, 0);
 }
 
@@ -196,7 +188,7 @@ BED_TEST(all_of_many) {
   make_locks(bed->server, 1500);
   make_keys(bed->server, "belay::session::{u", 3000);
   belay_sweep_options_t options = list_options();
-  broom_free(sweep_once(bed, &options));
+  (void)sweep_once(bed, &options);
   all_are_listed(1500);
   assert_between(listing.n, 1500, 1700);
 }
@@ -207,19 +199,15 @@ static void cut(broom_t *broom, broom_event_t event) {
     server_do(broom->bed->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
 }
 
-TEST(a_connection_that_ends_leaves_nothing_out) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_connection_that_ends_leaves_nothing_out) {
   make_locks(bed->server, 900);
   belay_sweep_options_t options = list_options();
   options.batch = 100;
   broom_t *broom = broom_new(bed, bed->client, &options);
   broom->then = cut;
-  assert_error(begin_sweep(broom), 0);
-  assert_error(end_of_sweep(broom), 0);
+  expect_sweep(broom, 0);
   all_are_listed(900);
   assert_true(client_stats(bed).drops > 0);
-  bed_close(bed);
-  broom_free(broom);
 }
 
 BED_TEST(it_may_be_ended_in_any_callback) {
@@ -230,13 +218,10 @@ BED_TEST(it_may_be_ended_in_any_callback) {
       listing.stop_at = at;
       listing.closes = closes == 1;
       broom_t *broom = broom_new(bed, bed->client, &options);
-      assert_error(begin_sweep(broom), 0);
-      assert_error(end_of_sweep(broom), BELAY_ECANCELED);
+      expect_sweep(broom, BELAY_ECANCELED);
       assert_int_equal(listing.n, at);
       if (closes == 0)
-        assert_error(begin_close_broom(broom), 0);
-      bed_until(bed, broom->closed == 1);
-      broom_free(broom);
+        close_broom(broom);
     }
 }
 

@@ -24,17 +24,14 @@ BED_TEST(it_tells_and_leaves_alone) {
   assert_int_equal(broom->totals.deleted, 0);
   assert_int_equal(broom->totals.restarts, 0);
   assert_int_equal(server_keys(bed->server), 3512);
-  broom_free(broom);
   options = sweep_options("*", false);
   broom = sweep_once(bed, &options);
   assert_between((int64_t)broom->totals.matched, 3001, 3100);
   assert_int_equal(times_found(broom, "belay::"), 1);
   assert_int_equal(times_found(broom, "belay"), 0);
-  broom_free(broom);
   options = sweep_options("session::{u1?9", false);
   broom = sweep_once(bed, &options);
   assert_int_equal(broom->totals.matched, 10);
-  broom_free(broom);
   assert_int_equal(server_calls(bed->server, "unlink"), 0);
 }
 
@@ -49,10 +46,8 @@ BED_TEST(it_deletes_what_matches) {
   assert_int_equal(server_calls(bed->server, "keys"), 0);
   assert_int_equal(server_calls(bed->server, "del"), 0);
   assert_int_equal(server_calls(bed->server, "unlink"), broom->totals.matched);
-  broom_free(broom);
   broom = sweep_once(bed, &options);
   assert_int_equal(broom->totals.matched, 0);
-  broom_free(broom);
 }
 
 BED_TEST(of_one_type) {
@@ -64,11 +59,9 @@ BED_TEST(of_one_type) {
   broom_t *broom = sweep_once(bed, &options);
   assert_int_equal(broom->totals.deleted, 1);
   assert_int_equal(times_found(broom, "belay::set"), 1);
-  broom_free(broom);
   options.type = "list";
   broom = sweep_once(bed, &options);
   assert_int_equal(times_found(broom, "belay::list"), 1);
-  broom_free(broom);
   assert_int_equal(server_keys(bed->server), 100);
 }
 
@@ -128,8 +121,7 @@ static unsigned compare(bed_t *bed, belay_client_t *client, model_t *m, const ch
   const belay_sweep_options_t options = sweep_options(pattern, remove);
   broom_t *broom = broom_new(bed, client, &options);
   unsigned expected = 0, left = 0;
-  assert_error(begin_sweep(broom), 0);
-  assert_error(end_of_sweep(broom), 0);
+  expect_sweep(broom, 0);
   for (unsigned i = 0; i < m->n; i++) {
     bool match = matches(m->key[i], space, pattern);
     expected += match;
@@ -143,9 +135,7 @@ static unsigned compare(bed_t *bed, belay_client_t *client, model_t *m, const ch
   for (unsigned i = 0; i < m->n; i++)
     if (remove)
       assert_int_equal(server_integer(bed->server, "EXISTS", m->key[i], NULL), 1);
-  assert_error(begin_close_broom(broom), 0);
-  bed_until(bed, broom->closed == 1);
-  broom_free(broom);
+  close_broom(broom);
   return expected;
 }
 
@@ -183,8 +173,7 @@ static void write_more(broom_t *broom, broom_event_t event) {
     drop_keys(server, "belay::old", 900);
 }
 
-TEST(what_stays_is_found_while_the_rest_changes) {
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_stays_is_found_while_the_rest_changes) {
   char key[BROOM_KEY_MAX];
   make_keys(bed->server, "belay::stay", 600);
   make_keys(bed->server, "belay::old", 1000);
@@ -193,15 +182,12 @@ TEST(what_stays_is_found_while_the_rest_changes) {
   options.batch = 100;
   broom_t *broom = broom_new(bed, bed->client, &options);
   broom->then = write_more;
-  assert_error(begin_sweep(broom), 0);
-  assert_error(end_of_sweep(broom), 0);
+  expect_sweep(broom, 0);
   for (int i = 1; i <= 600; i++) {
     snprintf(key, sizeof key, "belay::stay%d", i);
     assert_true(times_found(broom, key) >= 1);
   }
   assert_true(broom->progress > 20);
-  bed_close(bed);
-  broom_free(broom);
 }
 
 BED_TEST(it_takes_its_time) {
@@ -213,14 +199,11 @@ BED_TEST(it_takes_its_time) {
     options.batch = 100;
     broom_t *broom = broom_new(bed, bed->client, &options);
     int64_t begun = clock_now();
-    assert_error(begin_sweep(broom), 0);
-    assert_error(end_of_sweep(broom), 0);
+    expect_sweep(broom, 0);
     int64_t took = (broom->done_at - begun) / MS;
     int64_t cost = (int64_t)(broom->totals.scanned + (remove ? broom->totals.matched : 0));
     assert_between(took, (cost - 250) / 4, cost / 4 + 2000 * slow());
-    assert_error(begin_close_broom(broom), 0);
-    bed_until(bed, broom->closed == 1);
-    broom_free(broom);
+    close_broom(broom);
   }
 }
 

@@ -37,7 +37,6 @@ TEST(lost_answers_lose_nothing) {
     }
     assert_true(client_stats(bed).drops > 0);
     bed_close(bed);
-    broom_free(broom);
   }
 }
 
@@ -46,16 +45,14 @@ static void replace_server(broom_t *broom, broom_event_t event) {
     server_restart_keeping(broom->bed->server);
 }
 
-TEST(another_server_is_another_cursor) {
+BED_TEST(another_server_is_another_cursor) {
   char key[BROOM_KEY_MAX];
-  bed_t *bed = bed_open(NULL);
   make_keys(bed->server, "belay::k", 1000);
   belay_sweep_options_t options = sweep_options("k*", false);
   options.batch = 100;
   broom_t *broom = broom_new(bed, bed->client, &options);
   broom->then = replace_server;
-  assert_error(begin_sweep(broom), 0);
-  assert_error(end_of_sweep(broom), 0);
+  expect_sweep(broom, 0);
   assert_int_equal(broom->totals.restarts, 1);
   for (int i = 1; i <= 1000; i++) {
     snprintf(key, sizeof key, "belay::k%d", i);
@@ -63,18 +60,11 @@ TEST(another_server_is_another_cursor) {
   }
   assert_true(broom->found > 1000); /* the first pages twice */
   broom->then = NULL;
-  assert_error(begin_sweep(broom), 0); /* the next run begins with nothing of the last one */
-  assert_error(end_of_sweep(broom), 0);
+  expect_sweep(broom, 0); /* the next run begins with nothing of the last one */
   assert_int_equal(broom->totals.restarts, 0);
-  bed_close(bed);
-  broom_free(broom);
 }
 
-TEST(patience_ends) {
-  belay_client_options_t client = client_options();
-  client.timeout_ms = 100;
-  client.reconnect_max_ms = 50;
-  bed_t *bed = bed_open(&client);
+BED_TEST_OF(patience_ends, o.timeout_ms = 100; o.reconnect_max_ms = 50) {
   make_keys(bed->server, "belay::k", 1000);
   belay_sweep_options_t options = sweep_options("k*", true);
   options.patience_ms = 600;
@@ -85,26 +75,18 @@ TEST(patience_ends) {
   bed_run_for(bed, 50);
   int64_t begun = clock_now();
   assert_error(begin_sweep(patient), 0);
-  assert_error(begin_sweep(other), 0);
-  assert_error(end_of_sweep(other), BELAY_EUNREACHABLE);
+  expect_sweep(other, BELAY_EUNREACHABLE);
   assert_error(end_of_sweep(patient), BELAY_EUNREACHABLE);
   assert_between((patient->done_at - begun) / MS, 600, 600 + 3000 * slow());
   assert_true(other->done_at < patient->done_at);
   server_restart(bed->server);
   make_keys(bed->server, "belay::k", 10);
-  assert_error(begin_sweep(patient), 0);
-  assert_error(end_of_sweep(patient), 0);
+  expect_sweep(patient, 0);
   assert_int_equal(patient->totals.deleted, 10);
-  bed_close(bed);
-  broom_free(patient);
-  broom_free(other);
 }
 
 /* A pause of the sweep is no delay of a reply. Without replies the sweep sends no faster. */
-TEST(a_rest_is_no_waiting) {
-  belay_client_options_t client = client_options();
-  client.timeout_ms = 100 * slow();
-  bed_t *bed = bed_open(&client);
+BED_TEST_OF(a_rest_is_no_waiting, o.timeout_ms = 100 * slow()) {
   make_keys(bed->server, "belay::k", 50);
   belay_sweep_options_t options = sweep_options("k*", false);
   options.batch = 40; /* there are two pages */
@@ -121,8 +103,6 @@ TEST(a_rest_is_no_waiting) {
   assert_error(end_of_sweep(broom), 0);
   assert_between((broom->done_at - begun) / MS, 750 * slow(), 800 * slow() + 3000);
   assert_int_equal(broom->found, 50);
-  bed_close(bed);
-  broom_free(broom);
 }
 
 static void make_long_keys(server_t *server, unsigned n, size_t len) {
@@ -136,26 +116,18 @@ static void make_long_keys(server_t *server, unsigned n, size_t len) {
   free(key);
 }
 
-TEST(pages_that_are_too_large_become_smaller) {
-  belay_client_options_t client = client_options();
-  client.max_reply = client.max_bytes = 65536;
-  client.reconnect_min_ms = 1;
-  client.reconnect_max_ms = 2;
-  bed_t *bed = bed_open(&client);
+BED_TEST_OF(pages_that_are_too_large_become_smaller, o.max_reply = o.max_bytes = 65536;
+            o.reconnect_min_ms = 1; o.reconnect_max_ms = 2) {
   /* Not longer: a table that shrinks gathers what is left in a few places, each of which is a page at least. */
   make_long_keys(bed->server, 600, 1000);
   const belay_sweep_options_t options = sweep_options("*", true);
   broom_t *broom = broom_new(bed, bed->client, &options);
-  assert_error(begin_sweep(broom), 0);
-  assert_error(end_of_sweep(broom), 0);
+  expect_sweep(broom, 0);
   assert_int_equal(server_keys(bed->server), 0);
   assert_int_equal(broom->totals.deleted, 600);
   make_long_keys(bed->server, 1, 200000); /* and this one is too large by itself */
-  assert_error(begin_sweep(broom), 0);
-  assert_error(end_of_sweep(broom), BELAY_EPROTO);
+  expect_sweep(broom, BELAY_EPROTO);
   assert_int_equal(server_keys(bed->server), 1);
-  bed_close(bed);
-  broom_free(broom);
 }
 
 static const char *detail_of_refusal;
@@ -165,17 +137,15 @@ static void keep_detail(broom_t *broom, broom_event_t event) {
     detail_of_refusal = belay_detail(broom->bed->belay);
 }
 
-TEST(what_is_not_permitted) {
+BED_TEST(what_is_not_permitted) {
   static const char *const rights[] = {"-scan", "-unlink"};
-  bed_t *bed = bed_open(NULL);
   make_keys(bed->server, "belay::k", 100);
   const belay_sweep_options_t options = sweep_options("*", true);
   broom_t *broom = broom_new(bed, bed->client, &options);
   broom->then = keep_detail;
   for (int i = 0; i < 2; i++) {
     server_do(bed->server, "ACL", "SETUSER", "default", rights[i], NULL);
-    assert_error(begin_sweep(broom), 0);
-    assert_error(end_of_sweep(broom), BELAY_EPERM);
+    expect_sweep(broom, BELAY_EPERM);
     assert_non_null(strstr(detail_of_refusal, rights[i] + 1));
     server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
     assert_int_equal(server_keys(bed->server), 100);
@@ -185,11 +155,8 @@ TEST(what_is_not_permitted) {
       assert_between((int)broom->totals.matched, 1,
                      100); /* of the first node, if there are several */
   }
-  assert_error(begin_sweep(broom), 0);
-  assert_error(end_of_sweep(broom), 0);
+  expect_sweep(broom, 0);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
-  broom_free(broom);
 }
 
 typedef struct liar {
@@ -240,12 +207,10 @@ TEST(replies_are_read_strictly) {
     belay_sweep_options_t options = sweep_options("*", true);
     options.batch = 1; /* else it asks for less, again and again */
     broom_t *broom = broom_new(bed, bed->client, &options);
-    assert_error(begin_sweep(broom), 0);
-    assert_error(end_of_sweep(broom), rows[i].status);
+    expect_sweep(broom, rows[i].status);
     assert_int_equal(broom->found, rows[i].matched);
     assert_int_equal(broom->totals.deleted, rows[i].status == 0 ? rows[i].matched : 0);
     bed_close(bed);
-    broom_free(broom);
     fake_stop(fake);
   }
 }
@@ -273,11 +238,9 @@ TEST_ON(it_does_not_begin_anew_for_ever, fake,
   bed_t *bed = bed_open_at(fake_url(fake), &client);
   const belay_sweep_options_t options = sweep_options("*", false);
   broom_t *broom = broom_new(bed, bed->client, &options);
-  assert_error(begin_sweep(broom), 0);
-  assert_error(end_of_sweep(broom), BELAY_ELOST);
+  expect_sweep(broom, BELAY_ELOST);
   assert_int_equal(broom->totals.restarts, BELAY_SWEEP_RESTARTS_MAX + 1);
   bed_close(bed);
-  broom_free(broom);
 }
 
 typedef enum end { CANCEL, SWEEP, CLIENT, BELAY, ENDS } end_t;
@@ -324,12 +287,10 @@ TEST(every_callback_may_end_everything) {
         bed_until(bed, broom->closed == 1);
       if (plot.end == CANCEL) { /* it is of use again */
         broom->then = NULL;
-        assert_error(begin_sweep(broom), 0);
-        assert_error(end_of_sweep(broom), 0);
+        expect_sweep(broom, 0);
         assert_int_equal(server_keys(server), 0);
       }
       bed_close(bed);
-      broom_free(broom);
     }
 }
 
@@ -357,6 +318,5 @@ TEST(an_end_at_any_time) {
       bed_until(bed, broom->done == 1);
       assert_error(broom->status, BELAY_ECANCELED);
       bed_close(bed);
-      broom_free(broom);
     }
 }
