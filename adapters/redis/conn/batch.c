@@ -253,8 +253,7 @@ static void refuse_all(belay__connection_t *connection, belay__list_t *calls,
   }
   /* The server did not read the script, or has lost it. */
   connection->sent_scripts = (belay__scripts_t){.bits = {0}};
-  for (belay__list_t *node; (node = belay__list_pop(calls)) != NULL;) {
-    belay__call_t *call = call_of(node);
+  for (belay__call_t *call; (call = belay__pop_call(calls)) != NULL;) {
     connection->in_flight--;
     if (for_all || call->state == BELAY__CALL_LATE)
       belay__connection_finish_call(connection, call, reply);
@@ -269,7 +268,7 @@ static void answer_all(belay__connection_t *connection, const redisContext *c, b
                        const belay__reply_t *reply) {
   for (size_t i = 0; i < reply->count && !(c->flags & REDIS_FREEING); i++) {
     connection->in_flight--;
-    belay__connection_finish_call(connection, call_of(belay__list_pop(calls)), reply->items[i]);
+    belay__connection_finish_call(connection, belay__pop_call(calls), reply->items[i]);
   }
 }
 

@@ -64,9 +64,9 @@ void belay__connection_refuse_queued(belay__connection_t *connection, int error)
   belay__call_batch_disband(connection);
   belay__list_splice_front(&refused, &connection->queue);
   belay__list_splice_front(&refused, &connection->urgent);
-  for (belay__list_t *node; (node = belay__list_pop(&refused)) != NULL;) {
+  for (belay__call_t *call; (call = belay__pop_call(&refused)) != NULL;) {
     connection->queue_len--; /* The callback may withdraw other calls of this list. */
-    belay__call_refused(BELAY__CONTAINER(node, belay__call_t, node), error);
+    belay__call_refused(call, error);
   }
 }
 
@@ -92,8 +92,7 @@ void belay__connection_requeue_dropped(belay__connection_t *connection, int erro
   bool kept = false; /* True if the call before was queued again. */
   belay__connection_cancel_redirect(connection, NULL);
   belay__call_batch_disband(connection);
-  for (belay__list_t *node; (node = belay__list_pop(&connection->dropped)) != NULL;) {
-    belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
+  for (belay__call_t *call; (call = belay__pop_call(&connection->dropped)) != NULL;) {
     bool sent = belay__dispatch(call)->offset < connection->transport.written,
          follows = call->follows;
     bool queue = belay__call_dropped(call, sent, error);

@@ -106,8 +106,8 @@ static void start_redirect(belay__connection_t *connection, belay__call_t *call,
 
 void belay__connection_cancel_redirect(belay__connection_t *connection,
                                        const belay__reply_t *reply) {
-  for (belay__list_t *node; (node = belay__list_pop(&connection->redirected)) != NULL;)
-    belay__call_stay(BELAY__CONTAINER(node, belay__call_t, node), reply, BELAY_ECLUSTERDOWN);
+  for (belay__call_t *call; (call = belay__pop_call(&connection->redirected)) != NULL;)
+    belay__call_stay(call, reply, BELAY_ECLUSTERDOWN);
 }
 
 /* ---- receive ---- */

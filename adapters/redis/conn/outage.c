@@ -86,10 +86,10 @@ static void refuse_queued(belay__connection_t *connection, int error) {
   belay__call_batch_disband(connection);
   take_fail_fast(&connection->urgent, &refused);
   take_fail_fast(&connection->queue, &refused);
-  for (belay__list_t *node; (node = belay__list_pop(&refused)) != NULL;) {
+  for (belay__call_t *call; (call = belay__pop_call(&refused)) != NULL;) {
     connection->queue_len--; /* A callback may withdraw other calls of this list. */
     explain_away(connection, error);
-    belay__call_refused(BELAY__CONTAINER(node, belay__call_t, node), error);
+    belay__call_refused(call, error);
   }
 }
 

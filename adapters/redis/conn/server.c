@@ -227,7 +227,7 @@ static void on_lost(belay__connection_t *connection, int error) {
   if (connection->is_subscriber)
     belay__subscriber_lost(connection->server->subscriber, error);
   if (owner->lost != NULL)
-    owner->lost(connection, error);
+    owner->lost(connection);
 }
 
 static const belay__connection_events_t ops = {

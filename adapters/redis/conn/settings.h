@@ -33,7 +33,7 @@ typedef struct belay__deployment_ops {
   void (*resolve)(belay__server_t *server);
   /* up: a connection is usable. lost: a connection was lost, or an attempt failed. */
   void (*up)(belay__connection_t *connection);
-  void (*lost)(belay__connection_t *connection, int error);
+  void (*lost)(belay__connection_t *connection);
   /* Queues calls elsewhere that the server redirected. The calls belong together, and the
    * function takes all of them. The list is empty for a redirected channel. NULL: the deployment
    * does not follow redirections. */

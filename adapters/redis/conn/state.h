@@ -31,6 +31,12 @@ static inline belay__dispatch_t *belay__dispatch(belay__call_t *call) {
   return (belay__dispatch_t *)call->room;
 }
 
+/* Removes the first call of a list. NULL: the list is empty. */
+static inline belay__call_t *belay__pop_call(belay__list_t *calls) {
+  belay__list_t *node = belay__list_pop(calls);
+  return node == NULL ? NULL : BELAY__CONTAINER(node, belay__call_t, node);
+}
+
 /* Events of a connection, for its server. */
 typedef struct belay__connection_events {
   /* The connection is usable. */

@@ -173,10 +173,9 @@ static void on_redirect(belay__connection_t *connection, const belay__redirect_t
   } else if (number != BELAY__NO_INSTANCE) {
     belay__cluster_set_owner(cluster, to->slot, number);
   }
-  for (belay__list_t *node; (node = belay__list_pop(calls)) != NULL;)
-    wait(cluster, &moving, BELAY__CONTAINER(node, belay__call_t, node));
-  for (belay__list_t *node; (node = belay__list_pop(&moving)) != NULL;) {
-    belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
+  for (belay__call_t *call; (call = belay__pop_call(calls)) != NULL;)
+    wait(cluster, &moving, call);
+  for (belay__call_t *call; (call = belay__pop_call(&moving)) != NULL;) {
     cluster->waiting_len--;
     call->stale = false; /* a replica's refusal may not apply to a primary */
     belay__dispatch(call)->asking = to->ask;
@@ -194,8 +193,8 @@ static void take_back(belay__cluster_t *cluster, const belay__instance_t *instan
   belay__list_init(&calls);
   for (size_t i = 0; i < instance->server->count; i++) {
     belay__connection_take_queued(&instance->server->connections[i], &queued);
-    for (belay__list_t *node; (node = belay__list_pop(&queued)) != NULL;)
-      wait(cluster, &calls, BELAY__CONTAINER(node, belay__call_t, node));
+    for (belay__call_t *call; (call = belay__pop_call(&queued)) != NULL;)
+      wait(cluster, &calls, call);
   }
   belay__list_splice_front(&cluster->waiting, &calls);
 }
@@ -207,8 +206,7 @@ static void queue_waiting(belay__cluster_t *cluster) {
   bool followed = false;
   belay__list_init(&calls);
   belay__list_splice_front(&calls, &cluster->waiting);
-  for (belay__list_t *node; (node = belay__list_pop(&calls)) != NULL;) {
-    belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
+  for (belay__call_t *call; (call = belay__pop_call(&calls)) != NULL;) {
     if (!followed || !call->follows)
       connection = find_route(cluster, call);
     followed = call->followed;
@@ -287,10 +285,9 @@ static void report_refused(belay__channel_t *channel, void *error) {
 static void refuse_fail_fast(belay__cluster_t *cluster, int error) {
   belay__list_t kept;
   belay__list_init(&kept);
-  for (belay__list_t *node; (node = belay__list_pop(&cluster->waiting)) != NULL;) {
-    belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
+  for (belay__call_t *call; (call = belay__pop_call(&cluster->waiting)) != NULL;) {
     if (!call->fail_fast) {
-      belay__list_push(&kept, node);
+      belay__list_push(&kept, &call->node);
       continue;
     }
     cluster->waiting_len--;
@@ -301,9 +298,9 @@ static void refuse_fail_fast(belay__cluster_t *cluster, int error) {
 
 static void refuse_all(belay__cluster_t *cluster, int error) {
   belay__channels_each(&cluster->node.base, report_refused, &error);
-  for (belay__list_t *node; (node = belay__list_pop(&cluster->waiting)) != NULL;) {
+  for (belay__call_t *call; (call = belay__pop_call(&cluster->waiting)) != NULL;) {
     cluster->waiting_len--;
-    belay__call_refused(BELAY__CONTAINER(node, belay__call_t, node), error);
+    belay__call_refused(call, error);
   }
 }
 
@@ -315,10 +312,9 @@ static void on_suspect(belay__connection_t *connection) {
 
 /* The calls of the connection are still being returned. Calls that wait there for a reply to ASK
  * start again. */
-static void on_lost(belay__connection_t *connection, int error) {
+static void on_lost(belay__connection_t *connection) {
   belay__cluster_t *cluster = cluster_of_connection(connection);
   belay__instance_t *instance = connection->server->owner;
-  (void)error;
   instance->changed = instance->changed || instance->guests || instance->server->retired;
   instance->guests = false;
   if (instance->changed || is_off(instance))

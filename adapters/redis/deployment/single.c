@@ -142,8 +142,7 @@ static void requeue_connection(single_t *single, belay__connection_t *connection
   belay__list_t calls;
   belay__list_init(&calls);
   belay__connection_take_queued(connection, &calls);
-  for (belay__list_t *node; (node = belay__list_pop(&calls)) != NULL;) {
-    belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
+  for (belay__call_t *call; (call = belay__pop_call(&calls)) != NULL;) {
     belay__connection_enqueue(
         connection_of(&single->node.base, (belay__conn_class_t)call->conn_class, call->route),
         call);
@@ -167,9 +166,8 @@ static void requeue_soon(single_t *single) {
 }
 
 /* The calls of the connection are still being returned. */
-static void on_lost(belay__connection_t *connection, int error) {
+static void on_lost(belay__connection_t *connection) {
   single_t *single = single_of(connection->server->settings);
-  (void)error;
   if (connection->server->role == BELAY__ROLE_REPLICA && !single->node.closing)
     requeue_soon(single);
 }

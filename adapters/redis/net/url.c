@@ -153,39 +153,28 @@ static bool take_user(parser_t *p, span_t s) {
                                  sizeof url->password);
 }
 
-/* Reads the text in brackets: address[%zone] or address[%25zone]. */
+/* Reads the text in brackets. */
 static bool take_address(parser_t *p, belay__place_t *place, span_t s) {
-  const char *percent = find(s, '%');
-  span_t address = {s.at, percent != NULL ? percent : s.end};
   struct in6_addr ignored;
   char text[INET6_ADDRSTRLEN];
-  if (length(address) >= sizeof text)
+  if (length(s) >= sizeof text)
     return wrong(p, "host", "is not an IPv6 address");
-  copy(text, address);
+  copy(text, s);
   if (inet_pton(AF_INET6, text, &ignored) != 1)
     return wrong(p, "host", "is not an IPv6 address");
-  copy(place->host, address);
-  if (percent == NULL)
-    return true;
-  span_t zone = {percent + 1, s.end};
-  if (length(zone) > 2 && starts_with(zone.at, "25"))
-    zone.at += 2;
-  size_t n = strlen(text) + 1;
-  if (length(zone) < 1 || length(zone) >= sizeof place->host - n || !is_name(zone))
-    return wrong(p, "host", "has a malformed zone");
-  place->host[n - 1] = '%';
-  copy(place->host + n, zone);
+  copy(place->host, s);
   return true;
 }
 
-static bool take_name(parser_t *p, belay__place_t *place, span_t s) {
+/* A name of at most max characters. */
+static bool take_name(parser_t *p, const char *part, span_t s, size_t max, char *out) {
   if (length(s) < 1)
-    return wrong(p, "host", "is empty");
-  if (length(s) >= sizeof place->host)
-    return wrong(p, "host", "is too long");
+    return wrong(p, part, "is empty");
+  if (length(s) > max)
+    return wrong(p, part, "is too long");
   if (!is_name(s))
-    return wrong(p, "host", "has a character that no name has");
-  copy(place->host, s);
+    return wrong(p, part, "has a character that no name has");
+  copy(out, s);
   return true;
 }
 
@@ -205,7 +194,7 @@ static bool take_host(parser_t *p, belay__place_t *place, span_t s) {
     if (colon != NULL && find((span_t){colon + 1, s.end}, ':') != NULL)
       return wrong(p, "host", "has more than one ':': an IPv6 address stands in brackets");
     span_t name = {s.at, colon != NULL ? colon : s.end};
-    if (!take_name(p, place, name))
+    if (!take_name(p, "host", name, BELAY__HOST_MAX, place->host))
       return false;
     s.at = name.end;
   }
@@ -233,13 +222,8 @@ static bool take_hosts(parser_t *p, span_t s) {
 /* master[/db] */
 static bool take_master(parser_t *p, const char *text) {
   span_t name = until(text, "/");
-  if (length(name) < 1)
-    return wrong(p, "master", "is not given");
-  if (length(name) > BELAY__MASTER_MAX)
-    return wrong(p, "master", "is too long");
-  if (!is_name(name))
-    return wrong(p, "master", "has a character that no name has");
-  copy(p->url->master, name);
+  if (!take_name(p, "master", name, BELAY__MASTER_MAX, p->url->master))
+    return false;
   return name.end[0] == '\0' || name.end[1] == '\0' || take_db(p, until(name.end + 1, ""));
 }
 
@@ -290,29 +274,25 @@ static bool take_unix(parser_t *p, const char *text) {
 
 static bool take_url(parser_t *p, const char *text) {
   static const struct {
-    const char *scheme;
+    const char *scheme; /* after redis or rediss */
     belay__url_kind_t kind;
-    bool tls, is_unix;
   } rows[] = {
-      {"redis://", BELAY__URL_SINGLE, false, false},
-      {"rediss://", BELAY__URL_SINGLE, true, false},
-      {"unix://", BELAY__URL_SINGLE, false, true},
-      {"redis+replicas://", BELAY__URL_REPLICAS, false, false},
-      {"rediss+replicas://", BELAY__URL_REPLICAS, true, false},
-      {"redis+sentinel://", BELAY__URL_SENTINEL, false, false},
-      {"rediss+sentinel://", BELAY__URL_SENTINEL, true, false},
-      {"redis+cluster://", BELAY__URL_CLUSTER, false, false},
-      {"rediss+cluster://", BELAY__URL_CLUSTER, true, false},
+      {"://", BELAY__URL_SINGLE},
+      {"+replicas://", BELAY__URL_REPLICAS},
+      {"+sentinel://", BELAY__URL_SENTINEL},
+      {"+cluster://", BELAY__URL_CLUSTER},
   };
   if (strnlen(text, BELAY__URL_MAX + 1) > BELAY__URL_MAX)
     return wrong(p, "url", "is longer than 2048 bytes");
+  p->url->is_unix = starts_with(text, "unix://");
+  if (p->url->is_unix)
+    return take_unix(p, text + strlen("unix://"));
+  p->url->tls = starts_with(text, "rediss");
+  const char *rest = starts_with(text, "redis") ? text + (p->url->tls ? 6 : 5) : "";
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    if (starts_with(text, rows[i].scheme)) {
+    if (starts_with(rest, rows[i].scheme)) {
       p->url->kind = rows[i].kind;
-      p->url->tls = rows[i].tls;
-      p->url->is_unix = rows[i].is_unix;
-      text += strlen(rows[i].scheme);
-      return rows[i].is_unix ? take_unix(p, text) : take_redis(p, text);
+      return take_redis(p, rest + strlen(rows[i].scheme));
     }
   return wrong(p, "scheme",
                "is none of redis, rediss, unix, redis+replicas, redis+sentinel, redis+cluster");

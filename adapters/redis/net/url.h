@@ -1,10 +1,9 @@
 /* Parses the URL of a deployment. belay/client.h (belay_connect()) lists the forms.
  *
- * The parser is strict. A scheme is lower case. A numeric IPv6 address is in brackets and may have
- * a zone after '%' or, as in RFC 6874, after "%25". Numbers are decimal, without leading zeros.
- * User, password and path are percent-decoded. In them a control character, a space and the
- * characters that end them ('#', and in user and password '/', '?', '@') must be
- * percent-encoded. */
+ * The parser is strict. A scheme is lower case. A numeric IPv6 address is in brackets, without a
+ * zone. Numbers are decimal, without leading zeros. User, password and path are percent-decoded.
+ * In them a control character, a space and the characters that end them ('#', and in user and
+ * password '/', '?', '@') must be percent-encoded. */
 #ifndef BELAY_REDIS_NET_URL_H
 #define BELAY_REDIS_NET_URL_H
 

@@ -7,7 +7,7 @@
 #define USER_MAX (sizeof((belay__url_t *)0)->username - 1)
 #define PASSWORD_MAX (sizeof((belay__url_t *)0)->password - 1)
 
-/* ---- good ones ----------------------------------------------------------------------------------------- */
+/* ---- good ones ---- */
 
 typedef struct good {
   const char *text;
@@ -72,19 +72,6 @@ TEST(ipv6_addresses_are_read_without_brackets) {
       {"redis://[0000:0000:0000:0000:0000:ffff:255.255.255.255]",
        "0000:0000:0000:0000:0000:ffff:255.255.255.255", NULL, 6379, 0, NULL, NULL},
       {"redis://u:p@[::1]:6380", "::1", NULL, 6380, 0, "u", "p"},
-  };
-  CHECK_GOOD(rows);
-}
-
-TEST(zone_of_an_ipv6_address_is_read_in_both_spellings) {
-  static const good_t rows[] = {
-      {"redis://[fe80::1%eth0]", "fe80::1%eth0", NULL, 6379, 0, NULL, NULL},
-      {"redis://[fe80::1%25eth0]:6380", "fe80::1%eth0", NULL, 6380, 0, NULL, NULL},
-      {"redis://[fe80::1%3]/2", "fe80::1%3", NULL, 6379, 2, NULL, NULL},
-      {"redis://[fe80::1%253]", "fe80::1%3", NULL, 6379, 0, NULL, NULL},
-      {"redis://[fe80::1%25]", "fe80::1%25", NULL, 6379, 0, NULL, NULL},
-      {"redis://[fe80::1%2525]", "fe80::1%25", NULL, 6379, 0, NULL, NULL},
-      {"redis://[fe80::1%br-lan.7_x]", "fe80::1%br-lan.7_x", NULL, 6379, 0, NULL, NULL},
   };
   CHECK_GOOD(rows);
 }
@@ -157,7 +144,7 @@ TEST(unix_path_is_percent_decoded) {
   CHECK_GOOD(rows);
 }
 
-/* ---- bad ones ------------------------------------------------------------------------------------------ */
+/* ---- bad ones ---- */
 
 TEST(scheme_is_one_of_the_list_in_lower_case) {
   CHECK_BAD("scheme", "", "redis", "redis:", "redis:/", "redis:localhost", "redis:/localhost",
@@ -190,7 +177,7 @@ TEST(ipv6_address_stands_in_brackets) {
             "redis://2001:db8::7/0", "redis://host::6379");
 }
 
-TEST(what_stands_in_brackets_is_an_ipv6_address) {
+TEST(brackets_contain_an_ipv6_address) {
   CHECK_BAD("host", "redis://[::1", "redis://[::1:6379", "redis://[", "redis://[::1/0]",
             "redis://[localhost]", "redis://[127.0.0.1]", "redis://[::1::2]", "redis://[:::]",
             "redis://[::12345]", "redis://[1:2:3:4:5:6:7:8:9]", "redis://[1:2:3]", "redis://[::g]",
@@ -199,13 +186,8 @@ TEST(what_stands_in_brackets_is_an_ipv6_address) {
             "redis://[0000:0000:0000:0000:0000:ffff:255.255.255.2550]",
             "redis://[0000:0000:0000:0000:0000:ffff:255.255.255.25500]",
             "redis://[0000:0000:0000:0000:0000:ffff:255.255.255.255000000000000000]",
-            "redis://x[::1]", "redis://u@[::1");
-}
-
-TEST(zone_is_a_name) {
-  CHECK_BAD("host", "redis://[fe80::1%]", "redis://[fe80::1%eth 0]", "redis://[fe80::1%eth%30]",
-            "redis://[fe80::1%25eth%]", "redis://[fe80::1%%]", "redis://[fe80::1%eth0:1]",
-            "redis://[fe80::1%\xc3\xbc]", "redis://[fe80::1%\n]");
+            "redis://x[::1]", "redis://u@[::1", "redis://[fe80::1%eth0]",
+            "redis://[fe80::1%25eth0]");
 }
 
 TEST(port_is_a_number_from_1_to_65535) {
@@ -247,7 +229,7 @@ TEST(path_is_absolute_and_names_a_file) {
             "unix:///run/", "unix:///run/?db=1", "unix:///run%2F", "unix://%2Frun/redis.sock");
 }
 
-TEST(path_encodes_what_would_not_be_of_it) {
+TEST(path_encodes_special_characters) {
   CHECK_BAD("path", "unix:///run/my redis", "unix:///run/redis\n", "unix:///run/\x01",
             "unix:///run/\x7f", "unix:///run/redis#1", "unix:///run/redis#", "unix:///r ?db=1");
 }
@@ -262,13 +244,13 @@ TEST(percent_escapes_are_complete) {
             "unix:///r%2?db=1");
 }
 
-TEST(nothing_has_a_nul_byte_in_it) {
+TEST(zero_bytes_are_refused) {
   CHECK_BAD("user", "redis://a%00b@host", "redis://%00@host", "redis://%00:p@host");
   CHECK_BAD("password", "redis://u:a%00@host", "redis://:%00b@host");
   CHECK_BAD("path", "unix:///r%00", "unix:///%00/r");
 }
 
-TEST(user_and_password_encode_what_would_end_them) {
+TEST(user_and_password_encode_special_characters) {
   CHECK_BAD("user", "redis://a@b@host", "redis://a@b:c@host", "redis://a#b@host",
             "redis://a b@host", "redis://a\nb@host", "redis://a/b@host", "redis://a?b@host",
             "redis://\x7f@host", "redis://@@host", "unix://a@b@/r");
@@ -277,7 +259,7 @@ TEST(user_and_password_encode_what_would_end_them) {
             "redis://:/@host", "redis://u:1/2@host:6379/0", "unix://:a@b@/r");
 }
 
-/* ---- lengths ------------------------------------------------------------------------------------------- */
+/* ---- lengths ---- */
 
 TEST(parts_are_as_long_as_they_may_be_and_no_longer) {
   const size_t host = offsetof(belay__url_t, places), path = offsetof(belay__url_t, path);
@@ -291,19 +273,6 @@ TEST(parts_are_as_long_as_they_may_be_and_no_longer) {
   check_limit("redis://u:", "%40", PASSWORD_MAX, "@host", "password", password);
   check_limit("unix:///", "p", PATH_MAX_LEN - 1, "", "path", path);
   check_limit("unix://u:p@/", "%20", PATH_MAX_LEN - 1, "?db=1", "path", path);
-}
-
-TEST(zone_is_as_long_as_the_host_allows_and_no_longer) {
-  belay__url_t url;
-  const char *part, *why;
-  size_t n = HOST_MAX - strlen("fe80::1%");
-  char *text = build("redis://[fe80::1%25", "z", n, "]");
-  assert_int_equal(parse(text, &url, &part, &why), 0);
-  assert_int_equal(strlen(url.places[0].host), HOST_MAX);
-  free(text);
-  text = build("redis://[fe80::1%25", "z", n + 1, "]");
-  check_bad(text, "host");
-  free(text);
 }
 
 TEST(whole_is_at_most_2048_bytes) {
@@ -332,7 +301,7 @@ TEST(longest_user_and_password_fit_together) {
   free(text);
 }
 
-/* ---- secrets and noise --------------------------------------------------------------------------------- */
+/* ---- secrets and noise ---- */
 
 /* For every fault of a URL, the explanation contains nothing of its password. */
 TEST(explanation_never_quotes_the_password) {
@@ -419,7 +388,7 @@ static void check_sane(const char *text) {
 TEST(random_changes_of_good_urls_are_read_or_named) {
   static const char *const seeds[] = {
       "redis://alice:s%40cret@host.example:6380/3",
-      "redis://:secret@[fe80::1%25eth0]:6380/3",
+      "redis://:secret@[fe80::1]:6380/3",
       "unix://alice:secret@/run/my%20redis.sock?db=3",
       "redis://localhost",
       "rediss+sentinel://u:p@a:1,[::1]:2,b/main/4",

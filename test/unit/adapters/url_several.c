@@ -1,7 +1,8 @@
-/* URLs of several servers: lists of hosts, sentinels and the name of a master, TLS; and which part is named of bad ones. */
+/* URLs of several servers: lists of hosts, Sentinels with a master name, TLS; and the named part of
+ * invalid URLs. */
 #include "unit/adapters/urls.h"
 
-/* ---- good ones ----------------------------------------------------------------------------------- */
+/* ---- good ones ---- */
 
 typedef struct several {
   const char *text;
@@ -56,8 +57,8 @@ TEST(kinds_and_their_hosts_are_read) {
       {"redis+cluster://u:p@a:7000,b:7001/1", BELAY__URL_CLUSTER, false, "a:7000,b:7001", NULL, 1,
        "p"},
       {"rediss+cluster://a,b", BELAY__URL_CLUSTER, true, "a:6379,b:6379", NULL, 0, NULL},
-      {"redis+cluster://[::1]:7000,[fe80::1%25eth0],10.0.0.1", BELAY__URL_CLUSTER, false,
-       "::1:7000,fe80::1%eth0:6379,10.0.0.1:6379", NULL, 0, NULL},
+      {"redis+cluster://[::1]:7000,[fe80::1],10.0.0.1", BELAY__URL_CLUSTER, false,
+       "::1:7000,fe80::1:6379,10.0.0.1:6379", NULL, 0, NULL},
       {"redis+cluster://a,a", BELAY__URL_CLUSTER, false, "a:6379,a:6379", NULL, 0, NULL},
   };
   CHECK_SEVERAL(rows);
@@ -88,7 +89,7 @@ TEST(hosts_are_at_most_sixteen) {
   free(text);
 }
 
-/* ---- bad ones ------------------------------------------------------------------------------------------ */
+/* ---- bad ones ---- */
 
 TEST(no_host_of_a_list_is_empty_or_malformed) {
   CHECK_BAD("host", "redis+cluster://", "redis+cluster:///", "redis+cluster://,",
