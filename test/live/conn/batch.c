@@ -1,5 +1,5 @@
-/* Calls that travel together: each hears what became of it, and of nothing else; in order, and wherever the connection,
- * the server or the caller gives up. */
+/* Batches: each call gets its own result, in order, even if the connection, the server or the
+ * caller fails. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -22,7 +22,11 @@ static void expect_joined(const bed_t *bed, uint64_t before, uint64_t least) {
     assert_true(joined(bed) >= before + least);
 }
 
+/* The takes of a test; window() clears them. */
+static ask_t asks[N];
+
 static belay_limiter_t *window(bed_t *bed, int64_t count) {
+  memset(asks, 0, sizeof asks);
   belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = count, .period_us = HOUR};
   return limiter_new(bed, &limit, 1);
 }
@@ -31,19 +35,19 @@ static void begin(bed_t *bed, belay_limiter_t *limiter, ask_t *ask, const char *
   assert_error(belay_limiter_take(limiter, asked(bed, ask), belay_string(key), 1, on_answer), 0);
 }
 
-static void begin_some(bed_t *bed, belay_limiter_t *limiter, ask_t *asks, int n, const char *key) {
+static void begin_some(bed_t *bed, belay_limiter_t *limiter, ask_t *all, int n, const char *key) {
   for (int i = 0; i < n; i++)
-    begin(bed, limiter, &asks[i], key);
+    begin(bed, limiter, &all[i], key);
 }
 
-static int count_of(ask_t *asks, int n, int status) {
+static int count_of(ask_t *all, int n, int status) {
   int count = 0;
   for (int i = 0; i < n; i++)
-    count += answer(&asks[i], 0)->cause == status;
+    count += answer(&all[i], 0)->cause == status;
   return count;
 }
 
-/* ---- what each hears ----------------------------------------------------------------------------------- */
+/* ---- what each hears ---- */
 
 static void acquire_all(contender_t **c) {
   for (int i = 0; i < N; i++)
@@ -69,7 +73,7 @@ static void spoil(bed_t *bed, contender_t **c) {
   server_do(bed->server, "RPUSH", key_of(c[2]), "x", NULL);
 }
 
-BED_TEST(each_release_has_its_own_result) {
+BED_TEST(release_results) {
   contender_t *c[N];
   int alone[3];
   make_all(bed, c);
@@ -92,7 +96,7 @@ BED_TEST(each_release_has_its_own_result) {
   assert_int_equal(server_keys(bed->server), 2);
 }
 
-BED_TEST(each_renewal_is_of_its_own_lease) {
+BED_TEST(renewal_results) {
   contender_t *c[N];
   make_all(bed, c);
   acquire_all(c);
@@ -110,10 +114,8 @@ BED_TEST(each_renewal_is_of_its_own_lease) {
   expect_joined(bed, before, N);
 }
 
-BED_TEST(as_many_are_admitted_as_one_by_one) {
+BED_TEST(take_results_in_order) {
   belay_limiter_t *limiter = window(bed, N / 2 + 3);
-  static ask_t asks[N];
-  memset(asks, 0, sizeof asks);
   begin_some(bed, limiter, asks, N, "k");
   for (int i = 0; i < N; i++) { /* in the order in which they were asked */
     const belay_limiter_result_t *result = answer(&asks[i], 0);
@@ -125,10 +127,8 @@ BED_TEST(as_many_are_admitted_as_one_by_one) {
   assert_true(joined(bed) >= N); /* one key: in a cluster too */
 }
 
-BED_TEST(a_few_go_by_themselves) {
+BED_TEST(few_calls_are_not_batched) {
   belay_limiter_t *limiter = window(bed, 100);
-  static ask_t asks[3];
-  memset(asks, 0, sizeof asks);
   begin_some(bed, limiter, asks, 3, "k");
   assert_int_equal(count_of(asks, 3, 0), 3);
   assert_int_equal(peek(bed, limiter, "k")->remaining, 97);
@@ -136,14 +136,13 @@ BED_TEST(a_few_go_by_themselves) {
 }
 
 /* Those that wait, and those that travel together, count as so many. */
-TEST(no_more_are_pending_than_may_be) {
+TEST(max_pending_counts_batched_calls) {
   for (int waits = 0; waits < 2; waits++) {
     belay_client_options_t client = client_options();
     client.max_pending = 10;
     client.on_full = waits ? BELAY_FULL_WAIT : BELAY_FULL_REFUSE;
     bed_t *bed = bed_open(&client);
     belay_limiter_t *limiter = window(bed, 1000);
-    static ask_t asks[N];
     for (int turn = 1; turn <= 5; turn++) {
       memset(asks, 0, sizeof asks);
       uint64_t before = joined(bed);
@@ -161,17 +160,17 @@ TEST(no_more_are_pending_than_may_be) {
   }
 }
 
-/* ---- order --------------------------------------------------------------------------------------------- */
+/* ---- order ---- */
 
 /* A DEL of the key neither overtakes the takes before it nor is overtaken by later ones. */
-BED_TEST(calls_of_one_key_keep_their_order) {
+BED_TEST(order_of_calls_of_one_key) {
   belay_limiter_t *limiter = window(bed, 5);
-  static ask_t asks[3][5], other[3], resets[2];
-  memset(asks, 0, sizeof asks);
+  static ask_t takes[3][5], other[3], resets[2];
+  memset(takes, 0, sizeof takes);
   memset(other, 0, sizeof other);
   memset(resets, 0, sizeof resets);
   for (int turn = 0; turn < 3; turn++) {
-    begin_some(bed, limiter, asks[turn], 5, "k");
+    begin_some(bed, limiter, takes[turn], 5, "k");
     begin(bed, limiter, &other[turn], "other");
     if (turn < 2)
       assert_error(
@@ -179,17 +178,15 @@ BED_TEST(calls_of_one_key_keep_their_order) {
   }
   for (int turn = 0; turn < 3; turn++)
     for (int i = 0; i < 5; i++)
-      assert_int_equal(answer(&asks[turn][i], 0)->remaining, 4 - i);
+      assert_int_equal(answer(&takes[turn][i], 0)->remaining, 4 - i);
   assert_int_equal(count_of(other, 3, 0) + count_of(resets, 2, 0), 5);
   assert_true(joined(bed) >= 12);
 }
 
-/* ---- refused as a whole -------------------------------------------------------------------------------- */
+/* ---- refused as a whole ---- */
 
-BED_TEST(a_script_that_is_forgotten_is_brought_again) {
+BED_TEST(script_flush) {
   belay_limiter_t *limiter = window(bed, 1000);
-  static ask_t asks[N];
-  memset(asks, 0, sizeof asks);
   for (int turn = 1; turn <= 4; turn++) {
     uint64_t before = joined(bed);
     begin_some(bed, limiter, asks, N, "k");
@@ -201,10 +198,8 @@ BED_TEST(a_script_that_is_forgotten_is_brought_again) {
 }
 
 /* The others need not suffer for one that names a key which is not permitted. */
-BED_TEST(what_is_not_permitted_is_refused_alone) {
+BED_TEST(one_key_not_permitted) {
   belay_limiter_t *limiter = window(bed, 1000);
-  static ask_t asks[N];
-  memset(asks, 0, sizeof asks);
   server_do(bed->server, "ACL", "SETUSER", "default", "resetkeys", "~*{k*", NULL);
   for (int turn = 1; turn <= 2; turn++) {
     for (int i = 0; i < N; i++)
@@ -217,13 +212,11 @@ BED_TEST(what_is_not_permitted_is_refused_alone) {
 }
 
 /* So is what the scripts are not permitted: nothing was done, and that is known. */
-TEST(who_may_not_do_what_the_script_does_is_told_so) {
+TEST(command_in_script_not_permitted) {
   static const char *const rights[] = {"-set", "-get", "-time"};
   for (size_t r = 0; r < sizeof rights / sizeof *rights; r++) {
     bed_t *bed = bed_open(NULL);
     belay_limiter_t *limiter = window(bed, 1000);
-    static ask_t asks[N];
-    memset(asks, 0, sizeof asks);
     server_do(bed->server, "ACL", "SETUSER", "default", rights[r], NULL);
     assert_error(take(bed, limiter, "k", 1)->cause, BELAY_EPERM);
     uint64_t unknown = client_stats(bed).unknown; /* by itself */
@@ -236,15 +229,14 @@ TEST(who_may_not_do_what_the_script_does_is_told_so) {
   }
 }
 
-/* ---- connections that end ------------------------------------------------------------------------------ */
+/* ---- connections that end ---- */
 
 /* The server has executed all calls. Those without a complete reply end as unknown. */
-TEST(a_connection_that_is_cut_in_the_middle_of_the_answers) {
+TEST(connection_cut_inside_replies) {
   if (servers_are_secure())
     skip(); /* the number of bytes differs there */
   bed_t *bed = bed_open(NULL);
   relay_t *relay = relay_start(server_own_url(bed->server));
-  static ask_t asks[32];
   belay_client_stats_t stats;
   belay_limiter_options_t options;
   belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 1000, .period_us = HOUR};
@@ -272,7 +264,7 @@ TEST(a_connection_that_is_cut_in_the_middle_of_the_answers) {
   relay_stop(relay);
 }
 
-/* ---- answers that are none ------------------------------------------------------------------------------- */
+/* ---- answers that are none ---- */
 
 static void say(fake_link_t *link, const char *const *words, size_t count, void *arg) {
   if (fake_is_handshake(words))
@@ -282,7 +274,7 @@ static void say(fake_link_t *link, const char *const *words, size_t count, void 
 }
 
 /* It may all have been done. */
-TEST(an_answer_that_is_not_one_for_each) {
+TEST(wrong_number_of_replies) {
   static char killed[] = "-ERR Error running script (call to f_0): @user_script:400: "
                          "Script killed by user with SCRIPT KILL...\r\n";
   static char few[] = "*3\r\n:1\r\n:1\r\n:1\r\n", many[] = "*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n";
@@ -294,8 +286,6 @@ TEST(an_answer_that_is_not_one_for_each) {
     fake_t *fake = fake_start(&(fake_options_t){.on_command = say, .arg = all[i]});
     bed_t *bed = bed_open_at(fake_url(fake), NULL);
     belay_limiter_t *limiter = window(bed, 1000);
-    static ask_t asks[4];
-    memset(asks, 0, sizeof asks);
     begin_some(bed, limiter, asks, 4, "k");
     for (int j = 0; j < 4; j++)
       assert_int_not_equal(answer(&asks[j], 0)->cause, 0);
@@ -329,7 +319,7 @@ static void say_of_a_moving_slot(fake_link_t *link, const char *const *words, si
   }
 }
 
-TEST(keys_on_their_way_are_asked_for_one_by_one) {
+TEST(tryagain_during_slot_move) {
   static moving_t moving;
   fake_t *fake = fake_start(&(fake_options_t){.on_command = say_of_a_moving_slot, .arg = &moving});
   bed_t *bed = bed_open_at(fake_url(fake), NULL);
@@ -346,13 +336,11 @@ TEST(keys_on_their_way_are_asked_for_one_by_one) {
   assert_in_range(atomic_load(&moving.refused), 1, N / 4);
 }
 
-/* ---- callers that give up ------------------------------------------------------------------------------ */
+/* ---- callers that give up ---- */
 
 /* A call that waits for its batch was not sent. */
-BED_TEST(who_gives_up_while_it_waits_was_not_sent) {
+BED_TEST(cancel_before_send) {
   belay_limiter_t *limiter = window(bed, 1000);
-  static ask_t asks[20];
-  memset(asks, 0, sizeof asks);
   (void)peek(bed, limiter, "k"); /* connected */
   begin_some(bed, limiter, asks, 20, "k");
   for (int i = 0; i < 20; i += 2)
@@ -363,10 +351,8 @@ BED_TEST(who_gives_up_while_it_waits_was_not_sent) {
   assert_int_equal(client_stats(bed).unknown, 0);
 }
 
-BED_TEST(who_gives_up_on_the_way_may_have_been_heard) {
+BED_TEST(cancel_after_send) {
   belay_limiter_t *limiter = window(bed, 1000);
-  static ask_t asks[20];
-  memset(asks, 0, sizeof asks);
   (void)peek(bed, limiter, "k");
   server_pause(bed->server);
   begin_some(bed, limiter, asks, 20, "k");
@@ -381,10 +367,8 @@ BED_TEST(who_gives_up_on_the_way_may_have_been_heard) {
   assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 20);
 }
 
-BED_TEST(a_deadline_that_passes_while_it_waits) {
+BED_TEST(deadline_before_send) {
   belay_limiter_t *limiter = window(bed, 1000);
-  static ask_t asks[20];
-  memset(asks, 0, sizeof asks);
   (void)peek(bed, limiter, "k");
   for (int i = 0; i < 20; i++) {
     asks[i].request.timeout_ms = i % 2 == 0 ? 1 : 0;
@@ -403,12 +387,10 @@ static void close_now(ask_t *ask) {
   ask->then = NULL;
 }
 
-TEST(a_close_with_calls_under_way) {
+TEST(client_close_with_calls) {
   for (int moment = 0; moment < 3; moment++) {
     bed_t *bed = bed_open(NULL);
     belay_limiter_t *limiter = window(bed, 1000);
-    static ask_t asks[N];
-    memset(asks, 0, sizeof asks);
     (void)peek(bed, limiter, "k");
     if (moment == 2)
       asks[0].then = close_now;
@@ -437,7 +419,7 @@ static void on_turn(contender_t *c, event_t event) {
 }
 
 /* Calls are queued when the loss of the connection is detected. Earlier replies still count. */
-TEST(what_was_said_before_the_end_is_heard) {
+TEST(replies_before_connection_loss_count) {
   enum { HELD = 3 }; /* calls sent alone, more than one write takes */
   bed_t *bed = bed_open(NULL);
   if (strncmp(server_url(bed->server), "unix", 4) !=
@@ -464,7 +446,7 @@ TEST(what_was_said_before_the_end_is_heard) {
   bed_close(bed);
 }
 
-BED_TEST(cycles) {
+BED_TEST(concurrent_lock_cycles) {
   contender_t *c[N];
   int left[N];
   make_all(bed, c);

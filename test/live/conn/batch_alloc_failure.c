@@ -16,7 +16,7 @@
 #define TOKENS 1000
 #define HOUR_US INT64_C(3600000000)
 
-/* ---- the play: many takes at once, and many more; and one that says how many have been counted --------------- */
+/* ---- the scenario: two rounds of concurrent takes, and a peek ---- */
 
 typedef struct play {
   uv_loop_t loop;
@@ -115,10 +115,10 @@ static void run(const belay_options_t *options, void *server) {
   assert_true(play.joined >= TAKES);
 }
 
-TEST_ON(allocations_of_belay_fail, server, server_start(NULL)) {
+TEST_ON(belay_allocation_failure, server, server_start(NULL)) {
   assert_true(alloc_fail_each(ALLOC_BELAY, run, server) > 5);
 }
 
-TEST_ON(allocations_of_hiredis_fail, server, server_start(NULL)) {
+TEST_ON(hiredis_allocation_failure, server, server_start(NULL)) {
   assert_true(alloc_fail_each(ALLOC_HIREDIS, run, server) > 5);
 }

@@ -1,4 +1,4 @@
-/* How connections are kept: idle ones, several of them, full ones; and the hooks that watch them. */
+/* Connections: idle ones, extra ones, their limits, and the trace hook. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -7,9 +7,9 @@
 #include "support/deployments/relay.h"
 #include "support/fixtures/subscriber.h"
 
-/* ---- links ----------------------------------------------------------------------------------------------- */
+/* ---- links ---- */
 
-TEST(an_idle_link_is_checked_before_it_is_used) {
+TEST(idle_connection_is_checked_before_use) {
   belay_client_options_t options = client_options();
   options.idle_timeout_ms = lag();
   bed_t *bed = bed_open(&options);
@@ -26,7 +26,7 @@ TEST(an_idle_link_is_checked_before_it_is_used) {
   bed_close(bed);
 }
 
-BED_TEST_OF(an_idle_link_that_was_killed_does_no_harm, o.idle_timeout_ms = 50) {
+BED_TEST_OF(idle_connection_killed, o.idle_timeout_ms = 50) {
   contender_t *c = contender_new(bed, "door", NULL);
   for (int i = 0; i < 3; i++) {
     assert_error(try_lock(c), 0);
@@ -40,7 +40,7 @@ BED_TEST_OF(an_idle_link_that_was_killed_does_no_harm, o.idle_timeout_ms = 50) {
 
 /* The connection is dead without a message: the liveness check detects it, and no outcome is
  * unknown. */
-TEST(an_idle_link_that_died_silently_is_found_out) {
+TEST(idle_connection_silent) {
   belay_client_options_t options = client_options();
   options.idle_timeout_ms = 50;
   options.connect_timeout_ms = prompt_ms();
@@ -59,8 +59,7 @@ TEST(an_idle_link_that_died_silently_is_found_out) {
 }
 
 /* Nothing was sent, and that is what is said. */
-BED_TEST_OF(who_waits_for_a_check_that_is_not_answered_is_told_the_truth, o.idle_timeout_ms = 50;
-            o.timeout_ms = prompt_ms()) {
+BED_TEST_OF(idle_check_without_reply, o.idle_timeout_ms = 50; o.timeout_ms = prompt_ms()) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
@@ -71,8 +70,7 @@ BED_TEST_OF(who_waits_for_a_check_that_is_not_answered_is_told_the_truth, o.idle
   assert_error(acquire(c, 5000), 0);
 }
 
-BED_TEST_OF(several_links_and_only_one_of_them_stays_when_idle, o.connections = 4;
-            o.idle_timeout_ms = prompt_ms()) {
+BED_TEST_OF(idle_extra_connections_close, o.connections = 4; o.idle_timeout_ms = prompt_ms()) {
   char name[16];
   for (int i = 0; i < 40; i++) {
     snprintf(name, sizeof name, "door-%d", i);
@@ -85,7 +83,7 @@ BED_TEST_OF(several_links_and_only_one_of_them_stays_when_idle, o.connections = 
   assert_int_equal(client_stats(bed).drops, 0); /* nothing was lost */
 }
 
-BED_TEST(it_connects_when_it_is_first_used) {
+BED_TEST(first_use_connects) {
   contender_t *c = contender_new(bed, "door", NULL);
   int64_t before = server_info(bed->server, "stats", "total_connections_received");
   bed_run_for(bed, 50);
@@ -97,7 +95,7 @@ BED_TEST(it_connects_when_it_is_first_used) {
   assert_int_equal(client_stats(bed).connections_up, 1);
 }
 
-/* ---- limits ---------------------------------------------------------------------------------------------- */
+/* ---- limits ---- */
 
 enum { CROWD = 10, ROOM = 4 };
 
@@ -115,8 +113,7 @@ static void crowd(bed_t *bed, contender_t **all) {
   }
 }
 
-BED_TEST_OF(more_calls_than_there_is_room_for_are_refused, o.max_pending = ROOM;
-            o.timeout_ms = 10000) {
+BED_TEST_OF(max_pending_refuses, o.max_pending = ROOM; o.timeout_ms = 10000) {
   contender_t *all[CROWD];
   crowd(bed, all);
   bed_until(bed, all[CROWD - 1]->ended == 1);
@@ -129,7 +126,7 @@ BED_TEST_OF(more_calls_than_there_is_room_for_are_refused, o.max_pending = ROOM;
   assert_int_equal(server_keys(bed->server), ROOM);
 }
 
-BED_TEST_OF(more_calls_than_there_is_room_for_wait, o.max_pending = ROOM; o.timeout_ms = 10000;
+BED_TEST_OF(max_pending_waits, o.max_pending = ROOM; o.timeout_ms = 10000;
             o.on_full = BELAY_FULL_WAIT) {
   contender_t *all[CROWD];
   crowd(bed, all);
@@ -142,8 +139,8 @@ BED_TEST_OF(more_calls_than_there_is_room_for_wait, o.max_pending = ROOM; o.time
   assert_int_equal(server_keys(bed->server), CROWD);
 }
 
-BED_TEST_OF(who_waits_for_room_waits_until_his_deadline, o.max_pending = ROOM;
-            o.timeout_ms = prompt_ms(); o.on_full = BELAY_FULL_WAIT) {
+BED_TEST_OF(max_pending_waits_until_the_deadline, o.max_pending = ROOM; o.timeout_ms = prompt_ms();
+            o.on_full = BELAY_FULL_WAIT) {
   contender_t *all[CROWD];
   crowd(bed, all);
   for (int i = 0; i < CROWD; i++)
@@ -155,7 +152,7 @@ BED_TEST_OF(who_waits_for_room_waits_until_his_deadline, o.max_pending = ROOM;
 
 /* Bytes that the server does not take stay where they can be withdrawn: their calls end as not
  * sent. */
-BED_TEST_OF(more_bytes_than_the_server_takes_are_not_sent, o.timeout_ms = prompt_ms()) {
+BED_TEST_OF(server_does_not_read, o.timeout_ms = prompt_ms()) {
   enum { MANY = 400, EACH = 60000 };
   static char words[EACH];
   static publication_t all[MANY];
@@ -181,7 +178,7 @@ BED_TEST_OF(more_bytes_than_the_server_takes_are_not_sent, o.timeout_ms = prompt
   assert_in_range(server_publications(bed->server), 2, unknown + 10);
 }
 
-BED_TEST_OF(more_bytes_than_a_client_may_have_under_way, o.max_bytes = 65536; o.timeout_ms = 10000;
+BED_TEST_OF(max_bytes_refuses, o.max_bytes = 65536; o.timeout_ms = 10000;
             o.on_full = BELAY_FULL_WAIT) {
   enum { MANY = 120 };
   contender_t *all[MANY];
@@ -208,7 +205,7 @@ BED_TEST_OF(more_bytes_than_a_client_may_have_under_way, o.max_bytes = 65536; o.
   assert_int_equal(client_stats(bed).pending_bytes, 0);
 }
 
-/* ---- hooks ----------------------------------------------------------------------------------------------- */
+/* ---- hooks ---- */
 
 typedef struct traced {
   char text[256];
@@ -223,7 +220,7 @@ static void on_trace(void *ctx, const belay_trace_t *trace) {
            trace->event < BELAY_TRACE_DONE ? "-" : belay_err_name(trace->error));
 }
 
-TEST(the_trace_hook_hears_of_each_station) {
+TEST(trace_of_a_call) {
   traced_t traced = {""};
   belay_client_options_t options = client_options();
   options.trace = on_trace;
@@ -235,7 +232,7 @@ TEST(the_trace_hook_hears_of_each_station) {
   bed_close(bed);
 }
 
-TEST(the_trace_hook_hears_of_late_answers) {
+TEST(trace_of_a_late_reply) {
   traced_t traced = {""};
   belay_client_options_t options = client_options();
   options.trace = on_trace;

@@ -12,26 +12,26 @@
 #include "support/servers/secure.h"
 
 /* The callback's answers. */
-typedef struct teller {
+typedef struct supplier {
   unsigned asked;
   int error;
   const char *username, *password;
-} teller_t;
+} supplier_t;
 
-static int tell_who(void *ctx, belay_credentials_t *out) {
-  teller_t *teller = ctx;
-  teller->asked++;
+static int supply(void *ctx, belay_credentials_t *out) {
+  supplier_t *supplier = ctx;
+  supplier->asked++;
   assert_null(out->username);
   assert_null(out->password);
-  out->username = teller->username;
-  out->password = teller->password;
-  return teller->error;
+  out->username = supplier->username;
+  out->password = supplier->password;
+  return supplier->error;
 }
 
-static belay_client_options_t asking(teller_t *teller) {
+static belay_client_options_t asking(supplier_t *supplier) {
   belay_client_options_t o = client_options();
-  o.credentials = tell_who;
-  o.credentials_ctx = teller;
+  o.credentials = supply;
+  o.credentials_ctx = supplier;
   o.reconnect_max_ms = 50;
   return o;
 }
@@ -42,23 +42,23 @@ static void expect_in_the_end(bed_t *bed, int status) {
 }
 
 /* The server changes its password and drops all clients. The callback supplies the new password. */
-TEST(a_password_may_change) {
-  teller_t teller = {.password = "first"};
-  belay_client_options_t o = asking(&teller);
+TEST(password_changes) {
+  supplier_t supplier = {.password = "first"};
+  belay_client_options_t o = asking(&supplier);
   bed_t *bed = bed_open_with(server_start(&(server_options_t){.password = "first"}), &o);
   contender_t *c = contender_new(bed, "x", NULL);
   assert_error(try_lock(c), 0);
-  assert_int_equal(teller.asked, 1);
+  assert_int_equal(supplier.asked, 1);
   for (int i = 0; i < 3; i++) {
     char next[16];
     snprintf(next, sizeof next, "secret %d", i);
     server_do(bed->server, "CONFIG", "SET", "requirepass", next, NULL);
-    teller.password = next;
+    supplier.password = next;
     uint64_t drops = client_stats(bed).drops;
     server_do(bed->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
     bed_until(bed, client_stats(bed).drops > drops);
     assert_error(extend(c, 20000), 0);
-    assert_true(teller.asked >= (unsigned)i + 2);
+    assert_true(supplier.asked >= (unsigned)i + 2);
   }
   assert_error(release(c), 0);
   assert_int_equal(client_stats(bed).connect_errors, 0);
@@ -67,7 +67,7 @@ TEST(a_password_may_change) {
 }
 
 /* The callback's credentials replace those of the URL and the options. */
-TEST(what_is_told_overrides_the_rest) {
+TEST(callback_overrides_url_and_options) {
   static const struct {
     const char *username, *password;
   } rows[] = {{"worker", "nine"}, {NULL, "sesame"}, {"", "sesame"}, {"open", NULL}, {"open", ""}};
@@ -75,8 +75,8 @@ TEST(what_is_told_overrides_the_rest) {
   server_do(server, "ACL", "SETUSER", "worker", "on", ">nine", "~*", "&*", "+@all", NULL);
   server_do(server, "ACL", "SETUSER", "open", "on", "nopass", "~*", "&*", "+@all", NULL);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    teller_t teller = {.username = rows[i].username, .password = rows[i].password};
-    belay_client_options_t o = asking(&teller);
+    supplier_t supplier = {.username = rows[i].username, .password = rows[i].password};
+    belay_client_options_t o = asking(&supplier);
     o.username = "nobody";
     o.password = "wrong";
     bed_t *bed = bed_open_at(server_url(server), &o);
@@ -92,42 +92,42 @@ TEST(what_is_told_overrides_the_rest) {
   server_stop(server);
 }
 
-TEST(nothing_to_tell_is_no_auth) {
-  acl_skip("who does not say who he is may do nothing");
-  teller_t teller = {0};
-  belay_client_options_t o = asking(&teller);
+TEST(callback_without_password) {
+  acl_skip("a client without a user has no rights");
+  supplier_t supplier = {0};
+  belay_client_options_t o = asking(&supplier);
   bed_t *bed = bed_open(&o);
   assert_error(pong(bed, NULL), 0);
-  assert_int_equal(teller.asked, 1);
+  assert_int_equal(supplier.asked, 1);
   assert_int_equal(server_calls(bed->server, "auth"), 0);
   bed_close(bed);
 }
 
 /* Without credentials the connection is refused, and the callback runs again after a delay. */
-TEST(who_does_not_know_is_not_let_in) {
+TEST(callback_fails) {
   static char too_long[70000];
   memset(too_long, 'x', sizeof too_long - 1);
-  teller_t tellers[] = {{.error = -1, .password = "sesame"},
-                        {.error = 7},
-                        {.password = too_long},
-                        {.username = too_long, .password = "sesame"}};
+  supplier_t suppliers[] = {{.error = -1, .password = "sesame"},
+                            {.error = 7},
+                            {.password = too_long},
+                            {.username = too_long, .password = "sesame"}};
   static const char *const why[] = {"the credentials function has failed",
                                     "the credentials function has failed",
                                     "the credentials function: password: too long",
                                     "the credentials function: username: too long"};
-  for (size_t i = 0; i < sizeof tellers / sizeof *tellers; i++) {
-    teller_t teller = tellers[i];
-    belay_client_options_t o = asking(&teller);
+  for (size_t i = 0; i < sizeof suppliers / sizeof *suppliers; i++) {
+    supplier_t supplier = suppliers[i];
+    belay_client_options_t o = asking(&supplier);
     bed_t *bed = bed_open_with(server_start(&(server_options_t){.password = "sesame"}), &o);
     const char *detail;
     server_do(bed->server, "CONFIG", "RESETSTAT", NULL);
     assert_error(pong(bed, &detail), BELAY_EAUTH);
     assert_string_equal(detail, why[i]);
     bed_run_for(bed, 200);
-    assert_in_range(teller.asked, 1, 10);
+    assert_in_range(supplier.asked, 1, 10);
     assert_int_equal(bed->errors, 1);
     assert_int_equal(server_calls(bed->server, "auth"), 0);
-    teller = (teller_t){.password = "sesame"};
+    supplier = (supplier_t){.password = "sesame"};
     expect_in_the_end(bed, 0);
     bed_close(bed);
   }
@@ -141,9 +141,9 @@ static void repeat(fake_link_t *link, const char *const *words, size_t count, vo
   fake_say(link, text);
 }
 
-TEST(secrets_are_not_repeated) {
-  teller_t teller = {.username = "me", .password = "sesame"};
-  belay_client_options_t o = asking(&teller);
+TEST(server_repeats_credentials) {
+  supplier_t supplier = {.username = "me", .password = "sesame"};
+  belay_client_options_t o = asking(&supplier);
   fake_t *fake = fake_start(&(fake_options_t){.on_command = repeat});
   bed_t *bed = bed_open_at(fake_url(fake), &o);
   const char *detail;
@@ -153,16 +153,16 @@ TEST(secrets_are_not_repeated) {
   fake_stop(fake);
 }
 
-/* A secret is not even looked up before the server has proved who it is; a long one is one too. */
-TEST(nobody_is_asked_before_the_server_is_known) {
+/* The callback runs only after the server has proved its identity. The secret is long. */
+TEST(callback_runs_after_tls_verification) {
   static char token[4000];
   memset(token, 't', sizeof token - 1);
   certs_t *certs = certs_new("ca");
   certs_make(certs, "server", NULL);
   certs_make(certs, "client", NULL);
   certs_make(certs, "elsewhere", &(cert_options_t){.names = "DNS:elsewhere"});
-  teller_t teller = {.password = token};
-  belay_client_options_t o = asking(&teller);
+  supplier_t supplier = {.password = token};
+  belay_client_options_t o = asking(&supplier);
   server_t *server =
       secure_server(certs, &(secure_t){.cert = "elsewhere", .clients = "yes", .password = token});
   const char *url = url_of("rediss", NULL, "localhost", server_port(server));
@@ -170,7 +170,7 @@ TEST(nobody_is_asked_before_the_server_is_known) {
   bed_t *bed = secure_bed(url, &tls, &o);
   assert_error(pong(bed, NULL), BELAY_ETLS);
   bed_close(bed);
-  assert_int_equal(teller.asked, 0);
+  assert_int_equal(supplier.asked, 0);
 
   server_do(server, "CONFIG", "SET", "tls-cert-file", certs_path(certs, "server.crt"),
             "tls-key-file", certs_path(certs, "server.key"), NULL);
@@ -178,18 +178,18 @@ TEST(nobody_is_asked_before_the_server_is_known) {
   bed = secure_bed(url, &tls, &o);
   assert_error(pong(bed, NULL), BELAY_ETLS);
   bed_close(bed);
-  assert_int_equal(teller.asked, 0);
+  assert_int_equal(supplier.asked, 0);
 
   tls = trust(certs, "client");
   bed = secure_bed(url, &tls, &o);
   assert_error(pong(bed, NULL), 0);
-  assert_int_equal(teller.asked, 1);
+  assert_int_equal(supplier.asked, 1);
   bed_close(bed);
   server_stop(server);
   certs_free(certs);
 }
 
-/* ---- what is left of it in memory ------------------------------------------------------------------------- */
+/* ---- what is left of it in memory ---- */
 
 static const char piece[] = "Pa55w0rd"; /* a password is many of these */
 /* number of bytes that the system takes per write; 0: none */
@@ -246,7 +246,7 @@ static char *block_copy(const char *text) {
 }
 
 /* Of a password of any length, however it is sent, or if it never is. */
-TEST(nothing_of_a_password_is_left_behind) {
+TEST(password_is_wiped_from_memory) {
   static const size_t lengths[] = {8, 500, 1000, 3000, 60000}, most[] = {SIZE_MAX, 700, 0};
   static char password[65536];
   hiredisAllocFuncs funcs = {block_new, block_new_array, block_resize, block_copy, block_free};
@@ -256,8 +256,8 @@ TEST(nothing_of_a_password_is_left_behind) {
     for (size_t k = 0; k < sizeof most / sizeof *most; k++) {
       char rest = password[lengths[i]];
       password[lengths[i]] = '\0';
-      teller_t teller = {.password = password};
-      belay_client_options_t o = asking(&teller);
+      supplier_t supplier = {.password = password};
+      belay_client_options_t o = asking(&supplier);
       o.timeout_ms = most[k] == 0 ? 200 : 10000 * slow();
       fake_t *fake = fake_start(NULL);
       hiredisSetAllocators(&funcs);

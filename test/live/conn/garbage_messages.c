@@ -51,9 +51,9 @@ static belay_client_options_t quick(void) {
   return options;
 }
 
-/* ---- servers that cannot ----------------------------------------------------------------------------------- */
+/* ---- servers that cannot ---- */
 
-TEST(a_server_that_does_not_speak_resp3) {
+TEST(replies_to_hello_3) {
   static const struct {
     const char *to_hello;
     int status;
@@ -83,7 +83,7 @@ TEST(a_server_that_does_not_speak_resp3) {
 }
 
 /* The failure is logged once. A server that replaces the old one is used at once. */
-TEST(a_server_without_resp3) {
+TEST(server_without_resp3) {
   needs_one_server("a server of before clusters");
   script_t script = {.to_hello = "-ERR unknown command 'HELLO'\r\n"};
   fake_t *fake = start(&script);
@@ -108,10 +108,10 @@ TEST(a_server_without_resp3) {
   fake_stop(fake);
 }
 
-/* ---- servers that babble ----------------------------------------------------------------------------------- */
+/* ---- servers that babble ---- */
 
 /* Each of these drops the connection, which is made again; nothing else comes of it. */
-TEST(what_does_not_fit_drops_the_connection) {
+TEST(unexpected_messages) {
   static const char *const rows[] = {
       OTHER_ON,               /* another channel */
       NEWS_ON NEWS_ON,        /* twice */
@@ -156,7 +156,7 @@ TEST(what_does_not_fit_drops_the_connection) {
 }
 
 /* Pushes of other server features are ignored. */
-TEST(pushes_of_another_kind_do_no_harm) {
+TEST(unknown_pushes_are_ignored) {
   script_t script = {.to_subscribe =
                          NEWS_ON ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n" MESSAGE
                                  ">3\r\n$7\r\nunknown\r\n%1\r\n+a\r\n,1.5\r\n~2\r\n#t\r\n(12345\r\n"
@@ -173,7 +173,7 @@ TEST(pushes_of_another_kind_do_no_harm) {
   fake_stop(fake);
 }
 
-/* ---- confirmations that come late --------------------------------------------------------------------------- */
+/* ---- confirmations that come late ---- */
 
 typedef struct late {
   atomic_uint on, off; /* subscriptions and good-byes so far */
@@ -197,9 +197,9 @@ static void answer_late(fake_link_t *link, const char *const *words, size_t coun
   }
 }
 
-/* SUBSCRIBE, UNSUBSCRIBE, SUBSCRIBE; and only then the answers come, one by one. The first of them is not that to the
- * last question. */
-TEST(the_answer_to_a_subscription_that_was_given_up) {
+/* SUBSCRIBE, UNSUBSCRIBE and SUBSCRIBE are sent before the first reply comes. The first reply does
+ * not belong to the last command. */
+TEST(late_reply_to_a_removed_subscription) {
   /* `other` keeps the connection; its message comes with the first replies */
   late_t late = {.say = {OTHER_ON "+PONG\r\n", "", "", NEWS_ON MESSAGE}};
   fake_t *fake = fake_start(&(fake_options_t){.on_command = answer_late, .arg = &late});
@@ -221,7 +221,7 @@ TEST(the_answer_to_a_subscription_that_was_given_up) {
   fake_stop(fake);
 }
 
-TEST(the_answer_to_the_last_subscription) {
+TEST(late_replies_to_three_commands) {
   late_t late = {.say = {OTHER_ON "+PONG\r\n", "", "",
                          NEWS_ON "+PONG\r\n" NEWS_OFF "+PONG\r\n" MESSAGE NEWS_ON MESSAGE
                                  "+PONG\r\n"}};

@@ -5,7 +5,7 @@
 #include "support/deployments/fake.h"
 #include "support/deployments/relay.h"
 
-/* ---- servers that answer nonsense ------------------------------------------------------------------------ */
+/* ---- servers that answer nonsense ---- */
 
 typedef struct nonsense {
   const char *name;
@@ -65,7 +65,7 @@ static void expect_survival(const nonsense_t *nonsense, unsigned at, bool hangs_
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-TEST(replies_that_are_cut_off) {
+TEST(truncated_replies) {
   static const nonsense_t all[] = {
       {"nothing", "", BELAY_EUNKNOWN, false},
       {"half a bulk", "$45\r\n0123456789", BELAY_EUNKNOWN, false},
@@ -81,7 +81,7 @@ TEST(replies_that_are_cut_off) {
   }
 }
 
-TEST(replies_that_are_garbage) {
+TEST(garbage_replies) {
   static const nonsense_t all[] = {
       {"text", "HTTP/1.1 400 Bad Request\r\n\r\n", BELAY_EPROTO, false},
       {"a type that does not exist", "\x01\x02\x03\r\n", BELAY_EPROTO, false},
@@ -100,7 +100,7 @@ TEST(replies_that_are_garbage) {
   }
 }
 
-TEST(replies_of_the_wrong_type_to_set) {
+TEST(wrong_type_for_set) {
   static const nonsense_t all[] = {
       {"an integer", ":1\r\n", BELAY_EPROTO, false},
       {"a status", "+OK\r\n", BELAY_EPROTO, false},
@@ -113,7 +113,7 @@ TEST(replies_of_the_wrong_type_to_set) {
     expect_survival(&all[i], AS_SET, false);
 }
 
-TEST(replies_of_the_wrong_type_to_a_script) {
+TEST(wrong_type_for_a_script) {
   static const nonsense_t all[] = {
       {"a nil", "$-1\r\n", BELAY_EPROTO, false},
       {"a status", "+OK\r\n", BELAY_EPROTO, false},
@@ -145,7 +145,7 @@ static void expect_an_extend_to_survive(const nonsense_t *nonsense) {
   fake_stop(fake);
 }
 
-TEST(replies_of_the_wrong_type_to_an_extend) {
+TEST(wrong_type_for_an_extend) {
   static const nonsense_t all[] = {
       {"a nil", "$-1\r\n", BELAY_EPROTO, false},
       {"a status", "+OK\r\n", BELAY_EPROTO, false},
@@ -173,7 +173,7 @@ static void expect_a_release_to_go_on(const nonsense_t *nonsense) {
   fake_stop(fake);
 }
 
-TEST(replies_of_the_wrong_type_to_a_release) {
+TEST(wrong_type_for_a_release) {
   static const nonsense_t all[] = {
       {"a nil", "$-1\r\n", BELAY_EPROTO, false},
       {"a status", "+OK\r\n", BELAY_EPROTO, false},
@@ -183,8 +183,8 @@ TEST(replies_of_the_wrong_type_to_a_release) {
     expect_a_release_to_go_on(&all[i]);
 }
 
-/* A header that promises more than comes: the connection is given up when it has been silent for too long. */
-TEST(a_huge_bulk_that_never_comes) {
+/* The header announces more bytes than follow: the stall timeout drops the connection. */
+TEST(huge_bulk_announced) {
   static const nonsense_t huge = {"a huge bulk", "$1073741824\r\nx", BELAY_EUNKNOWN, false};
   plot_t plot = {.nonsense = &huge, .at = AS_SCRIPT};
   fake_t *fake = fake_start(&(fake_options_t){.on_command = talk_nonsense, .arg = &plot});
@@ -201,7 +201,7 @@ TEST(a_huge_bulk_that_never_comes) {
   fake_stop(fake);
 }
 
-TEST(a_huge_bulk_that_comes) {
+TEST(huge_bulk_sent) {
   enum { SIZE = 1 << 20 };
   char *text = malloc(SIZE + 1);
   memset(text, 'x', SIZE);
@@ -223,7 +223,7 @@ TEST(a_huge_bulk_that_comes) {
   free(text);
 }
 
-TEST(arrays_that_are_nested_very_deep) {
+TEST(deeply_nested_arrays) {
   enum { DEPTH = 400000 };
   char *text = malloc(4 * DEPTH + 1);
   for (size_t i = 0; i < DEPTH; i++)
@@ -236,7 +236,7 @@ TEST(arrays_that_are_nested_very_deep) {
 }
 
 /* A surplus reply follows the reply of the grant. */
-TEST(a_reply_that_nobody_asked_for_ends_the_connection) {
+TEST(unsolicited_reply) {
   static const nonsense_t all[] = {{"a status", ":0\r\n+OK\r\n", 0, false},
                                    {"a nil", ":0\r\n$-1\r\n", 0, false},
                                    {"an array", ":0\r\n*1\r\n:1\r\n", 0, false},
@@ -255,7 +255,7 @@ TEST(a_reply_that_nobody_asked_for_ends_the_connection) {
   }
 }
 
-TEST(a_server_that_talks_first) {
+TEST(reply_before_any_command) {
   static const char *const greetings[] = {"+hello\r\n", "SSH-2.0-OpenSSH_9.2\r\n",
                                           "-ERR max number of clients reached\r\n",
                                           "-DENIED Redis is running in protected mode\r\n"};
@@ -275,7 +275,7 @@ TEST(a_server_that_talks_first) {
   }
 }
 
-/* ---- refusals, one by one -------------------------------------------------------------------------------- */
+/* ---- refusals, one by one ---- */
 
 typedef struct refusal {
   const char *text; /* NULL: as it should */
@@ -290,7 +290,7 @@ static void refuse(fake_link_t *link, const char *const *words, size_t count, vo
     fake_say(link, refusal->text);
 }
 
-TEST(what_a_server_refuses_has_its_own_error) {
+TEST(error_of_each_refusal) {
   static const refusal_t all[] = {
       {"-LOADING Redis is loading the dataset in memory\r\n", BELAY_ELOADING},
       {"-BUSY Redis is busy running a script.\r\n", BELAY_ESCRIPTBUSY},
@@ -337,7 +337,7 @@ static void refuse_at_first(fake_link_t *link, const char *const *words, size_t 
     fake_behave(link, words, count);
 }
 
-TEST(a_refusal_that_passes_is_waited_for) {
+TEST(temporary_refusal_is_retried) {
   static char loading[] = "-LOADING Redis is loading the dataset in memory\r\n";
   static char readonly[] = "-READONLY You can't write against a read only replica.\r\n";
   char *const all[] = {loading, readonly};

@@ -1,4 +1,4 @@
-/* The long run: memory that does not grow, cycles that allocate nothing, many commands in one write. */
+/* Memory that does not grow, cycles that allocate nothing, many commands per write. */
 #include <hiredis/alloc.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "support/fixtures/bed.h"
 #include "support/load/cycles.h"
 
-/* ---- memory -------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 /* Of this process, in bytes. */
 static int64_t resident(void) {
@@ -20,7 +20,7 @@ static int64_t resident(void) {
   return (int64_t)pages * sysconf(_SC_PAGESIZE);
 }
 
-BED_TEST(a_hundred_thousand_cycles_leave_memory_as_it_was) {
+BED_TEST(memory_after_100000_cycles) {
   lockers_t lockers = lockers_new(bed, 8, false);
   size_t cycles = 100000 / (size_t)slow();
   run_cycles(bed, &lockers, cycles / 10);
@@ -35,7 +35,7 @@ BED_TEST(a_hundred_thousand_cycles_leave_memory_as_it_was) {
     assert_true(growth <= 256 * 1024);
 }
 
-/* ---- allocations ----------------------------------------------------------------------------------------- */
+/* ---- allocations ---- */
 
 static size_t hiredis_allocations;
 
@@ -67,7 +67,7 @@ static size_t allocations_after_warm_up(bed_t *bed, const lockers_t *lockers, si
   return bed->allocations - before;
 }
 
-TEST(after_warm_up_a_cycle_allocates_nothing) {
+TEST(cycle_allocates_nothing) {
   hiredisAllocFuncs funcs = {count_malloc, count_calloc, count_realloc, count_strdup, free};
   hiredisSetAllocators(&funcs);
   bed_t *bed = bed_open(NULL);
@@ -84,18 +84,18 @@ TEST(after_warm_up_a_cycle_allocates_nothing) {
   hiredisResetAllocators();
 }
 
-BED_TEST(nor_do_many_at_once) {
+BED_TEST(concurrent_cycles_allocate_little) {
   lockers_t lockers = lockers_new(bed, 64, false);
   /* except for the largest number of simultaneous replies */
   assert_true(allocations_after_warm_up(bed, &lockers, 20000 / (size_t)slow()) <= 8);
 }
 
-BED_TEST(nor_do_those_who_wait_for_each_other) {
+BED_TEST(contended_cycles_allocate_nothing) {
   lockers_t lockers = lockers_new(bed, 4, true);
   assert_int_equal(allocations_after_warm_up(bed, &lockers, 2000 / (size_t)slow()), 0);
 }
 
-BED_TEST(nor_does_a_renewal) {
+BED_TEST(renewal_allocates_nothing) {
   belay_lock_options_t options = lock_options();
   options.ttl_ms = kept_ttl();
   options.watchdog = BELAY_WATCHDOG_ON;
@@ -110,7 +110,7 @@ BED_TEST(nor_does_a_renewal) {
   assert_int_equal(c->lost, 0);
 }
 
-/* ---- what is held costs little ------------------------------------------------------------------------------ */
+/* ---- what is held costs little ---- */
 
 enum { HELD = 10000, BATCH = 64, BYTES_EACH = 470 };
 
@@ -144,8 +144,8 @@ static void hold(bed_t *bed, belay_lock_t **locks, size_t from, size_t to, size_
   bed_until(bed, *good == to);
 }
 
-/* belay's bytes when nothing is under way, but for the calls that the client keeps for later: how many these are
- * depends on how many were under way at once. */
+/* Returns belay's bytes at rest, without the pool of unused calls: its size depends on the largest
+ * number of concurrent calls. */
 static size_t bytes_at_rest(bed_t *bed) {
   bed_settle(bed);
   size_t bytes = bed->bytes;
@@ -172,7 +172,7 @@ static void let_go(bed_t *bed, belay_lock_t **locks, size_t *good) {
 }
 
 /* The cost of a lock is what 5,000 of them add to 5,000 others. */
-BED_TEST(what_is_held_and_watched_costs_little) {
+BED_TEST(memory_of_held_locks) {
   belay_lock_t **locks = calloc(HELD, sizeof(belay_lock_t *));
   size_t good = 0, empty = bytes_at_rest(bed);
   hold(bed, locks, 0, HELD / 2, &good);
@@ -189,7 +189,7 @@ BED_TEST(what_is_held_and_watched_costs_little) {
   free(locks);
 }
 
-/* ---- what rests costs nothing ----------------------------------------------------------------- */
+/* ---- what rests costs nothing ---- */
 
 static uint64_t wakeups_in(bed_t *bed, int64_t ms) {
   belay_stats_t before, after;
@@ -199,7 +199,7 @@ static uint64_t wakeups_in(bed_t *bed, int64_t ms) {
   return after.wakeups - before.wakeups;
 }
 
-BED_TEST(what_rests_does_not_wake_the_loop) {
+BED_TEST(wakeups_at_rest) {
   contender_t *c = contender_new(bed, "door", NULL), *other = contender_new(bed, "door", NULL);
   assert_true(wakeups_in(bed, 200) <= 2);
   assert_error(try_lock(c), 0);
@@ -212,9 +212,9 @@ BED_TEST(what_rests_does_not_wake_the_loop) {
   assert_true(wakeups_in(bed, 500) <= 200);
 }
 
-/* ---- several commands in one write ---------------------------------------------------------------------- */
+/* ---- several commands in one write ---- */
 
-TEST(many_lockers_share_writes) {
+TEST(writes_per_command) {
   needs_one_process("one connection");
   bed_t *bed = bed_open(NULL);
   lockers_t lockers = lockers_new(bed, 64, false);

@@ -12,7 +12,7 @@
 #include "support/load/pulse.h"
 #include "support/deployments/relay.h"
 
-/* ---- names that only this program knows ------------------------------------------------------------------ */
+/* ---- names that only this program knows ---- */
 
 #define SLOW_LOOKUP_MS 300
 
@@ -56,7 +56,7 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
   return real_getaddrinfo()(name, service, hints, list);
 }
 
-/* ---- the loop goes on ------------------------------------------------------------------------------------ */
+/* ---- the loop goes on ---- */
 
 /* The smallest of the longest stalls of a few tries, each compared with an idle loop. The
  * remainder is belay's own, without the load of the machine. */
@@ -79,7 +79,7 @@ static void stand_still(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, NULL);
 }
 
-TEST_IN(a_loop_that_stands_still_is_found_out, bed, bed_bare()) {
+TEST_IN(stalled_loop_is_measured, bed, bed_bare()) {
   /* the loop closes both after the body of the test */
   static uv_timer_t timer;
   static pulse_t pulse;
@@ -90,10 +90,9 @@ TEST_IN(a_loop_that_stands_still_is_found_out, bed, bed_bare()) {
   pulse_end(&pulse);
 }
 
-/* ---- servers that do not answer -------------------------------------------------------------------------- */
+/* ---- servers that do not answer ---- */
 
-TEST_ON(a_server_that_never_says_a_word_is_unreachable, fake,
-        fake_start(&(fake_options_t){.mute = true})) {
+TEST_ON(server_without_any_reply, fake, fake_start(&(fake_options_t){.mute = true})) {
   belay_client_options_t options = client_options();
   options.connect_timeout_ms = 150 * slow();
   options.timeout_ms = 500 * slow();
@@ -125,7 +124,7 @@ static int64_t held_while_nobody_answers(void) {
   return pulse.longest_held;
 }
 
-TEST(the_loop_ticks_while_nobody_answers) {
+TEST(loop_runs_without_replies) {
   expect_ticking(held_while_nobody_answers);
 }
 
@@ -136,7 +135,7 @@ static void only_shake_hands(fake_link_t *link, const char *const *words, size_t
     fake_behave(link, words, count);
 }
 
-TEST_ON(a_server_that_falls_silent_leaves_an_unknown_outcome, fake,
+TEST_ON(server_silent_after_handshake, fake,
         fake_start(&(fake_options_t){.on_command = only_shake_hands})) {
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
@@ -149,8 +148,7 @@ TEST_ON(a_server_that_falls_silent_leaves_an_unknown_outcome, fake,
   bed_close(bed);
 }
 
-TEST_ON(a_port_where_nobody_listens, server,
-        server_start(&(server_options_t){.address = "127.0.0.1"})) {
+TEST_ON(port_without_listener, server, server_start(&(server_options_t){.address = "127.0.0.1"})) {
   char url[64];
   snprintf(url, sizeof url, "%s", server_url(server));
   server_kill(server);
@@ -168,7 +166,7 @@ TEST_ON(a_port_where_nobody_listens, server,
   bed_close(bed);
 }
 
-TEST(a_socket_that_is_not_there) {
+TEST(missing_unix_socket) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 100;
   bed_t *bed = bed_open_at("unix:///nonexistent/socket", &options);
@@ -179,9 +177,9 @@ TEST(a_socket_that_is_not_there) {
   bed_close(bed);
 }
 
-/* ---- names and addresses --------------------------------------------------------------------------------- */
+/* ---- names and addresses ---- */
 
-TEST(a_name_that_does_not_resolve) {
+TEST(unknown_host_name) {
   struct addrinfo *list;
   int64_t began = clock_now();
   assert_int_not_equal(getaddrinfo("no-such-host.invalid", "6379", NULL, &list), 0);
@@ -211,23 +209,12 @@ static int64_t held_while_a_name_is_looked_up(void) {
   return pulse.longest_held;
 }
 
-TEST(the_loop_ticks_while_a_name_is_looked_up) {
+TEST(loop_runs_during_name_lookup) {
   expect_ticking(held_while_a_name_is_looked_up);
 }
 
-TEST(a_name_that_resolves_slowly) {
-  char url[64];
-  server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
-  snprintf(url, sizeof url, "redis://%sslow.somebody.test:%d", server_login(server),
-           server_port(server));
-  bed_t *bed = bed_open_at(url, NULL);
-  bed->server = server;
-  assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
-  bed_close(bed);
-}
-
 /* A look-up cannot be stopped: the close waits for it, and no longer. */
-TEST_IN(a_close_during_a_look_up, bed, bed_open_at("redis://slow.nobody.test", NULL)) {
+TEST_IN(close_during_name_lookup, bed, bed_open_at("redis://slow.nobody.test", NULL)) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
   bed_run_for(bed, 50);
@@ -237,24 +224,21 @@ TEST_IN(a_close_during_a_look_up, bed, bed_open_at("redis://slow.nobody.test", N
   bed_until(bed, bed->belay_closed == 1);
 }
 
-TEST(every_address_of_a_name_is_tried) {
+static void test_host(void **state) {
   char url[64];
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
-  snprintf(url, sizeof url, "redis://%sseveral.test:%d", server_login(server), server_port(server));
+  snprintf(url, sizeof url, "redis://%s%s:%d", server_login(server), (const char *)*state,
+           server_port(server));
   bed_t *bed = bed_open_at(url, NULL);
   bed->server = server;
   assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
   bed_close(bed);
 }
 
-TEST(localhost) {
-  char url[64];
-  server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
-  snprintf(url, sizeof url, "redis://%slocalhost:%d", server_login(server), server_port(server));
-  bed_t *bed = bed_open_at(url, NULL);
-  bed->server = server;
-  assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
-  bed_close(bed);
+TEST_ROWS(hosts) {
+  test_add(__LINE__, test_host, "localhost", "localhost");
+  test_add(__LINE__, test_host, "slow.somebody.test", "slow_name_lookup");
+  test_add(__LINE__, test_host, "several.test", "last_of_several_addresses");
 }
 
 static bool has_ipv6(void) {
@@ -266,7 +250,7 @@ static bool has_ipv6(void) {
   return has;
 }
 
-TEST(an_ipv6_address) {
+TEST(ipv6_address) {
   needs_one_server("an address of its own choice");
   if (!has_ipv6())
     skip();
@@ -279,65 +263,55 @@ TEST(an_ipv6_address) {
   bed_close(bed);
 }
 
-TEST(a_socket_and_a_database_of_a_url) {
-  needs_one_server("databases");
-  char url[256];
-  server_t *server = server_start(NULL);
-  snprintf(url, sizeof url, "unix://%s%s?db=3", server_login(server), server_path(server));
-  bed_t *bed = bed_open_at(url, NULL);
-  bed->server = server;
-  contender_t *c = contender_new(bed, "door", NULL);
-  assert_error(try_lock(c), 0);
-  assert_int_equal(server_keys(server), 0);
-  server_do(server, "SELECT", "3", NULL);
-  assert_int_equal(server_keys(server), 1);
-  assert_true(is_on_server(c));
-  bed_close(bed);
-}
+/* The database in the URL and in the options (-1: none), and the one that is used. */
+typedef struct db_row {
+  const char *name;
+  bool tcp;
+  int url, option, used;
+  int error;
+} db_row_t;
 
-TEST(a_port_and_a_database_of_a_url) {
-  needs_one_server("databases");
-  char url[256];
-  server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
-  snprintf(url, sizeof url, "%s/5", server_url(server));
-  bed_t *bed = bed_open_at(url, NULL);
-  bed->server = server;
-  contender_t *c = contender_new(bed, "door", NULL);
-  assert_error(try_lock(c), 0);
-  server_do(server, "SELECT", "5", NULL);
-  assert_true(is_on_server(c));
-  bed_close(bed);
-}
-
-TEST(the_options_database_counts_more_than_the_urls) {
-  needs_one_server("databases");
-  char url[256];
-  server_t *server = server_start(NULL);
-  snprintf(url, sizeof url, "unix://%s%s?db=3", server_login(server), server_path(server));
+static void test_db(void **state) {
+  const db_row_t *row = *state;
+  char url[256], used[12];
+  if (row->error == 0)
+    needs_one_server("databases");
+  server_t *server = server_start(&(server_options_t){.address = row->tcp ? "127.0.0.1" : NULL});
+  if (row->tcp)
+    snprintf(url, sizeof url, "%s/%d", server_url(server), row->url);
+  else
+    snprintf(url, sizeof url, "unix://%s%s?db=%d", server_login(server), server_path(server),
+             row->url);
   belay_client_options_t options = client_options();
-  options.db = 0;
+  options.db = row->option;
   bed_t *bed = bed_open_at(url, &options);
   bed->server = server;
   contender_t *c = contender_new(bed, "door", NULL);
-  assert_error(try_lock(c), 0);
-  assert_true(is_on_server(c));
+  assert_error(try_lock(c), row->error);
+  if (row->used > 0) {
+    assert_int_equal(server_keys(server), 0);
+    snprintf(used, sizeof used, "%d", row->used);
+    server_do(server, "SELECT", used, NULL);
+  }
+  assert_int_equal(server_keys(server), row->error == 0);
+  if (row->error == 0)
+    assert_true(is_on_server(c));
   bed_close(bed);
 }
 
-TEST(a_database_that_the_server_does_not_have) {
-  char url[256];
-  server_t *server = server_start(NULL);
-  snprintf(url, sizeof url, "unix://%s%s?db=999", server_login(server), server_path(server));
-  belay_client_options_t options = client_options();
-  options.timeout_ms = prompt_ms();
-  bed_t *bed = bed_open_at(url, &options);
-  bed->server = server;
-  assert_error(try_lock(contender_new(bed, "door", NULL)), BELAY_EREFUSED);
-  assert_int_equal(server_keys(server), 0);
-  bed_close(bed);
+static const db_row_t db_rows[] = {
+    {"db_of_a_unix_url", false, 3, -1, 3, 0},
+    {"db_of_a_tcp_url", true, 5, -1, 5, 0},
+    {"db_of_the_options", false, 3, 0, 0, 0},
+    {"db_that_does_not_exist", false, 999, -1, 0, BELAY_EREFUSED},
+};
+
+TEST_ROWS(databases) {
+  for (size_t i = 0; i < sizeof db_rows / sizeof *db_rows; i++)
+    test_add(__LINE__, test_db, &db_rows[i], "%s", db_rows[i].name);
 }
 
-BED_TEST_OF(the_client_says_its_name, o.client_name = "billing") {
+BED_TEST_OF(client_name, o.client_name = "billing") {
   assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
   assert_non_null(strstr(server_string(bed->server, "CLIENT", "LIST", NULL), "name=billing"));
 }

@@ -34,6 +34,11 @@ static belay_client_options_t patient(void) {
   return options;
 }
 
+static bed_t *open_patient(void) {
+  belay_client_options_t options = patient();
+  return bed_open(&options);
+}
+
 static belay_limiter_t *open_limiter(bed_t *bed) {
   belay_limit_t limit = bucket_limit(1000, 3600 * S, 1000);
   belay_limiter_options_t options = limiter_options(&limit, 1);
@@ -59,8 +64,7 @@ static belay_cache_from_t get(hoard_t *hoard, const char *key) {
 /* A limiter and a cache, one after the other: they wait once together, if at all, and use
  * different connections. */
 static void expect_series(how_t how, bool limiter_first) {
-  belay_client_options_t options = patient();
-  bed_t *bed = bed_open(&options);
+  bed_t *bed = open_patient();
   hoard_t hoard = {0};
   belay_limiter_t *limiter = open_limiter(bed);
   open_cache(&hoard, bed);
@@ -92,20 +96,18 @@ static void expect_series(how_t how, bool limiter_first) {
   bed_close(bed);
 }
 
-TEST(refused_connections_keep_no_call_waiting) {
+TEST(refused_connections) {
   expect_series(REFUSED, true);
   expect_series(REFUSED, false);
 }
 
-TEST(a_stopped_server_keeps_one_call_waiting) {
+TEST(stopped_server) {
   expect_series(STOPPED, true);
   expect_series(STOPPED, false);
 }
 
 /* Many begin before the outage is known: all of them end when it is. */
-TEST(calls_that_are_queued_end_with_the_first_refusal) {
-  belay_client_options_t options = patient();
-  bed_t *bed = bed_open(&options);
+TEST_IN(queued_calls_end_with_the_first_refusal, bed, open_patient()) {
   belay_limiter_t *limiter = open_limiter(bed);
   static ask_t asks[50];
   memset(asks, 0, sizeof asks);
@@ -117,13 +119,10 @@ TEST(calls_that_are_queued_end_with_the_first_refusal) {
   for (int i = 0; i < 50; i++)
     assert_error(answer(&asks[i], 0)->cause, BELAY_EUNREACHABLE);
   assert_true(clock_since_ms(began) < TIMEOUT_MS);
-  bed_close(bed);
 }
 
 /* A call without a policy waits until the server is back: the short outage is none for it. */
-TEST(a_call_without_a_policy_waits_for_the_server) {
-  belay_client_options_t options = patient();
-  bed_t *bed = bed_open(&options);
+TEST_IN(call_without_policy_waits, bed, open_patient()) {
   belay_limiter_t *limiter = open_limiter(bed);
   ask_t peek = {0};
   (void)take(bed, limiter, "k", 1);
@@ -134,11 +133,10 @@ TEST(a_call_without_a_policy_waits_for_the_server) {
   assert_int_equal(peek.ended, 0);
   server_restart(bed->server);
   assert_error(answer(&peek, 0)->cause, 0);
-  bed_close(bed);
 }
 
 /* No call is under way when the server comes back: the client finds it by itself. */
-TEST(the_return_is_noticed_without_a_call) {
+TEST(return_is_detected_without_a_call) {
   for (how_t how = 0; how < HOWS; how++) {
     belay_client_options_t options = patient();
     options.timeout_ms = 300 * slow();
@@ -157,10 +155,8 @@ TEST(the_return_is_noticed_without_a_call) {
 
 /* A server that answers, but cannot do anything at this time, is asked again for a moment, and
  * not until a deadline. */
-TEST(a_server_that_refuses_for_a_while) {
+TEST_IN(temporary_refusals, bed, open_patient()) {
   needs_one_server("REPLICAOF, which no node of a cluster takes");
-  belay_client_options_t options = patient();
-  bed_t *bed = bed_open(&options);
   belay_limiter_t *limiter = open_limiter(bed);
   (void)take(bed, limiter, "k", 1);
   server_do(bed->server, "CONFIG", "SET", "replica-serve-stale-data", "no", NULL);
@@ -175,5 +171,4 @@ TEST(a_server_that_refuses_for_a_while) {
   server_do(bed->server, "REPLICAOF", "NO", "ONE", NULL);
   while (take(bed, limiter, "k", 1)->source != BELAY_SOURCE_SERVER)
     assert_true(clock_since_ms(began) < 4 * TIMEOUT_MS);
-  bed_close(bed);
 }

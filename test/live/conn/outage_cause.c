@@ -55,7 +55,7 @@ static void note_detail(ask_t *ask) {
 }
 
 /* Three calls are under way when the server is killed. */
-TEST(a_killed_server_ends_calls_as_unknown) {
+TEST(killed_server) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 60000 * slow();
   bed_t *bed = listened(bed_open(&options));
@@ -86,7 +86,7 @@ TEST(a_killed_server_ends_calls_as_unknown) {
   bed_close(bed);
 }
 
-TEST_ON(a_refused_connection, server, server_start(&(server_options_t){.address = "127.0.0.1"})) {
+TEST_ON(refused_connection, server, server_start(&(server_options_t){.address = "127.0.0.1"})) {
   belay_client_options_t options = hasty();
   char expected[64];
   bed_t *bed = listened(bed_open_at(server_url(server), &options));
@@ -99,7 +99,7 @@ TEST_ON(a_refused_connection, server, server_start(&(server_options_t){.address 
   bed_close(bed);
 }
 
-TEST(a_stopped_server_times_out) {
+TEST(stopped_server_times_out) {
   belay_client_options_t options = hasty();
   options.connect_timeout_ms = 200 * slow();
   bed_t *bed = listened(bed_open(&options));
@@ -125,8 +125,7 @@ static void hang_up(fake_link_t *link, const char *const *words, size_t count, v
 }
 
 /* Cut before anything was answered, and after AUTH had been sent. */
-TEST_ON(a_connection_that_is_cut_at_once, fake,
-        fake_start(&(fake_options_t){.on_command = hang_up})) {
+TEST_ON(connection_cut_at_once, fake, fake_start(&(fake_options_t){.on_command = hang_up})) {
   belay_client_options_t options = hasty();
   for (int i = 0; i < 2; i++) {
     options.password = i == 0 ? NULL : "secret";

@@ -1,4 +1,4 @@
-/* Which command is published with: that of the server which the call is handed to, whatever was known before. */
+/* The command that publishes: always that of the server which gets the call. */
 #include "core/call/publish.h"
 
 #include <stdio.h>
@@ -49,9 +49,9 @@ static void assert_published(server_t *server, int64_t plain, int64_t sharded) {
   assert_int_equal(server_calls(server, "spublish"), sharded);
 }
 
-/* ---- the words ----------------------------------------------------------------------------------------------- */
+/* ---- the words ---- */
 
-BED_TEST(a_publication_becomes_what_the_server_takes) {
+BED_TEST(publish_in_each_kind_of_server) {
   static const char plain[] = "*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$5\r\nhello\r\n";
   static const char sharded[] = "*3\r\n$8\r\nSPUBLISH\r\n$1\r\nc\r\n$5\r\nhello\r\n";
   belay__call_t *call = belay__call_new(bed->client, BELAY__CLASS_DATA);
@@ -68,7 +68,7 @@ BED_TEST(a_publication_becomes_what_the_server_takes) {
 }
 
 /* A copy of the shorter one has room for the longer one, whatever is left of its buffer. */
-BED_TEST(a_copy_becomes_it_too) {
+BED_TEST(copied_publish) {
   char message[600], text[700];
   memset(message, 'x', sizeof message);
   for (size_t len = 180; len < sizeof message; len++) {
@@ -86,9 +86,9 @@ BED_TEST(a_copy_becomes_it_too) {
   }
 }
 
-/* ---- who has just come ----------------------------------------------------------------------------------------- */
+/* ---- who has just come ---- */
 
-TEST(the_first_word_of_a_client) {
+TEST(publish_as_first_call) {
   needs_one_server("one that is no cluster");
   server_t *servers[] = {server_start(NULL), start_cluster()};
   for (int i = 0; i < 2; i++) {
@@ -104,7 +104,7 @@ TEST(the_first_word_of_a_client) {
   }
 }
 
-/* ---- a server in the place of another one ---------------------------------------------------------------------- */
+/* ---- a server in the place of another one ---- */
 
 typedef struct move {
   server_t *from, *to;
@@ -146,7 +146,7 @@ static void on_counted(belay_request_t *request, int status, unsigned left) {
 }
 
 /* The count that opens a latch is sent again; where it is executed it is published. */
-TEST(what_is_sent_again_to_another_kind_of_server) {
+TEST(resend_to_another_kind_of_server) {
   for (int to_cluster = 0; to_cluster < 2; to_cluster++) {
     move_t m = begin_move(to_cluster);
     resize_t again = {.request.data = &again};
@@ -164,8 +164,9 @@ TEST(what_is_sent_again_to_another_kind_of_server) {
   }
 }
 
-/* It moves while the lock is held, its key with it; the release is not answered, and repeated there. */
-TEST(a_release_that_another_kind_of_server_gets) {
+/* The primary moves with the lock's key. The release gets no reply and is repeated on the new
+ * server. */
+TEST(release_to_another_kind_of_server) {
   for (int to_cluster = 0; to_cluster < 2; to_cluster++) {
     move_t m = begin_move(to_cluster);
     belay_lock_options_t options = with_ttl(60000);

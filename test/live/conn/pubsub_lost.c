@@ -6,7 +6,7 @@
 
 enum { KILL_EVERY_MS = 5, CONTEST_MS = 3000, TURNS = 5, POLL_MS = 300, ROUNDS = 3, WAITERS = 3 };
 
-/* ---- nothing is heard ---------------------------------------------------------------------------------------- */
+/* ---- nothing is heard ---- */
 
 typedef struct deafness {
   const char *name;
@@ -94,7 +94,7 @@ static void test_deaf(void **state) {
   bed_close(bed);
 }
 
-/* ---- everything is heard ------------------------------------------------------------------------------------- */
+/* ---- everything is heard ---- */
 
 /* Holders and waiters in three clients, all with a poll interval of 20 seconds. */
 typedef struct chain {
@@ -147,7 +147,7 @@ static int64_t pass_on(chain_t *chain) {
   return took;
 }
 
-BED_TEST(where_all_is_heard_nobody_polls) {
+BED_TEST(no_polls_with_wakeups) {
   static chain_t chain;
   for (int i = 0; i < 2; i++)
     bed_connect(bed, server_url(bed->server), NULL);

@@ -15,7 +15,7 @@ enum { NODES = 5, BLOCKS = 21, CYCLES = 200, WARM_UP = 20, ATTEMPTS = 5 };
 /* Waiting for a stopped node takes a thousand times as long; the scheduler's effect is smaller. */
 #define DELAYED 3.0
 
-/* ---- processors -------------------------------------------------------------------------------------------- */
+/* ---- processors ---- */
 
 /* Binds this process and its later children to the first of the given processors, or to the
  * others. */
@@ -45,7 +45,7 @@ static double wanting(void) {
   return count;
 }
 
-/* ---- medians ----------------------------------------------------------------------------------------------- */
+/* ---- medians ---- */
 
 static int compare(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
@@ -57,7 +57,7 @@ static double median(double *values, size_t count) {
   return values[count / 2];
 }
 
-/* ---- cycles ------------------------------------------------------------------------------------------------ */
+/* ---- cycles ---- */
 
 typedef struct block {
   unsigned cycles, failed;
@@ -106,7 +106,7 @@ static double run_block(contender_t *c) {
   return median(block.us + WARM_UP, CYCLES);
 }
 
-/* ---- comparing --------------------------------------------------------------------------------------------- */
+/* ---- comparing ---- */
 
 typedef struct runners {
   nodes_t *nodes;
@@ -161,7 +161,7 @@ static double redlock_without_one(const runners_t *runners) {
   return us;
 }
 
-/* load: how many wanted a processor between the blocks, when there was nothing for the servers to do. */
+/* load: number of runnable processes between the blocks, while the servers had nothing to do. */
 static double measure(nodes_t *nodes, const comparison_t *it, double *load) {
   double first[BLOCKS], second[BLOCKS], ratio[BLOCKS], wanted[BLOCKS];
   belay_lock_options_t options = redlock_options(10000);
@@ -212,7 +212,7 @@ static void compare_paces(const comparison_t *it) {
     fail_msg("%s: %.2f times as long, and may be %.2f", it->what, ratio, it->most);
 }
 
-TEST(five_nodes_take_at_most_twice_as_long_as_one) {
+TEST(five_nodes_at_most_twice_the_time) {
   compare_paces(&(comparison_t){.what = "a plain lock, and Redlock on five nodes",
                                 .most = 2.0,
                                 .apart = true,
@@ -220,14 +220,14 @@ TEST(five_nodes_take_at_most_twice_as_long_as_one) {
                                 .second = redlock_on_five});
 }
 
-TEST(a_node_that_stands_still_delays_nothing) {
+TEST(stopped_node) {
   compare_paces(&(comparison_t){.what = "Redlock on five nodes, and with one that stands still",
                                 .most = DELAYED,
                                 .first = redlock_on_five,
                                 .second = redlock_with_one_paused});
 }
 
-TEST(a_node_that_has_long_stood_still_delays_nothing) {
+TEST(node_stopped_for_long) {
   compare_paces(
       &(comparison_t){.what = "Redlock on five nodes, and with one that has long stood still",
                       .most = DELAYED,

@@ -1,4 +1,5 @@
-/* Connections to servers that are of little use: mute, full, read-only, talkative, or slow to be found. */
+/* Connections to servers that are silent, full, read-only, or slow to be found, or that repeat
+ * secrets. */
 #include <dlfcn.h>
 #include <netdb.h>
 #include <stdatomic.h>
@@ -7,7 +8,7 @@
 #include "support/fixtures/bed.h"
 #include "support/deployments/fake.h"
 
-/* ---- a name that only this program knows ------------------------------------------------------------------ */
+/* ---- a name that only this program knows ---- */
 
 #define SLOW_NAME "slow.test"
 
@@ -33,7 +34,7 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
   return function(name, service, hints, list);
 }
 
-TEST(a_lookup_that_is_slower_than_a_connect_may_be_is_used_all_the_same) {
+TEST(lookup_slower_than_connect_timeout) {
   char url[64];
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   belay_client_options_t options = client_options();
@@ -51,7 +52,7 @@ TEST(a_lookup_that_is_slower_than_a_connect_may_be_is_used_all_the_same) {
   bed_close(bed);
 }
 
-/* ---- a server that stands still, and several connections -------------------------------------------------- */
+/* ---- a server that stands still, and several connections ---- */
 
 static void expect_each_link_to_be_dropped(unsigned links) {
   enum { NAMES = 40 };
@@ -83,22 +84,22 @@ static void expect_each_link_to_be_dropped(unsigned links) {
   bed_close(bed);
 }
 
-TEST(each_of_two_links_that_owes_an_answer_is_dropped) {
+TEST(two_stalled_connections) {
   expect_each_link_to_be_dropped(2);
 }
 
-TEST(each_of_three_links_that_owes_an_answer_is_dropped) {
+TEST(three_stalled_connections) {
   expect_each_link_to_be_dropped(3);
 }
 
-TEST(each_of_four_links_that_owes_an_answer_is_dropped) {
+TEST(four_stalled_connections) {
   expect_each_link_to_be_dropped(4);
 }
 
-/* ---- a server that only reads ----------------------------------------------------------------------------- */
+/* ---- a server that only reads ---- */
 
-TEST(a_replica_is_not_stormed) {
-  needs_one_server("a replica of nobody");
+TEST(replica_gets_few_attempts) {
+  needs_one_server("a replica without a primary");
   enum { LOCKERS = 50 };
   server_t *server =
       server_start(&(server_options_t){.arguments = {"--replicaof", "127.0.0.1", "1"}});
@@ -118,7 +119,7 @@ TEST(a_replica_is_not_stormed) {
   bed_close(bed);
 }
 
-/* ---- a server that is full -------------------------------------------------------------------------------- */
+/* ---- a server that is full ---- */
 
 /* Stores belay_detail() of the callback. */
 static void keep_detail(contender_t *c, event_t event) {
@@ -144,15 +145,15 @@ static void expect_too_many_clients(const char *address) {
   bed_close(bed);
 }
 
-TEST(a_full_server_says_so_over_a_unix_socket) {
+TEST(maxclients_over_a_unix_socket) {
   expect_too_many_clients(NULL);
 }
 
-TEST(a_full_server_says_so_over_tcp) {
+TEST(maxclients_over_tcp) {
   expect_too_many_clients("127.0.0.1");
 }
 
-/* ---- a server that repeats what it is told ---------------------------------------------------------------- */
+/* ---- a server that repeats what it is told ---- */
 
 #define SECRET "correct-horse"
 
@@ -210,7 +211,7 @@ static void expect_no_secret(const char *url) {
   assert_int_equal(ear.secrets, 0);
 }
 
-TEST(a_server_that_does_not_know_auth_gives_no_password_away) {
+TEST(server_without_auth) {
   needs_one_server("commands with other names");
   server_t *server =
       server_start(&(server_options_t){.arguments = {"--rename-command", "AUTH", ""}});
@@ -233,12 +234,11 @@ static void repeat_auth(fake_link_t *link, const char *const *words, size_t coun
   fake_say(link, text);
 }
 
-TEST_ON(a_server_that_repeats_auth_gives_no_password_away, fake,
-        fake_start(&(fake_options_t){.on_command = repeat_auth})) {
+TEST_ON(server_repeats_auth, fake, fake_start(&(fake_options_t){.on_command = repeat_auth})) {
   expect_no_secret(fake_url(fake));
 }
 
-/* ---- a log that takes its time ---------------------------------------------------------------------------- */
+/* ---- a log that takes its time ---- */
 
 typedef struct slow_log {
   uv_loop_t loop;
@@ -259,7 +259,7 @@ static void count_grant(belay_lock_t *lock, int status) {
 }
 
 /* A new connection that is idle for longer than it may be before its first call is handed to it. */
-TEST_ON(a_link_that_somebody_waits_for_is_not_retired, server, server_start(NULL)) {
+TEST_ON(needed_connection_is_not_retired, server, server_start(NULL)) {
   enum { LOCKS = 16 };
   slow_log_t log = {.told = 0};
   belay_options_t options;

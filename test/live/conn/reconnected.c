@@ -18,7 +18,7 @@ static void come_back(bed_t *bed) {
     ;
 }
 
-TEST_IN(an_acquire_that_polls, bed, open_bed()) {
+TEST_IN(polling_acquire_after_reconnect, bed, open_bed()) {
   belay_lock_options_t options = with_ttl(1000);
   options.wakeup = BELAY_WAKE_POLL;
   options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 3600000;
@@ -31,8 +31,9 @@ TEST_IN(an_acquire_that_polls, bed, open_bed()) {
   assert_error(release(c), 0);
 }
 
-/* After ten failures a renewal rests for 10 to 20 seconds. The server has forgotten the lock, and says so to the next one. */
-TEST_IN(a_renewal, bed, open_bed()) {
+/* After ten failures the next renewal is due in 10 to 20 seconds. The restarted server has lost the
+ * lock, so the next renewal detects the loss. */
+TEST_IN(renewal_after_reconnect, bed, open_bed()) {
   belay_lock_options_t options = watched(86400000);
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);

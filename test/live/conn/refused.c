@@ -13,7 +13,7 @@
 static char folder[64];    /* of MISCONF */
 static resp_client_t busy; /* the client that keeps the server busy */
 
-/* ---- how to make a server say so ------------------------------------------------------------------------- */
+/* ---- how to make a server say so ---- */
 
 static void fill_memory(server_t *server) {
   server_do(server, "CONFIG", "SET", "maxmemory-policy", "noeviction", NULL);
@@ -164,7 +164,7 @@ static void do_nothing(server_t *server) {
   (void)server;
 }
 
-/* ---- what each of them is told --------------------------------------------------------------------------- */
+/* ---- what each of them is told ---- */
 
 #define ALL(error)                                                                                 \
   { error, error, error, error, error, false, 0 }
@@ -237,19 +237,18 @@ static const char *says(const row_t *row) {
   return has_one && row->begin == ask_for_a_password ? "WRONGPASS " : row->says;
 }
 
-TEST(whatever_a_server_refuses) {
+TEST(refusals) {
   if (deployment_is_cluster())
     skip(); /* nodes of a cluster cannot be made replicas by hand; they have another row */
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     const row_t *row = &rows[i];
-    house_t house;
     print_message("a server that %s\n", row->name);
-    house_open(&house, start_server(row->cluster), NULL, NULL);
-    house_move_in(&house);
-    row->begin(house.server);
-    house_expect(&house, row->name, told(row), says(row));
-    row->end(house.server);
-    house_expect_well(&house);
-    house_close(&house);
+    house_t *house = house_open(start_server(row->cluster), NULL, NULL);
+    house_move_in(house);
+    row->begin(house->server);
+    house_expect(house, row->name, told(row), says(row));
+    row->end(house->server);
+    house_expect_well(house);
+    house_close(house);
   }
 }

@@ -11,13 +11,13 @@
   { error, error, error, error, error, false, 0 }
 
 static const house_told_t nothing = ALL(0);
-static const house_told_t shut_out = ALL(BELAY_EAUTH);
+static const house_told_t locked_out = ALL(BELAY_EAUTH);
 
-static void drop_everybody(server_t *server) {
+static void drop_clients(server_t *server) {
   server_do(server, "CLIENT", "KILL", "TYPE", "normal", NULL);
 }
 
-/* ---- passwords and users --------------------------------------------------------------------------------- */
+/* ---- passwords and users ---- */
 
 static void add_alice(server_t *server, const char *password) {
   char right[64];
@@ -25,70 +25,56 @@ static void add_alice(server_t *server, const char *password) {
   server_do(server, "ACL", "SETUSER", "alice", "on", "resetpass", right, "~*", "&*", "+@all", NULL);
 }
 
-/* Present connections stay. New ones fail until the password is right again. */
-TEST(a_password_that_changes) {
-  house_t house;
+static house_t *open_as_alice(void) {
   server_t *server = server_start(NULL);
   add_alice(server, "sesame");
-  house_open(&house, server, "alice", "sesame");
-  house_move_in(&house);
-  add_alice(server, "barley");
-  assert_error(house_take(&house), 0);
-  assert_error(house_add(&house), 0);
-  assert_error(house_acquire(&house), 0);
-  assert_error(release(house.wanted), 0);
-  drop_everybody(server);
-  house_expect(&house, "another password", &shut_out, "WRONGPASS ");
-  assert_null(strstr(house.detail, "sesame"));
-  add_alice(server, "sesame");
-  house_expect_well(&house);
-  house_close(&house);
+  house_t *house = house_open(server, "alice", "sesame");
+  house_move_in(house);
+  return house;
 }
 
-TEST(a_user_who_is_switched_off) {
-  house_t house;
-  server_t *server = server_start(NULL);
-  add_alice(server, "sesame");
-  house_open(&house, server, "alice", "sesame");
-  house_move_in(&house);
-  server_do(server, "ACL", "SETUSER", "alice", "off", NULL);
-  drop_everybody(server);
-  house_expect(&house, "off", &shut_out, "WRONGPASS ");
-  server_do(server, "ACL", "SETUSER", "alice", "on", NULL);
-  house_expect_well(&house);
-  house_close(&house);
+#define ALICE_TEST(name) TEST_IN(name, house, open_as_alice())
+
+/* Present connections stay. New ones fail until the password is right again. */
+ALICE_TEST(password_changed) {
+  add_alice(house->server, "barley");
+  assert_error(house_take(house), 0);
+  assert_error(house_add(house), 0);
+  assert_error(house_acquire(house), 0);
+  assert_error(release(house->wanted), 0);
+  drop_clients(house->server);
+  house_expect(house, "another password", &locked_out, "WRONGPASS ");
+  assert_null(strstr(house->detail, "sesame"));
+  add_alice(house->server, "sesame");
+  house_expect_well(house);
+}
+
+ALICE_TEST(user_disabled) {
+  server_do(house->server, "ACL", "SETUSER", "alice", "off", NULL);
+  drop_clients(house->server);
+  house_expect(house, "off", &locked_out, "WRONGPASS ");
+  server_do(house->server, "ACL", "SETUSER", "alice", "on", NULL);
+  house_expect_well(house);
 }
 
 /* The server ends the user's connections. */
-TEST(a_user_who_goes) {
-  house_t house;
-  server_t *server = server_start(NULL);
-  add_alice(server, "sesame");
-  house_open(&house, server, "alice", "sesame");
-  house_move_in(&house);
-  server_do(server, "ACL", "DELUSER", "alice", NULL);
-  house_expect(&house, "gone", &shut_out, "WRONGPASS ");
-  add_alice(server, "sesame");
-  house_expect_well(&house);
-  house_close(&house);
+ALICE_TEST(user_deleted) {
+  server_do(house->server, "ACL", "DELUSER", "alice", NULL);
+  house_expect(house, "gone", &locked_out, "WRONGPASS ");
+  add_alice(house->server, "sesame");
+  house_expect_well(house);
 }
 
 /* A user who may not touch the keys. */
-TEST(a_user_of_other_keys) {
+ALICE_TEST(keys_not_permitted) {
   static const house_told_t forbidden = ALL(BELAY_EPERM);
-  house_t house;
-  server_t *server = server_start(NULL);
-  add_alice(server, "sesame");
-  house_open(&house, server, "alice", "sesame");
-  house_move_in(&house);
-  server_do(server, "ACL", "SETUSER", "alice", "resetkeys", "~other:*", NULL);
-  house_expect(&house, "other keys", &forbidden, "NOPERM ");
-  server_do(server, "ACL", "SETUSER", "alice", "~*", NULL);
-  house_expect_well(&house);
-  house_close(&house);
+  server_do(house->server, "ACL", "SETUSER", "alice", "resetkeys", "~other:*", NULL);
+  house_expect(house, "other keys", &forbidden, "NOPERM ");
+  server_do(house->server, "ACL", "SETUSER", "alice", "~*", NULL);
+  house_expect_well(house);
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------------- */
+/* ---- addresses ---- */
 
 /* An address of this machine that is not its own to itself. */
 static bool find_address(char out[INET_ADDRSTRLEN]) {
@@ -112,24 +98,23 @@ TEST(protected_mode) {
     skip(); /* which has an address of its own */
   acl_skip("it protects servers that have no password");
   static char address[INET_ADDRSTRLEN];
-  house_t house;
   if (!find_address(address)) {
     print_message("this machine has no address that others could use\n");
     skip();
   }
   server_t *server = server_start(
       &(server_options_t){.address = address, .arguments = {"--protected-mode", "no", NULL}});
-  house_open(&house, server, NULL, NULL);
-  house_move_in(&house);
+  house_t *house = house_open(server, NULL, NULL);
+  house_move_in(house);
   server_do(server, "CONFIG", "SET", "protected-mode", "yes", NULL);
-  drop_everybody(server);
-  house_expect(&house, "protected mode", &shut_out, "DENIED ");
+  drop_clients(server);
+  house_expect(house, "protected mode", &locked_out, "DENIED ");
   server_do(server, "CONFIG", "SET", "protected-mode", "no", NULL);
-  house_expect_well(&house);
-  house_close(&house);
+  house_expect_well(house);
+  house_close(house);
 }
 
-/* ---- commands that have another name --------------------------------------------------------------------- */
+/* ---- renamed commands ---- */
 
 #define FROM_SCRIPT "command called from script" /* "ERR Unknown Redis ", or "ERR Unknown " */
 
@@ -147,45 +132,36 @@ static void expect_unknown(house_t *house, int status, const char *says) {
   assert_int_equal(server_keys(house->server), 0);
 }
 
-TEST(a_command_that_has_another_name) {
-  house_t house;
-  house_open(&house, server_without("SET"), NULL, NULL);
-  for (int i = 0; i < 2;
-       i++) /* it is not known yet to have SET with NX and GET; then it is asked first */
-    expect_unknown(&house, house_acquire(&house), FROM_SCRIPT);
-  expect_unknown(&house, house_take(&house), FROM_SCRIPT);
-  assert_error(house_add(&house), 0);
-  assert_int_equal(client_stats(house.bed).undo_pending, 0); /* it did nothing: that is known */
-  assert_int_equal(client_stats(house.bed).unknown, 0);
-  house_close(&house);
-  house_open(&house, server_without("INCRBY"), NULL, NULL);
-  expect_unknown(&house, house_add(&house), "ERR unknown command 'INCRBY'");
-  assert_error(house_acquire(&house), 0);
-  assert_error(house_take(&house), 0);
-  house_close(&house);
+TEST_IN(a_missing_command_in_a_script, house, house_open(server_without("SET"), NULL, NULL)) {
+  for (int i = 0; i < 2; i++) /* the first time it is not known whether SET takes NX with GET */
+    expect_unknown(house, house_acquire(house), FROM_SCRIPT);
+  expect_unknown(house, house_take(house), FROM_SCRIPT);
+  assert_error(house_add(house), 0);
+  assert_int_equal(client_stats(house->bed).undo_pending, 0); /* the script did nothing */
+  assert_int_equal(client_stats(house->bed).unknown, 0);
+}
+
+TEST_IN(a_missing_command, house, house_open(server_without("INCRBY"), NULL, NULL)) {
+  expect_unknown(house, house_add(house), "ERR unknown command 'INCRBY'");
+  assert_error(house_acquire(house), 0);
+  assert_error(house_take(house), 0);
 }
 
 /* A script that cannot be called has not written. */
-TEST(scripts_that_have_another_name) {
-  house_t house;
-  house_open(&house, server_without("EVAL"), NULL, NULL);
-  expect_unknown(&house, house_take(&house), "ERR unknown command 'EVAL'");
-  assert_error(house_acquire(&house), 0); /* by SET */
-  assert_error(release(house.wanted), BELAY_EREFUSED);
-  assert_non_null(strstr(house.detail, "ERR unknown command 'EVAL'"));
-  assert_null(strstr(house.detail, "belay"));
-  assert_int_equal(client_stats(house.bed).unknown, 0);
-  house_close(&house);
+TEST_IN(eval_missing, house, house_open(server_without("EVAL"), NULL, NULL)) {
+  expect_unknown(house, house_take(house), "ERR unknown command 'EVAL'");
+  assert_error(house_acquire(house), 0); /* by SET */
+  assert_error(release(house->wanted), BELAY_EREFUSED);
+  assert_non_null(strstr(house->detail, "ERR unknown command 'EVAL'"));
+  assert_null(strstr(house->detail, "belay"));
+  assert_int_equal(client_stats(house->bed).unknown, 0);
 }
 
 /* And where a server does not tell what it can do, all is done in the older way. */
-TEST(a_server_that_does_not_tell_what_it_can_do) {
-  house_t house;
-  house_open(&house, server_without("COMMAND"), NULL, NULL);
-  house_move_in(&house);
-  house_expect(&house, "without COMMAND", &nothing, NULL);
-  house_expect_well(&house);
-  assert_int_equal(server_calls(house.server, "set") > 0, true); /* in scripts */
-  assert_true(server_calls(house.server, "eval") + server_calls(house.server, "evalsha") >= 4);
-  house_close(&house);
+TEST_IN(command_info_missing, house, house_open(server_without("COMMAND"), NULL, NULL)) {
+  house_move_in(house);
+  house_expect(house, "without COMMAND", &nothing, NULL);
+  house_expect_well(house);
+  assert_int_equal(server_calls(house->server, "set") > 0, true); /* in scripts */
+  assert_true(server_calls(house->server, "eval") + server_calls(house->server, "evalsha") >= 4);
 }

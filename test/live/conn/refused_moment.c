@@ -6,7 +6,7 @@
 #include "support/deployments/cluster.h"
 #include "support/load/house.h"
 
-/* ---- it becomes a replica -------------------------------------------------------------------------------- */
+/* ---- it becomes a replica ---- */
 
 static void keep_detail(contender_t *contender, event_t event) {
   if (event == EVENT_ENDED)
@@ -14,7 +14,7 @@ static void keep_detail(contender_t *contender, event_t event) {
 }
 
 /* The key is set, and WAIT is interrupted: the holder is unknown. */
-TEST(a_primary_that_is_deposed_while_copies_are_waited_for) {
+TEST(demotion_during_wait) {
   needs_one_server("REPLICAOF, which no node of a cluster takes");
   char detail[256] = "";
   belay_client_options_t patient = client_options();
@@ -41,110 +41,101 @@ TEST(a_primary_that_is_deposed_while_copies_are_waited_for) {
   bed_close(bed);
 }
 
-/* ---- it goes down, and comes up -------------------------------------------------------------------------- */
+/* ---- it goes down, and comes up ---- */
 
 /* All calls are in flight at the shutdown: those without a reply end as unknown. */
-TEST(a_server_that_goes_down_with_calls_on_their_way) {
-  house_t house;
+TEST_IN(shutdown_with_calls_in_flight, house,
+        house_open(server_start(&(server_options_t){
+                       .arguments = {"--appendonly", "yes", "--appendfsync", "always", NULL}}),
+                   NULL, NULL)) {
   ask_t ask = {.then = NULL};
   count_t count = {.n = 0};
-  house_open(&house,
-             server_start(&(server_options_t){
-                 .arguments = {"--appendonly", "yes", "--appendfsync", "always", NULL}}),
-             NULL, NULL);
-  house_move_in(&house);
-  bed_t *bed = house.bed;
+  house_move_in(house);
+  bed_t *bed = house->bed;
   uint64_t calls = client_stats(bed).commands;
-  server_do(house.server, "CLIENT", "PAUSE", "60000", NULL);
-  assert_error(begin_acquire(house.wanted, 0), 0);
-  assert_error(begin_extend(house.held, 60000), 0);
-  assert_error(begin_release(house.leaves), 0);
-  assert_error(belay_limiter_take(house.limiter, asked(bed, &ask), belay_string("k"), 1, on_answer),
-               0);
-  assert_error(BEGIN(&house.till, &count, add, KEY("n"), 1, on_result), 0);
+  server_do(house->server, "CLIENT", "PAUSE", "60000", NULL);
+  assert_error(begin_acquire(house->wanted, 0), 0);
+  assert_error(begin_extend(house->held, 60000), 0);
+  assert_error(begin_release(house->leaves), 0);
+  assert_error(
+      belay_limiter_take(house->limiter, asked(bed, &ask), belay_string("k"), 1, on_answer), 0);
+  assert_error(BEGIN(&house->till, &count, add, KEY("n"), 1, on_result), 0);
   bed_until(bed, client_stats(bed).commands >= calls + 5);
   bed_run_for(bed, 20);
-  server_terminate(house.server);
-  assert_error(outcome(house.wanted), BELAY_EUNKNOWN);
-  assert_error(outcome(house.leaves), BELAY_EUNKNOWN);
-  bed_until(bed, house.held->extended == 1);
-  assert_error(house.held->extend_status, BELAY_EUNKNOWN);
+  server_terminate(house->server);
+  assert_error(outcome(house->wanted), BELAY_EUNKNOWN);
+  assert_error(outcome(house->leaves), BELAY_EUNKNOWN);
+  bed_until(bed, house->held->extended == 1);
+  assert_error(house->held->extend_status, BELAY_EUNKNOWN);
   assert_error(answer(&ask, 0)->cause, BELAY_EUNKNOWN);
   assert_error(end_of_count(&count), BELAY_EUNKNOWN);
-  server_restart(house.server);
-  house_expect_well(&house); /* nothing of it was executed */
-  house_close(&house);
+  server_restart(house->server);
+  house_expect_well(house); /* nothing of it was executed */
 }
 
 /* The server loads much data and refuses calls meanwhile. The waiter is granted the lock in the
  * end. */
-TEST(a_server_that_comes_up_slowly) {
+TEST_IN(slow_loading, house,
+        house_open(server_start(&(server_options_t){
+                       .arguments = {"--enable-debug-command", "yes", "--rdbcompression", "no",
+                                     "--loading-process-events-interval-bytes", "1024", NULL}}),
+                   NULL, NULL)) {
   if (deployment_is_cluster())
     skip(); /* which is whole again only later */
-  house_t house;
   ask_t ask = {.request.timeout_ms = 60000};
-  house_open(&house,
-             server_start(&(server_options_t){
-                 .arguments = {"--enable-debug-command", "yes", "--rdbcompression", "no",
-                               "--loading-process-events-interval-bytes", "1024", NULL}}),
-             NULL, NULL);
-  house_move_in(&house);
-  server_do(house.server, "DEBUG", "POPULATE", "400", "big", "2000", NULL);
-  server_do(house.server, "SAVE", NULL);
-  server_configure(house.server, "key-load-delay 1000");
-  server_kill(house.server);
-  bed_until(house.bed, client_stats(house.bed).connections_up == 0);
-  server_spawn(house.server);
-  assert_error(begin_acquire(house.wanted, 60000), 0);
+  house_move_in(house);
+  server_do(house->server, "DEBUG", "POPULATE", "400", "big", "2000", NULL);
+  server_do(house->server, "SAVE", NULL);
+  server_configure(house->server, "key-load-delay 1000");
+  server_kill(house->server);
+  bed_until(house->bed, client_stats(house->bed).connections_up == 0);
+  server_spawn(house->server);
+  assert_error(begin_acquire(house->wanted, 60000), 0);
   assert_error(
-      belay_limiter_take(house.limiter, asked(house.bed, &ask), belay_string("k"), 1, on_answer),
+      belay_limiter_take(house->limiter, asked(house->bed, &ask), belay_string("k"), 1, on_answer),
       0);
-  assert_error(outcome(house.wanted), 0);
+  assert_error(outcome(house->wanted), 0);
   assert_error(answer(&ask, 0)->cause, 0);
-  server_await(house.server);
-  assert_true(client_stats(house.bed).calls > 0);
-  assert_error(release(house.wanted), 0);
-  assert_error(release(house.leaves), 0);
-  house_expect_well(&house);
-  house_close(&house);
+  server_await(house->server);
+  assert_true(client_stats(house->bed).calls > 0);
+  assert_error(release(house->wanted), 0);
+  assert_error(release(house->leaves), 0);
+  house_expect_well(house);
 }
 
 /* A script that has written cannot be stopped. */
-TEST(a_script_that_cannot_be_stopped) {
+TEST_IN(unkillable_script, house,
+        house_open(server_start(&(server_options_t){
+                       .arguments = {"--busy-reply-threshold", "20", NULL}}),
+                   NULL, NULL)) {
   needs_one_process("a key in a known place");
   static const char script[] = "EVAL \"redis.call('SET', 'x', 'y') while true do end\" 0\r\n";
-  house_t house;
   resp_client_t busy;
-  house_open(&house,
-             server_start(&(server_options_t){.arguments = {"--busy-reply-threshold", "20", NULL}}),
-             NULL, NULL);
-  assert_error(house_acquire(&house), 0);
-  assert_error(release(house.wanted), 0);
-  assert_int_equal(acl_dial(NULL, &busy, server_path(house.server)), 0);
+  assert_error(house_acquire(house), 0);
+  assert_error(release(house->wanted), 0);
+  assert_int_equal(acl_dial(NULL, &busy, server_path(house->server)), 0);
   assert_int_equal(resp_send(busy.fd, script, sizeof script - 1), 0);
   int64_t began = clock_now();
   for (;;) {
-    const resp_t *reply = server_ask(house.server, "SCRIPT", "KILL", NULL);
+    const resp_t *reply = server_ask(house->server, "SCRIPT", "KILL", NULL);
     if (reply->type == RESP_ERROR && strncmp(reply->str, "UNKILLABLE ", 11) == 0)
       break;
     assert_true(clock_since_ms(began) < 20000 * slow());
     stall_ms(2);
   }
-  assert_error(house_acquire(&house), BELAY_ESCRIPTBUSY);
-  assert_error(house_take(&house), BELAY_ESCRIPTBUSY);
-  assert_error(house_add(&house), BELAY_ESCRIPTBUSY);
-  assert_non_null(strstr(house.detail, "BUSY "));
+  assert_error(house_acquire(house), BELAY_ESCRIPTBUSY);
+  assert_error(house_take(house), BELAY_ESCRIPTBUSY);
+  assert_error(house_add(house), BELAY_ESCRIPTBUSY);
+  assert_non_null(strstr(house->detail, "BUSY "));
   resp_hang_up(&busy);
-  server_restart(house.server);
-  assert_error(acquire(house.wanted, 20000), 0);
-  house_close(&house);
+  server_restart(house->server);
+  assert_error(acquire(house->wanted, 20000), 0);
 }
 
-/* ---- slots ----------------------------------------------------------------------------------------------- */
+/* ---- slots ---- */
 
 /* Of two keys one has gone already: nobody has both. */
-TEST_ON(a_slot_that_is_moved, cluster,
-        cluster_start(&(cluster_options_t){.without_replicas = true})) {
+TEST_ON(slot_moves, cluster, cluster_start(&(cluster_options_t){.without_replicas = true})) {
   belay_client_options_t options = client_options();
   options.timeout_ms = HOUSE_TIMEOUT_MS;
   bed_t *bed = bed_open_at(cluster_url(cluster), &options);
@@ -186,7 +177,7 @@ static void on_end(belay_multilock_t *lock, int status) {
 }
 
 /* Keys that do not live together, said to a node of a cluster that is taken for a server. */
-TEST(keys_of_several_slots) {
+TEST(crossslot) {
   server_t *server = server_start(&(server_options_t){.cluster = true});
   server_do(server, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL);
   bed_t *bed = bed_open_with(server, NULL);
@@ -205,7 +196,7 @@ TEST(keys_of_several_slots) {
   bed_close(bed);
 }
 
-/* ---- what is found at a key ------------------------------------------------------------------------------ */
+/* ---- what is found at a key ---- */
 
 static void make_a_list(server_t *server, const char *key) {
   server_do(server, "DEL", key, NULL);
@@ -218,46 +209,40 @@ static void expect_blamed(const house_t *house, const char *key) {
 }
 
 /* Keys of other types stay unchanged, and the error names the key. */
-TEST(keys_that_hold_something_else) {
+TEST_IN(keys_of_another_type, house, house_open(server_start(NULL), NULL, NULL)) {
   static const char counter[] = "belay::counter::{n}";
   char limit[128];
-  house_t house;
-  house_open(&house, server_start(NULL), NULL, NULL);
-  house_move_in(&house);
-  const resp_t *keys = server_ask(house.server, "KEYS", "*limit*{k}*", NULL);
+  house_move_in(house);
+  const resp_t *keys = server_ask(house->server, "KEYS", "*limit*{k}*", NULL);
   assert_int_equal(keys->count, 1);
   snprintf(limit, sizeof limit, "%s", keys->items[0]->str);
-  make_a_list(house.server, key_of(house.wanted));
-  make_a_list(house.server, key_of(house.held));
-  make_a_list(house.server, key_of(house.leaves));
-  make_a_list(house.server, limit);
-  make_a_list(house.server, counter);
-  assert_error(house_acquire(&house), BELAY_EWRONGTYPE);
-  expect_blamed(&house, key_of(house.wanted));
-  assert_error(house_take(&house), BELAY_EWRONGTYPE);
-  expect_blamed(&house, limit);
-  assert_error(house_add(&house), BELAY_EWRONGTYPE);
-  expect_blamed(&house, counter);
-  assert_error(extend(house.held, 60000), BELAY_ENOTOWNER);
-  bed_until(house.bed, house.held->lost == 1);
-  assert_int_equal(house.held->reason, BELAY_LOST_TAKEN);
-  assert_error(release(house.leaves), BELAY_ENOTOWNER);
-  bed_settle(house.bed);
-  assert_int_equal(server_keys(house.server), 5);
-  house_close(&house);
+  make_a_list(house->server, key_of(house->wanted));
+  make_a_list(house->server, key_of(house->held));
+  make_a_list(house->server, key_of(house->leaves));
+  make_a_list(house->server, limit);
+  make_a_list(house->server, counter);
+  assert_error(house_acquire(house), BELAY_EWRONGTYPE);
+  expect_blamed(house, key_of(house->wanted));
+  assert_error(house_take(house), BELAY_EWRONGTYPE);
+  expect_blamed(house, limit);
+  assert_error(house_add(house), BELAY_EWRONGTYPE);
+  expect_blamed(house, counter);
+  assert_error(extend(house->held, 60000), BELAY_ENOTOWNER);
+  bed_until(house->bed, house->held->lost == 1);
+  assert_int_equal(house->held->reason, BELAY_LOST_TAKEN);
+  assert_error(release(house->leaves), BELAY_ENOTOWNER);
+  bed_settle(house->bed);
+  assert_int_equal(server_keys(house->server), 5);
 }
 
-TEST(numbers_that_are_none_or_too_large) {
+TEST_IN(invalid_numbers, house, house_open(server_start(NULL), NULL, NULL)) {
   static const char counter[] = "belay::counter::{n}";
-  house_t house;
-  house_open(&house, server_start(NULL), NULL, NULL);
-  server_do(house.server, "SET", counter, "many", NULL);
-  assert_error(house_add(&house), BELAY_EWRONGTYPE);
-  assert_non_null(strstr(house.detail, counter));
-  assert_non_null(strstr(house.detail, "not an integer"));
-  server_do(house.server, "SET", counter, "9223372036854775807", NULL);
-  assert_error(house_add(&house), BELAY_EOVERFLOW);
-  assert_non_null(strstr(house.detail, "would overflow"));
-  assert_string_equal(server_string(house.server, "GET", counter, NULL), "9223372036854775807");
-  house_close(&house);
+  server_do(house->server, "SET", counter, "many", NULL);
+  assert_error(house_add(house), BELAY_EWRONGTYPE);
+  assert_non_null(strstr(house->detail, counter));
+  assert_non_null(strstr(house->detail, "not an integer"));
+  server_do(house->server, "SET", counter, "9223372036854775807", NULL);
+  assert_error(house_add(house), BELAY_EOVERFLOW);
+  assert_non_null(strstr(house->detail, "would overflow"));
+  assert_string_equal(server_string(house->server, "GET", counter, NULL), "9223372036854775807");
 }

@@ -10,7 +10,7 @@
 
 #define KEY_OF_SCRIPT "belay::x"
 
-/* ---- one script after the other -------------------------------------------------------------------------- */
+/* ---- one script after the other ---- */
 
 static void allow(server_t *server) {
   server_do(server, "ACL", "SETUSER", "default", "+@all", NULL);
@@ -146,7 +146,7 @@ static bool has_written(server_t *server) {
   return value == NULL || strcmp(value, "old") != 0;
 }
 
-BED_TEST(what_becomes_of_a_call) {
+BED_TEST(outcome_of_a_call) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     const row_t *row = &rows[i];
     belay__script_t script = script_of(row);
@@ -166,7 +166,7 @@ BED_TEST(what_becomes_of_a_call) {
   }
 }
 
-/* ---- what a request makes of it -------------------------------------------------------------------------- */
+/* ---- what a request makes of it ---- */
 
 static int read_anything(belay__operation_t *operation, const belay__call_t *call,
                          const belay__reply_t *reply) {
@@ -191,7 +191,7 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
 }
 
 /* Also one that would be sent again if its answer were lost: this one was not. */
-BED_TEST(what_a_request_is_told) {
+BED_TEST(status_of_a_request) {
   static const belay__request_ops_t ops[] = {
       {.read = read_anything, .notify = tell},
       {.read = read_anything, .notify = tell, .idempotent = true},
@@ -215,7 +215,7 @@ BED_TEST(what_a_request_is_told) {
   }
 }
 
-/* ---- belay's own ----------------------------------------------------------------------------------------- */
+/* ---- belay's own ---- */
 
 static void expect_undone(house_t *house, const char *right, bool maybe) {
   bed_settle(house->bed);
@@ -237,33 +237,29 @@ static void expect_undone(house_t *house, const char *right, bool maybe) {
   assert_error(release(c), 0);
 }
 
-/* A lock takes back what a script may have left that was stopped; and nothing, where it was stopped before. */
-TEST(a_lock_takes_back_what_may_have_been_done) {
-  house_t house;
-  house_open(&house, server_start(NULL), NULL, NULL);
-  expect_undone(&house, "-get", false);
-  expect_undone(&house, "-hmget", false);
-  expect_undone(&house, "-time", false);
-  expect_undone(&house, "-set", false);
-  expect_undone(&house, "-pexpire", true);
-  expect_undone(&house, "-hset", true);
-  expect_undone(&house, "-@scripting", false);
-  house_close(&house);
+/* A lock undoes a script that was stopped after its first write, and nothing if it was stopped
+ * before. */
+TEST_IN(lock_undoes_an_unknown_acquire, house, house_open(server_start(NULL), NULL, NULL)) {
+  expect_undone(house, "-get", false);
+  expect_undone(house, "-hmget", false);
+  expect_undone(house, "-time", false);
+  expect_undone(house, "-set", false);
+  expect_undone(house, "-pexpire", true);
+  expect_undone(house, "-hset", true);
+  expect_undone(house, "-@scripting", false);
 }
 
 /* A failure before the addition could have followed a write. */
-TEST(a_counter_says_that_it_does_not_know) {
-  house_t house;
+TEST_IN(counter_reports_unknown, house,
+        house_open(server_start(&(server_options_t){
+                       .arguments = {"--rename-command", "PEXPIRE", "", NULL}}),
+                   NULL, NULL)) {
   till_t till;
   count_t count = {.n = 0};
   belay_counter_options_t options = counter_options();
   options.ttl_ms = 60000;
   options.extend_ttl = true;
-  house_open(
-      &house,
-      server_start(&(server_options_t){.arguments = {"--rename-command", "PEXPIRE", "", NULL}}),
-      NULL, NULL);
-  till_new(&till, house.bed, &options);
+  till_new(&till, house->bed, &options);
   assert_error(BEGIN(&till, &count, add_bounded, KEY("n"), 1,
                      &(belay_counter_bounds_t){.min = 0, .max = 10}, on_result),
                0);
@@ -272,6 +268,5 @@ TEST(a_counter_says_that_it_does_not_know) {
                      &(belay_counter_bounds_t){.min = 0, .max = 10}, on_result),
                0);
   assert_error(end_of_count(&count), BELAY_EUNKNOWN);
-  assert_int_equal(number_at(house.server, "belay::counter::{n}"), 1); /* it was not, this time */
-  house_close(&house);
+  assert_int_equal(number_at(house->server, "belay::counter::{n}"), 1); /* it was not, this time */
 }

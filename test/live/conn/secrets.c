@@ -19,7 +19,7 @@
 #include "support/fixtures/data/sessions.h"
 #include "support/fixtures/data/stands.h"
 
-/* ---- the server ------------------------------------------------------------------------------------------ */
+/* ---- the server ---- */
 
 enum { TOLD_MAX = 256, HEAD = 6, LINE_MAX_LEN = 4096 };
 
@@ -49,7 +49,7 @@ static const manner_t manners[] = {
 #define MANNERS (sizeof manners / sizeof *manners)
 
 /* The beginnings of the received words. */
-typedef struct gossip {
+typedef struct echo {
   const manner_t *manner;
   bool grants; /* it does what takes a lock, and refuses all else */
   fake_t *fake;
@@ -58,21 +58,21 @@ typedef struct gossip {
   unsigned errors;
   size_t told_len;
   char told[TOLD_MAX][HEAD + 1];
-} gossip_t;
+} echo_t;
 
 /* Keys are none; and an operation's id is part of one. */
 static bool is_secret(const char *word) {
   return strlen(word) >= HEAD && strncmp(word, "belay::", 7) != 0;
 }
 
-static void remember(gossip_t *gossip, const char *const *words, size_t count) {
-  pthread_mutex_lock(&gossip->mutex);
+static void remember(echo_t *echo, const char *const *words, size_t count) {
+  pthread_mutex_lock(&echo->mutex);
   bool script = strncmp(words[0], "EVAL", 4) == 0; /* that is no secret */
-  gossip->errors++;
-  for (size_t i = script ? 2 : 1; i < count && gossip->told_len < TOLD_MAX; i++)
+  echo->errors++;
+  for (size_t i = script ? 2 : 1; i < count && echo->told_len < TOLD_MAX; i++)
     if (is_secret(words[i]))
-      snprintf(gossip->told[gossip->told_len++], HEAD + 1, "%s", words[i]);
-  pthread_mutex_unlock(&gossip->mutex);
+      snprintf(echo->told[echo->told_len++], HEAD + 1, "%s", words[i]);
+  pthread_mutex_unlock(&echo->mutex);
 }
 
 static void repeat(fake_link_t *link, const manner_t *manner, const char *const *words,
@@ -89,35 +89,34 @@ static void repeat(fake_link_t *link, const manner_t *manner, const char *const 
   fake_say(link, line);
 }
 
-static void answer_with_gossip(fake_link_t *link, const char *const *words, size_t count,
-                               void *arg) {
-  gossip_t *gossip = arg;
+static void answer_with_echo(fake_link_t *link, const char *const *words, size_t count, void *arg) {
+  echo_t *echo = arg;
   bool takes = strcmp(words[0], "SET") == 0 ||
                (strncmp(words[0], "EVAL", 4) == 0 && fake_link_command(link) == 1);
-  if (fake_is_handshake(words) || (gossip->grants && takes)) {
+  if (fake_is_handshake(words) || (echo->grants && takes)) {
     fake_behave(link, words, count);
     return;
   }
-  remember(gossip, words, count);
-  repeat(link, gossip->manner, words, count);
+  remember(echo, words, count);
+  repeat(link, echo->manner, words, count);
 }
 
-/* ---- what is told here ----------------------------------------------------------------------------------- */
+/* ---- what is told here ---- */
 
 static const char *const secrets[] = {"hunter2-password", "value-0f-worth", "alice-in-chains"};
 
-static void check(gossip_t *gossip, const char *where, const char *text) {
+static void check(echo_t *echo, const char *where, const char *text) {
   for (const char *p = text; *p != '\0'; p++)
     if (*p < ' ' || *p > '~')
       fail_msg("%s is not in print: \"%s\"", where, text);
   for (size_t i = 0; i < sizeof secrets / sizeof *secrets; i++)
     if (strstr(text, secrets[i]) != NULL)
       fail_msg("%s has \"%s\" in it: \"%s\"", where, secrets[i], text);
-  pthread_mutex_lock(&gossip->mutex);
-  for (size_t i = 0; i < gossip->told_len; i++)
-    if (strstr(text, gossip->told[i]) != NULL)
-      fail_msg("%s has \"%s\" in it: \"%s\"", where, gossip->told[i], text);
-  pthread_mutex_unlock(&gossip->mutex);
+  pthread_mutex_lock(&echo->mutex);
+  for (size_t i = 0; i < echo->told_len; i++)
+    if (strstr(text, echo->told[i]) != NULL)
+      fail_msg("%s has \"%s\" in it: \"%s\"", where, echo->told[i], text);
+  pthread_mutex_unlock(&echo->mutex);
 }
 
 static void on_line(bed_t *bed, const char *line) {
@@ -132,28 +131,28 @@ static void on_trace(void *ctx, const belay_trace_t *trace) {
     assert_true(isalnum((unsigned char)*name) || *name == '_');
 }
 
-static void gossip_open(gossip_t *gossip, const manner_t *manner, bool grants) {
+static void echo_open(echo_t *echo, const manner_t *manner, bool grants) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 400 * slow();
   options.reconnect_max_ms = 20;
   options.close_timeout_ms = 10;
   options.trace = on_trace;
   options.password = secrets[0];
-  *gossip = (gossip_t){.manner = manner, .grants = grants};
-  pthread_mutex_init(&gossip->mutex, NULL);
-  gossip->fake = fake_start(&(fake_options_t){.on_command = answer_with_gossip, .arg = gossip});
-  gossip->bed = bed_open_at(fake_url(gossip->fake), &options);
-  gossip->bed->heard = on_line;
-  gossip->bed->arg = gossip;
+  *echo = (echo_t){.manner = manner, .grants = grants};
+  pthread_mutex_init(&echo->mutex, NULL);
+  echo->fake = fake_start(&(fake_options_t){.on_command = answer_with_echo, .arg = echo});
+  echo->bed = bed_open_at(fake_url(echo->fake), &options);
+  echo->bed->heard = on_line;
+  echo->bed->arg = echo;
 }
 
-static void gossip_close(gossip_t *gossip) {
-  bed_close(gossip->bed);
-  fake_stop(gossip->fake);
-  pthread_mutex_destroy(&gossip->mutex);
+static void echo_close(echo_t *echo) {
+  bed_close(echo->bed);
+  fake_stop(echo->fake);
+  pthread_mutex_destroy(&echo->mutex);
 }
 
-/* ---- one of each family ---------------------------------------------------------------------------------- */
+/* ---- one of each family ---- */
 
 static void use_lock(bed_t *bed) {
   belay_lock_options_t fenced = lock_options(), fair = lock_options(), owned = lock_options();
@@ -197,13 +196,13 @@ static void use_counter(bed_t *bed) {
   static count_t count;
   count = (count_t){.n = 0};
   till_new(&till, bed, NULL);
-  assert_error(BEGIN(&till, &count, add_once, belay_string("key"), 1, belay_string("operation"),
-                     on_result),
-               0);
+  assert_error(
+      BEGIN(&till, &count, add_once, belay_string("key"), 1, belay_string("operation"), on_result),
+      0);
   (void)end_of_count(&count);
-  assert_error(BEGIN(&till, &count, add_field, belay_string("key"), belay_string(secrets[1]), 1,
-                     on_result),
-               0);
+  assert_error(
+      BEGIN(&till, &count, add_field, belay_string("key"), belay_string(secrets[1]), 1, on_result),
+      0);
   (void)end_of_count(&count);
 }
 
@@ -379,51 +378,51 @@ static const struct {
     {"elections", use_election},
 };
 
-TEST(whatever_a_server_repeats) {
+TEST(repeated_words_of_all_families) {
   for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
     print_message("%s\n", families[f].name);
     for (size_t m = 0; m < MANNERS; m++) {
-      gossip_t gossip;
-      gossip_open(&gossip, &manners[m], false);
-      families[f].use(gossip.bed);
-      bed_until(gossip.bed, gossip.errors > 0); /* an election goes on for ever */
-      check(&gossip, "the detail", belay_detail(gossip.bed->belay));
-      gossip_close(&gossip);
+      echo_t echo;
+      echo_open(&echo, &manners[m], false);
+      families[f].use(echo.bed);
+      bed_until(echo.bed, echo.errors > 0); /* an election goes on for ever */
+      check(&echo, "the detail", belay_detail(echo.bed->belay));
+      echo_close(&echo);
     }
   }
 }
 
 /* A held lock's token is also stored on the server. */
-TEST(the_token_of_a_lock) {
+TEST(repeated_token) {
   for (size_t m = 0; m < MANNERS; m++) {
-    gossip_t gossip;
+    echo_t echo;
     char token[128];
-    gossip_open(&gossip, &manners[m], true);
-    contender_t *c = contender_new(gossip.bed, "door", NULL);
+    echo_open(&echo, &manners[m], true);
+    contender_t *c = contender_new(echo.bed, "door", NULL);
     assert_error(try_lock(c), 0);
     assert_true(belay_lock_token(c->lock, token, sizeof token) > 40);
     token[HEAD] = '\0';
     (void)extend(c, 60000);
-    assert_null(strstr(belay_detail(gossip.bed->belay), token));
-    check(&gossip, "the detail", belay_detail(gossip.bed->belay));
+    assert_null(strstr(belay_detail(echo.bed->belay), token));
+    check(&echo, "the detail", belay_detail(echo.bed->belay));
     (void)release(c);
-    assert_null(strstr(belay_detail(gossip.bed->belay), token));
-    check(&gossip, "the detail", belay_detail(gossip.bed->belay));
-    gossip_close(&gossip);
+    assert_null(strstr(belay_detail(echo.bed->belay), token));
+    check(&echo, "the detail", belay_detail(echo.bed->belay));
+    echo_close(&echo);
   }
 }
 
-/* ---- who may not come in ---------------------------------------------------------------------------------- */
+/* ---- who may not come in ---- */
 
 static void repeat_the_password(fake_link_t *link, const char *const *words, size_t count,
                                 void *arg) {
-  gossip_t *gossip = arg;
+  echo_t *echo = arg;
   if (strcmp(words[0], "AUTH") != 0) {
     fake_behave(link, words, count);
     return;
   }
-  remember(gossip, words, count);
-  repeat(link, gossip->manner, words, count);
+  remember(echo, words, count);
+  repeat(link, echo->manner, words, count);
 }
 
 static void keep_detail(contender_t *contender, event_t event) {
@@ -431,33 +430,32 @@ static void keep_detail(contender_t *contender, event_t event) {
   snprintf(contender->arg, 256, "%s", belay_detail(contender->bed->belay));
 }
 
-TEST(a_password_that_is_repeated) {
+TEST(repeated_password) {
   for (int user = 0; user < 2; user++)
     for (size_t m = 0; m < MANNERS; m++) {
-      gossip_t gossip = {.manner = &manners[m]};
+      echo_t echo = {.manner = &manners[m]};
       char detail[256] = "";
       belay_client_options_t options = client_options();
       options.username = user ? "bob" : NULL;
       options.password = secrets[0];
-      pthread_mutex_init(&gossip.mutex, NULL);
-      gossip.fake =
-          fake_start(&(fake_options_t){.on_command = repeat_the_password, .arg = &gossip});
-      gossip.bed = bed_open_at(fake_url(gossip.fake), &options);
-      gossip.bed->heard = on_line;
-      gossip.bed->arg = &gossip;
-      contender_t *c = contender_new(gossip.bed, "door", NULL);
+      pthread_mutex_init(&echo.mutex, NULL);
+      echo.fake = fake_start(&(fake_options_t){.on_command = repeat_the_password, .arg = &echo});
+      echo.bed = bed_open_at(fake_url(echo.fake), &options);
+      echo.bed->heard = on_line;
+      echo.bed->arg = &echo;
+      contender_t *c = contender_new(echo.bed, "door", NULL);
       c->then = keep_detail;
       c->arg = detail;
       assert_error(try_lock(c), BELAY_EAUTH);
-      assert_true(gossip.errors > 0);
-      assert_int_equal(gossip.bed->errors, 1); /* and it is said once */
-      check(&gossip, "the detail", detail);
+      assert_true(echo.errors > 0);
+      assert_int_equal(echo.bed->errors, 1); /* and it is said once */
+      check(&echo, "the detail", detail);
       assert_memory_equal(detail, manners[m].code, 2); /* something of it is */
-      gossip_close(&gossip);
+      echo_close(&echo);
     }
 }
 
-/* ---- what is not in print --------------------------------------------------------------------------------- */
+/* ---- what is not in print ---- */
 
 static void say_what_is_not_in_print(fake_link_t *link, const char *const *words, size_t count,
                                      void *arg) {
@@ -471,7 +469,7 @@ static void say_what_is_not_in_print(fake_link_t *link, const char *const *words
     fake_say_bytes(link, hostile, sizeof hostile - 1);
 }
 
-TEST_ON(what_is_not_in_print_is_escaped, fake,
+TEST_ON(unprintable_text_is_escaped, fake,
         fake_start(&(fake_options_t){.on_command = say_what_is_not_in_print})) {
   char detail[256] = "";
   bed_t *bed = bed_open_at(fake_url(fake), NULL);

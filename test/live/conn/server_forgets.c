@@ -75,7 +75,7 @@ static void open_wire(bed_t *bed) {
   relay_delay(wire, 1);
 }
 
-/* ---- one has it, and one waits ------------------------------------------------------------------------------- */
+/* ---- one has it, and one waits ---- */
 
 typedef struct scene {
   bed_t *bed;
@@ -177,7 +177,7 @@ static void test_who_has_it_and_who_waits(void **state) {
   relay_stop(wire);
 }
 
-/* ---- many want it ---------------------------------------------------------------------------------------------- */
+/* ---- many want it ---- */
 
 static void test_contest(void **state) {
   static contest_t contest;

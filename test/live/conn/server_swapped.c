@@ -6,9 +6,9 @@
 #include "support/deployments/fake.h"
 #include "support/deployments/remote.h"
 
-/* ---- one server that speaks for several --------------------------------------------------------------------- */
+/* ---- one server that speaks for several ---- */
 
-TEST(one_server_behind_three_clients_that_does_not_tell_who_it_is) {
+TEST(one_server_without_run_id_for_three_clients) {
   char url[256];
   server_t *server = server_start(NULL);
   server_do(server, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "&*", "+@all", "-info", NULL);
@@ -27,9 +27,9 @@ TEST(one_server_behind_three_clients_that_does_not_tell_who_it_is) {
   bed_close(bed);
 }
 
-/* Two of three servers go away, and one of their addresses comes to lead to the one that is left. Whose answer comes
- * first changes: at no time are they two. */
-TEST_IN(an_address_that_comes_to_lead_to_another_node, remote, remote_open(3)) {
+/* Two of three servers stop, and one of their addresses then leads to the third one. The first
+ * reply comes from either connection: they never count as two votes. */
+TEST_IN(address_moves_to_another_node, remote, remote_open(3)) {
   belay_lock_options_t options = unhurried_options(TTL);
   options.watchdog = BELAY_WATCHDOG_ON;
   contender_t *c = nodes_contender(remote->nodes, "door", &options);
@@ -57,7 +57,7 @@ static void extend_once(nodes_t *nodes, contender_t *c) {
 
 /* Two of five names lead to one server, which lost the key. After it set the key again, neither
  * of the two votes counts, also if the second one finds the key of the first. */
-TEST_IN(a_server_that_was_set_again_for_two_counts_for_neither, remote, remote_open(5)) {
+TEST_IN(restarted_server_behind_two_addresses, remote, remote_open(5)) {
   nodes_t *nodes = remote->nodes;
   belay_lock_options_t options = unhurried_options(60 * SECONDS);
   options.timeout_ms = 2 * prompt_ms();
@@ -80,7 +80,7 @@ TEST_IN(a_server_that_was_set_again_for_two_counts_for_neither, remote, remote_o
   server_resume(nodes->server[3]);
 }
 
-/* ---- a server that was another's replica in between ---------------------------------------------------------- */
+/* ---- a server that was another's replica in between ---- */
 
 #define HOLD (4000 * slow())
 
@@ -89,7 +89,7 @@ static void drop_connections(server_t *server) {
 }
 
 /* The first server is the primary, the second its replica. Both names lead to the first one. */
-TEST(a_primary_that_was_a_replica_and_is_a_primary_again) {
+TEST(promoted_again) {
   if (deployment_is_cluster())
     skip(); /* where there is no quarantine */
   const server_options_t tcp = {.address = "127.0.0.1"};
@@ -117,15 +117,15 @@ TEST(a_primary_that_was_a_replica_and_is_a_primary_again) {
   server_stop(other);
 }
 
-/* ---- a WAIT that another server answers ---------------------------------------------------------------------- */
+/* ---- a WAIT that another server answers ---- */
 
 /* Which connections were granted something: how many, and the last of them. */
 typedef struct grants {
   atomic_uint count, last;
 } grants_t;
 
-/* Two servers at one address, one after the other: the first one grants and does not answer a WAIT, the second one
- * has all the replicas that anybody may wish for. */
+/* Two servers at one address, one after the other. The first one grants and does not reply to
+ * WAIT. The second one has enough replicas. */
 static void grant_and_fall_silent(fake_link_t *link, const char *const *words, size_t count,
                                   void *arg) {
   grants_t *grants = arg;
@@ -139,7 +139,7 @@ static void grant_and_fall_silent(fake_link_t *link, const char *const *words, s
 }
 
 /* The grant and the end of its connection are there when belay looks. */
-TEST(copies_on_another_server_are_no_copies) {
+TEST(replicas_of_another_server) {
   needs_one_server("one that only pretends to be a server");
   grants_t grants = {.count = 0};
   fake_t *fake = fake_start(&(fake_options_t){.on_command = grant_and_fall_silent, .arg = &grants});
@@ -167,7 +167,7 @@ TEST(copies_on_another_server_are_no_copies) {
   fake_stop(fake);
 }
 
-/* ---- a server that cannot say who it is at this time ---------------------------------------------------------- */
+/* ---- a server that cannot say who it is at this time ---- */
 
 /* A server on which a script runs that does not end by itself. */
 typedef struct busy {
@@ -195,7 +195,7 @@ static void connect_meanwhile(busy_t *busy) {
   resp_hang_up(&busy->script);
 }
 
-TEST(a_server_that_is_busy_says_later_who_it_is) {
+TEST(busy_server_reports_run_id_later) {
   if (deployment_is_cluster())
     skip(); /* where there is no quarantine */
   busy_t busy = busy_open();
@@ -207,7 +207,7 @@ TEST(a_server_that_is_busy_says_later_who_it_is) {
   bed_close(busy.bed);
 }
 
-TEST(and_is_not_trusted_as_one_that_never_does) {
+TEST(busy_server_is_not_trusted) {
   if (deployment_is_cluster())
     skip(); /* where there is no quarantine */
   busy_t busy = busy_open();

@@ -1,13 +1,14 @@
 /* Servers that are far away, and answers that come late. */
 #include "support/deployments/remote.h"
 
-/* ---- all of them are far away ------------------------------------------------------------------------------ */
+/* ---- all of them are far away ---- */
 
-/* There and back takes more than half of the time that a server has to answer: one question, but not two. */
+/* The round trip takes more than half of a server's time to reply: enough for one command, not for
+ * two. */
 #define FAR_MS (TTL / 16)
 
 /* A quarantine that is over costs no question of its own. */
-TEST_IN(far_away_servers_grant_it_for_the_first_time, remote, remote_open_seasoned(3)) {
+TEST_IN(distant_servers_first_grant, remote, remote_open_seasoned(3)) {
   belay_lock_options_t options = quarantine_options();
   options.max_attempts = 5;
   contender_t *c = nodes_contender(remote->nodes, "door", &options);
@@ -17,7 +18,7 @@ TEST_IN(far_away_servers_grant_it_for_the_first_time, remote, remote_open_season
 }
 
 /* The machine may be slow now and then. */
-TEST_IN(and_then_at_the_first_attempt, remote, remote_open_seasoned(3)) {
+TEST_IN(distant_servers_later_grants, remote, remote_open_seasoned(3)) {
   contender_t *c = quarantined(remote->nodes, "door");
   unsigned granted = 0;
   remote_put(remote, FAR_MS);
@@ -33,7 +34,7 @@ TEST_IN(and_then_at_the_first_attempt, remote, remote_open_seasoned(3)) {
   nodes_expect_no_key(remote->nodes);
 }
 
-/* ---- from when on it is held ------------------------------------------------------------------------------- */
+/* ---- from when on it is held ---- */
 
 #define LATE_MS 200
 #define LONG_TTL (6000 * slow())
@@ -47,7 +48,7 @@ static belay_lock_options_t long_options(void) {
   return unhurried_options(LONG_TTL);
 }
 
-TEST_IN(a_plain_lock_is_held_from_when_it_was_asked_for, remote, remote_open(1)) {
+TEST_IN(validity_starts_at_send, remote, remote_open(1)) {
   belay_lock_options_t options = long_options();
   contender_t *c = contender_new(remote->nodes->bed, "door", &options);
   remote_put(remote, LATE_MS);
@@ -57,7 +58,7 @@ TEST_IN(a_plain_lock_is_held_from_when_it_was_asked_for, remote, remote_open(1))
   assert_between(remaining_ms(c), LONG_TTL, left_of(2 * LONG_TTL));
 }
 
-TEST_IN(and_so_is_one_of_several_nodes, remote, remote_open(3)) {
+TEST_IN(quorum_validity_starts_at_send, remote, remote_open(3)) {
   belay_lock_options_t options = long_options();
   contender_t *c = nodes_contender(remote->nodes, "door", &options);
   remote_put(remote, LATE_MS);
@@ -68,7 +69,7 @@ TEST_IN(and_so_is_one_of_several_nodes, remote, remote_open(3)) {
 }
 
 /* A number is agreed on after the grant, and takes two more questions. */
-TEST_IN(also_when_a_number_is_agreed_on_behind_it, remote, remote_open(3)) {
+TEST_IN(validity_with_fencing_round, remote, remote_open(3)) {
   belay_lock_options_t options = long_options();
   options.fencing = true;
   contender_t *c = nodes_contender(remote->nodes, "door", &options);
@@ -80,7 +81,7 @@ TEST_IN(also_when_a_number_is_agreed_on_behind_it, remote, remote_open(3)) {
   assert_between(remaining_ms(c), 1, left_of(LONG_TTL) - 2 * LATE_MS);
 }
 
-/* ---- one of them is slower than the others ----------------------------------------------------------------- */
+/* ---- one of them is slower than the others ---- */
 
 #define SLOWER_MS (20 * slow()) /* each way */
 
@@ -94,7 +95,8 @@ static belay_lock_options_t numbered_options(void) {
   return options;
 }
 
-/* Held by the first two, with a number; the third one's answer to the acquire is still under way. */
+/* The first two servers hold it, with a fencing number. The third one's reply to the acquire is
+ * still in flight. */
 static contender_t *held_by_the_quicker(remote_t *remote) {
   belay_lock_options_t options = numbered_options();
   ask_until(quarantined(remote->nodes, "season"), BELAY_VOTE_GRANTED, 3);
@@ -105,19 +107,20 @@ static contender_t *held_by_the_quicker(remote_t *remote) {
   return c;
 }
 
-/* Until the third one's answer has come: that takes two ways. A renewal is due after fifteen, or a quarter sooner. */
+/* Waits for the third server's reply, which takes two one-way times. A renewal is due after
+ * fifteen, or up to a quarter earlier. */
 static void run_short_of_a_renewal(remote_t *remote) {
   bed_run_for(remote->nodes->bed, 6 * SLOWER_MS);
 }
 
-TEST_IN(a_grant_counts_that_comes_while_the_number_is_agreed_on, remote, remote_open_seasoned(3)) {
+TEST_IN(late_grant_during_fencing_round, remote, remote_open_seasoned(3)) {
   contender_t *c = held_by_the_quicker(remote);
   run_short_of_a_renewal(remote);
   assert_int_equal(tally_of(c).votes[BELAY_VOTE_GRANTED], 3);
   assert_int_equal(nodes_holding(remote->nodes, c), 3);
 }
 
-TEST_IN(so_that_another_node_may_forget_it, remote, remote_open_seasoned(3)) {
+TEST_IN(late_grant_replaces_a_lost_vote, remote, remote_open_seasoned(3)) {
   contender_t *c = held_by_the_quicker(remote);
   run_short_of_a_renewal(remote);
   server_restart(remote->nodes->server[1]);

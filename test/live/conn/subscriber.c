@@ -17,9 +17,9 @@ static void publish_raw(bed_t *bed, const char *topic, const char *text) {
   (void)server_publish(bed->server, channel, text);
 }
 
-/* ---- when there is one ------------------------------------------------------------------------------------- */
+/* ---- when there is one ---- */
 
-BED_TEST(it_is_there_while_somebody_listens) {
+BED_TEST(connection_exists_while_subscribed) {
   subscriber_t one = {0}, two = {0};
   assert_int_equal(client_stats(bed).connections_up, 0);
   subscribe(bed, &one, "one");
@@ -38,7 +38,7 @@ BED_TEST(it_is_there_while_somebody_listens) {
 }
 
 /* A channel that is subscribed again soon has not changed. */
-BED_TEST(a_channel_that_was_left_lingers) {
+BED_TEST(channel_lingers) {
   subscriber_t s = {0};
   for (int i = 0; i < 20; i++) {
     subscribe(bed, &s, "news");
@@ -53,7 +53,7 @@ BED_TEST(a_channel_that_was_left_lingers) {
 }
 
 /* No more than 1,024 of them do. */
-TEST(few_channels_linger) {
+TEST(lingering_channels_are_limited) {
   enum { COUNT = 3000 };
   bed_t *bed = bed_open(NULL);
   subscriber_t *all = calloc(COUNT, sizeof *all);
@@ -72,7 +72,7 @@ TEST(few_channels_linger) {
   free(all);
 }
 
-TEST(there_are_not_more_channels_than_a_limit) {
+TEST(channels_are_limited) {
   enum { MAX = 65536 };
   bed_t *bed = bed_open(NULL);
   subscriber_t *all = calloc(MAX + 1, sizeof *all), again = {0};
@@ -111,8 +111,9 @@ TEST(ten_thousand_channels_cost_few_writes) {
   free(all);
 }
 
-/* The largest message is heard by a client that takes only small replies, and by the others of the connection too. */
-TEST(a_message_may_be_larger_than_a_reply) {
+/* A client with a small max_reply receives the largest message, and so do its other
+ * subscriptions. */
+TEST(message_larger_than_max_reply) {
   belay_client_options_t options = client_options();
   options.max_reply = 65536;
   bed_t *bed = bed_open(&options);
@@ -132,9 +133,9 @@ TEST(a_message_may_be_larger_than_a_reply) {
   free(message);
 }
 
-/* ---- a connection that dies ---------------------------------------------------------------------------------- */
+/* ---- a connection that dies ---- */
 
-TEST(a_connection_that_died_silently_is_found_out) {
+TEST(silent_connection) {
   belay_client_options_t options = client_options();
   options.idle_timeout_ms = 100;
   options.connect_timeout_ms = 4 * prompt_ms();
@@ -152,7 +153,7 @@ TEST(a_connection_that_died_silently_is_found_out) {
   bed_close(bed);
 }
 
-BED_TEST_OF(a_server_that_stands_still_is_found_out, o.stall_timeout_ms = prompt_ms()) {
+BED_TEST_OF(stopped_server, o.stall_timeout_ms = prompt_ms()) {
   subscriber_t s = {0}, other = {0};
   subscribe(bed, &s, "news");
   server_pause(bed->server);
@@ -163,8 +164,8 @@ BED_TEST_OF(a_server_that_stands_still_is_found_out, o.stall_timeout_ms = prompt
   bed_until(bed, s.listening == 2 && other.listening == 1);
 }
 
-/* The address leads to another server, and the one that was listened to is alive and says nothing more. */
-TEST(a_server_in_the_place_of_another_one_is_listened_to) {
+/* The address now leads to another server, while the former one is alive and silent. */
+TEST(server_replaced) {
   server_t *old = server_start(NULL), *new = server_start(NULL);
   relay_t *relay = relay_start(server_path(old));
   bed_t *bed = bed_open_at(relay_url(relay), NULL);
@@ -192,7 +193,7 @@ TEST(a_server_in_the_place_of_another_one_is_listened_to) {
   server_stop(new);
 }
 
-/* ---- refusals -------------------------------------------------------------------------------------------------- */
+/* ---- refusals ---- */
 
 static bed_t *bed_with_user(const char *const *rules, belay_client_options_t *options,
                             int64_t reconnect_max_ms) {
@@ -205,7 +206,7 @@ static bed_t *bed_with_user(const char *const *rules, belay_client_options_t *op
   return bed_open_with(server, options);
 }
 
-TEST(a_user_who_may_not_listen_is_told_once) {
+TEST(subscribe_not_permitted) {
   static const char *const rules[][3] = {{"+@all", "-@pubsub", "allchannels"},
                                          {"+@all", "-ping", "allchannels"}};
   for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
@@ -237,7 +238,7 @@ static void explained(subscriber_t *s, belay_topic_event_t event) {
 }
 
 /* A forbidden channel does not affect the others. */
-TEST(a_forbidden_channel_does_not_disturb_the_others) {
+TEST(one_channel_not_permitted) {
   static const char *const rules[] = {"+@all", "&belay::topic::{a*", "&belay::topic::{b*"};
   enum { COUNT = 300 };
   belay_client_options_t options = client_options();
@@ -281,7 +282,7 @@ static int listening(const subscriber_t *all, int n) {
 }
 
 /* A few forbidden channels are tried now and then. After one success the others are tried, too. */
-TEST(what_was_forbidden_is_found_to_be_permitted) {
+TEST(channels_permitted_later) {
   static const char *const rules[] = {"+@all", "&belay::topic::{a*", "&other"};
   enum { COUNT = 600 };
   belay_client_options_t options = client_options();
@@ -300,7 +301,7 @@ TEST(what_was_forbidden_is_found_to_be_permitted) {
   bed_close(bed);
 }
 
-TEST(a_user_who_may_not_leave_hears_what_he_listens_to) {
+TEST(unsubscribe_not_permitted) {
   static const char *const rules[] = {"+@all", "-unsubscribe", "allchannels"};
   belay_client_options_t options = client_options();
   bed_t *bed = bed_with_user(rules, &options, 100);
@@ -317,7 +318,7 @@ TEST(a_user_who_may_not_leave_hears_what_he_listens_to) {
   bed_close(bed);
 }
 
-TEST(a_user_who_may_not_publish_is_told) {
+TEST(publish_not_permitted) {
   static const char *const rules[] = {"+@all", "-@pubsub", "allchannels"};
   belay_client_options_t options = client_options();
   bed_t *bed = bed_with_user(rules, &options, 100);
@@ -327,7 +328,7 @@ TEST(a_user_who_may_not_publish_is_told) {
   bed_close(bed);
 }
 
-/* ---- clusters ---------------------------------------------------------------------------------------------------- */
+/* ---- clusters ---- */
 
 static bed_t *bed_with_cluster(const belay_client_options_t *options) {
   const server_options_t cluster = {.cluster = true,
@@ -340,7 +341,7 @@ static bed_t *bed_with_cluster(const belay_client_options_t *options) {
   return bed;
 }
 
-TEST(in_a_cluster_channels_are_sharded) {
+TEST(sharded_channels) {
   enum { COUNT = 1000 };
   bed_t *bed = bed_with_cluster(NULL);
   server_t *server = bed->server;
@@ -375,7 +376,7 @@ TEST(in_a_cluster_channels_are_sharded) {
 }
 
 /* A slot without an owner affects only its own subscribers. */
-TEST(a_slot_that_is_not_served_does_not_disturb_the_others) {
+TEST(slot_without_owner) {
   enum { COUNT = 300 };
   belay_client_options_t options = client_options();
   options.reconnect_min_ms = 10;

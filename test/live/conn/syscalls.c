@@ -5,7 +5,7 @@
 #include "support/load/cycles.h"
 #include "support/servers/process.h"
 
-/* ---- what is looked at ----------------------------------------------------------------------------------- */
+/* ---- what is looked at ---- */
 
 static int be_client(const char *url, const char *cycles) {
   bed_t *bed = bed_open_at(url, NULL);
@@ -15,7 +15,7 @@ static int be_client(const char *url, const char *cycles) {
   return 0;
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------- */
+/* ---- looking ---- */
 
 /* A process can be watched, or watches another already, or may not be. */
 static bool may_trace(void) {
@@ -52,7 +52,7 @@ static unsigned calls_for(server_t *server, const char *cycles) {
   return calls;
 }
 
-TEST(the_number_of_epoll_ctl_calls_does_not_depend_on_the_commands) {
+TEST(epoll_ctl_calls_per_command) {
   if (!may_trace())
     skip();
   server_t *server = server_start(NULL);

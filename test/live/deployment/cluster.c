@@ -11,11 +11,11 @@
 
 #define NAMES 40
 
-static cluster_options_t three(void) {
-  return (cluster_options_t){.without_replicas = true};
+static cluster_t *start_three(const char *password) {
+  return cluster_start(&(cluster_options_t){.without_replicas = true, .password = password});
 }
 
-/* Takes and gives back locks of many names, which are in slots of all nodes; how many were taken. */
+/* Acquires and releases locks in slots of all nodes. Returns the number of acquired locks. */
 static int take_all(bed_t *bed) {
   contender_t *all[NAMES];
   char name[16];
@@ -40,8 +40,8 @@ static void expect_all_used(cluster_t *cluster) {
     assert_true(server_calls(cluster_node(cluster, i), "set") > 0);
 }
 
-static void use(const cluster_options_t *options) {
-  cluster_t *cluster = cluster_start(options);
+static void test_use(void **state) {
+  cluster_t *cluster = cluster_start(*state);
   bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
   assert_int_equal(take_all(bed), NAMES);
   expect_all_used(cluster);
@@ -50,36 +50,23 @@ static void use(const cluster_options_t *options) {
   cluster_stop(cluster);
 }
 
-TEST(calls_find_their_node) {
-  cluster_options_t options = three();
-  use(&options);
+TEST_ROWS(use) {
+  static const cluster_options_t plain = {.without_replicas = true},
+                                 named = {.without_replicas = true,
+                                          .hostname = "localhost",
+                                          .endpoints = "hostname"},
+                                 unknown = {.without_replicas = true,
+                                            .endpoints = "unknown-endpoint"},
+                                 password = {.without_replicas = true, .password = "secret"};
+  test_add(__LINE__, test_use, &plain, "addresses");
+  test_add(__LINE__, test_use, &named, "host_names");
+  test_add(__LINE__, test_use, &unknown, "unknown_endpoints");
+  test_add(__LINE__, test_use, &password, "password_of_all_nodes");
 }
 
-TEST(nodes_are_named) {
-  cluster_options_t options = three();
-  options.hostname = "localhost";
-  options.endpoints = "hostname";
-  use(&options);
-}
+/* ---- passwords ---- */
 
-TEST(nodes_do_not_tell_where_they_are) {
-  cluster_options_t options = three();
-  options.endpoints = "unknown-endpoint";
-  use(&options);
-}
-
-/* ---- passwords ----------------------------------------------------------------------------------------- */
-
-TEST(the_password_is_for_all_nodes) {
-  cluster_options_t options = three();
-  options.password = "secret";
-  use(&options);
-}
-
-TEST(no_node_lets_us_in) {
-  cluster_options_t options = three();
-  options.password = "secret";
-  cluster_t *cluster = cluster_start(&options);
+TEST_ON(wrong_password, cluster, start_three("secret")) {
   belay_client_options_t wrong = client_options();
   wrong.password = "guess";
   wrong.reconnect_max_ms = 200;
@@ -95,14 +82,10 @@ TEST(no_node_lets_us_in) {
     bed_run_for(bed, 20);
   assert_error(c->status, 0);
   bed_close(bed);
-  cluster_stop(cluster);
 }
 
 /* Calls to other nodes are served. */
-TEST(one_node_does_not_let_us_in) {
-  cluster_options_t options = three();
-  options.password = "secret";
-  cluster_t *cluster = cluster_start(&options);
+TEST_ON(wrong_password_of_one_node, cluster, start_three("secret")) {
   server_do(cluster_node(cluster, 0), "CONFIG", "SET", "requirepass", "another", NULL);
   bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
   contender_t *all[NAMES];
@@ -119,10 +102,9 @@ TEST(one_node_does_not_let_us_in) {
   assert_between(refused, 1, NAMES - 1);
   bed_close(bed);
   server_do(cluster_node(cluster, 0), "CONFIG", "SET", "requirepass", "secret", NULL);
-  cluster_stop(cluster);
 }
 
-/* ---- what nodes answer --------------------------------------------------------------------------------- */
+/* ---- what nodes answer ---- */
 
 static int64_t calls_of_all(cluster_t *cluster, const char *command) {
   int64_t n = 0;
@@ -146,22 +128,19 @@ static void expect_words(bed_t *bed, int error, const char *what) {
     fail_msg("\"%s\" does not say \"%s\"", told, what);
 }
 
-TEST(nothing_is_told) {
-  cluster_options_t options = three();
-  cluster_t *cluster = cluster_start(&options);
+TEST_ON(cluster_slots_not_permitted, cluster, start_three(NULL)) {
   for (unsigned i = 0; i < 3; i++)
     server_do(cluster_node(cluster, i), "ACL", "SETUSER", "default", "-cluster|slots", NULL);
   bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
   expect_words(bed, BELAY_EPERM, "NOPERM");
   bed_close(bed);
-  cluster_stop(cluster);
 }
 
 static const char *scheme(void) {
   return servers_are_secure() ? "rediss" : "redis";
 }
 
-TEST_ON(it_is_no_cluster, server, server_start(&(server_options_t){.address = "127.0.0.1"})) {
+TEST_ON(server_is_no_cluster, server, server_start(&(server_options_t){.address = "127.0.0.1"})) {
   char url[64];
   snprintf(url, sizeof url, "%s+cluster://%s127.0.0.1:%d", scheme(), server_login(server),
            server_port(server));
@@ -172,11 +151,10 @@ TEST_ON(it_is_no_cluster, server, server_start(&(server_options_t){.address = "1
 
 /* All nodes report a slot without an owner: calls to it wait and then fail; others are not
  * affected. */
-TEST(a_slot_is_nobodys) {
+TEST(slot_without_owner) {
   static const char *const arguments[] = {"--cluster-require-full-coverage", "no", NULL};
-  cluster_options_t options = three();
-  options.arguments = arguments;
-  cluster_t *cluster = cluster_start(&options);
+  cluster_t *cluster =
+      cluster_start(&(cluster_options_t){.without_replicas = true, .arguments = arguments});
   char slot[12];
   unsigned number = cluster_slot(cluster, "belay::lock::{door}");
   unsigned owner = (unsigned)cluster_owner(cluster, number);
@@ -199,7 +177,7 @@ TEST(a_slot_is_nobodys) {
   cluster_stop(cluster);
 }
 
-/* ---- databases ----------------------------------------------------------------------------------------- */
+/* ---- databases ---- */
 
 /* The database comes from the URL or from the option. */
 static bed_t *open_db(const char *url, int db, bool by_option) {
@@ -212,10 +190,9 @@ static bed_t *open_db(const char *url, int db, bool by_option) {
 
 /* A cluster has one database. Another number fails at once with the server's text, and no write
  * goes to the wrong one. */
-TEST(there_is_one_database) {
+TEST(database_not_zero) {
   acl_skip("its user may not ask for another database");
-  cluster_options_t options = three();
-  cluster_t *cluster = cluster_start(&options);
+  cluster_t *cluster = start_three(NULL);
   for (int by_option = 0; by_option < 2; by_option++) {
     bed_t *bed = open_db(cluster_url(cluster), 3, by_option);
     int64_t began = clock_now();
@@ -232,33 +209,35 @@ TEST(there_is_one_database) {
 }
 
 /* A cluster node with several databases: the selected number, and the requests. */
-typedef struct shelf {
+typedef struct fake_node {
   fake_t *fake;
   char map[128];
   atomic_int db, asked_elsewhere;
-} shelf_t;
+} fake_node_t;
 
 /* In the fake's thread; there is one connection for calls. */
-static void answer_as_shelf(fake_link_t *link, const char *const *words, size_t count, void *arg) {
-  shelf_t *shelf = arg;
+static void answer_as_fake_node(fake_link_t *link, const char *const *words, size_t count,
+                                void *arg) {
+  fake_node_t *fake_node = arg;
   if (strcasecmp(words[0], "CLUSTER") == 0) {
-    fake_say(link, shelf->map);
+    fake_say(link, fake_node->map);
     return;
   }
   if (strcasecmp(words[0], "SELECT") == 0)
-    atomic_store(&shelf->db, atoi(words[1]));
-  else if (!fake_is_handshake(words) && atomic_load(&shelf->db) != 3)
-    atomic_fetch_add(&shelf->asked_elsewhere, 1);
+    atomic_store(&fake_node->db, atoi(words[1]));
+  else if (!fake_is_handshake(words) && atomic_load(&fake_node->db) != 3)
+    atomic_fetch_add(&fake_node->asked_elsewhere, 1);
   fake_behave(link, words, count);
 }
 
-/* Servers of which that is true are pretended: there are some that have databases in a cluster too. */
-TEST(a_server_may_have_several_databases) {
-  shelf_t shelf = {.db = 0};
-  shelf.fake = fake_start(&(fake_options_t){.on_command = answer_as_shelf, .arg = &shelf});
-  const char *place = strstr(fake_url(shelf.fake), "127.0.0.1");
+/* A fake server: some products have several databases in a cluster. */
+TEST(several_databases) {
+  fake_node_t fake_node = {.db = 0};
+  fake_node.fake =
+      fake_start(&(fake_options_t){.on_command = answer_as_fake_node, .arg = &fake_node});
+  const char *place = strstr(fake_url(fake_node.fake), "127.0.0.1");
   char url[128];
-  snprintf(shelf.map, sizeof shelf.map,
+  snprintf(fake_node.map, sizeof fake_node.map,
            "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n",
            atoi(strrchr(place, ':') + 1));
   snprintf(url, sizeof url, "redis+cluster://%s", place);
@@ -266,18 +245,16 @@ TEST(a_server_may_have_several_databases) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
-  assert_int_equal(atomic_load(&shelf.db), 3);
-  assert_int_equal(atomic_load(&shelf.asked_elsewhere), 0);
+  assert_int_equal(atomic_load(&fake_node.db), 3);
+  assert_int_equal(atomic_load(&fake_node.asked_elsewhere), 0);
   bed_close(bed);
-  fake_stop(shelf.fake);
+  fake_stop(fake_node.fake);
 }
 
-/* ---- strangers ----------------------------------------------------------------------------------------- */
+/* ---- strangers ---- */
 
 /* One that is no member knows no slots: the next one is asked. */
-TEST(the_first_that_is_asked_knows_nothing) {
-  cluster_options_t options = three();
-  cluster_t *cluster = cluster_start(&options);
+TEST_ON(first_node_is_no_member, cluster, start_three(NULL)) {
   server_t *stranger = server_start(&(server_options_t){.cluster = true});
   char url[128];
   snprintf(url, sizeof url, "%s+cluster://%s127.0.0.1:1,127.0.0.1:%d,127.0.0.1:%d", scheme(),
@@ -287,5 +264,4 @@ TEST(the_first_that_is_asked_knows_nothing) {
   expect_all_used(cluster);
   bed_close(bed);
   server_stop(stranger);
-  cluster_stop(cluster);
 }

@@ -1,6 +1,7 @@
-/* Memory runs out for a client of a cluster: every single allocation is made to fail in turn, belay's own and then
- * hiredis's. Nothing crashes, nothing leaks, every callback comes exactly once, and a lock that is said to be held is on
- * the node that has its slot; one of the slots is on its way to a node that no map names. */
+/* Failing allocations in a client of a cluster: each allocation fails in turn, belay's own and
+ * then hiredis's. Nothing crashes or leaks, each callback comes exactly once, and a lock that is
+ * reported as held is on the node of its slot. One slot is being moved to a node that no map
+ * names. */
 #include <belay.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,14 +17,14 @@
 #define NODES 4
 #define WAIT_MS 2500 /* for another map, if one could not be kept */
 
-typedef struct stage {
+typedef struct setup {
   cluster_t *cluster;
   char name[LOCKS][16]; /* one for each node */
   unsigned slot[LOCKS];
-} stage_t;
+} setup_t;
 
 typedef struct play {
-  const stage_t *stage;
+  const setup_t *setup;
   uv_timer_t patience; /* a subscriber alone does not keep the loop alive */
   belay_t *belay;
   belay_client_t *client;
@@ -33,7 +34,7 @@ typedef struct play {
   bool closed;
 } play_t;
 
-/* ---- the play: each lock is taken, extended and given back, and somebody listens ------------------------- */
+/* ---- the play: each lock is taken, extended and given back, and somebody listens ---- */
 
 static void on_closed(belay_t *belay, void *data) {
   (void)belay;
@@ -67,8 +68,8 @@ static bool is_there(const play_t *play, const belay_lock_t *lock) {
   char slot[12];
   size_t len;
   const char *key = belay_lock_key(lock, &len);
-  snprintf(slot, sizeof slot, "%u", play->stage->slot[i]);
-  const resp_t *keys = server_ask(cluster_node(play->stage->cluster, i), "CLUSTER", "GETKEYSINSLOT",
+  snprintf(slot, sizeof slot, "%u", play->setup->slot[i]);
+  const resp_t *keys = server_ask(cluster_node(play->setup->cluster, i), "CLUSTER", "GETKEYSINSLOT",
                                   slot, "10", NULL);
   for (size_t k = 0; k < keys->count; k++)
     if (keys->items[k]->len == len && memcmp(keys->items[k]->str, key, len) == 0)
@@ -128,12 +129,12 @@ static void begin(play_t *play) {
   belay_lock_options_init(&options);
   options.data = play;
   for (unsigned i = 0; i < LOCKS; i++) {
-    const char *name = play->stage->name[i];
+    const char *name = play->setup->name[i];
     if (belay_lock_new(play->client, belay_string(name), &options, &play->lock[i]) == 0 &&
         belay_lock_acquire(play->lock[i], WAIT_MS, on_acquired) == 0)
       play->pending++;
   }
-  if (belay_topic_subscribe(play->client, belay_string(play->stage->name[0]), on_event, play,
+  if (belay_topic_subscribe(play->client, belay_string(play->setup->name[0]), on_event, play,
                             &play->subscription) == 0)
     play->pending++;
   else
@@ -152,7 +153,7 @@ static void perform(play_t *play, const belay_options_t *options) {
     o.close_timeout_ms = 100;
     o.reconnect_max_ms = 20;
     belay_set_data(play->belay, play);
-    if (belay_connect(play->belay, cluster_url(play->stage->cluster), &o, &play->client) == 0)
+    if (belay_connect(play->belay, cluster_url(play->setup->cluster), &o, &play->client) == 0)
       begin(play);
     else
       play->heard++;
@@ -168,33 +169,34 @@ static void perform(play_t *play, const belay_options_t *options) {
   assert_int_equal(uv_loop_close(&loop), 0);
 }
 
-/* ---- every allocation fails ------------------------------------------------------------------------------ */
+/* ---- every allocation fails ---- */
 
-/* A name for each of the first three nodes, and one whose slot is on its way from one of these to the fourth. */
-static void stage_open(stage_t *stage) {
-  stage->cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
-  unsigned added = cluster_add(stage->cluster);
+/* One name on each of the first three nodes, and one in a slot that is being moved from one of
+ * these to the fourth. */
+static void setup_open(setup_t *setup) {
+  setup->cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
+  unsigned added = cluster_add(setup->cluster);
   assert_int_equal(added, NODES - 1);
   char number[12];
   for (unsigned i = 0, n = 0; i < LOCKS; n++) {
     snprintf(number, sizeof number, "%u", n);
     unsigned slot = belay__slot(number, strlen(number));
-    int owner = cluster_owner(stage->cluster, slot);
+    int owner = cluster_owner(setup->cluster, slot);
     if (owner != (int)i && i < added)
       continue;
-    snprintf(stage->name[i], sizeof stage->name[i], "%u", n);
-    stage->slot[i++] = slot;
+    snprintf(setup->name[i], sizeof setup->name[i], "%u", n);
+    setup->slot[i++] = slot;
   }
-  cluster_move_begin(stage->cluster, stage->slot[added], added);
+  cluster_move_begin(setup->cluster, setup->slot[added], added);
 }
 
 static size_t granted;
 
 /* A key whose undo failed lives until its ttl ends. */
 static void run(const belay_options_t *options, void *arg) {
-  play_t play = {.stage = arg};
+  play_t play = {.setup = arg};
   for (unsigned i = 0; i < NODES; i++)
-    server_do(cluster_node(play.stage->cluster, i), "FLUSHALL", NULL);
+    server_do(cluster_node(play.setup->cluster, i), "FLUSHALL", NULL);
   perform(&play, options);
   granted += play.granted;
   if (alloc_has_failed())
@@ -205,19 +207,19 @@ static void run(const belay_options_t *options, void *arg) {
 }
 
 static void expect_most_succeed(alloc_owner_t owner) {
-  stage_t stage;
-  stage_open(&stage);
+  setup_t setup;
+  setup_open(&setup);
   granted = 0;
-  size_t runs = alloc_fail_each(owner, run, &stage);
+  size_t runs = alloc_fail_each(owner, run, &setup);
   print_message("# %zu runs, %zu locks of %zu were granted\n", runs, granted, runs * LOCKS);
   assert_true(runs > 20 && granted > runs * LOCKS / 2); /* belay repeats what failed */
-  cluster_stop(stage.cluster);
+  cluster_stop(setup.cluster);
 }
 
-TEST(allocations_of_belay_fail) {
+TEST(belay_allocation_failure) {
   expect_most_succeed(ALLOC_BELAY);
 }
 
-TEST(allocations_of_hiredis_fail) {
+TEST(hiredis_allocation_failure) {
   expect_most_succeed(ALLOC_HIREDIS);
 }

@@ -31,7 +31,7 @@ typedef struct drill {
   drill_sum_t sum;
 } drill_t;
 
-/* ---- the counter ---------------------------------------------------------------------------------------- */
+/* ---- the counter ---- */
 
 /* A name of the counter's, whose slot the owner of slot 0 has too. */
 static void choose_name(drill_t *drill, unsigned n, char *name, size_t size) {
@@ -49,7 +49,7 @@ static server_t *owner_of(drill_t *drill, const char *name) {
   return cluster_node(drill->cluster, (unsigned)owner);
 }
 
-/* ---- failovers ------------------------------------------------------------------------------------------ */
+/* ---- failovers ---- */
 
 static void fail_over(drill_t *drill, cluster_way_t way) {
   static const char *const names[] = {"asked", "forced", "taken", "killed", "paused"};
@@ -79,7 +79,7 @@ static void fail_over(drill_t *drill, cluster_way_t way) {
   drill_until(load, cluster_is_whole(drill->cluster));
 }
 
-TEST(a_load_survives_failovers) {
+TEST(load_during_failovers) {
   static const char *const used[] = {LOAD_LOCK, LOAD_LIMIT, LOAD_IDS};
   static const cluster_way_t ways[] = {CLUSTER_KILLED, CLUSTER_TAKEN, CLUSTER_ASKED, CLUSTER_FORCED,
                                        CLUSTER_PAUSED};
@@ -99,7 +99,7 @@ TEST(a_load_survives_failovers) {
   cluster_stop(drill.cluster);
 }
 
-/* ---- slots that move ------------------------------------------------------------------------------------- */
+/* ---- slots that move ---- */
 
 /* To the next primary, one key at a time while the load goes on. */
 static void move(cluster_t *cluster, load_t *load, unsigned slot) {
@@ -116,7 +116,7 @@ static void move(cluster_t *cluster, load_t *load, unsigned slot) {
   drill_go_on(load, 20);
 }
 
-TEST(a_load_survives_moving_slots) {
+TEST(load_during_slot_moves) {
   static drill_t drill;
   drill.cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
   unsigned slots[] = {cluster_slot(drill.cluster, "moves"), cluster_slot(drill.cluster, LOAD_LOCK),

@@ -1,4 +1,5 @@
-/* Nodes of a cluster die, come back, come and go, while a client uses it; and how often it asks who has what. */
+/* Nodes die, return, are added and removed while a client uses the cluster; and the number of map
+ * queries. */
 #include <stdio.h>
 
 #include "core/key/slot.h"
@@ -8,47 +9,49 @@
 #define NAMES 40
 #define WAIT_MS 20000
 
-typedef struct stage {
+typedef struct setup {
   cluster_t *cluster;
   bed_t *bed;
   contender_t *all[NAMES]; /* in slots of all nodes */
-} stage_t;
+} setup_t;
 
-static void name_all(stage_t *stage) {
+static void name_all(setup_t *setup) {
   char name[16];
   for (int i = 0; i < NAMES; i++) {
     snprintf(name, sizeof name, "lock-%d", i);
-    stage->all[i] = contender_new(stage->bed, name, NULL);
+    setup->all[i] = contender_new(setup->bed, name, NULL);
   }
 }
 
-static stage_t stage_open(const cluster_options_t *options) {
+static setup_t *setup_open(const cluster_options_t *options) {
   belay_client_options_t o = client_options();
+  setup_t *setup = calloc(1, sizeof *setup);
   o.reconnect_max_ms = 200;
-  stage_t stage = {.cluster = cluster_start(options)};
-  stage.bed = bed_open_at(cluster_url(stage.cluster), &o);
-  name_all(&stage);
-  return stage;
+  setup->cluster = cluster_start(options);
+  setup->bed = bed_open_at(cluster_url(setup->cluster), &o);
+  name_all(setup);
+  return setup;
 }
 
-static void stage_close(stage_t *stage) {
-  bed_close(stage->bed);
-  cluster_stop(stage->cluster);
+static void setup_close(setup_t *setup) {
+  bed_close(setup->bed);
+  cluster_stop(setup->cluster);
+  free(setup);
 }
 
 /* Takes and gives back all of them. A failover may take some before all are there. */
-static void take_all(stage_t *stage) {
+static void take_all(setup_t *setup) {
   for (int i = 0; i < NAMES; i++)
-    assert_error(begin_acquire(stage->all[i], WAIT_MS), 0);
+    assert_error(begin_acquire(setup->all[i], WAIT_MS), 0);
   for (int i = 0; i < NAMES; i++)
-    assert_error(outcome(stage->all[i]), 0);
+    assert_error(outcome(setup->all[i]), 0);
   for (int i = 0; i < NAMES; i++) {
-    int error = begin_release(stage->all[i]);
+    int error = begin_release(setup->all[i]);
     if (error != BELAY_ENOTOWNER)
       assert_error(error, 0);
   }
   for (int i = 0; i < NAMES; i++)
-    (void)outcome(stage->all[i]);
+    (void)outcome(setup->all[i]);
 }
 
 static int64_t calls_of_all(cluster_t *cluster, const char *command) {
@@ -63,30 +66,28 @@ static bool fails_over(cluster_t *cluster) {
   return cluster_has_failed_over(cluster);
 }
 
-/* ---- dying --------------------------------------------------------------------------------------------- */
+/* ---- dying ---- */
 
 /* Each shard in one of the ways, while all of them are used. */
-static void fail_over(stage_t *stage, unsigned slot, cluster_way_t way) {
-  cluster_begin_fail_over(stage->cluster, slot, way);
+static void fail_over(setup_t *setup, unsigned slot, cluster_way_t way) {
+  cluster_begin_fail_over(setup->cluster, slot, way);
   int64_t began = clock_now();
-  while (!fails_over(stage->cluster) && clock_since_ms(began) < 20000 * slow())
-    take_all(stage);
-  take_all(stage);
-  cluster_mend(stage->cluster);
+  while (!fails_over(setup->cluster) && clock_since_ms(began) < 20000 * slow())
+    take_all(setup);
+  take_all(setup);
+  cluster_mend(setup->cluster);
   began = clock_now();
-  while (!cluster_is_whole(stage->cluster) && clock_since_ms(began) < 20000 * slow())
-    take_all(stage);
+  while (!cluster_is_whole(setup->cluster) && clock_since_ms(began) < 20000 * slow())
+    take_all(setup);
 }
 
-TEST(primaries_fail_over) {
-  stage_t stage = stage_open(NULL);
-  take_all(&stage);
-  fail_over(&stage, 0, CLUSTER_KILLED);
-  fail_over(&stage, 8000, CLUSTER_PAUSED);
-  fail_over(&stage, 16000, CLUSTER_ASKED);
-  fail_over(&stage, 0, CLUSTER_TAKEN);
-  fail_over(&stage, 8000, CLUSTER_FORCED);
-  stage_close(&stage);
+TEST_IN(primaries_fail_over, setup, setup_open(NULL)) {
+  take_all(setup);
+  fail_over(setup, 0, CLUSTER_KILLED);
+  fail_over(setup, 8000, CLUSTER_PAUSED);
+  fail_over(setup, 16000, CLUSTER_ASKED);
+  fail_over(setup, 0, CLUSTER_TAKEN);
+  fail_over(setup, 8000, CLUSTER_FORCED);
 }
 
 static void kill_all(cluster_t *cluster) {
@@ -95,25 +96,22 @@ static void kill_all(cluster_t *cluster) {
 }
 
 /* Calls end at their deadline as unreachable, and succeed again when a node is back. */
-TEST(all_nodes_die) {
-  stage_t stage = stage_open(&(cluster_options_t){.without_replicas = true});
-  take_all(&stage);
-  kill_all(stage.cluster);
-  bed_run_for(stage.bed, 100);
+TEST_IN(all_nodes_die, setup, setup_open(&(cluster_options_t){.without_replicas = true})) {
+  take_all(setup);
+  kill_all(setup->cluster);
+  bed_run_for(setup->bed, 100);
   for (int i = 0; i < NAMES; i++)
-    assert_error(begin_acquire(stage.all[i], 0), 0);
+    assert_error(begin_acquire(setup->all[i], 0), 0);
   for (int i = 0; i < NAMES; i++)
-    assert_error(outcome(stage.all[i]), BELAY_EUNREACHABLE);
+    assert_error(outcome(setup->all[i]), BELAY_EUNREACHABLE);
   for (int i = 0; i < NAMES; i++)
-    assert_error(begin_acquire(stage.all[i], 60000), 0);
-  cluster_mend(stage.cluster);
+    assert_error(begin_acquire(setup->all[i], 60000), 0);
+  cluster_mend(setup->cluster);
   for (int i = 0; i < NAMES; i++)
-    assert_error(outcome(stage.all[i]), 0);
-  stage_close(&stage);
+    assert_error(outcome(setup->all[i]), 0);
 }
 
-TEST_ON(no_node_is_there_at_first, cluster,
-        cluster_start(&(cluster_options_t){.without_replicas = true})) {
+TEST_ON(nodes_start_later, cluster, cluster_start(&(cluster_options_t){.without_replicas = true})) {
   kill_all(cluster);
   belay_client_options_t options = client_options();
   options.timeout_ms = 300;
@@ -127,38 +125,36 @@ TEST_ON(no_node_is_there_at_first, cluster,
   bed_close(bed);
 }
 
-/* ---- coming and going ---------------------------------------------------------------------------------- */
+/* ---- coming and going ---- */
 
-static size_t connections_up(const stage_t *stage) {
-  return client_stats(stage->bed).connections_up;
+static size_t connections_up(const setup_t *setup) {
+  return client_stats(setup->bed).connections_up;
 }
 
-TEST(a_node_comes_and_goes) {
-  stage_t stage = stage_open(&(cluster_options_t){.without_replicas = true});
-  take_all(&stage);
-  bed_settle(stage.bed);
-  unsigned slot = cluster_slot(stage.cluster, key_of(stage.all[0]));
-  unsigned owner = (unsigned)cluster_owner(stage.cluster, slot);
-  size_t links = connections_up(&stage), bytes = stage.bed->bytes;
+TEST_IN(node_added_and_removed, setup, setup_open(&(cluster_options_t){.without_replicas = true})) {
+  take_all(setup);
+  bed_settle(setup->bed);
+  unsigned slot = cluster_slot(setup->cluster, key_of(setup->all[0]));
+  unsigned owner = (unsigned)cluster_owner(setup->cluster, slot);
+  size_t links = connections_up(setup), bytes = setup->bed->bytes;
   for (int turn = 0; turn < 3; turn++) {
-    unsigned added = cluster_add(stage.cluster);
-    assert_error(try_lock(stage.all[0]), 0);
-    cluster_move(stage.cluster, slot, added);
-    assert_error(extend(stage.all[0], 60000), 0);
-    assert_int_equal(connections_up(&stage), links + 1);
-    cluster_move(stage.cluster, slot, owner);
-    cluster_forget(stage.cluster, added);
-    bed_run_for(stage.bed, 50); /* connections that end meanwhile are noticed */
-    assert_error(extend(stage.all[0], 60000), 0);
-    assert_error(release(stage.all[0]), 0);
-    bed_settle(stage.bed);
-    bed_until(stage.bed, connections_up(&stage) == links);
-    bed_until(stage.bed, stage.bed->bytes <= bytes + 16384); /* nothing is left of it */
+    unsigned added = cluster_add(setup->cluster);
+    assert_error(try_lock(setup->all[0]), 0);
+    cluster_move(setup->cluster, slot, added);
+    assert_error(extend(setup->all[0], 60000), 0);
+    assert_int_equal(connections_up(setup), links + 1);
+    cluster_move(setup->cluster, slot, owner);
+    cluster_forget(setup->cluster, added);
+    bed_run_for(setup->bed, 50); /* connections that end meanwhile are noticed */
+    assert_error(extend(setup->all[0], 60000), 0);
+    assert_error(release(setup->all[0]), 0);
+    bed_settle(setup->bed);
+    bed_until(setup->bed, connections_up(setup) == links);
+    bed_until(setup->bed, setup->bed->bytes <= bytes + 16384); /* nothing is left of it */
   }
-  stage_close(&stage);
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------- */
+/* ---- asking ---- */
 
 static int64_t errors_of_all(cluster_t *cluster, const char *prefix) {
   char line[64];
@@ -173,64 +169,63 @@ static int64_t errors_of_all(cluster_t *cluster, const char *prefix) {
 }
 
 /* One question in a second, however many calls are sent elsewhere. */
-TEST(redirections_do_not_make_a_storm) {
+TEST_IN(redirects_cause_few_map_queries, setup,
+        setup_open(&(cluster_options_t){.without_replicas = true})) {
   enum { LASTS_MS = 4000, LOCKS = 20 };
-  stage_t stage = stage_open(&(cluster_options_t){.without_replicas = true});
   char name[32];
   contender_t *all[LOCKS];
-  take_all(&stage);
-  unsigned slot = cluster_slot(stage.cluster, "door"), to;
+  take_all(setup);
+  unsigned slot = cluster_slot(setup->cluster, "door"), to;
   for (unsigned i = 0, n = 0; i < LOCKS; n++) {
     snprintf(name, sizeof name, "%u", n);
     if (belay__slot(name, strlen(name)) == slot)
-      all[i++] = contender_new(stage.bed, name, NULL);
+      all[i++] = contender_new(setup->bed, name, NULL);
   }
-  int64_t asked = calls_of_all(stage.cluster, "cluster|slots"), began = clock_now();
-  int64_t moved = errors_of_all(stage.cluster, "MOVED");
-  to = (unsigned)cluster_owner(stage.cluster, slot);
+  int64_t asked = calls_of_all(setup->cluster, "cluster|slots"), began = clock_now();
+  int64_t moved = errors_of_all(setup->cluster, "MOVED");
+  to = (unsigned)cluster_owner(setup->cluster, slot);
   while (clock_since_ms(began) < LASTS_MS) {
     to = (to + 1) % 3;
     for (int i = 0; i < LOCKS; i++)
       assert_error(begin_acquire(all[i], 5000), 0);
-    cluster_move(stage.cluster, slot, to);
+    cluster_move(setup->cluster, slot, to);
     for (int i = 0; i < LOCKS; i++)
       assert_error(outcome(all[i]), 0);
     for (int i = 0; i < LOCKS; i++)
       assert_error(release(all[i]), 0);
-    while (!cluster_is_whole(stage.cluster))
-      bed_run_for(stage.bed, 5);
+    while (!cluster_is_whole(setup->cluster))
+      bed_run_for(setup->bed, 5);
   }
   int64_t took = clock_since_ms(began);
-  asked = calls_of_all(stage.cluster, "cluster|slots") - asked;
-  moved = errors_of_all(stage.cluster, "MOVED") - moved;
+  asked = calls_of_all(setup->cluster, "cluster|slots") - asked;
+  moved = errors_of_all(setup->cluster, "MOVED") - moved;
   print_message("# %d redirections and %d questions in %d ms\n", (int)moved, (int)asked, (int)took);
   assert_true(moved > 10 * asked);
   assert_between(asked, 1, took / 1000 + 2);
-  stage_close(&stage);
 }
 
 /* The same while a slot has no owner: all nodes are asked for changes, but rarely for the map,
  * unless the map is the only permitted question. */
 static void let_a_primary_die(bool blind) {
   enum { LASTS_MS = 4000 };
-  stage_t stage = stage_open(&(cluster_options_t){.without_replicas = true});
+  setup_t *setup = setup_open(&(cluster_options_t){.without_replicas = true});
   for (unsigned i = 0; i < 3 && blind; i++)
-    server_do(cluster_node(stage.cluster, i), "ACL", "SETUSER", "default", "-cluster|info", NULL);
-  take_all(&stage);
-  server_kill(cluster_node(stage.cluster, 0));
-  cluster_suspect_soon(stage.cluster);
-  int64_t looks = calls_of_all(stage.cluster, "cluster|info"), maps[3], sum = 0;
+    server_do(cluster_node(setup->cluster, i), "ACL", "SETUSER", "default", "-cluster|info", NULL);
+  take_all(setup);
+  server_kill(cluster_node(setup->cluster, 0));
+  cluster_suspect_soon(setup->cluster);
+  int64_t looks = calls_of_all(setup->cluster, "cluster|info"), maps[3], sum = 0;
   for (unsigned i = 1; i < 3; i++)
-    maps[i] = server_calls(cluster_node(stage.cluster, i), "cluster|slots");
+    maps[i] = server_calls(cluster_node(setup->cluster, i), "cluster|slots");
   int64_t began = clock_now();
   for (int i = 0; i < NAMES; i++)
-    assert_error(begin_acquire(stage.all[i], LASTS_MS), 0);
+    assert_error(begin_acquire(setup->all[i], LASTS_MS), 0);
   while (clock_since_ms(began) < LASTS_MS)
-    bed_run_for(stage.bed, 100);
+    bed_run_for(setup->bed, 100);
   int64_t took = clock_since_ms(began);
-  looks = calls_of_all(stage.cluster, "cluster|info") - looks;
+  looks = calls_of_all(setup->cluster, "cluster|info") - looks;
   for (unsigned i = 1; i < 3; i++) {
-    maps[i] = server_calls(cluster_node(stage.cluster, i), "cluster|slots") - maps[i];
+    maps[i] = server_calls(cluster_node(setup->cluster, i), "cluster|slots") - maps[i];
     assert_true(maps[i] > 0 || !blind);
     sum += maps[i];
   }
@@ -238,14 +233,14 @@ static void let_a_primary_die(bool blind) {
   assert_between(sum, blind ? 2 : 0, took / 1000 + 2);
   assert_between(looks, blind ? 0 : sum + 2, took / 50 + 2);
   for (int i = 0; i < NAMES; i++)
-    (void)outcome(stage.all[i]);
-  stage_close(&stage);
+    (void)outcome(setup->all[i]);
+  setup_close(setup);
 }
 
-TEST(a_dead_primary_does_not_make_a_storm) {
+TEST(dead_primary_causes_few_map_queries) {
   let_a_primary_die(false);
 }
 
-TEST(nor_where_it_is_not_told_whether_anything_has_changed) {
+TEST(dead_primary_without_cluster_info) {
   let_a_primary_die(true);
 }

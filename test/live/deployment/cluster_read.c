@@ -1,5 +1,5 @@
-/* Reads from replicas of a cluster: the chosen replicas, and what happens if they cannot answer.
- * Writes always go to primaries. */
+/* Reads from replicas of a cluster: the chosen replicas, and replicas that cannot answer. Writes
+ * always go to primaries. */
 #include <stdio.h>
 
 #include "core/key/slot.h"
@@ -17,12 +17,12 @@
     if (clock_since_ms(began_) > WAIT_MS * slow())                                                 \
   fail_msg("waited in vain for: %s", #condition)
 
-typedef struct stage {
+typedef struct setup {
   cluster_t *cluster;
   bed_t *bed;
   till_t till;
   int64_t value[KEYS];
-} stage_t;
+} setup_t;
 
 static void name_key(char out[16], int i) {
   snprintf(out, 16, "key-%d", i);
@@ -34,33 +34,33 @@ static unsigned slot_of(int i) {
   return belay__slot(name, strlen(name));
 }
 
-static void add_all(stage_t *stage) {
+static void add_all(setup_t *setup) {
   char name[16];
   for (int i = 0; i < KEYS; i++) {
     name_key(name, i);
-    stage->value[i]++;
-    expect_added(&stage->till, name, 1, stage->value[i]);
+    setup->value[i]++;
+    expect_added(&setup->till, name, 1, setup->value[i]);
   }
 }
 
-static int64_t read_one(stage_t *stage, int i) {
+static int64_t read_one(setup_t *setup, int i) {
   char name[16];
   count_t count = {0};
   name_key(name, i);
-  assert_error(BEGIN(&stage->till, &count, get, KEY(name), on_result), 0);
+  assert_error(BEGIN(&setup->till, &count, get, KEY(name), on_result), 0);
   assert_error(end_of_count(&count), 0);
   return count.result.value;
 }
 
 /* A read may be stale, but was true once. */
-static void read_all(stage_t *stage) {
+static void read_all(setup_t *setup) {
   for (int i = 0; i < KEYS; i++)
-    assert_between(read_one(stage, i), 0, stage->value[i]);
+    assert_between(read_one(setup, i), 0, setup->value[i]);
 }
 
-static bool all_read_new(stage_t *stage) {
+static bool all_read_new(setup_t *setup) {
   for (int i = 0; i < KEYS; i++)
-    if (read_one(stage, i) != stage->value[i])
+    if (read_one(setup, i) != setup->value[i])
       return false;
   return true;
 }
@@ -76,21 +76,21 @@ static int64_t reads_of(cluster_t *cluster, bool primaries) {
   return n;
 }
 
-static void expect_reads(stage_t *stage, bool at_primaries, bool at_replicas) {
-  int64_t primaries = reads_of(stage->cluster, true), replicas = reads_of(stage->cluster, false);
+static void expect_reads(setup_t *setup, bool at_primaries, bool at_replicas) {
+  int64_t primaries = reads_of(setup->cluster, true), replicas = reads_of(setup->cluster, false);
   for (int n = 0; n < 4; n++)
-    read_all(stage);
-  primaries = reads_of(stage->cluster, true) - primaries;
-  replicas = reads_of(stage->cluster, false) - replicas;
+    read_all(setup);
+  primaries = reads_of(setup->cluster, true) - primaries;
+  replicas = reads_of(setup->cluster, false) - replicas;
   assert_int_equal(primaries > 0, at_primaries);
   assert_int_equal(replicas > 0, at_replicas);
   assert_int_equal(primaries + replicas, 4 * KEYS);
 }
 
-static bool reads_only_replicas(stage_t *stage) {
-  int64_t primaries = reads_of(stage->cluster, true);
-  read_all(stage);
-  return reads_of(stage->cluster, true) == primaries;
+static bool reads_only_replicas(setup_t *setup) {
+  int64_t primaries = reads_of(setup->cluster, true);
+  read_all(setup);
+  return reads_of(setup->cluster, true) == primaries;
 }
 
 /* True if the node lists a replica for each shard: a node lists only replicas that have data. */
@@ -116,117 +116,117 @@ static void give_something(cluster_t *cluster) {
       assert_true(clock_since_ms(began) < WAIT_MS * slow());
 }
 
-static stage_t *stage_open(belay_read_from_t from, const char *password) {
-  stage_t *stage = calloc(1, sizeof *stage);
+static setup_t *setup_open(belay_read_from_t from, const char *password) {
+  setup_t *setup = calloc(1, sizeof *setup);
   belay_client_options_t options = client_options();
   options.read_from = from;
-  stage->cluster = cluster_start(&(cluster_options_t){.password = password});
-  give_something(stage->cluster);
-  stage->bed = bed_open_at(cluster_url(stage->cluster), &options);
-  till_new(&stage->till, stage->bed, NULL);
-  add_all(stage);
+  setup->cluster = cluster_start(&(cluster_options_t){.password = password});
+  give_something(setup->cluster);
+  setup->bed = bed_open_at(cluster_url(setup->cluster), &options);
+  till_new(&setup->till, setup->bed, NULL);
+  add_all(setup);
   int64_t links = from == BELAY_READ_PRIMARY ? 3 : 6;
-  bed_until(stage->bed, client_stats(stage->bed).connections_up >= (size_t)links);
-  cluster_wait(stage->cluster);
-  return stage;
+  bed_until(setup->bed, client_stats(setup->bed).connections_up >= (size_t)links);
+  cluster_wait(setup->cluster);
+  return setup;
 }
 
-static void stage_close(stage_t *stage) {
-  bed_close(stage->bed);
-  cluster_stop(stage->cluster);
-  free(stage);
+static void setup_close(setup_t *setup) {
+  bed_close(setup->bed);
+  cluster_stop(setup->cluster);
+  free(setup);
 }
 
-TEST_IN(primaries_are_read, stage, stage_open(BELAY_READ_PRIMARY, NULL)) {
-  expect_reads(stage, true, false);
-  assert_true(all_read_new(stage));
+TEST_IN(read_from_primaries, setup, setup_open(BELAY_READ_PRIMARY, NULL)) {
+  expect_reads(setup, true, false);
+  assert_true(all_read_new(setup));
 }
 
-TEST_IN(replicas_are_read, stage, stage_open(BELAY_READ_REPLICA, NULL)) {
-  expect_reads(stage, false, true);
-  add_all(stage);
-  until(all_read_new(stage));
+TEST_IN(read_from_replicas, setup, setup_open(BELAY_READ_REPLICA, NULL)) {
+  expect_reads(setup, false, true);
+  add_all(setup);
+  until(all_read_new(setup));
 }
 
-TEST_IN(any_are_read, stage, stage_open(BELAY_READ_ANY, NULL)) {
-  expect_reads(stage, true, true);
+TEST_IN(read_from_any, setup, setup_open(BELAY_READ_ANY, NULL)) {
+  expect_reads(setup, true, true);
 }
 
 /* No read fails or waits for the dead replica. */
-TEST(a_replica_dies) {
-  stage_t *stage = stage_open(BELAY_READ_REPLICA, NULL);
+TEST(replica_dies) {
+  setup_t *setup = setup_open(BELAY_READ_REPLICA, NULL);
   char name[16];
   count_t count = {0};
   name_key(name, 0);
-  unsigned owner = (unsigned)cluster_owner(stage->cluster, slot_of(0));
-  assert_error(BEGIN(&stage->till, &count, get, KEY(name), on_result), 0);
-  server_kill(cluster_node(stage->cluster, owner + 3));
+  unsigned owner = (unsigned)cluster_owner(setup->cluster, slot_of(0));
+  assert_error(BEGIN(&setup->till, &count, get, KEY(name), on_result), 0);
+  server_kill(cluster_node(setup->cluster, owner + 3));
   assert_error(end_of_count(&count), 0);
-  expect_reads(stage, true, true);
-  add_all(stage);
-  cluster_mend(stage->cluster);
-  cluster_wait(stage->cluster);
-  until(reads_only_replicas(stage));
-  stage_close(stage);
+  expect_reads(setup, true, true);
+  add_all(setup);
+  cluster_mend(setup->cluster);
+  cluster_wait(setup->cluster);
+  until(reads_only_replicas(setup));
+  setup_close(setup);
 }
 
-TEST_IN(all_replicas_die, stage, stage_open(BELAY_READ_REPLICA, NULL)) {
+TEST_IN(all_replicas_die, setup, setup_open(BELAY_READ_REPLICA, NULL)) {
   for (unsigned i = 3; i < 6; i++)
-    server_kill(cluster_node(stage->cluster, i));
-  bed_run_for(stage->bed, 50);
-  expect_reads(stage, true, false);
-  assert_true(all_read_new(stage));
+    server_kill(cluster_node(setup->cluster, i));
+  bed_run_for(setup->bed, 50);
+  expect_reads(setup, true, false);
+  assert_true(all_read_new(setup));
 }
 
 /* It is not waited for once it is known that it owes an answer. */
-TEST_IN(a_replica_stands_still, stage, stage_open(BELAY_READ_REPLICA, NULL)) {
+TEST_IN(replica_stopped, setup, setup_open(BELAY_READ_REPLICA, NULL)) {
   static count_t count[2 * KEYS];
   char name[16];
   memset(count, 0, sizeof count);
-  server_pause(cluster_node(stage->cluster, 3));
+  server_pause(cluster_node(setup->cluster, 3));
   for (int i = 0; i < 2 * KEYS; i++) {
     name_key(name, i % KEYS);
-    assert_error(BEGIN(&stage->till, &count[i], get, KEY(name), on_result), 0);
+    assert_error(BEGIN(&setup->till, &count[i], get, KEY(name), on_result), 0);
     if (i == KEYS - 1) /* then there is something to notice for the others */
-      bed_run_for(stage->bed, 400);
+      bed_run_for(setup->bed, 400);
   }
-  bed_run_for(stage->bed, 20);
+  bed_run_for(setup->bed, 20);
   int64_t began = clock_now();
-  expect_reads(stage, true, true);
+  expect_reads(setup, true, true);
   assert_true(clock_since_ms(began) < 1500 * slow());
-  server_resume(cluster_node(stage->cluster, 3));
+  server_resume(cluster_node(setup->cluster, 3));
   for (int i = 0; i < 2 * KEYS; i++)
     (void)end_of_count(&count[i]);
 }
 
 /* The replica still answers with data that grows old. Periodic checks detect it. */
-TEST_IN(a_replica_is_cut_off, stage, stage_open(BELAY_READ_REPLICA, "secret")) {
-  server_t *replica = cluster_node(stage->cluster, 3);
+TEST_IN(replica_cut_off, setup, setup_open(BELAY_READ_REPLICA, "secret")) {
+  server_t *replica = cluster_node(setup->cluster, 3);
   bool others = acl_applies(&(server_options_t){.password = "secret"}); /* servers have a user */
   server_do(replica, "CONFIG", "SET", "masterauth", "wrong", NULL);
-  server_do(cluster_node(stage->cluster, 0), "CLIENT", "KILL", "TYPE", "replica", NULL);
-  add_all(stage);
-  until(all_read_new(stage));
+  server_do(cluster_node(setup->cluster, 0), "CLIENT", "KILL", "TYPE", "replica", NULL);
+  add_all(setup);
+  until(all_read_new(setup));
   int64_t reads = server_calls(replica, "get");
-  read_all(stage);
+  read_all(setup);
   assert_int_equal(server_calls(replica, "get"), reads);
   server_do(replica, "CONFIG", "SET", "masterauth", others ? ACL_ADMIN_PASSWORD : "secret", NULL);
-  until((read_all(stage), server_calls(replica, "get") > reads));
-  until(all_read_new(stage));
+  until((read_all(setup), server_calls(replica, "get") > reads));
+  until(all_read_new(setup));
 }
 
 /* The replica becomes a primary and gets writes; the former primary gets reads. */
-TEST_IN(a_replica_is_promoted, stage, stage_open(BELAY_READ_REPLICA, NULL)) {
+TEST_IN(replica_promoted, setup, setup_open(BELAY_READ_REPLICA, NULL)) {
   static const cluster_way_t ways[] = {CLUSTER_ASKED, CLUSTER_TAKEN, CLUSTER_KILLED};
   for (unsigned shard = 0; shard < 3; shard++) {
-    cluster_begin_fail_over(stage->cluster, shard * 5461, ways[shard]);
-    while (!cluster_has_failed_over(stage->cluster))
-      read_all(stage);
-    cluster_mend(stage->cluster);
-    while (!cluster_is_whole(stage->cluster))
-      read_all(stage);
-    add_all(stage);
-    until(all_read_new(stage));
+    cluster_begin_fail_over(setup->cluster, shard * 5461, ways[shard]);
+    while (!cluster_has_failed_over(setup->cluster))
+      read_all(setup);
+    cluster_mend(setup->cluster);
+    while (!cluster_is_whole(setup->cluster))
+      read_all(setup);
+    add_all(setup);
+    until(all_read_new(setup));
   }
-  until(reads_only_replicas(stage));
+  until(reads_only_replicas(setup));
 }

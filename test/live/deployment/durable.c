@@ -6,7 +6,7 @@
 #define REPLICA_TIMEOUT (300 * slow())
 #define TIMEOUT (1500 * slow())
 
-/* ---- a primary and a replica ----------------------------------------------------------------------------- */
+/* ---- a primary and a replica ---- */
 
 typedef struct pair {
   bed_t *bed; /* its server is the primary */
@@ -43,9 +43,10 @@ static belay_client_options_t patient(void) {
   return options;
 }
 
-static pair_t pair_open(void) {
+static pair_t *pair_open(void) {
   belay_client_options_t options = patient();
-  pair_t pair = {.bed = bed_open_with(the_primary, &options), .replica = the_replica};
+  pair_t *pair = malloc(sizeof *pair);
+  *pair = (pair_t){.bed = bed_open_with(the_primary, &options), .replica = the_replica};
   server_resume(the_replica);
   server_do(the_primary, "FLUSHALL", NULL);
   server_do(the_primary, "CONFIG", "RESETSTAT", NULL);
@@ -58,7 +59,10 @@ static pair_t pair_open(void) {
 static void pair_close(pair_t *pair) {
   pair->bed->server = NULL; /* the next test needs it */
   bed_close(pair->bed);
+  free(pair);
 }
+
+#define PAIR_TEST(name) TEST_IN(name, pair, pair_open())
 
 static belay_lock_options_t replicated(belay_lock_options_t options) {
   options.min_replicas = 1;
@@ -94,62 +98,54 @@ static void expect_no_key(bed_t *bed) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* ---- acquire --------------------------------------------------------------------------------------------- */
+/* ---- acquire ---- */
 
-TEST(when_it_is_granted_the_replica_has_it) {
-  pair_t pair = pair_open();
-  contender_t *c = durable(&pair, "door");
+PAIR_TEST(grant_is_on_the_replica) {
+  contender_t *c = durable(pair, "door");
   for (int i = 0; i < 100; i++) {
     assert_error(try_lock(c), 0);
-    assert_true(is_on_replica(&pair, c));
+    assert_true(is_on_replica(pair, c));
     assert_error(release(c), 0);
   }
-  pair_close(&pair);
 }
 
-TEST(many_at_once_are_on_the_replica_when_granted) {
-  pair_t pair = pair_open();
+PAIR_TEST(concurrent_grants_are_on_the_replica) {
   contender_t *all[40];
   char name[8];
   for (int i = 0; i < 40; i++) {
     snprintf(name, sizeof name, "door%d", i);
-    all[i] = durable(&pair, name);
+    all[i] = durable(pair, name);
     assert_error(begin_acquire(all[i], 5000 * slow()), 0);
   }
   for (int i = 0; i < 40; i++) {
     assert_error(outcome(all[i]), 0);
-    assert_true(is_on_replica(&pair, all[i]));
+    assert_true(is_on_replica(pair, all[i]));
   }
-  pair_close(&pair);
 }
 
-TEST(nobody_waits_unless_asked_to) {
-  pair_t pair = pair_open();
-  contender_t *plain = contender_new(pair.bed, "plain", NULL), *c = durable(&pair, "door");
+PAIR_TEST(no_wait_without_min_replicas) {
+  contender_t *plain = contender_new(pair->bed, "plain", NULL), *c = durable(pair, "door");
   assert_error(try_lock(plain), 0);
   assert_error(release(plain), 0);
-  assert_int_equal(server_calls(pair.bed->server, "wait"), 0);
+  assert_int_equal(server_calls(pair->bed->server, "wait"), 0);
   assert_error(try_lock(c), 0);
-  assert_int_equal(server_calls(pair.bed->server, "wait"), 1);
-  pair_close(&pair);
+  assert_int_equal(server_calls(pair->bed->server, "wait"), 1);
 }
 
-TEST(without_the_replica_it_is_not_granted_and_undone) {
-  pair_t pair = pair_open();
-  contender_t *c = durable(&pair, "door");
+PAIR_TEST(stopped_replica) {
+  contender_t *c = durable(pair, "door");
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
-  server_pause(pair.replica);
+  server_pause(pair->replica);
   int64_t began = clock_now();
   assert_error(try_lock(c), BELAY_ENOREPLICAS);
   assert_between(clock_since_ms(began), REPLICA_TIMEOUT - 50, TIMEOUT + 200 * slow());
   assert_int_equal(belay_lock_remaining_us(c->lock), 0);
   assert_error(belay_lock_error(c->lock), BELAY_ENOREPLICAS);
-  expect_no_key(pair.bed);
-  pair_close(&pair);
+  expect_no_key(pair->bed);
 }
 
-TEST(nor_where_there_is_no_replica_at_all) {
+TEST(no_replica) {
   belay_client_options_t of_client = patient();
   bed_t *bed = bed_open(&of_client);
   belay_lock_options_t options = replicated(with_ttl(10000));
@@ -158,173 +154,151 @@ TEST(nor_where_there_is_no_replica_at_all) {
   bed_close(bed);
 }
 
-TEST(a_waiter_gets_it_when_the_replica_is_back) {
-  pair_t pair = pair_open();
-  contender_t *c = durable(&pair, "door");
-  server_pause(pair.replica);
+PAIR_TEST(replica_returns_for_a_waiter) {
+  contender_t *c = durable(pair, "door");
+  server_pause(pair->replica);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  bed_run_for(pair.bed, 3 * REPLICA_TIMEOUT);
+  bed_run_for(pair->bed, 3 * REPLICA_TIMEOUT);
   assert_int_equal(c->ended, 0);
-  server_resume(pair.replica);
+  server_resume(pair->replica);
   assert_error(outcome(c), 0);
-  assert_true(is_on_replica(&pair, c));
-  bed_settle(pair.bed);
+  assert_true(is_on_replica(pair, c));
+  bed_settle(pair->bed);
   assert_true(is_on_server(c)); /* the undos before it did not harm it */
-  pair_close(&pair);
 }
 
-TEST(what_is_canceled_while_it_waits_for_the_replica_is_undone) {
-  pair_t pair = pair_open();
-  contender_t *c = durable(&pair, "door");
-  server_pause(pair.replica);
+PAIR_TEST(cancel_during_wait) {
+  contender_t *c = durable(pair, "door");
+  server_pause(pair->replica);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  bed_until(pair.bed, value_of(c) != NULL);
+  bed_until(pair->bed, value_of(c) != NULL);
   assert_error(cancel(c), 0);
   assert_error(outcome(c), BELAY_ECANCELED);
-  expect_no_key(pair.bed);
-  pair_close(&pair);
+  expect_no_key(pair->bed);
 }
 
-TEST(somebody_elses_is_held_whatever_the_replicas) {
-  pair_t pair = pair_open();
-  contender_t *c = durable(&pair, "door");
+PAIR_TEST(held_by_another_client) {
+  contender_t *c = durable(pair, "door");
   foreign_holder(c, 60000);
   assert_error(try_lock(c), BELAY_EHELD);
-  server_pause(pair.replica);
+  server_pause(pair->replica);
   assert_error(try_lock(c), BELAY_EHELD);
   assert_string_equal(value_of(c), "somebody else");
-  pair_close(&pair);
 }
 
-TEST(two_replicas_are_more_than_one) {
-  pair_t pair = pair_open();
+PAIR_TEST(two_replicas_required) {
   belay_lock_options_t options = replicated(with_ttl(10000 * slow()));
   options.min_replicas = 2;
-  contender_t *c = contender_new(pair.bed, "door", &options);
+  contender_t *c = contender_new(pair->bed, "door", &options);
   assert_error(try_lock(c), BELAY_ENOREPLICAS);
-  server_t *second = start_replica(pair.bed->server);
+  server_t *second = start_replica(pair->bed->server);
   assert_error(acquire(c, 5000 * slow()), 0);
   assert_non_null(server_string(second, "GET", key_of(c), NULL));
-  assert_true(is_on_replica(&pair, c));
+  assert_true(is_on_replica(pair, c));
   server_stop(second);
-  pair_close(&pair);
 }
 
-TEST(the_fencing_counter_is_on_the_replica_too) {
+PAIR_TEST(fencing_counter_is_on_the_replica) {
   char key[256];
-  pair_t pair = pair_open();
   belay_lock_options_t options = replicated(with_ttl(10000 * slow()));
   options.fencing = true;
-  contender_t *c = contender_new(pair.bed, "door", &options);
+  contender_t *c = contender_new(pair->bed, "door", &options);
   assert_error(try_lock(c), 0);
-  assert_true(is_on_replica(&pair, c));
+  assert_true(is_on_replica(pair, c));
   snprintf(key, sizeof key, "%s::fence", key_of(c));
-  const char *number = server_string(pair.replica, "HGET", key, "number", NULL);
+  const char *number = server_string(pair->replica, "HGET", key, "number", NULL);
   assert_non_null(number);
   assert_int_equal(strtoull(number, NULL, 10), belay_lock_fence(c->lock));
-  pair_close(&pair);
 }
 
-/* ---- renewal, extend ------------------------------------------------------------------------------------- */
+/* ---- renewal, extend ---- */
 
-TEST(renewals_that_the_replica_has_not_do_not_count) {
-  pair_t pair = pair_open();
-  contender_t *c = durable_watched(&pair, kept_ttl());
+PAIR_TEST(unreplicated_renewals_do_not_count) {
+  contender_t *c = durable_watched(pair, kept_ttl());
   assert_error(try_lock(c), 0);
-  bed_run_for(pair.bed, kept_ttl() * 5 / 4); /* renewed some times */
+  bed_run_for(pair->bed, kept_ttl() * 5 / 4); /* renewed some times */
   assert_int_equal(c->lost, 0);
-  server_pause(pair.replica);
-  bed_run_for(pair.bed, 20); /* the confirmation that is still in flight */
+  server_pause(pair->replica);
+  bed_run_for(pair->bed, 20); /* the confirmation that is still in flight */
   int64_t deadline = believed_until(c);
-  bed_until(pair.bed, belay_lock_error(c->lock) == BELAY_ENOREPLICAS);
+  bed_until(pair->bed, belay_lock_error(c->lock) == BELAY_ENOREPLICAS);
   await_loss_at(c, deadline);
-  expect_no_key(pair.bed);
-  pair_close(&pair);
+  expect_no_key(pair->bed);
 }
 
-TEST(a_replica_that_is_away_for_less_than_the_ttl_costs_nothing) {
-  pair_t pair = pair_open();
-  contender_t *c = durable_watched(&pair, 2 * kept_ttl());
+PAIR_TEST(replica_away_for_less_than_the_ttl) {
+  contender_t *c = durable_watched(pair, 2 * kept_ttl());
   assert_error(try_lock(c), 0);
-  server_pause(pair.replica);
-  bed_run_for(pair.bed, kept_ttl());
-  server_resume(pair.replica);
-  bed_run_for(pair.bed, 2 * kept_ttl());
+  server_pause(pair->replica);
+  bed_run_for(pair->bed, kept_ttl());
+  server_resume(pair->replica);
+  bed_run_for(pair->bed, 2 * kept_ttl());
   assert_int_equal(c->lost, 0);
-  assert_true(is_on_replica(&pair, c));
-  pair_close(&pair);
+  assert_true(is_on_replica(pair, c));
 }
 
-TEST(an_extend_that_the_replica_has_not_is_none) {
-  pair_t pair = pair_open();
-  contender_t *c = durable(&pair, "door");
+PAIR_TEST(unreplicated_extend_does_not_count) {
+  contender_t *c = durable(pair, "door");
   assert_error(try_lock(c), 0);
-  server_pause(pair.replica);
+  server_pause(pair->replica);
   assert_error(extend(c, 50000 * slow()), BELAY_ENOREPLICAS);
   assert_between(remaining_ms(c), 1, 10000 * slow());
-  server_resume(pair.replica);
+  server_resume(pair->replica);
   assert_error(extend(c, 50000 * slow()), 0);
   assert_true(remaining_ms(c) > 40000 * slow());
-  assert_between(server_integer(pair.replica, "PTTL", key_of(c), NULL), 40000 * slow(),
+  assert_between(server_integer(pair->replica, "PTTL", key_of(c), NULL), 40000 * slow(),
                  50000 * slow());
-  pair_close(&pair);
 }
 
 /* The second extend writes nothing, because the primary's ttl is longer. Its WAIT, on another
  * connection, would not cover the replica's state. */
-TEST(nor_is_a_shorter_one_after_it_on_a_new_connection) {
-  pair_t pair = pair_open();
-  contender_t *c = durable(&pair, "door");
+PAIR_TEST(shorter_extend_on_a_new_connection) {
+  contender_t *c = durable(pair, "door");
   assert_error(try_lock(c), 0);
-  server_pause(pair.replica);
+  server_pause(pair->replica);
   assert_error(extend(c, 50000 * slow()), BELAY_ENOREPLICAS);
-  (void)server_ask(pair.bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
-  bed_run_for(pair.bed, 500 * slow());
+  (void)server_ask(pair->bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+  bed_run_for(pair->bed, 500 * slow());
   assert_int_not_equal(extend(c, 30000 * slow()), 0);
   assert_true(remaining_ms(c) <= 10000 * slow());
-  pair_close(&pair);
 }
 
-TEST(other_locks_are_not_held_up) {
-  pair_t pair = pair_open();
+PAIR_TEST(other_locks_are_not_delayed) {
   belay_lock_options_t options = replicated(with_ttl(20000 * slow()));
   options.replica_timeout_ms = 2000 * slow();
   options.timeout_ms = 4000 * slow();
-  contender_t *c = contender_new(pair.bed, "door", &options);
-  contender_t *plain = contender_new(pair.bed, "plain", NULL);
+  contender_t *c = contender_new(pair->bed, "door", &options);
+  contender_t *plain = contender_new(pair->bed, "plain", NULL);
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
-  server_pause(pair.replica);
+  server_pause(pair->replica);
   assert_error(begin_acquire(c, 0), 0);
-  bed_until(pair.bed, value_of(c) != NULL);
+  bed_until(pair->bed, value_of(c) != NULL);
   for (int i = 0; i < 10; i++) {
     assert_error(try_lock(plain), 0);
     assert_error(release(plain), 0);
   }
   assert_int_equal(c->ended, 2);
   assert_error(outcome(c), BELAY_ENOREPLICAS);
-  pair_close(&pair);
 }
 
-/* ---- scripts that the server does not know any more -------------------------------------------------------- */
+/* ---- scripts that the server does not know any more ---- */
 
 static void flush_scripts(const pair_t *pair) {
   server_do(pair->bed->server, "SCRIPT", "FLUSH", NULL);
 }
 
-TEST(flushed_scripts_are_sent_again_and_waited_for) {
-  pair_t pair = pair_open();
-  contender_t *c = durable(&pair, "door");
+PAIR_TEST(script_flush) {
+  contender_t *c = durable(pair, "door");
   for (int i = 0; i < 20; i++) {
-    flush_scripts(&pair);
+    flush_scripts(pair);
     assert_error(try_lock(c), 0);
-    flush_scripts(&pair);
+    flush_scripts(pair);
     assert_error(extend(c, (20000 + i) * slow()), 0);
-    assert_true(server_integer(pair.replica, "PTTL", key_of(c), NULL) > 10000 * slow());
-    flush_scripts(&pair);
+    assert_true(server_integer(pair->replica, "PTTL", key_of(c), NULL) > 10000 * slow());
+    flush_scripts(pair);
     assert_error(release(c), 0);
   }
-  pair_close(&pair);
 }
 
 /* The replica has everything, and gets nothing more; and the primary knows no script. */
@@ -334,32 +308,33 @@ static void cut_off(const pair_t *pair) {
   flush_scripts(pair);
 }
 
-/* WAIT behind a script that was not run would be about the write before it, which the replica has. */
+/* After a script that did not run, WAIT would confirm the write before it, which the replica
+ * has. */
 static void expect_no_false_confirmation(bool fencing) {
-  pair_t pair = pair_open();
+  pair_t *pair = pair_open();
   belay_lock_options_t options = replicated(with_ttl(10000 * slow()));
   options.fencing = fencing;
-  contender_t *c = contender_new(pair.bed, "door", &options);
+  contender_t *c = contender_new(pair->bed, "door", &options);
   assert_error(try_lock(c), 0);
   assert_error(extend(c, 10000 * slow()), 0); /* each script was called on this connection */
-  cut_off(&pair);
+  cut_off(pair);
   assert_error(extend(c, 50000 * slow()), BELAY_ENOREPLICAS);
-  server_resume(pair.replica);
+  server_resume(pair->replica);
   assert_error(release(c), 0);
-  cut_off(&pair);
+  cut_off(pair);
   assert_error(try_lock(c), BELAY_ENOREPLICAS);
-  pair_close(&pair);
+  pair_close(pair);
 }
 
-TEST(flushed_scripts_are_not_taken_for_written) {
+TEST(script_flush_without_replica) {
   expect_no_false_confirmation(false);
 }
 
-TEST(nor_are_those_of_a_lock_with_fencing) {
+TEST(script_flush_without_replica_fencing) {
   expect_no_false_confirmation(true);
 }
 
-/* ---- options, and several nodes ---------------------------------------------------------------------------- */
+/* ---- options, and several nodes ---- */
 
 static int new_status(bed_t *bed, const belay_lock_options_t *options) {
   belay_lock_t *lock;
@@ -369,7 +344,7 @@ static int new_status(bed_t *bed, const belay_lock_options_t *options) {
   return error;
 }
 
-TEST(the_ranges_of_the_options) {
+TEST(option_ranges) {
   belay_client_options_t hasty = client_options(), options = patient();
   hasty.stall_timeout_ms = 1000;
   bed_t *bed = bed_open_at("redis://127.0.0.1:1", &options);
@@ -399,7 +374,7 @@ TEST(the_ranges_of_the_options) {
 }
 
 /* Three primaries, each with a replica of its own. */
-TEST(on_several_nodes_each_has_to_have_its_replica) {
+TEST(replica_of_each_quorum_node) {
   server_t *primary[3], *replica[3];
   belay_client_t *client[3];
   for (int i = 0; i < 3; i++)

@@ -18,13 +18,13 @@
 
 #include "support/base/test.h"
 #include "support/load/drill.h"
-#include "support/deployments/herald.h"
+#include "support/deployments/failover_log.h"
 
 enum { RECOVERY_MS = 250 };
 
 typedef struct drill {
   group_t *group;
-  herald_t *herald;
+  failover_log_t *failover_log;
   load_t load;
   unsigned count;                       /* of failovers so far */
   double recovery_ms[DRILLS_MAX];       /* since the Sentinel that is listened to has told, */
@@ -33,11 +33,12 @@ typedef struct drill {
   drill_sum_t sum;
 } drill_t;
 
-/* ---- one failover ------------------------------------------------------------------------------------------- */
+/* ---- one failover ---- */
 
 static void note_recovery(drill_t *drill) {
   const load_t *load = &drill->load;
-  int64_t first = herald_heard_first(drill->herald), own = herald_heard(drill->herald, 0);
+  int64_t first = failover_log_first(drill->failover_log),
+          own = failover_log_time(drill->failover_log, 0);
   drill->recovery_ms[drill->count] = drill_after(own, load->since);
   drill->recovery_first_ms[drill->count] = drill_after(first, load->since);
 }
@@ -52,7 +53,7 @@ static void begin(drill_t *drill, const char *name, group_way_t way, uint64_t *s
   drill_until(&drill->load, group_is_whole(group)); /* by now all have what was confirmed */
   load_go_on(&drill->load);
   drill_go_on(&drill->load, 100);
-  herald_reset(drill->herald);
+  failover_log_reset(drill->failover_log);
   group_begin_fail_over(group, way);
 }
 
@@ -66,7 +67,7 @@ static void fail_over(drill_t *drill, group_way_t way) {
   snprintf(name, sizeof name, "n%u", n);
   begin(drill, name, way, &safe);
   drill_until(&drill->load, group_has_failed_over(drill->group));
-  drill_until(&drill->load, herald_heard(drill->herald, 0) != 0);
+  drill_until(&drill->load, failover_log_time(drill->failover_log, 0) != 0);
   drill_until(&drill->load, group_primary(drill->group) >= 0);
   server_t *primary = group_node(drill->group, (unsigned)group_primary(drill->group));
   drill_until(&drill->load, drill_is_at(&drill->load, primary));
@@ -85,7 +86,7 @@ static void fail_over(drill_t *drill, group_way_t way) {
   group_mend(drill->group);
 }
 
-/* ---- what it comes to --------------------------------------------------------------------------------------- */
+/* ---- what it comes to ---- */
 
 static void judge(drill_t *drill) {
   unsigned n = drill->count;
@@ -97,17 +98,17 @@ static void judge(drill_t *drill) {
   assert_true(slowest <= (strict ? RECOVERY_MS : 20 * RECOVERY_MS * (double)slow()));
 }
 
-TEST(a_load_survives_failovers) {
+TEST(load_during_failovers) {
   static const group_way_t ways[] = {GROUP_KILLED, GROUP_PAUSED, GROUP_ASKED};
   static drill_t drill;
   drill.group = group_start(NULL);
-  drill.herald = herald_start(drill.group);
+  drill.failover_log = failover_log_start(drill.group);
   load_start(&drill.load, group_url(drill.group), REPLICAS_NODES - 1);
   while (drill.count < drill_setting("BELAY_FAILOVERS", 5))
     fail_over(&drill, ways[drill.count % 3]);
   load_end(&drill.load);
   judge(&drill);
-  herald_stop(drill.herald);
+  failover_log_stop(drill.failover_log);
   group_stop(drill.group);
 }
 

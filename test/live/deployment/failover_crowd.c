@@ -1,9 +1,9 @@
-/* Two thousand clients in four processes lose their primary at once: a Sentinel group's, or of a cluster the one whose slot
- * they all use. All together they knock no more than a thousand times a second, at Sentinels and servers, before the
- * promotion and after it; and five seconds after it all are back.
+/* Two thousand clients in four processes lose their primary at once: that of a Sentinel group,
+ * or the cluster node whose slot they all use. Together they make at most a thousand connection
+ * attempts per second, before and after the promotion. Five seconds after it all are connected.
  *
- * BELAY_FAILOVERS in the environment: so it is. Otherwise they are two hundred, and have more time: the machine may
- * have others to serve. */
+ * With BELAY_FAILOVERS in the environment. Otherwise there are two hundred clients, and they
+ * have more time, because the machine may be busy. */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "core/client/client.h"
 #include "support/fixtures/bed.h"
 #include "support/deployments/cluster.h"
-#include "support/deployments/herald.h"
+#include "support/deployments/failover_log.h"
 #include "support/servers/process.h"
 
 enum { PROCESSES = 4, MANY = 500, FEW = 50, PER_SECOND = 1000, BACK_MS = 5000 };
@@ -40,7 +40,7 @@ static unsigned clients_each(void) {
   return most < wanted ? most : wanted;
 }
 
-/* ---- a part of the crowd ------------------------------------------------------------------------------------- */
+/* ---- a part of the crowd ---- */
 
 typedef struct guest {
   belay_client_t *client;
@@ -144,7 +144,7 @@ static int be_crowd(char **argv) {
   return 0;
 }
 
-/* ---- what they are clients of --------------------------------------------------------------------------------- */
+/* ---- what they are clients of ---- */
 
 typedef struct house {
   const char *name;
@@ -156,11 +156,11 @@ typedef struct house {
 } house_t;
 
 static group_t *group;
-static herald_t *herald;
+static failover_log_t *failover_log;
 
 static const char *start_group(void) {
   group = group_start(NULL);
-  herald = herald_start(group);
+  failover_log = failover_log_start(group);
   return group_url(group);
 }
 
@@ -169,16 +169,16 @@ static bool group_is_well(void) {
 }
 
 static void kill_in_group(void) {
-  herald_reset(herald);
+  failover_log_reset(failover_log);
   group_begin_fail_over(group, GROUP_KILLED);
 }
 
 static int64_t promoted_in_group(void) {
-  return herald_heard_first(herald);
+  return failover_log_first(failover_log);
 }
 
 static void stop_group(void) {
-  herald_stop(herald);
+  failover_log_stop(failover_log);
   group_stop(group);
 }
 
@@ -211,7 +211,7 @@ static const house_t a_group = {"a group",     start_group,       group_is_well,
 static const house_t a_cluster = {"a cluster",     start_cluster,       cluster_is_well,
                                   kill_in_cluster, promoted_in_cluster, stop_cluster};
 
-/* ---- all of it ------------------------------------------------------------------------------------------------ */
+/* ---- all of it ---- */
 
 typedef struct crowd {
   process_t process[PROCESSES];
@@ -317,11 +317,11 @@ static void come_back(const house_t *house) {
   house->stop();
 }
 
-TEST(a_crowd_comes_back_to_a_group) {
+TEST(many_clients_reconnect_to_a_sentinel_group) {
   come_back(&a_group);
 }
 
-TEST(a_crowd_comes_back_to_a_cluster) {
+TEST(many_clients_reconnect_to_a_cluster) {
   come_back(&a_cluster);
 }
 

@@ -1,10 +1,12 @@
-/* How soon a client uses the new primary of a Sentinel group: from the moment that the new primary itself answers ROLE with
- * "master" to the first answer to a plain call, and to the first grant of a lock.
+/* The time until a client uses the new primary of a Sentinel group: from the first ROLE reply
+ * "master" of the new primary to the first reply of a plain call, and to the first grant of a
+ * lock.
  *
- * The primary is killed or stands still, in turn. A thread asks both replicas for their role every other millisecond.
+ * The primary is killed or stopped, in turn. A thread asks both replicas for their role every
+ * two milliseconds.
  *
- * BELAY_FAILOVERS in the environment: the number of failovers; default 2. With it the medians are judged at LIMIT_MS; without
- * it the machine may serve others, and the limit is generous. */
+ * BELAY_FAILOVERS in the environment: the number of failovers; default 2. With it the limit of
+ * the medians is LIMIT_MS. Otherwise the limit is generous, because the machine may be busy. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,7 +19,7 @@
 
 enum { LIMIT_MS = 200, PATIENCE_MS = 60000, LOCK_WAIT_MS = 60000, POLL_MS = 2 };
 
-/* ---- the servers' own word ------------------------------------------------------------------------------ */
+/* ---- the servers' own word ---- */
 
 typedef struct watch {
   pthread_t thread;
@@ -73,7 +75,7 @@ static void watch_end(watch_t *watch) {
   pthread_join(watch->thread, NULL);
 }
 
-/* ---- the clients ---------------------------------------------------------------------------------------- */
+/* ---- the clients ---- */
 
 typedef struct drill {
   group_t *group;
@@ -158,7 +160,7 @@ static void fail_over(drill_t *drill, group_way_t way) {
     run_for(drill, 5);
 }
 
-TEST(the_new_primary_is_used_at_once) {
+TEST(new_primary_is_used_at_once) {
   static drill_t drill;
   belay_lock_options_t lock = watched(3000);
   drill.group = group_start(NULL);

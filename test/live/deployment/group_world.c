@@ -25,7 +25,7 @@ TEST_ON(fails_over_and_heals, group, group_start(NULL)) {
 }
 
 /* Two of three Sentinels are enough; and everybody has a password. */
-TEST(goes_on_without_a_sentinel) {
+TEST(sentinel_dies) {
   const group_options_t options = {.nodes = {.password = "secret"}, .sentinel_password = "watch"};
   group_t *group = group_start(&options);
   server_kill(group_sentinel(group, 0));

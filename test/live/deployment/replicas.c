@@ -1,5 +1,5 @@
-/* Clients of a primary and its replicas without Sentinels, which find out by asking everybody: none, one, two primaries,
- * and those that are promoted by hand. */
+/* Clients of a primary and its replicas without Sentinels, which ask all servers for their role:
+ * none, one or two primaries, and manual promotions. */
 #include <stdio.h>
 
 #include "support/servers/acl.h"
@@ -33,7 +33,7 @@ static void expect_keys_at(bed_t *bed, replicas_t *replicas, unsigned primary) {
   assert_error(release(c), 0);
 }
 
-TEST_ON(the_primary_is_found_and_followed, replicas, replicas_start(NULL)) {
+TEST_ON(primary_is_followed, replicas, replicas_start(NULL)) {
   bed_t *bed = bed_open_at(replicas_url(replicas), NULL);
   for (unsigned i = 0; i < REPLICAS_NODES; i++) {
     if (i > 0)
@@ -46,7 +46,7 @@ TEST_ON(the_primary_is_found_and_followed, replicas, replicas_start(NULL)) {
   bed_close(bed);
 }
 
-TEST_ON(a_lease_goes_on, replicas, replicas_start(NULL)) {
+TEST_ON(lease_continues_after_promotion, replicas, replicas_start(NULL)) {
   belay_lock_options_t lasting = watched(3000 * slow());
   bed_t *bed = bed_open_at(replicas_url(replicas), NULL);
   contender_t *c = contender_new(bed, "door", &lasting);
@@ -60,8 +60,8 @@ TEST_ON(a_lease_goes_on, replicas, replicas_start(NULL)) {
 }
 
 /* It cannot say what it is meanwhile, and is asked every few seconds. */
-TEST(a_busy_primary_stays_one) {
-  acl_skip("who keeps it busy has not said who he is");
+TEST(busy_primary_is_kept) {
+  acl_skip("the client that keeps it busy has no user");
   static const char script[] = "EVAL \"while true do end\" 0\r\n";
   static const char *const arguments[] = {"--busy-reply-threshold", "20", NULL};
   replicas_t *replicas = replicas_start(&(replicas_options_t){.arguments = arguments});
@@ -81,7 +81,7 @@ TEST(a_busy_primary_stays_one) {
 }
 
 /* Connected clients continue. A new client cannot know which of the two primaries is right. */
-TEST(of_two_primaries_neither_is_used) {
+TEST(two_primaries) {
   belay_client_options_t options = hasty();
   replicas_t *replicas = replicas_start(NULL);
   bed_t *bed = bed_open_at(replicas_url(replicas), &options);
@@ -99,7 +99,7 @@ TEST(of_two_primaries_neither_is_used) {
   replicas_stop(replicas);
 }
 
-TEST(without_a_primary_nothing_is_written) {
+TEST(no_primary) {
   belay_client_options_t options = hasty();
   replicas_t *replicas = replicas_start(NULL);
   server_kill(replicas_node(replicas, 0));
@@ -117,7 +117,7 @@ TEST(without_a_primary_nothing_is_written) {
   replicas_stop(replicas);
 }
 
-TEST(nobody_lets_us_in) {
+TEST(wrong_password) {
   belay_client_options_t options = hasty();
   replicas_t *replicas = replicas_start(&(replicas_options_t){.password = "inner"});
   options.password = "outer";

@@ -1,5 +1,5 @@
-/* Reads from replicas: the permitted commands, the chosen replicas, and what happens if they
- * cannot answer. */
+/* Reads from replicas: the permitted commands, the chosen replicas, and replicas that cannot
+ * answer. */
 #include <stdio.h>
 
 #include "support/servers/acl.h"
@@ -9,7 +9,7 @@
 #include "support/fixtures/reader.h"
 #include "support/servers/secure.h"
 
-/* ---- operations that a replica may answer ----------------------------------------------------------------- */
+/* ---- operations that a replica may answer ---- */
 
 typedef struct house {
   belay_counter_t *counter;
@@ -141,7 +141,7 @@ static void read_all(house_t *h, reader_t *r_) {
   EXPECT(r_, 'P', belay_cache_get(h->cache, r, S("page"), reader_on_cached));
 }
 
-/* ---- deployments ------------------------------------------------------------------------------------------- */
+/* ---- deployments ---- */
 
 static bed_t *open_reading(replicas_t *replicas, belay_read_from_t from) {
   belay_client_options_t options = client_options();
@@ -169,7 +169,7 @@ static void get_often(belay_counter_t *counter, reader_t *r_, int times) {
 }
 
 /* While the primary stands still, permitted reads succeed and all other calls do not. */
-TEST_ON(replicas_answer_what_only_reads, replicas, replicas_start(NULL)) {
+TEST_ON(commands_for_replicas, replicas, replicas_start(NULL)) {
   house_t house;
   bed_t *bed = open_reading(replicas, BELAY_READ_REPLICA);
   reader_t reader = {.bed = bed};
@@ -214,19 +214,19 @@ static void expect_read_at(belay_read_from_t from, const bool at[REPLICAS_NODES]
   replicas_stop(replicas);
 }
 
-TEST(the_primary_is_read_from) {
+TEST(read_from_primary) {
   expect_read_at(BELAY_READ_PRIMARY, (const bool[]){true, false, false});
 }
 
-TEST(replicas_are_read_from_in_turn) {
+TEST(read_from_replicas) {
   expect_read_at(BELAY_READ_REPLICA, (const bool[]){false, true, true});
 }
 
-TEST(all_are_read_from_in_turn) {
+TEST(read_from_any) {
   expect_read_at(BELAY_READ_ANY, (const bool[]){true, true, true});
 }
 
-/* ---- replicas that are of no use ---------------------------------------------------------------------------- */
+/* ---- replicas that are of no use ---- */
 
 typedef struct scene {
   replicas_t *replicas;
@@ -235,8 +235,9 @@ typedef struct scene {
   reader_t reader;
 } scene_t;
 
-static void set_up(scene_t *scene, const replicas_options_t *options) {
-  *scene = (scene_t){.replicas = replicas_start(options)};
+static scene_t *scene_open(const replicas_options_t *options) {
+  scene_t *scene = calloc(1, sizeof *scene);
+  scene->replicas = replicas_start(options);
   scene->bed = open_reading(scene->replicas, BELAY_READ_REPLICA);
   scene->reader.bed = scene->bed;
   assert_error(belay_counter_new(scene->bed->client, NULL, &scene->counter), 0);
@@ -244,11 +245,13 @@ static void set_up(scene_t *scene, const replicas_options_t *options) {
          belay_counter_add(scene->counter, r, belay_string("a"), 2, reader_on_counted));
   await_links(scene->bed, 3);
   replicas_wait(scene->replicas, 0);
+  return scene;
 }
 
-static void tear_down(scene_t *scene) {
+static void scene_close(scene_t *scene) {
   bed_close(scene->bed);
   replicas_stop(scene->replicas);
+  free(scene);
 }
 
 /* Reads go on, and after a while none comes to that node any more. */
@@ -264,108 +267,94 @@ static void expect_deserted(scene_t *scene, unsigned node) {
 }
 
 /* The replica has lost its primary, and its data grows old: it gets no more reads. */
-TEST(a_replica_that_is_cut_off_is_not_read_from) {
-  scene_t scene;
-  set_up(&scene, NULL);
-  server_do(replicas_node(scene.replicas, 1), "REPLICAOF", "127.0.0.1", "1", NULL);
-  expect_deserted(&scene, 1);
-  replicas_promote(scene.replicas, 0);
-  replicas_wait(scene.replicas, 0);
-  int64_t before = server_calls(replicas_node(scene.replicas, 1), "get"), began = clock_now();
-  while (server_calls(replicas_node(scene.replicas, 1), "get") == before) { /* it is tried again */
-    get_often(scene.counter, &scene.reader, 2);
-    bed_run_for(scene.bed, 20);
+TEST_IN(replica_cut_off, scene, scene_open(NULL)) {
+  server_do(replicas_node(scene->replicas, 1), "REPLICAOF", "127.0.0.1", "1", NULL);
+  expect_deserted(scene, 1);
+  replicas_promote(scene->replicas, 0);
+  replicas_wait(scene->replicas, 0);
+  int64_t before = server_calls(replicas_node(scene->replicas, 1), "get"), began = clock_now();
+  while (server_calls(replicas_node(scene->replicas, 1), "get") == before) { /* it is tried again */
+    get_often(scene->counter, &scene->reader, 2);
+    bed_run_for(scene->bed, 20);
     assert_true(clock_since_ms(began) < 15000 * slow());
   }
-  tear_down(&scene);
 }
 
 /* One that refuses because it is cut off: the primary answers. */
-TEST(what_a_replica_refuses_the_primary_answers) {
+TEST(replica_refuses_reads) {
   static const char *const arguments[] = {"--replica-serve-stale-data", "no", NULL};
-  scene_t scene;
-  set_up(&scene, &(replicas_options_t){.arguments = arguments});
-  int64_t before = server_calls(replicas_node(scene.replicas, 0), "get");
+  scene_t *scene = scene_open(&(replicas_options_t){.arguments = arguments});
+  int64_t before = server_calls(replicas_node(scene->replicas, 0), "get");
   for (unsigned i = 1; i < REPLICAS_NODES; i++)
-    server_do(replicas_node(scene.replicas, i), "REPLICAOF", "127.0.0.1", "1", NULL);
-  get_often(scene.counter, &scene.reader, 20);
-  assert_true(server_calls(replicas_node(scene.replicas, 0), "get") >= before + 20);
-  tear_down(&scene);
+    server_do(replicas_node(scene->replicas, i), "REPLICAOF", "127.0.0.1", "1", NULL);
+  get_often(scene->counter, &scene->reader, 20);
+  assert_true(server_calls(replicas_node(scene->replicas, 0), "get") >= before + 20);
+  scene_close(scene);
 }
 
-TEST(a_replica_that_becomes_a_primary_is_not_read_from) {
-  scene_t scene;
-  set_up(&scene, NULL);
-  server_do(replicas_node(scene.replicas, 2), "REPLICAOF", "NO", "ONE", NULL);
-  expect_deserted(&scene, 2);
-  tear_down(&scene);
+TEST_IN(replica_becomes_a_primary, scene, scene_open(NULL)) {
+  server_do(replicas_node(scene->replicas, 2), "REPLICAOF", "NO", "ONE", NULL);
+  expect_deserted(scene, 2);
 }
 
 /* Calls are on the way there when it dies, or stops: each is answered by another. */
 static void expect_no_read_lost(bool kill) {
   enum { READS = 40 };
-  scene_t scene;
   reader_t readers[READS];
   unsigned ended = 0;
-  set_up(&scene, NULL);
-  server_pause(replicas_node(scene.replicas, 1));
+  scene_t *scene = scene_open(NULL);
+  server_pause(replicas_node(scene->replicas, 1));
   for (int i = 0; i < READS; i++) {
-    readers[i] = (reader_t){.bed = scene.bed};
-    assert_error(belay_counter_get(scene.counter, reader_begin(&readers[i]), belay_string("a"),
+    readers[i] = (reader_t){.bed = scene->bed};
+    assert_error(belay_counter_get(scene->counter, reader_begin(&readers[i]), belay_string("a"),
                                    reader_on_counted),
                  0);
   }
-  bed_run_for(scene.bed, 100);
+  bed_run_for(scene->bed, 100);
   if (kill)
-    server_kill(replicas_node(scene.replicas, 1));
+    server_kill(replicas_node(scene->replicas, 1));
   while (ended < READS) {
-    bed_run_for(scene.bed, 10);
+    bed_run_for(scene->bed, 10);
     for (ended = 0; ended < READS && readers[ended].ended == 1; ended++) {
       assert_error(readers[ended].status, 0);
       assert_int_equal(readers[ended].value, 2);
     }
   }
   int64_t began = clock_now();
-  get_often(scene.counter, &scene.reader, 100);
+  get_often(scene->counter, &scene->reader, 100);
   assert_true(clock_since_ms(began) < 1000 * slow()); /* no call waits for it */
-  tear_down(&scene);
+  scene_close(scene);
 }
 
-TEST(reads_of_a_replica_that_dies_are_answered) {
+TEST(replica_dies_with_reads) {
   expect_no_read_lost(true);
 }
 
-TEST(reads_of_a_replica_that_stops_are_answered) {
+TEST(replica_stops_with_reads) {
   expect_no_read_lost(false);
 }
 
-TEST(without_replicas_the_primary_answers) {
-  scene_t scene;
-  set_up(&scene, NULL);
+TEST_IN(no_replica_left, scene, scene_open(NULL)) {
   for (unsigned i = 1; i < REPLICAS_NODES; i++)
-    server_kill(replicas_node(scene.replicas, i));
-  bed_until(scene.bed, client_stats(scene.bed).connections_up == 2); /* the primary's */
-  get_often(scene.counter, &scene.reader, 20);
-  tear_down(&scene);
+    server_kill(replicas_node(scene->replicas, i));
+  bed_until(scene->bed, client_stats(scene->bed).connections_up == 2); /* the primary's */
+  get_often(scene->counter, &scene->reader, 20);
 }
 
-/* The primary goes: reads go on, and when one of the replicas has taken its place, writes do too. */
-TEST(reads_go_on_without_a_primary) {
-  scene_t scene;
-  set_up(&scene, NULL);
-  server_kill(replicas_node(scene.replicas, 0));
-  get_often(scene.counter, &scene.reader, 50);
-  replicas_promote(scene.replicas, 1);
+/* The primary dies: reads continue, and writes succeed again after a promotion. */
+TEST_IN(no_primary_left, scene, scene_open(NULL)) {
+  server_kill(replicas_node(scene->replicas, 0));
+  get_often(scene->counter, &scene->reader, 50);
+  replicas_promote(scene->replicas, 1);
   int64_t began = clock_now();
-  while (pong(scene.bed, NULL) != 0)
+  while (pong(scene->bed, NULL) != 0)
     assert_true(clock_since_ms(began) < 15000 * slow());
-  EXPECT(&scene.reader, 2,
-         belay_counter_add(scene.counter, r, belay_string("a"), 0, reader_on_counted));
-  expect_deserted(&scene, 1);
-  tear_down(&scene);
+  EXPECT(&scene->reader, 2,
+         belay_counter_add(scene->counter, r, belay_string("a"), 0, reader_on_counted));
+  expect_deserted(scene, 1);
 }
 
-/* ---- replicas that are behind ------------------------------------------------------------------------------- */
+/* ---- replicas that are behind ---- */
 
 #define BEHIND_MS (800 * slow())
 
@@ -409,7 +398,7 @@ static void tear_down_late(late_t *late) {
   server_stop(late->primary);
 }
 
-TEST(a_filter_that_a_replica_has_not_heard_of_is_not_lost) {
+TEST(bloom_filter_missing_on_the_replica) {
   late_t late;
   house_t house;
   set_up_late(&late);
@@ -423,7 +412,7 @@ TEST(a_filter_that_a_replica_has_not_heard_of_is_not_lost) {
 
 /* An invalidated value is served from a replica until that has the invalidation. Without the
  * option it never is. */
-TEST(a_cache_is_as_stale_as_its_replica) {
+TEST(cache_with_a_late_replica) {
   late_t late;
   house_t house;
   belay_cache_t *strict;
@@ -455,7 +444,7 @@ TEST(a_cache_is_as_stale_as_its_replica) {
 
 /* The local table takes no values from a replica that lags: an invalidated value would stay in
  * the table longer than on the replica. */
-TEST(a_table_is_not_as_stale_as_a_replica) {
+TEST(local_cache_with_a_late_replica) {
   late_t late;
   house_t house;
   belay_cache_t *near;

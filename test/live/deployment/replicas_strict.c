@@ -31,7 +31,7 @@ typedef struct house {
   unsigned asked;
 } house_t;
 
-/* ---- what is told ---------------------------------------------------------------------------------------- */
+/* ---- what is told ---- */
 
 static void told(belay_request_t *request, int status) {
   question_t *question = request->data;
@@ -103,7 +103,7 @@ static void on_counted(belay_request_t *request, int status, const belay_counter
   told(request, status);
 }
 
-/* ---- what is asked --------------------------------------------------------------------------------------- */
+/* ---- what is asked ---- */
 
 static void build(house_t *house) {
   belay_client_t *client = house->bed->client;
@@ -193,7 +193,7 @@ static void expect_all(const house_t *house, bool well) {
     fail_msg("%s: %s", other->what, belay_err_name(other->status));
 }
 
-/* ---- where ------------------------------------------------------------------------------------------------ */
+/* ---- where ---- */
 
 /* The number of reads and refused commands on the replicas. */
 static int64_t asked_of_replicas(replicas_t *replicas) {
@@ -230,7 +230,7 @@ static void expect_all_to_be_answered(house_t *house) {
   assert_error(release(house->lock), 0);
 }
 
-TEST_ON(what_decides_is_asked_of_the_primary, replicas, replicas_start(NULL)) {
+TEST_ON(decisions_use_the_primary, replicas, replicas_start(NULL)) {
   static house_t house;
   belay_client_options_t options = client_options();
   options.read_from = BELAY_READ_REPLICA;

@@ -2,7 +2,7 @@
 #include "support/deployments/replicas.h"
 #include "support/base/test.h"
 
-TEST(is_promoted_by_hand) {
+TEST(manual_promotion) {
   const replicas_options_t options = {.password = "secret"};
   replicas_t *replicas = replicas_start(&options);
   assert_true(server_is_primary(replicas_node(replicas, 0)));

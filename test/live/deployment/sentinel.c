@@ -14,9 +14,9 @@ static void make_replica(server_t *replica, server_t *primary) {
   server_do(replica, "REPLICAOF", "127.0.0.1", port, NULL);
 }
 
-/* ---- who is asked -------------------------------------------------------------------------------------- */
+/* ---- who is asked ---- */
 
-SCENE_TEST(sentinels_are_tried_in_turn_and_a_good_one_comes_first, 3) {
+SCENE_TEST(silent_sentinel_is_skipped, 3) {
   belay_client_options_t options = client_options();
   options.connect_timeout_ms = 2000 * slow();
   options.timeout_ms = 4000 * slow();
@@ -39,7 +39,7 @@ SCENE_TEST(sentinels_are_tried_in_turn_and_a_good_one_comes_first, 3) {
   assert_int_equal(oracle_connections(scene->oracle[1]), 1);
 }
 
-SCENE_TEST(sentinels_that_are_gone_are_passed_over, 3) {
+SCENE_TEST(dead_sentinels_are_skipped, 3) {
   scene_end_oracle(scene, 0);
   scene_end_oracle(scene, 1);
   scene_open(scene, NULL);
@@ -48,7 +48,7 @@ SCENE_TEST(sentinels_that_are_gone_are_passed_over, 3) {
 }
 
 /* The Sentinels die one after another, the last one too. One that returns is found. */
-SCENE_TEST(the_connection_moves_to_a_sentinel_that_is_there, 3) {
+SCENE_TEST(sentinels_die_one_by_one, 3) {
   bed_t *bed = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   scene_end_oracle(scene, 0);
@@ -70,7 +70,7 @@ static void name_the_first(scene_t *scene) {
   snprintf(comma, sizeof scene->url - (size_t)(comma - scene->url), "/" ORACLE_MASTER);
 }
 
-SCENE_TEST(sentinels_are_learned, 2) {
+SCENE_TEST(sentinels_learned_from_another, 2) {
   name_the_first(scene);
   oracle_introduce(scene->oracle[0], "127.0.0.1", oracle_port(scene->oracle[1]));
   bed_t *bed = scene_open(scene, NULL);
@@ -85,7 +85,7 @@ SCENE_TEST(sentinels_are_learned, 2) {
 
 /* A Sentinel names thousands of others: some are remembered, and the configured ones are still
  * asked. */
-SCENE_TEST(there_is_a_limit_to_what_is_learned, 2) {
+SCENE_TEST(too_many_sentinels_learned, 2) {
   for (int i = 1; i < 500; i++)
     oracle_introduce(scene->oracle[0], "127.0.0.1", i);
   bed_t *bed = scene_open(scene, NULL);
@@ -95,7 +95,7 @@ SCENE_TEST(there_is_a_limit_to_what_is_learned, 2) {
 }
 
 /* The next Sentinel names others. The former names are dropped, which makes room. */
-SCENE_TEST(sentinels_are_forgotten, 3) {
+SCENE_TEST(learned_sentinels_are_replaced, 3) {
   name_the_first(scene);
   oracle_introduce(scene->oracle[0], "127.0.0.1", oracle_port(scene->oracle[1]));
   for (int i = 1; i < 500; i++)
@@ -114,9 +114,9 @@ SCENE_TEST(sentinels_are_forgotten, 3) {
   assert_int_equal(oracle_connections(scene->oracle[1]), 0);
 }
 
-/* ---- how old a word is ----------------------------------------------------------------------------------- */
+/* ---- how old a word is ---- */
 
-SCENE_TEST(who_knows_less_than_was_heard_before_is_not_believed, 3) {
+SCENE_TEST(older_epoch_is_ignored, 3) {
   oracle_name(scene->oracle[0], "127.0.0.1", scene_port(scene, 1), 7);
   bed_t *bed = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 1);
@@ -134,7 +134,7 @@ SCENE_TEST(who_knows_less_than_was_heard_before_is_not_believed, 3) {
 
 /* Without newer information a client without a connection follows the old answer, and a
  * connected one stays. */
-SCENE_TEST(an_old_word_is_better_than_none, 2) {
+SCENE_TEST(older_epoch_without_a_connection, 2) {
   oracle_name(scene->oracle[0], "127.0.0.1", scene_port(scene, 1), 7);
   bed_t *bed = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 1);
@@ -151,7 +151,7 @@ SCENE_TEST(an_old_word_is_better_than_none, 2) {
 }
 
 /* An answer with this epoch is useless: the client asks other Sentinels, with any epoch. */
-SCENE_TEST(a_huge_epoch_that_leads_nowhere_locks_nobody_out, 3) {
+SCENE_TEST(huge_epoch_with_a_useless_answer, 3) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 60000;
   make_replica(scene->server[1], scene->server[0]);
@@ -162,7 +162,7 @@ SCENE_TEST(a_huge_epoch_that_leads_nowhere_locks_nobody_out, 3) {
 }
 
 /* Others know the same: from then on it is their epoch that counts. */
-SCENE_TEST(a_huge_epoch_goes_with_who_has_named_it, 2) {
+SCENE_TEST(huge_epoch_of_a_dead_sentinel, 2) {
   oracle_name(scene->oracle[0], "127.0.0.1", scene_port(scene, 0), UINT64_MAX);
   bed_t *bed = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
@@ -176,10 +176,10 @@ SCENE_TEST(a_huge_epoch_goes_with_who_has_named_it, 2) {
   assert_int_equal(scene_answering(scene), 1);
 }
 
-/* ---- who the primary is ---------------------------------------------------------------------------------- */
+/* ---- who the primary is ---- */
 
 /* A sentinel names a replica: nothing is asked of it before it is a primary. */
-SCENE_TEST(a_replica_is_not_taken_for_a_primary, 1) {
+SCENE_TEST(sentinel_names_a_replica, 1) {
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
   make_replica(scene->server[1], scene->server[0]);
@@ -192,8 +192,8 @@ SCENE_TEST(a_replica_is_not_taken_for_a_primary, 1) {
   scene_await(scene, 1);
 }
 
-/* It becomes a replica without a word of the sentinel's: it is asked what it is from time to time. */
-SCENE_TEST(a_primary_that_becomes_a_replica_is_noticed, 1) {
+/* The primary becomes a replica without an event of the Sentinel. The periodic ROLE detects it. */
+SCENE_TEST(primary_demoted_silently, 1) {
   bed_t *bed = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   make_replica(scene->server[0], scene->server[1]);
@@ -202,9 +202,9 @@ SCENE_TEST(a_primary_that_becomes_a_replica_is_noticed, 1) {
   scene_await(scene, 1);
 }
 
-/* ---- hints ------------------------------------------------------------------------------------------------ */
+/* ---- hints ---- */
 
-SCENE_TEST(a_hint_is_followed_at_once, 1) {
+SCENE_TEST(event_causes_a_query, 1) {
   bed_t *bed = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   scene_name(scene, 1, 2);
@@ -215,19 +215,16 @@ SCENE_TEST(a_hint_is_followed_at_once, 1) {
   assert_true(clock_since_ms(began) < 2000 * slow());
 }
 
-TEST(a_hint_that_was_lost_is_not_needed) {
-  scene_t scene;
-  scene_set_up(&scene, 1, &(oracle_options_t){.secretive = true});
-  bed_t *bed = scene_open(&scene, NULL);
-  assert_int_equal(scene_answering(&scene), 0);
-  assert_int_equal(oracle_listeners(scene.oracle[0]), 0);
-  scene_name(&scene, 1, 2);
+TEST_ON(lost_event, scene, scene_start(1, &(oracle_options_t){.secretive = true})) {
+  bed_t *bed = scene_open(scene, NULL);
+  assert_int_equal(scene_answering(scene), 0);
+  assert_int_equal(oracle_listeners(scene->oracle[0]), 0);
+  scene_name(scene, 1, 2);
   bed_until(bed, client_stats(bed).drops == 1);
-  assert_int_equal(scene_answering(&scene), 1);
-  scene_tear_down(&scene);
+  assert_int_equal(scene_answering(scene), 1);
 }
 
-SCENE_TEST(a_hint_is_not_believed, 1) {
+SCENE_TEST(event_is_only_a_hint, 1) {
   bed_t *bed = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
@@ -245,11 +242,11 @@ SCENE_TEST(a_hint_is_not_believed, 1) {
   assert_int_equal(scene_answering(scene), 0);
 }
 
-/* ---- what becomes of calls -------------------------------------------------------------------------------- */
+/* ---- what becomes of calls ---- */
 
 /* Calls sent to the stalled old primary end as unknown. Unsent calls go to the new one. No
  * effect of the old primary's late execution stays. */
-SCENE_TEST(calls_that_were_on_the_way_end_truthfully, 1) {
+SCENE_TEST(calls_during_failover, 1) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 10000;
   options.stall_timeout_ms = 60000;
@@ -272,67 +269,59 @@ SCENE_TEST(calls_that_were_on_the_way_end_truthfully, 1) {
   bed_until(bed, server_keys(scene->server[0]) == 0);
 }
 
-/* Another run id is no proof that the process before is dead: the undo is repeated, since the other server may be the
- * primary again. */
-TEST(who_stands_still_is_not_taken_for_dead) {
-  scene_t scene;
+/* Another run id does not prove that the former process is dead. The undo is repeated, because
+ * the former server may become the primary again. */
+SCENE_TEST(stopped_primary_is_not_dead, 1) {
   belay_client_options_t options = client_options();
   belay_lock_options_t lasting = with_ttl(60000);
   options.timeout_ms = 10000;
   options.stall_timeout_ms = 60000;
-  scene_set_up(&scene, 1, NULL);
-  bed_t *bed = scene_open(&scene, &options);
+  bed_t *bed = scene_open(scene, &options);
   contender_t *c = contender_new(bed, "door", &lasting);
-  assert_int_equal(scene_answering(&scene), 0);
-  server_pause(scene.server[0]);
+  assert_int_equal(scene_answering(scene), 0);
+  server_pause(scene->server[0]);
   assert_error(begin_acquire(c, 0), 0);
   bed_run_for(bed, 50);
-  scene_name(&scene, 1, 2);
-  scene_hint(&scene, 0, ORACLE_MASTER);
+  scene_name(scene, 1, 2);
+  scene_hint(scene, 0, ORACLE_MASTER);
   assert_error(outcome(c), BELAY_EUNKNOWN);
   server_resume(
-      scene.server[0]); /* the server executes the rest of its socket, of a closed connection */
+      scene->server[0]); /* the server executes the rest of its socket, of a closed connection */
   bed_until(bed, client_stats(bed).undone == 1);
-  assert_true(server_calls(scene.server[1], "evalsha") + server_calls(scene.server[1], "eval") > 1);
-  scene_tear_down(&scene);
+  assert_true(server_calls(scene->server[1], "evalsha") + server_calls(scene->server[1], "eval") >
+              1);
 }
 
 /* A lease goes on at the new primary, which has its key. */
-TEST(a_lease_is_renewed_at_the_new_primary) {
-  scene_t scene;
+SCENE_TEST(lease_is_renewed_at_the_new_primary, 1) {
   belay_lock_options_t lasting = watched(lag() + 600 * slow());
-  scene_set_up(&scene, 1, NULL);
-  server_follow(scene.server[1], scene.server[0]);
-  bed_t *bed = scene_open(&scene, NULL);
+  server_follow(scene->server[1], scene->server[0]);
+  bed_t *bed = scene_open(scene, NULL);
   contender_t *c = contender_new(bed, "door", &lasting);
   assert_error(try_lock(c), 0);
-  bed_until(bed, server_keys(scene.server[1]) == 1);
-  server_kill(scene.server[0]);
-  server_do(scene.server[1], "REPLICAOF", "NO", "ONE", NULL);
-  scene_name(&scene, 1, 2);
-  scene_hint(&scene, 0, ORACLE_MASTER);
+  bed_until(bed, server_keys(scene->server[1]) == 1);
+  server_kill(scene->server[0]);
+  server_do(scene->server[1], "REPLICAOF", "NO", "ONE", NULL);
+  scene_name(scene, 1, 2);
+  scene_hint(scene, 0, ORACLE_MASTER);
   bed_run_for(bed, 2 * lasting.ttl_ms);
   assert_int_equal(c->lost, 0);
   assert_true(remaining_ms(c) > 0);
   assert_error(release(c), 0);
-  assert_int_equal(server_keys(scene.server[1]), 0);
-  scene_tear_down(&scene);
+  assert_int_equal(server_keys(scene->server[1]), 0);
 }
 
-/* The new primary is not to be had: the lease is lost when its time is over here, and not before. */
-TEST(a_lease_lasts_as_long_as_it_may) {
-  scene_t scene;
+/* No new primary is reachable: the lease is lost at its local deadline, and not before. */
+SCENE_TEST(lease_is_lost_at_its_deadline, 1) {
   belay_lock_options_t lasting = watched(kept_ttl());
-  scene_set_up(&scene, 1, NULL);
-  bed_t *bed = scene_open(&scene, NULL);
+  bed_t *bed = scene_open(scene, NULL);
   contender_t *c = contender_new(bed, "door", &lasting);
   assert_error(try_lock(c), 0);
-  server_kill(scene.server[0]);
+  server_kill(scene->server[0]);
   bed_until(bed, client_stats(bed).connections_up == 0);
   assert_int_equal(c->lost, 0);
   int64_t left = remaining_ms(c), began = clock_now();
   bed_until(bed, c->lost == 1);
   assert_int_equal(c->reason, BELAY_LOST_EXPIRED);
   assert_true(clock_since_ms(began) >= left);
-  scene_tear_down(&scene);
 }

@@ -9,7 +9,7 @@
 
 #define SECRET "correct-horse"
 
-/* ---- names that only this program knows -------------------------------------------------------------------- */
+/* ---- names that only this program knows ---- */
 
 #define SLOW_NAME "slow.test"
 #define QUICK_NAME "quick.test"
@@ -34,7 +34,7 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
   return function(name, service, hints, list);
 }
 
-/* ---- what is told ------------------------------------------------------------------------------------------ */
+/* ---- what is told ---- */
 
 /* A ping ends with `status`, and its detail contains `words` and no secret. */
 static void expect(bed_t *bed, int status, const char *words) {
@@ -53,35 +53,34 @@ static belay_client_options_t hasty(void) {
 }
 
 static void expect_none(bool mute) {
-  scene_t scene;
   belay_client_options_t options = hasty();
-  scene_set_up(&scene, 2, NULL);
+  scene_t *scene = scene_start(2, NULL);
   for (unsigned i = 0; i < 2; i++) {
     if (mute)
-      oracle_mute(scene.oracle[i], true);
+      oracle_mute(scene->oracle[i], true);
     else
-      scene_end_oracle(&scene, i);
+      scene_end_oracle(scene, i);
   }
-  bed_t *bed = scene_open(&scene, &options);
+  bed_t *bed = scene_open(scene, &options);
   expect(bed, BELAY_ENOSENTINEL, "127.0.0.1:");
   assert_int_equal(client_stats(bed).not_sent, 1);
   assert_true(client_stats(bed).connect_errors >= 1);
   for (unsigned i = 0; mute && i < 2; i++)
-    oracle_mute(scene.oracle[i], false);
+    oracle_mute(scene->oracle[i], false);
   if (mute)
-    scene_await(&scene, 0);
-  scene_tear_down(&scene);
+    scene_await(scene, 0);
+  scene_stop(scene);
 }
 
-TEST(no_sentinel_is_there) {
+TEST(dead_sentinels) {
   expect_none(false);
 }
 
-TEST(no_sentinel_says_a_word) {
+TEST(silent_sentinels) {
   expect_none(true);
 }
 
-SCENE_TEST(nobody_knows_the_master, 3) {
+SCENE_TEST(unknown_master, 3) {
   belay_client_options_t options = hasty();
   scene_end_oracle(scene, 2); /* that one says nothing is no news */
   for (unsigned i = 0; i < 2; i++)
@@ -92,75 +91,68 @@ SCENE_TEST(nobody_knows_the_master, 3) {
   scene_await(scene, 0);
 }
 
-/* ---- who is let in ----------------------------------------------------------------------------------------- */
+/* ---- who is let in ---- */
 
 static void expect_refusal_by_sentinels(const char *wanted, const char *given, const char *words) {
-  scene_t scene;
   char from[64];
   belay_client_options_t options = hasty();
   options.sentinel_password = given;
-  scene_set_up(&scene, 1, &(oracle_options_t){.password = wanted});
-  snprintf(from, sizeof from, "127.0.0.1:%d: %s", oracle_port(scene.oracle[0]), words);
-  bed_t *bed = scene_open(&scene, &options);
+  scene_t *scene = scene_start(1, &(oracle_options_t){.password = wanted});
+  snprintf(from, sizeof from, "127.0.0.1:%d: %s", oracle_port(scene->oracle[0]), words);
+  bed_t *bed = scene_open(scene, &options);
   expect(bed, BELAY_EAUTH, from);
   int64_t began = clock_now();
   expect(bed, BELAY_EAUTH, from); /* at once: the reason is a lasting one */
   assert_true(clock_since_ms(began) < options.timeout_ms);
-  assert_int_equal(scene_questions(&scene), 0); /* nothing was asked behind it */
-  scene_tear_down(&scene);
+  assert_int_equal(scene_questions(scene), 0); /* nothing was asked behind it */
+  scene_stop(scene);
 }
 
-TEST(a_sentinel_refuses_the_password) {
+TEST(sentinel_refuses_the_password) {
   expect_refusal_by_sentinels("another", SECRET, "WRONGPASS");
 }
 
-TEST(a_sentinel_wants_no_password) {
+TEST(sentinel_without_password) {
   expect_refusal_by_sentinels(NULL, SECRET, "ERR AUTH");
 }
 
-TEST(a_sentinel_has_a_password_of_its_own) {
-  scene_t scene;
+TEST_ON(sentinel_password, scene, scene_start(1, &(oracle_options_t){.password = SECRET})) {
   belay_client_options_t options = hasty();
   options.sentinel_password = SECRET;
-  scene_set_up(&scene, 1, &(oracle_options_t){.password = SECRET});
-  scene_open(&scene, &options);
-  assert_int_equal(scene_answering(&scene), 0);
-  scene_tear_down(&scene);
+  scene_open(scene, &options);
+  assert_int_equal(scene_answering(scene), 0);
 }
 
 /* One of them lets us in, and that is enough. */
-TEST(one_who_lets_us_in_is_enough) {
-  scene_t scene;
+TEST(one_sentinel_accepts_the_password) {
   belay_client_options_t options = hasty();
   options.sentinel_password = SECRET;
-  scene_set_up(&scene, 1, &(oracle_options_t){.password = "another"});
+  scene_t *scene = scene_start(1, &(oracle_options_t){.password = "another"});
   oracle_t *good = oracle_start(&(oracle_options_t){.password = SECRET});
-  oracle_name(good, "127.0.0.1", scene_port(&scene, 0), 1);
-  snprintf(scene.url, sizeof scene.url,
+  oracle_name(good, "127.0.0.1", scene_port(scene, 0), 1);
+  snprintf(scene->url, sizeof scene->url,
            "redis+sentinel://%s127.0.0.1:%d,127.0.0.1:%d/" ORACLE_MASTER,
-           server_login(scene.server[0]), oracle_port(scene.oracle[0]), oracle_port(good));
-  scene_open(&scene, &options);
-  assert_int_equal(scene_answering(&scene), 0);
-  scene_tear_down(&scene);
+           server_login(scene->server[0]), oracle_port(scene->oracle[0]), oracle_port(good));
+  scene_open(scene, &options);
+  assert_int_equal(scene_answering(scene), 0);
+  scene_stop(scene);
   oracle_stop(good);
 }
 
 /* The servers refuse the password, not the Sentinels, which never receive it. */
-TEST(the_servers_refuse_the_password) {
-  scene_t scene;
+TEST_ON(server_refuses_the_password, scene,
+        scene_start(1, &(oracle_options_t){.password = "never asked for"})) {
   belay_client_options_t options = hasty();
   options.password = SECRET;
-  scene_set_up(&scene, 1, &(oracle_options_t){.password = "never asked for"});
-  server_do(scene.server[0], "CONFIG", "SET", "requirepass", "another", NULL);
-  bed_t *bed = scene_open(&scene, &options);
+  server_do(scene->server[0], "CONFIG", "SET", "requirepass", "another", NULL);
+  bed_t *bed = scene_open(scene, &options);
   const char *detail;
   assert_error(pong(bed, &detail), BELAY_EAUTH);
   assert_memory_equal(detail, "WRONGPASS", 9);
-  assert_true(scene_questions(&scene) > 0);
-  scene_tear_down(&scene);
+  assert_true(scene_questions(scene) > 0);
 }
 
-BED_TEST(options_are_for_sentinels_only) {
+BED_TEST(options_of_other_deployments) {
   belay_client_t *client;
   belay_client_options_t options = client_options();
   options.sentinel_password = SECRET;
@@ -177,35 +169,29 @@ BED_TEST(options_are_for_sentinels_only) {
   assert_non_null(strstr(belay_detail(bed->belay), "read_from"));
 }
 
-/* ---- those who can do less --------------------------------------------------------------------------------- */
+/* ---- those who can do less ---- */
 
-TEST(an_old_sentinel_is_asked_and_not_listened_to) {
-  scene_t scene;
-  scene_set_up(&scene, 1, &(oracle_options_t){.old = true});
-  bed_t *bed = scene_open(&scene, NULL);
-  assert_int_equal(scene_answering(&scene), 0);
-  assert_int_equal(oracle_listeners(scene.oracle[0]), 0);
-  scene_name(&scene, 1, 2);
-  server_kill(scene.server[0]);
+TEST_ON(sentinel_without_resp3, scene, scene_start(1, &(oracle_options_t){.old = true})) {
+  bed_t *bed = scene_open(scene, NULL);
+  assert_int_equal(scene_answering(scene), 0);
+  assert_int_equal(oracle_listeners(scene->oracle[0]), 0);
+  scene_name(scene, 1, 2);
+  server_kill(scene->server[0]);
   bed_until(bed, client_stats(bed).connections_up == 0);
   assert_error(pong(bed, NULL), 0);
-  assert_int_equal(oracle_connections(scene.oracle[0]), 1);
-  server_restart(scene.server[0]);
-  assert_int_equal(scene_answering(&scene), 1);
-  oracle_name(scene.oracle[0], NULL, 0, 0); /* its nil is one of RESP2 */
-  scene_tear_down(&scene);
+  assert_int_equal(oracle_connections(scene->oracle[0]), 1);
+  server_restart(scene->server[0]);
+  assert_int_equal(scene_answering(scene), 1);
+  oracle_name(scene->oracle[0], NULL, 0, 0); /* its nil is one of RESP2 */
 }
 
-TEST(who_may_not_listen_asks) {
-  scene_t scene;
-  scene_set_up(&scene, 1, &(oracle_options_t){.secretive = true});
-  scene_open(&scene, NULL);
-  assert_int_equal(scene_answering(&scene), 0);
-  assert_int_equal(oracle_connections(scene.oracle[0]), 1);
-  scene_tear_down(&scene);
+TEST_ON(sentinel_refuses_subscribe, scene, scene_start(1, &(oracle_options_t){.secretive = true})) {
+  scene_open(scene, NULL);
+  assert_int_equal(scene_answering(scene), 0);
+  assert_int_equal(oracle_connections(scene->oracle[0]), 1);
 }
 
-/* ---- garbage ----------------------------------------------------------------------------------------------- */
+/* ---- garbage ---- */
 
 #define LONG_HOST                                                                                  \
   "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"                               \
@@ -213,7 +199,7 @@ TEST(who_may_not_listen_asks) {
   "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"                               \
   "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"
 
-TEST(garbage_is_passed_over) {
+TEST(garbage_answers) {
   static const char *const answers[] = {
       "*2\r\n$0\r\n\r\n$4\r\n6379\r\n",
       "*2\r\n$9\r\n127.0.0.1\r\n$1\r\n0\r\n",
@@ -239,18 +225,17 @@ TEST(garbage_is_passed_over) {
       "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
   };
   for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
-    scene_t scene;
-    scene_set_up(&scene, 2, NULL);
-    oracle_answer(scene.oracle[0], answers[i]);
-    bed_t *bed = scene_open(&scene, NULL);
-    if (scene_answering(&scene) != 0)
+    scene_t *scene = scene_start(2, NULL);
+    oracle_answer(scene->oracle[0], answers[i]);
+    bed_t *bed = scene_open(scene, NULL);
+    if (scene_answering(scene) != 0)
       fail_msg("%s", answers[i]);
-    bed_until(bed, oracle_listeners(scene.oracle[1]) == 1);
-    scene_tear_down(&scene);
+    bed_until(bed, oracle_listeners(scene->oracle[1]) == 1);
+    scene_stop(scene);
   }
 }
 
-SCENE_TEST(a_nul_byte_is_in_no_name, 1) {
+SCENE_TEST(unprintable_host_name, 1) {
   belay_client_options_t options = hasty();
   oracle_answer(scene->oracle[0], "*2\r\n$4\r\na\x01"
                                   "bc\r\n$4\r\n6379\r\n");
@@ -259,7 +244,7 @@ SCENE_TEST(a_nul_byte_is_in_no_name, 1) {
 }
 
 /* An unsolicited message is no answer and does no harm. */
-SCENE_TEST(what_nobody_asked_for_does_no_harm, 1) {
+SCENE_TEST(unsolicited_messages, 1) {
   static const char *const texts[] = {
       ">3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n:1\r\n",
       ">4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$14\r\n+switch-master\r\n$1\r\nx\r\n",
@@ -282,9 +267,9 @@ SCENE_TEST(what_nobody_asked_for_does_no_harm, 1) {
   assert_int_equal(scene_answering(scene), 0);
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
-SCENE_TEST(names_are_looked_up, 1) {
+SCENE_TEST(host_names, 1) {
   snprintf(scene->url, sizeof scene->url, "redis+sentinel://%s" QUICK_NAME ":%d/" ORACLE_MASTER,
            server_login(scene->server[0]), oracle_port(scene->oracle[0]));
   oracle_name(scene->oracle[0], QUICK_NAME, scene_port(scene, 0), 1);
@@ -299,81 +284,76 @@ SCENE_TEST(names_are_looked_up, 1) {
 /* The second address replaces the first one during its name lookup: the client does not connect
  * to the first one. A numeric address waits for no lookup. */
 static void expect_move_during_lookup(const char *to) {
-  scene_t scene;
   belay_client_options_t options = client_options();
   options.timeout_ms = options.connect_timeout_ms = 20000;
   atomic_store(&lookup_ms, 1500 * (int)slow());
-  scene_set_up(&scene, 1, NULL);
-  oracle_name(scene.oracle[0], SLOW_NAME, scene_port(&scene, 0), 1);
-  int64_t connections = server_info(scene.server[0], "stats", "total_connections_received");
-  bed_t *bed = scene_open(&scene, &options);
+  scene_t *scene = scene_start(1, NULL);
+  oracle_name(scene->oracle[0], SLOW_NAME, scene_port(scene, 0), 1);
+  int64_t connections = server_info(scene->server[0], "stats", "total_connections_received");
+  bed_t *bed = scene_open(scene, &options);
   assert_error(begin_ping(bed), 0);
-  bed_until(bed, oracle_listeners(scene.oracle[0]) == 1);
+  bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
   bed_run_for(bed, 100);
   int64_t began = clock_now();
-  oracle_name(scene.oracle[0], to, scene_port(&scene, 1), 2);
-  scene_hint(&scene, 0, ORACLE_MASTER);
+  oracle_name(scene->oracle[0], to, scene_port(scene, 1), 2);
+  scene_hint(scene, 0, ORACLE_MASTER);
   bed_until(bed, bed->pongs == 1);
   assert_error(bed->pong_status, 0);
   if (strcmp(to, "127.0.0.1") == 0)
     assert_true(clock_since_ms(began) < atomic_load(&lookup_ms) / 2);
-  assert_int_equal(scene_answering(&scene), 1);
-  assert_int_equal(server_info(scene.server[0], "stats", "total_connections_received"),
+  assert_int_equal(scene_answering(scene), 1);
+  assert_int_equal(server_info(scene->server[0], "stats", "total_connections_received"),
                    connections);
-  scene_tear_down(&scene);
+  scene_stop(scene);
 }
 
-TEST(an_address_does_not_wait_for_a_name) {
+TEST(address_during_name_lookup) {
   expect_move_during_lookup("127.0.0.1");
 }
 
-TEST(a_name_is_not_taken_for_another) {
+TEST(other_name_during_name_lookup) {
   expect_move_during_lookup(QUICK_NAME);
 }
 
-/* The same where sentinels have names: the second one is asked while the first one's is looked up. */
-TEST(a_sentinel_whose_name_takes_long_is_passed_over) {
-  scene_t scene;
+/* The second Sentinel is asked during the name lookup of the first one. */
+SCENE_TEST(slow_sentinel_name_lookup, 2) {
   atomic_store(&lookup_ms, 3000 * (int)slow());
-  scene_set_up(&scene, 2, NULL);
-  snprintf(scene.url, sizeof scene.url,
+  snprintf(scene->url, sizeof scene->url,
            "redis+sentinel://%s" SLOW_NAME ":%d,127.0.0.1:%d/" ORACLE_MASTER,
-           server_login(scene.server[0]), oracle_port(scene.oracle[0]),
-           oracle_port(scene.oracle[1]));
+           server_login(scene->server[0]), oracle_port(scene->oracle[0]),
+           oracle_port(scene->oracle[1]));
   int64_t began = clock_now();
-  scene_open(&scene, NULL);
-  assert_int_equal(scene_answering(&scene), 0);
+  scene_open(scene, NULL);
+  assert_int_equal(scene_answering(scene), 0);
   assert_true(clock_since_ms(began) < 3000 * slow());
-  assert_int_equal(oracle_connections(scene.oracle[0]), 0);
-  assert_int_equal(oracle_connections(scene.oracle[1]), 1);
-  scene_tear_down(&scene);
+  assert_int_equal(oracle_connections(scene->oracle[0]), 0);
+  assert_int_equal(oracle_connections(scene->oracle[1]), 1);
 }
 
-SCENE_TEST(a_name_that_nobody_knows, 1) {
+SCENE_TEST(unknown_host_name, 1) {
   belay_client_options_t options = hasty();
   oracle_name(scene->oracle[0], "nobody.invalid", scene_port(scene, 0), 1);
   bed_t *bed = scene_open(scene, &options);
   expect(bed, BELAY_ERESOLVE, NULL);
 }
 
-/* ---- closing ----------------------------------------------------------------------------------------------- */
+/* ---- closing ---- */
 
 /* At each step all calls end, and nothing leaks. */
-TEST(a_client_is_closed_at_any_time) {
+TEST(close_at_any_time) {
   for (int i = 0; i < 40; i++) {
-    scene_t scene;
     atomic_store(&lookup_ms, 30);
-    scene_set_up(&scene, 2, NULL);
+    scene_t *scene = scene_start(2, NULL);
     if (i % 4 == 1)
-      oracle_mute(scene.oracle[0], true);
+      oracle_mute(scene->oracle[0], true);
     if (i % 4 == 2)
-      oracle_name(scene.oracle[0], SLOW_NAME, scene_port(&scene, 0), 1);
+      oracle_name(scene->oracle[0], SLOW_NAME, scene_port(scene, 0), 1);
     if (i % 4 == 3)
-      scene_end_oracle(&scene, 0);
-    bed_t *bed = scene_open(&scene, NULL);
+      scene_end_oracle(scene, 0);
+    bed_t *bed = scene_open(scene, NULL);
     assert_error(begin_ping(bed), 0);
     if (i >= 4)
       bed_run_for(bed, i / 4);
-    scene_tear_down(&scene);
+    scene_stop(scene);
   }
 }

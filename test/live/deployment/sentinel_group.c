@@ -1,4 +1,5 @@
-/* Clients of real Sentinel groups: failovers of every kind, Sentinels that go one after the other, passwords, names. */
+/* Clients of real Sentinel groups: failovers of each kind, dying Sentinels, passwords, host
+ * names. */
 #include <stdio.h>
 
 #include "support/fixtures/data/counters.h"
@@ -35,7 +36,7 @@ static void expect_recovery(bed_t *bed) {
 }
 
 /* A lock is held and a topic is subscribed over failovers of every kind. */
-TEST_ON(all_goes_on_over_failovers, group, group_start(NULL)) {
+TEST_ON(operations_during_failovers, group, group_start(NULL)) {
   static const group_way_t ways[] = {GROUP_KILLED, GROUP_PAUSED, GROUP_ASKED};
   belay_lock_options_t lasting = watched(10000 * slow());
   bed_t *bed = bed_open_at(group_url(group), NULL);
@@ -65,7 +66,7 @@ TEST_ON(all_goes_on_over_failovers, group, group_start(NULL)) {
 
 /* Gets are answered by replicas before and after a failover. The new primary gets no more reads,
  * and a returned server gets them again. */
-TEST_ON(replicas_are_read_from, group, group_start(NULL)) {
+TEST_ON(read_from_replicas, group, group_start(NULL)) {
   int64_t before[REPLICAS_NODES];
   till_t till;
   belay_client_options_t options = client_options();
@@ -97,7 +98,7 @@ TEST_ON(replicas_are_read_from, group, group_start(NULL)) {
   bed_close(bed);
 }
 
-TEST_ON(sentinels_go_one_after_the_other, group, group_start(NULL)) {
+TEST_ON(sentinels_die_one_by_one, group, group_start(NULL)) {
   bed_t *bed = bed_open_at(group_url(group), NULL);
   for (unsigned i = 0; i < GROUP_SENTINELS; i++) {
     if (i % 2 == 0)
@@ -126,7 +127,7 @@ TEST_ON(sentinels_go_one_after_the_other, group, group_start(NULL)) {
   bed_close(bed);
 }
 
-TEST(sentinels_and_servers_have_passwords_of_their_own) {
+TEST(separate_passwords) {
   const group_options_t terms = {.nodes = {.password = "inner"}, .sentinel_password = "outer"};
   group_t *group = group_start(&terms);
   belay_client_options_t options = client_options();
@@ -152,7 +153,7 @@ TEST(sentinels_and_servers_have_passwords_of_their_own) {
 }
 
 /* A Sentinel that names servers by their names. */
-TEST_ON(sentinels_may_tell_names, server,
+TEST_ON(sentinels_with_host_names, server,
         server_start(&(server_options_t){.address = "127.0.0.1"})) {
   char lines[256], url[128];
   snprintf(lines, sizeof lines,

@@ -1,5 +1,5 @@
-/* Clients that ask the sentinel that leads a failover: the replica that it promotes is used as soon as it is a primary, and
- * not before. The sentinels only pretend; the servers are real. */
+/* Clients that ask the Sentinel which leads a failover: the promoted replica is used as soon as
+ * it is a primary, and not before. The Sentinels are fakes, the servers are real. */
 #include <stdio.h>
 
 #include "support/fixtures/scene.h"
@@ -49,10 +49,10 @@ static void say_who_is_elected(scene_t *scene, int oracle, const char *run_id) {
   oracle_publish_on(scene->oracle[oracle], ELECTED, text);
 }
 
-/* ---- the replica ---------------------------------------------------------------------------------------- */
+/* ---- the replica ---- */
 
 /* The sentinel goes on naming the old primary all the time. */
-SCENE_TEST(a_promoted_replica_is_used_before_it_is_named, 1) {
+SCENE_TEST(promoted_replica_before_its_announcement, 1) {
   bed_t *bed = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
@@ -70,7 +70,7 @@ SCENE_TEST(a_promoted_replica_is_used_before_it_is_named, 1) {
 }
 
 /* A primary that stands still has connections. */
-SCENE_TEST(a_primary_that_stands_still_is_left, 1) {
+SCENE_TEST(stopped_primary_is_left, 1) {
   belay_client_options_t options = client_options();
   options.stall_timeout_ms = 60000;
   bed_t *bed = scene_open(scene, &options);
@@ -86,7 +86,7 @@ SCENE_TEST(a_primary_that_stands_still_is_left, 1) {
 }
 
 /* Its own word decides. */
-SCENE_TEST(a_promoted_replica_is_not_used_while_it_is_one, 1) {
+SCENE_TEST(flagged_replica_without_primary_role, 1) {
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
   bed_t *bed = scene_open(scene, &options);
@@ -107,7 +107,7 @@ SCENE_TEST(a_promoted_replica_is_not_used_while_it_is_one, 1) {
 }
 
 /* The failover ends without a promotion: the named primary counts again. */
-SCENE_TEST(a_failover_that_is_given_up, 1) {
+SCENE_TEST(failover_aborted, 1) {
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
   bed_t *bed = scene_open(scene, &options);
@@ -124,7 +124,7 @@ SCENE_TEST(a_failover_that_is_given_up, 1) {
 }
 
 /* An operator has ordered it: the old primary answers until the other one is named. */
-SCENE_TEST(a_failover_of_a_primary_that_is_well, 1) {
+SCENE_TEST(failover_of_a_healthy_primary, 1) {
   bed_t *bed = scene_open(scene, NULL);
   assert_int_equal(scene_answering(scene), 0);
   bed_until(bed, oracle_listeners(scene->oracle[0]) == 1);
@@ -140,11 +140,11 @@ SCENE_TEST(a_failover_of_a_primary_that_is_well, 1) {
   scene_await(scene, 1);
 }
 
-/* ---- the leader ----------------------------------------------------------------------------------------- */
+/* ---- the leader ---- */
 
-/* Only the leader knows of the promotion. The first sentinel, which is listened to, only knows that the primary is down, and
- * for whom it has voted. */
-SCENE_TEST(the_leader_is_asked, 3) {
+/* Only the leader reports the promotion. The first Sentinel, whose events the client gets, only
+ * reports that the primary is down, and its vote. */
+SCENE_TEST(leader_is_asked, 3) {
   char run_id[41];
   for (int i = 1; i < 3; i++)
     oracle_introduce(scene->oracle[0], "127.0.0.1", oracle_port(scene->oracle[i]));
@@ -164,7 +164,7 @@ SCENE_TEST(the_leader_is_asked, 3) {
 
 /* A vote may concern any master of the Sentinel. The client stays if its own primary is well or
  * the elected Sentinel is unknown. */
-SCENE_TEST(a_vote_is_only_a_hint, 2) {
+SCENE_TEST(vote_is_only_a_hint, 2) {
   char run_id[41], longer[100];
   oracle_introduce(scene->oracle[0], "127.0.0.1", oracle_port(scene->oracle[1]));
   oracle_run_id(oracle_port(scene->oracle[1]), run_id);

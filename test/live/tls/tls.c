@@ -1,4 +1,4 @@
-/* Everything works over TLS as it does without, whatever the server and the client have been told. */
+/* All operations work over TLS, with each setting of the server and the client. */
 #include <stdio.h>
 
 #include "support/fixtures/data/counters.h"
@@ -19,7 +19,7 @@ TEST_END {
   certs_free(certs);
 }
 
-/* ---- what is done with a client -------------------------------------------------------------------------- */
+/* ---- what is done with a client ---- */
 
 static void lock_and_release(bed_t *bed) {
   contender_t *c = contender_new(bed, "over TLS", NULL);
@@ -114,9 +114,9 @@ static void use(bed_t *bed, server_t *server) {
   bed_close(bed);
 }
 
-/* ---- in which ways ---------------------------------------------------------------------------------------- */
+/* ---- in which ways ---- */
 
-TEST(by_name_and_by_address) {
+TEST(name_and_address) {
   belay_tls_options_t o = trust(certs, NULL);
   for (int i = 0; i < 2; i++) {
     server_t *server = secure_server(certs, NULL);
@@ -125,7 +125,7 @@ TEST(by_name_and_by_address) {
   }
 }
 
-TEST(with_a_password_and_a_certificate_of_our_own) {
+TEST(password_and_client_certificate) {
   static const char *const versions[] = {"TLSv1.2", "TLSv1.3"};
   belay_tls_options_t o = trust(certs, "client");
   for (int i = 0; i < 2; i++) {
@@ -135,14 +135,14 @@ TEST(with_a_password_and_a_certificate_of_our_own) {
   }
 }
 
-TEST(with_the_newest_version_only) {
+TEST(tls_1_3_only) {
   server_t *server = secure_server(certs, NULL);
   belay_tls_options_t o = trust(certs, NULL);
   o.min_version = BELAY_TLS_1_3;
   use(secure_bed(url_of("rediss", NULL, "localhost", server_port(server)), &o, NULL), server);
 }
 
-TEST(with_a_folder_of_authorities) {
+TEST(ca_dir) {
   server_t *server = secure_server(certs, NULL);
   belay_tls_options_t o = trust(certs, NULL);
   o.ca_file = NULL;
@@ -151,7 +151,7 @@ TEST(with_a_folder_of_authorities) {
 }
 
 /* The certificate is for neither the name nor the address that leads there. */
-TEST(with_a_name_of_its_own) {
+TEST(server_name) {
   certs_make(certs, "named", &(cert_options_t){.names = "DNS:redis.example.com"});
   server_t *server = secure_server(certs, &(secure_t){.cert = "named"});
   belay_tls_options_t o = trust(certs, NULL);
@@ -159,8 +159,9 @@ TEST(with_a_name_of_its_own) {
   use(secure_bed(url_of("rediss", NULL, "127.0.0.1", server_port(server)), &o, NULL), server);
 }
 
-/* A client that is given nothing trusts whom the system trusts; and all of these share what they know of that. */
-TEST(with_the_systems_authorities) {
+/* A client without TLS settings trusts the system's authorities. All such clients share one
+ * instance. */
+TEST(system_authorities) {
   setenv("SSL_CERT_FILE", certs_path(certs, "ca.crt"), 1);
   server_t *server = secure_server(certs, NULL);
   const char *url = url_of("rediss", NULL, "localhost", server_port(server));

@@ -1,4 +1,5 @@
-/* Two hundred clients shake hands at once, on a loop that has others to serve: they queue, and it goes on turning. */
+/* Two hundred clients start TLS handshakes at once. The handshakes queue, and the loop continues to
+ * serve others. */
 #include <stdio.h>
 
 #include "support/deployments/fake.h"
@@ -7,7 +8,7 @@
 
 enum { CROWD = 200, MUTE = 20, ROUNDS = 6, GAP_LIMIT_US = 5000 };
 
-/* ---- the crowd ---------------------------------------------------------------------------------------------- */
+/* ---- the crowd ---- */
 
 typedef struct crowd {
   bed_t *bed;
@@ -71,7 +72,7 @@ static int64_t measure(server_t *server, fake_t *fake, certs_t *certs) {
 }
 
 /* A cold start or the machine can add to it: one good round is enough. */
-TEST(a_loop_goes_on_turning_while_a_crowd_comes) {
+TEST(many_handshakes_do_not_stall_the_loop) {
   certs_t *certs = certs_new("ca");
   certs_make(certs, "server", NULL);
   server_t *server = secure_server(certs, NULL);

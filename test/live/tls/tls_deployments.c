@@ -55,7 +55,7 @@ static bed_t *bed_of(const char *url, const char *server_name) {
   return secure_bed(url, &tls, &client);
 }
 
-TEST(a_cluster) {
+TEST(cluster) {
   use_certificate("server.crt", "server.key");
   cluster_t *cluster = cluster_start(
       &(cluster_options_t){.tls = true, .arguments = arguments, .password = "sesame"});
@@ -67,7 +67,7 @@ TEST(a_cluster) {
   cluster_stop(cluster);
 }
 
-TEST(a_group_with_sentinels) {
+TEST(sentinel_group) {
   use_certificate("server.crt", "server.key");
   group_t *group = group_start(
       &(group_options_t){.nodes = {.tls = true, .arguments = arguments, .password = "sesame"},
@@ -81,7 +81,7 @@ TEST(a_group_with_sentinels) {
 }
 
 /* One certificate for all servers, with a name that is no address. */
-TEST(replicas_that_share_a_name) {
+TEST(replicas_with_one_name) {
   use_certificate("named.crt", "named.key");
   replicas_t *replicas = replicas_start(
       &(replicas_options_t){.tls = true, .arguments = arguments, .password = "sesame"});
@@ -101,7 +101,7 @@ TEST(replicas_that_share_a_name) {
 }
 
 /* Servers that are only asked about the deployment must prove their identity, too. */
-TEST(sentinels_and_nodes_that_are_nobody) {
+TEST(sentinels_and_nodes_without_identity) {
   use_certificate("named.crt", "named.key");
   group_t *group = group_start(&(group_options_t){.nodes = {.tls = true, .arguments = arguments},
                                                   .sentinel_arguments = arguments});

@@ -23,7 +23,7 @@ TEST_END {
   certs_free(certs);
 }
 
-/* ---- options ----------------------------------------------------------------------------------------------- */
+/* ---- options ---- */
 
 typedef struct row {
   const char *ca_file, *ca_dir, *cert_file,
@@ -93,7 +93,7 @@ static belay_tls_options_t options_of(const row_t *row) {
   return o;
 }
 
-TEST_IN(options_are_checked_by_name, bed, bed_bare()) {
+TEST_IN(option_errors, bed, bed_bare()) {
   belay_tls_t *tls, *kept;
   assert_error(belay_tls_new(bed->belay, NULL, &kept), 0);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -113,7 +113,7 @@ TEST_IN(options_are_checked_by_name, bed, bed_bare()) {
 }
 
 /* It outlives its belay_t: that is an error, and nothing is lost. */
-TEST(a_close_that_comes_too_late) {
+TEST(close_after_belay_close) {
   uv_loop_t loop;
   belay_t *belay;
   belay_tls_t *tls;
@@ -127,7 +127,7 @@ TEST(a_close_that_comes_too_late) {
   assert_error(belay_tls_close(tls), BELAY_ESTATE);
 }
 
-TEST_IN(what_is_not_there_is_refused, bed, bed_bare()) {
+TEST_IN(missing_files, bed, bed_bare()) {
   belay_tls_t *tls;
   belay_tls_options_init(NULL);
   assert_error(belay_tls_close(NULL), 0);
@@ -143,7 +143,7 @@ TEST_IN(what_is_not_there_is_refused, bed, bed_bare()) {
 }
 
 /* No option does nothing, and nothing falls back to plain. */
-TEST(a_tls_needs_a_url_that_says_so) {
+TEST(tls_needs_rediss) {
   static const char *const plain[] = {"redis://localhost", "unix:///tmp/socket",
                                       "redis+sentinel://localhost/main",
                                       "redis+cluster://localhost", "redis+replicas://localhost"};
@@ -169,7 +169,7 @@ TEST(a_tls_needs_a_url_that_says_so) {
   bed_close(bed);
 }
 
-/* ---- reload ------------------------------------------------------------------------------------------------ */
+/* ---- reload ---- */
 
 static size_t links_of(const belay_client_t *client) {
   belay_client_stats_t stats;
@@ -183,8 +183,9 @@ static void drop_all(bed_t *bed, const belay_client_t *other) {
   bed_until(bed, links_of(bed->client) == 0 && links_of(other) == 0);
 }
 
-/* The server's certificates, and with them its authority, are replaced under two clients that share a tls. */
-TEST(a_reload_is_for_those_who_come) {
+/* The server's certificate and its authority are replaced while two clients share their TLS
+ * settings. */
+TEST(reload_concerns_new_connections) {
   certs_t *new_certs = certs_new("ca");
   certs_make(new_certs, "server", NULL);
   server_t *server = secure_server(certs, NULL);
@@ -230,7 +231,7 @@ TEST(a_reload_is_for_those_who_come) {
 }
 
 /* Before the reload the client is refused; after it the next attempt succeeds. */
-TEST(a_reload_lets_in_who_was_refused) {
+TEST(reload_ends_refusals) {
   server_t *server = secure_server(certs, &(secure_t){.clients = "yes"});
   belay_tls_options_t o = trust(certs, NULL);
   belay_client_options_t client = client_options();

@@ -34,7 +34,7 @@ TEST_END {
   certs_free(certs);
 }
 
-/* ---- what has left ---------------------------------------------------------------------------------------- */
+/* ---- what has left ---- */
 
 enum { RECORD_HEAD = 5, RECORD_HANDSHAKE = 22, RECORD_DATA = 23 };
 
@@ -73,7 +73,7 @@ static relay_t *relay_to(server_t *server, const char *scheme) {
   return relay;
 }
 
-/* ---- each refusal ------------------------------------------------------------------------------------------ */
+/* ---- each refusal ---- */
 
 typedef struct refusal {
   const char *name;
@@ -170,13 +170,13 @@ static void expect_refused(const refusal_t *row) {
   server_stop(server);
 }
 
-TEST(each_is_refused_for_its_own_reason) {
+TEST(reason_of_each_refusal) {
   for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
     expect_refused(&refusals[i]);
 }
 
 /* The control: the observed bytes contain the secret if the peer is accepted. */
-TEST_ON(a_secret_is_seen_where_it_leaves, server,
+TEST_ON(secret_only_after_verification, server,
         secure_server(certs,
                       &(secure_t){.clients = "yes", .password = SECRET, .versions = "TLSv1.2"})) {
   server_do(server, "CONFIG", "RESETSTAT", NULL);
@@ -193,10 +193,10 @@ TEST_ON(a_secret_is_seen_where_it_leaves, server,
   relay_stop(relay);
 }
 
-/* ---- who speaks no TLS ------------------------------------------------------------------------------------- */
+/* ---- who speaks no TLS ---- */
 
 /* A server, or a peer in between, without TLS: the client sends nothing to it. */
-TEST(plain_words_are_no_answer) {
+TEST(plain_text_reply) {
   static const char *const greetings[] = {"-ERR Protocol error\r\n", "+OK\r\n", "+PONG\r\n"};
   for (size_t i = 0; i < sizeof greetings / sizeof *greetings; i++) {
     fake_t *fake = fake_start(&(fake_options_t){.mute = true, .greeting = greetings[i]});
@@ -215,7 +215,7 @@ TEST(plain_words_are_no_answer) {
 }
 
 /* A real one waits for the end of a line, and says nothing for ever: that might pass. */
-TEST(a_plain_server_is_not_spoken_to) {
+TEST(server_without_tls) {
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1", .password = SECRET});
   if (strncmp(server_url(server), "rediss", 6) == 0) { /* all servers expect TLS */
     server_stop(server);
@@ -239,7 +239,7 @@ TEST(a_plain_server_is_not_spoken_to) {
 
 /* A client without TLS at a TLS server: the server closes the connection. Only the plain parts
  * of the URL were sent. */
-TEST(a_client_that_speaks_no_tls_is_told_what_is_missing) {
+TEST(client_without_tls) {
   server_t *server = secure_server(certs, NULL);
   bed_t *bed = bed_open_at(url_of("redis", NULL, "localhost", server_port(server)), NULL);
   const char *detail;
@@ -254,9 +254,9 @@ TEST(a_client_that_speaks_no_tls_is_told_what_is_missing) {
   bed_close(bed);
 }
 
-/* ---- who listens, and who comes back ------------------------------------------------------------------------ */
+/* ---- who listens, and who comes back ---- */
 
-TEST(who_listens_is_told_too) {
+TEST(subscriber_gets_the_reason) {
   static subscriber_t subscriber;
   subscriber = (subscriber_t){0};
   server_t *server = secure_server(certs, &(secure_t){.cert = "expired"});
@@ -271,7 +271,7 @@ TEST(who_listens_is_told_too) {
 }
 
 /* The same port, and another certificate: no call needs to know. */
-TEST(a_server_that_has_mended_its_ways_is_used) {
+TEST(certificate_repaired) {
   server_t *server = secure_server(certs, &(secure_t){.cert = "expired", .password = SECRET});
   bed_t *bed = refused_bed(&(refusal_t){0}, server_port(server));
   bed->server = server;

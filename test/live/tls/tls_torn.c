@@ -59,11 +59,11 @@ static void expect_in_the_end(bed_t *bed, int status) {
     assert_between(clock_since_ms(began), 0, 15000 * slow());
 }
 
-/* ---- in the middle of a handshake ---------------------------------------------------------------------------- */
+/* ---- in the middle of a handshake ---- */
 
 /* A handshake that stalls at any byte ends within its time limit, and other connections do not
  * wait for it. */
-TEST(a_stalled_handshake_ends_in_time) {
+TEST(stalled_handshake) {
   static const size_t bytes[] = {1, 5, 100, 130, 700, 1400};
   stage_t s = stage(300);
   belay_tls_options_t tls = trust(certs, "client");
@@ -88,7 +88,7 @@ TEST(a_stalled_handshake_ends_in_time) {
   strike(&s);
 }
 
-TEST(a_handshake_may_be_cut_anywhere) {
+TEST(handshake_cut_anywhere) {
   stage_t s = stage(2000);
   srand(20);
   for (int i = 0; i < CUTS; i++) {
@@ -111,7 +111,7 @@ TEST(a_handshake_may_be_cut_anywhere) {
 }
 
 /* A client that goes in the middle of it leaves nothing behind. */
-TEST(a_client_may_go_at_any_time) {
+TEST(close_at_any_time) {
   srand(21);
   for (int i = 0; i < 20; i++) {
     stage_t s = stage(2000);
@@ -123,11 +123,11 @@ TEST(a_client_may_go_at_any_time) {
   }
 }
 
-/* ---- in the middle of everything ------------------------------------------------------------------------------- */
+/* ---- in the middle of everything ---- */
 
 /* Counters that get 1 once each. A call that was sent but reported as not sent would be repeated
  * and count twice. Bytes from before a cut still arrive. */
-TEST(nothing_counts_twice_where_connections_tear) {
+TEST(connections_cut_during_counts) {
   static count_t counts[ADDS];
   unsigned unknown = 0;
   srand(22);
@@ -168,8 +168,8 @@ TEST(nothing_counts_twice_where_connections_tear) {
   strike(&s);
 }
 
-/* The network takes nothing any more, and megabytes wait: those that did not leave do so on the next connection. */
-TEST(what_waits_is_sent_on_the_next_connection) {
+/* The network takes no more bytes, and megabytes wait: unsent calls use the next connection. */
+TEST(unsent_calls_use_the_next_connection) {
   enum { MANY = 40000 };
   static count_t counts[MANY];
   stage_t s = stage(2000);

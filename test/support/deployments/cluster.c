@@ -14,9 +14,8 @@
 #include "support/base/unit.h"
 
 #define WAIT_MS 30000
-/* How long a node may be silent before the others suspect it: longer than a machine under load stands still; and while
- * the cluster forms or fails over. A shard votes again, and a node that
- * came back counts again, only after twice that time. */
+/* Time of silence after which a node counts as failed; and the same during a start or a failover.
+ * A shard votes again, and a node that came back counts again, after twice that time. */
 #define TIMEOUT_MS "60000"
 #define SOON_MS "1000"
 #define ASK_AGAIN_MS 1000
@@ -39,7 +38,7 @@ struct cluster {
   char url[256];
 };
 
-/* ---- what a node says ---------------------------------------------------------------------------------- */
+/* ---- what a node says ---- */
 
 static const char *view_of(cluster_t *cluster, unsigned i) {
   if (cluster->node[i].server == NULL)
@@ -72,7 +71,7 @@ static int find(const cluster_t *cluster, const char *id) {
   return -1;
 }
 
-/* ---- starting ------------------------------------------------------------------------------------------ */
+/* ---- starting ---- */
 
 /* Writes a random node id, as a node chooses it; the clock makes it unique. */
 static void name_node(char *id) {
@@ -236,7 +235,7 @@ server_t *cluster_node(const cluster_t *cluster, unsigned i) {
   return cluster->node[i].server;
 }
 
-/* ---- whole --------------------------------------------------------------------------------------------- */
+/* ---- whole ---- */
 
 /* True if this view has no unexpected node and agrees with each node's view of itself. */
 static bool agrees(const cluster_t *cluster, char *const *view, unsigned i) {
@@ -302,7 +301,7 @@ void cluster_wait(cluster_t *cluster) {
   }
 }
 
-/* ---- failing over ---------------------------------------------------------------------------------------- */
+/* ---- failing over ---- */
 
 /* The first that runs; -1: none. */
 static int replica_of(cluster_t *cluster, unsigned primary) {
@@ -314,7 +313,8 @@ static int replica_of(cluster_t *cluster, unsigned primary) {
   return -1;
 }
 
-/* A node that was elected is not for four seconds, and a shard that has elected one waits too: such are asked again. */
+/* An elected node cannot be elected again for four seconds, and neither can its shard. The failover
+ * is then requested again. */
 static void ask_for_it(cluster_t *cluster) {
   static const char *const words[] = {
       [CLUSTER_ASKED] = NULL, [CLUSTER_FORCED] = "FORCE", [CLUSTER_TAKEN] = "TAKEOVER"};
@@ -375,7 +375,7 @@ void cluster_mend(cluster_t *cluster) {
     }
 }
 
-/* ---- moving slots ---------------------------------------------------------------------------------------- */
+/* ---- moving slots ---- */
 
 static server_t *owner_of(cluster_t *cluster, unsigned slot) {
   int owner = cluster_owner(cluster, slot);
@@ -465,7 +465,7 @@ void cluster_move(cluster_t *cluster, unsigned slot, unsigned to) {
   cluster_move_end(cluster, slot, to);
 }
 
-/* ---- nodes that come and go ------------------------------------------------------------------------------ */
+/* ---- nodes that come and go ---- */
 
 unsigned cluster_add(cluster_t *cluster) {
   char port[12], bus[12];

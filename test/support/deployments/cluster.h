@@ -33,12 +33,12 @@ typedef enum cluster_way {
   CLUSTER_PAUSED  /* it stands still, and does not know what has happened when it goes on */
 } cluster_way_t;
 
-/* Starts it, and returns when all nodes agree, take commands, and have what their primaries have. NULL: as above. */
+/* Starts a cluster. Returns when all nodes agree, accept commands, and have their primaries' data.
+ * options NULL: the defaults. */
 cluster_t *cluster_start(const cluster_options_t *options);
 void cluster_stop(cluster_t *cluster);
 
-/* Of one as it was started, and without changes since: all nodes start again, without their data, unless that is in their
- * files. */
+/* Restarts all nodes of an unchanged cluster, without their data, unless it is in their files. */
 void cluster_restart(cluster_t *cluster);
 
 /* redis+cluster://[:password@]127.0.0.1:port,… or rediss+cluster://…: the first three nodes. */
@@ -52,9 +52,10 @@ server_t *cluster_node(const cluster_t *cluster, unsigned i);
 unsigned cluster_slot(cluster_t *cluster, const char *key);
 int cluster_owner(cluster_t *cluster, unsigned slot);
 
-/* ---- failing over ---------------------------------------------------------------------------------------- */
+/* ---- failing over ---- */
 
-/* From now on until cluster_wait() the nodes suspect one that is silent for a second; otherwise for a minute. */
+/* Until cluster_wait() a node counts as failed after one second of silence; otherwise after a
+ * minute. */
 void cluster_suspect_soon(cluster_t *cluster);
 
 /* The slot's primary goes, and whether its replica serves the slot since. Do not wait. */
@@ -73,11 +74,11 @@ bool cluster_is_whole(cluster_t *cluster);
 unsigned cluster_fail_over(cluster_t *cluster, unsigned slot, cluster_way_t way);
 void cluster_wait(cluster_t *cluster);
 
-/* ---- moving slots ---------------------------------------------------------------------------------------- */
+/* ---- moving slots ---- */
 
-/* A slot goes to another primary, step by step: both are told; some keys, as many as that at most, go, and how many
- * that were; everybody is told. While it is under way the owner asks clients to look on the other side for keys that
- * it does not have. */
+/* Move a slot to another primary, step by step: begin() notifies both nodes; keys() moves at
+ * most `count` keys and returns their number; end() notifies all nodes. In between the owner
+ * redirects calls for keys that it does not have (ASK). */
 void cluster_move_begin(cluster_t *cluster, unsigned slot, unsigned to);
 unsigned cluster_move_keys(cluster_t *cluster, unsigned slot, unsigned to, unsigned count);
 void cluster_move_end(cluster_t *cluster, unsigned slot, unsigned to);
@@ -85,7 +86,7 @@ void cluster_move_end(cluster_t *cluster, unsigned slot, unsigned to);
 /* All of these, once the cluster is whole: waits for that. */
 void cluster_move(cluster_t *cluster, unsigned slot, unsigned to);
 
-/* ---- nodes that come and go ------------------------------------------------------------------------------ */
+/* ---- nodes that come and go ---- */
 
 /* Starts one more, without slots, and makes it known to everybody; its number. */
 unsigned cluster_add(cluster_t *cluster);

@@ -8,8 +8,10 @@
 
 typedef enum deployment {
   DEPLOYMENT_SINGLE, /* nothing: one server */
-  DEPLOYMENT_CLUSTER, /* "cluster": a cluster of one node, where keys of several slots may not share a command */
-  DEPLOYMENT_CLUSTER3, /* "cluster3": a cluster of three nodes, which have a third of the slots each */
+  /* "cluster": a cluster of one node, where keys of different slots do not share a command */
+  DEPLOYMENT_CLUSTER,
+  /* "cluster3": a cluster of three nodes with a third of the slots each */
+  DEPLOYMENT_CLUSTER3,
   DEPLOYMENT_SENTINEL, /* "sentinel": one server, which is found by asking a Sentinel */
   DEPLOYMENT_REPLICAS  /* "replicas": a primary and a replica, told apart by their ROLE */
 } deployment_t;
@@ -21,11 +23,11 @@ bool deployment_is_cluster(void);
 /* The connections by which a client asks who is where: to a node of a cluster, or to a Sentinel. */
 unsigned deployment_scouts(void);
 
-/* The commands by which a message is published there, and is heard: in a cluster channels belong to slots. */
+/* The commands that publish and subscribe there. In a cluster channels belong to slots. */
 const char *deployment_publish(void);
 const char *deployment_subscribe(void);
 
-/* The test, or the case, ends as skipped, with that reason: unless it is one server, wherever that is; unless it is one
+/* End the test as skipped, with that reason, unless there is one server; unless there is one
  * process; unless servers can be nodes of a quorum. */
 void needs_one_server(const char *reason);
 void needs_one_process(const char *reason);

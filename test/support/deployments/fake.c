@@ -39,7 +39,7 @@ struct fake {
   fake_link_t *links[LINKS_MAX];
 };
 
-/* ---- a command out of bytes ---------------------------------------------------------------------------- */
+/* ---- a command out of bytes ---- */
 
 /* The number in a line such as "*3\r\n"; moves *at behind it. -1: the line is not whole yet. */
 static long take_number(const char *data, size_t len, size_t *at) {
@@ -81,7 +81,7 @@ bool fake_is_handshake(const char *const *words) {
   return false;
 }
 
-/* ---- talking ------------------------------------------------------------------------------------------- */
+/* ---- talking ---- */
 
 void fake_say_bytes(fake_link_t *link, const char *data, size_t len) {
   if (link->fd >= 0)
@@ -184,7 +184,7 @@ static void hear_command(fake_link_t *link, const char *const *words, size_t cou
     fake_behave(link, words, count);
 }
 
-/* ---- the thread ---------------------------------------------------------------------------------------- */
+/* ---- the thread ---- */
 
 static void hear(fake_link_t *link) {
   ssize_t n = recv(link->fd, link->buffer + link->len, sizeof link->buffer - link->len, 0);

@@ -32,12 +32,12 @@ unsigned fake_commands(fake_t *fake);
 /* Says something, soon, on every connection that listens. */
 void fake_publish(fake_t *fake, const char *text);
 
-/* ---- in on_command ---------------------------------------------------------------------------------------- */
+/* ---- in on_command ---- */
 
 /* Whether it belongs to a handshake: AUTH, SELECT, CLIENT, COMMAND, HELLO, INFO. */
 bool fake_is_handshake(const char *const *words);
 
-/* Answers as a server of version 7 would that grants whatever is asked for, and gives back what it is asked to. */
+/* Replies like a server of version 7 that grants each acquire and accepts each release. */
 void fake_behave(fake_link_t *link, const char *const *words, size_t count);
 
 /* Numbers connections from 1, and the commands of one that are no handshake from 1. */

@@ -26,7 +26,7 @@ struct oracle {
   char sentinels[LIST_MAX], replicas[LIST_MAX]; /* as they are said */
 };
 
-/* ---- what it says -------------------------------------------------------------------------------------- */
+/* ---- what it says ---- */
 
 static void say_string(fake_link_t *link, const char *text) {
   char head[32];
@@ -71,7 +71,7 @@ static void say_list(fake_link_t *link, unsigned count, const char *list) {
   fake_say(link, list);
 }
 
-/* ---- what it hears ------------------------------------------------------------------------------------- */
+/* ---- what it hears ---- */
 
 static void on_question(fake_link_t *link, const char *const *words, size_t count,
                         oracle_t *oracle) {
@@ -139,7 +139,7 @@ static void on_command(fake_link_t *link, const char *const *words, size_t count
   pthread_mutex_unlock(&oracle->lock);
 }
 
-/* ---- for the test -------------------------------------------------------------------------------------- */
+/* ---- for the test ---- */
 
 oracle_t *oracle_start(const oracle_options_t *options) {
   oracle_t *oracle = calloc(1, sizeof *oracle);

@@ -20,10 +20,10 @@ oracle_t *oracle_start(const oracle_options_t *options);
 void oracle_stop(oracle_t *oracle);
 int oracle_port(const oracle_t *oracle);
 
-/* From now on it says that the primary is there, and has been since that epoch. NULL: it knows no master. */
+/* Sets the primary and its epoch in later replies. host NULL: the Sentinel knows no master. */
 void oracle_name(oracle_t *oracle, const char *host, int port, uint64_t epoch);
 
-/* The flags that it gives to the master: "master" at first. They must last as long as the oracle. */
+/* Sets the flags of the master; "master" at first. The string must outlive the Sentinel. */
 void oracle_flag(oracle_t *oracle, const char *flags);
 
 /* Adds another Sentinel to its list; the run id is that of oracle_run_id(). */

@@ -22,9 +22,9 @@ struct group {
   char url[256];
 };
 
-/* ---- how they go about it ------------------------------------------------------------------------------ */
+/* ---- how they go about it ---- */
 
-/* Sentinels detect changes slowly and act on them quickly. A Sentinel that has not heard of a
+/* Sentinels detect changes slowly and act on them quickly. A Sentinel that does not know of a
  * failover turns the new primary back into a replica after four publish periods, and the leader
  * is rarely polled more often than once a second. So the Sentinels are slow until all know of
  * the failover. Then they are quick: they finish the failover without waiting for each replica,
@@ -54,7 +54,7 @@ static void set_mood(group_t *group, const struct mood *mood) {
   group->mood = mood;
 }
 
-/* ---- starting ------------------------------------------------------------------------------------------ */
+/* ---- starting ---- */
 
 static void begin_sentinels(group_t *group) {
   char lines[128] = "";
@@ -138,7 +138,7 @@ void group_revive_sentinel(group_t *group, unsigned i) {
   group->mood = NULL; /* this one does not know it */
 }
 
-/* ---- what they say ------------------------------------------------------------------------------------- */
+/* ---- what they say ---- */
 
 /* The node that this Sentinel names; -1: it names none. */
 static int named_by(group_t *group, unsigned i) {
@@ -226,7 +226,7 @@ void group_wait(group_t *group) {
   }
 }
 
-/* ---- failing over ---------------------------------------------------------------------------------------- */
+/* ---- failing over ---- */
 
 /* A Sentinel refuses while a failover runs, or while it has no recent news of the replicas. */
 static void ask_for_it(group_t *group) {

@@ -31,8 +31,8 @@ typedef enum group_way {
 group_t *group_start(const group_options_t *options);
 void group_stop(group_t *group);
 
-/* redis+sentinel://[:password@]127.0.0.1:port,…/mymaster or rediss+sentinel://…: the data nodes' password, the
- * Sentinels' ports. */
+/* redis+sentinel://[:password@]127.0.0.1:port,…/mymaster or rediss+sentinel://…, with the
+ * password of the servers and the ports of the Sentinels. */
 const char *group_url(const group_t *group);
 
 /* Any of its processes: to ask, kill, pause and resume. */
@@ -51,11 +51,12 @@ int group_primary(group_t *group);
 void group_begin_fail_over(group_t *group, group_way_t way);
 bool group_has_failed_over(group_t *group);
 
-/* Lets everybody go on who was killed or paused. Waits for nothing, but for a Sentinel that has to start. A node that
- * was killed comes back as a replica; one that was paused does not know yet that it is one. */
+/* Restarts or resumes all processes. Waits only for the start of a Sentinel. A node that was
+ * killed returns as a replica; a node that was paused does not know yet that it is one. */
 void group_mend(group_t *group);
 
-/* Whether all run, agree, and have what the primary has, so that the next failover may come. Does not wait. */
+/* True if all processes run, agree, and have the primary's data, so that the next failover may
+ * begin. Does not wait. */
 bool group_is_whole(group_t *group);
 
 /* The same, and wait for it. A failover: which node is the primary then. */

@@ -66,7 +66,7 @@ void nodes_settle(nodes_t *nodes) {
   bed_settle(nodes->bed);
 }
 
-/* ---- contenders ---------------------------------------------------------------------------------------- */
+/* ---- contenders ---- */
 
 belay_lock_options_t redlock_options(int64_t ttl_ms) {
   belay_lock_options_t options = with_ttl(ttl_ms);
@@ -101,7 +101,7 @@ contender_t *nodes_contender(nodes_t *nodes, const char *name,
   return contender_over(nodes->bed, nodes->client, nodes->n, name, options);
 }
 
-/* ---- behind the scenes --------------------------------------------------------------------------------- */
+/* ---- behind the scenes ---- */
 
 /* Whether it is there and does not stand still: a question to one that does would fail the test. */
 static bool answers(server_t *server) {

@@ -1,4 +1,4 @@
-/* Several servers that know nothing of each other, a client for each, and contenders for locks over all of them. */
+/* Several independent servers, a client for each, and contenders for locks over all of them. */
 #ifndef TEST_SUPPORT_DEPLOYMENTS_NODES_H
 #define TEST_SUPPORT_DEPLOYMENTS_NODES_H
 
@@ -11,18 +11,19 @@ typedef struct nodes {
   belay_client_t *client[BELAY_NODES_MAX];
 } nodes_t;
 
-/* Starts n servers, each on a unix socket of its own; options (which may be NULL) are every client's. */
+/* Starts n servers, each on its own unix socket. options (may be NULL) are those of all clients. */
 nodes_t *nodes_open(unsigned n, const belay_client_options_t *options);
 
 /* Closes the bed, whatever is held, and stops the servers, paused or not. */
 void nodes_close(nodes_t *nodes);
 
-/* Options for a lock over them: that ttl, no watchdog, no quarantine (fresh servers would not vote yet). */
+/* Options for a lock over them: that ttl, no watchdog, no quarantine, because new servers do not
+ * vote yet. */
 belay_lock_options_t redlock_options(int64_t ttl_ms);
 /* And each node may take as long to answer as it is ever allowed to: a tenth of the ttl. */
 belay_lock_options_t unhurried_options(int64_t ttl_ms);
 
-/* A handle over all the nodes, or over clients of the test's own. options may be NULL: the defaults, but no
+/* A handle over all nodes, or over the given clients. options NULL: the defaults without
  * quarantine. */
 contender_t *nodes_contender(nodes_t *nodes, const char *name, const belay_lock_options_t *options);
 contender_t *contender_over(bed_t *bed, belay_client_t *const *clients, size_t n, const char *name,

@@ -69,7 +69,7 @@ static void drop(int *fd) {
   *fd = -1;
 }
 
-/* ---- what is on its way ---------------------------------------------------------------------------------- */
+/* ---- what is on its way ---- */
 
 static void forget(way_t *way) {
   for (chunk_t *chunk; (chunk = way->first) != NULL;) {
@@ -99,7 +99,7 @@ static void hear(relay_t *relay, const char *data, size_t len) {
 
 #define BUFFER 65536
 
-/* Puts our port in the place of the node's, in an answer to CLUSTER SLOTS; returns how many bytes there are then. */
+/* Replaces the node's port with the relay's in a reply to CLUSTER SLOTS. Returns the new length. */
 static size_t forge(char *text, size_t len, int port) {
   static const char host[] = "\r\n127.0.0.1\r\n:";
   char *at = memmem(text, len, host, sizeof host - 1), number[12];
@@ -164,7 +164,7 @@ static int rest(const relay_t *relay) {
   return first == INT64_MAX ? -1 : left <= 0 ? 0 : (int)(left / MS + 1);
 }
 
-/* ---- the thread ------------------------------------------------------------------------------------------ */
+/* ---- the thread ---- */
 
 static int dial(resp_client_t *client, const char *target) {
   static const char tcp[] = "127.0.0.1:", local[] = "unix://";
@@ -280,7 +280,7 @@ static void *run(void *arg) {
   }
 }
 
-/* ---- for the test ---------------------------------------------------------------------------------------- */
+/* ---- for the test ---- */
 
 relay_t *relay_start(const char *target) {
   needs_one_process("one process: a relay leads to one");

@@ -1,5 +1,6 @@
-/* A wire between a client and a server that can be long, or cut without anybody being told. Of a cluster of one node it is
- * where that node is, as far as the client hears. */
+/* A relay between a client and a server. It can delay bytes, and cut connections with or without
+ * a notice. For a cluster of one node the client gets the address of the relay as that of the
+ * node. */
 #ifndef TEST_SUPPORT_DEPLOYMENTS_RELAY_H
 #define TEST_SUPPORT_DEPLOYMENTS_RELAY_H
 
@@ -22,7 +23,8 @@ const char *relay_url(const relay_t *relay);
 /* Silences the open connections from now on; new ones work. Neither side notices. */
 void relay_silence(relay_t *relay);
 
-/* Resets the connections that are open, towards the client only: the server still reads what it was sent. */
+/* Resets the open connections towards the client only. The server still reads the bytes it was
+ * sent. */
 void relay_cut(relay_t *relay);
 
 /* The same, but bytes in flight to the server arrive later. */
@@ -31,7 +33,7 @@ void relay_haunt(relay_t *relay);
 /* Delays all later bytes by `ms` in each direction; 0: no delay. */
 void relay_delay(relay_t *relay, int64_t ms);
 
-/* So much later, that there is time to see what has come about and to cut the wire before the answer is back. */
+/* A delay that leaves time to see the effect and to cut the connection before the reply arrives. */
 #define RELAY_LONG (150 * slow())
 
 /* Options of a client that does not take such a long delay for a dead connection. */
@@ -46,7 +48,7 @@ void relay_silence_after(relay_t *relay, size_t bytes);
 void relay_listen(relay_t *relay);
 /* Whether one of them has said that, on any connection. */
 bool relay_heard(relay_t *relay, const char *words);
-/* All that they have said, one connection behind the other if there was one at a time; to be freed. */
+/* Returns all bytes of the clients, in order of the connections. The caller frees them. */
 char *relay_capture(relay_t *relay, size_t *len);
 
 /* New connections lead there from now on. */

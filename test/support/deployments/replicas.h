@@ -15,12 +15,12 @@ typedef struct replicas_options {
   const char *const *arguments; /* more for each of them, up to a NULL; NULL: none */
 } replicas_options_t;
 
-/* Starts them, and returns when the replicas have what the primary has: it is the first one. NULL: as written above.
- * Stopping is fine with NULL, here and elsewhere. */
+/* Starts the servers. Returns when the replicas have the data of the primary, which is the first
+ * one. options NULL: the defaults. Stopping NULL has no effect, here and elsewhere. */
 replicas_t *replicas_start(const replicas_options_t *options);
 void replicas_stop(replicas_t *replicas);
 
-/* redis+replicas://[:password@]127.0.0.1:port,… or rediss+replicas://…, in the order of the nodes. */
+/* redis+replicas://[:password@]127.0.0.1:port,… or rediss+replicas://…, in the order of nodes. */
 const char *replicas_url(const replicas_t *replicas);
 
 server_t *replicas_node(const replicas_t *replicas, unsigned i);
@@ -28,13 +28,14 @@ server_t *replicas_node(const replicas_t *replicas, unsigned i);
 /* Which one listens there; -1: none of them. */
 int replicas_find(const replicas_t *replicas, int port);
 
-/* Makes that one the primary, and the others follow it: those that do not run now will when they start again. */
+/* Promotes a node. The others follow it: those that do not run now will do so after their start. */
 void replicas_promote(replicas_t *replicas, unsigned i);
 
 /* Starts one that was killed: it follows that primary from the beginning. Does not wait. */
 void replicas_revive(replicas_t *replicas, unsigned i, unsigned primary);
 
-/* Whether all run, and the others follow that one and have what it has. Looks once; or waits until it is so. */
+/* True if all run, follow that primary and have its data. are_in_line() checks once, wait() waits
+ * for it. */
 bool replicas_are_in_line(replicas_t *replicas, unsigned primary);
 void replicas_wait(replicas_t *replicas, unsigned primary);
 

@@ -1,5 +1,6 @@
-/* The deployment "sentinel" (support/deployments/deployment.h): one Sentinel knows all servers of a test, each as a master of its own,
- * which is never taken for dead, nor ever connected to. Their URLs lead there. */
+/* The deployment "sentinel" (support/deployments/deployment.h): one Sentinel monitors all
+ * servers of a test, each as a master of its own. It never declares one down and never connects
+ * to one. The URLs of the servers lead to it. */
 #ifndef TEST_SUPPORT_DEPLOYMENTS_WATCHER_H
 #define TEST_SUPPORT_DEPLOYMENTS_WATCHER_H
 
@@ -7,7 +8,8 @@
 
 #include "support/servers/server.h"
 
-/* Makes it known, and writes its URL: redis+sentinel://[login]127.0.0.1:port/mPORT, where PORT is its own. */
+/* Adds a server to the Sentinel and writes its URL: redis+sentinel://[login]127.0.0.1:port/mPORT,
+ * where PORT is the server's own. */
 void watcher_add(server_t *server, char *url, size_t size);
 void watcher_remove(const server_t *server);
 

@@ -37,7 +37,8 @@ static contender_t *contender_in(house_t *house, const char *name) {
   return contender;
 }
 
-void house_open(house_t *house, server_t *server, const char *user, const char *password) {
+house_t *house_open(server_t *server, const char *user, const char *password) {
+  house_t *house = malloc(sizeof *house);
   belay_limit_t limit = bucket_limit(1000, INT64_C(3600000000), 1000);
   belay_client_options_t options = client_options();
   options.timeout_ms = HOUSE_TIMEOUT_MS;
@@ -51,10 +52,12 @@ void house_open(house_t *house, server_t *server, const char *user, const char *
   house->limiter = limiter_new(house->bed, &limit, 1);
   till_new(&house->till, house->bed, NULL);
   house->till.then = keep_of_till;
+  return house;
 }
 
 void house_close(house_t *house) {
   bed_close(house->bed);
+  free(house);
 }
 
 /* ---- one by one ---------------------------------------------------------------------------------------- */

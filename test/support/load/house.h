@@ -30,7 +30,7 @@ typedef struct house_told {
 } house_told_t;
 
 /* Its client asks as that user, with that password; NULL: the default one. */
-void house_open(house_t *house, server_t *server, const char *user, const char *password);
+house_t *house_open(server_t *server, const char *user, const char *password);
 /* And one that was started for it. */
 void house_close(house_t *house);
 

@@ -138,7 +138,7 @@ void acl_write(FILE *out, const server_options_t *options) {
   fprintf(out, "masteruser admin\nmasterauth \"%s\"\n", ACL_ADMIN_PASSWORD);
 }
 
-/* ---- what is said behind the scenes --------------------------------------------------------------------- */
+/* ---- what is said behind the scenes ---- */
 
 static bool is_word(const resp_words_t *words, size_t i, const char *word) {
   return i < words->count && words->len[i] == strlen(word) &&

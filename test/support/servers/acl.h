@@ -17,7 +17,8 @@
 /* The server_version of belay_acl_options_t that goes for the servers here. */
 unsigned acl_version(void);
 
-/* Whether a server with these options has such users: in this mode, if it is no sentinel and has all of its commands. */
+/* True if a server with these options gets the two users: in this mode, unless it is a Sentinel or
+ * lacks commands. */
 bool acl_applies(const server_options_t *options);
 
 /* In this mode the test is skipped, and says why. */
@@ -30,7 +31,8 @@ void acl_write(FILE *out, const server_options_t *options);
  * of a worker. Other words stay. Valid until the next call. */
 void acl_translate(const server_options_t *options, resp_words_t *words);
 
-/* Connects to the unix socket of a server with these options (NULL: none), as who may do everything; 0 or -1. */
+/* Connects to the unix socket of a server with these options (NULL: the defaults) as a user with
+ * all rights. Returns 0 or -1. */
 int acl_dial(const server_options_t *options, resp_client_t *client, const char *path);
 
 /* The text before the host in the URL of such a server, for a client of the test. Valid until

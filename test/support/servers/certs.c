@@ -29,7 +29,7 @@ struct certs {
 
 static certs_t *all; /* freed at exit after a failed test */
 
-/* ---- files ---------------------------------------------------------------------------------------------- */
+/* ---- files ---- */
 
 static void remove_folder(const certs_t *certs) {
   DIR *dir = opendir(certs->folder);
@@ -101,7 +101,7 @@ const char *certs_folder(certs_t *certs) {
   return certs->folder;
 }
 
-/* ---- certificates --------------------------------------------------------------------------------------- */
+/* ---- certificates ---- */
 
 static void add_extension(X509 *cert, X509 *issuer, int nid, const char *value) {
   X509V3_CTX context;

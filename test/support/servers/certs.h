@@ -23,8 +23,8 @@ void certs_free(certs_t *certs);
 /* Adds an authority, which signs from now on. */
 void certs_authority(certs_t *certs, const char *name);
 
-/* A certificate and its key, in NAME.crt, its authority's behind it if there is one, and NAME.key; and both in
- * NAME.pem. NULL: the defaults. */
+/* Makes a certificate in NAME.crt, followed by that of its authority, and its key in NAME.key;
+ * and both in NAME.pem. options NULL: the defaults. */
 void certs_make(certs_t *certs, const char *name, const cert_options_t *options);
 
 /* The path of a file in the folder; valid until certs_free(). */

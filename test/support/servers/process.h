@@ -14,7 +14,7 @@ typedef struct process {
 /* The path of this program. */
 const char *process_self(void);
 
-/* Starts a program, looked for in PATH; argv ends with NULL. It dies with the thread that started it. */
+/* Starts a program found in PATH; argv ends with NULL. It dies with the thread that started it. */
 process_t process_start(const char *const *argv);
 
 /* A line of its output, without the end; false if there will be none any more. */

@@ -4,7 +4,7 @@
 
 static const char *namespace_name = "belay"; /* of the test that is running */
 
-/* ---- locks with a quarantine ---------------------------------------------------------------------------- */
+/* ---- locks with a quarantine ---- */
 
 belay_lock_options_t quarantine_options(void) {
   belay_lock_options_t options = redlock_options(TTL);
@@ -57,7 +57,7 @@ nodes_t *seasoned(unsigned n) {
   return nodes;
 }
 
-/* ---- servers that are old already ------------------------------------------------------------------------ */
+/* ---- servers that are old already ---- */
 
 static server_t *veteran[VETERANS];
 
@@ -111,7 +111,7 @@ void leave(nodes_t *nodes) {
   free(nodes);
 }
 
-/* ---- the marker ------------------------------------------------------------------------------------------ */
+/* ---- the marker ---- */
 
 const char *marker_key(void) {
   static char key[64];

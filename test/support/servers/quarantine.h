@@ -1,4 +1,4 @@
-/* Locks with a quarantine, servers that are old enough to vote, and the marker by which they are known. */
+/* Locks with a quarantine, servers that are old enough to vote, and the marker key. */
 #ifndef TEST_SUPPORT_SERVERS_QUARANTINE_H
 #define TEST_SUPPORT_SERVERS_QUARANTINE_H
 
@@ -27,7 +27,7 @@ void ask_until(contender_t *c, belay_vote_t vote, unsigned count);
 /* Fresh nodes, when all of them have come to vote. */
 nodes_t *seasoned(unsigned n);
 
-/* ---- servers that are old already: for all tests of a group ---------------------------------------------- */
+/* ---- servers that are old already: for all tests of a group ---- */
 
 #define VETERANS 3
 
@@ -39,7 +39,7 @@ nodes_t *visit(void);
 nodes_t *visit_without_info(void); /* as a user who may not ask for INFO */
 void leave(nodes_t *nodes);
 
-/* ---- the marker of the namespace in which the test is ------------------------------------------------------ */
+/* ---- the marker of the namespace in which the test is ---- */
 
 const char *marker_key(void);
 

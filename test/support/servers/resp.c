@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* ---- sockets ------------------------------------------------------------------------------------------- */
+/* ---- sockets ---- */
 
 static int dial(resp_client_t *client, int family, const void *address, size_t len) {
   struct timeval patience = {.tv_sec = 10};
@@ -61,7 +61,7 @@ int resp_send(int fd, const char *data, size_t len) {
   return 0;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static bool read_byte(resp_client_t *client, char *out) {
   if (client->start == client->end) {
@@ -168,7 +168,7 @@ static resp_t *read_reply(resp_client_t *client) {
   return NULL;
 }
 
-/* ---- commands ------------------------------------------------------------------------------------------ */
+/* ---- commands ---- */
 
 resp_words_t resp_words(va_list strings) {
   resp_words_t words = {0};

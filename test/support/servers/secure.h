@@ -16,8 +16,8 @@ typedef struct secure {
 /* A real server on 127.0.0.1, whose authority for clients is "ca". NULL: the defaults. */
 server_t *secure_server(certs_t *certs, const secure_t *options);
 
-/* A URL for a port of this machine: "rediss", "secret", "localhost". secret: a password; NULL: none. Valid until the next
- * but three. */
+/* Returns a URL for a port of this machine: "rediss", "secret", "localhost". secret: a password;
+ * NULL: none. Valid during the next three calls. */
 const char *url_of(const char *scheme, const char *secret, const char *host, int port);
 /* The port in a URL such as a relay's. */
 int port_of(const char *url);

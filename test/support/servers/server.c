@@ -23,7 +23,7 @@
 #define SERVERS_MAX 64
 #define START_MS 10000
 
-/* ---- nothing is left behind ---------------------------------------------------------------------------- */
+/* ---- nothing is left behind ---- */
 
 static server_t *running[SERVERS_MAX];
 
@@ -70,7 +70,7 @@ static void forget(const server_t *server) {
       running[i] = NULL;
 }
 
-/* ---- the process --------------------------------------------------------------------------------------- */
+/* ---- the process ---- */
 
 bool servers_are_secure(void) {
   return getenv("BELAY_TEST_TLS") != NULL;

@@ -1,4 +1,5 @@
-/* A real server of a test's own: in a folder of its own, on a unix socket or a free port, gone with the test. */
+/* A real server of one test: in its own folder, on a unix socket or a free port, removed with the
+ * test. */
 #ifndef TEST_SUPPORT_SERVERS_SERVER_H
 #define TEST_SUPPORT_SERVERS_SERVER_H
 
@@ -29,12 +30,14 @@ void server_add(server_options_t *options, const char *const *words);
 /* The same: a name and its value; NULL: no change. */
 void server_set(server_options_t *options, const char *name, const char *value);
 
-/* Starts one, and returns when it answers. NULL: a unix socket, no password. It is what BELAY_TEST_DEPLOYMENT says
- * (support/deployments/deployment.h), unless it is to be a node of a cluster: of a cluster, all that follows is about all of its
+/* Starts a server. Returns when it replies. options NULL: a unix socket, no password.
+ * BELAY_TEST_DEPLOYMENT selects the deployment (support/deployments/deployment.h), unless the
+ * server is to be a node of a cluster. For a cluster all functions below concern all of its
  * nodes. */
 server_t *server_start(const server_options_t *options);
 
-/* The same in steps, so that several can start at once: its folder and its ports; the process; until it answers. */
+/* The same in steps, so that several servers can start at once: make the folder and ports; start
+ * the process; wait until it replies. */
 server_t *server_make(const server_options_t *options);
 void server_spawn(server_t *server);
 void server_await(server_t *server);
@@ -59,14 +62,14 @@ bool server_is_paused(const server_t *server);
 /* Starts it again at the same address, with the data that it has now. */
 void server_restart_keeping(server_t *server);
 
-/* Makes it a replica of a server that listens on TCP; returns when it has all that the other one has. */
+/* Makes the server a replica of one that listens on TCP. Returns when it has all data. */
 void server_follow(server_t *replica, server_t *primary);
 
 /* SIGSTOP and SIGCONT; returns when it stands still. */
 void server_pause(server_t *server);
 void server_resume(server_t *server);
 
-/* Whether each server is to speak TLS, and each client that is given none of its own to trust it (BELAY_TEST_TLS). */
+/* True if each server uses TLS, and each client without TLS settings trusts it (BELAY_TEST_TLS). */
 bool servers_are_secure(void);
 
 /* Its URL: redis://address:port or unix:///path, with the password if there is one; or the
@@ -82,14 +85,16 @@ int server_port(const server_t *server);
 int server_bus(const server_t *server);            /* the port on which nodes of a cluster meet */
 const char *server_folder(const server_t *server); /* its own: where it writes, if it does */
 
-/* The URL of several together: "redis+KIND://…" or "rediss+KIND://…", where each of these listens; the password is the one
- * for `login`. */
+/* Writes the URL of several servers: "redis+KIND://…" or "rediss+KIND://…". The password is the
+ * one for `login`. */
 void server_name_several(char *url, size_t size, const char *kind, const server_t *login,
                          server_t *const *servers, unsigned n);
 
-/* ---- looking behind the scenes: words up to a NULL ------------------------------------------------------
- * Of a cluster whoever has the key is asked; all of them, and the last one's reply is given, what is about no key and
- * changes something (ACL, CLIENT, CONFIG, DEBUG, FLUSHALL, SAVE, SCRIPT); else the first. */
+/* ---- queries: words up to a NULL ----
+ *
+ * In a cluster the node that has the key is asked. Commands without a key that change something
+ * (ACL, CLIENT, CONFIG, DEBUG, FLUSHALL, SAVE, SCRIPT) go to all nodes, and the last reply is
+ * returned. All others go to the first node. */
 
 /* The reply; valid until the next question. Fails the test if there is none. */
 const resp_t *server_ask(server_t *server, ...);
@@ -110,10 +115,11 @@ const char *server_string(server_t *server, ...);
 /* A number from INFO, of several processes the sum; -1 if it is not there. */
 int64_t server_info(server_t *server, const char *section, const char *field);
 
-/* How many commands it was asked for, this look included; without those that replicas and watchers send by themselves. */
+/* Returns the number of commands, this query included, without those of replicas and Sentinels. */
 int64_t server_commands(server_t *server);
 
-/* How often a command was called: "set", "evalsha", in upper or lower case. And all that publish. */
+/* Returns the number of calls of a command ("set", "evalsha", in any case), and of all commands
+ * that publish. */
 int64_t server_calls(server_t *server, const char *command);
 int64_t server_publications(server_t *server);
 

@@ -85,7 +85,7 @@ static void assert_nobody_waits(void) {
   assert_false(belay__timer_is_set(&host.connect_limiter.timer));
 }
 
-TEST(a_crowd_comes_at_its_pace) {
+TEST(rate_is_limited) {
   begin();
   queue(0, CROWD, false);
   assert_int_equal(count, 0); /* from the loop only */
@@ -98,7 +98,7 @@ TEST(a_crowd_comes_at_its_pace) {
   assert_nobody_waits();
 }
 
-TEST(who_was_slow_makes_up_for_no_more_than_a_burst) {
+TEST(burst_is_limited) {
   begin();
   queue(0, CROWD, false);
   assert_int_equal(run(0), AT_ONCE);
@@ -108,7 +108,7 @@ TEST(who_was_slow_makes_up_for_no_more_than_a_burst) {
     assert_came(i, i);
 }
 
-TEST(who_leaves_makes_room) {
+TEST(leaving_frees_a_slot) {
   begin();
   queue(0, CROWD - 1, false);
   assert_int_equal(run(0), AT_ONCE);
@@ -123,7 +123,7 @@ TEST(who_leaves_makes_room) {
   assert_nobody_waits();
 }
 
-TEST(who_is_ahead_comes_first) {
+TEST(discovery_goes_first) {
   begin();
   queue(0, 100, false);
   assert_int_equal(run(0), AT_ONCE);
@@ -136,7 +136,7 @@ TEST(who_is_ahead_comes_first) {
     assert_came(3 + i, i);
 }
 
-TEST(turns_change_the_queue) {
+TEST(callbacks_change_the_queue) {
   begin();
   queue(0, 3, false);
   crowd[0].leaves = &crowd[1];

@@ -76,7 +76,7 @@ static void end(conversation_t *c) {
 
 #define WORDS(kind, len) ">3\r\n$" len "\r\n" kind "\r\n$1\r\nc\r\n:1\r\n"
 
-TEST(everything_is_pushed_where_that_is_agreed_on) {
+TEST(push_mode) {
   conversation_t c;
   begin(&c, true);
   hear(&c, WORDS("subscribe", "9") WORDS("ssubscribe", "10") WORDS("message", "7"));
@@ -91,7 +91,7 @@ TEST(everything_is_pushed_where_that_is_agreed_on) {
 }
 
 /* In RESP2 a null that is no string stands inside of an answer, and is none. */
-TEST(a_null_array_is_part_of_an_answer) {
+TEST(null_array_inside_a_reply) {
   static const char ping[] = "*1\r\n$4\r\nPING\r\n";
   conversation_t c;
   begin(&c, false);
@@ -108,7 +108,7 @@ TEST(a_null_array_is_part_of_an_answer) {
 }
 
 /* Before push mode, replies go to their commands, and pushes between them do not. */
-TEST(a_push_is_no_answer) {
+TEST(push_is_no_reply) {
   static const char ping[] = "*1\r\n$4\r\nPING\r\n";
   conversation_t c;
   begin(&c, false);

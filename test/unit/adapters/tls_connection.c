@@ -1,9 +1,9 @@
 /* TLS connections: handshakes, certificates, and wrong servers. */
 #include "unit/adapters/tls_ends.h"
 
-/* ---- the handshake ---------------------------------------------------------------------------------------- */
+/* ---- the handshake ---- */
 
-TEST(bytes_may_come_one_by_one) {
+TEST(handshake_byte_by_byte) {
   ends_t *ends = connect_to(&(settings_t){0});
   unsigned readable = 0, writable = 0;
   net.gives = 1;
@@ -24,7 +24,7 @@ TEST(bytes_may_come_one_by_one) {
   hang_up(ends);
 }
 
-TEST(who_never_stops_shaking_gets_a_step_at_a_time) {
+TEST(endless_handshake_is_split) {
   ends_t *ends = connect_to(&(settings_t){0});
   assert_int_equal(belay__tls_connection_handshake(ends->connection), UV_READABLE);
   serve(ends);
@@ -36,7 +36,7 @@ TEST(who_never_stops_shaking_gets_a_step_at_a_time) {
 }
 
 /* The names in a certificate, and the hosts that they permit. */
-TEST(names_are_compared_as_they_should_be) {
+TEST(name_comparison) {
   static const struct {
     const char *names, *host, *server_name;
     bool good;
@@ -93,7 +93,7 @@ static int save_name(SSL *ssl, int *alert, void *arg) {
   return SSL_TLSEXT_ERR_OK;
 }
 
-TEST(only_names_are_told) {
+TEST(server_name_indication) {
   static const struct {
     const char *host, *server_name, *told;
   } rows[] = {
@@ -114,9 +114,9 @@ TEST(only_names_are_told) {
   }
 }
 
-/* ---- what a server may turn out to be ---------------------------------------------------------------------- */
+/* ---- what a server may turn out to be ---- */
 
-TEST(certificates_are_refused_each_for_its_reason) {
+TEST(certificate_errors) {
   static const struct {
     cert_options_t cert;
     const char *why;
@@ -137,7 +137,7 @@ TEST(certificates_are_refused_each_for_its_reason) {
   }
 }
 
-TEST(plain_words_are_no_tls) {
+TEST(server_without_tls) {
   static const char *const words[] = {"-ERR unknown command\r\n", "+OK\r\n",
                                       "HTTP/1.1 400 Bad Request\r\n\r\n", "\0\0\0\0\0\0"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -150,7 +150,7 @@ TEST(plain_words_are_no_tls) {
   }
 }
 
-TEST(old_versions_are_refused) {
+TEST(old_tls_versions) {
   belay_tls_options_t o;
   belay_tls_options_init(&o);
   o.min_version = BELAY_TLS_1_3;
@@ -168,7 +168,7 @@ TEST(old_versions_are_refused) {
 }
 
 /* A server that was reached, and then was not. */
-TEST(loss_on_the_way_is_the_networks_fault) {
+TEST(connection_lost_in_handshake) {
   static const struct {
     int read_error, write_error;
     bool ended, answered;
@@ -194,7 +194,7 @@ TEST(loss_on_the_way_is_the_networks_fault) {
   }
 }
 
-TEST(silence_has_words_of_its_own) {
+TEST(silent_server) {
   ends_t *ends = connect_to(&(settings_t){0});
   assert_null(why(ends, BELAY_EUNREACHABLE)); /* nothing was done yet */
   assert_int_equal(belay__tls_connection_handshake(ends->connection), UV_READABLE);
@@ -207,9 +207,9 @@ TEST(silence_has_words_of_its_own) {
   hang_up(ends);
 }
 
-/* ---- who asks for our certificate --------------------------------------------------------------------------- */
+/* ---- who asks for our certificate ---- */
 
-TEST(who_has_no_certificate_is_told_so) {
+TEST(client_certificate_missing) {
   char buffer[16];
   ends_t *ends = handshake_done(&(settings_t){.demands = true});
   assert_true(belay__tls_connection_needs_confirmation(ends->connection));
@@ -224,7 +224,7 @@ TEST(who_has_no_certificate_is_told_so) {
   hang_up(ends);
 }
 
-TEST(doubts_end_with_the_first_answer) {
+TEST(confirmation_by_the_first_reply) {
   char buffer[16];
   ends_t *ends = connect_to(&(settings_t){.demands = true});
   SSL_set_verify(ends->server, SSL_VERIFY_PEER, NULL); /* without is fine too */

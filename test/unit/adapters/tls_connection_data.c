@@ -1,9 +1,9 @@
 /* A connection: reading and writing, however little the socket takes and gives. */
 #include "unit/adapters/tls_ends.h"
 
-/* ---- reading ------------------------------------------------------------------------------------------------ */
+/* ---- reading ---- */
 
-TEST(small_records_come_with_one_read_of_the_socket) {
+TEST(small_records_in_one_read) {
   char buffer[RECORD];
   size_t total = 0;
   ends_t *ends = handshake_done(NULL);
@@ -21,7 +21,7 @@ TEST(small_records_come_with_one_read_of_the_socket) {
   hang_up(ends);
 }
 
-TEST(a_socket_is_read_once_at_a_time) {
+TEST(one_socket_read_at_a_time) {
   enum { LEN = 300000 };
   static char buffer[RECORD], got[LEN];
   char *data = noise(LEN);
@@ -48,7 +48,7 @@ TEST(a_socket_is_read_once_at_a_time) {
   hang_up(ends);
 }
 
-TEST(ends_are_told_from_errors) {
+TEST(end_and_error_differ) {
   char buffer[16];
   ends_t *ends = handshake_done(NULL);
   read_tickets(ends);
@@ -84,7 +84,7 @@ TEST(ends_are_told_from_errors) {
 }
 
 /* New keys are answered with new keys, which leave before the next data does. */
-TEST(keys_may_change_while_the_socket_takes_nothing) {
+TEST(key_update_with_a_full_socket) {
   char buffer[16];
   ends_t *ends = handshake_done(NULL);
   read_tickets(ends);
@@ -108,9 +108,9 @@ TEST(keys_may_change_while_the_socket_takes_nothing) {
   hang_up(ends);
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------ */
+/* ---- writing ---- */
 
-TEST(data_arrives_as_it_was_however_little_is_taken) {
+TEST(partial_writes) {
   static const size_t LEN = 600000;
   char *data = noise(LEN);
   size_t total = 0, given = 0; /* bytes that were not taken are passed again */
@@ -135,7 +135,7 @@ TEST(data_arrives_as_it_was_however_little_is_taken) {
 }
 
 /* The server cannot read an incomplete record, but it counts as sent. */
-TEST(what_has_left_in_part_is_begun) {
+TEST(partly_sent_record) {
   char *data = noise(3 * RECORD);
   ends_t *ends = handshake_done(NULL);
   net.takes = 0;
@@ -166,7 +166,7 @@ TEST(what_has_left_in_part_is_begun) {
   hang_up(ends);
 }
 
-TEST(who_hangs_up_is_still_heard) {
+TEST(data_before_close) {
   char buffer[16];
   ends_t *ends = handshake_done(NULL);
   read_tickets(ends);

@@ -1,4 +1,4 @@
-/* A connection whose socket takes and gives as much as the test wants, and a server of OpenSSL's at its other end. */
+/* A TLS connection on a socket that the test controls, and an OpenSSL server at the other end. */
 #ifndef TEST_UNIT_ADAPTERS_TLS_ENDS_H
 #define TEST_UNIT_ADAPTERS_TLS_ENDS_H
 
@@ -17,7 +17,7 @@
 #define PLENTY ((size_t)1 << 30)
 #define RECORD ((size_t)16384)
 
-/* ---- the network ------------------------------------------------------------------------------------------ */
+/* ---- the network ---- */
 
 typedef struct way {
   char data[1 << 20];
@@ -93,7 +93,7 @@ bool belay__socket_is_closing(const belay__uv_handle_t *handle) {
   return false;
 }
 
-/* ---- both ends -------------------------------------------------------------------------------------------- */
+/* ---- both ends ---- */
 
 typedef struct ends {
   certs_t *certs;

@@ -82,7 +82,7 @@ static void queue(work_t *works, unsigned n, uint64_t takes) {
   }
 }
 
-TEST(a_turn_has_room_for_a_millisecond) {
+TEST(turn_budget_is_a_millisecond) {
   begin();
   work_t works[10];
   queue(works, 10, 300 * MICROSECOND);
@@ -96,7 +96,7 @@ TEST(a_turn_has_room_for_a_millisecond) {
     assert_int_equal(done[i], i);
 }
 
-TEST(many_events_make_no_more_of_it) {
+TEST(many_events_share_the_budget) {
   begin();
   work_t works[10];
   queue(works, 10, 300 * MICROSECOND);
@@ -105,7 +105,7 @@ TEST(many_events_make_no_more_of_it) {
   assert_int_equal(turn(50), 2);
 }
 
-TEST(what_comes_later_in_a_turn_has_what_is_left_of_it) {
+TEST(later_jobs_use_the_rest) {
   begin();
   work_t works[3], more[10];
   queue(works, 2, 300 * MICROSECOND);
@@ -116,7 +116,7 @@ TEST(what_comes_later_in_a_turn_has_what_is_left_of_it) {
   assert_int_equal(turn(1), 4);
 }
 
-TEST(one_that_takes_long_has_a_turn_for_itself) {
+TEST(long_job_has_its_own_turn) {
   begin();
   work_t works[3];
   queue(works, 3, 5 * BELAY__MS);
@@ -124,7 +124,7 @@ TEST(one_that_takes_long_has_a_turn_for_itself) {
     assert_int_equal(turn(3), 1);
 }
 
-TEST(who_has_left_is_not_run) {
+TEST(removed_job_does_not_run) {
   begin();
   work_t works[6];
   queue(works, 6, 1);
@@ -145,7 +145,7 @@ TEST(who_has_left_is_not_run) {
   assert_int_equal(host.base.tasks_len, 0);
 }
 
-TEST(who_has_more_to_do_stands_behind_the_others) {
+TEST(requeued_job_goes_last) {
   begin();
   work_t works[4];
   queue(works, 4, 500 * MICROSECOND);

@@ -1,5 +1,5 @@
-/* Nodes of a cluster that tell nonsense: maps that are none, or never end, and redirections that lead nowhere, or in a
- * circle. Nobody is sent astray for ever, and nothing stands still. */
+/* Cluster nodes with invalid replies: maps that are invalid or endless, and redirections that lead
+ * nowhere or in a circle. No call follows them endlessly, and no client stalls. */
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,13 +14,13 @@
 #include "support/deployments/cluster.h"
 #include "support/deployments/fake.h"
 
-typedef struct liar {
+typedef struct bad_node {
   fake_t *fake;
   int port;
   _Atomic(const char *) map, answer; /* replies to CLUSTER and to calls; NULL: the true ones */
   atomic_bool leads_on;              /* true if each call is redirected to another unused address */
   atomic_uint calls, asked;
-} liar_t;
+} bad_node_t;
 
 static unsigned door(void) {
   return belay__slot("door", 4);
@@ -30,7 +30,7 @@ static void put_error(char *out, size_t size, const char *what, const char *host
   snprintf(out, size, "-%s %u %s:%d\r\n", what, door(), host, port);
 }
 
-/* ---- where nobody is ------------------------------------------------------------------------------------- */
+/* ---- where nobody is ---- */
 
 enum { NOWHERES = 65536 };
 
@@ -62,32 +62,32 @@ int note_dial(int fd, const struct sockaddr *address, socklen_t len) {
 }
 
 /* In the fake's thread. */
-static void lie(fake_link_t *link, const char *const *words, size_t count, void *arg) {
-  liar_t *liar = arg;
-  const char *map = atomic_load(&liar->map), *answer = atomic_load(&liar->answer);
+static void answer_badly(fake_link_t *link, const char *const *words, size_t count, void *arg) {
+  bad_node_t *bad_node = arg;
+  const char *map = atomic_load(&bad_node->map), *answer = atomic_load(&bad_node->answer);
   if (strcasecmp(words[0], "CLUSTER") == 0) {
-    atomic_fetch_add(&liar->asked, 1);
+    atomic_fetch_add(&bad_node->asked, 1);
     fake_say(link, map);
   } else if (strcasecmp(words[0], "ASKING") == 0) {
     fake_say(link, "+OK\r\n");
   } else if (fake_is_handshake(words)) {
     fake_behave(link, words, count);
-  } else if (atomic_load(&liar->leads_on)) {
+  } else if (atomic_load(&bad_node->leads_on)) {
     char away[64];
-    put_nowhere(away, sizeof away, atomic_fetch_add(&liar->calls, 1));
+    put_nowhere(away, sizeof away, atomic_fetch_add(&bad_node->calls, 1));
     fake_say(link, away);
   } else if (answer == NULL) {
     fake_behave(link, words, count);
   } else {
-    atomic_fetch_add(&liar->calls, 1);
+    atomic_fetch_add(&bad_node->calls, 1);
     fake_say(link, answer);
   }
 }
 
-static void liar_start(liar_t *liar) {
-  atomic_store(&liar->map, "*0\r\n");
-  liar->fake = fake_start(&(fake_options_t){.on_command = lie, .arg = liar});
-  liar->port = atoi(strrchr(fake_url(liar->fake), ':') + 1);
+static void bad_node_start(bad_node_t *bad_node) {
+  atomic_store(&bad_node->map, "*0\r\n");
+  bad_node->fake = fake_start(&(fake_options_t){.on_command = answer_badly, .arg = bad_node});
+  bad_node->port = atoi(strrchr(fake_url(bad_node->fake), ':') + 1);
 }
 
 /* All slots are that one's. */
@@ -95,7 +95,7 @@ static void put_map(char *out, size_t size, int port) {
   snprintf(out, size, "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", port);
 }
 
-static bed_t *open_at(const liar_t *first, int second, const belay_client_options_t *options) {
+static bed_t *open_at(const bad_node_t *first, int second, const belay_client_options_t *options) {
   char url[128];
   int n = snprintf(url, sizeof url, "redis+cluster://%s127.0.0.1:%d",
                    acl_login(&(server_options_t){0}), first->port);
@@ -110,10 +110,10 @@ static belay_client_options_t hasty(void) {
   return options;
 }
 
-/* ---- maps ---------------------------------------------------------------------------------------------- */
+/* ---- maps ---- */
 
 /* The next one is asked. */
-TEST_ON(a_map_is_none, cluster, cluster_start(&(cluster_options_t){.without_replicas = true})) {
+TEST_ON(invalid_maps, cluster, cluster_start(&(cluster_options_t){.without_replicas = true})) {
   static const char *const maps[] = {
       "+OK\r\n",
       ":1\r\n",
@@ -131,26 +131,26 @@ TEST_ON(a_map_is_none, cluster, cluster_start(&(cluster_options_t){.without_repl
       "!\r\n",
       "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
   };
-  liar_t liar = {0};
-  liar_start(&liar);
+  bad_node_t bad_node = {0};
+  bad_node_start(&bad_node);
   for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
-    atomic_store(&liar.map, maps[i]);
-    bed_t *bed = open_at(&liar, server_port(cluster_node(cluster, 1)), NULL);
+    atomic_store(&bad_node.map, maps[i]);
+    bed_t *bed = open_at(&bad_node, server_port(cluster_node(cluster, 1)), NULL);
     contender_t *c = contender_new(bed, "door", NULL);
     assert_error(try_lock(c), 0);
     assert_error(release(c), 0);
     bed_close(bed);
   }
-  assert_true(atomic_load(&liar.asked) >= sizeof maps / sizeof *maps);
-  fake_stop(liar.fake);
+  assert_true(atomic_load(&bad_node.asked) >= sizeof maps / sizeof *maps);
+  fake_stop(bad_node.fake);
 }
 
-/* More servers than there is room for, each with a few slots: those that there was room for are used. */
-TEST(a_map_is_too_large) {
+/* The map has more servers than the client has room for. The servers that fit are used. */
+TEST(map_with_too_many_servers) {
   enum { COUNT = 4096, EACH = CLUSTER_SLOTS / COUNT };
-  liar_t liar = {0};
+  bad_node_t bad_node = {0};
   char *map = malloc(COUNT * 80);
-  liar_start(&liar);
+  bad_node_start(&bad_node);
   size_t n = (size_t)sprintf(map, "*%d\r\n", COUNT);
   for (int i = 0; i < COUNT; i++) {
     int from = i * EACH, to = from + EACH - 1;
@@ -158,11 +158,11 @@ TEST(a_map_is_too_large) {
     char host[24];
     snprintf(host, sizeof host, ours ? "127.0.0.1" : "127.1.%d.%d", i / 256, i % 256);
     n += (size_t)sprintf(map + n, "*3\r\n:%d\r\n:%d\r\n*2\r\n$%zu\r\n%s\r\n:%d\r\n", from, to,
-                         strlen(host), host, liar.port);
+                         strlen(host), host, bad_node.port);
   }
-  atomic_store(&liar.map, map);
+  atomic_store(&bad_node.map, map);
   belay_client_options_t options = hasty();
-  bed_t *bed = open_at(&liar, 0, &options);
+  bed_t *bed = open_at(&bad_node, 0, &options);
   contender_t *c = contender_new(bed, "door", NULL), *first = contender_new(bed, "0", NULL);
   (void)try_lock(first); /* whoever that is */
   unsigned number = door() / EACH;
@@ -171,83 +171,88 @@ TEST(a_map_is_too_large) {
   print_message("# %zu kB for a cluster of 1024 servers\n", bed->bytes / 1024);
   assert_true(bed->bytes < 64u << 20);
   bed_close(bed);
-  fake_stop(liar.fake);
+  fake_stop(bad_node.fake);
   free(map);
 }
 
 /* All named addresses are unused. */
-TEST(a_map_leads_nowhere) {
-  liar_t liar = {0};
+TEST(map_with_dead_addresses) {
+  bad_node_t bad_node = {0};
   char map[128];
-  liar_start(&liar);
+  bad_node_start(&bad_node);
   put_map(map, sizeof map, 1);
-  atomic_store(&liar.map, map);
+  atomic_store(&bad_node.map, map);
   belay_client_options_t options = hasty();
-  bed_t *bed = open_at(&liar, 0, &options);
+  bed_t *bed = open_at(&bad_node, 0, &options);
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), BELAY_EUNREACHABLE);
   char right[128];
-  put_map(right, sizeof right, liar.port);
-  atomic_store(&liar.map, right);
+  put_map(right, sizeof right, bad_node.port);
+  atomic_store(&bad_node.map, right);
   assert_error(acquire(c, 10000), 0);
   bed_close(bed);
-  fake_stop(liar.fake);
+  fake_stop(bad_node.fake);
 }
 
-/* ---- redirections -------------------------------------------------------------------------------------- */
+/* ---- redirections ---- */
 
 typedef struct two {
-  liar_t one, other;
+  bad_node_t one, other;
   char map[128], to_one[128], to_other[128];
   bed_t *bed;
 } two_t;
 
 /* The map says: all is the first one's. */
-static void two_open(two_t *two) {
+static two_t *two_open(void) {
   belay_client_options_t options = hasty();
-  memset(two, 0, sizeof *two);
-  liar_start(&two->one);
-  liar_start(&two->other);
+  two_t *two = calloc(1, sizeof *two);
+  bad_node_start(&two->one);
+  bad_node_start(&two->other);
   put_map(two->map, sizeof two->map, two->one.port);
   atomic_store(&two->one.map, two->map);
   atomic_store(&two->other.map, two->map);
   two->bed = open_at(&two->one, 0, &options);
+  return two;
+}
+
+/* The bad_node redirects all calls; text: memory of the reply. */
+static void redirect(bad_node_t *bad_node, char text[128], const char *word, const char *host,
+                     int port) {
+  put_error(text, 128, word, host, port);
+  atomic_store(&bad_node->answer, text);
 }
 
 static void two_close(two_t *two) {
   bed_close(two->bed);
   fake_stop(two->one.fake);
   fake_stop(two->other.fake);
+  free(two);
 }
 
-TEST(a_redirection_without_a_host) {
+TEST(redirect_without_host) {
   static const char *const words[] = {"MOVED", "ASK"};
   for (int i = 0; i < 2; i++) {
-    two_t two;
-    two_open(&two);
-    put_error(two.to_other, sizeof two.to_other, words[i], "", two.other.port);
-    atomic_store(&two.one.answer, two.to_other);
-    contender_t *c = contender_new(two.bed, "door", NULL);
+    two_t *two = two_open();
+    redirect(&two->one, two->to_other, words[i], "", two->other.port);
+    contender_t *c = contender_new(two->bed, "door", NULL);
     assert_error(try_lock(c), 0);
-    assert_int_equal(atomic_load(&two.one.calls), 1);
-    two_close(&two);
+    assert_int_equal(atomic_load(&two->one.calls), 1);
+    two_close(two);
   }
 }
 
-TEST_ON(a_redirection_to_another_kind_of_address, server,
-        server_start(&(server_options_t){.address = "::1"})) {
-  two_t two;
-  two_open(&two);
-  put_error(two.to_other, sizeof two.to_other, "MOVED", "::1", server_port(server));
-  atomic_store(&two.one.answer, two.to_other);
-  contender_t *c = contender_new(two.bed, "door", NULL);
+TEST_ON(redirect_to_ipv6, server, server_start(&(server_options_t){.address = "::1"})) {
+  two_t *two = two_open();
+  redirect(&two->one, two->to_other, "MOVED", "::1", server_port(server));
+  contender_t *c = contender_new(two->bed, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_int_equal(server_keys(server), 1);
   assert_error(release(c), 0);
-  two_close(&two);
+  two_close(two);
 }
 
-/* Five at once; then it is waited for longer and longer, until there is no time left: perhaps while it is asked. */
+/* The client follows five redirections at once. Then it waits longer and longer, until the
+ * deadline, which may pass during a call. */
 static void expect_patience(two_t *two, unsigned each) {
   contender_t *c = contender_new(two->bed, "door", NULL);
   int64_t began = clock_now();
@@ -260,33 +265,26 @@ static void expect_patience(two_t *two, unsigned each) {
                  clock_since_ms(began) / 1000 + 2);
 }
 
-TEST(redirections_in_a_circle) {
+TEST(redirect_circle) {
   static const char *const words[] = {"MOVED", "ASK"};
   for (int i = 0; i < 4; i++) {
-    two_t two;
-    two_open(&two);
-    put_error(two.to_other, sizeof two.to_other, words[i % 2], "127.0.0.1", two.other.port);
-    put_error(two.to_one, sizeof two.to_one, words[i / 2], "127.0.0.1", two.one.port);
-    atomic_store(&two.one.answer, two.to_other);
-    atomic_store(&two.other.answer, two.to_one);
-    expect_patience(&two, 6);
-    atomic_store(&two.other.answer, NULL); /* it has become wise */
-    contender_t *c = contender_new(two.bed, "another", NULL);
+    two_t *two = two_open();
+    redirect(&two->one, two->to_other, words[i % 2], "127.0.0.1", two->other.port);
+    redirect(&two->other, two->to_one, words[i / 2], "127.0.0.1", two->one.port);
+    expect_patience(two, 6);
+    atomic_store(&two->other.answer, NULL); /* it has become wise */
+    contender_t *c = contender_new(two->bed, "another", NULL);
     assert_error(acquire(c, 10000), 0);
-    two_close(&two);
+    two_close(two);
   }
 }
 
-TEST(redirections_to_itself) {
-  two_t two;
-  two_open(&two);
-  put_error(two.to_one, sizeof two.to_one, "MOVED", "127.0.0.1", two.one.port);
-  atomic_store(&two.one.answer, two.to_one);
-  expect_patience(&two, 6);
-  two_close(&two);
+TEST_IN(redirect_to_the_same_node, two, two_open()) {
+  redirect(&two->one, two->to_one, "MOVED", "127.0.0.1", two->one.port);
+  expect_patience(two, 6);
 }
 
-TEST(redirections_that_lead_nowhere) {
+TEST(invalid_redirects) {
   static const char *const answers[] = {
       "-MOVED\r\n",
       "-MOVED 1\r\n",
@@ -299,60 +297,52 @@ TEST(redirections_that_lead_nowhere) {
       "-CLUSTERDOWN Hash slot not served\r\n",
   };
   for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
-    two_t two;
-    two_open(&two);
-    atomic_store(&two.one.answer, answers[i]);
-    expect_patience(&two, 1);
-    contender_t *c = contender_new(two.bed, "another", NULL);
+    two_t *two = two_open();
+    atomic_store(&two->one.answer, answers[i]);
+    expect_patience(two, 1);
+    contender_t *c = contender_new(two->bed, "another", NULL);
     assert_error(begin_acquire(c, 10000), 0);
-    bed_run_for(two.bed, 100);
-    atomic_store(&two.one.answer, NULL);
+    bed_run_for(two->bed, 100);
+    atomic_store(&two->one.answer, NULL);
     assert_error(outcome(c), 0);
-    two_close(&two);
+    two_close(two);
   }
 }
 
 /* ASK names a dead node. The client asks the slot's owner again, which serves the key by then. */
-TEST(an_ask_leads_to_the_dead) {
-  two_t two;
-  two_open(&two);
-  put_error(two.to_other, sizeof two.to_other, "ASK", "127.0.0.1", 1);
-  atomic_store(&two.one.answer, two.to_other);
-  contender_t *c = contender_new(two.bed, "door", NULL);
+TEST_IN(ask_to_a_dead_node, two, two_open()) {
+  redirect(&two->one, two->to_other, "ASK", "127.0.0.1", 1);
+  contender_t *c = contender_new(two->bed, "door", NULL);
   assert_error(begin_acquire(c, 0), 0);
-  bed_run_for(two.bed, 200);
+  bed_run_for(two->bed, 200);
   assert_int_equal(c->ended, 0);
-  atomic_store(&two.one.answer, NULL);
+  atomic_store(&two->one.answer, NULL);
   assert_error(outcome(c), 0);
-  two_close(&two);
 }
 
 /* A slot of another call's, a server for each redirection. */
-TEST(redirections_to_many) {
+TEST_IN(redirects_to_many_servers, two, two_open()) {
   enum { COUNT = 1500 };
-  two_t two;
-  two_open(&two);
   belay_client_options_t options = client_options();
   options.timeout_ms = 100;
   char url[64];
-  snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", two.one.port);
-  belay_client_t *client = bed_connect(two.bed, url, &options);
-  contender_t *c = contender_of(two.bed, client, "door", NULL);
+  snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", two->one.port);
+  belay_client_t *client = bed_connect(two->bed, url, &options);
+  contender_t *c = contender_of(two->bed, client, "door", NULL);
   char answer[2][128];
   size_t bytes = 0;
   for (int i = 0; i < COUNT && bytes < 64u << 20; i++) {
     char host[24];
     snprintf(host, sizeof host, "127.2.%d.%d", i / 256, i % 256);
     put_error(answer[i % 2], sizeof *answer, "ASK", host, 1);
-    atomic_store(&two.one.answer, answer[i % 2]);
+    atomic_store(&two->one.answer, answer[i % 2]);
     if (i % 30 == 29)
       (void)try_lock(c);
-    bytes = two.bed->bytes;
+    bytes = two->bed->bytes;
   }
   assert_true(bytes < 64u << 20);
-  atomic_store(&two.one.answer, NULL);
+  atomic_store(&two->one.answer, NULL);
   assert_error(acquire(c, 10000), 0);
-  two_close(&two);
 }
 
 /* As many as call at once are led on, each to somewhere else each time. */
@@ -366,38 +356,32 @@ static void lead_on(two_t *two, belay_client_t *client, int count) {
 }
 
 /* Of servers that no map names there are few at a time. */
-TEST(redirections_to_ever_more) {
+TEST_IN(redirects_to_endless_servers, two, two_open()) {
   enum { FEW = 16 };
-  two_t two;
   memset(&nowhere, 0, sizeof nowhere);
-  two_open(&two);
-  lead_on(&two, two.bed->client, 100);
-  bed_run_for(two.bed, 800);
-  assert_true(atomic_load(&two.one.calls) > 100);
-  assert_between(nowhere.places, 1, (int64_t)FEW * (atomic_load(&two.one.asked) + 1));
-  atomic_store(&two.one.leads_on, false);
-  assert_error(acquire(contender_new(two.bed, "door", NULL), 10000), 0);
-  two_close(&two);
+  lead_on(two, two->bed->client, 100);
+  bed_run_for(two->bed, 800);
+  assert_true(atomic_load(&two->one.calls) > 100);
+  assert_between(nowhere.places, 1, (int64_t)FEW * (atomic_load(&two->one.asked) + 1));
+  atomic_store(&two->one.leads_on, false);
+  assert_error(acquire(contender_new(two->bed, "door", NULL), 10000), 0);
 }
 
 /* Attempts after redirections are spread, too: see belay_options_t.reconnects_per_s. */
-TEST(redirections_keep_the_pace) {
+TEST_IN(redirects_respect_the_connect_limiter, two, two_open()) {
   enum { CLIENTS = 40, PER_S = 200, BURST = PER_S / 5 };
-  two_t two;
   char url[64];
   belay_client_options_t options = hasty();
   options.timeout_ms *= slow();
   memset(&nowhere, 0, sizeof nowhere);
-  two_open(&two);
-  snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", two.one.port);
+  snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", two->one.port);
   int64_t began = clock_now();
   for (int i = 0; i < CLIENTS; i++)
-    lead_on(&two, bed_connect(two.bed, url, &options), 20);
-  bed_until(two.bed, nowhere.dials > 0);
-  bed_run_for(two.bed, 200);
+    lead_on(two, bed_connect(two->bed, url, &options), 20);
+  bed_until(two->bed, nowhere.dials > 0);
+  bed_run_for(two->bed, 200);
   int64_t most = BURST + 1 + PER_S * clock_since_ms(began) / 1000;
   assert_between(nowhere.dials, 1, most);
-  atomic_store(&two.one.leads_on, false);
-  assert_error(acquire(contender_new(two.bed, "door", NULL), 10000), 0);
-  two_close(&two);
+  atomic_store(&two->one.leads_on, false);
+  assert_error(acquire(contender_new(two->bed, "door", NULL), 10000), 0);
 }
