@@ -1,491 +1,354 @@
-/* Actors: programs that use their lock in every way that is allowed, by chance. */
 #include "sim/actors/actor.h"
 
 #include <stdlib.h>
 
-#include "belay/semaphore.h"
 #include "sim/check/check_state.h"
-#include "sim/actors/hand.h"
-#include "sim/world/net.h"
-#include "sim/scenarios/scenario.h"
 
-/* The first of them happen soon after a process begins. */
-#define FIRST_MS 5
+#define FIRST_MS 5 /* limit of the delay before the first act of a process */
 
-struct sim_actor {
-  sim_watch_t watch;   /* first */
-  sim_alarm_t alarm;   /* the next thing to do */
-  uint64_t hold_until; /* by the process's clock */
-  bool resting;        /* nothing new is started */
-  bool healing;        /* from now on only what has to be done to be served */
-  bool cure;           /* the present acquire, or hold, is the one that has to succeed */
-  bool cured;          /* it has */
-  belay_request_t request;
-  bool resizes; /* that is pending */
-  bool resized; /* healing: the semaphore has all its permits again */
-};
-
-static sim_actor_t *actor_of(sim_watch_t *watch) {
-  return (sim_actor_t *)watch;
+static const sim_actor_type_t *type_of(const sim_world_t *world) {
+  static const sim_actor_type_t *const types[] = {
+      [SIM_LOCK] = &sim_lock_type,         [SIM_REENTRANT] = &sim_lock_type,
+      [SIM_FAIR] = &sim_lock_type,         [SIM_RWLOCK] = &sim_lock_type,
+      [SIM_SEMAPHORE] = &sim_lock_type,    [SIM_MULTILOCK] = &sim_multilock_type,
+      [SIM_LATCH] = &sim_latch_type,       [SIM_BARRIER] = &sim_barrier_type,
+      [SIM_ELECTION] = &sim_election_type, [SIM_LIMITER] = &sim_limiter_type,
+      [SIM_RESERVE] = &sim_limiter_type,   [SIM_SLICE] = &sim_limiter_type,
+      [SIM_BUCKET] = &sim_bucket_type,     [SIM_DATA] = &sim_data_type,
+      [SIM_USERS] = &sim_data_type,        [SIM_CACHE] = &sim_cache_type,
+      [SIM_ORDERS] = &sim_orders_type,     [SIM_OUTAGE] = &sim_multilock_type,
+  };
+  return types[world->scenario->kind];
 }
 
-static sim_random_t *random_of(sim_actor_t *actor) {
-  return &actor->watch.process->world->random;
+static sim_actor_t *actor_of(const sim_process_t *process, unsigned index) {
+  size_t at = index * type_of(process->world)->size;
+  return process->actors == NULL ? NULL : (sim_actor_t *)(void *)((char *)process->actors + at);
 }
 
-static const sim_scenario_t *scenario_of(const sim_actor_t *actor) {
-  return actor->watch.process->world->scenario;
+unsigned sim_actors_count(const sim_world_t *world) {
+  return world->scenario->processes * world->scenario->actors;
 }
 
-static bool chance(sim_actor_t *actor, unsigned per_mille) {
-  return sim_chance(random_of(actor), per_mille);
+sim_actor_t *sim_actor_at(const sim_world_t *world, unsigned i) {
+  return actor_of(&world->process[i / world->scenario->actors], i % world->scenario->actors);
 }
 
-static uint64_t between(sim_actor_t *actor, uint64_t min, uint64_t max) {
-  return max > min ? sim_between(random_of(actor), min, max) : min;
+void *sim_shared(sim_world_t *world, size_t size) {
+  if (world->check->shared == NULL)
+    world->check->shared = sim_alloc(size);
+  return world->check->shared;
 }
 
-static void later(sim_actor_t *actor, uint64_t ns) {
-  if (!actor->resting)
+/* ---- chance and time ---------------------------------------------------------------------------- */
+
+bool sim_actor_chance(sim_actor_t *actor, unsigned per_mille) {
+  return sim_chance(&actor->world->random, per_mille);
+}
+
+uint64_t sim_actor_between(sim_actor_t *actor, uint64_t min, uint64_t max) {
+  return max > min ? sim_between(&actor->world->random, min, max) : min;
+}
+
+void sim_actor_later(sim_actor_t *actor, uint64_t ns) {
+  if (!actor->stopping)
     sim_alarm_set(&actor->alarm, ns);
 }
 
-/* After a while, as the scenario's programs think; one that is to be served hurries. */
-static void think(sim_actor_t *actor) {
-  uint64_t mean = scenario_of(actor)->think_ms * SIM_MS;
-  if (actor->healing && actor->cured)
-    sim_alarm_stop(&actor->alarm);
-  else
-    later(actor,
-          actor->healing ? between(actor, 0, 5 * SIM_MS) : sim_around(random_of(actor), mean));
+void sim_actor_think(sim_actor_t *actor) {
+  uint64_t mean = actor->world->scenario->think_ms * SIM_MS;
+  sim_actor_later(actor, actor->healing ? sim_actor_between(actor, 0, 5 * SIM_MS)
+                                        : sim_around(&actor->world->random, mean));
 }
 
-/* ---- handles -------------------------------------------------------------------------------------------- */
+/* ---- calls and callbacks ------------------------------------------------------------------------ */
 
-/* Connects where a client was closed, or could never be made. */
-static bool connect_again(sim_process_t *process) {
-  bool all = true;
-  for (unsigned i = 0; i < process->clients; i++)
-    if (process->client[i] == NULL && !sim_process_connect(process, i))
-      all = false;
-  return all;
+static sim_seen_t *seen_of(const sim_actor_t *actor) {
+  return &actor->world->check->seen[actor->process->index];
 }
 
-static void make(sim_actor_t *actor) {
-  sim_process_t *process = actor->watch.process;
-  belay_lock_options_t options;
-  sim_choose_options(&actor->watch, &options);
-  unsigned name = (unsigned)sim_below(random_of(actor), scenario_of(actor)->names);
-  if (connect_again(process) && sim_watch_make(&actor->watch, name, &options))
-    think(actor);
-  else
-    later(actor, between(actor, SIM_MS, 20 * SIM_MS));
+void sim_actor_enter(sim_actor_t *actor) {
+  seen_of(actor)->calling = true;
 }
 
-/* ---- clients -------------------------------------------------------------------------------------------- */
-
-/* The handles that it took along are gone. */
-static void on_client_closed(belay_client_t *client, void *data) {
-  (void)data;
-  sim_process_t *process = sim_process_of(belay_client_belay(client));
-  sim_watch_client(client, -1);
-  for (unsigned i = 0; process->actor != NULL && i < process->world->scenario->actors; i++)
-    if (process->actor[i].watch.with == client)
-      sim_watch_gone(&process->actor[i].watch);
+void sim_actor_expect_return(sim_actor_t *actor, const char *name, int error, int expected,
+                             int may) {
+  seen_of(actor)->calling = false;
+  sim_note(actor->world, actor->who, "%s: %s", name, belay_err_name(error));
+  if (error != expected && error != may)
+    sim_violation(actor->world, "callbacks: %s: %s returned %s, not %s", actor->who, name,
+                  belay_err_name(error), belay_err_name(expected));
 }
 
-/* Every lock is on all servers, so that all of the process's are closed with it. */
-static void close_client(sim_actor_t *actor) {
-  sim_process_t *process = actor->watch.process;
-  unsigned server = (unsigned)sim_below(random_of(actor), process->clients);
-  belay_client_t *client = process->client[server];
-  if (client == NULL)
-    return;
-  sim_note(process->world, process->name, "closes its client of s%u", server);
-  for (unsigned i = 0; i < process->world->scenario->actors; i++) {
-    sim_watch_taken(&process->actor[i].watch, client);
-    sim_alarm_stop(&process->actor[i].alarm);
-    if (process->actor[i].watch.lock == NULL) /* it waits for nothing that will call back */
-      think(&process->actor[i]);
+bool sim_actor_leave(sim_actor_t *actor, const char *name, int error, int may) {
+  bool memory = error == BELAY_ENOMEM && actor->process->fails > 0;
+  sim_actor_expect_return(actor, name, error, 0, memory ? error : may);
+  return error == 0;
+}
+
+void sim_actor_expect(sim_actor_t *actor, unsigned i, int64_t within_ms) {
+  uint64_t now = sim_process_now(actor->process);
+  actor->op[i] = (sim_pending_t){
+      .pending = true,
+      .called = now,
+      .since = actor->world->now,
+      .due = within_ms == BELAY_FOREVER ? UINT64_MAX : now + (uint64_t)within_ms * SIM_MS};
+  actor->canceled[i] = false;
+}
+
+void sim_actor_hurry(sim_actor_t *actor, unsigned i) {
+  uint64_t now = sim_process_now(actor->process);
+  actor->op[i].rounds = 0;
+  if (actor->op[i].due > now)
+    actor->op[i].due = now;
+}
+
+void sim_actor_canceled(sim_actor_t *actor, unsigned i) {
+  actor->canceled[i] = true;
+  if (!actor->type->patient)
+    sim_actor_hurry(actor, i);
+}
+
+static uint64_t due_at(const sim_actor_t *actor, unsigned i) {
+  const sim_pending_t *pending = &actor->op[i];
+  uint64_t excused = sim_excused_until(actor->process), due = pending->due;
+  if (pending->rounds > 0 && excused > pending->called) {
+    due = excused + pending->rounds;
+    due = due < pending->limit ? due : pending->limit;
   }
-  process->client[server] = NULL;
-  sim_watch_client(client, 1);
-  (void)belay_client_close(client, on_client_closed);
+  return due > excused ? due : excused;
 }
 
-/* ---- how many permits there are ------------------------------------------------------------------------- */
+static uint64_t late_by(const sim_actor_t *actor, unsigned i, uint64_t now) {
+  if (now <= actor->op[i].due || now - actor->op[i].due <= SIM_TICK)
+    return 0;
+  uint64_t due = due_at(actor, i);
+  return now > due && now - due > SIM_TICK ? now - due : 0;
+}
 
-static void on_resized(belay_request_t *request, int status, const belay_semaphore_state_t *state) {
-  sim_actor_t *actor = request->data;
-  sim_process_t *process = actor->watch.process;
-  unsigned limit = scenario_of(actor)->limit;
-  process->world->check->seen[process->index].pings--;
-  actor->resizes = false;
-  if (status != 0)
+void sim_actor_called_back(sim_actor_t *actor, unsigned i, int status) {
+  sim_world_t *world = actor->world;
+  const char *op = actor->type->op[i];
+  uint64_t late = late_by(actor, i, sim_process_now(actor->process));
+  sim_note(world, actor->who, "%s -> %s", op, belay_err_name(status));
+  if (!actor->op[i].pending)
+    sim_violation(world, "callbacks: %s: %s calls back and is not pending", actor->who, op);
+  if (seen_of(actor)->calling)
+    sim_violation(world, "callbacks: %s: %s calls back inside a call", actor->who, op);
+  if (late > 0)
+    sim_violation(world, "callbacks: %s: %s calls back %.3f ms late (%s)", actor->who, op,
+                  sim_in_ms(late), belay_err_name(status));
+  world->figures.operations++;
+  actor->op[i].pending = false;
+}
+
+/* True for each error that a request to a server may end with. */
+static bool may_fail(const sim_actor_t *actor, int status) {
+  const sim_scenario_t *scenario = actor->world->scenario;
+  if (status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE || status == BELAY_EBUSY ||
+      status == BELAY_ELOADING)
+    return true;
+  if (status == BELAY_ENOMEM)
+    return scenario->mean_ms[SIM_MEMORY] > 0;
+  return sim_is_refusal(status) && scenario->mean_ms[SIM_REFUSING] > 0;
+}
+
+void sim_actor_ended(sim_actor_t *actor, unsigned i, int status) {
+  const int *ends = actor->type->ends[i];
+  bool may = status == 0 || ends[0] == SIM_ANY || ends[0] == status || ends[1] == status ||
+             ends[2] == status || may_fail(actor, status) ||
+             (status == BELAY_ECANCELED && (actor->canceled[i] || actor->stopping));
+  sim_actor_called_back(actor, i, status);
+  if (!may)
+    sim_violation(actor->world, "callbacks: %s: %s must not end so (%s)", actor->who,
+                  actor->type->op[i], belay_err_name(status));
+}
+
+/* ---- handles and requests ----------------------------------------------------------------------- */
+
+static unsigned close_of(const sim_actor_t *actor) {
+  unsigned i = SIM_OPERATIONS - 1;
+  while (actor->type->op[i] == NULL)
+    i--;
+  return i;
+}
+
+void sim_actor_make(sim_actor_t *actor) {
+  if (!SIM_CALL(actor, "new", 0, actor->type->make(actor)))
+    actor->handle = NULL;
+}
+
+bool sim_actor_close(sim_actor_t *actor) {
+  unsigned close = close_of(actor);
+  if (!SIM_CALL(actor, "close", 0, actor->type->close(actor)))
+    return false;
+  for (unsigned i = 0; i < close; i++)
+    sim_actor_canceled(actor, i);
+  sim_actor_expect(actor, close, BELAY_FOREVER);
+  return true;
+}
+
+void sim_actor_closed(sim_actor_t *actor) {
+  actor->handle = NULL;
+  sim_actor_ended(actor, close_of(actor), 0);
+  sim_actor_think(actor);
+}
+
+bool sim_actor_is_closing(const sim_actor_t *actor) {
+  return actor->op[close_of(actor)].pending;
+}
+
+belay_request_t *sim_actor_request(sim_actor_t *actor, unsigned i) {
+  bool brief = sim_actor_chance(actor, 500);
+  actor->request[i] = (belay_request_t){
+      .data = actor, .timeout_ms = brief ? (int64_t)sim_actor_between(actor, 5, 400) : SIM_CALL_MS};
+  return &actor->request[i];
+}
+
+void sim_actor_cancel_request(sim_actor_t *actor, unsigned i) {
+  if (SIM_CALL(actor, "cancel", 0, belay_request_cancel(&actor->request[i])))
+    sim_actor_canceled(actor, i);
+}
+
+void sim_actor_send_requests(sim_actor_t *actor) {
+  if (sim_actor_is_closing(actor))
     return;
-  actor->resized = actor->healing && state->limit == limit;
-  if (state->limit < 1 || state->limit > limit || state->used > limit)
-    sim_violation(process->world, "truth: %s is told of %u permits of %u", actor->watch.who,
-                  state->used, state->limit);
+  if (actor->handle == NULL)
+    sim_actor_make(actor);
+  else if (!actor->healing && sim_actor_chance(actor, 10))
+    sim_actor_close(actor);
+  else if (!actor->op[0].pending)
+    actor->type->ask(actor);
+  else if (!actor->healing && sim_actor_chance(actor, 30))
+    sim_actor_cancel_request(actor, 0);
+  sim_actor_think(actor);
 }
 
-/* For all who use that name. */
-static void resize(sim_actor_t *actor) {
-  sim_watch_t *watch = &actor->watch;
-  sim_process_t *process = watch->process;
-  unsigned limit = scenario_of(actor)->limit;
-  char name[16];
-  int len = snprintf(name, sizeof name, "n%u", watch->name);
-  if (actor->resizes || process->client[0] == NULL)
-    return;
-  if (!actor->healing)
-    limit = (unsigned)between(actor, 1, limit);
-  actor->request = (belay_request_t){.data = actor};
-  int error = belay_semaphore_resize(process->client[0], &actor->request,
-                                     belay_bytes(name, (size_t)len), limit, on_resized);
-  if (error != 0)
-    return;
-  sim_note(process->world, watch->who, "resizes n%u to %u", watch->name, limit);
-  actor->resizes = true;
-  process->world->check->seen[process->index].pings++;
+/* ---- grants ------------------------------------------------------------------------------------- */
+
+void sim_actor_granted(sim_actor_t *actor) {
+  actor->world->figures.grants++;
+  actor->world->figures.grants_in_faults += actor->world->phase == SIM_STORM;
 }
 
-/* ---- what it does next ---------------------------------------------------------------------------------- */
-
-static bool is_busy(const sim_actor_t *actor) {
-  return actor->watch.op[SIM_ACQUIRE].pending || actor->watch.op[SIM_RELEASE].pending;
+void sim_actor_stall(sim_actor_t *actor, int64_t ttl_ms) {
+  const sim_world_t *world = actor->world;
+  if (world->phase == SIM_STORM && sim_actor_chance(actor, world->scenario->stalls))
+    sim_stall(actor->process, sim_actor_between(actor, 1, (uint64_t)ttl_ms * SIM_MS * 3 / 2));
 }
 
-/* Asks for the lock; and decides when patience will be over. */
-static void acquire(sim_actor_t *actor) {
-  const sim_scenario_t *scenario = scenario_of(actor);
-  sim_watch_t *watch = &actor->watch;
-  int64_t wait_ms = 0;
-  if (!actor->healing && actor->cure)
-    actor->cure = false;
-  if (actor->healing) {
-    wait_ms = BELAY_FOREVER;
-    actor->cure = true;
-  } else if (chance(actor, 30)) {
-    wait_ms = BELAY_FOREVER;
-  } else if (scenario->wait_ms > 0 && chance(actor, 750)) {
-    wait_ms = (int64_t)between(actor, 1, scenario->wait_ms);
+void sim_actor_check_held(const sim_actor_t *actor, uint64_t *seen, uint64_t left) {
+  uint64_t now = sim_process_now(actor->process), excused = sim_excused_until(actor->process);
+  if (left > 0 && *seen + SIM_TICK < now && excused + SIM_TICK < now)
+    sim_violation(actor->world, "revival: %s holds again without a new grant", actor->who);
+  if (left > 0)
+    *seen = now + left;
+  else if (now > *seen + SIM_TICK && now > excused + SIM_TICK)
+    sim_violation(actor->world, "loss: %s does not hold any more, and no callback reported it",
+                  actor->who);
+}
+
+/* ---- all actors of a process -------------------------------------------------------------------- */
+
+/* Pending operations keep the loop alive and are not overdue. */
+static void check_pending(const sim_actor_t *actor, uint64_t now) {
+  for (unsigned i = 0; i < SIM_OPERATIONS; i++) {
+    if (!actor->op[i].pending)
+      continue;
+    if (!actor->process->keeps_alive)
+      sim_violation(actor->world, "callbacks: %s: %s is pending and does not keep the loop alive",
+                    actor->who, actor->type->op[i]);
+    if (late_by(actor, i, now) > 0)
+      sim_violation(actor->world, "callbacks: %s: %s has not called back for %.3f ms", actor->who,
+                    actor->type->op[i], sim_in_ms(now - actor->op[i].called));
   }
-  if (sim_watch_acquire(watch, wait_ms) != 0) {
-    think(actor); /* a release without a callback is still in progress */
-    return;
+}
+
+void sim_actors_after_turn(sim_process_t *process) {
+  uint64_t now = sim_clock_at(&process->clock, process->world->now); /* when the turn began */
+  for (unsigned i = 0; process->actors != NULL && i < process->world->scenario->actors; i++) {
+    sim_actor_t *actor = actor_of(process, i);
+    if (actor->type->after_turn != NULL)
+      actor->type->after_turn(actor);
+    check_pending(actor, now);
   }
-  if (actor->healing)
-    return;
-  if (wait_ms == BELAY_FOREVER)
-    later(actor, between(actor, 0, 2 * scenario->wait_ms * SIM_MS));
-  else if (chance(actor, 120))
-    later(actor, sim_around(random_of(actor), scenario->wait_ms * SIM_MS / 4));
 }
 
-/* Does not want to wait any more. */
-static void give_up(sim_actor_t *actor) {
-  if (actor->healing)
-    actor->cure = true; /* it waits for as long as it takes, or not for long */
-  else if (chance(actor, 100))
-    (void)sim_watch_close(&actor->watch);
-  else
-    (void)sim_watch_cancel(&actor->watch);
-}
-
-static int64_t some_timeout(sim_actor_t *actor) {
-  return chance(actor, 700) ? BELAY_DEFAULT : (int64_t)between(actor, 1, 300);
-}
-
-/* Gives it back: mostly so that it hears of it, seldom by closing the handle. */
-static void let_go(sim_actor_t *actor) {
-  sim_watch_t *watch = &actor->watch;
-  if (!actor->healing && chance(actor, 60)) {
-    (void)sim_watch_close(watch);
-    return;
-  }
-  bool deaf = !actor->healing && chance(actor, 40);
-  if (sim_watch_release(watch, some_timeout(actor), deaf) == 0 && deaf)
-    think(actor);
-}
-
-/* For longer, for as long again, for less. */
-static void extend(sim_actor_t *actor) {
-  sim_watch_t *watch = &actor->watch;
-  const sim_scenario_t *scenario = scenario_of(actor);
-  int64_t ttl_ms = watch->options.ttl_ms, most = 2 * scenario->ttl_max_ms;
-  bool limited = scenario->max_ttl_ms > 0 && scenario->quarantine != BELAY_QUARANTINE_OFF;
-  if (limited && most > scenario->max_ttl_ms)
-    most = scenario->max_ttl_ms;
-  if (chance(actor, 700))
-    ttl_ms = (int64_t)between(actor, (uint64_t)(ttl_ms / 3 > 10 ? ttl_ms / 3 : 10), (uint64_t)most);
-  (void)sim_watch_extend(watch, ttl_ms, some_timeout(actor), chance(actor, 60));
-}
-
-/* Arrives soon, or after the lock may have had other holders for long. */
-static void write_late(sim_actor_t *actor) {
-  sim_world_t *world = actor->watch.process->world;
-  uint64_t delay = sim_net_delay(world);
-  if (chance(actor, 300))
-    delay += sim_around(random_of(actor), (uint64_t)scenario_of(actor)->ttl_max_ms * SIM_MS);
-  (void)sim_watch_write(&actor->watch, delay);
-}
-
-/* It holds, and works. */
-static void work(sim_actor_t *actor) {
-  sim_watch_t *watch = &actor->watch;
-  uint64_t now = sim_process_now(watch->process);
-  if (scenario_of(actor)->fencing && chance(actor, 700))
-    write_late(actor);
-  unsigned extends = scenario_of(actor)->extends;
-  if (!actor->healing && chance(actor, extends > 0 ? extends : 90))
-    extend(actor);
-  if (!actor->healing && scenario_of(actor)->kind == SIM_RWLOCK && chance(actor, 250))
-    (void)sim_watch_turn(watch, some_timeout(actor));
-  if (now >= actor->hold_until) {
-    let_go(actor);
-    return;
-  }
-  uint64_t rest = actor->hold_until - now;
-  uint64_t step = sim_around(random_of(actor), scenario_of(actor)->hold_ms * SIM_MS / 3 + 1);
-  later(actor, step < rest ? step : rest);
-}
-
-/* It was just granted: for how long will it be held? */
-static void plan(sim_actor_t *actor) {
-  sim_watch_t *watch = &actor->watch;
-  uint64_t hold = sim_around(random_of(actor), scenario_of(actor)->hold_ms * SIM_MS);
-  uint64_t ttl = (uint64_t)watch->options.ttl_ms * SIM_MS;
-  bool ends =
-      watch->options.watchdog != BELAY_WATCHDOG_ON || watch->options.max_hold_ms != BELAY_FOREVER;
-  if (actor->healing)
-    hold = between(actor, 0, 5 * SIM_MS);
-  else if (ends && chance(actor, 120))
-    hold = 4 * ttl; /* until it is lost */
-  else if (chance(actor, 60))
-    hold = between(actor, ttl, 3 * ttl); /* renewed, or lost */
-  actor->hold_until = sim_process_now(watch->process) + hold;
-}
-
-static void act(sim_actor_t *actor) {
-  sim_watch_t *watch = &actor->watch;
-  if (chance(actor, 10))
-    sim_watch_ping(watch->process, (unsigned)between(actor, 0, watch->process->clients - 1),
-                   some_timeout(actor));
-  bool resized = scenario_of(actor)->resized && watch->lock != NULL;
-  if (resized && (actor->healing ? !actor->resized : chance(actor, 25)))
-    resize(actor);
-  if (watch->lock == NULL)
-    make(actor);
-  else if (watch->closing || watch->op[SIM_RELEASE].pending)
-    return;
-  else if (watch->op[SIM_ACQUIRE].pending)
-    give_up(actor);
-  else if (watch->held)
-    work(actor);
-  else if (actor->healing && actor->cured)
-    return;
-  else if (!actor->healing && chance(actor, 2))
-    close_client(actor);
-  else if (!actor->healing && chance(actor, 15))
-    (void)sim_watch_close(watch);
-  else
-    acquire(actor);
+void sim_actors_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
+                         engine_word_t reply) {
+  const sim_actor_type_t *type = type_of(server->world);
+  if (type->executed != NULL)
+    type->executed(server, argv, argc, reply);
 }
 
 static void on_alarm(sim_alarm_t *alarm) {
   sim_actor_t *actor = SIM_CONTAINER(alarm, sim_actor_t, alarm);
-  if (!actor->resting)
-    act(actor);
-}
-
-/* ---- what it is told ------------------------------------------------------------------------------------ */
-
-/* Sometimes a callback takes long, seldom longer than a lease. */
-static void stall(sim_actor_t *actor) {
-  const sim_scenario_t *scenario = scenario_of(actor);
-  sim_process_t *process = actor->watch.process;
-  if (process->world->phase != SIM_STORM || !chance(actor, scenario->stalls))
-    return;
-  uint64_t most = 5 * SIM_MS;
-  if (chance(actor, 150))
-    most = (uint64_t)scenario->ttl_max_ms * SIM_MS * 3 / 2;
-  sim_watch_stall(process, between(actor, 1, most));
-}
-
-/* In the callback itself, before anything else happens. Returns whether it did something. */
-static bool act_at_once(sim_actor_t *actor) {
-  sim_watch_t *watch = &actor->watch;
-  if (actor->resting || actor->healing || watch->closing || watch->lock == NULL)
-    return false;
-  if (chance(actor, 12)) {
-    (void)sim_watch_close(watch);
-    return true;
-  }
-  if (!chance(actor, 120))
-    return false;
-  if (watch->held) {
-    if (chance(actor, 300))
-      extend(actor);
-    if (chance(actor, 700)) {
-      let_go(actor);
-      return true;
-    }
-    return false;
-  }
-  if (is_busy(actor))
-    return false;
-  acquire(actor);
-  return true;
-}
-
-/* The hold that had to succeed has, and is over. */
-static void note_end(sim_actor_t *actor) {
-  if (actor->cure)
-    actor->cured = true;
-  actor->cure = false;
-}
-
-static void after_acquire(sim_actor_t *actor, int status) {
-  if (status == 0) {
-    plan(actor);
-    if (!act_at_once(actor) && !actor->watch.closing)
-      later(actor, 0);
-    return;
-  }
-  actor->cure = false;
-  actor->resized &= status != BELAY_EMISMATCH; /* else one that was sent before came after it */
-  if (!act_at_once(actor))
-    think(actor);
-}
-
-/* Ends an operation of another actor, which may be about to be granted the lock. */
-static void meddle(sim_actor_t *actor) {
-  sim_process_t *process = actor->watch.process;
-  sim_actor_t *other = &process->actor[sim_below(random_of(actor), scenario_of(actor)->actors)];
-  if (other == actor || actor->healing || !other->watch.op[SIM_ACQUIRE].pending ||
-      other->watch.closing || !chance(actor, 30))
-    return;
-  if (chance(actor, 300))
-    (void)sim_watch_close(&other->watch);
-  else
-    (void)sim_watch_cancel(&other->watch);
-}
-
-static void on_told(sim_watch_t *watch, sim_op_t op, int status) {
-  sim_actor_t *actor = actor_of(watch);
-  meddle(actor);
-  bool before = chance(actor, 500);
-  if (before)
-    stall(actor);
-  switch (op) {
-  case SIM_ACQUIRE:
-    after_acquire(actor, status);
-    break;
-  case SIM_RELEASE:
-    note_end(actor);
-    if (!act_at_once(actor))
-      think(actor);
-    break;
-  case SIM_EXTEND:
-    if (status != 0 && watch->held && !actor->healing && !actor->resting && chance(actor, 500))
-      extend(actor); /* again, by more or by less, while the first may still come */
-    if (!is_busy(actor))
-      (void)act_at_once(actor);
-    break;
-  case SIM_CLOSE:
-    actor->cure = false;
-    think(actor);
-    break;
-  case SIM_OPS:
-    break;
-  }
-  if (!before)
-    stall(actor);
-}
-
-static void on_lost(sim_watch_t *watch, belay_lost_t reason) {
-  sim_actor_t *actor = actor_of(watch);
-  (void)reason;
-  stall(actor);
-  note_end(actor);
-  if (!act_at_once(actor) && !watch->closing)
-    think(actor);
-}
-
-/* ---- all of a process ----------------------------------------------------------------------------------- */
-
-static bool is_of_hands(const sim_process_t *process) {
-  return process->world->scenario->kind >= SIM_MULTILOCK;
+  if (!actor->stopping)
+    actor->type->act(actor);
 }
 
 void sim_actors_start(sim_process_t *process) {
-  if (is_of_hands(process)) {
-    sim_hands_start(process);
-    return;
-  }
+  const sim_actor_type_t *type = type_of(process->world);
   unsigned n = process->world->scenario->actors;
-  process->actor = sim_alloc(n * sizeof *process->actor);
+  sim_seen_t *seen = &process->world->check->seen[process->index];
+  *seen = (sim_seen_t){.calling = seen->calling};
+  process->actors = sim_alloc(n * type->size);
   for (unsigned i = 0; i < n; i++) {
-    sim_actor_t *actor = &process->actor[i];
-    actor->watch.process = actor->alarm.process = process;
-    actor->watch.index = i;
-    actor->watch.told = on_told;
-    actor->watch.lost = on_lost;
+    sim_actor_t *actor = actor_of(process, i);
+    actor->type = type;
+    actor->world = process->world;
+    actor->process = actor->alarm.process = process;
+    actor->index = i;
     actor->alarm.run = on_alarm;
+    snprintf(actor->who, sizeof actor->who, "p%u.%u", process->index % 100, i % 100);
     belay__list_init(&actor->alarm.node);
-    sim_watch_begin(&actor->watch);
-    later(actor, between(actor, 0, FIRST_MS * SIM_MS));
+    if (type->start != NULL)
+      type->start(actor);
+    sim_actor_later(actor, sim_actor_between(actor, 0, FIRST_MS * SIM_MS));
   }
 }
 
 void sim_actors_end(sim_process_t *process) {
-  sim_hands_end(process);
-  unsigned n = process->actor == NULL ? 0 : process->world->scenario->actors;
+  unsigned n = process->actors == NULL ? 0 : process->world->scenario->actors;
   for (unsigned i = 0; i < n; i++) {
-    sim_alarm_stop(&process->actor[i].alarm);
-    sim_watch_end(&process->actor[i].watch);
+    sim_actor_t *actor = actor_of(process, i);
+    sim_alarm_stop(&actor->alarm);
+    for (unsigned j = 0; j < SIM_OPERATIONS; j++)
+      if (actor->op[j].pending && process->life == SIM_DOWN) /* else it has crashed */
+        sim_violation(process->world, "callbacks: %s: all is closed, and %s has not called back",
+                      actor->who, actor->type->op[j]);
+    if (actor->type->ended != NULL)
+      actor->type->ended(actor);
   }
-  free(process->actor);
-  process->actor = NULL;
+  free(process->actors);
+  process->actors = NULL;
 }
 
-void sim_actors_rest(sim_process_t *process) {
-  for (unsigned i = 0; i < process->clients; i++)
-    if (process->client[i] != NULL)
-      sim_watch_client(process->client[i], 0);
-  if (is_of_hands(process)) {
-    sim_hands_rest(process);
-    return;
-  }
+void sim_actors_stop(sim_process_t *process) {
   for (unsigned i = 0; i < process->world->scenario->actors; i++) {
-    sim_actor_t *actor = &process->actor[i];
-    actor->resting = true;
+    sim_actor_t *actor = actor_of(process, i);
+    actor->stopping = true;
     sim_alarm_stop(&actor->alarm);
-    sim_watch_taken(&actor->watch, NULL);
+    for (unsigned j = 0; j < SIM_OPERATIONS && !actor->type->keeps_limits; j++)
+      actor->op[j].due = UINT64_MAX; /* the close of the process has a limit of its own */
+    if (actor->type->stop != NULL)
+      actor->type->stop(actor);
   }
 }
 
 void sim_actors_heal(sim_process_t *process) {
-  if (is_of_hands(process)) {
-    sim_hands_heal(process);
-    return;
-  }
   for (unsigned i = 0; i < process->world->scenario->actors; i++) {
-    sim_actor_t *actor = &process->actor[i];
+    sim_actor_t *actor = actor_of(process, i);
     actor->healing = true;
-    actor->hold_until = 0;
-    later(actor, between(actor, 0, 5 * SIM_MS));
+    if (actor->type->heal != NULL)
+      actor->type->heal(actor);
+    sim_actor_later(actor, sim_actor_between(actor, 0, 5 * SIM_MS));
   }
 }
 
 bool sim_actors_served(const sim_process_t *process) {
-  if (is_of_hands(process))
-    return sim_hands_served(process);
-  if (process->actor == NULL)
-    return false;
   for (unsigned i = 0; i < process->world->scenario->actors; i++)
-    if (!process->actor[i].cured)
+    if (process->actors == NULL || !actor_of(process, i)->served)
       return false;
   return true;
 }

@@ -1,69 +1,63 @@
-/* Hands that take from refilled buckets and fill them, several with the same index.
+/* Actors that take from refilled buckets and fill them, several with the same index.
  *
  *    filled   an index is applied once, then the next one is due; a bucket never holds more than its
  *             capacity; its content is the sum of fillings minus the takes, unless it was deleted
  *    truth    a take is executed at most once; callbacks agree with the server
  *
- * The number of requested tokens identifies the request: its remainder is a number. */
+ * The number of tokens identifies the request: its remainder is the number of the request. */
 #include "belay/bucket.h"
 
-#include <stdlib.h>
+#include <inttypes.h>
 #include <string.h>
 
-#include "sim/actors/hand.h"
+#include "sim/actors/actor.h"
 
-#define ASKS 32768
-#define CAPACITY (INT64_C(40) * ASKS)
+#define REQUESTS 32768
+#define CAPACITY (INT64_C(40) * REQUESTS)
 #define KEYS 4
 
-enum { ASK };
+enum { REQUEST };
 
 typedef enum kind { FETCH = 1, ADD, READ, DELETE } kind_t;
 
-/* A request. */
-typedef struct ask {
+/* A fetch or an add. */
+typedef struct record {
   uint8_t kind, key;
-  bool unsent;  /* true if a callback said that it was not sent or was refused */
+  bool unsent;  /* true if a callback reported that it was not sent or was refused */
   bool applied; /* by the server */
   unsigned executed;
   int64_t tokens, index;
-} ask_t;
+} record_t;
 
-typedef struct ledger {
+typedef struct shared {
   bool begun, full, idles;
-  unsigned asks;
-  ask_t ask[ASKS];
+  unsigned requests;
+  record_t request[REQUESTS];
   struct {
-    int64_t tokens; /* as many as are there, */
-    int64_t index;  /* and the next index */
+    int64_t tokens;
+    int64_t index; /* the next one */
   } bucket[KEYS];
-} ledger_t;
+} shared_t;
 
-typedef struct hand {
-  sim_hand_t base; /* first */
-  belay_bucket_t *bucket;
-  belay_request_t request;
-  unsigned ask;       /* 0: it has a look, or deletes */
-  int64_t seen[KEYS]; /* the reported next index */
-} hand_t;
+typedef struct bucket {
+  sim_actor_t base;         /* first */
+  unsigned number;          /* of the present request; 0: it is a read or a delete */
+  int64_t next_index[KEYS]; /* the reported one */
+} bucket_t;
 
-static hand_t *of(sim_hand_t *base) {
-  return (hand_t *)base;
+static shared_t *shared_of(sim_world_t *world) {
+  shared_t *shared = sim_shared(world, sizeof *shared);
+  if (shared->begun)
+    return shared;
+  shared->begun = true;
+  shared->full = sim_chance(&world->random, 300);
+  shared->idles = !shared->full && sim_chance(&world->random, 300);
+  for (int i = 0; i < KEYS && shared->full; i++)
+    shared->bucket[i].tokens = CAPACITY;
+  return shared;
 }
 
-static ledger_t *ledger_of(sim_world_t *world) {
-  ledger_t *ledger = sim_ledger(world, sizeof *ledger);
-  if (ledger->begun)
-    return ledger;
-  ledger->begun = true;
-  ledger->full = sim_chance(&world->random, 300);
-  ledger->idles = !ledger->full && sim_chance(&world->random, 300);
-  for (int i = 0; i < KEYS && ledger->full; i++)
-    ledger->bucket[i].tokens = CAPACITY;
-  return ledger;
-}
-
-/* ---- rules: filled -------------------------------------------------------------------------------------- */
+/* ---- rules: filled ------------------------------------------------------------------------------ */
 
 typedef struct command {
   sim_server_t *server;
@@ -72,32 +66,12 @@ typedef struct command {
   int64_t reply[3];      /* applied, tokens, index */
 } command_t;
 
-static void lie(const command_t *command, const char *rule, const char *what) {
+static void report_command(const command_t *command, const char *rule, const char *what) {
   sim_violation(
       command->server->world, "%s: %s: %s of %lld, k%u, index %lld: %s (%lld, %lld, %lld)", rule,
       command->server->name, command->index < 0 ? "fetch" : "add", (long long)command->tokens,
       command->key, (long long)command->index, what, (long long)command->reply[0],
       (long long)command->reply[1], (long long)command->reply[2]);
-}
-
-static bool is_word(engine_word_t word, const char *text) {
-  return word.len == strlen(text) && memcmp(word.at, text, word.len) == 0;
-}
-
-static int64_t decimal(engine_word_t word) {
-  char text[24] = "";
-  memcpy(text, word.at, word.len < sizeof text ? word.len : 0);
-  return strtoll(text, NULL, 10);
-}
-
-/* "...{kN}", and maybe more. */
-static bool read_key(engine_word_t word, unsigned *key) {
-  for (size_t i = 0; i + 3 < word.len; i++)
-    if (memcmp(word.at + i, "{k", 2) == 0 && word.at[i + 3] == '}') {
-      *key = (unsigned)(word.at[i + 2] - '0');
-      return *key < KEYS;
-    }
-  return false;
 }
 
 /* "*3", and three integers. */
@@ -107,226 +81,201 @@ static bool read_reply(engine_word_t reply, int64_t out[3]) {
     return false;
   memcpy(text, reply.at, reply.len);
   text[reply.len] = '\0';
-  long long n[3];
-  if (sscanf(text, "*3\r\n:%lld\r\n:%lld\r\n:%lld", &n[0], &n[1], &n[2]) != 3)
-    return false;
-  for (int i = 0; i < 3; i++)
-    out[i] = n[i];
-  return true;
+  return sscanf(text, "*3\r\n:%" SCNd64 "\r\n:%" SCNd64 "\r\n:%" SCNd64, &out[0], &out[1],
+                &out[2]) == 3;
 }
 
-/* A bucket may have been forgotten that was idle: then it is empty. */
-static void check_state(const command_t *command, const ledger_t *ledger) {
+/* An idle bucket may have expired: then it is empty. */
+static void check_state(const command_t *command, const shared_t *shared) {
   const int64_t *reply = command->reply;
-  int64_t tokens = ledger->bucket[command->key].tokens;
-  bool empty = ledger->idles && reply[1] <= tokens;
+  int64_t tokens = shared->bucket[command->key].tokens;
+  bool empty = shared->idles && reply[1] <= tokens;
   if (reply[1] < 0 || reply[1] > CAPACITY)
-    lie(command, "filled", "that is no number of tokens");
+    report_command(command, "filled", "the number of tokens is out of range");
   if (reply[1] != tokens && !empty)
-    lie(command, "filled", "there are others");
-  if (reply[2] != ledger->bucket[command->key].index)
-    lie(command, "filled", "another index is due");
+    report_command(command, "filled", "the bucket holds another number of tokens");
+  if (reply[2] != shared->bucket[command->key].index)
+    report_command(command, "filled", "another index is due");
 }
 
-static void executed(const command_t *command) {
-  ledger_t *ledger = ledger_of(command->server->world);
-  ask_t *ask = &ledger->ask[command->tokens % ASKS];
+static void check_truth(const command_t *command, const record_t *request) {
+  if (command->tokens == 0)
+    return;
+  if (request->kind == 0 || request->tokens != command->tokens)
+    report_command(command, "truth", "no actor has sent that request");
+  if (request->unsent)
+    report_command(command, "truth", "it was reported as not sent, or refused");
+  if (command->index < 0 && request->executed > 0)
+    report_command(command, "truth", "executed twice");
+}
+
+static void check_executed(const command_t *command) {
+  shared_t *shared = shared_of(command->server->world);
+  record_t *request = &shared->request[command->tokens % REQUESTS];
   const int64_t *reply = command->reply;
-  int64_t *tokens = &ledger->bucket[command->key].tokens;
-  int64_t *index = &ledger->bucket[command->key].index;
+  int64_t *tokens = &shared->bucket[command->key].tokens;
+  int64_t *index = &shared->bucket[command->key].index;
   bool adds = command->index >= 0, applied = reply[0] != 0;
-  if (command->tokens > 0 && (ask->kind == 0 || ask->tokens != command->tokens))
-    lie(command, "truth", "nobody has asked for that");
-  if (command->tokens > 0 && ask->unsent)
-    lie(command, "truth", "who asked was told that it was not sent, or refused");
-  if (command->tokens > 0 && !adds && ask->executed > 0)
-    lie(command, "truth", "executed twice");
+  check_truth(command, request);
   if (adds && applied != (command->index == *index))
-    lie(command, "filled", applied ? "another index is due" : "its turn has come");
-  ask->executed++;
-  ask->applied |= applied;
+    report_command(command, "filled", applied ? "another index is due" : "this index is due");
+  request->executed++;
+  request->applied |= applied;
   if (adds && applied) {
     ++*index;
-    if (ledger->idles && reply[1] - command->tokens < *tokens)
+    if (shared->idles && reply[1] - command->tokens < *tokens)
       *tokens = reply[1] > command->tokens ? reply[1] - command->tokens : 0;
     *tokens += command->tokens < CAPACITY - *tokens ? command->tokens : CAPACITY - *tokens;
   } else if (applied) {
     *tokens -= command->tokens;
   } else if (!adds && command->tokens > 0 && reply[1] >= command->tokens) {
-    lie(command, "filled", "there are as many");
+    report_command(command, "filled", "the bucket holds enough tokens");
   }
-  check_state(command, ledger);
-  if (ledger->idles)
+  check_state(command, shared);
+  if (shared->idles)
     *tokens = reply[1];
 }
 
 static void on_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
                         engine_word_t reply) {
   command_t command = {.server = server, .index = -1};
-  ledger_t *ledger = ledger_of(server->world);
-  if (argc < 3 || !read_key(argv[argc > 3 && argv[2].len == 1 ? 3 : 1], &command.key))
+  shared_t *shared = shared_of(server->world);
+  engine_word_t rest;
+  if (argc < 3 ||
+      !sim_read_number_key(argv[argc > 3 && argv[2].len == 1 ? 3 : 1], &command.key, &rest) ||
+      command.key >= KEYS)
     return;
-  if (is_word(argv[0], "DEL")) {
-    ledger->bucket[command.key].tokens = ledger->full ? CAPACITY : 0;
-    ledger->bucket[command.key].index = 0;
+  if (sim_word_is(argv[0], "DEL")) {
+    shared->bucket[command.key].tokens = shared->full ? CAPACITY : 0;
+    shared->bucket[command.key].index = 0;
     return;
   }
   if (argc < 9 || !read_reply(reply, command.reply))
     return;
-  command.tokens = decimal(argv[5]);
+  command.tokens = sim_word_number(argv[5]);
   if (argc == 11)
-    command.index = decimal(argv[6]);
-  executed(&command);
+    command.index = sim_word_number(argv[6]);
+  check_executed(&command);
 }
 
-/* ---- rules: truth --------------------------------------------------------------------------------------- */
+/* ---- rules: truth ------------------------------------------------------------------------------- */
 
-static void false_to(const hand_t *hand, const ask_t *ask, const char *what, int status) {
-  sim_violation(sim_world_of(&hand->base), "truth: %s, %s of %lld, k%u: %s (%s)", hand->base.who,
-                ask->kind == ADD ? "add" : "fetch", (long long)ask->tokens, ask->key, what,
-                belay_err_name(status));
+static void report_status(const bucket_t *self, const record_t *request, const char *what,
+                          int status) {
+  sim_violation(self->base.world, "truth: %s, %s of %lld, k%u: %s (%s)", self->base.who,
+                request->kind == ADD ? "add" : "fetch", (long long)request->tokens, request->key,
+                what, belay_err_name(status));
 }
 
-static void told(hand_t *hand, ask_t *ask, int status, const belay_bucket_state_t *state) {
-  if (status == 0 && ask->executed == 0)
-    false_to(hand, ask, "done, and no server has done it", status);
-  if (status == 0 && state->applied != ask->applied)
-    false_to(hand, ask, state->applied ? "it was not applied" : "it was applied", status);
+static void check_status(bucket_t *self, record_t *request, int status,
+                         const belay_bucket_state_t *state) {
+  if (status == 0 && request->executed == 0)
+    report_status(self, request, "success, and no server has executed it", status);
+  if (status == 0 && state->applied != request->applied)
+    report_status(self, request, state->applied ? "it was not applied" : "it was applied", status);
   if (status == 0 && state->applied)
-    sim_hand_granted(&hand->base);
+    sim_actor_granted(&self->base);
   if (status == 0 || status == BELAY_EUNKNOWN || status == BELAY_ECANCELED)
     return;
-  ask->unsent = true;
-  if (ask->executed > 0)
-    false_to(hand, ask, "not sent, or refused, and a server has executed it", status);
+  request->unsent = true;
+  if (request->executed > 0)
+    report_status(self, request, "not sent, or refused, and a server has executed it", status);
 }
 
-static void on_answer(belay_request_t *request, int status, const belay_bucket_state_t *state) {
-  hand_t *hand = request->data;
-  sim_hand_t *base = &hand->base;
-  sim_world_t *world = sim_world_of(base);
-  unsigned number = hand->ask;
-  sim_hand_kept(base, ASK, status);
-  hand->ask = 0;
+static void on_reply(belay_request_t *handle, int status, const belay_bucket_state_t *state) {
+  bucket_t *self = handle->data;
+  sim_actor_t *actor = &self->base;
+  unsigned number = self->number;
+  sim_actor_ended(actor, REQUEST, status);
+  self->number = 0;
   if ((status == 0) != (state->tokens >= 0 && state->index >= 0))
-    sim_violation(world, "callbacks: %s is told %s, and %lld tokens", base->who,
+    sim_violation(actor->world, "callbacks: %s: %s, and %lld tokens", actor->who,
                   belay_err_name(status), (long long)state->tokens);
   if (number == 0)
     return;
-  ask_t *ask = &ledger_of(world)->ask[number];
+  record_t *request = &shared_of(actor->world)->request[number];
   if (status == 0)
-    hand->seen[ask->key] = state->index;
-  told(hand, ask, status, state);
-  base->cured |= base->healing && ask->kind == FETCH && status == 0 && state->applied;
+    self->next_index[request->key] = state->index;
+  check_status(self, request, status, state);
+  actor->served |= actor->healing && request->kind == FETCH && status == 0 && state->applied;
 }
 
-/* ---- what it does --------------------------------------------------------------------------------------- */
+/* ---- actions ------------------------------------------------------------------------------------ */
 
-static void on_closed(belay_bucket_t *bucket, void *data) {
-  hand_t *hand = data;
-  (void)bucket;
-  hand->bucket = NULL;
-  sim_hand_closed(&hand->base);
-}
+SIM_ACTOR_CLOSE(bucket)
 
-static void make(hand_t *hand) {
-  sim_hand_t *base = &hand->base;
-  const ledger_t *ledger = ledger_of(sim_world_of(base));
+static int make(sim_actor_t *actor) {
+  const shared_t *shared = shared_of(actor->world);
   belay_bucket_options_t options;
   belay_bucket_options_init(&options);
   options.name = belay_string("b");
   options.capacity = CAPACITY;
-  options.full = ledger->full;
-  if (ledger->idles)
+  options.full = shared->full;
+  if (shared->idles)
     options.idle_ms = 1000;
-  options.data = hand;
-  sim_hand_enter(base);
-  int error = belay_bucket_new(base->process->client[0], &options, &hand->bucket);
-  (void)sim_hand_leave(base, "new", error, 0);
+  options.data = actor;
+  return belay_bucket_new(actor->process->client[0], &options, (belay_bucket_t **)&actor->handle);
 }
 
-static void close_it(hand_t *hand) {
-  sim_hand_enter(&hand->base);
-  sim_hand_close(&hand->base, belay_bucket_close(hand->bucket, on_closed));
-}
-
-/* A number for it; false: there is none. */
-static bool number(hand_t *hand, kind_t kind, unsigned key) {
-  sim_hand_t *base = &hand->base;
-  ledger_t *ledger = ledger_of(sim_world_of(base));
-  hand->ask = 0;
+/* Gives a fetch or an add a number; false: there is none. */
+static bool number_request(bucket_t *self, kind_t kind, unsigned key) {
+  sim_actor_t *actor = &self->base;
+  shared_t *shared = shared_of(actor->world);
+  self->number = 0;
   if (kind == READ || kind == DELETE)
     return true;
-  if (ledger->asks + 1 >= (base->healing ? ASKS : ASKS - ASKS / 16))
+  if (shared->requests + 1 >= (actor->healing ? REQUESTS : REQUESTS - REQUESTS / 16))
     return false;
-  uint64_t times = base->healing && kind == FETCH ? 0 : sim_hand_between(base, 0, 12);
-  hand->ask = ++ledger->asks;
-  ledger->ask[hand->ask] = (ask_t){.kind = (uint8_t)kind,
-                                   .key = (uint8_t)key,
-                                   .tokens = (int64_t)(times * ASKS + hand->ask),
-                                   .index = hand->seen[key]};
+  uint64_t times = actor->healing && kind == FETCH ? 0 : sim_actor_between(actor, 0, 12);
+  self->number = ++shared->requests;
+  shared->request[self->number] = (record_t){.kind = (uint8_t)kind,
+                                             .key = (uint8_t)key,
+                                             .tokens = (int64_t)(times * REQUESTS + self->number),
+                                             .index = self->next_index[key]};
   return true;
 }
 
-static int call(hand_t *hand, kind_t kind, unsigned key) {
+static int call(bucket_t *self, kind_t kind, unsigned key) {
   static const char *const keys[KEYS] = {"k0", "k1", "k2", "k3"};
-  const ask_t *ask = &ledger_of(sim_world_of(&hand->base))->ask[hand->ask];
-  switch (kind) {
-  case FETCH:
-    return belay_bucket_fetch(hand->bucket, &hand->request, belay_bytes(keys[key], 2), ask->tokens,
-                              on_answer);
-  case ADD:
-    return belay_bucket_add(hand->bucket, &hand->request, belay_bytes(keys[key], 2), ask->tokens,
-                            ask->index, on_answer);
-  case READ:
-    return belay_bucket_read(hand->bucket, &hand->request, belay_bytes(keys[key], 2), on_answer);
-  case DELETE:
-    break;
-  }
-  return belay_bucket_delete(hand->bucket, &hand->request, belay_bytes(keys[key], 2), on_answer);
+  belay_bucket_t *bucket = self->base.handle;
+  belay_request_t *request = &self->base.request[REQUEST];
+  const record_t *record = &shared_of(self->base.world)->request[self->number];
+  belay_bytes_t name = belay_bytes(keys[key], 2);
+  if (kind == FETCH)
+    return belay_bucket_fetch(bucket, request, name, record->tokens, on_reply);
+  if (kind == ADD)
+    return belay_bucket_add(bucket, request, name, record->tokens, record->index, on_reply);
+  return kind == READ ? belay_bucket_read(bucket, request, name, on_reply)
+                      : belay_bucket_delete(bucket, request, name, on_reply);
 }
 
-static kind_t any_kind(sim_hand_t *base) {
+static kind_t draw_kind(sim_actor_t *actor) {
   static const uint8_t kinds[] = {FETCH, FETCH, FETCH, FETCH, ADD, ADD, ADD, READ};
-  if (!base->healing && sim_hand_chance(base, 8))
+  if (!actor->healing && sim_actor_chance(actor, 8))
     return DELETE;
-  return kinds[sim_hand_between(base, 0, sizeof kinds - 1)];
+  return kinds[sim_actor_between(actor, 0, sizeof kinds - 1)];
 }
 
-static void ask(hand_t *hand) {
-  sim_hand_t *base = &hand->base;
+static void ask(sim_actor_t *actor) {
   static const char *const names[] = {"", "fetch", "add", "read", "delete"};
-  unsigned key = (unsigned)sim_hand_between(base, 0, sim_world_of(base)->scenario->names - 1);
-  kind_t kind = any_kind(base);
-  if (!number(hand, kind, key))
+  bucket_t *self = (bucket_t *)actor;
+  unsigned key = (unsigned)sim_actor_between(actor, 0, actor->world->scenario->names - 1);
+  kind_t kind = draw_kind(actor);
+  if (!number_request(self, kind, key))
     return;
-  hand->request = sim_hand_request(base);
-  sim_hand_enter(base);
-  int error = call(hand, kind, key);
-  if (sim_hand_leave(base, names[kind], error, BELAY_EBUSY))
-    sim_hand_promise(base, ASK, hand->request.timeout_ms);
-  else if (hand->ask != 0)
-    ledger_of(sim_world_of(base))->ask[hand->ask].unsent = true;
+  int64_t timeout_ms = sim_actor_request(actor, REQUEST)->timeout_ms;
+  if (SIM_CALL(actor, names[kind], BELAY_EBUSY, call(self, kind, key)))
+    sim_actor_expect(actor, REQUEST, timeout_ms);
+  else if (self->number != 0)
+    shared_of(actor->world)->request[self->number].unsent = true;
 }
 
-static void act(sim_hand_t *base) {
-  hand_t *hand = of(base);
-  if (sim_hand_is_closing(base))
-    return;
-  if (hand->bucket == NULL)
-    make(hand);
-  else if (!base->healing && sim_hand_chance(base, 10))
-    close_it(hand);
-  else if (!base->promise[ASK].pending)
-    ask(hand);
-  else if (!base->healing && sim_hand_chance(base, 30))
-    sim_hand_cancel_request(base, ASK, &hand->request);
-  sim_hand_think(base);
-}
-
-const sim_trade_t sim_bucket_trade = {
-    .size = sizeof(hand_t),
-    .op = {"question", "close"},
-    .act = act,
+const sim_actor_type_t sim_bucket_type = {
+    .size = sizeof(bucket_t),
+    .op = {"request", "close"},
+    .make = make,
+    .close = close_bucket,
+    .act = sim_actor_send_requests,
+    .ask = ask,
     .executed = on_executed,
 };

@@ -1,41 +1,23 @@
 #include "sim/actors/data.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-enum { ASK };
+enum { REQUEST };
 
-static sim_data_hand_t *of(sim_hand_t *base) {
-  return (sim_data_hand_t *)base;
-}
+/* ---- rules -------------------------------------------------------------------------------------- */
 
-static sim_data_t *ledger_of(sim_world_t *world) {
-  return sim_ledger(world, sizeof(sim_data_t));
-}
-
-sim_data_t *sim_data_of(const sim_data_hand_t *hand) {
-  return ledger_of(sim_world_of(&hand->base));
-}
-
-sim_data_ask_t *sim_data_asked(const sim_data_hand_t *hand) {
-  return &sim_data_of(hand)->ask[hand->ask];
-}
-
-/* ---- rules ---------------------------------------------------------------------------------------------- */
-
-static void executed(sim_server_t *server, unsigned number) {
-  sim_data_t *data = ledger_of(server->world);
-  sim_data_ask_t *ask = &data->ask[number];
-  const char *wrong = NULL;
-  if (ask->unsent)
-    wrong = "and who asked was told that it was not sent, or refused";
-  if (ask->executed > 0 && (ask->craft->how & SIM_ONCE) != 0)
-    wrong = "for the second time";
-  if (wrong != NULL)
-    sim_violation(server->world, "truth: %s executes %s #%u %s", server->name, ask->craft->name,
-                  number, wrong);
-  if (ask->executed++ == 0 && ask->craft->executed != NULL)
-    ask->craft->executed(data, ask);
+static void check_executed(sim_server_t *server, sim_data_shared_t *shared, unsigned number) {
+  sim_data_request_t *request = &shared->request[number];
+  const char *fault = NULL;
+  if (request->unsent)
+    fault = "which was reported as not sent, or refused";
+  if (request->executed > 0 && (request->subject->how & SIM_ONCE) != 0)
+    fault = "for the second time";
+  if (fault != NULL)
+    sim_violation(server->world, "truth: %s executes %s #%u %s", server->name,
+                  request->subject->name, number, fault);
+  if (request->executed++ == 0 && request->subject->executed != NULL)
+    request->subject->executed(shared, request);
 }
 
 /* Finds the next tag in a word, from there on; 0: there is none. */
@@ -47,7 +29,7 @@ static unsigned next_tag(engine_word_t word, size_t *at) {
       continue;
     for (; end < word.len && end < *at + 7 && word.at[end] >= '0' && word.at[end] <= '9'; end++)
       number = number * 10 + (unsigned)(word.at[end] - '0');
-    if (end == *at + 1 || end == word.len || word.at[end] != '#' || number >= SIM_DATA_ASKS)
+    if (end == *at + 1 || end == word.len || word.at[end] != '#' || number >= SIM_DATA_REQUESTS)
       continue;
     *at = end + 1;
     return number;
@@ -57,162 +39,126 @@ static unsigned next_tag(engine_word_t word, size_t *at) {
 
 static void on_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
                         engine_word_t reply) {
-  const sim_data_t *data = ledger_of(server->world);
+  sim_data_shared_t *shared = sim_shared(server->world, sizeof *shared);
   unsigned last = 0;
   if (reply.len == 0 || reply.at[0] == '-')
     return;
   for (size_t i = 1; i < argc; i++) {
     size_t at = 0;
-    if (i == 2 && argv[0].len == 4 && memcmp(argv[0].at, "EVAL", 4) == 0)
+    if (i == 2 && sim_word_is(argv[0], "EVAL"))
       continue;
     for (unsigned number; (number = next_tag(argv[i], &at)) != 0;) {
-      if (number <= data->asks && number != last)
-        executed(server, number);
-      last = number; /* which may be in it several times */
+      if (number <= shared->requests && number != last)
+        check_executed(server, shared, number);
+      last = number; /* a command may have it several times */
     }
   }
 }
 
-const char *sim_data_given(sim_data_hand_t *hand, int64_t id) {
-  uint64_t *ids = sim_data_of(hand)->ids;
-  if (id < 1 || id >= SIM_DATA_IDS)
-    return "an id that nobody can have been given";
-  uint64_t bit = UINT64_C(1) << id % 64;
-  bool taken = (ids[id / 64] & bit) != 0;
-  ids[id / 64] |= bit;
-  if (taken)
-    return "an id that was given to somebody";
-  if (id <= hand->last)
-    return "an id that is less than the one before";
-  hand->last = id;
-  return NULL;
+/* ---- callbacks ---------------------------------------------------------------------------------- */
+
+static void report(const sim_data_t *self, int status, const char *fault) {
+  sim_violation(self->base.world, "truth: %s, %s #%u ends with %s: %s", self->base.who,
+                self->subject->name, self->number, belay_err_name(status), fault);
 }
 
-/* ---- what it is told ------------------------------------------------------------------------------------ */
-
-static void false_to(const sim_data_hand_t *hand, int status, const char *what) {
-  sim_world_t *world = sim_world_of(&hand->base);
-  sim_violation(world, "truth: %s, %s #%u is told %s: %s", hand->base.who, hand->craft->name,
-                hand->ask, belay_err_name(status), what);
-}
-
-static void judge(sim_data_hand_t *hand, int status, const char *wrong) {
-  sim_data_ask_t *ask = sim_data_asked(hand);
-  if (status == 0 && wrong != NULL)
-    false_to(hand, status, wrong);
-  if (status == 0 && ask->executed == 0 && (hand->craft->how & SIM_SILENT) == 0)
-    false_to(hand, status, "and no server has done it");
+static void check_status(sim_data_t *self, int status, const char *fault) {
+  sim_data_request_t *request = sim_data_request(self);
+  if (status == 0 && fault != NULL)
+    report(self, status, fault);
+  if (status == 0 && request->executed == 0 && (self->subject->how & SIM_SILENT) == 0)
+    report(self, status, "and no server has executed it");
   if (status == 0) {
-    sim_hand_granted(&hand->base);
+    sim_actor_granted(&self->base);
   } else if (status == BELAY_EUNKNOWN || status == BELAY_ECANCELED) {
-    ask->maybe = true;
-  } else if (!ask->maybe) {
-    ask->unsent = true;
-    if (ask->executed > 0)
-      false_to(hand, status, "and a server has executed it");
+    request->unknown = true;
+  } else if (!request->unknown) {
+    request->unsent = true;
+    if (request->executed > 0)
+      report(self, status, "and a server has executed it");
   }
 }
 
-void sim_data_told(sim_data_hand_t *hand, int status, const char *wrong) {
-  sim_hand_t *base = &hand->base;
-  sim_hand_kept(base, ASK, status);
-  if (status == BELAY_ETIMEDOUT && (hand->craft->how & SIM_SILENT) == 0)
-    sim_violation(sim_world_of(base), "callbacks: %s: %s must not time out", base->who,
-                  hand->craft->name);
-  judge(hand, status, wrong);
-  base->cured |= base->healing && status == 0;
-  hand->again = status == BELAY_EUNKNOWN && (hand->craft->how & SIM_AGAIN) != 0 ? hand->ask : 0;
-  hand->ask = 0;
+void sim_data_ended(sim_data_t *self, int status, const char *fault) {
+  sim_actor_t *actor = &self->base;
+  sim_actor_ended(actor, REQUEST, status);
+  if (status == BELAY_ETIMEDOUT && (self->subject->how & SIM_SILENT) == 0)
+    sim_violation(actor->world, "callbacks: %s: %s must not time out", actor->who,
+                  self->subject->name);
+  check_status(self, status, fault);
+  actor->served |= actor->healing && status == 0;
+  self->again =
+      status == BELAY_EUNKNOWN && (self->subject->how & SIM_AGAIN) != 0 ? self->number : 0;
+  self->number = 0;
 }
 
-void sim_data_closed(sim_data_hand_t *hand) {
-  hand->handle = NULL;
-  hand->again = hand->known = 0;
-  sim_hand_closed(&hand->base);
-}
+/* ---- actions ------------------------------------------------------------------------------------ */
 
-/* ---- what it does --------------------------------------------------------------------------------------- */
-
-static const sim_craft_t *choose(sim_hand_t *base) {
-  const sim_scenario_t *scenario = sim_world_of(base)->scenario;
-  size_t len, i = 0;
-  const sim_craft_t *crafts = sim_crafts(scenario->kind, &len);
-  if (scenario->craft == NULL)
-    return &crafts[sim_hand_between(base, 0, len - 1)];
-  while (strcmp(crafts[i].name, scenario->craft) != 0)
+static const sim_data_subject_t *choose_subject(sim_actor_t *actor) {
+  const sim_scenario_t *scenario = actor->world->scenario;
+  bool users = scenario->kind == SIM_USERS;
+  const sim_data_subject_t *subjects = users ? sim_data_users : sim_data_subjects;
+  size_t len = users ? sim_data_users_len : sim_data_subjects_len, i = 0;
+  if (scenario->subject == NULL)
+    return &subjects[sim_actor_between(actor, 0, len - 1)];
+  while (strcmp(subjects[i].name, scenario->subject) != 0)
     i++;
-  return &crafts[i];
+  return &subjects[i];
 }
 
-static void make(sim_data_hand_t *hand) {
-  sim_hand_t *base = &hand->base;
-  hand->craft = choose(base);
-  hand->last = 0;
-  hand->known = hand->again = 0;
-  sim_hand_enter(base);
-  int error = hand->craft->make(hand);
-  if (!sim_hand_leave(base, hand->craft->name, error, 0))
-    hand->handle = NULL;
+static int make(sim_actor_t *actor) {
+  sim_data_t *self = (sim_data_t *)actor;
+  self->subject = choose_subject(actor);
+  self->last = 0;
+  self->known = self->again = 0;
+  return self->subject->make(self);
 }
 
-static void close_it(sim_data_hand_t *hand) {
-  sim_hand_enter(&hand->base);
-  sim_hand_close(&hand->base, hand->craft->close(hand));
+static int close_subject(sim_actor_t *actor) {
+  return ((sim_data_t *)actor)->subject->close(actor);
 }
 
-/* A new one, or one that is to be asked for again; 0: there are no numbers left. */
-static unsigned number(sim_data_hand_t *hand) {
-  sim_hand_t *base = &hand->base;
-  sim_data_t *data = sim_data_of(hand);
-  unsigned most = base->healing ? SIM_DATA_ASKS : SIM_DATA_ASKS - SIM_DATA_ASKS / 16;
-  if (hand->again != 0 && sim_hand_chance(base, 700))
-    return hand->again;
-  if (data->asks + 1 >= most)
+/* A new request, or one that is to be sent again; 0: there are no numbers left. */
+static unsigned choose_number(sim_data_t *self) {
+  sim_actor_t *actor = &self->base;
+  sim_data_shared_t *shared = sim_data_shared(self);
+  unsigned most = actor->healing ? SIM_DATA_REQUESTS : SIM_DATA_REQUESTS - SIM_DATA_REQUESTS / 16;
+  if (self->again != 0 && sim_actor_chance(actor, 700))
+    return self->again;
+  if (shared->requests + 1 >= most)
     return 0;
-  unsigned number = ++data->asks;
-  data->ask[number].craft = hand->craft;
-  data->ask[number].key = (uint8_t)sim_hand_between(base, 0, SIM_DATA_KEYS - 1);
+  unsigned number = ++shared->requests;
+  shared->request[number].subject = self->subject;
+  shared->request[number].key = (uint8_t)sim_actor_between(actor, 0, SIM_DATA_KEYS - 1);
   return number;
 }
 
-static void ask(sim_data_hand_t *hand) {
-  sim_hand_t *base = &hand->base;
-  char tag[16];
-  hand->ask = number(hand);
-  if (hand->ask == 0)
+static void ask(sim_actor_t *actor) {
+  static const char *const keys[SIM_DATA_KEYS] = {"k0", "k1", "k2"};
+  sim_data_t *self = (sim_data_t *)actor;
+  self->number = choose_number(self);
+  if (self->number == 0)
     return;
-  int len = snprintf(tag, sizeof tag, "#%u#", hand->ask);
-  hand->request = sim_hand_request(base);
-  sim_data_ask_t *asked = sim_data_asked(hand);
-  sim_hand_enter(base);
-  int error = hand->craft->ask(hand, asked, tag, (size_t)len);
-  if (sim_hand_leave(base, tag, error, BELAY_EBUSY)) {
-    sim_hand_promise(base, ASK, hand->request.timeout_ms);
+  sim_data_request_t *request = sim_data_request(self);
+  int len = snprintf(self->text, sizeof self->text, "#%u#", self->number);
+  self->tag = belay_bytes(self->text, (size_t)len);
+  self->key = belay_bytes(keys[request->key], 2);
+  int64_t timeout_ms = sim_actor_request(actor, REQUEST)->timeout_ms;
+  if (SIM_CALL(actor, self->text, BELAY_EBUSY, self->subject->ask(self))) {
+    sim_actor_expect(actor, REQUEST, timeout_ms);
     return;
   }
-  asked->unsent |= !asked->maybe;
-  hand->ask = 0;
+  request->unsent |= !request->unknown;
+  self->number = 0;
 }
 
-static void act(sim_hand_t *base) {
-  sim_data_hand_t *hand = of(base);
-  if (sim_hand_is_closing(base))
-    return;
-  if (hand->handle == NULL)
-    make(hand);
-  else if (!base->healing && sim_hand_chance(base, 10))
-    close_it(hand);
-  else if (!base->promise[ASK].pending)
-    ask(hand);
-  else if (!base->healing && sim_hand_chance(base, 30))
-    sim_hand_cancel_request(base, ASK, &hand->request);
-  sim_hand_think(base);
-}
-
-const sim_trade_t sim_data_trade = {
-    .size = sizeof(sim_data_hand_t),
-    .op = {"question", "close"},
-    .ends = {[ASK] = {BELAY_ETIMEDOUT}},
-    .act = act,
+const sim_actor_type_t sim_data_type = {
+    .size = sizeof(sim_data_t),
+    .op = {"request", "close"},
+    .ends = {[REQUEST] = {BELAY_ETIMEDOUT}},
+    .make = make,
+    .close = close_subject,
+    .act = sim_actor_send_requests,
+    .ask = ask,
     .executed = on_executed,
 };

@@ -1,392 +1,374 @@
-/* Hands that take from keys, all under one policy, and give back; and that reserve and wait. The hands of a process share
- * handles. */
+/* Actors that take from keys, all under one policy, and give back; and that reserve and wait. The
+ * actors of a process share handles. */
 #include "sim/check/limit.h"
-
-#include <string.h>
 
 #include "core/client/request.h"
 
-#define DESKS 2 /* handles of a process */
-#define KEPT 4  /* receipts and reservations that a hand remembers */
+#define HANDLES 2 /* of a process */
+#define KEPT 4    /* receipts and reservations that an actor keeps */
 
 enum { ASK, WAIT };
 
-typedef struct hand hand_t;
+typedef struct limiter limiter_t;
 
-/* A limiter shared by the hands of a process; the first of them owns it. */
-typedef struct desk {
+/* A handle that actors of a process share. It is embedded in the first of them. */
+typedef struct handle {
   belay_limiter_t *limiter;
-  hand_t *closer; /* the hand whose close is pending */
-} desk_t;
+  limiter_t *closer; /* the actor whose close is pending */
+} handle_t;
 
-/* A receipt. */
 typedef struct kept {
-  unsigned ask; /* 0: nothing */
+  unsigned number; /* of the request; 0: nothing is kept */
   belay_receipt_t receipt;
   belay_reservation_t reservation;
 } kept_t;
 
-struct hand {
-  sim_hand_t base; /* first */
-  desk_t desk;
-  belay_request_t request[2]; /* ASK, WAIT */
-  unsigned ask[2];            /* their numbers; 0: it has none */
-  bool reset;                 /* ASK: it is a reset, or else */
+struct limiter {
+  sim_actor_t base; /* first */
+  handle_t handle;
+  unsigned number[2]; /* of the requests ASK and WAIT; 0: none */
   kept_t kept[KEPT];
   kept_t *returning; /* ASK: a reservation that is given back */
   bool served[2];    /* healing */
 };
 
-static hand_t *of(sim_hand_t *base) {
-  return (hand_t *)base;
+static bool reserves(const limiter_t *self) {
+  return self->base.world->scenario->kind == SIM_RESERVE;
 }
 
-static const sim_scenario_t *scenario_of(const sim_hand_t *base) {
-  return sim_world_of(base)->scenario;
+/* Actor i of the same process. */
+static limiter_t *sibling(const limiter_t *self, unsigned i) {
+  const sim_world_t *world = self->base.world;
+  return (limiter_t *)sim_actor_at(world, self->base.process->index * world->scenario->actors + i);
 }
 
-static bool reserves(const sim_hand_t *base) {
-  return scenario_of(base)->kind == SIM_RESERVE;
+static handle_t *handle_of(const limiter_t *self) {
+  return &sibling(self, self->base.index % HANDLES)->handle;
 }
 
-/* The hand of the same process with that number. */
-static hand_t *beside(const hand_t *hand, unsigned i) {
-  const sim_process_t *process = hand->base.process;
-  unsigned first = process->index * process->world->scenario->actors;
-  return of(sim_hand_at(process->world, first + i));
-}
+/* ---- the handle --------------------------------------------------------------------------------- */
 
-static desk_t *desk_of(const hand_t *hand) {
-  return &beside(hand, hand->base.index % DESKS)->desk;
-}
-
-/* ---- the handle ------------------------------------------------------------------------------------------- */
-
-static void make(hand_t *hand) {
-  sim_hand_t *base = &hand->base;
+static int make(sim_actor_t *actor) {
+  limiter_t *self = (limiter_t *)actor;
+  sim_limits_t *limits = sim_limits_of(actor->world);
   belay_limiter_options_t options;
   belay_limiter_options_init(&options);
   options.name = belay_string("l");
-  options.limits = sim_limits_policy(sim_limits_of(sim_world_of(base)), &options.limits_len);
-  options.max_denied = (uint32_t)(sim_hand_chance(base, 600) ? 0 : sim_hand_between(base, 1, 3));
-  options.max_waiting = (uint32_t)sim_hand_between(base, 1, 4);
-  options.lease_tokens = sim_limits_slice(sim_limits_of(sim_world_of(base)), &options.lease_ms);
+  options.limits = sim_limits_policy(limits, &options.limits_len);
+  options.max_denied =
+      (uint32_t)(sim_actor_chance(actor, 600) ? 0 : sim_actor_between(actor, 1, 3));
+  options.max_waiting = (uint32_t)sim_actor_between(actor, 1, 4);
+  options.lease_tokens = sim_limits_slice(limits, &options.lease_ms);
   if (options.lease_tokens == 0)
     options.lease_ms = 1000;
-  options.data = desk_of(hand);
-  sim_hand_enter(base);
-  int error = belay_limiter_new(base->process->client[0], &options, &desk_of(hand)->limiter);
-  (void)sim_hand_leave(base, "new", error, 0);
-  sim_hand_think(base);
+  options.data = handle_of(self);
+  return belay_limiter_new(actor->process->client[0], &options, &handle_of(self)->limiter);
 }
 
 static void on_closed(belay_limiter_t *limiter, void *data) {
-  desk_t *desk = data;
-  hand_t *hand = desk->closer;
+  handle_t *handle = data;
+  limiter_t *self = handle->closer;
   (void)limiter;
-  *desk = (desk_t){0};
-  sim_hand_closed(&hand->base);
+  *handle = (handle_t){0};
+  sim_actor_closed(&self->base);
 }
 
-static void close_it(hand_t *hand) {
-  desk_t *desk = desk_of(hand);
-  sim_hand_enter(&hand->base);
-  if (!sim_hand_close(&hand->base, belay_limiter_close(desk->limiter, on_closed)))
+static int close_limiter(sim_actor_t *actor) {
+  return belay_limiter_close(handle_of((limiter_t *)actor)->limiter, on_closed);
+}
+
+static void close_handle(limiter_t *self) {
+  if (!sim_actor_close(&self->base))
     return;
-  desk->closer = hand;
-  for (unsigned i = 0; i < scenario_of(&hand->base)->actors; i++) {
-    hand_t *other = beside(hand, i);
-    if (desk_of(other) != desk)
+  handle_of(self)->closer = self;
+  for (unsigned i = 0; i < self->base.world->scenario->actors; i++) {
+    limiter_t *other = sibling(self, i);
+    if (handle_of(other) != handle_of(self))
       continue;
-    sim_hand_cancel(&other->base, ASK);
-    sim_hand_cancel(&other->base, WAIT);
+    sim_actor_canceled(&other->base, ASK);
+    sim_actor_canceled(&other->base, WAIT);
   }
 }
 
-/* ---- what it is told -------------------------------------------------------------------------------------- */
+/* ---- callbacks ---------------------------------------------------------------------------------- */
 
 /* Keeps a receipt for a later refund. */
-static void keep(hand_t *hand, unsigned number, const belay_limiter_result_t *result) {
-  if (number == 0 || !sim_hand_chance(&hand->base, 500))
+static void keep(limiter_t *self, unsigned number, const belay_limiter_result_t *result) {
+  if (number == 0 || !sim_actor_chance(&self->base, 500))
     return;
-  kept_t *kept = &hand->kept[sim_hand_between(&hand->base, 0, KEPT - 1)];
-  if (kept != hand->returning)
-    *kept = (kept_t){.ask = number, .receipt = result->receipt, .reservation = result->reservation};
+  kept_t *kept = &self->kept[sim_actor_between(&self->base, 0, KEPT - 1)];
+  if (kept != self->returning)
+    *kept =
+        (kept_t){.number = number, .receipt = result->receipt, .reservation = result->reservation};
 }
 
-static void be_served(hand_t *hand, unsigned i) {
-  sim_hand_t *base = &hand->base;
-  hand->served[i] |= base->healing;
-  base->cured |= hand->served[ASK] && (hand->served[WAIT] || !reserves(base));
+static void note_served(limiter_t *self, unsigned i) {
+  self->served[i] |= self->base.healing;
+  self->base.served |= self->served[ASK] && (self->served[WAIT] || !reserves(self));
 }
 
-static void on_answer(belay_request_t *request, int status, const belay_limiter_result_t *result) {
-  hand_t *hand = request->data;
-  unsigned number = hand->ask[ASK];
-  sim_limits_status(&hand->base, status, result);
-  sim_hand_kept(&hand->base, ASK, status);
-  hand->ask[ASK] = 0;
-  hand->returning = NULL;
+static void on_reply(belay_request_t *request, int status, const belay_limiter_result_t *result) {
+  limiter_t *self = request->data;
+  sim_actor_t *actor = &self->base;
+  unsigned number = self->number[ASK];
+  sim_limits_status(actor, status, result);
+  sim_actor_ended(actor, ASK, status);
+  self->number[ASK] = 0;
+  self->returning = NULL;
   if (number == 0)
     return;
-  sim_ask_kind_t kind = sim_limits_asked(sim_world_of(&hand->base), number)->kind;
-  sim_limits_told(&hand->base, number, result);
-  if (result->verdict == BELAY_ALLOWED && kind != SIM_ASK_REFUND)
-    be_served(hand, ASK);
+  sim_limit_kind_t kind = sim_limits_request(actor->world, number)->kind;
+  sim_limits_result(actor, number, result);
+  if (result->verdict == BELAY_ALLOWED && kind != SIM_LIMIT_REFUND)
+    note_served(self, ASK);
   /* A reservation may be cancelled after any result. */
-  if (kind == SIM_ASK_RESERVE || (kind == SIM_ASK_TAKE && result->verdict == BELAY_ALLOWED))
-    keep(hand, number, result);
+  if (kind == SIM_LIMIT_RESERVE || (kind == SIM_LIMIT_TAKE && result->verdict == BELAY_ALLOWED))
+    keep(self, number, result);
 }
 
-static const belay__operation_t *waiting(const hand_t *hand) {
-  return (const belay__operation_t *)(const void *)&hand->request[WAIT].belay_private;
+static const belay__operation_t *wait_of(const limiter_t *self) {
+  return (const belay__operation_t *)(const void *)&self->base.request[WAIT].belay_private;
 }
 
-/* "order": among waits with a known time at the same desk and key. Waits whose time came during
- * a pause of the process do not count. A repeated request whose time has passed does not know
- * it. */
-static void check_order(const hand_t *hand, const sim_ask_t *ask, int64_t wait_us) {
-  sim_world_t *world = sim_world_of(&hand->base);
-  if (wait_us == 0 && waiting(hand)->reply_lost)
+/* "order": among waits with a known time at the same handle and key. Waits whose time came during a
+ * pause of the process do not count. A repeated request whose time has passed does not know it. */
+static void check_order(const limiter_t *self, const sim_limit_request_t *request,
+                        int64_t wait_us) {
+  sim_world_t *world = self->base.world;
+  if (wait_us == 0 && wait_of(self)->reply_lost)
     return;
   for (unsigned i = 0; i < world->scenario->actors; i++) {
-    const hand_t *other = beside(hand, i);
-    if (other == hand || desk_of(other) != desk_of(hand) || !other->base.promise[WAIT].pending ||
-        !belay__timer_is_set(&waiting(other)->timer) ||
-        waiting(other)->timer.when <= other->base.process->excused)
+    const limiter_t *other = sibling(self, i);
+    if (other == self || handle_of(other) != handle_of(self) || !other->base.op[WAIT].pending ||
+        !belay__timer_is_set(&wait_of(other)->timer) ||
+        wait_of(other)->timer.when <= other->base.process->excused)
       continue;
-    const sim_ask_t *its = sim_limits_asked(world, other->ask[WAIT]);
-    if (its->key == ask->key && its->acts_us < ask->acts_us)
-      sim_violation(world, "order: %s is called for k%u before %s, whose turn is %.3f ms before",
-                    hand->base.who, ask->key, other->base.who,
-                    (double)(ask->acts_us - its->acts_us) / 1e3);
+    const sim_limit_request_t *its = sim_limits_request(world, other->number[WAIT]);
+    if (its->key == request->key && its->acts_us < request->acts_us)
+      sim_violation(world,
+                    "order: a wait of %s for k%u ends before that of %s, whose time is %.3f ms "
+                    "earlier",
+                    self->base.who, request->key, other->base.who,
+                    (double)(request->acts_us - its->acts_us) / 1e3);
   }
 }
 
 static void on_wait(belay_request_t *request, int status, const belay_limiter_result_t *result) {
-  hand_t *hand = request->data;
-  unsigned number = hand->ask[WAIT];
-  sim_limits_status(&hand->base, status, result);
-  sim_hand_kept(&hand->base, WAIT, status);
-  hand->ask[WAIT] = 0;
-  sim_limits_told(&hand->base, number, result);
+  limiter_t *self = request->data;
+  sim_actor_t *actor = &self->base;
+  unsigned number = self->number[WAIT];
+  sim_limits_status(actor, status, result);
+  sim_actor_ended(actor, WAIT, status);
+  self->number[WAIT] = 0;
+  sim_limits_result(actor, number, result);
   if (result->verdict != BELAY_ALLOWED)
     return;
-  check_order(hand, sim_limits_asked(sim_world_of(&hand->base), number), result->wait_us);
-  be_served(hand, WAIT);
+  check_order(self, sim_limits_request(actor->world, number), result->wait_us);
+  note_served(self, WAIT);
 }
 
-/* ---- what it asks ----------------------------------------------------------------------------------------- */
+/* ---- requests ----------------------------------------------------------------------------------- */
 
-static const char *key_of(unsigned key) {
+static belay_bytes_t name_of(unsigned key) {
   static const char *const keys[SIM_LIMIT_KEYS] = {"k0", "k1", "k2", "k3"};
-  return keys[key];
+  return belay_bytes(keys[key], 2);
 }
 
-static unsigned any_key(sim_hand_t *base) {
-  return (unsigned)sim_hand_between(base, 0, scenario_of(base)->names - 1);
+static unsigned draw_key(sim_actor_t *actor) {
+  return (unsigned)sim_actor_between(actor, 0, actor->world->scenario->names - 1);
 }
 
-/* How much, in pieces: mostly little, now and then more than fits. */
-static uint64_t any_cost(sim_hand_t *base) {
-  if (base->healing)
+/* Mostly a small number of pieces, at times more than fits. */
+static uint64_t draw_cost(sim_actor_t *actor) {
+  if (actor->healing)
     return 0;
-  uint64_t most = sim_hand_chance(base, 100) ? 66 : sim_hand_chance(base, 300) ? 24 : 6;
-  return sim_hand_between(base, 0, most);
+  uint64_t most = sim_actor_chance(actor, 100) ? 66 : sim_actor_chance(actor, 300) ? 24 : 6;
+  return sim_actor_between(actor, 0, most);
 }
 
-static belay_request_t *prepare(hand_t *hand, unsigned i) {
-  hand->request[i] = sim_hand_request(&hand->base);
-  return &hand->request[i];
+/* Sends request i: `call` uses `limiter` and `request`. */
+#define SEND(self, i, more_ms, what, call)                                                         \
+  do {                                                                                             \
+    belay_limiter_t *limiter = handle_of(self)->limiter;                                           \
+    belay_request_t *request = sim_actor_request(&(self)->base, i);                                \
+    int64_t timeout_ms = request->timeout_ms;                                                      \
+    if (SIM_CALL(&(self)->base, what, BELAY_EBUSY, call))                                          \
+      sim_actor_expect(&(self)->base, i, timeout_ms + (more_ms));                                  \
+    else                                                                                           \
+      forget_request(self, i);                                                                     \
+  } while (0)
+
+/* The library refused to send it. */
+static void forget_request(limiter_t *self, unsigned i) {
+  if (self->number[i] != 0)
+    sim_limits_request(self->base.world, self->number[i])->unsent = true;
+  self->number[i] = 0;
+  self->returning = NULL;
 }
 
-/* It was asked, or could not be. */
-static void asked(hand_t *hand, unsigned i, const char *what, int error, int64_t more_ms) {
-  sim_hand_t *base = &hand->base;
-  if (sim_hand_leave(base, what, error, BELAY_EBUSY)) {
-    sim_hand_promise(base, i, hand->request[i].timeout_ms + more_ms);
-    return;
-  }
-  if (hand->ask[i] != 0)
-    sim_limits_unasked(sim_world_of(base), hand->ask[i]);
-  hand->ask[i] = 0;
-  hand->returning = NULL;
+/* Gives the request a number; NULL: there is none. */
+static sim_limit_request_t *number_request(limiter_t *self, unsigned i, sim_limit_kind_t kind,
+                                           unsigned key, uint64_t times) {
+  self->number[i] = sim_limits_number(self->base.world, kind, key, times);
+  return self->number[i] == 0 ? NULL : sim_limits_request(self->base.world, self->number[i]);
 }
 
-/* A number for it, with its key and cost; NULL: there is none. */
-static const sim_ask_t *number(hand_t *hand, unsigned i, sim_ask_kind_t kind, unsigned key,
-                               uint64_t times) {
-  sim_world_t *world = sim_world_of(&hand->base);
-  hand->ask[i] = sim_limits_ask(world, kind, key, times);
-  return hand->ask[i] == 0 ? NULL : sim_limits_asked(world, hand->ask[i]);
+static void take(limiter_t *self) {
+  sim_actor_t *actor = &self->base;
+  bool penalty = !actor->healing && sim_actor_chance(actor, 30);
+  unsigned key = draw_key(actor);
+  const sim_limit_request_t *take = number_request(
+      self, ASK, penalty ? SIM_LIMIT_PENALTY : SIM_LIMIT_TAKE, key, draw_cost(actor));
+  if (take != NULL)
+    SEND(self, ASK, 0, penalty ? "penalty" : "take",
+         (penalty ? belay_limiter_penalty : belay_limiter_take)(limiter, request, name_of(key),
+                                                                take->cost, on_reply));
 }
 
-static void take(hand_t *hand) {
-  sim_hand_t *base = &hand->base;
-  bool penalty = !base->healing && sim_hand_chance(base, 30);
-  unsigned key = any_key(base);
-  const sim_ask_t *ask =
-      number(hand, ASK, penalty ? SIM_ASK_PENALTY : SIM_ASK_TAKE, key, any_cost(base));
-  if (ask == NULL)
-    return;
-  belay_request_t *request = prepare(hand, ASK);
-  sim_hand_enter(base);
-  int error = penalty ? belay_limiter_penalty(desk_of(hand)->limiter, request,
-                                              belay_bytes(key_of(key), 2), ask->cost, on_answer)
-                      : belay_limiter_take(desk_of(hand)->limiter, request,
-                                           belay_bytes(key_of(key), 2), ask->cost, on_answer);
-  asked(hand, ASK, penalty ? "penalty" : "take", error, 0);
-}
-
-/* Where the answer is here already there is no callback. */
-static void try_it(hand_t *hand) {
-  sim_hand_t *base = &hand->base;
+/* A try without a server: there is no callback. */
+static void try_it(limiter_t *self) {
+  sim_actor_t *actor = &self->base;
   belay_limiter_result_t result;
-  unsigned key = any_key(base);
-  const sim_ask_t *ask = number(hand, ASK, SIM_ASK_TAKE, key, any_cost(base));
-  if (ask == NULL)
+  unsigned key = draw_key(actor);
+  sim_limit_request_t *take = number_request(self, ASK, SIM_LIMIT_TAKE, key, draw_cost(actor));
+  if (take == NULL)
     return;
-  unsigned asked = hand->ask[ASK];
-  hand->ask[ASK] = 0;
-  sim_hand_enter(base);
-  int error =
-      belay_limiter_try(desk_of(hand)->limiter, belay_bytes(key_of(key), 2), ask->cost, &result);
-  if (sim_hand_leave(base, "try", error, BELAY_EAGAIN)) {
-    sim_limits_told(base, asked, &result);
+  unsigned number = self->number[ASK];
+  self->number[ASK] = 0;
+  if (SIM_CALL(actor, "try", BELAY_EAGAIN,
+               belay_limiter_try(handle_of(self)->limiter, name_of(key), take->cost, &result))) {
+    sim_limits_result(actor, number, &result);
     if (result.verdict == BELAY_ALLOWED)
-      be_served(hand, ASK);
+      note_served(self, ASK);
   } else {
-    sim_limits_unasked(sim_world_of(base), asked);
+    take->unsent = true;
   }
 }
 
-/* Nothing that is charged. */
-static void look(hand_t *hand) {
-  sim_hand_t *base = &hand->base;
-  belay_limiter_t *limiter = desk_of(hand)->limiter;
-  const char *key = key_of(any_key(base));
-  bool reset = scenario_of(base)->kind != SIM_SLICE && sim_hand_chance(base, 100);
-  belay_request_t *request = prepare(hand, ASK);
-  sim_hand_enter(base);
-  int error = reset ? belay_limiter_reset(limiter, request, belay_bytes(key, 2), on_answer)
-                    : belay_limiter_peek(limiter, request, belay_bytes(key, 2), on_answer);
-  asked(hand, ASK, reset ? "reset" : "peek", error, 0);
+static void peek_or_reset(limiter_t *self) {
+  sim_actor_t *actor = &self->base;
+  unsigned key = draw_key(actor);
+  bool reset = actor->world->scenario->kind != SIM_SLICE && sim_actor_chance(actor, 100);
+  SEND(
+      self, ASK, 0, reset ? "reset" : "peek",
+      (reset ? belay_limiter_reset : belay_limiter_peek)(limiter, request, name_of(key), on_reply));
 }
 
-static void refund(hand_t *hand, kept_t *kept) {
-  sim_hand_t *base = &hand->base;
-  const sim_ask_t *taken = sim_limits_asked(sim_world_of(base), kept->ask);
-  uint64_t times = (uint64_t)taken->cost / SIM_ASKS;
+static void refund(limiter_t *self, kept_t *kept) {
+  sim_actor_t *actor = &self->base;
+  const sim_limit_request_t *taken = sim_limits_request(actor->world, kept->number);
+  uint64_t times = (uint64_t)taken->cost / SIM_LIMIT_REQUESTS;
   if (times == 0)
     return;
-  times = sim_hand_chance(base, 700) ? times - 1 : sim_hand_between(base, 0, times - 1);
-  const sim_ask_t *ask = number(hand, ASK, SIM_ASK_REFUND, taken->key, times);
-  if (ask == NULL)
+  times = sim_actor_chance(actor, 700) ? times - 1 : sim_actor_between(actor, 0, times - 1);
+  sim_limit_request_t *refund = number_request(self, ASK, SIM_LIMIT_REFUND, taken->key, times);
+  if (refund == NULL)
     return;
-  sim_limits_asked(sim_world_of(base), hand->ask[ASK])->of = kept->ask;
-  kept->ask = 0;
-  belay_request_t *request = prepare(hand, ASK);
-  sim_hand_enter(base);
-  int error =
-      belay_limiter_refund(desk_of(hand)->limiter, request, belay_bytes(key_of(taken->key), 2),
-                           &kept->receipt, ask->cost, on_answer);
-  asked(hand, ASK, "refund", error, 0);
+  refund->of = kept->number;
+  kept->number = 0;
+  SEND(self, ASK, 0, "refund",
+       belay_limiter_refund(limiter, request, name_of(taken->key), &kept->receipt, refund->cost,
+                            on_reply));
 }
 
-/* Once, or again. */
-static void unreserve(hand_t *hand, kept_t *kept) {
-  sim_hand_t *base = &hand->base;
-  unsigned key = sim_limits_asked(sim_world_of(base), kept->ask)->key;
-  belay_request_t *request = prepare(hand, ASK);
-  hand->returning = kept;
-  sim_hand_enter(base);
-  int error = belay_limiter_cancel_reservation(
-      desk_of(hand)->limiter, request, belay_bytes(key_of(key), 2), &kept->reservation, on_answer);
-  if (sim_hand_chance(base, 700))
-    kept->ask = 0;
-  asked(hand, ASK, "cancel", error, 0);
-}
-
-static void give_back(hand_t *hand) {
-  kept_t *kept = &hand->kept[sim_hand_between(&hand->base, 0, KEPT - 1)];
-  if (kept->ask == 0)
-    return;
-  if (sim_limits_asked(sim_world_of(&hand->base), kept->ask)->kind == SIM_ASK_TAKE)
-    refund(hand, kept);
+/* Cancels a reservation, once or again. */
+static void unreserve(limiter_t *self, kept_t *kept) {
+  sim_actor_t *actor = &self->base;
+  unsigned key = sim_limits_request(actor->world, kept->number)->key;
+  belay_limiter_t *limiter = handle_of(self)->limiter;
+  belay_request_t *request = sim_actor_request(actor, ASK);
+  int64_t timeout_ms = request->timeout_ms;
+  self->returning = kept;
+  sim_actor_enter(actor);
+  int error = belay_limiter_cancel_reservation(limiter, request, name_of(key), &kept->reservation,
+                                               on_reply);
+  if (sim_actor_chance(actor, 700))
+    kept->number = 0;
+  if (sim_actor_leave(actor, "cancel", error, BELAY_EBUSY))
+    sim_actor_expect(actor, ASK, timeout_ms);
   else
-    unreserve(hand, kept);
+    forget_request(self, ASK);
 }
 
-/* Reserves, or waits. */
-static void reserve(hand_t *hand, bool waits) {
-  sim_hand_t *base = &hand->base;
-  unsigned i = waits ? WAIT : ASK, key = any_key(base);
-  uint64_t longest =
-      base->healing ? SIM_LIMIT_LONGEST_MS : sim_hand_between(base, 0, scenario_of(base)->wait_ms);
-  const sim_ask_t *ask =
-      number(hand, i, waits ? SIM_ASK_WAIT : SIM_ASK_RESERVE, key, any_cost(base));
-  if (ask == NULL)
+static void give_back(limiter_t *self) {
+  kept_t *kept = &self->kept[sim_actor_between(&self->base, 0, KEPT - 1)];
+  if (kept->number == 0)
     return;
-  belay_request_t *request = prepare(hand, i);
-  belay_limiter_t *limiter = desk_of(hand)->limiter;
-  sim_note(sim_world_of(base), base->who, "%lld of k%u within %llu ms, timeout %lld ms",
-           (long long)ask->cost, key, (unsigned long long)longest, (long long)request->timeout_ms);
-  sim_hand_enter(base);
-  int error = waits ? belay_limiter_wait(limiter, request, belay_bytes(key_of(key), 2), ask->cost,
-                                         (int64_t)longest * 1000, on_wait)
-                    : belay_limiter_reserve(limiter, request, belay_bytes(key_of(key), 2),
-                                            ask->cost, (int64_t)longest * 1000, on_answer);
-  asked(hand, i, waits ? "wait" : "reserve", error, waits ? (int64_t)longest : 0);
-}
-
-/* ---- what it does ----------------------------------------------------------------------------------------- */
-
-static void ask(hand_t *hand) {
-  sim_hand_t *base = &hand->base;
-  bool leases = scenario_of(base)->kind == SIM_SLICE;
-  if (leases && sim_hand_chance(base, 400))
-    try_it(hand);
-  else if (base->healing)
-    take(hand);
-  else if (!leases && sim_hand_chance(base, 180))
-    give_back(hand);
-  else if (sim_hand_chance(base, 60))
-    look(hand);
-  else if (reserves(base) && sim_hand_chance(base, 400))
-    reserve(hand, false);
+  if (sim_limits_request(self->base.world, kept->number)->kind == SIM_LIMIT_TAKE)
+    refund(self, kept);
   else
-    take(hand);
+    unreserve(self, kept);
 }
 
-static void do_something(hand_t *hand) {
-  sim_hand_t *base = &hand->base;
-  bool waits = reserves(base) && !base->promise[WAIT].pending;
-  if (!base->healing && sim_hand_chance(base, 8))
-    close_it(hand);
-  else if (base->promise[ASK].pending && !base->healing && sim_hand_chance(base, 30))
-    sim_hand_cancel_request(base, ASK, &hand->request[ASK]);
-  else if (base->promise[WAIT].pending && !base->healing && sim_hand_chance(base, 30))
-    sim_hand_cancel_request(base, WAIT, &hand->request[WAIT]);
-  else if (waits && (base->healing ? !hand->served[WAIT] : sim_hand_chance(base, 300)))
-    reserve(hand, true);
-  else if (!base->promise[ASK].pending)
-    ask(hand);
+static void reserve_or_wait(limiter_t *self, bool waits) {
+  sim_actor_t *actor = &self->base;
+  unsigned i = waits ? WAIT : ASK, key = draw_key(actor);
+  int64_t longest_ms =
+      (int64_t)(actor->healing ? SIM_LIMIT_LONGEST_MS
+                               : sim_actor_between(actor, 0, actor->world->scenario->wait_ms));
+  const sim_limit_request_t *its =
+      number_request(self, i, waits ? SIM_LIMIT_WAIT : SIM_LIMIT_RESERVE, key, draw_cost(actor));
+  if (its == NULL)
+    return;
+  SEND(self, i, waits ? longest_ms : 0, waits ? "wait" : "reserve",
+       waits ? belay_limiter_wait(limiter, request, name_of(key), its->cost, longest_ms * 1000,
+                                  on_wait)
+             : belay_limiter_reserve(limiter, request, name_of(key), its->cost, longest_ms * 1000,
+                                     on_reply));
 }
 
-static void act(sim_hand_t *base) {
-  hand_t *hand = of(base);
-  const desk_t *desk = desk_of(hand);
-  if (desk->closer == NULL && desk->limiter == NULL)
-    make(hand);
-  else if (desk->closer == NULL && !base->cured)
-    do_something(hand);
-  sim_hand_think(base);
+/* ---- actions ------------------------------------------------------------------------------------ */
+
+static void ask(limiter_t *self) {
+  sim_actor_t *actor = &self->base;
+  bool leases = actor->world->scenario->kind == SIM_SLICE;
+  if (leases && sim_actor_chance(actor, 400))
+    try_it(self);
+  else if (actor->healing)
+    take(self);
+  else if (!leases && sim_actor_chance(actor, 180))
+    give_back(self);
+  else if (sim_actor_chance(actor, 60))
+    peek_or_reset(self);
+  else if (reserves(self) && sim_actor_chance(actor, 400))
+    reserve_or_wait(self, false);
+  else
+    take(self);
 }
 
-const sim_trade_t sim_limiter_trade = {
-    .size = sizeof(hand_t),
-    .op = {"question", "wait", "close"},
+static void do_something(limiter_t *self) {
+  sim_actor_t *actor = &self->base;
+  bool waits = reserves(self) && !actor->op[WAIT].pending;
+  if (!actor->healing && sim_actor_chance(actor, 8))
+    close_handle(self);
+  else if (actor->op[ASK].pending && !actor->healing && sim_actor_chance(actor, 30))
+    sim_actor_cancel_request(actor, ASK);
+  else if (actor->op[WAIT].pending && !actor->healing && sim_actor_chance(actor, 30))
+    sim_actor_cancel_request(actor, WAIT);
+  else if (waits && (actor->healing ? !self->served[WAIT] : sim_actor_chance(actor, 300)))
+    reserve_or_wait(self, true);
+  else if (!actor->op[ASK].pending)
+    ask(self);
+}
+
+static void act(sim_actor_t *actor) {
+  limiter_t *self = (limiter_t *)actor;
+  const handle_t *handle = handle_of(self);
+  if (handle->closer == NULL && handle->limiter == NULL) {
+    sim_actor_make(actor);
+    sim_actor_think(actor);
+  } else if (handle->closer == NULL && !actor->served) {
+    do_something(self);
+  }
+  sim_actor_think(actor);
+}
+
+const sim_actor_type_t sim_limiter_type = {
+    .size = sizeof(limiter_t),
+    .op = {"request", "wait", "close"},
+    .make = make,
+    .close = close_limiter,
     .act = act,
-    .gone = sim_limits_gone,
+    .ended = sim_limits_ended,
     .executed = sim_limits_executed,
 };

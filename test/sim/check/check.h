@@ -66,6 +66,39 @@ void sim_check_closed(sim_process_t *process);
 void sim_check_regularly(sim_world_t *world); /* now and then: keys without a ttl */
 void sim_check_end(sim_world_t *world);       /* everything is closed */
 
-/* The interface of actors is check_actor.h. */
+/* ---- from actors (actors/lock.h has more) ---- */
+
+/* A callback takes that long. */
+void sim_stall(sim_process_t *process, uint64_t ns);
+/* Pings a server, if there is a client for it. */
+void sim_ping(sim_process_t *process, unsigned server, int64_t timeout_ms);
+/* A client is about to be closed (1), or has been (-1). */
+void sim_client_closing(const belay_client_t *client, int closing);
+
+/* True for the refusals of the simulated servers. */
+bool sim_is_refusal(int status);
+
+/* ---- words of commands ---- */
+
+bool sim_word_is(engine_word_t word, const char *text);
+/* The decimal number that it begins with. */
+int64_t sim_word_number(engine_word_t word);
+/* Reads a key "...{kNUMBER}REST", with a number below SIM_KEYS. */
+bool sim_read_number_key(engine_word_t word, unsigned *key, engine_word_t *rest);
+/* Reads a cached value: 'v' or 'p', and the version. */
+bool sim_read_version(const void *data, size_t len, char *kind, uint32_t *version);
+#define SIM_KEYS 4
+
+/* The world's time at this moment of a turn of the process. */
+static inline uint64_t sim_world_time(const sim_process_t *process) {
+  return process->world->now + process->ahead;
+}
+
+/* The time on its clock until which the process stood still. */
+uint64_t sim_excused_until(const sim_process_t *process);
+
+static inline double sim_in_ms(uint64_t ns) {
+  return (double)ns / 1e6;
+}
 
 #endif /* TEST_SIM_CHECK_CHECK_H */

@@ -15,14 +15,10 @@ typedef struct command {
   int64_t left_us; /* until nothing is owed; of buckets */
 } command_t;
 
-static void lie(const command_t *command, const char *what) {
+static void report(const command_t *command, const char *what) {
   sim_violation(command->server->world, "truth: %s: %.*s of %lld from k%u: %s",
                 command->server->name, (int)command->op.len, command->op.at,
                 (long long)command->cost, command->key, what);
-}
-
-static bool is_word(engine_word_t word, const char *text) {
-  return word.len == strlen(text) && memcmp(word.at, text, word.len) == 0;
 }
 
 static int64_t number_at(engine_word_t word, size_t i) {
@@ -32,24 +28,6 @@ static int64_t number_at(engine_word_t word, size_t i) {
   return (int64_t)number;
 }
 
-static int64_t decimal(engine_word_t word) {
-  int64_t n = 0;
-  for (size_t i = 0; i < word.len; i++)
-    n = n * 10 + (word.at[i] - '0');
-  return n;
-}
-
-/* "...{kN}", and maybe more. */
-static bool read_key(engine_word_t word, unsigned *key, engine_word_t *id) {
-  for (size_t i = 0; i + 3 < word.len; i++)
-    if (memcmp(word.at + i, "{k", 2) == 0 && word.at[i + 3] == '}') {
-      *key = (unsigned)(word.at[i + 2] - '0');
-      *id = (engine_word_t){word.at + i + 4, word.len - i - 4};
-      return *key < SIM_LIMIT_KEYS;
-    }
-  return false;
-}
-
 /* Reads the arguments of a limit script, and the first number of its reply. */
 static bool read_command(sim_server_t *server, const engine_word_t *argv, size_t argc,
                          engine_word_t reply, command_t *command) {
@@ -57,12 +35,13 @@ static bool read_command(sim_server_t *server, const engine_word_t *argv, size_t
   if (argc < 7 || argv[2].len != 1)
     return false;
   size_t keys = (size_t)(argv[2].at[0] - '0');
-  if (keys < 1 || keys > 2 || argc < 6 + keys || !read_key(argv[3], &command->key, &command->id) ||
-      (keys == 2 && !read_key(argv[4], &command->key, &command->id)))
+  if (keys < 1 || keys > 2 || argc < 6 + keys ||
+      !sim_read_number_key(argv[3], &command->key, &command->id) ||
+      (keys == 2 && !sim_read_number_key(argv[4], &command->key, &command->id)))
     return false;
   const engine_word_t *args = argv + 3 + keys;
   command->op = args[0];
-  command->cost = decimal(args[2]);
+  command->cost = sim_word_number(args[2]);
   if (argc > 6 + keys)
     for (size_t i = 0; i < 2; i++)
       command->more[i] = number_at(args[3], i);
@@ -88,37 +67,37 @@ static bool read_command(sim_server_t *server, const engine_word_t *argv, size_t
 }
 
 /* The request of the command; NULL: none. */
-static sim_ask_t *asked(sim_limits_t *limits, const command_t *command) {
-  sim_ask_t *ask = &limits->ask[command->cost % SIM_ASKS];
-  if (ask->kind == 0 || ask->cost != command->cost || ask->key != command->key) {
-    lie(command, "nobody has asked for that");
+static sim_limit_request_t *asked(sim_limits_t *limits, const command_t *command) {
+  sim_limit_request_t *request = &limits->request[command->cost % SIM_LIMIT_REQUESTS];
+  if (request->kind == 0 || request->cost != command->cost || request->key != command->key) {
+    report(command, "nobody has asked for that");
     return NULL;
   }
-  if (ask->unsent)
-    lie(command, "who asked was told that it was not sent, or refused");
-  if (ask->executed++ == 0)
-    ask->at_us = (uint64_t)command->now_us;
-  return ask;
+  if (request->unsent)
+    report(command, "who asked was told that it was not sent, or refused");
+  if (request->executed++ == 0)
+    request->at_us = (uint64_t)command->now_us;
+  return request;
 }
 
 static void took(sim_limits_t *limits, const command_t *command) {
-  bool penalty = is_word(command->op, "penalty");
-  sim_ask_t *ask = asked(limits, command);
-  if (ask == NULL)
+  bool penalty = sim_word_is(command->op, "penalty");
+  sim_limit_request_t *request = asked(limits, command);
+  if (request == NULL)
     return;
-  if (ask->executed > 1)
-    lie(command, "executed twice");
-  ask->admitted = command->answer == 0;
-  ask->acts_us = ask->at_us;
-  if (ask->admitted) {
-    size_t at = sim_account_charge(limits, &limits->account[ask->key],
-                                   (unsigned)(ask - limits->ask), ask->at_us, !penalty);
+  if (request->executed > 1)
+    report(command, "executed twice");
+  request->admitted = command->answer == 0;
+  request->acts_us = request->at_us;
+  if (request->admitted) {
+    size_t at = sim_account_charge(limits, &limits->account[request->key],
+                                   (unsigned)(request - limits->request), request->at_us, !penalty);
     if (!penalty)
-      sim_check_bound(command->server, limits, ask->key, at);
+      sim_check_bound(command->server, limits, request->key, at);
   } else if (penalty) {
-    lie(command, "denied");
+    report(command, "denied");
   } else {
-    sim_check_due(command->server, limits, ask->key, ask->cost, ask->at_us, 0);
+    sim_check_due(command->server, limits, request->key, request->cost, request->at_us, 0);
   }
 }
 
@@ -128,36 +107,37 @@ static void leased(sim_limits_t *limits, const command_t *command) {
   int64_t granted = command->answer > 0 ? command->answer : 0;
   uint64_t now = (uint64_t)command->now_us;
   if (command->answer > command->cost || (granted > 0 && granted < command->more[0]))
-    lie(command, "not what was asked for is granted");
+    report(command, "not what was asked for is granted");
   if (granted < command->cost)
     sim_check_due(command->server, limits, command->key,
                   granted > 0 ? granted + 1 : command->more[0], now, 0);
-  unsigned number = granted == 0 ? 0 : sim_limits_ask(world, SIM_ASK_SLICE, command->key, 0);
+  unsigned number = granted == 0 ? 0 : sim_limits_number(world, SIM_LIMIT_SLICE, command->key, 0);
   if (number == 0)
     return;
-  sim_ask_t *ask = &limits->ask[number];
-  ask->cost = granted;
-  ask->at_us = now;
-  ask->admitted = true;
-  ask->executed = 1;
+  sim_limit_request_t *request = &limits->request[number];
+  request->cost = granted;
+  request->at_us = now;
+  request->admitted = true;
+  request->executed = 1;
   sim_lease_granted(command->server, number);
   sim_check_bound(command->server, limits, command->key,
                   sim_account_charge(limits, &limits->account[command->key], number, now, true));
 }
 
 static void refunded(sim_limits_t *limits, const command_t *command) {
-  sim_ask_t *ask = asked(limits, command);
-  if (ask == NULL)
+  sim_limit_request_t *request = asked(limits, command);
+  if (request == NULL)
     return;
-  if (ask->executed > 1)
-    lie(command, "executed twice");
-  const sim_ask_t *of = &limits->ask[ask->of];
-  ask->returned = command->answer;
-  if (command->answer < 0 || command->answer > ask->cost)
-    lie(command, "more is given back than was asked for, or less than nothing");
+  if (request->executed > 1)
+    report(command, "executed twice");
+  const sim_limit_request_t *of = &limits->request[request->of];
+  request->returned = command->answer;
+  if (command->answer < 0 || command->answer > request->cost)
+    report(command, "more is given back than was asked for, or less than nothing");
   if (of->forgotten && command->answer > 0)
-    lie(command, "what was reset is given back");
-  sim_account_give_back(limits, &limits->account[of->key], ask->of, ask->cost, command->answer);
+    report(command, "what was reset is given back");
+  sim_account_give_back(limits, &limits->account[of->key], request->of, request->cost,
+                        command->answer);
 }
 
 /* ---- reservations ----------------------------------------------------------------------------------------- */
@@ -169,22 +149,22 @@ static unsigned slot_of(engine_word_t id) {
   return hash % SIM_LIMIT_SLOTS;
 }
 
-static sim_ask_t *by_id(sim_limits_t *limits, engine_word_t id) {
-  for (unsigned i = limits->slot[slot_of(id)]; i != 0; i = limits->ask[i].next)
-    if (memcmp(limits->ask[i].id, id.at, SIM_LIMIT_ID) == 0)
-      return &limits->ask[i];
+static sim_limit_request_t *by_id(sim_limits_t *limits, engine_word_t id) {
+  for (unsigned i = limits->slot[slot_of(id)]; i != 0; i = limits->request[i].next)
+    if (memcmp(limits->request[i].id, id.at, SIM_LIMIT_ID) == 0)
+      return &limits->request[i];
   return NULL;
 }
 
-static void name_it(sim_limits_t *limits, sim_ask_t *ask, engine_word_t id) {
+static void name_it(sim_limits_t *limits, sim_limit_request_t *request, engine_word_t id) {
   unsigned *slot = &limits->slot[slot_of(id)];
-  memcpy(ask->id, id.at, SIM_LIMIT_ID);
-  ask->next = *slot;
-  *slot = (unsigned)(ask - limits->ask);
+  memcpy(request->id, id.at, SIM_LIMIT_ID);
+  request->next = *slot;
+  *slot = (unsigned)(request - limits->request);
   for (unsigned i = 0; i < SIM_LIMIT_STRANGERS; i++)
     if (memcmp(limits->canceled[i].id, id.at, SIM_LIMIT_ID) == 0) {
-      ask->canceled = true;
-      ask->rest_us = limits->canceled[i].rest_us;
+      request->canceled = true;
+      request->rest_us = limits->canceled[i].rest_us;
     }
 }
 
@@ -193,78 +173,79 @@ static void cancel_stranger(sim_limits_t *limits, const command_t *command) {
   memcpy(limits->canceled[at].id, command->id.at, SIM_LIMIT_ID);
   limits->canceled[at].rest_us = (uint64_t)(command->now_us + command->more[0]);
   if (command->answer != 0)
-    lie(command, "what was never reserved is given back");
+    report(command, "what was never reserved is given back");
 }
 
 /* The first time; or it was forgotten meanwhile. */
-static void reserved(sim_limits_t *limits, const command_t *command, sim_ask_t *ask) {
-  if (ask->canceled && (uint64_t)command->now_us < ask->rest_us)
-    lie(command, "it was given back before");
+static void reserved(sim_limits_t *limits, const command_t *command, sim_limit_request_t *request) {
+  if (request->canceled && (uint64_t)command->now_us < request->rest_us)
+    report(command, "it was given back before");
   uint64_t acts_us = (uint64_t)(command->now_us + command->answer);
-  bool first = !ask->admitted && !ask->canceled;
-  size_t at = sim_account_charge(limits, &limits->account[ask->key], (unsigned)(ask - limits->ask),
-                                 acts_us, first);
+  bool first = !request->admitted && !request->canceled;
+  size_t at = sim_account_charge(limits, &limits->account[request->key],
+                                 (unsigned)(request - limits->request), acts_us, first);
   if (first)
-    ask->acts_us = acts_us;
-  ask->admitted = true;
-  ask->forgotten = false;
+    request->acts_us = acts_us;
+  request->admitted = true;
+  request->forgotten = false;
   int64_t lasts_us = command->left_us > command->more[1] ? command->left_us : command->more[1];
-  ask->remembered_us = (uint64_t)(command->now_us + lasts_us);
-  sim_check_bound(command->server, limits, ask->key, at);
+  request->remembered_us = (uint64_t)(command->now_us + lasts_us);
+  sim_check_bound(command->server, limits, request->key, at);
 }
 
 static void reserve(sim_limits_t *limits, const command_t *command) {
-  sim_ask_t *ask = asked(limits, command);
-  if (ask == NULL)
+  sim_limit_request_t *request = asked(limits, command);
+  if (request == NULL)
     return;
-  if (ask->id[0] == '\0')
-    name_it(limits, ask, command->id);
-  else if (memcmp(ask->id, command->id.at, SIM_LIMIT_ID) != 0)
-    lie(command, "asked for again as another reservation");
+  if (request->id[0] == '\0')
+    name_it(limits, request, command->id);
+  else if (memcmp(request->id, command->id.at, SIM_LIMIT_ID) != 0)
+    report(command, "asked for again as another reservation");
   uint64_t acts_us = (uint64_t)(command->now_us + command->answer);
-  bool known = ask->admitted && (uint64_t)command->now_us < ask->remembered_us;
-  if (command->answer < 0 && known && !ask->canceled)
-    lie(command, "denied, and it was reserved before");
-  else if (command->answer < 0 && !ask->admitted && !ask->canceled)
-    sim_check_due(command->server, limits, ask->key, ask->cost, (uint64_t)command->now_us,
+  bool known = request->admitted && (uint64_t)command->now_us < request->remembered_us;
+  if (command->answer < 0 && known && !request->canceled)
+    report(command, "denied, and it was reserved before");
+  else if (command->answer < 0 && !request->admitted && !request->canceled)
+    sim_check_due(command->server, limits, request->key, request->cost, (uint64_t)command->now_us,
                   command->more[0]);
-  else if (command->answer >= 0 && known && !ask->canceled &&
-           (acts_us > (uint64_t)command->now_us ? acts_us != ask->acts_us : ask->acts_us > acts_us))
-    lie(command, "the same reservation has another time");
-  else if (command->answer >= 0 && (!known || ask->canceled))
-    reserved(limits, command, ask);
+  else if (command->answer >= 0 && known && !request->canceled &&
+           (acts_us > (uint64_t)command->now_us ? acts_us != request->acts_us
+                                                : request->acts_us > acts_us))
+    report(command, "the same reservation has another time");
+  else if (command->answer >= 0 && (!known || request->canceled))
+    reserved(limits, command, request);
 }
 
 /* A cancel may concern a reservation whose reply was lost: its number is unknown then. */
 static void canceled(sim_limits_t *limits, const command_t *command) {
-  sim_ask_t *ask = by_id(limits, command->id);
-  if (ask == NULL) {
+  sim_limit_request_t *request = by_id(limits, command->id);
+  if (request == NULL) {
     cancel_stranger(limits, command);
     return;
   }
   uint64_t now = (uint64_t)command->now_us;
-  if (ask->acted && ask->kind == SIM_ASK_WAIT)
-    lie(command, "who waited was told to go on, and it is given back");
-  if (ask->forgotten && !ask->canceled && command->answer > 0)
-    lie(command, "what was reset is given back");
-  if (command->answer < 0 || command->answer > ask->cost)
-    lie(command, "more is given back than was reserved, or less than nothing");
-  if (ask->canceled && now < ask->rest_us && command->answer != ask->returned)
-    lie(command, "given back twice, and the answers differ");
-  limits->account[ask->key].murky |= limits->n > 1 && ask->admitted;
-  if (!ask->canceled || now >= ask->rest_us)
-    sim_account_give_back(limits, &limits->account[ask->key], (unsigned)(ask - limits->ask),
-                          ask->cost, command->answer);
-  ask->canceled = true;
-  ask->returned = command->answer;
-  ask->rest_us = now + (uint64_t)command->more[0];
+  if (request->acted && request->kind == SIM_LIMIT_WAIT)
+    report(command, "who waited was told to go on, and it is given back");
+  if (request->forgotten && !request->canceled && command->answer > 0)
+    report(command, "what was reset is given back");
+  if (command->answer < 0 || command->answer > request->cost)
+    report(command, "more is given back than was reserved, or less than nothing");
+  if (request->canceled && now < request->rest_us && command->answer != request->returned)
+    report(command, "given back twice, and the answers differ");
+  limits->account[request->key].murky |= limits->n > 1 && request->admitted;
+  if (!request->canceled || now >= request->rest_us)
+    sim_account_give_back(limits, &limits->account[request->key],
+                          (unsigned)(request - limits->request), request->cost, command->answer);
+  request->canceled = true;
+  request->returned = command->answer;
+  request->rest_us = now + (uint64_t)command->more[0];
 }
 
 static void forget(sim_limits_t *limits, unsigned key, uint64_t now_us) {
   sim_account_t *account = &limits->account[key];
-  for (unsigned i = 1; i <= limits->asks; i++)
-    if (limits->ask[i].key == key && limits->ask[i].executed > 0)
-      limits->ask[i].forgotten = limits->ask[i].at_us < now_us;
+  for (unsigned i = 1; i <= limits->requests; i++)
+    if (limits->request[i].key == key && limits->request[i].executed > 0)
+      limits->request[i].forgotten = limits->request[i].at_us < now_us;
   memset(account, 0, sizeof *account);
   account->reset_us = now_us;
 }
@@ -275,23 +256,23 @@ void sim_limits_executed(sim_server_t *server, const engine_word_t *argv, size_t
   command_t command;
   engine_word_t id;
   unsigned key;
-  if (argc == 2 && is_word(argv[0], "DEL") && read_key(argv[1], &key, &id)) {
+  if (argc == 2 && sim_word_is(argv[0], "DEL") && sim_read_number_key(argv[1], &key, &id)) {
     forget(limits, key, sim_server_clock(server));
     return;
   }
   if (!read_command(server, argv, argc, reply, &command))
     return;
-  if (is_word(command.op, "take") || is_word(command.op, "penalty"))
+  if (sim_word_is(command.op, "take") || sim_word_is(command.op, "penalty"))
     took(limits, &command);
-  else if (is_word(command.op, "slice"))
+  else if (sim_word_is(command.op, "slice"))
     leased(limits, &command);
-  else if (is_word(command.op, "refund") && limits->slice > 0)
+  else if (sim_word_is(command.op, "refund") && limits->slice > 0)
     sim_lease_returned(server, command.key, command.cost, (uint64_t)command.more[0],
                        command.answer);
-  else if (is_word(command.op, "refund"))
+  else if (sim_word_is(command.op, "refund"))
     refunded(limits, &command);
-  else if (is_word(command.op, "reserve"))
+  else if (sim_word_is(command.op, "reserve"))
     reserve(limits, &command);
-  else if (is_word(command.op, "cancel"))
+  else if (sim_word_is(command.op, "cancel"))
     canceled(limits, &command);
 }

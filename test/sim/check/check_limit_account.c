@@ -45,7 +45,7 @@ static void choose_policy(sim_world_t *world, sim_limits_t *limits) {
 }
 
 sim_limits_t *sim_limits_of(sim_world_t *world) {
-  sim_limits_t *limits = sim_ledger(world, sizeof *limits);
+  sim_limits_t *limits = sim_shared(world, sizeof *limits);
   if (!limits->begun) {
     limits->begun = true;
     choose_policy(world, limits);
@@ -74,25 +74,25 @@ const belay_limit_t *sim_limits_policy(const sim_limits_t *limits, size_t *n) {
   return limits->limit;
 }
 
-/* ---- who asks -------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------------------- */
 
-unsigned sim_limits_ask(sim_world_t *world, sim_ask_kind_t kind, unsigned key, uint64_t times) {
+unsigned sim_limits_number(sim_world_t *world, sim_limit_kind_t kind, unsigned key,
+                           uint64_t times) {
   sim_limits_t *limits = sim_limits_of(world);
-  unsigned most = world->phase < SIM_HEALED ? SIM_ASKS - SIM_ASKS_FOR_THE_END : SIM_ASKS;
-  if (limits->asks + 1 >= most)
+  unsigned most = world->phase < SIM_HEALED ? SIM_LIMIT_REQUESTS - SIM_LIMIT_HEALING_REQUESTS
+                                            : SIM_LIMIT_REQUESTS;
+  if (limits->requests + 1 >= most)
     return 0;
-  unsigned number = ++limits->asks;
-  limits->ask[number] = (sim_ask_t){
-      .kind = (uint8_t)kind, .key = (uint8_t)key, .cost = (int64_t)(times * SIM_ASKS + number)};
+  unsigned number = ++limits->requests;
+  limits->request[number] =
+      (sim_limit_request_t){.kind = (uint8_t)kind,
+                            .key = (uint8_t)key,
+                            .cost = (int64_t)(times * SIM_LIMIT_REQUESTS + number)};
   return number;
 }
 
-sim_ask_t *sim_limits_asked(sim_world_t *world, unsigned number) {
-  return &sim_limits_of(world)->ask[number];
-}
-
-void sim_limits_unasked(sim_world_t *world, unsigned number) {
-  sim_limits_of(world)->ask[number].unsent = true;
+sim_limit_request_t *sim_limits_request(sim_world_t *world, unsigned number) {
+  return &sim_limits_of(world)->request[number];
 }
 
 /* ---- rules: bound, due ------------------------------------------------------------------------------------ */
@@ -176,9 +176,9 @@ void sim_check_bound(sim_server_t *server, const sim_limits_t *limits, unsigned 
                    : limit->kind == BELAY_LIMIT_SLIDING ? sliding_over(account, limit)
                                                         : fixed_over(limits, account, limit);
     if (over > 0)
-      sim_violation(server->world,
-                    "bound: %s has admitted %lld of k%u, which limit %zu has no room for",
-                    server->name, (long long)limits->ask[account->entry[from].ask].cost, key, i);
+      sim_violation(
+          server->world, "bound: %s has admitted %lld of k%u, which limit %zu has no room for",
+          server->name, (long long)limits->request[account->entry[from].request].cost, key, i);
   }
 }
 
@@ -239,25 +239,27 @@ static void count_in_window(const sim_limits_t *limits, sim_account_t *account, 
 
 size_t sim_account_charge(const sim_limits_t *limits, sim_account_t *account, unsigned number,
                           uint64_t at_us, bool used) {
-  const sim_ask_t *ask = &limits->ask[number];
+  const sim_limit_request_t *request = &limits->request[number];
   if (account->len == SIM_ENTRIES)
     sum_up(limits, account);
   size_t at = account->len++;
   for (; at > 0 && account->entry[at - 1].at_us > at_us; at--)
     account->entry[at] = account->entry[at - 1];
-  account->entry[at] = (sim_entry_t){
-      .at_us = at_us, .ask = number, .used = used ? ask->cost : 0, .charged = ask->cost};
-  count_in_window(limits, account, at_us, ask->cost);
+  account->entry[at] = (sim_entry_t){.at_us = at_us,
+                                     .request = number,
+                                     .used = used ? request->cost : 0,
+                                     .charged = request->cost};
+  count_in_window(limits, account, at_us, request->cost);
   return at;
 }
 
 void sim_account_give_back(const sim_limits_t *limits, sim_account_t *account, unsigned number,
                            int64_t unused, int64_t returned) {
-  account->blurred |= returned > 0 && limits->ask[number].at_us == account->reset_us;
+  account->blurred |= returned > 0 && limits->request[number].at_us == account->reset_us;
   bool done = false;
   for (size_t j = account->len; j-- > 0;) {
     sim_entry_t *entry = &account->entry[j];
-    if (entry->ask != number)
+    if (entry->request != number)
       continue;
     entry->used = entry->used > unused ? entry->used - unused : 0;
     if (done || entry->charged == 0)

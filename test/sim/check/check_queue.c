@@ -17,24 +17,24 @@ static bool is_ticket(engine_word_t word) {
   return word.len == 16 && is_hex(word.at, 16);
 }
 
-static sim_ticket_t *find(sim_line_t *line, const char *text) {
+static sim_ticket_t *find(sim_queue_t *queue, const char *text) {
   for (unsigned i = 0; i < SIM_TICKETS; i++)
-    if (line->ticket[i].used && memcmp(line->ticket[i].text, text, 16) == 0)
-      return &line->ticket[i];
+    if (queue->ticket[i].used && memcmp(queue->ticket[i].text, text, 16) == 0)
+      return &queue->ticket[i];
   return NULL;
 }
 
 /* Keeps tickets as far as there is room; forgotten ones are not checked. */
-static sim_ticket_t *get(sim_line_t *line, const char *text) {
-  sim_ticket_t *ticket = find(line, text);
+static sim_ticket_t *get(sim_queue_t *queue, const char *text) {
+  sim_ticket_t *ticket = find(queue, text);
   if (ticket != NULL)
     return ticket;
   for (unsigned tries = 0; tries < SIM_TICKETS; tries++) {
-    line->hand = (line->hand + 1) % SIM_TICKETS;
-    if (!line->ticket[line->hand].used || line->ticket[line->hand].waiting == 0)
+    queue->last = (queue->last + 1) % SIM_TICKETS;
+    if (!queue->ticket[queue->last].used || queue->ticket[queue->last].waiting == 0)
       break;
   }
-  ticket = &line->ticket[line->hand];
+  ticket = &queue->ticket[queue->last];
   *ticket = (sim_ticket_t){.used = true};
   memcpy(ticket->text, text, 16);
   return ticket;
@@ -48,7 +48,7 @@ static bool is_ordered(const sim_world_t *world) {
          (scenario->kind == SIM_FAIR || (scenario->kind == SIM_SEMAPHORE && scenario->fair));
 }
 
-/* Whether this very command has given it. */
+/* True if this command has granted it. */
 static bool was_granted(const sim_server_t *server, const sim_token_t *token, size_t n,
                         engine_word_t reply) {
   const sim_world_t *world = server->world;
@@ -58,17 +58,17 @@ static bool was_granted(const sim_server_t *server, const sim_token_t *token, si
 }
 
 /* The queue is full; a semaphore has fewer permits than it asks for. */
-static bool was_turned_away(engine_word_t reply) {
+static bool was_rejected(engine_word_t reply) {
   return reply.len == 5 &&
          (memcmp(reply.at, ":-3\r\n", 5) == 0 || memcmp(reply.at, ":-4\r\n", 5) == 0);
 }
 
 static void check_order(const sim_server_t *server, unsigned name, const sim_ticket_t *served) {
   sim_world_t *world = server->world;
-  const sim_line_t *line = &world->check->line;
+  const sim_queue_t *queue = &world->check->queue;
   uint64_t now_ms = sim_server_clock(server) / 1000; /* as scripts see it */
   for (unsigned i = 0; i < SIM_TICKETS; i++) {
-    const sim_ticket_t *other = &line->ticket[i];
+    const sim_ticket_t *other = &queue->ticket[i];
     if (other != served && other->used && other->name == name && other->waiting != 0 &&
         !other->late && now_ms < other->late_at_ms &&
         (served == NULL || (!served->late && other->came < served->came)))
@@ -79,8 +79,8 @@ static void check_order(const sim_server_t *server, unsigned name, const sim_tic
   }
 }
 
-/* It asks: it has come, or keeps its place. */
-static void ask(sim_server_t *server, sim_ticket_t *ticket) {
+/* Its script was executed: it arrives, or keeps its place. */
+static void note_asked(sim_server_t *server, sim_ticket_t *ticket) {
   sim_world_t *world = server->world;
   uint8_t bit = (uint8_t)(1u << server->index);
   uint64_t now_ms = sim_server_clock(server) / 1000; /* as scripts see it */
@@ -96,91 +96,81 @@ static void ask(sim_server_t *server, sim_ticket_t *ticket) {
   ticket->late_at_ms = now_ms + (uint64_t)keeps;
 }
 
-/* It was served and did not learn of that: it comes before all that wait there. */
-static void come_back(sim_server_t *server, sim_ticket_t *ticket, engine_word_t reply) {
-  sim_line_t *line = &server->world->check->line;
+/* It was served and its reply was lost: it is in front of all waiters again. */
+static void return_to_front(sim_server_t *server, sim_ticket_t *ticket, engine_word_t reply) {
+  sim_queue_t *queue = &server->world->check->queue;
   if (reply.len >= 2 && reply.at[0] == ':' && reply.at[1] == '0')
     return;
   ticket->waiting &= (uint8_t) ~(1u << server->index);
-  ask(server, ticket);
+  note_asked(server, ticket);
   for (unsigned i = 0; i < SIM_TICKETS; i++) {
-    const sim_ticket_t *other = &line->ticket[i];
+    const sim_ticket_t *other = &queue->ticket[i];
     if (other != ticket && other->used && other->name == ticket->name && other->waiting != 0 &&
         other->came <= ticket->came && other->came > 0)
       ticket->came = other->came - 1;
   }
 }
 
-static unsigned number_in(engine_word_t word) {
-  char text[12] = "";
-  memcpy(text, word.at, word.len < sizeof text ? word.len : sizeof text - 1);
-  return (unsigned)strtoul(text, NULL, 10);
-}
-
-/* "exclusion": the new grant and all beliefs together fit the present limit. */
-static void check_permits(const sim_server_t *server, unsigned name, unsigned given) {
+/* "exclusion": the new grant and all holds together fit the present limit. */
+static void check_permits(const sim_server_t *server, unsigned name, unsigned granted) {
   sim_world_t *world = server->world;
   unsigned set = world->check->name[name].limit, limit = set > 0 ? set : world->scenario->limit;
-  for (unsigned i = 0; i < world->scenario->processes; i++)
-    for (unsigned j = 0; j < SIM_ACTORS_MAX; j++) {
-      const sim_watch_t *watch = world->check->seen[i].watch[j];
-      if (sim_believes(watch, world->now) && watch->name == name)
-        given += watch->permits;
-    }
-  if (given > limit)
-    sim_violation(world, "exclusion: %s gives n%u, and %u of %u are out then", server->name, name,
-                  given, limit);
+  const sim_lock_t *lock;
+  for (unsigned i = 0; (lock = sim_next_lock(world, &i)) != NULL;)
+    if (lock->name == name && sim_lock_holds(lock, world->now))
+      granted += lock->permits;
+  if (granted > limit)
+    sim_violation(world, "exclusion: %s grants n%u, and then %u of %u permits are in use",
+                  server->name, name, granted, limit);
 }
 
-void sim_line_executed(sim_server_t *server, unsigned name, const sim_token_t *token,
-                       const engine_word_t *args, size_t n, engine_word_t reply) {
-  sim_line_t *line = &server->world->check->line;
-  uint8_t bit = (uint8_t)(1u << server->index);
+void sim_queue_executed(sim_server_t *server, unsigned name, const sim_token_t *token,
+                        const engine_word_t *args, size_t n, engine_word_t reply) {
+  sim_queue_t *queue = &server->world->check->queue;
   sim_ticket_t *ticket = NULL;
   for (size_t i = 1; i < n && ticket == NULL; i++)
     if (is_ticket(args[i]))
-      ticket = token != NULL ? get(line, args[i].at) : find(line, args[i].at);
+      ticket = token != NULL ? get(queue, args[i].at) : find(queue, args[i].at);
+  const sim_scenario_t *scenario = server->world->scenario;
   bool is_release = sim_is_release(args, n);
   bool keeps = is_release && n == 3 && args[2].len > 17 && args[2].at[16] == '+' &&
-               is_hex(args[2].at, 16) && server->world->scenario->kind != SIM_RWLOCK;
+               is_hex(args[2].at, 16) && scenario->kind != SIM_RWLOCK;
   if (keeps && token != NULL)
-    ticket = get(line, args[2].at);
+    ticket = get(queue, args[2].at);
   if (ticket != NULL && token != NULL) {
     ticket->name = name;
     ticket->process = token->process;
     ticket->life = token->life;
     if (!is_release)
-      ask(server, ticket);
+      note_asked(server, ticket);
   }
   bool granted = !is_release && token != NULL && was_granted(server, token, n, reply);
-  bool permits = server->world->scenario->kind == SIM_SEMAPHORE && !server->world->scenario->broken;
+  bool permits = scenario->kind == SIM_SEMAPHORE && !scenario->broken;
   if (permits && token == NULL && n == 2) /* it was resized */
-    server->world->check->name[name].limit = number_in(args[0]);
+    server->world->check->name[name].limit = (unsigned)sim_word_number(args[0]);
   if (permits && granted)
-    check_permits(server, name, number_in(args[2]));
+    check_permits(server, name, (unsigned)sim_word_number(args[2]));
   if (granted && is_ordered(server->world))
     check_order(server, name, ticket);
   if (keeps && ticket != NULL)
-    come_back(server, ticket, reply);
-  else if (ticket != NULL && (granted || is_release || was_turned_away(reply)))
-    ticket->waiting &= (uint8_t)~bit;
+    return_to_front(server, ticket, reply);
+  else if (ticket != NULL && (granted || is_release || was_rejected(reply)))
+    ticket->waiting &= (uint8_t) ~(1u << server->index);
 }
 
 /* ---- rules: liveness ------------------------------------------------------------------------------------ */
 
 /* A waiter for the name since then; NULL: none. */
-static const sim_watch_t *find_waiter(const sim_check_t *check, unsigned name, uint64_t since) {
-  for (unsigned i = 0; i < check->world->scenario->processes; i++)
-    for (unsigned j = 0; j < SIM_ACTORS_MAX; j++) {
-      const sim_watch_t *watch = check->seen[i].watch[j];
-      if (watch != NULL && watch->lock != NULL && watch->name == name &&
-          watch->op[SIM_ACQUIRE].pending && watch->op[SIM_ACQUIRE].since <= since)
-        return watch;
-    }
+static const sim_lock_t *find_waiter(const sim_check_t *check, unsigned name, uint64_t since) {
+  const sim_lock_t *lock;
+  for (unsigned i = 0; (lock = sim_next_lock(check->world, &i)) != NULL;)
+    if (lock->handle != NULL && lock->name == name && lock->base.op[SIM_ACQUIRE].pending &&
+        lock->base.op[SIM_ACQUIRE].since <= since)
+      return lock;
   return NULL;
 }
 
-void sim_line_look(sim_check_t *check) {
+void sim_queue_check(sim_check_t *check) {
   sim_world_t *world = check->world;
   const sim_server_t *server = &world->server[0];
   uint64_t most = world->scenario->free_ms * SIM_MS;
@@ -190,11 +180,11 @@ void sim_line_look(sim_check_t *check) {
     if (server->down || name->key_len == 0 ||
         engine_peek(server->engine, sim_server_clock(server), key).at != NULL)
       name->free_since = world->now;
-    const sim_watch_t *watch =
+    const sim_lock_t *lock =
         world->now > name->free_since + most ? find_waiter(check, i, world->now - most) : NULL;
-    if (watch != NULL)
+    if (lock != NULL)
       sim_violation(world, "liveness: n%u is free for %.0f ms, and %s waits for it", i,
-                    sim_in_ms(world->now - name->free_since), watch->who);
+                    sim_in_ms(world->now - name->free_since), lock->base.who);
   }
 }
 
@@ -213,27 +203,20 @@ static bool remembers(engine_word_t key) {
   return key.len > len && memcmp(key.at + key.len - len, counter, len) == 0;
 }
 
-static void look_at_token(const look_t *look, engine_word_t key, engine_word_t word) {
-  sim_check_t *check = look->check;
-  uint8_t bytes[BELAY__TOKEN_BYTES];
-  unsigned process, life;
-  if (!sim_read_token(word, bytes, &process, &life) || process >= check->world->scenario->processes)
-    return;
-  const sim_token_t *token = sim_log_find(&check->log, bytes);
-  bool excused = token == NULL || sim_is_excused(check, look->server, process, life, token->ghostly,
-                                                 token->came[look->server->index]);
-  if (check->seen[process].closed && !excused)
-    sim_violation(check->world, "leaks: %.*s on %s keeps a token of p%u, which is closed",
-                  (int)key.len, key.at, look->server->name, process);
-}
-
-static void look_at_word(void *ctx, engine_word_t key, engine_word_t word, int64_t until_ms) {
+static void check_word(void *ctx, engine_word_t key, engine_word_t word, int64_t until_ms) {
   const look_t *look = ctx;
   sim_check_t *check = look->check;
+  sim_holder_t holder;
   if (until_ms <= look->now_ms || remembers(key))
-    return; /* it is over, and will be swept */
-  look_at_token(look, key, word);
-  const sim_ticket_t *ticket = is_ticket(word) ? find(&check->line, word.at) : NULL;
+    return; /* it has expired, and will be swept */
+  bool held = sim_read_holder(word, &holder) && holder.process < check->world->scenario->processes;
+  const sim_token_t *token = held ? sim_log_find(&check->log, holder.token) : NULL;
+  if (token != NULL && check->seen[holder.process].closed &&
+      !sim_is_excused(check, look->server, holder.process, holder.life, token->ghostly,
+                      token->came[look->server->index]))
+    sim_violation(check->world, "leaks: %.*s on %s keeps a token of p%u, which is closed",
+                  (int)key.len, key.at, look->server->name, holder.process);
+  const sim_ticket_t *ticket = is_ticket(word) ? find(&check->queue, word.at) : NULL;
   if (ticket != NULL && check->seen[ticket->process].closed &&
       !sim_is_excused(check, look->server, ticket->process, ticket->life, ticket->ghostly,
                       ticket->came))
@@ -241,7 +224,7 @@ static void look_at_word(void *ctx, engine_word_t key, engine_word_t word, int64
                   (int)key.len, key.at, look->server->name, ticket->process);
 }
 
-void sim_line_end(sim_check_t *check) {
+void sim_queue_end(sim_check_t *check) {
   const sim_world_t *world = check->world;
   if (world->scenario->kind == SIM_LOCK) /* its keys contain only tokens: sim_check_end() */
     return;
@@ -250,6 +233,6 @@ void sim_line_end(sim_check_t *check) {
     look_t look = {.check = check, .server = server};
     look.now_ms = (int64_t)(sim_server_clock(server) / 1000);
     if (!server->down)
-      engine_each_word(server->engine, sim_server_clock(server), look_at_word, &look);
+      engine_each_word(server->engine, sim_server_clock(server), check_word, &look);
   }
 }

@@ -5,288 +5,278 @@
 
 #include "belay/rwlock.h"
 
-static void wrong(const sim_watch_t *watch, const char *rule, const char *what, int status) {
-  sim_violation(watch->process->world, "%s: %s, n%u: %s (%s)", rule, watch->who, watch->name, what,
+static void report(const sim_lock_t *lock, const char *rule, const char *what, int status) {
+  sim_violation(lock->base.world, "%s: %s, n%u: %s (%s)", rule, lock->base.who, lock->name, what,
                 belay_err_name(status));
 }
 
-static bool is_single(const sim_watch_t *watch) {
-  return watch->process->world->scenario->servers == 1;
+static bool is_single(const sim_lock_t *lock) {
+  return lock->base.world->scenario->servers == 1;
 }
 
-/* ---- which statuses there are --------------------------------------------------------------------------- */
+/* ---- permitted statuses ------------------------------------------------------------------------- */
 
-/* True for the refusals of the simulated servers. */
-static bool is_refusal(int status) {
-  switch (status) {
-  case BELAY_ELOADING:
-  case BELAY_ESCRIPTBUSY:
-  case BELAY_EOOM:
-  case BELAY_EMISCONF:
-  case BELAY_ENOREPLICAS:
-  case BELAY_EREADONLY:
-  case BELAY_ECLUSTERDOWN:
-  case BELAY_EMOVED:
-  case BELAY_EAUTH:
-  case BELAY_EPERM:
-    return true;
-  default:
-    return false;
-  }
+bool sim_is_refusal(int status) {
+  static const int refusals[] = {
+      BELAY_ELOADING,  BELAY_ESCRIPTBUSY,  BELAY_EOOM,   BELAY_EMISCONF, BELAY_ENOREPLICAS,
+      BELAY_EREADONLY, BELAY_ECLUSTERDOWN, BELAY_EMOVED, BELAY_EAUTH,    BELAY_EPERM};
+  for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
+    if (refusals[i] == status)
+      return true;
+  return false;
 }
 
 /* True if any operation may end with this status. */
-static bool may_end_so(const sim_watch_t *watch, int status) {
-  const sim_scenario_t *scenario = watch->process->world->scenario;
+static bool may_end_so(const sim_lock_t *lock, int status) {
+  const sim_scenario_t *scenario = lock->base.world->scenario;
+  const uint32_t *mean_ms = scenario->mean_ms;
   switch (status) {
   case 0:
   case BELAY_EUNKNOWN:
   case BELAY_EUNREACHABLE:
-  case BELAY_EBUSY: /* its turn to be sent did not come */
+  case BELAY_EBUSY: /* the call was not sent in time */
     return true;
   case BELAY_ENOMEM:
-    return scenario->mean_ms[SIM_MEMORY] > 0;
+    return mean_ms[SIM_MEMORY] > 0;
   case BELAY_ENOQUORUM:
-    return !is_single(watch);
+    return !is_single(lock);
   case BELAY_ECANCELED:
-    return watch->closing;
+    return lock->closing;
   case BELAY_ELOADING:
   case BELAY_EREADONLY: /* after a restart, a failover */
-    return scenario->mean_ms[SIM_FAILOVER] > 0 || scenario->mean_ms[SIM_RESTART_KEPT] > 0 ||
-           scenario->mean_ms[SIM_REFUSING] > 0;
+    return mean_ms[SIM_FAILOVER] > 0 || mean_ms[SIM_RESTART_KEPT] > 0 || mean_ms[SIM_REFUSING] > 0;
   case BELAY_ENOREPLICAS:
-    return is_single(watch) && (scenario->min_replicas > 0 || scenario->mean_ms[SIM_REFUSING] > 0);
+    return is_single(lock) && (scenario->min_replicas > 0 || mean_ms[SIM_REFUSING] > 0);
   default:
-    return is_refusal(status) && scenario->mean_ms[SIM_REFUSING] > 0;
+    return sim_is_refusal(status) && mean_ms[SIM_REFUSING] > 0;
   }
 }
 
-/* Whether the acquire has waited for as long as it was to. */
-static bool has_waited(const sim_watch_t *watch) {
-  uint64_t waited = sim_process_now(watch->process) - watch->op[SIM_ACQUIRE].called;
-  return watch->wait_ms != BELAY_FOREVER && waited >= (uint64_t)watch->wait_ms * SIM_MS;
+/* True if the wait of the acquire is over. */
+static bool has_waited(const sim_lock_t *lock) {
+  uint64_t waited = sim_process_now(lock->base.process) - lock->base.op[SIM_ACQUIRE].called;
+  return lock->wait_ms != BELAY_FOREVER && waited >= (uint64_t)lock->wait_ms * SIM_MS;
 }
 
-static bool may_acquire_end_so(const sim_watch_t *watch, int status) {
+static bool may_acquire_end_so(const sim_lock_t *lock, int status) {
   switch (status) {
   case BELAY_EHELD:
-    return watch->wait_ms == 0 || watch->options.max_attempts > 0;
+    return lock->wait_ms == 0 || lock->options.max_attempts > 0;
   case BELAY_ETIMEDOUT:
-    return watch->wait_ms != 0 && (watch->canceled || watch->closing || has_waited(watch));
+    return lock->wait_ms != 0 && (lock->canceled || lock->closing || has_waited(lock));
   case BELAY_EEXPIRED:
     return true;
-  case BELAY_EMISMATCH: /* more than there are now */
-    return watch->process->world->scenario->resized;
+  case BELAY_EMISMATCH: /* fewer permits exist than it needs */
+    return lock->base.world->scenario->resized;
   case BELAY_EQUARANTINED:
-    return is_single(watch) && sim_watch_lease(watch)->config->quarantine;
+    return is_single(lock) && sim_lock_lease(lock)->config->quarantine;
   case BELAY_ECANCELED:
-    return watch->canceled || watch->closing;
+    return lock->canceled || lock->closing;
   case BELAY_ELOADING: /* a server that was just restarted */
     return true;
   default:
-    return may_end_so(watch, status);
+    return may_end_so(lock, status);
   }
 }
 
-/* ---- an acquire ----------------------------------------------------------------------------------------- */
+/* ---- acquire ------------------------------------------------------------------------------------ */
 
-/* It holds. A quorum of servers has set its token, which is not one that was given back before. */
-static void granted(sim_watch_t *watch) {
-  sim_process_t *process = watch->process;
+/* A quorum of servers has set its token, which was not released before. */
+static void granted(sim_lock_t *lock) {
+  sim_process_t *process = lock->base.process;
   sim_world_t *world = process->world;
   sim_check_t *check = world->check;
-  const belay__lease_t *lease = sim_watch_lease(watch);
+  const belay__lease_t *lease = sim_lock_lease(lock);
   sim_token_t *token = sim_log_get(&check->log, lease->token.bytes);
   char text[BELAY__TOKEN_TEXT_MAX + 1];
-  world->figures.grants++;
-  if (world->phase == SIM_STORM)
-    world->figures.grants_in_faults++;
+  sim_actor_granted(&lock->base);
   if (check->tokens && sim_bits(token->set_on) < check->quorum)
-    wrong(watch, "truth", "granted, and too few servers have ever set its token", 0);
+    report(lock, "truth", "granted, and too few servers have ever set its token", 0);
   if (token->ended)
-    wrong(watch, "truth", "granted with a token that was given back before", 0);
+    report(lock, "truth", "granted with a token that was released before", 0);
   uint64_t now = sim_process_now(process), deadline = belay__lease_deadline(lease);
   if (!belay__lease_is_held(lease) || deadline <= now)
-    wrong(watch, "callbacks", "granted, and not held", 0);
-  if (deadline >= now + 1000 && belay_lock_token(watch->lock, text, sizeof text) < 42)
-    wrong(watch, "callbacks", "granted, and it has no token", 0);
-  if (watch->token != NULL)
-    watch->token->pins--;
+    report(lock, "callbacks", "granted, and not held", 0);
+  if (deadline >= now + 1000 && belay_lock_token(lock->handle, text, sizeof text) < 42)
+    report(lock, "callbacks", "granted, and it has no token", 0);
+  if (lock->token != NULL)
+    lock->token->pins--;
   token->pins++;
-  watch->token = token;
-  watch->held = true;
-  watch->deaf_extend = watch->lost_taken = false;
-  watch->seen = deadline;
-  watch->granted = world->now;
-  watch->granted_clock = now;
-  watch->ordinal = ++check->name[watch->name].grants;
-  watch->number = 0;
-  watch->counted = 0;
+  lock->token = token;
+  lock->held = true;
+  lock->silent_extend = lock->lost_taken = false;
+  lock->seen = deadline;
+  lock->granted = world->now;
+  lock->granted_clock = now;
+  lock->ordinal = ++check->name[lock->name].grants;
+  lock->number = 0;
+  lock->counted = 0;
   for (unsigned i = 0; i < lease->members; i++)
-    watch->counted |= (lease->member[i].until > 0 ? 1u : 0u) << i;
+    lock->counted |= (lease->member[i].until > 0 ? 1u : 0u) << i;
   if (deadline < now + 1000)
-    return; /* too short to be asked about */
-  sim_check_exclusive(watch);
+    return; /* too short to be checked */
+  sim_check_exclusive(lock);
   if (world->scenario->kind == SIM_REENTRANT)
-    sim_fence_entered(watch);
+    sim_fence_entered(lock);
   else if (lease->config->fencing)
-    sim_fence_granted(watch);
+    sim_fence_granted(lock);
 }
 
 /* "Held by another", "not sent" and "refused" must be true of the last attempt. */
-static bool is_definite(const sim_watch_t *watch, int status) {
-  if (!is_single(watch))
+static bool is_definite(const sim_lock_t *lock, int status) {
+  if (!is_single(lock))
     return false;
   if (status == BELAY_EHELD)
-    return watch->wait_ms == 0 || !has_waited(watch); /* else it was cut short */
+    return lock->wait_ms == 0 || !has_waited(lock); /* else it was cut short */
   /* A refusal may also concern a command that the lock needs to count. */
-  const belay__lease_config_t *config = sim_watch_lease(watch)->config;
+  const belay__lease_config_t *config = sim_lock_lease(lock)->config;
   bool bare = !config->quarantine && config->min_replicas == 0;
-  bool busy = status == BELAY_EBUSY && (watch->wait_ms == 0 || !has_waited(watch));
-  return status == BELAY_EUNREACHABLE || busy || (bare && is_refusal(status));
+  bool busy = status == BELAY_EBUSY && (lock->wait_ms == 0 || !has_waited(lock));
+  return status == BELAY_EUNREACHABLE || busy || (bare && sim_is_refusal(status));
 }
 
-static void not_granted(sim_watch_t *watch, int status) {
-  sim_log_t *log = &watch->process->world->check->log;
-  const belay__lease_t *lease = sim_watch_lease(watch);
+static void not_granted(sim_lock_t *lock, int status) {
+  sim_log_t *log = &lock->base.world->check->log;
+  const belay__lease_t *lease = sim_lock_lease(lock);
   if (lease->attempts == 0)
-    return; /* others of its process came first, and it has not asked */
-  sim_token_t *token = is_definite(watch, status) ? sim_log_get(log, lease->token.bytes)
-                                                  : sim_log_find(log, lease->token.bytes);
+    return; /* it was behind others of its process */
+  sim_token_t *token = is_definite(lock, status) ? sim_log_get(log, lease->token.bytes)
+                                                 : sim_log_find(log, lease->token.bytes);
   if (token == NULL)
     return;
   token->ended = true;
-  if (!is_definite(watch, status))
+  if (!is_definite(lock, status))
     return;
   token->refused = true;
-  token->name = watch->name;
-  token->process = watch->process->index;
+  token->name = lock->name;
+  token->process = lock->base.process->index;
   if (token->set_on != 0)
-    wrong(watch, "truth", "the server has set its token", status);
+    report(lock, "truth", "the server has set its token", status);
 }
 
-void sim_result_acquire(sim_watch_t *watch, int status) {
-  if (!may_acquire_end_so(watch, status))
-    wrong(watch, "callbacks", "an acquire must not end so", status);
-  if (watch->canceled && status != BELAY_ECANCELED)
-    wrong(watch, "callbacks", "an acquire that was canceled must not end so", status);
-  if (watch->closing && status == 0)
-    wrong(watch, "callbacks", "granted, and it is being closed", status);
+void sim_result_acquire(sim_lock_t *lock, int status) {
+  if (!may_acquire_end_so(lock, status))
+    report(lock, "callbacks", "an acquire must not end so", status);
+  if (lock->canceled && status != BELAY_ECANCELED)
+    report(lock, "callbacks", "an acquire that was canceled must not end so", status);
+  if (lock->closing && status == 0)
+    report(lock, "callbacks", "granted, and it is being closed", status);
   if (status == 0)
-    granted(watch);
+    granted(lock);
   else
-    not_granted(watch, status);
+    not_granted(lock, status);
 }
 
-/* ---- a release ------------------------------------------------------------------------------------------ */
+/* ---- release ------------------------------------------------------------------------------------ */
 
-void sim_result_release(sim_watch_t *watch, int status) {
-  const sim_check_t *check = watch->process->world->check;
-  const sim_token_t *token = watch->token;
+void sim_result_release(sim_lock_t *lock, int status) {
+  const sim_check_t *check = lock->base.world->check;
+  const sim_token_t *token = lock->token;
   unsigned removed = sim_bits(token->removed_on);
-  if (status != BELAY_ENOTOWNER && !may_end_so(watch, status))
-    wrong(watch, "callbacks", "a release must not end so", status);
+  if (status != BELAY_ENOTOWNER && !may_end_so(lock, status))
+    report(lock, "callbacks", "a release must not end so", status);
   if (status == 0)
-    sim_fence_left(watch);
+    sim_fence_left(lock);
   if (!check->tokens)
     return;
   if (status == 0 && removed < check->quorum)
-    wrong(watch, "truth", "released, and too few servers have removed its token", status);
+    report(lock, "truth", "released, and too few servers have removed its token", status);
   if (status == BELAY_ENOTOWNER && removed >= check->quorum && !check->strangers)
-    wrong(watch, "truth", "a quorum of servers has removed its token for it", status);
+    report(lock, "truth", "a quorum of servers has removed its token for it", status);
 }
 
-/* ---- an extend ------------------------------------------------------------------------------------------ */
+/* ---- extend ------------------------------------------------------------------------------------- */
 
-/* A quorum had it; it is believed in, for as long as was asked. */
-static void extended(const sim_watch_t *watch) {
-  const sim_pending_t *op = &watch->op[SIM_EXTEND];
-  const belay__lease_t *lease = sim_watch_lease(watch);
-  sim_world_t *world = watch->process->world;
+/* A quorum had its token; it is held at least until the requested deadline. */
+static void extended(const sim_lock_t *lock) {
+  const sim_pending_t *op = &lock->base.op[SIM_EXTEND];
+  const belay__lease_t *lease = sim_lock_lease(lock);
+  sim_world_t *world = lock->base.world;
   uint64_t deadline = belay__lease_deadline(lease);
-  if (!watch->held || !belay__lease_is_held(lease) || deadline <= sim_process_now(watch->process))
-    wrong(watch, "callbacks", "extended, and not held", 0);
-  if (watch->turning != SIM_TURNS_WRITER &&
+  if (!lock->held || !belay__lease_is_held(lease) ||
+      deadline <= sim_process_now(lock->base.process))
+    report(lock, "callbacks", "extended, and not held", 0);
+  if (lock->turning != SIM_TURNS_WRITER &&
       deadline < op->called + belay__lease_validity(lease->ttl, lease->config->drift))
-    wrong(watch, "truth", "extended, and not for as long as it asked", 0);
-  if (world->check->tokens && watch->token != NULL &&
-      sim_token_somewhen(world, watch->token, op->since) < world->check->quorum)
-    wrong(watch, "truth", "extended, and too few servers had its token", 0);
+    report(lock, "truth", "extended by less than was requested", 0);
+  if (world->check->tokens && lock->token != NULL &&
+      sim_token_somewhen(world, lock->token, op->since) < world->check->quorum)
+    report(lock, "truth", "extended, and too few servers had its token", 0);
 }
 
-/* It is what it was turned into, and says so. */
-static void turned(sim_watch_t *watch, int status) {
-  if (watch->turning == SIM_TURNS_WRITER && status == 0 && watch->held) {
-    watch->writer = true;
-    sim_check_exclusive(watch);
+/* The mode is the requested one. */
+static void turned(sim_lock_t *lock, int status) {
+  if (lock->turning == SIM_TURNS_WRITER && status == 0 && lock->held) {
+    lock->writer = true;
+    sim_check_exclusive(lock);
   }
-  if (watch->held &&
-      belay_rwlock_mode(watch->lock) != (watch->writer ? BELAY_RWLOCK_WRITE : BELAY_RWLOCK_READ))
-    wrong(watch, "callbacks", "it is not what it was turned into", status);
+  if (lock->held &&
+      belay_rwlock_mode(lock->handle) != (lock->writer ? BELAY_RWLOCK_WRITE : BELAY_RWLOCK_READ))
+    report(lock, "callbacks", "it has another mode than was requested", status);
 }
 
-void sim_result_extend(sim_watch_t *watch, int status) {
-  bool turning = watch->turning != SIM_STAYS;
+void sim_result_extend(sim_lock_t *lock, int status) {
+  bool turning = lock->turning != SIM_STAYS;
   if (turning)
-    turned(watch, status);
+    turned(lock, status);
   switch (status) {
   case 0:
-    extended(watch);
+    extended(lock);
     return;
   case BELAY_ESHARED:
-    if (watch->turning != SIM_TURNS_WRITER)
-      wrong(watch, "callbacks", "an extend must not end so", status);
+    if (lock->turning != SIM_TURNS_WRITER)
+      report(lock, "callbacks", "an extend must not end so", status);
     break;
   case BELAY_ENOTOWNER:
-    if (!watch->lost_taken)
-      wrong(watch, "loss", "not ours any more, and the loss was not told", status);
+    if (!lock->lost_taken)
+      report(lock, "loss", "not ours any more, and the loss was not reported", status);
     return;
   case BELAY_ECANCELED:
-    if (watch->held)
-      wrong(watch, "callbacks", "an extend of what is held was canceled", status);
+    if (lock->held)
+      report(lock, "callbacks", "an extend was canceled while held", status);
     return;
   case BELAY_EEXPIRED:
     break;
   default:
-    if (!may_end_so(watch, status))
-      wrong(watch, "callbacks", "an extend must not end so", status);
+    if (!may_end_so(lock, status))
+      report(lock, "callbacks", "an extend must not end so", status);
   }
-  if (!watch->held)
-    wrong(watch, "callbacks", "an extend failed of what is not held", status);
-  else if (!turning && is_single(watch) &&
-           belay__lease_deadline(sim_watch_lease(watch)) > watch->before)
-    wrong(watch, "truth", "an extend failed, and the lease runs longer", status);
+  if (!lock->held)
+    report(lock, "callbacks", "an extend failed after the hold", status);
+  else if (!turning && is_single(lock) &&
+           belay__lease_deadline(sim_lock_lease(lock)) > lock->before)
+    report(lock, "truth", "an extend failed, and the lease runs longer", status);
 }
 
-/* ---- a loss --------------------------------------------------------------------------------------------- */
+/* ---- loss --------------------------------------------------------------------------------------- */
 
-/* Told at the deadline at the latest; and for a reason. */
-void sim_result_lost(sim_watch_t *watch, belay_lost_t reason) {
-  sim_process_t *process = watch->process;
+/* Reported at the deadline at the latest; with a true reason. */
+void sim_result_lost(sim_lock_t *lock, belay_lost_t reason) {
+  sim_process_t *process = lock->base.process;
   sim_world_t *world = process->world;
   uint64_t now = sim_process_now(process), due = sim_excused_until(process);
-  const belay__lease_t *lease = sim_watch_lease(watch);
+  const belay__lease_t *lease = sim_lock_lease(lock);
   world->figures.losses++;
-  if (!watch->held && !watch->late_loss) {
-    wrong(watch, "loss", "lost, and was not held", 0);
+  if (!lock->held && !lock->late_loss) {
+    report(lock, "loss", "lost, and was not held", 0);
     return;
   }
-  if (due < watch->seen)
-    due = watch->seen;
+  if (due < lock->seen)
+    due = lock->seen;
   if (now > due && now - due > SIM_TICK)
-    sim_violation(world, "loss: %s, n%u: told %.3f ms late", watch->who, watch->name,
+    sim_violation(world, "loss: %s, n%u: reported %.3f ms late", lock->base.who, lock->name,
                   sim_in_ms(now - due));
   /* Servers whose votes counted at the grant, and that cannot have replied "not ours" since. */
-  unsigned keep = sim_token_throughout(world, watch->token, watch->granted) & watch->counted;
+  unsigned keep = sim_token_throughout(world, lock->token, lock->granted) & lock->counted;
   if (world->check->tokens && reason == BELAY_LOST_TAKEN && sim_bits(keep) >= world->check->quorum)
-    wrong(watch, "loss", "taken, and a quorum has had it all the time", 0);
-  if (reason != BELAY_LOST_TAKEN && is_single(watch) && now < watch->seen)
-    wrong(watch, "loss", "expired, and the lease still ran", 0);
+    report(lock, "loss", "taken, and a quorum had its token all the time", 0);
+  if (reason != BELAY_LOST_TAKEN && is_single(lock) && now < lock->seen)
+    report(lock, "loss", "expired, and the lease still ran", 0);
   if (reason == BELAY_LOST_MAX_HOLD &&
       (!lease->config->renew || lease->config->max_hold == BELAY_FOREVER ||
        now - lease->held_since < (uint64_t)lease->config->max_hold * SIM_MS))
-    wrong(watch, "loss", "held for too long, and it was not", 0);
-  watch->held = watch->late_loss = false;
-  watch->lost_taken = reason == BELAY_LOST_TAKEN;
-  watch->token->ended = true;
+    report(lock, "loss", "max_hold is the reason, and it is not over", 0);
+  lock->held = lock->late_loss = false;
+  lock->lost_taken = reason == BELAY_LOST_TAKEN;
+  lock->token->ended = true;
 }

@@ -4,9 +4,9 @@
 
 #include "sim/check/check_state.h"
 
-void sim_result_acquire(sim_watch_t *watch, int status);
-void sim_result_release(sim_watch_t *watch, int status);
-void sim_result_extend(sim_watch_t *watch, int status);
-void sim_result_lost(sim_watch_t *watch, belay_lost_t reason);
+void sim_result_acquire(sim_lock_t *lock, int status);
+void sim_result_release(sim_lock_t *lock, int status);
+void sim_result_extend(sim_lock_t *lock, int status);
+void sim_result_lost(sim_lock_t *lock, belay_lost_t reason);
 
 #endif /* TEST_SIM_CHECK_CHECK_RESULT_H */

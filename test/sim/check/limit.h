@@ -13,26 +13,27 @@
 #define TEST_SIM_CHECK_LIMIT_H
 
 #include "belay/limiter.h"
-#include "sim/actors/hand.h"
+#include "sim/actors/actor.h"
 
-#define SIM_ASKS 32768
-#define SIM_ASKS_FOR_THE_END 2048          /* when the storm is over */
-#define SIM_LIMIT_MOST (INT64_C(64) << 15) /* tokens: the largest burst, or count; 64 SIM_ASKS */
-#define SIM_LIMIT_KEYS 4
+#define SIM_LIMIT_REQUESTS 32768
+#define SIM_LIMIT_HEALING_REQUESTS 2048 /* when the storm is over */
+#define SIM_LIMIT_MOST                                                                             \
+  (INT64_C(64) << 15) /* tokens: the largest burst, or count; 64 SIM_LIMIT_REQUESTS */
+#define SIM_LIMIT_KEYS SIM_KEYS
 #define SIM_LIMIT_LONGEST_MS UINT64_C(5000) /* waits, when the storm is over */
 #define SIM_LIMIT_ID 32                     /* a reservation's, as text */
 
-typedef enum sim_ask_kind {
-  SIM_ASK_TAKE = 1,
-  SIM_ASK_PENALTY,
-  SIM_ASK_REFUND,
-  SIM_ASK_RESERVE,
-  SIM_ASK_WAIT,
-  SIM_ASK_SLICE /* by the library itself, ahead */
-} sim_ask_kind_t;
+typedef enum sim_limit_kind {
+  SIM_LIMIT_TAKE = 1,
+  SIM_LIMIT_PENALTY,
+  SIM_LIMIT_REFUND,
+  SIM_LIMIT_RESERVE,
+  SIM_LIMIT_WAIT,
+  SIM_LIMIT_SLICE /* by the library itself, ahead */
+} sim_limit_kind_t;
 
-typedef struct sim_ask {
-  uint8_t kind; /* 0: nobody has asked */
+typedef struct sim_limit_request {
+  uint8_t kind; /* 0: none */
   uint8_t key;
   bool unsent;    /* true if a callback said that it was not sent or was refused */
   bool admitted;  /* by the server */
@@ -51,7 +52,7 @@ typedef struct sim_ask {
   unsigned next;          /* in its slot */
   uint8_t process;        /* SLICE: whose it is, */
   unsigned life;          /* and of which life */
-} sim_ask_t;
+} sim_limit_request_t;
 
 /* Sets the policy of the world, by chance, before anything else. */
 typedef struct sim_limits sim_limits_t;
@@ -62,19 +63,17 @@ int64_t sim_limits_slice(const sim_limits_t *limits, uint32_t *lease_ms);
 int64_t sim_limits_most(const sim_limits_t *limits); /* the smallest burst, or count */
 
 /* Registers a request; returns its number, or 0 if there are no more. cost becomes cost *
- * SIM_ASKS plus the number. */
-unsigned sim_limits_ask(sim_world_t *world, sim_ask_kind_t kind, unsigned key, uint64_t times);
-sim_ask_t *sim_limits_asked(sim_world_t *world, unsigned number);
-/* He could not. */
-void sim_limits_unasked(sim_world_t *world, unsigned number);
+ * SIM_LIMIT_REQUESTS plus the number. */
+unsigned sim_limits_number(sim_world_t *world, sim_limit_kind_t kind, unsigned key, uint64_t times);
+sim_limit_request_t *sim_limits_request(sim_world_t *world, unsigned number);
 
-/* The status of a callback goes with its verdict. */
-void sim_limits_status(const sim_hand_t *hand, int status, const belay_limiter_result_t *result);
-/* He is told. */
-void sim_limits_told(sim_hand_t *hand, unsigned number, const belay_limiter_result_t *result);
+/* Checks that the status of a callback fits its verdict. */
+void sim_limits_status(const sim_actor_t *actor, int status, const belay_limiter_result_t *result);
+/* Checks the result of a callback. */
+void sim_limits_result(sim_actor_t *actor, unsigned number, const belay_limiter_result_t *result);
 
-/* His process has crashed, or is closed. */
-void sim_limits_gone(sim_hand_t *hand);
+/* The process of the actor has crashed, or is closed. */
+void sim_limits_ended(sim_actor_t *actor);
 
 /* A server has executed this. */
 void sim_limits_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,

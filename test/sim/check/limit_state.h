@@ -23,7 +23,7 @@ typedef struct sim_lease {
 /* Something that was charged. */
 typedef struct sim_entry {
   uint64_t at_us;
-  unsigned ask;
+  unsigned request;
   int64_t used;    /* its usable tokens */
   int64_t charged; /* that the server holds against the key */
 } sim_entry_t;
@@ -47,8 +47,8 @@ struct sim_limits {
   bool begun;
   size_t n;
   belay_limit_t limit[BELAY_LIMITER_LIMITS_MAX];
-  unsigned asks;
-  sim_ask_t ask[SIM_ASKS];
+  unsigned requests;
+  sim_limit_request_t request[SIM_LIMIT_REQUESTS];
   unsigned slot[SIM_LIMIT_SLOTS]; /* reservations by their id */
   sim_account_t account[SIM_LIMIT_KEYS];
   struct {
@@ -67,7 +67,7 @@ struct sim_limits {
   int64_t slice;
   uint32_t lease_ms;
   sim_lease_t lease[SIM_PROCESSES_MAX][SIM_LIMIT_KEYS];
-  sim_account_t told[SIM_LIMIT_KEYS]; /* admitted tokens, at the time of the callback */
+  sim_account_t used[SIM_LIMIT_KEYS]; /* admitted tokens, at the time of the callback */
 };
 
 /* ---- check_limit_account.c ---- */
@@ -95,7 +95,7 @@ void sim_check_due(sim_server_t *server, const sim_limits_t *limits, unsigned ke
 void sim_lease_granted(sim_server_t *server, unsigned number);
 void sim_lease_returned(sim_server_t *server, unsigned key, int64_t tokens, uint64_t taken_us,
                         int64_t returned);
-void sim_lease_used(sim_hand_t *hand, unsigned number, uint64_t now_us);
+void sim_lease_used(sim_actor_t *actor, unsigned number, uint64_t now_us);
 /* Any other use. */
 void sim_lease_noted(sim_world_t *world, unsigned number, uint64_t at_us);
 

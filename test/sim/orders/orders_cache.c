@@ -20,7 +20,7 @@
 
 #include "sim/check/check.h"
 #include "sim/check/check_state.h"
-#include "sim/actors/hand.h"
+#include "sim/actors/actor.h"
 #include "sim/orders/orders_cache.h"
 #include "sim/report.h"
 

@@ -2,7 +2,7 @@
  * servers' commands. */
 #include <string.h>
 
-#include "sim/actors/hand.h"
+#include "sim/actors/actor.h"
 #include "sim/orders/orders_cache.h"
 #include "sim/world/server.h"
 
@@ -89,4 +89,4 @@ static void on_executed(sim_server_t *server, const engine_word_t *argv, size_t 
   }
 }
 
-const sim_trade_t sim_orders_trade = {.size = sizeof(sim_hand_t), .executed = on_executed};
+const sim_actor_type_t sim_orders_type = {.size = sizeof(sim_actor_t), .executed = on_executed};

@@ -33,7 +33,7 @@ typedef enum sim_waking { SIM_WAKE_BOTH, SIM_WAKE_NOTIFY, SIM_WAKE_POLL } sim_wa
 struct sim_scenario {
   const char *name, *about;
   sim_kind_t kind;
-  const char *craft; /* DATA: the only one; NULL: any */
+  const char *subject; /* DATA: the only one; NULL: any */
   bool broken;       /* an assumption is: two holders may be, everything else must hold */
 
   unsigned servers;   /* each lock is on all of them: 1, or a Redlock on 3 to 7 */

@@ -210,7 +210,7 @@ const sim_scenario_t sim_scenarios_of_kinds[] = {
      .about = "idempotency records that many begin, and some come too late to finish",
      LIMITED,
      .kind = SIM_DATA,
-     .craft = "record"},
+     .subject = "record"},
     {.name = "cache",
      .about = "a cache whose keys are loaded, invalidated, put and lost all the time",
      LIMITED,

@@ -5,7 +5,6 @@
 
 #include "sim/actors/actor.h"
 #include "sim/check/check.h"
-#include "sim/check/check_actor.h"
 #include "sim/world/process.h"
 #include "sim/scenarios/scenario.h"
 
@@ -30,7 +29,7 @@ static void preempt(sim_process_t *process) {
   if (!process->belay->entered || process->telling || world->phase != SIM_STORM ||
       scenario->stalls == 0 || sim_below(&world->random, PREEMPTED) != 0)
     return;
-  sim_watch_stall(process, sim_between(&world->random, 1, (uint64_t)scenario->ttl_max_ms * SIM_MS));
+  sim_stall(process, sim_between(&world->random, 1, (uint64_t)scenario->ttl_max_ms * SIM_MS));
 }
 
 static uint64_t host_now(belay_t *belay) {

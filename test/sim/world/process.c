@@ -402,7 +402,7 @@ void sim_process_close(sim_process_t *process) {
   process->life = SIM_ENDING;
   process->closes = sim_process_now(process);
   sim_current = process;
-  sim_actors_rest(process);
+  sim_actors_stop(process);
   int error = belay_close(process->belay, on_closed);
   sim_current = NULL;
   assert(error == 0);

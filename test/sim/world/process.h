@@ -41,8 +41,7 @@ struct sim_process {
   belay_t *belay;                          /* the same; NULL: not open */
   belay_client_t *client[SIM_SERVERS_MAX]; /* NULL: it could not be made, or is closed */
   unsigned clients;
-  struct sim_actor *actor; /* actor.h's */
-  void *hands;             /* hand.h's: in its place */
+  void *actors; /* of the type of the scenario: actor.c */
 
   sim_event_t birth; /* it is started (again) */
   sim_event_t turn;  /* the next turn of its loop */
