@@ -4,51 +4,33 @@
 
 #define PAIR "{v} {v}gen"
 
+// clang-format off
 const conformance_row_t conformance_cache[] = {
     /* a load, from its beginning to either end */
-    ROW("EVAL @cache_begin 2 " PAIR " %G %G %t"),
-    ROW("EVAL @cache_begin 2 " PAIR " %G %G %t"),
-    ROW("EVALSHA $cache_begin 2 " PAIR " %G %G %t"),
-    ROW("EVAL @cache_begin 2 " PAIR " %G %G %e"),
-    {"EVAL @cache_begin 2 " PAIR " %G %G %x", LIKE_BYTES, ROW_PAUSE},
-    ROW("EVAL @cache_fill 2 " PAIR " %G %R %t %H"),
-    ROW("EVAL @cache_fill 2 " PAIR " %G %R %t %H"),
-    ROW("EVALSHA $cache_fill 2 " PAIR " %G %R %t %H"),
-    ROW("EVAL @cache_fill 2 " PAIR " %G %R %e %H"),
-    {"EVAL @cache_fill 2 " PAIR " %G %R %x PUBLISH", LIKE_BYTES, ROW_PAUSE},
-    ROW("EVAL @cache_fail 2 " PAIR " %G %R %t %U %H"),
-    ROW("EVALSHA $cache_fail 2 " PAIR " %G %R %t %U %H"),
-    ROW("EVAL @cache_fail 2 " PAIR " %G %R %e %U %H"),
-    ROW("EVAL @cache_touch 1 {v} %U %t %e"),
-    ROW("EVALSHA $cache_touch 1 {v} %U %t %e"),
-    ROW("EVAL @cache_touch 1 {v} %U %e %e"),
-
+    ROWS(
+      "EVAL @cache_begin 2 " PAIR " %G %G %t|EVAL @cache_begin 2 " PAIR " %G %G %t|"
+      "EVALSHA $cache_begin 2 " PAIR " %G %G %t|EVAL @cache_begin 2 " PAIR " %G %G %e|"
+      "EVAL @cache_fill 2 " PAIR " %G %R %t %H|EVAL @cache_fill 2 " PAIR " %G %R %t %H|"
+      "EVALSHA $cache_fill 2 " PAIR " %G %R %t %H|EVAL @cache_fill 2 " PAIR " %G %R %e %H|"
+      "EVAL @cache_fail 2 " PAIR " %G %R %t %U %H|"
+      "EVALSHA $cache_fail 2 " PAIR " %G %R %t %U %H|"
+      "EVAL @cache_fail 2 " PAIR " %G %R %e %U %H|EVAL @cache_touch 1 {v} %U %t %e|"
+      "EVALSHA $cache_touch 1 {v} %U %t %e|EVAL @cache_touch 1 {v} %U %e %e"),
+    ROWS_OF(LIKE_BYTES, ROW_PAUSE,
+      "EVAL @cache_begin 2 " PAIR " %G %G %x|EVAL @cache_fill 2 " PAIR " %G %R %x PUBLISH"),
     /* tags */
-    ROW("EVAL @cache_tag 1 {v}tag %G %t"),
-    ROW("EVALSHA $cache_tag 1 {v}tag %G %t"),
-    ROW("EVAL @cache_tag 1 {v}tag %G %e"),
-
+    ROWS(
+      "EVAL @cache_tag 1 {v}tag %G %t|EVALSHA $cache_tag 1 {v}tag %G %t|"
+      "EVAL @cache_tag 1 {v}tag %G %e"),
     /* commands of a cache without a script */
-    ROW("DEL " PAIR),
-    ROW("DEL {v}tag"),
-    ROW("DEL {v}gen"),
-    ROW("GET {v}"),
-    ROW("GET {v}gen"),
-    ROW("GETRANGE {v} 48 63"),
-    ROW_LIKE("PTTL {v}", LIKE_MS),
-    ROW_LIKE("PTTL {v}gen", LIKE_MS),
-    ROW_LIKE("PTTL {v}tag", LIKE_MS),
-    ROW("PUBLISH {v}::filled %v"),
-
+    ROWS(
+      "DEL " PAIR "|DEL {v}tag|DEL {v}gen|GET {v}|GET {v}gen|GETRANGE {v} 48 63|"
+      "PUBLISH {v}::filled %v"),
+    ROWS_LIKE(LIKE_MS, "PTTL {v}|PTTL {v}gen|PTTL {v}tag"),
     /* invalid records and other types */
-    ROW("SET {v} %R PX %t"),
-    ROW("SET {v} %v"),
-    ROW("SET {v}gen %G PX %t"),
-    ROW("SET {v}tag %G"),
-    ROW("RPUSH {v} %v"),
-    ROW("SADD {v}gen %m"),
-    ROW("HSET {v}tag a b"),
-    ROW("DEL " PAIR " {v}tag"),
-    ROW("DEL " PAIR " {v}tag"),
+    ROWS(
+      "SET {v} %R PX %t|SET {v} %v|SET {v}gen %G PX %t|SET {v}tag %G|RPUSH {v} %v|"
+      "SADD {v}gen %m|HSET {v}tag a b|DEL " PAIR " {v}tag|DEL " PAIR " {v}tag"),
     END,
 };
+// clang-format on

@@ -62,11 +62,11 @@ typedef struct conformance_sequence {
   size_t count;
 } conformance_sequence_t;
 
-/* A pattern is words with blanks between them. One that begins with % is drawn from the words of that name
- * (words.c), @name is the text of a script, $name its SHA1, ^name that in upper case, and %* at the end
- * is another command. */
+/* Patterns of commands, separated by '|'. A pattern is words with blanks between them. A word that
+ * begins with % is drawn from the words of that name (words.c), @name is the text of a script, $name
+ * its SHA1, ^name that in upper case, and %* at the end is another command. */
 typedef struct conformance_row {
-  const char *pattern;
+  const char *patterns;
   conformance_like_t like;
   enum {
     ROW_PAUSE = 1,    /* it gives a short ttl */
@@ -77,7 +77,7 @@ typedef struct conformance_row {
 
 typedef struct conformance_family {
   const char *name;
-  const conformance_row_t *rows[10]; /* up to a NULL; each ends with a row without a pattern */
+  const conformance_row_t *rows[10]; /* up to a NULL; each ends with a row without patterns */
   unsigned conns;                    /* so many connections; more than 1: one command at a time */
   int resp;                          /* the protocol's version that they begin with */
 } conformance_family_t;
@@ -94,10 +94,12 @@ void conformance_print_command(FILE *out, const conformance_command_t *command);
 
 #define END                                                                                        \
   { NULL, LIKE_BYTES, 0 }
-#define ROW(pattern)                                                                               \
-  { pattern, LIKE_BYTES, 0 }
-#define ROW_LIKE(pattern, like)                                                                    \
-  { pattern, like, 0 }
+#define ROWS(patterns)                                                                             \
+  { patterns, LIKE_BYTES, 0 }
+#define ROWS_LIKE(like, patterns)                                                                  \
+  { patterns, like, 0 }
+#define ROWS_OF(like, flags, patterns)                                                             \
+  { patterns, like, flags }
 
 /* Commands that create and delete keys of other types; and commands that read everything of a
  * key. */

@@ -137,45 +137,63 @@ static void add_script(conformance_command_t *command, const char *word, size_t 
 
 /* ---- commands ------------------------------------------------------------------------------------------ */
 
-static size_t count_rows(const conformance_row_t *rows) {
+/* One of the patterns of a row. */
+typedef struct pattern {
+  const conformance_row_t *row;
+  char text[256];
+} pattern_t;
+
+static size_t count_patterns(const conformance_row_t *rows) {
   size_t count = 0;
-  while (rows[count].pattern != NULL)
-    count++;
+  for (; rows->patterns != NULL; rows++, count++)
+    for (const char *at = rows->patterns; (at = strchr(at, '|')) != NULL; at++)
+      count++;
   return count;
 }
 
-static const conformance_row_t *draw_row(generator_t *g) {
+static pattern_t pattern_at(const conformance_row_t *rows, size_t i) {
+  pattern_t pattern;
+  const char *at = rows->patterns;
+  for (; i > 0; i--) {
+    at += strcspn(at, "|");
+    at = *at == '|' ? at + 1 : (++rows)->patterns;
+  }
+  pattern.row = rows;
+  snprintf(pattern.text, sizeof pattern.text, "%.*s", (int)strcspn(at, "|"), at);
+  return pattern;
+}
+
+static pattern_t draw_pattern(generator_t *g) {
   size_t tables = 0;
   while (g->family->rows[tables] != NULL)
     tables++;
   const conformance_row_t *rows =
       once_in(g, 6) ? conformance_any : g->family->rows[below(g, tables)];
-  return &rows[below(g, count_rows(rows))];
+  return pattern_at(rows, below(g, count_patterns(rows)));
 }
 
 /* One that a script may call: no script itself, for those give their replies another form. */
-static const conformance_row_t *draw_inner_row(generator_t *g) {
+static pattern_t draw_inner_pattern(generator_t *g) {
   for (;;) {
     const conformance_family_t *family =
         &conformance_families[below(g, conformance_families_count)];
     if (family->rows[1] != NULL || family->conns > 1)
       continue;
-    const conformance_row_t *row = &family->rows[0][below(g, count_rows(family->rows[0]))];
-    if (strstr(row->pattern, "%*") == NULL && strncmp(row->pattern, "EVAL", 4) != 0)
-      return row;
+    pattern_t pattern = pattern_at(family->rows[0], below(g, count_patterns(family->rows[0])));
+    if (strstr(pattern.text, "%*") == NULL && strncmp(pattern.text, "EVAL", 4) != 0)
+      return pattern;
   }
 }
 
-static void add_pattern(generator_t *g, conformance_command_t *command,
-                        const conformance_row_t *row) {
-  command->pause |= (row->flags & ROW_PAUSE) != 0;
-  for (const char *word = row->pattern; *word != '\0';) {
+static void add_pattern(generator_t *g, conformance_command_t *command, const pattern_t *pattern) {
+  command->pause |= (pattern->row->flags & ROW_PAUSE) != 0;
+  for (const char *word = pattern->text; *word != '\0';) {
     size_t len = strcspn(word, " ");
     if (word[0] == '%' && word[1] == '*') {
-      const conformance_row_t *inner = draw_inner_row(g);
-      if ((row->flags & ROW_OWN_LIKE) == 0)
-        command->like = inner->like;
-      add_pattern(g, command, inner);
+      pattern_t inner = draw_inner_pattern(g);
+      if ((pattern->row->flags & ROW_OWN_LIKE) == 0)
+        command->like = inner.row->like;
+      add_pattern(g, command, &inner);
     } else if (word[0] == '%') {
       add_drawn(g, command, word[1]);
     } else if (strchr("@$^", word[0]) != NULL) {
@@ -240,17 +258,18 @@ static void lower(conformance_command_t *command, size_t words) {
 }
 
 static conformance_command_t draw(generator_t *g) {
-  const conformance_row_t *row = draw_row(g);
+  pattern_t pattern = draw_pattern(g);
+  const conformance_row_t *row = pattern.row;
   conformance_command_t command = {.like = row->like};
   command.conn = (unsigned)below(g, g->family->conns);
-  add_pattern(g, &command, row);
-  if (strncmp(row->pattern, "FLUSH", 5) == 0)
+  add_pattern(g, &command, &pattern);
+  if (strncmp(pattern.text, "FLUSH", 5) == 0)
     command.keys = UINT64_MAX;
   bool keeps_clock = row->like == LIKE_FENCE || row->like == LIKE_QUARANTINE;
   if ((row->flags & ROW_AS_IT_IS) != 0 || command.pause || keeps_clock) /* not under another key */
     return command;
   if (once_in(g, 12))
-    spoil(g, &command, row->pattern);
+    spoil(g, &command, pattern.text);
   if (once_in(g, 12))
     lower(&command, 1);
   return command;
@@ -271,11 +290,12 @@ static void append_final(generator_t *g, conformance_sequence_t *sequence) {
   size_t count;
   const engine_word_t *keys = conformance_words('k', &count);
   for (size_t i = 0; i < count; i++)
-    for (const conformance_row_t *row = conformance_final; row->pattern != NULL; row++) {
-      conformance_command_t command = {.like = row->like, .keys = key_bit('k', i)};
-      command.restart = i == 0 && row == conformance_final;
+    for (size_t j = 0; j < count_patterns(conformance_final); j++) {
+      pattern_t pattern = pattern_at(conformance_final, j);
+      conformance_command_t command = {.like = pattern.row->like, .keys = key_bit('k', i)};
+      command.restart = i == 0 && j == 0;
       g->key = &keys[i];
-      add_pattern(g, &command, row);
+      add_pattern(g, &command, &pattern);
       append(sequence, command);
     }
 }

@@ -1,175 +1,90 @@
 #include "sim/conformance/conformance.h"
 
+// clang-format off
 /* In every family, so that keys change their type. */
 const conformance_row_t conformance_any[] = {
-    ROW("SET %k %v"),
-    ROW("SET %k %i"),
-    ROW("HSET %k %m %v"),
-    ROW("SADD %k %m %m"),
-    ROW("ZADD %k %s %m"),
-    ROW("RPUSH %k %m %v"),
-    ROW("DEL %k"),
-    ROW("DEL %k %k"),
-    ROW("TYPE %k"),
-    ROW("EXISTS %k"),
-    ROW_LIKE("PTTL %k", LIKE_MS),
+    ROWS(
+      "SET %k %v|SET %k %i|HSET %k %m %v|SADD %k %m %m|ZADD %k %s %m|RPUSH %k %m %v|DEL %k|"
+      "DEL %k %k|TYPE %k|EXISTS %k"),
+    ROWS_LIKE(LIKE_MS, "PTTL %k"),
     END,
 };
 
 /* With %k always the same. */
 const conformance_row_t conformance_final[] = {
-    ROW("TYPE %k"),
-    ROW("GET %k"),
-    ROW_LIKE("HGETALL %k", LIKE_PAIRS),
-    ROW_LIKE("SMEMBERS %k", LIKE_SET),
-    ROW("ZRANGE %k 0 -1 WITHSCORES"),
-    ROW("LRANGE %k 0 -1"),
-    ROW_LIKE("PTTL %k", LIKE_MS),
+    ROWS("TYPE %k|GET %k|ZRANGE %k 0 -1 WITHSCORES|LRANGE %k 0 -1"),
+    ROWS_LIKE(LIKE_PAIRS, "HGETALL %k"),
+    ROWS_LIKE(LIKE_SET, "SMEMBERS %k"),
+    ROWS_LIKE(LIKE_MS, "PTTL %k"),
     END,
 };
 
 static const conformance_row_t strings[] = {
-    ROW("GET %k"),
-    ROW("SET %k %v"),
-    ROW("SET %k %v NX"),
-    ROW("SET %k %v XX"),
-    ROW("SET %k %v GET"),
-    ROW("SET %k %v XX GET"),
-    ROW("SET %k %v NX GET"),
-    ROW("SET %k %v KEEPTTL"),
-    ROW("SET %k %v XX KEEPTTL GET"),
-    ROW("SET %k %v PX %t NX"),
-    ROW("SET %k %v PX %t XX GET"),
-    ROW("SET %k %v PX %e"),
-    ROW("SET %k %v NX XX"),
-    ROW("SET %k %v KEEPTTL PX %t"),
-    ROW("SET %k %v PX"),
-    ROW("GETRANGE %k %d %d"),
-    ROW("GETRANGE %k %i %i"),
-    ROW("SETRANGE %k %d %v"),
-    ROW("SETRANGE %k 536870912 %v"),
-    ROW("INCRBY %k %i"),
-    ROW("SET %k %f"),
+    ROWS(
+      "GET %k|SET %k %v|SET %k %v NX|SET %k %v XX|SET %k %v GET|SET %k %v XX GET|"
+      "SET %k %v NX GET|SET %k %v KEEPTTL|SET %k %v XX KEEPTTL GET|SET %k %v PX %t NX|"
+      "SET %k %v PX %t XX GET|SET %k %v PX %e|SET %k %v NX XX|SET %k %v KEEPTTL PX %t|"
+      "SET %k %v PX|GETRANGE %k %d %d|GETRANGE %k %i %i|SETRANGE %k %d %v|"
+      "SETRANGE %k 536870912 %v|INCRBY %k %i|SET %k %f"),
     END,
 };
 
 static const conformance_row_t keys[] = {
-    ROW("PEXPIRE %k %t"),
-    ROW("PEXPIRE %k %e"),
-    ROW("PEXPIREAT %k %a"),
-    ROW("PEXPIREAT %k %e"),
-    ROW("PEXPIREAT %k 1000"),
-    ROW("PERSIST %k"),
-    ROW_LIKE("PTTL %k", LIKE_MS),
-    ROW("SET %k %v PX %t"),
-    ROW("SET %k %v"),
-    ROW("SET %k %v KEEPTTL"),
-    ROW("GET %k"),
-    ROW("DEL %k"),
-    ROW("UNLINK %k %k"),
-    ROW("EXISTS %k %k %k"),
-    ROW("TYPE %k"),
-    ROW("RENAME %k %k"),
-    {"SET %k %v PX %x", LIKE_BYTES, ROW_PAUSE},
-    {"PEXPIRE %k %x", LIKE_BYTES, ROW_PAUSE},
-    ROW("HSET %k %m %v"),
-    ROW("SADD %k %m"),
+    ROWS(
+      "PEXPIRE %k %t|PEXPIRE %k %e|PEXPIREAT %k %a|PEXPIREAT %k %e|PEXPIREAT %k 1000|"
+      "PERSIST %k|SET %k %v PX %t|SET %k %v|SET %k %v KEEPTTL|GET %k|DEL %k|UNLINK %k %k|"
+      "EXISTS %k %k %k|TYPE %k|RENAME %k %k|HSET %k %m %v|SADD %k %m"),
+    ROWS_LIKE(LIKE_MS, "PTTL %k"),
+    ROWS_OF(LIKE_BYTES, ROW_PAUSE, "SET %k %v PX %x|PEXPIRE %k %x"),
     END,
 };
 
 static const conformance_row_t hashes[] = {
-    ROW("HSET %k %m %v"),
-    ROW("HSET %k %m %v %m %v"),
-    ROW("HSET %k %m %v %m"),
-    ROW("HSET %k %m %i"),
-    ROW("HGET %k %m"),
-    ROW("HMGET %k %m %m %m"),
-    ROW_LIKE("HGETALL %k", LIKE_PAIRS),
-    ROW("HLEN %k"),
-    ROW("HEXISTS %k %m"),
-    ROW("HDEL %k %m"),
-    ROW("HDEL %k %m %m %m"),
-    ROW("HINCRBY %k %m %i"),
+    ROWS(
+      "HSET %k %m %v|HSET %k %m %v %m %v|HSET %k %m %v %m|HSET %k %m %i|HGET %k %m|"
+      "HMGET %k %m %m %m|HLEN %k|HEXISTS %k %m|HDEL %k %m|HDEL %k %m %m %m|HINCRBY %k %m %i"),
+    ROWS_LIKE(LIKE_PAIRS, "HGETALL %k"),
     END,
 };
 
 static const conformance_row_t sets[] = {
-    ROW("SADD %k %m"), ROW("SADD %k %m %m %m"),           ROW("SADD %k %i %i"),
-    ROW("SCARD %k"),   ROW_LIKE("SMEMBERS %k", LIKE_SET), END,
+    ROWS("SADD %k %m|SADD %k %m %m %m|SADD %k %i %i|SCARD %k"),
+    ROWS_LIKE(LIKE_SET, "SMEMBERS %k"),
+    END,
 };
 
 static const conformance_row_t zsets[] = {
-    ROW("ZADD %k %s %m"),
-    ROW("ZADD %k %s %m %s %m"),
-    ROW("ZADD %k %s %m %s %m %s %m"),
-    ROW("ZADD %k %f %m"),
-    ROW("ZADD %k NX %s %m"),
-    ROW("ZADD %k XX %s %m"),
-    ROW("ZADD %k INCR %s %m"),
-    ROW("ZADD %k NX INCR %s %m"),
-    ROW("ZADD %k XX INCR %s %m"),
-    ROW("ZADD %k INCR %s %m %s %m"),
-    ROW("ZADD %k NX XX %s %m"),
-    ROW("ZREM %k %m"),
-    ROW("ZREM %k %m %m %m"),
-    ROW("ZSCORE %k %m"),
-    ROW("ZCARD %k"),
-    ROW("ZCOUNT %k %r %r"),
-    ROW("ZRANK %k %m"),
-    ROW("ZREVRANK %k %m"),
-    ROW("ZRANGE %k %d %d"),
-    ROW("ZRANGE %k %i %i WITHSCORES"),
-    ROW("ZRANGE %k 0 -1 WITHSCORES"),
-    ROW("ZRANGE %k %d %d LIMIT %d %d"),
-    ROW("ZREVRANGE %k %d %d"),
-    ROW("ZREVRANGE %k %d %d WITHSCORES"),
-    ROW("ZRANGEBYSCORE %k %r %r"),
-    ROW("ZRANGEBYSCORE %k -inf +inf WITHSCORES LIMIT %d %d"),
-    ROW("ZRANGEBYSCORE %k %r %r LIMIT %i %i"),
-    ROW("ZRANGEBYSCORE %k %r %r LIMIT %d"),
-    ROW("ZREMRANGEBYRANK %k %d %d"),
-    ROW("ZREMRANGEBYSCORE %k %r %r"),
-    ROW("ZUNIONSTORE %k 1 %k"),
-    ROW("ZUNIONSTORE %k 2 %k %k"),
-    ROW("ZUNIONSTORE %k 2 %k %k AGGREGATE MIN"),
-    ROW("ZUNIONSTORE %k 2 %k %k AGGREGATE %m"),
-    ROW("ZUNIONSTORE %k %i %k %k"),
-    ROW("ZUNIONSTORE %k 0 %k"),
+    ROWS(
+      "ZADD %k %s %m|ZADD %k %s %m %s %m|ZADD %k %s %m %s %m %s %m|ZADD %k %f %m|"
+      "ZADD %k NX %s %m|ZADD %k XX %s %m|ZADD %k INCR %s %m|ZADD %k NX INCR %s %m|"
+      "ZADD %k XX INCR %s %m|ZADD %k INCR %s %m %s %m|ZADD %k NX XX %s %m|ZREM %k %m|"
+      "ZREM %k %m %m %m|ZSCORE %k %m|ZCARD %k|ZCOUNT %k %r %r|ZRANK %k %m|ZREVRANK %k %m|"
+      "ZRANGE %k %d %d|ZRANGE %k %i %i WITHSCORES|ZRANGE %k 0 -1 WITHSCORES|"
+      "ZRANGE %k %d %d LIMIT %d %d|ZREVRANGE %k %d %d|ZREVRANGE %k %d %d WITHSCORES|"
+      "ZRANGEBYSCORE %k %r %r|ZRANGEBYSCORE %k -inf +inf WITHSCORES LIMIT %d %d|"
+      "ZRANGEBYSCORE %k %r %r LIMIT %i %i|ZRANGEBYSCORE %k %r %r LIMIT %d|"
+      "ZREMRANGEBYRANK %k %d %d|ZREMRANGEBYSCORE %k %r %r|ZUNIONSTORE %k 1 %k|"
+      "ZUNIONSTORE %k 2 %k %k|ZUNIONSTORE %k 2 %k %k AGGREGATE MIN|"
+      "ZUNIONSTORE %k 2 %k %k AGGREGATE %m|ZUNIONSTORE %k %i %k %k|ZUNIONSTORE %k 0 %k"),
     END,
 };
 
 static const conformance_row_t lists[] = {
-    ROW("RPUSH %k %v"),
-    ROW("RPUSH %k %m %m"),
-    ROW("RPUSH %k"),
-    ROW("LLEN %k"),
-    ROW("LRANGE %k 0 -1"),
-    ROW("LRANGE %k %d %d"),
-    ROW("LRANGE %k %i %i"),
-    ROW("LTRIM %k %d %d"),
-    ROW("LTRIM %k %i %i"),
-    ROW("LTRIM %k 0 -1"),
-    ROW("RENAME %k %k"),
-    ROW("TYPE %k"),
+    ROWS(
+      "RPUSH %k %v|RPUSH %k %m %m|RPUSH %k|LLEN %k|LRANGE %k 0 -1|LRANGE %k %d %d|"
+      "LRANGE %k %i %i|LTRIM %k %d %d|LTRIM %k %i %i|LTRIM %k 0 -1|RENAME %k %k|TYPE %k"),
     END,
 };
 
 static const conformance_row_t bits[] = {
-    ROW("GETBIT %k %b"),
-    ROW("GETBIT %k 4294967295"),
-    ROW("BITFIELD %k"),
-    ROW("BITFIELD %k GET %y %w"),
-    ROW("BITFIELD %k SET %y %w %z"),
-    ROW("BITFIELD %k INCRBY %y %w %z"),
-    ROW("BITFIELD %k INCRBY %y %w %i"),
-    ROW("BITFIELD %k SET u8 %w %z GET u8 %w INCRBY i5 %w %z"),
-    ROW("BITFIELD_RO %k GET %y %w GET i16 #1"),
-    ROW("BITFIELD_RO %k SET u8 0 1"),
-    ROW("BITFIELD_RO %k"),
-    ROW("SET %k %v"),
-    ROW("GET %k"),
+    ROWS(
+      "GETBIT %k %b|GETBIT %k 4294967295|BITFIELD %k|BITFIELD %k GET %y %w|"
+      "BITFIELD %k SET %y %w %z|BITFIELD %k INCRBY %y %w %z|BITFIELD %k INCRBY %y %w %i|"
+      "BITFIELD %k SET u8 %w %z GET u8 %w INCRBY i5 %w %z|BITFIELD_RO %k GET %y %w GET i16 #1|"
+      "BITFIELD_RO %k SET u8 0 1|BITFIELD_RO %k|SET %k %v|GET %k"),
     END,
 };
+// clang-format on
 
 const conformance_family_t conformance_families[] = {
     {"strings", {strings}, 1, 2},

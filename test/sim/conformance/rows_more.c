@@ -1,228 +1,107 @@
 /* Commands that are not about one type of values: scripts, connections, channels. */
 #include "sim/conformance/conformance.h"
 
+// clang-format off
 const conformance_row_t conformance_belays[] = {
-    ROW_LIKE("EVAL @lock_acquire 1 %L %o %t", LIKE_MS),
-    ROW_LIKE("EVALSHA $lock_acquire 1 %L %o %t", LIKE_MS),
-    ROW_LIKE("EVAL @lock_acquire 1 %L %o %e", LIKE_MS),
-    {"EVAL @lock_acquire 1 %L %o %x", LIKE_MS, ROW_PAUSE},
-    ROW_LIKE("EVAL @lock_acquire 1 %k %o %t", LIKE_MS),
-    ROW("EVAL @lock_extend 1 %L %o %t 0"),
-    ROW("EVAL @lock_extend 1 %L %o %t %t"),
-    ROW("EVALSHA $lock_extend 1 %L %o %t %t"),
-    ROW("EVAL @lock_extend 1 %L %o %e %e"),
-    ROW("EVAL @lock_extend 1 %k %o %t 0"),
-    ROW("EVAL @lock_release 1 %L %o"),
-    ROW("EVALSHA $lock_release 1 %L %o"),
-    ROW("EVAL @lock_release 1 %k %o"),
-    ROW_LIKE("EVAL @lock_acquire_fenced 2 %L %F %o %t %t", LIKE_FENCE),
-    ROW_LIKE("EVALSHA $lock_acquire_fenced 2 %L %F %o %t %t", LIKE_FENCE),
-    ROW_LIKE("EVAL @lock_acquire_fenced 2 %L %F %o %e %t", LIKE_FENCE),
-    ROW_LIKE("EVAL @lock_acquire_fenced 2 %L %F %o %t %e", LIKE_FENCE),
-    ROW_LIKE("EVAL @fence_read 1 %F", LIKE_FENCE),
-    ROW_LIKE("EVALSHA $fence_read 1 %F", LIKE_FENCE),
-    ROW("EVAL @fence_accept 1 %F %N %o %t"),
-    ROW("EVALSHA $fence_accept 1 %F %N %o %t"),
-    ROW("EVAL @fence_accept 1 %F %N %o %e"),
-    ROW("EVAL @fence_guard 2 %F %k %N %o %*"),
-    ROW("EVAL @fence_guard 2 %F %k %N %o %*"),
-    ROW("EVALSHA $fence_guard 2 %F %k %N %o %*"),
-    ROW("EVAL @fence_guard 1 %F %N"),
-    ROW_LIKE("EVAL @quarantine 1 %Q %S %t %t", LIKE_QUARANTINE),
-    ROW_LIKE("EVALSHA $quarantine 1 %Q %S 60000 %t", LIKE_QUARANTINE),
-    ROW_LIKE("EVAL @quarantine 1 %Q %S 60000 60000", LIKE_QUARANTINE),
-    ROW_LIKE("EVAL @quarantine 1 %Q %S 60000 %e", LIKE_QUARANTINE),
-    ROW("SCRIPT LOAD @lock_acquire"),
-    ROW("SCRIPT LOAD @lock_acquire_fenced"),
-    ROW("SCRIPT LOAD @quarantine"),
-    ROW("SCRIPT LOAD @fence_guard"),
-    ROW("SET %L %o PX %t"),
-    ROW("SET %L %o"),
-    ROW("HSET %L a b"),
-    ROW("DEL %L %F"),
-    ROW("GET %L"),
-    ROW_LIKE("PTTL %L", LIKE_MS),
-    ROW("HSET %F number %N token %o"),
-    ROW("HSET %F number %N"),
-    ROW("HSET %F token %o"),
-    ROW("HDEL %F number token"),
-    ROW("SET %F %v"),
-    ROW_LIKE("HMGET %F number token", LIKE_CLOCK),
-    ROW_LIKE("PTTL %F", LIKE_MS),
-    ROW("HLEN %F"),
-    ROW("HSET %Q server %S max_ttl 60000 since 0"),
-    ROW("HSET %Q server %S max_ttl 60000 since %N"),
-    ROW("HSET %Q max_ttl %t"),
-    ROW("HDEL %Q max_ttl"),
-    ROW("HDEL %Q since"),
-    ROW("DEL %Q"),
-    ROW("SET %Q %v"),
-    ROW_LIKE("HMGET %Q server max_ttl since", LIKE_CLOCK),
+    ROWS_LIKE(LIKE_MS,
+      "EVAL @lock_acquire 1 %L %o %t|EVALSHA $lock_acquire 1 %L %o %t|"
+      "EVAL @lock_acquire 1 %L %o %e|EVAL @lock_acquire 1 %k %o %t|PTTL %L|PTTL %F"),
+    ROWS_OF(LIKE_MS, ROW_PAUSE, "EVAL @lock_acquire 1 %L %o %x"),
+    ROWS(
+      "EVAL @lock_extend 1 %L %o %t 0|EVAL @lock_extend 1 %L %o %t %t|"
+      "EVALSHA $lock_extend 1 %L %o %t %t|EVAL @lock_extend 1 %L %o %e %e|"
+      "EVAL @lock_extend 1 %k %o %t 0|EVAL @lock_release 1 %L %o|EVALSHA $lock_release 1 %L %o|"
+      "EVAL @lock_release 1 %k %o|EVAL @fence_accept 1 %F %N %o %t|"
+      "EVALSHA $fence_accept 1 %F %N %o %t|EVAL @fence_accept 1 %F %N %o %e|"
+      "EVAL @fence_guard 2 %F %k %N %o %*|EVAL @fence_guard 2 %F %k %N %o %*|"
+      "EVALSHA $fence_guard 2 %F %k %N %o %*|EVAL @fence_guard 1 %F %N|"
+      "SCRIPT LOAD @lock_acquire|SCRIPT LOAD @lock_acquire_fenced|SCRIPT LOAD @quarantine|"
+      "SCRIPT LOAD @fence_guard|SET %L %o PX %t|SET %L %o|HSET %L a b|DEL %L %F|GET %L|"
+      "HSET %F number %N token %o|HSET %F number %N|HSET %F token %o|HDEL %F number token|"
+      "SET %F %v|HLEN %F|HSET %Q server %S max_ttl 60000 since 0|"
+      "HSET %Q server %S max_ttl 60000 since %N|HSET %Q max_ttl %t|HDEL %Q max_ttl|"
+      "HDEL %Q since|DEL %Q|SET %Q %v"),
+    ROWS_LIKE(LIKE_FENCE,
+      "EVAL @lock_acquire_fenced 2 %L %F %o %t %t|"
+      "EVALSHA $lock_acquire_fenced 2 %L %F %o %t %t|"
+      "EVAL @lock_acquire_fenced 2 %L %F %o %e %t|EVAL @lock_acquire_fenced 2 %L %F %o %t %e|"
+      "EVAL @fence_read 1 %F|EVALSHA $fence_read 1 %F"),
+    ROWS_LIKE(LIKE_QUARANTINE,
+      "EVAL @quarantine 1 %Q %S %t %t|EVALSHA $quarantine 1 %Q %S 60000 %t|"
+      "EVAL @quarantine 1 %Q %S 60000 60000|EVAL @quarantine 1 %Q %S 60000 %e"),
+    ROWS_LIKE(LIKE_CLOCK, "HMGET %F number token|HMGET %Q server max_ttl since"),
     END,
 };
 
 const conformance_row_t conformance_scripts[] = {
-    ROW("EVAL @call 0 %*"),
-    ROW("EVAL @call 0 %*"),
-    ROW("EVAL @pcall 0 %*"),
-    ROW("EVALSHA $call 0 %*"),
-    {"EVAL @safe 0 %*", LIKE_BYTES, ROW_OWN_LIKE},
-    ROW("EVAL @look 0 SET %k %v"),
-    ROW("EVAL @look 0 GET %k"),
-    ROW("EVAL @look 0 INCRBY %k %i"),
-    ROW("EVAL @look 0 HGET %k %m"),
-    ROW("EVAL @look 0 ZSCORE %k %m"),
-    ROW("EVAL @look 0 PING"),
-    ROW("EVAL @twice 1 %k %i"),
-    ROW("EVAL @undo 1 %k %v"),
-    ROW("EVAL @get 1 %k"),
-    ROW("EVAL @get 0"),
-    ROW("EVALSHA $get 1 %k"),
-    ROW("EVALSHA ^get 1 %k"),
-    ROW("EVAL @words %i %v %v %v"),
-    ROW("EVAL @words 2 %v %v %v %v"),
-    ROW("EVAL @keys 2 %k %v"),
-    ROW("EVAL @argv 1 %k %v %i"),
-    ROW("EVAL @number 0 %i"),
-    ROW("EVAL @number 0 %f"),
-    ROW("EVAL @numbers 0 %i"),
-    ROW("EVAL @numbers 0 %f"),
-    ROW("EVAL @sum 0 %i"),
-    ROW("EVAL @sum 0 %v"),
-    ROW("EVAL @less 0 %v %v"),
-    ROW("EVAL @less_number 0 %v"),
-    ROW("EVAL @join 0 %v %i"),
-    ROW("EVAL @error 0 %v"),
-    ROW("EVAL @ok 0 %m"),
-    ROW("EVAL @err 0 %v"),
-    ROW("EVAL @raise 0 %v"),
-    ROW("EVAL @raise_table 0 %v"),
-    ROW("EVAL @many 1 %k"),
-    ROW_LIKE("EVAL @time 0", LIKE_TIME),
-    ROW("EVAL %V 0"),
-    ROW("EVAL %V 0"),
-    ROW("EVAL %V 0"),
-    ROW("EVAL %E 0"),
-    ROW("EVAL %E 0"),
-    ROW("EVAL %E 0"),
-    ROW("EVAL %E 0"),
-    ROW("SCRIPT LOAD %V"),
-    ROW("SCRIPT LOAD %E"),
-    ROW("SCRIPT LOAD @get"),
-    ROW("SCRIPT LOAD @call"),
-    ROW("SCRIPT FLUSH"),
-    ROW("SCRIPT FLUSH SYNC"),
-    ROW("SCRIPT FLUSH ASYNC"),
-    ROW("SCRIPT FLUSH %v"),
-    ROW("SCRIPT NOSUCH"),
-    ROW("EVALSHA $v1 0"),
-    ROW("EVALSHA %v 0"),
-    ROW("EVALSHA ffffffffffffffffffffffffffffffffffffffff 0"),
-    ROW("EVAL return 1"),
+    ROWS(
+      "EVAL @call 0 %*|EVAL @call 0 %*|EVAL @pcall 0 %*|EVALSHA $call 0 %*|"
+      "EVAL @look 0 SET %k %v|EVAL @look 0 GET %k|EVAL @look 0 INCRBY %k %i|"
+      "EVAL @look 0 HGET %k %m|EVAL @look 0 ZSCORE %k %m|EVAL @look 0 PING|EVAL @twice 1 %k %i|"
+      "EVAL @undo 1 %k %v|EVAL @get 1 %k|EVAL @get 0|EVALSHA $get 1 %k|EVALSHA ^get 1 %k|"
+      "EVAL @words %i %v %v %v|EVAL @words 2 %v %v %v %v|EVAL @keys 2 %k %v|"
+      "EVAL @argv 1 %k %v %i|EVAL @number 0 %i|EVAL @number 0 %f|EVAL @numbers 0 %i|"
+      "EVAL @numbers 0 %f|EVAL @sum 0 %i|EVAL @sum 0 %v|EVAL @less 0 %v %v|"
+      "EVAL @less_number 0 %v|EVAL @join 0 %v %i|EVAL @error 0 %v|EVAL @ok 0 %m|EVAL @err 0 %v|"
+      "EVAL @raise 0 %v|EVAL @raise_table 0 %v|EVAL @many 1 %k|EVAL %V 0|EVAL %V 0|EVAL %V 0|"
+      "EVAL %E 0|EVAL %E 0|EVAL %E 0|EVAL %E 0|SCRIPT LOAD %V|SCRIPT LOAD %E|SCRIPT LOAD @get|"
+      "SCRIPT LOAD @call|SCRIPT FLUSH|SCRIPT FLUSH SYNC|SCRIPT FLUSH ASYNC|SCRIPT FLUSH %v|"
+      "SCRIPT NOSUCH|EVALSHA $v1 0|EVALSHA %v 0|"
+      "EVALSHA ffffffffffffffffffffffffffffffffffffffff 0|EVAL return 1"),
+    ROWS_OF(LIKE_BYTES, ROW_OWN_LIKE, "EVAL @safe 0 %*"),
+    ROWS_LIKE(LIKE_TIME, "EVAL @time 0"),
     END,
 };
 
 /* The bytes of doubles from the library `struct`; and numbers as text. */
 const conformance_row_t conformance_structs[] = {
-    {"EVAL @pack 0 <d %q", LIKE_BYTES, ROW_AS_IT_IS},
-    {"EVAL @pack 0 <ddd %q %q %q", LIKE_BYTES, ROW_AS_IT_IS},
-    {"EVAL @pack 0 <dd %q", LIKE_BYTES, ROW_AS_IT_IS},
-    {"EVAL @pack_numbers 0 <dddd %f %z %q %i", LIKE_BYTES, ROW_AS_IT_IS},
-    {"EVAL @pack_value 0 <dd %d", LIKE_BYTES, ROW_AS_IT_IS},
-    {"EVAL @unpack 0 <d %u", LIKE_BYTES, ROW_AS_IT_IS},
-    {"EVAL @unpack 0 <dd %u %d", LIKE_BYTES, ROW_AS_IT_IS},
-    {"EVAL @unpack 0 <d %u %q", LIKE_BYTES, ROW_AS_IT_IS},
-    {"EVAL @unpack_there 0 <d %u %f", LIKE_BYTES, ROW_AS_IT_IS},
-    {"EVAL @back 0 <ddddddd %q %z %i %f %q %q %q", LIKE_BYTES, ROW_AS_IT_IS},
-    ROW("EVAL @arithmetic 0 %q %q"),
-    ROW("EVAL @arithmetic 0 %f %f"),
-    ROW("EVAL @arithmetic 0 %i %z"),
-    ROW("EVAL @log 1 %k %n"),
-    ROW("EVAL @log 1 %k %n"),
-    ROW("ZCARD %k"),
-    ROW("ZCOUNT %k -inf (50"),
-    ROW("ZCOUNT %k (49 +inf"),
-    ROW("ZCOUNT %k (10 (2000"),
-    ROW("ZRANGEBYSCORE %k (100 110 WITHSCORES LIMIT 0 3"),
-    ROW("ZRANGE %k 0 0 WITHSCORES"),
-    ROW("ZRANGE %k -1 -1 WITHSCORES"),
-    ROW("ZREMRANGEBYSCORE %k -inf (%d"),
-    ROW("ZREMRANGEBYSCORE %k -inf 1000"),
-    ROW("ZREMRANGEBYSCORE %k 3000 +inf"),
+    ROWS_OF(LIKE_BYTES, ROW_AS_IT_IS,
+      "EVAL @pack 0 <d %q|EVAL @pack 0 <ddd %q %q %q|EVAL @pack 0 <dd %q|"
+      "EVAL @pack_numbers 0 <dddd %f %z %q %i|EVAL @pack_value 0 <dd %d|EVAL @unpack 0 <d %u|"
+      "EVAL @unpack 0 <dd %u %d|EVAL @unpack 0 <d %u %q|EVAL @unpack_there 0 <d %u %f|"
+      "EVAL @back 0 <ddddddd %q %z %i %f %q %q %q"),
+    ROWS(
+      "EVAL @arithmetic 0 %q %q|EVAL @arithmetic 0 %f %f|EVAL @arithmetic 0 %i %z|"
+      "EVAL @log 1 %k %n|EVAL @log 1 %k %n|ZCARD %k|ZCOUNT %k -inf (50|ZCOUNT %k (49 +inf|"
+      "ZCOUNT %k (10 (2000|ZRANGEBYSCORE %k (100 110 WITHSCORES LIMIT 0 3|"
+      "ZRANGE %k 0 0 WITHSCORES|ZRANGE %k -1 -1 WITHSCORES|ZREMRANGEBYSCORE %k -inf (%d|"
+      "ZREMRANGEBYSCORE %k -inf 1000|ZREMRANGEBYSCORE %k 3000 +inf"),
     END,
 };
 
 const conformance_row_t conformance_connections[] = {
-    ROW("PING"),
-    ROW("PING %v"),
-    ROW("CLIENT SETNAME %m"),
-    ROW("CLIENT SETNAME name-of-mine"),
-    {"CLIENT KILL ID 999999999", LIKE_BYTES, ROW_AS_IT_IS},
-    {"CLIENT KILL ID abc", LIKE_BYTES, ROW_AS_IT_IS},
-    {"CLIENT KILL ID 0", LIKE_BYTES, ROW_AS_IT_IS},
-    {"CLIENT KILL ID -1", LIKE_BYTES, ROW_AS_IT_IS},
-    {"CLIENT NOSUCH", LIKE_BYTES, ROW_AS_IT_IS},
-    {"CLIENT", LIKE_BYTES, ROW_AS_IT_IS},
-    {"HELLO", LIKE_HELLO, ROW_AS_IT_IS},
-    {"HELLO 2", LIKE_HELLO, ROW_AS_IT_IS},
-    {"HELLO 2 SETNAME %m", LIKE_HELLO, ROW_AS_IT_IS},
-    {"HELLO 3", LIKE_HELLO, ROW_AS_IT_IS},
-    {"HELLO 1", LIKE_BYTES, ROW_AS_IT_IS},
-    {"HELLO 4", LIKE_BYTES, ROW_AS_IT_IS},
-    {"HELLO abc", LIKE_BYTES, ROW_AS_IT_IS},
-    {"HELLO 2 NOSUCH", LIKE_BYTES, ROW_AS_IT_IS},
-    {"COMMAND INFO bitfield_ro ssubscribe delifeq delex", LIKE_COMMANDS, ROW_AS_IT_IS},
-    {"COMMAND INFO SET GET %k", LIKE_COMMANDS, ROW_AS_IT_IS},
-    {"COMMAND NOSUCH", LIKE_BYTES, ROW_AS_IT_IS},
-    {"INFO server", LIKE_INFO, ROW_AS_IT_IS},
-    {"INFO replication", LIKE_INFO, ROW_AS_IT_IS},
-    {"INFO", LIKE_INFO, ROW_AS_IT_IS},
-    ROW_LIKE("TIME", LIKE_TIME),
-    ROW("SET %k %v"),
-    ROW("GET %k"),
-    ROW("NOSUCH"),
-    ROW("NOSUCH %v %v %i"),
-    ROW("%v"),
-    ROW("%v %v"),
-    ROW("GETT %k"),
-    {"FLUSHALL", LIKE_BYTES, ROW_AS_IT_IS},
-    {"FLUSHALL SYNC", LIKE_BYTES, ROW_AS_IT_IS},
-    {"FLUSHALL NOSUCH", LIKE_BYTES, ROW_AS_IT_IS},
+    ROWS(
+      "PING|PING %v|CLIENT SETNAME %m|CLIENT SETNAME name-of-mine|SET %k %v|GET %k|NOSUCH|"
+      "NOSUCH %v %v %i|%v|%v %v|GETT %k"),
+    ROWS_OF(LIKE_BYTES, ROW_AS_IT_IS,
+      "CLIENT KILL ID 999999999|CLIENT KILL ID abc|CLIENT KILL ID 0|CLIENT KILL ID -1|"
+      "CLIENT NOSUCH|CLIENT|HELLO 1|HELLO 4|HELLO abc|HELLO 2 NOSUCH|COMMAND NOSUCH|FLUSHALL|"
+      "FLUSHALL SYNC|FLUSHALL NOSUCH"),
+    ROWS_OF(LIKE_HELLO, ROW_AS_IT_IS, "HELLO|HELLO 2|HELLO 2 SETNAME %m|HELLO 3"),
+    ROWS_OF(LIKE_COMMANDS, ROW_AS_IT_IS,
+      "COMMAND INFO bitfield_ro ssubscribe delifeq delex|COMMAND INFO SET GET %k"),
+    ROWS_OF(LIKE_INFO, ROW_AS_IT_IS, "INFO server|INFO replication|INFO"),
+    ROWS_LIKE(LIKE_TIME, "TIME"),
     END,
 };
 
 /* Commands of a subscribed connection in RESP3 and in RESP2, with changes between both. */
 const conformance_row_t conformance_protocols[] = {
-    {"HELLO", LIKE_HELLO, ROW_AS_IT_IS},
-    {"HELLO 3", LIKE_HELLO, ROW_AS_IT_IS},
-    {"HELLO 3", LIKE_HELLO, ROW_AS_IT_IS},
-    {"HELLO 3 SETNAME %m", LIKE_HELLO, ROW_AS_IT_IS},
-    {"HELLO 2", LIKE_HELLO, ROW_AS_IT_IS},
-    {"HELLO 3 NOSUCH", LIKE_BYTES, ROW_AS_IT_IS},
-    {"COMMAND INFO bitfield_ro delex", LIKE_COMMANDS, ROW_AS_IT_IS},
-    {"INFO server", LIKE_INFO, ROW_AS_IT_IS},
-    ROW_LIKE("HGETALL %k", LIKE_PAIRS),
-    ROW("HSET %k %m %v"),
-    ROW("GET %k"),
+    ROWS_OF(LIKE_HELLO, ROW_AS_IT_IS, "HELLO|HELLO 3|HELLO 3|HELLO 3 SETNAME %m|HELLO 2"),
+    ROWS_OF(LIKE_BYTES, ROW_AS_IT_IS, "HELLO 3 NOSUCH"),
+    ROWS_OF(LIKE_COMMANDS, ROW_AS_IT_IS, "COMMAND INFO bitfield_ro delex"),
+    ROWS_OF(LIKE_INFO, ROW_AS_IT_IS, "INFO server"),
+    ROWS_LIKE(LIKE_PAIRS, "HGETALL %k"),
+    ROWS("HSET %k %m %v|GET %k"),
     END,
 };
 
 const conformance_row_t conformance_pubsub[] = {
-    ROW("SUBSCRIBE %c"),
-    ROW("SUBSCRIBE %c %c %c"),
-    {"UNSUBSCRIBE %c", LIKE_BYTES, ROW_AS_IT_IS},
-    {"UNSUBSCRIBE %c %c %c %c", LIKE_BYTES, ROW_AS_IT_IS},
-    ROW("PUBLISH %c %v"),
-    ROW("PUBLISH %c %v"),
-    ROW("PUBLISH %c %v"),
-    ROW("EVAL @publish 0 %c %v"),
-    ROW("EVAL @call 0 SUBSCRIBE %c"),
-    ROW("EVAL @look 0 PUBLISH %c %v"),
-    ROW("PING"),
-    ROW("PING %v"),
-    ROW("GET %k"),
-    ROW("SET %k %v"),
-    ROW("NOSUCH"),
-    ROW("GET"),
+    ROWS(
+      "SUBSCRIBE %c|SUBSCRIBE %c %c %c|PUBLISH %c %v|PUBLISH %c %v|PUBLISH %c %v|"
+      "EVAL @publish 0 %c %v|EVAL @call 0 SUBSCRIBE %c|EVAL @look 0 PUBLISH %c %v|PING|PING %v|"
+      "GET %k|SET %k %v|NOSUCH|GET"),
+    ROWS_OF(LIKE_BYTES, ROW_AS_IT_IS, "UNSUBSCRIBE %c|UNSUBSCRIBE %c %c %c %c"),
     END,
 };
+// clang-format on

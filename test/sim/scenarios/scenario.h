@@ -34,7 +34,7 @@ struct sim_scenario {
   const char *name, *about;
   sim_kind_t kind;
   const char *subject; /* DATA: the only one; NULL: any */
-  bool broken;       /* an assumption is: two holders may be, everything else must hold */
+  bool broken;         /* an assumption is: two holders may be, everything else must hold */
 
   unsigned servers;   /* each lock is on all of them: 1, or a Redlock on 3 to 7 */
   unsigned processes; /* at most SIM_PROCESSES_MAX */
