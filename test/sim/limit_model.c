@@ -19,9 +19,9 @@
 static engine_conn_t conn = {.id = 1};
 
 static void execute(engine_t *engine, const limit_words_t *words, engine_buffer_t *out) {
-  engine_word_t argv[LIMIT_ARGC];
+  engine_bytes_t argv[LIMIT_ARGC];
   for (size_t i = 0; i < words->argc; i++)
-    argv[i] = (engine_word_t){words->argv[i], words->len[i]};
+    argv[i] = (engine_bytes_t){words->argv[i], words->len[i]};
   out->len = 0;
   engine_execute(engine, &conn, NOW_US, argv, words->argc, out);
 }
@@ -29,7 +29,7 @@ static void execute(engine_t *engine, const limit_words_t *words, engine_buffer_
 /* The reply of SCRIPT LOAD. */
 static void load(engine_t *engine, const char *text, char sha1[41]) {
   engine_buffer_t out = {0};
-  const engine_word_t words[] = {{"SCRIPT", 6}, {"LOAD", 4}, {text, strlen(text)}};
+  const engine_bytes_t words[] = {{"SCRIPT", 6}, {"LOAD", 4}, {text, strlen(text)}};
   engine_execute(engine, &conn, NOW_US, words, 3, &out);
   assert_true(out.len > 45 && out.at[0] == '$');
   snprintf(sha1, 41, "%.40s", out.at + 5);

@@ -274,8 +274,8 @@ void sim_actors_after_turn(sim_process_t *process) {
   }
 }
 
-void sim_actors_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
-                         engine_word_t reply) {
+void sim_actors_executed(sim_server_t *server, const engine_bytes_t *argv, size_t argc,
+                         engine_bytes_t reply) {
   const sim_actor_type_t *type = type_of(server->world);
   if (type->executed != NULL)
     type->executed(server, argv, argc, reply);

@@ -52,8 +52,8 @@ typedef struct sim_actor_type {
   void (*stop)(sim_actor_t *actor);       /* its process is about to be closed */
   void (*ended)(sim_actor_t *actor);      /* its process has crashed, or is closed */
   /* A server has executed a command of any of these actors. */
-  void (*executed)(sim_server_t *server, const engine_word_t *argv, size_t argc,
-                   engine_word_t reply);
+  void (*executed)(sim_server_t *server, const engine_bytes_t *argv, size_t argc,
+                   engine_bytes_t reply);
 } sim_actor_type_t;
 
 extern const sim_actor_type_t sim_lock_type, sim_multilock_type, sim_latch_type, sim_barrier_type,
@@ -89,8 +89,8 @@ void sim_actors_heal(sim_process_t *process);
 /* True if all actors were served since then. */
 bool sim_actors_served(const sim_process_t *process);
 void sim_actors_after_turn(sim_process_t *process);
-void sim_actors_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
-                         engine_word_t reply);
+void sim_actors_executed(sim_server_t *server, const engine_bytes_t *argv, size_t argc,
+                         engine_bytes_t reply);
 
 /* Actor i of all processes; NULL: its process is down. */
 sim_actor_t *sim_actor_at(const sim_world_t *world, unsigned i);

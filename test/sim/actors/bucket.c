@@ -75,7 +75,7 @@ static void report_command(const command_t *command, const char *rule, const cha
 }
 
 /* "*3", and three integers. */
-static bool read_reply(engine_word_t reply, int64_t out[3]) {
+static bool read_reply(engine_bytes_t reply, int64_t out[3]) {
   char text[128];
   if (reply.len >= sizeof text)
     return false;
@@ -136,25 +136,25 @@ static void check_executed(const command_t *command) {
     *tokens = reply[1];
 }
 
-static void on_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
-                        engine_word_t reply) {
+static void on_executed(sim_server_t *server, const engine_bytes_t *argv, size_t argc,
+                        engine_bytes_t reply) {
   command_t command = {.server = server, .index = -1};
   shared_t *shared = shared_of(server->world);
-  engine_word_t rest;
+  engine_bytes_t rest;
   if (argc < 3 ||
       !sim_read_number_key(argv[argc > 3 && argv[2].len == 1 ? 3 : 1], &command.key, &rest) ||
       command.key >= KEYS)
     return;
-  if (sim_word_is(argv[0], "DEL")) {
+  if (sim_bytes_are(argv[0], "DEL")) {
     shared->bucket[command.key].tokens = shared->full ? CAPACITY : 0;
     shared->bucket[command.key].index = 0;
     return;
   }
   if (argc < 9 || !read_reply(reply, command.reply))
     return;
-  command.tokens = sim_word_number(argv[5]);
+  command.tokens = sim_bytes_number(argv[5]);
   if (argc == 11)
-    command.index = sim_word_number(argv[6]);
+    command.index = sim_bytes_number(argv[6]);
   check_executed(&command);
 }
 

@@ -21,7 +21,7 @@ static void check_executed(sim_server_t *server, sim_data_shared_t *shared, unsi
 }
 
 /* Finds the next tag in a word, from there on; 0: there is none. */
-static unsigned next_tag(engine_word_t word, size_t *at) {
+static unsigned next_tag(engine_bytes_t word, size_t *at) {
   for (; *at < word.len; ++*at) {
     size_t end = *at + 1;
     unsigned number = 0;
@@ -37,15 +37,15 @@ static unsigned next_tag(engine_word_t word, size_t *at) {
   return 0;
 }
 
-static void on_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
-                        engine_word_t reply) {
+static void on_executed(sim_server_t *server, const engine_bytes_t *argv, size_t argc,
+                        engine_bytes_t reply) {
   sim_data_shared_t *shared = sim_shared(server->world, sizeof *shared);
   unsigned last = 0;
   if (reply.len == 0 || reply.at[0] == '-')
     return;
   for (size_t i = 1; i < argc; i++) {
     size_t at = 0;
-    if (i == 2 && sim_word_is(argv[0], "EVAL"))
+    if (i == 2 && sim_bytes_are(argv[0], "EVAL"))
       continue;
     for (unsigned number; (number = next_tag(argv[i], &at)) != 0;) {
       if (number <= shared->requests && number != last)

@@ -41,7 +41,7 @@ static unsigned left_of(sim_world_t *world, unsigned latch) {
 /* ---- rules -------------------------------------------------------------------------------------- */
 
 /* True if it is the id of an operation: "op-LATCH-NUMBER". */
-static bool read_operation(engine_word_t word, unsigned *latch, unsigned *operation) {
+static bool read_operation(engine_bytes_t word, unsigned *latch, unsigned *operation) {
   char text[32], *end;
   if (word.len < 6 || word.len >= sizeof text || memcmp(word.at, "op-", 3) != 0)
     return false;
@@ -56,8 +56,8 @@ static bool read_operation(engine_word_t word, unsigned *latch, unsigned *operat
 
 /* An operation counts once, whatever actor sent it and however often. Operations on an open latch
  * count here, too. */
-static void on_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
-                        engine_word_t reply) {
+static void on_executed(sim_server_t *server, const engine_bytes_t *argv, size_t argc,
+                        engine_bytes_t reply) {
   sim_world_t *world = server->world;
   unsigned latch, operation;
   for (size_t i = 3; i < argc; i++) {

@@ -39,14 +39,14 @@ void sim_check_fini(sim_world_t *world);
 /* ---- from servers ---- */
 
 /* A string changed: engine_hooks_t. */
-void sim_check_changed(sim_server_t *server, engine_word_t key, engine_word_t was, engine_word_t is,
-                       engine_cause_t cause);
+void sim_check_changed(sim_server_t *server, engine_bytes_t key, engine_bytes_t was,
+                       engine_bytes_t is, engine_cause_t cause);
 /* It has executed a command of a process's, with this reply, which is no error. */
-void sim_check_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
-                        engine_word_t reply);
+void sim_check_executed(sim_server_t *server, const engine_bytes_t *argv, size_t argc,
+                        engine_bytes_t reply);
 /* The same of one that is perhaps several calls' (redis/conn/batch.h). */
-void sim_check_executed_all(sim_server_t *server, const engine_word_t *argv, size_t argc,
-                            engine_word_t reply);
+void sim_check_executed_all(sim_server_t *server, const engine_bytes_t *argv, size_t argc,
+                            engine_bytes_t reply);
 /* The server restarts, with or without data. */
 void sim_check_restarted(sim_server_t *server);
 
@@ -80,11 +80,11 @@ bool sim_is_refusal(int status);
 
 /* ---- words of commands ---- */
 
-bool sim_word_is(engine_word_t word, const char *text);
+bool sim_bytes_are(engine_bytes_t word, const char *text);
 /* The decimal number that it begins with. */
-int64_t sim_word_number(engine_word_t word);
+int64_t sim_bytes_number(engine_bytes_t word);
 /* Reads a key "...{kNUMBER}REST", with a number below SIM_KEYS. */
-bool sim_read_number_key(engine_word_t word, unsigned *key, engine_word_t *rest);
+bool sim_read_number_key(engine_bytes_t word, unsigned *key, engine_bytes_t *rest);
 /* Reads a cached value: 'v' or 'p', and the version. */
 bool sim_read_version(const void *data, size_t len, char *kind, uint32_t *version);
 #define SIM_KEYS 4

@@ -6,12 +6,12 @@
 #include "scripts.gen.h"
 #include "sim/check/check.h"
 
-static bool is(engine_word_t word, const char *text, size_t len) {
+static bool is(engine_bytes_t word, const char *text, size_t len) {
   return word.len == len && memcmp(word.at, text, len) == 0;
 }
 
 /* The script that is run for several calls here; NULL: none is. */
-static const belay__script_t *joined(const engine_word_t *argv, size_t argc) {
+static const belay__script_t *joined(const engine_bytes_t *argv, size_t argc) {
   for (size_t i = 0; i < BELAY__SCRIPTS && argc > 3; i++) {
     const belay__script_t *many = belay__scripts[i]->many;
     if (many != NULL && (is(argv[1], many->sha1, 40) || is(argv[1], many->text, many->len)))
@@ -20,7 +20,7 @@ static const belay__script_t *joined(const engine_word_t *argv, size_t argc) {
   return NULL;
 }
 
-static size_t number(engine_word_t word) {
+static size_t number(engine_bytes_t word) {
   return (size_t)strtoul(word.at, NULL, 10); /* behind which there is a line end */
 }
 
@@ -35,8 +35,8 @@ static const char *behind(const char *at, const char *end) {
   return next;
 }
 
-void sim_check_executed_all(sim_server_t *server, const engine_word_t *argv, size_t argc,
-                            engine_word_t reply) {
+void sim_check_executed_all(sim_server_t *server, const engine_bytes_t *argv, size_t argc,
+                            engine_bytes_t reply) {
   const belay__script_t *script = joined(argv, argc);
   if (script == NULL) {
     sim_check_executed(server, argv, argc, reply);
@@ -46,16 +46,16 @@ void sim_check_executed_all(sim_server_t *server, const engine_word_t *argv, siz
   size_t keys = all_keys / n, args = (argc - 4 - all_keys) / n;
   const char *at = (const char *)memchr(reply.at, '\n', reply.len) + 1, *end = reply.at + reply.len;
   char count[24];
-  engine_word_t *one = calloc(3 + keys + args, sizeof *one);
-  one[0] = (engine_word_t){"EVALSHA", 7};
-  one[1] = (engine_word_t){script->sha1, 40};
-  one[2] = (engine_word_t){count, (size_t)snprintf(count, sizeof count, "%zu", keys)};
+  engine_bytes_t *one = calloc(3 + keys + args, sizeof *one);
+  one[0] = (engine_bytes_t){"EVALSHA", 7};
+  one[1] = (engine_bytes_t){script->sha1, 40};
+  one[2] = (engine_bytes_t){count, (size_t)snprintf(count, sizeof count, "%zu", keys)};
   for (size_t i = 0; i < n; i++) {
     const char *next = behind(at, end);
     memcpy(one + 3, argv + 3 + i * keys, keys * sizeof *one);
     memcpy(one + 3 + keys, argv + 4 + all_keys + i * args, args * sizeof *one);
     if (*at != '-')
-      sim_check_executed(server, one, 3 + keys + args, (engine_word_t){at, (size_t)(next - at)});
+      sim_check_executed(server, one, 3 + keys + args, (engine_bytes_t){at, (size_t)(next - at)});
     at = next;
   }
   free(one);

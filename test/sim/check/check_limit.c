@@ -8,7 +8,7 @@
 typedef struct command {
   sim_server_t *server;
   unsigned key;
-  engine_word_t op, id; /* id: of a reservation */
+  engine_bytes_t op, id; /* id: of a reservation */
   int64_t cost;
   int64_t more[2]; /* ARGV[4]'s first numbers */
   int64_t answer, now_us;
@@ -21,7 +21,7 @@ static void report(const command_t *command, const char *what) {
                 (long long)command->cost, command->key, what);
 }
 
-static int64_t number_at(engine_word_t word, size_t i) {
+static int64_t number_at(engine_bytes_t word, size_t i) {
   double number = 0;
   if (word.len >= 8 * (i + 1))
     memcpy(&number, word.at + 8 * i, sizeof number);
@@ -29,8 +29,8 @@ static int64_t number_at(engine_word_t word, size_t i) {
 }
 
 /* Reads the arguments of a limit script, and the first number of its reply. */
-static bool read_command(sim_server_t *server, const engine_word_t *argv, size_t argc,
-                         engine_word_t reply, command_t *command) {
+static bool read_command(sim_server_t *server, const engine_bytes_t *argv, size_t argc,
+                         engine_bytes_t reply, command_t *command) {
   *command = (command_t){.server = server};
   if (argc < 7 || argv[2].len != 1)
     return false;
@@ -39,16 +39,16 @@ static bool read_command(sim_server_t *server, const engine_word_t *argv, size_t
       !sim_read_number_key(argv[3], &command->key, &command->id) ||
       (keys == 2 && !sim_read_number_key(argv[4], &command->key, &command->id)))
     return false;
-  const engine_word_t *args = argv + 3 + keys;
+  const engine_bytes_t *args = argv + 3 + keys;
   command->op = args[0];
-  command->cost = sim_word_number(args[2]);
+  command->cost = sim_bytes_number(args[2]);
   if (argc > 6 + keys)
     for (size_t i = 0; i < 2; i++)
       command->more[i] = number_at(args[3], i);
   const char *bytes = memchr(reply.at, '\n', reply.len);
   if ((reply.at[0] != '$' && reply.at[0] != ':') || bytes == NULL)
     return false;
-  engine_word_t value = {bytes + 1, reply.len - (size_t)(bytes + 1 - reply.at)};
+  engine_bytes_t value = {bytes + 1, reply.len - (size_t)(bytes + 1 - reply.at)};
   command->answer =
       reply.at[0] == ':' ? -1 : number_at(value, 0); /* a denial may be a debt alone */
   command->now_us = (int64_t)sim_server_clock(server);
@@ -62,7 +62,7 @@ static bool read_command(sim_server_t *server, const engine_word_t *argv, size_t
            (long long)command->now_us, (long long)command->answer, (long long)number_at(value, 4),
            (long long)number_at(value, 5));
   if (command->id.len >= SIM_LIMIT_ID) /* without what stands before it */
-    command->id = (engine_word_t){command->id.at + command->id.len - SIM_LIMIT_ID, SIM_LIMIT_ID};
+    command->id = (engine_bytes_t){command->id.at + command->id.len - SIM_LIMIT_ID, SIM_LIMIT_ID};
   return command->id.len == 0 || command->id.len == SIM_LIMIT_ID;
 }
 
@@ -81,7 +81,7 @@ static sim_limit_request_t *asked(sim_limits_t *limits, const command_t *command
 }
 
 static void took(sim_limits_t *limits, const command_t *command) {
-  bool penalty = sim_word_is(command->op, "penalty");
+  bool penalty = sim_bytes_are(command->op, "penalty");
   sim_limit_request_t *request = asked(limits, command);
   if (request == NULL)
     return;
@@ -142,21 +142,21 @@ static void refunded(sim_limits_t *limits, const command_t *command) {
 
 /* ---- reservations ----------------------------------------------------------------------------------------- */
 
-static unsigned slot_of(engine_word_t id) {
+static unsigned slot_of(engine_bytes_t id) {
   unsigned hash = 2166136261u;
   for (size_t i = 0; i < id.len; i++)
     hash = (hash ^ (unsigned char)id.at[i]) * 16777619u;
   return hash % SIM_LIMIT_SLOTS;
 }
 
-static sim_limit_request_t *by_id(sim_limits_t *limits, engine_word_t id) {
+static sim_limit_request_t *by_id(sim_limits_t *limits, engine_bytes_t id) {
   for (unsigned i = limits->slot[slot_of(id)]; i != 0; i = limits->request[i].next)
     if (memcmp(limits->request[i].id, id.at, SIM_LIMIT_ID) == 0)
       return &limits->request[i];
   return NULL;
 }
 
-static void name_it(sim_limits_t *limits, sim_limit_request_t *request, engine_word_t id) {
+static void name_it(sim_limits_t *limits, sim_limit_request_t *request, engine_bytes_t id) {
   unsigned *slot = &limits->slot[slot_of(id)];
   memcpy(request->id, id.at, SIM_LIMIT_ID);
   request->next = *slot;
@@ -250,29 +250,29 @@ static void forget(sim_limits_t *limits, unsigned key, uint64_t now_us) {
   account->reset_us = now_us;
 }
 
-void sim_limits_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
-                         engine_word_t reply) {
+void sim_limits_executed(sim_server_t *server, const engine_bytes_t *argv, size_t argc,
+                         engine_bytes_t reply) {
   sim_limits_t *limits = sim_limits_of(server->world);
   command_t command;
-  engine_word_t id;
+  engine_bytes_t id;
   unsigned key;
-  if (argc == 2 && sim_word_is(argv[0], "DEL") && sim_read_number_key(argv[1], &key, &id)) {
+  if (argc == 2 && sim_bytes_are(argv[0], "DEL") && sim_read_number_key(argv[1], &key, &id)) {
     forget(limits, key, sim_server_clock(server));
     return;
   }
   if (!read_command(server, argv, argc, reply, &command))
     return;
-  if (sim_word_is(command.op, "take") || sim_word_is(command.op, "penalty"))
+  if (sim_bytes_are(command.op, "take") || sim_bytes_are(command.op, "penalty"))
     took(limits, &command);
-  else if (sim_word_is(command.op, "slice"))
+  else if (sim_bytes_are(command.op, "slice"))
     leased(limits, &command);
-  else if (sim_word_is(command.op, "refund") && limits->slice > 0)
+  else if (sim_bytes_are(command.op, "refund") && limits->slice > 0)
     sim_lease_returned(server, command.key, command.cost, (uint64_t)command.more[0],
                        command.answer);
-  else if (sim_word_is(command.op, "refund"))
+  else if (sim_bytes_are(command.op, "refund"))
     refunded(limits, &command);
-  else if (sim_word_is(command.op, "reserve"))
+  else if (sim_bytes_are(command.op, "reserve"))
     reserve(limits, &command);
-  else if (sim_word_is(command.op, "cancel"))
+  else if (sim_bytes_are(command.op, "cancel"))
     canceled(limits, &command);
 }

@@ -76,7 +76,7 @@ static int digit(char c) {
 }
 
 /* 40 hexadecimal digits, a colon, "p", the process, a dot, its life. */
-bool sim_read_holder(engine_word_t value, sim_holder_t *holder) {
+bool sim_read_holder(engine_bytes_t value, sim_holder_t *holder) {
   const size_t digits = 2 * BELAY__TOKEN_BYTES;
   if (value.at == NULL || value.len < digits + 5 || value.at[digits] != ':' ||
       value.at[digits + 1] != 'p' || value.at[digits + 3] != '.')
@@ -95,7 +95,7 @@ bool sim_read_holder(engine_word_t value, sim_holder_t *holder) {
 }
 
 /* The token in a word, of that name; NULL if there is none. */
-static sim_token_t *token_in(sim_check_t *check, engine_word_t word, unsigned name) {
+static sim_token_t *token_in(sim_check_t *check, engine_bytes_t word, unsigned name) {
   sim_holder_t holder;
   if (!sim_read_holder(word, &holder))
     return NULL;
@@ -107,15 +107,16 @@ static sim_token_t *token_in(sim_check_t *check, engine_word_t word, unsigned na
 }
 
 /* The value of the key of a name. */
-static engine_word_t value_of(const sim_check_t *check, const sim_server_t *server, unsigned name) {
+static engine_bytes_t value_of(const sim_check_t *check, const sim_server_t *server,
+                               unsigned name) {
   const sim_name_t *of = &check->name[name];
   if (server->engine == NULL || of->key_len == 0)
-    return (engine_word_t){NULL, 0};
+    return (engine_bytes_t){NULL, 0};
   return engine_peek(server->engine, sim_server_clock(server),
-                     (engine_word_t){.at = of->key, .len = of->key_len});
+                     (engine_bytes_t){.at = of->key, .len = of->key_len});
 }
 
-bool sim_read_key(const sim_world_t *world, engine_word_t key, unsigned *name) {
+bool sim_read_key(const sim_world_t *world, engine_bytes_t key, unsigned *name) {
   static const char before[] = "::{n";
   const size_t len = sizeof before - 1;
   if (key.len < len + 2 || key.at[key.len - 1] != '}')
@@ -199,7 +200,7 @@ static void gone(sim_check_t *check, const sim_server_t *server, sim_token_t *to
   check_gone(check, server, token, cause);
 }
 
-static void set(sim_check_t *check, const sim_server_t *server, unsigned name, engine_word_t is) {
+static void set(sim_check_t *check, const sim_server_t *server, unsigned name, engine_bytes_t is) {
   uint8_t bit = (uint8_t)(1u << server->index);
   sim_token_t *token = token_in(check, is, name);
   if (token == NULL || token->process >= check->world->scenario->processes) {
@@ -213,8 +214,8 @@ static void set(sim_check_t *check, const sim_server_t *server, unsigned name, e
   token->came[server->index] = check->world->now;
 }
 
-void sim_check_changed(sim_server_t *server, engine_word_t key, engine_word_t was, engine_word_t is,
-                       engine_cause_t cause) {
+void sim_check_changed(sim_server_t *server, engine_bytes_t key, engine_bytes_t was,
+                       engine_bytes_t is, engine_cause_t cause) {
   sim_check_t *check = server->world->check;
   sim_holder_t holder;
   unsigned name;
@@ -228,23 +229,23 @@ void sim_check_changed(sim_server_t *server, engine_word_t key, engine_word_t wa
     set(check, server, name, is);
 }
 
-bool sim_is_release(const engine_word_t *args, size_t n) {
-  return n > 1 &&
-         (args[1].len == 0 || sim_word_is(args[1], "PUBLISH") || sim_word_is(args[1], "SPUBLISH"));
+bool sim_is_release(const engine_bytes_t *args, size_t n) {
+  return n > 1 && (args[1].len == 0 || sim_bytes_are(args[1], "PUBLISH") ||
+                   sim_bytes_are(args[1], "SPUBLISH"));
 }
 
 /* A lease script has the key first, and the token before its other arguments; a release may have
  * a second token, of the next holder. Tokens set before a release are gone; those set after it
  * were late. */
-void sim_check_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
-                        engine_word_t reply) {
+void sim_check_executed(sim_server_t *server, const engine_bytes_t *argv, size_t argc,
+                        engine_bytes_t reply) {
   sim_world_t *world = server->world;
   unsigned name;
   sim_actors_executed(server, argv, argc, reply);
   size_t keys = argc > 4 && argv[2].len == 1 ? (size_t)(argv[2].at[0] - '0') : 0;
   if (keys < 1 || keys > 9 || argc < 4 + keys || !sim_read_key(world, argv[3], &name))
     return;
-  const engine_word_t *args = argv + 3 + keys;
+  const engine_bytes_t *args = argv + 3 + keys;
   size_t n = argc - 3 - keys;
   bool is_release = sim_is_release(args, n);
   for (size_t i = 0; is_release && i < n; i += 2) {
@@ -290,7 +291,7 @@ typedef struct look {
 } look_t;
 
 /* The library leaves keys of two families without a ttl. */
-static void check_ttl(void *ctx, engine_word_t key, const char *type, int64_t ttl_ms) {
+static void check_ttl(void *ctx, engine_bytes_t key, const char *type, int64_t ttl_ms) {
   static const char *const lasting[] = {"::node::{marker}", "::idgen::{"};
   const look_t *look = ctx;
   (void)type;

@@ -13,7 +13,7 @@ static bool is_hex(const char *at, size_t len) {
   return true;
 }
 
-static bool is_ticket(engine_word_t word) {
+static bool is_ticket(engine_bytes_t word) {
   return word.len == 16 && is_hex(word.at, 16);
 }
 
@@ -50,7 +50,7 @@ static bool is_ordered(const sim_world_t *world) {
 
 /* True if this command has granted it. */
 static bool was_granted(const sim_server_t *server, const sim_token_t *token, size_t n,
-                        engine_word_t reply) {
+                        engine_bytes_t reply) {
   const sim_world_t *world = server->world;
   if (world->scenario->kind == SIM_SEMAPHORE) /* an extend has fewer arguments */
     return n > 4 && reply.len == 4 && memcmp(reply.at, ":0\r\n", 4) == 0;
@@ -58,7 +58,7 @@ static bool was_granted(const sim_server_t *server, const sim_token_t *token, si
 }
 
 /* The queue is full; a semaphore has fewer permits than it asks for. */
-static bool was_rejected(engine_word_t reply) {
+static bool was_rejected(engine_bytes_t reply) {
   return reply.len == 5 &&
          (memcmp(reply.at, ":-3\r\n", 5) == 0 || memcmp(reply.at, ":-4\r\n", 5) == 0);
 }
@@ -97,7 +97,7 @@ static void note_asked(sim_server_t *server, sim_ticket_t *ticket) {
 }
 
 /* It was served and its reply was lost: it is in front of all waiters again. */
-static void return_to_front(sim_server_t *server, sim_ticket_t *ticket, engine_word_t reply) {
+static void return_to_front(sim_server_t *server, sim_ticket_t *ticket, engine_bytes_t reply) {
   sim_queue_t *queue = &server->world->check->queue;
   if (reply.len >= 2 && reply.at[0] == ':' && reply.at[1] == '0')
     return;
@@ -125,7 +125,7 @@ static void check_permits(const sim_server_t *server, unsigned name, unsigned gr
 }
 
 void sim_queue_executed(sim_server_t *server, unsigned name, const sim_token_t *token,
-                        const engine_word_t *args, size_t n, engine_word_t reply) {
+                        const engine_bytes_t *args, size_t n, engine_bytes_t reply) {
   sim_queue_t *queue = &server->world->check->queue;
   sim_ticket_t *ticket = NULL;
   for (size_t i = 1; i < n && ticket == NULL; i++)
@@ -147,9 +147,9 @@ void sim_queue_executed(sim_server_t *server, unsigned name, const sim_token_t *
   bool granted = !is_release && token != NULL && was_granted(server, token, n, reply);
   bool permits = scenario->kind == SIM_SEMAPHORE && !scenario->broken;
   if (permits && token == NULL && n == 2) /* it was resized */
-    server->world->check->name[name].limit = (unsigned)sim_word_number(args[0]);
+    server->world->check->name[name].limit = (unsigned)sim_bytes_number(args[0]);
   if (permits && granted)
-    check_permits(server, name, (unsigned)sim_word_number(args[2]));
+    check_permits(server, name, (unsigned)sim_bytes_number(args[2]));
   if (granted && is_ordered(server->world))
     check_order(server, name, ticket);
   if (keeps && ticket != NULL)
@@ -176,7 +176,7 @@ void sim_queue_check(sim_check_t *check) {
   uint64_t most = world->scenario->free_ms * SIM_MS;
   for (unsigned i = 0; most > 0 && i < world->scenario->names; i++) {
     sim_name_t *name = &check->name[i];
-    engine_word_t key = {.at = name->key, .len = name->key_len};
+    engine_bytes_t key = {.at = name->key, .len = name->key_len};
     if (server->down || name->key_len == 0 ||
         engine_peek(server->engine, sim_server_clock(server), key).at != NULL)
       name->free_since = world->now;
@@ -197,13 +197,13 @@ typedef struct look {
 } look_t;
 
 /* The latest token is remembered with its fencing number. */
-static bool remembers(engine_word_t key) {
+static bool remembers(engine_bytes_t key) {
   static const char counter[] = "::fence";
   size_t len = sizeof counter - 1;
   return key.len > len && memcmp(key.at + key.len - len, counter, len) == 0;
 }
 
-static void check_word(void *ctx, engine_word_t key, engine_word_t word, int64_t until_ms) {
+static void check_value(void *ctx, engine_bytes_t key, engine_bytes_t word, int64_t until_ms) {
   const look_t *look = ctx;
   sim_check_t *check = look->check;
   sim_holder_t holder;
@@ -233,6 +233,6 @@ void sim_queue_end(sim_check_t *check) {
     look_t look = {.check = check, .server = server};
     look.now_ms = (int64_t)(sim_server_clock(server) / 1000);
     if (!server->down)
-      engine_each_word(server->engine, sim_server_clock(server), check_word, &look);
+      engine_each_value(server->engine, sim_server_clock(server), check_value, &look);
   }
 }

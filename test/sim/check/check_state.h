@@ -57,11 +57,11 @@ typedef struct sim_holder {
 } sim_holder_t;
 
 /* False if the value is something else. */
-bool sim_read_holder(engine_word_t value, sim_holder_t *holder);
+bool sim_read_holder(engine_bytes_t value, sim_holder_t *holder);
 /* The name that a key belongs to: NAMESPACE::FAMILY::{nNUMBER}. */
-bool sim_read_key(const sim_world_t *world, engine_word_t key, unsigned *name);
+bool sim_read_key(const sim_world_t *world, engine_bytes_t key, unsigned *name);
 /* A release: TOKEN, 'PUBLISH', 'SPUBLISH' or '', and maybe more. */
-bool sim_is_release(const engine_word_t *args, size_t n);
+bool sim_is_release(const engine_bytes_t *args, size_t n);
 
 /* ---- waiters in the queues of servers, by ticket ------------------------------------------------ */
 
@@ -85,7 +85,7 @@ typedef struct sim_queue {
 
 /* A script was executed with these arguments; token: the first, NULL if it is none. */
 void sim_queue_executed(sim_server_t *server, unsigned name, const sim_token_t *token,
-                        const engine_word_t *args, size_t n, engine_word_t reply);
+                        const engine_bytes_t *args, size_t n, engine_bytes_t reply);
 /* "liveness": nothing is free for long while an actor waits for it. */
 void sim_queue_check(sim_check_t *check);
 /* "leaks": tokens and tickets, when all is closed. */

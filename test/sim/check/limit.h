@@ -76,7 +76,7 @@ void sim_limits_result(sim_actor_t *actor, unsigned number, const belay_limiter_
 void sim_limits_ended(sim_actor_t *actor);
 
 /* A server has executed this. */
-void sim_limits_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
-                         engine_word_t reply);
+void sim_limits_executed(sim_server_t *server, const engine_bytes_t *argv, size_t argc,
+                         engine_bytes_t reply);
 
 #endif /* TEST_SIM_CHECK_LIMIT_H */

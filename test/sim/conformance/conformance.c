@@ -46,8 +46,8 @@ typedef struct run {
   FILE *out; /* where to tell; NULL: nowhere */
 } run_t;
 
-static bool differ(const run_t *run, const char *what, engine_word_t engines,
-                   engine_word_t servers) {
+static bool differ(const run_t *run, const char *what, engine_bytes_t engines,
+                   engine_bytes_t servers) {
   if (run->out == NULL)
     return false;
   fprintf(run->out, "%s\n  engine: ", what);
@@ -58,16 +58,16 @@ static bool differ(const run_t *run, const char *what, engine_word_t engines,
   return false;
 }
 
-static size_t count_replies(engine_word_t bytes) {
+static size_t count_replies(engine_bytes_t bytes) {
   size_t count = 0;
   for (size_t n; (n = conformance_reply_length(bytes.at, bytes.len)) > 0; count++)
-    bytes = (engine_word_t){bytes.at + n, bytes.len - n};
+    bytes = (engine_bytes_t){bytes.at + n, bytes.len - n};
   return count;
 }
 
 /* Asks the engine, which takes the same bytes as the server; false: it has not understood them. */
 static bool ask_engine(run_t *run, const conformance_command_t *command, engine_buffer_t *out) {
-  static engine_word_t words[ENGINE_ARGS_MAX];
+  static engine_bytes_t words[ENGINE_ARGS_MAX];
   conformance_peers_t *peers = run->peers;
   engine_buffer_t bytes = {0};
   size_t count = 0;
@@ -85,8 +85,8 @@ static bool ask_engine(run_t *run, const conformance_command_t *command, engine_
 /* Expects the published messages and nothing else. */
 static bool compare_pushed_to(run_t *run, unsigned conn) {
   conformance_peers_t *peers = run->peers;
-  engine_word_t engines = {peers->pushed[conn].at, peers->pushed[conn].len};
-  engine_word_t servers = conformance_next_few(peers, conn, count_replies(engines));
+  engine_bytes_t engines = {peers->pushed[conn].at, peers->pushed[conn].len};
+  engine_bytes_t servers = conformance_next_few(peers, conn, count_replies(engines));
   bool same = servers.len == engines.len &&
               (engines.len == 0 || memcmp(servers.at, engines.at, engines.len) == 0);
   if (!same)
@@ -114,9 +114,9 @@ static bool compare_one(run_t *run, const conformance_command_t *command) {
     engine_buffer_free(&out);
     return false;
   }
-  engine_word_t engines = {out.at != NULL ? out.at : "", out.len};
+  engine_bytes_t engines = {out.at != NULL ? out.at : "", out.len};
   size_t count = count_replies(engines);
-  engine_word_t servers = conformance_next_few(peers, command->conn, count > 0 ? count : 1);
+  engine_bytes_t servers = conformance_next_few(peers, command->conn, count > 0 ? count : 1);
   same = same && conformance_is_like(command->like, &run->times, engines, servers);
   if (!same)
     differ(run, "the replies differ", engines, servers);
@@ -161,7 +161,7 @@ static bool run_batch(run_t *run, size_t from, size_t count) {
 
 /* Something that comes late or twice would come before this. */
 static bool compare_ends(run_t *run) {
-  static const engine_word_t ping = {"PING", 4};
+  static const engine_bytes_t ping = {"PING", 4};
   for (unsigned i = 0; i < run->peers->conns; i++) {
     conformance_command_t command = {.argv = {ping}, .argc = 1, .conn = i};
     engine_buffer_t bytes = {0};
@@ -327,7 +327,7 @@ TEST(sketch) {
     snprintf(text[i], sizeof text[i], format, keys[i / 11 % 4], (int)(i % 20 + 1), i * 7919 % 2500);
     for (char *word = strtok_r(text[i], " ", &rest); word != NULL;
          word = strtok_r(NULL, " ", &rest))
-      commands[i].argv[commands[i].argc++] = (engine_word_t){word, strlen(word)};
+      commands[i].argv[commands[i].argc++] = (engine_bytes_t){word, strlen(word)};
   }
   const conformance_sequence_t sequence = {commands, ASKED};
   run_t run = {.peers = &peers, .sequence = &sequence, .out = stderr};

@@ -40,15 +40,15 @@ typedef struct conformance_times {
 size_t conformance_reply_length(const char *at, size_t len);
 
 bool conformance_is_like(conformance_like_t like, const conformance_times_t *times,
-                         engine_word_t engines, engine_word_t servers);
+                         engine_bytes_t engines, engine_bytes_t servers);
 
 /* So that one can read it. */
-void conformance_print(FILE *out, engine_word_t bytes);
+void conformance_print(FILE *out, engine_bytes_t bytes);
 
 /* ---- commands (generate.c) ------------------------------------------------------------------ */
 
 typedef struct conformance_command {
-  engine_word_t argv[CONFORMANCE_WORDS]; /* each on its own: free() */
+  engine_bytes_t argv[CONFORMANCE_WORDS]; /* each on its own: free() */
   size_t argc;
   conformance_like_t like;
   bool restart;  /* of the engine, with the data that it has, before it is asked */
@@ -114,7 +114,7 @@ extern const conformance_family_t conformance_families[];
 extern const size_t conformance_families_count;
 
 /* The words of a name; NULL: there are none. */
-const engine_word_t *conformance_words(char name, size_t *count);
+const engine_bytes_t *conformance_words(char name, size_t *count);
 
 typedef struct conformance_script {
   const char *name, *text;
@@ -134,8 +134,8 @@ conformance_shadow_t *conformance_shadow_new(void);
 void conformance_shadow_free(conformance_shadow_t *shadow);
 
 /* The function of the hook `changed`. */
-void conformance_shadow_changed(conformance_shadow_t *shadow, engine_word_t key, engine_word_t was,
-                                engine_word_t is);
+void conformance_shadow_changed(conformance_shadow_t *shadow, engine_bytes_t key,
+                                engine_bytes_t was, engine_bytes_t is);
 
 /* NULL: it is right; else what is not. */
 const char *conformance_shadow_check(const conformance_shadow_t *shadow, const engine_t *engine,

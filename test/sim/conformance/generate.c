@@ -11,7 +11,7 @@ typedef struct generator {
   uint64_t random;
   uint64_t absolute_ms;
   const conformance_family_t *family;
-  const engine_word_t *key; /* %k is this one; NULL: any */
+  const engine_bytes_t *key; /* %k is this one; NULL: any */
 } generator_t;
 
 static size_t below(generator_t *g, size_t n) {
@@ -24,14 +24,14 @@ static bool once_in(generator_t *g, size_t n) {
 
 /* ---- words --------------------------------------------------------------------------------------------- */
 
-static engine_word_t copy(const char *at, size_t len) {
+static engine_bytes_t copy(const char *at, size_t len) {
   char *bytes = malloc(len + 1);
   if (bytes == NULL)
     abort();
   if (len > 0)
     memcpy(bytes, at, len);
   bytes[len] = '\0';
-  return (engine_word_t){bytes, len};
+  return (engine_bytes_t){bytes, len};
 }
 
 static void drop_word(conformance_command_t *command, size_t at) {
@@ -112,7 +112,7 @@ static void add_drawn(generator_t *g, conformance_command_t *command, char name)
     add_word(command, g->key->at, g->key->len);
   } else {
     size_t count, i;
-    const engine_word_t *words = conformance_words(name, &count);
+    const engine_bytes_t *words = conformance_words(name, &count);
     if (words == NULL)
       abort();
     i = below(g, count);
@@ -225,8 +225,8 @@ static bool may_move_up(const conformance_command_t *command, size_t at) {
 static void spoil(generator_t *g, conformance_command_t *command, const char *pattern) {
   size_t count, at = below(g, command->argc);
   bool timed = is_about_time(pattern);
-  const engine_word_t *odd = conformance_words(timed ? 'e' : '?', &count);
-  const engine_word_t *with = &odd[below(g, count)];
+  const engine_bytes_t *odd = conformance_words(timed ? 'e' : '?', &count);
+  const engine_bytes_t *with = &odd[below(g, count)];
   switch (below(g, 4)) {
   case 0:
     if (at > 0 && (!timed || may_move_up(command, at))) {
@@ -288,7 +288,7 @@ static void append(conformance_sequence_t *sequence, conformance_command_t comma
 /* At last, all that is known of every key. */
 static void append_final(generator_t *g, conformance_sequence_t *sequence) {
   size_t count;
-  const engine_word_t *keys = conformance_words('k', &count);
+  const engine_bytes_t *keys = conformance_words('k', &count);
   for (size_t i = 0; i < count; i++)
     for (size_t j = 0; j < count_patterns(conformance_final); j++) {
       pattern_t pattern = pattern_at(conformance_final, j);
@@ -323,7 +323,7 @@ void conformance_free(conformance_sequence_t *sequence) {
 
 void conformance_print_command(FILE *out, const conformance_command_t *command) {
   for (size_t i = 0; i < command->argc; i++) {
-    engine_word_t word = command->argv[i];
+    engine_bytes_t word = command->argv[i];
     fputs(i > 0 ? " \"" : "\"", out);
     conformance_print(out, word);
     fputc('"', out);

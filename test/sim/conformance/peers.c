@@ -23,7 +23,7 @@ static bool on_kill(void *ctx, int64_t id) {
   return false;
 }
 
-static void on_changed(void *ctx, engine_word_t key, engine_word_t was, engine_word_t is,
+static void on_changed(void *ctx, engine_bytes_t key, engine_bytes_t was, engine_bytes_t is,
                        engine_cause_t cause) {
   const conformance_peers_t *peers = ctx;
   (void)cause;
@@ -60,25 +60,25 @@ void conformance_drop(engine_buffer_t *buffer, size_t len) {
   buffer->len -= len;
 }
 
-engine_word_t conformance_next(conformance_peers_t *peers, unsigned conn) {
+engine_bytes_t conformance_next(conformance_peers_t *peers, unsigned conn) {
   engine_buffer_t *received = &peers->received[conn];
   for (;;) {
     size_t n = conformance_reply_length(received->at, received->len);
     if (n > 0)
-      return (engine_word_t){received->at, n};
+      return (engine_bytes_t){received->at, n};
     char bytes[16384];
     ssize_t got = recv(peers->client[conn].fd, bytes, sizeof bytes, 0);
     if (got <= 0)
-      return (engine_word_t){received->at, 0};
+      return (engine_bytes_t){received->at, 0};
     engine_buffer_add(received, bytes, (size_t)got);
   }
 }
 
-engine_word_t conformance_next_few(conformance_peers_t *peers, unsigned conn, size_t count) {
+engine_bytes_t conformance_next_few(conformance_peers_t *peers, unsigned conn, size_t count) {
   engine_buffer_t *received = &peers->received[conn], rest = {0};
   size_t len = 0;
   for (; count > 0; count--) {
-    engine_word_t reply = conformance_next(peers, conn);
+    engine_bytes_t reply = conformance_next(peers, conn);
     if (reply.len == 0)
       break;
     len += reply.len;
@@ -89,21 +89,21 @@ engine_word_t conformance_next_few(conformance_peers_t *peers, unsigned conn, si
     engine_buffer_add(&rest, received->at, received->len);
   engine_buffer_free(received);
   *received = rest;
-  return (engine_word_t){received->at, len};
+  return (engine_bytes_t){received->at, len};
 }
 
 /* ---- beginning and ending ------------------------------------------------------------------------------- */
 
 /* Both sides get the same replies, except about themselves. */
 static void speak_resp3(conformance_peers_t *peers, unsigned conn) {
-  const engine_word_t hello[] = {{"HELLO", 5}, {"3", 1}};
+  const engine_bytes_t hello[] = {{"HELLO", 5}, {"3", 1}};
   engine_buffer_t bytes = {0};
   engine_execute(peers->engine, &peers->conn[conn], peers->started_us, hello, 2, &bytes);
   bytes.len = 0;
   add_text(&bytes, "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n");
   conformance_send(&peers->client[conn], &bytes);
   engine_buffer_free(&bytes);
-  engine_word_t reply = conformance_next(peers, conn);
+  engine_bytes_t reply = conformance_next(peers, conn);
   assert_true(reply.len > 0 && reply.at[0] == '%');
   conformance_drop(&peers->received[conn], reply.len);
 }
@@ -115,7 +115,7 @@ static void connect_all(conformance_peers_t *peers) {
     add_text(&bytes, "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n");
     conformance_send(&peers->client[i], &bytes);
     engine_buffer_free(&bytes);
-    engine_word_t id = conformance_next(peers, i);
+    engine_bytes_t id = conformance_next(peers, i);
     assert_true(id.len > 0 && id.at[0] == ':');
     peers->conn[i] = (engine_conn_t){.id = strtoll(id.at + 1, NULL, 10)};
     conformance_drop(&peers->received[i], id.len);

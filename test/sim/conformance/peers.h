@@ -34,10 +34,10 @@ void conformance_add(engine_buffer_t *to, const conformance_command_t *command);
 void conformance_send(resp_client_t *client, engine_buffer_t *bytes);
 
 /* The next reply of the server's; of no length if none comes. Valid until it is dropped. */
-engine_word_t conformance_next(conformance_peers_t *peers, unsigned conn);
+engine_bytes_t conformance_next(conformance_peers_t *peers, unsigned conn);
 
 /* So many of them, all of which are there until they are dropped. */
-engine_word_t conformance_next_few(conformance_peers_t *peers, unsigned conn, size_t count);
+engine_bytes_t conformance_next_few(conformance_peers_t *peers, unsigned conn, size_t count);
 void conformance_drop(engine_buffer_t *buffer, size_t len);
 
 #endif /* TEST_SIM_CONFORMANCE_PEERS_H */

@@ -33,49 +33,49 @@ size_t conformance_reply_length(const char *at, size_t len) {
 
 /* ---- looking in ---------------------------------------------------------------------------------------- */
 
-static bool equal(engine_word_t a, engine_word_t b) {
+static bool equal(engine_bytes_t a, engine_bytes_t b) {
   return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
 }
 
-static bool is_type(engine_word_t reply, char type) {
+static bool is_type(engine_bytes_t reply, char type) {
   return reply.len > 0 && reply.at[0] == type;
 }
 
-static int64_t integer_of(engine_word_t reply) {
+static int64_t integer_of(engine_bytes_t reply) {
   return strtoll(reply.at + 1, NULL, 10); /* there is a line end behind it */
 }
 
 /* Of a string that is one; not valid for others. */
-static engine_word_t text_of(engine_word_t reply) {
+static engine_bytes_t text_of(engine_bytes_t reply) {
   size_t n = line_length(reply.at, reply.len);
   long len = strtol(reply.at + 1, NULL, 10);
-  return len < 0 ? (engine_word_t){"", 0} : (engine_word_t){reply.at + n, (size_t)len};
+  return len < 0 ? (engine_bytes_t){"", 0} : (engine_bytes_t){reply.at + n, (size_t)len};
 }
 
 /* Takes replies apart that stand one behind the other. */
-static size_t split(engine_word_t bytes, engine_word_t items[ITEMS_MAX]) {
+static size_t split(engine_bytes_t bytes, engine_bytes_t items[ITEMS_MAX]) {
   size_t count = 0;
   while (count < ITEMS_MAX) {
     size_t n = conformance_reply_length(bytes.at, bytes.len);
     if (n == 0)
       break;
-    items[count++] = (engine_word_t){bytes.at, n};
-    bytes = (engine_word_t){bytes.at + n, bytes.len - n};
+    items[count++] = (engine_bytes_t){bytes.at, n};
+    bytes = (engine_bytes_t){bytes.at + n, bytes.len - n};
   }
   return count;
 }
 
 /* An array of a kind: RESP3 has several. */
-static bool is_array(engine_word_t reply) {
+static bool is_array(engine_bytes_t reply) {
   return reply.len > 0 && strchr("*~>%", reply.at[0]) != NULL;
 }
 
 /* Of an array, one level deep. */
-static size_t items_of(engine_word_t reply, engine_word_t items[ITEMS_MAX]) {
+static size_t items_of(engine_bytes_t reply, engine_bytes_t items[ITEMS_MAX]) {
   if (!is_array(reply))
     return 0;
   size_t n = line_length(reply.at, reply.len);
-  return split((engine_word_t){reply.at + n, reply.len - n}, items);
+  return split((engine_bytes_t){reply.at + n, reply.len - n}, items);
 }
 
 static uint64_t distance(int64_t a, int64_t b) {
@@ -85,17 +85,17 @@ static uint64_t distance(int64_t a, int64_t b) {
 /* ---- what is in any order ------------------------------------------------------------------------------ */
 
 static int by_bytes(const void *one, const void *other) {
-  const engine_word_t *a = one, *b = other;
+  const engine_bytes_t *a = one, *b = other;
   size_t least = a->len < b->len ? a->len : b->len;
   int order = memcmp(a->at, b->at, least);
   return order != 0 ? order : (a->len > b->len) - (a->len < b->len);
 }
 
 /* Sorts the items in groups of `each`, which become one. */
-static size_t sorted_items(engine_word_t reply, size_t each, engine_word_t items[ITEMS_MAX]) {
+static size_t sorted_items(engine_bytes_t reply, size_t each, engine_bytes_t items[ITEMS_MAX]) {
   size_t count = items_of(reply, items) / each;
   for (size_t i = 0; i < count; i++) {
-    engine_word_t last = items[i * each + each - 1];
+    engine_bytes_t last = items[i * each + each - 1];
     items[i].at = items[i * each].at;
     items[i].len = (size_t)(last.at + last.len - items[i].at);
   }
@@ -103,8 +103,8 @@ static size_t sorted_items(engine_word_t reply, size_t each, engine_word_t items
   return count;
 }
 
-static bool are_same_items(engine_word_t a, engine_word_t b, size_t each) {
-  static engine_word_t as[ITEMS_MAX], bs[ITEMS_MAX];
+static bool are_same_items(engine_bytes_t a, engine_bytes_t b, size_t each) {
+  static engine_bytes_t as[ITEMS_MAX], bs[ITEMS_MAX];
   if (!is_array(a) || !is_array(b) || a.at[0] != b.at[0] || a.len != b.len)
     return false;
   size_t count = sorted_items(a, each, as);
@@ -118,7 +118,7 @@ static bool are_same_items(engine_word_t a, engine_word_t b, size_t each) {
 
 /* ---- what depends on time ------------------------------------------------------------------------------ */
 
-static bool are_near(const conformance_times_t *times, engine_word_t a, engine_word_t b,
+static bool are_near(const conformance_times_t *times, engine_bytes_t a, engine_bytes_t b,
                      uint64_t us_per_unit) {
   if (!is_type(a, ':') || !is_type(b, ':') || integer_of(a) <= 0 || integer_of(b) <= 0)
     return false;
@@ -127,11 +127,11 @@ static bool are_near(const conformance_times_t *times, engine_word_t a, engine_w
 }
 
 /* A number in decimal that is less than a minute from the clock: its microseconds; 0: it is none. */
-static uint64_t clock_of(const conformance_times_t *times, engine_word_t reply) {
+static uint64_t clock_of(const conformance_times_t *times, engine_bytes_t reply) {
   char text[24] = "";
   if (!is_type(reply, '$'))
     return 0;
-  engine_word_t word = text_of(reply);
+  engine_bytes_t word = text_of(reply);
   if (word.len != 13 && word.len != 16)
     return 0;
   memcpy(text, word.at, word.len);
@@ -143,8 +143,8 @@ static uint64_t clock_of(const conformance_times_t *times, engine_word_t reply) 
 
 /* Strings that are the clock are near each other, and so are integers that are what is left of a ttl; else they are
  * the same. */
-static bool are_clocks(const conformance_times_t *times, engine_word_t a, engine_word_t b) {
-  static engine_word_t as[ITEMS_MAX], bs[ITEMS_MAX];
+static bool are_clocks(const conformance_times_t *times, engine_bytes_t a, engine_bytes_t b) {
+  static engine_bytes_t as[ITEMS_MAX], bs[ITEMS_MAX];
   size_t count = 1;
   as[0] = a;
   bs[0] = b;
@@ -162,9 +162,9 @@ static bool are_clocks(const conformance_times_t *times, engine_word_t a, engine
 }
 
 /* Two numbers in strings: seconds, and microseconds. */
-static bool are_times(const conformance_times_t *times, engine_word_t a, engine_word_t b) {
-  engine_word_t replies[2] = {a, b};
-  static engine_word_t items[ITEMS_MAX];
+static bool are_times(const conformance_times_t *times, engine_bytes_t a, engine_bytes_t b) {
+  engine_bytes_t replies[2] = {a, b};
+  static engine_bytes_t items[ITEMS_MAX];
   int64_t us[2];
   for (size_t i = 0; i < 2; i++) {
     if (items_of(replies[i], items) != 2 || !is_type(items[0], '$') || !is_type(items[1], '$'))
@@ -176,8 +176,8 @@ static bool are_times(const conformance_times_t *times, engine_word_t a, engine_
 }
 
 /* {ms, max_ttl, server} */
-static bool are_quarantines(const conformance_times_t *times, engine_word_t a, engine_word_t b) {
-  static engine_word_t as[ITEMS_MAX], bs[ITEMS_MAX];
+static bool are_quarantines(const conformance_times_t *times, engine_bytes_t a, engine_bytes_t b) {
+  static engine_bytes_t as[ITEMS_MAX], bs[ITEMS_MAX];
   if (items_of(a, as) != 3 || items_of(b, bs) != 3 || !is_type(as[0], ':') || !is_type(bs[0], ':'))
     return false;
   uint64_t off = distance(integer_of(as[0]), integer_of(bs[0]));
@@ -186,21 +186,21 @@ static bool are_quarantines(const conformance_times_t *times, engine_word_t a, e
 
 /* ---- what a server says of itself ------------------------------------------------------------------------ */
 
-static bool are_hellos(engine_word_t a, engine_word_t b) {
-  static engine_word_t as[ITEMS_MAX], bs[ITEMS_MAX];
+static bool are_hellos(engine_bytes_t a, engine_bytes_t b) {
+  static engine_bytes_t as[ITEMS_MAX], bs[ITEMS_MAX];
   size_t count = items_of(a, as);
   if (count == 0 || count != items_of(b, bs) || a.at[0] != b.at[0])
     return false;
   for (size_t i = 0; i < count; i++) {
-    bool is_version = i % 2 != 0 && equal(text_of(as[i - 1]), (engine_word_t){"version", 7});
+    bool is_version = i % 2 != 0 && equal(text_of(as[i - 1]), (engine_bytes_t){"version", 7});
     if (!is_version && !equal(as[i], bs[i]))
       return false;
   }
   return true;
 }
 
-static bool are_commands(engine_word_t a, engine_word_t b) {
-  static engine_word_t as[ITEMS_MAX], bs[ITEMS_MAX], of_a[ITEMS_MAX], of_b[ITEMS_MAX];
+static bool are_commands(engine_bytes_t a, engine_bytes_t b) {
+  static engine_bytes_t as[ITEMS_MAX], bs[ITEMS_MAX], of_a[ITEMS_MAX], of_b[ITEMS_MAX];
   size_t count = items_of(a, as);
   if (!is_array(a) || !is_array(b) || count != items_of(b, bs))
     return false;
@@ -215,38 +215,38 @@ static bool are_commands(engine_word_t a, engine_word_t b) {
 }
 
 /* The value of a field; at NULL: it is not there. */
-static engine_word_t info_field(engine_word_t text, const char *name) {
+static engine_bytes_t info_field(engine_bytes_t text, const char *name) {
   size_t n = strlen(name);
   for (size_t i = 0; i < text.len; i += line_length(text.at + i, text.len - i)) {
     size_t len = line_length(text.at + i, text.len - i);
     if (len == 0)
       break;
     if (len > n + 2 && memcmp(text.at + i, name, n) == 0 && text.at[i + n] == ':')
-      return (engine_word_t){text.at + i + n + 1, len - n - 3};
+      return (engine_bytes_t){text.at + i + n + 1, len - n - 3};
   }
-  return (engine_word_t){NULL, 0};
+  return (engine_bytes_t){NULL, 0};
 }
 
-static bool are_infos(engine_word_t a, engine_word_t b) {
+static bool are_infos(engine_bytes_t a, engine_bytes_t b) {
   static const char *const same[] = {"run_id", "role", "master_replid2", "second_repl_offset"};
   if (a.len == 0 || strchr("$=", a.at[0]) == NULL || !is_type(b, a.at[0]))
     return false;
-  engine_word_t x = text_of(a), y = text_of(b);
+  engine_bytes_t x = text_of(a), y = text_of(b);
   for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
-    engine_word_t is = info_field(x, same[i]), should = info_field(y, same[i]);
+    engine_bytes_t is = info_field(x, same[i]), should = info_field(y, same[i]);
     if (is.len != should.len || (is.at == NULL) != (should.at == NULL) || !equal(is, should))
       return false;
   }
-  engine_word_t is = info_field(x, "uptime_in_seconds"),
-                should = info_field(y, "uptime_in_seconds");
+  engine_bytes_t is = info_field(x, "uptime_in_seconds"),
+                 should = info_field(y, "uptime_in_seconds");
   if (is.at == NULL || should.at == NULL)
     return is.at == should.at;
   return distance(strtoll(is.at, NULL, 10), strtoll(should.at, NULL, 10)) <= 1;
 }
 
 bool conformance_is_like(conformance_like_t like, const conformance_times_t *times,
-                         engine_word_t engines, engine_word_t servers) {
-  engine_word_t a = engines, b = servers;
+                         engine_bytes_t engines, engine_bytes_t servers) {
+  engine_bytes_t a = engines, b = servers;
   if (equal(a, b))
     return true;
   switch (like) {
@@ -278,7 +278,7 @@ bool conformance_is_like(conformance_like_t like, const conformance_times_t *tim
 
 /* ---- telling ------------------------------------------------------------------------------------------- */
 
-void conformance_print(FILE *out, engine_word_t bytes) {
+void conformance_print(FILE *out, engine_bytes_t bytes) {
   for (size_t i = 0; i < bytes.len && i < 1000; i++) {
     unsigned char c = (unsigned char)bytes.at[i];
     if (c == '\r')

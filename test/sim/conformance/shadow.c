@@ -28,12 +28,12 @@ void conformance_shadow_free(conformance_shadow_t *shadow) {
   free(shadow);
 }
 
-static bool has(const engine_buffer_t *buffer, engine_word_t word) {
+static bool has(const engine_buffer_t *buffer, engine_bytes_t word) {
   return buffer->len == word.len && (word.len == 0 || memcmp(buffer->at, word.at, word.len) == 0);
 }
 
-void conformance_shadow_changed(conformance_shadow_t *shadow, engine_word_t key, engine_word_t was,
-                                engine_word_t is) {
+void conformance_shadow_changed(conformance_shadow_t *shadow, engine_bytes_t key,
+                                engine_bytes_t was, engine_bytes_t is) {
   engine_field_t *field = (engine_field_t *)engine_table_find(&shadow->strings, key);
   if ((field != NULL) != (was.at != NULL))
     shadow->wrong = was.at != NULL ? "a string goes that never came" : "a string comes again";
@@ -54,7 +54,7 @@ typedef struct counting {
   size_t strings, known;
 } counting_t;
 
-static void count_key(void *ctx, engine_word_t key, const char *type, int64_t ttl_ms) {
+static void count_key(void *ctx, engine_bytes_t key, const char *type, int64_t ttl_ms) {
   counting_t *counting = ctx;
   (void)ttl_ms;
   if (strcmp(type, "string") != 0)
@@ -72,7 +72,7 @@ const char *conformance_shadow_check(const conformance_shadow_t *shadow, const e
   if (counting.known < counting.strings)
     return "there is a string that was not told of";
   for (const engine_entry_t *entry = shadow->strings.first; entry != NULL; entry = entry->after) {
-    engine_word_t bytes = engine_peek(engine, now_us, entry->key);
+    engine_bytes_t bytes = engine_peek(engine, now_us, entry->key);
     if (bytes.at != NULL && !has(&((const engine_field_t *)entry)->value, bytes))
       return "a string is not as it was told";
     if (bytes.at == NULL) /* expired, and not looked up yet */

@@ -11,7 +11,7 @@ typedef struct list {
   char name;
   const char *text; /* words with '|' between them */
   size_t len;
-  engine_word_t words[WORDS_MAX]; /* the same, once they were asked for */
+  engine_bytes_t words[WORDS_MAX]; /* the same, once they were asked for */
   size_t count;
 } list_t;
 
@@ -84,11 +84,11 @@ static void split(list_t *list) {
   for (; at <= end && list->count < WORDS_MAX; at = next + 1) {
     next = memchr(at, '|', (size_t)(end - at));
     next = next == NULL ? end : next;
-    list->words[list->count++] = (engine_word_t){at, (size_t)(next - at)};
+    list->words[list->count++] = (engine_bytes_t){at, (size_t)(next - at)};
   }
 }
 
-const engine_word_t *conformance_words(char name, size_t *count) {
+const engine_bytes_t *conformance_words(char name, size_t *count) {
   for (size_t i = 0; i < COUNT(lists); i++)
     if (lists[i].name == name) {
       if (lists[i].count == 0)

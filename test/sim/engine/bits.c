@@ -6,7 +6,7 @@
 #define STRING_MAX (INT64_C(512) << 20) /* bytes */
 #define NO_OFFSET "ERR bit offset is not an integer or out of range"
 
-static bool bit_at(engine_word_t bytes, uint64_t bit) {
+static bool bit_at(engine_bytes_t bytes, uint64_t bit) {
   return bit / 8 < bytes.len && ((unsigned char)bytes.at[bit / 8] >> (7 - bit % 8) & 1) != 0;
 }
 
@@ -18,12 +18,13 @@ static void put_bit(engine_buffer_t *bytes, uint64_t bit, bool on) {
 }
 
 /* width: of a field, for an offset in fields ("#3"); 0: no such form. */
-static bool read_offset(engine_call_t *call, engine_word_t word, unsigned width, uint64_t *offset) {
+static bool read_offset(engine_call_t *call, engine_bytes_t word, unsigned width,
+                        uint64_t *offset) {
   int64_t value;
   bool fields = width > 0 && word.len > 0 && word.at[0] == '#';
   if (fields)
-    word = (engine_word_t){word.at + 1, word.len - 1};
-  bool is = engine_word_integer(word, &value);
+    word = (engine_bytes_t){word.at + 1, word.len - 1};
+  bool is = engine_bytes_integer(word, &value);
   if (is && fields)
     value = (int64_t)((uint64_t)value * width);
   if (!is || value < 0 || value / 8 >= STRING_MAX) {
@@ -34,24 +35,16 @@ static bool read_offset(engine_call_t *call, engine_word_t word, unsigned width,
   return true;
 }
 
-/* The string at a key, an empty one too. */
-static bool find(engine_call_t *call, engine_word_t key, bool *is_there, engine_word_t *bytes) {
-  engine_object_t *object;
-  if (!engine_find(call, key, ENGINE_STRING, &object))
-    return false;
-  *is_there = object != NULL;
-  *bytes = object != NULL ? engine_bytes(&object->as.string) : (engine_word_t){"", 0};
-  return true;
-}
-
 /* ---- single bits --------------------------------------------------------------------------------------- */
 
 static void getbit(engine_call_t *call) {
   uint64_t offset;
-  bool is_there;
-  engine_word_t bytes;
-  if (read_offset(call, call->argv[2], 0, &offset) && find(call, call->argv[1], &is_there, &bytes))
-    engine_reply_integer(call, bit_at(bytes, offset));
+  engine_object_t *object;
+  if (!read_offset(call, call->argv[2], 0, &offset) ||
+      !engine_find(call, call->argv[1], ENGINE_STRING, &object))
+    return;
+  engine_reply_integer(call,
+                       object != NULL && bit_at(engine_buffer_bytes(&object->as.string), offset));
 }
 
 /* ---- fields -------------------------------------------------------------------------------------------- */
@@ -67,12 +60,12 @@ typedef struct field {
   int64_t value;
 } field_t;
 
-static bool read_type(engine_call_t *call, engine_word_t word, field_t *field) {
+static bool read_type(engine_call_t *call, engine_bytes_t word, field_t *field) {
   int64_t width = 0;
   word.len = strnlen(word.at, word.len); /* Redis looks no further */
   field->is_signed = word.len > 0 && word.at[0] == 'i';
   bool is = field->is_signed || (word.len > 0 && word.at[0] == 'u');
-  is = is && engine_word_integer((engine_word_t){word.at + 1, word.len - 1}, &width);
+  is = is && engine_bytes_integer((engine_bytes_t){word.at + 1, word.len - 1}, &width);
   if (!is || width < 1 || width > (field->is_signed ? 64 : 63)) {
     engine_reply_error(call, "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 "
                              "is not supported but i64 is.");
@@ -85,9 +78,9 @@ static bool read_type(engine_call_t *call, engine_word_t word, field_t *field) {
 /* Reads one, at *at, which is behind it then. */
 static bool read_field(engine_call_t *call, size_t *at, field_t *field) {
   static const char *const names[] = {"GET", "SET", "INCRBY"};
-  const engine_word_t *words = &call->argv[*at];
+  const engine_bytes_t *words = &call->argv[*at];
   unsigned act = 0;
-  while (act < 3 && !engine_word_is(words[0], names[act]))
+  while (act < 3 && !engine_bytes_is(words[0], names[act]))
     act++;
   size_t needed = act == GET ? 3 : 4;
   if (act == 3 || call->argc - *at < needed) {
@@ -123,7 +116,7 @@ static uint64_t extend(uint64_t value, const field_t *field) {
   return negative ? value | ~mask : value & mask;
 }
 
-static uint64_t field_at(engine_word_t bytes, const field_t *field) {
+static uint64_t field_at(engine_bytes_t bytes, const field_t *field) {
   uint64_t value = 0;
   for (unsigned i = 0; i < field->width; i++)
     value = value << 1 | (bit_at(bytes, field->offset + i) ? 1 : 0);
@@ -137,7 +130,7 @@ static void put_field(engine_buffer_t *bytes, const field_t *field, uint64_t val
 
 /* A sum that does not fit wraps around. */
 static void change_field(engine_call_t *call, engine_buffer_t *bytes, const field_t *field) {
-  uint64_t was = field_at(engine_bytes(bytes), field), more = (uint64_t)field->value;
+  uint64_t was = field_at(engine_buffer_bytes(bytes), field), more = (uint64_t)field->value;
   uint64_t is = extend(field->act == SET ? more : was + more, field);
   put_field(bytes, field, is);
   engine_reply_integer(call, (int64_t)(field->act == SET ? was : is));
@@ -148,9 +141,9 @@ static void run_fields(engine_call_t *call, engine_object_t *object, const field
                        size_t count) {
   engine_reply_array(call, count);
   for (size_t i = 0; i < count; i++) {
-    engine_word_t bytes = {"", 0};
+    engine_bytes_t bytes = {"", 0};
     if (object != NULL)
-      bytes = engine_bytes(&object->as.string);
+      bytes = engine_buffer_bytes(&object->as.string);
     if (fields[i].act == GET)
       engine_reply_integer(call, (int64_t)field_at(bytes, &fields[i]));
     else
@@ -158,7 +151,8 @@ static void run_fields(engine_call_t *call, engine_object_t *object, const field
   }
 }
 
-static void bitfield_of(engine_call_t *call, bool may_write) {
+/* BITFIELD, BITFIELD_RO. */
+static void bitfield(engine_call_t *call) {
   size_t count;
   uint64_t len = 0;
   field_t *fields = read_fields(call, &count);
@@ -173,7 +167,7 @@ static void bitfield_of(engine_call_t *call, bool may_write) {
   if (len == 0) {
     if (engine_find(call, call->argv[1], ENGINE_STRING, &object))
       run_fields(call, object, fields, count);
-  } else if (!may_write) {
+  } else if ((call->command->flags & ENGINE_SECOND) != 0) {
     engine_reply_error(call, "ERR BITFIELD_RO only supports the GET subcommand");
   } else if ((object = engine_string_open(call, call->argv[1], (size_t)len)) != NULL) {
     run_fields(call, object, fields, count);
@@ -182,17 +176,9 @@ static void bitfield_of(engine_call_t *call, bool may_write) {
   free(fields);
 }
 
-static void bitfield(engine_call_t *call) {
-  bitfield_of(call, true);
-}
-
-static void bitfield_ro(engine_call_t *call) {
-  bitfield_of(call, false);
-}
-
 const engine_command_t engine_bit_commands[] = {
     {"GETBIT", getbit, 3, 0, NULL},
     {"BITFIELD", bitfield, -2, ENGINE_WRITES, NULL},
-    {"BITFIELD_RO", bitfield_ro, -2, 0, NULL},
+    {"BITFIELD_RO", bitfield, -2, ENGINE_SECOND, NULL},
     {NULL, NULL, 0, 0, NULL},
 };

@@ -26,22 +26,32 @@ struct engine_call {
   engine_t *engine;
   engine_conn_t *conn;
   const engine_command_t *command;
-  const engine_word_t *argv; /* argv[0] is the name */
+  const engine_bytes_t *argv; /* argv[0] is the name */
   size_t argc;
   engine_buffer_t *out; /* takes exactly one reply (SUBSCRIBE and its kin: more) */
   uint64_t now_us;      /* the wall clock, since 1970 */
   int64_t now_ms;
   bool in_script;
+  engine_object_t *object; /* ENGINE_OF: NULL if the key does not exist */
+  int64_t number[2];       /* ENGINE_INTEGER_2, ENGINE_INTEGER_3 */
 };
 
 /* Replies once, by the functions below, whatever happens. */
 typedef void engine_command_fn(engine_call_t *call);
 
 enum {
-  ENGINE_WRITES = 1,    /* counted by engine_writes() */
-  ENGINE_NO_SCRIPT = 2, /* no script may call it */
-  ENGINE_SUBSCRIBED = 4 /* also permitted to a subscribed connection */
+  ENGINE_WRITES = 1,     /* counted by engine_writes() */
+  ENGINE_NO_SCRIPT = 2,  /* no script may call it */
+  ENGINE_SUBSCRIBED = 4, /* also permitted to a subscribed connection */
+  ENGINE_SECOND = 8,     /* the second of two commands that share a function */
+  /* Arguments that are checked before the function is called: first the integers argv[2] and
+   * argv[3], then the type of the key argv[1]. */
+  ENGINE_INTEGER_2 = 16,
+  ENGINE_INTEGER_3 = 32,
+  ENGINE_MAKES = 64, /* with ENGINE_OF: an empty value is made if the key does not exist */
+  ENGINE_TYPE_SHIFT = 8
 };
+#define ENGINE_OF(type) ((unsigned)(ENGINE_##type + 1) << ENGINE_TYPE_SHIFT)
 
 struct engine_command {
   const char *name; /* upper case */
@@ -57,9 +67,7 @@ struct engine_command {
 extern const engine_command_t engine_key_commands[];
 extern const engine_command_t engine_expiry_commands[];
 extern const engine_command_t engine_string_commands[];
-extern const engine_command_t engine_number_commands[];
 extern const engine_command_t engine_hash_commands[];
-extern const engine_command_t engine_set_commands[];
 extern const engine_command_t engine_list_commands[];
 extern const engine_command_t engine_sketch_commands[];
 extern const engine_command_t engine_zset_commands[];
@@ -70,7 +78,7 @@ extern const engine_command_t engine_script_commands[];
 extern const engine_command_t engine_server_commands[];
 
 /* NULL: there is none of that name, in upper or in lower case. */
-const engine_command_t *engine_command_find(engine_word_t name);
+const engine_command_t *engine_command_find(engine_bytes_t name);
 
 /* Finds, checks and runs a command of a connection or a script. */
 void engine_run(engine_call_t *call);
@@ -79,7 +87,7 @@ void engine_run(engine_call_t *call);
 
 void engine_reply_integer(engine_call_t *call, int64_t value);
 void engine_reply_bulk(engine_call_t *call, const char *at, size_t len);
-void engine_reply_word(engine_call_t *call, engine_word_t word);
+void engine_reply_bytes(engine_call_t *call, engine_bytes_t word);
 void engine_reply_text(engine_call_t *call, const char *text); /* as a bulk */
 void engine_reply_nil(engine_call_t *call);                    /* $-1 */
 void engine_reply_array(engine_call_t *call, size_t count);    /* number of replies that follow */
@@ -109,25 +117,25 @@ void engine_reply_not_an_integer(engine_call_t *call); /* "… or out of range" 
 /* ---- words (word.c) ------------------------------------------------------------------------------------ */
 
 /* In upper or lower case; text is in upper case. */
-bool engine_word_is(engine_word_t word, const char *text);
-bool engine_word_equal(engine_word_t a, engine_word_t b);
+bool engine_bytes_is(engine_bytes_t word, const char *text);
+bool engine_bytes_equal(engine_bytes_t a, engine_bytes_t b);
 
 /* As Redis reads an integer: "-5", but no "+5", " 5", "05". */
-bool engine_word_integer(engine_word_t word, int64_t *value);
+bool engine_bytes_integer(engine_bytes_t word, int64_t *value);
 
 /* As Redis reads a score: "1e3", "inf", but no " 5", "nan". */
-bool engine_word_double(engine_word_t word, double *value);
+bool engine_bytes_double(engine_bytes_t word, double *value);
 
 /* These reply that it is none (ERR value is not an integer or out of range; ERR value is not a valid float). */
-bool engine_get_integer(engine_call_t *call, engine_word_t word, int64_t *value);
-bool engine_get_double(engine_call_t *call, engine_word_t word, double *value);
+bool engine_get_integer(engine_call_t *call, engine_bytes_t word, int64_t *value);
+bool engine_get_double(engine_call_t *call, engine_bytes_t word, double *value);
 
-static inline engine_word_t engine_word(const char *text) {
-  return (engine_word_t){text, strlen(text)};
+static inline engine_bytes_t engine_text(const char *text) {
+  return (engine_bytes_t){text, strlen(text)};
 }
 
-static inline engine_word_t engine_bytes(const engine_buffer_t *buffer) {
-  return (engine_word_t){buffer->at != NULL ? buffer->at : "", buffer->len};
+static inline engine_bytes_t engine_buffer_bytes(const engine_buffer_t *buffer) {
+  return (engine_bytes_t){buffer->at != NULL ? buffer->at : "", buffer->len};
 }
 
 /* ---- when keys end (expiry.c) -------------------------------------------------------------------------- */
@@ -137,9 +145,13 @@ static inline engine_word_t engine_bytes(const engine_buffer_t *buffer) {
 bool engine_to_end(engine_call_t *call, const char *name, int64_t value, bool from_now,
                    int64_t *ends_ms);
 
-/* hashes.c: sets a field of a hash, made if it is not there. False: WRONGTYPE is the reply. */
-bool engine_field_put(engine_call_t *call, engine_word_t key, engine_word_t name,
-                      engine_word_t value);
+/* ---- integers as text (strings.c) --------------------------------------------------------------- */
+
+enum { ENGINE_NUMBER_MAX = 24 };
+
+/* False: the sum overflows, and the error is the reply. */
+bool engine_add(engine_call_t *call, int64_t value, int64_t step, int64_t *sum);
+engine_bytes_t engine_print_integer(char text[ENGINE_NUMBER_MAX], int64_t value);
 
 /* ---- the parts ----------------------------------------------------------------------------------------- */
 

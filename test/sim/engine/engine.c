@@ -7,10 +7,9 @@
 enum { NAME_MAX_LEN = 24, SLOTS = 1024 };
 
 static const engine_command_t *const tables[] = {
-    engine_key_commands,    engine_expiry_commands, engine_string_commands, engine_number_commands,
-    engine_hash_commands,   engine_set_commands,    engine_zset_commands,   engine_bit_commands,
-    engine_pubsub_commands, engine_script_commands, engine_server_commands, engine_union_commands,
-    engine_list_commands,   engine_sketch_commands,
+    engine_key_commands,    engine_expiry_commands, engine_string_commands, engine_hash_commands,
+    engine_zset_commands,   engine_bit_commands,    engine_pubsub_commands, engine_script_commands,
+    engine_server_commands, engine_union_commands,  engine_list_commands,   engine_sketch_commands,
 };
 
 /* Open addressing by the hash of the name. */
@@ -52,14 +51,14 @@ void engine_disconnect(engine_t *engine, engine_conn_t *conn) {
 
 /* ---- commands ------------------------------------------------------------------------------------------ */
 
-static uint64_t hash_of(engine_word_t name) {
+static uint64_t hash_of(engine_bytes_t name) {
   return engine_hash(name.at, name.len) % SLOTS;
 }
 
 static void fill_slots(void) {
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
     for (const engine_command_t *command = tables[i]; command->name != NULL; command++) {
-      uint64_t slot = hash_of(engine_word(command->name));
+      uint64_t slot = hash_of(engine_text(command->name));
       while (slots[slot] != NULL)
         slot = (slot + 1) % SLOTS;
       slots[slot] = command;
@@ -67,7 +66,7 @@ static void fill_slots(void) {
   slots_filled = true;
 }
 
-const engine_command_t *engine_command_find(engine_word_t name) {
+const engine_command_t *engine_command_find(engine_bytes_t name) {
   char upper[NAME_MAX_LEN];
   if (name.len > sizeof upper)
     return NULL;
@@ -77,15 +76,15 @@ const engine_command_t *engine_command_find(engine_word_t name) {
     char c = name.at[i];
     upper[i] = c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
   }
-  engine_word_t wanted = {upper, name.len};
+  engine_bytes_t wanted = {upper, name.len};
   uint64_t slot = hash_of(wanted);
-  while (slots[slot] != NULL && !engine_word_equal(wanted, engine_word(slots[slot]->name)))
+  while (slots[slot] != NULL && !engine_bytes_equal(wanted, engine_text(slots[slot]->name)))
     slot = (slot + 1) % SLOTS;
   return slots[slot];
 }
 
 /* The number of bytes of a word that are shown; a zero byte ends it, as in Redis. */
-static int shown(engine_word_t word, size_t max) {
+static int shown(engine_bytes_t word, size_t max) {
   return (int)strnlen(word.at, word.len < max ? word.len : max);
 }
 
@@ -98,20 +97,20 @@ static void reply_unknown(engine_call_t *call) {
     return;
   }
   for (size_t i = 1; i < call->argc && len < SHOWN; i++) {
-    engine_word_t word = call->argv[i];
+    engine_bytes_t word = call->argv[i];
     size_t n = (size_t)shown(word, SHOWN - len);
     args[len++] = '\'';
     memcpy(args + len, word.at, n);
     memcpy(args + len + n, "' ", 2);
     len += n + 2;
   }
-  engine_word_t name = call->argv[0];
+  engine_bytes_t name = call->argv[0];
   engine_reply_error(call, "ERR unknown command '%.*s', with args beginning with: %.*s",
                      shown(name, SHOWN), name.at, (int)len, args);
 }
 
 static void reply_unknown_part(engine_call_t *call, const engine_command_t *whole) {
-  engine_word_t name = call->argv[1];
+  engine_bytes_t name = call->argv[1];
   if (call->in_script)
     engine_reply_error(call, "ERR Unknown Redis command called from script");
   else
@@ -158,7 +157,7 @@ static bool resolve(engine_call_t *call) {
   call->command = whole;
   if (whole->parts != NULL && call->argc > 1) {
     call->command = whole->parts;
-    while (call->command->name != NULL && !engine_word_is(call->argv[1], call->command->name))
+    while (call->command->name != NULL && !engine_bytes_is(call->argv[1], call->command->name))
       call->command++;
     if (call->command->name == NULL) {
       reply_unknown_part(call, whole);
@@ -169,6 +168,20 @@ static bool resolve(engine_call_t *call) {
     return true;
   reply_arity(call, whole);
   return false;
+}
+
+/* False: an argument is wrong, and the error is the reply. */
+static bool check_arguments(engine_call_t *call, unsigned flags) {
+  if (((flags & ENGINE_INTEGER_2) != 0 &&
+       !engine_get_integer(call, call->argv[2], &call->number[0])) ||
+      ((flags & ENGINE_INTEGER_3) != 0 &&
+       !engine_get_integer(call, call->argv[3], &call->number[1])))
+    return false;
+  if (flags >> ENGINE_TYPE_SHIFT == 0)
+    return true;
+  engine_type_t type = (engine_type_t)((flags >> ENGINE_TYPE_SHIFT) - 1);
+  return (flags & ENGINE_MAKES) != 0 ? engine_find_or_make(call, call->argv[1], type, &call->object)
+                                     : engine_find(call, call->argv[1], type, &call->object);
 }
 
 /* A connection that has subscribed listens, and in RESP2 may do little else. */
@@ -192,12 +205,13 @@ void engine_run(engine_call_t *call) {
     refuse_subscriber(call);
   else {
     call->engine->writes += (flags & ENGINE_WRITES) != 0;
-    call->command->run(call);
+    if (check_arguments(call, flags))
+      call->command->run(call);
   }
 }
 
 void engine_execute(engine_t *engine, engine_conn_t *conn, uint64_t now_us,
-                    const engine_word_t *argv, size_t argc, engine_buffer_t *out) {
+                    const engine_bytes_t *argv, size_t argc, engine_buffer_t *out) {
   engine_call_t call = {.engine = engine,
                         .conn = conn,
                         .argv = argv,
@@ -252,21 +266,21 @@ static double time_in(const engine_buffer_t *value) {
   double sum = 0;
   for (size_t i = 0; i < value->len && value->at[i] >= '0' && value->at[i] <= '9'; i++)
     sum = sum * 10 + (value->at[i] - '0');
-  return memchr(engine_bytes(value).at, ' ', value->len) != NULL ? sum : 0;
+  return memchr(engine_buffer_bytes(value).at, ' ', value->len) != NULL ? sum : 0;
 }
 
-static void each_word_of(const engine_object_t *object, engine_word_fn fn, void *ctx) {
-  engine_word_t key = object->entry.key;
+static void each_value_of(const engine_object_t *object, engine_value_fn fn, void *ctx) {
+  engine_bytes_t key = object->entry.key;
   const engine_table_t *table = object->type == ENGINE_ZSET   ? &object->as.zset.members
                                 : object->type == ENGINE_HASH ? &object->as.hash
                                                               : &object->as.set;
   if (object->type == ENGINE_STRING) {
-    fn(ctx, key, engine_bytes(&object->as.string), INT64_MAX);
+    fn(ctx, key, engine_buffer_bytes(&object->as.string), INT64_MAX);
     return;
   }
   if (object->type == ENGINE_LIST) {
     for (size_t i = 0; i < object->as.list.count; i++)
-      fn(ctx, key, engine_bytes(&object->as.list.items[i]), INT64_MAX);
+      fn(ctx, key, engine_buffer_bytes(&object->as.list.items[i]), INT64_MAX);
     return;
   }
   for (const engine_entry_t *entry = table->first; entry != NULL; entry = entry->after) {
@@ -275,22 +289,22 @@ static void each_word_of(const engine_object_t *object, engine_word_fn fn, void 
                                                  : 0;
     fn(ctx, key, entry->key, until > 1e12 && until < 1e15 ? (int64_t)until : INT64_MAX);
     if (object->type == ENGINE_HASH)
-      fn(ctx, key, engine_bytes(&((const engine_field_t *)entry)->value), INT64_MAX);
+      fn(ctx, key, engine_buffer_bytes(&((const engine_field_t *)entry)->value), INT64_MAX);
   }
 }
 
-void engine_each_word(const engine_t *engine, uint64_t now_us, engine_word_fn fn, void *ctx) {
+void engine_each_value(const engine_t *engine, uint64_t now_us, engine_value_fn fn, void *ctx) {
   for (engine_entry_t *entry = engine->keys.first; entry != NULL; entry = entry->after)
     if (!engine_has_ended((const engine_object_t *)entry, (int64_t)(now_us / 1000)))
-      each_word_of((const engine_object_t *)entry, fn, ctx);
+      each_value_of((const engine_object_t *)entry, fn, ctx);
 }
 
-engine_word_t engine_peek(const engine_t *engine, uint64_t now_us, engine_word_t key) {
+engine_bytes_t engine_peek(const engine_t *engine, uint64_t now_us, engine_bytes_t key) {
   const engine_object_t *object = (const engine_object_t *)engine_table_find(&engine->keys, key);
   if (object == NULL || object->type != ENGINE_STRING ||
       engine_has_ended(object, (int64_t)(now_us / 1000)))
-    return (engine_word_t){NULL, 0};
-  return engine_bytes(&object->as.string);
+    return (engine_bytes_t){NULL, 0};
+  return engine_buffer_bytes(&object->as.string);
 }
 
 uint64_t engine_writes(const engine_t *engine) {

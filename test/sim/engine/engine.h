@@ -18,10 +18,10 @@
 typedef struct engine engine_t;
 
 /* Bytes of another owner. */
-typedef struct engine_word {
+typedef struct engine_bytes {
   const char *at;
   size_t len;
-} engine_word_t;
+} engine_bytes_t;
 
 /* Bytes that grow. All zeros is an empty one; engine_buffer_free() gives it back. */
 typedef struct engine_buffer {
@@ -56,7 +56,7 @@ typedef struct engine_hooks {
 
   /* A string value came, changed or went: `was` and `is` are its bytes before and after, at NULL where there was or
    * is none. Told at the moment of each change, inside scripts too. Not told for other types. */
-  void (*changed)(void *ctx, engine_word_t key, engine_word_t was, engine_word_t is,
+  void (*changed)(void *ctx, engine_bytes_t key, engine_bytes_t was, engine_bytes_t is,
                   engine_cause_t cause);
 
   /* CLIENT KILL ID: the connection is to be closed; false: there is none of that number. */
@@ -85,7 +85,7 @@ void engine_shutdown(void);
 /* Executes one command (argc >= 1) at this wall-clock time and appends its reply, also those of
  * SUBSCRIBE. Returns for any words. */
 void engine_execute(engine_t *engine, engine_conn_t *conn, uint64_t now_us,
-                    const engine_word_t *argv, size_t argc, engine_buffer_t *out);
+                    const engine_bytes_t *argv, size_t argc, engine_buffer_t *out);
 
 /* The connection is gone. */
 void engine_disconnect(engine_t *engine, engine_conn_t *conn);
@@ -98,19 +98,20 @@ void engine_load(engine_t *engine, const engine_image_t *image);
 void engine_image_free(engine_image_t *image);
 
 /* Looks at every key that has not ended by now. ttl_ms -1: it has none. type is what TYPE says. Returns how many. */
-typedef void (*engine_key_fn)(void *ctx, engine_word_t key, const char *type, int64_t ttl_ms);
+typedef void (*engine_key_fn)(void *ctx, engine_bytes_t key, const char *type, int64_t ttl_ms);
 size_t engine_each_key(const engine_t *engine, uint64_t now_us, engine_key_fn fn, void *ctx);
 
 /* Visits every word of every value: strings, fields and their values, members. until_ms: a
  * member's score, or the first word of a field's value, if it can be a time; else INT64_MAX. */
-typedef void (*engine_word_fn)(void *ctx, engine_word_t key, engine_word_t word, int64_t until_ms);
-void engine_each_word(const engine_t *engine, uint64_t now_us, engine_word_fn fn, void *ctx);
+typedef void (*engine_value_fn)(void *ctx, engine_bytes_t key, engine_bytes_t word,
+                                int64_t until_ms);
+void engine_each_value(const engine_t *engine, uint64_t now_us, engine_value_fn fn, void *ctx);
 
 /* How many commands that write were executed, in scripts too. */
 uint64_t engine_writes(const engine_t *engine);
 
 /* The bytes of a string; at NULL if there is none. Valid until the next command. */
-engine_word_t engine_peek(const engine_t *engine, uint64_t now_us, engine_word_t key);
+engine_bytes_t engine_peek(const engine_t *engine, uint64_t now_us, engine_bytes_t key);
 
 /* ---- RESP ---------------------------------------------------------------------------------------------- */
 
@@ -119,6 +120,6 @@ engine_word_t engine_peek(const engine_t *engine, uint64_t now_us, engine_word_t
 /* Finds the first command in a stream of bytes, as clients send it (an array of bulk strings). Returns the bytes that
  * it takes, its words in argv and their number in argc; 0: it is not complete; -1: that is no RESP. The words point
  * into `at`. */
-long engine_parse(const char *at, size_t len, engine_word_t argv[ENGINE_ARGS_MAX], size_t *argc);
+long engine_parse(const char *at, size_t len, engine_bytes_t argv[ENGINE_ARGS_MAX], size_t *argc);
 
 #endif /* TEST_SIM_ENGINE_H */

@@ -1,4 +1,4 @@
-/* When keys end: PEXPIRE, PTTL and their kin. */
+/* Expiry of keys. */
 #include "command.h"
 
 bool engine_to_end(engine_call_t *call, const char *name, int64_t value, bool from_now,
@@ -9,16 +9,18 @@ bool engine_to_end(engine_call_t *call, const char *name, int64_t value, bool fr
   return fits;
 }
 
-static void expire_by(engine_call_t *call, const char *name, bool from_now) {
+/* PEXPIRE, PEXPIREAT. */
+static void pexpire(engine_call_t *call) {
+  bool from_now = (call->command->flags & ENGINE_SECOND) == 0;
   int64_t value, ends_ms;
   if (call->argc > 3) {
-    engine_word_t word = call->argv[3];
+    engine_bytes_t word = call->argv[3];
     engine_reply_error(call, "ERR Unsupported option %.*s", (int)strnlen(word.at, word.len),
                        word.at);
     return;
   }
   if (!engine_get_integer(call, call->argv[2], &value) ||
-      !engine_to_end(call, name, value, from_now, &ends_ms))
+      !engine_to_end(call, from_now ? "pexpire" : "pexpireat", value, from_now, &ends_ms))
     return;
   engine_object_t *object = engine_look(call, call->argv[1]);
   if (object == NULL) {
@@ -30,14 +32,6 @@ static void expire_by(engine_call_t *call, const char *name, bool from_now) {
   else
     object->ends_ms = ends_ms;
   engine_reply_integer(call, 1);
-}
-
-static void pexpire(engine_call_t *call) {
-  expire_by(call, "pexpire", true);
-}
-
-static void pexpireat(engine_call_t *call) {
-  expire_by(call, "pexpireat", false);
 }
 
 /* -2: there is no such key; -1: it has no end. */
@@ -59,7 +53,7 @@ static void persist(engine_call_t *call) {
 
 const engine_command_t engine_expiry_commands[] = {
     {"PEXPIRE", pexpire, -3, ENGINE_WRITES, NULL},
-    {"PEXPIREAT", pexpireat, -3, ENGINE_WRITES, NULL},
+    {"PEXPIREAT", pexpire, -3, ENGINE_WRITES | ENGINE_SECOND, NULL},
     {"PTTL", pttl, 2, 0, NULL},
     {"PERSIST", persist, 2, ENGINE_WRITES, NULL},
     {NULL, NULL, 0, 0, NULL},

@@ -31,14 +31,14 @@ static void rename_key(engine_call_t *call) {
     engine_reply_error(call, "ERR no such key");
     return;
   }
-  if (!engine_word_equal(call->argv[1], call->argv[2]))
+  if (!engine_bytes_equal(call->argv[1], call->argv[2]))
     engine_rename(call, object, call->argv[2]);
   engine_reply_ok(call);
 }
 
 static void flush(engine_call_t *call) {
-  bool known = call->argc == 1 || (call->argc == 2 && (engine_word_is(call->argv[1], "SYNC") ||
-                                                       engine_word_is(call->argv[1], "ASYNC")));
+  bool known = call->argc == 1 || (call->argc == 2 && (engine_bytes_is(call->argv[1], "SYNC") ||
+                                                       engine_bytes_is(call->argv[1], "ASYNC")));
   if (!known) {
     engine_reply_syntax_error(call);
     return;

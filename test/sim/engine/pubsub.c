@@ -27,7 +27,7 @@ struct topic {
 
 /* ---- subscriptions ------------------------------------------------------------------------------------- */
 
-static topic_t *find_topic(const engine_t *engine, engine_word_t name) {
+static topic_t *find_topic(const engine_t *engine, engine_bytes_t name) {
   return (topic_t *)engine_table_find(&engine->topics, name);
 }
 
@@ -84,10 +84,10 @@ void engine_pubsub_free(engine_t *engine) {
 
 /* ---- commands ------------------------------------------------------------------------------------------ */
 
-static void tell(engine_call_t *call, const char *what, engine_word_t name) {
+static void tell(engine_call_t *call, const char *what, engine_bytes_t name) {
   engine_reply_push(call, 3);
   engine_reply_text(call, what);
-  engine_reply_word(call, name);
+  engine_reply_bytes(call, name);
   engine_reply_integer(call, (int64_t)call->conn->channels);
 }
 
@@ -124,8 +124,8 @@ static void push_message(engine_call_t *call, engine_conn_t *to) {
   engine_call_t message = {.out = &bytes, .conn = to};
   engine_reply_push(&message, 3);
   engine_reply_text(&message, "message");
-  engine_reply_word(&message, call->argv[1]);
-  engine_reply_word(&message, call->argv[2]);
+  engine_reply_bytes(&message, call->argv[1]);
+  engine_reply_bytes(&message, call->argv[2]);
   if (hooks->push != NULL)
     hooks->push(hooks->ctx, to, bytes.at, bytes.len);
   engine_buffer_free(&bytes);

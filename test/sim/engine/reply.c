@@ -56,7 +56,7 @@ void engine_reply_bulk(engine_call_t *call, const char *at, size_t len) {
   out->len += len + 2;
 }
 
-void engine_reply_word(engine_call_t *call, engine_word_t word) {
+void engine_reply_bytes(engine_call_t *call, engine_bytes_t word) {
   engine_reply_bulk(call, word.at, word.len);
 }
 

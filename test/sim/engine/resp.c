@@ -35,14 +35,14 @@ static int read_number(rest_t *rest, char kind, long max, long *value) {
   return 1;
 }
 
-static int read_word(rest_t *rest, engine_word_t *word) {
+static int read_word(rest_t *rest, engine_bytes_t *word) {
   long len;
   int result = read_number(rest, '$', LEN_MAX, &len);
   if (result != 1)
     return result;
   if (rest->end - rest->at < len + 2)
     return 0;
-  *word = (engine_word_t){rest->at, (size_t)len};
+  *word = (engine_bytes_t){rest->at, (size_t)len};
   rest->at += len;
   if (memcmp(rest->at, "\r\n", 2) != 0)
     return -1;
@@ -50,7 +50,7 @@ static int read_word(rest_t *rest, engine_word_t *word) {
   return 1;
 }
 
-long engine_parse(const char *at, size_t len, engine_word_t argv[ENGINE_ARGS_MAX], size_t *argc) {
+long engine_parse(const char *at, size_t len, engine_bytes_t argv[ENGINE_ARGS_MAX], size_t *argc) {
   rest_t rest = {at, at + len};
   long count;
   int result = read_number(&rest, '*', ENGINE_ARGS_MAX, &count);

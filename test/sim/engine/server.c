@@ -14,9 +14,9 @@ static void ping(engine_call_t *call) {
   if (listens) {
     engine_reply_array(call, 2);
     engine_reply_text(call, "pong");
-    engine_reply_word(call, call->argc == 2 ? call->argv[1] : engine_word(""));
+    engine_reply_bytes(call, call->argc == 2 ? call->argv[1] : engine_text(""));
   } else if (call->argc == 2) {
-    engine_reply_word(call, call->argv[1]);
+    engine_reply_bytes(call, call->argv[1]);
   } else {
     engine_reply_status(call, "PONG");
   }
@@ -37,7 +37,7 @@ static void tell_time(engine_call_t *call) {
 /* ---- names, HELLO --------------------------------------------------------------------------------------- */
 
 /* A name is a word without blanks; complains if it is none. */
-static bool take_name(engine_call_t *call, engine_word_t name) {
+static bool take_name(engine_call_t *call, engine_bytes_t name) {
   char *to = call->conn->name;
   for (size_t i = 0; i < name.len; i++)
     if (name.at[i] < '!' || name.at[i] > '~') {
@@ -57,14 +57,14 @@ static bool hello_options(engine_call_t *call) {
   size_t i = 2;
   while (i < call->argc) {
     size_t more = call->argc - i - 1;
-    engine_word_t word = call->argv[i];
-    if (engine_word_is(word, "AUTH") && more >= 2) {
-      if (!engine_word_equal(call->argv[i + 1], engine_word("default"))) {
+    engine_bytes_t word = call->argv[i];
+    if (engine_bytes_is(word, "AUTH") && more >= 2) {
+      if (!engine_bytes_equal(call->argv[i + 1], engine_text("default"))) {
         engine_reply_error(call, "WRONGPASS invalid username-password pair or user is disabled.");
         return false;
       }
       i += 3;
-    } else if (engine_word_is(word, "SETNAME") && more >= 1) {
+    } else if (engine_bytes_is(word, "SETNAME") && more >= 1) {
       if (!take_name(call, call->argv[i + 1]))
         return false;
       i += 2;
@@ -78,7 +78,7 @@ static bool hello_options(engine_call_t *call) {
 
 static void hello(engine_call_t *call) {
   int64_t version = call->conn->resp == 3 ? 3 : 2;
-  if (call->argc > 1 && !engine_word_integer(call->argv[1], &version)) {
+  if (call->argc > 1 && !engine_bytes_integer(call->argv[1], &version)) {
     engine_reply_error(call, "ERR Protocol version is not an integer or out of range");
     return;
   }
@@ -117,9 +117,9 @@ static void set_name(engine_call_t *call) {
 static void kill_connection(engine_call_t *call) {
   const engine_hooks_t *hooks = &call->engine->options.hooks;
   int64_t id;
-  if (!engine_word_is(call->argv[2], "ID"))
+  if (!engine_bytes_is(call->argv[2], "ID"))
     engine_reply_syntax_error(call);
-  else if (!engine_word_integer(call->argv[3], &id) || id < 1)
+  else if (!engine_bytes_integer(call->argv[3], &id) || id < 1)
     engine_reply_error(call, "ERR client-id should be greater than 0");
   else
     engine_reply_integer(call, id != call->conn->id && hooks->kill != NULL &&
@@ -176,12 +176,12 @@ enum { SERVER = 1, REPLICATION = 2, INFO_MAX = 1024 };
 static unsigned sections_of(const engine_call_t *call) {
   unsigned sections = call->argc == 1 ? SERVER | REPLICATION : 0;
   for (size_t i = 1; i < call->argc; i++) {
-    engine_word_t word = call->argv[i];
-    bool all = engine_word_is(word, "ALL") || engine_word_is(word, "DEFAULT") ||
-               engine_word_is(word, "EVERYTHING");
-    if (all || engine_word_is(word, "SERVER"))
+    engine_bytes_t word = call->argv[i];
+    bool all = engine_bytes_is(word, "ALL") || engine_bytes_is(word, "DEFAULT") ||
+               engine_bytes_is(word, "EVERYTHING");
+    if (all || engine_bytes_is(word, "SERVER"))
       sections |= SERVER;
-    if (all || engine_word_is(word, "REPLICATION"))
+    if (all || engine_bytes_is(word, "REPLICATION"))
       sections |= REPLICATION;
   }
   return sections;

@@ -20,7 +20,7 @@ static uint64_t read_word(const unsigned char *at) {
   return word;
 }
 
-static uint64_t hash_of(engine_word_t item) {
+static uint64_t hash_of(engine_bytes_t item) {
   const uint64_t m = UINT64_C(0xc6a4a7935bd1e995);
   const unsigned char *at = (const unsigned char *)item.at;
   uint64_t h = UINT64_C(0xadc83b19) ^ (item.len * m);
@@ -62,7 +62,7 @@ static bool raise_to(char *registers, size_t index, unsigned value) {
   return true;
 }
 
-static bool add(char *registers, engine_word_t item) {
+static bool add(char *registers, engine_bytes_t item) {
   uint64_t hash = hash_of(item);
   size_t index = hash & (REGISTERS - 1);
   uint64_t rest = hash >> INDEX_BITS | UINT64_C(1) << (64 - INDEX_BITS);
@@ -113,7 +113,7 @@ static int64_t estimate(const char *registers) {
 /* ---- commands ------------------------------------------------------------------------------------------ */
 
 /* False: the key is no HyperLogLog, and the error is the reply. */
-static bool find(engine_call_t *call, engine_word_t key, const engine_object_t **found) {
+static bool find(engine_call_t *call, engine_bytes_t key, const engine_object_t **found) {
   engine_object_t *object;
   if (!engine_find(call, key, ENGINE_STRING, &object))
     return false;
@@ -125,7 +125,7 @@ static bool find(engine_call_t *call, engine_word_t key, const engine_object_t *
   return false;
 }
 
-static char *open_at(engine_call_t *call, engine_word_t key, engine_object_t **object) {
+static char *open_at(engine_call_t *call, engine_bytes_t key, engine_object_t **object) {
   *object = engine_string_open(call, key, LENGTH);
   memcpy((*object)->as.string.at, magic, sizeof magic);
   return (*object)->as.string.at + HEADER;

@@ -9,11 +9,11 @@ const char *engine_type_name(engine_type_t type) {
   return names[type];
 }
 
-static engine_word_t nothing(void) {
-  return (engine_word_t){NULL, 0};
+static engine_bytes_t nothing(void) {
+  return (engine_bytes_t){NULL, 0};
 }
 
-static void tell(engine_t *engine, engine_word_t key, engine_word_t was, engine_word_t is,
+static void tell(engine_t *engine, engine_bytes_t key, engine_bytes_t was, engine_bytes_t is,
                  engine_cause_t cause) {
   const engine_hooks_t *hooks = &engine->options.hooks;
   if (hooks->changed != NULL)
@@ -51,7 +51,7 @@ static void clear_value(engine_object_t *object) {
 static void copy_hash(engine_table_t *to, const engine_table_t *from) {
   for (engine_entry_t *entry = from->first; entry != NULL; entry = entry->after) {
     engine_field_t *field = engine_table_add(to, entry->key, sizeof *field);
-    engine_word_t value = engine_bytes(&((engine_field_t *)entry)->value);
+    engine_bytes_t value = engine_buffer_bytes(&((engine_field_t *)entry)->value);
     engine_buffer_set(&field->value, value.at, value.len);
   }
 }
@@ -75,7 +75,7 @@ static void copy_value(engine_object_t *to, const engine_object_t *from) {
     break;
   case ENGINE_LIST:
     for (size_t i = 0; i < from->as.list.count; i++)
-      engine_list_insert(&to->as.list, i, engine_bytes(&from->as.list.items[i]));
+      engine_list_insert(&to->as.list, i, engine_buffer_bytes(&from->as.list.items[i]));
     break;
   }
 }
@@ -86,7 +86,7 @@ void engine_keys_clear(engine_table_t *keys) {
   engine_table_clear(keys);
 }
 
-static engine_object_t *add(engine_table_t *keys, engine_word_t key, engine_type_t type) {
+static engine_object_t *add(engine_table_t *keys, engine_bytes_t key, engine_type_t type) {
   engine_object_t *object = engine_table_add(keys, key, sizeof *object);
   object->type = type;
   object->ends_ms = ENGINE_FOREVER;
@@ -107,7 +107,7 @@ void engine_keys_copy(engine_table_t *to, const engine_table_t *from) {
 static void remove_object(engine_t *engine, engine_object_t *object, engine_cause_t cause) {
   engine_table_remove(&engine->keys, &object->entry);
   if (object->type == ENGINE_STRING)
-    tell(engine, object->entry.key, engine_bytes(&object->as.string), nothing(), cause);
+    tell(engine, object->entry.key, engine_buffer_bytes(&object->as.string), nothing(), cause);
   clear_value(object);
   free(object);
 }
@@ -116,7 +116,7 @@ void engine_delete(engine_call_t *call, engine_object_t *object) {
   remove_object(call->engine, object, ENGINE_BY_COMMAND);
 }
 
-engine_object_t *engine_look(engine_call_t *call, engine_word_t key) {
+engine_object_t *engine_look(engine_call_t *call, engine_bytes_t key) {
   engine_object_t *object = (engine_object_t *)engine_table_find(&call->engine->keys, key);
   if (object == NULL || !engine_has_ended(object, call->now_ms))
     return object;
@@ -124,7 +124,7 @@ engine_object_t *engine_look(engine_call_t *call, engine_word_t key) {
   return NULL;
 }
 
-bool engine_find(engine_call_t *call, engine_word_t key, engine_type_t type,
+bool engine_find(engine_call_t *call, engine_bytes_t key, engine_type_t type,
                  engine_object_t **found) {
   *found = engine_look(call, key);
   if (*found == NULL || (*found)->type == type)
@@ -133,7 +133,7 @@ bool engine_find(engine_call_t *call, engine_word_t key, engine_type_t type,
   return false;
 }
 
-bool engine_find_or_make(engine_call_t *call, engine_word_t key, engine_type_t type,
+bool engine_find_or_make(engine_call_t *call, engine_bytes_t key, engine_type_t type,
                          engine_object_t **found) {
   if (!engine_find(call, key, type, found))
     return false;
@@ -142,14 +142,14 @@ bool engine_find_or_make(engine_call_t *call, engine_word_t key, engine_type_t t
   return true;
 }
 
-engine_object_t *engine_make(engine_call_t *call, engine_word_t key, engine_type_t type) {
+engine_object_t *engine_make(engine_call_t *call, engine_bytes_t key, engine_type_t type) {
   engine_object_t *object = engine_look(call, key);
   if (object != NULL)
     engine_delete(call, object);
   return add(&call->engine->keys, key, type);
 }
 
-void engine_rename(engine_call_t *call, engine_object_t *object, engine_word_t key) {
+void engine_rename(engine_call_t *call, engine_object_t *object, engine_bytes_t key) {
   engine_t *engine = call->engine;
   engine_object_t *old = engine_look(call, key);
   if (old != NULL)
@@ -159,7 +159,7 @@ void engine_rename(engine_call_t *call, engine_object_t *object, engine_word_t k
   copy->as = object->as;
   engine_table_remove(&engine->keys, &object->entry);
   if (copy->type == ENGINE_STRING) {
-    engine_word_t bytes = engine_bytes(&copy->as.string);
+    engine_bytes_t bytes = engine_buffer_bytes(&copy->as.string);
     tell(engine, object->entry.key, bytes, nothing(), ENGINE_BY_COMMAND);
     tell(engine, copy->entry.key, nothing(), bytes, ENGINE_BY_COMMAND);
   }
@@ -167,6 +167,8 @@ void engine_rename(engine_call_t *call, engine_object_t *object, engine_word_t k
 }
 
 void engine_delete_if_empty(engine_call_t *call, engine_object_t *object) {
+  if (object == NULL)
+    return;
   size_t count = object->type == ENGINE_LIST   ? object->as.list.count
                  : object->type == ENGINE_ZSET ? object->as.zset.members.count
                                                : object->as.set.count;
@@ -184,7 +186,7 @@ void engine_flush(engine_call_t *call) {
 /* ---- strings ------------------------------------------------------------------------------------------- */
 
 /* The string at a key; an empty one if there was none, without bytes at all if it was something else. */
-static engine_object_t *make_string(engine_call_t *call, engine_word_t key) {
+static engine_object_t *make_string(engine_call_t *call, engine_bytes_t key) {
   engine_object_t *object = engine_look(call, key);
   if (object == NULL) {
     object = add(&call->engine->keys, key, ENGINE_STRING);
@@ -196,7 +198,7 @@ static engine_object_t *make_string(engine_call_t *call, engine_word_t key) {
   return object;
 }
 
-engine_object_t *engine_string_put(engine_call_t *call, engine_word_t key, engine_word_t bytes,
+engine_object_t *engine_string_put(engine_call_t *call, engine_bytes_t key, engine_bytes_t bytes,
                                    bool keep_ttl) {
   engine_object_t *object = make_string(call, key);
   engine_buffer_t was = object->as.string;
@@ -204,13 +206,13 @@ engine_object_t *engine_string_put(engine_call_t *call, engine_word_t key, engin
   engine_buffer_set(&object->as.string, bytes.at, bytes.len);
   if (!keep_ttl)
     object->ends_ms = ENGINE_FOREVER;
-  tell(call->engine, object->entry.key, (engine_word_t){was.at, was.len},
-       engine_bytes(&object->as.string), ENGINE_BY_COMMAND);
+  tell(call->engine, object->entry.key, (engine_bytes_t){was.at, was.len},
+       engine_buffer_bytes(&object->as.string), ENGINE_BY_COMMAND);
   engine_buffer_free(&was);
   return object;
 }
 
-engine_object_t *engine_string_open(engine_call_t *call, engine_word_t key, size_t len) {
+engine_object_t *engine_string_open(engine_call_t *call, engine_bytes_t key, size_t len) {
   engine_object_t *object;
   if (!engine_find(call, key, ENGINE_STRING, &object))
     return NULL;
@@ -230,6 +232,6 @@ engine_object_t *engine_string_open(engine_call_t *call, engine_word_t key, size
 
 void engine_string_close(engine_call_t *call, engine_object_t *object) {
   engine_t *engine = call->engine;
-  tell(engine, object->entry.key, engine->was_there ? engine_bytes(&engine->was) : nothing(),
-       engine_bytes(&object->as.string), ENGINE_BY_COMMAND);
+  tell(engine, object->entry.key, engine->was_there ? engine_buffer_bytes(&engine->was) : nothing(),
+       engine_buffer_bytes(&object->as.string), ENGINE_BY_COMMAND);
 }

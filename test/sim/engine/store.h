@@ -33,7 +33,7 @@ void engine_buffer_set(engine_buffer_t *buffer, const char *at, size_t len);
 typedef struct engine_entry {
   struct engine_entry *chain; /* the next one in the same bucket */
   struct engine_entry *before, *after;
-  engine_word_t key;
+  engine_bytes_t key;
   uint64_t hash;
 } engine_entry_t;
 
@@ -46,11 +46,11 @@ typedef struct engine_table {
 } engine_table_t;
 
 /* NULL: it is not there. */
-engine_entry_t *engine_table_find(const engine_table_t *table, engine_word_t key);
+engine_entry_t *engine_table_find(const engine_table_t *table, engine_bytes_t key);
 
 /* Adds a word that is not there yet. size: of the struct that begins with the engine_entry_t; the rest of it is
  * zeros. The key may be anybody's: it is copied. */
-void *engine_table_add(engine_table_t *table, engine_word_t key, size_t size);
+void *engine_table_add(engine_table_t *table, engine_bytes_t key, size_t size);
 
 /* Takes it out; free() gives it back. */
 void engine_table_remove(engine_table_t *table, engine_entry_t *entry);
@@ -82,7 +82,7 @@ typedef struct engine_zset {
 } engine_zset_t;
 
 /* Adds the member, or gives it another score. */
-void engine_zset_set(engine_zset_t *zset, engine_word_t member, double score);
+void engine_zset_set(engine_zset_t *zset, engine_bytes_t member, double score);
 
 /* Removes and frees it. */
 void engine_zset_remove(engine_zset_t *zset, engine_score_t *entry);
@@ -98,7 +98,7 @@ typedef struct engine_list {
 } engine_list_t;
 
 /* Puts a copy of the word before the item at that place, or behind the last one; takes items out from a place on. */
-void engine_list_insert(engine_list_t *list, size_t at, engine_word_t word);
+void engine_list_insert(engine_list_t *list, size_t at, engine_bytes_t word);
 void engine_list_remove(engine_list_t *list, size_t at, size_t count);
 void engine_list_clear(engine_list_t *list);
 
@@ -134,40 +134,40 @@ static inline bool engine_has_ended(const engine_object_t *object, int64_t now_m
 
 /* The object at that key; NULL: none. Expired objects are removed here, as Redis does; so an
  * older pointer to an object of the same key is invalid afterwards. */
-engine_object_t *engine_look(engine_call_t *call, engine_word_t key);
+engine_object_t *engine_look(engine_call_t *call, engine_bytes_t key);
 
 /* The same for a command that wants that type: *found is NULL if there is nothing. False: it is of another type,
  * and WRONGTYPE is the reply. */
-bool engine_find(engine_call_t *call, engine_word_t key, engine_type_t type,
+bool engine_find(engine_call_t *call, engine_bytes_t key, engine_type_t type,
                  engine_object_t **found);
 
 /* The same, and there is one then: an empty one without a ttl is made if there was none. Not for strings. */
-bool engine_find_or_make(engine_call_t *call, engine_word_t key, engine_type_t type,
+bool engine_find_or_make(engine_call_t *call, engine_bytes_t key, engine_type_t type,
                          engine_object_t **found);
 
 /* Makes an empty one without a ttl at a key, whatever was there. Not for strings. */
-engine_object_t *engine_make(engine_call_t *call, engine_word_t key, engine_type_t type);
+engine_object_t *engine_make(engine_call_t *call, engine_bytes_t key, engine_type_t type);
 
 /* Puts it with its ttl at another key, whatever was there. The object itself is gone then. */
-void engine_rename(engine_call_t *call, engine_object_t *object, engine_word_t key);
+void engine_rename(engine_call_t *call, engine_object_t *object, engine_bytes_t key);
 
 /* Removes it, and tells if it is a string. */
 void engine_delete(engine_call_t *call, engine_object_t *object);
 
-/* To be called after each removal from a hash, set, sorted set or list, which are not there when they are empty: removes it
- * if it is. */
+/* Deletes an empty hash, set, sorted set or list: to be called after each removal. NULL: does
+ * nothing. */
 void engine_delete_if_empty(engine_call_t *call, engine_object_t *object);
 
 /* Puts a string at a key, whatever was there. Its ttl is the old one's if it is to be kept, else none. The bytes
  * may be those of another object or of the old one. */
-engine_object_t *engine_string_put(engine_call_t *call, engine_word_t key, engine_word_t bytes,
+engine_object_t *engine_string_put(engine_call_t *call, engine_bytes_t key, engine_bytes_t bytes,
                                    bool keep_ttl);
 
 /* For changes in place (SETBIT, APPEND): opens the string at a key, created if absent and
  * extended with zeros to at least that length. Its bytes (object->as.string) may then be written
  * and extended by engine_buffer_add(). Close it before the next call of the store; closing
  * reports the change. NULL: WRONGTYPE is the reply. */
-engine_object_t *engine_string_open(engine_call_t *call, engine_word_t key, size_t len);
+engine_object_t *engine_string_open(engine_call_t *call, engine_bytes_t key, size_t len);
 void engine_string_close(engine_call_t *call, engine_object_t *object);
 
 /* FLUSHALL. */

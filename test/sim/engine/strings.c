@@ -1,4 +1,6 @@
-/* Strings. Those that are numbers are in numbers.c. */
+/* Strings. */
+#include <stdio.h>
+
 #include "command.h"
 
 #define STRING_MAX (512LL * 1024 * 1024) /* proto-max-bulk-len */
@@ -6,16 +8,16 @@
 /* The options of SET. */
 enum { NX = 1, XX = 2, KEEPTTL = 4, PX = 8, GET = 16 };
 
-static unsigned flag_of(engine_word_t word) {
+static unsigned flag_of(engine_bytes_t word) {
   static const char *const names[] = {"NX", "XX", "KEEPTTL", "PX", "GET"};
   for (unsigned i = 0; i < 5; i++)
-    if (engine_word_is(word, names[i]))
+    if (engine_bytes_is(word, names[i]))
       return 1U << i;
   return 0;
 }
 
 /* time: the argument of PX. */
-static bool parse_wishes(engine_call_t *call, unsigned *flags, const engine_word_t **time) {
+static bool parse_wishes(engine_call_t *call, unsigned *flags, const engine_bytes_t **time) {
   for (size_t i = 3; i < call->argc; i++) {
     unsigned flag = flag_of(call->argv[i]);
     unsigned others = (flag & (NX | XX)) != 0 ? (NX | XX) & ~flag : (KEEPTTL | PX) & ~flag;
@@ -32,7 +34,7 @@ static bool parse_wishes(engine_call_t *call, unsigned *flags, const engine_word
   return true;
 }
 
-static bool read_time(engine_call_t *call, engine_word_t word, int64_t *ends_ms) {
+static bool read_time(engine_call_t *call, engine_bytes_t word, int64_t *ends_ms) {
   int64_t value;
   if (!engine_get_integer(call, word, &value))
     return false;
@@ -46,12 +48,12 @@ static void reply_object(engine_call_t *call, const engine_object_t *object) {
   if (object == NULL)
     engine_reply_nil(call);
   else
-    engine_reply_word(call, engine_bytes(&object->as.string));
+    engine_reply_bytes(call, engine_buffer_bytes(&object->as.string));
 }
 
 static void set(engine_call_t *call) {
   unsigned flags = 0;
-  const engine_word_t *time = NULL;
+  const engine_bytes_t *time = NULL;
   int64_t ends_ms = ENGINE_FOREVER;
   if (!parse_wishes(call, &flags, &time) || (time != NULL && !read_time(call, *time, &ends_ms)))
     return;
@@ -76,9 +78,30 @@ static void set(engine_call_t *call) {
 }
 
 static void get(engine_call_t *call) {
-  engine_object_t *object;
-  if (engine_find(call, call->argv[1], ENGINE_STRING, &object))
-    reply_object(call, object);
+  reply_object(call, call->object);
+}
+
+bool engine_add(engine_call_t *call, int64_t value, int64_t step, int64_t *sum) {
+  if (!__builtin_add_overflow(value, step, sum))
+    return true;
+  engine_reply_error(call, "ERR increment or decrement would overflow");
+  return false;
+}
+
+engine_bytes_t engine_print_integer(char text[ENGINE_NUMBER_MAX], int64_t value) {
+  return (engine_bytes_t){text,
+                          (size_t)snprintf(text, ENGINE_NUMBER_MAX, "%lld", (long long)value)};
+}
+
+static void incrby(engine_call_t *call) {
+  int64_t value = 0;
+  char text[ENGINE_NUMBER_MAX];
+  if ((call->object != NULL &&
+       !engine_get_integer(call, engine_buffer_bytes(&call->object->as.string), &value)) ||
+      !engine_add(call, value, call->number[0], &value))
+    return;
+  engine_string_put(call, call->argv[1], engine_print_integer(text, value), true);
+  engine_reply_integer(call, value);
 }
 
 /* ---- pieces -------------------------------------------------------------------------------------------- */
@@ -90,7 +113,7 @@ static bool is_too_long(engine_call_t *call, int64_t len) {
 }
 
 static void setrange(engine_call_t *call) {
-  engine_word_t piece = call->argv[3];
+  engine_bytes_t piece = call->argv[3];
   engine_object_t *object;
   int64_t offset;
   if (!engine_get_integer(call, call->argv[2], &offset))
@@ -121,12 +144,8 @@ static int64_t counted(int64_t index, int64_t len) {
 }
 
 static void getrange(engine_call_t *call) {
-  engine_object_t *object;
-  int64_t first, last;
-  if (!engine_get_integer(call, call->argv[2], &first) ||
-      !engine_get_integer(call, call->argv[3], &last) ||
-      !engine_find(call, call->argv[1], ENGINE_STRING, &object))
-    return;
+  const engine_object_t *object = call->object;
+  int64_t first = call->number[0], last = call->number[1];
   int64_t len = object == NULL ? 0 : (int64_t)object->as.string.len;
   bool crossed = first < 0 && last < 0 && first > last;
   first = counted(first, len);
@@ -141,8 +160,9 @@ static void getrange(engine_call_t *call) {
 
 const engine_command_t engine_string_commands[] = {
     {"SET", set, -3, ENGINE_WRITES, NULL},
-    {"GET", get, 2, 0, NULL},
+    {"GET", get, 2, ENGINE_OF(STRING), NULL},
     {"SETRANGE", setrange, 4, ENGINE_WRITES, NULL},
-    {"GETRANGE", getrange, 4, 0, NULL},
+    {"GETRANGE", getrange, 4, ENGINE_OF(STRING) | ENGINE_INTEGER_2 | ENGINE_INTEGER_3, NULL},
+    {"INCRBY", incrby, 3, ENGINE_WRITES | ENGINE_OF(STRING) | ENGINE_INTEGER_2, NULL},
     {NULL, NULL, 0, 0, NULL},
 };

@@ -27,12 +27,12 @@ uint64_t engine_hash(const char *at, size_t len) {
   return mix(mix(hash, word), PRIME_1);
 }
 
-static bool is(const engine_entry_t *entry, uint64_t hash, engine_word_t key) {
+static bool is(const engine_entry_t *entry, uint64_t hash, engine_bytes_t key) {
   return entry->hash == hash && entry->key.len == key.len &&
          memcmp(entry->key.at, key.at, key.len) == 0;
 }
 
-static engine_entry_t *find(const engine_table_t *table, engine_word_t key, uint64_t hash) {
+static engine_entry_t *find(const engine_table_t *table, engine_bytes_t key, uint64_t hash) {
   engine_entry_t *entry;
   if (table->buckets == NULL) {
     for (entry = table->first; entry != NULL && !is(entry, hash, key);)
@@ -45,7 +45,7 @@ static engine_entry_t *find(const engine_table_t *table, engine_word_t key, uint
   return entry;
 }
 
-engine_entry_t *engine_table_find(const engine_table_t *table, engine_word_t key) {
+engine_entry_t *engine_table_find(const engine_table_t *table, engine_bytes_t key) {
   if (table->count == 0)
     return NULL;
   return find(table, key, engine_hash(key.at, key.len));
@@ -65,12 +65,12 @@ static void grow(engine_table_t *table) {
     enter(table, entry);
 }
 
-void *engine_table_add(engine_table_t *table, engine_word_t key, size_t size) {
+void *engine_table_add(engine_table_t *table, engine_bytes_t key, size_t size) {
   engine_entry_t *entry = engine_allocate(size + key.len + 1);
   char *copy = (char *)entry + size;
   if (key.len > 0)
     memcpy(copy, key.at, key.len);
-  entry->key = (engine_word_t){copy, key.len};
+  entry->key = (engine_bytes_t){copy, key.len};
   entry->hash = engine_hash(copy, key.len);
   entry->before = table->last;
   if (table->last != NULL)
@@ -116,16 +116,16 @@ void engine_table_clear(engine_table_t *table) {
 
 /* ---- sorted sets --------------------------------------------------------------------------------------- */
 
-static int compare(double score, engine_word_t member, const engine_score_t *other) {
+static int compare(double score, engine_bytes_t member, const engine_score_t *other) {
   if (score != other->score)
     return score < other->score ? -1 : 1;
-  engine_word_t key = other->entry.key;
+  engine_bytes_t key = other->entry.key;
   int order = memcmp(member.at, key.at, member.len < key.len ? member.len : key.len);
   return order != 0 ? order : (member.len > key.len) - (member.len < key.len);
 }
 
 /* How many of the first `count` come before. */
-static size_t place(const engine_zset_t *zset, size_t count, double score, engine_word_t member) {
+static size_t place(const engine_zset_t *zset, size_t count, double score, engine_bytes_t member) {
   size_t low = 0;
   while (low < count) {
     size_t middle = low + (count - low) / 2;
@@ -146,7 +146,7 @@ static void move(engine_zset_t *zset, size_t to, size_t from, size_t count) {
     memmove(zset->sorted + to, zset->sorted + from, count * sizeof *zset->sorted);
 }
 
-void engine_zset_set(engine_zset_t *zset, engine_word_t member, double score) {
+void engine_zset_set(engine_zset_t *zset, engine_bytes_t member, double score) {
   engine_score_t *entry = (engine_score_t *)engine_table_find(&zset->members, member);
   size_t others = zset->members.count;
   if (entry != NULL) {

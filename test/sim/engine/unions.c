@@ -40,10 +40,10 @@ static bool check_types(engine_call_t *call, const joining_t *joining) {
   return true;
 }
 
-static bool read_aggregate(engine_word_t word, aggregate_t *aggregate) {
+static bool read_aggregate(engine_bytes_t word, aggregate_t *aggregate) {
   static const char *const names[] = {"SUM", "MIN", "MAX"};
   for (aggregate_t i = SUM; i <= MAX; i++)
-    if (engine_word_is(word, names[i])) {
+    if (engine_bytes_is(word, names[i])) {
       *aggregate = i;
       return true;
     }
@@ -53,7 +53,7 @@ static bool read_aggregate(engine_word_t word, aggregate_t *aggregate) {
 static bool read_options(engine_call_t *call, joining_t *joining) {
   for (size_t at = 3 + joining->keys; at < call->argc;) {
     size_t more = call->argc - at - 1;
-    if (more >= 1 && engine_word_is(call->argv[at], "AGGREGATE") &&
+    if (more >= 1 && engine_bytes_is(call->argv[at], "AGGREGATE") &&
         read_aggregate(call->argv[at + 1], &joining->aggregate)) {
       at += 2;
     } else {
@@ -69,7 +69,7 @@ static double number(double value) {
   return isnan(value) ? 0 : value;
 }
 
-static void join_one(joining_t *joining, engine_word_t member, double score) {
+static void join_one(joining_t *joining, engine_bytes_t member, double score) {
   const engine_score_t *is =
       (const engine_score_t *)engine_table_find(&joining->zset.members, member);
   if (is != NULL && joining->aggregate == SUM)

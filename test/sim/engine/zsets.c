@@ -1,4 +1,4 @@
-/* ZADD and its kin. */
+/* Sorted sets. */
 #include "command.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ static size_t count_of(const engine_object_t *object) {
   return object != NULL ? object->as.zset.members.count : 0;
 }
 
-static engine_score_t *member_of(const engine_object_t *object, engine_word_t member) {
+static engine_score_t *member_of(const engine_object_t *object, engine_bytes_t member) {
   return object == NULL ? NULL
                         : (engine_score_t *)engine_table_find(&object->as.zset.members, member);
 }
@@ -37,7 +37,7 @@ static size_t read_add_options(const engine_call_t *call, adding_t *adding) {
   size_t at = 2;
   for (; at < call->argc; at++) {
     size_t i = 0;
-    while (i < 3 && !engine_word_is(call->argv[at], options[i].name))
+    while (i < 3 && !engine_bytes_is(call->argv[at], options[i].name))
       i++;
     if (i == 3)
       break;
@@ -60,7 +60,7 @@ static bool check_add_options(engine_call_t *call, const adding_t *adding, size_
 
 /* False: the sum is no number, and that is the reply. */
 static bool add_one(engine_call_t *call, adding_t *adding, engine_object_t *object, double score,
-                    engine_word_t member) {
+                    engine_bytes_t member) {
   const engine_score_t *is = member_of(object, member);
   if (is == NULL ? adding->xx : adding->nx)
     return true;
@@ -92,7 +92,7 @@ static void zadd(engine_call_t *call) {
                    : engine_find_or_make(call, call->argv[1], ENGINE_ZSET, &object)))
     return;
   for (size_t i = first; object != NULL && i < call->argc; i += 2) {
-    engine_word_double(call->argv[i], &score);
+    engine_bytes_double(call->argv[i], &score);
     if (!add_one(call, adding, object, score, call->argv[i + 1]))
       return;
   }
@@ -107,9 +107,7 @@ static void zadd(engine_call_t *call) {
 /* ---- one member ---------------------------------------------------------------------------------------- */
 
 static void zrem(engine_call_t *call) {
-  engine_object_t *object;
-  if (!find(call, &object))
-    return;
+  engine_object_t *object = call->object;
   int64_t removed = 0;
   for (size_t i = 2; i < call->argc; i++) {
     engine_score_t *entry = member_of(object, call->argv[i]);
@@ -118,49 +116,32 @@ static void zrem(engine_call_t *call) {
     engine_zset_remove(&object->as.zset, entry);
     removed++;
   }
-  if (object != NULL)
-    engine_delete_if_empty(call, object);
+  engine_delete_if_empty(call, object);
   engine_reply_integer(call, removed);
 }
 
-static void reply_score(engine_call_t *call, const engine_score_t *entry) {
+static void zscore(engine_call_t *call) {
+  const engine_score_t *entry = member_of(call->object, call->argv[2]);
   if (entry == NULL)
     engine_reply_nil(call);
   else
     engine_reply_double(call, entry->score);
 }
 
-static void zscore(engine_call_t *call) {
-  engine_object_t *object;
-  if (find(call, &object))
-    reply_score(call, member_of(object, call->argv[2]));
-}
-
 static void zcard(engine_call_t *call) {
-  engine_object_t *object;
-  if (find(call, &object))
-    engine_reply_integer(call, (int64_t)count_of(object));
+  engine_reply_integer(call, (int64_t)count_of(call->object));
 }
 
-static void reply_rank(engine_call_t *call, bool reverse) {
-  engine_object_t *object;
-  if (!find(call, &object))
-    return;
-  const engine_score_t *entry = member_of(object, call->argv[2]);
+/* ZRANK, ZREVRANK. */
+static void zrank(engine_call_t *call) {
+  const engine_score_t *entry = member_of(call->object, call->argv[2]);
   if (entry == NULL) {
     engine_reply_nil(call);
     return;
   }
-  size_t rank = engine_zset_rank(&object->as.zset, entry);
-  engine_reply_integer(call, (int64_t)(reverse ? count_of(object) - 1 - rank : rank));
-}
-
-static void zrank(engine_call_t *call) {
-  reply_rank(call, false);
-}
-
-static void zrevrank(engine_call_t *call) {
-  reply_rank(call, true);
+  size_t rank = engine_zset_rank(&call->object->as.zset, entry);
+  bool reverse = (call->command->flags & ENGINE_SECOND) != 0;
+  engine_reply_integer(call, (int64_t)(reverse ? count_of(call->object) - 1 - rank : rank));
 }
 
 /* ---- ranges -------------------------------------------------------------------------------------------- */
@@ -177,7 +158,7 @@ typedef struct span {
 
 /* Redis uses strtod(): a number as far as it reads, 0 for an empty text, and a 0 byte ends the
  * text. */
-static bool read_bound(engine_word_t word, bound_t *bound) {
+static bool read_bound(engine_bytes_t word, bound_t *bound) {
   char *text = engine_allocate(word.len + 1), *end;
   if (word.len > 0)
     memcpy(text, word.at, word.len);
@@ -188,7 +169,7 @@ static bool read_bound(engine_word_t word, bound_t *bound) {
   return is;
 }
 
-static bool read_bounds(engine_call_t *call, engine_word_t min, engine_word_t max,
+static bool read_bounds(engine_call_t *call, engine_bytes_t min, engine_bytes_t max,
                         bound_t bounds[2]) {
   if (read_bound(min, &bounds[0]) && read_bound(max, &bounds[1]))
     return true;
@@ -249,7 +230,7 @@ static void reply_span(engine_call_t *call, const engine_object_t *object, span_
         object->as.zset.sorted[reverse ? span.end - 1 - i : span.first + i];
     if (pairs)
       engine_reply_array(call, 2);
-    engine_reply_word(call, entry->entry.key);
+    engine_reply_bytes(call, entry->entry.key);
     if (with_scores)
       engine_reply_double(call, entry->score);
   }
@@ -263,9 +244,9 @@ typedef struct ranging {
 static bool read_range_options(engine_call_t *call, ranging_t *ranging) {
   *ranging = (ranging_t){.count = -1};
   for (size_t i = 4; i < call->argc; i++) {
-    if (engine_word_is(call->argv[i], "WITHSCORES")) {
+    if (engine_bytes_is(call->argv[i], "WITHSCORES")) {
       ranging->with_scores = true;
-    } else if (engine_word_is(call->argv[i], "LIMIT") && i + 2 < call->argc) {
+    } else if (engine_bytes_is(call->argv[i], "LIMIT") && i + 2 < call->argc) {
       if (!engine_get_integer(call, call->argv[i + 1], &ranging->offset) ||
           !engine_get_integer(call, call->argv[i + 2], &ranging->count))
         return false;
@@ -278,7 +259,9 @@ static bool read_range_options(engine_call_t *call, ranging_t *ranging) {
   return true;
 }
 
-static void range(engine_call_t *call, bool reverse) {
+/* ZRANGE, ZREVRANGE. */
+static void zrange(engine_call_t *call) {
+  bool reverse = (call->command->flags & ENGINE_SECOND) != 0;
   ranging_t ranging;
   engine_object_t *object;
   int64_t first = 0, last = 0;
@@ -297,14 +280,6 @@ static void range(engine_call_t *call, bool reverse) {
   if (reverse)
     span = (span_t){n - span.end, n - span.first};
   reply_span(call, object, span, reverse, ranging.with_scores);
-}
-
-static void zrange(engine_call_t *call) {
-  range(call, false);
-}
-
-static void zrevrange(engine_call_t *call) {
-  range(call, true);
 }
 
 static void zrangebyscore(engine_call_t *call) {
@@ -330,18 +305,12 @@ static void zcount(engine_call_t *call) {
 static void remove_span(engine_call_t *call, engine_object_t *object, span_t span) {
   for (size_t i = span.end; i > span.first; i--)
     engine_zset_remove(&object->as.zset, object->as.zset.sorted[i - 1]);
-  if (object != NULL)
-    engine_delete_if_empty(call, object);
+  engine_delete_if_empty(call, object);
 }
 
 static void zremrangebyrank(engine_call_t *call) {
-  engine_object_t *object;
-  int64_t first, last;
-  if (!engine_get_integer(call, call->argv[2], &first) ||
-      !engine_get_integer(call, call->argv[3], &last) || !find(call, &object))
-    return;
-  span_t span = by_rank(object, first, last);
-  remove_span(call, object, span);
+  span_t span = by_rank(call->object, call->number[0], call->number[1]);
+  remove_span(call, call->object, span);
   engine_reply_integer(call, (int64_t)length(span));
 }
 
@@ -357,16 +326,17 @@ static void zremrangebyscore(engine_call_t *call) {
 
 const engine_command_t engine_zset_commands[] = {
     {"ZADD", zadd, -4, ENGINE_WRITES, NULL},
-    {"ZREM", zrem, -3, ENGINE_WRITES, NULL},
-    {"ZSCORE", zscore, 3, 0, NULL},
-    {"ZCARD", zcard, 2, 0, NULL},
+    {"ZREM", zrem, -3, ENGINE_WRITES | ENGINE_OF(ZSET), NULL},
+    {"ZSCORE", zscore, 3, ENGINE_OF(ZSET), NULL},
+    {"ZCARD", zcard, 2, ENGINE_OF(ZSET), NULL},
     {"ZCOUNT", zcount, 4, 0, NULL},
-    {"ZRANK", zrank, 3, 0, NULL},
-    {"ZREVRANK", zrevrank, 3, 0, NULL},
+    {"ZRANK", zrank, 3, ENGINE_OF(ZSET), NULL},
+    {"ZREVRANK", zrank, 3, ENGINE_OF(ZSET) | ENGINE_SECOND, NULL},
     {"ZRANGE", zrange, -4, 0, NULL},
-    {"ZREVRANGE", zrevrange, -4, 0, NULL},
+    {"ZREVRANGE", zrange, -4, ENGINE_SECOND, NULL},
     {"ZRANGEBYSCORE", zrangebyscore, -4, 0, NULL},
-    {"ZREMRANGEBYRANK", zremrangebyrank, 4, ENGINE_WRITES, NULL},
+    {"ZREMRANGEBYRANK", zremrangebyrank, 4,
+     ENGINE_WRITES | ENGINE_OF(ZSET) | ENGINE_INTEGER_2 | ENGINE_INTEGER_3, NULL},
     {"ZREMRANGEBYSCORE", zremrangebyscore, 4, ENGINE_WRITES, NULL},
     {NULL, NULL, 0, 0, NULL},
 };

@@ -51,7 +51,7 @@ static sim_conn_t *conn_at(sim_world_t *world, unsigned process, unsigned conn) 
 }
 
 static void add(sim_subject_t *subject, sim_choice_t *choice, sim_act_t act) {
-  static engine_word_t argv[ENGINE_ARGS_MAX];
+  static engine_bytes_t argv[ENGINE_ARGS_MAX];
   size_t argc = 0;
   if (choice->len == SIM_CHOICES)
     abort();
@@ -62,7 +62,7 @@ static void add(sim_subject_t *subject, sim_choice_t *choice, sim_act_t act) {
 }
 
 static void collect(sim_subject_t *subject, sim_choice_t *choice) {
-  static engine_word_t argv[ENGINE_ARGS_MAX];
+  static engine_bytes_t argv[ENGINE_ARGS_MAX];
   sim_world_t *world = subject->world;
   for (uint8_t i = 0; i < world->scenario->processes; i++) {
     if (subject->can_step(subject, i))

@@ -57,7 +57,8 @@ typedef struct sim_subject {
   void (*step)(struct sim_subject *subject, unsigned process);
   /* Says what an act touches and changes that others may, too: steps and answers of one process always touch each other.
    * EXECUTE: the command. */
-  void (*mark)(struct sim_subject *subject, sim_act_t *act, const engine_word_t *argv, size_t argc);
+  void (*mark)(struct sim_subject *subject, sim_act_t *act, const engine_bytes_t *argv,
+               size_t argc);
 } sim_subject_t;
 
 /* Runs everything that happens at once; and everything within a time. */

@@ -56,7 +56,7 @@ struct orders {
 extern orders_t *sim_orders_current; /* whom servers tell */
 
 /* sim_subject_t's mark. */
-void sim_orders_mark(sim_subject_t *subject, sim_act_t *act, const engine_word_t *argv,
+void sim_orders_mark(sim_subject_t *subject, sim_act_t *act, const engine_bytes_t *argv,
                      size_t argc);
 
 #endif /* TEST_SIM_ORDERS_ORDERS_CACHE_H */

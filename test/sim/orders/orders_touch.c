@@ -10,18 +10,18 @@
 
 enum { RECORD = 1, TAG = 2, LEASE = 4, CHANNEL = 8, SOURCE = 16, TOLD = 32 };
 
-static bool has(engine_word_t word, const char *text) {
+static bool has(engine_bytes_t word, const char *text) {
   return memmem(word.at, word.len, text, strlen(text)) != NULL;
 }
 
-static uint8_t part_of(engine_word_t key) {
+static uint8_t part_of(engine_bytes_t key) {
   return has(key, "::tag")        ? TAG
          : has(key, "::lease")    ? LEASE
          : has(key, "}::dropped") ? CHANNEL
                                   : RECORD;
 }
 
-static void mark_command(sim_act_t *act, const engine_word_t *argv, size_t argc) {
+static void mark_command(sim_act_t *act, const engine_bytes_t *argv, size_t argc) {
   bool reads = has(argv[0], "GET");
   if (has(argv[0], "EVAL")) {
     act->touches = part_of(argv[3]);
@@ -34,7 +34,7 @@ static void mark_command(sim_act_t *act, const engine_word_t *argv, size_t argc)
 }
 
 /* A step may read results and change the source; a reply may end a change and begin a load. */
-void sim_orders_mark(sim_subject_t *subject, sim_act_t *act, const engine_word_t *argv,
+void sim_orders_mark(sim_subject_t *subject, sim_act_t *act, const engine_bytes_t *argv,
                      size_t argc) {
   const orders_t *self = (orders_t *)subject;
   char step = self->steps[act->process][self->taken[act->process]];
@@ -62,7 +62,7 @@ void sim_orders_mark(sim_subject_t *subject, sim_act_t *act, const engine_word_t
 
 /* ---- what servers execute -------------------------------------------------------------------------------- */
 
-static bool is_about(const orders_t *self, const engine_word_t *argv, size_t argc) {
+static bool is_about(const orders_t *self, const engine_bytes_t *argv, size_t argc) {
   size_t len = strlen(self->key);
   for (size_t i = 1; i < argc && i < 4; i++)
     if (memmem(argv[i].at, argv[i].len, self->key, len) != NULL)
@@ -71,8 +71,8 @@ static bool is_about(const orders_t *self, const engine_word_t *argv, size_t arg
 }
 
 /* The first of its kind, of a change of that process's: begin, a tag, DEL. */
-static void on_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
-                        engine_word_t reply) {
+static void on_executed(sim_server_t *server, const engine_bytes_t *argv, size_t argc,
+                        engine_bytes_t reply) {
   orders_t *self = sim_orders_current;
   bool evaluates = has(argv[0], "EVAL"), captures = evaluates && argc == 6;
   bool removes = has(argv[0], "DEL"), begins = evaluates && argc == 8;

@@ -168,7 +168,7 @@ typedef struct picked {
   char key[96]; /* "": none */
 } picked_t;
 
-static void pick(void *ctx, engine_word_t key, const char *type, int64_t ttl_ms) {
+static void pick(void *ctx, engine_bytes_t key, const char *type, int64_t ttl_ms) {
   picked_t *picked = ctx;
   (void)type;
   (void)ttl_ms;

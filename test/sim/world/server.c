@@ -28,7 +28,7 @@ void sim_server_step_clock(sim_server_t *server, int64_t ns) {
 
 /* ---- the engine and its life ---------------------------------------------------------------------------- */
 
-static void on_changed(void *ctx, engine_word_t key, engine_word_t was, engine_word_t is,
+static void on_changed(void *ctx, engine_bytes_t key, engine_bytes_t was, engine_bytes_t is,
                        engine_cause_t cause) {
   sim_check_changed(ctx, key, was, is, cause);
 }
@@ -127,14 +127,9 @@ void sim_server_fini(sim_server_t *server) {
 
 /* ---- commands ------------------------------------------------------------------------------------------- */
 
-static bool is_word(engine_word_t word, const char *text) {
-  size_t len = strlen(text);
-  return word.len == len && memcmp(word.at, text, len) == 0;
-}
-
 /* Questions about the server itself: a server answers them that has no room, loads, or is a replica. */
-static bool is_of_server(engine_word_t command) {
-  return is_word(command, "INFO") || is_word(command, "COMMAND");
+static bool is_of_server(engine_bytes_t command) {
+  return sim_bytes_are(command, "INFO") || sim_bytes_are(command, "COMMAND");
 }
 
 static bool spares_questions(const char *refusal) {
@@ -142,24 +137,25 @@ static bool spares_questions(const char *refusal) {
 }
 
 /* Whether the server answers without executing. */
-static bool refuses(sim_server_t *server, const engine_word_t *argv, size_t argc,
+static bool refuses(sim_server_t *server, const engine_bytes_t *argv, size_t argc,
                     engine_buffer_t *out) {
   static const char secret[] = "-NOPERM this user has no permissions to run this command\r\n";
   sim_world_t *world = server->world;
-  if (server->secretive && (is_word(argv[0], "HELLO") || is_of_server(argv[0]) ||
-                            (argc > 1 && is_word(argv[1], "KILL")))) {
+  if (server->secretive && (sim_bytes_are(argv[0], "HELLO") || is_of_server(argv[0]) ||
+                            (argc > 1 && sim_bytes_are(argv[1], "KILL")))) {
     engine_buffer_add(out, secret, sizeof secret - 1);
     return true;
   }
-  if (server->refusing_until <= world->now || is_word(argv[0], "CLIENT") ||
-      is_word(argv[0], "HELLO") || (is_of_server(argv[0]) && spares_questions(server->refusal)))
+  if (server->refusing_until <= world->now || sim_bytes_are(argv[0], "CLIENT") ||
+      sim_bytes_are(argv[0], "HELLO") ||
+      (is_of_server(argv[0]) && spares_questions(server->refusal)))
     return false;
   sim_count(world, SIM_REFUSED);
   engine_buffer_add(out, server->refusal, strlen(server->refusal));
   return true;
 }
 
-static void note_command(const sim_conn_t *conn, const engine_word_t *argv, size_t argc,
+static void note_command(const sim_conn_t *conn, const engine_bytes_t *argv, size_t argc,
                          const engine_buffer_t *out, size_t at) {
   char text[480];
   size_t n = 0;
@@ -224,9 +220,10 @@ static void on_unblocked(sim_event_t *event) {
 
 /* WAIT, as in Redis 7.2: later commands of its connection wait until the replicas have the
  * connection's writes or the timeout ends. */
-static bool blocks(sim_server_t *server, sim_conn_t *conn, const engine_word_t *argv, size_t argc) {
+static bool blocks(sim_server_t *server, sim_conn_t *conn, const engine_bytes_t *argv,
+                   size_t argc) {
   sim_world_t *world = server->world;
-  if (argc != 3 || !is_word(argv[0], "WAIT"))
+  if (argc != 3 || !sim_bytes_are(argv[0], "WAIT"))
     return false;
   uint64_t limit = strtoull(argv[2].at, NULL, 10) * SIM_MS, lag = 0;
   bool copied = conn->wrote <= server->behind_since;
@@ -242,7 +239,7 @@ static bool blocks(sim_server_t *server, sim_conn_t *conn, const engine_word_t *
   return true;
 }
 
-static void execute(sim_server_t *server, sim_conn_t *conn, const engine_word_t *argv, size_t argc,
+static void execute(sim_server_t *server, sim_conn_t *conn, const engine_bytes_t *argv, size_t argc,
                     engine_buffer_t *out) {
   sim_world_t *world = server->world;
   size_t at = out->len;
@@ -256,7 +253,7 @@ static void execute(sim_server_t *server, sim_conn_t *conn, const engine_word_t 
     conn->wrote = world->now + 1;
   if (out->len > at && out->at[at] != '-')
     sim_check_executed_all(server, argv, argc,
-                           (engine_word_t){.at = out->at + at, .len = out->len - at});
+                           (engine_bytes_t){.at = out->at + at, .len = out->len - at});
   if (world->timeline != NULL)
     note_command(conn, argv, argc, out, at);
 }
@@ -264,16 +261,16 @@ static void execute(sim_server_t *server, sim_conn_t *conn, const engine_word_t 
 /* ---- a world that is held ------------------------------------------------------------------------------- */
 
 /* True for commands that wait for replicas; commands about the connection or the server do not. */
-static bool waits(const engine_word_t *argv) {
+static bool waits(const engine_bytes_t *argv) {
   static const char *const free[] = {"HELLO", "AUTH", "CLIENT",    "COMMAND",    "INFO",  "PING",
                                      "TIME",  "WAIT", "SUBSCRIBE", "SSUBSCRIBE", "SCRIPT"};
   for (size_t i = 0; i < sizeof free / sizeof *free; i++)
-    if (is_word(argv[0], free[i]))
+    if (sim_bytes_are(argv[0], free[i]))
       return false;
   return true;
 }
 
-size_t sim_server_next(const sim_conn_t *conn, engine_word_t argv[ENGINE_ARGS_MAX]) {
+size_t sim_server_next(const sim_conn_t *conn, engine_bytes_t argv[ENGINE_ARGS_MAX]) {
   size_t argc;
   if (!conn->accepted || conn->blocked)
     return 0;
@@ -299,7 +296,7 @@ void sim_server_let_all(sim_server_t *server) {
 /* Executes what is complete of a connection's input, at most a batch of it. Returns how much it did; a connection
  * that breaks the protocol is closed. */
 static unsigned execute_input(sim_server_t *server, sim_conn_t *conn, engine_buffer_t *out) {
-  static engine_word_t argv[ENGINE_ARGS_MAX];
+  static engine_bytes_t argv[ENGINE_ARGS_MAX];
   unsigned n = 0;
   size_t argc;
   while (n < BATCH && conn->accepted && !conn->blocked) {
@@ -395,14 +392,14 @@ void sim_server_hang_up(sim_server_t *server, sim_conn_t *conn) {
 }
 
 void sim_server_command(sim_server_t *server, const char *const *words, size_t n) {
-  engine_word_t argv[16];
+  engine_bytes_t argv[16];
   engine_conn_t stranger = {.id = INT64_MAX};
   engine_buffer_t out = {0};
   if (server->down)
     return;
   server->ghost = false;
   for (size_t i = 0; i < n; i++)
-    argv[i] = (engine_word_t){words[i], strlen(words[i])};
+    argv[i] = (engine_bytes_t){words[i], strlen(words[i])};
   engine_execute(server->engine, &stranger, sim_server_clock(server), argv, n, &out);
   sim_note(server->world, server->name, "a stranger: %s %s -> %.*s", words[0],
            n > 1 ? words[1] : "", out.len > 2 ? (int)out.len - 2 : 0, out.at);

@@ -55,7 +55,7 @@ void sim_server_drop(sim_server_t *server, sim_conn_t *conn);
 
 /* In a held world: returns the next command of a connection and its number of words, or 0; lets
  * that one run; lets all run. */
-size_t sim_server_next(const sim_conn_t *conn, engine_word_t argv[ENGINE_ARGS_MAX]);
+size_t sim_server_next(const sim_conn_t *conn, engine_bytes_t argv[ENGINE_ARGS_MAX]);
 void sim_server_let_command(sim_conn_t *conn);
 void sim_server_let_all(sim_server_t *server);
 

@@ -84,7 +84,7 @@ static void print_number(lua_State *lua, int index) {
   lua_replace(lua, index);
 }
 
-static bool read_words(lua_State *lua, engine_word_t *words, int count) {
+static bool read_words(lua_State *lua, engine_bytes_t *words, int count) {
   for (int i = 0; i < count; i++) {
     int type = lua_type(lua, i + 1);
     if (type == LUA_TNUMBER)
@@ -102,7 +102,7 @@ static void push_complaint(lua_State *lua, const char *text) {
 
 /* Calls what the arguments say, and pushes its reply. False: that is an error. */
 static bool call_command(lua_State *lua) {
-  static engine_word_t words[WORDS_MAX];
+  static engine_bytes_t words[WORDS_MAX];
   int count = lua_gettop(lua);
   if (count == 0) {
     push_complaint(lua, "ERR Please specify at least one argument for this redis lib call");
@@ -221,7 +221,7 @@ void engine_interpreter_close(void) {
   engine_buffer_free(&complaint);
 }
 
-int engine_interpreter_compile(engine_call_t *call, engine_word_t text) {
+int engine_interpreter_compile(engine_call_t *call, engine_bytes_t text) {
   if (state == NULL)
     state = open_state();
   if (luaL_loadbuffer(state, text.at, text.len, "@user_script") == 0)
@@ -234,7 +234,7 @@ int engine_interpreter_compile(engine_call_t *call, engine_word_t text) {
   return LUA_NOREF;
 }
 
-static void set_words(int name, const engine_word_t *words, size_t count) {
+static void set_words(int name, const engine_bytes_t *words, size_t count) {
   lua_pushvalue(state, name);
   lua_createtable(state, (int)count, 0);
   for (size_t i = 0; i < count; i++) {
@@ -245,8 +245,8 @@ static void set_words(int name, const engine_word_t *words, size_t count) {
 }
 
 void engine_interpreter_run(engine_call_t *call, int function, const char *sha1,
-                            const engine_word_t *keys, size_t keys_count, const engine_word_t *rest,
-                            size_t rest_count) {
+                            const engine_bytes_t *keys, size_t keys_count,
+                            const engine_bytes_t *rest, size_t rest_count) {
   int top = lua_gettop(state);
   running = call;
   set_words(KEYS_NAME, keys, keys_count);

@@ -57,18 +57,18 @@ void engine_scripts_shutdown(void) {
   engine_interpreter_close();
 }
 
-static script_t *remember(engine_word_t text, int function) {
+static script_t *remember(engine_bytes_t text, int function) {
   script_t *script = engine_table_add(&by_text, text, sizeof *script);
   engine_sha1(text.at, text.len, script->sha1);
   script->index = by_text.count - 1;
   script->function = function;
-  script_name_t *name = engine_table_add(&by_sha1, engine_word(script->sha1), sizeof *name);
+  script_name_t *name = engine_table_add(&by_sha1, engine_text(script->sha1), sizeof *name);
   name->script = script;
   return script;
 }
 
 /* The script of a text, which the server knows from now on. NULL: it is none, and the reply says why. */
-static const script_t *load(engine_call_t *call, engine_word_t text) {
+static const script_t *load(engine_call_t *call, engine_bytes_t text) {
   script_t *script = (script_t *)engine_table_find(&by_text, text);
   if (script == NULL) {
     int function = engine_interpreter_compile(call, text);
@@ -81,14 +81,14 @@ static const script_t *load(engine_call_t *call, engine_word_t text) {
 }
 
 /* NULL: the server knows none of that sha1. */
-static const script_t *find(const engine_t *engine, engine_word_t sha1) {
+static const script_t *find(const engine_t *engine, engine_bytes_t sha1) {
   char lower[ENGINE_SHA1_LEN];
   if (sha1.len != sizeof lower)
     return NULL;
   for (size_t i = 0; i < sizeof lower; i++)
     lower[i] = sha1.at[i] >= 'A' && sha1.at[i] <= 'Z' ? (char)(sha1.at[i] - 'A' + 'a') : sha1.at[i];
   const script_name_t *name =
-      (const script_name_t *)engine_table_find(&by_sha1, (engine_word_t){lower, sizeof lower});
+      (const script_name_t *)engine_table_find(&by_sha1, (engine_bytes_t){lower, sizeof lower});
   return name != NULL && is_loaded(engine, name->script) ? name->script : NULL;
 }
 
@@ -107,7 +107,7 @@ static bool read_count(engine_call_t *call, size_t *count) {
 }
 
 static void run(engine_call_t *call, const script_t *script, size_t count) {
-  const engine_word_t *keys = call->argv + 3;
+  const engine_bytes_t *keys = call->argv + 3;
   engine_interpreter_run(call, script->function, script->sha1, keys, count, keys + count,
                          call->argc - 3 - count);
 }
@@ -141,8 +141,8 @@ static void script_load(engine_call_t *call) {
 }
 
 static void script_flush(engine_call_t *call) {
-  bool known = call->argc == 2 || (call->argc == 3 && (engine_word_is(call->argv[2], "SYNC") ||
-                                                       engine_word_is(call->argv[2], "ASYNC")));
+  bool known = call->argc == 2 || (call->argc == 3 && (engine_bytes_is(call->argv[2], "SYNC") ||
+                                                       engine_bytes_is(call->argv[2], "ASYNC")));
   if (!known) {
     engine_reply_error(call, "ERR SCRIPT FLUSH only support SYNC|ASYNC option");
     return;

@@ -14,12 +14,12 @@ enum { ENGINE_SHA1_LEN = 40 };
 
 /* Compiles a text. Returns the argument of engine_interpreter_run(); LUA_NOREF: invalid Lua, and
  * the error is the reply. */
-int engine_interpreter_compile(engine_call_t *call, engine_word_t text);
+int engine_interpreter_compile(engine_call_t *call, engine_bytes_t text);
 
 /* Runs it; its reply, or its error, is the call's. */
 void engine_interpreter_run(engine_call_t *call, int function, const char *sha1,
-                            const engine_word_t *keys, size_t keys_count, const engine_word_t *rest,
-                            size_t rest_count);
+                            const engine_bytes_t *keys, size_t keys_count,
+                            const engine_bytes_t *rest, size_t rest_count);
 
 void engine_interpreter_close(void);
 

@@ -12,18 +12,18 @@ static char upper(char c) {
   return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
 }
 
-bool engine_word_is(engine_word_t word, const char *text) {
+bool engine_bytes_is(engine_bytes_t word, const char *text) {
   for (size_t i = 0; i < word.len; i++)
     if (text[i] == '\0' || upper(word.at[i]) != text[i])
       return false;
   return text[word.len] == '\0';
 }
 
-bool engine_word_equal(engine_word_t a, engine_word_t b) {
+bool engine_bytes_equal(engine_bytes_t a, engine_bytes_t b) {
   return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
 }
 
-bool engine_word_integer(engine_word_t word, int64_t *value) {
+bool engine_bytes_integer(engine_bytes_t word, int64_t *value) {
   bool negative = word.len > 0 && word.at[0] == '-';
   size_t i = negative, digits = word.len - i;
   if (digits == 1 && word.at[i] == '0' && !negative) {
@@ -44,7 +44,7 @@ bool engine_word_integer(engine_word_t word, int64_t *value) {
   return true;
 }
 
-bool engine_word_double(engine_word_t word, double *value) {
+bool engine_bytes_double(engine_bytes_t word, double *value) {
   char text[DOUBLE_MAX + 1], *end;
   if (word.len < 1 || word.len > DOUBLE_MAX || isspace((unsigned char)word.at[0]))
     return false;
@@ -56,15 +56,15 @@ bool engine_word_double(engine_word_t word, double *value) {
   return end == text + word.len && !too_much && !isnan(*value);
 }
 
-bool engine_get_integer(engine_call_t *call, engine_word_t word, int64_t *value) {
-  if (engine_word_integer(word, value))
+bool engine_get_integer(engine_call_t *call, engine_bytes_t word, int64_t *value) {
+  if (engine_bytes_integer(word, value))
     return true;
   engine_reply_not_an_integer(call);
   return false;
 }
 
-bool engine_get_double(engine_call_t *call, engine_word_t word, double *value) {
-  if (engine_word_double(word, value))
+bool engine_get_double(engine_call_t *call, engine_bytes_t word, double *value) {
+  if (engine_bytes_double(word, value))
     return true;
   engine_reply_error(call, "ERR value is not a valid float");
   return false;
