@@ -11,7 +11,7 @@
 #include "support/models/limit_ops.h"
 #include "support/base/test.h"
 
-/* ---- what is computed from replies --------------------------------------------------------------------- */
+/* ---- what is computed from replies ----------------------------------------------------------- */
 
 static belay__policy_t policy_of(const limit_policy_t *from) {
   belay__policy_t policy = {.limits_len = from->count, .most = BELAY_INFINITE};
@@ -31,31 +31,31 @@ static belay__policy_t policy_of(const limit_policy_t *from) {
 }
 
 static belay__limit_reply_t owed_of(const limit_outcome_t *outcome) {
-  const limit_state_t *told = &outcome->told;
+  const limit_state_t *reply = &outcome->reply;
   belay__limit_reply_t owed = {
-      .answer = outcome->answer, .at = told->at, .since = told->since, .ban = told->ban};
-  for (size_t i = 0; i < told->count; i++) {
-    owed.limits[i].a = told->owed[i].a;
-    owed.limits[i].b = told->owed[i].b;
-    owed.limits[i].c = told->owed[i].c;
+      .answer = outcome->answer, .at = reply->at, .since = reply->since, .ban = reply->ban};
+  for (size_t i = 0; i < reply->count; i++) {
+    owed.limits[i].a = reply->owed[i].a;
+    owed.limits[i].b = reply->owed[i].b;
+    owed.limits[i].c = reply->owed[i].c;
   }
   return owed;
 }
 
 /* True if the cost is admitted then without earlier requests. */
 static bool admits(const limit_case_t *one, int64_t cost, int64_t now) {
-  limit_state_t state = one->outcome.told;
+  limit_state_t state = one->outcome.reply;
   limit_request_t request = {.op = LIMIT_PEEK, .policy = &one->policy, .cost = cost, .now = now};
   return limit_model(&state, NULL, &request).answer == 0;
 }
 
 static bool is_as_new(const limit_case_t *one, int64_t now) {
-  limit_state_t state = one->outcome.told;
+  limit_state_t state = one->outcome.reply;
   limit_request_t request = {.op = LIMIT_PEEK, .policy = &one->policy, .now = now};
   limit_outcome_t outcome = limit_model(&state, NULL, &request);
-  bool nothing = outcome.told.ban <= now;
-  for (size_t i = 0; i < outcome.told.count; i++) {
-    const limit_owed_t *owed = &outcome.told.owed[i];
+  bool nothing = outcome.reply.ban <= now;
+  for (size_t i = 0; i < outcome.reply.count; i++) {
+    const limit_owed_t *owed = &outcome.reply.owed[i];
     nothing &= owed->rule.kind == LIMIT_BUCKET ? owed->a == 0 : owed->b == 0 && owed->c == 0;
   }
   return nothing;
@@ -74,9 +74,9 @@ static const char *judge(const limit_case_t *one, int64_t cost) {
   if (is.retry_after_us > 0 && admits(one, cost, now + is.retry_after_us - 1))
     return "when it would be admitted, too late";
   if (is.remaining > 0 && !admits(one, is.remaining, now))
-    return "what remains";
+    return "the remaining tokens";
   if (is.remaining < policy.most && admits(one, is.remaining + 1, now))
-    return "what remains, too little";
+    return "the remaining tokens, too few";
   if (is.banned ? owed.ban != now + is.retry_after_us : owed.ban > now + is.retry_after_us)
     return "whether it is a ban";
   if (!is_as_new(one, now + is.reset_after_us))
@@ -86,7 +86,7 @@ static const char *judge(const limit_case_t *one, int64_t cost) {
              : NULL;
 }
 
-TEST(what_replies_mean) {
+TEST(retry_remaining_and_reset_are_exact) {
   static limit_world_t world;
   size_t ops = limit_suite_ops(slow() > 1 ? 50000 : 300000);
   uint64_t seed = limit_suite_seed();
@@ -106,7 +106,7 @@ TEST(what_replies_mean) {
   }
 }
 
-/* ---- how much is admitted in an interval ----------------------------------------------------------------- */
+/* ---- how much is admitted in an interval ----------------------------------------------------- */
 
 enum { STEPS = 60 };
 
@@ -117,7 +117,7 @@ typedef struct act {
   bool over;              /* it was given back, or a part of it */
 } act_t;
 
-typedef struct story {
+typedef struct run {
   limit_chance_t chance;
   limit_policy_t policy;
   limit_state_t state;
@@ -125,17 +125,17 @@ typedef struct story {
   act_t act[STEPS];
   size_t acts;
   int64_t now;
-} story_t;
+} run_t;
 
-static void begin_story(story_t *story, bool reservable) {
+static void begin_run(run_t *run, bool reservable) {
   static const limit_kind_t kinds[] = {LIMIT_BUCKET, LIMIT_BUCKET, LIMIT_SLIDING, LIMIT_FIXED,
                                        LIMIT_ALIGNED};
-  limit_chance_t *chance = &story->chance;
-  story->state = (limit_state_t){0};
-  story->acts = 0;
-  story->now = 1000 + limit_below(chance, 50);
-  story->policy.count = 1 + (size_t)limit_below(chance, 3);
-  for (size_t i = 0; i < story->policy.count; i++) {
+  limit_chance_t *chance = &run->chance;
+  run->state = (limit_state_t){0};
+  run->acts = 0;
+  run->now = 1000 + limit_below(chance, 50);
+  run->policy.count = 1 + (size_t)limit_below(chance, 3);
+  for (size_t i = 0; i < run->policy.count; i++) {
     limit_rule_t rule = {.kind = reservable ? LIMIT_BUCKET : kinds[limit_below(chance, 5)],
                          .p = 1 + limit_below(chance, 20),
                          .b = 1 + limit_below(chance, 8)};
@@ -143,51 +143,50 @@ static void begin_story(story_t *story, bool reservable) {
       rule.r = 1 + limit_below(chance, 5);
       rule.b *= rule.p;
     }
-    story->policy.rule[i] = rule;
+    run->policy.rule[i] = rule;
   }
 }
 
-static void give_back(story_t *story, act_t *act) {
+static void give_back(run_t *run, act_t *act) {
   limit_request_t request = act->refund;
-  size_t i = (size_t)(act - story->act);
-  request.now = story->now;
+  size_t i = (size_t)(act - run->act);
+  request.now = run->now;
   if (request.op == LIMIT_REFUND)
-    request.cost = 1 + limit_below(&story->chance, request.cost);
-  limit_outcome_t outcome = limit_model(&story->state, &story->record[i], &request);
+    request.cost = 1 + limit_below(&run->chance, request.cost);
+  limit_outcome_t outcome = limit_model(&run->state, &run->record[i], &request);
   assert_true(outcome.answer <= act->tokens);
   act->tokens -= request.op == LIMIT_REFUND ? request.cost : act->tokens;
   act->over = true;
 }
 
-static void keep_act(story_t *story, const limit_request_t *request,
-                     const limit_outcome_t *outcome) {
-  act_t *act = &story->act[story->acts++];
-  *act = (act_t){.at = story->now + outcome->answer, .tokens = request->cost};
-  act->refund = (limit_request_t){.op = LIMIT_CANCEL, .policy = &story->policy, .remember = 1};
+static void keep_act(run_t *run, const limit_request_t *request, const limit_outcome_t *outcome) {
+  act_t *act = &run->act[run->acts++];
+  *act = (act_t){.at = run->now + outcome->answer, .tokens = request->cost};
+  act->refund = (limit_request_t){.op = LIMIT_CANCEL, .policy = &run->policy, .remember = 1};
   if (request->op == LIMIT_RESERVE)
     return;
   act->refund.op = LIMIT_REFUND;
   act->refund.cost = request->cost;
-  act->refund.taken = outcome->told.at;
-  act->refund.since = outcome->told.since;
-  for (size_t i = 0; i < outcome->told.count; i++)
-    act->refund.thirds[i] = outcome->told.owed[i].rule.kind == LIMIT_BUCKET
-                                ? outcome->told.owed[i].b
-                                : outcome->told.owed[i].a;
+  act->refund.taken = outcome->reply.at;
+  act->refund.since = outcome->reply.since;
+  for (size_t i = 0; i < outcome->reply.count; i++)
+    act->refund.thirds[i] = outcome->reply.owed[i].rule.kind == LIMIT_BUCKET
+                                ? outcome->reply.owed[i].b
+                                : outcome->reply.owed[i].a;
 }
 
 /* An immediate refund restores the former state. */
-static void expect_identity(const story_t *story, const limit_state_t *before) {
-  limit_state_t state = story->state;
-  limit_request_t peek = {.op = LIMIT_PEEK, .policy = &story->policy, .now = story->now};
-  limit_request_t request = story->act[story->acts - 1].refund;
+static void expect_identity(const run_t *run, const limit_state_t *before) {
+  limit_state_t state = run->state;
+  limit_request_t peek = {.op = LIMIT_PEEK, .policy = &run->policy, .now = run->now};
+  limit_request_t request = run->act[run->acts - 1].refund;
   limit_state_t was = *before;
   limit_outcome_t expected = limit_model(&was, NULL, &peek);
-  request.now = story->now;
+  request.now = run->now;
   assert_int_equal(limit_model(&state, NULL, &request).answer, request.cost);
   limit_outcome_t is = limit_model(&state, NULL, &peek);
-  for (size_t i = 0; i < story->policy.count; i++) {
-    const limit_owed_t *a = &is.told.owed[i], *b = &expected.told.owed[i];
+  for (size_t i = 0; i < run->policy.count; i++) {
+    const limit_owed_t *a = &is.reply.owed[i], *b = &expected.reply.owed[i];
     bool nothing = a->rule.kind != LIMIT_BUCKET && a->b == 0 && a->c == 0;
     assert_true(a->a == b->a || nothing);
     if (state.count > 0 ||
@@ -196,36 +195,36 @@ static void expect_identity(const story_t *story, const limit_state_t *before) {
   }
 }
 
-static void step(story_t *story, bool reservable) {
-  limit_chance_t *chance = &story->chance;
-  limit_request_t request = {.op = LIMIT_TAKE, .policy = &story->policy, .remember = 1};
+static void step(run_t *run, bool reservable) {
+  limit_chance_t *chance = &run->chance;
+  limit_request_t request = {.op = LIMIT_TAKE, .policy = &run->policy, .remember = 1};
   if (limit_once_in(chance, 2))
-    story->now += limit_below(chance, limit_once_in(chance, 4) ? 30 : 4);
-  if (story->acts > 0 && limit_once_in(chance, 4)) {
-    size_t i = (size_t)limit_below(chance, (int64_t)story->acts);
+    run->now += limit_below(chance, limit_once_in(chance, 4) ? 30 : 4);
+  if (run->acts > 0 && limit_once_in(chance, 4)) {
+    size_t i = (size_t)limit_below(chance, (int64_t)run->acts);
     if (limit_once_in(chance, 2))
-      i = story->acts - 1;
-    if (!story->act[i].over)
-      give_back(story, &story->act[i]);
+      i = run->acts - 1;
+    if (!run->act[i].over)
+      give_back(run, &run->act[i]);
     return;
   }
   if (reservable && limit_once_in(chance, 2))
     request.op = LIMIT_RESERVE;
   else if (limit_once_in(chance, 15))
     request.op = LIMIT_PENALTY;
-  int64_t burst = policy_of(&story->policy).most;
+  int64_t burst = policy_of(&run->policy).most;
   request.cost = 1 + limit_below(chance, limit_once_in(chance, 2) ? 1 : burst);
   request.longest = limit_below(chance, 60);
-  request.now = story->now;
-  limit_record_t *record = &story->record[story->acts];
+  request.now = run->now;
+  limit_record_t *record = &run->record[run->acts];
   *record = (limit_record_t){0};
-  limit_state_t before = story->state;
-  limit_outcome_t outcome = limit_model(&story->state, record, &request);
+  limit_state_t before = run->state;
+  limit_outcome_t outcome = limit_model(&run->state, record, &request);
   if (outcome.answer < 0 || request.op == LIMIT_PENALTY)
     return;
-  keep_act(story, &request, &outcome);
+  keep_act(run, &request, &outcome);
   if (request.op == LIMIT_TAKE)
-    expect_identity(story, &before);
+    expect_identity(run, &before);
 }
 
 static int by_time(const void *one, const void *other) {
@@ -252,35 +251,35 @@ static bool is_within(const limit_rule_t *rule, int64_t tokens, const act_t *fro
   return true;
 }
 
-static bool holds(story_t *story) {
-  qsort(story->act, story->acts, sizeof *story->act, by_time);
-  for (size_t r = 0; r < story->policy.count; r++)
-    for (size_t i = 0; i < story->acts; i++) {
+static bool holds(run_t *run) {
+  qsort(run->act, run->acts, sizeof *run->act, by_time);
+  for (size_t r = 0; r < run->policy.count; r++)
+    for (size_t i = 0; i < run->acts; i++) {
       int64_t tokens = 0;
-      for (size_t j = i; j < story->acts; j++) {
-        tokens += story->act[j].tokens;
-        if (!is_within(&story->policy.rule[r], tokens, &story->act[i], &story->act[j]))
+      for (size_t j = i; j < run->acts; j++) {
+        tokens += run->act[j].tokens;
+        if (!is_within(&run->policy.rule[r], tokens, &run->act[i], &run->act[j]))
           return false;
       }
     }
   return true;
 }
 
-TEST(no_interval_admits_more) {
-  static story_t story;
+TEST(no_interval_admits_more_than_the_policy) {
+  static run_t run;
   size_t stories = limit_suite_ops(slow() > 1 ? 5000 : 50000);
   uint64_t seed = limit_suite_seed();
   int64_t acts = 0, given = 0;
   for (size_t n = 0; n < stories; n++) {
-    story.chance = (limit_chance_t){seed + n};
+    run.chance = (limit_chance_t){seed + n};
     bool reservable = n % 2 == 0;
-    begin_story(&story, reservable);
+    begin_run(&run, reservable);
     for (int i = 0; i < STEPS; i++)
-      step(&story, reservable);
-    acts += (int64_t)story.acts;
-    for (size_t i = 0; i < story.acts; i++)
-      given += story.act[i].over;
-    if (!holds(&story))
+      step(&run, reservable);
+    acts += (int64_t)run.acts;
+    for (size_t i = 0; i < run.acts; i++)
+      given += run.act[i].over;
+    if (!holds(&run))
       fail_msg("BELAY_LIMIT_SEED=%" PRIu64 ": more than may be", seed + n);
   }
   assert_true(acts > 10 * (int64_t)stories && given > 2 * (int64_t)stories);

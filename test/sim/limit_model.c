@@ -75,10 +75,10 @@ static void run(const limit_suite_t *suite) {
   engine_shutdown();
 }
 
-TEST(limits) {
+TEST(limit_script_matches_model) {
   run(&limit_suite);
 }
 
-TEST(logs) {
+TEST(limit_log_script_matches_model) {
   run(&limit_log_suite);
 }

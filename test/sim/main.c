@@ -21,14 +21,14 @@
 #include "sim/report.h"
 #include "sim/scenarios/scenario.h"
 
-typedef struct wish {
+typedef struct options {
   size_t scenario; /* sim_scenarios_count(): all */
   uint64_t seed, first, seeds;
   bool one;
   double duration;
   unsigned jobs;
   const char *expect;
-} wish_t;
+} options_t;
 
 typedef struct result {
   uint64_t seed;
@@ -55,33 +55,34 @@ static double now(void) {
   return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* ---- one ------------------------------------------------------------------------------------------------ */
+/* ---- one ------------------------------------------------------------------------------------- */
 
-static int run_one(const wish_t *wish) {
+static int run_one(const options_t *options) {
   sim_figures_t figures = {0};
   char verdict[512];
   setvbuf(stdout, NULL, _IOLBF, 0); /* the log must be complete if an assertion fails */
-  const sim_scenario_t *scenario = sim_scenario_at(wish->scenario);
-  bool ok = sim_run(scenario, wish->seed, stdout, &figures, verdict, sizeof verdict);
+  const sim_scenario_t *scenario = sim_scenario_at(options->scenario);
+  bool ok = sim_run(scenario, options->seed, stdout, &figures, verdict, sizeof verdict);
   printf("\n%s\n", ok ? "no violation" : verdict);
   sim_report(stdout, scenario->name, &figures, 0);
   return ok ? 0 : 1;
 }
 
-/* ---- many ----------------------------------------------------------------------------------------------- */
+/* ---- many ------------------------------------------------------------------------------------ */
 
 /* Task k of all: every scenario has its turn with a seed before the next seed begins. */
-static bool task(const wish_t *wish, uint64_t k, result_t *result) {
-  bool all = wish->scenario == sim_scenarios_count();
+static bool next_task(const options_t *options, uint64_t k, result_t *result) {
+  bool all = options->scenario == sim_scenarios_count();
   uint64_t n = all ? sim_scenarios_count() : 1;
-  result->scenario = all ? (size_t)(k % n) : wish->scenario;
-  result->seed = wish->first + k / n;
-  return wish->seeds == 0 || k / n < wish->seeds;
+  result->scenario = all ? (size_t)(k % n) : options->scenario;
+  result->seed = options->first + k / n;
+  return options->seeds == 0 || k / n < options->seeds;
 }
 
-static void work(const wish_t *wish, unsigned job, int fd, double until) {
+static void work(const options_t *options, unsigned job, int fd, double until) {
   static result_t result;
-  for (uint64_t k = job; task(wish, k, &result) && (until == 0 || now() < until); k += wish->jobs) {
+  for (uint64_t k = job; next_task(options, k, &result) && (until == 0 || now() < until);
+       k += options->jobs) {
     char verdict[512] = "";
     places[job].seed = result.seed;
     places[job].scenario = result.scenario;
@@ -96,20 +97,20 @@ static void work(const wish_t *wish, unsigned job, int fd, double until) {
 }
 
 /* The reading end of a pipe that all jobs write to; each result is taken whole. */
-static int start_jobs(const wish_t *wish, double until) {
+static int start_jobs(const options_t *options, double until) {
   int ends[2];
-  places = mmap(NULL, wish->jobs * sizeof *places, PROT_READ | PROT_WRITE,
+  places = mmap(NULL, options->jobs * sizeof *places, PROT_READ | PROT_WRITE,
                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (places == MAP_FAILED || pipe(ends) != 0)
     exit(2);
   fflush(NULL);
-  for (unsigned job = 0; job < wish->jobs; job++) {
+  for (unsigned job = 0; job < options->jobs; job++) {
     pid_t pid = fork();
     if (pid < 0)
       exit(2);
     if (pid == 0) {
       close(ends[0]);
-      work(wish, job, ends[1], until);
+      work(options, job, ends[1], until);
       exit(0);
     }
     places[job].pid = pid;
@@ -148,12 +149,13 @@ static void show_progress(const sum_t *sum, double began, bool over) {
       (double)(sum->of[0].commands + sum->of[1].commands) / 1e6, isatty(2) && !over ? "" : "\n");
 }
 
-static void take(const wish_t *wish, sum_t *sum, const result_t *result) {
+static void take(const options_t *options, sum_t *sum, const result_t *result) {
   const sim_scenario_t *scenario = sim_scenario_at(result->scenario);
   sim_figures_add(&sum->of[scenario->broken], &result->figures);
   if (result->ok)
     return;
-  if (wish->expect != NULL && strncmp(result->verdict, wish->expect, strlen(wish->expect)) == 0) {
+  if (options->expect != NULL &&
+      strncmp(result->verdict, options->expect, strlen(options->expect)) == 0) {
     if (sum->found++ == 0)
       printf("found with seed %" PRIu64 ": %s...\n", result->seed, result->verdict);
     return;
@@ -163,13 +165,13 @@ static void take(const wish_t *wish, sum_t *sum, const result_t *result) {
 }
 
 /* Waits for the jobs' ends. */
-static void bury(const wish_t *wish, sum_t *sum) {
+static void wait_for_jobs(const options_t *options, sum_t *sum) {
   int status;
   for (pid_t pid; (pid = wait(&status)) > 0;)
-    for (unsigned job = 0; job < wish->jobs; job++) {
-      if (places[job].pid != pid || status == 0 || (wish->expect != NULL && sum->found > 0))
+    for (unsigned job = 0; job < options->jobs; job++) {
+      if (places[job].pid != pid || status == 0 || (options->expect != NULL && sum->found > 0))
         continue;
-      if (wish->expect != NULL && strcmp(wish->expect, "died") == 0) {
+      if (options->expect != NULL && strcmp(options->expect, "died") == 0) {
         sum->found++;
         printf("found with seed %" PRIu64 "\n", places[job].seed);
         continue;
@@ -180,21 +182,21 @@ static void bury(const wish_t *wish, sum_t *sum) {
     }
 }
 
-static int run_many(const wish_t *wish) {
+static int run_many(const options_t *options) {
   static const char *const titles[] = {"within the assumptions", "assumptions broken"};
   static result_t result;
   static sum_t sum;
   double began = now();
-  int fd = start_jobs(wish, wish->duration > 0 ? began + wish->duration : 0);
-  while (next_result(fd, &result) && !(wish->expect != NULL && sum.found > 0)) {
-    take(wish, &sum, &result);
-    if (wish->expect == NULL)
+  int fd = start_jobs(options, options->duration > 0 ? began + options->duration : 0);
+  while (next_result(fd, &result) && !(options->expect != NULL && sum.found > 0)) {
+    take(options, &sum, &result);
+    if (options->expect == NULL)
       show_progress(&sum, began, false);
   }
   close(fd);
-  bury(wish, &sum);
-  if (wish->expect != NULL) {
-    printf("%s: %" PRIu64 " found in %" PRIu64 " runs\n", wish->expect, sum.found,
+  wait_for_jobs(options, &sum);
+  if (options->expect != NULL) {
+    printf("%s: %" PRIu64 " found in %" PRIu64 " runs\n", options->expect, sum.found,
            sum.of[0].runs + sum.of[1].runs);
     return sum.found > 0 ? 0 : 1;
   }
@@ -205,11 +207,11 @@ static int run_many(const wish_t *wish) {
       sim_report(stdout, titles[i], &sum.of[i], took);
   sim_figures_add(&sum.of[0], &sum.of[1]);
   sim_report_steps(stdout, &sum.of[0]);
-  printf("%.0f commands per second and job\n", (double)sum.of[0].commands / took / wish->jobs);
+  printf("%.0f commands per second and job\n", (double)sum.of[0].commands / took / options->jobs);
   return sum.bad == 0 && sum.lost == 0 ? 0 : 1;
 }
 
-/* ---- what is wanted ------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static int usage(void) {
   fprintf(stderr, "sim --seed S --scenario NAME\n"
@@ -220,25 +222,25 @@ static int usage(void) {
   return 2;
 }
 
-static bool understand(wish_t *wish, const char *option, const char *value) {
+static bool read_option(options_t *options, const char *option, const char *value) {
   if (strcmp(option, "--scenario") == 0)
-    return (wish->scenario = sim_scenario_find(value)) < sim_scenarios_count();
+    return (options->scenario = sim_scenario_find(value)) < sim_scenarios_count();
   if (strcmp(option, "--expect") == 0)
-    return (wish->expect = value) != NULL;
+    return (options->expect = value) != NULL;
   char *end;
   uint64_t number = strtoull(value, &end, 10);
   if (*value == '\0' || *end != '\0')
     return false;
   if (strcmp(option, "--seed") == 0)
-    wish->one = true, wish->seed = number;
+    options->one = true, options->seed = number;
   else if (strcmp(option, "--seeds") == 0)
-    wish->seeds = number;
+    options->seeds = number;
   else if (strcmp(option, "--first") == 0)
-    wish->first = number;
+    options->first = number;
   else if (strcmp(option, "--duration") == 0)
-    wish->duration = (double)number;
+    options->duration = (double)number;
   else if (strcmp(option, "--jobs") == 0)
-    wish->jobs = (unsigned)number;
+    options->jobs = (unsigned)number;
   else
     return false;
   return true;
@@ -246,14 +248,14 @@ static bool understand(wish_t *wish, const char *option, const char *value) {
 
 int main(int argc, char **argv) {
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  wish_t wish = {
+  options_t options = {
       .scenario = sim_scenarios_count(), .first = 1, .jobs = cores > 0 ? (unsigned)cores : 1};
   for (int i = 1; i < argc; i += 2)
-    if (i + 1 >= argc || !understand(&wish, argv[i], argv[i + 1]))
+    if (i + 1 >= argc || !read_option(&options, argv[i], argv[i + 1]))
       return usage();
-  if (wish.one)
-    return wish.scenario < sim_scenarios_count() ? run_one(&wish) : usage();
-  if ((wish.seeds == 0 && wish.duration == 0) || wish.jobs == 0)
+  if (options.one)
+    return options.scenario < sim_scenarios_count() ? run_one(&options) : usage();
+  if ((options.seeds == 0 && options.duration == 0) || options.jobs == 0)
     return usage();
-  return run_many(&wish);
+  return run_many(&options);
 }

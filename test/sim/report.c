@@ -86,12 +86,12 @@ static void print_end(FILE *out, FILE *from) {
 }
 
 /* In a process of its own: an assertion may fail in it. */
-static void tell_again(const sim_scenario_t *scenario, uint64_t seed, FILE *timeline) {
+static void run_again(const sim_scenario_t *scenario, uint64_t seed, FILE *timeline) {
   sim_figures_t figures = {0};
   char verdict[512];
   setvbuf(timeline, NULL, _IOLBF, 0);
   bool ok = sim_run(scenario, seed, timeline, &figures, verdict, sizeof verdict);
-  fprintf(timeline, "\n%s\n", ok ? "a violation that did not come again" : verdict);
+  fprintf(timeline, "\n%s\n", ok ? "a violation that did not repeat" : verdict);
   exit(0);
 }
 
@@ -101,7 +101,7 @@ void sim_report_violation(FILE *out, const sim_scenario_t *scenario, uint64_t se
   fflush(NULL);
   pid_t pid = timeline == NULL ? -1 : fork();
   if (pid == 0)
-    tell_again(scenario, seed, timeline);
+    run_again(scenario, seed, timeline);
   if (pid > 0) {
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
     }

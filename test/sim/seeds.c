@@ -1,5 +1,4 @@
-/* A fixed set of worlds, so short that every test run can look at them; the same seeds each time. What ./run sim
- * looks at is the same worlds and many more. */
+/* A fixed, short set of worlds for each test run. ./run sim runs the same worlds and many more. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,9 +21,9 @@ static void run(const sim_scenario_t *scenario, uint64_t seed) {
   fail_msg("%s", verdict);
 }
 
-/* ---- cases ---------------------------------------------------------------------------------------------- */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
-static void nothing_is_violated(void **state) {
+static void no_rule_is_violated(void **state) {
   const sim_scenario_t *scenario = *state;
   bool many = scenario->kind == SIM_ORDERS || scenario->kind == SIM_OUTAGE; /* a run takes long */
   uint64_t seeds = many ? 2 : SEEDS;
@@ -32,8 +31,8 @@ static void nothing_is_violated(void **state) {
     run(scenario, seed);
 }
 
-/* The story of a world, to be freed. */
-static char *story(const sim_scenario_t *scenario, uint64_t seed, size_t *len) {
+/* The timeline of a world, to be freed. */
+static char *timeline_of(const sim_scenario_t *scenario, uint64_t seed, size_t *len) {
   char *text = NULL;
   FILE *timeline = open_memstream(&text, len);
   assert_non_null(timeline);
@@ -42,11 +41,11 @@ static char *story(const sim_scenario_t *scenario, uint64_t seed, size_t *len) {
   return text;
 }
 
-TEST(a_seed_tells_the_same_story_twice) {
+TEST(same_seed_gives_same_timeline) {
   for (size_t i = 0; i < sim_scenarios_count(); i++) {
     size_t len, again_len;
-    char *once = story(sim_scenario_at(i), 1, &len),
-         *again = story(sim_scenario_at(i), 1, &again_len);
+    char *once = timeline_of(sim_scenario_at(i), 1, &len),
+         *again = timeline_of(sim_scenario_at(i), 1, &again_len);
     assert_int_equal(len, again_len);
     assert_memory_equal(once, again, len);
     free(once);
@@ -54,9 +53,10 @@ TEST(a_seed_tells_the_same_story_twice) {
   }
 }
 
-TEST(another_seed_tells_another_story) {
+TEST(other_seed_gives_other_timeline) {
   size_t len, other_len;
-  char *one = story(sim_scenario_at(0), 1, &len), *other = story(sim_scenario_at(0), 2, &other_len);
+  char *one = timeline_of(sim_scenario_at(0), 1, &len),
+       *other = timeline_of(sim_scenario_at(0), 2, &other_len);
   assert_true(len != other_len || memcmp(one, other, len) != 0);
   free(one);
   free(other);
@@ -90,7 +90,7 @@ TEST(every_fault_happens) {
 
 TEST_ROWS(scenarios) {
   for (size_t i = 0; i < sim_scenarios_count(); i++)
-    test_add(0, nothing_is_violated, sim_scenario_at(i), "%s", sim_scenario_at(i)->name);
+    test_add(0, no_rule_is_violated, sim_scenario_at(i), "%s", sim_scenario_at(i)->name);
 }
 
 TEST_END {

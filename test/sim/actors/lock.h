@@ -29,7 +29,7 @@ struct sim_lock {
   enum { SIM_STAYS, SIM_TURNS_READER, SIM_TURNS_WRITER } turning; /* RWLOCK: the present extend */
   belay_lock_options_t options;
 
-  /* What the program does. */
+  /* Plans of the program. */
   uint64_t hold_until; /* by the clock of the process */
   bool last;           /* the present acquire, or hold, began while healing */
   bool resizes;        /* a resize of the semaphore is pending */
@@ -68,7 +68,7 @@ static inline const belay__lease_t *sim_lock_lease(const sim_lock_t *lock) {
 /* Draws the options of the next handle, and its owner, permits and mode. lock_options.c */
 void sim_lock_draw_options(sim_lock_t *lock, belay_lock_options_t *options);
 
-/* ---- calls (check_lock.c) ----------------------------------------------------------------------- */
+/* ---- calls (check_lock.c) -------------------------------------------------------------------- */
 
 /* Makes a handle for a name, of the scenario's kind; false if that failed. */
 bool sim_lock_make(sim_lock_t *lock, unsigned name, const belay_lock_options_t *options);
@@ -96,7 +96,7 @@ static inline bool sim_lock_is_idle(const sim_lock_t *lock) {
          !lock->base.op[SIM_ACQUIRE].pending && !lock->base.op[SIM_RELEASE].pending;
 }
 
-/* ---- callbacks (lock.c) ------------------------------------------------------------------------- */
+/* ---- callbacks (lock.c) ---------------------------------------------------------------------- */
 
 void sim_lock_ended(sim_lock_t *lock, sim_op_t op, int status);
 void sim_lock_lost(sim_lock_t *lock);

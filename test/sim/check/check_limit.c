@@ -1,9 +1,9 @@
-/* Checkers: limits, what servers do. */
+/* Checkers: limits, commands of servers. */
 #include <string.h>
 
 #include "sim/check/limit_state.h"
 
-/* ---- what a server does ----------------------------------------------------------------------------------- */
+/* ---- what a server does ---------------------------------------------------------------------- */
 
 typedef struct command {
   sim_server_t *server;
@@ -70,11 +70,11 @@ static bool read_command(sim_server_t *server, const engine_bytes_t *argv, size_
 static sim_limit_request_t *asked(sim_limits_t *limits, const command_t *command) {
   sim_limit_request_t *request = &limits->request[command->cost % SIM_LIMIT_REQUESTS];
   if (request->kind == 0 || request->cost != command->cost || request->key != command->key) {
-    report(command, "nobody has asked for that");
+    report(command, "no actor has sent that request");
     return NULL;
   }
   if (request->unsent)
-    report(command, "who asked was told that it was not sent, or refused");
+    report(command, "it was reported as not sent, or refused");
   if (request->executed++ == 0)
     request->at_us = (uint64_t)command->now_us;
   return request;
@@ -107,7 +107,7 @@ static void leased(sim_limits_t *limits, const command_t *command) {
   int64_t granted = command->answer > 0 ? command->answer : 0;
   uint64_t now = (uint64_t)command->now_us;
   if (command->answer > command->cost || (granted > 0 && granted < command->more[0]))
-    report(command, "not what was asked for is granted");
+    report(command, "another number of tokens is granted than was requested");
   if (granted < command->cost)
     sim_check_due(command->server, limits, command->key,
                   granted > 0 ? granted + 1 : command->more[0], now, 0);
@@ -133,14 +133,14 @@ static void refunded(sim_limits_t *limits, const command_t *command) {
   const sim_limit_request_t *of = &limits->request[request->of];
   request->returned = command->answer;
   if (command->answer < 0 || command->answer > request->cost)
-    report(command, "more is given back than was asked for, or less than nothing");
+    report(command, "more is returned than was requested, or less than nothing");
   if (of->forgotten && command->answer > 0)
-    report(command, "what was reset is given back");
+    report(command, "tokens from before a reset are returned");
   sim_account_give_back(limits, &limits->account[of->key], request->of, request->cost,
                         command->answer);
 }
 
-/* ---- reservations ----------------------------------------------------------------------------------------- */
+/* ---- reservations ---------------------------------------------------------------------------- */
 
 static unsigned slot_of(engine_bytes_t id) {
   unsigned hash = 2166136261u;
@@ -173,13 +173,13 @@ static void cancel_stranger(sim_limits_t *limits, const command_t *command) {
   memcpy(limits->canceled[at].id, command->id.at, SIM_LIMIT_ID);
   limits->canceled[at].rest_us = (uint64_t)(command->now_us + command->more[0]);
   if (command->answer != 0)
-    report(command, "what was never reserved is given back");
+    report(command, "tokens are returned without a reservation");
 }
 
 /* The first time; or it was forgotten meanwhile. */
 static void reserved(sim_limits_t *limits, const command_t *command, sim_limit_request_t *request) {
   if (request->canceled && (uint64_t)command->now_us < request->rest_us)
-    report(command, "it was given back before");
+    report(command, "it was canceled before");
   uint64_t acts_us = (uint64_t)(command->now_us + command->answer);
   bool first = !request->admitted && !request->canceled;
   size_t at = sim_account_charge(limits, &limits->account[request->key],
@@ -200,7 +200,7 @@ static void reserve(sim_limits_t *limits, const command_t *command) {
   if (request->id[0] == '\0')
     name_it(limits, request, command->id);
   else if (memcmp(request->id, command->id.at, SIM_LIMIT_ID) != 0)
-    report(command, "asked for again as another reservation");
+    report(command, "repeated as another reservation");
   uint64_t acts_us = (uint64_t)(command->now_us + command->answer);
   bool known = request->admitted && (uint64_t)command->now_us < request->remembered_us;
   if (command->answer < 0 && known && !request->canceled)
@@ -225,13 +225,13 @@ static void canceled(sim_limits_t *limits, const command_t *command) {
   }
   uint64_t now = (uint64_t)command->now_us;
   if (request->acted && request->kind == SIM_LIMIT_WAIT)
-    report(command, "who waited was told to go on, and it is given back");
+    report(command, "its wait has succeeded, and it is canceled");
   if (request->forgotten && !request->canceled && command->answer > 0)
-    report(command, "what was reset is given back");
+    report(command, "tokens from before a reset are returned");
   if (command->answer < 0 || command->answer > request->cost)
-    report(command, "more is given back than was reserved, or less than nothing");
+    report(command, "more is returned than was reserved, or less than nothing");
   if (request->canceled && now < request->rest_us && command->answer != request->returned)
-    report(command, "given back twice, and the answers differ");
+    report(command, "canceled twice, and the replies differ");
   limits->account[request->key].murky |= limits->n > 1 && request->admitted;
   if (!request->canceled || now >= request->rest_us)
     sim_account_give_back(limits, &limits->account[request->key],

@@ -1,4 +1,4 @@
-/* Checkers: limits, what callbacks say. */
+/* Checkers: limits, results of callbacks. */
 #include "sim/check/limit_state.h"
 
 /* A wait may end this much early, plus a hundredth of its length, because clocks differ. */
@@ -31,18 +31,18 @@ static void allowed(sim_actor_t *actor, sim_limit_request_t *request,
   if (limits->slice > 0 && request->kind == SIM_LIMIT_TAKE)
     sim_lease_noted(world, number, request->at_us);
   if (request->executed == 0 || (!request->admitted && request->kind != SIM_LIMIT_REFUND))
-    report(actor, request, "allowed, and no server has done it", 0);
+    report(actor, request, "allowed, and no server has executed it", 0);
   if (result->retry_after_us != 0 || result->remaining < 0 || result->reset_after_us < 0)
-    report(actor, request, "allowed, with numbers that cannot be", 0);
+    report(actor, request, "allowed, with impossible numbers", 0);
   if (request->kind == SIM_LIMIT_REFUND && (int64_t)result->returned != request->returned)
-    report(actor, request, "not as much was given back as it is told", 0);
+    report(actor, request, "another number of tokens was returned than is reported", 0);
   if (request->kind == SIM_LIMIT_RESERVE && request->canceled)
-    report(actor, request, "reserved, and given back", 0);
+    report(actor, request, "reserved, and canceled", 0);
   request->acted = true;
   uint64_t longest_ms = actor->healing ? SIM_LIMIT_LONGEST_MS : world->scenario->wait_ms;
   uint64_t early = LATE_US + 10 * longest_ms; /* a hundredth; also of one that came before it */
   if (request->kind == SIM_LIMIT_WAIT && request->canceled)
-    report(actor, request, "it may go on, and was given back", 0);
+    report(actor, request, "its wait succeeds, and it was canceled", 0);
   if (request->kind == SIM_LIMIT_WAIT && clock_at(actor) + early < request->acts_us)
     sim_violation(world, "order: %s is called %.3f ms before the time of its %lld of k%u",
                   actor->who, (double)(request->acts_us - clock_at(actor)) / 1e3,
@@ -51,7 +51,7 @@ static void allowed(sim_actor_t *actor, sim_limit_request_t *request,
 
 /* A local denial needs an earlier denial for at most as many tokens, with a retry time after the
  * request. */
-static void check_memory(sim_actor_t *actor, const sim_limit_request_t *request) {
+static void check_local_denial(sim_actor_t *actor, const sim_limit_request_t *request) {
   const sim_world_t *world = actor->world;
   const sim_limits_t *limits = sim_limits_of(actor->world);
   const sim_server_t *server = &world->server[0];
@@ -62,7 +62,7 @@ static void check_memory(sim_actor_t *actor, const sim_limit_request_t *request)
         limits->denial[process->index][request->key][i].cost <= request->cost &&
         limits->denial[process->index][request->key][i].until_us >= asked_us)
       return;
-  report(actor, request, "denied from memory, and it is not, or no longer, known to be", 0);
+  report(actor, request, "denied locally, without a denial of the server that still holds", 0);
 }
 
 static void remember(const sim_actor_t *actor, const sim_limit_request_t *request,
@@ -78,19 +78,19 @@ static void remember(const sim_actor_t *actor, const sim_limit_request_t *reques
 static void denied(sim_actor_t *actor, sim_limit_request_t *request,
                    const belay_limiter_result_t *result) {
   if (request->kind == SIM_LIMIT_PENALTY || request->kind == SIM_LIMIT_REFUND)
-    report(actor, request, "denied, and it is nothing to be denied", 0);
+    report(actor, request, "denied, and this request is never denied", 0);
   if (result->retry_after_us <= 0)
-    report(actor, request, "denied, and there is no telling for how long", 0);
+    report(actor, request, "denied without a retry time", 0);
   /* its denials may come from other requests */
   bool leases = sim_limits_of(actor->world)->slice > 0;
   if (result->source == BELAY_SOURCE_DENIAL && !leases)
-    check_memory(actor, request);
+    check_local_denial(actor, request);
   if (result->source == BELAY_SOURCE_DENIAL || (leases && request->executed == 0)) {
     request->unsent = true;
     return;
   }
   if (request->executed == 0 || (request->admitted && !request->canceled))
-    report(actor, request, "denied, and no server has said so", 0);
+    report(actor, request, "denied, and no server has denied it", 0);
   if (request->kind == SIM_LIMIT_TAKE)
     remember(actor, request, result->retry_after_us);
 }
@@ -117,7 +117,7 @@ void sim_limits_result(sim_actor_t *actor, unsigned number, const belay_limiter_
   sim_limit_request_t *request = sim_limits_request(actor->world, number);
   if (result->verdict != BELAY_NEVER && /* which is known without the server */
       (result->cause != 0) != (result->verdict == BELAY_INDETERMINATE))
-    report(actor, request, "a verdict that does not go with its cause", result->cause);
+    report(actor, request, "a verdict that does not fit its cause", result->cause);
   switch (result->verdict) {
   case BELAY_ALLOWED:
     allowed(actor, request, result);
@@ -128,7 +128,7 @@ void sim_limits_result(sim_actor_t *actor, unsigned number, const belay_limiter_
   case BELAY_NEVER:
     if (request->cost <= sim_limits_most(sim_limits_of(actor->world)) &&
         request->kind != SIM_LIMIT_PENALTY)
-      report(actor, request, "never, and it is no more than fits", 0);
+      report(actor, request, "never, and it fits", 0);
     if (request->executed > 0)
       report(actor, request, "never, and a server has executed it", 0);
     request->unsent = true;

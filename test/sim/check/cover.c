@@ -27,8 +27,8 @@ void __wrap_belay__lease_step(belay__lease_t *lease, belay__lease_event_t event,
 belay__verdict_t __real_belay__call_reply(belay__call_t *call, const belay__reply_t *reply);
 belay__verdict_t __wrap_belay__call_reply(belay__call_t *call, const belay__reply_t *reply);
 
-/* A script that the server does not know is sent again with its text, unless its caller has left: then what undoes
- * it may be under way already. */
+/* A script that the server does not know is sent again with its text, unless its caller has
+ * left: then the undo may be under way already. */
 belay__verdict_t __wrap_belay__call_reply(belay__call_t *call, const belay__reply_t *reply) {
   static const char noscript[] = "NOSCRIPT";
   sim_world_t *world = sim_process_of(call->client->belay)->world;

@@ -70,7 +70,7 @@ struct sim_limits {
   sim_account_t used[SIM_LIMIT_KEYS]; /* admitted tokens, at the time of the callback */
 };
 
-/* ---- check_limit_account.c ---- */
+/* ---- check_limit_account.c ------------------------------------------------------------------- */
 
 /* Charges a request; returns its place in the account. used: its tokens may be used. */
 size_t sim_account_charge(const sim_limits_t *limits, sim_account_t *account, unsigned number,
@@ -78,7 +78,7 @@ size_t sim_account_charge(const sim_limits_t *limits, sim_account_t *account, un
 /* Notes that some charged tokens will not be used, and how many the server reports as returned. */
 void sim_account_give_back(const sim_limits_t *limits, sim_account_t *account, unsigned number,
                            int64_t unused, int64_t returned);
-/* The most units that a bucket was over its burst by, from that place on; negative: it never was. */
+/* The largest excess over the burst of a bucket, in units, from that place on; negative: none. */
 int64_t sim_account_over(const sim_account_t *account, const belay_limit_t *limit, size_t i,
                          size_t from);
 
@@ -88,7 +88,7 @@ void sim_check_bound(sim_server_t *server, const sim_limits_t *limits, unsigned 
 void sim_check_due(sim_server_t *server, const sim_limits_t *limits, unsigned key, int64_t cost,
                    uint64_t now, int64_t within_us);
 
-/* ---- check_limit_lease.c ---- */
+/* ---- check_limit_lease.c --------------------------------------------------------------------- */
 
 /* A server has granted leased tokens to the process of its command; has taken back a request's
  * tokens; a callback has admitted a request. */

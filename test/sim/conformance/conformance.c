@@ -36,7 +36,7 @@ static void sleep_us(uint64_t us) {
     ;
 }
 
-/* ---- asking both --------------------------------------------------------------------------------------- */
+/* ---- asking both ----------------------------------------------------------------------------- */
 
 typedef struct run {
   conformance_peers_t *peers;
@@ -90,7 +90,7 @@ static bool compare_pushed_to(run_t *run, unsigned conn) {
   bool same = servers.len == engines.len &&
               (engines.len == 0 || memcmp(servers.at, engines.at, engines.len) == 0);
   if (!same)
-    differ(run, "what was published differs", engines, servers);
+    differ(run, "the published messages differ", engines, servers);
   conformance_drop(&peers->received[conn], servers.len);
   peers->pushed[conn].len = 0;
   return same;
@@ -198,7 +198,7 @@ static bool is_same(conformance_peers_t *peers, const conformance_family_t *fami
   return same;
 }
 
-/* ---- telling ------------------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 /* The last commands about the same keys. */
 static void print_commands(FILE *out, const conformance_sequence_t *sequence, size_t at) {
@@ -219,31 +219,31 @@ static void print_commands(FILE *out, const conformance_sequence_t *sequence, si
   }
 }
 
-/* A server whose clock goes on between two commands puts in order what the engine finds to be at the same time. So a
- * difference counts if it is there each time. */
+/* The clock of the server advances between two commands, so that it may order things that are
+ * simultaneous in the engine. So a difference counts if it is there each time. */
 static void run_seed(conformance_peers_t *peers, const conformance_family_t *family,
                      uint64_t seed) {
   uint64_t absolute_ms = wall_us() / 1000 + DAYS_MS;
   conformance_sequence_t sequence = conformance_generate(family, seed, COMMANDS, absolute_ms);
   bool same = false;
   for (int i = 1; i <= TRIES && !same; i++) {
-    char *told = NULL;
+    char *text = NULL;
     size_t len, at;
-    FILE *out = open_memstream(&told, &len);
+    FILE *out = open_memstream(&text, &len);
     same = is_same(peers, family, &sequence, out, &at);
     fclose(out);
     if (!same)
-      fprintf(stderr, "%s, seed %" PRIu64 ", command %zu: %s", family->name, seed, at, told);
+      fprintf(stderr, "%s, seed %" PRIu64 ", command %zu: %s", family->name, seed, at, text);
     if (!same && i == TRIES) {
       print_commands(stderr, &sequence, at);
       fail_msg("%s: a difference with BELAY_SIM_SEED=%" PRIu64, family->name, seed);
     }
-    free(told);
+    free(text);
   }
   conformance_free(&sequence);
 }
 
-/* ---- tests --------------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void ask_sha1(void *ctx, const char *text, char out[41]) {
   const resp_t *reply = server_ask(ctx, "SCRIPT", "LOAD", text, NULL);

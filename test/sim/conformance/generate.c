@@ -22,7 +22,7 @@ static bool once_in(generator_t *g, size_t n) {
   return below(g, n) == 0;
 }
 
-/* ---- words --------------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static engine_bytes_t copy(const char *at, size_t len) {
   char *bytes = malloc(len + 1);
@@ -92,8 +92,8 @@ static void add_value(generator_t *g, conformance_command_t *command) {
   add_word(command, text, (size_t)len);
 }
 
-/* %a is a time to come, in milliseconds, %V and %E are scripts, %q is a number or a text, %u bytes, the others words of
- * that name. */
+/* %a is a future time in milliseconds, %V and %E are scripts, %q is a number or a text, %u
+ * bytes, the others words of that name. */
 static void add_drawn(generator_t *g, conformance_command_t *command, char name) {
   enum { VALUES = 33, ERRORS = 40 };
   char text[8];
@@ -135,7 +135,7 @@ static void add_script(conformance_command_t *command, const char *word, size_t 
   add_word(command, sha1, 40);
 }
 
-/* ---- commands ------------------------------------------------------------------------------------------ */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 /* One of the patterns of a row. */
 typedef struct pattern {
@@ -172,7 +172,7 @@ static pattern_t draw_pattern(generator_t *g) {
   return pattern_at(rows, below(g, count_patterns(rows)));
 }
 
-/* One that a script may call: no script itself, for those give their replies another form. */
+/* A command for a script. Not another script, because the form of its reply differs. */
 static pattern_t draw_inner_pattern(generator_t *g) {
   for (;;) {
     const conformance_family_t *family =
@@ -205,13 +205,13 @@ static void add_pattern(generator_t *g, conformance_command_t *command, const pa
   }
 }
 
-/* Whether a number put in some place could become a ttl that ends while the sequence runs. */
+/* True if a number in some place could become a ttl that ends while the sequence runs. */
 static bool is_about_time(const char *pattern) {
   return strpbrk(pattern, "aAtTxe") != NULL && strchr(pattern, '%') != NULL;
 }
 
-/* Whether what moves up into the place of that word cannot become a ttl, but for one that a pause outlasts or a sequence
- * does not. */
+/* True if no later word can become a ttl in the place of that word, except one that a pause
+ * outlasts or that outlasts a sequence. */
 static bool may_move_up(const conformance_command_t *command, size_t at) {
   for (size_t i = at + 1; i < command->argc; i++) {
     uint64_t n = strtoull(command->argv[i].at, NULL, 10);
@@ -285,7 +285,7 @@ static void append(conformance_sequence_t *sequence, conformance_command_t comma
   sequence->command[sequence->count++] = command;
 }
 
-/* At last, all that is known of every key. */
+/* At the end, commands that read everything of every key. */
 static void append_final(generator_t *g, conformance_sequence_t *sequence) {
   size_t count;
   const engine_bytes_t *keys = conformance_words('k', &count);

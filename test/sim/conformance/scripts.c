@@ -6,14 +6,14 @@
 #include "scripts.gen.h"
 
 #define UNPACK                                                                                     \
-  "local function told(...)\n"                                                                     \
+  "local function as_text(...)\n"                                                                  \
   "  local t = {...}\n"                                                                            \
   "  for i = 1, #t do\n"                                                                           \
   "    if type(t[i]) == 'number' then t[i] = string.format('%.17g', t[i]) end\n"                   \
   "  end\n"                                                                                        \
   "  return t\n"                                                                                   \
   "end\n"                                                                                          \
-  "return told(struct.unpack"
+  "return as_text(struct.unpack"
 
 /* Scripts for all results of a script; rows call them @v1, @v2, … */
 static conformance_script_t scripts[] = {

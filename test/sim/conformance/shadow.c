@@ -36,9 +36,10 @@ void conformance_shadow_changed(conformance_shadow_t *shadow, engine_bytes_t key
                                 engine_bytes_t was, engine_bytes_t is) {
   engine_field_t *field = (engine_field_t *)engine_table_find(&shadow->strings, key);
   if ((field != NULL) != (was.at != NULL))
-    shadow->wrong = was.at != NULL ? "a string goes that never came" : "a string comes again";
+    shadow->wrong =
+        was.at != NULL ? "a string is deleted that was not created" : "a string is created again";
   else if (field != NULL && !has(&field->value, was))
-    shadow->wrong = "a string was another one";
+    shadow->wrong = "a string had another value";
   if (is.at == NULL) {
     if (field != NULL)
       forget(shadow, field);
@@ -70,13 +71,13 @@ const char *conformance_shadow_check(const conformance_shadow_t *shadow, const e
     return shadow->wrong;
   engine_each_key(engine, now_us, count_key, &counting);
   if (counting.known < counting.strings)
-    return "there is a string that was not told of";
+    return "a string was not reported";
   for (const engine_entry_t *entry = shadow->strings.first; entry != NULL; entry = entry->after) {
     engine_bytes_t bytes = engine_peek(engine, now_us, entry->key);
     if (bytes.at != NULL && !has(&((const engine_field_t *)entry)->value, bytes))
-      return "a string is not as it was told";
+      return "a string differs from the last report";
     if (bytes.at == NULL) /* expired, and not looked up yet */
       counting.known++;
   }
-  return counting.known == shadow->strings.count ? NULL : "a string is not there as it was told";
+  return counting.known == shadow->strings.count ? NULL : "a reported string does not exist";
 }

@@ -83,7 +83,7 @@ const engine_command_t *engine_command_find(engine_bytes_t name);
 /* Finds, checks and runs a command of a connection or a script. */
 void engine_run(engine_call_t *call);
 
-/* ---- replies (reply.c) --------------------------------------------------------------------------------- */
+/* ---- replies (reply.c) ----------------------------------------------------------------------- */
 
 void engine_reply_integer(engine_call_t *call, int64_t value);
 void engine_reply_bulk(engine_call_t *call, const char *at, size_t len);
@@ -100,8 +100,8 @@ void engine_reply_ok(engine_call_t *call);
 void engine_reply_status(engine_call_t *call, const char *text);
 void engine_reply_status_bytes(engine_call_t *call, const char *at, size_t len);
 
-/* Whether the reply is one of RESP3. Then nil, maps, sets, pushes, doubles and verbatim texts are of their own
- * types; in RESP2 they are bulks and arrays. */
+/* True if the reply is one of RESP3. Then nil, maps, sets, pushes, doubles and verbatim texts
+ * have types of their own; in RESP2 they are bulks and arrays. */
 bool engine_is_resp3(const engine_call_t *call);
 
 /* With its code but without a '-': "ERR syntax error". Line ends in it become blanks. */
@@ -114,7 +114,7 @@ void engine_reply_wrongtype(engine_call_t *call);
 void engine_reply_wrong_number(engine_call_t *call, const engine_command_t *whole);
 void engine_reply_not_an_integer(engine_call_t *call); /* "… or out of range" */
 
-/* ---- words (word.c) ------------------------------------------------------------------------------------ */
+/* ---- words (word.c) -------------------------------------------------------------------------- */
 
 /* In upper or lower case; text is in upper case. */
 bool engine_bytes_is(engine_bytes_t word, const char *text);
@@ -126,7 +126,7 @@ bool engine_bytes_integer(engine_bytes_t word, int64_t *value);
 /* As Redis reads a score: "1e3", "inf", but no " 5", "nan". */
 bool engine_bytes_double(engine_bytes_t word, double *value);
 
-/* These reply that it is none (ERR value is not an integer or out of range; ERR value is not a valid float). */
+/* False: it is no such number, and the error is the reply. */
 bool engine_get_integer(engine_call_t *call, engine_bytes_t word, int64_t *value);
 bool engine_get_double(engine_call_t *call, engine_bytes_t word, double *value);
 
@@ -138,14 +138,14 @@ static inline engine_bytes_t engine_buffer_bytes(const engine_buffer_t *buffer) 
   return (engine_bytes_t){buffer->at != NULL ? buffer->at : "", buffer->len};
 }
 
-/* ---- when keys end (expiry.c) -------------------------------------------------------------------------- */
+/* ---- when keys end (expiry.c) ---------------------------------------------------------------- */
 
-/* A time in milliseconds, from now or from 1970, as an engine_object_t has it. False: it does not fit, and the reply
- * says so; name is the command's, in lower case. */
+/* Converts a time in milliseconds, from now or from 1970, to that of an engine_object_t. False:
+ * it does not fit, and the error is the reply. name: of the command, in lower case. */
 bool engine_to_end(engine_call_t *call, const char *name, int64_t value, bool from_now,
                    int64_t *ends_ms);
 
-/* ---- integers as text (strings.c) --------------------------------------------------------------- */
+/* ---- integers as text (strings.c) ------------------------------------------------------------ */
 
 enum { ENGINE_NUMBER_MAX = 24 };
 
@@ -153,7 +153,7 @@ enum { ENGINE_NUMBER_MAX = 24 };
 bool engine_add(engine_call_t *call, int64_t value, int64_t step, int64_t *sum);
 engine_bytes_t engine_print_integer(char text[ENGINE_NUMBER_MAX], int64_t value);
 
-/* ---- the parts ----------------------------------------------------------------------------------------- */
+/* ---- the parts ------------------------------------------------------------------------------- */
 
 /* pubsub.c: deletes a connection's subscriptions; and the engine's state. */
 void engine_pubsub_leave(engine_t *engine, engine_conn_t *conn);

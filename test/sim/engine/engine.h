@@ -17,13 +17,13 @@
 
 typedef struct engine engine_t;
 
-/* Bytes of another owner. */
+/* Bytes that belong to another object. */
 typedef struct engine_bytes {
   const char *at;
   size_t len;
 } engine_bytes_t;
 
-/* Bytes that grow. All zeros is an empty one; engine_buffer_free() gives it back. */
+/* A buffer of bytes. All zeros is an empty one; engine_buffer_free() releases it. */
 typedef struct engine_buffer {
   char *at;
   size_t len, cap;
@@ -46,24 +46,25 @@ typedef struct engine_conn {
 /* Why a key changed. */
 typedef enum engine_cause {
   ENGINE_BY_COMMAND, /* a command or a script */
-  ENGINE_BY_EXPIRY, /* its ttl was over: told when that is noticed, which is at the next command that looks at it */
-  ENGINE_BY_FLUSH /* FLUSHALL, FLUSHDB */
+  ENGINE_BY_EXPIRY,  /* its ttl is over: reported by the next command that looks it up */
+  ENGINE_BY_FLUSH    /* FLUSHALL, FLUSHDB */
 } engine_cause_t;
 
 /* Callbacks of the engine. Any may be NULL. None may call the engine. */
 typedef struct engine_hooks {
   void *ctx; /* handed to each */
 
-  /* A string value came, changed or went: `was` and `is` are its bytes before and after, at NULL where there was or
-   * is none. Told at the moment of each change, inside scripts too. Not told for other types. */
+  /* A string value was created, changed or deleted: `was` and `is` are its bytes before and
+   * after, at NULL where there is none. Called at each change, inside scripts too. Not called
+   * for other types. */
   void (*changed)(void *ctx, engine_bytes_t key, engine_bytes_t was, engine_bytes_t is,
                   engine_cause_t cause);
 
   /* CLIENT KILL ID: the connection is to be closed; false: there is none of that number. */
   bool (*kill)(void *ctx, int64_t id);
 
-  /* Bytes for a connection that has subscribed, in the order of publication; those for the connection whose
-   * command is being executed too. */
+  /* Bytes for a subscribed connection, in the order of publication, also for the connection
+   * whose command is being executed. */
   void (*push)(void *ctx, engine_conn_t *conn, const char *at, size_t len);
 } engine_hooks_t;
 
@@ -79,7 +80,7 @@ typedef struct engine_options {
 engine_t *engine_new(const engine_options_t *options);
 void engine_free(engine_t *engine);
 
-/* Gives back what all engines of the process share (the interpreter); they are all gone. */
+/* Frees the interpreter that all engines of the process share. No engine may be left. */
 void engine_shutdown(void);
 
 /* Executes one command (argc >= 1) at this wall-clock time and appends its reply, also those of
@@ -97,7 +98,8 @@ engine_image_t *engine_save(const engine_t *engine);
 void engine_load(engine_t *engine, const engine_image_t *image);
 void engine_image_free(engine_image_t *image);
 
-/* Looks at every key that has not ended by now. ttl_ms -1: it has none. type is what TYPE says. Returns how many. */
+/* Visits every key whose ttl is not over. ttl_ms -1: it has none. type is the reply to TYPE.
+ * Returns the number of keys. */
 typedef void (*engine_key_fn)(void *ctx, engine_bytes_t key, const char *type, int64_t ttl_ms);
 size_t engine_each_key(const engine_t *engine, uint64_t now_us, engine_key_fn fn, void *ctx);
 
@@ -107,19 +109,18 @@ typedef void (*engine_value_fn)(void *ctx, engine_bytes_t key, engine_bytes_t wo
                                 int64_t until_ms);
 void engine_each_value(const engine_t *engine, uint64_t now_us, engine_value_fn fn, void *ctx);
 
-/* How many commands that write were executed, in scripts too. */
+/* The number of writing commands that were executed, in scripts too. */
 uint64_t engine_writes(const engine_t *engine);
 
 /* The bytes of a string; at NULL if there is none. Valid until the next command. */
 engine_bytes_t engine_peek(const engine_t *engine, uint64_t now_us, engine_bytes_t key);
 
-/* ---- RESP ---------------------------------------------------------------------------------------------- */
+/* ---- RESP ------------------------------------------------------------------------------------ */
 
 #define ENGINE_ARGS_MAX 4096
 
-/* Finds the first command in a stream of bytes, as clients send it (an array of bulk strings). Returns the bytes that
- * it takes, its words in argv and their number in argc; 0: it is not complete; -1: that is no RESP. The words point
- * into `at`. */
+/* Finds the first command in a stream of bytes, an array of bulk strings. Returns the number of
+ * its bytes, and its words, which point into `at`. 0: it is not complete; -1: it is no RESP. */
 long engine_parse(const char *at, size_t len, engine_bytes_t argv[ENGINE_ARGS_MAX], size_t *argc);
 
 #endif /* TEST_SIM_ENGINE_H */

@@ -10,7 +10,8 @@ typedef struct rest {
   const char *at, *end;
 } rest_t;
 
-/* Reads a line: this letter and a number up to that. 1: read; 0: it is not complete; -1: it is none. */
+/* Reads a line: this letter and a number up to that. 1: read; 0: it is not complete; -1: it is
+ * wrong. */
 static int read_number(rest_t *rest, char kind, long max, long *value) {
   const char *at = rest->at;
   if (at == rest->end)

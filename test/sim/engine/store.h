@@ -15,19 +15,19 @@
 
 typedef struct engine_call engine_call_t; /* command.h */
 
-/* ---- memory (buffer.c) --------------------------------------------------------------------------------- */
+/* ---- memory (buffer.c) ----------------------------------------------------------------------- */
 
-/* These abort if there is none. free() gives it back. */
+/* They abort if there is no memory. free() releases it. */
 void *engine_allocate(size_t size); /* zeros */
 void *engine_reallocate(void *at, size_t size);
 
-/* Makes room for this many more bytes behind the end, and tells where that is; len is the caller's to add to. */
+/* Makes room for more bytes behind the end and returns their place. The caller adds to len. */
 char *engine_buffer_room(engine_buffer_t *buffer, size_t more);
 
-/* Forgets the bytes, and these are its bytes then. */
+/* Replaces the bytes. */
 void engine_buffer_set(engine_buffer_t *buffer, const char *at, size_t len);
 
-/* ---- tables (table.c) ---------------------------------------------------------------------------------- */
+/* ---- tables (table.c) ------------------------------------------------------------------------ */
 
 /* The first member of table entries. The key's bytes follow the struct in the same memory. */
 typedef struct engine_entry {
@@ -37,7 +37,7 @@ typedef struct engine_entry {
   uint64_t hash;
 } engine_entry_t;
 
-/* Words, each with something. All zeros is an empty one. */
+/* Keys, each with something. All zeros is an empty table. */
 typedef struct engine_table {
   engine_entry_t *first, *last; /* in the order of insertion: linked by after and before */
   size_t count;
@@ -48,14 +48,14 @@ typedef struct engine_table {
 /* NULL: it is not there. */
 engine_entry_t *engine_table_find(const engine_table_t *table, engine_bytes_t key);
 
-/* Adds a word that is not there yet. size: of the struct that begins with the engine_entry_t; the rest of it is
- * zeros. The key may be anybody's: it is copied. */
+/* Adds a key that is not in the table yet; it is copied. size: of the struct that begins with
+ * the engine_entry_t; the rest of it is zeros. */
 void *engine_table_add(engine_table_t *table, engine_bytes_t key, size_t size);
 
-/* Takes it out; free() gives it back. */
+/* Removes the entry from the table. The caller frees it. */
 void engine_table_remove(engine_table_t *table, engine_entry_t *entry);
 
-/* Gives back the entries, but nothing that they point to. The table is an empty one then. */
+/* Frees the entries, but nothing that they point to. The table is empty then. */
 void engine_table_clear(engine_table_t *table);
 
 /* A hash of bytes; the same in every run. */
@@ -73,8 +73,8 @@ typedef struct engine_score {
   double score;
 } engine_score_t;
 
-/* All zeros is an empty one. Look in it through engine_table_find(&zset->members, …) and sorted; change it through the
- * functions below only. */
+/* All zeros is an empty one. Read it with engine_table_find(&zset->members, ...) and sorted;
+ * change it only with the functions below. */
 typedef struct engine_zset {
   engine_table_t members;
   engine_score_t **sorted; /* members.count of them: by score, then by the member's bytes */
@@ -97,12 +97,13 @@ typedef struct engine_list {
   size_t count, cap;
 } engine_list_t;
 
-/* Puts a copy of the word before the item at that place, or behind the last one; takes items out from a place on. */
+/* Inserts a copy of the bytes before the item at that place, or behind the last one; removes
+ * items from a place on. */
 void engine_list_insert(engine_list_t *list, size_t at, engine_bytes_t word);
 void engine_list_remove(engine_list_t *list, size_t at, size_t count);
 void engine_list_clear(engine_list_t *list);
 
-/* ---- the keyspace (store.c) ---------------------------------------------------------------------------- */
+/* ---- the keyspace (store.c) ------------------------------------------------------------------ */
 
 typedef enum engine_type {
   ENGINE_STRING,
@@ -117,8 +118,7 @@ typedef enum engine_type {
 typedef struct engine_object {
   engine_entry_t entry; /* the key */
   engine_type_t type;
-  int64_t
-      ends_ms; /* since 1970, by the wall clock: it is there at that time still, and later it is not */
+  int64_t ends_ms; /* since 1970; the key still exists at that time */
   union {
     engine_buffer_t string;
     engine_table_t hash;
@@ -136,30 +136,30 @@ static inline bool engine_has_ended(const engine_object_t *object, int64_t now_m
  * older pointer to an object of the same key is invalid afterwards. */
 engine_object_t *engine_look(engine_call_t *call, engine_bytes_t key);
 
-/* The same for a command that wants that type: *found is NULL if there is nothing. False: it is of another type,
- * and WRONGTYPE is the reply. */
+/* The same for one type: *found is NULL if there is no key. False: it has another type, and
+ * WRONGTYPE is the reply. */
 bool engine_find(engine_call_t *call, engine_bytes_t key, engine_type_t type,
                  engine_object_t **found);
 
-/* The same, and there is one then: an empty one without a ttl is made if there was none. Not for strings. */
+/* The same, but an empty value without a ttl is made if there was none. Not for strings. */
 bool engine_find_or_make(engine_call_t *call, engine_bytes_t key, engine_type_t type,
                          engine_object_t **found);
 
-/* Makes an empty one without a ttl at a key, whatever was there. Not for strings. */
+/* Makes an empty value without a ttl at a key of any type. Not for strings. */
 engine_object_t *engine_make(engine_call_t *call, engine_bytes_t key, engine_type_t type);
 
-/* Puts it with its ttl at another key, whatever was there. The object itself is gone then. */
+/* Moves it with its ttl to another key of any type. The object itself is freed. */
 void engine_rename(engine_call_t *call, engine_object_t *object, engine_bytes_t key);
 
-/* Removes it, and tells if it is a string. */
+/* Deletes it, and reports it if it is a string. */
 void engine_delete(engine_call_t *call, engine_object_t *object);
 
 /* Deletes an empty hash, set, sorted set or list: to be called after each removal. NULL: does
  * nothing. */
 void engine_delete_if_empty(engine_call_t *call, engine_object_t *object);
 
-/* Puts a string at a key, whatever was there. Its ttl is the old one's if it is to be kept, else none. The bytes
- * may be those of another object or of the old one. */
+/* Puts a string at a key of any type. Its ttl is the old one, or none. The bytes may be those
+ * of another object or of the old one. */
 engine_object_t *engine_string_put(engine_call_t *call, engine_bytes_t key, engine_bytes_t bytes,
                                    bool keep_ttl);
 
@@ -173,7 +173,7 @@ void engine_string_close(engine_call_t *call, engine_object_t *object);
 /* FLUSHALL. */
 void engine_flush(engine_call_t *call);
 
-/* For engine_free() and images: tells nobody. */
+/* For engine_free() and images: without reports. */
 void engine_keys_clear(engine_table_t *keys);
 void engine_keys_copy(engine_table_t *to, const engine_table_t *from);
 

@@ -105,8 +105,8 @@ static size_t size_of(const engine_object_t *object) {
   return object->type == ENGINE_SET ? object->as.set.count : object->as.zset.members.count;
 }
 
-/* The smallest first, as Redis does: that sums of infinities come to the same. Those of one size are in the order
- * of the words. */
+/* The smallest first, as in Redis, so that sums of infinities are equal. Keys of one size are
+ * in the order of the arguments. */
 static void join_all(engine_call_t *call, joining_t *joining) {
   size_t done = 0;
   for (size_t size = 0; done < joining->keys; size++)

@@ -52,11 +52,10 @@ typedef struct sim_subject {
   sim_world_t *world;
   bool lossy; /* a connection is lost, once in a run, anywhere */
   bool lost;
-  /* Whether the process can take its next step now; and takes it. */
+  /* True if the process can take its next step; takes it. */
   bool (*can_step)(struct sim_subject *subject, unsigned process);
   void (*step)(struct sim_subject *subject, unsigned process);
-  /* Says what an act touches and changes that others may, too: steps and answers of one process always touch each other.
-   * EXECUTE: the command. */
+  /* Sets what an act touches and changes besides the state of its process. EXECUTE: the command. */
   void (*mark)(struct sim_subject *subject, sim_act_t *act, const engine_bytes_t *argv,
                size_t argc);
 } sim_subject_t;
@@ -68,17 +67,18 @@ void sim_orders_wait(sim_world_t *world, uint64_t ns);
 /* Holds the world, or lets everything through. */
 void sim_orders_hold(sim_world_t *world, bool on);
 
-/* One run, until there is nothing that can come next: false if it was not finished, because all that could come next was tried
- * elsewhere. */
+/* One run, until no act is possible. False: it was not finished, because all possible acts were
+ * tried elsewhere. */
 bool sim_orders_follow(sim_search_t *search, sim_subject_t *subject);
-/* Whether there is another run, which is the next one then. */
+/* Goes on to the next run; false: there is none. */
 bool sim_orders_advance(sim_search_t *search);
 
-/* The acts of the run, for people: p0 steps, e1 the server executes p1's, a1 it is answered, x0 loses a connection. */
+/* Prints the acts of the run: p0 steps, e1 the server executes a command of p1, a1 a reply
+ * arrives, x0 loses a connection. */
 void sim_orders_tell(const sim_search_t *search, char *text, size_t size);
 
-/* The whole of a part: seeds are numbers of parts, from 1. As sim_run(), of a world that has a scenario, a seed and a
- * timeline. orders_cache.c */
+/* Runs a whole part: seeds are numbers of parts, from 1. As sim_run(), of a world that has a
+ * scenario, a seed and a timeline. orders_cache.c */
 bool sim_orders_run(sim_world_t *world, sim_figures_t *figures, char *verdict, size_t verdict_size);
 
 #endif /* TEST_SIM_ORDERS_ORDERS_H */

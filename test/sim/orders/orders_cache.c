@@ -39,7 +39,7 @@ static void violate(orders_t *self, const char *checker, const char *what, unsig
                 self->steps[1], acts);
 }
 
-/* ---- what a get may be served ---------------------------------------------------------------------------- */
+/* ---- what a get may be served ---------------------------------------------------------------- */
 
 /* True if a message to that process is in flight, or the process is not subscribed. */
 static bool is_deaf(const orders_t *self, unsigned process) {
@@ -78,13 +78,13 @@ static void check_served(orders_t *self, const get_t *get, const belay_cache_res
   const char *data = result->data;
   char text[16] = "";
   if (result->len == 0 || result->len >= sizeof text || strchr("vp", *data) == NULL) {
-    violate(self, "stale", "served what was never stored", get->process, 0);
+    violate(self, "stale", "served a value that was never stored", get->process, 0);
     return;
   }
   memcpy(text, data + 1, result->len - 1);
   unsigned version = (unsigned)strtoul(text, NULL, 10);
   if (version > self->version)
-    violate(self, "stale", "served what was never stored", get->process, version);
+    violate(self, "stale", "served a value that was never stored", get->process, version);
   for (unsigned i = 0; i < self->changes; i++) {
     const change_t *change = &self->change[i];
     if ((get->acknowledged & 1u << i) == 0 || version >= change->version)
@@ -93,7 +93,7 @@ static void check_served(orders_t *self, const get_t *get, const belay_cache_res
       continue;
     if (*data == 'p' && may_be_put(self, version, change))
       continue;
-    violate(self, "stale", "served what was invalidated before it was asked for", get->process,
+    violate(self, "stale", "served a value that was invalidated before the get", get->process,
             version);
   }
 }
@@ -110,7 +110,7 @@ static void on_got(belay_request_t *request, int status, const belay_cache_resul
   sim_note(self->base.world, self->base.world->process[get->process].name, "get -> %s %.*s from %d",
            belay_err_name(status), status == 0 ? (int)result->len : 0,
            status == 0 ? (const char *)result->data : "", (int)result->from);
-  if (++get->told != 1)
+  if (++get->callbacks != 1)
     violate(self, "callbacks", "a get calls back twice", get->process, 0);
   if (status == 0)
     check_served(self, get, result);
@@ -118,7 +118,7 @@ static void on_got(belay_request_t *request, int status, const belay_cache_resul
     violate(self, "callbacks", belay_err_name(status), get->process, 0);
 }
 
-/* ---- the steps ------------------------------------------------------------------------------------------- */
+/* ---- the steps ------------------------------------------------------------------------------- */
 
 static void expect_0(orders_t *self, unsigned process, int error) {
   if (error != 0)
@@ -144,7 +144,7 @@ static void on_changed(belay_request_t *request, int status, bool applied) {
   change->ended = ++self->moment;
   change->at = self->base.world->now;
   change->acknowledged = status == 0;
-  if (++change->told != 1)
+  if (++change->callbacks != 1)
     violate(self, "callbacks", "a change calls back twice", change->process, change->version);
   if (status != 0 && !may_fail(self, status))
     violate(self, "callbacks", belay_err_name(status), change->process, change->version);
@@ -201,7 +201,7 @@ static void on_load(belay_cache_load_t *load, const char *key, size_t key_len, v
   unsigned process = arg == &self->cache[0] ? 0 : 1;
   if (self->loads == LOADS || key_len != strlen(self->key) ||
       memcmp(key, self->key, key_len) != 0) {
-    violate(self, "callbacks", "a load that nobody wants", process, 0);
+    violate(self, "callbacks", "a load of another key", process, 0);
     (void)belay_cache_load_failed(load, 1);
     return;
   }
@@ -253,7 +253,7 @@ static void take_step(sim_subject_t *subject, unsigned process) {
     evict(self, step);
 }
 
-/* ---- worlds ---------------------------------------------------------------------------------------------- */
+/* ---- worlds ---------------------------------------------------------------------------------- */
 
 static void begin_key(orders_t *self) {
   snprintf(self->key, sizeof self->key, "k%u;", self->keys++);
@@ -265,9 +265,9 @@ static void begin_key(orders_t *self) {
 static bool is_idle(const orders_t *self) {
   bool idle = true;
   for (unsigned i = 0; i < self->gets; i++)
-    idle &= self->get[i].told > 0;
+    idle &= self->get[i].callbacks > 0;
   for (unsigned i = 0; i < self->changes; i++)
-    idle &= self->change[i].told > 0;
+    idle &= self->change[i].callbacks > 0;
   for (unsigned i = 0; i < PAIR; i++) {
     belay_cache_stats_t stats;
     belay_cache_stats(self->cache[i], &stats);
@@ -371,7 +371,7 @@ static void close_world(orders_t *self, bool gracefully, sim_figures_t *figures)
   memcpy(world->verdict, verdict, sizeof verdict);
 }
 
-/* ---- a part ---------------------------------------------------------------------------------------------- */
+/* ---- a part ---------------------------------------------------------------------------------- */
 
 /* Everything is over before the next step: the world lasts. */
 static void run_steps(orders_t *self) {

@@ -16,14 +16,14 @@ typedef struct orders orders_t;
 typedef struct get {
   belay_request_t request;
   orders_t *orders;
-  unsigned process, told;
+  unsigned process, callbacks;
   unsigned acknowledged; /* a bit for each change that was, when it was called */
 } get_t;
 
 typedef struct change {
   belay_request_t request;
   orders_t *orders;
-  unsigned process, version, told;
+  unsigned process, version, callbacks;
   bool is_put, is_tag, acknowledged;
   unsigned called, executed, ended; /* numbers of moments; 0: not */
   unsigned captured;                /* a put: it knew the tag */
@@ -53,7 +53,7 @@ struct orders {
   load_t load[LOADS];
 };
 
-extern orders_t *sim_orders_current; /* whom servers tell */
+extern orders_t *sim_orders_current; /* the one whose commands servers execute */
 
 /* sim_subject_t's mark. */
 void sim_orders_mark(sim_subject_t *subject, sim_act_t *act, const engine_bytes_t *argv,

@@ -64,7 +64,7 @@ static const struct {
     {LISTENING, false, {"GE", "IG"}}, {LISTENING, false, {"GEG", "T"}},
 };
 
-/* ---- three letters ---------------------------------------------------------------------------------------- */
+/* ---- three letters --------------------------------------------------------------------------- */
 
 static unsigned scripts(const char *letters) {
   unsigned n = 1;
@@ -73,7 +73,7 @@ static unsigned scripts(const char *letters) {
   return n;
 }
 
-/* False: it would end a load that it cannot have begun. */
+/* False: it ends a load that it cannot have begun. */
 static bool spell(const char *letters, unsigned number, char *steps) {
   unsigned len = (unsigned)strlen(letters), loads = 0;
   for (unsigned i = 0; i < SIM_STEPS; i++, number /= len) {
@@ -86,7 +86,7 @@ static bool spell(const char *letters, unsigned number, char *steps) {
   return true;
 }
 
-/* Something is asked for, and something changes. */
+/* There is a get and a change. */
 static bool is_of_interest(const sim_part_t *part) {
   return (strchr(part->steps[0], 'G') != NULL || strchr(part->steps[1], 'G') != NULL) &&
          (strpbrk(part->steps[0], "ITP") != NULL || strpbrk(part->steps[1], "ITP") != NULL);
@@ -101,7 +101,7 @@ bool sim_part_next(sim_part_t *part) {
   return false;
 }
 
-/* ---- parts ------------------------------------------------------------------------------------------------ */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 /* The first scripts that have a part. */
 static unsigned firsts(const char *letters) {

@@ -30,11 +30,12 @@ typedef struct sim_part {
   char steps[2][8];
 } sim_part_t;
 
-/* The part of that number, from 1, and its first pair. First come pairs whose calls are ordered, one in each part; then all
- * pairs of three steps out of few letters; then more pairs whose calls are ordered, which take longer; and all pairs of three
- * steps out of all letters. A part of steps has those with one first script: it, and all that come after it. */
+/* The part of that number, from 1, and its first pair. First come pairs whose calls are
+ * ordered, one in each part; then all pairs of three steps out of few letters; then more pairs
+ * whose calls are ordered, which take longer; then all pairs of three steps out of all letters.
+ * A part of steps has one first script and all second ones. */
 void sim_part_find(uint64_t number, sim_part_t *part);
-/* The next pair of it; false: there is none. */
+/* The next pair of the part; false: there is none. */
 bool sim_part_next(sim_part_t *part);
 
 #endif /* TEST_SIM_ORDERS_ORDERS_PARTS_H */

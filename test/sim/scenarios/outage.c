@@ -30,7 +30,7 @@ static crowd_t *current;
 static void on_pong(belay_client_t *client, int status) {
   (void)client;
   if (status != 0)
-    sim_violation(current->world, "liveness: a client is told %s", belay_err_name(status));
+    sim_violation(current->world, "liveness: a ping ends with %s", belay_err_name(status));
   current->answered++;
 }
 

@@ -35,8 +35,8 @@ static const sim_scenario_t of_locks[] = {
      .about = "late bytes of dead connections that a client may not kill",
      GHOSTS, .mean_ms[SIM_CUT_HALF] = 40, .mean_ms[SIM_CUT_BEFORE] = 300,
      .mean_ms[SIM_SCRIPT_FLUSH] = 100},
-    {.name = "late", .about = "the same with short leases, and bytes that arrive at any time", STORM,
-     .secretive = true, .fencing = true, .delays = 60, .delay_ms = 1500, .ghosts = 800,
+    {.name = "late", .about = "the same with short leases, and bytes that arrive at any time",
+     STORM, .secretive = true, .fencing = true, .delays = 60, .delay_ms = 1500, .ghosts = 800,
      .mean_ms = {NETWORK_FAULTS, PROCESS_FAULTS, [SIM_SCRIPT_FLUSH] = 150}},
     {.name = "extended",
      .about = "leases that are extended all the time, also by late bytes",
@@ -136,7 +136,7 @@ static const sim_scenario_t of_locks[] = {
 };
 // clang-format on
 
-/* ---- all scenarios -------------------------------------------------------------------------- */
+/* ---- all scenarios --------------------------------------------------------------------------- */
 
 #define OF_LOCKS (sizeof of_locks / sizeof *of_locks)
 

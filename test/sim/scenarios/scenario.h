@@ -6,7 +6,7 @@
 #include "sim/world/fault.h"
 #include "sim/world/world.h"
 
-/* What actors use. Down to the semaphore they are handles of belay/lock.h, and actor.c's; the others are hand.h's. */
+/* The handles of actors. Down to the semaphore they belong to belay/lock.h: actors/lock.c. */
 typedef enum sim_kind {
   SIM_LOCK,
   SIM_REENTRANT,
@@ -21,7 +21,7 @@ typedef enum sim_kind {
   SIM_RESERVE, /* and reservations */
   SIM_SLICE,   /* takes of leased tokens */
   SIM_BUCKET,
-  SIM_DATA, /* data.h's crafts */
+  SIM_DATA, /* the subjects of data.h */
   SIM_USERS,
   SIM_CACHE,
   SIM_ORDERS, /* orders.h: nothing by chance */

@@ -2,8 +2,8 @@
 #ifndef TEST_SIM_SCENARIOS_SCENARIO_WORDS_H
 #define TEST_SIM_SCENARIOS_SCENARIO_WORDS_H
 
-/* Clocks of processes and of servers run wrong by at most this: 0.8 % between two of them, of the 1 % that is taken
- * off a ttl. */
+/* Largest drift of the clocks of processes and servers: 0.8 % between two of them, of the 1 %
+ * that is taken off a ttl. */
 #define DRIFT 4000000
 
 /* Faults of network and processes for everyone; milliseconds between two of a kind. */
@@ -28,7 +28,7 @@
 /* About half of all grants happen in each phase. */
 #define BOTH_PHASES .calm_ms = 3000, .storm_ms = 12000
 
-/* ---- bases -------------------------------------------------------------------------------------------- */
+/* ---- bases ----------------------------------------------------------------------------------- */
 
 #define ALL_FAULTS NETWORK_FAULTS, PROCESS_FAULTS, SERVER_FAULTS
 
@@ -56,7 +56,8 @@
   ONE_SERVER, SHORT_LEASES, BOTH_PHASES,                                                           \
       .wait_ms = 500, .served_ms = 13000, .drift = DRIFT, .stalls = 15, .delays = 30,              \
       .delay_ms = 900, .ghosts = 300, .pause_ms = 300, .down_ms = 300, .partition_ms = 300
-/* Servers that do not let clients kill connections, and connections whose bytes arrive after their end. */
+/* Servers where clients may not kill connections, and connections whose bytes arrive after
+ * their end. */
 #define GHOSTS                                                                                     \
   ONE_SERVER, BOTH_PHASES, .secretive = true, .ttl_min_ms = 2000, .ttl_max_ms = 4000,              \
                            .hold_ms = 20, .think_ms = 20, .wait_ms = 500, .served_ms = 15000,      \

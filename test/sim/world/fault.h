@@ -1,4 +1,4 @@
-/* What goes wrong: each kind by itself, as often as the scenario says, at times that the seed chooses. */
+/* Faults: each kind by itself, at the rate of the scenario, at times that the seed chooses. */
 #ifndef TEST_SIM_WORLD_FAULT_H
 #define TEST_SIM_WORLD_FAULT_H
 
@@ -6,8 +6,8 @@
 
 struct sim_world;
 
-/* X(NAME, text): in a table of rates those that are struck by a schedule; the rest happen by themselves, and are
- * counted where they do. */
+/* X(NAME, text): faults of a schedule, with a rate in the scenario; the others happen by
+ * themselves and are only counted. */
 #define SIM_FAULTS_OF_SCHEDULE(X)                                                                  \
   X(CUT_BEFORE, "connection lost before execution")                                                \
   X(CUT_AFTER, "connection lost after execution")                                                  \
@@ -33,7 +33,7 @@ struct sim_world;
   X(CLOCK_STEP, "server's clock steps")                                                            \
   X(KEY_DELETED, "key deleted by a stranger")                                                      \
   X(FLUSHALL, "FLUSHALL")                                                                          \
-  X(RESTART_UNSEEN, "data lost and nobody can see it")
+  X(RESTART_UNSEEN, "data lost, undetectably")
 
 #define SIM_FAULTS_BY_THEMSELVES(X)                                                                \
   X(DELAY, "bytes delayed for over 20 ms")                                                         \

@@ -19,10 +19,10 @@ sim_process_t *sim_process_of(const belay_t *belay) {
   return ((const sim_host_t *)belay)->process;
 }
 
-/* ---- the port ------------------------------------------------------------------------------------------- */
+/* ---- the port -------------------------------------------------------------------------------- */
 
-/* The system may stop a process anywhere. Where it stops inside a callback is the actors' choice; here it stops where
- * the library looks at its clock, right before, while it hears what came in. */
+/* The system may stop a process anywhere. Actors stall inside callbacks; this stalls where the
+ * library reads its clock, while it processes input. */
 static void preempt(sim_process_t *process) {
   sim_world_t *world = process->world;
   const sim_scenario_t *scenario = world->scenario;
@@ -38,8 +38,8 @@ static uint64_t host_now(belay_t *belay) {
   return sim_process_now(process);
 }
 
-/* Counted from the beginning of 2024, and off by up to 100 ms, each life of a process by something else: so it may have
- * been set back or forward in between. */
+/* Counted from the beginning of 2024, with an offset of up to 100 ms that differs in each life
+ * of a process: the clock may have been set between two lives. */
 static int64_t host_wall_us(belay_t *belay) {
   const sim_process_t *process = sim_process_of(belay);
   int64_t off = (int64_t)(3 * process->lives + process->index) % 5 - 2;
@@ -104,7 +104,7 @@ static const belay__host_ops_t host_ops = {
     .close = host_close,
 };
 
-/* ---- opening, turning, closing -------------------------------------------------------------------------- */
+/* ---- opening, turning, closing --------------------------------------------------------------- */
 
 int sim_host_open(sim_process_t *process, const belay_options_t *options) {
   sim_host_t *host = options->allocator.alloc(options->allocator.ctx, sizeof *host);

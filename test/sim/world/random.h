@@ -30,8 +30,8 @@ static inline bool sim_chance(sim_random_t *random, unsigned per_mille) {
   return sim_below(random, 1000) < per_mille;
 }
 
-/* Mostly less than the mean, seldom much more, never over 16 times: the time to the next of events that come by
- * chance. */
+/* Mostly less than the mean, seldom much more, never over 16 times it: the time to the next of
+ * independent events. */
 static inline uint64_t sim_around(sim_random_t *random, uint64_t mean) {
   uint64_t scale = mean;
   for (int i = 0; i < 4 && sim_chance(random, 250); i++)

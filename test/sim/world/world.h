@@ -37,7 +37,7 @@ typedef struct sim_process sim_process_t;   /* process.h */
 typedef struct sim_net sim_net_t;           /* net.h */
 typedef struct sim_check sim_check_t;       /* check.h */
 
-/* ---- what is to happen ---------------------------------------------------------------------------------- */
+/* ---- what is to happen ----------------------------------------------------------------------- */
 
 /* Zeros, and `run`, before it is first set; embedded in what it concerns. */
 struct sim_event {
@@ -57,7 +57,7 @@ static inline bool sim_event_is_set(const sim_event_t *event) {
 #define SIM_CONTAINER(member_ptr, type, member)                                                    \
   ((type *)(void *)((char *)(member_ptr)-offsetof(type, member)))
 
-/* ---- figures of a run, and of many -------------------------------------------------------------------------- */
+/* ---- figures of a run, and of many ----------------------------------------------------------- */
 
 #define SIM_STATES 12 /* belay__lease_state_t */
 #define SIM_EVENTS 13 /* belay__lease_event_t */
@@ -77,12 +77,12 @@ typedef struct sim_figures {
   uint64_t steps[SIM_STATES][SIM_EVENTS]; /* of the lease machine: state before x event */
 } sim_figures_t;
 
-/* ---- the world ---------------------------------------------------------------------------------------------- */
+/* ---- the world ------------------------------------------------------------------------------- */
 
 typedef enum sim_phase {
-  SIM_CALM,   /* nothing goes wrong */
+  SIM_CALM,   /* no faults */
   SIM_STORM,  /* faults strike */
-  SIM_HEALED, /* nothing goes wrong any more: everybody who waits is served within a bound */
+  SIM_HEALED, /* no faults any more: all waiters are served within a limit */
   SIM_CLOSING /* everything is closed */
 } sim_phase_t;
 
@@ -113,8 +113,8 @@ struct sim_world {
   char verdict[512];
 };
 
-/* Runs one world to its end and adds its figures. Returns true if nothing was violated; else verdict says what
- * was. timeline may be NULL. */
+/* Runs one world to its end and adds its figures. Returns true if no rule was violated;
+ * otherwise verdict has the violation. timeline may be NULL. */
 bool sim_run(const sim_scenario_t *scenario, uint64_t seed, FILE *timeline, sim_figures_t *figures,
              char *verdict, size_t verdict_size);
 
@@ -124,7 +124,7 @@ void sim_world_open(sim_world_t *world);
 bool sim_world_turn(sim_world_t *world, uint64_t until);
 void sim_world_close(sim_world_t *world);
 
-/* A line of the timeline: time, who, what. Costs nothing while there is none. */
+/* Writes a line of the timeline: time, subject, event. Does nothing without a timeline. */
 #define sim_note(world, ...)                                                                       \
   do {                                                                                             \
     if ((world)->timeline != NULL)                                                                 \
@@ -133,7 +133,7 @@ void sim_world_close(sim_world_t *world);
 __attribute__((format(printf, 3, 4))) void sim_write(sim_world_t *world, const char *who,
                                                      const char *format, ...);
 
-/* Something is so that must never be so. The first one counts. */
+/* Ends the run with a violation of a rule. The first one counts. */
 __attribute__((format(printf, 2, 3))) void sim_violation(sim_world_t *world, const char *format,
                                                          ...);
 

@@ -61,7 +61,7 @@ static const char script_tail[] =
     "end\n"
     "return out\n";
 
-/* ---- the model ----------------------------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------- */
 
 typedef struct entry {
   int64_t at;
@@ -79,7 +79,7 @@ typedef struct request {
 } request_t;
 
 typedef struct outcome {
-  int64_t told[NUMBERS];      /* the reply */
+  int64_t reply[NUMBERS];     /* the reply */
   int64_t ttl_ms, ban_ttl_ms; /* -1, -2: as PTTL says */
 } outcome_t;
 
@@ -177,8 +177,8 @@ static void tell(const limit_key_t *key, const request_t *request, int64_t wante
     reset = counts_for(key, key->count - 1, request);
   if (live > 0 && lacking > 0)
     retry = counts_for(key, over + (size_t)least(lacking, (int64_t)live) - 1, request);
-  const int64_t told[NUMBERS] = {answer, request->now, 0, ban, (int64_t)live, retry, reset};
-  memcpy(outcome->told, told, sizeof told);
+  const int64_t reply[NUMBERS] = {answer, request->now, 0, ban, (int64_t)live, retry, reset};
+  memcpy(outcome->reply, reply, sizeof reply);
 }
 
 static outcome_t model(limit_key_t *key, const request_t *request) {
@@ -223,7 +223,7 @@ static outcome_t model(limit_key_t *key, const request_t *request) {
   return outcome;
 }
 
-/* ---- by chance ----------------------------------------------------------------------------------------- */
+/* ---- by chance ------------------------------------------------------------------------------- */
 
 typedef struct log_case {
   size_t key;
@@ -351,16 +351,16 @@ static void draw_case(log_case_t *one) {
   }
   print_entries(key, one);
   bool takes = request.op == TAKE || request.op == SLICE || request.op == PENALTY;
-  takes = takes && one->outcome.told[0] >= 0;
+  takes = takes && one->outcome.reply[0] >= 0;
   if (!takes)
     return;
   if (key->receipts == RECEIPTS)
     memmove(key->receipt, key->receipt + 1, --key->receipts * sizeof *key->receipt);
   key->receipt[key->receipts++] =
-      (receipt_t){request.id, request.op == SLICE ? one->outcome.told[0] : request.cost};
+      (receipt_t){request.id, request.op == SLICE ? one->outcome.reply[0] : request.cost};
 }
 
-/* ---- as a suite ---------------------------------------------------------------------------------------- */
+/* ---- as a suite ------------------------------------------------------------------------------ */
 
 static void begin(uint64_t seed) {
   chance = (limit_chance_t){seed};
@@ -401,9 +401,9 @@ static const char *check_case(const log_case_t *one, redisReply *const *item) {
   if (one->request.op != FORGET) {
     if (!limit_numbers_read(item[0]->str, item[0]->len, &is) || is.count != NUMBERS)
       return "the reply is none";
-    bool banned = outcome->told[3] > one->request.now || is.at[3] > one->request.now;
+    bool banned = outcome->reply[3] > one->request.now || is.at[3] > one->request.now;
     for (size_t i = 0; i < NUMBERS; i++)
-      if (is.at[i] != outcome->told[i] && (i != 3 || banned))
+      if (is.at[i] != outcome->reply[i] && (i != 3 || banned))
         return "the reply";
   }
   if (item[1]->integer != outcome->ttl_ms)
@@ -425,7 +425,8 @@ static void print_case(const log_case_t *one, redisReply *const *item) {
           op_names[request->op], request->cost, request->now, one->key, request->id,
           request->ban_us, request->p, request->b);
   for (size_t i = 0; i < NUMBERS; i++)
-    fprintf(stderr, "  told %" PRId64 ", should be %" PRId64 "\n", is.at[i], one->outcome.told[i]);
+    fprintf(stderr, "  reply %" PRId64 ", should be %" PRId64 "\n", is.at[i],
+            one->outcome.reply[i]);
   fprintf(stderr,
           "  \"%s\"; ttls %lld %lld, should be %" PRId64 " %" PRId64
           "\n  %lld entries: %s\n  should be %zu: %s\n",

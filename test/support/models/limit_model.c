@@ -48,7 +48,7 @@ static bool is_counted(limit_kind_t kind) {
   return kind == LIMIT_FIXED || kind == LIMIT_ALIGNED || kind == LIMIT_ALLOTMENT;
 }
 
-/* ---- time ---------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 /* Advances to the present window. Returns true if receipts of the former one became void without
  * other signs. */
@@ -87,7 +87,7 @@ static wide_t weight(const limit_owed_t *owed, int64_t now) {
   return owed->c == 0 ? 0 : times(owed->c, owed->rule.p - (now - owed->a));
 }
 
-/* ---- another policy ------------------------------------------------------------------------------------ */
+/* ---- another policy -------------------------------------------------------------------------- */
 
 /* Tokens of a debt, in units of the new rule. */
 static int64_t in_units(int64_t debt, const limit_rule_t *from, const limit_rule_t *to) {
@@ -149,7 +149,7 @@ static bool is_same(const limit_rule_t *a, const limit_rule_t *b) {
   return a->kind == b->kind && a->p == b->p && a->r == b->r && a->b == b->b;
 }
 
-/* ---- how it stands ------------------------------------------------------------------------------------- */
+/* ---- how it stands --------------------------------------------------------------------------- */
 
 typedef struct view {
   limit_state_t now;
@@ -217,7 +217,7 @@ static view_t look(const limit_state_t *state, const limit_request_t *request) {
   return view;
 }
 
-/* ---- taking and giving back ---------------------------------------------------------------------------- */
+/* ---- taking and giving back ------------------------------------------------------------------ */
 
 /* The part of the possible leak in this time that has no debt to leak. */
 static wide_t idle(const limit_owed_t *owed, int64_t wait) {
@@ -237,7 +237,7 @@ static void charge(limit_state_t *is, int64_t cost, int64_t wait) {
       continue;
     }
     int64_t units = narrow(times(cost, rule->p) + idle(owed, wait));
-    is->since += owed->b > LIMIT_DEBT_MOST - units; /* clipped debts cannot be told apart later */
+    is->since += owed->b > LIMIT_DEBT_MOST - units; /* clipped debts cannot be distinguished later */
     owed->a = least(owed->a + units, LIMIT_DEBT_MOST);
     owed->b = least(owed->b + units, LIMIT_DEBT_MOST);
     owed->c = least(owed->c, LIMIT_DEBT_MOST - owed->a);
@@ -291,7 +291,7 @@ static double give_back(limit_state_t *is, const receipt_t *receipt) {
   return least_given;
 }
 
-/* ---- reservations -------------------------------------------------------------------------------------- */
+/* ---- reservations ---------------------------------------------------------------------------- */
 
 /* The time at which the cost would be admitted without other requests; -1: never, or too large. */
 static int64_t turn_of(const limit_state_t *is, int64_t cost) {
@@ -324,7 +324,7 @@ static void remember(limit_record_t *record, const limit_state_t *is, int64_t ac
     record->thirds[i] = is->owed[i].b;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 /* How long something is owed, or banned, from now on. */
 static int64_t lasts(const limit_state_t *is) {
@@ -346,9 +346,9 @@ static int64_t in_ms(int64_t us) {
 }
 
 static void write_state(limit_state_t *state, limit_outcome_t *outcome) {
-  int64_t left = lasts(&outcome->told);
+  int64_t left = lasts(&outcome->reply);
   if (left > 0) {
-    *state = outcome->told;
+    *state = outcome->reply;
     outcome->key = LIMIT_SET;
     outcome->key_ttl_ms = in_ms(left);
   } else if (state->count > 0) {
@@ -360,7 +360,7 @@ static void write_state(limit_state_t *state, limit_outcome_t *outcome) {
 /* True if the reservation was made; then the result shows the state after it. */
 static bool try_reserve(limit_record_t *record, const limit_request_t *request, const view_t *view,
                         limit_outcome_t *outcome) {
-  limit_state_t *is = &outcome->told;
+  limit_state_t *is = &outcome->reply;
   if (record->what != LIMIT_NO_RECORD) {
     outcome->answer = record->what == LIMIT_CANCELED ? -1 : largest(record->act - request->now, 0);
     return false;
@@ -381,7 +381,7 @@ static bool try_reserve(limit_record_t *record, const limit_request_t *request, 
 
 static bool cancel(limit_record_t *record, const limit_request_t *request,
                    limit_outcome_t *outcome) {
-  limit_state_t *is = &outcome->told;
+  limit_state_t *is = &outcome->reply;
   bool gives = record->what == LIMIT_RESERVED && record->since == is->since &&
                record->count == is->count && record->taken <= request->now;
   double returned = record->what == LIMIT_CANCELED ? record->returned : 0;
@@ -400,26 +400,26 @@ static bool cancel(limit_record_t *record, const limit_request_t *request,
 
 static bool refund(const limit_request_t *request, limit_outcome_t *outcome) {
   receipt_t receipt = {request->taken, request->since, request->cost, request->thirds};
-  if (receipt.since != outcome->told.since || receipt.taken > request->now)
+  if (receipt.since != outcome->reply.since || receipt.taken > request->now)
     return false;
-  outcome->returned = give_back(&outcome->told, &receipt);
+  outcome->returned = give_back(&outcome->reply, &receipt);
   outcome->answer = (int64_t)outcome->returned;
   return true;
 }
 
 static bool take_slice(const limit_request_t *request, limit_outcome_t *outcome) {
-  int64_t tokens = least(request->cost, free_tokens(&outcome->told));
-  bool is_of_use = tokens >= request->fewest && outcome->told.ban <= request->now;
+  int64_t tokens = least(request->cost, free_tokens(&outcome->reply));
+  bool is_of_use = tokens >= request->fewest && outcome->reply.ban <= request->now;
   outcome->answer = is_of_use ? tokens : -1;
   if (is_of_use)
-    charge(&outcome->told, tokens, 0);
+    charge(&outcome->reply, tokens, 0);
   return is_of_use;
 }
 
 limit_outcome_t limit_model(limit_state_t *state, limit_record_t *record,
                             const limit_request_t *request) {
   view_t view = look(state, request);
-  limit_outcome_t outcome = {.told = view.now};
+  limit_outcome_t outcome = {.reply = view.now};
   bool done = false;
   switch (request->op) {
   case LIMIT_TAKE:
@@ -439,7 +439,7 @@ limit_outcome_t limit_model(limit_state_t *state, limit_record_t *record,
     done = refund(request, &outcome);
     break;
   case LIMIT_BAN:
-    outcome.told.ban = request->now + request->ban_us;
+    outcome.reply.ban = request->now + request->ban_us;
     done = true;
     break;
   case LIMIT_RESERVE:
@@ -450,7 +450,7 @@ limit_outcome_t limit_model(limit_state_t *state, limit_record_t *record,
     break;
   }
   if (done && (request->op == LIMIT_TAKE || request->op == LIMIT_PENALTY))
-    charge(&outcome.told, request->cost, 0);
+    charge(&outcome.reply, request->cost, 0);
   if (request->op == LIMIT_TAKE && request->cost == 0) /* a peek */
     return outcome;
   if (done || (view.changed && view.was_there))
@@ -458,7 +458,7 @@ limit_outcome_t limit_model(limit_state_t *state, limit_record_t *record,
   return outcome;
 }
 
-/* ---- when ---------------------------------------------------------------------------------------------- */
+/* ---- when ------------------------------------------------------------------------------------ */
 
 /* Of one window, by its own; -1: never. */
 static int64_t window_turn(const limit_owed_t *owed, int64_t cost, int64_t now) {
@@ -478,19 +478,19 @@ static int64_t window_turn(const limit_owed_t *owed, int64_t cost, int64_t now) 
   }
 }
 
-int64_t limit_model_retry(const limit_state_t *told, int64_t cost) {
-  int64_t when = largest(told->at, told->ban);
-  for (size_t i = 0; i < told->count; i++) {
-    const limit_owed_t *owed = &told->owed[i];
+int64_t limit_model_retry(const limit_state_t *reply, int64_t cost) {
+  int64_t when = largest(reply->at, reply->ban);
+  for (size_t i = 0; i < reply->count; i++) {
+    const limit_owed_t *owed = &reply->owed[i];
     const limit_rule_t *rule = &owed->rule;
     int64_t turn;
     if (rule->kind == LIMIT_BUCKET) {
       wide_t debt = wide(owed->a) + times(cost, rule->p), room = wide(rule->b);
       turn = times(cost, rule->p) > room ? -1
-             : debt <= room              ? told->at
-                                         : told->at + narrow(divided_up(debt - room, rule->r));
+             : debt <= room              ? reply->at
+                                         : reply->at + narrow(divided_up(debt - room, rule->r));
     } else {
-      turn = window_turn(owed, cost, told->at);
+      turn = window_turn(owed, cost, reply->at);
     }
     if (turn < 0)
       return -1;

@@ -84,9 +84,9 @@ typedef struct limit_request {
 typedef enum limit_change { LIMIT_KEPT, LIMIT_SET, LIMIT_GONE } limit_change_t;
 
 typedef struct limit_outcome {
-  int64_t answer;     /* -1: denied */
-  double returned;    /* LIMIT_REFUND, LIMIT_CANCEL: tokens, which answer has rounded down */
-  limit_state_t told; /* as of now */
+  int64_t answer;      /* -1: denied */
+  double returned;     /* LIMIT_REFUND, LIMIT_CANCEL: tokens, which answer has rounded down */
+  limit_state_t reply; /* as of now */
   limit_change_t key, record;
   int64_t key_ttl_ms, record_ttl_ms; /* LIMIT_SET */
 } limit_outcome_t;
@@ -98,6 +98,6 @@ limit_outcome_t limit_model(limit_state_t *state, limit_record_t *record,
 
 /* For searches of a limit: the time at which the same cost alone would be admitted, by the
  * result; -1: never. */
-int64_t limit_model_retry(const limit_state_t *told, int64_t cost);
+int64_t limit_model_retry(const limit_state_t *reply, int64_t cost);
 
 #endif /* TEST_SUPPORT_MODELS_LIMIT_MODEL_H */

@@ -6,7 +6,7 @@
 #define DAY_US INT64_C(86400000000)
 #define YEAR_US (365 * DAY_US)
 
-/* ---- policies ------------------------------------------------------------------------------------------ */
+/* ---- policies -------------------------------------------------------------------------------- */
 
 static int64_t divisor(int64_t a, int64_t b) {
   while (b != 0) {
@@ -103,7 +103,7 @@ static void change_policy(limit_world_t *world, limit_policy_t *policy) {
   }
 }
 
-/* ---- times --------------------------------------------------------------------------------------------- */
+/* ---- times ----------------------------------------------------------------------------------- */
 
 /* A moment at, or near, a change of the debt. */
 static int64_t turning_point(limit_world_t *world, const limit_key_t *key) {
@@ -184,7 +184,7 @@ static void move_clock(limit_world_t *world, limit_key_t *key) {
   key->now = limit_clamped(now, 0, TIME_MOST);
 }
 
-/* ---- what is asked ------------------------------------------------------------------------------------- */
+/* ---- what is asked --------------------------------------------------------------------------- */
 
 static int64_t cost_most(const limit_policy_t *policy, bool within) {
   int64_t most = LIMIT_UNITS_MOST;
@@ -323,14 +323,15 @@ static void draw_request(limit_world_t *world, limit_key_t *key, limit_case_t *o
   }
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static void keep_receipt(limit_key_t *key, const limit_case_t *done) {
-  const limit_state_t *told = &done->outcome.told;
+  const limit_state_t *reply = &done->outcome.reply;
   int64_t cost = done->request.op == LIMIT_SLICE ? done->outcome.answer : done->request.cost;
-  limit_receipt_t receipt = {told->at, told->since, cost, {0}};
-  for (size_t i = 0; i < told->count; i++)
-    receipt.thirds[i] = told->owed[i].rule.kind == LIMIT_BUCKET ? told->owed[i].b : told->owed[i].a;
+  limit_receipt_t receipt = {reply->at, reply->since, cost, {0}};
+  for (size_t i = 0; i < reply->count; i++)
+    receipt.thirds[i] =
+        reply->owed[i].rule.kind == LIMIT_BUCKET ? reply->owed[i].b : reply->owed[i].a;
   if (key->receipts == LIMIT_RECEIPTS)
     memmove(key->receipt, key->receipt + 1, --key->receipts * sizeof receipt);
   key->receipt[key->receipts++] = receipt;

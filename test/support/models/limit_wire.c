@@ -117,7 +117,7 @@ static void add_case(limit_words_t *words, const limit_case_t *one) {
   limit_words_integer(words, one->request.now);
 }
 
-/* ---- batches ------------------------------------------------------------------------------------------- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 enum { ITEMS = 5 }; /* of the reply to each case */
 
@@ -136,7 +136,7 @@ static void next(size_t slot, limit_words_t *words) {
   }
 }
 
-/* ---- replies ------------------------------------------------------------------------------------------- */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 /* One item of the reply. */
 typedef struct item {
@@ -187,11 +187,11 @@ static const char *check_reply(const limit_case_t *one, const item_t *item) {
   limit_numbers_t is;
   if (one->garbled)
     return item->len > 10 && memcmp(item->at, wrongtype, 10) == 0 ? NULL : "there is no error";
-  const limit_state_t *told = &one->outcome.told;
+  const limit_state_t *reply = &one->outcome.reply;
   if (item->at == NULL) { /* a denial may be no more than the debt, of a bucket that is alone */
-    bool may = one->outcome.answer == -1 && told->count == 1 &&
-               told->owed[0].rule.kind == LIMIT_BUCKET && told->ban <= told->at;
-    return may && item->integer == told->owed[0].a ? NULL : "the debt";
+    bool may = one->outcome.answer == -1 && reply->count == 1 &&
+               reply->owed[0].rule.kind == LIMIT_BUCKET && reply->ban <= reply->at;
+    return may && item->integer == reply->owed[0].a ? NULL : "the debt";
   }
   if (!limit_numbers_read(item->at, item->len, &is) || is.count < 4)
     return "the reply is none";
@@ -199,8 +199,8 @@ static const char *check_reply(const limit_case_t *one, const item_t *item) {
   double answer = parts ? one->outcome.returned : (double)one->outcome.answer;
   if (is.first < answer || is.first > answer)
     return "the answer";
-  bool brief = one->outcome.answer < 0 && is.count == 4 + 3 * one->outcome.told.count;
-  return compare_state(&one->outcome.told, &is, brief);
+  bool brief = one->outcome.answer < 0 && is.count == 4 + 3 * one->outcome.reply.count;
+  return compare_state(&one->outcome.reply, &is, brief);
 }
 
 static const char *check_value(const limit_case_t *one, const item_t *item) {
@@ -256,7 +256,7 @@ static const char *check_case(const limit_case_t *one, const item_t items[ITEMS]
   return wrong;
 }
 
-/* ---- telling ------------------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 static void print_state(const char *name, const limit_state_t *state) {
   fprintf(stderr, "  %s at %" PRId64 " since %" PRId64 " ban %" PRId64 "\n", name, state->at,
@@ -298,7 +298,7 @@ static void print_case(const limit_case_t *one, const item_t items[ITEMS]) {
     for (size_t i = 0; i < one->policy.count; i++)
       fprintf(stderr, "  third %" PRId64 "\n", request->thirds[i]);
   print_state("before", &one->before);
-  print_state("the model tells", &one->outcome.told);
+  print_state("the model tells", &one->outcome.reply);
   print_state("the model leaves", &one->after);
   fprintf(stderr,
           "  the model: %" PRId64 ", change %d ttl %" PRId64 ", record %d act %" PRId64

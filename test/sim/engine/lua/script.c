@@ -1,4 +1,5 @@
-/* EVAL and its kin. A text is compiled once in a process; which of them a server knows is a bit of each. */
+/* EVAL, EVALSHA and SCRIPT. A text is compiled once in a process; each server has a bit for
+ * each compiled script that it knows. */
 #include <openssl/evp.h>
 #include <stdlib.h>
 
@@ -29,7 +30,7 @@ void engine_sha1(const char *at, size_t len, char hex[ENGINE_SHA1_LEN + 1]) {
   hex[ENGINE_SHA1_LEN] = '\0';
 }
 
-/* ---- which are known ----------------------------------------------------------------------------------- */
+/* ---- which are known ------------------------------------------------------------------------- */
 
 static bool is_loaded(const engine_t *engine, const script_t *script) {
   size_t byte = script->index / 8;
@@ -67,7 +68,8 @@ static script_t *remember(engine_bytes_t text, int function) {
   return script;
 }
 
-/* The script of a text, which the server knows from now on. NULL: it is none, and the reply says why. */
+/* The script of a text, which the server knows from now on. NULL: it does not compile, and the
+ * error is the reply. */
 static const script_t *load(engine_call_t *call, engine_bytes_t text) {
   script_t *script = (script_t *)engine_table_find(&by_text, text);
   if (script == NULL) {
@@ -92,7 +94,7 @@ static const script_t *find(const engine_t *engine, engine_bytes_t sha1) {
   return name != NULL && is_loaded(engine, name->script) ? name->script : NULL;
 }
 
-/* ---- EVAL ---------------------------------------------------------------------------------------------- */
+/* ---- EVAL ------------------------------------------------------------------------------------ */
 
 static bool read_count(engine_call_t *call, size_t *count) {
   int64_t value, most = (int64_t)call->argc - 3;
@@ -132,7 +134,7 @@ static void evalsha(engine_call_t *call) {
     engine_reply_error(call, "NOSCRIPT No matching script. Please use EVAL.");
 }
 
-/* ---- SCRIPT -------------------------------------------------------------------------------------------- */
+/* ---- SCRIPT ---------------------------------------------------------------------------------- */
 
 static void script_load(engine_call_t *call) {
   const script_t *script = load(call, call->argv[2]);
