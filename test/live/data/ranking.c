@@ -5,38 +5,34 @@
 #include "support/models/scripts.h"
 #include "support/fixtures/data/stands.h"
 
-BED_TEST(high_scores_first) {
-  stand_t stand;
-  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
-  expect_all(&stand, "");
+STAND_TEST(high_scores_first, HIGH_FIRST, BY_MEMBER) {
+  expect_all(stand, "");
   assert_int_equal(server_keys(bed->server), 0);
-  expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
-  expect_submit(&stand, BELAY_RANKING_SET, "bob", 9, "0 bob 9!");
-  expect_submit(&stand, BELAY_RANKING_SET, "eve", 7, "1 eve 7!"); /* its bytes are larger */
-  expect_all(&stand, "0 bob 9, 1 eve 7, 2 ada 7");
-  expect_submit(&stand, BELAY_RANKING_ADD, "ada", 1, "1 ada 8!");
-  expect_submit(&stand, BELAY_RANKING_ADD, "ada", 0, "1 ada 8");
-  expect_submit(&stand, BELAY_RANKING_BEST, "ada", 8, "1 ada 8");
-  expect_submit(&stand, BELAY_RANKING_BEST, "ada", 7, "1 ada 8");
-  expect_submit(&stand, BELAY_RANKING_BEST, "ada", 10, "0 ada 10!");
-  expect_submit(&stand, BELAY_RANKING_SET, "ada", 10, "0 ada 10");
-  expect_submit(&stand, BELAY_RANKING_SET, "ada", -1, "2 ada -1!");
-  expect_submit(&stand, BELAY_RANKING_ADD, "new", -5, "3 new -5!");
-  expect_submit(&stand, BELAY_RANKING_BEST, "newer", -9, "4 newer -9!");
+  expect_submit(stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
+  expect_submit(stand, BELAY_RANKING_SET, "bob", 9, "0 bob 9!");
+  expect_submit(stand, BELAY_RANKING_SET, "eve", 7, "1 eve 7!"); /* its bytes are larger */
+  expect_all(stand, "0 bob 9, 1 eve 7, 2 ada 7");
+  expect_submit(stand, BELAY_RANKING_ADD, "ada", 1, "1 ada 8!");
+  expect_submit(stand, BELAY_RANKING_ADD, "ada", 0, "1 ada 8");
+  expect_submit(stand, BELAY_RANKING_BEST, "ada", 8, "1 ada 8");
+  expect_submit(stand, BELAY_RANKING_BEST, "ada", 7, "1 ada 8");
+  expect_submit(stand, BELAY_RANKING_BEST, "ada", 10, "0 ada 10!");
+  expect_submit(stand, BELAY_RANKING_SET, "ada", 10, "0 ada 10");
+  expect_submit(stand, BELAY_RANKING_SET, "ada", -1, "2 ada -1!");
+  expect_submit(stand, BELAY_RANKING_ADD, "new", -5, "3 new -5!");
+  expect_submit(stand, BELAY_RANKING_BEST, "newer", -9, "4 newer -9!");
   /* an ordinary sorted set */
   assert_string_equal(server_string(bed->server, "ZSCORE", STAND_KEY, "bob", NULL), "9");
   assert_int_equal(server_keys(bed->server), 1);
   expect_ttls(bed->server);
 }
 
-BED_TEST(low_scores_first) {
-  stand_t stand;
-  stand_new(&stand, bed, BELAY_RANKING_LOW_FIRST, BELAY_RANKING_BY_MEMBER);
-  expect_submit(&stand, BELAY_RANKING_SET, "eve", 7, "0 eve 7!");
-  expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!"); /* its bytes are smaller */
-  expect_submit(&stand, BELAY_RANKING_BEST, "eve", 8, "1 eve 7");
-  expect_submit(&stand, BELAY_RANKING_BEST, "eve", 6, "0 eve 6!");
-  expect_all(&stand, "0 eve 6, 1 ada 7");
+STAND_TEST(low_scores_first, LOW_FIRST, BY_MEMBER) {
+  expect_submit(stand, BELAY_RANKING_SET, "eve", 7, "0 eve 7!");
+  expect_submit(stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!"); /* its bytes are smaller */
+  expect_submit(stand, BELAY_RANKING_BEST, "eve", 8, "1 eve 7");
+  expect_submit(stand, BELAY_RANKING_BEST, "eve", 6, "0 eve 6!");
+  expect_all(stand, "0 eve 6, 1 ada 7");
 }
 
 /* A member that reaches an equal score stands behind the members that had it before. */
@@ -264,13 +260,11 @@ BED_TEST(longest_names) {
 }
 
 /* The scripts are known to the server no more. */
-BED_TEST(scripts_flushed) {
-  stand_t stand;
-  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
+STAND_TEST(scripts_flushed, HIGH_FIRST, EARLIER_FIRST) {
   for (int i = 0; i < 3; i++) {
     for (unsigned n = 0; n < STAND_OPERATIONS; n++) {
       query_t query = {0};
-      assert_ends(begin_operation(&stand, &query, n), end_of_query(&query), 0);
+      assert_ends(begin_operation(stand, &query, n), end_of_query(&query), 0);
     }
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
   }
@@ -281,11 +275,9 @@ static void expect_detail(bed_t *bed, int error, const char *detail) {
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-BED_TEST(items_are_checked) {
+STAND_TEST(items_are_checked, HIGH_FIRST, BY_MEMBER) {
   static char long_one[BELAY_RANKING_MEMBER_MAX + 1];
-  stand_t stand;
-  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
-  belay_ranking_t *r = stand.ranking;
+  belay_ranking_t *r = stand->ranking;
   belay_request_t q = {0};
   belay_ranking_score_t item = {{"a", 1}, 0};
   const char *b = "b", *none = "items: NULL, or not 1 to 8192 of them";
@@ -329,10 +321,8 @@ BED_TEST(items_are_checked) {
   assert_int_equal(client_stats(bed).calls, 0);
 }
 
-BED_TEST(arguments_are_checked) {
-  stand_t stand;
-  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
-  belay_ranking_t *r = stand.ranking;
+STAND_TEST(arguments_are_checked, HIGH_FIRST, BY_MEMBER) {
+  belay_ranking_t *r = stand->ranking;
   belay_request_t q = {0};
   const char *b = "b";
   const belay_ranking_from_t best = BELAY_RANKING_FROM_BEST;
@@ -375,10 +365,8 @@ BED_TEST(arguments_are_checked) {
   assert_int_equal(client_stats(bed).calls, 0);
 }
 
-BED_TEST(empty_board_is_refused) {
-  stand_t stand;
-  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
-  belay_ranking_t *r = stand.ranking;
+STAND_TEST(empty_board_is_refused, HIGH_FIRST, BY_MEMBER) {
+  belay_ranking_t *r = stand->ranking;
   belay_request_t q = {0};
   const belay_bytes_t none = {"", 0};
   const belay_ranking_score_t item = {{"a", 1}, 0};

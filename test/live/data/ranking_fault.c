@@ -114,17 +114,15 @@ TEST_IN(foreign_score_is_left_unchanged, bed, open_with_digest()) {
   }
 }
 
-BED_TEST(turns_overflow) {
-  stand_t stand;
-  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
-  expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
+STAND_TEST(turns_overflow, HIGH_FIRST, EARLIER_FIRST) {
+  expect_submit(stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
   server_do(bed->server, "HSET", STAND_TURNS, "", "high-earlier 9007199254740989", NULL);
-  expect_submit(&stand, BELAY_RANKING_SET, "bob", 7, "1 bob 7!");
-  expect_submit(&stand, BELAY_RANKING_SET, "eve", 7, "2 eve 7!");
+  expect_submit(stand, BELAY_RANKING_SET, "bob", 7, "1 bob 7!");
+  expect_submit(stand, BELAY_RANKING_SET, "eve", 7, "2 eve 7!");
   query_t query = {0};
-  assert_ends(begin_submit(&stand, &query, BELAY_RANKING_SET, "zoe", 7), end_of_query(&query),
+  assert_ends(begin_submit(stand, &query, BELAY_RANKING_SET, "zoe", 7), end_of_query(&query),
               BELAY_EOVERFLOW);
-  expect_all(&stand, "0 ada 7, 1 bob 7, 2 eve 7");
+  expect_all(stand, "0 ada 7, 1 bob 7, 2 eve 7");
 }
 
 /* The two kinds have keys of their own. */

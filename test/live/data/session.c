@@ -12,14 +12,12 @@ static int64_t pttl(bed_t *bed, const char *key) {
   return server_integer(bed->server, "PTTL", key, NULL);
 }
 
-BED_TEST(touches_share_a_context) {
-  place_t place;
+PLACE_TEST(touches_share_a_context) {
   stay_t stay = {0};
-  place_new(&place, bed);
-  look_at(&place, &stay, "ann", 10);
+  look_at(place, &stay, "ann", 10);
   assert_false(stay.state.exists);
   assert_int_equal(server_keys(bed->server), 0);
-  touch_it(&place, &stay, "ann", "looks", NULL);
+  touch_it(place, &stay, "ann", "looks", NULL);
   assert_true(stay.state.is_new);
   assert_int_equal(strlen(stay.id), 36);
   assert_int_equal(stay.id[14], '7');
@@ -32,7 +30,7 @@ BED_TEST(touches_share_a_context) {
   for (int i = 0; i < 3; i++) {
     server_do(bed->server, "PEXPIRE", KEY, "50000", NULL);
     server_do(bed->server, "PEXPIRE", EVENTS, "40000", NULL);
-    touch_it(&place, &stay, "ann", events[i], "never used");
+    touch_it(place, &stay, "ann", events[i], "never used");
     assert_false(stay.state.is_new);
     assert_string_equal(stay.id, id);
     assert_int_equal(stay.state.count, i + 2);
@@ -40,9 +38,9 @@ BED_TEST(touches_share_a_context) {
     assert_between(pttl(bed, KEY), 1780000, 1800000);
     assert_between(pttl(bed, EVENTS), 1780000, 1800000);
   }
-  touch_it(&place, &stay, "ann", NULL, NULL); /* a touch without an event */
+  touch_it(place, &stay, "ann", NULL, NULL); /* a touch without an event */
   assert_int_equal(stay.state.count, 4);
-  look_at(&place, &stay, "ann", 10);
+  look_at(place, &stay, "ann", 10);
   assert_true(stay.state.exists);
   assert_string_equal(stay.id, id);
   assert_int_equal(stay.state.events_len, 4);
@@ -50,33 +48,31 @@ BED_TEST(touches_share_a_context) {
   assert_string_equal(stay.event[1], "");
   assert_string_equal(stay.event[3], "pays");
   assert_between(stay.state.remaining_ms, 1780000, 1800000);
-  look_at(&place, &stay, "ann", 2);
+  look_at(place, &stay, "ann", 2);
   assert_int_equal(stay.state.events_len, 2);
   assert_string_equal(stay.event[0], "takes");
-  assert_ends(begin_exists(&place, &stay, "ann"), end_of_stay(&stay), 0);
+  assert_ends(begin_exists(place, &stay, "ann"), end_of_stay(&stay), 0);
   assert_true(stay.state.exists);
   assert_int_equal(stay.state.events_len, 0);
   expect_ttls(bed->server);
 }
 
-BED_TEST(new_context_drops_old_events) {
-  place_t place;
+PLACE_TEST(new_context_drops_old_events) {
   stay_t stay = {0};
-  place_new(&place, bed);
-  touch_it(&place, &stay, "ann", "old", "first");
-  touch_it(&place, &stay, "ann", "older", NULL);
+  touch_it(place, &stay, "ann", "old", "first");
+  touch_it(place, &stay, "ann", "older", NULL);
   server_do(bed->server, "DEL", KEY, NULL);
   assert_int_equal(server_keys(bed->server), 1);
-  look_at(&place, &stay, "ann", 10);
+  look_at(place, &stay, "ann", 10);
   assert_false(stay.state.exists);
   assert_int_equal(stay.state.events_len, 0);
-  touch_it(&place, &stay, "ann", NULL, "second");
+  touch_it(place, &stay, "ann", NULL, "second");
   assert_true(stay.state.is_new);
   assert_string_equal(stay.id, "second");
   assert_int_equal(stay.state.count, 0);
   assert_int_equal(server_keys(bed->server), 1);
-  touch_it(&place, &stay, "ann", "new", NULL);
-  look_at(&place, &stay, "ann", 10);
+  touch_it(place, &stay, "ann", "new", NULL);
+  look_at(place, &stay, "ann", 10);
   assert_int_equal(stay.state.events_len, 1);
   assert_string_equal(stay.event[0], "new");
 }
@@ -137,23 +133,21 @@ BED_TEST(names_are_separate) {
   assert_int_equal(server_integer(bed->server, "EXISTS", "belay::session::{ann}", KEY, NULL), 2);
 }
 
-BED_TEST(end_by_id) {
-  place_t place;
+PLACE_TEST(end_by_id) {
   stay_t stay = {0};
-  place_new(&place, bed);
   for (int i = 0; i < 2; i++) { /* whichever it is; by its id */
     const char *id = i == 0 ? NULL : "mine";
-    assert_ends(begin_end(&place, &stay, "ann", id), end_of_stay(&stay), 0);
+    assert_ends(begin_end(place, &stay, "ann", id), end_of_stay(&stay), 0);
     assert_false(stay.state.ended || stay.state.exists);
-    touch_it(&place, &stay, "ann", "a", "mine");
-    touch_it(&place, &stay, "ann", "b", NULL);
+    touch_it(place, &stay, "ann", "a", "mine");
+    touch_it(place, &stay, "ann", "b", NULL);
     if (i == 1) {
-      assert_ends(begin_end(&place, &stay, "ann", "another"), end_of_stay(&stay), 0);
+      assert_ends(begin_end(place, &stay, "ann", "another"), end_of_stay(&stay), 0);
       assert_false(stay.state.ended);
       assert_true(stay.state.exists);
       assert_string_equal(stay.id, "mine");
     }
-    assert_ends(begin_end(&place, &stay, "ann", id), end_of_stay(&stay), 0);
+    assert_ends(begin_end(place, &stay, "ann", id), end_of_stay(&stay), 0);
     assert_true(stay.state.ended);
     assert_false(stay.state.exists);
     assert_int_equal(stay.state.count, 2);
@@ -162,20 +156,18 @@ BED_TEST(end_by_id) {
   }
 }
 
-BED_TEST(op_id_repeats_answer) {
-  place_t place;
+PLACE_TEST(op_id_repeats_answer) {
   stay_t first = {0}, again = {0}, other = {0};
-  place_new(&place, bed);
-  assert_ends(begin_touch(&place, &first, "ann", "pays", "id:1", "m{1}"), end_of_stay(&first), 0);
+  assert_ends(begin_touch(place, &first, "ann", "pays", "id:1", "m{1}"), end_of_stay(&first), 0);
   assert_true(first.state.is_new);
-  touch_it(&place, &other, "ann", "looks", NULL);
+  touch_it(place, &other, "ann", "looks", NULL);
   for (int i = 0; i < 2; i++) {
-    assert_ends(begin_touch(&place, &again, "ann", "pays", "id:2", "m{1}"), end_of_stay(&again), 0);
+    assert_ends(begin_touch(place, &again, "ann", "pays", "id:2", "m{1}"), end_of_stay(&again), 0);
     assert_true(again.state.is_new);
     assert_string_equal(again.id, "id:1");
     assert_int_equal(again.state.count, 1);
     assert_int_equal(again.state.since_ms, first.state.since_ms);
-    assert_error(begin_end(&place, &other, "ann", NULL), 0); /* it is remembered beyond the end */
+    assert_error(begin_end(place, &other, "ann", NULL), 0); /* it is remembered beyond the end */
     assert_error(end_of_stay(&other), 0);
   }
   assert_int_equal(server_keys(bed->server), 1);
@@ -260,11 +252,9 @@ BED_TEST(longest_names) {
   expect_ttls(bed->server);
 }
 
-BED_TEST(arguments_are_checked) {
+PLACE_TEST(arguments_are_checked) {
   static char large[BELAY_SESSION_EVENT_MAX + 1];
-  place_t place;
-  place_new(&place, bed);
-  belay_session_t *s = place.session;
+  belay_session_t *s = place->session;
   belay_request_t r = {0};
   const belay_session_touch_t touches[] = {
       {.event = belay_bytes(large, sizeof large)},

@@ -132,49 +132,45 @@ static void lose_the_answer(bed_t *bed, int64_t events) {
   relay_delay(bed->relay, 0);
 }
 
-RELAY_TEST(touch_with_lost_reply) {
+PLACE_TEST_RELAYED(touch_with_lost_reply) {
   stay_t stay = {0};
-  place_t place;
-  place_new(&place, bed);
-  touch_it(&place, &stay, "ann", "0", "first");
+  touch_it(place, &stay, "ann", "0", "first");
   relay_delay(bed->relay, RELAY_LONG);
-  assert_error(begin_touch(&place, &stay, "ann", "1", NULL, NULL), 0);
+  assert_error(begin_touch(place, &stay, "ann", "1", NULL, NULL), 0);
   lose_the_answer(bed, 2);
   assert_error(end_of_stay(&stay), BELAY_EUNKNOWN);
   relay_delay(bed->relay, RELAY_LONG);
-  assert_error(begin_touch(&place, &stay, "ann", "2", NULL, "m2"), 0);
+  assert_error(begin_touch(place, &stay, "ann", "2", NULL, "m2"), 0);
   lose_the_answer(bed, 3);
   assert_error(end_of_stay(&stay), 0);
   assert_int_equal(stay.state.count, 3);
   assert_false(stay.state.is_new);
   server_do(bed->server, "DEL", KEY, NULL);
   relay_delay(bed->relay, RELAY_LONG);
-  assert_error(begin_touch(&place, &stay, "ann", "3", "second", "m3"), 0);
+  assert_error(begin_touch(place, &stay, "ann", "3", "second", "m3"), 0);
   lose_the_answer(bed, 1);
   assert_error(end_of_stay(&stay), 0);
   assert_true(stay.state.is_new); /* it was, the first time */
   assert_string_equal(stay.id, "second");
-  look_at(&place, &stay, "ann", 10);
+  look_at(place, &stay, "ann", 10);
   assert_int_equal(stay.state.count, 1);
   expect_ttls(bed->server);
 }
 
-RELAY_TEST(end_and_read_with_lost_reply) {
+PLACE_TEST_RELAYED(end_and_read_with_lost_reply) {
   stay_t stay = {0};
-  place_t place;
-  place_new(&place, bed);
   for (int i = 0; i < 2; i++) {
-    touch_it(&place, &stay, "ann", "0", "first");
+    touch_it(place, &stay, "ann", "0", "first");
     relay_delay(bed->relay, RELAY_LONG);
-    assert_error(begin_end(&place, &stay, "ann", i == 0 ? NULL : "first"), 0);
+    assert_error(begin_end(place, &stay, "ann", i == 0 ? NULL : "first"), 0);
     lose_the_answer(bed, -1);
     assert_error(end_of_stay(&stay), BELAY_EUNKNOWN);
-    look_at(&place, &stay, "ann", 1);
+    look_at(place, &stay, "ann", 1);
     assert_false(stay.state.exists);
   }
-  touch_it(&place, &stay, "ann", "0", "first");
+  touch_it(place, &stay, "ann", "0", "first");
   relay_delay(bed->relay, RELAY_LONG);
-  assert_error(begin_look(&place, &stay, "ann", 1), 0);
+  assert_error(begin_look(place, &stay, "ann", 1), 0);
   bed_run_for(bed, 20);
   relay_cut(bed->relay);
   relay_delay(bed->relay, 0);

@@ -48,51 +48,47 @@ BED_TEST(operations_by_kind) {
   assert_string_equal(belay_detail(bed->belay), "how: not from 0 to 0");
 }
 
-BED_TEST(keys_and_items_are_checked) {
+BOOK_TEST(keys_and_items_are_checked, SET) {
   static char key[BELAY_DEDUP_KEY_MAX + 2], item[BELAY_DEDUP_ITEM_MAX + 2];
   memset(key, 'k', sizeof key - 1);
   memset(item, 'i', sizeof item - 1);
-  book_t book;
   entry_t entry = {0};
-  book_new(&book, bed, BELAY_DEDUP_SET);
-  belay_dedup_t *d = book.dedup;
+  belay_dedup_t *d = book->dedup;
   belay_request_t *r = &entry.request;
   static const char *const keys[] = {"", key};
   for (int i = 0; i < 2; i++) {
-    assert_error(begin_mark(&book, &entry, keys[i], "a"), BELAY_EINVAL);
-    assert_error(begin_mark_many(&book, &entry, keys[i], "a"), BELAY_EINVAL);
-    assert_error(begin_mark_once(&book, &entry, keys[i], "a", "id"), BELAY_EINVAL);
-    assert_error(begin_seen(&book, &entry, keys[i], "a"), BELAY_EINVAL);
-    assert_error(begin_seen_many(&book, &entry, keys[i], "a"), BELAY_EINVAL);
-    assert_error(begin_forget(&book, &entry, keys[i], "a"), BELAY_EINVAL);
-    assert_error(begin_book_count(&book, &entry, keys[i]), BELAY_EINVAL);
-    assert_error(begin_clear(&book, &entry, keys[i]), BELAY_EINVAL);
-    assert_error(begin_count_of(&book, &entry, BELAY_DEDUP_UNION, keys[i]), BELAY_EINVAL);
-    assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, keys[i], 0, 1), BELAY_EINVAL);
+    assert_error(begin_mark(book, &entry, keys[i], "a"), BELAY_EINVAL);
+    assert_error(begin_mark_many(book, &entry, keys[i], "a"), BELAY_EINVAL);
+    assert_error(begin_mark_once(book, &entry, keys[i], "a", "id"), BELAY_EINVAL);
+    assert_error(begin_seen(book, &entry, keys[i], "a"), BELAY_EINVAL);
+    assert_error(begin_seen_many(book, &entry, keys[i], "a"), BELAY_EINVAL);
+    assert_error(begin_forget(book, &entry, keys[i], "a"), BELAY_EINVAL);
+    assert_error(begin_book_count(book, &entry, keys[i]), BELAY_EINVAL);
+    assert_error(begin_clear(book, &entry, keys[i]), BELAY_EINVAL);
+    assert_error(begin_count_of(book, &entry, BELAY_DEDUP_UNION, keys[i]), BELAY_EINVAL);
+    assert_error(begin_page(book, &entry, BELAY_DEDUP_UNION, keys[i], 0, 1), BELAY_EINVAL);
     assert_string_equal(belay_detail(bed->belay), "key: not 1 to 1024 bytes");
-    assert_error(begin_store(&book, &entry, BELAY_DEDUP_UNION, "a", keys[i]), BELAY_EINVAL);
+    assert_error(begin_store(book, &entry, BELAY_DEDUP_UNION, "a", keys[i]), BELAY_EINVAL);
     assert_string_equal(belay_detail(bed->belay), "into: not 1 to 1024 bytes");
   }
-  assert_error(begin_mark(&book, &entry, "k", item), BELAY_EINVAL);
-  assert_error(begin_mark_once(&book, &entry, "k", item, "id"), BELAY_EINVAL);
-  assert_error(begin_seen_many(&book, &entry, "k", item), BELAY_EINVAL);
-  assert_error(begin_forget(&book, &entry, "k", item), BELAY_EINVAL);
+  assert_error(begin_mark(book, &entry, "k", item), BELAY_EINVAL);
+  assert_error(begin_mark_once(book, &entry, "k", item, "id"), BELAY_EINVAL);
+  assert_error(begin_seen_many(book, &entry, "k", item), BELAY_EINVAL);
+  assert_error(begin_forget(book, &entry, "k", item), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "item: NULL, or more than 512 bytes");
   assert_error(belay_dedup_mark(d, r, belay_string("k"), belay_bytes(NULL, 1), on_verdict),
                BELAY_EINVAL);
-  assert_error(begin_mark_once(&book, &entry, "k", "a", ""), BELAY_EINVAL);
+  assert_error(begin_mark_once(book, &entry, "k", "a", ""), BELAY_EINVAL);
   key[129] = '\0';
-  assert_error(begin_mark_once(&book, &entry, "k", "a", key), BELAY_EINVAL);
+  assert_error(begin_mark_once(book, &entry, "k", "a", key), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "op_id: not 1 to 128 bytes");
   assert_int_equal(client_stats(bed).calls, 0);
 }
 
-BED_TEST(numbers_of_items_and_sets_are_checked) {
+BOOK_TEST(numbers_of_items_and_sets_are_checked, SET) {
   static belay_bytes_t many[BELAY_DEDUP_ITEMS_MAX + 1];
-  book_t book;
   entry_t entry = {0};
-  book_new(&book, bed, BELAY_DEDUP_SET);
-  belay_dedup_t *d = book.dedup;
+  belay_dedup_t *d = book->dedup;
   belay_request_t *r = &entry.request;
   const size_t over = BELAY_DEDUP_ITEMS_MAX + 1;
   assert_error(belay_dedup_mark_many(d, r, belay_string("k"), many, over, on_verdicts),
@@ -110,7 +106,7 @@ BED_TEST(numbers_of_items_and_sets_are_checked) {
                    on_verdicts),
                BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "items: NULL, or not 1 to 512 of them");
-  assert_error(begin_count_of(&book, &entry, BELAY_DEDUP_UNION, "a,b,c"), BELAY_EINVAL);
+  assert_error(begin_count_of(book, &entry, BELAY_DEDUP_UNION, "a,b,c"), BELAY_EINVAL);
   assert_error(
       belay_dedup_store(d, r, &(belay_dedup_sets_t){.how = BELAY_DEDUP_UNION, .keys = NULL, .n = 1},
                         belay_string("a"), on_book_counted),
@@ -120,12 +116,12 @@ BED_TEST(numbers_of_items_and_sets_are_checked) {
                        0, 1, on_page),
       BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "keys: NULL, or not 1 to 2 of them");
-  assert_error(begin_store(&book, &entry, (belay_dedup_operator_t)3, "a", "b"), BELAY_EINVAL);
-  assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "a", 0, 0), BELAY_EINVAL);
-  assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "a", 0, 10001), BELAY_EINVAL);
+  assert_error(begin_store(book, &entry, (belay_dedup_operator_t)3, "a", "b"), BELAY_EINVAL);
+  assert_error(begin_page(book, &entry, BELAY_DEDUP_UNION, "a", 0, 0), BELAY_EINVAL);
+  assert_error(begin_page(book, &entry, BELAY_DEDUP_UNION, "a", 0, 10001), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "limit: not from 1 to 10000");
-  assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "a", 3, 10), BELAY_EINVAL);
-  assert_error(begin_page(&book, &entry, BELAY_DEDUP_DIFFERENCE, "a,b", 3, 10), BELAY_EINVAL);
+  assert_error(begin_page(book, &entry, BELAY_DEDUP_UNION, "a", 3, 10), BELAY_EINVAL);
+  assert_error(begin_page(book, &entry, BELAY_DEDUP_DIFFERENCE, "a,b", 3, 10), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "cursor: not of a page of these sets");
   assert_int_equal(client_stats(bed).calls, 0);
 }

@@ -103,48 +103,44 @@ static void fill(bed_t *bed, const char *key, unsigned from, unsigned to) {
   server_do(bed->server, "EVAL", script, "1", key, NULL);
 }
 
-BED_TEST(pages_of_combination) {
+BOOK_TEST(pages_of_combination, SET) {
   static const size_t limits[] = {1, 100, 1000, BELAY_DEDUP_PAGE_MAX};
   const unsigned half = MANY / 2;
-  book_t book;
-  book_new(&book, bed, BELAY_DEDUP_SET);
   fill(bed, KEY "a", 0, MANY);
   fill(bed, KEY "b", half, MANY + half);
   fill(bed, KEY "s", 10, 30);
   for (int i = 1; i < 4; i++)
     for (belay_dedup_operator_t how = UNION; how <= BUT; how++) {
-      unsigned pages = walk(&book, how, "a,b", limits[i]);
+      unsigned pages = walk(book, how, "a,b", limits[i]);
       assert_true(i == 3 || pages > MANY / limits[i] / 4);
       for (unsigned n = 0; n < 2 * MANY; n++) {
         bool a = n < MANY, b = n >= half && n < MANY + half;
         bool wanted = how == UNION ? a || b : how == BOTH ? a && b : a && !b;
         assert_int_equal(met[n] > 0, wanted);
       }
-      (void)walk(&book, how, "a", limits[i]);
+      (void)walk(book, how, "a", limits[i]);
       for (unsigned n = 0; n < 2 * MANY; n++)
         assert_int_equal(met[n] > 0, n < MANY);
-      (void)walk(&book, how, "s,a", limits[i]);
+      (void)walk(book, how, "s,a", limits[i]);
       for (unsigned n = 0; n < 2 * MANY; n++)
         assert_int_equal(met[n] > 0, how == UNION ? n < MANY : how == BOTH && n >= 10 && n < 30);
     }
-  assert_int_equal(walk(&book, UNION, "s", 1), 1);
-  assert_int_equal(walk(&book, BOTH, "no,s", 10), 1);
-  assert_int_equal(walk(&book, UNION, "no,s", 10), 2);
+  assert_int_equal(walk(book, UNION, "s", 1), 1);
+  assert_int_equal(walk(book, BOTH, "no,s", 10), 1);
+  assert_int_equal(walk(book, UNION, "no,s", 10), 2);
   assert_int_equal(met[10], 1);
-  assert_int_equal(walk(&book, UNION, "s,no", 10), 2);
-  assert_int_equal(walk(&book, UNION, "no", 10), 1);
+  assert_int_equal(walk(book, UNION, "s,no", 10), 2);
+  assert_int_equal(walk(book, UNION, "no", 10), 1);
 }
 
 static void take_empty(entry_t *entry, const belay_bytes_t *member) {
   entry->count += member->len == 0;
 }
 
-BED_TEST(empty_item_on_page) {
-  book_t book;
-  book_new(&book, bed, BELAY_DEDUP_SET);
-  expect_mark(&book, "a", "", "N");
+BOOK_TEST(empty_item_on_page, SET) {
+  expect_mark(book, "a", "", "N");
   entry_t entry = {.member = take_empty};
-  assert_ends(begin_page(&book, &entry, UNION, "a", 0, 10), end_of_entry(&entry), 0);
+  assert_ends(begin_page(book, &entry, UNION, "a", 0, 10), end_of_entry(&entry), 0);
   assert_int_equal(entry.n, 1);
   assert_int_equal(entry.count, 1);
 }
@@ -177,23 +173,21 @@ static void expect_estimate(int64_t estimate, int64_t n) {
   assert_between(estimate, n - n * 5 * 81 / 10000, n + n * 5 * 81 / 10000); /* 5 sigma */
 }
 
-BED_TEST(estimate_error) {
+BOOK_TEST(estimate_error, COUNT) {
   const int64_t each = COUNTED / 2;
-  book_t book;
-  book_new(&book, bed, BELAY_DEDUP_COUNT);
-  count_many(&book, "a", 0);
-  count_many(&book, "b", COUNTED / 4);
-  expect_estimate(counted(&book, "a"), each);
-  expect_estimate(counted(&book, "b"), each);
-  int64_t both = counted(&book, "a,b");
+  count_many(book, "a", 0);
+  count_many(book, "b", COUNTED / 4);
+  expect_estimate(counted(book, "a"), each);
+  expect_estimate(counted(book, "b"), each);
+  int64_t both = counted(book, "a,b");
   expect_estimate(both, each * 3 / 2);
-  assert_int_equal(counted(&book, "a,b,no,a"), both);
-  assert_int_equal(counted(&book, "no"), 0);
-  expect_store(&book, UNION, "a,b", "all", both);
-  expect_store(&book, UNION, "a", "all", both); /* nothing is uncounted */
-  expect_store(&book, UNION, "b", "a", both);
-  expect_count(&book, "a", both);
-  expect_clear(&book, "all", 1);
+  assert_int_equal(counted(book, "a,b,no,a"), both);
+  assert_int_equal(counted(book, "no"), 0);
+  expect_store(book, UNION, "a,b", "all", both);
+  expect_store(book, UNION, "a", "all", both); /* nothing is uncounted */
+  expect_store(book, UNION, "b", "a", both);
+  expect_count(book, "a", both);
+  expect_clear(book, "all", 1);
   assert_true(server_integer(bed->server, "STRLEN", KEY "a", NULL) <= 12400);
   expect_ttls(bed->server);
 }
@@ -221,18 +215,16 @@ BED_TEST(merge_ttl) {
   }
 }
 
-BED_TEST(union_of_64_counts) {
+BOOK_TEST(union_of_64_counts, COUNT) {
   char keys[4 * BELAY_DEDUP_KEYS_MAX] = "";
-  book_t book;
-  book_new(&book, bed, BELAY_DEDUP_COUNT);
   for (unsigned i = 0; i < BELAY_DEDUP_KEYS_MAX; i++) {
     char item[4];
     snprintf(item, sizeof item, "%u", 100 + i);
-    expect_mark(&book, item, item, "N");
+    expect_mark(book, item, item, "N");
     snprintf(keys + strlen(keys), sizeof keys - strlen(keys), i == 0 ? "%s" : ",%s", item);
   }
-  expect_estimate(counted(&book, keys), BELAY_DEDUP_KEYS_MAX);
-  expect_store(&book, UNION, keys, "all", counted(&book, keys));
+  expect_estimate(counted(book, keys), BELAY_DEDUP_KEYS_MAX);
+  expect_store(book, UNION, keys, "all", counted(book, keys));
 }
 
 static char detail[256];

@@ -58,22 +58,20 @@ TEST(mark_once_with_lost_reply) {
 }
 
 /* Nor is what would be something else the second time. */
-RELAY_TEST(difference_into_operand_with_lost_reply) {
+BOOK_TEST_RELAYED(difference_into_operand_with_lost_reply, SET) {
   entry_t entry = {0};
-  book_t book;
-  book_new(&book, bed, BELAY_DEDUP_SET);
-  expect_mark(&book, "a", "1,2", "NN");
-  expect_mark(&book, "k", "2", "N");
+  expect_mark(book, "a", "1,2", "NN");
+  expect_mark(book, "k", "2", "N");
   for (int i = 0; i < 2; i++) {
     const char *into = i == 0 ? "first" : "k";
     relay_delay(bed->relay, RELAY_LONG);
-    assert_error(begin_store(&book, &entry, BELAY_DEDUP_DIFFERENCE, "a,k", into), 0);
+    assert_error(begin_store(book, &entry, BELAY_DEDUP_DIFFERENCE, "a,k", into), 0);
     while (server_calls(bed->server, "sdiffstore") == 0)
       uv_run(&bed->loop, UV_RUN_NOWAIT);
     relay_cut(bed->relay);
     relay_delay(bed->relay, 0);
     assert_error(end_of_entry(&entry), i == 0 ? 0 : BELAY_EUNKNOWN);
-    expect_seen(&book, into, "1,2", "SN");
+    expect_seen(book, into, "1,2", "SN");
     if (i == 0)
       server_do(bed->server, "CONFIG", "RESETSTAT", NULL);
   }
@@ -81,17 +79,15 @@ RELAY_TEST(difference_into_operand_with_lost_reply) {
 }
 
 /* The connection is cut or silent at some time: each result is true, and no item is lost. */
-RELAY_TEST(marks_under_cuts_and_silence) {
+BOOK_TEST_RELAYED(marks_under_cuts_and_silence, WINDOW) {
   unsigned cuts = 0;
-  book_t book;
-  book_new(&book, bed, BELAY_DEDUP_WINDOW);
-  expect_mark(&book, "k", "0", "N");
+  expect_mark(book, "k", "0", "N");
   for (int i = 1; i < 16; i++) {
     char item[8];
     entry_t entry = {0};
     snprintf(item, sizeof item, "%d", i);
     relay_delay(bed->relay, 10);
-    assert_error(begin_mark_once(&book, &entry, "k", item, item), 0);
+    assert_error(begin_mark_once(book, &entry, "k", item, item), 0);
     bed_run_for(bed, i % 4 * 7);
     cuts += entry.ended == 0;
     if (i % 5 == 4)
@@ -101,20 +97,18 @@ RELAY_TEST(marks_under_cuts_and_silence) {
     relay_delay(bed->relay, 0);
     assert_error(end_of_entry(&entry), 0);
     assert_string_equal(entry.verdicts, "N");
-    expect_count(&book, "k", i + 1);
+    expect_count(book, "k", i + 1);
   }
   assert_true(cuts > 3);
   expect_ttls(bed->server);
 }
 
-RELAY_TEST(removals_with_lost_reply) {
-  book_t book;
-  book_new(&book, bed, BELAY_DEDUP_SET);
+BOOK_TEST_RELAYED(removals_with_lost_reply, SET) {
   for (int n = 0; n < 2; n++) {
     entry_t entry = {0};
-    expect_mark(&book, "k", "1,2", "NN");
+    expect_mark(book, "k", "1,2", "NN");
     relay_delay(bed->relay, RELAY_LONG);
-    assert_error(n == 0 ? begin_clear(&book, &entry, "k") : begin_forget(&book, &entry, "k", "1,2"),
+    assert_error(n == 0 ? begin_clear(book, &entry, "k") : begin_forget(book, &entry, "k", "1,2"),
                  0);
     lose_the_answer(bed, KEY, false);
     assert_error(end_of_entry(&entry), BELAY_EUNKNOWN);
@@ -122,15 +116,13 @@ RELAY_TEST(removals_with_lost_reply) {
   expect_ttls(bed->server);
 }
 
-RELAY_TEST(reads_with_lost_reply) {
+BOOK_TEST_RELAYED(reads_with_lost_reply, SET) {
   static const int looks[] = {3, 5, 6, 8, 9, 10};
-  book_t book;
-  book_new(&book, bed, BELAY_DEDUP_SET);
-  expect_mark(&book, "k", "1,3", "NN");
+  expect_mark(book, "k", "1,3", "NN");
   for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
     entry_t entry = {0};
     server_pause(bed->server);
-    assert_error(begin_dedup_nth(&book, &entry, looks[i]), 0);
+    assert_error(begin_dedup_nth(book, &entry, looks[i]), 0);
     bed_run_for(bed, 20);
     relay_cut(bed->relay);
     server_resume(bed->server);

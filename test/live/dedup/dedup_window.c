@@ -189,11 +189,9 @@ BED_TEST(smaller_max_items_evicts_in_portions) {
   }
 }
 
-BED_TEST(foreign_scores_are_refused) {
+BOOK_TEST(foreign_scores_are_refused, WINDOW) {
   static const char *const scores[] = {
       "1", "-1", "inf", "-inf", "1600000000000.5", "99999999999999", "1e300"};
-  book_t book;
-  book_new(&book, bed, BELAY_DEDUP_WINDOW);
   for (size_t i = 0; i < sizeof scores / sizeof *scores; i++)
     for (int n = 0; n < 5; n++) {
       entry_t entry = {0};
@@ -201,17 +199,17 @@ BED_TEST(foreign_scores_are_refused) {
       server_do(bed->server, "ZADD", KEY, scores[i], "x", NULL);
       if (n > 0)
         server_do(bed->server, "ZADD", KEY, "1700000000000", "y", NULL);
-      assert_error(n < 2    ? begin_mark(&book, &entry, "k", "x")
-                   : n == 2 ? begin_seen_many(&book, &entry, "k", "x,y")
-                   : n == 3 ? begin_forget(&book, &entry, "k", "x")
-                            : begin_book_count(&book, &entry, "k"),
+      assert_error(n < 2    ? begin_mark(book, &entry, "k", "x")
+                   : n == 2 ? begin_seen_many(book, &entry, "k", "x,y")
+                   : n == 3 ? begin_forget(book, &entry, "k", "x")
+                            : begin_book_count(book, &entry, "k"),
                    0);
       assert_error(end_of_entry(&entry), BELAY_EMISMATCH);
       assert_int_equal(size(bed), n > 0 ? 2 : 1);
       assert_int_equal(server_integer(bed->server, "PTTL", KEY, NULL), -1);
     }
-  expect_clear(&book, "k", 1);
-  expect_mark(&book, "k", "x", "N");
+  expect_clear(book, "k", 1);
+  expect_mark(book, "k", "x", "N");
 }
 
 enum { MANY = 3000 };
@@ -318,12 +316,10 @@ BED_TEST(bitmap_largest_offset) {
 }
 
 /* It is laid out as SETBIT does it: others may look. */
-BED_TEST(bitmap_bits_of_server) {
-  book_t book;
-  book_new(&book, bed, BELAY_DEDUP_BITMAP);
-  expect_mark(&book, "k", "7,16777215", "NN");
+BOOK_TEST(bitmap_bits_of_server, BITMAP) {
+  expect_mark(book, "k", "7,16777215", "NN");
   assert_int_equal(server_integer(bed->server, "GETBIT", KEY, "7", NULL), 1);
   assert_int_equal(server_integer(bed->server, "STRLEN", KEY, NULL), 2 << 20);
   server_do(bed->server, "SETBIT", KEY, "100", "1", NULL);
-  expect_mark(&book, "k", "100,101", "SN");
+  expect_mark(book, "k", "100,101", "SN");
 }

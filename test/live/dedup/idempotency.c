@@ -16,98 +16,91 @@ static void pass(bed_t *bed) {
   server_do(bed->server, "HSET", KEY, "until", "1", NULL);
 }
 
-BED_TEST(one_client_processes) {
-  once_t once;
+ONCE_TEST(one_client_processes) {
   turn_t one = {0}, other = {0};
-  once_new(&once, bed);
-  expect_turn(&one, once_read(&once, &one, "pay"), BELAY_IDEMPOTENCY_ABSENT);
+  expect_turn(&one, once_read(once, &one, "pay"), BELAY_IDEMPOTENCY_ABSENT);
   assert_int_equal(server_keys(bed->server), 0);
-  expect_turn(&one, once_begin(&once, &one, "pay", "5 euros", MINUTE), BELAY_IDEMPOTENCY_STARTED);
+  expect_turn(&one, once_begin(once, &one, "pay", "5 euros", MINUTE), BELAY_IDEMPOTENCY_STARTED);
   assert_int_equal(one.state.attempt, 1);
   assert_between(one.state.remaining_ms, MINUTE - 20000, MINUTE);
   const belay_idempotency_token_t token = one.state.token;
-  expect_turn(&other, once_begin(&once, &other, "pay", "5 euros", MINUTE),
+  expect_turn(&other, once_begin(once, &other, "pay", "5 euros", MINUTE),
               BELAY_IDEMPOTENCY_IN_PROGRESS);
   assert_between(other.state.remaining_ms, MINUTE - 20000, MINUTE);
   assert_true(other.owner[0] != '\0');
   assert_false(other.has_result);
   assert_memory_equal(&other.state.token, &(belay_idempotency_token_t){{0}}, sizeof token);
   assert_between(pttl(bed), MINUTE + 3600000 - 20000, MINUTE + 3600000);
-  expect_turn(&one, once_finish(&once, &one, "pay", &token, "paid", 90000), BELAY_IDEMPOTENCY_DONE);
+  expect_turn(&one, once_finish(once, &one, "pay", &token, "paid", 90000), BELAY_IDEMPOTENCY_DONE);
   assert_false(one.has_result);
   assert_between(pttl(bed), 70000, 90000);
-  expect_turn(&other, once_begin(&once, &other, "pay", "5 euros", MINUTE), BELAY_IDEMPOTENCY_DONE);
+  expect_turn(&other, once_begin(once, &other, "pay", "5 euros", MINUTE), BELAY_IDEMPOTENCY_DONE);
   assert_string_equal(other.result, "paid");
   assert_between(other.state.remaining_ms, 70000, 90000);
-  expect_turn(&other, once_read(&once, &other, "pay"), BELAY_IDEMPOTENCY_DONE);
+  expect_turn(&other, once_read(once, &other, "pay"), BELAY_IDEMPOTENCY_DONE);
   assert_string_equal(other.result, "paid");
   assert_int_equal(other.state.attempt, 1);
-  expect_turn(&other, once_begin(&once, &other, "something else", "", 0),
-              BELAY_IDEMPOTENCY_STARTED);
+  expect_turn(&other, once_begin(once, &other, "something else", "", 0), BELAY_IDEMPOTENCY_STARTED);
   assert_between(other.state.remaining_ms, 10000, 30000); /* the default */
   expect_ttls(bed->server);
 }
 
-BED_TEST(other_fingerprint_is_refused) {
-  once_t once;
+ONCE_TEST(other_fingerprint_is_refused) {
   turn_t one = {0}, other = {0};
-  once_new(&once, bed);
-  expect_turn(&one, once_begin(&once, &one, "pay", "5 euros", MINUTE), BELAY_IDEMPOTENCY_STARTED);
+  expect_turn(&one, once_begin(once, &one, "pay", "5 euros", MINUTE), BELAY_IDEMPOTENCY_STARTED);
   static const char *const wrong[] = {"", "5", "5 euros ", "6 euros"};
   for (int i = 0; i < 4; i++) { /* in progress, over, free, done */
     const belay_idempotency_token_t token = one.state.token;
     for (size_t j = 0; j < sizeof wrong / sizeof *wrong; j++) {
-      assert_error(once_begin(&once, &other, "pay", wrong[j], MINUTE), 0);
+      assert_error(once_begin(once, &other, "pay", wrong[j], MINUTE), 0);
       assert_error(end_of_turn(&other), BELAY_EMISMATCH);
       assert_string_equal(other.detail, KEY ": it has another fingerprint");
     }
     if (i == 0) {
       pass(bed);
     } else if (i == 1) {
-      expect_turn(&other, once_abandon(&once, &other, "pay", &token), BELAY_IDEMPOTENCY_ABANDONED);
+      expect_turn(&other, once_abandon(once, &other, "pay", &token), BELAY_IDEMPOTENCY_ABANDONED);
     } else if (i == 2) {
-      expect_turn(&one, once_begin(&once, &one, "pay", "5 euros", MINUTE),
+      expect_turn(&one, once_begin(once, &one, "pay", "5 euros", MINUTE),
                   BELAY_IDEMPOTENCY_STARTED);
       assert_int_equal(one.state.attempt, 2);
-      expect_turn(&other, once_finish(&once, &other, "pay", &one.state.token, "paid", 0),
+      expect_turn(&other, once_finish(once, &other, "pay", &one.state.token, "paid", 0),
                   BELAY_IDEMPOTENCY_DONE);
     }
   }
 }
 
-BED_TEST(late_owner_is_refused) {
-  once_t once;
+ONCE_TEST(late_owner_is_refused) {
   turn_t late = {0}, next = {0};
-  once_new(&once, bed);
-  expect_turn(&late, once_begin(&once, &late, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
+  expect_turn(&late, once_begin(once, &late, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
   const belay_idempotency_token_t first = late.state.token;
   pass(bed);
-  expect_turn(&next, once_read(&once, &next, "pay"), BELAY_IDEMPOTENCY_IN_PROGRESS);
+  expect_turn(&next, once_read(once, &next, "pay"), BELAY_IDEMPOTENCY_IN_PROGRESS);
   assert_int_equal(next.state.remaining_ms, 0);
-  expect_turn(&next, once_begin(&once, &next, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_TAKEN_OVER);
+  expect_turn(&next, once_begin(once, &next, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_TAKEN_OVER);
   assert_int_equal(next.state.attempt, 2);
   const belay_idempotency_token_t second = next.state.token;
   assert_memory_not_equal(&first, &second, sizeof first);
   for (int i = 0; i < 2; i++) {
     belay_idempotency_outcome_t now =
         i == 0 ? BELAY_IDEMPOTENCY_IN_PROGRESS : BELAY_IDEMPOTENCY_DONE;
-    expect_not_owner(&late, once_extend(&once, &late, "pay", &first, MINUTE), now);
-    expect_not_owner(&late, once_abandon(&once, &late, "pay", &first), now);
-    expect_not_owner(&late, once_finish(&once, &late, "pay", &first, "too late", 0), now);
+    expect_not_owner(&late, once_extend(once, &late, "pay", &first, MINUTE), now);
+    expect_not_owner(&late, once_abandon(once, &late, "pay", &first), now);
+    expect_not_owner(&late, once_finish(once, &late, "pay", &first, "too late", 0), now);
     assert_int_equal(late.has_result, i);
     assert_string_equal(late.result, i == 0 ? "" : "in time");
     assert_int_equal(late.state.attempt, 2);
-    expect_turn(&next, once_finish(&once, &next, "pay", &second, "in time", 0),
+    expect_turn(&next, once_finish(once, &next, "pay", &second, "in time", 0),
                 BELAY_IDEMPOTENCY_DONE); /* twice */
   }
-  expect_not_owner(&next, once_finish(&once, &next, "pay", &second, "another", 0),
+  expect_not_owner(&next, once_finish(once, &next, "pay", &second, "another", 0),
                    BELAY_IDEMPOTENCY_DONE);
   assert_string_equal(next.result, "in time");
-  expect_turn(&next, once_forget(&once, &next, "pay"), BELAY_IDEMPOTENCY_ABSENT);
+  expect_turn(&next, once_forget(once, &next, "pay"), BELAY_IDEMPOTENCY_ABSENT);
   assert_true(next.state.existed);
-  expect_turn(&next, once_forget(&once, &next, "pay"), BELAY_IDEMPOTENCY_ABSENT);
+  expect_turn(&next, once_forget(once, &next, "pay"), BELAY_IDEMPOTENCY_ABSENT);
   assert_false(next.state.existed);
-  expect_not_owner(&next, once_finish(&once, &next, "pay", &second, "in time", 0),
+  expect_not_owner(&next, once_finish(once, &next, "pay", &second, "in time", 0),
                    BELAY_IDEMPOTENCY_ABSENT);
   assert_int_equal(server_keys(bed->server), 0);
 }
@@ -135,35 +128,31 @@ BED_TEST(unfinished_record_is_kept_for_grace) {
 }
 
 /* A late owner stays the owner until another client takes over. */
-BED_TEST(finish_after_deadline_without_takeover) {
-  once_t once;
+ONCE_TEST(finish_after_deadline_without_takeover) {
   turn_t one = {0}, other = {0};
-  once_new(&once, bed);
-  expect_turn(&one, once_begin(&once, &one, "pay", "", 1), BELAY_IDEMPOTENCY_STARTED);
+  expect_turn(&one, once_begin(once, &one, "pay", "", 1), BELAY_IDEMPOTENCY_STARTED);
   const belay_idempotency_token_t token = one.state.token;
   bed_run_for(bed, 5);
-  expect_turn(&one, once_extend(&once, &one, "pay", &token, MINUTE), BELAY_IDEMPOTENCY_STARTED);
+  expect_turn(&one, once_extend(once, &one, "pay", &token, MINUTE), BELAY_IDEMPOTENCY_STARTED);
   assert_between(one.state.remaining_ms, MINUTE - 20000, MINUTE);
-  expect_turn(&one, once_extend(&once, &one, "pay", &token, 1000), BELAY_IDEMPOTENCY_STARTED);
+  expect_turn(&one, once_extend(once, &one, "pay", &token, 1000), BELAY_IDEMPOTENCY_STARTED);
   assert_between(one.state.remaining_ms, MINUTE - 20000, MINUTE); /* never shorter */
   assert_between(pttl(bed), 3600000 + MINUTE - 20000, 3600000 + MINUTE);
-  expect_turn(&other, once_begin(&once, &other, "pay", "", 1), BELAY_IDEMPOTENCY_IN_PROGRESS);
+  expect_turn(&other, once_begin(once, &other, "pay", "", 1), BELAY_IDEMPOTENCY_IN_PROGRESS);
   pass(bed);
-  expect_turn(&one, once_finish(&once, &one, "pay", &token, "", 0), BELAY_IDEMPOTENCY_DONE);
-  expect_turn(&other, once_begin(&once, &other, "pay", "", 1), BELAY_IDEMPOTENCY_DONE);
+  expect_turn(&one, once_finish(once, &one, "pay", &token, "", 0), BELAY_IDEMPOTENCY_DONE);
+  expect_turn(&other, once_begin(once, &other, "pay", "", 1), BELAY_IDEMPOTENCY_DONE);
   assert_true(other.has_result); /* an empty one is one */
   assert_int_equal(other.state.result_len, 0);
 }
 
-BED_TEST(deadline_by_server_clock) {
-  once_t once;
+ONCE_TEST(deadline_by_server_clock) {
   turn_t one = {0}, other = {0};
   const int64_t ms = 150;
-  once_new(&once, bed);
   int64_t before = clock_now();
-  expect_turn(&one, once_begin(&once, &one, "pay", "", ms), BELAY_IDEMPOTENCY_STARTED);
+  expect_turn(&one, once_begin(once, &one, "pay", "", ms), BELAY_IDEMPOTENCY_STARTED);
   do
-    assert_error(once_begin(&once, &other, "pay", "", ms), 0);
+    assert_error(once_begin(once, &other, "pay", "", ms), 0);
   while (end_of_turn(&other) == 0 && other.state.outcome == BELAY_IDEMPOTENCY_IN_PROGRESS);
   assert_int_equal(other.state.outcome, BELAY_IDEMPOTENCY_TAKEN_OVER);
   assert_true(clock_now() - before >= (ms - 2) * 1000000);
@@ -228,21 +217,19 @@ BED_TEST(result_bounded_by_max_reply) {
   assert_int_equal(turn.state.result_len, 32768);
 }
 
-BED_TEST(arguments_are_checked) {
-  once_t once;
+ONCE_TEST(arguments_are_checked) {
   turn_t turn = {0};
   const belay_idempotency_token_t token = {{1}};
-  once_new(&once, bed);
-  belay_idempotency_t *records = once.records;
+  belay_idempotency_t *records = once->records;
   belay_request_t *r = &turn.request;
-  assert_error(once_begin(&once, &turn, "", "", 0), BELAY_EINVAL);
-  assert_error(once_begin(&once, &turn, "pay", "", 86400001), BELAY_EINVAL);
-  assert_error(once_begin(&once, &turn, "pay", "", -2), BELAY_EINVAL);
-  assert_error(once_extend(&once, &turn, "pay", &token, -2), BELAY_EINVAL);
-  assert_error(once_extend(&once, &turn, "pay", NULL, 0), BELAY_EINVAL);
-  assert_error(once_finish(&once, &turn, "pay", NULL, "", 0), BELAY_EINVAL);
-  assert_error(once_finish(&once, &turn, "pay", &token, "", 999), BELAY_EINVAL);
-  assert_error(once_abandon(&once, &turn, "pay", NULL), BELAY_EINVAL);
+  assert_error(once_begin(once, &turn, "", "", 0), BELAY_EINVAL);
+  assert_error(once_begin(once, &turn, "pay", "", 86400001), BELAY_EINVAL);
+  assert_error(once_begin(once, &turn, "pay", "", -2), BELAY_EINVAL);
+  assert_error(once_extend(once, &turn, "pay", &token, -2), BELAY_EINVAL);
+  assert_error(once_extend(once, &turn, "pay", NULL, 0), BELAY_EINVAL);
+  assert_error(once_finish(once, &turn, "pay", NULL, "", 0), BELAY_EINVAL);
+  assert_error(once_finish(once, &turn, "pay", &token, "", 999), BELAY_EINVAL);
+  assert_error(once_abandon(once, &turn, "pay", NULL), BELAY_EINVAL);
   assert_error(
       belay_idempotency_begin(records, r, belay_bytes(NULL, 1), belay_bytes(NULL, 0), 0, on_turn),
       BELAY_EINVAL);
@@ -267,16 +254,14 @@ static void linger(once_t *once) {
 }
 
 /* The remaining time is counted to the callback, not to the reply. */
-BED_TEST(remaining_time_at_callback) {
-  once_t once;
+ONCE_TEST(remaining_time_at_callback) {
   turn_t turn[2] = {0};
-  once_new(&once, bed);
-  expect_turn(&turn[0], once_read(&once, &turn[0], "a"), BELAY_IDEMPOTENCY_ABSENT);
+  expect_turn(&turn[0], once_read(once, &turn[0], "a"), BELAY_IDEMPOTENCY_ABSENT);
   server_pause(bed->server); /* both answers come at once */
-  assert_error(once_begin(&once, &turn[0], "a", "x", 400), 0);
-  assert_error(once_begin(&once, &turn[1], "a2", "x", 400), 0);
+  assert_error(once_begin(once, &turn[0], "a", "x", 400), 0);
+  assert_error(once_begin(once, &turn[1], "a2", "x", 400), 0);
   bed_run_for(bed, 10);
-  once.then = linger; /* in the first of them */
+  once->then = linger; /* in the first of them */
   server_resume(bed->server);
   assert_error(end_of_turn(&turn[0]), 0);
   assert_error(end_of_turn(&turn[1]), 0);

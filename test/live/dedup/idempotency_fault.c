@@ -80,14 +80,12 @@ static void lose_the_answer(bed_t *bed, const char *state) {
   relay_delay(bed->relay, 0);
 }
 
-RELAY_TEST(lost_replies) {
-  once_t once;
-  once_new(&once, bed);
+ONCE_TEST_RELAYED(lost_replies) {
   for (int round = 0; round < 3; round++) {
     turn_t turn = {0};
     int64_t evals = server_calls(bed->server, "eval") + server_calls(bed->server, "evalsha");
     relay_delay(bed->relay, RELAY_LONG);
-    assert_error(once_begin(&once, &turn, "pay", "x", MINUTE), 0);
+    assert_error(once_begin(once, &turn, "pay", "x", MINUTE), 0);
     lose_the_answer(bed, round == 2 ? "taken" : "started");
     assert_error(end_of_turn(&turn), 0); /* it has found itself */
     assert_int_equal(turn.state.outcome,
@@ -98,7 +96,7 @@ RELAY_TEST(lost_replies) {
                      evals + 2);
     relay_delay(bed->relay, RELAY_LONG);
     if (round == 0) {
-      assert_error(once_abandon(&once, &turn, "pay", &token), 0);
+      assert_error(once_abandon(once, &turn, "pay", &token), 0);
       lose_the_answer(bed, "free");
       assert_error(end_of_turn(&turn), 0);
       assert_int_equal(turn.state.outcome, BELAY_IDEMPOTENCY_ABANDONED);
@@ -106,7 +104,7 @@ RELAY_TEST(lost_replies) {
       server_do(bed->server, "HSET", KEY, "until", "1", NULL);
       relay_delay(bed->relay, 0);
     } else {
-      assert_error(once_finish(&once, &turn, "pay", &token, "r", 1000), 0);
+      assert_error(once_finish(once, &turn, "pay", &token, "r", 1000), 0);
       lose_the_answer(bed, "done");
       assert_error(end_of_turn(&turn), 0);
       assert_int_equal(turn.state.outcome, BELAY_IDEMPOTENCY_DONE);
@@ -115,7 +113,7 @@ RELAY_TEST(lost_replies) {
   }
   turn_t turn = {0};
   relay_delay(bed->relay, RELAY_LONG);
-  assert_error(once_forget(&once, &turn, "pay"), 0);
+  assert_error(once_forget(once, &turn, "pay"), 0);
   while (server_keys(bed->server) > 0)
     uv_run(&bed->loop, UV_RUN_NOWAIT);
   relay_cut(bed->relay);
@@ -125,15 +123,13 @@ RELAY_TEST(lost_replies) {
 }
 
 /* Told for certain, also the second time. */
-RELAY_TEST(mismatch_after_retry_is_definite) {
-  once_t once;
-  once_new(&once, bed);
+ONCE_TEST_RELAYED(mismatch_after_retry_is_definite) {
   turn_t turn = {0}, owned = {0};
-  expect_turn(&turn, once_begin(&once, &turn, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
+  expect_turn(&turn, once_begin(once, &turn, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
   belay_idempotency_token_t wrong = {{7}};
   relay_delay(bed->relay, RELAY_LONG);
-  assert_error(once_begin(&once, &turn, "pay", "y", MINUTE), 0);
-  assert_error(once_finish(&once, &owned, "pay", &wrong, "r", 0), 0);
+  assert_error(once_begin(once, &turn, "pay", "y", MINUTE), 0);
+  assert_error(once_finish(once, &owned, "pay", &wrong, "r", 0), 0);
   bed_run_for(bed, 20);
   relay_cut(bed->relay);
   relay_delay(bed->relay, 0);
@@ -144,18 +140,16 @@ RELAY_TEST(mismatch_after_retry_is_definite) {
 }
 
 /* The second try cannot know the effect of the first one, so the outcome is unknown. */
-RELAY_TEST(retry_with_unknown_first_attempt) {
+ONCE_TEST_RELAYED(retry_with_unknown_first_attempt) {
   static const script_input_t other = {
       {KEY}, {"begin", "0123456789012345678901234567890123456789", "60000", "60000", "x", "me"}};
-  once_t once;
-  once_new(&once, bed);
   for (int i = 0; i < 2; i++) {
     turn_t turn = {0};
-    expect_turn(&turn, once_begin(&once, &turn, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
+    expect_turn(&turn, once_begin(once, &turn, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
     const belay_idempotency_token_t token = turn.state.token;
     relay_delay(bed->relay, RELAY_LONG);
-    assert_error(i == 0 ? once_finish(&once, &turn, "pay", &token, "r", 0)
-                        : once_abandon(&once, &turn, "pay", &token),
+    assert_error(i == 0 ? once_finish(once, &turn, "pay", &token, "r", 0)
+                        : once_abandon(once, &turn, "pay", &token),
                  0);
     lose_the_answer(bed, i == 0 ? "done" : "free");
     if (i == 0)
@@ -169,21 +163,19 @@ RELAY_TEST(retry_with_unknown_first_attempt) {
 }
 
 /* A begin that was given up is given back: another one starts at once. */
-BED_TEST(canceled_begin_is_abandoned) {
-  once_t once;
+ONCE_TEST(canceled_begin_is_abandoned) {
   turn_t turn = {0}, next = {0};
-  once_new(&once, bed);
   for (int i = 0; i < 3; i++) {
     server_pause(bed->server);
-    assert_error(once_begin(&once, &turn, "pay", "x", MINUTE), 0);
+    assert_error(once_begin(once, &turn, "pay", "x", MINUTE), 0);
     if (i > 0)
       bed_run_for(bed, 10); /* it is on its way */
     assert_ends(belay_request_cancel(&turn.request), end_of_turn(&turn), BELAY_ECANCELED);
     server_resume(bed->server);
     bed_settle(bed);
-    expect_turn(&next, once_begin(&once, &next, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
+    expect_turn(&next, once_begin(once, &next, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
     const belay_idempotency_token_t token = next.state.token;
-    expect_turn(&next, once_abandon(&once, &next, "pay", &token), BELAY_IDEMPOTENCY_ABANDONED);
+    expect_turn(&next, once_abandon(once, &next, "pay", &token), BELAY_IDEMPOTENCY_ABANDONED);
   }
   assert_true(next.state.attempt >= 5);
 }
@@ -231,14 +223,12 @@ BED_TEST_OF(close_timeout_limits_abandon, o.close_timeout_ms = 50) {
 }
 
 /* Not answered in time: it is given back as well. */
-BED_TEST(unknown_begin_is_abandoned) {
-  once_t once;
+ONCE_TEST(unknown_begin_is_abandoned) {
   turn_t turn = {0};
-  once_new(&once, bed);
-  expect_turn(&turn, once_read(&once, &turn, "pay"), BELAY_IDEMPOTENCY_ABSENT);
+  expect_turn(&turn, once_read(once, &turn, "pay"), BELAY_IDEMPOTENCY_ABSENT);
   server_pause(bed->server);
   turn.request.timeout_ms = 50;
-  assert_error(once_begin(&once, &turn, "pay", "x", MINUTE), 0);
+  assert_error(once_begin(once, &turn, "pay", "x", MINUTE), 0);
   assert_error(end_of_turn(&turn), BELAY_EUNKNOWN);
   server_resume(bed->server);
   bed_settle(bed);
@@ -246,14 +236,12 @@ BED_TEST(unknown_begin_is_abandoned) {
 }
 
 /* An abandoned record does not return when its begin is executed late, and a finished one stays. */
-BED_TEST(late_execution_changes_nothing) {
+ONCE_TEST(late_execution_changes_nothing) {
   static const char *const ends[] = {"free", "done", "taken"};
-  once_t once;
   turn_t turn = {0}, next = {0};
-  once_new(&once, bed);
   for (int i = 0; i < 3; i++) {
     server_do(bed->server, "FLUSHALL", NULL);
-    expect_turn(&turn, once_begin(&once, &turn, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
+    expect_turn(&turn, once_begin(once, &turn, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
     const belay_idempotency_token_t token = turn.state.token;
     char text[41];
     for (size_t j = 0; j < sizeof token.bytes; j++)
@@ -261,9 +249,9 @@ BED_TEST(late_execution_changes_nothing) {
     if (i == 2)
       server_do(bed->server, "HSET", KEY, "until", "1", NULL);
     expect_turn(&next,
-                i == 0   ? once_abandon(&once, &next, "pay", &token)
-                : i == 1 ? once_finish(&once, &next, "pay", &token, "r", 0)
-                         : once_begin(&once, &next, "pay", "x", MINUTE),
+                i == 0   ? once_abandon(once, &next, "pay", &token)
+                : i == 1 ? once_finish(once, &next, "pay", &token, "r", 0)
+                         : once_begin(once, &next, "pay", "x", MINUTE),
                 i == 0   ? BELAY_IDEMPOTENCY_ABANDONED
                 : i == 1 ? BELAY_IDEMPOTENCY_DONE
                          : BELAY_IDEMPOTENCY_TAKEN_OVER);
