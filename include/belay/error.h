@@ -42,7 +42,7 @@ extern "C" {
   X(ENOQUORUM, -20029, 1, "too few of the servers answered")                                       \
   X(EQUARANTINED, -20030, 1, "the server does not vote yet: it may have lost data lately")         \
   X(EDUPLICATE, -20031, 0, "two of the clients reach the same server")                             \
-  X(EFENCED, -20032, 0, "a later holder has used the resource")                                    \
+  X(EFENCED, -20032, 0, "a later holder has been here")                                            \
   X(ESHARED, -20033, 1, "another reader holds it")                                                 \
   X(EABSENT, -20034, 0, "it does not exist")                                                       \
   X(ELIMITED, -20035, 1, "the limiter does not allow it now")                                      \
