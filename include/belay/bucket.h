@@ -48,9 +48,8 @@ typedef struct belay_bucket_options {
   int64_t capacity;
   /** true if a bucket that does not exist counts as full. Default false: it counts as empty. */
   bool full;
-  /** Lifetime of the tokens after the last fetch that took tokens, or the last add that put
-   * tokens in, in milliseconds: 1,000 to 31,536,000,000. Then the bucket does not exist any
-   * more. Default 3,600,000, an hour. */
+  /** Lifetime of the tokens after the last fetch or add that changed them, in milliseconds: 1,000
+   * to 31,536,000,000. Then the bucket does not exist any more. Default 3,600,000, an hour. */
   int64_t idle_ms;
   /** Lifetime of the index after the last filling, in milliseconds: idle_ms to 31,536,000,000. Use
    * many periods. It is kept longer if the add may be retried for longer. Default 86,400,000, a
@@ -81,9 +80,7 @@ typedef struct belay_bucket_state {
   int64_t index;
 } belay_bucket_state_t;
 
-/** Receives the result of an operation. It runs exactly once, on the loop, never inside the call
- * that started the operation. It may call any function, also reuse the request or close the handle.
- * state is valid until it returns. status:
+/** Receives the result of an operation; see CALLBACKS in belay/request.h. status:
  *
  *   0                    the server answered
  *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
@@ -129,8 +126,7 @@ BELAY_API int belay_bucket_delete(belay_bucket_t *bucket, belay_request_t *reque
 /** Return options.data. */
 BELAY_API void *belay_bucket_data(const belay_bucket_t *bucket);
 
-/** Runs once, on the loop, when belay_bucket_close() has completed. The handle is freed: do not use
- * it. data is options.data; see CLOSING in belay/loop.h. */
+/** Runs when belay_bucket_close() has completed; see CLOSING in belay/loop.h. */
 typedef void (*belay_bucket_close_cb)(belay_bucket_t *bucket, void *data);
 
 /** Close the handle. Allowed inside any callback. Pending requests end with BELAY_ECANCELED, and

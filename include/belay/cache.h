@@ -67,10 +67,9 @@ extern "C" {
  * @endcode */
 typedef struct belay_cache belay_cache_t;
 
-/** A load under way. The loader owns it, and must end it exactly once, with
- * belay_cache_load_done(), belay_cache_load_absent() or belay_cache_load_failed(). It may do so
- * inside the loader function or in any later callback on the loop. It must do so even if
- * belay_cache_load_is_wanted() returns false. */
+/** A load under way. The loader owns it, and must end it exactly once, in the loader function or
+ * later, with belay_cache_load_done(), belay_cache_load_absent() or belay_cache_load_failed(). It
+ * must do so even if belay_cache_load_is_wanted() returns false. */
 typedef struct belay_cache_load belay_cache_load_t;
 
 #define BELAY_CACHE_KEY_MAX ((size_t)1024)               /**< bytes of a key */
@@ -79,15 +78,14 @@ typedef struct belay_cache_load belay_cache_load_t;
 #define BELAY_CACHE_TAG_MAX ((size_t)128)                /**< bytes of a tag */
 #define BELAY_CACHE_MANY_MAX 1024                        /**< keys of belay_cache_get_many() */
 
-/** Loader: start to load the value of a key. It runs on the loop, never inside a call of the
- * program, once per load. It may call any function. key is valid until the load has ended. arg is
- * options.arg. */
+/** Loader: start to load the value of a key. It runs once per load, never inside a call of the
+ * program, and may call any function. key is valid until the load has ended. arg is options.arg. */
 typedef void (*belay_cache_load_fn)(belay_cache_load_t *load, const char *key, size_t key_len,
                                     void *arg);
 
-/** Loader of several keys: n loads and their keys. Each load must be ended by itself. It runs on
- * the loop, never inside a call of the program, and may call any function. The arrays are valid
- * until it returns, each key until its load has ended. arg is options.arg. */
+/** Loader of several keys: n loads and their keys. Each load must be ended by itself. The arrays are
+ * valid until it returns, each key until its load has ended. The rules of belay_cache_load_fn apply.
+ */
 typedef void (*belay_cache_load_many_fn)(belay_cache_load_t *const *loads,
                                          const belay_bytes_t *keys, size_t n, void *arg);
 
@@ -149,8 +147,8 @@ typedef struct belay_cache_options {
   /** Largest random reduction of ttl_ms, in percent, 0 to 90, drawn for each value, so that
    * values that were stored together do not expire together. Default 10; 0: no reduction. */
   unsigned jitter_percent;
-  /** Time that a value is stale after it was fresh, in milliseconds: 0 to 31,536,000,000
-   * ("stale-while-revalidate"). Default 0: it is never stale. */
+  /** Time that a value is stale after it was fresh ("stale-while-revalidate"), in milliseconds: 0
+   * to 31,536,000,000. Default 0. */
   int64_t stale_ms;
   /** Time that a value is kept after it was fresh, in milliseconds, at least stale_ms
    * ("stale-if-error"). Default 0: same as stale_ms. */
@@ -181,12 +179,11 @@ typedef struct belay_cache_options {
    * steps, the load too. Default 10,000. Other operations (put, touch, invalidations) have the
    * client's timeout_ms. See TIME LIMITS in belay/request.h. */
   int64_t timeout_ms;
-  /** Shortest time between two looks of a get that waits for the load of another process, in
+  /** Shortest time between two lookups of a get that waits for the load of another process, in
    * milliseconds: 1 to 60,000. The time is random, up to retry_max_ms. A message normally ends the
    * wait earlier. Default 20. */
   int64_t retry_min_ms;
-  /** Longest time between two looks of a get that waits for the load of another process, in
-   * milliseconds: retry_min_ms to 60,000. Default 200. */
+  /** Longest time between these lookups, in milliseconds: retry_min_ms to 60,000. Default 200. */
   int64_t retry_max_ms;
   /** Time that a get waits for the load of another process, in milliseconds: 0 to 600,000. Default
    * BELAY_FOREVER: until the get's own deadline. */
@@ -232,9 +229,8 @@ typedef struct belay_cache_options {
   /** Size of the table in this process, in bytes, bookkeeping included except for 16 KiB. Default
    * 0: no table. */
   size_t local_bytes;
-  /** Time that the table may serve a value that another process, or another cache of this
- * process, has invalidated, in milliseconds: 1
-   * to 86,400,000. Default 1000. */
+  /** Time that the table may serve a value that another process, or another cache of this process,
+   * has invalidated, in milliseconds: 1 to 86,400,000. Default 1000. */
   int64_t local_ttl_ms;
   /** true if invalidations are not published. Only for caches of which no process has a table.
    * Default false. */
@@ -308,23 +304,16 @@ typedef struct belay_cache_result {
   int64_t remaining_ms;
 } belay_cache_result_t;
 
-/** Receives the result of a get; result->status is status. It runs exactly once, on the loop, never
- * inside the call that started the get. It may call any function, also reuse the request or close
- * the cache. result is valid until it returns. */
+/** Receives the result of a get; result->status is status. See CALLBACKS in belay/request.h. */
 typedef void (*belay_cache_cb)(belay_request_t *request, int status,
                                const belay_cache_result_t *result);
 
 /* ---- operations ----
  *
- * Each function with a request returns 0, or an error. After an error the callback does not run.
- *
- *   BELAY_EINVAL   the key does not have 1 to BELAY_CACHE_KEY_MAX bytes, or another argument is
- *                  invalid (belay_detail() names it)
- *   BELAY_ESTATE   the request is pending
- *   BELAY_EBUSY    too much is pending in the client
- *   BELAY_ENOMEM, BELAY_ECLOSING, BELAY_EFORK
- *
- * Arguments are copied. */
+ * Each function with a request returns 0, BELAY_EINVAL (belay_detail() names the argument),
+ * BELAY_ESTATE (the request is pending), BELAY_EBUSY (too much is pending in the client),
+ * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. After an error the callback does not run. A key has 1
+ * to BELAY_CACHE_KEY_MAX bytes. Arguments are copied. */
 
 /** Get the value of a key. A get that is canceled, or whose deadline passes, does not end the load
  * that it waits for, because other gets may need it. */
@@ -345,9 +334,8 @@ BELAY_API int belay_cache_get_late(belay_cache_t *cache, belay_request_t *reques
 BELAY_API int belay_cache_peek(belay_cache_t *cache, belay_bytes_t key,
                                belay_cache_result_t *result);
 
-/** Receives the results of belay_cache_get_many(): n results in the order of the keys, each with
- * its own status. n is always the number of keys. If status is not 0, each result has that status.
- * The rules of belay_cache_cb apply. */
+/** Receives the results of belay_cache_get_many(): a result for each of the n keys, in their order
+ * and with its own status. If status is not 0, each result has that status. */
 typedef void (*belay_cache_many_cb)(belay_request_t *request, int status,
                                     const belay_cache_result_t *results, size_t n);
 
@@ -358,7 +346,7 @@ typedef void (*belay_cache_many_cb)(belay_request_t *request, int status,
 BELAY_API int belay_cache_get_many(belay_cache_t *cache, belay_request_t *request,
                                    const belay_bytes_t *keys, size_t n, belay_cache_many_cb cb);
 
-/** Receives the result of a put, touch or invalidation. The rules of belay_cache_cb apply. status:
+/** Receives the result of a put, touch or invalidation. status:
  *
  *   0                    done
  *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
@@ -474,8 +462,7 @@ BELAY_API void belay_cache_stats(const belay_cache_t *cache, belay_cache_stats_t
 /** Return options.data. */
 BELAY_API void *belay_cache_data(const belay_cache_t *cache);
 
-/** Runs once, on the loop, when belay_cache_close() has completed. The cache is freed: do not use
- * it. data is options.data; see CLOSING in belay/loop.h. */
+/** Runs when belay_cache_close() has completed; see CLOSING in belay/loop.h. */
 typedef void (*belay_cache_close_cb)(belay_cache_t *cache, void *data);
 
 /** Close the cache. Allowed inside any callback. Pending requests end with BELAY_ECANCELED. Leases

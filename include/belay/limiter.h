@@ -55,8 +55,8 @@ typedef enum belay_limit_kind {
    * and gains `count` tokens per period, evenly. Any interval of d microseconds admits at most
    * burst + d * count / P tokens.
    *
-   * Source: ITU-T I.371, "generic cell rate algorithm". This implementation is exact: it counts
-   * debt in units of 1/P token. */
+   * Source: ITU-T I.371, "generic cell rate algorithm". Debt is counted exactly, in units of 1/P
+   * token. */
   BELAY_LIMIT_BUCKET = 1,
   /** Fixed window. It admits at most `count` tokens from the first admitted call until P has
    * passed. With `aligned`, windows begin at multiples of P of the server's clock. An interval of P
@@ -122,7 +122,7 @@ typedef struct belay_limiter_options {
   belay_bytes_t name;
   /** Limits of the policy; copied. A take is admitted only if all limits admit it. Required. */
   const belay_limit_t *limits;
-  /** Number of limits, 1 to BELAY_LIMITER_LIMITS_MAX. Required. */
+  /** Number of limits, 1 to BELAY_LIMITER_LIMITS_MAX. */
   size_t limits_len;
 
   /** Capacity of the local denial cache, in keys. Default 4096; 0 disables the cache.
@@ -142,8 +142,8 @@ typedef struct belay_limiter_options {
    *     most the tokens that the policy admits in d + lease_ms.
    *   - A process strands at most lease_tokens of a key, for at most lease_ms. It returns unused
    *     tokens after lease_ms / 2 without a take, and on close.
-   *   - Tokens are lost until they leak if the reply to their fetch was lost, or if they could not
-   *     be returned.
+   *   - Tokens are lost until they leak if the reply to their fetch was lost, or came after its
+   *     deadline or the close, or if they could not be returned.
    *   - A ban, reset or new policy of another handle takes effect with the next fetch.
    *   - Takes that need more tokens than are left wait, in order, for the next fetch. */
   int64_t lease_tokens;
@@ -260,8 +260,7 @@ typedef struct belay_limiter_result {
    * set if the verdict comes from options.away.
    *
    *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
-   *   BELAY_EUNKNOWN       sent and not answered; it may have been executed. A take is not retried,
-   *                        except for a take that waits for a token lease: its fetch is retried
+   *   BELAY_EUNKNOWN       sent and not answered; it may have been executed
    *   BELAY_ECANCELED      belay_request_cancel() or a close; it may have been executed
    *   BELAY_EWRONGTYPE     the key holds a value of another program
    *   another error        the server's refusal */
@@ -295,27 +294,17 @@ typedef struct belay_limiter_result {
   belay_reservation_t reservation;
 } belay_limiter_result_t;
 
-/** Receives the result of an operation. It runs exactly once, on the loop, never inside the call
- * that started the operation. It may call any function, also reuse the request or close the
- * limiter. result is valid until it returns. status:
- *
- *   0          there is a verdict: BELAY_ALLOWED, BELAY_DENIED or BELAY_NEVER. It comes from the
- *              server, a token lease, the denial cache or options.away. A denial is not an error
- *   an error   the verdict is BELAY_INDETERMINATE, and status is result->cause */
+/** Receives the result of an operation; see CALLBACKS in belay/request.h. status: 0 if there is a
+ * verdict, also BELAY_DENIED; result->cause if the verdict is BELAY_INDETERMINATE. */
 typedef void (*belay_limiter_cb)(belay_request_t *request, int status,
                                  const belay_limiter_result_t *result);
 
 /* ---- operations ----
  *
- * Each function with a callback returns 0, or an error. After an error the callback does not run.
- *
- *   BELAY_EINVAL   the key does not have 1 to BELAY_LIMITER_KEY_MAX bytes, the cost is negative, or
- *                  another argument is invalid (belay_detail() names it)
- *   BELAY_ESTATE   the request is pending
- *   BELAY_EBUSY    too much is pending in the client, or too many requests wait for this key
- *   BELAY_ENOMEM, BELAY_ECLOSING, BELAY_EFORK
- *
- * The key is copied. */
+ * Each function with a callback returns 0, BELAY_EINVAL (belay_detail() names the argument),
+ * BELAY_ESTATE (the request is pending), BELAY_EBUSY (too much is pending in the client, or too many
+ * requests wait for this key), BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. After an error the
+ * callback does not run. A key has 1 to BELAY_LIMITER_KEY_MAX bytes; it is copied. */
 
 /** Take cost tokens, or none. A cost of 0 takes nothing and reports the state of the key.
  *
@@ -356,8 +345,7 @@ BELAY_API int belay_limiter_penalty(belay_limiter_t *limiter, belay_request_t *r
  * is not known (several refunds on one key, out of order), it gives back less rather than more.
  * result->returned is the amount of the limit that got back least. Not retried.
  *
- * BELAY_EINVAL also if the receipt is void, or does not come from a take that the server allowed;
- * belay_detail() says so. */
+ * BELAY_EINVAL also if the receipt is void, or does not come from a take that the server allowed. */
 BELAY_API int belay_limiter_refund(belay_limiter_t *limiter, belay_request_t *request,
                                    belay_bytes_t key, belay_receipt_t *receipt, int64_t tokens,
                                    belay_limiter_cb cb);
@@ -404,9 +392,7 @@ BELAY_API int belay_limiter_cancel_reservation(belay_limiter_t *limiter, belay_r
  * give the reservation back.
  *
  * Among all processes, times follow the order in which the server received the requests. Callbacks
- * of one handle and key run in that order too, among the requests whose replies have arrived. A
- * process that was paused may receive an earlier time after it has already run a callback for a
- * later time. */
+ * of one handle and key run in that order too, among the requests whose replies have arrived. */
 BELAY_API int belay_limiter_wait(belay_limiter_t *limiter, belay_request_t *request,
                                  belay_bytes_t key, int64_t cost, int64_t max_wait_us,
                                  belay_limiter_cb cb);
@@ -431,8 +417,7 @@ typedef struct belay_limiter_stats {
 /** Copy the statistics to *stats. */
 BELAY_API void belay_limiter_stats(const belay_limiter_t *limiter, belay_limiter_stats_t *stats);
 
-/** Runs once, on the loop, when belay_limiter_close() has completed. The limiter is freed: do not
- * use it. data is options.data; see CLOSING in belay/loop.h. */
+/** Runs when belay_limiter_close() has completed; see CLOSING in belay/loop.h. */
 typedef void (*belay_limiter_close_cb)(belay_limiter_t *limiter, void *data);
 
 /** Close the limiter. Allowed inside any callback. Pending requests end with BELAY_ECANCELED, and

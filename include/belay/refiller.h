@@ -29,7 +29,8 @@ extern "C" {
  *
  * The semaphore (belay/semaphore.h) has the name refill/LENGTH/BUCKET/NAME. BUCKET is the bucket's
  * name as in its keys, LENGTH is the number of its bytes. Its keys are
- * NAMESPACE::semaphore::{refill/LENGTH/BUCKET/NAME}, with suffixes.
+ * NAMESPACE::semaphore::{refill/LENGTH/BUCKET/NAME}, with suffixes. belay_refiller_election()
+ * returns the name.
  *
  * @code
  * static void on_change(belay_refiller_t *refiller, belay_refiller_state_t state) {
@@ -62,14 +63,12 @@ typedef enum belay_refiller_state {
   BELAY_REFILLER_SUSPECT
 } belay_refiller_state_t;
 
-/** Runs on the loop when the refiller is elected (BELAY_REFILLER_ELECTED), and when it has lost its
- * place (BELAY_REFILLER_WAITING; it then waits to be elected again). It may call any function, also
- * close the refiller. */
+/** Runs when the refiller is elected (BELAY_REFILLER_ELECTED), and when it has lost its place
+ * (BELAY_REFILLER_WAITING; it then waits to be elected again). It may close the refiller. */
 typedef void (*belay_refiller_change_cb)(belay_refiller_t *refiller, belay_refiller_state_t state);
 
-/** Runs on the loop once per period while the refiller is elected, before it fills the buckets that
- * are due. It may call any function: belay_refiller_add() and belay_refiller_remove() to change the
- * table, also a close. */
+/** Runs once per period while the refiller is elected, before it fills the buckets that are due. It
+ * may change the table with belay_refiller_add() and belay_refiller_remove(), or close. */
 typedef void (*belay_refiller_round_cb)(belay_refiller_t *refiller);
 
 /** Options; belay_refiller_options_init() sets the defaults. */
@@ -91,9 +90,9 @@ typedef struct belay_refiller_options {
    * Default 1. */
   int64_t tokens;
 
-  /** Runs when the refiller is elected or has lost its place. Default NULL: none. */
+  /** Default NULL: none. */
   belay_refiller_change_cb on_change;
-  /** Runs once per period while the refiller is elected. Default NULL: none. */
+  /** Default NULL: none. */
   belay_refiller_round_cb on_round;
   /** Pointer of the caller, returned by belay_refiller_data(). Default NULL. */
   void *data;
@@ -126,26 +125,11 @@ BELAY_API int belay_refiller_remove(belay_refiller_t *refiller, belay_bytes_t ke
 /** Return the state of this refiller. */
 BELAY_API belay_refiller_state_t belay_refiller_state(const belay_refiller_t *refiller);
 
-/** An elected refiller. */
-typedef struct belay_refiller_member {
-  /** Label of the refiller. Valid until the callback returns. */
-  const char *label;
-  /** BELAY_REFILLER_ELECTED or BELAY_REFILLER_SUSPECT. */
-  belay_refiller_state_t state;
-  /** Remaining time of its lease, in milliseconds, by the server's clock. */
-  int64_t remaining_ms;
-} belay_refiller_member_t;
-
-/** Receives the elected refillers, n of them. The server does not know the refillers that wait. It
- * runs exactly once, on the loop, never inside belay_refiller_members(). It may call any function,
- * also a close. members is valid until it returns. status: as for belay_bucket_cb. */
-typedef void (*belay_refiller_members_cb)(belay_request_t *request, int status,
-                                          const belay_refiller_member_t *members, size_t n);
-
-/** List the elected refillers, as the server knows them. Returns the same errors as
- * belay_bucket_read(). */
-BELAY_API int belay_refiller_members(belay_refiller_t *refiller, belay_request_t *request,
-                                     belay_refiller_members_cb cb);
+/** Return the name of the semaphore that elects. belay_semaphore_holders() lists the elected
+ * refillers by it: the label of each, and the remaining time of its lease. With less than half of
+ * lease_ms left, a refiller is BELAY_REFILLER_SUSPECT. The bytes are valid until the refiller is
+ * closed. */
+BELAY_API belay_bytes_t belay_refiller_election(const belay_refiller_t *refiller);
 
 /** Statistics since the refiller was made, unless a comment says "now". */
 typedef struct belay_refiller_stats {
@@ -163,8 +147,7 @@ BELAY_API void belay_refiller_stats(const belay_refiller_t *refiller,
 /** Return options.data. */
 BELAY_API void *belay_refiller_data(const belay_refiller_t *refiller);
 
-/** Runs once, on the loop, when belay_refiller_close() has completed. The refiller is freed: do not
- * use it. data is options.data; see CLOSING in belay/loop.h. */
+/** Runs when belay_refiller_close() has completed; see CLOSING in belay/loop.h. */
 typedef void (*belay_refiller_close_cb)(belay_refiller_t *refiller, void *data);
 
 /** Close the refiller and release its place. Allowed inside any callback. Pending requests end with

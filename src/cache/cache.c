@@ -101,7 +101,6 @@ static int on_init(belay__handle_t *handle, void *options) {
     return error;
   cache->options = *o;
   cache->options.name.data = NULL;
-  cache->fresh_config = (belay__fresh_config_t){o->stale_ms, o->keep_ms, o->beta};
   cache->time.conn_class = BELAY__CLASS_BULK;
   belay__list_init(&cache->ready);
   belay__list_init(&cache->ready_many);

@@ -1,278 +1,380 @@
-/* A get of one key, and a peek. A get is a request:
+/* Gets of one key and of many, and peeks. A get is a request with an entry for each key:
  *
- *     begun --a fresh record in the local table--> over
- *       |
- *       +--lookup--> (CALLING) --served (get.h)--> over
- *                        |
- *                        +--the key waits--> PARKED --the load ends, or the get times out--> over
+ *     a fresh record in the local table--> served
  *
- * The get allocates no memory of its own for short keys: the key is in the values of the
- * request. */
-#include "cache/get.h"
-
+ *     looked up --found--> served, and perhaps loaded again in the background
+ *        |  |
+ *        |  +--not found--> waits for a load --the load ends, or the get times out--> served
+ *        |
+ *        +--no answer--> served, refused, or waits for a load, as options.away says
+ *
+ * All lookups are one step, and thus one round trip. Then the request is PARKED while any key
+ * waits. */
 #include <string.h>
 
 #include "cache/join.h"
+#include "cache/loader.h"
 #include "cache/waiters.h"
 
-#define SHORT_KEY ((size_t)64)
+typedef struct get get_t;
+
+typedef struct entry {
+  union {
+    belay__lookup_t lookup;
+    belay__load_waiter_t waiter; /* valid when the key waits */
+  };
+  belay__served_t served; /* result, with its own reference to the record */
+  get_t *get;
+  belay_bytes_t key;
+  uint32_t first; /* index of the first call of the key */
+  int32_t failed; /* status of a failed call of the key; 0: none failed */
+  bool looked_up; /* a lookup was sent */
+  bool waits;     /* true from the beginning of the wait on, also after it */
+} entry_t;
+
+/* State of the request, in its room. The results and the bytes of the keys follow it in memory. */
+struct get {
+  belay__operation_t *operation;
+  size_t n, waiting;
+  uint32_t calls;
+  uint8_t late; /* belay_cache_late_t */
+  bool one;     /* a get of one key: its status is that of the key */
+  /* a call has ended with a status of its own; if none has, all entries get the status of the
+   * request */
+  bool answered;
+  uint64_t deadline;
+  belay_cache_result_t *results;
+  entry_t entries[];
+};
+
+static bool is_waiting(const entry_t *entry) {
+  return entry->waits && entry->waiter.load != NULL;
+}
+
+static int status_of(const get_t *get) {
+  return get->one ? get->entries[0].served.status : 0;
+}
 
 /* ---- one key ---- */
 
-static void set_served(belay__item_t *item, belay__served_t served) {
-  item->served = served;
+static void set_served(entry_t *entry, belay__served_t served) {
+  entry->served = served;
   if (served.record != NULL)
     belay__record_retain(served.record);
 }
 
-bool belay__item_serve_local(belay_cache_t *cache, belay__item_t *item, const char *key,
-                             uint64_t now) {
-  belay__served_t served;
-  if (!belay__cache_serve_local(cache, key, item->key_len, now, &served))
-    return false;
-  set_served(item, served);
-  belay__load_refresh_early(cache, key, item->key_len, served.record);
-  return true;
+static void release_records(belay_t *belay, get_t *get) {
+  for (size_t i = 0; i < get->n; i++) {
+    entry_t *entry = &get->entries[i];
+    belay__record_release(belay, entry->served.record);
+    if (!entry->waits)
+      belay__record_release(belay, entry->lookup.record);
+  }
+}
+
+static void on_wait_over(belay__load_waiter_t *waiter, const belay__served_t *served) {
+  entry_t *entry = BELAY__CONTAINER(waiter, entry_t, waiter);
+  get_t *get = entry->get;
+  belay__operation_t *operation = get->operation;
+  belay__cache_count(operation->context, served, false);
+  set_served(entry, *served);
+  if (!belay__timer_is_set(&operation->timer) || --get->waiting > 0)
+    return;
+  belay__timer_stop(operation->client->belay, BELAY__RANK_OTHER, &operation->timer);
+  belay__request_end(operation, status_of(get));
 }
 
 /* The waiter replaces the lookup in the union. */
-static void begin_to_wait(belay__item_t *item, belay__item_end_fn end) {
-  item->waits = true;
-  item->waiter = (belay__load_waiter_t){.late = item->late, .end = end};
-  belay__list_init(&item->waiter.node);
+static void begin_to_wait(entry_t *entry) {
+  entry->waits = true;
+  entry->waiter = (belay__load_waiter_t){.late = entry->get->late, .end = on_wait_over};
+  belay__list_init(&entry->waiter.node);
 }
 
 /* After a lookup that found nothing fresh. */
-static void join_load(belay_cache_t *cache, belay__item_t *item, const char *key,
-                      belay__load_group_t *group, belay__item_end_fn end) {
-  belay__lookup_t lookup = item->lookup;
+static void join_load(belay_cache_t *cache, entry_t *entry, belay__load_group_t *group) {
+  belay__lookup_t lookup = entry->lookup;
   cache->stats.misses++;
-  begin_to_wait(item, end);
-  int error = belay__load_join(cache, key, item->key_len, &lookup, group, &item->waiter);
+  begin_to_wait(entry);
+  int error = belay__load_join(cache, entry->key, &lookup, group, &entry->waiter);
   belay__lookup_release(cache, &lookup); /* the record, if the load has not taken it */
   if (error != 0)
-    set_served(item, belay__cache_refuse(error, 0));
+    set_served(entry, belay__cache_refuse(error, 0));
 }
 
 /* After a lookup that the server did not answer. */
-static void join_in_outage(belay_cache_t *cache, belay__item_t *item, const char *key, int status,
-                           belay__item_end_fn end) {
+static void join_in_outage(belay_cache_t *cache, entry_t *entry) {
   cache->stats.away++;
-  belay__served_t served = belay__cache_serve_in_outage(cache, key, item->key_len, status);
+  belay__served_t served = belay__cache_serve_in_outage(cache, entry->key, entry->failed);
   belay__cache_count(cache, &served, true);
-  set_served(item, served);
+  set_served(entry, served);
   if (served.record != NULL || cache->options.away != BELAY_CACHE_AWAY_LOAD)
     return;
-  uint64_t asked_at = item->lookup.asked_at;
-  belay__lookup_release(cache, &item->lookup);
-  begin_to_wait(item, end);
-  int error = belay__load_join_in_outage(cache, key, item->key_len, asked_at, &item->waiter);
+  uint64_t asked_at = entry->lookup.asked_at;
+  belay__lookup_release(cache, &entry->lookup);
+  begin_to_wait(entry);
+  int error = belay__load_join_in_outage(cache, entry->key, asked_at, &entry->waiter);
   if (error != 0 && error != BELAY_EBUSY)
-    set_served(item, belay__cache_refuse(error, 0));
+    set_served(entry, belay__cache_refuse(error, 0));
 }
 
-void belay__item_settle(belay_cache_t *cache, belay__item_t *item, const char *key, int status,
-                        belay__load_group_t *group, belay__item_end_fn end) {
+/* The lookup has ended: serve the key, or make it wait. group: group of its load, or NULL. */
+static void end_lookup(belay_cache_t *cache, entry_t *entry, belay__load_group_t *group) {
   belay__served_t served;
-  if (status != 0 && belay__cache_is_outage(status))
-    join_in_outage(cache, item, key, status, end);
-  else if (status != 0)
-    set_served(item, belay__cache_refuse(status, 0));
-  else if (belay__load_serve_lookup(cache, key, item->key_len, &item->lookup, &served))
-    set_served(item, served);
+  if (entry->failed != 0 && belay__cache_is_outage(entry->failed))
+    join_in_outage(cache, entry);
+  else if (entry->failed != 0)
+    set_served(entry, belay__cache_refuse(entry->failed, 0));
+  else if (belay__load_serve_lookup(cache, entry->key, &entry->lookup, &served))
+    set_served(entry, served);
   else
-    join_load(cache, item, key, group, end);
+    join_load(cache, entry, group);
 }
 
-void belay__item_end_wait(belay__operation_t *operation, belay__item_t *item,
-                          const belay__served_t *served) {
-  belay__cache_count(operation->context, served, false);
-  set_served(item, *served);
-}
-
-/* The reference outlives the load. */
-void belay__item_end_late(belay__operation_t *operation, belay__item_t *item) {
-  belay__served_t served = belay__load_waiter_late(&item->waiter);
-  belay__item_end_wait(operation, item, &served);
-  belay__load_leave(&item->waiter);
-}
-
-void belay__item_cancel_wait(belay__item_t *item) {
-  if (item->waits)
-    belay__load_leave(&item->waiter);
-}
-
-void belay__item_release(belay_t *belay, belay__item_t *item) {
-  belay__record_release(belay, item->served.record);
-  if (!item->waits)
-    belay__record_release(belay, item->lookup.record);
+static bool serve_local(belay_cache_t *cache, entry_t *entry, uint64_t now) {
+  belay__served_t served;
+  if (!belay__cache_serve_local(cache, entry->key, now, &served))
+    return false;
+  set_served(entry, served);
+  belay__load_refresh_early(cache, entry->key, served.record);
+  return true;
 }
 
 /* ---- the request ---- */
 
-void belay__get_deadlines(const belay_cache_t *cache, belay__operation_t *operation, uint64_t now,
-                          uint64_t *deadline) {
+/* The time of the get is over. The reference to a record outlives the load. */
+static void on_late(belay__timer_t *timer) {
+  belay__operation_t *operation = BELAY__CONTAINER(timer, belay__operation_t, timer);
+  get_t *get = operation->room;
+  for (size_t i = 0; i < get->n; i++) {
+    entry_t *entry = &get->entries[i];
+    if (!is_waiting(entry))
+      continue;
+    belay__served_t served = belay__load_waiter_late(&entry->waiter);
+    belay__cache_count(operation->context, &served, false);
+    set_served(entry, served);
+    belay__load_leave(&entry->waiter);
+  }
+  belay__request_end(operation, status_of(get));
+}
+
+/* Returns the entry that a call belongs to: the last entry whose first call is not later. An entry
+ * without calls has the index of the next entry's first call. */
+static entry_t *entry_of(get_t *get, uint32_t call) {
+  size_t low = 0, high = get->n;
+  while (high - low > 1) {
+    size_t middle = low + (high - low) / 2;
+    if (get->entries[middle].first <= call)
+      low = middle;
+    else
+      high = middle;
+  }
+  return &get->entries[low];
+}
+
+static int read_lookup(belay__operation_t *operation, const belay__call_t *call,
+                       const belay__reply_t *reply) {
+  belay_cache_t *cache = operation->context;
+  get_t *get = operation->room;
+  get->answered = true;
+  if (operation->index >= get->calls)
+    return belay__servertime_read(&cache->time, call, reply);
+  entry_t *entry = entry_of(get, operation->index);
+  return belay__lookup_read(cache, &entry->lookup, operation->index - entry->first, reply);
+}
+
+static void fail_all(get_t *get, int status) {
+  for (size_t i = 0; i < get->n; i++)
+    get->entries[i].failed = status;
+}
+
+static void on_failed(belay__operation_t *operation, int status) {
+  const belay_cache_t *cache = operation->context;
+  get_t *get = operation->room;
+  get->answered = true;
+  if (operation->index < get->calls)
+    entry_of(get, operation->index)->failed = status;
+  else if (cache->time.learnt == 0)
+    fail_all(get, status);
+}
+
+static int after_failure(belay__operation_t *operation, int status) {
+  belay_cache_t *cache = operation->context;
+  get_t *get = operation->room;
+  belay__load_group_t *group = NULL;
+  if (!get->one && cache->options.load_many != NULL) {
+    group = belay__load_group_new(cache);
+    if (group == NULL)
+      return BELAY_ENOMEM;
+  }
+  if (!get->answered)
+    fail_all(get, status);
+  for (size_t i = 0; i < get->n; i++)
+    if (get->entries[i].looked_up)
+      end_lookup(cache, &get->entries[i], group);
+  if (group != NULL)
+    belay__load_group_seal(cache, group);
+  for (size_t i = 0; i < get->n; i++)
+    get->waiting += is_waiting(&get->entries[i]);
+  if (get->waiting == 0)
+    return status_of(get);
+  operation->timer.fire = on_late;
+  belay__timer_set(operation->client->belay, BELAY__RANK_OTHER, &operation->timer, get->deadline);
+  return BELAY__REQUEST_PARK;
+}
+
+static int after_lookups(belay__operation_t *operation) {
+  return after_failure(operation, 0);
+}
+
+static void on_cancel(belay__operation_t *operation, bool sent) {
+  get_t *get = operation->room;
+  (void)sent;
+  belay__timer_stop(operation->client->belay, BELAY__RANK_OTHER, &operation->timer);
+  for (size_t i = 0; i < get->n; i++)
+    if (get->entries[i].waits)
+      belay__load_leave(&get->entries[i].waiter);
+}
+
+static void run_callback(belay_request_t *request, void (*cb)(void),
+                         const belay__answer_t *answer) {
+  belay_t *belay = answer->client->belay;
+  get_t *get = answer->room;
+  uint64_t now = belay__entry_time(belay);
+  const belay__served_t canceled = belay__cache_refuse(answer->status, 0);
+  bool is_canceled = answer->status != status_of(get);
+  for (size_t i = 0; i < get->n; i++)
+    belay__cache_result(answer->context, is_canceled ? &canceled : &get->entries[i].served, now,
+                        &get->results[i]);
+  if (get->one)
+    ((belay_cache_cb)cb)(request, get->results[0].status, get->results);
+  else
+    ((belay_cache_many_cb)cb)(request, answer->status, get->results, get->n);
+  release_records(belay, get);
+}
+
+static const belay__request_ops_t get_ops = {.read = read_lookup,
+                                             .failed = on_failed,
+                                             .next = after_lookups,
+                                             .recover = after_failure,
+                                             .notify = run_callback,
+                                             .left = on_cancel,
+                                             .idempotent = true};
+
+/* ---- the start ---- */
+
+static get_t *new_get(belay__operation_t *operation, const belay_bytes_t *keys, size_t n) {
+  size_t bytes = sizeof(get_t) + n * (sizeof(entry_t) + sizeof(belay_cache_result_t));
+  for (size_t i = 0; i < n; i++)
+    bytes += keys[i].len;
+  get_t *get = belay__request_room(operation, bytes);
+  if (get == NULL)
+    return NULL;
+  get->operation = operation;
+  get->n = n;
+  get->results = (belay_cache_result_t *)(void *)&get->entries[n];
+  char *at = (char *)(get->results + n);
+  for (size_t i = 0; i < n; i++) {
+    get->entries[i].get = get;
+    get->entries[i].key = belay_bytes(memcpy(at, keys[i].data, keys[i].len), keys[i].len);
+    at += keys[i].len;
+  }
+  return get;
+}
+
+/* Sets the deadline of the calls and that of the get, which is later where a load follows a server
+ * that does not answer. */
+static void set_deadlines(const belay_cache_t *cache, get_t *get, uint64_t now) {
   const belay_client_t *client = cache->handle.client;
-  const belay_request_t *request = belay__request_of(operation);
-  int64_t ms = request->timeout_ms;
+  int64_t ms = belay__request_of(get->operation)->timeout_ms;
   if (ms == 0 || ms == BELAY_DEFAULT)
     ms = cache->options.timeout_ms;
   int64_t call_ms = cache->options.away == BELAY_CACHE_AWAY_LOAD ? (ms + 1) / 2 : ms;
   if (call_ms > client->timeout_ms)
     call_ms = client->timeout_ms;
-  *deadline = now + (uint64_t)ms * BELAY__MS;
-  operation->deadline = now + (uint64_t)call_ms * BELAY__MS;
+  get->deadline = now + (uint64_t)ms * BELAY__MS;
+  get->operation->deadline = now + (uint64_t)call_ms * BELAY__MS;
 }
 
-int belay__get_park(belay__operation_t *operation, void (*on_late)(belay__timer_t *),
-                    uint64_t deadline) {
-  operation->timer.fire = on_late;
-  belay__timer_set(operation->client->belay, BELAY__RANK_OTHER, &operation->timer, deadline);
-  return BELAY__REQUEST_PARK;
-}
-
-void belay__get_unpark(belay__operation_t *operation) {
-  belay__timer_stop(operation->client->belay, BELAY__RANK_OTHER, &operation->timer);
-}
-
-void belay__get_end(belay__operation_t *operation, int status) {
-  belay__get_unpark(operation);
-  belay__request_end(operation, status);
-}
-
-/* ---- get of one key ---- */
-
-typedef struct get {
-  belay__item_t item;
-  uint64_t deadline;
-  char key[SHORT_KEY]; /* short key; a longer key is in the room of the request */
-} get_t;
-
-_Static_assert(sizeof(get_t) <= BELAY__REQUEST_VALUES * sizeof(int64_t), "it has room");
-
-static get_t *get_of(belay__operation_t *operation) {
-  return (get_t *)(void *)operation->values;
-}
-
-static const char *key_of(belay__operation_t *operation) {
-  const get_t *get = get_of(operation);
-  return get->item.key_len <= SHORT_KEY ? get->key : operation->room;
-}
-
-static void on_one_over(belay__load_waiter_t *waiter, const belay__served_t *served) {
-  get_t *get = BELAY__CONTAINER(BELAY__CONTAINER(waiter, belay__item_t, waiter), get_t, item);
-  belay__operation_t *operation =
-      BELAY__CONTAINER((int64_t *)(void *)get, belay__operation_t, values);
-  belay__item_end_wait(operation, &get->item, served);
-  if (belay__timer_is_set(&operation->timer))
-    belay__get_end(operation, served->status);
-}
-
-static void on_one_late(belay__timer_t *timer) {
-  belay__operation_t *operation = BELAY__CONTAINER(timer, belay__operation_t, timer);
-  belay__item_t *item = &get_of(operation)->item;
-  belay__item_end_late(operation, item);
-  belay__get_end(operation, item->served.status);
-}
-
-static int read_one(belay__operation_t *operation, const belay__call_t *call,
-                    const belay__reply_t *reply) {
-  return belay__lookup_step_read(operation->context, &get_of(operation)->item.lookup, operation,
-                                 call, reply);
-}
-
-static int settle_one(belay__operation_t *operation, int status) {
-  get_t *get = get_of(operation);
-  belay__item_settle(operation->context, &get->item, key_of(operation), status, NULL, on_one_over);
-  return belay__item_is_waiting(&get->item) ? belay__get_park(operation, on_one_late, get->deadline)
-                                            : get->item.served.status;
-}
-
-static int after_one(belay__operation_t *operation) {
-  return settle_one(operation, 0);
-}
-
-static void tell_one(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
-  belay_cache_t *cache = answer->context;
-  belay_t *belay = answer->client->belay;
-  get_t get;
-  belay_cache_result_t result;
-  memcpy(&get, answer->values, sizeof get);
-  belay__served_t served = get.item.served;
-  if (served.status != answer->status) /* canceled */
-    served = belay__cache_refuse(answer->status, served.load_error);
-  belay__cache_result(cache, &served, belay__entry_time(belay), &result);
-  ((belay_cache_cb)cb)(request, result.status, &result);
-  belay__item_release(belay, &get.item);
-}
-
-static void cancel_one(belay__operation_t *operation, bool sent) {
-  (void)sent;
-  belay__get_unpark(operation);
-  belay__item_cancel_wait(&get_of(operation)->item);
-}
-
-static const belay__request_ops_t one_ops = {.read = read_one,
-                                             .next = after_one,
-                                             .recover = settle_one,
-                                             .notify = tell_one,
-                                             .left = cancel_one,
-                                             .idempotent = true};
-
-static int begin_get(belay_cache_t *cache, belay_request_t *request, const char *key,
-                     size_t key_len, belay_cache_late_t late, belay_cache_cb cb,
-                     belay__operation_t **out) {
-  int error = belay__handle_begin(&cache->handle, request, &one_ops, (void (*)(void))cb, out);
-  if (error != 0)
-    return error;
-  get_t *get = get_of(*out);
-  char *room = key_len <= SHORT_KEY ? get->key : belay__request_room(*out, key_len);
-  if (room == NULL) {
-    belay__request_forget(*out);
-    return BELAY_ENOMEM;
+/* Serves what the local table has, and looks all other keys up. */
+static int send_lookups(belay_cache_t *cache, get_t *get, uint64_t now, belay__call_t **calls) {
+  size_t n = 0;
+  for (size_t i = 0; i < get->n; i++) {
+    entry_t *entry = &get->entries[i];
+    entry->first = (uint32_t)n;
+    entry->looked_up = !serve_local(cache, entry, now);
+    if (entry->looked_up)
+      n += belay__lookup_calls(cache, &entry->lookup, BELAY__LOOKUP_AT_ANY, now, entry->key,
+                               calls + n);
   }
-  memcpy(room, key, key_len);
-  get->item.key_len = (uint16_t)key_len;
-  get->item.late = (uint8_t)late;
-  return 0;
+  get->calls = (uint32_t)n;
+  if (n == 0) {
+    belay__request_end(get->operation, status_of(get));
+    return 0;
+  }
+  n = belay__lookup_add_time(cache, now, calls, n);
+  get->operation->fail_fast = belay__cache_fails_fast(cache);
+  return belay__request_send_all(get->operation, calls, n);
+}
+
+static int start_get(belay_cache_t *cache, belay__operation_t *operation, const belay_bytes_t *keys,
+                     size_t n, belay_cache_late_t late, bool one) {
+  belay_t *belay = operation->client->belay;
+  belay__call_t *few[BELAY__LOOKUP_CALLS_MAX + 1], **calls = few;
+  size_t room = n == 1 ? 0 : (n * BELAY__LOOKUP_CALLS_MAX + 1) * sizeof(belay__call_t *);
+  if (room > 0)
+    calls = belay__alloc(belay, room);
+  get_t *get = calls == NULL ? NULL : new_get(operation, keys, n);
+  int error = BELAY_ENOMEM;
+  if (get != NULL) {
+    uint64_t now = belay__now(belay);
+    get->late = (uint8_t)late;
+    get->one = one;
+    set_deadlines(cache, get, now);
+    belay__cache_subscribe(cache);
+    error = send_lookups(cache, get, now, calls);
+  }
+  if (room > 0)
+    belay__free(belay, calls, room);
+  if (error == 0)
+    cache->stats.gets += n;
+  else if (get != NULL)
+    release_records(belay, get);
+  return belay__request_begun(operation, error);
 }
 
 int belay_cache_get_late(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
                          belay_cache_late_t late, belay_cache_cb cb) {
   belay__operation_t *operation;
-  if (cache == NULL)
-    return BELAY_EINVAL;
-  belay_t *belay = cache->handle.client->belay;
-  int error = belay__handle_check_key(&cache->handle, request, key, cb != NULL);
+  int error = belay__handle_check_key((belay__handle_t *)cache, request, key, cb != NULL);
   if (error == 0)
-    error = belay__check_range(belay, "late", (int64_t)late, BELAY_CACHE_LATE_STALE,
-                               BELAY_CACHE_LATE_LOAD);
+    error = belay__check_range(cache->handle.client->belay, "late", (int64_t)late,
+                               BELAY_CACHE_LATE_STALE, BELAY_CACHE_LATE_LOAD);
   if (error == 0)
-    error = begin_get(cache, request, key.data, key.len, late, cb, &operation);
-  if (error != 0)
-    return error;
-  get_t *get = get_of(operation);
-  uint64_t now = belay__now(belay);
-  belay__get_deadlines(cache, operation, now, &get->deadline);
-  cache->stats.gets++;
-  belay__cache_subscribe(cache);
-  if (belay__item_serve_local(cache, &get->item, key_of(operation), now)) {
-    belay__request_end(operation, get->item.served.status);
-    return 0;
-  }
-  belay__call_t *calls[BELAY__LOOKUP_CALLS_MAX + 1];
-  size_t n = belay__lookup_calls(cache, &get->item.lookup, BELAY__LOOKUP_AT_ANY, now, key.data,
-                                 key.len, calls);
-  error = belay__lookup_send(cache, operation, now, calls, n);
-  if (error != 0)
-    belay__request_forget(operation);
-  return error;
+    error = belay__handle_begin(&cache->handle, request, &get_ops, BELAY__CB(cb), &operation);
+  return error != 0 ? error : start_get(cache, operation, &key, 1, late, true);
 }
 
 int belay_cache_get(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
                     belay_cache_cb cb) {
   return cache == NULL ? BELAY_EINVAL
                        : belay_cache_get_late(cache, request, key, cache->options.late, cb);
+}
+
+int belay_cache_get_many(belay_cache_t *cache, belay_request_t *request, const belay_bytes_t *keys,
+                         size_t n, belay_cache_many_cb cb) {
+  belay__operation_t *operation;
+  const belay__handle_t *handle = (const belay__handle_t *)cache;
+  int error = belay__handle_check_request(handle, request, cb != NULL);
+  if (error == 0)
+    error = belay__check_range(handle->client->belay, "n", n <= INT64_MAX ? (int64_t)n : 0, 1,
+                               BELAY_CACHE_MANY_MAX);
+  if (error == 0)
+    error = belay__handle_check_array(handle, "key", keys, n, BELAY__HANDLE_KEYS_MAX, 1,
+                                      BELAY__HANDLE_KEY_MAX);
+  if (error == 0)
+    error = belay__handle_begin(&cache->handle, request, &get_ops, BELAY__CB(cb), &operation);
+  return error != 0 ? error : start_get(cache, operation, keys, n, cache->options.late, false);
 }
 
 int belay_cache_peek(belay_cache_t *cache, belay_bytes_t key, belay_cache_result_t *result) {
@@ -284,7 +386,7 @@ int belay_cache_peek(belay_cache_t *cache, belay_bytes_t key, belay_cache_result
     return belay__invalid(belay, "key: not 1 to %zu bytes, or no result", BELAY_CACHE_KEY_MAX);
   belay__served_t served;
   uint64_t now = belay__now(belay);
-  if (!belay__cache_serve_local(cache, key.data, key.len, now, &served))
+  if (!belay__cache_serve_local(cache, key, now, &served))
     return BELAY_EAGAIN;
   cache->stats.gets++;
   belay__cache_result(cache, &served, now, result);

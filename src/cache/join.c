@@ -5,49 +5,36 @@
 #include "cache/loader.h"
 #include "cache/waiters.h"
 
-static bool is_load_of(const belay__entry_t *entry, const void *key, size_t len) {
-  const belay__load_t *load = BELAY__CONTAINER(entry, belay__load_t, entry);
-  return load->key_len == len && memcmp(load->key, key, len) == 0;
-}
-
-static belay__load_t *find_load(belay_cache_t *cache, const char *key, size_t len, uint64_t *hash) {
-  *hash = belay__table_hash(cache->handle.client->belay, &cache->loads, key, len);
-  belay__entry_t *entry = belay__table_find(&cache->loads, *hash, is_load_of, key, len);
-  return entry == NULL ? NULL : BELAY__CONTAINER(entry, belay__load_t, entry);
+static belay__load_t *find_load(belay_cache_t *cache, belay_bytes_t key, uint64_t *hash) {
+  *hash = belay__table_hash(cache->handle.client->belay, &cache->loads, key.data, key.len);
+  return belay__keyed_find(&cache->loads, *hash, key.data, key.len);
 }
 
 /* Creates a load without beginning it. */
-static belay__load_t *new_load(belay_cache_t *cache, const char *key, size_t len, uint64_t hash) {
-  belay_t *belay = cache->handle.client->belay;
-  belay__load_t *load = belay__alloc(belay, sizeof *load + len);
+static belay__load_t *new_load(belay_cache_t *cache, belay_bytes_t key, uint64_t hash) {
+  belay__load_t *load = belay__keyed_new(cache->handle.client->belay, &cache->loads, hash,
+                                         sizeof *load, key.data, key.len);
   if (load == NULL)
     return NULL;
-  memset(load, 0, sizeof *load);
   load->cache = cache;
-  load->key_len = len;
   load->left_ms = -1;
   load->timer.fire = belay__load_on_timer;
   load->child.close = belay__load_on_close;
-  memcpy(load->key, key, len);
   belay__list_init(&load->waiters);
   belay__list_init(&load->ready);
-  if (belay__table_add(belay, &cache->loads, &load->entry, hash) != 0) {
-    belay__free(belay, load, sizeof *load + len);
-    return NULL;
-  }
   belay__handle_attach(&cache->handle, &load->child);
   return load;
 }
 
-int belay__load_join(belay_cache_t *cache, const char *key, size_t key_len, belay__lookup_t *lookup,
+int belay__load_join(belay_cache_t *cache, belay_bytes_t key, belay__lookup_t *lookup,
                      belay__load_group_t *group, belay__load_waiter_t *waiter) {
   uint64_t hash;
   if (!belay__cache_loads(cache))
     return BELAY_EABSENT;
-  belay__load_t *load = find_load(cache, key, key_len, &hash);
+  belay__load_t *load = find_load(cache, key, &hash);
   bool is_new = load == NULL;
   if (is_new)
-    load = new_load(cache, key, key_len, hash);
+    load = new_load(cache, key, hash);
   if (load == NULL)
     return BELAY_ENOMEM;
   belay__load_take_lookup(load, lookup);
@@ -61,16 +48,16 @@ int belay__load_join(belay_cache_t *cache, const char *key, size_t key_len, bela
   return 0;
 }
 
-int belay__load_join_in_outage(belay_cache_t *cache, const char *key, size_t key_len,
-                               uint64_t asked_at, belay__load_waiter_t *waiter) {
+int belay__load_join_in_outage(belay_cache_t *cache, belay_bytes_t key, uint64_t asked_at,
+                               belay__load_waiter_t *waiter) {
   uint64_t hash;
-  belay__load_t *load = find_load(cache, key, key_len, &hash);
+  belay__load_t *load = find_load(cache, key, &hash);
   bool is_new = load == NULL;
   if (is_new &&
       (!belay__cache_loads(cache) || cache->outage_loads >= cache->options.max_away_loads))
     return BELAY_EBUSY;
   if (is_new)
-    load = new_load(cache, key, key_len, hash);
+    load = new_load(cache, key, hash);
   if (load == NULL)
     return BELAY_ENOMEM;
   belay__load_add_waiter(load, waiter, asked_at);
@@ -84,12 +71,12 @@ int belay__load_join_in_outage(belay_cache_t *cache, const char *key, size_t key
 
 /* Does nothing if a load of the key is running: a fresh key starts its timer again when that load
  * ends. */
-static int load_in_background(belay_cache_t *cache, const char *key, size_t key_len,
+static int load_in_background(belay_cache_t *cache, belay_bytes_t key,
                               const belay__lookup_t *lookup, int64_t lead_ms) {
   uint64_t hash;
-  if (!belay__cache_loads(cache) || find_load(cache, key, key_len, &hash) != NULL)
+  if (!belay__cache_loads(cache) || find_load(cache, key, &hash) != NULL)
     return 0;
-  belay__load_t *load = new_load(cache, key, key_len, hash);
+  belay__load_t *load = new_load(cache, key, hash);
   if (load == NULL)
     return BELAY_ENOMEM;
   load->early = lookup->freshness == BELAY__EARLY;
@@ -100,34 +87,34 @@ static int load_in_background(belay_cache_t *cache, const char *key, size_t key_
   return 0;
 }
 
-int belay__load_check(belay_cache_t *cache, const char *key, size_t key_len, int64_t lead_ms) {
+int belay__load_check(belay_cache_t *cache, belay_bytes_t key, int64_t lead_ms) {
   const belay__lookup_t none = {.freshness = BELAY__EXPIRED};
-  return load_in_background(cache, key, key_len, &none, lead_ms);
+  return load_in_background(cache, key, &none, lead_ms);
 }
 
-bool belay__load_serve_lookup(belay_cache_t *cache, const char *key, size_t key_len,
-                              belay__lookup_t *lookup, belay__served_t *served) {
+bool belay__load_serve_lookup(belay_cache_t *cache, belay_bytes_t key, belay__lookup_t *lookup,
+                              belay__served_t *served) {
   belay__lookup_judge(cache, lookup);
   if (!lookup->from_replica) /* a value from a lagging replica must not be kept for even longer */
-    belay__cache_store_local(cache, key, key_len, lookup->record, &lookup->stamp, lookup->asked_at);
+    belay__cache_store_local(cache, key, lookup->record, &lookup->stamp, lookup->asked_at);
   if (!belay__fresh_serves(lookup->freshness))
     return false;
   *served = belay__lookup_serve(lookup);
   belay__cache_count(cache, served, true);
   if (lookup->freshness == BELAY__EARLY || lookup->freshness == BELAY__STALE)
-    (void)load_in_background(cache, key, key_len, lookup, 0);
+    (void)load_in_background(cache, key, lookup, 0);
   return true;
 }
 
-void belay__load_refresh_early(belay_cache_t *cache, const char *key, size_t key_len,
+void belay__load_refresh_early(belay_cache_t *cache, belay_bytes_t key,
                                const belay__record_t *record) {
   belay__lookup_t lookup = {.seen_id.len = BELAY__RECORD_ID};
-  if (cache->fresh_config.beta <= 0)
+  if (cache->options.beta <= 0)
     return;
-  lookup.freshness = belay__fresh_judge(record, &cache->fresh_config, belay__cache_now_ms(cache),
+  lookup.freshness = belay__fresh_judge(record, &cache->options, belay__cache_now_ms(cache),
                                         belay__fresh_random(cache->handle.client->belay));
   if (lookup.freshness != BELAY__EARLY)
     return;
   memcpy(lookup.seen_id.id, record->id, BELAY__RECORD_ID);
-  (void)load_in_background(cache, key, key_len, &lookup, 0);
+  (void)load_in_background(cache, key, &lookup, 0);
 }

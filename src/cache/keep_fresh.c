@@ -8,32 +8,23 @@
  *
  * Every other load of the key sets the timer, too. If many processes keep a key fresh, one of them
  * loads it: each looks the key up at a random time, and the later ones find it fresh. */
-#include <string.h>
-
 #include "cache/join.h"
 #include "cache/serve.h"
+#include "core/key/table.h"
 #include "core/loop/backoff.h"
 
 #define AGAIN_MS 1000 /* delay in ms while the time left is unknown or short; at most refresh_ms */
 
 typedef struct fresh_key {
-  belay__entry_t entry; /* in cache->pins */
+  belay__keyed_t keyed; /* first; in cache->fresh_keys */
   belay__child_t child;
   belay__timer_t timer;
   belay_cache_t *cache;
-  size_t key_len;
-  char key[];
 } fresh_key_t;
 
-static bool is_fresh_key(const belay__entry_t *entry, const void *key, size_t len) {
-  const fresh_key_t *fresh_key = BELAY__CONTAINER(entry, fresh_key_t, entry);
-  return fresh_key->key_len == len && memcmp(fresh_key->key, key, len) == 0;
-}
-
-static fresh_key_t *find_key(belay_cache_t *cache, const char *key, size_t len, uint64_t *hash) {
-  *hash = belay__table_hash(cache->handle.client->belay, &cache->fresh_keys, key, len);
-  belay__entry_t *entry = belay__table_find(&cache->fresh_keys, *hash, is_fresh_key, key, len);
-  return entry == NULL ? NULL : BELAY__CONTAINER(entry, fresh_key_t, entry);
+static fresh_key_t *find_key(belay_cache_t *cache, belay_bytes_t key, uint64_t *hash) {
+  *hash = belay__table_hash(cache->handle.client->belay, &cache->fresh_keys, key.data, key.len);
+  return belay__keyed_find(&cache->fresh_keys, *hash, key.data, key.len);
 }
 
 /* Sets the timer to a random time between the two. */
@@ -45,10 +36,9 @@ static void set_timer_between(fresh_key_t *fresh_key, int64_t from_ms, int64_t t
 }
 
 /* Sets the timer to the first half of the lead, so that a load has time to finish. */
-static void on_load_over(belay_cache_t *cache, const char *key, size_t key_len, int64_t left_ms) {
+static void on_load_over(belay_cache_t *cache, belay_bytes_t key, int64_t left_ms) {
   uint64_t hash;
-  fresh_key_t *fresh_key =
-      cache->fresh_keys.count == 0 ? NULL : find_key(cache, key, key_len, &hash);
+  fresh_key_t *fresh_key = cache->fresh_keys.count == 0 ? NULL : find_key(cache, key, &hash);
   if (fresh_key == NULL)
     return;
   if (left_ms > BELAY__CACHE_LIFE_MAX_MS)
@@ -65,16 +55,17 @@ static void on_timer(belay__timer_t *timer) {
   belay_cache_t *cache = fresh_key->cache;
   int64_t lead_ms = cache->options.refresh_ms;
   set_timer_between(fresh_key, lead_ms, lead_ms + AGAIN_MS); /* in case the load does not begin */
-  (void)belay__load_check(cache, fresh_key->key, fresh_key->key_len, lead_ms);
+  (void)belay__load_check(cache, belay_bytes(fresh_key->keyed.key, fresh_key->keyed.key_len),
+                          lead_ms);
 }
 
 static void remove_key(fresh_key_t *fresh_key) {
   belay_cache_t *cache = fresh_key->cache;
   belay_t *belay = cache->handle.client->belay;
   belay__timer_stop(belay, BELAY__RANK_OTHER, &fresh_key->timer);
-  belay__table_remove(&cache->fresh_keys, &fresh_key->entry);
+  belay__table_remove(&cache->fresh_keys, &fresh_key->keyed.entry);
   belay__handle_detach(&cache->handle, &fresh_key->child);
-  belay__free(belay, fresh_key, sizeof *fresh_key + fresh_key->key_len);
+  belay__keyed_free(belay, &fresh_key->keyed);
 }
 
 static void on_close(belay__child_t *child) {
@@ -83,33 +74,30 @@ static void on_close(belay__child_t *child) {
 
 /* ---- operations ---- */
 
-static int check_key(const belay_cache_t *cache, const char *key, size_t key_len) {
+static int check_key(const belay_cache_t *cache, belay_bytes_t key) {
   int error = belay__handle_check((const belay__handle_t *)cache);
-  return error != 0 ? error
-                    : belay__check_bytes(cache->handle.client->belay, "key",
-                                         belay_bytes(key, key_len), 1, BELAY_CACHE_KEY_MAX);
+  return error != 0
+             ? error
+             : belay__check_bytes(cache->handle.client->belay, "key", key, 1, BELAY_CACHE_KEY_MAX);
 }
 
 int belay_cache_keep_fresh(belay_cache_t *cache, belay_bytes_t key) {
   uint64_t hash;
-  int error = check_key(cache, key.data, key.len);
+  int error = check_key(cache, key);
   if (error != 0)
     return error;
   belay_t *belay = cache->handle.client->belay;
   if (!belay__cache_loads(cache))
     return belay__invalid(belay, "load: NULL, and so is load_many");
-  if (find_key(cache, key.data, key.len, &hash) != NULL)
+  if (find_key(cache, key, &hash) != NULL)
     return 0;
-  fresh_key_t *fresh_key = belay__alloc(belay, sizeof *fresh_key + key.len);
+  fresh_key_t *fresh_key =
+      belay__keyed_new(belay, &cache->fresh_keys, hash, sizeof *fresh_key, key.data, key.len);
   if (fresh_key == NULL)
     return BELAY_ENOMEM;
-  *fresh_key = (fresh_key_t){
-      .cache = cache, .child.close = on_close, .timer.fire = on_timer, .key_len = key.len};
-  memcpy(fresh_key->key, key.data, key.len);
-  if (belay__table_add(belay, &cache->fresh_keys, &fresh_key->entry, hash) != 0) {
-    belay__free(belay, fresh_key, sizeof *fresh_key + key.len);
-    return BELAY_ENOMEM;
-  }
+  fresh_key->cache = cache;
+  fresh_key->child.close = on_close;
+  fresh_key->timer.fire = on_timer;
   belay__handle_attach(&cache->handle, &fresh_key->child);
   cache->on_load_over = on_load_over;
   belay__cache_subscribe(cache);
@@ -119,10 +107,10 @@ int belay_cache_keep_fresh(belay_cache_t *cache, belay_bytes_t key) {
 
 int belay_cache_let_expire(belay_cache_t *cache, belay_bytes_t key) {
   uint64_t hash;
-  int error = check_key(cache, key.data, key.len);
+  int error = check_key(cache, key);
   if (error != 0)
     return error;
-  fresh_key_t *fresh_key = find_key(cache, key.data, key.len, &hash);
+  fresh_key_t *fresh_key = find_key(cache, key, &hash);
   if (fresh_key == NULL)
     return BELAY_ESTATE;
   remove_key(fresh_key);

@@ -9,15 +9,15 @@
 #define GENERATION_SLACK_MS 60000 /* time that a generation outlives its load */
 #define KEEP_TAG_MS INT64_C(86400000)
 
-char *belay__cache_key(const belay_cache_t *cache, const char *key, size_t key_len,
-                       const char *tail, size_t *len) {
+char *belay__cache_key(const belay_cache_t *cache, belay_bytes_t key, const char *tail,
+                       size_t *len) {
   const belay__handle_t *handle = &cache->handle;
-  size_t key_room = belay__key_escape(NULL, key, key_len), tail_len = strlen(tail);
+  size_t key_room = belay__key_escape(NULL, key.data, key.len), tail_len = strlen(tail);
   char *out = belay__alloc(handle->client->belay, handle->prefix_len + key_room + tail_len);
   if (out == NULL)
     return NULL;
   memcpy(out, handle->prefix, handle->prefix_len);
-  belay__key_escape(out + handle->prefix_len, key, key_len);
+  belay__key_escape(out + handle->prefix_len, key.data, key.len);
   memcpy(out + handle->prefix_len + key_room, tail, tail_len);
   *len = handle->prefix_len + key_room + tail_len;
   return out;
@@ -30,22 +30,22 @@ belay__call_t *belay__cache_command(const belay_cache_t *cache, const char *name
 }
 
 belay__call_t *belay__cache_script(const belay_cache_t *cache, const belay__script_t *script,
-                                   const char *key, size_t key_len, size_t args) {
+                                   belay_bytes_t key, size_t args) {
   belay__call_t *call = belay__call_new(cache->handle.client, BELAY__CLASS_BULK);
   belay__call_script(call, script, 2, args);
-  belay__handle_arg(&cache->handle, call, key, key_len, "}");
-  belay__handle_arg(&cache->handle, call, key, key_len, BELAY__CACHE_GENERATION);
+  belay__handle_arg(&cache->handle, call, key.data, key.len, "}");
+  belay__handle_arg(&cache->handle, call, key.data, key.len, BELAY__CACHE_GENERATION);
   return call;
 }
 
 /* ---- tags ---- */
 
-size_t belay__cache_tags(const belay_cache_t *cache, const char *key, size_t key_len,
+size_t belay__cache_tags(const belay_cache_t *cache, belay_bytes_t key,
                          belay_bytes_t tags[BELAY_CACHE_TAGS_MAX]) {
   const belay_cache_options_t *o = &cache->options;
   if (o->tags == NULL)
     return 0;
-  size_t n = o->tags(key, key_len, tags, o->arg);
+  size_t n = o->tags(key.data, key.len, tags, o->arg);
   if (n > BELAY_CACHE_TAGS_MAX)
     n = BELAY_CACHE_TAGS_MAX;
   for (size_t i = 0; i < n; i++)
@@ -77,14 +77,13 @@ static int64_t tag_ms(const belay_cache_t *cache, int64_t ttl_ms) {
   return life + o->keep_ms + generation_ms(cache) + KEEP_TAG_MS;
 }
 
-belay__call_t *belay__cache_capture(const belay_cache_t *cache, const belay_bytes_t *tag,
-                                    int64_t ttl_ms) {
+belay__call_t *belay__cache_capture(const belay_cache_t *cache, belay_bytes_t tag, int64_t ttl_ms) {
   unsigned char fresh[BELAY__RECORD_ID];
   if (draw_generation(cache, fresh) != 0)
     return NULL;
   belay__call_t *call = belay__call_new(cache->handle.client, BELAY__CLASS_BULK);
   belay__call_script(call, &belay__script_cache_tag, 1, 2);
-  belay__handle_arg(&cache->handle, call, tag->data, tag->len, BELAY__CACHE_TAG);
+  belay__handle_arg(&cache->handle, call, tag.data, tag.len, BELAY__CACHE_TAG);
   belay__call_arg(call, (const char *)fresh, sizeof fresh);
   belay__call_arg_int(call, tag_ms(cache, ttl_ms));
   return call;
@@ -102,12 +101,12 @@ int belay__cache_read_tag(const belay__call_t *call, const belay__reply_t *reply
 
 /* ---- generations ---- */
 
-belay__call_t *belay__cache_begin(const belay_cache_t *cache, const char *key, size_t key_len,
+belay__call_t *belay__cache_begin(const belay_cache_t *cache, belay_bytes_t key,
                                   const void *seen_id, size_t seen_id_len,
                                   unsigned char generation[BELAY__RECORD_ID]) {
   if (draw_generation(cache, generation) != 0)
     return NULL;
-  belay__call_t *call = belay__cache_script(cache, &belay__script_cache_begin, key, key_len, 3);
+  belay__call_t *call = belay__cache_script(cache, &belay__script_cache_begin, key, 3);
   belay__call_arg(call, seen_id, seen_id_len);
   belay__call_arg(call, (const char *)generation, BELAY__RECORD_ID);
   belay__call_arg_int(call, generation_ms(cache));

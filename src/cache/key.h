@@ -13,25 +13,24 @@
 
 /* Builds a key as the server has it. *len: its length. The caller frees it with belay__free(). NULL
  * if there is no memory. */
-char *belay__cache_key(const belay_cache_t *cache, const char *key, size_t key_len,
-                       const char *tail, size_t *len);
+char *belay__cache_key(const belay_cache_t *cache, belay_bytes_t key, const char *tail,
+                       size_t *len);
 
 /* Creates a call: of a command of n words; of a script with two keys, the record and the
  * generation, which are added. NULL if there is no memory. */
 belay__call_t *belay__cache_command(const belay_cache_t *cache, const char *name, size_t n);
 belay__call_t *belay__cache_script(const belay_cache_t *cache, const belay__script_t *script,
-                                   const char *key, size_t key_len, size_t args);
+                                   belay_bytes_t key, size_t args);
 
 /* Gets the tags of a key from options.tags: at most BELAY_CACHE_TAGS_MAX. Longer tags are cut to
  * BELAY_CACHE_TAG_MAX. */
-size_t belay__cache_tags(const belay_cache_t *cache, const char *key, size_t key_len,
+size_t belay__cache_tags(const belay_cache_t *cache, belay_bytes_t key,
                          belay_bytes_t tags[BELAY_CACHE_TAGS_MAX]);
 
 /* Creates the call that reads the generation of a tag, or creates one if the tag has none. ttl_ms:
  * freshness of the value that is going to use it, or BELAY_DEFAULT. The call must not be sent
  * twice, because it contains the new generation. NULL if there is no memory or no random bytes. */
-belay__call_t *belay__cache_capture(const belay_cache_t *cache, const belay_bytes_t *tag,
-                                    int64_t ttl_ms);
+belay__call_t *belay__cache_capture(const belay_cache_t *cache, belay_bytes_t tag, int64_t ttl_ms);
 
 /* Reads the reply to that call. Returns 0, BELAY_EPROTO, or BELAY_EMISMATCH with a detail. */
 int belay__cache_read_tag(const belay__call_t *call, const belay__reply_t *reply,
@@ -40,7 +39,7 @@ int belay__cache_read_tag(const belay__call_t *call, const belay__reply_t *reply
 /* Creates the call that begins a load or a put, if the stored record is still the one with seen_id.
  * Draws the generation. The call must not be sent twice. NULL if there is no memory or no random
  * bytes. */
-belay__call_t *belay__cache_begin(const belay_cache_t *cache, const char *key, size_t key_len,
+belay__call_t *belay__cache_begin(const belay_cache_t *cache, belay_bytes_t key,
                                   const void *seen_id, size_t seen_id_len,
                                   unsigned char generation[BELAY__RECORD_ID]);
 

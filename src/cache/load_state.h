@@ -14,6 +14,7 @@
 
 #include "belay/lock.h"
 #include "cache/lookup.h"
+#include "core/key/table.h"
 
 typedef struct belay__load belay__load_t;
 typedef struct belay__load_waiter belay__load_waiter_t;
@@ -40,18 +41,17 @@ struct belay_cache_load {
 };
 
 struct belay__load {
-  belay__entry_t entry; /* in cache->loads */
+  belay__keyed_t keyed; /* first; in cache->loads, or in no table when the load is OVER */
   belay__child_t child;
   belay_cache_t *cache;
-  belay__list_t waiters;        /* in the order in which they joined */
-  belay_request_t request;      /* request of the present state */
-  belay_lock_t *lock;           /* NULL: none */
-  belay_cache_load_t *load_ref; /* the loader's reference; NULL: none */
-  belay__subscription_t
-      subscription;           /* messages about stored values; since the first time in WAITING */
-  belay__timer_t timer;       /* WAITING: the next lookup; LOADING: the timeout */
-  belay__list_t ready;        /* READY: in a list of the cache or of its batch */
-  belay__load_group_t *group; /* NULL: none, or not any more */
+  belay__list_t waiters;              /* in the order in which they joined */
+  belay_request_t request;            /* request of the present state */
+  belay_lock_t *lock;                 /* NULL: none */
+  belay_cache_load_t *load_ref;       /* the loader's reference; NULL: none */
+  belay__subscription_t subscription; /* messages about stored values; from WAITING on */
+  belay__timer_t timer;               /* WAITING: the next lookup; LOADING: the timeout */
+  belay__list_t ready;                /* READY: in a list of the cache or of its batch */
+  belay__load_group_t *group;         /* NULL: none, or not any more */
 
   uint8_t state;
   bool requesting;     /* the request is under way */
@@ -84,10 +84,15 @@ struct belay__load {
   unsigned char generation[BELAY__RECORD_ID];
   unsigned char tags[BELAY_CACHE_TAGS_MAX][BELAY__RECORD_ID];
   uint8_t tags_len;
-
-  size_t key_len;
-  char key[];
 };
+
+static inline belay_t *belay__load_belay(const belay__load_t *load) {
+  return load->cache->handle.client->belay;
+}
+
+static inline belay_bytes_t belay__load_key(const belay__load_t *load) {
+  return belay_bytes(load->keyed.key, load->keyed.key_len);
+}
 
 typedef enum belay__load_event {
   BELAY__LOAD_YES,    /* the step has succeeded */

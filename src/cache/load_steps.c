@@ -14,18 +14,14 @@ static belay__load_t *load_of(belay_request_t *request) {
   return BELAY__CONTAINER(request, belay__load_t, request);
 }
 
-static belay_t *belay_of(const belay__load_t *load) {
-  return load->cache->handle.client->belay;
-}
-
 static void free_load(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
-  belay_t *belay = belay_of(load);
+  belay_t *belay = belay__load_belay(load);
   belay__lookup_release(cache, &load->lookup);
   belay__record_release(belay, load->fallback);
   belay__record_release(belay, load->loaded);
   belay__handle_detach(&cache->handle, &load->child);
-  belay__free(belay, load, sizeof *load + load->key_len);
+  belay__keyed_free(belay, &load->keyed);
 }
 
 static void free_if_ended(belay__load_t *load) {
@@ -58,7 +54,7 @@ static void on_filter(belay_request_t *request, int status, bool exists) {
 
 int belay__load_start_filter(belay__load_t *load) {
   return note_request(load, belay_bloom_exists(load->cache->options.filter, &load->request,
-                                               belay_bytes(load->key, load->key_len), on_filter));
+                                               belay__load_key(load), on_filter));
 }
 
 static void on_limiter(belay_request_t *request, int status, const belay_limiter_result_t *result) {
@@ -71,10 +67,8 @@ static void on_limiter(belay_request_t *request, int status, const belay_limiter
 
 int belay__load_start_limiter(belay__load_t *load) {
   const belay_cache_options_t *o = &load->cache->options;
-  const char *key = o->limit_per_key ? load->key : "loads";
-  size_t len = o->limit_per_key ? load->key_len : strlen("loads");
-  return note_request(
-      load, belay_limiter_take(o->limiter, &load->request, belay_bytes(key, len), 1, on_limiter));
+  belay_bytes_t key = o->limit_per_key ? belay__load_key(load) : belay_string("loads");
+  return note_request(load, belay_limiter_take(o->limiter, &load->request, key, 1, on_limiter));
 }
 
 /* ---- the lease ---- */
@@ -101,15 +95,15 @@ static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
 /* The lease key contains the key itself if it fits, and otherwise a hash of it. */
 static char *new_lease_key(const belay__load_t *load, size_t *len) {
   belay_cache_t *cache = load->cache;
-  char *key = belay__cache_key(cache, load->key, load->key_len, BELAY__CACHE_LEASE, len);
+  char *key = belay__cache_key(cache, belay__load_key(load), BELAY__CACHE_LEASE, len);
   if (key == NULL || *len <= LOCK_KEY_MAX)
     return key;
-  belay__free(belay_of(load), key, *len);
-  XXH128_hash_t hash = XXH3_128bits(load->key, load->key_len);
+  belay__free(belay__load_belay(load), key, *len);
+  XXH128_hash_t hash = XXH3_128bits(load->keyed.key, load->keyed.key_len);
   char text[33];
   snprintf(text, sizeof text, "%016llx%016llx", (unsigned long long)hash.high64,
            (unsigned long long)hash.low64);
-  return belay__cache_key(cache, text, 32, BELAY__CACHE_LEASE, len);
+  return belay__cache_key(cache, belay_bytes(text, 32), BELAY__CACHE_LEASE, len);
 }
 
 static void on_lock_closed(belay_lock_t *lock, void *data) {
@@ -136,7 +130,7 @@ static int new_lock(belay__load_t *load) {
   o.repeat_release = true;
   o.on_lost = on_lost;
   o.data = load;
-  int error = belay_lock_new(client, belay_bytes(load->key, load->key_len), &o, &load->lock);
+  int error = belay_lock_new(client, belay__load_key(load), &o, &load->lock);
   belay__free(client->belay, key, o.key.len);
   if (error == 0)
     belay_lock_on_closed(load->lock, on_lock_closed);
@@ -156,21 +150,18 @@ enum { RESULT };
 /* Takes ownership of the calls, also on error. */
 static int send_calls(belay__load_t *load, const belay__request_ops_t *ops, belay__call_t **calls,
                       size_t n) {
-  belay__handle_t *handle = &load->cache->handle;
   belay__operation_t *operation;
-  int error = belay__handle_begin(handle, &load->request, ops, NULL, &operation);
+  int error = belay__handle_begin(&load->cache->handle, &load->request, ops, NULL, &operation);
   if (error != 0) {
     belay__calls_discard(calls, n);
     return note_request(load, error);
   }
   operation->fail_fast = belay__cache_fails_fast(load->cache);
   error = belay__request_send_all(operation, calls, n);
-  if (error != 0)
-    belay__request_forget(operation);
-  return note_request(load, error);
+  return note_request(load, belay__request_begun(operation, error));
 }
 
-static belay__load_t *load_of_pending(belay__operation_t *operation) {
+static belay__load_t *load_of_operation(belay__operation_t *operation) {
   return load_of(belay__request_of(operation));
 }
 
@@ -180,7 +171,7 @@ static int read_result(belay__operation_t *operation, const belay__call_t *call,
   return belay__reply_integer(reply, 0, 1, &operation->values[RESULT]) ? 0 : BELAY_EPROTO;
 }
 
-static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void end_step(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   belay__load_t *load = load_of(request);
   (void)cb;
   if (request_ended(load))
@@ -195,35 +186,31 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
 
 static int read_lookup(belay__operation_t *operation, const belay__call_t *call,
                        const belay__reply_t *reply) {
-  belay__load_t *load = load_of_pending(operation);
-  return belay__lookup_step_read(load->cache, &load->lookup, operation, call, reply);
+  belay__load_t *load = load_of_operation(operation);
+  return operation->index <= load->lookup.tags_len
+             ? belay__lookup_read(load->cache, &load->lookup, operation->index, reply)
+             : belay__servertime_read(&load->cache->time, call, reply);
 }
 
 static const belay__request_ops_t lookup_ops = {
-    .read = read_lookup, .notify = tell, .idempotent = true};
+    .read = read_lookup, .notify = end_step, .idempotent = true};
 
 int belay__load_start_lookup(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
-  belay__operation_t *operation;
   belay__call_t *calls[BELAY__LOOKUP_CALLS_MAX + 1];
+  uint64_t now = belay__now(belay__load_belay(load));
   belay__lookup_release(cache, &load->lookup);
-  int error = belay__handle_begin(&cache->handle, &load->request, &lookup_ops, NULL, &operation);
-  if (error != 0)
-    return note_request(load, error);
-  uint64_t now = belay__now(belay_of(load));
-  size_t n = belay__lookup_calls(cache, &load->lookup, BELAY__LOOKUP_AT_PRIMARY, now, load->key,
-                                 load->key_len, calls);
-  error = belay__lookup_send(cache, operation, now, calls, n);
-  if (error != 0)
-    belay__request_forget(operation);
-  return note_request(load, error);
+  size_t n = belay__lookup_calls(cache, &load->lookup, BELAY__LOOKUP_AT_PRIMARY, now,
+                                 belay__load_key(load), calls);
+  n = belay__lookup_add_time(cache, now, calls, n);
+  return send_calls(load, &lookup_ops, calls, n);
 }
 
 /* ---- begin: the generations of the key and of its tags ---- */
 
 static int read_begin(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  belay__load_t *load = load_of_pending(operation);
+  belay__load_t *load = load_of_operation(operation);
   if (operation->index > 0) {
     size_t i = operation->index - 1;
     int error = belay__cache_read_tag(call, reply, load->tags[i]);
@@ -237,30 +224,31 @@ static int read_begin(belay__operation_t *operation, const belay__call_t *call,
 }
 
 /* Not idempotent: see src/lua/cache/begin.lua. */
-static const belay__request_ops_t begin_ops = {.read = read_begin, .notify = tell};
+static const belay__request_ops_t begin_ops = {.read = read_begin, .notify = end_step};
 
 int belay__load_start_begin(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
   belay__call_t *calls[1 + BELAY_CACHE_TAGS_MAX];
-  size_t tags_len = belay__cache_tags(cache, load->key, load->key_len, tags);
-  calls[0] = belay__cache_begin(cache, load->key, load->key_len, load->seen_id.id,
-                                load->seen_id.len, load->generation);
+  size_t tags_len = belay__cache_tags(cache, belay__load_key(load), tags);
+  calls[0] = belay__cache_begin(cache, belay__load_key(load), load->seen_id.id, load->seen_id.len,
+                                load->generation);
   for (size_t i = 0; i < tags_len; i++)
-    calls[1 + i] = belay__cache_capture(cache, &tags[i], BELAY_DEFAULT);
+    calls[1 + i] = belay__cache_capture(cache, tags[i], BELAY_DEFAULT);
   load->tags_len = (uint8_t)tags_len;
   belay__lookup_release(cache, &load->lookup);
-  load->lookup = (belay__lookup_t){.asked_at = belay__now(belay_of(load)),
+  load->lookup = (belay__lookup_t){.asked_at = belay__now(belay__load_belay(load)),
                                    .tags_len = (uint8_t)tags_len,
                                    .freshness = BELAY__EXPIRED};
-  belay__local_stamp(&cache->local, load->key, load->key_len, tags, tags_len, &load->lookup.stamp);
+  belay__local_stamp(&cache->local, load->keyed.key, load->keyed.key_len, tags, tags_len,
+                     &load->lookup.stamp);
   return send_calls(load, &begin_ops, calls, 1 + tags_len);
 }
 
 /* ---- storing the value ---- */
 
 static const belay__request_ops_t store_ops = {
-    .read = read_result, .notify = tell, .idempotent = true};
+    .read = read_result, .notify = end_step, .idempotent = true};
 
 /* Takes ownership of the call, also on error. error: result of adding arguments to the call. */
 static int start_store(belay__load_t *load, belay__call_t *call, int error) {
@@ -276,12 +264,12 @@ int belay__load_start_fill(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay__record_t *record = load->loaded;
   belay__call_t *call =
-      belay__cache_script(cache, &belay__script_cache_fill, load->key, load->key_len, 4);
+      belay__cache_script(cache, &belay__script_cache_fill, belay__load_key(load), 4);
   if (call == NULL)
     return BELAY_ENOMEM;
   int64_t ttl_ms = belay__cache_date(cache, record, BELAY_DEFAULT);
   if (load->tags_len == 0) { /* a record with tags keeps the stamp from the capture of its tags */
-    load->lookup.asked_at = belay__now(belay_of(load));
+    load->lookup.asked_at = belay__now(belay__load_belay(load));
     belay__local_restamp(&cache->local, &load->lookup.stamp);
   }
   int error =
@@ -295,7 +283,7 @@ int belay__load_start_fill(belay__load_t *load) {
  * neither a record nor a retry time. */
 static int put_failure(belay__load_t *load, belay__call_t *call) {
   belay_cache_t *cache = load->cache;
-  belay_t *belay = belay_of(load);
+  belay_t *belay = belay__load_belay(load);
   belay__record_t *record = belay__record_new(belay, BELAY__RECORD_ERROR, 0, load->tags_len);
   if (record == NULL)
     return BELAY_ENOMEM;
@@ -316,7 +304,7 @@ static int put_failure(belay__load_t *load, belay__call_t *call) {
 int belay__load_start_fail(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
   belay__call_t *call =
-      belay__cache_script(cache, &belay__script_cache_fail, load->key, load->key_len, 5);
+      belay__cache_script(cache, &belay__script_cache_fail, belay__load_key(load), 5);
   if (call == NULL)
     return BELAY_ENOMEM;
   return start_store(load, call, put_failure(load, call));
@@ -324,8 +312,8 @@ int belay__load_start_fail(belay__load_t *load) {
 
 /* ---- values stored by other processes ---- */
 
-static void hear(belay__subscription_t *subscription, belay__channel_event_t what, const char *data,
-                 size_t len, int status) {
+static void on_message(belay__subscription_t *subscription, belay__channel_event_t what,
+                       const char *data, size_t len, int status) {
   belay__load_t *load = BELAY__CONTAINER(subscription, belay__load_t, subscription);
   (void)data, (void)len, (void)status;
   if (what == BELAY__CHANNEL_GAP)
@@ -339,15 +327,14 @@ void belay__load_subscribe(belay__load_t *load) {
   size_t len;
   if (load->subscription.channel != NULL)
     return;
-  char *name =
-      belay__cache_key(load->cache, load->key, load->key_len, "}" BELAY__CACHE_FILLED, &len);
+  char *name = belay__cache_key(load->cache, belay__load_key(load), "}" BELAY__CACHE_FILLED, &len);
   if (name == NULL)
-    return; /* it polls */
-  load->subscription.on_event = hear;
+    return; /* the load polls */
+  load->subscription.on_event = on_message;
   (void)belay__listen(load->cache->handle.client, name, len, &load->subscription);
-  load->woken |= belay__subscription_is_up(
-      &load->subscription); /* and something may have been stored by then */
-  belay__free(belay_of(load), name, len);
+  /* if it is up already, a value may have been stored before */
+  load->woken |= belay__subscription_is_up(&load->subscription);
+  belay__free(belay__load_belay(load), name, len);
 }
 
 /* ---- the end ---- */

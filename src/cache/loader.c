@@ -6,16 +6,12 @@
 
 #include "cache/key.h"
 
-static belay_t *belay_of(const belay__load_t *load) {
-  return load->cache->handle.client->belay;
-}
-
 /* ---- groups ---- */
 
 static void queue_load(belay__load_t *load, bool ready_many) {
   belay_cache_t *cache = load->cache;
   belay__list_push(ready_many ? &cache->ready_many : &cache->ready, &load->ready);
-  belay__defer(belay_of(load), &cache->task);
+  belay__defer(belay__load_belay(load), &cache->task);
 }
 
 /* Removes one reason to wait. The last one closes the group and queues its loads. */
@@ -71,14 +67,14 @@ void belay__loader_leave(belay__load_t *load) {
 /* ---- passing loads to the loader ---- */
 
 static belay_cache_load_t *new_load_ref(belay__load_t *load) {
-  belay_t *belay = belay_of(load);
-  size_t size = sizeof(belay_cache_load_t) + load->key_len;
+  belay_t *belay = belay__load_belay(load);
+  size_t size = sizeof(belay_cache_load_t) + load->keyed.key_len;
   belay_cache_load_t *load_ref = belay->allocator.alloc(belay->allocator.ctx, size);
   if (load_ref == NULL)
     return NULL;
-  *load_ref =
-      (belay_cache_load_t){.load = load, .allocator = belay->allocator, .key_len = load->key_len};
-  memcpy(load_ref->key, load->key, load->key_len);
+  *load_ref = (belay_cache_load_t){
+      .load = load, .allocator = belay->allocator, .key_len = load->keyed.key_len};
+  memcpy(load_ref->key, load->keyed.key, load->keyed.key_len);
   return load_ref;
 }
 
@@ -150,7 +146,7 @@ static void deliver(belay_cache_load_t *load_ref, belay__record_t *record, int e
   if (load == NULL)
     return;
   load->load_ref = NULL;
-  belay__record_release(belay_of(load), load->loaded);
+  belay__record_release(belay__load_belay(load), load->loaded);
   load->loaded = record;
   belay__load_step(load, record != NULL ? BELAY__LOAD_LOADED : BELAY__LOAD_FAILED, error);
 }
@@ -158,7 +154,7 @@ static void deliver(belay_cache_load_t *load_ref, belay__record_t *record, int e
 /* Creates a record with the generations that were captured before the load. */
 static belay__record_t *new_record(const belay__load_t *load, belay__record_kind_t kind,
                                    const void *value, size_t len) {
-  belay_t *belay = belay_of(load);
+  belay_t *belay = belay__load_belay(load);
   uint64_t us = (belay__now(belay) - load->began_at) / 1000;
   belay__record_t *record = belay__record_new(belay, kind, len, load->tags_len);
   if (record == NULL)

@@ -20,35 +20,32 @@ void belay__lookup_release(belay_cache_t *cache, belay__lookup_t *lookup) {
 
 /* ---- calls ---- */
 
-static belay__call_t *new_get(const belay_cache_t *cache, const char *key, size_t key_len,
-                              const char *tail) {
+static belay__call_t *new_get(const belay_cache_t *cache, belay_bytes_t key, const char *tail) {
   belay__call_t *call = belay__cache_command(cache, "GET", 2);
-  belay__handle_arg(&cache->handle, call, key, key_len, tail);
+  belay__handle_arg(&cache->handle, call, key.data, key.len, tail);
   return call;
 }
 
 size_t belay__lookup_calls(belay_cache_t *cache, belay__lookup_t *lookup, belay__lookup_at_t at,
-                           uint64_t now, const char *key, size_t key_len, belay__call_t **calls) {
+                           uint64_t now, belay_bytes_t key, belay__call_t **calls) {
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
-  size_t tags_len = belay__cache_tags(cache, key, key_len, tags), n = 1 + tags_len;
+  size_t tags_len = belay__cache_tags(cache, key, tags), n = 1 + tags_len;
   *lookup = (belay__lookup_t){
       .asked_at = now, .tags_len = (uint8_t)tags_len, .freshness = BELAY__EXPIRED};
-  belay__local_stamp(&cache->local, key, key_len, tags, tags_len, &lookup->stamp);
-  calls[0] = new_get(cache, key, key_len, "}");
+  belay__local_stamp(&cache->local, key.data, key.len, tags, tags_len, &lookup->stamp);
+  calls[0] = new_get(cache, key, "}");
   for (size_t i = 0; i < tags_len; i++)
-    calls[1 + i] = new_get(cache, tags[i].data, tags[i].len, BELAY__CACHE_TAG);
+    calls[1 + i] = new_get(cache, tags[i], BELAY__CACHE_TAG);
   if (at == BELAY__LOOKUP_AT_ANY && cache->options.replicas)
     for (size_t i = 0; i < n; i++)
       lookup->from_replica = belay__call_stale(calls[i]) != NULL && calls[i]->stale;
   return n;
 }
 
-int belay__lookup_send(belay_cache_t *cache, belay__operation_t *operation, uint64_t now,
-                       belay__call_t **calls, size_t n) {
+size_t belay__lookup_add_time(belay_cache_t *cache, uint64_t now, belay__call_t **calls, size_t n) {
   if (!belay__servertime_known(&cache->time, &cache->handle, now))
     calls[n++] = belay__servertime_call(&cache->time, &cache->handle);
-  operation->fail_fast = belay__cache_fails_fast(cache);
-  return belay__request_send_all(operation, calls, n);
+  return n;
 }
 
 /* ---- replies ---- */
@@ -98,14 +95,6 @@ int belay__lookup_read(belay_cache_t *cache, belay__lookup_t *lookup, size_t i,
   return 0;
 }
 
-int belay__lookup_step_read(belay_cache_t *cache, belay__lookup_t *lookup,
-                            const belay__operation_t *operation, const belay__call_t *call,
-                            const belay__reply_t *reply) {
-  if (operation->index <= lookup->tags_len)
-    return belay__lookup_read(cache, lookup, operation->index, reply);
-  return belay__servertime_read(&cache->time, call, reply);
-}
-
 int belay__lookup_replace(belay_cache_t *cache, belay__lookup_t *lookup, const char *bytes,
                           size_t len) {
   return read_record(cache, lookup, bytes, len);
@@ -127,8 +116,8 @@ void belay__lookup_judge(belay_cache_t *cache, belay__lookup_t *lookup) {
     return;
   if (is_tagged(lookup))
     lookup->freshness = belay__fresh_judge(
-        lookup->record, &cache->fresh_config, belay__cache_now_ms(cache),
-        cache->fresh_config.beta > 0 ? belay__fresh_random(cache->handle.client->belay) : 1.0);
+        lookup->record, &cache->options, belay__cache_now_ms(cache),
+        cache->options.beta > 0 ? belay__fresh_random(cache->handle.client->belay) : 1.0);
   if (lookup->freshness == BELAY__KEPT && !belay__cache_loads(cache))
     lookup->freshness = BELAY__STALE; /* no load will replace it */
   if (lookup->freshness == BELAY__EXPIRED)

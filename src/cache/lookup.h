@@ -33,7 +33,7 @@ typedef enum belay__lookup_at { BELAY__LOOKUP_AT_PRIMARY, BELAY__LOOKUP_AT_ANY }
 /* Starts a lookup and builds its calls. Returns the number of calls, at most
  * BELAY__LOOKUP_CALLS_MAX. A call is NULL if there is no memory for it. */
 size_t belay__lookup_calls(belay_cache_t *cache, belay__lookup_t *lookup, belay__lookup_at_t at,
-                           uint64_t now, const char *key, size_t key_len, belay__call_t **calls);
+                           uint64_t now, belay_bytes_t key, belay__call_t **calls);
 
 /* Reads the reply to the lookup's call number i. Returns 0, BELAY_ENOMEM or BELAY_EPROTO. */
 int belay__lookup_read(belay_cache_t *cache, belay__lookup_t *lookup, size_t i,
@@ -58,13 +58,7 @@ belay__served_t belay__lookup_serve(const belay__lookup_t *lookup);
 /* Releases the record of the lookup. */
 void belay__lookup_release(belay_cache_t *cache, belay__lookup_t *lookup);
 
-/* Sends the n calls of lookups, and TIME if it is due; calls has room for one more. A step of a
- * request that is PARKED. Returns 0, BELAY_ENOMEM or BELAY_EBUSY. Takes the calls in any case. */
-int belay__lookup_send(belay_cache_t *cache, belay__operation_t *operation, uint64_t now,
-                       belay__call_t **calls, size_t n);
-/* Reads a reply to a step that consists of one lookup. Returns as belay__lookup_read(). */
-int belay__lookup_step_read(belay_cache_t *cache, belay__lookup_t *lookup,
-                            const belay__operation_t *operation, const belay__call_t *call,
-                            const belay__reply_t *reply);
+/* Adds the call of TIME to n calls, which have room for it, if it is due. Returns their number. */
+size_t belay__lookup_add_time(belay_cache_t *cache, uint64_t now, belay__call_t **calls, size_t n);
 
 #endif /* BELAY_CACHE_LOOKUP_H */

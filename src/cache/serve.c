@@ -5,14 +5,13 @@
 
 /* ---- the local table ---- */
 
-void belay__cache_store_local(belay_cache_t *cache, const char *key, size_t key_len,
-                              belay__record_t *record, const belay__stamp_t *stamp,
-                              uint64_t asked_at) {
+void belay__cache_store_local(belay_cache_t *cache, belay_bytes_t key, belay__record_t *record,
+                              const belay__stamp_t *stamp, uint64_t asked_at) {
   const belay_cache_options_t *o = &cache->options;
   if (o->local_bytes == 0)
     return;
   if (record == NULL) {
-    belay__local_remove(&cache->local, key, key_len);
+    belay__local_remove(&cache->local, key.data, key.len);
     return;
   }
   uint64_t now = belay__entry_time(cache->handle.client->belay);
@@ -27,15 +26,15 @@ void belay__cache_store_local(belay_cache_t *cache, const char *key, size_t key_
       left + o->keep_ms > 0)
     keep_until = now + (uint64_t)(left + o->keep_ms) * BELAY__MS;
   if (until > now || keep_until > now)
-    belay__local_put(&cache->local, key, key_len, record, stamp, until, keep_until);
+    belay__local_put(&cache->local, key.data, key.len, record, stamp, until, keep_until);
   else
-    belay__local_remove(&cache->local, key, key_len); /* remove the older record of the key */
+    belay__local_remove(&cache->local, key.data, key.len); /* remove the older record of the key */
 }
 
 /* ---- invalidations of other processes ---- */
 
-static void hear(belay__subscription_t *subscription, belay__channel_event_t what, const char *data,
-                 size_t len, int status) {
+static void on_message(belay__subscription_t *subscription, belay__channel_event_t what,
+                       const char *data, size_t len, int status) {
   belay_cache_t *cache = BELAY__CONTAINER(subscription, belay_cache_t, subscription);
   (void)status;
   if (what != BELAY__CHANNEL_MESSAGE) {
@@ -51,10 +50,10 @@ void belay__cache_subscribe(belay_cache_t *cache) {
   size_t len;
   if (cache->options.local_bytes == 0 || cache->subscription.channel != NULL)
     return;
-  char *name = belay__cache_key(cache, "", 0, BELAY__CACHE_DROPPED, &len);
+  char *name = belay__cache_key(cache, belay_bytes("", 0), BELAY__CACHE_DROPPED, &len);
   if (name == NULL)
     return;
-  cache->subscription.on_event = hear;
+  cache->subscription.on_event = on_message;
   (void)belay__listen(cache->handle.client, name, len, &cache->subscription);
   belay__free(cache->handle.client->belay, name, len);
 }
@@ -93,12 +92,11 @@ bool belay__cache_fails_fast(const belay_cache_t *cache) {
   return cache->options.away != BELAY_CACHE_AWAY_FAIL;
 }
 
-belay__served_t belay__cache_serve_in_outage(belay_cache_t *cache, const char *key, size_t key_len,
-                                             int status) {
+belay__served_t belay__cache_serve_in_outage(belay_cache_t *cache, belay_bytes_t key, int status) {
   if (cache->options.away == BELAY_CACHE_AWAY_FAIL || cache->options.local_bytes == 0)
     return belay__cache_refuse(status, 0);
   belay__local_hit_t hit =
-      belay__local_find(&cache->local, key, key_len, belay__now(cache->handle.client->belay));
+      belay__local_find(&cache->local, key.data, key.len, belay__now(cache->handle.client->belay));
   if (hit.record == NULL)
     return belay__cache_refuse(status, 0);
   return belay__cache_serve(hit.record, BELAY_CACHE_FROM_LOCAL, !hit.fresh, hit.fresh ? 0 : status,
@@ -115,11 +113,11 @@ void belay__cache_count(belay_cache_t *cache, const belay__served_t *served, boo
     *(served->from == BELAY_CACHE_FROM_LOCAL ? &stats->local_hits : &stats->hits) += 1;
 }
 
-bool belay__cache_serve_local(belay_cache_t *cache, const char *key, size_t key_len, uint64_t now,
+bool belay__cache_serve_local(belay_cache_t *cache, belay_bytes_t key, uint64_t now,
                               belay__served_t *served) {
   if (cache->options.local_bytes == 0)
     return false;
-  belay__local_hit_t hit = belay__local_find(&cache->local, key, key_len, now);
+  belay__local_hit_t hit = belay__local_find(&cache->local, key.data, key.len, now);
   if (hit.record == NULL || !hit.fresh)
     return false;
   *served = belay__cache_serve(hit.record, BELAY_CACHE_FROM_LOCAL, false, 0, 0);

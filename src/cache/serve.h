@@ -7,9 +7,8 @@
 /* Puts a record into the local table, if there is one. stamp: taken before the request to the
  * server, at the time asked_at. record NULL: the server has no usable record, and the key leaves
  * the local table. */
-void belay__cache_store_local(belay_cache_t *cache, const char *key, size_t key_len,
-                              belay__record_t *record, const belay__stamp_t *stamp,
-                              uint64_t asked_at);
+void belay__cache_store_local(belay_cache_t *cache, belay_bytes_t key, belay__record_t *record,
+                              const belay__stamp_t *stamp, uint64_t asked_at);
 
 /* Subscribes to invalidations of other processes, if there is a local table and no subscription
  * yet. */
@@ -38,12 +37,11 @@ bool belay__cache_is_outage(int status);
 bool belay__cache_fails_fast(const belay_cache_t *cache);
 /* Makes the result of a get during an outage: the record of the local table, if options.away allows
  * it and there is one; otherwise status. The local table owns the reference. */
-belay__served_t belay__cache_serve_in_outage(belay_cache_t *cache, const char *key, size_t key_len,
-                                             int status);
+belay__served_t belay__cache_serve_in_outage(belay_cache_t *cache, belay_bytes_t key, int status);
 
 /* true if the local table has a fresh record, which is counted as a hit. The local table owns the
  * reference. */
-bool belay__cache_serve_local(belay_cache_t *cache, const char *key, size_t key_len, uint64_t now,
+bool belay__cache_serve_local(belay_cache_t *cache, belay_bytes_t key, uint64_t now,
                               belay__served_t *served);
 
 /* Counts a result in the statistics. without_wait: the get did not wait for a load. */

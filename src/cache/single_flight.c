@@ -65,10 +65,6 @@ typedef enum state {
   OVER
 } state_t;
 
-static belay_t *belay_of(const belay__load_t *load) {
-  return load->cache->handle.client->belay;
-}
-
 static bool is_waited_for(const belay__load_t *load) {
   return belay__load_first(load) != NULL;
 }
@@ -93,7 +89,7 @@ static state_t limit_or_load(const belay__load_t *load) {
 /* Ends the waiters whose time is over. true if such a waiter loads the value itself and `allowed`
  * is true. */
 static bool end_late(belay__load_t *load, bool allowed) {
-  uint64_t now = belay__now(belay_of(load));
+  uint64_t now = belay__now(belay__load_belay(load));
   while (is_waited_for(load) && late_at(load) <= now) {
     belay__load_waiter_t *waiter = belay__load_first(load);
     bool loads = waiter->late == BELAY_CACHE_LATE_LOAD;
@@ -154,7 +150,7 @@ static state_t handle_outage(belay__load_t *load, int status) {
     belay__load_serve(load, UINT64_MAX, belay__cache_refuse(status, 0));
     return OVER;
   }
-  belay__served_t served = belay__cache_serve_in_outage(cache, load->key, load->key_len, status);
+  belay__served_t served = belay__cache_serve_in_outage(cache, belay__load_key(load), status);
   if (served.record != NULL)
     belay__load_serve(load, UINT64_MAX, served);
   if (o->away == BELAY_CACHE_AWAY_LOAD && load->fallback == NULL && is_waited_for(load) &&
@@ -233,7 +229,7 @@ static state_t value_stored(belay__load_t *load) {
   cache->stats.bytes_out += load->written;
   cache->stats.fills += record->kind == BELAY__RECORD_VALUE || cache->options.absent_ms > 0;
   load->left_ms = left_of(load, record);
-  belay__cache_store_local(cache, load->key, load->key_len, record, &load->lookup.stamp,
+  belay__cache_store_local(cache, belay__load_key(load), record, &load->lookup.stamp,
                            load->lookup.asked_at);
   if (load->tags_len == 0)
     belay__load_serve(load, load->asked_seq,
@@ -294,7 +290,7 @@ bool belay__load_is_waiting(const belay__load_t *load) {
 
 static void enter_waiting(belay__load_t *load) {
   const belay_cache_options_t *o = &load->cache->options;
-  belay_t *belay = belay_of(load);
+  belay_t *belay = belay__load_belay(load);
   load->cache->stats.waits += load->subscription.on_event == NULL; /* the first time */
   belay__loader_leave(load);
   belay__load_subscribe(load);
@@ -305,7 +301,7 @@ static void enter_waiting(belay__load_t *load) {
 }
 
 static void enter_loading(belay__load_t *load) {
-  belay_t *belay = belay_of(load);
+  belay_t *belay = belay__load_belay(load);
   belay_cache_stats_t *stats = &load->cache->stats;
   stats->loads++;
   stats->losers += load->unstored;
@@ -321,12 +317,12 @@ static void enter_loading(belay__load_t *load) {
 
 static void enter_over(belay__load_t *load) {
   belay_cache_t *cache = load->cache;
-  belay__table_remove(&cache->loads, &load->entry);
+  belay__table_remove(&cache->loads, &load->keyed.entry);
   belay__load_serve(load, UINT64_MAX, belay__cache_refuse(BELAY_ECANCELED, 0));
   belay__loader_leave(load);
   cache->outage_loads -= load->outage;
   if (!cache->handle.closing && cache->on_load_over != NULL)
-    cache->on_load_over(cache, load->key, load->key_len, load->left_ms);
+    cache->on_load_over(cache, belay__load_key(load), load->left_ms);
   belay__load_end_steps(load);
 }
 
@@ -366,7 +362,7 @@ static int enter_state(belay__load_t *load) {
 
 void belay__load_step(belay__load_t *load, belay__load_event_t event, int arg) {
   while (load->state != OVER) {
-    belay__timer_stop(belay_of(load), BELAY__RANK_OTHER, &load->timer);
+    belay__timer_stop(belay__load_belay(load), BELAY__RANK_OTHER, &load->timer);
     if (load->state == LOADING)
       belay__loader_detach(load);
     load->state = (uint8_t)(event == BELAY__LOAD_CLOSE ? OVER : next_state(load, event, arg));

@@ -2,7 +2,7 @@
  *
  *     cache.c                        options, creation, close
  *        |
- *     get.c, get_many.c              gets: a lookup, then perhaps a wait
+ *     get.c                          gets: a lookup, then perhaps a wait
  *     write.c                        put, touch, invalidate
  *     keep_fresh.c                   keys that the cache loads again ahead of time
  *        |
@@ -33,15 +33,14 @@
 struct belay_cache {
   belay__handle_t handle;        /* must be the first member */
   belay_cache_options_t options; /* with all defaults resolved; options.name is not kept */
-  belay__fresh_config_t fresh_config;
   belay__servertime_t time;
   belay__local_t local;
-  belay__subscription_t subscription; /* hears what is invalidated elsewhere */
+  belay__subscription_t subscription; /* messages about invalidations elsewhere */
   belay__table_t loads;
   belay__table_t fresh_keys;
   /* Called when a load of the key ends. left_ms: as in load_state.h. NULL until the first call of
    * belay_cache_keep_fresh(). */
-  void (*on_load_over)(belay_cache_t *cache, const char *key, size_t key_len, int64_t left_ms);
+  void (*on_load_over)(belay_cache_t *cache, belay_bytes_t key, int64_t left_ms);
   belay__list_t ready;      /* loads that the next task passes to options.load */
   belay__list_t ready_many; /* loads that the next task passes to options.load_many */
   belay__task_t task;

@@ -1,9 +1,5 @@
 #include "cache/waiters.h"
 
-static belay_t *belay_of(const belay__load_t *load) {
-  return load->cache->handle.client->belay;
-}
-
 belay__load_waiter_t *belay__load_first(const belay__load_t *load) {
   return belay__list_empty(&load->waiters)
              ? NULL
@@ -14,7 +10,7 @@ void belay__load_add_waiter(belay__load_t *load, belay__load_waiter_t *waiter, u
   bool before = load->load_ref != NULL && asked_at < load->began_at;
   waiter->load = load;
   waiter->seq = before ? load->loaded_seq - 1 : load->seq;
-  waiter->joined_at = belay__now(belay_of(load));
+  waiter->joined_at = belay__now(belay__load_belay(load));
   if (before)
     belay__list_push_front(&load->waiters, &waiter->node);
   else
@@ -47,7 +43,7 @@ belay__served_t belay__load_waiter_fallback(const belay__load_waiter_t *waiter, 
   belay__freshness_t freshness = BELAY__EXPIRED;
   if (load->fallback != NULL)
     freshness =
-        belay__fresh_judge(load->fallback, &cache->fresh_config, belay__cache_now_ms(cache), 1.0);
+        belay__fresh_judge(load->fallback, &cache->options, belay__cache_now_ms(cache), 1.0);
   if (freshness == BELAY__EXPIRED)
     return belay__cache_refuse(reason, load_error);
   if (freshness == BELAY__FRESH)
@@ -70,7 +66,7 @@ void belay__load_fall_back(belay__load_t *load, uint64_t seq, int reason, int lo
 void belay__load_take_lookup(belay__load_t *load, belay__lookup_t *lookup) {
   if (lookup->asked_at < load->seen_at)
     return;
-  belay__record_release(belay_of(load), load->fallback);
+  belay__record_release(belay__load_belay(load), load->fallback);
   load->seen_at = lookup->asked_at;
   load->fallback = lookup->record;
   load->seen_id = lookup->seen_id;

@@ -1,16 +1,16 @@
 /* Writes: put, touch, invalidate. Each is a sequence of steps:
  *
- *     put --> BEGINNING --begun--> FILLING --stored-----------------> PUBLISHING --> applied
- *                   |                 +--refused--> DELETING -------> PUBLISHING --> not applied
+ *     put --> PREPARING --begun--> STORING --stored----------------> PUBLISHING --> applied
+ *                   |                 +--refused--> DELETING ------> PUBLISHING --> not applied
  *                   +--reply lost----------------------^
- *     touch --> PREPARING --tags last long enough, time known--> TOUCHING --> end
- *          +--no tags, and the time is known----------------------^
+ *     touch --> PREPARING --tags last long enough, time known--> STORING --> end
+ *          +--no tags, and the time is known------------------------^
  *     invalidate --> DELETING --> PUBLISHING --> end
  *
  * A step whose reply was lost is sent again until the deadline. It is built anew, because a
- * generation of a tag must not be sent twice. BEGINNING is the exception: a second BEGINNING could
- * run after an invalidation that followed the first, and the value of the put is older than that
- * invalidation. So a late command never stores a value after an invalidation.
+ * generation of a tag must not be sent twice. PREPARING of a put is the exception: a second begin
+ * could run after an invalidation that followed the first, and the value of the put is older than
+ * that invalidation. So a late command never stores a value after an invalidation.
  *
  * PUBLISHING informs the local tables of other processes. Its outcome does not matter for the
  * result. */
@@ -21,15 +21,14 @@
 #include "core/key/bytes.h"
 #include "scripts.gen.h"
 
-#define TTL_MAX_MS INT64_C(31536000000) /* one year */
+typedef enum kind { PUT, TOUCH, INVALIDATION, TAG_INVALIDATION } kind_t;
 
 typedef enum state {
-  /* Registers a generation, so that running loads cannot store; captures tags; reads the time. */
-  BEGINNING,
-  FILLING,    /* stores the record */
+  /* Captures the tags; reads the time. A put also registers a generation, so that running loads
+   * cannot store. */
+  PREPARING,
+  STORING,    /* stores the record; a touch extends it */
   DELETING,   /* deletes the record: an invalidation, or a put that lost the race */
-  PREPARING,  /* extends the tags; reads the time */
-  TOUCHING,   /* extends the record */
   PUBLISHING, /* the write is done; informs the local tables of other processes */
   OVER
 } state_t;
@@ -40,32 +39,30 @@ typedef struct write {
   int64_t ttl_ms;
   uint64_t hash; /* hash that the message to the local tables has */
   size_t bytes;  /* size of the record as stored, in bytes */
+  uint8_t kind;  /* kind_t */
   uint8_t state; /* state_t */
   uint8_t tags_len;
-  bool is_tag;     /* the key is a tag */
   bool applied;    /* the last step had an effect */
   bool reply_lost; /* a reply to this step was lost */
-  bool gets_time;  /* the first step also reads the time */
   unsigned char generation[BELAY__RECORD_ID];
-  unsigned char tags[BELAY_CACHE_TAGS_MAX][BELAY__RECORD_ID]; /* touch: generations of the tags */
-  size_t key_len;
-  char key[];
+  unsigned char tags[BELAY_CACHE_TAGS_MAX][BELAY__RECORD_ID]; /* generations of the tags */
+  belay_bytes_t key;
+  char key_bytes[];
 } write_t;
 
 /* ---- calls ---- */
 
 static belay__call_t *begin_call(const belay_cache_t *cache, write_t *write) {
   static const char any[] = "whatever is there";
-  return belay__cache_begin(cache, write->key, write->key_len, any, sizeof any - 1,
-                            write->generation);
+  return belay__cache_begin(cache, write->key, any, sizeof any - 1, write->generation);
 }
 
 static belay__call_t *fill_call(belay_cache_t *cache, write_t *write) {
   belay__record_t *record = write->record;
   int64_t keep_ms = belay__cache_date(cache, record, write->ttl_ms);
   memcpy(record->id, write->generation, BELAY__RECORD_ID);
-  belay__call_t *call =
-      belay__cache_script(cache, &belay__script_cache_fill, write->key, write->key_len, 4);
+  memcpy(belay__record_tag(record, 0), write->tags, record->tags_len * BELAY__RECORD_ID);
+  belay__call_t *call = belay__cache_script(cache, &belay__script_cache_fill, write->key, 4);
   if (call == NULL)
     return NULL;
   if (belay__cache_record_args(cache, call, write->generation, record, keep_ms, &write->bytes) !=
@@ -78,15 +75,14 @@ static belay__call_t *fill_call(belay_cache_t *cache, write_t *write) {
 }
 
 static belay__call_t *delete_call(const belay_cache_t *cache, const write_t *write) {
-  belay__call_t *call = belay__cache_command(cache, "DEL", write->is_tag ? 2 : 3);
-  if (call == NULL)
-    return NULL;
-  if (write->is_tag) {
-    belay__handle_arg(&cache->handle, call, write->key, write->key_len, BELAY__CACHE_TAG);
-    return call;
-  }
-  belay__handle_arg(&cache->handle, call, write->key, write->key_len, "}");
-  belay__handle_arg(&cache->handle, call, write->key, write->key_len, BELAY__CACHE_GENERATION);
+  static const char *const tails[] = {"}", BELAY__CACHE_GENERATION};
+  static const char *const tag_tails[] = {BELAY__CACHE_TAG};
+  bool is_tag = write->kind == TAG_INVALIDATION;
+  size_t n = is_tag ? 1 : 2;
+  belay__call_t *call = belay__cache_command(cache, "DEL", 1 + n);
+  for (size_t i = 0; i < n; i++)
+    belay__handle_arg(&cache->handle, call, write->key.data, write->key.len,
+                      is_tag ? tag_tails[i] : tails[i]);
   return call;
 }
 
@@ -97,7 +93,7 @@ static belay__call_t *touch_call(belay_cache_t *cache, const write_t *write) {
   belay__record_put_ms(fresh, dates.fresh_ms);
   belay__call_t *call = belay__call_new(cache->handle.client, BELAY__CLASS_BULK);
   belay__call_script(call, &belay__script_cache_touch, 1, 3);
-  belay__handle_arg(&cache->handle, call, write->key, write->key_len, "}");
+  belay__handle_arg(&cache->handle, call, write->key.data, write->key.len, "}");
   belay__call_arg(call, fresh, sizeof fresh);
   belay__call_arg_int(call, keep_ms);
   belay__call_arg(call, (const char *)write->tags, write->tags_len * BELAY__RECORD_ID);
@@ -107,7 +103,7 @@ static belay__call_t *touch_call(belay_cache_t *cache, const write_t *write) {
 static belay__call_t *publish_call(const belay_cache_t *cache, const write_t *write) {
   char message[8];
   size_t len = 0;
-  char *channel = belay__cache_key(cache, "", 0, BELAY__CACHE_DROPPED, &len);
+  char *channel = belay__cache_key(cache, belay_bytes("", 0), BELAY__CACHE_DROPPED, &len);
   belay__call_t *call =
       channel == NULL ? NULL : belay__call_new(cache->handle.client, BELAY__CLASS_BULK);
   if (call != NULL) {
@@ -121,22 +117,22 @@ static belay__call_t *publish_call(const belay_cache_t *cache, const write_t *wr
 
 /* ---- steps ---- */
 
-/* The first step of a put or touch: the begin (if any), the tags and the server's time,
- * together. */
-static int send_first(belay_cache_t *cache, belay__operation_t *operation, write_t *write) {
+/* The calls of PREPARING: the begin of a put, the tags, and the server's time if it is not known.
+ */
+static int send_first(belay_cache_t *cache, belay__operation_t *operation, write_t *write,
+                      bool gets_time) {
   belay__call_t *calls[2 + BELAY_CACHE_TAGS_MAX];
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
-  size_t n = 0, tags_len = belay__cache_tags(cache, write->key, write->key_len, tags);
-  if (tags_len > write->tags_len)
-    /* the tags option is not deterministic: a record with missing tags is never served */
-    tags_len = write->tags_len;
-  if (write->state == BEGINNING)
+  size_t n = 0, tags_len = belay__cache_tags(cache, write->key, tags);
+  /* if the tags option is not deterministic: a record with missing tags is never served */
+  if (tags_len < write->tags_len)
+    write->tags_len = (uint8_t)tags_len;
+  if (write->kind == PUT)
     calls[n++] = begin_call(cache, write);
-  for (size_t i = 0; i < tags_len; i++)
-    calls[n++] = belay__cache_capture(cache, &tags[i], write->ttl_ms);
-  if (write->gets_time)
+  for (size_t i = 0; i < write->tags_len; i++)
+    calls[n++] = belay__cache_capture(cache, tags[i], write->ttl_ms);
+  if (gets_time)
     calls[n++] = belay__servertime_call(&cache->time, &cache->handle);
-  write->tags_len = (uint8_t)tags_len;
   return belay__request_send_all(operation, calls, n);
 }
 
@@ -151,15 +147,12 @@ static void limit_deadline(const belay_cache_t *cache, belay__operation_t *opera
 static state_t next_state(belay_cache_t *cache, const write_t *write) {
   state_t last = cache->options.quiet ? OVER : PUBLISHING;
   switch ((state_t)write->state) {
-  case BEGINNING: /* a second BEGINNING could run after an invalidation */
-    return write->reply_lost ? DELETING : FILLING;
-  case FILLING:
-    return write->applied ? last : DELETING;
+  case PREPARING: /* a second begin could run after an invalidation */
+    return write->kind == PUT && write->reply_lost ? DELETING : STORING;
+  case STORING:
+    return write->kind == TOUCH ? OVER : write->applied ? last : DELETING;
   case DELETING:
     return last;
-  case PREPARING:
-    return TOUCHING;
-  case TOUCHING:
   case PUBLISHING:
   case OVER:
     break;
@@ -167,25 +160,23 @@ static state_t next_state(belay_cache_t *cache, const write_t *write) {
   return OVER;
 }
 
-/* Sends what belongs to the state: also once more. */
+/* Sends the calls of the state, also when they are sent again. */
 static int enter_state(belay__operation_t *operation) {
   belay_cache_t *cache = operation->context;
   write_t *write = operation->room;
-  if (write->state == BEGINNING || write->state == PREPARING)
-    write->gets_time = !belay__servertime_known(&cache->time, &cache->handle,
-                                                belay__now(cache->handle.client->belay));
-  if (write->state == PREPARING && write->tags_len == 0 && !write->gets_time)
-    write->state = (uint8_t)next_state(cache, write);
+  bool gets_time =
+      write->state == PREPARING &&
+      !belay__servertime_known(&cache->time, &cache->handle, belay__now(operation->client->belay));
+  if (write->state == PREPARING && write->kind == TOUCH && write->tags_len == 0 && !gets_time)
+    write->state = STORING;
   switch ((state_t)write->state) {
-  case BEGINNING:
   case PREPARING:
-    return send_first(cache, operation, write);
-  case FILLING:
-    return belay__request_send(operation, fill_call(cache, write));
+    return send_first(cache, operation, write, gets_time);
+  case STORING:
+    return belay__request_send(operation, write->kind == PUT ? fill_call(cache, write)
+                                                             : touch_call(cache, write));
   case DELETING:
     return belay__request_send(operation, delete_call(cache, write));
-  case TOUCHING:
-    return belay__request_send(operation, touch_call(cache, write));
   case PUBLISHING:
     limit_deadline(cache, operation);
     return belay__request_send(operation, publish_call(cache, write));
@@ -197,13 +188,11 @@ static int enter_state(belay__operation_t *operation) {
 
 /* Updates statistics and the local table after a step. */
 static void count_step(belay_cache_t *cache, const write_t *write) {
-  if (write->state == FILLING && write->applied) {
-    cache->stats.fills++;
-    cache->stats.bytes_out += write->bytes;
-  } else if (write->state == FILLING) {
-    cache->stats.refused_fills++;
-  }
-  if (write->state == FILLING || write->state == DELETING || write->state == TOUCHING)
+  bool fills = write->state == STORING && write->kind == PUT;
+  cache->stats.fills += fills && write->applied;
+  cache->stats.bytes_out += fills && write->applied ? write->bytes : 0;
+  cache->stats.refused_fills += fills && !write->applied;
+  if (write->state == STORING || write->state == DELETING)
     belay__local_invalidate(&cache->local, write->hash);
 }
 
@@ -225,7 +214,7 @@ static int recover_step(belay__operation_t *operation, int status) {
   if (status == BELAY_EUNKNOWN && !client->closing &&
       belay__now(client->belay) < operation->deadline) {
     write->reply_lost = true;
-    if (write->state == BEGINNING)
+    if (write->state == PREPARING && write->kind == PUT)
       write->state = (uint8_t)next_state(operation->context, write);
     if (enter_state(operation) == 0)
       return BELAY__REQUEST_PARK;
@@ -235,59 +224,37 @@ static int recover_step(belay__operation_t *operation, int status) {
 
 /* ---- replies ---- */
 
-static int read_tag(belay__operation_t *operation, const belay__call_t *call, size_t i,
-                    const belay__reply_t *reply) {
-  write_t *write = operation->room;
-  return belay__cache_read_tag(
-      call, reply, write->record != NULL ? belay__record_tag(write->record, i) : write->tags[i]);
-}
-
 static int read_first(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   belay_cache_t *cache = operation->context;
-  const write_t *write = operation->room;
+  write_t *write = operation->room;
   size_t i = operation->index;
   int64_t begun;
-  if (write->state == BEGINNING && i-- == 0)
+  if (write->kind == PUT && i-- == 0)
     return belay__reply_integer(reply, 1, 1, &begun) ? 0 : BELAY_EPROTO;
-  return i < write->tags_len ? read_tag(operation, call, i, reply)
+  return i < write->tags_len ? belay__cache_read_tag(call, reply, write->tags[i])
                              : belay__servertime_read(&cache->time, call, reply);
-}
-
-/* Reads 1 or 0: true if the step had an effect. */
-static int read_applied(write_t *write, const belay__reply_t *reply) {
-  int64_t n;
-  if (!belay__reply_integer(reply, 0, 1, &n))
-    return BELAY_EPROTO;
-  write->applied = n == 1;
-  return 0;
 }
 
 static int read_reply(belay__operation_t *operation, const belay__call_t *call,
                       const belay__reply_t *reply) {
   write_t *write = operation->room;
-  int64_t n;
-  switch ((state_t)write->state) {
-  case BEGINNING:
-  case PREPARING:
+  int64_t n = 0, max = write->state == STORING ? 1 : write->state == DELETING ? 2 : INT64_MAX;
+  if (write->state == PREPARING)
     return read_first(operation, call, reply);
-  case FILLING:
-    return read_applied(write, reply);
-  case DELETING: /* the number of deleted keys does not matter */
-    return belay__reply_integer(reply, 0, 2, &n) ? 0 : BELAY_EPROTO;
-  case TOUCHING:
-    if (belay__reply_integer(reply, -1, -1, &n))
-      return belay__handle_mismatch(call, "it holds nothing of a cache's");
-    return read_applied(write, reply);
-  case PUBLISHING:
-  case OVER:
-    return belay__reply_integer(reply, 0, INT64_MAX, &n) ? 0 : BELAY_EPROTO;
-  }
-  return BELAY_EPROTO;
+  bool is_touch = write->state == STORING && write->kind == TOUCH;
+  if (is_touch && belay__reply_integer(reply, -1, -1, &n))
+    return belay__handle_mismatch(call, "it holds no cached value");
+  if (!belay__reply_integer(reply, 0, max, &n))
+    return BELAY_EPROTO;
+  if (write->state == STORING)
+    write->applied = n == 1;
+  return 0;
 }
 
 /* The write has succeeded once PUBLISHING begins, even if PUBLISHING fails. */
-static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+static void run_callback(belay_request_t *request, void (*cb)(void),
+                         const belay__answer_t *answer) {
   write_t *write = answer->room;
   bool done = write->state == PUBLISHING || write->state == OVER, applied = write->applied;
   belay__record_release(answer->client->belay, write->record);
@@ -296,83 +263,78 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
 }
 
 static const belay__request_ops_t write_ops = {
-    .read = read_reply, .next = next_step, .recover = recover_step, .notify = tell};
+    .read = read_reply, .next = next_step, .recover = recover_step, .notify = run_callback};
 
 /* ---- operations ---- */
 
 /* Creates the request without sending anything. */
-static int begin_write(belay_cache_t *cache, belay_request_t *request, state_t state,
-                       const char *key, size_t key_len, belay_cache_change_cb cb,
-                       belay__operation_t **out) {
+static int begin_write(belay_cache_t *cache, belay_request_t *request, kind_t kind,
+                       belay_bytes_t key, belay_cache_change_cb cb, belay__operation_t **out) {
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
-  int error = belay__handle_begin_room(&cache->handle, request, &write_ops, (void (*)(void))cb,
-                                       sizeof(write_t) + key_len, out);
+  int error = belay__handle_begin_room(&cache->handle, request, &write_ops, BELAY__CB(cb),
+                                       sizeof(write_t) + key.len, out);
   if (error != 0)
     return error;
   write_t *write = (*out)->room;
-  write->state = (uint8_t)state;
-  write->key_len = key_len;
-  memcpy(write->key, key, key_len);
-  write->hash = belay__local_hash(key, key_len, false);
-  if (state == DELETING)
+  write->kind = (uint8_t)kind;
+  write->key = belay_bytes(memcpy(write->key_bytes, key.data, key.len), key.len);
+  write->hash = belay__local_hash(key.data, key.len, kind == TAG_INVALIDATION);
+  if (kind == PUT || kind == TOUCH) {
+    write->tags_len = (uint8_t)belay__cache_tags(cache, write->key, tags);
+  } else {
+    write->state = DELETING;
     write->applied = true;
-  else
-    write->tags_len = (uint8_t)belay__cache_tags(cache, write->key, key_len, tags);
+  }
   return 0;
 }
 
 static int start_write(belay_cache_t *cache, belay__operation_t *operation) {
   write_t *write = operation->room;
-  if (write->state != PREPARING)
+  if (write->kind != TOUCH)
     belay__local_invalidate(&cache->local, write->hash);
   int error = enter_state(operation);
-  if (error == 0)
-    return 0;
-  belay__record_release(operation->client->belay, write->record);
-  belay__request_forget(operation);
-  return error;
+  if (error != 0)
+    belay__record_release(operation->client->belay, write->record);
+  return belay__request_begun(operation, error);
 }
 
-static int check_ttl(const belay_cache_t *cache, int64_t ttl_ms) {
-  belay_t *belay = cache->handle.client->belay;
-  return ttl_ms == BELAY_DEFAULT ? 0 : belay__check_range(belay, "ttl_ms", ttl_ms, 1, TTL_MAX_MS);
+static int check(const belay_cache_t *cache, const belay_request_t *request, belay_bytes_t key,
+                 int64_t ttl_ms, belay_cache_change_cb cb) {
+  int error = belay__handle_check_key((const belay__handle_t *)cache, request, key, cb != NULL);
+  return error != 0 || ttl_ms == BELAY_DEFAULT
+             ? error
+             : belay__check_range(cache->handle.client->belay, "ttl_ms", ttl_ms, 1,
+                                  BELAY__CACHE_LIFE_MAX_MS);
 }
 
 int belay_cache_put(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
                     belay_bytes_t value, int64_t ttl_ms, belay_cache_change_cb cb) {
   belay__operation_t *operation;
-  int error = belay__handle_check_key((const belay__handle_t *)cache, request, key, cb != NULL);
+  int error = check(cache, request, key, ttl_ms, cb);
   if (error == 0)
     error = belay__check_bytes(cache->handle.client->belay, "value", value, 0,
                                cache->options.max_value_bytes);
   if (error == 0)
-    error = check_ttl(cache, ttl_ms);
-  if (error == 0)
-    error = begin_write(cache, request, BEGINNING, key.data, key.len, cb, &operation);
+    error = begin_write(cache, request, PUT, key, cb, &operation);
   if (error != 0)
     return error;
   write_t *write = operation->room;
   write->ttl_ms = ttl_ms;
   write->record =
       belay__record_new(operation->client->belay, BELAY__RECORD_VALUE, value.len, write->tags_len);
-  if (write->record == NULL) {
-    belay__request_forget(operation);
-    return BELAY_ENOMEM;
-  }
+  if (write->record == NULL)
+    return belay__request_begun(operation, BELAY_ENOMEM);
   if (value.len > 0)
     memcpy(write->record->bytes, value.data, value.len);
-  memset(belay__record_tag(write->record, 0), 0, write->tags_len * BELAY__RECORD_ID);
   return start_write(cache, operation);
 }
 
 int belay_cache_touch(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
                       int64_t ttl_ms, belay_cache_change_cb cb) {
   belay__operation_t *operation;
-  int error = belay__handle_check_key((const belay__handle_t *)cache, request, key, cb != NULL);
+  int error = check(cache, request, key, ttl_ms, cb);
   if (error == 0)
-    error = check_ttl(cache, ttl_ms);
-  if (error == 0)
-    error = begin_write(cache, request, PREPARING, key.data, key.len, cb, &operation);
+    error = begin_write(cache, request, TOUCH, key, cb, &operation);
   if (error != 0)
     return error;
   ((write_t *)operation->room)->ttl_ms = ttl_ms;
@@ -382,9 +344,9 @@ int belay_cache_touch(belay_cache_t *cache, belay_request_t *request, belay_byte
 int belay_cache_invalidate(belay_cache_t *cache, belay_request_t *request, belay_bytes_t key,
                            belay_cache_change_cb cb) {
   belay__operation_t *operation;
-  int error = belay__handle_check_key((const belay__handle_t *)cache, request, key, cb != NULL);
+  int error = check(cache, request, key, BELAY_DEFAULT, cb);
   if (error == 0)
-    error = begin_write(cache, request, DELETING, key.data, key.len, cb, &operation);
+    error = begin_write(cache, request, INVALIDATION, key, cb, &operation);
   return error != 0 ? error : start_write(cache, operation);
 }
 
@@ -395,11 +357,6 @@ int belay_cache_invalidate_tag(belay_cache_t *cache, belay_request_t *request, b
   if (error == 0)
     error = belay__check_bytes(cache->handle.client->belay, "tag", tag, 1, BELAY_CACHE_TAG_MAX);
   if (error == 0)
-    error = begin_write(cache, request, DELETING, tag.data, tag.len, cb, &operation);
-  if (error != 0)
-    return error;
-  write_t *write = operation->room;
-  write->is_tag = true;
-  write->hash = belay__local_hash(tag.data, tag.len, true);
-  return start_write(cache, operation);
+    error = begin_write(cache, request, TAG_INVALIDATION, tag, cb, &operation);
+  return error != 0 ? error : start_write(cache, operation);
 }

@@ -10,20 +10,19 @@ static bool is_early(const belay__record_t *record, double beta, int64_t left, d
 }
 
 belay__freshness_t belay__fresh_judge(const belay__record_t *record,
-                                      const belay__fresh_config_t *fresh_config, int64_t now_ms,
+                                      const belay_cache_options_t *options, int64_t now_ms,
                                       double random) {
   int64_t left = record->fresh_ms - now_ms; /* both are at least 0, so this does not overflow */
   if (record->kind != BELAY__RECORD_VALUE)
     return left > 0 ? BELAY__FRESH : BELAY__EXPIRED;
   bool rests = record->retry_ms > now_ms;
   if (left > 0)
-    return !rests && is_early(record, fresh_config->beta, left, random) ? BELAY__EARLY
-                                                                        : BELAY__FRESH;
-  if (-left >= fresh_config->keep_ms)
+    return !rests && is_early(record, options->beta, left, random) ? BELAY__EARLY : BELAY__FRESH;
+  if (-left >= options->keep_ms)
     return BELAY__EXPIRED;
   if (rests)
     return BELAY__STALE_BACKOFF;
-  return -left < fresh_config->stale_ms ? BELAY__STALE : BELAY__KEPT;
+  return -left < options->stale_ms ? BELAY__STALE : BELAY__KEPT;
 }
 
 double belay__fresh_random(belay_t *belay) {

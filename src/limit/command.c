@@ -9,13 +9,10 @@
 
 #define RESERVATION_TAIL "}::r::"
 
-static const char *const words[] = {
-    [BELAY__LIMITER_TAKE] = "take",       [BELAY__LIMITER_LEASE] = "slice",
-    [BELAY__LIMITER_PEEK] = "peek",       [BELAY__LIMITER_PENALTY] = "penalty",
-    [BELAY__LIMITER_REFUND] = "refund",   [BELAY__LIMITER_BAN] = "ban",
-    [BELAY__LIMITER_RESERVE] = "reserve", [BELAY__LIMITER_CANCEL] = "cancel",
-    [BELAY__LIMITER_WAIT] = "reserve",
-};
+bool belay__limit_command_frees(belay__limiter_verb_t verb) {
+  return verb == BELAY__LIMITER_REFUND || verb == BELAY__LIMITER_RESET ||
+         verb == BELAY__LIMITER_BAN || verb == BELAY__LIMITER_CANCEL;
+}
 
 /* ---- ARGV[4] ---- */
 
@@ -27,7 +24,7 @@ void belay__limit_command_number(belay__limit_command_t *command, int64_t value)
 
 int belay__limit_command_id(const belay_limiter_t *limiter, belay__limit_command_t *command,
                             int64_t *id) {
-  belay_t *belay = limiter->client->belay;
+  belay_t *belay = belay__limiter_belay(limiter);
   *id = 0;
   if (!belay__policy_is_log(limiter->policy))
     return 0;
@@ -38,11 +35,10 @@ int belay__limit_command_id(const belay_limiter_t *limiter, belay__limit_command
   return error;
 }
 
-belay__limit_command_t belay__limit_command_refund(const belay_limiter_t *limiter, const char *key,
-                                                   size_t key_len, const belay_receipt_t *receipt,
-                                                   int64_t tokens) {
-  belay__limit_command_t command = {
-      .verb = BELAY__LIMITER_REFUND, .key = key, .key_len = key_len, .cost = tokens};
+belay__limit_command_t belay__limit_command_refund(const belay_limiter_t *limiter,
+                                                   belay_bytes_t key,
+                                                   const belay_receipt_t *receipt, int64_t tokens) {
+  belay__limit_command_t command = {.verb = BELAY__LIMITER_REFUND, .key = key, .cost = tokens};
   command.extra_len = belay__policy_put_receipt(limiter->policy, receipt, command.extra);
   return command;
 }
@@ -61,31 +57,37 @@ static const char *second_tail(const belay__limit_command_t *command, bool log, 
   return out;
 }
 
-static void put_keys(belay__call_t *call, const belay_limiter_t *limiter,
-                     const belay__limit_command_t *command, const char *tail) {
-  belay__handle_arg(&limiter->handle, call, command->key, command->key_len, "}");
+static void put_keys(belay__call_t *call, const belay_limiter_t *limiter, belay_bytes_t key,
+                     const char *tail) {
+  belay__handle_arg(&limiter->handle, call, key.data, key.len, "}");
   if (tail != NULL)
-    belay__handle_arg(&limiter->handle, call, command->key, command->key_len, tail);
+    belay__handle_arg(&limiter->handle, call, key.data, key.len, tail);
 }
+
+static const char *const words[] = {
+    [BELAY__LIMITER_TAKE] = "take",       [BELAY__LIMITER_LEASE] = "slice",
+    [BELAY__LIMITER_PEEK] = "peek",       [BELAY__LIMITER_PENALTY] = "penalty",
+    [BELAY__LIMITER_REFUND] = "refund",   [BELAY__LIMITER_BAN] = "ban",
+    [BELAY__LIMITER_RESERVE] = "reserve", [BELAY__LIMITER_CANCEL] = "cancel",
+    [BELAY__LIMITER_WAIT] = "reserve",
+};
 
 belay__call_t *belay__limit_command_call(const belay_limiter_t *limiter,
                                          const belay__limit_command_t *command) {
   const belay__policy_t *policy = limiter->policy;
-  belay__call_t *call = belay__call_new(limiter->client, BELAY__CLASS_DATA);
-  if (call == NULL)
-    return NULL;
   bool log = belay__policy_is_log(policy);
   char space[64];
   const char *tail = second_tail(command, log, space);
   if (command->verb == BELAY__LIMITER_RESET) {
-    belay__call_command(call, "DEL", log ? 3 : 2);
-    put_keys(call, limiter, command, tail);
+    belay__call_t *call = belay__handle_command(&limiter->handle, "DEL", log ? 3 : 2);
+    put_keys(call, limiter, command->key, tail);
     return call;
   }
   size_t args = limiter->time != 0 ? 5 : command->extra_len > 0 ? 4 : 3;
-  belay__call_script(call, log ? &belay__script_limit_log : &belay__script_limit,
-                     tail != NULL ? 2 : 1, args);
-  put_keys(call, limiter, command, tail);
+  belay__call_t *call =
+      belay__handle_script(&limiter->handle, log ? &belay__script_limit_log : &belay__script_limit,
+                           tail != NULL ? 2 : 1, args);
+  put_keys(call, limiter, command->key, tail);
   belay__call_arg(call, words[command->verb], strlen(words[command->verb]));
   belay__call_arg(call, policy->packed, belay__policy_packed_len(policy));
   belay__call_arg_int(call, command->cost);
@@ -94,23 +96,4 @@ belay__call_t *belay__limit_command_call(const belay_limiter_t *limiter,
   if (args > 4)
     belay__call_arg_int(call, limiter->time);
   return call;
-}
-
-bool belay__limit_command_key_of(const belay_limiter_t *limiter, const belay__call_t *call,
-                                 char out[3 * BELAY_LIMITER_KEY_MAX], size_t *len) {
-  size_t n, prefix = limiter->handle.prefix_len;
-  const char *key = belay__call_key(call, &n);
-  return n > prefix + 1 && n - prefix - 1 <= 3 * BELAY_LIMITER_KEY_MAX &&
-         memcmp(key, limiter->handle.prefix, prefix) == 0 &&
-         belay__key_unescape(out, len, key + prefix, n - prefix - 1);
-}
-
-bool belay__limit_command_read_grant(const belay__policy_t *policy, belay__call_t *call,
-                                     const belay__reply_t *reply, int64_t asked,
-                                     belay__limit_reply_t *numbers) {
-  bool good = belay__policy_read(policy, reply, NULL, numbers) && numbers->answer != 0 &&
-              numbers->answer <= asked;
-  if (!good)
-    belay__call_distrust(call, reply);
-  return good;
 }

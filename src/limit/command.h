@@ -1,4 +1,4 @@
-/* The calls of a limiter: builds the script calls, and reads how many tokens a call granted. */
+/* The calls of a limiter. */
 #ifndef BELAY_LIMIT_COMMAND_H
 #define BELAY_LIMIT_COMMAND_H
 
@@ -6,8 +6,7 @@
 
 typedef struct belay__limit_command {
   belay__limiter_verb_t verb;
-  const char *key;
-  size_t key_len;
+  belay_bytes_t key;
   int64_t cost;
   const belay_reservation_t *reservation; /* NULL: none */
   char extra[BELAY__RECEIPT_MAX];         /* Content of ARGV[4] */
@@ -23,22 +22,15 @@ int belay__limit_command_id(const belay_limiter_t *limiter, belay__limit_command
                             int64_t *id);
 
 /* The command that gives back some tokens of a receipt. key: as in a command. */
-belay__limit_command_t belay__limit_command_refund(const belay_limiter_t *limiter, const char *key,
-                                                   size_t key_len, const belay_receipt_t *receipt,
-                                                   int64_t tokens);
+belay__limit_command_t belay__limit_command_refund(const belay_limiter_t *limiter,
+                                                   belay_bytes_t key,
+                                                   const belay_receipt_t *receipt, int64_t tokens);
 
 /* Build the call; NULL if memory is out. */
 belay__call_t *belay__limit_command_call(const belay_limiter_t *limiter,
                                          const belay__limit_command_t *command);
 
-/* Get the key of a script call. Returns false if it is not a key of this limiter. */
-bool belay__limit_command_key_of(const belay_limiter_t *limiter, const belay__call_t *call,
-                                 char out[3 * BELAY_LIMITER_KEY_MAX], size_t *len);
-
-/* Read the reply to a BELAY__LIMITER_LEASE for `asked` tokens. numbers->answer becomes -1, or 1
- * to `asked`. Returns false if the reply is invalid; the connection is then no longer trusted. */
-bool belay__limit_command_read_grant(const belay__policy_t *policy, belay__call_t *call,
-                                     const belay__reply_t *reply, int64_t asked,
-                                     belay__limit_reply_t *numbers);
+/* true if the operation may leave room for more takes than before. */
+bool belay__limit_command_frees(belay__limiter_verb_t verb);
 
 #endif /* BELAY_LIMIT_COMMAND_H */

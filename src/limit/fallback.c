@@ -64,13 +64,13 @@ static bool is_empty(const belay_limiter_t *limiter, bucket_t *bucket, uint64_t 
 static void drop(belay_limiter_t *limiter, bucket_t *bucket) {
   belay__table_remove(&limiter->fallback.table, &bucket->keyed.entry);
   belay__list_remove(&bucket->used);
-  belay__keyed_free(limiter->client->belay, &bucket->keyed);
+  belay__keyed_free(belay__limiter_belay(limiter), &bucket->keyed);
 }
 
 /* The bucket of all keys without a bucket of their own; NULL if memory is out. */
 static bucket_t *shared(belay_limiter_t *limiter) {
   bucket_t **out = &limiter->fallback.shared;
-  if (*out == NULL && (*out = belay__alloc(limiter->client->belay, sizeof **out)) != NULL)
+  if (*out == NULL && (*out = belay__alloc(belay__limiter_belay(limiter), sizeof **out)) != NULL)
     **out = (bucket_t){0};
   return *out;
 }
@@ -83,7 +83,7 @@ static bucket_t *add(belay_limiter_t *limiter, uint64_t hash, uint64_t now) {
       is_empty(limiter, oldest, now))
     drop(limiter, oldest);
   if (table->count < limiter->options.max_away)
-    bucket = belay__keyed_new(limiter->client->belay, table, hash, sizeof *bucket, "", 0);
+    bucket = belay__keyed_new(belay__limiter_belay(limiter), table, hash, sizeof *bucket, "", 0);
   if (bucket == NULL)
     return shared(limiter);
   belay__list_push(&limiter->fallback.used, &bucket->used);
@@ -147,7 +147,7 @@ static void take(const belay_limiter_t *limiter, bucket_t *bucket, int64_t cost,
 
 static void answer_locally(belay_limiter_t *limiter, const belay__limit_op_t *op,
                            belay_limiter_result_t *result) {
-  uint64_t now = belay__now(limiter->client->belay) / 1000;
+  uint64_t now = belay__now(belay__limiter_belay(limiter)) / 1000;
   bucket_t *bucket = limiter->policy->limits_len == 0 ? NULL : find(limiter, op->hash, now);
   result->verdict = BELAY_DENIED; /* without memory nothing can be counted */
   if (limiter->policy->limits_len == 0)
@@ -159,7 +159,7 @@ static void answer_locally(belay_limiter_t *limiter, const belay__limit_op_t *op
 /* ---- the policy ---- */
 
 void belay__fallback_clear(belay_limiter_t *limiter) {
-  belay_t *belay = limiter->client->belay;
+  belay_t *belay = belay__limiter_belay(limiter);
   while (!belay__list_empty(&limiter->fallback.used))
     drop(limiter, BELAY__CONTAINER(limiter->fallback.used.next, bucket_t, used));
   belay__table_free(belay, &limiter->fallback.table);
@@ -171,10 +171,8 @@ bool belay__fallback_is_on(const belay_limiter_t *limiter) {
   return limiter->options.away != BELAY_AWAY_UNKNOWN;
 }
 
-void belay__fallback_tell(belay_limiter_t *limiter, const belay__limit_op_t *op, int status,
-                          belay_limiter_result_t *result) {
-  if (status == 0 || status == BELAY_ECANCELED)
-    return;
+void belay__fallback_result(belay_limiter_t *limiter, const belay__limit_op_t *op,
+                            belay_limiter_result_t *result) {
   if (result->verdict == BELAY_NEVER) {
     result->source = BELAY_SOURCE_POLICY;
     return;

@@ -13,9 +13,9 @@ void belay__fallback_clear(belay_limiter_t *limiter);
 /* true if takes do not wait for a server that is away. */
 bool belay__fallback_is_on(const belay_limiter_t *limiter);
 
-/* Complete the result of a take with this status. If the server did not reply, the result
- * becomes that of options.away. A verdict of BELAY_NEVER stays. */
-void belay__fallback_tell(belay_limiter_t *limiter, const belay__limit_op_t *op, int status,
-                          belay_limiter_result_t *result);
+/* Set the result of a take that the server did not answer to that of options.away. A verdict of
+ * BELAY_NEVER stays. */
+void belay__fallback_result(belay_limiter_t *limiter, const belay__limit_op_t *op,
+                            belay_limiter_result_t *result);
 
 #endif /* BELAY_LIMIT_FALLBACK_H */

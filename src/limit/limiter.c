@@ -1,11 +1,11 @@
 /* belay_limiter_t: a policy, and the pending operations that use it. A close waits until the
  * callbacks of all requests have run and all background refunds are over, or until the client's
  * close_timeout. */
+#include "limit/denial_cache.h"
 #include "limit/fallback.h"
-#include "limit/take.h"
 #include "limit/token_lease.h"
 
-/* ---- the end ---- */
+/* ---- close ---- */
 
 static void on_close(belay__handle_t *handle) {
   belay__token_leases_close((belay_limiter_t *)handle);
@@ -14,13 +14,13 @@ static void on_close(belay__handle_t *handle) {
 static void on_deinit(belay__handle_t *handle) {
   belay_limiter_t *limiter = (belay_limiter_t *)handle;
   belay_t *belay = handle->client->belay;
-  belay__policy_drop(belay, limiter->policy);
+  belay__policy_release(belay, limiter->policy);
   belay__table_free(belay, &limiter->queues);
-  belay__denied_clear(belay, &limiter->denied);
+  belay__denied_clear(limiter);
   belay__fallback_clear(limiter);
 }
 
-/* ---- the beginning ---- */
+/* ---- creation ---- */
 
 static const belay_limiter_options_t defaults = {
     .max_denied = 4096,
@@ -43,7 +43,6 @@ static const belay__range_t ranges[] = {
 static int on_init(belay__handle_t *handle, void *options) {
   belay_limiter_t *limiter = (belay_limiter_t *)handle;
   const belay_limiter_options_t *o = options;
-  limiter->client = handle->client;
   limiter->options = *o;
   limiter->options.name.data = NULL;
   limiter->options.limits = NULL;
@@ -64,27 +63,25 @@ const belay__handle_type_t belay__limiter_type = {
 
 BELAY__HANDLE_FUNCTIONS(limiter)
 
-/* ---- the rest ---- */
-
 int belay_limiter_reconfigure(belay_limiter_t *limiter, const belay_limit_t *limits, size_t n) {
   int error = belay__handle_check((const belay__handle_t *)limiter);
   if (error != 0)
     return error;
-  belay_t *belay = limiter->client->belay;
+  belay_t *belay = belay__limiter_belay(limiter);
   belay__policy_t *policy = NULL;
   error = belay__policy_new(belay, limits, n, &policy);
   if (error != 0)
     return error;
   if (belay__policy_is_log(policy) != belay__policy_is_log(limiter->policy)) {
-    belay__policy_drop(belay, policy);
+    belay__policy_release(belay, policy);
     return belay__invalid(belay, "limits: a log stays one, and nothing else becomes one");
   }
   belay__token_leases_suspend(limiter);
-  belay__policy_drop(belay, limiter->policy);
+  belay__policy_release(belay, limiter->policy);
   limiter->policy = policy;
-  belay__denied_clear(belay, &limiter->denied);
+  belay__denied_clear(limiter);
   belay__fallback_clear(limiter);
-  belay__token_leases_resume(limiter, belay__take_route);
+  belay__token_leases_resume(limiter);
   return 0;
 }
 
@@ -93,5 +90,5 @@ void belay_limiter_stats(const belay_limiter_t *limiter, belay_limiter_stats_t *
     return;
   *stats = limiter->stats;
   stats->leases = limiter->leases.table.count;
-  stats->denied_keys = belay__denied_count(&limiter->denied, belay__now(limiter->client->belay));
+  stats->denied_keys = belay__denied_count(limiter);
 }

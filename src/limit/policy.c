@@ -112,7 +112,7 @@ int belay__policy_new(belay_t *belay, const belay_limit_t *limits, size_t n,
   return 0;
 }
 
-void belay__policy_drop(belay_t *belay, belay__policy_t *policy) {
+void belay__policy_release(belay_t *belay, belay__policy_t *policy) {
   if (policy != NULL && --policy->refs == 0)
     belay__free(belay, policy, sizeof *policy);
 }

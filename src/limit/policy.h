@@ -23,11 +23,9 @@ typedef struct belay__limit {
   belay__limit_kind_t kind;
   unsigned index; /* Position in the user's list of limits */
   int64_t most;   /* Tokens: the burst, or the count */
-  int64_t p,
-      /* Of a bucket: units per token, units that leak per microsecond; of others: the period in
-       * microseconds, 0 */
-      r;
-  int64_t b; /* Capacity: of a bucket in units, of others in tokens */
+  int64_t p;      /* Of a bucket: units per token; of others: the period in microseconds */
+  int64_t r;      /* Of a bucket: units that leak per microsecond; of others: 0 */
+  int64_t b;      /* Capacity: of a bucket in units, of others in tokens */
 } belay__limit_t;
 
 /* A policy, shared by all requests that were sent with it. */
@@ -52,7 +50,12 @@ typedef struct belay__limit_reply {
 
 /* Create a policy with one reference. Returns 0, BELAY_EINVAL with a detail, or BELAY_ENOMEM. */
 int belay__policy_new(belay_t *belay, const belay_limit_t *limits, size_t n, belay__policy_t **out);
-void belay__policy_drop(belay_t *belay, belay__policy_t *policy);
+void belay__policy_release(belay_t *belay, belay__policy_t *policy);
+
+static inline belay__policy_t *belay__policy_retain(belay__policy_t *policy) {
+  policy->refs++;
+  return policy;
+}
 
 static inline bool belay__policy_is_log(const belay__policy_t *policy) {
   return policy->limits_len == 1 && policy->limits[0].kind == BELAY__LIMIT_LOG;

@@ -17,22 +17,32 @@ static bool is_limited(const belay__limit_op_t *op) {
   return op->verb == BELAY__LIMITER_TAKE || is_reservation(op);
 }
 
-/* ---- the answer ---- */
+static bool frees_tokens(const belay__limit_op_t *op) {
+  return belay__limit_command_frees((belay__limiter_verb_t)op->verb);
+}
+
+/* ---- the result ---- */
 
 int belay__limiter_read(belay__operation_t *operation, const belay__call_t *call,
                         const belay__reply_t *reply) {
+  belay_limiter_t *limiter = operation->context;
   belay__limit_op_t *op = belay__limit_op_of(operation);
-  bool good = op->verb == BELAY__LIMITER_RESET
-                  ? belay__reply_integer(reply, 0, 2, &op->numbers.answer)
-                  : belay__policy_read(op->policy, reply, returns_tokens(op) ? &op->returned : NULL,
-                                       &op->numbers);
-  if (good)
-    belay__denials_after(operation->context, op, call);
-  return good ? 0 : BELAY_EPROTO;
+  if (op->verb == BELAY__LIMITER_RESET
+          ? !belay__reply_integer(reply, 0, 2, &op->numbers.answer)
+          : !belay__policy_read(op->policy, reply, returns_tokens(op) ? &op->returned : NULL,
+                                &op->numbers))
+    return BELAY_EPROTO;
+  if (frees_tokens(op)) /* it may have been sent twice */
+    belay__denied_forget(limiter, op->hash);
+  else if (op->verb == BELAY__LIMITER_TAKE && op->numbers.answer < 0 &&
+           op->cost <= op->policy->most)
+    (void)belay__denied_learn(limiter, call, op->policy, &op->numbers, op->cost, op->hash,
+                              op->epoch);
+  return 0;
 }
 
 /* Set the result from the server's reply. */
-static void tell_reply(const belay__limit_op_t *op, belay_limiter_result_t *result) {
+static void set_from_reply(const belay__limit_op_t *op, belay_limiter_result_t *result) {
   belay__policy_judge(op->policy, &op->numbers, is_limited(op) ? op->cost : 0, result);
   if (result->verdict == BELAY_NEVER)
     return;
@@ -51,64 +61,71 @@ static void tell_reply(const belay__limit_op_t *op, belay_limiter_result_t *resu
     result->wait_us = op->numbers.answer;
 }
 
-/* Complete a result that does not come from the server. */
-static void tell_without_server(belay_limiter_t *limiter, const belay__limit_op_t *op, int status,
-                                belay_limiter_result_t *result) {
-  if (belay__denials_end((belay__limiter_verb_t)op->verb) &&
-      status != 0) /* it may have been executed */
-    belay__denied_forget(limiter->client->belay, &limiter->denied, op->hash);
-  if (op->verb != BELAY__LIMITER_TAKE)
-    return;
-  belay__fallback_tell(limiter, op, status, result);
-  if (status == 0 && op->source == BELAY_SOURCE_DENIAL) {
-    const belay__denial_t denial = {.retry_us = op->numbers.limits[0].a,
-                                    .window = (unsigned)op->numbers.limits[0].b,
-                                    .banned = op->numbers.limits[0].c != 0};
-    belay__denials_tell(&denial, result);
+static void set_from_denial(const belay__denial_t *denial, belay_limiter_result_t *result) {
+  result->verdict = BELAY_DENIED;
+  result->retry_after_us = denial->retry_us;
+  result->window = denial->window;
+  result->banned = denial->banned;
+}
+
+/* Set the result of an operation that the server did not answer. */
+static void set_unanswered(belay_limiter_t *limiter, const belay__limit_op_t *op, int status,
+                           belay_limiter_result_t *result) {
+  if (result->verdict != BELAY_NEVER)
+    result->verdict = BELAY_INDETERMINATE;
+  if (frees_tokens(op)) /* it may have been executed */
+    belay__denied_forget(limiter, op->hash);
+  if (op->verb == BELAY__LIMITER_TAKE && status != BELAY_ECANCELED)
+    belay__fallback_result(limiter, op, result);
+}
+
+void belay__limiter_result(belay_limiter_t *limiter, const belay__limit_op_t *op, int status,
+                           belay_limiter_result_t *result) {
+  bool never = is_limited(op) && op->cost > op->policy->most;
+  *result = (belay_limiter_result_t){.verdict = never ? BELAY_NEVER : BELAY_ALLOWED,
+                                     .source = (belay_source_t)op->source,
+                                     .cause = status,
+                                     .remaining = -1,
+                                     .retry_after_us = -1,
+                                     .reset_after_us = -1};
+  bool is_reset = op->verb == BELAY__LIMITER_RESET;
+  if (status != 0) {
+    set_unanswered(limiter, op, status, result);
+  } else if (op->source == BELAY_SOURCE_DENIAL) {
+    set_from_denial(&op->denial, result);
+  } else if (op->source == BELAY_SOURCE_SERVER && !is_reset) {
+    set_from_reply(op, result);
+  } else if (!never) {
+    result->retry_after_us = 0;
+    if (op->source == BELAY_SOURCE_POLICY || is_reset) {
+      result->reset_after_us = 0;
+      result->remaining = op->policy->most;
+    }
   }
+  if (op->verb == BELAY__LIMITER_RESERVE)
+    result->reservation = op->reservation;
 }
 
 void belay__limiter_tell(belay_request_t *request, void (*cb)(void),
                          const belay__answer_t *answer) {
   const belay__limit_op_t *op = (const belay__limit_op_t *)(const void *)answer->values;
-  bool never = is_limited(op) && op->cost > op->policy->most;
-  belay_limiter_result_t result = {.verdict = never ? BELAY_NEVER : BELAY_ALLOWED,
-                                   .source = (belay_source_t)op->source,
-                                   .cause = answer->status,
-                                   .remaining = -1,
-                                   .retry_after_us = -1,
-                                   .reset_after_us = -1};
-  if (answer->status == 0 && result.source == BELAY_SOURCE_SERVER &&
-      op->verb != BELAY__LIMITER_RESET)
-    tell_reply(op, &result);
-  else if (answer->status != 0 && !never)
-    result.verdict = BELAY_INDETERMINATE;
-  else if (!never)
-    result.retry_after_us = 0;
-  if (result.verdict == BELAY_ALLOWED &&
-      (result.source == BELAY_SOURCE_POLICY || op->verb == BELAY__LIMITER_RESET)) {
-    result.reset_after_us = 0;
-    result.remaining = op->policy->most;
-  }
-  tell_without_server(answer->context, op, answer->status, &result);
-  if (op->verb == BELAY__LIMITER_RESERVE)
-    result.reservation = op->reservation;
-  belay__policy_drop(answer->client->belay, op->policy);
+  belay_limiter_result_t result;
+  belay__limiter_result(answer->context, op, answer->status, &result);
+  belay__policy_release(answer->client->belay, op->policy);
   int status = result.verdict == BELAY_INDETERMINATE ? result.cause : 0;
   ((belay_limiter_cb)cb)(request, status, &result);
 }
 
-/* ---- asking ---- */
+/* ---- the start ---- */
 
 int belay__limiter_begin(belay_limiter_t *limiter, belay_request_t *request,
                          const belay__request_ops_t *ops, const belay__limit_command_t *command,
                          belay_limiter_cb cb, belay__operation_t **out) {
-  int error = belay__handle_begin(&limiter->handle, request, ops, (void (*)(void))cb, out);
+  int error = belay__handle_begin(&limiter->handle, request, ops, BELAY__CB(cb), out);
   if (error != 0)
     return error;
   belay__limit_op_t *op = belay__limit_op_of(*out);
-  op->policy = limiter->policy;
-  op->policy->refs++;
+  op->policy = belay__policy_retain(limiter->policy);
   op->verb = (uint8_t)command->verb;
   op->source = BELAY_SOURCE_SERVER;
   op->cost = command->cost;
@@ -127,8 +144,8 @@ int belay__limiter_send(belay_limiter_t *limiter, belay__operation_t *operation,
       return error;
   }
   belay__call_t *call = belay__limit_command_call(limiter, &sent);
-  op->hash = belay__limiter_hash(limiter, sent.key, sent.key_len);
-  op->epoch = belay__denied_epoch(&limiter->denied, op->hash);
+  op->hash = belay__limiter_hash(limiter, sent.key);
+  op->epoch = belay__denied_epoch(limiter, op->hash);
   int error = belay__request_send(operation, call);
   if (error == 0 && operation->calls_len > 0) /* otherwise it was refused at once */
     limiter->stats.asked++;
@@ -144,7 +161,7 @@ int belay__limiter_start(belay_limiter_t *limiter, belay_request_t *request,
   const belay__limit_op_t *op = belay__limit_op_of(*out);
   bool never = is_reservation(op) && op->cost > limiter->policy->most;
   if (never || (limiter->policy->limits_len == 0 && op->verb != BELAY__LIMITER_RESET)) {
-    belay__limiter_answer(*out, BELAY_SOURCE_POLICY, 0);
+    belay__limiter_answer(*out, BELAY_SOURCE_POLICY);
     return 0;
   }
   error = belay__limiter_send(limiter, *out, command);
@@ -154,13 +171,11 @@ int belay__limiter_start(belay_limiter_t *limiter, belay_request_t *request,
 }
 
 void belay__limiter_forget(belay__operation_t *operation) {
-  belay__policy_drop(operation->client->belay, belay__limit_op_of(operation)->policy);
+  belay__policy_release(operation->client->belay, belay__limit_op_of(operation)->policy);
   belay__request_forget(operation);
 }
 
-void belay__limiter_answer(belay__operation_t *operation, belay_source_t source, int64_t answer) {
-  belay__limit_op_t *op = belay__limit_op_of(operation);
-  op->source = (uint8_t)source;
-  op->numbers.answer = answer;
+void belay__limiter_answer(belay__operation_t *operation, belay_source_t source) {
+  belay__limit_op_of(operation)->source = (uint8_t)source;
   belay__request_end(operation, 0);
 }

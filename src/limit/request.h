@@ -10,6 +10,10 @@ int belay__limiter_read(belay__operation_t *operation, const belay__call_t *call
                         const belay__reply_t *reply);
 void belay__limiter_tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer);
 
+/* Set the result of an operation that has ended with this status. */
+void belay__limiter_result(belay_limiter_t *limiter, const belay__limit_op_t *op, int status,
+                           belay_limiter_result_t *result);
+
 /* Begin a request: PARKED, with its values set. */
 int belay__limiter_begin(belay_limiter_t *limiter, belay_request_t *request,
                          const belay__request_ops_t *ops, const belay__limit_command_t *command,
@@ -28,7 +32,7 @@ int belay__limiter_start(belay_limiter_t *limiter, belay_request_t *request,
 /* End a PARKED request whose operation could not be started. */
 void belay__limiter_forget(belay__operation_t *operation);
 
-/* End a PARKED request with a local answer. */
-void belay__limiter_answer(belay__operation_t *operation, belay_source_t source, int64_t answer);
+/* End a PARKED request with an answer of this source. */
+void belay__limiter_answer(belay__operation_t *operation, belay_source_t source);
 
 #endif /* BELAY_LIMIT_REQUEST_H */

@@ -7,7 +7,6 @@
  * Waits of one key and handle end in the order of their times, as far as their replies have
  * arrived. Replies take different times to arrive, so the local clock could give another order.
  * When the time of one wait has come, all waits with earlier times end before it. */
-#include "limit/refund.h"
 #include "limit/request.h"
 #include "limit/token_lease.h"
 
@@ -22,15 +21,14 @@ struct belay__limit_queue {
 };
 
 /* Add a waiting request. Returns 0, BELAY_EBUSY or BELAY_ENOMEM. */
-static int join_queue(belay_limiter_t *limiter, const char *key, size_t len,
-                      belay__limit_queue_t **out) {
-  belay_t *belay = limiter->client->belay;
-  uint64_t hash = belay__table_hash(belay, &limiter->queues, key, len);
-  belay__limit_queue_t *queue = belay__keyed_find(&limiter->queues, hash, key, len);
+static int join_queue(belay_limiter_t *limiter, belay_bytes_t key, belay__limit_queue_t **out) {
+  belay_t *belay = belay__limiter_belay(limiter);
+  uint64_t hash = belay__table_hash(belay, &limiter->queues, key.data, key.len);
+  belay__limit_queue_t *queue = belay__keyed_find(&limiter->queues, hash, key.data, key.len);
   if ((queue != NULL ? queue->waiting : 0) >= limiter->options.max_waiting)
     return BELAY_EBUSY;
   if (queue == NULL) {
-    queue = belay__keyed_new(belay, &limiter->queues, hash, sizeof *queue, key, len);
+    queue = belay__keyed_new(belay, &limiter->queues, hash, sizeof *queue, key.data, key.len);
     if (queue == NULL)
       return BELAY_ENOMEM;
     belay__list_init(&queue->parked);
@@ -46,15 +44,14 @@ static void leave_queue(belay_limiter_t *limiter, belay__limit_queue_t *queue) {
   if (--queue->waiting > 0)
     return;
   belay__table_remove(&limiter->queues, &queue->keyed.entry);
-  belay__keyed_free(limiter->client->belay, &queue->keyed);
+  belay__keyed_free(belay__limiter_belay(limiter), &queue->keyed);
 }
 
 /* ---- a wait ---- */
 
 /* The microseconds for which a call may be sent again, by the server's clock. */
 static int64_t remembered_us(const belay_limiter_t *limiter, const belay_request_t *request) {
-  int64_t ms = belay__request_timeout_ms(limiter->client, request);
-  return (ms + ms / 100 + 2) * 1000;
+  return belay__request_keep_ms(limiter->handle.client, request, 0) * 1000;
 }
 
 static belay__operation_t *parked_at(belay__list_t *node) {
@@ -73,7 +70,7 @@ static void unpark(belay__operation_t *operation) {
 }
 
 /* End the waits whose time is at most `act` by the server's clock. */
-static void tell_until(belay__limit_queue_t *queue, int64_t act) {
+static void end_waits_until(belay__limit_queue_t *queue, int64_t act) {
   while (!belay__list_empty(&queue->parked)) {
     belay__operation_t *operation = parked_at(queue->parked.next);
     if (act_of(operation) > act)
@@ -85,7 +82,7 @@ static void tell_until(belay__limit_queue_t *queue, int64_t act) {
 
 static void on_time(belay__timer_t *timer) {
   belay__operation_t *operation = BELAY__CONTAINER(timer, belay__operation_t, timer);
-  tell_until(belay__limit_op_of(operation)->queue, act_of(operation));
+  end_waits_until(belay__limit_op_of(operation)->queue, act_of(operation));
 }
 
 static int read_wait(belay__operation_t *operation, const belay__call_t *call,
@@ -95,7 +92,7 @@ static int read_wait(belay__operation_t *operation, const belay__call_t *call,
   belay__list_t *parked = &op->queue->parked, *after = parked->prev;
   if (error == 0 && op->numbers.answer == 0 &&
       !operation->reply_lost) /* after a lost reply, 0 can also mean that its time has passed */
-    tell_until(op->queue, op->numbers.at);
+    end_waits_until(op->queue, op->numbers.at);
   if (error != 0 || op->numbers.answer <= 0)
     return error;
   while (after != parked && act_of(parked_at(after)) > act_of(operation))
@@ -108,13 +105,14 @@ static int read_wait(belay__operation_t *operation, const belay__call_t *call,
   return BELAY__REQUEST_PARK;
 }
 
-static belay__limit_command_t cancel_command(const belay_limiter_t *limiter,
-                                             const belay_request_t *request, const char *key,
-                                             size_t key_len,
+/* Build the command that cancels a reservation, before which cached denials end. */
+static belay__limit_command_t cancel_command(belay_limiter_t *limiter,
+                                             const belay_request_t *request, belay_bytes_t key,
                                              const belay_reservation_t *reservation) {
   belay__limit_command_t command = {
-      .verb = BELAY__LIMITER_CANCEL, .key = key, .key_len = key_len, .reservation = reservation};
+      .verb = BELAY__LIMITER_CANCEL, .key = key, .reservation = reservation};
   belay__limit_command_number(&command, remembered_us(limiter, request));
+  belay__token_lease_before(limiter, &command);
   return command;
 }
 
@@ -124,10 +122,10 @@ static void give_back(belay_limiter_t *limiter, const belay_request_t *request,
                       const belay__limit_op_t *op) {
   if (limiter->policy->limits_len == 0)
     return;
-  const belay__limit_command_t command = cancel_command(limiter, request, op->queue->keyed.key,
-                                                        op->queue->keyed.key_len, &op->reservation);
-  belay__token_lease_before(limiter, &command);
-  belay__refund_send(limiter, belay__limit_command_call(limiter, &command), 0);
+  const belay__keyed_t *key = &op->queue->keyed;
+  const belay__limit_command_t command =
+      cancel_command(limiter, request, belay_bytes(key->key, key->key_len), &op->reservation);
+  belay__handle_give_back(&limiter->handle, belay__limit_command_call(limiter, &command));
 }
 
 static void tell_wait(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
@@ -153,27 +151,27 @@ static const belay__request_ops_t reserve_ops = {
 
 /* ---- the operations ---- */
 
-/* Check that the policy permits reservations. */
-static int check_policy(const belay_limiter_t *limiter) {
-  if (limiter->policy->reservable)
-    return 0;
-  return belay__invalid(limiter->client->belay,
-                        "limits: only token buckets with a count give credit");
+/* Check the arguments that all have, and that the policy permits reservations. */
+static int check(const belay_limiter_t *limiter, const belay_request_t *request, belay_bytes_t key,
+                 belay_limiter_cb cb) {
+  int error = belay__handle_check_key((const belay__handle_t *)limiter, request, key, cb != NULL);
+  if (error == 0 && !limiter->policy->reservable)
+    error = belay__invalid(belay__limiter_belay(limiter),
+                           "limits: only token buckets with a count give credit");
+  return error;
 }
 
 /* Check the arguments of a reservation, and draw its id. */
 static int prepare(belay_limiter_t *limiter, const belay_request_t *request, int64_t max_wait_us,
-                   bool has_cb, belay__limit_command_t *command, belay_reservation_t *drawn) {
-  int error = belay__handle_check_key((belay__handle_t *)limiter, request,
-                                      belay_bytes(command->key, command->key_len), has_cb);
+                   belay_limiter_cb cb, belay__limit_command_t *command,
+                   belay_reservation_t *drawn) {
+  int error = check(limiter, request, command->key, cb);
   if (error != 0)
     return error;
-  belay_t *belay = limiter->client->belay;
+  belay_t *belay = belay__limiter_belay(limiter);
   error = belay__check_range(belay, "cost", command->cost, 1, INT64_MAX);
   if (error == 0)
     error = belay__check_range(belay, "max_wait_us", max_wait_us, 0, WAIT_MAX_US);
-  if (error == 0)
-    error = check_policy(limiter);
   if (error != 0)
     return error;
   belay__limit_command_number(command, max_wait_us);
@@ -184,11 +182,10 @@ static int prepare(belay_limiter_t *limiter, const belay_request_t *request, int
 
 int belay_limiter_reserve(belay_limiter_t *limiter, belay_request_t *request, belay_bytes_t key,
                           int64_t cost, int64_t max_wait_us, belay_limiter_cb cb) {
-  belay__limit_command_t command = {
-      .verb = BELAY__LIMITER_RESERVE, .key = key.data, .key_len = key.len, .cost = cost};
+  belay__limit_command_t command = {.verb = BELAY__LIMITER_RESERVE, .key = key, .cost = cost};
   belay_reservation_t drawn;
   belay__operation_t *operation;
-  int error = prepare(limiter, request, max_wait_us, cb != NULL, &command, &drawn);
+  int error = prepare(limiter, request, max_wait_us, cb, &command, &drawn);
   return error != 0
              ? error
              : belay__limiter_start(limiter, request, &reserve_ops, &command, cb, &operation);
@@ -196,14 +193,13 @@ int belay_limiter_reserve(belay_limiter_t *limiter, belay_request_t *request, be
 
 int belay_limiter_wait(belay_limiter_t *limiter, belay_request_t *request, belay_bytes_t key,
                        int64_t cost, int64_t max_wait_us, belay_limiter_cb cb) {
-  belay__limit_command_t command = {
-      .verb = BELAY__LIMITER_WAIT, .key = key.data, .key_len = key.len, .cost = cost};
+  belay__limit_command_t command = {.verb = BELAY__LIMITER_WAIT, .key = key, .cost = cost};
   belay_reservation_t drawn;
   belay__operation_t *operation;
   belay__limit_queue_t *queue;
-  int error = prepare(limiter, request, max_wait_us, cb != NULL, &command, &drawn);
+  int error = prepare(limiter, request, max_wait_us, cb, &command, &drawn);
   if (error == 0)
-    error = join_queue(limiter, key.data, command.key_len, &queue);
+    error = join_queue(limiter, key, &queue);
   if (error != 0)
     return error;
   error = belay__limiter_start(limiter, request, &wait_ops, &command, cb, &operation);
@@ -218,18 +214,11 @@ int belay_limiter_cancel_reservation(belay_limiter_t *limiter, belay_request_t *
                                      belay_bytes_t key, const belay_reservation_t *reservation,
                                      belay_limiter_cb cb) {
   belay__operation_t *operation;
-  int error = belay__handle_check_key((belay__handle_t *)limiter, request, key, cb != NULL);
-  if (error == 0 && reservation == NULL) {
-    belay__detail(limiter->client->belay, "reservation: NULL");
-    error = BELAY_EINVAL;
-  }
-  if (error == 0)
-    error = check_policy(limiter);
+  int error = check(limiter, request, key, cb);
+  if (error == 0 && reservation == NULL)
+    error = belay__invalid(belay__limiter_belay(limiter), "reservation: NULL");
   if (error != 0)
     return error;
-  const belay__limit_command_t command =
-      cancel_command(limiter, request, key.data, key.len, reservation);
-  if (limiter->policy->limits_len > 0)
-    belay__token_lease_before(limiter, &command);
+  const belay__limit_command_t command = cancel_command(limiter, request, key, reservation);
   return belay__limiter_start(limiter, request, &reserve_ops, &command, cb, &operation);
 }

@@ -8,9 +8,9 @@
  *       |
  *    request.c, refund.c                      one operation as a request; background refunds
  *       |
- *    command.c, denial_cache.c, fallback.c    the call; cached denials; answers while the server is away
+ *    denial_cache.c, fallback.c               cached denials; answers while the server is away
  *       |
- *    policy.c, denial_table.c                 limits and replies as numbers; the table of denials
+ *    command.c, policy.c                      the call; limits and replies as numbers
  *
  * A file includes headers of lower rows, and of its own row to its right. */
 #ifndef BELAY_LIMIT_STATE_H
@@ -18,7 +18,6 @@
 
 #include "core/client/handle.h"
 #include "core/key/table.h"
-#include "limit/denial_table.h"
 #include "limit/policy.h"
 
 typedef struct belay__token_lease belay__token_lease_t;
@@ -37,14 +36,26 @@ typedef enum belay__limiter_verb {
   BELAY__LIMITER_WAIT
 } belay__limiter_verb_t;
 
+#define BELAY__DENIED_EPOCHS 64
+
+/* A cached denial: the denied tokens, and the microseconds until they are admitted. */
+typedef struct belay__denial {
+  int64_t cost, retry_us;
+  unsigned window;
+  bool banned;
+} belay__denial_t;
+
 struct belay_limiter {
   belay__handle_t handle; /* first */
-  belay_client_t *client; /* Client of the handle */
   belay__policy_t *policy;
   belay_limiter_options_t options; /* The options without name and limits, which are not kept */
-  belay__denied_t denied;
   struct {
-    belay__table_t table; /* Token leases by the hash of the key, belay__limiter_hash() */
+    belay__table_t table; /* Denials by key; its seed is that of belay__limiter_hash() */
+    belay__heap_t first;  /* Denials ordered by their end */
+    uint32_t epochs[BELAY__DENIED_EPOCHS];
+  } denied; /* for denial_cache.c */
+  struct {
+    belay__table_t table; /* Token leases by belay__limiter_hash() */
     belay__list_t all;
   } leases; /* for token_lease.c */
   struct {
@@ -52,7 +63,7 @@ struct belay_limiter {
     belay__list_t used;   /* Local buckets, the least recently used first */
     struct belay__local_bucket *shared;
   } fallback;            /* for fallback.c: buckets of BELAY_AWAY_LOCAL */
-  belay__table_t queues; /* For reserve.c: keys that requests wait for */
+  belay__table_t queues; /* for reserve.c: keys that requests wait for */
   /* Time that tests pass to the scripts, in microseconds; 0: the server's time */
   int64_t time;
   belay_limiter_stats_t stats;
@@ -75,7 +86,10 @@ typedef struct belay__limit_op {
     belay__limit_queue_t *queue; /* Queue of a wait */
     belay__token_lease_t *lease; /* Token lease for which a take waits; or NULL */
   };
-  belay__limit_reply_t numbers; /* Reply of the server */
+  union {
+    belay__limit_reply_t numbers; /* Reply of the server */
+    belay__denial_t denial;       /* BELAY_SOURCE_DENIAL: the cached denial */
+  };
 } __attribute__((may_alias)) belay__limit_op_t;
 
 _Static_assert(sizeof(belay__limit_op_t) <= BELAY__REQUEST_VALUES * sizeof(int64_t), "it has room");
@@ -84,9 +98,14 @@ static inline belay__limit_op_t *belay__limit_op_of(belay__operation_t *operatio
   return (belay__limit_op_t *)(void *)operation->values;
 }
 
+static inline belay_t *belay__limiter_belay(const belay_limiter_t *limiter) {
+  return limiter->handle.client->belay;
+}
+
 /* The hash of a key in the tables of denials, token leases and local buckets. */
-static inline uint64_t belay__limiter_hash(belay_limiter_t *limiter, const char *key, size_t len) {
-  return belay__table_hash(limiter->client->belay, &limiter->denied.table, key, len);
+static inline uint64_t belay__limiter_hash(belay_limiter_t *limiter, belay_bytes_t key) {
+  return belay__table_hash(belay__limiter_belay(limiter), &limiter->denied.table, key.data,
+                           key.len);
 }
 
 #endif /* BELAY_LIMIT_STATE_H */

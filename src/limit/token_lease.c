@@ -53,12 +53,12 @@ struct belay__token_lease {
   bool stale; /* true if the granted tokens are given back */
 };
 
-/* ---- what is there ---- */
+/* ---- the tokens ---- */
 
 belay__token_lease_t *belay__token_lease_find(const belay_limiter_t *limiter, uint64_t hash,
-                                              const char *key, size_t len) {
+                                              belay_bytes_t key) {
   const belay__table_t *table = &limiter->leases.table;
-  return table->count == 0 ? NULL : belay__keyed_find(table, hash, key, len);
+  return table->count == 0 ? NULL : belay__keyed_find(table, hash, key.data, key.len);
 }
 
 static int64_t left(const belay__token_lease_t *lease, uint64_t now) {
@@ -95,16 +95,19 @@ static uint64_t idle_ns(const belay__token_lease_t *lease) {
   return lease->limiter->options.lease_ms * BELAY__MS / 2;
 }
 
+static belay_bytes_t key_of(const belay__token_lease_t *lease) {
+  return belay_bytes(lease->keyed.key, lease->keyed.key_len);
+}
+
 /* ---- giving back ---- */
 
 static void give_back(belay__token_lease_t *lease, grant_t *grant) {
-  belay_limiter_t *limiter = lease->limiter;
   int64_t tokens = grant->tokens;
   grant->tokens = 0;
   if (tokens == 0)
     return;
   lease->rest_until = 0;
-  belay__refund_grant(limiter, lease->keyed.key, lease->keyed.key_len, &grant->receipt, tokens);
+  belay__refund_grant(lease->limiter, key_of(lease), &grant->receipt, tokens);
 }
 
 static void give_all_back(belay__token_lease_t *lease) {
@@ -135,12 +138,12 @@ static void arm(belay__token_lease_t *lease, uint64_t now) {
   for (size_t i = 0; i < GRANTS; i++)
     if (lease->grants[i].tokens > 0 && lease->grants[i].use_by < when)
       when = lease->grants[i].use_by;
-  belay__timer_set(lease->limiter->client->belay, BELAY__RANK_OTHER, &lease->timer, when);
+  belay__timer_set(belay__limiter_belay(lease->limiter), BELAY__RANK_OTHER, &lease->timer, when);
 }
 
 static void drop(belay__token_lease_t *lease) {
   belay_limiter_t *limiter = lease->limiter;
-  belay_t *belay = limiter->client->belay;
+  belay_t *belay = belay__limiter_belay(limiter);
   assert(lease->call == NULL && lease->waiting_len == 0);
   belay__timer_stop(belay, BELAY__RANK_OTHER, &lease->timer);
   belay__list_remove(&lease->node);
@@ -150,7 +153,7 @@ static void drop(belay__token_lease_t *lease) {
 
 static void on_timer(belay__timer_t *timer) {
   belay__token_lease_t *lease = BELAY__CONTAINER(timer, belay__token_lease_t, timer);
-  uint64_t now = belay__now(lease->limiter->client->belay);
+  uint64_t now = belay__now(belay__limiter_belay(lease->limiter));
   bool idle = now >= lease->used + idle_ns(lease);
   for (size_t i = 0; i < GRANTS; i++)
     if (idle || now >= lease->grants[i].use_by)
@@ -162,13 +165,12 @@ static void on_timer(belay__timer_t *timer) {
 }
 
 /* Create a lease. NULL: there is no room, or memory is out. */
-static belay__token_lease_t *add(belay_limiter_t *limiter, uint64_t hash, const char *key,
-                                 size_t len) {
-  belay_t *belay = limiter->client->belay;
+static belay__token_lease_t *add(belay_limiter_t *limiter, uint64_t hash, belay_bytes_t key) {
+  belay_t *belay = belay__limiter_belay(limiter);
   if (limiter->leases.table.count >= limiter->options.max_leases)
     return NULL;
   belay__token_lease_t *lease =
-      belay__keyed_new(belay, &limiter->leases.table, hash, sizeof *lease, key, len);
+      belay__keyed_new(belay, &limiter->leases.table, hash, sizeof *lease, key.data, key.len);
   if (lease == NULL)
     return NULL;
   lease->limiter = limiter;
@@ -187,11 +189,10 @@ static void on_fetched(belay__call_t *call, const belay__result_t *result);
 /* Ask for as many tokens as there is room for. Returns false if the call could not be sent. */
 static bool fetch(belay__token_lease_t *lease, int64_t fewest, int64_t timeout_ms, uint64_t now) {
   belay_limiter_t *limiter = lease->limiter;
-  belay_t *belay = limiter->client->belay;
+  belay_t *belay = belay__limiter_belay(limiter);
   const belay__policy_t *policy = limiter->policy;
   int64_t asked = limiter->options.lease_tokens - left(lease, now), id;
-  belay__limit_command_t command = {
-      .verb = BELAY__LIMITER_LEASE, .key = lease->keyed.key, .key_len = lease->keyed.key_len};
+  belay__limit_command_t command = {.verb = BELAY__LIMITER_LEASE, .key = key_of(lease)};
   command.cost = asked = asked < policy->most ? asked : policy->most;
   belay__limit_command_number(&command, fewest);
   if (belay__limit_command_id(limiter, &command, &id) != 0)
@@ -204,7 +205,7 @@ static bool fetch(belay__token_lease_t *lease, int64_t fewest, int64_t timeout_m
   lease->asked = asked;
   lease->fewest = fewest;
   lease->id = id;
-  lease->epoch = belay__denied_epoch(&limiter->denied, lease->keyed.entry.hash);
+  lease->epoch = belay__denied_epoch(limiter, lease->keyed.entry.hash);
   lease->stale = false;
   if (belay__call_start(&lease->call, call, on_fetched, lease) != 0)
     return false;
@@ -218,18 +219,18 @@ void belay__token_lease_refill(belay__token_lease_t *lease, uint64_t now) {
       left(lease, now) >=
           limiter->options.lease_tokens / 4 + (limiter->options.lease_tokens % 4 != 0))
     return;
-  if (!fetch(lease, 1, limiter->client->timeout_ms, now))
+  if (!fetch(lease, 1, limiter->handle.client->timeout_ms, now))
     lease->rest_until = now + idle_ns(lease);
 }
 
-/* ---- who waits ---- */
+/* ---- waiting takes ---- */
 
 static belay__operation_t *first_of(const belay__token_lease_t *lease) {
   return BELAY__CONTAINER(lease->waiting.next, belay__operation_t, queued);
 }
 
 static void leave(belay__token_lease_t *lease, belay__operation_t *operation) {
-  belay__timer_stop(lease->limiter->client->belay, BELAY__RANK_OTHER, &operation->timer);
+  belay__timer_stop(belay__limiter_belay(lease->limiter), BELAY__RANK_OTHER, &operation->timer);
   belay__list_remove(&operation->queued);
   belay__limit_op_of(operation)->lease = NULL;
   lease->waiting_len--;
@@ -256,13 +257,13 @@ static int64_t timeout_of(const belay__operation_t *operation) {
 }
 
 bool belay__token_lease_park(belay_limiter_t *limiter, belay__operation_t *operation,
-                             const char *key, size_t len) {
+                             belay_bytes_t key) {
   belay__limit_op_t *op = belay__limit_op_of(operation);
-  belay_t *belay = limiter->client->belay;
+  belay_t *belay = belay__limiter_belay(limiter);
   uint64_t now = belay__now(belay);
-  belay__token_lease_t *lease = belay__token_lease_find(limiter, op->hash, key, len);
+  belay__token_lease_t *lease = belay__token_lease_find(limiter, op->hash, key);
   if (lease == NULL)
-    lease = add(limiter, op->hash, key, len);
+    lease = add(limiter, op->hash, key);
   if (lease == NULL || lease->waiting_len >= limiter->options.max_waiting)
     return false;
   if (lease->call == NULL) {
@@ -281,7 +282,7 @@ bool belay__token_lease_park(belay_limiter_t *limiter, belay__operation_t *opera
   return true;
 }
 
-/* ---- the answer ---- */
+/* ---- replies ---- */
 
 /* true if the reply shows that `need` more tokens are not available. A log's reply shows this
  * only for the number that was asked for. */
@@ -295,11 +296,10 @@ static bool denies(const belay__token_lease_t *lease, const belay__limit_reply_t
 }
 
 /* Send a separate take, with the remaining time of the request. */
-static void ask_alone(belay__token_lease_t *lease, belay__operation_t *operation) {
+static void send_take(belay__token_lease_t *lease, belay__operation_t *operation) {
   leave(lease, operation);
   const belay__limit_command_t command = {.verb = BELAY__LIMITER_TAKE,
-                                          .key = lease->keyed.key,
-                                          .key_len = lease->keyed.key_len,
+                                          .key = key_of(lease),
                                           .cost = belay__limit_op_of(operation)->cost};
   int error = belay__limiter_send(lease->limiter, operation, &command);
   if (error != 0)
@@ -316,15 +316,16 @@ static void answer_all(belay__token_lease_t *lease, const belay__limit_reply_t *
     if (take(lease, op->cost, now)) {
       leave(lease, operation);
       lease->limiter->stats.from_leases++;
-      belay__limiter_answer(operation, BELAY_SOURCE_LEASE, 0);
+      belay__limiter_answer(operation, BELAY_SOURCE_LEASE);
     } else if (numbers != NULL && denies(lease, numbers, need)) {
       leave(lease, operation);
       op->numbers = *numbers;
-      belay__limiter_answer(operation, BELAY_SOURCE_SERVER, -1);
+      op->numbers.answer = -1;
+      belay__limiter_answer(operation, BELAY_SOURCE_SERVER);
     } else if (fetch(lease, need, timeout_of(operation), now)) {
       return;
     } else {
-      ask_alone(lease, operation);
+      send_take(lease, operation);
     }
   }
 }
@@ -345,10 +346,10 @@ static void learn(belay__token_lease_t *lease, const belay__call_t *call,
   int64_t cost = numbers->answer < 0 ? lease->fewest : 1;
   if (numbers->answer >= lease->asked || limiter->handle.closing)
     return;
-  int64_t retry_us = belay__denials_learn(limiter, call, limiter->policy, numbers, cost,
-                                          lease->keyed.entry.hash, lease->epoch);
+  int64_t retry_us = belay__denied_learn(limiter, call, limiter->policy, numbers, cost,
+                                         lease->keyed.entry.hash, lease->epoch);
   if (retry_us > 0)
-    lease->rest_until = belay__now(limiter->client->belay) +
+    lease->rest_until = belay__now(belay__limiter_belay(limiter)) +
                         (uint64_t)(retry_us < REST_MAX_US ? retry_us : REST_MAX_US) * 1000;
 }
 
@@ -375,37 +376,43 @@ static void on_granted(belay__token_lease_t *lease, const belay__call_t *call,
   if (useful || stale)
     answer_all(lease, stale ? NULL : numbers, now);
   while (!useful && !stale && lease->waiting_len > 0) /* a grant would be void before it arrives */
-    ask_alone(lease, first_of(lease));
+    send_take(lease, first_of(lease));
   tidy(lease);
   arm(lease, now);
 }
 
-static void on_fetched(belay__call_t *call, const belay__result_t *result) {
-  belay__token_lease_t *lease = call->owner;
-  belay_limiter_t *limiter = lease->limiter;
-  uint64_t now = belay__now(limiter->client->belay);
-  belay__limit_reply_t numbers;
-  if (result->outcome != BELAY_OUTCOME_REPLY) {
-    if (call->state == BELAY__CALL_LATE)
-      belay__refund_adopt(limiter, call, lease->asked, lease->id);
-    on_lost(lease, result->error, now);
-  } else if (belay__limit_command_read_grant(limiter->policy, call, result->reply, lease->asked,
-                                             &numbers)) {
-    on_granted(lease, call, &numbers, now);
-  } else {
-    on_lost(lease, BELAY_EPROTO, now);
-  }
+/* Read the reply to a fetch: numbers->answer becomes -1, or 1 to lease->asked. Returns false if the
+ * reply is invalid; the connection is then no longer trusted. */
+static bool read_grant(const belay__token_lease_t *lease, belay__call_t *call,
+                       const belay__reply_t *reply, belay__limit_reply_t *numbers) {
+  bool good = belay__policy_read(lease->limiter->policy, reply, NULL, numbers) &&
+              numbers->answer != 0 && numbers->answer <= lease->asked;
+  if (!good)
+    belay__call_distrust(call, reply);
+  return good;
 }
 
-/* ---- the ends ---- */
+/* The tokens of a late reply are lost. */
+static void on_fetched(belay__call_t *call, const belay__result_t *result) {
+  belay__token_lease_t *lease = call->owner;
+  uint64_t now = belay__now(belay__limiter_belay(lease->limiter));
+  belay__limit_reply_t numbers;
+  if (result->outcome != BELAY_OUTCOME_REPLY)
+    on_lost(lease, result->error, now);
+  else if (read_grant(lease, call, result->reply, &numbers))
+    on_granted(lease, call, &numbers, now);
+  else
+    on_lost(lease, BELAY_EPROTO, now);
+}
+
+/* ---- changes and close ---- */
 
 void belay__token_lease_before(belay_limiter_t *limiter, const belay__limit_command_t *command) {
-  if (!belay__denials_end(command->verb))
+  if (!belay__limit_command_frees(command->verb))
     return;
-  uint64_t hash = belay__limiter_hash(limiter, command->key, command->key_len);
-  belay__denied_forget(limiter->client->belay, &limiter->denied, hash);
-  belay__token_lease_t *lease =
-      belay__token_lease_find(limiter, hash, command->key, command->key_len);
+  uint64_t hash = belay__limiter_hash(limiter, command->key);
+  belay__denied_forget(limiter, hash);
+  belay__token_lease_t *lease = belay__token_lease_find(limiter, hash, command->key);
   if (lease == NULL)
     return;
   lease->rest_until = 0;
@@ -431,32 +438,29 @@ void belay__token_leases_suspend(belay_limiter_t *limiter) {
   }
 }
 
-void belay__token_leases_resume(belay_limiter_t *limiter,
-                                int (*route)(belay_limiter_t *limiter,
-                                             belay__operation_t *operation, const char *key,
-                                             size_t len)) {
+void belay__token_leases_resume(belay_limiter_t *limiter) {
   for (belay__token_lease_t *lease = next_of(limiter, &limiter->leases.all); lease != NULL;
        lease = next_of(limiter, &lease->node))
-    for (size_t n = lease->waiting_len; n > 0; n--) {
+    while (lease->waiting_len > 0) {
       belay__operation_t *operation = first_of(lease);
       belay__limit_op_t *op = belay__limit_op_of(operation);
-      leave(lease, operation);
-      belay__policy_drop(limiter->client->belay, op->policy);
-      op->policy = limiter->policy;
-      limiter->policy->refs++;
-      int error = route(limiter, operation, lease->keyed.key, lease->keyed.key_len);
-      if (error != 0)
-        belay__request_end(operation, error);
+      belay__policy_release(belay__limiter_belay(limiter), op->policy);
+      op->policy = belay__policy_retain(limiter->policy);
+      if (limiter->policy->limits_len > 0) {
+        send_take(lease, operation);
+      } else {
+        leave(lease, operation);
+        belay__limiter_answer(operation, BELAY_SOURCE_POLICY);
+      }
     }
 }
 
+/* The tokens of a call in flight are lost. */
 void belay__token_leases_close(belay_limiter_t *limiter) {
   for (belay__token_lease_t *lease; (lease = next_of(limiter, &limiter->leases.all)) != NULL;) {
     give_all_back(lease);
-    if (lease->call != NULL)
-      belay__refund_adopt(limiter, lease->call, lease->asked, lease->id);
-    lease->call = NULL;
+    (void)belay__call_cancel(&lease->call);
     drop(lease);
   }
-  belay__table_free(limiter->client->belay, &limiter->leases.table);
+  belay__table_free(belay__limiter_belay(limiter), &limiter->leases.table);
 }

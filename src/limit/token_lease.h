@@ -7,7 +7,7 @@
 
 /* The lease of a key; NULL if there is none. */
 belay__token_lease_t *belay__token_lease_find(const belay_limiter_t *limiter, uint64_t hash,
-                                              const char *key, size_t len);
+                                              belay_bytes_t key);
 
 /* Take cost tokens, if the lease has them and no other take waits. Allocates nothing. */
 bool belay__token_lease_serve(belay__token_lease_t *lease, int64_t cost, uint64_t now);
@@ -22,7 +22,7 @@ void belay__token_lease_refill(belay__token_lease_t *lease, uint64_t now);
 /* Let a PARKED take wait for the lease of its key, which is fetched. Returns false if there is
  * no room: then the take must be sent separately. */
 bool belay__token_lease_park(belay_limiter_t *limiter, belay__operation_t *operation,
-                             const char *key, size_t len);
+                             belay_bytes_t key);
 
 /* Called when a take is canceled: it no longer waits for its lease. */
 void belay__token_lease_left(belay__operation_t *operation, bool sent);
@@ -34,11 +34,8 @@ void belay__token_lease_before(belay_limiter_t *limiter, const belay__limit_comm
 
 /* Give back all leases, before the policy changes. */
 void belay__token_leases_suspend(belay_limiter_t *limiter);
-/* After the policy has changed: pass each take that waits for a lease to `route` again. */
-void belay__token_leases_resume(belay_limiter_t *limiter,
-                                int (*route)(belay_limiter_t *limiter,
-                                             belay__operation_t *operation, const char *key,
-                                             size_t len));
+/* After the policy has changed: send the takes that wait for a lease under the new policy. */
+void belay__token_leases_resume(belay_limiter_t *limiter);
 
 /* Give back all leases when the limiter closes. No take waits any more. */
 void belay__token_leases_close(belay_limiter_t *limiter);

@@ -2,24 +2,9 @@
  * and scripts that use both. All its operations are requests. */
 #include "limit/refiller/bucket.h"
 
-#include <string.h>
-
-#include "core/client/handle.h"
 #include "scripts.gen.h"
 
 #define TTL_MAX_MS INT64_C(31536000000) /* a year */
-
-struct belay_bucket {
-  belay__handle_t handle; /* first */
-  int64_t capacity, idle_ms, index_ms;
-  bool full;
-};
-
-/* ---- the handle ---- */
-
-int belay__bucket_check(const belay_bucket_t *bucket) {
-  return belay__handle_check((const belay__handle_t *)bucket);
-}
 
 static const belay_bucket_options_t defaults = {.idle_ms = 3600000, .index_ms = 86400000};
 
@@ -50,7 +35,7 @@ const belay__handle_type_t belay__bucket_type = {
 
 BELAY__HANDLE_FUNCTIONS(bucket)
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
 enum { APPLIED, TOKENS, INDEX, VALUES }; /* values of a request */
 
@@ -110,121 +95,71 @@ static const belay__request_ops_t delete_ops = {.read = read_deleted, .notify = 
 
 /* ---- operations ---- */
 
-static int check(const belay_bucket_t *bucket, const belay_request_t *request, const char *key,
-                 size_t key_len, bool has_cb) {
-  return belay__handle_check_key((const belay__handle_t *)bucket, request,
-                                 belay_bytes(key, key_len), has_cb);
-}
-
-static int check_tokens(const belay_bucket_t *bucket, int64_t tokens) {
-  return belay__check_range(bucket->handle.client->belay, "tokens", tokens, 1, bucket->capacity);
+static int check(const belay_bucket_t *bucket, const belay_request_t *request, belay_bytes_t key,
+                 int64_t tokens, belay_bucket_cb cb) {
+  int error = belay__handle_check_key((const belay__handle_t *)bucket, request, key, cb != NULL);
+  return error != 0 ? error
+                    : belay__check_range(bucket->handle.client->belay, "tokens", tokens, 1,
+                                         bucket->capacity);
 }
 
 /* Add both keys of a bucket. */
-static void put_keys(const belay_bucket_t *bucket, belay__call_t *call, const char *key,
-                     size_t key_len) {
-  belay__handle_arg(&bucket->handle, call, key, key_len, "}");
-  belay__handle_arg(&bucket->handle, call, key, key_len, BELAY__BUCKET_INDEX);
+static void put_keys(const belay_bucket_t *bucket, belay__call_t *call, belay_bytes_t key) {
+  belay__handle_arg(&bucket->handle, call, key.data, key.len, "}");
+  belay__handle_arg(&bucket->handle, call, key.data, key.len, BELAY__BUCKET_INDEX);
 }
 
-static int start(belay_bucket_t *bucket, belay_request_t *request, belay__call_t *call,
-                 const belay__request_ops_t *ops, belay_bucket_cb cb) {
-  return belay__handle_start(&bucket->handle, request, call, ops, (void (*)(void))cb);
-}
-
-/* With 0 tokens it only reads. */
-static belay__call_t *new_fetch(const belay_bucket_t *bucket, const char *key, size_t key_len,
-                                int64_t tokens) {
-  belay__call_t *call = belay__call_new(bucket->handle.client, BELAY__CLASS_DATA);
-  belay__call_script(call, &belay__script_bucket_fetch, 2, 4);
-  put_keys(bucket, call, key, key_len);
+/* tokens: 0 only reads. */
+static int start_fetch(belay_bucket_t *bucket, belay_request_t *request, belay_bytes_t key,
+                       int64_t tokens, const belay__request_ops_t *ops, belay_bucket_cb cb) {
+  belay__call_t *call = belay__handle_script(&bucket->handle, &belay__script_bucket_fetch, 2, 4);
+  put_keys(bucket, call, key);
   belay__call_arg_int(call, tokens);
   belay__call_arg_int(call, bucket->capacity);
   belay__call_arg_int(call, tokens_of_missing(bucket));
   belay__call_arg_int(call, bucket->idle_ms);
-  return call;
+  return belay__handle_start(&bucket->handle, request, call, ops, BELAY__CB(cb));
 }
 
 int belay_bucket_fetch(belay_bucket_t *bucket, belay_request_t *request, belay_bytes_t key,
                        int64_t tokens, belay_bucket_cb cb) {
-  int error = check(bucket, request, key.data, key.len, cb != NULL);
-  if (error == 0)
-    error = check_tokens(bucket, tokens);
-  if (error != 0)
-    return error;
-  belay__call_t *call = new_fetch(bucket, key.data, key.len, tokens);
-  return start(bucket, request, call, &fetch_ops, cb);
+  int error = check(bucket, request, key, tokens, cb);
+  return error != 0 ? error : start_fetch(bucket, request, key, tokens, &fetch_ops, cb);
 }
 
 int belay_bucket_read(belay_bucket_t *bucket, belay_request_t *request, belay_bytes_t key,
                       belay_bucket_cb cb) {
-  int error = check(bucket, request, key.data, key.len, cb != NULL);
-  if (error != 0)
-    return error;
-  belay__call_t *call = new_fetch(bucket, key.data, key.len, 0);
-  return start(bucket, request, call, &read_ops, cb);
-}
-
-/* The ttl of the index. The index must outlive the last time at which this command may be sent;
- * otherwise the command would find a bucket without index. */
-static int64_t index_ms(const belay_bucket_t *bucket, const belay_request_t *request) {
-  int64_t ms = belay__request_timeout_ms(bucket->handle.client, request);
-  ms += ms / 100 + 2;
-  return ms > bucket->index_ms ? ms : bucket->index_ms;
+  int error = check(bucket, request, key, 1, cb);
+  return error != 0 ? error : start_fetch(bucket, request, key, 0, &read_ops, cb);
 }
 
 int belay_bucket_add(belay_bucket_t *bucket, belay_request_t *request, belay_bytes_t key,
                      int64_t tokens, int64_t index, belay_bucket_cb cb) {
-  int error = check(bucket, request, key.data, key.len, cb != NULL);
-  if (error == 0)
-    error = check_tokens(bucket, tokens);
+  int error = check(bucket, request, key, tokens, cb);
   if (error == 0)
     error = belay__check_range(bucket->handle.client->belay, "index", index, 0,
                                BELAY_BUCKET_INDEX_MAX - 1);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(bucket->handle.client, BELAY__CLASS_DATA);
-  belay__call_script(call, &belay__script_bucket_add, 2, 6);
-  put_keys(bucket, call, key.data, key.len);
+  belay__call_t *call = belay__handle_script(&bucket->handle, &belay__script_bucket_add, 2, 6);
+  put_keys(bucket, call, key);
   belay__call_arg_int(call, tokens);
   belay__call_arg_int(call, index);
   belay__call_arg_int(call, bucket->capacity);
   belay__call_arg_int(call, tokens_of_missing(bucket));
   belay__call_arg_int(call, bucket->idle_ms);
-  belay__call_arg_int(call, index_ms(bucket, request));
-  return start(bucket, request, call, &add_ops, cb);
+  /* a command that is sent again must not find a bucket without index */
+  belay__call_arg_int(call,
+                      belay__request_keep_ms(bucket->handle.client, request, bucket->index_ms));
+  return belay__handle_start(&bucket->handle, request, call, &add_ops, BELAY__CB(cb));
 }
 
 int belay_bucket_delete(belay_bucket_t *bucket, belay_request_t *request, belay_bytes_t key,
                         belay_bucket_cb cb) {
-  int error = check(bucket, request, key.data, key.len, cb != NULL);
+  int error = check(bucket, request, key, 1, cb);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(bucket->handle.client, BELAY__CLASS_DATA);
-  belay__call_command(call, "DEL", 3);
-  put_keys(bucket, call, key.data, key.len);
-  return start(bucket, request, call, &delete_ops, cb);
-}
-
-/* ---- the rest ---- */
-
-belay_client_t *belay__bucket_client(const belay_bucket_t *bucket) {
-  return bucket->handle.client;
-}
-
-int64_t belay__bucket_capacity(const belay_bucket_t *bucket) {
-  return bucket->capacity;
-}
-
-int64_t belay__bucket_idle_ms(const belay_bucket_t *bucket) {
-  return bucket->idle_ms;
-}
-
-int64_t belay__bucket_index_ms(const belay_bucket_t *bucket) {
-  return bucket->index_ms;
-}
-
-const char *belay__bucket_prefix(const belay_bucket_t *bucket, size_t *len) {
-  *len = bucket->handle.prefix_len;
-  return bucket->handle.prefix;
+  belay__call_t *call = belay__handle_command(&bucket->handle, "DEL", 3);
+  put_keys(bucket, call, key);
+  return belay__handle_start(&bucket->handle, request, call, &delete_ops, BELAY__CB(cb));
 }

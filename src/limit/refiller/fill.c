@@ -1,9 +1,12 @@
-/* Rounds and fillings.
+/* The buckets of a refiller, by key and in the order in which they are due, and their fillings.
  *
- *    a key: UNKNOWN --due: read--> asked --answered--> KNOWN, due in a period --due: add--> asked --+
- *              ^                     |                   ^                                         |
- *              +---not answered------+---<---------------|---not answered-----------------<--------+
- *                                                        +---answered: applied or not-----<--------+
+ *    a key: UNKNOWN --due: read--> in flight --reply--> KNOWN, due in a period --due: add--> in flight --+
+ *              ^                     |                   ^                                              |
+ *              +-----no reply--------+---<---------------|---no reply----------------------<------------+
+ *                                                        +---reply: applied or not---------<------------+
+ *
+ * Each key is due a period after its last reply, and the period is the same for all. So a key goes
+ * to the end of the queue after a reply, and the queue stays in order.
  *
  * Two fillings of one bucket are at least a period apart, whatever the number of refillers and
  * their knowledge of each other. Each filling increments the index from i to i + 1. The next
@@ -22,117 +25,160 @@
  * once, and then once per period. */
 #include "limit/refiller/refiller.h"
 
-#define REST_MS UINT64_C(10) /* milliseconds to wait if the client accepts no more calls */
+#define UNKNOWN (-1)          /* an index */
+#define IN_FLIGHT_MAX 256     /* requests in flight at once */
+#define CLEAR_MAX 1000        /* keys freed per loop iteration */
+#define RETRY_MS UINT64_C(10) /* milliseconds to wait if the client accepts no more calls */
 
-static void on_answer(belay_request_t *request, int status, const belay_bucket_state_t *state);
+/* A request in flight. */
+struct belay__filling {
+  belay__list_t node; /* Link in refiller->in_flight */
+  belay_request_t request;
+  belay_refiller_t *refiller;
+  belay__refill_key_t *key; /* NULL: removed meanwhile */
+  bool adds;
+};
 
-static belay__refill_slot_t *take_slot(belay_refiller_t *refiller) {
-  belay__list_t *node = belay__list_pop(&refiller->slots);
-  if (node != NULL)
-    return BELAY__CONTAINER(node, belay__refill_slot_t, node);
-  belay__refill_slot_t *slot = belay__alloc(belay__refiller_host(refiller), sizeof *slot);
-  if (slot != NULL)
-    *slot = (belay__refill_slot_t){.refiller = refiller, .request = {.data = slot}};
-  return slot;
+/* ---- the table ---- */
+
+static belay__refill_key_t *find_key(belay_refiller_t *refiller, belay_bytes_t key,
+                                     uint64_t *hash) {
+  *hash = belay__table_hash(belay__refiller_belay(refiller), &refiller->keys, key.data, key.len);
+  return belay__keyed_find(&refiller->keys, *hash, key.data, key.len);
 }
 
-void belay__refill_free_slots(belay_refiller_t *refiller) {
-  for (belay__list_t *node; (node = belay__list_pop(&refiller->slots)) != NULL;)
-    belay__free(belay__refiller_host(refiller), BELAY__CONTAINER(node, belay__refill_slot_t, node),
-                sizeof(belay__refill_slot_t));
-}
-
-/* Make the key due a period from now. */
-static void put_off(belay_refiller_t *refiller, belay__refill_key_t *key) {
-  key->due = belay__now(belay__refiller_host(refiller)) + refiller->period;
+static void drop_key(belay_refiller_t *refiller, belay__refill_key_t *key) {
+  if (key->filling != NULL)
+    key->filling->key = NULL;
   belay__list_remove(&key->due_node);
-  belay__list_push(&refiller->table.due, &key->due_node);
-}
-
-/* Send the command that is due. */
-static int send(belay_refiller_t *refiller, belay__refill_slot_t *slot, belay__refill_key_t *key) {
-  if (key->election != refiller->stats.elections)
-    key->index = BELAY__REFILL_UNKNOWN;
-  slot->adds = key->index >= 0 && key->index < BELAY_BUCKET_INDEX_MAX;
-  if (!slot->adds)
-    return belay_bucket_read(refiller->bucket, &slot->request,
-                             belay_bytes(key->keyed.key, key->keyed.key_len), on_answer);
-  int64_t tokens = key->tokens > 0 ? key->tokens : refiller->tokens;
-  return belay_bucket_add(refiller->bucket, &slot->request,
-                          belay_bytes(key->keyed.key, key->keyed.key_len), tokens, key->index,
-                          on_answer);
-}
-
-/* Returns false if the command cannot be sent now; the key stays first. */
-static bool ask(belay_refiller_t *refiller, belay__refill_key_t *key) {
-  belay__refill_slot_t *slot = take_slot(refiller);
-  int error = slot == NULL ? BELAY_ENOMEM : send(refiller, slot, key);
-  refiller->stats.failed += error != 0;
-  if (slot == NULL)
-    return false;
-  belay__list_push(error == 0 ? &refiller->asked : &refiller->slots, &slot->node);
-  if (error != 0)
-    return false;
-  refiller->asked_len++;
-  belay__list_remove(&key->due_node);
-  slot->key = key;
-  key->slot = slot;
-  return true;
-}
-
-static void count(belay_refiller_t *refiller, const belay__refill_slot_t *slot, int status,
-                  const belay_bucket_state_t *state) {
-  if (status != 0)
-    refiller->stats.failed += status != BELAY_ECANCELED;
-  else if (slot->adds && state->applied)
-    refiller->stats.filled++;
-  else if (slot->adds)
-    refiller->stats.late++;
-}
-
-static void on_answer(belay_request_t *request, int status, const belay_bucket_state_t *state) {
-  belay__refill_slot_t *slot = request->data;
-  belay_refiller_t *refiller = slot->refiller;
-  belay__refill_key_t *key = slot->key;
-  count(refiller, slot, status, state);
-  slot->key = NULL;
-  belay__list_remove(&slot->node);
-  belay__list_push(&refiller->slots, &slot->node);
-  refiller->asked_len--;
-  if (key != NULL) {
-    key->slot = NULL;
-    key->index = status == 0 ? state->index : BELAY__REFILL_UNKNOWN;
-    key->election = refiller->stats.elections;
-    put_off(refiller, key);
-  }
-  belay__refiller_answered(refiller);
-}
-
-void belay__refill_cancel(belay_refiller_t *refiller) {
-  for (belay__list_t *i = refiller->asked.next; i != &refiller->asked; i = i->next)
-    (void)belay_request_cancel(&BELAY__CONTAINER(i, belay__refill_slot_t, node)->request);
+  belay__table_remove(&refiller->keys, &key->keyed.entry);
+  belay__keyed_free(belay__refiller_belay(refiller), &key->keyed);
 }
 
 static belay__refill_key_t *first_due(const belay_refiller_t *refiller) {
-  const belay__list_t *due = &refiller->table.due;
-  return belay__list_empty(due) ? NULL : BELAY__CONTAINER(due->next, belay__refill_key_t, due_node);
+  return belay__list_empty(&refiller->due)
+             ? NULL
+             : BELAY__CONTAINER(refiller->due.next, belay__refill_key_t, due_node);
+}
+
+bool belay__refill_clear(belay_refiller_t *refiller) {
+  belay__refill_key_t *key;
+  for (int i = 0; i < CLEAR_MAX && (key = first_due(refiller)) != NULL; i++)
+    drop_key(refiller, key);
+  if (first_due(refiller) != NULL)
+    return false;
+  belay__table_free(belay__refiller_belay(refiller), &refiller->keys);
+  return true;
+}
+
+int belay_refiller_add(belay_refiller_t *refiller, belay_bytes_t key, int64_t tokens) {
+  uint64_t hash;
+  int error = belay__refiller_check_key(refiller, key);
+  if (error != 0)
+    return error;
+  belay_t *belay = belay__refiller_belay(refiller);
+  error = belay__check_range(belay, "tokens", tokens, 0, refiller->bucket->capacity);
+  if (error != 0)
+    return error;
+  belay__refill_key_t *found = find_key(refiller, key, &hash);
+  if (found == NULL) {
+    if (refiller->keys.count >= BELAY_REFILLER_KEYS_MAX)
+      return BELAY_EBUSY;
+    found = belay__keyed_new(belay, &refiller->keys, hash, sizeof *found, key.data, key.len);
+    if (found == NULL)
+      return BELAY_ENOMEM;
+    found->index = UNKNOWN;
+    belay__list_push_front(&refiller->due, &found->due_node);
+  }
+  found->tokens = tokens;
+  if (belay__refiller_is_elected(refiller))
+    belay__defer(belay, &refiller->task);
+  return 0;
+}
+
+int belay_refiller_remove(belay_refiller_t *refiller, belay_bytes_t key) {
+  uint64_t hash;
+  int error = belay__refiller_check_key(refiller, key);
+  belay__refill_key_t *found = error == 0 ? find_key(refiller, key, &hash) : NULL;
+  if (found != NULL)
+    drop_key(refiller, found);
+  return error;
+}
+
+/* ---- fillings ---- */
+
+static void on_reply(belay_request_t *request, int status, const belay_bucket_state_t *state) {
+  belay__filling_t *filling = request->data;
+  belay_refiller_t *refiller = filling->refiller;
+  belay__refill_key_t *key = filling->key;
+  belay_t *belay = belay__refiller_belay(refiller);
+  refiller->stats.failed += status != 0 && status != BELAY_ECANCELED;
+  refiller->stats.filled += status == 0 && filling->adds && state->applied;
+  refiller->stats.late += status == 0 && filling->adds && !state->applied;
+  belay__list_remove(&filling->node);
+  belay__free(belay, filling, sizeof *filling);
+  refiller->in_flight_len--;
+  if (key != NULL) {
+    key->filling = NULL;
+    key->index = status == 0 ? state->index : UNKNOWN;
+    key->election = refiller->stats.elections;
+    key->due = belay__now(belay) + refiller->period;
+    belay__list_push(&refiller->due, &key->due_node);
+  }
+  belay__refiller_replied(refiller);
+}
+
+/* Send the command that is due. */
+static int send(belay_refiller_t *refiller, belay__filling_t *filling) {
+  belay__refill_key_t *key = filling->key;
+  const belay_bytes_t name = {key->keyed.key, key->keyed.key_len};
+  if (key->election != refiller->stats.elections)
+    key->index = UNKNOWN;
+  filling->adds = key->index >= 0 && key->index < BELAY_BUCKET_INDEX_MAX;
+  return filling->adds ? belay_bucket_add(refiller->bucket, &filling->request, name,
+                                          key->tokens > 0 ? key->tokens : refiller->tokens,
+                                          key->index, on_reply)
+                       : belay_bucket_read(refiller->bucket, &filling->request, name, on_reply);
+}
+
+/* Returns false if the command cannot be sent now; the key stays first. */
+static bool start_filling(belay_refiller_t *refiller, belay__refill_key_t *key) {
+  belay_t *belay = belay__refiller_belay(refiller);
+  belay__filling_t *filling = belay__alloc(belay, sizeof *filling);
+  if (filling != NULL)
+    *filling = (belay__filling_t){.refiller = refiller, .key = key, .request = {.data = filling}};
+  if (filling == NULL || send(refiller, filling) != 0) {
+    refiller->stats.failed++;
+    belay__free(belay, filling, sizeof *filling);
+    return false;
+  }
+  belay__list_push(&refiller->in_flight, &filling->node);
+  refiller->in_flight_len++;
+  belay__list_remove(&key->due_node);
+  key->filling = filling;
+  return true;
+}
+
+void belay__refill_cancel(belay_refiller_t *refiller) {
+  for (belay__list_t *i = refiller->in_flight.next; i != &refiller->in_flight; i = i->next)
+    (void)belay_request_cancel(&BELAY__CONTAINER(i, belay__filling_t, node)->request);
 }
 
 void belay__refill(belay_refiller_t *refiller) {
-  belay_t *belay = belay__refiller_host(refiller);
+  belay_t *belay = belay__refiller_belay(refiller);
   uint64_t next = refiller->next_round;
-  while (refiller->asked_len < BELAY__REFILL_SLOTS_MAX && belay__refiller_fills(refiller)) {
+  while (refiller->in_flight_len < IN_FLIGHT_MAX && belay__refiller_fills(refiller)) {
     belay__refill_key_t *key = first_due(refiller);
     uint64_t now = belay__now(belay), due = key == NULL ? BELAY__NEVER : key->due;
-    if (key != NULL && due <= now && ask(refiller, key))
+    if (key != NULL && due <= now && start_filling(refiller, key))
       continue;
     if (due <= now)
-      due = now + REST_MS * BELAY__MS;
+      due = now + RETRY_MS * BELAY__MS;
     if (due < next)
       next = due;
     break;
   }
-  /* The lock reports the loss of the place. If all slots are in use, the next answer calls this
+  /* The lock reports the loss of the place. If the maximum is in flight, the next reply calls this
    * function again. */
   if (belay__refiller_fills(refiller) && next != BELAY__NEVER)
     belay__timer_set(belay, BELAY__RANK_OTHER, &refiller->timer, next);

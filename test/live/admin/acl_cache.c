@@ -2,7 +2,7 @@
  * these rights. */
 #include <stdio.h>
 
-#include "support/fixtures/cache/caches.h"
+#include "support/fixtures/cache/cache.h"
 #include "support/load/grants.h"
 #include "support/fixtures/data/sessions.h"
 #include "support/fixtures/subscriber.h"
@@ -25,52 +25,52 @@ static size_t one_tag(const char *key, size_t key_len, belay_bytes_t *tags, void
   return 1;
 }
 
-static int get(hoard_t *hoard, const char *key, int expected) {
-  static fetch_t f;
-  f = (fetch_t){0};
-  assert_error(begin_cache_get(hoard, &f, key), 0);
-  int status = end_of_fetch(&f);
-  fetch_free(&f);
+static int get(cache_t *cache, const char *key, int expected) {
+  static get_t f;
+  f = (get_t){0};
+  assert_error(begin_cache_get(cache, &f, key), 0);
+  int status = end_of_get(&f);
+  get_free(&f);
   return status == expected ? 0 : status;
 }
 
-static int change_all(hoard_t *hoard) {
+static int change_all(cache_t *cache) {
   static change_t c;
   c = (change_t){0};
   for (int i = 0; i < 2; i++) {
-    DONE(end_of_change(&c), begin_put(hoard, &c, "a", "value"));
-    DONE(end_of_change(&c), begin_cache_touch(hoard, &c, "a", 60000));
+    DONE(end_of_change(&c), begin_put(cache, &c, "a", "value"));
+    DONE(end_of_change(&c), begin_cache_touch(cache, &c, "a", 60000));
     assert_true(c.applied);
-    MUST(get(hoard, "a", 0));
-    DONE(end_of_change(&c), begin_cache_touch(hoard, &c, "nothing", 60000));
+    MUST(get(cache, "a", 0));
+    DONE(end_of_change(&c), begin_cache_touch(cache, &c, "nothing", 60000));
     assert_false(c.applied);
-    DONE(end_of_change(&c), begin_invalidate(hoard, &c, "a"));
-    DONE(end_of_change(&c), begin_invalidate_tag(hoard, &c, "site"));
+    DONE(end_of_change(&c), begin_invalidate(cache, &c, "a"));
+    DONE(end_of_change(&c), begin_invalidate_tag(cache, &c, "site"));
   }
   return 0;
 }
 
 /* Values that are loaded, absent, or failing. */
 static int cache_chore(bed_t *bed) {
-  static hoard_t hoards[2];
+  static cache_t caches[2];
   for (int i = 0; i < 2; i++) {
-    hoard_t *hoard = &hoards[i];
-    *hoard = (hoard_t){0};
-    belay_cache_options_t options = cache_options(hoard);
+    cache_t *cache = &caches[i];
+    *cache = (cache_t){0};
+    belay_cache_options_t options = cache_options(cache);
     options.absent_ms = options.error_ms = 1000;
     options.lock = i == 0;
     options.tags = one_tag;
     options.local_bytes = i == 0 ? 100000 : 0;
-    hoard_new(hoard, bed, &options);
-    MUST(change_all(hoard));
-    MUST(get(hoard, "loaded", 0));
-    MUST(get(hoard, "loaded", 0));
-    hoard->absent = true;
-    MUST(get(hoard, "absent", BELAY_EABSENT));
-    hoard->absent = false;
-    hoard->error = BELAY_EREFUSED;
-    MUST(get(hoard, "failing", BELAY_ELOAD));
-    hoard->error = 0;
+    cache_open(cache, bed, &options);
+    MUST(change_all(cache));
+    MUST(get(cache, "loaded", 0));
+    MUST(get(cache, "loaded", 0));
+    cache->absent = true;
+    MUST(get(cache, "absent", BELAY_EABSENT));
+    cache->absent = false;
+    cache->error = BELAY_EREFUSED;
+    MUST(get(cache, "failing", BELAY_ELOAD));
+    cache->error = 0;
   }
   return 0;
 }

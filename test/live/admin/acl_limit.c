@@ -57,24 +57,24 @@ TEST(limiters) {
   grants_check(&(chore_t){"limiter", limiter_chore, NULL, NULL, NULL, 0});
 }
 
-static int dipped(dip_t *dip, int error, bool applied) {
+static int dipped(bucket_op_t *op, int error, bool applied) {
   assert_error(error, 0);
-  MUST(end_of_dip(dip));
-  assert_int_equal(dip->state.applied, applied);
+  MUST(end_of_bucket_op(op));
+  assert_int_equal(op->state.applied, applied);
   return 0;
 }
 
 static int bucket_chore(bed_t *bed) {
-  static pail_t pail;
-  static dip_t dip;
-  pail_new(&pail, bed, 10, true);
-  MUST(dipped(&dip, begin_fetch(&pail, &dip, "k", 4), true));
-  MUST(dipped(&dip, begin_fetch(&pail, &dip, "k", 7), false));
-  MUST(dipped(&dip, begin_add(&pail, &dip, "k", 2, 0), true));
-  MUST(dipped(&dip, begin_add(&pail, &dip, "k", 2, 0), false));
-  MUST(dipped(&dip, begin_read(&pail, &dip, "k"), false));
-  assert_int_equal(dip.state.tokens, 8);
-  return dipped(&dip, begin_delete(&pail, &dip, "k"), true);
+  static bucket_t bucket;
+  static bucket_op_t op;
+  bucket_open(&bucket, bed, 10, true);
+  MUST(dipped(&op, begin_fetch(&bucket, &op, "k", 4), true));
+  MUST(dipped(&op, begin_fetch(&bucket, &op, "k", 7), false));
+  MUST(dipped(&op, begin_add(&bucket, &op, "k", 2, 0), true));
+  MUST(dipped(&op, begin_add(&bucket, &op, "k", 2, 0), false));
+  MUST(dipped(&op, begin_read(&bucket, &op, "k"), false));
+  assert_int_equal(op.state.tokens, 8);
+  return dipped(&op, begin_delete(&bucket, &op, "k"), true);
 }
 
 TEST(buckets) {
@@ -82,21 +82,21 @@ TEST(buckets) {
 }
 
 static int refiller_chore(bed_t *bed) {
-  static pail_t pail;
-  static hand_t hand;
-  static crew_t crew;
-  pail_new(&pail, bed, 1000000, false);
+  static bucket_t bucket;
+  static refiller_t refiller;
+  static places_t places;
+  bucket_open(&bucket, bed, 1000000, false);
   belay_refiller_options_t options = refiller_options("me", 1, 100);
   options.tokens = 7;
-  hand_new(&hand, &pail, &options);
-  hand_add(&hand, "told", 7);
+  refiller_open(&refiller, &bucket, &options);
+  refiller_add(&refiller, "told", 7);
   const char *text;
   bed_until(bed,
             (text = server_string(bed->server, "GET", "belay::bucket::{told}", NULL)) != NULL &&
                 atoll(text) >= 7);
-  ask_members(&hand, &crew);
-  assert_int_equal(state_in(&crew, "me"), BELAY_REFILLER_ELECTED);
-  close_hand(&hand);
+  read_places(&refiller, &places);
+  assert_int_equal(state_in(&places, "me"), BELAY_REFILLER_ELECTED);
+  close_refiller(&refiller);
   return 0;
 }
 

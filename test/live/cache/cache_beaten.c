@@ -1,5 +1,5 @@
 /* A load loses what it depends on: scripts, the generation, the lease, memory, the server. */
-#include "support/fixtures/cache/caches.h"
+#include "support/fixtures/cache/cache.h"
 
 #define KEY "belay::cache::pages::{home}"
 #define GENERATION KEY "::gen"
@@ -7,43 +7,42 @@
 
 /* ---- what a load stands on goes ------------------------------------------------------------------------ */
 
-static void await_load(hoard_t *hoard) {
-  bed_until(hoard->bed, hoard->held == 1);
+static void await_load(cache_t *cache) {
+  bed_until(cache->bed, cache->held == 1);
 }
 
-static void begin_load(hoard_t *hoard, fetch_t *fetch) {
-  assert_int_equal(begin_cache_get(hoard, fetch, "home"), 0);
-  await_load(hoard);
+static void begin_load(cache_t *cache, get_t *get) {
+  start_get(cache, get, "home");
+  await_load(cache);
 }
 
-static void expect_got(fetch_t *fetch, const char *value) {
-  assert_int_equal(end_of_fetch(fetch), 0);
-  assert_string_equal(fetch->data, value);
-  fetch_free(fetch);
+static void expect_data(get_t *get, const char *value) {
+  expect_got_data(get, value);
 }
 
-BED_TEST(scripts_are_forgotten) {
-  hoard_t hoard = {.loading = LOADING_BY_HAND};
-  hoard_new(&hoard, bed, NULL);
+CACHE_TEST_OF(scripts_are_forgotten, cache->loading = LOAD_BY_TEST) {
   for (int i = 0; i < 3; i++) {
-    fetch_t fetch = {0};
+    get_t get = {0};
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
-    begin_load(&hoard, &fetch);
+    begin_load(cache, &get);
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
-    assert_int_equal(i == 0 ? hand_over(&hoard, "a") : hand_failure(&hoard, 7), 0);
-    assert_int_equal(end_of_fetch(&fetch), i == 0 ? 0 : BELAY_ELOAD);
-    fetch_free(&fetch);
+    if (i == 0)
+      finish_load(cache, "a");
+    else
+      fail_load(cache, 7);
+    assert_int_equal(end_of_get(&get), i == 0 ? 0 : BELAY_ELOAD);
+    get_free(&get);
     bed_settle(bed);
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
     if (i == 0)
-      expect_cached(&hoard, "home", "a", BELAY_CACHE_FROM_SERVER);
-    expect_put(&hoard, "home", "b", true);
+      expect_cached(cache, "home", "a", BELAY_CACHE_FROM_SERVER);
+    expect_put(cache, "home", "b", true);
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
-    expect_touch(&hoard, "home", 60000, true);
-    expect_cached(&hoard, "home", "b", BELAY_CACHE_FROM_SERVER);
-    expect_invalidate(&hoard, "home");
+    expect_touch(cache, "home", 60000, true);
+    expect_cached(cache, "home", "b", BELAY_CACHE_FROM_SERVER);
+    expect_invalidate(cache, "home");
   }
-  assert_int_equal(hoard_stats(&hoard).refused_fills, 0);
+  assert_int_equal(cache_stats(cache).refused_fills, 0);
 }
 
 static size_t tag_home(const char *key, size_t key_len, belay_bytes_t tags[BELAY_CACHE_TAGS_MAX],
@@ -55,8 +54,8 @@ static size_t tag_home(const char *key, size_t key_len, belay_bytes_t tags[BELAY
 
 typedef enum blow { FLUSHED, EVICTED, EXPIRED, INVALIDATED, UNTAGGED, BLOWS } blow_t;
 
-static void strike(hoard_t *hoard, blow_t blow) {
-  server_t *server = hoard->bed->server;
+static void strike(cache_t *cache, blow_t blow) {
+  server_t *server = cache->bed->server;
   switch (blow) {
   case FLUSHED:
     server_do(server, "FLUSHALL", NULL);
@@ -69,10 +68,10 @@ static void strike(hoard_t *hoard, blow_t blow) {
     stall_ms(5);
     break;
   case INVALIDATED:
-    expect_invalidate(hoard, "home");
+    expect_invalidate(cache, "home");
     break;
   default:
-    expect_invalidate_tag(hoard, "site");
+    expect_invalidate_tag(cache, "site");
     break;
   }
 }
@@ -81,31 +80,31 @@ static void strike(hoard_t *hoard, blow_t blow) {
 TEST(what_a_load_stands_on_goes) {
   for (blow_t blow = FLUSHED; blow < BLOWS; blow++) {
     bed_t *bed = bed_open(NULL);
-    hoard_t hoard = {.loading = LOADING_BY_HAND};
-    fetch_t early = {0}, late = {0};
+    cache_t cache = {.loading = LOAD_BY_TEST};
+    get_t early = {0}, late = {0};
     belay_cache_result_t result;
-    belay_cache_options_t options = cache_options(&hoard);
+    belay_cache_options_t options = cache_options(&cache);
     options.local_bytes = 1 << 20;
     options.local_ttl_ms = 60000;
     options.tags = blow == UNTAGGED ? tag_home : NULL;
-    hoard_new(&hoard, bed, &options);
-    begin_load(&hoard, &early);
-    strike(&hoard, blow);
-    assert_int_equal(begin_cache_get(&hoard, &late, "home"), 0);
-    bed_until(bed, hoard_stats(&hoard).joined == 1);
-    assert_int_equal(hand_over(&hoard, "old"), 0);
-    expect_got(&early, "old");
-    await_load(&hoard);
+    cache_open(&cache, bed, &options);
+    begin_load(&cache, &early);
+    strike(&cache, blow);
+    start_get(&cache, &late, "home");
+    bed_until(bed, cache_stats(&cache).joined == 1);
+    finish_load(&cache, "old");
+    expect_data(&early, "old");
+    await_load(&cache);
     assert_int_equal(late.ended, 0);
-    assert_int_equal(hoard.loaded, 2);
-    assert_int_equal(hoard_stats(&hoard).refused_fills, blow != UNTAGGED);
+    assert_int_equal(cache.loaded, 2);
+    assert_int_equal(cache_stats(&cache).refused_fills, blow != UNTAGGED);
     if (blow != UNTAGGED)
       assert_int_equal(server_integer(bed->server, "EXISTS", KEY, NULL), 0);
-    assert_int_equal(belay_cache_peek(hoard.cache, belay_string("home"), &result), BELAY_EAGAIN);
-    assert_int_equal(hand_over(&hoard, "new"), 0);
-    expect_got(&late, "new");
-    bed_until(bed, hoard_stats(&hoard).loading == 0);
-    assert_int_equal(belay_cache_peek(hoard.cache, belay_string("home"), &result), 0);
+    assert_int_equal(belay_cache_peek(cache.handle, belay_string("home"), &result), BELAY_EAGAIN);
+    finish_load(&cache, "new");
+    expect_data(&late, "new");
+    bed_until(bed, cache_stats(&cache).loading == 0);
+    assert_int_equal(belay_cache_peek(cache.handle, belay_string("home"), &result), 0);
     assert_memory_equal(result.data, "new", 3);
     bed_close(bed);
   }
@@ -115,76 +114,71 @@ TEST(what_a_load_stands_on_goes) {
 TEST(what_is_not_good_any_more_is_not_served_later) {
   for (blow_t blow = FLUSHED; blow < BLOWS; blow++) {
     bed_t *bed = bed_open(NULL);
-    hoard_t hoard = {.loading = LOADING_BY_HAND};
-    fetch_t early = {0}, late = {0};
-    belay_cache_options_t options = cache_options(&hoard);
+    cache_t cache = {.loading = LOAD_BY_TEST};
+    get_t early = {0}, late = {0};
+    belay_cache_options_t options = cache_options(&cache);
     options.local_bytes = 1 << 20;
     options.tags = blow == UNTAGGED ? tag_home : NULL;
-    hoard_new(&hoard, bed, &options);
-    begin_load(&hoard, &early);
-    strike(&hoard, blow);
-    assert_int_equal(hand_over(&hoard, "old"), 0);
-    expect_got(&early, "old");
-    bed_until(bed, hoard_stats(&hoard).loading == 0);
-    begin_load(&hoard, &late);
-    assert_int_equal(hand_over(&hoard, "new"), 0);
-    expect_got(&late, "new");
+    cache_open(&cache, bed, &options);
+    begin_load(&cache, &early);
+    strike(&cache, blow);
+    finish_load(&cache, "old");
+    expect_data(&early, "old");
+    bed_until(bed, cache_stats(&cache).loading == 0);
+    begin_load(&cache, &late);
+    finish_load(&cache, "new");
+    expect_data(&late, "new");
     bed_settle(bed);
-    expect_cached(&hoard, "home", "new", BELAY_CACHE_FROM_LOCAL);
+    expect_cached(&cache, "home", "new", BELAY_CACHE_FROM_LOCAL);
     bed_close(bed);
   }
 }
 
-BED_TEST(a_put_beats_a_load) {
-  hoard_t hoard = {.loading = LOADING_BY_HAND};
-  fetch_t early = {0};
-  hoard_new(&hoard, bed, NULL);
-  begin_load(&hoard, &early);
-  expect_put(&hoard, "home", "put", true);
-  expect_cached(&hoard, "home", "put", BELAY_CACHE_FROM_SERVER); /* does not wait */
-  assert_int_equal(hand_over(&hoard, "old"), 0);
-  expect_got(&early, "old");
+CACHE_TEST_OF(a_put_beats_a_load, cache->loading = LOAD_BY_TEST) {
+  get_t early = {0};
+  begin_load(cache, &early);
+  expect_put(cache, "home", "put", true);
+  expect_cached(cache, "home", "put", BELAY_CACHE_FROM_SERVER); /* does not wait */
+  finish_load(cache, "old");
+  expect_data(&early, "old");
   bed_settle(bed);
-  assert_int_equal(hoard_stats(&hoard).refused_fills, 1);
-  expect_cached(&hoard, "home", "put", BELAY_CACHE_FROM_SERVER);
+  assert_int_equal(cache_stats(cache).refused_fills, 1);
+  expect_cached(cache, "home", "put", BELAY_CACHE_FROM_SERVER);
 }
 
 /* A failed load ends no other load. */
-BED_TEST(a_failure_after_an_invalidation_is_not_kept) {
-  hoard_t hoard = {.loading = LOADING_BY_HAND};
-  fetch_t early = {0}, late = {0};
-  belay_cache_options_t options = cache_options(&hoard);
-  options.error_ms = 60000;
-  hoard_new(&hoard, bed, &options);
-  begin_load(&hoard, &early);
-  expect_invalidate(&hoard, "home");
-  assert_int_equal(hand_failure(&hoard, 7), 0);
-  assert_int_equal(end_of_fetch(&early), BELAY_ELOAD);
-  bed_until(bed, hoard_stats(&hoard).loading == 0);
-  begin_load(&hoard, &late);
-  assert_int_equal(hand_over(&hoard, "new"), 0);
-  expect_got(&late, "new");
+CACHE_TEST_OF(a_failure_after_an_invalidation_is_not_kept, o.error_ms = 60000;
+              cache->loading = LOAD_BY_TEST) {
+  get_t early = {0}, late = {0};
+  begin_load(cache, &early);
+  expect_invalidate(cache, "home");
+  fail_load(cache, 7);
+  assert_int_equal(end_of_get(&early), BELAY_ELOAD);
+  bed_until(bed, cache_stats(cache).loading == 0);
+  begin_load(cache, &late);
+  finish_load(cache, "new");
+  expect_data(&late, "new");
 }
 
 /* ---- the lease goes ------------------------------------------------------------------------------------ */
 
 BED_TEST(the_lease_is_lost_in_the_middle) {
-  hoard_t one = {.loading = LOADING_BY_HAND}, two = {.loading = LOADING_BY_HAND};
-  fetch_t first = {0}, second = {0};
-  hoard_new(&one, bed, NULL);
-  hoard_of(&two, bed, bed_connect(bed, server_url(bed->server), NULL), NULL);
+  cache_t one = {.loading = LOAD_BY_TEST}, two = {.loading = LOAD_BY_TEST};
+  get_t first = {0}, second = {0};
+  cache_open(&one, bed, NULL);
+  cache_open_on(&two, bed, bed_connect(bed, server_url(bed->server), NULL), NULL);
   begin_load(&one, &first);
-  assert_int_equal(begin_cache_get(&two, &second, "home"), 0);
-  bed_until(bed, hoard_stats(&two).waits == 1);
+  start_get(&two, &second, "home");
+  bed_until(bed, cache_stats(&two).waits == 1);
   assert_int_equal(two.loaded, 0);
   assert_int_equal(server_integer(bed->server, "DEL", LEASE, NULL), 1);
   await_load(&two);
-  assert_int_equal(hand_over(&one, "one"), 0);
-  expect_got(&first, "one");
-  bed_until(bed, hoard_stats(&one).loading == 0);
-  assert_int_equal(hoard_stats(&one).refused_fills, 1);
-  assert_int_equal(hand_over(&two, "two"), 0);
-  expect_got(&second, "two");
+  finish_load(&one, "one");
+  expect_data(&first, "one");
+  bed_until(bed, cache_stats(&one).loading == 0);
+  assert_int_equal(cache_stats(&one).refused_fills, 1);
+  finish_load(&two, "two");
+  expect_data(&second, "two");
   bed_settle(bed);
   expect_cached(&one, "home", "two", BELAY_CACHE_FROM_SERVER);
   assert_int_equal(one.loaded + two.loaded, 2);
@@ -199,28 +193,28 @@ static void set_maxmemory(bed_t *bed, const char *bytes) {
 TEST(the_server_has_no_memory) {
   for (int lock = 0; lock < 2; lock++) {
     bed_t *bed = bed_open(NULL);
-    hoard_t hoard = {0};
-    belay_cache_options_t options = cache_options(&hoard);
+    cache_t cache = {0};
+    belay_cache_options_t options = cache_options(&cache);
     options.lock = lock == 1;
-    hoard_new(&hoard, bed, &options);
+    cache_open(&cache, bed, &options);
     set_maxmemory(bed, "1");
-    expect_no_value(&hoard, "home", BELAY_EOOM); /* it is no miss */
-    assert_int_equal(hoard.loaded, 0);
+    expect_no_value(&cache, "home", BELAY_EOOM); /* it is no miss */
+    assert_int_equal(cache.loaded, 0);
     set_maxmemory(bed, "0");
-    hoard.loading = LOADING_BY_HAND;
-    fetch_t fetch = {0};
-    begin_load(&hoard, &fetch);
+    cache.loading = LOAD_BY_TEST;
+    get_t get = {0};
+    begin_load(&cache, &get);
     set_maxmemory(bed, "1");
-    assert_int_equal(hand_over(&hoard, "full"), 0);
-    expect_got(&fetch, "full"); /* it was loaded */
-    bed_until(bed, hoard_stats(&hoard).loading == 0);
-    assert_int_equal(hoard_stats(&hoard).fills, 0);
+    finish_load(&cache, "full");
+    expect_data(&get, "full"); /* it was loaded */
+    bed_until(bed, cache_stats(&cache).loading == 0);
+    assert_int_equal(cache_stats(&cache).fills, 0);
     assert_int_equal(server_integer(bed->server, "EXISTS", KEY, NULL), 0);
     set_maxmemory(bed, "0");
-    hoard.loading = LOADING_AT_ONCE;
-    expect_cached(&hoard, "home", "home#2", BELAY_CACHE_FROM_LOAD);
+    cache.loading = LOAD_AT_ONCE;
+    expect_cached(&cache, "home", "home#2", BELAY_CACHE_FROM_LOAD);
     bed_settle(bed);
-    expect_cached(&hoard, "home", "home#2", BELAY_CACHE_FROM_SERVER);
+    expect_cached(&cache, "home", "home#2", BELAY_CACHE_FROM_SERVER);
     bed_close(bed);
   }
 }
@@ -232,23 +226,23 @@ TEST(the_server_is_restarted_in_the_middle) {
   client.reconnect_max_ms = 20;
   client.timeout_ms = 5000 * slow();
   bed_t *bed = bed_open(&client);
-  hoard_t one = {.loading = LOADING_BY_HAND}, two = {.loading = LOADING_BY_HAND};
-  fetch_t first = {0}, second = {0}, third = {0};
-  hoard_new(&one, bed, NULL);
-  hoard_of(&two, bed, bed_connect(bed, server_url(bed->server), &client), NULL);
+  cache_t one = {.loading = LOAD_BY_TEST}, two = {.loading = LOAD_BY_TEST};
+  get_t first = {0}, second = {0}, third = {0};
+  cache_open(&one, bed, NULL);
+  cache_open_on(&two, bed, bed_connect(bed, server_url(bed->server), &client), NULL);
   begin_load(&one, &first);
-  assert_int_equal(begin_cache_get(&two, &second, "home"), 0);
-  bed_until(bed, hoard_stats(&two).waits == 1);
+  start_get(&two, &second, "home");
+  bed_until(bed, cache_stats(&two).waits == 1);
   server_kill(bed->server);
   server_restart(bed->server); /* the value is lost */
   await_load(&two);
-  assert_int_equal(begin_cache_get(&one, &third, "home"), 0); /* not by the earlier load */
-  bed_until(bed, hoard_stats(&one).joined == 1);
-  assert_int_equal(hand_over(&one, "one"), 0);
-  expect_got(&first, "one");
-  assert_int_equal(hand_over(&two, "two"), 0);
-  expect_got(&second, "two");
-  expect_got(&third, "two");
+  start_get(&one, &third, "home"); /* not by the earlier load */
+  bed_until(bed, cache_stats(&one).joined == 1);
+  finish_load(&one, "one");
+  expect_data(&first, "one");
+  finish_load(&two, "two");
+  expect_data(&second, "two");
+  expect_data(&third, "two");
   assert_int_equal(one.loaded + two.loaded, 2);
   expect_cached(&one, "home", "two", BELAY_CACHE_FROM_SERVER);
   bed_close(bed);

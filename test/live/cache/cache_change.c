@@ -1,7 +1,7 @@
 /* Caches: put, touch and invalidate, as the server stores them. */
 #include <stdio.h>
 
-#include "support/fixtures/cache/shelves.h"
+#include "support/fixtures/cache/cache.h"
 #include "support/models/scripts.h"
 
 #define KEY "belay::cache::{page}"
@@ -15,13 +15,11 @@
 
 /* ---- put ------------------------------------------------------------------------------------------------- */
 
-BED_TEST(what_is_put_is_there) {
-  shelf_t shelf;
-  shelf_new(&shelf, bed, NULL);
+PLAIN_CACHE_TEST(what_is_put_is_there) {
   int64_t before = server_now_ms(bed->server), began = clock_now();
-  shelf_put(&shelf, "page", "first", true);
+  expect_put(cache, "page", "first", true);
   int64_t after = server_now_ms(bed->server), took = clock_since_ms(began);
-  belay__record_t *first = record_at(&shelf, KEY);
+  belay__record_t *first = record_at(cache, KEY);
   assert_int_equal(first->kind, BELAY__RECORD_VALUE);
   assert_between(first->created_ms, before - 2, after + took + 2);
   assert_int_equal(first->fresh_ms, first->created_ms + 300000);
@@ -29,14 +27,14 @@ BED_TEST(what_is_put_is_there) {
   assert_int_equal(first->tags_len, 0);
   assert_between(server_integer(bed->server, "PTTL", KEY, NULL), 290000, 300000);
   assert_int_equal(server_keys(bed->server), 1); /* its generation is gone */
-  shelf_put(&shelf, "page", "second", true);
-  expect_stored(&shelf, KEY, "second");
-  belay__record_t *second = record_at(&shelf, KEY);
+  expect_put(cache, "page", "second", true);
+  expect_stored(cache, KEY, "second");
+  belay__record_t *second = record_at(cache, KEY);
   assert_memory_not_equal(first->id, second->id, BELAY__RECORD_ID);
   belay__record_release(bed->belay, first);
   belay__record_release(bed->belay, second);
   belay_cache_stats_t stats;
-  belay_cache_stats(shelf.cache, &stats);
+  belay_cache_stats(cache->handle, &stats);
   assert_int_equal(stats.fills, 2);
   assert_int_equal(stats.refused_fills, 0);
   assert_int_equal(stats.bytes_out, 2 * BELAY__RECORD_HEAD + strlen("first") + strlen("second"));
@@ -52,45 +50,41 @@ BED_TEST(for_how_long) {
       {YEAR_MS, 0, YEAR_MS, YEAR_MS, 2 * YEAR_MS},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    belay_cache_options_t options = shelf_options();
+    belay_cache_options_t options = plain_options();
     options.ttl_ms = 50000;
     options.stale_ms = rows[i].stale_ms;
     options.keep_ms = rows[i].keep_ms;
     for (int touched = 0; touched < 2; touched++) {
-      shelf_t shelf;
-      edit_t edit = {0};
+      cache_t cache = {0};
+      change_t change = {0};
       int64_t began = clock_now();
-      shelf_new(&shelf, bed, &options);
-      assert_error(edit_put_bytes(&shelf, &edit, "page", "v", 1, touched ? 30000 : rows[i].ttl_ms),
+      cache_open(&cache, bed, &options);
+      assert_error(begin_put_bytes(&cache, &change, "page", belay_bytes("v", 1),
+                                   touched ? 30000 : rows[i].ttl_ms),
                    0);
-      assert_error(end_of_edit(&edit), 0);
+      assert_error(end_of_change(&change), 0);
       if (touched)
-        shelf_touch(&shelf, "page", rows[i].ttl_ms, true);
-      belay__record_t *record = record_at(&shelf, KEY);
+        expect_touch(&cache, "page", rows[i].ttl_ms, true);
+      belay__record_t *record = record_at(&cache, KEY);
       int64_t now = server_now_ms(bed->server);
       assert_between(record->fresh_ms - now, rows[i].fresh - 5000,
                      rows[i].fresh + clock_since_ms(began) + 2);
       belay__record_release(bed->belay, record);
       assert_between(server_integer(bed->server, "PTTL", KEY, NULL), rows[i].kept - 5000,
                      rows[i].kept);
-      assert_error(begin_close_shelf(&shelf), 0);
-      bed_until(bed, shelf.closed == 1);
+      assert_error(begin_close_cache(&cache), 0);
+      bed_until(bed, cache.closed == 1);
     }
   }
 }
 
 /* They do not all go at once. */
-BED_TEST(jitter) {
+PLAIN_CACHE_TEST_OF(jitter, o.ttl_ms = 100000; o.jitter_percent = 30) {
   enum { PUTS = 60 };
-  shelf_t shelf;
-  belay_cache_options_t options = shelf_options();
-  options.ttl_ms = 100000;
-  options.jitter_percent = 30;
-  shelf_new(&shelf, bed, &options);
   int64_t least = INT64_MAX, most = 0;
   for (int i = 0; i < PUTS; i++) {
-    shelf_put(&shelf, "page", "v", true);
-    belay__record_t *record = record_at(&shelf, KEY);
+    expect_put(cache, "page", "v", true);
+    belay__record_t *record = record_at(cache, KEY);
     int64_t life = record->fresh_ms - record->created_ms;
     assert_between(life, 70000, 100000);
     assert_between(server_integer(bed->server, "PTTL", KEY, NULL), life - 5000, life);
@@ -101,30 +95,28 @@ BED_TEST(jitter) {
   assert_true(least < 80000 && most > 90000); /* once in 10^10 not so */
 }
 
-static void expect_bytes(shelf_t *shelf, const char *value, size_t len) {
-  edit_t edit = {0};
-  assert_error(edit_put_bytes(shelf, &edit, "page", value, len, BELAY_DEFAULT), 0);
-  assert_error(end_of_edit(&edit), 0);
-  assert_true(edit.applied);
-  belay__record_t *record = record_at(shelf, KEY);
+static void expect_bytes(cache_t *cache, const char *value, size_t len) {
+  change_t change = {0};
+  assert_error(begin_put_bytes(cache, &change, "page", belay_bytes(value, len), BELAY_DEFAULT), 0);
+  assert_error(end_of_change(&change), 0);
+  assert_true(change.applied);
+  belay__record_t *record = record_at(cache, KEY);
   assert_int_equal(record->len, len);
   assert_true(len == 0 || memcmp(record->bytes, value, len) == 0);
-  belay__record_release(shelf->bed->belay, record);
+  belay__record_release(cache->bed->belay, record);
 }
 
-BED_TEST(any_bytes_are_a_value) {
-  shelf_t shelf;
-  shelf_new(&shelf, bed, NULL);
-  expect_bytes(&shelf, NULL, 0);
-  expect_bytes(&shelf, "", 0);
-  expect_bytes(&shelf, "\0\r\n\xff", 4);
-  shelf_put(&shelf, "page", "inner", true);
+PLAIN_CACHE_TEST(any_bytes_are_a_value) {
+  expect_bytes(cache, NULL, 0);
+  expect_bytes(cache, "", 0);
+  expect_bytes(cache, "\0\r\n\xff", 4);
+  expect_put(cache, "page", "inner", true);
   char envelope[200];
   const resp_t *reply = server_ask(bed->server, "GET", KEY, NULL);
   size_t len = reply->len;
   assert_true(len < sizeof envelope);
   memcpy(envelope, reply->str, len);
-  expect_bytes(&shelf, envelope, len); /* an envelope, in an envelope */
+  expect_bytes(cache, envelope, len); /* an envelope, in an envelope */
 }
 
 TEST(the_largest_value) {
@@ -133,114 +125,106 @@ TEST(the_largest_value) {
   big.max_reply = big.max_bytes = (size_t)80 << 20;
   big.timeout_ms = big.stall_timeout_ms = BIG_MS * slow();
   bed_t *bed = bed_open(&big);
-  shelf_t shelf;
-  edit_t edit = {0};
-  belay_cache_options_t options = shelf_options();
+  cache_t cache = {0};
+  change_t change = {0};
+  belay_cache_options_t options = plain_options();
   options.max_value_bytes = BELAY_CACHE_VALUE_MAX;
-  shelf_new(&shelf, bed, &options);
+  cache_open(&cache, bed, &options);
   size_t len = BELAY_CACHE_VALUE_MAX;
   char *value = malloc(2 * len);
   memset(value, 'v', 2 * len);
-  assert_error(edit_put_bytes(&shelf, &edit, "page", value, len, BELAY_DEFAULT), 0);
-  for (int64_t began = clock_now(); edit.ended == 0 && clock_since_ms(began) < BIG_MS * slow();)
+  assert_error(begin_put_bytes(&cache, &change, "page", belay_bytes(value, len), BELAY_DEFAULT), 0);
+  for (int64_t began = clock_now(); change.ended == 0 && clock_since_ms(began) < BIG_MS * slow();)
     bed_run_for(bed, 10); /* on a busy machine it may take very long */
-  assert_error(end_of_edit(&edit), 0);
-  assert_true(edit.applied);
+  assert_error(end_of_change(&change), 0);
+  assert_true(change.applied);
   assert_int_equal(server_integer(bed->server, "STRLEN", KEY, NULL), BELAY__RECORD_HEAD + len);
-  assert_error(edit_put_bytes(&shelf, &edit, "page", value, len + 1, BELAY_DEFAULT), BELAY_EINVAL);
-  assert_error(edit_put_bytes(&shelf, &edit, "page", value, 2 * len, BELAY_DEFAULT),
+  assert_error(begin_put_bytes(&cache, &change, "page", belay_bytes(value, len + 1), BELAY_DEFAULT),
+               BELAY_EINVAL);
+  assert_error(begin_put_bytes(&cache, &change, "page", belay_bytes(value, 2 * len), BELAY_DEFAULT),
                BELAY_EINVAL); /* 64 MiB */
   assert_string_equal(belay_detail(bed->belay), "value: NULL, or more than 33554432 bytes");
-  shelf_t small;
+  cache_t small = {0};
   options.max_value_bytes = 10;
   options.compress_bytes = 5;
-  shelf_new(&small, bed, &options);
+  cache_open(&small, bed, &options);
   expect_bytes(&small, "0123456789", 10);
-  assert_error(edit_put(&small, &edit, "page", "0123456789a"), BELAY_EINVAL);
+  assert_error(begin_put(&small, &change, "page", "0123456789a"), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "value: NULL, or more than 10 bytes");
   free(value);
   bed_close(bed);
 }
 
-BED_TEST(what_is_compressed) {
+PLAIN_CACHE_TEST_OF(what_is_compressed, o.compress_bytes = 1000) {
   static char value[10000];
-  shelf_t shelf;
-  belay_cache_options_t options = shelf_options();
-  options.compress_bytes = 1000;
   memset(value, 'v', sizeof value);
-  shelf_new(&shelf, bed, &options);
-  expect_bytes(&shelf, value, 999);
+  expect_bytes(cache, value, 999);
   assert_int_equal(server_integer(bed->server, "STRLEN", KEY, NULL), BELAY__RECORD_HEAD + 999);
-  expect_bytes(&shelf, value, sizeof value);
+  expect_bytes(cache, value, sizeof value);
   int64_t len = server_integer(bed->server, "STRLEN", KEY, NULL);
   assert_true(len < 300);
   belay_cache_stats_t stats;
-  belay_cache_stats(shelf.cache, &stats);
+  belay_cache_stats(cache->handle, &stats);
   assert_int_equal(stats.bytes_out, (int64_t)BELAY__RECORD_HEAD + 999 + len);
 }
 
 /* ---- what is refused ------------------------------------------------------------------------------------- */
 
-BED_TEST(arguments) {
+PLAIN_CACHE_TEST(arguments) {
   static char long_key[BELAY_CACHE_KEY_MAX + 2];
-  shelf_t shelf;
-  edit_t c = {0};
+  change_t c = {0};
   belay_request_t *r = &c.request;
-  shelf_new(&shelf, bed, NULL);
-  belay_cache_t *cache = shelf.cache;
+  belay_cache_t *handle = cache->handle;
   memset(long_key, 'k', BELAY_CACHE_KEY_MAX + 1);
-  assert_error(belay_cache_put(cache, r, belay_bytes(NULL, 1), belay_string("v"), 1, on_edited),
+  assert_error(belay_cache_put(handle, r, belay_bytes(NULL, 1), belay_string("v"), 1, on_changed),
                BELAY_EINVAL);
-  assert_error(belay_cache_invalidate_tag(cache, r, belay_bytes(NULL, 1), on_edited), BELAY_EINVAL);
-  assert_error(belay_cache_put(cache, r, belay_string("k"), belay_bytes(NULL, 1), 1, on_edited),
+  assert_error(belay_cache_invalidate_tag(handle, r, belay_bytes(NULL, 1), on_changed),
+               BELAY_EINVAL);
+  assert_error(belay_cache_put(handle, r, belay_string("k"), belay_bytes(NULL, 1), 1, on_changed),
                BELAY_EINVAL);
   static const int64_t ttls[] = {0, -2, INT64_MIN, YEAR_MS + 1, INT64_MAX};
   for (size_t i = 0; i < sizeof ttls / sizeof *ttls; i++) {
-    assert_error(edit_put_bytes(&shelf, &c, "k", "v", 1, ttls[i]), BELAY_EINVAL);
-    assert_error(edit_touch(&shelf, &c, "k", ttls[i]), BELAY_EINVAL);
+    assert_error(begin_put_bytes(cache, &c, "k", belay_bytes("v", 1), ttls[i]), BELAY_EINVAL);
+    assert_error(begin_cache_touch(cache, &c, "k", ttls[i]), BELAY_EINVAL);
     assert_non_null(strstr(belay_detail(bed->belay), "ttl_ms"));
   }
   for (int which = 0; which < CHANGES; which++) {
-    assert_error(edit_nth(&shelf, &c, which, ""), BELAY_EINVAL);
-    assert_error(edit_nth(&shelf, &c, which, long_key), BELAY_EINVAL);
+    assert_error(begin_nth_change(cache, &c, which, ""), BELAY_EINVAL);
+    assert_error(begin_nth_change(cache, &c, which, long_key), BELAY_EINVAL);
     assert_non_null(strstr(belay_detail(bed->belay), which == 3 ? "tag" : "key"));
   }
   long_key[BELAY_CACHE_TAG_MAX + 1] = '\0';
-  assert_error(edit_nth(&shelf, &c, 3, long_key), BELAY_EINVAL);
+  assert_error(begin_nth_change(cache, &c, 3, long_key), BELAY_EINVAL);
   long_key[BELAY_CACHE_TAG_MAX] = '\0';
-  shelf_invalidate_tag(&shelf, long_key);
+  expect_invalidate_tag(cache, long_key);
   memset(long_key, '{', BELAY_CACHE_KEY_MAX);
   long_key[BELAY_CACHE_KEY_MAX] = '\0';
-  shelf_put(&shelf, long_key, "v", true);
-  shelf_invalidate(&shelf, long_key);
+  expect_put(cache, long_key, "v", true);
+  expect_invalidate(cache, long_key);
   assert_int_equal(server_keys(bed->server), 0);
 }
 
 /* ---- touch ----------------------------------------------------------------------------------------------- */
 
-BED_TEST(touch) {
-  shelf_t shelf;
-  shelf_new(&shelf, bed, NULL);
-  shelf_touch(&shelf, "page", 1000, false);
+PLAIN_CACHE_TEST(touch) {
+  expect_touch(cache, "page", 1000, false);
   assert_int_equal(server_keys(bed->server), 0);
-  shelf_put(&shelf, "page", "value", true);
-  belay__record_t *before = record_at(&shelf, KEY);
-  shelf_touch(&shelf, "page", 3600000, true);
-  belay__record_t *after = record_at(&shelf, KEY); /* and its sum is right */
+  expect_put(cache, "page", "value", true);
+  belay__record_t *before = record_at(cache, KEY);
+  expect_touch(cache, "page", 3600000, true);
+  belay__record_t *after = record_at(cache, KEY); /* and its sum is right */
   assert_true(after->fresh_ms - before->fresh_ms >= 3300000);
   assert_int_equal(after->created_ms, before->created_ms);
   assert_memory_equal(after->id, before->id, BELAY__RECORD_ID);
   belay__record_release(bed->belay, before);
   belay__record_release(bed->belay, after);
-  expect_stored(&shelf, KEY, "value");
-  shelf_touch(&shelf, "page", 1, true);
+  expect_stored(cache, KEY, "value");
+  expect_touch(cache, "page", 1, true);
   bed_until(bed, server_keys(bed->server) == 0);
 }
 
 /* A touch does not find a remembered absence or failure. */
-BED_TEST(what_is_no_value_is_not_touched) {
-  shelf_t shelf;
-  shelf_new(&shelf, bed, NULL);
+PLAIN_CACHE_TEST(what_is_no_value_is_not_touched) {
   for (int kind = BELAY__RECORD_ABSENT; kind <= BELAY__RECORD_ERROR; kind++) {
     belay__record_t *record = belay__record_new(bed->belay, (belay__record_kind_t)kind, 0, 0);
     char *bytes;
@@ -249,7 +233,7 @@ BED_TEST(what_is_no_value_is_not_touched) {
     assert_error(belay__record_write(bed->belay, record, 0, &bytes, &len, &size), 0);
     const resp_words_t words = {5, {"SET", KEY, bytes, "PX", "50000"}, {3, strlen(KEY), len, 2, 5}};
     (void)server_ask_words(bed->server, &words);
-    shelf_touch(&shelf, "page", 100000, false);
+    expect_touch(cache, "page", 100000, false);
     assert_between(server_integer(bed->server, "PTTL", KEY, NULL), 1, 50000);
     belay__free(bed->belay, bytes, size);
     belay__record_release(bed->belay, record);
@@ -258,40 +242,36 @@ BED_TEST(what_is_no_value_is_not_touched) {
 
 /* ---- what the keys hold ---------------------------------------------------------------------------------- */
 
-static void expect_status(shelf_t *shelf, int which, int status, const char *detail) {
-  edit_t edit = {0};
-  assert_error(edit_nth(shelf, &edit, which, "page"), 0);
-  assert_error(end_of_edit(&edit), status);
-  assert_false(edit.applied);
-  if (strstr(edit.detail, detail) == NULL)
-    fail_msg("\"%s\" is not in \"%s\"", detail, edit.detail);
+static void expect_status(cache_t *cache, int which, int status, const char *detail) {
+  change_t change = {0};
+  assert_error(begin_nth_change(cache, &change, which, "page"), 0);
+  assert_error(end_of_change(&change), status);
+  assert_false(change.applied);
+  if (strstr(change.detail, detail) == NULL)
+    fail_msg("\"%s\" is not in \"%s\"", detail, change.detail);
 }
 
-BED_TEST(foreign_types) {
+PLAIN_CACHE_TEST(foreign_types) {
   static const char *const keys[] = {KEY, GEN};
-  shelf_t shelf;
-  shelf_new(&shelf, bed, NULL);
   for (int i = 0; i < 2; i++) {
     server_do(bed->server, "RPUSH", keys[i], "element", NULL);
-    expect_status(&shelf, 0, BELAY_EWRONGTYPE, KEY);
+    expect_status(cache, 0, BELAY_EWRONGTYPE, KEY);
     if (i == 0)
-      expect_status(&shelf, 1, BELAY_EWRONGTYPE, KEY);
+      expect_status(cache, 1, BELAY_EWRONGTYPE, KEY);
     else
-      shelf_touch(&shelf, "page", BELAY_DEFAULT, false);
+      expect_touch(cache, "page", BELAY_DEFAULT, false);
     assert_int_equal(server_integer(bed->server, "LLEN", keys[i], NULL), 1);
     assert_int_equal(server_keys(bed->server), 1);
-    shelf_invalidate(&shelf, "page"); /* whatever it is */
+    expect_invalidate(cache, "page"); /* whatever it is */
     assert_int_equal(server_keys(bed->server), 0);
-    shelf_put(&shelf, "page", "value", true); /* it is of use again */
-    shelf_invalidate(&shelf, "page");
+    expect_put(cache, "page", "value", true); /* it is of use again */
+    expect_invalidate(cache, "page");
   }
 }
 
 /* A put replaces a foreign or incomplete record. A touch does not find it. */
-BED_TEST(torn_and_foreign_strings) {
-  shelf_t shelf;
-  shelf_new(&shelf, bed, NULL);
-  shelf_put(&shelf, "page", "value", true);
+PLAIN_CACHE_TEST(torn_and_foreign_strings) {
+  expect_put(cache, "page", "value", true);
   char whole[200];
   const resp_t *reply = server_ask(bed->server, "GET", KEY, NULL);
   size_t len = reply->len;
@@ -299,20 +279,20 @@ BED_TEST(torn_and_foreign_strings) {
   for (size_t n = 0; n < BELAY__RECORD_HEAD; n += 7) {
     const resp_words_t words = {3, {"SET", KEY, whole}, {3, strlen(KEY), n}};
     (void)server_ask_words(bed->server, &words);
-    expect_status(&shelf, 1, BELAY_EMISMATCH, KEY ": it holds nothing of a cache's");
+    expect_status(cache, 1, BELAY_EMISMATCH, KEY ": it holds no cached value");
     reply = server_ask(bed->server, "GET", KEY, NULL);
     assert_int_equal(reply->len, n);
     assert_memory_equal(reply->str, whole, n);
     assert_int_equal(server_integer(bed->server, "PTTL", KEY, NULL), -1);
-    shelf_put(&shelf, "page", "value", true);
+    expect_put(cache, "page", "value", true);
     expect_ttls(bed->server);
   }
   whole[3] = 2; /* of another version */
   const resp_words_t words = {3, {"SET", KEY, whole}, {3, strlen(KEY), len}};
   (void)server_ask_words(bed->server, &words);
-  expect_status(&shelf, 1, BELAY_EMISMATCH, KEY);
-  shelf_put(&shelf, "page", "value", true);
-  expect_stored(&shelf, KEY, "value");
+  expect_status(cache, 1, BELAY_EMISMATCH, KEY);
+  expect_put(cache, "page", "value", true);
+  expect_stored(cache, KEY, "value");
 }
 
 /* ---- tags ------------------------------------------------------------------------------------------------ */
@@ -325,95 +305,90 @@ static size_t two_tags(const char *key, size_t key_len, belay_bytes_t tags[BELAY
   return 2;
 }
 
-static void shelf_with_tags(shelf_t *shelf, bed_t *bed) {
-  belay_cache_options_t options = shelf_options();
+static void shelf_with_tags(cache_t *cache, bed_t *bed) {
+  belay_cache_options_t options = plain_options();
   options.tags = two_tags;
-  shelf_new(shelf, bed, &options);
+  cache_open(cache, bed, &options);
 }
 
 /* Which of the tags that the record was stored under are as they were: a bit each. */
-static int good_tags(shelf_t *shelf) {
+static int good_tags(cache_t *cache) {
   static const char *const keys[] = {TAG_KEY, OTHER_TAG_KEY};
-  belay__record_t *record = record_at(shelf, KEY);
+  belay__record_t *record = record_at(cache, KEY);
   int good = 0;
   assert_int_equal(record->tags_len, 2);
   for (size_t i = 0; i < 2; i++) {
-    const resp_t *reply = server_ask(shelf->bed->server, "GET", keys[i], NULL);
+    const resp_t *reply = server_ask(cache->bed->server, "GET", keys[i], NULL);
     if (reply->type == RESP_STRING && reply->len == BELAY__RECORD_ID &&
         memcmp(reply->str, belay__record_tag(record, i), BELAY__RECORD_ID) == 0)
       good |= 1 << i;
   }
-  belay__record_release(shelf->bed->belay, record);
+  belay__record_release(cache->bed->belay, record);
   return good;
 }
 
 BED_TEST(tags) {
-  shelf_t shelf;
-  shelf_with_tags(&shelf, bed);
-  shelf_put(&shelf, "page", "value", true);
-  assert_int_equal(good_tags(&shelf), 3);
+  cache_t cache = {0};
+  shelf_with_tags(&cache, bed);
+  expect_put(&cache, "page", "value", true);
+  assert_int_equal(good_tags(&cache), 3);
   assert_int_equal(server_keys(bed->server), 3);
   expect_ttls(bed->server);
-  shelf_invalidate_tag(&shelf, "lang");
+  expect_invalidate_tag(&cache, "lang");
   assert_int_equal(server_keys(bed->server), 2); /* the value needs not be known */
-  assert_int_equal(good_tags(&shelf), 1);
-  shelf_put(&shelf, "article", "value", true); /* makes it anew */
-  assert_int_equal(good_tags(&shelf), 1);
-  shelf_put(&shelf, "page", "newer", true);
-  assert_int_equal(good_tags(&shelf), 3);
-  shelf_invalidate_tag(&shelf, "site");
-  assert_int_equal(good_tags(&shelf), 2);
+  assert_int_equal(good_tags(&cache), 1);
+  expect_put(&cache, "article", "value", true); /* makes it anew */
+  assert_int_equal(good_tags(&cache), 1);
+  expect_put(&cache, "page", "newer", true);
+  assert_int_equal(good_tags(&cache), 3);
+  expect_invalidate_tag(&cache, "site");
+  assert_int_equal(good_tags(&cache), 2);
 }
 
 /* A longer ttl of a value extends the ttl of its tags. */
 BED_TEST(tags_last_as_long_as_what_has_them) {
-  shelf_t shelf;
-  shelf_with_tags(&shelf, bed);
-  edit_t edit = {0};
-  assert_error(edit_put_bytes(&shelf, &edit, "page", "v", 1, YEAR_MS / 2), 0);
-  assert_error(end_of_edit(&edit), 0);
+  cache_t cache = {0};
+  shelf_with_tags(&cache, bed);
+  change_t change = {0};
+  assert_error(begin_put_bytes(&cache, &change, "page", belay_bytes("v", 1), YEAR_MS / 2), 0);
+  assert_error(end_of_change(&change), 0);
   int64_t kept = server_integer(bed->server, "PTTL", KEY, NULL);
   assert_true(server_integer(bed->server, "PTTL", TAG_KEY, NULL) > kept);
-  shelf_touch(&shelf, "page", YEAR_MS, true);
+  expect_touch(&cache, "page", YEAR_MS, true);
   kept = server_integer(bed->server, "PTTL", KEY, NULL);
   assert_true(kept > YEAR_MS / 2);
   assert_true(server_integer(bed->server, "PTTL", TAG_KEY, NULL) > kept);
   assert_true(server_integer(bed->server, "PTTL", OTHER_TAG_KEY, NULL) > kept);
-  assert_int_equal(good_tags(&shelf), 3);
+  assert_int_equal(good_tags(&cache), 3);
 }
 
 BED_TEST(foreign_tags) {
-  shelf_t shelf;
-  shelf_with_tags(&shelf, bed);
+  cache_t cache = {0};
+  shelf_with_tags(&cache, bed);
   server_do(bed->server, "RPUSH", OTHER_TAG_KEY, "element", NULL);
   for (int which = 0; which < 2; which++)
-    expect_status(&shelf, which, BELAY_EWRONGTYPE, OTHER_TAG_KEY);
+    expect_status(&cache, which, BELAY_EWRONGTYPE, OTHER_TAG_KEY);
   server_do(bed->server, "SET", OTHER_TAG_KEY, "of another's", NULL);
   for (int which = 0; which < 2; which++)
-    expect_status(&shelf, which, BELAY_EMISMATCH,
+    expect_status(&cache, which, BELAY_EMISMATCH,
                   OTHER_TAG_KEY ": it holds no generation of a tag");
   assert_string_equal(server_string(bed->server, "GET", OTHER_TAG_KEY, NULL), "of another's");
   assert_null(server_string(bed->server, "GET", KEY, NULL));
-  shelf_invalidate_tag(&shelf, "lang");
-  shelf_put(&shelf, "page", "value", true);
+  expect_invalidate_tag(&cache, "lang");
+  expect_put(&cache, "page", "value", true);
 }
 
 /* ---- names ----------------------------------------------------------------------------------------------- */
 
-BED_TEST(names) {
-  shelf_t shelf;
-  belay_cache_options_t options = shelf_options();
-  options.name = belay_string("pages");
-  options.tags = two_tags;
-  shelf_new(&shelf, bed, &options);
-  shelf_put(&shelf, "a{b}", "value", true);
+PLAIN_CACHE_TEST_OF(names, o.name = belay_string("pages"); o.tags = two_tags) {
+  expect_put(cache, "a{b}", "value", true);
   assert_int_equal(server_keys(bed->server), 3);
   assert_int_equal(server_integer(bed->server, "EXISTS", "belay::cache::pages::{a%7Bb%7D}", NULL),
                    1);
   assert_int_equal(server_integer(bed->server, "EXISTS", "belay::cache::pages::{site}::tag", NULL),
                    1);
-  shelf_invalidate(&shelf, "a{b}");
-  shelf_invalidate_tag(&shelf, "site");
-  shelf_invalidate_tag(&shelf, "lang");
+  expect_invalidate(cache, "a{b}");
+  expect_invalidate_tag(cache, "site");
+  expect_invalidate_tag(cache, "lang");
   assert_int_equal(server_keys(bed->server), 0);
 }

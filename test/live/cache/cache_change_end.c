@@ -2,65 +2,61 @@
 #include <stdlib.h>
 
 #include "support/base/alloc.h"
-#include "support/fixtures/cache/shelves.h"
+#include "support/fixtures/cache/relayed.h"
 #include "support/models/scripts.h"
 
 /* ---- requests -------------------------------------------------------------------------------------------- */
 
-typedef enum ending { CANCEL, CLOSE_SHELF, CLOSE_CLIENT, CLOSE_BELAY, ENDINGS } ending_t;
+typedef enum ending { CANCEL, CLOSE_CACHE, CLOSE_CLIENT, CLOSE_BELAY, ENDINGS } ending_t;
 
-static void end_it(wire_t *wire, edit_t *edit, ending_t how) {
+static void end_it(relayed_t *relayed, change_t *change, ending_t how) {
   if (how == CANCEL) {
-    wire->bed->inside++;
-    assert_error(belay_request_cancel(&edit->request), 0);
-    wire->bed->inside--;
+    relayed->bed->inside++;
+    assert_error(belay_request_cancel(&change->request), 0);
+    relayed->bed->inside--;
   } else {
-    assert_error(how == CLOSE_SHELF    ? begin_close_shelf(&wire->shelf)
-                 : how == CLOSE_CLIENT ? begin_client_close(wire->bed)
-                                       : begin_belay_close(wire->bed),
+    assert_error(how == CLOSE_CACHE    ? begin_close_cache(relayed->cache)
+                 : how == CLOSE_CLIENT ? begin_client_close(relayed->bed)
+                                       : begin_belay_close(relayed->bed),
                  0);
   }
 }
 
 /* The server has executed the command already. */
-static void end_in_step(wire_t *wire, int which, const char *command, ending_t how) {
-  edit_t edit = {0};
+static void end_in_step(relayed_t *relayed, int which, const char *command, ending_t how) {
+  change_t change = {0};
   bool done = command == NULL;
-  relay_delay(wire->relay, 3);
-  wire->awaited = done ? deployment_publish() : command;
-  wire->sent = 0;
-  assert_error(edit_nth(&wire->shelf, &edit, which, "page"), 0);
-  bed_until(wire->bed, wire->sent > 0);
-  assert_int_equal(edit.ended, 0);
-  end_it(wire, &edit, how);
-  assert_int_equal(edit.ended, 0); /* not inside */
-  bed_until(wire->bed, edit.ended == 1);
-  assert_error(edit.status, done ? 0 : BELAY_ECANCELED);
-  assert_int_equal(edit.applied, done);
-  if (how == CLOSE_SHELF)
-    bed_until(wire->bed, wire->shelf.closed == 1);
-  wire->awaited = "";
+  relay_delay(relayed->relay, 3);
+  relayed->awaited = done ? deployment_publish() : command;
+  relayed->sent = 0;
+  assert_error(begin_nth_change(relayed->cache, &change, which, "page"), 0);
+  bed_until(relayed->bed, relayed->sent > 0);
+  assert_int_equal(change.ended, 0);
+  end_it(relayed, &change, how);
+  assert_int_equal(change.ended, 0); /* not inside */
+  bed_until(relayed->bed, change.ended == 1);
+  assert_error(change.status, done ? 0 : BELAY_ECANCELED);
+  assert_int_equal(change.applied, done);
+  if (how == CLOSE_CACHE)
+    bed_until(relayed->bed, relayed->cache->closed == 1);
+  relayed->awaited = "";
 }
 
-TEST(it_ends_in_each_step) {
+RELAYED_TEST(end_in_each_step, true) {
   static const struct {
     int which;
     const char *command; /* NULL: that publishes */
   } steps[] = {{0, "cache_begin"}, {0, "cache_tag"},   {0, "cache_fill"}, {0, NULL},
                {1, "cache_tag"},   {1, "cache_touch"}, {2, "DEL"},        {2, NULL},
                {3, "DEL"},         {3, NULL}};
-  wire_t wire, closing;
-  wire_open(&wire, true);
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-    end_in_step(&wire, steps[i].which, steps[i].command, CANCEL);
-    end_in_step(&wire, steps[i].which, steps[i].command, CLOSE_SHELF);
-    wire_shelf(&wire);
-    wire_open(&closing, true);
-    end_in_step(&closing, steps[i].which, steps[i].command,
-                i % 2 == 0 ? CLOSE_CLIENT : CLOSE_BELAY);
-    wire_close(&closing);
+    end_in_step(relayed, steps[i].which, steps[i].command, CANCEL);
+    end_in_step(relayed, steps[i].which, steps[i].command, CLOSE_CACHE);
+    relayed_open_cache(relayed);
+    relayed_t *closing = relayed_open(true);
+    end_in_step(closing, steps[i].which, steps[i].command, i % 2 == 0 ? CLOSE_CLIENT : CLOSE_BELAY);
+    relayed_close(closing);
   }
-  wire_close(&wire);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
@@ -112,7 +108,7 @@ static void on_played(belay_request_t *request, int status, bool applied) {
 static void run(const belay_options_t *options, void *server) {
   uv_loop_t loop;
   belay_client_options_t o = client_options();
-  belay_cache_options_t c = shelf_options();
+  belay_cache_options_t c = plain_options();
   belay_client_t *client;
   play_t play = {.request.data = &play};
   o.timeout_ms = (alloc_is_patient() ? 10000 : 100) * slow();

@@ -4,7 +4,7 @@
 
 #include "cache/state.h"
 #include "support/servers/acl.h"
-#include "support/fixtures/cache/shelves.h"
+#include "support/fixtures/cache/cache.h"
 #include "support/deployments/relay.h"
 #include "support/models/scripts.h"
 
@@ -19,7 +19,7 @@ typedef struct pair {
   server_t *server;
   relay_t *relay;
   bed_t *bed;
-  shelf_t far, near;
+  cache_t far, near;
 } pair_t;
 
 static void pair_open(pair_t *pair) {
@@ -27,9 +27,10 @@ static void pair_open(pair_t *pair) {
   pair->relay = relay_start(server_path(pair->server));
   pair->bed = bed_open_at(relay_url(pair->relay), NULL);
   pair->bed->server = pair->server;
-  shelf_new(&pair->far, pair->bed, NULL);
-  shelf_of(&pair->near, pair->bed, bed_connect(pair->bed, server_url(pair->server), NULL), NULL);
-  shelf_put(&pair->near, "page", "before", true);
+  cache_open(&pair->far, pair->bed, NULL);
+  cache_open_on(&pair->near, pair->bed, bed_connect(pair->bed, server_url(pair->server), NULL),
+                NULL);
+  expect_put(&pair->near, "page", "before", true);
 }
 
 static void pair_close(pair_t *pair) {
@@ -39,10 +40,10 @@ static void pair_close(pair_t *pair) {
 }
 
 /* It has begun, and has not come to storing anything. */
-static void begin_slowly(pair_t *pair, edit_t *edit) {
-  shelf_touch(&pair->far, "page", BELAY_DEFAULT, true); /* it is connected, and knows the time */
+static void begin_slowly(pair_t *pair, change_t *change) {
+  expect_touch(&pair->far, "page", BELAY_DEFAULT, true); /* it is connected, and knows the time */
   relay_delay(pair->relay, 100);
-  assert_error(edit_put(&pair->far, edit, "page", "old"), 0);
+  assert_error(begin_put(&pair->far, change, "page", "old"), 0);
   while (server_integer(pair->server, "EXISTS", GEN, NULL) == 0)
     uv_run(&pair->bed->loop, UV_RUN_NOWAIT);
 }
@@ -51,20 +52,20 @@ TEST(an_invalidation_beats_a_put) {
   pair_t pair;
   pair_open(&pair);
   for (int i = 0; i < 2; i++) {
-    edit_t put = {0};
+    change_t put = {0};
     begin_slowly(&pair, &put);
-    shelf_invalidate(&pair.near, "page");
+    expect_invalidate(&pair.near, "page");
     assert_int_equal(server_keys(pair.server), 0);
     assert_int_equal(put.ended, 0);
     relay_delay(pair.relay, (int64_t)i * 10);
-    assert_error(end_of_edit(&put), 0);
+    assert_error(end_of_change(&put), 0);
     assert_false(put.applied);
     assert_int_equal(server_keys(pair.server), 0);
     relay_delay(pair.relay, 0);
-    shelf_put(&pair.near, "page", "new", true);
+    expect_put(&pair.near, "page", "new", true);
   }
   belay_cache_stats_t stats;
-  belay_cache_stats(pair.far.cache, &stats);
+  belay_cache_stats(pair.far.handle, &stats);
   assert_int_equal(stats.refused_fills, 2);
   assert_int_equal(stats.fills, 0);
   pair_close(&pair);
@@ -75,36 +76,34 @@ TEST(an_invalidation_beats_a_put) {
 TEST(of_two_puts_none_is_there) {
   pair_t pair;
   pair_open(&pair);
-  edit_t put = {0};
+  change_t put = {0};
   begin_slowly(&pair, &put);
-  shelf_put(&pair.near, "page", "new", true); /* it began and was stored in between */
+  expect_put(&pair.near, "page", "new", true); /* it began and was stored in between */
   expect_stored(&pair.near, KEY, "new");
   relay_delay(pair.relay, 0);
-  assert_error(end_of_edit(&put), 0);
+  assert_error(end_of_change(&put), 0);
   assert_false(put.applied);
   assert_int_equal(server_keys(pair.server), 0);
   pair_close(&pair);
 }
 
 /* One that has begun and not ended is out of the race when a put begins. */
-BED_TEST(a_put_beats_a_load) {
-  shelf_t shelf;
-  shelf_new(&shelf, bed, NULL);
+PLAIN_CACHE_TEST(a_put_beats_a_load) {
   server_do(bed->server, "SET", GEN, "somebody's load.", "PX", "60000", NULL);
-  shelf_put(&shelf, "page", "value", true);
+  expect_put(cache, "page", "value", true);
   assert_int_equal(server_keys(bed->server), 1);
-  expect_stored(&shelf, KEY, "value");
+  expect_stored(cache, KEY, "value");
 }
 
 /* A load whose generation the server lost is not stored. */
 TEST(a_generation_that_is_lost) {
   pair_t pair;
   pair_open(&pair);
-  edit_t put = {0};
+  change_t put = {0};
   begin_slowly(&pair, &put);
   server_do(pair.server, "DEL", GEN, NULL);
   relay_delay(pair.relay, 0);
-  assert_error(end_of_edit(&put), 0);
+  assert_error(end_of_change(&put), 0);
   assert_false(put.applied);
   assert_int_equal(server_keys(pair.server), 0);
   pair_close(&pair);
@@ -114,27 +113,23 @@ TEST(a_generation_that_is_lost) {
 
 /* The values in the tables become invalid at the begin of a change and once more at its end: a
  * stamp shows both. */
-BED_TEST(tables_are_told) {
-  shelf_t shelf;
-  belay_cache_options_t options = shelf_options();
-  options.local_bytes = 1 << 16;
-  shelf_new(&shelf, bed, &options);
-  belay_cache_t *cache = shelf.cache;
+PLAIN_CACHE_TEST_OF(tables_are_told, o.local_bytes = 1 << 16) {
+  belay_cache_t *handle = cache->handle;
   const belay_bytes_t tag = {"page", 4};
-  shelf_put(&shelf, "page", "value", true);
+  expect_put(cache, "page", "value", true);
   for (int which = 0; which < CHANGES; which++) {
-    edit_t edit = {0};
+    change_t change = {0};
     belay__stamp_t before, meanwhile, other;
     const char *key = which == 3 ? "another" : "page";
     size_t tags_len = which == 3;
-    belay__local_stamp(&cache->local, key, strlen(key), &tag, tags_len, &before);
-    belay__local_stamp(&cache->local, "other", 5, NULL, 0, &other);
-    assert_error(edit_nth(&shelf, &edit, which, "page"), 0);
-    assert_int_equal(belay__local_is_good(&cache->local, &before), which == 1);
-    belay__local_stamp(&cache->local, key, strlen(key), &tag, tags_len, &meanwhile);
-    assert_error(end_of_edit(&edit), 0);
-    assert_false(belay__local_is_good(&cache->local, &meanwhile));
-    assert_true(belay__local_is_good(&cache->local, &other));
+    belay__local_stamp(&handle->local, key, strlen(key), &tag, tags_len, &before);
+    belay__local_stamp(&handle->local, "other", 5, NULL, 0, &other);
+    assert_error(begin_nth_change(cache, &change, which, "page"), 0);
+    assert_int_equal(belay__local_is_good(&handle->local, &before), which == 1);
+    belay__local_stamp(&handle->local, key, strlen(key), &tag, tags_len, &meanwhile);
+    assert_error(end_of_change(&change), 0);
+    assert_false(belay__local_is_good(&handle->local, &meanwhile));
+    assert_true(belay__local_is_good(&handle->local, &other));
   }
 }
 
@@ -147,19 +142,19 @@ TEST(others_are_told) {
   assert_int_equal(acl_dial(NULL, &listener, server_path(bed->server)), 0);
   resp_free(resp_call(&listener, &words));
   for (int quiet = 0; quiet < 2; quiet++) {
-    shelf_t shelf;
-    belay_cache_options_t options = shelf_options();
+    cache_t cache = {0};
+    belay_cache_options_t options = plain_options();
     options.quiet = quiet == 1;
-    shelf_new(&shelf, bed, &options);
+    cache_open(&cache, bed, &options);
     int64_t before = server_publications(bed->server);
     for (int which = 0; which < CHANGES; which++) {
-      edit_t edit = {0};
+      change_t change = {0};
       char expected[] = "$8\r\n01234567\r\n", got[256];
       uint64_t hash = belay__local_hash("page", 4, which == 3);
       for (size_t i = 0; i < 8; i++)
         expected[4 + i] = (char)(unsigned char)(hash >> 8 * i);
-      assert_error(edit_nth(&shelf, &edit, which, "page"), 0);
-      assert_error(end_of_edit(&edit), 0);
+      assert_error(begin_nth_change(&cache, &change, which, "page"), 0);
+      assert_error(end_of_change(&change), 0);
       if (quiet == 1 || which == 1)
         continue;
       ssize_t n = read(listener.fd, got, sizeof got); /* it has been sent by then */

@@ -2,7 +2,7 @@
  * time, or never. Every request is called back once, and nothing is left. */
 #include <stdio.h>
 
-#include "support/fixtures/cache/caches.h"
+#include "support/fixtures/cache/cache.h"
 
 #define LEASE "belay::cache::pages::{home}::lease"
 
@@ -11,10 +11,10 @@
 typedef enum ending { CACHE, CLIENT, LOOP, ENDINGS } ending_t;
 
 /* Operations under way at the close. */
-typedef struct haul {
+typedef struct batch {
   belay_request_t request;
   unsigned begun, ended;
-} haul_t;
+} batch_t;
 
 typedef struct moment {
   unsigned at,
@@ -28,14 +28,14 @@ static void on_trace(void *ctx, const belay_trace_t *trace) {
   moment.now += trace->event == BELAY_TRACE_SENT || trace->event == BELAY_TRACE_DONE;
 }
 
-static void on_haul(belay_request_t *request, int status, const belay_cache_result_t *results,
-                    size_t n) {
-  haul_t *haul = request->data;
+static void on_batch(belay_request_t *request, int status, const belay_cache_result_t *results,
+                     size_t n) {
+  batch_t *many = request->data;
   assert_true(status == 0 || status == BELAY_ECANCELED);
   assert_int_equal(n, 3);
   for (size_t i = 0; i < n; i++)
     assert_true(status == 0 || results[i].status == status);
-  haul->ended++;
+  many->ended++;
 }
 
 typedef enum way { PLAIN, LOCKED, GUARDED, FAILING, WAITING, REFRESHING, WAYS } way_t;
@@ -74,8 +74,8 @@ static void add_to_filter(bed_t *bed, belay_bloom_t *filter, const char *item) {
   bed_until(bed, done);
 }
 
-static void make(hoard_t *hoard, bed_t *bed, way_t way) {
-  belay_cache_options_t options = cache_options(hoard);
+static void make(cache_t *cache, bed_t *bed, way_t way) {
+  belay_cache_options_t options = cache_options(cache);
   options.lock = way != PLAIN;
   options.local_bytes = 1 << 16;
   options.retry_min_ms = 1;
@@ -92,14 +92,14 @@ static void make(hoard_t *hoard, bed_t *bed, way_t way) {
     options.stale_ms = 60000;
     options.local_bytes = 0;
   }
-  hoard->error = way == FAILING ? 7 : 0;
-  hoard->loading = LOADING_LATER;
-  hoard_new(hoard, bed, &options);
+  cache->error = way == FAILING ? 7 : 0;
+  cache->loading = LOAD_LATER;
+  cache_open(cache, bed, &options);
 }
 
-static void end_it(bed_t *bed, hoard_t *hoard, ending_t ending) {
+static void end_it(bed_t *bed, cache_t *cache, ending_t ending) {
   if (ending == CACHE)
-    assert_int_equal(begin_close_hoard(hoard), 0);
+    assert_int_equal(begin_close_cache(cache), 0);
   else
     assert_int_equal(ending == CLIENT ? begin_client_close(bed) : begin_belay_close(bed), 0);
 }
@@ -111,41 +111,41 @@ static bool play(server_t *server, way_t way, ending_t ending, unsigned at) {
   client.trace = on_trace;
   client.close_timeout_ms = 500 * slow();
   bed_t *bed = bed_open_at(server_url(server), &client);
-  hoard_t hoard = {0};
-  fetch_t fetches[2] = {0};
+  cache_t cache = {0};
+  get_t gets[2] = {0};
   change_t change = {0};
-  haul_t haul = {.request.data = &haul};
+  batch_t batch = {.request.data = &batch};
   server_do(server, "FLUSHALL", NULL);
   if (way == WAITING)
     server_do(server, "SET", LEASE, "somebody", "PX", "20", NULL);
-  make(&hoard, bed, way);
+  make(&cache, bed, way);
   if (way == REFRESHING) {
-    expect_put(&hoard, "home", "old", true);
+    expect_put(&cache, "home", "old", true);
     stall_ms(3);
   }
   moment = (moment_t){.at = at};
   for (int i = 0; i < 2; i++)
-    assert_int_equal(begin_cache_get(&hoard, &fetches[i], i == 0 ? "home" : "b"), 0);
-  haul.begun += belay_cache_get_many(hoard.cache, &haul.request, keys, 3, on_haul) == 0;
-  assert_int_equal(begin_put(&hoard, &change, "put", "value"), 0);
-  assert_int_equal(belay_cache_keep_fresh(hoard.cache, belay_string("home")), 0);
+    start_get(&cache, &gets[i], i == 0 ? "home" : "b");
+  batch.begun += belay_cache_get_many(cache.handle, &batch.request, keys, 3, on_batch) == 0;
+  assert_int_equal(begin_put(&cache, &change, "put", "value"), 0);
+  assert_int_equal(belay_cache_keep_fresh(cache.handle, belay_string("home")), 0);
   bed_until(bed, moment.now >= at ||
-                     (hoard.pending == 0 && haul.ended == 1 && hoard_stats(&hoard).loading == 0));
-  bool before = hoard.pending > 0 || haul.ended == 0 || hoard_stats(&hoard).loading > 0;
-  end_it(bed, &hoard, ending);
-  assert_int_equal(belay_cache_get(hoard.cache, &fetches[0].request, belay_string("x"), on_fetched),
+                     (cache.pending == 0 && batch.ended == 1 && cache_stats(&cache).loading == 0));
+  bool before = cache.pending > 0 || batch.ended == 0 || cache_stats(&cache).loading > 0;
+  end_it(bed, &cache, ending);
+  assert_int_equal(belay_cache_get(cache.handle, &gets[0].request, belay_string("x"), on_got),
                    BELAY_ECLOSING);
-  bed_until(bed, ending == CACHE    ? hoard.closed == 1
+  bed_until(bed, ending == CACHE    ? cache.closed == 1
                  : ending == CLIENT ? bed->client_closed == 1
                                     : bed->belay_closed == 1);
-  assert_int_equal(hoard.pending, 0);
-  assert_int_equal(haul.ended, haul.begun);
+  assert_int_equal(cache.pending, 0);
+  assert_int_equal(batch.ended, batch.begun);
   for (int i = 0; i < 2; i++) {
-    assert_int_equal(fetches[i].ended, 1);
-    fetch_free(&fetches[i]);
+    assert_int_equal(gets[i].ended, 1);
+    get_free(&gets[i]);
   }
   assert_int_equal(change.ended, 1);
-  bed_until(bed, hoard.timers == 0); /* loads end, whose cache is gone; before the allocator is */
+  bed_until(bed, cache.timers == 0); /* loads end, whose cache is gone; before the allocator is */
   bed_close(bed);
   if (way != WAITING) /* another process has the lease */
     assert_int_equal(server_integer(server, "EXISTS", LEASE, NULL), 0);
@@ -179,7 +179,7 @@ TEST(all_is_closed_at_every_moment) {
 
 typedef struct inside {
   bed_t *bed;
-  hoard_t hoard;
+  cache_t cache;
   ending_t ending;
   belay_cache_load_t *loads[8];
   unsigned n, calls;
@@ -195,7 +195,7 @@ static void load_and_close(belay_cache_load_t *load, const char *key, size_t key
   else
     inside->loads[inside->n++] = load;
   if (inside->calls++ == 0)
-    end_it(inside->bed, &inside->hoard, inside->ending);
+    end_it(inside->bed, &inside->cache, inside->ending);
   if (!inside->before)
     assert_false(belay_cache_load_is_wanted(load));
 }
@@ -211,63 +211,63 @@ TEST_ON(a_loader_ends_everything, server, server_start(NULL)) {
   for (unsigned i = 0; i < ENDINGS * 4; i++) {
     inside_t inside = {.ending = (ending_t)(i / 4), .before = i % 2 == 1};
     bool many = i / 2 % 2 == 1;
-    fetch_t fetches[3] = {0};
-    haul_t haul = {.request.data = &haul};
+    get_t gets[3] = {0};
+    batch_t batch = {.request.data = &batch};
     server_do(server, "FLUSHALL", NULL);
     inside.bed = bed_open_at(server_url(server), NULL);
-    belay_cache_options_t options = cache_options(&inside.hoard);
+    belay_cache_options_t options = cache_options(&inside.cache);
     options.lock = false;
     options.load = load_and_close;
     options.load_many = many ? load_many_and_close : NULL;
     options.arg = &inside;
-    hoard_new(&inside.hoard, inside.bed, &options);
+    cache_open(&inside.cache, inside.bed, &options);
     for (int j = 0; j < 3; j++)
-      assert_int_equal(begin_cache_get(&inside.hoard, &fetches[j], keys[j].data), 0);
+      start_get(&inside.cache, &gets[j], keys[j].data);
     static const belay_bytes_t others[] = {{"d", 1}, {"e", 1}, {"a", 1}};
-    assert_int_equal(belay_cache_get_many(inside.hoard.cache, &haul.request, others, 3, on_haul),
+    assert_int_equal(belay_cache_get_many(inside.cache.handle, &batch.request, others, 3, on_batch),
                      0);
-    bed_until(inside.bed, inside.ending == CACHE    ? inside.hoard.closed == 1
+    bed_until(inside.bed, inside.ending == CACHE    ? inside.cache.closed == 1
                           : inside.ending == CLIENT ? inside.bed->client_closed == 1
                                                     : inside.bed->belay_closed == 1);
-    assert_int_equal(inside.hoard.pending, 0);
-    assert_int_equal(haul.ended, 1);
+    assert_int_equal(inside.cache.pending, 0);
+    assert_int_equal(batch.ended, 1);
     for (unsigned j = 0; j < inside.n; j++)
       assert_int_equal(belay_cache_load_done(inside.loads[j], belay_string("v")), 0);
     for (int j = 0; j < 3; j++)
-      fetch_free(&fetches[j]);
+      get_free(&gets[j]);
     bed_close(inside.bed);
   }
 }
 
 static ending_t ending_in_callback;
 
-static void end_in_callback(fetch_t *fetch) {
-  if (fetch->hoard->closing == 0 && fetch->hoard->bed->client_closed == 0)
-    end_it(fetch->hoard->bed, fetch->hoard, ending_in_callback);
-  fetch->hoard->closing++;
+static void end_in_callback(get_t *get) {
+  if (get->cache->closing == 0 && get->cache->bed->client_closed == 0)
+    end_it(get->cache->bed, get->cache, ending_in_callback);
+  get->cache->closing++;
 }
 
 /* The callback of a get that is served at once, of one that waits, and of one that fails. */
 TEST_ON(a_callback_ends_everything, server, server_start(NULL)) {
   for (unsigned i = 0; i < ENDINGS * 3; i++) {
     bed_t *bed = bed_open_at(server_url(server), NULL);
-    hoard_t hoard = {.error = i % 3 == 2 ? 7 : 0};
-    fetch_t fetches[20] = {0};
+    cache_t cache = {.error = i % 3 == 2 ? 7 : 0};
+    get_t gets[20] = {0};
     server_do(server, "FLUSHALL", NULL);
     ending_in_callback = (ending_t)(i / 3);
-    hoard_new(&hoard, bed, NULL);
+    cache_open(&cache, bed, NULL);
     if (i % 3 == 0)
-      expect_put(&hoard, "home", "put", true);
+      expect_put(&cache, "home", "put", true);
     for (int j = 0; j < 20; j++) {
-      fetches[j].then = end_in_callback;
-      assert_int_equal(begin_cache_get(&hoard, &fetches[j], j % 2 == 0 ? "home" : "other"), 0);
+      gets[j].then = end_in_callback;
+      start_get(&cache, &gets[j], j % 2 == 0 ? "home" : "other");
     }
-    bed_until(bed, ending_in_callback == CACHE    ? hoard.closed == 1
+    bed_until(bed, ending_in_callback == CACHE    ? cache.closed == 1
                    : ending_in_callback == CLIENT ? bed->client_closed == 1
                                                   : bed->belay_closed == 1);
     for (int j = 0; j < 20; j++) {
-      assert_int_equal(fetches[j].ended, 1);
-      fetch_free(&fetches[j]);
+      assert_int_equal(gets[j].ended, 1);
+      get_free(&gets[j]);
     }
     bed_close(bed);
   }
@@ -278,109 +278,96 @@ TEST_ON(a_callback_ends_everything, server, server_start(NULL)) {
 TEST_ON(loads_end_after_all_is_gone, server, server_start(NULL)) {
   for (ending_t ending = CACHE; ending < ENDINGS; ending++) {
     bed_t *bed = bed_open_at(server_url(server), NULL);
-    hoard_t hoard = {.loading = LOADING_BY_HAND};
-    fetch_t fetches[3] = {0};
+    cache_t cache = {.loading = LOAD_BY_TEST};
+    get_t gets[3] = {0};
     server_do(server, "FLUSHALL", NULL);
-    hoard_new(&hoard, bed, NULL);
+    cache_open(&cache, bed, NULL);
     for (int i = 0; i < 3; i++) {
       char key[2] = {(char)('a' + i), 0};
-      assert_int_equal(begin_cache_get(&hoard, &fetches[i], key), 0);
+      start_get(&cache, &gets[i], key);
     }
-    bed_until(bed, hoard.held == 3);
+    bed_until(bed, cache.held == 3);
     for (int i = 0; i < 3; i++)
-      assert_true(belay_cache_load_is_wanted(hoard.loads[i]));
-    end_it(bed, &hoard, ending);
+      assert_true(belay_cache_load_is_wanted(cache.loads[i]));
+    end_it(bed, &cache, ending);
     for (int i = 0; i < 3; i++)
-      assert_false(belay_cache_load_is_wanted(hoard.loads[i]));
-    bed_until(bed, ending == CACHE    ? hoard.closed == 1
+      assert_false(belay_cache_load_is_wanted(cache.loads[i]));
+    bed_until(bed, ending == CACHE    ? cache.closed == 1
                    : ending == CLIENT ? bed->client_closed == 1
                                       : bed->belay_closed == 1);
     for (int i = 0; i < 3; i++)
-      assert_int_equal(fetches[i].result.status, BELAY_ECANCELED);
+      assert_int_equal(gets[i].result.status, BELAY_ECANCELED);
     assert_int_equal(server_keys(server), 3); /* generations; leases are given back */
     assert_true(bed->bytes > 0);
-    assert_int_equal(hand_over(&hoard, "value"), 0);
-    assert_int_equal(hand_absent(&hoard), 0);
-    assert_int_equal(hand_failure(&hoard, 7), 0);
+    finish_load(&cache, "value");
+    finish_load_absent(&cache);
+    fail_load(&cache, 7);
     if (ending == LOOP)
       assert_int_equal(bed->bytes, 0);
     bed_close(bed);
   }
 }
 
-BED_TEST(a_load_takes_too_long) {
-  hoard_t hoard = {.loading = LOADING_BY_HAND};
-  belay_cache_options_t options = cache_options(&hoard);
-  options.load_timeout_ms = 40;
-  hoard_new(&hoard, bed, &options);
+CACHE_TEST_OF(a_load_takes_too_long, o.load_timeout_ms = 40; cache->loading = LOAD_BY_TEST) {
   for (int i = 0; i < 2; i++) { /* the load never ends for its waiters */
-    fetch_t fetch = {0};
+    get_t get = {0};
     int64_t began = clock_now();
-    assert_int_equal(begin_cache_get(&hoard, &fetch, "home"), 0);
-    assert_int_equal(end_of_fetch(&fetch), BELAY_ELOAD);
-    assert_int_equal(fetch.result.load_error, BELAY_ETIMEDOUT);
+    start_get(cache, &get, "home");
+    assert_int_equal(end_of_get(&get), BELAY_ELOAD);
+    assert_int_equal(get.result.load_error, BELAY_ETIMEDOUT);
     assert_in_range(clock_since_ms(began), 38, 3000 * slow());
-    assert_int_equal(hoard.held, i + 1);
-    assert_false(belay_cache_load_is_wanted(hoard.loads[i]));
-    bed_until(bed, hoard_stats(&hoard).loading == 0);
+    assert_int_equal(cache->held, i + 1);
+    assert_false(belay_cache_load_is_wanted(cache->loads[i]));
+    bed_until(bed, cache_stats(cache).loading == 0);
   }
-  assert_int_equal(hoard_stats(&hoard).load_failures, 2);
-  hoard.loading = LOADING_AT_ONCE;
-  expect_cached(&hoard, "home", "home#3", BELAY_CACHE_FROM_LOAD);
-  assert_int_equal(hand_over(&hoard, "late"), 0); /* nobody wants them */
-  assert_int_equal(hand_failure(&hoard, 7), 0);
+  assert_int_equal(cache_stats(cache).load_failures, 2);
+  cache->loading = LOAD_AT_ONCE;
+  expect_cached(cache, "home", "home#3", BELAY_CACHE_FROM_LOAD);
+  finish_load(cache, "late"); /* nobody wants them */
+  fail_load(cache, 7);
   bed_settle(bed);
-  expect_cached(&hoard, "home", "home#3", BELAY_CACHE_FROM_SERVER);
+  expect_cached(cache, "home", "home#3", BELAY_CACHE_FROM_SERVER);
 }
 
 /* ---- one of those who wait goes ------------------------------------------------------------------------ */
 
 /* The loaded value is served, but without a lease no further load begins. */
-BED_TEST(a_load_loses_its_lease) {
-  hoard_t hoard = {.loading = LOADING_BY_HAND};
-  fetch_t first = {0}, second = {0};
-  belay_cache_options_t options = cache_options(&hoard);
-  options.lease_ms = 100;
-  hoard_new(&hoard, bed, &options);
-  assert_int_equal(begin_cache_get(&hoard, &first, "home"), 0);
-  bed_until(bed, hoard.held == 1);
+CACHE_TEST_OF(a_load_loses_its_lease, o.lease_ms = 100; cache->loading = LOAD_BY_TEST) {
+  get_t first = {0}, second = {0};
+  start_get(cache, &first, "home");
+  bed_until(bed, cache->held == 1);
   server_do(bed->server, "SET", LEASE, "another", NULL);
   bed_run_for(bed, 150); /* it is known */
-  assert_int_equal(begin_cache_get(&hoard, &second, "home"), 0);
-  bed_until(bed, hoard_stats(&hoard).joined == 1);
-  expect_invalidate(&hoard, "home");
-  assert_int_equal(hand_over(&hoard, "one"), 0);
-  expect_fetched(&first, "one", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, hoard_stats(&hoard).waits == 1);
-  assert_int_equal(hoard.loaded, 1);
+  start_get(cache, &second, "home");
+  bed_until(bed, cache_stats(cache).joined == 1);
+  expect_invalidate(cache, "home");
+  finish_load(cache, "one");
+  expect_got_value(&first, "one", BELAY_CACHE_FROM_LOAD);
+  bed_until(bed, cache_stats(cache).waits == 1);
+  assert_int_equal(cache->loaded, 1);
   server_do(bed->server, "DEL", LEASE, NULL);
-  bed_until(bed, hoard.held == 1);
-  assert_int_equal(hand_over(&hoard, "two"), 0);
-  expect_fetched(&second, "two", BELAY_CACHE_FROM_LOAD);
+  bed_until(bed, cache->held == 1);
+  finish_load(cache, "two");
+  expect_got_value(&second, "two", BELAY_CACHE_FROM_LOAD);
 }
 
 static void close_it(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
-  hoard_t *hoard = arg;
+  cache_t *cache = arg;
   (void)key, (void)key_len;
-  hoard->loaded++;
-  assert_int_equal(begin_close_hoard(hoard), 0);
+  cache->loaded++;
+  assert_int_equal(begin_close_cache(cache), 0);
   assert_false(belay_cache_load_is_wanted(load));
   assert_int_equal(belay_cache_load_done(load, belay_string("")), 0);
 }
 
 /* Gets whose loads were to begin with this one need no callback any more. */
-BED_TEST(a_loader_closes_and_no_other_begins) {
-  hoard_t hoard = {0};
-  fetch_t fetches[8] = {0};
+CACHE_TEST_OF(a_loader_closes_and_no_other_begins, o.load = close_it; o.lock = false) {
+  get_t gets[8] = {0};
   char key[] = "a";
-  belay_cache_options_t options = cache_options(&hoard);
-  options.load = close_it;
-  options.lock = false;
-  hoard_new(&hoard, bed, &options);
   for (int i = 0; i < 8; i++, key[0]++)
-    assert_int_equal(begin_cache_get(&hoard, &fetches[i], key), 0);
+    start_get(cache, &gets[i], key);
   for (int i = 0; i < 8; i++)
-    expect_nothing_fetched(&fetches[i], BELAY_ECANCELED);
-  bed_until(bed, hoard.closed == 1);
-  assert_int_equal(hoard.loaded, 1);
+    expect_got_nothing(&gets[i], BELAY_ECANCELED);
+  bed_until(bed, cache->closed == 1);
+  assert_int_equal(cache->loaded, 1);
 }

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 
 #include "support/servers/acl.h"
-#include "support/fixtures/cache/caches.h"
+#include "support/fixtures/cache/cache.h"
 #include "support/deployments/relay.h"
 #include "support/models/scripts.h"
 
@@ -12,7 +12,7 @@
 #define GENERATION KEY "::gen"
 #define LEASE KEY "::lease"
 
-/* ---- the calls of a load, on a bad wire ---------------------------------------------------------------- */
+/* ---- the calls of a load, on a bad connection ---------------------------------------------------------------- */
 
 typedef enum step_id { LOOK, LOCK, BEGIN, FILL, FAIL, RELEASE, STEPS } step_id_t;
 
@@ -38,109 +38,109 @@ typedef enum fault {
   FAULTS
 } fault_t;
 
-typedef struct wire {
+typedef struct faulty {
   server_t *server;
   relay_t *relay;
   bed_t *bed;
-  hoard_t hoard;
+  cache_t cache;
   resp_client_t monitor;
   step_id_t step;
   bool armed, struck;
   int64_t calls; /* of the step's, before it was struck */
   int64_t delay_ms;
-} wire_t;
+} faulty_t;
 
 static void on_trace(void *ctx, const belay_trace_t *trace) {
-  wire_t *wire = ctx;
-  const step_t *step = &steps[wire->step];
-  if (!wire->armed || trace->event != BELAY_TRACE_SENT ||
+  faulty_t *faulty = ctx;
+  const step_t *step = &steps[faulty->step];
+  if (!faulty->armed || trace->event != BELAY_TRACE_SENT ||
       strcmp(trace->command, step->command) != 0)
     return;
-  wire->armed = false;
-  wire->struck = true;
-  wire->calls = server_calls(wire->server, step->counted);
-  relay_delay(wire->relay, wire->delay_ms);
+  faulty->armed = false;
+  faulty->struck = true;
+  faulty->calls = server_calls(faulty->server, step->counted);
+  relay_delay(faulty->relay, faulty->delay_ms);
 }
 
-static void wire_open(wire_t *wire) {
-  *wire = (wire_t){.server = server_start(NULL), .delay_ms = 60 * slow()};
-  wire->relay = relay_start(server_path(wire->server));
+static void faulty_open(faulty_t *faulty) {
+  *faulty = (faulty_t){.server = server_start(NULL), .delay_ms = 60 * slow()};
+  faulty->relay = relay_start(server_path(faulty->server));
   belay_client_options_t client = client_options();
   client.timeout_ms = 5000 * slow();
   client.reconnect_max_ms = 20;
   client.trace = on_trace;
-  client.trace_ctx = wire;
-  wire->bed = bed_open_at(relay_url(wire->relay), &client);
-  wire->bed->server = wire->server;
-  belay_cache_options_t options = cache_options(&wire->hoard);
+  client.trace_ctx = faulty;
+  faulty->bed = bed_open_at(relay_url(faulty->relay), &client);
+  faulty->bed->server = faulty->server;
+  belay_cache_options_t options = cache_options(&faulty->cache);
   options.retry_min_ms = 5;
   options.retry_max_ms = 20;
   options.lease_ms = 300 * slow(); /* a late executed lease can block other loads for this time */
   options.error_ms = 60000;
-  hoard_new(&wire->hoard, wire->bed, &options);
-  expect_cached(&wire->hoard, "other", "other#1", BELAY_CACHE_FROM_LOAD); /* scripts are known */
-  bed_settle(wire->bed);
-  assert_int_equal(acl_dial(NULL, &wire->monitor, server_path(wire->server)), 0);
-  assert_int_equal(resp_send(wire->monitor.fd, "MONITOR\r\n", 9), 0);
+  cache_open(&faulty->cache, faulty->bed, &options);
+  expect_cached(&faulty->cache, "other", "other#1", BELAY_CACHE_FROM_LOAD); /* scripts are known */
+  bed_settle(faulty->bed);
+  assert_int_equal(acl_dial(NULL, &faulty->monitor, server_path(faulty->server)), 0);
+  assert_int_equal(resp_send(faulty->monitor.fd, "MONITOR\r\n", 9), 0);
 }
 
-static bool was_executed(const wire_t *wire) {
-  return server_calls(wire->server, steps[wire->step].counted) > wire->calls;
+static bool was_executed(const faulty_t *faulty) {
+  return server_calls(faulty->server, steps[faulty->step].counted) > faulty->calls;
 }
 
 /* The call was sent. */
-static void harm(wire_t *wire, fault_t fault) {
+static void harm(faulty_t *faulty, fault_t fault) {
   if (fault == LOST)
-    while (!was_executed(wire))
-      uv_run(&wire->bed->loop, UV_RUN_NOWAIT);
+    while (!was_executed(faulty))
+      uv_run(&faulty->bed->loop, UV_RUN_NOWAIT);
   else
-    bed_run_for(wire->bed, wire->delay_ms / 4); /* it has left the process */
+    bed_run_for(faulty->bed, faulty->delay_ms / 4); /* it has left the process */
   if (fault == HAUNTED)
-    relay_haunt(wire->relay);
+    relay_haunt(faulty->relay);
   else if (fault != LATE)
-    relay_cut(wire->relay);
-  relay_delay(wire->relay, 0);
+    relay_cut(faulty->relay);
+  relay_delay(faulty->relay, 0);
 }
 
 /* After each fault, the get is served by exactly one load, and an invalidated value does not
  * return. */
-static void play(wire_t *wire, step_id_t step, fault_t fault) {
-  hoard_t *hoard = &wire->hoard;
-  fetch_t fetch = {0};
+static void play(faulty_t *faulty, step_id_t step, fault_t fault) {
+  cache_t *cache = &faulty->cache;
+  get_t get = {0};
   int64_t began = clock_now();
-  server_do(wire->server, "FLUSHALL", NULL);
-  wire->step = step;
-  wire->armed = true;
-  wire->struck = false;
-  hoard->loaded = 0;
-  hoard->error = step == FAIL ? 7 : 0;
-  assert_int_equal(begin_cache_get(hoard, &fetch, "home"), 0);
-  bed_until(wire->bed, wire->struck);
-  harm(wire, fault);
-  assert_int_equal(end_of_fetch(&fetch), step == FAIL ? BELAY_ELOAD : 0);
-  assert_int_equal(fetch.result.load_error, hoard->error);
+  server_do(faulty->server, "FLUSHALL", NULL);
+  faulty->step = step;
+  faulty->armed = true;
+  faulty->struck = false;
+  cache->loaded = 0;
+  cache->error = step == FAIL ? 7 : 0;
+  start_get(cache, &get, "home");
+  bed_until(faulty->bed, faulty->struck);
+  harm(faulty, fault);
+  assert_int_equal(end_of_get(&get), step == FAIL ? BELAY_ELOAD : 0);
+  assert_int_equal(get.result.load_error, cache->error);
   if (step != FAIL)
-    assert_string_equal(fetch.data, "home#1");
-  assert_int_equal(fetch.result.from,
+    assert_string_equal(get.data, "home#1");
+  assert_int_equal(get.result.from,
                    step == FAIL ? BELAY_CACHE_FROM_NOWHERE : BELAY_CACHE_FROM_LOAD);
-  fetch_free(&fetch);
-  bed_until(wire->bed, hoard_stats(hoard).loading == 0);
+  get_free(&get);
+  bed_until(faulty->bed, cache_stats(cache).loading == 0);
   if (step == FAIL)
-    expect_no_value(hoard, "home", BELAY_ELOAD); /* it is remembered */
+    expect_no_value(cache, "home", BELAY_ELOAD); /* it is remembered */
   else if (step != BEGIN || fault != HAUNTED)    /* which forbids what is being loaded */
-    expect_cached(hoard, "home", "home#1", BELAY_CACHE_FROM_SERVER);
-  assert_int_equal(hoard->loaded, 1);
-  expect_invalidate(hoard, "home");
-  assert_int_equal(server_integer(wire->server, "EXISTS", KEY, NULL), 0);
+    expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_SERVER);
+  assert_int_equal(cache->loaded, 1);
+  expect_invalidate(cache, "home");
+  assert_int_equal(server_integer(faulty->server, "EXISTS", KEY, NULL), 0);
   if (fault == HAUNTED)
-    while (clock_since_ms(began) < 2 * wire->delay_ms)
-      bed_run_for(wire->bed, 5);
-  assert_int_equal(server_integer(wire->server, "EXISTS", KEY, NULL), 0);
-  hoard->error = 0;
-  expect_cached(hoard, "home", "home#2", BELAY_CACHE_FROM_LOAD);
-  assert_int_equal(hoard->loaded, 2);
-  bed_until(wire->bed, server_integer(wire->server, "EXISTS", LEASE, NULL) == 0);
-  bed_settle(wire->bed);
+    while (clock_since_ms(began) < 2 * faulty->delay_ms)
+      bed_run_for(faulty->bed, 5);
+  assert_int_equal(server_integer(faulty->server, "EXISTS", KEY, NULL), 0);
+  cache->error = 0;
+  expect_cached(cache, "home", "home#2", BELAY_CACHE_FROM_LOAD);
+  assert_int_equal(cache->loaded, 2);
+  bed_until(faulty->bed, server_integer(faulty->server, "EXISTS", LEASE, NULL) == 0);
+  bed_settle(faulty->bed);
 }
 
 /* Values written under generations, as the server saw them: 16 bytes each, escaped. */
@@ -149,14 +149,14 @@ typedef struct written {
   size_t len, room;
 } written_t;
 
-static written_t read_monitor(wire_t *wire) {
+static written_t read_monitor(faulty_t *faulty) {
   written_t written = {.room = 1 << 20};
   written.text = malloc(written.room);
-  server_do(wire->server, "ECHO", "this is all", NULL);
+  server_do(faulty->server, "ECHO", "this is all", NULL);
   for (;;) {
     if (written.room - written.len < 65537)
       written.text = realloc(written.text, written.room *= 2);
-    ssize_t n = recv(wire->monitor.fd, written.text + written.len, 65536, 0);
+    ssize_t n = recv(faulty->monitor.fd, written.text + written.len, 65536, 0);
     assert_true(n > 0);
     written.len += (size_t)n;
     written.text[written.len] = '\0';
@@ -167,12 +167,12 @@ static written_t read_monitor(wire_t *wire) {
 }
 
 /* No load was begun twice under the same generation. */
-static void expect_fresh_generations(wire_t *wire) {
+static void expect_fresh_generations(faulty_t *faulty) {
   static const char mark[] = GENERATION "\" \"";
   enum { MAX = 400 };
   const char *seen[MAX];
   size_t len[MAX], n = 0;
-  written_t written = read_monitor(wire);
+  written_t written = read_monitor(faulty);
   for (char *line = strtok(written.text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
     const char *set = strstr(line, "lua] \"SET\""), *at = strstr(line, mark);
     const char *end = strstr(line, "\" \"PX\"");
@@ -189,20 +189,20 @@ static void expect_fresh_generations(wire_t *wire) {
   free(written.text);
 }
 
-static void wire_close(wire_t *wire) {
-  expect_ttls(wire->server);
-  expect_fresh_generations(wire);
-  resp_hang_up(&wire->monitor);
-  bed_close(wire->bed);
-  relay_stop(wire->relay);
+static void faulty_close(faulty_t *faulty) {
+  expect_ttls(faulty->server);
+  expect_fresh_generations(faulty);
+  resp_hang_up(&faulty->monitor);
+  bed_close(faulty->bed);
+  relay_stop(faulty->relay);
 }
 
 static void play_all(fault_t fault) {
-  wire_t wire;
-  wire_open(&wire);
+  faulty_t faulty;
+  faulty_open(&faulty);
   for (step_id_t step = LOOK; step < STEPS; step++)
-    play(&wire, step, fault);
-  wire_close(&wire);
+    play(&faulty, step, fault);
+  faulty_close(&faulty);
 }
 
 TEST(an_answer_is_lost) {

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "support/servers/acl.h"
-#include "support/fixtures/cache/caches.h"
+#include "support/fixtures/cache/cache.h"
 #include "support/servers/process.h"
 
 enum { PROCESSES = 4, WAITERS = 1000 };
@@ -20,7 +20,7 @@ enum { PROCESSES = 4, WAITERS = 1000 };
 
 typedef struct member {
   bed_t *bed;
-  hoard_t hoard;
+  cache_t cache;
   resp_client_t wire; /* of its own, to write down */
   int64_t load_ms;
 } member_t;
@@ -43,7 +43,7 @@ typedef struct later {
 
 static void on_later_closed(uv_handle_t *handle) {
   free(handle->data);
-  member.hoard.timers--;
+  member.cache.timers--;
 }
 
 static void on_later(uv_timer_t *timer) {
@@ -58,8 +58,8 @@ static void on_load(belay_cache_load_t *load, const char *key, size_t key_len, v
   char text[24];
   later_t *later = calloc(1, sizeof *later);
   (void)key, (void)key_len, (void)arg;
-  member.hoard.loaded++;
-  member.hoard.timers++;
+  member.cache.loaded++;
+  member.cache.timers++;
   snprintf(text, sizeof text, "%" PRId64, clock_now());
   write_down("SET", BEGAN, text);
   snprintf(text, sizeof text, "%d", (int)getpid());
@@ -78,16 +78,16 @@ static void member_open(char **argv) {
   member.load_ms = strtoll(argv[LOAD_MS], NULL, 10);
   member.bed = bed_open_at(url, NULL);
   assert_int_equal(acl_dial(NULL, &member.wire, argv[PATH]), 0);
-  belay_cache_options_t options = cache_options(&member.hoard);
+  belay_cache_options_t options = cache_options(&member.cache);
   options.load = on_load;
   options.lease_ms = strtoll(argv[LEASE_MS], NULL, 10);
   options.stale_ms = 60000;
   options.timeout_ms = 30000 * slow();
-  hoard_new(&member.hoard, member.bed, &options);
+  cache_open(&member.cache, member.bed, &options);
 }
 
 static int member_close(void) {
-  bed_until(member.bed, member.hoard.timers == 0 && hoard_stats(&member.hoard).loading == 0);
+  bed_until(member.bed, member.cache.timers == 0 && cache_stats(&member.cache).loading == 0);
   resp_hang_up(&member.wire);
   bed_close(member.bed);
   return 0;
@@ -103,48 +103,46 @@ static void wait_for_go(void) {
 
 /* Says who loaded what it was served, all of it. */
 static int be_waiter(char **argv) {
-  fetch_t *fetches = calloc(WAITERS, sizeof *fetches);
+  get_t *gets = calloc(WAITERS, sizeof *gets);
   member_open(argv);
   wait_for_go();
   for (int i = 0; i < WAITERS; i++)
-    assert_int_equal(begin_cache_get(&member.hoard, &fetches[i], "home"), 0);
+    start_get(&member.cache, &gets[i], "home");
   for (int i = 0; i < WAITERS; i++) {
-    assert_int_equal(end_of_fetch(&fetches[i]), 0);
-    assert_string_equal(fetches[i].data, fetches[0].data);
+    expect_got_data(&gets[i], gets[0].data);
   }
-  printf("%s\n", fetches[0].data);
+  printf("%s\n", gets[0].data);
   fflush(stdout);
   for (int i = 0; i < WAITERS; i++) {
-    assert_int_equal(fetches[i].ended, 1);
-    fetch_free(&fetches[i]);
+    assert_int_equal(gets[i].ended, 1);
   }
-  free(fetches);
+  free(gets);
   return member_close();
 }
 
 /* Asks again and again until it gets what was loaded: says how often it was served what is stale, and how long it had to
  * wait for that at most. */
 static int be_reader(char **argv) {
-  fetch_t fetch = {0};
+  get_t get = {0};
   int64_t longest = 0;
   unsigned stale = 0;
   bool over = false;
   member_open(argv);
-  expect_invalidate(&member.hoard, "other"); /* it is connected */
+  expect_invalidate(&member.cache, "other"); /* it is connected */
   wait_for_go();
   while (!over) {
     int64_t began = clock_now();
-    assert_int_equal(begin_cache_get(&member.hoard, &fetch, "home"), 0);
-    assert_int_equal(end_of_fetch(&fetch), 0);
+    start_get(&member.cache, &get, "home");
+    assert_int_equal(end_of_get(&get), 0);
     int64_t ms = clock_since_ms(began);
-    over = strcmp(fetch.data, "old") != 0;
-    assert_int_equal(fetch.result.stale, !over);
-    assert_int_equal(fetch.result.from, BELAY_CACHE_FROM_SERVER);
+    over = strcmp(get.data, "old") != 0;
+    assert_int_equal(get.result.stale, !over);
+    assert_int_equal(get.result.from, BELAY_CACHE_FROM_SERVER);
     stale += !over;
     longest = ms > longest ? ms : longest;
     bed_run_for(member.bed, 5);
   }
-  fetch_free(&fetch);
+  get_free(&get);
   printf("%u %" PRId64 "\n", stale, longest);
   fflush(stdout);
   return member_close();
@@ -152,32 +150,32 @@ static int be_reader(char **argv) {
 
 /* ---- all of them --------------------------------------------------------------------------------------- */
 
-typedef struct crew {
+typedef struct group {
   server_t *server;
   process_t process[PROCESSES];
-} crew_t;
+} group_t;
 
-static void crew_start(crew_t *crew, const char *role, int64_t load_ms, int64_t lease_ms) {
+static void group_start(group_t *group, const char *role, int64_t load_ms, int64_t lease_ms) {
   char load[24], lease[24], line[16];
   snprintf(load, sizeof load, "%" PRId64, load_ms);
   snprintf(lease, sizeof lease, "%" PRId64, lease_ms);
-  const char *argv[] = {process_self(), role, server_path(crew->server), load, lease, NULL};
+  const char *argv[] = {process_self(), role, server_path(group->server), load, lease, NULL};
   for (int i = 0; i < PROCESSES; i++)
-    crew->process[i] = process_start(argv);
+    group->process[i] = process_start(argv);
   for (int i = 0; i < PROCESSES; i++) {
-    assert_true(process_read_line(&crew->process[i], line, sizeof line));
+    assert_true(process_read_line(&group->process[i], line, sizeof line));
     assert_string_equal(line, "ready");
   }
-  server_do(crew->server, "DEL", LOADS, LOADER, BEGAN, NULL);
+  server_do(group->server, "DEL", LOADS, LOADER, BEGAN, NULL);
 }
 
-static void crew_go(crew_t *crew) {
+static void group_go(group_t *group) {
   for (int i = 0; i < PROCESSES; i++)
-    process_write_line(&crew->process[i], "go");
+    process_write_line(&group->process[i], "go");
 }
 
-static int64_t loads(const crew_t *crew) {
-  const char *text = server_string(crew->server, "GET", LOADS, NULL);
+static int64_t loads(const group_t *group) {
+  const char *text = server_string(group->server, "GET", LOADS, NULL);
   return text == NULL ? 0 : strtoll(text, NULL, 10);
 }
 
@@ -186,43 +184,43 @@ static void expect_well(process_t *process) {
 }
 
 /* All but one are served what the last one to load has loaded. */
-static void expect_served(crew_t *crew, int but) {
+static void expect_served(group_t *group, int but) {
   char line[40], expected[40];
   for (int i = 0; i < PROCESSES; i++) {
     if (i == but)
       continue;
-    assert_true(process_read_line(&crew->process[i], line, sizeof line));
-    snprintf(expected, sizeof expected, "of %s", server_string(crew->server, "GET", LOADER, NULL));
+    assert_true(process_read_line(&group->process[i], line, sizeof line));
+    snprintf(expected, sizeof expected, "of %s", server_string(group->server, "GET", LOADER, NULL));
     assert_string_equal(line, expected);
-    expect_well(&crew->process[i]);
+    expect_well(&group->process[i]);
   }
 }
 
 TEST(a_cold_key_is_loaded_once) {
-  crew_t crew = {.server = server_start(NULL)};
-  crew_start(&crew, "--waiter", 200, 10000);
-  crew_go(&crew);
-  expect_served(&crew, -1);
-  assert_int_equal(loads(&crew), 1);
-  server_stop(crew.server);
+  group_t group = {.server = server_start(NULL)};
+  group_start(&group, "--waiter", 200, 10000);
+  group_go(&group);
+  expect_served(&group, -1);
+  assert_int_equal(loads(&group), 1);
+  server_stop(group.server);
 }
 
-static int64_t number_of(const crew_t *crew, const char *key) {
-  const char *text = server_string(crew->server, "GET", key, NULL);
+static int64_t number_of(const group_t *group, const char *key) {
+  const char *text = server_string(group->server, "GET", key, NULL);
   assert_non_null(text);
   return strtoll(text, NULL, 10);
 }
 
 /* Which of them loads; it gets that signal in the middle. */
-static int strike_the_loader(crew_t *crew, int signal_number) {
-  while (loads(crew) == 0)
+static int strike_the_loader(group_t *group, int signal_number) {
+  while (loads(group) == 0)
     stall_ms(1);
-  int64_t pid = number_of(crew, LOADER);
+  int64_t pid = number_of(group, LOADER);
   stall_ms(50); /* the others wait */
   for (int i = 0; i < PROCESSES; i++) {
-    if (crew->process[i].pid != pid)
+    if (group->process[i].pid != pid)
       continue;
-    process_kill(&crew->process[i], signal_number);
+    process_kill(&group->process[i], signal_number);
     return i;
   }
   fail_msg("none of them loads");
@@ -230,78 +228,78 @@ static int strike_the_loader(crew_t *crew, int signal_number) {
 }
 
 TEST(the_loader_is_killed) {
-  crew_t crew = {.server = server_start(NULL)};
+  group_t group = {.server = server_start(NULL)};
   int64_t lease_ms = 500 * slow();
-  crew_start(&crew, "--waiter", 300 * slow(), lease_ms);
-  crew_go(&crew);
-  int dead = strike_the_loader(&crew, SIGKILL);
+  group_start(&group, "--waiter", 300 * slow(), lease_ms);
+  group_go(&group);
+  int dead = strike_the_loader(&group, SIGKILL);
   int64_t killed_at = clock_now();
-  assert_int_equal(process_wait(&crew.process[dead]), -SIGKILL);
-  expect_served(&crew, dead);
-  assert_int_equal(loads(&crew), 2);
-  int64_t waited_ms = (number_of(&crew, BEGAN) - killed_at) / MS;
+  assert_int_equal(process_wait(&group.process[dead]), -SIGKILL);
+  expect_served(&group, dead);
+  assert_int_equal(loads(&group), 2);
+  int64_t waited_ms = (number_of(&group, BEGAN) - killed_at) / MS;
   print_message("%" PRId64 " ms of %" PRId64 "\n", waited_ms, lease_ms);
   assert_in_range(waited_ms, 0, lease_ms + 200 + 500 * slow()); /* a poll, and a slow machine */
-  server_stop(crew.server);
+  server_stop(group.server);
 }
 
 /* The loader continues after its lease has ended. Its value is served to its waiters and not
  * stored. */
 TEST(the_loader_stands_still) {
-  crew_t crew = {.server = server_start(NULL)};
+  group_t group = {.server = server_start(NULL)};
   int64_t lease_ms = 300 * slow();
   char line[40], mine[40], stored[40];
-  crew_start(&crew, "--waiter", 300 * slow(), lease_ms);
-  crew_go(&crew);
-  int still = strike_the_loader(&crew, SIGSTOP);
-  snprintf(mine, sizeof mine, "of %d", (int)crew.process[still].pid);
-  expect_served(&crew, still);
-  snprintf(stored, sizeof stored, "of %s", server_string(crew.server, "GET", LOADER, NULL));
-  process_kill(&crew.process[still], SIGCONT);
-  assert_true(process_read_line(&crew.process[still], line, sizeof line));
+  group_start(&group, "--waiter", 300 * slow(), lease_ms);
+  group_go(&group);
+  int still = strike_the_loader(&group, SIGSTOP);
+  snprintf(mine, sizeof mine, "of %d", (int)group.process[still].pid);
+  expect_served(&group, still);
+  snprintf(stored, sizeof stored, "of %s", server_string(group.server, "GET", LOADER, NULL));
+  process_kill(&group.process[still], SIGCONT);
+  assert_true(process_read_line(&group.process[still], line, sizeof line));
   assert_string_equal(line, mine);
-  expect_well(&crew.process[still]);
-  assert_int_equal(loads(&crew), 2);
-  bed_t *bed = bed_open_at(server_url(crew.server), NULL);
-  hoard_t hoard = {0};
-  hoard_new(&hoard, bed, NULL);
-  expect_cached(&hoard, "home", stored, BELAY_CACHE_FROM_SERVER);
+  expect_well(&group.process[still]);
+  assert_int_equal(loads(&group), 2);
+  bed_t *bed = bed_open_at(server_url(group.server), NULL);
+  cache_t cache = {0};
+  cache_open(&cache, bed, NULL);
+  expect_cached(&cache, "home", stored, BELAY_CACHE_FROM_SERVER);
   bed_close(bed);
-  server_stop(crew.server);
+  server_stop(group.server);
 }
 
 /* A value that is stale in a moment. */
 static void put_old(server_t *server) {
   bed_t *bed = bed_open_at(server_url(server), NULL);
-  hoard_t hoard = {0};
-  belay_cache_options_t options = cache_options(&hoard);
+  cache_t cache = {0};
+  belay_cache_options_t options = cache_options(&cache);
   options.ttl_ms = 1;
   options.stale_ms = 60000;
-  hoard_new(&hoard, bed, &options);
-  expect_put(&hoard, "home", "old", true);
+  cache_open(&cache, bed, &options);
+  expect_put(&cache, "home", "old", true);
   bed_close(bed);
   stall_ms(5);
 }
 
 TEST(nobody_waits_for_a_refresh) {
-  crew_t crew = {.server = server_start(NULL)};
+  group_t group = {.server = server_start(NULL)};
   int64_t load_ms = 300 * slow();
   char line[40];
-  crew_start(&crew, "--reader", load_ms, 10000);
-  put_old(crew.server);
-  crew_go(&crew);
+  group_start(&group, "--reader", load_ms, 10000);
+  put_old(group.server);
+  group_go(&group);
   for (int i = 0; i < PROCESSES; i++) {
     int64_t stale, longest;
     char *end;
-    assert_true(process_read_line(&crew.process[i], line, sizeof line));
+    assert_true(process_read_line(&group.process[i], line, sizeof line));
     stale = strtoll(line, &end, 10);
     longest = strtoll(end, NULL, 10);
     assert_true(stale > 3);
     assert_in_range(longest, 0, load_ms / 2);
-    expect_well(&crew.process[i]);
+    expect_well(&group.process[i]);
   }
-  assert_int_equal(loads(&crew), 1);
-  server_stop(crew.server);
+  assert_int_equal(loads(&group), 1);
+  server_stop(group.server);
 }
 
 TEST_ROLE(waiter, "--waiter") {

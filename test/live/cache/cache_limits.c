@@ -3,7 +3,7 @@
 
 #include "support/fixtures/limit/asks.h"
 #include "support/fixtures/data/blooms.h"
-#include "support/fixtures/cache/caches.h"
+#include "support/fixtures/cache/cache.h"
 #include "support/models/scripts.h"
 
 #define S INT64_C(1000000)
@@ -12,31 +12,28 @@
 /* ---- absent_ms --------------------------------------------------------------------------------------------- */
 
 BED_TEST(what_does_not_exist_is_kept) {
-  hoard_t one = {.absent = true}, two = {.absent = true};
+  cache_t one = {.absent = true}, two = {.absent = true};
   belay_cache_options_t options = cache_options(&one);
   options.absent_ms = 60000;
   options.stale_ms = options.keep_ms = 3600000; /* not of this */
-  hoard_new(&one, bed, &options);
+  cache_open(&one, bed, &options);
   options.arg = &two;
-  hoard_of(&two, bed, bed_connect(bed, server_url(bed->server), NULL), &options);
-  fetch_t fetch = {0};
-  assert_error(begin_cache_get(&one, &fetch, "home"), 0);
-  expect_nothing_fetched(&fetch, BELAY_EABSENT);
-  assert_int_equal(fetch.result.from, BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, hoard_stats(&one).loading == 0);
+  cache_open_on(&two, bed, bed_connect(bed, server_url(bed->server), NULL), &options);
+  get_t get = {0};
+  start_get(&one, &get, "home");
+  expect_got_nothing(&get, BELAY_EABSENT);
+  assert_int_equal(get.result.from, BELAY_CACHE_FROM_LOAD);
+  bed_until(bed, cache_stats(&one).loading == 0);
   assert_between(server_integer(bed->server, "PTTL", KEY, NULL), 50000, 60000);
   for (int i = 0; i < 3; i++) {
-    assert_error(begin_cache_get(&two, &fetch, "home"), 0);
-    expect_nothing_fetched(&fetch, BELAY_EABSENT);
-    assert_int_equal(fetch.result.from, BELAY_CACHE_FROM_SERVER);
-    assert_between(fetch.result.remaining_ms, 50000, 60030);
+    start_get(&two, &get, "home");
+    expect_got_nothing(&get, BELAY_EABSENT);
+    assert_int_equal(get.result.from, BELAY_CACHE_FROM_SERVER);
+    assert_between(get.result.remaining_ms, 50000, 60030);
   }
-  belay_cache_stats_t stats = hoard_stats(&one);
-  assert_int_equal(stats.fills, 1);
-  assert_int_equal(stats.misses, 1);
-  assert_int_equal(stats.absent_served, 1);
-  assert_int_equal(stats.hits, 0);
-  stats = hoard_stats(&two);
+  belay_cache_stats_t stats = cache_stats(&one);
+  expect_stats(&one, "fills 1, misses 1, absent_served 1, hits 0");
+  stats = cache_stats(&two);
   assert_int_equal(stats.hits, 3);
   assert_int_equal(stats.absent_served, 3);
   assert_int_equal(stats.misses + stats.loads, 0);
@@ -45,28 +42,20 @@ BED_TEST(what_does_not_exist_is_kept) {
   expect_cached(&two, "home", "home#1", BELAY_CACHE_FROM_LOAD);
 }
 
-BED_TEST(for_so_long) {
-  hoard_t hoard = {.absent = true};
-  belay_cache_options_t options = cache_options(&hoard);
-  options.absent_ms = 50;
-  options.stale_ms = options.keep_ms = 3600000;
-  hoard_new(&hoard, bed, &options);
-  expect_no_value(&hoard, "home", BELAY_EABSENT);
+CACHE_TEST_OF(for_so_long, o.absent_ms = 50; o.stale_ms = o.keep_ms = 3600000;
+              cache->absent = true) {
+  expect_no_value(cache, "home", BELAY_EABSENT);
   bed_run_for(bed, 60);
-  hoard.absent = false;
-  expect_cached(&hoard, "home", "home#2", BELAY_CACHE_FROM_LOAD);
+  cache->absent = false;
+  expect_cached(cache, "home", "home#2", BELAY_CACHE_FROM_LOAD);
 }
 
-BED_TEST(it_is_not_kept_unless_asked_for) {
-  hoard_t hoard = {.absent = true};
-  hoard_new(&hoard, bed, NULL);
-  expect_no_value(&hoard, "home", BELAY_EABSENT);
-  expect_no_value(&hoard, "home", BELAY_EABSENT);
-  bed_until(bed, hoard_stats(&hoard).loading == 0);
+CACHE_TEST_OF(it_is_not_kept_unless_asked_for, cache->absent = true) {
+  expect_no_value(cache, "home", BELAY_EABSENT);
+  expect_no_value(cache, "home", BELAY_EABSENT);
+  bed_until(bed, cache_stats(cache).loading == 0);
   bed_settle(bed);
-  belay_cache_stats_t stats = hoard_stats(&hoard);
-  assert_int_equal(stats.loads, 2);
-  assert_int_equal(stats.fills + stats.bytes_out + stats.hits + stats.refused_fills, 0);
+  expect_stats(cache, "loads 2, fills 0, bytes_out 0, hits 0, refused_fills 0");
   assert_int_equal(server_keys(bed->server), 0);
 }
 
@@ -79,38 +68,29 @@ static belay_limiter_t *few(bed_t *bed, int64_t tokens) {
 }
 
 BED_TEST(a_limit_for_the_cache) {
-  hoard_t hoard = {0};
-  belay_cache_options_t options = cache_options(&hoard);
+  cache_t cache = {0};
+  belay_cache_options_t options = cache_options(&cache);
   options.limiter = few(bed, 2);
-  hoard_new(&hoard, bed, &options);
-  expect_cached(&hoard, "a", "a#1", BELAY_CACHE_FROM_LOAD);
-  expect_cached(&hoard, "b", "b#2", BELAY_CACHE_FROM_LOAD);
-  fetch_t fetch = {0};
-  assert_error(begin_cache_get(&hoard, &fetch, "c"), 0);
-  expect_nothing_fetched(&fetch, BELAY_ELIMITED);
-  assert_int_equal(fetch.result.from, BELAY_CACHE_FROM_NOWHERE);
-  expect_cached(&hoard, "a", "a#1", BELAY_CACHE_FROM_SERVER); /* takes none */
+  cache_open(&cache, bed, &options);
+  expect_cached(&cache, "a", "a#1", BELAY_CACHE_FROM_LOAD);
+  expect_cached(&cache, "b", "b#2", BELAY_CACHE_FROM_LOAD);
+  get_t get = {0};
+  start_get(&cache, &get, "c");
+  expect_got_nothing(&get, BELAY_ELIMITED);
+  assert_int_equal(get.result.from, BELAY_CACHE_FROM_NOWHERE);
+  expect_cached(&cache, "a", "a#1", BELAY_CACHE_FROM_SERVER); /* takes none */
   assert_int_equal(server_integer(bed->server, "EXISTS", "belay::limit::test::{loads}", NULL), 1);
-  bed_until(bed, hoard_stats(&hoard).loading == 0);
-  belay_cache_stats_t stats = hoard_stats(&hoard);
-  assert_int_equal(stats.loads, 2);
-  assert_int_equal(stats.limited, 1);
-  assert_int_equal(stats.misses, 3);
-  assert_int_equal(stats.load_failures, 0);
+  bed_until(bed, cache_stats(&cache).loading == 0);
+  expect_stats(&cache, "loads 2, limited 1, misses 3, load_failures 0");
   assert_int_equal(take(bed, options.limiter, "loads", 1)->verdict, BELAY_DENIED);
 }
 
-BED_TEST(a_limit_for_each_key) {
-  hoard_t hoard = {0};
-  belay_cache_options_t options = cache_options(&hoard);
-  options.limiter = few(bed, 1);
-  options.limit_per_key = true;
-  hoard_new(&hoard, bed, &options);
-  expect_cached(&hoard, "a", "a#1", BELAY_CACHE_FROM_LOAD);
-  expect_cached(&hoard, "b", "b#2", BELAY_CACHE_FROM_LOAD);
-  expect_invalidate(&hoard, "a");
-  expect_no_value(&hoard, "a", BELAY_ELIMITED);
-  expect_cached(&hoard, "c", "c#3", BELAY_CACHE_FROM_LOAD);
+CACHE_TEST_OF(a_limit_for_each_key, o.limiter = few(bed, 1); o.limit_per_key = true) {
+  expect_cached(cache, "a", "a#1", BELAY_CACHE_FROM_LOAD);
+  expect_cached(cache, "b", "b#2", BELAY_CACHE_FROM_LOAD);
+  expect_invalidate(cache, "a");
+  expect_no_value(cache, "a", BELAY_ELIMITED);
+  expect_cached(cache, "c", "c#3", BELAY_CACHE_FROM_LOAD);
   assert_int_equal(server_integer(bed->server, "EXISTS", "belay::limit::test::{a}", NULL), 1);
   assert_int_equal(server_integer(bed->server, "EXISTS", "belay::limit::test::{loads}", NULL), 0);
   bed_settle(bed);
@@ -119,58 +99,57 @@ BED_TEST(a_limit_for_each_key) {
 
 /* Stale if there is any. */
 BED_TEST(what_is_old_is_served_if_there_are_no_tokens) {
-  hoard_t stale = {0}, kept = {0};
+  cache_t stale = {0}, kept = {0};
   belay_cache_options_t options = cache_options(&stale);
   options.limiter = few(bed, 2);
   options.ttl_ms = 30;
   options.stale_ms = 60000;
-  hoard_new(&stale, bed, &options);
+  cache_open(&stale, bed, &options);
   options.name = belay_string("kept");
   options.stale_ms = 0;
   options.keep_ms = 60000;
   options.arg = &kept;
-  hoard_new(&kept, bed, &options);
+  cache_open(&kept, bed, &options);
   expect_cached(&stale, "home", "home#1", BELAY_CACHE_FROM_LOAD);
   expect_cached(&kept, "home", "home#1", BELAY_CACHE_FROM_LOAD);
   bed_run_for(bed, 40);
   expect_stale(&stale, "home", "home#1", 0);
   expect_stale(&kept, "home", "home#1", BELAY_ELIMITED);
-  bed_until(bed, hoard_stats(&stale).limited == 1 && hoard_stats(&stale).loading == 0);
+  bed_until(bed, cache_stats(&stale).limited == 1 && cache_stats(&stale).loading == 0);
   assert_int_equal(stale.loaded, 1);
   assert_int_equal(kept.loaded, 1);
-  assert_int_equal(hoard_stats(&stale).refreshes, 0); /* nothing was loaded */
-  assert_int_equal(hoard_stats(&kept).limited, 1);
-  assert_int_equal(hoard_stats(&kept).stale_served, 1);
+  assert_int_equal(cache_stats(&stale).refreshes, 0); /* nothing was loaded */
+  expect_stats(&kept, "limited 1, stale_served 1");
 }
 
 /* A load after too long a wait takes a token, too. A get that keeps waiting may still be served. */
 BED_TEST(a_late_load_takes_a_token) {
-  hoard_t one = {.loading = LOADING_BY_HAND}, two = {.loading = LOADING_BY_HAND};
+  cache_t one = {.loading = LOAD_BY_TEST}, two = {.loading = LOAD_BY_TEST};
   belay_cache_options_t options = cache_options(&one);
   options.limiter = few(bed, 2);
   options.wait_ms = prompt_ms();
   options.late = BELAY_CACHE_LATE_LOAD;
-  hoard_new(&one, bed, &options);
+  cache_open(&one, bed, &options);
   options.arg = &two;
-  hoard_of(&two, bed, bed_connect(bed, server_url(bed->server), NULL), &options);
-  fetch_t fetch = {0}, late = {0}, later = {0}, patient = {0};
-  assert_error(begin_cache_get(&one, &fetch, "home"), 0);
+  cache_open_on(&two, bed, bed_connect(bed, server_url(bed->server), NULL), &options);
+  get_t get = {0}, late = {0}, later = {0}, patient = {0};
+  start_get(&one, &get, "home");
   bed_until(bed, one.held == 1);
-  assert_error(begin_cache_get(&two, &late, "home"), 0);
+  start_get(&two, &late, "home");
   bed_until(bed, two.held == 1);
-  assert_int_equal(hoard_stats(&two).losers, 1);
-  assert_error(hand_over(&two, "loser"), 0);
-  expect_fetched(&late, "loser", BELAY_CACHE_FROM_LOAD);
-  assert_error(begin_cache_get(&two, &later, "home"), 0); /* there are none left */
-  bed_run_for(bed, lag()); /* so it has that much time left when the other one is late */
-  assert_error(begin_cache_get(&two, &patient, "home"), 0);
-  expect_nothing_fetched(&later, BELAY_ELIMITED);
-  assert_true(hoard_stats(&two).limited >= 1);
+  assert_int_equal(cache_stats(&two).losers, 1);
+  finish_load(&two, "loser");
+  expect_got_value(&late, "loser", BELAY_CACHE_FROM_LOAD);
+  start_get(&two, &later, "home"); /* there are none left */
+  bed_run_for(bed, lag());         /* so it has that much time left when the other one is late */
+  start_get(&two, &patient, "home");
+  expect_got_nothing(&later, BELAY_ELIMITED);
+  assert_true(cache_stats(&two).limited >= 1);
   assert_int_equal(two.loaded, 1);
-  assert_error(hand_over(&one, "winner"), 0);
-  expect_fetched(&fetch, "winner", BELAY_CACHE_FROM_LOAD);
-  assert_error(end_of_fetch(&patient), 0);
-  fetch_free(&patient);
+  finish_load(&one, "winner");
+  expect_got_value(&get, "winner", BELAY_CACHE_FROM_LOAD);
+  assert_error(end_of_get(&patient), 0);
+  get_free(&patient);
 }
 
 /* A URL without a server. */
@@ -181,75 +160,75 @@ static belay_client_t *nowhere(bed_t *bed) {
 }
 
 BED_TEST(a_limiter_that_cannot_answer) {
-  hoard_t hoard = {0};
+  cache_t cache = {0};
   belay_limit_t limit = bucket_limit(1, S, 1);
   belay_limiter_options_t limits = limiter_options(&limit, 1);
   belay_client_t *away = nowhere(bed);
-  belay_cache_options_t options = cache_options(&hoard);
+  belay_cache_options_t options = cache_options(&cache);
   options.limiter = limiter_with(bed, away, &limits);
-  hoard_new(&hoard, bed, &options);
-  expect_no_value(&hoard, "home", BELAY_ELIMITED);
-  assert_int_equal(hoard.loaded, 0);
-  assert_int_equal(hoard_stats(&hoard).limited, 1);
+  cache_open(&cache, bed, &options);
+  expect_no_value(&cache, "home", BELAY_ELIMITED);
+  assert_int_equal(cache.loaded, 0);
+  assert_int_equal(cache_stats(&cache).limited, 1);
 
-  hoard_t open = {0};
+  cache_t open = {0};
   limits.away = BELAY_AWAY_OPEN;
   options = cache_options(&open);
   options.limiter = limiter_with(bed, away, &limits);
-  hoard_new(&open, bed, &options);
+  cache_open(&open, bed, &options);
   expect_cached(&open, "home", "home#1", BELAY_CACHE_FROM_LOAD);
 }
 
 /* ---- the filter -------------------------------------------------------------------------------------------- */
 
 BED_TEST(what_is_not_in_the_filter) {
-  hoard_t hoard = {0};
+  cache_t cache = {0};
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 0.0001);
   assert_true(sift_add(&sieve, "home"));
-  belay_cache_options_t options = cache_options(&hoard);
+  belay_cache_options_t options = cache_options(&cache);
   options.filter = sieve.bloom;
   options.absent_ms = 60000;
-  hoard_new(&hoard, bed, &options);
-  expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, hoard_stats(&hoard).loading == 0);
+  cache_open(&cache, bed, &options);
+  expect_cached(&cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
+  bed_until(bed, cache_stats(&cache).loading == 0);
   bed_settle(bed);
   int64_t keys = server_keys(bed->server);
-  fetch_t fetch = {0}, other = {0};
-  assert_error(begin_cache_get(&hoard, &fetch, "ghost"), 0);
-  assert_error(begin_cache_get(&hoard, &other, "ghost"), 0);
-  expect_nothing_fetched(&fetch, BELAY_EABSENT);
-  expect_nothing_fetched(&other, BELAY_EABSENT);
-  assert_int_equal(fetch.result.from, BELAY_CACHE_FROM_NOWHERE);
+  get_t get = {0}, other = {0};
+  start_get(&cache, &get, "ghost");
+  start_get(&cache, &other, "ghost");
+  expect_got_nothing(&get, BELAY_EABSENT);
+  expect_got_nothing(&other, BELAY_EABSENT);
+  assert_int_equal(get.result.from, BELAY_CACHE_FROM_NOWHERE);
   bed_settle(bed);
   assert_int_equal(server_keys(bed->server), keys); /* nothing is kept of it */
-  belay_cache_stats_t stats = hoard_stats(&hoard);
-  assert_int_equal(stats.loads, 1);
+  belay_cache_stats_t stats = cache_stats(&cache);
+  expect_stats(&cache, "loads 1");
   assert_in_range(stats.filtered, 1, 2);
   assert_int_equal(stats.misses, 3);
   assert_int_equal(stats.loading, 0);
   assert_true(sift_add(&sieve, "ghost"));
-  expect_cached(&hoard, "ghost", "ghost#2", BELAY_CACHE_FROM_LOAD);
+  expect_cached(&cache, "ghost", "ghost#2", BELAY_CACHE_FROM_LOAD);
 }
 
 BED_TEST(what_is_pinned_is_asked_for_too) {
-  hoard_t hoard = {0};
+  cache_t cache = {0};
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 0.0001);
   assert_true(sift_add(&sieve, "home"));
-  belay_cache_options_t options = cache_options(&hoard);
+  belay_cache_options_t options = cache_options(&cache);
   options.filter = sieve.bloom;
   options.ttl_ms = 100; /* and so it looks again soon */
-  hoard_new(&hoard, bed, &options);
-  assert_error(belay_cache_keep_fresh(hoard.cache, belay_string("ghost")), 0);
-  assert_error(belay_cache_keep_fresh(hoard.cache, belay_string("home")), 0);
-  bed_until(bed, hoard.loaded == 2);
-  assert_true(hoard_stats(&hoard).filtered >= 1);
+  cache_open(&cache, bed, &options);
+  assert_error(belay_cache_keep_fresh(cache.handle, belay_string("ghost")), 0);
+  assert_error(belay_cache_keep_fresh(cache.handle, belay_string("home")), 0);
+  bed_until(bed, cache.loaded == 2);
+  assert_true(cache_stats(&cache).filtered >= 1);
   assert_int_equal(server_integer(bed->server, "EXISTS", "belay::cache::pages::{ghost}", NULL), 0);
 }
 
 BED_TEST(a_filter_that_cannot_answer) {
-  hoard_t broken = {0}, away = {0};
+  cache_t broken = {0}, away = {0};
   sieve_t sieve, far;
   sieve_new(&sieve, bed, 1000, 0.0001);
   assert_true(sift_add(&sieve, "home"));
@@ -259,38 +238,38 @@ BED_TEST(a_filter_that_cannot_answer) {
             "0", NULL);
   belay_cache_options_t options = cache_options(&broken);
   options.filter = sieve.bloom;
-  hoard_new(&broken, bed, &options);
+  cache_open(&broken, bed, &options);
   expect_cached(&broken, "home", "home#1", BELAY_CACHE_FROM_LOAD);
   belay_bloom_options_t blooms = bloom_options(1000, 0.0001);
   sieve_of(&far, bed, nowhere(bed), &blooms);
   options.filter = far.bloom;
   options.arg = &away;
-  hoard_new(&away, bed, &options);
+  cache_open(&away, bed, &options);
   expect_cached(&away, "other", "other#1", BELAY_CACHE_FROM_LOAD);
-  assert_int_equal(hoard_stats(&broken).filtered + hoard_stats(&away).filtered, 0);
+  assert_int_equal(cache_stats(&broken).filtered + cache_stats(&away).filtered, 0);
 }
 
 TEST(of_another_belay) {
   bed_t *bed = bed_open(NULL), *other = bed_open(NULL);
   sieve_t sieve;
-  belay_cache_t *cache;
-  hoard_t hoard = {0};
-  belay_cache_options_t options = cache_options(&hoard);
+  belay_cache_t *handle;
+  cache_t cache = {0};
+  belay_cache_options_t options = cache_options(&cache);
   options.limiter = few(other, 1);
-  assert_error(belay_cache_new(bed->client, &options, &cache), BELAY_EINVAL);
+  assert_error(belay_cache_new(bed->client, &options, &handle), BELAY_EINVAL);
   assert_non_null(strstr(belay_detail(bed->belay), "limiter"));
   sieve_new(&sieve, other, 1000, 0.01);
   options.limiter = NULL;
   options.filter = sieve.bloom;
-  assert_error(belay_cache_new(bed->client, &options, &cache), BELAY_EINVAL);
-  assert_null(cache);
+  assert_error(belay_cache_new(bed->client, &options, &handle), BELAY_EINVAL);
+  assert_null(handle);
   bed_close(other);
   bed_close(bed);
 }
 
 /* All end while the limiter, or the filter, is asked. */
 BED_TEST(closing_while_they_are_asked) {
-  hoard_t limited = {0}, filtered = {0};
+  cache_t limited = {0}, filtered = {0};
   belay_client_t *slow_one = bed_connect(bed, "unix:///nonexistent/belay.sock", NULL);
   belay_limit_t limit = bucket_limit(1, S, 1);
   belay_limiter_options_t limits = limiter_options(&limit, 1);
@@ -299,18 +278,18 @@ BED_TEST(closing_while_they_are_asked) {
   sieve_of(&sieve, bed, slow_one, &blooms);
   belay_cache_options_t options = cache_options(&limited);
   options.limiter = limiter_with(bed, slow_one, &limits);
-  hoard_new(&limited, bed, &options);
+  cache_open(&limited, bed, &options);
   options = cache_options(&filtered);
   options.filter = sieve.bloom;
-  hoard_new(&filtered, bed, &options);
-  fetch_t fetches[2] = {0};
-  assert_error(begin_cache_get(&limited, &fetches[0], "home"), 0);
-  assert_error(begin_cache_get(&filtered, &fetches[1], "other"), 0);
+  cache_open(&filtered, bed, &options);
+  get_t gets[2] = {0};
+  start_get(&limited, &gets[0], "home");
+  start_get(&filtered, &gets[1], "other");
   bed_run_for(bed, 30);
-  assert_int_equal(fetches[0].ended + fetches[1].ended, 0);
-  assert_error(begin_close_hoard(&limited), 0);
-  assert_error(begin_close_hoard(&filtered), 0);
+  assert_int_equal(gets[0].ended + gets[1].ended, 0);
+  assert_error(begin_close_cache(&limited), 0);
+  assert_error(begin_close_cache(&filtered), 0);
   bed_until(bed, limited.closed + filtered.closed == 2);
   for (int i = 0; i < 2; i++)
-    expect_nothing_fetched(&fetches[i], BELAY_ECANCELED);
+    expect_got_nothing(&gets[i], BELAY_ECANCELED);
 }

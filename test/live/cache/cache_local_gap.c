@@ -2,7 +2,7 @@
  * while the server is away. */
 #include <stdio.h>
 
-#include "support/fixtures/cache/tables.h"
+#include "support/fixtures/cache/cache.h"
 
 #define KEY(key) "belay::cache::pages::{" key "}"
 #define DROPPED "belay::cache::pages::{}::dropped"
@@ -12,17 +12,17 @@
 /* The writer sends no message: the old value is served for local_ttl_ms. */
 BED_TEST(for_how_long) {
   const int64_t bound = 100;
-  hoard_t here = {.value = "old"}, there = {.value = "new"};
+  cache_t here = {.value = "old"}, there = {.value = "new"};
   belay_cache_options_t options = local_options(&here), other = cache_options(&there);
   options.local_ttl_ms = bound;
   other.quiet = true;
-  hoard_new(&here, bed, &options);
-  hoard_elsewhere(&there, bed, &other);
-  warm_and_hear(&here, "home");
+  cache_open(&here, bed, &options);
+  cache_open_elsewhere(&there, bed, &other);
+  fill_local_subscribed(&here, "home");
   expect_put(&there, "home", "new", true);
   int64_t done = clock_now();
   unsigned served = 0;
-  while (peek(&here, "home") == 0) {
+  while (peek_cache(&here, "home") == 0) {
     assert_memory_equal(peeked.data, "old", 3);
     assert_true(clock_since_ms(done) <= bound + lag());
     served++;
@@ -33,17 +33,12 @@ BED_TEST(for_how_long) {
 }
 
 /* It serves nothing for longer than it is fresh. */
-BED_TEST(it_is_fresh_for_less) {
-  hoard_t hoard = {0};
-  belay_cache_options_t options = local_options(&hoard);
-  options.ttl_ms = 50;
-  options.stale_ms = 60000;
-  hoard_new(&hoard, bed, &options);
-  warm_and_hear(&hoard, "home");
+LOCAL_CACHE_TEST_OF(it_is_fresh_for_less, o.ttl_ms = 50; o.stale_ms = 60000) {
+  fill_local_subscribed(cache, "home");
   int64_t then = clock_now();
-  bed_until(bed, peek(&hoard, "home") == BELAY_EAGAIN);
+  bed_until(bed, peek_cache(cache, "home") == BELAY_EAGAIN);
   assert_true(clock_since_ms(then) <= 60 + lag());
-  expect_stale(&hoard, "home", "home#2", 0);
+  expect_stale(cache, "home", "home#2", 0);
 }
 
 /* Invalidates a key as another process would, without running this loop. */
@@ -61,82 +56,79 @@ static void invalidate_behind_its_back(bed_t *bed, const char *key, const char *
 }
 
 /* After a gap in its subscription a process may have missed invalidations. */
-BED_TEST(a_gap) {
-  hoard_t hoard = {0};
-  belay_cache_options_t options = local_options(&hoard);
-  hoard_new(&hoard, bed, &options);
-  warm_and_hear(&hoard, "home");
-  warm(&hoard, "about");
+LOCAL_CACHE_TEST(a_gap) {
+  fill_local_subscribed(cache, "home");
+  fill_local(cache, "about");
   invalidate_behind_its_back(bed, "about", KEY("about")); /* which is heard */
-  bed_until(bed, peek(&hoard, "about") == BELAY_EAGAIN);
-  expect_peek(&hoard, "home", "home#2");
+  bed_until(bed, peek_cache(cache, "about") == BELAY_EAGAIN);
+  expect_peek(cache, "home", "home#2");
   server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
   invalidate_behind_its_back(bed, "home", KEY("home"));
-  expect_peek(&hoard, "home", "home#2"); /* the gap is not detected yet */
-  bed_until(bed, peek(&hoard, "home") == BELAY_EAGAIN);
-  expect_cached(&hoard, "home", "home#4", BELAY_CACHE_FROM_LOAD);
+  expect_peek(cache, "home", "home#2"); /* the gap is not detected yet */
+  bed_until(bed, peek_cache(cache, "home") == BELAY_EAGAIN);
+  expect_cached(cache, "home", "home#4", BELAY_CACHE_FROM_LOAD);
 }
 
 /* After a new subscription, messages from the gap may be missing. */
 BED_TEST_OF(after_a_gap, o.reconnect_max_ms = 50) {
-  hoard_t hoard = {0};
-  belay_cache_options_t options = local_options(&hoard);
-  hoard_new(&hoard, bed, &options);
-  warm_and_hear(&hoard, "home");
+  cache_t cache = {0};
+  belay_cache_options_t options = local_options(&cache);
+  cache_open(&cache, bed, &options);
+  fill_local_subscribed(&cache, "home");
   server_do(bed->server, "ACL", "SETUSER", "default", "resetchannels", NULL); /* and drops it */
   /* until the gap is reported */
-  bed_until(bed, hoard.cache->subscription.told != 0);
-  warm(&hoard, "home");
+  bed_until(bed, cache.handle->subscription.told != 0);
+  fill_local(&cache, "home");
   invalidate_behind_its_back(bed, "home", KEY("home"));
   bed_run_for(bed, 10);
-  expect_peek(&hoard, "home", "home#2"); /* for local_ttl_ms, or until it hears again */
+  expect_peek(&cache, "home", "home#2"); /* for local_ttl_ms, or until it hears again */
   server_do(bed->server, "ACL", "SETUSER", "default", "allchannels", NULL);
-  bed_until(bed, belay__subscription_is_up(&hoard.cache->subscription));
-  assert_int_equal(peek(&hoard, "home"), BELAY_EAGAIN);
-  expect_cached(&hoard, "home", "home#3", BELAY_CACHE_FROM_LOAD);
+  bed_until(bed, belay__subscription_is_up(&cache.handle->subscription));
+  assert_int_equal(peek_cache(&cache, "home"), BELAY_EAGAIN);
+  expect_cached(&cache, "home", "home#3", BELAY_CACHE_FROM_LOAD);
 }
 
 /* ---- while the server is away ----------------------------------------------------------------------------------------- */
 
 BED_TEST_OF(while_the_server_is_away, o.timeout_ms = 150; o.close_timeout_ms = 50) {
-  hoard_t here = {0}, there = {0};
+  cache_t here = {0}, there = {0};
   belay_cache_options_t options = local_options(&here), other = cache_options(&there);
   options.away = BELAY_CACHE_AWAY_STALE;
-  hoard_new(&here, bed, &options);
-  hoard_elsewhere(&there, bed, &other);
-  warm_and_hear(&here, "home");
-  warm(&here, "gone");
+  cache_open(&here, bed, &options);
+  cache_open_elsewhere(&there, bed, &other);
+  fill_local_subscribed(&here, "home");
+  fill_local(&here, "gone");
   expect_invalidate(&there, "gone");
-  bed_until(bed, peek(&here, "gone") == BELAY_EAGAIN);
+  bed_until(bed, peek_cache(&here, "gone") == BELAY_EAGAIN);
   server_kill(bed->server);
-  bed_until(bed, peek(&here, "home") == BELAY_EAGAIN); /* in doubt */
-  fetch_t fetch = {0};
-  assert_int_equal(begin_cache_get(&here, &fetch, "home"), 0);
-  assert_int_equal(end_of_fetch(&fetch), 0);
-  assert_string_equal(fetch.data, "home#2");
-  assert_true(fetch.result.stale);
-  assert_int_equal(fetch.result.from, BELAY_CACHE_FROM_LOCAL);
-  assert_true(fetch.result.reason < 0);
-  fetch_free(&fetch);
-  assert_int_equal(begin_cache_get(&here, &fetch, "gone"), 0);
-  assert_int_equal(end_of_fetch(&fetch), BELAY_EUNREACHABLE);
+  bed_until(bed, peek_cache(&here, "home") == BELAY_EAGAIN); /* in doubt */
+  get_t get = {0};
+  start_get(&here, &get, "home");
+  assert_int_equal(end_of_get(&get), 0);
+  assert_string_equal(get.data, "home#2");
+  assert_true(get.result.stale);
+  assert_int_equal(get.result.from, BELAY_CACHE_FROM_LOCAL);
+  assert_true(get.result.reason < 0);
+  get_free(&get);
+  start_get(&here, &get, "gone");
+  assert_int_equal(end_of_get(&get), BELAY_EUNREACHABLE);
 }
 
 /* After the server reported that a value is gone, the table does not serve it. */
 BED_TEST_OF(what_is_known_to_be_gone, o.timeout_ms = 150; o.close_timeout_ms = 50) {
-  hoard_t hoard = {0};
-  belay_cache_options_t options = local_options(&hoard);
+  cache_t cache = {0};
+  belay_cache_options_t options = local_options(&cache);
   options.away = BELAY_CACHE_AWAY_STALE;
   options.local_ttl_ms = 1;
-  hoard_new(&hoard, bed, &options);
-  expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
+  cache_open(&cache, bed, &options);
+  expect_cached(&cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
   bed_settle(bed);
-  assert_int_equal(hoard_stats(&hoard).local_entries, 1);
+  assert_int_equal(cache_stats(&cache).local_entries, 1);
   bed_run_for(bed, 2);
   server_do(bed->server, "DEL", KEY("home"), NULL); /* and no message comes */
-  hoard.error = 5;
-  expect_no_value(&hoard, "home", BELAY_ELOAD);
+  cache.error = 5;
+  expect_no_value(&cache, "home", BELAY_ELOAD);
   server_kill(bed->server);
   bed_until(bed, client_stats(bed).connections_up == 0);
-  expect_no_value(&hoard, "home", BELAY_EUNREACHABLE);
+  expect_no_value(&cache, "home", BELAY_EUNREACHABLE);
 }

@@ -3,7 +3,7 @@
  * except from the table of another process within local_ttl_ms. */
 #include <stdio.h>
 
-#include "support/fixtures/cache/caches.h"
+#include "support/fixtures/cache/cache.h"
 
 enum { PROCESSES = 3, KEYS = 6, OPS = 32, LOADS = 512, ACKS = 4096, MANY = 4 };
 enum { STEPS = 2200, LOCAL_TTL_MS = 25 };

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "support/deployments/cluster.h"
-#include "support/fixtures/cache/caches.h"
+#include "support/fixtures/cache/cache.h"
 #include "support/fixtures/scene.h"
 
 enum { LEASE_MS = 20000, SOON_MS = 10000 };
@@ -12,8 +12,8 @@ static bool has_lease(server_t *server) {
   return server_integer(server, "EVAL", "return #redis.call('KEYS', '*lease*')", "0", NULL) > 0;
 }
 
-static belay_cache_options_t options_of(hoard_t *hoard) {
-  belay_cache_options_t options = cache_options(hoard);
+static belay_cache_options_t options_of(cache_t *cache) {
+  belay_cache_options_t options = cache_options(cache);
   options.lease_ms = LEASE_MS;
   return options;
 }
@@ -21,19 +21,19 @@ static belay_cache_options_t options_of(hoard_t *hoard) {
 /* The loader is idle by then, or goes on with something else. */
 static void lose_a_release(bool goes_on) {
   scene_t scene;
-  hoard_t loader = {.loading = LOADING_BY_HAND}, other = {.value = "w"};
-  fetch_t fetch = {0};
+  cache_t loader = {.loading = LOAD_BY_TEST}, other = {.value = "w"};
+  get_t get = {0};
   scene_set_up(&scene, 1, NULL);
   server_follow(scene.server[1], scene.server[0]);
   bed_t *bed = scene_open(&scene, NULL);
   belay_cache_options_t options = options_of(&loader), others = options_of(&other);
-  hoard_new(&loader, bed, &options);
-  assert_error(begin_cache_get(&loader, &fetch, "k"), 0);
+  cache_open(&loader, bed, &options);
+  start_get(&loader, &get, "k");
   bed_until(bed, loader.held == 1);
   bed_until(bed, has_lease(scene.server[1]));
   server_do(scene.server[1], "REPLICAOF", "NO", "ONE", NULL); /* it is not told anything any more */
-  assert_error(hand_over(&loader, "v"), 0);
-  expect_fetched(&fetch, "v", BELAY_CACHE_FROM_LOAD);
+  finish_load(&loader, "v");
+  expect_got_value(&get, "v", BELAY_CACHE_FROM_LOAD);
   bed_until(bed, !has_lease(scene.server[0]));
   bed_settle(bed);
   assert_true(has_lease(scene.server[1]));
@@ -43,12 +43,12 @@ static void lose_a_release(bool goes_on) {
   if (goes_on)
     assert_error(pong(bed, NULL), 0);
   int64_t began = clock_now();
-  hoard_of(&other, bed, bed_connect(bed, scene.url, NULL), &others);
+  cache_open_on(&other, bed, bed_connect(bed, scene.url, NULL), &others);
   expect_cached(&other, "k", "w", BELAY_CACHE_FROM_LOAD);
   assert_true(clock_since_ms(began) < SOON_MS);
   bed_settle(bed);
   assert_false(has_lease(scene.server[1]));
-  fetch_free(&fetch);
+  get_free(&get);
   scene_tear_down(&scene);
 }
 
@@ -103,30 +103,30 @@ static const char *lease_of(cluster_t *cluster, unsigned *node) {
 /* In a cluster the slot moves to a node that has the lease, but not its release. */
 TEST_ON(a_release_is_repeated_where_the_slot_has_moved_to, cluster,
         cluster_start(&(cluster_options_t){.without_replicas = true})) {
-  hoard_t loader = {.loading = LOADING_BY_HAND};
-  fetch_t fetch = {0}, again = {0};
+  cache_t loader = {.loading = LOAD_BY_TEST};
+  get_t get = {0}, again = {0};
   unsigned from;
   bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
   belay_cache_options_t options = options_of(&loader);
   options.lease_ms = 60000;
-  hoard_new(&loader, bed, &options);
-  assert_error(begin_cache_get(&loader, &fetch, "k"), 0);
+  cache_open(&loader, bed, &options);
+  start_get(&loader, &get, "k");
   bed_until(bed, loader.held == 1);
   char key[256], token[256];
   snprintf(key, sizeof key, "%s", lease_of(cluster, &from));
   snprintf(token, sizeof token, "%s",
            server_ask(cluster_node(cluster, from), "GET", key, NULL)->str);
-  assert_error(hand_over(&loader, "v"), 0);
-  expect_fetched(&fetch, "v", BELAY_CACHE_FROM_LOAD);
+  finish_load(&loader, "v");
+  expect_got_value(&get, "v", BELAY_CACHE_FROM_LOAD);
   bed_until(bed, !has_lease(cluster_node(cluster, from)));
   bed_settle(bed);
   unsigned to = (from + 1) % 3;
   cluster_move(cluster, cluster_slot(cluster, key), to);
   server_do(cluster_node(cluster, to), "SET", key, token, "PX", "60000", NULL);
-  assert_error(begin_cache_get(&loader, &again, "k"), 0); /* the client learns of the move */
-  expect_fetched(&again, "v", BELAY_CACHE_FROM_SERVER);
+  start_get(&loader, &again, "k"); /* the client learns of the move */
+  expect_got_value(&again, "v", BELAY_CACHE_FROM_SERVER);
   bed_until(bed, !has_lease(cluster_node(cluster, to)));
-  fetch_free(&fetch);
-  fetch_free(&again);
+  get_free(&get);
+  get_free(&again);
   bed_close(bed);
 }

@@ -1,7 +1,7 @@
 /* All stages of a cache at once; and how who waits for another process looks whether it is over. */
 #include "support/fixtures/limit/asks.h"
 #include "support/fixtures/data/blooms.h"
-#include "support/fixtures/cache/caches.h"
+#include "support/fixtures/cache/cache.h"
 #include "support/models/scripts.h"
 
 /* ---- all of them at once ------------------------------------------------------------------------------------ */
@@ -11,8 +11,8 @@ enum { TOKENS = 6, VALUE = 2000 };
 /* The data source. "gone" is in the filter, but was deleted. */
 static void load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   static char value[VALUE];
-  hoard_t *hoard = arg;
-  hoard->loaded++;
+  cache_t *cache = arg;
+  cache->loaded++;
   memset(value, 'v', sizeof value);
   if (key_len == 4 && memcmp(key, "gone", 4) == 0)
     assert_error(belay_cache_load_absent(load), 0);
@@ -48,47 +48,47 @@ static void all_stages(belay_cache_options_t *options, belay_limiter_t *limiter,
 }
 
 /* It is what the source has, from there. */
-static void expect(hoard_t *hoard, const char *key, int status, unsigned loaded) {
-  fetch_t fetch = {0};
-  assert_error(begin_cache_get(hoard, &fetch, key), 0);
-  assert_error(end_of_fetch(&fetch), status);
-  assert_int_equal(fetch.result.len, status == 0 ? VALUE : 0);
-  assert_false(fetch.result.stale);
-  fetch_free(&fetch);
-  bed_until(hoard->bed, hoard_stats(hoard).loading == 0);
-  assert_int_equal(hoard->loaded, loaded);
+static void expect(cache_t *cache, const char *key, int status, unsigned loaded) {
+  get_t get = {0};
+  start_get(cache, &get, key);
+  assert_error(end_of_get(&get), status);
+  assert_int_equal(get.result.len, status == 0 ? VALUE : 0);
+  assert_false(get.result.stale);
+  get_free(&get);
+  bed_until(cache->bed, cache_stats(cache).loading == 0);
+  assert_int_equal(cache->loaded, loaded);
 }
 
 BED_TEST(all_stages_at_once) {
-  hoard_t hoard = {0};
+  cache_t cache = {0};
   sieve_t sieve;
   belay_limit_t limit = bucket_limit(1, INT64_C(100000000000), TOKENS);
-  belay_cache_options_t options = cache_options(&hoard);
+  belay_cache_options_t options = cache_options(&cache);
   sieve_new(&sieve, bed, 1000, 0.0001);
   assert_true(sift_add(&sieve, "home"));
   assert_true(sift_add(&sieve, "gone"));
   assert_true(sift_add(&sieve, "broken"));
   all_stages(&options, limiter_new(bed, &limit, 1), sieve.bloom);
-  hoard_new(&hoard, bed, &options);
-  assert_error(belay_cache_keep_fresh(hoard.cache, belay_string("home")), 0); /* that loads it */
-  bed_until(bed, hoard_stats(&hoard).fills == 1 && hoard_stats(&hoard).loading == 0);
+  cache_open(&cache, bed, &options);
+  assert_error(belay_cache_keep_fresh(cache.handle, belay_string("home")), 0); /* that loads it */
+  bed_until(bed, cache_stats(&cache).fills == 1 && cache_stats(&cache).loading == 0);
   for (int i = 0; i < 5; i++) {
-    expect(&hoard, "home", 0, 1);
-    expect(&hoard, "ghost", BELAY_EABSENT, 1); /* the filter says so */
+    expect(&cache, "home", 0, 1);
+    expect(&cache, "ghost", BELAY_EABSENT, 1); /* the filter says so */
   }
   for (int i = 0; i < 5; i++)
-    expect(&hoard, "gone", BELAY_EABSENT, 2); /* the loader has said so */
+    expect(&cache, "gone", BELAY_EABSENT, 2); /* the loader has said so */
   for (int i = 0; i < 5; i++)
-    expect(&hoard, "broken", BELAY_ELOAD, 3);
-  expect_invalidate_tag(&hoard, "site");
-  expect(&hoard, "home", 0, 4);
-  expect(&hoard, "gone", BELAY_EABSENT, 5);
-  expect(&hoard, "broken", BELAY_ELOAD, 6);
-  expect_invalidate(&hoard, "home");
-  expect(&hoard, "home", BELAY_ELIMITED, 6); /* each load has taken a token */
-  expect_put(&hoard, "home", "known", true);
-  expect_cached(&hoard, "home", "known", BELAY_CACHE_FROM_SERVER);
-  belay_cache_stats_t stats = hoard_stats(&hoard);
+    expect(&cache, "broken", BELAY_ELOAD, 3);
+  expect_invalidate_tag(&cache, "site");
+  expect(&cache, "home", 0, 4);
+  expect(&cache, "gone", BELAY_EABSENT, 5);
+  expect(&cache, "broken", BELAY_ELOAD, 6);
+  expect_invalidate(&cache, "home");
+  expect(&cache, "home", BELAY_ELIMITED, 6); /* each load has taken a token */
+  expect_put(&cache, "home", "known", true);
+  expect_cached(&cache, "home", "known", BELAY_CACHE_FROM_SERVER);
+  belay_cache_stats_t stats = cache_stats(&cache);
   assert_int_equal(stats.loads, TOKENS);
   assert_int_equal(stats.load_failures, 2);
   assert_true(stats.filtered >= 5);
@@ -118,25 +118,25 @@ static void on_trace(void *ctx, const belay_trace_t *trace) {
 /* After a random time from retry_min_ms to retry_max_ms each. */
 BED_TEST(polls_come_at_random_times) {
   const int64_t middle = (RETRY_MIN_MS + RETRY_MAX_MS) / 2 * INT64_C(1000000);
-  hoard_t one = {.loading = LOADING_BY_HAND}, two = {.loading = LOADING_BY_HAND};
-  fetch_t fetch = {0}, other = {0};
+  cache_t one = {.loading = LOAD_BY_TEST}, two = {.loading = LOAD_BY_TEST};
+  get_t get = {0}, other = {0};
   belay_client_options_t client = client_options();
   belay_cache_options_t options = cache_options(&one);
-  hoard_new(&one, bed, &options);
+  cache_open(&one, bed, &options);
   options.arg = &two;
   options.retry_min_ms = RETRY_MIN_MS;
   options.retry_max_ms = RETRY_MAX_MS;
   client.trace = on_trace;
-  hoard_of(&two, bed, bed_connect(bed, server_url(bed->server), &client), &options);
-  assert_error(begin_cache_get(&one, &fetch, "home"), 0);
+  cache_open_on(&two, bed, bed_connect(bed, server_url(bed->server), &client), &options);
+  start_get(&one, &get, "home");
   bed_until(bed, one.held == 1);
   looks.n = 0;
-  assert_error(begin_cache_get(&two, &other, "home"), 0);
+  start_get(&two, &other, "home");
   bed_until(bed, looks.n == LOOKS);
   assert_int_equal(two.loaded, 0);
-  assert_error(hand_over(&one, "v1"), 0);
-  expect_fetched(&fetch, "v1", BELAY_CACHE_FROM_LOAD);
-  expect_fetched(&other, "v1", BELAY_CACHE_FROM_SERVER);
+  finish_load(&one, "v1");
+  expect_got_value(&get, "v1", BELAY_CACHE_FROM_LOAD);
+  expect_got_value(&other, "v1", BELAY_CACHE_FROM_SERVER);
   unsigned soon = 0, late = 0, far = 0;
   for (unsigned i = 4; i < LOOKS; i++) { /* by then it listens, and is not woken any more */
     int64_t pause = looks.at[i] - looks.at[i - 1];

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "cache/record.h"
-#include "support/fixtures/cache/caches.h"
+#include "support/fixtures/cache/cache.h"
 #include "support/models/scripts.h"
 
 #define KEY "belay::cache::pages::{home}"
@@ -12,41 +12,41 @@
 /* Loaded here, read there. */
 typedef struct pair {
   bed_t *bed;
-  hoard_t writer, reader;
+  cache_t writer, reader;
 } pair_t;
 
 static void pair_open(pair_t *pair, const belay_client_options_t *client, size_t max_bytes,
                       size_t write_compress, size_t read_compress) {
-  *pair = (pair_t){.bed = bed_open(client), .writer.loading = LOADING_BY_HAND};
+  *pair = (pair_t){.bed = bed_open(client), .writer.loading = LOAD_BY_TEST};
   belay_cache_options_t options = cache_options(&pair->writer);
   options.max_value_bytes = max_bytes;
   options.compress_bytes = write_compress;
-  hoard_new(&pair->writer, pair->bed, &options);
+  cache_open(&pair->writer, pair->bed, &options);
   options = bare_options(&pair->reader);
   options.max_value_bytes = max_bytes;
   options.compress_bytes = read_compress;
-  hoard_of(&pair->reader, pair->bed, bed_connect(pair->bed, server_url(pair->bed->server), client),
-           &options);
+  cache_open_on(&pair->reader, pair->bed,
+                bed_connect(pair->bed, server_url(pair->bed->server), client), &options);
 }
 
-static void expect_bytes(fetch_t *fetch, const void *value, size_t len, belay_cache_from_t from) {
-  assert_error(end_of_fetch(fetch), 0);
-  assert_int_equal(fetch->result.len, len);
-  assert_int_equal(fetch->result.from, from);
+static void expect_bytes(get_t *get, const void *value, size_t len, belay_cache_from_t from) {
+  assert_error(end_of_get(get), 0);
+  assert_int_equal(get->result.len, len);
+  assert_int_equal(get->result.from, from);
   if (len > 0)
-    assert_true(memcmp(fetch->data, value, len) == 0);
-  fetch_free(fetch);
+    assert_true(memcmp(get->data, value, len) == 0);
+  get_free(get);
 }
 
 static void expect_through(pair_t *pair, const char *key, const void *value, size_t len) {
-  fetch_t fetch = {0};
-  assert_error(begin_cache_get(&pair->writer, &fetch, key), 0);
+  get_t get = {0};
+  start_get(&pair->writer, &get, key);
   bed_until(pair->bed, pair->writer.held == 1);
-  assert_error(hand_over_bytes(&pair->writer, value, len), 0);
-  expect_bytes(&fetch, value, len, BELAY_CACHE_FROM_LOAD);
-  bed_until(pair->bed, hoard_stats(&pair->writer).loading == 0);
-  assert_error(begin_cache_get(&pair->reader, &fetch, key), 0);
-  expect_bytes(&fetch, value, len, BELAY_CACHE_FROM_SERVER);
+  assert_error(finish_load_bytes(&pair->writer, value, len), 0);
+  expect_bytes(&get, value, len, BELAY_CACHE_FROM_LOAD);
+  bed_until(pair->bed, cache_stats(&pair->writer).loading == 0);
+  start_get(&pair->reader, &get, key);
+  expect_bytes(&get, value, len, BELAY_CACHE_FROM_SERVER);
 }
 
 TEST(any_bytes) {
@@ -64,8 +64,8 @@ TEST(any_bytes) {
     snprintf(key, sizeof key, "byte%d", i);
     expect_through(&pair, key, &all[i], 1);
   }
-  assert_int_equal(hoard_stats(&pair.reader).undecodable, 0);
-  assert_int_equal(hoard_stats(&pair.writer).bytes_out, hoard_stats(&pair.reader).bytes_in);
+  assert_int_equal(cache_stats(&pair.reader).undecodable, 0);
+  assert_int_equal(cache_stats(&pair.writer).bytes_out, cache_stats(&pair.reader).bytes_in);
   bed_close(pair.bed);
 }
 
@@ -102,13 +102,13 @@ TEST(what_looks_like_an_envelope) {
 
 /* ---- sizes -------------------------------------------------------------------------------------------------- */
 
-static void expect_too_big(hoard_t *hoard, const void *value, size_t len) {
-  fetch_t fetch = {0};
-  assert_error(begin_cache_get(hoard, &fetch, "big"), 0);
-  bed_until(hoard->bed, hoard->held == 1);
-  assert_error(hand_over_bytes(hoard, value, len), BELAY_EOVERFLOW);
-  expect_nothing_fetched(&fetch, BELAY_ELOAD);
-  assert_error(fetch.result.load_error, BELAY_EOVERFLOW);
+static void expect_too_big(cache_t *cache, const void *value, size_t len) {
+  get_t get = {0};
+  start_get(cache, &get, "big");
+  bed_until(cache->bed, cache->held == 1);
+  assert_error(finish_load_bytes(cache, value, len), BELAY_EOVERFLOW);
+  expect_got_nothing(&get, BELAY_ELOAD);
+  assert_error(get.result.load_error, BELAY_EOVERFLOW);
 }
 
 TEST(as_large_as_the_option) {
@@ -118,8 +118,7 @@ TEST(as_large_as_the_option) {
   memset(value, 'x', sizeof value);
   expect_through(&pair, "home", value, 1000);
   expect_too_big(&pair.writer, value, 1001);
-  assert_int_equal(hoard_stats(&pair.writer).load_failures, 1);
-  assert_int_equal(hoard_stats(&pair.writer).fills, 1);
+  expect_stats(&pair.writer, "load_failures 1, fills 1");
   bed_close(pair.bed);
 }
 
@@ -159,8 +158,8 @@ TEST(compression) {
       expect_through(&pair, "home", value, LEN);
       int64_t kept = server_integer(pair.bed->server, "STRLEN", KEY, NULL);
       assert_between(kept, write ? 80 : LEN + 72, write ? 500 : LEN + 72);
-      assert_int_equal(hoard_stats(&pair.writer).bytes_out, kept);
-      assert_int_equal(hoard_stats(&pair.reader).bytes_in, kept);
+      assert_int_equal(cache_stats(&pair.writer).bytes_out, kept);
+      assert_int_equal(cache_stats(&pair.reader).bytes_in, kept);
       expect_through(&pair, "small", value, 999); /* below the threshold */
       assert_int_equal(
           server_integer(pair.bed->server, "STRLEN", "belay::cache::pages::{small}", NULL),
@@ -190,30 +189,28 @@ TEST(what_cannot_be_compressed) {
 /* ---- what is no record ---------------------------------------------------------------------------------------- */
 
 /* It is a miss, and counted; the load replaces it. n: how many of them were there before. */
-static void expect_undecodable(hoard_t *hoard, unsigned n) {
+static void expect_undecodable(cache_t *cache, unsigned n) {
   char value[32];
-  belay_cache_stats_t before = hoard_stats(hoard);
-  snprintf(value, sizeof value, "home#%u", hoard->loaded + 1);
-  expect_cached(hoard, "home", value, BELAY_CACHE_FROM_LOAD);
-  bed_until(hoard->bed, hoard_stats(hoard).loading == 0);
-  belay_cache_stats_t after = hoard_stats(hoard);
+  belay_cache_stats_t before = cache_stats(cache);
+  snprintf(value, sizeof value, "home#%u", cache->loaded + 1);
+  expect_cached(cache, "home", value, BELAY_CACHE_FROM_LOAD);
+  bed_until(cache->bed, cache_stats(cache).loading == 0);
+  belay_cache_stats_t after = cache_stats(cache);
   assert_int_equal(after.undecodable, n + 1);
   assert_int_equal(after.misses, before.misses + 1);
   assert_int_equal(after.hits, before.hits);
   assert_int_equal(after.fills, before.fills + 1);
-  expect_cached(hoard, "home", value, BELAY_CACHE_FROM_SERVER);
-  assert_int_equal(hoard_stats(hoard).undecodable, n + 1);
+  expect_cached(cache, "home", value, BELAY_CACHE_FROM_SERVER);
+  assert_int_equal(cache_stats(cache).undecodable, n + 1);
 }
 
-BED_TEST(a_torn_value) {
-  hoard_t hoard = {0};
+CACHE_TEST(a_torn_value) {
   unsigned n = 0;
-  hoard_new(&hoard, bed, NULL);
-  expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
+  expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
   for (int len = 0;; len++) {
     char text[16];
     snprintf(text, sizeof text, "%d", len);
-    bed_until(bed, hoard_stats(&hoard).loading == 0);
+    bed_until(bed, cache_stats(cache).loading == 0);
     int64_t was = server_integer(bed->server, "STRLEN", KEY, NULL);
     if (was <= len)
       break;
@@ -221,85 +218,72 @@ BED_TEST(a_torn_value) {
               "redis.call('SET', KEYS[1], string.sub(redis.call('GET', KEYS[1]), 1, "
               "tonumber(ARGV[1])))",
               "1", KEY, text, NULL);
-    expect_undecodable(&hoard, n++);
+    expect_undecodable(cache, n++);
   }
   assert_true(n >= 78);
   server_do(bed->server, "APPEND", KEY, "x", NULL); /* nor is it longer */
-  expect_undecodable(&hoard, n);
+  expect_undecodable(cache, n);
   bed_settle(bed);
   expect_ttls(bed->server);
 }
 
-BED_TEST(a_foreign_string) {
+CACHE_TEST(a_foreign_string) {
   static const char *const strings[] = {
       "x", "a foreign string that is longer than the head of an envelope, which has 72 bytes, and "
            "even longer"};
-  hoard_t hoard = {0};
-  hoard_new(&hoard, bed, NULL);
   for (unsigned i = 0; i < 2; i++) {
     server_do(bed->server, "SET", KEY, strings[i], NULL);
-    expect_undecodable(&hoard, i);
+    expect_undecodable(cache, i);
   }
   server_do(bed->server, "SET", KEY, "", NULL);
-  expect_undecodable(&hoard, 2);
-  expect_invalidate(&hoard, "home");
+  expect_undecodable(cache, 2);
+  expect_invalidate(cache, "home");
 }
 
 /* Of each byte of the envelope that is checked: another one. */
-BED_TEST(a_damaged_envelope) {
-  hoard_t hoard = {0};
+CACHE_TEST(a_damaged_envelope) {
   unsigned n = 0;
-  hoard_new(&hoard, bed, NULL);
-  expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
+  expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
   for (int at = 0; at < 78; at++) {
     char text[16];
     if (at >= BELAY__RECORD_AT_FRESH && at < BELAY__RECORD_AT_RETRY + 8)
       continue; /* which scripts change */
     snprintf(text, sizeof text, "%d", at);
-    bed_until(bed, hoard_stats(&hoard).loading == 0);
+    bed_until(bed, cache_stats(cache).loading == 0);
     server_do(bed->server, "EVAL",
               "local byte = string.byte(redis.call('GETRANGE', KEYS[1], ARGV[1], ARGV[1])) "
               "redis.call('SETRANGE', KEYS[1], ARGV[1], string.char((byte + 1) % 256))",
               "1", KEY, text, NULL);
-    expect_undecodable(&hoard, n++);
+    expect_undecodable(cache, n++);
   }
 }
 
 /* A version that is not ours, well formed in itself for all that we know. Byte 3. */
-BED_TEST(another_version) {
-  hoard_t hoard = {0};
-  hoard_new(&hoard, bed, NULL);
-  expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, hoard_stats(&hoard).loading == 0);
+CACHE_TEST(another_version) {
+  expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
+  bed_until(bed, cache_stats(cache).loading == 0);
   server_do(bed->server, "SETRANGE", KEY, "3", "\x02", NULL);
   change_t change = {0};
-  assert_error(begin_cache_touch(&hoard, &change, "home", 1000), 0);
+  assert_error(begin_cache_touch(cache, &change, "home", 1000), 0);
   assert_error(end_of_change(&change), BELAY_EMISMATCH);
-  expect_undecodable(&hoard, 0);
+  expect_undecodable(cache, 0);
 }
 
 /* A list, of each kind of key. */
-BED_TEST(a_list) {
+CACHE_TEST_OF(a_list, o.away = BELAY_CACHE_AWAY_LOAD) {
   static const char *const tails[] = {"", "::gen"};
-  hoard_t hoard = {0};
-  belay_cache_options_t options = cache_options(&hoard);
-  options.away = BELAY_CACHE_AWAY_LOAD; /* the server is not away */
-  hoard_new(&hoard, bed, &options);
   for (int i = 0; i < 2; i++) {
     char key[64];
     snprintf(key, sizeof key, "%s%s", KEY, tails[i]);
     server_do(bed->server, "RPUSH", key, "x", NULL);
-    expect_no_value(&hoard, "home", BELAY_EWRONGTYPE);
-    assert_int_equal(hoard.loaded, 0);
+    expect_no_value(cache, "home", BELAY_EWRONGTYPE);
+    assert_int_equal(cache->loaded, 0);
     assert_int_equal(server_integer(bed->server, "LLEN", key, NULL), 1); /* left alone */
-    expect_invalidate(&hoard, "home"); /* but that deletes whatever it holds */
+    expect_invalidate(cache, "home"); /* but that deletes whatever it holds */
     assert_int_equal(server_integer(bed->server, "EXISTS", key, NULL), 0);
   }
-  belay_cache_stats_t stats = hoard_stats(&hoard);
-  assert_int_equal(stats.undecodable, 0);
-  assert_int_equal(stats.away, 0);
-  assert_int_equal(stats.losers, 0);
-  expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
+  expect_stats(cache, "undecodable 0, away 0, losers 0");
+  expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
 }
 
 static size_t one_tag(const char *key, size_t key_len, belay_bytes_t tags[BELAY_CACHE_TAGS_MAX],
@@ -310,35 +294,27 @@ static size_t one_tag(const char *key, size_t key_len, belay_bytes_t tags[BELAY_
 }
 
 /* Where a tag's generation should be: a list, and a string that is none. */
-BED_TEST(a_tag_that_is_something_else) {
-  hoard_t hoard = {0};
-  belay_cache_options_t options = cache_options(&hoard);
-  options.tags = one_tag;
-  options.away = BELAY_CACHE_AWAY_LOAD;
-  hoard_new(&hoard, bed, &options);
+CACHE_TEST_OF(a_tag_that_is_something_else, o.tags = one_tag; o.away = BELAY_CACHE_AWAY_LOAD) {
   server_do(bed->server, "RPUSH", "belay::cache::pages::{site}::tag", "x", NULL);
-  expect_no_value(&hoard, "home", BELAY_EWRONGTYPE);
+  expect_no_value(cache, "home", BELAY_EWRONGTYPE);
   server_do(bed->server, "SET", "belay::cache::pages::{site}::tag", "foreign", NULL);
-  expect_no_value(&hoard, "home", BELAY_EMISMATCH);
-  assert_int_equal(hoard.loaded, 0);
-  expect_invalidate_tag(&hoard, "site"); /* deletes it */
-  expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
-  bed_until(bed, hoard_stats(&hoard).loading == 0);
-  expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_SERVER);
+  expect_no_value(cache, "home", BELAY_EMISMATCH);
+  assert_int_equal(cache->loaded, 0);
+  expect_invalidate_tag(cache, "site"); /* deletes it */
+  expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
+  bed_until(bed, cache_stats(cache).loading == 0);
+  expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_SERVER);
   server_do(bed->server, "SET", "belay::cache::pages::{site}::tag", "foreign", NULL);
-  expect_no_value(&hoard, "home", BELAY_EMISMATCH); /* the stored value is invalid, too */
-  assert_int_equal(hoard_stats(&hoard).away, 0);
+  expect_no_value(cache, "home", BELAY_EMISMATCH); /* the stored value is invalid, too */
+  assert_int_equal(cache_stats(cache).away, 0);
 }
 
 /* Nobody loads it: it is absent, and stays there. */
-BED_TEST(what_cannot_be_read_nor_loaded) {
-  hoard_t hoard = {0};
-  belay_cache_options_t options = bare_options(&hoard);
-  hoard_new(&hoard, bed, &options);
+CACHE_TEST_(what_cannot_be_read_nor_loaded, bare_options(cache), (void)o) {
   server_do(bed->server, "SET", KEY, "foreign", NULL);
-  expect_no_value(&hoard, "home", BELAY_EABSENT);
-  assert_int_equal(hoard_stats(&hoard).undecodable, 1);
+  expect_no_value(cache, "home", BELAY_EABSENT);
+  assert_int_equal(cache_stats(cache).undecodable, 1);
   assert_string_equal(server_string(bed->server, "GET", KEY, NULL), "foreign");
-  expect_put(&hoard, "home", "put", true);
-  expect_cached(&hoard, "home", "put", BELAY_CACHE_FROM_SERVER);
+  expect_put(cache, "home", "put", true);
+  expect_cached(cache, "home", "put", BELAY_CACHE_FROM_SERVER);
 }

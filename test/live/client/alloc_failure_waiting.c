@@ -22,7 +22,7 @@ struct scene {
   belay_barrier_t *barrier[PARTIES];
   belay_election_t *election;
   belay_request_t request;
-  bool counted, opened, elected, seen, filled, listed, broken, met;
+  bool counted, opened, elected, seen, filled, read, broken, met;
   uint64_t generation[PARTIES];
 };
 
@@ -136,16 +136,13 @@ static void begin_bucket(scene_t *scene) {
 
 /* ---- a refiller ---- */
 
-static void on_members(belay_request_t *request, int status, const belay_refiller_member_t *members,
-                       size_t n) {
+static void on_read(belay_request_t *request, int status, const belay_bucket_state_t *state) {
   scene_t *scene = request->data;
-  for (size_t i = 0; i < n; i++)
-    scene->listed |= strcmp(members[i].label, "other") == 0;
-  assert_int_equal(scene->listed, status == 0);
+  (void)state;
+  scene->read = status == 0;
   alloc_called_back(&scene->run);
 }
 
-/* Another process already has a place. */
 static void begin_refiller(scene_t *scene) {
   belay_bucket_options_t options;
   belay_refiller_options_t o;
@@ -155,14 +152,13 @@ static void begin_refiller(scene_t *scene) {
   belay_refiller_options_init(&o);
   options.capacity = 10;
   o.name = belay_string("one");
-  server_do(scene->server, "ZADD", "belay::semaphore::{refill/0//one}", "99999999999999",
-            "0123456789abcdef0123456789abcdef01234567:other", NULL);
   if (belay_bucket_new(scene->client, &options, &bucket) != 0 ||
       belay_refiller_new(bucket, &o, &refiller) != 0)
     return;
   (void)belay_refiller_add(refiller, belay_string("one"), 5);
   scene->request.data = scene;
-  scene->run.pending += belay_refiller_members(refiller, &scene->request, on_members) == 0;
+  scene->run.pending +=
+      belay_bucket_read(bucket, &scene->request, belay_string("one"), on_read) == 0;
 }
 
 /* ---- held objects ---- */
@@ -251,7 +247,7 @@ ALLOC_TEST(latch, begin_latch, scene->counted && scene->opened)
 ALLOC_TEST(barrier, begin_barrier, scene->generation[0] == 1 && scene->generation[1] == 1)
 ALLOC_TEST(election, begin_election, scene->elected && scene->seen)
 ALLOC_TEST(bucket, begin_bucket, scene->filled)
-ALLOC_TEST(refiller, begin_refiller, scene->listed)
+ALLOC_TEST(refiller, begin_refiller, scene->read)
 ALLOC_TEST(held, begin_held, scene->broken)
 #if BELAY_HAS_TOPOLOGY
 ALLOC_TEST(topology, begin_topology, scene->met)

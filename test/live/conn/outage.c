@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "support/fixtures/limit/asks.h"
-#include "support/fixtures/cache/caches.h"
+#include "support/fixtures/cache/cache.h"
 #include "support/deployments/deployment.h"
 
 #define S INT64_C(1000000)
@@ -46,18 +46,18 @@ static belay_limiter_t *open_limiter(bed_t *bed) {
   return limiter_with(bed, bed->client, &options);
 }
 
-static void open_cache(hoard_t *hoard, bed_t *bed) {
-  belay_cache_options_t options = cache_options(hoard);
+static void open_cache(cache_t *cache, bed_t *bed) {
+  belay_cache_options_t options = cache_options(cache);
   options.away = BELAY_CACHE_AWAY_LOAD;
-  hoard_new(hoard, bed, &options);
+  cache_open(cache, bed, &options);
 }
 
-static belay_cache_from_t get(hoard_t *hoard, const char *key) {
-  fetch_t fetch = {0};
-  assert_int_equal(begin_cache_get(hoard, &fetch, key), 0);
-  assert_int_equal(end_of_fetch(&fetch), 0);
+static belay_cache_from_t get(cache_t *cache, const char *key) {
+  get_t fetch = {0};
+  assert_int_equal(begin_cache_get(cache, &fetch, key), 0);
+  assert_int_equal(end_of_get(&fetch), 0);
   belay_cache_from_t from = fetch.result.from;
-  fetch_free(&fetch);
+  get_free(&fetch);
   return from;
 }
 
@@ -65,12 +65,12 @@ static belay_cache_from_t get(hoard_t *hoard, const char *key) {
  * different connections. */
 static void expect_series(how_t how, bool limiter_first) {
   bed_t *bed = open_patient();
-  hoard_t hoard = {0};
+  cache_t cache = {0};
   belay_limiter_t *limiter = open_limiter(bed);
-  open_cache(&hoard, bed);
+  open_cache(&cache, bed);
   (void)take(bed, limiter, "k", 1);
-  (void)get(&hoard, "there");
-  assert_int_equal(get(&hoard, "there"), BELAY_CACHE_FROM_SERVER);
+  (void)get(&cache, "there");
+  assert_int_equal(get(&cache, "there"), BELAY_CACHE_FROM_SERVER);
   bed_settle(bed);
   leave(bed->server, how);
   if (how == STOPPED) { /* a short call finds out */
@@ -83,7 +83,7 @@ static void expect_series(how_t how, bool limiter_first) {
   for (int i = 0; i < 20; i++) {
     if (limiter_first)
       assert_int_equal(take(bed, limiter, "k", 1)->source, BELAY_SOURCE_AWAY);
-    assert_int_equal(get(&hoard, "there"), BELAY_CACHE_FROM_LOAD);
+    assert_int_equal(get(&cache, "there"), BELAY_CACHE_FROM_LOAD);
     assert_int_equal(take(bed, limiter, "k", 1)->source, BELAY_SOURCE_AWAY);
   }
   assert_true(clock_since_ms(began) < TIMEOUT_MS);
@@ -91,7 +91,7 @@ static void expect_series(how_t how, bool limiter_first) {
   began = clock_now();
   while (take(bed, limiter, "k", 1)->source != BELAY_SOURCE_SERVER)
     assert_true(clock_since_ms(began) < 10000 * slow());
-  while (get(&hoard, "again") != BELAY_CACHE_FROM_SERVER)
+  while (get(&cache, "again") != BELAY_CACHE_FROM_SERVER)
     assert_true(clock_since_ms(began) < 20000 * slow());
   bed_close(bed);
 }

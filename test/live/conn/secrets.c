@@ -7,7 +7,7 @@
 #include "support/fixtures/limit/asks.h"
 #include "support/fixtures/data/blooms.h"
 #include "support/fixtures/limit/buckets.h"
-#include "support/fixtures/cache/caches.h"
+#include "support/fixtures/cache/cache.h"
 #include "support/fixtures/data/counters.h"
 #include "support/fixtures/data/dedups.h"
 #include "support/deployments/fake.h"
@@ -176,11 +176,11 @@ static void use_limiter(bed_t *bed) {
 }
 
 static void use_bucket(bed_t *bed) {
-  static pail_t pail;
-  dip_t dip = {.begun = 0};
-  pail_new(&pail, bed, 10, true);
-  assert_error(begin_fetch(&pail, &dip, "key", 1), 0);
-  (void)end_of_dip(&dip);
+  static bucket_t bucket;
+  bucket_op_t op = {.begun = 0};
+  bucket_open(&bucket, bed, 10, true);
+  assert_error(begin_fetch(&bucket, &op, "key", 1), 0);
+  (void)end_of_bucket_op(&op);
 }
 
 static void use_bloom(bed_t *bed) {
@@ -276,17 +276,17 @@ static void use_idempotency(bed_t *bed) {
 }
 
 static void use_cache(bed_t *bed) {
-  static hoard_t hoard;
-  static fetch_t fetch;
+  static cache_t cache;
+  static get_t get;
   change_t change = {.begun = 0};
-  hoard = (hoard_t){.value = secrets[1]};
-  fetch = (fetch_t){.begun = 0};
-  hoard_new(&hoard, bed, NULL);
-  assert_error(begin_put(&hoard, &change, "key", secrets[1]), 0);
+  cache = (cache_t){.value = secrets[1]};
+  get = (get_t){.begun = 0};
+  cache_open(&cache, bed, NULL);
+  assert_error(begin_put(&cache, &change, "key", secrets[1]), 0);
   (void)end_of_change(&change);
-  assert_error(begin_cache_get(&hoard, &fetch, "key"), 0);
-  (void)end_of_fetch(&fetch);
-  fetch_free(&fetch);
+  assert_error(begin_cache_get(&cache, &get, "key"), 0);
+  (void)end_of_get(&get);
+  get_free(&get);
 }
 
 static void use_permission(bed_t *bed) {

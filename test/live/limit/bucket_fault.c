@@ -11,17 +11,17 @@
 
 /* ---- what the keys hold ---------------------------------------------------------------------------------- */
 
-static int begin_nth(pail_t *pail, dip_t *dip, int n) {
-  return n == 0   ? begin_fetch(pail, dip, "tap", 1)
-         : n == 1 ? begin_add(pail, dip, "tap", 1, 0)
-                  : begin_read(pail, dip, "tap");
+static int begin_nth(bucket_t *bucket, bucket_op_t *op, int n) {
+  return n == 0   ? begin_fetch(bucket, op, "tap", 1)
+         : n == 1 ? begin_add(bucket, op, "tap", 1, 0)
+                  : begin_read(bucket, op, "tap");
 }
 
 BED_TEST(garbage_is_left_alone) {
   static const char *const keys[] = {KEY, INDEX_KEY};
   static const char *const texts[] = {"many", "-1", "01", "1.5", "", "9007199254740992"};
-  pail_t pail;
-  pail_new(&pail, bed, 10, false);
+  bucket_t bucket;
+  bucket_open(&bucket, bed, 10, false);
   for (int i = 0; i < 2; i++)
     for (size_t j = 0; j <= sizeof texts / sizeof *texts; j++) {
       bool list = j == sizeof texts / sizeof *texts;
@@ -30,39 +30,39 @@ BED_TEST(garbage_is_left_alone) {
       else
         server_do(bed->server, "SET", keys[i], texts[j], NULL);
       for (int n = 0; n < 3; n++) {
-        dip_t dip = {0};
-        assert_error(begin_nth(&pail, &dip, n), 0);
-        assert_error(end_of_dip(&dip), list ? BELAY_EWRONGTYPE : BELAY_EMISMATCH);
+        bucket_op_t op = {0};
+        assert_error(begin_nth(&bucket, &op, n), 0);
+        assert_error(end_of_bucket_op(&op), list ? BELAY_EWRONGTYPE : BELAY_EMISMATCH);
         assert_int_equal(server_keys(bed->server), 1);
         assert_int_equal(server_integer(bed->server, "PTTL", keys[i], NULL), -1);
         if (!list)
           assert_string_equal(server_string(bed->server, "GET", keys[i], NULL), texts[j]);
       }
-      expect_delete(&pail, "tap", true, 0);
-      expect_add(&pail, "tap", 1, 0, true, 1, 1); /* it is of use again */
-      expect_delete(&pail, "tap", true, 0);
+      expect_delete(&bucket, "tap", true, 0);
+      expect_add(&bucket, "tap", 1, 0, true, 1, 1); /* it is of use again */
+      expect_delete(&bucket, "tap", true, 0);
     }
 }
 
 static const char *detail_of_mismatch;
 
-static void keep_detail(pail_t *pail) {
-  detail_of_mismatch = belay_detail(pail->bed->belay);
+static void keep_detail(bucket_t *bucket) {
+  detail_of_mismatch = belay_detail(bucket->bed->belay);
 }
 
 BED_TEST(a_mismatch_is_explained) {
-  pail_t pail;
-  dip_t dip = {0};
-  pail_new(&pail, bed, 10, false);
-  pail.then = keep_detail;
+  bucket_t bucket;
+  bucket_op_t op = {0};
+  bucket_open(&bucket, bed, 10, false);
+  bucket.then = keep_detail;
   server_do(bed->server, "SET", KEY, "many", NULL);
-  assert_error(begin_read(&pail, &dip, "tap"), 0);
-  assert_error(end_of_dip(&dip), BELAY_EMISMATCH);
+  assert_error(begin_read(&bucket, &op, "tap"), 0);
+  assert_error(end_of_bucket_op(&op), BELAY_EMISMATCH);
   assert_string_equal(detail_of_mismatch, "belay::bucket::{tap}: it holds no number of tokens");
   server_do(bed->server, "DEL", KEY, NULL);
   server_do(bed->server, "SET", INDEX_KEY, "many", NULL);
-  assert_error(begin_read(&pail, &dip, "tap"), 0);
-  assert_error(end_of_dip(&dip), BELAY_EMISMATCH);
+  assert_error(begin_read(&bucket, &op, "tap"), 0);
+  assert_error(end_of_bucket_op(&op), BELAY_EMISMATCH);
   assert_string_equal(detail_of_mismatch, "belay::bucket::{tap}: its ::index holds no index");
 }
 
@@ -74,7 +74,7 @@ static int64_t number_at(bed_t *bed, const char *key) {
 }
 
 /* The server has executed it, and the answer is on its way when the wire is cut. */
-static void lose_the_answer(bed_t *bed, const char *key, int64_t expected) {
+static void lose_reply(bed_t *bed, const char *key, int64_t expected) {
   while (number_at(bed, key) != expected)
     uv_run(&bed->loop, UV_RUN_NOWAIT);
   relay_cut(bed->relay);
@@ -82,16 +82,16 @@ static void lose_the_answer(bed_t *bed, const char *key, int64_t expected) {
 }
 
 RELAY_TEST(an_add_whose_answer_is_lost_adds_once) {
-  pail_t pail;
-  pail_new(&pail, bed, 1000, false);
-  expect_add(&pail, "tap", 1, 0, true, 1, 1);
+  bucket_t bucket;
+  bucket_open(&bucket, bed, 1000, false);
+  expect_add(&bucket, "tap", 1, 0, true, 1, 1);
   for (int64_t i = 1; i < 6; i++) {
-    dip_t dip = {0};
+    bucket_op_t op = {0};
     relay_delay(bed->relay, RELAY_LONG);
-    assert_error(begin_add(&pail, &dip, "tap", 1, i), 0);
-    lose_the_answer(bed, INDEX_KEY, i + 1);
-    assert_error(end_of_dip(&dip), BELAY_EUNKNOWN); /* it was we, and cannot know that */
-    expect_read(&pail, "tap", i + 1, i + 1);
+    assert_error(begin_add(&bucket, &op, "tap", 1, i), 0);
+    lose_reply(bed, INDEX_KEY, i + 1);
+    assert_error(end_of_bucket_op(&op), BELAY_EUNKNOWN); /* it was we, and cannot know that */
+    expect_read(&bucket, "tap", i + 1, i + 1);
   }
   expect_ttls(bed->server);
 }
@@ -99,25 +99,25 @@ RELAY_TEST(an_add_whose_answer_is_lost_adds_once) {
 /* The wire is cut, or falls silent, at some time or other. */
 RELAY_TEST(an_add_is_done_or_not_known) {
   unsigned known = 0;
-  pail_t pail;
-  pail_new(&pail, bed, 1000, false);
-  expect_add(&pail, "tap", 1, 0, true, 1, 1);
+  bucket_t bucket;
+  bucket_open(&bucket, bed, 1000, false);
+  expect_add(&bucket, "tap", 1, 0, true, 1, 1);
   for (int64_t i = 1; i < 11; i++) {
-    dip_t dip = {0};
+    bucket_op_t op = {0};
     relay_delay(bed->relay, 20);
-    assert_error(begin_add(&pail, &dip, "tap", 1, i), 0);
+    assert_error(begin_add(&bucket, &op, "tap", 1, i), 0);
     bed_run_for(bed, i % 3 * 13);
     if (i % 5 == 4)
       relay_silence(bed->relay);
     else
       relay_cut(bed->relay);
     relay_delay(bed->relay, 0);
-    if (end_of_dip(&dip) == 0)
-      assert_true(dip.state.applied);
+    if (end_of_bucket_op(&op) == 0)
+      assert_true(op.state.applied);
     else
-      assert_error(dip.status, BELAY_EUNKNOWN);
-    known += dip.status == 0;
-    expect_read(&pail, "tap", i + 1, i + 1);
+      assert_error(op.status, BELAY_EUNKNOWN);
+    known += op.status == 0;
+    expect_read(&bucket, "tap", i + 1, i + 1);
   }
   assert_true(known > 0);
   expect_ttls(bed->server);
@@ -125,55 +125,55 @@ RELAY_TEST(an_add_is_done_or_not_known) {
 
 /* Another one filled it before: the server's first answer would have said so, and the second does not tell. */
 RELAY_TEST(it_is_not_known_who_was_first) {
-  pail_t pail;
-  pail_new(&pail, bed, 1000, false);
-  expect_add(&pail, "tap", 5, 0, true, 5, 1);
-  dip_t dip = {0};
+  bucket_t bucket;
+  bucket_open(&bucket, bed, 1000, false);
+  expect_add(&bucket, "tap", 5, 0, true, 5, 1);
+  bucket_op_t op = {0};
   relay_delay(bed->relay, 100);
-  assert_error(begin_add(&pail, &dip, "tap", 5, 1), 0);
+  assert_error(begin_add(&bucket, &op, "tap", 5, 1), 0);
   server_do(bed->server, "SET", INDEX_KEY, "7", "PX", "60000", NULL);
   bed_run_for(bed, 20);
   relay_cut(bed->relay);
   relay_delay(bed->relay, 0);
-  assert_error(end_of_dip(&dip), BELAY_EUNKNOWN);
-  expect_read(&pail, "tap", 5, 7);
+  assert_error(end_of_bucket_op(&op), BELAY_EUNKNOWN);
+  expect_read(&bucket, "tap", 5, 7);
   expect_ttls(bed->server);
 }
 
 RELAY_TEST(a_fetch_is_not_sent_again) {
-  pail_t pail;
-  pail_new(&pail, bed, 1000, false);
-  expect_add(&pail, "tap", 100, 0, true, 100, 1);
+  bucket_t bucket;
+  bucket_open(&bucket, bed, 1000, false);
+  expect_add(&bucket, "tap", 100, 0, true, 100, 1);
   for (int64_t i = 1; i < 6; i++) {
-    dip_t dip = {0};
+    bucket_op_t op = {0};
     relay_delay(bed->relay, RELAY_LONG);
-    assert_error(begin_fetch(&pail, &dip, "tap", 10), 0);
-    lose_the_answer(bed, KEY, 100 - 10 * i);
-    assert_error(end_of_dip(&dip), BELAY_EUNKNOWN);
-    expect_read(&pail, "tap", 100 - 10 * i, 1);
+    assert_error(begin_fetch(&bucket, &op, "tap", 10), 0);
+    lose_reply(bed, KEY, 100 - 10 * i);
+    assert_error(end_of_bucket_op(&op), BELAY_EUNKNOWN);
+    expect_read(&bucket, "tap", 100 - 10 * i, 1);
   }
-  dip_t dip = {0};
+  bucket_op_t op = {0};
   relay_delay(bed->relay, RELAY_LONG);
-  assert_error(begin_delete(&pail, &dip, "tap"), 0);
-  lose_the_answer(bed, KEY, 0);
-  assert_error(end_of_dip(&dip), BELAY_EUNKNOWN); /* whether there was anything */
-  expect_read(&pail, "tap", 0, 0);
+  assert_error(begin_delete(&bucket, &op, "tap"), 0);
+  lose_reply(bed, KEY, 0);
+  assert_error(end_of_bucket_op(&op), BELAY_EUNKNOWN); /* whether there was anything */
+  expect_read(&bucket, "tap", 0, 0);
   expect_ttls(bed->server);
 }
 
 RELAY_TEST(a_read_is_asked_again) {
-  pail_t pail;
-  pail_new(&pail, bed, 1000, false);
-  expect_add(&pail, "tap", 100, 0, true, 100, 1);
-  dip_t dip = {0};
+  bucket_t bucket;
+  bucket_open(&bucket, bed, 1000, false);
+  expect_add(&bucket, "tap", 100, 0, true, 100, 1);
+  bucket_op_t op = {0};
   server_pause(bed->server);
-  assert_error(begin_read(&pail, &dip, "tap"), 0);
+  assert_error(begin_read(&bucket, &op, "tap"), 0);
   bed_run_for(bed, 50);
   relay_cut(bed->relay);
   server_resume(bed->server);
-  assert_error(end_of_dip(&dip), 0);
-  assert_int_equal(dip.state.tokens, 100);
-  assert_int_equal(dip.state.index, 1);
+  assert_error(end_of_bucket_op(&op), 0);
+  assert_int_equal(op.state.tokens, 100);
+  assert_int_equal(op.state.index, 1);
   expect_ttls(bed->server);
 }
 
@@ -196,26 +196,26 @@ static void close_child(belay__child_t *child) {
 
 BED_TEST(a_bucket_goes_after_its_children) {
   for (int how = 0; how < 2; how++) { /* it is closed; the client is */
-    pail_t pail;
-    pail_new(&pail, bed, 10, false);
+    bucket_t bucket;
+    bucket_open(&bucket, bed, 10, false);
     child_t children[4];
     for (int i = 0; i < 4; i++) {
-      children[i] = (child_t){.child.close = close_child, .bucket = pail.bucket, .quick = i % 2};
-      belay__handle_attach((belay__handle_t *)pail.bucket, &children[i].child);
+      children[i] = (child_t){.child.close = close_child, .bucket = bucket.handle, .quick = i % 2};
+      belay__handle_attach((belay__handle_t *)bucket.handle, &children[i].child);
     }
     uint64_t objects = client_stats(bed).objects;
-    belay__handle_detach((belay__handle_t *)pail.bucket, &children[3].child); /* before */
-    assert_error(how == 0 ? begin_close_pail(&pail) : begin_client_close(bed), 0);
+    belay__handle_detach((belay__handle_t *)bucket.handle, &children[3].child); /* before */
+    assert_error(how == 0 ? begin_close_bucket(&bucket) : begin_client_close(bed), 0);
     bed_run_for(bed, 30);
     for (int i = 0; i < 4; i++)
       assert_int_equal(children[i].closes, i < 3);
-    assert_int_equal(pail.closed, 0);
+    assert_int_equal(bucket.closed, 0);
     assert_int_equal(client_stats(bed).objects, objects);
-    belay__handle_detach((belay__handle_t *)pail.bucket, &children[0].child);
+    belay__handle_detach((belay__handle_t *)bucket.handle, &children[0].child);
     bed_run_for(bed, 30);
-    assert_int_equal(pail.closed, 0);
-    belay__handle_detach((belay__handle_t *)pail.bucket, &children[2].child);
-    assert_int_equal(pail.closed, 0); /* not inside */
-    bed_until(bed, how == 0 ? pail.closed == 1 : bed->client_closed == 1);
+    assert_int_equal(bucket.closed, 0);
+    belay__handle_detach((belay__handle_t *)bucket.handle, &children[2].child);
+    assert_int_equal(bucket.closed, 0); /* not inside */
+    bed_until(bed, how == 0 ? bucket.closed == 1 : bed->client_closed == 1);
   }
 }

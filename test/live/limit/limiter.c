@@ -378,9 +378,7 @@ BED_TEST(who_waits_is_called_when_the_token_is_there) {
   ask_t asks[5] = {0};
   int64_t begun = clock_now();
   for (int i = 0; i < 5; i++)
-    assert_error(
-        belay_limiter_wait(limiter, asked(bed, &asks[i]), belay_string("k"), 1, SECOND, on_answer),
-        0);
+    start_wait(bed, limiter, &asks[i], "k", 1, SECOND);
   for (int i = 0; i < 5; i++) {
     assert_result(answer(&asks[i], 0), BELAY_ALLOWED, -2, 0, -2);
     assert_true(clock_since_ms(begun) >= (i < 2 ? 0 : (i - 1) * 100 - 20));
@@ -403,9 +401,7 @@ BED_TEST(a_canceled_wait_gives_back) {
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
   assert_result(take(bed, limiter, "k", 2), BELAY_ALLOWED, 0, 0, -2);
   ask_t ask = {0};
-  assert_error(
-      belay_limiter_wait(limiter, asked(bed, &ask), belay_string("k"), 1, 60 * SECOND, on_answer),
-      0);
+  start_wait(bed, limiter, &ask, "k", 1, 60 * SECOND);
   bed_run_for(bed, 50);
   int64_t reset = peek(bed, limiter, "k")->reset_after_us;
   assert_true(reset > 25 * SECOND && reset <= 30 * SECOND);
@@ -415,9 +411,7 @@ BED_TEST(a_canceled_wait_gives_back) {
   assert_true(reset > 15 * SECOND && reset <= 20 * SECOND);
   /* The same at a close, answered already and on the way. */
   for (int ms = 0; ms <= 50; ms += 50) {
-    assert_error(
-        belay_limiter_wait(limiter, asked(bed, &ask), belay_string("k"), 1, 60 * SECOND, on_answer),
-        0);
+    start_wait(bed, limiter, &ask, "k", 1, 60 * SECOND);
     bed_run_for(bed, ms);
     assert_error(belay_limiter_close(limiter, NULL), 0);
     assert_int_equal(answer(&ask, 0)->cause, BELAY_ECANCELED);

@@ -364,14 +364,13 @@ TEST(the_end_comes_in_a_callback) {
     ask_t *a = ending.ask;
     a[0].then = end_it;
     a[0].arg = &ending;
-    assert_error(belay_limiter_wait(l, asked(bed, &a[1]), belay_string("k"), 1, 60 * S, on_answer),
-                 0);
+    start_wait(bed, l, &a[1], "k", 1, 60 * S);
     bed_run_for(bed, 50);
     assert_error(belay_limiter_peek(l, asked(bed, &a[0]), belay_string("k"), on_answer), 0);
     server_pause(bed->server);
-    assert_error(belay_limiter_take(l, asked(bed, &a[2]), belay_string("j"), 1, on_answer), 0);
+    start_take(bed, l, &a[2], "j", 1);
     assert_error(belay_limiter_reset(l, asked(bed, &a[3]), belay_string("j"), on_answer), 0);
-    assert_error(belay_limiter_wait(l, asked(bed, &a[4]), belay_string("j"), 1, S, on_answer), 0);
+    start_wait(bed, l, &a[4], "j", 1, S);
     assert_error(belay_limiter_reserve(l, asked(bed, &a[5]), belay_string("j"), 1, S, on_answer),
                  0);
     server_resume(bed->server);

@@ -51,9 +51,7 @@ static void strike(ask_t *ask) {
   size_t kind = (size_t)(uintptr_t)ask->arg;
   ask->then = again;
   ask->request.timeout_ms = 0;
-  assert_error(belay_limiter_take(hammer.limiter[kind], asked(ask->bed, ask), belay_string("k"),
-                                  ask->begun % COST_MAX + 1, on_answer),
-               0);
+  start_take(ask->bed, hammer.limiter[kind], ask, "k", ask->begun % COST_MAX + 1);
 }
 
 /* Reports what was admitted, when, and by which policy; then takes again. */

@@ -200,8 +200,7 @@ BED_TEST(a_change_while_a_request_is_pending) {
   belay_limiter_t *limiter = limiter_new(bed, limits, 1);
   ask_t asks[8] = {0};
   for (size_t i = 0; i < 8; i++) {
-    assert_error(belay_limiter_take(limiter, asked(bed, &asks[i]), belay_string("k"), 1, on_answer),
-                 0);
+    start_take(bed, limiter, &asks[i], "k", 1);
     assert_error(belay_limiter_reconfigure(limiter, limits, i % 4 + 1), 0);
   }
   for (size_t i = 0; i < 8; i++)
@@ -209,8 +208,7 @@ BED_TEST(a_change_while_a_request_is_pending) {
   assert_int_equal(asks[0].result.remaining, 9);
   assert_int_equal(asks[1].result.remaining, 8);
   assert_int_equal(asks[4].result.remaining, 4);
-  assert_error(belay_limiter_take(limiter, asked(bed, &asks[0]), belay_string("k"), 1, on_answer),
-               0);
+  start_take(bed, limiter, &asks[0], "k", 1);
   assert_error(belay_limiter_reconfigure(limiter, limits, 1), 0);
   assert_error(belay_limiter_close(limiter, NULL), 0);
   assert_error(answer(&asks[0], 0)->cause, BELAY_ECANCELED);

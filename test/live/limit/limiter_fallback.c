@@ -69,14 +69,10 @@ TEST_IN(what_is_answered, bed, bed_that_times_out()) {
     memset(others, 0, sizeof others);
     memset(never, 0, sizeof never);
     for (int i = 0; i < 4; i++) {
-      assert_error(
-          belay_limiter_take(limiters[i], asked(bed, &asks[i]), belay_string("k"), 1, on_answer),
-          0);
+      start_take(bed, limiters[i], &asks[i], "k", 1);
       assert_error(
           belay_limiter_peek(limiters[i], asked(bed, &others[i]), belay_string("k"), on_answer), 0);
-      assert_error(
-          belay_limiter_take(limiters[i], asked(bed, &never[i]), belay_string("k"), 101, on_answer),
-          0);
+      start_take(bed, limiters[i], &never[i], "k", 101);
     }
     for (int i = 0; i < 4; i++) {
       const belay_limiter_result_t *result = answer(&asks[i], 0);
@@ -103,8 +99,7 @@ static void expect_policy_at_once(bed_t *bed, belay_limiter_t *limiter, unsigned
   uint64_t before = limiter_stats(limiter).asked, sent = client_stats(bed).commands;
   memset(asks, 0, sizeof asks);
   for (unsigned i = 0; i < n; i++)
-    assert_error(belay_limiter_take(limiter, asked(bed, &asks[i]), belay_string("k"), 1, on_answer),
-                 0);
+    start_take(bed, limiter, &asks[i], "k", 1);
   for (unsigned i = 0; i < n; i++) {
     assert_said(answer(&asks[i], 0), BELAY_ALLOWED, BELAY_SOURCE_AWAY);
     assert_error(asks[i].result.cause, BELAY_EUNREACHABLE);
@@ -145,8 +140,7 @@ TEST_IN(without_a_policy_each_take_is_sent, bed, bed_that_times_out()) {
   assert_int_equal(take(bed, unknown, "k", 1)->verdict, BELAY_INDETERMINATE);
   uint64_t before = limiter_stats(unknown).asked;
   for (int i = 0; i < 10; i++)
-    assert_error(belay_limiter_take(unknown, asked(bed, &asks[i]), belay_string("k"), 1, on_answer),
-                 0);
+    start_take(bed, unknown, &asks[i], "k", 1);
   assert_int_equal(limiter_stats(unknown).asked, before + 10);
   for (int i = 0; i < 10; i++)
     answer(&asks[i], 0);
@@ -165,8 +159,7 @@ TEST_IN(a_refusal_is_an_answer, bed, bed_that_times_out()) {
   static ask_t asks[3];
   memset(asks, 0, sizeof asks);
   for (int i = 0; i < 3; i++)
-    assert_error(belay_limiter_take(closed, asked(bed, &asks[i]), belay_string("k"), 1, on_answer),
-                 0);
+    start_take(bed, closed, &asks[i], "k", 1);
   for (int i = 0; i < 3; i++)
     assert_said(answer(&asks[i], 0), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
   assert_int_equal(limiter_stats(closed).asked, before + 3);
@@ -252,8 +245,7 @@ TEST_IN(the_local_rate, bed, bed_without_server()) {
         continue;
       if (asks[i].begun > 0)
         admitted += asks[i].result.verdict == BELAY_ALLOWED;
-      assert_error(
-          belay_limiter_take(limiter, asked(bed, &asks[i]), belay_string("k"), 1, on_answer), 0);
+      start_take(bed, limiter, &asks[i], "k", 1);
     }
     uv_run(&bed->loop, UV_RUN_NOWAIT);
     int64_t turn = clock_now() - before;
@@ -313,8 +305,7 @@ TEST_IN(what_is_known_is_answered, bed, bed_that_times_out()) {
   static ask_t asks[12];
   memset(asks, 0, sizeof asks);
   for (int i = 0; i < 12; i++)
-    assert_error(belay_limiter_take(limiter, asked(bed, &asks[i]), belay_string("k"), 1, on_answer),
-                 0);
+    start_take(bed, limiter, &asks[i], "k", 1);
   for (int i = 0; i < 12; i++)
     assert_said(answer(&asks[i], 0), BELAY_ALLOWED, i < 7 ? BELAY_SOURCE_LEASE : BELAY_SOURCE_AWAY);
   assert_said(take(bed, limiter, "full", 1), BELAY_DENIED, BELAY_SOURCE_DENIAL);
@@ -345,8 +336,7 @@ TEST_IN(a_close_while_it_is_away, bed, bed_without_server()) {
   to_close = limiter;
   for (int i = 0; i < 4; i++) {
     asks[i].then = close_it;
-    assert_error(belay_limiter_take(limiter, asked(bed, &asks[i]), belay_string("k"), 1, on_answer),
-                 0);
+    start_take(bed, limiter, &asks[i], "k", 1);
   }
   for (int i = 0; i < 4; i++)
     answer(&asks[i], 0);

@@ -24,7 +24,7 @@ static void key_at(cluster_t *cluster, unsigned node, char key[16]) {
 }
 
 static void begin_take(bed_t *bed, belay_limiter_t *limiter, ask_t *ask, const char *key) {
-  assert_error(belay_limiter_take(limiter, asked(bed, ask), belay_string(key), 1, on_answer), 0);
+  start_take(bed, limiter, ask, key, 1);
 }
 
 static void expect_said(const belay_limiter_result_t *result, belay_source_t source) {

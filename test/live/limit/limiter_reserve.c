@@ -150,7 +150,7 @@ TEST(an_answer_that_is_lost) {
     if (turn == 0) {
       assert_error(
           belay_limiter_reserve(l, asked(bed, &asks[0]), belay_string("k"), 2, DAY, on_answer), 0);
-      assert_error(belay_limiter_take(l, asked(bed, &asks[1]), belay_string("j"), 1, on_answer), 0);
+      start_take(bed, l, &asks[1], "j", 1);
     } else {
       assert_error(belay_limiter_cancel_reservation(l, asked(bed, &asks[0]), belay_string("k"),
                                                     &asks[2].result.reservation, on_answer),
@@ -191,9 +191,7 @@ BED_TEST(waits_are_fair) {
   for (size_t i = 0; i < N; i++) {
     asks[i].arg = (void *)(uintptr_t)i;
     asks[i].then = note_turn;
-    assert_error(belay_limiter_wait(l[i % 2], asked(bed, &asks[i]), belay_string("k"), 1,
-                                    60 * SECOND, on_answer),
-                 0);
+    start_wait(bed, l[i % 2], &asks[i], "k", 1, 60 * SECOND);
   }
   belay_limiter_stats_t stats;
   belay_limiter_stats(l[0], &stats);
@@ -233,8 +231,7 @@ BED_TEST(so_many_may_wait_and_no_more) {
       int canceled = belay_request_cancel(&asks[last].request);
       assert_true(canceled == 0 || asks[last].ended == 1);
       (void)answer(&asks[last], 0);
-      assert_error(
-          belay_limiter_wait(l, asked(bed, &asks[last]), belay_string("k"), 1, DAY, on_answer), 0);
+      start_wait(bed, l, &asks[last], "k", 1, DAY);
     }
     assert_error(belay_limiter_close(l, NULL), 0);
     for (size_t i = 0; i < 4; i++)

@@ -23,88 +23,88 @@ static int64_t filled(bed_t *bed, const char *name) {
 
 /* ---- who is elected -------------------------------------------------------------------------------------- */
 
-typedef struct club {
+typedef struct group {
   bed_t *bed;
-  pail_t pail[MEMBERS];
-  hand_t hand[MEMBERS];
-} club_t;
+  bucket_t bucket[MEMBERS];
+  refiller_t refiller[MEMBERS];
+} group_t;
 
-static void club_open(club_t *club, uint32_t period_ms) {
+static void group_open(group_t *group, uint32_t period_ms) {
   belay_bucket_options_t bucket = bucket_options(CAPACITY, false);
-  *club = (club_t){.bed = bed_open(NULL)};
-  bed_t *bed = club->bed;
+  *group = (group_t){.bed = bed_open(NULL)};
+  bed_t *bed = group->bed;
   for (int i = 0; i < MEMBERS; i++) {
     char label[8];
     snprintf(label, sizeof label, "m%d", i);
     belay_refiller_options_t options = refiller_options(label, PLACES, period_ms);
-    pail_of(&club->pail[i], bed,
-            i == 0 ? bed->client : bed_connect(bed, server_url(bed->server), NULL), &bucket);
-    hand_new(&club->hand[i], &club->pail[i], &options);
+    bucket_open_on(&group->bucket[i], bed,
+                   i == 0 ? bed->client : bed_connect(bed, server_url(bed->server), NULL), &bucket);
+    refiller_open(&group->refiller[i], &group->bucket[i], &options);
     memset(label, 'x', sizeof label);
   }
 }
 
-static int elected_in(const club_t *club) {
+static int elected_in(const group_t *group) {
   int n = 0;
   for (int i = 0; i < MEMBERS; i++)
-    n += club->hand[i].refiller != NULL &&
-         belay_refiller_state(club->hand[i].refiller) == BELAY_REFILLER_ELECTED;
+    n += group->refiller[i].handle != NULL &&
+         belay_refiller_state(group->refiller[i].handle) == BELAY_REFILLER_ELECTED;
   return n;
 }
 
-static hand_t *someone(club_t *club, bool elected) {
+static refiller_t *someone(group_t *group, bool elected) {
   for (int i = 0; i < MEMBERS; i++)
-    if (club->hand[i].refiller != NULL &&
-        (club->hand[i].state == BELAY_REFILLER_ELECTED) == elected)
-      return &club->hand[i];
+    if (group->refiller[i].handle != NULL &&
+        (group->refiller[i].state == BELAY_REFILLER_ELECTED) == elected)
+      return &group->refiller[i];
   return NULL;
 }
 
 /* Their poll interval is over 15 s, but a vacancy wakes them at once. */
 TEST(a_vacancy_wakes_who_waits) {
-  club_t club;
-  crew_t crew = {.told = 0};
-  club_open(&club, 1000);
-  bed_until(club.bed, elected_in(&club) == PLACES);
-  bed_run_for(club.bed, 300 * slow()); /* the others listen */
-  assert_int_equal(elected_in(&club), PLACES);
+  group_t group;
+  places_t places;
+  group_open(&group, 1000);
+  bed_until(group.bed, elected_in(&group) == PLACES);
+  bed_run_for(group.bed, 300 * slow()); /* the others listen */
+  assert_int_equal(elected_in(&group), PLACES);
   for (int i = 0; i < 3; i++) {
-    hand_t *waits = someone(&club, false);
-    ask_members(waits, &crew);
-    assert_int_equal(crew.n, PLACES);
-    assert_true(strcmp(crew.member[0].label, crew.member[1].label) < 0);
+    refiller_t *waits = someone(&group, false);
+    read_places(waits, &places);
+    assert_int_equal(places.n, PLACES);
     for (int j = 0; j < MEMBERS; j++) {
       char label[8];
       snprintf(label, sizeof label, "m%d", j);
-      bool elected = club.hand[j].refiller != NULL && club.hand[j].state == BELAY_REFILLER_ELECTED;
-      assert_int_equal(state_in(&crew, label), elected ? BELAY_REFILLER_ELECTED : 0);
+      bool elected =
+          group.refiller[j].handle != NULL && group.refiller[j].state == BELAY_REFILLER_ELECTED;
+      assert_int_equal(state_in(&places, label), elected ? BELAY_REFILLER_ELECTED : 0);
     }
-    assert_between(crew.member[0].remaining_ms, 30000, 60000);
+    assert_between(places.place[0].remaining_ms, 30000, 60000);
     int64_t begun = clock_now();
-    close_hand(someone(&club, true));
-    bed_until(club.bed, elected_in(&club) == PLACES);
+    close_refiller(someone(&group, true));
+    bed_until(group.bed, elected_in(&group) == PLACES);
     assert_between(clock_since_ms(begun), 0, 2000 * slow());
   }
   for (int i = 0; i < MEMBERS; i++)
-    assert_int_equal(club.hand[i].deposed, 0);
-  assert_int_equal(client_stats(club.bed).unknown, 0);
-  bed_close(club.bed);
+    assert_int_equal(group.refiller[i].lost, 0);
+  assert_int_equal(client_stats(group.bed).unknown, 0);
+  bed_close(group.bed);
 }
 
 /* All five are elected, and each fills when it can. */
 BED_TEST(a_bucket_is_filled_once_in_a_period) {
   enum { PERIOD = 40, RUN = 500 };
-  belay_bucket_options_t bucket = bucket_options(CAPACITY, false);
-  pail_t pail[MEMBERS];
-  hand_t hand[MEMBERS] = {0};
+  belay_bucket_options_t o = bucket_options(CAPACITY, false);
+  bucket_t bucket[MEMBERS];
+  refiller_t refiller[MEMBERS] = {0};
   for (int i = 0; i < MEMBERS; i++) {
     belay_refiller_options_t options = refiller_options(NULL, MEMBERS, PERIOD);
     options.tokens = 2;
-    pail_of(&pail[i], bed, i == 0 ? bed->client : bed_connect(bed, server_url(bed->server), NULL),
-            &bucket);
-    hand_new(&hand[i], &pail[i], &options);
-    hand_add(&hand[i], "a", 0);
-    hand_add(&hand[i], "b", 3);
+    bucket_open_on(&bucket[i], bed,
+                   i == 0 ? bed->client : bed_connect(bed, server_url(bed->server), NULL), &o);
+    refiller_open(&refiller[i], &bucket[i], &options);
+    refiller_add(&refiller[i], "a", 0);
+    refiller_add(&refiller[i], "b", 3);
   }
   bed_until(bed, filled(bed, "a") > 0);
   int64_t from = clock_now(), before = filled(bed, "a");
@@ -112,7 +112,7 @@ BED_TEST(a_bucket_is_filled_once_in_a_period) {
   int64_t after = filled(bed, "a"), took = clock_since_ms(from) + 1;
   assert_between(after - before, RUN / PERIOD / 2 / slow(), took / PERIOD + 1);
   for (int i = 0; i < MEMBERS; i++)
-    close_hand(&hand[i]);
+    close_refiller(&refiller[i]);
   bed_settle(bed);
   assert_int_equal(number_at(bed->server, "belay::bucket::{a}"), 2 * filled(bed, "a"));
   assert_int_equal(number_at(bed->server, "belay::bucket::{b}"), 3 * filled(bed, "b"));
@@ -124,10 +124,10 @@ BED_TEST(a_bucket_is_filled_once_in_a_period) {
 #define PERIOD 100
 #define ELECTION "refill/3/tap/main" /* as the header says */
 
-static void pail_tap(pail_t *pail, bed_t *bed) {
+static void open_tap(bucket_t *bucket, bed_t *bed) {
   belay_bucket_options_t options = bucket_options(CAPACITY, false);
   options.name = belay_string("tap");
-  pail_of(pail, bed, bed->client, &options);
+  bucket_open_on(bucket, bed, bed->client, &options);
 }
 
 static belay_refiller_options_t brief_options(const char *label, uint32_t refillers) {
@@ -136,21 +136,21 @@ static belay_refiller_options_t brief_options(const char *label, uint32_t refill
   return options;
 }
 
-static void say_change(hand_t *hand) {
-  if (hand->closed == 0) {
-    printf("%s\n", hand->state == BELAY_REFILLER_ELECTED ? "elected" : "deposed");
+static void say_change(refiller_t *refiller) {
+  if (refiller->closed == 0) {
+    printf("%s\n", refiller->state == BELAY_REFILLER_ELECTED ? "elected" : "lost");
     fflush(stdout);
   }
 }
 
 static _Noreturn void be_member(const char *url, const char *label) {
   bed_t *bed = bed_open_at(url, NULL);
-  pail_t pail;
-  hand_t hand = {.then = say_change};
+  bucket_t bucket;
+  refiller_t refiller = {.then = say_change};
   belay_refiller_options_t options = brief_options(label, PLACES);
-  pail_tap(&pail, bed);
-  hand_new(&hand, &pail, &options);
-  hand_add(&hand, "k", 0);
+  open_tap(&bucket, bed);
+  refiller_open(&refiller, &bucket, &options);
+  refiller_add(&refiller, "k", 0);
   for (;;)
     bed_run_for(bed, 60000);
 }
@@ -158,14 +158,14 @@ static _Noreturn void be_member(const char *url, const char *label) {
 typedef struct stage {
   server_t *server;
   bed_t *bed;
-  pail_t pail;
-  hand_t eye; /* wants the only place there is, while two are taken: it just looks */
+  bucket_t bucket;
+  refiller_t eye; /* wants the only place there is, while two are taken: it just looks */
   process_t process[MEMBERS];
-  crew_t crew;
+  places_t places;
 } stage_t;
 
-static int number_of(const crew_t *crew, size_t i) {
-  return crew->member[i].label[1] - '0';
+static int number_of(const places_t *places, size_t i) {
+  return places->place[i].label[1] - '0';
 }
 
 static void open_stage(stage_t *s) {
@@ -181,10 +181,10 @@ static void open_stage(stage_t *s) {
   while (server_integer(s->server, "ZCARD", "belay::semaphore::{" ELECTION "}", NULL) < PLACES)
     stall_ms(10);
   belay_refiller_options_t options = brief_options("eye", 1);
-  pail_tap(&s->pail, s->bed);
-  hand_new(&s->eye, &s->pail, &options);
-  ask_members(&s->eye, &s->crew);
-  assert_int_equal(s->crew.n, PLACES);
+  open_tap(&s->bucket, s->bed);
+  refiller_open(&s->eye, &s->bucket, &options);
+  read_places(&s->eye, &s->places);
+  assert_int_equal(s->places.n, PLACES);
 }
 
 static void expect_said(process_t *process, const char *expected) {
@@ -195,28 +195,28 @@ static void expect_said(process_t *process, const char *expected) {
 
 /* It misses its rounds, and reports each missed one. */
 static void suspend_one(stage_t *s) {
-  process_t *process = &s->process[number_of(&s->crew, 0)];
+  process_t *process = &s->process[number_of(&s->places, 0)];
   char label[72];
-  snprintf(label, sizeof label, "%s", s->crew.member[0].label);
+  snprintf(label, sizeof label, "%s", s->places.place[0].label);
   expect_said(process, "elected");
   process_kill(process, SIGSTOP);
   do {
     bed_run_for(s->bed, 10);
-    ask_members(&s->eye, &s->crew);
-    assert_int_equal(s->crew.n, PLACES);
-  } while (state_in(&s->crew, label) == BELAY_REFILLER_ELECTED);
-  assert_int_equal(state_in(&s->crew, label), BELAY_REFILLER_SUSPECT);
+    read_places(&s->eye, &s->places);
+    assert_int_equal(s->places.n, PLACES);
+  } while (state_in(&s->places, label) == BELAY_REFILLER_ELECTED);
+  assert_int_equal(state_in(&s->places, label), BELAY_REFILLER_SUSPECT);
   process_kill(process, SIGCONT);
   do {
     bed_run_for(s->bed, 10);
-    ask_members(&s->eye, &s->crew);
-  } while (state_in(&s->crew, label) == BELAY_REFILLER_SUSPECT);
-  assert_int_equal(state_in(&s->crew, label), BELAY_REFILLER_ELECTED);
-  assert_int_equal(s->crew.n, PLACES);
+    read_places(&s->eye, &s->places);
+  } while (state_in(&s->places, label) == BELAY_REFILLER_SUSPECT);
+  assert_int_equal(state_in(&s->places, label), BELAY_REFILLER_ELECTED);
+  assert_int_equal(s->places.n, PLACES);
 }
 
 static void kill_one(stage_t *s) {
-  int dead = number_of(&s->crew, 1), kept = number_of(&s->crew, 0);
+  int dead = number_of(&s->places, 1), kept = number_of(&s->places, 0);
   char label[8];
   snprintf(label, sizeof label, "m%d", dead);
   process_kill(&s->process[dead], SIGKILL);
@@ -225,14 +225,14 @@ static void kill_one(stage_t *s) {
   int64_t died = clock_now();
   do {
     bed_run_for(s->bed, 10);
-    ask_members(&s->eye, &s->crew);
-  } while (s->crew.n < PLACES || state_in(&s->crew, label) != 0);
+    read_places(&s->eye, &s->places);
+  } while (s->places.n < PLACES || state_in(&s->places, label) != 0);
   assert_between(clock_since_ms(died), 0, LEASE + 500 * slow());
   bool stayed = false;
-  for (size_t i = 0; i < s->crew.n; i++) {
-    stayed |= number_of(&s->crew, i) == kept;
-    if (number_of(&s->crew, i) != kept)
-      expect_said(&s->process[number_of(&s->crew, i)], "elected");
+  for (size_t i = 0; i < s->places.n; i++) {
+    stayed |= number_of(&s->places, i) == kept;
+    if (number_of(&s->places, i) != kept)
+      expect_said(&s->process[number_of(&s->places, i)], "elected");
   }
   assert_true(stayed);
 }
@@ -243,7 +243,7 @@ static void close_stage(stage_t *s) {
       char line[16];
       process_kill(&s->process[i], SIGKILL);
       while (process_read_line(&s->process[i], line, sizeof line))
-        assert_string_not_equal(line, "deposed");
+        assert_string_not_equal(line, "lost");
       process_wait(&s->process[i]);
     }
   bed_close(s->bed); /* and the server */
@@ -268,16 +268,17 @@ TEST(who_dies_is_replaced_and_who_stumbles_is_not) {
 
 /* ---- arguments ------------------------------------------------------------------------------------------- */
 
-static void expect_none(pail_t *pail, const belay_refiller_options_t *options, const char *detail) {
-  belay_refiller_t *out = (belay_refiller_t *)pail;
-  assert_error(belay_refiller_new(pail->bucket, options, &out), BELAY_EINVAL);
+static void expect_none(bucket_t *bucket, const belay_refiller_options_t *options,
+                        const char *detail) {
+  belay_refiller_t *out = (belay_refiller_t *)bucket;
+  assert_error(belay_refiller_new(bucket->handle, options, &out), BELAY_EINVAL);
   assert_null(out);
-  assert_string_equal(belay_detail(pail->bed->belay), detail);
+  assert_string_equal(belay_detail(bucket->bed->belay), detail);
 }
 
 TEST_IN(options_are_checked, bed, bed_open_at("unix:///nowhere", NULL)) {
-  pail_t pail;
-  pail_new(&pail, bed, 10, false);
+  bucket_t bucket;
+  bucket_open(&bucket, bed, 10, false);
   const belay_refiller_options_t good = refiller_options("me", 3, 1000);
   static const char range[] = "%s: not from %lld to %lld";
   static const struct {
@@ -297,44 +298,44 @@ TEST_IN(options_are_checked, bed, bed_open_at("unix:///nowhere", NULL)) {
       memcpy((char *)&o + rows[i].at, &value, sizeof value);
       snprintf(detail, sizeof detail, range, rows[i].name, (long long)rows[i].min,
                (long long)rows[i].max);
-      expect_none(&pail, &o, detail);
+      expect_none(&bucket, &o, detail);
     }
   static const int64_t tokens[] = {0, -1, 11};
   belay_refiller_options_t o = good;
   for (int i = 0; i < 3; i++) {
     o.tokens = tokens[i];
-    expect_none(&pail, &o, "tokens: not from 1 to 10");
+    expect_none(&bucket, &o, "tokens: not from 1 to 10");
   }
   o = good;
   o.period_ms = 1800001;
-  expect_none(&pail, &o, "period_ms: more than half of the bucket's idle_ms");
+  expect_none(&bucket, &o, "period_ms: more than half of the bucket's idle_ms");
   belay_bucket_options_t forgetful = bucket_options(10, false);
-  pail_t other;
+  bucket_t other;
   forgetful.index_ms = 3600000;
-  pail_of(&other, bed, bed->client, &forgetful);
+  bucket_open_on(&other, bed, bed->client, &forgetful);
   o.period_ms = 360001;
   expect_none(&other, &o, "period_ms: more than a tenth of the bucket's index_ms");
   o = good;
   o.name.len = 129;
-  expect_none(&pail, &o, "name: not 1 to 128 bytes");
-  expect_none(&pail, NULL, "name: not 1 to 128 bytes");
+  expect_none(&bucket, &o, "name: not 1 to 128 bytes");
+  expect_none(&bucket, NULL, "name: not 1 to 128 bytes");
   o = good;
   o.label = "a b";
-  expect_none(&pail, &o, "label: not 1 to 64 printable bytes");
+  expect_none(&bucket, &o, "label: not 1 to 64 printable bytes");
   belay_refiller_t *out;
   assert_error(belay_refiller_new(NULL, &good, &out), BELAY_EINVAL);
-  assert_error(belay_refiller_new(pail.bucket, &good, NULL), BELAY_EINVAL);
-  assert_error(begin_close_pail(&pail), 0);
-  assert_error(belay_refiller_new(pail.bucket, &good, &out), BELAY_ECLOSING);
-  bed_until(bed, pail.closed == 1);
+  assert_error(belay_refiller_new(bucket.handle, &good, NULL), BELAY_EINVAL);
+  assert_error(begin_close_bucket(&bucket), 0);
+  assert_error(belay_refiller_new(bucket.handle, &good, &out), BELAY_ECLOSING);
+  bed_until(bed, bucket.closed == 1);
   belay_refiller_options_init(NULL);
 }
 
 BED_TEST(arguments_are_checked) {
   static char key[BELAY_BUCKET_KEY_MAX + 2];
   memset(key, 'k', sizeof key - 1);
-  pail_t pail;
-  hand_t hand = {0};
+  bucket_t bucket;
+  refiller_t refiller = {0};
   belay_refiller_options_t options = refiller_options(NULL, 1000, 10);
   options.refillers = 1000;
   char name[128];
@@ -345,9 +346,9 @@ BED_TEST(arguments_are_checked) {
   char bucket_name[128];
   memset(bucket_name, '%', sizeof bucket_name);
   longest.name = belay_bytes(bucket_name, sizeof bucket_name);
-  pail_of(&pail, bed, bed->client, &longest);
-  hand_new(&hand, &pail, &options);
-  belay_refiller_t *r = hand.refiller;
+  bucket_open_on(&bucket, bed, bed->client, &longest);
+  refiller_open(&refiller, &bucket, &options);
+  belay_refiller_t *r = refiller.handle;
   assert_error(belay_refiller_add(r, belay_string(""), 0), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "key: not 1 to 1024 bytes");
   assert_error(belay_refiller_add(r, belay_bytes(key, sizeof key - 1), 0), BELAY_EINVAL);
@@ -357,12 +358,13 @@ BED_TEST(arguments_are_checked) {
   assert_error(belay_refiller_add(r, belay_string("k"), 11), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "tokens: not from 0 to 10");
   assert_error(belay_refiller_add(r, belay_bytes(key, sizeof key - 2), 10), 0);
-  bed_until(bed, hand_stats(&hand).filled >= 2);
+  bed_until(bed, refiller_stats(&refiller).filled >= 2);
   assert_error(belay_refiller_add(NULL, belay_string("k"), 0), BELAY_EINVAL);
   assert_error(belay_refiller_remove(NULL, belay_string("k")), BELAY_EINVAL);
   assert_error(belay_refiller_close(NULL, NULL), BELAY_EINVAL);
   assert_int_equal(belay_refiller_state(NULL), BELAY_REFILLER_WAITING);
   assert_null(belay_refiller_data(NULL));
+  assert_null(belay_refiller_election(NULL).data);
   belay_refiller_stats_t stats = {.keys = 1};
   belay_refiller_stats(NULL, &stats);
   assert_int_equal(stats.keys, 0);

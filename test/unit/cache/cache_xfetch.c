@@ -23,7 +23,7 @@ typedef struct moment {
   belay__freshness_t expected;
 } moment_t;
 
-static void expect_moments(const belay__record_t *record, const belay__fresh_config_t *terms,
+static void expect_moments(const belay__record_t *record, const belay_cache_options_t *terms,
                            const moment_t *moments, size_t n) {
   for (size_t i = 0; i < n; i++) {
     belay__freshness_t found = belay__fresh_judge(record, terms, moments[i].now_ms, 0.5);
@@ -38,21 +38,21 @@ static void expect_moments(const belay__record_t *record, const belay__fresh_con
 
 TEST(a_value_grows_old) {
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000);
-  belay__fresh_config_t terms = {.stale_ms = 100, .keep_ms = 500};
+  belay_cache_options_t terms = {.stale_ms = 100, .keep_ms = 500};
   EXPECT(&record, &terms, {0, BELAY__FRESH}, {999, BELAY__FRESH}, {1000, BELAY__STALE},
          {1099, BELAY__STALE}, {1100, BELAY__KEPT}, {1499, BELAY__KEPT}, {1500, BELAY__EXPIRED},
          {INT64_MAX, BELAY__EXPIRED});
-  terms = (belay__fresh_config_t){.stale_ms = 0, .keep_ms = 500};
+  terms = (belay_cache_options_t){.stale_ms = 0, .keep_ms = 500};
   EXPECT(&record, &terms, {999, BELAY__FRESH}, {1000, BELAY__KEPT}, {1500, BELAY__EXPIRED});
-  terms = (belay__fresh_config_t){.stale_ms = 500, .keep_ms = 500};
+  terms = (belay_cache_options_t){.stale_ms = 500, .keep_ms = 500};
   EXPECT(&record, &terms, {999, BELAY__FRESH}, {1499, BELAY__STALE}, {1500, BELAY__EXPIRED});
-  terms = (belay__fresh_config_t){0};
+  terms = (belay_cache_options_t){0};
   EXPECT(&record, &terms, {999, BELAY__FRESH}, {1000, BELAY__EXPIRED});
 }
 
 TEST(after_a_failed_load_it_rests) {
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000);
-  belay__fresh_config_t terms = {.stale_ms = 100, .keep_ms = 500};
+  belay_cache_options_t terms = {.stale_ms = 100, .keep_ms = 500};
   record.retry_ms = 1050;
   EXPECT(&record, &terms, {999, BELAY__FRESH}, {1000, BELAY__STALE_BACKOFF},
          {1049, BELAY__STALE_BACKOFF}, {1050, BELAY__STALE}, {1100, BELAY__KEPT});
@@ -64,7 +64,7 @@ TEST(after_a_failed_load_it_rests) {
 }
 
 TEST(what_is_no_value_is_fresh_or_gone) {
-  belay__fresh_config_t terms = {.stale_ms = 100, .keep_ms = 500, .beta = 1000};
+  belay_cache_options_t terms = {.stale_ms = 100, .keep_ms = 500, .beta = 1000};
   static const belay__record_kind_t kinds[] = {BELAY__RECORD_ABSENT, BELAY__RECORD_ERROR};
   for (size_t i = 0; i < 2; i++) {
     belay__record_t record = RECORD((uint8_t)kinds[i], 1000);
@@ -77,7 +77,7 @@ TEST(what_is_no_value_is_fresh_or_gone) {
 }
 
 TEST(times_at_their_ends) {
-  belay__fresh_config_t terms = {.stale_ms = 365 * DAY, .keep_ms = INT64_MAX, .beta = 1000};
+  belay_cache_options_t terms = {.stale_ms = 365 * DAY, .keep_ms = INT64_MAX, .beta = 1000};
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, INT64_MAX);
   EXPECT(&record, &terms, {0, BELAY__FRESH}, {INT64_MAX, BELAY__STALE});
   record.fresh_ms = 0;
@@ -102,7 +102,7 @@ TEST(it_is_early_exactly_where_the_paper_says) {
   record.load_us = 100000;
   static const double betas[] = {0.5, 1, 2, 1000};
   for (size_t i = 0; i < sizeof betas / sizeof *betas; i++) {
-    belay__fresh_config_t terms = {.stale_ms = 10, .keep_ms = 10, .beta = betas[i]};
+    belay_cache_options_t terms = {.stale_ms = 10, .keep_ms = 10, .beta = betas[i]};
     int64_t early = 1000000 - (int64_t)(300 * betas[i]);
     double random = exp(-3 - 1e-9);
     assert_int_equal(belay__fresh_judge(&record, &terms, early, random), BELAY__EARLY);
@@ -115,7 +115,7 @@ TEST(it_is_early_exactly_where_the_paper_says) {
 
 TEST(without_beta_or_a_load_time_it_is_never_early) {
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000);
-  belay__fresh_config_t terms = {.beta = 0};
+  belay_cache_options_t terms = {.beta = 0};
   record.load_us = UINT32_MAX;
   assert_int_equal(belay__fresh_judge(&record, &terms, 999, 0x1p-53), BELAY__FRESH);
   terms.beta = 1000;
@@ -126,7 +126,7 @@ TEST(without_beta_or_a_load_time_it_is_never_early) {
 
 TEST(while_it_rests_it_is_not_early) {
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000);
-  belay__fresh_config_t terms = {.beta = 1};
+  belay_cache_options_t terms = {.beta = 1};
   record.load_us = UINT32_MAX;
   record.retry_ms = 900;
   assert_int_equal(belay__fresh_judge(&record, &terms, 899, 0x1p-53), BELAY__FRESH);
