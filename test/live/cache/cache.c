@@ -8,7 +8,7 @@
 
 #define KEY "belay::cache::pages::{home}"
 
-CACHE_TEST(what_is_not_there_is_loaded) {
+CACHE_TEST(missing_value_loaded) {
   expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
   expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_SERVER);
   expect_cached(cache, "about", "about#2", BELAY_CACHE_FROM_LOAD);
@@ -38,7 +38,7 @@ CACHE_TEST(keys_of_all_lengths) {
   }
 }
 
-BED_TEST(all_who_wait_get_one_load) {
+BED_TEST(one_load_for_all_waiting_gets) {
   enum { N = 1000 };
   cache_t caches[2] = {{.loading = LOAD_LATER, .delay_ms = 50},
                        {.loading = LOAD_LATER, .delay_ms = 50}};
@@ -57,7 +57,7 @@ BED_TEST(all_who_wait_get_one_load) {
   bed_until(bed, caches[0].timers + caches[1].timers == 0);
 }
 
-CACHE_TEST_OF(what_does_not_exist_and_what_fails, o.absent_ms = 60000; o.error_ms = 60000;
+CACHE_TEST_OF(absence_and_failure_with_tags, o.absent_ms = 60000; o.error_ms = 60000;
               cache->absent = true) {
   expect_no_value(cache, "ghost", BELAY_EABSENT);
   expect_no_value(cache, "ghost", BELAY_EABSENT);
@@ -78,7 +78,7 @@ CACHE_TEST_OF(stale, o.ttl_ms = 50; o.stale_ms = 60000) {
 }
 
 /* Both handles would like to, and one of them does. */
-BED_TEST(who_loads_counts_the_refresh) {
+BED_TEST(refresh_counted_by_loading_process) {
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   cache_t caches[2] = {{.loading = LOAD_BY_TEST}, {.loading = LOAD_BY_TEST}};
   for (unsigned i = 0; i < 2; i++) {
@@ -202,7 +202,7 @@ BED_TEST(ranges_of_numbers) {
   assert_error(try_options(bed, &options), 0);
 }
 
-BED_TEST(nothing_at_all) {
+BED_TEST(null_arguments) {
   cache_t cache = {.bed = bed};
   belay_cache_stats_t stats;
   belay_cache_stats(NULL, NULL);
@@ -221,7 +221,7 @@ BED_TEST(nothing_at_all) {
   assert_int_equal(server_integer(bed->server, "EXISTS", "belay::cache::{home}", NULL), 1);
 }
 
-CACHE_TEST(gets_that_are_refused) {
+CACHE_TEST(get_arguments) {
   static char big[BELAY_CACHE_KEY_MAX + 1];
   get_t get = {.cache = cache, .request.data = &get};
   belay_request_t *request = &get.request;
@@ -340,7 +340,7 @@ CACHE_TEST(canceling_at_any_moment) {
 
 /* ---- statistics ---------------------------------------------------------------------------------------------------- */
 
-CACHE_TEST_OF(what_is_counted, cache->loading = LOAD_BY_TEST) {
+CACHE_TEST_OF(statistics, cache->loading = LOAD_BY_TEST) {
   get_t a = {0}, b = {0};
   start_get(cache, &a, "home");
   start_get(cache, &b, "home");

@@ -170,7 +170,7 @@ TEST(kept) {
 }
 
 /* A value that this process invalidated is not served, even then. */
-TEST(what_is_invalidated_is_not_kept) {
+TEST(invalidated_value_not_served_in_outage) {
   cache_t cache = {0};
   bed_t *bed = bed_of(&cache, BELAY_CACHE_AWAY_STALE, 60000, 0);
   expect_cached(&cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
@@ -223,7 +223,7 @@ TEST(load) {
 }
 
 /* The request's time is shorter than the client's: half of it is for the question, and half for the load. */
-CACHE_TEST_OF(there_is_time_to_load, o.away = BELAY_CACHE_AWAY_LOAD) {
+CACHE_TEST_OF(outage_load_has_half_of_the_time, o.away = BELAY_CACHE_AWAY_LOAD) {
   expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
   bed_settle(bed);
   server_pause(bed->server);
@@ -237,7 +237,8 @@ CACHE_TEST_OF(there_is_time_to_load, o.away = BELAY_CACHE_AWAY_LOAD) {
 
 /* The server has a stale value, but no process may load in its name. The stale value is
  * preferred to a load past the server. */
-CACHE_TEST_OF(what_the_server_has_kept, o.away = BELAY_CACHE_AWAY_LOAD; o.keep_ms = 60000) {
+CACHE_TEST_OF(stale_value_preferred_to_outage_load, o.away = BELAY_CACHE_AWAY_LOAD;
+              o.keep_ms = 60000) {
   expect_put(cache, "home", "put", true);
   expect_touch(cache, "home", 1, true);
   bed_run_for(bed, 5);
@@ -248,7 +249,7 @@ CACHE_TEST_OF(what_the_server_has_kept, o.away = BELAY_CACHE_AWAY_LOAD; o.keep_m
   expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
 }
 
-TEST(so_many_at_a_time) {
+TEST(max_away_loads) {
   enum { N = 5, MOST = 2 };
   static const char *const keys[N] = {"a", "b", "c", "d", "e"};
   cache_t cache = {.loading = LOAD_BY_TEST};
@@ -277,7 +278,7 @@ TEST(so_many_at_a_time) {
 
 /* After the server is back, a get stores its load. A load from the outage does not count any
  * more. */
-TEST(it_comes_back_while_it_is_loaded) {
+TEST(outage_ends_during_load) {
   cache_t cache = {0};
   bed_t *bed = bed_of(&cache, BELAY_CACHE_AWAY_LOAD, 60000, 0);
   expect_cached(&cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
@@ -375,7 +376,7 @@ TEST(while_it_is_loaded) {
   }
 }
 
-TEST(while_another_one_loads) {
+TEST(outage_during_foreign_load) {
   for (int i = 0; i < OUTAGES + 1; i++) {
     bool load = i >= OUTAGES;
     cache_t cache = {0};
@@ -395,7 +396,7 @@ TEST(while_another_one_loads) {
 }
 
 /* A stale value is served while the server answers, and its reload fails without harm. */
-TEST(while_it_is_refreshed) {
+TEST(outage_during_refresh) {
   cache_t cache = {0};
   belay_client_options_t client = short_calls();
   bed_t *bed = bed_open(&client);
@@ -423,7 +424,7 @@ TEST(while_it_is_refreshed) {
 }
 
 /* The table does not keep for such times what the server has not any more. */
-TEST(what_does_not_exist_any_more_is_not_kept) {
+TEST(absent_value_not_kept) {
   cache_t cache = {0};
   bed_t *bed = bed_open(NULL);
   belay_cache_options_t options = cache_options(&cache);

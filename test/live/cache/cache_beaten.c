@@ -77,7 +77,7 @@ static void strike(cache_t *cache, blow_t blow) {
 }
 
 /* Gets from before the loss are served by the first load, later gets by the next one. */
-TEST(what_a_load_stands_on_goes) {
+TEST(load_prerequisites_lost) {
   for (blow_t blow = FLUSHED; blow < BLOWS; blow++) {
     bed_t *bed = bed_open(NULL);
     cache_t cache = {.loading = LOAD_BY_TEST};
@@ -111,7 +111,7 @@ TEST(what_a_load_stands_on_goes) {
 }
 
 /* Without such gets the value is not stored either. */
-TEST(what_is_not_good_any_more_is_not_served_later) {
+TEST(invalid_entry_removed) {
   for (blow_t blow = FLUSHED; blow < BLOWS; blow++) {
     bed_t *bed = bed_open(NULL);
     cache_t cache = {.loading = LOAD_BY_TEST};
@@ -147,7 +147,7 @@ CACHE_TEST_OF(a_put_beats_a_load, cache->loading = LOAD_BY_TEST) {
 }
 
 /* A failed load ends no other load. */
-CACHE_TEST_OF(a_failure_after_an_invalidation_is_not_kept, o.error_ms = 60000;
+CACHE_TEST_OF(failure_after_invalidation_not_stored, o.error_ms = 60000;
               cache->loading = LOAD_BY_TEST) {
   get_t early = {0}, late = {0};
   begin_load(cache, &early);

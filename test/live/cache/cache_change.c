@@ -15,7 +15,7 @@
 
 /* ---- put ------------------------------------------------------------------------------------------------- */
 
-PLAIN_CACHE_TEST(what_is_put_is_there) {
+PLAIN_CACHE_TEST(put_and_its_record) {
   int64_t before = server_now_ms(bed->server), began = clock_now();
   expect_put(cache, "page", "first", true);
   int64_t after = server_now_ms(bed->server), took = clock_since_ms(began);
@@ -41,7 +41,7 @@ PLAIN_CACHE_TEST(what_is_put_is_there) {
   expect_ttls(bed->server);
 }
 
-BED_TEST(for_how_long) {
+BED_TEST(ttl_of_stored_values) {
   static const struct {
     int64_t ttl_ms, stale_ms, keep_ms, fresh, kept;
   } rows[] = {
@@ -155,7 +155,7 @@ TEST(the_largest_value) {
   bed_close(bed);
 }
 
-PLAIN_CACHE_TEST_OF(what_is_compressed, o.compress_bytes = 1000) {
+PLAIN_CACHE_TEST_OF(compression_threshold, o.compress_bytes = 1000) {
   static char value[10000];
   memset(value, 'v', sizeof value);
   expect_bytes(cache, value, 999);
@@ -224,7 +224,7 @@ PLAIN_CACHE_TEST(touch) {
 }
 
 /* A touch does not find a remembered absence or failure. */
-PLAIN_CACHE_TEST(what_is_no_value_is_not_touched) {
+PLAIN_CACHE_TEST(touch_of_absence_and_failure) {
   for (int kind = BELAY__RECORD_ABSENT; kind <= BELAY__RECORD_ERROR; kind++) {
     belay__record_t *record = belay__record_new(bed->belay, (belay__record_kind_t)kind, 0, 0);
     char *bytes;
@@ -346,7 +346,7 @@ BED_TEST(tags) {
 }
 
 /* A longer ttl of a value extends the ttl of its tags. */
-BED_TEST(tags_last_as_long_as_what_has_them) {
+BED_TEST(ttl_of_tags) {
   cache_t cache = {0};
   shelf_with_tags(&cache, bed);
   change_t change = {0};

@@ -41,7 +41,7 @@ static void begin_and_wait(relayed_t *relayed, change_t *put) {
 }
 
 /* Between its steps the server forgets its scripts; or everything. */
-RELAYED_TEST(what_the_server_forgets, true) {
+RELAYED_TEST(server_forgets_scripts_or_keys, true) {
   for (int i = 0; i < 2; i++) {
     change_t put = {0};
     begin_and_wait(relayed, &put);
@@ -78,7 +78,7 @@ RELAYED_TEST(full_memory, false) {
   expect_stored(relayed->cache, KEY, "before");
 }
 
-PLAIN_CACHE_TEST(what_a_user_may_not_do) {
+PLAIN_CACHE_TEST(missing_rights) {
   static const char *const rights[] = {"-set", "-setrange", "-del"};
   static const bool refused[][CHANGES] = {
       {true, false, false, false},

@@ -38,7 +38,7 @@ RELAYED_TEST(a_put_begins_once, false) {
 }
 
 /* The tag that the first try found or made may be deleted by now, and must not return. */
-RELAYED_TEST(a_tag_is_not_made_twice, true) {
+RELAYED_TEST(tag_generation_sent_once, true) {
   for (int which = 0; which < 2; which++) {
     change_t change = {0};
     unsigned char lost[BELAY__RECORD_ID], found[BELAY__RECORD_ID];
@@ -104,7 +104,7 @@ RELAYED_TEST(other_changes_are_resent, false) {
 }
 
 /* The wire is cut at some time or other. */
-RELAYED_TEST(it_is_done_or_not_known, true) {
+RELAYED_TEST(changes_done_or_unknown, true) {
   unsigned known = 0, cuts = 0;
   for (int i = 0; i < 28; i++) {
     change_t change = {0};
@@ -130,7 +130,7 @@ RELAYED_TEST(it_is_done_or_not_known, true) {
 
 /* The put is complete when the server has executed it. The message to other processes gets only
  * the time in which it is useful. */
-RELAYED_TEST(that_others_are_told_is_no_part_of_it, false) {
+RELAYED_TEST(failed_publication_ignored, false) {
   cache_t hasty = {0};
   belay_cache_options_t options = plain_options();
   options.local_ttl_ms = 50;
@@ -159,7 +159,7 @@ RELAYED_TEST(that_others_are_told_is_no_part_of_it, false) {
   }
 }
 
-RELAYED_TEST(others_are_told_once_more, false) {
+RELAYED_TEST(publication_resent, false) {
   relayed->awaited = deployment_publish();
   relayed->cuts = true;
   int64_t before = server_publications(relayed->server);
@@ -170,7 +170,7 @@ RELAYED_TEST(others_are_told_once_more, false) {
 }
 
 /* A failed second try says nothing about the first one. */
-RELAYED_TEST(the_second_time_says_nothing_of_the_first, true) {
+RELAYED_TEST(refusal_of_resent_call_is_unknown, true) {
   for (int which = 1; which < 3; which++) { /* a step of several calls; of one */
     change_t change = {.request.timeout_ms = 250};
     expect_put(relayed->cache, "page", "before", true);
@@ -186,7 +186,7 @@ RELAYED_TEST(the_second_time_says_nothing_of_the_first, true) {
 }
 
 /* But what was lost in one step, and then known, says nothing of the next. */
-RELAYED_TEST(a_step_that_is_known_is_known, true) {
+RELAYED_TEST(later_step_with_known_result, true) {
   change_t put = {0};
   server_do(relayed->server, "DEL", KEY, NULL);
   relayed->awaited = "cache_fill";

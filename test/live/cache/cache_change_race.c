@@ -73,7 +73,7 @@ TEST(an_invalidation_beats_a_put) {
 
 /* The order of two concurrent puts is unknown, so neither their values nor the old one are
  * served. */
-TEST(of_two_puts_none_is_there) {
+TEST(concurrent_puts) {
   pair_t pair;
   pair_open(&pair);
   change_t put = {0};
@@ -113,7 +113,7 @@ TEST(a_generation_that_is_lost) {
 
 /* The values in the tables become invalid at the begin of a change and once more at its end: a
  * stamp shows both. */
-PLAIN_CACHE_TEST_OF(tables_are_told, o.local_bytes = 1 << 16) {
+PLAIN_CACHE_TEST_OF(changes_invalidate_own_table, o.local_bytes = 1 << 16) {
   belay_cache_t *handle = cache->handle;
   const belay_bytes_t tag = {"page", 4};
   expect_put(cache, "page", "value", true);
@@ -133,7 +133,7 @@ PLAIN_CACHE_TEST_OF(tables_are_told, o.local_bytes = 1 << 16) {
   }
 }
 
-TEST(others_are_told) {
+TEST(publication_of_changes) {
   needs_one_process("one place to listen at");
   bed_t *bed = bed_open(NULL);
   resp_client_t listener;

@@ -361,7 +361,7 @@ static void close_it(belay_cache_load_t *load, const char *key, size_t key_len, 
 }
 
 /* Gets whose loads were to begin with this one need no callback any more. */
-CACHE_TEST_OF(a_loader_closes_and_no_other_begins, o.load = close_it; o.lock = false) {
+CACHE_TEST_OF(no_load_starts_after_close, o.load = close_it; o.lock = false) {
   get_t gets[8] = {0};
   char key[] = "a";
   for (int i = 0; i < 8; i++, key[0]++)

@@ -209,11 +209,11 @@ TEST(an_answer_is_lost) {
   play_all(LOST);
 }
 
-TEST(a_call_does_not_arrive) {
+TEST(call_lost) {
   play_all(CUT);
 }
 
-TEST(a_call_arrives_as_a_ghost) {
+TEST(late_execution_of_a_call) {
   play_all(HAUNTED);
 }
 

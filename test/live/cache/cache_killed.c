@@ -281,7 +281,7 @@ static void put_old(server_t *server) {
   stall_ms(5);
 }
 
-TEST(nobody_waits_for_a_refresh) {
+TEST(refresh_delays_no_get) {
   group_t group = {.server = server_start(NULL)};
   int64_t load_ms = 300 * slow();
   char line[40];

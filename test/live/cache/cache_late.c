@@ -83,7 +83,7 @@ static void load_and_listen(pair_t *pair, get_t *get, get_t *other) {
   bed_run_for(pair->bed, 20 * slow());
 }
 
-PAIR_TEST(what_is_stored_wakes, o.retry_min_ms = o.retry_max_ms = o.timeout_ms = 60000) {
+PAIR_TEST(stored_value_wakes_waiters, o.retry_min_ms = o.retry_max_ms = o.timeout_ms = 60000) {
   get_t get = {0}, other = {0}, third = {0};
   load_and_listen(pair, &get, &other);
   start_get(&pair->two, &third, "home");
@@ -182,7 +182,7 @@ PAIR_TEST(a_lease_is_renewed, o.lease_ms = kept_ttl()) {
 }
 
 /* Without a lock each process loads, and the load that began last is stored. */
-PAIR_TEST(without_a_lock_nobody_waits_for_others, o.lock = false) {
+PAIR_TEST(loads_without_lock, o.lock = false) {
   get_t get = {0}, other = {0};
   begin_load(pair, &get);
   start_get(&pair->two, &other, "home");
@@ -225,13 +225,13 @@ static void wait_too_long(belay_cache_late_t option, int64_t wait_ms) {
   pair_close(pair);
 }
 
-TEST(who_is_late_and_has_nothing) {
+TEST(late_get_without_kept_value) {
   wait_too_long(BELAY_CACHE_LATE_STALE, 60);
   wait_too_long(BELAY_CACHE_LATE_FAIL, 60);
   wait_too_long(BELAY_CACHE_LATE_STALE, 0);
 }
 
-PAIR_TEST(who_is_late_and_has_something, o.ttl_ms = 40; o.keep_ms = 60000; o.wait_ms = 60) {
+PAIR_TEST(late_get_with_kept_value, o.ttl_ms = 40; o.keep_ms = 60000; o.wait_ms = 60) {
   get_t get = {0}, stale = {0}, fail = {0};
   load_and_grow_old(pair, "v1", 40);
   begin_load(pair, &get);
@@ -278,14 +278,14 @@ static void lose(int64_t wait_ms, bool by_option) {
   pair_close(pair);
 }
 
-TEST(a_loser_serves_and_does_not_store) {
+TEST(unstored_load_serves_only) {
   lose(50, true);
   lose(50, false);
   lose(0, true);
 }
 
 /* The winner has stored it by then. */
-PAIR_TEST(a_loser_is_slower, o.wait_ms = 0; o.late = BELAY_CACHE_LATE_LOAD) {
+PAIR_TEST(unstored_load_slower_than_stored_one, o.wait_ms = 0; o.late = BELAY_CACHE_LATE_LOAD) {
   get_t get = {0}, late = {0}, next = {0};
   begin_load(pair, &get);
   start_get(&pair->two, &late, "home");
@@ -306,7 +306,7 @@ PAIR_TEST(a_loser_is_slower, o.wait_ms = 0; o.late = BELAY_CACHE_LATE_LOAD) {
   assert_int_equal(cache_stats(&pair->two).losers, 1);
 }
 
-PAIR_TEST(a_loser_fails, o.wait_ms = 0; o.error_ms = 60000; o.late = BELAY_CACHE_LATE_LOAD) {
+PAIR_TEST(unstored_load_fails, o.wait_ms = 0; o.error_ms = 60000; o.late = BELAY_CACHE_LATE_LOAD) {
   get_t get = {0}, late = {0};
   begin_load(pair, &get);
   start_get(&pair->two, &late, "home");

@@ -11,7 +11,7 @@
 
 /* ---- absent_ms --------------------------------------------------------------------------------------------- */
 
-BED_TEST(what_does_not_exist_is_kept) {
+BED_TEST(absence_stored) {
   cache_t one = {.absent = true}, two = {.absent = true};
   belay_cache_options_t options = cache_options(&one);
   options.absent_ms = 60000;
@@ -42,7 +42,7 @@ BED_TEST(what_does_not_exist_is_kept) {
   expect_cached(&two, "home", "home#1", BELAY_CACHE_FROM_LOAD);
 }
 
-CACHE_TEST_OF(for_so_long, o.absent_ms = 50; o.stale_ms = o.keep_ms = 3600000;
+CACHE_TEST_OF(ban_durations, o.absent_ms = 50; o.stale_ms = o.keep_ms = 3600000;
               cache->absent = true) {
   expect_no_value(cache, "home", BELAY_EABSENT);
   bed_run_for(bed, 60);
@@ -50,7 +50,7 @@ CACHE_TEST_OF(for_so_long, o.absent_ms = 50; o.stale_ms = o.keep_ms = 3600000;
   expect_cached(cache, "home", "home#2", BELAY_CACHE_FROM_LOAD);
 }
 
-CACHE_TEST_OF(it_is_not_kept_unless_asked_for, cache->absent = true) {
+CACHE_TEST_OF(absence_not_stored_by_default, cache->absent = true) {
   expect_no_value(cache, "home", BELAY_EABSENT);
   expect_no_value(cache, "home", BELAY_EABSENT);
   bed_until(bed, cache_stats(cache).loading == 0);
@@ -98,7 +98,7 @@ CACHE_TEST_OF(a_limit_for_each_key, o.limiter = few(bed, 1); o.limit_per_key = t
 }
 
 /* Stale if there is any. */
-BED_TEST(what_is_old_is_served_if_there_are_no_tokens) {
+BED_TEST(stale_value_when_load_limited) {
   cache_t stale = {0}, kept = {0};
   belay_cache_options_t options = cache_options(&stale);
   options.limiter = few(bed, 2);
@@ -181,7 +181,7 @@ BED_TEST(a_limiter_that_cannot_answer) {
 
 /* ---- the filter -------------------------------------------------------------------------------------------- */
 
-BED_TEST(what_is_not_in_the_filter) {
+BED_TEST(key_not_in_filter) {
   cache_t cache = {0};
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 0.0001);
@@ -211,7 +211,7 @@ BED_TEST(what_is_not_in_the_filter) {
   expect_cached(&cache, "ghost", "ghost#2", BELAY_CACHE_FROM_LOAD);
 }
 
-BED_TEST(what_is_pinned_is_asked_for_too) {
+BED_TEST(gets_of_fresh_key) {
   cache_t cache = {0};
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 0.0001);

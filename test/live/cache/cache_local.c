@@ -36,7 +36,7 @@ BED_TEST(the_table_comes_first) {
   assert_int_equal(cache_stats(&here).local_entries, 1);
 }
 
-LOCAL_CACHE_TEST_OF(what_was_loaded_is_in_it, o.absent_ms = o.error_ms = 60000) {
+LOCAL_CACHE_TEST_OF(loaded_value_in_table, o.absent_ms = o.error_ms = 60000) {
   fill_local_subscribed(cache, "home");
   expect_peek(cache, "home", "home#2");
   cache->value = "";
@@ -65,7 +65,7 @@ LOCAL_CACHE_TEST_OF(what_was_loaded_is_in_it, o.absent_ms = o.error_ms = 60000) 
   assert_int_equal(after.loads, before.loads);
 }
 
-LOCAL_CACHE_TEST(peeks_that_are_refused) {
+LOCAL_CACHE_TEST(peek_arguments) {
   static char longest[BELAY_CACHE_KEY_MAX + 1];
   memset(longest, 'k', sizeof longest);
   belay_cache_result_t result;
@@ -86,7 +86,7 @@ LOCAL_CACHE_TEST(peeks_that_are_refused) {
 
 /* ---- how much it holds ----------------------------------------------------------------------------------------- */
 
-BED_TEST(the_least_recently_used_goes) {
+BED_TEST(least_recently_used_removed) {
   enum { N = 200, BYTES = 20000 };
   cache_t cache = {0};
   belay_cache_options_t options = local_options(&cache);
@@ -112,7 +112,7 @@ BED_TEST(the_least_recently_used_goes) {
   assert_int_equal(kept + 1, entries);
 }
 
-BED_TEST(what_is_larger_than_the_table) {
+BED_TEST(record_larger_than_table) {
   static char large[10000];
   memset(large, 'x', sizeof large - 1);
   cache_t cache = {0};
@@ -128,7 +128,7 @@ BED_TEST(what_is_larger_than_the_table) {
 
 /* ---- what is invalidated ------------------------------------------------------------------------------------------ */
 
-LOCAL_CACHE_TEST_OF(its_own_at_once, o.quiet = true) {
+LOCAL_CACHE_TEST_OF(own_invalidation_at_once, o.quiet = true) {
   fill_local_subscribed(cache, "home");
   change_t change = {0};
   assert_int_equal(begin_invalidate(cache, &change, "home"), 0);
@@ -160,7 +160,7 @@ LOCAL_CACHE_TEST(a_get_that_is_under_way) {
   assert_int_equal(peek_cache(cache, "home"), BELAY_EAGAIN);
 }
 
-BED_TEST(others_are_told) {
+BED_TEST(publication_of_changes) {
   cache_t here = {0}, there[2] = {{.value = "new"}, {.value = "new"}};
   belay_cache_options_t options = local_options(&here);
   cache_open(&here, bed, &options);
@@ -185,7 +185,7 @@ BED_TEST(others_are_told) {
 }
 
 /* Messages that are none do no harm. */
-LOCAL_CACHE_TEST(nonsense_is_not_heard) {
+LOCAL_CACHE_TEST(invalid_messages_ignored) {
   fill_local_subscribed(cache, "home");
   (void)server_publish(bed->server, DROPPED, "");
   (void)server_publish(bed->server, DROPPED, "home");

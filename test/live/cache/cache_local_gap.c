@@ -10,7 +10,7 @@
 /* ---- messages that are lost ----------------------------------------------------------------------------------------- */
 
 /* The writer sends no message: the old value is served for local_ttl_ms. */
-BED_TEST(for_how_long) {
+BED_TEST(ttl_of_stored_values) {
   const int64_t bound = 100;
   cache_t here = {.value = "old"}, there = {.value = "new"};
   belay_cache_options_t options = local_options(&here), other = cache_options(&there);
@@ -33,7 +33,7 @@ BED_TEST(for_how_long) {
 }
 
 /* It serves nothing for longer than it is fresh. */
-LOCAL_CACHE_TEST_OF(it_is_fresh_for_less, o.ttl_ms = 50; o.stale_ms = 60000) {
+LOCAL_CACHE_TEST_OF(jitter_shortens_ttl, o.ttl_ms = 50; o.stale_ms = 60000) {
   fill_local_subscribed(cache, "home");
   int64_t then = clock_now();
   bed_until(bed, peek_cache(cache, "home") == BELAY_EAGAIN);
@@ -115,7 +115,7 @@ BED_TEST_OF(while_the_server_is_away, o.timeout_ms = 150; o.close_timeout_ms = 5
 }
 
 /* After the server reported that a value is gone, the table does not serve it. */
-BED_TEST_OF(what_is_known_to_be_gone, o.timeout_ms = 150; o.close_timeout_ms = 50) {
+BED_TEST_OF(connection_known_lost, o.timeout_ms = 150; o.close_timeout_ms = 50) {
   cache_t cache = {0};
   belay_cache_options_t options = local_options(&cache);
   options.away = BELAY_CACHE_AWAY_STALE;

@@ -125,7 +125,7 @@ CACHE_TEST_(a_get_with_load_many, batch_options(cache), (void)o) {
   assert_int_equal(cache->batch, 1);
 }
 
-CACHE_TEST_(nobody_loads, bare_options(cache), (void)o) {
+CACHE_TEST_(absent_without_loader, bare_options(cache), (void)o) {
   static const char *const keys[] = {"a", "b"};
   expect_put(cache, "b", "put", true);
   many_t *many = many_new(cache);
@@ -299,7 +299,7 @@ CACHE_TEST_(each_has_its_own_status, batch_options(cache), o.max_value_bytes = 1
 }
 
 /* Nobody waits for that. */
-CACHE_TEST_(what_is_stale_is_refreshed, batch_options(cache), o.ttl_ms = 30; o.stale_ms = 60000;
+CACHE_TEST_(stale_value_refreshed, batch_options(cache), o.ttl_ms = 30; o.stale_ms = 60000;
             cache->loading = LOAD_BY_TEST) {
   static const char *const keys[] = {"a", "b", "a"};
   expect_put(cache, "a", "old", true);

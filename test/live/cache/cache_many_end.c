@@ -1,7 +1,7 @@
 /* Many keys at once: early ends and refused calls. */
 #include "support/fixtures/cache/cache.h"
 
-CACHE_TEST_(its_time_is_over, batch_options(cache), cache->loading = LOAD_BY_TEST) {
+CACHE_TEST_(get_timeout, batch_options(cache), cache->loading = LOAD_BY_TEST) {
   static const char *const keys[] = {"there", "slow", "slower"};
   expect_put(cache, "there", "put", true);
   many_t *many = many_new(cache);
@@ -21,7 +21,7 @@ CACHE_TEST_(its_time_is_over, batch_options(cache), cache->loading = LOAD_BY_TES
   many_free(many);
 }
 
-CACHE_TEST_(it_is_canceled, batch_options(cache), cache->loading = LOAD_BY_TEST) {
+CACHE_TEST_(cancel, batch_options(cache), cache->loading = LOAD_BY_TEST) {
   static const char *const keys[] = {"a", "b"};
   many_t *many = many_new(cache), *other = many_new(cache);
   assert_error(begin_cache_get_many(many, keys, 2), 0);
@@ -63,7 +63,7 @@ CACHE_TEST_(the_cache_closes, batch_options(cache), o.local_bytes = 10000;
 }
 
 /* A server that refuses the user is not an empty server, also if that is known before sending. */
-CACHE_TEST_(the_server_lets_nobody_in, batch_options(cache), o.away = BELAY_CACHE_AWAY_STALE;
+CACHE_TEST_(server_refuses_clients, batch_options(cache), o.away = BELAY_CACHE_AWAY_STALE;
             o.local_bytes = 1 << 20; o.local_ttl_ms = 1) {
   static const char *const keys[] = {"there", "nowhere"};
   expect_put(cache, "there", "put", true);
@@ -86,7 +86,7 @@ CACHE_TEST_(the_server_lets_nobody_in, batch_options(cache), o.away = BELAY_CACH
   many_free(many);
 }
 
-CACHE_TEST_(what_is_refused, batch_options(cache), (void)o) {
+CACHE_TEST_(refused_operations, batch_options(cache), (void)o) {
   static char big[BELAY_CACHE_KEY_MAX + 1];
   static belay_bytes_t keys[MANY_MAX + 1];
   many_t *many = many_new(cache);

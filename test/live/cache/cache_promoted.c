@@ -56,7 +56,7 @@ TEST(a_release_that_was_lost_is_repeated) {
   lose_a_release(true);
 }
 
-TEST(also_by_a_client_that_is_idle) {
+TEST(release_repeated_by_idle_client) {
   lose_a_release(false);
 }
 

@@ -33,7 +33,7 @@ static void second_of(cache_t *cache, bed_t *bed, const belay_cache_options_t *o
 }
 
 /* Without a get the key stays fresh. One of the two processes loads it each time. */
-BED_TEST(what_is_pinned_stays_fresh) {
+BED_TEST(fresh_key_stays_fresh) {
   cache_t one = {0}, two = {0};
   belay_cache_options_t options = pin_options(&one);
   cache_open(&one, bed, &options);
@@ -64,8 +64,7 @@ BED_TEST(what_is_pinned_stays_fresh) {
 }
 
 /* The present value is still fresh and is served during the load. */
-CACHE_TEST_OF(what_is_pinned_is_loaded_ahead_of_time, o.ttl_ms = 2 * prompt_ms();
-              o.refresh_ms = o.ttl_ms - 40) {
+CACHE_TEST_OF(fresh_key_loaded_ahead, o.ttl_ms = 2 * prompt_ms(); o.refresh_ms = o.ttl_ms - 40) {
   pin(cache, "home");
   bed_until(bed, cache_stats(cache).fills == 1);
   cache->loading = LOAD_BY_TEST;
@@ -77,7 +76,7 @@ CACHE_TEST_OF(what_is_pinned_is_loaded_ahead_of_time, o.ttl_ms = 2 * prompt_ms()
   expect_cached(cache, "home", "new", BELAY_CACHE_FROM_SERVER);
 }
 
-CACHE_TEST_(what_is_not_pinned_any_more, pin_options(cache), (void)o) {
+CACHE_TEST_(let_expire, pin_options(cache), (void)o) {
   pin(cache, "home");
   bed_until(bed, cache_stats(cache).fills == 1);
   unpin(cache, "home");
@@ -92,7 +91,7 @@ CACHE_TEST_(what_is_not_pinned_any_more, pin_options(cache), (void)o) {
 }
 
 /* A load by another process counts, too. */
-BED_TEST(what_is_fresh_enough_is_not_loaded) {
+BED_TEST(fresh_key_not_loaded_early) {
   cache_t one = {0}, two = {0};
   belay_cache_options_t options = cache_options(&one);
   options.ttl_ms = 60000;
@@ -106,7 +105,7 @@ BED_TEST(what_is_fresh_enough_is_not_loaded) {
 }
 
 /* Its loads fail: it is tried again, and comes back when they do not. */
-CACHE_TEST_(a_pinned_key_whose_loads_fail, pin_options(cache), o.refresh_ms = 60; o.ttl_ms = 100) {
+CACHE_TEST_(fresh_key_loads_fail, pin_options(cache), o.refresh_ms = 60; o.ttl_ms = 100) {
   pin(cache, "home");
   bed_until(bed, cache_stats(cache).fills == 1);
   cache->error = 5;
@@ -137,13 +136,13 @@ static void rest(int64_t keep_ms, bool loaded_before) {
   bed_close(bed);
 }
 
-TEST(a_pinned_key_rests) {
+TEST(fresh_key_after_failed_load) {
   rest(60000, true);
   rest(0, false);
 }
 
 /* A remembered absence is not asked again. */
-BED_TEST(a_pinned_key_that_does_not_exist) {
+BED_TEST(fresh_key_absent) {
   cache_t cache = {.absent = true};
   belay_cache_options_t options = pin_options(&cache);
   options.ttl_ms = 60000;
@@ -161,7 +160,7 @@ BED_TEST(a_pinned_key_that_does_not_exist) {
 }
 
 /* By the next look at the latest, or with the next get. */
-BED_TEST(a_pinned_key_is_invalidated) {
+BED_TEST(fresh_key_invalidated) {
   cache_t one = {0}, two = {0};
   belay_cache_options_t options = pin_options(&one);
   cache_open(&one, bed, &options);
@@ -177,8 +176,7 @@ BED_TEST(a_pinned_key_is_invalidated) {
 }
 
 /* And while it is being loaded. */
-CACHE_TEST_(a_pinned_key_is_invalidated_while_it_is_loaded, pin_options(cache),
-            cache->loading = LOAD_BY_TEST) {
+CACHE_TEST_(fresh_key_invalidated_during_load, pin_options(cache), cache->loading = LOAD_BY_TEST) {
   pin(cache, "home");
   bed_until(bed, cache->held == 1);
   expect_invalidate(cache, "home");
@@ -192,7 +190,7 @@ CACHE_TEST_(a_pinned_key_is_invalidated_while_it_is_loaded, pin_options(cache),
 }
 
 /* uv_run() returns. */
-CACHE_TEST_(a_pin_does_not_keep_the_loop, pin_options(cache), o.ttl_ms = o.refresh_ms = 60000) {
+CACHE_TEST_(fresh_key_does_not_keep_the_loop, pin_options(cache), o.ttl_ms = o.refresh_ms = 60000) {
   pin(cache, "home");
   bed_until(bed, cache_stats(cache).fills == 1);
   uv_run(&bed->loop, UV_RUN_DEFAULT);
@@ -214,7 +212,7 @@ CACHE_TEST(many_pins_and_a_close) {
   bed_until(bed, cache->closed == 1);
 }
 
-BED_TEST(pins_that_are_refused) {
+BED_TEST(keep_fresh_arguments) {
   static char big[BELAY_CACHE_KEY_MAX + 1];
   cache_t cache = {0}, bare = {0};
   cache_open(&cache, bed, NULL);

@@ -46,7 +46,7 @@ static void pair_close(pair_t *pair) {
   TEST_IN(name, pair, pair_open(stale_ms, keep_ms, error_ms))
 
 /* One refreshes, and is at it until the test says so: so whoever had waited for it would never be served. */
-PAIR_TEST(nobody_waits_for_a_refresh, 60000, 0, 0) {
+PAIR_TEST(refresh_delays_no_get, 60000, 0, 0) {
   enum { N = 200 };
   get_t *gets = calloc(N, sizeof *gets);
   for (int i = 0; i < N; i++)
@@ -94,7 +94,7 @@ PAIR_TEST(a_refresh_that_fails, 60000, 0, 0) {
   expect_stats(&pair->one, "load_failures 1, refreshes 2, fills 1, refused_fills 0");
 }
 
-PAIR_TEST(what_is_kept_is_served_if_the_load_fails, 0, 60000, 0) {
+PAIR_TEST(kept_value_after_failed_load, 0, 60000, 0) {
   get_t get = {0}, other = {0};
   int64_t pttl = server_integer(pair->bed->server, "PTTL", KEY, NULL);
   assert_between(pttl, 30000, 60000 + TTL);
@@ -116,7 +116,7 @@ PAIR_TEST(what_is_kept_is_served_if_the_load_fails, 0, 60000, 0) {
 }
 
 /* It was still there when the load began. */
-PAIR_TEST(what_is_kept_no_longer, 0, 150, 0) {
+PAIR_TEST(kept_value_expires_during_load, 0, 150, 0) {
   get_t get = {0};
   start_get(&pair->one, &get, "home");
   expect_loads(&pair->one, 1);
@@ -127,7 +127,7 @@ PAIR_TEST(what_is_kept_no_longer, 0, 150, 0) {
   assert_int_equal(get.result.from, BELAY_CACHE_FROM_NOWHERE);
 }
 
-PAIR_TEST(what_is_kept_is_served_when_time_is_over, 0, 60000, 0) {
+PAIR_TEST(kept_value_after_timeout, 0, 60000, 0) {
   static const belay_cache_late_t policies[] = {BELAY_CACHE_LATE_STALE, BELAY_CACHE_LATE_LOAD,
                                                 BELAY_CACHE_LATE_FAIL};
   get_t gets[3] = {0};
@@ -157,7 +157,7 @@ static void get_until_it_loads(pair_t *pair, cache_t *cache, get_t *get, const c
   }
 }
 
-TEST(that_a_load_failed_is_told) {
+TEST(failure_stored_for_others) {
   int64_t rest = 300 * slow();
   get_t get = {0};
   pair_t *pair = pair_open(0, 0, rest);
@@ -188,7 +188,7 @@ TEST(that_a_load_failed_is_told) {
 
 /* A get after a failure is not served the failure: without error_ms it loads again. The script
  * is sent twice, so that the failure is stored behind the get's lookup. */
-PAIR_TEST(who_comes_while_a_failure_is_noted, 0, 0, 0) {
+PAIR_TEST(get_during_store_of_failure, 0, 0, 0) {
   get_t get = {0}, during = {0}, after = {0};
   start_get(&pair->one, &get, "broken");
   expect_loads(&pair->one, 1);
@@ -236,18 +236,17 @@ static void rest_and_load_again(int64_t stale_ms, int64_t keep_ms) {
   pair_close(pair);
 }
 
-TEST(what_is_stale_is_served_while_a_failure_is_remembered) {
+TEST(stale_value_during_pause) {
   rest_and_load_again(60000, 0);
 }
 
-TEST(what_is_kept_is_served_while_a_failure_is_remembered) {
+TEST(kept_value_during_pause) {
   rest_and_load_again(0, 60000);
 }
 
 /* ---- nobody loads --------------------------------------------------------------------------------------- */
 
-CACHE_TEST_(who_cannot_load_is_served_what_is_kept, bare_options(cache), o.ttl_ms = TTL;
-            o.keep_ms = 60000) {
+CACHE_TEST_(kept_value_without_loader, bare_options(cache), o.ttl_ms = TTL; o.keep_ms = 60000) {
   expect_no_value(cache, "home", BELAY_EABSENT);
   expect_put(cache, "home", "put", true);
   bed_run_for(bed, TTL + 10);

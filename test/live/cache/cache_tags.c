@@ -47,7 +47,7 @@ static belay_cache_options_t local_tag_options(cache_t *cache) {
 
 /* ---- one thing after the other --------------------------------------------------------------------------- */
 
-CACHE_TEST_(all_that_have_it_go, tag_options(cache), cache->value = "v") {
+CACHE_TEST_(tag_invalidates_all_its_keys, tag_options(cache), cache->value = "v") {
   enum { N = 40 };
   char key[32];
   for (int round = 1; round <= 2; round++) {
@@ -61,7 +61,7 @@ CACHE_TEST_(all_that_have_it_go, tag_options(cache), cache->value = "v") {
   }
 }
 
-CACHE_TEST_(any_of_several, tag_options(cache), (void)o) {
+CACHE_TEST_(one_of_several_tags, tag_options(cache), (void)o) {
   static const char *const tags[] = {"shop", "red", "shoes"};
   expect_cached(cache, "shop red shoes", "shop red shoes#1", BELAY_CACHE_FROM_LOAD);
   for (unsigned i = 0; i < 3; i++) {
@@ -80,7 +80,7 @@ CACHE_TEST_(any_of_several, tag_options(cache), (void)o) {
 }
 
 /* How many there are at the most, and how long they may be. */
-CACHE_TEST_(how_many, tag_options(cache), cache->value = "v") {
+CACHE_TEST_(number_and_length_of_tags, tag_options(cache), cache->value = "v") {
   static const struct {
     const char *key;
     int64_t tags;
@@ -103,7 +103,7 @@ CACHE_TEST_(how_many, tag_options(cache), cache->value = "v") {
   }
 }
 
-CACHE_TEST_(what_does_not_exist_and_what_fails, local_tag_options(cache),
+CACHE_TEST_(absence_and_failure_with_tags, local_tag_options(cache),
             o.absent_ms = o.error_ms = 60000;
             cache->absent = true) {
   for (unsigned i = 1; i <= 2; i++) {
@@ -126,7 +126,7 @@ CACHE_TEST_(what_does_not_exist_and_what_fails, local_tag_options(cache),
 
 /* ---- what becomes of a tag's key --------------------------------------------------------------------------- */
 
-CACHE_TEST_(a_tag_that_was_forgotten, tag_options(cache), (void)o) {
+CACHE_TEST_(tag_key_evicted, tag_options(cache), (void)o) {
   expect_cached(cache, "shop red", "shop red#1", BELAY_CACHE_FROM_LOAD);
   server_do(bed->server, "DEL", TAG_KEY("red"), NULL); /* evicted */
   expect_cached(cache, "shop red", "shop red#2", BELAY_CACHE_FROM_LOAD);
@@ -136,7 +136,7 @@ CACHE_TEST_(a_tag_that_was_forgotten, tag_options(cache), (void)o) {
   expect_cached(cache, "shop red", "shop red#3", BELAY_CACHE_FROM_SERVER);
 }
 
-CACHE_TEST_(a_tag_of_somebody_else, tag_options(cache), o.away = BELAY_CACHE_AWAY_LOAD) {
+CACHE_TEST_(tag_key_with_foreign_value, tag_options(cache), o.away = BELAY_CACHE_AWAY_LOAD) {
   change_t change = {0};
   expect_cached(cache, "shop", "shop#1", BELAY_CACHE_FROM_LOAD);
   server_do(bed->server, "DEL", TAG_KEY("shop"), NULL);
@@ -160,7 +160,7 @@ static int64_t pttl(bed_t *bed, const char *key) {
 }
 
 /* Or else what was invalidated could come back: its generation is not known any more. */
-CACHE_TEST_(it_outlives_what_has_it, tag_options(cache), o.ttl_ms = 50000; o.keep_ms = 400000000;
+CACHE_TEST_(tag_outlives_its_values, tag_options(cache), o.ttl_ms = 50000; o.keep_ms = 400000000;
             o.absent_ms = INT64_C(5000000000); o.error_ms = INT64_C(9000000000);
             cache->value = "v") {
   expect_cached(cache, "shop", "v", BELAY_CACHE_FROM_LOAD);
@@ -303,7 +303,7 @@ CACHE_TEST_(an_earlier_look, tag_options(cache), o.ttl_ms = 5; o.keep_ms = 60000
 
 /* ---- tables -------------------------------------------------------------------------------------------------- */
 
-BED_TEST(tables_of_others_drop_it) {
+BED_TEST(tag_message_drops_table_entries) {
   cache_t here = {.value = "v"}, there = {.value = "v"};
   belay_cache_options_t options = local_tag_options(&here), other = local_tag_options(&there);
   cache_open(&here, bed, &options);

@@ -70,7 +70,7 @@ TEST(any_bytes) {
 }
 
 /* All kinds of envelopes, as a value: nothing in it means anything. */
-TEST(what_looks_like_an_envelope) {
+TEST(value_that_looks_like_a_record) {
   static const belay__record_kind_t kinds[] = {BELAY__RECORD_VALUE, BELAY__RECORD_ABSENT,
                                                BELAY__RECORD_ERROR};
   pair_t pair;
@@ -111,7 +111,7 @@ static void expect_too_big(cache_t *cache, const void *value, size_t len) {
   assert_error(get.result.load_error, BELAY_EOVERFLOW);
 }
 
-TEST(as_large_as_the_option) {
+TEST(largest_value_of_option) {
   char value[1001];
   pair_t pair;
   pair_open(&pair, NULL, 1000, 0, 0);
@@ -122,7 +122,7 @@ TEST(as_large_as_the_option) {
   bed_close(pair.bed);
 }
 
-TEST(as_large_as_can_be) {
+TEST(largest_values) {
   size_t max = slow() > 1 ? (size_t)8 << 20 : BELAY_CACHE_VALUE_MAX, huge = (size_t)64 << 20;
   belay_client_options_t client = client_options();
   client.max_reply = max + 8192;
@@ -170,7 +170,7 @@ TEST(compression) {
 }
 
 /* It would only grow. */
-TEST(what_cannot_be_compressed) {
+TEST(incompressible_value) {
   enum { LEN = 3000 };
   unsigned char value[LEN];
   uint64_t x = 88172645463325252u;
@@ -310,7 +310,7 @@ CACHE_TEST_OF(a_tag_that_is_something_else, o.tags = one_tag; o.away = BELAY_CAC
 }
 
 /* Nobody loads it: it is absent, and stays there. */
-CACHE_TEST_(what_cannot_be_read_nor_loaded, bare_options(cache), (void)o) {
+CACHE_TEST_(undecodable_value_and_failed_load, bare_options(cache), (void)o) {
   server_do(bed->server, "SET", KEY, "foreign", NULL);
   expect_no_value(cache, "home", BELAY_EABSENT);
   assert_int_equal(cache_stats(cache).undecodable, 1);

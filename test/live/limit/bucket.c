@@ -9,7 +9,7 @@
 
 /* ---- what it is ------------------------------------------------------------------------------------------ */
 
-BED_TEST(what_is_not_there_is_empty) {
+BED_TEST(missing_bucket_is_empty) {
   bucket_t bucket;
   bucket_open(&bucket, bed, 10, false);
   expect_read(&bucket, "tap", 0, 0);
@@ -32,7 +32,7 @@ BED_TEST(what_is_not_there_is_empty) {
   expect_ttls(bed->server);
 }
 
-BED_TEST(what_is_not_there_is_full) {
+BED_TEST(missing_bucket_is_full) {
   bucket_t bucket;
   bucket_open(&bucket, bed, 10, true);
   expect_read(&bucket, "tap", 10, 0);
@@ -158,7 +158,7 @@ static void set_ttls(bed_t *bed) {
   server_do(bed->server, "PEXPIRE", INDEX_KEY, "55000", NULL);
 }
 
-BED_TEST(what_is_idle_is_forgotten) {
+BED_TEST(idle_local_bucket_forgotten) {
   for (int full = 0; full < 2; full++) {
     belay_bucket_options_t options = bucket_options(10, full);
     options.idle_ms = 100000;
@@ -196,7 +196,7 @@ BED_TEST(what_is_idle_is_forgotten) {
   }
 }
 
-BED_TEST(a_full_bucket_that_nobody_uses_goes) {
+BED_TEST(full_unused_bucket_expires) {
   belay_bucket_options_t options = bucket_options(3, false);
   options.idle_ms = 1000;
   bucket_t bucket;
@@ -240,7 +240,7 @@ static void open_pails(bucket_t pails[CLIENTS], bed_t *bed, int64_t capacity) {
   }
 }
 
-BED_TEST(of_many_with_one_index_one_adds) {
+BED_TEST(one_add_per_index) {
   bucket_t pails[CLIENTS];
   open_pails(pails, bed, 1000000);
   unsigned winners[CLIENTS] = {0};
@@ -291,7 +291,7 @@ BED_TEST_OF(operations_of_one_key_keep_their_order, o.connections = 4) {
   assert_true(client_stats(bed).connections_up > 1);
 }
 
-BED_TEST(no_more_is_taken_than_is_there) {
+BED_TEST(concurrent_fetches) {
   enum { TAKERS = 200 };
   static bucket_op_t ops[TAKERS];
   bucket_t pails[CLIENTS];

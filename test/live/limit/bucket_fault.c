@@ -124,7 +124,7 @@ RELAY_TEST(an_add_is_done_or_not_known) {
 }
 
 /* Another one filled it before: the server's first answer would have said so, and the second does not tell. */
-RELAY_TEST(it_is_not_known_who_was_first) {
+RELAY_TEST(add_resent_after_foreign_add) {
   bucket_t bucket;
   bucket_open(&bucket, bed, 1000, false);
   expect_add(&bucket, "tap", 5, 0, true, 5, 1);
@@ -194,7 +194,7 @@ static void close_child(belay__child_t *child) {
     belay__handle_detach((belay__handle_t *)p->bucket, child);
 }
 
-BED_TEST(a_bucket_goes_after_its_children) {
+BED_TEST(handle_is_freed_after_its_children) {
   for (int how = 0; how < 2; how++) { /* it is closed; the client is */
     bucket_t bucket;
     bucket_open(&bucket, bed, 10, false);

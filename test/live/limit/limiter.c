@@ -145,7 +145,7 @@ BED_TEST(an_allotment_lasts) {
   EXPECT_ROWS(bed, limit, rows);
 }
 
-BED_TEST(what_is_infinite_asks_nobody) {
+BED_TEST(infinite_limits_send_nothing) {
   bed_until(bed, client_stats(bed).pending == 0);
   belay_limit_t limits[2] = {bucket_limit(BELAY_INFINITE, 0, 0),
                              {.kind = BELAY_LIMIT_FIXED, .count = BELAY_INFINITE}};
@@ -298,7 +298,7 @@ static void expect_key(bed_t *bed, const char *name) {
     fail_msg("there is no key %s", name);
 }
 
-BED_TEST(keys_are_what_they_seem) {
+BED_TEST(key_names) {
   static const struct {
     const char *key;
     size_t len;
@@ -372,7 +372,7 @@ BED_TEST(names_and_namespaces) {
 
 /* ---- waiting --------------------------------------------------------------------------------------------- */
 
-BED_TEST(who_waits_is_called_when_the_token_is_there) {
+BED_TEST(wait_until_token_arrives) {
   belay_limit_t limit = bucket_limit(10, SECOND, 2);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
   ask_t asks[5] = {0};

@@ -70,7 +70,7 @@ static const struct {
     {{{B, 1, S, 1, false}, {B, 1, S, 1, false}}, 5, "limits: NULL, or not 1 to 4"},
 };
 
-BED_TEST(policies_that_are_none) {
+BED_TEST(invalid_policies) {
   belay_limit_t good = bucket_limit(1, S, 1);
   belay_limiter_t *limiter, *standing = limiter_new(bed, &good, 1);
   for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
@@ -91,7 +91,7 @@ BED_TEST(policies_that_are_none) {
   assert_int_equal(take(bed, standing, "k", 1)->remaining, 0); /* it is as it was */
 }
 
-BED_TEST(calls_that_are_refused) {
+BED_TEST(refused_calls) {
   static char key[BELAY_LIMITER_KEY_MAX + 1];
   belay_limit_t limits[2] = {bucket_limit(1, S, 5), {.kind = F, .count = 5, .period_us = S}};
   belay_limiter_t *l = limiter_new(bed, limits, 1), *windows = limiter_new(bed, limits, 2);
@@ -195,7 +195,7 @@ static void expect_survival(const plot_t *plot) {
   fake_stop(fake);
 }
 
-TEST(replies_that_are_none) {
+TEST(invalid_replies) {
   static const char *const texts[] = {
       ":0\r\n", "+OK\r\n", "$-1\r\n",           "$0\r\n\r\n", "$8\r\n01234567\r\n",
       "*0\r\n", "*-1\r\n", "*1\r\n$1\r\nx\r\n", ":-1\r\n",
@@ -216,7 +216,7 @@ TEST(replies_that_are_none) {
 }
 
 /* Half a second, and a debt below 0; of each policy. unit/limit/limit_numbers.c has many more. */
-TEST(numbers_that_are_none) {
+TEST(invalid_numbers) {
   static const unsigned char half[] = {0, 0, 0, 0, 0, 0, 0xe0, 0x3f};
   static const unsigned char minus[] = {0, 0, 0, 0, 0, 0, 0xf0, 0xbf};
   for (size_t at = 0; at < 7; at++) {
@@ -351,7 +351,7 @@ static void end_it(ask_t *ask) {
 }
 
 /* In the callback of the first, while others are on the way, parked until their time, or answered by the policy. */
-TEST(the_end_comes_in_a_callback) {
+TEST(end_in_callback) {
   for (int what = 0; what < 4; what++) {
     static ending_t ending;
     bed_t *bed = bed_open(NULL);

@@ -43,7 +43,7 @@ BED_TEST(a_denial_is_remembered) {
 }
 
 /* The denial cache admits almost nothing later than the server would. */
-BED_TEST(nobody_is_denied_for_too_long) {
+BED_TEST(denials_end_in_time) {
   belay_limit_t limit = bucket_limit(100, S, 5);
   belay_limiter_t *limiter = remembering(bed, &limit, 1);
   belay_limiter_result_t result;
@@ -72,7 +72,7 @@ static belay_receipt_t fill(bed_t *bed, belay_limiter_t *limiter, int64_t cost) 
   return receipt;
 }
 
-BED_TEST(what_gives_back_makes_it_forget) {
+BED_TEST(freeing_operations_end_denials) {
   static const belay_limit_t limits[] = {
       {.kind = BELAY_LIMIT_BUCKET, .count = 4, .period_us = 3600 * S},
       {.kind = BELAY_LIMIT_LOG, .count = 4, .period_us = 3600 * S},
@@ -125,7 +125,7 @@ BED_TEST(denials_in_flight_are_forgotten) {
 }
 
 /* A remembered denial names the same window. Keys are compared byte by byte, also escaped ones. */
-BED_TEST(what_is_remembered) {
+BED_TEST(cached_denials) {
   belay_limit_t limits[] = {{.kind = BELAY_LIMIT_FIXED, .count = 5, .period_us = 60 * S},
                             {.kind = BELAY_LIMIT_SLIDING, .count = 2, .period_us = 3600 * S}};
   belay_limiter_t *limiter = remembering(bed, limits, 2);
@@ -162,7 +162,7 @@ BED_TEST(the_bound_of_what_is_remembered) {
   assert_int_equal(try_take(bed, limiter, "h", 1, &result), 0);
 }
 
-BED_TEST(what_the_policy_says_alone) {
+BED_TEST(answers_of_the_policy) {
   belay_limit_t limit = bucket_limit(5, S, 5);
   belay_limit_t infinite = {.kind = BELAY_LIMIT_BUCKET, .count = BELAY_INFINITE};
   belay_limiter_t *limiter = remembering(bed, &limit, 1);

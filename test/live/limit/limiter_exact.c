@@ -348,7 +348,7 @@ static void set_bytes(bed_t *bed, const char *key, char byte, size_t len) {
   assert_int_equal(server_ask_words(bed->server, &words)->type, RESP_STATUS);
 }
 
-BED_TEST(what_is_not_ours_is_left_alone) {
+BED_TEST(foreign_values_untouched) {
   server_t *server = bed->server;
   belay_limit_t limit = bucket_limit(1, S, 5), exact = {BELAY_LIMIT_LOG, 5, S, 0, false};
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1), *log = limiter_new(bed, &exact, 1);

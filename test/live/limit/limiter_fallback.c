@@ -46,7 +46,7 @@ static bool is_away(int status) {
   return status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE;
 }
 
-TEST_IN(what_is_answered, bed, bed_that_times_out()) {
+TEST_IN(answers_of_operations, bed, bed_that_times_out()) {
   static const struct {
     belay_away_t away;
     belay_verdict_t verdict;
@@ -109,7 +109,7 @@ static void expect_policy_at_once(bed_t *bed, belay_limiter_t *limiter, unsigned
 }
 
 /* The first take waits in vain; then the client knows that the server is away, and no take is sent until it is back. */
-TEST(no_take_waits_after_the_first) {
+TEST(only_first_take_waits_in_outage) {
   for (int how = 0; how < 2; how++) {
     bed_t *bed = bed_that_times_out();
     belay_limit_t limit = bucket_limit(1000, 3600 * S, 1000);
@@ -148,7 +148,7 @@ TEST_IN(without_a_policy_each_take_is_sent, bed, bed_that_times_out()) {
 }
 
 /* A key of another type does not count as an absent server. */
-TEST_IN(a_refusal_is_an_answer, bed, bed_that_times_out()) {
+TEST_IN(refusal_is_no_outage, bed, bed_that_times_out()) {
   belay_limit_t limit = bucket_limit(1000, 3600 * S, 1000);
   belay_limiter_t *closed = limiter_away(bed, &limit, 1, BELAY_AWAY_CLOSED);
   server_do(bed->server, "RPUSH", "belay::limit::test::{foreign}", "x", NULL);
@@ -290,7 +290,7 @@ TEST_IN(the_bound_of_local_buckets, bed, bed_without_server()) {
 /* ---- with what is known -------------------------------------------------------------------------------- */
 
 /* Remembered denials and leased tokens also answer while the server is away. */
-TEST_IN(what_is_known_is_answered, bed, bed_that_times_out()) {
+TEST_IN(known_results_of_canceled_requests, bed, bed_that_times_out()) {
   belay_limit_t limit = bucket_limit(20, 3600 * S, 20);
   belay_limiter_options_t options = limiter_options(&limit, 1);
   options.max_denied = 10;
@@ -328,7 +328,7 @@ static void close_it(ask_t *ask) {
 }
 
 /* The first callback that reports the absence closes the limiter; all other callbacks run, too. */
-TEST_IN(a_close_while_it_is_away, bed, bed_without_server()) {
+TEST_IN(close_during_outage, bed, bed_without_server()) {
   belay_limit_t limit = bucket_limit(20, 3600 * S, 20);
   belay_limiter_t *limiter = limiter_away(bed, &limit, 1, BELAY_AWAY_LOCAL);
   static ask_t asks[4];

@@ -70,10 +70,10 @@ static void expect_each_for_itself(int64_t slice) {
   cluster_stop(cluster);
 }
 
-TEST(a_node_that_is_away_is_so_for_its_own_keys) {
+TEST(outage_of_one_node) {
   expect_each_for_itself(0);
 }
 
-TEST(the_same_with_tokens_that_are_leased) {
+TEST(fairness_with_leased_tokens) {
   expect_each_for_itself(10);
 }

@@ -42,7 +42,7 @@ static int64_t returned(bed_t *bed, belay_limiter_t *limiter, belay_receipt_t *r
   return (int64_t)exactly_returned(bed, limiter, receipt, tokens);
 }
 
-BED_TEST(at_once_it_is_as_if_it_had_not_been) {
+BED_TEST(immediate_refund_restores_state) {
   for (size_t i = 0; i <= ALL; i++) {
     belay_limiter_t *limiter = make(bed, i);
     belay_receipt_t receipt = taken(bed, limiter, "k", 3);
@@ -92,7 +92,7 @@ BED_TEST(a_receipt_is_good_for_one_refund) {
 
 /* The result states by how much the key's debt fell: a recent token returns except for the part
  * that has leaked. */
-BED_TEST(what_is_told_is_what_was_returned) {
+BED_TEST(returned_amount_is_exact) {
   belay_limiter_t *limiter = make(bed, 0);
   for (int64_t ms = 0; ms < 1000; ms += 37) {
     server_do(bed->server, "FLUSHALL", NULL);
@@ -108,7 +108,7 @@ BED_TEST(what_is_told_is_what_was_returned) {
   drop(limiter);
 }
 
-BED_TEST(what_has_leaked_is_gone) {
+BED_TEST(leaked_tokens_not_refunded) {
   belay_limiter_t *limiter = make(bed, 0);
   belay_receipt_t first = taken(bed, limiter, "k", 3);
   limiter_at(limiter, T0 + 3 * S + S / 2);
@@ -223,7 +223,7 @@ BED_TEST(a_reset_voids_what_was_before) {
   }
 }
 
-BED_TEST(another_policy_voids_what_was_before) {
+BED_TEST(new_policy_voids_receipts) {
   for (size_t i = 0; i < ALL - 1; i++) {
     belay_limiter_t *limiter = make(bed, i);
     belay_receipt_t first = taken(bed, limiter, "k", 2), second = taken(bed, limiter, "k", 2);

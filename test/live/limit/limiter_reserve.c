@@ -26,7 +26,7 @@ static int64_t owed(bed_t *bed, belay_limiter_t *limiter) {
   return peek(bed, limiter, "k")->reset_after_us;
 }
 
-BED_TEST(who_comes_later_waits_longer) {
+BED_TEST(later_reservations_later_times) {
   belay_limiter_t *l = at_start(bed, 2);
   assert_int_equal(wait_of(reserve(bed, l, "k", 1, 0)), 0);
   assert_int_equal(wait_of(reserve(bed, l, "k", 1, 0)), 0);
@@ -58,7 +58,7 @@ BED_TEST(of_several_buckets_the_longest_counts) {
   assert_true(print_of(bed->server, KEY) == print);
 }
 
-BED_TEST(it_is_given_back_once) {
+BED_TEST(reservation_canceled_once) {
   belay_limiter_t *l = at_start(bed, 2), *other = at_start(bed, 2);
   belay_reservation_t first = reserve(bed, l, "k", 2, 0)->reservation;
   belay_reservation_t last = reserve(bed, l, "k", 2, DAY)->reservation;
@@ -78,7 +78,7 @@ BED_TEST(it_is_given_back_once) {
   assert_int_equal(owed(bed, l), S);
 }
 
-BED_TEST(what_others_have_built_upon_stays) {
+BED_TEST(refund_below_later_reservations) {
   belay_limiter_t *l = at_start(bed, 5);
   (void)taken(bed, l, "k", 5);
   belay_reservation_t three = reserve(bed, l, "k", 3, DAY)->reservation;
@@ -103,7 +103,7 @@ BED_TEST(a_reset_or_a_change_voids_it) {
 }
 
 /* For any mix of reservations, takes and refunds, the executed ones keep the policy's bound. */
-BED_TEST(who_acts_keeps_the_bound) {
+BED_TEST(reservations_keep_the_bound) {
   enum { N = 60, BURST = 6 };
   belay_limiter_t *l = at_start(bed, BURST);
   unsigned seed = 5;
@@ -207,7 +207,7 @@ BED_TEST(waits_are_fair) {
   assert_int_equal(stats.waiting, 0);
 }
 
-BED_TEST(so_many_may_wait_and_no_more) {
+BED_TEST(max_waiting) {
   belay_limit_t limit = bucket_limit(1, 3600 * SECOND, 1);
   belay_limiter_options_t options = limiter_options(&limit, 1);
   for (uint32_t most = 0; most < 3; most++) {

@@ -7,7 +7,7 @@
 #define S INT64_C(1000000)
 #define HOUR (3600 * S)
 
-BED_TEST(a_slice_serves_and_goes_back) {
+BED_TEST(leased_tokens_served_and_returned) {
   for (size_t k = 0; k < LEASE_POLICIES; k++) {
     server_do(bed->server, "FLUSHALL", NULL);
     belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[k], limits_of(k), 8, 60000);
@@ -32,7 +32,7 @@ BED_TEST(a_slice_serves_and_goes_back) {
   }
 }
 
-BED_TEST(it_goes_back_when_it_is_idle) {
+BED_TEST(idle_lease_returned) {
   for (size_t k = 0; k < LEASE_POLICIES; k++) {
     server_do(bed->server, "FLUSHALL", NULL);
     belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[k], limits_of(k), 8, 100);
@@ -103,7 +103,7 @@ BED_TEST(a_client_that_closes_gives_back) {
 
 /* ---- who waits for a fetch ----------------------------------------------------------------------------- */
 
-BED_TEST(who_waits_is_served_in_order) {
+BED_TEST(waiting_takes_in_order) {
   for (size_t k = 0; k < LEASE_POLICIES; k++) {
     server_do(bed->server, "FLUSHALL", NULL);
     belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[k], limits_of(k), 8, 60000);
@@ -126,7 +126,7 @@ BED_TEST(who_waits_is_served_in_order) {
 }
 
 /* A take that is too large for the rest is denied, and a smaller one behind it is served. */
-BED_TEST(who_waits_for_more_than_there_is) {
+BED_TEST(take_larger_than_remaining_tokens) {
   for (size_t k = 0; k < LEASE_POLICIES; k++) {
     server_do(bed->server, "FLUSHALL", NULL);
     belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[k], limits_of(k), 10, 60000);
@@ -149,7 +149,7 @@ BED_TEST(who_waits_for_more_than_there_is) {
 }
 
 /* A denial is remembered with the tokens that the server would not add to the rest. */
-BED_TEST(what_is_left_counts) {
+BED_TEST(denial_counts_remaining_tokens) {
   belay_limiter_options_t options = leasing(lease_policies[1], 1, 8, 60000);
   options.max_denied = 10;
   belay_limiter_t *limiter = limiter_with(bed, bed->client, &options);
@@ -164,7 +164,7 @@ BED_TEST(what_is_left_counts) {
 }
 
 /* The queue and the table of keys are full: all other takes ask the server themselves. */
-BED_TEST(what_there_is_no_room_for) {
+BED_TEST(token_lease_limits) {
   belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 100, .period_us = HOUR};
   belay_limiter_options_t options = leasing(&limit, 1, 4, 60000);
   options.max_waiting = 2;
@@ -197,7 +197,7 @@ static void close_it(ask_t *ask) {
 }
 
 /* Canceled in callbacks; closed in one; and a client that is closed while some wait. */
-BED_TEST(who_waits_and_is_canceled) {
+BED_TEST(canceled_takes_of_a_lease) {
   belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 2, 60000);
   ask_all(bed, limiter, 10, 1);
   for (int i = 0; i < 10; i++)
@@ -229,7 +229,7 @@ BED_TEST(who_waits_and_is_canceled) {
 }
 
 /* Its own time, not the fetch's. */
-BED_TEST(who_waits_has_a_deadline) {
+BED_TEST(deadline_of_waiting_take) {
   belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 5, 60000);
   ask_t ask = {0}, patient = {0};
   ask.request.timeout_ms = 50;

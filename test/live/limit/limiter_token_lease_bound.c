@@ -10,7 +10,7 @@
 /* ---- time ---------------------------------------------------------------------------------------------- */
 
 /* A server stands still: its leased tokens become void in time and cannot be returned. */
-BED_TEST_OF(a_slice_is_void_after_its_time, o.timeout_ms = prompt_ms()) {
+BED_TEST_OF(leased_tokens_expire, o.timeout_ms = prompt_ms()) {
   const int64_t ms = 2 * prompt_ms();
   belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 8, (uint32_t)ms);
   belay_limiter_result_t result;
@@ -49,7 +49,7 @@ BED_TEST_OF(a_slice_is_void_after_its_time, o.timeout_ms = prompt_ms()) {
 }
 
 /* Void tokens are returned, although the key is in use. */
-BED_TEST(what_is_void_goes_back) {
+BED_TEST(expired_leases_returned) {
   belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 8, 200);
   belay_limiter_t *other = limiter_new(bed, lease_policies[1], 1);
   int64_t used = 0;
@@ -90,7 +90,7 @@ TEST(late_fetch_reply) {
 }
 
 /* Longer on its way than it is good for: it goes back, and each asks for itself. */
-RELAY_TEST(a_slice_that_is_void_when_it_comes) {
+RELAY_TEST(lease_expired_on_arrival) {
   belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 8, 20);
   assert_int_equal(tokens_left(bed, limiter), 20);
   relay_delay(bed->relay, 20);
@@ -179,7 +179,7 @@ BED_TEST(two_clients_and_the_bound) {
 }
 
 /* Tokens are fetched ahead in small steps, so that no take waits. At most one lease is out. */
-BED_TEST(it_is_filled_before_it_is_empty) {
+BED_TEST(lease_refilled_ahead) {
   belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 10000, .period_us = HOUR};
   belay_limiter_t *limiter = leasing_limiter(bed, &limit, 1, 16, 60000);
   belay_limiter_t *other = limiter_new(bed, &limit, 1);
@@ -202,7 +202,7 @@ BED_TEST(it_is_filled_before_it_is_empty) {
 }
 
 /* Nothing is fetched ahead from a server that has said that it has no more. */
-BED_TEST(what_there_is_no_more_of) {
+BED_TEST(no_fetch_ahead_after_denial) {
   for (size_t k = 0; k < LEASE_POLICIES; k++) {
     server_do(bed->server, "FLUSHALL", NULL);
     belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[k], limits_of(k), 8, 60000);
@@ -222,7 +222,7 @@ BED_TEST(what_there_is_no_more_of) {
 
 /* ---- what makes it void -------------------------------------------------------------------------------- */
 
-BED_TEST(a_ban_and_a_reset_take_it_away) {
+BED_TEST(ban_and_reset_void_leased_tokens) {
   belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 8, 60000);
   belay_limiter_t *other = limiter_new(bed, lease_policies[1], 1);
   belay_limiter_result_t result;
@@ -249,7 +249,7 @@ BED_TEST(a_ban_and_a_reset_take_it_away) {
   assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_EAGAIN);
 }
 
-BED_TEST(another_policy_takes_it_away) {
+BED_TEST(new_policy_voids_leased_tokens) {
   belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 8, 60000);
   belay_limiter_result_t result;
   assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_LEASE);

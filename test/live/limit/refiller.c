@@ -61,7 +61,7 @@ static refiller_t *someone(group_t *group, bool elected) {
 }
 
 /* Their poll interval is over 15 s, but a vacancy wakes them at once. */
-TEST(a_vacancy_wakes_who_waits) {
+TEST(vacancy_wakes_waiting_refillers) {
   group_t group;
   places_t places;
   group_open(&group, 1000);
@@ -249,7 +249,7 @@ static void close_stage(stage_t *s) {
   bed_close(s->bed); /* and the server */
 }
 
-TEST(who_dies_is_replaced_and_who_stumbles_is_not) {
+TEST(dead_refiller_replaced_suspended_one_kept) {
   static const char index[] = "belay::bucket::tap::{k}::index";
   stage_t s;
   open_stage(&s);

@@ -138,7 +138,7 @@ SINGLE_TEST(many_keys_have_their_turns) {
 }
 
 /* Where the client takes no more, the others wait, and not for a period: each is asked about once, and soon. */
-TEST(what_is_not_taken_is_asked_soon) {
+TEST(fillings_resent_when_client_is_busy) {
   enum { KEYS = 100, READS = 2 * KEYS };
   belay_client_options_t options = client_options();
   options.max_pending = 8;
@@ -158,7 +158,7 @@ TEST(what_is_not_taken_is_asked_soon) {
 
 /* ---- what goes wrong ------------------------------------------------------------------------------------- */
 
-SINGLE_TEST(nothing_is_caught_up_on) {
+SINGLE_TEST(missed_fillings_not_repeated) {
   enum { PERIOD = 25 };
   refill(single, PERIOD);
   refiller_add(&single->refiller, "a", 0);
@@ -171,7 +171,7 @@ SINGLE_TEST(nothing_is_caught_up_on) {
 }
 
 /* Another process has filled: the learned state is used one period later. */
-SINGLE_TEST(who_comes_late_does_not_fill) {
+SINGLE_TEST(late_filling_not_applied) {
   enum { PERIOD = 60 };
   refill(single, PERIOD * (uint32_t)slow());
   refiller_add(&single->refiller, "a", 7);
@@ -190,7 +190,7 @@ SINGLE_TEST(who_comes_late_does_not_fill) {
 
 /* State from a former term is void: meanwhile the bucket may have been deleted and have reached
  * the same index again. */
-SINGLE_TEST(an_index_that_is_known_from_before) {
+SINGLE_TEST(index_from_earlier_election) {
   expect_add(&single->bucket, "a", 1, 0, true, 1, 1);
   refill_leased(single, 500, 1000);
   refiller_add(&single->refiller, "a", 0);
@@ -288,7 +288,7 @@ static void end_single(single_t *single, int how) {
   single_close(single);
 }
 
-TEST(it_is_closed_in_any_callback) {
+TEST(refiller_closed_in_callbacks) {
   for (int how = 0; how < CLOSERS; how++)
     for (int where = 0; where < 2; where++) {
       single_t *single = single_open(NULL);
@@ -303,7 +303,7 @@ TEST(it_is_closed_in_any_callback) {
 }
 
 /* With questions on the way, after any number of turns. */
-TEST(it_is_closed_at_any_time) {
+TEST(refiller_closed_at_any_time) {
   for (int how = 0; how < CLOSERS; how++)
     for (int turns = 0; turns < 14; turns += 1 + turns / 4) {
       single_t *single = single_open(NULL);
@@ -321,7 +321,7 @@ TEST(it_is_closed_at_any_time) {
 }
 
 /* It keeps the loop, and closing gives that back, with or without a callback. */
-SINGLE_TEST(it_keeps_the_loop) {
+SINGLE_TEST(refiller_keeps_the_loop) {
   refill(single, 1000);
   bed_until(single->bed, single->refiller.elected == 1);
   bed_run_for(single->bed, 100);

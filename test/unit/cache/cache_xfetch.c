@@ -36,7 +36,7 @@ static void expect_moments(const belay__record_t *record, const belay_cache_opti
   expect_moments(record, terms, (const moment_t[]){__VA_ARGS__},                                   \
                  sizeof((const moment_t[]){__VA_ARGS__}) / sizeof(moment_t))
 
-TEST(a_value_grows_old) {
+TEST(age_and_remaining_time) {
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000);
   belay_cache_options_t terms = {.stale_ms = 100, .keep_ms = 500};
   EXPECT(&record, &terms, {0, BELAY__FRESH}, {999, BELAY__FRESH}, {1000, BELAY__STALE},
@@ -50,7 +50,7 @@ TEST(a_value_grows_old) {
   EXPECT(&record, &terms, {999, BELAY__FRESH}, {1000, BELAY__EXPIRED});
 }
 
-TEST(after_a_failed_load_it_rests) {
+TEST(pause_after_failed_load) {
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000);
   belay_cache_options_t terms = {.stale_ms = 100, .keep_ms = 500};
   record.retry_ms = 1050;
@@ -63,7 +63,7 @@ TEST(after_a_failed_load_it_rests) {
   EXPECT(&record, &terms, {0, BELAY__FRESH}, {1499, BELAY__STALE_BACKOFF}, {1500, BELAY__EXPIRED});
 }
 
-TEST(what_is_no_value_is_fresh_or_gone) {
+TEST(absence_is_fresh_or_expired) {
   belay_cache_options_t terms = {.stale_ms = 100, .keep_ms = 500, .beta = 1000};
   static const belay__record_kind_t kinds[] = {BELAY__RECORD_ABSENT, BELAY__RECORD_ERROR};
   for (size_t i = 0; i < 2; i++) {
@@ -85,7 +85,7 @@ TEST(times_at_their_ends) {
          {INT64_MAX, BELAY__EXPIRED});
 }
 
-TEST(who_is_served) {
+TEST(order_of_service) {
   static const belay__freshness_t served[] = {BELAY__FRESH, BELAY__EARLY, BELAY__STALE,
                                               BELAY__STALE_BACKOFF};
   for (size_t i = 0; i < sizeof served / sizeof *served; i++)
@@ -96,7 +96,7 @@ TEST(who_is_served) {
 
 /* ---- ahead of time ------------------------------------------------------------------------------------- */
 
-TEST(it_is_early_exactly_where_the_paper_says) {
+TEST(early_refresh_as_in_the_paper) {
   /* 100 ms of load, and -ln(random) = 3: the last 300 ms, or beta times that */
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000000);
   record.load_us = 100000;
