@@ -83,8 +83,9 @@ typedef struct belay_cache_load belay_cache_load_t;
 typedef void (*belay_cache_load_fn)(belay_cache_load_t *load, const char *key, size_t key_len,
                                     void *arg);
 
-/** Loader of several keys: n loads and their keys. Each load must be ended by itself. The arrays are
- * valid until it returns, each key until its load has ended. The rules of belay_cache_load_fn apply.
+/** Loader of several keys: n loads and their keys. Each load must be ended by itself. The arrays
+ * are valid until it returns, each key until its load has ended. The rules of belay_cache_load_fn
+ * apply.
  */
 typedef void (*belay_cache_load_many_fn)(belay_cache_load_t *const *loads,
                                          const belay_bytes_t *keys, size_t n, void *arg);
@@ -312,8 +313,8 @@ typedef void (*belay_cache_cb)(belay_request_t *request, int status,
  *
  * Each function with a request returns 0, BELAY_EINVAL (belay_detail() names the argument),
  * BELAY_ESTATE (the request is pending), BELAY_EBUSY (too much is pending in the client),
- * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. After an error the callback does not run. A key has 1
- * to BELAY_CACHE_KEY_MAX bytes. Arguments are copied. */
+ * BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. After an error the callback does not run. A key has
+ * 1 to BELAY_CACHE_KEY_MAX bytes. Arguments are copied. */
 
 /** Get the value of a key. A get that is canceled, or whose deadline passes, does not end the load
  * that it waits for, because other gets may need it. */

@@ -302,8 +302,8 @@ typedef void (*belay_limiter_cb)(belay_request_t *request, int status,
 /* ---- operations ----
  *
  * Each function with a callback returns 0, BELAY_EINVAL (belay_detail() names the argument),
- * BELAY_ESTATE (the request is pending), BELAY_EBUSY (too much is pending in the client, or too many
- * requests wait for this key), BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. After an error the
+ * BELAY_ESTATE (the request is pending), BELAY_EBUSY (too much is pending in the client, or too
+ * many requests wait for this key), BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. After an error the
  * callback does not run. A key has 1 to BELAY_LIMITER_KEY_MAX bytes; it is copied. */
 
 /** Take cost tokens, or none. A cost of 0 takes nothing and reports the state of the key.
@@ -345,7 +345,8 @@ BELAY_API int belay_limiter_penalty(belay_limiter_t *limiter, belay_request_t *r
  * is not known (several refunds on one key, out of order), it gives back less rather than more.
  * result->returned is the amount of the limit that got back least. Not retried.
  *
- * BELAY_EINVAL also if the receipt is void, or does not come from a take that the server allowed. */
+ * BELAY_EINVAL also if the receipt is void, or does not come from a take that the server allowed.
+ */
 BELAY_API int belay_limiter_refund(belay_limiter_t *limiter, belay_request_t *request,
                                    belay_bytes_t key, belay_receipt_t *receipt, int64_t tokens,
                                    belay_limiter_cb cb);

@@ -15,8 +15,9 @@ typedef enum belay__freshness {
 } belay__freshness_t;
 
 /* Judges a record: stale from fresh_ms on, kept from fresh_ms + stale_ms on, expired from fresh_ms
- * + keep_ms on. random: in (0, 1], drawn once for each result; ignored if beta is 0. options: resolved, so that keep_ms is at
- * least stale_ms. A record that is not a VALUE is either fresh or expired. No time may be negative. */
+ * + keep_ms on. random: in (0, 1], drawn once for each result; ignored if beta is 0. options:
+ * resolved, so that keep_ms is at least stale_ms. A record that is not a VALUE is either fresh or
+ * expired. No time may be negative. */
 belay__freshness_t belay__fresh_judge(const belay__record_t *record,
                                       const belay_cache_options_t *options, int64_t now_ms,
                                       double random);

@@ -26,7 +26,7 @@ static int refuse(belay_t *belay, size_t i, const char *why) {
 static int check_limit(belay_t *belay, size_t i, size_t n, const belay_limit_t *limit) {
   bool bucket = limit->kind == BELAY_LIMIT_BUCKET;
   if (limit->kind < BELAY_LIMIT_BUCKET || limit->kind > BELAY_LIMIT_LOG)
-    return refuse(belay, i, "kind: none of those that there are");
+    return refuse(belay, i, "kind: unknown");
   if (limit->count < 0)
     return refuse(belay, i, "count: negative");
   if (limit->burst < 0)
@@ -40,7 +40,7 @@ static int check_limit(belay_t *belay, size_t i, size_t n, const belay_limit_t *
   if (limit->count == 0 && !bucket)
     return refuse(belay, i, "count: 0");
   if (limit->count == 0 && limit->burst == 0)
-    return refuse(belay, i, "burst: 0, and nothing else fills it");
+    return refuse(belay, i, "burst: 0, as count is");
   if (limit->period_us < 1)
     return refuse(belay, i,
                   limit->count == 0 ? "period_us: needed as the ttl where count is 0"

@@ -1,12 +1,12 @@
 /* A token lease: tokens of one key that were fetched ahead.
  *
  *            a take, and there is room
- *   (none) ----------------------------> FETCHING <---------------------------------+
- *     ^                                   |  ^  |                                   |
- *     |       granted, and all waiting    |  |  | a waiting take                    | less than a quarter is left;
- *     |       takes are answered;         |  +--+ needs more: fetch again           | a take needs more
- *     |       denied; lost                v                                         |
- *     +---------------------------------- READY ------------------------------------+
+ *   (none) ----------------------------> FETCHING <-----------------------------+
+ *     ^                                   |  ^  |                               |
+ *     |     granted, and all waiting      |  |  | a waiting take                | less than a
+ *     |     takes are answered;           |  +--+ needs more: fetch again       | quarter is left;
+ *     |     denied; lost                  v                                     | a take needs more
+ *     +---------------------------------- READY --------------------------------+
  *       idle for half of lease_ms: the remaining tokens are given back
  *
  * FETCHING: a call is in flight. Takes that need more than the remaining tokens wait for it, in

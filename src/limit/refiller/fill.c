@@ -1,9 +1,9 @@
 /* The buckets of a refiller, by key and in the order in which they are due, and their fillings.
  *
- *    a key: UNKNOWN --due: read--> in flight --reply--> KNOWN, due in a period --due: add--> in flight --+
- *              ^                     |                   ^                                              |
- *              +-----no reply--------+---<---------------|---no reply----------------------<------------+
- *                                                        +---reply: applied or not---------<------------+
+ *    a key: UNKNOWN --due: read--> in flight --reply--> KNOWN --a period later: add--> in flight
+ *              ^                     |                   ^                              |  |
+ *              |                     |                   +--reply: applied or not-------+  |
+ *              +-----no reply--------+------------------------no reply---------------------+
  *
  * Each key is due a period after its last reply, and the period is the same for all. So a key goes
  * to the end of the queue after a reply, and the queue stays in order.

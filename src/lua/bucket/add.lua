@@ -1,15 +1,15 @@
--- Adds tokens to a bucket, up to its capacity, if its index is the given one; increments the index.
--- KEYS[1]: the number of tokens; a missing key counts as ARGV[4]. KEYS[2]: the index of the next filling; a missing key
---   counts as 0. ARGV[1]: the tokens to add. ARGV[2]: the index of this filling. ARGV[3]: the capacity. ARGV[4]: the
---   tokens of a missing bucket: 0 or the capacity. ARGV[5]: the ttl of the tokens in milliseconds. ARGV[6]: the ttl of
---   the index in milliseconds.
--- Reply: {added, n, index}: 1, or 0 if the index differs; the present number of tokens; the index of the next filling.
---   -1: the value of KEYS[1] is not a number of tokens. -2: the value of KEYS[2] is not an index. An index that cannot be
---   incremented is an error.
+-- Adds tokens to a bucket, up to its capacity, if its index is the given one. Increments the index.
+-- KEYS[1]: the number of tokens. KEYS[2]: the index of the next filling; a missing key counts as 0.
+-- ARGV[1]: the tokens to add. ARGV[2]: the index of this filling. ARGV[3]: the capacity.
+-- ARGV[4]: the tokens of a missing bucket: 0 or the capacity.
+-- ARGV[5], ARGV[6]: the ttl of the tokens and of the index, in milliseconds.
+-- Reply: {added, n, index}: 1, or 0 if the index differs; the number of tokens; the index of the
+--   next filling. -1: KEYS[1] holds no number of tokens. -2: KEYS[2] holds no index. An index that
+--   cannot be incremented is an error.
 -- Run twice: the second run finds the next index and adds nothing.
 --
--- A full bucket is left unchanged, with its ttl. The index is written first: if the script stopped between the two
--- writes, a filling would be lost, but none could happen twice.
+-- A full bucket is left unchanged, with its ttl. The index is written first: if the script stopped
+-- between the two writes, a filling would be lost, but none could happen twice.
 local function number(text, max)
   local n = (text == '0' or string.match(text, '^[1-9]%d*$')) and tonumber(text)
   return n and n <= max and n

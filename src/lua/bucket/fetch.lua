@@ -1,13 +1,14 @@
--- Takes tokens out of a bucket, or none if there are too few. With 0 tokens it only reads the bucket.
--- KEYS[1]: the number of tokens; a missing key counts as ARGV[3]. KEYS[2]: the index of the next filling; a missing key
---   counts as 0. ARGV[1]: the tokens to take. ARGV[2]: the capacity. ARGV[3]: the tokens of a missing bucket: 0 or the
---   capacity. ARGV[4]: the ttl of the tokens in milliseconds.
--- Reply: {taken, n, index}: 1 or 0, the present number of tokens, the index. -1: the value of KEYS[1] is not a number of
---   tokens. -2: the value of KEYS[2] is not an index.
+-- Takes tokens out of a bucket, or none if there are too few. With 0 tokens it only reads.
+-- KEYS[1]: the number of tokens. KEYS[2]: the index of the next filling; a missing key counts as 0.
+-- ARGV[1]: the tokens to take. ARGV[2]: the capacity.
+-- ARGV[3]: the tokens of a missing bucket: 0 or the capacity.
+-- ARGV[4]: the ttl of the tokens in milliseconds.
+-- Reply: {taken, n, index}: 1 or 0, the number of tokens, the index. -1: KEYS[1] holds no number of
+--   tokens. -2: KEYS[2] holds no index.
 -- Run twice: takes twice.
 --
--- A bucket that holds more than its capacity, because the capacity was larger before, counts as full. A value that equals
--- that of a missing key is not stored.
+-- A bucket that holds more than its capacity, because the capacity was larger before, counts as
+-- full. A value that equals that of a missing key is not stored.
 local function number(text, max)
   local n = (text == '0' or string.match(text, '^[1-9]%d*$')) and tonumber(text)
   return n and n <= max and n

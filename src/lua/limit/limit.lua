@@ -1,54 +1,64 @@
 -- Up to four limits for one key: stores the used tokens and decides whether more may be taken.
 --
--- KEYS[1]  the key; KEYS[2], for reserve and cancel: the reservation
+-- KEYS[1]  the key
+-- KEYS[2]  reserve, cancel: the reservation
 -- ARGV[1]  take, slice, peek, penalty, refund, ban, reserve, cancel
 -- ARGV[2]  the policy: for each limit four little-endian doubles: kind, P, R, B
---            kind 1  token bucket. One token is P units, R units leak per microsecond, the capacity is B units
+--            kind 1  token bucket. A token is P units, R units leak per microsecond, the capacity
+--                    is B units
 --                 2  sliding window of P microseconds, weighted, at most B tokens
---                 3  fixed window of P microseconds that begins with the first admitted call, at most B tokens
+--                 3  fixed window of P microseconds that begins with the first admitted call, at
+--                    most B tokens
 --                 4  the same, aligned to multiples of P
 --                 5  allotment: B tokens, refilled after P microseconds without an admitted call
 --            B * P is at most 2^52 for kinds 2 to 5; for the bucket B and P are
--- ARGV[3]  the cost in tokens; for a bucket, cost * P is at most 2^52. A take of 0 is a peek. A slice takes as many
---          tokens as there are, at most the cost
+-- ARGV[3]  the cost in tokens; for a bucket, cost * P is at most 2^52. A take of 0 is a peek. A
+--          slice takes as many tokens as there are, at most the cost
 -- ARGV[4]  little-endian doubles:
 --            slice    the smallest useful number of tokens, at least 1
---            refund   the time of the take, its `since`, and for each limit its refund number (see below)
+--            refund   the time of the take, its `since`, and for each limit its refund number
 --            ban      the duration in microseconds
---            reserve  the longest wait, and the shortest time to remember the reservation, both in microseconds
+--            reserve  the longest wait, and the shortest time to remember the reservation, both in
+--                     microseconds
 --            cancel   the time to remember the cancel, in microseconds
 -- ARGV[5]  tests only: the time, instead of the server's
 --
--- Reply: the integer debt, for a take that is denied if the only limit is a bucket and there is no ban. Otherwise a
--- string in the format of the stored value: four doubles, and for each limit seven (a denial may have only three):
+-- Reply: the integer debt, for a take that is denied if the only limit is a bucket and there is no
+-- ban. Otherwise a string in the format of the stored value: four doubles, and for each limit seven
+-- (a denial may have only three):
 --   first    stored: the latest time of all reservations; 0: no request waits.
---            Reply: -1: denied, nothing changed. Otherwise: take, penalty, peek: 0; slice: the tokens taken; reserve: the
---            microseconds to wait; refund, cancel: the tokens given back, the smallest number of all limits, which may
---            be a fraction
---   at       the time of this state; in a reply, now
+--            Reply: -1: denied, nothing changed. Otherwise: take, penalty, peek: 0; slice: the
+--            tokens taken; reserve: the microseconds to wait; refund, cancel: the tokens given
+--            back, the smallest number of all limits, which may be a fraction
+--   at       the time of this state; in a reply, the present time
 --   since    a number that changes when earlier takes can no longer be given back
 --   ban      the end of the ban; 0 or past: no ban
 --   and for each limit
---     a, b, c    bucket: a: the debt. b: the debt without tokens that were given back below other debts. c: debt that a
---                smaller burst has forgiven; it leaks after all other debt, and counts again if the burst grows
---                others: a: the start of the window. b: tokens admitted in it. c: tokens of the previous window (sliding)
+--     a, b, c    bucket: a: the debt. b: the debt without tokens that were given back below other
+--                debts. c: debt that a smaller burst has forgiven; it leaks after all other debt,
+--                and counts again if the burst grows
+--                others: a: the start of the window. b: tokens admitted in it. c: tokens of the
+--                previous window (sliding)
 --                The refund number of a limit is b for a bucket and a for others
---     kind, P, R, B    the policy of these numbers. Another policy converts them: used tokens stay used, up to the new
---                burst, and overdrafts are added. Fixed windows continue, and so do sliding windows with the same P.
---                Other limits become a debt, or a new window
+--     kind, P, R, B    the policy of these numbers. Another policy converts them: used tokens stay
+--                used, up to the new burst, and overdrafts are added. Fixed windows continue, and
+--                so do sliding windows with the same P. Other limits become a debt, or a new window
 --
--- A reservation is charged at the time at which its owner may act. A bucket that would be empty before that time is
--- charged from that time on. So the limit holds for the acts, whenever the reservations were made.
+-- A reservation is charged at the time at which its owner may act. A bucket that would be empty
+-- before that time is charged from that time on. So the limit holds for the acts, whenever the
+-- reservations were made.
 --
--- If the clock steps back, time stands still for this key until the clock reaches the stored time. For this reason a
--- denial also writes the time.
+-- If the clock steps back, time stands still for this key until the clock reaches the stored time.
+-- For this reason a denial also writes the time.
 --
--- Run twice: peek and ban change nothing more. reserve and cancel are remembered in KEYS[2] and give the same reply; a
--- reservation that was canceled before it was made is denied. take, slice, penalty and refund count twice.
+-- Run twice: peek and ban change nothing more. reserve and cancel are remembered in KEYS[2] and
+-- give the same reply; a reservation that was canceled before it was made is denied. take, slice,
+-- penalty and refund count twice.
 
 local call, pack, unpack = redis.call, struct.pack, struct.unpack
 local BUCKET, SLIDING, ALIGNED, ALLOTMENT = 1, 2, 4, 5
-local MOST, COUNTS = 9007199254740991, 4503599627370496 -- 2^53 - 1: units of a debt; 2^52: tokens times P of a window
+-- MOST: 2^53 - 1 units of a debt. COUNTS: 2^52 tokens times P of a window
+local MOST, COUNTS = 9007199254740991, 4503599627370496
 
 local argv, value = ARGV, call('GET', KEYS[1])
 local policy, now = argv[2], argv[5]
@@ -123,7 +133,8 @@ if elapsed < 0 then
   ban, elapsed, changed = ban + elapsed, 0, true
 end
 
--- Convert units of 1/p token to units of 1/P, rounded up: x * P / p, in two parts, the second by long multiplication.
+-- Convert units of 1/p token to units of 1/P, rounded up: x * P / p, in two parts, the second by
+-- long multiplication.
 local function scaled(x, p, P)
   local rest, quotient, left = x % p, 0, 0
   local whole = (x - rest) / p * P
@@ -225,7 +236,8 @@ end
 
 -- Decide: charge the cost, or give it back
 local admitted = now >= ban and cost <= free
-local answer, charge, refund, wait, write = admitted and 0 or -1, false, false, 0, changed and value and op ~= 'peek'
+local answer, charge, refund, wait = admitted and 0 or -1, false, false, 0
+local write = changed and value and op ~= 'peek'
 local record, act, remember, taken, valid, thirds
 if op == 'reserve' or op == 'cancel' then
   record = call('GET', KEYS[2])
@@ -348,6 +360,7 @@ if op == 'reserve' and charge then
   call('SET', KEYS[2], pack('<dddd', act, now, since, cost) .. marks, 'PX',
     string.format('%.0f', math.ceil(math.max(left, remember) / 1000)))
 elseif op == 'cancel' then
-  call('SET', KEYS[2], pack('<d', -1 - answer), 'PX', string.format('%.0f', math.ceil(remember / 1000)))
+  call('SET', KEYS[2], pack('<d', -1 - answer), 'PX',
+    string.format('%.0f', math.ceil(remember / 1000)))
 end
 return reply

@@ -1,27 +1,30 @@
 -- An exact sliding window: each token is an entry whose score is the time of its admission.
 --
--- KEYS[1]  the sorted set; KEYS[2]: the end of a ban, and its longest duration
+-- KEYS[1]  the sorted set
+-- KEYS[2]  the end of a ban, and its longest duration
 -- ARGV[1]  take, slice, peek, penalty, refund, ban
 -- ARGV[2]  four doubles: 6, the period P in microseconds, 0, the limit B in tokens per period
--- ARGV[3]  the cost in tokens: 1 to B; penalty: may be more; peek, ban: 0. A slice takes as many tokens as there are, at
---          most the cost
--- ARGV[4]  take, penalty: an id for the entries; refund: the id of the take; slice: a double, the smallest useful number
---          of tokens, and an id; ban: a double, the duration in microseconds
+-- ARGV[3]  the cost in tokens: 1 to B; penalty: may be more; peek, ban: 0. A slice takes as many
+--          tokens as there are, at most the cost
+-- ARGV[4]  take, penalty: an id for the entries. refund: the id of the take. slice: a double, the
+--          smallest useful number of tokens, and an id. ban: a double, the duration in microseconds
 -- ARGV[5]  tests only: the time, instead of the server's
 --
 -- Reply: seven doubles:
---   the answer: -1: denied, nothing changed. Otherwise 0; refund: the tokens given back; slice: the tokens taken
---   now
+--   the answer: -1: denied, nothing changed. Otherwise 0; refund: the tokens given back; slice: the
+--     tokens taken
+--   the present time
 --   0
 --   the end of the ban; 0 or past: no ban
 --   the tokens of the last P microseconds
---   microseconds until the cost would be admitted (slice, denied: the smallest useful number; slice, granted: one more)
+--   microseconds until the cost would be admitted (slice, denied: the smallest useful number;
+--     slice, granted: one more)
 --   microseconds until all entries are over
 --
--- A penalty leaves at most 2 * B entries. If the clock steps back, entries of the future count as admitted now; this is
--- written, also with a denial.
+-- A penalty leaves at most 2 * B entries. If the clock steps back, entries of the future count as
+-- admitted now; this is written, also with a denial.
 --
--- Run twice: the same, if the id is the same; a take may then be denied because of its own entries.
+-- Run twice: the same, if the id is the same. A take may then be denied because of its own entries.
 
 --@include stored
 local call, pack, read = redis.call, struct.pack, struct.unpack
@@ -57,7 +60,8 @@ if banned then
   end
 end
 
--- Call a command for all members, in pieces that fit on the Lua stack; optionally with a score before each member
+-- Call a command for all members, in pieces that fit on the Lua stack. score: added before each
+-- member if it is not nil
 local function each(command, names, score)
   local sum = 0
   for first = 1, #names, 1000 do

@@ -105,8 +105,8 @@ static void expect_kept(cache_t *cache, const char *key, const char *value) {
   assert_true(is_away(get.result.reason));
 }
 
-/* The table of the process has it. (That it begins to hear what others invalidate may keep it out of there.) Returns how
- * many loads there were. */
+/* The table of the process has it. (That it begins to hear what others invalidate may keep it out
+ * of there.) Returns how many loads there were. */
 static unsigned fill_table(cache_t *cache) {
   belay_cache_result_t result;
   cache->value = "home#1";
@@ -122,7 +122,7 @@ static unsigned fill_table(cache_t *cache) {
   return cache->loaded;
 }
 
-/* ---- the policies -------------------------------------------------------------------------------------- */
+/* ---- the policies ---------------------------------------------------------------------------- */
 
 TEST(fail) {
   for (int i = 0; i < OUTAGES; i++) {
@@ -222,7 +222,8 @@ TEST(load) {
   }
 }
 
-/* The request's time is shorter than the client's: half of it is for the question, and half for the load. */
+/* The request's time is shorter than the client's: half of it is for the question, and half for the
+ * load. */
 CACHE_TEST_OF(outage_load_has_half_of_the_time, o.away = BELAY_CACHE_AWAY_LOAD) {
   expect_cached(cache, "home", "home#1", BELAY_CACHE_FROM_LOAD);
   bed_settle(bed);
@@ -306,7 +307,7 @@ TEST(outage_ends_during_load) {
   end_outage(&outages[1], bed, &cache);
 }
 
-/* ---- many ---------------------------------------------------------------------------------------------- */
+/* ---- many ------------------------------------------------------------------------------------ */
 
 typedef struct batch {
   belay_request_t request;
@@ -351,7 +352,7 @@ TEST(many) {
   }
 }
 
-/* ---- it goes away in the middle ------------------------------------------------------------------------- */
+/* ---- it goes away in the middle -------------------------------------------------------------- */
 
 TEST(while_it_is_loaded) {
   for (int i = 0; i < OUTAGES; i++) {

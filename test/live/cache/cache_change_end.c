@@ -5,7 +5,7 @@
 #include "support/fixtures/cache/relayed.h"
 #include "support/models/scripts.h"
 
-/* ---- requests -------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 typedef enum ending { CANCEL, CLOSE_CACHE, CLOSE_CLIENT, CLOSE_BELAY, ENDINGS } ending_t;
 
@@ -59,7 +59,7 @@ RELAYED_TEST(end_in_each_step, true) {
   }
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Changes one after the other. */
 typedef struct play {

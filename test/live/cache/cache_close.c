@@ -1,12 +1,13 @@
-/* Caches that end: at every moment of a load, from inside of everything; loads that end later than their caches, or not in
- * time, or never. Every request is called back once, and nothing is left. */
+/* Caches that end: at every moment of a load, from inside of everything; loads that end later than
+ * their caches, or not in time, or never. Every request is called back once, and nothing is left.
+ */
 #include <stdio.h>
 
 #include "support/fixtures/cache/cache.h"
 
 #define LEASE "belay::cache::pages::{home}::lease"
 
-/* ---- at every moment ----------------------------------------------------------------------------------- */
+/* ---- at every moment ------------------------------------------------------------------------- */
 
 typedef enum ending { CACHE, CLIENT, LOOP, ENDINGS } ending_t;
 
@@ -17,8 +18,8 @@ typedef struct batch {
 } batch_t;
 
 typedef struct moment {
-  unsigned at,
-      now; /* calls that are sent or answered: the one after which it ends, and how many there were */
+  unsigned at;  /* number of calls sent or answered after which the cache closes */
+  unsigned now; /* number of calls sent or answered */
 } moment_t;
 
 static moment_t moment;
@@ -175,7 +176,7 @@ TEST(all_is_closed_at_every_moment) {
   play_all(LOOP);
 }
 
-/* ---- from inside --------------------------------------------------------------------------------------- */
+/* ---- from inside ----------------------------------------------------------------------------- */
 
 typedef struct inside {
   bed_t *bed;
@@ -273,7 +274,7 @@ TEST_ON(a_callback_ends_everything, server, server_start(NULL)) {
   }
 }
 
-/* ---- loads that end late, or never --------------------------------------------------------------------- */
+/* ---- loads that end late, or never ----------------------------------------------------------- */
 
 TEST_ON(loads_end_after_all_is_gone, server, server_start(NULL)) {
   for (ending_t ending = CACHE; ending < ENDINGS; ending++) {
@@ -329,7 +330,7 @@ CACHE_TEST_OF(a_load_takes_too_long, o.load_timeout_ms = 40; cache->loading = LO
   expect_cached(cache, "home", "home#3", BELAY_CACHE_FROM_SERVER);
 }
 
-/* ---- one of those who wait goes ------------------------------------------------------------------------ */
+/* ---- one of those who wait goes -------------------------------------------------------------- */
 
 /* The loaded value is served, but without a lease no further load begins. */
 CACHE_TEST_OF(a_load_loses_its_lease, o.lease_ms = 100; cache->loading = LOAD_BY_TEST) {

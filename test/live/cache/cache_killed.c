@@ -16,7 +16,7 @@ enum { PROCESSES = 4, WAITERS = 1000 };
 #define LOADER "{load}er" /* the process of the last one */
 #define BEGAN "{load}ed"  /* and when */
 
-/* ---- one of the processes ------------------------------------------------------------------------------ */
+/* ---- one of the processes -------------------------------------------------------------------- */
 
 typedef struct member {
   bed_t *bed;
@@ -120,8 +120,8 @@ static int be_waiter(char **argv) {
   return member_close();
 }
 
-/* Asks again and again until it gets what was loaded: says how often it was served what is stale, and how long it had to
- * wait for that at most. */
+/* Asks again and again until it gets what was loaded: says how often it was served what is stale,
+ * and how long it had to wait for that at most. */
 static int be_reader(char **argv) {
   get_t get = {0};
   int64_t longest = 0;
@@ -148,7 +148,7 @@ static int be_reader(char **argv) {
   return member_close();
 }
 
-/* ---- all of them --------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 typedef struct group {
   server_t *server;

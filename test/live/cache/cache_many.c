@@ -5,9 +5,10 @@
 #include "support/fixtures/cache/cache.h"
 #include "support/models/scripts.h"
 
-/* ---- what is there, and what is not ---------------------------------------------------------------------- */
+/* ---- what is there, and what is not ---------------------------------------------------------- */
 
-/* In their order, the same one twice, one call of load_many for those that are not there, and none if all are. */
+/* In their order, the same one twice, one call of load_many for those that are not there, and none
+ * if all are. */
 CACHE_TEST_(order_and_duplicates, batch_options(cache), (void)o) {
   static const char *const some[] = {"b", "a", "b"};
   static const char *const all[] = {"c", "a", "d", "c", "b", "d", "d"};
@@ -90,7 +91,8 @@ BED_TEST(as_many_as_can_be) {
   assert_int_equal(cache_stats(&cache).fills, MANY_MAX);
 }
 
-/* With load only, each by one call of it; with both, load_many is for many, and load for the others. */
+/* With load only, each by one call of it; with both, load_many is for many, and load for the
+ * others. */
 BED_TEST(with_load) {
   static const char *const keys[] = {"a", "b", "a", "c"};
   cache_t cache = {0}, both = {0};
@@ -137,9 +139,10 @@ CACHE_TEST_(absent_without_loader, bare_options(cache), (void)o) {
   many_free(many);
 }
 
-/* ---- others ------------------------------------------------------------------------------------------------ */
+/* ---- others ---------------------------------------------------------------------------------- */
 
-/* Some are being loaded by another process, one by a get of ours: the rest does not wait for them. */
+/* Some are being loaded by another process, one by a get of ours: the rest does not wait for them.
+ */
 BED_TEST(some_are_loaded_elsewhere) {
   static const char *const keys[] = {"a", "b", "c", "d"};
   cache_t one = {.loading = LOAD_BY_TEST}, two = {.loading = LOAD_BY_TEST};
@@ -271,7 +274,7 @@ CACHE_TEST_(with_tags, batch_options(cache), o.tags = tags_of) {
   many_free(many);
 }
 
-/* ---- each for itself ---------------------------------------------------------------------------------------- */
+/* ---- each for itself ------------------------------------------------------------------------- */
 
 CACHE_TEST_(each_has_its_own_status, batch_options(cache), o.max_value_bytes = 10;
             cache->loading = LOAD_BY_TEST) {

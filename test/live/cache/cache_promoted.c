@@ -1,5 +1,6 @@
-/* A replica takes over that has the lease of a load, but not its release: the process that has loaded releases it there
- * again, and others need not wait for lease_ms. The sentinel only pretends; the servers are real. */
+/* A replica takes over that has the lease of a load, but not its release: the process that has
+ * loaded releases it there again, and others need not wait for lease_ms. The sentinel only
+ * pretends; the servers are real. */
 #include <stdio.h>
 
 #include "support/deployments/cluster.h"
@@ -60,7 +61,8 @@ TEST(release_repeated_by_idle_client) {
   lose_a_release(false);
 }
 
-/* The same of a lock with that option, that is released and kept; without it the lock stays held. */
+/* The same of a lock with that option, that is released and kept; without it the lock stays held.
+ */
 static void lose_a_lock(bool repeat) {
   scene_t scene;
   scene_set_up(&scene, 1, NULL);

@@ -7,7 +7,8 @@
 #define KEY "belay::cache::pages::{home}"
 #define TTL INT64_C(40)
 
-/* Two processes, whose loads the test ends. The first has loaded "v1", which is not fresh any more. */
+/* Two processes, whose loads the test ends. The first has loaded "v1", which is not fresh any more.
+ */
 typedef struct pair {
   bed_t *bed;
   cache_t one, two;
@@ -45,7 +46,8 @@ static void pair_close(pair_t *pair) {
 #define PAIR_TEST(name, stale_ms, keep_ms, error_ms)                                               \
   TEST_IN(name, pair, pair_open(stale_ms, keep_ms, error_ms))
 
-/* One refreshes, and is at it until the test says so: so whoever had waited for it would never be served. */
+/* One refreshes, and is at it until the test says so: so whoever had waited for it would never be
+ * served. */
 PAIR_TEST(refresh_delays_no_get, 60000, 0, 0) {
   enum { N = 200 };
   get_t *gets = calloc(N, sizeof *gets);
@@ -144,7 +146,7 @@ PAIR_TEST(kept_value_after_timeout, 0, 60000, 0) {
   expect_stats(&pair->one, "stale_served 2, loads 2");
 }
 
-/* ---- error_ms, by the server's clock, as belay knows it ------------------------------------------------------------------------------------------- */
+/* ---- error_ms, by the server's clock, as belay knows it -------------------------------------- */
 
 #define MARGIN_MS 30
 
@@ -244,7 +246,7 @@ TEST(kept_value_during_pause) {
   rest_and_load_again(0, 60000);
 }
 
-/* ---- nobody loads --------------------------------------------------------------------------------------- */
+/* ---- nobody loads ---------------------------------------------------------------------------- */
 
 CACHE_TEST_(kept_value_without_loader, bare_options(cache), o.ttl_ms = TTL; o.keep_ms = 60000) {
   expect_no_value(cache, "home", BELAY_EABSENT);
@@ -254,7 +256,8 @@ CACHE_TEST_(kept_value_without_loader, bare_options(cache), o.ttl_ms = TTL; o.ke
   expect_stats(cache, "gets 2, misses 1, stale_served 1, loads 0, refreshes 0, loading 0, fills 1");
 }
 
-/* A value is fresh for ttl_ms less up to the jitter; the server keeps it for as long as it is of use. */
+/* A value is fresh for ttl_ms less up to the jitter; the server keeps it for as long as it is of
+ * use. */
 CACHE_TEST_OF(jitter, o.ttl_ms = 1000000; o.stale_ms = 5000; o.keep_ms = 2000000;
               o.jitter_percent = 50) {
   enum { N = 60 };

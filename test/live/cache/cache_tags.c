@@ -8,7 +8,8 @@
 #define TAG_KEY(tag) "belay::cache::pages::{" tag "}::tag"
 #define KEY(key) "belay::cache::pages::{" key "}"
 
-/* The words of the key are its tags: "shop red" has two. "n:9" has 9, "long" one that is too long. */
+/* The words of the key are its tags: "shop red" has two. "n:9" has 9, "long" one that is too long.
+ */
 static size_t words(const char *key, size_t key_len, belay_bytes_t tags[BELAY_CACHE_TAGS_MAX],
                     void *arg) {
   static char bytes[BELAY_CACHE_TAG_MAX + 1];
@@ -45,7 +46,7 @@ static belay_cache_options_t local_tag_options(cache_t *cache) {
   return options;
 }
 
-/* ---- one thing after the other --------------------------------------------------------------------------- */
+/* ---- one thing after the other --------------------------------------------------------------- */
 
 CACHE_TEST_(tag_invalidates_all_its_keys, tag_options(cache), cache->value = "v") {
   enum { N = 40 };
@@ -124,7 +125,7 @@ CACHE_TEST_(absence_and_failure_with_tags, local_tag_options(cache),
   expect_cached(cache, "shop ghost", "shop ghost#5", BELAY_CACHE_FROM_LOAD);
 }
 
-/* ---- what becomes of a tag's key --------------------------------------------------------------------------- */
+/* ---- what becomes of a tag's key ------------------------------------------------------------- */
 
 CACHE_TEST_(tag_key_evicted, tag_options(cache), (void)o) {
   expect_cached(cache, "shop red", "shop red#1", BELAY_CACHE_FROM_LOAD);
@@ -203,7 +204,7 @@ CACHE_TEST_(a_touch_does_not_find_what_was_invalidated, tag_options(cache), cach
   expect_touch(cache, "shop", 60000, false); /* there is none */
 }
 
-/* ---- invalidated while it is loaded ------------------------------------------------------------------------- */
+/* ---- invalidated while it is loaded ---------------------------------------------------------- */
 
 /* The cache subscribes with its first load. */
 static void subscribe(cache_t *cache) {
@@ -257,7 +258,8 @@ TEST(while_it_is_loaded) {
   while_it_is_loaded(true, true);
 }
 
-/* The time for which the table may serve it counts from when the tags were captured, however long the load takes. */
+/* The time for which the table may serve it counts from when the tags were captured, however long
+ * the load takes. */
 CACHE_TEST_(a_load_that_takes_longer_than_the_table_keeps, local_tag_options(cache),
             o.local_ttl_ms = 20;
             cache->loading = LOAD_BY_TEST) {
@@ -273,8 +275,8 @@ CACHE_TEST_(a_load_that_takes_longer_than_the_table_keeps, local_tag_options(cac
   get_free(&get);
 }
 
-/* Replies may come out of order where some of a look's calls are refused and sent again: a look that began earlier does not
- * bring back what a later one has found to be gone. */
+/* Replies may come out of order where some of a look's calls are refused and sent again: a look
+ * that began earlier does not bring back what a later one has found to be gone. */
 CACHE_TEST_(an_earlier_look, tag_options(cache), o.ttl_ms = 5; o.keep_ms = 60000;
             cache->loading = LOAD_BY_TEST) {
   for (int later = 0; later < 2; later++) {
@@ -301,7 +303,7 @@ CACHE_TEST_(an_earlier_look, tag_options(cache), o.ttl_ms = 5; o.keep_ms = 60000
   }
 }
 
-/* ---- tables -------------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 BED_TEST(tag_message_drops_table_entries) {
   cache_t here = {.value = "v"}, there = {.value = "v"};
@@ -324,7 +326,7 @@ BED_TEST(tag_message_drops_table_entries) {
   expect_cached(&here, "shop blue", "v", BELAY_CACHE_FROM_LOAD);
 }
 
-/* ---- many at once ---------------------------------------------------------------------------------------------- */
+/* ---- many at once ---------------------------------------------------------------------------- */
 
 typedef struct batch {
   belay_request_t request;

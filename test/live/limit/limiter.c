@@ -21,8 +21,7 @@ BED_TEST(the_classic_vectors) {
       {95, 0, BELAY_ALLOWED, 4, 10, 0}, {95, 2, BELAY_ALLOWED, 2, 30, 0},
       {95, 5, BELAY_DENIED, 2, 30, 30}, {150, 6, BELAY_NEVER, 5, 0, -1},
   };
-  belay_limit_t limit = bucket_limit(1, S, 5);
-  belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
+  belay_limiter_t *limiter = limiter_of(bed, bucket_limit(1, S, 5));
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     limiter_at(limiter, T0 + rows[i].at * S / 10);
     int64_t retry = rows[i].retry < 0 ? -1 : rows[i].retry * S / 10;
@@ -38,8 +37,8 @@ BED_TEST(limits_admit_exactly_as_many) {
                                              BELAY_LIMIT_SLIDING, BELAY_LIMIT_LOG};
   for (size_t k = 0; k < 4; k++)
     for (size_t i = 0; i < 5; i++) {
-      belay_limit_t limit = {.kind = kinds[k], .count = counts[i], .period_us = 3600 * S};
-      belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
+      belay_limiter_t *limiter = limiter_of(
+          bed, (belay_limit_t){.kind = kinds[k], .count = counts[i], .period_us = 3600 * S});
       limiter_at(limiter, T0);
       static ask_t asks[1100];
       memset(asks, 0, sizeof asks);
@@ -56,7 +55,7 @@ BED_TEST(limits_admit_exactly_as_many) {
     }
 }
 
-/* ---- kinds, by their numbers ----------------------------------------------------------------------------- */
+/* ---- kinds, by their numbers ----------------------------------------------------------------- */
 
 typedef struct row {
   int64_t at, cost; /* tenths of a second after T0 */
@@ -168,7 +167,7 @@ BED_TEST(infinite_limits_send_nothing) {
   assert_int_equal(take(bed, limiter, "k", 1)->window, 1);
 }
 
-/* ---- several at once ------------------------------------------------------------------------------------- */
+/* ---- several at once ------------------------------------------------------------------------- */
 
 BED_TEST(all_windows_or_none) {
   belay_limit_t limits[4] = {bucket_limit(10, S, 10),
@@ -204,7 +203,7 @@ BED_TEST(all_windows_or_none) {
   assert_int_equal(take(bed, limiter, "k", 16)->window, 0);
 }
 
-/* ---- other operations ------------------------------------------------------------------------------------ */
+/* ---- other operations ------------------------------------------------------------------------ */
 
 BED_TEST(a_peek_writes_nothing) {
   belay_limit_t limit = bucket_limit(1, S, 3);
@@ -291,7 +290,7 @@ BED_TEST(a_ban_denies_everything) {
   assert_int_equal(server_keys(bed->server), 0);
 }
 
-/* ---- keys ------------------------------------------------------------------------------------------------ */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 static void expect_key(bed_t *bed, const char *name) {
   if (server_integer(bed->server, "EXISTS", name, NULL) != 1)
@@ -315,8 +314,7 @@ BED_TEST(key_names) {
       {"\xff\r\n", 3, "belay::limit::test::{\xff%0D%0A}"},
   };
   enum { N = sizeof rows / sizeof *rows };
-  belay_limit_t limit = bucket_limit(1, 3600 * S, 1);
-  belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
+  belay_limiter_t *limiter = limiter_of(bed, bucket_limit(1, 3600 * S, 1));
   ask_t ask = {0};
   for (size_t i = 0; i < N; i++) {
     assert_int_equal(
@@ -370,11 +368,10 @@ BED_TEST(names_and_namespaces) {
   expect_key(bed, "shop::test::limit::test::{k}");
 }
 
-/* ---- waiting --------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 BED_TEST(wait_until_token_arrives) {
-  belay_limit_t limit = bucket_limit(10, SECOND, 2);
-  belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
+  belay_limiter_t *limiter = limiter_of(bed, bucket_limit(10, SECOND, 2));
   ask_t asks[5] = {0};
   int64_t begun = clock_now();
   for (int i = 0; i < 5; i++)

@@ -45,7 +45,8 @@ static void on_other(belay_request_t *request, int status, const belay_limiter_r
   over(request->data);
 }
 
-/* Some from slices and denials, some from a server that is not there; then the policy is another one. */
+/* Some from slices and denials, some from a server that is not there; then the policy is another
+ * one. */
 static void ask(play_t *play) {
   play->pending = 1;
   for (int i = 0; i < TAKES; i++) {

@@ -1,4 +1,5 @@
-/* Limiters that are misused, that talk to nonsense, run out of memory, and are closed at the wrong time. */
+/* Limiters that are misused, that talk to nonsense, run out of memory, and are closed at the wrong
+ * time. */
 #include <stdio.h>
 
 #include "support/base/alloc.h"
@@ -8,7 +9,7 @@
 #define S INT64_C(1000000)
 #define BIG (INT64_C(1) << 52)
 
-/* ---- arguments ------------------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 static void expect_detail(bed_t *bed, size_t row, int error, const char *detail) {
   if (error != BELAY_EINVAL || strstr(belay_detail(bed->belay), detail) == NULL)
@@ -147,7 +148,7 @@ BED_TEST(refused_calls) {
   assert_int_equal(stats.asked, 1);
 }
 
-/* ---- servers that answer nonsense ------------------------------------------------------------------------ */
+/* ---- servers that answer nonsense ------------------------------------------------------------ */
 
 typedef struct plot {
   char text[512];
@@ -172,7 +173,8 @@ static const belay_limit_t answered_policies[][2] = {
     {{B, 1, S, 5, false}, {W, 5, S, 0, false}},
 };
 
-/* No policy can make anything of that: neither allowed nor denied, and the connection is not trusted any more. */
+/* No policy can make anything of that: neither allowed nor denied, and the connection is not
+ * trusted any more. */
 static void expect_survival(const plot_t *plot) {
   fake_t *fake = fake_start(&(fake_options_t){.on_command = talk, .arg = (void *)(uintptr_t)plot});
   belay_client_options_t options = client_options();
@@ -227,7 +229,7 @@ TEST(invalid_numbers) {
   }
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 typedef struct play {
   belay_t *belay;
@@ -302,7 +304,7 @@ TEST_ON(allocations_fail, server, server_start(NULL)) {
   assert_true(alloc_fail_each(ALLOC_BELAY, run, server) > 20);
 }
 
-/* ---- closing --------------------------------------------------------------------------------------------- */
+/* ---- closing --------------------------------------------------------------------------------- */
 
 enum { PENDING = 6 };
 
@@ -350,7 +352,8 @@ static void end_it(ask_t *ask) {
   ask->begun--;
 }
 
-/* In the callback of the first, while others are on the way, parked until their time, or answered by the policy. */
+/* In the callback of the first, while others are on the way, parked until their time, or answered
+ * by the policy. */
 TEST(end_in_callback) {
   for (int what = 0; what < 4; what++) {
     static ending_t ending;

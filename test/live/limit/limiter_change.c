@@ -10,8 +10,7 @@ static void change(belay_limiter_t *limiter, belay_limit_t limit) {
 }
 
 BED_TEST(more_or_less_of_a_bucket) {
-  belay_limit_t limit = bucket_limit(10, S, 10);
-  belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
+  belay_limiter_t *limiter = limiter_of(bed, bucket_limit(10, S, 10));
   limiter_at(limiter, T0);
   (void)taken(bed, limiter, "k", 8);
   change(limiter, bucket_limit(10, S, 20)); /* owed tokens stay owed */
@@ -27,7 +26,8 @@ BED_TEST(more_or_less_of_a_bucket) {
   assert_result(peek(bed, limiter, "k"), BELAY_ALLOWED, 3, 0, 200 * S);
 }
 
-/* As while a new policy is rolled out: no more than under the larger one alone, and no less than under the smaller. */
+/* As while a new policy is rolled out: no more than under the larger one alone, and no less than
+ * under the smaller. */
 BED_TEST(policies_that_take_turns_keep_the_bound) {
   static const belay_limit_kind_t kinds[] = {BELAY_LIMIT_BUCKET, BELAY_LIMIT_FIXED,
                                              BELAY_LIMIT_SLIDING};
@@ -55,8 +55,7 @@ BED_TEST(policies_that_take_turns_keep_the_bound) {
 }
 
 BED_TEST(overdrafts_stay) {
-  belay_limit_t limit = bucket_limit(1, S, 10);
-  belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
+  belay_limiter_t *limiter = limiter_of(bed, bucket_limit(1, S, 10));
   limiter_at(limiter, T0);
   (void)penalty(bed, limiter, "k", 16);
   change(limiter, bucket_limit(1, S, 4));
@@ -190,7 +189,8 @@ BED_TEST(two_processes_that_disagree) {
     limiter_at(limiter[i % 2], at += S / 100);
     admitted += take(bed, limiter[i % 2], "k", 1)->verdict == BELAY_ALLOWED;
   }
-  /* In 20: at least as many as under the slower one, at most as under the faster one. Conversions round up. */
+  /* In 20: at least as many as under the slower one, at most as under the faster one. Conversions
+   * round up. */
   assert_between(admitted, 14, 17);
 }
 

@@ -9,7 +9,7 @@
 #define KEY "belay::limit::test::{k}"
 #define FRESH "belay::limit::test::{fresh}"
 
-/* ---- policies, and what happens to them ------------------------------------------------------------------ */
+/* ---- policies, and what happens to them ------------------------------------------------------ */
 
 static unsigned seed = 1;
 
@@ -119,7 +119,8 @@ static void explain(const stage_t *stage) {
     }                                                                                              \
   } while (0)
 
-/* Puts back what was under the keys of a policy, so that many questions can be asked of one state. */
+/* Puts back what was under the keys of a policy, so that many questions can be asked of one state.
+ */
 typedef struct kept {
   char *bytes[2];
   size_t len[2];
@@ -153,7 +154,7 @@ static void forget(kept_t *kept) {
   free(kept->bytes[1]);
 }
 
-/* ---- what is promised ------------------------------------------------------------------------------------ */
+/* ---- what is promised ------------------------------------------------------------------------ */
 
 static void expect_retry_to_hold(stage_t *stage) {
   int64_t cost = below(stage->most) + 1, now = stage->now;
@@ -213,7 +214,8 @@ static void expect_denials_to_write_nothing(stage_t *stage) {
   }
 }
 
-/* Of every key, at least for as long as anything is owed; a millisecond was rounded up, and some have passed. */
+/* Of every key, at least for as long as anything is owed; a millisecond was rounded up, and some
+ * have passed. */
 static void expect_ttls_to_suffice(stage_t *stage) {
   if (take(stage->bed, stage->limiter, "k", 1)->verdict != BELAY_ALLOWED)
     return;
@@ -291,7 +293,7 @@ BED_TEST(promises_of_logs) {
   expect_all(bed, true, 20);
 }
 
-/* ---- keys that are somebody else's ----------------------------------------------------------------------- */
+/* ---- keys that are somebody else's ----------------------------------------------------------- */
 
 typedef int (*operation_fn)(belay_limiter_t *limiter, belay_request_t *request);
 

@@ -46,7 +46,7 @@ static bool is_away(int status) {
   return status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE;
 }
 
-TEST_IN(answers_of_operations, bed, bed_that_times_out()) {
+TEST_IN(results_of_each_policy, bed, bed_that_times_out()) {
   static const struct {
     belay_away_t away;
     belay_verdict_t verdict;
@@ -108,7 +108,8 @@ static void expect_policy_at_once(bed_t *bed, belay_limiter_t *limiter, unsigned
   assert_int_equal(client_stats(bed).commands, sent);
 }
 
-/* The first take waits in vain; then the client knows that the server is away, and no take is sent until it is back. */
+/* The first take waits in vain; then the client knows that the server is away, and no take is sent
+ * until it is back. */
 TEST(only_first_take_waits_in_outage) {
   for (int how = 0; how < 2; how++) {
     bed_t *bed = bed_that_times_out();
@@ -165,7 +166,7 @@ TEST_IN(refusal_is_no_outage, bed, bed_that_times_out()) {
   assert_int_equal(limiter_stats(closed).asked, before + 3);
 }
 
-/* ---- the local bucket ---------------------------------------------------------------------------------- */
+/* ---- the local bucket ------------------------------------------------------------------------ */
 
 /* A server that was never there. */
 static bed_t *bed_without_server(void) {
@@ -231,7 +232,8 @@ TEST_IN(the_local_limit_of_each_kind, bed, bed_without_server()) {
   }
 }
 
-/* retry_after says it to the microsecond; as much as a tenth of the rate is admitted, and no more. */
+/* retry_after says it to the microsecond; as much as a tenth of the rate is admitted, and no more.
+ */
 TEST_IN(the_local_rate, bed, bed_without_server()) {
   belay_limit_t limit = bucket_limit(1000, S, 20);
   belay_limiter_t *limiter = limiter_away(bed, &limit, 1, BELAY_AWAY_LOCAL); /* 100/s, 2 at once */
@@ -287,10 +289,10 @@ TEST_IN(the_bound_of_local_buckets, bed, bed_without_server()) {
   assert_int_equal(limiter->fallback.table.count, 2);
 }
 
-/* ---- with what is known -------------------------------------------------------------------------------- */
+/* ---- with what is known ---------------------------------------------------------------------- */
 
 /* Remembered denials and leased tokens also answer while the server is away. */
-TEST_IN(known_results_of_canceled_requests, bed, bed_that_times_out()) {
+TEST_IN(leases_and_denials_in_outage, bed, bed_that_times_out()) {
   belay_limit_t limit = bucket_limit(20, 3600 * S, 20);
   belay_limiter_options_t options = limiter_options(&limit, 1);
   options.max_denied = 10;

@@ -1,4 +1,5 @@
-/* Limiters on a cluster, one node of which does not answer: options.away is for its keys, and for no others. */
+/* Limiters on a cluster, one node of which does not answer: options.away is for its keys, and for
+ * no others. */
 #include <stdio.h>
 
 #include "support/fixtures/limit/asks.h"

@@ -125,8 +125,7 @@ BED_TEST(leaked_tokens_not_refunded) {
 
 /* For every order: a refund never returns more than the key would owe without these takes. */
 BED_TEST(no_order_gives_too_much) {
-  belay_limit_t limit = bucket_limit(1, S, 20);
-  belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
+  belay_limiter_t *limiter = limiter_of(bed, bucket_limit(1, S, 20));
   unsigned seed = 7;
   for (int round = 0; round < 60; round++) {
     server_do(bed->server, "DEL", KEY, NULL);
@@ -163,8 +162,7 @@ BED_TEST(no_order_gives_too_much) {
 }
 
 BED_TEST(last_in_first_out_is_exact) {
-  belay_limit_t limit = bucket_limit(1, S, 20);
-  belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
+  belay_limiter_t *limiter = limiter_of(bed, bucket_limit(1, S, 20));
   belay_receipt_t receipt[5];
   for (int i = 0; i < 5; i++) {
     limiter_at(limiter, T0 + i * S / 4);
@@ -262,11 +260,11 @@ BED_TEST(a_refund_of_who_is_banned_or_overdrawn) {
   }
 }
 
-/* Each of them leaves its cost in what later refunds are measured by, up to 2^53: then they give nothing. */
+/* Each of them leaves its cost in what later refunds are measured by, up to 2^53: then they give
+ * nothing. */
 BED_TEST(refunds_out_of_order_for_ever) {
   int64_t half = INT64_C(1) << 51;
-  belay_limit_t limit = bucket_limit(1, 1, 2 * half);
-  belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
+  belay_limiter_t *limiter = limiter_of(bed, bucket_limit(1, 1, 2 * half));
   limiter_at(limiter, T0);
   belay_receipt_t receipt = taken(bed, limiter, "k", half);
   int cycles = 0;
@@ -284,8 +282,8 @@ BED_TEST(refunds_out_of_order_for_ever) {
   assert_int_equal(client_stats(bed).drops, 0);
 }
 
-/* Requests that overlap and are refunded when they end: each gives back all of it, however many there were, and nothing is
- * kept for longer than something is owed. */
+/* Requests that overlap and are refunded when they end: each gives back all of it, however many
+ * there were, and nothing is kept for longer than something is owed. */
 BED_TEST(refunds_of_requests_that_overlap) {
   belay_limit_t limits[2] = {bucket_limit(1, S, 5), bucket_limit(1, 2 * S, 5)};
   for (size_t n = 1; n <= 2; n++) {

@@ -9,8 +9,7 @@
 #define KEY "belay::limit::test::{k}"
 
 static belay_limiter_t *at_start(bed_t *bed, int64_t burst) {
-  belay_limit_t limit = bucket_limit(1, S, burst);
-  belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
+  belay_limiter_t *limiter = limiter_of(bed, bucket_limit(1, S, burst));
   limiter_at(limiter, T0);
   return limiter;
 }
@@ -169,7 +168,7 @@ TEST(an_answer_that_is_lost) {
   bed_close(bed);
 }
 
-/* ---- waiting --------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static unsigned turn_of[24], turns;
 

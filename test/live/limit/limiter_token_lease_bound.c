@@ -7,7 +7,7 @@
 #define S INT64_C(1000000)
 #define HOUR (3600 * S)
 
-/* ---- time ---------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 /* A server stands still: its leased tokens become void in time and cannot be returned. */
 BED_TEST_OF(leased_tokens_expire, o.timeout_ms = prompt_ms()) {
@@ -103,7 +103,7 @@ RELAY_TEST(lease_expired_on_arrival) {
   assert_int_equal(tokens_left(bed, limiter), 17);
 }
 
-/* ---- the bound ----------------------------------------------------------------------------------------- */
+/* ---- the bound ------------------------------------------------------------------------------- */
 
 typedef struct worker {
   belay_limiter_t *limiter;
@@ -130,8 +130,8 @@ static void hammer(bed_t *bed, worker_t *worker) {
   start_take(bed, worker->limiter, &worker->ask, "k", 1);
 }
 
-/* Two clients, each with slices of the same bucket, as fast as they can: no interval has more than the policy admits in
- * it and lease_ms; and nearly all that it admits is used. */
+/* Two clients, each with slices of the same bucket, as fast as they can: no interval has more than
+ * the policy admits in it and lease_ms; and nearly all that it admits is used. */
 BED_TEST(two_clients_and_the_bound) {
   belay_limit_t limit = bucket_limit(1000, S, 50);
   belay_limiter_options_t options = leasing(&limit, 1, 25, 100);
@@ -220,7 +220,7 @@ BED_TEST(no_fetch_ahead_after_denial) {
   }
 }
 
-/* ---- what makes it void -------------------------------------------------------------------------------- */
+/* ---- what makes it void ---------------------------------------------------------------------- */
 
 BED_TEST(ban_and_reset_void_leased_tokens) {
   belay_limiter_t *limiter = leasing_limiter(bed, lease_policies[1], 1, 8, 60000);

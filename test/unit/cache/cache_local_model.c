@@ -24,7 +24,8 @@ typedef struct slot {
   seen_t seen;
 } slot_t;
 
-/* Of each key, and all told. Two that share a counter share a version here, which is a matter of their names alone. */
+/* Of each key, and all told. Two that share a counter share a version here, which is a matter of
+ * their names alone. */
 typedef struct model {
   slot_t slots[KEYS];
   uint64_t versions[BELAY__LOCAL_COUNTERS], doubt, clock;

@@ -16,7 +16,7 @@
     .refs = 1, .kind = (kind_), .fresh_ms = (fresh)                                                \
   }
 
-/* ---- boundaries ---------------------------------------------------------------------------------------- */
+/* ---- boundaries ------------------------------------------------------------------------------ */
 
 typedef struct moment {
   int64_t now_ms;
@@ -94,7 +94,7 @@ TEST(order_of_service) {
   assert_false(belay__fresh_serves(BELAY__EXPIRED));
 }
 
-/* ---- ahead of time ------------------------------------------------------------------------------------- */
+/* ---- ahead of time --------------------------------------------------------------------------- */
 
 TEST(early_refresh_as_in_the_paper) {
   /* 100 ms of load, and -ln(random) = 3: the last 300 ms, or beta times that */
@@ -133,7 +133,7 @@ TEST(while_it_rests_it_is_not_early) {
   assert_int_equal(belay__fresh_judge(&record, &terms, 900, 0x1p-53), BELAY__EARLY);
 }
 
-/* ---- at random ----------------------------------------------------------------------------------------- */
+/* ---- at random ------------------------------------------------------------------------------- */
 
 typedef struct world {
   belay_t belay;
@@ -183,8 +183,9 @@ TEST(random_numbers_are_above_0_and_up_to_1) {
   assert_true(belay__fresh_random(&world.belay) == 1); /* never early */
 }
 
-/* Above what chi-square is by chance once in about thirty thousand times: by the normal distribution that its cube root
- * comes close to. (Wilson, Hilferty: "The Distribution of Chi-Square", 1931.) */
+/* Above what chi-square is by chance once in about thirty thousand times: by the normal
+ * distribution that its cube root comes close to. (Wilson, Hilferty: "The Distribution of Chi-
+ * Square", 1931.) */
 static double chi_limit(double freedom) {
   double part = 2 / (9 * freedom), root = 1 - part + 4 * sqrt(part);
   return freedom * root * root * root;

@@ -47,7 +47,8 @@ static char *put(char *out, double number) {
   return out;
 }
 
-/* Reads the numbers; if they are accepted, whatever is asked of them is answered within its range. */
+/* Reads the numbers; if they are accepted, whatever is asked of them is answered within its range.
+ */
 static bool survives(const belay__policy_t *policy, const double *numbers, size_t n) {
   char bytes[8 * 40];
   for (size_t i = 0; i < n; i++)
