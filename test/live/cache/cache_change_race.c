@@ -27,9 +27,10 @@ static void pair_open(pair_t *pair) {
   pair->relay = relay_start(server_path(pair->server));
   pair->bed = bed_open_at(relay_url(pair->relay), NULL);
   pair->bed->server = pair->server;
-  cache_open(&pair->far, pair->bed, NULL);
+  const belay_cache_options_t options = plain_options();
+  cache_open(&pair->far, pair->bed, &options);
   cache_open_on(&pair->near, pair->bed, bed_connect(pair->bed, server_url(pair->server), NULL),
-                NULL);
+                &options);
   expect_put(&pair->near, "page", "before", true);
 }
 
