@@ -77,7 +77,7 @@ BED_TEST_OF(after_a_gap, o.reconnect_max_ms = 50) {
   fill_local_subscribed(&cache, "home");
   server_do(bed->server, "ACL", "SETUSER", "default", "resetchannels", NULL); /* and drops it */
   /* until the gap is reported */
-  bed_until(bed, cache.handle->subscription.told != 0);
+  bed_until(bed, cache.handle->subscription.reported != 0);
   fill_local(&cache, "home");
   invalidate_behind_its_back(bed, "home", KEY("home"));
   bed_run_for(bed, 10);
